@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cursor.h"
+
+#include <string.h>
+
+struct cursor cursor_init(const void *data, size_t len)
+{
+	struct cursor c = {.start = data, .p = data, .end = (const uint8_t *)data + len};
+
+	return c;
+}
+
+static void fail(struct cursor *c)
+{
+	c->bad = true;
+	c->p = c->end;
+}
+
+struct cursor cursor_take(struct cursor *c, uint64_t len)
+{
+	struct cursor part = {.start = c->p, .p = c->p, .big_endian = c->big_endian};
+
+	if (c->bad || len > cursor_left(c)) {
+		fail(c);
+		part.start = part.p = part.end = c->end;
+		part.bad = true;
+		return part;
+	}
+	c->p += len;
+	part.end = c->p;
+	return part;
+}
+
+bool cursor_seek(struct cursor *c, uint64_t offset)
+{
+	if (c->bad || offset > (size_t)(c->end - c->start)) {
+		fail(c);
+		return false;
+	}
+	c->p = c->start + offset;
+	return true;
+}
+
+bool cursor_skip(struct cursor *c, uint64_t len)
+{
+	if (c->bad || len > cursor_left(c)) {
+		fail(c);
+		return false;
+	}
+	c->p += len;
+	return true;
+}
+
+bool cursor_bytes(struct cursor *c, void *out, size_t len)
+{
+	if (c->bad || len > cursor_left(c)) {
+		fail(c);
+		memset(out, 0, len);
+		return false;
+	}
+	memcpy(out, c->p, len);
+	c->p += len;
+	return true;
+}
+
+uint64_t cursor_uint(struct cursor *c, unsigned size)
+{
+	uint64_t value = 0;
+
+	if (c->bad || size > sizeof(value) || size > cursor_left(c)) {
+		fail(c);
+		return 0;
+	}
+	for (unsigned i = 0; i < size; i++) {
+		unsigned shift = 8 * (c->big_endian ? size - 1 - i : i);
+
+		value |= (uint64_t)c->p[i] << shift;
+	}
+	c->p += size;
+	return value;
+}
+
+int64_t cursor_sint(struct cursor *c, unsigned size)
+{
+	uint64_t value = cursor_uint(c, size);
+
+	if (size > 0 && size < 8 && (value >> (8 * size - 1)) & 1)
+		value |= ~UINT64_C(0) << (8 * size);
+	return (int64_t)value;
+}
+
+uint8_t cursor_u8(struct cursor *c)
+{
+	if (c->p >= c->end) {
+		fail(c);
+		return 0;
+	}
+	return *c->p++;
+}
+
+uint16_t cursor_u16(struct cursor *c)
+{
+	return (uint16_t)cursor_uint(c, 2);
+}
+
+uint32_t cursor_u32(struct cursor *c)
+{
+	return (uint32_t)cursor_uint(c, 4);
+}
+
+uint64_t cursor_u64(struct cursor *c)
+{
+	return cursor_uint(c, 8);
+}
+
+/* Bits past 64 are dropped; the encoding may be padded, but not beyond the buffer. */
+static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = cursor_u8(c);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while ((byte & 0x80) && !c->bad);
+	*bits = shift;
+	*last = byte;
+	return c->bad ? 0 : value;
+}
+
+uint64_t cursor_uleb(struct cursor *c)
+{
+	unsigned bits;
+	uint8_t last;
+
+	return read_leb(c, &bits, &last);
+}
+
+int64_t cursor_sleb(struct cursor *c)
+{
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = read_leb(c, &bits, &last);
+
+	if (!c->bad && (last & 0x40) && bits < 64)
+		value |= ~UINT64_C(0) << bits;
+	return (int64_t)value;
+}
+
+const char *cursor_cstr(struct cursor *c)
+{
+	const uint8_t *nul = c->p < c->end ? memchr(c->p, 0, cursor_left(c)) : NULL;
+	const char *s = (const char *)c->p;
+
+	if (!nul) {
+		fail(c);
+		return NULL;
+	}
+	c->p = nul + 1;
+	return s;
+}
