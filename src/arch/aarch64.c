@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include <elf.h>
+
+#include "arch/arch.h"
+
+/* clang-format off */
+
+/* DWARF numbers of the ABI: x0 to x30 are 0 to 30, and 32 is reserved. */
+enum { X8 = 8, X19 = 19, FP = 29, LR = 30, SP = 31, ELR_MODE = 33, RA_SIGN_STATE = 34, NDWARF };
+
+/* struct user_pt_regs: x0 to x30, sp, pc, pstate */
+enum { USER_SP = 31, USER_PC, USER_PSTATE, NUSER };
+
+#define X_NAMES \
+	"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", \
+	"x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30"
+
+static const char *const user_reg_names[NUSER] = {
+	X_NAMES, [USER_SP] = "sp", [USER_PC] = "pc", [USER_PSTATE] = "pstate",
+};
+
+static const char *const dwarf_reg_names[NDWARF] = {
+	X_NAMES, [SP] = "sp", [ELR_MODE] = "elr_mode", [RA_SIGN_STATE] = "ra_sign_state",
+};
+
+static const int8_t user_to_dwarf[NUSER] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+	[USER_SP] = SP, [USER_PC] = ARCH_NO_REG, [USER_PSTATE] = ARCH_NO_REG,
+};
+
+/* mov x8, #139; svc #0 */
+static const uint8_t sigreturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+static const uint8_t *const sigreturn_code[] = {sigreturn, NULL};
+static const uint8_t sigreturn_len[] = {sizeof(sigreturn)};
+
+/*
+ * At the trampoline sp points at a siginfo of 128 bytes and the ucontext after it, whose mcontext begins at 176 with
+ * the fault address; then come x0 to x30, sp and pc.
+ */
+#define SAVED(i) (128 + 176 + 8 + 8 * (i))
+static const int16_t sigframe_offset[NDWARF] = {
+	SAVED(0), SAVED(1), SAVED(2), SAVED(3), SAVED(4), SAVED(5), SAVED(6), SAVED(7),
+	SAVED(8), SAVED(9), SAVED(10), SAVED(11), SAVED(12), SAVED(13), SAVED(14), SAVED(15),
+	SAVED(16), SAVED(17), SAVED(18), SAVED(19), SAVED(20), SAVED(21), SAVED(22), SAVED(23),
+	SAVED(24), SAVED(25), SAVED(26), SAVED(27), SAVED(28), SAVED(29), SAVED(30), SAVED(31),
+	[SP + 1] = -1, [ELR_MODE] = -1, [RA_SIGN_STATE] = -1,
+};
+
+#define SYSCALL(nr, syscall, params) [nr] = {.name = #syscall, .args = params},
+static const struct syscall_info syscalls[] = {
+#include "arch/syscalls_aarch64.h"
+};
+
+/* clang-format on */
+
+const struct arch arch_aarch64 = {
+    .id = ARCH_AARCH64,
+    .name = "aarch64",
+    .elf_machine = EM_AARCH64,
+    .nuser_regs = NUSER,
+    .user_reg_names = user_reg_names,
+    .user_to_dwarf = user_to_dwarf,
+    .user_pc = USER_PC,
+    .user_sp = USER_SP,
+    .user_syscall_nr = X8,
+    .user_syscall_args = {0, 1, 2, 3, 4, 5},
+    .ndwarf_regs = NDWARF,
+    .dwarf_sp = SP,
+    .dwarf_fp = FP,
+    .dwarf_ra = LR,
+    .ra_in_register = true,
+    .callee_saved = ((UINT64_C(1) << (FP - X19 + 1)) - 1) << X19, /* x19 to x29 */
+    .dwarf_reg_names = dwarf_reg_names,
+    .sigreturn_code = sigreturn_code,
+    .sigreturn_len = sigreturn_len,
+    .sigframe_offset = sigframe_offset,
+    .sigframe_pc_offset = SAVED(32),
+    .syscalls = syscalls,
+    .nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
+};

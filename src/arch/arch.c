@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "arch/arch.h"
+
+#include <string.h>
+
+static const struct arch *const all[] = {&arch_x86_64, &arch_aarch64};
+
+const struct arch *arch_host(void)
+{
+#if defined(__x86_64__)
+	return &arch_x86_64;
+#elif defined(__aarch64__)
+	return &arch_aarch64;
+#else
+#error "this processor is not supported: see the list at the top of arch/arch.h"
+#endif
+}
+
+const struct arch *arch_by_id(enum arch_id id)
+{
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i]->id == id)
+			return all[i];
+	return NULL;
+}
+
+const struct arch *arch_by_machine(uint16_t machine)
+{
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i]->elf_machine == machine)
+			return all[i];
+	return NULL;
+}
+
+bool arch_to_dwarf(const struct arch *arch, const struct user_regs *user, struct regs *out)
+{
+	uint64_t needed = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
+
+	*out = (struct regs){.pc = user->v[arch->user_pc]};
+	for (unsigned i = 0; i < arch->nuser_regs; i++)
+		if ((user->valid >> i & 1) && arch->user_to_dwarf[i] != ARCH_NO_REG)
+			regs_put(out, (unsigned)arch->user_to_dwarf[i], user->v[i]);
+	return (user->valid & needed) == needed;
+}
+
+bool arch_is_sigreturn(const struct arch *arch, const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; arch->sigreturn_code[i]; i++)
+		if (len >= arch->sigreturn_len[i] && memcmp(code, arch->sigreturn_code[i], arch->sigreturn_len[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Linux gives user code at most 48 address bits unless it asks for more by a hint, so what lies above them in a
+ * return address is a signature or a tag. Bit 55 tells the kernel's half of the address space from the user's.
+ */
+static uint64_t strip_aarch64(uint64_t address)
+{
+	const uint64_t high = ~UINT64_C(0) << 48;
+
+	return address >> 55 & 1 ? address | high : address & ~high;
+}
+
+uint64_t arch_strip_code_pointer(const struct arch *arch, uint64_t address)
+{
+	return arch->id == ARCH_AARCH64 ? strip_aarch64(address) : address;
+}
+
+const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr)
+{
+	if (nr < 0 || (uint64_t)nr >= arch->nsyscalls || !arch->syscalls[nr].name)
+		return NULL;
+	return &arch->syscalls[nr];
+}
