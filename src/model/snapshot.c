@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/snapshot.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+
+struct snapshot *snapshot_create(pid_t pid, const struct arch *arch)
+{
+	struct snapshot *snap = calloc(1, sizeof(*snap));
+
+	if (!snap)
+		return NULL;
+	snap->arena = arena_create();
+	if (!snap->arena) {
+		free(snap);
+		return NULL;
+	}
+	snap->pid = pid;
+	snap->arch = arch;
+	return snap;
+}
+
+void snapshot_destroy(struct snapshot *snap)
+{
+	if (!snap)
+		return;
+	for (size_t i = 0; i < snap->bulk.len; i++)
+		munmap(snap->bulk.data[i].data, snap->bulk.data[i].size);
+	vec_deinit(&snap->bulk);
+	vec_deinit(&snap->threads);
+	vec_deinit(&snap->maps);
+	vec_deinit(&snap->images);
+	vec_deinit(&snap->notes);
+	arena_destroy(snap->arena);
+	free(snap);
+}
+
+void snapshot_note(struct snapshot *snap, const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *note;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (len < 0) {
+		text = NULL;
+		return;
+	}
+	note = arena_intern(snap->arena, text);
+	if (!note)
+		return;
+	for (size_t i = 0; i < snap->notes.len; i++)
+		if (snap->notes.data[i] == note) /* interned: equal texts are one string */
+			return;
+	(void)vec_push(&snap->notes, note);
+}
+
+/* Bytes of [address, address + len) that the copy holds from `address` on. */
+static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
+{
+	uint64_t offset = address - copy->start;
+
+	if (address < copy->start || offset >= copy->len)
+		return 0;
+	if (len > copy->len - offset)
+		len = (size_t)(copy->len - offset);
+	memcpy(buf, copy->data + offset, len);
+	return len;
+}
+
+static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	const struct snapshot_mem *m = (const struct snapshot_mem *)mem;
+	size_t got = m->thread ? copy_read(&m->thread->stack, address, buf, len) : 0;
+
+	for (size_t i = 0; !got && i < m->snap->images.len; i++)
+		got = copy_read(&m->snap->images.data[i], address, buf, len);
+	return got ? (ssize_t)got : -EFAULT;
+}
+
+void snapshot_mem_init(struct snapshot_mem *m, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	*m = (struct snapshot_mem){.mem = {.read = snapshot_mem_read}, .snap = snap, .thread = thread};
+}

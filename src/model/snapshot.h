@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_MODEL_SNAPSHOT_H
+#define STAKEOUT_MODEL_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "base/vec.h"
+#include "model/maps.h"
+#include "model/mem.h"
+
+/*
+ * A snapshot is what capture took from the process, and nothing else: registers, stack bytes, kernel addresses,
+ * the memory map. Later stages only read it; it can be saved and replayed (model/snapfile.h).
+ */
+
+/* Bytes copied from the target: [start, start + len). */
+struct mem_copy {
+	uint64_t start;
+	uint64_t len;
+	uint64_t region_end; /* end of the mapping it lies in: beyond start + len the copy was cut short */
+	uint8_t *data;
+};
+
+enum thread_status { /* append-only: written to saved snapshots */
+	THREAD_CAPTURED = 0,
+	THREAD_RUNNING = 1,	   /* --stop=none and it was running */
+	THREAD_TRACED = 2,	   /* it was running and another tracer holds it */
+	THREAD_STOP_TIMEOUT = 3,   /* it did not stop in time (state D) */
+	THREAD_EXITED = 4,	   /* it ended during the capture */
+	THREAD_ZOMBIE = 5,	   /* it has ended and waits to be reaped */
+	THREAD_NOT_PERMITTED = 6,
+	THREAD_KERNEL = 7,	   /* a kernel thread: it has no user stack */
+	THREAD_UNREADABLE = 8,	   /* registers known, stack memory not */
+	THREAD_32BIT = 9,	   /* 32-bit code is not walked */
+};
+
+/* How the copy relates to the instant of the snapshot. */
+enum thread_capture { /* append-only: written to saved snapshots */
+	CAPTURE_NONE = 0,
+	CAPTURE_ASLEEP = 1, /* not stopped: it did not run between the two passes */
+	CAPTURE_HELD = 2,   /* stopped by ptrace for pause_ns */
+	CAPTURE_MOVED = 3,  /* not stopped, and it ran meanwhile: the copy may be torn */
+};
+
+enum syscall_state {
+	SYSCALL_UNKNOWN = 0,
+	SYSCALL_NONE = 1, /* not in a system call: running user code, or in a fault */
+	SYSCALL_IN = 2,
+};
+
+struct snap_syscall {
+	enum syscall_state state;
+	int64_t nr;
+	uint64_t args[6];
+};
+
+struct snap_thread {
+	pid_t tid;
+	char name[16 + 1];
+	char state; /* as in /proc/PID/stat: R S D T t Z I … */
+	enum thread_status status;
+	enum thread_capture capture;
+	const char *why; /* a sentence when status is not THREAD_CAPTURED; NULL otherwise */
+	pid_t tracer;	 /* of another tracer, or 0 */
+	uint64_t nvcsw;	 /* voluntary and involuntary context switches at capture */
+	uint64_t nivcsw;
+	int64_t off_cpu_ns; /* since it last ran; -1 when the kernel does not tell */
+	uint64_t pause_ns;  /* how long it was held; 0 when it was not */
+	uint32_t retakes;
+	struct snap_syscall syscall;
+	struct user_regs regs;
+	struct mem_copy stack;
+
+	uint64_t *kernel_pcs; /* innermost first; addresses, or NULL when only text is known */
+	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as /proc gives it, or NULL */
+	uint32_t nkernel;
+};
+
+struct capture_info {
+	const char *method;    /* "bpf", "proc" or "ptrace": where registers came from */
+	const char *stop_mode; /* "auto", "all" or "none" */
+	uint32_t stopped_threads;
+	uint32_t retaken_threads;
+	uint64_t max_pause_ns;
+	uint64_t capture_ns;
+	bool consistent;
+	const char *inconsistent_why; /* NULL when consistent */
+	const char *kernel_stack_error; /* why there are no kernel stacks, for all threads; NULL otherwise */
+};
+
+/* Anonymous memory for copies, from mmap(): made ready before a thread is held, so that nothing allocates then. */
+struct bulk {
+	uint8_t *data;
+	size_t size;
+};
+
+struct snapshot {
+	struct arena *arena; /* owns every string and small array below */
+	const struct arch *arch;
+	pid_t pid;
+	const char *comm;
+	const char *exe; /* as the target sees it; NULL for a kernel thread or when not permitted */
+	bool kernel_thread;
+	bool replayed;	   /* read from a file: no live process behind it */
+	int64_t taken_at_ns; /* CLOCK_REALTIME */
+	struct capture_info capture;
+	VEC(struct snap_thread) threads;
+	struct maps maps;
+	VEC(struct mem_copy) images; /* ELF images that exist only in memory: the vDSO */
+	VEC(const char *) notes;     /* what the reader has to know: fallbacks taken, what is missing and how to get it */
+
+	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */
+};
+
+/* NULL when memory is exhausted. */
+struct snapshot *snapshot_create(pid_t pid, const struct arch *arch);
+void snapshot_destroy(struct snapshot *snap);
+
+/* Adds a note once: a second equal text is dropped. */
+void snapshot_note(struct snapshot *snap, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Reads what the snapshot holds of the target's memory: the stack of `thread`, then the images. Embed it, init it,
+ * pass &m.mem; nothing to free.
+ */
+struct snapshot_mem {
+	struct mem mem;
+	const struct snapshot *snap;
+	const struct snap_thread *thread; /* may be NULL */
+};
+
+void snapshot_mem_init(struct snapshot_mem *m, const struct snapshot *snap, const struct snap_thread *thread);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_MODEL_STACK_H
+#define STAKEOUT_MODEL_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+/* Why a walk ended. Everything but STACK_COMPLETE is an incomplete stack, and says so in every report. */
+enum stack_end {
+	STACK_COMPLETE,		/* the outermost frame was reached */
+	STACK_NO_UNWIND_INFO,	/* no CFI for the pc, and no frame pointer to follow */
+	STACK_COPY_LIMIT,	/* the walk left the part of the stack that was copied (--stack-size) */
+	STACK_UNREADABLE,	/* a word that the step needs cannot be read */
+	STACK_NO_PROGRESS,	/* the step would not move towards the stack's base */
+	STACK_DEPTH_LIMIT,	/* --depth */
+	STACK_MISSING_REGISTER, /* the step needs a register that was not captured (/proc knows only pc and sp) */
+	STACK_NOT_CAPTURED,	/* there was nothing to walk: see the thread's status */
+	STACK_END_COUNT,
+};
+
+/* The name in JSON: "complete", "no_unwind_info", "stack_copy_limit", "unreadable_memory"… */
+const char *stack_end_name(enum stack_end end);
+
+enum frame_flag {
+	FRAME_RETURN_ADDRESS = 1 << 0, /* pc follows a call: look names up at pc - 1 */
+	FRAME_SIGNAL = 1 << 1,	       /* the signal trampoline; the frame above it was interrupted */
+	FRAME_BY_FRAME_POINTER = 1 << 2, /* found without CFI, by following the frame pointer */
+	FRAME_BY_SCAN = 1 << 3,	       /* found without CFI, by searching the stack for a call's return address */
+};
+
+/* A frame before it has names. */
+struct raw_frame {
+	uint64_t pc;
+	uint64_t sp;
+	uint32_t flags; /* enum frame_flag; BY_* tell how this frame was found from the one below it */
+};
+
+/* Innermost frame first. */
+struct raw_stack {
+	VEC_FIELDS(struct raw_frame);
+	enum stack_end end;
+	uint64_t end_pc; /* where an incomplete walk stopped */
+	bool used_live_memory; /* not only the stack copy was read: true only if the thread has not moved since */
+	char error[160]; /* a sentence for an incomplete stack, "" otherwise */
+};
+
+static inline void raw_stack_deinit(struct raw_stack *stack)
+{
+	vec_deinit(stack);
+}
+
+enum frame_kind {
+	FRAME_KIND_NATIVE,
+	FRAME_KIND_KERNEL,
+	FRAME_KIND_SIGNAL,
+	FRAME_KIND_COUNT,
+};
+
+const char *frame_kind_name(enum frame_kind kind);
+
+/* A file with code, as named in reports. */
+struct module_info {
+	const char *path;     /* as the target sees it, or "[vdso]"; kernel modules: their bare name */
+	const char *build_id; /* hex, or NULL */
+	const char *problem;  /* why there are no symbols or no debug info, or NULL */
+};
+
+/* A frame with all that is known of it; what is not known is NULL or 0. Strings outlive the stack. */
+struct frame {
+	uint64_t address;
+	enum frame_kind kind;
+	bool inlined;	 /* a call that the compiler inlined into the next frame that is not */
+	bool has_offset; /* `offset` from the start of `symbol` is known */
+	uint32_t raw;	 /* index of the raw frame it came from */
+	uint32_t flags;	 /* of the raw frame */
+	const char *symbol;
+	uint64_t offset;
+	const struct module_info *module;
+	uint64_t module_offset; /* the address in the file's own terms: what addr2line -e takes */
+	const char *file;
+	uint32_t line;
+	uint32_t column;
+};
+
+/* A named stack, innermost frame first; shared by all threads whose raw stacks are equal. */
+struct stack {
+	VEC_FIELDS(struct frame);
+};
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/trace.h"
+
+void trace_deinit(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->threads.len; i++)
+		raw_stack_deinit(&trace->threads.data[i].raw);
+	vec_deinit(&trace->threads);
+}
+
+bool trace_thread_is_complete(const struct trace_thread *t)
+{
+	switch (t->thread->status) {
+	case THREAD_ZOMBIE:
+	case THREAD_EXITED:
+	case THREAD_KERNEL:
+		return true;
+	default:
+		return t->raw.end == STACK_COMPLETE;
+	}
+}
+
+bool trace_is_complete(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->threads.len; i++)
+		if (!trace_thread_is_complete(&trace->threads.data[i]))
+			return false;
+	return true;
+}

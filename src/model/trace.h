@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_MODEL_TRACE_H
+#define STAKEOUT_MODEL_TRACE_H
+
+#include <stdint.h>
+
+#include "model/snapshot.h"
+#include "model/stack.h"
+
+/* A snapshot with its stacks walked and named: all that a report needs. */
+
+struct trace_thread {
+	const struct snap_thread *thread;
+	struct raw_stack raw;	    /* the user stack as walked; sp of each frame is here */
+	const struct stack *user;   /* named, owned by the symbolizer; may be shared; NULL when there is none */
+	const struct stack *kernel; /* likewise */
+};
+
+struct trace_timings {
+	uint64_t capture_ns;
+	uint64_t unwind_ns;
+	uint64_t symbolize_ns;
+	uint64_t total_ns;
+};
+
+struct trace {
+	const struct snapshot *snap;
+	struct trace_timings timings;
+	const char *kernel_symbols_error; /* why kernel frames have no names; NULL otherwise */
+	VEC(struct trace_thread) threads;
+};
+
+void trace_deinit(struct trace *trace);
+
+/* True when every stack that exists is whole: what exit code 0 promises. */
+bool trace_is_complete(const struct trace *trace);
+
+/* True when the thread's user stack is incomplete (a zombie or a kernel thread has none, which is complete). */
+bool trace_thread_is_complete(const struct trace_thread *t);
+
+#endif
