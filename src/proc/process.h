@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_PROC_PROCESS_H
+#define STAKEOUT_PROC_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "model/maps.h"
+
+/*
+ * A process as /proc shows it. Its directory is held open, so every read is of this process, also when its pid is
+ * given to another one later: then the reads fail with ESRCH.
+ */
+struct process {
+	pid_t pid;
+	int dir_fd;  /* /proc/PID */
+	int task_fd; /* /proc/PID/task */
+};
+
+/* Fails with a sentence when there is no such process, or when `pid` is a thread of another one. */
+int process_open(pid_t pid, struct err *err, struct process *out);
+void process_close(struct process *process);
+
+/* Reads a small file below the directory `fd` whole, NUL-terminated; its length, or -errno. Cut at size - 1. */
+ssize_t process_read_file(int fd, const char *path, char *buf, size_t size);
+
+struct tid_list {
+	VEC_FIELDS(pid_t);
+};
+
+/* Thread ids in the order of the directory. -ESRCH when the process is gone. */
+int process_list_tids(const struct process *process, struct tid_list *out);
+
+/* From /proc/PID/stat. */
+struct process_info {
+	char comm[17];
+	char state;
+	bool kernel_thread;
+	uint64_t start_time;  /* in clock ticks since boot */
+	uint64_t start_stack; /* changes with every exec; 0 when not permitted */
+};
+
+int process_info(const struct process *process, struct process_info *out);
+
+/* The target of /proc/PID/exe without " (deleted)"; NULL when there is none or it is not permitted. */
+const char *process_exe(const struct process *process, struct arena *arena);
+
+/* Appends the memory map to `out`; strings go to the arena. */
+int process_maps(const struct process *process, struct arena *arena, struct err *err, struct maps *out);
+
+/*
+ * A sentence on why `what` of this process was refused and the three ways to be allowed: root, CAP_SYS_PTRACE,
+ * ptrace_scope. Names the process's owner and what of it applies. Returns -code.
+ */
+int process_explain_denied(const struct process *process, int code, const char *what, struct err *err);
+
+#endif

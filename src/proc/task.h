@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_PROC_TASK_H
+#define STAKEOUT_PROC_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proc/process.h"
+
+/* One thread as /proc/PID/task/TID shows it. Each function returns 0 or -errno; -ESRCH or -ENOENT: it has ended. */
+
+/* From "status". */
+struct task_status {
+	char name[17];
+	char state;
+	pid_t tracer;
+	uint64_t nvcsw;
+	uint64_t nivcsw;
+};
+
+int task_status(const struct process *process, pid_t tid, struct task_status *out);
+
+/* Only the state letter, from "stat": the cheapest look. */
+int task_state(const struct process *process, pid_t tid, char *out);
+
+/* From "syscall". */
+struct task_syscall {
+	bool running;	 /* on a CPU, or about to be: nothing else is known */
+	bool in_syscall; /* else blocked elsewhere, e.g. in a page fault: only sp and pc are known */
+	int64_t nr;
+	uint64_t args[6];
+	uint64_t sp;
+	uint64_t pc;
+};
+
+int task_syscall(const struct process *process, pid_t tid, struct task_syscall *out);
+
+/*
+ * The kernel stack from "stack", innermost first: each line's text after "[<0>] ", interned. Returns the number of
+ * frames written (at most `max`) or -errno.
+ */
+int task_kernel_stack(const struct process *process, pid_t tid, struct arena *arena, const char **out, unsigned max);
+
+#endif
