@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_KERNEL_TYPES_H
+#define STAKEOUT_BPF_KERNEL_TYPES_H
+
+/*
+ * The few kernel types that the BPF programs read, with only the fields they read. Offsets are taken from the
+ * running kernel's BTF when the program is loaded (CO-RE), so neither order nor neighbours matter, and no header
+ * generated from one particular kernel is needed to build.
+ */
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+
+/* Named by the helpers' declarations. */
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+#define static_assert _Static_assert
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long last_arrival;
+};
+
+struct thread_struct {
+	unsigned long fsbase;
+	unsigned long gsbase;
+};
+
+struct mm_struct;
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int exit_state;
+	unsigned int policy;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	char comm[16];
+	struct thread_struct thread;
+};
+
+/* Before 5.14 the field had no underscores. */
+struct task_struct___before_5_14 {
+	long state;
+};
+
+/* aarch64: the system call as the entry code noted it, behind the registers that ptrace shows. */
+struct pt_regs___arm64 {
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+struct pt_regs;
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Pass 1 and pass 2 of a capture: writes a struct task_record for every thread of one process, without stopping or
+ * waking any of them.
+ */
+#include "bpf/kernel_types.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "bpf/task_record.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+enum { PF_KTHREAD = 0x00200000 };
+
+#if defined(__TARGET_ARCH_x86)
+enum { REGS_WORDS = 21, REG_ORIG_AX = 15, REG_DI = 14 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { REGS_WORDS = 34 };
+#else
+#error "say which words of pt_regs to copy"
+#endif
+
+/* Set by the reader before each pass. */
+__u32 target_tgid;     /* in the reader's pid namespace */
+__u32 only_tid;	       /* 0: every thread */
+__u32 counters_only;   /* pass 2: neither registers nor kernel stacks */
+__u32 want_kernel;
+
+/* One reader at a time: the skeleton is private to its process, and the process reads from one thread. */
+static struct task_record record;
+static __u64 kernel_stack[TASK_RECORD_KERNEL];
+
+/* A thread's number as the reader's pid namespace counts, 0 when it is not in it. */
+static __u32 number_in_reader_ns(struct task_struct *task)
+{
+	struct task_struct *reader = (struct task_struct *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
+	struct upid *numbers;
+	int nr = 0;
+
+	if (!pid || level > 32 || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	numbers = (void *)pid + bpf_core_field_offset(pid->numbers);
+	bpf_core_read(&nr, sizeof(nr), (void *)numbers + level * bpf_core_type_size(struct upid));
+	return nr;
+}
+
+static __u32 state_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
+}
+
+/*
+ * When a thread last left its CPU: the scheduler notes when it got there, and how long it has run since. Only the
+ * fair classes keep the second figure for each turn; for the others the turn counts as nothing. All of it is
+ * the scheduler's own clock, so "now" is asked of the reader, which runs.
+ */
+static __u64 left_cpu(struct task_struct *task)
+{
+	enum { SCHED_NORMAL = 0, SCHED_BATCH = 3, SCHED_IDLE = 5 };
+	__u64 arrived = BPF_CORE_READ(task, sched_info.last_arrival);
+	__u32 policy = BPF_CORE_READ(task, policy);
+
+	if (policy != SCHED_NORMAL && policy != SCHED_BATCH && policy != SCHED_IDLE)
+		return arrived;
+	return arrived + BPF_CORE_READ(task, se.sum_exec_runtime) - BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+}
+
+static void take_off_cpu_time(struct task_struct *task)
+{
+	__u64 left, now;
+
+	if (!bpf_core_field_exists(task->sched_info.last_arrival))
+		return;
+	left = left_cpu(task);
+	now = left_cpu((struct task_struct *)bpf_get_current_task());
+	record.off_cpu_ns = now > left ? now - left : 0;
+	record.flags |= TASK_HAS_OFF_CPU;
+}
+
+static void take_registers(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!regs || bpf_probe_read_kernel(record.regs, REGS_WORDS * sizeof(__u64), regs))
+		return;
+	record.flags |= TASK_HAS_REGS;
+#if defined(__TARGET_ARCH_x86)
+	record.syscall_nr = (__s64)record.regs[REG_ORIG_AX];
+	record.syscall_arg0 = record.regs[REG_DI];
+	record.fs_base = BPF_CORE_READ(task, thread.fsbase);
+	record.gs_base = BPF_CORE_READ(task, thread.gsbase);
+#else
+	record.syscall_nr = BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno);
+	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64 *)regs, orig_x0);
+#endif
+}
+
+SEC("iter/task")
+int dump_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
+	__u32 tid;
+	long len = 0;
+
+	if (!task || number_in_reader_ns(BPF_CORE_READ(task, group_leader)) != target_tgid)
+		return 0;
+	tid = number_in_reader_ns(task);
+	if (only_tid && tid != only_tid)
+		return 0;
+
+	__builtin_memset(&record, 0, sizeof(record));
+	record.tid = tid;
+	record.syscall_nr = -1;
+	/* Counters first: a thread that moves while the rest is read shows other counters in the next pass. */
+	record.nvcsw = BPF_CORE_READ(task, nvcsw);
+	record.nivcsw = BPF_CORE_READ(task, nivcsw);
+	record.state = state_of(task);
+	record.exit_state = BPF_CORE_READ(task, exit_state);
+	record.mm = (__u64)BPF_CORE_READ(task, mm);
+	if (BPF_CORE_READ(task, on_cpu))
+		record.flags |= TASK_ON_CPU;
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		record.flags |= TASK_IS_KERNEL_THREAD;
+	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
+
+	if (!counters_only && !record.exit_state) {
+		take_off_cpu_time(task);
+		if (!(record.flags & TASK_IS_KERNEL_THREAD))
+			take_registers(task);
+		if (want_kernel && !(record.flags & TASK_ON_CPU)) {
+			len = bpf_get_task_stack(task, kernel_stack, sizeof(kernel_stack), 0);
+			if (len < 0)
+				record.kernel_error = (__s32)len;
+			else
+				record.nkernel = (__u32)len / sizeof(__u64);
+		}
+	}
+
+	bpf_seq_write(seq, &record, sizeof(record));
+	if (len > 0 && len <= (long)sizeof(kernel_stack))
+		bpf_seq_write(seq, kernel_stack, (__u32)len);
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_TASK_RECORD_H
+#define STAKEOUT_BPF_TASK_RECORD_H
+
+/*
+ * What the task iterator writes for each thread: this record, then `nkernel` return addresses of its kernel stack.
+ * Shared by the BPF program and its reader.
+ */
+
+#ifndef __bpf__
+#include <assert.h>
+#include <linux/types.h>
+#endif
+
+enum {
+	TASK_RECORD_REGS = 34,	  /* room for pt_regs: 21 words on x86_64, 34 on aarch64 */
+	TASK_RECORD_KERNEL = 127, /* frames of the kernel stack: the kernel's own limit */
+};
+
+enum task_record_flag {
+	TASK_ON_CPU = 1 << 0,
+	TASK_HAS_REGS = 1 << 1,
+	TASK_HAS_OFF_CPU = 1 << 2,
+	TASK_IS_KERNEL_THREAD = 1 << 3,
+};
+
+struct task_record {
+	__u32 tid; /* as seen from the reader's pid namespace */
+	__u32 flags;
+	__u32 state;	  /* task_struct.__state */
+	__u32 exit_state;
+	__u64 nvcsw;
+	__u64 nivcsw;
+	__u64 mm; /* identity of the address space: changes with exec */
+	__u64 off_cpu_ns;
+	__s64 syscall_nr; /* -1: not in a system call */
+	__u64 syscall_arg0;
+	__u64 fs_base; /* x86_64 only */
+	__u64 gs_base;
+	char comm[16];
+	__u32 nkernel;
+	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
+	__u64 regs[TASK_RECORD_REGS];
+};
+
+static_assert(sizeof(struct task_record) == 104 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+
+#endif

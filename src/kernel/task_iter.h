@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_KERNEL_TASK_ITER_H
+#define STAKEOUT_KERNEL_TASK_ITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "bpf/task_record.h"
+
+/* The BPF task iterator: every thread of one process in one read, none of them disturbed. */
+struct task_iter;
+
+/* True when the program was built with BPF. */
+bool task_iter_built_in(void);
+
+/* Loads the program. The message of a failure says what is missing: a permission, BTF, a helper, the build. */
+int task_iter_create(pid_t pid, struct err *err, struct task_iter **out);
+void task_iter_destroy(struct task_iter *iter);
+
+struct task_iter_request {
+	pid_t only_tid;	    /* 0: all threads */
+	bool counters_only; /* neither registers nor kernel stacks */
+	bool kernel_stacks;
+};
+
+/* Runs one pass. The records stay in the iterator's buffer until the next pass. */
+int task_iter_pass(struct task_iter *iter, const struct task_iter_request *request, struct err *err);
+
+/*
+ * The next record of the last pass, NULL at the end; *kernel points at its nkernel addresses. `pos` starts at 0.
+ */
+const struct task_record *task_iter_next(const struct task_iter *iter, size_t *pos, const __u64 **kernel);
+
+/* The letter that /proc/PID/stat would show. */
+char task_record_state(const struct task_record *record);
+
+#endif
