@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_CAPTURE_H
+#define STAKEOUT_CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "model/snapshot.h"
+
+/*
+ * Takes snapshots of one process.
+ *
+ * A thread that is asleep cannot change its stack, so it is read without being stopped, and a second look at its
+ * context-switch counters proves that it slept throughout. Only threads that run are held, together, for the time it
+ * takes to copy their registers and stacks. docs/internals.md tells why the result is true at one instant.
+ */
+struct capture;
+
+enum stop_mode {
+	STOP_AUTO, /* hold what runs */
+	STOP_ALL,  /* hold the whole process once */
+	STOP_NONE, /* hold nothing */
+};
+
+enum source_choice {
+	SOURCE_AUTO, /* the BPF iterator, else /proc */
+	SOURCE_BPF,
+	SOURCE_PROC,
+};
+
+struct capture_options {
+	enum stop_mode stop;
+	enum source_choice source;
+	bool proc_mem;
+	bool kernel_stacks;
+	uint64_t stack_size;	  /* most bytes to copy per thread */
+	unsigned stop_timeout_ms;
+	const pid_t *tids; /* only these; NULL: all */
+	size_t ntids;
+
+	/*
+	 * --ptrace: the whole process is held while this is called for each thread, with memory read word by word
+	 * through `peek`. It runs in another thread than the caller's, which waits.
+	 */
+	void (*on_held)(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek);
+	void *on_held_arg;
+};
+
+int capture_open(pid_t pid, const struct capture_options *options, struct err *err, struct capture **out);
+void capture_close(struct capture *capture);
+
+/* Takes one snapshot. Fails only when there is nothing to show; what is partly missing is in the snapshot. */
+int capture_take(struct capture *capture, struct err *err, struct snapshot **out);
+
+/* Reads the live process. Its bytes are of the snapshot's instant only if capture_unmoved() holds afterwards. */
+struct mem *capture_live_memory(struct capture *capture);
+
+/* True when the thread was captured asleep and has not run since. */
+bool capture_unmoved(struct capture *capture, const struct snap_thread *thread);
+
+/*
+ * Holds the given threads of a snapshot once more to learn the registers that /proc does not tell. A thread that has
+ * run since keeps its old registers.
+ */
+int capture_complete_registers(struct capture *capture, struct snapshot *snap, struct snap_thread **threads,
+			       size_t nthreads, struct err *err);
+
+#endif

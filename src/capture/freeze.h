@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_FREEZE_H
+#define STAKEOUT_CAPTURE_FREEZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "capture/vmread.h"
+#include "model/snapshot.h"
+#include "proc/process.h"
+
+/*
+ * Holds threads for as long as it takes to read their registers and stacks: PTRACE_SEIZE, PTRACE_INTERRUPT, read,
+ * PTRACE_DETACH. Never ATTACH and SIGSTOP: a tool killed in the window would leave the target stopped.
+ *
+ * All ptrace calls are made from a thread of their own that ends with the call. Its end makes the kernel let go of
+ * whatever it still traces, also of a thread in state D that never stopped and so cannot be detached.
+ */
+
+enum held_result {
+	HELD_PENDING,	/* internal */
+	HELD_STOPPED,	/* registers and stack were taken */
+	HELD_ASLEEP,	/* had fallen asleep when it was looked at just before the interrupt: it was left alone */
+	HELD_GONE,	/* it has ended */
+	HELD_TRACED,	/* another tracer has it */
+	HELD_DENIED,	/* ptrace was refused */
+	HELD_TIMEOUT,	/* it did not stop in time */
+};
+
+struct held {
+	pid_t tid;
+	enum held_result result;
+	bool seized;
+	bool late;	 /* stopped after the others had been let go: taken at its own instant */
+	int signal;	 /* to deliver on detach: it was stopped on its way to a signal */
+	uint64_t asked_ns; /* CLOCK_MONOTONIC at the interrupt */
+	uint64_t pause_ns; /* from the interrupt to the detach */
+	struct user_regs regs;
+	struct mem_copy stack;
+};
+
+struct held_list {
+	VEC_FIELDS(struct held);
+};
+
+struct freeze_request {
+	const struct process *process;
+	const struct arch *arch;
+	const struct maps *maps;
+	struct vmread *vm;
+	uint64_t stack_size; /* most bytes to copy of one stack */
+	struct bulk buffer;  /* where stacks go, one after the other */
+	uint64_t wait_ns;    /* how long the held ones wait for the last to stop */
+	uint64_t timeout_ns; /* how long a thread gets to stop at all */
+	size_t nfirst;	     /* so many at the start of the list, those asleep, are stopped and copied before the rest */
+	bool look_first;     /* leave alone what is asleep just before its interrupt */
+	bool whole_process;  /* also hold threads that are created meanwhile */
+
+	/* When set: called for each held thread before any is let go (--ptrace). Runs in the tracing thread. */
+	void (*on_held)(void *arg, const struct held *held, struct mem *peek);
+	void *on_held_arg;
+};
+
+/* Holds the listed threads together, reads them and lets them go; with whole_process the list may grow. */
+int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list);
+
+#endif

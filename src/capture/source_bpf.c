@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/source.h"
+#include "kernel/task_iter.h"
+
+struct source_bpf {
+	struct source source;
+	struct task_iter *iter;
+};
+
+/* The kernel keeps the same words in the same order as ptrace shows them; x86_64's segment bases lie elsewhere. */
+static void fill_registers(const struct arch *arch, const struct task_record *record, struct user_regs *regs)
+{
+	unsigned n = arch->id == ARCH_X86_64 ? 21 : 34;
+
+	memcpy(regs->v, record->regs, n * sizeof(regs->v[0]));
+	regs->valid = (UINT64_C(1) << n) - 1;
+	if (arch->id == ARCH_X86_64) {
+		regs->v[n] = record->fs_base;
+		regs->v[n + 1] = record->gs_base;
+		regs->valid |= UINT64_C(3) << n;
+	}
+}
+
+static void fill_syscall(const struct arch *arch, const struct task_record *record, struct snap_syscall *out)
+{
+	out->nr = record->syscall_nr;
+	out->state = record->syscall_nr >= 0 ? SYSCALL_IN : SYSCALL_NONE;
+	if (out->state != SYSCALL_IN)
+		return;
+	out->args[0] = record->syscall_arg0;
+	for (unsigned i = 1; i < 6; i++)
+		out->args[i] = record->regs[arch->user_syscall_args[i]];
+}
+
+static void fill(const struct task_record *record, const __u64 *kernel, const struct observe_request *request,
+		 struct observed *out)
+{
+	const struct arch *arch = arch_host();
+
+	*out = (struct observed){
+		.tid = (pid_t)record->tid,
+		.state = task_record_state(record),
+		.running = record->flags & TASK_ON_CPU,
+		.nvcsw = record->nvcsw,
+		.nivcsw = record->nivcsw,
+		.off_cpu_ns = -1,
+	};
+	memcpy(out->name, record->comm, sizeof(record->comm));
+	if (request->counters_only)
+		return;
+	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
+		out->off_cpu_ns = (int64_t)record->off_cpu_ns;
+	if (record->flags & TASK_HAS_REGS && !out->running) {
+		fill_registers(arch, record, &out->regs);
+		fill_syscall(arch, record, &out->syscall);
+	}
+	out->kernel_pcs = (const uint64_t *)kernel;
+	out->nkernel = record->nkernel;
+	out->kernel_error = record->kernel_error;
+}
+
+static int observe(struct source *source, const struct observe_request *request, struct err *err,
+		   struct observations *out)
+{
+	struct task_iter *iter = ((struct source_bpf *)source)->iter;
+	struct task_iter_request pass = {
+		.only_tid = request->only_tid,
+		.counters_only = request->counters_only,
+		.kernel_stacks = request->kernel_stacks,
+	};
+	const struct task_record *record;
+	const __u64 *kernel;
+	size_t pos = 0;
+	int rc = task_iter_pass(iter, &pass, err);
+
+	if (rc < 0)
+		return rc;
+	out->len = 0;
+	out->generation = 0;
+	while ((record = task_iter_next(iter, &pos, &kernel))) {
+		if (!vec_reserve(out, out->len + 1))
+			return err_set(err, ENOMEM, "out of memory");
+		fill(record, kernel, request, &out->data[out->len++]);
+		if (!out->generation)
+			out->generation = record->mm;
+	}
+	if (!out->len && !request->only_tid)
+		return err_set(err, ESRCH, "the process has ended");
+	return 0;
+}
+
+static void destroy(struct source *source)
+{
+	task_iter_destroy(((struct source_bpf *)source)->iter);
+	free(source);
+}
+
+int source_bpf_create(const struct process *process, struct err *err, struct source **out)
+{
+	struct source_bpf *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	s->source = (struct source){.name = "bpf", .observe = observe, .destroy = destroy};
+	rc = task_iter_create(process->pid, err, &s->iter);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	*out = &s->source;
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_TAKE_H
+#define STAKEOUT_CAPTURE_TAKE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "capture/capture.h"
+#include "capture/freeze.h"
+#include "capture/source.h"
+#include "capture/vmread.h"
+#include "proc/process.h"
+
+/* A snapshot in the making; shared by the files of this folder only. */
+
+struct capture {
+	struct capture_options options;
+	struct process process;
+	struct vmread vm;
+	struct source *source;
+	struct observations seen; /* of the last pass */
+	char source_note[512];	  /* why the first choice of source was not taken, or "" */
+};
+
+/* What is still to be done for a thread of the snapshot being taken. */
+enum work {
+	WORK_TAKE,	/* must be taken, or taken again */
+	WORK_ASLEEP,	/* copied while asleep; the next pass tells whether it slept on */
+	WORK_HELD,	/* taken while held in this round */
+	WORK_SETTLED,	/* nothing more can be had: dead, or not to be captured */
+	WORK_DROP,	/* it ended: it is no part of the snapshot */
+};
+
+struct take {
+	struct capture *capture;
+	struct snapshot *snap;
+	VEC(enum work) work; /* beside snap->threads */
+	struct u64map index; /* tid to position in snap->threads */
+	uint64_t generation;
+	struct err *err;
+};
+
+/* Returns -ENOMEM with its sentence. */
+int take_out_of_memory(struct take *take);
+
+/* Memory for `size` bytes of copies, the first `ready` of them given pages now; NULL when memory is exhausted. */
+struct bulk *take_add_bulk(struct snapshot *snap, size_t size, size_t ready);
+
+void take_set_status(struct snapshot *snap, struct snap_thread *t, enum thread_status status, const char *why);
+
+/* Appends a thread that is to be taken. */
+int take_add_thread(struct take *take, pid_t tid, size_t *index);
+
+bool take_wants(const struct capture *c, pid_t tid);
+
+/* One pass over the threads; what it saw is in c->seen until the next. */
+int take_observe(struct capture *c, struct snapshot *snap, pid_t only_tid, bool counters_only, struct err *err);
+const struct observed *take_find_observed(const struct capture *c, pid_t tid);
+
+/* True when a pass shows the thread off-CPU with the counters it had when it was captured: it has not run since. */
+bool take_same_counters(const struct observed *o, const struct snap_thread *t);
+
+/* True when the stack pointer is known: the thread was seen off-CPU, or held. */
+bool take_has_sp(const struct take *take, const struct snap_thread *t);
+
+/* passive.c */
+int take_store_pass(struct take *take);
+int take_copy_asleep(struct take *take);
+int take_passive(struct take *take);
+
+/* hold.c */
+int take_hold_running(struct take *take);
+int take_stopped(struct take *take);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "capture/capture.h"
+
+/* Each test runs with both sources of a pass. */
+static const struct capture_options defaults = {.stack_size = 1 << 20, .stop_timeout_ms = 1000, .kernel_stacks = true};
+
+static struct snapshot *take(pid_t pid, enum source_choice source, enum stop_mode stop)
+{
+	struct capture_options options = defaults;
+	struct capture *capture;
+	struct snapshot *snap;
+	struct err err = {0};
+
+	options.source = source;
+	options.stop = stop;
+	if (capture_open(pid, &options, &err, &capture) < 0) {
+		print_message("skipped: %s\n", err.msg);
+		child_end(pid);
+		skip();
+	}
+	if (capture_take(capture, &err, &snap) < 0)
+		fail_msg("%s", err.msg);
+	capture_close(capture);
+	return snap;
+}
+
+static void wait_until_asleep(pid_t pid)
+{
+	for (int i = 0; i < 5000; i++) {
+		struct snapshot *snap = take(pid, SOURCE_PROC, STOP_NONE);
+		bool asleep = snap->threads.len == 1 && snap->threads.data[0].state == 'S';
+
+		snapshot_destroy(snap);
+		if (asleep)
+			return;
+		usleep(1000);
+	}
+	fail_msg("the child does not fall asleep");
+}
+
+static void check_sleeper(enum source_choice source, const char *method)
+{
+	pid_t pid = child_start(child_sleeps);
+	const struct snap_thread *t;
+	struct snapshot *snap;
+
+	wait_until_asleep(pid);
+	snap = take(pid, source, STOP_AUTO);
+	assert_string_equal(snap->capture.method, method);
+	assert_int_equal(snap->threads.len, 1);
+	assert_true(snap->capture.consistent);
+	assert_int_equal(snap->capture.stopped_threads, 0);
+	t = &snap->threads.data[0];
+	assert_int_equal(t->tid, pid);
+	assert_int_equal(t->capture, CAPTURE_ASLEEP);
+	assert_int_equal(t->pause_ns, 0);
+	assert_int_equal(t->syscall.state, SYSCALL_IN);
+	assert_int_equal(t->stack.start, t->regs.v[snap->arch->user_sp]);
+	assert_int_equal(t->stack.start + t->stack.len, t->stack.region_end);
+	assert_true(snap->images.len >= 1);
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
+static void test_sleeper_bpf(void **state)
+{
+	check_sleeper(SOURCE_BPF, "bpf");
+}
+
+static void test_sleeper_proc(void **state)
+{
+	check_sleeper(SOURCE_PROC, "proc");
+}
+
+/* The child was forked from this program: the same code is at the same addresses. */
+static void check_spinner(enum source_choice source)
+{
+	pid_t pid = child_start(child_spins);
+	const struct snap_thread *t;
+	struct snapshot *snap;
+	uint64_t pc;
+
+	snap = take(pid, source, STOP_AUTO);
+	t = &snap->threads.data[0];
+	pc = t->regs.v[snap->arch->user_pc];
+	assert_int_equal(t->status, THREAD_CAPTURED);
+	assert_true(t->stack.len > 0);
+	assert_non_null(maps_find(&snap->maps, pc));
+	if (t->capture == CAPTURE_HELD) {
+		assert_true(t->pause_ns > 0);
+		assert_int_equal(snap->capture.stopped_threads, 1);
+	}
+	snapshot_destroy(snap);
+
+	snap = take(pid, SOURCE_PROC, STOP_NONE);
+	assert_int_equal(snap->threads.data[0].status, THREAD_RUNNING);
+	assert_non_null(snap->threads.data[0].why);
+	assert_false(snap->capture.consistent);
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
+static void test_spinner_bpf(void **state)
+{
+	check_spinner(SOURCE_BPF);
+}
+
+static void test_spinner_proc(void **state)
+{
+	check_spinner(SOURCE_PROC);
+}
+
+static void *sleep_forever(void *arg)
+{
+	child_sleeps();
+	return NULL;
+}
+
+static void child_with_threads(void)
+{
+	for (int i = 0; i < 9; i++) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, sleep_forever, NULL);
+	}
+	child_spins();
+}
+
+static void test_stop_all(void **state)
+{
+	pid_t pid = child_start(child_with_threads);
+	struct snapshot *snap = NULL;
+
+	for (int i = 0; i < 5000 && (!snap || snap->threads.len < 10); i++) {
+		snapshot_destroy(snap);
+		snap = take(pid, SOURCE_AUTO, STOP_ALL);
+	}
+	assert_int_equal(snap->threads.len, 10);
+	assert_string_equal(snap->capture.method, "ptrace");
+	assert_int_equal(snap->capture.stopped_threads, 10);
+	assert_true(snap->capture.consistent);
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		assert_int_equal(snap->threads.data[i].capture, CAPTURE_HELD);
+		assert_true(snap->threads.data[i].stack.len > 0);
+	}
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
+static void test_unmoved(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct capture_options options = defaults;
+	struct capture *capture;
+	struct snapshot *snap;
+
+	wait_until_asleep(pid);
+	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(capture_take(capture, NULL, &snap), 0);
+	assert_true(capture_unmoved(capture, &snap->threads.data[0]));
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+	kill(pid, SIGCONT);
+	assert_false(capture_unmoved(capture, &snap->threads.data[0]));
+	snapshot_destroy(snap);
+	capture_close(capture);
+	child_end(pid);
+}
+
+static void test_only_one_thread(void **state)
+{
+	pid_t pid = child_start(child_sleeps), other = pid + 1;
+	struct capture_options options = defaults;
+	struct capture *capture;
+	struct snapshot *snap;
+	struct err err = {0};
+
+	options.tids = &other;
+	options.ntids = 1;
+	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(capture_take(capture, &err, &snap), -ESRCH);
+	assert_non_null(strstr(err.msg, "no such thread"));
+	capture_close(capture);
+	child_end(pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleeper_bpf),  cmocka_unit_test(test_sleeper_proc), cmocka_unit_test(test_spinner_bpf),
+		cmocka_unit_test(test_spinner_proc), cmocka_unit_test(test_stop_all),	  cmocka_unit_test(test_unmoved),
+		cmocka_unit_test(test_only_one_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

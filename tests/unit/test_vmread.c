@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "capture/vmread.h"
+
+enum { PAGE = 4096, JOBS = 600 };
+
+/* Two readable pages, then one that is not. */
+static uint8_t *make_region(void)
+{
+	uint8_t *region = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(region != MAP_FAILED);
+	for (int i = 0; i < 2 * PAGE; i++)
+		region[i] = (uint8_t)(i * 7);
+	munmap(region + 2 * PAGE, PAGE);
+	return region;
+}
+
+/* More jobs than one system call takes, one of them unreadable and one half readable. */
+static void check_copy(bool use_proc_mem)
+{
+	uint8_t *region = make_region(), *out = calloc(JOBS, 64);
+	struct vmread_job *jobs = calloc(JOBS, sizeof(*jobs));
+	struct process p;
+	struct vmread vm;
+
+	assert_int_equal(process_open(getpid(), NULL, &p), 0);
+	vmread_init(&vm, &p, use_proc_mem);
+	for (int i = 0; i < JOBS; i++)
+		jobs[i] = (struct vmread_job){.address = (uintptr_t)region + (unsigned)i * 8, .len = 64, .dst = out + i * 64};
+	jobs[300].address = (uintptr_t)region + 2 * PAGE;
+	jobs[400].address = (uintptr_t)region + 2 * PAGE - 16;
+	assert_int_not_equal(vmread_copy(&vm, jobs, JOBS), 1);
+	for (int i = 0; i < JOBS; i++) {
+		if (i == 300)
+			assert_int_equal(jobs[i].done, 0);
+		else if (i == 400)
+			assert_int_equal(jobs[i].done, 16);
+		else
+			assert_int_equal(jobs[i].done, 64);
+		assert_memory_equal(out + i * 64, region + i * 8 * (i != 400) + (i == 400) * (2 * PAGE - 16), jobs[i].done);
+	}
+	vmread_deinit(&vm);
+	process_close(&p);
+	munmap(region, 2 * PAGE);
+	free(jobs);
+	free(out);
+}
+
+static void test_process_vm_readv(void **state)
+{
+	check_copy(false);
+}
+
+static void test_proc_mem(void **state)
+{
+	check_copy(true);
+}
+
+static void test_mem_interface(void **state)
+{
+	uint8_t *region = make_region(), buf[32];
+	struct process p;
+	struct vmread vm;
+
+	assert_int_equal(process_open(getpid(), NULL, &p), 0);
+	vmread_init(&vm, &p, false);
+	assert_true(mem_read_exact(&vm.mem, (uintptr_t)region + 100, buf, sizeof(buf)));
+	assert_memory_equal(buf, region + 100, sizeof(buf));
+	assert_int_equal(vm.mem.read(&vm.mem, (uintptr_t)region + 2 * PAGE - 4, buf, sizeof(buf)), 4);
+	assert_true(vm.mem.read(&vm.mem, (uintptr_t)region + 2 * PAGE, buf, sizeof(buf)) < 0);
+	vmread_deinit(&vm);
+	process_close(&p);
+	munmap(region, 2 * PAGE);
+}
+
+static void test_gone_process(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct process p;
+	struct vmread vm;
+	char c = 'x';
+
+	for (int use_proc_mem = 0; use_proc_mem < 2; use_proc_mem++) {
+		struct vmread_job job = {.address = (uintptr_t)&c, .len = 1, .dst = (uint8_t *)&c};
+
+		if (!use_proc_mem)
+			assert_int_equal(process_open(pid, NULL, &p), 0);
+		vmread_init(&vm, &p, use_proc_mem);
+		if (!use_proc_mem)
+			child_end(pid);
+		assert_true(vmread_copy(&vm, &job, 1) < 0);
+		assert_int_equal(job.done, 0);
+		vmread_deinit(&vm);
+	}
+	process_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_process_vm_readv),
+		cmocka_unit_test(test_proc_mem),
+		cmocka_unit_test(test_mem_interface),
+		cmocka_unit_test(test_gone_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
