@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "elf/dynsym.h"
+
+#include "base/cursor.h"
+
+/* What of the dynamic section matters here; addresses in the file's own terms, 0 when absent. */
+struct dynamic {
+	uint64_t symtab;
+	uint64_t strtab;
+	uint64_t strsz;
+	uint64_t hash;
+	uint64_t gnu_hash;
+};
+
+static struct cursor cursor_at(struct image *image, uint64_t vaddr)
+{
+	struct span bytes = image_bytes_at(image, vaddr);
+	struct cursor c = cursor_init(bytes.data, bytes.data ? bytes.len : 0);
+
+	c.big_endian = image_is_big_endian(image);
+	return c;
+}
+
+static bool find_dynamic(struct image *image, struct cursor *out)
+{
+	Elf *elf = image_elf(image);
+	size_t count = 0;
+
+	if (elf_getphdrnum(elf, &count) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr phdr;
+
+		if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_DYNAMIC) {
+			*out = cursor_at(image, phdr.p_vaddr);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_dynamic(struct image *image, struct dynamic *out)
+{
+	struct cursor c;
+
+	*out = (struct dynamic){0};
+	if (!image_is_64bit(image) || !find_dynamic(image, &c))
+		return false;
+	for (;;) {
+		int64_t tag = (int64_t)cursor_u64(&c);
+		uint64_t value = cursor_u64(&c);
+
+		if (c.bad || tag == DT_NULL)
+			break;
+		if (tag == DT_SYMTAB)
+			out->symtab = value;
+		else if (tag == DT_STRTAB)
+			out->strtab = value;
+		else if (tag == DT_STRSZ)
+			out->strsz = value;
+		else if (tag == DT_HASH)
+			out->hash = value;
+		else if (tag == DT_GNU_HASH)
+			out->gnu_hash = value;
+	}
+	return out->symtab && out->strtab && out->strsz;
+}
+
+/* No field tells the number of symbols, but the hash tables know the highest index. 0 when neither is there. */
+static uint64_t count_by_gnu_hash(struct image *image, uint64_t vaddr)
+{
+	struct cursor c = cursor_at(image, vaddr);
+	uint32_t nbuckets = cursor_u32(&c);
+	uint32_t first = cursor_u32(&c);
+	uint64_t bloom_bytes = (uint64_t)cursor_u32(&c) * 8;
+	uint32_t last = 0;
+
+	cursor_skip(&c, 4); /* bloom shift */
+	cursor_skip(&c, bloom_bytes);
+	for (uint32_t i = 0; i < nbuckets && !c.bad; i++) {
+		uint32_t bucket = cursor_u32(&c);
+
+		if (bucket > last)
+			last = bucket;
+	}
+	if (c.bad || last < first)
+		return 0;
+	cursor_skip(&c, (uint64_t)(last - first) * 4);
+	while (!(cursor_u32(&c) & 1) && !c.bad) /* the lowest bit ends the last bucket's chain */
+		last++;
+	return c.bad ? 0 : (uint64_t)last + 1;
+}
+
+static uint64_t count_symbols(struct image *image, const struct dynamic *dyn)
+{
+	uint64_t count = 0;
+
+	if (dyn->hash) {
+		struct cursor c = cursor_at(image, dyn->hash);
+
+		cursor_skip(&c, 4); /* nbucket */
+		count = cursor_u32(&c);
+	}
+	if (!count && dyn->gnu_hash)
+		count = count_by_gnu_hash(image, dyn->gnu_hash);
+	return count;
+}
+
+bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
+{
+	struct dynamic dyn;
+	struct cursor symbols, names;
+	uint64_t count;
+
+	if (!read_dynamic(image, &dyn))
+		return true;
+	symbols = cursor_at(image, dyn.symtab);
+	names = cursor_at(image, dyn.strtab);
+	names = cursor_take(&names, dyn.strsz);
+	count = count_symbols(image, &dyn);
+	for (uint64_t i = 0; i < count; i++) {
+		GElf_Sym sym;
+		struct cursor name = names;
+
+		sym.st_name = cursor_u32(&symbols);
+		sym.st_info = cursor_u8(&symbols);
+		sym.st_other = cursor_u8(&symbols);
+		sym.st_shndx = cursor_u16(&symbols);
+		sym.st_value = cursor_u64(&symbols);
+		sym.st_size = cursor_u64(&symbols);
+		if (symbols.bad)
+			break;
+		if (cursor_seek(&name, sym.st_name)) {
+			const char *text = cursor_cstr(&name);
+
+			if (text && !visit(ctx, &sym, text))
+				return false;
+		}
+	}
+	return true;
+}

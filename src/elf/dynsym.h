@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_ELF_DYNSYM_H
+#define STAKEOUT_ELF_DYNSYM_H
+
+#include <gelf.h>
+#include <stdbool.h>
+
+#include "elf/image.h"
+
+/*
+ * The dynamic symbols found the way the dynamic linker finds them, through PT_DYNAMIC: for files whose section
+ * headers were stripped, and for images copied from memory, where section headers are not mapped.
+ */
+
+/* Called for each symbol; the name lives as long as the image. False stops. */
+typedef bool (*dynsym_visit)(void *ctx, const GElf_Sym *sym, const char *name);
+
+/* False when `visit` stopped it. */
+bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx);
+
+#endif

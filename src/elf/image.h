@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_ELF_IMAGE_H
+#define STAKEOUT_ELF_IMAGE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* One ELF file: on disk, or in memory only (the vDSO). Nothing in it is trusted. */
+struct image;
+
+/* A run of the image's bytes and the address at which the file says it is loaded. data == NULL: not there. */
+struct span {
+	const uint8_t *data;
+	size_t len;
+	uint64_t vaddr;
+};
+
+/* Takes the descriptor over, also on failure. Only regular files are read. */
+int image_open_fd(int fd, struct err *err, struct image **out);
+
+/* Borrows `data`, which must outlive the image and be a loaded image (addresses, not file offsets, count). */
+int image_open_memory(const void *data, size_t len, struct err *err, struct image **out);
+
+void image_destroy(struct image *image);
+
+Elf *image_elf(const struct image *image);
+uint16_t image_machine(const struct image *image);
+bool image_is_64bit(const struct image *image);
+bool image_is_big_endian(const struct image *image);
+const char *image_build_id(const struct image *image); /* hex; NULL when it has none */
+
+/* File offset (of a mapping) to the file's virtual address, through the loadable segments. */
+bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t *vaddr);
+
+/* Section by name, decompressed when needed; the bytes live as long as the image. */
+struct span image_section(struct image *image, const char *name);
+
+/* The first section header that is executable code and contains vaddr: its name, or NULL. */
+const char *image_section_name_at(struct image *image, uint64_t vaddr);
+
+/* File bytes from vaddr to the end of the loadable segment that holds it. */
+struct span image_bytes_at(const struct image *image, uint64_t vaddr);
+
+/* PT_GNU_EH_FRAME, which survives the stripping of section headers. */
+struct span image_eh_frame_hdr(const struct image *image);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_ELF_MODULES_H
+#define STAKEOUT_ELF_MODULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "elf/image.h"
+#include "model/snapshot.h"
+#include "model/stack.h"
+
+/*
+ * The files behind a snapshot's executable mappings, opened as the target sees them: through
+ * /proc/PID/map_files, then /proc/PID/root, checked by device and inode, so that another mount namespace, a chroot,
+ * a deleted file or a memfd are found. A replayed snapshot's files are looked up by path and must have the
+ * recorded build-id. Shared by unwinding and symbolization.
+ */
+struct modules;
+
+struct module {
+	struct module_info info; /* path, build-id; `problem` when the file could not be opened */
+	struct image *image;	 /* NULL when it could not be opened: info.problem says why */
+	int root_fd;		 /* the target's root directory (for its debug files), or -1; not owned */
+	void *unwind;		 /* belongs to the unwinder, freed by unwind_free */
+	void (*unwind_free)(void *);
+	void *symbol; /* belongs to the symbolizer, freed by symbol_free */
+	void (*symbol_free)(void *);
+};
+
+/* Opens every file now, while the process is there; fills map_entry.build_id. Keeps a pointer to the snapshot. */
+int modules_create(struct snapshot *snap, bool ignore_deleted, struct err *err, struct modules **out);
+void modules_destroy(struct modules *modules);
+
+/*
+ * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped
+ * there. Several mappings of one file give one module.
+ */
+struct module *modules_find(struct modules *modules, uint64_t address, uint64_t *vaddr);
+
+#endif

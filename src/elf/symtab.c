@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "elf/symtab.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "elf/dynsym.h"
+#include "elf/minidebug.h"
+#include "elf/plt.h"
+
+struct entry {
+	uint64_t start;
+	uint64_t end;
+	const char *name; /* in the file's string table */
+	uint32_t name_len;
+	uint8_t rank; /* among names of one address; the lowest is the best */
+	bool sized;
+	bool plt;
+};
+
+struct symtab {
+	VEC_FIELDS(struct entry); /* by rising address */
+	uint64_t *reach;	  /* the highest end among entries 0…i: where a search backwards may give up */
+	bool has_locals;
+	Elf *minidebug;
+	uint8_t *minidebug_data;
+};
+
+struct section {
+	uint64_t start;
+	uint64_t end;
+	bool code;
+};
+
+/* One ELF file while it is read. */
+struct reader {
+	struct symtab *tab;
+	VEC(struct section) sections; /* by section number */
+	bool has_table;
+};
+
+static void cleanup_reader(struct reader *reader)
+{
+	vec_deinit(&reader->sections);
+}
+
+DEFINE_CLEANUP(symtab, struct symtab *, symtab_destroy)
+
+static uint8_t rank_of(const GElf_Sym *sym, const char *name)
+{
+	unsigned type = GELF_ST_TYPE(sym->st_info);
+	unsigned bind = GELF_ST_BIND(sym->st_info);
+	size_t underscores = strspn(name, "_");
+
+	if (underscores > 15)
+		underscores = 15;
+	return (uint8_t)((type == STT_NOTYPE) << 6 | (bind == STB_LOCAL) << 5 | underscores << 1 | (bind == STB_WEAK));
+}
+
+/* Labels that compilers and assemblers leave behind: $x and $d tell aarch64 code from data, the others are notes. */
+static bool is_noise(const GElf_Sym *sym, const char *name)
+{
+	if (!*name)
+		return true;
+	return GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && GELF_ST_BIND(sym->st_info) == STB_LOCAL &&
+	       (*name == '$' || *name == '.');
+}
+
+/* The length without a version: "foo@VER", "foo@@VER". */
+static uint32_t name_length(const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = memchr(name + 1, '@', len - 1);
+
+	if (at)
+		len = (size_t)(at - name);
+	return len > UINT32_MAX ? UINT32_MAX : (uint32_t)len;
+}
+
+static uint64_t end_of(uint64_t start, uint64_t size, uint64_t limit)
+{
+	return size > limit - start ? limit : start + size;
+}
+
+/* Takes the symbol when it names code. False only when memory is exhausted. */
+static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
+{
+	struct reader *reader = ctx;
+	unsigned type = GELF_ST_TYPE(sym->st_info);
+	uint64_t limit = UINT64_MAX;
+
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		return true;
+	if (sym->st_shndx == SHN_UNDEF || is_noise(sym, name))
+		return true;
+	if (sym->st_shndx < reader->sections.len) {
+		const struct section *section = &reader->sections.data[sym->st_shndx];
+
+		if (!section->code || sym->st_value < section->start || sym->st_value >= section->end)
+			return true;
+		limit = section->end;
+	} else if (type == STT_NOTYPE || sym->st_size == 0) {
+		return true; /* nothing tells that it is code, or where it ends */
+	}
+	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
+		reader->tab->has_locals = true;
+	/* Without a size it ends with its section until settle() has seen the next symbol. */
+	return vec_push(reader->tab, (struct entry){
+		.start = sym->st_value,
+		.end = sym->st_size ? end_of(sym->st_value, sym->st_size, limit) : limit,
+		.name = name,
+		.name_len = name_length(name),
+		.rank = rank_of(sym, name),
+		.sized = sym->st_size != 0,
+	});
+}
+
+static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
+{
+	struct symtab *tab = ctx;
+
+	return vec_push(tab, (struct entry){
+		.start = start,
+		.end = end,
+		.name = name,
+		.name_len = name_length(name),
+		.sized = true,
+		.plt = true,
+	});
+}
+
+static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t count = data && shdr->sh_entsize ? data->d_size / shdr->sh_entsize : 0;
+	GElf_Sym sym;
+
+	reader->has_table = true;
+	for (size_t i = 1; i < count && i <= INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
+		const char *name = elf_strptr(elf, shdr->sh_link, sym.st_name);
+
+		if (name && !add_symbol(reader, &sym, name))
+			return false;
+	}
+	return true;
+}
+
+static bool read_sections(struct reader *reader, Elf *elf)
+{
+	GElf_Shdr shdr;
+
+	if (!vec_push(&reader->sections, (struct section){0}))
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
+		struct section section = {
+			.start = shdr.sh_addr,
+			.end = end_of(shdr.sh_addr, shdr.sh_size, UINT64_MAX),
+			.code = shdr.sh_flags & SHF_EXECINSTR,
+		};
+
+		if (!vec_push(&reader->sections, section))
+			return false;
+	}
+	return true;
+}
+
+static bool read_elf(struct reader *reader, Elf *elf)
+{
+	GElf_Shdr shdr;
+
+	if (!read_sections(reader, elf))
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
+		if (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM)
+			continue;
+		if (!read_table(reader, elf, scn, &shdr))
+			return false;
+	}
+	return true;
+}
+
+static bool read_minidebug(struct symtab *tab, struct image *image)
+{
+	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab};
+	size_t len;
+
+	if (tab->minidebug || minidebug_unpack(image, NULL, &tab->minidebug_data, &len) < 0)
+		return true;
+	tab->minidebug = elf_memory((char *)tab->minidebug_data, len);
+	return !tab->minidebug || read_elf(&reader, tab->minidebug);
+}
+
+static bool read_image(struct symtab *tab, struct image *image)
+{
+	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab};
+
+	if (!read_elf(&reader, image_elf(image)))
+		return false;
+	if (!reader.has_table) {
+		reader.sections.len = 0; /* numbers in these symbols refer to headers that are not there */
+		if (!dynsym_read(image, add_symbol, &reader))
+			return false;
+	}
+	return read_minidebug(tab, image);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->sized != y->sized)
+		return x->sized ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->name_len != y->name_len)
+		return x->name_len < y->name_len ? -1 : 1;
+	return memcmp(x->name, y->name, x->name_len);
+}
+
+/*
+ * Sorts, ends unsized symbols at the next one, and of several names of one address keeps the best, and a lesser one
+ * only where it reaches further.
+ */
+static bool settle(struct symtab *tab)
+{
+	uint64_t next = UINT64_MAX, group = UINT64_MAX, reach = 0;
+	size_t kept = 0;
+
+	if (tab->len)
+		qsort(tab->data, tab->len, sizeof(*tab->data), compare);
+	for (size_t i = tab->len; i-- > 0;) {
+		struct entry *e = &tab->data[i];
+
+		if (e->start != group) {
+			next = group;
+			group = e->start;
+		}
+		if (!e->sized && e->end > next)
+			e->end = next;
+	}
+	for (size_t i = 0; i < tab->len; i++) {
+		const struct entry *e = &tab->data[i];
+		const struct entry *last = kept ? &tab->data[kept - 1] : NULL;
+
+		if (!last || last->start != e->start || e->end > last->end)
+			tab->data[kept++] = *e;
+	}
+	tab->len = kept;
+	tab->reach = calloc(kept ? kept : 1, sizeof(*tab->reach));
+	for (size_t i = 0; i < kept && tab->reach; i++) {
+		if (tab->data[i].end > reach)
+			reach = tab->data[i].end;
+		tab->reach[i] = reach;
+	}
+	return tab->reach;
+}
+
+int symtab_create(struct image *image, struct image *debug, struct err *err, struct symtab **out)
+{
+	_cleanup_(cleanup_symtab) struct symtab *tab = calloc(1, sizeof(*tab));
+
+	if (!tab || !read_image(tab, image) || (debug && !read_image(tab, debug)) || !plt_read(image, add_plt, tab) ||
+	    !settle(tab))
+		return err_set(err, ENOMEM, "out of memory");
+	*out = steal_ptr(tab);
+	return 0;
+}
+
+void symtab_destroy(struct symtab *tab)
+{
+	if (!tab)
+		return;
+	if (tab->minidebug)
+		elf_end(tab->minidebug);
+	free(tab->minidebug_data);
+	free(tab->reach);
+	vec_deinit(tab);
+	free(tab);
+}
+
+static size_t count_up_to(const struct symtab *tab, uint64_t vaddr)
+{
+	size_t low = 0, high = tab->len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (tab->data[mid].start <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+bool symtab_find(const struct symtab *tab, uint64_t vaddr, struct symbol *out)
+{
+	const struct entry *found = NULL;
+
+	for (size_t i = count_up_to(tab, vaddr); i-- > 0 && tab->reach[i] > vaddr;) {
+		const struct entry *e = &tab->data[i];
+
+		if (vaddr >= e->end)
+			continue;
+		if (e->sized || !found)
+			found = e;
+		if (e->sized)
+			break;
+	}
+	if (!found)
+		return false;
+	*out = (struct symbol){
+		.start = found->start,
+		.end = found->end,
+		.name = found->name,
+		.name_len = found->name_len,
+		.plt = found->plt,
+	};
+	return true;
+}
+
+size_t symtab_len(const struct symtab *tab)
+{
+	return tab->len;
+}
+
+bool symtab_has_locals(const struct symtab *tab)
+{
+	return tab->has_locals;
+}
