@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_UNWIND_CODEINFO_H
+#define STAKEOUT_UNWIND_CODEINFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "elf/modules.h"
+#include "unwind/cfi.h"
+
+/*
+ * What a module tells about an address of its code, remembered in the module: thousands of threads stand at the same
+ * few addresses.
+ */
+
+enum code_kind {
+	CODE_UNKNOWN,	/* nothing is said */
+	CODE_CFI,	/* `row` is the compiler's */
+	CODE_READ,	/* `row` was made by reading the instructions up to the function's return */
+	CODE_SIGRETURN, /* the trampoline that a signal handler returns to */
+};
+
+struct code_info {
+	enum code_kind kind;
+	struct cfi_row row;
+};
+
+/*
+ * `vaddr` is the pc in the file's own terms; unless `exact`, it is a return address: what matters then is the call
+ * before it. The result lives until the next call for the same module.
+ */
+const struct code_info *code_info_find(struct module *module, const struct arch *arch, uint64_t vaddr, bool exact);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include <gelf.h>
+#include <inttypes.h>
+
+#include "unwind/walk.h"
+
+enum {
+	WORD = 8,
+	SCAN_WORDS = 256,     /* how far up the stack a return address is looked for */
+	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not taken for one to its function */
+	ENTRY_SIZE = 128,     /* of the startup code at an ELF entry point */
+};
+
+static uint64_t sp_of(const struct walk *w)
+{
+	return w->regs.r[w->arch->dwarf_sp];
+}
+
+/* The startup code of a program or of the dynamic linker: nothing has called it. */
+static bool is_entry_code(struct walk *w)
+{
+	uint64_t vaddr;
+	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+	GElf_Ehdr ehdr;
+
+	return module && module->image && gelf_getehdr(image_elf(module->image), &ehdr) && ehdr.e_entry &&
+	       vaddr >= ehdr.e_entry && vaddr - ehdr.e_entry < ENTRY_SIZE;
+}
+
+/* The registers that calls preserve are kept: code without CFI is mostly small and leaves them alone. */
+static void set_caller(const struct walk *w, struct caller *out, uint64_t pc, uint64_t sp, uint32_t flags)
+{
+	*out = (struct caller){.flags = flags, .regs = w->regs};
+	out->regs.valid &= w->arch->callee_saved;
+	out->regs.pc = pc;
+	regs_put(&out->regs, w->arch->dwarf_sp, sp);
+}
+
+/* aarch64: a leaf's return address is still in the register that the call left it in. */
+static bool step_by_link_register(struct walk *w, struct caller *out)
+{
+	uint64_t ra, target;
+
+	if (!w->arch->ra_in_register || !w->exact || !regs_has(&w->regs, w->arch->dwarf_ra))
+		return false;
+	ra = arch_strip_code_pointer(w->arch, w->regs.r[w->arch->dwarf_ra]);
+	if (ra == w->regs.pc || !walk_is_return_address(w, ra, &target))
+		return false;
+	set_caller(w, out, ra, sp_of(w), FRAME_BY_SCAN);
+	return true;
+}
+
+/* Both architectures keep the caller's frame pointer where fp points, and the return address above it. */
+static bool step_by_frame_pointer(struct walk *w, struct caller *out)
+{
+	uint64_t fp, next, ra, target;
+
+	if (!regs_has(&w->regs, w->arch->dwarf_fp))
+		return false;
+	fp = w->regs.r[w->arch->dwarf_fp];
+	if (fp < sp_of(w) || fp % WORD || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + WORD, &ra))
+		return false;
+	ra = arch_strip_code_pointer(w->arch, ra);
+	/* Code that a just-in-time compiler made may be unreadable: being executable has to do. */
+	if (!walk_is_code(w, ra) || (walk_read_code(w, ra - 4, &target, 4) && !walk_is_return_address(w, ra, &target)))
+		return false;
+	set_caller(w, out, ra, fp + 2 * WORD, FRAME_BY_FRAME_POINTER);
+	regs_put(&out->regs, w->arch->dwarf_fp, next);
+	return true;
+}
+
+struct candidate {
+	uint64_t ra;
+	uint64_t slot;	 /* where it lies; 0: none */
+	uint64_t target; /* of the call before it, when that is the start of a function near the pc; else 0 */
+};
+
+/*
+ * The best return address in the next `words` words of the stack. The function of the pc starts at or before it, and
+ * no other starts in between, so of all calls to places before the pc the nearest is to this very function, and the
+ * one lowest on the stack is the latest. Without such, the first return address of any call.
+ */
+static struct candidate scan(struct walk *w, unsigned words)
+{
+	struct candidate best = {0};
+	uint64_t slot = sp_of(w);
+	uint64_t word, target;
+
+	for (unsigned i = 0; i < words && walk_read_word(w, slot, &word); i++, slot += WORD) {
+		word = arch_strip_code_pointer(w->arch, word);
+		if (!walk_is_code(w, word) || !walk_is_return_address(w, word, &target))
+			continue;
+		if (target && !walk_is_code(w, target))
+			continue;
+		if (target > w->regs.pc || w->regs.pc - target > MAX_FUNCTION)
+			target = 0;
+		if (!best.slot || target > best.target)
+			best = (struct candidate){.ra = word, .slot = slot, .target = target};
+	}
+	return best;
+}
+
+static bool step_by_scan(struct walk *w, unsigned words, struct caller *out)
+{
+	struct candidate best = scan(w, words);
+
+	if (!best.slot)
+		return false;
+	set_caller(w, out, best.ra, best.slot + WORD, FRAME_BY_SCAN);
+	return true;
+}
+
+/* A call or jump to where no code is: what called is still in its place. */
+static bool step_from_nowhere(struct walk *w, struct caller *out)
+{
+	if (w->exact && (step_by_link_register(w, out) || (!w->arch->ra_in_register && step_by_scan(w, 1, out))))
+		return true;
+	return walk_end(w, STACK_NO_UNWIND_INFO, "0x%" PRIx64 " is not in executable memory", w->regs.pc);
+}
+
+bool step_by_guess(struct walk *w, struct caller *out)
+{
+	bool has_fp = regs_has(&w->regs, w->arch->dwarf_fp);
+
+	if (!walk_is_code(w, w->regs.pc - !w->exact))
+		return step_from_nowhere(w, out);
+	if (is_entry_code(w))
+		return walk_end(w, STACK_COMPLETE, "%s", "");
+	if (!has_fp)
+		return walk_end_missing(w, w->arch->dwarf_fp);
+	if (step_by_link_register(w, out) || step_by_frame_pointer(w, out) || step_by_scan(w, SCAN_WORDS, out))
+		return true;
+	/* The ABI's mark of the outermost frame, set by startup code and by clone(). */
+	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->innermost)
+		return walk_end(w, STACK_COMPLETE, "%s", "");
+	return walk_end(w, STACK_NO_UNWIND_INFO, "no unwind information for 0x%" PRIx64 ", and no frame pointer to follow",
+			w->regs.pc);
+}

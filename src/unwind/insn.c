@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/insn.h"
+
+#include "base/map.h"
+
+enum {
+	MAX_PATHS = 64,	 /* branches not yet followed */
+	MAX_INSNS = 4096, /* over all paths */
+	WORD = 8,
+};
+
+/* A place to go on from, with the state that the code before has left. */
+struct path {
+	uint64_t vaddr;
+	struct insn_state state;
+};
+
+struct reader {
+	const struct image *image;
+	const struct insn_ops *ops;
+	struct u64map visited;
+	unsigned ninsns;
+	struct path *paths;
+	unsigned npaths;
+};
+
+static const struct insn_ops *ops_for(const struct arch *arch)
+{
+	switch (arch->id) {
+	case ARCH_X86_64:
+		return &insn_x86_64;
+	case ARCH_AARCH64:
+		return &insn_aarch64;
+	}
+	return NULL;
+}
+
+bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target)
+{
+	return ops_for(arch)->follows_call(before, len, address, target);
+}
+
+/* True once per address: a loop is read once. */
+static bool visit(struct reader *r, uint64_t vaddr)
+{
+	bool created = false;
+
+	return r->ninsns++ < MAX_INSNS && u64map_put(&r->visited, vaddr, &created) && created;
+}
+
+static void add_path(struct reader *r, uint64_t vaddr, const struct insn_state *state)
+{
+	if (r->npaths < MAX_PATHS)
+		r->paths[r->npaths++] = (struct path){.vaddr = vaddr, .state = *state};
+}
+
+/* Follows one path to its end; true when that is a return. */
+static bool follow(struct reader *r, struct path *path)
+{
+	struct span code = image_bytes_at(r->image, path->vaddr);
+	struct insn insn;
+
+	while (code.data && visit(r, path->vaddr)) {
+		uint64_t skip = path->vaddr - code.vaddr;
+
+		if (path->vaddr < code.vaddr || skip >= code.len) {
+			code = image_bytes_at(r->image, path->vaddr);
+			skip = 0;
+			if (!code.data)
+				return false;
+		}
+		insn = (struct insn){.flow = INSN_NEXT};
+		if (!r->ops->step(code.data + skip, code.len - skip, path->vaddr, &path->state, &insn))
+			return false;
+		if (insn.flow == INSN_RETURN)
+			return true;
+		if (insn.flow == INSN_STOP)
+			return false;
+		if (insn.flow == INSN_BRANCH)
+			add_path(r, insn.target, &path->state);
+		path->vaddr = insn.flow == INSN_JUMP ? insn.target : path->vaddr + insn.len;
+	}
+	return false;
+}
+
+static void put_saved(struct cfi_row *row, unsigned reg, const struct insn_slot *slot, const struct insn_slot *cfa)
+{
+	if (!slot->known)
+		return;
+	if (slot->from_fp != cfa->from_fp)
+		row->regs[reg] = (struct cfi_rule){.kind = CFI_UNDEFINED};
+	else
+		row->regs[reg] = (struct cfi_rule){
+		    .kind = CFI_AT_CFA_OFFSET,
+		    .offset = (int64_t)((uint64_t)slot->offset - (uint64_t)cfa->offset),
+		};
+}
+
+/* The state just before the return, as a row. */
+static bool make_row(const struct arch *arch, const struct insn_state *state, struct cfi_row *out)
+{
+	struct insn_slot cfa = state->sp;
+
+	*out = (struct cfi_row){.ra_reg = arch->dwarf_ra};
+	if (!arch->ra_in_register)
+		cfa.offset = insn_add(cfa.offset, WORD);
+	else if (state->ra_lost && !state->saved[arch->dwarf_ra].known)
+		return false;
+	out->cfa = (struct cfi_rule){
+	    .kind = CFI_REGISTER_OFFSET,
+	    .reg = cfa.from_fp ? arch->dwarf_fp : arch->dwarf_sp,
+	    .offset = cfa.offset,
+	};
+	for (unsigned reg = 0; reg < arch->ndwarf_regs; reg++)
+		if (arch->callee_saved >> reg & 1 || reg == arch->dwarf_ra)
+			put_saved(out, reg, &state->saved[reg], &cfa);
+	if (!arch->ra_in_register)
+		out->regs[arch->dwarf_ra] = (struct cfi_rule){.kind = CFI_AT_CFA_OFFSET, .offset = -WORD};
+	return true;
+}
+
+bool insn_read_row(const struct image *image, const struct arch *arch, uint64_t vaddr, struct cfi_row *out)
+{
+	struct path paths[MAX_PATHS];
+	struct reader r = {.image = image, .ops = ops_for(arch), .paths = paths};
+	struct insn_state start = {.sp = {.known = true}};
+	bool found = false;
+
+	add_path(&r, vaddr, &start);
+	while (r.npaths && !found) {
+		struct path path = r.paths[--r.npaths];
+
+		found = follow(&r, &path) && make_row(arch, &path.state, out);
+	}
+	u64map_deinit(&r.visited);
+	if (found) {
+		out->start = vaddr;
+		out->end = vaddr + 1;
+	}
+	return found;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_UNWIND_INSN_H
+#define STAKEOUT_UNWIND_INSN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "elf/image.h"
+#include "unwind/cfi.h"
+
+/*
+ * Reading machine code where there is no CFI (musl, hand-written assembly): what follows a call, and what a function
+ * still does to the stack until it returns.
+ */
+
+enum {
+	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
+	INSN_MAX_CALL = 7,
+};
+
+/* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
+bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
+
+/*
+ * Follows the code from a file address to the function's return, and states what it undoes on the way as a row: where
+ * the return address is, and the registers that it restores. False when no return is found: a function that never
+ * returns, a computed jump.
+ */
+bool insn_read_row(const struct image *image, const struct arch *arch, uint64_t vaddr, struct cfi_row *out);
+
+/* For the files of the architectures: */
+
+/* The stack pointer, and where the caller's registers lie, as offsets from what sp or fp was at the start. */
+struct insn_slot {
+	bool known;
+	bool from_fp;
+	int64_t offset;
+};
+
+struct insn_state {
+	struct insn_slot sp; /* always known */
+	struct insn_slot saved[ARCH_MAX_DWARF_REGS];
+	bool ra_lost; /* a call has overwritten the register that held the return address */
+};
+
+enum insn_flow {
+	INSN_NEXT,
+	INSN_JUMP,   /* to target */
+	INSN_BRANCH, /* to target, or on */
+	INSN_RETURN,
+	INSN_STOP, /* nothing can be said of what comes after */
+};
+
+struct insn {
+	unsigned len;
+	enum insn_flow flow;
+	uint64_t target;
+};
+
+struct insn_ops {
+	bool (*follows_call)(const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
+
+	/* Decodes one instruction and applies what it does to the state; false: not understood. */
+	bool (*step)(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out);
+};
+
+extern const struct insn_ops insn_x86_64;
+extern const struct insn_ops insn_aarch64;
+
+/* Offsets come from immediates that nobody vouches for: they wrap. */
+static inline int64_t insn_add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline void insn_move_sp(struct insn_state *state, int64_t bytes)
+{
+	state->sp.offset = insn_add(state->sp.offset, bytes);
+}
+
+/* `reg` is loaded from the word at sp + offset. */
+static inline void insn_load(struct insn_state *state, unsigned reg, int64_t offset)
+{
+	state->saved[reg] = state->sp;
+	state->saved[reg].offset = insn_add(state->sp.offset, offset);
+}
+
+/* sp = fp + offset */
+static inline void insn_sp_from_fp(struct insn_state *state, int64_t offset)
+{
+	state->sp = (struct insn_slot){.known = true, .from_fp = true, .offset = offset};
+}
+
+#endif

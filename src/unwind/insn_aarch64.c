@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cursor.h"
+#include "unwind/insn.h"
+
+enum {
+	FP = 29,
+	LR = 30,
+	SP = 31,
+	INSN_LEN = 4,
+	WORD = 8,
+};
+
+/* Bits [lo, lo + n) of an instruction. */
+static uint32_t bits(uint32_t insn, unsigned lo, unsigned n)
+{
+	return insn >> lo & ((UINT32_C(1) << n) - 1);
+}
+
+static int64_t signed_bits(uint32_t insn, unsigned lo, unsigned n)
+{
+	int64_t value = bits(insn, lo, n);
+
+	return value & (INT64_C(1) << (n - 1)) ? value - (INT64_C(1) << n) : value;
+}
+
+static unsigned rt(uint32_t insn)
+{
+	return bits(insn, 0, 5);
+}
+
+static unsigned rn(uint32_t insn)
+{
+	return bits(insn, 5, 5);
+}
+
+static unsigned rt2(uint32_t insn)
+{
+	return bits(insn, 10, 5);
+}
+
+static bool is_call(uint32_t insn)
+{
+	return (insn & 0xfc000000) == 0x94000000    /* bl */
+	       || (insn & 0xfefff000) == 0xd63f0000; /* blr, blraa, blrab, blraaz, blrabz */
+}
+
+/* ldp/stp of 64-bit registers, relative to sp: the two address bits tell post-index, offset and pre-index. */
+static void apply_pair(uint32_t insn, struct insn_state *state)
+{
+	enum { POST = 1, OFFSET = 2, PRE = 3 } mode = bits(insn, 23, 2);
+	int64_t offset = signed_bits(insn, 15, 7) * WORD;
+
+	if (mode == PRE)
+		insn_move_sp(state, offset);
+	if (bits(insn, 22, 1)) { /* load */
+		int64_t at = mode == OFFSET ? offset : 0;
+
+		insn_load(state, rt(insn), at);
+		insn_load(state, rt2(insn), at + WORD);
+	}
+	if (mode == POST)
+		insn_move_sp(state, offset);
+}
+
+/* ldr/str of a 64-bit register with pre- or post-index on sp */
+static void apply_indexed(uint32_t insn, struct insn_state *state)
+{
+	bool pre = bits(insn, 11, 1);
+	int64_t offset = signed_bits(insn, 12, 9);
+
+	if (pre)
+		insn_move_sp(state, offset);
+	if (bits(insn, 22, 1))
+		insn_load(state, rt(insn), 0);
+	if (!pre)
+		insn_move_sp(state, offset);
+}
+
+/* add/sub sp, sp or fp, #imm; false for other sources */
+static bool apply_to_sp(uint32_t insn, struct insn_state *state)
+{
+	int64_t imm = (int64_t)bits(insn, 10, 12) << (bits(insn, 22, 1) ? 12 : 0);
+
+	if (bits(insn, 30, 1))
+		imm = -imm;
+	if (rn(insn) == SP)
+		insn_move_sp(state, imm);
+	else
+		insn_sp_from_fp(state, imm);
+	return rn(insn) == SP || rn(insn) == FP;
+}
+
+static bool is_stack_access(uint32_t insn)
+{
+	return rn(insn) == SP;
+}
+
+/* What an instruction does to sp and to the registers that are loaded from the stack. */
+static bool apply_data(uint32_t insn, struct insn_state *state)
+{
+	if (is_call(insn)) {
+		state->ra_lost = true;
+		state->saved[LR].known = false;
+		return true;
+	}
+	if ((insn & 0xfe000000) == 0xa8000000 && bits(insn, 23, 2) != 0 && is_stack_access(insn))
+		apply_pair(insn, state);
+	else if ((insn & 0xffa00400) == 0xf8000400 && is_stack_access(insn))
+		apply_indexed(insn, state);
+	else if ((insn & 0xffc00000) == 0xf9400000 && is_stack_access(insn)) /* ldr x, [sp, #imm] */
+		insn_load(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
+	else if ((insn & 0xbf80001f) == 0x9100001f) /* add or sub to sp */
+		return apply_to_sp(insn, state);
+	else if ((insn & 0xffe0001f) == 0x8b20001f) /* add sp, x, y: a frame whose size is computed */
+		return false;
+	return true;
+}
+
+static bool is_return(uint32_t insn)
+{
+	return insn == (0xd65f0000 | LR << 5) || insn == 0xd65f0bff || insn == 0xd65f0fff; /* ret, retaa, retab */
+}
+
+/* br, braa…, eret, brk, hlt, udf, and ret through another register */
+static bool is_stop(uint32_t insn)
+{
+	return (insn & 0xfe000000) == 0xd6000000 ? !is_call(insn) : (insn & 0xff000000) == 0xd4000000 ? bits(insn, 21, 3) != 0
+								  : insn <= 0xffff;
+}
+
+static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out)
+{
+	struct cursor c = cursor_init(code, len);
+	uint32_t insn = cursor_u32(&c);
+
+	if (c.bad || address % INSN_LEN)
+		return false;
+	out->len = INSN_LEN;
+	if (is_return(insn)) {
+		out->flow = INSN_RETURN;
+	} else if ((insn & 0xfc000000) == 0x14000000) { /* b */
+		out->flow = INSN_JUMP;
+		out->target = address + (uint64_t)(signed_bits(insn, 0, 26) * INSN_LEN);
+	} else if ((insn & 0xff000000) == 0x54000000 || (insn & 0x7e000000) == 0x34000000) { /* b.cond, cbz, cbnz */
+		out->flow = INSN_BRANCH;
+		out->target = address + (uint64_t)(signed_bits(insn, 5, 19) * INSN_LEN);
+	} else if ((insn & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
+		out->flow = INSN_BRANCH;
+		out->target = address + (uint64_t)(signed_bits(insn, 5, 14) * INSN_LEN);
+	} else if (is_stop(insn)) {
+		out->flow = INSN_STOP;
+	} else {
+		return apply_data(insn, state);
+	}
+	return true;
+}
+
+static bool follows_call(const uint8_t *before, size_t len, uint64_t address, uint64_t *target)
+{
+	struct cursor c = cursor_init(before, len);
+	uint32_t insn;
+
+	*target = 0;
+	if (len < INSN_LEN || address % INSN_LEN)
+		return false;
+	cursor_skip(&c, len - INSN_LEN);
+	insn = cursor_u32(&c);
+	if ((insn & 0xfc000000) == 0x94000000)
+		*target = address - INSN_LEN + (uint64_t)(signed_bits(insn, 0, 26) * INSN_LEN);
+	return is_call(insn);
+}
+
+const struct insn_ops insn_aarch64 = {.follows_call = follows_call, .step = step};

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cursor.h"
+#include "unwind/insn.h"
+
+enum {
+	RSP = 4, /* as instructions number them */
+	RBP = 5,
+	WORD = 8,
+
+	/* opcodes of the maps 0f, 0f 38 and 0f 3a, told apart from the one-byte ones */
+	MAP_0F = 0x0f00,
+	MAP_0F38 = 0x3800,
+	MAP_0F3A = 0x3a00,
+};
+
+/* An instruction, taken apart as far as its length and its effect on the stack need. */
+struct decoded {
+	unsigned opcode; /* with its map */
+	bool rex_w, rex_r, rex_x, rex_b;
+	bool operand16, address32;
+	bool has_modrm;
+	uint8_t mod, reg, rm; /* with the REX bits */
+	bool has_sib;
+	uint8_t base, index;
+	int64_t disp;
+	int64_t imm;
+};
+
+/* DWARF numbers the first eight registers differently. */
+static const uint8_t to_dwarf[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static bool has_modrm(unsigned opcode)
+{
+	switch (opcode) {
+	case 0x00 ... 0x3f:
+		return (opcode & 7) < 4;
+	case 0x63:
+	case 0x69:
+	case 0x6b:
+	case 0x80 ... 0x8f:
+	case 0xc0 ... 0xc1:
+	case 0xc6 ... 0xc7:
+	case 0xd0 ... 0xd3:
+	case 0xd8 ... 0xdf:
+	case 0xf6 ... 0xf7:
+	case 0xfe ... 0xff:
+		return true;
+	case MAP_0F + 0x05 ... MAP_0F + 0x0b:
+	case MAP_0F + 0x30 ... MAP_0F + 0x37:
+	case MAP_0F + 0x77:
+	case MAP_0F + 0x80 ... MAP_0F + 0x8f:
+	case MAP_0F + 0xa0 ... MAP_0F + 0xa2:
+	case MAP_0F + 0xa8 ... MAP_0F + 0xaa:
+	case MAP_0F + 0xc8 ... MAP_0F + 0xcf:
+		return false;
+	default:
+		return opcode >= MAP_0F;
+	}
+}
+
+/* Bytes of immediate; the length of the few that depend on the ModRM byte is told from d->reg. */
+static unsigned immediate_size(const struct decoded *d)
+{
+	unsigned full = d->operand16 ? 2 : 4;
+
+	switch (d->opcode) {
+	case 0x00 ... 0x3f:
+		return (d->opcode & 7) == 4 ? 1 : (d->opcode & 7) == 5 ? full : 0;
+	case 0x68:
+	case 0x69:
+	case 0x81:
+	case 0xa9:
+	case 0xc7:
+		return full;
+	case 0x6a ... 0x6b:
+	case 0x70 ... 0x80:
+	case 0x83:
+	case 0xa8:
+	case 0xb0 ... 0xb7:
+	case 0xc0 ... 0xc1:
+	case 0xc6:
+	case 0xcd:
+	case 0xe0 ... 0xe7:
+	case 0xeb:
+		return 1;
+	case 0xa0 ... 0xa3:
+		return d->address32 ? 4 : 8;
+	case 0xb8 ... 0xbf:
+		return d->rex_w ? 8 : full;
+	case 0xc2:
+	case 0xca:
+		return 2;
+	case 0xc8:
+		return 3;
+	case 0xe8 ... 0xe9:
+	case MAP_0F + 0x80 ... MAP_0F + 0x8f:
+		return 4; /* relative to the next instruction, whatever the prefixes */
+	case 0xf6:
+		return (d->reg & 7) < 2 ? 1 : 0;
+	case 0xf7:
+		return (d->reg & 7) < 2 ? full : 0;
+	case MAP_0F + 0x70 ... MAP_0F + 0x73:
+	case MAP_0F + 0xa4:
+	case MAP_0F + 0xac:
+	case MAP_0F + 0xba:
+	case MAP_0F + 0xc2:
+	case MAP_0F + 0xc4 ... MAP_0F + 0xc6:
+	case MAP_0F3A ... MAP_0F3A + 0xff:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Not instructions in 64-bit mode. */
+static bool is_invalid(unsigned opcode)
+{
+	switch (opcode) {
+	case 0x00 ... 0x3f:
+		return (opcode & 7) > 5;
+	case 0x60 ... 0x61:
+	case 0x82:
+	case 0x9a:
+	case 0xce:
+	case 0xd4 ... 0xd6:
+	case 0xea:
+	case MAP_0F + 0x04:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static unsigned map_of(uint8_t number)
+{
+	switch (number) {
+	case 1:
+		return MAP_0F;
+	case 2:
+		return MAP_0F38;
+	case 3:
+		return MAP_0F3A;
+	default:
+		return 0;
+	}
+}
+
+/* VEX and EVEX carry the map and the REX bits inverted; none of their instructions moves the stack pointer. */
+static bool decode_vector_prefix(struct cursor *c, uint8_t prefix, struct decoded *d)
+{
+	unsigned map = MAP_0F;
+
+	if (prefix == 0xc5) {
+		cursor_u8(c);
+	} else if (prefix == 0xc4) {
+		map = map_of(cursor_u8(c) & 0x1f);
+		cursor_u8(c);
+	} else {
+		map = map_of(cursor_u8(c) & 0x07);
+		cursor_skip(c, 2);
+	}
+	d->opcode = map + cursor_u8(c);
+	return map != 0;
+}
+
+static void decode_rex(uint8_t rex, struct decoded *d)
+{
+	d->rex_w = rex & 8;
+	d->rex_r = rex & 4;
+	d->rex_x = rex & 2;
+	d->rex_b = rex & 1;
+}
+
+static bool decode_opcode(struct cursor *c, struct decoded *d)
+{
+	for (;;) {
+		uint8_t byte = cursor_u8(c);
+
+		if (c->bad)
+			return false;
+		switch (byte) {
+		case 0x66:
+			d->operand16 = true;
+			continue;
+		case 0x67:
+			d->address32 = true;
+			continue;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+		case 0xf0:
+		case 0xf2:
+		case 0xf3:
+			continue;
+		case 0x62:
+		case 0xc4:
+		case 0xc5:
+			return decode_vector_prefix(c, byte, d);
+		case 0x40 ... 0x4f:
+			decode_rex(byte, d);
+			byte = cursor_u8(c);
+			break;
+		}
+		d->opcode = byte;
+		if (byte != 0x0f)
+			return !is_invalid(d->opcode);
+		byte = cursor_u8(c);
+		d->opcode = byte == 0x38 ? MAP_0F38 + cursor_u8(c) : byte == 0x3a ? MAP_0F3A + cursor_u8(c) : MAP_0F + byte;
+		return !is_invalid(d->opcode);
+	}
+}
+
+static void decode_modrm(struct cursor *c, struct decoded *d)
+{
+	uint8_t modrm = cursor_u8(c);
+	bool disp32;
+
+	d->has_modrm = true;
+	d->mod = modrm >> 6;
+	d->reg = (modrm >> 3 & 7) | d->rex_r << 3;
+	d->rm = (modrm & 7) | d->rex_b << 3;
+	if (d->mod == 3)
+		return;
+	disp32 = d->mod == 2 || (d->mod == 0 && (d->rm & 7) == 5);
+	if ((d->rm & 7) == 4) {
+		uint8_t sib = cursor_u8(c);
+
+		d->has_sib = true;
+		d->base = (sib & 7) | d->rex_b << 3;
+		d->index = (sib >> 3 & 7) | d->rex_x << 3;
+		disp32 |= d->mod == 0 && (sib & 7) == 5;
+	}
+	if (disp32)
+		d->disp = cursor_sint(c, 4);
+	else if (d->mod == 1)
+		d->disp = cursor_sint(c, 1);
+}
+
+static bool decode(struct cursor *c, struct decoded *d)
+{
+	unsigned size;
+
+	*d = (struct decoded){0};
+	if (!decode_opcode(c, d))
+		return false;
+	if (has_modrm(d->opcode))
+		decode_modrm(c, d);
+	size = immediate_size(d);
+	if (size == 3)
+		cursor_skip(c, size); /* enter */
+	else if (size)
+		d->imm = cursor_sint(c, size);
+	return !c->bad;
+}
+
+/* [rsp + disp] */
+static bool is_stack_slot(const struct decoded *d)
+{
+	return d->has_sib && d->base == RSP && d->index == RSP && d->mod != 3;
+}
+
+/* What sets or moves the stack pointer other than push and pop; false when the result cannot be told. */
+static bool apply_to_sp(const struct decoded *d, struct insn_state *state)
+{
+	switch (d->opcode) {
+	case 0x81:
+	case 0x83:
+		if (d->mod != 3 || d->rm != RSP || d->reg == 7) /* cmp */
+			return true;
+		if (d->reg != 0 && d->reg != 5)
+			return false;
+		insn_move_sp(state, d->reg == 0 ? d->imm : -d->imm);
+		return true;
+	case 0x8d: /* lea */
+		if (d->reg != RSP)
+			return true;
+		if (is_stack_slot(d))
+			insn_move_sp(state, d->disp);
+		else if (!d->has_sib && d->rm == RBP && d->mod != 0)
+			insn_sp_from_fp(state, d->disp);
+		else
+			return false;
+		return true;
+	case 0x89: /* mov to r/m */
+		if (d->mod != 3 || d->rm != RSP)
+			return true;
+		insn_sp_from_fp(state, 0);
+		return d->reg == RBP;
+	case 0x8b: /* mov from r/m */
+		if (d->reg == RSP) {
+			insn_sp_from_fp(state, 0);
+			return d->mod == 3 && d->rm == RBP;
+		}
+		if (d->rex_w && is_stack_slot(d))
+			insn_load(state, to_dwarf[d->reg], d->disp);
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool apply_pop(const struct decoded *d, struct insn_state *state)
+{
+	unsigned reg = (d->opcode & 7) | d->rex_b << 3;
+
+	insn_load(state, to_dwarf[reg], 0);
+	insn_move_sp(state, WORD);
+	return reg != RSP;
+}
+
+static bool apply_group_ff(const struct decoded *d, struct insn_state *state, struct insn *out)
+{
+	switch (d->reg & 7) {
+	case 4: /* computed jump: a switch or a tail call */
+	case 5:
+		out->flow = INSN_STOP;
+		return true;
+	case 6:
+		insn_move_sp(state, -WORD);
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool apply(const struct decoded *d, struct insn_state *state, uint64_t next, struct insn *out)
+{
+	out->target = next + (uint64_t)d->imm;
+	switch (d->opcode) {
+	case 0x50 ... 0x57:
+	case 0x68:
+	case 0x6a:
+	case 0x9c:
+		insn_move_sp(state, -WORD);
+		return true;
+	case 0x58 ... 0x5f:
+		return apply_pop(d, state);
+	case 0x8f:
+	case 0x9d:
+		insn_move_sp(state, WORD);
+		return true;
+	case 0xc9: /* leave */
+		insn_sp_from_fp(state, 0);
+		insn_load(state, to_dwarf[RBP], 0);
+		insn_move_sp(state, WORD);
+		return true;
+	case 0xc2 ... 0xc3:
+		out->flow = INSN_RETURN;
+		return true;
+	case 0xe9:
+	case 0xeb:
+		out->flow = INSN_JUMP;
+		return true;
+	case 0x70 ... 0x7f:
+	case 0xe0 ... 0xe3:
+	case MAP_0F + 0x80 ... MAP_0F + 0x8f:
+		out->flow = INSN_BRANCH;
+		return true;
+	case 0xff:
+		return apply_group_ff(d, state, out);
+	case 0xc8: /* enter */
+	case 0xca ... 0xcc:
+	case 0xcf:
+	case 0xf4: /* hlt */
+	case MAP_0F + 0x0b: /* ud2 */
+		out->flow = INSN_STOP;
+		return true;
+	default:
+		return apply_to_sp(d, state);
+	}
+}
+
+static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out)
+{
+	struct cursor c = cursor_init(code, len < 15 ? len : 15);
+	struct decoded d;
+
+	if (!decode(&c, &d))
+		return false;
+	out->len = (unsigned)cursor_offset(&c);
+	return apply(&d, state, address + out->len, out);
+}
+
+/* call *r/m with this ModRM byte and this many bytes from the opcode on */
+static bool is_indirect_call(const uint8_t *insn, size_t len)
+{
+	struct cursor c = cursor_init(insn, len);
+	struct decoded d;
+
+	return insn[0] == 0xff && decode(&c, &d) && (d.reg & 7) == 2 && cursor_left(&c) == 0;
+}
+
+static bool follows_call(const uint8_t *before, size_t len, uint64_t address, uint64_t *target)
+{
+	const uint8_t *end = before + len;
+
+	*target = 0;
+	if (len >= 5 && end[-5] == 0xe8) {
+		struct cursor c = cursor_init(end - 4, 4);
+
+		*target = address + (uint64_t)cursor_sint(&c, 4);
+		return true;
+	}
+	for (size_t n = INSN_MIN_CALL; n <= len; n++)
+		if (is_indirect_call(end - n, n))
+			return true;
+	return false;
+}
+
+const struct insn_ops insn_x86_64 = {.follows_call = follows_call, .step = step};

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "unwind/codeinfo.h"
+#include "unwind/expr.h"
+#include "unwind/walk.h"
+
+/* A frame, its row, and the CFA once it is known. */
+struct row_step {
+	struct walk *w;
+	const struct cfi_row *row;
+	struct expr_env env;
+	uint64_t cfa;
+};
+
+/* Why a rule gave no value. */
+struct fault {
+	enum expr_end end;
+	uint64_t what; /* register or address */
+};
+
+static bool fail(struct fault *fault, enum expr_end end, uint64_t what)
+{
+	*fault = (struct fault){.end = end, .what = what};
+	return false;
+}
+
+static bool end_for_fault(struct walk *w, const struct fault *fault)
+{
+	switch (fault->end) {
+	case EXPR_MISSING_REGISTER:
+		return walk_end_missing(w, fault->what);
+	case EXPR_UNREADABLE:
+		return walk_end_unreadable(w, fault->what);
+	default:
+		return walk_end(w, STACK_NO_UNWIND_INFO, "the unwind information is damaged");
+	}
+}
+
+static bool eval_register(const struct row_step *s, const struct cfi_rule *rule, uint64_t *out, struct fault *fault)
+{
+	if (!regs_has(&s->w->regs, rule->reg))
+		return fail(fault, EXPR_MISSING_REGISTER, rule->reg);
+	*out = s->w->regs.r[rule->reg] + (uint64_t)rule->offset;
+	return true;
+}
+
+static bool eval_expression(const struct row_step *s, const struct cfi_rule *rule, const uint64_t *initial,
+			    uint64_t *out, struct fault *fault)
+{
+	enum expr_end end = expr_eval(rule->expr, rule->expr_len, &s->env, initial, out);
+
+	return end == EXPR_OK || fail(fault, end, *out);
+}
+
+static bool eval_at(const struct row_step *s, uint64_t address, uint64_t *out, struct fault *fault)
+{
+	return walk_read_word(s->w, address, out) || fail(fault, EXPR_UNREADABLE, address);
+}
+
+static bool eval_cfa(const struct row_step *s, uint64_t *out, struct fault *fault)
+{
+	const struct cfi_rule *rule = &s->row->cfa;
+
+	switch (rule->kind) {
+	case CFI_REGISTER_OFFSET:
+		return eval_register(s, rule, out, fault);
+	case CFI_EXPRESSION:
+		return eval_expression(s, rule, NULL, out, fault);
+	default:
+		return fail(fault, EXPR_INVALID, 0);
+	}
+}
+
+/* The caller's value of a register that has a rule. */
+static bool eval_rule(const struct row_step *s, unsigned reg, uint64_t *out, struct fault *fault)
+{
+	const struct cfi_rule *rule = &s->row->regs[reg];
+	const struct cfi_rule same = {.kind = CFI_REGISTER_OFFSET, .reg = reg};
+	uint64_t address;
+
+	switch (rule->kind) {
+	case CFI_UNSPECIFIED:
+	case CFI_SAME_VALUE:
+		return eval_register(s, &same, out, fault);
+	case CFI_AT_CFA_OFFSET:
+		return eval_at(s, s->cfa + (uint64_t)rule->offset, out, fault);
+	case CFI_CFA_OFFSET:
+		*out = s->cfa + (uint64_t)rule->offset;
+		return true;
+	case CFI_REGISTER_OFFSET:
+		return eval_register(s, rule, out, fault);
+	case CFI_AT_EXPRESSION:
+		return eval_expression(s, rule, &s->cfa, &address, fault) && eval_at(s, address, out, fault);
+	case CFI_EXPRESSION:
+		return eval_expression(s, rule, &s->cfa, out, fault);
+	case CFI_UNDEFINED:
+		break;
+	}
+	return fail(fault, EXPR_INVALID, 0);
+}
+
+/* Registers that cannot be had are left out: only a later step that needs one will miss it. */
+static void find_registers(const struct row_step *s, struct regs *out)
+{
+	const struct arch *arch = s->w->arch;
+	struct fault ignored;
+	uint64_t value;
+
+	for (unsigned reg = 0; reg < arch->ndwarf_regs; reg++) {
+		enum cfi_rule_kind kind = s->row->regs[reg].kind;
+
+		if (kind == CFI_UNDEFINED || (kind == CFI_UNSPECIFIED && !(arch->callee_saved >> reg & 1)))
+			continue;
+		if (eval_rule(s, reg, &value, &ignored))
+			regs_put(out, reg, value);
+	}
+	if (s->row->regs[arch->dwarf_sp].kind == CFI_UNSPECIFIED)
+		regs_put(out, arch->dwarf_sp, s->cfa);
+}
+
+static bool find_return_address(const struct row_step *s, uint64_t *out)
+{
+	struct walk *w = s->w;
+	enum cfi_rule_kind kind = s->row->regs[s->row->ra_reg].kind;
+	bool in_register = kind == CFI_UNSPECIFIED || kind == CFI_SAME_VALUE;
+	struct fault fault;
+
+	if (kind == CFI_UNDEFINED)
+		return walk_end(w, STACK_COMPLETE, "%s", "");
+	if (in_register && !w->arch->ra_in_register)
+		return walk_end(w, STACK_NO_UNWIND_INFO,
+				"the unwind information does not tell where the return address is");
+	if (in_register && !w->exact)
+		return walk_end(w, STACK_NO_PROGRESS,
+				"the return address was in a register that a later call has overwritten");
+	if (!eval_rule(s, s->row->ra_reg, out, &fault))
+		return end_for_fault(w, &fault);
+	*out = arch_strip_code_pointer(w->arch, *out);
+	return true;
+}
+
+/* The stack is left towards its base: only a leaf that keeps nothing on it (aarch64) may stay where it is. */
+static bool makes_progress(const struct walk *w, const struct caller *caller)
+{
+	uint64_t sp = w->regs.r[w->arch->dwarf_sp];
+	uint64_t next = caller->regs.r[w->arch->dwarf_sp];
+
+	return next > sp || (next == sp && w->exact && caller->regs.pc != w->regs.pc);
+}
+
+static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias, struct caller *out)
+{
+	struct row_step s = {.w = w, .row = row, .env = {.regs = &w->regs, .mem = w->mem, .bias = bias}};
+	struct fault fault;
+
+	*out = (struct caller){.exact = row->signal_frame};
+	/* The outermost frame says so without a CFA that would make sense. */
+	if (row->regs[row->ra_reg].kind == CFI_UNDEFINED)
+		return walk_end(w, STACK_COMPLETE, "%s", "");
+	if (!eval_cfa(&s, &s.cfa, &fault))
+		return end_for_fault(w, &fault);
+	if (!find_return_address(&s, &out->regs.pc))
+		return false;
+	find_registers(&s, &out->regs);
+	if (!row->signal_frame && !makes_progress(w, out))
+		return walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be nearer to the stack's base");
+	return true;
+}
+
+/* The kernel has put the interrupted registers on the stack; the stack itself may be another one (sigaltstack). */
+static bool step_by_signal_frame(struct walk *w, struct caller *out)
+{
+	const struct arch *arch = w->arch;
+	uint64_t frame = w->regs.r[arch->dwarf_sp];
+	uint64_t value;
+
+	*out = (struct caller){.exact = true};
+	if (!walk_read_word(w, frame + (uint64_t)arch->sigframe_pc_offset, &out->regs.pc))
+		return walk_end_unreadable(w, frame + (uint64_t)arch->sigframe_pc_offset);
+	for (unsigned reg = 0; reg < arch->ndwarf_regs; reg++)
+		if (arch->sigframe_offset[reg] >= 0 &&
+		    walk_read_word(w, frame + (uint64_t)arch->sigframe_offset[reg], &value))
+			regs_put(&out->regs, reg, value);
+	if (!regs_has(&out->regs, arch->dwarf_sp))
+		return walk_end_unreadable(w, frame + (uint64_t)arch->sigframe_offset[arch->dwarf_sp]);
+	return true;
+}
+
+/* Code of no file: a just-in-time compiler's, or a trampoline that the kernel put on the stack. */
+static bool is_loose_sigreturn(struct walk *w)
+{
+	uint8_t code[16];
+
+	for (size_t len = sizeof(code); len >= 4; len /= 2)
+		if (walk_read_code(w, w->regs.pc, code, len))
+			return arch_is_sigreturn(w->arch, code, len);
+	return false;
+}
+
+/* The current frame is a signal's: what called it was interrupted, and it was itself not called. */
+static void mark_signal_frame(struct walk *w)
+{
+	struct raw_frame *frame = &w->out->data[w->out->len - 1];
+
+	frame->flags = (frame->flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
+}
+
+/* What reading the code gave is believed only when it leads to the end of a call. */
+static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct caller *out)
+{
+	uint64_t target;
+
+	if (!step_by_row(w, row, 0, out))
+		return false;
+	out->flags = FRAME_BY_SCAN;
+	return walk_is_return_address(w, out->regs.pc, &target);
+}
+
+bool step_frame(struct walk *w, struct caller *out)
+{
+	uint64_t vaddr;
+	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+	const struct code_info *info = module ? code_info_find(module, w->arch, vaddr, w->exact) : NULL;
+
+	if (info ? info->kind == CODE_SIGRETURN : is_loose_sigreturn(w)) {
+		mark_signal_frame(w);
+		return step_by_signal_frame(w, out);
+	}
+	if (info && info->kind == CODE_CFI) {
+		if (info->row.signal_frame)
+			mark_signal_frame(w);
+		return step_by_row(w, &info->row, w->regs.pc - vaddr, out);
+	}
+	if (info && info->kind == CODE_READ) {
+		w->out->end = STACK_COMPLETE;
+		if (step_by_reading(w, &info->row, out))
+			return true;
+		if (w->out->end == STACK_COPY_LIMIT)
+			return false;
+	}
+	return step_by_guess(w, out);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/unwind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "unwind/walk.h"
+
+static bool push_frame(struct walk *w, uint32_t flags)
+{
+	struct raw_frame frame = {
+	    .pc = w->regs.pc,
+	    .sp = w->regs.r[w->arch->dwarf_sp],
+	    .flags = flags | (w->exact ? 0 : FRAME_RETURN_ADDRESS),
+	};
+
+	return vec_push(w->out, frame);
+}
+
+static void walk(struct walk *w, uint32_t depth)
+{
+	struct caller caller = {.regs = w->regs, .exact = true};
+
+	w->innermost = true;
+	for (;;) {
+		w->regs = caller.regs;
+		w->exact = caller.exact;
+		if (!push_frame(w, caller.flags)) {
+			walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
+			return;
+		}
+		if (!step_frame(w, &caller))
+			return;
+		if (caller.regs.pc == 0) {
+			walk_end(w, STACK_COMPLETE, "%s", "");
+			return;
+		}
+		if (w->out->len >= depth) {
+			walk_end(w, STACK_DEPTH_LIMIT, "the stack has more than %" PRIu32 " frames (--depth)", depth);
+			return;
+		}
+		w->innermost = false;
+	}
+}
+
+static struct walk walk_init(const struct snapshot *snap, struct modules *modules, struct mem *mem,
+			     struct raw_stack *out)
+{
+	return (struct walk){.arch = snap->arch, .maps = &snap->maps, .modules = modules, .mem = mem, .out = out};
+}
+
+void unwind_regs(const struct snapshot *snap, struct modules *modules, const struct regs *regs, struct mem *mem,
+		 uint32_t depth, struct raw_stack *out)
+{
+	struct walk w = walk_init(snap, modules, mem, out);
+
+	*out = (struct raw_stack){0};
+	w.regs = *regs;
+	walk(&w, depth ? depth : UNWIND_DEFAULT_DEPTH);
+}
+
+/* The snapshot's copies, then the live process. */
+struct layered_mem {
+	struct mem mem;
+	struct snapshot_mem copies;
+	struct mem *live;
+	bool used_live;
+};
+
+static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	struct layered_mem *m = (struct layered_mem *)mem;
+	ssize_t got = m->copies.mem.read(&m->copies.mem, address, buf, len);
+
+	if (got == (ssize_t)len || !m->live)
+		return got;
+	got = m->live->read(m->live, address, buf, len);
+	if (got > 0)
+		m->used_live = true;
+	return got;
+}
+
+static void not_captured(const struct snap_thread *thread, struct raw_stack *out)
+{
+	out->end = STACK_NOT_CAPTURED;
+	snprintf(out->error, sizeof(out->error), "%s", thread->why ? thread->why : "its registers were not captured");
+}
+
+void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,
+		   const struct unwind_options *options, struct raw_stack *out)
+{
+	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live};
+	struct walk w = walk_init(snap, modules, &mem.mem, out);
+	bool has_regs = thread->status == THREAD_CAPTURED || thread->status == THREAD_UNREADABLE;
+
+	*out = (struct raw_stack){0};
+	if (!has_regs || !arch_to_dwarf(snap->arch, &thread->regs, &w.regs)) {
+		not_captured(thread, out);
+		return;
+	}
+	snapshot_mem_init(&mem.copies, snap, thread);
+	w.stack = &thread->stack;
+	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
+	out->used_live_memory = mem.used_live;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_UNWIND_UNWIND_H
+#define STAKEOUT_UNWIND_UNWIND_H
+
+#include <stdint.h>
+
+#include "elf/modules.h"
+#include "model/mem.h"
+#include "model/snapshot.h"
+#include "model/stack.h"
+
+enum { UNWIND_DEFAULT_DEPTH = 65536 };
+
+struct unwind_options {
+	uint32_t depth;	  /* most frames; 0 means UNWIND_DEFAULT_DEPTH */
+	struct mem *live; /* tried for what the snapshot's copies do not hold; NULL: nothing else is read */
+};
+
+/*
+ * Walks the user stack of one thread from its registers. Never fails: what cannot be walked ends the stack with a
+ * reason. `out` is initialised here; free it with raw_stack_deinit().
+ */
+void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,
+		   const struct unwind_options *options, struct raw_stack *out);
+
+/* The same from given registers, reading all memory through `mem` (--ptrace, and tests). */
+void unwind_regs(const struct snapshot *snap, struct modules *modules, const struct regs *regs, struct mem *mem,
+		 uint32_t depth, struct raw_stack *out);
+
+#endif

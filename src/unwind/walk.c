@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/walk.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "unwind/insn.h"
+
+bool walk_end(struct walk *w, enum stack_end end, const char *fmt, ...)
+{
+	va_list ap;
+
+	w->out->end = end;
+	w->out->end_pc = w->regs.pc;
+	va_start(ap, fmt);
+	vsnprintf(w->out->error, sizeof(w->out->error), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+bool walk_end_unreadable(struct walk *w, uint64_t address)
+{
+	const struct mem_copy *stack = w->stack;
+
+	if (stack && address - stack->start >= stack->len && address >= stack->start && address < stack->region_end)
+		return walk_end(w, STACK_COPY_LIMIT,
+				"the stack goes on beyond the %" PRIu64 " bytes that were copied (--stack-size)",
+				stack->len);
+	return walk_end(w, STACK_UNREADABLE, "cannot read the word at 0x%" PRIx64, address);
+}
+
+bool walk_end_missing(struct walk *w, uint64_t reg)
+{
+	const char *name = reg < w->arch->ndwarf_regs ? w->arch->dwarf_reg_names[reg] : NULL;
+
+	if (name)
+		return walk_end(w, STACK_MISSING_REGISTER, "the step needs register %s, which is not known", name);
+	return walk_end(w, STACK_MISSING_REGISTER, "the step needs DWARF register %" PRIu64 ", which is not known",
+			reg);
+}
+
+bool walk_read_word(struct walk *w, uint64_t address, uint64_t *out)
+{
+	uint64_t word;
+
+	if (!mem_read_exact(w->mem, address, &word, sizeof(word)))
+		return false;
+	*out = le64toh(word);
+	return true;
+}
+
+bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len)
+{
+	uint64_t vaddr;
+	struct module *module = modules_find(w->modules, address, &vaddr);
+
+	if (module && module->image) {
+		struct span code = image_bytes_at(module->image, vaddr);
+
+		if (code.data && code.len >= len) {
+			memcpy(buf, code.data, len);
+			return true;
+		}
+	}
+	return mem_read_exact(w->mem, address, buf, len);
+}
+
+bool walk_is_code(const struct walk *w, uint64_t address)
+{
+	const struct map_entry *map = maps_find(w->maps, address);
+
+	return map && (map->perms & MAP_PERM_EXEC);
+}
+
+bool walk_is_return_address(struct walk *w, uint64_t address, uint64_t *target)
+{
+	uint8_t before[INSN_MAX_CALL];
+
+	if (address < sizeof(before) || !walk_is_code(w, address - 1))
+		return false;
+	/* Near the start of a mapping fewer bytes are there than the longest call has. */
+	for (size_t len = sizeof(before); len >= INSN_MIN_CALL; len--)
+		if (walk_read_code(w, address - len, before, len))
+			return insn_follows_call(w->arch, before, len, address, target);
+	return false;
+}

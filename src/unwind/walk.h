@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_UNWIND_WALK_H
+#define STAKEOUT_UNWIND_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "elf/modules.h"
+#include "model/mem.h"
+#include "model/snapshot.h"
+#include "model/stack.h"
+
+/* One walk: the frame it stands at, and what it may read. Shared by the kinds of step. */
+struct walk {
+	const struct arch *arch;
+	const struct maps *maps;
+	struct modules *modules;
+	struct mem *mem;
+	const struct mem_copy *stack; /* to tell where the copy ended; may be NULL */
+	struct raw_stack *out;
+
+	struct regs regs;
+	bool exact;	/* pc is where execution stood, not where a call returns to: innermost, or interrupted */
+	bool innermost;
+};
+
+/* What a step finds. */
+struct caller {
+	struct regs regs;
+	bool exact;
+	uint32_t flags; /* enum frame_flag: how it was found */
+};
+
+/* Ends the walk at the current frame; returns false, so that a step can `return walk_end(...)`. */
+bool walk_end(struct walk *w, enum stack_end end, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* walk_end() for a word that cannot be read, or a register that was not captured. */
+bool walk_end_unreadable(struct walk *w, uint64_t address);
+bool walk_end_missing(struct walk *w, uint64_t reg);
+
+bool walk_read_word(struct walk *w, uint64_t address, uint64_t *out);
+
+/* Code of the target: from its file, else from its memory. */
+bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len);
+
+/* True when the address is in an executable mapping. */
+bool walk_is_code(const struct walk *w, uint64_t address);
+
+/* True when a call instruction ends at the address; *target is where it goes, 0 when that is computed. */
+bool walk_is_return_address(struct walk *w, uint64_t address, uint64_t *target);
+
+/* False when there is no caller: the end and its reason are in w->out. */
+bool step_frame(struct walk *w, struct caller *out);
+
+/* The step for code about which nothing is known (guess.c): frame pointer, then a search of the stack. */
+bool step_by_guess(struct walk *w, struct caller *out);
+
+#endif
