@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/demangle.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+/*
+ * Parameters tell overloads apart; return types, which only templates have in their names, are left out as debuggers
+ * do. The recursion limit stays on: DMGL_NO_RECURSE_LIMIT is not set.
+ */
+enum {
+	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP,
+	MAX_MANGLED = 32 << 10,
+	MAX_DEMANGLED = 64 << 10,
+};
+
+struct output {
+	VEC_FIELDS(char);
+	jmp_buf stop;
+};
+
+/*
+ * A name of a hundred bytes can stand for gigabytes, and libiberty has no way to end its printing early but this. It
+ * prints from memory on its stack, so nothing but a Rust identifier being decoded is lost by the jump.
+ */
+static void append(const char *text, size_t len, void *opaque)
+{
+	struct output *out = opaque;
+
+	if (out->len + len > MAX_DEMANGLED || !vec_reserve(out, out->len + len + 1))
+		longjmp(out->stop, 1);
+	memcpy(out->data + out->len, text, len);
+	out->len += len;
+}
+
+typedef int (*print_fn)(const char *mangled, int options, demangle_callbackref callback, void *opaque);
+
+static bool print_to(struct output *out, print_fn print, const char *name)
+{
+	if (setjmp(out->stop) != 0)
+		return false;
+	return print(name, OPTIONS, append, out) && out->len > 0;
+}
+
+static char *run(print_fn print, const char *name)
+{
+	struct output out = {0};
+
+	if (!print_to(&out, print, name)) {
+		vec_deinit(&out);
+		return NULL;
+	}
+	out.data[out.len] = '\0';
+	return out.data;
+}
+
+char *demangle(const char *name)
+{
+	char *text = NULL;
+
+	if (name[0] != '_' || strnlen(name, MAX_MANGLED) == MAX_MANGLED)
+		return NULL;
+	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
+	if (name[1] == 'R' || name[1] == 'Z')
+		text = run(rust_demangle_callback, name);
+	if (!text && name[1] == 'Z')
+		text = run(cplus_demangle_v3_callback, name);
+	if (!text && name[1] == 'D' && isdigit((unsigned char)name[2]))
+		text = dlang_demangle(name, OPTIONS);
+	return text;
+}

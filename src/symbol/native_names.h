@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_SYMBOL_NATIVE_NAMES_H
+#define STAKEOUT_SYMBOL_NATIVE_NAMES_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "elf/modules.h"
+#include "model/stack.h"
+
+/* Names of user-space code. Each distinct address is looked up once. */
+struct native_names;
+
+/* Both outlive it; strings go to the arena. NULL when memory is exhausted. */
+struct native_names *native_names_create(struct modules *modules, struct arena *arena, bool demangle);
+void native_names_destroy(struct native_names *names);
+
+/* Appends the frames of raw frame number `index`, innermost inlined call first. False when memory is exhausted. */
+bool native_names_add(struct native_names *names, const struct raw_frame *raw, uint32_t index, struct stack *out);
+
+#endif

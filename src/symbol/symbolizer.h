@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_SYMBOL_SYMBOLIZER_H
+#define STAKEOUT_SYMBOL_SYMBOLIZER_H
+
+#include <stdbool.h>
+
+#include "elf/modules.h"
+#include "model/stack.h"
+
+/* Names stacks: function, offset, module, file:line and inlined calls, as far as they are known. */
+struct symbolizer;
+
+struct symbolizer_options {
+	bool demangle;
+};
+
+/* `modules` must outlive the symbolizer. NULL when memory is exhausted. */
+struct symbolizer *symbolizer_create(struct modules *modules, const struct symbolizer_options *options);
+void symbolizer_destroy(struct symbolizer *sym);
+
+/*
+ * The named form of a walked stack. Equal raw stacks (same pcs and flags) give the same pointer; each distinct pc is
+ * looked up once. Owned by the symbolizer. NULL when memory is exhausted.
+ */
+const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw);
+
+/*
+ * Kernel stacks: by address through /proc/kallsyms (read on the first call), or from the text that
+ * /proc/PID/task/TID/stack gave. Same sharing and ownership.
+ */
+const struct stack *symbolizer_name_kernel(struct symbolizer *sym, const struct snap_thread *thread);
+
+/* Why kernel addresses have no names, or NULL. */
+const char *symbolizer_kernel_error(const struct symbolizer *sym);
+
+#endif
