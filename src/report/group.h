@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_GROUP_H
+#define STAKEOUT_REPORT_GROUP_H
+
+#include "model/trace.h"
+
+/* Threads that are shown as one block: members[first] to members[first + count - 1]. */
+struct group {
+	size_t first;
+	size_t count;
+};
+
+/*
+ * The threads of a trace in the order in which a reader wants them: what runs, then what hangs in the kernel, then
+ * the main thread, then the rest with unusual stacks before idle pools, and last what has ended.
+ */
+struct groups {
+	VEC_FIELDS(struct group);
+	const struct trace_thread **members;
+};
+
+/* With `merge`, threads in the same state, the same system call and the same stacks form one group. */
+int groups_init(struct groups *groups, const struct trace *trace, bool merge);
+void groups_deinit(struct groups *groups);
+
+#endif

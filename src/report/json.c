@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "report/json_writer.h"
+#include "report/names.h"
+
+/* docs/schema/snapshot.schema.json describes this document. */
+static const char schema[] = "stakeout.snapshot/1";
+
+struct json_report {
+	struct json json;
+	const struct report_options *options;
+	const struct trace *trace;
+};
+
+static void put_time(struct json *j, const char *key, int64_t ns)
+{
+	const int64_t second = 1000000000;
+	time_t seconds = (time_t)(ns / second - (ns % second < 0));
+	char date[32], text[48];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text, sizeof(text), "%s.%09dZ", date, (int)(ns - (int64_t)seconds * second));
+	json_string(j, key, text);
+}
+
+static void put_capture(struct json *j, const struct snapshot *snap)
+{
+	const struct capture_info *info = &snap->capture;
+
+	json_object(j, "capture");
+	json_string(j, "method", info->method);
+	json_string(j, "stop_mode", info->stop_mode);
+	json_uint(j, "threads", snap->threads.len);
+	json_uint(j, "stopped_threads", info->stopped_threads);
+	json_uint(j, "retaken_threads", info->retaken_threads);
+	json_thousandths(j, "max_pause_us", info->max_pause_ns);
+	json_bool(j, "consistent", info->consistent);
+	json_string(j, "inconsistent_reason", info->inconsistent_why);
+	json_object_end(j);
+}
+
+static void put_timings(struct json *j, const struct trace_timings *t)
+{
+	json_object(j, "timings_ms");
+	json_thousandths(j, "capture", t->capture_ns / 1000);
+	json_thousandths(j, "unwind", t->unwind_ns / 1000);
+	json_thousandths(j, "symbolize", t->symbolize_ns / 1000);
+	json_thousandths(j, "total", t->total_ns / 1000);
+	json_object_end(j);
+}
+
+static void put_notes(struct json_report *r)
+{
+	const struct snapshot *snap = r->trace->snap;
+
+	json_array(&r->json, "notes");
+	for (size_t i = 0; i < snap->notes.len; i++)
+		json_string(&r->json, NULL, snap->notes.data[i]);
+	if (r->options->kernel && r->trace->kernel_symbols_error)
+		json_string(&r->json, NULL, r->trace->kernel_symbols_error);
+	json_array_end(&r->json);
+}
+
+static void put_syscall(struct json_report *r, const struct snap_syscall *call)
+{
+	const struct syscall_info *info = arch_syscall(r->trace->snap->arch, call->nr);
+	struct json *j = &r->json;
+
+	if (call->state != SYSCALL_IN) {
+		json_null(j, "syscall");
+		return;
+	}
+	json_object(j, "syscall");
+	json_int(j, "nr", call->nr);
+	json_string(j, "name", info ? info->name : NULL);
+	json_array(j, "args");
+	for (unsigned i = 0; i < syscall_nargs(info); i++)
+		json_hex(j, NULL, call->args[i]);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void put_registers(struct json_report *r, const struct user_regs *regs)
+{
+	const struct arch *arch = r->trace->snap->arch;
+
+	json_object(&r->json, "registers");
+	for (unsigned i = 0; i < arch->nuser_regs; i++)
+		if (regs->valid >> i & 1)
+			json_hex(&r->json, arch->user_reg_names[i], regs->v[i]);
+	json_object_end(&r->json);
+}
+
+static void put_source(struct json *j, const struct frame *frame)
+{
+	if (!frame->file) {
+		json_null(j, "source");
+		return;
+	}
+	json_object(j, "source");
+	json_string(j, "file", frame->file);
+	json_uint(j, "line", frame->line);
+	json_uint(j, "column", frame->column);
+	json_object_end(j);
+}
+
+static void put_frame(struct json_report *r, const struct frame *frame, const struct raw_stack *raw)
+{
+	struct json *j = &r->json;
+
+	json_object(j, NULL);
+	json_hex(j, "address", frame->address);
+	json_string(j, "kind", frame_kind_name(frame->kind));
+	json_string(j, "symbol", frame->symbol);
+	if (frame->has_offset)
+		json_uint(j, "offset", frame->offset);
+	else
+		json_null(j, "offset");
+	json_string(j, "module", frame->module ? frame->module->path : NULL);
+	json_string(j, "build_id", frame->module ? frame->module->build_id : NULL);
+	if (frame->module)
+		json_hex(j, "module_offset", frame->module_offset);
+	else
+		json_null(j, "module_offset");
+	put_source(j, frame);
+	json_bool(j, "inlined", frame->inlined);
+	json_string(j, "found_by", name_found_by(frame));
+	if (r->options->show_sp && raw && frame->raw < raw->len)
+		json_hex(j, "sp", raw->data[frame->raw].sp);
+	json_object_end(j);
+}
+
+static void put_stack(struct json_report *r, const char *key, const struct stack *stack, const struct raw_stack *raw)
+{
+	json_array(&r->json, key);
+	for (size_t i = 0; stack && i < stack->len; i++)
+		put_frame(r, &stack->data[i], raw);
+	json_array_end(&r->json);
+}
+
+static void put_kernel_stack(struct json_report *r, const struct trace_thread *t)
+{
+	const struct stack *stack = r->options->kernel ? t->kernel : NULL;
+	const char *error = r->trace->snap->capture.kernel_stack_error;
+
+	put_stack(r, "kernel_stack", stack, NULL);
+	json_string(&r->json, "kernel_stack_error", r->options->kernel && !(stack && stack->len) ? error : NULL);
+}
+
+static void put_user_stack(struct json_report *r, const struct trace_thread *t)
+{
+	const struct raw_stack *raw = &t->raw;
+
+	put_stack(r, "user_stack", t->user, raw);
+	json_string(&r->json, "user_stack_end", stack_end_name(raw->end));
+	if (raw->end == STACK_COMPLETE || !raw->end_pc)
+		json_null(&r->json, "user_stack_end_pc");
+	else
+		json_hex(&r->json, "user_stack_end_pc", raw->end_pc);
+	json_string(&r->json, "user_stack_error", raw->error[0] ? raw->error : NULL);
+}
+
+static void put_thread(struct json_report *r, const struct trace_thread *t)
+{
+	const struct snap_thread *thread = t->thread;
+	const char state[] = {thread->state ? thread->state : '?', '\0'};
+	struct json *j = &r->json;
+
+	json_object(j, NULL);
+	json_int(j, "tid", thread->tid);
+	json_string(j, "name", thread->name);
+	json_string(j, "state", state);
+	json_string(j, "status", name_thread_status(thread->status));
+	json_string(j, "capture", name_thread_capture(thread->capture));
+	json_string(j, "status_reason", thread->why);
+	json_bool(j, "stopped", thread->capture == CAPTURE_HELD);
+	json_thousandths(j, "pause_us", thread->pause_ns);
+	if (thread->off_cpu_ns < 0)
+		json_null(j, "off_cpu_ms");
+	else
+		json_thousandths(j, "off_cpu_ms", (uint64_t)thread->off_cpu_ns / 1000);
+	put_syscall(r, &thread->syscall);
+	if (r->options->registers)
+		put_registers(r, &thread->regs);
+	put_kernel_stack(r, t);
+	put_user_stack(r, t);
+	if (thread->tracer)
+		json_int(j, "tracer_pid", thread->tracer);
+	else
+		json_null(j, "tracer_pid");
+	json_object_end(j);
+}
+
+int report_json(const struct trace *trace, const struct report_options *options, FILE *out)
+{
+	struct json_report r = {.json = {.out = out}, .options = options, .trace = trace};
+	const struct snapshot *snap = trace->snap;
+
+	json_object(&r.json, NULL);
+	json_string(&r.json, "schema", schema);
+	json_int(&r.json, "pid", snap->pid);
+	json_string(&r.json, "comm", snap->comm);
+	json_string(&r.json, "exe", snap->exe);
+	json_string(&r.json, "arch", snap->arch->name);
+	put_time(&r.json, "taken_at", snap->taken_at_ns);
+	put_capture(&r.json, snap);
+	put_timings(&r.json, &trace->timings);
+	put_notes(&r);
+	json_array(&r.json, "threads");
+	for (size_t i = 0; i < trace->threads.len; i++)
+		put_thread(&r, &trace->threads.data[i]);
+	json_array_end(&r.json);
+	json_object_end(&r.json);
+	fputc('\n', out);
+	if (fflush(out) != 0)
+		return errno ? -errno : -EIO;
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/json_writer.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "report/utf8.h"
+
+static void begin(struct json *j, const char *key)
+{
+	if (j->comma)
+		fputc(',', j->out);
+	j->comma = true;
+	if (key)
+		fprintf(j->out, "\"%s\":", key);
+}
+
+static void open_bracket(struct json *j, const char *key, char bracket)
+{
+	begin(j, key);
+	fputc(bracket, j->out);
+	j->comma = false;
+}
+
+static void close_bracket(struct json *j, char bracket)
+{
+	fputc(bracket, j->out);
+	j->comma = true;
+}
+
+void json_object(struct json *j, const char *key)
+{
+	open_bracket(j, key, '{');
+}
+
+void json_object_end(struct json *j)
+{
+	close_bracket(j, '}');
+}
+
+void json_array(struct json *j, const char *key)
+{
+	open_bracket(j, key, '[');
+}
+
+void json_array_end(struct json *j)
+{
+	close_bracket(j, ']');
+}
+
+static void put_escaped(FILE *out, const char *s)
+{
+	uint32_t code;
+
+	for (size_t len; *s; s += len) {
+		len = utf8_next(s, &code);
+		if (code == '"' || code == '\\')
+			fprintf(out, "\\%c", (int)code);
+		else if (utf8_is_control(code) || code == UTF8_REPLACEMENT)
+			fprintf(out, "\\u%04" PRIx32, code);
+		else
+			fwrite(s, 1, len, out);
+	}
+}
+
+void json_string(struct json *j, const char *key, const char *value)
+{
+	if (!value) {
+		json_null(j, key);
+		return;
+	}
+	begin(j, key);
+	fputc('"', j->out);
+	put_escaped(j->out, value);
+	fputc('"', j->out);
+}
+
+void json_null(struct json *j, const char *key)
+{
+	begin(j, key);
+	fputs("null", j->out);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	begin(j, key);
+	fputs(value ? "true" : "false", j->out);
+}
+
+void json_int(struct json *j, const char *key, int64_t value)
+{
+	begin(j, key);
+	fprintf(j->out, "%" PRId64, value);
+}
+
+void json_uint(struct json *j, const char *key, uint64_t value)
+{
+	begin(j, key);
+	fprintf(j->out, "%" PRIu64, value);
+}
+
+void json_hex(struct json *j, const char *key, uint64_t value)
+{
+	begin(j, key);
+	fprintf(j->out, "\"0x%" PRIx64 "\"", value);
+}
+
+void json_thousandths(struct json *j, const char *key, uint64_t value)
+{
+	begin(j, key);
+	fprintf(j->out, "%" PRIu64 ".%03u", value / 1000, (unsigned)(value % 1000));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_JSON_WRITER_H
+#define STAKEOUT_REPORT_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * Writes JSON without spaces or line breaks. `key` names the value in an object and is NULL in an array; keys are
+ * literals and are not escaped. Errors stay in the stream.
+ */
+struct json {
+	FILE *out;
+	bool comma; /* the next value has one before it */
+};
+
+void json_object(struct json *j, const char *key);
+void json_object_end(struct json *j);
+void json_array(struct json *j, const char *key);
+void json_array_end(struct json *j);
+
+/* NULL gives null. Bytes that are not UTF-8 become U+FFFD. */
+void json_string(struct json *j, const char *key, const char *value);
+void json_null(struct json *j, const char *key);
+void json_bool(struct json *j, const char *key, bool value);
+void json_int(struct json *j, const char *key, int64_t value);
+void json_uint(struct json *j, const char *key, uint64_t value);
+
+/* "0x1f": 64 bits are more than most readers keep of a number. */
+void json_hex(struct json *j, const char *key, uint64_t value);
+
+/* value / 1000, exactly. */
+void json_thousandths(struct json *j, const char *key, uint64_t value);
+
+#endif

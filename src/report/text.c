@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "report/group.h"
+#include "report/names.h"
+#include "report/text_format.h"
+
+enum {
+	LINE_WIDTH = 100,
+	TID_RUN = 16, /* as many consecutive tids of one name are shown as a range */
+};
+
+struct text_report {
+	struct text text;
+	const struct report_options *options;
+	const struct trace *trace;
+};
+
+/* The first lines: what was done, and what the reader has to know about it. */
+
+static void put_stopped(FILE *out, const struct capture_info *info)
+{
+	char buf[DURATION_LEN];
+
+	if (!info->stopped_threads) {
+		fputs(", none stopped", out);
+		return;
+	}
+	fprintf(out, ", %" PRIu32 " stopped (longest pause %s)", info->stopped_threads,
+		format_duration(info->max_pause_ns, buf));
+}
+
+static void put_consistency(const struct text_report *r, const struct capture_info *info)
+{
+	fputs(", ", r->text.out);
+	text_style(&r->text, info->consistent ? STYLE_GOOD : STYLE_BAD);
+	fputs(info->consistent ? "consistent" : "not consistent", r->text.out);
+	text_style(&r->text, STYLE_PLAIN);
+	if (!info->consistent && info->inconsistent_why)
+		fprintf(r->text.out, " (%s)", info->inconsistent_why);
+}
+
+static void put_timings(FILE *out, const struct trace_timings *t)
+{
+	char capture[DURATION_LEN], unwind[DURATION_LEN], symbols[DURATION_LEN], total[DURATION_LEN];
+
+	fprintf(out, "; capture %s, unwind %s, symbols %s, total %s\n", format_duration(t->capture_ns, capture),
+		format_duration(t->unwind_ns, unwind), format_duration(t->symbolize_ns, symbols),
+		format_duration(t->total_ns, total));
+}
+
+static void put_summary(const struct text_report *r)
+{
+	const struct snapshot *snap = r->trace->snap;
+	const struct capture_info *info = &snap->capture;
+	size_t n = snap->threads.len;
+	FILE *out = r->text.out;
+
+	fputs("stakeout: ", out);
+	text_style(&r->text, STYLE_STRONG);
+	text_untrusted(&r->text, snap->comm ? snap->comm : "?");
+	text_style(&r->text, STYLE_PLAIN);
+	fprintf(out, " (pid %d%s): %zu %s", snap->pid, snap->replayed ? ", replayed" : "", n,
+		n == 1 ? "thread" : "threads");
+	put_stopped(out, info);
+	if (info->retaken_threads)
+		fprintf(out, ", %" PRIu32 " taken again", info->retaken_threads);
+	put_consistency(r, info);
+	put_timings(out, &r->trace->timings);
+}
+
+static void put_note(const struct text_report *r, const char *prefix, const char *note)
+{
+	text_style(&r->text, STYLE_DIM);
+	fprintf(r->text.out, "note: %s", prefix);
+	text_untrusted(&r->text, note);
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', r->text.out);
+}
+
+static void put_notes(const struct text_report *r)
+{
+	const struct snapshot *snap = r->trace->snap;
+
+	for (size_t i = 0; i < snap->notes.len; i++)
+		put_note(r, "", snap->notes.data[i]);
+	if (!r->options->kernel)
+		return;
+	if (snap->capture.kernel_stack_error)
+		put_note(r, "no kernel stacks: ", snap->capture.kernel_stack_error);
+	if (r->trace->kernel_symbols_error)
+		put_note(r, "no names in kernel stacks: ", r->trace->kernel_symbols_error);
+}
+
+/* The head of a block: who, in which state, since when, in which system call. */
+
+static void put_state(const struct text_report *r, char state)
+{
+	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
+
+	fputs("  ", r->text.out);
+	if (style != STYLE_PLAIN)
+		text_style(&r->text, style);
+	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?', name_thread_state(state));
+	if (style != STYLE_PLAIN)
+		text_style(&r->text, STYLE_PLAIN);
+}
+
+static void put_range(FILE *out, const char *what, uint64_t least, uint64_t most)
+{
+	char from[DURATION_LEN], to[DURATION_LEN];
+
+	format_duration(least, from);
+	format_duration(most, to);
+	if (strcmp(from, to) == 0)
+		fprintf(out, "  %s %s", what, from);
+	else
+		fprintf(out, "  %s %s to %s", what, from, to);
+}
+
+static void put_off_cpu(FILE *out, const struct trace_thread *const *members, size_t count)
+{
+	int64_t least = INT64_MAX, most = -1;
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t ns = members[i]->thread->off_cpu_ns;
+
+		if (ns < 0)
+			continue;
+		least = ns < least ? ns : least;
+		most = ns > most ? ns : most;
+	}
+	if (most >= 0)
+		put_range(out, "off-CPU", (uint64_t)least, (uint64_t)most);
+}
+
+static void put_pause(FILE *out, const struct trace_thread *const *members, size_t count)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t ns = members[i]->thread->pause_ns;
+
+		least = ns < least ? ns : least;
+		most = ns > most ? ns : most;
+	}
+	put_range(out, "held", least, most);
+}
+
+static unsigned differing_args(const struct trace_thread *const *members, size_t count)
+{
+	const uint64_t *first = members[0]->thread->syscall.args;
+	unsigned differ = 0;
+
+	for (size_t i = 1; i < count; i++)
+		for (unsigned a = 0; a < 6; a++)
+			differ |= (unsigned)(members[i]->thread->syscall.args[a] != first[a]) << a;
+	return differ;
+}
+
+static void put_situation(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const struct snap_thread *first = members[0]->thread;
+	FILE *out = r->text.out;
+
+	put_state(r, first->state);
+	if (first->syscall.state == SYSCALL_IN) {
+		fputs("  in ", out);
+		text_style(&r->text, STYLE_CALL);
+		text_syscall(&r->text, r->trace->snap->arch, &first->syscall, differing_args(members, count));
+		text_style(&r->text, STYLE_PLAIN);
+	}
+	if (first->state != 'R')
+		put_off_cpu(out, members, count);
+	if (first->capture == CAPTURE_HELD)
+		put_pause(out, members, count);
+	if (first->capture == CAPTURE_MOVED)
+		fputs("  ran during the capture: may be torn", out);
+	if (first->tracer)
+		fprintf(out, "  traced by pid %d", first->tracer);
+	fputc('\n', out);
+}
+
+/* How many members from here on have the same name and, with `consecutive`, rising tids without a gap. */
+static size_t run_length(const struct trace_thread *const *members, size_t count, bool consecutive)
+{
+	size_t n = 1;
+
+	while (n < count && strcmp(members[n]->thread->name, members[0]->thread->name) == 0 &&
+	       (!consecutive || members[n]->thread->tid == members[0]->thread->tid + (pid_t)n))
+		n++;
+	return n;
+}
+
+static void put_word(FILE *out, int *column, int len, const char *indent)
+{
+	if (*column + 1 + len > LINE_WIDTH) {
+		fprintf(out, "\n%s", indent);
+		*column = (int)strlen(indent);
+	}
+	fputc(' ', out);
+	*column += 1 + len;
+}
+
+static void put_tids(FILE *out, const struct trace_thread *const *members, size_t count, int *column)
+{
+	char word[32];
+
+	for (size_t i = 0, n; i < count; i += n) {
+		pid_t tid = members[i]->thread->tid;
+
+		n = run_length(members + i, count - i, true);
+		if (n < TID_RUN)
+			n = 1;
+		if (n == 1)
+			snprintf(word, sizeof(word), "%d", tid);
+		else
+			snprintf(word, sizeof(word), "%d-%d", tid, tid + (pid_t)n - 1);
+		put_word(out, column, (int)strlen(word), "     ");
+		fputs(word, out);
+	}
+}
+
+/* "  tid 4712 4713 worker, 4714 flusher", wrapped. */
+static void put_members(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	FILE *out = r->text.out;
+	int column = 5;
+
+	fputs("  tid", out);
+	for (size_t i = 0, n; i < count; i += n) {
+		const char *name = members[i]->thread->name;
+
+		n = run_length(members + i, count - i, false);
+		put_tids(out, members + i, n, &column);
+		put_word(out, &column, (int)strlen(name) + 1, "     ");
+		text_style(&r->text, STYLE_STRONG);
+		text_untrusted(&r->text, name);
+		text_style(&r->text, STYLE_PLAIN);
+		if (i + n < count)
+			fputc(',', out);
+	}
+	fputc('\n', out);
+}
+
+static void put_head(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const struct snap_thread *first = members[0]->thread;
+
+	if (count == 1)
+		fprintf(r->text.out, "\ntid %d ", first->tid);
+	else
+		fputc('\n', r->text.out);
+	text_style(&r->text, STYLE_STRONG);
+	if (count == 1)
+		text_untrusted(&r->text, first->name);
+	else
+		fprintf(r->text.out, "%zu threads", count);
+	text_style(&r->text, STYLE_PLAIN);
+	put_situation(r, members, count);
+	if (count > 1)
+		put_members(r, members, count);
+}
+
+/* The body: registers and stacks. */
+
+static void put_registers(const struct text_report *r, const struct user_regs *regs)
+{
+	const struct arch *arch = r->trace->snap->arch;
+	unsigned shown = 0;
+
+	for (unsigned i = 0; i < arch->nuser_regs; i++) {
+		if (!(regs->valid >> i & 1))
+			continue;
+		fprintf(r->text.out, "  %8s 0x%016" PRIx64, arch->user_reg_names[i], regs->v[i]);
+		if (++shown % 4 == 0)
+			fputc('\n', r->text.out);
+	}
+	if (shown % 4)
+		fputc('\n', r->text.out);
+}
+
+static void put_symbol(const struct text_report *r, const struct frame *frame, enum style style)
+{
+	text_style(&r->text, style);
+	text_untrusted(&r->text, frame->symbol);
+	text_style(&r->text, STYLE_PLAIN);
+	if (frame->has_offset && !frame->inlined)
+		fprintf(r->text.out, "+0x%" PRIx64, frame->offset);
+}
+
+static void put_kernel_frame(const struct text_report *r, const struct frame *frame)
+{
+	fputs("  k   ", r->text.out);
+	if (frame->symbol) {
+		put_symbol(r, frame, STYLE_KERNEL);
+	} else {
+		text_style(&r->text, STYLE_KERNEL);
+		fprintf(r->text.out, "0x%016" PRIx64, frame->address);
+		text_style(&r->text, STYLE_PLAIN);
+	}
+	if (frame->module) {
+		fputs(" [", r->text.out);
+		text_untrusted(&r->text, frame->module->path);
+		fputc(']', r->text.out);
+	}
+	fputc('\n', r->text.out);
+}
+
+static void put_kernel_stack(const struct text_report *r, const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->len; i++)
+		put_kernel_frame(r, &stack->data[i]);
+}
+
+/* The address column; empty for an inlined call, which has the address of the frame that it is part of. */
+static void put_address(const struct text_report *r, const struct frame *frame, const struct raw_stack *raw)
+{
+	enum { WIDTH = 2 + 16 };
+	FILE *out = r->text.out;
+
+	text_style(&r->text, STYLE_DIM);
+	if (frame->inlined)
+		fprintf(out, "%*s", WIDTH, "");
+	else
+		fprintf(out, "0x%016" PRIx64, frame->address);
+	if (r->options->show_sp && frame->raw < raw->len && !frame->inlined)
+		fprintf(out, "  sp 0x%016" PRIx64, raw->data[frame->raw].sp);
+	else if (r->options->show_sp)
+		fprintf(out, "  %*s", 3 + WIDTH, "");
+	text_style(&r->text, STYLE_PLAIN);
+	fputs("  ", out);
+}
+
+static void put_module(const struct text_report *r, const struct module_info *module)
+{
+	text_untrusted(&r->text, r->options->verbose ? module->path : path_tail(module->path, 1));
+}
+
+static void put_source(const struct text_report *r, const struct frame *frame)
+{
+	if (!frame->file)
+		return;
+	fputs("  at ", r->text.out);
+	text_untrusted(&r->text, r->options->verbose ? frame->file : path_tail(frame->file, 2));
+	if (frame->line)
+		fprintf(r->text.out, ":%" PRIu32, frame->line);
+}
+
+static void put_place(const struct text_report *r, const struct frame *frame)
+{
+	if (frame->kind == FRAME_KIND_SIGNAL) {
+		fputs("<signal handler called>", r->text.out);
+	} else if (frame->symbol) {
+		put_symbol(r, frame, STYLE_STRONG);
+		if (frame->module && !frame->inlined) {
+			fputs("  in ", r->text.out);
+			put_module(r, frame->module);
+		}
+	} else if (frame->module) {
+		put_module(r, frame->module);
+		fprintf(r->text.out, "+0x%" PRIx64, frame->module_offset);
+	} else {
+		fputs("??", r->text.out);
+	}
+	put_source(r, frame);
+}
+
+static void put_user_frame(const struct text_report *r, const struct frame *frame, size_t index,
+			   const struct raw_stack *raw)
+{
+	FILE *out = r->text.out;
+
+	fprintf(out, "  #%-2zu ", index);
+	put_address(r, frame, raw);
+	put_place(r, frame);
+	if (frame->inlined)
+		fputs("  [inlined]", out);
+	if (frame->flags & FRAME_BY_FRAME_POINTER)
+		fputs("  [by frame pointer]", out);
+	if (frame->flags & FRAME_BY_SCAN)
+		fputs("  [by stack scan]", out);
+	fputc('\n', out);
+}
+
+/* Why there is no stack, or why there is no more of it. */
+static void put_end(const struct text_report *r, const struct trace_thread *t)
+{
+	const struct raw_stack *raw = &t->raw;
+	const char *why = t->thread->why ? t->thread->why : raw->error;
+	FILE *out = r->text.out;
+
+	if (raw->end == STACK_COMPLETE)
+		return;
+	text_style(&r->text, trace_thread_is_complete(t) ? STYLE_DIM : STYLE_BAD);
+	if (raw->end == STACK_NOT_CAPTURED)
+		fputs("  -- no user stack", out);
+	else
+		fprintf(out, "  -- stack ends here: %s at 0x%" PRIx64, stack_end_name(raw->end), raw->end_pc);
+	if (*why) {
+		fputs(raw->end == STACK_NOT_CAPTURED ? ": " : " (", out);
+		text_untrusted(&r->text, why);
+		fputs(raw->end == STACK_NOT_CAPTURED ? "" : ")", out);
+	}
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', out);
+}
+
+static void put_group(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const struct trace_thread *first = members[0];
+
+	put_head(r, members, count);
+	if (r->options->registers)
+		put_registers(r, &first->thread->regs);
+	if (r->options->kernel)
+		put_kernel_stack(r, first->kernel);
+	for (size_t i = 0; first->user && i < first->user->len; i++)
+		put_user_frame(r, &first->user->data[i], i, &first->raw);
+	put_end(r, first);
+}
+
+/* With -v: which files have no symbols or no debug information, and why. */
+
+static void put_problem(const struct text_report *r, const struct module_info *module, struct u64map *seen)
+{
+	bool created = false;
+
+	if (!module || !module->problem || !u64map_put(seen, (uintptr_t)module, &created) || !created)
+		return;
+	text_style(&r->text, STYLE_DIM);
+	fputs(seen->len == 1 ? "\nmodule " : "module ", r->text.out);
+	text_untrusted(&r->text, module->path);
+	fputs(": ", r->text.out);
+	text_untrusted(&r->text, module->problem);
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', r->text.out);
+}
+
+static void put_problems(const struct text_report *r)
+{
+	_cleanup_(u64map_deinit) struct u64map seen = {0};
+
+	for (size_t i = 0; i < r->trace->threads.len; i++) {
+		const struct stack *user = r->trace->threads.data[i].user;
+
+		for (size_t f = 0; user && f < user->len; f++)
+			put_problem(r, user->data[f].module, &seen);
+	}
+}
+
+int report_text(const struct trace *trace, const struct report_options *options, FILE *out)
+{
+	struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .trace = trace};
+	_cleanup_(groups_deinit) struct groups groups = {0};
+	/* Registers and stack pointers are of one thread: there is nothing to share. */
+	bool merge = options->group && !options->registers && !options->show_sp;
+	int ret = groups_init(&groups, trace, merge);
+
+	if (ret)
+		return ret;
+	put_summary(&r);
+	put_notes(&r);
+	for (size_t i = 0; i < groups.len; i++)
+		put_group(&r, groups.members + groups.data[i].first, groups.data[i].count);
+	if (options->verbose)
+		put_problems(&r);
+	if (fflush(out) != 0)
+		return errno ? -errno : -EIO;
+	return ferror(out) ? -EIO : 0;
+}

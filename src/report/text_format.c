@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/text_format.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/utf8.h"
+
+void text_style(const struct text *t, enum style style)
+{
+	static const char *const codes[] = {
+	    [STYLE_PLAIN] = "0", [STYLE_STRONG] = "1", [STYLE_DIM] = "2",  [STYLE_KERNEL] = "33",
+	    [STYLE_CALL] = "36", [STYLE_GOOD] = "32",  [STYLE_BAD] = "31",
+	};
+
+	if (t->color)
+		fprintf(t->out, "\033[%sm", codes[style]);
+}
+
+void text_untrusted(const struct text *t, const char *s)
+{
+	uint32_t code;
+
+	for (size_t len; *s; s += len) {
+		len = utf8_next(s, &code);
+		if (code == UTF8_REPLACEMENT)
+			fputs("\xef\xbf\xbd", t->out);
+		else if (utf8_is_control(code))
+			fprintf(t->out, code < 0x100 ? "\\x%02" PRIx32 : "\\u%04" PRIx32, code);
+		else
+			fwrite(s, 1, len, t->out);
+	}
+}
+
+/* value / unit with one decimal below 100, none from there on. */
+static void format_unit(uint64_t ns, uint64_t unit, const char *name, char buf[DURATION_LEN])
+{
+	uint64_t tenths = (ns + unit / 20) / (unit / 10);
+
+	if (tenths < 1000)
+		snprintf(buf, DURATION_LEN, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10, name);
+	else
+		snprintf(buf, DURATION_LEN, "%" PRIu64 " %s", (ns + unit / 2) / unit, name);
+}
+
+const char *format_duration(uint64_t ns, char buf[DURATION_LEN])
+{
+	const uint64_t us = 1000, ms = 1000 * us, s = 1000 * ms;
+	uint64_t seconds = ns / s, minutes = seconds / 60, hours = minutes / 60;
+
+	if (ns < ms)
+		snprintf(buf, DURATION_LEN, "%" PRIu64 " µs", (ns + us / 2) / us);
+	else if (ns < s)
+		format_unit(ns, ms, "ms", buf);
+	else if (seconds < 60)
+		format_unit(ns, s, "s", buf);
+	else if (minutes < 60)
+		snprintf(buf, DURATION_LEN, "%" PRIu64 " min %02" PRIu64 " s", minutes, seconds % 60);
+	else if (hours < 24)
+		snprintf(buf, DURATION_LEN, "%" PRIu64 " h %02" PRIu64 " min", hours, minutes % 60);
+	else
+		snprintf(buf, DURATION_LEN, "%" PRIu64 " d %02" PRIu64 " h", hours / 24, hours % 24);
+	return buf;
+}
+
+const char *path_tail(const char *path, unsigned keep)
+{
+	const char *p = path + strlen(path);
+
+	while (p > path && (p[-1] != '/' || --keep > 0))
+		p--;
+	return p;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_UTF8_H
+#define STAKEOUT_REPORT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names come from the target, which may put anything into them. */
+
+enum { UTF8_REPLACEMENT = 0xfffd };
+
+/* The code point at `s` (not at its NUL), or UTF8_REPLACEMENT for a byte that begins none; returns its length. */
+size_t utf8_next(const char *s, uint32_t *code);
+
+/* True for what a terminal obeys instead of showing: control characters, and marks that turn the text's direction. */
+bool utf8_is_control(uint32_t code);
+
+#endif
