@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_CMD_H
+#define STAKEOUT_CMD_CMD_H
+
+/* The exit codes of every command; documented in stakeout(1). */
+enum exit_code {
+	EXIT_COMPLETE = 0,   /* every stack is whole */
+	EXIT_NOTHING = 1,    /* nothing was captured */
+	EXIT_USAGE = 2,	     /* wrong usage */
+	EXIT_INCOMPLETE = 3, /* some stack or process is missing or cut short; the output says which and why */
+};
+
+/* argv[0] is the command's name. Each lives in a file of its own and owns its options. */
+int cmd_snapshot(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+
+#endif

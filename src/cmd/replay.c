@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "cmd/view.h"
+#include "model/snapfile.h"
+
+static const char help[] =
+	"Usage: stakeout replay [OPTION…] FILE\n"
+	"\n"
+	"Walks, names and shows a snapshot that `stakeout --save FILE PID` wrote. The programs and libraries are looked up\n"
+	"on this machine and must have the recorded build-ids. FILE may be - for standard input.\n";
+
+static int usage_error(const char *message)
+{
+	fprintf(stderr, "stakeout replay: %s\nTry 'stakeout replay --help'.\n", message);
+	return EXIT_USAGE;
+}
+
+DEFINE_CLEANUP(snapshot, struct snapshot *, snapshot_destroy)
+
+static int replay(const char *path, struct view *view, struct err *err)
+{
+	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
+	bool from_stdin = strcmp(path, "-") == 0;
+	FILE *f = from_stdin ? stdin : fopen(path, "re");
+	uint64_t started = monotonic_ns();
+	int rc;
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	rc = snapfile_read(f, err, &snap);
+	if (!from_stdin)
+		fclose(f);
+	if (rc < 0)
+		return err_prefix(err, "%s", path);
+	return view_show(view, snap, NULL, NULL, started, err);
+}
+
+int cmd_replay(int argc, char **argv)
+{
+	static const struct option long_options[] = {VIEW_LONG_OPTIONS, {0}};
+	struct err err = {0};
+	struct view view;
+	int opt, rc;
+
+	view_init(&view);
+	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS, long_options, NULL)) != -1) {
+		if (opt == '?')
+			return usage_error("wrong option");
+		if (opt == 'h') {
+			printf("%s\n%s", help, view_help);
+			return EXIT_COMPLETE;
+		}
+		if (view_option(&view.options, opt, optarg, &err) < 0)
+			return usage_error(err.msg);
+	}
+	if (argc - optind != 1)
+		return usage_error("give one file");
+	rc = replay(argv[optind], &view, &err);
+	view_deinit(&view);
+	if (rc < 0) {
+		fprintf(stderr, "stakeout: %s\n", err.msg);
+		return EXIT_NOTHING;
+	}
+	return view.incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
+}

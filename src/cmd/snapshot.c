@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "capture/capture.h"
+#include "cmd/cmd.h"
+#include "cmd/view.h"
+#include "elf/modules.h"
+#include "kernel/task_iter.h"
+#include "model/snapfile.h"
+#include "unwind/unwind.h"
+
+enum {
+	OPT_STOP = 1,
+	OPT_PTRACE,
+	OPT_PROC_MEM,
+	OPT_STACK_SIZE,
+	OPT_STOP_TIMEOUT,
+	OPT_SAVE,
+	OPT_SOURCE,
+	OPT_VERSION,
+};
+
+enum { DEFAULT_STACK_SIZE = 8 * 1024 * 1024, DEFAULT_STOP_TIMEOUT_MS = 1000 };
+
+struct pid_vec {
+	VEC_FIELDS(pid_t);
+};
+
+struct options {
+	struct capture_options capture;
+	bool ptrace;
+	const char *save;
+	struct pid_vec pids;
+	struct pid_vec tids;
+};
+
+static const char help[] =
+	"Usage: stakeout [OPTION…] PID…\n"
+	"       stakeout replay [OPTION…] FILE\n"
+	"\n"
+	"Shows what every thread of running processes is doing and what it waits for. Threads that are asleep are not\n"
+	"stopped; threads that run are held for microseconds.\n"
+	"\n"
+	"Capture:\n"
+	"  -p, --pid PID          the same as PID\n"
+	"  -t, --tid TID          only this thread (may be repeated)\n"
+	"      --stop MODE        auto: hold only what runs (the default); all: hold the whole process once; none: hold\n"
+	"                         nothing, running threads are reported as not captured\n"
+	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
+	"      --stack-size BYTES most to copy of one stack; suffixes k, m (8m)\n"
+	"      --proc-mem         read /proc/PID/mem instead of process_vm_readv\n"
+	"      --ptrace           unwind while stopped, reading word by word (slow, for comparison)\n"
+	"      --save FILE        also write the raw snapshot there, for `stakeout replay`\n"
+	"      --version          version and built-in features\n";
+
+static const char epilogue[] =
+	"\n"
+	"Exit status: 0 every stack is complete, 3 some are not (the output says why), 1 nothing captured, 2 wrong usage.\n";
+
+static int print_version(void)
+{
+	printf("stakeout %s\nfeatures: %cbpf +elfutils +demangle; architectures: x86_64 aarch64\n", STAKEOUT_VERSION,
+	       task_iter_built_in() ? '+' : '-');
+	return EXIT_COMPLETE;
+}
+
+static int usage_error(const char *message)
+{
+	fprintf(stderr, "stakeout: %s\nTry 'stakeout --help'.\n", message);
+	return EXIT_USAGE;
+}
+
+static int parse_stop(const char *value, enum stop_mode *out, struct err *err)
+{
+	if (strcmp(value, "auto") == 0)
+		*out = STOP_AUTO;
+	else if (strcmp(value, "all") == 0)
+		*out = STOP_ALL;
+	else if (strcmp(value, "none") == 0)
+		*out = STOP_NONE;
+	else
+		return err_set(err, EINVAL, "--stop takes auto, all or none, not '%s'", value);
+	return 0;
+}
+
+static int parse_source(const char *value, enum source_choice *out, struct err *err)
+{
+	if (strcmp(value, "auto") == 0)
+		*out = SOURCE_AUTO;
+	else if (strcmp(value, "bpf") == 0)
+		*out = SOURCE_BPF;
+	else if (strcmp(value, "proc") == 0)
+		*out = SOURCE_PROC;
+	else
+		return err_set(err, EINVAL, "--source takes auto, bpf or proc, not '%s'", value);
+	return 0;
+}
+
+static int parse_pid(const char *value, struct pid_vec *out, struct err *err)
+{
+	uint64_t pid;
+
+	if (!parse_size(value, 1, INT32_MAX, &pid) || strspn(value, "0123456789") != strlen(value))
+		return err_set(err, EINVAL, "'%s' is not a process or thread id", value);
+	return vec_push(out, (pid_t)pid) ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static int parse_option(struct options *o, int opt, const char *value, struct err *err)
+{
+	uint64_t number;
+
+	switch (opt) {
+	case 'p':
+		return parse_pid(value, &o->pids, err);
+	case 't':
+		return parse_pid(value, &o->tids, err);
+	case OPT_STOP:
+		return parse_stop(value, &o->capture.stop, err);
+	case OPT_SOURCE:
+		return parse_source(value, &o->capture.source, err);
+	case OPT_PTRACE:
+		o->ptrace = true;
+		return 0;
+	case OPT_PROC_MEM:
+		o->capture.proc_mem = true;
+		return 0;
+	case OPT_STACK_SIZE:
+		if (!parse_size(value, 1024, UINT64_C(1) << 32, &o->capture.stack_size))
+			return err_set(err, EINVAL, "--stack-size takes 1k to 4g, not '%s'", value);
+		return 0;
+	case OPT_STOP_TIMEOUT:
+		if (!parse_size(value, 1, 3600 * 1000, &number))
+			return err_set(err, EINVAL, "--stop-timeout takes milliseconds, not '%s'", value);
+		o->capture.stop_timeout_ms = (unsigned)number;
+		return 0;
+	case OPT_SAVE:
+		o->save = value;
+		return 0;
+	default:
+		return err_set(err, EINVAL, "unknown option");
+	}
+}
+
+static const struct option long_options[] = {
+	VIEW_LONG_OPTIONS,
+	{"pid", required_argument, NULL, 'p'},
+	{"tid", required_argument, NULL, 't'},
+	{"stop", required_argument, NULL, OPT_STOP},
+	{"ptrace", no_argument, NULL, OPT_PTRACE},
+	{"proc-mem", no_argument, NULL, OPT_PROC_MEM},
+	{"stack-size", required_argument, NULL, OPT_STACK_SIZE},
+	{"stop-timeout", required_argument, NULL, OPT_STOP_TIMEOUT},
+	{"save", required_argument, NULL, OPT_SAVE},
+	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
+	{"version", no_argument, NULL, OPT_VERSION},
+	{0},
+};
+
+/* -1 to go on, else the exit code. */
+static int parse_arguments(int argc, char **argv, struct options *o, struct view_options *view)
+{
+	struct err err = {0};
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS "p:t:", long_options, NULL)) != -1) {
+		if (opt == '?')
+			return usage_error("wrong option");
+		if (opt == 'h') {
+			printf("%s\n%s%s", help, view_help, epilogue);
+			return EXIT_COMPLETE;
+		}
+		if (opt == OPT_VERSION)
+			return print_version();
+		rc = view_option(view, opt, optarg, &err);
+		if (rc == 0)
+			rc = parse_option(o, opt, optarg, &err);
+		if (rc < 0)
+			return usage_error(err.msg);
+	}
+	for (int i = optind; i < argc; i++)
+		if (parse_pid(argv[i], &o->pids, &err) < 0)
+			return usage_error(err.msg);
+	if (!o->pids.len)
+		return usage_error("which process? give its pid");
+	if (o->save && o->pids.len > 1)
+		return usage_error("--save takes one process");
+	if (o->ptrace && o->capture.stop == STOP_NONE)
+		return usage_error("--ptrace has to stop the process: it cannot be used with --stop=none");
+	if (o->ptrace)
+		o->capture.stop = STOP_ALL;
+	o->capture.kernel_stacks = view->report.kernel;
+	o->capture.tids = o->tids.len ? o->tids.data : NULL;
+	o->capture.ntids = o->tids.len;
+	return -1;
+}
+
+/* --ptrace: stacks walked while the process is held, by tid, until they can be laid beside the snapshot's threads. */
+struct ptrace_walk {
+	bool ignore_deleted;
+	uint32_t depth;
+	struct modules *modules;
+	VEC(pid_t) tids;
+	VEC(struct raw_stack) stacks;
+};
+
+static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
+{
+	struct ptrace_walk *walk = arg;
+	struct raw_stack stack;
+	struct regs regs;
+
+	if (!walk->modules && modules_create(snap, walk->ignore_deleted, NULL, &walk->modules) < 0)
+		return;
+	if (!arch_to_dwarf(snap->arch, user, &regs))
+		return;
+	unwind_regs(snap, walk->modules, &regs, peek, walk->depth, &stack);
+	if (!vec_push(&walk->tids, tid) || !vec_push(&walk->stacks, stack))
+		raw_stack_deinit(&stack);
+}
+
+static void ptrace_walk_deinit(struct ptrace_walk *walk)
+{
+	modules_destroy(walk->modules);
+	for (size_t i = 0; i < walk->stacks.len; i++)
+		raw_stack_deinit(&walk->stacks.data[i]);
+	vec_deinit(&walk->stacks);
+	vec_deinit(&walk->tids);
+}
+
+/* Beside snap->threads; NULL when memory is exhausted, and then the copies are walked instead. */
+static struct raw_stack *order_stacks(struct ptrace_walk *walk, const struct snapshot *snap)
+{
+	struct raw_stack *ordered = calloc(snap->threads.len + 1, sizeof(*ordered));
+
+	for (size_t i = 0; ordered && i < snap->threads.len; i++)
+		for (size_t k = 0; k < walk->tids.len && k < walk->stacks.len; k++)
+			if (walk->tids.data[k] == snap->threads.data[i].tid) {
+				ordered[i] = walk->stacks.data[k];
+				walk->stacks.data[k] = (struct raw_stack){0};
+			}
+	return ordered;
+}
+
+static int save(const char *path, const struct snapshot *snap, struct err *err)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "we");
+	int rc;
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	rc = snapfile_write(snap, f, err);
+	if (rc == 0 && fflush(f) != 0)
+		rc = err_set(err, errno, "%s: %s", path, strerror(errno));
+	return rc;
+}
+
+DEFINE_CLEANUP(capture, struct capture *, capture_close)
+DEFINE_CLEANUP(snapshot, struct snapshot *, snapshot_destroy)
+
+static int show_process(pid_t pid, const struct options *o, struct view *view, struct err *err)
+{
+	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walk = {
+		.ignore_deleted = view->options.ignore_deleted,
+		.depth = view->options.depth,
+	};
+	_cleanup_(cleanup_capture) struct capture *capture = NULL;
+	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
+	_cleanup_free_ struct raw_stack *walked = NULL;
+	struct capture_options options = o->capture;
+	uint64_t started = monotonic_ns();
+	int rc;
+
+	if (o->ptrace) {
+		options.on_held = walk_held;
+		options.on_held_arg = &walk;
+	}
+	rc = capture_open(pid, &options, err, &capture);
+	if (rc == 0)
+		rc = capture_take(capture, err, &snap);
+	if (rc < 0)
+		return rc;
+	if (o->ptrace)
+		walked = order_stacks(&walk, snap);
+	rc = view_show(view, snap, capture, walked, started, err);
+	if (rc == 0 && o->save)
+		rc = save(o->save, snap, err);
+	return rc;
+}
+
+int cmd_snapshot(int argc, char **argv)
+{
+	struct options o = {
+		.capture = {.stack_size = DEFAULT_STACK_SIZE, .stop_timeout_ms = DEFAULT_STOP_TIMEOUT_MS},
+	};
+	struct view view;
+	unsigned failed = 0;
+	int code;
+
+	view_init(&view);
+	code = parse_arguments(argc, argv, &o, &view.options);
+	for (size_t i = 0; code < 0 && i < o.pids.len; i++) {
+		struct err err = {0};
+
+		if (show_process(o.pids.data[i], &o, &view, &err) < 0) {
+			fprintf(stderr, "stakeout: %s\n", err.msg);
+			failed++;
+		}
+	}
+	if (code < 0 && !view.documents)
+		code = EXIT_NOTHING;
+	else if (code < 0)
+		code = failed || view.incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
+	view_deinit(&view);
+	vec_deinit(&o.pids);
+	vec_deinit(&o.tids);
+	return code;
+}

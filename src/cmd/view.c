@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "elf/modules.h"
+#include "symbol/symbolizer.h"
+#include "unwind/unwind.h"
+
+const char view_help[] =
+	"Output:\n"
+	"  -r, --registers        show all general registers\n"
+	"      --show-rsp         show the stack pointer of each frame (also --show-sp)\n"
+	"      --kernel           show kernel stacks (the default)\n"
+	"      --no-kernel        do not show kernel stacks\n"
+	"      --depth N          walk at most N frames\n"
+	"      --no-group         one block for each thread, also when stacks are equal\n"
+	"      --json             one JSON document for each process, one per line\n"
+	"  -o, --output FILE      write there instead of standard output\n"
+	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
+	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
+	"  -v, --verbose          errors and paths in full\n"
+	"  -h, --help             this text\n";
+
+uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void view_init(struct view *view)
+{
+	*view = (struct view){.options = {.report = {.group = true, .kernel = true}}};
+}
+
+void view_deinit(struct view *view)
+{
+	if (view->out && view->out != stdout)
+		fclose(view->out);
+	view->out = NULL;
+}
+
+bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char *end;
+	unsigned long long value;
+	unsigned shift = 0;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *text == '-')
+		return false;
+	if (*end == 'k' || *end == 'K')
+		shift = 10;
+	else if (*end == 'm' || *end == 'M')
+		shift = 20;
+	else if (*end == 'g' || *end == 'G')
+		shift = 30;
+	if (shift)
+		end++;
+	if (*end || value > UINT64_MAX >> shift)
+		return false;
+	*out = (uint64_t)value << shift;
+	return *out >= min && *out <= max;
+}
+
+static int parse_color(struct view_options *options, const char *value, struct err *err)
+{
+	if (strcmp(value, "auto") == 0)
+		options->color = COLOR_AUTO;
+	else if (strcmp(value, "always") == 0)
+		options->color = COLOR_ALWAYS;
+	else if (strcmp(value, "never") == 0)
+		options->color = COLOR_NEVER;
+	else
+		return err_set(err, EINVAL, "--color takes auto, always or never, not '%s'", value);
+	return 1;
+}
+
+int view_option(struct view_options *options, int opt, const char *value, struct err *err)
+{
+	uint64_t number;
+
+	switch (opt) {
+	case 'r':
+		options->report.registers = true;
+		return 1;
+	case VIEW_SHOW_SP:
+		options->report.show_sp = true;
+		return 1;
+	case VIEW_KERNEL:
+	case VIEW_NO_KERNEL:
+		options->report.kernel = opt == VIEW_KERNEL;
+		return 1;
+	case VIEW_DEPTH:
+		if (!parse_size(value, 1, 1u << 30, &number))
+			return err_set(err, EINVAL, "--depth takes a number of frames, not '%s'", value);
+		options->depth = (uint32_t)number;
+		return 1;
+	case VIEW_NO_GROUP:
+		options->report.group = false;
+		return 1;
+	case VIEW_JSON:
+		options->json = true;
+		return 1;
+	case VIEW_COLOR:
+		return parse_color(options, value, err);
+	case VIEW_NO_COLOR:
+		options->color = COLOR_NEVER;
+		return 1;
+	case VIEW_IGNORE_DELETED:
+		options->ignore_deleted = true;
+		return 1;
+	case 'o':
+		options->output = value;
+		return 1;
+	case 'v':
+		options->report.verbose = true;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static int open_output(struct view *view, struct err *err)
+{
+	const char *path = view->options.output, *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool to_stdout = !path || strcmp(path, "-") == 0;
+
+	if (view->out)
+		return 0;
+	view->out = to_stdout ? stdout : fopen(path, "we");
+	if (!view->out)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	view->options.report.color =
+		view->options.color == COLOR_ALWAYS ||
+		(view->options.color == COLOR_AUTO && isatty(fileno(view->out)) && !(no_color && *no_color) &&
+		 !(term && strcmp(term, "dumb") == 0));
+	return 0;
+}
+
+struct walk_context {
+	const struct snapshot *snap;
+	struct modules *modules;
+	struct unwind_options options;
+};
+
+static void walk_thread(const struct walk_context *ctx, struct trace_thread *t)
+{
+	raw_stack_deinit(&t->raw);
+	unwind_thread(ctx->snap, ctx->modules, t->thread, &ctx->options, &t->raw);
+}
+
+/* A walk that read more than the copies is true only if the thread still sleeps where it was captured. */
+static void confirm_live_reads(const struct walk_context *ctx, struct capture *capture, struct trace_thread *t)
+{
+	struct walk_context copies_only = *ctx;
+
+	if (!t->raw.used_live_memory || capture_unmoved(capture, t->thread))
+		return;
+	copies_only.options.live = NULL;
+	walk_thread(&copies_only, t);
+}
+
+/* /proc tells only pc and sp. Where a walk needed more, the thread is held once to learn the rest. */
+static int complete_registers(struct trace *trace, struct snapshot *snap, struct capture *capture,
+			      const struct walk_context *ctx, struct err *err)
+{
+	VEC(struct snap_thread *) missing = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < trace->threads.len; i++)
+		if (trace->threads.data[i].raw.end == STACK_MISSING_REGISTER && !vec_push(&missing, &snap->threads.data[i]))
+			rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0 && missing.len)
+		rc = capture_complete_registers(capture, snap, missing.data, missing.len, err);
+	for (size_t i = 0; rc == 0 && missing.len && i < trace->threads.len; i++)
+		if (trace->threads.data[i].raw.end == STACK_MISSING_REGISTER)
+			walk_thread(ctx, &trace->threads.data[i]);
+	vec_deinit(&missing);
+	return rc;
+}
+
+static int walk_all(struct view *view, struct snapshot *snap, struct capture *capture, struct modules *modules,
+		    struct raw_stack *walked, struct trace *trace, struct err *err)
+{
+	struct walk_context ctx = {
+		.snap = snap,
+		.modules = modules,
+		.options = {.depth = view->options.depth, .live = capture ? capture_live_memory(capture) : NULL},
+	};
+
+	if (!vec_reserve(&trace->threads, snap->threads.len))
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct trace_thread *t = &trace->threads.data[trace->threads.len++];
+
+		*t = (struct trace_thread){.thread = &snap->threads.data[i]};
+		if (walked && (walked[i].len || walked[i].error[0])) {
+			t->raw = walked[i];
+			walked[i] = (struct raw_stack){0};
+			continue;
+		}
+		walk_thread(&ctx, t);
+		if (capture)
+			confirm_live_reads(&ctx, capture, t);
+	}
+	return capture && strcmp(snap->capture.stop_mode, "auto") == 0 ? complete_registers(trace, snap, capture, &ctx, err) : 0;
+}
+
+static int name_all(struct view *view, struct symbolizer *sym, struct trace *trace, struct err *err)
+{
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		struct trace_thread *t = &trace->threads.data[i];
+
+		t->user = symbolizer_name(sym, &t->raw);
+		if (view->options.report.kernel && t->thread->nkernel)
+			t->kernel = symbolizer_name_kernel(sym, t->thread);
+		if (!t->user || (view->options.report.kernel && t->thread->nkernel && !t->kernel))
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	trace->kernel_symbols_error = symbolizer_kernel_error(sym);
+	return 0;
+}
+
+static int write_report(struct view *view, const struct trace *trace, struct err *err)
+{
+	int rc = open_output(view, err);
+
+	if (rc < 0)
+		return rc;
+	if (view->documents && !view->options.json)
+		fputc('\n', view->out);
+	rc = view->options.json ? report_json(trace, &view->options.report, view->out)
+				: report_text(trace, &view->options.report, view->out);
+	if (rc == 0 && fflush(view->out) != 0)
+		rc = -errno;
+	if (rc < 0)
+		return err_set(err, -rc, "writing the output: %s", strerror(-rc));
+	view->documents++;
+	view->incomplete |= !trace_is_complete(trace);
+	return 0;
+}
+
+DEFINE_CLEANUP(modules, struct modules *, modules_destroy)
+DEFINE_CLEANUP(symbolizer, struct symbolizer *, symbolizer_destroy)
+
+int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
+	      uint64_t started_ns, struct err *err)
+{
+	static const struct symbolizer_options symbol_options = {.demangle = true};
+	_cleanup_(cleanup_modules) struct modules *modules = NULL;
+	_cleanup_(cleanup_symbolizer) struct symbolizer *sym = NULL;
+	_cleanup_(trace_deinit) struct trace trace = {.snap = snap, .timings = {.capture_ns = snap->capture.capture_ns}};
+	uint64_t before = monotonic_ns(), walked_at;
+	int rc = modules_create(snap, view->options.ignore_deleted, err, &modules);
+
+	if (rc == 0)
+		rc = walk_all(view, snap, capture, modules, walked, &trace, err);
+	walked_at = monotonic_ns();
+	if (rc == 0 && !(sym = symbolizer_create(modules, &symbol_options)))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = name_all(view, sym, &trace, err);
+	if (rc < 0)
+		return rc;
+	trace.timings.unwind_ns = walked_at - before;
+	trace.timings.symbolize_ns = monotonic_ns() - walked_at;
+	trace.timings.total_ns = monotonic_ns() - started_ns;
+	return write_report(view, &trace, err);
+}

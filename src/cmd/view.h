@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_VIEW_H
+#define STAKEOUT_CMD_VIEW_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "capture/capture.h"
+#include "model/snapshot.h"
+#include "model/trace.h"
+#include "report/report.h"
+
+/* From a snapshot to the output: what `stakeout PID` and `stakeout replay` have in common. */
+
+struct view_options {
+	struct report_options report;
+	bool json;
+	bool ignore_deleted;
+	uint32_t depth;	    /* 0: the default */
+	const char *output; /* NULL or "-": standard output */
+	enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color;
+};
+
+struct view {
+	struct view_options options;
+	FILE *out;	    /* opened with the first document */
+	unsigned documents; /* written */
+	bool incomplete;    /* one of them has an incomplete stack */
+};
+
+/* The options that both commands take; their values start at VIEW_OPTION_FIRST. */
+enum {
+	VIEW_OPTION_FIRST = 1000,
+	VIEW_SHOW_SP,
+	VIEW_KERNEL,
+	VIEW_NO_KERNEL,
+	VIEW_DEPTH,
+	VIEW_NO_GROUP,
+	VIEW_JSON,
+	VIEW_COLOR,
+	VIEW_NO_COLOR,
+	VIEW_IGNORE_DELETED,
+	VIEW_OPTION_END,
+};
+
+#define VIEW_SHORT_OPTIONS "ro:vh"
+/* clang-format off */
+#define VIEW_LONG_OPTIONS                                               \
+	{"registers", no_argument, NULL, 'r'},                          \
+	{"show-rsp", no_argument, NULL, VIEW_SHOW_SP},                  \
+	{"show-sp", no_argument, NULL, VIEW_SHOW_SP},                   \
+	{"kernel", no_argument, NULL, VIEW_KERNEL},                     \
+	{"no-kernel", no_argument, NULL, VIEW_NO_KERNEL},               \
+	{"depth", required_argument, NULL, VIEW_DEPTH},                 \
+	{"no-group", no_argument, NULL, VIEW_NO_GROUP},                 \
+	{"json", no_argument, NULL, VIEW_JSON},                         \
+	{"output", required_argument, NULL, 'o'},                       \
+	{"color", required_argument, NULL, VIEW_COLOR},                 \
+	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
+	{"ignore-deleted", no_argument, NULL, VIEW_IGNORE_DELETED},     \
+	{"verbose", no_argument, NULL, 'v'},                            \
+	{"help", no_argument, NULL, 'h'}
+/* clang-format on */
+
+extern const char view_help[];
+
+void view_init(struct view *view);
+void view_deinit(struct view *view);
+
+/* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
+int view_option(struct view_options *options, int opt, const char *value, struct err *err);
+
+/* A number with an optional suffix k, m or g; false when it is not one or is out of [min, max]. */
+bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/*
+ * Walks, names and prints the snapshot. `capture` is the live process behind it, or NULL for a replay. `walked`: the
+ * user stacks if they are known already (--ptrace), by position in snap->threads; their contents are taken over.
+ */
+int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
+	      uint64_t started_ns, struct err *err);
+
+uint64_t monotonic_ns(void);
+
+#endif
