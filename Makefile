@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+# `make help` lists what can be made; V=1 shows the commands.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+VERSION := 0.1.0
+
+CLANG ?= clang
+PYTHON ?= /usr/bin/python3
+BPFTOOL ?= $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bpftool; do \
+	$$t version >/dev/null 2>&1 && echo $$t && break; done)
+
+MAKEFLAGS += --no-print-directory
+say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
+
+# SANITIZE=address,undefined instruments the program (in another BUILD directory: see asan and fuzz).
+ifdef SANITIZE
+SAN_FLAGS := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+
+ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | sed 's/-.*//')
+BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
+
+CFLAGS ?= -O2 -g
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
+	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
+ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
+LIBS := -ldw -lelf -liberty -llzma -lz -lpthread
+HEADERS_NEEDED := gelf.h elfutils/libdw.h libiberty/demangle.h lzma.h zlib.h
+
+# The BPF rung needs clang, bpftool and libbpf; without them the program is built without it. BPF=0 forces that.
+ifeq ($(BPF),0)
+NO_BPF := BPF=0
+else
+NO_BPF := $(shell command -v $(CLANG) >/dev/null 2>&1 || { echo $(CLANG) not found; exit; }; \
+	[ -n "$(BPFTOOL)" ] || { echo bpftool not found; exit; }; \
+	printf '\043include <bpf/libbpf.h>\n' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || echo libbpf not found)
+endif
+ifeq ($(NO_BPF),)
+ALL_CFLAGS += -DHAVE_BPF=1
+LIBS := -lbpf $(LIBS)
+SKELETONS := $(patsubst src/bpf/%.bpf.c,$(BUILD)/gen/%.skel.h,$(wildcard src/bpf/*.bpf.c))
+endif
+# Clang does not look for <asm/types.h> where the host's compiler does.
+BPF_CPPFLAGS ?= $(addprefix -idirafter ,$(wildcard /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)))
+
+LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c)))
+LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/%.o)
+
+.PHONY: all
+all: $(BUILD)/stakeout ## build the program (the default)
+
+$(BUILD)/stakeout: $(BUILD)/src/cmd/main.o $(BUILD)/libstakeout.a
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/libstakeout.a: $(LIB_OBJS)
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
+
+$(BUILD)/src/%.o: src/%.c $(BUILD)/flags | $(SKELETONS)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) $(BPF_CPPFLAGS) -Isrc -Wall \
+		-c -o $@ $<
+
+$(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
+
+.PRECIOUS: $(BUILD)/gen/%.bpf.o $(BUILD)/gen/%.skel.h
+
+# Changes when the way to build changes, so that everything is then built again.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' > $@.tmp
+	@cmp -s $@.tmp $@ && rm $@.tmp || { \
+		for header in $(HEADERS_NEEDED); do \
+			echo "#include <$$header>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || \
+				{ echo "$(CC) with <$$header> is needed: run 'make setup'" >&2; exit 1; }; \
+		done; \
+		[ -z "$(NO_BPF)" ] || echo "building without the BPF rung: $(NO_BPF)"; \
+		mv $@.tmp $@; }
+
+.PHONY: FORCE
+FORCE:
+
+# Test programs: tests/targets/README.md tells how they are built.
+
+TARGETS_DIR ?= $(BUILD)/tests/targets
+TARGETS := $(patsubst tests/targets/%,$(TARGETS_DIR)/%,$(basename $(wildcard tests/targets/*.c tests/targets/*.cc))) \
+	$(TARGETS_DIR)/demo
+TARGET_FLAGS := -g -O2 -Wall -pthread -MMD -MP
+# The value of the comment line "/* $(1): VALUE */" in the source.
+source_says = $(shell sed -n 's,^/\* $(1): \(.*\) \*/$$,\1,p' $<)
+
+define build_target
+@mkdir -p $(@D)
+$(call say,TARGET,$<)cc='$(or $(call source_says,build-with),$(1))'; command -v $$cc >/dev/null || \
+	{ echo "$@ is not built: $$cc not found"; exit 0; }; \
+	$$cc $(TARGET_FLAGS) -MF $@.d -MT $@ -o $@ $< $(call source_says,build)
+endef
+
+.PHONY: targets
+targets: $(TARGETS)
+
+$(TARGETS_DIR)/%: tests/targets/%.c
+	$(call build_target,$(CC))
+
+$(TARGETS_DIR)/%: tests/targets/%.cc
+	$(call build_target,$(CXX))
+
+$(TARGETS_DIR)/demo: tests/targets/demo/main.cc tests/targets/demo/waits.c tests/targets/demo/waits.h
+	@mkdir -p $(@D)
+	$(call say,TARGET,tests/targets/demo)$(CC) -g -O2 -Wall -c -o $@.o tests/targets/demo/waits.c && \
+		$(CXX) -std=c++17 -g -O2 -Wall -pthread -o $@ $< $@.o
+
+# Tests. Each suite adds a line to $(RESULTS): name, passed, failed, skipped.
+
+RESULTS ?= $(BUILD)/results
+RUN_TESTS = RESULTS=$(RESULTS) STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) \
+	tools/run-tests
+PYTEST = $(PYTHON) -B -m pytest -p no:cacheprovider -q -rs $(PYTEST_FLAGS)
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
+FUZZ_SRCS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BINS := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/fuzz/%)
+FUZZ_SECONDS ?= 20
+
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ $(ALL_LDFLAGS) \
+		-o $@ $< $(BUILD)/libstakeout.a -lcmocka $(LIBS)
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libstakeout.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ -fsanitize=fuzzer $(ALL_LDFLAGS) \
+		-o $@ $< $(BUILD)/libstakeout.a $(LIBS)
+
+.PHONY: unit
+unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
+	@status=0; for t in $(UNIT_BINS); do $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; exit $$status
+
+.PHONY: e2e
+e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
+	@$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) tests/e2e
+
+.PHONY: asan
+asan: ## run both under AddressSanitizer and UBSan
+	@status=0; for check in unit e2e; do \
+		$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) $$check || \
+			status=1; \
+	done; exit $$status
+
+.PHONY: fuzz
+fuzz: ## run each fuzzer for FUZZ_SECONDS
+	@mkdir -p $(BUILD)/fuzz
+	@if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+		$(CLANG) -fsanitize=fuzzer,address -x c - -o $(BUILD)/fuzz/probe 2>/dev/null; then \
+		$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined RESULTS=$(RESULTS) fuzz-run; \
+	else \
+		$(RUN_TESTS) -q $(BUILD)/fuzz/probe sh -c 'echo "skip: no clang with libFuzzer"; exit 77'; \
+	fi
+
+.PHONY: fuzz-run
+fuzz-run: $(FUZZ_BINS)
+	@status=0; for t in $(FUZZ_BINS); do $(RUN_TESTS) -q -t $$(($(FUZZ_SECONDS) + 60)) $$t tests/fuzz/run $$t \
+		$(FUZZ_SECONDS) || status=1; done; exit $$status
+
+.PHONY: no-bpf
+no-bpf: ## build without the BPF rung
+	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0
+
+.PHONY: includes
+includes: ## check that no folder includes what it must not
+	@$(RUN_TESTS) -q -t 60 $(BUILD)/includes tools/check-includes
+
+.PHONY: docs
+docs: $(BUILD)/stakeout ## check that man page and completions know every option
+	@$(RUN_TESTS) -q -t 60 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
+
+CHECKS := includes docs unit e2e asan fuzz no-bpf
+
+.PHONY: check
+check: ## install what is missing, then run all tests
+	@tools/setup build test
+	@$(MAKE) check-run
+
+# One after the other, whatever fails: tests that look at timing must not share the machine with a build.
+.PHONY: check-run
+check-run:
+	@mkdir -p $(BUILD); rm -f $(RESULTS)
+	@status=0; for check in $(CHECKS); do $(MAKE) $$check || status=1; done; tools/run-tests -s $(RESULTS); exit $$status
+
+.PHONY: check-vm
+check-vm: ## run the end-to-end tests on the other architecture, in a virtual machine (or on VM_ARCH=arm64|amd64)
+	@tools/setup build vm
+	@mkdir -p $(BUILD)
+	+@$(RUN_TESTS) -t 1500 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
+
+.PHONY: bench
+bench: $(BUILD)/stakeout $(TARGETS) ## measure beside eu-stack and gdb
+	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run
+
+# Setting up, showing, installing
+
+.PHONY: setup
+setup: ## install what building and testing need
+	@tools/setup build test vm
+
+.PHONY: demo
+demo: ## install what is missing, then show a demo program's threads
+	@tools/setup build
+	@$(MAKE) demo-run
+
+.PHONY: demo-run
+demo-run: $(BUILD)/stakeout $(TARGETS_DIR)/demo
+	@tests/targets/demo/run $(BUILD)/stakeout $(TARGETS_DIR)/demo
+
+.PHONY: install
+install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
+	install -D -m 755 $(BUILD)/stakeout $(DESTDIR)$(PREFIX)/bin/stakeout
+	install -D -m 644 docs/man/stakeout.1 $(DESTDIR)$(PREFIX)/share/man/man1/stakeout.1
+	install -D -m 644 completions/stakeout.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/stakeout
+	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
+	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
+	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 12
+
+-include $(shell find $(BUILD)/src $(BUILD)/tests $(TARGETS_DIR) -name '*.d' 2>/dev/null)
