@@ -24,7 +24,8 @@ static const char *const dwarf_reg_names[NDWARF] = {
 };
 
 static const int8_t user_to_dwarf[NUSER] = {
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
 	[USER_SP] = SP, [USER_PC] = ARCH_NO_REG, [USER_PSTATE] = ARCH_NO_REG,
 };
 
@@ -54,27 +55,27 @@ static const struct syscall_info syscalls[] = {
 /* clang-format on */
 
 const struct arch arch_aarch64 = {
-    .id = ARCH_AARCH64,
-    .name = "aarch64",
-    .elf_machine = EM_AARCH64,
-    .nuser_regs = NUSER,
-    .user_reg_names = user_reg_names,
-    .user_to_dwarf = user_to_dwarf,
-    .user_pc = USER_PC,
-    .user_sp = USER_SP,
-    .user_syscall_nr = X8,
-    .user_syscall_args = {0, 1, 2, 3, 4, 5},
-    .ndwarf_regs = NDWARF,
-    .dwarf_sp = SP,
-    .dwarf_fp = FP,
-    .dwarf_ra = LR,
-    .ra_in_register = true,
-    .callee_saved = ((UINT64_C(1) << (FP - X19 + 1)) - 1) << X19, /* x19 to x29 */
-    .dwarf_reg_names = dwarf_reg_names,
-    .sigreturn_code = sigreturn_code,
-    .sigreturn_len = sigreturn_len,
-    .sigframe_offset = sigframe_offset,
-    .sigframe_pc_offset = SAVED(32),
-    .syscalls = syscalls,
-    .nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
+	.id = ARCH_AARCH64,
+	.name = "aarch64",
+	.elf_machine = EM_AARCH64,
+	.nuser_regs = NUSER,
+	.user_reg_names = user_reg_names,
+	.user_to_dwarf = user_to_dwarf,
+	.user_pc = USER_PC,
+	.user_sp = USER_SP,
+	.user_syscall_nr = X8,
+	.user_syscall_args = {0, 1, 2, 3, 4, 5},
+	.ndwarf_regs = NDWARF,
+	.dwarf_sp = SP,
+	.dwarf_fp = FP,
+	.dwarf_ra = LR,
+	.ra_in_register = true,
+	.callee_saved = ((UINT64_C(1) << (FP - X19 + 1)) - 1) << X19, /* x19 to x29 */
+	.dwarf_reg_names = dwarf_reg_names,
+	.sigreturn_code = sigreturn_code,
+	.sigreturn_len = sigreturn_len,
+	.sigframe_offset = sigframe_offset,
+	.sigframe_pc_offset = SAVED(32),
+	.syscalls = syscalls,
+	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
 };

@@ -15,9 +15,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum { PF_KTHREAD = 0x00200000 };
 
 #if defined(__TARGET_ARCH_x86)
-enum { REGS_WORDS = 21, REG_ORIG_AX = 15, REG_DI = 14 };
+enum { REGS_WORDS = TASK_RECORD_REGS_X86_64, REG_ORIG_AX = 15, REG_DI = 14 };
 #elif defined(__TARGET_ARCH_arm64)
-enum { REGS_WORDS = 34 };
+enum { REGS_WORDS = TASK_RECORD_REGS_AARCH64 };
 #else
 #error "say which words of pt_regs to copy"
 #endif

@@ -13,8 +13,10 @@
 #endif
 
 enum {
-	TASK_RECORD_REGS = 34,	  /* room for pt_regs: 21 words on x86_64, 34 on aarch64 */
-	TASK_RECORD_KERNEL = 127, /* frames of the kernel stack: the kernel's own limit */
+	TASK_RECORD_REGS = 34,	       /* room for pt_regs of either architecture, as far as ptrace shows it: */
+	TASK_RECORD_REGS_X86_64 = 21,  /* r15 … ss */
+	TASK_RECORD_REGS_AARCH64 = 34, /* x0 … x30, sp, pc, pstate */
+	TASK_RECORD_KERNEL = 127,      /* frames of the kernel stack: the kernel's own limit */
 };
 
 enum task_record_flag {

@@ -7,7 +7,8 @@
 #include "proc/task.h"
 
 enum {
-	HOLD_ROOM = 256 * 1024,		 /* for each stack, besides one of the full --stack-size */
+	HOLD_ROOM = 256 * 1024,		 /* for each stack of unknown extent, besides one of the full --stack-size */
+	LIKELY_STACK = 32 * 1024,
 	STRAGGLER_NS = 10 * 1000 * 1000, /* how long the held ones wait for the last to stop */
 };
 
@@ -63,7 +64,8 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 }
 
 struct hold_mode {
-	size_t nfirst; /* see struct freeze_request */
+	size_t nfirst;	    /* see struct freeze_request */
+	size_t known_bytes; /* of stacks whose extent is known already */
 	bool look_first;
 	bool whole_process;
 };
@@ -81,9 +83,10 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 {
 	struct capture *c = take->capture;
 	uint64_t timeout_ns = (uint64_t)c->options.stop_timeout_ms * 1000000u;
-	size_t per_thread = list->len < 64 ? 65536 : 16384; /* pages made ready, so that copying need not wait for them */
-	size_t room = (list->len + (mode.whole_process ? 64 : 0)) * (size_t)HOLD_ROOM + c->options.stack_size;
-	struct bulk *bulk = take_add_bulk(take->snap, room, list->len * per_thread);
+	size_t unknown = list->len - mode.nfirst + (mode.whole_process ? 64 : 0);
+	size_t room = mode.known_bytes + unknown * HOLD_ROOM + c->options.stack_size;
+	/* Pages are made ready for what is likely, so that copying need not wait for them. */
+	struct bulk *bulk = take_add_bulk(take->snap, room, mode.known_bytes + (list->len - mode.nfirst) * LIKELY_STACK);
 	struct freeze_request request = {
 		.process = &c->process,
 		.arch = take->snap->arch,
@@ -177,8 +180,18 @@ int take_hold_running(struct take *take)
 	return rc;
 }
 
-/* Lists what can be stopped: those asleep (*nasleep of them), then those that run. */
-static int list_stoppable(struct take *take, struct held_list *list, size_t *nasleep)
+/* What the copy of a sleeping thread's stack takes, with its alignment. */
+static size_t stack_room(struct take *take, const struct snap_thread *t)
+{
+	uint64_t sp = t->regs.v[take->snap->arch->user_sp];
+	const struct map_entry *map = take_stack_region(take, sp);
+	uint64_t len = map ? map->end - sp : 0;
+
+	return (len < take->capture->options.stack_size ? len : take->capture->options.stack_size) + 16;
+}
+
+/* Lists what can be stopped: those asleep, whose stacks are known, then those that run. */
+static int list_stoppable(struct take *take, struct held_list *list, struct hold_mode *mode)
 {
 	for (int running = 0; running < 2; running++) {
 		for (size_t i = 0; i < take->snap->threads.len; i++) {
@@ -188,9 +201,11 @@ static int list_stoppable(struct take *take, struct held_list *list, size_t *nas
 				continue;
 			if (!vec_push(list, (struct held){.tid = t->tid}))
 				return take_out_of_memory(take);
+			if (!running)
+				mode->known_bytes += stack_room(take, t);
 		}
 		if (!running)
-			*nasleep = list->len;
+			mode->nfirst = list->len;
 	}
 	return 0;
 }
@@ -201,7 +216,7 @@ int take_stopped(struct take *take)
 	struct snapshot *snap = take->snap;
 	struct hold_mode mode = {.whole_process = !take->capture->options.tids};
 	struct held_list list = {0};
-	int rc = list_stoppable(take, &list, &mode.nfirst);
+	int rc = list_stoppable(take, &list, &mode);
 
 	if (rc == 0 && list.len)
 		rc = hold(take, &list, mode);

@@ -87,6 +87,8 @@ int take_store_pass(struct take *take)
 			return take_out_of_memory(take);
 		if (settle(take, o, t))
 			take->work.data[at] = WORK_SETTLED;
+		else if (o->state == 'R' && t->retakes && c->options.stop != STOP_NONE)
+			t->regs.valid = 0; /* it waits for a CPU and gets one again and again: to be held, as if it ran */
 		else if (!o->running && o->regs_error)
 			take_set_status(take->snap, t, THREAD_NOT_PERMITTED, "its registers cannot be read: /proc/PID/task/TID/syscall is refused");
 	}
@@ -94,11 +96,12 @@ int take_store_pass(struct take *take)
 }
 
 /* How much of the stack of a thread that is asleep there is to copy; 0: nothing. */
-static uint64_t stack_extent(const struct take *take, struct snap_thread *t)
+static uint64_t stack_extent(struct take *take, struct snap_thread *t)
 {
 	uint64_t sp = t->regs.v[take->snap->arch->user_sp], len;
-	const struct map_entry *map = take_has_sp(take, t) ? maps_find(&take->snap->maps, sp) : NULL;
+	const struct map_entry *map = take_stack_region(take, sp);
 
+	t->stack = (struct mem_copy){0};
 	if (!map)
 		return 0;
 	len = map->end - sp;
@@ -286,6 +289,7 @@ int take_passive(struct take *take)
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		if (round > 0) {
 			release_held(take);
+			take->maps_fresh = false;
 			rc = take_observe(take->capture, take->snap, 0, false, take->err);
 			if (rc == 0)
 				rc = take_store_pass(take);

@@ -14,7 +14,7 @@ struct source_bpf {
 /* The kernel keeps the same words in the same order as ptrace shows them; x86_64's segment bases lie elsewhere. */
 static void fill_registers(const struct arch *arch, const struct task_record *record, struct user_regs *regs)
 {
-	unsigned n = arch->id == ARCH_X86_64 ? 21 : 34;
+	unsigned n = arch->id == ARCH_X86_64 ? TASK_RECORD_REGS_X86_64 : TASK_RECORD_REGS_AARCH64;
 
 	memcpy(regs->v, record->regs, n * sizeof(regs->v[0]));
 	regs->valid = (UINT64_C(1) << n) - 1;

@@ -84,3 +84,16 @@ bool take_has_sp(const struct take *take, const struct snap_thread *t)
 {
 	return t->regs.valid >> take->snap->arch->user_sp & 1;
 }
+
+const struct map_entry *take_stack_region(struct take *take, uint64_t sp)
+{
+	const struct map_entry *map = maps_find(&take->snap->maps, sp);
+
+	/* A thread created since the map was read has a stack that is not in it. */
+	if (!map && !take->maps_fresh) {
+		take->maps_fresh = true;
+		if (process_maps(&take->capture->process, take->snap->arena, NULL, &take->snap->maps) == 0)
+			map = maps_find(&take->snap->maps, sp);
+	}
+	return map;
+}

@@ -36,6 +36,7 @@ struct take {
 	VEC(enum work) work; /* beside snap->threads */
 	struct u64map index; /* tid to position in snap->threads */
 	uint64_t generation;
+	bool maps_fresh; /* read in this round */
 	struct err *err;
 };
 
@@ -58,6 +59,9 @@ const struct observed *take_find_observed(const struct capture *c, pid_t tid);
 
 /* True when a pass shows the thread off-CPU with the counters it had when it was captured: it has not run since. */
 bool take_same_counters(const struct observed *o, const struct snap_thread *t);
+
+/* Where the thread's stack pointer lies. Reads the memory map again, once a round, when it is not there. */
+const struct map_entry *take_stack_region(struct take *take, uint64_t sp);
 
 /* True when the stack pointer is known: the thread was seen off-CPU, or held. */
 bool take_has_sp(const struct take *take, const struct snap_thread *t);

@@ -261,6 +261,8 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 	}
 	write_section(&w, TAG_END);
 	cleanup_bytes(&w.section);
+	if (!w.error && fflush(out) != 0)
+		w.error = errno ? -errno : -EIO;
 	return w.error ? err_set(err, -w.error, "cannot save the snapshot: %s", strerror(-w.error)) : 0;
 }
 
@@ -576,8 +578,9 @@ static const struct section {
 	const char *name;
 	int (*get)(struct cursor *c, struct snapshot *snap, struct err *err);
 } sections[] = {
-    {TAG_PROCESS, "process", get_process}, {TAG_CAPTURE, "capture", get_capture}, {TAG_NOTES, "notes", get_notes},
-    {TAG_MAPS, "maps", get_maps},          {TAG_IMAGE, "image", get_image},       {TAG_THREAD, "thread", get_thread},
+	{TAG_PROCESS, "process", get_process}, {TAG_CAPTURE, "capture", get_capture},
+	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
+	{TAG_IMAGE, "image", get_image},       {TAG_THREAD, "thread", get_thread},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

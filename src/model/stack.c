@@ -4,14 +4,14 @@
 const char *stack_end_name(enum stack_end end)
 {
 	static const char *const names[STACK_END_COUNT] = {
-	    [STACK_COMPLETE] = "complete",
-	    [STACK_NO_UNWIND_INFO] = "no_unwind_info",
-	    [STACK_COPY_LIMIT] = "stack_copy_limit",
-	    [STACK_UNREADABLE] = "unreadable_memory",
-	    [STACK_NO_PROGRESS] = "no_progress",
-	    [STACK_DEPTH_LIMIT] = "depth_limit",
-	    [STACK_MISSING_REGISTER] = "missing_register",
-	    [STACK_NOT_CAPTURED] = "not_captured",
+		[STACK_COMPLETE] = "complete",
+		[STACK_NO_UNWIND_INFO] = "no_unwind_info",
+		[STACK_COPY_LIMIT] = "stack_copy_limit",
+		[STACK_UNREADABLE] = "unreadable_memory",
+		[STACK_NO_PROGRESS] = "no_progress",
+		[STACK_DEPTH_LIMIT] = "depth_limit",
+		[STACK_MISSING_REGISTER] = "missing_register",
+		[STACK_NOT_CAPTURED] = "not_captured",
 	};
 
 	return names[end];
@@ -20,9 +20,9 @@ const char *stack_end_name(enum stack_end end)
 const char *frame_kind_name(enum frame_kind kind)
 {
 	static const char *const names[FRAME_KIND_COUNT] = {
-	    [FRAME_KIND_NATIVE] = "native",
-	    [FRAME_KIND_KERNEL] = "kernel",
-	    [FRAME_KIND_SIGNAL] = "signal",
+		[FRAME_KIND_NATIVE] = "native",
+		[FRAME_KIND_KERNEL] = "kernel",
+		[FRAME_KIND_SIGNAL] = "signal",
 	};
 
 	return names[kind];

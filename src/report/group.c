@@ -94,7 +94,7 @@ int groups_init(struct groups *groups, const struct trace *trace, bool merge)
 	struct order order = {.groups = groups, .pid = trace->snap->pid};
 
 	*groups = (struct groups){.members = calloc(n ? n : 1, sizeof(*groups->members))};
-	if (!groups->members || !vec_reserve(groups, n)) {
+	if (!groups->members || !vec_reserve(groups, n ? n : 1)) {
 		groups_deinit(groups);
 		return -ENOMEM;
 	}

@@ -6,16 +6,16 @@
 const char *name_thread_status(enum thread_status status)
 {
 	static const char *const names[] = {
-	    [THREAD_CAPTURED] = "captured",
-	    [THREAD_RUNNING] = "running",
-	    [THREAD_TRACED] = "traced",
-	    [THREAD_STOP_TIMEOUT] = "stop_timeout",
-	    [THREAD_EXITED] = "exited",
-	    [THREAD_ZOMBIE] = "zombie",
-	    [THREAD_NOT_PERMITTED] = "not_permitted",
-	    [THREAD_KERNEL] = "kernel_thread",
-	    [THREAD_UNREADABLE] = "unreadable",
-	    [THREAD_32BIT] = "32bit",
+		[THREAD_CAPTURED] = "captured",
+		[THREAD_RUNNING] = "running",
+		[THREAD_TRACED] = "traced",
+		[THREAD_STOP_TIMEOUT] = "stop_timeout",
+		[THREAD_EXITED] = "exited",
+		[THREAD_ZOMBIE] = "zombie",
+		[THREAD_NOT_PERMITTED] = "not_permitted",
+		[THREAD_KERNEL] = "kernel_thread",
+		[THREAD_UNREADABLE] = "unreadable",
+		[THREAD_32BIT] = "32bit",
 	};
 
 	return LOOKUP(names, status);
@@ -24,10 +24,10 @@ const char *name_thread_status(enum thread_status status)
 const char *name_thread_capture(enum thread_capture capture)
 {
 	static const char *const names[] = {
-	    [CAPTURE_NONE] = "none",
-	    [CAPTURE_ASLEEP] = "asleep",
-	    [CAPTURE_HELD] = "held",
-	    [CAPTURE_MOVED] = "moved",
+		[CAPTURE_NONE] = "none",
+		[CAPTURE_ASLEEP] = "asleep",
+		[CAPTURE_HELD] = "held",
+		[CAPTURE_MOVED] = "moved",
 	};
 
 	return LOOKUP(names, capture);
@@ -36,9 +36,9 @@ const char *name_thread_capture(enum thread_capture capture)
 const char *name_thread_state(char state)
 {
 	static const char *const names[] = {
-	    ['R'] = "running", ['S'] = "sleeping", ['D'] = "uninterruptible",
-	    ['T'] = "stopped", ['t'] = "traced",   ['Z'] = "zombie",
-	    ['X'] = "dead",    ['I'] = "idle",     ['P'] = "parked",
+		['R'] = "running", ['S'] = "sleeping", ['D'] = "uninterruptible",
+		['T'] = "stopped", ['t'] = "traced",   ['Z'] = "zombie",
+		['X'] = "dead",    ['I'] = "idle",     ['P'] = "parked",
 	};
 
 	return LOOKUP(names, (unsigned char)state);

@@ -100,14 +100,22 @@ static void put_notes(const struct text_report *r)
 
 /* The head of a block: who, in which state, since when, in which system call. */
 
-static void put_state(const struct text_report *r, char state)
+/* In state R and yet it did not run during the capture: it is ready, and other threads have the processors. */
+static bool waits_for_cpu(const struct snap_thread *thread)
 {
+	return thread->state == 'R' && thread->capture == CAPTURE_ASLEEP;
+}
+
+static void put_state(const struct text_report *r, const struct snap_thread *thread)
+{
+	char state = thread->state;
 	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
 
 	fputs("  ", r->text.out);
 	if (style != STYLE_PLAIN)
 		text_style(&r->text, style);
-	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?', name_thread_state(state));
+	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?',
+		waits_for_cpu(thread) ? "waiting for a CPU" : name_thread_state(state));
 	if (style != STYLE_PLAIN)
 		text_style(&r->text, STYLE_PLAIN);
 }
@@ -169,14 +177,14 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	const struct snap_thread *first = members[0]->thread;
 	FILE *out = r->text.out;
 
-	put_state(r, first->state);
+	put_state(r, first);
 	if (first->syscall.state == SYSCALL_IN) {
 		fputs("  in ", out);
 		text_style(&r->text, STYLE_CALL);
 		text_syscall(&r->text, r->trace->snap->arch, &first->syscall, differing_args(members, count));
 		text_style(&r->text, STYLE_PLAIN);
 	}
-	if (first->state != 'R')
+	if (first->state != 'R' || waits_for_cpu(first))
 		put_off_cpu(out, members, count);
 	if (first->capture == CAPTURE_HELD)
 		put_pause(out, members, count);
@@ -360,8 +368,10 @@ static void put_place(const struct text_report *r, const struct frame *frame)
 	} else if (frame->symbol) {
 		put_symbol(r, frame, STYLE_STRONG);
 		if (frame->module && !frame->inlined) {
+			text_style(&r->text, STYLE_DIM);
 			fputs("  in ", r->text.out);
 			put_module(r, frame->module);
+			text_style(&r->text, STYLE_PLAIN);
 		}
 	} else if (frame->module) {
 		put_module(r, frame->module);

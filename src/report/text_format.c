@@ -9,8 +9,8 @@
 void text_style(const struct text *t, enum style style)
 {
 	static const char *const codes[] = {
-	    [STYLE_PLAIN] = "0", [STYLE_STRONG] = "1", [STYLE_DIM] = "2",  [STYLE_KERNEL] = "33",
-	    [STYLE_CALL] = "36", [STYLE_GOOD] = "32",  [STYLE_BAD] = "31",
+		[STYLE_PLAIN] = "0", [STYLE_STRONG] = "1", [STYLE_DIM] = "2",  [STYLE_KERNEL] = "33",
+		[STYLE_CALL] = "36", [STYLE_GOOD] = "32",  [STYLE_BAD] = "31",
 	};
 
 	if (t->color)

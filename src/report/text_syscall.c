@@ -17,9 +17,10 @@ static enum form form_of(const char *name, size_t len)
 		const char *suffix;
 		enum form form;
 	} rules[] = {
-	    {"fd", FORM_INT},     {"fildes", FORM_INT}, {"pid", FORM_INT},   {"timeout", FORM_INT}, {"op", FORM_BITS},
-	    {"flags", FORM_BITS}, {"flag", FORM_BITS},  {"prot", FORM_BITS}, {"mask", FORM_BITS},   {"cmd", FORM_BITS},
-	    {"count", FORM_SIZE}, {"len", FORM_SIZE},   {"size", FORM_SIZE}, {"vlen", FORM_SIZE},
+		{"fd", FORM_INT},    {"fildes", FORM_INT}, {"pid", FORM_INT},    {"timeout", FORM_INT},
+		{"op", FORM_BITS},   {"flags", FORM_BITS}, {"flag", FORM_BITS},  {"prot", FORM_BITS},
+		{"mask", FORM_BITS}, {"cmd", FORM_BITS},   {"count", FORM_SIZE}, {"len", FORM_SIZE},
+		{"size", FORM_SIZE}, {"vlen", FORM_SIZE},
 	};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {

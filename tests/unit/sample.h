@@ -39,8 +39,9 @@ static const struct stack sample_disk_kernel = SAMPLE_STACK(
 	 .has_offset = true, .module = &sample_kmod},
 	{.address = 0xffffffff81234567, .kind = FRAME_KIND_KERNEL});
 static const struct stack sample_epoll = SAMPLE_STACK(
-	{.address = 0x7f0000001056, .symbol = "__epoll_wait", .offset = 0x56, .has_offset = true, .module = &sample_libc,
-	 .module_offset = 0x1056, .file = "../sysdeps/unix/sysv/linux/epoll_wait.c", .line = 30, .column = 10},
+	{.address = 0x7f0000001056, .symbol = "__epoll_wait", .offset = 0x56, .has_offset = true,
+	 .module = &sample_libc, .module_offset = 0x1056,
+	 .file = "../sysdeps/unix/sysv/linux/epoll_wait.c", .line = 30, .column = 10},
 	{.address = 0x555500001234, .raw = 1, .flags = FRAME_RETURN_ADDRESS, .symbol = "aeMain", .offset = 0x34,
 	 .has_offset = true, .module = &sample_exe, .module_offset = 0x1234});
 static const struct stack sample_futex = SAMPLE_STACK(
@@ -93,7 +94,8 @@ static inline void sample_threads(struct snapshot *snap)
 	for (int i = 0; i < 3; i++) {
 		t = sample_thread(SAMPLE_PID + 1 + i, pool[i], 'S');
 		t.off_cpu_ns = INT64_C(12300000000) + i * INT64_C(1000000000);
-		t.syscall = (struct snap_syscall){SYSCALL_IN, 202, {0x7f0000100000 + (uint64_t)i, 0x189, 0, 0, 0, 0xffffffff}};
+		t.syscall = (struct snap_syscall){SYSCALL_IN, 202, {0, 0x189, 0, 0, 0, 0xffffffff}};
+		t.syscall.args[0] = 0x7f0000100000 + (uint64_t)i;
 		vec_push(&snap->threads, t);
 	}
 	t = sample_thread(SAMPLE_PID + 4, "hasher", 'R');
@@ -140,7 +142,8 @@ static inline struct snapshot *sample_snapshot(void)
 						 .dev_major = 8, .dev_minor = 1, .perms = MAP_PERM_READ | MAP_PERM_EXEC,
 						 .path = "/usr/bin/server", .build_id = "cd34"});
 	vec_push(&snap->maps, (struct map_entry){.start = 0x7ffc00000000, .end = 0x7ffc00001000, .offset = 4096,
-						 .deleted = 1, .perms = MAP_PERM_READ | MAP_PERM_WRITE, .path = "[stack]"});
+						 .deleted = 1, .perms = MAP_PERM_READ | MAP_PERM_WRITE,
+						 .path = "[stack]"});
 	snapshot_note(snap, "BPF is not permitted: registers come from /proc");
 	sample_threads(snap);
 	return snap;
@@ -166,7 +169,9 @@ static inline void sample_trace(struct trace *trace, const struct snapshot *snap
 		.snap = snap, .timings = {1900000, 400000, 3100000, 6000000},
 	};
 	for (size_t i = 0; i < snap->threads.len; i++) {
-		struct trace_thread t = {.thread = &snap->threads.data[i], .user = stacks[i].user, .kernel = stacks[i].kernel};
+		struct trace_thread t = {
+			.thread = &snap->threads.data[i], .user = stacks[i].user, .kernel = stacks[i].kernel,
+		};
 
 		sample_raw(&t.raw, t.user ? t.user->data[t.user->len - 1].raw + 1 : 0);
 		if (!t.user)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/json_writer.h"
+
+struct capture {
+	struct json json;
+	char *text;
+	size_t len;
+};
+
+static void begin(struct capture *c)
+{
+	*c = (struct capture){0};
+	c->json.out = open_memstream(&c->text, &c->len);
+	assert_non_null(c->json.out);
+}
+
+static void expect(struct capture *c, const char *want)
+{
+	fclose(c->json.out);
+	assert_string_equal(c->text, want);
+	free(c->text);
+}
+
+static void test_structure(void **state)
+{
+	struct capture c;
+
+	begin(&c);
+	json_object(&c.json, NULL);
+	json_int(&c.json, "a", -1);
+	json_array(&c.json, "b");
+	json_array_end(&c.json);
+	json_array(&c.json, "c");
+	json_uint(&c.json, NULL, UINT64_MAX);
+	json_object(&c.json, NULL);
+	json_object_end(&c.json);
+	json_null(&c.json, NULL);
+	json_array_end(&c.json);
+	json_bool(&c.json, "d", true);
+	json_bool(&c.json, "e", false);
+	json_object_end(&c.json);
+	expect(&c, "{\"a\":-1,\"b\":[],\"c\":[18446744073709551615,{},null],\"d\":true,\"e\":false}");
+}
+
+static void test_numbers(void **state)
+{
+	struct capture c;
+
+	begin(&c);
+	json_array(&c.json, NULL);
+	json_hex(&c.json, NULL, 0);
+	json_hex(&c.json, NULL, UINT64_MAX);
+	json_thousandths(&c.json, NULL, 0);
+	json_thousandths(&c.json, NULL, 1);
+	json_thousandths(&c.json, NULL, 23417);
+	json_array_end(&c.json);
+	expect(&c, "[\"0x0\",\"0xffffffffffffffff\",0.000,0.001,23.417]");
+}
+
+static void test_strings(void **state)
+{
+	struct capture c;
+
+	begin(&c);
+	json_array(&c.json, NULL);
+	json_string(&c.json, NULL, NULL);
+	json_string(&c.json, NULL, "");
+	json_string(&c.json, NULL, "say \"hi\" \\ /");
+	json_string(&c.json, NULL, "a\tb\nc\033[0m\177");
+	json_string(&c.json, NULL, "\xc2\xb5s \xf0\x9f\x90\x9b");
+	json_string(&c.json, NULL, "bad \xff\xc3(");
+	json_string(&c.json, NULL, "\xe2\x80\xae");
+	json_array_end(&c.json);
+	expect(&c, "[null,\"\",\"say \\\"hi\\\" \\\\ /\",\"a\\u0009b\\u000ac\\u001b[0m\\u007f\","
+		   "\"\xc2\xb5s \xf0\x9f\x90\x9b\",\"bad \\ufffd\\ufffd(\",\"\\u202e\"]");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_structure),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_strings),
+	};
+
+	return cmocka_run_group_tests_name("json_writer", tests, NULL, NULL);
+}

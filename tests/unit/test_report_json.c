@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "sample.h"
+
+struct fixture {
+	struct snapshot *snap;
+	struct trace trace;
+	char *text; /* the last report */
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->snap = sample_snapshot();
+	sample_trace(&f->trace, f->snap);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	trace_deinit(&f->trace);
+	snapshot_destroy(f->snap);
+	free(f->text);
+	free(f);
+	return 0;
+}
+
+static const char *report(struct fixture *f, const struct trace *trace, const struct report_options *options)
+{
+	size_t len;
+	FILE *out;
+
+	free(f->text);
+	f->text = NULL;
+	out = open_memstream(&f->text, &len);
+	assert_non_null(out);
+	assert_int_equal(report_json(trace, options, out), 0);
+	fclose(out);
+	return f->text;
+}
+
+static void expect(void **state, struct report_options options, const char *want)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &options);
+
+	if (!strstr(text, want))
+		fail_msg("no %s in %s", want, text);
+}
+
+static void expect_not(void **state, struct report_options options, const char *unwanted)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &options);
+
+	if (strstr(text, unwanted))
+		fail_msg("%s in %s", unwanted, text);
+}
+
+static const struct report_options plain = {.kernel = true};
+
+static void test_one_line(void **state)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &plain);
+
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	for (const char *p = text; *p != '\n'; p++)
+		assert_true((unsigned char)*p >= 0x20);
+}
+
+static void test_process(void **state)
+{
+	expect(state, plain,
+	       "{\"schema\":\"stakeout.snapshot/1\",\"pid\":4711,\"comm\":\"server\",\"exe\":\"/usr/bin/server\","
+	       "\"arch\":\"x86_64\",\"taken_at\":\"2023-11-14T22:13:20.000000042Z\","
+	       "\"capture\":{\"method\":\"bpf\",\"stop_mode\":\"auto\",\"threads\":8,\"stopped_threads\":1,"
+	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
+	       "\"inconsistent_reason\":\"1 thread moved\"},"
+	       "\"timings_ms\":{\"capture\":1.900,\"unwind\":0.400,\"symbolize\":3.100,\"total\":6.000},"
+	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],\"threads\":[{");
+}
+
+static void test_time_before_1970(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->taken_at_ns = -1;
+	expect(state, plain, "\"taken_at\":\"1969-12-31T23:59:59.999999999Z\"");
+}
+
+static void test_thread(void **state)
+{
+	expect(state, plain,
+	       "{\"tid\":4711,\"name\":\"server\",\"state\":\"S\",\"status\":\"captured\",\"capture\":\"asleep\","
+	       "\"status_reason\":null,\"stopped\":false,\"pause_us\":0.000,\"off_cpu_ms\":34.000,"
+	       "\"syscall\":{\"nr\":232,\"name\":\"epoll_wait\","
+	       "\"args\":[\"0x5\",\"0x7ffc00001000\",\"0x2790\",\"0x64\"]},"
+	       "\"kernel_stack\":[{");
+	expect(state, plain,
+	       "\"name\":\"hasher\",\"state\":\"R\",\"status\":\"captured\",\"capture\":\"held\","
+	       "\"status_reason\":null,\"stopped\":true,\"pause_us\":23.417,\"off_cpu_ms\":null,\"syscall\":null,"
+	       "\"kernel_stack\":[],\"kernel_stack_error\":null,");
+	expect(state, plain,
+	       "\"status\":\"stop_timeout\",\"capture\":\"none\",\"status_reason\":\"it did not stop within 1000 ms\"");
+	expect(state, plain,
+	       "\"syscall\":{\"nr\":9999,\"name\":null,\"args\":[\"0x1\",\"0x2\",\"0x3\",\"0x4\",\"0x5\",\"0x6\"]}");
+	expect(state, plain, "\"user_stack\":[],\"user_stack_end\":\"not_captured\",\"user_stack_end_pc\":null,"
+			     "\"user_stack_error\":null,\"tracer_pid\":99}");
+	expect(state, plain, "\"user_stack_end\":\"no_unwind_info\",\"user_stack_end_pc\":\"0x7f0000009999\","
+			     "\"user_stack_error\":\"libc.so.6 has no CFI for this address\",\"tracer_pid\":null}");
+}
+
+static void test_names_are_escaped(void **state)
+{
+	expect(state, plain, "\"name\":\"evil\\u001b[31m\\\"\\\\\\ufffd\"");
+}
+
+static void test_values_of_a_newer_snapshot(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->threads.data[0].status = 200;
+	f->snap->threads.data[0].capture = 200;
+	f->snap->threads.data[0].state = '\0';
+	expect(state, plain, "\"state\":\"?\",\"status\":\"unknown\",\"capture\":\"unknown\"");
+}
+
+static void test_frames(void **state)
+{
+	expect(state, plain,
+	       "{\"address\":\"0x7f0000001056\",\"kind\":\"native\",\"symbol\":\"__epoll_wait\",\"offset\":86,"
+	       "\"module\":\"/usr/lib/libc.so.6\",\"build_id\":\"ab12\",\"module_offset\":\"0x1056\","
+	       "\"source\":{\"file\":\"../sysdeps/unix/sysv/linux/epoll_wait.c\",\"line\":30,\"column\":10},"
+	       "\"inlined\":false,\"found_by\":null},{");
+	expect(state, plain, "\"symbol\":\"aeMain\",\"offset\":52,\"module\":\"/usr/bin/server\",\"build_id\":null,"
+			     "\"module_offset\":\"0x1234\",\"source\":null,\"inlined\":false,\"found_by\":\"cfi\"}]");
+	expect(state, plain, "\"symbol\":\"mix\",\"offset\":null,");
+	expect(state, plain, "\"inlined\":true,");
+	expect(state, plain, "\"kind\":\"signal\",\"symbol\":null,");
+	expect(state, plain, "\"found_by\":\"frame_pointer\"}");
+	expect(state, plain, "{\"address\":\"0x12345678\",\"kind\":\"native\",\"symbol\":null,\"offset\":null,"
+			     "\"module\":null,\"build_id\":null,\"module_offset\":null,\"source\":null,"
+			     "\"inlined\":false,\"found_by\":\"scan\"}]");
+	expect(state, plain, "\"kind\":\"kernel\",\"symbol\":\"xfs_buf_lock\",\"offset\":58,\"module\":\"xfs\"");
+}
+
+static void test_stack_pointers(void **state)
+{
+	expect_not(state, plain, "\"sp\":");
+	expect(state, (struct report_options){.show_sp = true}, "\"found_by\":\"cfi\",\"sp\":\"0x7ffc00000010\"}");
+}
+
+static void test_registers(void **state)
+{
+	expect_not(state, plain, "\"registers\"");
+	expect(state, (struct report_options){.registers = true},
+	       "\"registers\":{\"rip\":\"0x7f0000001056\",\"rsp\":\"0x7ffc00000000\"},\"kernel_stack\":[]");
+}
+
+static void test_kernel_stacks_left_out(void **state)
+{
+	struct fixture *f = *state;
+	const struct report_options none = {.kernel = false};
+
+	f->snap->capture.kernel_stack_error = "not permitted";
+	f->trace.kernel_symbols_error = "kallsyms is hidden";
+	expect_not(state, none, "ep_poll");
+	expect_not(state, none, "not permitted\"");
+	expect_not(state, none, "kallsyms");
+	expect(state, plain, "\"kernel_stack\":[],\"kernel_stack_error\":\"not permitted\"");
+	expect(state, plain, ",\"kallsyms is hidden\"]");
+}
+
+static void test_stream_error(void **state)
+{
+	struct fixture *f = *state;
+	FILE *full = fopen("/dev/full", "w");
+
+	assert_non_null(full);
+	assert_int_equal(report_json(&f->trace, &plain, full), -ENOSPC);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_time_before_1970, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_are_escaped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_values_of_a_newer_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_stacks_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("report_json", tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "sample.h"
+
+struct fixture {
+	struct snapshot *snap;
+	struct trace trace;
+	char *text; /* the last report */
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->snap = sample_snapshot();
+	sample_trace(&f->trace, f->snap);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	trace_deinit(&f->trace);
+	snapshot_destroy(f->snap);
+	free(f->text);
+	free(f);
+	return 0;
+}
+
+static const char *report(struct fixture *f, const struct trace *trace, const struct report_options *options)
+{
+	size_t len;
+	FILE *out;
+
+	free(f->text);
+	f->text = NULL;
+	out = open_memstream(&f->text, &len);
+	assert_non_null(out);
+	assert_int_equal(report_text(trace, options, out), 0);
+	fclose(out);
+	return f->text;
+}
+
+static void expect(void **state, struct report_options options, const char *want)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &options);
+
+	if (!strstr(text, want))
+		fail_msg("no %s in %s", want, text);
+}
+
+static void expect_not(void **state, struct report_options options, const char *unwanted)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &options);
+
+	if (strstr(text, unwanted))
+		fail_msg("%s in %s", unwanted, text);
+}
+
+static const struct report_options grouped = {.kernel = true, .group = true};
+static const struct report_options single = {.kernel = true};
+
+static const char whole[] =
+	"stakeout: server (pid 4711): 8 threads, 1 stopped (longest pause 23 µs), 2 taken again, "
+	"not consistent (1 thread moved); capture 1.9 ms, unwind 400 µs, symbols 3.1 ms, total 6.0 ms\n"
+	"note: BPF is not permitted: registers come from /proc\n"
+	"\n"
+	"tid 4715 hasher  R running  held 23 µs\n"
+	"  #0                      mix  at server/hash.h:12  [inlined]\n"
+	"  #1  0x0000555500004000  hash_all+0x40  in server  at server/hash.c:80\n"
+	"  #2  0x00007f0000003000  <signal handler called>\n"
+	"  #3  0x0000555500005000  server+0x5000  [by frame pointer]\n"
+	"  #4  0x0000000012345678  ??  [by stack scan]\n"
+	"\n"
+	"tid 4716 disk  D uninterruptible\n"
+	"  k   xfs_buf_lock+0x3a [xfs]\n"
+	"  k   0xffffffff81234567\n"
+	"  -- no user stack: it did not stop within 1000 ms\n"
+	"\n"
+	"tid 4711 server  S sleeping  in epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=100)"
+	"  off-CPU 34.0 ms\n"
+	"  k   ep_poll+0x2d1\n"
+	"  k   do_epoll_wait+0x8c\n"
+	"  k   __x64_sys_epoll_wait+0x6f\n"
+	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
+	"  #1  0x0000555500001234  aeMain+0x34  in server\n"
+	"\n"
+	"tid 4717 evil\\x1b[31m\"\\\xef\xbf\xbd  S sleeping  in syscall 9999(1, 2, 3, 4, 5, 6)"
+	"  ran during the capture: may be torn\n"
+	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
+	"  -- stack ends here: no_unwind_info at 0x7f0000009999 (libc.so.6 has no CFI for this address)\n"
+	"\n"
+	"3 threads  S sleeping  in futex(uaddr=…, op=0x189, val=0, utime=0, uaddr2=0, val3=-1)"
+	"  off-CPU 12.3 s to 14.3 s\n"
+	"  tid 4712 4713 worker, 4714 flusher\n"
+	"  k   futex_wait_queue+0x60\n"
+	"  k   futex_wait+0x15e\n"
+	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
+	"\n"
+	"tid 4718 gone  Z zombie  traced by pid 99\n"
+	"  -- no user stack: it has ended and waits to be reaped\n";
+
+static void test_whole(void **state)
+{
+	struct fixture *f = *state;
+	const char *text = report(f, &f->trace, &grouped);
+
+	assert_string_equal(text, whole);
+}
+
+static void test_summary(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->capture = (struct capture_info){.consistent = true};
+	f->snap->threads.len = 1;
+	f->snap->replayed = true;
+	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; capture ");
+}
+
+static void test_ready_but_not_running(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->threads.data[4].capture = CAPTURE_ASLEEP;
+	f->snap->threads.data[4].off_cpu_ns = 3000000;
+	expect(state, grouped, "\ntid 4715 hasher  R waiting for a CPU  off-CPU 3.0 ms\n");
+}
+
+static void test_no_group(void **state)
+{
+	expect(state, single, "\ntid 4712 worker  S sleeping  in futex(uaddr=0x7f0000100000, ");
+	expect(state, single, "\ntid 4714 flusher  S sleeping  in futex(uaddr=0x7f0000100002, ");
+	expect_not(state, single, "3 threads");
+}
+
+static void test_registers(void **state)
+{
+	const struct report_options options = {.group = true, .registers = true};
+
+	expect(state, options, "\n       rip 0x00007f0000001056       rsp 0x00007ffc00000000\n");
+	expect_not(state, options, "3 threads");
+}
+
+static void test_stack_pointers(void **state)
+{
+	const struct report_options options = {.group = true, .show_sp = true};
+
+	expect(state, options, "  #1  0x0000555500001234  sp 0x00007ffc00000010  aeMain+0x34");
+	expect(state, options, "  #0                                             mix  at");
+}
+
+static void test_kernel_stacks(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->capture.kernel_stack_error = "reading them needs CAP_SYS_ADMIN";
+	f->trace.kernel_symbols_error = "kallsyms is hidden";
+	expect(state, grouped, "note: no kernel stacks: reading them needs CAP_SYS_ADMIN\n");
+	expect(state, grouped, "note: no names in kernel stacks: kallsyms is hidden\n");
+	expect_not(state, (struct report_options){.group = true}, "kernel");
+	expect_not(state, (struct report_options){.group = true}, "ep_poll");
+}
+
+static void test_verbose(void **state)
+{
+	const struct report_options options = {.group = true, .verbose = true};
+
+	expect(state, options, "  in /usr/lib/libc.so.6  at ../sysdeps/unix/sysv/linux/epoll_wait.c:30\n");
+	expect(state, options, "\nmodule /usr/bin/server: no debug information\n");
+	expect_not(state, grouped, "no debug information");
+}
+
+static void test_color(void **state)
+{
+	const struct report_options options = {.group = true, .kernel = true, .color = true};
+
+	expect_not(state, grouped, "\033");
+	expect(state, options, "\033[33mep_poll\033[0m+0x2d1");
+	expect(state, options, "\033[32mR running\033[0m");
+	expect(state, options, "\033[31m  -- stack ends here");
+	expect(state, options, "evil\\x1b[31m");
+}
+
+/* Tids of large pools: ranges where they follow each other, and lines that stay readable. */
+static void test_large_groups(void **state)
+{
+	struct fixture *f = *state;
+	struct snap_thread *threads = calloc(200, sizeof(*threads));
+	struct trace trace = {.snap = f->snap};
+	const char *text;
+
+	for (int i = 0; i < 200; i++) {
+		threads[i] = sample_thread(5000 + (i < 100 ? i : 3 * i), "pool", 'S');
+		assert_true(vec_push(&trace.threads,
+				     (struct trace_thread){.thread = &threads[i], .user = &sample_futex}));
+	}
+	text = report(f, &trace, &grouped);
+	assert_non_null(strstr(text, "\n200 threads  S sleeping\n  tid 5000-5099 5300 5303 5306 "));
+	assert_non_null(strstr(text, " 5597 pool\n"));
+	for (const char *line = strstr(text, "\n  tid"); *line; line += 1 + strcspn(line + 1, "\n"))
+		assert_true(strcspn(line + 1, "\n") <= 100);
+	trace_deinit(&trace);
+	free(threads);
+}
+
+static void test_stream_error(void **state)
+{
+	struct fixture *f = *state;
+	FILE *full = fopen("/dev/full", "w");
+
+	assert_non_null(full);
+	assert_int_equal(report_text(&f->trace, &grouped, full), -ENOSPC);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_verbose, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_color, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_groups, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("report_text", tests, NULL, NULL);
+}

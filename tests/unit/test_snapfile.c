@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/snapfile.h"
+#include "sample.h"
+
+/* The bytes of a saved snapshot; the caller frees. */
+static char *save(const struct snapshot *snap, size_t *len)
+{
+	char *data = NULL;
+	FILE *f = open_memstream(&data, len);
+
+	assert_non_null(f);
+	assert_int_equal(snapfile_write(snap, f, NULL), 0);
+	fclose(f);
+	return data;
+}
+
+static int load(const void *data, size_t len, struct err *err, struct snapshot **out)
+{
+	FILE *f = tmpfile();
+	int ret;
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, len, f), len);
+	rewind(f);
+	ret = snapfile_read(f, err, out);
+	fclose(f);
+	return ret;
+}
+
+/* The same from memory, which is faster; an empty buffer cannot be opened. */
+static int load_mem(char *data, size_t len, struct err *err, struct snapshot **out)
+{
+	FILE *f = fmemopen(data, len, "r");
+	int ret;
+
+	assert_non_null(f);
+	ret = snapfile_read(f, err, out);
+	fclose(f);
+	return ret;
+}
+
+static void assert_text_equal(const char *a, const char *b)
+{
+	assert_int_equal(!a, !b);
+	if (a)
+		assert_string_equal(a, b);
+}
+
+static void assert_copy_equal(const struct mem_copy *a, const struct mem_copy *b)
+{
+	assert_true(a->start == b->start && a->len == b->len && a->region_end == b->region_end);
+	if (a->len)
+		assert_memory_equal(a->data, b->data, a->len);
+}
+
+static void assert_thread_equal(const struct snap_thread *a, const struct snap_thread *b)
+{
+	assert_int_equal(a->tid, b->tid);
+	assert_string_equal(a->name, b->name);
+	assert_int_equal(a->state, b->state);
+	assert_int_equal(a->status, b->status);
+	assert_int_equal(a->capture, b->capture);
+	assert_text_equal(a->why, b->why);
+	assert_int_equal(a->tracer, b->tracer);
+	assert_true(a->nvcsw == b->nvcsw && a->nivcsw == b->nivcsw);
+	assert_true(a->off_cpu_ns == b->off_cpu_ns && a->pause_ns == b->pause_ns);
+	assert_int_equal(a->retakes, b->retakes);
+	assert_int_equal(a->syscall.state, b->syscall.state);
+	assert_true(a->syscall.nr == b->syscall.nr);
+	assert_memory_equal(a->syscall.args, b->syscall.args, sizeof(a->syscall.args));
+	assert_memory_equal(&a->regs, &b->regs, sizeof(a->regs));
+	assert_copy_equal(&a->stack, &b->stack);
+	assert_int_equal(a->nkernel, b->nkernel);
+	assert_int_equal(!a->kernel_pcs, !b->kernel_pcs);
+	assert_int_equal(!a->kernel_text, !b->kernel_text);
+	for (uint32_t i = 0; i < a->nkernel; i++) {
+		if (a->kernel_pcs)
+			assert_true(a->kernel_pcs[i] == b->kernel_pcs[i]);
+		if (a->kernel_text)
+			assert_string_equal(a->kernel_text[i], b->kernel_text[i]);
+	}
+}
+
+static void assert_capture_equal(const struct capture_info *a, const struct capture_info *b)
+{
+	assert_text_equal(a->method, b->method);
+	assert_text_equal(a->stop_mode, b->stop_mode);
+	assert_int_equal(a->stopped_threads, b->stopped_threads);
+	assert_int_equal(a->retaken_threads, b->retaken_threads);
+	assert_true(a->max_pause_ns == b->max_pause_ns && a->capture_ns == b->capture_ns);
+	assert_int_equal(a->consistent, b->consistent);
+	assert_text_equal(a->inconsistent_why, b->inconsistent_why);
+	assert_text_equal(a->kernel_stack_error, b->kernel_stack_error);
+}
+
+static void assert_maps_equal(const struct maps *a, const struct maps *b)
+{
+	assert_int_equal(a->len, b->len);
+	for (size_t i = 0; i < a->len; i++) {
+		const struct map_entry *x = &a->data[i], *y = &b->data[i];
+
+		assert_true(x->start == y->start && x->end == y->end && x->offset == y->offset && x->inode == y->inode);
+		assert_int_equal(x->dev_major, y->dev_major);
+		assert_int_equal(x->dev_minor, y->dev_minor);
+		assert_int_equal(x->perms, y->perms);
+		assert_int_equal(x->deleted, y->deleted);
+		assert_text_equal(x->path, y->path);
+		assert_text_equal(x->build_id, y->build_id);
+	}
+}
+
+static void test_round_trip(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	struct err err = {0};
+	size_t len;
+	char *data = save(snap, &len);
+
+	assert_int_equal(load(data, len, &err, &back), 0);
+	assert_ptr_equal(back->arch, snap->arch);
+	assert_int_equal(back->pid, snap->pid);
+	assert_text_equal(back->comm, snap->comm);
+	assert_text_equal(back->exe, snap->exe);
+	assert_int_equal(back->kernel_thread, snap->kernel_thread);
+	assert_true(back->replayed);
+	assert_true(back->taken_at_ns == snap->taken_at_ns);
+	assert_capture_equal(&back->capture, &snap->capture);
+	assert_maps_equal(&back->maps, &snap->maps);
+	assert_int_equal(back->notes.len, snap->notes.len);
+	assert_string_equal(back->notes.data[0], snap->notes.data[0]);
+	assert_int_equal(back->images.len, snap->images.len);
+	assert_copy_equal(&back->images.data[0], &snap->images.data[0]);
+	assert_int_equal(back->threads.len, snap->threads.len);
+	for (size_t i = 0; i < snap->threads.len; i++)
+		assert_thread_equal(&back->threads.data[i], &snap->threads.data[i]);
+	free(data);
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+}
+
+static void test_empty_snapshot(void **state)
+{
+	struct snapshot *snap = snapshot_create(1, &arch_aarch64), *back = NULL;
+	size_t len;
+	char *data;
+
+	snap->kernel_thread = true;
+	data = save(snap, &len);
+	assert_int_equal(load(data, len, NULL, &back), 0);
+	assert_ptr_equal(back->arch, &arch_aarch64);
+	assert_true(back->kernel_thread);
+	assert_null(back->exe);
+	assert_int_equal(back->threads.len, 0);
+	free(data);
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+}
+
+static void test_every_truncation(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	size_t whole;
+	char *data = save(snap, &whole);
+
+	for (size_t len = 1; len < whole; len++) {
+		struct err err = {0};
+
+		assert_int_equal(load_mem(data, len, &err, &back), -EINVAL);
+		assert_null(back);
+		assert_true(strlen(err.msg) > 0);
+	}
+	assert_int_equal(load(data, 0, NULL, &back), -EINVAL);
+	free(data);
+	snapshot_destroy(snap);
+}
+
+/* Flipped bytes may go unnoticed, but must never crash: the sanitizers look on. */
+static void test_every_byte_flipped(void **state)
+{
+	static const uint8_t masks[] = {0xff, 0x80, 0x01};
+	struct snapshot *snap = sample_snapshot();
+	size_t len;
+	char *data = save(snap, &len);
+
+	for (size_t i = 0; i < len; i++) {
+		for (size_t m = 0; m < sizeof(masks); m++) {
+			struct snapshot *back = NULL;
+			struct err err = {0};
+			int ret;
+
+			data[i] ^= (char)masks[m];
+			ret = load_mem(data, len, &err, &back);
+			assert_int_equal(ret != 0, err.msg[0] != '\0');
+			assert_int_equal(ret != 0, back == NULL);
+			snapshot_destroy(back);
+			data[i] ^= (char)masks[m];
+		}
+	}
+	free(data);
+	snapshot_destroy(snap);
+}
+
+static void test_error_says_where(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	struct err err = {0};
+	size_t len;
+	char *data = save(snap, &len);
+
+	assert_int_equal(load_mem(data, 50, &err, &back), -EINVAL);
+	assert_string_equal(err.msg, "damaged snapshot: the file ends at byte 50, inside a section");
+	data[28] = 0; /* the process id, after the headers of the file and of the section */
+	data[29] = 0;
+	assert_int_equal(load_mem(data, len, &err, &back), -EINVAL);
+	assert_string_equal(err.msg, "damaged snapshot: process section at byte 16: process id 0");
+	free(data);
+	snapshot_destroy(snap);
+}
+
+static void test_not_a_snapshot(void **state)
+{
+	struct snapshot *back = NULL;
+	struct err err = {0};
+
+	assert_int_equal(load("#!/bin/sh\nexit 0\n", 17, &err, &back), -EINVAL);
+	assert_string_equal(err.msg, "not a saved snapshot");
+	assert_int_equal(load("STKOSNAP\2\0\0\0\1\0\0\0", 16, &err, &back), -EINVAL);
+	assert_string_equal(err.msg, "the snapshot has format version 2; this program reads version 1");
+	assert_int_equal(load("STKOSNAP\1\0\0\0\x63\0\0\0", 16, &err, &back), -EINVAL);
+	assert_non_null(strstr(err.msg, "architecture"));
+	assert_int_equal(load("STKOSNAP\1\0\0\0\1\0\0\0END.\0\0\0\0\0\0\0\0", 28, &err, &back), -EINVAL);
+	assert_string_equal(err.msg, "damaged snapshot: it has no process section");
+}
+
+/* A later version may add sections, and fields at the end of a record. */
+static void test_unknown_parts_are_skipped(void **state)
+{
+	static const char section[] = "NEW!\3\0\0\0\0\0\0\0abc";
+	const size_t header = 16, added = sizeof(section) - 1;
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	struct err err = {0};
+	size_t len;
+	char *data = save(snap, &len);
+	char *longer = malloc(len + added + 1);
+	uint32_t process_len;
+
+	memcpy(longer, data, header);
+	memcpy(longer + header, section, added);
+	memcpy(longer + header + added, data + header, len - header);
+	assert_int_equal(load(longer, len + added, &err, &back), 0);
+	assert_int_equal(back->threads.len, snap->threads.len);
+	snapshot_destroy(back);
+
+	process_len = (uint8_t)data[header + 4];
+	memcpy(longer, data, header + 12 + process_len);
+	longer[header + 4]++;
+	longer[header + 12 + process_len] = 'x';
+	memcpy(longer + header + 12 + process_len + 1, data + header + 12 + process_len,
+	       len - header - 12 - process_len);
+	assert_int_equal(load(longer, len + 1, &err, &back), 0);
+	assert_int_equal(back->threads.len, snap->threads.len);
+	snapshot_destroy(back);
+	free(longer);
+	free(data);
+	snapshot_destroy(snap);
+}
+
+static void test_write_error(void **state)
+{
+	struct snapshot *snap = sample_snapshot();
+	FILE *full = fopen("/dev/full", "w");
+	struct err err = {0};
+
+	assert_non_null(full);
+	assert_int_equal(snapfile_write(snap, full, &err), -ENOSPC);
+	assert_non_null(strstr(err.msg, "No space left"));
+	fclose(full);
+	snapshot_destroy(snap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_empty_snapshot),
+		cmocka_unit_test(test_every_truncation),
+		cmocka_unit_test(test_every_byte_flipped),
+		cmocka_unit_test(test_error_says_where),
+		cmocka_unit_test(test_not_a_snapshot),
+		cmocka_unit_test(test_unknown_parts_are_skipped),
+		cmocka_unit_test(test_write_error),
+	};
+
+	return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);
+}
