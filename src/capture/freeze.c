@@ -327,6 +327,25 @@ static void *freeze_main(void *arg)
 	return NULL;
 }
 
+/*
+ * On a loaded machine the tracing thread would wait for a CPU while it holds the target's threads. Where it may, it
+ * runs before all ordinary threads, for the few microseconds that a hold takes.
+ */
+static int start_thread(struct freeze *fz, pthread_t *thread)
+{
+	struct sched_param first = {.sched_priority = 1};
+	pthread_attr_t attr;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &first);
+	rc = pthread_create(thread, &attr, freeze_main, fz);
+	pthread_attr_destroy(&attr);
+	return rc ? pthread_create(thread, NULL, freeze_main, fz) : 0;
+}
+
 int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list)
 {
 	struct freeze fz = {.request = request, .list = list};
@@ -340,7 +359,7 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 	sigemptyset(&fz.sigchld);
 	sigaddset(&fz.sigchld, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &fz.sigchld, &old);
-	rc = pthread_create(&thread, NULL, freeze_main, &fz);
+	rc = start_thread(&fz, &thread);
 	if (rc == 0)
 		pthread_join(thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -14,7 +14,7 @@
 struct debugfile_query {
 	struct image *image;
 	const char *path; /* as the target sees it, for the debuglink; NULL: only the build-id is used */
-	int root_fd;	  /* the target's root directory, or -1 */
+	int root_fd;      /* the target's root directory, or -1 */
 };
 
 /*

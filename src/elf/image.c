@@ -20,7 +20,8 @@ enum {
 };
 
 struct image {
-	int fd; /* -1 for an image in memory */
+	int fd;      /* -1 for an image in memory, and once the file is mapped */
+	bool loaded; /* `raw` is laid out by address, not by file offset */
 	Elf *elf;
 	GElf_Ehdr ehdr;
 	const uint8_t *raw; /* the whole file, or the loaded image */
@@ -125,8 +126,8 @@ static void read_build_id(struct image *image)
 			return;
 		if (phdr.p_type != PT_NOTE)
 			continue;
-		notes = image->fd >= 0 ? raw_span(image, phdr.p_offset, phdr.p_filesz, phdr.p_vaddr)
-				       : image_bytes_at(image, phdr.p_vaddr);
+		notes = image->loaded ? image_bytes_at(image, phdr.p_vaddr)
+				      : raw_span(image, phdr.p_offset, phdr.p_filesz, phdr.p_vaddr);
 		if (notes.len > phdr.p_filesz)
 			notes.len = phdr.p_filesz;
 		if (build_id_from_notes(image, notes))
@@ -176,7 +177,9 @@ int image_open_fd(int fd, struct err *err, struct image **out)
 		return err_set(err, ENOEXEC, "not an ELF file: %s", elf_errmsg(-1));
 	image->raw = (const uint8_t *)elf_rawfile(image->elf, &image->raw_len);
 	if (!image->raw)
-		image->raw_len = 0;
+		return err_set(err, ENOEXEC, "cannot read the file: %s", elf_errmsg(-1));
+	if (elf_cntl(image->elf, ELF_C_FDDONE) == 0) /* it is mapped: a process may have more files than we may open */
+		close(steal_fd(&image->fd));
 	ret = read_headers(image, err);
 	if (ret == 0)
 		*out = steal_ptr(image);
@@ -194,6 +197,7 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 	image->elf = elf_memory((char *)data, len);
 	if (!image->elf)
 		return err_set(err, ENOEXEC, "not an ELF image: %s", elf_errmsg(-1));
+	image->loaded = true;
 	image->raw = data;
 	image->raw_len = len;
 	ret = read_headers(image, err);
@@ -354,7 +358,7 @@ struct span image_bytes_at(const struct image *image, uint64_t vaddr)
 
 		if (vaddr < phdr->p_vaddr || skip >= phdr->p_filesz)
 			continue;
-		if (image->fd < 0)
+		if (image->loaded)
 			return raw_span(image, vaddr - base, phdr->p_filesz - skip, vaddr);
 		if (phdr->p_offset > image->raw_len)
 			break;

@@ -24,8 +24,8 @@ enum {
 struct loaded {
 	struct module module;
 	const struct map_entry *entry; /* the first mapping */
-	struct mem_copy copy;	       /* the memory that the image is in; len is 0 for a file */
-	uint64_t copy_vaddr;	       /* of the copy's first byte, in the image's own terms */
+	struct mem_copy copy;          /* the memory that the image is in; len is 0 for a file */
+	uint64_t copy_vaddr;           /* of the copy's first byte, in the image's own terms */
 };
 
 struct modules {
@@ -49,7 +49,7 @@ static bool same_file(const struct map_entry *a, const struct map_entry *b)
 }
 
 enum identity {
-	SAME_INODE,	    /* the device number may differ */
+	SAME_INODE, /* the device number may differ */
 	SAME_INODE_AND_DEV,
 	ANY_FILE,
 };
@@ -66,8 +66,7 @@ static bool is_identical(int fd, const struct map_entry *entry, enum identity id
 		return true;
 	if (fstat(fd, &st) < 0 || st.st_ino != entry->inode)
 		return false;
-	return identity == SAME_INODE ||
-	       (major(st.st_dev) == entry->dev_major && minor(st.st_dev) == entry->dev_minor);
+	return identity == SAME_INODE || (major(st.st_dev) == entry->dev_major && minor(st.st_dev) == entry->dev_minor);
 }
 
 /* Closes the file and gives -ESTALE when it is another one. */
@@ -105,9 +104,10 @@ static int open_path(const struct modules *m, const struct map_entry *entry)
 static int explain_open(const struct map_entry *entry, int code, struct err *err)
 {
 	if (entry->deleted)
-		return err_set(err, code,
-			       "the file is deleted; opening what is left of it through /proc/PID/map_files needs root, "
-			       "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; --ignore-deleted reads what is at its path now");
+		return err_set(
+			err, code,
+			"the file is deleted; opening what is left of it through /proc/PID/map_files needs root, "
+			"CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; --ignore-deleted reads what is at its path now");
 	if (code == ESTALE)
 		return err_set(err, code, "the file at this path is not the one that is mapped");
 	if (code == EINVAL)

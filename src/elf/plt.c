@@ -17,7 +17,7 @@ struct stub {
 struct plt_arch {
 	uint16_t machine;
 	uint32_t jump_slot, glob_dat; /* relocation types */
-	uint32_t step;		      /* stubs start at multiples of it */
+	uint32_t step;                /* stubs start at multiples of it */
 	/* Decodes the stub at the start of `code`, which has the address `pc`. */
 	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc, struct stub *out);
 };

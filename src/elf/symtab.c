@@ -24,7 +24,7 @@ struct entry {
 
 struct symtab {
 	VEC_FIELDS(struct entry); /* by rising address */
-	uint64_t *reach;	  /* the highest end among entries 0…i: where a search backwards may give up */
+	uint64_t *reach;          /* the highest end among entries 0…i: where a search backwards may give up */
 	bool has_locals;
 	Elf *minidebug;
 	uint8_t *minidebug_data;
@@ -92,6 +92,7 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 	struct reader *reader = ctx;
 	unsigned type = GELF_ST_TYPE(sym->st_info);
 	uint64_t limit = UINT64_MAX;
+	struct entry e;
 
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return true;
@@ -109,28 +110,30 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
 		reader->tab->has_locals = true;
 	/* Without a size it ends with its section until settle() has seen the next symbol. */
-	return vec_push(reader->tab, (struct entry){
+	e = (struct entry){
 		.start = sym->st_value,
 		.end = sym->st_size ? end_of(sym->st_value, sym->st_size, limit) : limit,
 		.name = name,
 		.name_len = name_length(name),
 		.rank = rank_of(sym, name),
 		.sized = sym->st_size != 0,
-	});
+	};
+	return vec_push(reader->tab, e);
 }
 
 static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 {
 	struct symtab *tab = ctx;
-
-	return vec_push(tab, (struct entry){
+	struct entry e = {
 		.start = start,
 		.end = end,
 		.name = name,
 		.name_len = name_length(name),
 		.sized = true,
 		.plt = true,
-	});
+	};
+
+	return vec_push(tab, e);
 }
 
 static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)

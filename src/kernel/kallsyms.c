@@ -23,7 +23,7 @@ struct entry {
 
 struct kallsyms {
 	VEC_FIELDS(struct entry); /* by rising address; of equal ones, the first in the file first */
-	VEC(char) text;		  /* the file, with a NUL after each name */
+	VEC(char) text;           /* the file, with a NUL after each name */
 };
 
 DEFINE_CLEANUP(kallsyms, struct kallsyms *, kallsyms_destroy)

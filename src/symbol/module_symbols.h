@@ -12,7 +12,7 @@ struct module_symbols {
 	struct image *alt;   /* the file that dwz moved shared DWARF to, or NULL */
 	struct symtab *symtab;
 	struct dwarf_source *dwarf; /* NULL when there is no debug info */
-	char problem[640];	    /* what module->info.problem points at when symbols or debug info are missing */
+	char problem[640];          /* what module->info.problem points at when symbols or debug info are missing */
 };
 
 /* Opens them on the first call. NULL when the module has no image, or when memory is exhausted. */

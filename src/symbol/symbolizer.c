@@ -32,8 +32,8 @@ struct symbolizer {
 	struct arena *arena;
 	struct native_names *native;
 	struct kernel_names *kernel;
-	struct keys keys;      /* of the stack being named */
-	struct u64map stacks;  /* hash of the keys to struct shared_stack; of user and kernel stacks alike */
+	struct keys keys;     /* of the stack being named */
+	struct u64map stacks; /* hash of the keys to struct shared_stack; of user and kernel stacks alike */
 	VEC(struct shared_stack *) owned;
 };
 

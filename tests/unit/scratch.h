@@ -94,4 +94,16 @@ static inline struct image *scratch_image(const struct scratch *s, const char *n
 	return image;
 }
 
+/* Ends the test as skipped, with its reason, unless the program is there. */
+static inline void scratch_needs(const char *program)
+{
+	char probe[128];
+
+	snprintf(probe, sizeof(probe), "command -v %s >/dev/null", program);
+	if (system(probe) != 0) {
+		print_message("skipped: %s is not installed\n", program);
+		skip();
+	}
+}
+
 #endif

@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include <elf.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -136,8 +137,9 @@ static void test_host(void **state)
 #undef AT
 #define SAVED(dwarf, greg) \
 	assert_int_equal(host->sigframe_offset[dwarf], offsetof(ucontext_t, uc_mcontext.gregs[greg]))
-	SAVED(0, REG_RAX), SAVED(1, REG_RDX), SAVED(2, REG_RCX), SAVED(3, REG_RBX), SAVED(4, REG_RSI), SAVED(5, REG_RDI);
-	SAVED(6, REG_RBP), SAVED(7, REG_RSP), SAVED(8, REG_R8), SAVED(15, REG_R15), SAVED(16, REG_RIP);
+	SAVED(0, REG_RAX), SAVED(1, REG_RDX), SAVED(2, REG_RCX), SAVED(3, REG_RBX), SAVED(4, REG_RSI);
+	SAVED(5, REG_RDI), SAVED(6, REG_RBP), SAVED(7, REG_RSP), SAVED(8, REG_R8), SAVED(15, REG_R15);
+	SAVED(16, REG_RIP);
 #undef SAVED
 	assert_int_equal(host->sigframe_pc_offset, offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]));
 #else

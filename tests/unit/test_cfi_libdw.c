@@ -26,6 +26,7 @@ enum { MAX_REPORTED = 20 };
 
 struct comparison {
 	const struct arch *arch;
+	struct cfi_section *section;
 	const char *path;
 	Dwarf_CFI *cfi;
 	size_t rows;
@@ -39,10 +40,9 @@ static void report(struct comparison *cmp, const struct cfi_row *row, int reg, c
 		print_error("%s: row 0x%" PRIx64 ": register %d: %s\n", cmp->path, row->start, reg, what);
 }
 
-/* What libdw makes of an expression: the same bytes, decoded. Compared through a sum of operations and operands. */
+/* libdw gives the same bytes decoded, each operation with its offset in them; the first `skip_first` are its own. */
 static bool same_expression(const struct cfi_rule *rule, const Dwarf_Op *ops, size_t nops, size_t skip_first)
 {
-	/* The length in bytes of what libdw decoded is the offset of its last operation plus that one's own bytes. */
 	if (nops <= skip_first || rule->expr_len == 0)
 		return false;
 	for (size_t i = skip_first; i < nops; i++) {
@@ -128,8 +128,8 @@ static bool is_cfa_plus(const Dwarf_Op *ops, size_t nops, int64_t offset)
 
 static bool is_register(const Dwarf_Op *ops, size_t nops, uint32_t reg)
 {
-	return nops == 1 && ((reg < 32 && ops[0].atom == DW_OP_reg0 + reg) ||
-			     (ops[0].atom == DW_OP_regx && ops[0].number == reg));
+	return nops == 1 &&
+	       ((reg < 32 && ops[0].atom == DW_OP_reg0 + reg) || (ops[0].atom == DW_OP_regx && ops[0].number == reg));
 }
 
 static void compare_register(struct comparison *cmp, const struct cfi_row *row, Dwarf_Frame *frame, unsigned reg)
@@ -172,6 +172,17 @@ static void compare_register(struct comparison *cmp, const struct cfi_row *row, 
 		report(cmp, row, (int)reg, "rule differs");
 }
 
+/* The search for an address leads to the row that the iteration gave. */
+static void compare_search(struct comparison *cmp, const struct cfi_row *row)
+{
+	struct cfi_row found;
+
+	if (cfi_find_row(cmp->section, row->end - 1, &found) != 0 || found.start != row->start ||
+	    found.end != row->end || memcmp(&found.cfa, &row->cfa, sizeof(found.cfa)) != 0 ||
+	    memcmp(found.regs, row->regs, sizeof(found.regs)) != 0)
+		report(cmp, row, -1, "the search finds another row");
+}
+
 static int compare_row(const struct cfi_row *row, void *arg)
 {
 	struct comparison *cmp = arg;
@@ -195,6 +206,7 @@ static int compare_row(const struct cfi_row *row, void *arg)
 	 */
 	if (start > row->start || end != row->end)
 		report(cmp, row, -1, "range differs");
+	compare_search(cmp, row);
 	compare_cfa(cmp, row, frame);
 	for (unsigned reg = 0; reg < cmp->arch->ndwarf_regs; reg++)
 		compare_register(cmp, row, frame, reg);
@@ -211,7 +223,8 @@ static size_t count_fdes(Elf *elf, struct image *image)
 	Dwarf_CFI_Entry entry;
 	size_t n = 0;
 
-	while (dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL), &data, true, offset, &next, &entry) == 0) {
+	while (dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL), &data, true, offset, &next, &entry) ==
+	       0) {
 		n += entry.CIE_id != DW_CIE_ID_64;
 		offset = next;
 	}
@@ -248,6 +261,7 @@ static void compare_file(const char *path, const struct arch *arch, struct compa
 	assert_non_null(cmp->cfi);
 
 	init_section(&section, arch, image, true);
+	cmp->section = &section;
 	assert_true(section.table.len > 0);
 	assert_int_equal(section.table.len, count_fdes(image_elf(image), image));
 	assert_int_equal(cfi_for_each_row(&section, compare_row, cmp), 0);
@@ -282,21 +296,21 @@ struct subject {
 	const char *paths[8];
 };
 
-static const struct subject libc = {
-    "libc",
-    NULL,
-    {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"}};
+static const struct subject libc = {"libc",
+				    NULL,
+				    {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6",
+				     "/lib64/libc.so.6", "/usr/lib/libc.so.6"}};
 static const struct subject libstdcxx = {"libstdc++",
 					 NULL,
 					 {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 					  "/usr/lib/aarch64-linux-gnu/libstdc++.so.6", "/usr/lib64/libstdc++.so.6",
 					  "/usr/lib/libstdc++.so.6"}};
-static const struct subject libcrypto = {"libcrypto",
-					 NULL,
-					 {"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/lib/x86_64-linux-gnu/libcrypto.so.3",
-					  "/usr/lib/aarch64-linux-gnu/libcrypto.so.3",
-					  "/lib/aarch64-linux-gnu/libcrypto.so.3", "/usr/lib64/libcrypto.so.3",
-					  "/usr/lib/libcrypto.so.3"}};
+static const struct subject libcrypto = {
+	"libcrypto",
+	NULL,
+	{"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/lib/x86_64-linux-gnu/libcrypto.so.3",
+	 "/usr/lib/aarch64-linux-gnu/libcrypto.so.3", "/lib/aarch64-linux-gnu/libcrypto.so.3",
+	 "/usr/lib64/libcrypto.so.3", "/usr/lib/libcrypto.so.3"}};
 static const struct subject python = {"python3", NULL, {"/usr/bin/python3"}};
 static const struct subject cross_libc = {"libc of the other architecture (libc6-arm64-cross, libc6-amd64-cross)",
 #ifdef __x86_64__
@@ -322,12 +336,15 @@ static void test_subject(void **state)
 	assert_int_equal(cmp.differences, 0);
 }
 
-#define SUBJECT(s) {"test_" #s, test_subject, NULL, NULL, (void *)&(s)}
+#define SUBJECT(s)                                                                                                     \
+	{                                                                                                              \
+		"test_" #s, test_subject, NULL, NULL, (void *)&(s)                                                     \
+	}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    SUBJECT(libc), SUBJECT(libstdcxx), SUBJECT(libcrypto), SUBJECT(python), SUBJECT(cross_libc),
+		SUBJECT(libc), SUBJECT(libstdcxx), SUBJECT(libcrypto), SUBJECT(python), SUBJECT(cross_libc),
 	};
 
 	return cmocka_run_group_tests_name("cfi against libdw", tests, NULL, NULL);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/demangle.h"
+
+static void expect(const char *mangled, const char *want)
+{
+	char *got = demangle(mangled);
+
+	if (want) {
+		assert_non_null(got);
+		assert_string_equal(got, want);
+	} else {
+		assert_null(got);
+	}
+	free(got);
+}
+
+static void test_cplusplus(void **state)
+{
+	expect("_ZN3foo3barEi", "foo::bar(int)");
+	expect("_Z3addIiET_S0_S0_", "add<int>(int, int)"); /* without its return type */
+	expect("_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()() const");
+	expect("_Z3foov.cold", "foo() [clone .cold]");
+}
+
+static void test_rust(void **state)
+{
+	expect("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place");
+	expect("_ZN3std2rt10lang_start28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE",
+	       "std::rt::lang_start::{{closure}}");
+	expect("_RNvCs1234_7mycrate3foo", "mycrate::foo");
+	expect("_RINvNtC3std3mem8align_ofdE", "std::mem::align_of::<f64>");
+}
+
+static void test_d(void **state)
+{
+	expect("_D3std5stdio7writelnFZv", "std.stdio.writeln()");
+}
+
+/* A C name must not turn into something else by accident: "i" would be "int" as a type. */
+static void test_c_names_stay(void **state)
+{
+	static const char *const names[] = {
+		"main", "i",      "f",   "read", "_start", "__read", "_Z",         "_R",
+		"_D",   "_Dmain", "_ZN", "_",    "",       "_ZL",    "__ZN3fooEv", "_GLOBAL__sub_I_main"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		expect(names[i], NULL);
+}
+
+static void test_damaged(void **state)
+{
+	static const char whole[] = "_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJPFvvEEEEEE6_M_runEv";
+	char name[sizeof(whole)];
+
+	for (size_t len = 0; len < sizeof(whole); len++) {
+		memcpy(name, whole, len);
+		name[len] = '\0';
+		free(demangle(name));
+	}
+}
+
+/* Each pair holds the one before twice: written out, the last would fill a disk. */
+static void test_absurd_length(void **state)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char name[1024] = "_Z1fSt4pairIiiE";
+
+	for (int i = 0; i < 35; i++)
+		sprintf(name + strlen(name), "S_IS%c_S%c_E", digits[i], digits[i]);
+	expect(name, NULL);
+}
+
+static void test_too_long_to_look_at(void **state)
+{
+	size_t len = 1 << 20;
+	char *name = malloc(len + 1);
+
+	memset(name, 'P', len);
+	memcpy(name, "_Z1f", 4);
+	name[len] = '\0';
+	expect(name, NULL);
+	free(name);
+}
+
+/* Deep nesting hits libiberty's recursion limit instead of the end of our stack. */
+static void test_deep_nesting(void **state)
+{
+	size_t len = 20000;
+	char *name = malloc(len + 1);
+
+	memset(name, 'P', len);
+	memcpy(name, "_Z1f", 4);
+	name[len - 1] = 'i';
+	name[len] = '\0';
+	free(demangle(name));
+	free(name);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cplusplus),
+		cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_d),
+		cmocka_unit_test(test_c_names_stay),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_absurd_length),
+		cmocka_unit_test(test_too_long_to_look_at),
+		cmocka_unit_test(test_deep_nesting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "scratch.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <lzma.h>
+
+#include "elf/symtab.h"
+
+/* Offsets from the start of .text are in the comments; only directives that every architecture's assembler knows. */
+static const char assembly[] = "	.text\n"
+			       "	.balign 4096\n"
+			       "	.globl text_start\n"
+			       "text_start:\n"
+			       "	.macro function name, binding, size, type=%function\n"
+			       "	\\binding \\name\n"
+			       "	.type \\name, \\type\n"
+			       "	.size \\name, \\size\n"
+			       "\\name:\n"
+			       "	.endm\n"
+			       "	.skip 0x100\n"
+			       "	function __alias, .globl, 0x40\n" /* 0x100: five names */
+			       "	function alias_weak, .weak, 0x40\n"
+			       "	function alias_global, .globl, 0x40\n"
+			       "	function _a, .globl, 0x40\n"
+			       "	function local, .local, 0x40\n"
+			       "	.skip 0x40\n"
+			       "	.skip 0xc0\n"                    /* 0x140: a hole */
+			       "	function outer, .globl, 0x100\n" /* 0x200 */
+			       "	.skip 0x40\n"
+			       "	function inner, .globl, 0x20\n" /* 0x240 */
+			       "	.skip 0x20\n"
+			       "label_in_outer:\n" /* 0x260 */
+			       "	.skip 0xa0\n"
+			       "	function unsized, .globl, 0\n" /* 0x300 */
+			       "	.skip 0x40\n"
+			       "$x:\n" /* a mapping symbol */
+			       "$d.1:\n"
+			       "	.skip 0x40\n"
+			       "	function resolver, .globl, 0x10, %gnu_indirect_function\n" /* 0x380 */
+			       "	.skip 0x10\n"
+			       "	function object, .globl, 0x10, %object\n" /* 0x390 */
+			       "	.skip 0x10\n"
+			       "	function versioned_impl, .globl, 0x10\n" /* 0x3a0 */
+			       "	.symver versioned_impl, versioned@@V1, remove\n"
+			       "	.skip 0x10\n";
+
+static struct scratch make_object(void)
+{
+	struct scratch s;
+
+	scratch_init(&s);
+	scratch_text(&s, "t.s", assembly);
+	scratch_text(&s, "t.map", "V1 { global: *; };\n");
+	scratch_run(&s, "cc -shared -nostdlib -Wl,--version-script=t.map -o t.so t.s");
+	return s;
+}
+
+static void expect(const struct symtab *tab, uint64_t vaddr, const char *name)
+{
+	struct symbol symbol;
+	bool found = symtab_find(tab, vaddr, &symbol);
+
+	if (!name) {
+		assert_false(found);
+		return;
+	}
+	assert_true(found);
+	assert_int_equal(symbol.name_len, strlen(name));
+	assert_memory_equal(symbol.name, name, symbol.name_len);
+	assert_true(vaddr >= symbol.start && vaddr < symbol.end);
+}
+
+static uint64_t text_start(struct image *image)
+{
+	return image_section(image, ".text").vaddr;
+}
+
+static void test_choice_and_extent(void **state)
+{
+	struct scratch s = make_object();
+	struct image *image = scratch_image(&s, "t.so");
+	uint64_t base = text_start(image);
+	struct symtab *tab;
+
+	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+	assert_true(symtab_has_locals(tab));
+	expect(tab, base + 0x100, "alias_global");
+	expect(tab, base + 0x13f, "alias_global");
+	expect(tab, base + 0x140, NULL);
+	expect(tab, base + 0x200, "outer");
+	expect(tab, base + 0x245, "inner");
+	expect(tab, base + 0x261, "outer"); /* a sized symbol beats a label */
+	expect(tab, base + 0x2ff, "outer");
+	expect(tab, base + 0x301, "unsized");
+	expect(tab, base + 0x350, "unsized"); /* mapping symbols are not there */
+	expect(tab, base + 0x381, "resolver");
+	expect(tab, base + 0x391, NULL); /* data */
+	expect(tab, base + 0x3a1, "versioned");
+	expect(tab, base + 0x3b0, NULL);
+	expect(tab, 0, NULL);
+	expect(tab, UINT64_MAX, NULL);
+	symtab_destroy(tab);
+	image_destroy(image);
+	scratch_deinit(&s);
+}
+
+static void check_exported_only(struct scratch *s, const char *file)
+{
+	struct image *image = scratch_image(s, file);
+	struct image *whole = scratch_image(s, "t.so");
+	uint64_t base = text_start(whole);
+	struct symtab *tab;
+
+	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+	assert_false(symtab_has_locals(tab));
+	expect(tab, base + 0x100, "alias_global");
+	expect(tab, base + 0x245, "inner");
+	expect(tab, base + 0x381, "resolver");
+	expect(tab, base + 0x3a1, "versioned");
+	symtab_destroy(tab);
+	image_destroy(image);
+	image_destroy(whole);
+}
+
+static void test_stripped(void **state)
+{
+	struct scratch s = make_object();
+
+	scratch_run(&s, "strip -o stripped.so t.so");
+	check_exported_only(&s, "stripped.so");
+	scratch_deinit(&s);
+}
+
+static void check_without_sections(const char *hash_style)
+{
+	struct scratch s = make_object();
+	Elf64_Ehdr *ehdr;
+	size_t len;
+	char *data;
+
+	scratch_run(&s, "cc -shared -nostdlib -Wl,--hash-style=%s -Wl,--version-script=t.map -o t.so t.s", hash_style);
+	data = scratch_read(&s, "t.so", &len);
+	ehdr = (Elf64_Ehdr *)data;
+	ehdr->e_shoff = 0;
+	ehdr->e_shnum = 0;
+	ehdr->e_shstrndx = 0;
+	scratch_write(&s, "bare.so", data, len);
+	free(data);
+	check_exported_only(&s, "bare.so");
+	scratch_deinit(&s);
+}
+
+static void test_without_section_headers(void **state)
+{
+	check_without_sections("gnu");
+	check_without_sections("sysv");
+}
+
+static void test_separate_debug_file(void **state)
+{
+	struct scratch s = make_object();
+	struct image *image, *debug;
+	struct symtab *tab;
+	uint64_t base;
+
+	scratch_run(&s, "objcopy --only-keep-debug t.so t.debug && strip -o stripped.so t.so");
+	image = scratch_image(&s, "stripped.so");
+	debug = scratch_image(&s, "t.debug");
+	base = text_start(image);
+	assert_int_equal(symtab_create(image, debug, NULL, &tab), 0);
+	assert_true(symtab_has_locals(tab));
+	expect(tab, base + 0x301, "unsized");
+	expect(tab, base + 0x3a1, "versioned");
+	symtab_destroy(tab);
+	image_destroy(debug);
+	image_destroy(image);
+	scratch_deinit(&s);
+}
+
+/* As distributions do it: the symbols that .dynsym lacks, xz-compressed, in .gnu_debugdata. */
+static void make_minidebug(struct scratch *s)
+{
+	size_t len, packed_len = 0;
+	uint8_t packed[65536];
+	char *data;
+
+	scratch_text(s, "m.c",
+		     "static __attribute__((noinline, used)) int hidden_one(int x) { return x * 7; }\n"
+		     "int shown(int x) { return hidden_one(x) + 1; }\n");
+	scratch_run(s, "cc -O1 -shared -fPIC -o m.so m.c");
+	scratch_run(s, "objcopy --only-keep-debug m.so m.debug && strip --strip-debug m.debug");
+	data = scratch_read(s, "m.debug", &len);
+	assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC32, NULL, (uint8_t *)data, len, packed, &packed_len,
+						 sizeof(packed)),
+			 LZMA_OK);
+	free(data);
+	scratch_write(s, "m.xz", packed, packed_len);
+	scratch_run(s, "strip -o m-plain.so m.so && objcopy --add-section .gnu_debugdata=m.xz m-plain.so m-mini.so");
+	scratch_write(s, "m.xz", packed, packed_len / 2);
+	scratch_run(s, "objcopy --add-section .gnu_debugdata=m.xz m-plain.so m-damaged.so");
+}
+
+static uint64_t value_of(struct scratch *s, const char *file, const char *name)
+{
+	struct image *image = scratch_image(s, file);
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	GElf_Sym sym;
+	uint64_t value = 0;
+
+	while ((scn = elf_nextscn(image_elf(image), scn)) && gelf_getshdr(scn, &shdr)) {
+		if (shdr.sh_type != SHT_SYMTAB)
+			continue;
+		for (int i = 0; gelf_getsym(elf_getdata(scn, NULL), i, &sym); i++)
+			if (strcmp(elf_strptr(image_elf(image), shdr.sh_link, sym.st_name), name) == 0)
+				value = sym.st_value;
+	}
+	image_destroy(image);
+	return value;
+}
+
+static void test_minidebug(void **state)
+{
+	struct scratch s;
+	struct image *image;
+	struct symtab *tab;
+	uint64_t hidden, shown;
+
+	scratch_init(&s);
+	make_minidebug(&s);
+	hidden = value_of(&s, "m.so", "hidden_one");
+	shown = value_of(&s, "m.so", "shown");
+	image = scratch_image(&s, "m-mini.so");
+	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+	expect(tab, hidden, "hidden_one");
+	expect(tab, shown, "shown");
+	symtab_destroy(tab);
+	image_destroy(image);
+
+	image = scratch_image(&s, "m-damaged.so");
+	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+	expect(tab, hidden, NULL);
+	expect(tab, shown, "shown");
+	symtab_destroy(tab);
+	image_destroy(image);
+	scratch_deinit(&s);
+}
+
+/* Every stub of every section with stubs has the name of what it jumps to. */
+static void check_plt(const char *cc, const char *flags)
+{
+	struct scratch s;
+	struct image *image;
+	struct symtab *tab;
+	struct symbol symbol;
+	size_t puts_stubs = 0;
+
+	scratch_init(&s);
+	scratch_text(&s, "p.c",
+		     "int puts(const char *); int getpid(void); int getppid(void);\n"
+		     "int (*keep(void))(void) { return getpid; }\n"
+		     "int f(void) { return puts(\"x\") + getpid() + getppid(); }\n");
+	scratch_run(&s, "%s -O1 -shared -fPIC -nostdlib %s -o p.so p.c", cc, flags);
+	image = scratch_image(&s, "p.so");
+	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+	for (uint64_t at = text_start(image) - 0x200; at < text_start(image); at++) {
+		const char *section = image_section_name_at(image, at);
+
+		if (!section || strncmp(section, ".plt", 4) != 0 || !symtab_find(tab, at, &symbol))
+			continue;
+		assert_true(symbol.plt);
+		puts_stubs += symbol.name_len == 4 && memcmp(symbol.name, "puts", 4) == 0;
+	}
+	assert_true(puts_stubs >= 8);
+	symtab_destroy(tab);
+	image_destroy(image);
+	scratch_deinit(&s);
+}
+
+static void test_plt(void **state)
+{
+	check_plt("cc", "-Wl,-z,lazy");
+	check_plt("cc", "-Wl,-z,now");
+#ifdef __x86_64__
+	check_plt("cc", "-fcf-protection -Wl,-z,ibtplt");
+#endif
+}
+
+/* All decoders work on every host. */
+static void test_plt_of_another_architecture(void **state)
+{
+#ifdef __x86_64__
+	static const char cc[] = "aarch64-linux-gnu-gcc";
+	static const char flags[] = "-mbranch-protection=standard -Wl,-z,force-bti";
+#else
+	static const char cc[] = "x86_64-linux-gnu-gcc";
+	static const char flags[] = "-fcf-protection -Wl,-z,ibtplt";
+#endif
+
+	scratch_needs(cc);
+	check_plt(cc, "-Wl,-z,lazy");
+	check_plt(cc, flags);
+}
+
+/* Cut anywhere, a file loses names, and nothing else. */
+static void test_truncated(void **state)
+{
+	struct scratch s = make_object();
+	size_t len;
+	char *data = scratch_read(&s, "t.so", &len);
+
+	for (size_t cut = 0; cut < len; cut += cut < 256 ? 16 : 512) {
+		struct image *image = NULL;
+		struct symtab *tab;
+		struct symbol symbol;
+
+		scratch_write(&s, "cut.so", data, cut);
+		if (image_open_fd(scratch_open(&s, "cut.so", O_RDONLY), NULL, &image) < 0)
+			continue;
+		assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+		symtab_find(tab, 0x1100, &symbol);
+		symtab_destroy(tab);
+		image_destroy(image);
+	}
+	free(data);
+	scratch_deinit(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_choice_and_extent),
+		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_without_section_headers),
+		cmocka_unit_test(test_separate_debug_file),
+		cmocka_unit_test(test_minidebug),
+		cmocka_unit_test(test_plt),
+		cmocka_unit_test(test_plt_of_another_architecture),
+		cmocka_unit_test(test_truncated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
