@@ -100,9 +100,9 @@ static void restore(struct program *p, uint64_t reg)
 static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
 {
 	p->row.cfa = (struct cfi_rule){
-	    .kind = CFI_REGISTER_OFFSET,
-	    .reg = reg < ARCH_MAX_DWARF_REGS ? (uint32_t)reg : ARCH_MAX_DWARF_REGS,
-	    .offset = offset,
+		.kind = CFI_REGISTER_OFFSET,
+		.reg = reg < ARCH_MAX_DWARF_REGS ? (uint32_t)reg : ARCH_MAX_DWARF_REGS,
+		.offset = offset,
 	};
 }
 

@@ -39,7 +39,7 @@ enum cfi_rule_kind {
 struct cfi_rule {
 	enum cfi_rule_kind kind;
 	union {
-		uint32_t reg;	   /* CFI_REGISTER_OFFSET; may be beyond the registers that are known */
+		uint32_t reg;      /* CFI_REGISTER_OFFSET; may be beyond the registers that are known */
 		uint32_t expr_len; /* CFI_AT_EXPRESSION, CFI_EXPRESSION */
 	};
 	union {
@@ -51,8 +51,8 @@ struct cfi_rule {
 struct cfi_row {
 	uint64_t start; /* file addresses */
 	uint64_t end;
-	uint32_t ra_reg; /* the return address column; less than ARCH_MAX_DWARF_REGS */
-	bool signal_frame; /* the caller was interrupted, not returned to: its pc is exact */
+	uint32_t ra_reg;     /* the return address column; less than ARCH_MAX_DWARF_REGS */
+	bool signal_frame;   /* the caller was interrupted, not returned to: its pc is exact */
 	struct cfi_rule cfa; /* CFI_UNSPECIFIED, CFI_REGISTER_OFFSET or CFI_EXPRESSION */
 	struct cfi_rule regs[ARCH_MAX_DWARF_REGS];
 };
@@ -62,11 +62,10 @@ enum cfi_kind {
 	CFI_DEBUG_FRAME,
 };
 
-/* Where an FDE is, and the code that it describes. */
+/* Where the code of an FDE starts, and where in the section the FDE is. */
 struct fde_entry {
 	uint64_t start;
-	uint64_t end;
-	uint64_t offset; /* of the record in the section */
+	uint64_t offset;
 };
 
 /* The binary search table of .eh_frame_hdr: pairs (start of code, address of FDE), each `width` bytes a field. */
@@ -88,7 +87,7 @@ struct cfi_section {
 	bool indexed;
 };
 
-/* `hdr` is the .eh_frame_hdr that belongs to the section; one that is absent or cannot be used is replaced by a scan. */
+/* `hdr` is the section's .eh_frame_hdr; when it is absent or cannot be used the section is read once instead. */
 void cfi_section_init(struct cfi_section *section, enum cfi_kind kind, const struct arch *arch, struct span bytes,
 		      struct span hdr);
 void cfi_section_deinit(struct cfi_section *section);

@@ -86,7 +86,7 @@ static struct module_cfi *module_cfi_get(struct module *module, const struct arc
 static void search_debug_file(struct module_cfi *cfi, struct module *module, const struct arch *arch)
 {
 	const struct debugfile_query query = {
-	    .image = module->image, .path = module->info.path, .root_fd = module->root_fd};
+		.image = module->image, .path = module->info.path, .root_fd = module->root_fd};
 
 	if (cfi->debug_searched)
 		return;

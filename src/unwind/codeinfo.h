@@ -15,9 +15,9 @@
  */
 
 enum code_kind {
-	CODE_UNKNOWN,	/* nothing is said */
-	CODE_CFI,	/* `row` is the compiler's */
-	CODE_READ,	/* `row` was made by reading the instructions up to the function's return */
+	CODE_UNKNOWN,   /* nothing is said */
+	CODE_CFI,       /* `row` is the compiler's */
+	CODE_READ,      /* `row` was made by reading the instructions up to the function's return */
 	CODE_SIGRETURN, /* the trampoline that a signal handler returns to */
 };
 

@@ -11,8 +11,8 @@
 /* DWARF expressions, as far as CFI may use them. The stack and the number of operations are bounded. */
 
 enum expr_end {
-	EXPR_OK,	       /* *out: the value on top of the stack */
-	EXPR_INVALID,	       /* malformed, too long, or not allowed in CFI */
+	EXPR_OK,               /* *out: the value on top of the stack */
+	EXPR_INVALID,          /* malformed, too long, or not allowed in CFI */
 	EXPR_MISSING_REGISTER, /* *out: the register's number */
 	EXPR_UNREADABLE,       /* *out: the address */
 };

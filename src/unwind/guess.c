@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <gelf.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "unwind/walk.h"
 
 enum {
 	WORD = 8,
 	SCAN_WORDS = 256,     /* how far up the stack a return address is looked for */
+	STUB_WORDS = 3,       /* likewise in a PLT stub: the lazy ones push two words */
 	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not taken for one to its function */
 	ENTRY_SIZE = 128,     /* of the startup code at an ELF entry point */
 };
@@ -50,19 +52,35 @@ static bool step_by_link_register(struct walk *w, struct caller *out)
 	return true;
 }
 
+/* Code that a just-in-time compiler made may be unreadable: being executable has to do then. */
+static bool may_be_return_address(struct walk *w, uint64_t address)
+{
+	uint64_t target;
+	uint8_t byte;
+
+	return walk_is_code(w, address - 1) &&
+	       (!walk_read_code(w, address - 1, &byte, 1) || walk_is_return_address(w, address, &target));
+}
+
+/* Where a frame record may be; 0: fp holds something else. */
+static uint64_t frame_record(const struct walk *w)
+{
+	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
+	uint64_t fp = w->regs.r[w->arch->dwarf_fp];
+
+	return stack && fp >= sp_of(w) && fp < stack->end && fp % WORD == 0 ? fp : 0;
+}
+
 /* Both architectures keep the caller's frame pointer where fp points, and the return address above it. */
 static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 {
-	uint64_t fp, next, ra, target;
+	uint64_t fp = frame_record(w);
+	uint64_t next, ra;
 
-	if (!regs_has(&w->regs, w->arch->dwarf_fp))
-		return false;
-	fp = w->regs.r[w->arch->dwarf_fp];
-	if (fp < sp_of(w) || fp % WORD || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + WORD, &ra))
+	if (!fp || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + WORD, &ra))
 		return false;
 	ra = arch_strip_code_pointer(w->arch, ra);
-	/* Code that a just-in-time compiler made may be unreadable: being executable has to do. */
-	if (!walk_is_code(w, ra) || (walk_read_code(w, ra - 4, &target, 4) && !walk_is_return_address(w, ra, &target)))
+	if (!may_be_return_address(w, ra))
 		return false;
 	set_caller(w, out, ra, fp + 2 * WORD, FRAME_BY_FRAME_POINTER);
 	regs_put(&out->regs, w->arch->dwarf_fp, next);
@@ -71,7 +89,7 @@ static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 
 struct candidate {
 	uint64_t ra;
-	uint64_t slot;	 /* where it lies; 0: none */
+	uint64_t slot;   /* where it lies; 0: none */
 	uint64_t target; /* of the call before it, when that is the start of a function near the pc; else 0 */
 };
 
@@ -82,11 +100,12 @@ struct candidate {
  */
 static struct candidate scan(struct walk *w, unsigned words)
 {
+	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
+	uint64_t end = stack && stack->end - sp_of(w) < words * WORD ? stack->end : sp_of(w) + words * WORD;
 	struct candidate best = {0};
-	uint64_t slot = sp_of(w);
 	uint64_t word, target;
 
-	for (unsigned i = 0; i < words && walk_read_word(w, slot, &word); i++, slot += WORD) {
+	for (uint64_t slot = sp_of(w); slot + WORD <= end && walk_read_word(w, slot, &word); slot += WORD) {
 		word = arch_strip_code_pointer(w->arch, word);
 		if (!walk_is_code(w, word) || !walk_is_return_address(w, word, &target))
 			continue;
@@ -110,6 +129,16 @@ static bool step_by_scan(struct walk *w, unsigned words, struct caller *out)
 	return true;
 }
 
+/* A stub of the procedure linkage table jumps on with its caller's frame untouched. */
+static bool is_plt_stub(struct walk *w)
+{
+	uint64_t vaddr;
+	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+	const char *section = module && module->image ? image_section_name_at(module->image, vaddr) : NULL;
+
+	return w->exact && section && strncmp(section, ".plt", 4) == 0;
+}
+
 /* A call or jump to where no code is: what called is still in its place. */
 static bool step_from_nowhere(struct walk *w, struct caller *out)
 {
@@ -118,21 +147,58 @@ static bool step_from_nowhere(struct walk *w, struct caller *out)
 	return walk_end(w, STACK_NO_UNWIND_INFO, "0x%" PRIx64 " is not in executable memory", w->regs.pc);
 }
 
+/* A part of the stack that was not copied would have told more. */
+static bool is_cut_short(const struct walk *w)
+{
+	return frame_record(w) && walk_is_beyond_copy(w, frame_record(w) + WORD);
+}
+
+/*
+ * In a file's code a leaf is likelier than a frame record that was just set up; a just-in-time compiler's code keeps
+ * frame records, and leaves the returns of its own last call in the link register.
+ */
+static bool step_by_registers(struct walk *w, struct caller *out)
+{
+	uint64_t vaddr;
+	bool from_file = modules_find(w->modules, w->regs.pc, &vaddr);
+
+	return (from_file && step_by_link_register(w, out)) || step_by_frame_pointer(w, out) ||
+	       step_by_link_register(w, out);
+}
+
+static bool end_without_info(struct walk *w)
+{
+	uint64_t farthest = sp_of(w) + (SCAN_WORDS - 1) * WORD;
+	uint64_t vaddr;
+	const struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+
+	if (walk_is_beyond_copy(w, farthest))
+		return walk_end_unreadable(w, farthest);
+	if (module && module->info.problem)
+		return walk_end(w, STACK_NO_UNWIND_INFO, "no unwind information: %s: %s", module->info.path,
+				module->info.problem);
+	return walk_end(w, STACK_NO_UNWIND_INFO,
+			"no unwind information for 0x%" PRIx64 ", and no frame pointer to follow", w->regs.pc);
+}
+
 bool step_by_guess(struct walk *w, struct caller *out)
 {
-	bool has_fp = regs_has(&w->regs, w->arch->dwarf_fp);
-
 	if (!walk_is_code(w, w->regs.pc - !w->exact))
 		return step_from_nowhere(w, out);
 	if (is_entry_code(w))
 		return walk_end(w, STACK_COMPLETE, "%s", "");
-	if (!has_fp)
+	if (!regs_has(&w->regs, w->arch->dwarf_fp))
 		return walk_end_missing(w, w->arch->dwarf_fp);
-	if (step_by_link_register(w, out) || step_by_frame_pointer(w, out) || step_by_scan(w, SCAN_WORDS, out))
+	if (!w->arch->ra_in_register && is_plt_stub(w) && step_by_scan(w, STUB_WORDS, out))
+		return true;
+	if (step_by_registers(w, out))
+		return true;
+	if (is_cut_short(w))
+		return walk_end_unreadable(w, frame_record(w) + WORD);
+	if (step_by_scan(w, SCAN_WORDS, out))
 		return true;
 	/* The ABI's mark of the outermost frame, set by startup code and by clone(). */
-	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->innermost)
+	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->exact)
 		return walk_end(w, STACK_COMPLETE, "%s", "");
-	return walk_end(w, STACK_NO_UNWIND_INFO, "no unwind information for 0x%" PRIx64 ", and no frame pointer to follow",
-			w->regs.pc);
+	return end_without_info(w);
 }

@@ -4,7 +4,7 @@
 #include "base/map.h"
 
 enum {
-	MAX_PATHS = 64,	 /* branches not yet followed */
+	MAX_PATHS = 32,   /* branches not yet followed */
 	MAX_INSNS = 4096, /* over all paths */
 	WORD = 8,
 };
@@ -87,12 +87,12 @@ static void put_saved(struct cfi_row *row, unsigned reg, const struct insn_slot 
 {
 	if (!slot->known)
 		return;
-	if (slot->from_fp != cfa->from_fp)
+	if (slot->from_fp != cfa->from_fp || slot->offset >= cfa->offset) /* beyond the frame: an argument was loaded */
 		row->regs[reg] = (struct cfi_rule){.kind = CFI_UNDEFINED};
 	else
 		row->regs[reg] = (struct cfi_rule){
-		    .kind = CFI_AT_CFA_OFFSET,
-		    .offset = (int64_t)((uint64_t)slot->offset - (uint64_t)cfa->offset),
+			.kind = CFI_AT_CFA_OFFSET,
+			.offset = (int64_t)((uint64_t)slot->offset - (uint64_t)cfa->offset),
 		};
 }
 
@@ -101,15 +101,17 @@ static bool make_row(const struct arch *arch, const struct insn_state *state, st
 {
 	struct insn_slot cfa = state->sp;
 
+	if (!cfa.from_fp && cfa.offset < 0) /* another function's return, run into after a call that does not return */
+		return false;
 	*out = (struct cfi_row){.ra_reg = arch->dwarf_ra};
 	if (!arch->ra_in_register)
 		cfa.offset = insn_add(cfa.offset, WORD);
-	else if (state->ra_lost && !state->saved[arch->dwarf_ra].known)
+	else if (state->lost >> arch->dwarf_ra & 1)
 		return false;
 	out->cfa = (struct cfi_rule){
-	    .kind = CFI_REGISTER_OFFSET,
-	    .reg = cfa.from_fp ? arch->dwarf_fp : arch->dwarf_sp,
-	    .offset = cfa.offset,
+		.kind = CFI_REGISTER_OFFSET,
+		.reg = cfa.from_fp ? arch->dwarf_fp : arch->dwarf_sp,
+		.offset = cfa.offset,
 	};
 	for (unsigned reg = 0; reg < arch->ndwarf_regs; reg++)
 		if (arch->callee_saved >> reg & 1 || reg == arch->dwarf_ra)

@@ -41,8 +41,11 @@ struct insn_slot {
 
 struct insn_state {
 	struct insn_slot sp; /* always known */
-	struct insn_slot saved[ARCH_MAX_DWARF_REGS];
-	bool ra_lost; /* a call has overwritten the register that held the return address */
+	int64_t high;        /* the highest that sp has been: what lies below was written on the way, not before */
+	struct insn_slot saved[ARCH_MAX_DWARF_REGS];  /* where it was last loaded from */
+	struct insn_slot stored[ARCH_MAX_DWARF_REGS]; /* where it was last stored to on the way */
+	bool after_call;                              /* the last instruction was a call */
+	uint64_t lost;                                /* mask of registers overwritten since, and not loaded again */
 };
 
 enum insn_flow {
@@ -62,7 +65,10 @@ struct insn {
 struct insn_ops {
 	bool (*follows_call)(const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
 
-	/* Decodes one instruction and applies what it does to the state; false: not understood. */
+	/*
+	 * Decodes one instruction and applies what it does to the state; false: not understood, or the start of another
+	 * function, which the code has run into after a call that does not return.
+	 */
 	bool (*step)(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out);
 };
 
@@ -78,19 +84,43 @@ static inline int64_t insn_add(int64_t a, int64_t b)
 static inline void insn_move_sp(struct insn_state *state, int64_t bytes)
 {
 	state->sp.offset = insn_add(state->sp.offset, bytes);
+	if (state->high < state->sp.offset)
+		state->high = state->sp.offset;
 }
 
-/* `reg` is loaded from the word at sp + offset. */
+static inline struct insn_slot insn_slot_at(const struct insn_state *state, int64_t offset)
+{
+	struct insn_slot slot = state->sp;
+
+	slot.offset = insn_add(slot.offset, offset);
+	return slot;
+}
+
+/* `reg` is stored to the word at sp + offset. */
+static inline void insn_store(struct insn_state *state, unsigned reg, int64_t offset)
+{
+	state->stored[reg] = insn_slot_at(state, offset);
+}
+
+/* `reg` is loaded from the word at sp + offset. What was put there on the way is what it had anyway. */
 static inline void insn_load(struct insn_state *state, unsigned reg, int64_t offset)
 {
-	state->saved[reg] = state->sp;
-	state->saved[reg].offset = insn_add(state->sp.offset, offset);
+	struct insn_slot slot = insn_slot_at(state, offset);
+	const struct insn_slot *stored = &state->stored[reg];
+
+	state->lost &= ~(UINT64_C(1) << reg);
+	if (slot.offset < state->high)
+		return;
+	if (stored->known && stored->from_fp == slot.from_fp && stored->offset == slot.offset)
+		return;
+	state->saved[reg] = slot;
 }
 
 /* sp = fp + offset */
 static inline void insn_sp_from_fp(struct insn_state *state, int64_t offset)
 {
 	state->sp = (struct insn_slot){.known = true, .from_fp = true, .offset = offset};
+	state->high = offset;
 }
 
 #endif

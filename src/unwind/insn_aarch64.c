@@ -40,7 +40,7 @@ static unsigned rt2(uint32_t insn)
 
 static bool is_call(uint32_t insn)
 {
-	return (insn & 0xfc000000) == 0x94000000    /* bl */
+	return (insn & 0xfc000000) == 0x94000000     /* bl */
 	       || (insn & 0xfefff000) == 0xd63f0000; /* blr, blraa, blrab, blraaz, blrabz */
 }
 
@@ -49,14 +49,16 @@ static void apply_pair(uint32_t insn, struct insn_state *state)
 {
 	enum { POST = 1, OFFSET = 2, PRE = 3 } mode = bits(insn, 23, 2);
 	int64_t offset = signed_bits(insn, 15, 7) * WORD;
+	int64_t at = mode == OFFSET ? offset : 0;
 
 	if (mode == PRE)
 		insn_move_sp(state, offset);
-	if (bits(insn, 22, 1)) { /* load */
-		int64_t at = mode == OFFSET ? offset : 0;
-
+	if (bits(insn, 22, 1)) {
 		insn_load(state, rt(insn), at);
 		insn_load(state, rt2(insn), at + WORD);
+	} else {
+		insn_store(state, rt(insn), at);
+		insn_store(state, rt2(insn), at + WORD);
 	}
 	if (mode == POST)
 		insn_move_sp(state, offset);
@@ -72,6 +74,8 @@ static void apply_indexed(uint32_t insn, struct insn_state *state)
 		insn_move_sp(state, offset);
 	if (bits(insn, 22, 1))
 		insn_load(state, rt(insn), 0);
+	else
+		insn_store(state, rt(insn), 0);
 	if (!pre)
 		insn_move_sp(state, offset);
 }
@@ -95,20 +99,33 @@ static bool is_stack_access(uint32_t insn)
 	return rn(insn) == SP;
 }
 
+/* A function saves its return address before it calls: one that a call has overwritten is not saved but lost. */
+static bool saves_lost_address(uint32_t insn, const struct insn_state *state)
+{
+	bool pair = (insn & 0xfe400000) == 0xa8000000 && (rt(insn) == LR || rt2(insn) == LR);
+	bool single = ((insn & 0xffe00400) == 0xf8000400 || (insn & 0xffc00000) == 0xf9000000) && rt(insn) == LR;
+
+	return (pair || single) && is_stack_access(insn) && state->lost >> LR & 1;
+}
+
 /* What an instruction does to sp and to the registers that are loaded from the stack. */
 static bool apply_data(uint32_t insn, struct insn_state *state)
 {
 	if (is_call(insn)) {
-		state->ra_lost = true;
+		state->lost |= UINT64_C(1) << LR;
 		state->saved[LR].known = false;
 		return true;
 	}
+	if (saves_lost_address(insn, state)) /* the start of another function */
+		return false;
 	if ((insn & 0xfe000000) == 0xa8000000 && bits(insn, 23, 2) != 0 && is_stack_access(insn))
 		apply_pair(insn, state);
 	else if ((insn & 0xffa00400) == 0xf8000400 && is_stack_access(insn))
 		apply_indexed(insn, state);
 	else if ((insn & 0xffc00000) == 0xf9400000 && is_stack_access(insn)) /* ldr x, [sp, #imm] */
 		insn_load(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
+	else if ((insn & 0xffc00000) == 0xf9000000 && is_stack_access(insn)) /* str x, [sp, #imm] */
+		insn_store(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
 	else if ((insn & 0xbf80001f) == 0x9100001f) /* add or sub to sp */
 		return apply_to_sp(insn, state);
 	else if ((insn & 0xffe0001f) == 0x8b20001f) /* add sp, x, y: a frame whose size is computed */
@@ -121,11 +138,22 @@ static bool is_return(uint32_t insn)
 	return insn == (0xd65f0000 | LR << 5) || insn == 0xd65f0bff || insn == 0xd65f0fff; /* ret, retaa, retab */
 }
 
-/* br, braa…, eret, brk, hlt, udf, and ret through another register */
+/* Jumps to where a register says, traps, and what is no instruction. */
 static bool is_stop(uint32_t insn)
 {
-	return (insn & 0xfe000000) == 0xd6000000 ? !is_call(insn) : (insn & 0xff000000) == 0xd4000000 ? bits(insn, 21, 3) != 0
-								  : insn <= 0xffff;
+	if ((insn & 0xfe000000) == 0xd6000000) /* br, ret through another register, eret */
+		return !is_call(insn);
+	if ((insn & 0xff000000) == 0xd4000000) /* svc returns; brk and hlt do not */
+		return bits(insn, 21, 3) != 0;
+	return insn <= 0xffff; /* udf */
+}
+
+/* What functions start with, or are padded with: after a call, the sign that it does not return. */
+static bool starts_function(uint32_t insn)
+{
+	return (insn & 0xffc003e0) == 0xa98003e0     /* stp x, y, [sp, #-n]! */
+	       || (insn & 0xff8003ff) == 0xd10003ff  /* sub sp, sp, #n */
+	       || (insn & 0xfffff01f) == 0xd503201f; /* hints: nop, paciasp, bti */
 }
 
 static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out)
@@ -133,8 +161,9 @@ static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_
 	struct cursor c = cursor_init(code, len);
 	uint32_t insn = cursor_u32(&c);
 
-	if (c.bad || address % INSN_LEN)
+	if (c.bad || address % INSN_LEN || (state->after_call && starts_function(insn)))
 		return false;
+	state->after_call = is_call(insn);
 	out->len = INSN_LEN;
 	if (is_return(insn)) {
 		out->flow = INSN_RETURN;

@@ -208,7 +208,9 @@ static bool decode_opcode(struct cursor *c, struct decoded *d)
 		if (byte != 0x0f)
 			return !is_invalid(d->opcode);
 		byte = cursor_u8(c);
-		d->opcode = byte == 0x38 ? MAP_0F38 + cursor_u8(c) : byte == 0x3a ? MAP_0F3A + cursor_u8(c) : MAP_0F + byte;
+		d->opcode = byte == 0x38   ? MAP_0F38 + cursor_u8(c)
+			    : byte == 0x3a ? MAP_0F3A + cursor_u8(c)
+					   : MAP_0F + byte;
 		return !is_invalid(d->opcode);
 	}
 }
@@ -285,6 +287,8 @@ static bool apply_to_sp(const struct decoded *d, struct insn_state *state)
 			return false;
 		return true;
 	case 0x89: /* mov to r/m */
+		if (d->rex_w && is_stack_slot(d))
+			insn_store(state, to_dwarf[d->reg], d->disp);
 		if (d->mod != 3 || d->rm != RSP)
 			return true;
 		insn_sp_from_fp(state, 0);
@@ -364,7 +368,7 @@ static bool apply(const struct decoded *d, struct insn_state *state, uint64_t ne
 	case 0xc8: /* enter */
 	case 0xca ... 0xcc:
 	case 0xcf:
-	case 0xf4: /* hlt */
+	case 0xf4:          /* hlt */
 	case MAP_0F + 0x0b: /* ud2 */
 		out->flow = INSN_STOP;
 		return true;
@@ -373,24 +377,48 @@ static bool apply(const struct decoded *d, struct insn_state *state, uint64_t ne
 	}
 }
 
+/* What functions start with, or are padded with: after a call, the sign that it does not return. */
+static bool starts_function(const struct decoded *d)
+{
+	switch (d->opcode) {
+	case 0x50 ... 0x57:
+	case 0x90:
+	case 0xcc:
+	case MAP_0F + 0x1e: /* endbr64 */
+	case MAP_0F + 0x1f: /* nop */
+		return true;
+	case 0x81:
+	case 0x83: /* sub from rsp */
+		return d->mod == 3 && d->rm == RSP && d->reg == 5;
+	default:
+		return false;
+	}
+}
+
+static bool is_call(const struct decoded *d)
+{
+	return d->opcode == 0xe8 || (d->opcode == 0xff && (d->reg & 7) == 2);
+}
+
 static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out)
 {
 	struct cursor c = cursor_init(code, len < 15 ? len : 15);
 	struct decoded d;
 
-	if (!decode(&c, &d))
+	if (!decode(&c, &d) || (state->after_call && starts_function(&d)))
 		return false;
+	state->after_call = is_call(&d);
 	out->len = (unsigned)cursor_offset(&c);
 	return apply(&d, state, address + out->len, out);
 }
 
-/* call *r/m with this ModRM byte and this many bytes from the opcode on */
+/* call *r/m of exactly this length */
 static bool is_indirect_call(const uint8_t *insn, size_t len)
 {
 	struct cursor c = cursor_init(insn, len);
 	struct decoded d;
 
-	return insn[0] == 0xff && decode(&c, &d) && (d.reg & 7) == 2 && cursor_left(&c) == 0;
+	return insn[0] == 0xff && decode(&c, &d) && is_call(&d) && cursor_left(&c) == 0;
 }
 
 static bool follows_call(const uint8_t *before, size_t len, uint64_t address, uint64_t *target)

@@ -55,8 +55,7 @@ static struct fde_table read_table(struct span span)
 	struct fde_table table = {.base = span.vaddr};
 	struct hdr hdr;
 
-	if (!read_hdr(span, &hdr) || hdr.table_encoding == PE_OMIT ||
-	    (hdr.table_encoding & PE_BASE_MASK) != PE_DATAREL)
+	if (!read_hdr(span, &hdr) || hdr.table_encoding == PE_OMIT || (hdr.table_encoding & PE_BASE_MASK) != PE_DATAREL)
 		return table;
 	table.width = format_width(hdr.table_encoding);
 	table.is_signed = hdr.table_encoding & PE_SIGNED;
@@ -126,8 +125,7 @@ static int build_index(struct cfi_section *section)
 			break;
 		if (found == 0)
 			continue;
-		if (!vec_push(&section->index,
-			      (struct fde_entry){.start = fde.start, .end = fde.end, .offset = record})) {
+		if (!vec_push(&section->index, (struct fde_entry){.start = fde.start, .offset = record})) {
 			vec_deinit(&section->index);
 			return -ENOMEM;
 		}

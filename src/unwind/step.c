@@ -5,6 +5,8 @@
 #include "unwind/expr.h"
 #include "unwind/walk.h"
 
+enum { WORD = 8 };
+
 /* A frame, its row, and the CFA once it is known. */
 struct row_step {
 	struct walk *w;
@@ -206,6 +208,17 @@ static void mark_signal_frame(struct walk *w)
 	frame->flags = (frame->flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
 }
 
+/* True when the frame pointer leads to the same return address and the same caller. */
+static bool agrees_with_frame_pointer(const struct walk *w, const struct cfi_row *row, const struct caller *caller)
+{
+	const struct arch *arch = w->arch;
+	const struct cfi_rule *rule = &row->regs[row->ra_reg];
+	uint64_t cfa = caller->regs.r[arch->dwarf_sp];
+
+	return rule->kind == CFI_AT_CFA_OFFSET && regs_has(&w->regs, arch->dwarf_fp) &&
+	       cfa + (uint64_t)rule->offset == w->regs.r[arch->dwarf_fp] + WORD;
+}
+
 /* What reading the code gave is believed only when it leads to the end of a call. */
 static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct caller *out)
 {
@@ -213,7 +226,7 @@ static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct ca
 
 	if (!step_by_row(w, row, 0, out))
 		return false;
-	out->flags = FRAME_BY_SCAN;
+	out->flags = agrees_with_frame_pointer(w, row, out) ? FRAME_BY_FRAME_POINTER : FRAME_BY_SCAN;
 	return walk_is_return_address(w, out->regs.pc, &target);
 }
 

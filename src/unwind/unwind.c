@@ -10,9 +10,9 @@
 static bool push_frame(struct walk *w, uint32_t flags)
 {
 	struct raw_frame frame = {
-	    .pc = w->regs.pc,
-	    .sp = w->regs.r[w->arch->dwarf_sp],
-	    .flags = flags | (w->exact ? 0 : FRAME_RETURN_ADDRESS),
+		.pc = w->regs.pc,
+		.sp = w->regs.r[w->arch->dwarf_sp],
+		.flags = flags | (w->exact ? 0 : FRAME_RETURN_ADDRESS),
 	};
 
 	return vec_push(w->out, frame);
@@ -22,17 +22,19 @@ static void walk(struct walk *w, uint32_t depth)
 {
 	struct caller caller = {.regs = w->regs, .exact = true};
 
-	w->innermost = true;
 	for (;;) {
 		w->regs = caller.regs;
 		w->exact = caller.exact;
+		/* The rows of x86_64's PLT stubs compute with the pc, which they name by the return address column. */
+		if (!w->arch->ra_in_register)
+			regs_put(&w->regs, w->arch->dwarf_ra, w->regs.pc);
 		if (!push_frame(w, caller.flags)) {
 			walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
 			return;
 		}
 		if (!step_frame(w, &caller))
 			return;
-		if (caller.regs.pc == 0) {
+		if (caller.regs.pc == 0 && !caller.exact) {
 			walk_end(w, STACK_COMPLETE, "%s", "");
 			return;
 		}
@@ -40,7 +42,6 @@ static void walk(struct walk *w, uint32_t depth)
 			walk_end(w, STACK_DEPTH_LIMIT, "the stack has more than %" PRIu32 " frames (--depth)", depth);
 			return;
 		}
-		w->innermost = false;
 	}
 }
 

@@ -21,14 +21,19 @@ bool walk_end(struct walk *w, enum stack_end end, const char *fmt, ...)
 	return false;
 }
 
-bool walk_end_unreadable(struct walk *w, uint64_t address)
+bool walk_is_beyond_copy(const struct walk *w, uint64_t address)
 {
 	const struct mem_copy *stack = w->stack;
 
-	if (stack && address - stack->start >= stack->len && address >= stack->start && address < stack->region_end)
+	return stack && address >= stack->start && address - stack->start >= stack->len && address < stack->region_end;
+}
+
+bool walk_end_unreadable(struct walk *w, uint64_t address)
+{
+	if (walk_is_beyond_copy(w, address))
 		return walk_end(w, STACK_COPY_LIMIT,
 				"the stack goes on beyond the %" PRIu64 " bytes that were copied (--stack-size)",
-				stack->len);
+				w->stack->len);
 	return walk_end(w, STACK_UNREADABLE, "cannot read the word at 0x%" PRIx64, address);
 }
 

@@ -21,8 +21,7 @@ struct walk {
 	struct raw_stack *out;
 
 	struct regs regs;
-	bool exact;	/* pc is where execution stood, not where a call returns to: innermost, or interrupted */
-	bool innermost;
+	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */
 };
 
 /* What a step finds. */
@@ -34,6 +33,9 @@ struct caller {
 
 /* Ends the walk at the current frame; returns false, so that a step can `return walk_end(...)`. */
 bool walk_end(struct walk *w, enum stack_end end, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* True when the stack goes on at the address, but was not copied that far. */
+bool walk_is_beyond_copy(const struct walk *w, uint64_t address);
 
 /* walk_end() for a word that cannot be read, or a register that was not captured. */
 bool walk_end_unreadable(struct walk *w, uint64_t address);

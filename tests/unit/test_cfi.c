@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "unwind/cfi.h"
 #include "unwind/record.h"
+#include "cmocka_all.h"
 
 enum {
 	VADDR = 0x10000, /* of the section */

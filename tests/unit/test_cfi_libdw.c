@@ -7,20 +7,16 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "arch/arch.h"
 #include "elf/image.h"
 #include "unwind/cfi.h"
+#include "cmocka_all.h"
 
 enum { MAX_REPORTED = 20 };
 

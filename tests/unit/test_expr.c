@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "unwind/expr.h"
+#include "cmocka_all.h"
 
 /* Eight bytes at 0x1000. */
 static ssize_t read_word(struct mem *mem, uint64_t address, void *buf, size_t len)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <elf.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "unwind/insn.h"
+#include "cmocka_all.h"
 
 enum {
 	CODE_AT = 0x1000,

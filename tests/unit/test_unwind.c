@@ -2,16 +2,12 @@
 /* Walks over made-up stacks: an ELF image with a few functions, a stack of words, registers. */
 #include <elf.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "unwind/unwind.h"
+#include "cmocka_all.h"
 
 enum {
 	RBX = 3,
@@ -690,8 +686,12 @@ static void test_scan(void **state)
 	assert_int_equal(out.data[1].flags, FRAME_RETURN_ADDRESS | FRAME_BY_SCAN);
 	assert_int_equal(out.data[1].sp, STACK + 8 * 6);
 	raw_stack_deinit(&out);
-	/* out of reach */
+	/* it may lie where the stack was not copied */
 	w->stack[5] = 0;
+	w->thread.stack.len = 8 * 100;
+	EXPECT(w, STACK_COPY_LIMIT, return_into(F_BARE));
+	w->thread.stack.len = sizeof(w->stack);
+	/* out of reach */
 	w->stack[300] = return_into(F_END);
 	EXPECT(w, STACK_NO_UNWIND_INFO, return_into(F_BARE));
 	world_destroy(w);
@@ -865,6 +865,7 @@ int main(void)
 		cmocka_unit_test(test_scan_prefers_calls_of_the_function),
 		cmocka_unit_test(test_reading_the_code),
 		cmocka_unit_test(test_aarch64_link_register_without_cfi),
+		cmocka_unit_test(test_module_without_file),
 		cmocka_unit_test(test_not_captured),
 		cmocka_unit_test(test_given_registers),
 		cmocka_unit_test(test_random_stacks),
