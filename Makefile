@@ -121,8 +121,8 @@ $(TARGETS_DIR)/demo: tests/targets/demo/main.cc tests/targets/demo/waits.c tests
 
 RESULTS ?= $(BUILD)/results
 RUN_TESTS = RESULTS=$(RESULTS) STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) \
-	tools/run-tests
-PYTEST = $(PYTHON) -B -m pytest -p no:cacheprovider -q -rs $(PYTEST_FLAGS)
+	PYTEST_FLAGS='$(PYTEST_FLAGS)' PYTEST_TIMEOUT=180 tools/run-tests
+PYTEST = $(PYTHON) -B -m pytest -p no:cacheprovider -q -rs
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -145,7 +145,7 @@ unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
 
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
-	@$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) tests/e2e
+	@$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(PYTEST_FLAGS) tests/e2e
 
 .PHONY: asan
 asan: ## run both under AddressSanitizer and UBSan

@@ -52,14 +52,24 @@ static bool step_by_link_register(struct walk *w, struct caller *out)
 	return true;
 }
 
-/* Code that a just-in-time compiler made may be unreadable: being executable has to do then. */
+static bool is_in_file(struct walk *w, uint64_t pc)
+{
+	uint64_t vaddr;
+
+	return modules_find(w->modules, pc, &vaddr);
+}
+
+/*
+ * Code that a just-in-time compiler made may be unreadable, and interpreters push return addresses that follow no
+ * call: being executable has to do then.
+ */
 static bool may_be_return_address(struct walk *w, uint64_t address)
 {
 	uint64_t target;
 	uint8_t byte;
 
-	return walk_is_code(w, address - 1) &&
-	       (!walk_read_code(w, address - 1, &byte, 1) || walk_is_return_address(w, address, &target));
+	return walk_is_code(w, address - 1) && (!is_in_file(w, address - 1) || !walk_read_code(w, address - 1, &byte, 1) ||
+						walk_is_return_address(w, address, &target));
 }
 
 /* Where a frame record may be; 0: fp holds something else. */
@@ -159,10 +169,7 @@ static bool is_cut_short(const struct walk *w)
  */
 static bool step_by_registers(struct walk *w, struct caller *out)
 {
-	uint64_t vaddr;
-	bool from_file = modules_find(w->modules, w->regs.pc, &vaddr);
-
-	return (from_file && step_by_link_register(w, out)) || step_by_frame_pointer(w, out) ||
+	return (is_in_file(w, w->regs.pc) && step_by_link_register(w, out)) || step_by_frame_pointer(w, out) ||
 	       step_by_link_register(w, out);
 }
 
@@ -195,7 +202,8 @@ bool step_by_guess(struct walk *w, struct caller *out)
 		return true;
 	if (is_cut_short(w))
 		return walk_end_unreadable(w, frame_record(w) + WORD);
-	if (step_by_scan(w, SCAN_WORDS, out))
+	/* Not for code made at run time: what its frames leave on the stack looks like returns and is not. */
+	if (is_in_file(w, w->regs.pc) && step_by_scan(w, SCAN_WORDS, out))
 		return true;
 	/* The ABI's mark of the outermost frame, set by startup code and by clone(). */
 	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->exact)
