@@ -29,6 +29,7 @@ enum frame_flag {
 	FRAME_SIGNAL = 1 << 1,	       /* the signal trampoline; the frame above it was interrupted */
 	FRAME_BY_FRAME_POINTER = 1 << 2, /* found without CFI, by following the frame pointer */
 	FRAME_BY_SCAN = 1 << 3,	       /* found without CFI, by searching the stack for a call's return address */
+	FRAME_BY_CODE = 1 << 4,	       /* found without CFI, by following the function's code to its return */
 };
 
 /* A frame before it has names. */

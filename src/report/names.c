@@ -50,6 +50,8 @@ const char *name_found_by(const struct frame *frame)
 		return NULL;
 	if (frame->flags & FRAME_BY_FRAME_POINTER)
 		return "frame_pointer";
+	if (frame->flags & FRAME_BY_CODE)
+		return "code";
 	return frame->flags & FRAME_BY_SCAN ? "scan" : "cfi";
 }
 

@@ -13,7 +13,7 @@ const char *name_thread_capture(enum thread_capture capture);
 /* "sleeping" for S, and so on. */
 const char *name_thread_state(char state);
 
-/* How the frame was found: "cfi", "frame_pointer" or "scan"; NULL for the innermost one and in the kernel. */
+/* How the frame was found: "cfi", "frame_pointer", "code" or "scan"; NULL for the innermost one and in the kernel. */
 const char *name_found_by(const struct frame *frame);
 
 /* How many arguments to show: those of the system call, or all when it is not known. */

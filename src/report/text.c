@@ -394,6 +394,8 @@ static void put_user_frame(const struct text_report *r, const struct frame *fram
 		fputs("  [inlined]", out);
 	if (frame->flags & FRAME_BY_FRAME_POINTER)
 		fputs("  [by frame pointer]", out);
+	if (frame->flags & FRAME_BY_CODE)
+		fputs("  [by reading the code]", out);
 	if (frame->flags & FRAME_BY_SCAN)
 		fputs("  [by stack scan]", out);
 	fputc('\n', out);

@@ -226,7 +226,7 @@ static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct ca
 
 	if (!step_by_row(w, row, 0, out))
 		return false;
-	out->flags = agrees_with_frame_pointer(w, row, out) ? FRAME_BY_FRAME_POINTER : FRAME_BY_SCAN;
+	out->flags = agrees_with_frame_pointer(w, row, out) ? FRAME_BY_FRAME_POINTER : FRAME_BY_CODE;
 	return walk_is_return_address(w, out->regs.pc, &target);
 }
 

@@ -726,7 +726,7 @@ static void test_reading_the_code(void **state)
 	w->stack[2] = return_into(F_NEEDS_REG);
 	w->stack[9] = return_into(F_END);
 	out = WALK(w, STACK_COMPLETE, return_into(F_RETURNS), return_into(F_NEEDS_REG), return_into(F_END));
-	assert_int_equal(out.data[1].flags, FRAME_RETURN_ADDRESS | FRAME_BY_SCAN);
+	assert_int_equal(out.data[1].flags, FRAME_RETURN_ADDRESS | FRAME_BY_CODE);
 	assert_int_equal(out.data[2].flags, FRAME_RETURN_ADDRESS);
 	raw_stack_deinit(&out);
 	world_destroy(w);
