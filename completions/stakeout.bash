@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# bash completion for stakeout
+
+_stakeout() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
+		--show-rsp --kernel --no-kernel --depth --no-group --json --output --color= --no-color --ignore-deleted
+		--verbose --help --version -p -t -r -o -v -h"
+
+	# bash splits --stop=auto into three words
+	if [[ $cur == "=" ]]; then
+		cur=
+	elif [[ $prev == "=" ]]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+
+	case $prev in
+	--stop) COMPREPLY=($(compgen -W "auto all none" -- "$cur")) ;;
+	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
+	--save | --output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	--stack-size) COMPREPLY=($(compgen -W "64k 1m 8m" -- "$cur")) ;;
+	--stop-timeout | --depth | --tid | -t) COMPREPLY=() ;;
+	*)
+		if [[ $cur == -* ]]; then
+			COMPREPLY=($(compgen -W "$options" -- "$cur"))
+			[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
+		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
+			COMPREPLY=($(compgen -f -- "$cur"))
+		else
+			COMPREPLY=($(compgen -W "snapshot replay $(cd /proc && echo [0-9]*)" -- "$cur"))
+		fi
+		;;
+	esac
+}
+complete -F _stakeout stakeout

@@ -1,0 +1,36 @@
+#compdef stakeout
+# SPDX-License-Identifier: MIT
+
+_stakeout_what() {
+	if [[ $words[2] == replay ]] && (( CURRENT > 2 )); then
+		_files
+	else
+		_alternative 'pids:process:_pids' \
+			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"))'
+	fi
+}
+
+_arguments -S \
+	'*'{-p,--pid}'[a process]:process:_pids' \
+	'(-r --registers)'{-r,--registers}'[show all general registers]' \
+	'(--show-sp --show-rsp)'{--show-sp,--show-rsp}'[show the stack pointer of each frame]' \
+	'--stop=[which threads to stop]:mode:((auto\:"those that run" all\:"the whole process" none\:"no thread"))' \
+	'--ptrace[unwind while stopped, reading word by word]' \
+	'--proc-mem[read memory through /proc/PID/mem]' \
+	'--stack-size[most to copy of each stack]:bytes (suffixes k, m, g):' \
+	'--stop-timeout[how long to wait for a thread to stop]:milliseconds:' \
+	'--ignore-deleted[also try the path of deleted files]' \
+	'*'{-t,--tid}'[only this thread]:thread id:' \
+	'(--no-kernel)--kernel[show kernel stacks]' \
+	'(--kernel)--no-kernel[do not show kernel stacks]' \
+	'--depth[at most this many frames]:frames:' \
+	'--no-group[one block for each thread]' \
+	'--save[also write the snapshot to a file]:file:_files' \
+	'--json[one JSON document for each process]' \
+	'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
+	'--color=[colours]:when:(auto always never)' \
+	'--no-color[no colours]' \
+	'(-v --verbose)'{-v,--verbose}'[errors in full]' \
+	'(- *)'{-h,--help}'[show a summary of the options]' \
+	'(- *)--version[show the version and features]' \
+	'*:process:_stakeout_what'

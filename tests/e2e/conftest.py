@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures. Everything that a test starts is ended by its pid."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import HAVE_NO_STACK, STAKEOUT, Target, built, run, tids
+
+
+def pytest_configure(config):
+    if not STAKEOUT.exists():
+        pytest.exit(f"{STAKEOUT} is not there: run make first", returncode=2)
+    config.addinivalue_line("markers", "novm: needs programs or room that the small test VM does not have")
+
+
+@pytest.fixture
+def target():
+    """target(NAME or PATH, ARG…, wrap=[COMMAND…]): a started and ready target."""
+    started = []
+
+    def start(name, *args, wrap=(), **popen):
+        path = name if isinstance(name, Path) else built(name)
+        started.append(Target([*wrap, path, *args], **popen))
+        return started[-1]
+
+    yield start
+    for t in reversed(started):  # a tracer before what it traces, which else stays a zombie
+        t.end()
+
+
+@pytest.fixture
+def stakeout():
+    """stakeout(ARG…): the result of a run."""
+    return run
+
+
+@pytest.fixture
+def snap(stakeout):
+    """snap(PID or target, ARG…): the JSON document, after a check that exit code and stacks agree."""
+
+    def take(who, *args):
+        pid = who.pid if isinstance(who, Target) else who
+        result = stakeout("--json", *args, pid)
+        assert result.code in (0, 3), result
+        whole = all(t["user_stack_end"] == "complete" or t["status"] in HAVE_NO_STACK for t in result.doc["threads"])
+        assert result.code == (0 if whole else 3), result
+        return result.doc
+
+    return take
+
+
+@pytest.fixture(scope="session")
+def bpf_missing():
+    """Why the BPF source cannot be used here; None when it has to work."""
+    if os.geteuid() != 0:
+        return "BPF needs root"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "the kernel has no BTF"
+    if "-bpf" in run("--version").out:
+        return "built without BPF"
+    return None
+
+
+@pytest.fixture(params=["bpf", "proc"])
+def source(request, bpf_missing):
+    """Each source of pass 1, as the option that forces it."""
+    if request.param == "bpf" and bpf_missing:
+        pytest.skip(bpf_missing)
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    return f"--source={request.param}"
+
+
+@pytest.fixture
+def root():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def tool():
+    """tool(NAME): the path of a program that the test needs, or a skip."""
+
+    def find(name, where=None):
+        path = shutil.which(name, path=where)
+        if not path:
+            pytest.skip(f"{name} is not installed")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def apart():
+    """apart(target): the target on one processor, what the test starts from now on on the others."""
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("needs two processors")
+
+    def separate(t):
+        cpu = min(before)
+        for tid in tids(t.pid):
+            os.sched_setaffinity(tid, {cpu})
+        os.sched_setaffinity(0, before - {cpu})
+        return t
+
+    yield separate
+    os.sched_setaffinity(0, before)
+
+
+@pytest.fixture
+def rng():
+    """Random, but the same on every run."""
+    return random.Random(1)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""What the tests are written with: targets, runs of the program under test, and what to expect of a document."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STAKEOUT = Path(os.environ.get("STAKEOUT", ROOT / "build/stakeout")).resolve()
+TARGETS = Path(os.environ.get("STAKEOUT_TARGETS", ROOT / "build/tests/targets")).resolve()
+SLOW = float(os.environ.get("STAKEOUT_SLOW", "1"))
+TIMEOUT = 30 * SLOW
+
+# A sanitizer's report must not pass for one of the program's own exit codes.
+SANITIZER_EXIT = 99
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:" + os.environ.get("ASAN_OPTIONS", ""),
+    "UBSAN_OPTIONS": "print_stacktrace=1:" + os.environ.get("UBSAN_OPTIONS", ""),
+}
+
+
+# Threads that have ended and kernel threads have no user stack that could be incomplete.
+HAVE_NO_STACK = ("zombie", "exited", "kernel_thread")
+
+
+def wait_until(condition, what):
+    """Polls until the condition holds and returns its value."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"timed out waiting until {what}"
+        time.sleep(0.001)
+
+
+def until(take, condition):
+    """Snapshots until one of them is as wanted: on a busy machine a thread that runs may just be preempted."""
+    docs = []
+
+    def again():
+        docs.append(take())
+        return condition(docs[-1])
+
+    wait_until(again, "a snapshot is as wanted")
+    return docs[-1]
+
+
+def tids(pid):
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def state(pid, tid=None):
+    """The state letter of /proc/PID/task/TID/stat; None when the thread has gone."""
+    try:
+        stat = Path(f"/proc/{pid}/task/{tid or pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return chr(stat[stat.rindex(b")") + 2])
+
+
+def states(pid):
+    return {state(pid, tid) for tid in tids(pid)} - {None}
+
+
+def stop(pid):
+    """SIGSTOP, and wait until every thread has followed it."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: states(pid) <= {"T", "Z"}, f"{pid} has stopped")
+
+
+def built(name):
+    """The path of a program of tests/targets."""
+    path = TARGETS / name
+    if not path.exists() and "musl" in name:
+        pytest.skip("no musl-gcc at build time")
+    assert path.exists(), f"{path} is not there: run make first"
+    return path
+
+
+class Target:
+    """A program of tests/targets: see target.h there for what it says and hears."""
+
+    def __init__(self, argv, **popen):
+        self.proc = subprocess.Popen(
+            [str(a) for a in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, **popen
+        )
+        self.pid = self.proc.pid
+        self._buffer = b""
+        self._extra_pids = []
+        try:
+            words = self.readline().split()
+            assert words and words[0] == "ready", f"{argv[0]} said {words}, not ready"
+            self.tids = {name: int(tid) for name, tid in (word.split("=") for word in words[2:])}
+            if "child" in self.tids:
+                self._extra_pids.append(self.tids["child"])
+        except BaseException:
+            self.end()
+            raise
+
+    def readline(self):
+        deadline = time.monotonic() + TIMEOUT
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            readable, _, _ = select.select([self.proc.stdout], [], [], max(left, 0))
+            assert readable, f"{self.proc.args[0]} said nothing within {TIMEOUT} s"
+            data = os.read(self.proc.stdout.fileno(), 65536)
+            if not data:
+                break
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode(errors="replace")
+
+    def ask(self, question="?"):
+        self.proc.stdin.write(question.encode() + b"\n")
+        return self.readline()
+
+    def assert_progress(self):
+        """The target runs on: the number that it counts rises."""
+        before = int(self.ask("progress"))
+        wait_until(lambda: int(self.ask("progress")) > before, "the target makes progress")
+
+    def settle(self, *running):
+        """Waits until every thread but the named ones is off the processor."""
+        awake = {self.tids[name] for name in running}
+        wait_until(
+            lambda: all(state(self.pid, t) in ("S", "D", "Z", None) for t in tids(self.pid) if t not in awake),
+            "the target's threads are asleep",
+        )
+        return self
+
+    def end(self):
+        for pid in self._extra_pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.proc.kill()
+        self.proc.wait(TIMEOUT)
+        self.proc.stdin.close()
+        self.proc.stdout.close()
+
+
+class Result:
+    def __init__(self, args, code, out, err):
+        self.args, self.code, self.out, self.err = args, code, out, err
+
+    @property
+    def docs(self):
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def doc(self):
+        (only,) = self.docs
+        return only
+
+    def __repr__(self):
+        return f"stakeout {' '.join(self.args)}: exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def command(*args):
+    return [str(STAKEOUT), *(str(a) for a in args)]
+
+
+def run(*args, wrap=(), env=None, **popen):
+    """Runs the program to its end; a crash or a sanitizer's report fails the test."""
+    full_env = {**os.environ, **SANITIZER_ENV, **(env or {})}
+    done = subprocess.run(
+        [*wrap, *command(*args)],
+        capture_output=True,
+        timeout=TIMEOUT * 2,
+        env=full_env,
+        stdin=subprocess.DEVNULL,
+        **popen,
+    )
+    result = Result([str(a) for a in args], done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert result.code >= 0 and result.code != SANITIZER_EXIT and "Sanitizer" not in result.err, result
+    return result
+
+
+def thread(doc, name):
+    """The thread of that name, or of that tid."""
+    found = [t for t in doc["threads"] if name in (t["name"], t["tid"])]
+    assert len(found) == 1, f"{name}: {len(found)} of {[(t['tid'], t['name']) for t in doc['threads']]}"
+    return found[0]
+
+
+def symbols(t):
+    """Function names of a thread's user stack, innermost first, without parameter lists."""
+    return [bare(frame["symbol"]) for frame in t["user_stack"]]
+
+
+def bare(name):
+    """A demangled name without parameters, symbol version and compiler suffix."""
+    if name is None:
+        return None
+    name = name.split("@")[0].split(" [clone")[0]
+    depth = 0
+    for i, c in enumerate(name):
+        if c in "<{[":
+            depth += 1
+        elif c in ">}]" and not name.endswith("operator", 0, i) and depth:
+            depth -= 1
+        elif c == "(" and depth == 0 and not name.startswith("(anonymous namespace)", i):
+            return name[:i] if not name[:i].endswith("operator") else name[: i + 2]
+    return name
+
+
+def assert_calls(t, *names):
+    """The functions are in the stack, in this order (innermost first), and the stack is whole."""
+    assert t["user_stack_end"] == "complete", (t["user_stack_end"], t["user_stack_error"], symbols(t))
+    left = iter(symbols(t))
+    missing = [name for name in names if name not in left]
+    assert not missing, f"{missing} not found, in order, in {symbols(t)}"

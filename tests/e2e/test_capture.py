@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""How threads are taken: who is stopped, who is not, and what is known of each."""
+
+import os
+
+import pytest
+from harness import SLOW, assert_calls, symbols, thread, tids, until
+
+
+def test_sleeping_threads_are_not_stopped(target, snap, source):
+    t = target("sleepers", "-n", 20, "-d", 12).settle()
+    doc = snap(t, source)
+    assert doc["capture"]["method"] == source.partition("=")[2]
+    assert doc["capture"]["threads"] == len(doc["threads"]) == 21
+    assert doc["capture"]["stopped_threads"] == 0
+    assert doc["capture"]["max_pause_us"] == 0
+    assert doc["capture"]["consistent"] is True
+    for th in doc["threads"]:
+        assert (th["capture"], th["state"], th["stopped"], th["pause_us"]) == ("asleep", "S", False, 0)
+        assert th["user_stack_end"] == "complete"
+    sleepers = [th for th in doc["threads"] if th["name"] == "sleeper"]
+    assert len(sleepers) == 20
+    for th in sleepers:
+        assert symbols(th).count("descend") == 12
+        assert_calls(th, "target_block", "descend", "sleeper")
+
+
+def test_only_the_running_thread_is_stopped(target, snap, source, apart):
+    t = apart(target("spinners", "loop").settle("loop"))
+
+    def held(doc):
+        # A processor that is busy with others may keep a thread from stopping in time: that is said, not hidden.
+        assert doc["capture"]["consistent"] or doc["capture"]["inconsistent_reason"]
+        return thread(doc, "loop")["capture"] == "held" and doc["capture"]["consistent"]
+
+    doc = until(lambda: snap(t, source), held)
+    loop = thread(doc, "loop")
+    assert (loop["stopped"], loop["state"]) == (True, "R")
+    assert loop["pause_us"] > 0
+    assert symbols(loop)[0] == "spin_loop"
+    assert_calls(loop, "spin_loop", "target_thread_main")
+    assert thread(doc, t.pid)["capture"] == "asleep"
+    assert doc["capture"]["stopped_threads"] == 1
+    t.assert_progress()
+
+
+def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
+    """It is runnable, but it does not run: its registers and its stack are as good as a sleeping thread's."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("spinners", "loop").settle("loop")
+    cpu = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(t.tids["loop"], {cpu})
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        doc = until(lambda: snap(t), lambda doc: thread(doc, "loop")["capture"] == "asleep")
+    finally:
+        os.sched_setaffinity(0, before)
+    loop = thread(doc, "loop")
+    assert (loop["state"], loop["stopped"]) == ("R", False)
+    assert symbols(loop)[0] == "spin_loop"
+    assert_calls(loop, "spin_loop", "target_thread_main")
+    t.assert_progress()
+
+
+def test_running_beside_many_asleep(target, snap, source):
+    t = target("sleepers", "-n", 200, "-s", 2)
+    doc = snap(t, source)
+    spinners = [th for th in doc["threads"] if th["name"] == "spinner"]
+    assert len(spinners) == 2
+    for th in spinners:
+        assert_calls(th, "spin", "spinner")
+    assert doc["capture"]["stopped_threads"] <= 2
+    assert all(th["capture"] == "asleep" for th in doc["threads"] if th["name"] == "sleeper")
+    t.assert_progress()
+
+
+@pytest.mark.parametrize("kind", ["vdso", "plt"])
+def test_code_outside_the_program(target, snap, kind):
+    """Wherever it is caught (vDSO, PLT stub, library, resolver), the walk gets back to the function that spins."""
+    t = target("spinners", kind).settle(kind)
+    tops = set()
+    for _ in range(12):
+        th = thread(snap(t), kind)
+        assert_calls(th, f"spin_{kind}", "target_thread_main")
+        tops.add(th["user_stack"][0]["module"])
+    assert len(tops) > 1 or tops != {th["user_stack"][-1]["module"]}
+
+
+def test_stop_all(target, snap):
+    t = target("sleepers", "-n", 10, "-d", 5, "-s", 1)
+    doc = until(lambda: snap(t, "--stop=all"), lambda doc: doc["capture"]["consistent"])
+    assert doc["capture"]["stopped_threads"] == doc["capture"]["threads"] == 12
+    assert doc["capture"]["max_pause_us"] > 0
+    for th in doc["threads"]:
+        assert (th["capture"], th["stopped"], th["user_stack_end"]) == ("held", True, "complete")
+    t.assert_progress()
+
+
+def test_stop_none(target, snap, source, apart):
+    t = apart(target("spinners", "loop").settle("loop"))
+    doc = until(lambda: snap(t, "--stop=none", source), lambda doc: thread(doc, "loop")["capture"] == "none")
+    assert doc["capture"]["stopped_threads"] == 0
+    loop = thread(doc, "loop")
+    assert (loop["capture"], loop["status"], loop["stopped"]) == ("none", "running", False)
+    assert loop["user_stack_end"] == "not_captured"
+    assert loop["status_reason"]
+    assert thread(doc, t.pid)["user_stack_end"] == "complete"
+
+
+def test_stacks_are_not_torn(target, snap, source):
+    """Threads that sleep and move all the time: each copy is of one moment, or says that it may not be."""
+    t = target("nappers")
+    for _ in range(15):
+        for th in snap(t, source)["threads"]:
+            names = symbols(th)
+            if th["name"] != "napper" or th["capture"] == "moved":
+                continue
+            assert_calls(th, "napper", "target_thread_main")
+            own = names[: names.index("napper")]
+            assert [name for name in own if name in ("nap", "descend")] == sorted(
+                (name for name in own if name in ("nap", "descend")), reverse=True
+            )
+            assert own.count("descend") <= 40 and own.count("nap") <= 1
+    t.assert_progress()
+
+
+def counts(t):
+    return {name: int(n) for name, n in (word.split("=") for word in t.ask().split())}
+
+
+def test_no_eintr(target, snap, source, root):
+    t = target("eintr").settle()
+    for _ in range(10):
+        doc = snap(t, source)
+        assert doc["capture"]["stopped_threads"] == 0
+    assert set(counts(t).values()) == {0}
+
+
+def test_stop_all_is_what_causes_eintr(target, snap, root):
+    """Shows that the target can tell: the test above would see a stop."""
+    t = target("eintr").settle()
+    snap(t, "--stop=all")
+    assert set(counts(t).values()) == {2}
+
+
+def test_system_calls(target, snap, source, root):
+    t = target("eintr").settle()
+    doc = snap(t, source)
+    expected = {
+        "epoll_wait": {"epoll_wait", "epoll_pwait"},
+        "semtimedop": {"semtimedop"},
+        "sigtimedwait": {"rt_sigtimedwait"},
+        "recv": {"recvfrom"},
+    }
+    for name, calls in expected.items():
+        th = thread(doc, t.tids[name])
+        assert th["syscall"]["name"] in calls
+        assert th["syscall"]["nr"] >= 0
+        assert len(th["syscall"]["args"]) <= 6
+        assert name in symbols(th) or th["syscall"]["name"] in symbols(th) or f"__{name}" in symbols(th)
+
+
+def test_system_call_arguments(target, snap, source):
+    t = target("plain").settle()
+    call = thread(snap(t, source), t.pid)["syscall"]
+    assert call["name"] == "read"
+    assert int(str(call["args"][0]), 0) == 0
+    assert int(str(call["args"][2]), 0) == 1
+
+
+def test_time_off_cpu(target, snap, source):
+    t = target("plain").settle()
+    for th in snap(t, source)["threads"]:
+        assert th["off_cpu_ms"] is None or 0 <= th["off_cpu_ms"] < 60_000 * SLOW
+
+
+def test_kernel_stack(target, snap, source, root):
+    t = target("plain").settle()
+    doc = snap(t, source)
+    for th in doc["threads"]:
+        if th["kernel_stack_error"]:
+            pytest.skip(th["kernel_stack_error"])
+        names = [frame["symbol"] or "" for frame in th["kernel_stack"]]
+        assert any("schedule" in name or "pause" in name or "pipe_read" in name for name in names), names
+        assert any("entry_SYSCALL" in name or "do_syscall" in name or "el0" in name for name in names), names
+        assert {frame["kind"] for frame in th["kernel_stack"]} == {"kernel"}
+
+
+def test_both_sources_agree(target, stakeout, snap, bpf_missing, root):
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("signals").settle()
+
+    def view(doc):
+        return {
+            th["tid"]: (
+                th["name"],
+                th["state"],
+                th["syscall"],
+                [frame["address"] for frame in th["user_stack"]],
+                [frame["symbol"] for frame in th["kernel_stack"]],
+            )
+            for th in doc["threads"]
+        }
+
+    assert view(snap(t, "--source=bpf")) == view(snap(t, "--source=proc"))
+
+
+def test_deadlock(target, snap):
+    t = target("deadlock").settle()
+    doc = snap(t)
+    for name in ("a_then_b", "b_then_a"):
+        th = thread(doc, name)
+        assert_calls(th, "take_second", "take_both", name)
+        assert th["syscall"]["name"] == "futex"
+
+
+@pytest.mark.novm
+def test_ten_thousand_threads(target, snap):
+    try:
+        t = target("sleepers", "-n", 10_000, "-d", 20)
+    except AssertionError as e:
+        pytest.skip(f"10,000 threads are not allowed here: {e}")
+    t.settle()
+    doc = snap(t)
+    assert len(doc["threads"]) == 10_001 == len(tids(t.pid))
+    assert doc["capture"]["stopped_threads"] == 0
+    assert sum(symbols(th).count("descend") == 20 for th in doc["threads"]) == 10_000

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Targets that see other files or other process ids than the program that looks at them."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import Result, assert_calls, built, command, thread
+
+pytestmark = pytest.mark.usefixtures("root")
+
+
+def libraries(program):
+    """The files that a program needs to start in a directory of its own."""
+    listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", listing)
+
+
+@pytest.fixture
+def jail(tmp_path):
+    """A directory to chroot into, with the plain program as /program."""
+    plain = built("plain")
+    for library in libraries(plain):
+        place = tmp_path / library.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(library, place)
+    shutil.copy2(plain, tmp_path / "program")
+    return tmp_path
+
+
+def test_chroot(target, snap, tool, jail):
+    t = target(Path("/program"), wrap=[tool("chroot"), jail]).settle()
+    doc = snap(t)
+    worker = thread(doc, "worker")
+    assert_calls(worker, "inner", "middle", "outer")
+    assert doc["exe"] in ("/program", str(jail / "program"))
+    assert {frame["source"]["line"] for frame in worker["user_stack"] if frame["symbol"] == "inner"}
+
+
+def test_debug_file_below_the_targets_root(target, snap, tool, jail):
+    """The build-id directory of the target's root is looked at, not only that of our own."""
+    objcopy, program = tool("objcopy"), jail / "program"
+    notes = subprocess.run([tool("readelf"), "-n", program], capture_output=True, text=True, check=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+    debug = jail / f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    subprocess.run([objcopy, "--only-keep-debug", program, debug], check=True)
+    subprocess.run([objcopy, "--strip-all", program], check=True)
+    t = target(Path("/program"), wrap=[tool("chroot"), jail]).settle()
+    worker = thread(snap(t), "worker")
+    assert_calls(worker, "inner", "middle", "outer")
+    inner = next(frame for frame in worker["user_stack"] if frame["symbol"] == "inner")
+    assert inner["source"]["file"].endswith("plain.c")
+
+
+def test_mount_namespace(target, snap, tool, tmp_path):
+    """The program's path exists in the target's mount namespace only."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "seen").mkdir()
+    shutil.copy2(built("plain"), tmp_path / "real/program")
+    script = 'mount --bind "$0/real" "$0/seen" && exec "$0/seen/program"'
+    t = target(tmp_path, wrap=[tool("unshare"), "-m", "sh", "-c", script]).settle()
+    assert not (tmp_path / "seen/program").exists()
+    doc = snap(t)
+    assert_calls(thread(doc, "worker"), "inner", "middle", "outer")
+    assert doc["exe"] == str(tmp_path / "seen/program")
+
+
+def test_another_file_under_the_same_path(target, snap, tool, tmp_path):
+    """What our own mount namespace has under the path is another program."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "seen").mkdir()
+    shutil.copy2(built("plain"), tmp_path / "real/program")
+    shutil.copy2(built("recursion"), tmp_path / "seen/program")
+    script = 'mount --bind "$0/real" "$0/seen" && exec "$0/seen/program"'
+    t = target(tmp_path, wrap=[tool("unshare"), "-m", "sh", "-c", script]).settle()
+    assert_calls(thread(snap(t), "worker"), "inner", "middle", "outer")
+
+
+def child_in(wrapper):
+    (pid,) = Path(f"/proc/{wrapper.pid}/task/{wrapper.pid}/children").read_text().split()
+    return int(pid)
+
+
+def test_target_in_a_pid_namespace(target, snap, tool, source):
+    """Seen from outside: the target believes that it has pid 1."""
+    t = target("spinners", "loop", wrap=[tool("unshare"), "-pf", "--kill-child", "--mount-proc"])
+    assert t.tids["loop"] != t.pid
+    doc = snap(child_in(t), source)
+    assert_calls(thread(doc, "loop"), "spin_loop")
+    t.assert_progress()
+
+
+def test_both_in_a_pid_namespace(target, tool, source):
+    """Seen from inside: pids of the namespace are what the user gives and gets."""
+    t = target("spinners", "loop", wrap=[tool("unshare"), "-pf", "--kill-child", "--mount-proc"])
+    nsenter = [tool("nsenter"), "-t", str(child_in(t)), "-p", "-m"]
+    done = subprocess.run([*nsenter, *command("--json", source, 1)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    doc = Result([], done.returncode, done.stdout, done.stderr).doc
+    assert doc["pid"] == 1
+    assert sorted(th["tid"] for th in doc["threads"]) == sorted([1, t.tids["loop"]])
+    assert_calls(thread(doc, "loop"), "spin_loop")
+    t.assert_progress()
+
+
+def test_looking_out_of_a_pid_namespace(target, tool, stakeout):
+    """/proc is the host's, our pid namespace is another one: the pid means what /proc says, or an error says why."""
+    t = target("plain").settle()
+    result = stakeout("--json", t.pid, wrap=[tool("unshare"), "-pf", "--kill-child"])
+    assert result.code in (0, 1, 3), result
+    if result.code == 1:
+        assert result.err
+    else:
+        assert result.doc["pid"] == t.pid
+        assert result.doc["comm"] == "plain"
+        assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")

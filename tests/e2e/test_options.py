@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""The command line: every option, and the exit codes."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from harness import TIMEOUT, assert_calls, command, symbols, thread
+
+ESCAPE = "\033["
+
+
+def test_help(stakeout):
+    result = stakeout("--help")
+    assert result.code == 0
+    assert result.err == ""
+    options = """--registers --show-rsp --stop --ptrace --proc-mem --stack-size --stop-timeout --ignore-deleted --tid
+        --kernel --no-kernel --depth --save --json --color --verbose --help --version --no-group""".split()
+    assert [option for option in options if option not in result.out] == []
+    assert "replay" in result.out
+    assert "--source" not in result.out, "a hidden switch"
+
+
+def test_version(stakeout):
+    result = stakeout("--version")
+    assert result.code == 0
+    assert re.match(r"stakeout \d+\.\d+\.\d+", result.out)
+    assert "bpf" in result.out.lower(), "the features built in"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("--no-such-option", "1"),
+        ("not-a-pid",),
+        ("0",),
+        ("-5",),
+        ("99999999999999999999",),
+        ("1x",),
+        ("--stop=some", "1"),
+        ("--depth", "none", "1"),
+        ("--depth", "-1", "1"),
+        ("--stack-size", "12q", "1"),
+        ("--stack-size", "", "1"),
+        ("--stop-timeout", "soon", "1"),
+        ("--color=maybe", "1"),
+        ("--tid", "zero", "1"),
+        ("--source=other", "1"),
+        ("replay",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(stakeout, args):
+    result = stakeout(*args)
+    assert result.code == 2, result
+    assert result.out == ""
+    assert result.err
+
+
+def test_text(target, stakeout):
+    t = target("plain").settle()
+    result = stakeout(t.pid)
+    assert result.code == 0, result
+    first = result.out.splitlines()[0]
+    assert str(t.pid) in first and "2 threads" in first, first
+    summary = "\n".join(result.out.splitlines()[:3])
+    for word in ("stopped", "consistent", "ms"):
+        assert word in summary, summary
+    for word in ("worker", str(t.tids["worker"]), "inner", "middle", "outer", "plain.c:", "pause", "read"):
+        assert word in result.out, result
+    assert ESCAPE not in result.out
+
+
+def test_identical_stacks_are_shown_once(target, stakeout):
+    t = target("sleepers", "-n", 5, "-d", 3).settle()
+    grouped, single = stakeout(t.pid), stakeout("--no-group", t.pid)
+    assert grouped.code == single.code == 0
+    assert len(re.findall(r"\bdescend\b", grouped.out)) == 3
+    assert len(re.findall(r"\bdescend\b", single.out)) == 15
+    for th in stakeout("--json", t.pid).doc["threads"]:
+        assert str(th["tid"]) in grouped.out and str(th["tid"]) in single.out
+
+
+@pytest.mark.parametrize("option", ["-r", "--registers"])
+def test_registers(target, stakeout, snap, option):
+    t = target("plain").settle()
+    names = {"x86_64": {"rip", "rsp", "rbp", "r15"}, "aarch64": {"pc", "sp", "x29", "x0"}}
+    doc = snap(t, option)
+    for th in doc["threads"]:
+        assert names[doc["arch"]] <= set(th["registers"])
+        pc = th["registers"]["rip" if doc["arch"] == "x86_64" else "pc"]
+        assert int(str(pc), 0) == int(th["user_stack"][0]["address"], 0)
+    assert not any("registers" in th for th in snap(t)["threads"])
+    text = stakeout(option, t.pid).out
+    assert all(name in text for name in names[doc["arch"]])
+
+
+@pytest.mark.parametrize("option", ["--show-rsp", "--show-sp"])
+def test_stack_pointers(target, stakeout, snap, option):
+    t = target("plain").settle()
+    registers = thread(snap(t, "-r"), "worker")["registers"]
+    sp = int(str(registers.get("rsp", registers.get("sp"))), 0)
+    assert f"{sp:x}" in stakeout(option, t.pid).out
+    assert f"{sp:x}" not in stakeout(t.pid).out
+
+
+@pytest.mark.parametrize(
+    "args", [("--ptrace",), ("--proc-mem",), ("--stop=all", "--proc-mem"), ("--stop=all",), ()], ids=" ".join
+)
+def test_ways_to_read_memory(target, snap, args):
+    t = target("sleepers", "-n", 3, "-d", 30, "-s", 1)
+    doc = snap(t, *args)
+    assert all(th["user_stack_end"] == "complete" for th in doc["threads"])
+    assert [symbols(th).count("descend") for th in doc["threads"] if th["name"] == "sleeper"] == [30] * 3
+    assert_calls(thread(doc, "spinner"), "spin", "spinner")
+    t.assert_progress()
+
+
+@pytest.mark.parametrize("size", ["1048576", "1024k", "1024K", "1m", "1M"])
+def test_stack_size_suffixes(target, snap, size):
+    t = target("recursion", 3000).settle()
+    th = thread(snap(t, "--stack-size", size), "worker")
+    assert (symbols(th).count("recurse"), th["user_stack_end"]) == (3000, "complete")
+
+
+@pytest.mark.parametrize("option", ["-t", "--tid"])
+def test_one_thread(target, snap, option, source):
+    t = target("signals").settle()
+    doc = snap(t, option, t.tids["leaf"], source)
+    assert [th["tid"] for th in doc["threads"]] == [t.tids["leaf"]]
+    assert doc["pid"] == t.pid
+    assert_calls(doc["threads"][0], "leaf_fault")
+
+
+def test_thread_that_is_not_there(target, stakeout):
+    t = target("plain").settle()
+    result = stakeout("-t", 1, t.pid)
+    assert result.code == 1, result
+    assert "no such thread" in result.err and result.out == ""
+
+
+def test_no_kernel(target, snap, stakeout):
+    t = target("plain").settle()
+    for th in snap(t, "--no-kernel")["threads"]:
+        assert th["kernel_stack"] == []
+        assert th["user_stack_end"] == "complete"
+    kernel = snap(t, "--kernel")["threads"]
+    assert all(th["kernel_stack"] or th["kernel_stack_error"] for th in kernel)
+
+
+@pytest.mark.parametrize("depth, count", [(1, 1), (5, 5)])
+def test_depth(target, stakeout, depth, count):
+    t = target("recursion", 50).settle()
+    result = stakeout("--json", "--depth", depth, t.pid)
+    assert result.code == 3
+    th = thread(result.doc, "worker")
+    assert len([frame for frame in th["user_stack"] if not frame["inlined"]]) == count
+    assert th["user_stack_end"] == "depth_limit"
+    assert "depth" in stakeout("--depth", depth, t.pid).out
+
+
+def test_output_file(target, stakeout, tmp_path):
+    t = target("plain").settle()
+    to_file = stakeout("--json", "-o", tmp_path / "out.json", t.pid)
+    assert (to_file.code, to_file.out) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text())["pid"] == t.pid
+    assert stakeout("--json", "-o", "-", t.pid).doc["pid"] == t.pid
+
+
+def test_output_file_that_cannot_be_written(target, stakeout):
+    t = target("plain").settle()
+    result = stakeout("-o", "/no/such/directory/file", t.pid)
+    assert result.code == 1
+    assert "/no/such/directory/file" in result.err
+
+
+def test_color(target, stakeout):
+    t = target("plain").settle()
+    assert ESCAPE in stakeout("--color=always", t.pid).out
+    assert ESCAPE not in stakeout("--color=never", t.pid).out
+    assert ESCAPE not in stakeout("--color=auto", t.pid).out, "not a terminal"
+    # What the command line asks for is stronger than the environment.
+    assert ESCAPE in stakeout("--color=always", t.pid, env={"NO_COLOR": "1"}).out
+
+
+@pytest.mark.parametrize("env, colored", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)])
+def test_color_on_a_terminal(target, env, colored):
+    t = target("plain").settle()
+    ours, its = os.openpty()
+    with open(ours, "rb", buffering=0) as terminal:
+        proc = subprocess.Popen(command(t.pid), stdout=its, env={**os.environ, "TERM": "xterm", **env})
+        os.close(its)
+        first = terminal.read(4096)
+        while True:
+            try:
+                terminal.read(4096)
+            except OSError:  # EIO: the other end is closed
+                break
+        assert proc.wait(TIMEOUT) == 0
+    assert (ESCAPE.encode() in first) == colored
+
+
+def test_several_processes(target, stakeout):
+    a, b = target("plain").settle(), target("signals").settle()
+    result = stakeout("--json", a.pid, b.pid)
+    assert result.code == 0, result
+    assert [doc["pid"] for doc in result.docs] == [a.pid, b.pid]
+    text = stakeout(a.pid, b.pid).out
+    assert "outer" in text and "leaf_fault" in text
+
+
+@pytest.mark.parametrize("mode", ["auto", "all", "none"])
+def test_stop_modes(target, snap, mode):
+    t = target("plain").settle()
+    doc = snap(t, f"--stop={mode}")
+    assert_calls(thread(doc, "worker"), "inner")
+    assert doc["capture"]["stopped_threads"] == (2 if mode == "all" else 0)
+
+
+def test_stop_timeout(target, snap):
+    t = target("sleepers", "-n", 2, "-s", 1)
+    doc = snap(t, "--stop-timeout", 5000)
+    assert_calls(thread(doc, "spinner"), "spin")
+
+
+def test_incomplete_text_tells_why(target, stakeout, snap):
+    t = target("recursion", 50).settle()
+    reason = thread(snap(t, "--depth", 5), "worker")["user_stack_error"]
+    result = stakeout("--depth", 5, t.pid)
+    assert result.code == 3
+    assert reason in result.out

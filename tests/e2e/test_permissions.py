@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Another user's process, one's own process without privileges, and what is said about it."""
+
+import os
+
+import pytest
+from harness import STAKEOUT, assert_calls, symbols, thread
+
+NOBODY = 65534
+
+pytestmark = pytest.mark.usefixtures("root")
+
+
+@pytest.fixture
+def as_nobody(tool):
+    setpriv = tool("setpriv")
+    path = STAKEOUT
+    while path != path.parent:
+        path = path.parent
+        if not os.stat(path).st_mode & 0o001:
+            pytest.skip(f"{path} is closed to other users")
+    return [
+        setpriv,
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]
+
+
+def test_another_users_process(target, stakeout, as_nobody):
+    t = target("plain").settle()
+    result = stakeout(t.pid, wrap=as_nobody)
+    assert result.code == 1, result
+    assert result.out == ""
+    for way in ("root", "CAP_SYS_PTRACE", "ptrace_scope"):
+        assert way in result.err, result
+    assert str(t.pid) in result.err
+
+
+def test_ones_own_process(target, stakeout, as_nobody):
+    t = target("spinners", "loop", wrap=as_nobody).settle("loop")
+    result = stakeout("--json", t.pid, wrap=as_nobody)
+    assert result.code == 0, result
+    doc = result.doc
+    assert doc["capture"]["method"] == "proc"
+    assert symbols(thread(doc, "loop"))[0] == "spin_loop"
+    assert_calls(thread(doc, t.pid), "target_serve", "main")
+    assert doc["capture"]["stopped_threads"] == 1
+    t.assert_progress()
+
+
+def test_kernel_stacks_are_refused_once(target, stakeout, as_nobody):
+    """Without privileges there is no kernel stack; the reason is told once, and user stacks do not suffer."""
+    t = target("sleepers", "-n", 5, wrap=as_nobody).settle()
+    doc = stakeout("--json", t.pid, wrap=as_nobody).doc
+    assert all(th["kernel_stack"] == [] for th in doc["threads"])
+    assert all(th["kernel_stack_error"] for th in doc["threads"])
+    text = stakeout("--no-group", t.pid, wrap=as_nobody)
+    assert text.code == 0, text
+    assert (text.out + text.err).count(doc["threads"][0]["kernel_stack_error"]) == 1
+
+
+def test_bpf_without_privileges(target, stakeout, as_nobody):
+    t = target("plain", wrap=as_nobody).settle()
+    result = stakeout("--source=bpf", t.pid, wrap=as_nobody)
+    assert result.code == 1, result
+    assert result.err
+
+
+def test_root_sees_another_users_process(target, snap, as_nobody, source):
+    t = target("plain", wrap=as_nobody).settle()
+    assert_calls(thread(snap(t, source), "worker"), "inner", "middle", "outer")
+
+
+def test_process_that_is_not_dumpable(target, stakeout, as_nobody):
+    """It belongs to root as far as ptrace is concerned: being its user is not enough."""
+    t = target("undumpable", wrap=as_nobody)
+    result = stakeout(t.pid, wrap=as_nobody)
+    assert result.code == 1, result
+    assert "CAP_SYS_PTRACE" in result.err

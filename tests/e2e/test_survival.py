@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""Targets that change, end, or are held by somebody else while they are looked at."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from harness import TIMEOUT, assert_calls, command, state, states, stop, symbols, thread, until, wait_until
+
+
+def assert_runs_freely(pid):
+    """Nothing of a stop is left behind."""
+    assert not states(pid) & {"T", "t"}
+    status = Path(f"/proc/{pid}/status").read_text()
+    assert "\nTracerPid:\t0\n" in status
+
+
+def test_threads_come_and_go(target, stakeout, source):
+    t = target("churn")
+    for _ in range(10):
+        result = stakeout("--json", source, t.pid)
+        assert result.code in (0, 3), result
+        for th in result.doc["threads"]:
+            assert th["user_stack_end"] == "complete" or th["status_reason"] or th["user_stack_error"], th
+        assert_runs_freely(t.pid)
+    t.assert_progress()
+
+
+def test_threads_come_and_go_while_all_are_stopped(target, stakeout):
+    t = target("churn")
+    for _ in range(10):
+        result = stakeout("--json", "--stop=all", t.pid)
+        assert result.code in (0, 3), result
+    assert_runs_freely(t.pid)
+    t.assert_progress()
+
+
+@pytest.mark.parametrize("who", ["main", "thread"])
+@pytest.mark.parametrize("stop_mode", ["auto", "all"])
+def test_execve_in_the_middle(target, stakeout, who, stop_mode):
+    t = target("execloop", who)
+
+    def rounds():
+        words = Path(f"/proc/{t.pid}/cmdline").read_bytes().split(b"\0")
+        return int(words[2]) if len(words) > 3 else 0
+
+    for _ in range(15):
+        result = stakeout("--json", f"--stop={stop_mode}", t.pid)
+        assert result.code in (0, 1, 3), result
+        assert result.code != 1 or result.err, result
+    before = rounds()
+    wait_until(lambda: rounds() > before, "the target executes itself again")
+
+
+def test_process_exits_during_capture(target, stakeout, rng):
+    for _ in range(15):
+        t = target("sleepers", "-n", 100, "-s", 1)
+        proc = subprocess.Popen(command("--json", t.pid), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(rng.uniform(0, 0.03))  # not to wait for something: to end the target at a random point
+        t.proc.kill()
+        out, err = proc.communicate(timeout=TIMEOUT)
+        assert proc.returncode in (0, 1, 3), (proc.returncode, out, err)
+        assert out or err
+
+
+def test_main_thread_has_ended(target, snap, source):
+    t = target("zombie_main").settle()
+    wait_until(lambda: state(t.pid) == "Z", "the main thread is a zombie")
+    doc = snap(t, source)
+    main = thread(doc, t.pid)
+    assert (main["state"], main["status"]) == ("Z", "zombie")
+    assert main["user_stack"] == []
+    assert_calls(thread(doc, "worker"), "target_serve", "worker")
+
+
+def test_zombie_process(target, stakeout):
+    t = target("plain")
+    t.proc.stdin.close()
+    wait_until(lambda: state(t.pid) == "Z", "the target is a zombie")
+    result = stakeout(t.pid)
+    assert result.code in (0, 1), result
+    assert "zombie" in (result.out + result.err).lower() or "ended" in (result.out + result.err), result
+
+
+def test_state_d_is_read_without_a_stop(target, snap, source):
+    t = target("vfork_parent")
+    wait_until(lambda: state(t.pid) == "D", "the parent of the vfork is in state D")
+    doc = snap(t, source)
+    main = thread(doc, t.pid)
+    assert (main["state"], main["capture"]) == ("D", "asleep")
+    assert_calls(main, "wait_for_child", "main")
+    assert_calls(thread(doc, "spinner"), "spinner")
+
+
+def test_state_d_is_not_waited_for_beyond_the_timeout(target, snap):
+    t = target("vfork_parent")
+    wait_until(lambda: state(t.pid) == "D", "the parent of the vfork is in state D")
+    doc = snap(t, "--stop=all", "--stop-timeout", 200)
+    main = thread(doc, t.pid)
+    assert main["state"] == "D"
+    assert main["status_reason"] or main["capture"] == "asleep"
+    spinner = thread(doc, "spinner")
+    assert spinner["capture"] == "held"
+    assert_calls(spinner, "spinner")
+    assert state(t.pid, t.tids["spinner"]) == "R"
+    # Killing the child lets the parent go on, and no stop is left for it to run into.
+    os.kill(t.tids["child"], signal.SIGKILL)
+    assert t.proc.wait(TIMEOUT) == 0
+
+
+@pytest.mark.parametrize("mode", ["run", "hold"])
+def test_already_traced(target, snap, source, apart, mode):
+    t = apart(target("spinners", "loop").settle("loop"))
+    tracer = target("tracer", mode, t.pid)
+    doc = until(lambda: snap(t, source), lambda doc: mode == "hold" or thread(doc, "loop")["capture"] == "none")
+    assert doc["capture"]["stopped_threads"] == 0
+    main, loop = thread(doc, t.pid), thread(doc, "loop")
+    assert loop["tracer_pid"] == tracer.pid
+    assert_calls(main, "target_serve", "main")
+    if mode == "run":
+        assert (loop["status"], loop["user_stack_end"]) == ("traced", "not_captured")
+        assert str(tracer.pid) in loop["status_reason"]
+        t.assert_progress()
+    else:
+        assert loop["state"] == "t"
+        assert symbols(loop)[0] == "spin_loop"
+        assert_calls(loop, "spin_loop")
+
+
+def test_already_traced_with_stop_all(target, stakeout):
+    t = target("plain").settle()
+    target("tracer", "run", t.pid)
+    result = stakeout("--json", "--stop=all", t.pid)
+    assert result.code in (0, 1, 3), result
+    if result.code == 1:
+        assert "traced" in result.err, result
+    else:
+        assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
+
+
+@pytest.mark.parametrize("stop_mode", ["auto", "all", "none"])
+def test_state_t_stays(target, snap, stop_mode):
+    t = target("spinners", "loop")
+    stop(t.pid)
+    for _ in range(3):
+        doc = snap(t, f"--stop={stop_mode}")
+        assert_calls(thread(doc, "loop"), "spin_loop")
+        assert states(t.pid) == {"T"}
+    os.kill(t.pid, signal.SIGCONT)
+    t.assert_progress()
+
+
+def test_no_such_pid(stakeout):
+    proc = subprocess.Popen(["true"])
+    proc.wait()
+    result = stakeout(proc.pid)
+    assert result.code == 1
+    assert result.out == ""
+    assert str(proc.pid) in result.err and "no process" in result.err, result
+
+
+def test_kernel_thread(stakeout):
+    if state(2) is None or Path("/proc/2/comm").read_text() != "kthreadd\n":
+        pytest.skip("no kernel thread in this pid namespace")
+    result = stakeout("--json", 2)
+    assert result.code == 0, result
+    (th,) = result.doc["threads"]
+    assert (th["status"], th["user_stack"], th["name"]) == ("kernel_thread", [], "kthreadd")
+    if not th["kernel_stack_error"]:
+        assert "kthreadd" in [frame["symbol"] for frame in th["kernel_stack"]]
+
+
+def test_one_of_several_is_gone(target, stakeout):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    t = target("plain").settle()
+    result = stakeout("--json", gone.pid, t.pid)
+    assert [doc["pid"] for doc in result.docs] == [t.pid]
+    assert str(gone.pid) in result.err
+    assert result.code == 3, "one of two pids was captured: that is partial"
+
+
+def test_thread_id_instead_of_process_id(target, stakeout):
+    """The tid of a thread is not a process; a hint is better than a stack of the wrong thing."""
+    t = target("plain").settle()
+    result = stakeout("--json", t.tids["worker"])
+    assert result.code in (0, 1), result
+    if result.code == 0:
+        assert result.doc["pid"] == t.pid
+    else:
+        assert str(t.pid) in result.err, result
+
+
+def test_odd_file_descriptors(target, stakeout):
+    """Closed standard streams and a full pipe are errors of the output, not crashes."""
+    t = target("plain").settle()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command(t.pid), stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT)
+    assert done.returncode == 1
+    assert done.stderr

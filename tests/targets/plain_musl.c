@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* build-with: musl-gcc */
+#include "plain.c"

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* build: -no-pie -fno-pie */
+#include "plain.c"

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* build: -s */
+#include "plain.c"

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The library that dlopen loads: calls back into the program. */
+/* build: -shared -fPIC */
+
+int plugin_enter(int (*callback)(int), int n);
+
+__attribute__((noipa, optimize("no-optimize-sibling-calls"))) static int plugin_inner(int (*callback)(int), int n)
+{
+	return callback(n + 1) + n;
+}
+
+int plugin_enter(int (*callback)(int), int n)
+{
+	return plugin_inner(callback, n + 1) + n;
+}
