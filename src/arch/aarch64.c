@@ -6,7 +6,7 @@
 /* clang-format off */
 
 /* DWARF numbers of the ABI: x0 to x30 are 0 to 30, and 32 is reserved. */
-enum { X8 = 8, X19 = 19, FP = 29, LR = 30, SP = 31, ELR_MODE = 33, RA_SIGN_STATE = 34, NDWARF };
+enum { X0 = 0, X8 = 8, X19 = 19, FP = 29, LR = 30, SP = 31, ELR_MODE = 33, RA_SIGN_STATE = 34, NDWARF };
 
 /* struct user_pt_regs: x0 to x30, sp, pc, pstate */
 enum { USER_SP = 31, USER_PC, USER_PSTATE, NUSER };
@@ -64,6 +64,7 @@ const struct arch arch_aarch64 = {
 	.user_pc = USER_PC,
 	.user_sp = USER_SP,
 	.user_syscall_nr = X8,
+	.user_syscall_result = X0,
 	.user_syscall_args = {0, 1, 2, 3, 4, 5},
 	.ndwarf_regs = NDWARF,
 	.dwarf_sp = SP,
@@ -76,6 +77,7 @@ const struct arch arch_aarch64 = {
 	.sigreturn_len = sigreturn_len,
 	.sigframe_offset = sigframe_offset,
 	.sigframe_pc_offset = SAVED(32),
+	.sigframe_context_offset = 128,
 	.syscalls = syscalls,
 	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
 };

@@ -63,7 +63,7 @@ struct arch {
 	unsigned nuser_regs;
 	const char *const *user_reg_names;
 	const int8_t *user_to_dwarf; /* DWARF number of each user register, or ARCH_NO_REG */
-	uint8_t user_pc, user_sp, user_syscall_nr;
+	uint8_t user_pc, user_sp, user_syscall_nr, user_syscall_result;
 	uint8_t user_syscall_args[6];
 
 	/* DWARF registers */
@@ -78,6 +78,7 @@ struct arch {
 	const uint8_t *sigreturn_len;
 	const int16_t *sigframe_offset; /* per DWARF register, -1 when it is not saved */
 	int16_t sigframe_pc_offset;
+	int16_t sigframe_context_offset; /* of struct ucontext */
 
 	/* System calls */
 	const struct syscall_info *syscalls;

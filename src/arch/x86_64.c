@@ -73,6 +73,7 @@ const struct arch arch_x86_64 = {
 	.user_pc = USER_rip,
 	.user_sp = USER_rsp,
 	.user_syscall_nr = USER_orig_rax,
+	.user_syscall_result = USER_rax,
 	.user_syscall_args = {USER_rdi, USER_rsi, USER_rdx, USER_r10, USER_r8, USER_r9},
 	.ndwarf_regs = NDWARF,
 	.dwarf_sp = RSP,

@@ -41,6 +41,7 @@ struct sched_entity {
 };
 
 struct sched_info {
+	unsigned long pcount;
 	unsigned long long last_arrival;
 };
 
@@ -65,6 +66,8 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	char comm[16];
+	unsigned long sas_ss_sp;
+	unsigned long sas_ss_size;
 	struct thread_struct thread;
 };
 

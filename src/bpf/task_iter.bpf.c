@@ -75,8 +75,8 @@ static void take_off_cpu_time(struct task_struct *task)
 {
 	__u64 left, now;
 
-	if (!bpf_core_field_exists(task->sched_info.last_arrival))
-		return;
+	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !BPF_CORE_READ(task, sched_info.last_arrival))
+		return; /* not kept by this kernel, or it has not run yet */
 	left = left_cpu(task);
 	now = left_cpu((struct task_struct *)bpf_get_current_task());
 	record.off_cpu_ns = now > left ? now - left : 0;
@@ -90,6 +90,8 @@ static void take_registers(struct task_struct *task)
 	if (!regs || bpf_probe_read_kernel(record.regs, REGS_WORDS * sizeof(__u64), regs))
 		return;
 	record.flags |= TASK_HAS_REGS;
+	record.altstack_start = BPF_CORE_READ(task, sas_ss_sp);
+	record.altstack_len = BPF_CORE_READ(task, sas_ss_size);
 #if defined(__TARGET_ARCH_x86)
 	record.syscall_nr = (__s64)record.regs[REG_ORIG_AX];
 	record.syscall_arg0 = record.regs[REG_DI];
@@ -112,13 +114,17 @@ int dump_task(struct bpf_iter__task *ctx)
 	if (!task || number_in_reader_ns(BPF_CORE_READ(task, group_leader)) != target_tgid)
 		return 0;
 	tid = number_in_reader_ns(task);
-	if (only_tid && tid != only_tid)
-		return 0;
+	if (!tid || (only_tid && tid != only_tid))
+		return 0; /* 0: it has been reaped meanwhile */
 
 	__builtin_memset(&record, 0, sizeof(record));
 	record.tid = tid;
 	record.syscall_nr = -1;
-	/* Counters first: a thread that moves while the rest is read shows other counters in the next pass. */
+	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */
+	if (bpf_core_field_exists(task->sched_info.pcount)) {
+		record.runs = BPF_CORE_READ(task, sched_info.pcount);
+		record.flags |= TASK_HAS_RUNS;
+	}
 	record.nvcsw = BPF_CORE_READ(task, nvcsw);
 	record.nivcsw = BPF_CORE_READ(task, nivcsw);
 	record.state = state_of(task);
@@ -142,6 +148,13 @@ int dump_task(struct bpf_iter__task *ctx)
 				record.nkernel = (__u32)len / sizeof(__u64);
 		}
 	}
+
+	/*
+	 * Switched out since the counters were read: it did run. Without the count of its runs, which rises when a
+	 * thread gets a CPU and not when it leaves it, the second pass could take it for one that slept throughout.
+	 */
+	if (BPF_CORE_READ(task, nvcsw) != record.nvcsw || BPF_CORE_READ(task, nivcsw) != record.nivcsw)
+		record.flags |= TASK_ON_CPU;
 
 	bpf_seq_write(seq, &record, sizeof(record));
 	if (len > 0 && len <= (long)sizeof(kernel_stack))

@@ -24,6 +24,7 @@ enum task_record_flag {
 	TASK_HAS_REGS = 1 << 1,
 	TASK_HAS_OFF_CPU = 1 << 2,
 	TASK_IS_KERNEL_THREAD = 1 << 3,
+	TASK_HAS_RUNS = 1 << 4,
 };
 
 struct task_record {
@@ -33,10 +34,13 @@ struct task_record {
 	__u32 exit_state;
 	__u64 nvcsw;
 	__u64 nivcsw;
+	__u64 runs; /* how often it got a CPU */
 	__u64 mm; /* identity of the address space: changes with exec */
 	__u64 off_cpu_ns;
 	__s64 syscall_nr; /* -1: not in a system call */
 	__u64 syscall_arg0;
+	__u64 altstack_start; /* sigaltstack; length 0: none */
+	__u64 altstack_len;
 	__u64 fs_base; /* x86_64 only */
 	__u64 gs_base;
 	char comm[16];
@@ -45,6 +49,6 @@ struct task_record {
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 104 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 128 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -49,13 +49,11 @@ int capture_open(pid_t pid, const struct capture_options *options, struct err *e
 	if (!c)
 		return err_set(err, ENOMEM, "out of memory");
 	c->options = *options;
-	c->process = (struct process){.dir_fd = -1, .task_fd = -1};
+	c->process = (struct process){.dir_fd = -1, .task_fd = -1, .mm_fd = -1};
 	c->vm.mem_fd = -1;
 	rc = process_open(pid, err, &c->process);
-	if (rc == 0) {
-		vmread_init(&c->vm, &c->process, options->proc_mem);
+	if (rc == 0)
 		rc = choose_source(c, err);
-	}
 	if (rc < 0) {
 		capture_close(c);
 		return rc;
@@ -73,6 +71,7 @@ void capture_close(struct capture *c)
 	vmread_deinit(&c->vm);
 	process_close(&c->process);
 	vec_deinit(&c->seen);
+	u64map_deinit(&c->seen_index);
 	free(c);
 }
 
@@ -129,7 +128,7 @@ static void copy_vdso(struct capture *c, struct snapshot *snap)
 /* True when the program is a 32-bit one. */
 static bool is_32bit(const struct process *process)
 {
-	_cleanup_close_ int fd = openat(process->dir_fd, "exe", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(process->mm_fd, "exe", O_RDONLY | O_CLOEXEC);
 	unsigned char ident[EI_NIDENT];
 
 	return fd >= 0 && read(fd, ident, sizeof(ident)) == sizeof(ident) && memcmp(ident, ELFMAG, SELFMAG) == 0 &&
@@ -144,15 +143,19 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 
 	if (rc < 0)
 		return err_set(err, ESRCH, "process %d has ended", (int)c->process.pid);
+	process_find_memory(&c->process);
+	vmread_deinit(&c->vm);
+	vmread_init(&c->vm, &c->process, c->options.proc_mem);
 	snap->comm = arena_intern(snap->arena, info.comm);
 	snap->exe = process_exe(&c->process, snap->arena);
 	snap->kernel_thread = info.kernel_thread;
+	snap->mm_tid = c->process.mm_tid;
 	snap->taken_at_ns = (int64_t)now_ns(CLOCK_REALTIME);
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->source->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
 	if (c->source_note[0] && c->options.stop != STOP_ALL)
 		snapshot_note(snap, "%s", c->source_note);
-	if (info.kernel_thread || state_is_dead(info.state))
+	if (info.kernel_thread)
 		return 0;
 	rc = process_maps(&c->process, snap->arena, err, &snap->maps);
 	if (rc == 0)
@@ -170,22 +173,22 @@ static void settle_32bit(struct take *take)
 		}
 }
 
+/* The first pass comes before the memory map: an exec after it is noticed by the next pass. */
 static int take_once(struct take *take)
 {
 	struct capture *c = take->capture;
-	int rc = describe(c, take->snap, take->err);
+	int rc = take_observe(take, 0, false);
 
 	if (rc == 0)
-		rc = take_observe(c, take->snap, 0, false, take->err);
-	if (rc < 0)
-		return rc;
-	take->generation = c->seen.generation;
-	rc = take_store_pass(take);
+		rc = describe(c, take->snap, take->err);
+	if (rc == 0)
+		rc = take_store_pass(take);
 	if (rc < 0)
 		return rc;
 	if (!take->snap->threads.len)
-		return err_set(take->err, ESRCH, c->options.tids ? "process %d has no such thread" : "process %d has ended",
-			       (int)c->process.pid);
+		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->process.pid,
+						 (int)c->options.tids[0])
+				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->process.pid);
 	if (is_32bit(&c->process))
 		settle_32bit(take);
 	return c->options.stop == STOP_ALL ? take_stopped(take) : take_passive(take);
@@ -209,6 +212,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 			rc = 0;
 		}
 		vec_deinit(&take.work);
+		vec_deinit(&take.sps);
 		u64map_deinit(&take.index);
 		snapshot_destroy(take.snap);
 	}
@@ -217,12 +221,14 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 	return rc;
 }
 
-bool capture_unmoved(struct capture *c, const struct snap_thread *t)
+int capture_look_again(struct capture *c)
 {
-	const struct observed *o;
+	return take_look(c);
+}
 
-	if (t->capture != CAPTURE_ASLEEP || take_observe(c, NULL, t->tid, true, NULL) < 0)
-		return false;
-	o = take_find_observed(c, t->tid);
-	return o && take_same_counters(o, t);
+bool capture_unmoved(const struct capture *c, const struct snap_thread *t)
+{
+	const struct observed *o = take_find_observed(c, t->tid);
+
+	return t->capture == CAPTURE_ASLEEP && o && take_unmoved(o, t);
 }

@@ -57,8 +57,9 @@ int capture_take(struct capture *capture, struct err *err, struct snapshot **out
 /* Reads the live process. Its bytes are of the snapshot's instant only if capture_unmoved() holds afterwards. */
 struct mem *capture_live_memory(struct capture *capture);
 
-/* True when the thread was captured asleep and has not run since. */
-bool capture_unmoved(struct capture *capture, const struct snap_thread *thread);
+/* A pass over the threads, for capture_unmoved(): true when the thread was captured asleep and has not run since. */
+int capture_look_again(struct capture *capture);
+bool capture_unmoved(const struct capture *capture, const struct snap_thread *thread);
 
 /*
  * Holds the given threads of a snapshot once more to learn the registers that /proc does not tell. A thread that has

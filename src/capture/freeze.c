@@ -6,21 +6,26 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/map.h"
+#include "capture/altstack.h"
 #include "proc/task.h"
 
 enum {
-	ROOM_FOR_CLONES = 256,
+	SEIZE_NS = 50 * 1000 * 1000, /* far more than it takes, unless it blocks: see freeze_threads() */
+	SEIZE_NS_PER_THREAD = 50 * 1000,
 	SPIN_NS = 60 * 1000, /* a running thread stops within a few µs: cheaper than sleeping for its signal */
 	BATCH = 64,
 };
 
 struct freeze {
+	atomic_bool all_seized;
 	const struct freeze_request *request;
 	struct held_list *list;
 	uint64_t buffer_used;
@@ -35,29 +40,42 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* The one call that may block for ever, and so the one at which the thread may be cancelled. */
+static long seize_call(pid_t tid, unsigned long options)
+{
+	int old;
+	long rc;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+	rc = ptrace(PTRACE_SEIZE, tid, NULL, options);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return rc;
+}
+
 static void seize(struct freeze *fz, struct held *h)
 {
 	unsigned long options = fz->request->whole_process ? PTRACE_O_TRACECLONE : 0;
 	struct task_status status;
 
-	if (ptrace(PTRACE_SEIZE, h->tid, NULL, options) == 0) {
+	h->seized_ns = now_ns();
+	if (seize_call(h->tid, options) == 0)
 		h->seized = true;
-		return;
-	}
-	if (errno == ESRCH)
+	else if (errno == ESRCH || task_status(fz->request->process, h->tid, &status) < 0 || status.state == 'Z' ||
+		 status.state == 'X')
 		h->result = HELD_GONE;
-	else if (task_status(fz->request->process, h->tid, &status) == 0 && status.tracer)
-		h->result = HELD_TRACED;
 	else
-		h->result = HELD_DENIED;
+		h->result = status.tracer ? HELD_TRACED : HELD_DENIED;
 }
 
-static bool listed(const struct held_list *list, pid_t tid)
+/* A thread that is not in the list; not one in state D, which would keep all others waiting. */
+static bool is_newcomer(struct freeze *fz, struct u64map *known, pid_t tid)
 {
-	for (size_t i = 0; i < list->len; i++)
-		if (list->data[i].tid == tid)
-			return true;
-	return false;
+	bool created = false;
+	char state;
+
+	return u64map_put(known, (uint64_t)tid, &created) && created && fz->list->len < fz->list->cap &&
+	       task_state(fz->request->process, tid, &state) == 0 && state != 'D' && state != 'Z' && state != 'X';
 }
 
 /*
@@ -67,8 +85,11 @@ static bool listed(const struct held_list *list, pid_t tid)
 static void seize_newcomers(struct freeze *fz)
 {
 	struct tid_list tids = {0};
-	bool found = true;
+	struct u64map known = {0};
+	bool found = true, created;
 
+	for (size_t i = 0; i < fz->list->len; i++)
+		u64map_put(&known, (uint64_t)fz->list->data[i].tid, &created);
 	for (int tries = 0; found && tries < 8; tries++) {
 		found = false;
 		if (process_list_tids(fz->request->process, &tids) < 0)
@@ -76,10 +97,7 @@ static void seize_newcomers(struct freeze *fz)
 		for (size_t i = 0; i < tids.len; i++) {
 			struct held fresh = {.tid = tids.data[i]};
 
-			/* Listed in the same order as before: only the tail is new, so this is rarely a full search. */
-			if (i < fz->list->len && fz->list->data[i].tid == tids.data[i])
-				continue;
-			if (listed(fz->list, tids.data[i]) || fz->list->len >= fz->list->cap)
+			if (!is_newcomer(fz, &known, tids.data[i]))
 				continue;
 			seize(fz, &fresh);
 			found |= fresh.seized;
@@ -87,6 +105,7 @@ static void seize_newcomers(struct freeze *fz)
 		}
 	}
 	vec_deinit(&tids);
+	u64map_deinit(&known);
 }
 
 /*
@@ -99,7 +118,7 @@ static void look(struct freeze *fz, struct held *h)
 
 	if (task_state(fz->request->process, h->tid, &state) < 0)
 		h->result = HELD_GONE;
-	else if (state != 'R')
+	else if (state != 'R' && state != 't') /* 't': seized, and stopped on its way to a signal */
 		h->result = HELD_ASLEEP;
 }
 
@@ -130,7 +149,12 @@ static void adopt_clone(struct freeze *fz, const struct held *parent)
 
 	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) < 0 || fz->list->len >= fz->list->cap)
 		return;
-	fz->list->data[fz->list->len++] = (struct held){.tid = (pid_t)tid, .seized = true, .asked_ns = now_ns()};
+	fz->list->data[fz->list->len++] = (struct held){
+		.tid = (pid_t)tid,
+		.seized = true,
+		.seized_ns = parent->asked_ns,
+		.asked_ns = parent->asked_ns,
+	};
 }
 
 /* Looks once whether the thread has stopped. True when nothing more is to be waited for. */
@@ -151,6 +175,8 @@ static bool reap(struct freeze *fz, struct held *h)
 		adopt_clone(fz, h);
 	else if (event == 0)
 		h->signal = WSTOPSIG(status);
+	if (event != PTRACE_EVENT_STOP)
+		h->asked_ns = h->seized_ns; /* it may have stood since then */
 	h->result = HELD_STOPPED;
 	take_registers(fz, h);
 	return true;
@@ -178,27 +204,62 @@ static bool await(struct freeze *fz, struct held *h, uint64_t deadline)
 	}
 }
 
-/* Where the stack of a held thread goes; false when there is nothing to copy. */
+/* Gives a copy its place in the buffer; shorter where that is full. */
+static struct vmread_job place_copy(struct freeze *fz, struct mem_copy *copy)
+{
+	const struct bulk *buffer = &fz->request->buffer;
+	uint64_t room = buffer->size - fz->buffer_used;
+
+	if (copy->len > room)
+		copy->len = room;
+	copy->data = buffer->data + fz->buffer_used;
+	fz->buffer_used += (copy->len + 15) & ~UINT64_C(15);
+	if (fz->buffer_used > buffer->size)
+		fz->buffer_used = buffer->size;
+	return (struct vmread_job){.address = copy->start, .len = copy->len, .dst = copy->data};
+}
+
+static void finish_copy(const struct vmread_job *job, struct mem_copy *copy)
+{
+	copy->len = job->done;
+	if (job->done < job->len) /* the rest is unreadable, not left out */
+		copy->region_end = job->address + job->done;
+}
+
+/* What to copy of a held thread's stack; false when there is nothing. */
 static bool plan_copy(struct freeze *fz, struct held *h, struct vmread_job *job)
 {
 	const struct freeze_request *rq = fz->request;
 	uint64_t sp = h->regs.v[rq->arch->user_sp];
 	const struct map_entry *map = h->regs.valid ? maps_find(rq->maps, sp) : NULL;
-	uint64_t len, room = rq->buffer.size - fz->buffer_used;
+	uint64_t end;
 
 	if (!map)
 		return false;
-	len = map->end - sp;
-	if (len > rq->stack_size)
-		len = rq->stack_size;
-	if (len > room)
-		len = room;
-	h->stack = (struct mem_copy){.start = sp, .region_end = map->end, .data = rq->buffer.data + fz->buffer_used};
-	*job = (struct vmread_job){.address = sp, .len = len, .dst = h->stack.data};
-	fz->buffer_used += (len + 15) & ~UINT64_C(15);
-	if (fz->buffer_used > rq->buffer.size)
-		fz->buffer_used = rq->buffer.size;
+	end = h->stack_end > sp && h->stack_end < map->end ? h->stack_end : map->end;
+	h->stack = (struct mem_copy){.start = sp, .len = end - sp, .region_end = end};
+	if (h->stack.len > rq->stack_size)
+		h->stack.len = rq->stack_size;
+	*job = place_copy(fz, &h->stack);
 	return true;
+}
+
+static void copy_batch(struct freeze *fz, struct held **owners, struct vmread_job *jobs, size_t n)
+{
+	const struct freeze_request *rq = fz->request;
+
+	vmread_copy(rq->vm, jobs, n);
+	for (size_t i = 0; i < n; i++) {
+		struct held *h = owners[i];
+
+		finish_copy(&jobs[i], &h->stack);
+		if (altstack_interrupted(rq->arch, rq->maps, &h->altstack, &h->stack, rq->stack_size, &h->interrupted)) {
+			struct vmread_job job = place_copy(fz, &h->interrupted);
+
+			vmread_copy(rq->vm, &job, 1);
+			finish_copy(&job, &h->interrupted);
+		}
+	}
 }
 
 static void copy_stacks(struct freeze *fz, size_t from, size_t to)
@@ -210,12 +271,10 @@ static void copy_stacks(struct freeze *fz, size_t from, size_t to)
 	for (size_t i = from; i < to; i++) {
 		struct held *h = &fz->list->data[i];
 
-		if (h->result == HELD_STOPPED && !h->stack.data && plan_copy(fz, h, &jobs[n]))
+		if (h->result == HELD_STOPPED && plan_copy(fz, h, &jobs[n]))
 			owners[n++] = h;
 		if (n == BATCH || (n && i + 1 == to)) {
-			vmread_copy(fz->request->vm, jobs, n);
-			for (size_t k = 0; k < n; k++)
-				owners[k]->stack.len = jobs[k].done;
+			copy_batch(fz, owners, jobs, n);
 			n = 0;
 		}
 	}
@@ -267,24 +326,6 @@ static void let_go(struct held *h)
 	h->seized = false;
 }
 
-/* Those that had not stopped when the others were let go: each by itself, for the rest of the time. */
-static void take_late(struct freeze *fz, uint64_t deadline)
-{
-	for (size_t i = 0; i < fz->list->len; i++) {
-		struct held *h = &fz->list->data[i];
-
-		if (h->result != HELD_PENDING)
-			continue;
-		h->late = true;
-		if (!await(fz, h, deadline)) {
-			h->result = HELD_TIMEOUT;
-			continue;
-		}
-		copy_stacks(fz, i, i + 1);
-		let_go(h);
-	}
-}
-
 /* Stops and copies the threads of one part of the list, which may grow at its end by clones. */
 static void stop_wave(struct freeze *fz, size_t from, const size_t *to)
 {
@@ -294,8 +335,8 @@ static void stop_wave(struct freeze *fz, size_t from, const size_t *to)
 		if (fz->list->data[i].result == HELD_PENDING)
 			interrupt(&fz->list->data[i]);
 	for (size_t i = from; i < *to; i++)
-		if (fz->list->data[i].result == HELD_PENDING)
-			await(fz, &fz->list->data[i], deadline);
+		if (fz->list->data[i].result == HELD_PENDING && !await(fz, &fz->list->data[i], deadline))
+			fz->list->data[i].result = HELD_TIMEOUT;
 	copy_stacks(fz, from, *to);
 }
 
@@ -304,64 +345,98 @@ static void *freeze_main(void *arg)
 	struct freeze *fz = arg;
 	const struct freeze_request *rq = fz->request;
 	struct held_list *list = fz->list;
-	uint64_t start;
+	int old;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	for (size_t i = 0; i < list->len; i++)
 		seize(fz, &list->data[i]);
 	if (rq->whole_process)
 		seize_newcomers(fz);
+	atomic_store(&fz->all_seized, true);
 	for (size_t i = 0; rq->look_first && i < list->len; i++)
 		if (list->data[i].result == HELD_PENDING)
 			look(fz, &list->data[i]);
 
 	/* From here to let_go(): no allocation, no file, no output. What runs is stopped last and let go first. */
-	start = now_ns();
 	stop_wave(fz, 0, &rq->nfirst);
 	stop_wave(fz, rq->nfirst, &list->len);
 	if (rq->on_held)
 		show_held(fz);
 	for (size_t i = list->len; i-- > 0;)
 		let_go(&list->data[i]);
-
-	take_late(fz, start + rq->timeout_ns);
 	return NULL;
 }
 
 /*
  * On a loaded machine the tracing thread would wait for a CPU while it holds the target's threads. Where it may, it
- * runs before all ordinary threads, for the few microseconds that a hold takes.
+ * runs before all ordinary threads, for the few microseconds that a hold takes (but not while it unwinds).
  */
 static int start_thread(struct freeze *fz, pthread_t *thread)
 {
 	struct sched_param first = {.sched_priority = 1};
 	pthread_attr_t attr;
-	int rc;
+	int rc = EPERM;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
 	pthread_attr_setschedparam(&attr, &first);
-	rc = pthread_create(thread, &attr, freeze_main, fz);
+	if (!fz->request->on_held)
+		rc = pthread_create(thread, &attr, freeze_main, fz);
 	pthread_attr_destroy(&attr);
 	return rc ? pthread_create(thread, NULL, freeze_main, fz) : 0;
 }
 
+/*
+ * An execve in a process of several threads kills the others and waits until they are gone; until then nobody can
+ * attach to the process. One of the others that we have seized already is gone only when we have waited for it: the two
+ * of us would wait for each other for ever. The end of the tracing thread lets go of all, and the exec goes on.
+ * The test is test_survival.py::test_execve_in_the_middle. Returns -EAGAIN then.
+ */
+static int join(struct freeze *fz, pthread_t thread)
+{
+	uint64_t ns = SEIZE_NS + fz->list->len * SEIZE_NS_PER_THREAD;
+	struct timespec until;
+	void *result;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)((until.tv_nsec + ns) / 1000000000u);
+	until.tv_nsec = (long)((until.tv_nsec + ns) % 1000000000u);
+	if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+		return 0;
+	if (!atomic_load(&fz->all_seized))
+		pthread_cancel(thread);
+	pthread_join(thread, &result);
+	return result == PTHREAD_CANCELED ? -EAGAIN : 0;
+}
+
 int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list)
 {
+	/* A SIGCHLD that is ignored, as a parent may have left it, is not sent; and Ctrl-Z must not find us holding. */
+	const struct sigaction by_default = {.sa_handler = SIG_DFL};
 	struct freeze fz = {.request = request, .list = list};
-	sigset_t old;
+	struct sigaction old_action;
+	sigset_t blocked, old;
 	pthread_t thread;
 	int rc;
 
-	if (!vec_reserve(list, list->len + (request->whole_process ? ROOM_FOR_CLONES : 0)))
+	if (!vec_reserve(list, list->len + (request->whole_process ? FREEZE_ROOM_FOR_CLONES : 0)))
 		return err_set(err, ENOMEM, "out of memory");
-	/* Blocked in all threads of ours, so that it stays pending until sigtimedwait() takes it. */
 	sigemptyset(&fz.sigchld);
 	sigaddset(&fz.sigchld, SIGCHLD);
-	pthread_sigmask(SIG_BLOCK, &fz.sigchld, &old);
+	/* Blocked in all threads of ours, so that it stays pending until sigtimedwait() takes it. */
+	blocked = fz.sigchld;
+	sigaddset(&blocked, SIGTSTP);
+	sigaddset(&blocked, SIGTTIN);
+	sigaddset(&blocked, SIGTTOU);
+	sigaction(SIGCHLD, &by_default, &old_action);
+	pthread_sigmask(SIG_BLOCK, &blocked, &old);
 	rc = start_thread(&fz, &thread);
-	if (rc == 0)
-		pthread_join(thread, NULL);
+	if (rc)
+		rc = err_set(err, rc, "cannot start the tracing thread: %s", strerror(rc));
+	else
+		rc = join(&fz, thread);
+	sigaction(SIGCHLD, &old_action, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc ? err_set(err, rc, "cannot start the tracing thread: %s", strerror(rc)) : 0;
+	return rc;
 }

@@ -34,13 +34,18 @@ struct held {
 	pid_t tid;
 	enum held_result result;
 	bool seized;
-	bool late;	 /* stopped after the others had been let go: taken at its own instant */
-	int signal;	 /* to deliver on detach: it was stopped on its way to a signal */
-	uint64_t asked_ns; /* CLOCK_MONOTONIC at the interrupt */
-	uint64_t pause_ns; /* from the interrupt to the detach */
+	int signal;	    /* to deliver on detach: it was stopped on its way to a signal */
+	struct altstack altstack; /* in */
+	uint64_t stack_end; /* in: where the next thread's stack begins; 0: not known */
+	uint64_t seized_ns; /* CLOCK_MONOTONIC */
+	uint64_t asked_ns;  /* at the interrupt */
+	uint64_t pause_ns;  /* from the interrupt to the detach: the pause cannot have been longer */
 	struct user_regs regs;
 	struct mem_copy stack;
+	struct mem_copy interrupted; /* see altstack.h */
 };
+
+enum { FREEZE_ROOM_FOR_CLONES = 256 };
 
 struct held_list {
 	VEC_FIELDS(struct held);
@@ -54,7 +59,6 @@ struct freeze_request {
 	uint64_t stack_size; /* most bytes to copy of one stack */
 	struct bulk buffer;  /* where stacks go, one after the other */
 	uint64_t wait_ns;    /* how long the held ones wait for the last to stop */
-	uint64_t timeout_ns; /* how long a thread gets to stop at all */
 	size_t nfirst;	     /* so many at the start of the list, those asleep, are stopped and copied before the rest */
 	bool look_first;     /* leave alone what is asleep just before its interrupt */
 	bool whole_process;  /* also hold threads that are created meanwhile */
@@ -64,7 +68,10 @@ struct freeze_request {
 	void *on_held_arg;
 };
 
-/* Holds the listed threads together, reads them and lets them go; with whole_process the list may grow. */
+/*
+ * Holds the listed threads together, reads them and lets them go; with whole_process the list may grow. -EAGAIN when
+ * the process is executing another program.
+ */
 int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list);
 
 #endif

@@ -3,14 +3,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "capture/freeze.h"
 #include "capture/take.h"
 #include "proc/task.h"
 
 enum {
-	HOLD_ROOM = 256 * 1024,		 /* for each stack of unknown extent, besides one of the full --stack-size */
-	LIKELY_STACK = 32 * 1024,
-	STRAGGLER_NS = 10 * 1000 * 1000, /* how long the held ones wait for the last to stop */
+	LIKELY_STACK = 32 * 1024,	 /* of a thread that runs; pages are made ready for so much */
+	STRAGGLER_NS = 10 * 1000 * 1000, /* how long the held ones wait for the last to stop, */
+	STRAGGLER_NS_PER_THREAD = 100 * 1000, /* and longer where there are many */
 };
+
+static const uint64_t most_room = UINT64_C(1) << 30;
 
 static void count_hold(struct snapshot *snap, struct snap_thread *t, uint64_t pause_ns)
 {
@@ -18,6 +21,50 @@ static void count_hold(struct snapshot *snap, struct snap_thread *t, uint64_t pa
 		t->pause_ns = pause_ns;
 	if (pause_ns > snap->capture.max_pause_ns)
 		snap->capture.max_pause_ns = pause_ns;
+}
+
+/*
+ * True when the registers that a pass saw and those of the stop are of the same place. aarch64 has set the pc back to
+ * the system call by then, to make it start again.
+ */
+static bool same_place(const struct arch *arch, const struct user_regs *seen, const struct user_regs *held)
+{
+	uint64_t pc = UINT64_C(1) << arch->user_pc, sp = UINT64_C(1) << arch->user_sp;
+
+	return (seen->valid & pc) && (seen->valid & sp) && seen->v[arch->user_sp] == held->v[arch->user_sp] &&
+	       (seen->v[arch->user_pc] == held->v[arch->user_pc] ||
+		(arch->id == ARCH_AARCH64 && seen->v[arch->user_pc] == held->v[arch->user_pc] + 4));
+}
+
+/* What the pass told is not of the instant of the stop: the thread has run in between. */
+static void forget_pass(struct snap_thread *t)
+{
+	t->state = 'R';
+	t->off_cpu_ns = -1;
+	t->syscall = (struct snap_syscall){.state = SYSCALL_UNKNOWN};
+	t->nkernel = 0;
+}
+
+static enum work store_stopped(struct take *take, const struct held *h, struct snap_thread *t)
+{
+	struct snapshot *snap = take->snap;
+
+	count_hold(snap, t, h->pause_ns);
+	if (!same_place(snap->arch, &t->regs, &h->regs))
+		forget_pass(t);
+	t->capture = CAPTURE_HELD;
+	t->regs = h->regs;
+	t->stack = h->stack;
+	t->interrupted = h->interrupted;
+	t->status = THREAD_CAPTURED;
+	t->why = NULL;
+	if (!t->regs.valid) {
+		take_set_status(snap, t, THREAD_32BIT, "it runs 32-bit code, which is not walked");
+	} else if (!t->stack.len) {
+		take_set_status(snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
+		return WORK_TAKE; /* its stack may be newer than the memory map */
+	}
+	return WORK_HELD;
 }
 
 /* Writes what holding a thread gave into the snapshot. */
@@ -28,17 +75,7 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 
 	switch (h->result) {
 	case HELD_STOPPED:
-		count_hold(snap, t, h->pause_ns);
-		t->capture = CAPTURE_HELD;
-		t->regs = h->regs;
-		t->stack = h->stack;
-		t->status = THREAD_CAPTURED;
-		t->why = NULL;
-		if (!t->regs.valid)
-			take_set_status(snap, t, THREAD_32BIT, "it runs 32-bit code, which is not walked");
-		else if (!t->stack.len)
-			take_set_status(snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
-		return WORK_HELD;
+		return store_stopped(take, h, t);
 	case HELD_GONE:
 		return WORK_DROP;
 	case HELD_TRACED:
@@ -50,8 +87,8 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 		return WORK_SETTLED;
 	case HELD_DENIED:
 		take_set_status(snap, t, THREAD_NOT_PERMITTED,
-			   "it runs, and ptrace was refused: run as root, give stakeout CAP_SYS_PTRACE, or set "
-			   "kernel.yama.ptrace_scope to 0");
+				"it runs, and ptrace was refused: run as root, give stakeout CAP_SYS_PTRACE, or set "
+				"kernel.yama.ptrace_scope to 0");
 		return WORK_SETTLED;
 	case HELD_TIMEOUT:
 		t->status = THREAD_STOP_TIMEOUT;
@@ -65,7 +102,7 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 
 struct hold_mode {
 	size_t nfirst;	    /* see struct freeze_request */
-	size_t known_bytes; /* of stacks whose extent is known already */
+	size_t known_bytes; /* of the stacks of those */
 	bool look_first;
 	bool whole_process;
 };
@@ -79,22 +116,19 @@ static void forward_held(void *arg, const struct held *held, struct mem *peek)
 }
 
 /* Holds the listed threads at one instant; what it gave is in the list. */
-static int freeze_list(struct take *take, struct held_list *list, struct hold_mode mode)
+static int freeze_list(struct take *take, struct held_list *list, struct hold_mode mode, uint64_t wait_ns)
 {
 	struct capture *c = take->capture;
-	uint64_t timeout_ns = (uint64_t)c->options.stop_timeout_ms * 1000000u;
-	size_t unknown = list->len - mode.nfirst + (mode.whole_process ? 64 : 0);
-	size_t room = mode.known_bytes + unknown * HOLD_ROOM + c->options.stack_size;
-	/* Pages are made ready for what is likely, so that copying need not wait for them. */
-	struct bulk *bulk = take_add_bulk(take->snap, room, mode.known_bytes + (list->len - mode.nfirst) * LIKELY_STACK);
+	size_t unknown = list->len - mode.nfirst + (mode.whole_process ? FREEZE_ROOM_FOR_CLONES : 0);
+	uint64_t room = unknown * c->options.stack_size;
+	struct bulk *bulk;
 	struct freeze_request request = {
 		.process = &c->process,
 		.arch = take->snap->arch,
 		.maps = &take->snap->maps,
 		.vm = &c->vm,
 		.stack_size = c->options.stack_size,
-		.wait_ns = mode.whole_process || timeout_ns < STRAGGLER_NS ? timeout_ns : STRAGGLER_NS,
-		.timeout_ns = timeout_ns,
+		.wait_ns = wait_ns,
 		.nfirst = mode.nfirst,
 		.look_first = mode.look_first,
 		.whole_process = mode.whole_process,
@@ -102,47 +136,72 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 		.on_held_arg = take,
 	};
 
+	if (room > most_room)
+		room = most_room;
+	bulk = take_add_bulk(take->snap, mode.known_bytes + room + c->options.stack_size, mode.known_bytes + (list->len - mode.nfirst) * LIKELY_STACK);
 	if (!bulk)
 		return take_out_of_memory(take);
 	request.buffer = *bulk;
 	return freeze_threads(&request, take->err, list);
 }
 
-/* Where a held thread is in the snapshot; it is appended when it was created while we held the others. */
+/*
+ * Where a held thread is in the snapshot. It is appended when it was created while we held the others; *at is
+ * SIZE_MAX when it has ended, or was the first thread of another process.
+ */
 static int find_or_add(struct take *take, pid_t tid, size_t *at)
 {
 	uint64_t *slot = u64map_find(&take->index, (uint64_t)tid);
 	struct task_status status;
 	int rc;
 
-	if (slot) {
-		*at = (size_t)*slot;
+	*at = slot ? (size_t)*slot : SIZE_MAX;
+	if (slot || task_status(&take->capture->process, tid, &status) < 0)
 		return 0;
-	}
 	rc = take_add_thread(take, tid, at);
-	if (rc == 0 && task_status(&take->capture->process, tid, &status) == 0) {
+	if (rc == 0)
 		memcpy(take->snap->threads.data[*at].name, status.name, sizeof(status.name));
-		take->snap->threads.data[*at].state = 'R';
-	}
+	return rc;
+}
+
+/* One that had not stopped when the others were let go gets the rest of the time by itself. */
+static int hold_late(struct take *take, struct held *h, struct hold_mode mode, uint64_t wait_ns)
+{
+	struct held_list alone = {0};
+	int rc;
+
+	if (!vec_push(&alone, (struct held){.tid = h->tid, .altstack = h->altstack}))
+		return take_out_of_memory(take);
+	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first}, wait_ns);
+	*h = alone.data[0];
+	if (h->result == HELD_STOPPED && !take->snap->capture.inconsistent_why)
+		take->snap->capture.inconsistent_why = "a thread stopped later than the others";
+	vec_deinit(&alone);
 	return rc;
 }
 
 static int hold(struct take *take, struct held_list *list, struct hold_mode mode)
 {
 	struct snapshot *snap = take->snap;
-	int rc = freeze_list(take, list, mode);
+	uint64_t timeout_ns = (uint64_t)take->capture->options.stop_timeout_ms * 1000000u;
+	uint64_t wait_ns = STRAGGLER_NS + list->len * STRAGGLER_NS_PER_THREAD;
+	int rc = freeze_list(take, list, mode, wait_ns < timeout_ns ? wait_ns : timeout_ns);
 
 	for (size_t i = 0; rc == 0 && i < list->len; i++) {
-		const struct held *h = &list->data[i];
+		struct held *h = &list->data[i];
 		size_t at;
 
-		rc = find_or_add(take, h->tid, &at);
-		if (rc < 0)
-			break;
-		if (h->late && h->result == HELD_STOPPED && !snap->capture.inconsistent_why)
-			snap->capture.inconsistent_why = "a thread stopped later than the others";
-		take->work.data[at] = store_held(take, h, &snap->threads.data[at]);
+		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns) {
+			rc = hold_late(take, h, mode, timeout_ns - wait_ns);
+			timeout_ns = wait_ns; /* all late ones together get no more than that */
+		}
+		if (rc == 0)
+			rc = find_or_add(take, h->tid, &at);
+		if (rc == 0 && at != SIZE_MAX)
+			take->work.data[at] = store_held(take, h, &snap->threads.data[at]);
 	}
+	if (mode.whole_process && list->len >= list->cap)
+		snap->capture.inconsistent_why = "more threads were created than could be stopped";
 	return rc;
 }
 
@@ -152,7 +211,7 @@ static int list_running(struct take *take, struct held_list *list)
 	struct snapshot *snap = take->snap;
 
 	for (size_t i = 0; i < snap->threads.len; i++) {
-		struct held h = {.tid = snap->threads.data[i].tid};
+		struct held h = {.tid = snap->threads.data[i].tid, .altstack = snap->threads.data[i].altstack};
 
 		if (take->work.data[i] == WORK_TAKE && !take_has_sp(take, &snap->threads.data[i]) && !vec_push(list, h))
 			return take_out_of_memory(take);
@@ -160,34 +219,32 @@ static int list_running(struct take *take, struct held_list *list)
 	return 0;
 }
 
+/* --stop=none: says why they are missing. */
+static void settle_running(struct take *take)
+{
+	for (size_t i = 0; i < take->snap->threads.len; i++) {
+		if (take->work.data[i] != WORK_TAKE)
+			continue;
+		take_set_status(take->snap, &take->snap->threads.data[i], THREAD_RUNNING,
+				"it runs, and --stop=none forbids to stop it");
+		take->work.data[i] = WORK_SETTLED;
+	}
+}
+
 int take_hold_running(struct take *take)
 {
 	struct held_list list = {0};
-	int rc = list_running(take, &list);
+	int rc;
 
-	if (rc == 0 && list.len && take->capture->options.stop == STOP_NONE) {
-		for (size_t i = 0; i < list.len; i++) {
-			size_t at = (size_t)*u64map_find(&take->index, (uint64_t)list.data[i].tid);
-
-			take_set_status(take->snap, &take->snap->threads.data[at], THREAD_RUNNING,
-				   "it runs, and --stop=none forbids to stop it");
-			take->work.data[at] = WORK_SETTLED;
-		}
-	} else if (rc == 0 && list.len) {
-		rc = hold(take, &list, (struct hold_mode){.look_first = true});
+	if (take->capture->options.stop == STOP_NONE) {
+		settle_running(take);
+		return 0;
 	}
+	rc = list_running(take, &list);
+	if (rc == 0 && list.len)
+		rc = hold(take, &list, (struct hold_mode){.look_first = true});
 	vec_deinit(&list);
 	return rc;
-}
-
-/* What the copy of a sleeping thread's stack takes, with its alignment. */
-static size_t stack_room(struct take *take, const struct snap_thread *t)
-{
-	uint64_t sp = t->regs.v[take->snap->arch->user_sp];
-	const struct map_entry *map = take_stack_region(take, sp);
-	uint64_t len = map ? map->end - sp : 0;
-
-	return (len < take->capture->options.stack_size ? len : take->capture->options.stack_size) + 16;
 }
 
 /* Lists what can be stopped: those asleep, whose stacks are known, then those that run. */
@@ -196,13 +253,18 @@ static int list_stoppable(struct take *take, struct held_list *list, struct hold
 	for (int running = 0; running < 2; running++) {
 		for (size_t i = 0; i < take->snap->threads.len; i++) {
 			const struct snap_thread *t = &take->snap->threads.data[i];
+			struct held h = {.tid = t->tid, .altstack = t->altstack};
 
 			if (take->work.data[i] != WORK_TAKE || t->state == 'D' || take_has_sp(take, t) == running)
 				continue;
-			if (!vec_push(list, (struct held){.tid = t->tid}))
+			if (!running) {
+				struct mem_copy extent = take_stack_extent(take, t->tid, t->regs.v[take->snap->arch->user_sp]);
+
+				h.stack_end = extent.region_end;
+				mode->known_bytes += extent.len + 16;
+			}
+			if (!vec_push(list, h))
 				return take_out_of_memory(take);
-			if (!running)
-				mode->known_bytes += stack_room(take, t);
 		}
 		if (!running)
 			mode->nfirst = list->len;
@@ -210,35 +272,64 @@ static int list_stoppable(struct take *take, struct held_list *list, struct hold
 	return 0;
 }
 
-/* One stop of the whole process. What cannot be stopped (state D, traced by another) is read as it sleeps. */
-int take_stopped(struct take *take)
+/* What could not be stopped (state D, traced by another) is read as it sleeps. */
+static int take_unstoppable(struct take *take)
 {
 	struct snapshot *snap = take->snap;
-	struct hold_mode mode = {.whole_process = !take->capture->options.tids};
-	struct held_list list = {0};
-	int rc = list_stoppable(take, &list, &mode);
+	int rc;
 
-	if (rc == 0 && list.len)
-		rc = hold(take, &list, mode);
-	vec_deinit(&list);
-	for (size_t i = 0; i < snap->threads.len; i++)
-		if (snap->threads.data[i].status == THREAD_TRACED && take_has_sp(take, &snap->threads.data[i]))
-			take->work.data[i] = WORK_TAKE;
-	if (rc == 0)
-		rc = take_copy_asleep(take);
 	for (size_t i = 0; i < snap->threads.len; i++) {
-		struct snap_thread *t = &snap->threads.data[i];
+		const struct snap_thread *t = &snap->threads.data[i];
 
-		if (t->capture != CAPTURE_ASLEEP)
+		if (t->status == THREAD_TRACED && take_has_sp(take, t))
+			take->work.data[i] = WORK_TAKE;
+		else if (t->capture == CAPTURE_HELD)
+			take->work.data[i] = WORK_SETTLED;
+	}
+	rc = take_copy_asleep(take);
+	if (rc == 0)
+		rc = take_observe(take, 0, true); /* also tells of an exec */
+	for (size_t i = 0; rc == 0 && i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+		const struct observed *o = take_find_observed(take->capture, t->tid);
+
+		if (take->work.data[i] != WORK_ASLEEP)
 			continue;
 		if (t->status == THREAD_TRACED) {
 			t->status = THREAD_CAPTURED;
 			t->why = NULL;
 		}
-		if (!capture_unmoved(take->capture, t))
+		if (!o || !take_unmoved(o, t))
 			t->capture = CAPTURE_MOVED;
 	}
 	return rc;
+}
+
+/* One stop of the whole process; again when a stack was newer than the memory map. */
+int take_stopped(struct take *take)
+{
+	bool again = true;
+	int rc = 0;
+
+	for (int tries = 0; rc == 0 && again && tries < 3; tries++) {
+		struct hold_mode mode = {.whole_process = !take->capture->options.tids};
+		struct held_list list = {0};
+
+		if (tries > 0)
+			rc = take_refresh_maps(take);
+		if (rc == 0)
+			rc = list_stoppable(take, &list, &mode);
+		if (rc == 0 && list.len)
+			rc = hold(take, &list, mode);
+		vec_deinit(&list);
+		again = false;
+		for (size_t i = 0; i < take->work.len; i++)
+			again |= take->work.data[i] == WORK_TAKE && take->snap->threads.data[i].capture == CAPTURE_HELD;
+		for (size_t i = 0; again && tries < 2 && i < take->work.len; i++)
+			if (take->work.data[i] == WORK_HELD)
+				take->work.data[i] = WORK_TAKE; /* all at one instant, so all again */
+	}
+	return rc < 0 ? rc : take_unstoppable(take);
 }
 
 int capture_complete_registers(struct capture *c, struct snapshot *snap, struct snap_thread **threads, size_t nthreads,
@@ -246,22 +337,30 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 {
 	struct take take = {.capture = c, .snap = snap, .err = err};
 	struct held_list list = {0};
-	int rc = 0;
+	size_t stopped = 0;
+	int rc = take_look(c);
 
 	for (size_t i = 0; rc == 0 && i < nthreads; i++)
-		if (capture_unmoved(c, threads[i]) && !vec_push(&list, (struct held){.tid = threads[i]->tid}))
+		if (capture_unmoved(c, threads[i]) && !vec_push(&list, (struct held){.tid = threads[i]->tid, .altstack = threads[i]->altstack}))
 			rc = take_out_of_memory(&take);
 	if (rc == 0 && list.len)
-		rc = freeze_list(&take, &list, (struct hold_mode){0});
+		rc = freeze_list(&take, &list, (struct hold_mode){0}, STRAGGLER_NS + list.len * STRAGGLER_NS_PER_THREAD);
 	for (size_t i = 0, k = 0; rc == 0 && i < nthreads && k < list.len; i++) {
-		if (list.data[k].tid != threads[i]->tid)
+		const struct held *h = &list.data[k];
+
+		if (h->tid != threads[i]->tid)
 			continue; /* it has run since, and was left out */
-		if (list.data[k].result == HELD_STOPPED) {
-			store_held(&take, &list.data[k], threads[i]);
-			snap->capture.stopped_threads++;
-		}
 		k++;
+		stopped += h->result == HELD_STOPPED;
+		if (h->result == HELD_STOPPED && same_place(snap->arch, &threads[i]->regs, &h->regs))
+			store_stopped(&take, h, threads[i]);
+		else if (h->result == HELD_STOPPED)
+			count_hold(snap, threads[i], h->pause_ns);
 	}
+	snap->capture.stopped_threads += stopped;
+	if (stopped)
+		snapshot_note(snap, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
+			      stopped, stopped == 1 ? " was" : "s were");
 	vec_deinit(&list);
 	return rc;
 }

@@ -1,66 +1,108 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that are asleep: read without being stopped, and proved to have slept. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "capture/altstack.h"
 #include "capture/take.h"
+#include "proc/task.h"
 
 enum {
-	MAX_ROUNDS = 3, /* over all threads that moved */
-	MAX_TRIES = 3,	/* for one thread that moved in every round */
+	MAX_ROUNDS = 3, /* over all threads, towards one instant */
+	MAX_TRIES = 2,	/* then, for those that moved in every round, each towards an instant of its own */
+	MAX_ALONE = 256, /* then so many of them one by one, */
+	MAX_TRIES_ALONE = 8,
 };
+
+/* Past so many bytes in all, only so much of each stack is copied. */
+static const uint64_t copy_budget = UINT64_C(256) << 20;
+static const uint64_t copy_part = 256 << 10;
+
+static bool store_kernel_stack(struct snapshot *snap, const struct observed *o, struct snap_thread *t)
+{
+	size_t size = o->nkernel * sizeof(uint64_t);
+
+	_Static_assert(sizeof(uint64_t) == sizeof(char *), "addresses and texts take the same room");
+	t->nkernel = 0;
+	t->kernel_pcs = NULL;
+	t->kernel_text = NULL;
+	if ((o->kernel_error == -EACCES || o->kernel_error == -EPERM) && !snap->capture.kernel_stack_error)
+		snap->capture.kernel_stack_error = "kernel stacks need root, or CAP_BPF and CAP_PERFMON (BPF), or CAP_SYS_ADMIN "
+						   "(/proc/PID/task/TID/stack)";
+	if (!o->nkernel)
+		return true;
+	if (o->kernel_pcs && (t->kernel_pcs = arena_alloc(snap->arena, size)))
+		memcpy(t->kernel_pcs, o->kernel_pcs, size);
+	else if (o->kernel_text && (t->kernel_text = arena_alloc(snap->arena, size)))
+		memcpy(t->kernel_text, o->kernel_text, size);
+	else
+		return false;
+	t->nkernel = o->nkernel;
+	return true;
+}
 
 /* Writes what a pass saw into the snapshot's thread. False when memory is exhausted. */
 static bool store_observed(struct take *take, const struct observed *o, struct snap_thread *t)
 {
-	struct snapshot *snap = take->snap;
+	struct task_status status;
 
 	memcpy(t->name, o->name, sizeof(t->name));
 	t->state = o->state;
 	t->nvcsw = o->nvcsw;
 	t->nivcsw = o->nivcsw;
+	t->runs = o->runs;
+	t->has_runs = o->has_runs;
 	t->off_cpu_ns = o->off_cpu_ns;
 	t->syscall = o->syscall;
 	t->regs = o->regs;
+	t->altstack = o->altstack;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;
-	t->nkernel = 0;
-	t->kernel_pcs = NULL;
-	t->kernel_text = NULL;
-	if (o->kernel_error && !snap->capture.kernel_stack_error)
-		snap->capture.kernel_stack_error =
-			o->kernel_error == -EACCES || o->kernel_error == -EPERM
-				? "kernel stacks need root, or CAP_BPF and CAP_PERFMON (BPF), or CAP_SYS_ADMIN (/proc/PID/task/TID/stack)"
-				: arena_printf(snap->arena, "kernel stacks: %s", strerror(-o->kernel_error));
-	if (!o->nkernel)
-		return true;
-	if (o->kernel_pcs) {
-		t->kernel_pcs = arena_alloc(snap->arena, o->nkernel * sizeof(*t->kernel_pcs));
-		if (!t->kernel_pcs)
-			return false;
-		memcpy(t->kernel_pcs, o->kernel_pcs, o->nkernel * sizeof(*t->kernel_pcs));
-	} else {
-		t->kernel_text = arena_alloc(snap->arena, o->nkernel * sizeof(*t->kernel_text));
-		if (!t->kernel_text)
-			return false;
-		memcpy(t->kernel_text, o->kernel_text, o->nkernel * sizeof(*t->kernel_text));
-	}
-	t->nkernel = o->nkernel;
+	if (o->state == 't' && task_status(&take->capture->process, o->tid, &status) == 0)
+		t->tracer = status.tracer;
+	return store_kernel_stack(take->snap, o, t);
+}
+
+/* True for a thread of which nothing more can be taken; says why. */
+static bool settle(struct take *take, const struct observed *o, struct snap_thread *t)
+{
+	if (state_is_dead(o->state))
+		take_set_status(take->snap, t, THREAD_ZOMBIE, "it has ended and waits to be reaped");
+	else if (take->snap->kernel_thread)
+		take_set_status(take->snap, t, THREAD_KERNEL, "a kernel thread has no user stack");
+	else if (o->kernel_worker)
+		take_set_status(take->snap, t, THREAD_KERNEL, "it runs for the kernel (io_uring) and has no user stack");
+	else if (o->regs_error)
+		take_set_status(take->snap, t, THREAD_NOT_PERMITTED,
+				"its registers cannot be read: /proc/PID/task/TID/syscall is refused");
+	else
+		return false;
 	return true;
 }
 
-/* A thread of which nothing, or nothing more, can be taken: says why. */
-static bool settle(struct take *take, const struct observed *o, struct snap_thread *t)
+static int compare_sps(const void *a, const void *b)
 {
-	if (state_is_dead(o->state)) {
-		take_set_status(take->snap, t, THREAD_ZOMBIE, "it has ended and waits to be reaped");
-		return true;
+	uint64_t x = ((const struct stack_pointer *)a)->sp, y = ((const struct stack_pointer *)b)->sp;
+
+	return (x > y) - (x < y);
+}
+
+static int collect_sps(struct take *take)
+{
+	const struct observations *seen = &take->capture->seen;
+	unsigned sp = take->snap->arch->user_sp;
+
+	take->sps.len = 0;
+	for (size_t i = 0; i < seen->len; i++) {
+		struct stack_pointer known = {.sp = seen->data[i].regs.v[sp], .tid = seen->data[i].tid};
+
+		if (seen->data[i].regs.valid >> sp & 1 && !vec_push(&take->sps, known))
+			return take_out_of_memory(take);
 	}
-	if (take->snap->kernel_thread) {
-		take_set_status(take->snap, t, THREAD_KERNEL, "a kernel thread has no user stack");
-		return true;
-	}
-	return false;
+	if (take->sps.len)
+		qsort(take->sps.data, take->sps.len, sizeof(*take->sps.data), compare_sps);
+	return 0;
 }
 
 /* Takes over the details of the last full pass for every thread that is still to be taken, and for new ones. */
@@ -80,6 +122,8 @@ int take_store_pass(struct take *take)
 			at = (size_t)*slot;
 		else if (take_add_thread(take, o->tid, &at) < 0)
 			return -ENOMEM;
+		if (take->work.data[at] == WORK_DROP)
+			take->work.data[at] = WORK_TAKE; /* a tid that is used again */
 		if (take->work.data[at] != WORK_TAKE)
 			continue;
 		t = &take->snap->threads.data[at];
@@ -89,118 +133,163 @@ int take_store_pass(struct take *take)
 			take->work.data[at] = WORK_SETTLED;
 		else if (o->state == 'R' && t->retakes && c->options.stop != STOP_NONE)
 			t->regs.valid = 0; /* it waits for a CPU and gets one again and again: to be held, as if it ran */
-		else if (!o->running && o->regs_error)
-			take_set_status(take->snap, t, THREAD_NOT_PERMITTED, "its registers cannot be read: /proc/PID/task/TID/syscall is refused");
 	}
 	return 0;
 }
 
-/* How much of the stack of a thread that is asleep there is to copy; 0: nothing. */
-static uint64_t stack_extent(struct take *take, struct snap_thread *t)
-{
-	uint64_t sp = t->regs.v[take->snap->arch->user_sp], len;
-	const struct map_entry *map = take_stack_region(take, sp);
+struct copies {
+	VEC(struct mem_copy *) wanted; /* each with start and len, to be given data */
+	uint64_t total;
+};
 
-	t->stack = (struct mem_copy){0};
-	if (!map)
+static bool want_copy(struct copies *copies, struct mem_copy *copy)
+{
+	copies->total += (copy->len + 15) & ~UINT64_C(15);
+	return vec_push(&copies->wanted, copy);
+}
+
+/* The stacks of all threads to be taken that are asleep. */
+static int want_stacks(struct take *take, struct copies *copies)
+{
+	struct snapshot *snap = take->snap;
+
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+
+		if (take->work.data[i] != WORK_TAKE || !take_has_sp(take, t))
+			continue;
+		take->work.data[i] = WORK_ASLEEP;
+		t->capture = CAPTURE_ASLEEP;
+		t->stack = take_stack_extent(take, t->tid, t->regs.v[snap->arch->user_sp]);
+		t->interrupted = (struct mem_copy){0};
+		if (!want_copy(copies, &t->stack))
+			return take_out_of_memory(take);
+	}
+	if (copies->total <= copy_budget)
 		return 0;
-	len = map->end - sp;
-	t->stack = (struct mem_copy){.start = sp, .region_end = map->end};
-	return len < take->capture->options.stack_size ? len : take->capture->options.stack_size;
+	copies->total = 0;
+	for (size_t i = 0; i < copies->wanted.len; i++) {
+		struct mem_copy *copy = copies->wanted.data[i];
+
+		if (copy->len > copy_part)
+			copy->len = copy_part;
+		copies->total += (copy->len + 15) & ~UINT64_C(15);
+	}
+	return 0;
+}
+
+/* The ordinary stacks of those whose signal handler runs on another. */
+static int want_interrupted(struct take *take, struct copies *copies)
+{
+	struct snapshot *snap = take->snap;
+
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+
+		if (take->work.data[i] == WORK_ASLEEP && t->stack.len && !t->interrupted.len &&
+		    altstack_interrupted(snap->arch, &snap->maps, &t->altstack, &t->stack, take->capture->options.stack_size, &t->interrupted) &&
+		    !want_copy(copies, &t->interrupted))
+			return take_out_of_memory(take);
+	}
+	return 0;
+}
+
+static int run_copies(struct take *take, struct copies *copies)
+{
+	struct bulk *bulk = copies->total ? take_add_bulk(take->snap, copies->total, 0) : NULL;
+	uint8_t *dst = bulk ? bulk->data : NULL;
+	VEC(struct vmread_job) jobs = {0};
+	int rc = 0;
+
+	if ((copies->total && !bulk) || !vec_reserve(&jobs, copies->wanted.len))
+		return take_out_of_memory(take);
+	for (size_t i = 0; i < copies->wanted.len; i++) {
+		struct mem_copy *copy = copies->wanted.data[i];
+
+		copy->data = dst;
+		jobs.data[jobs.len++] = (struct vmread_job){.address = copy->start, .len = copy->len, .dst = dst};
+		dst += (copy->len + 15) & ~UINT64_C(15);
+	}
+	rc = vmread_copy(&take->capture->vm, jobs.data, jobs.len);
+	for (size_t i = 0; i < jobs.len; i++) {
+		struct mem_copy *copy = copies->wanted.data[i];
+
+		copy->len = jobs.data[i].done;
+		if (jobs.data[i].done < jobs.data[i].len)
+			copy->region_end = copy->start + copy->len; /* the rest is unreadable, not left out */
+	}
+	vec_deinit(&jobs);
+	copies->wanted.len = 0;
+	copies->total = 0;
+	/* Other errors are seen thread by thread. */
+	if (rc == -EPERM || rc == -EACCES)
+		return process_explain_denied(&take->capture->process, -rc, "its memory cannot be read", take->err);
+	return 0;
 }
 
 /* Copies the stacks of all threads to be taken that are asleep. None of them is stopped. */
 int take_copy_asleep(struct take *take)
 {
-	struct snapshot *snap = take->snap;
-	VEC(struct vmread_job) jobs = {0};
-	VEC(size_t) owners = {0};
-	struct bulk *bulk = NULL;
-	uint64_t total = 0;
-	int rc = 0;
+	struct copies copies = {0};
+	int rc = want_stacks(take, &copies);
 
-	for (size_t i = 0; i < snap->threads.len; i++) {
-		struct snap_thread *t = &snap->threads.data[i];
-		struct vmread_job job = {0};
+	if (rc == 0 && copies.wanted.len)
+		rc = run_copies(take, &copies);
+	if (rc == 0)
+		rc = want_interrupted(take, &copies);
+	if (rc == 0 && copies.wanted.len)
+		rc = run_copies(take, &copies);
+	vec_deinit(&copies.wanted);
+	for (size_t i = 0; i < take->work.len; i++) {
+		struct snap_thread *t = &take->snap->threads.data[i];
 
-		if (take->work.data[i] != WORK_TAKE || !take_has_sp(take, t))
-			continue;
-		t->capture = CAPTURE_ASLEEP;
-		take->work.data[i] = WORK_ASLEEP;
-		job.len = stack_extent(take, t);
-		job.address = t->stack.start;
-		total += (job.len + 15) & ~UINT64_C(15);
-		if (!vec_push(&jobs, job) || !vec_push(&owners, i))
-			rc = take_out_of_memory(take);
+		if (take->work.data[i] == WORK_ASLEEP && !t->stack.len)
+			take_set_status(take->snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
 	}
-	if (rc == 0 && total && !(bulk = take_add_bulk(snap, total, 0)))
-		rc = take_out_of_memory(take);
-	if (rc == 0 && bulk) {
-		uint8_t *dst = bulk->data;
-
-		for (size_t i = 0; i < jobs.len; i++) {
-			jobs.data[i].dst = dst;
-			dst += (jobs.data[i].len + 15) & ~UINT64_C(15);
-		}
-		rc = vmread_copy(&take->capture->vm, jobs.data, jobs.len);
-		if (rc == -EPERM || rc == -EACCES)
-			rc = process_explain_denied(&take->capture->process, -rc, "its memory cannot be read", take->err);
-		else
-			rc = 0; /* a stack that could not be read whole is seen below, thread by thread */
-	}
-	for (size_t i = 0; rc == 0 && i < jobs.len; i++) {
-		struct snap_thread *t = &snap->threads.data[owners.data[i]];
-
-		t->stack.data = jobs.data[i].dst;
-		t->stack.len = jobs.data[i].done;
-		if (!t->stack.len)
-			take_set_status(snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
-		else if (t->stack.len < jobs.data[i].len)
-			t->stack.region_end = t->stack.start + t->stack.len; /* the rest is unreadable, not left out */
-	}
-	vec_deinit(&jobs);
-	vec_deinit(&owners);
 	return rc;
 }
 
+/* What pass 2 does not show has ended, unless the pass itself was cut short. */
+static void drop_ended(struct take *take)
+{
+	for (size_t i = 0; i < take->snap->threads.len; i++) {
+		pid_t tid = take->snap->threads.data[i].tid;
+		char state;
+
+		/* One that was held was there at that instant, whatever became of it. */
+		if (take->work.data[i] == WORK_SETTLED || take->work.data[i] == WORK_HELD ||
+		    take_find_observed(take->capture, tid))
+			continue;
+		take->work.data[i] = task_state(&take->capture->process, tid, &state) < 0 ? WORK_DROP : WORK_TAKE;
+	}
+}
+
 /*
- * Pass 2. A thread that was copied asleep and shows the counters it had then has slept throughout, so the copy is
- * exact, at every instant between the passes: also at the one at which the running threads were held. Returns how
- * many threads must be taken again, or -errno.
+ * Pass 2. A thread that was copied asleep and has not got a CPU since slept throughout, so the copy is exact, at every
+ * instant between the passes: also at the one at which the running threads were held. Returns how many threads must
+ * be taken again, or -errno.
  */
 static int check_pass(struct take *take)
 {
 	struct capture *c = take->capture;
-	struct snapshot *snap = take->snap;
-	VEC(bool) present = {0};
-	int again = 0, rc = take_observe(c, snap, 0, true, take->err);
+	int again = 0, rc = take_observe(take, 0, true);
 
 	if (rc < 0)
 		return rc;
-	if (take->generation && c->seen.generation && c->seen.generation != take->generation)
-		return -EAGAIN; /* an exec: nothing of what was taken is left */
-	if (!vec_reserve(&present, snap->threads.len + 1))
-		return take_out_of_memory(take);
-	memset(present.data, 0, snap->threads.len * sizeof(*present.data));
+	drop_ended(take);
 	for (size_t i = 0; i < c->seen.len; i++) {
 		const struct observed *o = &c->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
 
 		if (!take_wants(c, o->tid))
 			continue;
-		if (!slot) {
+		if (!slot)
 			again += !state_is_dead(o->state); /* created since */
-			continue;
-		}
-		present.data[*slot] = true;
-		if (take->work.data[*slot] == WORK_ASLEEP && !take_same_counters(o, &snap->threads.data[*slot]))
+		else if (take->work.data[*slot] == WORK_ASLEEP && !take_unmoved(o, &take->snap->threads.data[*slot]))
 			take->work.data[*slot] = WORK_TAKE;
-		again += take->work.data[*slot] == WORK_TAKE;
 	}
-	for (size_t i = 0; i < snap->threads.len; i++)
-		if (!present.data[i] && take->work.data[i] != WORK_SETTLED)
-			take->work.data[i] = WORK_DROP;
-	vec_deinit(&present);
+	for (size_t i = 0; i < take->work.len; i++)
+		again += take->work.data[i] == WORK_TAKE;
 	return again;
 }
 
@@ -210,98 +299,117 @@ static void release_held(struct take *take)
 	for (size_t i = 0; i < take->work.len; i++) {
 		if (take->work.data[i] == WORK_HELD)
 			take->work.data[i] = WORK_TAKE;
-		if (take->work.data[i] == WORK_TAKE) {
-			take->snap->threads.data[i].regs.valid = 0;
+		if (take->work.data[i] == WORK_TAKE)
 			take->snap->threads.data[i].retakes++;
-		}
 	}
 }
 
-/* A thread that moved in every round is taken at an instant of its own. */
-static int take_alone(struct take *take, size_t at)
+/* Takes everything that is still to be taken; how many of them have to be taken again, or -errno. */
+static int take_round(struct take *take, bool first)
 {
-	struct capture *c = take->capture;
-	struct snap_thread *t = &take->snap->threads.data[at];
-
-	for (int tries = 0; tries < MAX_TRIES; tries++) {
-		const struct observed *o;
-		int rc;
-
-		take->work.data[at] = WORK_TAKE;
-		t->regs.valid = 0;
-		rc = take_observe(c, take->snap, t->tid, false, take->err);
-		if (rc < 0)
-			return rc;
-		o = take_find_observed(c, t->tid);
-		if (!o || state_is_dead(o->state)) {
-			take->work.data[at] = WORK_DROP;
-			return 0;
-		}
-		rc = take_store_pass(take);
-		if (rc == 0)
-			rc = take_copy_asleep(take);
-		if (rc == 0)
-			rc = take_hold_running(take);
-		if (rc < 0)
-			return rc;
-		t = &take->snap->threads.data[at];
-		if (take->work.data[at] == WORK_TAKE)
-			continue; /* fell asleep in between */
-		if (take->work.data[at] != WORK_ASLEEP)
-			return 0;
-		rc = take_observe(c, take->snap, t->tid, true, take->err);
-		if (rc < 0)
-			return rc;
-		o = take_find_observed(c, t->tid);
-		if (o && take_same_counters(o, t))
-			return 0;
-	}
-	t->capture = CAPTURE_MOVED;
-	return 0;
-}
-
-static int take_rest_alone(struct take *take)
-{
-	size_t alone = 0, n = take->snap->threads.len;
 	int rc = 0;
 
-	/* Others that wait to be taken are left out while one is. */
-	for (size_t i = 0; i < n; i++)
-		if (take->work.data[i] == WORK_TAKE)
-			take->work.data[i] = WORK_SETTLED, take->snap->threads.data[i].capture = CAPTURE_MOVED;
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		if (take->snap->threads.data[i].capture == CAPTURE_MOVED) {
-			alone++;
-			take->snap->threads.data[i].capture = CAPTURE_NONE;
-			rc = take_alone(take, i);
+	if (!first) {
+		rc = take_observe(take, 0, false);
+		if (rc == 0)
+			rc = take_refresh_maps(take);
+		if (rc == 0)
+			rc = take_store_pass(take);
+	}
+	if (rc == 0)
+		rc = collect_sps(take);
+	if (rc == 0)
+		rc = take_copy_asleep(take);
+	if (rc == 0)
+		rc = take_hold_running(take);
+	return rc < 0 ? rc : check_pass(take);
+}
+
+static size_t settle_taken(struct take *take)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < take->work.len; i++) {
+		if (take->work.data[i] == WORK_ASLEEP || take->work.data[i] == WORK_HELD)
+			take->work.data[i] = WORK_SETTLED;
+		left += take->work.data[i] == WORK_TAKE;
+	}
+	return left;
+}
+
+/* One thread by itself: from the first look to the last it is a matter of microseconds. False: it moved again. */
+static int take_alone(struct take *take, size_t at, bool *taken)
+{
+	pid_t tid = take->snap->threads.data[at].tid;
+	const struct observed *o;
+	int rc = take_observe(take, tid, false);
+
+	take->work.data[at] = WORK_TAKE;
+	if (rc == 0)
+		rc = take_store_pass(take);
+	if (rc == 0 && !take->capture->seen.len)
+		take->work.data[at] = WORK_DROP;
+	if (rc == 0)
+		rc = take_copy_asleep(take);
+	if (rc == 0)
+		rc = take_hold_running(take);
+	*taken = take->work.data[at] != WORK_TAKE;
+	if (rc < 0 || take->work.data[at] != WORK_ASLEEP)
+		return rc;
+	rc = take_observe(take, tid, true);
+	o = take_find_observed(take->capture, tid);
+	*taken = o && take_unmoved(o, &take->snap->threads.data[at]);
+	return rc;
+}
+
+/* Those that moved in every round: each is taken at an instant of its own, first all together, then one by one. */
+static int take_rest(struct take *take)
+{
+	struct snapshot *snap = take->snap;
+	size_t settled = snap->threads.len - settle_taken(take);
+	int again = 1, rc = 0;
+
+	for (int i = 0; again > 0 && i < MAX_TRIES; i++) {
+		again = take_round(take, false);
+		if (again < 0)
+			return again;
+		settle_taken(take);
+	}
+	for (size_t i = 0; i < take->work.len; i++)
+		if (take->work.data[i] == WORK_TAKE) {
+			take->work.data[i] = WORK_SETTLED; /* out of the way of the others */
+			snap->threads.data[i].capture = CAPTURE_MOVED;
 		}
-	take->snap->capture.inconsistent_why = arena_printf(
-		take->snap->arena, "%zu thread%s moved during every pass and %s taken at %s own instant", alone,
-		alone == 1 ? "" : "s", alone == 1 ? "was" : "were", alone == 1 ? "its" : "their");
+	for (size_t i = 0, n = 0; rc == 0 && n < MAX_ALONE && i < take->work.len; i++) {
+		bool taken = false;
+
+		if (snap->threads.data[i].capture != CAPTURE_MOVED)
+			continue;
+		for (int tries = 0; rc == 0 && !taken && tries < MAX_TRIES_ALONE; tries++)
+			rc = take_alone(take, i, &taken);
+		if (!taken)
+			snap->threads.data[i].capture = CAPTURE_MOVED;
+		if (take->work.data[i] != WORK_DROP)
+			take->work.data[i] = WORK_SETTLED;
+		n++;
+	}
+	snap->capture.inconsistent_why =
+		arena_printf(snap->arena, "%zu of %zu threads ran or were created during every pass and were taken at instants of their own",
+			     snap->threads.len - settled, snap->threads.len);
 	return rc;
 }
 
 /* The passive algorithm: rounds until every thread has been seen to sleep throughout, or was held. */
 int take_passive(struct take *take)
 {
-	int rc = 0;
-
 	for (int round = 0; round < MAX_ROUNDS; round++) {
-		if (round > 0) {
+		int again;
+
+		if (round > 0)
 			release_held(take);
-			take->maps_fresh = false;
-			rc = take_observe(take->capture, take->snap, 0, false, take->err);
-			if (rc == 0)
-				rc = take_store_pass(take);
-		}
-		if (rc == 0)
-			rc = take_copy_asleep(take);
-		if (rc == 0)
-			rc = take_hold_running(take);
-		if (rc == 0)
-			rc = check_pass(take);
-		if (rc <= 0)
-			return rc;
+		again = take_round(take, round == 0);
+		if (again <= 0)
+			return again;
 	}
-	return take_rest_alone(take);
+	return take_rest(take);
 }

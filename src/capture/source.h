@@ -25,9 +25,13 @@ struct observed {
 	bool running; /* on a CPU, as far as the source can tell: its registers are not to be had without a stop */
 	uint64_t nvcsw;
 	uint64_t nivcsw;
+	uint64_t runs; /* how often it got a CPU, where has_runs */
+	bool has_runs;
+	bool kernel_worker; /* runs for the kernel only (io_uring): no user stack */
 	int64_t off_cpu_ns; /* -1: not known */
 	struct snap_syscall syscall;
 	struct user_regs regs;
+	struct altstack altstack;
 	int regs_error; /* -errno when the registers were refused */
 
 	const uint64_t *kernel_pcs;	/* valid until the next pass */
@@ -56,9 +60,8 @@ struct source {
 	void (*destroy)(struct source *source);
 };
 
-int source_bpf_create(const struct process *process, struct err *err, struct source **out);
-
 /* `process` must outlive the source. */
+int source_bpf_create(const struct process *process, struct err *err, struct source **out);
 int source_proc_create(const struct process *process, struct err *err, struct source **out);
 
 /* A thread that has ended: there is nothing to take of it. */

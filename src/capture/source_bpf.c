@@ -6,8 +6,11 @@
 #include "capture/source.h"
 #include "kernel/task_iter.h"
 
+enum { MAX_PASSES = 5 };
+
 struct source_bpf {
 	struct source source;
+	const struct process *process;
 	struct task_iter *iter;
 };
 
@@ -47,26 +50,31 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 		.running = record->flags & TASK_ON_CPU,
 		.nvcsw = record->nvcsw,
 		.nivcsw = record->nivcsw,
+		.runs = record->runs,
+		.has_runs = record->flags & TASK_HAS_RUNS,
 		.off_cpu_ns = -1,
 	};
 	memcpy(out->name, record->comm, sizeof(record->comm));
 	if (request->counters_only)
 		return;
+	/* Such a thread is given registers like any other, all but empty. */
+	out->kernel_worker = record->flags & TASK_HAS_REGS && !record->regs[arch->user_pc] && !record->regs[arch->user_sp];
 	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
 		out->off_cpu_ns = (int64_t)record->off_cpu_ns;
-	if (record->flags & TASK_HAS_REGS && !out->running) {
+	if (record->flags & TASK_HAS_REGS && !out->running && !out->kernel_worker) {
 		fill_registers(arch, record, &out->regs);
 		fill_syscall(arch, record, &out->syscall);
 	}
+	if (record->flags & TASK_HAS_REGS)
+		out->altstack = (struct altstack){.known = true, .start = record->altstack_start, .len = record->altstack_len};
 	out->kernel_pcs = (const uint64_t *)kernel;
 	out->nkernel = record->nkernel;
 	out->kernel_error = record->kernel_error;
 }
 
-static int observe(struct source *source, const struct observe_request *request, struct err *err,
-		   struct observations *out)
+static int one_pass(struct source_bpf *s, const struct observe_request *request, struct err *err,
+		    struct observations *out)
 {
-	struct task_iter *iter = ((struct source_bpf *)source)->iter;
 	struct task_iter_request pass = {
 		.only_tid = request->only_tid,
 		.counters_only = request->counters_only,
@@ -75,22 +83,38 @@ static int observe(struct source *source, const struct observe_request *request,
 	const struct task_record *record;
 	const __u64 *kernel;
 	size_t pos = 0;
-	int rc = task_iter_pass(iter, &pass, err);
+	int rc = task_iter_pass(s->iter, &pass, err);
 
 	if (rc < 0)
 		return rc;
 	out->len = 0;
 	out->generation = 0;
-	while ((record = task_iter_next(iter, &pos, &kernel))) {
+	while ((record = task_iter_next(s->iter, &pos, &kernel))) {
 		if (!vec_reserve(out, out->len + 1))
 			return err_set(err, ENOMEM, "out of memory");
 		fill(record, kernel, request, &out->data[out->len++]);
 		if (!out->generation)
 			out->generation = record->mm;
 	}
-	if (!out->len && !request->only_tid)
-		return err_set(err, ESRCH, "the process has ended");
 	return 0;
+}
+
+/* The kernel ends a pass over one process early when the thread that it stands at ends just then: count and repeat. */
+static int observe(struct source *source, const struct observe_request *request, struct err *err,
+		   struct observations *out)
+{
+	struct source_bpf *s = (struct source_bpf *)source;
+	int rc = 0, there = 0;
+
+	for (int i = 0; i < MAX_PASSES; i++) {
+		rc = one_pass(s, request, err, out);
+		if (rc < 0 || request->only_tid)
+			return rc;
+		there = process_count_threads(s->process);
+		if (there <= (int)out->len)
+			break;
+	}
+	return there < 0 || !out->len ? err_set(err, ESRCH, "process %d has ended", (int)s->process->pid) : 0;
 }
 
 static void destroy(struct source *source)
@@ -107,6 +131,7 @@ int source_bpf_create(const struct process *process, struct err *err, struct sou
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
 	s->source = (struct source){.name = "bpf", .observe = observe, .destroy = destroy};
+	s->process = process;
 	rc = task_iter_create(process->pid, err, &s->iter);
 	if (rc < 0) {
 		free(s);

@@ -60,7 +60,9 @@ static void observe_details(struct source_proc *s, const struct observe_request 
 		out->running = true;
 		return;
 	}
-	if (rc == 0) {
+	if (rc == 0 && !sc.sp && !sc.pc) {
+		out->kernel_worker = true;
+	} else if (rc == 0) {
 		fill_registers(&sc, &out->regs);
 		out->syscall.state = sc.in_syscall ? SYSCALL_IN : SYSCALL_NONE;
 		out->syscall.nr = sc.nr;
@@ -78,11 +80,53 @@ static void observe_details(struct source_proc *s, const struct observe_request 
 	}
 }
 
+/*
+ * A thread that is about to sleep shows state S already while it still runs. Where the kernel does not count how
+ * often it got a CPU, "syscall" tells: the kernel waits there until the thread has left its CPU.
+ */
+static bool still_runs(struct source_proc *s, pid_t tid)
+{
+	struct task_syscall sc;
+
+	return task_syscall(s->process, tid, &sc) == 0 && sc.running;
+}
+
+/* False when the thread has ended. */
+static bool observe_thread(struct source_proc *s, const struct observe_request *request, pid_t tid, size_t index,
+			   struct observed *out)
+{
+	struct task_status status;
+	uint64_t runs = 0;
+	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */
+	bool has_runs = task_runs(s->process, tid, &runs) == 0;
+	bool moves = !has_runs && request->counters_only && still_runs(s, tid);
+
+	if (task_status(s->process, tid, &status) < 0)
+		return false;
+	*out = (struct observed){
+		.tid = tid,
+		.state = status.state,
+		.running = status.state == 'R' || moves,
+		.nvcsw = status.nvcsw,
+		.nivcsw = status.nivcsw,
+		.runs = runs,
+		.has_runs = has_runs,
+		.off_cpu_ns = -1,
+	};
+	memcpy(out->name, status.name, sizeof(out->name));
+	if (request->counters_only || state_is_dead(out->state))
+		return true;
+	if (!out->running)
+		observe_details(s, request, index, out);
+	else
+		out->kernel_worker = task_is_kernel_worker(s->process, tid);
+	return true;
+}
+
 static int observe(struct source *source, const struct observe_request *request, struct err *err,
 		   struct observations *out)
 {
 	struct source_proc *s = (struct source_proc *)source;
-	struct process_info info;
 	int rc = 0;
 
 	if (request->only_tid) {
@@ -95,32 +139,14 @@ static int observe(struct source *source, const struct observe_request *request,
 	if (rc < 0)
 		return err_set(err, -rc, "the threads of process %d: %s", (int)s->process->pid, strerror(-rc));
 	out->len = 0;
-	/* With address space randomisation every exec moves the stack's start. */
-	out->generation = process_info(s->process, &info) == 0 ? info.start_stack : 0;
+	out->generation = process_generation(s->process);
 	for (size_t i = 0; i < s->tids.len; i++) {
-		struct task_status status;
-		struct observed *o;
-
-		/* Counters first: a thread that moves while the rest is read shows other counters in the next pass. */
-		if (task_status(s->process, s->tids.data[i], &status) < 0)
-			continue;
 		if (!vec_reserve(out, out->len + 1))
 			return err_set(err, ENOMEM, "out of memory");
-		o = &out->data[out->len];
-		*o = (struct observed){
-			.tid = s->tids.data[i],
-			.state = status.state,
-			.running = status.state == 'R',
-			.nvcsw = status.nvcsw,
-			.nivcsw = status.nivcsw,
-			.off_cpu_ns = -1,
-		};
-		memcpy(o->name, status.name, sizeof(o->name));
-		if (!request->counters_only && !o->running && !state_is_dead(o->state))
-			observe_details(s, request, out->len, o);
-		out->len++;
+		if (observe_thread(s, request, s->tids.data[i], out->len, &out->data[out->len]))
+			out->len++;
 	}
-	return 0;
+	return out->len || request->only_tid ? 0 : err_set(err, ESRCH, "process %d has ended", (int)s->process->pid);
 }
 
 static void destroy(struct source *source)

@@ -2,6 +2,7 @@
 #include "capture/take.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 int take_out_of_memory(struct take *take)
@@ -9,7 +10,6 @@ int take_out_of_memory(struct take *take)
 	return err_set(take->err, ENOMEM, "out of memory");
 }
 
-/* Memory for `size` bytes of copies; the first `ready` of them are given pages now. */
 struct bulk *take_add_bulk(struct snapshot *snap, size_t size, size_t ready)
 {
 	struct bulk b = {.size = size};
@@ -55,29 +55,89 @@ bool take_wants(const struct capture *c, pid_t tid)
 	return false;
 }
 
-int take_observe(struct capture *c, struct snapshot *snap, pid_t only_tid, bool counters_only, struct err *err)
+static int index_seen(struct capture *c, struct err *err)
 {
+	u64map_deinit(&c->seen_index);
+	for (size_t i = 0; i < c->seen.len; i++) {
+		bool created;
+		uint64_t *slot = u64map_put(&c->seen_index, (uint64_t)c->seen.data[i].tid, &created);
+
+		if (!slot)
+			return err_set(err, ENOMEM, "out of memory");
+		*slot = i;
+	}
+	return 0;
+}
+
+static int observe(struct capture *c, const struct observe_request *request, struct err *err)
+{
+	int rc = c->source->observe(c->source, request, err, &c->seen);
+
+	return rc < 0 ? rc : index_seen(c, err);
+}
+
+/* The ladder, in the middle of things: what was loaded may still fail when it is used. */
+static int fall_back(struct take *take, const struct observe_request *request, int rc)
+{
+	struct capture *c = take->capture;
+	struct source *proc;
+
+	if (rc == -ESRCH || rc == -ENOMEM || c->options.source != SOURCE_AUTO || c->source_note[0] ||
+	    source_proc_create(&c->process, NULL, &proc) < 0)
+		return rc;
+	snprintf(c->source_note, sizeof(c->source_note), "threads are read through /proc, which shows only pc and sp: %s",
+		 take->err ? take->err->msg : "the BPF task iterator failed");
+	snapshot_note(take->snap, "%s", c->source_note);
+	c->source->destroy(c->source);
+	c->source = proc;
+	take->snap->capture.method = proc->name;
+	take->generation = 0; /* it counts otherwise */
+	return observe(c, request, take->err);
+}
+
+int take_observe(struct take *take, pid_t only_tid, bool counters_only)
+{
+	struct capture *c = take->capture;
 	struct observe_request request = {
 		.only_tid = only_tid,
 		.counters_only = counters_only,
 		.kernel_stacks = c->options.kernel_stacks && !counters_only,
-		.arena = snap ? snap->arena : NULL,
+		.arena = take->snap->arena,
 	};
+	int rc = observe(c, &request, take->err);
 
-	return c->source->observe(c->source, &request, err, &c->seen);
+	if (rc < 0)
+		rc = fall_back(take, &request, rc);
+	if (rc < 0)
+		return rc;
+	if (!take->generation)
+		take->generation = c->seen.generation;
+	return c->seen.generation && c->seen.generation != take->generation ? -EAGAIN : 0;
+}
+
+int take_look(struct capture *c)
+{
+	return observe(c, &(struct observe_request){.counters_only = true}, NULL);
 }
 
 const struct observed *take_find_observed(const struct capture *c, pid_t tid)
 {
-	for (size_t i = 0; i < c->seen.len; i++)
-		if (c->seen.data[i].tid == tid)
-			return &c->seen.data[i];
-	return NULL;
+	uint64_t *slot = u64map_find(&c->seen_index, (uint64_t)tid);
+
+	return slot ? &c->seen.data[*slot] : NULL;
 }
 
-bool take_same_counters(const struct observed *o, const struct snap_thread *t)
+/*
+ * The count of runs rises when a thread gets a CPU, so equal counts alone prove that it had none since. The counters of
+ * context switches rise when it leaves the CPU: they prove it together with its being off-CPU now.
+ */
+bool take_unmoved(const struct observed *o, const struct snap_thread *t)
 {
-	return !o->running && o->nvcsw == t->nvcsw && o->nivcsw == t->nivcsw && !state_is_dead(o->state);
+	if (state_is_dead(o->state))
+		return false;
+	if (o->has_runs && t->has_runs)
+		return o->runs == t->runs;
+	return !o->running && o->nvcsw == t->nvcsw && o->nivcsw == t->nivcsw;
 }
 
 bool take_has_sp(const struct take *take, const struct snap_thread *t)
@@ -85,15 +145,51 @@ bool take_has_sp(const struct take *take, const struct snap_thread *t)
 	return t->regs.valid >> take->snap->arch->user_sp & 1;
 }
 
-const struct map_entry *take_stack_region(struct take *take, uint64_t sp)
+int take_refresh_maps(struct take *take)
+{
+	take->maps_fresh = true;
+	return process_maps(&take->capture->process, take->snap->arena, take->err, &take->snap->maps);
+}
+
+static const struct map_entry *find_region(struct take *take, uint64_t sp)
 {
 	const struct map_entry *map = maps_find(&take->snap->maps, sp);
 
 	/* A thread created since the map was read has a stack that is not in it. */
-	if (!map && !take->maps_fresh) {
-		take->maps_fresh = true;
-		if (process_maps(&take->capture->process, take->snap->arena, NULL, &take->snap->maps) == 0)
-			map = maps_find(&take->snap->maps, sp);
-	}
+	if (!map && !take->maps_fresh && take_refresh_maps(take) == 0)
+		map = maps_find(&take->snap->maps, sp);
 	return map;
+}
+
+/* The lowest stack pointer above sp that another thread had, or UINT64_MAX. */
+static uint64_t next_sp(const struct take *take, pid_t tid, uint64_t sp)
+{
+	size_t lo = 0, hi = take->sps.len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (take->sps.data[mid].sp > sp)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	while (lo < take->sps.len && take->sps.data[lo].tid == tid)
+		lo++; /* where it was itself in that pass */
+	return lo < take->sps.len ? take->sps.data[lo].sp : UINT64_MAX;
+}
+
+struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)
+{
+	const struct map_entry *map = find_region(take, sp);
+	struct mem_copy extent = {.start = sp};
+	uint64_t next = next_sp(take, tid, sp);
+
+	if (!map)
+		return extent;
+	extent.region_end = next < map->end ? next : map->end;
+	extent.len = extent.region_end - sp;
+	if (extent.len > take->capture->options.stack_size)
+		extent.len = take->capture->options.stack_size;
+	return extent;
 }

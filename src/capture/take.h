@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/capture.h"
-#include "capture/freeze.h"
 #include "capture/source.h"
 #include "capture/vmread.h"
 #include "proc/process.h"
@@ -17,17 +16,23 @@ struct capture {
 	struct process process;
 	struct vmread vm;
 	struct source *source;
-	struct observations seen; /* of the last pass */
 	char source_note[512];	  /* why the first choice of source was not taken, or "" */
+	struct observations seen; /* by the last pass */
+	struct u64map seen_index; /* tid to position in it */
 };
 
 /* What is still to be done for a thread of the snapshot being taken. */
 enum work {
-	WORK_TAKE,	/* must be taken, or taken again */
-	WORK_ASLEEP,	/* copied while asleep; the next pass tells whether it slept on */
-	WORK_HELD,	/* taken while held in this round */
-	WORK_SETTLED,	/* nothing more can be had: dead, or not to be captured */
-	WORK_DROP,	/* it ended: it is no part of the snapshot */
+	WORK_TAKE,    /* must be taken, or taken again */
+	WORK_ASLEEP,  /* copied while asleep; the next pass tells whether it slept on */
+	WORK_HELD,    /* taken while held in this round */
+	WORK_SETTLED, /* nothing more is to be done */
+	WORK_DROP,    /* it ended: it is no part of the snapshot */
+};
+
+struct stack_pointer {
+	uint64_t sp;
+	pid_t tid;
 };
 
 struct take {
@@ -35,6 +40,7 @@ struct take {
 	struct snapshot *snap;
 	VEC(enum work) work; /* beside snap->threads */
 	struct u64map index; /* tid to position in snap->threads */
+	VEC(struct stack_pointer) sps; /* those that the last full pass knew, rising */
 	uint64_t generation;
 	bool maps_fresh; /* read in this round */
 	struct err *err;
@@ -53,18 +59,32 @@ int take_add_thread(struct take *take, pid_t tid, size_t *index);
 
 bool take_wants(const struct capture *c, pid_t tid);
 
-/* One pass over the threads; what it saw is in c->seen until the next. */
-int take_observe(struct capture *c, struct snapshot *snap, pid_t only_tid, bool counters_only, struct err *err);
+/*
+ * One pass over all threads, or over one (only_tid); what it saw is in c->seen until the next. -EAGAIN when the process has executed another
+ * program since the snapshot was begun. A source that fails is replaced by the next one, where that is allowed.
+ */
+int take_observe(struct take *take, pid_t only_tid, bool counters_only);
+
+/* The same without a snapshot: only counters. */
+int take_look(struct capture *c);
+
 const struct observed *take_find_observed(const struct capture *c, pid_t tid);
 
-/* True when a pass shows the thread off-CPU with the counters it had when it was captured: it has not run since. */
-bool take_same_counters(const struct observed *o, const struct snap_thread *t);
-
-/* Where the thread's stack pointer lies. Reads the memory map again, once a round, when it is not there. */
-const struct map_entry *take_stack_region(struct take *take, uint64_t sp);
+/* True when a pass shows that the thread has not run since it was captured asleep. */
+bool take_unmoved(const struct observed *o, const struct snap_thread *t);
 
 /* True when the stack pointer is known: the thread was seen off-CPU, or held. */
 bool take_has_sp(const struct take *take, const struct snap_thread *t);
+
+/* Reads the memory map again. */
+int take_refresh_maps(struct take *take);
+
+/*
+ * What there is to copy of the thread's stack, at sp: to the end of its mapping, but not into the next thread's stack where
+ * several share one, and not more than --stack-size. `data` stays NULL and `len` tells how much; 0: nothing. Reads the
+ * memory map again, once a round, when sp is not in it.
+ */
+struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
 
 /* passive.c */
 int take_store_pass(struct take *take);

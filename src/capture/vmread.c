@@ -8,7 +8,10 @@
 
 #include "base/cleanup.h"
 
-enum { BATCH = 256 };
+enum {
+	BATCH = 256,
+	BATCH_BYTES = 1 << 30, /* the system call gives up short of 2 GiB */
+};
 
 static ssize_t read_live(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
@@ -22,8 +25,8 @@ void vmread_init(struct vmread *vm, const struct process *process, bool use_proc
 {
 	*vm = (struct vmread){
 		.mem = {.read = read_live},
-		.pid = process->pid,
-		.mem_fd = openat(process->dir_fd, "mem", O_RDONLY | O_CLOEXEC),
+		.pid = process->mm_tid,
+		.mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC),
 		.use_proc_mem = use_proc_mem,
 	};
 }
@@ -59,17 +62,19 @@ static int copy_proc_mem(struct vmread *vm, struct vmread_job *job)
 static int copy_batch(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 {
 	struct iovec local[BATCH], remote[BATCH];
-	size_t n = njobs < BATCH ? njobs : BATCH, i;
+	uint64_t total = 0;
+	size_t n = 0;
 	ssize_t got;
 
-	for (i = 0; i < n; i++) {
-		local[i] = (struct iovec){.iov_base = jobs[i].dst, .iov_len = jobs[i].len};
-		remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)jobs[i].address, .iov_len = jobs[i].len};
+	for (; n < njobs && n < BATCH && (n == 0 || total + jobs[n].len <= BATCH_BYTES); n++) {
+		local[n] = (struct iovec){.iov_base = jobs[n].dst, .iov_len = jobs[n].len};
+		remote[n] = (struct iovec){.iov_base = (void *)(uintptr_t)jobs[n].address, .iov_len = jobs[n].len};
+		total += jobs[n].len;
 	}
 	got = process_vm_readv(vm->pid, local, n, remote, n, 0);
 	if (got < 0)
 		return -errno;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		jobs[i].done = (uint64_t)got < jobs[i].len ? (uint64_t)got : jobs[i].len;
 		got -= (ssize_t)jobs[i].done;
 		if (jobs[i].done < jobs[i].len)

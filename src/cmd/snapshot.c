@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/view.h"
 #include "elf/modules.h"
 #include "kernel/task_iter.h"
-#include "model/snapfile.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -33,7 +33,6 @@ struct pid_vec {
 struct options {
 	struct capture_options capture;
 	bool ptrace;
-	const char *save;
 	struct pid_vec pids;
 	struct pid_vec tids;
 };
@@ -137,9 +136,6 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 			return err_set(err, EINVAL, "--stop-timeout takes milliseconds, not '%s'", value);
 		o->capture.stop_timeout_ms = (unsigned)number;
 		return 0;
-	case OPT_SAVE:
-		o->save = value;
-		return 0;
 	default:
 		return err_set(err, EINVAL, "unknown option");
 	}
@@ -175,6 +171,10 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 		}
 		if (opt == OPT_VERSION)
 			return print_version();
+		if (opt == OPT_SAVE) {
+			view->save = optarg;
+			continue;
+		}
 		rc = view_option(view, opt, optarg, &err);
 		if (rc == 0)
 			rc = parse_option(o, opt, optarg, &err);
@@ -186,7 +186,7 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 			return usage_error(err.msg);
 	if (!o->pids.len)
 		return usage_error("which process? give its pid");
-	if (o->save && o->pids.len > 1)
+	if (view->save && o->pids.len > 1)
 		return usage_error("--save takes one process");
 	if (o->ptrace && o->capture.stop == STOP_NONE)
 		return usage_error("--ptrace has to stop the process: it cannot be used with --stop=none");
@@ -202,33 +202,44 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 struct ptrace_walk {
 	bool ignore_deleted;
 	uint32_t depth;
+	const struct snapshot *snap; /* that `modules` and `stacks` belong to: after an exec there is another */
 	struct modules *modules;
-	VEC(pid_t) tids;
+	struct u64map by_tid; /* to position in stacks */
 	VEC(struct raw_stack) stacks;
 };
+
+static void ptrace_walk_deinit(struct ptrace_walk *walk)
+{
+	modules_destroy(walk->modules);
+	walk->modules = NULL;
+	for (size_t i = 0; i < walk->stacks.len; i++)
+		raw_stack_deinit(&walk->stacks.data[i]);
+	vec_deinit(&walk->stacks);
+	u64map_deinit(&walk->by_tid);
+}
 
 static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
 {
 	struct ptrace_walk *walk = arg;
 	struct raw_stack stack;
 	struct regs regs;
+	uint64_t *slot;
+	bool created;
 
+	if (walk->snap != snap)
+		ptrace_walk_deinit(walk);
+	walk->snap = snap;
 	if (!walk->modules && modules_create(snap, walk->ignore_deleted, NULL, &walk->modules) < 0)
 		return;
 	if (!arch_to_dwarf(snap->arch, user, &regs))
 		return;
+	slot = u64map_put(&walk->by_tid, (uint64_t)tid, &created);
+	if (!slot)
+		return;
 	unwind_regs(snap, walk->modules, &regs, peek, walk->depth, &stack);
-	if (!vec_push(&walk->tids, tid) || !vec_push(&walk->stacks, stack))
+	*slot = walk->stacks.len;
+	if (!vec_push(&walk->stacks, stack))
 		raw_stack_deinit(&stack);
-}
-
-static void ptrace_walk_deinit(struct ptrace_walk *walk)
-{
-	modules_destroy(walk->modules);
-	for (size_t i = 0; i < walk->stacks.len; i++)
-		raw_stack_deinit(&walk->stacks.data[i]);
-	vec_deinit(&walk->stacks);
-	vec_deinit(&walk->tids);
 }
 
 /* Beside snap->threads; NULL when memory is exhausted, and then the copies are walked instead. */
@@ -236,26 +247,15 @@ static struct raw_stack *order_stacks(struct ptrace_walk *walk, const struct sna
 {
 	struct raw_stack *ordered = calloc(snap->threads.len + 1, sizeof(*ordered));
 
-	for (size_t i = 0; ordered && i < snap->threads.len; i++)
-		for (size_t k = 0; k < walk->tids.len && k < walk->stacks.len; k++)
-			if (walk->tids.data[k] == snap->threads.data[i].tid) {
-				ordered[i] = walk->stacks.data[k];
-				walk->stacks.data[k] = (struct raw_stack){0};
-			}
+	for (size_t i = 0; ordered && walk->snap == snap && i < snap->threads.len; i++) {
+		uint64_t *slot = u64map_find(&walk->by_tid, (uint64_t)snap->threads.data[i].tid);
+
+		if (!slot || *slot >= walk->stacks.len)
+			continue;
+		ordered[i] = walk->stacks.data[*slot];
+		walk->stacks.data[*slot] = (struct raw_stack){0};
+	}
 	return ordered;
-}
-
-static int save(const char *path, const struct snapshot *snap, struct err *err)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "we");
-	int rc;
-
-	if (!f)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	rc = snapfile_write(snap, f, err);
-	if (rc == 0 && fflush(f) != 0)
-		rc = err_set(err, errno, "%s: %s", path, strerror(errno));
-	return rc;
 }
 
 DEFINE_CLEANUP(capture, struct capture *, capture_close)
@@ -285,10 +285,7 @@ static int show_process(pid_t pid, const struct options *o, struct view *view, s
 		return rc;
 	if (o->ptrace)
 		walked = order_stacks(&walk, snap);
-	rc = view_show(view, snap, capture, walked, started, err);
-	if (rc == 0 && o->save)
-		rc = save(o->save, snap, err);
-	return rc;
+	return view_show(view, snap, capture, walked, started, err);
 }
 
 int cmd_snapshot(int argc, char **argv)

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "elf/modules.h"
+#include "model/snapfile.h"
 #include "symbol/symbolizer.h"
 #include "unwind/unwind.h"
 
@@ -159,14 +160,23 @@ static void walk_thread(const struct walk_context *ctx, struct trace_thread *t)
 }
 
 /* A walk that read more than the copies is true only if the thread still sleeps where it was captured. */
-static void confirm_live_reads(const struct walk_context *ctx, struct capture *capture, struct trace_thread *t)
+static void confirm_live_reads(const struct walk_context *ctx, struct capture *capture, struct trace *trace)
 {
 	struct walk_context copies_only = *ctx;
+	bool looked = false, confirmed = false;
 
-	if (!t->raw.used_live_memory || capture_unmoved(capture, t->thread))
-		return;
 	copies_only.options.live = NULL;
-	walk_thread(&copies_only, t);
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		struct trace_thread *t = &trace->threads.data[i];
+
+		if (!t->raw.used_live_memory)
+			continue;
+		if (!looked)
+			confirmed = capture_look_again(capture) == 0;
+		looked = true;
+		if (!confirmed || !capture_unmoved(capture, t->thread))
+			walk_thread(&copies_only, t);
+	}
 }
 
 /* /proc tells only pc and sp. Where a walk needed more, the thread is held once to learn the rest. */
@@ -209,9 +219,9 @@ static int walk_all(struct view *view, struct snapshot *snap, struct capture *ca
 			continue;
 		}
 		walk_thread(&ctx, t);
-		if (capture)
-			confirm_live_reads(&ctx, capture, t);
 	}
+	if (capture)
+		confirm_live_reads(&ctx, capture, trace);
 	return capture && strcmp(snap->capture.stop_mode, "auto") == 0 ? complete_registers(trace, snap, capture, &ctx, err) : 0;
 }
 
@@ -249,6 +259,21 @@ static int write_report(struct view *view, const struct trace *trace, struct err
 	return 0;
 }
 
+/* Before anything is printed: whoever reads the output may stop reading. */
+static int save(const struct view *view, const struct snapshot *snap, struct err *err)
+{
+	const char *path = view->options.save;
+	_cleanup_fclose_ FILE *f = fopen(path, "we");
+	int rc;
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	rc = snapfile_write(snap, f, err);
+	if (rc == 0 && fflush(f) != 0)
+		rc = err_set(err, errno, "%s: %s", path, strerror(errno));
+	return rc;
+}
+
 DEFINE_CLEANUP(modules, struct modules *, modules_destroy)
 DEFINE_CLEANUP(symbolizer, struct symbolizer *, symbolizer_destroy)
 
@@ -265,6 +290,8 @@ int view_show(struct view *view, struct snapshot *snap, struct capture *capture,
 	if (rc == 0)
 		rc = walk_all(view, snap, capture, modules, walked, &trace, err);
 	walked_at = monotonic_ns();
+	if (rc == 0 && view->options.save)
+		rc = save(view, snap, err);
 	if (rc == 0 && !(sym = symbolizer_create(modules, &symbol_options)))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)

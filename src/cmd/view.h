@@ -21,6 +21,7 @@ struct view_options {
 	bool ignore_deleted;
 	uint32_t depth;	    /* 0: the default */
 	const char *output; /* NULL or "-": standard output */
+	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color;
 };
 

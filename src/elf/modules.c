@@ -368,7 +368,7 @@ static void open_process(struct modules *m)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)m->snap->pid);
+	snprintf(path, sizeof(path), "/proc/%d", (int)(m->snap->mm_tid ? m->snap->mm_tid : m->snap->pid));
 	m->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (m->proc_fd >= 0)
 		m->root_fd = openat(m->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);

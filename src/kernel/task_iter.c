@@ -61,10 +61,10 @@ static int explain(struct err *err, int code, const char *step)
 	return err_set(err, code, "%s failed: %s: this kernel may lack bpf_task_pt_regs or task iterators", step, strerror(code));
 }
 
-/* Kernels since 6.1 walk one process only; older ones walk all tasks, and the program skips the others. */
-static struct bpf_link *attach(struct task_iter_bpf *skel, pid_t pid)
+/* Kernels since 6.1 walk one process or one thread; older ones walk all tasks, and the program skips the others. */
+static struct bpf_link *attach(struct task_iter_bpf *skel, pid_t pid, pid_t tid)
 {
-	union bpf_iter_link_info info = {.task = {.pid = (__u32)pid}};
+	union bpf_iter_link_info info = {.task = {.pid = tid ? 0 : (__u32)pid, .tid = (__u32)tid}};
 	DECLARE_LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 	struct bpf_link *link = bpf_program__attach_iter(skel->progs.dump_task, &opts);
 
@@ -92,7 +92,7 @@ int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 		return rc;
 	}
 	iter->skel->bss->target_tgid = (__u32)pid;
-	iter->link = attach(iter->skel, pid);
+	iter->link = attach(iter->skel, pid, 0);
 	if (!iter->link) {
 		rc = explain(err, errno, "attaching the BPF task iterator");
 		task_iter_destroy(iter);
@@ -112,8 +112,14 @@ void task_iter_destroy(struct task_iter *iter)
 	free(iter);
 }
 
+static void cleanup_link(struct bpf_link **link)
+{
+	bpf_link__destroy(*link);
+}
+
 int task_iter_pass(struct task_iter *iter, const struct task_iter_request *request, struct err *err)
 {
+	_cleanup_(cleanup_link) struct bpf_link *one = NULL;
 	_cleanup_close_ int fd = -1;
 	size_t len = 0;
 
@@ -121,7 +127,9 @@ int task_iter_pass(struct task_iter *iter, const struct task_iter_request *reque
 	iter->skel->bss->counters_only = request->counters_only;
 	iter->skel->bss->want_kernel = request->kernel_stacks;
 	iter->nwords = 0;
-	fd = bpf_iter_create(bpf_link__fd(iter->link));
+	if (request->only_tid)
+		one = attach(iter->skel, 0, request->only_tid);
+	fd = bpf_iter_create(bpf_link__fd(one ? one : iter->link));
 	if (fd < 0)
 		return explain(err, errno, "creating the BPF task iterator");
 	for (;;) {

@@ -196,6 +196,7 @@ static void put_thread(struct bytes *b, const struct snap_thread *t, unsigned nr
 		put_u64(b, t->regs.v[i]);
 	put_kernel_stack(b, t);
 	put_copy(b, &t->stack);
+	put_copy(b, &t->interrupted);
 }
 
 /* Writing goes on after an error, which sticks: the caller looks once, at the end. */
@@ -507,6 +508,8 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_kernel_stack(c, snap, err, &t);
 	if (!ret)
 		ret = get_copy(c, snap, err, &t.stack);
+	if (!ret)
+		ret = get_copy(c, snap, err, &t.interrupted);
 	if (ret || c->bad)
 		return ret;
 	if (snap->threads.len >= MAX_THREADS)

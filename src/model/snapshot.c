@@ -81,6 +81,9 @@ static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, s
 	const struct snapshot_mem *m = (const struct snapshot_mem *)mem;
 	size_t got = m->thread ? copy_read(&m->thread->stack, address, buf, len) : 0;
 
+	if (!got && m->thread)
+		got = copy_read(&m->thread->interrupted, address, buf, len);
+
 	for (size_t i = 0; !got && i < m->snap->images.len; i++)
 		got = copy_read(&m->snap->images.data[i], address, buf, len);
 	return got ? (ssize_t)got : -EFAULT;

@@ -25,6 +25,13 @@ struct mem_copy {
 	uint8_t *data;
 };
 
+/* Where a thread's signal handlers run when not on its ordinary stack (sigaltstack). */
+struct altstack {
+	bool known; /* else start and len mean nothing */
+	uint64_t start;
+	uint64_t len; /* 0: there is none */
+};
+
 enum thread_status { /* append-only: written to saved snapshots */
 	THREAD_CAPTURED = 0,
 	THREAD_RUNNING = 1,	   /* --stop=none and it was running */
@@ -68,12 +75,16 @@ struct snap_thread {
 	pid_t tracer;	 /* of another tracer, or 0 */
 	uint64_t nvcsw;	 /* voluntary and involuntary context switches at capture */
 	uint64_t nivcsw;
+	uint64_t runs; /* how often it got a CPU, where has_runs; for the live process only, not saved */
+	bool has_runs;
 	int64_t off_cpu_ns; /* since it last ran; -1 when the kernel does not tell */
 	uint64_t pause_ns;  /* how long it was held; 0 when it was not */
 	uint32_t retakes;
 	struct snap_syscall syscall;
 	struct user_regs regs;
+	struct altstack altstack; /* not saved */
 	struct mem_copy stack;
+	struct mem_copy interrupted; /* its ordinary stack, when a signal handler runs on another; else empty */
 
 	uint64_t *kernel_pcs; /* innermost first; addresses, or NULL when only text is known */
 	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as /proc gives it, or NULL */
@@ -102,6 +113,7 @@ struct snapshot {
 	struct arena *arena; /* owns every string and small array below */
 	const struct arch *arch;
 	pid_t pid;
+	pid_t mm_tid; /* a thread that has the address space: the main thread's is gone when it has ended; not saved */
 	const char *comm;
 	const char *exe; /* as the target sees it; NULL for a kernel thread or when not permitted */
 	bool kernel_thread;

@@ -16,7 +16,7 @@ bool trace_thread_is_complete(const struct trace_thread *t)
 	case THREAD_KERNEL:
 		return true;
 	default:
-		return t->raw.end == STACK_COMPLETE;
+		return t->raw.end == STACK_COMPLETE && t->thread->capture != CAPTURE_MOVED;
 	}
 }
 

@@ -35,7 +35,9 @@ void trace_deinit(struct trace *trace);
 /* True when every stack that exists is whole: what exit code 0 promises. */
 bool trace_is_complete(const struct trace *trace);
 
-/* True when the thread's user stack is incomplete (a zombie or a kernel thread has none, which is complete). */
+/*
+ * True when the thread's user stack is whole and not torn. A zombie or a kernel thread has none, which is complete.
+ */
 bool trace_thread_is_complete(const struct trace_thread *t);
 
 #endif

@@ -67,7 +67,7 @@ int process_maps(const struct process *process, struct arena *arena, struct err 
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
-	int fd = openat(process->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+	int fd = openat(process->mm_fd, "maps", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
 		return process_explain_denied(process, errno, "its memory map cannot be read", err);

@@ -66,7 +66,8 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 	task = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
 		return err_set(err, errno, "%s/task: %s", path, strerror(errno));
-	*out = (struct process){.pid = pid, .dir_fd = steal_fd(&dir), .task_fd = task};
+	*out = (struct process){.pid = pid, .dir_fd = steal_fd(&dir), .task_fd = task, .mm_fd = -1};
+	process_find_memory(out);
 	return 0;
 }
 
@@ -74,7 +75,8 @@ void process_close(struct process *process)
 {
 	cleanup_close(&process->dir_fd);
 	cleanup_close(&process->task_fd);
-	process->dir_fd = process->task_fd = -1;
+	cleanup_close(&process->mm_fd);
+	process->dir_fd = process->task_fd = process->mm_fd = -1;
 }
 
 static void cleanup_closedir(DIR **dir)
@@ -106,43 +108,108 @@ int process_list_tids(const struct process *process, struct tid_list *out)
 	return out->len ? 0 : -ESRCH;
 }
 
+/* The words of a stat file after the name; the name may contain anything, also ") R": the last parenthesis ends it. */
+static char *stat_fields(char *stat, char *comm, size_t size)
+{
+	char *open_paren = strchr(stat, '('), *close_paren = strrchr(stat, ')');
+
+	if (!open_paren || !close_paren || close_paren < open_paren)
+		return NULL;
+	if (comm)
+		snprintf(comm, size, "%.*s", (int)(close_paren - open_paren - 1), open_paren + 1);
+	return close_paren + 1;
+}
+
+/* Field `number` of the file, counted from 1 as proc(5) does; at least 3. NULL when there are fewer. */
+static const char *stat_field(const char *fields, int number)
+{
+	for (int at = 3; fields; at++) {
+		fields += strspn(fields, " ");
+		if (at == number)
+			return *fields ? fields : NULL;
+		fields = strchr(fields, ' ');
+	}
+	return NULL;
+}
+
 int process_info(const struct process *process, struct process_info *out)
 {
-	char buf[1024], *open_paren, *close_paren, *save = NULL;
+	char buf[1024];
 	ssize_t len = process_read_file(process->dir_fd, "stat", buf, sizeof(buf));
-	size_t comm_len;
-	int field = 3;
+	const char *fields, *state, *flags, *start;
 
 	if (len < 0)
 		return (int)len;
 	*out = (struct process_info){0};
-	/* The name may contain anything, also ") R": the last parenthesis ends it. */
-	open_paren = strchr(buf, '(');
-	close_paren = strrchr(buf, ')');
-	if (!open_paren || !close_paren || close_paren < open_paren)
+	fields = stat_fields(buf, out->comm, sizeof(out->comm));
+	state = stat_field(fields, 3);
+	flags = stat_field(fields, 9);
+	start = stat_field(fields, 22);
+	if (!state || !flags || !start)
 		return -EINVAL;
-	comm_len = (size_t)(close_paren - open_paren - 1);
-	if (comm_len >= sizeof(out->comm))
-		comm_len = sizeof(out->comm) - 1;
-	memcpy(out->comm, open_paren + 1, comm_len);
-	for (char *word = strtok_r(close_paren + 1, " ", &save); word; word = strtok_r(NULL, " ", &save), field++) {
-		if (field == 3)
-			out->state = word[0];
-		else if (field == 9)
-			out->kernel_thread = strtoul(word, NULL, 10) & PF_KTHREAD;
-		else if (field == 22)
-			out->start_time = strtoull(word, NULL, 10);
-		else if (field == 28)
-			out->start_stack = strtoull(word, NULL, 10);
-	}
-	return field > 28 ? 0 : -EINVAL;
+	out->state = state[0];
+	out->kernel_thread = strtoul(flags, NULL, 10) & PF_KTHREAD;
+	out->start_time = strtoull(start, NULL, 10);
+	return 0;
+}
+
+uint64_t process_generation(const struct process *process)
+{
+	char buf[1024];
+	const char *start_stack;
+
+	if (process_read_file(process->mm_fd, "stat", buf, sizeof(buf)) < 0)
+		return 0;
+	start_stack = stat_field(stat_fields(buf, NULL, 0), 28);
+	return start_stack ? strtoull(start_stack, NULL, 10) : 0;
+}
+
+int process_count_threads(const struct process *process)
+{
+	struct stat st;
+
+	if (fstat(process->task_fd, &st) < 0)
+		return -errno;
+	return (int)st.st_nlink - 2; /* one link for each thread, beside the directory's own two */
+}
+
+/* /proc/TID is there for every thread, though it is not listed. -1 when the thread has no address space. */
+static int open_with_memory(pid_t tid)
+{
+	char path[32], first[2];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || process_read_file(fd, "statm", first, sizeof(first)) <= 0 || first[0] == '0')
+		return -1;
+	return steal_fd(&fd);
+}
+
+void process_find_memory(struct process *process)
+{
+	struct tid_list tids = {0};
+	int fd = open_with_memory(process->pid);
+
+	process->mm_tid = process->pid;
+	if (fd < 0 && process_list_tids(process, &tids) == 0)
+		for (size_t i = 0; fd < 0 && i < tids.len; i++) {
+			fd = open_with_memory(tids.data[i]);
+			if (fd >= 0)
+				process->mm_tid = tids.data[i];
+		}
+	vec_deinit(&tids);
+	if (fd < 0) /* a kernel thread, or all have ended */
+		fd = openat(process->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_close(&process->mm_fd);
+	process->mm_fd = fd;
 }
 
 const char *process_exe(const struct process *process, struct arena *arena)
 {
 	static const char deleted[] = " (deleted)";
 	char buf[4096];
-	ssize_t len = readlinkat(process->dir_fd, "exe", buf, sizeof(buf));
+	ssize_t len = readlinkat(process->mm_fd, "exe", buf, sizeof(buf));
 	size_t n;
 
 	if (len <= 0)

@@ -19,11 +19,19 @@ struct process {
 	pid_t pid;
 	int dir_fd;  /* /proc/PID */
 	int task_fd; /* /proc/PID/task */
+	int mm_fd;   /* /proc/TID of a thread that has the address space: a main thread that has ended has none */
+	pid_t mm_tid;
 };
 
 /* Fails with a sentence when there is no such process, or when `pid` is a thread of another one. */
 int process_open(pid_t pid, struct err *err, struct process *out);
 void process_close(struct process *process);
+
+/* Chooses mm_tid anew; to be called again when threads may have ended. */
+void process_find_memory(struct process *process);
+
+/* How many threads there are now, or -errno. */
+int process_count_threads(const struct process *process);
 
 /* Reads a small file below the directory `fd` whole, NUL-terminated; its length, or -errno. Cut at size - 1. */
 ssize_t process_read_file(int fd, const char *path, char *buf, size_t size);
@@ -41,10 +49,12 @@ struct process_info {
 	char state;
 	bool kernel_thread;
 	uint64_t start_time;  /* in clock ticks since boot */
-	uint64_t start_stack; /* changes with every exec; 0 when not permitted */
 };
 
 int process_info(const struct process *process, struct process_info *out);
+
+/* A number that changes with every exec: where the stack starts. 0 when not permitted. */
+uint64_t process_generation(const struct process *process);
 
 /* The target of /proc/PID/exe without " (deleted)"; NULL when there is none or it is not permitted. */
 const char *process_exe(const struct process *process, struct arena *arena);

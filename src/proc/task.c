@@ -23,6 +23,22 @@ static const char *field(const char *status, const char *key)
 	return p ? p + strlen(key) : NULL;
 }
 
+/* "status" shows a newline in a name as \\n and a backslash as two. */
+static void unescape(const char *text, size_t len, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 1 < size; i++) {
+		if (text[i] == '\\' && i + 1 < len) {
+			i++;
+			out[n++] = text[i] == 'n' ? '\n' : text[i];
+		} else {
+			out[n++] = text[i];
+		}
+	}
+	out[n] = '\0';
+}
+
 int task_status(const struct process *process, pid_t tid, struct task_status *out)
 {
 	char buf[4096];
@@ -44,23 +60,50 @@ int task_status(const struct process *process, pid_t tid, struct task_status *ou
 		.nvcsw = strtoull(nvcsw, NULL, 10),
 		.nivcsw = strtoull(nivcsw, NULL, 10),
 	};
-	snprintf(out->name, sizeof(out->name), "%.*s", (int)strcspn(name, "\n"), name);
+	unescape(name, strcspn(name, "\n"), out->name, sizeof(out->name));
 	return 0;
+}
+
+int task_runs(const struct process *process, pid_t tid, uint64_t *out)
+{
+	char buf[128];
+	ssize_t len = read_task_file(process, tid, "schedstat", buf, sizeof(buf));
+
+	if (len < 0)
+		return (int)len;
+	return sscanf(buf, "%*u %*u %" SCNu64, out) == 1 ? 0 : -EINVAL;
+}
+
+/* What follows the name in "stat": state, ppid…; NULL when the thread has ended. */
+static const char *read_stat(const struct process *process, pid_t tid, char *buf, size_t size)
+{
+	const char *paren;
+
+	if (read_task_file(process, tid, "stat", buf, size) < 0)
+		return NULL;
+	paren = strrchr(buf, ')');
+	return paren && paren[1] == ' ' && paren[2] ? paren + 2 : NULL;
 }
 
 int task_state(const struct process *process, pid_t tid, char *out)
 {
 	char buf[512];
-	ssize_t len = read_task_file(process, tid, "stat", buf, sizeof(buf));
-	const char *paren;
+	const char *fields = read_stat(process, tid, buf, sizeof(buf));
 
-	if (len < 0)
-		return (int)len;
-	paren = strrchr(buf, ')');
-	if (!paren || paren[1] != ' ')
+	if (!fields)
 		return -ESRCH;
-	*out = paren[2];
+	*out = fields[0];
 	return 0;
+}
+
+bool task_is_kernel_worker(const struct process *process, pid_t tid)
+{
+	enum { PF_IO_WORKER = 0x10 };
+	char buf[512];
+	const char *fields = read_stat(process, tid, buf, sizeof(buf));
+	unsigned long flags;
+
+	return fields && sscanf(fields, "%*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && flags & PF_IO_WORKER;
 }
 
 int task_syscall(const struct process *process, pid_t tid, struct task_syscall *out)

@@ -21,8 +21,17 @@ struct task_status {
 
 int task_status(const struct process *process, pid_t tid, struct task_status *out);
 
+/*
+ * How often the thread got a CPU, from "schedstat". It rises when a thread gets one, the counters of context switches
+ * when it leaves it. -ENOENT: the kernel does not count.
+ */
+int task_runs(const struct process *process, pid_t tid, uint64_t *out);
+
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);
+
+/* True for a thread that the kernel runs for itself in the process (io_uring): it has no user code and no user stack. */
+bool task_is_kernel_worker(const struct process *process, pid_t tid);
 
 /* From "syscall". */
 struct task_syscall {

@@ -69,12 +69,18 @@ struct layered_mem {
 	bool used_live;
 };
 
+/* In the part of the thread's own stack that --stack-size left out. */
+static bool is_cut_off(const struct snap_thread *thread, uint64_t address)
+{
+	return address >= thread->stack.start && address < thread->stack.region_end;
+}
+
 static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
 	struct layered_mem *m = (struct layered_mem *)mem;
 	ssize_t got = m->copies.mem.read(&m->copies.mem, address, buf, len);
 
-	if (got == (ssize_t)len || !m->live)
+	if (got == (ssize_t)len || !m->live || is_cut_off(m->copies.thread, address))
 		return got;
 	got = m->live->read(m->live, address, buf, len);
 	if (got > 0)
@@ -86,6 +92,19 @@ static void not_captured(const struct snap_thread *thread, struct raw_stack *out
 {
 	out->end = STACK_NOT_CAPTURED;
 	snprintf(out->error, sizeof(out->error), "%s", thread->why ? thread->why : "its registers were not captured");
+}
+
+/* A thread that has just been created, and has yet to return from the system call that did it. */
+static bool is_newborn(const struct snapshot *snap, const struct snap_thread *thread)
+{
+	const struct arch *arch = snap->arch;
+	uint64_t need = UINT64_C(1) << arch->user_syscall_nr | UINT64_C(1) << arch->user_syscall_result;
+	const struct syscall_info *call;
+
+	if ((thread->regs.valid & need) != need || thread->regs.v[arch->user_syscall_result] != 0)
+		return false;
+	call = arch_syscall(arch, (int64_t)thread->regs.v[arch->user_syscall_nr]);
+	return call && (strcmp(call->name, "clone") == 0 || strcmp(call->name, "clone3") == 0);
 }
 
 void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,
@@ -104,4 +123,9 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	w.stack = &thread->stack;
 	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
 	out->used_live_memory = mem.used_live;
+	/* C libraries describe nothing past that system call: nothing is below a thread's first frame. */
+	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {
+		out->end = STACK_COMPLETE;
+		out->error[0] = '\0';
+	}
 }

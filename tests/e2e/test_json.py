@@ -82,9 +82,9 @@ def test_document(target, stakeout):
     assert [th["tid"] for th in doc["threads"]] == sorted(th["tid"] for th in doc["threads"])
 
 
-def test_odd_thread_names(target, stakeout):
+def test_odd_thread_names(target, stakeout, source):
     t = target("oddnames").settle()
-    names = {th["name"] for th in stakeout("--json", t.pid).doc["threads"]}
+    names = {th["name"] for th in stakeout("--json", source, t.pid).doc["threads"]}
     assert {'q"b\\s', "esc\033[31mred", "line\nbreak", "utf8 é", "a b) R (c", "oddnames"} <= names
     assert len(names) == 7, "bytes that are not UTF-8 are replaced, not dropped with their thread"
     text = stakeout("--color=never", t.pid).out

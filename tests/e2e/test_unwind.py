@@ -109,9 +109,12 @@ def test_variable_frames(target, snap, source):
     assert_calls(thread(snap(t, source), "worker"), "with_alloca", "with_vla", "realigned", "worker")
 
 
-def test_signal_frames(target, snap, source):
+@pytest.mark.parametrize("option", ["--source=bpf", "--source=proc", "--stop=all", "--ptrace"])
+def test_signal_frames(target, snap, bpf_missing, option):
+    if option == "--source=bpf" and bpf_missing:
+        pytest.skip(bpf_missing)
     t = target("signals").settle()
-    doc = snap(t, source)
+    doc = snap(t, option)
     for name in ("normal", "altstack"):
         assert_calls(thread(doc, name), "target_block", "block_in_handler", "interrupted", name, "target_thread_main")
     assert_calls(thread(doc, "nested"), "block_in_handler", "raise_in_handler", "interrupted", "nested")

@@ -163,10 +163,12 @@ static void test_unmoved(void **state)
 	wait_until_asleep(pid);
 	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, NULL, &snap), 0);
+	assert_int_equal(capture_look_again(capture), 0);
 	assert_true(capture_unmoved(capture, &snap->threads.data[0]));
 	kill(pid, SIGSTOP);
 	waitpid(pid, NULL, WUNTRACED);
 	kill(pid, SIGCONT);
+	assert_int_equal(capture_look_again(capture), 0);
 	assert_false(capture_unmoved(capture, &snap->threads.data[0]));
 	snapshot_destroy(snap);
 	capture_close(capture);
@@ -185,7 +187,7 @@ static void test_only_one_thread(void **state)
 	options.ntids = 1;
 	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, &err, &snap), -ESRCH);
-	assert_non_null(strstr(err.msg, "no such thread"));
+	assert_non_null(strstr(err.msg, "has no thread"));
 	capture_close(capture);
 	child_end(pid);
 }

@@ -541,6 +541,13 @@ static void test_live_memory(void **state)
 	w->stack[0] = return_into(F_FRAME);
 	w->stack[4] = return_into(F_END);
 	w->thread.stack.len = 8 * 4;
+	/* what --stack-size left out is not read by another way */
+	out = walk_with(w, (struct unwind_options){.live = &live.mem});
+	assert_int_equal(out.end, STACK_COPY_LIMIT);
+	assert_false(out.used_live_memory);
+	raw_stack_deinit(&out);
+	/* what is not in the thread's own stack is */
+	w->thread.stack.region_end = w->thread.stack.start + w->thread.stack.len;
 	out = walk_with(w, (struct unwind_options){.live = &live.mem});
 	assert_int_equal(out.end, STACK_COMPLETE);
 	assert_int_equal(out.len, 3);
