@@ -63,7 +63,7 @@ bool capture_unmoved(const struct capture *capture, const struct snap_thread *th
 
 /*
  * Holds the given threads of a snapshot once more to learn the registers that /proc does not tell. A thread that has
- * run since keeps its old registers.
+ * run since, or that would notice the stop by an EINTR, keeps its old registers; notes say what was done.
  */
 int capture_complete_registers(struct capture *capture, struct snapshot *snap, struct snap_thread **threads,
 			       size_t nthreads, struct err *err);

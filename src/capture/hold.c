@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/freeze.h"
+#include "capture/restart.h"
 #include "capture/take.h"
 #include "proc/task.h"
 
@@ -332,35 +333,60 @@ int take_stopped(struct take *take)
 	return rc < 0 ? rc : take_unstoppable(take);
 }
 
+/* Writes the registers that the stops gave; how many threads were stopped. */
+static size_t store_registers(struct take *take, const struct held_list *list, struct snap_thread **threads,
+			      size_t nthreads)
+{
+	size_t stopped = 0;
+
+	for (size_t i = 0, k = 0; i < nthreads && k < list->len; i++) {
+		const struct held *h = &list->data[k];
+
+		if (h->tid != threads[i]->tid)
+			continue; /* it was left out */
+		k++;
+		if (h->result != HELD_STOPPED)
+			continue;
+		stopped++;
+		if (same_place(take->snap->arch, &threads[i]->regs, &h->regs))
+			store_stopped(take, h, threads[i]);
+		else
+			count_hold(take->snap, threads[i], h->pause_ns);
+	}
+	return stopped;
+}
+
 int capture_complete_registers(struct capture *c, struct snapshot *snap, struct snap_thread **threads, size_t nthreads,
 			       struct err *err)
 {
 	struct take take = {.capture = c, .snap = snap, .err = err};
 	struct held_list list = {0};
-	size_t stopped = 0;
+	size_t stopped = 0, left = 0;
 	int rc = take_look(c);
 
-	for (size_t i = 0; rc == 0 && i < nthreads; i++)
-		if (capture_unmoved(c, threads[i]) && !vec_push(&list, (struct held){.tid = threads[i]->tid, .altstack = threads[i]->altstack}))
+	for (size_t i = 0; rc == 0 && i < nthreads; i++) {
+		struct held h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack};
+
+		if (!capture_unmoved(c, threads[i]))
+			continue;
+		if (!restart_is_silent(&c->process, snap->arch, &threads[i]->syscall))
+			left++;
+		else if (!vec_push(&list, h))
 			rc = take_out_of_memory(&take);
+	}
 	if (rc == 0 && list.len)
 		rc = freeze_list(&take, &list, (struct hold_mode){0}, STRAGGLER_NS + list.len * STRAGGLER_NS_PER_THREAD);
-	for (size_t i = 0, k = 0; rc == 0 && i < nthreads && k < list.len; i++) {
-		const struct held *h = &list.data[k];
-
-		if (h->tid != threads[i]->tid)
-			continue; /* it has run since, and was left out */
-		k++;
-		stopped += h->result == HELD_STOPPED;
-		if (h->result == HELD_STOPPED && same_place(snap->arch, &threads[i]->regs, &h->regs))
-			store_stopped(&take, h, threads[i]);
-		else if (h->result == HELD_STOPPED)
-			count_hold(snap, threads[i], h->pause_ns);
-	}
+	if (rc == 0)
+		stopped = store_registers(&take, &list, threads, nthreads);
 	snap->capture.stopped_threads += stopped;
 	if (stopped)
 		snapshot_note(snap, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
 			      stopped, stopped == 1 ? " was" : "s were");
+	if (left)
+		snapshot_note(snap,
+			      "%zu sleeping thread%s not stopped to learn registers that /proc does not show: the system call would "
+			      "fail with EINTR; --stop=all does it all the same, and with BPF no stop is needed",
+			      left, left == 1 ? " was" : "s were");
 	vec_deinit(&list);
 	return rc;
 }

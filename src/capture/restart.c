@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/restart.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reading from a socket with SO_RCVTIMEO fails with EINTR; whether it has one cannot be seen from outside. */
+static bool is_socket(const struct process *process, uint64_t fd)
+{
+	char path[32], target[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "fd/%d", (int)fd);
+	len = readlinkat(process->dir_fd, path, target, sizeof(target));
+	return len < 0 || (len >= 7 && memcmp(target, "socket:", 7) == 0);
+}
+
+bool restart_is_silent(const struct process *process, const struct arch *arch, const struct snap_syscall *syscall)
+{
+	static const char *const silent[] = {
+		"futex", "futex_wait", "futex_waitv", "poll", "ppoll", "select", "pselect6", "nanosleep", "clock_nanosleep",
+		"wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall", "flock",
+	};
+	const struct syscall_info *call = syscall->state == SYSCALL_IN ? arch_syscall(arch, syscall->nr) : NULL;
+
+	if (!call)
+		return false;
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
+		if (strcmp(call->name, silent[i]) == 0)
+			return true;
+	return (strcmp(call->name, "read") == 0 || strcmp(call->name, "write") == 0) && !is_socket(process, syscall->args[0]);
+}
