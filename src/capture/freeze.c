@@ -68,14 +68,15 @@ static void seize(struct freeze *fz, struct held *h)
 		h->result = status.tracer ? HELD_TRACED : HELD_DENIED;
 }
 
-/* A thread that is not in the list; not one in state D, which would keep all others waiting. */
+/* A thread that is not in the list and can be stopped: not one in state D, which would keep all others waiting. */
 static bool is_newcomer(struct freeze *fz, struct u64map *known, pid_t tid)
 {
 	bool created = false;
 	char state;
 
 	return u64map_put(known, (uint64_t)tid, &created) && created && fz->list->len < fz->list->cap &&
-	       task_state(fz->request->process, tid, &state) == 0 && state != 'D' && state != 'Z' && state != 'X';
+	       task_state(fz->request->process, tid, &state) == 0 && state != 'D' && state != 'Z' && state != 'X' &&
+	       !task_is_kernel_worker(fz->request->process, tid);
 }
 
 /*

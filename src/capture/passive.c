@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that are asleep: read without being stopped, and proved to have slept. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "capture/altstack.h"
@@ -79,30 +78,6 @@ static bool settle(struct take *take, const struct observed *o, struct snap_thre
 	else
 		return false;
 	return true;
-}
-
-static int compare_sps(const void *a, const void *b)
-{
-	uint64_t x = ((const struct stack_pointer *)a)->sp, y = ((const struct stack_pointer *)b)->sp;
-
-	return (x > y) - (x < y);
-}
-
-static int collect_sps(struct take *take)
-{
-	const struct observations *seen = &take->capture->seen;
-	unsigned sp = take->snap->arch->user_sp;
-
-	take->sps.len = 0;
-	for (size_t i = 0; i < seen->len; i++) {
-		struct stack_pointer known = {.sp = seen->data[i].regs.v[sp], .tid = seen->data[i].tid};
-
-		if (seen->data[i].regs.valid >> sp & 1 && !vec_push(&take->sps, known))
-			return take_out_of_memory(take);
-	}
-	if (take->sps.len)
-		qsort(take->sps.data, take->sps.len, sizeof(*take->sps.data), compare_sps);
-	return 0;
 }
 
 /* Takes over the details of the last full pass for every thread that is still to be taken, and for new ones. */
@@ -316,8 +291,6 @@ static int take_round(struct take *take, bool first)
 		if (rc == 0)
 			rc = take_store_pass(take);
 	}
-	if (rc == 0)
-		rc = collect_sps(take);
 	if (rc == 0)
 		rc = take_copy_asleep(take);
 	if (rc == 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 int take_out_of_memory(struct take *take)
@@ -95,6 +96,30 @@ static int fall_back(struct take *take, const struct observe_request *request, i
 	return observe(c, request, take->err);
 }
 
+static int compare_sps(const void *a, const void *b)
+{
+	uint64_t x = ((const struct stack_pointer *)a)->sp, y = ((const struct stack_pointer *)b)->sp;
+
+	return (x > y) - (x < y);
+}
+
+static int collect_sps(struct take *take)
+{
+	const struct observations *seen = &take->capture->seen;
+	unsigned sp = take->snap->arch->user_sp;
+
+	take->sps.len = 0;
+	for (size_t i = 0; i < seen->len; i++) {
+		struct stack_pointer known = {.sp = seen->data[i].regs.v[sp], .tid = seen->data[i].tid};
+
+		if (seen->data[i].regs.valid >> sp & 1 && !vec_push(&take->sps, known))
+			return take_out_of_memory(take);
+	}
+	if (take->sps.len)
+		qsort(take->sps.data, take->sps.len, sizeof(*take->sps.data), compare_sps);
+	return 0;
+}
+
 int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 {
 	struct capture *c = take->capture;
@@ -112,7 +137,9 @@ int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 		return rc;
 	if (!take->generation)
 		take->generation = c->seen.generation;
-	return c->seen.generation && c->seen.generation != take->generation ? -EAGAIN : 0;
+	if (c->seen.generation && c->seen.generation != take->generation)
+		return -EAGAIN;
+	return only_tid || counters_only ? 0 : collect_sps(take);
 }
 
 int take_look(struct capture *c)

@@ -29,6 +29,11 @@ SANITIZER_ENV = {
 HAVE_NO_STACK = ("zombie", "exited", "kernel_thread")
 
 
+def rounds(count):
+    """How often to repeat what may go wrong by chance: less where everything is slow."""
+    return range(max(2, int(count / SLOW)))
+
+
 def wait_until(condition, what):
     """Polls until the condition holds and returns its value."""
     deadline = time.monotonic() + TIMEOUT

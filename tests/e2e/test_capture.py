@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from harness import SLOW, assert_calls, symbols, thread, tids, until
+from harness import SLOW, assert_calls, rounds, symbols, thread, tids, until
 
 
 def test_sleeping_threads_are_not_stopped(target, snap, source):
@@ -81,7 +81,7 @@ def test_code_outside_the_program(target, snap, kind):
     """Wherever it is caught (vDSO, PLT stub, library, resolver), the walk gets back to the function that spins."""
     t = target("spinners", kind).settle(kind)
     tops = set()
-    for _ in range(12):
+    for _ in rounds(12):
         th = thread(snap(t), kind)
         assert_calls(th, f"spin_{kind}", "target_thread_main")
         tops.add(th["user_stack"][0]["module"])
@@ -112,7 +112,7 @@ def test_stop_none(target, snap, source, apart):
 def test_stacks_are_not_torn(target, snap, source):
     """Threads that sleep and move all the time: each copy is of one moment, or says that it may not be."""
     t = target("nappers")
-    for _ in range(15):
+    for _ in rounds(15):
         for th in snap(t, source)["threads"]:
             names = symbols(th)
             if th["name"] != "napper" or th["capture"] == "moved":
@@ -132,7 +132,7 @@ def counts(t):
 
 def test_no_eintr(target, snap, source, root):
     t = target("eintr").settle()
-    for _ in range(10):
+    for _ in rounds(10):
         doc = snap(t, source)
         assert doc["capture"]["stopped_threads"] == 0
     assert set(counts(t).values()) == {0}

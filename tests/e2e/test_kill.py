@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, command, states, tids, wait_until
-
-ROUNDS = 30
+from harness import TIMEOUT, command, rounds, states, tids, wait_until
 
 
 def traced(pid):
@@ -28,7 +26,7 @@ def test_target_runs_on(target, rng, sig, stop_mode):
     # Most of the time goes to naming what was captured, when nothing is held any more: aim at what comes before.
     before_names = whole - json.loads(done.stdout)["timings_ms"]["symbolize"] / 1000
 
-    for i in range(ROUNDS):
+    for i in rounds(30):
         proc = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         # Not to wait for something: to pick a random point.
         time.sleep(rng.uniform(0, whole if i % 5 == 0 else before_names))
@@ -45,7 +43,7 @@ def test_target_runs_on(target, rng, sig, stop_mode):
 def test_target_runs_on_after_ptrace_mode(target, rng, sig):
     """--ptrace unwinds while the threads are held: the longest window there is."""
     t = target("sleepers", "-n", 50, "-d", 50, "-s", 1)
-    for _ in range(10):
+    for _ in rounds(10):
         proc = subprocess.Popen(command("--ptrace", t.pid), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(rng.uniform(0, 0.05))  # a random point again
         proc.send_signal(sig)
@@ -59,7 +57,7 @@ def test_stopped_target_stays_stopped_when_the_tool_is_killed(target, rng):
     t = target("spinners", "loop")
     t.proc.send_signal(signal.SIGSTOP)
     wait_until(lambda: states(t.pid) == {"T"}, "the target has stopped")
-    for _ in range(10):
+    for _ in rounds(10):
         proc = subprocess.Popen(command("--stop=all", t.pid), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(rng.uniform(0, 0.02))  # a random point again
         proc.kill()

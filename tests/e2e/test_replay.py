@@ -4,7 +4,7 @@
 import shutil
 
 import pytest
-from harness import built, thread
+from harness import built, rounds, thread
 
 
 def stacks(doc):
@@ -81,10 +81,10 @@ def test_damaged_snapshot(saved, stakeout, tmp_path, rng):
     _, file, _ = saved("plain")
     whole = file.read_bytes()
     damaged = tmp_path / "damaged"
-    for _ in range(10):
+    for _ in rounds(10):
         damaged.write_bytes(whole[: rng.randrange(len(whole))])
         assert stakeout("replay", "--json", damaged).code == 1
-    for _ in range(20):
+    for _ in rounds(20):
         data = bytearray(whole)
         for _ in range(8):
             # Most of a snapshot is stack bytes; its structure is at the beginning.

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, assert_calls, command, state, states, stop, symbols, thread, until, wait_until
+from harness import TIMEOUT, assert_calls, built, command, rounds, state, states, stop, symbols, thread, until, wait_until
 
 
 def assert_runs_freely(pid):
@@ -20,7 +20,7 @@ def assert_runs_freely(pid):
 
 def test_threads_come_and_go(target, stakeout, source):
     t = target("churn")
-    for _ in range(10):
+    for _ in rounds(10):
         result = stakeout("--json", source, t.pid)
         assert result.code in (0, 3), result
         for th in result.doc["threads"]:
@@ -31,7 +31,7 @@ def test_threads_come_and_go(target, stakeout, source):
 
 def test_threads_come_and_go_while_all_are_stopped(target, stakeout):
     t = target("churn")
-    for _ in range(10):
+    for _ in rounds(10):
         result = stakeout("--json", "--stop=all", t.pid)
         assert result.code in (0, 3), result
     assert_runs_freely(t.pid)
@@ -43,20 +43,20 @@ def test_threads_come_and_go_while_all_are_stopped(target, stakeout):
 def test_execve_in_the_middle(target, stakeout, who, stop_mode):
     t = target("execloop", who)
 
-    def rounds():
+    def executions():
         words = Path(f"/proc/{t.pid}/cmdline").read_bytes().split(b"\0")
         return int(words[2]) if len(words) > 3 else 0
 
-    for _ in range(15):
+    for _ in rounds(15):
         result = stakeout("--json", f"--stop={stop_mode}", t.pid)
         assert result.code in (0, 1, 3), result
         assert result.code != 1 or result.err, result
-    before = rounds()
-    wait_until(lambda: rounds() > before, "the target executes itself again")
+    before = executions()
+    wait_until(lambda: executions() > before, "the target executes itself again")
 
 
 def test_process_exits_during_capture(target, stakeout, rng):
-    for _ in range(15):
+    for _ in rounds(15):
         t = target("sleepers", "-n", 100, "-s", 1)
         proc = subprocess.Popen(command("--json", t.pid), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         time.sleep(rng.uniform(0, 0.03))  # not to wait for something: to end the target at a random point
@@ -145,7 +145,7 @@ def test_already_traced_with_stop_all(target, stakeout):
 def test_state_t_stays(target, snap, stop_mode):
     t = target("spinners", "loop")
     stop(t.pid)
-    for _ in range(3):
+    for _ in rounds(3):
         doc = snap(t, f"--stop={stop_mode}")
         assert_calls(thread(doc, "loop"), "spin_loop")
         assert states(t.pid) == {"T"}
@@ -201,3 +201,29 @@ def test_odd_file_descriptors(target, stakeout):
         done = subprocess.run(command(t.pid), stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT)
     assert done.returncode == 1
     assert done.stderr
+
+
+@pytest.mark.parametrize("stop_mode", ["auto", "all"])
+def test_thread_of_the_kernel_in_the_process(target, snap, source, stop_mode):
+    """io_uring's polling thread belongs to the process and has no user stack."""
+    if subprocess.run([built("uring")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode == 77:
+        pytest.skip("io_uring is not allowed here")
+    t = target("uring").settle()
+    doc = snap(t, source, f"--stop={stop_mode}")
+    (poller,) = (th for th in doc["threads"] if th["tid"] != t.pid)
+    assert poller["name"].startswith("iou-")
+    assert (poller["status"], poller["user_stack"], poller["stopped"]) == ("kernel_thread", [], False)
+    assert_calls(thread(doc, t.pid), "target_serve", "main")
+
+
+@pytest.mark.parametrize("stop_mode", ["auto", "all"])
+def test_stacks_in_one_mapping(target, stakeout, stop_mode, tmp_path):
+    t = target("shared_stacks").settle()
+    saved = tmp_path / "saved"
+    result = stakeout("--json", f"--stop={stop_mode}", "--save", saved, t.pid)
+    assert result.code == 0, result
+    assert len(result.doc["threads"]) == 51
+    for th in result.doc["threads"]:
+        assert_calls(th, "main" if th["tid"] == t.pid else "wait_here")
+    # Each copy ends where the next stack begins: all of them together are not 50 copies of one mapping.
+    assert saved.stat().st_size < 50 * 64 * 1024 + (1 << 20)
