@@ -80,6 +80,7 @@ const struct arch arch_x86_64 = {
 	.dwarf_fp = RBP,
 	.dwarf_ra = RETURN_ADDRESS,
 	.ra_in_register = false,
+	.fp_gives_sp = true,
 	.callee_saved = BIT(RBX) | BIT(RBP) | BIT(R12) | BIT(R13) | BIT(R14) | BIT(R15),
 	.dwarf_reg_names = dwarf_reg_names,
 	.sigreturn_code = sigreturn_code,

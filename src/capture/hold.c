@@ -26,7 +26,7 @@ static void count_hold(struct snapshot *snap, struct snap_thread *t, uint64_t pa
 
 /*
  * True when the registers that a pass saw and those of the stop are of the same place. aarch64 has set the pc back to
- * the system call by then, to make it start again.
+ * the system call by then, to make it start again; the pass's pc, behind it, is what callers then keep.
  */
 static bool same_place(const struct arch *arch, const struct user_regs *seen, const struct user_regs *held)
 {
@@ -50,11 +50,16 @@ static enum work store_stopped(struct take *take, const struct held *h, struct s
 {
 	struct snapshot *snap = take->snap;
 
+	uint64_t pc = t->regs.v[snap->arch->user_pc];
+	bool same = same_place(snap->arch, &t->regs, &h->regs);
+
 	count_hold(snap, t, h->pause_ns);
-	if (!same_place(snap->arch, &t->regs, &h->regs))
+	if (!same)
 		forget_pass(t);
 	t->capture = CAPTURE_HELD;
 	t->regs = h->regs;
+	if (same)
+		t->regs.v[snap->arch->user_pc] = pc;
 	t->stack = h->stack;
 	t->interrupted = h->interrupted;
 	t->status = THREAD_CAPTURED;
@@ -112,8 +117,14 @@ static void forward_held(void *arg, const struct held *held, struct mem *peek)
 {
 	struct take *take = arg;
 	const struct capture_options *options = &take->capture->options;
+	const struct arch *arch = take->snap->arch;
+	uint64_t *slot = u64map_find(&take->index, (uint64_t)held->tid);
+	const struct user_regs *seen = slot ? &take->snap->threads.data[*slot].regs : NULL;
+	struct user_regs regs = held->regs;
 
-	options->on_held(options->on_held_arg, take->snap, held->tid, &held->regs, peek);
+	if (seen && same_place(arch, seen, &regs))
+		regs.v[arch->user_pc] = seen->v[arch->user_pc];
+	options->on_held(options->on_held_arg, take->snap, held->tid, &regs, peek);
 }
 
 /* Holds the listed threads at one instant; what it gave is in the list. */

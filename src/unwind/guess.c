@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "unwind/insn.h"
 #include "unwind/walk.h"
 
 enum {
@@ -27,6 +28,14 @@ static bool is_entry_code(struct walk *w)
 
 	return module && module->image && gelf_getehdr(image_elf(module->image), &ehdr) && ehdr.e_entry &&
 	       vaddr >= ehdr.e_entry && vaddr - ehdr.e_entry < ENTRY_SIZE;
+}
+
+/* The code that calls a new thread's function, and ends the thread when that returns: musl's clone(). */
+static bool is_exit_code(struct walk *w)
+{
+	uint8_t code[INSN_EXIT_BYTES];
+
+	return !w->exact && walk_read_code(w, w->regs.pc, code, sizeof(code)) && insn_is_exit(w->arch, code, sizeof(code));
 }
 
 /* The registers that calls preserve are kept: code without CFI is mostly small and leaves them alone. */
@@ -94,6 +103,7 @@ static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 		return false;
 	set_caller(w, out, ra, fp + 2 * WORD, FRAME_BY_FRAME_POINTER);
 	regs_put(&out->regs, w->arch->dwarf_fp, next);
+	out->sp_is_bound = !w->arch->fp_gives_sp;
 	return true;
 }
 
@@ -192,7 +202,7 @@ bool step_by_guess(struct walk *w, struct caller *out)
 {
 	if (!walk_is_code(w, w->regs.pc - !w->exact))
 		return step_from_nowhere(w, out);
-	if (is_entry_code(w))
+	if (is_entry_code(w) || is_exit_code(w))
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	if (!regs_has(&w->regs, w->arch->dwarf_fp))
 		return walk_end_missing(w, w->arch->dwarf_fp);

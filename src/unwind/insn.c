@@ -40,6 +40,11 @@ bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t le
 	return ops_for(arch)->follows_call(before, len, address, target);
 }
 
+bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len)
+{
+	return ops_for(arch)->is_exit(code, len);
+}
+
 /* True once per address: a loop is read once. */
 static bool visit(struct reader *r, uint64_t vaddr)
 {

@@ -18,10 +18,14 @@
 enum {
 	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
 	INSN_MAX_CALL = 7,
+	INSN_EXIT_BYTES = 16, /* as many as insn_is_exit() wants to see */
 };
 
 /* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
 bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
+
+/* True when the code, which something returns to, does no more than end the thread. */
+bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
 
 /*
  * Follows the code from a file address to the function's return, and states what it undoes on the way as a row: where
@@ -63,6 +67,7 @@ struct insn {
 };
 
 struct insn_ops {
+	bool (*is_exit)(const uint8_t *code, size_t len);
 	bool (*follows_call)(const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
 
 	/*

@@ -199,4 +199,21 @@ static bool follows_call(const uint8_t *before, size_t len, uint64_t address, ui
 	return is_call(insn);
 }
 
-const struct insn_ops insn_aarch64 = {.follows_call = follows_call, .step = step};
+/* mov x8, #93 (exit), also in its 32-bit form, then svc #0. */
+static bool is_exit(const uint8_t *code, size_t len)
+{
+	struct cursor c = cursor_init(code, len);
+	bool set = false;
+
+	while (cursor_left(&c) >= INSN_LEN) {
+		uint32_t insn = cursor_u32(&c);
+
+		if (insn == 0xd4000001)
+			return set;
+		if ((insn & 0x7fffffff) == 0x52800ba8)
+			set = true;
+	}
+	return false;
+}
+
+const struct insn_ops insn_aarch64 = {.is_exit = is_exit, .follows_call = follows_call, .step = step};

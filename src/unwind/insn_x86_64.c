@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "base/cursor.h"
 #include "unwind/insn.h"
 
@@ -438,4 +440,15 @@ static bool follows_call(const uint8_t *before, size_t len, uint64_t address, ui
 	return false;
 }
 
-const struct insn_ops insn_x86_64 = {.follows_call = follows_call, .step = step};
+/* mov $60 (exit) to eax or al, then syscall. */
+static bool is_exit(const uint8_t *code, size_t len)
+{
+	static const uint8_t to_eax[] = {0xb8, 60, 0, 0, 0}, to_al[] = {0xb0, 60}, call[] = {0x0f, 0x05};
+	const uint8_t *at = memmem(code, len, to_eax, sizeof(to_eax));
+
+	if (!at)
+		at = memmem(code, len, to_al, sizeof(to_al));
+	return at && memmem(at, len - (size_t)(at - code), call, sizeof(call));
+}
+
+const struct insn_ops insn_x86_64 = {.is_exit = is_exit, .follows_call = follows_call, .step = step};

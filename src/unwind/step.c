@@ -60,12 +60,28 @@ static bool eval_at(const struct row_step *s, uint64_t address, uint64_t *out, s
 	return walk_read_word(s->w, address, out) || fail(fault, EXPR_UNREADABLE, address);
 }
 
+/* Where sp is not known: fp points at the frame record, and the row tells how far that is from the CFA. */
+static bool cfa_from_frame_record(const struct row_step *s, uint64_t *out, struct fault *fault)
+{
+	const struct arch *arch = s->w->arch;
+	const struct cfi_rule *fp = &s->row->regs[arch->dwarf_fp], *ra = &s->row->regs[s->row->ra_reg];
+
+	if (fp->kind != CFI_AT_CFA_OFFSET || ra->kind != CFI_AT_CFA_OFFSET || ra->offset != fp->offset + WORD)
+		return fail(fault, EXPR_MISSING_REGISTER, arch->dwarf_sp);
+	if (!regs_has(&s->w->regs, arch->dwarf_fp))
+		return fail(fault, EXPR_MISSING_REGISTER, arch->dwarf_fp);
+	*out = s->w->regs.r[arch->dwarf_fp] - (uint64_t)fp->offset;
+	return true;
+}
+
 static bool eval_cfa(const struct row_step *s, uint64_t *out, struct fault *fault)
 {
 	const struct cfi_rule *rule = &s->row->cfa;
 
 	switch (rule->kind) {
 	case CFI_REGISTER_OFFSET:
+		if (s->w->sp_is_bound && rule->reg == s->w->arch->dwarf_sp)
+			return cfa_from_frame_record(s, out, fault);
 		return eval_register(s, rule, out, fault);
 	case CFI_EXPRESSION:
 		return eval_expression(s, rule, NULL, out, fault);

@@ -25,6 +25,7 @@ static void walk(struct walk *w, uint32_t depth)
 	for (;;) {
 		w->regs = caller.regs;
 		w->exact = caller.exact;
+		w->sp_is_bound = caller.sp_is_bound;
 		/* The rows of x86_64's PLT stubs compute with the pc, which they name by the return address column. */
 		if (!w->arch->ra_in_register)
 			regs_put(&w->regs, w->arch->dwarf_ra, w->regs.pc);

@@ -21,12 +21,14 @@ struct walk {
 	struct raw_stack *out;
 
 	struct regs regs;
+	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
 	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */
 };
 
 /* What a step finds. */
 struct caller {
 	struct regs regs;
+	bool sp_is_bound;
 	bool exact;
 	uint32_t flags; /* enum frame_flag: how it was found */
 };

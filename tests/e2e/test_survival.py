@@ -91,7 +91,11 @@ def test_state_d_is_read_without_a_stop(target, snap, source):
     doc = snap(t, source)
     main = thread(doc, t.pid)
     assert (main["state"], main["capture"]) == ("D", "asleep")
-    assert_calls(main, "wait_for_child", "main")
+    if source == "--source=proc" and doc["arch"] == "aarch64":
+        # vfork() keeps its return address in a register, which /proc does not show, and state D cannot be stopped.
+        assert main["user_stack_end"] == "missing_register"
+    else:
+        assert_calls(main, "wait_for_child", "main")
     assert_calls(thread(doc, "spinner"), "spinner")
 
 
