@@ -6,23 +6,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "capture/take.h"
 
 enum {
 	MAX_EXECS = 3, /* starts from the beginning after an exec */
 	MAX_VDSO = 256 * 1024,
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int choose_source(struct capture *c, struct err *err)
 {
@@ -150,7 +142,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->exe = process_exe(&c->process, snap->arena);
 	snap->kernel_thread = info.kernel_thread;
 	snap->mm_tid = c->process.mm_tid;
-	snap->taken_at_ns = (int64_t)now_ns(CLOCK_REALTIME);
+	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->source->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
 	if (c->source_note[0] && c->options.stop != STOP_ALL)
@@ -200,14 +192,14 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 
 	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
 		struct take take = {.capture = c, .err = err, .snap = snapshot_create(c->process.pid, arch_host())};
-		uint64_t start = now_ns(CLOCK_MONOTONIC);
+		uint64_t start = monotonic_ns();
 
 		if (!take.snap)
 			return err_set(err, ENOMEM, "out of memory");
 		rc = take_once(&take);
 		if (rc >= 0) {
 			finish(&take);
-			take.snap->capture.capture_ns = now_ns(CLOCK_MONOTONIC) - start;
+			take.snap->capture.capture_ns = monotonic_ns() - start;
 			*out = steal_ptr(take.snap);
 			rc = 0;
 		}

@@ -11,8 +11,8 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "capture/altstack.h"
 #include "proc/task.h"
@@ -32,14 +32,6 @@ struct freeze {
 	sigset_t sigchld;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* The one call that may block for ever, and so the one at which the thread may be cancelled. */
 static long seize_call(pid_t tid, unsigned long options)
 {
@@ -58,7 +50,7 @@ static void seize(struct freeze *fz, struct held *h)
 	unsigned long options = fz->request->whole_process ? PTRACE_O_TRACECLONE : 0;
 	struct task_status status;
 
-	h->seized_ns = now_ns();
+	h->seized_ns = monotonic_ns();
 	if (seize_call(h->tid, options) == 0)
 		h->seized = true;
 	else if (errno == ESRCH || task_status(fz->request->process, h->tid, &status) < 0 || status.state == 'Z' ||
@@ -125,7 +117,7 @@ static void look(struct freeze *fz, struct held *h)
 
 static void interrupt(struct held *h)
 {
-	h->asked_ns = now_ns();
+	h->asked_ns = monotonic_ns();
 	if (ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL) < 0)
 		h->result = HELD_GONE;
 }
@@ -186,7 +178,7 @@ static bool reap(struct freeze *fz, struct held *h)
 /* Waits until the thread has stopped, or until the deadline. */
 static bool await(struct freeze *fz, struct held *h, uint64_t deadline)
 {
-	uint64_t spin_until = fz->request->whole_process ? 0 : now_ns() + SPIN_NS;
+	uint64_t spin_until = fz->request->whole_process ? 0 : monotonic_ns() + SPIN_NS;
 
 	for (;;) {
 		uint64_t now;
@@ -194,13 +186,12 @@ static bool await(struct freeze *fz, struct held *h, uint64_t deadline)
 
 		if (reap(fz, h))
 			return true;
-		now = now_ns();
+		now = monotonic_ns();
 		if (now >= deadline)
 			return false;
 		if (now < spin_until)
 			continue;
-		left = (struct timespec){.tv_sec = (time_t)((deadline - now) / 1000000000u),
-					 .tv_nsec = (long)((deadline - now) % 1000000000u)};
+		left = ns_to_timespec(deadline - now);
 		sigtimedwait(&fz->sigchld, NULL, &left);
 	}
 }
@@ -323,14 +314,14 @@ static void let_go(struct held *h)
 	if (h->result != HELD_STOPPED || !h->seized)
 		return;
 	ptrace(PTRACE_DETACH, h->tid, NULL, (void *)(uintptr_t)h->signal);
-	h->pause_ns = now_ns() - h->asked_ns;
+	h->pause_ns = monotonic_ns() - h->asked_ns;
 	h->seized = false;
 }
 
 /* Stops and copies the threads of one part of the list, which may grow at its end by clones. */
 static void stop_wave(struct freeze *fz, size_t from, const size_t *to)
 {
-	uint64_t deadline = now_ns() + fz->request->wait_ns;
+	uint64_t deadline = monotonic_ns() + fz->request->wait_ns;
 
 	for (size_t i = from; i < *to; i++)
 		if (fz->list->data[i].result == HELD_PENDING)
@@ -397,12 +388,9 @@ static int start_thread(struct freeze *fz, pthread_t *thread)
 static int join(struct freeze *fz, pthread_t thread)
 {
 	uint64_t ns = SEIZE_NS + fz->list->len * SEIZE_NS_PER_THREAD;
-	struct timespec until;
+	struct timespec until = ns_to_timespec(clock_ns(CLOCK_REALTIME) + ns);
 	void *result;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += (time_t)((until.tv_nsec + ns) / 1000000000u);
-	until.tv_nsec = (long)((until.tv_nsec + ns) % 1000000000u);
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0)
 		return 0;
 	if (!atomic_load(&fz->all_seized))

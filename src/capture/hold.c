@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "capture/freeze.h"
 #include "capture/restart.h"
 #include "capture/take.h"
@@ -79,9 +80,10 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 	struct snapshot *snap = take->snap;
 	struct task_status status;
 
-	switch (h->result) {
-	case HELD_STOPPED:
+	if (h->result == HELD_STOPPED)
 		return store_stopped(take, h, t);
+	t->capture = CAPTURE_NONE;
+	switch (h->result) {
 	case HELD_GONE:
 		return WORK_DROP;
 	case HELD_TRACED:
@@ -176,10 +178,11 @@ static int find_or_add(struct take *take, pid_t tid, size_t *at)
 	return rc;
 }
 
-/* One that had not stopped when the others were let go gets the rest of the time by itself. */
-static int hold_late(struct take *take, struct held *h, struct hold_mode mode, uint64_t wait_ns)
+/* One that had not stopped when the others were let go gets the rest of the time, by itself. */
+static int hold_late(struct take *take, struct held *h, struct hold_mode mode, uint64_t deadline)
 {
 	struct held_list alone = {0};
+	uint64_t now = monotonic_ns(), wait_ns = deadline > now + STRAGGLER_NS ? deadline - now : STRAGGLER_NS;
 	int rc;
 
 	if (!vec_push(&alone, (struct held){.tid = h->tid, .altstack = h->altstack}))
@@ -197,16 +200,15 @@ static int hold(struct take *take, struct held_list *list, struct hold_mode mode
 	struct snapshot *snap = take->snap;
 	uint64_t timeout_ns = (uint64_t)take->capture->options.stop_timeout_ms * 1000000u;
 	uint64_t wait_ns = STRAGGLER_NS + list->len * STRAGGLER_NS_PER_THREAD;
+	uint64_t deadline = monotonic_ns() + timeout_ns;
 	int rc = freeze_list(take, list, mode, wait_ns < timeout_ns ? wait_ns : timeout_ns);
 
 	for (size_t i = 0; rc == 0 && i < list->len; i++) {
 		struct held *h = &list->data[i];
 		size_t at;
 
-		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns) {
-			rc = hold_late(take, h, mode, timeout_ns - wait_ns);
-			timeout_ns = wait_ns; /* all late ones together get no more than that */
-		}
+		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns)
+			rc = hold_late(take, h, mode, deadline);
 		if (rc == 0)
 			rc = find_or_add(take, h->tid, &at);
 		if (rc == 0 && at != SIZE_MAX)

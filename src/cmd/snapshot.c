@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "elf/modules.h"
 #include "model/snapfile.h"
 #include "symbol/symbolizer.h"
@@ -27,14 +27,6 @@ const char view_help[] =
 	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
 	"  -v, --verbose          errors and paths in full\n"
 	"  -h, --help             this text\n";
-
-uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 void view_init(struct view *view)
 {

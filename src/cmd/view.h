@@ -84,6 +84,4 @@ bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
 	      uint64_t started_ns, struct err *err);
 
-uint64_t monotonic_ns(void);
-
 #endif
