@@ -199,6 +199,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 		rc = take_once(&take);
 		if (rc >= 0) {
 			finish(&take);
+			take_kernel_text(take.snap);
 			take.snap->capture.capture_ns = monotonic_ns() - start;
 			*out = steal_ptr(take.snap);
 			rc = 0;

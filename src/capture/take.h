@@ -91,6 +91,9 @@ int take_store_pass(struct take *take);
 int take_copy_asleep(struct take *take);
 int take_passive(struct take *take);
 
+/* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
+void take_kernel_text(struct snapshot *snap);
+
 /* hold.c */
 int take_hold_running(struct take *take);
 int take_stopped(struct take *take);

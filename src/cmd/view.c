@@ -272,7 +272,7 @@ DEFINE_CLEANUP(symbolizer, struct symbolizer *, symbolizer_destroy)
 int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
 	      uint64_t started_ns, struct err *err)
 {
-	static const struct symbolizer_options symbol_options = {.demangle = true};
+	const struct symbolizer_options symbol_options = {.demangle = true, .kernel_addresses = !snap->replayed};
 	_cleanup_(cleanup_modules) struct modules *modules = NULL;
 	_cleanup_(cleanup_symbolizer) struct symbolizer *sym = NULL;
 	_cleanup_(trace_deinit) struct trace trace = {.snap = snap, .timings = {.capture_ns = snap->capture.capture_ns}};

@@ -24,7 +24,6 @@ char task_record_state(const struct task_record *record)
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,7 @@ char task_record_state(const struct task_record *record)
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "kernel/quiet.h"
 #include "task_iter.skel.h"
 
 struct task_iter {
@@ -44,11 +44,6 @@ struct task_iter {
 bool task_iter_built_in(void)
 {
 	return true;
-}
-
-static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	return 0;
 }
 
 /* What a refused load or attach means for the person who reads it. */
@@ -78,7 +73,7 @@ int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 
 	if (!iter)
 		return err_set(err, ENOMEM, "out of memory");
-	libbpf_set_print(no_print);
+	libbpf_set_print(quiet_libbpf);
 	iter->skel = task_iter_bpf__open();
 	if (!iter->skel) {
 		rc = explain(err, errno, "opening the BPF task iterator");

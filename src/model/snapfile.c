@@ -445,7 +445,7 @@ static int get_kernel_text(struct cursor *c, struct snapshot *snap, struct err *
 	if (!t->kernel_text)
 		return no_memory(err);
 	for (uint32_t i = 0; i < t->nkernel; i++) {
-		int ret = get_text(c, snap, err, &t->kernel_text[i]);
+		int ret = get_string(c, snap, err, &t->kernel_text[i]);
 
 		if (ret)
 			return ret;

@@ -86,8 +86,8 @@ struct snap_thread {
 	struct mem_copy stack;
 	struct mem_copy interrupted; /* its ordinary stack, when a signal handler runs on another; else empty */
 
-	uint64_t *kernel_pcs; /* innermost first; addresses, or NULL when only text is known */
-	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as /proc gives it, or NULL */
+	uint64_t *kernel_pcs;	  /* innermost first; addresses, or NULL when only text is known */
+	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as the kernel says it; NULL, or NULLs in it: not known */
 	uint32_t nkernel;
 };
 

@@ -11,8 +11,11 @@ static void begin(struct json *j, const char *key)
 	if (j->comma)
 		fputc(',', j->out);
 	j->comma = true;
-	if (key)
-		fprintf(j->out, "\"%s\":", key);
+	if (key) {
+		fputc('"', j->out);
+		fputs(key, j->out);
+		fputs("\":", j->out);
+	}
 }
 
 static void open_bracket(struct json *j, const char *key, char bracket)
@@ -48,11 +51,26 @@ void json_array_end(struct json *j)
 	close_bracket(j, ']');
 }
 
+/* How much at the start of the text needs no look at single characters: nearly always all of it. */
+static size_t plain_length(const char *s)
+{
+	size_t len = 0;
+
+	while (s[len] >= ' ' && s[len] <= '~' && s[len] != '"' && s[len] != '\\')
+		len++;
+	return len;
+}
+
 static void put_escaped(FILE *out, const char *s)
 {
 	uint32_t code;
 
 	for (size_t len; *s; s += len) {
+		len = plain_length(s);
+		if (len) {
+			fwrite(s, 1, len, out);
+			continue;
+		}
 		len = utf8_next(s, &code);
 		if (code == '"' || code == '\\')
 			fprintf(out, "\\%c", (int)code);

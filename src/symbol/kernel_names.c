@@ -72,7 +72,9 @@ static const struct kallsyms *load(struct kernel_names *names)
 
 	if (!names->tried) {
 		names->tried = true;
-		if (kallsyms_load(names->path, &err, &names->kallsyms) < 0)
+		if (!names->path)
+			names->error = "the snapshot was saved without them, and they are not this kernel's";
+		else if (kallsyms_load(names->path, &err, &names->kallsyms) < 0)
 			names->error = arena_intern(names->arena, err.msg);
 	}
 	return names->kallsyms;
@@ -99,7 +101,7 @@ bool kernel_names_add(struct kernel_names *names, const struct snap_thread *thre
 
 	if (thread->kernel_pcs)
 		frame.address = thread->kernel_pcs[index];
-	if (thread->kernel_text)
+	if (thread->kernel_text && thread->kernel_text[index])
 		name_by_text(names, thread->kernel_text[index], &frame);
 	else
 		name_by_address(names, frame.address, &frame);

@@ -13,7 +13,7 @@
 /* Names of kernel code: from text that /proc gave, else by address. The table is read when the first is needed. */
 struct kernel_names;
 
-/* `path` and the arena outlive it; strings go to the arena. NULL when memory is exhausted. */
+/* `path` (NULL: none) and the arena outlive it; strings go to the arena. NULL when memory is exhausted. */
 struct kernel_names *kernel_names_create(struct arena *arena, const char *path);
 void kernel_names_destroy(struct kernel_names *names);
 

@@ -49,7 +49,7 @@ struct symbolizer *symbolizer_create(struct modules *modules, const struct symbo
 	if (!sym->arena)
 		return NULL;
 	sym->native = native_names_create(modules, sym->arena, options->demangle);
-	sym->kernel = kernel_names_create(sym->arena, KERNEL_NAMES_PATH);
+	sym->kernel = kernel_names_create(sym->arena, options->kernel_addresses ? KERNEL_NAMES_PATH : NULL);
 	return sym->native && sym->kernel ? steal_ptr(sym) : NULL;
 }
 
@@ -137,7 +137,7 @@ const struct stack *symbolizer_name_kernel(struct symbolizer *sym, const struct 
 		struct stack_key key = {.flags = KERNEL_KEY};
 
 		/* Texts of one snapshot are interned: their addresses tell them apart. */
-		key.value = thread->kernel_text ? (uintptr_t)thread->kernel_text[i] : thread->kernel_pcs[i];
+		key.value = thread->kernel_pcs ? thread->kernel_pcs[i] : (uintptr_t)thread->kernel_text[i];
 		if (!vec_push(&sym->keys, key))
 			return NULL;
 	}

@@ -12,6 +12,7 @@ struct symbolizer;
 
 struct symbolizer_options {
 	bool demangle;
+	bool kernel_addresses; /* they are the running kernel's: not for a snapshot from elsewhere */
 };
 
 /* `modules` must outlive the symbolizer. NULL when memory is exhausted. */
@@ -25,8 +26,8 @@ void symbolizer_destroy(struct symbolizer *sym);
 const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw);
 
 /*
- * Kernel stacks: by address through /proc/kallsyms (read on the first call), or from the text that
- * /proc/PID/task/TID/stack gave. Same sharing and ownership.
+ * Kernel stacks: from the text that the kernel gave with them, else by address through /proc/kallsyms (read when it is
+ * first needed). Same sharing and ownership.
  */
 const struct stack *symbolizer_name_kernel(struct symbolizer *sym, const struct snap_thread *thread);
 

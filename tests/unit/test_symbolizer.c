@@ -8,7 +8,7 @@
 #include "proc/process.h"
 #include "symbol/symbolizer.h"
 
-static const struct symbolizer_options demangling = {.demangle = true};
+static const struct symbolizer_options demangling = {.demangle = true, .kernel_addresses = true};
 
 static inline __attribute__((always_inline)) uint64_t current_pc(void)
 {
