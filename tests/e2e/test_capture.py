@@ -51,6 +51,7 @@ def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
     t = target("spinners", "loop").settle("loop")
     cpu = min(os.sched_getaffinity(0))
     os.sched_setaffinity(t.tids["loop"], {cpu})
+    os.sched_setscheduler(t.tids["loop"], os.SCHED_IDLE, os.sched_param(0))
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "capture/take.h"
+
+enum { STACKS = 0x10000, STACKS_END = 0x20000, MAX_SEEN = 4 };
+
+/* A source that shows what it is given. */
+struct fake_source {
+	struct source source;
+	struct observed seen[MAX_SEEN];
+	size_t nseen;
+	uint64_t generation;
+	int rc;
+	unsigned passes, destroyed;
+	struct observe_request last;
+};
+
+static int fake_observe(struct source *source, const struct observe_request *request, struct err *err,
+			struct observations *out)
+{
+	struct fake_source *fake = (struct fake_source *)source;
+
+	fake->passes++;
+	fake->last = *request;
+	if (fake->rc)
+		return err_set(err, -fake->rc, "the fake failed");
+	out->len = 0;
+	out->generation = fake->generation;
+	for (size_t i = 0; i < fake->nseen; i++)
+		assert_true(vec_push(out, fake->seen[i]));
+	return 0;
+}
+
+static void fake_destroy(struct source *source)
+{
+	((struct fake_source *)source)->destroyed++;
+}
+
+struct fixture {
+	struct fake_source fake;
+	struct capture capture;
+	struct take take;
+	struct err err;
+};
+
+static struct fixture *make(void)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->fake.source = (struct source){.name = "fake", .observe = fake_observe, .destroy = fake_destroy};
+	f->capture.source = &f->fake.source;
+	f->capture.options.stack_size = 1 << 20;
+	assert_int_equal(process_open(getpid(), NULL, &f->capture.process), 0);
+	f->take.capture = &f->capture;
+	f->take.snap = snapshot_create(getpid(), arch_host());
+	f->take.maps_fresh = true; /* the map is the test's own, unless it says otherwise */
+	f->take.err = &f->err;
+	assert_true(vec_push(&f->take.snap->maps, (struct map_entry){.start = STACKS, .end = STACKS_END, .path = ""}));
+	return f;
+}
+
+static void destroy(struct fixture *f)
+{
+	if (f->capture.source != &f->fake.source)
+		f->capture.source->destroy(f->capture.source);
+	process_close(&f->capture.process);
+	vec_deinit(&f->capture.seen);
+	u64map_deinit(&f->capture.seen_index);
+	vec_deinit(&f->take.work);
+	vec_deinit(&f->take.sps);
+	u64map_deinit(&f->take.index);
+	snapshot_destroy(f->take.snap);
+	free(f);
+}
+
+static void add_seen(struct fixture *f, pid_t tid, uint64_t sp)
+{
+	struct observed *o = &f->fake.seen[f->fake.nseen++];
+	unsigned reg = arch_host()->user_sp;
+
+	*o = (struct observed){.tid = tid, .state = 'S'};
+	o->regs.v[reg] = sp;
+	o->regs.valid = sp ? UINT64_C(1) << reg : 0;
+}
+
+static void expect_extent(struct fixture *f, pid_t tid, uint64_t sp, uint64_t len, uint64_t region_end)
+{
+	struct mem_copy extent = take_stack_extent(&f->take, tid, sp);
+
+	assert_int_equal(extent.start, sp);
+	assert_int_equal(extent.len, len);
+	assert_int_equal(extent.region_end, region_end);
+	assert_null(extent.data);
+}
+
+static void test_extent_reaches_to_the_end_of_the_mapping(void **state)
+{
+	struct fixture *f = make();
+
+	expect_extent(f, 1, STACKS + 0x100, STACKS_END - STACKS - 0x100, STACKS_END);
+	expect_extent(f, 1, STACKS, STACKS_END - STACKS, STACKS_END);
+	expect_extent(f, 1, STACKS_END - 8, 8, STACKS_END);
+	destroy(f);
+}
+
+/* Several stacks in one mapping, as some runtimes have them: each ends where the next one is in use. */
+static void test_extent_ends_at_the_next_stack(void **state)
+{
+	struct fixture *f = make();
+
+	add_seen(f, 3, STACKS + 0x3000);
+	add_seen(f, 1, STACKS + 0x1000);
+	add_seen(f, 4, 0); /* not known: it was running */
+	add_seen(f, 2, STACKS + 0x2000);
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_int_equal(f->take.sps.len, 3);
+	expect_extent(f, 1, STACKS + 0x1000, 0x1000, STACKS + 0x2000);
+	expect_extent(f, 2, STACKS + 0x2000, 0x1000, STACKS + 0x3000);
+	expect_extent(f, 3, STACKS + 0x3000, STACKS_END - (STACKS + 0x3000), STACKS_END);
+	/* Where it was itself in that pass does not cut: it has called something since. */
+	expect_extent(f, 2, STACKS + 0x1f00, 0x1100, STACKS + 0x3000);
+	expect_extent(f, 4, STACKS + 0x1800, 0x800, STACKS + 0x2000);
+	destroy(f);
+}
+
+static void test_extent_of_stacks_in_other_mappings(void **state)
+{
+	struct fixture *f = make();
+
+	add_seen(f, 1, STACKS + 0x1000);
+	add_seen(f, 2, STACKS_END + 0x1000);
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	expect_extent(f, 1, STACKS + 0x1000, STACKS_END - (STACKS + 0x1000), STACKS_END);
+	destroy(f);
+}
+
+static void test_extent_is_limited(void **state)
+{
+	struct fixture *f = make();
+
+	f->capture.options.stack_size = 0x800;
+	expect_extent(f, 1, STACKS + 0x1000, 0x800, STACKS_END); /* region_end tells that there is more */
+	expect_extent(f, 1, STACKS_END - 0x10, 0x10, STACKS_END);
+	add_seen(f, 1, STACKS + 0x1000);
+	add_seen(f, 2, STACKS + 0x2000);
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	expect_extent(f, 1, STACKS + 0x1000, 0x800, STACKS + 0x2000);
+	destroy(f);
+}
+
+static void test_extent_of_a_stack_in_no_mapping(void **state)
+{
+	struct fixture *f = make();
+
+	expect_extent(f, 1, 0, 0, 0);
+	expect_extent(f, 1, STACKS_END, 0, 0);
+	expect_extent(f, 1, UINT64_MAX, 0, 0);
+	destroy(f);
+}
+
+/* The map is read again for a stack that is not in it, but once a round only. */
+static void test_extent_of_a_new_stack(void **state)
+{
+	struct fixture *f = make();
+	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t sp = (uintptr_t)page + 64;
+
+	assert_true(page != MAP_FAILED);
+	expect_extent(f, 1, sp, 0, 0);
+	f->take.maps_fresh = false;
+	f->capture.options.stack_size = 1024;
+	assert_int_equal(take_stack_extent(&f->take, 1, sp).len, 1024);
+	assert_true(f->take.maps_fresh);
+	assert_non_null(maps_find(&f->take.snap->maps, (uintptr_t)page));
+	munmap(page, 4096);
+	destroy(f);
+}
+
+static void test_unmoved_by_run_counts(void **state)
+{
+	struct observed o = {.state = 'S', .has_runs = true, .runs = 7, .nvcsw = 3, .nivcsw = 1};
+	struct snap_thread t = {.has_runs = true, .runs = 7, .nvcsw = 3, .nivcsw = 1};
+
+	assert_true(take_unmoved(&o, &t));
+	o.runs = 8;
+	assert_false(take_unmoved(&o, &t));
+	/* Equal counts are enough, whatever the others say: they rise later. */
+	o.runs = 7;
+	o.nvcsw = 4;
+	assert_true(take_unmoved(&o, &t));
+	o.state = 'Z';
+	assert_false(take_unmoved(&o, &t));
+	o.state = 'X';
+	assert_false(take_unmoved(&o, &t));
+}
+
+static void test_unmoved_by_context_switches(void **state)
+{
+	const struct observed same = {.state = 'S', .nvcsw = 3, .nivcsw = 1};
+	const struct snap_thread t = {.nvcsw = 3, .nivcsw = 1}, counted = {.nvcsw = 3, .nivcsw = 1, .has_runs = true};
+	struct observed o = same;
+
+	assert_true(take_unmoved(&o, &t));
+	assert_true(take_unmoved(&o, &counted)); /* a count that only one of the passes has says nothing */
+	o.running = true;
+	assert_false(take_unmoved(&o, &t));
+	o = same;
+	o.nvcsw++;
+	assert_false(take_unmoved(&o, &t));
+	o = same;
+	o.nivcsw++;
+	assert_false(take_unmoved(&o, &t));
+	o = same;
+	o.state = 'Z';
+	assert_false(take_unmoved(&o, &t));
+}
+
+static void test_passes(void **state)
+{
+	struct fixture *f = make();
+
+	f->capture.options.kernel_stacks = true;
+	add_seen(f, 20, STACKS + 8);
+	add_seen(f, 10, STACKS);
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_true(f->fake.last.kernel_stacks);
+	assert_ptr_equal(f->fake.last.arena, f->take.snap->arena);
+	assert_int_equal(take_find_observed(&f->capture, 10)->tid, 10);
+	assert_int_equal(take_find_observed(&f->capture, 20)->tid, 20);
+	assert_null(take_find_observed(&f->capture, 30));
+	assert_int_equal(f->take.sps.data[0].tid, 10);
+
+	/* What a smaller pass sees replaces all that was seen, but not the stack pointers. */
+	f->fake.nseen = 1;
+	assert_int_equal(take_observe(&f->take, 20, false), 0);
+	assert_int_equal(f->fake.last.only_tid, 20);
+	assert_null(take_find_observed(&f->capture, 10));
+	assert_int_equal(f->take.sps.len, 2);
+	assert_int_equal(take_observe(&f->take, 0, true), 0);
+	assert_true(f->fake.last.counters_only);
+	assert_false(f->fake.last.kernel_stacks);
+	assert_int_equal(f->take.sps.len, 2);
+	assert_int_equal(take_look(&f->capture), 0);
+	assert_true(f->fake.last.counters_only);
+	destroy(f);
+}
+
+static void test_exec_in_the_middle(void **state)
+{
+	struct fixture *f = make();
+
+	add_seen(f, 1, STACKS);
+	f->fake.generation = 100;
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	f->fake.generation = 0; /* not known, this time */
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	f->fake.generation = 100;
+	assert_int_equal(take_observe(&f->take, 0, true), 0);
+	f->fake.generation = 101;
+	assert_int_equal(take_observe(&f->take, 0, true), -EAGAIN);
+	destroy(f);
+}
+
+/* A source that fails when it is used makes place for /proc, and the snapshot says so. */
+static void test_fallback(void **state)
+{
+	struct fixture *f = make();
+
+	f->fake.rc = -EPERM;
+	f->take.generation = 100;
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_int_equal(f->fake.destroyed, 1);
+	assert_string_equal(f->take.snap->capture.method, "proc");
+	assert_int_equal(f->take.snap->notes.len, 1);
+	assert_non_null(strstr(f->take.snap->notes.data[0], "the fake failed"));
+	assert_string_equal(f->take.snap->notes.data[0], f->capture.source_note);
+	assert_int_not_equal(f->take.generation, 100);
+	assert_non_null(take_find_observed(&f->capture, getpid()));
+	destroy(f);
+}
+
+static void expect_no_fallback(int rc, enum source_choice choice, const char *note)
+{
+	struct fixture *f = make();
+
+	f->fake.rc = rc;
+	f->capture.options.source = choice;
+	strcpy(f->capture.source_note, note);
+	assert_int_equal(take_observe(&f->take, 0, false), rc);
+	assert_int_equal(f->fake.passes, 1);
+	assert_int_equal(f->fake.destroyed, 0);
+	assert_ptr_equal(f->capture.source, &f->fake.source);
+	assert_int_equal(f->take.snap->notes.len, 0);
+	destroy(f);
+}
+
+static void test_no_fallback(void **state)
+{
+	expect_no_fallback(-ESRCH, SOURCE_AUTO, "");
+	expect_no_fallback(-ENOMEM, SOURCE_AUTO, "");
+	expect_no_fallback(-EPERM, SOURCE_BPF, "");
+	expect_no_fallback(-EPERM, SOURCE_AUTO, "it is /proc already");
+}
+
+static void test_threads_of_the_snapshot(void **state)
+{
+	struct fixture *f = make();
+	const pid_t tids[] = {5, 7};
+	struct snap_thread *t;
+	size_t index;
+
+	assert_true(take_wants(&f->capture, 6));
+	f->capture.options.tids = tids;
+	f->capture.options.ntids = 2;
+	assert_true(take_wants(&f->capture, 7));
+	assert_false(take_wants(&f->capture, 6));
+	f->capture.options.ntids = 0;
+	assert_false(take_wants(&f->capture, 5));
+
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(take_add_thread(&f->take, 100 - (pid_t)i, &index), 0);
+		assert_int_equal(index, i);
+	}
+	assert_int_equal(f->take.work.len, 3);
+	assert_int_equal(f->take.work.data[2], WORK_TAKE);
+	assert_int_equal(*u64map_find(&f->take.index, 99), 1);
+	t = &f->take.snap->threads.data[1];
+	assert_int_equal(t->tid, 99);
+	assert_int_equal(t->off_cpu_ns, -1);
+	assert_false(take_has_sp(&f->take, t));
+	t->regs.valid = UINT64_C(1) << arch_host()->user_sp;
+	assert_true(take_has_sp(&f->take, t));
+	take_set_status(f->take.snap, t, THREAD_EXITED, "it ended");
+	assert_int_equal(t->status, THREAD_EXITED);
+	assert_string_equal(t->why, "it ended");
+	destroy(f);
+}
+
+static void test_room_for_copies(void **state)
+{
+	struct fixture *f = make();
+	struct bulk *bulk = take_add_bulk(f->take.snap, 10000, 20000);
+
+	assert_non_null(bulk);
+	assert_int_equal(bulk->size, 10000);
+	for (size_t i = 0; i < bulk->size; i++)
+		assert_int_equal(bulk->data[i], 0);
+	memset(bulk->data, 0xff, bulk->size);
+	assert_null(take_add_bulk(f->take.snap, (size_t)1 << 62, 0));
+	assert_int_equal(f->take.snap->bulk.len, 1);
+	assert_int_equal(take_out_of_memory(&f->take), -ENOMEM);
+	assert_string_equal(f->err.msg, "out of memory");
+	destroy(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_extent_reaches_to_the_end_of_the_mapping),
+		cmocka_unit_test(test_extent_ends_at_the_next_stack),
+		cmocka_unit_test(test_extent_of_stacks_in_other_mappings),
+		cmocka_unit_test(test_extent_is_limited),
+		cmocka_unit_test(test_extent_of_a_stack_in_no_mapping),
+		cmocka_unit_test(test_extent_of_a_new_stack),
+		cmocka_unit_test(test_unmoved_by_run_counts),
+		cmocka_unit_test(test_unmoved_by_context_switches),
+		cmocka_unit_test(test_passes),
+		cmocka_unit_test(test_exec_in_the_middle),
+		cmocka_unit_test(test_fallback),
+		cmocka_unit_test(test_no_fallback),
+		cmocka_unit_test(test_threads_of_the_snapshot),
+		cmocka_unit_test(test_room_for_copies),
+	};
+
+	return cmocka_run_group_tests_name("take", tests, NULL, NULL);
+}
