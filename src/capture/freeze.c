@@ -361,15 +361,22 @@ static void *freeze_main(void *arg)
 
 /*
  * On a loaded machine the tracing thread would wait for a CPU while it holds the target's threads. Where it may, it
- * runs before all ordinary threads, for the few microseconds that a hold takes (but not while it unwinds).
+ * runs before all ordinary threads, for the few microseconds that a hold takes (but not while it unwinds); and on our
+ * own CPU, which is free while we wait, lest it displace the very threads that it is about to read.
  */
 static int start_thread(struct freeze *fz, pthread_t *thread)
 {
 	struct sched_param first = {.sched_priority = 1};
+	int rc = EPERM, here = sched_getcpu();
 	pthread_attr_t attr;
-	int rc = EPERM;
+	cpu_set_t cpus;
 
 	pthread_attr_init(&attr);
+	if (here >= 0 && here < CPU_SETSIZE) {
+		CPU_ZERO(&cpus);
+		CPU_SET(here, &cpus);
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	}
 	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
 	pthread_attr_setschedparam(&attr, &first);

@@ -143,7 +143,7 @@ def test_stop_all_is_what_causes_eintr(target, snap, root):
     """Shows that the target can tell: the test above would see a stop."""
     t = target("eintr").settle()
     snap(t, "--stop=all")
-    assert set(counts(t).values()) == {2}
+    assert min(counts(t).values()) >= 2  # more when one of the threads was late and had to be stopped again
 
 
 def test_system_calls(target, snap, source, root):
