@@ -13,6 +13,8 @@
 
 enum { MAX_BUILD_ID_HEX = 2 * 64 };
 
+static const size_t max_crc_bytes = (size_t)4 << 30; /* what has to be read whole to be believed */
+
 DEFINE_CLEANUP(image, struct image *, image_destroy)
 
 /* How a candidate proves that it belongs to the file; a build-id, when both have one, decides alone. */
@@ -27,7 +29,7 @@ static uint32_t file_crc(struct image *image)
 	size_t size = 0;
 	const char *bytes = elf_rawfile(image_elf(image), &size);
 
-	return bytes ? (uint32_t)crc32_z(0, (const Bytef *)bytes, size) : 0;
+	return bytes && size <= max_crc_bytes ? (uint32_t)crc32_z(0, (const Bytef *)bytes, size) : 0;
 }
 
 static bool is_proven(struct image *candidate, const struct proof *proof)
@@ -52,6 +54,7 @@ static int try_root(int root_fd, const char *path, const struct proof *proof, st
 		return ret;
 	if (!is_proven(image, proof))
 		return -ENOENT;
+	image_set_path(image, path);
 	*out = steal_ptr(image);
 	return 0;
 }
@@ -124,13 +127,6 @@ int debugfile_find(const struct debugfile_query *query, struct err *err, struct 
 	return err_set(err, ENOENT, "no separate debug file was found");
 }
 
-int debugfile_open(struct image *image, int root_fd, struct err *err, struct image **out)
-{
-	const struct debugfile_query query = {.image = image, .root_fd = root_fd};
-
-	return debugfile_find(&query, err, out);
-}
-
 /* .gnu_debugaltlink: a file name and that file's build-id. NULL when there is none. */
 static const char *read_altlink(struct image *image, char build_id[static MAX_BUILD_ID_HEX + 1])
 {
@@ -156,8 +152,9 @@ int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struc
 	char whole[PATH_MAX];
 	const struct proof proof = {.build_id = build_id};
 	const char *name = read_altlink(debug, build_id);
-	const char *slash = path ? strrchr(path, '/') : NULL;
-	int dir_len = slash ? (int)(slash - path) : 0;
+	const char *from = image_path(debug) ? image_path(debug) : path;
+	const char *slash = from ? strrchr(from, '/') : NULL;
+	int dir_len = slash ? (int)(slash - from) : 0;
 	int len;
 
 	if (!name)
@@ -167,7 +164,7 @@ int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struc
 	if (*name == '/')
 		len = snprintf(whole, sizeof(whole), "%s", name);
 	else
-		len = snprintf(whole, sizeof(whole), "%.*s/%s", dir_len, path ? path : "", name);
+		len = snprintf(whole, sizeof(whole), "%.*s/%s", dir_len, from ? from : "", name);
 	if (len > 0 && (size_t)len < sizeof(whole) && try_path(root_fd, whole, &proof, out) == 0)
 		return 0;
 	return err_set(err, ENOENT, "the shared debug file %s (build-id %s) was not found", name, build_id);

@@ -23,12 +23,9 @@ struct debugfile_query {
  */
 int debugfile_find(const struct debugfile_query *query, struct err *err, struct image **out);
 
-/* The same for a file whose path is not known: by build-id only. */
-int debugfile_open(struct image *image, int root_fd, struct err *err, struct image **out);
-
 /*
  * The file that `debug` shares DWARF with (.gnu_debugaltlink, written by dwz). `path` is that of the file which holds
- * the DWARF when it is known: dwz links may be relative. -ENOENT when it names none, or none is found.
+ * the DWARF, used where that was not found here: dwz links may be relative. -ENOENT when it names none, or none is found.
  */
 int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struct err *err, struct image **out);
 

@@ -29,6 +29,7 @@ struct image {
 	VEC(GElf_Phdr) loads; /* PT_LOAD only */
 	GElf_Phdr eh_frame_hdr;
 	char build_id[2 * MAX_BUILD_ID + 1];
+	char *path; /* may be NULL */
 };
 
 DEFINE_CLEANUP(image, struct image *, image_destroy)
@@ -41,6 +42,7 @@ void image_destroy(struct image *image)
 	vec_deinit(&image->loads);
 	if (image->fd >= 0)
 		close(image->fd);
+	free(image->path);
 	free(image);
 }
 
@@ -206,6 +208,17 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 	return ret;
 }
 
+const char *image_path(const struct image *image)
+{
+	return image->path;
+}
+
+void image_set_path(struct image *image, const char *path)
+{
+	free(image->path);
+	image->path = strdup(path);
+}
+
 Elf *image_elf(const struct image *image)
 {
 	return image->elf;
@@ -312,6 +325,32 @@ static bool still_compressed(const Elf_Data *data)
 	return data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0;
 }
 
+/* A thousandth of what a compressed section says it holds may be in the file. */
+static const uint64_t max_unpacked = UINT64_C(2) << 30;
+
+static uint64_t unpacked_size(Elf_Scn *scn)
+{
+	GElf_Chdr chdr;
+
+	return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
+}
+
+bool image_is_unpackable(const struct image *image)
+{
+	Elf_Scn *scn = NULL;
+	uint64_t total = 0;
+
+	while ((scn = elf_nextscn(image->elf, scn))) {
+		GElf_Shdr shdr;
+		uint64_t size = gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_COMPRESSED) ? unpacked_size(scn) : 0;
+
+		if (size > max_unpacked)
+			return false;
+		total += size;
+	}
+	return total <= max_unpacked;
+}
+
 struct span image_section(struct image *image, const char *name)
 {
 	struct span span = {0};
@@ -323,7 +362,7 @@ struct span image_section(struct image *image, const char *name)
 		scn = find_gnu_compressed(image, name, &shdr);
 	if (!scn || shdr.sh_type == SHT_NOBITS)
 		return span;
-	if ((shdr.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+	if ((shdr.sh_flags & SHF_COMPRESSED) && (unpacked_size(scn) > max_unpacked || elf_compress(scn, 0, 0) < 0))
 		return span;
 	data = elf_rawdata(scn, NULL);
 	if (!data || !data->d_buf || still_compressed(data))

@@ -27,6 +27,10 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 
 void image_destroy(struct image *image);
 
+/* Where the file was found, for links relative to it; NULL when that was not noted. */
+const char *image_path(const struct image *image);
+void image_set_path(struct image *image, const char *path);
+
 Elf *image_elf(const struct image *image);
 uint16_t image_machine(const struct image *image);
 bool image_is_64bit(const struct image *image);
@@ -38,6 +42,9 @@ bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t 
 
 /* Section by name, decompressed when needed; the bytes live as long as the image. */
 struct span image_section(struct image *image, const char *name);
+
+/* False when the compressed sections would take more memory than any real ones do. */
+bool image_is_unpackable(const struct image *image);
 
 /* The first section header that is executable code and contains vaddr: its name, or NULL. */
 const char *image_section_name_at(struct image *image, uint64_t vaddr);

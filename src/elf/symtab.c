@@ -12,6 +12,8 @@
 #include "elf/minidebug.h"
 #include "elf/plt.h"
 
+enum { MAX_NAME = 32 << 10 }; /* longer ones are cut */
+
 struct entry {
 	uint64_t start;
 	uint64_t end;
@@ -54,10 +56,10 @@ static uint8_t rank_of(const GElf_Sym *sym, const char *name)
 {
 	unsigned type = GELF_ST_TYPE(sym->st_info);
 	unsigned bind = GELF_ST_BIND(sym->st_info);
-	size_t underscores = strspn(name, "_");
+	unsigned underscores = 0;
 
-	if (underscores > 15)
-		underscores = 15;
+	while (underscores < 15 && name[underscores] == '_')
+		underscores++;
 	return (uint8_t)((type == STT_NOTYPE) << 6 | (bind == STB_LOCAL) << 5 | underscores << 1 | (bind == STB_WEAK));
 }
 
@@ -73,7 +75,7 @@ static bool is_noise(const GElf_Sym *sym, const char *name)
 /* The length without a version: "foo@VER", "foo@@VER". */
 static uint32_t name_length(const char *name)
 {
-	size_t len = strlen(name);
+	size_t len = strnlen(name, MAX_NAME);
 	const char *at = memchr(name + 1, '@', len - 1);
 
 	if (at)

@@ -512,6 +512,8 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_copy(c, snap, err, &t.interrupted);
 	if (ret || c->bad)
 		return ret;
+	if (t.tid <= 0 || t.tracer < 0)
+		return err_set(err, EINVAL, "a thread with the number %d, traced by %d", (int)t.tid, (int)t.tracer);
 	if (snap->threads.len >= MAX_THREADS)
 		return err_set(err, EINVAL, "more than %d threads", MAX_THREADS);
 	return vec_push(&snap->threads, t) ? 0 : no_memory(err);

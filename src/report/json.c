@@ -125,7 +125,7 @@ static void put_frame(struct json_report *r, const struct frame *frame, const st
 		json_null(j, "offset");
 	json_string(j, "module", frame->module ? frame->module->path : NULL);
 	json_string(j, "build_id", frame->module ? frame->module->build_id : NULL);
-	if (frame->module)
+	if (frame->module && frame->kind != FRAME_KIND_KERNEL)
 		json_hex(j, "module_offset", frame->module_offset);
 	else
 		json_null(j, "module_offset");

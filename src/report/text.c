@@ -42,8 +42,11 @@ static void put_consistency(const struct text_report *r, const struct capture_in
 	text_style(&r->text, info->consistent ? STYLE_GOOD : STYLE_BAD);
 	fputs(info->consistent ? "consistent" : "not consistent", r->text.out);
 	text_style(&r->text, STYLE_PLAIN);
-	if (!info->consistent && info->inconsistent_why)
-		fprintf(r->text.out, " (%s)", info->inconsistent_why);
+	if (!info->consistent && info->inconsistent_why) {
+		fputs(" (", r->text.out);
+		text_untrusted(&r->text, info->inconsistent_why);
+		fputc(')', r->text.out);
+	}
 }
 
 static void put_timings(FILE *out, const struct trace_timings *t)

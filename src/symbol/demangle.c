@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol/demangle.h"
 
-#include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -12,11 +11,12 @@
 
 /*
  * Parameters tell overloads apart; return types, which only templates have in their names, are left out as debuggers
- * do. The recursion limit stays on: DMGL_NO_RECURSE_LIMIT is not set.
+ * do. libiberty's own limit on recursion refuses names of more than 1,024 bytes, which templates easily have; what the
+ * names below MAX_MANGLED can make it recurse, the stack can stand.
  */
 enum {
-	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP,
-	MAX_MANGLED = 32 << 10,
+	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP | DMGL_NO_RECURSE_LIMIT,
+	MAX_MANGLED = 8 << 10,
 	MAX_DEMANGLED = 64 << 10,
 };
 
@@ -71,7 +71,5 @@ char *demangle(const char *name)
 		text = run(rust_demangle_callback, name);
 	if (!text && name[1] == 'Z')
 		text = run(cplus_demangle_v3_callback, name);
-	if (!text && name[1] == 'D' && isdigit((unsigned char)name[2]))
-		text = dlang_demangle(name, OPTIONS);
 	return text;
 }

@@ -14,6 +14,8 @@
 enum {
 	MAX_NESTING = 256,
 	MAX_UNIT_DIES = 1 << 24,
+	MAX_FUNCTION_DIES = 1 << 20,
+	MAX_RANGES = 1 << 22,
 	MAX_ADDRESS_OF_NOTHING = 1, /* linkers give 0 or 1 to functions that they dropped */
 };
 
@@ -39,7 +41,7 @@ static bool add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t id)
 	Dwarf_Addr base, start, end;
 	ptrdiff_t next = 0;
 
-	while ((next = dwarf_ranges(die, next, &base, &start, &end)) > 0)
+	while (ranges->len < MAX_RANGES && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0)
 		if (start > MAX_ADDRESS_OF_NOTHING && !ranges_add(ranges, start, end, id))
 			return false;
 	return true;
@@ -66,6 +68,8 @@ int dwarf_source_create(struct image *image, struct image *alt, struct err *err,
 {
 	_cleanup_(cleanup_dwarf_source) struct dwarf_source *source = NULL;
 
+	if (!image_is_unpackable(image) || (alt && !image_is_unpackable(alt)))
+		return err_set(err, E2BIG, "the compressed debug info is too large");
 	if (!image_section(image, ".debug_info").data)
 		return err_set(err, ENOENT, "there is no .debug_info");
 	source = calloc(1, sizeof(*source));
@@ -228,25 +232,48 @@ static void name_call(Dwarf_Die *die, struct dwarf_call *call)
 	call->name = string_of(die, DW_AT_name);
 }
 
-/* Moves to the child scope that contains the address. */
-static bool enter_scope(Dwarf_Die *scope, uint64_t vaddr)
+/* Inlined calls from the outermost to the innermost. */
+struct chain {
+	Dwarf_Die calls[MAX_NESTING];
+	unsigned len;
+};
+
+struct scope_search {
+	uint64_t vaddr;
+	uint32_t budget; /* of DIEs to look at */
+	struct chain current;
+	struct chain best;
+};
+
+static bool is_scope(int tag)
+{
+	return tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine || tag == DW_TAG_try_block ||
+	       tag == DW_TAG_catch_block;
+}
+
+/* Scopes that stand side by side may both contain the address: the one with the longer chain of calls is right. */
+static void search_scopes(struct scope_search *s, Dwarf_Die *scope, unsigned depth)
 {
 	Dwarf_Die die;
 
-	if (dwarf_child(scope, &die) != 0)
-		return false;
+	if (s->current.len > s->best.len)
+		s->best = s->current;
+	if (depth >= MAX_NESTING || dwarf_child(scope, &die) != 0)
+		return;
 	do {
 		int tag = dwarf_tag(&die);
+		bool inlined = tag == DW_TAG_inlined_subroutine;
 
-		if (tag != DW_TAG_lexical_block && tag != DW_TAG_inlined_subroutine && tag != DW_TAG_try_block &&
-		    tag != DW_TAG_catch_block)
+		if (!s->budget)
+			return;
+		s->budget--;
+		if (!is_scope(tag) || dwarf_haspc(&die, s->vaddr) != 1)
 			continue;
-		if (dwarf_haspc(&die, vaddr) == 1) {
-			*scope = die;
-			return true;
-		}
+		if (inlined)
+			s->current.calls[s->current.len++] = die;
+		search_scopes(s, &die, depth + 1);
+		s->current.len -= inlined;
 	} while (next_sibling(&die));
-	return false;
 }
 
 static void reverse(struct dwarf_calls *calls)
@@ -263,8 +290,8 @@ static void reverse(struct dwarf_calls *calls)
 static bool collect_calls(struct unit *unit, uint64_t vaddr, struct dwarf_calls *out)
 {
 	Dwarf_Die *function = find_function(unit, vaddr);
+	struct scope_search search = {.vaddr = vaddr, .budget = MAX_FUNCTION_DIES};
 	struct dwarf_call call = {0};
-	Dwarf_Die scope;
 
 	if (!function)
 		return vec_push(out, call);
@@ -273,13 +300,11 @@ static bool collect_calls(struct unit *unit, uint64_t vaddr, struct dwarf_calls 
 		call.start = 0;
 	if (!vec_push(out, call))
 		return false;
-	scope = *function;
-	for (unsigned depth = 0; depth < MAX_NESTING && enter_scope(&scope, vaddr); depth++) {
-		if (dwarf_tag(&scope) != DW_TAG_inlined_subroutine)
-			continue;
-		locate_caller(unit, &scope, &out->data[out->len - 1]);
+	search_scopes(&search, function, 0);
+	for (unsigned i = 0; i < search.best.len; i++) {
+		locate_caller(unit, &search.best.calls[i], &out->data[out->len - 1]);
 		call = (struct dwarf_call){0};
-		name_call(&scope, &call);
+		name_call(&search.best.calls[i], &call);
 		if (!vec_push(out, call))
 			return false;
 	}

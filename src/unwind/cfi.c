@@ -43,6 +43,7 @@ enum {
 	CFA_GNU_ARGS_SIZE = 0x2e,
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 
+	MAX_INSTRUCTIONS = 1 << 20, /* of one FDE and its CIE */
 	/* Compilers nest remember_state once or twice. */
 	MAX_REMEMBERED = 16,
 };
@@ -64,6 +65,7 @@ struct program {
 	struct rules initial; /* what the CIE's program left: for restore */
 	struct rules remembered[MAX_REMEMBERED];
 	unsigned nremembered;
+	unsigned ninsns; /* run so far */
 };
 
 static void set_rule(struct program *p, uint64_t reg, struct cfi_rule rule)
@@ -295,7 +297,7 @@ static int next_row(struct program *p)
 	if (p->row.start >= p->fde->end)
 		return 0;
 	while (cursor_left(&p->code)) {
-		if (!run_instruction(p) || p->code.bad)
+		if (p->ninsns++ >= MAX_INSTRUCTIONS || !run_instruction(p) || p->code.bad)
 			return -EINVAL;
 		if (p->location != p->row.start)
 			break;
@@ -310,7 +312,7 @@ static bool run_initial(struct program *p)
 {
 	p->code = p->fde->cie.program;
 	while (cursor_left(&p->code))
-		if (!run_instruction(p) || p->code.bad)
+		if (p->ninsns++ >= MAX_INSTRUCTIONS || !run_instruction(p) || p->code.bad)
 			return false;
 	p->initial.cfa = p->row.cfa;
 	memcpy(p->initial.regs, p->row.regs, sizeof(p->initial.regs));
@@ -325,6 +327,7 @@ static bool program_start(struct program *p, const struct cfi_section *section, 
 	p->location = fde->start;
 	p->has_initial = false;
 	p->nremembered = 0;
+	p->ninsns = 0;
 	p->row = (struct cfi_row){.ra_reg = fde->cie.ra_reg, .signal_frame = fde->cie.signal_frame};
 	if (!run_initial(p))
 		return false;

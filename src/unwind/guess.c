@@ -183,6 +183,14 @@ static bool step_by_registers(struct walk *w, struct caller *out)
 	       step_by_link_register(w, out);
 }
 
+/* True when no more of the stack is left than a search would have seen; the main thread's holds the environment too. */
+static bool is_near_base(const struct walk *w)
+{
+	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
+
+	return stack && (stack->end - sp_of(w) <= SCAN_WORDS * WORD || strcmp(stack->path, "[stack]") == 0);
+}
+
 static bool end_without_info(struct walk *w)
 {
 	uint64_t farthest = sp_of(w) + (SCAN_WORDS - 1) * WORD;
@@ -215,8 +223,8 @@ bool step_by_guess(struct walk *w, struct caller *out)
 	/* Not for code made at run time: what its frames leave on the stack looks like returns and is not. */
 	if (is_in_file(w, w->regs.pc) && step_by_scan(w, SCAN_WORDS, out))
 		return true;
-	/* The ABI's mark of the outermost frame, set by startup code and by clone(). */
-	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->exact)
+	/* The ABI's mark of the outermost frame, set by startup code and by clone(); believed near the stack's base. */
+	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->exact && is_near_base(w))
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	return end_without_info(w);
 }

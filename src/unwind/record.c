@@ -5,6 +5,8 @@
 #include <string.h>
 
 enum {
+	MAX_AUGMENTATION = 16, /* letters; no compiler writes more than a few */
+
 	/* DW_EH_PE_*: the low bits are the format, then what it is relative to */
 	PE_FORMAT_MASK = 0x0f,
 	PE_ABSPTR = 0x00,
@@ -182,7 +184,7 @@ static bool read_cie(const struct cfi_section *section, uint64_t offset, struct 
 	*out = (struct cie){.pointer_encoding = PE_ABSPTR};
 	version = cursor_u8(c);
 	augmentation = cursor_cstr(c);
-	if (!augmentation || (version != 1 && version != 3 && version != 4))
+	if (!augmentation || strnlen(augmentation, MAX_AUGMENTATION) == MAX_AUGMENTATION || (version != 1 && version != 3 && version != 4))
 		return false;
 	if (version == 4 && (cursor_u8(c) != ADDRESS_SIZE || cursor_u8(c) != 0)) /* address and segment size */
 		return false;

@@ -5,7 +5,10 @@
 #include "unwind/expr.h"
 #include "unwind/walk.h"
 
-enum { WORD = 8 };
+enum {
+	WORD = 8,
+	MAX_SIGNAL_FRAMES = 64, /* handlers that interrupted handlers */
+};
 
 /* A frame, its row, and the CFA once it is known. */
 struct row_step {
@@ -216,12 +219,18 @@ static bool is_loose_sigreturn(struct walk *w)
 	return false;
 }
 
-/* The current frame is a signal's: what called it was interrupted, and it was itself not called. */
-static void mark_signal_frame(struct walk *w)
+/*
+ * The current frame is a signal's: what called it was interrupted, and it was itself not called. It may lead to another
+ * stack, in any direction, so only their number keeps a frame that leads to itself from being walked for ever.
+ */
+static bool mark_signal_frame(struct walk *w)
 {
 	struct raw_frame *frame = &w->out->data[w->out->len - 1];
 
 	frame->flags = (frame->flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
+	if (w->nsignals++ < MAX_SIGNAL_FRAMES)
+		return true;
+	return walk_end(w, STACK_NO_PROGRESS, "more than %d signal frames", MAX_SIGNAL_FRAMES);
 }
 
 /* True when the frame pointer leads to the same return address and the same caller. */
@@ -253,12 +262,11 @@ bool step_frame(struct walk *w, struct caller *out)
 	const struct code_info *info = module ? code_info_find(module, w->arch, vaddr, w->exact) : NULL;
 
 	if (info ? info->kind == CODE_SIGRETURN : is_loose_sigreturn(w)) {
-		mark_signal_frame(w);
-		return step_by_signal_frame(w, out);
+		return mark_signal_frame(w) && step_by_signal_frame(w, out);
 	}
 	if (info && info->kind == CODE_CFI) {
-		if (info->row.signal_frame)
-			mark_signal_frame(w);
+		if (info->row.signal_frame && !mark_signal_frame(w))
+			return false;
 		return step_by_row(w, &info->row, w->regs.pc - vaddr, out);
 	}
 	if (info && info->kind == CODE_READ) {

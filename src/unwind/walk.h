@@ -20,6 +20,7 @@ struct walk {
 	const struct mem_copy *stack; /* to tell where the copy ended; may be NULL */
 	struct raw_stack *out;
 
+	unsigned nsignals; /* signal frames so far */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
 	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */

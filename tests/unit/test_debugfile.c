@@ -91,10 +91,10 @@ static void test_build_id_directory(void **state)
 	/* A link that is absolute in the target's root, as some distributions have it. */
 	scratch_run(&s, "mkdir -p root/usr/lib/debug/.build-id/%.2s && mv root/a.debug root/usr/lib/debug/real", id);
 	scratch_run(&s, "ln -s /usr/lib/debug/real root/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
-	assert_int_equal(debugfile_open(image, root_fd, NULL, &debug), 0);
+	assert_int_equal(debugfile_find(&(struct debugfile_query){.image = image, .root_fd = root_fd}, NULL, &debug), 0);
 	assert_string_equal(image_build_id(debug), id);
 	image_destroy(debug);
-	assert_int_equal(debugfile_open(image, -1, NULL, &debug), -ENOENT);
+	assert_int_equal(debugfile_find(&(struct debugfile_query){.image = image, .root_fd = -1}, NULL, &debug), -ENOENT);
 	image_destroy(image);
 	close(root_fd);
 	scratch_deinit(&s);

@@ -37,9 +37,28 @@ static void test_rust(void **state)
 	expect("_RINvNtC3std3mem8align_ofdE", "std::mem::align_of::<f64>");
 }
 
-static void test_d(void **state)
+/* libiberty's own limit would give up on this. */
+static void test_long_template(void **state)
 {
-	expect("_D3std5stdio7writelnFZv", "std.stdio.writeln()");
+	char name[4096] = "_Z1fI", text[8192] = "f<";
+	char *got;
+
+	for (int i = 0; i < 400; i++) {
+		strcat(name, "St5dequeI");
+		strcat(text, "std::deque<");
+	}
+	strcat(name, "i");
+	strcat(text, "int");
+	for (int i = 0; i < 400; i++) {
+		strcat(name, "E");
+		strcat(text, i ? " >" : ">");
+	}
+	strcat(name, "Evv");
+	strcat(text, " >()");
+	got = demangle(name);
+	assert_non_null(got);
+	assert_string_equal(got, text);
+	free(got);
 }
 
 /* A C name must not turn into something else by accident: "i" would be "int" as a type. */
@@ -107,7 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cplusplus),
 		cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_d),
+		cmocka_unit_test(test_long_template),
 		cmocka_unit_test(test_c_names_stay),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_absurd_length),
