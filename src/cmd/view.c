@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmd/view.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (errno || end == text || *text == '-')
+	if (errno || !isdigit((unsigned char)*text))
 		return false;
 	if (*end == 'k' || *end == 'K')
 		shift = 10;

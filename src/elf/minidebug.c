@@ -42,7 +42,7 @@ int minidebug_unpack(struct image *image, struct err *err, uint8_t **data, size_
 		if (!vec_grow((void **)&buf, &cap, used + CHUNK, 1))
 			return err_set(err, ENOMEM, "out of memory");
 		stream.next_out = buf + used;
-		stream.avail_out = cap - used;
+		stream.avail_out = cap < MAX_UNPACKED ? cap - used : MAX_UNPACKED - used;
 		ret = lzma_code(&stream, LZMA_FINISH);
 	}
 	if (ret != LZMA_STREAM_END)

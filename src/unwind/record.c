@@ -224,7 +224,7 @@ static bool read_fde(const struct cfi_section *section, const struct header *hea
 	if (out->cie.has_augmentation_data)
 		cursor_skip(&c, cursor_uleb(&c));
 	/* Address 0 is what linkers leave of functions that they dropped. */
-	if (c.bad || range == 0 || out->start == 0 || out->start + range < out->start)
+	if (c.bad || range == 0 || range > INT64_MAX || out->start == 0 || out->start + range < out->start)
 		return false;
 	out->end = out->start + range;
 	out->program = c;

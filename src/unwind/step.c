@@ -213,7 +213,7 @@ static bool is_loose_sigreturn(struct walk *w)
 {
 	uint8_t code[16];
 
-	for (size_t len = sizeof(code); len >= 4; len /= 2)
+	for (size_t len = sizeof(code); len >= 4; len--)
 		if (walk_read_code(w, w->regs.pc, code, len))
 			return arch_is_sigreturn(w->arch, code, len);
 	return false;

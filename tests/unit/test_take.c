@@ -207,7 +207,11 @@ static void test_unmoved_by_context_switches(void **state)
 	struct observed o = same;
 
 	assert_true(take_unmoved(&o, &t));
-	assert_true(take_unmoved(&o, &counted)); /* a count that only one of the passes has says nothing */
+	/* a count that only one of the passes has says nothing */
+	assert_true(take_unmoved(&o, &counted));
+	o.has_runs = true;
+	o.runs = 7;
+	assert_true(take_unmoved(&o, &t));
 	o.running = true;
 	assert_false(take_unmoved(&o, &t));
 	o = same;
