@@ -83,7 +83,8 @@ static bool name_by_symtab(struct native_names *names, const struct module_symbo
 
 static void place(struct native_names *names, const struct dwarf_call *call, struct frame *frame)
 {
-	frame->file = arena_intern(names->arena, call->file);
+	frame->file = call->dir ? arena_printf(names->arena, "%s/%s", call->dir, call->file)
+				: arena_intern(names->arena, call->file);
 	frame->line = frame->file ? call->line : 0;
 	frame->column = frame->file ? call->column : 0;
 }

@@ -190,9 +190,13 @@ static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
 	return (uint32_t)value;
 }
 
-static const char *known_file(const char *path)
+static void set_file(struct unit *unit, const char *path, struct dwarf_call *call)
 {
-	return path && strcmp(path, "???") != 0 ? path : NULL; /* libdw's word for a bad index */
+	if (!path || strcmp(path, "???") == 0) /* libdw's word for a bad index */
+		return;
+	call->file = path;
+	if (path[0] != '/')
+		call->dir = string_of(&unit->die, DW_AT_comp_dir);
 }
 
 /* Where the inlined call was made: that is where its caller is. */
@@ -207,7 +211,7 @@ static void locate_caller(struct unit *unit, Dwarf_Die *inlined, struct dwarf_ca
 		return;
 	caller->column = number_of(inlined, DW_AT_call_column);
 	if (dwarf_getsrcfiles(&unit->die, &files, &count) == 0 && file < count)
-		caller->file = known_file(dwarf_filesrc(files, file, NULL, NULL));
+		set_file(unit, dwarf_filesrc(files, file, NULL, NULL), caller);
 }
 
 /* Where the innermost call is, from the line table. Line 0 marks code that no line made. */
@@ -219,7 +223,7 @@ static void locate_innermost(struct unit *unit, uint64_t vaddr, struct dwarf_cal
 	if (!line || dwarf_lineno(line, &number) != 0 || number <= 0)
 		return;
 	call->line = (uint32_t)number;
-	call->file = known_file(dwarf_linesrc(line, NULL, NULL));
+	set_file(unit, dwarf_linesrc(line, NULL, NULL), call);
 	if (dwarf_linecol(line, &column) == 0 && column > 0)
 		call->column = (uint32_t)column;
 }

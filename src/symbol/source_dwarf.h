@@ -21,6 +21,7 @@ struct dwarf_call {
 	const char *linkage; /* as the linker sees it, often mangled */
 	const char *name;    /* as written in the source, without its scope */
 	const char *file;
+	const char *dir; /* that a relative `file` starts from; NULL when it is absolute, or that is not known */
 	uint32_t line;
 	uint32_t column;
 	uint64_t start; /* address of the function; only of the last call, which is the one not inlined */
