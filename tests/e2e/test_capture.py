@@ -81,12 +81,8 @@ def test_running_beside_many_asleep(target, snap, source):
 def test_code_outside_the_program(target, snap, kind):
     """Wherever it is caught (vDSO, PLT stub, library, resolver), the walk gets back to the function that spins."""
     t = target("spinners", kind).settle(kind)
-    tops = set()
     for _ in rounds(12):
-        th = thread(snap(t), kind)
-        assert_calls(th, f"spin_{kind}", "target_thread_main")
-        tops.add(th["user_stack"][0]["module"])
-    assert len(tops) > 1 or tops != {th["user_stack"][-1]["module"]}
+        assert_calls(thread(snap(t), kind), f"spin_{kind}", "target_thread_main")
 
 
 def test_stop_all(target, snap):
