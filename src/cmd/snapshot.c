@@ -74,31 +74,9 @@ static int usage_error(const char *message)
 	return EXIT_USAGE;
 }
 
-static int parse_stop(const char *value, enum stop_mode *out, struct err *err)
-{
-	if (strcmp(value, "auto") == 0)
-		*out = STOP_AUTO;
-	else if (strcmp(value, "all") == 0)
-		*out = STOP_ALL;
-	else if (strcmp(value, "none") == 0)
-		*out = STOP_NONE;
-	else
-		return err_set(err, EINVAL, "--stop takes auto, all or none, not '%s'", value);
-	return 0;
-}
-
-static int parse_source(const char *value, enum source_choice *out, struct err *err)
-{
-	if (strcmp(value, "auto") == 0)
-		*out = SOURCE_AUTO;
-	else if (strcmp(value, "bpf") == 0)
-		*out = SOURCE_BPF;
-	else if (strcmp(value, "proc") == 0)
-		*out = SOURCE_PROC;
-	else
-		return err_set(err, EINVAL, "--source takes auto, bpf or proc, not '%s'", value);
-	return 0;
-}
+/* In the order of enum stop_mode and enum source_choice. */
+static const char *const stop_words[] = {"auto", "all", "none", NULL};
+static const char *const source_words[] = {"auto", "bpf", "proc", NULL};
 
 static int parse_pid(const char *value, struct pid_vec *out, struct err *err)
 {
@@ -112,6 +90,7 @@ static int parse_pid(const char *value, struct pid_vec *out, struct err *err)
 static int parse_option(struct options *o, int opt, const char *value, struct err *err)
 {
 	uint64_t number;
+	int word;
 
 	switch (opt) {
 	case 'p':
@@ -119,9 +98,13 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 	case 't':
 		return parse_pid(value, &o->tids, err);
 	case OPT_STOP:
-		return parse_stop(value, &o->capture.stop, err);
+		word = parse_word("--stop", value, stop_words, err);
+		o->capture.stop = word < 0 ? STOP_AUTO : (enum stop_mode)word;
+		return word < 0 ? word : 0;
 	case OPT_SOURCE:
-		return parse_source(value, &o->capture.source, err);
+		word = parse_word("--source", value, source_words, err);
+		o->capture.source = word < 0 ? SOURCE_AUTO : (enum source_choice)word;
+		return word < 0 ? word : 0;
 	case OPT_PTRACE:
 		o->ptrace = true;
 		return 0;

@@ -65,22 +65,28 @@ bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return *out >= min && *out <= max;
 }
 
-static int parse_color(struct view_options *options, const char *value, struct err *err)
+int parse_word(const char *option, const char *value, const char *const *words, struct err *err)
 {
-	if (strcmp(value, "auto") == 0)
-		options->color = COLOR_AUTO;
-	else if (strcmp(value, "always") == 0)
-		options->color = COLOR_ALWAYS;
-	else if (strcmp(value, "never") == 0)
-		options->color = COLOR_NEVER;
-	else
-		return err_set(err, EINVAL, "--color takes auto, always or never, not '%s'", value);
-	return 1;
+	char list[128] = "";
+	size_t len = 0;
+
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(value, words[i]) == 0)
+			return i;
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+		if (len >= sizeof(list))
+			break;
+	}
+	return err_set(err, EINVAL, "%s takes %s, not '%s'", option, list, value);
 }
+
+/* In the order of enum color_mode. */
+static const char *const color_words[] = {"auto", "always", "never", NULL};
 
 int view_option(struct view_options *options, int opt, const char *value, struct err *err)
 {
 	uint64_t number;
+	int word;
 
 	switch (opt) {
 	case 'r':
@@ -105,7 +111,11 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 		options->json = true;
 		return 1;
 	case VIEW_COLOR:
-		return parse_color(options, value, err);
+		word = parse_word("--color", value, color_words, err);
+		if (word < 0)
+			return word;
+		options->color = (enum color_mode)word;
+		return 1;
 	case VIEW_NO_COLOR:
 		options->color = COLOR_NEVER;
 		return 1;

@@ -15,6 +15,8 @@
 
 /* From a snapshot to the output: what `stakeout PID` and `stakeout replay` have in common. */
 
+enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
 struct view_options {
 	struct report_options report;
 	bool json;
@@ -22,7 +24,7 @@ struct view_options {
 	uint32_t depth;	    /* 0: the default */
 	const char *output; /* NULL or "-": standard output */
 	const char *save;   /* where to write the raw snapshot, or NULL */
-	enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color;
+	enum color_mode color;
 };
 
 struct view {
@@ -76,6 +78,9 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 
 /* A number with an optional suffix k, m or g; false when it is not one or is out of [min, max]. */
 bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/* The position of `value` in the NULL-terminated list, or -EINVAL with a sentence that names what is allowed. */
+int parse_word(const char *option, const char *value, const char *const *words, struct err *err);
 
 /*
  * Walks, names and prints the snapshot. `capture` is the live process behind it, or NULL for a replay. `walked`: the
