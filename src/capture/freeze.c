@@ -18,7 +18,7 @@
 #include "proc/task.h"
 
 enum {
-	SEIZE_NS = 50 * 1000 * 1000, /* far more than it takes, unless it blocks: see freeze_threads() */
+	SEIZE_NS = 50 * 1000 * 1000, /* far more than it takes, unless it blocks: see join() */
 	SEIZE_NS_PER_THREAD = 50 * 1000,
 	SPIN_NS = 60 * 1000, /* a running thread stops within a few µs: cheaper than sleeping for its signal */
 	BATCH = 64,
@@ -103,7 +103,7 @@ static void seize_newcomers(struct freeze *fz)
 
 /*
  * A thread may have fallen asleep since it was seen running. An interrupt would now make its system call fail with
- * EINTR, and it need not be stopped to be read. The test is test_capture.py::test_auto_never_interrupts_sleepers.
+ * EINTR, and it need not be stopped to be read. The test is test_capture.py::test_no_eintr.
  */
 static void look(struct freeze *fz, struct held *h)
 {
@@ -122,17 +122,14 @@ static void interrupt(struct held *h)
 		h->result = HELD_GONE;
 }
 
-static bool take_registers(struct freeze *fz, struct held *h)
+/* Leaves regs.valid 0 for a 32-bit context, whose registers are others. */
+static void take_registers(struct freeze *fz, struct held *h)
 {
 	struct iovec iov = {.iov_base = h->regs.v, .iov_len = sizeof(h->regs.v)};
 	unsigned n = fz->request->arch->nuser_regs;
 
-	if (ptrace(PTRACE_GETREGSET, h->tid, (void *)NT_PRSTATUS, &iov) < 0)
-		return false;
-	if (iov.iov_len != n * sizeof(h->regs.v[0]))
-		return false; /* a 32-bit context: capture.c says so */
-	h->regs.valid = (UINT64_C(1) << n) - 1;
-	return true;
+	if (ptrace(PTRACE_GETREGSET, h->tid, (void *)NT_PRSTATUS, &iov) == 0 && iov.iov_len == n * sizeof(h->regs.v[0]))
+		h->regs.valid = (UINT64_C(1) << n) - 1;
 }
 
 /* Adopts the thread that a held one has just created; the kernel has attached us to it already. */

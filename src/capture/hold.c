@@ -50,7 +50,6 @@ static void forget_pass(struct snap_thread *t)
 static enum work store_stopped(struct take *take, const struct held *h, struct snap_thread *t)
 {
 	struct snapshot *snap = take->snap;
-
 	uint64_t pc = t->regs.v[snap->arch->user_pc];
 	bool same = same_place(snap->arch, &t->regs, &h->regs);
 
