@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -26,22 +27,40 @@ enum {
 
 struct freeze {
 	atomic_bool all_seized;
+	bool escaped; /* from a PTRACE_SEIZE that would not end */
 	const struct freeze_request *request;
 	struct held_list *list;
 	uint64_t buffer_used;
 	sigset_t sigchld;
 };
 
-/* The one call that may block for ever, and so the one at which the thread may be cancelled. */
-static long seize_call(pid_t tid, unsigned long options)
+/* Where the tracing thread goes on when it is called out of a blocked PTRACE_SEIZE; NULL outside of one. */
+static __thread sigjmp_buf *escape;
+
+static void on_escape_signal(int sig)
 {
-	int old;
+	if (escape)
+		siglongjmp(*escape, 1);
+}
+
+/*
+ * The one call that may block for ever: see join(). A signal alone does not end it, since the kernel starts it again
+ * when the handler returns: the handler does not return.
+ */
+static long seize_call(struct freeze *fz, pid_t tid, unsigned long options)
+{
+	sigjmp_buf here;
 	long rc;
 
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+	if (sigsetjmp(here, 1)) {
+		escape = NULL;
+		fz->escaped = true;
+		errno = EAGAIN;
+		return -1;
+	}
+	escape = &here;
 	rc = ptrace(PTRACE_SEIZE, tid, NULL, options);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	escape = NULL;
 	return rc;
 }
 
@@ -50,8 +69,10 @@ static void seize(struct freeze *fz, struct held *h)
 	unsigned long options = fz->request->whole_process ? PTRACE_O_TRACECLONE : 0;
 	struct task_status status;
 
+	if (fz->escaped)
+		return;
 	h->seized_ns = monotonic_ns();
-	if (seize_call(h->tid, options) == 0)
+	if (seize_call(fz, h->tid, options) == 0)
 		h->seized = true;
 	else if (errno == ESRCH || task_status(fz->request->process, h->tid, &status) < 0 || status.state == 'Z' ||
 		 status.state == 'X')
@@ -334,13 +355,13 @@ static void *freeze_main(void *arg)
 	struct freeze *fz = arg;
 	const struct freeze_request *rq = fz->request;
 	struct held_list *list = fz->list;
-	int old;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	for (size_t i = 0; i < list->len; i++)
 		seize(fz, &list->data[i]);
 	if (rq->whole_process)
 		seize_newcomers(fz);
+	if (fz->escaped)
+		return NULL;
 	atomic_store(&fz->all_seized, true);
 	for (size_t i = 0; rq->look_first && i < list->len; i++)
 		if (list->data[i].result == HELD_PENDING)
@@ -392,23 +413,24 @@ static int start_thread(struct freeze *fz, pthread_t *thread)
 static int join(struct freeze *fz, pthread_t thread)
 {
 	uint64_t ns = SEIZE_NS + fz->list->len * SEIZE_NS_PER_THREAD;
-	struct timespec until = ns_to_timespec(clock_ns(CLOCK_REALTIME) + ns);
-	void *result;
 
-	if (pthread_timedjoin_np(thread, NULL, &until) == 0)
-		return 0;
-	if (!atomic_load(&fz->all_seized))
-		pthread_cancel(thread);
-	pthread_join(thread, &result);
-	return result == PTHREAD_CANCELED ? -EAGAIN : 0;
+	for (;; ns = SEIZE_NS) {
+		struct timespec until = ns_to_timespec(clock_ns(CLOCK_REALTIME) + ns);
+
+		if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+			return fz->escaped ? -EAGAIN : 0;
+		/* Again and again: the signal does nothing to a thread that is about to make the call. */
+		if (!atomic_load(&fz->all_seized))
+			pthread_kill(thread, SIGRTMIN);
+	}
 }
 
 int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list)
 {
 	/* A SIGCHLD that is ignored, as a parent may have left it, is not sent; and Ctrl-Z must not find us holding. */
-	const struct sigaction by_default = {.sa_handler = SIG_DFL};
+	const struct sigaction by_default = {.sa_handler = SIG_DFL}, on_escape = {.sa_handler = on_escape_signal};
 	struct freeze fz = {.request = request, .list = list};
-	struct sigaction old_action;
+	struct sigaction old_action, old_escape;
 	sigset_t blocked, old;
 	pthread_t thread;
 	int rc;
@@ -423,12 +445,14 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 	sigaddset(&blocked, SIGTTIN);
 	sigaddset(&blocked, SIGTTOU);
 	sigaction(SIGCHLD, &by_default, &old_action);
+	sigaction(SIGRTMIN, &on_escape, &old_escape);
 	pthread_sigmask(SIG_BLOCK, &blocked, &old);
 	rc = start_thread(&fz, &thread);
 	if (rc)
 		rc = err_set(err, rc, "cannot start the tracing thread: %s", strerror(rc));
 	else
 		rc = join(&fz, thread);
+	sigaction(SIGRTMIN, &old_escape, NULL);
 	sigaction(SIGCHLD, &old_action, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
