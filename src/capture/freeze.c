@@ -34,8 +34,11 @@ struct freeze {
 	sigset_t sigchld;
 };
 
-/* Where the tracing thread goes on when it is called out of a blocked PTRACE_SEIZE; NULL outside of one. */
-static __thread sigjmp_buf *escape;
+/*
+ * Where the tracing thread goes on when it is called out of a blocked PTRACE_SEIZE; NULL outside of one. Volatile, as
+ * the compiler does not know of the handler.
+ */
+static __thread sigjmp_buf *volatile escape;
 
 static void on_escape_signal(int sig)
 {
