@@ -408,16 +408,48 @@ int modules_create(struct snapshot *snap, bool ignore_deleted, struct err *err, 
 	return ret;
 }
 
-static void destroy_loaded(struct loaded *loaded)
+static void close_module(struct module *module)
 {
-	struct module *module = &loaded->module;
-
 	if (module->symbol_free)
 		module->symbol_free(module->symbol);
 	if (module->unwind_free)
 		module->unwind_free(module->unwind);
 	image_destroy(module->image);
+}
+
+static void destroy_loaded(struct loaded *loaded)
+{
+	close_module(&loaded->module);
 	free(loaded);
+}
+
+int module_create(struct image *image, const char *path, struct err *err, struct module **out)
+{
+	struct module *module = calloc(1, sizeof(*module));
+	char *copy = strdup(path);
+
+	if (!module || !copy) {
+		free(module);
+		free(copy);
+		image_destroy(image);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	*module = (struct module){
+		.info = {.path = copy, .build_id = image_build_id(image)},
+		.image = image,
+		.root_fd = -1,
+	};
+	*out = module;
+	return 0;
+}
+
+void module_destroy(struct module *module)
+{
+	if (!module)
+		return;
+	close_module(module);
+	free((char *)module->info.path);
+	free(module);
 }
 
 void modules_destroy(struct modules *m)

@@ -28,6 +28,10 @@ struct module {
 	void (*symbol_free)(void *);
 };
 
+/* The module of a file that no process need have mapped. `image` is taken over, also on failure. */
+int module_create(struct image *image, const char *path, struct err *err, struct module **out);
+void module_destroy(struct module *module);
+
 /* Opens every file now, while the process is there; fills map_entry.build_id. Keeps a pointer to the snapshot. */
 int modules_create(struct snapshot *snap, bool ignore_deleted, struct err *err, struct modules **out);
 void modules_destroy(struct modules *modules);

@@ -20,8 +20,8 @@ struct entry {
 	const char *name; /* in the file's string table */
 	uint32_t name_len;
 	uint8_t rank; /* among names of one address; the lowest is the best */
+	uint8_t source; /* enum symbol_source */
 	bool sized;
-	bool plt;
 };
 
 struct symtab {
@@ -43,6 +43,8 @@ struct reader {
 	struct symtab *tab;
 	VEC(struct section) sections; /* by section number */
 	bool has_table;
+	bool minidebug;
+	enum symbol_source source; /* of the table being read */
 };
 
 static void cleanup_reader(struct reader *reader)
@@ -118,6 +120,7 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 		.name = name,
 		.name_len = name_length(name),
 		.rank = rank_of(sym, name),
+		.source = (uint8_t)reader->source,
 		.sized = sym->st_size != 0,
 	};
 	return vec_push(reader->tab, e);
@@ -131,8 +134,8 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 		.end = end,
 		.name = name,
 		.name_len = name_length(name),
+		.source = SYMBOL_PLT,
 		.sized = true,
-		.plt = true,
 	};
 
 	return vec_push(tab, e);
@@ -182,6 +185,9 @@ static bool read_elf(struct reader *reader, Elf *elf)
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
 		if (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM)
 			continue;
+		reader->source = reader->minidebug	   ? SYMBOL_MINIDEBUG
+				 : shdr.sh_type == SHT_SYMTAB ? SYMBOL_SYMTAB
+							      : SYMBOL_DYNSYM;
 		if (!read_table(reader, elf, scn, &shdr))
 			return false;
 	}
@@ -190,7 +196,7 @@ static bool read_elf(struct reader *reader, Elf *elf)
 
 static bool read_minidebug(struct symtab *tab, struct image *image)
 {
-	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab};
+	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .minidebug = true};
 	size_t len;
 
 	if (tab->minidebug || minidebug_unpack(image, NULL, &tab->minidebug_data, &len) < 0)
@@ -206,6 +212,7 @@ static bool read_image(struct symtab *tab, struct image *image)
 	if (!read_elf(&reader, image_elf(image)))
 		return false;
 	if (!reader.has_table) {
+		reader.source = SYMBOL_DYNSYM;
 		reader.sections.len = 0; /* numbers in these symbols refer to headers that are not there */
 		if (!dynsym_read(image, add_symbol, &reader))
 			return false;
@@ -225,7 +232,9 @@ static int compare(const void *a, const void *b)
 		return x->rank < y->rank ? -1 : 1;
 	if (x->name_len != y->name_len)
 		return x->name_len < y->name_len ? -1 : 1;
-	return memcmp(x->name, y->name, x->name_len);
+	if (memcmp(x->name, y->name, x->name_len) != 0)
+		return memcmp(x->name, y->name, x->name_len);
+	return (int)x->source - (int)y->source;
 }
 
 /*
@@ -325,7 +334,7 @@ bool symtab_find(const struct symtab *tab, uint64_t vaddr, struct symbol *out)
 		.end = found->end,
 		.name = found->name,
 		.name_len = found->name_len,
-		.plt = found->plt,
+		.source = (enum symbol_source)found->source,
 	};
 	return true;
 }

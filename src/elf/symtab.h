@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "elf/image.h"
+#include "model/stack.h"
 
 /*
  * The names of code in an ELF file, from .symtab, .dynsym and .gnu_debugdata of the file and of its debug file.
@@ -24,7 +25,7 @@ struct symbol {
 	uint64_t end;
 	const char *name; /* name_len bytes, not NUL-terminated: a version (@VER) is left out */
 	size_t name_len;
-	bool plt; /* the stub that jumps to the function called so */
+	enum symbol_source source; /* SYMBOL_PLT: the stub that jumps to the function called so */
 };
 
 /* `debug` may be NULL. Both must outlive the table. Tables that are missing or damaged leave fewer names. */

@@ -62,6 +62,26 @@ enum frame_kind {
 
 const char *frame_kind_name(enum frame_kind kind);
 
+/* Where the name of a function came from. */
+enum symbol_source {
+	SYMBOL_UNKNOWN,	  /* there is no name */
+	SYMBOL_SYMTAB,	  /* .symtab of the file or of its debug file */
+	SYMBOL_DYNSYM,	  /* .dynsym, what the file exports */
+	SYMBOL_MINIDEBUG, /* .gnu_debugdata */
+	SYMBOL_PLT,	  /* a stub of the procedure linkage table, by its relocation */
+	SYMBOL_DWARF,
+	SYMBOL_GO,	 /* Go's .gopclntab */
+	SYMBOL_GDB_JIT,	 /* an object that a JIT compiler announced through __jit_debug_descriptor */
+	SYMBOL_JITDUMP,	 /* jit-PID.dump */
+	SYMBOL_PERF_MAP, /* perf-PID.map */
+	SYMBOL_KERNEL,	 /* the kernel was asked at capture */
+	SYMBOL_KALLSYMS, /* /proc/kallsyms */
+	SYMBOL_SOURCE_COUNT,
+};
+
+/* The name in JSON: "symtab", "dynsym", "gnu_debugdata"…; NULL for SYMBOL_UNKNOWN. */
+const char *symbol_source_name(enum symbol_source source);
+
 /* A file with code, as named in reports. */
 struct module_info {
 	const char *path;     /* as the target sees it, or "[vdso]"; kernel modules: their bare name */
@@ -78,6 +98,7 @@ struct frame {
 	uint32_t raw;	 /* index of the raw frame it came from */
 	uint32_t flags;	 /* of the raw frame */
 	const char *symbol;
+	enum symbol_source symbol_source;
 	uint64_t offset;
 	const struct module_info *module;
 	uint64_t module_offset; /* the address in the file's own terms: what addr2line -e takes */

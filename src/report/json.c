@@ -119,6 +119,7 @@ static void put_frame(struct json_report *r, const struct frame *frame, const st
 	json_hex(j, "address", frame->address);
 	json_string(j, "kind", frame_kind_name(frame->kind));
 	json_string(j, "symbol", frame->symbol);
+	json_string(j, "symbol_source", symbol_source_name(frame->symbol_source));
 	if (frame->has_offset)
 		json_uint(j, "offset", frame->offset);
 	else

@@ -61,6 +61,7 @@ static void name_by_text(struct kernel_names *names, const char *text, struct fr
 	if (!kernel_text_parse(text, &parsed))
 		return;
 	frame->symbol = arena_intern_n(names->arena, parsed.name, parsed.name_len);
+	frame->symbol_source = SYMBOL_KERNEL;
 	frame->has_offset = parsed.has_offset;
 	frame->offset = parsed.offset;
 	frame->module = find_module(names, parsed.module, parsed.module_len);
@@ -89,6 +90,7 @@ static void name_by_address(struct kernel_names *names, uint64_t address, struct
 	if (!kallsyms || address == 0 || !kallsyms_find(kallsyms, address - 1, &symbol))
 		return;
 	frame->symbol = arena_intern(names->arena, symbol.name);
+	frame->symbol_source = SYMBOL_KALLSYMS;
 	frame->has_offset = true;
 	frame->offset = address - symbol.start;
 	if (symbol.module)

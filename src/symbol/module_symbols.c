@@ -7,6 +7,18 @@
 #include <string.h>
 
 #include "elf/debugfile.h"
+#include "elf/symtab.h"
+#include "symbol/source_dwarf.h"
+
+struct module_symbols {
+	struct image *debug; /* the separate debug file, or NULL */
+	struct image *alt;   /* the file that dwz moved shared DWARF to, or NULL */
+	struct symtab *symtab;
+	struct dwarf_source *dwarf; /* NULL when there is no debug info */
+	struct dwarf_calls dwarf_calls;
+	struct arena *arena;
+	char problem[640]; /* what module->info.problem points at when symbols or debug info are missing */
+};
 
 static void destroy(void *ptr)
 {
@@ -15,6 +27,8 @@ static void destroy(void *ptr)
 	if (!symbols)
 		return;
 	dwarf_source_destroy(symbols->dwarf);
+	vec_deinit(&symbols->dwarf_calls);
+	arena_destroy(symbols->arena);
 	symtab_destroy(symbols->symtab);
 	image_destroy(symbols->alt);
 	image_destroy(symbols->debug);
@@ -82,8 +96,9 @@ struct module_symbols *module_symbols(struct module *module)
 	symbols = calloc(1, sizeof(*symbols));
 	if (!symbols)
 		return NULL;
+	symbols->arena = arena_create();
 	find_debug_info(symbols, module, &err);
-	if (symtab_create(module->image, symbols->debug, &err, &symbols->symtab) < 0) {
+	if (!symbols->arena || symtab_create(module->image, symbols->debug, &err, &symbols->symtab) < 0) {
 		destroy(symbols);
 		return NULL;
 	}
@@ -91,4 +106,51 @@ struct module_symbols *module_symbols(struct module *module)
 	module->symbol = symbols;
 	module->symbol_free = destroy;
 	return symbols;
+}
+
+static bool find_in_dwarf(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
+{
+	if (!symbols->dwarf || !dwarf_source_find(symbols->dwarf, vaddr, &symbols->dwarf_calls))
+		return false;
+	for (size_t i = 0; i < symbols->dwarf_calls.len; i++) {
+		const struct dwarf_call *from = &symbols->dwarf_calls.data[i];
+		struct call call = {
+			.linkage = from->linkage,
+			.linkage_len = from->linkage ? strlen(from->linkage) : 0,
+			.name = from->name,
+			.source = from->linkage || from->name ? SYMBOL_DWARF : SYMBOL_UNKNOWN,
+			.file = from->dir ? arena_printf(symbols->arena, "%s/%s", from->dir, from->file) : from->file,
+			.line = from->line,
+			.column = from->column,
+			.start = from->start,
+			.has_start = from->start != 0,
+		};
+
+		if (!vec_push(out, call))
+			return false;
+	}
+	return true;
+}
+
+bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
+{
+	struct symbol symbol;
+	struct call *last;
+
+	out->len = 0;
+	if (!find_in_dwarf(symbols, vaddr, out))
+		out->len = 0;
+	if (!symtab_find(symbols->symtab, vaddr, &symbol))
+		return out->len > 0;
+	if (!out->len && !vec_push(out, (struct call){0}))
+		return false;
+	last = &out->data[out->len - 1];
+	last->linkage = symbol.name;
+	last->linkage_len = symbol.name_len;
+	last->name = NULL;
+	last->source = symbol.source;
+	last->plt = symbol.source == SYMBOL_PLT;
+	last->start = symbol.start;
+	last->has_start = true;
+	return true;
 }

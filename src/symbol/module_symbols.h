@@ -2,20 +2,22 @@
 #ifndef STAKEOUT_SYMBOL_MODULE_SYMBOLS_H
 #define STAKEOUT_SYMBOL_MODULE_SYMBOLS_H
 
-#include "elf/modules.h"
-#include "elf/symtab.h"
-#include "symbol/source_dwarf.h"
+#include <stdbool.h>
 
-/* All that names the code of one module; kept in module->symbol. */
-struct module_symbols {
-	struct image *debug; /* the separate debug file, or NULL */
-	struct image *alt;   /* the file that dwz moved shared DWARF to, or NULL */
-	struct symtab *symtab;
-	struct dwarf_source *dwarf; /* NULL when there is no debug info */
-	char problem[640];          /* what module->info.problem points at when symbols or debug info are missing */
-};
+#include "elf/modules.h"
+#include "symbol/calls.h"
+
+/* All that names the code of one module, from its sources in order; kept in module->symbol. */
+struct module_symbols;
 
 /* Opens them on the first call. NULL when the module has no image, or when memory is exhausted. */
 struct module_symbols *module_symbols(struct module *module);
+
+/*
+ * Replaces `out` by the calls at an address of the file. The function's name is that of the symbol table, which tells
+ * clones (foo.cold) and aliases as the linker sees them; lines and inlined calls come from the first source that knows
+ * them. False when nothing is known, or when memory is exhausted.
+ */
+bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out);
 
 #endif

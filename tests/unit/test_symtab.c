@@ -269,7 +269,7 @@ static void check_plt(const char *cc, const char *flags)
 
 		if (!section || strncmp(section, ".plt", 4) != 0 || !symtab_find(tab, at, &symbol))
 			continue;
-		assert_true(symbol.plt);
+		assert_int_equal(symbol.source, SYMBOL_PLT);
 		puts_stubs += symbol.name_len == 4 && memcmp(symbol.name, "puts", 4) == 0;
 	}
 	assert_true(puts_stubs >= 8);
