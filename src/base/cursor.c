@@ -5,15 +5,10 @@
 
 struct cursor cursor_init(const void *data, size_t len)
 {
-	struct cursor c = {.start = data, .p = data, .end = (const uint8_t *)data + len};
+	/* An absent section is NULL, to which not even 0 may be added. */
+	struct cursor c = {.start = data, .p = data, .end = len ? (const uint8_t *)data + len : data};
 
 	return c;
-}
-
-static void fail(struct cursor *c)
-{
-	c->bad = true;
-	c->p = c->end;
 }
 
 struct cursor cursor_take(struct cursor *c, uint64_t len)
@@ -21,7 +16,7 @@ struct cursor cursor_take(struct cursor *c, uint64_t len)
 	struct cursor part = {.start = c->p, .p = c->p, .big_endian = c->big_endian};
 
 	if (c->bad || len > cursor_left(c)) {
-		fail(c);
+		cursor_fail(c);
 		part.start = part.p = part.end = c->end;
 		part.bad = true;
 		return part;
@@ -34,7 +29,7 @@ struct cursor cursor_take(struct cursor *c, uint64_t len)
 bool cursor_seek(struct cursor *c, uint64_t offset)
 {
 	if (c->bad || offset > (size_t)(c->end - c->start)) {
-		fail(c);
+		cursor_fail(c);
 		return false;
 	}
 	c->p = c->start + offset;
@@ -44,7 +39,7 @@ bool cursor_seek(struct cursor *c, uint64_t offset)
 bool cursor_skip(struct cursor *c, uint64_t len)
 {
 	if (c->bad || len > cursor_left(c)) {
-		fail(c);
+		cursor_fail(c);
 		return false;
 	}
 	c->p += len;
@@ -54,7 +49,7 @@ bool cursor_skip(struct cursor *c, uint64_t len)
 bool cursor_bytes(struct cursor *c, void *out, size_t len)
 {
 	if (c->bad || len > cursor_left(c)) {
-		fail(c);
+		cursor_fail(c);
 		memset(out, 0, len);
 		return false;
 	}
@@ -68,7 +63,7 @@ uint64_t cursor_uint(struct cursor *c, unsigned size)
 	uint64_t value = 0;
 
 	if (c->bad || size > sizeof(value) || size > cursor_left(c)) {
-		fail(c);
+		cursor_fail(c);
 		return 0;
 	}
 	for (unsigned i = 0; i < size; i++) {
@@ -89,30 +84,6 @@ int64_t cursor_sint(struct cursor *c, unsigned size)
 	return (int64_t)value;
 }
 
-uint8_t cursor_u8(struct cursor *c)
-{
-	if (c->p >= c->end) {
-		fail(c);
-		return 0;
-	}
-	return *c->p++;
-}
-
-uint16_t cursor_u16(struct cursor *c)
-{
-	return (uint16_t)cursor_uint(c, 2);
-}
-
-uint32_t cursor_u32(struct cursor *c)
-{
-	return (uint32_t)cursor_uint(c, 4);
-}
-
-uint64_t cursor_u64(struct cursor *c)
-{
-	return cursor_uint(c, 8);
-}
-
 /* Bits past 64 are dropped; the encoding may be padded, but not beyond the buffer. */
 static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 {
@@ -131,7 +102,7 @@ static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 	return c->bad ? 0 : value;
 }
 
-uint64_t cursor_uleb(struct cursor *c)
+uint64_t cursor_uleb_long(struct cursor *c)
 {
 	unsigned bits;
 	uint8_t last;
@@ -156,7 +127,7 @@ const char *cursor_cstr(struct cursor *c)
 	const char *s = (const char *)c->p;
 
 	if (!nul) {
-		fail(c);
+		cursor_fail(c);
 		return NULL;
 	}
 	c->p = nul + 1;

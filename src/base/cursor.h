@@ -37,13 +37,57 @@ bool cursor_seek(struct cursor *c, uint64_t offset); /* from the start */
 bool cursor_skip(struct cursor *c, uint64_t len);
 bool cursor_bytes(struct cursor *c, void *out, size_t len);
 
-uint8_t cursor_u8(struct cursor *c);
-uint16_t cursor_u16(struct cursor *c);
-uint32_t cursor_u32(struct cursor *c);
-uint64_t cursor_u64(struct cursor *c);
-uint64_t cursor_uint(struct cursor *c, unsigned size); /* 1, 2, 4 or 8 bytes */
+/* Marks the cursor bad and consumes everything. */
+static inline void cursor_fail(struct cursor *c)
+{
+	c->bad = true;
+	c->p = c->end;
+}
+
+/*
+ * The small reads are here, to be inlined: a debug file is some hundred million of them. A bad cursor has nothing left,
+ * so that one comparison covers both.
+ */
+static inline uint8_t cursor_u8(struct cursor *c)
+{
+	if (c->p >= c->end) {
+		cursor_fail(c);
+		return 0;
+	}
+	return *c->p++;
+}
+
+#define CURSOR_FIXED(name, type, swap)                          \
+	static inline type name(struct cursor *c)               \
+	{                                                       \
+		type value;                                     \
+                                                                \
+		if (cursor_left(c) < sizeof(value)) {           \
+			cursor_fail(c);                         \
+			return 0;                               \
+		}                                               \
+		__builtin_memcpy(&value, c->p, sizeof(value));  \
+		c->p += sizeof(value);                          \
+		return c->big_endian == CURSOR_BIG_ENDIAN_HOST ? value : swap(value); \
+	}
+
+#define CURSOR_BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
+CURSOR_FIXED(cursor_u16, uint16_t, __builtin_bswap16)
+CURSOR_FIXED(cursor_u32, uint32_t, __builtin_bswap32)
+CURSOR_FIXED(cursor_u64, uint64_t, __builtin_bswap64)
+
+#undef CURSOR_FIXED
+
+uint64_t cursor_uleb_long(struct cursor *c); /* more than one byte */
+
+static inline uint64_t cursor_uleb(struct cursor *c)
+{
+	return c->p < c->end && *c->p < 0x80 ? *c->p++ : cursor_uleb_long(c);
+}
+
+uint64_t cursor_uint(struct cursor *c, unsigned size); /* up to 8 bytes */
 int64_t cursor_sint(struct cursor *c, unsigned size);  /* the same, sign-extended */
-uint64_t cursor_uleb(struct cursor *c);
 int64_t cursor_sleb(struct cursor *c);
 
 /* A NUL-terminated string inside the buffer, or NULL when the NUL is missing. */

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <gelf.h>
+#include <libdeflate.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
@@ -19,6 +21,17 @@ enum {
 	NOTE_ALIGN = 4,
 };
 
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
+
+/* A compressed section's bytes. */
+struct unpacked {
+	const Elf_Scn *section;
+	uint8_t *data;
+	size_t len;
+};
+
 struct image {
 	int fd;      /* -1 for an image in memory, and once the file is mapped */
 	bool loaded; /* `raw` is laid out by address, not by file offset */
@@ -27,6 +40,7 @@ struct image {
 	const uint8_t *raw; /* the whole file, or the loaded image */
 	size_t raw_len;
 	VEC(GElf_Phdr) loads; /* PT_LOAD only */
+	VEC(struct unpacked) unpacked;
 	GElf_Phdr eh_frame_hdr;
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
@@ -40,6 +54,9 @@ void image_destroy(struct image *image)
 		return;
 	elf_end(image->elf);
 	vec_deinit(&image->loads);
+	for (size_t i = 0; i < image->unpacked.len; i++)
+		free(image->unpacked.data[i].data);
+	vec_deinit(&image->unpacked);
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->path);
@@ -309,30 +326,54 @@ static Elf_Scn *find_section(const struct image *image, const char *name, GElf_S
 static Elf_Scn *find_gnu_compressed(const struct image *image, const char *name, GElf_Shdr *shdr)
 {
 	char zname[64];
-	Elf_Scn *scn;
 
 	if (strncmp(name, ".debug_", 7) != 0)
 		return NULL;
 	snprintf(zname, sizeof(zname), ".z%s", name + 1);
-	scn = find_section(image, zname, shdr);
-	if (scn)
-		elf_compress_gnu(scn, 0, 0); /* fails when it was done before: the bytes tell */
-	return scn;
-}
-
-static bool still_compressed(const Elf_Data *data)
-{
-	return data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0;
+	return find_section(image, zname, shdr);
 }
 
 /* A thousandth of what a compressed section says it holds may be in the file. */
 static const uint64_t max_unpacked = UINT64_C(2) << 30;
 
-static uint64_t unpacked_size(Elf_Scn *scn)
-{
-	GElf_Chdr chdr;
+/* How a section is packed. */
+struct packing {
+	uint32_t type; /* ELFCOMPRESS_*; 0: not at all */
+	uint64_t size; /* of what is in it */
+	const uint8_t *data;
+	size_t len;
+};
 
-	return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
+/* False when the section is damaged. */
+static bool read_packing(const struct image *image, Elf_Scn *scn, const GElf_Shdr *shdr, struct packing *out)
+{
+	Elf_Data *data = elf_rawdata(scn, NULL);
+	struct cursor c;
+
+	*out = (struct packing){0};
+	if (!data || !data->d_buf)
+		return false;
+	c = cursor_init(data->d_buf, data->d_size);
+	if (shdr->sh_flags & SHF_COMPRESSED) {
+		c.big_endian = image_is_big_endian(image);
+		out->type = cursor_u32(&c);
+		if (image_is_64bit(image))
+			cursor_u32(&c); /* reserved */
+		out->size = cursor_uint(&c, image_is_64bit(image) ? 8 : 4);
+		cursor_uint(&c, image_is_64bit(image) ? 8 : 4); /* alignment */
+	} else if (data->d_size >= 12 && memcmp(data->d_buf, "ZLIB", 4) == 0) {
+		const char *name = section_name(image, shdr);
+
+		if (name && strncmp(name, ".zdebug_", 8) == 0) {
+			out->type = ELFCOMPRESS_ZLIB;
+			cursor_u32(&c);
+			c.big_endian = true;
+			out->size = cursor_u64(&c);
+		}
+	}
+	out->data = c.p;
+	out->len = cursor_left(&c);
+	return !c.bad;
 }
 
 bool image_is_unpackable(const struct image *image)
@@ -341,14 +382,50 @@ bool image_is_unpackable(const struct image *image)
 	uint64_t total = 0;
 
 	while ((scn = elf_nextscn(image->elf, scn))) {
+		struct packing packing;
 		GElf_Shdr shdr;
-		uint64_t size = gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_COMPRESSED) ? unpacked_size(scn) : 0;
 
-		if (size > max_unpacked)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !read_packing(image, scn, &shdr, &packing) ||
+		    !packing.type)
+			continue;
+		if (packing.size > max_unpacked)
 			return false;
-		total += size;
+		total += packing.size;
 	}
 	return total <= max_unpacked;
+}
+
+static bool unpack(const struct packing *packing, uint8_t *to)
+{
+	struct libdeflate_decompressor *d;
+	bool ok;
+
+	if (packing->type == ELFCOMPRESS_ZSTD)
+		return ZSTD_decompress(to, packing->size, packing->data, packing->len) == packing->size;
+	d = packing->type == ELFCOMPRESS_ZLIB ? libdeflate_alloc_decompressor() : NULL;
+	if (!d)
+		return false;
+	ok = libdeflate_zlib_decompress(d, packing->data, packing->len, to, packing->size, NULL) == LIBDEFLATE_SUCCESS;
+	libdeflate_free_decompressor(d);
+	return ok;
+}
+
+/* The section's bytes, unpacked once; {0} when they are damaged or too many. */
+static struct span unpacked_section(struct image *image, const Elf_Scn *scn, const struct packing *packing)
+{
+	struct unpacked unpacked = {.section = scn, .len = packing->size};
+
+	for (size_t i = 0; i < image->unpacked.len; i++)
+		if (image->unpacked.data[i].section == scn)
+			return (struct span){.data = image->unpacked.data[i].data, .len = image->unpacked.data[i].len};
+	if (!packing->size || packing->size > max_unpacked)
+		return (struct span){0};
+	unpacked.data = malloc(packing->size);
+	if (!unpacked.data || !unpack(packing, unpacked.data) || !vec_push(&image->unpacked, unpacked)) {
+		free(unpacked.data);
+		return (struct span){0};
+	}
+	return (struct span){.data = unpacked.data, .len = unpacked.len};
 }
 
 struct span image_section(struct image *image, const char *name)
@@ -356,19 +433,16 @@ struct span image_section(struct image *image, const char *name)
 	struct span span = {0};
 	GElf_Shdr shdr;
 	Elf_Scn *scn = find_section(image, name, &shdr);
-	Elf_Data *data;
+	struct packing packing;
 
 	if (!scn)
 		scn = find_gnu_compressed(image, name, &shdr);
-	if (!scn || shdr.sh_type == SHT_NOBITS)
+	if (!scn || shdr.sh_type == SHT_NOBITS || !read_packing(image, scn, &shdr, &packing))
 		return span;
-	if ((shdr.sh_flags & SHF_COMPRESSED) && (unpacked_size(scn) > max_unpacked || elf_compress(scn, 0, 0) < 0))
-		return span;
-	data = elf_rawdata(scn, NULL);
-	if (!data || !data->d_buf || still_compressed(data))
-		return span;
-	span.data = data->d_buf;
-	span.len = data->d_size;
+	if (packing.type)
+		span = unpacked_section(image, scn, &packing);
+	else
+		span = (struct span){.data = packing.data, .len = packing.len};
 	span.vaddr = shdr.sh_addr;
 	return span;
 }
@@ -404,6 +478,28 @@ struct span image_bytes_at(const struct image *image, uint64_t vaddr)
 		return raw_span(image, phdr->p_offset + skip, phdr->p_filesz - skip, vaddr);
 	}
 	return (struct span){.vaddr = vaddr};
+}
+
+static void widen(uint64_t *start, uint64_t *end, uint64_t from, uint64_t size)
+{
+	if (!size || from + size < from)
+		return;
+	*start = *end && *start < from ? *start : from;
+	*end = *end > from + size ? *end : from + size;
+}
+
+void image_code_bounds(const struct image *image, uint64_t *start, uint64_t *end)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	*start = *end = 0;
+	for (size_t i = 0; i < image->loads.len; i++)
+		if (image->loads.data[i].p_flags & PF_X)
+			widen(start, end, image->loads.data[i].p_vaddr, image->loads.data[i].p_memsz);
+	while (!*end && (scn = elf_nextscn(image->elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_EXECINSTR))
+			widen(start, end, shdr.sh_addr, shdr.sh_size);
 }
 
 struct span image_eh_frame_hdr(const struct image *image)

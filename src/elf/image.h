@@ -52,6 +52,9 @@ const char *image_section_name_at(struct image *image, uint64_t vaddr);
 /* File bytes from vaddr to the end of the loadable segment that holds it. */
 struct span image_bytes_at(const struct image *image, uint64_t vaddr);
 
+/* The addresses between which all of its code lies, from its segments, else from its sections; 0, 0: it has none. */
+void image_code_bounds(const struct image *image, uint64_t *start, uint64_t *end);
+
 /* PT_GNU_EH_FRAME, which survives the stripping of section headers. */
 struct span image_eh_frame_hdr(const struct image *image);
 

@@ -25,8 +25,8 @@ struct entry {
 };
 
 struct symtab {
-	VEC_FIELDS(struct entry); /* by rising address */
-	uint64_t *reach;          /* the highest end among entries 0…i: where a search backwards may give up */
+	VEC_FIELDS(struct entry);
+	struct pieces pieces; /* which entry is seen where */
 	bool has_locals;
 	Elf *minidebug;
 	uint8_t *minidebug_data;
@@ -220,59 +220,57 @@ static bool read_image(struct symtab *tab, struct image *image)
 	return read_minidebug(tab, image);
 }
 
-static int compare(const void *a, const void *b)
+/* Of names of one address, the best first. */
+static int compare(const void *a, const void *b, void *ctx)
 {
-	const struct entry *x = a, *y = b;
+	const struct symtab *tab = ctx;
+	const struct entry *x = &tab->data[((const struct interval *)a)->id];
+	const struct entry *y = &tab->data[((const struct interval *)b)->id];
+	int order;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
 	if (x->sized != y->sized)
 		return x->sized ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
 	if (x->name_len != y->name_len)
 		return x->name_len < y->name_len ? -1 : 1;
-	if (memcmp(x->name, y->name, x->name_len) != 0)
-		return memcmp(x->name, y->name, x->name_len);
-	return (int)x->source - (int)y->source;
+	order = memcmp(x->name, y->name, x->name_len);
+	return order != 0 ? order : (int)x->source - (int)y->source;
 }
 
-/*
- * Sorts, ends unsized symbols at the next one, and of several names of one address keeps the best, and a lesser one
- * only where it reaches further.
- */
+/* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further. */
+static bool add_group(struct symtab *tab, struct interval *group, size_t len, uint64_t next, struct intervals *out)
+{
+	if (len > 1)
+		qsort_r(group, len, sizeof(*group), compare, tab);
+	for (size_t i = len; i-- > 0;) {
+		struct entry *e = &tab->data[group[i].id];
+
+		if (!e->sized && e->end > next)
+			e->end = next; /* an unsized symbol reaches to the next one */
+		if (!intervals_add(out, e->start, e->end, group[i].id, e->sized))
+			return false;
+	}
+	return true;
+}
+
 static bool settle(struct symtab *tab)
 {
-	uint64_t next = UINT64_MAX, group = UINT64_MAX, reach = 0;
-	size_t kept = 0;
+	struct intervals all = {0}, kept = {0};
+	bool ok = vec_reserve(&all, tab->len) && vec_reserve(&kept, tab->len);
 
-	if (tab->len)
-		qsort(tab->data, tab->len, sizeof(*tab->data), compare);
-	for (size_t i = tab->len; i-- > 0;) {
-		struct entry *e = &tab->data[i];
-
-		if (e->start != group) {
-			next = group;
-			group = e->start;
-		}
-		if (!e->sized && e->end > next)
-			e->end = next;
+	for (size_t i = 0; ok && i < tab->len; i++)
+		ok = intervals_add(&all, tab->data[i].start, tab->data[i].end, (uint32_t)i, 0);
+	ok = ok && intervals_sort(&all);
+	for (size_t i = 0, end; ok && i < all.len; i = end) {
+		for (end = i + 1; end < all.len && all.data[end].start == all.data[i].start;)
+			end++;
+		ok = add_group(tab, &all.data[i], end - i, end < all.len ? all.data[end].start : UINT64_MAX, &kept);
 	}
-	for (size_t i = 0; i < tab->len; i++) {
-		const struct entry *e = &tab->data[i];
-		const struct entry *last = kept ? &tab->data[kept - 1] : NULL;
-
-		if (!last || last->start != e->start || e->end > last->end)
-			tab->data[kept++] = *e;
-	}
-	tab->len = kept;
-	tab->reach = calloc(kept ? kept : 1, sizeof(*tab->reach));
-	for (size_t i = 0; i < kept && tab->reach; i++) {
-		if (tab->data[i].end > reach)
-			reach = tab->data[i].end;
-		tab->reach[i] = reach;
-	}
-	return tab->reach;
+	ok = ok && intervals_flatten(&kept, &tab->pieces);
+	vec_deinit(&all);
+	vec_deinit(&kept);
+	return ok;
 }
 
 int symtab_create(struct image *image, struct image *debug, struct err *err, struct symtab **out)
@@ -293,50 +291,37 @@ void symtab_destroy(struct symtab *tab)
 	if (tab->minidebug)
 		elf_end(tab->minidebug);
 	free(tab->minidebug_data);
-	free(tab->reach);
+	vec_deinit(&tab->pieces);
 	vec_deinit(tab);
 	free(tab);
 }
 
-static size_t count_up_to(const struct symtab *tab, uint64_t vaddr)
+struct symbol symtab_at(const struct symtab *tab, size_t index)
 {
-	size_t low = 0, high = tab->len;
+	const struct entry *e = &tab->data[index];
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (tab->data[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return (struct symbol){
+		.start = e->start,
+		.end = e->end,
+		.name = e->name,
+		.name_len = e->name_len,
+		.source = (enum symbol_source)e->source,
+	};
 }
 
 bool symtab_find(const struct symtab *tab, uint64_t vaddr, struct symbol *out)
 {
-	const struct entry *found = NULL;
+	uint32_t index = pieces_find(&tab->pieces, vaddr);
 
-	for (size_t i = count_up_to(tab, vaddr); i-- > 0 && tab->reach[i] > vaddr;) {
-		const struct entry *e = &tab->data[i];
-
-		if (vaddr >= e->end)
-			continue;
-		if (e->sized || !found)
-			found = e;
-		if (e->sized)
-			break;
-	}
-	if (!found)
+	if (index == PIECE_NONE)
 		return false;
-	*out = (struct symbol){
-		.start = found->start,
-		.end = found->end,
-		.name = found->name,
-		.name_len = found->name_len,
-		.source = (enum symbol_source)found->source,
-	};
+	*out = symtab_at(tab, index);
 	return true;
+}
+
+const struct pieces *symtab_pieces(const struct symtab *tab)
+{
+	return &tab->pieces;
 }
 
 size_t symtab_len(const struct symtab *tab)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/intervals.h"
 #include "elf/image.h"
 #include "model/stack.h"
 
@@ -35,7 +36,10 @@ void symtab_destroy(struct symtab *tab);
 /* The symbol that covers an address. */
 bool symtab_find(const struct symtab *tab, uint64_t vaddr, struct symbol *out);
 
+/* All of them, without order; and which of them is seen where, by index. */
 size_t symtab_len(const struct symtab *tab);
+struct symbol symtab_at(const struct symtab *tab, size_t index);
+const struct pieces *symtab_pieces(const struct symtab *tab);
 
 /* True when names of functions that are not exported are there: a symbol table survived, here or in a debug file. */
 bool symtab_has_locals(const struct symtab *tab);

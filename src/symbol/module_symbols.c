@@ -15,8 +15,6 @@ struct module_symbols {
 	struct image *alt;   /* the file that dwz moved shared DWARF to, or NULL */
 	struct symtab *symtab;
 	struct dwarf_source *dwarf; /* NULL when there is no debug info */
-	struct dwarf_calls dwarf_calls;
-	struct arena *arena;
 	char problem[640]; /* what module->info.problem points at when symbols or debug info are missing */
 };
 
@@ -27,8 +25,6 @@ static void destroy(void *ptr)
 	if (!symbols)
 		return;
 	dwarf_source_destroy(symbols->dwarf);
-	vec_deinit(&symbols->dwarf_calls);
-	arena_destroy(symbols->arena);
 	symtab_destroy(symbols->symtab);
 	image_destroy(symbols->alt);
 	image_destroy(symbols->debug);
@@ -41,17 +37,19 @@ static bool is_special(const struct module *module)
 	return module->info.path[0] == '[';
 }
 
-/* libdw would look for a missing shared file itself, at whatever path the file names: it is not let loose then. */
+static int no_split(void *ctx, const char *dir, const char *name, struct image **out)
+{
+	return -ENOENT;
+}
+
 static int open_dwarf(struct module_symbols *symbols, const struct module *module, struct image *image, struct err *err)
 {
-	int ret;
+	struct dwarf_options options = {.image = image, .open_split = no_split};
 
-	if (image_section(image, ".gnu_debugaltlink").data) {
-		ret = debugfile_open_alt(image, module->info.path, module->root_fd, err, &symbols->alt);
-		if (ret < 0)
-			return ret;
-	}
-	return dwarf_source_create(image, symbols->alt, err, &symbols->dwarf);
+	if (image_section(image, ".gnu_debugaltlink").data)
+		debugfile_open_alt(image, module->info.path, module->root_fd, err, &symbols->alt);
+	options.alt = symbols->alt;
+	return dwarf_source_create(&options, err, &symbols->dwarf);
 }
 
 static void find_debug_info(struct module_symbols *symbols, const struct module *module, struct err *err)
@@ -96,9 +94,8 @@ struct module_symbols *module_symbols(struct module *module)
 	symbols = calloc(1, sizeof(*symbols));
 	if (!symbols)
 		return NULL;
-	symbols->arena = arena_create();
 	find_debug_info(symbols, module, &err);
-	if (!symbols->arena || symtab_create(module->image, symbols->debug, &err, &symbols->symtab) < 0) {
+	if (symtab_create(module->image, symbols->debug, &err, &symbols->symtab) < 0) {
 		destroy(symbols);
 		return NULL;
 	}
@@ -108,37 +105,13 @@ struct module_symbols *module_symbols(struct module *module)
 	return symbols;
 }
 
-static bool find_in_dwarf(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
-{
-	if (!symbols->dwarf || !dwarf_source_find(symbols->dwarf, vaddr, &symbols->dwarf_calls))
-		return false;
-	for (size_t i = 0; i < symbols->dwarf_calls.len; i++) {
-		const struct dwarf_call *from = &symbols->dwarf_calls.data[i];
-		struct call call = {
-			.linkage = from->linkage,
-			.linkage_len = from->linkage ? strlen(from->linkage) : 0,
-			.name = from->name,
-			.source = from->linkage || from->name ? SYMBOL_DWARF : SYMBOL_UNKNOWN,
-			.file = from->dir ? arena_printf(symbols->arena, "%s/%s", from->dir, from->file) : from->file,
-			.line = from->line,
-			.column = from->column,
-			.start = from->start,
-			.has_start = from->start != 0,
-		};
-
-		if (!vec_push(out, call))
-			return false;
-	}
-	return true;
-}
-
 bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
 {
 	struct symbol symbol;
 	struct call *last;
 
 	out->len = 0;
-	if (!find_in_dwarf(symbols, vaddr, out))
+	if (!symbols->dwarf || !dwarf_source_find(symbols->dwarf, vaddr, out))
 		out->len = 0;
 	if (!symtab_find(symbols->symtab, vaddr, &symbol))
 		return out->len > 0;
@@ -153,4 +126,10 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 	last->start = symbol.start;
 	last->has_start = true;
 	return true;
+}
+
+void module_symbols_prepare(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n)
+{
+	if (symbols->dwarf)
+		dwarf_source_prepare(symbols->dwarf, vaddrs, n);
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { MAX_THREADS = 16 };
+
+struct job {
+	atomic_size_t next;
+	size_t count;
+	void (*work)(void *ctx, size_t i);
+	void *ctx;
+};
+
+static void *run(void *arg)
+{
+	struct job *job = arg;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&job->next, 1)) < job->count)
+		job->work(job->ctx, i);
+	return NULL;
+}
+
+static size_t usable_cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+}
+
+void parallel_for(size_t count, void (*work)(void *ctx, size_t i), void *ctx)
+{
+	struct job job = {.count = count, .work = work, .ctx = ctx};
+	size_t cores = count > 1 ? usable_cores() : 1, started = 0;
+	size_t want = (cores < count ? cores : count) - (count > 0);
+	pthread_t threads[MAX_THREADS];
+	sigset_t all, before;
+
+	/* Signals are the main thread's: a Ctrl-C handler expects to run there. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < want && started < MAX_THREADS && pthread_create(&threads[started], NULL, run, &job) == 0)
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	run(&job);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "dwarf/file.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_UNITS = 1 << 22 };
+
+struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *section, uint64_t offset)
+{
+	struct cursor c = cursor_init(section->data, section->len);
+
+	c.big_endian = file->big_endian;
+	cursor_seek(&c, offset);
+	return c;
+}
+
+const char *dwarf_string(const struct span *section, uint64_t offset)
+{
+	if (offset >= section->len || !memchr(section->data + offset, 0, section->len - offset))
+		return NULL;
+	return (const char *)section->data + offset;
+}
+
+uint64_t dwarf_initial_length(struct cursor *c, uint8_t *offset_size)
+{
+	uint64_t length = cursor_u32(c);
+
+	*offset_size = 4;
+	if (length == UINT32_MAX) {
+		*offset_size = 8;
+		length = cursor_u64(c);
+	} else if (length >= 0xfffffff0) { /* reserved */
+		cursor_fail(c);
+	}
+	return length;
+}
+
+/* Versions outside 2…5 are of the future, or garbage: their units are left out. */
+static bool read_header(struct cursor *c, struct dwarf_unit *unit)
+{
+	unit->sizes.version = cursor_u16(c);
+	if (unit->sizes.version < 2 || unit->sizes.version > 5)
+		return false;
+	unit->type = DW_UT_compile;
+	if (unit->sizes.version == 5) {
+		unit->type = cursor_u8(c);
+		unit->sizes.address = cursor_u8(c);
+		unit->abbrevs = cursor_uint(c, unit->sizes.offset);
+		if (unit->type == DW_UT_skeleton || unit->type == DW_UT_split_compile)
+			unit->dwo_id = cursor_u64(c);
+		if (unit->type == DW_UT_type || unit->type == DW_UT_split_type)
+			cursor_skip(c, 8 + unit->sizes.offset);
+	} else {
+		unit->abbrevs = cursor_uint(c, unit->sizes.offset);
+		unit->sizes.address = cursor_u8(c);
+	}
+	return !c->bad && unit->sizes.address <= 8;
+}
+
+static bool read_units(struct dwarf_file *file)
+{
+	struct cursor c = dwarf_cursor(file, &file->info, 0);
+
+	while (cursor_left(&c) && file->units.len < MAX_UNITS) {
+		struct dwarf_unit unit = {.offset = cursor_offset(&c)};
+		uint64_t length = dwarf_initial_length(&c, &unit.sizes.offset);
+		struct cursor header = c;
+
+		if (!cursor_skip(&c, length))
+			break;
+		unit.end = cursor_offset(&c);
+		if (!read_header(&header, &unit) || cursor_offset(&header) > unit.end)
+			continue;
+		unit.dies = cursor_offset(&header);
+		if (!vec_push(&file->units, unit))
+			return false;
+	}
+	return true;
+}
+
+bool dwarf_file_init(struct dwarf_file *file, struct image *image, bool split)
+{
+	const struct {
+		const char *name;
+		struct span *to;
+		bool in_split;
+	} sections[] = {
+		{".debug_info", &file->info, true},	      {".debug_abbrev", &file->abbrev, true},
+		{".debug_line", &file->line, false},	      {".debug_str", &file->str, true},
+		{".debug_line_str", &file->line_str, false},  {".debug_str_offsets", &file->str_offsets, true},
+		{".debug_addr", &file->addr, false},	      {".debug_ranges", &file->ranges, false},
+		{".debug_rnglists", &file->rnglists, true},   {".debug_aranges", &file->aranges, false},
+	};
+	char name[64];
+
+	*file = (struct dwarf_file){.big_endian = image_is_big_endian(image)};
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		if (split && !sections[i].in_split)
+			continue;
+		snprintf(name, sizeof(name), "%s%s", sections[i].name, split ? ".dwo" : "");
+		*sections[i].to = image_section(image, name);
+	}
+	return read_units(file);
+}
+
+void dwarf_file_deinit(struct dwarf_file *file)
+{
+	vec_deinit(&file->units);
+}
+
+const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset)
+{
+	size_t low = 0, high = file->units.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (file->units.data[mid].end <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < file->units.len && offset >= file->units.data[low].dies ? &file->units.data[low] : NULL;
+}
