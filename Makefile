@@ -26,8 +26,8 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshad
 	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
 	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
-LIBS := -ldw -lelf -liberty -llzma -lz -lpthread
-HEADERS_NEEDED := gelf.h elfutils/libdw.h libiberty/demangle.h lzma.h zlib.h
+LIBS := -ldw -lelf -liberty -llzma -lz -ldeflate -lzstd -lpthread
+HEADERS_NEEDED := gelf.h elfutils/libdw.h libiberty/demangle.h lzma.h zlib.h libdeflate.h zstd.h
 
 # The BPF rung needs clang, bpftool and libbpf; without them the program is built without it. BPF=0 forces that.
 ifeq ($(BPF),0)
@@ -201,8 +201,8 @@ check-vm: ## run the end-to-end tests on the other architecture, in a virtual ma
 	+@$(RUN_TESTS) -t 1500 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
 
 .PHONY: bench
-bench: $(BUILD)/stakeout $(TARGETS) ## measure beside eu-stack and gdb
-	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run
+bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot or symbolize for one; quick)
+	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run $(BENCH)
 
 # Setting up, showing, installing
 
@@ -227,6 +227,7 @@ install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
 	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
 	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
 	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
+	install -D -m 644 docs/schema/symbolize.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/symbolize.schema.json
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE
 
 .PHONY: clean

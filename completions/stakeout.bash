@@ -1,6 +1,20 @@
 # SPDX-License-Identifier: MIT
 # bash completion for stakeout
 
+_stakeout_symbolize() {
+	local cur=$1 prev=$2
+	local options="--exe --pid --build-id --section --addresses --functions --inlines --demangle --no-demangle
+		--basenames --pretty-print --json --help -e -p -j -a -f -i -C -s -h"
+
+	case $prev in
+	--exe | -e) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	--pid | -p) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")) ;;
+	--demangle) COMPREPLY=($(compgen -W "auto none" -- "$cur")) ;;
+	--build-id | --section | -j) COMPREPLY=() ;;
+	*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
+	esac
+}
+
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
@@ -12,6 +26,15 @@ _stakeout() {
 		cur=
 	elif [[ $prev == "=" ]]; then
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+
+	if [[ ${COMP_WORDS[1]} == symbolize && $COMP_CWORD -gt 1 ]]; then
+		_stakeout_symbolize "$cur" "$prev"
+		return
+	fi
+	if [[ ${COMP_WORDS[1]} == cache && $COMP_CWORD -gt 1 ]]; then
+		COMPREPLY=($(compgen -W "--clear --json --verbose --help -v -h" -- "$cur"))
+		return
 	fi
 
 	case $prev in
@@ -27,7 +50,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay $(cd /proc && echo [0-9]*)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize cache $(cd /proc && echo [0-9]*)" -- "$cur"))
 		fi
 		;;
 	esac

@@ -6,9 +6,42 @@ _stakeout_what() {
 		_files
 	else
 		_alternative 'pids:process:_pids' \
-			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"))'
+			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
+				symbolize\:"name addresses" cache\:"show or clear what is kept between runs"))'
 	fi
 }
+
+if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
+	shift words
+	(( CURRENT-- ))
+	_arguments -s -S \
+		'(-e --exe)'{-e,--exe}'[the file that the addresses belong to]:file:_files' \
+		'(-p --pid)'{-p,--pid}'[the process that they belong to]:process:_pids' \
+		'--build-id[the build-id of the file that they belong to]:build-id:' \
+		'(-j --section)'{-j,--section}'[addresses count from this section]:section:' \
+		'(-a --addresses)'{-a,--addresses}'[show the address first]' \
+		'(-f --functions)'{-f,--functions}'[show the function]' \
+		'(-i --inlines)'{-i,--inlines}'[show what it was inlined into]' \
+		'(-C --demangle)'{-C,--demangle}'[show names as in the source]' \
+		'--no-demangle[show names as the linker has them]' \
+		'(-s --basenames)'{-s,--basenames}'[show files without directories]' \
+		'--pretty-print[one line for each function]' \
+		'--json[one JSON object for each address]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
+		'*:address:'
+	return
+fi
+
+if [[ $words[2] == cache ]] && (( CURRENT > 2 )); then
+	shift words
+	(( CURRENT-- ))
+	_arguments -S \
+		'--clear[remove the files]' \
+		'--json[one JSON document]' \
+		'(-v --verbose)'{-v,--verbose}'[each file]' \
+		'(- *)'{-h,--help}'[show a summary of the options]'
+	return
+fi
 
 _arguments -S \
 	'*'{-p,--pid}'[a process]:process:_pids' \

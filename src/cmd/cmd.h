@@ -13,5 +13,7 @@ enum exit_code {
 /* argv[0] is the command's name. Each lives in a file of its own and owns its options. */
 int cmd_snapshot(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_cache(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 
 #endif

@@ -14,6 +14,8 @@ static const struct {
 } commands[] = {
 	{"snapshot", cmd_snapshot},
 	{"replay", cmd_replay},
+	{"cache", cmd_cache},
+	{"symbolize", cmd_symbolize},
 };
 
 /*

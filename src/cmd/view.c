@@ -25,7 +25,9 @@ const char view_help[] =
 	"      --json             one JSON document for each process, one per line\n"
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
+	"      --no-demangle      show names as the linker has them\n"
 	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
+	NAMING_HELP
 	"  -v, --verbose          errors and paths in full\n"
 	"  -h, --help             this text\n";
 
@@ -39,6 +41,7 @@ void view_deinit(struct view *view)
 	if (view->out && view->out != stdout)
 		fclose(view->out);
 	view->out = NULL;
+	naming_deinit(&view->options.naming);
 }
 
 bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
@@ -122,6 +125,9 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_IGNORE_DELETED:
 		options->ignore_deleted = true;
 		return 1;
+	case VIEW_NO_DEMANGLE:
+		options->no_demangle = true;
+		return 1;
 	case 'o':
 		options->output = value;
 		return 1;
@@ -129,7 +135,7 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 		options->report.verbose = true;
 		return 1;
 	default:
-		return 0;
+		return naming_option(&options->naming, opt, value, err);
 	}
 }
 
@@ -228,8 +234,23 @@ static int walk_all(struct view *view, struct snapshot *snap, struct capture *ca
 	return capture && strcmp(snap->capture.stop_mode, "auto") == 0 ? complete_registers(trace, snap, capture, &ctx, err) : 0;
 }
 
+/* Reads on all cores what naming the stacks will need. */
+static bool prepare_names(struct symbolizer *sym, const struct trace *trace)
+{
+	VEC(const struct raw_stack *) stacks = {0};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < trace->threads.len; i++)
+		ok = vec_push(&stacks, &trace->threads.data[i].raw);
+	ok = ok && symbolizer_prepare(sym, stacks.data, stacks.len);
+	vec_deinit(&stacks);
+	return ok;
+}
+
 static int name_all(struct view *view, struct symbolizer *sym, struct trace *trace, struct err *err)
 {
+	if (!prepare_names(sym, trace))
+		return err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < trace->threads.len; i++) {
 		struct trace_thread *t = &trace->threads.data[i];
 
@@ -277,13 +298,27 @@ static int save(const struct view *view, const struct snapshot *snap, struct err
 	return rc;
 }
 
+static void open_names(struct view *view, struct snapshot *snap)
+{
+	struct naming *naming = &view->options.naming;
+
+	naming_open(naming);
+	if (naming->cache_error.code && view->options.report.verbose)
+		snapshot_note(snap, "no cache: %s", naming->cache_error.msg);
+	if (naming->debuginfod_error.code)
+		snapshot_note(snap, "debuginfod is not asked: %s", naming->debuginfod_error.msg);
+}
+
 DEFINE_CLEANUP(modules, struct modules *, modules_destroy)
 DEFINE_CLEANUP(symbolizer, struct symbolizer *, symbolizer_destroy)
 
 int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
 	      uint64_t started_ns, struct err *err)
 {
-	const struct symbolizer_options symbol_options = {.demangle = true, .kernel_addresses = !snap->replayed};
+	struct symbolizer_options symbol_options = {
+		.native = {.demangle = !view->options.no_demangle},
+		.kernel_addresses = !snap->replayed,
+	};
 	_cleanup_(cleanup_modules) struct modules *modules = NULL;
 	_cleanup_(cleanup_symbolizer) struct symbolizer *sym = NULL;
 	_cleanup_(trace_deinit) struct trace trace = {.snap = snap, .timings = {.capture_ns = snap->capture.capture_ns}};
@@ -295,6 +330,8 @@ int view_show(struct view *view, struct snapshot *snap, struct capture *capture,
 	walked_at = monotonic_ns();
 	if (rc == 0 && view->options.save)
 		rc = save(view, snap, err);
+	open_names(view, snap);
+	symbol_options.native.symbols = view->options.naming.symbols;
 	if (rc == 0 && !(sym = symbolizer_create(modules, &symbol_options)))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)

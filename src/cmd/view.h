@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "capture/capture.h"
+#include "cmd/naming.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
 #include "report/report.h"
@@ -25,6 +26,8 @@ struct view_options {
 	const char *output; /* NULL or "-": standard output */
 	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum color_mode color;
+	bool no_demangle;
+	struct naming naming;
 };
 
 struct view {
@@ -46,6 +49,7 @@ enum {
 	VIEW_COLOR,
 	VIEW_NO_COLOR,
 	VIEW_IGNORE_DELETED,
+	VIEW_NO_DEMANGLE,
 	VIEW_OPTION_END,
 };
 
@@ -64,6 +68,8 @@ enum {
 	{"color", required_argument, NULL, VIEW_COLOR},                 \
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
 	{"ignore-deleted", no_argument, NULL, VIEW_IGNORE_DELETED},     \
+	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
+	NAMING_LONG_OPTIONS,                                            \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}
 /* clang-format on */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
@@ -41,6 +42,7 @@ static bool is_proven(struct image *candidate, const struct proof *proof)
 	return proof->has_crc && file_crc(candidate) == proof->crc;
 }
 
+/* No proof: who reads the file will know. */
 static int try_root(int root_fd, const char *path, const struct proof *proof, struct image **out)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;
@@ -52,7 +54,7 @@ static int try_root(int root_fd, const char *path, const struct proof *proof, st
 	ret = image_open_fd(fd, NULL, &image);
 	if (ret < 0)
 		return ret;
-	if (!is_proven(image, proof))
+	if (proof && !is_proven(image, proof))
 		return -ENOENT;
 	image_set_path(image, path);
 	*out = steal_ptr(image);
@@ -168,4 +170,42 @@ int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struc
 	if (len > 0 && (size_t)len < sizeof(whole) && try_path(root_fd, whole, &proof, out) == 0)
 		return 0;
 	return err_set(err, ENOENT, "the shared debug file %s (build-id %s) was not found", name, build_id);
+}
+
+static int try_format(int root_fd, struct image **out, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int try_format(int root_fd, struct image **out, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	if (len <= 0 || (size_t)len >= sizeof(path) || path[0] != '/')
+		return -ENOENT;
+	return try_path(root_fd, path, NULL, out);
+}
+
+int debugfile_open_dwo(const char *dir, const char *name, const char *path, int root_fd, struct image **out)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *base = strrchr(name, '/');
+	int ret = -ENOENT;
+
+	if (*name == '/')
+		ret = try_format(root_fd, out, "%s", name);
+	else if (dir && *dir == '/')
+		ret = try_format(root_fd, out, "%s/%s", dir, name);
+	if (ret < 0 && slash && *name != '/')
+		ret = try_format(root_fd, out, "%.*s/%s", (int)(slash - path), path, name);
+	if (ret < 0 && slash)
+		ret = try_format(root_fd, out, "%.*s/%s", (int)(slash - path), path, base ? base + 1 : name);
+	return ret;
+}
+
+int debugfile_open_dwp(const char *path, int root_fd, struct image **out)
+{
+	return try_format(root_fd, out, "%s.dwp", path);
 }

@@ -29,4 +29,13 @@ int debugfile_find(const struct debugfile_query *query, struct err *err, struct 
  */
 int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struct err *err, struct image **out);
 
+/*
+ * Split DWARF. A .dwo file is named by the DWARF: `name`, relative to `dir` (may be NULL), where it was compiled; also
+ * looked for beside the file at `path` (may be NULL), since builds get moved. Its id must be checked by who reads it.
+ */
+int debugfile_open_dwo(const char *dir, const char *name, const char *path, int root_fd, struct image **out);
+
+/* The .dwp file of all of them: PATH.dwp. */
+int debugfile_open_dwp(const char *path, int root_fd, struct image **out);
+
 #endif

@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
+#include "elf/jit_images.h"
 #include "elf/memimage.h"
 #include "elf/rootfile.h"
 
@@ -37,6 +39,7 @@ struct modules {
 	size_t max_open_files;
 	VEC(struct loaded *) loaded;
 	struct loaded **by_map; /* for each entry of snap->maps; NULL when no module is mapped there */
+	struct jit_images *jit;
 };
 
 DEFINE_CLEANUP(modules, struct modules *, modules_destroy)
@@ -364,6 +367,56 @@ static int assign_modules(struct modules *m, struct err *err)
 	return 0;
 }
 
+/* Code outside of all files, such as a JIT compiler makes. */
+static bool has_loose_code(const struct modules *m)
+{
+	for (size_t i = 0; i < m->snap->maps.len; i++) {
+		const struct map_entry *entry = &m->snap->maps.data[i];
+
+		if ((entry->perms & MAP_PERM_EXEC) && (!m->by_map[i] || !m->by_map[i]->module.image) &&
+		    strcmp(entry->path, "[vsyscall]") != 0)
+			return true;
+	}
+	return false;
+}
+
+struct proc_mem {
+	struct mem mem;
+	int fd; /* /proc/PID/mem */
+};
+
+static ssize_t proc_mem_read(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	ssize_t got = pread(((struct proc_mem *)mem)->fd, buf, len, (off_t)address);
+
+	return got < 0 ? -errno : got;
+}
+
+/* Each mapping of code is asked, since a library may be loaded twice; the lists of both are read. */
+static void copy_jit_images(struct modules *m)
+{
+	struct proc_mem mem = {.mem = {.read = proc_mem_read}, .fd = openat(m->proc_fd, "mem", O_RDONLY | O_CLOEXEC)};
+	struct u64map seen = {0};
+
+	for (size_t i = 0; mem.fd >= 0 && i < m->snap->maps.len; i++) {
+		const struct map_entry *entry = &m->snap->maps.data[i];
+		struct module *module = m->by_map[i] ? &m->by_map[i]->module : NULL;
+		uint64_t descriptor, vaddr;
+		bool created;
+
+		if (!(entry->perms & MAP_PERM_EXEC) || !module || !module->image ||
+		    !jit_images_find_descriptor(module->image, &descriptor))
+			continue;
+		modules_find(m, entry->start, &vaddr);
+		descriptor += entry->start - vaddr;
+		if (u64map_put(&seen, descriptor, &created) && created)
+			jit_images_copy(m->snap, &mem.mem, descriptor);
+	}
+	u64map_deinit(&seen);
+	if (mem.fd >= 0)
+		close(mem.fd);
+}
+
 static void open_process(struct modules *m)
 {
 	char path[32];
@@ -401,11 +454,15 @@ int modules_create(struct snapshot *snap, bool ignore_deleted, struct err *err, 
 	if (!snap->replayed)
 		open_process(m);
 	ret = assign_modules(m, err);
-	if (m->proc_fd >= 0)
-		close(steal_fd(&m->proc_fd));
-	if (ret == 0)
-		*out = steal_ptr(m);
-	return ret;
+	if (ret < 0)
+		return ret;
+	if (m->proc_fd >= 0 && !snap->jit_images.len && has_loose_code(m))
+		copy_jit_images(m);
+	m->jit = jit_images_create(snap, m->root_fd);
+	if (!m->jit)
+		return err_set(err, ENOMEM, "out of memory");
+	*out = steal_ptr(m);
+	return 0;
 }
 
 static void close_module(struct module *module)
@@ -459,6 +516,7 @@ void modules_destroy(struct modules *m)
 	for (size_t i = 0; i < m->loaded.len; i++)
 		destroy_loaded(m->loaded.data[i]);
 	vec_deinit(&m->loaded);
+	jit_images_destroy(m->jit);
 	free(m->by_map);
 	if (m->proc_fd >= 0)
 		close(m->proc_fd);
@@ -471,8 +529,13 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 {
 	const struct map_entry *entry = maps_find(&m->snap->maps, address);
 	struct loaded *loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
+	struct module *jit = (loaded && loaded->module.image) || !m->jit ? NULL : jit_images_find(m->jit, address);
 	uint64_t offset;
 
+	if (jit) {
+		*vaddr = address;
+		return jit;
+	}
 	if (!loaded)
 		return NULL;
 	offset = address - entry->start + entry->offset;
@@ -482,4 +545,26 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 	else if (loaded->module.image)
 		image_offset_to_vaddr(loaded->module.image, offset, vaddr);
 	return &loaded->module;
+}
+
+struct snapshot *modules_snapshot(const struct modules *m)
+{
+	return m->snap;
+}
+
+int modules_proc_fd(const struct modules *m)
+{
+	return m->proc_fd;
+}
+
+int modules_root_fd(const struct modules *m)
+{
+	return m->root_fd;
+}
+
+int modules_open_mapped(const struct modules *m, const struct map_entry *entry, struct err *err)
+{
+	if (m->proc_fd < 0)
+		return err_set(err, ESRCH, "there is no process behind the snapshot");
+	return open_live(m, entry, err);
 }

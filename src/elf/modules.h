@@ -22,6 +22,7 @@ struct module {
 	struct module_info info; /* path, build-id; `problem` when the file could not be opened */
 	struct image *image;	 /* NULL when it could not be opened: info.problem says why */
 	int root_fd;		 /* the target's root directory (for its debug files), or -1; not owned */
+	bool jit;		 /* made at run time and announced to debuggers: see jit_images.h */
 	void *unwind;		 /* belongs to the unwinder, freed by unwind_free */
 	void (*unwind_free)(void *);
 	void *symbol; /* belongs to the symbolizer, freed by symbol_free */
@@ -38,8 +39,17 @@ void modules_destroy(struct modules *modules);
 
 /*
  * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped
- * there. Several mappings of one file give one module.
+ * there. Several mappings of one file give one module. Code that a JIT compiler announced to debuggers is a module too.
  */
 struct module *modules_find(struct modules *modules, uint64_t address, uint64_t *vaddr);
+
+struct snapshot *modules_snapshot(const struct modules *modules);
+
+/* /proc/PID and the target's root directory; -1 for a replayed snapshot, or when it cannot be had. Not to be closed. */
+int modules_proc_fd(const struct modules *modules);
+int modules_root_fd(const struct modules *modules);
+
+/* Opens the file behind a mapping for reading, as the target sees it. A descriptor for close(), or -errno. */
+int modules_open_mapped(const struct modules *modules, const struct map_entry *entry, struct err *err);
 
 #endif

@@ -26,6 +26,7 @@ enum {
 	MAX_THREADS = 1000 * 1000,
 	MAX_MAPS = 1000 * 1000,
 	MAX_IMAGES = 64,
+	MAX_JIT_IMAGES = 1000 * 1000,
 	MAX_NOTES = 1000,
 	MAX_KERNEL_FRAMES = 4096,
 	READ_CHUNK = 1024 * 1024,
@@ -42,6 +43,7 @@ enum {
 	TAG_NOTES = TAG('N', 'O', 'T', 'E'),
 	TAG_MAPS = TAG('M', 'A', 'P', 'S'),
 	TAG_IMAGE = TAG('I', 'M', 'A', 'G'),  /* one each */
+	TAG_JIT_IMAGE = TAG('J', 'I', 'T', 'I'), /* one each */
 	TAG_THREAD = TAG('T', 'H', 'R', 'D'), /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
@@ -256,6 +258,10 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 		put_copy(&w.section, &snap->images.data[i]);
 		write_section(&w, TAG_IMAGE);
 	}
+	for (size_t i = 0; i < snap->jit_images.len; i++) {
+		put_copy(&w.section, &snap->jit_images.data[i]);
+		write_section(&w, TAG_JIT_IMAGE);
+	}
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		put_thread(&w.section, &snap->threads.data[i], snap->arch->nuser_regs);
 		write_section(&w, TAG_THREAD);
@@ -424,6 +430,18 @@ static int get_image(struct cursor *c, struct snapshot *snap, struct err *err)
 	return vec_push(&snap->images, copy) ? 0 : no_memory(err);
 }
 
+static int get_jit_image(struct cursor *c, struct snapshot *snap, struct err *err)
+{
+	struct mem_copy copy = {0};
+	int ret = get_copy(c, snap, err, &copy);
+
+	if (ret || c->bad)
+		return ret;
+	if (snap->jit_images.len >= MAX_JIT_IMAGES)
+		return err_set(err, EINVAL, "more than %d JIT images", MAX_JIT_IMAGES);
+	return vec_push(&snap->jit_images, copy) ? 0 : no_memory(err);
+}
+
 static int get_regs(struct cursor *c, const struct arch *arch, struct err *err, struct user_regs *out)
 {
 	uint32_t nregs = cursor_u32(c);
@@ -585,7 +603,8 @@ static const struct section {
 } sections[] = {
 	{TAG_PROCESS, "process", get_process}, {TAG_CAPTURE, "capture", get_capture},
 	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
-	{TAG_IMAGE, "image", get_image},       {TAG_THREAD, "thread", get_thread},
+	{TAG_IMAGE, "image", get_image},       {TAG_JIT_IMAGE, "JIT image", get_jit_image},
+	{TAG_THREAD, "thread", get_thread},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

@@ -35,6 +35,7 @@ void snapshot_destroy(struct snapshot *snap)
 	vec_deinit(&snap->threads);
 	vec_deinit(&snap->maps);
 	vec_deinit(&snap->images);
+	vec_deinit(&snap->jit_images);
 	vec_deinit(&snap->notes);
 	arena_destroy(snap->arena);
 	free(snap);

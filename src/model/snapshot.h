@@ -123,6 +123,7 @@ struct snapshot {
 	VEC(struct snap_thread) threads;
 	struct maps maps;
 	VEC(struct mem_copy) images; /* ELF images that exist only in memory: the vDSO */
+	VEC(struct mem_copy) jit_images; /* ELF objects that JIT compilers announced to debuggers, the latest first */
 	VEC(const char *) notes;     /* what the reader has to know: fallbacks taken, what is missing and how to get it */
 
 	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */

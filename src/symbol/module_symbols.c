@@ -8,15 +8,116 @@
 
 #include "elf/debugfile.h"
 #include "elf/symtab.h"
+#include "symbol/code_cache.h"
+#include "symbol/debuginfod.h"
 #include "symbol/source_dwarf.h"
+#include "symbol/source_go.h"
 
 struct module_symbols {
-	struct image *debug; /* the separate debug file, or NULL */
-	struct image *alt;   /* the file that dwz moved shared DWARF to, or NULL */
-	struct symtab *symtab;
+	struct module *module;
+	const struct symbol_options *options;
+	bool searched;		  /* for the files with debug info */
+	struct image *debug;	  /* the separate debug file, or NULL */
+	struct image *alt;	  /* the file that dwz moved shared DWARF to, or NULL */
+	bool lacks_alt;		  /* it is needed and was not found */
+	struct code_cache *cache; /* what earlier runs learnt, or NULL */
+	struct symtab *symtab;	  /* NULL: the cache has the symbols */
 	struct dwarf_source *dwarf; /* NULL when there is no debug info */
-	char problem[640]; /* what module->info.problem points at when symbols or debug info are missing */
+	struct go_source *go;	    /* NULL when it is no Go program, or not needed */
+	char problem[640];	    /* what module->info.problem points at when symbols or debug info are missing */
 };
+
+/* The kernel's own object, or one that a JIT compiler made: it has no path, and nobody installs debug info for it. */
+static bool is_special(const struct module *module)
+{
+	return module->jit || module->info.path[0] == '[';
+}
+
+static const char *file_path(const struct module *module)
+{
+	return is_special(module) ? NULL : module->info.path;
+}
+
+/* From the servers, checked by its build-id. */
+static int download(struct module_symbols *symbols, struct err *err)
+{
+	const struct module *module = symbols->module;
+	const char *id = module->info.build_id, *found;
+	int fd, ret;
+
+	if (!symbols->options->debuginfod || !id || is_special(module))
+		return -ENOENT;
+	fd = debuginfod_find(symbols->options->debuginfod, DEBUGINFOD_DEBUGINFO, id, module->info.path, err);
+	if (fd < 0)
+		return fd;
+	ret = image_open_fd(fd, err, &symbols->debug);
+	if (ret < 0)
+		return ret;
+	found = image_build_id(symbols->debug);
+	if (found && strcmp(found, id) == 0)
+		return 0;
+	image_destroy(symbols->debug);
+	symbols->debug = NULL;
+	return err_set(err, ESTALE, "the debuginfod server gave another file's debug info");
+}
+
+/* The image that has the DWARF: the module's own, or its debug file. NULL when there is none. */
+static struct image *find_debug_info(struct module_symbols *symbols, struct err *err)
+{
+	struct module *module = symbols->module;
+	const struct debugfile_query query = {
+		.image = module->image,
+		.path = file_path(module),
+		.root_fd = module->root_fd,
+	};
+
+	if (image_section(module->image, ".debug_info").data)
+		return module->image;
+	if (!symbols->searched && debugfile_find(&query, err, &symbols->debug) < 0)
+		download(symbols, err);
+	symbols->searched = true;
+	return symbols->debug;
+}
+
+static int open_split(void *ctx, const char *dir, const char *name, struct image **out)
+{
+	const struct module *module = ((struct module_symbols *)ctx)->module;
+
+	return debugfile_open_dwo(dir, name, file_path(module), module->root_fd, out);
+}
+
+/* For the DWARF source, which asks when it needs it. */
+static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
+{
+	struct module_symbols *symbols = ctx;
+	const struct module *module = symbols->module;
+	struct dwarf_options options = {
+		.image = find_debug_info(symbols, err),
+		.open_split = open_split,
+		.open_split_ctx = symbols,
+	};
+
+	if (!options.image)
+		return -ENOENT;
+	if (image_section(options.image, ".gnu_debugaltlink").data)
+		symbols->lacks_alt = debugfile_open_alt(options.image, module->info.path, module->root_fd, err, &symbols->alt) < 0;
+	options.alt = symbols->alt;
+	if (file_path(module) && debugfile_open_dwp(module->info.path, module->root_fd, &options.package) < 0)
+		options.package = NULL;
+	return dwarf_create(&options, err, out);
+}
+
+/* What this run has read goes to the cache. It cannot be missing there: the next run reads it again. */
+static void save(struct module_symbols *symbols)
+{
+	struct code_cache_contents contents = {.old = symbols->cache, .symtab = symbols->symtab};
+	const char *build_id = symbols->module->info.build_id;
+
+	if (!symbols->options->cache || !build_id || symbols->lacks_alt || !symbols->dwarf ||
+	    !dwarf_source_news(symbols->dwarf, &contents))
+		return;
+	code_cache_write(symbols->options->cache, build_id, &contents, NULL);
+}
 
 static void destroy(void *ptr)
 {
@@ -24,58 +125,27 @@ static void destroy(void *ptr)
 
 	if (!symbols)
 		return;
+	save(symbols);
+	go_source_destroy(symbols->go);
 	dwarf_source_destroy(symbols->dwarf);
 	symtab_destroy(symbols->symtab);
+	code_cache_destroy(symbols->cache);
 	image_destroy(symbols->alt);
 	image_destroy(symbols->debug);
 	free(symbols);
 }
 
-/* The kernel's own object: it has a name, not a path, and nobody installs debug info for it. */
-static bool is_special(const struct module *module)
+static void explain_missing(struct module_symbols *symbols, const struct err *why)
 {
-	return module->info.path[0] == '[';
-}
-
-static int no_split(void *ctx, const char *dir, const char *name, struct image **out)
-{
-	return -ENOENT;
-}
-
-static int open_dwarf(struct module_symbols *symbols, const struct module *module, struct image *image, struct err *err)
-{
-	struct dwarf_options options = {.image = image, .open_split = no_split};
-
-	if (image_section(image, ".gnu_debugaltlink").data)
-		debugfile_open_alt(image, module->info.path, module->root_fd, err, &symbols->alt);
-	options.alt = symbols->alt;
-	return dwarf_source_create(&options, err, &symbols->dwarf);
-}
-
-static void find_debug_info(struct module_symbols *symbols, const struct module *module, struct err *err)
-{
-	const struct debugfile_query query = {
-		.image = module->image,
-		.path = is_special(module) ? NULL : module->info.path,
-		.root_fd = module->root_fd,
-	};
-
-	if (image_section(module->image, ".debug_info").data) {
-		open_dwarf(symbols, module, module->image, err);
-		return;
-	}
-	if (debugfile_find(&query, err, &symbols->debug) == 0)
-		open_dwarf(symbols, module, symbols->debug, err);
-}
-
-static void explain_missing(struct module_symbols *symbols, struct module *module, const struct err *why)
-{
+	struct module *module = symbols->module;
 	const char *id = module->info.build_id;
 	const char *what = "no debug info";
 
-	if (symbols->dwarf || is_special(module))
+	if (is_special(module) || symbols->go || (symbols->dwarf && !symbols->lacks_alt))
 		return;
-	if (symtab_len(symbols->symtab) == 0)
+	if (symbols->lacks_alt)
+		what = "debug info is incomplete";
+	else if (symtab_len(symbols->symtab) == 0)
 		what = "no symbols and no debug info";
 	else if (!symtab_has_locals(symbols->symtab))
 		what = "no debug info, and only exported names";
@@ -84,25 +154,66 @@ static void explain_missing(struct module_symbols *symbols, struct module *modul
 	module->info.problem = symbols->problem;
 }
 
-struct module_symbols *module_symbols(struct module *module)
+static bool open_sources(struct module_symbols *symbols)
+{
+	struct module *module = symbols->module;
+	struct dwarf_source_options options = {.open = open_dwarf, .ctx = symbols};
+	struct err err = {0};
+
+	if (symbols->options->cache && module->info.build_id && !module->jit &&
+	    code_cache_open(symbols->options->cache, module->info.build_id, &symbols->cache) == 0) {
+		options.cache = symbols->cache;
+		return dwarf_source_create(&options, &err, &symbols->dwarf) == 0;
+	}
+	dwarf_source_create(&options, &err, &symbols->dwarf);
+	if (symtab_create(module->image, symbols->debug, NULL, &symbols->symtab) < 0)
+		return false;
+	if (!symbols->dwarf)
+		go_source_create(module->image, NULL, &symbols->go);
+	explain_missing(symbols, &err);
+	return true;
+}
+
+struct module_symbols *module_symbols(struct module *module, const struct symbol_options *options)
 {
 	struct module_symbols *symbols;
-	struct err err = {0};
 
 	if (module->symbol || !module->image)
 		return module->symbol;
 	symbols = calloc(1, sizeof(*symbols));
 	if (!symbols)
 		return NULL;
-	find_debug_info(symbols, module, &err);
-	if (symtab_create(module->image, symbols->debug, &err, &symbols->symtab) < 0) {
+	symbols->module = module;
+	symbols->options = options;
+	if (!open_sources(symbols)) {
 		destroy(symbols);
 		return NULL;
 	}
-	explain_missing(symbols, module, &err);
 	module->symbol = symbols;
 	module->symbol_free = destroy;
 	return symbols;
+}
+
+size_t module_symbols_want(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n)
+{
+	return symbols->dwarf ? dwarf_source_want(symbols->dwarf, vaddrs, n) : 0;
+}
+
+void module_symbols_read(struct module_symbols *symbols, size_t index)
+{
+	dwarf_source_read(symbols->dwarf, index);
+}
+
+static bool find_symbol(const struct module_symbols *symbols, uint64_t vaddr, struct symbol *out)
+{
+	return symbols->symtab ? symtab_find(symbols->symtab, vaddr, out) : code_cache_symbol(symbols->cache, vaddr, out);
+}
+
+static bool find_calls(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
+{
+	if (symbols->dwarf && dwarf_source_find(symbols->dwarf, vaddr, out))
+		return true;
+	return symbols->go && go_source_find(symbols->go, vaddr, out);
 }
 
 bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
@@ -110,10 +221,9 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 	struct symbol symbol;
 	struct call *last;
 
-	out->len = 0;
-	if (!symbols->dwarf || !dwarf_source_find(symbols->dwarf, vaddr, out))
+	if (!find_calls(symbols, vaddr, out))
 		out->len = 0;
-	if (!symtab_find(symbols->symtab, vaddr, &symbol))
+	if (!find_symbol(symbols, vaddr, &symbol))
 		return out->len > 0;
 	if (!out->len && !vec_push(out, (struct call){0}))
 		return false;
@@ -126,10 +236,4 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 	last->start = symbol.start;
 	last->has_start = true;
 	return true;
-}
-
-void module_symbols_prepare(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n)
-{
-	if (symbols->dwarf)
-		dwarf_source_prepare(symbols->dwarf, vaddrs, n);
 }

@@ -6,15 +6,32 @@
 
 #include "elf/modules.h"
 #include "symbol/calls.h"
+#include "symbol/store.h"
 
-/* All that names the code of one module, from its sources in order; kept in module->symbol. */
+/*
+ * All that names the code of one module, from its sources in order; kept in module->symbol. What was read of its debug
+ * info goes to the cache when the module is closed.
+ */
 struct module_symbols;
 
-/* Opens them on the first call. NULL when the module has no image, or when memory is exhausted. */
-struct module_symbols *module_symbols(struct module *module);
+/* Where else names may come from. Both may be NULL. */
+struct symbol_options {
+	const struct store *cache;
+	struct debuginfod *debuginfod;
+};
 
-/* Does on all cores what finding these addresses will need. */
-void module_symbols_prepare(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n);
+/*
+ * Opens them on the first call; the options must outlive the module. NULL when the module has no image, or when memory
+ * is exhausted. Several threads may open several modules.
+ */
+struct module_symbols *module_symbols(struct module *module, const struct symbol_options *options);
+
+/*
+ * What finding these addresses will need, in two steps: see dwarf_source_want(). symbol/lookups.h does it for many
+ * modules.
+ */
+size_t module_symbols_want(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n);
+void module_symbols_read(struct module_symbols *symbols, size_t index);
 
 /*
  * Replaces `out` by the calls at an address of the file. The function's name is that of the symbol table, which tells

@@ -6,7 +6,8 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "symbol/demangle.h"
-#include "symbol/module_symbols.h"
+#include "symbol/jit_names.h"
+#include "symbol/lookups.h"
 
 /* The frames of one pc, without what depends on the stack they are in. */
 struct resolved {
@@ -17,12 +18,14 @@ struct resolved {
 struct native_names {
 	struct modules *modules;
 	struct arena *arena;
-	bool demangle;
+	const struct native_names_options *options;
 	struct u64map resolved[2]; /* pc to struct resolved, by whether pc - 1 was looked up */
 	struct calls calls;	   /* of the pc being resolved */
+	struct jit_names *jit;	   /* for code that no module knows */
 };
 
-struct native_names *native_names_create(struct modules *modules, struct arena *arena, bool demangle)
+struct native_names *native_names_create(struct modules *modules, struct arena *arena,
+					 const struct native_names_options *options)
 {
 	struct native_names *names = calloc(1, sizeof(*names));
 
@@ -30,7 +33,12 @@ struct native_names *native_names_create(struct modules *modules, struct arena *
 		return NULL;
 	names->modules = modules;
 	names->arena = arena;
-	names->demangle = demangle;
+	names->options = options;
+	names->jit = jit_names_create(modules);
+	if (!names->jit) {
+		free(names);
+		return NULL;
+	}
 	return names;
 }
 
@@ -41,6 +49,7 @@ void native_names_destroy(struct native_names *names)
 	u64map_deinit(&names->resolved[0]);
 	u64map_deinit(&names->resolved[1]);
 	vec_deinit(&names->calls);
+	jit_names_destroy(names->jit);
 	free(names);
 }
 
@@ -48,33 +57,42 @@ void native_names_destroy(struct native_names *names)
 static const char *call_name(struct native_names *names, const struct call *call)
 {
 	const char *linkage = arena_intern_n(names->arena, call->linkage, call->linkage_len);
-	_cleanup_free_ char *text = names->demangle && linkage ? demangle(linkage) : NULL;
+	_cleanup_free_ char *text = names->options->demangle && linkage ? demangle(linkage) : NULL;
 	const char *name = text ? arena_intern(names->arena, text) : NULL;
 
 	if (!name)
-		name = linkage && (!names->demangle || !call->name) ? linkage : arena_intern(names->arena, call->name);
+		name = linkage && (!names->options->demangle || !call->name) ? linkage : arena_intern(names->arena, call->name);
 	return name && call->plt ? arena_printf(names->arena, "%s@plt", name) : name;
 }
 
-static void fill(struct native_names *names, const struct call *call, struct frame *frame)
+/* `at` is the address in the terms that the call's start is in. */
+static void fill(struct native_names *names, const struct call *call, uint64_t at, struct frame *frame)
 {
 	frame->symbol = call_name(names, call);
 	frame->symbol_source = frame->symbol ? call->source : SYMBOL_UNKNOWN;
-	if (frame->symbol && call->has_start && call->start <= frame->module_offset) {
+	if (frame->symbol && call->has_start && call->start <= at) {
 		frame->has_offset = true;
-		frame->offset = frame->module_offset - call->start;
+		frame->offset = at - call->start;
 	}
 	frame->file = arena_intern(names->arena, call->file);
 	frame->line = frame->file ? call->line : 0;
 	frame->column = frame->file ? call->column : 0;
 }
 
+/* Symbols of an object that a JIT compiler announced are of that source, whichever of its tables they are in. */
+static void mark_jit(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->len; i++)
+		if (calls->data[i].source != SYMBOL_UNKNOWN)
+			calls->data[i].source = SYMBOL_GDB_JIT;
+}
+
 static struct resolved *resolve(struct native_names *names, uint64_t pc, bool return_address)
 {
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
-	uint64_t at = 0;
-	struct module *module = modules_find(names->modules, pc - return_address, &at);
-	struct module_symbols *symbols = module ? module_symbols(module) : NULL;
+	uint64_t address = pc - return_address, at = 0;
+	struct module *module = modules_find(names->modules, address, &at);
+	struct module_symbols *symbols = module ? module_symbols(module, &names->options->symbols) : NULL;
 	struct resolved *resolved;
 	size_t len;
 
@@ -82,8 +100,12 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 		common.module = &module->info;
 		common.module_offset = at + return_address;
 	}
-	if (!symbols || !module_symbols_find(symbols, at, &names->calls))
-		names->calls.len = 0;
+	if (!symbols || !module_symbols_find(symbols, at, &names->calls)) {
+		at = address;
+		jit_names_find(names->jit, at, &names->calls);
+	} else if (module->jit) {
+		mark_jit(&names->calls);
+	}
 	len = names->calls.len ? names->calls.len : 1;
 	resolved = arena_alloc(names->arena, sizeof(*resolved) + len * sizeof(common));
 	if (!resolved)
@@ -93,16 +115,45 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 	for (size_t i = 0; i < names->calls.len; i++) {
 		resolved->frames[i] = common;
 		resolved->frames[i].inlined = i + 1 < len;
-		fill(names, &names->calls.data[i], &resolved->frames[i]);
+		fill(names, &names->calls.data[i], at + return_address, &resolved->frames[i]);
 	}
 	return resolved;
 }
 
+/* A signal trampoline was not called: the kernel pushed its first instruction as the return address. */
+static bool is_return_address(const struct raw_frame *raw)
+{
+	return (raw->flags & FRAME_RETURN_ADDRESS) && !(raw->flags & FRAME_SIGNAL) && raw->pc > 0;
+}
+
+bool native_names_prepare(struct native_names *names, const struct raw_stack *const *stacks, size_t n)
+{
+	struct lookups lookups = {0};
+	struct u64map seen = {0};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < n; i++) {
+		for (size_t f = 0; ok && f < stacks[i]->len; f++) {
+			const struct raw_frame *raw = &stacks[i]->data[f];
+			uint64_t address = raw->pc - is_return_address(raw), vaddr;
+			struct module *module;
+			bool created;
+
+			ok = u64map_put(&seen, address, &created);
+			module = ok && created ? modules_find(names->modules, address, &vaddr) : NULL;
+			ok = ok && (!module || lookups_add(&lookups, module, vaddr));
+		}
+	}
+	if (ok)
+		lookups_prepare(&lookups, &names->options->symbols);
+	lookups_deinit(&lookups);
+	u64map_deinit(&seen);
+	return ok;
+}
+
 bool native_names_add(struct native_names *names, const struct raw_frame *raw, uint32_t index, struct stack *out)
 {
-	/* A signal trampoline was not called: the kernel pushed its first instruction as the return address. */
-	bool signal = raw->flags & FRAME_SIGNAL;
-	bool return_address = (raw->flags & FRAME_RETURN_ADDRESS) && !signal && raw->pc > 0;
+	bool return_address = is_return_address(raw);
 	struct resolved *resolved;
 	uint64_t *slot;
 	bool created;
@@ -120,7 +171,7 @@ bool native_names_add(struct native_names *names, const struct raw_frame *raw, u
 
 		frame.raw = index;
 		frame.flags = raw->flags;
-		if (signal)
+		if (raw->flags & FRAME_SIGNAL)
 			frame.kind = FRAME_KIND_SIGNAL;
 		if (!vec_push(out, frame))
 			return false;

@@ -7,13 +7,23 @@
 #include "base/arena.h"
 #include "elf/modules.h"
 #include "model/stack.h"
+#include "symbol/module_symbols.h"
 
 /* Names of user-space code. Each distinct address is looked up once. */
 struct native_names;
 
-/* Both outlive it; strings go to the arena. NULL when memory is exhausted. */
-struct native_names *native_names_create(struct modules *modules, struct arena *arena, bool demangle);
+struct native_names_options {
+	bool demangle;
+	struct symbol_options symbols;
+};
+
+/* Modules, arena and options outlive it; strings go to the arena. NULL when memory is exhausted. */
+struct native_names *native_names_create(struct modules *modules, struct arena *arena,
+					 const struct native_names_options *options);
 void native_names_destroy(struct native_names *names);
+
+/* Reads on all cores what naming these stacks will need. False when memory is exhausted. */
+bool native_names_prepare(struct native_names *names, const struct raw_stack *const *stacks, size_t n);
 
 /* Appends the frames of raw frame number `index`, innermost inlined call first. False when memory is exhausted. */
 bool native_names_add(struct native_names *names, const struct raw_frame *raw, uint32_t index, struct stack *out);

@@ -8,35 +8,59 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "base/parallel.h"
 
 enum { MAX_INLINED = 256 };
 
 struct dwarf_source {
-	struct dwarf *dwarf;
-	struct unit_map **maps; /* by number of the unit; NULL: not read yet */
+	struct dwarf_source_options options;
+	bool opened;		/* it was tried */
+	struct dwarf *dwarf;	/* NULL: not opened, or not there */
+	uint32_t nunits;
+	struct unit_map **maps; /* by number of the unit; NULL: not read yet, or not readable */
 	bool *tried;
-	struct arena *arena; /* of paths */
+	VEC(uint32_t) wanted; /* units to be read */
+	bool news;	     /* a unit was read that the cache does not have */
+	struct arena *arena; /* of paths and names */
 	struct u64map paths; /* number of the unit and of the file to the whole path */
-	struct u64map names; /* number of the unit and name id to a struct map_name in the arena */
+	struct u64map names; /* number of the unit and name id to a struct map_name */
 };
 
 DEFINE_CLEANUP(dwarf_source, struct dwarf_source *, dwarf_source_destroy)
 
-int dwarf_source_create(const struct dwarf_options *options, struct err *err, struct dwarf_source **out)
+static int open_dwarf(struct dwarf_source *source, struct err *err)
+{
+	int ret;
+
+	if (source->opened)
+		return source->dwarf ? 0 : -ENOENT;
+	source->opened = true;
+	ret = source->options.open(source->options.ctx, err, &source->dwarf);
+	if (ret == 0 && source->options.cache && dwarf_nunits(source->dwarf) != source->nunits) {
+		dwarf_destroy(source->dwarf); /* the same build-id, but not what was cached */
+		source->dwarf = NULL;
+		return err_set(err, ESTALE, "the debug info is not what was cached; `stakeout cache --clear` forgets that");
+	}
+	return ret;
+}
+
+int dwarf_source_create(const struct dwarf_source_options *options, struct err *err, struct dwarf_source **out)
 {
 	_cleanup_(cleanup_dwarf_source) struct dwarf_source *source = calloc(1, sizeof(*source));
 	int ret;
 
-	if (!source) {
-		image_destroy(options->package);
+	if (!source)
 		return err_set(err, ENOMEM, "out of memory");
+	source->options = *options;
+	if (options->cache) {
+		source->nunits = code_cache_nunits(options->cache);
+	} else {
+		ret = open_dwarf(source, err);
+		if (ret < 0)
+			return ret;
+		source->nunits = dwarf_nunits(source->dwarf);
 	}
-	ret = dwarf_create(options, err, &source->dwarf);
-	if (ret < 0)
-		return ret;
-	source->maps = calloc(dwarf_nunits(source->dwarf), sizeof(*source->maps));
-	source->tried = calloc(dwarf_nunits(source->dwarf), sizeof(*source->tried));
+	source->maps = calloc(source->nunits + 1, sizeof(*source->maps));
+	source->tried = calloc(source->nunits + 1, sizeof(*source->tried));
 	source->arena = arena_create();
 	if (!source->maps || !source->tried || !source->arena)
 		return err_set(err, ENOMEM, "out of memory");
@@ -48,10 +72,11 @@ void dwarf_source_destroy(struct dwarf_source *source)
 {
 	if (!source)
 		return;
-	for (uint32_t i = 0; source->maps && i < dwarf_nunits(source->dwarf); i++)
+	for (uint32_t i = 0; source->maps && i < source->nunits; i++)
 		unit_map_destroy(source->maps[i]);
 	free(source->maps);
 	free(source->tried);
+	vec_deinit(&source->wanted);
 	dwarf_destroy(source->dwarf);
 	u64map_deinit(&source->paths);
 	u64map_deinit(&source->names);
@@ -61,35 +86,50 @@ void dwarf_source_destroy(struct dwarf_source *source)
 
 const char *dwarf_source_missing(const struct dwarf_source *source)
 {
-	return dwarf_missing_split(source->dwarf);
+	return source->dwarf ? dwarf_missing_split(source->dwarf) : NULL;
 }
 
-struct batch {
-	struct dwarf_source *source;
-	VEC(uint32_t) units;
-};
-
-static void read_unit(void *ctx, size_t i)
+bool dwarf_source_news(const struct dwarf_source *source, struct code_cache_contents *out)
 {
-	struct batch *batch = ctx;
-	uint32_t unit = batch->units.data[i];
-
-	batch->source->maps[unit] = dwarf_map_unit(batch->source->dwarf, unit);
+	if (!source->news)
+		return false;
+	out->units = source->dwarf ? dwarf_units(source->dwarf) : NULL;
+	out->nunits = source->nunits;
+	out->maps = source->maps;
+	return true;
 }
 
-void dwarf_source_prepare(struct dwarf_source *source, const uint64_t *vaddrs, size_t n)
+static uint32_t unit_at(const struct dwarf_source *source, uint64_t vaddr)
 {
-	struct batch batch = {.source = source};
+	return source->options.cache ? code_cache_unit_at(source->options.cache, vaddr)
+				     : dwarf_unit_at(source->dwarf, vaddr);
+}
 
+size_t dwarf_source_want(struct dwarf_source *source, const uint64_t *vaddrs, size_t n)
+{
+	source->wanted.len = 0;
 	for (size_t i = 0; i < n; i++) {
-		uint32_t unit = dwarf_unit_at(source->dwarf, vaddrs[i]);
+		uint32_t unit = unit_at(source, vaddrs[i]);
 
-		if (unit == MAP_NONE || source->tried[unit] || !vec_push(&batch.units, unit))
+		if (unit == MAP_NONE || source->tried[unit])
 			continue;
 		source->tried[unit] = true;
+		if (source->options.cache)
+			source->maps[unit] = code_cache_map(source->options.cache, unit);
+		if (!source->maps[unit] && !vec_push(&source->wanted, unit))
+			break;
 	}
-	parallel_for(batch.units.len, read_unit, &batch);
-	vec_deinit(&batch.units);
+	if (source->wanted.len && open_dwarf(source, NULL) < 0)
+		source->wanted.len = 0;
+	source->news |= source->wanted.len > 0;
+	return source->wanted.len;
+}
+
+void dwarf_source_read(struct dwarf_source *source, size_t index)
+{
+	uint32_t unit = source->wanted.data[index];
+
+	source->maps[unit] = dwarf_map_unit(source->dwarf, unit);
 }
 
 /* comp_dir/dir/name, from the first part that is absolute. NULL when the unit does not tell. */
@@ -153,7 +193,7 @@ static void name_call(struct dwarf_source *source, uint32_t unit, const struct m
 
 bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls *out)
 {
-	uint32_t unit = dwarf_unit_at(source->dwarf, vaddr), at;
+	uint32_t unit = unit_at(source, vaddr), at;
 	const struct unit_map *map;
 	const struct map_row *row;
 	struct call call = {0};
@@ -161,8 +201,8 @@ bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls
 	out->len = 0;
 	if (unit == MAP_NONE)
 		return false;
-	if (!source->tried[unit])
-		dwarf_source_prepare(source, &vaddr, 1);
+	if (!source->tried[unit] && dwarf_source_want(source, &vaddr, 1))
+		dwarf_source_read(source, 0);
 	map = source->maps[unit];
 	if (!map)
 		return false;

@@ -8,22 +8,42 @@
 #include "base/err.h"
 #include "dwarf/dwarf.h"
 #include "symbol/calls.h"
+#include "symbol/code_cache.h"
 
-/* Lines and inlined calls from DWARF. Only the units that addresses fall into are read, each once. */
+/*
+ * Lines and inlined calls from DWARF. Only the units that addresses fall into are read, each once; those that the cache
+ * has are taken from there, and the DWARF itself is not opened before a unit is needed that the cache does not have.
+ */
 struct dwarf_source;
 
-/* As dwarf_create(). */
-int dwarf_source_create(const struct dwarf_options *options, struct err *err, struct dwarf_source **out);
+struct dwarf_source_options {
+	const struct code_cache *cache;				    /* or NULL */
+	int (*open)(void *ctx, struct err *err, struct dwarf **out); /* gives the DWARF, once; the source owns it */
+	void *ctx;
+};
+
+/* What the options point at must outlive it. Without a cache the DWARF is opened now. */
+int dwarf_source_create(const struct dwarf_source_options *options, struct err *err, struct dwarf_source **out);
 void dwarf_source_destroy(struct dwarf_source *source);
 
-/* Reads the units of all these addresses at once, on all cores. */
-void dwarf_source_prepare(struct dwarf_source *source, const uint64_t *vaddrs, size_t n);
+/*
+ * What finding these addresses will need, in two steps, so that all cores have work: first the units are counted, then
+ * each of them is read, by any thread, before anything else is done with the source.
+ */
+size_t dwarf_source_want(struct dwarf_source *source, const uint64_t *vaddrs, size_t n);
+void dwarf_source_read(struct dwarf_source *source, size_t index);
 
 /*
  * Replaces `out` by the calls at an address. When the function is not known but the line is, there is one call that
  * has no name. False when nothing is known, or when memory is exhausted.
  */
 bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls *out);
+
+/*
+ * What the cache lacks: fills `units`, `nunits` and `maps` of the contents, which are valid while the source is not
+ * used. False when there is nothing new.
+ */
+bool dwarf_source_news(const struct dwarf_source *source, struct code_cache_contents *out);
 
 /* A .dwo file that was needed and not found, or NULL. */
 const char *dwarf_source_missing(const struct dwarf_source *source);

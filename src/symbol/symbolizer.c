@@ -48,7 +48,7 @@ struct symbolizer *symbolizer_create(struct modules *modules, const struct symbo
 	sym->arena = arena_create();
 	if (!sym->arena)
 		return NULL;
-	sym->native = native_names_create(modules, sym->arena, options->demangle);
+	sym->native = native_names_create(modules, sym->arena, &options->native);
 	sym->kernel = kernel_names_create(sym->arena, options->kernel_addresses ? KERNEL_NAMES_PATH : NULL);
 	return sym->native && sym->kernel ? steal_ptr(sym) : NULL;
 }
@@ -106,6 +106,11 @@ static struct stack *share(struct symbolizer *sym, bool *created)
 	*slot = (uintptr_t)shared;
 	*created = true;
 	return &shared->stack;
+}
+
+bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *stacks, size_t n)
+{
+	return native_names_prepare(sym->native, stacks, n);
 }
 
 const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw)

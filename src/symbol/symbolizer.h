@@ -6,18 +6,22 @@
 
 #include "elf/modules.h"
 #include "model/stack.h"
+#include "symbol/native_names.h"
 
 /* Names stacks: function, offset, module, file:line and inlined calls, as far as they are known. */
 struct symbolizer;
 
 struct symbolizer_options {
-	bool demangle;
+	struct native_names_options native;
 	bool kernel_addresses; /* they are the running kernel's: not for a snapshot from elsewhere */
 };
 
-/* `modules` must outlive the symbolizer. NULL when memory is exhausted. */
+/* Modules and options must outlive the symbolizer. NULL when memory is exhausted. */
 struct symbolizer *symbolizer_create(struct modules *modules, const struct symbolizer_options *options);
 void symbolizer_destroy(struct symbolizer *sym);
+
+/* Reads beforehand, on all cores, what naming these will need. False when memory is exhausted. */
+bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *stacks, size_t n);
 
 /*
  * The named form of a walked stack. Equal raw stacks (same pcs and flags) give the same pointer; each distinct pc is

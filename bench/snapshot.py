@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Snapshots beside eu-stack and gdb: what the target notices of them, how long they take."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from measure import figure
+from harness import Target, built, command, wait_until, state, tids
+
+
+class Run:
+    """One command's wall time and exit code. Its output goes to a file: nobody else wakes while it runs."""
+
+    def __init__(self, argv, env=None):
+        with tempfile.TemporaryFile() as out:
+            start = time.perf_counter()
+            self.code = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env
+            ).returncode
+            self.wall = time.perf_counter() - start
+            out.seek(0)
+            self.out = out.read()
+
+    @property
+    def doc(self):
+        return json.loads(self.out)
+
+    @property
+    def capture(self):
+        return self.doc["capture"]
+
+
+def peak_mib(argv):
+    """Peak resident memory, read while the command waits for somebody to take its output."""
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as proc:
+        proc.stdout.read(1)
+        status = Path(f"/proc/{proc.pid}/status").read_text()
+        proc.stdout.read()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def gdb(pid):
+    batch = ["gdb", "-nx", "-batch", "-p", pid, "-ex", "set debuginfod enabled off"]
+    return [str(a) for a in (*batch, "-ex", "thread apply all bt")]
+
+
+TOOLS = {
+    "stakeout": lambda pid: command(pid),
+    "stakeout --json": lambda pid: command(pid, "--json"),
+    "stakeout --source=proc": lambda pid: command(pid, "--source=proc"),
+    "stakeout --stop=all": lambda pid: command(pid, "--json", "--stop=all"),
+    "eu-stack": lambda pid: ["eu-stack", "-p", str(pid)],
+    "gdb": gdb,
+}
+
+
+def available(tool):
+    return tool.startswith("stakeout") or shutil.which(tool)
+
+
+def settle(target, running=0):
+    wait_until(
+        lambda: sum(state(target.pid, t) == "R" for t in tids(target.pid)) <= running, "the target's threads are asleep"
+    )
+
+
+def measure_gaps(target, rounds_of):
+    """For each tool: the largest gap that the spinning thread saw in each run, the wall times, and the runs."""
+    rows = {}
+    for tool, argv in TOOLS.items():
+        if not available(tool):
+            print(f"  {tool}: not installed, left out")
+            continue
+        gaps, runs = [], []
+        for _ in range(rounds_of(tool)):
+            settle(target, running=1)
+            target.ask("gap")
+            runs.append(Run(argv(target.pid)))
+            gaps.append(int(target.ask("gap")) / 1000)
+        rows[tool] = (gaps, [run.wall * 1000 for run in runs], runs)
+    return rows
+
+
+def undisturbed(target, rounds):
+    """What the machine itself does to the spinning thread in the time that a snapshot takes."""
+    gaps = []
+    for _ in range(rounds):
+        target.ask("gap")
+        time.sleep(0.1)
+        gaps.append(int(target.ask("gap")) / 1000)
+    return gaps
+
+
+def bench_threads(rounds, count=1000):
+    print(f"\n{count} threads asleep 20 frames deep, one that spins: largest gap it saw, in µs, and wall time, in ms")
+    target = Target([built("sleepers"), "-n", count, "-d", 20, "-s", 1])
+    try:
+        noise = undisturbed(target, rounds)
+        rows = measure_gaps(target, lambda tool: 2 if tool == "gdb" else rounds)
+        peak = peak_mib(command(target.pid, "--json"))
+    finally:
+        target.end()
+    print(f"  {'':24} {'gap median':>10} {'gap worst':>10} {'wall median':>12}")
+    print(f"  {'(no tool)':24} {statistics.median(noise):10.0f} {max(noise):10.0f}")
+    for tool, (gaps, walls, run) in rows.items():
+        print(f"  {tool:24} {statistics.median(gaps):10.0f} {max(gaps):10.0f} {statistics.median(walls):12.1f}")
+    gaps, walls, _ = rows["stakeout"]
+    under = sum(g <= 100 for g in gaps)
+    figure(f"gap at most 100 µs in 9 of 10 snapshots: {under} of {len(gaps)}", under >= 0.9 * len(gaps))
+    if "eu-stack" in rows:
+        their_gaps, their_walls, _ = rows["eu-stack"]
+        ratio = statistics.median(their_gaps) / statistics.median(gaps)
+        figure(f"gap 50 times smaller than under eu-stack: {ratio:.0f} times (medians)", ratio >= 50)
+        ratio = statistics.median(their_walls) / statistics.median(walls)
+        figure(f"whole command 10 times faster than eu-stack: {ratio:.1f} times (medians)", ratio >= 10)
+    pause = statistics.median(run.capture["max_pause_us"] for run in rows["stakeout --json"][2])
+    print(f"          (by its own account the longest pause was {pause:.0f} µs, median)")
+    held = [run.capture for run in rows["stakeout --stop=all"][2]]
+    per_thread = statistics.median(c["max_pause_us"] / c["threads"] for c in held)
+    figure(f"--stop=all: at most 15 µs of stop a thread: {per_thread:.1f} µs (median)", per_thread <= 15)
+    figure(f"peak memory under 64 MiB plus the copied stacks: {peak:.1f} MiB with them", peak < 64)
+
+
+def bench_without_debug_files(rounds, count=1000):
+    """Unpacking debug files is most of the time where there are any: here target and tools see none."""
+    if os.geteuid() != 0 or not available("eu-stack"):
+        return
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /usr/lib/debug && exec "$@"', "sh"]
+    target = Target([*hide, built("sleepers"), "-n", count, "-d", 20, "-s", 1])
+    try:
+        settle(target, running=1)
+        enter = ["nsenter", "-m", "-t", str(target.pid)]
+        ours, theirs = (
+            statistics.median(Run([*enter, *argv]).wall * 1000 for _ in range(rounds))
+            for argv in (command(target.pid), ["eu-stack", "-p", str(target.pid)])
+        )
+    finally:
+        target.end()
+    ratio = theirs / ours
+    figure(f"the same where no debug files are installed: {ratio:.1f} times ({ours:.0f} and {theirs:.0f} ms)", ratio >= 10)
+
+
+def bench_eintr():
+    print("\nthreads blocked in epoll_wait, semtimedop, sigtimedwait and recv with SO_RCVTIMEO: EINTR seen by all")
+    for tool, argv in TOOLS.items():
+        if not available(tool):
+            continue
+        target = Target([built("eintr")])
+        try:
+            target.settle()
+            for _ in range(3):
+                Run(argv(target.pid))
+            counts = [int(w.split("=")[-1]) for w in target.ask().split() if w.split("=")[-1].isdigit()]
+        finally:
+            target.end()
+        print(f"  {tool:24} {sum(counts):4} in 3 runs")
+        if tool in ("stakeout", "stakeout --source=proc"):
+            figure(f"{tool}: 0 EINTR", sum(counts) == 0)
+
+
+def bench_many(count=10000):
+    print(f"\n{count} threads")
+    try:
+        target = Target([built("sleepers"), "-n", count, "-d", 20, "-s", 1])
+    except AssertionError as e:
+        print(f"  left out: {e}")
+        return
+    try:
+        settle(target, running=1)
+        run = Run(command(target.pid, "--json"))
+        peak = peak_mib(command(target.pid, "--json"))
+    finally:
+        target.end()
+    capture = run.capture
+    print(
+        f"  {run.wall * 1000:.0f} ms, {capture['threads']} threads, {capture['stopped_threads']} stopped, "
+        f"consistent: {capture['consistent']}, peak {peak:.0f} MiB"
+    )
+    figure(f"{count} threads work: exit {run.code}", run.code in (0, 3) and capture["threads"] >= count)
+
+
+def main(quick):
+    rounds = 4 if quick else 10
+    bench_threads(rounds)
+    bench_without_debug_files(rounds)
+    bench_eintr()
+    bench_many()

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "report/json_writer.h"
+#include "symbol/demangle.h"
+#include "symbol/lookups.h"
+
+struct answers {
+	struct answer_format format;
+	const struct symbol_options *symbols;
+	FILE *out;
+	struct arena *arena;
+	struct u64map demangled; /* address of the interned mangled name to that of the source form */
+	struct calls calls;      /* of the address being answered */
+	char problem[100];
+};
+
+DEFINE_CLEANUP(answers, struct answers *, answers_destroy)
+
+struct answers *answers_create(const struct answer_format *format, const struct symbol_options *symbols, FILE *out)
+{
+	_cleanup_(cleanup_answers) struct answers *answers = calloc(1, sizeof(*answers));
+
+	if (!answers)
+		return NULL;
+	answers->format = *format;
+	answers->symbols = symbols;
+	answers->out = out;
+	answers->arena = arena_create();
+	return answers->arena ? steal_ptr(answers) : NULL;
+}
+
+void answers_destroy(struct answers *answers)
+{
+	if (!answers)
+		return;
+	vec_deinit(&answers->calls);
+	u64map_deinit(&answers->demangled);
+	arena_destroy(answers->arena);
+	free(answers);
+}
+
+/* The source form of an interned name, or the name itself. */
+static const char *source_form(struct answers *answers, const char *name)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&answers->demangled, (uintptr_t)name, &created);
+	_cleanup_free_ char *text = NULL;
+	const char *form;
+
+	if (slot && !created)
+		return (const char *)(uintptr_t)*slot;
+	text = demangle(name);
+	form = text ? arena_intern(answers->arena, text) : NULL;
+	if (!form)
+		form = name;
+	if (slot)
+		*slot = (uintptr_t)form;
+	return form;
+}
+
+static const char *plt_name(struct answers *answers, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return asprintf(&text, "%s@plt", name) < 0 ? NULL : arena_intern(answers->arena, text);
+}
+
+/* NULL when it has none. addr2line goes by the linker's name where there is one. */
+static const char *call_name(struct answers *answers, const struct call *call)
+{
+	const char *name =
+		call->linkage ? arena_intern_n(answers->arena, call->linkage, call->linkage_len) : call->name;
+
+	if (!name || !*name)
+		return NULL;
+	if (answers->format.demangle && call->linkage)
+		name = source_form(answers, name);
+	return call->plt ? plt_name(answers, name) : name;
+}
+
+static const char *call_file(const struct answers *answers, const struct call *call)
+{
+	const char *slash = answers->format.basenames && call->file ? strrchr(call->file, '/') : NULL;
+
+	return slash ? slash + 1 : call->file;
+}
+
+/* Thousands of answers a run: no format string is parsed for them, and the stream is ours alone. */
+static void put(struct answers *answers, const char *text)
+{
+	fputs_unlocked(text, answers->out);
+}
+
+static void put_number(struct answers *answers, uint64_t value, unsigned base, unsigned digits)
+{
+	char text[24];
+	size_t at = sizeof(text);
+
+	do {
+		text[--at] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value || sizeof(text) - at < digits);
+	fwrite_unlocked(text + at, 1, sizeof(text) - at, answers->out);
+}
+
+static void put_name(struct answers *answers, const struct call *call)
+{
+	const char *name;
+
+	if (call->linkage_len && !call->plt && !answers->format.demangle) {
+		fwrite_unlocked(call->linkage, 1, call->linkage_len, answers->out);
+		return;
+	}
+	name = call_name(answers, call);
+	put(answers, name ? name : "??");
+}
+
+static void write_call(struct answers *answers, const struct call *call)
+{
+	const char *file = call_file(answers, call);
+
+	if (answers->format.functions) {
+		put_name(answers, call);
+		put(answers, answers->format.pretty ? " at " : "\n");
+	}
+	put(answers, file ? file : "??");
+	put(answers, ":");
+	if (call->line)
+		put_number(answers, call->line, 10, 1);
+	else
+		put(answers, "?");
+	put(answers, "\n");
+}
+
+static void write_text(struct answers *answers, const struct question *question)
+{
+	const struct answer_format *format = &answers->format;
+	size_t shown = format->inlines || !answers->calls.len ? answers->calls.len : 1;
+
+	if (format->addresses) {
+		put(answers, "0x");
+		put_number(answers, question->address, 16, format->digits);
+		put(answers, format->pretty ? ": " : "\n");
+	}
+	for (size_t i = 0; i < shown; i++) {
+		if (i && format->pretty)
+			put(answers, " (inlined by) ");
+		write_call(answers, &answers->calls.data[i]);
+	}
+	if (shown)
+		return;
+	if (format->functions)
+		put(answers, format->pretty ? "?? " : "??\n");
+	put(answers, "??:0\n");
+}
+
+static void write_json_call(struct answers *answers, struct json *j, const struct question *question,
+			    const struct call *call, bool inlined)
+{
+	const char *name = call_name(answers, call);
+
+	json_object(j, NULL);
+	json_string(j, "symbol", name);
+	json_string(j, "symbol_source", name ? symbol_source_name(call->source) : NULL);
+	if (name && call->has_start && call->start <= question->vaddr)
+		json_uint(j, "offset", question->vaddr - call->start);
+	else
+		json_null(j, "offset");
+	json_bool(j, "inlined", inlined);
+	if (call->file) {
+		json_object(j, "source");
+		json_string(j, "file", call_file(answers, call));
+		json_uint(j, "line", call->line);
+		json_uint(j, "column", call->column);
+		json_object_end(j);
+	} else {
+		json_null(j, "source");
+	}
+	json_object_end(j);
+}
+
+/* Why the answer is less than it could be; NULL when it is whole. */
+static const char *find_problem(struct answers *answers, const struct question *question)
+{
+	static const char unknown[] = "neither a function nor a line is known for this address";
+	const struct calls *calls = &answers->calls;
+	const struct module *module = question->module;
+
+	if (!question->is_address) {
+		snprintf(answers->problem, sizeof(answers->problem), "not an address: %.*s", (int)question->len,
+			 question->text);
+		return answers->problem;
+	}
+	if (!module)
+		return "no file is there";
+	if (calls->len && calls->data[0].file)
+		return NULL;
+	if (module->info.problem)
+		return module->info.problem;
+	return calls->len ? "no line is known for this address" : unknown;
+}
+
+static void write_json(struct answers *answers, const struct question *question)
+{
+	const struct module_info *info = question->is_address && question->module ? &question->module->info : NULL;
+	struct json j = {.out = answers->out};
+
+	json_object(&j, NULL);
+	json_string(&j, "schema", "stakeout.symbolize/1");
+	if (question->is_address)
+		json_hex(&j, "address", question->address);
+	else
+		json_null(&j, "address");
+	json_string(&j, "module", info ? info->path : NULL);
+	json_string(&j, "build_id", info ? info->build_id : NULL);
+	if (info)
+		json_hex(&j, "module_offset", question->vaddr);
+	else
+		json_null(&j, "module_offset");
+	json_array(&j, "frames");
+	for (size_t i = 0; i < answers->calls.len; i++)
+		write_json_call(answers, &j, question, &answers->calls.data[i], i + 1 < answers->calls.len);
+	json_array_end(&j);
+	json_string(&j, "problem", find_problem(answers, question));
+	json_object_end(&j);
+	fputc('\n', answers->out);
+}
+
+void answers_prepare(struct answers *answers, const struct question *questions, size_t n)
+{
+	struct lookups lookups = {0};
+
+	for (size_t i = 0; i < n; i++)
+		if (questions[i].module && !lookups_add(&lookups, questions[i].module, questions[i].vaddr))
+			break;
+	lookups_prepare(&lookups, answers->symbols);
+	lookups_deinit(&lookups);
+}
+
+void answers_write(struct answers *answers, const struct question *question)
+{
+	struct module *module = question->is_address || !answers->format.json ? question->module : NULL;
+	struct module_symbols *symbols = module ? module_symbols(module, answers->symbols) : NULL;
+
+	if (!symbols || !module_symbols_find(symbols, question->vaddr, &answers->calls))
+		answers->calls.len = 0;
+	if (answers->format.json)
+		write_json(answers, question);
+	else
+		write_text(answers, question);
+}

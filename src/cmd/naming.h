@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_NAMING_H
+#define STAKEOUT_CMD_NAMING_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "symbol/module_symbols.h"
+
+/* Where names come from besides the files themselves: what all commands that show names have in common. */
+struct naming {
+	bool no_cache;
+	bool use_debuginfod;
+	const char *urls; /* of --debuginfod=URLS, or NULL */
+	int timeout;	  /* seconds, or 0 */
+
+	/* Of naming_open(). */
+	bool opened;
+	struct symbol_options symbols;
+	struct store *cache;
+	struct err cache_error; /* code 0: there is a cache, or none was wanted */
+	struct err debuginfod_error;
+};
+
+enum {
+	NAMING_OPTION_FIRST = 2000,
+	NAMING_NO_CACHE,
+	NAMING_DEBUGINFOD,
+	NAMING_DEBUGINFOD_TIMEOUT,
+};
+
+/* clang-format off */
+#define NAMING_LONG_OPTIONS                                                     \
+	{"no-cache", no_argument, NULL, NAMING_NO_CACHE},                       \
+	{"debuginfod", optional_argument, NULL, NAMING_DEBUGINFOD},             \
+	{"debuginfod-timeout", required_argument, NULL, NAMING_DEBUGINFOD_TIMEOUT}
+/* clang-format on */
+
+#define NAMING_HELP                                                                                        \
+	"      --no-cache         neither use nor keep what was learnt of programs in other runs\n"        \
+	"      --debuginfod[=URLS]  ask debuginfod servers for debug info; also when DEBUGINFOD_URLS is set\n" \
+	"      --debuginfod-timeout SECONDS  give up when nothing came for so long\n"
+
+/* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
+int naming_option(struct naming *naming, int opt, const char *value, struct err *err);
+
+/* Opens cache and servers, once. What cannot be had is missing in `symbols`, and why is in the errors. */
+void naming_open(struct naming *naming);
+
+void naming_deinit(struct naming *naming);
+
+#endif

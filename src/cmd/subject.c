@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd/subject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "base/cleanup.h"
+#include "elf/rootfile.h"
+#include "proc/process.h"
+
+enum { MAX_VDSO = 1 << 20 };
+
+struct subject {
+	struct module *file; /* NULL for a process */
+	bool has_section;
+	uint64_t section_start;
+	uint64_t section_size;
+	struct snapshot *snap; /* the process's map, and its vDSO */
+	struct modules *modules;
+};
+
+DEFINE_CLEANUP(subject, struct subject *, subject_destroy)
+DEFINE_CLEANUP(image, struct image *, image_destroy)
+
+void subject_destroy(struct subject *subject)
+{
+	if (!subject)
+		return;
+	module_destroy(subject->file);
+	modules_destroy(subject->modules);
+	snapshot_destroy(subject->snap);
+	free(subject);
+}
+
+/* Before they are linked, files have relocations in place of addresses. */
+static bool is_relocatable(struct image *image)
+{
+	GElf_Ehdr ehdr;
+
+	return gelf_getehdr(image_elf(image), &ehdr) && ehdr.e_type == ET_REL;
+}
+
+static int open_image(const char *path, struct err *err, struct image **out)
+{
+	_cleanup_(cleanup_image) struct image *image = NULL;
+	int fd = rootfile_open(-1, path);
+	int rc;
+
+	if (fd == -EINVAL)
+		return err_set(err, ENOEXEC, "%s: not a regular file", path);
+	if (fd < 0)
+		return err_set(err, -fd, "%s: %s", path, strerror(-fd));
+	rc = image_open_fd(fd, err, &image);
+	if (rc < 0)
+		return err_prefix(err, "%s", path);
+	if (is_relocatable(image))
+		return err_set(err, ENOEXEC, "%s: a relocatable object, which has no addresses before it is linked",
+			       path);
+	*out = steal_ptr(image);
+	return 0;
+}
+
+/* Debug files are looked for beside the file itself, not beside a link to it. */
+static int use_image(struct image *image, const char *path, struct err *err, struct subject **out)
+{
+	_cleanup_(cleanup_subject) struct subject *subject = calloc(1, sizeof(*subject));
+	_cleanup_free_ char *real = realpath(path, NULL);
+	int rc;
+
+	if (!subject) {
+		image_destroy(image);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	rc = module_create(image, real ? real : path, err, &subject->file);
+	if (rc == 0)
+		*out = steal_ptr(subject);
+	return rc;
+}
+
+int subject_open_file(const char *path, struct err *err, struct subject **out)
+{
+	struct image *image = NULL;
+	int rc = open_image(path, err, &image);
+
+	return rc < 0 ? rc : use_image(image, path, err, out);
+}
+
+/* The program or library before its debug file: that is found from it, and not the other way round. */
+int subject_open_build_id(const char *id, struct err *err, struct subject **out)
+{
+	static const char *const places[] = {
+		"/usr/lib/.build-id/%.2s/%s",
+		"/usr/lib/debug/.build-id/%.2s/%s",
+		"/usr/lib/debug/.build-id/%.2s/%s.debug",
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		_cleanup_(cleanup_image) struct image *image = NULL;
+		char path[256];
+		int len = snprintf(path, sizeof(path), places[i], id, id + 2);
+
+		if (len < 0 || (size_t)len >= sizeof(path) || open_image(path, NULL, &image) < 0)
+			continue;
+		if (image_build_id(image) && strcmp(image_build_id(image), id) == 0)
+			return use_image(steal_ptr(image), path, err, out);
+	}
+	return err_set(err, ENOENT,
+		       "no file with build-id %s is in /usr/lib/.build-id or /usr/lib/debug/.build-id; install its "
+		       "debug package",
+		       id);
+}
+
+static void copy_vdso(const struct process *process, struct snapshot *snap)
+{
+	_cleanup_close_ int mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; mem_fd >= 0 && i < snap->maps.len; i++) {
+		const struct map_entry *e = &snap->maps.data[i];
+		struct mem_copy copy = {.start = e->start, .len = e->end - e->start, .region_end = e->end};
+
+		if (strcmp(e->path, "[vdso]") != 0 || copy.len > MAX_VDSO)
+			continue;
+		copy.data = arena_alloc(snap->arena, copy.len);
+		if (copy.data && pread(mem_fd, copy.data, copy.len, (off_t)copy.start) == (ssize_t)copy.len)
+			vec_push(&snap->images, copy); /* else it stays without names */
+	}
+}
+
+static int read_process(const struct process *process, struct subject *subject, struct err *err)
+{
+	struct process_info info;
+	int rc;
+
+	if (process_info(process, &info) < 0)
+		return err_set(err, ESRCH, "process %d has ended", (int)process->pid);
+	if (info.kernel_thread)
+		return err_set(err, EINVAL, "process %d is a kernel thread: it has no memory map", (int)process->pid);
+	subject->snap = snapshot_create(process->pid, arch_host());
+	if (!subject->snap)
+		return err_set(err, ENOMEM, "out of memory");
+	subject->snap->mm_tid = process->mm_tid;
+	rc = process_maps(process, subject->snap->arena, err, &subject->snap->maps);
+	if (rc < 0)
+		return rc;
+	if (!subject->snap->maps.len)
+		return err_set(err, ESRCH, "process %d has ended: it has no memory map", (int)process->pid);
+	copy_vdso(process, subject->snap);
+	return modules_create(subject->snap, false, err, &subject->modules);
+}
+
+int subject_open_process(pid_t pid, struct err *err, struct subject **out)
+{
+	_cleanup_(cleanup_subject) struct subject *subject = calloc(1, sizeof(*subject));
+	struct process process;
+	int rc;
+
+	if (!subject)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = process_open(pid, err, &process);
+	if (rc < 0)
+		return rc;
+	process_find_memory(&process);
+	rc = read_process(&process, subject, err);
+	process_close(&process);
+	if (rc == 0)
+		*out = steal_ptr(subject);
+	return rc;
+}
+
+/* Not image_section(): in a debug file the sections of code have no bytes. */
+static bool find_section(struct image *image, const char *name, GElf_Shdr *out)
+{
+	Elf *elf = image_elf(image);
+	Elf_Scn *scn = NULL;
+	size_t strndx;
+
+	if (elf_getshdrstrndx(elf, &strndx) != 0)
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		const char *found = gelf_getshdr(scn, out) ? elf_strptr(elf, strndx, out->sh_name) : NULL;
+
+		if (found && strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+int subject_use_section(struct subject *subject, const char *name, struct err *err)
+{
+	GElf_Shdr shdr;
+
+	if (!find_section(subject->file->image, name, &shdr))
+		return err_set(err, ENOENT, "%s: it has no section %s", subject->file->info.path, name);
+	subject->has_section = true;
+	subject->section_start = shdr.sh_addr;
+	subject->section_size = shdr.sh_flags & SHF_ALLOC ? shdr.sh_size : 0; /* what is not loaded has no addresses */
+	return 0;
+}
+
+static bool is_32bit(const struct subject *subject)
+{
+	return subject->file && !image_is_64bit(subject->file->image);
+}
+
+unsigned subject_digits(const struct subject *subject)
+{
+	return is_32bit(subject) ? 8 : 16;
+}
+
+uint64_t subject_clip(const struct subject *subject, uint64_t address)
+{
+	return is_32bit(subject) ? (uint32_t)address : address;
+}
+
+struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr)
+{
+	if (!subject->file)
+		return modules_find(subject->modules, address, vaddr);
+	if (subject->has_section && address >= subject->section_size)
+		return NULL;
+	*vaddr = subject->section_start + address;
+	return subject->file;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_SUBJECT_H
+#define STAKEOUT_CMD_SUBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "elf/modules.h"
+
+/* What the addresses given to `stakeout symbolize` belong to: a file, or a running process. */
+struct subject;
+
+int subject_open_file(const char *path, struct err *err, struct subject **out);
+
+/* The file with that build-id (hex, lower case), where packages install files by build-id. */
+int subject_open_build_id(const char *id, struct err *err, struct subject **out);
+
+/* The process as its memory map is now; it is not stopped. */
+int subject_open_process(pid_t pid, struct err *err, struct subject **out);
+
+void subject_destroy(struct subject *subject);
+
+/* From now on addresses count from the start of that section. Only for a file. */
+int subject_use_section(struct subject *subject, const char *name, struct err *err);
+
+/* How wide an address is written, and the address with what is beyond that width cut off. */
+unsigned subject_digits(const struct subject *subject);
+uint64_t subject_clip(const struct subject *subject, uint64_t address);
+
+/* The module at an address, and the address in the file's own terms; NULL: no file is there. */
+struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr);
+
+#endif

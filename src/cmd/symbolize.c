@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "cmd/answer.h"
+#include "cmd/cmd.h"
+#include "cmd/naming.h"
+#include "cmd/subject.h"
+#include "cmd/view.h"
+
+enum {
+	INPUT_BLOCK = 256 << 10,
+	OUTPUT_BUFFER = 256 << 10,
+	MIN_BUILD_ID = 4, /* hex digits */
+	MAX_BUILD_ID = 128,
+};
+
+static const char help[] =
+	"Usage: stakeout symbolize -e FILE [OPTION…] [ADDRESS…]\n"
+	"       stakeout symbolize -p PID [OPTION…] [ADDRESS…]\n"
+	"       stakeout symbolize --build-id ID [OPTION…] [ADDRESS…]\n"
+	"\n"
+	"Names the functions, files and lines of addresses, as addr2line does. Addresses are hexadecimal, with or\n"
+	"without 0x; when there are none on the command line, they are read from standard input, one a line.\n"
+	"\n"
+	"What the addresses belong to:\n"
+	"  -e, --exe FILE         a program, library or debug file\n"
+	"      --pid PID          a running process: addresses as it sees them. Without -e or --build-id also -p PID\n"
+	"      --build-id ID      the installed file with this build-id\n"
+	"  -j, --section NAME     addresses count from the start of this section of the file\n"
+	"\n"
+	"Output:\n"
+	"  -a, --addresses        show the address first\n"
+	"  -f, --functions        show the function\n"
+	"  -i, --inlines          also show the callers that the code was inlined into\n"
+	"  -C, --demangle         show C++ and Rust names as in the source; --demangle=none: as the linker has them\n"
+	"      --no-demangle      the same as --demangle=none, the default\n"
+	"  -s, --basenames        show files without their directories\n"
+	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"
+	"      --json             one JSON object for each address, one per line, with all that is known\n"
+	NAMING_HELP
+	"  -h, --help             this text\n";
+
+enum { OPT_PID = 1, OPT_BUILD_ID, OPT_JSON, OPT_NO_DEMANGLE, OPT_PRETTY };
+
+static const struct option long_options[] = {
+	{"exe", required_argument, NULL, 'e'},
+	{"pid", required_argument, NULL, OPT_PID},
+	{"build-id", required_argument, NULL, OPT_BUILD_ID},
+	{"section", required_argument, NULL, 'j'},
+	{"addresses", no_argument, NULL, 'a'},
+	{"functions", no_argument, NULL, 'f'},
+	{"inlines", no_argument, NULL, 'i'},
+	{"demangle", optional_argument, NULL, 'C'},
+	{"no-demangle", no_argument, NULL, OPT_NO_DEMANGLE},
+	{"basenames", no_argument, NULL, 's'},
+	{"pretty-print", no_argument, NULL, OPT_PRETTY},
+	{"json", no_argument, NULL, OPT_JSON},
+	NAMING_LONG_OPTIONS,
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* What -p means differs: see names_subject(). */
+#define SHORT_OPTIONS "e:j:afiCshH"
+
+struct options {
+	const char *file;
+	const char *section;
+	pid_t pid;                       /* 0: not given */
+	char build_id[MAX_BUILD_ID + 1]; /* "": not given */
+	struct answer_format format;
+	struct naming naming;
+};
+
+static int usage_error(const char *message)
+{
+	fprintf(stderr, "stakeout symbolize: %s\nTry 'stakeout symbolize --help'.\n", message);
+	return EXIT_USAGE;
+}
+
+static int parse_pid(const char *value, struct options *o, struct err *err)
+{
+	uint64_t pid;
+
+	if (!parse_size(value, 1, INT32_MAX, &pid) || strspn(value, "0123456789") != strlen(value))
+		return err_set(
+			err, EINVAL,
+			"'%s' is not a process id (-p means --pretty-print only together with -e, --build-id or --pid)",
+			value);
+	o->pid = (pid_t)pid;
+	return 0;
+}
+
+static int parse_build_id(const char *value, struct options *o, struct err *err)
+{
+	size_t len = strlen(value);
+
+	if (len < MIN_BUILD_ID || len > MAX_BUILD_ID || len % 2 || strspn(value, "0123456789abcdefABCDEF") != len)
+		return err_set(err, EINVAL, "'%s' is not a build-id", value);
+	for (size_t i = 0; i <= len; i++)
+		o->build_id[i] = (char)tolower((unsigned char)value[i]);
+	return 0;
+}
+
+static int parse_style(const char *value, struct options *o, struct err *err)
+{
+	static const char *const words[] = {"none", "auto", NULL};
+	int word = value ? parse_word("--demangle", value, words, err) : 1;
+
+	o->format.demangle = word == 1;
+	return word < 0 ? word : 0;
+}
+
+static int parse_option(struct options *o, int opt, const char *value, struct err *err)
+{
+	switch (opt) {
+	case 'e':
+		o->file = value;
+		return 0;
+	case 'j':
+		o->section = value;
+		return 0;
+	case OPT_PID:
+		return parse_pid(value, o, err);
+	case OPT_BUILD_ID:
+		return parse_build_id(value, o, err);
+	case 'a':
+		o->format.addresses = true;
+		return 0;
+	case 'f':
+		o->format.functions = true;
+		return 0;
+	case 'i':
+		o->format.inlines = true;
+		return 0;
+	case 'C':
+		return parse_style(value, o, err);
+	case OPT_NO_DEMANGLE:
+		o->format.demangle = false;
+		return 0;
+	case 's':
+		o->format.basenames = true;
+		return 0;
+	case OPT_PRETTY:
+		o->format.pretty = true;
+		return 0;
+	case 'p':
+		if (value)
+			return parse_pid(value, o, err);
+		o->format.pretty = true;
+		return 0;
+	case OPT_JSON:
+		o->format.json = true;
+		return 0;
+	default:
+		return naming_option(&o->naming, opt, value, err);
+	}
+}
+
+/*
+ * addr2line's -p takes no value and means --pretty-print; everywhere else in this program -p takes a process. The
+ * former holds when another option says what the addresses belong to. getopt reorders what it reads, so a copy is read.
+ */
+static bool names_subject(int argc, char **argv)
+{
+	_cleanup_free_ char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+	bool found = false;
+	int opt;
+
+	if (!copy)
+		return false;
+	memcpy(copy, argv, (size_t)argc * sizeof(*copy));
+	opterr = 0;
+	while ((opt = getopt_long(argc, copy, SHORT_OPTIONS "p", long_options, NULL)) != -1)
+		found |= opt == 'e' || opt == OPT_BUILD_ID || opt == OPT_PID;
+	opterr = 1;
+	optind = 0; /* start again */
+	return found;
+}
+
+/* -1 to go on, else the exit code. */
+static int parse_arguments(int argc, char **argv, struct options *o)
+{
+	const char *short_options = names_subject(argc, argv) ? SHORT_OPTIONS "p" : SHORT_OPTIONS "p:";
+	struct err err = {0};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		if (opt == '?')
+			return usage_error("wrong option");
+		if (opt == 'h' || opt == 'H') {
+			fputs(help, stdout);
+			return EXIT_COMPLETE;
+		}
+		if (parse_option(o, opt, optarg, &err) < 0)
+			return usage_error(err.msg);
+	}
+	switch (!!o->file + !!o->pid + !!o->build_id[0]) {
+	case 0:
+		return usage_error("give a file (-e), a process (-p) or a build-id (--build-id)");
+	case 1:
+		break;
+	default:
+		return usage_error("give only one of -e, --pid and --build-id");
+	}
+	if (o->pid && o->section)
+		return usage_error("--section is for files, not for a process");
+	return -1;
+}
+
+DEFINE_CLEANUP(subject, struct subject *, subject_destroy)
+DEFINE_CLEANUP(answers, struct answers *, answers_destroy)
+
+static int open_subject(struct options *o, struct err *err, struct subject **out)
+{
+	int rc;
+
+	if (o->file)
+		rc = subject_open_file(o->file, err, out);
+	else if (o->pid)
+		rc = subject_open_process(o->pid, err, out);
+	else
+		rc = subject_open_build_id(o->build_id, err, out);
+	return rc == 0 && o->section ? subject_use_section(*out, o->section, err) : rc;
+}
+
+/* Questions that came together are answered together. */
+struct batch {
+	struct subject *subject;
+	struct answers *answers;
+	VEC(struct question) questions;
+};
+
+/* Spaces, 0x, digits; what follows them does not count. */
+static bool parse_address(const char *text, size_t len, uint64_t *out)
+{
+	const char *p = text, *end = text + len;
+	bool any = false, overflow = false;
+	uint64_t value = 0;
+
+	while (p < end && isspace((unsigned char)*p))
+		p++;
+	if (end - p > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
+		p += 2;
+	for (; p < end && isxdigit((unsigned char)*p); p++) {
+		unsigned char c = (unsigned char)*p;
+
+		any = true;
+		overflow |= value >> 60 != 0;
+		value = value << 4 | (uint64_t)(isdigit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+	}
+	*out = overflow ? UINT64_MAX : value;
+	return any;
+}
+
+static bool batch_add(struct batch *batch, const char *text, size_t len)
+{
+	struct question question = {.text = text, .len = len};
+
+	question.is_address = parse_address(text, len, &question.address);
+	question.address = subject_clip(batch->subject, question.address);
+	question.module = subject_find(batch->subject, question.address, &question.vaddr);
+	return vec_push(&batch->questions, question);
+}
+
+static int batch_answer(struct batch *batch, struct err *err)
+{
+	answers_prepare(batch->answers, batch->questions.data, batch->questions.len);
+	for (size_t i = 0; i < batch->questions.len; i++)
+		answers_write(batch->answers, &batch->questions.data[i]);
+	batch->questions.len = 0;
+	/* Whoever asks through a pipe waits for the answer. */
+	if (fflush(stdout) != 0)
+		return err_set(err, errno, "writing the output: %s", strerror(errno));
+	return 0;
+}
+
+/* The standard input, cut into lines. */
+struct input {
+	char *block; /* of INPUT_BLOCK bytes */
+	size_t len;
+	bool ended;
+	bool skip_line; /* the rest of a line longer than any address */
+};
+
+/* Waits for something to read, then takes all that is there already. */
+static int input_fill(struct input *input, struct err *err)
+{
+	struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	do {
+		ssize_t got = read(STDIN_FILENO, input->block + input->len, INPUT_BLOCK - input->len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_set(err, errno, "reading the standard input: %s", strerror(errno));
+		input->ended = got == 0;
+		input->len += (size_t)got;
+	} while (!input->ended && input->len < INPUT_BLOCK && poll(&more, 1, 0) > 0);
+	return 0;
+}
+
+/* Hands the whole lines to the batch, which keeps pointers into the block; returns how much of it they are. */
+static ssize_t input_take_lines(struct input *input, struct batch *batch)
+{
+	char *line = input->block, *end = input->block + input->len;
+
+	while (line < end) {
+		char *newline = memchr(line, '\n', (size_t)(end - line));
+
+		if (!newline && !input->ended && (size_t)(end - line) < INPUT_BLOCK)
+			break;
+		if (!input->skip_line && !batch_add(batch, line, (size_t)((newline ? newline : end) - line)))
+			return -ENOMEM;
+		input->skip_line = !newline;
+		line = newline ? newline + 1 : end;
+	}
+	return line - input->block;
+}
+
+static int answer_input(struct batch *batch, struct err *err)
+{
+	_cleanup_free_ char *block = malloc(INPUT_BLOCK);
+	struct input input = {.block = block};
+	int rc = block ? 0 : err_set(err, ENOMEM, "out of memory");
+
+	while (rc == 0 && !input.ended) {
+		ssize_t taken;
+
+		rc = input_fill(&input, err);
+		if (rc < 0)
+			break;
+		taken = input_take_lines(&input, batch);
+		if (taken < 0)
+			return err_set(err, ENOMEM, "out of memory");
+		rc = batch_answer(batch, err);
+		input.len -= (size_t)taken;
+		memmove(input.block, input.block + taken, input.len);
+	}
+	return rc;
+}
+
+static int symbolize(struct options *o, char **addresses, struct err *err)
+{
+	_cleanup_(cleanup_subject) struct subject *subject = NULL;
+	_cleanup_(cleanup_answers) struct answers *answers = NULL;
+	struct answer_format format = o->format;
+	struct batch batch = {0};
+	int rc = open_subject(o, err, &subject);
+
+	if (rc < 0)
+		return rc;
+	format.digits = subject_digits(subject);
+	answers = answers_create(&format, &o->naming.symbols, stdout);
+	if (!answers)
+		return err_set(err, ENOMEM, "out of memory");
+	batch.subject = subject;
+	batch.answers = answers;
+	for (char **address = addresses; rc == 0 && *address; address++)
+		if (!batch_add(&batch, *address, strlen(*address)))
+			rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = *addresses ? batch_answer(&batch, err) : answer_input(&batch, err);
+	vec_deinit(&batch.questions);
+	return rc;
+}
+
+int cmd_symbolize(int argc, char **argv)
+{
+	struct options o = {0};
+	struct err err = {0};
+	int code = parse_arguments(argc, argv, &o), rc;
+	char *buffer;
+
+	if (code >= 0)
+		return code;
+	/* It belongs to the stream, which is flushed after the end of this function. */
+	buffer = malloc(OUTPUT_BUFFER);
+	if (buffer)
+		setvbuf(stdout, buffer, _IOFBF, OUTPUT_BUFFER);
+	naming_open(&o.naming);
+	if (o.naming.debuginfod_error.code)
+		fprintf(stderr, "stakeout: debuginfod is not asked: %s\n", o.naming.debuginfod_error.msg);
+	rc = symbolize(&o, argv + optind, &err);
+	naming_deinit(&o.naming);
+	if (rc < 0) {
+		fprintf(stderr, "stakeout: %s\n", err.msg);
+		return EXIT_NOTHING;
+	}
+	return EXIT_COMPLETE;
+}

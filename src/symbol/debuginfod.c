@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/debuginfod.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "elf/image.h"
+
+enum {
+	DEFAULT_TIMEOUT = 60, /* seconds */
+	MAX_BUILD_ID = 128,   /* hex digits */
+	SHOW_FROM = 4096,     /* bytes; less is the library counting its own rounds */
+};
+
+static const char soname[] = "libdebuginfod.so.1";
+
+/* What is used of libdebuginfod; the same in every release of that soname. */
+struct client;
+typedef int (*find_fn)(struct client *client, const unsigned char *build_id, int build_id_len, char **path);
+typedef int (*progress_fn)(struct client *client, long a, long b);
+
+struct library {
+	struct client *(*begin)(void);
+	void (*end)(struct client *client);
+	find_fn find[2]; /* by enum debuginfod_kind */
+	void (*set_progressfn)(struct client *client, progress_fn fn);
+};
+
+struct debuginfod {
+	pthread_mutex_t lock; /* over all below; held while a file is downloaded */
+	int timeout;          /* seconds; 0: none */
+	void (*progress)(void *arg, const char *label, uint64_t bytes, uint64_t total);
+	void *arg;
+	bool one_server;
+	struct library library;
+	struct client *client; /* NULL until it is needed */
+	struct err given_up;   /* code != 0: why no server is asked any more */
+
+	/* Of the download under way */
+	const char *label;
+	long last;          /* what the library told last */
+	uint64_t last_time; /* when that told of progress */
+	bool timed_out;
+};
+
+/* A signal handler has nothing else to write to. */
+static volatile sig_atomic_t interrupted;
+
+/* Whose download this thread waits for: the library calls back with its client only. */
+static _Thread_local struct debuginfod *downloading;
+
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+}
+
+bool debuginfod_is_wanted(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	return urls && urls[strspn(urls, " ")];
+}
+
+static int choose_timeout(int wanted)
+{
+	const char *text = getenv("DEBUGINFOD_TIMEOUT");
+	int value = text && *text ? atoi(text) : DEFAULT_TIMEOUT;
+
+	if (wanted > 0)
+		return wanted;
+	return value > 0 ? value : 0;
+}
+
+static bool is_one_url(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	urls += strspn(urls, " ");
+	urls += strcspn(urls, " ");
+	return !urls[strspn(urls, " ")];
+}
+
+int debuginfod_create(const struct debuginfod_options *options, struct err *err, struct debuginfod **out)
+{
+	struct debuginfod *d;
+
+	if (options->urls && *options->urls && setenv("DEBUGINFOD_URLS", options->urls, 1) != 0)
+		return err_set(err, ENOMEM, "out of memory");
+	if (!debuginfod_is_wanted())
+		return err_set(err, ENOENT,
+			       "no debuginfod server is known: set DEBUGINFOD_URLS or name one, for example "
+			       "--debuginfod=https://debuginfod.elfutils.org/");
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return err_set(err, ENOMEM, "out of memory");
+	pthread_mutex_init(&d->lock, NULL);
+	d->timeout = choose_timeout(options->timeout);
+	d->progress = options->progress;
+	d->arg = options->arg;
+	d->one_server = is_one_url();
+	/* The library gives up what comes slower than 100 KiB a second, and asks three times: we count ourselves. */
+	setenv("DEBUGINFOD_TIMEOUT", "0", 1);
+	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
+	*out = d;
+	return 0;
+}
+
+void debuginfod_destroy(struct debuginfod *d)
+{
+	if (!d)
+		return;
+	if (d->client)
+		d->library.end(d->client);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+/* The file of the library's cache, also when it does not exist. NULL when memory is exhausted. */
+static char *cache_path(enum debuginfod_kind kind, const char *build_id)
+{
+	static const char *const names[] = {"debuginfo", "executable"};
+	const char *own = getenv("DEBUGINFOD_CACHE_PATH");
+	const char *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME") ? getenv("HOME") : "/";
+	_cleanup_free_ char *dir = NULL;
+	char *path = NULL;
+	int ret;
+
+	if (own && *own) {
+		ret = asprintf(&dir, "%s", own);
+	} else {
+		ret = asprintf(&dir, "%s/.debuginfod_client_cache", home); /* where old releases had it */
+		if (ret >= 0 && access(dir, F_OK) != 0) {
+			free(steal_ptr(dir));
+			ret = xdg && *xdg ? asprintf(&dir, "%s/debuginfod_client", xdg)
+					  : asprintf(&dir, "%s/.cache/debuginfod_client", home);
+		}
+	}
+	if (ret < 0) {
+		dir = NULL;
+		return NULL;
+	}
+	return asprintf(&path, "%s/%s/%s", dir, build_id, names[kind]) < 0 ? NULL : path;
+}
+
+/* -ENOENT when it is not there, or only a note that the servers do not have it. */
+static int open_cached(enum debuginfod_kind kind, const char *build_id)
+{
+	_cleanup_free_ char *path = cache_path(kind, build_id);
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return -ENOENT;
+	return steal_fd(&fd);
+}
+
+/* Up to 0.188 the library notes a download that was broken off as a file that the servers do not have. */
+static void forget_miss(enum debuginfod_kind kind, const char *build_id)
+{
+	_cleanup_free_ char *path = cache_path(kind, build_id);
+	struct stat st;
+
+	if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+		unlink(path);
+}
+
+/* A number that grows by one with each call counts calls, until the size is known: then it counts bytes. */
+static bool has_moved(struct debuginfod *d, long a, long b)
+{
+	long before = d->last;
+
+	d->last = a;
+	return b > 0 ? a != before : a > before + 1;
+}
+
+static int on_progress(struct client *client, long a, long b)
+{
+	struct debuginfod *d = downloading;
+	uint64_t now = monotonic_ns();
+
+	if (has_moved(d, a, b))
+		d->last_time = now;
+	d->timed_out = d->timeout && now - d->last_time > (uint64_t)d->timeout * NS_PER_S;
+	if (d->progress)
+		d->progress(d->arg, d->label, b > 0 || a >= SHOW_FROM ? (uint64_t)a : 0, b > 0 ? (uint64_t)b : 0);
+	return interrupted || d->timed_out;
+}
+
+static void *load_function(void *handle, const char *name, struct err *err)
+{
+	void *function = dlsym(handle, name);
+
+	if (!function)
+		err_set(err, ENOSYS, "%s has no %s", soname, name);
+	return function;
+}
+
+static int load(struct debuginfod *d, struct err *err)
+{
+	struct library *l = &d->library;
+	void *handle;
+
+	if (d->client)
+		return 0;
+	handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!handle)
+		return err_set(err, ENOSYS, "debuginfod cannot be used: %s", dlerror());
+	l->begin = (struct client * (*)(void)) load_function(handle, "debuginfod_begin", err);
+	l->end = (void (*)(struct client *))load_function(handle, "debuginfod_end", err);
+	l->find[DEBUGINFOD_DEBUGINFO] = (find_fn)load_function(handle, "debuginfod_find_debuginfo", err);
+	l->find[DEBUGINFOD_EXECUTABLE] = (find_fn)load_function(handle, "debuginfod_find_executable", err);
+	l->set_progressfn =
+		(void (*)(struct client *, progress_fn))load_function(handle, "debuginfod_set_progressfn", err);
+	if (!l->begin || !l->end || !l->find[0] || !l->find[1] || !l->set_progressfn)
+		return -ENOSYS;
+	d->client = l->begin();
+	if (!d->client)
+		return err_set(err, ENOMEM, "libdebuginfod cannot be started");
+	l->set_progressfn(d->client, on_progress);
+	return 0;
+}
+
+/* The library's answer, with Ctrl-C caught meanwhile. */
+static int download(struct debuginfod *d, enum debuginfod_kind kind, const char *build_id, const char *label)
+{
+	const struct sigaction catch = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
+	struct sigaction before;
+	int ret;
+
+	d->label = label;
+	d->last = 0;
+	d->last_time = monotonic_ns();
+	d->timed_out = false;
+	interrupted = 0;
+	downloading = d;
+	sigaction(SIGINT, NULL, &before);
+	if (before.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &catch, NULL);
+	ret = d->library.find[kind](d->client, (const unsigned char *)build_id, 0, NULL);
+	sigaction(SIGINT, &before, NULL);
+	downloading = NULL;
+	if (d->progress)
+		d->progress(d->arg, NULL, 0, 0);
+	return ret;
+}
+
+static int give_up(struct debuginfod *d, int code, const char *why)
+{
+	return err_set(&d->given_up, code, "%s", why);
+}
+
+/* What a failed download says of those to come. Leaves the sentence in d->given_up or in err. */
+static int judge(struct debuginfod *d, int ret, uint64_t took, struct err *err)
+{
+	char why[200];
+
+	if (interrupted)
+		return give_up(d, ECANCELED, "the download from the debuginfod server was cancelled");
+	if (d->timed_out) {
+		snprintf(why, sizeof(why), "the debuginfod server sent nothing for %d s", d->timeout);
+		return give_up(d, ETIMEDOUT, why);
+	}
+	if (ret == -ENOENT)
+		return err_set(err, ENOENT, "the debuginfod server does not have it");
+	snprintf(why, sizeof(why), "the debuginfod server cannot be asked: %s", strerror(-ret));
+	/* Of several servers the others may still answer, if nobody has to wait for this one. */
+	if (ret == -EFBIG || ret == -EIO || (!d->one_server && took < NS_PER_S))
+		return err_set(err, -ret, "%s", why);
+	return give_up(d, -ret, why);
+}
+
+static int find_locked(struct debuginfod *d, enum debuginfod_kind kind, const char *build_id, const char *label,
+		       struct err *err)
+{
+	int ret = open_cached(kind, build_id);
+	uint64_t start = monotonic_ns();
+
+	if (ret >= 0)
+		return ret;
+	if (!d->given_up.code && load(d, &d->given_up) == 0) {
+		ret = download(d, kind, build_id, label);
+		if (ret >= 0)
+			return ret;
+		if (interrupted || d->timed_out)
+			forget_miss(kind, build_id);
+		ret = judge(d, ret, monotonic_ns() - start, err);
+	}
+	return d->given_up.code ? err_set(err, d->given_up.code, "%s", d->given_up.msg) : ret;
+}
+
+DEFINE_CLEANUP(image, struct image *, image_destroy)
+
+/* A proxy's page of apologies comes with a code of success, and stays in the cache. */
+static int check_file(int fd, const char *build_id, struct err *err)
+{
+	_cleanup_(cleanup_image) struct image *image = NULL;
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	const char *got;
+
+	if (copy < 0)
+		return err_set(err, errno, "out of file descriptors");
+	if (image_open_fd(copy, err, &image) < 0)
+		return err_prefix(err, "what the debuginfod server sent cannot be used");
+	got = image_build_id(image);
+	if (!got || strcmp(got, build_id) != 0)
+		return err_set(err, EBADMSG, "the debuginfod server sent a file with build-id %s",
+			       got ? got : "missing");
+	return 0;
+}
+
+static bool is_build_id(const char *build_id)
+{
+	size_t len = strspn(build_id, "0123456789abcdef");
+
+	return len > 0 && len <= MAX_BUILD_ID && len % 2 == 0 && !build_id[len];
+}
+
+int debuginfod_find(struct debuginfod *d, enum debuginfod_kind kind, const char *build_id, const char *label,
+		    struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int ret;
+
+	if (!is_build_id(build_id))
+		return err_set(err, EINVAL, "not a build-id");
+	pthread_mutex_lock(&d->lock);
+	fd = find_locked(d, kind, build_id, label, err);
+	pthread_mutex_unlock(&d->lock);
+	if (fd < 0)
+		return fd;
+	ret = check_file(fd, build_id, err);
+	return ret < 0 ? ret : steal_fd(&fd);
+}

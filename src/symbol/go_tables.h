@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_SYMBOL_GO_TABLES_H
+#define STAKEOUT_SYMBOL_GO_TABLES_H
+
+#include "base/cursor.h"
+#include "elf/image.h"
+
+/* What the magic number tells of the layout: the first release that has it. */
+enum go_version {
+	GO_1_2,
+	GO_1_16, /* one table became six, each with an offset in the header */
+	GO_1_18, /* addresses became offsets from the start of the code */
+	GO_1_20,
+};
+
+enum {
+	GO_MODULE_WORDS = 50
+}; /* of runtime.moduledata: beyond go:func.*, whose place differs from release to release */
+
+/*
+ * The tables that every Go program carries for its own stack traces, stripped or not (.gopclntab), and where they
+ * are. Offsets in them start where each of these spans starts; a span may be longer than its table.
+ */
+struct go_tables {
+	struct image *image; /* borrowed */
+	enum go_version version;
+	bool big_endian;
+	unsigned ptr_size;
+	unsigned quantum; /* bytes to which addresses are counted */
+	uint64_t nfunc;
+	struct span whole; /* from the header on */
+	struct span names;
+	struct span cus; /* file numbers of a unit to offsets in `files` */
+	struct span files;
+	struct span pcs;
+	struct span funcs; /* first the addresses, sorted, then a record for each */
+	uint64_t text;     /* what addresses are relative to; 0 before 1.18 */
+	bool has_module;
+	uint64_t module[GO_MODULE_WORDS]; /* runtime.moduledata as the loader leaves it; from 1.18 on */
+	uint8_t *relocated;               /* owned copy of `whole`, for old position-independent programs */
+};
+
+/* -ENOENT when it is not a Go program, another error when its tables cannot be used. */
+int go_tables_init(struct go_tables *tables, struct image *image, struct err *err);
+void go_tables_deinit(struct go_tables *tables);
+
+/* A reader in the program's byte order, at an offset of a span; an empty one beyond its end. */
+struct cursor go_tables_at(const struct go_tables *tables, struct span span, uint64_t offset);
+
+/* A reader at an address of the file. */
+struct cursor go_tables_memory(const struct go_tables *tables, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_SYMBOL_JIT_NAMES_H
+#define STAKEOUT_SYMBOL_JIT_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf/modules.h"
+#include "symbol/calls.h"
+
+/*
+ * Names of code that a JIT compiler made, from the files that it writes for perf: the sources of a process, in order.
+ * They are looked for when the first address is asked for, and read as the target sees them. A file counts only if
+ * root, the owner of the process or the user who runs us owns it: others could put a file there to mislead. A replayed
+ * snapshot has none: its process is gone. Code announced through the GDB JIT interface is not here but a module.
+ */
+struct jit_names;
+
+/* `modules` must outlive it. NULL when memory is exhausted. */
+struct jit_names *jit_names_create(struct modules *modules);
+void jit_names_destroy(struct jit_names *names);
+
+/*
+ * Replaces `out` by what is known of an address of the target. False when that is nothing, or when memory is exhausted.
+ * A file that cannot be used gives a note in the snapshot.
+ */
+bool jit_names_find(struct jit_names *names, uint64_t address, struct calls *out);
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/source_go.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "symbol/go_tables.h"
+
+enum {
+	MAX_INLINED = 256,    /* calls at one address */
+	MAX_LOOKED_AT = 8192, /* functions, in search of some with inlined calls */
+	ENOUGH_CHECKED = 16,  /* functions whose inlined calls make sense */
+	FIRST_GOFUNC = 30,    /* words of runtime.moduledata among which is the address of go:func.* */
+};
+
+/* How the calls that were inlined into a function are written: a tree, and for each address an index into it. */
+struct inline_layout {
+	enum go_version version;
+	uint8_t funcdata; /* index of the tree */
+	uint8_t pcdata;   /* index of the table of indices */
+	uint8_t size;     /* of an entry of the tree, and offsets of its fields */
+	uint8_t name;
+	uint8_t parent_pc; /* where the call was, from the function's start; 0: in the fields below */
+	uint8_t parent;
+	uint8_t file;
+	uint8_t line;
+	bool wide_count; /* the number of trees and the like is a word, not a byte */
+};
+
+/* One magic number stands for several layouts: the first whose trees make sense is it. */
+static const struct inline_layout layouts[] = {
+	{GO_1_20, 3, 2, 16, .name = 4, .parent_pc = 8},
+	{GO_1_18, 3, 2, 20, .name = 12, .parent_pc = 16},
+	{GO_1_16, 3, 2, 20, .name = 12, .parent_pc = 16},
+	{GO_1_2, 4, 2, 20, .name = 12, .parent_pc = 16},                          /* 1.13 */
+	{GO_1_2, 2, 1, 20, .name = 12, .parent_pc = 16},                          /* 1.12 */
+	{GO_1_2, 2, 1, 16, .name = 12, .file = 4, .line = 8, .wide_count = true}, /* 1.9 */
+};
+
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+struct go_source {
+	struct go_tables tables;
+	const struct inline_layout *layout; /* NULL: nothing was ever inlined */
+	bool has_trees;                     /* where they are is known */
+	uint64_t gofunc;                    /* what their offsets are relative to; 0 before 1.18 */
+};
+
+/* One function: its record, decoded. */
+struct func {
+	uint64_t start; /* address */
+	uint64_t end;
+	uint32_t name;
+	uint32_t pcfile; /* tables of file numbers and lines by address */
+	uint32_t pcln;
+	uint32_t npcdata;
+	uint32_t cu;
+	struct cursor pcdata; /* npcdata offsets, then the funcdata */
+};
+
+static unsigned functab_field(const struct go_tables *t)
+{
+	return t->version >= GO_1_18 ? 4 : t->ptr_size;
+}
+
+/* The address in the sorted table at an index, the last of which is the end of the last function. */
+static uint64_t functab_pc(const struct go_tables *t, uint64_t index)
+{
+	struct cursor c = go_tables_at(t, t->funcs, 2 * index * functab_field(t));
+
+	return t->text + cursor_uint(&c, functab_field(t));
+}
+
+static bool read_func(const struct go_tables *t, uint64_t index, struct func *f)
+{
+	struct cursor c = go_tables_at(t, t->funcs, (2 * index + 1) * functab_field(t));
+	uint64_t record = cursor_uint(&c, functab_field(t));
+
+	*f = (struct func){.end = functab_pc(t, index + 1)};
+	c = go_tables_at(t, t->version == GO_1_2 ? t->whole : t->funcs, record);
+	f->start = t->text + cursor_uint(&c, functab_field(t));
+	f->name = cursor_u32(&c);
+	cursor_skip(&c, 12); /* size of the arguments, deferreturn, pcsp */
+	f->pcfile = cursor_u32(&c);
+	f->pcln = cursor_u32(&c);
+	f->npcdata = cursor_u32(&c);
+	f->cu = t->version >= GO_1_16 ? cursor_u32(&c) : 0;
+	if (t->version >= GO_1_20)
+		cursor_skip(&c, 4); /* line of the function's start */
+	f->pcdata = c;
+	/* A hole between functions has no record: what is there is of another one. */
+	return !c.bad && f->start == functab_pc(t, index) && f->end > f->start;
+}
+
+static bool find_func(const struct go_tables *t, uint64_t vaddr, struct func *f)
+{
+	uint64_t low = 0, high = t->nfunc;
+
+	if (vaddr < functab_pc(t, 0) || vaddr >= functab_pc(t, t->nfunc))
+		return false;
+	while (high - low > 1) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (functab_pc(t, mid) <= vaddr)
+			low = mid;
+		else
+			high = mid;
+	}
+	return read_func(t, low, f) && vaddr >= f->start && vaddr < f->end;
+}
+
+/* A table of values by address: pairs of a difference to the value before, and the bytes for which it holds. */
+struct pc_values {
+	struct cursor c;
+	uint64_t pc; /* where the value ends */
+	int32_t value;
+	bool started;
+};
+
+static struct pc_values pc_values(const struct go_tables *t, const struct func *f, uint32_t offset)
+{
+	/* Offset 0 stands for no table. */
+	return (struct pc_values){
+		.c = go_tables_at(t, t->pcs, offset ? offset : UINT64_MAX),
+		.pc = f->start,
+		.value = -1,
+	};
+}
+
+static bool pc_values_next(const struct go_tables *t, struct pc_values *v)
+{
+	uint32_t zigzag = (uint32_t)cursor_uleb(&v->c);
+	uint64_t step;
+
+	if (zigzag == 0 && v->started)
+		return false;
+	v->started = true;
+	v->value = (int32_t)((uint32_t)v->value + (-(zigzag & 1) ^ (zigzag >> 1)));
+	step = (uint32_t)cursor_uleb(&v->c) * (uint64_t)t->quantum;
+	v->pc += step;
+	return !v->c.bad && step > 0;
+}
+
+/* -1 when the table has nothing for the address. */
+static int32_t value_at(const struct go_tables *t, const struct func *f, uint32_t offset, uint64_t vaddr)
+{
+	struct pc_values v = pc_values(t, f, offset);
+
+	while (pc_values_next(t, &v))
+		if (vaddr < v.pc)
+			return v.value;
+	return -1;
+}
+
+static uint32_t pcdata_table(const struct func *f, unsigned index)
+{
+	struct cursor c = f->pcdata;
+
+	cursor_skip(&c, 4 + 4 * (uint64_t)index);
+	return index < f->npcdata ? cursor_u32(&c) : 0;
+}
+
+static const char *name_at(const struct go_tables *t, uint32_t offset)
+{
+	struct cursor c = go_tables_at(t, t->names, offset);
+	const char *name = cursor_cstr(&c);
+
+	return name && name[0] ? name : NULL;
+}
+
+static const char *file_at(const struct go_tables *t, const struct func *f, int32_t number)
+{
+	struct cursor c =
+		go_tables_at(t, t->version == GO_1_2 ? t->files : t->cus, 4 * ((uint64_t)f->cu + (uint32_t)number));
+	uint32_t offset = cursor_u32(&c);
+	const char *file;
+
+	if (c.bad || number < 0)
+		return NULL;
+	c = go_tables_at(t, t->version == GO_1_2 ? t->whole : t->files, offset);
+	file = cursor_cstr(&c);
+	return file && file[0] ? file : NULL;
+}
+
+static void set_position(const struct go_tables *t, const struct func *f, uint64_t vaddr, struct call *call)
+{
+	int32_t line = value_at(t, f, f->pcln, vaddr);
+
+	call->file = file_at(t, f, value_at(t, f, f->pcfile, vaddr));
+	call->line = call->file && line > 0 ? (uint32_t)line : 0;
+}
+
+/* Inlined calls. */
+
+struct inlined {
+	const char *name;
+	uint64_t pc; /* of the call */
+	int32_t parent;
+	int32_t file;
+	int32_t line;
+};
+
+/* The address of the function's tree; 0 when it has none. */
+static uint64_t find_tree(const struct go_source *source, const struct inline_layout *layout, const struct func *f,
+			  uint64_t gofunc)
+{
+	const struct go_tables *t = &source->tables;
+	struct cursor c = f->pcdata;
+	uint32_t count, offset;
+
+	if (layout->wide_count) {
+		count = cursor_u32(&c);
+	} else {
+		cursor_skip(&c, 3); /* the function's id, flags */
+		count = cursor_u8(&c);
+	}
+	cursor_skip(&c, 4 * (uint64_t)f->npcdata);
+	if (layout->funcdata >= count)
+		return 0;
+	if (t->version >= GO_1_18) {
+		cursor_skip(&c, 4 * layout->funcdata);
+		offset = cursor_u32(&c);
+		return c.bad || offset == UINT32_MAX ? 0 : gofunc + offset;
+	}
+	if (t->ptr_size == 8 && (t->whole.vaddr + (uint64_t)(c.p - t->whole.data)) % 8)
+		cursor_skip(&c, 4);
+	cursor_skip(&c, (uint64_t)t->ptr_size * layout->funcdata);
+	return cursor_uint(&c, t->ptr_size);
+}
+
+static bool read_inlined(const struct go_tables *t, const struct inline_layout *layout, const struct func *f,
+			 uint64_t tree, int32_t index, struct inlined *out)
+{
+	struct cursor entry = go_tables_memory(t, tree + (uint64_t)index * layout->size);
+	struct cursor c = cursor_take(&entry, layout->size);
+
+	*out = (struct inlined){0};
+	cursor_seek(&c, layout->name);
+	out->name = name_at(t, cursor_u32(&c));
+	if (layout->parent_pc) {
+		cursor_seek(&c, layout->parent_pc);
+		out->pc = f->start + cursor_u32(&c);
+		return !c.bad && out->name && out->pc < f->end;
+	}
+	cursor_seek(&c, layout->parent);
+	out->parent = (int32_t)cursor_u32(&c);
+	cursor_seek(&c, layout->file);
+	out->file = (int32_t)cursor_u32(&c);
+	out->line = (int32_t)cursor_u32(&c);
+	return !c.bad && out->name && out->parent < index && out->file >= 0 && out->line >= 0;
+}
+
+/* Names of functions have their package in front, and in the new layouts each follows the end of another. */
+static bool is_plausible(const struct go_tables *t, const struct inlined *inlined)
+{
+	const uint8_t *name = (const uint8_t *)inlined->name;
+
+	if (name[0] <= ' ' || !strchr(inlined->name, '.'))
+		return false;
+	return t->version == GO_1_2 || name == t->names.data || name[-1] == 0;
+}
+
+/* How many functions have a tree that makes sense; 0 when one does not. */
+static unsigned count_good_trees(const struct go_source *source, const struct inline_layout *layout, uint64_t gofunc)
+{
+	const struct go_tables *t = &source->tables;
+	unsigned good = 0;
+
+	for (uint64_t i = 0; i < t->nfunc && i < MAX_LOOKED_AT && good < ENOUGH_CHECKED; i++) {
+		struct inlined inlined;
+		struct pc_values v;
+		struct func f;
+		uint64_t tree;
+
+		if (!read_func(t, i, &f))
+			continue;
+		tree = find_tree(source, layout, &f, gofunc);
+		v = pc_values(t, &f, pcdata_table(&f, layout->pcdata));
+		while (tree && pc_values_next(t, &v) && v.pc <= f.end) {
+			if (v.value < 0)
+				continue;
+			if (!read_inlined(t, layout, &f, tree, v.value, &inlined) || !is_plausible(t, &inlined))
+				return 0;
+			good++;
+		}
+	}
+	return good;
+}
+
+static void choose_layout(struct go_source *source)
+{
+	const struct go_tables *t = &source->tables;
+	size_t last = t->has_module ? GO_MODULE_WORDS : FIRST_GOFUNC + 1;
+
+	for (size_t i = 0; i < LAYOUTS; i++) {
+		if (layouts[i].version != t->version)
+			continue;
+		if (!source->layout && t->version != GO_1_2)
+			source->layout = &layouts[i]; /* at least whether something was inlined can be told */
+		for (size_t word = FIRST_GOFUNC; word < last; word++) {
+			uint64_t gofunc = t->version >= GO_1_18 ? t->module[word] : 0;
+
+			if ((t->version >= GO_1_18 && !t->has_module) || !count_good_trees(source, &layouts[i], gofunc))
+				continue;
+			source->layout = &layouts[i];
+			source->gofunc = gofunc;
+			source->has_trees = true;
+			return;
+		}
+	}
+}
+
+/* The calls that were inlined at an address; the position in the function itself is left in `outer`. */
+static bool push_inlined(const struct go_source *source, const struct func *f, uint64_t vaddr, struct calls *out,
+			 struct call *outer)
+{
+	const struct go_tables *t = &source->tables;
+	const struct inline_layout *layout = source->layout;
+	uint64_t tree = layout && source->has_trees ? find_tree(source, layout, f, source->gofunc) : 0;
+	int32_t index = layout ? value_at(t, f, pcdata_table(f, layout->pcdata), vaddr) : -1;
+	struct inlined inlined;
+
+	set_position(t, f, vaddr, outer);
+	while (index >= 0) {
+		struct call call = {.file = outer->file, .line = outer->line};
+
+		outer->file = NULL;
+		outer->line = 0;
+		if (!tree || out->len >= MAX_INLINED || !read_inlined(t, layout, f, tree, index, &inlined))
+			return vec_push(out, call); /* something was inlined there, but not what */
+		call.name = inlined.name;
+		call.source = SYMBOL_GO;
+		if (!vec_push(out, call))
+			return false;
+		if (layout->parent_pc) {
+			index = value_at(t, f, pcdata_table(f, layout->pcdata), inlined.pc);
+			set_position(t, f, inlined.pc, outer);
+		} else {
+			index = inlined.parent;
+			outer->file = file_at(t, f, inlined.file);
+			outer->line = outer->file ? (uint32_t)inlined.line : 0;
+		}
+	}
+	return true;
+}
+
+bool go_source_find(struct go_source *source, uint64_t vaddr, struct calls *out)
+{
+	struct call call = {.source = SYMBOL_GO, .has_start = true};
+	struct func f;
+
+	out->len = 0;
+	if (!find_func(&source->tables, vaddr, &f))
+		return false;
+	if (f.pcln && value_at(&source->tables, &f, f.pcln, vaddr) < 0)
+		return false; /* padding up to the next function */
+	call.name = name_at(&source->tables, f.name);
+	call.start = f.start;
+	return call.name && push_inlined(source, &f, vaddr, out, &call) && vec_push(out, call);
+}
+
+DEFINE_CLEANUP(go_source, struct go_source *, go_source_destroy)
+
+int go_source_create(struct image *image, struct err *err, struct go_source **out)
+{
+	_cleanup_(cleanup_go_source) struct go_source *source = calloc(1, sizeof(*source));
+	int ret;
+
+	if (!source)
+		return err_set(err, ENOMEM, "out of memory");
+	ret = go_tables_init(&source->tables, image, err);
+	if (ret < 0)
+		return ret;
+	choose_layout(source);
+	*out = steal_ptr(source);
+	return 0;
+}
+
+void go_source_destroy(struct go_source *source)
+{
+	if (!source)
+		return;
+	go_tables_deinit(&source->tables);
+	free(source);
+}
+
+static bool find(void *source, uint64_t address, struct calls *out)
+{
+	return go_source_find(source, address, out);
+}
+
+static void destroy(void *source)
+{
+	go_source_destroy(source);
+}
+
+const struct source_ops go_source_ops = {.find = find, .destroy = destroy};

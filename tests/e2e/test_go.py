@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Stripped Go programs: functions, lines and inlined calls from .gopclntab, as Go's own runtime tells them."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from harness import ROOT, thread
+
+SOURCE = ROOT / "tests/targets/golang.go"
+
+# How programs are linked decides where the tables are and what has to be relocated.
+KINDS = {
+    "exe": [],
+    "pie": ["-buildmode=pie"],
+    "cgo": ["-linkmode=external"],
+    "cgo_pie": ["-buildmode=pie", "-linkmode=external"],
+}
+
+pytestmark = pytest.mark.novm
+
+
+@pytest.fixture(scope="session")
+def go(tmp_path_factory):
+    """go(KIND, strip): the path of the target, built as asked."""
+    if not shutil.which("go"):
+        pytest.skip("go is not installed")
+    where = tmp_path_factory.mktemp("go")
+    env = {**os.environ, "GOCACHE": str(where / "cache"), "GO111MODULE": "off", "GOFLAGS": "", "GOPROXY": "off"}
+    made = {}
+
+    def build(kind, strip=True):
+        path = where / f"{kind}-{'stripped' if strip else 'full'}"
+        if path not in made:
+            source = where / kind / "golang.go"
+            source.parent.mkdir(exist_ok=True)
+            text = SOURCE.read_text()
+            if kind.startswith("cgo"):
+                text = text.replace("import (", '// int three(void) { return 3; }\nimport "C"\n\nimport (')
+                text = text.replace("+ 3", "+ int(C.three())")
+            source.write_text(text)
+            flags = KINDS[kind]
+            linker = [flag for flag in flags if flag.startswith("-link")] + (["-s", "-w"] if strip else [])
+            mode = [flag for flag in flags if flag.startswith("-build")]
+            done = subprocess.run(
+                ["go", "build", *mode, "-ldflags", " ".join(linker), "-o", path, source],
+                env=env,
+                capture_output=True,
+                text=True,
+            )
+            if "requires external" in done.stderr or "not supported" in done.stderr or "C compiler" in done.stderr:
+                pytest.skip(done.stderr.strip())
+            assert done.returncode == 0, done.stderr
+            made[path] = True
+        return path
+
+    return build
+
+
+def cut_section_headers(path):
+    """As packers do: nothing but the segments is left."""
+    bare = path.with_name(path.name + "-bare")
+    data = bytearray(path.read_bytes())
+    data[0x28:0x30] = bytes(8)
+    data[0x3C:0x40] = bytes(4)
+    bare.write_bytes(data)
+    bare.chmod(0o755)
+    return bare
+
+
+def check_stack(t, doc):
+    truth = t.ask().split("\t")
+    assert truth[0].startswith("main.serve "), truth
+    main = [line for line in truth if line.startswith("main.")]
+    frames = [f for f in thread(doc, t.pid)["user_stack"] if (f["symbol"] or "").startswith("main.")]
+    got = [f"{f['symbol']} {f['source']['file']}:{f['source']['line']}" for f in frames if f["symbol"] != "main.hear"]
+    assert got == main
+    assert {f["symbol_source"] for f in frames} == {"gopclntab"}
+    inlined = [f["symbol"] for f in frames if f["inlined"]]
+    assert inlined == ["main.third", "main.second", "main.first"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stripped(target, snap, go, kind):
+    t = target(go(kind))
+    t.settle()
+    check_stack(t, snap(t))
+
+
+@pytest.mark.parametrize("kind", ["exe", "pie", "cgo_pie"])
+def test_without_section_headers(target, snap, go, kind):
+    t = target(cut_section_headers(go(kind)))
+    t.settle()
+    check_stack(t, snap(t))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_of_many_addresses(stakeout, go, kind, rng, tool):
+    """Innermost line and outermost function, which is what Go's addr2line tells of the same program unstripped."""
+    full, stripped = go(kind, strip=False), go(kind)
+    names = subprocess.run([tool("nm"), full], capture_output=True, text=True, check=True).stdout
+    place = {m[2]: int(m[1], 16) for m in re.finditer(r"^([0-9a-f]+) . (\S+)$", names, re.M)}
+    addresses = [hex(rng.randrange(place["runtime.text"], place["runtime.etext"])) for _ in range(2000)]
+    text = "\n".join(addresses) + "\n"
+    truth = subprocess.run(["go", "tool", "addr2line", full], input=text, capture_output=True, text=True, check=True)
+    truth = truth.stdout.splitlines()
+    docs = stakeout("symbolize", "--json", "-e", stripped, *addresses).docs
+    assert len(docs) == len(addresses)
+    compared = 0
+    for doc, function, position in zip(docs, truth[0::2], truth[1::2]):
+        frames = doc["frames"]
+        # Padding belongs to no function. Names of instances and of array types are shortened in the tables.
+        if not frames or frames[0]["source"] is None or position.startswith("?") or "[" in function:
+            continue
+        assert f"{frames[0]['source']['file']}:{frames[0]['source']['line']}" == position, doc
+        assert frames[-1]["symbol"] == re.sub(r"\.abi0$", "", function), doc
+        compared += 1
+    assert compared > 1500
