@@ -36,16 +36,6 @@ bool cursor_seek(struct cursor *c, uint64_t offset)
 	return true;
 }
 
-bool cursor_skip(struct cursor *c, uint64_t len)
-{
-	if (c->bad || len > cursor_left(c)) {
-		cursor_fail(c);
-		return false;
-	}
-	c->p += len;
-	return true;
-}
-
 bool cursor_bytes(struct cursor *c, void *out, size_t len)
 {
 	if (c->bad || len > cursor_left(c)) {
@@ -65,6 +55,16 @@ uint64_t cursor_uint(struct cursor *c, unsigned size)
 	if (c->bad || size > sizeof(value) || size > cursor_left(c)) {
 		cursor_fail(c);
 		return 0;
+	}
+	switch (size) {
+	case 1:
+		return *c->p++;
+	case 2:
+		return cursor_u16(c);
+	case 4:
+		return cursor_u32(c);
+	case 8:
+		return cursor_u64(c);
 	}
 	for (unsigned i = 0; i < size; i++) {
 		unsigned shift = 8 * (c->big_endian ? size - 1 - i : i);

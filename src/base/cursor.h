@@ -34,7 +34,6 @@ static inline size_t cursor_offset(const struct cursor *c)
 }
 
 bool cursor_seek(struct cursor *c, uint64_t offset); /* from the start */
-bool cursor_skip(struct cursor *c, uint64_t len);
 bool cursor_bytes(struct cursor *c, void *out, size_t len);
 
 /* Marks the cursor bad and consumes everything. */
@@ -55,6 +54,16 @@ static inline uint8_t cursor_u8(struct cursor *c)
 		return 0;
 	}
 	return *c->p++;
+}
+
+static inline bool cursor_skip(struct cursor *c, uint64_t len)
+{
+	if (len > cursor_left(c)) {
+		cursor_fail(c);
+		return false;
+	}
+	c->p += len;
+	return !c->bad;
 }
 
 #define CURSOR_FIXED(name, type, swap)                          \

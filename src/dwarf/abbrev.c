@@ -81,32 +81,83 @@ static enum abbrev_kind kind_of(uint32_t tag)
 	}
 }
 
-static void add_size(struct abbrev *abbrev, uint16_t form, const struct form_sizes *sizes)
+static enum attr attr_of(uint64_t name)
 {
-	int size = form_size(form, sizes);
+	switch (name) {
+	case DW_AT_name:
+		return ATTR_NAME;
+	case DW_AT_linkage_name:
+	case DW_AT_MIPS_linkage_name:
+		return ATTR_LINKAGE_NAME;
+	case DW_AT_low_pc:
+		return ATTR_LOW_PC;
+	case DW_AT_high_pc:
+		return ATTR_HIGH_PC;
+	case DW_AT_ranges:
+		return ATTR_RANGES;
+	case DW_AT_entry_pc:
+		return ATTR_ENTRY_PC;
+	case DW_AT_abstract_origin:
+		return ATTR_ORIGIN;
+	case DW_AT_specification:
+		return ATTR_SPECIFICATION;
+	case DW_AT_call_file:
+		return ATTR_CALL_FILE;
+	case DW_AT_call_line:
+		return ATTR_CALL_LINE;
+	case DW_AT_call_column:
+		return ATTR_CALL_COLUMN;
+	case DW_AT_sibling:
+		return ATTR_SIBLING;
+	case DW_AT_language:
+		return ATTR_LANGUAGE;
+	case DW_AT_comp_dir:
+		return ATTR_COMP_DIR;
+	case DW_AT_stmt_list:
+		return ATTR_STMT_LIST;
+	case DW_AT_dwo_name:
+	case DW_AT_GNU_dwo_name:
+		return ATTR_DWO_NAME;
+	case DW_AT_GNU_dwo_id:
+		return ATTR_DWO_ID;
+	case DW_AT_str_offsets_base:
+		return ATTR_STR_OFFSETS_BASE;
+	case DW_AT_addr_base:
+	case DW_AT_GNU_addr_base:
+		return ATTR_ADDR_BASE;
+	case DW_AT_rnglists_base:
+		return ATTR_RNGLISTS_BASE;
+	case DW_AT_GNU_ranges_base:
+		return ATTR_RANGES_BASE;
+	default:
+		return ATTR_IGNORED;
+	}
+}
 
-	if (size < 0)
+static void add_attr(struct abbrev *abbrev, const struct abbrev_attr *attr)
+{
+	abbrev->nattrs++;
+	abbrev->has_sibling |= attr->attr == ATTR_SIBLING;
+	if (attr->size < 0)
 		abbrev->fixed_size = ABBREV_VARIES;
 	else if (abbrev->fixed_size != ABBREV_VARIES)
-		abbrev->fixed_size += (uint32_t)size;
+		abbrev->fixed_size += (uint32_t)attr->size;
 }
 
 static bool read_attrs(struct abbrevs *abbrevs, struct abbrev *abbrev, struct cursor *c, const struct form_sizes *sizes)
 {
 	while (!c->bad) {
-		struct abbrev_attr attr = {0};
+		uint64_t name = cursor_uleb(c), form = cursor_uleb(c);
+		struct abbrev_attr attr = {.form = (uint16_t)form, .attr = (uint8_t)attr_of(name)};
 
-		attr.name = (uint16_t)cursor_uleb(c);
-		attr.form = (uint16_t)cursor_uleb(c);
 		if (attr.form == DW_FORM_implicit_const)
 			attr.implicit = cursor_sleb(c);
-		if (c->bad || (!attr.name && !attr.form))
+		if (c->bad || (!name && !form))
 			break;
+		attr.size = (int8_t)form_size(attr.form, sizes);
 		if (abbrevs->attrs.len == MAX_ATTRS || !vec_push(&abbrevs->attrs, attr))
 			return false;
-		abbrev->nattrs++;
-		abbrev->has_sibling |= attr.name == DW_AT_sibling;
-		add_size(abbrev, attr.form, sizes);
+		add_attr(abbrev, &attr);
 	}
 	return true;
 }

@@ -10,10 +10,40 @@
 
 /* The abbreviations of a unit: what each kind of entry in it is, and which attributes in which form it has. */
 
+/* The attributes that somebody asks for. */
+enum attr {
+	ATTR_IGNORED,
+	ATTR_NAME,
+	ATTR_LINKAGE_NAME,
+	ATTR_LOW_PC,
+	ATTR_HIGH_PC,
+	ATTR_RANGES,
+	ATTR_ENTRY_PC,
+	ATTR_ORIGIN,	    /* DW_AT_abstract_origin */
+	ATTR_SPECIFICATION, /* of a member function that is defined outside of its class */
+	ATTR_CALL_FILE,
+	ATTR_CALL_LINE,
+	ATTR_CALL_COLUMN,
+	ATTR_SIBLING,
+
+	/* Only at the root of a unit. */
+	ATTR_LANGUAGE,
+	ATTR_COMP_DIR,
+	ATTR_STMT_LIST,
+	ATTR_DWO_NAME,
+	ATTR_DWO_ID,
+	ATTR_STR_OFFSETS_BASE,
+	ATTR_ADDR_BASE,
+	ATTR_RNGLISTS_BASE,
+	ATTR_RANGES_BASE,
+	ATTR_COUNT,
+};
+
 struct abbrev_attr {
-	uint16_t name;
-	uint16_t form;
 	int64_t implicit; /* the value, for DW_FORM_implicit_const */
+	uint16_t form;
+	uint8_t attr; /* enum attr */
+	int8_t size;  /* of the value in bytes, or -1 when that depends on the value */
 };
 
 /* What an entry is to a reader who looks for code. */

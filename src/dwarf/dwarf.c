@@ -79,7 +79,7 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 
 	if (unit_view_init(&view, &dwarf->file, unit, true, &root) &&
 	    (root.abbrev->tag == DW_TAG_compile_unit || root.abbrev->tag == DW_TAG_skeleton_unit)) {
-		value_number(&root.ranges_base, &view.ranges_base);
+		value_number(entry_value(&root, ATTR_RANGES_BASE), &view.ranges_base);
 		if (unit->sizes.version == 4) /* GNU's base is for the split unit, not for its skeleton */
 			view.ranges_base = 0;
 		ok = entry_ranges(&view, &root, ranges);
@@ -232,10 +232,10 @@ static bool read_name(struct dwarf *dwarf, const struct unit_view *view, uint64_
 		if (!entry_read_at(view, offset, &entry))
 			return false;
 		if (!out->linkage)
-			out->linkage = value_string(view, &entry.linkage_name);
+			out->linkage = value_string(view, entry_value(&entry, ATTR_LINKAGE_NAME));
 		if (!out->name)
-			out->name = value_string(view, &entry.name);
-		link = entry.origin.form ? &entry.origin : &entry.specification;
+			out->name = value_string(view, entry_value(&entry, ATTR_NAME));
+		link = entry_has(&entry, ATTR_ORIGIN) ? entry_value(&entry, ATTR_ORIGIN) : entry_value(&entry, ATTR_SPECIFICATION);
 		if ((out->linkage && out->name) || !link->form)
 			break;
 		if (!value_reference(view, link, &file, &offset))
@@ -307,10 +307,10 @@ static bool build(struct built_map *built, const struct dwarf_unit *unit)
 		unit_view_deinit(&skeleton);
 		return true;
 	}
-	if (value_number(&root.stmt_list, &lines))
+	if (value_number(entry_value(&root, ATTR_STMT_LIST), &lines))
 		ok = line_table_read(&built->lines, &dwarf->file, lines, unit->sizes.address,
-				     value_string(&skeleton, &root.comp_dir), &dwarf->code);
-	if (!root.dwo_name.form) {
+				     value_string(&skeleton, entry_value(&root, ATTR_COMP_DIR)), &dwarf->code);
+	if (!entry_has(&root, ATTR_DWO_NAME)) {
 		built->view = skeleton;
 		return ok && functions_read(&built->functions, &built->view, &dwarf->code);
 	}

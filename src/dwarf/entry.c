@@ -5,10 +5,10 @@
 
 static void take_bases(struct unit_view *view, const struct entry *root)
 {
-	value_number(&root->str_offsets_base, &view->str_offsets_base);
-	value_number(&root->addr_base, &view->addr_base);
-	value_number(&root->rnglists_base, &view->rnglists_base);
-	value_address(view, &root->low_pc, &view->low_pc); /* an index needs addr_base */
+	value_number(entry_value(root, ATTR_STR_OFFSETS_BASE), &view->str_offsets_base);
+	value_number(entry_value(root, ATTR_ADDR_BASE), &view->addr_base);
+	value_number(entry_value(root, ATTR_RNGLISTS_BASE), &view->rnglists_base);
+	value_address(view, entry_value(root, ATTR_LOW_PC), &view->low_pc); /* an index needs addr_base */
 }
 
 bool unit_view_init(struct unit_view *view, const struct dwarf_file *file, const struct dwarf_unit *unit,
@@ -46,11 +46,8 @@ struct cursor unit_cursor(const struct unit_view *view, uint64_t offset)
 
 bool value_read(const struct form_sizes *sizes, struct cursor *c, uint16_t form, int64_t implicit, struct value *out)
 {
-	struct value ignored;
 	int size = form_size(form, sizes);
 
-	if (!out)
-		out = &ignored;
 	out->form = form;
 	if (size >= 0 && size <= 8) {
 		if (form == DW_FORM_implicit_const)
@@ -105,89 +102,48 @@ bool value_read(const struct form_sizes *sizes, struct cursor *c, uint16_t form,
 	return !c->bad;
 }
 
-/* Where the attribute goes; NULL when nobody asks for it. */
-static struct value *place_of(struct entry *entry, uint16_t name)
-{
-	switch (name) {
-	case DW_AT_name:
-		return &entry->name;
-	case DW_AT_linkage_name:
-	case DW_AT_MIPS_linkage_name:
-		return &entry->linkage_name;
-	case DW_AT_low_pc:
-		return &entry->low_pc;
-	case DW_AT_high_pc:
-		return &entry->high_pc;
-	case DW_AT_ranges:
-		return &entry->ranges;
-	case DW_AT_entry_pc:
-		return &entry->entry_pc;
-	case DW_AT_abstract_origin:
-		return &entry->origin;
-	case DW_AT_specification:
-		return &entry->specification;
-	case DW_AT_call_file:
-		return &entry->call_file;
-	case DW_AT_call_line:
-		return &entry->call_line;
-	case DW_AT_call_column:
-		return &entry->call_column;
-	case DW_AT_sibling:
-		return &entry->sibling;
-	case DW_AT_comp_dir:
-		return &entry->comp_dir;
-	case DW_AT_stmt_list:
-		return &entry->stmt_list;
-	case DW_AT_dwo_name:
-	case DW_AT_GNU_dwo_name:
-		return &entry->dwo_name;
-	case DW_AT_GNU_dwo_id:
-		return &entry->dwo_id;
-	case DW_AT_str_offsets_base:
-		return &entry->str_offsets_base;
-	case DW_AT_addr_base:
-	case DW_AT_GNU_addr_base:
-		return &entry->addr_base;
-	case DW_AT_rnglists_base:
-		return &entry->rnglists_base;
-	case DW_AT_GNU_ranges_base:
-		return &entry->ranges_base;
-	case DW_AT_language:
-		return &entry->language;
-	default:
-		return NULL;
-	}
-}
-
 bool entry_read(const struct unit_view *view, struct cursor *c, const struct abbrev *abbrev, struct entry *out)
 {
 	const struct abbrev_attr *attrs = view->abbrevs.attrs.data + abbrev->first_attr;
 
-	*out = (struct entry){.abbrev = abbrev};
-	for (uint32_t i = 0; i < abbrev->nattrs; i++)
-		if (!value_read(&view->unit.sizes, c, attrs[i].form, attrs[i].implicit, place_of(out, attrs[i].name)))
+	out->abbrev = abbrev;
+	out->present = 0;
+	for (uint32_t i = 0; i < abbrev->nattrs; i++) {
+		const struct abbrev_attr *attr = &attrs[i];
+
+		if (attr->attr == ATTR_IGNORED && attr->size >= 0) {
+			if (!cursor_skip(c, (uint64_t)attr->size))
+				return false;
+			continue;
+		}
+		if (!value_read(&view->unit.sizes, c, attr->form, attr->implicit, &out->values[attr->attr]))
 			return false;
+		out->present |= 1u << attr->attr;
+	}
 	return true;
 }
 
 bool entry_skip(const struct unit_view *view, struct cursor *c, const struct abbrev *abbrev, uint64_t *sibling)
 {
 	const struct abbrev_attr *attrs = view->abbrevs.attrs.data + abbrev->first_attr;
+	const struct dwarf_file *file;
+	struct value value;
 
 	*sibling = 0;
 	if (abbrev->fixed_size != ABBREV_VARIES && !abbrev->has_sibling)
 		return cursor_skip(c, abbrev->fixed_size);
 	for (uint32_t i = 0; i < abbrev->nattrs; i++) {
-		struct value value;
+		const struct abbrev_attr *attr = &attrs[i];
 
-		if (!value_read(&view->unit.sizes, c, attrs[i].form, attrs[i].implicit, &value))
-			return false;
-		if (attrs[i].name == DW_AT_sibling) {
-			const struct dwarf_file *file;
-
-			if (!value_reference(view, &value, &file, sibling) || file != view->file)
-				*sibling = 0;
+		if (attr->size >= 0 && attr->attr != ATTR_SIBLING) {
+			if (!cursor_skip(c, (uint64_t)attr->size))
+				return false;
+			continue;
 		}
+		if (!value_read(&view->unit.sizes, c, attr->form, attr->implicit, &value))
+			return false;
+		if (attr->attr == ATTR_SIBLING && (!value_reference(view, &value, &file, sibling) || file != view->file))
+			*sibling = 0;
 	}
 	return true;
 }

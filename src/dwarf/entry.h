@@ -27,40 +27,32 @@ struct unit_view {
 	uint64_t low_pc;      /* what range lists start from */
 };
 
-/* An attribute's value as it stands in the file; form 0: the attribute is not there. */
+/* An attribute's value as it stands in the file. */
 struct value {
 	uint16_t form;
 	uint64_t number; /* a constant, an offset or an index; what it means depends on the form */
 	const char *string; /* DW_FORM_string */
 };
 
-/* Attributes of an entry that has to do with code. */
+/* An entry: the attributes that somebody asks for. */
 struct entry {
 	const struct abbrev *abbrev;
-	struct value name;
-	struct value linkage_name;
-	struct value low_pc;
-	struct value high_pc;
-	struct value ranges;
-	struct value entry_pc;
-	struct value origin;	    /* DW_AT_abstract_origin */
-	struct value specification; /* of a member function that is defined outside of its class */
-	struct value call_file;
-	struct value call_line;
-	struct value call_column;
-	struct value sibling;
-
-	/* Only at the root of a unit. */
-	struct value comp_dir;
-	struct value stmt_list;
-	struct value dwo_name;
-	struct value dwo_id;
-	struct value str_offsets_base;
-	struct value addr_base;
-	struct value rnglists_base;
-	struct value ranges_base;
-	struct value language;
+	uint32_t present; /* bit for each enum attr; the values of others are not set */
+	struct value values[ATTR_COUNT];
 };
+
+static inline bool entry_has(const struct entry *entry, enum attr attr)
+{
+	return entry->present >> attr & 1;
+}
+
+/* The attribute's value; one with form 0, which no reader takes for anything, when it is not there. */
+static inline const struct value *entry_value(const struct entry *entry, enum attr attr)
+{
+	static const struct value none;
+
+	return entry_has(entry, attr) ? &entry->values[attr] : &none;
+}
 
 /*
  * Opens `unit` and takes the bases from its root, which is left in *root. With `root_only` other entries cannot be
@@ -93,7 +85,7 @@ bool value_reference(const struct unit_view *view, const struct value *value, co
 /* Entry `index` of .debug_addr. */
 bool unit_address(const struct unit_view *view, uint64_t index, uint64_t *address);
 
-/* Consumes a value, which is left in *out (NULL: skipped). False when it is damaged or of an unknown form. */
+/* Consumes a value. False when it is damaged or of an unknown form. */
 bool value_read(const struct form_sizes *sizes, struct cursor *c, uint16_t form, int64_t implicit, struct value *out);
 
 #endif

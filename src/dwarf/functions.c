@@ -51,7 +51,7 @@ static bool place_name(struct walk *w, uint64_t offset, const struct entry *entr
 	const struct dwarf_file *file = w->view->file;
 	uint64_t at;
 
-	if (entry->abbrev->kind == ABBREV_INLINED && !value_reference(w->view, &entry->origin, &file, &offset)) {
+	if (entry->abbrev->kind == ABBREV_INLINED && !value_reference(w->view, entry_value(entry, ATTR_ORIGIN), &file, &offset)) {
 		*name = MAP_NONE;
 		return true;
 	}
@@ -76,14 +76,14 @@ static uint32_t entry_point(const struct walk *w, const struct entry *entry)
 {
 	uint64_t at = w->ranges.data[0].start;
 
-	if (entry->entry_pc.form) {
+	if (entry_has(entry, ATTR_ENTRY_PC)) {
 		uint64_t offset;
 
 		/* DWARF 5 allows an offset from the low pc. */
-		if (value_number(&entry->entry_pc, &offset))
+		if (value_number(entry_value(entry, ATTR_ENTRY_PC), &offset))
 			at += offset;
 		else
-			value_address(w->view, &entry->entry_pc, &at);
+			value_address(w->view, entry_value(entry, ATTR_ENTRY_PC), &at);
 	}
 	return is_code(w->code, at) && at - w->code->start < MAP_NONE ? (uint32_t)(at - w->code->start) : MAP_NONE;
 }
@@ -96,9 +96,9 @@ static bool add_scope(struct walk *w, uint64_t offset, const struct entry *entry
 	if (!place_name(w, offset, entry, &scope.name))
 		return false;
 	if (inlined) {
-		scope.at = small_number(&entry->call_line, UINT32_MAX, 0);
-		scope.file = (uint16_t)small_number(&entry->call_file, MAP_NO_FILE, MAP_NO_FILE);
-		scope.column = (uint16_t)small_number(&entry->call_column, UINT16_MAX, 0);
+		scope.at = small_number(entry_value(entry, ATTR_CALL_LINE), UINT32_MAX, 0);
+		scope.file = (uint16_t)small_number(entry_value(entry, ATTR_CALL_FILE), MAP_NO_FILE, MAP_NO_FILE);
+		scope.column = (uint16_t)small_number(entry_value(entry, ATTR_CALL_COLUMN), UINT16_MAX, 0);
 	} else {
 		scope.at = entry_point(w, entry);
 	}
@@ -197,7 +197,7 @@ bool functions_read(struct functions *functions, const struct unit_view *view, c
 	bool ok = true;
 
 	if (root && entry_read(view, &c, root, &entry) && root->has_children) {
-		w.plain_c = is_plain_c(&entry.language);
+		w.plain_c = is_plain_c(entry_value(&entry, ATTR_LANGUAGE));
 		w.levels[w.depth++] = (struct level){.scope = MAP_NONE};
 	}
 	while (ok && w.depth && cursor_left(&c))

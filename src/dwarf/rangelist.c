@@ -108,14 +108,14 @@ bool entry_ranges(const struct unit_view *view, const struct entry *entry, struc
 	uint64_t low, high;
 
 	out->len = 0;
-	if (entry->ranges.form) {
-		if (!list_offset(view, &entry->ranges, &low))
+	if (entry_has(entry, ATTR_RANGES)) {
+		if (!list_offset(view, entry_value(entry, ATTR_RANGES), &low))
 			return true;
 		return view->unit.sizes.version < 5 ? read_old(view, low, out) : read_new(view, low, out);
 	}
-	if (!entry->high_pc.form || !value_address(view, &entry->low_pc, &low))
+	if (!entry_has(entry, ATTR_HIGH_PC) || !value_address(view, entry_value(entry, ATTR_LOW_PC), &low))
 		return true;
-	if (value_number(&entry->high_pc, &high)) /* a length since DWARF 4 */
+	if (value_number(entry_value(entry, ATTR_HIGH_PC), &high)) /* a length since DWARF 4 */
 		return add(out, low, low + high);
-	return !value_address(view, &entry->high_pc, &high) || add(out, low, high);
+	return !value_address(view, entry_value(entry, ATTR_HIGH_PC), &high) || add(out, low, high);
 }

@@ -138,7 +138,7 @@ static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *
 	if (unit->sizes.version >= 5)
 		return id;
 	if (unit_view_init(&view, file, unit, true, &root))
-		value_number(&root.dwo_id, &id);
+		value_number(entry_value(&root, ATTR_DWO_ID), &id);
 	unit_view_deinit(&view);
 	return id;
 }
@@ -242,16 +242,16 @@ static void set_bases(const struct split_unit *split, struct unit_view *view)
 bool split_view_init(struct split_files *files, const struct unit_view *skeleton, const struct entry *skeleton_root,
 		     struct unit_view *view)
 {
-	const char *name = value_string(skeleton, &skeleton_root->dwo_name);
+	const char *name = value_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
 	uint64_t id = skeleton->unit.dwo_id;
 	struct split_unit split;
 	struct entry root;
 
 	*view = (struct unit_view){0};
-	if (skeleton->unit.sizes.version < 5 && !value_number(&skeleton_root->dwo_id, &id))
+	if (skeleton->unit.sizes.version < 5 && !value_number(entry_value(skeleton_root, ATTR_DWO_ID), &id))
 		return false;
 	if (!find_in_package(files->package, id, &split) &&
-	    !(name && find_in_file(open_file(files, value_string(skeleton, &skeleton_root->comp_dir), name), id, &split)))
+	    !(name && find_in_file(open_file(files, value_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR)), name), id, &split)))
 		return false;
 	if (!unit_view_init(view, split.file, &split.unit, false, &root))
 		return false;
@@ -259,7 +259,7 @@ bool split_view_init(struct split_files *files, const struct unit_view *skeleton
 	view->addr_file = skeleton->file;
 	view->addr_base = skeleton->addr_base;
 	view->ranges_file = skeleton->file;
-	value_number(&skeleton_root->ranges_base, &view->ranges_base);
+	value_number(entry_value(skeleton_root, ATTR_RANGES_BASE), &view->ranges_base);
 	view->low_pc = skeleton->low_pc;
 	return true;
 }

@@ -270,6 +270,7 @@ static bool read_record(struct reading *r, uint32_t id, uint64_t offset, uint32_
 static int read_header(struct jitdump_source *source, struct err *err, uint64_t *size)
 {
 	struct cursor c = bytes_at(source, 0, HEADER);
+	bool whole = cursor_left(&c) == HEADER;
 	uint32_t magic = cursor_u32(&c);
 
 	source->big_endian = c.big_endian = magic == MAGIC_SWAPPED;
@@ -277,7 +278,7 @@ static int read_header(struct jitdump_source *source, struct err *err, uint64_t 
 		return err_set(err, EINVAL, "it is not a jitdump file");
 	cursor_skip(&c, 4); /* the version has never changed the layout */
 	*size = cursor_u32(&c);
-	if (c.bad || *size < HEADER)
+	if (!whole || *size < HEADER)
 		return err_set(err, EINVAL, "its header is damaged");
 	return 0;
 }

@@ -110,37 +110,44 @@ static ssize_t add_lines(struct reading *r, const char *buf, size_t len, uint64_
 }
 
 /*
- * A last line without its end is left out: it may be just being written. A line longer than the buffer is no line of
- * ours: what is read of it is dropped piece by piece.
+ * Takes what it can of the buffer and returns how much that was, or -1. A line longer than the buffer is no line of
+ * ours: it is dropped piece by piece, *skip tells that the buffer starts in it.
  */
+static ssize_t take(struct reading *r, const char *buf, size_t len, uint64_t offset, bool *skip)
+{
+	const char *nl = *skip ? memchr(buf, '\n', len) : NULL;
+	size_t start = nl ? (size_t)(nl + 1 - buf) : 0;
+	ssize_t used;
+
+	if (*skip && !nl)
+		return (ssize_t)len;
+	*skip = false;
+	used = add_lines(r, buf + start, len - start, offset + start);
+	if (used < 0)
+		return -1;
+	*skip = start == 0 && used == 0 && len == CHUNK;
+	return *skip ? (ssize_t)len : (ssize_t)start + used;
+}
+
+/* A last line without its end is left out: it may be just being written. */
 static int read_lines(struct reading *r, char *buf, struct err *err)
 {
 	uint64_t offset = 0;
 	size_t len = 0;
-	bool skip = false; /* the line that the buffer starts in */
+	bool skip = false;
 
 	while (r->source->lines.len < MAX_LINES && offset < MAX_BYTES) {
 		ssize_t got = pread(r->source->fd, buf + len, CHUNK - len, (off_t)(offset + len));
-		ssize_t used = 0;
+		ssize_t used;
 
 		if (got < 0)
 			return err_set(err, errno, "%s", strerror(errno));
 		if (got == 0)
 			return 0;
 		len += (size_t)got;
-		if (skip) {
-			const char *nl = memchr(buf, '\n', len);
-
-			used = nl ? nl + 1 - buf : (ssize_t)len;
-			skip = !nl;
-		} else {
-			used = add_lines(r, buf, len, offset);
-			if (used < 0)
-				return err_set(err, ENOMEM, "out of memory");
-			skip = used == 0 && len == CHUNK;
-			if (skip)
-				used = CHUNK;
-		}
+		used = take(r, buf, len, offset, &skip);
+		if (used < 0)
+			return err_set(err, ENOMEM, "out of memory");
 		len -= (size_t)used;
 		memmove(buf, buf + used, len);
 		offset += (uint64_t)used;

@@ -14,11 +14,11 @@ typedef void (*jit_function)(jit_callee);
 /* Keeps a frame record, so that it can be walked without unwind tables. */
 #ifdef __x86_64__
 static const uint8_t jit_framed[] = {
-	0x55,		  /* push %rbp */
+	0x55,             /* push %rbp */
 	0x48, 0x89, 0xe5, /* mov %rsp,%rbp */
-	0xff, 0xd7,	  /* call *%rdi */
-	0x5d,		  /* pop %rbp */
-	0xc3,		  /* ret */
+	0xff, 0xd7,       /* call *%rdi */
+	0x5d,             /* pop %rbp */
+	0xc3,             /* ret */
 };
 #else
 static const uint32_t jit_framed[] = {
@@ -33,13 +33,13 @@ static const uint32_t jit_framed[] = {
 /* Clears the frame pointer: only its unwind table tells where the caller is. */
 #ifdef __x86_64__
 static const uint8_t jit_frameless[] = {
-	0x55,			/* push %rbp */
-	0x31, 0xed,		/* xor %ebp,%ebp */
+	0x55,                   /* push %rbp */
+	0x31, 0xed,             /* xor %ebp,%ebp */
 	0x48, 0x83, 0xec, 0x20, /* sub $0x20,%rsp */
-	0xff, 0xd7,		/* call *%rdi */
+	0xff, 0xd7,             /* call *%rdi */
 	0x48, 0x83, 0xc4, 0x20, /* add $0x20,%rsp */
-	0x5d,			/* pop %rbp */
-	0xc3,			/* ret */
+	0x5d,                   /* pop %rbp */
+	0xc3,                   /* ret */
 };
 #else
 static const uint32_t jit_frameless[] = {

@@ -96,7 +96,8 @@ static void add_section(struct object *o, unsigned i, const char *name, uint32_t
 static struct object *make_object(const char *name, const uint8_t *code, size_t len, bool relocatable)
 {
 	struct object *o = calloc(1, sizeof(*o));
-	uint64_t start = (uintptr_t)code, eh_frame = start + 2048; /* nothing is there: it is where it would be loaded */
+	uint64_t start = (uintptr_t)code,
+		 eh_frame = start + 2048; /* nothing is there: it is where it would be loaded */
 
 	if (!o)
 		target_die("calloc");

@@ -18,7 +18,11 @@ struct sections {
 static const Elf64_Sym symbols[] = {
 	{0},
 	{.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 1},
-	{.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 0x40, .st_size = 0x20},
+	{.st_name = 1,
+	 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+	 .st_shndx = 1,
+	 .st_value = 0x40,
+	 .st_size = 0x20},
 	{.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 3}, /* .debug_info */
 	{.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), .st_shndx = SHN_ABS, .st_value = 0x777},
 };
@@ -38,13 +42,14 @@ static struct sections make(struct elfmake *e, uint16_t machine, const Elf64_Rel
 		(Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = TEXT_AT},
 		(uint8_t[TEXT_SIZE]){0}, TEXT_SIZE);
 	s.frame = elfmake_section(e, ".eh_frame",
-				  (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = FRAME_AT}, bytes,
-				  sizeof(bytes));
+				  (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = FRAME_AT},
+				  bytes, sizeof(bytes));
 	s.info = elfmake_section(e, ".debug_info", (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_addr = 0x99000}, bytes,
 				 sizeof(bytes));
 	s.symtab = elfmake_section(
-		e, ".symtab", (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_entsize = sizeof(Elf64_Sym), .sh_link = s.info + 2},
-		symbols, sizeof(symbols));
+		e, ".symtab",
+		(Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_entsize = sizeof(Elf64_Sym), .sh_link = s.info + 2}, symbols,
+		sizeof(symbols));
 	elfmake_section(e, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, strtab, sizeof(strtab));
 	elfmake_section(e, ".rela",
 			(Elf64_Shdr){.sh_type = SHT_RELA,
@@ -118,7 +123,7 @@ static void test_what_cannot_be_relocated(void **state)
 	const uint16_t m = EM_X86_64;
 
 	assert_int_equal(relocate_one(m, R_X86_64_GOTPCREL, 1, 0, false), NO_CHANGE);
-	assert_int_equal(relocate_one(m, R_X86_64_64, 5, 0, false), NO_CHANGE);	      /* no such symbol */
+	assert_int_equal(relocate_one(m, R_X86_64_64, 5, 0, false), NO_CHANGE);         /* no such symbol */
 	assert_int_equal(relocate_one(m, R_X86_64_32, 4, INT64_MAX, false), NO_CHANGE); /* too large */
 	assert_int_equal(relocate_one(m, R_X86_64_32, 4, -0x778, false), NO_CHANGE);
 	assert_int_equal(relocate_one(EM_AARCH64, R_X86_64_64, 1, 0, false), NO_CHANGE); /* of the other processor */

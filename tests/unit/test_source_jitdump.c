@@ -229,7 +229,8 @@ static void test_moves(void **state)
 
 static void test_lines(void **state)
 {
-	static const struct line lines[] = {{0, 10, "a.js"}, {0x20, 30, "b.js"}, {0x10, 20, "\xff"}, {0x40, 40, "\xff"}, {0}};
+	static const struct line lines[] = {
+		{0, 10, "a.js"}, {0x20, 30, "b.js"}, {0x10, 20, "\xff"}, {0x40, 40, "\xff"}, {0}};
 	struct fixture f;
 
 	init(&f, true);
@@ -282,14 +283,14 @@ static void test_damaged_lines(void **state)
 		uint64_t count;
 		struct line lines[3];
 	} bad[] = {
-		{3, {{0, 1, "a.js"}, {1, 2, "a.js"}}},		   /* fewer than said */
-		{1, {{0, 1, "a.js"}, {1, 2, "a.js"}}},		   /* more */
-		{UINT64_MAX, {{0, 1, "a.js"}}},			   /* absurd */
-		{0, {{0}}},					   /* none */
+		{3, {{0, 1, "a.js"}, {1, 2, "a.js"}}},              /* fewer than said */
+		{1, {{0, 1, "a.js"}, {1, 2, "a.js"}}},              /* more */
+		{UINT64_MAX, {{0, 1, "a.js"}}},                     /* absurd */
+		{0, {{0}}},                                         /* none */
 		{2, {{0, 1, "a.js"}, {UINT64_C(1) << 40, 2, "a"}}}, /* far away */
-		{2, {{0, 1, "a.js"}, {-UINT64_C(8), 2, "a"}}},	   /* before its code */
-		{1, {{0, 1, "a\x01.js"}}},			   /* no text */
-		{1, {{0, 1, "\xff"}}},				   /* the same as nothing */
+		{2, {{0, 1, "a.js"}, {-UINT64_C(8), 2, "a"}}},      /* before its code */
+		{1, {{0, 1, "a\x01.js"}}},                          /* no text */
+		{1, {{0, 1, "\xff"}}},                              /* the same as nothing */
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

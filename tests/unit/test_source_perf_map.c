@@ -210,7 +210,7 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_later_lines_count),
+		cmocka_unit_test(test_names),         cmocka_unit_test(test_later_lines_count),
 		cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_endless_line),  cmocka_unit_test(test_long_name_is_cut),
 		cmocka_unit_test(test_many_lines),    cmocka_unit_test(test_file_changes),

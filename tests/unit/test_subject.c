@@ -8,7 +8,6 @@
 #include <sys/auxv.h>
 
 #include "cmd/subject.h"
-#include "symbol/module_symbols.h"
 
 static void open_in(const struct scratch *s, const char *name, struct subject **out)
 {
