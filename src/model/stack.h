@@ -87,6 +87,7 @@ struct module_info {
 	const char *path;     /* as the target sees it, or "[vdso]"; kernel modules: their bare name */
 	const char *build_id; /* hex, or NULL */
 	const char *problem;  /* why there are no symbols or no debug info, or NULL */
+	const char *help;     /* what would help against the problem, or NULL */
 };
 
 /* A frame with all that is known of it; what is not known is NULL or 0. Strings outlive the stack. */

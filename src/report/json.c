@@ -5,7 +5,9 @@
 #include <stdio_ext.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "report/json_writer.h"
+#include "report/lacking.h"
 #include "report/names.h"
 
 /* docs/schema/snapshot.schema.json describes this document. */
@@ -199,11 +201,30 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 	json_object_end(j);
 }
 
+static void put_lacking(struct json *j, const struct lacking *lacking)
+{
+	json_array(j, "lacking");
+	for (size_t i = 0; i < lacking->len; i++) {
+		const struct module_info *module = lacking->data[i];
+
+		json_object(j, NULL);
+		json_string(j, "module", module->path);
+		json_string(j, "build_id", module->build_id);
+		json_string(j, "problem", module->problem);
+		json_string(j, "help", module->help);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out)
 {
 	struct json_report r = {.json = {.out = out}, .options = options, .trace = trace};
+	_cleanup_(lacking_deinit) struct lacking lacking = {0};
 	const struct snapshot *snap = trace->snap;
 
+	if (!lacking_find(&lacking, trace))
+		return -ENOMEM;
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&r.json, NULL);
 	json_string(&r.json, "schema", schema);
@@ -215,6 +236,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	put_capture(&r.json, snap);
 	put_timings(&r.json, &trace->timings);
 	put_notes(&r);
+	put_lacking(&r.json, &lacking);
 	json_array(&r.json, "threads");
 	for (size_t i = 0; i < trace->threads.len; i++)
 		put_thread(&r, &trace->threads.data[i]);

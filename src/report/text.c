@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "report/group.h"
+#include "report/lacking.h"
 #include "report/names.h"
 #include "report/text_format.h"
 
@@ -441,33 +442,29 @@ static void put_group(const struct text_report *r, const struct trace_thread *co
 	put_end(r, first);
 }
 
-/* With -v: which files have no symbols or no debug information, and why. */
-
-static void put_problem(const struct text_report *r, const struct module_info *module, struct u64map *seen)
+/* Which files have no symbols or no debug info, and what would help: said once for all that it would help. */
+static void put_lacking(const struct text_report *r, const struct lacking *lacking)
 {
-	bool created = false;
+	const char *help = NULL;
 
-	if (!module || !module->problem || !u64map_put(seen, (uintptr_t)module, &created) || !created)
-		return;
 	text_style(&r->text, STYLE_DIM);
-	fputs(seen->len == 1 ? "\nmodule " : "module ", r->text.out);
-	text_untrusted(&r->text, module->path);
-	fputs(": ", r->text.out);
-	text_untrusted(&r->text, module->problem);
-	text_style(&r->text, STYLE_PLAIN);
-	fputc('\n', r->text.out);
-}
+	for (size_t i = 0; i < lacking->len; i++) {
+		const struct module_info *module = lacking->data[i];
 
-static void put_problems(const struct text_report *r)
-{
-	_cleanup_(u64map_deinit) struct u64map seen = {0};
-
-	for (size_t i = 0; i < r->trace->threads.len; i++) {
-		const struct stack *user = r->trace->threads.data[i].user;
-
-		for (size_t f = 0; user && f < user->len; f++)
-			put_problem(r, user->data[f].module, &seen);
+		if (help && help != module->help)
+			fprintf(r->text.out, "  %s\n", help);
+		help = module->help;
+		fputs(i ? "module " : "\nmodule ", r->text.out);
+		text_untrusted(&r->text, module->path);
+		fputs(": ", r->text.out);
+		text_untrusted(&r->text, module->problem);
+		if (module->build_id)
+			fprintf(r->text.out, " (build-id %s)", module->build_id);
+		fputc('\n', r->text.out);
 	}
+	if (help)
+		fprintf(r->text.out, "  %s\n", help);
+	text_style(&r->text, STYLE_PLAIN);
 }
 
 int report_text(const struct trace *trace, const struct report_options *options, FILE *out)
@@ -476,16 +473,18 @@ int report_text(const struct trace *trace, const struct report_options *options,
 	_cleanup_(groups_deinit) struct groups groups = {0};
 	/* Registers and stack pointers are of one thread: there is nothing to share. */
 	bool merge = options->group && !options->registers && !options->show_sp;
+	_cleanup_(lacking_deinit) struct lacking lacking = {0};
 	int ret = groups_init(&groups, trace, merge);
 
 	if (ret)
 		return ret;
+	if (!lacking_find(&lacking, trace))
+		return -ENOMEM;
 	put_summary(&r);
 	put_notes(&r);
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, groups.members + groups.data[i].first, groups.data[i].count);
-	if (options->verbose)
-		put_problems(&r);
+	put_lacking(&r, &lacking);
 	if (fflush(out) != 0)
 		return errno ? -errno : -EIO;
 	return ferror(out) ? -EIO : 0;

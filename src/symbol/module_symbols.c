@@ -9,6 +9,7 @@
 #include "elf/debugfile.h"
 #include "elf/symtab.h"
 #include "symbol/code_cache.h"
+#include "symbol/debug_help.h"
 #include "symbol/debuginfod.h"
 #include "symbol/source_dwarf.h"
 #include "symbol/source_go.h"
@@ -135,10 +136,10 @@ static void destroy(void *ptr)
 	free(symbols);
 }
 
+/* Says what is missing, why, and what would help. */
 static void explain_missing(struct module_symbols *symbols, const struct err *why)
 {
 	struct module *module = symbols->module;
-	const char *id = module->info.build_id;
 	const char *what = "no debug info";
 
 	if (is_special(module) || symbols->go || (symbols->dwarf && !symbols->lacks_alt))
@@ -149,9 +150,24 @@ static void explain_missing(struct module_symbols *symbols, const struct err *wh
 		what = "no symbols and no debug info";
 	else if (!symtab_has_locals(symbols->symtab))
 		what = "no debug info, and only exported names";
-	snprintf(symbols->problem, sizeof(symbols->problem), "%s: %s (build-id %s)%s", what, why->msg,
-		 id ? id : "missing", why->code == ENOENT ? "; install its debug package" : "");
+	snprintf(symbols->problem, sizeof(symbols->problem), "%s: %s", what, why->msg);
 	module->info.problem = symbols->problem;
+	if (why->code == ENOENT)
+		module->info.help = module->info.build_id ? debug_help(module->root_fd)
+							  : "it has no build-id: build it with -g, or with --build-id";
+}
+
+/* Known only once units have been read. */
+static void explain_split(struct module_symbols *symbols)
+{
+	const char *missing = symbols->dwarf && !symbols->module->info.problem ? dwarf_source_missing(symbols->dwarf) : NULL;
+
+	if (!missing)
+		return;
+	snprintf(symbols->problem, sizeof(symbols->problem), "no functions and inlined calls from DWARF: %.400s is missing",
+		 missing);
+	symbols->module->info.problem = symbols->problem;
+	symbols->module->info.help = "keep the .dwo files where they were compiled, or make a .dwp file of them";
 }
 
 static bool open_sources(struct module_symbols *symbols)
@@ -223,6 +239,7 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 
 	if (!find_calls(symbols, vaddr, out))
 		out->len = 0;
+	explain_split(symbols);
 	if (!find_symbol(symbols, vaddr, &symbol))
 		return out->len > 0;
 	if (!out->len && !vec_push(out, (struct call){0}))

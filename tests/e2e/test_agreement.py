@@ -155,13 +155,24 @@ def split(build, _):
     return program
 
 
+def package(program, directory):
+    """Writes PROGRAM.dwp with the first tool that can: some do not know DWARF 5, one does not end on gcc's."""
+    for tool in filter(shutil.which, ("dwp", "llvm-dwp", "llvm-dwp-19")):
+        argv = [tool, "-e", str(program), "-o", f"{program}.dwp"]
+        try:
+            if subprocess.run(argv, cwd=directory, capture_output=True, timeout=5).returncode == 0:
+                return
+        except subprocess.TimeoutExpired:
+            pass
+    pytest.skip("no dwp that can package this")
+
+
 def packaged(build, directory):
     """Split, the parts then collected in a package."""
     split(build, directory)
     program = directory / "packaged"
     shutil.copy(build.directory / "split", program)
-    run(next(filter(shutil.which, ("llvm-dwp-19", "llvm-dwp", "dwp")), "dwp"), "-e", program, "-o", f"{program}.dwp",
-        cwd=build.directory)
+    package(program, build.directory)
     hidden = directory / "hidden"
     hidden.mkdir()
     for part in build.directory.glob("*.dwo"):

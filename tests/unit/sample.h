@@ -138,6 +138,8 @@ static inline struct snapshot *sample_snapshot(void)
 	memcpy(vdso, "\177ELF", 4);
 	vec_push(&snap->images, (struct mem_copy){.start = 0x7ffd00000000, .len = 16, .region_end = 0x7ffd00000010,
 						  .data = vdso});
+	vec_push(&snap->jit_images, (struct mem_copy){.start = 0x7f1234500000, .len = 8, .region_end = 0x7f1234500008,
+						      .data = vdso});
 	vec_push(&snap->maps, (struct map_entry){.start = 0x555500000000, .end = 0x555500010000, .inode = 7,
 						 .dev_major = 8, .dev_minor = 1, .perms = MAP_PERM_READ | MAP_PERM_EXEC,
 						 .path = "/usr/bin/server", .build_id = "cd34"});

@@ -321,13 +321,13 @@ static void test_descriptor(void **state)
 	scratch_needs("nm");
 	scratch_needs("strip");
 	assert_true(finds("-Wl,--hash-style=gnu", "strip lib.so", &vaddr));
-	snprintf(command, sizeof(command), "nm -D lib.so | grep -i '^0*%llx . __jit_debug_descriptor'",
+	snprintf(command, sizeof(command), "nm -D lib.so | grep -qi '^0*%llx . __jit_debug_descriptor'",
 		 (unsigned long long)vaddr);
 	scratch_run(&scratch, "%s", command);
 	assert_true(finds("-Wl,--hash-style=sysv", "strip lib.so", &vaddr));
 	scratch_run(&scratch, "%s", command);
 	assert_true(finds("-DHIDDEN", ":", &vaddr));
-	snprintf(command, sizeof(command), "nm lib.so | grep -i '^0*%llx . __jit_debug_descriptor'",
+	snprintf(command, sizeof(command), "nm lib.so | grep -qi '^0*%llx . __jit_debug_descriptor'",
 		 (unsigned long long)vaddr);
 	scratch_run(&scratch, "%s", command);
 	assert_false(finds("-DHIDDEN", "strip lib.so", &vaddr));

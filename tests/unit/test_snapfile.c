@@ -137,6 +137,8 @@ static void test_round_trip(void **state)
 	assert_string_equal(back->notes.data[0], snap->notes.data[0]);
 	assert_int_equal(back->images.len, snap->images.len);
 	assert_copy_equal(&back->images.data[0], &snap->images.data[0]);
+	assert_int_equal(back->jit_images.len, snap->jit_images.len);
+	assert_copy_equal(&back->jit_images.data[0], &snap->jit_images.data[0]);
 	assert_int_equal(back->threads.len, snap->threads.len);
 	for (size_t i = 0; i < snap->threads.len; i++)
 		assert_thread_equal(&back->threads.data[i], &snap->threads.data[i]);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/debug_help.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "elf/rootfile.h"
+
+/* In the order of preference: derived distributions name what they are like after what they are. */
+static const struct {
+	const char *id;
+	const char *help;
+} distributions[] = {
+	{"ubuntu", "install its -dbgsym package, or set DEBUGINFOD_URLS=https://debuginfod.ubuntu.com"},
+	{"debian", "install its -dbgsym or -dbg package, or set DEBUGINFOD_URLS=https://debuginfod.debian.net"},
+	{"fedora", "run dnf debuginfo-install, or set DEBUGINFOD_URLS=https://debuginfod.fedoraproject.org/"},
+	{"suse", "install its -debuginfo package, or set DEBUGINFOD_URLS=https://debuginfod.opensuse.org/"},
+	{"arch", "set DEBUGINFOD_URLS=https://debuginfod.archlinux.org"},
+	{"alpine", "install its -dbg package"},
+};
+
+static const char elsewhere[] =
+	"install its debug package, or set DEBUGINFOD_URLS (https://debuginfod.elfutils.org/ knows many distributions)";
+
+/* Whether a line ID=… or ID_LIKE=… names the distribution: "opensuse-leap" names suse. */
+static bool names(const char *text, const char *id)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		size_t len;
+
+		line += *line == '\n';
+		len = strcspn(line, "\n");
+		if (strncmp(line, "ID=", 3) != 0 && strncmp(line, "ID_LIKE=", 8) != 0)
+			continue;
+		if (memmem(line, len, id, strlen(id)))
+			return true;
+	}
+	return false;
+}
+
+const char *debug_help(int root_fd)
+{
+	_cleanup_close_ int fd = rootfile_open(root_fd, "/etc/os-release");
+	char text[4096];
+	ssize_t len;
+
+	if (fd < 0)
+		fd = rootfile_open(root_fd, "/usr/lib/os-release");
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len < 0)
+		return elsewhere;
+	text[len] = '\0';
+	for (size_t i = 0; i < sizeof(distributions) / sizeof(distributions[0]); i++)
+		if (names(text, distributions[i].id))
+			return distributions[i].help;
+	return elsewhere;
+}

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""Debug info from debuginfod servers: a real one, and ones that behave badly. All are on the loopback interface."""
+
+import http.server
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
+
+SOURCE = """
+static int __attribute__((noinline)) hidden(int x) { __asm__ volatile(""); return x * 3; }
+static inline __attribute__((always_inline)) int inlined(int x) { return hidden(x) + 1; }
+int main(int argc, char **argv) { return inlined(argc) + 2; }
+"""
+
+
+class Program:
+    """A stripped program, its debug file elsewhere, and an address in it with what is there."""
+
+    def __init__(self, where, tool):
+        source, self.full, self.stripped = where / "prog.c", where / "full", where / "stripped"
+        self.debug_dir = where / "debug"
+        self.debug_dir.mkdir()
+        source.write_text(SOURCE)
+        run = dict(check=True, capture_output=True, text=True)
+        subprocess.run(["cc", "-g", "-O2", "-Wl,--build-id", "-o", self.full, source], **run)
+        subprocess.run([tool("objcopy"), "--only-keep-debug", self.full, self.debug_dir / "prog.debug"], **run)
+        subprocess.run([tool("strip"), "-o", self.stripped, self.full], **run)
+        notes = subprocess.run([tool("readelf"), "-n", self.full], **run).stdout
+        self.build_id = re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+        names = subprocess.run([tool("nm"), self.full], **run).stdout
+        self.address = "0x" + re.search(r"^([0-9a-f]+) t hidden$", names, re.M).group(1)
+
+
+@pytest.fixture
+def program(tmp_path, tool):
+    return Program(tmp_path, tool)
+
+
+@pytest.fixture
+def env(tmp_path):
+    """An empty cache of its own, and no server but those that the test names."""
+    cache = tmp_path / "cache"
+    return {"DEBUGINFOD_CACHE_PATH": str(cache), "DEBUGINFOD_URLS": "", "XDG_CACHE_HOME": str(tmp_path / "xdg")}
+
+
+@pytest.fixture(autouse=True)
+def library():
+    found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    if "libdebuginfod.so.1" not in found:
+        pytest.skip("libdebuginfod is not installed")
+
+
+class Server:
+    """Answers every request in one way: `answer(handler)`; `asked` is set with the first."""
+
+    def __init__(self, answer):
+        self.requests, self.asked, self.over = [], threading.Event(), threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.requests.append(self.path)
+                outer.asked.set()
+                answer(self, outer)
+
+            def log_message(self, *args):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}/"
+        self.thread = threading.Thread(target=self.http.serve_forever)
+        self.thread.start()
+
+    def end(self):
+        self.over.set()
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+def not_found(handler, server):
+    handler.send_error(404)
+
+
+def garbage(handler, server):
+    page = b"<html>Please log in</html>"
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(page)))
+    handler.end_headers()
+    handler.wfile.write(page)
+
+
+def stall(handler, server):
+    server.over.wait()
+
+
+def stall_half_way(handler, server):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "20000000")
+    handler.end_headers()
+    handler.wfile.write(bytes(10000000))
+    handler.wfile.flush()
+    server.over.wait()
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(answer):
+        started.append(Server(answer))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.end()
+
+
+@pytest.fixture
+def real_server(program, tmp_path, tool):
+    """A debuginfod that has the program's debug file."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    daemon = subprocess.Popen(
+        [tool("debuginfod"), "-F", "-d", tmp_path / "db", "-p", str(port), program.debug_dir],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "DEBUGINFOD_URLS": ""},
+    )
+    url = f"http://127.0.0.1:{port}/"
+
+    def is_there():
+        try:
+            return urllib.request.urlopen(f"{url}buildid/{program.build_id}/debuginfo", timeout=TIMEOUT).status == 200
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    try:
+        wait_until(is_there, "debuginfod has read the file")
+        yield url
+    finally:
+        daemon.terminate()
+        daemon.wait(TIMEOUT)
+
+
+def frames(stakeout, program, env, *options):
+    result = stakeout("symbolize", "--json", "--no-cache", *options, "-e", program.stripped, program.address, env=env)
+    assert result.code in (0, 1), result
+    return result.doc["frames"], result.doc["problem"], result
+
+
+def assert_named(found, problem, result):
+    assert [f["symbol"] for f in found] == ["hidden"], result
+    assert found[0]["source"]["file"].endswith("prog.c") and found[0]["source"]["line"] == 2, result
+    assert problem is None
+
+
+def assert_unnamed(found, problem, why):
+    assert not any(f["symbol"] for f in found)
+    assert re.search(why, problem), problem
+
+
+def test_real_server(stakeout, program, env, real_server):
+    assert_named(*frames(stakeout, program, env, f"--debuginfod={real_server}"))
+
+
+def test_by_environment(stakeout, program, env, real_server):
+    assert_named(*frames(stakeout, program, {**env, "DEBUGINFOD_URLS": real_server}))
+    # From its cache, whoever is asked.
+    assert_named(*frames(stakeout, program, {**env, "DEBUGINFOD_URLS": "http://127.0.0.1:1/"}))
+
+
+def test_not_asked_unless_told_to(stakeout, program, env, serve):
+    server = serve(not_found)
+    found, problem, _ = frames(stakeout, program, env)
+    assert not any(f["symbol"] for f in found) and problem
+    assert not server.requests
+
+
+def test_no_server_known(stakeout, program, env):
+    result = frames(stakeout, program, env, "--debuginfod")[2]
+    assert "no debuginfod server is known" in result.err and "https://debuginfod.elfutils.org/" in result.err
+
+
+def test_server_does_not_have_it(stakeout, program, env, serve):
+    server = serve(not_found)
+    found, problem, _ = frames(stakeout, program, env, f"--debuginfod={server.url}")
+    assert_unnamed(found, problem, "does not have it")
+    assert f"/buildid/{program.build_id}/debuginfo" in server.requests
+
+
+def test_garbage(stakeout, program, env, serve):
+    found, problem, _ = frames(stakeout, program, env, f"--debuginfod={serve(garbage).url}")
+    assert_unnamed(found, problem, "cannot be used")
+
+
+@pytest.mark.parametrize("answer", [stall, stall_half_way])
+def test_timeout(stakeout, program, env, serve, answer):
+    server = serve(answer)
+    found, problem, _ = frames(stakeout, program, env, f"--debuginfod={server.url}", "--debuginfod-timeout=1")
+    assert_unnamed(found, problem, "sent nothing for 1 s")
+    assert len(server.requests) == 1
+    # That is not taken for the server's word that it has nothing.
+    found, problem, _ = frames(stakeout, program, env, f"--debuginfod={serve(not_found).url}")
+    assert_unnamed(found, problem, "does not have it")
+
+
+def start(program, env, url, stderr=subprocess.PIPE):
+    return subprocess.Popen(
+        command("symbolize", "--json", "--no-cache", f"--debuginfod={url}", "-e", program.stripped, program.address),
+        env={**os.environ, **SANITIZER_ENV, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    )
+
+
+def test_interrupt_goes_on_without(program, env, serve):
+    server = serve(stall)
+    proc = start(program, env, server.url)
+    try:
+        assert server.asked.wait(TIMEOUT)
+        proc.send_signal(signal.SIGINT)
+        out, err = proc.communicate(timeout=TIMEOUT)
+    finally:
+        proc.kill()
+        proc.wait()
+    assert proc.returncode in (0, 1), (proc.returncode, err)
+    assert '"problem":' in out and "cancelled" in out, (out, err)
+
+
+def test_progress_on_a_terminal(program, env, serve):
+    server = serve(stall_half_way)
+    ours, theirs = pty.openpty()
+    proc = start(program, env, server.url, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"10.0 of 20.0 MB" not in shown:
+            shown += os.read(ours, 4096)
+        proc.send_signal(signal.SIGINT)
+        out, _ = proc.communicate(timeout=TIMEOUT)
+        try:
+            while more := os.read(ours, 4096):
+                shown += more
+        except OSError:
+            pass  # the other side is closed
+    finally:
+        proc.kill()
+        proc.wait()
+        os.close(ours)
+    assert b"downloading debug info of stripped" in shown
+    assert b"\x1b[K" in shown[shown.rindex(b"MB") :], "the line is erased"
+    assert "cancelled" in out
