@@ -26,8 +26,9 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshad
 	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
 	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
-LIBS := -ldw -lelf -liberty -llzma -lz -ldeflate -lzstd -lpthread
-HEADERS_NEEDED := gelf.h elfutils/libdw.h libiberty/demangle.h lzma.h zlib.h libdeflate.h zstd.h
+LIBS := -lelf -liberty -llzma -ldeflate -lzstd -lpthread
+TEST_LIBS := -ldw # what the unwinder's rows are compared with
+HEADERS_NEEDED := gelf.h dwarf.h libiberty/demangle.h lzma.h libdeflate.h zstd.h
 
 # The BPF rung needs clang, bpftool and libbpf; without them the program is built without it. BPF=0 forces that.
 ifeq ($(BPF),0)
@@ -132,7 +133,7 @@ FUZZ_SECONDS ?= 20
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ $(ALL_LDFLAGS) \
-		-o $@ $< $(BUILD)/libstakeout.a -lcmocka $(LIBS)
+		-o $@ $< $(BUILD)/libstakeout.a -lcmocka $(LIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
@@ -227,6 +228,7 @@ install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
 	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
 	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
 	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
+	install -D -m 644 docs/schema/cache.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/cache.schema.json
 	install -D -m 644 docs/schema/symbolize.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/symbolize.schema.json
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE
 

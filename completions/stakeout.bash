@@ -4,13 +4,13 @@
 _stakeout_symbolize() {
 	local cur=$1 prev=$2
 	local options="--exe --pid --build-id --section --addresses --functions --inlines --demangle --no-demangle
-		--basenames --pretty-print --json --help -e -p -j -a -f -i -C -s -h"
+		--basenames --pretty-print --json --no-cache --debuginfod --debuginfod-timeout --help -e -p -j -a -f -i -C -s -h"
 
 	case $prev in
 	--exe | -e) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--pid | -p) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")) ;;
 	--demangle) COMPREPLY=($(compgen -W "auto none" -- "$cur")) ;;
-	--build-id | --section | -j) COMPREPLY=() ;;
+	--build-id | --section | -j | --debuginfod-timeout) COMPREPLY=() ;;
 	*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
 	esac
 }
@@ -19,7 +19,7 @@ _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --no-group --json --output --color= --no-color --ignore-deleted
-		--verbose --help --version -p -t -r -o -v -h"
+		--no-demangle --no-cache --debuginfod --debuginfod-timeout --verbose --help --version -p -t -r -o -v -h"
 
 	# bash splits --stop=auto into three words
 	if [[ $cur == "=" ]]; then
@@ -42,7 +42,7 @@ _stakeout() {
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
 	--save | --output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--stack-size) COMPREPLY=($(compgen -W "64k 1m 8m" -- "$cur")) ;;
-	--stop-timeout | --depth | --tid | -t) COMPREPLY=() ;;
+	--stop-timeout | --depth | --tid | -t | --debuginfod-timeout) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -23,6 +23,7 @@ complete -c stakeout -n $stacks -l proc-mem -d 'Read memory through /proc/PID/me
 complete -c stakeout -n $stacks -l stack-size -x -d 'Most to copy of each stack (suffixes k, m, g)'
 complete -c stakeout -n $stacks -l stop-timeout -x -d 'Milliseconds to wait for a thread to stop'
 complete -c stakeout -n $stacks -l ignore-deleted -d 'Also try the path of deleted files'
+complete -c stakeout -n $stacks -l no-demangle -d 'Show names as the linker has them'
 complete -c stakeout -n $stacks -s t -l tid -x -d 'Only this thread'
 complete -c stakeout -n $stacks -l kernel -d 'Show kernel stacks'
 complete -c stakeout -n $stacks -l no-kernel -d 'Do not show kernel stacks'
@@ -55,3 +56,9 @@ complete -c stakeout -n $cache -l clear -d 'Remove the files'
 complete -c stakeout -n $cache -l json -d 'One JSON document'
 complete -c stakeout -n $cache -s v -l verbose -d 'Each file'
 complete -c stakeout -n $cache -s h -l help -d 'Show a summary of the options'
+
+for command in $stacks $symbolize
+	complete -c stakeout -n $command -l no-cache -d 'Neither use nor keep the cache'
+	complete -c stakeout -n $command -l debuginfod -d 'Ask debuginfod servers'
+	complete -c stakeout -n $command -l debuginfod-timeout -x -d 'Seconds to wait for a server'
+end

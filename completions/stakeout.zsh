@@ -27,6 +27,9 @@ if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 		'(-s --basenames)'{-s,--basenames}'[show files without directories]' \
 		'--pretty-print[one line for each function]' \
 		'--json[one JSON object for each address]' \
+		'--no-cache[neither use nor keep the cache]' \
+		'--debuginfod=-[ask debuginfod servers]::URLs:' \
+		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:address:'
 	return
@@ -53,6 +56,10 @@ _arguments -S \
 	'--stack-size[most to copy of each stack]:bytes (suffixes k, m, g):' \
 	'--stop-timeout[how long to wait for a thread to stop]:milliseconds:' \
 	'--ignore-deleted[also try the path of deleted files]' \
+	'--no-demangle[show names as the linker has them]' \
+	'--no-cache[neither use nor keep the cache]' \
+	'--debuginfod=-[ask debuginfod servers]::URLs:' \
+	'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 	'*'{-t,--tid}'[only this thread]:thread id:' \
 	'(--no-kernel)--kernel[show kernel stacks]' \
 	'(--kernel)--no-kernel[do not show kernel stacks]' \

@@ -41,6 +41,8 @@ struct options {
 static const char help[] =
 	"Usage: stakeout [OPTION…] PID…\n"
 	"       stakeout replay [OPTION…] FILE\n"
+	"       stakeout symbolize [OPTION…] [ADDRESS…]\n"
+	"       stakeout cache [OPTION…]\n"
 	"\n"
 	"Shows what every thread of running processes is doing and what it waits for. Threads that are asleep are not\n"
 	"stopped; threads that run are held for microseconds.\n"

@@ -2,11 +2,11 @@
 #include "elf/debugfile.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
@@ -30,7 +30,7 @@ static uint32_t file_crc(struct image *image)
 	size_t size = 0;
 	const char *bytes = elf_rawfile(image_elf(image), &size);
 
-	return bytes && size <= max_crc_bytes ? (uint32_t)crc32_z(0, (const Bytef *)bytes, size) : 0;
+	return bytes && size <= max_crc_bytes ? libdeflate_crc32(0, bytes, size) : 0;
 }
 
 static bool is_proven(struct image *candidate, const struct proof *proof)

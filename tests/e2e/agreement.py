@@ -169,26 +169,35 @@ def twice(path):
     return f"{path.split('/')[0]}/{path}"
 
 
+def is_short_for(name, names):
+    """DWARF has no linkage name for what is local to the unit: "f" stands for _ZN5spaceL1fEv then."""
+    mangled = {"operator()": "cl"}.get(name, f"{len(name)}{name}")
+    return any(n.startswith("_Z") and mangled in n for n in names)
+
+
 class Judge:
     def __init__(self, path):
         self.names = Names(path)
 
     def same_function(self, a, b, address, last):
-        if a == b or plain(a) == plain(b):
+        """By the same name, by another of the same code, or, where no linkage name is noted, by its unqualified one."""
+        a, b = plain(a), plain(b)
+        if a == b:
             return True
         if not last or not a or not b:
             return False
-        names, _ = self.names.at(address)
-        plains = {plain(n) for n in names}
-        return plain(a) in plains and plain(b) in plains
+        names = {plain(name) for name in self.names.at(address)[0]}
+        return (a in names or is_short_for(a, names)) and (b in names or is_short_for(b, names))
 
     def difference(self, ours, theirs, address):
-        """None when they say the same; else a word for how they differ."""
+        """None when they say the same; else how they differ."""
         for i, (a, b) in enumerate(zip(reversed(ours), reversed(theirs))):
-            if not self.same_function(a[0], b[0], address, i == 0):
-                if i == 0:
-                    return "name missing" if not a[0] or not b[0] else "name"
-                return "inlined function"
+            if self.same_function(a[0], b[0], address, i == 0):
+                continue
+            if i == 0:
+                return "name missing" if not a[0] or not b[0] else "name"
+            around = self.names.at(address)[0]
+            return "inlined function: the name of the code around it" if {a[0], b[0]} & around else "inlined function"
         if len(ours) != len(theirs):
             return "chain shorter" if len(ours) < len(theirs) else "chain longer"
         for i, (a, b) in enumerate(zip(ours, theirs)):
@@ -208,8 +217,18 @@ class Judge:
         return [c[0] for c in ours] != [c[0] for c in theirs]
 
 
-def describe(chain):
-    return " < ".join(f"{f or '??'} {file or '??'}:{line}" for f, file, line in chain)
+def describe(chains):
+    """Each chain, innermost call first; what they have in common is left out."""
+    calls = [list(reversed(chain)) for chain in chains]
+    same = {
+        i for i in range(max(map(len, calls))) if len({tuple(c[i : i + 1]) for c in calls}) == 1 and all(i < len(c) for c in calls)
+    }
+    texts = []
+    for chain in calls:
+        shown = [None if i in same else f"{f or '??'} {file or '??'}:{line}" for i, (f, file, line) in enumerate(chain)]
+        merged = [text or "…" for i, text in enumerate(shown) if text or i == 0 or shown[i - 1]]
+        texts.append(" < ".join(reversed(merged)))
+    return texts
 
 
 class Comparison:
@@ -264,9 +283,8 @@ class Comparison:
             lines.append(f"  {len(where):6}  {name}")
             for i in where[:examples]:
                 lines.append(f"          {self.addresses[i]:#x}")
-                lines.append(f"            ours      {describe(self.ours[i])}")
-                for peer, chains in self.peers.items():
-                    lines.append(f"            {peer:9} {describe(chains[i])}")
+                texts = describe([self.ours[i], *(chains[i] for chains in self.peers.values())])
+                lines += [f"            {who:9} {text}" for who, text in zip(["ours", *self.peers], texts)]
         return "\n".join(lines)
 
 

@@ -17,6 +17,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "novm: needs programs or room that the small test VM does not have")
 
 
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path_factory, monkeypatch):
+    """Each test starts with an empty cache, and asks no server that the machine knows."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+
+
 @pytest.fixture
 def target():
     """target(NAME or PATH, ARG…, wrap=[COMMAND…]): a started and ready target."""

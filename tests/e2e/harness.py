@@ -21,7 +21,7 @@ TIMEOUT = 30 * SLOW
 SANITIZER_EXIT = 99
 SANITIZER_ENV = {
     "ASAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:" + os.environ.get("ASAN_OPTIONS", ""),
-    "UBSAN_OPTIONS": "print_stacktrace=1:" + os.environ.get("UBSAN_OPTIONS", ""),
+    "UBSAN_OPTIONS": f"print_stacktrace=1:exitcode={SANITIZER_EXIT}:" + os.environ.get("UBSAN_OPTIONS", ""),
 }
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Target, assert_calls, built, symbols, thread
+from harness import Target, assert_calls, built, symbols, thread, until
 
 MADE = ("jit_inner", "jit_outer")
 
@@ -242,9 +242,9 @@ def test_node(target, snap, tool, tmp_path, option, source):
     script.write_text(SCRIPT)
     t = target(Path(node), option, script, cwd=tmp_path)
     try:
-        main = thread(snap(t), t.pid)
-        found = [f for f in made(main) if "waiter" in f["symbol"]]
-        assert found, symbols(main)
+        # What it says comes just before it waits.
+        doc = until(lambda: snap(t), lambda d: any("waiter" in f["symbol"] for f in made(thread(d, t.pid))))
+        found = [f for f in made(thread(doc, t.pid)) if "waiter" in f["symbol"]]
         assert found[0]["symbol_source"] == source
         assert str(script) in found[0]["symbol"]
     finally:

@@ -546,7 +546,7 @@ def test_damaged_files(rng, tmp_path):
             damaged[rng.randrange(20, len(damaged))] = rng.randrange(256)
         (tmp_path / "damaged").write_bytes(damaged)
         done = subprocess.run(
-            command("symbolize", "-afiC", "-e", tmp_path / "damaged"),
+            command("symbolize", "--no-cache", "-afiC", "-e", tmp_path / "damaged"),
             input=text.encode(),
             capture_output=True,
             timeout=TIMEOUT * 2,
