@@ -121,14 +121,18 @@ $(TARGETS_DIR)/demo: tests/targets/demo/main.cc tests/targets/demo/waits.c tests
 # Tests. Each suite adds a line to $(RESULTS): name, passed, failed, skipped.
 
 RESULTS ?= $(BUILD)/results
-RUN_TESTS = RESULTS=$(RESULTS) STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) \
-	PYTEST_FLAGS='$(PYTEST_FLAGS)' PYTEST_TIMEOUT=180 tools/run-tests
+RUN_TESTS_ENV = RESULTS=$(RESULTS) STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) \
+	PYTEST_FLAGS='$(PYTEST_FLAGS)' PYTEST_TIMEOUT=180
+RUN_TESTS = $(RUN_TESTS_ENV) tools/run-tests
 PYTEST = $(PYTHON) -B -m pytest -p no:cacheprovider -q -rs
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/fuzz/%)
-FUZZ_SECONDS ?= 20
+# All of them take FUZZ_TOTAL seconds together, one on each processor at a time.
+FUZZ_TOTAL ?= 150
+FUZZ_JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= $(shell expr $(FUZZ_TOTAL) \* $(FUZZ_JOBS) / $(words $(FUZZ_SRCS)))
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
@@ -156,7 +160,7 @@ asan: ## run both under AddressSanitizer and UBSan
 	done; exit $$status
 
 .PHONY: fuzz
-fuzz: ## run each fuzzer for FUZZ_SECONDS
+fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS)
 	@mkdir -p $(BUILD)/fuzz
 	@if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 		$(CLANG) -fsanitize=fuzzer,address -x c - -o $(BUILD)/fuzz/probe 2>/dev/null; then \
@@ -167,8 +171,8 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS
 
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ_BINS)
-	@status=0; for t in $(FUZZ_BINS); do $(RUN_TESTS) -q -t $$(($(FUZZ_SECONDS) + 60)) $$t tests/fuzz/run $$t \
-		$(FUZZ_SECONDS) || status=1; done; exit $$status
+	@printf '%s\n' $(FUZZ_BINS) | $(RUN_TESTS_ENV) xargs -P $(FUZZ_JOBS) -I{} tools/run-tests -q \
+		-t $$(($(FUZZ_SECONDS) + 60)) {} tests/fuzz/run {} $(FUZZ_SECONDS)
 
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung

@@ -5,14 +5,11 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = Path(os.environ.get("STAKEOUT", ROOT / "build/stakeout")).resolve().parent / "bench"
-
-sys.path.insert(0, str(ROOT / "tests/e2e"))
 
 # No tool asks servers for debug files while it is measured.
 ENV = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}

@@ -20,7 +20,7 @@ from snapshot import Run, settle
 
 ADDRESSES = 5000
 SEED = 1
-LIMIT = 120  # seconds that a run may take
+LIMIT = 60  # seconds that a run may take
 SLOW = 15  # seconds from which one run must do
 
 

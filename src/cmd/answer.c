@@ -14,6 +14,7 @@
 struct answers {
 	struct answer_format format;
 	const struct symbol_options *symbols;
+	struct jit_names *jit; /* or NULL */
 	FILE *out;
 	struct arena *arena;
 	struct u64map demangled; /* address of the interned mangled name to that of the source form */
@@ -23,7 +24,8 @@ struct answers {
 
 DEFINE_CLEANUP(answers, struct answers *, answers_destroy)
 
-struct answers *answers_create(const struct answer_format *format, const struct symbol_options *symbols, FILE *out)
+struct answers *answers_create(const struct answer_format *format, const struct symbol_options *symbols,
+			       struct jit_names *jit, FILE *out)
 {
 	_cleanup_(cleanup_answers) struct answers *answers = calloc(1, sizeof(*answers));
 
@@ -31,6 +33,7 @@ struct answers *answers_create(const struct answer_format *format, const struct 
 		return NULL;
 	answers->format = *format;
 	answers->symbols = symbols;
+	answers->jit = jit;
 	answers->out = out;
 	answers->arena = arena_create();
 	return answers->arena ? steal_ptr(answers) : NULL;
@@ -249,7 +252,8 @@ void answers_write(struct answers *answers, const struct question *question)
 	struct module *module = question->is_address || !answers->format.json ? question->module : NULL;
 	struct module_symbols *symbols = module ? module_symbols(module, answers->symbols) : NULL;
 
-	if (!symbols || !module_symbols_find(symbols, question->vaddr, &answers->calls))
+	if (!(symbols && module_symbols_find(symbols, question->vaddr, &answers->calls)) &&
+	    !(answers->jit && question->is_address && jit_names_find(answers->jit, question->address, &answers->calls)))
 		answers->calls.len = 0;
 	if (answers->format.json)
 		write_json(answers, question);

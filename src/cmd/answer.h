@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "elf/modules.h"
+#include "symbol/jit_names.h"
 #include "symbol/module_symbols.h"
 
 /* What `stakeout symbolize` prints for an address: as addr2line does, byte for byte, or a line of JSON. */
@@ -37,7 +38,8 @@ struct question {
  * NULL when memory is exhausted. `out` is borrowed; its errors stay in it. `symbols` must outlive the modules that are
  * asked for.
  */
-struct answers *answers_create(const struct answer_format *format, const struct symbol_options *symbols, FILE *out);
+struct answers *answers_create(const struct answer_format *format, const struct symbol_options *symbols,
+			       struct jit_names *jit, FILE *out);
 void answers_destroy(struct answers *answers);
 
 /* Does at once, on all cores, what answering these will need. */

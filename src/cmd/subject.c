@@ -23,6 +23,7 @@ struct subject {
 	uint64_t section_size;
 	struct snapshot *snap; /* the process's map, and its vDSO */
 	struct modules *modules;
+	struct jit_names *jit;
 };
 
 DEFINE_CLEANUP(subject, struct subject *, subject_destroy)
@@ -33,6 +34,7 @@ void subject_destroy(struct subject *subject)
 	if (!subject)
 		return;
 	module_destroy(subject->file);
+	jit_names_destroy(subject->jit);
 	modules_destroy(subject->modules);
 	snapshot_destroy(subject->snap);
 	free(subject);
@@ -91,8 +93,27 @@ int subject_open_file(const char *path, struct err *err, struct subject **out)
 	return rc < 0 ? rc : use_image(image, path, err, out);
 }
 
+/* Its debug file has all that the program has, for naming. */
+static int download(struct debuginfod *debuginfod, const char *id, struct err *err, struct subject **out)
+{
+	_cleanup_(cleanup_image) struct image *image = NULL;
+	int fd = debuginfod_find(debuginfod, DEBUGINFOD_DEBUGINFO, id, id, err);
+	int rc;
+
+	if (fd < 0)
+		fd = debuginfod_find(debuginfod, DEBUGINFOD_EXECUTABLE, id, id, err);
+	if (fd < 0)
+		return fd;
+	rc = image_open_fd(fd, err, &image);
+	if (rc < 0)
+		return rc;
+	if (!image_build_id(image) || strcmp(image_build_id(image), id) != 0)
+		return err_set(err, ESTALE, "the debuginfod server gave another file than that with build-id %s", id);
+	return use_image(steal_ptr(image), id, err, out);
+}
+
 /* The program or library before its debug file: that is found from it, and not the other way round. */
-int subject_open_build_id(const char *id, struct err *err, struct subject **out)
+int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct err *err, struct subject **out)
 {
 	static const char *const places[] = {
 		"/usr/lib/.build-id/%.2s/%s",
@@ -110,9 +131,13 @@ int subject_open_build_id(const char *id, struct err *err, struct subject **out)
 		if (image_build_id(image) && strcmp(image_build_id(image), id) == 0)
 			return use_image(steal_ptr(image), path, err, out);
 	}
+	if (debuginfod && download(debuginfod, id, err, out) == 0)
+		return 0;
+	if (debuginfod)
+		return err_prefix(err, "build-id %s", id);
 	return err_set(err, ENOENT,
 		       "no file with build-id %s is in /usr/lib/.build-id or /usr/lib/debug/.build-id; install its "
-		       "debug package",
+		       "debug package, or ask a server with --debuginfod",
 		       id);
 }
 
@@ -151,7 +176,10 @@ static int read_process(const struct process *process, struct subject *subject, 
 	if (!subject->snap->maps.len)
 		return err_set(err, ESRCH, "process %d has ended: it has no memory map", (int)process->pid);
 	copy_vdso(process, subject->snap);
-	return modules_create(subject->snap, false, err, &subject->modules);
+	rc = modules_create(subject->snap, false, err, &subject->modules);
+	if (rc == 0 && !(subject->jit = jit_names_create(subject->modules)))
+		rc = err_set(err, ENOMEM, "out of memory");
+	return rc;
 }
 
 int subject_open_process(pid_t pid, struct err *err, struct subject **out)
@@ -226,4 +254,9 @@ struct module *subject_find(struct subject *subject, uint64_t address, uint64_t 
 		return NULL;
 	*vaddr = subject->section_start + address;
 	return subject->file;
+}
+
+struct jit_names *subject_jit_names(struct subject *subject)
+{
+	return subject->jit;
 }

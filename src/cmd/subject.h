@@ -8,14 +8,19 @@
 
 #include "base/err.h"
 #include "elf/modules.h"
+#include "symbol/debuginfod.h"
+#include "symbol/jit_names.h"
 
 /* What the addresses given to `stakeout symbolize` belong to: a file, or a running process. */
 struct subject;
 
 int subject_open_file(const char *path, struct err *err, struct subject **out);
 
-/* The file with that build-id (hex, lower case), where packages install files by build-id. */
-int subject_open_build_id(const char *id, struct err *err, struct subject **out);
+/*
+ * The file with that build-id (hex, lower case), where packages install files by build-id, else from debuginfod servers
+ * (may be NULL).
+ */
+int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct err *err, struct subject **out);
 
 /* The process as its memory map is now; it is not stopped. */
 int subject_open_process(pid_t pid, struct err *err, struct subject **out);
@@ -31,5 +36,8 @@ uint64_t subject_clip(const struct subject *subject, uint64_t address);
 
 /* The module at an address, and the address in the file's own terms; NULL: no file is there. */
 struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr);
+
+/* Names of code that is in no file; NULL for a file. */
+struct jit_names *subject_jit_names(struct subject *subject);
 
 #endif

@@ -229,7 +229,7 @@ static int open_subject(struct options *o, struct err *err, struct subject **out
 	else if (o->pid)
 		rc = subject_open_process(o->pid, err, out);
 	else
-		rc = subject_open_build_id(o->build_id, err, out);
+		rc = subject_open_build_id(o->build_id, o->naming.symbols.debuginfod, err, out);
 	return rc == 0 && o->section ? subject_use_section(*out, o->section, err) : rc;
 }
 
@@ -268,6 +268,7 @@ static bool batch_add(struct batch *batch, const char *text, size_t len)
 
 	question.is_address = parse_address(text, len, &question.address);
 	question.address = subject_clip(batch->subject, question.address);
+	question.vaddr = question.address;
 	question.module = subject_find(batch->subject, question.address, &question.vaddr);
 	return vec_push(&batch->questions, question);
 }
@@ -361,7 +362,7 @@ static int symbolize(struct options *o, char **addresses, struct err *err)
 	if (rc < 0)
 		return rc;
 	format.digits = subject_digits(subject);
-	answers = answers_create(&format, &o->naming.symbols, stdout);
+	answers = answers_create(&format, &o->naming.symbols, subject_jit_names(subject), stdout);
 	if (!answers)
 		return err_set(err, ENOMEM, "out of memory");
 	batch.subject = subject;

@@ -7,6 +7,7 @@
 enum {
 	MAX_ABBREVS = 1 << 20,
 	MAX_ATTRS = 1 << 22,
+	MAX_ATTRS_OF_ONE = 256, /* those without bytes would make a small entry slow to read */
 };
 
 int form_size(uint16_t form, const struct form_sizes *sizes)
@@ -155,7 +156,8 @@ static bool read_attrs(struct abbrevs *abbrevs, struct abbrev *abbrev, struct cu
 		if (c->bad || (!name && !form))
 			break;
 		attr.size = (int8_t)form_size(attr.form, sizes);
-		if (abbrevs->attrs.len == MAX_ATTRS || !vec_push(&abbrevs->attrs, attr))
+		if (abbrevs->attrs.len == MAX_ATTRS || abbrev->nattrs == MAX_ATTRS_OF_ONE ||
+		    !vec_push(&abbrevs->attrs, attr))
 			return false;
 		add_attr(abbrev, &attr);
 	}

@@ -14,6 +14,7 @@
 enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
 	MAX_LINKS = 16,		   /* from an instance to the entry that has its name */
+	MAX_INDEX_WORK = 1 << 28,  /* abbreviations and their attributes read to find the roots of all units */
 };
 
 struct dwarf {
@@ -23,6 +24,7 @@ struct dwarf {
 	struct code_bounds code;
 	struct pieces units;
 	struct u64map views; /* address of a struct dwarf_unit to its struct unit_view: for names in other units */
+	VEC(struct unit_view *) owned_views;
 };
 
 /* A map that was made from DWARF: names and files are looked up there when they are asked for. */
@@ -69,7 +71,7 @@ static bool index_by_aranges(struct dwarf *dwarf, struct intervals *intervals, c
 }
 
 static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *intervals, struct pc_ranges *ranges,
-		       struct u64map *unranged)
+		       struct u64map *unranged, uint64_t *work)
 {
 	const struct dwarf_unit *unit = &dwarf->file.units.data[number];
 	struct unit_view view;
@@ -79,9 +81,7 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 
 	if (unit_view_init(&view, &dwarf->file, unit, true, &root) &&
 	    (root.abbrev->tag == DW_TAG_compile_unit || root.abbrev->tag == DW_TAG_skeleton_unit)) {
-		value_number(entry_value(&root, ATTR_RANGES_BASE), &view.ranges_base);
-		if (unit->sizes.version == 4) /* GNU's base is for the split unit, not for its skeleton */
-			view.ranges_base = 0;
+		/* GNU's DW_AT_GNU_ranges_base is for the split unit, not for its skeleton. */
 		ok = entry_ranges(&view, &root, ranges);
 		for (size_t i = 0; ok && i < ranges->len && intervals->len < MAX_UNIT_RANGES; i++)
 			if (is_code(&dwarf->code, ranges->data[i].start))
@@ -93,6 +93,7 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 				*slot = number;
 		}
 	}
+	*work += view.abbrevs.len + view.abbrevs.attrs.len;
 	unit_view_deinit(&view);
 	return ok;
 }
@@ -100,12 +101,13 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 static bool index_units(struct dwarf *dwarf)
 {
 	struct intervals intervals = {0};
-	struct pc_ranges ranges = {0};
+	struct pc_ranges ranges = {.budget = ranges_budget(&dwarf->file, &dwarf->file)};
 	struct u64map unranged = {0};
+	uint64_t work = 0;
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < dwarf->file.units.len; i++)
-		ok = index_unit(dwarf, (uint32_t)i, &intervals, &ranges, &unranged);
+	for (size_t i = 0; ok && i < dwarf->file.units.len && work < MAX_INDEX_WORK; i++)
+		ok = index_unit(dwarf, (uint32_t)i, &intervals, &ranges, &unranged, &work);
 	ok = ok && (!unranged.len || index_by_aranges(dwarf, &intervals, &unranged)) &&
 	     intervals_flatten(&intervals, &dwarf->units);
 	vec_deinit(&intervals);
@@ -161,15 +163,9 @@ void dwarf_destroy(struct dwarf *dwarf)
 {
 	if (!dwarf)
 		return;
-	for (size_t i = 0; i < dwarf->file.units.len + dwarf->alt.units.len; i++) {
-		const struct dwarf_unit *unit = i < dwarf->file.units.len
-							? &dwarf->file.units.data[i]
-							: &dwarf->alt.units.data[i - dwarf->file.units.len];
-		const uint64_t *view = dwarf->views.len ? u64map_find(&dwarf->views, (uintptr_t)unit) : NULL;
-
-		if (view)
-			destroy_view((struct unit_view *)(uintptr_t)*view);
-	}
+	for (size_t i = 0; i < dwarf->owned_views.len; i++)
+		destroy_view(dwarf->owned_views.data[i]);
+	vec_deinit(&dwarf->owned_views);
 	u64map_deinit(&dwarf->views);
 	vec_deinit(&dwarf->units);
 	split_files_destroy(dwarf->split);
@@ -212,7 +208,7 @@ static const struct unit_view *other_view(struct dwarf *dwarf, const struct dwar
 		return NULL;
 	if (created) {
 		view = malloc(sizeof(*view));
-		if (view && !unit_view_init(view, file, unit, false, &root)) {
+		if (view && (!unit_view_init(view, file, unit, false, &root) || !vec_push(&dwarf->owned_views, view))) {
 			destroy_view(view);
 			view = NULL;
 		}

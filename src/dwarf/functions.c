@@ -190,7 +190,12 @@ static bool flatten(struct walk *w)
 
 bool functions_read(struct functions *functions, const struct unit_view *view, const struct code_bounds *code)
 {
-	struct walk w = {.out = functions, .view = view, .code = code};
+	struct walk w = {
+		.out = functions,
+		.view = view,
+		.code = code,
+		.ranges.budget = ranges_budget(view->file, view->ranges_file),
+	};
 	struct cursor c = unit_cursor(view, view->unit.dies);
 	const struct abbrev *root = abbrevs_find(&view->abbrevs, cursor_uleb(&c));
 	struct entry entry;

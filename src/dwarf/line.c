@@ -119,7 +119,8 @@ static bool read_new_table(struct program *p, bool files, const char *comp_dir)
 		formats[i].form = (uint16_t)form;
 	}
 	count = cursor_uleb(&p->c);
-	for (uint64_t n = 0; n < count && nformats && !p->c.bad; n++) {
+	for (uint64_t n = 0; n < count && !p->c.bad; n++) {
+		size_t left = cursor_left(&p->c);
 		const char *path = NULL;
 		uint64_t dir = 0;
 
@@ -133,7 +134,7 @@ static bool read_new_table(struct program *p, bool files, const char *comp_dir)
 			else if (formats[i].content == DW_LNCT_directory_index)
 				dir = value.number;
 		}
-		if (p->c.bad)
+		if (p->c.bad || cursor_left(&p->c) == left) /* of entries without bytes there could be any number */
 			break;
 		if (files ? !add_file(p, path, dir, comp_dir) : !vec_push(&p->dirs, path))
 			return false;

@@ -3,7 +3,10 @@
 
 #include <dwarf.h>
 
-enum { MAX_RANGES = 1 << 20 }; /* of one entry */
+uint64_t ranges_budget(const struct dwarf_file *file, const struct dwarf_file *ranges_file)
+{
+	return (uint64_t)file->rnglists.len + ranges_file->ranges.len; /* each takes more than a byte */
+}
 
 static bool add(struct pc_ranges *out, uint64_t start, uint64_t end)
 {
@@ -18,7 +21,7 @@ static bool read_old(const struct unit_view *view, uint64_t offset, struct pc_ra
 	uint64_t base = view->low_pc;
 	struct cursor c = dwarf_cursor(view->ranges_file, &view->ranges_file->ranges, offset + view->ranges_base);
 
-	for (unsigned n = 0; n < MAX_RANGES && !c.bad; n++) {
+	for (; out->budget && !c.bad; out->budget--) {
 		uint64_t start = cursor_uint(&c, size);
 		uint64_t end = cursor_uint(&c, size);
 
@@ -47,7 +50,7 @@ static bool read_new(const struct unit_view *view, uint64_t offset, struct pc_ra
 	uint64_t base = view->low_pc, start, end;
 	struct cursor c = dwarf_cursor(view->file, &view->file->rnglists, offset);
 
-	for (unsigned n = 0; n < MAX_RANGES; n++) {
+	for (; out->budget; out->budget--) {
 		uint8_t kind = cursor_u8(&c);
 
 		switch (kind) {

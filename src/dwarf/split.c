@@ -6,13 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
+
 enum {
 	MAX_SPLIT_FILES = 1 << 16,
 	MAX_COLUMNS = 16,
 };
 
 struct split_file {
-	char *name;
+	char *dir;  /* may be NULL */
+	char *name; /* the same one may be in several directories */
+	struct split_file *next; /* of those with the same hash */
 	struct image *image; /* NULL: it is not there */
 	struct dwarf_file dwarf;
 	struct span index; /* .debug_cu_index, of a package */
@@ -24,6 +29,7 @@ struct split_files {
 	struct split_file *package; /* the .dwp file, or NULL */
 	pthread_mutex_t lock;	    /* of what follows */
 	VEC(struct split_file *) files;
+	struct u64map by_path; /* hash of directory and name to a struct split_file */
 	const char *missing;
 };
 
@@ -48,21 +54,26 @@ static void destroy_file(struct split_file *file)
 		return;
 	dwarf_file_deinit(&file->dwarf);
 	image_destroy(file->image);
+	free(file->dir);
 	free(file->name);
 	free(file);
 }
 
-static struct split_file *create_file(struct image *image, const char *name)
+/* Takes the image over. One whose compressed sections are absurd is as good as none. */
+static struct split_file *create_file(struct image *image, const char *dir, const char *name)
 {
 	struct split_file *file = calloc(1, sizeof(*file));
 
-	if (!file) {
+	if (!file || (image && !image_is_unpackable(image))) {
 		image_destroy(image);
-		return NULL;
+		image = NULL;
 	}
+	if (!file)
+		return NULL;
 	file->image = image;
+	file->dir = dir ? strdup(dir) : NULL;
 	file->name = strdup(name);
-	if (!file->name || (image && !dwarf_file_init(&file->dwarf, image, true))) {
+	if (!file->name || (dir && !file->dir) || (image && !dwarf_file_init(&file->dwarf, image, true))) {
 		destroy_file(file);
 		return NULL;
 	}
@@ -82,7 +93,7 @@ struct split_files *split_files_create(struct image *package, split_open open, v
 	pthread_mutex_init(&files->lock, NULL);
 	files->open = open;
 	files->ctx = ctx;
-	files->package = package ? create_file(package, "") : NULL;
+	files->package = package ? create_file(package, NULL, "") : NULL;
 	return files;
 }
 
@@ -93,6 +104,7 @@ void split_files_destroy(struct split_files *files)
 	for (size_t i = 0; i < files->files.len; i++)
 		destroy_file(files->files.data[i]);
 	vec_deinit(&files->files);
+	u64map_deinit(&files->by_path);
 	destroy_file(files->package);
 	pthread_mutex_destroy(&files->lock);
 	free(files);
@@ -103,30 +115,48 @@ const char *split_files_missing(struct split_files *files)
 	return files->missing;
 }
 
-/* The file of a unit, opened once. NULL when it is not there. */
-static struct split_file *open_file(struct split_files *files, const char *dir, const char *name)
+static bool is_called(const struct split_file *file, const char *dir, const char *name)
 {
-	struct split_file *file = NULL;
-	struct image *image = NULL;
-
-	pthread_mutex_lock(&files->lock);
-	for (size_t i = 0; i < files->files.len && !file; i++)
-		if (strcmp(files->files.data[i]->name, name) == 0)
-			file = files->files.data[i];
-	if (!file && files->files.len < MAX_SPLIT_FILES) {
-		if (files->open(files->ctx, dir, name, &image) < 0)
-			image = NULL;
-		file = create_file(image, name);
-		if (file && !vec_push(&files->files, file)) {
-			destroy_file(file);
-			file = NULL;
-		}
-		if (file && !file->image && !files->missing)
-			files->missing = file->name;
-	}
-	pthread_mutex_unlock(&files->lock);
-	return file && file->image ? file : NULL;
+	return strcmp(file->name, name) == 0 && !file->dir == !dir && (!dir || strcmp(file->dir, dir) == 0);
 }
+
+static uint64_t hash_path(const char *dir, const char *name)
+{
+	uint64_t hash = hash_bytes(HASH_SEED, name, strlen(name) + 1);
+
+	return dir ? hash_bytes(hash, dir, strlen(dir)) : hash;
+}
+
+/* The file of a unit, opened once; NULL when memory is exhausted or there are too many. */
+static struct split_file *find_file(struct split_files *files, const char *dir, const char *name)
+{
+	struct split_file *file;
+	struct image *image = NULL;
+	uint64_t *slot;
+	bool created;
+
+	slot = u64map_put(&files->by_path, hash_path(dir, name), &created);
+	if (!slot)
+		return NULL;
+	for (file = (struct split_file *)(uintptr_t)*slot; file; file = file->next)
+		if (is_called(file, dir, name))
+			return file;
+	if (files->files.len == MAX_SPLIT_FILES)
+		return NULL;
+	if (!files->open || files->open(files->ctx, dir, name, &image) < 0)
+		image = NULL;
+	file = create_file(image, dir, name);
+	if (file && !vec_push(&files->files, file)) {
+		destroy_file(file);
+		return NULL;
+	}
+	if (!file)
+		return NULL;
+	file->next = (struct split_file *)(uintptr_t)*slot;
+	*slot = (uintptr_t)file;
+	return file;
+}
+
 
 /* Units of DWARF 4 have their id at the root. */
 static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit)
@@ -145,7 +175,7 @@ static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *
 
 static bool find_in_file(const struct split_file *file, uint64_t id, struct split_unit *out)
 {
-	for (size_t i = 0; file && i < file->dwarf.units.len; i++) {
+	for (size_t i = 0; i < file->dwarf.units.len; i++) {
 		const struct dwarf_unit *unit = &file->dwarf.units.data[i];
 
 		if (unit->type == DW_UT_split_type || unit_id(&file->dwarf, unit) != id)
@@ -154,6 +184,25 @@ static bool find_in_file(const struct split_file *file, uint64_t id, struct spli
 		return true;
 	}
 	return false;
+}
+
+/* A file of another build has the right name, but not the unit: it is as good as missing. */
+static bool find_in_files(struct split_files *files, const char *dir, const char *name, uint64_t id,
+			  struct split_unit *out)
+{
+	struct split_file *file;
+	bool found;
+
+	pthread_mutex_lock(&files->lock);
+	file = find_file(files, dir, name);
+	pthread_mutex_unlock(&files->lock);
+	found = file && file->image && find_in_file(file, id, out);
+	if (file && !found) {
+		pthread_mutex_lock(&files->lock);
+		files->missing = files->missing ? files->missing : file->name;
+		pthread_mutex_unlock(&files->lock);
+	}
+	return found;
 }
 
 /* The columns of the package's index; the numbers of sections differ between GNU's version 2 and DWARF 5. */
@@ -243,6 +292,7 @@ bool split_view_init(struct split_files *files, const struct unit_view *skeleton
 		     struct unit_view *view)
 {
 	const char *name = value_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
+	const char *dir = value_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR));
 	uint64_t id = skeleton->unit.dwo_id;
 	struct split_unit split;
 	struct entry root;
@@ -251,7 +301,7 @@ bool split_view_init(struct split_files *files, const struct unit_view *skeleton
 	if (skeleton->unit.sizes.version < 5 && !value_number(entry_value(skeleton_root, ATTR_DWO_ID), &id))
 		return false;
 	if (!find_in_package(files->package, id, &split) &&
-	    !(name && find_in_file(open_file(files, value_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR)), name), id, &split)))
+	    !(name && find_in_files(files, dir, name, id, &split)))
 		return false;
 	if (!unit_view_init(view, split.file, &split.unit, false, &root))
 		return false;

@@ -17,7 +17,7 @@ struct split_files;
 /* Opens a file for the DWARF of another: `name`, which may be relative to `dir` (NULL: to nothing known). */
 typedef int (*split_open)(void *ctx, const char *dir, const char *name, struct image **out);
 
-/* `package` (the .dwp file, or NULL) is taken over. NULL when memory is exhausted. */
+/* `package` (the .dwp file, or NULL) is taken over; `open` may be NULL. NULL when memory is exhausted. */
 struct split_files *split_files_create(struct image *package, split_open open, void *ctx);
 void split_files_destroy(struct split_files *files);
 
@@ -28,7 +28,7 @@ void split_files_destroy(struct split_files *files);
 bool split_view_init(struct split_files *files, const struct unit_view *skeleton, const struct entry *root,
 		     struct unit_view *view);
 
-/* The name of a file that was looked for in vain, or NULL. */
+/* The name of a file that was looked for in vain, or was of another build, or NULL. */
 const char *split_files_missing(struct split_files *files);
 
 #endif

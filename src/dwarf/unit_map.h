@@ -8,7 +8,7 @@
 
 /*
  * What is known of the code of one unit, laid out for lookups: functions and inlined calls as pieces of the address
- * space that do not overlap, lines as rows. It is made from DWARF (dwarf/build.h) or read from the cache; addresses
+ * space that do not overlap, lines as rows. It is made from DWARF (dwarf/dwarf.h) or read from the cache; addresses
  * are 32-bit offsets from a base, which any real program fits into.
  */
 

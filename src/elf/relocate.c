@@ -171,8 +171,7 @@ static void relocate(struct object *o, const Elf64_Shdr *target, const Elf64_Shd
 
 static bool needs_relocation(const struct object *o, const Elf64_Shdr *target)
 {
-	return target->sh_type != SHT_NOBITS && !(target->sh_flags & SHF_COMPRESSED) &&
-	       is_inside(o, target->sh_offset, target->sh_size) &&
+	return target->sh_type != SHT_NOBITS && is_inside(o, target->sh_offset, target->sh_size) &&
 	       (name_starts_with(o, target, ".debug_") || name_starts_with(o, target, ".eh_frame"));
 }
 
@@ -234,6 +233,26 @@ static void hide_unloaded(struct object *o)
 	}
 }
 
+/*
+ * What leads to other files: an object that was made in memory has none, and its build-id, which the target could have
+ * taken from any file, must not stand for that file. And what is compressed: it cannot be relocated here, and no
+ * compiler packs what stays in memory.
+ */
+static void hide_unusable(struct object *o)
+{
+	static const char *const names[] = {".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugaltlink", ".zdebug_"};
+	Elf64_Shdr shdr;
+
+	for (unsigned i = 1; get_section(o, i, &shdr); i++) {
+		if (shdr.sh_flags & SHF_COMPRESSED)
+			shdr.sh_type = SHT_NOBITS;
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+			if (name_starts_with(o, &shdr, names[n]))
+				shdr.sh_type = SHT_NOBITS;
+		put_section(o, i, &shdr);
+	}
+}
+
 int relocate_object(uint8_t *data, size_t len, struct err *err)
 {
 	Elf64_Shdr shdr;
@@ -242,6 +261,7 @@ int relocate_object(uint8_t *data, size_t len, struct err *err)
 	if (!object_init(&o, data, len))
 		return err_set(err, ENOEXEC, "not a 64-bit ELF object of a known processor");
 	hide_unloaded(&o);
+	hide_unusable(&o);
 	if (o.ehdr.e_type == ET_REL) {
 		place_eh_frame(&o);
 		for (unsigned i = 1; get_section(&o, i, &shdr); i++)

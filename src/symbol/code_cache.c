@@ -39,12 +39,12 @@ DEFINE_CLEANUP(code_cache, struct code_cache *, code_cache_destroy)
 /* The block's bytes when they are there and undamaged, else NULL. */
 static const uint8_t *get_block(const struct store_entry *entry, const struct cached_block *block)
 {
-	const uint8_t *data = (const uint8_t *)entry->data + block->offset;
+	const uint8_t *data;
 
-	if (!block->offset || block->offset % 8 || block->offset > entry->len || block->len > entry->len - block->offset ||
-	    libdeflate_crc32(0, data, block->len) != block->crc)
+	if (!block->offset || block->offset % 8 || block->offset > entry->len || block->len > entry->len - block->offset)
 		return NULL;
-	return data;
+	data = (const uint8_t *)entry->data + block->offset;
+	return libdeflate_crc32(0, data, block->len) == block->crc ? data : NULL;
 }
 
 /* Takes `count` things of `size` bytes from the front; NULL when they are not there. */

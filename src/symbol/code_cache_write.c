@@ -10,7 +10,7 @@
 #include "symbol/code_cache.h"
 #include "symbol/code_cache_format.h"
 
-enum { MAX_PART = 1 << 30 }; /* bytes of one block */
+enum { MAX_PART = 1 << 28 }; /* bytes of one block; a store has room for no more by default */
 
 struct bytes {
 	VEC_FIELDS(uint8_t);
@@ -27,11 +27,11 @@ static void *extend(struct bytes *bytes, size_t len)
 
 static bool append(struct bytes *bytes, const void *data, size_t len)
 {
-	void *to = extend(bytes, len);
+	void *to = len ? extend(bytes, len) : NULL;
 
-	if (to && len)
+	if (to)
 		memcpy(to, data, len);
-	return to;
+	return to || !len;
 }
 
 /* Strings, each once, one after the other; offset 0 is no string. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol/demangle.h"
 
+#include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "symbol/demangle_d.h"
 
 /*
  * Parameters tell overloads apart; return types, which only templates have in their names, are left out as debuggers
@@ -33,6 +36,8 @@ static void append(const char *text, size_t len, void *opaque)
 {
 	struct output *out = opaque;
 
+	if (!len)
+		return; /* text may be NULL then */
 	if (out->len + len > MAX_DEMANGLED || !vec_reserve(out, out->len + len + 1))
 		longjmp(out->stop, 1);
 	memcpy(out->data + out->len, text, len);
@@ -60,6 +65,52 @@ static char *run(print_fn print, const char *name)
 	return out.data;
 }
 
+/* The character of an escape like "$uf6$", and where the text goes on; 0 when it is none that one would want to see. */
+static uint32_t read_escape(const char *text, const char **after)
+{
+	char *end;
+	unsigned long c;
+
+	if (text[0] != '$' || text[1] != 'u' || !isxdigit((unsigned char)text[2]))
+		return 0;
+	c = strtoul(text + 2, &end, 16);
+	*after = end + 1;
+	return *end != '$' || c < 0xa0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : (uint32_t)c;
+}
+
+static char *put_utf8(char *to, uint32_t c)
+{
+	unsigned extra = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+	static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
+
+	*to++ = (char)(heads[extra] | c >> 6 * extra);
+	while (extra--)
+		*to++ = (char)(0x80 | (c >> 6 * extra & 0x3f));
+	return to;
+}
+
+/* The old Rust scheme has no letters beyond ASCII; libiberty leaves them escaped. The text does not grow. */
+static char *decode_letters(char *text)
+{
+	const char *from = text, *after;
+	char *to = text;
+
+	if (!text || !strstr(text, "$u"))
+		return text;
+	while (*from) {
+		uint32_t c = read_escape(from, &after);
+
+		if (c) {
+			to = put_utf8(to, c);
+			from = after;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+	return text;
+}
+
 char *demangle(const char *name)
 {
 	char *text = NULL;
@@ -68,8 +119,10 @@ char *demangle(const char *name)
 		return NULL;
 	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
 	if (name[1] == 'R' || name[1] == 'Z')
-		text = run(rust_demangle_callback, name);
+		text = decode_letters(run(rust_demangle_callback, name));
 	if (!text && name[1] == 'Z')
 		text = run(cplus_demangle_v3_callback, name);
+	if (name[1] == 'D')
+		text = demangle_d(name, MAX_DEMANGLED);
 	return text;
 }

@@ -3,7 +3,7 @@
 #define STAKEOUT_SYMBOL_DEMANGLE_H
 
 /*
- * The source form of a C++ or Rust name, for free(). NULL when the name is neither, as all C names are; when
+ * The source form of a C++, Rust or D name, for free(). NULL when the name is none of them, as all C names are; when
  * it is damaged; and when its source form would be absurdly long, as a few bytes of repeated references can make it.
  */
 char *demangle(const char *name);

@@ -23,6 +23,7 @@ enum {
 struct d {
 	const char *start; /* of the mangled name */
 	const char *p;
+	const char *reference; /* the back reference that is followed: those in what it stands for come before it */
 	VEC_FIELDS(char);
 	size_t limit;
 	unsigned depth;
@@ -129,15 +130,17 @@ static const char *find_reference(const struct d *d, const char *p, const char *
 /* Parses at the place that a back reference stands for. */
 static bool follow(struct d *d, bool (*parse)(struct d *d))
 {
-	const char *after = NULL;
+	const char *after = NULL, *outer = d->reference;
 	const char *target = find_reference(d, d->p, &after);
 
-	if (!target)
+	if (!target || (outer && d->p >= outer))
 		return fail(d);
+	d->reference = d->p;
 	d->p = target;
 	if (!parse(d))
 		return fail(d);
 	d->p = after;
+	d->reference = outer;
 	return true;
 }
 
@@ -209,11 +212,12 @@ struct mark {
 	const char *p;
 	size_t len;
 	unsigned depth;
+	const char *reference;
 };
 
 static struct mark set_mark(const struct d *d)
 {
-	return (struct mark){d->p, d->len, d->depth};
+	return (struct mark){d->p, d->len, d->depth, d->reference};
 }
 
 /* False when it was not the guess that failed, but a limit that was reached. */
@@ -225,6 +229,7 @@ static bool go_back(struct d *d, const struct mark *mark)
 	d->p = mark->p;
 	d->len = mark->len;
 	d->depth = mark->depth;
+	d->reference = mark->reference;
 	return true;
 }
 
@@ -378,10 +383,8 @@ static bool parse_parameters(struct d *d)
 			return add(d, n ? ", ..." : "...");
 		if (n)
 			add(d, ", ");
-		if (take(d, "M"))
-			add(d, "scope ");
-		if (take(d, "Nk"))
-			add(d, "return ");
+		while (*d->p == 'M' || strncmp(d->p, "Nk", 2) == 0)
+			add(d, take(d, "M") ? "scope " : take(d, "Nk") ? "return " : "");
 		if (take(d, "I")) {
 			add(d, "in ");
 			if (take(d, "K"))
@@ -701,7 +704,7 @@ static bool parse_own_parameters(struct d *d, bool with_modifiers)
 	if (take(d, "M"))
 		parse_modifiers(d);
 	signature = d->len;
-	if (!is_call_convention(d) || !parse_signature(d) || !*d->p)
+	if (!is_call_convention(d) || !parse_signature(d) || !*d->p || *d->p == '.')
 		return go_back(d, &mark);
 	rotate(d, mark.len, signature);
 	if (!with_modifiers)
@@ -744,13 +747,19 @@ static bool parse_mangled(struct d *d)
 	return true;
 }
 
+/* "_D1a1fFZv.part.0" is a piece of the function that the compiler has set apart. */
+static bool parse_clone(struct d *d)
+{
+	return !*d->p || (*d->p == '.' && add(d, " [clone ") && add(d, d->p) && add(d, "]"));
+}
+
 char *demangle_d(const char *name, size_t limit)
 {
 	struct d d = {.start = name, .p = name, .limit = limit};
 
 	if (strcmp(name, "_Dmain") == 0)
 		return strdup("D main");
-	if (!take(&d, "_D") || !is_symbol_name(&d) || !parse_mangled(&d) || *d.p || d.failed || !d.len) {
+	if (!take(&d, "_D") || !is_symbol_name(&d) || !parse_mangled(&d) || !parse_clone(&d) || !d.len) {
 		vec_deinit(&d);
 		return NULL;
 	}

@@ -13,6 +13,10 @@
 #include "symbol/debuginfod.h"
 #include "symbol/source_dwarf.h"
 #include "symbol/source_go.h"
+#include "symbol/source_symtab.h"
+
+/* Sources of lines, in the order in which they are asked. */
+enum { SOURCE_DWARF, SOURCE_GO, NSOURCES };
 
 struct module_symbols {
 	struct module *module;
@@ -24,7 +28,9 @@ struct module_symbols {
 	struct code_cache *cache; /* what earlier runs learnt, or NULL */
 	struct symtab *symtab;	  /* NULL: the cache has the symbols */
 	struct dwarf_source *dwarf; /* NULL when there is no debug info */
-	struct go_source *go;	    /* NULL when it is no Go program, or not needed */
+	struct source lines[NSOURCES]; /* lines and inlined calls: the first that knows an address counts */
+	struct source names;	       /* the function's own name */
+	struct calls name;	       /* of the address being looked up */
 	char problem[640];	    /* what module->info.problem points at when symbols or debug info are missing */
 };
 
@@ -127,9 +133,10 @@ static void destroy(void *ptr)
 	if (!symbols)
 		return;
 	save(symbols);
-	go_source_destroy(symbols->go);
-	dwarf_source_destroy(symbols->dwarf);
-	symtab_destroy(symbols->symtab);
+	for (size_t i = 0; i < NSOURCES; i++)
+		source_deinit(&symbols->lines[i]);
+	source_deinit(&symbols->names);
+	vec_deinit(&symbols->name);
 	code_cache_destroy(symbols->cache);
 	image_destroy(symbols->alt);
 	image_destroy(symbols->debug);
@@ -142,7 +149,7 @@ static void explain_missing(struct module_symbols *symbols, const struct err *wh
 	struct module *module = symbols->module;
 	const char *what = "no debug info";
 
-	if (is_special(module) || symbols->go || (symbols->dwarf && !symbols->lacks_alt))
+	if (is_special(module) || symbols->lines[SOURCE_GO].data || (symbols->dwarf && !symbols->lacks_alt))
 		return;
 	if (symbols->lacks_alt)
 		what = "debug info is incomplete";
@@ -170,22 +177,34 @@ static void explain_split(struct module_symbols *symbols)
 	symbols->module->info.help = "keep the .dwo files where they were compiled, or make a .dwp file of them";
 }
 
+static bool open_cached(struct module_symbols *symbols)
+{
+	const struct store *store = symbols->options->cache;
+	const char *id = symbols->module->info.build_id;
+
+	return store && id && !symbols->module->jit && code_cache_open(store, id, &symbols->cache) == 0;
+}
+
 static bool open_sources(struct module_symbols *symbols)
 {
-	struct module *module = symbols->module;
 	struct dwarf_source_options options = {.open = open_dwarf, .ctx = symbols};
+	struct image *image = symbols->module->image;
+	struct go_source *go = NULL;
 	struct err err = {0};
 
-	if (symbols->options->cache && module->info.build_id && !module->jit &&
-	    code_cache_open(symbols->options->cache, module->info.build_id, &symbols->cache) == 0) {
+	if (open_cached(symbols))
 		options.cache = symbols->cache;
-		return dwarf_source_create(&options, &err, &symbols->dwarf) == 0;
+	if (dwarf_source_create(&options, &err, &symbols->dwarf) == 0)
+		symbols->lines[SOURCE_DWARF] = (struct source){&dwarf_source_ops, symbols->dwarf};
+	if (symbols->cache) {
+		symbols->names = (struct source){&cached_symtab_source_ops, symbols->cache};
+		return symbols->dwarf;
 	}
-	dwarf_source_create(&options, &err, &symbols->dwarf);
-	if (symtab_create(module->image, symbols->debug, NULL, &symbols->symtab) < 0)
+	if (symtab_create(image, symbols->debug, NULL, &symbols->symtab) < 0)
 		return false;
-	if (!symbols->dwarf)
-		go_source_create(module->image, NULL, &symbols->go);
+	symbols->names = (struct source){&symtab_source_ops, symbols->symtab};
+	if (!symbols->dwarf && go_source_create(image, NULL, &go) == 0)
+		symbols->lines[SOURCE_GO] = (struct source){&go_source_ops, go};
 	explain_missing(symbols, &err);
 	return true;
 }
@@ -220,37 +239,34 @@ void module_symbols_read(struct module_symbols *symbols, size_t index)
 	dwarf_source_read(symbols->dwarf, index);
 }
 
-static bool find_symbol(const struct module_symbols *symbols, uint64_t vaddr, struct symbol *out)
+/* The function's name as the linker has it takes the place of what the source of lines calls it. */
+static bool put_name(struct calls *out, const struct call *name)
 {
-	return symbols->symtab ? symtab_find(symbols->symtab, vaddr, out) : code_cache_symbol(symbols->cache, vaddr, out);
-}
+	struct call *last;
 
-static bool find_calls(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
-{
-	if (symbols->dwarf && dwarf_source_find(symbols->dwarf, vaddr, out))
-		return true;
-	return symbols->go && go_source_find(symbols->go, vaddr, out);
+	if (!out->len && !vec_push(out, (struct call){0}))
+		return false;
+	last = &out->data[out->len - 1];
+	last->linkage = name->linkage;
+	last->linkage_len = name->linkage_len;
+	last->name = NULL;
+	last->source = name->source;
+	last->plt = name->plt;
+	last->start = name->start;
+	last->has_start = name->has_start;
+	return true;
 }
 
 bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
 {
-	struct symbol symbol;
-	struct call *last;
+	bool found = false;
 
-	if (!find_calls(symbols, vaddr, out))
+	for (size_t i = 0; i < NSOURCES && !found; i++)
+		found = source_find(&symbols->lines[i], vaddr, out);
+	if (!found)
 		out->len = 0;
 	explain_split(symbols);
-	if (!find_symbol(symbols, vaddr, &symbol))
-		return out->len > 0;
-	if (!out->len && !vec_push(out, (struct call){0}))
-		return false;
-	last = &out->data[out->len - 1];
-	last->linkage = symbol.name;
-	last->linkage_len = symbol.name_len;
-	last->name = NULL;
-	last->source = symbol.source;
-	last->plt = symbol.source == SYMBOL_PLT;
-	last->start = symbol.start;
-	last->has_start = true;
-	return true;
+	if (source_find(&symbols->names, vaddr, &symbols->name))
+		found = put_name(out, &symbols->name.data[0]);
+	return found;
 }

@@ -226,3 +226,15 @@ bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls
 	}
 	return true;
 }
+
+static bool find(void *source, uint64_t vaddr, struct calls *out)
+{
+	return dwarf_source_find(source, vaddr, out);
+}
+
+static void destroy(void *source)
+{
+	dwarf_source_destroy(source);
+}
+
+const struct source_ops dwarf_source_ops = {.find = find, .destroy = destroy};

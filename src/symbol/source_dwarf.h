@@ -9,6 +9,7 @@
 #include "dwarf/dwarf.h"
 #include "symbol/calls.h"
 #include "symbol/code_cache.h"
+#include "symbol/source.h"
 
 /*
  * Lines and inlined calls from DWARF. Only the units that addresses fall into are read, each once; those that the cache
@@ -38,6 +39,9 @@ void dwarf_source_read(struct dwarf_source *source, size_t index);
  * has no name. False when nothing is known, or when memory is exhausted.
  */
 bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls *out);
+
+/* Of a struct dwarf_source. */
+extern const struct source_ops dwarf_source_ops;
 
 /*
  * What the cache lacks: fills `units`, `nunits` and `maps` of the contents, which are valid while the source is not

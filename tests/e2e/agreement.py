@@ -158,7 +158,8 @@ def ask_addr2line(path, addresses, tool="addr2line"):
 
 
 def plain(name):
-    """Without what only says which part or copy of the function it is."""
+    """Without the version, and without what only says which part or copy of the function it is."""
+    name = name and name.split("@")[0]
     while name and CLONE.search(name):
         name = CLONE.sub("", name)
     return name
@@ -171,6 +172,7 @@ def twice(path):
 
 def is_short_for(name, names):
     """DWARF has no linkage name for what is local to the unit: "f" stands for _ZN5spaceL1fEv then."""
+    name = name.split("<")[0]
     mangled = {"operator()": "cl"}.get(name, f"{len(name)}{name}")
     return any(n.startswith("_Z") and mangled in n for n in names)
 

@@ -69,7 +69,7 @@ static char *answer(const struct fixture *f, struct answer_format format, const 
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	answers = answers_create(&format, &symbols, out);
+	answers = answers_create(&format, &symbols, NULL, out);
 	assert_non_null(answers);
 	answers_prepare(answers, question, 1);
 	answers_write(answers, question);

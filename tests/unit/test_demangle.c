@@ -35,6 +35,52 @@ static void test_rust(void **state)
 	       "std::rt::lang_start::{{closure}}");
 	expect("_RNvCs1234_7mycrate3foo", "mycrate::foo");
 	expect("_RINvNtC3std3mem8align_ofdE", "std::mem::align_of::<f64>");
+	/* As rustc 1.63 and 1.95 name functions whose names std::any::type_name told. */
+	expect("_RINvNtCskK7mfDs1mzF_1m5inner4flagKb1_Kc78_Kan5_EB4_", "m::inner::flag::<true, 'x', -5>");
+	expect("_RINvNtCskK7mfDs1mzF_1m5inneru9gre_6ka8iReEB4_", "m::inner::größe::<&str>");
+	expect("_RNvXs0_NtCskK7mfDs1mzF_1m5innerINtNtCslNYArtu3iFV_5alloc3vec3VecyENtB5_5Speak5speakB7_",
+	       "<alloc::vec::Vec<u64> as m::inner::Speak>::speak");
+	expect("_RNCINvNtCsdyIG5SqMl5y_3std2rt10lang_startuE0Cs6xObwDLdFGl_1m.llvm.12001051633234580868",
+	       "std::rt::lang_start::<()>::{closure#0}");
+	expect("_ZN1m5inner19Holder$LT$T$C$_$GT$3get17h9197890702d915a7E", "m::inner::Holder<T,_>::get");
+}
+
+static void test_letters_of_old_rust(void **state)
+{
+	expect("_ZN1m5inner13gr$uf6$$udf$e17hccf98f0d58f8ca0eE", "m::inner::größe");
+	expect("_ZN1m7$u4e2d$17hccf98f0d58f8ca0eE", "m::中");
+	expect("_ZN1m8$u1f600$17hccf98f0d58f8ca0eE", "m::😀");
+	/* Not what a terminal would take for a command, and not half a character. */
+	expect("_ZN1m5$u9b$17hccf98f0d58f8ca0eE", "m::$u9b$");
+	expect("_ZN1m7$ud800$17hccf98f0d58f8ca0eE", "m::$ud800$");
+	expect("_ZN1m9$u110000$17hccf98f0d58f8ca0eE", "m::$u110000$");
+}
+
+static void test_d(void **state)
+{
+	expect("_Dmain", "D main");
+	expect("_D3mod1S6methodMxFAyaiZv", "mod.S.method(immutable(char)[], int) const");
+}
+
+/* What the target has put into a name is not for the demangler to repair, but it must survive it. */
+static void test_odd_bytes(void **state)
+{
+	static const char *const names[] = {
+		"_ZN3f\xc3\xb6o3barEv",
+		"_ZN3f\xc3",
+		"_Z3\xff\xfe\xfdv",
+		"_ZN2\x1b[3barEv",
+		"_RNvC1m4\xf0\x9f\x98",
+		"_RNvC1mu3\xff\xff\xff",
+		"_D2\xc3\xb6"
+		"Fv",
+		"_D3\xf0\x9f\x98"
+		"FZv",
+		"_D3\x1b[2JZ",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		free(demangle(names[i]));
 }
 
 /* libiberty's own limit would give up on this. */
@@ -65,8 +111,8 @@ static void test_long_template(void **state)
 static void test_c_names_stay(void **state)
 {
 	static const char *const names[] = {
-		"main", "i",      "f",   "read", "_start", "__read", "_Z",         "_R",
-		"_D",   "_Dmain", "_ZN", "_",    "",       "_ZL",    "__ZN3fooEv", "_GLOBAL__sub_I_main"};
+		"main", "i",   "f",   "read", "_start", "__read", "_Z",         "_R",
+		"_D",   "_D3", "_ZN", "_",    "",       "_ZL",    "__ZN3fooEv", "_GLOBAL__sub_I_main"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		expect(names[i], NULL);
@@ -124,13 +170,11 @@ static void test_deep_nesting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cplusplus),
-		cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_long_template),
-		cmocka_unit_test(test_c_names_stay),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_absurd_length),
-		cmocka_unit_test(test_too_long_to_look_at),
+		cmocka_unit_test(test_cplusplus),           cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_letters_of_old_rust), cmocka_unit_test(test_d),
+		cmocka_unit_test(test_odd_bytes),           cmocka_unit_test(test_long_template),
+		cmocka_unit_test(test_c_names_stay),        cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_absurd_length),       cmocka_unit_test(test_too_long_to_look_at),
 		cmocka_unit_test(test_deep_nesting),
 	};
 

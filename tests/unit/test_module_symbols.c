@@ -3,14 +3,18 @@
 #include "elfmake.h"
 #include "scratch.h"
 
+#include "dwarfsym.h"
 #include "symbol/module_symbols.h"
 
 static const char source[] = "static __attribute__((noinline, used)) int hidden(int x) { return x * 7; }\n"
 			     "int shown(int x) { return hidden(x) + 1; }\n";
 
+static const struct symbol_options no_options;
+
 struct fixture {
 	struct scratch scratch;
 	struct module module;
+	struct calls calls;
 	char path[128];
 };
 
@@ -33,9 +37,9 @@ static struct module_symbols *open_module(struct fixture *f, const char *name)
 	snprintf(f->path, sizeof(f->path), "%s/%s", f->scratch.dir, name);
 	f->module.image = scratch_image(&f->scratch, name);
 	f->module.info = (struct module_info){.path = f->path, .build_id = image_build_id(f->module.image)};
-	symbols = module_symbols(&f->module);
+	symbols = module_symbols(&f->module, &no_options);
 	assert_non_null(symbols);
-	assert_ptr_equal(module_symbols(&f->module), symbols); /* opened once */
+	assert_ptr_equal(module_symbols(&f->module, &no_options), symbols); /* opened once */
 	assert_ptr_equal(f->module.symbol, symbols);
 	return symbols;
 }
@@ -44,32 +48,67 @@ static void close_module(struct fixture *f)
 {
 	f->module.symbol_free(f->module.symbol);
 	image_destroy(f->module.image);
+	vec_deinit(&f->calls);
 	f->module = (struct module){.root_fd = -1};
 }
 
-static void expect_problem(struct fixture *f, const char *name, const char *start_of_it, const char *part)
+/* The call at the start of a function that is called so in l.so; NULL when nothing is known of it. */
+static const struct call *look_up(struct fixture *f, const char *function)
 {
-	struct module_symbols *symbols = open_module(f, name);
+	struct image *image = scratch_image(&f->scratch, "l.so");
+	uint64_t size, at = dwarfsym_find(image, function, &size);
 
-	assert_null(symbols->dwarf);
+	assert_true(at);
+	image_destroy(image);
+	if (!module_symbols_find(f->module.symbol, at, &f->calls))
+		return NULL;
+	assert_int_equal(f->calls.len, 1);
+	assert_int_equal(f->calls.data[0].start, at);
+	return &f->calls.data[0];
+}
+
+static bool is_named(const struct call *call, const char *name)
+{
+	return call && call->linkage && call->linkage_len == strlen(name) &&
+	       memcmp(call->linkage, name, call->linkage_len) == 0;
+}
+
+/* The function is known by its name; when `line` is not 0, so is its line. */
+static void expect_known(struct fixture *f, const char *function, uint32_t line)
+{
+	const struct call *call = look_up(f, function);
+
+	assert_true(is_named(call, function));
+	assert_int_equal(call->line, line);
+	assert_int_equal(call->file != NULL, line != 0);
+}
+
+/* `hidden` has a name, which is not exported, when `locals`, and a line when `line` is not 0. */
+static void expect_problem(struct fixture *f, const char *name, bool locals, uint32_t line, const char *start_of_it,
+			   const char *part)
+{
+	open_module(f, name);
+	if (locals)
+		expect_known(f, "hidden", line);
+	else
+		assert_false(is_named(look_up(f, "hidden"), "hidden"));
 	assert_non_null(f->module.info.problem);
 	assert_int_equal(strncmp(f->module.info.problem, start_of_it, strlen(start_of_it)), 0);
-	if (!strstr(f->module.info.problem, part))
-		fail_msg("no '%s' in '%s'", part, f->module.info.problem);
+	assert_non_null(f->module.info.help);
+	if (!strstr(f->module.info.problem, part) && !strstr(f->module.info.help, part))
+		fail_msg("no '%s' in '%s', '%s'", part, f->module.info.problem, f->module.info.help);
 	close_module(f);
 }
 
 static void test_all_in_the_file(void **state)
 {
 	struct fixture f;
-	struct module_symbols *symbols;
 
 	start(&f, "");
-	symbols = open_module(&f, "l.so");
-	assert_non_null(symbols->dwarf);
-	assert_true(symtab_has_locals(symbols->symtab));
-	assert_null(symbols->debug);
-	assert_null(symbols->alt);
+	open_module(&f, "l.so");
+	expect_known(&f, "hidden", 1);
+	expect_known(&f, "shown", 2);
+	assert_int_equal(f.calls.data[0].source, SYMBOL_SYMTAB);
 	assert_null(f.module.info.problem);
 	close_module(&f);
 	scratch_deinit(&f.scratch);
@@ -78,15 +117,13 @@ static void test_all_in_the_file(void **state)
 static void test_separate_file(void **state)
 {
 	struct fixture f;
-	struct module_symbols *symbols;
 
 	start(&f, "-Wl,--build-id=sha1");
 	scratch_run(&f.scratch, "objcopy --only-keep-debug l.so l.debug && "
 				"objcopy --add-gnu-debuglink=l.debug stripped.so linked.so");
-	symbols = open_module(&f, "linked.so");
-	assert_non_null(symbols->debug);
-	assert_non_null(symbols->dwarf);
-	assert_true(symtab_has_locals(symbols->symtab));
+	open_module(&f, "linked.so");
+	expect_known(&f, "hidden", 1);
+	expect_known(&f, "shown", 2);
 	assert_null(f.module.info.problem);
 	close_module(&f);
 	scratch_deinit(&f.scratch);
@@ -95,24 +132,20 @@ static void test_separate_file(void **state)
 static void test_problems(void **state)
 {
 	struct fixture f;
-	struct image *image;
 
 	start(&f, "-Wl,--build-id=sha1");
-	image = scratch_image(&f.scratch, "l.so");
-	expect_problem(&f, "stripped.so", "no debug info, and only exported names: ", "; install its debug package");
-	expect_problem(&f, "stripped.so", "no debug info, and only exported names: ", image_build_id(image));
-	expect_problem(&f, "symbols.so", "no debug info: ", "; install its debug package");
-	image_destroy(image);
+	expect_problem(&f, "stripped.so", false, 0, "no debug info, and only exported names: ", "install");
+	expect_problem(&f, "symbols.so", true, 0, "no debug info: ", "install");
 	scratch_deinit(&f.scratch);
 
 	start(&f, "-Wl,--build-id=none");
-	expect_problem(&f, "stripped.so", "no debug info, and only exported names: ", "(build-id missing)");
+	expect_problem(&f, "stripped.so", false, 0, "no debug info, and only exported names: ", "it has no build-id");
 	scratch_run(&f.scratch, "cc -shared -nostdlib -fvisibility=hidden -Wl,--build-id=none -s -o bare.so l.c");
-	expect_problem(&f, "bare.so", "no symbols and no debug info: ", "(build-id missing)");
+	expect_problem(&f, "bare.so", false, 0, "no symbols and no debug info: ", "it has no build-id");
 	scratch_deinit(&f.scratch);
 }
 
-/* DWARF that needs a file which is not there is not used at all: half of it would be wrong. */
+/* Of DWARF that needs a file which is not there, the rest is used, and the user is told. */
 static void test_missing_shared_file(void **state)
 {
 	struct fixture f;
@@ -120,7 +153,7 @@ static void test_missing_shared_file(void **state)
 	start(&f, "");
 	scratch_run(&f.scratch, "printf '/nonexistent/common.debug\\0\\1\\2\\3\\4' > link && "
 				"objcopy --add-section .gnu_debugaltlink=link l.so alt.so");
-	expect_problem(&f, "alt.so", "no debug info: ", "/nonexistent/common.debug");
+	expect_problem(&f, "alt.so", true, 1, "debug info is incomplete: ", "/nonexistent/common.debug");
 	scratch_deinit(&f.scratch);
 }
 
@@ -129,15 +162,17 @@ static void test_vdso(void **state)
 {
 	struct module module = {.info = {.path = "[vdso]"}, .root_fd = -1};
 	struct module_symbols *symbols;
+	struct calls calls = {0};
 	struct elfmake e;
 
 	elfmake_init(&e, EM_X86_64);
 	elfmake_section(&e, ".text", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "x", 1);
 	module.image = elfmake_image(&e);
-	symbols = module_symbols(&module);
+	symbols = module_symbols(&module, &no_options);
 	assert_non_null(symbols);
-	assert_null(symbols->dwarf);
-	assert_int_equal(symtab_len(symbols->symtab), 0);
+	assert_false(module_symbols_find(symbols, 0, &calls));
+	assert_int_equal(calls.len, 0);
+	vec_deinit(&calls);
 	assert_null(module.info.problem);
 	module.symbol_free(module.symbol);
 	image_destroy(module.image);
@@ -148,7 +183,7 @@ static void test_no_image(void **state)
 {
 	struct module module = {.info = {.path = "/gone", .problem = "cannot be opened"}, .root_fd = -1};
 
-	assert_null(module_symbols(&module));
+	assert_null(module_symbols(&module, &no_options));
 	assert_null(module.symbol);
 	assert_string_equal(module.info.problem, "cannot be opened");
 }

@@ -15,6 +15,7 @@ struct fixture {
 	struct snapshot *snap;
 	struct modules *modules;
 	struct arena *arena;
+	struct native_names_options options;
 	struct native_names *names;
 	struct stack stack;
 };
@@ -38,14 +39,14 @@ static void map_library(struct fixture *f)
 /* A library of the text, mapped as in a saved snapshot; its names are made readable if `demangle`. */
 static void start(struct fixture *f, const char *text, const char *flags, bool demangle)
 {
-	*f = (struct fixture){.snap = snapshot_create(1, arch_host()), .arena = arena_create()};
+	*f = (struct fixture){.snap = snapshot_create(1, arch_host()), .arena = arena_create(), .options.demangle = demangle};
 	scratch_init(&f->scratch);
 	scratch_text(&f->scratch, "l.c", text);
 	scratch_run(&f->scratch, "cc -g -O2 -shared -fPIC %s -o l.so l.c", flags);
 	f->snap->replayed = true;
 	map_library(f);
 	assert_int_equal(modules_create(f->snap, false, NULL, &f->modules), 0);
-	f->names = native_names_create(f->modules, f->arena, demangle);
+	f->names = native_names_create(f->modules, f->arena, &f->options);
 	assert_non_null(f->names);
 }
 

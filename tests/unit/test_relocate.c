@@ -217,6 +217,28 @@ static void test_unloaded_eh_frame(void **state)
 	elfmake_deinit(&e);
 }
 
+/* An object that claims to be some file must not be taken for it. */
+static void test_no_build_id(void **state)
+{
+	static const uint8_t note[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\x12\x34\x56\x78";
+	struct elfmake e;
+	struct image *image;
+
+	elfmake_init(&e, EM_X86_64);
+	elfmake_section(&e, ".note.gnu.build-id", (Elf64_Shdr){.sh_type = SHT_NOTE}, note, sizeof(note) - 1);
+	elfmake_section(&e, ".gnu_debuglink", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "libc.debug\0\0crc", 16);
+	image = elfmake_image(&e);
+	assert_string_equal(image_build_id(image), "12345678");
+	assert_non_null(image_section(image, ".gnu_debuglink").data);
+	image_destroy(image);
+	assert_int_equal(relocate_object(e.data, e.len, NULL), 0);
+	assert_int_equal(image_open_memory(e.data, e.len, NULL, &image), 0);
+	assert_null(image_build_id(image));
+	assert_null(image_section(image, ".gnu_debuglink").data);
+	image_destroy(image);
+	elfmake_deinit(&e);
+}
+
 struct visited {
 	unsigned count;
 	uint64_t start, end;
@@ -296,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_outside_of_the_section),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_unloaded_eh_frame),
+		cmocka_unit_test(test_no_build_id),
 		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_not_an_object),
 	};

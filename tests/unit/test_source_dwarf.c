@@ -4,16 +4,30 @@
 #include "scratch.h"
 
 #include <errno.h>
-#include <gelf.h>
 
+#include "dwarfsym.h"
 #include "symbol/source_dwarf.h"
 
 struct fixture {
 	struct scratch scratch;
 	struct image *image;
 	struct dwarf_source *source;
-	struct dwarf_calls calls;
+	struct calls calls;
 };
+
+static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
+{
+	const struct dwarf_options options = {.image = ctx};
+
+	return dwarf_create(&options, err, out);
+}
+
+static int create_source(struct image *image, struct err *err, struct dwarf_source **out)
+{
+	const struct dwarf_source_options options = {.open = open_dwarf, .ctx = image};
+
+	return dwarf_source_create(&options, err, out);
+}
 
 /* The command makes l.so of the text in the file `name`. */
 static void start(struct fixture *f, const char *name, const char *text, const char *command)
@@ -23,7 +37,7 @@ static void start(struct fixture *f, const char *name, const char *text, const c
 	scratch_text(&f->scratch, name, text);
 	scratch_run(&f->scratch, "%s", command);
 	f->image = scratch_image(&f->scratch, "l.so");
-	assert_int_equal(dwarf_source_create(f->image, NULL, NULL, &f->source), 0);
+	assert_int_equal(create_source(f->image, NULL, &f->source), 0);
 }
 
 static void finish(struct fixture *f)
@@ -37,22 +51,7 @@ static void finish(struct fixture *f)
 /* The address of a symbol, or 0. */
 static uint64_t address_of(const struct fixture *f, const char *name, uint64_t *size)
 {
-	Elf *elf = image_elf(f->image);
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
-
-	while ((scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr)) {
-		if (shdr.sh_type != SHT_SYMTAB)
-			continue;
-		for (int i = 0; gelf_getsym(elf_getdata(scn, NULL), i, &sym); i++) {
-			if (strcmp(elf_strptr(elf, shdr.sh_link, sym.st_name), name) != 0)
-				continue;
-			*size = sym.st_size;
-			return sym.st_value;
-		}
-	}
-	return 0;
+	return dwarfsym_find(f->image, name, size);
 }
 
 /* True when some address of the symbol has the call at the given place, counted from the function outwards. */
@@ -62,7 +61,7 @@ static bool has_call(struct fixture *f, const char *symbol, size_t depth, const 
 
 	assert_true(at && size);
 	for (uint64_t end = at + size; at < end; at++) {
-		const struct dwarf_call *call;
+		const struct call *call;
 
 		if (!dwarf_source_find(f->source, at, &f->calls) || f->calls.len <= depth)
 			continue;
@@ -95,7 +94,7 @@ static const char nested_c[] = "static volatile int sink;\n"
 static void test_inlined_calls(void **state)
 {
 	struct fixture f;
-	uint64_t size, at;
+	uint64_t size = 0, at;
 
 	start(&f, "l.c", nested_c, "cc -g -O2 -shared -fPIC -o l.so l.c");
 	assert_true(has_call(&f, "outer", 0, "outer", 16));
@@ -128,7 +127,7 @@ static void test_outside_of_all(void **state)
 	start(&f, "l.c", nested_c, "cc -g -O2 -shared -fPIC -o l.so l.c");
 	text = image_section(f.image, ".text");
 	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
-		assert_true(vec_push(&f.calls, (struct dwarf_call){.name = "left over"}));
+		assert_true(vec_push(&f.calls, (struct call){.name = "left over"}));
 		assert_false(dwarf_source_find(f.source, outside[i], &f.calls));
 		assert_int_equal(f.calls.len, 0);
 	}
@@ -284,7 +283,7 @@ static void test_none(void **state)
 	elfmake_init(&e, EM_X86_64);
 	elfmake_section(&e, ".text", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "x", 1);
 	image = elfmake_image(&e);
-	assert_int_equal(dwarf_source_create(image, NULL, &err, &source), -ENOENT);
+	assert_int_equal(create_source(image, &err, &source), -ENOENT);
 	assert_non_null(strstr(err.msg, ".debug_info"));
 	assert_null(source);
 	dwarf_source_destroy(NULL);
@@ -299,7 +298,7 @@ static void test_garbage(void **state)
 
 	for (int round = 0; round < 100; round++) {
 		struct dwarf_source *source = NULL;
-		struct dwarf_calls calls = {0};
+		struct calls calls = {0};
 		uint8_t bytes[200];
 		struct elfmake e;
 		struct image *image;
@@ -315,7 +314,7 @@ static void test_garbage(void **state)
 		elfmake_section(&e, ".debug_abbrev", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, bytes + 12,
 				sizeof(bytes) - 12);
 		image = elfmake_image(&e);
-		if (dwarf_source_create(image, NULL, NULL, &source) == 0)
+		if (create_source(image, NULL, &source) == 0)
 			dwarf_source_find(source, 0x1000, &calls);
 		dwarf_source_destroy(source);
 		vec_deinit(&calls);

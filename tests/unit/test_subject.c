@@ -122,7 +122,7 @@ static void test_build_id(void **state)
 	struct subject *subject = NULL;
 	struct err err = {0};
 
-	assert_int_equal(subject_open_build_id("00000000000000000000", &err, &subject), -ENOENT);
+	assert_int_equal(subject_open_build_id("00000000000000000000", NULL, &err, &subject), -ENOENT);
 	assert_null(subject);
 	assert_non_null(strstr(err.msg, "00000000000000000000"));
 }

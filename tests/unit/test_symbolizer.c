@@ -8,7 +8,7 @@
 #include "proc/process.h"
 #include "symbol/symbolizer.h"
 
-static const struct symbolizer_options demangling = {.demangle = true, .kernel_addresses = true};
+static const struct symbolizer_options demangling = {.native.demangle = true, .kernel_addresses = true};
 
 static inline __attribute__((always_inline)) uint64_t current_pc(void)
 {
@@ -393,7 +393,8 @@ static void test_problems(void **state)
 	f = of_file(&s, "stripped.so", &demangling);
 	stack = name_one(&f, LOAD_AT + 0x1000, 0);
 	assert_non_null(strstr(stack->data[0].module->problem, "only exported names"));
-	assert_non_null(strstr(stack->data[0].module->problem, stack->data[0].module->build_id));
+	assert_non_null(stack->data[0].module->build_id);
+	assert_non_null(stack->data[0].module->help);
 	finish(&f);
 	f = of_file(&s, "symbols.so", &demangling);
 	stack = name_one(&f, LOAD_AT + 0x1000, 0);
@@ -404,7 +405,7 @@ static void test_problems(void **state)
 
 static void test_cplusplus(void **state)
 {
-	static const struct symbolizer_options raw = {.demangle = false};
+	static const struct symbolizer_options raw = {.native.demangle = false};
 	struct scratch s;
 	struct fixture f;
 	char *all;
