@@ -5,8 +5,9 @@
 
 struct cursor cursor_init(const void *data, size_t len)
 {
-	/* An absent section is NULL, to which not even 0 may be added. */
-	struct cursor c = {.start = data, .p = data, .end = len ? (const uint8_t *)data + len : data};
+	/* An absent section is NULL, to which not even 0 may be added: it reads like an empty one. */
+	const uint8_t *bytes = data ? data : (const uint8_t *)"";
+	struct cursor c = {.start = bytes, .p = bytes, .end = data ? bytes + len : bytes};
 
 	return c;
 }

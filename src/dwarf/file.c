@@ -12,7 +12,8 @@ struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *sec
 	struct cursor c = cursor_init(section->data, section->len);
 
 	c.big_endian = file->big_endian;
-	cursor_seek(&c, offset);
+	if (offset) /* a section that is not there has no start to count from */
+		cursor_seek(&c, offset);
 	return c;
 }
 

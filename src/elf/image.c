@@ -336,6 +336,9 @@ static Elf_Scn *find_gnu_compressed(const struct image *image, const char *name,
 /* A thousandth of what a compressed section says it holds may be in the file. */
 static const uint64_t max_unpacked = UINT64_C(2) << 30;
 
+/* Deflate cannot pack better than 1032 to 1; zstd can, but of debug info nothing does. */
+static const uint64_t max_ratio = 1100;
+
 /* How a section is packed. */
 struct packing {
 	uint32_t type; /* ELFCOMPRESS_*; 0: not at all */
@@ -418,7 +421,7 @@ static struct span unpacked_section(struct image *image, const Elf_Scn *scn, con
 	for (size_t i = 0; i < image->unpacked.len; i++)
 		if (image->unpacked.data[i].section == scn)
 			return (struct span){.data = image->unpacked.data[i].data, .len = image->unpacked.data[i].len};
-	if (!packing->size || packing->size > max_unpacked)
+	if (!packing->size || packing->size > max_unpacked || packing->size / max_ratio > packing->len)
 		return (struct span){0};
 	unpacked.data = malloc(packing->size);
 	if (!unpacked.data || !unpack(packing, unpacked.data) || !vec_push(&image->unpacked, unpacked)) {

@@ -22,10 +22,9 @@ bool relocate_visit_code(const uint8_t *data, size_t len, relocate_visit visit, 
 
 /*
  * Changes the object in place so that every address in it is one of the target: symbols, .eh_frame, .debug_frame and
- * the other debug sections. It can be opened with image_open_memory() then: sections only, since program headers,
- * which would lead to bytes that are not where they say, are taken out. So are the build-id,
- * links to debug files, and sections that are compressed. A
- * relocation that makes no sense is left out.
+ * the other debug sections. A relocation that makes no sense is left out. It can be opened with image_open_memory()
+ * then: sections only, since program headers, which would lead to bytes that are not where they say, are taken out; so
+ * are the build-id, links to debug files, and sections that are compressed.
  */
 int relocate_object(uint8_t *data, size_t len, struct err *err);
 

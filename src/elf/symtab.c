@@ -22,6 +22,7 @@ struct entry {
 	uint8_t rank; /* among names of one address; the lowest is the best */
 	uint8_t source; /* enum symbol_source */
 	bool sized;
+	bool own;
 };
 
 struct symtab {
@@ -44,6 +45,7 @@ struct reader {
 	VEC(struct section) sections; /* by section number */
 	bool has_table;
 	bool minidebug;
+	bool own;
 	enum symbol_source source; /* of the table being read */
 };
 
@@ -122,6 +124,7 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 		.rank = rank_of(sym, name),
 		.source = (uint8_t)reader->source,
 		.sized = sym->st_size != 0,
+		.own = reader->own,
 	};
 	return vec_push(reader->tab, e);
 }
@@ -136,6 +139,7 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 		.name_len = name_length(name),
 		.source = SYMBOL_PLT,
 		.sized = true,
+		.own = true,
 	};
 
 	return vec_push(tab, e);
@@ -194,9 +198,9 @@ static bool read_elf(struct reader *reader, Elf *elf)
 	return true;
 }
 
-static bool read_minidebug(struct symtab *tab, struct image *image)
+static bool read_minidebug(struct symtab *tab, struct image *image, bool own)
 {
-	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .minidebug = true};
+	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .minidebug = true, .own = own};
 	size_t len;
 
 	if (tab->minidebug || minidebug_unpack(image, NULL, &tab->minidebug_data, &len) < 0)
@@ -205,9 +209,9 @@ static bool read_minidebug(struct symtab *tab, struct image *image)
 	return !tab->minidebug || read_elf(&reader, tab->minidebug);
 }
 
-static bool read_image(struct symtab *tab, struct image *image)
+static bool read_image(struct symtab *tab, struct image *image, bool own)
 {
-	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab};
+	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .own = own};
 
 	if (!read_elf(&reader, image_elf(image)))
 		return false;
@@ -217,7 +221,7 @@ static bool read_image(struct symtab *tab, struct image *image)
 		if (!dynsym_read(image, add_symbol, &reader))
 			return false;
 	}
-	return read_minidebug(tab, image);
+	return read_minidebug(tab, image, own);
 }
 
 /* Of names of one address, the best first. */
@@ -235,6 +239,8 @@ static int compare(const void *a, const void *b, void *ctx)
 	if (x->name_len != y->name_len)
 		return x->name_len < y->name_len ? -1 : 1;
 	order = memcmp(x->name, y->name, x->name_len);
+	if (order == 0 && x->own != y->own)
+		return x->own ? -1 : 1;
 	return order != 0 ? order : (int)x->source - (int)y->source;
 }
 
@@ -277,7 +283,7 @@ int symtab_create(struct image *image, struct image *debug, struct err *err, str
 {
 	_cleanup_(cleanup_symtab) struct symtab *tab = calloc(1, sizeof(*tab));
 
-	if (!tab || !read_image(tab, image) || (debug && !read_image(tab, debug)) || !plt_read(image, add_plt, tab) ||
+	if (!tab || !read_image(tab, image, true) || (debug && !read_image(tab, debug, false)) || !plt_read(image, add_plt, tab) ||
 	    !settle(tab))
 		return err_set(err, ENOMEM, "out of memory");
 	*out = steal_ptr(tab);
@@ -306,6 +312,7 @@ struct symbol symtab_at(const struct symtab *tab, size_t index)
 		.name = e->name,
 		.name_len = e->name_len,
 		.source = (enum symbol_source)e->source,
+		.own = e->own,
 	};
 }
 

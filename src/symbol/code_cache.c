@@ -140,7 +140,7 @@ bool code_cache_symbol(const struct code_cache *cache, uint64_t vaddr, struct sy
 	if (index >= cache->nsymbols)
 		return false;
 	symbol = &cache->symbols[index];
-	source = symbol->len_source & 0xff;
+	source = symbol->len_source & 0x7f;
 	len = symbol->len_source >> 8;
 	if (source >= SYMBOL_SOURCE_COUNT || symbol->name > cache->names_len || len > cache->names_len - symbol->name)
 		return false;
@@ -150,6 +150,7 @@ bool code_cache_symbol(const struct code_cache *cache, uint64_t vaddr, struct sy
 		.name = cache->names + symbol->name,
 		.name_len = len,
 		.source = (enum symbol_source)source,
+		.own = symbol->len_source >> 7 & 1,
 	};
 	return true;
 }

@@ -11,7 +11,7 @@
  * by this version on a machine with this byte order. To change anything here, or in the structs of unit_map.h that are
  * stored as they are, raise the version.
  */
-enum { CODE_CACHE_VERSION = 1 };
+enum { CODE_CACHE_VERSION = 2 };
 
 /* Where a part is; offset 0: it is not there. */
 struct cached_block {
@@ -46,7 +46,7 @@ struct cached_symbol {
 	uint64_t start;
 	uint64_t end;
 	uint32_t name; /* offset in the names */
-	uint32_t len_source; /* length of the name << 8 | enum symbol_source */
+	uint32_t len_source; /* length of the name << 8 | symbol.own << 7 | enum symbol_source */
 };
 
 /* Followed by pieces, scopes, rows, files, names and strings. */

@@ -199,7 +199,7 @@ static bool write_symbols(const struct symtab *tab, struct bytes *out)
 			.start = symbol.start,
 			.end = symbol.end,
 			.name = (uint32_t)names.len,
-			.len_source = (uint32_t)symbol.name_len << 8 | symbol.source,
+			.len_source = (uint32_t)symbol.name_len << 8 | (uint32_t)symbol.own << 7 | symbol.source,
 		};
 
 		ok = append(&names, symbol.name, symbol.name_len) && append(out, &cached, sizeof(cached));

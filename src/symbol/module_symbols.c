@@ -239,7 +239,7 @@ void module_symbols_read(struct module_symbols *symbols, size_t index)
 	dwarf_source_read(symbols->dwarf, index);
 }
 
-/* The function's name as the linker has it takes the place of what the source of lines calls it. */
+/* Gives the function, which is the last call, the name in the symbol table, as far as that is the better one. */
 static bool put_name(struct calls *out, const struct call *name)
 {
 	struct call *last;
@@ -247,6 +247,8 @@ static bool put_name(struct calls *out, const struct call *name)
 	if (!out->len && !vec_push(out, (struct call){0}))
 		return false;
 	last = &out->data[out->len - 1];
+	if (!name->own && (last->linkage || last->name))
+		return true;
 	last->linkage = name->linkage;
 	last->linkage_len = name->linkage_len;
 	last->name = NULL;

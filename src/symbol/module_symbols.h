@@ -34,9 +34,10 @@ size_t module_symbols_want(struct module_symbols *symbols, const uint64_t *vaddr
 void module_symbols_read(struct module_symbols *symbols, size_t index);
 
 /*
- * Replaces `out` by the calls at an address of the file. The function's name is that of the symbol table, which tells
- * clones (foo.cold) and aliases as the linker sees them; lines and inlined calls come from the first source that knows
- * them. False when nothing is known, or when memory is exhausted.
+ * Replaces `out` by the calls at an address of the file. Lines and inlined calls come from the first source that knows
+ * them. The function's own name is that of the file's symbol table, where it has one (the exported alias, or the clone
+ * foo.cold), else what the source of lines calls it, else that of the debug file's symbol table: as llvm-symbolizer
+ * chooses. False when nothing is known, or when memory is exhausted.
  */
 bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out);
 

@@ -7,6 +7,7 @@ static bool give(const struct symbol *symbol, struct calls *out)
 		.linkage = symbol->name,
 		.linkage_len = symbol->name_len,
 		.source = symbol->source,
+		.own = symbol->own,
 		.plt = symbol->source == SYMBOL_PLT,
 		.start = symbol->start,
 		.has_start = true,

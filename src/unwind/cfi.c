@@ -142,7 +142,7 @@ static bool set_location(struct program *p)
 {
 	uint64_t location;
 
-	if (!record_read_pointer(&p->code, p->fde->cie.pointer_encoding, p->section->bytes.vaddr, 0, &location) ||
+	if (!record_read_pointer(&p->code, p->fde->cie.pointer_encoding, p->section->bytes.vaddr, p->section->text, &location) ||
 	    location < p->location)
 		return false;
 	p->location = location;

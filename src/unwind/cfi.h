@@ -82,6 +82,7 @@ struct cfi_section {
 	enum cfi_kind kind;
 	const struct arch *arch;
 	struct span bytes;
+	uint64_t text; /* what text-relative pointers count from: compilers of PHP and Lua write them; else 0 */
 	struct fde_table table;
 	VEC(struct fde_entry) index; /* by rising start; built at the first search when there is no table */
 	bool indexed;

@@ -45,7 +45,7 @@ static void init_eh_frame(struct cfi_section *section, const struct arch *arch, 
 {
 	struct span hdr = image_eh_frame_hdr(image);
 	struct span bytes = {0};
-	uint64_t address;
+	uint64_t address, end;
 
 	if (hdr.data && cfi_eh_frame_address(hdr, &address))
 		bytes = image_bytes_at(image, address);
@@ -54,6 +54,7 @@ static void init_eh_frame(struct cfi_section *section, const struct arch *arch, 
 		hdr = (struct span){0};
 	}
 	cfi_section_init(section, CFI_EH_FRAME, arch, bytes, hdr);
+	image_code_bounds(image, &section->text, &end);
 }
 
 static void init_debug_frame(struct cfi_section *section, const struct arch *arch, struct image *image)

@@ -64,8 +64,9 @@ static bool step_by_link_register(struct walk *w, struct caller *out)
 static bool is_in_file(struct walk *w, uint64_t pc)
 {
 	uint64_t vaddr;
+	const struct module *module = modules_find(w->modules, pc, &vaddr);
 
-	return modules_find(w->modules, pc, &vaddr);
+	return module && !module->jit;
 }
 
 /*

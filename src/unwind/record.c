@@ -22,6 +22,7 @@ enum {
 	PE_BASE_MASK = 0x70,
 	PE_ABSOLUTE = 0x00,
 	PE_PCREL = 0x10,
+	PE_TEXTREL = 0x20,
 	PE_DATAREL = 0x30,
 	PE_ALIGNED = 0x50,
 	PE_INDIRECT = 0x80,
@@ -85,6 +86,13 @@ bool record_read_pointer(struct cursor *c, uint8_t encoding, uint64_t address, u
 		here = 0;
 		break;
 	case PE_PCREL:
+		break;
+	case PE_TEXTREL:
+		if (!base) {
+			c->bad = true;
+			return false;
+		}
+		here = base;
 		break;
 	case PE_DATAREL:
 		here = base;
@@ -218,7 +226,7 @@ static bool read_fde(const struct cfi_section *section, const struct header *hea
 
 	if (!read_cie(section, header->cie_offset, &out->cie))
 		return false;
-	if (!record_read_pointer(&c, out->cie.pointer_encoding, section->bytes.vaddr, 0, &out->start) ||
+	if (!record_read_pointer(&c, out->cie.pointer_encoding, section->bytes.vaddr, section->text, &out->start) ||
 	    !read_format(&c, out->cie.pointer_encoding, &range))
 		return false;
 	if (out->cie.has_augmentation_data)

@@ -31,7 +31,7 @@ class Program:
         self.debug_dir.mkdir()
         source.write_text(SOURCE)
         run = dict(check=True, capture_output=True, text=True)
-        subprocess.run(["cc", "-g", "-O2", "-Wl,--build-id", "-o", self.full, source], **run)
+        subprocess.run([tool("cc"), "-g", "-O2", "-Wl,--build-id", "-o", self.full, source], **run)
         subprocess.run([tool("objcopy"), "--only-keep-debug", self.full, self.debug_dir / "prog.debug"], **run)
         subprocess.run([tool("strip"), "-o", self.stripped, self.full], **run)
         notes = subprocess.run([tool("readelf"), "-n", self.full], **run).stdout

@@ -96,25 +96,37 @@ def test_without_section_headers(target, snap, go, kind):
     check_stack(t, snap(t))
 
 
+def dwarf_truth(addr2line, full, addresses):
+    """For each address the innermost position and the outermost function that the DWARF of the same program tells."""
+    done = subprocess.run(
+        [addr2line, "-afi", "-e", full], input="\n".join(addresses), capture_output=True, text=True, check=True
+    )
+    for answer in re.split(r"^0x[0-9a-f]+\n", done.stdout, flags=re.M)[1:]:
+        lines = answer.splitlines()
+        yield lines[1].removeprefix("./").split(" ")[0], lines[-2].removesuffix(".abi0")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_lines_of_many_addresses(stakeout, go, kind, rng, tool):
-    """Innermost line and outermost function, which is what Go's addr2line tells of the same program unstripped."""
+def test_many_addresses(stakeout, go, kind, rng, tool):
     full, stripped = go(kind, strip=False), go(kind)
     names = subprocess.run([tool("nm"), full], capture_output=True, text=True, check=True).stdout
     place = {m[2]: int(m[1], 16) for m in re.finditer(r"^([0-9a-f]+) . (\S+)$", names, re.M)}
     addresses = [hex(rng.randrange(place["runtime.text"], place["runtime.etext"])) for _ in range(2000)]
-    text = "\n".join(addresses) + "\n"
-    truth = subprocess.run(["go", "tool", "addr2line", full], input=text, capture_output=True, text=True, check=True)
-    truth = truth.stdout.splitlines()
-    docs = stakeout("symbolize", "--json", "-e", stripped, *addresses).docs
+    docs = stakeout("symbolize", "--json", "--no-cache", "-e", stripped, *addresses).docs
     assert len(docs) == len(addresses)
-    compared = 0
-    for doc, function, position in zip(docs, truth[0::2], truth[1::2]):
-        frames = doc["frames"]
-        # Padding belongs to no function. Names of instances and of array types are shortened in the tables.
-        if not frames or frames[0]["source"] is None or position.startswith("?") or "[" in function:
+    wrong, compared = [], 0
+    for doc, (position, function) in zip(docs, dwarf_truth(tool("addr2line"), full, addresses)):
+        # Padding has no line. Names of instances and of array types are shortened in the tables.
+        if position.startswith("??") or position.endswith((":?", ":0")) or "[" in function:
             continue
-        assert f"{frames[0]['source']['file']}:{frames[0]['source']['line']}" == position, doc
-        assert frames[-1]["symbol"] == re.sub(r"\.abi0$", "", function), doc
         compared += 1
+        frames = doc["frames"]
+        if not frames or not frames[0]["source"]:
+            wrong.append((doc, position, function))
+            continue
+        ours = f"{frames[0]['source']['file']}:{frames[0]['source']['line']}", frames[-1]["symbol"]
+        if ours != (position, function):
+            wrong.append((ours, position, function))
     assert compared > 1500
+    # The line tables of DWARF and of the runtime are not made from each other.
+    assert len(wrong) <= compared // 500, wrong

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "child.h"
+#include "elfmake.h"
 #include "scratch.h"
 
 #include <dlfcn.h>
@@ -405,6 +406,52 @@ static void test_what_is_no_library(void **state)
 	snapshot_destroy(snap);
 }
 
+/* Code announced by a JIT compiler is a module, but not where a file is mapped that could be opened. */
+static void test_jit_code(void **state)
+{
+	struct snapshot *snap = snapshot_create(1, arch_host());
+	struct image *file = scratch_image(&scratch, "lib.so");
+	const struct map_entry mapped[] = {
+		{.start = 0x10000, .end = 0x20000, .inode = 1, .perms = MAP_PERM_EXEC, .path = library,
+		 .build_id = image_build_id(file)},
+		{.start = 0x20000, .end = 0x30000, .perms = MAP_PERM_EXEC, .path = ""},
+		{.start = 0x30000, .end = 0x40000, .inode = 2, .perms = MAP_PERM_EXEC, .path = "/memfd:code"},
+	};
+	struct modules *modules;
+	struct module *module;
+	struct elfmake e;
+	uint64_t vaddr;
+
+	elfmake_init(&e, EM_X86_64);
+	elfmake_section(&e, ".text",
+			(Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = 0x18000}, NULL,
+			0);
+	e.shdrs[1].sh_size = 0x20000;
+	image_destroy(elfmake_image(&e));
+	for (size_t i = 0; i < 3; i++)
+		assert_true(vec_push(&snap->maps, mapped[i]));
+	assert_true(vec_push(&snap->jit_images, (struct mem_copy){.start = 0x1000, .len = e.len, .data = e.data}));
+	snap->replayed = true;
+	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
+
+	assert_string_equal(modules_find(modules, 0x18000, &vaddr)->info.path, library);
+	assert_false(modules_find(modules, 0x18000, &vaddr)->jit);
+	module = modules_find(modules, 0x20010, &vaddr);
+	assert_non_null(module);
+	assert_true(module->jit);
+	assert_int_equal(vaddr, 0x20010);
+	assert_ptr_equal(modules_find(modules, 0x30010, &vaddr), module);
+	assert_int_equal(vaddr, 0x30010);
+	module = modules_find(modules, 0x39000, &vaddr); /* behind the code */
+	assert_false(module->jit);
+	assert_int_equal(modules_proc_fd(modules), -1);
+	assert_true(modules_open_mapped(modules, &mapped[0], NULL) < 0);
+	modules_destroy(modules);
+	elfmake_deinit(&e);
+	image_destroy(file);
+	snapshot_destroy(snap);
+}
+
 static void test_process_that_is_gone(void **state)
 {
 	pid_t pid = child_start(body_loads);
@@ -449,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_replay_checks_the_build_id),
 		cmocka_unit_test(test_what_is_no_library),
+		cmocka_unit_test(test_jit_code),
 		cmocka_unit_test(test_process_that_is_gone),
 		cmocka_unit_test(test_ignore_deleted),
 	};

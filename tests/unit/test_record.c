@@ -77,8 +77,8 @@ static void test_encodings_that_cannot_be_resolved(void **state)
 
 	for (unsigned encoding = 0; encoding < 256; encoding++) {
 		unsigned format = encoding & 0x0f, base = encoding & 0x70;
-		bool known =
-			(format <= 4 || (format >= 8 && format <= 0xc)) && (base == 0 || base == 0x10 || base == 0x30);
+		bool known = (format <= 4 || (format >= 8 && format <= 0xc)) &&
+			     (base == 0 || base == 0x10 || base == 0x20 || base == 0x30);
 		bool bad;
 
 		assert_int_equal(read_pointer(bytes, sizeof(bytes), 0, (uint8_t)encoding, &out, &bad),
