@@ -104,12 +104,10 @@ bool value_read(const struct form_sizes *sizes, struct cursor *c, uint16_t form,
 
 bool entry_read(const struct unit_view *view, struct cursor *c, const struct abbrev *abbrev, struct entry *out)
 {
-	const struct abbrev_attr *attrs = view->abbrevs.attrs.data + abbrev->first_attr;
-
 	out->abbrev = abbrev;
 	out->present = 0;
 	for (uint32_t i = 0; i < abbrev->nattrs; i++) {
-		const struct abbrev_attr *attr = &attrs[i];
+		const struct abbrev_attr *attr = &view->abbrevs.attrs.data[abbrev->first_attr + i];
 
 		if (attr->attr == ATTR_IGNORED && attr->size >= 0) {
 			if (!cursor_skip(c, (uint64_t)attr->size))
@@ -125,7 +123,6 @@ bool entry_read(const struct unit_view *view, struct cursor *c, const struct abb
 
 bool entry_skip(const struct unit_view *view, struct cursor *c, const struct abbrev *abbrev, uint64_t *sibling)
 {
-	const struct abbrev_attr *attrs = view->abbrevs.attrs.data + abbrev->first_attr;
 	const struct dwarf_file *file;
 	struct value value;
 
@@ -133,7 +130,7 @@ bool entry_skip(const struct unit_view *view, struct cursor *c, const struct abb
 	if (abbrev->fixed_size != ABBREV_VARIES && !abbrev->has_sibling)
 		return cursor_skip(c, abbrev->fixed_size);
 	for (uint32_t i = 0; i < abbrev->nattrs; i++) {
-		const struct abbrev_attr *attr = &attrs[i];
+		const struct abbrev_attr *attr = &view->abbrevs.attrs.data[abbrev->first_attr + i];
 
 		if (attr->size >= 0 && attr->attr != ATTR_SIBLING) {
 			if (!cursor_skip(c, (uint64_t)attr->size))
