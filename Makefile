@@ -26,7 +26,7 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshad
 	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
 	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
-LIBS := -lelf -liberty -llzma -ldeflate -lzstd -lpthread
+LIBS := -lelf -liberty -llzma -ldeflate -lzstd -lpthread -ldl
 TEST_LIBS := -ldw # what the unwinder's rows are compared with
 HEADERS_NEEDED := gelf.h dwarf.h libiberty/demangle.h lzma.h libdeflate.h zstd.h
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Makes a large C++ program with debug info: bigcxx DIRECTORY [UNITS]
+"""Makes a large C++ program with debug info: bigcxx.py DIRECTORY [UNITS]
 
-What makes debug info large and lookups hard is what big C++ programs are made of: many units that each instantiate much of
-the standard library with types of their own, and whose small functions are inlined many levels deep. The program is only
-looked at, but it does run. Prints its path; a program that is there already is kept.
+What makes debug info large and lookups hard is what big C++ programs are made of: many units that each instantiate much
+of the standard library with types of their own, and whose small functions are inlined many levels deep. The program is
+only looked at, but it does run. Prints its path; a program that is there already is kept.
 """
 
 import os
@@ -16,8 +16,8 @@ from pathlib import Path
 UNITS = 28
 FLAGS = ["-std=c++17", "-g", "-O2"]
 HEADERS = """algorithm any array bitset chrono deque filesystem forward_list fstream functional future iomanip iostream
-list locale map memory mutex numeric optional queue random regex set shared_mutex sstream stack string string_view thread
-tuple unordered_map unordered_set variant vector""".split()
+list locale map memory mutex numeric optional queue random regex set shared_mutex sstream stack string string_view
+thread tuple unordered_map unordered_set variant vector""".split()
 
 UNIT = r"""
 namespace unit@N@ {
@@ -173,7 +173,8 @@ def main_unit(units):
     lines = ["#include <iostream>", "#include <string>"]
     lines += [f"double run_unit{n}(const std::string &);" for n in range(units)]
     calls = " + ".join(f"run_unit{n}(text)" for n in range(units))
-    lines += ["int main()", "{", '\tstd::string text = "one two22 three3_1";', f"\tstd::cout << {calls} << std::endl;", "}"]
+    lines += ["int main()", "{", '\tstd::string text = "one two22 three3_1";']
+    lines += [f"\tstd::cout << {calls} << std::endl;", "}"]
     return "\n".join(lines) + "\n"
 
 

@@ -32,34 +32,19 @@ int naming_option(struct naming *naming, int opt, const char *value, struct err 
 	}
 }
 
-/* One line that is written over and over, and taken away at the end. */
-static void show_progress(void *arg, const char *label, uint64_t bytes, uint64_t total)
-{
-	const double mega = 1 << 20;
-	const char *name = label ? strrchr(label, '/') : NULL;
-
-	if (!label)
-		fputs("\r\033[K", stderr);
-	else if (total)
-		fprintf(stderr, "\r\033[Kdownloading debug info of %.60s: %.1f of %.1f MiB", name ? name + 1 : label,
-			(double)bytes / mega, (double)total / mega);
-	else
-		fprintf(stderr, "\r\033[Kdownloading debug info of %.60s: %.1f MiB", name ? name + 1 : label,
-			(double)bytes / mega);
-	fflush(stderr);
-}
-
 void naming_open(struct naming *naming)
 {
 	const struct debuginfod_options debuginfod = {
 		.urls = naming->urls,
 		.timeout = naming->timeout,
-		.progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+		.progress = isatty(STDERR_FILENO) ? download_line_show : NULL,
+		.arg = &naming->line,
 	};
 
 	if (naming->opened)
 		return;
 	naming->opened = true;
+	naming->line.out = stderr;
 	if (!naming->no_cache && cache_open(&naming->cache_error, &naming->cache) < 0)
 		naming->cache = NULL;
 	naming->symbols.cache = naming->cache;

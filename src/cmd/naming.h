@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "cmd/download_line.h"
 #include "symbol/module_symbols.h"
 
 /* Where names come from besides the files themselves: what all commands that show names have in common. */
@@ -18,6 +19,7 @@ struct naming {
 	/* Of naming_open(). */
 	bool opened;
 	struct symbol_options symbols;
+	struct download_line line;
 	struct store *cache;
 	struct err cache_error; /* code 0: there is a cache, or none was wanted */
 	struct err debuginfod_error;

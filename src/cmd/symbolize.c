@@ -41,7 +41,7 @@ static const char help[] =
 	"  -a, --addresses        show the address first\n"
 	"  -f, --functions        show the function\n"
 	"  -i, --inlines          also show the callers that the code was inlined into\n"
-	"  -C, --demangle         show C++ and Rust names as in the source; --demangle=none: as the linker has them\n"
+	"  -C, --demangle         show C++, Rust and D names as in the source; --demangle=none: as the linker has them\n"
 	"      --no-demangle      the same as --demangle=none, the default\n"
 	"  -s, --basenames        show files without their directories\n"
 	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"

@@ -115,7 +115,10 @@ static bool add_scope(struct walk *w, uint64_t offset, const struct entry *entry
 	return vec_push(&w->out->scopes, scope);
 }
 
-/* A function or an inlined call. One without code is a declaration, or what others are instances of. */
+/*
+ * A function or an inlined call. A function without code is a declaration, or what others are instances of. An inlined
+ * call without code of its own may still be where others were inlined.
+ */
 static bool visit_code(struct walk *w, uint64_t offset, struct cursor *c, const struct abbrev *abbrev,
 		       struct level *level)
 {
@@ -132,7 +135,7 @@ static bool visit_code(struct walk *w, uint64_t offset, struct cursor *c, const 
 		level->scope = MAP_NONE;
 		level->dropped = w->ranges.len && !is_code(w->code, w->ranges.data[0].start);
 	}
-	if (!w->ranges.len || level->dropped || (inlined && level->scope == MAP_NONE))
+	if (level->dropped || (inlined ? level->scope == MAP_NONE : !w->ranges.len))
 		return true;
 	return add_scope(w, offset, &entry, level);
 }

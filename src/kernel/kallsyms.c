@@ -12,6 +12,7 @@
 enum {
 	CHUNK = 256 << 10,
 	MAX_FILE = 256 << 20,
+	MAX_FUNCTION = 16 << 20, /* farther from its start an address is not in it */
 };
 
 /* Both strings are offsets into the text; module 0 is the kernel proper. */
@@ -172,6 +173,8 @@ bool kallsyms_find(const struct kallsyms *ks, uint64_t address, struct kernel_sy
 	while (low > 1 && ks->data[low - 2].start == ks->data[low - 1].start)
 		low--;
 	e = &ks->data[low - 1];
+	if (address - e->start >= MAX_FUNCTION)
+		return false;
 	*out = (struct kernel_symbol){
 		.start = e->start,
 		.name = ks->text.data + e->name,

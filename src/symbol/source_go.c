@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "symbol/go_tables.h"
 
@@ -12,6 +13,7 @@ enum {
 	MAX_INLINED = 256,    /* calls at one address */
 	MAX_LOOKED_AT = 8192, /* functions, in search of some with inlined calls */
 	ENOUGH_CHECKED = 16,  /* functions whose inlined calls make sense */
+	MAX_SHORTENED = 4096, /* bytes of a name that is copied */
 	FIRST_GOFUNC = 30,    /* words of runtime.moduledata among which is the address of go:func.* */
 };
 
@@ -45,6 +47,7 @@ struct go_source {
 	struct go_tables tables;
 	const struct inline_layout *layout; /* NULL: nothing was ever inlined */
 	bool has_trees;                     /* where they are is known */
+	struct arena *arena;                /* names that are not shown as they are */
 	uint64_t gofunc;                    /* what their offsets are relative to; 0 before 1.18 */
 };
 
@@ -312,6 +315,17 @@ static void choose_layout(struct go_source *source)
 	}
 }
 
+/* Since 1.21 the tables spell the types of an instance out; the runtime writes f[...] still. */
+static const char *shown_name(const struct go_source *source, const char *name)
+{
+	const char *open = name ? strchr(name, '[') : NULL;
+	const char *close = open ? strrchr(open, ']') : NULL;
+
+	if (!close || (size_t)(open - name) + strlen(close) > MAX_SHORTENED)
+		return name;
+	return arena_printf(source->arena, "%.*s[...]%s", (int)(open - name), name, close + 1);
+}
+
 /* The calls that were inlined at an address; the position in the function itself is left in `outer`. */
 static bool push_inlined(const struct go_source *source, const struct func *f, uint64_t vaddr, struct calls *out,
 			 struct call *outer)
@@ -330,7 +344,7 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 		outer->line = 0;
 		if (!tree || out->len >= MAX_INLINED || !read_inlined(t, layout, f, tree, index, &inlined))
 			return vec_push(out, call); /* something was inlined there, but not what */
-		call.name = inlined.name;
+		call.name = shown_name(source, inlined.name);
 		call.source = SYMBOL_GO;
 		if (!vec_push(out, call))
 			return false;
@@ -356,7 +370,7 @@ bool go_source_find(struct go_source *source, uint64_t vaddr, struct calls *out)
 		return false;
 	if (f.pcln && value_at(&source->tables, &f, f.pcln, vaddr) < 0)
 		return false; /* padding up to the next function */
-	call.name = name_at(&source->tables, f.name);
+	call.name = shown_name(source, name_at(&source->tables, f.name));
 	call.start = f.start;
 	return call.name && push_inlined(source, &f, vaddr, out, &call) && vec_push(out, call);
 }
@@ -368,7 +382,9 @@ int go_source_create(struct image *image, struct err *err, struct go_source **ou
 	_cleanup_(cleanup_go_source) struct go_source *source = calloc(1, sizeof(*source));
 	int ret;
 
-	if (!source)
+	if (source)
+		source->arena = arena_create();
+	if (!source || !source->arena)
 		return err_set(err, ENOMEM, "out of memory");
 	ret = go_tables_init(&source->tables, image, err);
 	if (ret < 0)
@@ -383,6 +399,7 @@ void go_source_destroy(struct go_source *source)
 	if (!source)
 		return;
 	go_tables_deinit(&source->tables);
+	arena_destroy(source->arena);
 	free(source);
 }
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What stakeout symbolize says of random code addresses, beside llvm-symbolizer and addr2line.
 
-Every tool is asked for linkage names, so no demangler's taste is compared, and for the whole chain of inlined calls. What
-is compared is, for every call of the chain: function, file and line. Each difference gets a class, and a class says who is
-right or that nobody can tell: docs/internals.md has them under "Agreement with peers".
+Every tool is asked for linkage names, so no demangler's taste is compared, and for the whole chain of inlined calls.
+What is compared is, for every call of the chain: function, file and line. Each difference gets a class; docs/internals.md
+has them under "Agreement with peers" and says who is right.
 """
 
 import json
@@ -15,7 +15,8 @@ import subprocess
 from bisect import bisect_right
 from collections import Counter, defaultdict
 
-# What compilers append to the name of a part or a copy of a function. DWARF names the function, the symbol table the part.
+# What compilers append to the name of a part or a copy of a function. DWARF has the function's name, the symbol table
+# the part's.
 CLONE = re.compile(r"\.(cold|isra|part|constprop|lto_priv|llvm|localalias|specialized|__uniq)(\.[\w]+)*$|\.\d+$")
 
 
@@ -53,11 +54,14 @@ class Names:
     """The symbol tables, for what a name in a difference is: another name of the same code, or of other code."""
 
     def __init__(self, path):
-        pattern = re.compile(r"^\s*\d+: ([0-9a-f]+)\s+(\w+) (?:FUNC|IFUNC|NOTYPE|GNU_IFUNC)\s+(\w+)\s+\S+\s+(?:\[.*\]\s+)?(\S+) (\S+)", re.M)
+        kinds = "FUNC|IFUNC|NOTYPE|GNU_IFUNC"
+        pattern = re.compile(
+            rf"^\s*\d+: ([0-9a-f]+)\s+(\w+) (?:{kinds})\s+\w+\s+\S+\s+(?:\[.*\]\s+)?(\S+) (\S+)", re.M
+        )
         self.starts, self.by_start = [], defaultdict(set)
         self.sizes = defaultdict(int)
         for file in filter(None, (path, debug_file(path))):
-            for start, size, _, index, name in pattern.findall(readelf("-s", file)):
+            for start, size, index, name in pattern.findall(readelf("-s", file)):
                 if index == "UND" or name.startswith("$"):
                     continue
                 at = int(start, 16)
@@ -145,6 +149,9 @@ def ask(argv, addresses, parse, env=None, check=True):
 
 
 def ask_stakeout(stakeout, path, addresses, *options, env=None):
+    """Without the cache unless env has one: what an earlier run knew is not what is compared."""
+    if not env or "XDG_CACHE_HOME" not in env:
+        options = ["--no-cache", *options]
     return ask([stakeout, "symbolize", *options, "-a", "-f", "-i", "-e", path], addresses, parse_addr2line, env)
 
 
@@ -222,9 +229,7 @@ class Judge:
 def describe(chains):
     """Each chain, innermost call first; what they have in common is left out."""
     calls = [list(reversed(chain)) for chain in chains]
-    same = {
-        i for i in range(max(map(len, calls))) if len({tuple(c[i : i + 1]) for c in calls}) == 1 and all(i < len(c) for c in calls)
-    }
+    same = {i for i in range(min(map(len, calls))) if len({chain[i] for chain in calls}) == 1}
     texts = []
     for chain in calls:
         shown = [None if i in same else f"{f or '??'} {file or '??'}:{line}" for i, (f, file, line) in enumerate(chain)]
@@ -280,7 +285,8 @@ class Comparison:
         for name, count in self.agreeing.items():
             lines.append(f"  {self.share(count):8.3f} %  as {name}")
         lines.append(f"  {self.share(self.either):8.3f} %  as at least one of them")
-        lines.append(f"  {self.share(self.both):8.3f} %  as all of them ({self.spelled} by another name of the same code)")
+        spelled = f"({self.spelled} by another name of the same code)"
+        lines.append(f"  {self.share(self.both):8.3f} %  as all of them {spelled}")
         for name, where in sorted(self.classes.items(), key=lambda item: -len(item[1])):
             lines.append(f"  {len(where):6}  {name}")
             for i in where[:examples]:

@@ -10,7 +10,7 @@
 
 /*
  * A tiny Go program as the linkers of all releases would write its tables. main.outer has main.mid inlined, and that
- * main.inner; main.(*T).leaf has nothing inlined.
+ * main.inner; main.(*T[int]).leaf has nothing inlined.
  */
 struct gomake {
 	unsigned release; /* 9, 12, 13, 16, 18, 20, 26: Go 1.x */
@@ -117,7 +117,7 @@ static inline void gomake_names(struct gomake *g, size_t base, struct gomake_nam
 	n->outer = gomake_string(g, base, "main.outer");
 	n->mid = gomake_string(g, base, "main.mid");
 	n->inner = gomake_string(g, base, "main.inner");
-	n->leaf = gomake_string(g, base, "main.(*T).leaf");
+	n->leaf = gomake_string(g, base, "main.(*T[int]).leaf");
 }
 
 static inline void gomake_align(struct gomake *g)

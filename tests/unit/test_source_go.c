@@ -56,8 +56,8 @@ static void expect_all(struct go_source *source)
 	expect(source, 0x7f, "main.inner /src/b.go:52, main.mid /src/a.go:31, main.outer /src/a.go:11");
 	expect(source, 0x80, "main.outer /src/a.go:14");
 	expect(source, 0xf0, ""); /* padding */
-	expect(source, 0x100, "main.(*T).leaf /src/a.go:70");
-	expect(source, 0x17f, "main.(*T).leaf /src/a.go:70");
+	expect(source, 0x100, "main.(*T[...]).leaf /src/a.go:70");
+	expect(source, 0x17f, "main.(*T[...]).leaf /src/a.go:70");
 	expect(source, 0x180, "");
 	expect(source, UINT64_MAX - GOMAKE_TEXT, "");
 	expect(source, -1, "");
@@ -111,7 +111,7 @@ static void test_unknown_inlined_calls(void **state)
 	assert_int_equal(open_source(g, &image, &source), 0);
 	expect(source, 0, "main.outer /src/a.go:11");
 	expect(source, 0x45, "? /src/b.go:52, main.outer ?:0");
-	expect(source, 0x100, "main.(*T).leaf /src/a.go:70");
+	expect(source, 0x100, "main.(*T[...]).leaf /src/a.go:70");
 	go_source_destroy(source);
 	image_destroy(image);
 	free(g);
