@@ -40,8 +40,12 @@ void parallel_for(size_t count, void (*work)(void *ctx, size_t i), void *ctx)
 	pthread_t threads[MAX_THREADS];
 	sigset_t all, before;
 
-	/* Signals are the main thread's: a Ctrl-C handler expects to run there. */
+	/* Signals are the main thread's: a Ctrl-C handler expects to run there. But a fault is of who makes it. */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (started < want && started < MAX_THREADS && pthread_create(&threads[started], NULL, run, &job) == 0)
 		started++;

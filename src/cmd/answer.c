@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "report/json_writer.h"
+#include "report/text_format.h"
 #include "symbol/demangle.h"
 #include "symbol/lookups.h"
 
@@ -59,7 +60,7 @@ static const char *source_form(struct answers *answers, const char *name)
 
 	if (slot && !created)
 		return (const char *)(uintptr_t)*slot;
-	text = demangle(name);
+	text = demangle_with_return_type(name);
 	form = text ? arena_intern(answers->arena, text) : NULL;
 	if (!form)
 		form = name;
@@ -101,6 +102,17 @@ static void put(struct answers *answers, const char *text)
 	fputs_unlocked(text, answers->out);
 }
 
+/* A name or path: what a file has in there is nothing that a terminal should obey. */
+static void put_foreign(struct answers *answers, const char *text)
+{
+	const struct text out = {.out = answers->out};
+
+	if (answers->format.escape)
+		text_untrusted(&out, text);
+	else
+		put(answers, text);
+}
+
 static void put_number(struct answers *answers, uint64_t value, unsigned base, unsigned digits)
 {
 	char text[24];
@@ -117,12 +129,12 @@ static void put_name(struct answers *answers, const struct call *call)
 {
 	const char *name;
 
-	if (call->linkage_len && !call->plt && !answers->format.demangle) {
+	if (call->linkage_len && !call->plt && !answers->format.demangle && !answers->format.escape) {
 		fwrite_unlocked(call->linkage, 1, call->linkage_len, answers->out);
 		return;
 	}
 	name = call_name(answers, call);
-	put(answers, name ? name : "??");
+	put_foreign(answers, name ? name : "??");
 }
 
 static void write_call(struct answers *answers, const struct call *call)
@@ -133,7 +145,7 @@ static void write_call(struct answers *answers, const struct call *call)
 		put_name(answers, call);
 		put(answers, answers->format.pretty ? " at " : "\n");
 	}
-	put(answers, file ? file : "??");
+	put_foreign(answers, file ? file : "??");
 	put(answers, ":");
 	if (call->line)
 		put_number(answers, call->line, 10, 1);
@@ -189,13 +201,14 @@ static void write_json_call(struct answers *answers, struct json *j, const struc
 	json_object_end(j);
 }
 
-/* Why the answer is less than it could be; NULL when it is whole. */
-static const char *find_problem(struct answers *answers, const struct question *question)
+/* Why the answer is less than it could be, and what would help; NULL when it is whole, or nothing is known to. */
+static const char *find_problem(struct answers *answers, const struct question *question, const char **help)
 {
 	static const char unknown[] = "neither a function nor a line is known for this address";
 	const struct calls *calls = &answers->calls;
 	const struct module *module = question->module;
 
+	*help = NULL;
 	if (!question->is_address) {
 		snprintf(answers->problem, sizeof(answers->problem), "not an address: %.*s", (int)question->len,
 			 question->text);
@@ -205,14 +218,17 @@ static const char *find_problem(struct answers *answers, const struct question *
 		return "no file is there";
 	if (calls->len && calls->data[0].file)
 		return NULL;
-	if (module->info.problem)
+	if (module->info.problem) {
+		*help = module->info.help;
 		return module->info.problem;
+	}
 	return calls->len ? "no line is known for this address" : unknown;
 }
 
 static void write_json(struct answers *answers, const struct question *question)
 {
 	const struct module_info *info = question->is_address && question->module ? &question->module->info : NULL;
+	const char *help, *problem = find_problem(answers, question, &help);
 	struct json j = {.out = answers->out};
 
 	json_object(&j, NULL);
@@ -231,7 +247,8 @@ static void write_json(struct answers *answers, const struct question *question)
 	for (size_t i = 0; i < answers->calls.len; i++)
 		write_json_call(answers, &j, question, &answers->calls.data[i], i + 1 < answers->calls.len);
 	json_array_end(&j);
-	json_string(&j, "problem", find_problem(answers, question));
+	json_string(&j, "problem", problem);
+	json_string(&j, "help", help);
 	json_object_end(&j);
 	fputc('\n', answers->out);
 }

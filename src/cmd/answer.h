@@ -10,7 +10,10 @@
 #include "symbol/jit_names.h"
 #include "symbol/module_symbols.h"
 
-/* What `stakeout symbolize` prints for an address: as addr2line does, byte for byte, or a line of JSON. */
+/*
+ * What `stakeout symbolize` prints for an address: as addr2line does, byte for byte but for control characters on a
+ * terminal; or a line of JSON.
+ */
 struct answers;
 
 struct answer_format {
@@ -21,6 +24,7 @@ struct answer_format {
 	bool basenames; /* -s */
 	bool pretty;    /* -p */
 	bool json;
+	bool escape;     /* show control characters in names and paths, in text, as the reports do */
 	unsigned digits; /* of an address */
 };
 

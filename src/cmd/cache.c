@@ -107,6 +107,15 @@ static void format_time(int64_t seconds, bool utc, char buf[32])
 		strftime(buf, 32, utc ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%d %H:%M", &tm);
 }
 
+/* How much of a key is the build-id: the rest says which file with it the entry was made from. */
+static int build_id_len(const char *key)
+{
+	enum { IDENTITY_DIGITS = 16, MIN_BUILD_ID = 2 };
+	size_t len = strlen(key);
+
+	return (int)(len >= MIN_BUILD_ID + IDENTITY_DIGITS ? len - IDENTITY_DIGITS : len);
+}
+
 static void print_text(const struct cache *c)
 {
 	char size[SIZE_LEN], used[32];
@@ -127,7 +136,7 @@ static void print_text(const struct cache *c)
 		const struct store_file *file = &c->files.data[i];
 
 		format_time(file->used, false, used);
-		printf("%-40s %12s  %s%s\n", file->key, format_size(file->size, size), used,
+		printf("%-40.*s %12s  %s%s\n", build_id_len(file->key), file->key, format_size(file->size, size), used,
 		       file->damaged ? "  damaged" : "");
 	}
 }
@@ -136,7 +145,7 @@ static void print_text(const struct cache *c)
 static void print_json(const struct cache *c)
 {
 	struct json j = {.out = stdout};
-	char used[32];
+	char used[32], build_id[STORE_KEY_MAX + 1];
 
 	json_object(&j, NULL);
 	json_string(&j, "schema", "stakeout.cache/1");
@@ -149,8 +158,9 @@ static void print_json(const struct cache *c)
 		const struct store_file *file = &c->files.data[i];
 
 		format_time(file->used, true, used);
+		snprintf(build_id, sizeof(build_id), "%.*s", build_id_len(file->key), file->key);
 		json_object(&j, NULL);
-		json_string(&j, "build_id", file->key);
+		json_string(&j, "build_id", build_id);
 		json_uint(&j, "bytes", file->size);
 		json_string(&j, "last_used", used);
 		json_bool(&j, "damaged", file->damaged);

@@ -34,19 +34,19 @@ static const char help[] =
 	"What the addresses belong to:\n"
 	"  -e, --exe FILE         a program, library or debug file\n"
 	"      --pid PID          a running process: addresses as it sees them. Without -e or --build-id also -p PID\n"
-	"      --build-id ID      the installed file with this build-id\n"
+	"      --build-id ID      the file with this build-id, installed or from a debuginfod server\n"
 	"  -j, --section NAME     addresses count from the start of this section of the file\n"
 	"\n"
 	"Output:\n"
 	"  -a, --addresses        show the address first\n"
 	"  -f, --functions        show the function\n"
 	"  -i, --inlines          also show the callers that the code was inlined into\n"
-	"  -C, --demangle         show C++, Rust and D names as in the source; --demangle=none: as the linker has them\n"
+	"  -C, --demangle         show C++, Rust and D names as in the source; --demangle=none: as the linker has "
+	"them\n"
 	"      --no-demangle      the same as --demangle=none, the default\n"
 	"  -s, --basenames        show files without their directories\n"
 	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"
-	"      --json             one JSON object for each address, one per line, with all that is known\n"
-	NAMING_HELP
+	"      --json             one JSON object for each address, one per line, with all that is known\n" NAMING_HELP
 	"  -h, --help             this text\n";
 
 enum { OPT_PID = 1, OPT_BUILD_ID, OPT_JSON, OPT_NO_DEMANGLE, OPT_PRETTY };
@@ -362,6 +362,7 @@ static int symbolize(struct options *o, char **addresses, struct err *err)
 	if (rc < 0)
 		return rc;
 	format.digits = subject_digits(subject);
+	format.escape = isatty(STDOUT_FILENO);
 	answers = answers_create(&format, &o->naming.symbols, subject_jit_names(subject), stdout);
 	if (!answers)
 		return err_set(err, ENOMEM, "out of memory");

@@ -3,6 +3,7 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -13,6 +14,7 @@
 
 enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
+	MIN_LIMIT = 1 << 22,	   /* entries of maps; split units come on top of what the file has */
 	MAX_LINKS = 16,		   /* from an instance to the entry that has its name */
 	MAX_INDEX_WORK = 1 << 28,  /* abbreviations and their attributes read to find the roots of all units */
 };
@@ -23,6 +25,8 @@ struct dwarf {
 	struct split_files *split;
 	struct code_bounds code;
 	struct pieces units;
+	atomic_size_t used;  /* entries of all maps so far: units that share tables must not multiply them */
+	size_t limit;
 	struct u64map views; /* address of a struct dwarf_unit to its struct unit_view: for names in other units */
 	VEC(struct unit_view *) owned_views;
 };
@@ -37,6 +41,15 @@ struct built_map {
 };
 
 DEFINE_CLEANUP(dwarf, struct dwarf *, dwarf_destroy)
+
+/*
+ * Of a function that several units have (COMDAT) the linker keeps the first copy. GNU ld points the debug info of the
+ * others at that one when the sizes are equal: then several units claim the code, and the first tells the truth.
+ */
+static uint32_t rank_of(uint32_t unit)
+{
+	return UINT32_MAX - unit;
+}
 
 /* .debug_aranges, for the units that do not tell their ranges at the root: strict DWARF 2 cannot. */
 static bool index_by_aranges(struct dwarf *dwarf, struct intervals *intervals, const struct u64map *unranged)
@@ -63,7 +76,7 @@ static bool index_by_aranges(struct dwarf *dwarf, struct intervals *intervals, c
 			uint64_t start = cursor_uint(&set, address_size), size = cursor_uint(&set, address_size);
 
 			if (!set.bad && is_code(&dwarf->code, start) &&
-			    !intervals_add(intervals, start, start + size, (uint32_t)*unit, 0))
+			    !intervals_add(intervals, start, start + size, (uint32_t)*unit, rank_of((uint32_t)*unit)))
 				return false;
 		}
 	}
@@ -85,7 +98,8 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 		ok = entry_ranges(&view, &root, ranges);
 		for (size_t i = 0; ok && i < ranges->len && intervals->len < MAX_UNIT_RANGES; i++)
 			if (is_code(&dwarf->code, ranges->data[i].start))
-				ok = intervals_add(intervals, ranges->data[i].start, ranges->data[i].end, number, 0);
+				ok = intervals_add(intervals, ranges->data[i].start, ranges->data[i].end, number,
+						   rank_of(number));
 		if (ok && !ranges->len) {
 			slot = u64map_put(unranged, unit->offset, &created);
 			ok = slot;
@@ -144,6 +158,9 @@ int dwarf_create(const struct dwarf_options *options, struct err *err, struct dw
 		return err_set(err, ENOMEM, "out of memory");
 	if (options->alt)
 		dwarf->file.alt = &dwarf->alt;
+	/* Every entry of a map takes more than a byte. */
+	dwarf->limit = MIN_LIMIT + dwarf->file.info.len + dwarf->file.line.len + dwarf->file.ranges.len +
+		       dwarf->file.rnglists.len;
 	if (!dwarf->file.units.len)
 		return err_set(err, EINVAL, "the debug info is damaged: it has no units");
 	if (!index_units(dwarf))
@@ -327,7 +344,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t number)
 	built->map.ops = &built_ops;
 	built->map.base = dwarf->code.start;
 	built->dwarf = dwarf;
-	if (!build(built, &dwarf->file.units.data[number])) {
+	if (atomic_load(&dwarf->used) < dwarf->limit && !build(built, &dwarf->file.units.data[number])) {
 		built_destroy(&built->map);
 		return NULL;
 	}
@@ -337,5 +354,6 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t number)
 	built->map.nscopes = built->functions.scopes.len;
 	built->map.rows = built->lines.rows.data;
 	built->map.nrows = built->lines.rows.len;
+	atomic_fetch_add(&dwarf->used, built->map.nrows + built->map.npieces + built->map.nscopes);
 	return &built->map;
 }

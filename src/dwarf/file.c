@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_UNITS = 1 << 22 };
+enum {
+	MAX_UNITS = 1 << 22,
+	MAX_STRING = 32 << 10, /* longer ones are not names but damage */
+};
 
 struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *section, uint64_t offset)
 {
@@ -19,7 +22,9 @@ struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *sec
 
 const char *dwarf_string(const struct span *section, uint64_t offset)
 {
-	if (offset >= section->len || !memchr(section->data + offset, 0, section->len - offset))
+	size_t left = offset < section->len ? section->len - offset : 0;
+
+	if (!left || !memchr(section->data + offset, 0, left < MAX_STRING ? left : MAX_STRING))
 		return NULL;
 	return (const char *)section->data + offset;
 }
@@ -111,7 +116,8 @@ void dwarf_file_deinit(struct dwarf_file *file)
 	vec_deinit(&file->units);
 }
 
-const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset)
+/* The first unit that ends behind the offset, or NULL. */
+static const struct dwarf_unit *first_beyond(const struct dwarf_file *file, uint64_t offset)
 {
 	size_t low = 0, high = file->units.len;
 
@@ -123,5 +129,19 @@ const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t
 		else
 			high = mid;
 	}
-	return low < file->units.len && offset >= file->units.data[low].dies ? &file->units.data[low] : NULL;
+	return low < file->units.len ? &file->units.data[low] : NULL;
+}
+
+const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset)
+{
+	const struct dwarf_unit *unit = first_beyond(file, offset);
+
+	return unit && offset >= unit->dies ? unit : NULL;
+}
+
+const struct dwarf_unit *dwarf_file_unit_from(const struct dwarf_file *file, uint64_t offset)
+{
+	const struct dwarf_unit *unit = first_beyond(file, offset);
+
+	return unit && unit->offset == offset ? unit : NULL;
 }

@@ -46,8 +46,9 @@ void dwarf_file_deinit(struct dwarf_file *file);
 /* A cursor over the section, at `offset`; a bad one when that is outside. */
 struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *section, uint64_t offset);
 
-/* The unit that holds an offset of .debug_info, or NULL. */
+/* The unit that holds an entry at an offset of .debug_info, and the one whose header is there; or NULL. */
 const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset);
+const struct dwarf_unit *dwarf_file_unit_from(const struct dwarf_file *file, uint64_t offset);
 
 /* The string at an offset, or NULL when that is outside or the string has no end. */
 const char *dwarf_string(const struct span *section, uint64_t offset);

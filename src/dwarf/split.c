@@ -157,7 +157,6 @@ static struct split_file *find_file(struct split_files *files, const char *dir, 
 	return file;
 }
 
-
 /* Units of DWARF 4 have their id at the root. */
 static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit)
 {
@@ -259,20 +258,17 @@ static bool find_contribution(const struct split_file *package, uint64_t id, str
 
 static bool find_in_package(const struct split_file *package, uint64_t id, struct split_unit *out)
 {
+	const struct dwarf_unit *unit;
 	struct contribution at = {0};
 
 	if (!package || !find_contribution(package, id, &at))
 		return false;
-	for (size_t i = 0; i < package->dwarf.units.len; i++) {
-		const struct dwarf_unit *unit = &package->dwarf.units.data[i];
-
-		if (unit->offset != at.info)
-			continue;
-		*out = (struct split_unit){.file = &package->dwarf, .unit = *unit, .at = at};
-		out->unit.abbrevs += at.abbrev;
-		return true;
-	}
-	return false;
+	unit = dwarf_file_unit_from(&package->dwarf, at.info);
+	if (!unit)
+		return false;
+	*out = (struct split_unit){.file = &package->dwarf, .unit = *unit, .at = at};
+	out->unit.abbrevs += at.abbrev;
+	return true;
 }
 
 /* In a split file the tables start behind their headers, and the unit does not say where. */

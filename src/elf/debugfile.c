@@ -61,11 +61,22 @@ static int try_root(int root_fd, const char *path, const struct proof *proof, st
 	return 0;
 }
 
+/* Whether the path leads to the same file below our own root. */
+static bool is_ours(const struct image *image, const char *path)
+{
+	_cleanup_close_ int fd = rootfile_open(-1, path);
+
+	return fd >= 0 && image_identity_of(fd) == image_identity(image);
+}
+
 /* The target's own copy first: it is the one that was installed together with the file. */
 static int try_path(int root_fd, const char *path, const struct proof *proof, struct image **out)
 {
-	if (root_fd >= 0 && try_root(root_fd, path, proof, out) == 0)
+	if (root_fd >= 0 && try_root(root_fd, path, proof, out) == 0) {
+		if (!is_ours(*out, path))
+			image_set_foreign(*out);
 		return 0;
+	}
 	return try_root(-1, path, proof, out);
 }
 

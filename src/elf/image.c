@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "base/hash.h"
 #include "base/vec.h"
 
 enum {
@@ -44,6 +45,8 @@ struct image {
 	GElf_Phdr eh_frame_hdr;
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
+	uint64_t identity;
+	bool foreign;
 };
 
 DEFINE_CLEANUP(image, struct image *, image_destroy)
@@ -176,6 +179,17 @@ static struct image *image_create(int fd)
 	return image;
 }
 
+static uint64_t identity_of(const struct stat *st)
+{
+	const int64_t parts[] = {
+		(int64_t)st->st_dev,	st->st_size,		  (int64_t)st->st_ino,	st->st_mtim.tv_sec,
+		st->st_mtim.tv_nsec, st->st_ctim.tv_sec, st->st_ctim.tv_nsec,
+	};
+	uint64_t identity = hash_bytes(HASH_SEED, parts, sizeof(parts));
+
+	return identity ? identity : 1;
+}
+
 int image_open_fd(int fd, struct err *err, struct image **out)
 {
 	_cleanup_close_ int owned = fd;
@@ -191,6 +205,7 @@ int image_open_fd(int fd, struct err *err, struct image **out)
 	if (!image)
 		return err_set(err, ENOMEM, "out of memory");
 	steal_fd(&owned);
+	image->identity = identity_of(&st);
 	image->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!image->elf)
 		return err_set(err, ENOEXEC, "not an ELF file: %s", elf_errmsg(-1));
@@ -223,6 +238,28 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 	if (ret == 0)
 		*out = steal_ptr(image);
 	return ret;
+}
+
+uint64_t image_identity_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? identity_of(&st) : 0;
+}
+
+uint64_t image_identity(const struct image *image)
+{
+	return image->identity;
+}
+
+bool image_is_foreign(const struct image *image)
+{
+	return image->foreign;
+}
+
+void image_set_foreign(struct image *image)
+{
+	image->foreign = true;
 }
 
 const char *image_path(const struct image *image)

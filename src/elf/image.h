@@ -27,6 +27,17 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 
 void image_destroy(struct image *image);
 
+/*
+ * A number that tells this very file from others, whatever they claim to be: made of device, inode, size and times. 0 for
+ * an image in memory.
+ */
+uint64_t image_identity(const struct image *image);
+uint64_t image_identity_of(int fd); /* of an open file; 0 when it cannot be had */
+
+/* Found only below the target's root, which its owner may fill with what he likes; false until that is noted. */
+bool image_is_foreign(const struct image *image);
+void image_set_foreign(struct image *image);
+
 /* Where the file was found, for links relative to it; NULL when that was not noted. */
 const char *image_path(const struct image *image);
 void image_set_path(struct image *image, const char *path);

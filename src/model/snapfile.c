@@ -42,9 +42,9 @@ enum {
 	TAG_CAPTURE = TAG('C', 'A', 'P', 'T'),
 	TAG_NOTES = TAG('N', 'O', 'T', 'E'),
 	TAG_MAPS = TAG('M', 'A', 'P', 'S'),
-	TAG_IMAGE = TAG('I', 'M', 'A', 'G'),  /* one each */
+	TAG_IMAGE = TAG('I', 'M', 'A', 'G'),     /* one each */
 	TAG_JIT_IMAGE = TAG('J', 'I', 'T', 'I'), /* one each */
-	TAG_THREAD = TAG('T', 'H', 'R', 'D'), /* one each */
+	TAG_THREAD = TAG('T', 'H', 'R', 'D'),    /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
 
@@ -307,6 +307,16 @@ static int get_text(struct cursor *c, struct snapshot *snap, struct err *err, co
 	return ret;
 }
 
+/* NULL when it is none: what reports show and files are looked up by is only ever hexadecimal. */
+static int get_build_id(struct cursor *c, struct snapshot *snap, struct err *err, const char **out)
+{
+	int ret = get_string(c, snap, err, out);
+
+	if (!ret && *out && (!**out || (*out)[strspn(*out, "0123456789abcdef")]))
+		*out = NULL;
+	return ret;
+}
+
 static int get_copy(struct cursor *c, struct snapshot *snap, struct err *err, struct mem_copy *out)
 {
 	struct mem_copy copy = {0};
@@ -398,7 +408,7 @@ static int get_map_entry(struct cursor *c, struct snapshot *snap, struct err *er
 	e.deleted = cursor_u32(c);
 	ret = get_text(c, snap, err, &e.path);
 	if (!ret)
-		ret = get_string(c, snap, err, &e.build_id);
+		ret = get_build_id(c, snap, err, &e.build_id);
 	if (ret || c->bad)
 		return ret;
 	if (e.start >= e.end || e.start < floor)

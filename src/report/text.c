@@ -458,8 +458,11 @@ static void put_lacking(const struct text_report *r, const struct lacking *lacki
 		text_untrusted(&r->text, module->path);
 		fputs(": ", r->text.out);
 		text_untrusted(&r->text, module->problem);
-		if (module->build_id)
-			fprintf(r->text.out, " (build-id %s)", module->build_id);
+		if (module->build_id) {
+			fputs(" (build-id ", r->text.out);
+			text_untrusted(&r->text, module->build_id);
+			fputc(')', r->text.out);
+		}
 		fputc('\n', r->text.out);
 	}
 	if (help)

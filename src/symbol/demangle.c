@@ -13,12 +13,11 @@
 #include "symbol/demangle_d.h"
 
 /*
- * Parameters tell overloads apart; return types, which only templates have in their names, are left out as debuggers
- * do. libiberty's own limit on recursion refuses names of more than 1,024 bytes, which templates easily have; what the
- * names below MAX_MANGLED can make it recurse, the stack can stand.
+ * Parameters tell overloads apart. libiberty's own limit on recursion refuses names of more than 1,024 bytes, which
+ * templates easily have; what the names below MAX_MANGLED can make it recurse, the stack can stand.
  */
 enum {
-	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP | DMGL_NO_RECURSE_LIMIT,
+	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT,
 	MAX_MANGLED = 8 << 10,
 	MAX_DEMANGLED = 64 << 10,
 };
@@ -46,18 +45,18 @@ static void append(const char *text, size_t len, void *opaque)
 
 typedef int (*print_fn)(const char *mangled, int options, demangle_callbackref callback, void *opaque);
 
-static bool print_to(struct output *out, print_fn print, const char *name)
+static bool print_to(struct output *out, print_fn print, const char *name, int options)
 {
 	if (setjmp(out->stop) != 0)
 		return false;
-	return print(name, OPTIONS, append, out) && out->len > 0;
+	return print(name, options, append, out) && out->len > 0;
 }
 
-static char *run(print_fn print, const char *name)
+static char *run(print_fn print, const char *name, int options)
 {
 	struct output out = {0};
 
-	if (!print_to(&out, print, name)) {
+	if (!print_to(&out, print, name, options)) {
 		vec_deinit(&out);
 		return NULL;
 	}
@@ -111,7 +110,7 @@ static char *decode_letters(char *text)
 	return text;
 }
 
-char *demangle(const char *name)
+static char *demangle_as(const char *name, int options)
 {
 	char *text = NULL;
 
@@ -119,10 +118,20 @@ char *demangle(const char *name)
 		return NULL;
 	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
 	if (name[1] == 'R' || name[1] == 'Z')
-		text = decode_letters(run(rust_demangle_callback, name));
+		text = decode_letters(run(rust_demangle_callback, name, options));
 	if (!text && name[1] == 'Z')
-		text = run(cplus_demangle_v3_callback, name);
+		text = run(cplus_demangle_v3_callback, name, options);
 	if (name[1] == 'D')
 		text = demangle_d(name, MAX_DEMANGLED);
 	return text;
+}
+
+char *demangle(const char *name)
+{
+	return demangle_as(name, OPTIONS | DMGL_RET_DROP);
+}
+
+char *demangle_with_return_type(const char *name)
+{
+	return demangle_as(name, OPTIONS);
 }

@@ -8,4 +8,10 @@
  */
 char *demangle(const char *name);
 
+/*
+ * The same as addr2line and llvm-symbolizer write it: with the return type of a C++ template function, which its name
+ * has, unlike those of other functions. Debuggers leave it out, as the above does.
+ */
+char *demangle_with_return_type(const char *name);
+
 #endif

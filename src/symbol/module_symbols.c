@@ -25,6 +25,7 @@ struct module_symbols {
 	struct image *debug;	  /* the separate debug file, or NULL */
 	struct image *alt;	  /* the file that dwz moved shared DWARF to, or NULL */
 	bool lacks_alt;		  /* it is needed and was not found */
+	bool foreign;		  /* a file was used that only the target's root has: not to be kept */
 	struct code_cache *cache; /* what earlier runs learnt, or NULL */
 	struct symtab *symtab;	  /* NULL: the cache has the symbols */
 	struct dwarf_source *dwarf; /* NULL when there is no debug info */
@@ -80,17 +81,23 @@ static struct image *find_debug_info(struct module_symbols *symbols, struct err 
 
 	if (image_section(module->image, ".debug_info").data)
 		return module->image;
+	if (module->jit)
+		return NULL;
 	if (!symbols->searched && debugfile_find(&query, err, &symbols->debug) < 0)
 		download(symbols, err);
 	symbols->searched = true;
+	symbols->foreign |= symbols->debug && image_is_foreign(symbols->debug);
 	return symbols->debug;
 }
 
 static int open_split(void *ctx, const char *dir, const char *name, struct image **out)
 {
-	const struct module *module = ((struct module_symbols *)ctx)->module;
+	struct module_symbols *symbols = ctx;
+	const struct module *module = symbols->module;
+	int ret = debugfile_open_dwo(dir, name, file_path(module), module->root_fd, out);
 
-	return debugfile_open_dwo(dir, name, file_path(module), module->root_fd, out);
+	symbols->foreign |= ret == 0 && image_is_foreign(*out); /* one thread at a time is here */
+	return ret;
 }
 
 /* For the DWARF source, which asks when it needs it. */
@@ -111,19 +118,39 @@ static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
 	options.alt = symbols->alt;
 	if (file_path(module) && debugfile_open_dwp(module->info.path, module->root_fd, &options.package) < 0)
 		options.package = NULL;
+	symbols->foreign |= (options.alt && image_is_foreign(options.alt)) ||
+			    (options.package && image_is_foreign(options.package));
 	return dwarf_create(&options, err, out);
+}
+
+/*
+ * The build-id, and which file it was found in: build-ids are claims, and a process must not be able to tell us how to
+ * name the code of others. False when the module is not to be cached.
+ */
+static bool cache_key(const struct module_symbols *symbols, char key[static STORE_KEY_MAX + 1])
+{
+	const struct module *module = symbols->module;
+	uint64_t identity = image_identity(module->image);
+	int len;
+
+	if (!symbols->options->cache || !module->info.build_id || !identity || module->jit)
+		return false;
+	len = snprintf(key, STORE_KEY_MAX + 1, "%s%016llx", module->info.build_id, (unsigned long long)identity);
+	return len > 0 && len <= STORE_KEY_MAX;
 }
 
 /* What this run has read goes to the cache. It cannot be missing there: the next run reads it again. */
 static void save(struct module_symbols *symbols)
 {
 	struct code_cache_contents contents = {.old = symbols->cache, .symtab = symbols->symtab};
-	const char *build_id = symbols->module->info.build_id;
+	char key[STORE_KEY_MAX + 1];
 
-	if (!symbols->options->cache || !build_id || symbols->lacks_alt || !symbols->dwarf ||
-	    !dwarf_source_news(symbols->dwarf, &contents))
+	if (!symbols->dwarf || !cache_key(symbols, key))
 		return;
-	code_cache_write(symbols->options->cache, build_id, &contents, NULL);
+	if (dwarf_source_error(symbols->dwarf)->code == ESTALE)
+		store_remove(symbols->options->cache, key);
+	else if (!symbols->lacks_alt && !symbols->foreign && dwarf_source_news(symbols->dwarf, &contents))
+		code_cache_write(symbols->options->cache, key, &contents, NULL);
 }
 
 static void destroy(void *ptr)
@@ -144,19 +171,10 @@ static void destroy(void *ptr)
 }
 
 /* Says what is missing, why, and what would help. */
-static void explain_missing(struct module_symbols *symbols, const struct err *why)
+static void explain(struct module_symbols *symbols, const char *what, const struct err *why)
 {
 	struct module *module = symbols->module;
-	const char *what = "no debug info";
 
-	if (is_special(module) || symbols->lines[SOURCE_GO].data || (symbols->dwarf && !symbols->lacks_alt))
-		return;
-	if (symbols->lacks_alt)
-		what = "debug info is incomplete";
-	else if (symtab_len(symbols->symtab) == 0)
-		what = "no symbols and no debug info";
-	else if (!symtab_has_locals(symbols->symtab))
-		what = "no debug info, and only exported names";
 	snprintf(symbols->problem, sizeof(symbols->problem), "%s: %s", what, why->msg);
 	module->info.problem = symbols->problem;
 	if (why->code == ENOENT)
@@ -164,25 +182,43 @@ static void explain_missing(struct module_symbols *symbols, const struct err *wh
 							  : "it has no build-id: build it with -g, or with --build-id";
 }
 
-/* Known only once units have been read. */
-static void explain_split(struct module_symbols *symbols)
+static void explain_missing(struct module_symbols *symbols, const struct err *why)
 {
-	const char *missing = symbols->dwarf && !symbols->module->info.problem ? dwarf_source_missing(symbols->dwarf) : NULL;
-
-	if (!missing)
+	if (is_special(symbols->module) || symbols->lines[SOURCE_GO].data || (symbols->dwarf && !symbols->lacks_alt))
 		return;
-	snprintf(symbols->problem, sizeof(symbols->problem), "no functions and inlined calls from DWARF: %.400s is missing",
-		 missing);
-	symbols->module->info.problem = symbols->problem;
-	symbols->module->info.help = "keep the .dwo files where they were compiled, or make a .dwp file of them";
+	if (symbols->lacks_alt)
+		explain(symbols, "debug info is incomplete", why);
+	else if (symtab_len(symbols->symtab) == 0)
+		explain(symbols, "no symbols and no debug info", why);
+	else if (!symtab_has_locals(symbols->symtab))
+		explain(symbols, "no debug info, and only exported names", why);
+	else
+		explain(symbols, "no debug info", why);
+}
+
+/* What is known only once units have been read. */
+static void explain_late(struct module_symbols *symbols)
+{
+	const char *missing;
+
+	if (!symbols->dwarf || symbols->module->info.problem)
+		return;
+	missing = dwarf_source_missing(symbols->dwarf);
+	if (missing) {
+		snprintf(symbols->problem, sizeof(symbols->problem),
+			 "no functions and inlined calls from DWARF: %.400s is missing", missing);
+		symbols->module->info.problem = symbols->problem;
+		symbols->module->info.help = "keep the .dwo files where they were compiled, or make a .dwp file of them";
+	} else if (dwarf_source_error(symbols->dwarf)->code) {
+		explain(symbols, "no debug info of code that is not in the cache", dwarf_source_error(symbols->dwarf));
+	}
 }
 
 static bool open_cached(struct module_symbols *symbols)
 {
-	const struct store *store = symbols->options->cache;
-	const char *id = symbols->module->info.build_id;
+	char key[STORE_KEY_MAX + 1];
 
-	return store && id && !symbols->module->jit && code_cache_open(store, id, &symbols->cache) == 0;
+	return cache_key(symbols, key) && code_cache_open(symbols->options->cache, key, &symbols->cache) == 0;
 }
 
 static bool open_sources(struct module_symbols *symbols)
@@ -267,7 +303,7 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 		found = source_find(&symbols->lines[i], vaddr, out);
 	if (!found)
 		out->len = 0;
-	explain_split(symbols);
+	explain_late(symbols);
 	if (source_find(&symbols->names, vaddr, &symbols->name))
 		found = put_name(out, &symbols->name.data[0]);
 	return found;

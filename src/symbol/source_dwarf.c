@@ -14,6 +14,7 @@ enum { MAX_INLINED = 256 };
 struct dwarf_source {
 	struct dwarf_source_options options;
 	bool opened;		/* it was tried */
+	struct err error;	/* of opening it late */
 	struct dwarf *dwarf;	/* NULL: not opened, or not there */
 	uint32_t nunits;
 	struct unit_map **maps; /* by number of the unit; NULL: not read yet, or not readable */
@@ -38,7 +39,7 @@ static int open_dwarf(struct dwarf_source *source, struct err *err)
 	if (ret == 0 && source->options.cache && dwarf_nunits(source->dwarf) != source->nunits) {
 		dwarf_destroy(source->dwarf); /* the same build-id, but not what was cached */
 		source->dwarf = NULL;
-		return err_set(err, ESTALE, "the debug info is not what was cached; `stakeout cache --clear` forgets that");
+		return err_set(err, ESTALE, "the debug info has been replaced; the next run reads it");
 	}
 	return ret;
 }
@@ -84,6 +85,11 @@ void dwarf_source_destroy(struct dwarf_source *source)
 	free(source);
 }
 
+const struct err *dwarf_source_error(const struct dwarf_source *source)
+{
+	return &source->error;
+}
+
 const char *dwarf_source_missing(const struct dwarf_source *source)
 {
 	return source->dwarf ? dwarf_missing_split(source->dwarf) : NULL;
@@ -119,7 +125,7 @@ size_t dwarf_source_want(struct dwarf_source *source, const uint64_t *vaddrs, si
 		if (!source->maps[unit] && !vec_push(&source->wanted, unit))
 			break;
 	}
-	if (source->wanted.len && open_dwarf(source, NULL) < 0)
+	if (source->wanted.len && open_dwarf(source, &source->error) < 0)
 		source->wanted.len = 0;
 	source->news |= source->wanted.len > 0;
 	return source->wanted.len;
@@ -145,7 +151,7 @@ static const char *path_of(struct dwarf_source *source, uint32_t unit, uint16_t 
 	if (!slot)
 		return NULL;
 	if (created && source->maps[unit]->ops->file(source->maps[unit], file, &parts))
-		*slot = (uintptr_t)arena_printf(source->arena, "%s%s%s%s%s", parts.comp_dir ? parts.comp_dir : "",
+		*slot = (uintptr_t)arena_printf(source->arena, "%.4000s%s%.4000s%s%.4000s", parts.comp_dir ? parts.comp_dir : "",
 						parts.comp_dir ? "/" : "", parts.dir ? parts.dir : "",
 						parts.dir ? "/" : "", parts.name);
 	return (const char *)(uintptr_t)*slot;

@@ -49,6 +49,9 @@ extern const struct source_ops dwarf_source_ops;
  */
 bool dwarf_source_news(const struct dwarf_source *source, struct code_cache_contents *out);
 
+/* Why a unit that the cache does not have could not be read; code 0: none was needed, or all could be. */
+const struct err *dwarf_source_error(const struct dwarf_source *source);
+
 /* A .dwo file that was needed and not found, or NULL. */
 const char *dwarf_source_missing(const struct dwarf_source *source);
 

@@ -491,3 +491,11 @@ int store_put(const struct store *store, const char *key, uint32_t version, cons
 	evict(store, name);
 	return 0;
 }
+
+void store_remove(const struct store *store, const char *key)
+{
+	char name[NAME_SIZE];
+
+	if (name_of_key(key, name))
+		unlinkat(store->dir_fd, name, 0);
+}

@@ -10,13 +10,13 @@
 #include "base/vec.h"
 
 /*
- * The cache directory: one file for each build-id, KEY.sym, of at most `limit` bytes together. What is in a file is its
+ * The cache directory: one file for each key, KEY.sym, of at most `limit` bytes together. What is in a file is its
  * writer's business; the store adds an envelope in front and believes nothing that has not the right one. The envelope
  * has a checksum of its own bytes only: a payload is mapped, and most of it is never looked at. Its reader must check
  * the parts that it uses as strictly as those of any foreign file, since a crash of the machine or a bad disk can leave
  * anything behind a good envelope.
  *
- * A key is what names the contents, a build-id: 2 to 128 hexadecimal digits. Upper case is the same as lower case.
+ * A key is what names the contents, a build-id and what tells the file that has it: 2 to 128 hexadecimal digits. Upper case is the same as lower case.
  *
  * Any number of processes may use one directory, and any number of threads one struct store: it does not change after
  * store_open. Files are replaced by rename, so a reader sees a whole one or none; one that is removed stays mapped
@@ -72,6 +72,9 @@ void store_release(struct store_entry *entry); /* also of one that is all zero *
  */
 int store_put(const struct store *store, const char *key, uint32_t version, const struct iovec *parts, int nparts,
 	      struct err *err);
+
+/* Forgets what was stored for the key. */
+void store_remove(const struct store *store, const char *key);
 
 /*
  * Whether `file` is the beginning, at least STORE_ENVELOPE bytes, of a whole file of `size` bytes for this key and

@@ -158,6 +158,48 @@ static void test_shared_debug_file(void **state)
 	scratch_deinit(&s);
 }
 
+/* Where the DWARF says, below the target's root or our own; else beside the program: builds get moved. */
+static void test_split_files(void **state)
+{
+	struct scratch s = make_files();
+	int root_fd = scratch_open(&s, "root", O_PATH | O_DIRECTORY);
+	char dir[128], path[160], absolute[160];
+	struct image *found = NULL;
+
+	snprintf(dir, sizeof(dir), "%s/obj", s.dir);
+	snprintf(path, sizeof(path), "%s/program", s.dir);
+	snprintf(absolute, sizeof(absolute), "%s/obj/sub/x.dwo", s.dir);
+	assert_int_equal(debugfile_open_dwo(dir, "sub/x.dwo", path, -1, &found), -ENOENT);
+	assert_int_equal(debugfile_open_dwo(NULL, "sub/x.dwo", NULL, -1, &found), -ENOENT);
+	scratch_run(&s, "mkdir -p obj/sub && cp a-full.so obj/sub/x.dwo");
+	assert_int_equal(debugfile_open_dwo(dir, "sub/x.dwo", NULL, -1, &found), 0);
+	assert_string_equal(image_path(found), absolute);
+	image_destroy(found);
+	assert_int_equal(debugfile_open_dwo("relative", absolute, NULL, root_fd, &found), 0);
+	image_destroy(found);
+	/* The target's own comes first. */
+	scratch_run(&s, "mkdir -p root%s/obj/sub && cp b-full.so root%s/obj/sub/x.dwo", s.dir, s.dir);
+	assert_int_equal(debugfile_open_dwo(dir, "sub/x.dwo", NULL, root_fd, &found), 0);
+	assert_null(image_build_id(found));
+	image_destroy(found);
+	/* Moved. */
+	scratch_run(&s, "rm -r obj && mkdir sub && cp a-full.so sub/x.dwo");
+	assert_int_equal(debugfile_open_dwo(dir, "sub/x.dwo", path, -1, &found), 0);
+	image_destroy(found);
+	scratch_run(&s, "mv sub/x.dwo .");
+	assert_int_equal(debugfile_open_dwo(dir, "sub/x.dwo", path, -1, &found), 0);
+	image_destroy(found);
+	scratch_run(&s, "echo no ELF file > x.dwo");
+	assert_true(debugfile_open_dwo(dir, "sub/x.dwo", path, -1, &found) < 0);
+
+	assert_int_equal(debugfile_open_dwp(path, -1, &found), -ENOENT);
+	scratch_run(&s, "cp a-full.so program.dwp");
+	assert_int_equal(debugfile_open_dwp(path, -1, &found), 0);
+	image_destroy(found);
+	close(root_fd);
+	scratch_deinit(&s);
+}
+
 static void test_links_stay_in_the_root(void **state)
 {
 	struct scratch s;
@@ -188,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_below_the_targets_root),     cmocka_unit_test(test_build_id_directory),
 		cmocka_unit_test(test_wrong_files_are_refused),    cmocka_unit_test(test_link_to_itself),
 		cmocka_unit_test(test_shared_debug_file),          cmocka_unit_test(test_links_stay_in_the_root),
+		cmocka_unit_test(test_split_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void check_nested(struct fixture *f)
 
 static bool works(const char *command)
 {
-	char quiet[512];
+	char quiet[640];
 
 	snprintf(quiet, sizeof(quiet), "cd /tmp && echo 'void f(void) {}' | %s >/dev/null 2>&1", command);
 	return system(quiet) == 0;
@@ -170,7 +170,8 @@ static void test_units_by_aranges(void **state)
 	start(&f, "gcc -O2 -gdwarf-2 -gstrict-dwarf -ffunction-sections -shared -fPIC -o l.so l.c && "
 		  "objcopy --remove-section .debug_aranges l.so bare.so");
 	open_file(&f, "l.so");
-	check_nested(&f);
+	assert_true(has_chain(f.dwarf, f.image, "outer", "outer l.c:14")); /* it cannot tell where calls were inlined */
+	assert_true(has_chain(f.dwarf, f.image, "second", "second l.c:16"));
 	close_file(&f);
 	open_file(&f, "bare.so"); /* the proof that it was this section */
 	assert_int_equal(dwarf_units(f.dwarf)->len, 0);
@@ -272,13 +273,12 @@ static void test_links(void **state)
 	assert_false(map->ops->name(map, 0, &name)); /* where the unit's header is */
 	unit_map_destroy(map);
 	close_file(&f);
-	scratch_run(&f.scratch,
-		    "printf 'int helper(int x) { return x * 77; }\\n' > h.c && printf 'int helper(int);\\nvolatile int "
-		    "sink;\\nint user(void)\\n{\\n\\treturn helper(sink);\\n}\\n' > u.c && cc -g -O2 -flto -shared "
-		    "-fPIC -o lto.so h.c u.c");
+	scratch_text(&f.scratch, "h.c", "extern volatile int sink;\nvoid helper(int x)\n{\n	sink = x * 77;\n}\n");
+	scratch_text(&f.scratch, "u.c",
+		     "void helper(int);\nvolatile int sink;\nvoid user(void)\n{\n	helper(3);\n}\n");
+	scratch_run(&f.scratch, "cc -g -O2 -flto -shared -fPIC -fno-semantic-interposition -o lto.so h.c u.c");
 	open_file(&f, "lto.so");
-	assert_true(has_chain(f.dwarf, f.image, "user", "helper h.c:1, user u.c:5") ||
-		    has_chain(f.dwarf, f.image, "user", "user u.c:5"));
+	assert_true(has_chain(f.dwarf, f.image, "user", "helper h.c:4, user u.c:5"));
 	close_file(&f);
 	finish(&f);
 }

@@ -213,6 +213,29 @@ static void test_siblings_that_overlap(void **state)
 	finish(&f);
 }
 
+/* What was inlined into a call that has no code left is still inlined there. */
+static void test_inlined_without_code(void **state)
+{
+	struct fixture f;
+	size_t a, b, outer;
+
+	start(&f, DW_LANG_C11);
+	a = put_declaration(&f, "a");
+	b = put_declaration(&f, "b");
+	outer = put_function(&f, FUNCTION, "outer", 0x2000, 0x100);
+	put_inlined(&f, a, 0x2010, 0, 1);
+	put_inlined(&f, b, 0x2010, 0x20, 2);
+	close_entry(&f);
+	close_entry(&f);
+	close_entry(&f);
+	close_entry(&f);
+	read_functions(&f);
+	CHAIN(&f, 0x200f, outer);
+	CHAIN(&f, 0x2010, b, a, outer);
+	CHAIN(&f, 0x2030, outer);
+	finish(&f);
+}
+
 /* A function in another one (GNU C, Ada, Pascal) is no inlined call of it. */
 static void test_nested_function(void **state)
 {
@@ -402,11 +425,17 @@ static void test_too_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nesting),         cmocka_unit_test(test_siblings_that_overlap),
-		cmocka_unit_test(test_nested_function), cmocka_unit_test(test_dropped),
-		cmocka_unit_test(test_out_of_place),    cmocka_unit_test(test_cut_at_the_end),
-		cmocka_unit_test(test_entry_pc),        cmocka_unit_test(test_siblings_links),
-		cmocka_unit_test(test_truncated),       cmocka_unit_test(test_too_deep),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_siblings_that_overlap),
+		cmocka_unit_test(test_inlined_without_code),
+		cmocka_unit_test(test_nested_function),
+		cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_out_of_place),
+		cmocka_unit_test(test_cut_at_the_end),
+		cmocka_unit_test(test_entry_pc),
+		cmocka_unit_test(test_siblings_links),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_too_deep),
 	};
 
 	return cmocka_run_group_tests_name("functions", tests, NULL, NULL);

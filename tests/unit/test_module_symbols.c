@@ -67,10 +67,12 @@ static const struct call *look_up(struct fixture *f, const char *function)
 	return &f->calls.data[0];
 }
 
+/* By the symbol table, or by the DWARF when that knows it better. */
 static bool is_named(const struct call *call, const char *name)
 {
-	return call && call->linkage && call->linkage_len == strlen(name) &&
-	       memcmp(call->linkage, name, call->linkage_len) == 0;
+	if (!call || !call->linkage)
+		return call && call->name && strcmp(call->name, name) == 0;
+	return call->linkage_len == strlen(name) && memcmp(call->linkage, name, call->linkage_len) == 0;
 }
 
 /* The function is known by its name; when `line` is not 0, so is its line. */
