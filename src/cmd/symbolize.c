@@ -23,6 +23,7 @@ enum {
 	MAX_BUILD_ID = 128,
 };
 
+/* clang-format off */
 static const char help[] =
 	"Usage: stakeout symbolize -e FILE [OPTION…] [ADDRESS…]\n"
 	"       stakeout symbolize -p PID [OPTION…] [ADDRESS…]\n"
@@ -41,13 +42,14 @@ static const char help[] =
 	"  -a, --addresses        show the address first\n"
 	"  -f, --functions        show the function\n"
 	"  -i, --inlines          also show the callers that the code was inlined into\n"
-	"  -C, --demangle         show C++, Rust and D names as in the source; --demangle=none: as the linker has "
-	"them\n"
+	"  -C, --demangle         show C++, Rust and D names as in the source; --demangle=none: as the linker has them\n"
 	"      --no-demangle      the same as --demangle=none, the default\n"
 	"  -s, --basenames        show files without their directories\n"
 	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"
-	"      --json             one JSON object for each address, one per line, with all that is known\n" NAMING_HELP
+	"      --json             one JSON object for each address, one per line, with all that is known\n"
+	NAMING_HELP
 	"  -h, --help             this text\n";
+/* clang-format on */
 
 enum { OPT_PID = 1, OPT_BUILD_ID, OPT_JSON, OPT_NO_DEMANGLE, OPT_PRETTY };
 

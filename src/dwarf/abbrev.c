@@ -164,6 +164,18 @@ static bool read_attrs(struct abbrevs *abbrevs, struct abbrev *abbrev, struct cu
 	return true;
 }
 
+static void skip_attrs(struct cursor *c)
+{
+	uint64_t name, form;
+
+	do {
+		name = cursor_uleb(c);
+		form = cursor_uleb(c);
+		if (form == DW_FORM_implicit_const)
+			cursor_sleb(c);
+	} while (!c->bad && (name || form));
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct abbrev *x = a, *y = b;
@@ -183,6 +195,10 @@ bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_s
 		abbrev.has_children = cursor_u8(&at) == DW_CHILDREN_yes;
 		abbrev.kind = (uint8_t)kind_of(abbrev.tag);
 		abbrev.first_attr = (uint32_t)abbrevs->attrs.len;
+		if (until && abbrev.code != until) {
+			skip_attrs(&at);
+			continue;
+		}
 		if (!read_attrs(abbrevs, &abbrev, &at, sizes))
 			return false;
 		if (at.bad)

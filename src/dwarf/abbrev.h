@@ -81,7 +81,7 @@ struct form_sizes {
 };
 
 /*
- * Reads the table at the cursor, all of it (`until` 0) or up to one code: the first entry of a unit needs no more. A
+ * Reads the table at the cursor, all of it (`until` 0) or one code only: the first entry of a unit needs no more. A
  * table that is cut short keeps what came before. False when memory is exhausted, or when the table is larger than any
  * real one.
  */

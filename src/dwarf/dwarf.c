@@ -150,7 +150,7 @@ int dwarf_create(const struct dwarf_options *options, struct err *err, struct dw
 		return err_set(err, ENOMEM, "out of memory");
 	if (!image_is_unpackable(options->image) || (options->alt && !image_is_unpackable(options->alt)))
 		return err_set(err, E2BIG, "the compressed debug info is too large");
-	if (!image_section(options->image, ".debug_info").data)
+	if (!image_has_section(options->image, ".debug_info"))
 		return err_set(err, ENOENT, "there is no .debug_info");
 	find_code(dwarf, options->image);
 	if (!dwarf_file_init(&dwarf->file, options->image, false) ||

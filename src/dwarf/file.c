@@ -2,7 +2,7 @@
 #include "dwarf/file.h"
 
 #include <dwarf.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -88,25 +88,36 @@ static bool read_units(struct dwarf_file *file)
 
 bool dwarf_file_init(struct dwarf_file *file, struct image *image, bool split)
 {
-	const struct {
-		const char *name;
-		struct span *to;
-		bool in_split;
+	static const struct {
+		const char *name, *split_name;
+		size_t to;
 	} sections[] = {
-		{".debug_info", &file->info, true},	      {".debug_abbrev", &file->abbrev, true},
-		{".debug_line", &file->line, false},	      {".debug_str", &file->str, true},
-		{".debug_line_str", &file->line_str, false},  {".debug_str_offsets", &file->str_offsets, true},
-		{".debug_addr", &file->addr, false},	      {".debug_ranges", &file->ranges, false},
-		{".debug_rnglists", &file->rnglists, true},   {".debug_aranges", &file->aranges, false},
+		{".debug_info", ".debug_info.dwo", offsetof(struct dwarf_file, info)},
+		{".debug_line", NULL, offsetof(struct dwarf_file, line)},
+		{".debug_abbrev", ".debug_abbrev.dwo", offsetof(struct dwarf_file, abbrev)},
+		{".debug_str", ".debug_str.dwo", offsetof(struct dwarf_file, str)},
+		{".debug_line_str", NULL, offsetof(struct dwarf_file, line_str)},
+		{".debug_str_offsets", ".debug_str_offsets.dwo", offsetof(struct dwarf_file, str_offsets)},
+		{".debug_addr", NULL, offsetof(struct dwarf_file, addr)},
+		{".debug_ranges", NULL, offsetof(struct dwarf_file, ranges)},
+		{".debug_rnglists", ".debug_rnglists.dwo", offsetof(struct dwarf_file, rnglists)},
+		{".debug_aranges", NULL, offsetof(struct dwarf_file, aranges)},
 	};
-	char name[64];
+	enum { COUNT = sizeof(sections) / sizeof(sections[0]) };
+	const char *names[COUNT];
+	size_t n = 0;
 
 	*file = (struct dwarf_file){.big_endian = image_is_big_endian(image)};
-	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-		if (split && !sections[i].in_split)
-			continue;
-		snprintf(name, sizeof(name), "%s%s", sections[i].name, split ? ".dwo" : "");
-		*sections[i].to = image_section(image, name);
+	for (size_t i = 0; i < COUNT; i++) {
+		names[n] = split ? sections[i].split_name : sections[i].name;
+		n += names[n] != NULL;
+	}
+	image_unpack(image, names, n);
+	for (size_t i = 0; i < COUNT; i++) {
+		const char *name = split ? sections[i].split_name : sections[i].name;
+
+		if (name)
+			*(struct span *)((char *)file + sections[i].to) = image_section(image, name);
 	}
 	return read_units(file);
 }

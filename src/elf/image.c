@@ -3,17 +3,17 @@
 
 #include <errno.h>
 #include <gelf.h>
-#include <libdeflate.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zstd.h>
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "base/vec.h"
+#include "elf/unpack.h"
 
 enum {
 	MIN_PAGE = 4096,
@@ -22,15 +22,11 @@ enum {
 	NOTE_ALIGN = 4,
 };
 
-#ifndef ELFCOMPRESS_ZSTD
-#define ELFCOMPRESS_ZSTD 2
-#endif
-
 /* A compressed section's bytes. */
 struct unpacked {
 	const Elf_Scn *section;
-	uint8_t *data;
-	size_t len;
+	struct packing packing;
+	uint8_t *data; /* packing.size bytes; NULL when it is damaged */
 };
 
 struct image {
@@ -370,20 +366,6 @@ static Elf_Scn *find_gnu_compressed(const struct image *image, const char *name,
 	return find_section(image, zname, shdr);
 }
 
-/* A thousandth of what a compressed section says it holds may be in the file. */
-static const uint64_t max_unpacked = UINT64_C(2) << 30;
-
-/* Deflate cannot pack better than 1032 to 1; zstd can, but of debug info nothing does. */
-static const uint64_t max_ratio = 1100;
-
-/* How a section is packed. */
-struct packing {
-	uint32_t type; /* ELFCOMPRESS_*; 0: not at all */
-	uint64_t size; /* of what is in it */
-	const uint8_t *data;
-	size_t len;
-};
-
 /* False when the section is damaged. */
 static bool read_packing(const struct image *image, Elf_Scn *scn, const GElf_Shdr *shdr, struct packing *out)
 {
@@ -428,61 +410,87 @@ bool image_is_unpackable(const struct image *image)
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !read_packing(image, scn, &shdr, &packing) ||
 		    !packing.type)
 			continue;
-		if (packing.size > max_unpacked)
+		if (packing.size > UNPACK_MAX)
 			return false;
 		total += packing.size;
 	}
-	return total <= max_unpacked;
+	return total <= UNPACK_MAX;
 }
 
-static bool unpack(const struct packing *packing, uint8_t *to)
+static Elf_Scn *find_data(const struct image *image, const char *name, GElf_Shdr *shdr, struct packing *packing)
 {
-	struct libdeflate_decompressor *d;
-	bool ok;
+	Elf_Scn *scn = find_section(image, name, shdr);
 
-	if (packing->type == ELFCOMPRESS_ZSTD)
-		return ZSTD_decompress(to, packing->size, packing->data, packing->len) == packing->size;
-	d = packing->type == ELFCOMPRESS_ZLIB ? libdeflate_alloc_decompressor() : NULL;
-	if (!d)
-		return false;
-	ok = libdeflate_zlib_decompress(d, packing->data, packing->len, to, packing->size, NULL) == LIBDEFLATE_SUCCESS;
-	libdeflate_free_decompressor(d);
-	return ok;
+	if (!scn)
+		scn = find_gnu_compressed(image, name, shdr);
+	return scn && shdr->sh_type != SHT_NOBITS && read_packing(image, scn, shdr, packing) ? scn : NULL;
 }
 
-/* The section's bytes, unpacked once; {0} when they are damaged or too many. */
-static struct span unpacked_section(struct image *image, const Elf_Scn *scn, const struct packing *packing)
+static struct unpacked *find_unpacked(const struct image *image, const Elf_Scn *scn)
 {
-	struct unpacked unpacked = {.section = scn, .len = packing->size};
-
 	for (size_t i = 0; i < image->unpacked.len; i++)
 		if (image->unpacked.data[i].section == scn)
-			return (struct span){.data = image->unpacked.data[i].data, .len = image->unpacked.data[i].len};
-	if (!packing->size || packing->size > max_unpacked || packing->size / max_ratio > packing->len)
-		return (struct span){0};
-	unpacked.data = malloc(packing->size);
-	if (!unpacked.data || !unpack(packing, unpacked.data) || !vec_push(&image->unpacked, unpacked)) {
-		free(unpacked.data);
-		return (struct span){0};
+			return &image->unpacked.data[i];
+	return NULL;
+}
+
+static void unpack_one(void *ctx, size_t i)
+{
+	struct unpacked *unpacked = (struct unpacked *)ctx + i;
+
+	if (unpacked->data && !unpack(&unpacked->packing, unpacked->data)) {
+		free(unpacked->data);
+		unpacked->data = NULL;
 	}
-	return (struct span){.data = unpacked.data, .len = unpacked.len};
+}
+
+void image_unpack(struct image *image, const char *const *names, size_t n)
+{
+	size_t first = image->unpacked.len;
+
+	for (size_t i = 0; i < n; i++) {
+		struct unpacked unpacked = {0};
+		GElf_Shdr shdr;
+
+		unpacked.section = find_data(image, names[i], &shdr, &unpacked.packing);
+		if (!unpacked.section || !unpacked.packing.type || find_unpacked(image, unpacked.section))
+			continue;
+		if (!vec_push(&image->unpacked, unpacked))
+			break;
+		if (unpack_is_sane(&unpacked.packing))
+			image->unpacked.data[image->unpacked.len - 1].data = unpack_alloc(unpacked.packing.size);
+	}
+	parallel_for(image->unpacked.len - first, unpack_one, image->unpacked.data + first);
+}
+
+bool image_has_section(const struct image *image, const char *name)
+{
+	struct packing packing;
+	GElf_Shdr shdr;
+
+	return find_data(image, name, &shdr, &packing);
 }
 
 struct span image_section(struct image *image, const char *name)
 {
 	struct span span = {0};
-	GElf_Shdr shdr;
-	Elf_Scn *scn = find_section(image, name, &shdr);
 	struct packing packing;
+	GElf_Shdr shdr;
+	const Elf_Scn *scn = find_data(image, name, &shdr, &packing);
 
 	if (!scn)
-		scn = find_gnu_compressed(image, name, &shdr);
-	if (!scn || shdr.sh_type == SHT_NOBITS || !read_packing(image, scn, &shdr, &packing))
 		return span;
-	if (packing.type)
-		span = unpacked_section(image, scn, &packing);
-	else
+	if (packing.type) {
+		const struct unpacked *unpacked;
+
+		image_unpack(image, &name, 1);
+		unpacked = find_unpacked(image, scn);
+		if (!unpacked || !unpacked->data)
+			return span;
+		span = (struct span){.data = unpacked->data, .len = packing.size};
+	} else {
 		span = (struct span){.data = packing.data, .len = packing.len};
+	}
 	span.vaddr = shdr.sh_addr;
 	return span;
 }
@@ -537,7 +545,9 @@ void image_code_bounds(const struct image *image, uint64_t *start, uint64_t *end
 	for (size_t i = 0; i < image->loads.len; i++)
 		if (image->loads.data[i].p_flags & PF_X)
 			widen(start, end, image->loads.data[i].p_vaddr, image->loads.data[i].p_memsz);
-	while (!*end && (scn = elf_nextscn(image->elf, scn)))
+	if (*end)
+		return;
+	while ((scn = elf_nextscn(image->elf, scn)))
 		if (gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_EXECINSTR))
 			widen(start, end, shdr.sh_addr, shdr.sh_size);
 }

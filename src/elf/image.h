@@ -54,6 +54,11 @@ bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t 
 /* Section by name, decompressed when needed; the bytes live as long as the image. */
 struct span image_section(struct image *image, const char *name);
 
+bool image_has_section(const struct image *image, const char *name); /* with bytes */
+
+/* Unpacks these sections, as far as they are compressed, at once on all cores. */
+void image_unpack(struct image *image, const char *const *names, size_t n);
+
 /* False when the compressed sections would take more memory than any real ones do. */
 bool image_is_unpackable(const struct image *image);
 

@@ -11,8 +11,13 @@
 #include "elf/dynsym.h"
 #include "elf/minidebug.h"
 #include "elf/plt.h"
+#include "elf/symrecords.h"
 
-enum { MAX_NAME = 32 << 10 }; /* longer ones are cut */
+/*
+ * Tables may overlap, and names too: a file may cost its own size this many times, more than any whose names are merely
+ * shared.
+ */
+enum { MAX_OVERLAP = 8 };
 
 struct entry {
 	uint64_t start;
@@ -47,6 +52,7 @@ struct reader {
 	bool minidebug;
 	bool own;
 	enum symbol_source source; /* of the table being read */
+	uint64_t budget;	   /* bytes of records and names that are yet to be taken */
 };
 
 static void cleanup_reader(struct reader *reader)
@@ -56,35 +62,40 @@ static void cleanup_reader(struct reader *reader)
 
 DEFINE_CLEANUP(symtab, struct symtab *, symtab_destroy)
 
-static uint8_t rank_of(const GElf_Sym *sym, const char *name)
+static void init_budget(struct reader *reader, Elf *elf)
+{
+	size_t len = 0;
+
+	elf_rawfile(elf, &len);
+	reader->budget = (uint64_t)len * MAX_OVERLAP;
+}
+
+static uint8_t rank_of(const GElf_Sym *sym, const char *name, size_t len)
 {
 	unsigned type = GELF_ST_TYPE(sym->st_info);
 	unsigned bind = GELF_ST_BIND(sym->st_info);
 	unsigned underscores = 0;
 
-	while (underscores < 15 && name[underscores] == '_')
+	while (underscores < 15 && underscores < len && name[underscores] == '_')
 		underscores++;
 	return (uint8_t)((type == STT_NOTYPE) << 6 | (bind == STB_LOCAL) << 5 | underscores << 1 | (bind == STB_WEAK));
 }
 
 /* Labels that compilers and assemblers leave behind: $x and $d tell aarch64 code from data, the others are notes. */
-static bool is_noise(const GElf_Sym *sym, const char *name)
+static bool is_noise(const GElf_Sym *sym, const char *name, size_t len)
 {
-	if (!*name)
+	if (!len)
 		return true;
 	return GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && GELF_ST_BIND(sym->st_info) == STB_LOCAL &&
 	       (*name == '$' || *name == '.');
 }
 
 /* The length without a version: "foo@VER", "foo@@VER". */
-static uint32_t name_length(const char *name)
+static uint32_t name_length(const char *name, size_t len)
 {
-	size_t len = strnlen(name, MAX_NAME);
-	const char *at = memchr(name + 1, '@', len - 1);
+	const char *at = len ? memchr(name + 1, '@', len - 1) : NULL;
 
-	if (at)
-		len = (size_t)(at - name);
-	return len > UINT32_MAX ? UINT32_MAX : (uint32_t)len;
+	return (uint32_t)(at ? (size_t)(at - name) : len);
 }
 
 static uint64_t end_of(uint64_t start, uint64_t size, uint64_t limit)
@@ -92,8 +103,19 @@ static uint64_t end_of(uint64_t start, uint64_t size, uint64_t limit)
 	return size > limit - start ? limit : start + size;
 }
 
+/* False when the file has had its share. */
+static bool charge(struct reader *reader, size_t name_len)
+{
+	uint64_t cost = sizeof(Elf32_Sym) + name_len;
+
+	if (cost > reader->budget)
+		return false;
+	reader->budget -= cost;
+	return true;
+}
+
 /* Takes the symbol when it names code. False only when memory is exhausted. */
-static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
+static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
 {
 	struct reader *reader = ctx;
 	unsigned type = GELF_ST_TYPE(sym->st_info);
@@ -102,7 +124,7 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return true;
-	if (sym->st_shndx == SHN_UNDEF || is_noise(sym, name))
+	if (sym->st_shndx == SHN_UNDEF || is_noise(sym, name, len))
 		return true;
 	if (sym->st_shndx < reader->sections.len) {
 		const struct section *section = &reader->sections.data[sym->st_shndx];
@@ -113,6 +135,8 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 	} else if (type == STT_NOTYPE || sym->st_size == 0) {
 		return true; /* nothing tells that it is code, or where it ends */
 	}
+	if (!charge(reader, len))
+		return true;
 	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
 		reader->tab->has_locals = true;
 	/* Without a size it ends with its section until settle() has seen the next symbol. */
@@ -120,8 +144,8 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 		.start = sym->st_value,
 		.end = sym->st_size ? end_of(sym->st_value, sym->st_size, limit) : limit,
 		.name = name,
-		.name_len = name_length(name),
-		.rank = rank_of(sym, name),
+		.name_len = name_length(name, len),
+		.rank = rank_of(sym, name, len),
 		.source = (uint8_t)reader->source,
 		.sized = sym->st_size != 0,
 		.own = reader->own,
@@ -136,7 +160,7 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 		.start = start,
 		.end = end,
 		.name = name,
-		.name_len = name_length(name),
+		.name_len = name_length(name, strnlen(name, SYMRECORDS_MAX_NAME)),
 		.source = SYMBOL_PLT,
 		.sized = true,
 		.own = true,
@@ -145,17 +169,25 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 	return vec_push(tab, e);
 }
 
-static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
+static bool may_be_code(const GElf_Sym *sym)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
-	size_t count = data && shdr->sh_entsize ? data->d_size / shdr->sh_entsize : 0;
+	unsigned type = GELF_ST_TYPE(sym->st_info);
+
+	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && sym->st_shndx != SHN_UNDEF;
+}
+
+static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn)
+{
+	struct symrecords table = symrecords_init(elf, scn);
 	GElf_Sym sym;
+	size_t len;
 
 	reader->has_table = true;
-	for (size_t i = 1; i < count && i <= INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
-		const char *name = elf_strptr(elf, shdr->sh_link, sym.st_name);
+	symrecords_seek(&table, 1);
+	while (symrecords_next(&table, &sym)) {
+		const char *name = symrecords_name(&table, &sym, &len);
 
-		if (name && !add_symbol(reader, &sym, name))
+		if (name && !add_symbol(reader, &sym, name, len))
 			return false;
 	}
 	return true;
@@ -192,7 +224,7 @@ static bool read_elf(struct reader *reader, Elf *elf)
 		reader->source = reader->minidebug	   ? SYMBOL_MINIDEBUG
 				 : shdr.sh_type == SHT_SYMTAB ? SYMBOL_SYMTAB
 							      : SYMBOL_DYNSYM;
-		if (!read_table(reader, elf, scn, &shdr))
+		if (!read_table(reader, elf, scn))
 			return false;
 	}
 	return true;

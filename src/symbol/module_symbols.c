@@ -79,7 +79,7 @@ static struct image *find_debug_info(struct module_symbols *symbols, struct err 
 		.root_fd = module->root_fd,
 	};
 
-	if (image_section(module->image, ".debug_info").data)
+	if (image_has_section(module->image, ".debug_info"))
 		return module->image;
 	if (module->jit)
 		return NULL;
@@ -113,7 +113,7 @@ static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
 
 	if (!options.image)
 		return -ENOENT;
-	if (image_section(options.image, ".gnu_debugaltlink").data)
+	if (image_has_section(options.image, ".gnu_debugaltlink"))
 		symbols->lacks_alt = debugfile_open_alt(options.image, module->info.path, module->root_fd, err, &symbols->alt) < 0;
 	options.alt = symbols->alt;
 	if (file_path(module) && debugfile_open_dwp(module->info.path, module->root_fd, &options.package) < 0)

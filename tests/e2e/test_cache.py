@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import zlib
@@ -12,6 +13,7 @@ import pytest
 from harness import ROOT, command
 
 BUILD_ID = "0123456789abcdef0123456789abcdef01234567"
+KEY = BUILD_ID + "fedcba9876543210"  # with what tells files that have the same build-id apart
 ENVELOPE = 192
 
 
@@ -71,7 +73,7 @@ def test_nothing_yet(cache):
 
 
 def test_files(cache):
-    cache.add(BUILD_ID, 1024 * 1024 - ENVELOPE, used=1_600_000_000)
+    cache.add(KEY, 1024 * 1024 - ENVELOPE, used=1_600_000_000)
     cache.add("abcd", 100, used=1_700_000_000)
     result = cache.run()
     assert result.code == 0, result
@@ -80,13 +82,19 @@ def test_files(cache):
     assert shown["size"].strip() == "1.0 MiB"
     assert BUILD_ID not in result.out
 
+    cache.add("ab" + KEY[-16:], 100, used=1_500_000_000)
+    cache.add("cd" * 8, 100, used=1_400_000_000)
     lines = cache.run("-v", TZ="UTC").out.splitlines()
-    assert lines[-2].split() == ["abcd", "292", "bytes", "2023-11-14", "22:13"]
-    assert lines[-1].split() == [BUILD_ID, "1", "MiB", "2020-09-13", "12:26"]
+    assert [line.split() for line in lines[-4:]] == [
+        ["abcd", "292", "bytes", "2023-11-14", "22:13"],
+        [BUILD_ID, "1", "MiB", "2020-09-13", "12:26"],
+        ["ab", "292", "bytes", "2017-07-14", "02:40"],
+        ["cd" * 8, "292", "bytes", "2014-05-13", "16:53"],
+    ]
 
 
 def test_json(cache, validator):
-    cache.add(BUILD_ID, 1000, used=1_600_000_000)
+    cache.add(KEY, 1000, used=1_600_000_000)
     broken = cache.add("abcd", 100, used=1_700_000_000)
     broken.write_bytes(broken.read_bytes()[:-1])
     os.utime(broken, (1_700_000_000, 1_700_000_000))
@@ -111,9 +119,9 @@ def test_json(cache, validator):
 
 
 def test_clear_leaves_the_rest(cache, validator, tmp_path):
-    ours = [cache.add(BUILD_ID, 1000), cache.add("abcd", 100)]
+    ours = [cache.add(KEY, 1000), cache.add("abcd", 100)]
     ours.append(ours[0].rename(cache.dir / ".tmp-0123456789abcdef"))
-    cache.add(BUILD_ID, 1000)
+    cache.add(KEY, 1000)
     outside = tmp_path / "outside"
     outside.write_bytes(ours[1].read_bytes())
     (cache.dir / "ee.sym").symlink_to(outside)
@@ -131,6 +139,44 @@ def test_clear_leaves_the_rest(cache, validator, tmp_path):
     assert os.listdir(cache.dir / "sub") == ["abcd.sym"]
     assert outside.exists()
     assert "removed: 0 files, 0 bytes" in cache.run("--clear").out
+
+
+def program(cc, path, function, build_id):
+    path.with_suffix(".c").write_text(f"int {function}(void) {{ return 1; }}\nint main(void) {{ return {function}(); }}\n")
+    subprocess.run(
+        [cc, "-g", "-O0", "-nostdlib", "-Wl,-e,main", f"-Wl,--build-id=0x{build_id}", "-o", path, f"{path}.c"],
+        check=True,
+    )
+    return path
+
+
+def test_only_for_the_very_file(cache, tool, tmp_path):
+    """Another file that claims the same build-id does not get, nor change, what is known of the first."""
+    build_id = "ab" * 20
+    one, two = (program(tool("cc"), tmp_path / name, name, build_id) for name in ("one", "two"))
+    nm = subprocess.run([tool("nm"), one], capture_output=True, text=True, check=True).stdout
+    address = next(line.split()[0] for line in nm.splitlines() if line.endswith(" one"))
+
+    def ask(path):
+        result = cache.stakeout("symbolize", "-fs", "-e", path, address, env=cache.env)
+        assert result.code == 0, result
+        return result.out
+
+    def entries():
+        return [entry["build_id"] for entry in cache.run("--json").doc["entries"]]
+
+    assert ask(one) == "one\none.c:1\n"
+    assert entries() == [build_id]
+    for path in (two, one, two):
+        assert ask(path) == f"{path.name}\n{path.name}.c:1\n"
+    assert entries() == [build_id] * 2
+    # The same file by another name is the same file; a copy is another.
+    os.link(one, tmp_path / "linked")
+    assert ask(tmp_path / "linked") == ask(one)
+    assert entries() == [build_id] * 2
+    shutil.copy(one, tmp_path / "copied")
+    assert ask(tmp_path / "copied") == ask(one)
+    assert entries() == [build_id] * 3
 
 
 def test_home(stakeout, tmp_path):

@@ -67,6 +67,29 @@ def test_replaced_program_is_noticed(target, stakeout, tmp_path):
             assert frame["symbol"] is None
 
 
+def test_build_ids_are_foreign_text(stakeout, target, tmp_path):
+    """A file that claims a build-id which a terminal would obey: it is no build-id, and is not shown."""
+    program = tmp_path / "program"
+    shutil.copy2(built("plain_stripped"), program)
+    t = target(program).settle()
+    file = tmp_path / "s.snapshot"
+    result = stakeout("--json", "--save", file, t.pid)
+    t.end()
+    program.unlink()
+    (build_id,) = {
+        f["build_id"] for th in result.doc["threads"] for f in th["user_stack"] if f["module"] == str(program)
+    }
+    data = file.read_bytes()
+    assert build_id.encode() in data
+    assert f"(build-id {build_id})" in stakeout("replay", file).out
+    file.write_bytes(data.replace(build_id.encode(), b"\033[31m".ljust(len(build_id), b"x")))
+    text = stakeout("replay", file)
+    assert text.code in (0, 3) and f"module {program}: " in text.out, text
+    assert "\033" not in text.out and "xxxx" not in text.out
+    doc = stakeout("replay", "--json", file).doc
+    assert {entry["build_id"] for entry in doc["lacking"] if entry["module"] == str(program)} == {None}
+
+
 def test_not_a_snapshot(stakeout, tmp_path):
     (tmp_path / "junk").write_bytes(b"not a snapshot at all" * 100)
     (tmp_path / "empty").write_bytes(b"")

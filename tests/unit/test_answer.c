@@ -14,13 +14,22 @@ static const char source[] = "extern int far(int);\n"
 			     "{\n"
 			     "	return deep(x) + 1;\n"
 			     "}\n"
-			     "asm(\".globl bare\\n.type bare, %function\\nbare: .skip 16\\n.size bare, 16\");\n";
+			     "int _Z3addIiET_S0_(int x)\n"
+			     "{\n"
+			     "	return x;\n"
+			     "}\n"
+			     "asm(\".globl bare\\n.type bare, %function\\nbare: .skip 16\\n.size bare, 16\");\n"
+			     /* A name such as only the tables of a file can have. */
+			     "asm(\".globl \\\"evil\\033[31m\\\"\\n\"\n"
+			     "    \".type \\\"evil\\033[31m\\\", %function\\n\"\n"
+			     "    \"\\\"evil\\033[31m\\\": .skip 16\\n.size \\\"evil\\033[31m\\\", 16\");\n";
 
 struct fixture {
 	struct scratch scratch;
 	struct module *module;
 	uint64_t deep; /* an address in the call that was inlined */
 	uint64_t bare; /* one that only the symbol table knows */
+	uint64_t add;  /* the start of the template function */
 };
 
 static uint64_t address_of(const struct scratch *s, const char *name)
@@ -49,6 +58,7 @@ static void start(struct fixture *f)
 	snprintf(path, sizeof(path), "%s/l.so", f->scratch.dir);
 	assert_int_equal(module_create(scratch_image(&f->scratch, "l.so"), path, NULL, &f->module), 0);
 	f->bare = address_of(&f->scratch, "bare");
+	f->add = address_of(&f->scratch, "_Z3addIiET_S0_");
 	f->deep = address_of(&f->scratch, "_Z5outeri");
 }
 
@@ -158,13 +168,41 @@ static void test_less_is_known(void **state)
 	stop(&f);
 }
 
+static void test_return_types(void **state)
+{
+	struct fixture f;
+
+	start(&f);
+	expect(&f, (struct answer_format){.functions = true, .demangle = true}, f.add, "int add<int>(int)\nl.c:12\n");
+	expect(&f, (struct answer_format){.functions = true}, f.add, "_Z3addIiET_S0_\nl.c:12\n");
+	stop(&f);
+}
+
+/* For a terminal, names are shown, not obeyed. */
+static void test_escapes(void **state)
+{
+	struct fixture f;
+	uint64_t evil;
+
+	start(&f);
+	evil = address_of(&f.scratch, "evil.*");
+	for (int demangle = 0; demangle < 2; demangle++) {
+		expect(&f, (struct answer_format){.functions = true, .demangle = demangle, .escape = true}, evil,
+		       "evil\\x1b[31m\n??:?\n");
+		expect(&f, (struct answer_format){.functions = true, .demangle = demangle}, evil,
+		       "evil\033[31m\n??:?\n");
+	}
+	expect(&f, (struct answer_format){.functions = true, .escape = true}, f.add, "_Z3addIiET_S0_\nl.c:12\n");
+	stop(&f);
+}
+
 static void test_json(void **state)
 {
 	static const char bare[] =
 		"{\"schema\":\"stakeout.symbolize/1\",\"address\":\"0x1f\",\"module\":\"l.so\","
 		"\"build_id\":\"abcd\",\"module_offset\":\"0x%llx\",\"frames\":[{\"symbol\":\"bare\","
 		"\"symbol_source\":\"symtab\",\"offset\":3,\"inlined\":false,\"source\":null}],"
-		"\"problem\":\"no line is known for this address\"}\n";
+		"\"problem\":\"no line is known for this address\",\"help\":null}\n";
 	const struct question no_address = {.text = "w\"rd", .len = 4};
 	struct fixture f;
 	char want[512], *text;
@@ -175,7 +213,34 @@ static void test_json(void **state)
 	text = answer(&f, (struct answer_format){.json = true}, &no_address);
 	assert_string_equal(text,
 			    "{\"schema\":\"stakeout.symbolize/1\",\"address\":null,\"module\":null,\"build_id\":null,"
-			    "\"module_offset\":null,\"frames\":[],\"problem\":\"not an address: w\\\"rd\"}\n");
+			    "\"module_offset\":null,\"frames\":[],\"problem\":\"not an address: w\\\"rd\","
+			    "\"help\":null}\n");
+	free(text);
+	stop(&f);
+}
+
+static void test_json_help(void **state)
+{
+	const struct question nowhere = {.is_address = true};
+	struct question question = nowhere;
+	struct fixture f;
+	char *text;
+
+	start(&f);
+	question.module = f.module;
+	question.vaddr = f.bare;
+	f.module->info.problem = "no debug info: none is there";
+	f.module->info.help = "install it";
+	text = answer(&f, (struct answer_format){.json = true}, &question);
+	assert_non_null(strstr(text, "\"problem\":\"no debug info: none is there\",\"help\":\"install it\"}\n"));
+	free(text);
+	/* It would not help where a line is known, nor where there is no file. */
+	question.vaddr = f.add;
+	text = answer(&f, (struct answer_format){.json = true}, &question);
+	assert_non_null(strstr(text, "\"problem\":null,\"help\":null}\n"));
+	free(text);
+	text = answer(&f, (struct answer_format){.json = true}, &nowhere);
+	assert_non_null(strstr(text, "\"problem\":\"no file is there\",\"help\":null}\n"));
 	free(text);
 	stop(&f);
 }
@@ -196,7 +261,7 @@ static void test_json_inlined(void **state)
 			       "\"source\":{\"file\":\"l.c\",\"line\":4,"));
 	assert_non_null(strstr(text, "{\"symbol\":\"outer(int)\",\"symbol_source\":\"symtab\",\"offset\":"));
 	assert_non_null(strstr(text, "\"inlined\":false,\"source\":{\"file\":\"l.c\",\"line\":9,"));
-	assert_non_null(strstr(text, "\"problem\":null}\n"));
+	assert_non_null(strstr(text, "\"problem\":null,\"help\":null}\n"));
 	free(text);
 	stop(&f);
 }
@@ -204,8 +269,10 @@ static void test_json_inlined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text), cmocka_unit_test(test_directories),  cmocka_unit_test(test_less_is_known),
-		cmocka_unit_test(test_json), cmocka_unit_test(test_json_inlined),
+		cmocka_unit_test(test_text),          cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_less_is_known), cmocka_unit_test(test_return_types),
+		cmocka_unit_test(test_escapes),       cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_help),     cmocka_unit_test(test_json_inlined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static int compare_symbols(struct fixture *f, const struct code_cache *cache, ui
 	if (!code_cache_symbol(cache, at, &found))
 		return known ? 0 : 1;
 	return known && found.start == expected.start && found.end == expected.end && found.source == expected.source &&
-			       found.name_len == expected.name_len &&
+			       found.own == expected.own && found.name_len == expected.name_len &&
 			       memcmp(found.name, expected.name, found.name_len) == 0
 		       ? 1
 		       : -1;

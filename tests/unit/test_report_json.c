@@ -23,7 +23,9 @@ static void test_process(void **state)
 	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
 	       "\"inconsistent_reason\":\"1 thread moved\"},"
 	       "\"timings_ms\":{\"capture\":1.900,\"unwind\":0.400,\"symbolize\":3.100,\"total\":6.000},"
-	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],\"threads\":[{");
+	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"
+	       "\"lacking\":[{\"module\":\"/usr/bin/server\",\"build_id\":null,"
+	       "\"problem\":\"no debug information\",\"help\":null}],\"threads\":[{");
 }
 
 static void test_time_before_1970(void **state)
@@ -50,10 +52,12 @@ static void test_thread(void **state)
 	       "\"status\":\"stop_timeout\",\"capture\":\"none\",\"status_reason\":\"it did not stop within 1000 ms\"");
 	expect(state, plain,
 	       "\"syscall\":{\"nr\":9999,\"name\":null,\"args\":[\"0x1\",\"0x2\",\"0x3\",\"0x4\",\"0x5\",\"0x6\"]}");
-	expect(state, plain, "\"user_stack\":[],\"user_stack_end\":\"not_captured\",\"user_stack_end_pc\":null,"
-			     "\"user_stack_error\":null,\"tracer_pid\":99}");
-	expect(state, plain, "\"user_stack_end\":\"no_unwind_info\",\"user_stack_end_pc\":\"0x7f0000009999\","
-			     "\"user_stack_error\":\"libc.so.6 has no CFI for this address\",\"tracer_pid\":null}");
+	expect(state, plain,
+	       "\"user_stack\":[],\"user_stack_end\":\"not_captured\",\"user_stack_end_pc\":null,"
+	       "\"user_stack_error\":null,\"tracer_pid\":99}");
+	expect(state, plain,
+	       "\"user_stack_end\":\"no_unwind_info\",\"user_stack_end_pc\":\"0x7f0000009999\","
+	       "\"user_stack_error\":\"libc.so.6 has no CFI for this address\",\"tracer_pid\":null}");
 }
 
 static void test_names_are_escaped(void **state)
@@ -74,20 +78,38 @@ static void test_values_of_a_newer_snapshot(void **state)
 static void test_frames(void **state)
 {
 	expect(state, plain,
-	       "{\"address\":\"0x7f0000001056\",\"kind\":\"native\",\"symbol\":\"__epoll_wait\",\"offset\":86,"
+	       "{\"address\":\"0x7f0000001056\",\"kind\":\"native\",\"symbol\":\"__epoll_wait\","
+	       "\"symbol_source\":null,\"offset\":86,"
 	       "\"module\":\"/usr/lib/libc.so.6\",\"build_id\":\"ab12\",\"module_offset\":\"0x1056\","
 	       "\"source\":{\"file\":\"../sysdeps/unix/sysv/linux/epoll_wait.c\",\"line\":30,\"column\":10},"
 	       "\"inlined\":false,\"found_by\":null},{");
-	expect(state, plain, "\"symbol\":\"aeMain\",\"offset\":52,\"module\":\"/usr/bin/server\",\"build_id\":null,"
-			     "\"module_offset\":\"0x1234\",\"source\":null,\"inlined\":false,\"found_by\":\"cfi\"}]");
-	expect(state, plain, "\"symbol\":\"mix\",\"offset\":null,");
+	expect(state, plain,
+	       "\"symbol\":\"aeMain\",\"symbol_source\":null,\"offset\":52,"
+	       "\"module\":\"/usr/bin/server\",\"build_id\":null,"
+	       "\"module_offset\":\"0x1234\",\"source\":null,\"inlined\":false,\"found_by\":\"cfi\"}]");
+	expect(state, plain, "\"symbol\":\"mix\",\"symbol_source\":null,\"offset\":null,");
 	expect(state, plain, "\"inlined\":true,");
 	expect(state, plain, "\"kind\":\"signal\",\"symbol\":null,");
 	expect(state, plain, "\"found_by\":\"frame_pointer\"}");
-	expect(state, plain, "{\"address\":\"0x12345678\",\"kind\":\"native\",\"symbol\":null,\"offset\":null,"
-			     "\"module\":null,\"build_id\":null,\"module_offset\":null,\"source\":null,"
-			     "\"inlined\":false,\"found_by\":\"scan\"}]");
-	expect(state, plain, "\"kind\":\"kernel\",\"symbol\":\"xfs_buf_lock\",\"offset\":58,\"module\":\"xfs\"");
+	expect(state, plain,
+	       "{\"address\":\"0x12345678\",\"kind\":\"native\",\"symbol\":null,"
+	       "\"symbol_source\":null,\"offset\":null,"
+	       "\"module\":null,\"build_id\":null,\"module_offset\":null,\"source\":null,"
+	       "\"inlined\":false,\"found_by\":\"scan\"}]");
+	expect(state, plain,
+	       "\"kind\":\"kernel\",\"symbol\":\"xfs_buf_lock\",\"symbol_source\":null,\"offset\":58,"
+	       "\"module\":\"xfs\"");
+}
+
+static void test_symbol_sources(void **state)
+{
+	const struct stack stack = SAMPLE_STACK({.symbol = "f", .symbol_source = SYMBOL_SYMTAB},
+						{.symbol = "g", .symbol_source = SYMBOL_PERF_MAP});
+	struct fixture *f = *state;
+
+	f->trace.threads.data[0].user = &stack;
+	expect(state, plain, "\"symbol\":\"f\",\"symbol_source\":\"symtab\",");
+	expect(state, plain, "\"symbol\":\"g\",\"symbol_source\":\"perf_map\",");
 }
 
 static void test_stack_pointers(void **state)
@@ -137,6 +159,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names_are_escaped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_of_a_newer_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_symbol_sources, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_stacks_left_out, setup, teardown),

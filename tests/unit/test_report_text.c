@@ -43,7 +43,9 @@ static const char whole[] =
 	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
 	"\n"
 	"tid 4718 gone  Z zombie  traced by pid 99\n"
-	"  -- no user stack: it has ended and waits to be reaped\n";
+	"  -- no user stack: it has ended and waits to be reaped\n"
+	"\n"
+	"module /usr/bin/server: no debug information\n";
 
 static void test_whole(void **state)
 {
@@ -112,8 +114,38 @@ static void test_verbose(void **state)
 	const struct report_options options = {.group = true, .verbose = true};
 
 	expect(state, options, "  in /usr/lib/libc.so.6  at ../sysdeps/unix/sysv/linux/epoll_wait.c:30\n");
-	expect(state, options, "\nmodule /usr/bin/server: no debug information\n");
-	expect_not(state, grouped, "no debug information");
+}
+
+/* Who takes part in the first thread's stack, in place of what was there. */
+static void put_modules(struct fixture *f, struct stack *stack, const struct module_info *modules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert_true(vec_push(stack, (struct frame){.symbol = "f", .module = &modules[i]}));
+	for (size_t i = 0; i < f->trace.threads.len; i++)
+		f->trace.threads.data[i].user = i ? NULL : stack;
+}
+
+/* Help is said once for all that it is for; and what a replayed file calls a build-id is foreign text. */
+static void test_lacking(void **state)
+{
+	static const char help[] = "install its debug package";
+	static const struct module_info modules[] = {
+		{.path = "/lib/a\033[2J.so", .problem = "no debug info: \033[31m", .build_id = "ab12", .help = help},
+		{.path = "/lib/whole.so", .build_id = "cd34"},
+		{.path = "/lib/b.so", .problem = "no symbols", .build_id = "\033]0;mine\007", .help = help},
+		{.path = "/lib/c.so", .problem = "it has gone"},
+	};
+	struct stack stack = {0};
+
+	put_modules(*state, &stack, modules, 4);
+	expect(state, grouped,
+	       "\n\nmodule /lib/a\\x1b[2J.so: no debug info: \\x1b[31m (build-id ab12)\n"
+	       "module /lib/b.so: no symbols (build-id \\x1b]0;mine\\x07)\n"
+	       "  install its debug package\n"
+	       "module /lib/c.so: it has gone\n");
+	expect_not(state, grouped, "\033");
+	expect_not(state, grouped, "whole.so:");
+	vec_deinit(&stack);
 }
 
 static void test_color(void **state)
@@ -137,8 +169,8 @@ static void test_large_groups(void **state)
 
 	for (int i = 0; i < 200; i++) {
 		threads[i] = sample_thread(5000 + (i < 100 ? i : 3 * i), "pool", 'S');
-		assert_true(vec_push(&trace.threads,
-				     (struct trace_thread){.thread = &threads[i], .user = &sample_futex}));
+		assert_true(
+			vec_push(&trace.threads, (struct trace_thread){.thread = &threads[i], .user = &sample_futex}));
 	}
 	text = report(f, &trace, &grouped);
 	assert_non_null(strstr(text, "\n200 threads  S sleeping\n  tid 5000-5099 5300 5303 5306 "));
@@ -170,6 +202,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verbose, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lacking, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_color, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_groups, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),

@@ -165,6 +165,32 @@ static void test_empty_snapshot(void **state)
 	snapshot_destroy(snap);
 }
 
+static void test_build_ids(void **state)
+{
+	static const struct {
+		const char *text;
+		bool good;
+	} ids[] = {
+		{"cd34", true}, {"0123456789abcdef", true}, {"", false},      {"cd34\033[31m", false},
+		{"xy", false},  {"cd/../34", false},        {"cd 34", false},
+	};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct snapshot *snap = sample_snapshot(), *back = NULL;
+		size_t len;
+		char *data;
+
+		snap->maps.data[0].build_id = ids[i].text;
+		data = save(snap, &len);
+		assert_int_equal(load(data, len, NULL, &back), 0);
+		assert_text_equal(back->maps.data[0].build_id, ids[i].good ? ids[i].text : NULL);
+		assert_string_equal(back->maps.data[1].path, "[stack]");
+		free(data);
+		snapshot_destroy(back);
+		snapshot_destroy(snap);
+	}
+}
+
 static void test_every_truncation(void **state)
 {
 	struct snapshot *snap = sample_snapshot(), *back = NULL;
@@ -290,13 +316,10 @@ static void test_write_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_empty_snapshot),
-		cmocka_unit_test(test_every_truncation),
-		cmocka_unit_test(test_every_byte_flipped),
-		cmocka_unit_test(test_error_says_where),
-		cmocka_unit_test(test_not_a_snapshot),
-		cmocka_unit_test(test_unknown_parts_are_skipped),
+		cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_empty_snapshot),
+		cmocka_unit_test(test_build_ids),          cmocka_unit_test(test_every_truncation),
+		cmocka_unit_test(test_every_byte_flipped), cmocka_unit_test(test_error_says_where),
+		cmocka_unit_test(test_not_a_snapshot),     cmocka_unit_test(test_unknown_parts_are_skipped),
 		cmocka_unit_test(test_write_error),
 	};
 
