@@ -34,7 +34,7 @@ complete -c stakeout -n $stacks -l json -d 'One JSON document for each process'
 complete -c stakeout -n $stacks -s o -l output -r -F -d 'Write the report to a file'
 complete -c stakeout -n $stacks -l color -x -a 'auto always never' -d Colours
 complete -c stakeout -n $stacks -l no-color -d 'No colours'
-complete -c stakeout -n $stacks -s v -l verbose -d 'Errors in full'
+complete -c stakeout -n $stacks -s v -l verbose -d 'Paths and errors in full'
 complete -c stakeout -n $stacks -s h -l help -d 'Show a summary of the options'
 complete -c stakeout -n $stacks -l version -d 'Show the version and features'
 

@@ -70,7 +70,7 @@ _arguments -S \
 	'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
 	'--color=[colours]:when:(auto always never)' \
 	'--no-color[no colours]' \
-	'(-v --verbose)'{-v,--verbose}'[errors in full]' \
+	'(-v --verbose)'{-v,--verbose}'[paths and errors in full]' \
 	'(- *)'{-h,--help}'[show a summary of the options]' \
 	'(- *)--version[show the version and features]' \
 	'*:process:_stakeout_what'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "elf/dynsym.h"
 
-#include "base/cursor.h"
+#include "elf/symrecords.h"
 
 /* What of the dynamic section matters here; addresses in the file's own terms, 0 when absent. */
 struct dynamic {
@@ -19,6 +19,11 @@ static struct cursor cursor_at(struct image *image, uint64_t vaddr)
 
 	c.big_endian = image_is_big_endian(image);
 	return c;
+}
+
+static unsigned word_size(const struct image *image)
+{
+	return image_is_64bit(image) ? 8 : 4;
 }
 
 static bool find_dynamic(struct image *image, struct cursor *out)
@@ -41,14 +46,15 @@ static bool find_dynamic(struct image *image, struct cursor *out)
 
 static bool read_dynamic(struct image *image, struct dynamic *out)
 {
+	unsigned size = word_size(image);
 	struct cursor c;
 
 	*out = (struct dynamic){0};
-	if (!image_is_64bit(image) || !find_dynamic(image, &c))
+	if (!find_dynamic(image, &c))
 		return false;
 	for (;;) {
-		int64_t tag = (int64_t)cursor_u64(&c);
-		uint64_t value = cursor_u64(&c);
+		int64_t tag = cursor_sint(&c, size);
+		uint64_t value = cursor_uint(&c, size);
 
 		if (c.bad || tag == DT_NULL)
 			break;
@@ -72,7 +78,7 @@ static uint64_t count_by_gnu_hash(struct image *image, uint64_t vaddr)
 	struct cursor c = cursor_at(image, vaddr);
 	uint32_t nbuckets = cursor_u32(&c);
 	uint32_t first = cursor_u32(&c);
-	uint64_t bloom_bytes = (uint64_t)cursor_u32(&c) * 8;
+	uint64_t bloom_bytes = (uint64_t)cursor_u32(&c) * word_size(image);
 	uint32_t last = 0;
 
 	cursor_skip(&c, 4); /* bloom shift */
@@ -97,9 +103,10 @@ static uint64_t count_symbols(struct image *image, const struct dynamic *dyn)
 
 	if (dyn->hash) {
 		struct cursor c = cursor_at(image, dyn->hash);
+		unsigned size = image_machine(image) == EM_S390 ? word_size(image) : 4;
 
-		cursor_skip(&c, 4); /* nbucket */
-		count = cursor_u32(&c);
+		cursor_skip(&c, size); /* nbucket */
+		count = cursor_uint(&c, size);
 	}
 	if (!count && dyn->gnu_hash)
 		count = count_by_gnu_hash(image, dyn->gnu_hash);
@@ -108,34 +115,23 @@ static uint64_t count_symbols(struct image *image, const struct dynamic *dyn)
 
 bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
 {
+	uint64_t budget = symrecords_budget(image_elf(image)), count;
+	struct symrecords table = {.wide = image_is_64bit(image), .budget = &budget};
 	struct dynamic dyn;
-	struct cursor symbols, names;
-	uint64_t count;
+	GElf_Sym sym;
+	size_t len;
 
 	if (!read_dynamic(image, &dyn))
 		return true;
-	symbols = cursor_at(image, dyn.symtab);
-	names = cursor_at(image, dyn.strtab);
-	names = cursor_take(&names, dyn.strsz);
+	table.records = cursor_at(image, dyn.symtab);
+	table.names = cursor_at(image, dyn.strtab);
+	table.names = cursor_take(&table.names, dyn.strsz);
 	count = count_symbols(image, &dyn);
-	for (uint64_t i = 0; i < count; i++) {
-		GElf_Sym sym;
-		struct cursor name = names;
+	for (uint64_t i = 0; i < count && symrecords_next(&table, &sym); i++) {
+		const char *name = symrecords_name(&table, &sym, &len);
 
-		sym.st_name = cursor_u32(&symbols);
-		sym.st_info = cursor_u8(&symbols);
-		sym.st_other = cursor_u8(&symbols);
-		sym.st_shndx = cursor_u16(&symbols);
-		sym.st_value = cursor_u64(&symbols);
-		sym.st_size = cursor_u64(&symbols);
-		if (symbols.bad)
-			break;
-		if (cursor_seek(&name, sym.st_name)) {
-			const char *text = cursor_cstr(&name);
-
-			if (text && !visit(ctx, &sym, text))
-				return false;
-		}
+		if (name && !visit(ctx, &sym, name, len))
+			return false;
 	}
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "elf/dynsym.h"
 #include "elf/relocate.h"
+#include "elf/symrecords.h"
 
 enum {
 	DESCRIPTOR_SIZE = 24, /* u32 version, u32 action, pointers to an entry and to the first */
@@ -29,11 +30,6 @@ static const char descriptor_name[] = "__jit_debug_descriptor";
 
 /* Finding the descriptor */
 
-static bool is_descriptor(const GElf_Sym *sym, const char *name)
-{
-	return sym->st_shndx != SHN_UNDEF && sym->st_value && name && strcmp(name, descriptor_name) == 0;
-}
-
 /* Only what has the right size has its name looked at: that leaves most of a large table's names unread. */
 static bool may_be_descriptor(const GElf_Sym *sym)
 {
@@ -43,14 +39,17 @@ static bool may_be_descriptor(const GElf_Sym *sym)
 	       sym->st_shndx != SHN_UNDEF;
 }
 
-static bool find_in_table(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, uint64_t *vaddr)
+static bool is_descriptor(const struct symrecords *table, const GElf_Sym *sym)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
-	size_t count = data && shdr->sh_entsize ? data->d_size / shdr->sh_entsize : 0;
+	return sym->st_shndx != SHN_UNDEF && sym->st_value && symrecords_is_named(table, sym, descriptor_name);
+}
+
+static bool find_in_table(struct symrecords table, uint64_t *vaddr)
+{
 	GElf_Sym sym;
 
-	for (size_t i = 1; i < count && i <= INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
-		if (!may_be_descriptor(&sym) || !is_descriptor(&sym, elf_strptr(elf, shdr->sh_link, sym.st_name)))
+	while (symrecords_next(&table, &sym)) {
+		if (!may_be_descriptor(&sym) || !is_descriptor(&table, &sym))
 			continue;
 		*vaddr = sym.st_value;
 		return true;
@@ -68,30 +67,26 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* The table's parts: u32 counts, a filter of 64-bit words, a u32 for each bucket, a u32 for each symbol. */
-static bool find_by_hash(Elf *elf, const GElf_Shdr *shdr, Elf_Scn *scn, uint64_t *vaddr)
+static bool find_by_hash(struct symrecords table, Elf_Scn *scn, uint64_t *vaddr)
 {
-	Elf_Scn *symbols = elf_getscn(elf, shdr->sh_link);
-	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
-	Elf_Data *table = elf_rawdata(scn, NULL);
-	struct cursor c = cursor_init(table ? table->d_buf : NULL, table ? table->d_size : 0);
+	Elf_Data *data = elf_rawdata(scn, NULL);
+	struct cursor c = cursor_init(data ? data->d_buf : NULL, data ? data->d_size : 0);
 	uint32_t nbuckets = cursor_u32(&c), first = cursor_u32(&c), nfilter = cursor_u32(&c);
-	uint32_t want = gnu_hash(descriptor_name), hash, i;
-	uint64_t buckets = 16 + (uint64_t)nfilter * 8;
-	GElf_Shdr symbols_shdr;
+	uint32_t want = gnu_hash(descriptor_name), hash;
+	uint64_t buckets = 16 + (uint64_t)nfilter * 8, i;
 	GElf_Sym sym;
 
-	if (!data || !nbuckets || !gelf_getshdr(symbols, &symbols_shdr) ||
-	    !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))
+	if (!nbuckets || !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))
 		return false;
 	i = cursor_u32(&c);
-	if (c.bad || i < first || !cursor_seek(&c, buckets + (uint64_t)nbuckets * 4 + (uint64_t)(i - first) * 4))
+	if (c.bad || i < first || !cursor_seek(&c, buckets + (uint64_t)nbuckets * 4 + (i - first) * 4))
 		return false;
 	do {
 		hash = cursor_u32(&c); /* the lowest bit ends the bucket */
-		if (c.bad || i > INT32_MAX)
+		if (c.bad || !symrecords_charge(&table, sizeof(hash)))
 			return false;
-		if ((hash | 1) == (want | 1) && gelf_getsym(data, (int)i, &sym) &&
-		    is_descriptor(&sym, elf_strptr(elf, symbols_shdr.sh_link, sym.st_name))) {
+		if ((hash | 1) == (want | 1) && symrecords_seek(&table, i) && symrecords_next(&table, &sym) &&
+		    is_descriptor(&table, &sym)) {
 			*vaddr = sym.st_value;
 			return true;
 		}
@@ -105,11 +100,12 @@ struct wanted {
 	uint64_t vaddr;
 };
 
-static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name)
+static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
 {
 	struct wanted *wanted = ctx;
 
-	if (is_descriptor(sym, name))
+	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
+	    memcmp(name, descriptor_name, len) == 0)
 		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
 	return !wanted->found;
 }
@@ -119,20 +115,23 @@ bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 {
 	Elf *elf = image_elf(image);
 	struct wanted wanted = {0};
+	uint64_t budget = symrecords_budget(elf);
 	bool hashed = false, dynamic = false;
 	GElf_Shdr shdr;
 
 	if (!image_is_64bit(image) || image_is_big_endian(image))
 		return false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
-		if (shdr.sh_type == SHT_GNU_HASH && find_by_hash(elf, &shdr, scn, vaddr))
+		Elf_Scn *symbols = shdr.sh_type == SHT_GNU_HASH ? elf_getscn(elf, shdr.sh_link) : NULL;
+
+		if (symbols && find_by_hash(symrecords_init(elf, symbols, &budget), scn, vaddr))
 			return true;
 		hashed |= shdr.sh_type == SHT_GNU_HASH;
 		dynamic |= shdr.sh_type == SHT_DYNSYM;
 	}
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);)
 		if ((shdr.sh_type == SHT_SYMTAB || (shdr.sh_type == SHT_DYNSYM && !hashed)) &&
-		    find_in_table(elf, scn, &shdr, vaddr))
+		    find_in_table(symrecords_init(elf, scn, &budget), vaddr))
 			return true;
 	if (!dynamic)
 		dynsym_read(image, visit_symbol, &wanted);

@@ -14,12 +14,16 @@ struct object {
 			  */
 };
 
+/*
+ * Numbers of sections that do not fit into the header would be in the first section, where libelf finds them: what is
+ * hidden here by its name would be seen there. No compiler makes so many.
+ */
 static bool is_readable(const Elf64_Ehdr *ehdr)
 {
 	return memcmp(ehdr->e_ident, ELFMAG, SELFMAG) == 0 && ehdr->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       ehdr->e_ident[EI_DATA] == ELFDATA2LSB &&
 	       (ehdr->e_machine == EM_X86_64 || ehdr->e_machine == EM_AARCH64) &&
-	       ehdr->e_shentsize == sizeof(Elf64_Shdr);
+	       ehdr->e_shentsize == sizeof(Elf64_Shdr) && ehdr->e_shnum && ehdr->e_shstrndx < SHN_LORESERVE;
 }
 
 static bool object_init(struct object *o, uint8_t *data, size_t len)
@@ -261,7 +265,6 @@ int relocate_object(uint8_t *data, size_t len, struct err *err)
 	if (!object_init(&o, data, len))
 		return err_set(err, ENOEXEC, "not a 64-bit ELF object of a known processor");
 	hide_unloaded(&o);
-	hide_unusable(&o);
 	if (o.ehdr.e_type == ET_REL) {
 		place_eh_frame(&o);
 		for (unsigned i = 1; get_section(&o, i, &shdr); i++)
@@ -271,6 +274,7 @@ int relocate_object(uint8_t *data, size_t len, struct err *err)
 			if (shdr.sh_type == SHT_SYMTAB)
 				place_symbols(&o, &shdr);
 	}
+	hide_unusable(&o); /* last: relocations could have changed names, too */
 	o.ehdr.e_type = ET_DYN;
 	o.ehdr.e_entry = 0;
 	o.ehdr.e_phoff = 0;

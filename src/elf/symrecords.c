@@ -3,6 +3,24 @@
 
 #include <string.h>
 
+enum { MAX_OVERLAP = 8 };
+
+uint64_t symrecords_budget(Elf *elf)
+{
+	size_t len = 0;
+
+	elf_rawfile(elf, &len);
+	return (uint64_t)len * MAX_OVERLAP;
+}
+
+bool symrecords_charge(struct symrecords *table, uint64_t bytes)
+{
+	bool enough = bytes <= *table->budget;
+
+	*table->budget = enough ? *table->budget - bytes : 0;
+	return enough;
+}
+
 /* The bytes as they are in the file: libelf would convert, and thus copy, what is not in our byte order. */
 static struct cursor section_bytes(Elf_Scn *scn, const GElf_Shdr *shdr, bool big_endian)
 {
@@ -14,11 +32,11 @@ static struct cursor section_bytes(Elf_Scn *scn, const GElf_Shdr *shdr, bool big
 	return c;
 }
 
-struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn)
+struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn, uint64_t *budget)
 {
 	const char *ident = elf_getident(elf, NULL);
 	bool big_endian = ident && ident[EI_DATA] == ELFDATA2MSB;
-	struct symrecords table = {.wide = gelf_getclass(elf) == ELFCLASS64};
+	struct symrecords table = {.wide = gelf_getclass(elf) == ELFCLASS64, .budget = budget};
 	GElf_Shdr shdr;
 
 	if (!gelf_getshdr(scn, &shdr))
@@ -30,9 +48,14 @@ struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn)
 	return table;
 }
 
+static size_t record_size(const struct symrecords *table)
+{
+	return table->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
 bool symrecords_seek(struct symrecords *table, uint64_t index)
 {
-	uint64_t size = table->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+	size_t size = record_size(table);
 
 	return cursor_seek(&table->records, index > UINT64_MAX / size ? UINT64_MAX : index * size);
 }
@@ -53,10 +76,10 @@ bool symrecords_next(struct symrecords *table, GElf_Sym *sym)
 		sym->st_value = cursor_u64(c);
 		sym->st_size = cursor_u64(c);
 	}
-	return !c->bad;
+	return !c->bad && symrecords_charge(table, record_size(table));
 }
 
-const char *symrecords_name(const struct symrecords *table, const GElf_Sym *sym, size_t *len)
+const char *symrecords_name(struct symrecords *table, const GElf_Sym *sym, size_t *len)
 {
 	struct cursor c = table->names;
 	const uint8_t *nul;
@@ -68,9 +91,9 @@ const char *symrecords_name(const struct symrecords *table, const GElf_Sym *sym,
 	if (left > SYMRECORDS_MAX_NAME)
 		left = SYMRECORDS_MAX_NAME;
 	nul = left ? memchr(c.p, 0, left) : NULL;
-	if (!nul && left < SYMRECORDS_MAX_NAME)
-		return NULL;
 	*len = nul ? (size_t)(nul - c.p) : left;
+	if (!symrecords_charge(table, *len) || (!nul && left < SYMRECORDS_MAX_NAME))
+		return NULL;
 	return (const char *)c.p;
 }
 

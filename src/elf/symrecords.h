@@ -16,11 +16,21 @@ enum { SYMRECORDS_MAX_NAME = 32 << 10 }; /* longer ones are cut */
 struct symrecords {
 	struct cursor records;
 	struct cursor names;
-	bool wide; /* 64-bit */
+	bool wide;        /* 64-bit */
+	uint64_t *budget; /* bytes that are yet to be read of all tables of the file; the table ends where it does */
 };
 
+/*
+ * Tables may overlap, and so may names: a file may cost its own size several times, but not the square of it. This many
+ * bytes are more than any file needs whose names are merely shared.
+ */
+uint64_t symrecords_budget(Elf *elf);
+
+/* False when it is exhausted. */
+bool symrecords_charge(struct symrecords *table, uint64_t bytes);
+
 /* The symbol table in a section. One that is compressed or damaged has no records, or none that has a name. */
-struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn);
+struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn, uint64_t *budget);
 
 /* The next record is the one of that number. */
 bool symrecords_seek(struct symrecords *table, uint64_t index);
@@ -32,7 +42,7 @@ bool symrecords_next(struct symrecords *table, GElf_Sym *sym);
  * The name of a symbol, of *len bytes: when it was cut, no NUL follows. NULL when it is not in the strings, or ends
  * where they do, without a NUL. It lives as long as the strings.
  */
-const char *symrecords_name(const struct symrecords *table, const GElf_Sym *sym, size_t *len);
+const char *symrecords_name(struct symrecords *table, const GElf_Sym *sym, size_t *len);
 
 /* Whether the symbol has that very name. */
 bool symrecords_is_named(const struct symrecords *table, const GElf_Sym *sym, const char *name);

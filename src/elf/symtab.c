@@ -13,12 +13,6 @@
 #include "elf/plt.h"
 #include "elf/symrecords.h"
 
-/*
- * Tables may overlap, and names too: a file may cost its own size this many times, more than any whose names are merely
- * shared.
- */
-enum { MAX_OVERLAP = 8 };
-
 struct entry {
 	uint64_t start;
 	uint64_t end;
@@ -52,7 +46,7 @@ struct reader {
 	bool minidebug;
 	bool own;
 	enum symbol_source source; /* of the table being read */
-	uint64_t budget;	   /* bytes of records and names that are yet to be taken */
+	uint64_t budget;	   /* see symrecords.h */
 };
 
 static void cleanup_reader(struct reader *reader)
@@ -61,14 +55,6 @@ static void cleanup_reader(struct reader *reader)
 }
 
 DEFINE_CLEANUP(symtab, struct symtab *, symtab_destroy)
-
-static void init_budget(struct reader *reader, Elf *elf)
-{
-	size_t len = 0;
-
-	elf_rawfile(elf, &len);
-	reader->budget = (uint64_t)len * MAX_OVERLAP;
-}
 
 static uint8_t rank_of(const GElf_Sym *sym, const char *name, size_t len)
 {
@@ -103,15 +89,11 @@ static uint64_t end_of(uint64_t start, uint64_t size, uint64_t limit)
 	return size > limit - start ? limit : start + size;
 }
 
-/* False when the file has had its share. */
-static bool charge(struct reader *reader, size_t name_len)
+static bool may_be_code(const GElf_Sym *sym)
 {
-	uint64_t cost = sizeof(Elf32_Sym) + name_len;
+	unsigned type = GELF_ST_TYPE(sym->st_info);
 
-	if (cost > reader->budget)
-		return false;
-	reader->budget -= cost;
-	return true;
+	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && sym->st_shndx != SHN_UNDEF;
 }
 
 /* Takes the symbol when it names code. False only when memory is exhausted. */
@@ -122,9 +104,7 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t 
 	uint64_t limit = UINT64_MAX;
 	struct entry e;
 
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-		return true;
-	if (sym->st_shndx == SHN_UNDEF || is_noise(sym, name, len))
+	if (!may_be_code(sym) || is_noise(sym, name, len))
 		return true;
 	if (sym->st_shndx < reader->sections.len) {
 		const struct section *section = &reader->sections.data[sym->st_shndx];
@@ -135,8 +115,6 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t 
 	} else if (type == STT_NOTYPE || sym->st_size == 0) {
 		return true; /* nothing tells that it is code, or where it ends */
 	}
-	if (!charge(reader, len))
-		return true;
 	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
 		reader->tab->has_locals = true;
 	/* Without a size it ends with its section until settle() has seen the next symbol. */
@@ -169,23 +147,16 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 	return vec_push(tab, e);
 }
 
-static bool may_be_code(const GElf_Sym *sym)
-{
-	unsigned type = GELF_ST_TYPE(sym->st_info);
-
-	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && sym->st_shndx != SHN_UNDEF;
-}
-
 static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn)
 {
-	struct symrecords table = symrecords_init(elf, scn);
+	struct symrecords table = symrecords_init(elf, scn, &reader->budget);
 	GElf_Sym sym;
 	size_t len;
 
 	reader->has_table = true;
 	symrecords_seek(&table, 1);
 	while (symrecords_next(&table, &sym)) {
-		const char *name = symrecords_name(&table, &sym, &len);
+		const char *name = may_be_code(&sym) ? symrecords_name(&table, &sym, &len) : NULL;
 
 		if (name && !add_symbol(reader, &sym, name, len))
 			return false;
@@ -216,6 +187,7 @@ static bool read_elf(struct reader *reader, Elf *elf)
 {
 	GElf_Shdr shdr;
 
+	reader->budget = symrecords_budget(elf);
 	if (!read_sections(reader, elf))
 		return false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {

@@ -101,6 +101,7 @@ static struct cursor relocations(const struct go_tables *tables)
 			else if (tag == DT_RELASZ)
 				size = value;
 		}
+		break; /* no program has a second one */
 	}
 	c = go_tables_memory(tables, start);
 	return size ? cursor_take(&c, size < cursor_left(&c) ? size : cursor_left(&c)) : (struct cursor){0};
@@ -190,7 +191,7 @@ static bool read_magic(struct go_tables *tables, struct cursor *c)
 	return version < sizeof(magics) / sizeof(magics[0]) && cursor_u16(c) == 0;
 }
 
-static unsigned functab_field(const struct go_tables *tables)
+unsigned go_tables_functab_field(const struct go_tables *tables)
 {
 	return tables->version >= GO_1_18 ? 4 : tables->ptr_size;
 }
@@ -231,14 +232,14 @@ static bool read_header(struct go_tables *tables, struct span whole)
 	if ((tables->quantum != 1 && tables->quantum != 2 && tables->quantum != 4) || cursor_u8(&c) != tables->ptr_size)
 		return false;
 	tables->nfunc = cursor_uint(&c, tables->ptr_size);
-	if (tables->nfunc == 0 || tables->nfunc > whole.len / (2 * functab_field(tables)))
+	if (tables->nfunc == 0 || tables->nfunc > whole.len / (2 * go_tables_functab_field(tables)))
 		return false;
 	if (tables->version == GO_1_2)
 		place_old(tables, &c);
 	else
 		place(tables, &c);
 	return !c.bad && tables->names.data && tables->cus.data && tables->files.data && tables->pcs.data &&
-	       tables->funcs.len / functab_field(tables) > 2 * tables->nfunc;
+	       tables->funcs.len / go_tables_functab_field(tables) > 2 * tables->nfunc;
 }
 
 /* Linked by the system's linker, the tables of a position-independent program are somewhere in .data.rel.ro. */
@@ -328,7 +329,7 @@ static void find_module(struct go_tables *tables)
 
 static uint32_t first_offset(const struct go_tables *tables, uint64_t index)
 {
-	struct cursor c = go_tables_at(tables, tables->funcs, 2 * index * functab_field(tables));
+	struct cursor c = go_tables_at(tables, tables->funcs, 2 * index * go_tables_functab_field(tables));
 
 	return cursor_u32(&c);
 }

@@ -47,6 +47,9 @@ void go_tables_deinit(struct go_tables *tables);
 /* A reader in the program's byte order, at an offset of a span; an empty one beyond its end. */
 struct cursor go_tables_at(const struct go_tables *tables, struct span span, uint64_t offset);
 
+/* Bytes of each of the two numbers that the table of functions has for one. */
+unsigned go_tables_functab_field(const struct go_tables *tables);
+
 /* A reader at an address of the file. */
 struct cursor go_tables_memory(const struct go_tables *tables, uint64_t vaddr);
 

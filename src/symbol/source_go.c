@@ -14,8 +14,12 @@ enum {
 	MAX_LOOKED_AT = 8192, /* functions, in search of some with inlined calls */
 	ENOUGH_CHECKED = 16,  /* functions whose inlined calls make sense */
 	MAX_SHORTENED = 4096, /* bytes of a name that is copied */
+	MAX_NAME = 32 << 10,  /* bytes; a longer one is none */
 	FIRST_GOFUNC = 30,    /* words of runtime.moduledata among which is the address of go:func.* */
 };
+
+/* Bytes of tables by address, which functions may share, that are read to find the layout and to name one address. */
+enum { LAYOUT_BUDGET = 16 << 20, LOOKUP_BUDGET = 8 << 20 };
 
 /* How the calls that were inlined into a function are written: a tree, and for each address an index into it. */
 struct inline_layout {
@@ -61,29 +65,25 @@ struct func {
 	uint32_t npcdata;
 	uint32_t cu;
 	struct cursor pcdata; /* npcdata offsets, then the funcdata */
+	uint64_t *budget;     /* bytes that may yet be read of its tables by address */
 };
-
-static unsigned functab_field(const struct go_tables *t)
-{
-	return t->version >= GO_1_18 ? 4 : t->ptr_size;
-}
 
 /* The address in the sorted table at an index, the last of which is the end of the last function. */
 static uint64_t functab_pc(const struct go_tables *t, uint64_t index)
 {
-	struct cursor c = go_tables_at(t, t->funcs, 2 * index * functab_field(t));
+	struct cursor c = go_tables_at(t, t->funcs, 2 * index * go_tables_functab_field(t));
 
-	return t->text + cursor_uint(&c, functab_field(t));
+	return t->text + cursor_uint(&c, go_tables_functab_field(t));
 }
 
-static bool read_func(const struct go_tables *t, uint64_t index, struct func *f)
+static bool read_func(const struct go_tables *t, uint64_t index, uint64_t *budget, struct func *f)
 {
-	struct cursor c = go_tables_at(t, t->funcs, (2 * index + 1) * functab_field(t));
-	uint64_t record = cursor_uint(&c, functab_field(t));
+	struct cursor c = go_tables_at(t, t->funcs, (2 * index + 1) * go_tables_functab_field(t));
+	uint64_t record = cursor_uint(&c, go_tables_functab_field(t));
 
-	*f = (struct func){.end = functab_pc(t, index + 1)};
+	*f = (struct func){.end = functab_pc(t, index + 1), .budget = budget};
 	c = go_tables_at(t, t->version == GO_1_2 ? t->whole : t->funcs, record);
-	f->start = t->text + cursor_uint(&c, functab_field(t));
+	f->start = t->text + cursor_uint(&c, go_tables_functab_field(t));
 	f->name = cursor_u32(&c);
 	cursor_skip(&c, 12); /* size of the arguments, deferreturn, pcsp */
 	f->pcfile = cursor_u32(&c);
@@ -97,7 +97,7 @@ static bool read_func(const struct go_tables *t, uint64_t index, struct func *f)
 	return !c.bad && f->start == functab_pc(t, index) && f->end > f->start;
 }
 
-static bool find_func(const struct go_tables *t, uint64_t vaddr, struct func *f)
+static bool find_func(const struct go_tables *t, uint64_t vaddr, uint64_t *budget, struct func *f)
 {
 	uint64_t low = 0, high = t->nfunc;
 
@@ -111,12 +111,13 @@ static bool find_func(const struct go_tables *t, uint64_t vaddr, struct func *f)
 		else
 			high = mid;
 	}
-	return read_func(t, low, f) && vaddr >= f->start && vaddr < f->end;
+	return read_func(t, low, budget, f) && vaddr >= f->start && vaddr < f->end;
 }
 
 /* A table of values by address: pairs of a difference to the value before, and the bytes for which it holds. */
 struct pc_values {
 	struct cursor c;
+	uint64_t *budget;
 	uint64_t pc; /* where the value ends */
 	int32_t value;
 	bool started;
@@ -125,23 +126,29 @@ struct pc_values {
 static struct pc_values pc_values(const struct go_tables *t, const struct func *f, uint32_t offset)
 {
 	/* Offset 0 stands for no table. */
-	return (struct pc_values){
+	struct pc_values v = {
 		.c = go_tables_at(t, t->pcs, offset ? offset : UINT64_MAX),
+		.budget = f->budget,
 		.pc = f->start,
 		.value = -1,
 	};
+
+	if (cursor_left(&v.c) > *f->budget)
+		v.c.end = v.c.p + *f->budget;
+	return v;
 }
 
 static bool pc_values_next(const struct go_tables *t, struct pc_values *v)
 {
+	size_t before = cursor_left(&v->c);
 	uint32_t zigzag = (uint32_t)cursor_uleb(&v->c);
-	uint64_t step;
+	uint64_t step = (uint32_t)cursor_uleb(&v->c) * (uint64_t)t->quantum;
 
+	*v->budget -= before - cursor_left(&v->c);
 	if (zigzag == 0 && v->started)
 		return false;
 	v->started = true;
 	v->value = (int32_t)((uint32_t)v->value + (-(zigzag & 1) ^ (zigzag >> 1)));
-	step = (uint32_t)cursor_uleb(&v->c) * (uint64_t)t->quantum;
 	v->pc += step;
 	return !v->c.bad && step > 0;
 }
@@ -165,12 +172,20 @@ static uint32_t pcdata_table(const struct func *f, unsigned index)
 	return index < f->npcdata ? cursor_u32(&c) : 0;
 }
 
+static const char *string_at(const struct go_tables *t, struct span span, uint32_t offset)
+{
+	struct cursor c = go_tables_at(t, span, offset);
+	const char *text;
+
+	if (cursor_left(&c) > MAX_NAME)
+		c.end = c.p + MAX_NAME;
+	text = cursor_cstr(&c);
+	return text && text[0] ? text : NULL;
+}
+
 static const char *name_at(const struct go_tables *t, uint32_t offset)
 {
-	struct cursor c = go_tables_at(t, t->names, offset);
-	const char *name = cursor_cstr(&c);
-
-	return name && name[0] ? name : NULL;
+	return string_at(t, t->names, offset);
 }
 
 static const char *file_at(const struct go_tables *t, const struct func *f, int32_t number)
@@ -178,13 +193,10 @@ static const char *file_at(const struct go_tables *t, const struct func *f, int3
 	struct cursor c =
 		go_tables_at(t, t->version == GO_1_2 ? t->files : t->cus, 4 * ((uint64_t)f->cu + (uint32_t)number));
 	uint32_t offset = cursor_u32(&c);
-	const char *file;
 
 	if (c.bad || number < 0)
 		return NULL;
-	c = go_tables_at(t, t->version == GO_1_2 ? t->whole : t->files, offset);
-	file = cursor_cstr(&c);
-	return file && file[0] ? file : NULL;
+	return string_at(t, t->version == GO_1_2 ? t->whole : t->files, offset);
 }
 
 static void set_position(const struct go_tables *t, const struct func *f, uint64_t vaddr, struct call *call)
@@ -266,7 +278,8 @@ static bool is_plausible(const struct go_tables *t, const struct inlined *inline
 }
 
 /* How many functions have a tree that makes sense; 0 when one does not. */
-static unsigned count_good_trees(const struct go_source *source, const struct inline_layout *layout, uint64_t gofunc)
+static unsigned count_good_trees(const struct go_source *source, const struct inline_layout *layout, uint64_t gofunc,
+				 uint64_t *budget)
 {
 	const struct go_tables *t = &source->tables;
 	unsigned good = 0;
@@ -277,7 +290,7 @@ static unsigned count_good_trees(const struct go_source *source, const struct in
 		struct func f;
 		uint64_t tree;
 
-		if (!read_func(t, i, &f))
+		if (!read_func(t, i, budget, &f))
 			continue;
 		tree = find_tree(source, layout, &f, gofunc);
 		v = pc_values(t, &f, pcdata_table(&f, layout->pcdata));
@@ -296,6 +309,7 @@ static void choose_layout(struct go_source *source)
 {
 	const struct go_tables *t = &source->tables;
 	size_t last = t->has_module ? GO_MODULE_WORDS : FIRST_GOFUNC + 1;
+	uint64_t budget = LAYOUT_BUDGET;
 
 	for (size_t i = 0; i < LAYOUTS; i++) {
 		if (layouts[i].version != t->version)
@@ -305,7 +319,8 @@ static void choose_layout(struct go_source *source)
 		for (size_t word = FIRST_GOFUNC; word < last; word++) {
 			uint64_t gofunc = t->version >= GO_1_18 ? t->module[word] : 0;
 
-			if ((t->version >= GO_1_18 && !t->has_module) || !count_good_trees(source, &layouts[i], gofunc))
+			if ((t->version >= GO_1_18 && !t->has_module) ||
+			    !count_good_trees(source, &layouts[i], gofunc, &budget))
 				continue;
 			source->layout = &layouts[i];
 			source->gofunc = gofunc;
@@ -363,10 +378,11 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 bool go_source_find(struct go_source *source, uint64_t vaddr, struct calls *out)
 {
 	struct call call = {.source = SYMBOL_GO, .has_start = true};
+	uint64_t budget = LOOKUP_BUDGET;
 	struct func f;
 
 	out->len = 0;
-	if (!find_func(&source->tables, vaddr, &f))
+	if (!find_func(&source->tables, vaddr, &budget, &f))
 		return false;
 	if (f.pcln && value_at(&source->tables, &f, f.pcln, vaddr) < 0)
 		return false; /* padding up to the next function */

@@ -647,7 +647,7 @@ def terminal(*args):
 
 
 def test_names_that_a_terminal_would_obey(stakeout, tool, tmp_path):
-    """A file may name its functions and sources as it likes. On a terminal that is shown, elsewhere it stays as it is."""
+    """A file names its functions and sources as it likes. On a terminal that is shown, elsewhere it stays as it is."""
     where = tmp_path / "dir\033[31m"
     where.mkdir()
     (where / "program.c").write_text(EVIL)

@@ -109,14 +109,14 @@ struct visits {
 	char names[64];
 };
 
-static bool note(void *ctx, const GElf_Sym *sym, const char *name)
+static bool note(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
 {
 	struct visits *v = ctx;
 
 	v->last = *sym;
-	v->named += name[0] != '\0';
-	if (strlen(v->names) + strlen(name) + 2 < sizeof(v->names))
-		strcat(strcat(v->names, name), ",");
+	v->named += len > 0;
+	if (strlen(v->names) + len + 2 < sizeof(v->names))
+		strcat(strncat(v->names, name, len), ",");
 	return ++v->n != v->stop_at;
 }
 
