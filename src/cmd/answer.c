@@ -6,11 +6,10 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/map.h"
 #include "report/json_writer.h"
 #include "report/text_format.h"
-#include "symbol/demangle.h"
 #include "symbol/lookups.h"
+#include "symbol/readable.h"
 
 struct answers {
 	struct answer_format format;
@@ -18,8 +17,11 @@ struct answers {
 	struct jit_names *jit; /* or NULL */
 	FILE *out;
 	struct arena *arena;
-	struct u64map demangled; /* address of the interned mangled name to that of the source form */
-	struct calls calls;      /* of the address being answered */
+	struct readable *names;
+	struct calls found;   /* of the address being looked up */
+	struct calls all;     /* of all addresses, one after the other */
+	VEC(size_t) counts;   /* how many calls each address has */
+	struct calls calls;   /* of the address being answered: borrowed from `all` */
 	char problem[100];
 };
 
@@ -37,36 +39,20 @@ struct answers *answers_create(const struct answer_format *format, const struct 
 	answers->jit = jit;
 	answers->out = out;
 	answers->arena = arena_create();
-	return answers->arena ? steal_ptr(answers) : NULL;
+	answers->names = answers->arena ? readable_create(answers->arena, true) : NULL;
+	return answers->names ? steal_ptr(answers) : NULL;
 }
 
 void answers_destroy(struct answers *answers)
 {
 	if (!answers)
 		return;
-	vec_deinit(&answers->calls);
-	u64map_deinit(&answers->demangled);
+	vec_deinit(&answers->found);
+	vec_deinit(&answers->all);
+	vec_deinit(&answers->counts);
+	readable_destroy(answers->names);
 	arena_destroy(answers->arena);
 	free(answers);
-}
-
-/* The source form of an interned name, or the name itself. */
-static const char *source_form(struct answers *answers, const char *name)
-{
-	bool created;
-	uint64_t *slot = u64map_put(&answers->demangled, (uintptr_t)name, &created);
-	_cleanup_free_ char *text = NULL;
-	const char *form;
-
-	if (slot && !created)
-		return (const char *)(uintptr_t)*slot;
-	text = demangle_with_return_type(name);
-	form = text ? arena_intern(answers->arena, text) : NULL;
-	if (!form)
-		form = name;
-	if (slot)
-		*slot = (uintptr_t)form;
-	return form;
 }
 
 static const char *plt_name(struct answers *answers, const char *name)
@@ -76,16 +62,21 @@ static const char *plt_name(struct answers *answers, const char *name)
 	return asprintf(&text, "%s@plt", name) < 0 ? NULL : arena_intern(answers->arena, text);
 }
 
+/* The linker's name, interned; NULL when there is none. */
+static const char *linkage_name(struct answers *answers, const struct call *call)
+{
+	return call->linkage_len ? arena_intern_n(answers->arena, call->linkage, call->linkage_len) : NULL;
+}
+
 /* NULL when it has none. addr2line goes by the linker's name where there is one. */
 static const char *call_name(struct answers *answers, const struct call *call)
 {
-	const char *name =
-		call->linkage ? arena_intern_n(answers->arena, call->linkage, call->linkage_len) : call->name;
+	const char *linkage = linkage_name(answers, call), *name = linkage ? linkage : call->name;
 
 	if (!name || !*name)
 		return NULL;
-	if (answers->format.demangle && call->linkage)
-		name = source_form(answers, name);
+	if (answers->format.demangle && linkage)
+		name = readable_name(answers->names, linkage);
 	return call->plt ? plt_name(answers, name) : name;
 }
 
@@ -253,7 +244,7 @@ static void write_json(struct answers *answers, const struct question *question)
 	fputc('\n', answers->out);
 }
 
-void answers_prepare(struct answers *answers, const struct question *questions, size_t n)
+static void read_modules(struct answers *answers, const struct question *questions, size_t n)
 {
 	struct lookups lookups = {0};
 
@@ -264,16 +255,61 @@ void answers_prepare(struct answers *answers, const struct question *questions, 
 	lookups_deinit(&lookups);
 }
 
-void answers_write(struct answers *answers, const struct question *question)
+/* Leaves the calls in answers->found. */
+static void find(struct answers *answers, const struct question *question)
 {
 	struct module *module = question->is_address || !answers->format.json ? question->module : NULL;
 	struct module_symbols *symbols = module ? module_symbols(module, answers->symbols) : NULL;
 
-	if (!(symbols && module_symbols_find(symbols, question->vaddr, &answers->calls)) &&
-	    !(answers->jit && question->is_address && jit_names_find(answers->jit, question->address, &answers->calls)))
-		answers->calls.len = 0;
-	if (answers->format.json)
-		write_json(answers, question);
-	else
-		write_text(answers, question);
+	if (symbols && module_symbols_find(symbols, question->vaddr, &answers->found))
+		return;
+	if (!answers->jit || !question->is_address ||
+	    !jit_names_find(answers->jit, question->address, &answers->found))
+		answers->found.len = 0;
+}
+
+/* What does not fit into memory is answered as not known. */
+static void find_all(struct answers *answers, const struct question *questions, size_t n)
+{
+	answers->all.len = answers->counts.len = 0;
+	for (size_t i = 0; i < n; i++) {
+		size_t count = 0;
+
+		find(answers, &questions[i]);
+		if (!vec_push(&answers->counts, 0))
+			return;
+		while (count < answers->found.len && vec_push(&answers->all, answers->found.data[count]))
+			count++;
+		answers->counts.data[i] = count;
+	}
+}
+
+static void demangle_all(struct answers *answers)
+{
+	for (size_t i = 0; i < answers->all.len; i++) {
+		const char *linkage = linkage_name(answers, &answers->all.data[i]);
+
+		if (linkage && !readable_want(answers->names, linkage))
+			break;
+	}
+	readable_prepare(answers->names);
+}
+
+void answers_write(struct answers *answers, const struct question *questions, size_t n)
+{
+	struct call *calls;
+
+	read_modules(answers, questions, n);
+	find_all(answers, questions, n);
+	if (answers->format.demangle)
+		demangle_all(answers);
+	calls = answers->all.data;
+	for (size_t i = 0; i < n; i++) {
+		answers->calls = (struct calls){.data = calls, .len = i < answers->counts.len ? answers->counts.data[i] : 0};
+		calls += answers->calls.len;
+		if (answers->format.json)
+			write_json(answers, &questions[i]);
+		else
+			write_text(answers, &questions[i]);
+	}
 }

@@ -46,9 +46,7 @@ struct answers *answers_create(const struct answer_format *format, const struct 
 			       struct jit_names *jit, FILE *out);
 void answers_destroy(struct answers *answers);
 
-/* Does at once, on all cores, what answering these will need. */
-void answers_prepare(struct answers *answers, const struct question *questions, size_t n);
-
-void answers_write(struct answers *answers, const struct question *question);
+/* Answers them in order; what that takes is done for all of them at once, on all cores. */
+void answers_write(struct answers *answers, const struct question *questions, size_t n);
 
 #endif

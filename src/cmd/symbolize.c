@@ -277,9 +277,7 @@ static bool batch_add(struct batch *batch, const char *text, size_t len)
 
 static int batch_answer(struct batch *batch, struct err *err)
 {
-	answers_prepare(batch->answers, batch->questions.data, batch->questions.len);
-	for (size_t i = 0; i < batch->questions.len; i++)
-		answers_write(batch->answers, &batch->questions.data[i]);
+	answers_write(batch->answers, batch->questions.data, batch->questions.len);
 	batch->questions.len = 0;
 	/* Whoever asks through a pipe waits for the answer. */
 	if (fflush(stdout) != 0)

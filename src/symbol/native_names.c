@@ -5,9 +5,9 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "symbol/demangle.h"
 #include "symbol/jit_names.h"
 #include "symbol/lookups.h"
+#include "symbol/readable.h"
 
 /* The frames of one pc, without what depends on the stack they are in. */
 struct resolved {
@@ -21,6 +21,7 @@ struct native_names {
 	const struct native_names_options *options;
 	struct u64map resolved[2]; /* pc to struct resolved, by whether pc - 1 was looked up */
 	struct calls calls;	   /* of the pc being resolved */
+	struct readable *readable;
 	struct jit_names *jit;	   /* for code that no module knows */
 };
 
@@ -35,8 +36,9 @@ struct native_names *native_names_create(struct modules *modules, struct arena *
 	names->arena = arena;
 	names->options = options;
 	names->jit = jit_names_create(modules);
-	if (!names->jit) {
-		free(names);
+	names->readable = readable_create(arena, false);
+	if (!names->jit || !names->readable) {
+		native_names_destroy(names);
 		return NULL;
 	}
 	return names;
@@ -50,6 +52,7 @@ void native_names_destroy(struct native_names *names)
 	u64map_deinit(&names->resolved[1]);
 	vec_deinit(&names->calls);
 	jit_names_destroy(names->jit);
+	readable_destroy(names->readable);
 	free(names);
 }
 
@@ -57,11 +60,10 @@ void native_names_destroy(struct native_names *names)
 static const char *call_name(struct native_names *names, const struct call *call)
 {
 	const char *linkage = arena_intern_n(names->arena, call->linkage, call->linkage_len);
-	_cleanup_free_ char *text = names->options->demangle && linkage ? demangle(linkage) : NULL;
-	const char *name = text ? arena_intern(names->arena, text) : NULL;
+	const char *name = names->options->demangle && linkage ? readable_name(names->readable, linkage) : linkage;
 
-	if (!name)
-		name = linkage && (!names->options->demangle || !call->name) ? linkage : arena_intern(names->arena, call->name);
+	if (!name || (name == linkage && names->options->demangle && call->name))
+		name = arena_intern(names->arena, call->name);
 	return name && call->plt ? arena_printf(names->arena, "%s@plt", name) : name;
 }
 

@@ -81,8 +81,7 @@ static char *answer(const struct fixture *f, struct answer_format format, const 
 	assert_non_null(out);
 	answers = answers_create(&format, &symbols, NULL, out);
 	assert_non_null(answers);
-	answers_prepare(answers, question, 1);
-	answers_write(answers, question);
+	answers_write(answers, question, 1);
 	answers_destroy(answers);
 	fclose(out);
 	while ((dir = strstr(text, f->scratch.dir)))

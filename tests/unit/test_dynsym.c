@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "elf/dynsym.h"
@@ -266,6 +267,138 @@ static void test_hostile_addresses(void **state)
 	}
 }
 
+/* The same of other word sizes and byte orders. */
+struct foreign {
+	uint8_t image[IMAGE_LEN] __attribute__((aligned(8)));
+	unsigned word; /* bytes of an address */
+	bool big_endian;
+	size_t at;
+};
+
+static void put(struct foreign *f, unsigned size, uint64_t value)
+{
+	for (unsigned i = 0; i < size; i++)
+		f->image[f->at + (f->big_endian ? size - 1 - i : i)] = (uint8_t)(value >> 8 * i);
+	f->at += size;
+}
+
+static void put_all(struct foreign *f, unsigned size, const uint64_t *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put(f, size, values[i]);
+}
+
+#define PUT(f, size, ...)                                                                                              \
+	put_all(f, size, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static void put_foreign_headers(struct foreign *f, uint16_t machine)
+{
+	bool wide = f->word == 8;
+
+	memcpy(f->image, ELFMAG, SELFMAG);
+	f->image[EI_CLASS] = wide ? ELFCLASS64 : ELFCLASS32;
+	f->image[EI_DATA] = f->big_endian ? ELFDATA2MSB : ELFDATA2LSB;
+	f->image[EI_VERSION] = EV_CURRENT;
+	f->at = EI_NIDENT;
+	PUT(f, 2, ET_DYN, machine);
+	PUT(f, 4, EV_CURRENT);
+	PUT(f, f->word, 0, wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr), 0);
+	PUT(f, 4, 0);
+	PUT(f, 2, wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr), wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr), 2, 0,
+	    0, 0);
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = i ? DYNAMIC_AT : 0, len = i ? 0x100 : IMAGE_LEN;
+
+		PUT(f, 4, i ? PT_DYNAMIC : PT_LOAD);
+		if (wide)
+			PUT(f, 4, PF_R);
+		PUT(f, f->word, at, at, at, len, len);
+		if (!wide)
+			PUT(f, 4, PF_R);
+		PUT(f, f->word, 1);
+	}
+}
+
+static void check_foreign(unsigned word, bool big_endian, uint16_t machine, unsigned hash_word)
+{
+	struct foreign f = {.word = word, .big_endian = big_endian};
+	struct visits v = {0};
+	struct image *image;
+
+	put_foreign_headers(&f, machine);
+	f.at = DYNAMIC_AT;
+	PUT(&f, word, DT_SYMTAB, SYMTAB_AT, DT_STRTAB, STRTAB_AT, DT_STRSZ, sizeof(strings));
+	if (hash_word)
+		PUT(&f, word, DT_HASH, HASH_AT);
+	else
+		PUT(&f, word, DT_GNU_HASH, GNU_HASH_AT);
+	f.at = SYMTAB_AT;
+	for (unsigned i = 0; i < NSYMS; i++) {
+		PUT(&f, 4, string_at[i]);
+		if (word == 4)
+			PUT(&f, 4, 0x1000 * i, 16 * i);
+		PUT(&f, 1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_PROTECTED);
+		PUT(&f, 2, i);
+		if (word == 8)
+			PUT(&f, 8, 0x1000 * i, 16 * i);
+	}
+	memcpy(f.image + STRTAB_AT, strings, sizeof(strings));
+	f.at = HASH_AT;
+	PUT(&f, hash_word, 1, NSYMS);
+	f.at = GNU_HASH_AT;
+	PUT(&f, 4, 2, 1, 1, 6);
+	PUT(&f, word, UINT64_MAX);
+	PUT(&f, 4, 1, 2, 0x11, 0x20, 0x31);
+	assert_int_equal(image_open_memory(f.image, IMAGE_LEN, NULL, &image), 0);
+	assert_true(dynsym_read(image, note, &v));
+	assert_string_equal(v.names, ",first,second,third,");
+	assert_int_equal(v.last.st_value, 0x3000);
+	assert_int_equal(v.last.st_size, 48);
+	assert_int_equal(v.last.st_shndx, 3);
+	image_destroy(image);
+}
+
+static void test_foreign(void **state)
+{
+	for (unsigned hash_word = 0; hash_word <= 4; hash_word += 4) { /* 0: the other table */
+		check_foreign(4, false, EM_386, hash_word);
+		check_foreign(4, true, EM_PPC, hash_word);
+		check_foreign(4, true, EM_S390, hash_word);
+		check_foreign(8, true, EM_PPC64, hash_word);
+	}
+	check_foreign(8, true, EM_S390, 8);
+}
+
+/* All names are the same long one, without an end: only so much is looked at. */
+static void test_work_is_bounded(void **state)
+{
+	enum { NAMES_LEN = 64 << 10, COUNT = 4000, LEN = IMAGE_LEN + NAMES_LEN + COUNT * sizeof(Elf64_Sym) };
+	const Elf64_Sym sym = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 1};
+	uint8_t *data = aligned_alloc(8, LEN);
+	Elf64_Phdr load = {.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = LEN, .p_memsz = LEN};
+	struct visits v = {0};
+	struct image *image;
+	struct fixture f;
+
+	init(&f);
+	PUT_WORDS(&f, HASH_AT, 1, COUNT);
+	add_dynamic(&f, DT_HASH, HASH_AT);
+	f.dynamic[1].d_un.d_val = IMAGE_LEN + NAMES_LEN;
+	f.dynamic[2].d_un.d_val = IMAGE_LEN;
+	f.dynamic[3].d_un.d_val = NAMES_LEN;
+	memcpy(f.image + sizeof(Elf64_Ehdr), &load, sizeof(load));
+	memcpy(f.image + DYNAMIC_AT, f.dynamic, sizeof(f.dynamic));
+	memcpy(data, f.image, IMAGE_LEN);
+	memset(data + IMAGE_LEN, 'A', NAMES_LEN);
+	for (size_t i = 0; i < COUNT; i++)
+		memcpy(data + IMAGE_LEN + NAMES_LEN + i * sizeof(sym), &sym, sizeof(sym));
+	assert_int_equal(image_open_memory(data, LEN, NULL, &image), 0);
+	assert_true(dynsym_read(image, note, &v));
+	assert_in_range(v.n, 1, COUNT / 10);
+	image_destroy(image);
+	free(data);
+}
+
 static void test_visitor_stops(void **state)
 {
 	struct fixture f;
@@ -283,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_count_by_hash),  cmocka_unit_test(test_count_by_gnu_hash),
 		cmocka_unit_test(test_not_there),      cmocka_unit_test(test_names_out_of_bounds),
 		cmocka_unit_test(test_hostile_counts), cmocka_unit_test(test_hostile_addresses),
+		cmocka_unit_test(test_foreign),        cmocka_unit_test(test_work_is_bounded),
 		cmocka_unit_test(test_visitor_stops),
 	};
 

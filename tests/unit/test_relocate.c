@@ -217,24 +217,89 @@ static void test_unloaded_eh_frame(void **state)
 	elfmake_deinit(&e);
 }
 
-/* An object that claims to be some file must not be taken for it. */
-static void test_no_build_id(void **state)
+static const uint8_t build_id_note[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\x12\x34\x56\x78";
+
+static void make_build_id(struct elfmake *e)
 {
-	static const uint8_t note[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\x12\x34\x56\x78";
-	struct elfmake e;
 	struct image *image;
 
-	elfmake_init(&e, EM_X86_64);
-	elfmake_section(&e, ".note.gnu.build-id", (Elf64_Shdr){.sh_type = SHT_NOTE}, note, sizeof(note) - 1);
-	elfmake_section(&e, ".gnu_debuglink", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "libc.debug\0\0crc", 16);
-	image = elfmake_image(&e);
+	elfmake_init(e, EM_X86_64);
+	elfmake_section(e, ".note.gnu.build-id", (Elf64_Shdr){.sh_type = SHT_NOTE}, build_id_note,
+			sizeof(build_id_note) - 1);
+	elfmake_section(e, ".gnu_debuglink", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "libc.debug\0\0crc", 16);
+	image = elfmake_image(e);
 	assert_string_equal(image_build_id(image), "12345678");
 	assert_non_null(image_section(image, ".gnu_debuglink").data);
 	image_destroy(image);
+}
+
+/* An object that claims to be some file must not be taken for it. */
+static void test_no_build_id(void **state)
+{
+	struct elfmake e;
+	struct image *image;
+
+	make_build_id(&e);
 	assert_int_equal(relocate_object(e.data, e.len, NULL), 0);
 	assert_int_equal(image_open_memory(e.data, e.len, NULL, &image), 0);
 	assert_null(image_build_id(image));
 	assert_null(image_section(image, ".gnu_debuglink").data);
+	image_destroy(image);
+	elfmake_deinit(&e);
+}
+
+/* What libelf would count differently: where names are, or how many sections there are. */
+static void test_numbers_in_the_first_section(void **state)
+{
+	struct elfmake e;
+	struct image *image;
+	Elf64_Ehdr plain, *ehdr;
+
+	make_build_id(&e);
+	ehdr = (Elf64_Ehdr *)e.data;
+	plain = *ehdr;
+	header_of(&e, 0)->sh_link = plain.e_shstrndx;
+	header_of(&e, 0)->sh_size = plain.e_shnum;
+	ehdr->e_shstrndx = SHN_XINDEX;
+	assert_int_equal(image_open_memory(e.data, e.len, NULL, &image), 0);
+	assert_string_equal(image_build_id(image), "12345678");
+	image_destroy(image);
+	assert_int_equal(relocate_object(e.data, e.len, NULL), -ENOEXEC);
+	*ehdr = plain;
+	ehdr->e_shnum = 0;
+	assert_int_equal(relocate_object(e.data, e.len, NULL), -ENOEXEC);
+	*ehdr = plain;
+	assert_int_equal(relocate_object(e.data, e.len, NULL), 0);
+	elfmake_deinit(&e);
+}
+
+/* Debug info that lies over the names of sections has one renamed by a relocation. */
+static void test_names_that_are_relocated(void **state)
+{
+	Elf64_Rela rela = {.r_info = ELF64_R_INFO(0UL, R_X86_64_64)};
+	struct elfmake e;
+	struct image *image;
+	unsigned info, symtab;
+
+	memcpy(&rela.r_addend, ".note.gn", 8);
+	elfmake_init(&e, EM_X86_64);
+	rela.r_offset = e.names_len;
+	elfmake_section(&e, "some.thing.build-id", (Elf64_Shdr){.sh_type = SHT_NOTE}, build_id_note,
+			sizeof(build_id_note) - 1);
+	strcpy(e.names + rela.r_offset, "########u.build-id");
+	info = elfmake_section(&e, ".debug_info", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, "", 1);
+	symtab = elfmake_section(&e, ".symtab", (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_entsize = sizeof(Elf64_Sym)},
+				 symbols, sizeof(symbols));
+	elfmake_section(&e, ".rela", (Elf64_Shdr){.sh_type = SHT_RELA, .sh_link = symtab, .sh_info = info}, &rela,
+			sizeof(rela));
+	image_destroy(elfmake_image(&e));
+	((Elf64_Ehdr *)e.data)->e_type = ET_REL;
+	header_of(&e, info)->sh_offset = header_of(&e, e.nshdrs - 1)->sh_offset;
+	header_of(&e, info)->sh_size = header_of(&e, e.nshdrs - 1)->sh_size;
+	assert_int_equal(relocate_object(e.data, e.len, NULL), 0);
+	assert_string_equal((char *)e.data + header_of(&e, info)->sh_offset + rela.r_offset, ".note.gnu.build-id");
+	assert_int_equal(image_open_memory(e.data, e.len, NULL, &image), 0);
+	assert_null(image_build_id(image));
 	image_destroy(image);
 	elfmake_deinit(&e);
 }
@@ -319,6 +384,8 @@ int main(void)
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_unloaded_eh_frame),
 		cmocka_unit_test(test_no_build_id),
+		cmocka_unit_test(test_numbers_in_the_first_section),
+		cmocka_unit_test(test_names_that_are_relocated),
 		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_not_an_object),
 	};

@@ -169,6 +169,113 @@ static void test_endless_tree(void **state)
 	free(g);
 }
 
+/* Relocations are those of the first dynamic section. */
+static void test_second_dynamic_section(void **state)
+{
+	enum { PHDRS = 64, PHDR_SIZE = 56, OTHER = GOMAKE_SHDRS };
+	struct gomake *g = make((struct gomake){.release = 20, .ptr_size = 8, .pie = true});
+	struct image *image;
+	struct go_source *source;
+
+	gomake_set(g, 56, 2, 3); /* e_phnum */
+	memcpy(g->data + PHDRS + 2 * PHDR_SIZE, g->data + PHDRS + PHDR_SIZE, PHDR_SIZE);
+	gomake_set(g, PHDRS + 2 * PHDR_SIZE + 16, 8, GOMAKE_BASE + OTHER);
+	gomake_set(g, OTHER, 8, DT_RELASZ);
+	gomake_set(g, OTHER + 8, 8, 1);
+	assert_int_equal(open_source(g, &image, &source), 0);
+	expect_all(source);
+	go_source_destroy(source);
+	image_destroy(image);
+	free(g);
+}
+
+/* Many functions of a Go 1.13 program, all with the same tables by address, which are very long. */
+enum {
+	CROWD = 8192,
+	CROWD_RECORDS = GOMAKE_TABLE + 0x40000,
+	CROWD_RECORD = 96,
+	CROWD_TREES = CROWD_RECORDS + CROWD * CROWD_RECORD,
+	CROWD_LINES = CROWD_TREES + (32 << 20),
+	CROWD_NAME = CROWD_LINES + (32 << 20),
+	CROWD_LEN = CROWD_NAME + 64,
+};
+
+static void put_at(uint8_t *data, size_t at, unsigned size, uint64_t value)
+{
+	for (unsigned i = 0; i < size; i++)
+		data[at + i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Each byte of code has another value: `first` and what is before it, by turns. */
+static void put_values(uint8_t *data, size_t at, size_t end, uint8_t first)
+{
+	for (size_t i = at; i + 2 <= end; i += 2) {
+		data[i] = i == at ? first : (i - at) / 2 % 2 ? 1 : 2;
+		data[i + 1] = 1;
+	}
+}
+
+static uint64_t crowd_start(uint64_t index)
+{
+	return (index + 1) << 32;
+}
+
+static uint8_t *make_crowd(void)
+{
+	struct gomake *g = make((struct gomake){.release = 13, .ptr_size = 8});
+	uint8_t *data = calloc(1, CROWD_LEN);
+
+	assert_non_null(data);
+	memcpy(data, g->data, GOMAKE_TABLE + 8);
+	free(g);
+	put_at(data, 64 + 32, 8, CROWD_LEN); /* size of the segment, in the file and in memory */
+	put_at(data, 64 + 40, 8, CROWD_LEN);
+	put_at(data, GOMAKE_TABLE + 8, 8, CROWD);
+	for (uint64_t i = 0; i <= CROWD; i++) {
+		size_t record = CROWD_RECORDS + i * CROWD_RECORD, entry = GOMAKE_TABLE + 16 + i * 16;
+
+		put_at(data, entry, 8, crowd_start(i));
+		put_at(data, entry + 8, 8, i < CROWD ? record - GOMAKE_TABLE : 16);
+		if (i == CROWD)
+			break;
+		put_at(data, record, 8, crowd_start(i));
+		put_at(data, record + 8, 4, CROWD_NAME - GOMAKE_TABLE);
+		put_at(data, record + 28, 4, CROWD_LINES - GOMAKE_TABLE);
+		put_at(data, record + 32, 4, 3); /* tables of indices into a tree */
+		data[record + 39] = 5;           /* trees and the like */
+		for (unsigned n = 0; n < 3; n++)
+			put_at(data, record + 40 + 4 * n, 4, CROWD_TREES - GOMAKE_TABLE);
+		for (unsigned n = 0; n < 5; n++)
+			put_at(data, record + 56 + 8 * n, 8, GOMAKE_BASE);
+	}
+	put_values(data, CROWD_TREES, CROWD_LINES, 0); /* -1: nothing was inlined */
+	put_values(data, CROWD_LINES, CROWD_NAME, 22); /* lines 10 and 9 */
+	strcpy((char *)data + CROWD_NAME, "main.crowd");
+	return data;
+}
+
+/* Without a limit it would take longer than a test may. */
+static void test_tables_without_end(void **state)
+{
+	uint8_t *data = make_crowd();
+	struct calls calls = {0};
+	struct go_source *source;
+	struct image *image;
+
+	assert_int_equal(image_open_memory(data, CROWD_LEN, NULL, &image), 0);
+	assert_int_equal(go_source_create(image, NULL, &source), 0);
+	for (uint64_t i = 0; i < CROWD; i += CROWD - 1) {
+		assert_true(go_source_find(source, crowd_start(i) + 1000, &calls));
+		assert_int_equal(calls.len, 1);
+		assert_string_equal(calls.data[0].name, "main.crowd");
+		assert_false(go_source_find(source, crowd_start(i) + (12 << 20), &calls)); /* too far */
+	}
+	go_source_destroy(source);
+	image_destroy(image);
+	vec_deinit(&calls);
+	free(data);
+}
+
 static void look_everywhere(const struct gomake *g)
 {
 	struct calls calls = {0};
@@ -213,6 +320,8 @@ int main(void)
 		cmocka_unit_test(test_unknown_start_of_code),
 		cmocka_unit_test(test_not_go),
 		cmocka_unit_test(test_endless_tree),
+		cmocka_unit_test(test_second_dynamic_section),
+		cmocka_unit_test(test_tables_without_end),
 		cmocka_unit_test(test_damaged),
 	};
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "elfmake.h"
 #include "scratch.h"
 
 #include <elf.h>
 #include <gelf.h>
 #include <lzma.h>
 
+#include "elf/symrecords.h"
 #include "elf/symtab.h"
 
 /* Offsets from the start of .text are in the comments; only directives that every architecture's assembler knows. */
@@ -132,19 +134,22 @@ static void test_stripped(void **state)
 	scratch_deinit(&s);
 }
 
-static void check_without_sections(const char *hash_style)
+static void check_without_sections(const char *cc, const char *hash_style)
 {
 	struct scratch s = make_object();
-	Elf64_Ehdr *ehdr;
 	size_t len;
 	char *data;
 
-	scratch_run(&s, "cc -shared -nostdlib -Wl,--hash-style=%s -Wl,--version-script=t.map -o t.so t.s", hash_style);
+	scratch_run(&s, "%s -shared -nostdlib -Wl,--hash-style=%s -Wl,--version-script=t.map -o t.so t.s", cc,
+		    hash_style);
 	data = scratch_read(&s, "t.so", &len);
-	ehdr = (Elf64_Ehdr *)data;
-	ehdr->e_shoff = 0;
-	ehdr->e_shnum = 0;
-	ehdr->e_shstrndx = 0;
+	if (data[EI_CLASS] == ELFCLASS64) {
+		memset(data + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
+		memset(data + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half)); /* and e_shstrndx */
+	} else {
+		memset(data + offsetof(Elf32_Ehdr, e_shoff), 0, sizeof(Elf32_Off));
+		memset(data + offsetof(Elf32_Ehdr, e_shnum), 0, 2 * sizeof(Elf32_Half));
+	}
 	scratch_write(&s, "bare.so", data, len);
 	free(data);
 	check_exported_only(&s, "bare.so");
@@ -153,8 +158,22 @@ static void check_without_sections(const char *hash_style)
 
 static void test_without_section_headers(void **state)
 {
-	check_without_sections("gnu");
-	check_without_sections("sysv");
+	check_without_sections("cc", "gnu");
+	check_without_sections("cc", "sysv");
+}
+
+static void test_32bit_without_section_headers(void **state)
+{
+	scratch_needs("i686-linux-gnu-gcc");
+	check_without_sections("i686-linux-gnu-gcc", "gnu");
+	check_without_sections("i686-linux-gnu-gcc", "sysv");
+}
+
+static void test_32bit_big_endian_without_section_headers(void **state)
+{
+	scratch_needs("powerpc-linux-gnu-gcc");
+	check_without_sections("powerpc-linux-gnu-gcc", "gnu");
+	check_without_sections("powerpc-linux-gnu-gcc", "sysv");
 }
 
 static void test_separate_debug_file(void **state)
@@ -303,6 +322,82 @@ static void test_plt_of_another_architecture(void **state)
 	check_plt(cc, flags);
 }
 
+enum { CROWD = 4000, TABLES = 10 };
+
+/* Many symbols, one table of them or several that are the same bytes, with strings that have no end. */
+static struct symtab *make_crowd(struct elfmake *e, struct image **image, size_t strings_len, unsigned tables)
+{
+	Elf64_Sym *symbols = calloc(CROWD, sizeof(*symbols));
+	char *strings = malloc(strings_len);
+	struct symtab *tab = NULL;
+	unsigned text, names, table;
+
+	memset(strings, 'A', strings_len);
+	elfmake_init(e, EM_X86_64);
+	text = elfmake_section(
+		e, ".text",
+		(Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = 0x1000},
+		(char[CROWD]){0}, CROWD);
+	names = elfmake_section(e, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, strings, strings_len);
+	for (unsigned i = 1; i < CROWD; i++)
+		symbols[i] = (Elf64_Sym){.st_name = (uint32_t)(i % strings_len),
+					 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+					 .st_shndx = (uint16_t)text,
+					 .st_value = 0x1000 + i,
+					 .st_size = 1};
+	table = elfmake_section(e, ".symtab",
+				(Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_entsize = sizeof(Elf64_Sym), .sh_link = names},
+				symbols, CROWD * sizeof(*symbols));
+	for (unsigned i = 1; i < tables; i++)
+		e->shdrs[e->nshdrs++] = e->shdrs[table];
+	*image = elfmake_image(e);
+	assert_int_equal(symtab_create(*image, NULL, NULL, &tab), 0);
+	free(symbols);
+	free(strings);
+	return tab;
+}
+
+/* Each name is cut, and all together are no more than some times the file: no square of its size is read or kept. */
+static void test_names_without_end(void **state)
+{
+	struct elfmake e;
+	struct image *image;
+	struct symtab *tab = make_crowd(&e, &image, 2 * SYMRECORDS_MAX_NAME, 1);
+	struct symbol symbol;
+
+	assert_in_range(symtab_len(tab), 1, 10 * e.len / SYMRECORDS_MAX_NAME);
+	assert_true(symtab_find(tab, 0x1001, &symbol));
+	assert_int_equal(symbol.name_len, SYMRECORDS_MAX_NAME);
+	symtab_destroy(tab);
+	image_destroy(image);
+	elfmake_deinit(&e);
+
+	tab = make_crowd(&e, &image, SYMRECORDS_MAX_NAME - 1, 1); /* too short to tell whether it is a name */
+	assert_int_equal(symtab_len(tab), 0);
+	symtab_destroy(tab);
+	image_destroy(image);
+	elfmake_deinit(&e);
+}
+
+static void test_tables_that_overlap(void **state)
+{
+	struct elfmake e;
+	struct image *image;
+	struct symtab *tab;
+	size_t alone;
+
+	tab = make_crowd(&e, &image, 2 * SYMRECORDS_MAX_NAME, 1);
+	alone = symtab_len(tab);
+	symtab_destroy(tab);
+	image_destroy(image);
+	elfmake_deinit(&e);
+	tab = make_crowd(&e, &image, 2 * SYMRECORDS_MAX_NAME, TABLES);
+	assert_in_range(symtab_len(tab), alone, alone + 1); /* the headers make the file larger */
+	symtab_destroy(tab);
+	image_destroy(image);
+	elfmake_deinit(&e);
+}
+
 /* Cut anywhere, a file loses names, and nothing else. */
 static void test_truncated(void **state)
 {
@@ -333,10 +428,14 @@ int main(void)
 		cmocka_unit_test(test_choice_and_extent),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_without_section_headers),
+		cmocka_unit_test(test_32bit_without_section_headers),
+		cmocka_unit_test(test_32bit_big_endian_without_section_headers),
 		cmocka_unit_test(test_separate_debug_file),
 		cmocka_unit_test(test_minidebug),
 		cmocka_unit_test(test_plt),
 		cmocka_unit_test(test_plt_of_another_architecture),
+		cmocka_unit_test(test_names_without_end),
+		cmocka_unit_test(test_tables_that_overlap),
 		cmocka_unit_test(test_truncated),
 	};
 
