@@ -185,6 +185,8 @@ static int compare(const void *a, const void *b)
 
 bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_sizes *sizes, uint64_t until)
 {
+	const uint8_t *from = at.p;
+
 	abbrevs->dense = true;
 	for (;;) {
 		struct abbrev abbrev = {.code = cursor_uleb(&at)};
@@ -209,6 +211,7 @@ bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_s
 		if (abbrev.code == until)
 			break;
 	}
+	abbrevs->bytes = (size_t)(at.p - from);
 	if (!abbrevs->dense)
 		qsort(abbrevs->data, abbrevs->len, sizeof(*abbrevs->data), compare);
 	return true;

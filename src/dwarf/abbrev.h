@@ -70,7 +70,8 @@ struct abbrev {
 struct abbrevs {
 	VEC_FIELDS(struct abbrev); /* by rising code */
 	VEC(struct abbrev_attr) attrs;
-	bool dense; /* entry i has code i + 1 */
+	bool dense;   /* entry i has code i + 1 */
+	size_t bytes; /* of the table that were read */
 };
 
 /* Sizes that forms depend on. */

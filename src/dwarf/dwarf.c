@@ -16,7 +16,7 @@ enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
 	MIN_LIMIT = 1 << 22,	   /* entries of maps; split units come on top of what the file has */
 	MAX_LINKS = 16,		   /* from an instance to the entry that has its name */
-	MAX_INDEX_WORK = 1 << 28,  /* abbreviations and their attributes read to find the roots of all units */
+	MAX_INDEX_WORK = 1 << 28,  /* bytes of abbreviations read to find the roots of all units */
 };
 
 struct dwarf {
@@ -107,7 +107,7 @@ static bool index_unit(struct dwarf *dwarf, uint32_t number, struct intervals *i
 				*slot = number;
 		}
 	}
-	*work += view.abbrevs.len + view.abbrevs.attrs.len;
+	*work += view.abbrevs.bytes;
 	unit_view_deinit(&view);
 	return ok;
 }

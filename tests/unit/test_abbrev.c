@@ -107,12 +107,15 @@ static void test_until(void **state)
 
 	make(&m, 1);
 	read_table(&abbrevs, &m, m.len, 2);
-	assert_int_equal(abbrevs.len, 2);
+	assert_int_equal(abbrevs.len, 1);
 	assert_non_null(abbrevs_find(&abbrevs, 2));
+	assert_null(abbrevs_find(&abbrevs, 1));
 	assert_null(abbrevs_find(&abbrevs, 3));
+	assert_in_range(abbrevs.bytes, 1, m.len - 1);
 	abbrevs_deinit(&abbrevs);
 	read_table(&abbrevs, &m, m.len, 77); /* not there: all of it was read in search of it */
-	check(&abbrevs, 1);
+	assert_int_equal(abbrevs.len, 0);
+	assert_int_equal(abbrevs.bytes, m.len);
 	abbrevs_deinit(&abbrevs);
 }
 

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 
@@ -29,6 +31,51 @@ static void count(void *ctx, size_t i)
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	atomic_fetch_add(&counts->others, 1);
 	atomic_fetch_add(&counts->blocked, sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGTERM) == 1);
+}
+
+static void touch(void *ctx, size_t i)
+{
+	volatile char *page = ctx;
+
+	page[0] = 1;
+}
+
+static void give_page(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)info->si_addr & ~UINTPTR_C(4095);
+
+	mmap((void *)at, 4096, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void touch_elsewhere(void *ctx, size_t i)
+{
+	const struct counts *counts = ((void **)ctx)[0];
+
+	if (pthread_equal(pthread_self(), counts->caller))
+		usleep(1000); /* the others get some */
+	else
+		touch(((void **)ctx)[1], i);
+}
+
+/* A file that is cut short under us faults in whichever thread reads it: its handler must run there. */
+static void test_faults(void **state)
+{
+	const struct sigaction handler = {.sa_sigaction = give_page, .sa_flags = SA_SIGINFO};
+	static struct counts counts;
+	int fd = memfd_create("short", 0);
+	struct sigaction before;
+	void *ctx[2] = {&counts};
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	ctx[1] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(ctx[1], MAP_FAILED);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	sigaction(SIGBUS, &handler, &before);
+	counts.caller = pthread_self();
+	parallel_for(100, touch_elsewhere, ctx);
+	sigaction(SIGBUS, &before, NULL);
+	munmap(ctx[1], 4096);
+	close(fd);
 }
 
 static void test_each_once(void **state)
@@ -116,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_once),
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_one_core),
 		cmocka_unit_test(test_at_once),

@@ -209,7 +209,7 @@ static void put_at(uint8_t *data, size_t at, unsigned size, uint64_t value)
 /* Each byte of code has another value: `first` and what is before it, by turns. */
 static void put_values(uint8_t *data, size_t at, size_t end, uint8_t first)
 {
-	for (size_t i = at; i + 2 <= end; i += 2) {
+	for (size_t i = at; i + 2 < end; i += 2) { /* a zero ends it */
 		data[i] = i == at ? first : (i - at) / 2 % 2 ? 1 : 2;
 		data[i + 1] = 1;
 	}
