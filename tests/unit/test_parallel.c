@@ -42,7 +42,7 @@ static void touch(void *ctx, size_t i)
 
 static void give_page(int sig, siginfo_t *info, void *context)
 {
-	uintptr_t at = (uintptr_t)info->si_addr & ~UINTPTR_C(4095);
+	uintptr_t at = (uintptr_t)info->si_addr & ~(uintptr_t)4095;
 
 	mmap((void *)at, 4096, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
