@@ -130,7 +130,7 @@ bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
 	for (uint64_t i = 0; i < count && symrecords_next(&table, &sym); i++) {
 		const char *name = symrecords_name(&table, &sym, &len);
 
-		if (name && !visit(ctx, &sym, name, len))
+		if (name && len < SYMRECORDS_MAX_NAME && !visit(ctx, &sym, name)) /* a name that was cut has no NUL */
 			return false;
 	}
 	return true;

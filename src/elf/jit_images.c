@@ -100,12 +100,11 @@ struct wanted {
 	uint64_t vaddr;
 };
 
-static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
+static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 {
 	struct wanted *wanted = ctx;
 
-	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
-	    memcmp(name, descriptor_name, len) == 0)
+	if (sym->st_shndx != SHN_UNDEF && sym->st_value && strcmp(name, descriptor_name) == 0)
 		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
 	return !wanted->found;
 }

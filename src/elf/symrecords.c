@@ -36,7 +36,12 @@ struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn, uint64_t *budget)
 {
 	const char *ident = elf_getident(elf, NULL);
 	bool big_endian = ident && ident[EI_DATA] == ELFDATA2MSB;
-	struct symrecords table = {.wide = gelf_getclass(elf) == ELFCLASS64, .budget = budget};
+	struct symrecords table = {
+		.records = cursor_init(NULL, 0),
+		.names = cursor_init(NULL, 0),
+		.wide = gelf_getclass(elf) == ELFCLASS64,
+		.budget = budget,
+	};
 	GElf_Shdr shdr;
 
 	if (!gelf_getshdr(scn, &shdr))

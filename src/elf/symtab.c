@@ -97,9 +97,8 @@ static bool may_be_code(const GElf_Sym *sym)
 }
 
 /* Takes the symbol when it names code. False only when memory is exhausted. */
-static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
+static bool add_symbol(struct reader *reader, const GElf_Sym *sym, const char *name, size_t len)
 {
-	struct reader *reader = ctx;
 	unsigned type = GELF_ST_TYPE(sym->st_info);
 	uint64_t limit = UINT64_MAX;
 	struct entry e;
@@ -129,6 +128,11 @@ static bool add_symbol(void *ctx, const GElf_Sym *sym, const char *name, size_t 
 		.own = reader->own,
 	};
 	return vec_push(reader->tab, e);
+}
+
+static bool add_dynamic(void *ctx, const GElf_Sym *sym, const char *name)
+{
+	return add_symbol(ctx, sym, name, strlen(name));
 }
 
 static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
@@ -222,7 +226,7 @@ static bool read_image(struct symtab *tab, struct image *image, bool own)
 	if (!reader.has_table) {
 		reader.source = SYMBOL_DYNSYM;
 		reader.sections.len = 0; /* numbers in these symbols refer to headers that are not there */
-		if (!dynsym_read(image, add_symbol, &reader))
+		if (!dynsym_read(image, add_dynamic, &reader))
 			return false;
 	}
 	return read_minidebug(tab, image, own);

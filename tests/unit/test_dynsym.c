@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "elf/dynsym.h"
+#include "elf/symrecords.h"
 
 enum {
 	DYNAMIC_AT = 0x200,
@@ -110,14 +111,14 @@ struct visits {
 	char names[64];
 };
 
-static bool note(void *ctx, const GElf_Sym *sym, const char *name, size_t len)
+static bool note(void *ctx, const GElf_Sym *sym, const char *name)
 {
 	struct visits *v = ctx;
 
 	v->last = *sym;
-	v->named += len > 0;
-	if (strlen(v->names) + len + 2 < sizeof(v->names))
-		strcat(strncat(v->names, name, len), ",");
+	v->named += name[0] != '\0';
+	if (strlen(v->names) + strlen(name) + 2 < sizeof(v->names))
+		strcat(strcat(v->names, name), ",");
 	return ++v->n != v->stop_at;
 }
 
@@ -369,7 +370,7 @@ static void test_foreign(void **state)
 	check_foreign(8, true, EM_S390, 8);
 }
 
-/* All names are the same long one, without an end: only so much is looked at. */
+/* All names are the same long one: only so much is looked at. */
 static void test_work_is_bounded(void **state)
 {
 	enum { NAMES_LEN = 64 << 10, COUNT = 4000, LEN = IMAGE_LEN + NAMES_LEN + COUNT * sizeof(Elf64_Sym) };
@@ -393,6 +394,12 @@ static void test_work_is_bounded(void **state)
 	for (size_t i = 0; i < COUNT; i++)
 		memcpy(data + IMAGE_LEN + NAMES_LEN + i * sizeof(sym), &sym, sizeof(sym));
 	assert_int_equal(image_open_memory(data, LEN, NULL, &image), 0);
+	assert_true(dynsym_read(image, note, &v));
+	assert_int_equal(v.n, 0); /* it has no end */
+	data[IMAGE_LEN + SYMRECORDS_MAX_NAME] = '\0';
+	assert_true(dynsym_read(image, note, &v));
+	assert_int_equal(v.n, 0);
+	data[IMAGE_LEN + SYMRECORDS_MAX_NAME - 1] = '\0';
 	assert_true(dynsym_read(image, note, &v));
 	assert_in_range(v.n, 1, COUNT / 10);
 	image_destroy(image);

@@ -149,6 +149,9 @@ static bool has_names(Elf64_Shdr strings, Elf64_Shdr symbols)
 	table = symrecords_init(image_elf(image), elf_getscn(image_elf(image), 2), &budget);
 	symrecords_seek(&table, 1);
 	found = symrecords_next(&table, &sym) && symrecords_name(&table, &sym, &len);
+	sym.st_name = 0;
+	if (!symrecords_name(&table, &sym, &len)) /* the first has a name, if there are strings at all */
+		assert_false(found);
 	image_destroy(image);
 	elfmake_deinit(&e);
 	return found;
