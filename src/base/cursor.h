@@ -66,18 +66,18 @@ static inline bool cursor_skip(struct cursor *c, uint64_t len)
 	return !c->bad;
 }
 
-#define CURSOR_FIXED(name, type, swap)                          \
-	static inline type name(struct cursor *c)               \
-	{                                                       \
-		type value;                                     \
-                                                                \
-		if (cursor_left(c) < sizeof(value)) {           \
-			cursor_fail(c);                         \
-			return 0;                               \
-		}                                               \
-		__builtin_memcpy(&value, c->p, sizeof(value));  \
-		c->p += sizeof(value);                          \
-		return c->big_endian == CURSOR_BIG_ENDIAN_HOST ? value : swap(value); \
+#define CURSOR_FIXED(name, type, swap)                                                                                 \
+	static inline type name(struct cursor *c)                                                                      \
+	{                                                                                                              \
+		type value;                                                                                            \
+                                                                                                                       \
+		if (cursor_left(c) < sizeof(value)) {                                                                  \
+			cursor_fail(c);                                                                                \
+			return 0;                                                                                      \
+		}                                                                                                      \
+		__builtin_memcpy(&value, c->p, sizeof(value));                                                         \
+		c->p += sizeof(value);                                                                                 \
+		return c->big_endian == CURSOR_BIG_ENDIAN_HOST ? value : swap(value);                                  \
 	}
 
 #define CURSOR_BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)

@@ -18,10 +18,10 @@ struct answers {
 	FILE *out;
 	struct arena *arena;
 	struct readable *names;
-	struct calls found;   /* of the address being looked up */
-	struct calls all;     /* of all addresses, one after the other */
-	VEC(size_t) counts;   /* how many calls each address has */
-	struct calls calls;   /* of the address being answered: borrowed from `all` */
+	struct calls found; /* of the address being looked up */
+	struct calls all;   /* of all addresses, one after the other */
+	VEC(size_t) counts; /* how many calls each address has */
+	struct calls calls; /* of the address being answered: borrowed from `all` */
 	char problem[100];
 };
 
@@ -263,8 +263,7 @@ static void find(struct answers *answers, const struct question *question)
 
 	if (symbols && module_symbols_find(symbols, question->vaddr, &answers->found))
 		return;
-	if (!answers->jit || !question->is_address ||
-	    !jit_names_find(answers->jit, question->address, &answers->found))
+	if (!answers->jit || !question->is_address || !jit_names_find(answers->jit, question->address, &answers->found))
 		answers->found.len = 0;
 }
 
@@ -305,7 +304,8 @@ void answers_write(struct answers *answers, const struct question *questions, si
 		demangle_all(answers);
 	calls = answers->all.data;
 	for (size_t i = 0; i < n; i++) {
-		answers->calls = (struct calls){.data = calls, .len = i < answers->counts.len ? answers->counts.data[i] : 0};
+		answers->calls =
+			(struct calls){.data = calls, .len = i < answers->counts.len ? answers->counts.data[i] : 0};
 		calls += answers->calls.len;
 		if (answers->format.json)
 			write_json(answers, &questions[i]);

@@ -14,7 +14,7 @@ struct naming {
 	bool no_cache;
 	bool use_debuginfod;
 	const char *urls; /* of --debuginfod=URLS, or NULL */
-	int timeout;	  /* seconds, or 0 */
+	int timeout;      /* seconds, or 0 */
 
 	/* Of naming_open(). */
 	bool opened;
@@ -39,9 +39,9 @@ enum {
 	{"debuginfod-timeout", required_argument, NULL, NAMING_DEBUGINFOD_TIMEOUT}
 /* clang-format on */
 
-#define NAMING_HELP                                                                                        \
-	"      --no-cache         neither use nor keep what was learnt of programs in other runs\n"        \
-	"      --debuginfod[=URLS]  ask debuginfod servers for debug info; also when DEBUGINFOD_URLS is set\n" \
+#define NAMING_HELP                                                                                                    \
+	"      --no-cache         neither use nor keep what was learnt of programs in other runs\n"                    \
+	"      --debuginfod[=URLS]  ask debuginfod servers for debug info; also when DEBUGINFOD_URLS is set\n"         \
 	"      --debuginfod-timeout SECONDS  give up when nothing came for so long\n"
 
 /* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */

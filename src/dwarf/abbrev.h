@@ -19,7 +19,7 @@ enum attr {
 	ATTR_HIGH_PC,
 	ATTR_RANGES,
 	ATTR_ENTRY_PC,
-	ATTR_ORIGIN,	    /* DW_AT_abstract_origin */
+	ATTR_ORIGIN,        /* DW_AT_abstract_origin */
 	ATTR_SPECIFICATION, /* of a member function that is defined outside of its class */
 	ATTR_CALL_FILE,
 	ATTR_CALL_LINE,
@@ -48,10 +48,10 @@ struct abbrev_attr {
 
 /* What an entry is to a reader who looks for code. */
 enum abbrev_kind {
-	ABBREV_OTHER,	 /* functions may lie in it */
-	ABBREV_DATA,	 /* neither it nor what is in it is code */
+	ABBREV_OTHER,    /* functions may lie in it */
+	ABBREV_DATA,     /* neither it nor what is in it is code */
 	ABBREV_FUNCTION, /* DW_TAG_subprogram */
-	ABBREV_INLINED,	 /* DW_TAG_inlined_subroutine */
+	ABBREV_INLINED,  /* DW_TAG_inlined_subroutine */
 };
 
 struct abbrev {
@@ -59,8 +59,9 @@ struct abbrev {
 	uint32_t tag;
 	uint32_t first_attr; /* in abbrevs.attrs */
 	uint32_t nattrs;
-	uint32_t fixed_size; /* bytes of all attributes, when that does not depend on their values; else ABBREV_VARIES */
-	uint8_t kind;	     /* enum abbrev_kind */
+	uint32_t
+		fixed_size; /* bytes of all attributes, when that does not depend on their values; else ABBREV_VARIES */
+	uint8_t kind;       /* enum abbrev_kind */
 	bool has_children;
 	bool has_sibling; /* DW_AT_sibling is among the attributes */
 };

@@ -14,8 +14,8 @@
 
 enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
-	MIN_LIMIT = 1 << 22,	   /* entries of maps; split units come on top of what the file has */
-	MAX_LINKS = 16,		   /* from an instance to the entry that has its name */
+	MIN_LIMIT = 1 << 22,       /* entries of maps; split units come on top of what the file has */
+	MAX_LINKS = 16,            /* from an instance to the entry that has its name */
 	MAX_INDEX_WORK = 1 << 28,  /* bytes of abbreviations read to find the roots of all units */
 };
 
@@ -25,7 +25,7 @@ struct dwarf {
 	struct split_files *split;
 	struct code_bounds code;
 	struct pieces units;
-	atomic_size_t used;  /* entries of all maps so far: units that share tables must not multiply them */
+	atomic_size_t used; /* entries of all maps so far: units that share tables must not multiply them */
 	size_t limit;
 	struct u64map views; /* address of a struct dwarf_unit to its struct unit_view: for names in other units */
 	VEC(struct unit_view *) owned_views;
@@ -248,7 +248,8 @@ static bool read_name(struct dwarf *dwarf, const struct unit_view *view, uint64_
 			out->linkage = value_string(view, entry_value(&entry, ATTR_LINKAGE_NAME));
 		if (!out->name)
 			out->name = value_string(view, entry_value(&entry, ATTR_NAME));
-		link = entry_has(&entry, ATTR_ORIGIN) ? entry_value(&entry, ATTR_ORIGIN) : entry_value(&entry, ATTR_SPECIFICATION);
+		link = entry_has(&entry, ATTR_ORIGIN) ? entry_value(&entry, ATTR_ORIGIN)
+						      : entry_value(&entry, ATTR_SPECIFICATION);
 		if ((out->linkage && out->name) || !link->form)
 			break;
 		if (!value_reference(view, link, &file, &offset))

@@ -10,8 +10,8 @@
 #include "elf/image.h"
 
 /*
- * The DWARF of one file: which unit an address belongs to, and the map of a unit. Units are found by the ranges at their
- * roots, since .debug_aranges may be missing; only the units that are asked for are read.
+ * The DWARF of one file: which unit an address belongs to, and the map of a unit. Units are found by the ranges at
+ * their roots, since .debug_aranges may be missing; only the units that are asked for are read.
  */
 struct dwarf;
 

@@ -139,7 +139,8 @@ bool entry_skip(const struct unit_view *view, struct cursor *c, const struct abb
 		}
 		if (!value_read(&view->unit.sizes, c, attr->form, attr->implicit, &value))
 			return false;
-		if (attr->attr == ATTR_SIBLING && (!value_reference(view, &value, &file, sibling) || file != view->file))
+		if (attr->attr == ATTR_SIBLING &&
+		    (!value_reference(view, &value, &file, sibling) || file != view->file))
 			*sibling = 0;
 	}
 	return true;

@@ -30,7 +30,7 @@ struct unit_view {
 /* An attribute's value as it stands in the file. */
 struct value {
 	uint16_t form;
-	uint64_t number; /* a constant, an offset or an index; what it means depends on the form */
+	uint64_t number;    /* a constant, an offset or an index; what it means depends on the form */
 	const char *string; /* DW_FORM_string */
 };
 

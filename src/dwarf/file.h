@@ -13,7 +13,7 @@
 /* The header of a unit in .debug_info. */
 struct dwarf_unit {
 	uint64_t offset; /* of the header, in .debug_info */
-	uint64_t dies;	 /* of the first entry */
+	uint64_t dies;   /* of the first entry */
 	uint64_t end;
 	uint64_t abbrevs; /* of the abbreviations, in .debug_abbrev */
 	uint64_t dwo_id;  /* DWARF 5: what a skeleton and its split unit have in common; else 0 */

@@ -15,7 +15,7 @@ enum {
 struct level {
 	uint32_t scope; /* MAP_NONE: in no function */
 	uint32_t depth; /* of functions and inlined calls */
-	bool dropped;	/* in a function that the linker dropped: its addresses mean nothing */
+	bool dropped;   /* in a function that the linker dropped: its addresses mean nothing */
 };
 
 struct walk {
@@ -24,7 +24,7 @@ struct walk {
 	const struct code_bounds *code;
 	struct intervals intervals;
 	struct pc_ranges ranges; /* of the entry being looked at */
-	bool plain_c;		 /* no functions in types */
+	bool plain_c;            /* no functions in types */
 	unsigned depth;
 	struct level levels[MAX_NESTING];
 };
@@ -51,7 +51,8 @@ static bool place_name(struct walk *w, uint64_t offset, const struct entry *entr
 	const struct dwarf_file *file = w->view->file;
 	uint64_t at;
 
-	if (entry->abbrev->kind == ABBREV_INLINED && !value_reference(w->view, entry_value(entry, ATTR_ORIGIN), &file, &offset)) {
+	if (entry->abbrev->kind == ABBREV_INLINED &&
+	    !value_reference(w->view, entry_value(entry, ATTR_ORIGIN), &file, &offset)) {
 		*name = MAP_NONE;
 		return true;
 	}

@@ -22,7 +22,7 @@ struct functions {
  * an index into `elsewhere`. There it is an offset of .debug_info, with FUNCTIONS_ALT of the file shared by dwz.
  */
 #define FUNCTIONS_ELSEWHERE (UINT32_C(1) << 31)
-#define FUNCTIONS_ALT (UINT64_C(1) << 63)
+#define FUNCTIONS_ALT       (UINT64_C(1) << 63)
 
 /* A damaged unit keeps what came before the damage. False when memory is exhausted. */
 bool functions_read(struct functions *functions, const struct unit_view *view, const struct code_bounds *code);

@@ -57,7 +57,8 @@ static bool add_file(struct program *p, const char *name, uint64_t dir, const ch
 		return true;
 	if (name && *name != '/') {
 		file.dir = dir < p->dirs.len ? p->dirs.data[dir] : NULL;
-		/* Since DWARF 5 directory 0 is the compilation's own; others start from there when they are relative. */
+		/* Since DWARF 5 directory 0 is the compilation's own; others start from there when they are relative.
+		 */
 		if (!file.dir || (*file.dir != '/' && !(p->sizes.version >= 5 && dir == 0)))
 			file.comp_dir = comp_dir;
 	}
@@ -162,7 +163,7 @@ static bool read_header(struct program *p, const char *comp_dir)
 	p->min_instruction = cursor_u8(&p->c);
 	if (p->sizes.version >= 4)
 		cursor_u8(&p->c); /* operations of an instruction: 1 on all but VLIW machines */
-	cursor_u8(&p->c);	  /* default_is_stmt */
+	cursor_u8(&p->c);         /* default_is_stmt */
 	p->line_base = (int8_t)cursor_u8(&p->c);
 	p->line_range = cursor_u8(&p->c);
 	p->opcode_base = cursor_u8(&p->c);

@@ -23,7 +23,7 @@ static inline bool is_code(const struct code_bounds *code, uint64_t vaddr)
 
 /* The line table of a unit. Strings are the file's. */
 struct line_table {
-	VEC(struct map_row) rows; /* by rising address, offsets from code->start */
+	VEC(struct map_row) rows;   /* by rising address, offsets from code->start */
 	VEC(struct map_file) files; /* by the numbers that rows and DW_AT_call_file have */
 };
 

@@ -15,10 +15,10 @@ enum {
 };
 
 struct split_file {
-	char *dir;  /* may be NULL */
-	char *name; /* the same one may be in several directories */
+	char *dir;               /* may be NULL */
+	char *name;              /* the same one may be in several directories */
 	struct split_file *next; /* of those with the same hash */
-	struct image *image; /* NULL: it is not there */
+	struct image *image;     /* NULL: it is not there */
 	struct dwarf_file dwarf;
 	struct span index; /* .debug_cu_index, of a package */
 };
@@ -27,7 +27,7 @@ struct split_files {
 	split_open open;
 	void *ctx;
 	struct split_file *package; /* the .dwp file, or NULL */
-	pthread_mutex_t lock;	    /* of what follows */
+	pthread_mutex_t lock;       /* of what follows */
 	VEC(struct split_file *) files;
 	struct u64map by_path; /* hash of directory and name to a struct split_file */
 	const char *missing;
@@ -218,7 +218,8 @@ static void take_column(struct contribution *at, uint32_t version, uint32_t sect
 }
 
 /*
- * .debug_cu_index: a hash table of ids, and for each slot the row of a table that tells the unit's part of each section.
+ * .debug_cu_index: a hash table of ids, and for each slot the row of a table that tells the unit's part of each
+ * section.
  */
 static bool find_contribution(const struct split_file *package, uint64_t id, struct contribution *out)
 {
@@ -296,8 +297,7 @@ bool split_view_init(struct split_files *files, const struct unit_view *skeleton
 	*view = (struct unit_view){0};
 	if (skeleton->unit.sizes.version < 5 && !value_number(entry_value(skeleton_root, ATTR_DWO_ID), &id))
 		return false;
-	if (!find_in_package(files->package, id, &split) &&
-	    !(name && find_in_files(files, dir, name, id, &split)))
+	if (!find_in_package(files->package, id, &split) && !(name && find_in_files(files, dir, name, id, &split)))
 		return false;
 	if (!unit_view_init(view, split.file, &split.unit, false, &root))
 		return false;

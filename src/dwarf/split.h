@@ -9,8 +9,8 @@
 #include "dwarf/file.h"
 
 /*
- * Split DWARF: the linked file has a skeleton of each unit, the unit itself is in a .dwo file beside the object file, or
- * all of them are in one .dwp file. Any thread may look for units.
+ * Split DWARF: the linked file has a skeleton of each unit, the unit itself is in a .dwo file beside the object file,
+ * or all of them are in one .dwp file. Any thread may look for units.
  */
 struct split_files;
 

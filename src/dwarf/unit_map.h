@@ -12,7 +12,7 @@
  * are 32-bit offsets from a base, which any real program fits into.
  */
 
-#define MAP_NONE UINT32_MAX
+#define MAP_NONE    UINT32_MAX
 #define MAP_NO_FILE UINT16_MAX
 
 /* From `start` to the start of the next piece the innermost call is `scope`; MAP_NONE: no function is known. */
@@ -23,9 +23,9 @@ struct map_piece {
 
 struct map_scope {
 	uint32_t parent; /* the scope that it was inlined into; MAP_NONE: it is a function of its own */
-	uint32_t name;	 /* for unit_map_ops.name */
-	uint32_t at;	 /* inlined: the line of the call; else the offset of the function's entry, or MAP_NONE */
-	uint16_t file;	 /* of the call; MAP_NO_FILE when not known */
+	uint32_t name;   /* for unit_map_ops.name */
+	uint32_t at;     /* inlined: the line of the call; else the offset of the function's entry, or MAP_NONE */
+	uint16_t file;   /* of the call; MAP_NO_FILE when not known */
 	uint16_t column; /* of the call */
 };
 

@@ -25,7 +25,8 @@ int debugfile_find(const struct debugfile_query *query, struct err *err, struct 
 
 /*
  * The file that `debug` shares DWARF with (.gnu_debugaltlink, written by dwz). `path` is that of the file which holds
- * the DWARF, used where that was not found here: dwz links may be relative. -ENOENT when it names none, or none is found.
+ * the DWARF, used where that was not found here: dwz links may be relative. -ENOENT when it names none, or none is
+ * found.
  */
 int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struct err *err, struct image **out);
 

@@ -178,7 +178,7 @@ static struct image *image_create(int fd)
 static uint64_t identity_of(const struct stat *st)
 {
 	const int64_t parts[] = {
-		(int64_t)st->st_dev,	st->st_size,		  (int64_t)st->st_ino,	st->st_mtim.tv_sec,
+		(int64_t)st->st_dev, st->st_size,        (int64_t)st->st_ino, st->st_mtim.tv_sec,
 		st->st_mtim.tv_nsec, st->st_ctim.tv_sec, st->st_ctim.tv_nsec,
 	};
 	uint64_t identity = hash_bytes(HASH_SEED, parts, sizeof(parts));
@@ -407,8 +407,8 @@ bool image_is_unpackable(const struct image *image)
 		struct packing packing;
 		GElf_Shdr shdr;
 
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !read_packing(image, scn, &shdr, &packing) ||
-		    !packing.type)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
+		    !read_packing(image, scn, &shdr, &packing) || !packing.type)
 			continue;
 		if (packing.size > UNPACK_MAX)
 			return false;

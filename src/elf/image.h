@@ -28,8 +28,8 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 void image_destroy(struct image *image);
 
 /*
- * A number that tells this very file from others, whatever they claim to be: made of device, inode, size and times. 0 for
- * an image in memory.
+ * A number that tells this very file from others, whatever they claim to be: made of device, inode, size and times. 0
+ * for an image in memory.
  */
 uint64_t image_identity(const struct image *image);
 uint64_t image_identity_of(int fd); /* of an open file; 0 when it cannot be had */

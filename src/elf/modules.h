@@ -20,10 +20,10 @@ struct modules;
 
 struct module {
 	struct module_info info; /* path, build-id; `problem` when the file could not be opened */
-	struct image *image;	 /* NULL when it could not be opened: info.problem says why */
-	int root_fd;		 /* the target's root directory (for its debug files), or -1; not owned */
-	bool jit;		 /* made at run time and announced to debuggers: see jit_images.h */
-	void *unwind;		 /* belongs to the unwinder, freed by unwind_free */
+	struct image *image;     /* NULL when it could not be opened: info.problem says why */
+	int root_fd;             /* the target's root directory (for its debug files), or -1; not owned */
+	bool jit;                /* made at run time and announced to debuggers: see jit_images.h */
+	void *unwind;            /* belongs to the unwinder, freed by unwind_free */
 	void (*unwind_free)(void *);
 	void *symbol; /* belongs to the symbolizer, freed by symbol_free */
 	void (*symbol_free)(void *);

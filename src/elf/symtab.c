@@ -18,7 +18,7 @@ struct entry {
 	uint64_t end;
 	const char *name; /* in the file's string table */
 	uint32_t name_len;
-	uint8_t rank; /* among names of one address; the lowest is the best */
+	uint8_t rank;   /* among names of one address; the lowest is the best */
 	uint8_t source; /* enum symbol_source */
 	bool sized;
 	bool own;
@@ -46,7 +46,7 @@ struct reader {
 	bool minidebug;
 	bool own;
 	enum symbol_source source; /* of the table being read */
-	uint64_t budget;	   /* see symrecords.h */
+	uint64_t budget;           /* see symrecords.h */
 };
 
 static void cleanup_reader(struct reader *reader)
@@ -197,7 +197,7 @@ static bool read_elf(struct reader *reader, Elf *elf)
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
 		if (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM)
 			continue;
-		reader->source = reader->minidebug	   ? SYMBOL_MINIDEBUG
+		reader->source = reader->minidebug            ? SYMBOL_MINIDEBUG
 				 : shdr.sh_type == SHT_SYMTAB ? SYMBOL_SYMTAB
 							      : SYMBOL_DYNSYM;
 		if (!read_table(reader, elf, scn))
@@ -252,7 +252,8 @@ static int compare(const void *a, const void *b, void *ctx)
 	return order != 0 ? order : (int)x->source - (int)y->source;
 }
 
-/* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further. */
+/* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further.
+ */
 static bool add_group(struct symtab *tab, struct interval *group, size_t len, uint64_t next, struct intervals *out)
 {
 	if (len > 1)
@@ -291,8 +292,8 @@ int symtab_create(struct image *image, struct image *debug, struct err *err, str
 {
 	_cleanup_(cleanup_symtab) struct symtab *tab = calloc(1, sizeof(*tab));
 
-	if (!tab || !read_image(tab, image, true) || (debug && !read_image(tab, debug, false)) || !plt_read(image, add_plt, tab) ||
-	    !settle(tab))
+	if (!tab || !read_image(tab, image, true) || (debug && !read_image(tab, debug, false)) ||
+	    !plt_read(image, add_plt, tab) || !settle(tab))
 		return err_set(err, ENOMEM, "out of memory");
 	*out = steal_ptr(tab);
 	return 0;

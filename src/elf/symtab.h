@@ -27,7 +27,7 @@ struct symbol {
 	const char *name; /* name_len bytes, not NUL-terminated: a version (@VER) is left out */
 	size_t name_len;
 	enum symbol_source source; /* SYMBOL_PLT: the stub that jumps to the function called so */
-	bool own;		   /* it is in the file itself, not only in its debug file */
+	bool own;                  /* it is in the file itself, not only in its debug file */
 };
 
 /* `debug` may be NULL. Both must outlive the table. Tables that are missing or damaged leave fewer names. */

@@ -31,10 +31,10 @@ const char *frame_kind_name(enum frame_kind kind)
 const char *symbol_source_name(enum symbol_source source)
 {
 	static const char *const names[SYMBOL_SOURCE_COUNT] = {
-		[SYMBOL_SYMTAB] = "symtab",	    [SYMBOL_DYNSYM] = "dynsym",	  [SYMBOL_MINIDEBUG] = "gnu_debugdata",
-		[SYMBOL_PLT] = "plt",		    [SYMBOL_DWARF] = "dwarf",	  [SYMBOL_GO] = "gopclntab",
-		[SYMBOL_GDB_JIT] = "gdb_jit",	    [SYMBOL_JITDUMP] = "jitdump", [SYMBOL_PERF_MAP] = "perf_map",
-		[SYMBOL_KERNEL] = "kernel",	    [SYMBOL_KALLSYMS] = "kallsyms",
+		[SYMBOL_SYMTAB] = "symtab",   [SYMBOL_DYNSYM] = "dynsym",     [SYMBOL_MINIDEBUG] = "gnu_debugdata",
+		[SYMBOL_PLT] = "plt",         [SYMBOL_DWARF] = "dwarf",       [SYMBOL_GO] = "gopclntab",
+		[SYMBOL_GDB_JIT] = "gdb_jit", [SYMBOL_JITDUMP] = "jitdump",   [SYMBOL_PERF_MAP] = "perf_map",
+		[SYMBOL_KERNEL] = "kernel",   [SYMBOL_KALLSYMS] = "kallsyms",
 	};
 
 	return names[source];

@@ -10,14 +10,14 @@
 
 /* Why a walk ended. Everything but STACK_COMPLETE is an incomplete stack, and says so in every report. */
 enum stack_end {
-	STACK_COMPLETE,		/* the outermost frame was reached */
-	STACK_NO_UNWIND_INFO,	/* no CFI for the pc, and no frame pointer to follow */
-	STACK_COPY_LIMIT,	/* the walk left the part of the stack that was copied (--stack-size) */
-	STACK_UNREADABLE,	/* a word that the step needs cannot be read */
-	STACK_NO_PROGRESS,	/* the step would not move towards the stack's base */
-	STACK_DEPTH_LIMIT,	/* --depth */
+	STACK_COMPLETE,         /* the outermost frame was reached */
+	STACK_NO_UNWIND_INFO,   /* no CFI for the pc, and no frame pointer to follow */
+	STACK_COPY_LIMIT,       /* the walk left the part of the stack that was copied (--stack-size) */
+	STACK_UNREADABLE,       /* a word that the step needs cannot be read */
+	STACK_NO_PROGRESS,      /* the step would not move towards the stack's base */
+	STACK_DEPTH_LIMIT,      /* --depth */
 	STACK_MISSING_REGISTER, /* the step needs a register that was not captured (/proc knows only pc and sp) */
-	STACK_NOT_CAPTURED,	/* there was nothing to walk: see the thread's status */
+	STACK_NOT_CAPTURED,     /* there was nothing to walk: see the thread's status */
 	STACK_END_COUNT,
 };
 
@@ -25,11 +25,11 @@ enum stack_end {
 const char *stack_end_name(enum stack_end end);
 
 enum frame_flag {
-	FRAME_RETURN_ADDRESS = 1 << 0, /* pc follows a call: look names up at pc - 1 */
-	FRAME_SIGNAL = 1 << 1,	       /* the signal trampoline; the frame above it was interrupted */
+	FRAME_RETURN_ADDRESS = 1 << 0,   /* pc follows a call: look names up at pc - 1 */
+	FRAME_SIGNAL = 1 << 1,           /* the signal trampoline; the frame above it was interrupted */
 	FRAME_BY_FRAME_POINTER = 1 << 2, /* found without CFI, by following the frame pointer */
-	FRAME_BY_SCAN = 1 << 3,	       /* found without CFI, by searching the stack for a call's return address */
-	FRAME_BY_CODE = 1 << 4,	       /* found without CFI, by following the function's code to its return */
+	FRAME_BY_SCAN = 1 << 3,          /* found without CFI, by searching the stack for a call's return address */
+	FRAME_BY_CODE = 1 << 4,          /* found without CFI, by following the function's code to its return */
 };
 
 /* A frame before it has names. */
@@ -43,9 +43,9 @@ struct raw_frame {
 struct raw_stack {
 	VEC_FIELDS(struct raw_frame);
 	enum stack_end end;
-	uint64_t end_pc; /* where an incomplete walk stopped */
+	uint64_t end_pc;       /* where an incomplete walk stopped */
 	bool used_live_memory; /* not only the stack copy was read: true only if the thread has not moved since */
-	char error[160]; /* a sentence for an incomplete stack, "" otherwise */
+	char error[160];       /* a sentence for an incomplete stack, "" otherwise */
 };
 
 static inline void raw_stack_deinit(struct raw_stack *stack)
@@ -64,17 +64,17 @@ const char *frame_kind_name(enum frame_kind kind);
 
 /* Where the name of a function came from. */
 enum symbol_source {
-	SYMBOL_UNKNOWN,	  /* there is no name */
-	SYMBOL_SYMTAB,	  /* .symtab of the file or of its debug file */
-	SYMBOL_DYNSYM,	  /* .dynsym, what the file exports */
+	SYMBOL_UNKNOWN,   /* there is no name */
+	SYMBOL_SYMTAB,    /* .symtab of the file or of its debug file */
+	SYMBOL_DYNSYM,    /* .dynsym, what the file exports */
 	SYMBOL_MINIDEBUG, /* .gnu_debugdata */
-	SYMBOL_PLT,	  /* a stub of the procedure linkage table, by its relocation */
+	SYMBOL_PLT,       /* a stub of the procedure linkage table, by its relocation */
 	SYMBOL_DWARF,
-	SYMBOL_GO,	 /* Go's .gopclntab */
-	SYMBOL_GDB_JIT,	 /* an object that a JIT compiler announced through __jit_debug_descriptor */
-	SYMBOL_JITDUMP,	 /* jit-PID.dump */
+	SYMBOL_GO,       /* Go's .gopclntab */
+	SYMBOL_GDB_JIT,  /* an object that a JIT compiler announced through __jit_debug_descriptor */
+	SYMBOL_JITDUMP,  /* jit-PID.dump */
 	SYMBOL_PERF_MAP, /* perf-PID.map */
-	SYMBOL_KERNEL,	 /* the kernel was asked at capture */
+	SYMBOL_KERNEL,   /* the kernel was asked at capture */
 	SYMBOL_KALLSYMS, /* /proc/kallsyms */
 	SYMBOL_SOURCE_COUNT,
 };
@@ -94,10 +94,10 @@ struct module_info {
 struct frame {
 	uint64_t address;
 	enum frame_kind kind;
-	bool inlined;	 /* a call that the compiler inlined into the next frame that is not */
+	bool inlined;    /* a call that the compiler inlined into the next frame that is not */
 	bool has_offset; /* `offset` from the start of `symbol` is known */
-	uint32_t raw;	 /* index of the raw frame it came from */
-	uint32_t flags;	 /* of the raw frame */
+	uint32_t raw;    /* index of the raw frame it came from */
+	uint32_t flags;  /* of the raw frame */
 	const char *symbol;
 	enum symbol_source symbol_source;
 	uint64_t offset;

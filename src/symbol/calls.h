@@ -18,8 +18,8 @@ struct call {
 	size_t linkage_len;  /* it is not always NUL-terminated */
 	const char *name;    /* as written in the source, without its scope */
 	enum symbol_source source;
-	bool own;	/* it is in the symbol table of the file itself */
-	bool plt;	/* the stub that jumps to the function called so */
+	bool own;       /* it is in the symbol table of the file itself */
+	bool plt;       /* the stub that jumps to the function called so */
 	bool has_start; /* `start`, the address of the function, is known; never for an inlined call */
 	uint64_t start;
 	const char *file; /* whole path, as far as the source knows it */

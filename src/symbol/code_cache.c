@@ -41,7 +41,8 @@ static const uint8_t *get_block(const struct store_entry *entry, const struct ca
 {
 	const uint8_t *data;
 
-	if (!block->offset || block->offset % 8 || block->offset > entry->len || block->len > entry->len - block->offset)
+	if (!block->offset || block->offset % 8 || block->offset > entry->len ||
+	    block->len > entry->len - block->offset)
 		return NULL;
 	data = (const uint8_t *)entry->data + block->offset;
 	return libdeflate_crc32(0, data, block->len) == block->crc ? data : NULL;

@@ -42,11 +42,11 @@ const void *code_cache_raw(const struct code_cache *cache, enum code_cache_part 
 
 /* All that is to be kept of a module. */
 struct code_cache_contents {
-	const struct code_cache *old;  /* what is there already: its units are kept; or NULL */
-	const struct symtab *symtab;   /* NULL: those of `old` */
-	const struct pieces *units;    /* which unit has which code; NULL: as in `old` */
+	const struct code_cache *old; /* what is there already: its units are kept; or NULL */
+	const struct symtab *symtab;  /* NULL: those of `old` */
+	const struct pieces *units;   /* which unit has which code; NULL: as in `old` */
 	uint32_t nunits;
-	struct unit_map *const *maps;  /* by number of the unit; NULL, or not `whole`: not kept */
+	struct unit_map *const *maps; /* by number of the unit; NULL, or not `whole`: not kept */
 };
 
 /* Stores them for the build-id. A failure is no reason not to go on. */

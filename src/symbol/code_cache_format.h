@@ -45,7 +45,7 @@ struct cached_symbols {
 struct cached_symbol {
 	uint64_t start;
 	uint64_t end;
-	uint32_t name; /* offset in the names */
+	uint32_t name;       /* offset in the names */
 	uint32_t len_source; /* length of the name << 8 | symbol.own << 7 | enum symbol_source */
 };
 
@@ -54,7 +54,7 @@ struct cached_unit {
 	uint64_t base;
 	uint32_t npieces; /* struct map_piece */
 	uint32_t nscopes; /* struct map_scope */
-	uint32_t nrows;	  /* struct map_row */
+	uint32_t nrows;   /* struct map_row */
 	uint32_t nfiles;  /* struct cached_file */
 	uint32_t nnames;  /* struct cached_name */
 	uint32_t strings_len;

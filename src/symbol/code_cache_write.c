@@ -99,7 +99,8 @@ static bool put_file(struct unit_writer *w, uint16_t *number)
 		if (!w->map->ops->file(w->map, *number, &parts))
 			parts = (struct map_file){0};
 		*slot = w->files.len;
-		if (!put_string(&w->strings, parts.name, &file.name) || !put_string(&w->strings, parts.dir, &file.dir) ||
+		if (!put_string(&w->strings, parts.name, &file.name) ||
+		    !put_string(&w->strings, parts.dir, &file.dir) ||
 		    !put_string(&w->strings, parts.comp_dir, &file.comp_dir) || !vec_push(&w->files, file))
 			return false;
 	}
@@ -285,7 +286,8 @@ static bool add_units(struct payload *payload, const struct code_cache_contents 
 	return ok;
 }
 
-static bool add_tables(struct payload *payload, const struct code_cache_contents *contents, struct cached_header *header)
+static bool add_tables(struct payload *payload, const struct code_cache_contents *contents,
+		       struct cached_header *header)
 {
 	struct bytes bytes = {0};
 	bool ok;

@@ -21,18 +21,18 @@ enum { SOURCE_DWARF, SOURCE_GO, NSOURCES };
 struct module_symbols {
 	struct module *module;
 	const struct symbol_options *options;
-	bool searched;		  /* for the files with debug info */
-	struct image *debug;	  /* the separate debug file, or NULL */
-	struct image *alt;	  /* the file that dwz moved shared DWARF to, or NULL */
-	bool lacks_alt;		  /* it is needed and was not found */
-	bool foreign;		  /* a file was used that only the target's root has: not to be kept */
-	struct code_cache *cache; /* what earlier runs learnt, or NULL */
-	struct symtab *symtab;	  /* NULL: the cache has the symbols */
-	struct dwarf_source *dwarf; /* NULL when there is no debug info */
+	bool searched;                 /* for the files with debug info */
+	struct image *debug;           /* the separate debug file, or NULL */
+	struct image *alt;             /* the file that dwz moved shared DWARF to, or NULL */
+	bool lacks_alt;                /* it is needed and was not found */
+	bool foreign;                  /* a file was used that only the target's root has: not to be kept */
+	struct code_cache *cache;      /* what earlier runs learnt, or NULL */
+	struct symtab *symtab;         /* NULL: the cache has the symbols */
+	struct dwarf_source *dwarf;    /* NULL when there is no debug info */
 	struct source lines[NSOURCES]; /* lines and inlined calls: the first that knows an address counts */
-	struct source names;	       /* the function's own name */
-	struct calls name;	       /* of the address being looked up */
-	char problem[640];	    /* what module->info.problem points at when symbols or debug info are missing */
+	struct source names;           /* the function's own name */
+	struct calls name;             /* of the address being looked up */
+	char problem[640];             /* what module->info.problem points at when symbols or debug info are missing */
 };
 
 /* The kernel's own object, or one that a JIT compiler made: it has no path, and nobody installs debug info for it. */
@@ -114,7 +114,8 @@ static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
 	if (!options.image)
 		return -ENOENT;
 	if (image_has_section(options.image, ".gnu_debugaltlink"))
-		symbols->lacks_alt = debugfile_open_alt(options.image, module->info.path, module->root_fd, err, &symbols->alt) < 0;
+		symbols->lacks_alt =
+			debugfile_open_alt(options.image, module->info.path, module->root_fd, err, &symbols->alt) < 0;
 	options.alt = symbols->alt;
 	if (file_path(module) && debugfile_open_dwp(module->info.path, module->root_fd, &options.package) < 0)
 		options.package = NULL;
@@ -208,7 +209,8 @@ static void explain_late(struct module_symbols *symbols)
 		snprintf(symbols->problem, sizeof(symbols->problem),
 			 "no functions and inlined calls from DWARF: %.400s is missing", missing);
 		symbols->module->info.problem = symbols->problem;
-		symbols->module->info.help = "keep the .dwo files where they were compiled, or make a .dwp file of them";
+		symbols->module->info.help =
+			"keep the .dwo files where they were compiled, or make a .dwp file of them";
 	} else if (dwarf_source_error(symbols->dwarf)->code) {
 		explain(symbols, "no debug info of code that is not in the cache", dwarf_source_error(symbols->dwarf));
 	}

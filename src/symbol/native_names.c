@@ -20,9 +20,9 @@ struct native_names {
 	struct arena *arena;
 	const struct native_names_options *options;
 	struct u64map resolved[2]; /* pc to struct resolved, by whether pc - 1 was looked up */
-	struct calls calls;	   /* of the pc being resolved */
+	struct calls calls;        /* of the pc being resolved */
 	struct readable *readable;
-	struct jit_names *jit;	   /* for code that no module knows */
+	struct jit_names *jit; /* for code that no module knows */
 };
 
 struct native_names *native_names_create(struct modules *modules, struct arena *arena,

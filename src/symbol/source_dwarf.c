@@ -13,17 +13,17 @@ enum { MAX_INLINED = 256 };
 
 struct dwarf_source {
 	struct dwarf_source_options options;
-	bool opened;		/* it was tried */
-	struct err error;	/* of opening it late */
-	struct dwarf *dwarf;	/* NULL: not opened, or not there */
+	bool opened;         /* it was tried */
+	struct err error;    /* of opening it late */
+	struct dwarf *dwarf; /* NULL: not opened, or not there */
 	uint32_t nunits;
 	struct unit_map **maps; /* by number of the unit; NULL: not read yet, or not readable */
 	bool *tried;
 	VEC(uint32_t) wanted; /* units to be read */
-	bool news;	     /* a unit was read that the cache does not have */
-	struct arena *arena; /* of paths and names */
-	struct u64map paths; /* number of the unit and of the file to the whole path */
-	struct u64map names; /* number of the unit and name id to a struct map_name */
+	bool news;            /* a unit was read that the cache does not have */
+	struct arena *arena;  /* of paths and names */
+	struct u64map paths;  /* number of the unit and of the file to the whole path */
+	struct u64map names;  /* number of the unit and name id to a struct map_name */
 };
 
 DEFINE_CLEANUP(dwarf_source, struct dwarf_source *, dwarf_source_destroy)
@@ -151,9 +151,9 @@ static const char *path_of(struct dwarf_source *source, uint32_t unit, uint16_t 
 	if (!slot)
 		return NULL;
 	if (created && source->maps[unit]->ops->file(source->maps[unit], file, &parts))
-		*slot = (uintptr_t)arena_printf(source->arena, "%.4000s%s%.4000s%s%.4000s", parts.comp_dir ? parts.comp_dir : "",
-						parts.comp_dir ? "/" : "", parts.dir ? parts.dir : "",
-						parts.dir ? "/" : "", parts.name);
+		*slot = (uintptr_t)arena_printf(source->arena, "%.4000s%s%.4000s%s%.4000s",
+						parts.comp_dir ? parts.comp_dir : "", parts.comp_dir ? "/" : "",
+						parts.dir ? parts.dir : "", parts.dir ? "/" : "", parts.name);
 	return (const char *)(uintptr_t)*slot;
 }
 

@@ -18,7 +18,7 @@
 struct dwarf_source;
 
 struct dwarf_source_options {
-	const struct code_cache *cache;				    /* or NULL */
+	const struct code_cache *cache;                              /* or NULL */
 	int (*open)(void *ctx, struct err *err, struct dwarf **out); /* gives the DWARF, once; the source owns it */
 	void *ctx;
 };

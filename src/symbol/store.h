@@ -16,7 +16,8 @@
  * the parts that it uses as strictly as those of any foreign file, since a crash of the machine or a bad disk can leave
  * anything behind a good envelope.
  *
- * A key is what names the contents, a build-id and what tells the file that has it: 2 to 128 hexadecimal digits. Upper case is the same as lower case.
+ * A key is what names the contents, a build-id and what tells the file that has it: 2 to 128 hexadecimal digits. Upper
+ * case is the same as lower case.
  *
  * Any number of processes may use one directory, and any number of threads one struct store: it does not change after
  * store_open. Files are replaced by rename, so a reader sees a whole one or none; one that is removed stays mapped
