@@ -19,6 +19,7 @@ enum {
 	MIN_PAGE = 4096,
 	MAX_PAGE = 65536,
 	MAX_BUILD_ID = 64,
+	MAX_SECTION_NAME = 256,
 	NOTE_ALIGN = 4,
 };
 
@@ -330,13 +331,21 @@ bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t 
 	return false;
 }
 
+/* Not by elf_strptr(), which looks for the end of a name through the whole table, for each of as many sections. */
 static const char *section_name(const struct image *image, const GElf_Shdr *shdr)
 {
-	size_t strndx;
+	size_t strndx, left;
+	Elf_Data *table;
 
 	if (elf_getshdrstrndx(image->elf, &strndx) != 0)
 		return NULL;
-	return elf_strptr(image->elf, strndx, shdr->sh_name);
+	table = elf_rawdata(elf_getscn(image->elf, strndx), NULL);
+	if (!table || !table->d_buf || shdr->sh_name >= table->d_size)
+		return NULL;
+	left = table->d_size - shdr->sh_name;
+	if (!memchr((const char *)table->d_buf + shdr->sh_name, 0, left < MAX_SECTION_NAME ? left : MAX_SECTION_NAME))
+		return NULL;
+	return (const char *)table->d_buf + shdr->sh_name;
 }
 
 static Elf_Scn *find_section(const struct image *image, const char *name, GElf_Shdr *shdr)

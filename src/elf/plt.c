@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/cursor.h"
 #include "base/map.h"
+#include "elf/symrecords.h"
 
 struct stub {
 	uint64_t start;
@@ -79,27 +80,26 @@ static const struct plt_arch *find_arch(struct image *image)
 	return NULL;
 }
 
-/* Name of the symbol `index` of the symbol table in section `table`. */
-static const char *symbol_name(Elf *elf, size_t table, size_t index)
+/* Its name when that has an end. */
+static const char *symbol_name(struct symrecords *symbols, uint64_t index)
 {
-	Elf_Scn *scn = elf_getscn(elf, table);
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
+	struct symrecords at = *symbols;
 	const char *name;
+	GElf_Sym sym;
+	size_t len;
 
-	if (!data || index > INT32_MAX || !gelf_getshdr(scn, &shdr) || !gelf_getsym(data, (int)index, &sym))
+	if (!symrecords_seek(&at, index) || !symrecords_next(&at, &sym))
 		return NULL;
-	name = elf_strptr(elf, shdr.sh_link, sym.st_name);
-	return name && *name ? name : NULL;
+	name = symrecords_name(&at, &sym, &len);
+	return name && len > 0 && len < SYMRECORDS_MAX_NAME ? name : NULL;
 }
 
-static bool read_relocations(const struct plt_arch *arch, Elf *elf, Elf_Scn *scn, size_t table, struct u64map *slots)
+static bool read_relocations(const struct plt_arch *arch, Elf_Scn *scn, struct symrecords symbols, struct u64map *slots)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	GElf_Rela rela;
 
-	for (int i = 0; data && gelf_getrela(data, i, &rela); i++) {
+	for (int i = 0; data && symrecords_charge(&symbols, 1) && gelf_getrela(data, i, &rela); i++) {
 		uint32_t type = (uint32_t)GELF_R_TYPE(rela.r_info);
 		const char *name;
 		uint64_t *value;
@@ -107,7 +107,7 @@ static bool read_relocations(const struct plt_arch *arch, Elf *elf, Elf_Scn *scn
 
 		if (type != arch->jump_slot && type != arch->glob_dat)
 			continue;
-		name = symbol_name(elf, table, GELF_R_SYM(rela.r_info));
+		name = symbol_name(&symbols, GELF_R_SYM(rela.r_info));
 		if (!name)
 			continue;
 		value = u64map_put(slots, rela.r_offset, &created);
@@ -121,12 +121,16 @@ static bool read_relocations(const struct plt_arch *arch, Elf *elf, Elf_Scn *scn
 /* The names of the pointers that stubs jump through. */
 static bool read_slots(const struct plt_arch *arch, Elf *elf, struct u64map *slots)
 {
+	uint64_t budget = symrecords_budget(elf);
 	GElf_Shdr shdr;
 
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
+		Elf_Scn *symbols;
+
 		if (shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC))
 			continue;
-		if (!read_relocations(arch, elf, scn, shdr.sh_link, slots))
+		symbols = elf_getscn(elf, shdr.sh_link);
+		if (symbols && !read_relocations(arch, scn, symrecords_init(elf, symbols, &budget), slots))
 			return false;
 	}
 	return true;
