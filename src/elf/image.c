@@ -469,7 +469,8 @@ void image_unpack(struct image *image, const char *const *names, size_t n)
 		if (unpack_is_sane(&unpacked.packing))
 			image->unpacked.data[image->unpacked.len - 1].data = unpack_alloc(unpacked.packing.size);
 	}
-	parallel_for(image->unpacked.len - first, unpack_one, image->unpacked.data + first);
+	if (image->unpacked.len > first)
+		parallel_for(image->unpacked.len - first, unpack_one, &image->unpacked.data[first]);
 }
 
 bool image_has_section(const struct image *image, const char *name)
