@@ -3,8 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
+
+#include "base/signals.h"
 
 enum { MAX_THREADS = 16 };
 
@@ -38,18 +39,12 @@ void parallel_for(size_t count, void (*work)(void *ctx, size_t i), void *ctx)
 	size_t cores = count > 1 ? usable_cores() : 1, started = 0;
 	size_t want = (cores < count ? cores : count) - (count > 0);
 	pthread_t threads[MAX_THREADS];
-	sigset_t all, before;
+	sigset_t before;
 
-	/* Signals are the main thread's: a Ctrl-C handler expects to run there. But a fault is of who makes it. */
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGFPE);
-	sigdelset(&all, SIGILL);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	signals_block_for_worker(&before);
 	while (started < want && started < MAX_THREADS && pthread_create(&threads[started], NULL, run, &job) == 0)
 		started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signals_restore(&before);
 	run(&job);
 	for (size_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);

@@ -61,6 +61,8 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
+	int pid;
+	int tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	unsigned long nvcsw;

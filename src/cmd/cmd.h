@@ -15,5 +15,6 @@ int cmd_snapshot(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
+int cmd_offcpu(int argc, char **argv);
 
 #endif

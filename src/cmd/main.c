@@ -16,6 +16,7 @@ static const struct {
 	{"replay", cmd_replay},
 	{"cache", cmd_cache},
 	{"symbolize", cmd_symbolize},
+	{"offcpu", cmd_offcpu},
 };
 
 /*

@@ -2,27 +2,22 @@
 #include "cmd/subject.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "elf/rootfile.h"
-#include "proc/process.h"
-
-enum { MAX_VDSO = 1 << 20 };
+#include "offcpu/process_files.h"
 
 struct subject {
 	struct module *file; /* NULL for a process */
 	bool has_section;
 	uint64_t section_start;
 	uint64_t section_size;
-	struct snapshot *snap; /* the process's map, and its vDSO */
-	struct modules *modules;
+	struct process_files process;
 	struct jit_names *jit;
 };
 
@@ -35,8 +30,7 @@ void subject_destroy(struct subject *subject)
 		return;
 	module_destroy(subject->file);
 	jit_names_destroy(subject->jit);
-	modules_destroy(subject->modules);
-	snapshot_destroy(subject->snap);
+	process_files_close(&subject->process);
 	free(subject);
 }
 
@@ -141,61 +135,16 @@ int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct 
 		       id);
 }
 
-static void copy_vdso(const struct process *process, struct snapshot *snap)
-{
-	_cleanup_close_ int mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC);
-
-	for (size_t i = 0; mem_fd >= 0 && i < snap->maps.len; i++) {
-		const struct map_entry *e = &snap->maps.data[i];
-		struct mem_copy copy = {.start = e->start, .len = e->end - e->start, .region_end = e->end};
-
-		if (strcmp(e->path, "[vdso]") != 0 || copy.len > MAX_VDSO)
-			continue;
-		copy.data = arena_alloc(snap->arena, copy.len);
-		if (copy.data && pread(mem_fd, copy.data, copy.len, (off_t)copy.start) == (ssize_t)copy.len)
-			vec_push(&snap->images, copy); /* else it stays without names */
-	}
-}
-
-static int read_process(const struct process *process, struct subject *subject, struct err *err)
-{
-	struct process_info info;
-	int rc;
-
-	if (process_info(process, &info) < 0)
-		return err_set(err, ESRCH, "process %d has ended", (int)process->pid);
-	if (info.kernel_thread)
-		return err_set(err, EINVAL, "process %d is a kernel thread: it has no memory map", (int)process->pid);
-	subject->snap = snapshot_create(process->pid, arch_host());
-	if (!subject->snap)
-		return err_set(err, ENOMEM, "out of memory");
-	subject->snap->mm_tid = process->mm_tid;
-	rc = process_maps(process, subject->snap->arena, err, &subject->snap->maps);
-	if (rc < 0)
-		return rc;
-	if (!subject->snap->maps.len)
-		return err_set(err, ESRCH, "process %d has ended: it has no memory map", (int)process->pid);
-	copy_vdso(process, subject->snap);
-	rc = modules_create(subject->snap, false, err, &subject->modules);
-	if (rc == 0 && !(subject->jit = jit_names_create(subject->modules)))
-		rc = err_set(err, ENOMEM, "out of memory");
-	return rc;
-}
-
 int subject_open_process(pid_t pid, struct err *err, struct subject **out)
 {
 	_cleanup_(cleanup_subject) struct subject *subject = calloc(1, sizeof(*subject));
-	struct process process;
 	int rc;
 
 	if (!subject)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = process_open(pid, err, &process);
-	if (rc < 0)
-		return rc;
-	process_find_memory(&process);
-	rc = read_process(&process, subject, err);
-	process_close(&process);
+	rc = process_files_open(pid, err, &subject->process);
+	if (rc == 0 && !(subject->jit = jit_names_create(subject->process.modules)))
+		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)
 		*out = steal_ptr(subject);
 	return rc;
@@ -249,7 +198,7 @@ uint64_t subject_clip(const struct subject *subject, uint64_t address)
 struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr)
 {
 	if (!subject->file)
-		return modules_find(subject->modules, address, vaddr);
+		return modules_find(subject->process.modules, address, vaddr);
 	if (subject->has_section && address >= subject->section_size)
 		return NULL;
 	*vaddr = subject->section_start + address;

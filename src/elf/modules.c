@@ -547,6 +547,11 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 	return &loaded->module;
 }
 
+struct image *module_take_image(struct module *module)
+{
+	return steal_ptr(module->image);
+}
+
 struct snapshot *modules_snapshot(const struct modules *m)
 {
 	return m->snap;

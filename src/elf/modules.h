@@ -43,6 +43,9 @@ void modules_destroy(struct modules *modules);
  */
 struct module *modules_find(struct modules *modules, uint64_t address, uint64_t *vaddr);
 
+/* The module's image now belongs to the caller, and the module has none. */
+struct image *module_take_image(struct module *module);
+
 struct snapshot *modules_snapshot(const struct modules *modules);
 
 /* /proc/PID and the target's root directory; -1 for a replayed snapshot, or when it cannot be had. Not to be closed. */

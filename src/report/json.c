@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <stdio_ext.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "report/json_frame.h"
 #include "report/json_writer.h"
 #include "report/lacking.h"
 #include "report/names.h"
@@ -18,19 +18,6 @@ struct json_report {
 	const struct report_options *options;
 	const struct trace *trace;
 };
-
-static void put_time(struct json *j, const char *key, int64_t ns)
-{
-	const int64_t second = 1000000000;
-	time_t seconds = (time_t)(ns / second - (ns % second < 0));
-	char date[32], text[48];
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%09dZ", date, (int)(ns - (int64_t)seconds * second));
-	json_string(j, key, text);
-}
 
 static void put_capture(struct json *j, const struct snapshot *snap)
 {
@@ -100,60 +87,12 @@ static void put_registers(struct json_report *r, const struct user_regs *regs)
 	json_object_end(&r->json);
 }
 
-static void put_source(struct json *j, const struct frame *frame)
-{
-	if (!frame->file) {
-		json_null(j, "source");
-		return;
-	}
-	json_object(j, "source");
-	json_string(j, "file", frame->file);
-	json_uint(j, "line", frame->line);
-	json_uint(j, "column", frame->column);
-	json_object_end(j);
-}
-
-static void put_frame(struct json_report *r, const struct frame *frame, const struct raw_stack *raw)
-{
-	struct json *j = &r->json;
-
-	json_object(j, NULL);
-	json_hex(j, "address", frame->address);
-	json_string(j, "kind", frame_kind_name(frame->kind));
-	json_string(j, "symbol", frame->symbol);
-	json_string(j, "symbol_source", symbol_source_name(frame->symbol_source));
-	if (frame->has_offset)
-		json_uint(j, "offset", frame->offset);
-	else
-		json_null(j, "offset");
-	json_string(j, "module", frame->module ? frame->module->path : NULL);
-	json_string(j, "build_id", frame->module ? frame->module->build_id : NULL);
-	if (frame->module && frame->kind != FRAME_KIND_KERNEL)
-		json_hex(j, "module_offset", frame->module_offset);
-	else
-		json_null(j, "module_offset");
-	put_source(j, frame);
-	json_bool(j, "inlined", frame->inlined);
-	json_string(j, "found_by", name_found_by(frame));
-	if (r->options->show_sp && raw && frame->raw < raw->len)
-		json_hex(j, "sp", raw->data[frame->raw].sp);
-	json_object_end(j);
-}
-
-static void put_stack(struct json_report *r, const char *key, const struct stack *stack, const struct raw_stack *raw)
-{
-	json_array(&r->json, key);
-	for (size_t i = 0; stack && i < stack->len; i++)
-		put_frame(r, &stack->data[i], raw);
-	json_array_end(&r->json);
-}
-
 static void put_kernel_stack(struct json_report *r, const struct trace_thread *t)
 {
 	const struct stack *stack = r->options->kernel ? t->kernel : NULL;
 	const char *error = r->trace->snap->capture.kernel_stack_error;
 
-	put_stack(r, "kernel_stack", stack, NULL);
+	json_stack(&r->json, "kernel_stack", stack, NULL);
 	json_string(&r->json, "kernel_stack_error", r->options->kernel && !(stack && stack->len) ? error : NULL);
 }
 
@@ -161,7 +100,7 @@ static void put_user_stack(struct json_report *r, const struct trace_thread *t)
 {
 	const struct raw_stack *raw = &t->raw;
 
-	put_stack(r, "user_stack", t->user, raw);
+	json_stack(&r->json, "user_stack", t->user, r->options->show_sp ? raw : NULL);
 	json_string(&r->json, "user_stack_end", stack_end_name(raw->end));
 	if (raw->end == STACK_COMPLETE || !raw->end_pc)
 		json_null(&r->json, "user_stack_end_pc");
@@ -201,22 +140,6 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 	json_object_end(j);
 }
 
-static void put_lacking(struct json *j, const struct lacking *lacking)
-{
-	json_array(j, "lacking");
-	for (size_t i = 0; i < lacking->len; i++) {
-		const struct module_info *module = lacking->data[i];
-
-		json_object(j, NULL);
-		json_string(j, "module", module->path);
-		json_string(j, "build_id", module->build_id);
-		json_string(j, "problem", module->problem);
-		json_string(j, "help", module->help);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}
-
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out)
 {
 	struct json_report r = {.json = {.out = out}, .options = options, .trace = trace};
@@ -232,18 +155,16 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	json_string(&r.json, "comm", snap->comm);
 	json_string(&r.json, "exe", snap->exe);
 	json_string(&r.json, "arch", snap->arch->name);
-	put_time(&r.json, "taken_at", snap->taken_at_ns);
+	json_time(&r.json, "taken_at", snap->taken_at_ns);
 	put_capture(&r.json, snap);
 	put_timings(&r.json, &trace->timings);
 	put_notes(&r);
-	put_lacking(&r.json, &lacking);
+	json_lacking(&r.json, &lacking);
 	json_array(&r.json, "threads");
 	for (size_t i = 0; i < trace->threads.len; i++)
 		put_thread(&r, &trace->threads.data[i]);
 	json_array_end(&r.json);
 	json_object_end(&r.json);
 	fputc('\n', out);
-	if (fflush(out) != 0)
-		return errno ? -errno : -EIO;
-	return ferror(out) ? -EIO : 0;
+	return report_flush(out);
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "report/utf8.h"
 
@@ -127,4 +128,17 @@ void json_thousandths(struct json *j, const char *key, uint64_t value)
 {
 	begin(j, key);
 	fprintf(j->out, "%" PRIu64 ".%03u", value / 1000, (unsigned)(value % 1000));
+}
+
+void json_time(struct json *j, const char *key, int64_t ns)
+{
+	const int64_t second = 1000000000;
+	time_t seconds = (time_t)(ns / second - (ns % second < 0));
+	char date[32];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	begin(j, key);
+	fprintf(j->out, "\"%s.%09dZ\"", date, (int)(ns - (int64_t)seconds * second));
 }

@@ -33,4 +33,7 @@ void json_hex(struct json *j, const char *key, uint64_t value);
 /* value / 1000, exactly. */
 void json_thousandths(struct json *j, const char *key, uint64_t value);
 
+/* Nanoseconds since 1970 as "2023-11-14T22:13:20.000000042Z". */
+void json_time(struct json *j, const char *key, int64_t ns);
+
 #endif

@@ -1,28 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/lacking.h"
 
-#include "base/map.h"
-
-static bool add(struct lacking *lacking, struct u64map *seen, const struct module_info *module)
+static bool add(struct lacking *lacking, const struct module_info *module)
 {
 	bool created;
 
 	if (!module || !module->problem)
 		return true;
-	return u64map_put(seen, (uintptr_t)module, &created) && (!created || vec_push(lacking, module));
+	return u64map_put(&lacking->seen, (uintptr_t)module, &created) && (!created || vec_push(lacking, module));
+}
+
+bool lacking_add(struct lacking *lacking, const struct stack *stack)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && stack && i < stack->len; i++)
+		ok = add(lacking, stack->data[i].module);
+	return ok;
 }
 
 bool lacking_find(struct lacking *lacking, const struct trace *trace)
 {
-	struct u64map seen = {0};
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < trace->threads.len; i++) {
-		const struct stack *user = trace->threads.data[i].user;
+	for (size_t i = 0; ok && i < trace->threads.len; i++)
+		ok = lacking_add(lacking, trace->threads.data[i].user);
+	return ok;
+}
 
-		for (size_t f = 0; ok && user && f < user->len; f++)
-			ok = add(lacking, &seen, user->data[f].module);
+bool lacking_find_offcpu(struct lacking *lacking, const struct offcpu_profile *profile, bool skip_idle)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < profile->rows.len; i++) {
+		const struct offcpu_row *row = &profile->rows.data[i];
+
+		if (row->idle && skip_idle)
+			continue;
+		ok = lacking_add(lacking, row->user) && (!row->has_waker || lacking_add(lacking, row->waker.user));
 	}
-	u64map_deinit(&seen);
 	return ok;
 }

@@ -4,20 +4,30 @@
 
 #include <stdbool.h>
 
+#include "base/map.h"
 #include "base/vec.h"
+#include "model/offcpu.h"
 #include "model/trace.h"
 
-/* The modules in a trace's stacks that lack symbols or debug info, each once, in the order in which they are met. */
+/* The modules in stacks that lack symbols or debug info, each once, in the order in which they are met. */
 struct lacking {
 	VEC_FIELDS(const struct module_info *);
+	struct u64map seen; /* by address */
 };
 
-/* False when memory is exhausted. */
+/* Looks through one stack, which may be NULL. False when memory is exhausted. */
+bool lacking_add(struct lacking *lacking, const struct stack *stack);
+
+/* Looks through all user stacks of the trace. False when memory is exhausted. */
 bool lacking_find(struct lacking *lacking, const struct trace *trace);
+
+/* Likewise of the profile, with those of wakers; `skip_idle`: not in rows that are idle. */
+bool lacking_find_offcpu(struct lacking *lacking, const struct offcpu_profile *profile, bool skip_idle);
 
 static inline void lacking_deinit(struct lacking *lacking)
 {
 	vec_deinit(lacking);
+	u64map_deinit(&lacking->seen);
 }
 
 #endif

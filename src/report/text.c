@@ -11,6 +11,7 @@
 #include "report/lacking.h"
 #include "report/names.h"
 #include "report/text_format.h"
+#include "report/text_frame.h"
 
 enum {
 	LINE_WIDTH = 100,
@@ -79,27 +80,18 @@ static void put_summary(const struct text_report *r)
 	put_timings(out, &r->trace->timings);
 }
 
-static void put_note(const struct text_report *r, const char *prefix, const char *note)
-{
-	text_style(&r->text, STYLE_DIM);
-	fprintf(r->text.out, "note: %s", prefix);
-	text_untrusted(&r->text, note);
-	text_style(&r->text, STYLE_PLAIN);
-	fputc('\n', r->text.out);
-}
-
 static void put_notes(const struct text_report *r)
 {
 	const struct snapshot *snap = r->trace->snap;
 
 	for (size_t i = 0; i < snap->notes.len; i++)
-		put_note(r, "", snap->notes.data[i]);
+		text_note(&r->text, "", snap->notes.data[i]);
 	if (!r->options->kernel)
 		return;
 	if (snap->capture.kernel_stack_error)
-		put_note(r, "no kernel stacks: ", snap->capture.kernel_stack_error);
+		text_note(&r->text, "no kernel stacks: ", snap->capture.kernel_stack_error);
 	if (r->trace->kernel_symbols_error)
-		put_note(r, "no names in kernel stacks: ", r->trace->kernel_symbols_error);
+		text_note(&r->text, "no names in kernel stacks: ", r->trace->kernel_symbols_error);
 }
 
 /* The head of a block: who, in which state, since when, in which system call. */
@@ -298,111 +290,10 @@ static void put_registers(const struct text_report *r, const struct user_regs *r
 		fputc('\n', r->text.out);
 }
 
-static void put_symbol(const struct text_report *r, const struct frame *frame, enum style style)
-{
-	text_style(&r->text, style);
-	text_untrusted(&r->text, frame->symbol);
-	text_style(&r->text, STYLE_PLAIN);
-	if (frame->has_offset && !frame->inlined)
-		fprintf(r->text.out, "+0x%" PRIx64, frame->offset);
-}
-
-static void put_kernel_frame(const struct text_report *r, const struct frame *frame)
-{
-	fputs("  k   ", r->text.out);
-	if (frame->symbol) {
-		put_symbol(r, frame, STYLE_KERNEL);
-	} else {
-		text_style(&r->text, STYLE_KERNEL);
-		fprintf(r->text.out, "0x%016" PRIx64, frame->address);
-		text_style(&r->text, STYLE_PLAIN);
-	}
-	if (frame->module) {
-		fputs(" [", r->text.out);
-		text_untrusted(&r->text, frame->module->path);
-		fputc(']', r->text.out);
-	}
-	fputc('\n', r->text.out);
-}
-
 static void put_kernel_stack(const struct text_report *r, const struct stack *stack)
 {
 	for (size_t i = 0; stack && i < stack->len; i++)
-		put_kernel_frame(r, &stack->data[i]);
-}
-
-/* The address column; empty for an inlined call, which has the address of the frame that it is part of. */
-static void put_address(const struct text_report *r, const struct frame *frame, const struct raw_stack *raw)
-{
-	enum { WIDTH = 2 + 16 };
-	FILE *out = r->text.out;
-
-	text_style(&r->text, STYLE_DIM);
-	if (frame->inlined)
-		fprintf(out, "%*s", WIDTH, "");
-	else
-		fprintf(out, "0x%016" PRIx64, frame->address);
-	if (r->options->show_sp && frame->raw < raw->len && !frame->inlined)
-		fprintf(out, "  sp 0x%016" PRIx64, raw->data[frame->raw].sp);
-	else if (r->options->show_sp)
-		fprintf(out, "  %*s", 3 + WIDTH, "");
-	text_style(&r->text, STYLE_PLAIN);
-	fputs("  ", out);
-}
-
-static void put_module(const struct text_report *r, const struct module_info *module)
-{
-	text_untrusted(&r->text, r->options->verbose ? module->path : path_tail(module->path, 1));
-}
-
-static void put_source(const struct text_report *r, const struct frame *frame)
-{
-	if (!frame->file)
-		return;
-	fputs("  at ", r->text.out);
-	text_untrusted(&r->text, r->options->verbose ? frame->file : path_tail(frame->file, 2));
-	if (frame->line)
-		fprintf(r->text.out, ":%" PRIu32, frame->line);
-}
-
-static void put_place(const struct text_report *r, const struct frame *frame)
-{
-	if (frame->kind == FRAME_KIND_SIGNAL) {
-		fputs("<signal handler called>", r->text.out);
-	} else if (frame->symbol) {
-		put_symbol(r, frame, STYLE_STRONG);
-		if (frame->module && !frame->inlined) {
-			text_style(&r->text, STYLE_DIM);
-			fputs("  in ", r->text.out);
-			put_module(r, frame->module);
-			text_style(&r->text, STYLE_PLAIN);
-		}
-	} else if (frame->module) {
-		put_module(r, frame->module);
-		fprintf(r->text.out, "+0x%" PRIx64, frame->module_offset);
-	} else {
-		fputs("??", r->text.out);
-	}
-	put_source(r, frame);
-}
-
-static void put_user_frame(const struct text_report *r, const struct frame *frame, size_t index,
-			   const struct raw_stack *raw)
-{
-	FILE *out = r->text.out;
-
-	fprintf(out, "  #%-2zu ", index);
-	put_address(r, frame, raw);
-	put_place(r, frame);
-	if (frame->inlined)
-		fputs("  [inlined]", out);
-	if (frame->flags & FRAME_BY_FRAME_POINTER)
-		fputs("  [by frame pointer]", out);
-	if (frame->flags & FRAME_BY_CODE)
-		fputs("  [by reading the code]", out);
-	if (frame->flags & FRAME_BY_SCAN)
-		fputs("  [by stack scan]", out);
-	fputc('\n', out);
+		text_kernel_frame(&r->text, &stack->data[i]);
 }
 
 /* Why there is no stack, or why there is no more of it. */
@@ -431,6 +322,10 @@ static void put_end(const struct text_report *r, const struct trace_thread *t)
 static void put_group(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct trace_thread *first = members[0];
+	const struct frame_format format = {
+		.verbose = r->options->verbose,
+		.raw = r->options->show_sp ? &first->raw : NULL,
+	};
 
 	put_head(r, members, count);
 	if (r->options->registers)
@@ -438,36 +333,8 @@ static void put_group(const struct text_report *r, const struct trace_thread *co
 	if (r->options->kernel)
 		put_kernel_stack(r, first->kernel);
 	for (size_t i = 0; first->user && i < first->user->len; i++)
-		put_user_frame(r, &first->user->data[i], i, &first->raw);
+		text_user_frame(&r->text, &format, &first->user->data[i], i);
 	put_end(r, first);
-}
-
-/* Which files have no symbols or no debug info, and what would help: said once for all that it would help. */
-static void put_lacking(const struct text_report *r, const struct lacking *lacking)
-{
-	const char *help = NULL;
-
-	text_style(&r->text, STYLE_DIM);
-	for (size_t i = 0; i < lacking->len; i++) {
-		const struct module_info *module = lacking->data[i];
-
-		if (help && help != module->help)
-			fprintf(r->text.out, "  %s\n", help);
-		help = module->help;
-		fputs(i ? "module " : "\nmodule ", r->text.out);
-		text_untrusted(&r->text, module->path);
-		fputs(": ", r->text.out);
-		text_untrusted(&r->text, module->problem);
-		if (module->build_id) {
-			fputs(" (build-id ", r->text.out);
-			text_untrusted(&r->text, module->build_id);
-			fputc(')', r->text.out);
-		}
-		fputc('\n', r->text.out);
-	}
-	if (help)
-		fprintf(r->text.out, "  %s\n", help);
-	text_style(&r->text, STYLE_PLAIN);
 }
 
 int report_text(const struct trace *trace, const struct report_options *options, FILE *out)
@@ -487,8 +354,6 @@ int report_text(const struct trace *trace, const struct report_options *options,
 	put_notes(&r);
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, groups.members + groups.data[i].first, groups.data[i].count);
-	put_lacking(&r, &lacking);
-	if (fflush(out) != 0)
-		return errno ? -errno : -EIO;
-	return ferror(out) ? -EIO : 0;
+	text_lacking(&r.text, &lacking);
+	return report_flush(out);
 }

@@ -35,9 +35,9 @@ struct native_names *native_names_create(struct modules *modules, struct arena *
 	names->modules = modules;
 	names->arena = arena;
 	names->options = options;
-	names->jit = jit_names_create(modules);
+	names->jit = modules ? jit_names_create(modules) : NULL;
 	names->readable = readable_create(arena, false);
-	if (!names->jit || !names->readable) {
+	if ((modules && !names->jit) || !names->readable) {
 		native_names_destroy(names);
 		return NULL;
 	}
@@ -89,11 +89,17 @@ static void mark_jit(struct calls *calls)
 			calls->data[i].source = SYMBOL_GDB_JIT;
 }
 
+static struct module *find_module(const struct native_names *names, uint64_t address, uint64_t *vaddr)
+{
+	return names->options->find ? names->options->find(names->options->find_ctx, address, vaddr)
+				    : modules_find(names->modules, address, vaddr);
+}
+
 static struct resolved *resolve(struct native_names *names, uint64_t pc, bool return_address)
 {
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
 	uint64_t address = pc - return_address, at = 0;
-	struct module *module = modules_find(names->modules, address, &at);
+	struct module *module = find_module(names, address, &at);
 	struct module_symbols *symbols = module ? module_symbols(module, &names->options->symbols) : NULL;
 	struct resolved *resolved;
 	size_t len;
@@ -104,7 +110,8 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 	}
 	if (!symbols || !module_symbols_find(symbols, at, &names->calls)) {
 		at = address;
-		jit_names_find(names->jit, at, &names->calls);
+		if (!names->jit || !jit_names_find(names->jit, at, &names->calls))
+			names->calls.len = 0;
 	} else if (module->jit) {
 		mark_jit(&names->calls);
 	}
@@ -142,7 +149,7 @@ bool native_names_prepare(struct native_names *names, const struct raw_stack *co
 			bool created;
 
 			ok = u64map_put(&seen, address, &created);
-			module = ok && created ? modules_find(names->modules, address, &vaddr) : NULL;
+			module = ok && created ? find_module(names, address, &vaddr) : NULL;
 			ok = ok && (!module || lookups_add(&lookups, module, vaddr));
 		}
 	}

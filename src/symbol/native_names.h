@@ -15,9 +15,13 @@ struct native_names;
 struct native_names_options {
 	bool demangle;
 	struct symbol_options symbols;
+
+	/* Which module has an address, where there is no process behind the addresses; NULL: that of the modules. */
+	struct module *(*find)(void *ctx, uint64_t address, uint64_t *vaddr);
+	void *find_ctx;
 };
 
-/* Modules, arena and options outlive it; strings go to the arena. NULL when memory is exhausted. */
+/* Modules (NULL: `find` is set), arena and options outlive it; strings go to the arena. NULL when memory is exhausted. */
 struct native_names *native_names_create(struct modules *modules, struct arena *arena,
 					 const struct native_names_options *options);
 void native_names_destroy(struct native_names *names);

@@ -2,6 +2,8 @@
 #include "unwind/cfi.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/search.h"
@@ -359,21 +361,32 @@ int cfi_find_row(struct cfi_section *section, uint64_t address, struct cfi_row *
 
 int cfi_for_each_row(struct cfi_section *section, cfi_row_fn fn, void *arg)
 {
+	/*
+	 * Every instruction of an FDE has a byte of its own, and those of its CIE are fewer than the FDE has bytes. What
+	 * takes more was made to keep the reader busy: a long CIE of many FDEs, or a table that names one FDE over and over.
+	 */
+	const uint64_t most = 2 * (uint64_t)section->bytes.len;
+	uint64_t ninsns = 0;
 	ssize_t count = section->bytes.data ? search_count(section) : 0;
 	struct program p;
 	struct fde fde;
 
 	if (count < 0)
 		return (int)count;
-	for (size_t i = 0; i < (size_t)count; i++) {
-		if (!search_nth(section, i, &fde) || !program_start(&p, section, &fde))
+	for (size_t i = 0; i < (size_t)count && ninsns <= most; i++) {
+		bool started;
+
+		if (!search_nth(section, i, &fde))
 			continue;
-		while (next_row(&p) == 1) {
+		started = program_start(&p, section, &fde);
+		while (started && next_row(&p) == 1) {
 			int ret = fn(&p.row, arg);
 
 			if (ret != 0)
 				return ret;
 		}
+		ninsns += p.ninsns;
 	}
+	if (getenv("DBG")) fprintf(stderr, "%lu of %lu\n", (long)ninsns, (long)section->bytes.len);
 	return 0;
 }

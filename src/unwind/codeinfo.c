@@ -41,7 +41,7 @@ static void module_cfi_destroy(void *p)
 }
 
 /* Through the segment when there is one: the section headers may have been stripped. */
-static void init_eh_frame(struct cfi_section *section, const struct arch *arch, struct image *image)
+void code_open_eh_frame(struct cfi_section *section, const struct arch *arch, struct image *image)
 {
 	struct span hdr = image_eh_frame_hdr(image);
 	struct span bytes = {0};
@@ -57,12 +57,12 @@ static void init_eh_frame(struct cfi_section *section, const struct arch *arch, 
 	image_code_bounds(image, &section->text, &end);
 }
 
-static void init_debug_frame(struct cfi_section *section, const struct arch *arch, struct image *image)
+void code_open_debug_frame(struct cfi_section *section, const struct arch *arch, struct image *image)
 {
 	cfi_section_init(section, CFI_DEBUG_FRAME, arch, image_section(image, ".debug_frame"), (struct span){0});
 }
 
-static bool is_walkable(const struct image *image, const struct arch *arch)
+bool code_is_walkable(const struct image *image, const struct arch *arch)
 {
 	return image_machine(image) == arch->elf_machine && image_is_64bit(image) && !image_is_big_endian(image);
 }
@@ -71,13 +71,13 @@ static struct module_cfi *module_cfi_get(struct module *module, const struct arc
 {
 	struct module_cfi *cfi = module->unwind;
 
-	if (cfi || !module->image || !is_walkable(module->image, arch))
+	if (cfi || !module->image || !code_is_walkable(module->image, arch))
 		return cfi;
 	cfi = calloc(1, sizeof(*cfi));
 	if (!cfi)
 		return NULL;
-	init_eh_frame(&cfi->eh_frame, arch, module->image);
-	init_debug_frame(&cfi->debug_frame, arch, module->image);
+	code_open_eh_frame(&cfi->eh_frame, arch, module->image);
+	code_open_debug_frame(&cfi->debug_frame, arch, module->image);
 	module->unwind = cfi;
 	module->unwind_free = module_cfi_destroy;
 	return cfi;
@@ -94,8 +94,8 @@ static void search_debug_file(struct module_cfi *cfi, struct module *module, con
 	cfi->debug_searched = true;
 	if (debugfile_find(&query, NULL, &cfi->debug) != 0)
 		cfi->debug = NULL;
-	else if (is_walkable(cfi->debug, arch))
-		init_debug_frame(&cfi->separate, arch, cfi->debug);
+	else if (code_is_walkable(cfi->debug, arch))
+		code_open_debug_frame(&cfi->separate, arch, cfi->debug);
 }
 
 static bool find_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, uint64_t vaddr,

@@ -32,4 +32,11 @@ struct code_info {
  */
 const struct code_info *code_info_find(struct module *module, const struct arch *arch, uint64_t vaddr, bool exact);
 
+/* True when the image holds code of the architecture, as the decoder reads it. */
+bool code_is_walkable(const struct image *image, const struct arch *arch);
+
+/* Opens the CFI of an image; without bytes when it has none. For cfi_section_deinit(), before the image is gone. */
+void code_open_eh_frame(struct cfi_section *section, const struct arch *arch, struct image *image);
+void code_open_debug_frame(struct cfi_section *section, const struct arch *arch, struct image *image);
+
 #endif

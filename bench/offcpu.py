@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: MIT
+"""Recordings of waits beside libbpf-tools' offcputime and bpftrace: what they cost, and how much of it is true."""
+
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from measure import figure, left_out
+from harness import Target, built, command, wait_until
+
+PIPE_LOOPS = 200000
+OUTERMOST = ("_start", "__libc_start_main", "start_thread", "clone", "__clone", "clone3", "__clone3")
+
+# Sums by both stacks, as the peer's own examples do; the line is what the measurement waits for.
+BPFTRACE = """
+tracepoint:sched:sched_switch {
+    if (args->prev_pid) {
+        @start[args->prev_pid] = nsecs; @kernel[args->prev_pid] = kstack; @user[args->prev_pid] = ustack;
+    }
+    $start = @start[args->next_pid];
+    if ($start) {
+        @total[@kernel[args->next_pid], @user[args->next_pid], args->next_comm] = sum(nsecs - $start);
+        delete(@start[args->next_pid]); delete(@kernel[args->next_pid]); delete(@user[args->next_pid]);
+    }
+}
+interval:ms:500 { printf("recording\\n"); }
+"""
+
+
+def find(program):
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/share/bcc/tools")
+
+
+def is_elf(path):
+    with open(path, "rb") as f:
+        return f.read(4) == b"\x7fELF"
+
+
+def offcputime(*args):
+    return [find("offcputime"), "--stack-storage-size=65536", *map(str, args)]
+
+
+def bpftrace():
+    """It needs tracefs, which is not mounted everywhere: then in a mount namespace of its own."""
+    argv = [find("bpftrace"), "-e", BPFTRACE]
+    if Path("/sys/kernel/tracing/events").exists() or Path("/sys/kernel/debug/tracing/events").exists():
+        return argv
+    mount = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", mount, "sh", *argv]
+
+
+def works(argv):
+    """None, or why a peer cannot record here."""
+    try:
+        with recording(argv):
+            pass
+    except (AssertionError, OSError) as e:
+        return str(e)
+    return None
+
+
+def peers():
+    """The peers that can record everything here: name and command line."""
+    found = {}
+    path = find("offcputime")
+    if not path or not is_elf(path):
+        left_out("offcputime of libbpf-tools: not installed")
+    else:
+        found["libbpf-tools offcputime"] = offcputime()
+    if not find("bpftrace"):
+        left_out("bpftrace: not installed")
+    else:
+        found["bpftrace"] = bpftrace()
+    for name, argv in list(found.items()):
+        why = works(argv)
+        if why:
+            left_out(f"{name}: {why}")
+            del found[name]
+    return found
+
+
+def ours(*args):
+    return command("offcpu", *args)
+
+
+class Recorder:
+    """A tool that records. Peak memory in MiB: its own, and that of its BPF maps."""
+
+    def __init__(self, argv, out, err):
+        self.out_file, self.err_file = out, err
+        self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        self.peak = self.maps = 0
+        self._watch = threading.Thread(target=self._watch_memory, daemon=True)
+        self._watch.start()
+
+    def _watch_memory(self):
+        while self.proc.returncode is None:
+            try:
+                status = Path(f"/proc/{self.proc.pid}/status").read_text()
+                if "VmHWM:" in status:
+                    self.peak = max(self.peak, int(status.split("VmHWM:")[1].split()[0]) / 1024)
+                self.maps = max(self.maps, self._map_memory())
+            except OSError:
+                pass
+            time.sleep(0.1)
+
+    def _map_memory(self):
+        maps = {}
+        for name in os.listdir(f"/proc/{self.proc.pid}/fdinfo"):
+            info = Path(f"/proc/{self.proc.pid}/fdinfo/{name}").read_text()
+            if "map_id:" in info and "memlock:" in info:
+                maps[info.split("map_id:")[1].split()[0]] = int(info.split("memlock:")[1].split()[0])
+        return sum(maps.values()) / 2**20
+
+    def has_begun(self):
+        assert self.proc.poll() is None, f"it ended with {self.proc.returncode}: {self.said()[-300:].strip()}"
+        if b"ecording" in Path(self.out_file.name).read_bytes() + Path(self.err_file.name).read_bytes():
+            return True
+        return "offcputime" in self.proc.args[0] and self._has_link()
+
+    def _has_link(self):
+        """How it is seen that offcputime records: it says so only when the buffer of its output is full."""
+        fds = f"/proc/{self.proc.pid}/fd"
+        try:
+            return any("bpf_link" in os.readlink(f"{fds}/{fd}") for fd in os.listdir(fds))
+        except OSError:  # one was closed meanwhile
+            return False
+
+    def said(self):
+        return Path(self.err_file.name).read_text(errors="replace") + self.out
+
+    @property
+    def out(self):
+        return Path(self.out_file.name).read_text(errors="replace")
+
+    @property
+    def doc(self):
+        return json.loads(self.out)
+
+    def end(self):
+        if self.proc.poll() is None:
+            self.proc.send_signal(signal.SIGINT)
+        try:
+            self.proc.wait(120)
+        finally:
+            self.proc.kill()
+            self.proc.wait()
+            self._watch.join()
+
+
+@contextmanager
+def recording(argv):
+    """A recorder that has begun; it has ended after the block, and its output can be read."""
+    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+        recorder = Recorder(argv, out, err)
+        try:
+            wait_until(recorder.has_begun, "it records")
+            yield recorder
+        finally:
+            recorder.end()
+        recorder.text = recorder.out
+
+
+@contextmanager
+def maybe(argv):
+    if argv:
+        with recording(argv) as recorder:
+            yield recorder
+    else:
+        yield None
+
+
+def interleaved(tools, rounds, measure):
+    """{tool: [value…]}: each tool once in every round, so that what else the machine does hits all of them."""
+    values = {name: [] for name in tools}
+    for _ in range(rounds):
+        for name, argv in tools.items():
+            with maybe(argv):
+                values[name].append(measure())
+    return values
+
+
+def pipe_seconds(loops=PIPE_LOOPS):
+    done = subprocess.run(
+        ["perf", "bench", "sched", "pipe", "-l", str(loops)], capture_output=True, text=True, check=True
+    )
+    return float(re.search(r"Total time:\s*([\d.]+)", done.stdout)[1])
+
+
+def bench_pipe(peer, rounds):
+    print(f"\nperf bench sched pipe -l {PIPE_LOOPS}: seconds, median of {rounds} interleaved runs")
+    if not find("perf"):
+        left_out("perf: not installed")
+        return
+    tools = {
+        "(no tool)": None,
+        "stakeout offcpu -a": ours("-a"),
+        "stakeout offcpu -a --min 0": ours("-a", "--min", "0"),
+    }
+    if not is_ours():
+        tools = {"(no tool)": None}
+    tools.update(peer)
+    values = interleaved(tools, rounds, pipe_seconds)
+    alone = statistics.median(values["(no tool)"])
+    slower = {name: statistics.median(v) / alone - 1 for name, v in values.items()}
+    for name, v in values.items():
+        print(
+            f"  {name:28} {statistics.median(v):8.3f} s  {slower[name] * 100:+7.1f} %"
+            f"   ({min(v):.3f} to {max(v):.3f})"
+        )
+    if not is_ours():
+        return
+    default, every = slower["stakeout offcpu -a"], slower["stakeout offcpu -a --min 0"]
+    figure(f"at most 10 % slower with default options: {default * 100:.1f} %", default <= 0.10)
+    if "libbpf-tools offcputime" in slower:
+        theirs = slower["libbpf-tools offcputime"]
+        figure(f"--min 0 costs less than offcputime: {every * 100:.0f} % and {theirs * 100:.0f} %", every < theirs)
+
+
+def thread_totals(text):
+    """{tid: µs} of offcputime's output: stacks, each followed by the thread and its time."""
+    totals = {}
+    for tid, us in re.findall(r"^ +- +.* \((\d+)\)\n +(\d+)$", text, re.MULTILINE):
+        totals[int(tid)] = totals.get(int(tid), 0) + int(us)
+    return totals
+
+
+def bench_exactness(peer, rounds):
+    """Call sites are compared where a call was one wait; threads with everything they waited for over 1 ms."""
+    print(f"\nwaits that threads measured themselves, {rounds} of each kind, over 1 ms: how far the tools are off")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as disk:
+        target = Target([built("waits_exact"), 1000, rounds, disk])
+        try:
+            if is_ours():
+                exactness_of_sites(target)
+            if "libbpf-tools offcputime" in peer:
+                exactness_of_offcputime(target)
+        finally:
+            target.end()
+
+
+def exactness_of_sites(target):
+    """Each round of the target adds to what it has measured before: the difference is what was recorded."""
+    before = json.loads(target.ask("go"))
+    with recording(ours("--json", "-p", str(target.pid))) as recorder:
+        after = json.loads(target.ask("go"))
+    doc, worst, wrong, waits = json.loads(recorder.text), 0, 0, 0
+    for old, new in zip(before["threads"], after["threads"]):
+        for name, site in new["sites"].items():
+            truth = {key: site[key] - old["sites"][name][key] for key in site if key != "max_ns"}
+            rows = [
+                row
+                for row in doc["stacks"]
+                if row["tid"] == new["tid"]
+                and row["state"] in "SD"
+                and name in [frame["symbol"] for frame in row["user_stack"]]
+            ]
+            count, total = sum(r["count"] for r in rows), sum(r["total_ns"] for r in rows)
+            off = abs(total - truth["total_ns"]) / truth["total_ns"] if truth["total_ns"] else 0
+            split = truth["switches"] > truth["calls"] or truth["preempted"] or truth["near"]
+            if count or truth["count"]:
+                print(
+                    f"  {new['name']:15} {name:12} {truth['count']:5} calls {truth['total_ns'] / 1e6:9.2f} ms   "
+                    f"recorded {count:5} waits {total / 1e6:9.2f} ms  {off * 100:5.2f} % off"
+                    f"{'   (a call is not always one wait here)' if split else ''}"
+                )
+            if not split:
+                worst, wrong, waits = max(worst, off), wrong + abs(count - truth["count"]), waits + truth["count"]
+    figure(f"totals of call sites within 2 %: the worst is {worst * 100:.2f} % off", worst <= 0.02 and waits > 0)
+    figure(f"counts exact: {wrong} of {waits} waits wrong", wrong == 0 and waits > 0)
+
+
+def exactness_of_offcputime(target):
+    before = json.loads(target.ask("go"))
+    with recording(offcputime("-m", 1000, "-p", target.pid)) as recorder:
+        after = json.loads(target.ask("go"))
+    totals, worst = thread_totals(recorder.text), 0
+    for old, new in zip(before["threads"], after["threads"]):
+        truth = sum(s["total_ns"] - old["sites"][n]["total_ns"] for n, s in new["sites"].items()) / 1000
+        if truth > 10000:
+            worst = max(worst, abs(totals.get(new["tid"], 0) - truth) / truth)
+    print(f"  libbpf-tools offcputime: totals of threads up to {worst * 100:.2f} % off (no counts, no call sites)")
+
+
+@contextmanager
+def redis(directory):
+    """A redis-server on a socket in the directory: (its pids, its load, as a command of some seconds)."""
+    server = find("redis-server")
+    assert server and find("redis-benchmark"), "redis-server or redis-benchmark: not installed"
+    socket = directory / "redis"
+    options = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", directory]
+    proc = subprocess.Popen([server, *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(socket.exists, "redis-server is ready")
+        yield proc.pid, lambda n: [find("redis-benchmark"), "-s", socket, "-t", "get", "-n", n, "--csv"]
+    finally:
+        proc.kill()
+        proc.wait()
+
+
+def redis_rate(load, count):
+    """Requests a second."""
+    done = subprocess.run([str(a) for a in load(count)], capture_output=True, text=True, check=True)
+    return float(re.findall(r'^"GET","([\d.]+)"', done.stdout, re.MULTILINE)[0])
+
+
+@contextmanager
+def postgres(directory):
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert places, "postgres: not installed"
+    user = pwd.getpwnam("nobody")
+    as_user = dict(user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL)
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    home = directory / "postgres"
+    home.mkdir(mode=0o700)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    directory.chmod(0o711)
+    initdb = [places[-1] / "initdb", "-D", home / "db", "--no-sync", "-A", "trust", "-U", "test"]
+    subprocess.run(initdb, check=True, **as_user, **quiet)
+    options = ["-D", home / "db", "-c", "listen_addresses=", "-k", home]
+    proc = subprocess.Popen([places[-1] / "postgres", *options], **as_user, **quiet)
+    pgbench = [places[-1] / "pgbench", "-h", home, "-U", "test"]
+    try:
+        ready = [places[-1] / "pg_isready", "-h", home, "-U", "test"]
+        wait_until(lambda: subprocess.run(ready, **quiet).returncode == 0, "postgres is ready")
+        subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
+        yield proc.pid, lambda seconds: [*pgbench, "-c", "4", "-T", seconds, "postgres"]
+    finally:
+        proc.send_signal(signal.SIGQUIT)  # its children end with it
+        proc.wait()
+
+
+def pgbench_rate(load, seconds):
+    """Transactions a second."""
+    done = subprocess.run([str(a) for a in load(seconds)], capture_output=True, text=True, check=True)
+    return float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
+
+
+def whole_by_theirs(text):
+    """Share of the time in user stacks of offcputime's that end where a thread or a process begins."""
+    whole = total = 0
+    for block in re.split(r"\n\s*\n", text):
+        lines = block.splitlines()
+        if len(lines) < 3 or not re.match(r" +- +", lines[-2]) or not lines[-1].strip().isdigit():
+            continue
+        total += int(lines[-1])
+        whole += int(lines[-1]) * (lines[-3].strip() in OUTERMOST)
+    return whole / total if total else None
+
+
+def bench_whole(peer, seconds):
+    print(f"\nbusy servers of the distribution, {seconds} s: user stacks that are whole")
+    for name, server, rate in (("redis-server", redis, redis_rate), ("postgres", postgres, pgbench_rate)):
+        try:
+            with tempfile.TemporaryDirectory(dir="/tmp") as directory, server(Path(directory)) as (pid, load):
+                whole_of(name, pid, load, peer, seconds)
+        except (AssertionError, KeyError, PermissionError) as e:
+            left_out(f"{name}: {e}")
+
+
+def whole_of(name, pid, load, peer, seconds):
+    # redis-benchmark takes a number of requests; this many take about as long
+    amount = seconds if name == "postgres" else seconds * 60000
+    run_load = lambda: subprocess.run([str(a) for a in load(amount)], capture_output=True, check=True)
+    if is_ours():
+        with recording(ours("--json", "--min", "0", "--children", "-p", str(pid))) as recorder:
+            run_load()
+        doc = json.loads(recorder.text)
+        all_rows = [row for row in doc["stacks"] if row["user_stack"] or row["user_stack_error"]]
+        waits = sum(row["count"] for row in all_rows)
+        whole = sum(row["count"] for row in all_rows if row["user_stack_error"] is None)
+        share = whole / waits if waits else 0
+        errors = {}
+        for row in all_rows:
+            errors[row["user_stack_error"]] = errors.get(row["user_stack_error"], 0) + row["count"]
+        figure(f"{name}: 99 % of user stacks whole: {share * 100:.2f} % of {waits}", share >= 0.99)
+        for error, count in sorted(errors.items(), key=lambda item: -item[1]):
+            if error:
+                print(f"          {count:8} {error}")
+    if "libbpf-tools offcputime" in peer:
+        # of all threads: it cannot follow the processes that postgres starts
+        only = ("-p", pid) if name != "postgres" else ()
+        with recording(offcputime(*only)) as recorder:
+            run_load()
+        text = recorder.text
+        if name == "postgres":
+            text = "\n\n".join(b for b in re.split(r"\n\s*\n", text) if re.search(r"- +postgres \(", b))
+        share = whole_by_theirs(text)
+        said = "no stacks" if share is None else f"{share * 100:.1f} % of the time in stacks that reach the start"
+        print(f"  libbpf-tools offcputime, {name}: {said}")
+
+
+def switches():
+    return int(Path("/proc/stat").read_text().split("\nctxt ")[1].split()[0])
+
+
+def bench_load(peer, seconds):
+    print(f"\nat least 100,000 switches a second for {seconds} s: losses and memory")
+    if not find("perf"):
+        left_out("perf: not installed")
+        return
+    tools = dict(peer)
+    if is_ours():
+        tools = {
+            "stakeout offcpu -a": ours("--json", "-a"),
+            "stakeout offcpu -a --min 0": ours("--json", "-a", "--min", "0"),
+        }
+        tools.update(peer)
+    for name, argv in tools.items():
+        with recording(argv) as recorder:
+            start, before = time.monotonic(), switches()
+            while time.monotonic() - start < seconds:
+                pipe_seconds(100000)
+            rate = (switches() - before) / (time.monotonic() - start)
+        memory = f"{recorder.peak:.0f} MiB and {recorder.maps:.0f} MiB of maps"
+        if not name.startswith("stakeout"):
+            print(f"  {name}: {rate:.0f} switches a second, {memory}")
+            continue
+        doc = json.loads(recorder.text)
+        print(f"  {name}: {rate:.0f} switches a second, {doc['total_events']} waits, {memory}, lost: {doc['lost']}")
+        if "--min" not in argv:
+            figure(f"nothing lost at {rate:.0f} switches a second", not any(doc["lost"].values()) and rate >= 100000)
+            total = recorder.peak + recorder.maps
+            figure(f"memory under 150 MiB, with that of its maps: {total:.0f} MiB", total < 150)
+
+
+def bench_throughput(peer, rounds):
+    print(f"\nwhat servers lose while everything is recorded: median of {rounds} interleaved runs")
+    tools = {"(no tool)": None}
+    if is_ours():
+        tools["stakeout offcpu -a"] = ours("-a")
+        tools["stakeout offcpu -a --min 0"] = ours("-a", "--min", "0")
+    tools.update(peer)
+    for name, server, rate, amount in (
+        ("redis-benchmark", redis, redis_rate, 300000),
+        ("pgbench", postgres, pgbench_rate, 4),
+    ):
+        try:
+            with tempfile.TemporaryDirectory(dir="/tmp") as directory, server(Path(directory)) as (_, load):
+                rate(load, amount)  # so that all is warm
+                values = interleaved(tools, rounds, lambda: rate(load, amount))
+        except (AssertionError, KeyError, PermissionError) as e:
+            left_out(f"{name}: {e}")
+            continue
+        alone = statistics.median(values["(no tool)"])
+        lost = {tool: 1 - statistics.median(v) / alone for tool, v in values.items()}
+        for tool, v in values.items():
+            print(f"  {name:16} {tool:28} {statistics.median(v):10.0f} a second  {-lost[tool] * 100:+6.1f} %")
+        if is_ours():
+            loss = lost["stakeout offcpu -a"]
+            figure(f"{name}: less than 5 % of throughput lost: {loss * 100:.1f} %", loss < 0.05)
+
+
+def is_ours():
+    """Whether this build records with BPF: the figures are about that."""
+    done = subprocess.run(ours("--help"), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode == 0 and "--wakers" in done.stdout
+
+
+def main(quick):
+    print("\nstakeout offcpu beside its peers")
+    if os.geteuid() != 0:
+        left_out("recording waits: needs root")
+        return
+    if not is_ours():
+        left_out("stakeout offcpu: not in this build; the peers alone")
+    peer = peers()
+    bench_pipe(peer, 3 if quick else 7)
+    bench_exactness(peer, 50 if quick else 200)
+    bench_whole(peer, 3 if quick else 10)
+    bench_load(peer, 10 if quick else 30)
+    bench_throughput(peer, 3 if quick else 5)

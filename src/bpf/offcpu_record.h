@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_OFFCPU_RECORD_H
+#define STAKEOUT_BPF_OFFCPU_RECORD_H
+
+/* What the off-CPU programs and their loader share: records in the ring buffer, tables, counters. */
+
+#ifndef __bpf__
+#include <assert.h>
+#include <linux/types.h>
+#endif
+
+enum {
+	OFFCPU_KERNEL_FRAMES = 127, /* the kernel's own limit */
+	OFFCPU_USER_FRAMES = 256,
+	OFFCPU_COMM = 16,
+};
+
+enum offcpu_kind {
+	OFFCPU_WAIT = 1,	/* struct offcpu_wait */
+	OFFCPU_STACK = 2,	/* struct offcpu_stack: before the first wait that has it */
+	OFFCPU_NEED_MAPS = 3,	/* struct offcpu_process: its tables are missing or too old */
+	OFFCPU_EXEC = 4,	/* struct offcpu_process */
+	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
+};
+
+/* The name of a stack: two hashes of its frames. 0, 0: there is none. */
+struct offcpu_stack_id {
+	__u64 low;
+	__u64 high;
+};
+
+enum offcpu_state {
+	OFFCPU_SLEEPING = 'S',
+	OFFCPU_UNINTERRUPTIBLE = 'D',
+	OFFCPU_RUNNABLE = 'R', /* preempted: it waited for a CPU only */
+};
+
+struct offcpu_wait {
+	__u32 kind;
+	__u32 state; /* enum offcpu_state */
+	__u32 tgid;
+	__u32 tid;
+	__u64 start_ns; /* CLOCK_MONOTONIC */
+	__u64 duration_ns;
+	__u64 runnable_ns; /* at its end, from the wake-up to the CPU; the whole of it when it was preempted */
+	struct offcpu_stack_id stack;
+	__u32 waker_tgid; /* 0: not known */
+	__u32 waker_tid;
+	struct offcpu_stack_id waker_stack;
+	char comm[OFFCPU_COMM];
+	char waker_comm[OFFCPU_COMM];
+};
+
+/* How a user stack ended. */
+enum offcpu_end {
+	OFFCPU_END_COMPLETE = 0,
+	OFFCPU_END_NO_TABLES = 1,   /* its process or a mapping is not known yet, or over the limits */
+	OFFCPU_END_NO_UNWIND = 2,   /* no CFI, and the frame pointer leads nowhere */
+	OFFCPU_END_UNSUPPORTED = 3, /* CFI that the tables cannot hold */
+	OFFCPU_END_FAULT = 4,	    /* a stack page is not resident */
+	OFFCPU_END_DEPTH = 5,	    /* OFFCPU_USER_FRAMES */
+	OFFCPU_END_NO_PROGRESS = 6,
+	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
+};
+
+/* Followed by nkernel and then nuser addresses, innermost first. A user address with this bit was found by frame pointer. */
+#define OFFCPU_BY_FRAME_POINTER (1ull << 63)
+
+struct offcpu_stack {
+	__u32 kind;
+	__u32 tgid; /* whose maps name the user frames */
+	struct offcpu_stack_id id;
+	__s32 kernel_error; /* -errno, or 0 */
+	__u32 user_end;	    /* enum offcpu_end */
+	__u32 nkernel;
+	__u32 nuser;
+};
+
+struct offcpu_process {
+	__u32 kind;
+	__u32 tgid;
+};
+
+/* A process's executable mappings: `count` of struct offcpu_mapping from `first`, by rising address. */
+struct offcpu_maps {
+	__u32 first;
+	__u32 count;
+};
+
+struct offcpu_mapping {
+	__u64 start;
+	__u64 end;
+	__u64 bias; /* address of the target - bias = unwind_row.pc */
+	__u32 object; /* number of the table; OFFCPU_NO_OBJECT: code without tables */
+	__u32 nrows;
+};
+
+#define OFFCPU_NO_OBJECT 0xffffffffu
+
+/* Every loss by name; shown by name in reports. */
+enum offcpu_lost {
+	OFFCPU_LOST_WAITS,	 /* the ring buffer was full */
+	OFFCPU_LOST_STACKS,	 /* likewise, for a stack */
+	OFFCPU_LOST_STATE,	 /* no room to note when a thread left its CPU */
+	OFFCPU_LOST_REQUESTS,	 /* a process could not be asked for */
+	OFFCPU_LOSSES,
+};
+
+static_assert(sizeof(struct offcpu_wait) == 112, "offcpu_wait has no hidden padding");
+static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
+static_assert(sizeof(struct offcpu_mapping) == 32, "offcpu_mapping has no hidden padding");
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_UNWIND_ROW_H
+#define STAKEOUT_BPF_UNWIND_ROW_H
+
+/*
+ * Call frame information as BPF searches it: one row for each stretch of code with the same rules, by rising address.
+ * Only what real compilers write is there: the CFA from the stack or frame pointer, return address and frame pointer saved
+ * at the CFA or still in their registers. Everything else is a row that says so. Shared by the BPF program and its loader.
+ */
+
+#ifndef __bpf__
+#include <assert.h>
+#include <linux/types.h>
+#endif
+
+/* How the caller is found from code of the row. */
+enum unwind_kind {
+	UNWIND_NONE = 0,	/* no CFI here: by frame pointer, marked */
+	UNWIND_FROM_SP = 1,	/* cfa = sp + 8 * cfa */
+	UNWIND_FROM_FP = 2,	/* cfa = fp + 8 * cfa */
+	UNWIND_PLT = 3,		/* x86_64 stubs: cfa = sp + 8 + ((pc & 15) >= cfa ? 8 : 0) */
+	UNWIND_SIGNAL = 4,	/* the trampoline of a signal handler: the interrupted registers are at sp */
+	UNWIND_END = 5,		/* the outermost frame: it has no caller */
+	UNWIND_UNSUPPORTED = 6, /* rules that do not fit in here */
+
+	/* x86_64's, where the return address is always at cfa - 8: `ra` is a second number, UNWIND_RA_AT_CFA is not set */
+	UNWIND_FAR_FROM_SP = 7, /* frames over 256 KiB: cfa = sp + 8 * (ra << 16 | (__u16)cfa) */
+	UNWIND_AT_SP = 8,	/* a frame that was aligned anew: cfa = *(sp + 8 * cfa) + 8 * ra */
+	UNWIND_AT_FP = 9,	/* likewise: cfa = *(fp + 8 * cfa) + 8 * ra */
+};
+
+enum unwind_flag {
+	UNWIND_FP_AT_CFA = 1 << 0, /* the caller's frame pointer is at cfa + 8 * fp; else it is unchanged */
+	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
+	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register */
+	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is where this frame's points */
+};
+
+struct unwind_row {
+	__u32 pc; /* from the object's first row table address (see bpf_mapping.bias) */
+	__u8 kind;
+	__u8 flags;
+	__s16 cfa;
+	__s16 fp;
+	__s16 ra;
+};
+
+static_assert(sizeof(struct unwind_row) == 12, "unwind_row has no hidden padding");
+
+#endif

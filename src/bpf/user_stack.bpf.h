@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_USER_STACK_H
+#define STAKEOUT_BPF_USER_STACK_H
+
+/*
+ * Walks the user stack of the current thread by the tables of unwind_row.h. Only for programs that run in that thread's
+ * own context: its memory is the one that is mapped.
+ */
+
+#if defined(__TARGET_ARCH_x86)
+
+struct pt_regs___user {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+} __attribute__((preserve_access_index));
+
+enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_MASK_BITS = 0 };
+
+#elif defined(__TARGET_ARCH_arm64)
+
+struct user_pt_regs___user {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+} __attribute__((preserve_access_index));
+
+/* struct rt_sigframe: siginfo, then ucontext; its registers start at 312. */
+enum { SIGNAL_FP = 312 + 29 * 8, SIGNAL_LR = 312 + 30 * 8, SIGNAL_SP = 312 + 31 * 8, SIGNAL_PC = 312 + 32 * 8, CODE_MASK_BITS = 16 };
+
+#endif
+
+enum { MAX_MAPPINGS_LOG2 = 12, MAX_ROWS_LOG2 = 23 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* tgid */
+	__type(value, struct offcpu_maps);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by the loader */
+	__type(key, __u32);
+	__type(value, struct offcpu_mapping);
+} mappings SEC(".maps");
+
+struct rows_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct unwind_row));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__array(values, struct rows_table);
+} objects SEC(".maps");
+
+enum { OFFCPU_FRAMES = OFFCPU_KERNEL_FRAMES + OFFCPU_USER_FRAMES };
+
+/* A stack while it is taken. */
+struct stack_scratch {
+	struct offcpu_stack head;
+	__u64 frames[OFFCPU_FRAMES];
+};
+
+/* One for the thread that resumed, one for the waker, which may be an interrupt that comes between. */
+enum { SCRATCH_WAITER, SCRATCH_WAKER, SCRATCHES };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} scratches SEC(".maps");
+
+static struct stack_scratch *get_scratch(__u32 which)
+{
+	return bpf_map_lookup_elem(&scratches, &which);
+}
+
+struct walk {
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 lr;
+	__u32 first; /* where its frames start in the scratch */
+	__u32 n;
+	__u32 which; /* scratch */
+	__u32 end;   /* enum offcpu_end */
+	__u32 by_fp; /* the frame at pc was found by frame pointer */
+	__u32 exact; /* pc is not a return address */
+	struct offcpu_maps maps;
+};
+
+static __u64 strip_code(__u64 pc)
+{
+	return CODE_MASK_BITS ? pc & ((1ull << 48) - 1) : pc; /* pointer authentication signs the high bits */
+}
+
+static const struct offcpu_mapping *find_mapping(const struct offcpu_maps *maps, __u64 pc)
+{
+	__u32 low = 0, high = maps->count;
+	struct offcpu_mapping *found = 0;
+
+	for (int i = 0; i < MAX_MAPPINGS_LOG2 && low < high; i++) {
+		__u32 mid = (low + high) / 2, key = maps->first + mid;
+		struct offcpu_mapping *m = bpf_map_lookup_elem(&mappings, &key);
+
+		if (!m)
+			return 0;
+		if (m->start <= pc) {
+			low = mid + 1;
+			found = m;
+		} else {
+			high = mid;
+		}
+	}
+	return found && pc < found->end ? found : 0;
+}
+
+/* The last row that starts at or before the address. */
+static bool find_row(const struct offcpu_mapping *mapping, __u64 pc, struct unwind_row *out)
+{
+	__u32 low = 0, high = mapping->nrows, object = mapping->object;
+	__u64 at = pc - mapping->bias;
+	struct unwind_row *found = 0;
+	void *table;
+
+	if (object == OFFCPU_NO_OBJECT || at > 0xffffffff)
+		return false;
+	table = bpf_map_lookup_elem(&objects, &object);
+	if (!table)
+		return false;
+	for (int i = 0; i < MAX_ROWS_LOG2 && low < high; i++) {
+		__u32 mid = (low + high) / 2;
+		struct unwind_row *row = bpf_map_lookup_elem(table, &mid);
+
+		if (!row)
+			return false;
+		if (row->pc <= at) {
+			low = mid + 1;
+			found = row;
+		} else {
+			high = mid;
+		}
+	}
+	if (!found)
+		return false;
+	*out = *found;
+	return true;
+}
+
+static bool read_word(__u64 address, __u64 *out)
+{
+	return bpf_probe_read_user(out, sizeof(*out), (void *)address) == 0;
+}
+
+static bool end(struct walk *w, __u32 why)
+{
+	w->end = why;
+	return false;
+}
+
+/* The frame record that the frame pointer leads to. Its end is the end of the stack. */
+static bool step_by_frame_pointer(struct walk *w)
+{
+	__u64 fp, pc;
+
+	if (w->fp < w->sp || (w->fp & 7) || !w->fp)
+		return end(w, OFFCPU_END_NO_UNWIND);
+	if (!read_word(w->fp, &fp) || !read_word(w->fp + 8, &pc))
+		return end(w, OFFCPU_END_FAULT);
+	pc = strip_code(pc);
+	if (!pc)
+		return end(w, OFFCPU_END_COMPLETE);
+	if (fp && fp <= w->fp)
+		return end(w, OFFCPU_END_NO_PROGRESS);
+	w->sp = w->fp + 16;
+	w->fp = fp;
+	w->pc = pc;
+	w->by_fp = 1;
+	w->exact = 0;
+	return true;
+}
+
+static bool step_over_signal(struct walk *w)
+{
+	__u64 sp = w->sp;
+
+	if (!read_word(sp + SIGNAL_PC, &w->pc) || !read_word(sp + SIGNAL_SP, &w->sp) || !read_word(sp + SIGNAL_FP, &w->fp))
+		return end(w, OFFCPU_END_FAULT);
+	if (SIGNAL_LR && !read_word(sp + SIGNAL_LR, &w->lr))
+		return end(w, OFFCPU_END_FAULT);
+	w->exact = 1;
+	w->by_fp = 0;
+	return true;
+}
+
+static bool step_by_row(struct walk *w, const struct unwind_row *row)
+{
+	__u64 cfa, pc, fp = w->fp;
+
+	if (row->kind == UNWIND_FROM_FP)
+		cfa = w->fp + 8 * (__s64)row->cfa;
+	else if (row->kind == UNWIND_PLT)
+		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)row->cfa ? 8 : 0);
+	else
+		cfa = w->sp + 8 * (__s64)row->cfa;
+	if (row->flags & UNWIND_RA_AT_CFA) {
+		if (!read_word(cfa + 8 * (__s64)row->ra, &pc))
+			return end(w, OFFCPU_END_FAULT);
+	} else {
+		pc = w->lr;
+	}
+	if ((row->flags & UNWIND_FP_AT_CFA) && !read_word(cfa + 8 * (__s64)row->fp, &fp))
+		return end(w, OFFCPU_END_FAULT);
+	pc = strip_code(pc);
+	if (!pc)
+		return end(w, OFFCPU_END_COMPLETE);
+	/* Only a leaf may leave the stack pointer where it is. */
+	if (cfa < w->sp || (cfa == w->sp && pc == w->pc))
+		return end(w, OFFCPU_END_NO_PROGRESS);
+	w->sp = cfa;
+	w->fp = row->flags & UNWIND_FP_LOST ? 0 : fp;
+	w->pc = pc;
+	w->lr = 0;
+	w->by_fp = 0;
+	w->exact = 0;
+	return true;
+}
+
+static bool step(struct walk *w)
+{
+	const struct offcpu_mapping *mapping = find_mapping(&w->maps, w->pc - !w->exact);
+	struct unwind_row row = {};
+
+	if (!mapping)
+		return end(w, OFFCPU_END_NO_TABLES);
+	if (!find_row(mapping, w->pc - !w->exact, &row))
+		row.kind = UNWIND_NONE;
+	switch (row.kind) {
+	case UNWIND_FROM_SP:
+	case UNWIND_FROM_FP:
+	case UNWIND_PLT:
+		return step_by_row(w, &row);
+	case UNWIND_SIGNAL:
+		return step_over_signal(w);
+	case UNWIND_END:
+		return end(w, OFFCPU_END_COMPLETE);
+	case UNWIND_NONE:
+		return step_by_frame_pointer(w);
+	default:
+		return end(w, OFFCPU_END_UNSUPPORTED);
+	}
+}
+
+static long walk_frame(__u32 index, void *ctx)
+{
+	struct walk *w = ctx;
+	struct stack_scratch *scratch = get_scratch(w->which);
+	__u32 at = w->first + w->n;
+
+	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
+		w->end = OFFCPU_END_DEPTH;
+		return 1;
+	}
+	scratch->frames[at] = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0);
+	w->n++;
+	return !step(w);
+}
+
+/* Leaves the frames behind those of the kernel. False when the thread has no user stack. */
+static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct walk w = {.exact = 1, .which = which, .first = scratch->head.nkernel};
+	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (maps)
+		w.maps = *maps;
+#if defined(__TARGET_ARCH_x86)
+	w.pc = BPF_CORE_READ((struct pt_regs___user *)regs, ip);
+	w.sp = BPF_CORE_READ((struct pt_regs___user *)regs, sp);
+	w.fp = BPF_CORE_READ((struct pt_regs___user *)regs, bp);
+#else
+	w.pc = BPF_CORE_READ((struct user_pt_regs___user *)regs, pc);
+	w.sp = BPF_CORE_READ((struct user_pt_regs___user *)regs, sp);
+	w.fp = BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[29]);
+	w.lr = strip_code(BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[30]));
+#endif
+	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
+	scratch->head.nuser = w.n;
+	scratch->head.user_end = w.end;
+}
+
+#endif

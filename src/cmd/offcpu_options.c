@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd/offcpu_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+enum {
+	OPT_PID_ARGUMENT = 1, /* what getopt gives for an argument that is no option */
+	OPT_MIN = 256,
+	OPT_MAX,
+	OPT_STATE,
+	OPT_CHILDREN,
+	OPT_NO_CHILDREN,
+	OPT_THREADS,
+	OPT_NO_THREADS,
+	OPT_WAKERS,
+	OPT_KERNEL_ONLY,
+	OPT_USER_ONLY,
+	OPT_FOLDED,
+	OPT_EVENTS,
+	OPT_HIDE_IDLE,
+	OPT_SOURCE,
+};
+
+static const uint64_t millisecond = 1000000, second = 1000000000;
+
+const char offcpu_help[] =
+	"Usage: stakeout offcpu [OPTION…] -p PID…\n"
+	"       stakeout offcpu [OPTION…] -a\n"
+	"       stakeout offcpu [OPTION…] -- COMMAND [ARGUMENT…]\n"
+	"\n"
+	"Records where threads wait: for how long, in which state, and with which kernel and user stacks. Ends after\n"
+	"--duration, when COMMAND ends, or with Ctrl-C. A TIME has a suffix: ns, us, ms, s, min or h.\n"
+	"\n"
+	"What to record:\n"
+	"  -p, --pid PID…         these processes; may be repeated, and pids may be separated by commas\n"
+	"  -a, --all              all processes\n"
+	"  -d, --duration TIME    for how long; a bare number is in seconds\n"
+	"      --min TIME         only waits at least as long (1ms)\n"
+	"      --max TIME         only waits at most as long\n"
+	"      --state LETTERS    only waits in these states: S sleeping, D uninterruptible, R ready but without a CPU\n"
+	"                         (S,D,R)\n"
+	"      --children         also processes that are started by these; the default with COMMAND\n"
+	"      --no-children      not those\n"
+	"      --threads          each thread by itself (the default)\n"
+	"      --no-threads       the threads of a process together\n"
+	"      --wakers           also who ended the wait, and its stacks\n"
+	"      --kernel-only      no user stacks\n"
+	"      --user-only        no kernel stacks\n"
+	"\n"
+	"Output:\n"
+	"      --json             one JSON document\n"
+	"      --folded           a line for each stack, for flame graphs; microseconds\n"
+	"      --events[=FILE]    a line of JSON for each wait as it ends, instead of the report; with FILE there, and the\n"
+	"                         report as well\n"
+	"      --hide-idle        leave out where threads only wait for work: event loops, pools\n"
+	"  -o, --output FILE      write there instead of standard output\n"
+	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
+	"      --no-demangle      show names as the linker has them\n"
+	NAMING_HELP
+	"  -v, --verbose          all stacks, and errors and paths in full\n"
+	"  -h, --help             this text\n"
+	"\n"
+	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not (the output says what),\n"
+	"1 nothing recorded, 2 wrong usage.\n";
+
+/* "5", "0.25": the number as whole * 10^digits. False when it is none, or too long to be one. */
+static bool parse_decimal(const char **text, uint64_t *mantissa, uint64_t *scale)
+{
+	const char *p = *text;
+	bool fraction = false;
+
+	*mantissa = 0;
+	*scale = 1;
+	if (!isdigit((unsigned char)*p))
+		return false;
+	for (; isdigit((unsigned char)*p) || (*p == '.' && !fraction); p++) {
+		if (*p == '.') {
+			fraction = true;
+			continue;
+		}
+		if (__builtin_mul_overflow(*mantissa, 10, mantissa) ||
+		    __builtin_add_overflow(*mantissa, (uint64_t)(*p - '0'), mantissa))
+			return false;
+		if (fraction && __builtin_mul_overflow(*scale, 10, scale))
+			return false;
+	}
+	*text = p;
+	return p[-1] != '.';
+}
+
+bool parse_duration(const char *text, uint64_t unit, uint64_t *ns)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t ns;
+	} units[] = {
+		{"ns", 1},
+		{"us", 1000},
+		{"µs", 1000}, /* the micro sign */
+		{"μs", 1000}, /* and the Greek letter */
+		{"ms", 1000000},
+		{"s", 1000000000},
+		{"min", UINT64_C(60) * 1000000000},
+		{"h", UINT64_C(3600) * 1000000000},
+	};
+	uint64_t mantissa, scale;
+	unsigned __int128 value;
+
+	if (!parse_decimal(&text, &mantissa, &scale))
+		return false;
+	if (*text)
+		unit = 0;
+	for (size_t i = 0; *text && i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(text, units[i].suffix) == 0)
+			unit = units[i].ns;
+	if (!unit && (*text || mantissa))
+		return false;
+	value = (unsigned __int128)mantissa * unit / scale;
+	*ns = (uint64_t)value;
+	return value <= UINT64_MAX && (*ns || !mantissa); /* less than a nanosecond is not nothing */
+}
+
+static int add_pid(struct offcpu_pids *pids, const char *text, size_t len, struct err *err)
+{
+	char digits[16] = "";
+	uint64_t pid;
+
+	if (len < sizeof(digits))
+		memcpy(digits, text, len);
+	if (strspn(digits, "0123456789") != len || !parse_size(digits, 1, INT32_MAX, &pid))
+		return err_set(err, EINVAL, "'%.*s' is not a process id", (int)len, text);
+	for (size_t i = 0; i < pids->len; i++)
+		if (pids->data[i] == (pid_t)pid)
+			return 0;
+	return vec_push(pids, (pid_t)pid) ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+/* "12", or "12,34". */
+static int parse_pids(struct offcpu_pids *pids, const char *text, struct err *err)
+{
+	int rc = 0;
+
+	for (;;) {
+		size_t len = strcspn(text, ",");
+
+		rc = add_pid(pids, text, len, err);
+		if (rc < 0 || !text[len])
+			return rc;
+		text += len + 1;
+	}
+}
+
+/* "D", "S,D" or "SD"; more of these options add to it. */
+static int parse_states(struct offcpu_options *o, const char *text, struct err *err)
+{
+	static const char letters[] = "SDR"; /* in the order of enum offcpu_want */
+	unsigned states = 0;
+
+	for (const char *p = text; *p; p++) {
+		const char *letter = strchr(letters, *p);
+
+		if (letter)
+			states |= 1u << (letter - letters);
+		else if (*p != ',' || p == text || p[-1] == ',' || !p[1])
+			states = 0;
+		if (!states)
+			break;
+	}
+	if (!states)
+		return err_set(err, EINVAL, "--state takes some of S, D and R, not '%s'", text);
+	o->states |= states;
+	return 0;
+}
+
+static int parse_time(const char *option, const char *text, uint64_t unit, uint64_t *ns, struct err *err)
+{
+	uint64_t value;
+
+	if (!parse_duration(text, unit, &value))
+		return err_set(err, EINVAL, "%s takes a time such as 10us, 1.5ms or 2s, not '%s'", option, text);
+	*ns = value;
+	return 0;
+}
+
+static int parse_duration_option(struct offcpu_options *o, const char *text, struct err *err)
+{
+	int rc = parse_time("--duration", text, second, &o->duration_ns, err);
+
+	return rc == 0 && !o->duration_ns ? err_set(err, EINVAL, "--duration must be more than 0") : rc;
+}
+
+/* In the order of enum offcpu_source. */
+static const char *const source_words[] = {"auto", "sched_exit", "fexit", "kprobe", "switch", "proc", NULL};
+
+/* What is said twice or depends on the whole is settled at the end. */
+struct reading {
+	struct offcpu_options *o;
+	int children; /* -1: not said */
+	bool kernel_only;
+	bool user_only;
+};
+
+static int take_option(struct reading *r, int opt, const char *value, struct err *err)
+{
+	struct offcpu_options *o = r->o;
+	int word;
+
+	switch (opt) {
+	case OPT_PID_ARGUMENT:
+	case 'p':
+		return parse_pids(&o->pids, value, err);
+	case 'a':
+		o->all = true;
+		return 0;
+	case 'd':
+		return parse_duration_option(o, value, err);
+	case OPT_MIN:
+		return parse_time("--min", value, 0, &o->min_ns, err);
+	case OPT_MAX:
+		return parse_time("--max", value, 0, &o->max_ns, err);
+	case OPT_STATE:
+		return parse_states(o, value, err);
+	case OPT_CHILDREN:
+	case OPT_NO_CHILDREN:
+		r->children = opt == OPT_CHILDREN;
+		return 0;
+	case OPT_THREADS:
+	case OPT_NO_THREADS:
+		o->threads = opt == OPT_THREADS;
+		return 0;
+	case OPT_WAKERS:
+		o->wakers = true;
+		return 0;
+	case OPT_KERNEL_ONLY:
+		r->kernel_only = true;
+		return 0;
+	case OPT_USER_ONLY:
+		r->user_only = true;
+		return 0;
+	case OPT_FOLDED:
+		o->folded = true;
+		return 0;
+	case OPT_EVENTS:
+		o->events = true;
+		o->events_path = value;
+		return 0;
+	case OPT_HIDE_IDLE:
+		o->hide_idle = true;
+		return 0;
+	case OPT_SOURCE:
+		word = parse_word("--source", value, source_words, err);
+		o->source = word < 0 ? OFFCPU_SOURCE_AUTO : (enum offcpu_source)word;
+		return word < 0 ? word : 0;
+	default:
+		return err_set(err, EINVAL, "unknown option");
+	}
+}
+
+static const struct option long_options[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"all", no_argument, NULL, 'a'},
+	{"duration", required_argument, NULL, 'd'},
+	{"min", required_argument, NULL, OPT_MIN},
+	{"max", required_argument, NULL, OPT_MAX},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"children", no_argument, NULL, OPT_CHILDREN},
+	{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
+	{"threads", no_argument, NULL, OPT_THREADS},
+	{"no-threads", no_argument, NULL, OPT_NO_THREADS},
+	{"wakers", no_argument, NULL, OPT_WAKERS},
+	{"kernel-only", no_argument, NULL, OPT_KERNEL_ONLY},
+	{"user-only", no_argument, NULL, OPT_USER_ONLY},
+	{"folded", no_argument, NULL, OPT_FOLDED},
+	{"events", optional_argument, NULL, OPT_EVENTS},
+	{"hide-idle", no_argument, NULL, OPT_HIDE_IDLE},
+	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
+	{"json", no_argument, NULL, VIEW_JSON},
+	{"output", required_argument, NULL, 'o'},
+	{"color", required_argument, NULL, VIEW_COLOR},
+	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
+	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
+	NAMING_LONG_OPTIONS,
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int check(const struct reading *r, struct err *err)
+{
+	const struct offcpu_options *o = r->o;
+	unsigned subjects = (o->pids.len > 0) + o->all + (o->command != NULL);
+	bool events_only = o->events && !o->events_path;
+
+	if (!subjects)
+		return err_set(err, EINVAL, "which process? give -p PID, -a or -- COMMAND");
+	if (subjects > 1)
+		return err_set(err, EINVAL, "give either -p PID, -a or -- COMMAND");
+	if (o->max_ns < o->min_ns)
+		return err_set(err, EINVAL, "--max is less than --min: no wait is both");
+	if (r->kernel_only && r->user_only)
+		return err_set(err, EINVAL, "--kernel-only and --user-only leave no stack");
+	if (o->view.json && o->folded)
+		return err_set(err, EINVAL, "give either --json or --folded");
+	if (events_only && (o->view.json || o->folded))
+		return err_set(err, EINVAL, "--events replaces the report: for both, give it a file, --events=FILE");
+	return 0;
+}
+
+static int finish(struct reading *r, int argc, char **argv, struct err *err)
+{
+	struct offcpu_options *o = r->o;
+
+	/* Arguments before "--" came as OPT_PID_ARGUMENT. */
+	o->command = optind < argc ? argv + optind : NULL;
+	o->states = o->states ? o->states : OFFCPU_WANT_ALL;
+	o->children = r->children < 0 ? o->command != NULL : r->children;
+	o->kernel = !r->user_only;
+	o->user = !r->kernel_only;
+	return check(r, err);
+}
+
+int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, struct err *err)
+{
+	struct reading r = {.o = options, .children = -1};
+	int opt, rc;
+
+	*options = (struct offcpu_options){.min_ns = millisecond, .max_ns = UINT64_MAX, .threads = true};
+	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
+		if (opt == '?')
+			return err_set(err, EINVAL, "wrong option");
+		if (opt == 'h')
+			return 1;
+		rc = view_option(&options->view, opt, optarg, err);
+		if (rc == 0)
+			rc = take_option(&r, opt, optarg, err);
+		if (rc < 0)
+			return rc;
+	}
+	return finish(&r, argc, argv, err);
+}
+
+void offcpu_options_deinit(struct offcpu_options *options)
+{
+	vec_deinit(&options->pids);
+	naming_deinit(&options->view.naming);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_OFFCPU_OPTIONS_H
+#define STAKEOUT_CMD_OFFCPU_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "cmd/view.h"
+
+/* What `stakeout offcpu` was asked for. Strings are those of argv. */
+
+enum offcpu_want {
+	OFFCPU_WANT_S = 1 << 0,
+	OFFCPU_WANT_D = 1 << 1,
+	OFFCPU_WANT_R = 1 << 2,
+	OFFCPU_WANT_ALL = OFFCPU_WANT_S | OFFCPU_WANT_D | OFFCPU_WANT_R,
+};
+
+/* --source: where stacks are taken, for tests; each forces one rung. In the order of the words. */
+enum offcpu_source {
+	OFFCPU_SOURCE_AUTO,
+	OFFCPU_SOURCE_SCHED_EXIT,
+	OFFCPU_SOURCE_FEXIT,
+	OFFCPU_SOURCE_KPROBE,
+	OFFCPU_SOURCE_SWITCH,
+	OFFCPU_SOURCE_PROC,
+};
+
+struct offcpu_pids {
+	VEC_FIELDS(pid_t);
+};
+
+struct offcpu_options {
+	/* Exactly one of these: some pids, all, or a command, NULL-terminated. */
+	struct offcpu_pids pids; /* each once */
+	bool all;
+	char **command;
+
+	uint64_t duration_ns; /* 0: until it is interrupted, or the command ends */
+	uint64_t min_ns;      /* shorter waits do not count */
+	uint64_t max_ns;      /* nor do longer ones; UINT64_MAX: all do */
+	unsigned states;      /* enum offcpu_want */
+	bool children;
+	bool threads; /* each by itself; false: those of a process together */
+	bool wakers;
+	bool kernel; /* take kernel stacks */
+	bool user;
+	enum offcpu_source source;
+
+	bool folded;
+	bool hide_idle;
+	bool events;
+	const char *events_path;  /* where to; NULL: to the output, in place of the report */
+	struct view_options view; /* of it: json, output, color, no_demangle, naming, report.verbose */
+};
+
+extern const char offcpu_help[];
+
+/*
+ * Reads the arguments; argv[0] is the command's name. 0: go on, 1: the help is wanted, -EINVAL or -ENOMEM (said in
+ * err). To be ended with offcpu_options_deinit() in any case.
+ */
+int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, struct err *err);
+
+void offcpu_options_deinit(struct offcpu_options *options);
+
+/*
+ * A time with a suffix ns, us (or µs), ms, s, min or h, with a fraction if need be: "1.5ms". Without a suffix the
+ * number is of `unit` nanoseconds; with `unit` 0 only 0 may do without. False when it is not one.
+ */
+bool parse_duration(const char *text, uint64_t unit, uint64_t *ns);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/offcpu_probe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_BPF
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "kernel/quiet.h"
+#include "offcpu.skel.h"
+
+struct offcpu_probe {
+	struct offcpu_bpf *skel;
+	struct ring_buffer *ring;
+	enum offcpu_rung rung;
+	char switch_symbol[64]; /* what a kprobe is put on */
+	offcpu_record_fn handle;
+	void *arg;
+};
+
+DEFINE_CLEANUP(offcpu_probe, struct offcpu_probe *, offcpu_probe_destroy)
+
+static int explain(struct err *err, int code, const char *step)
+{
+	if (code == EPERM || code == EACCES)
+		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step,
+			       strerror(code));
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
+	return err_set(err, code, "%s failed: %s", step, strerror(code));
+}
+
+static bool has_tracepoint(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	char type[64];
+	bool found;
+
+	if (!btf)
+		return false;
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	found = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	btf__free(btf);
+	return found;
+}
+
+/* Compilers give the function a suffix when they change its arguments. */
+static bool find_switch_symbol(char out[static 64])
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[256], name[128];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*s %*c %127s", name) == 1 && strncmp(name, "finish_task_switch", 18) == 0 &&
+		    (!name[18] || name[18] == '.') && !strstr(name, ".cold")) {
+			snprintf(out, 64, "%.63s", name);
+			found = true;
+		}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* How deep our pid namespace is. */
+static uint32_t namespace_level(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[512];
+	uint32_t level = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		for (const char *p = line + 6; *p; p++)
+			level += *p == '\t';
+		level -= level > 0;
+	}
+	if (f)
+		fclose(f);
+	return level;
+}
+
+static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
+{
+	struct offcpu_bpf *skel = probe->skel;
+
+	skel->rodata->min_ns = options->min_ns;
+	skel->rodata->max_ns = options->max_ns;
+	skel->rodata->ns_level = namespace_level();
+	skel->rodata->self_tgid = (__u32)getpid();
+	skel->rodata->all_processes = options->all_processes;
+	skel->rodata->want_children = options->children;
+	skel->rodata->want_kernel = options->kernel_stacks;
+	skel->rodata->want_user = options->user_stacks;
+	skel->rodata->want_wakers = options->wakers;
+	skel->rodata->want_sleeping = options->sleeping;
+	skel->rodata->want_uninterruptible = options->uninterruptible;
+	skel->rodata->want_runnable = options->runnable;
+	skel->rodata->at_switch_out = probe->rung == OFFCPU_RUNG_SWITCH;
+	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
+	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
+	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings);
+	bpf_map__set_max_entries(skel->maps.ring, options->ring_bytes);
+}
+
+static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
+{
+	int rc;
+
+	offcpu_bpf__destroy(probe->skel);
+	probe->skel = offcpu_bpf__open();
+	if (!probe->skel)
+		return explain(err, errno, "opening the BPF programs");
+	configure(probe, options);
+	rc = offcpu_bpf__load(probe->skel);
+	return rc ? explain(err, -rc, "loading the BPF programs") : 0;
+}
+
+/* A probe that can be loaded may still be refused when it is attached. */
+static int try_kprobe(struct offcpu_probe *probe)
+{
+	struct bpf_link *link;
+
+	link = bpf_program__attach_kprobe(probe->skel->progs.on_finish_switch, false, probe->switch_symbol);
+	if (!link)
+		return -errno;
+	bpf_link__destroy(link);
+	return 0;
+}
+
+static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const struct offcpu_probe_options *options,
+		    struct err *err)
+{
+	int rc;
+
+	probe->rung = rung;
+	if (rung == OFFCPU_RUNG_SCHED_EXIT && !has_tracepoint("sched_exit_tp"))
+		return err_set(err, ENOENT, "this kernel has no tracepoint sched_exit_tp");
+	if (rung == OFFCPU_RUNG_KPROBE && !find_switch_symbol(probe->switch_symbol))
+		return err_set(err, ENOENT, "/proc/kallsyms shows no finish_task_switch");
+	rc = load(probe, options, err);
+	if (rc == 0 && rung == OFFCPU_RUNG_KPROBE) {
+		rc = try_kprobe(probe);
+		if (rc < 0)
+			return err_set(err, -rc, "a kprobe on %s was refused: %s", probe->switch_symbol, strerror(-rc));
+	}
+	return rc;
+}
+
+int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out)
+{
+	_cleanup_(cleanup_offcpu_probe) struct offcpu_probe *probe = calloc(1, sizeof(*probe));
+	int rc = -ENOENT;
+
+	if (!probe)
+		return err_set(err, ENOMEM, "out of memory");
+	libbpf_set_print(quiet_libbpf);
+	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++)
+		if (options->rung == OFFCPU_RUNG_AUTO || options->rung == rung)
+			rc = try_rung(probe, rung, options, err);
+	if (rc < 0)
+		return rc;
+	*out = steal_ptr(probe);
+	return 0;
+}
+
+void offcpu_probe_destroy(struct offcpu_probe *probe)
+{
+	if (!probe)
+		return;
+	ring_buffer__free(probe->ring);
+	offcpu_bpf__destroy(probe->skel);
+	free(probe);
+}
+
+const char *offcpu_probe_method(const struct offcpu_probe *probe)
+{
+	static const char *const names[] = {
+		[OFFCPU_RUNG_SCHED_EXIT] = "sched_exit",
+		[OFFCPU_RUNG_KPROBE] = "kprobe",
+		[OFFCPU_RUNG_SWITCH] = "switch",
+	};
+
+	return names[probe->rung];
+}
+
+int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
+{
+	__u32 key = (__u32)tgid;
+	__u8 one = 1;
+
+	if (bpf_map_update_elem(bpf_map__fd(probe->skel->maps.targets), &key, &one, BPF_ANY) < 0)
+		return err_set(err, errno, "watching process %d: %s", (int)tgid, strerror(errno));
+	return 0;
+}
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	struct offcpu_probe *probe = ctx;
+
+	probe->handle(probe->arg, data, len);
+	return 0;
+}
+
+int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
+{
+	int rc;
+
+	probe->ring = ring_buffer__new(bpf_map__fd(probe->skel->maps.ring), on_record, probe, NULL);
+	if (!probe->ring)
+		return explain(err, errno, "opening the ring buffer");
+	if (probe->rung == OFFCPU_RUNG_KPROBE) {
+		probe->skel->links.on_finish_switch =
+			bpf_program__attach_kprobe(probe->skel->progs.on_finish_switch, false, probe->switch_symbol);
+		if (!probe->skel->links.on_finish_switch)
+			return explain(err, errno, "attaching the kprobe");
+	}
+	rc = offcpu_bpf__attach(probe->skel);
+	return rc ? explain(err, -rc, "attaching the BPF programs") : 0;
+}
+
+void offcpu_probe_stop(struct offcpu_probe *probe)
+{
+	offcpu_bpf__detach(probe->skel);
+}
+
+int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_INNER_MAP);
+	_cleanup_close_ int fd = -1;
+	__u32 first = 0, count = (__u32)n;
+	__u32 *keys;
+	int rc;
+
+	if (object >= bpf_map__max_entries(probe->skel->maps.objects) || n == 0 || n > UINT32_MAX)
+		return -ENOSPC;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rows", sizeof(first), sizeof(*rows), count, &create);
+	if (fd < 0)
+		return -errno;
+	keys = malloc(n * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	for (__u32 i = 0; i < count; i++)
+		keys[i] = i;
+	rc = bpf_map_update_batch(fd, keys, rows, &count, NULL) < 0 ? -errno : 0;
+	free(keys);
+	if (rc == 0 && bpf_map_update_elem(bpf_map__fd(probe->skel->maps.objects), &object, &fd, BPF_ANY) < 0)
+		rc = -errno;
+	return rc;
+}
+
+int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)
+{
+	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.mappings), &index, mapping, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
+{
+	__u32 key = (__u32)tgid;
+
+	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.processes), &key, maps, BPF_ANY) < 0 ? -errno : 0;
+}
+
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid)
+{
+	__u32 key = (__u32)tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
+	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.targets), &key);
+	offcpu_probe_answered(probe, tgid);
+}
+
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid)
+{
+	__u32 key = (__u32)tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.requested), &key);
+}
+
+int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg)
+{
+	int rc;
+
+	probe->handle = handle;
+	probe->arg = arg;
+	/* Most records are sent without a wake-up: they are looked for every time. */
+	rc = ring_buffer__consume(probe->ring);
+	if (rc == 0 && timeout_ms) {
+		rc = ring_buffer__poll(probe->ring, timeout_ms);
+		if (rc >= 0)
+			rc = ring_buffer__consume(probe->ring);
+	}
+	return rc < 0 && rc != -EINTR ? rc : 0;
+}
+
+uint64_t offcpu_probe_loss(const struct offcpu_probe *probe, enum offcpu_lost what)
+{
+	return probe->skel->bss->losses[what];
+}
+
+#else
+
+int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out)
+{
+	return err_set(err, ENOSYS, "this build has no BPF programs");
+}
+
+void offcpu_probe_destroy(struct offcpu_probe *probe)
+{
+}
+
+const char *offcpu_probe_method(const struct offcpu_probe *probe)
+{
+	return "";
+}
+
+int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
+{
+	return -ENOSYS;
+}
+
+void offcpu_probe_stop(struct offcpu_probe *probe)
+{
+}
+
+int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
+{
+	return -ENOSYS;
+}
+
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid)
+{
+}
+
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid)
+{
+}
+
+int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg)
+{
+	return -ENOSYS;
+}
+
+uint64_t offcpu_probe_loss(const struct offcpu_probe *probe, enum offcpu_lost what)
+{
+	return 0;
+}
+
+#endif

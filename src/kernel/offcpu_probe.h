@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_KERNEL_OFFCPU_PROBE_H
+#define STAKEOUT_KERNEL_OFFCPU_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "bpf/offcpu_record.h"
+#include "bpf/unwind_row.h"
+
+/* The BPF programs that see waits: loading, the tables they walk user stacks with, the records they send. */
+struct offcpu_probe;
+
+/* Where stacks are taken, from the best to the least. */
+enum offcpu_rung {
+	OFFCPU_RUNG_AUTO,
+	OFFCPU_RUNG_SCHED_EXIT, /* when the thread is back, at the scheduler's own tracepoint (Linux 6.18) */
+	OFFCPU_RUNG_KPROBE,	/* the same, by a probe on finish_task_switch() */
+	OFFCPU_RUNG_SWITCH,	/* at every switch, before it is known how long the wait will be */
+};
+
+struct offcpu_probe_options {
+	enum offcpu_rung rung;
+	uint64_t min_ns;
+	uint64_t max_ns;
+	bool all_processes;
+	bool children;
+	bool kernel_stacks;
+	bool user_stacks;
+	bool wakers;
+	bool sleeping, uninterruptible, runnable; /* which waits */
+	uint32_t ring_bytes;			  /* a power of two */
+	uint32_t max_mappings;			  /* of all processes together */
+};
+
+/* Loads, with the first rung that this kernel has; -EPERM and others with a sentence that says what is missing. */
+int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out);
+void offcpu_probe_destroy(struct offcpu_probe *probe);
+
+/* "sched_exit", "kprobe" or "switch" */
+const char *offcpu_probe_method(const struct offcpu_probe *probe);
+
+/* Watches a process from now on, unless all are. */
+int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
+int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
+void offcpu_probe_stop(struct offcpu_probe *probe); /* no more records; those in the ring can still be read */
+
+/* Tables. Rows belong to the caller and are copied. -ENOSPC: over the limits. */
+int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n);
+int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
+int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid);
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid); /* it may be asked for again */
+
+/* Calls `handle` for each record; its first word is its enum offcpu_kind. Waits at most timeout_ms for the first one. */
+typedef void (*offcpu_record_fn)(void *arg, const void *record, size_t len);
+int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg);
+
+uint64_t offcpu_probe_loss(const struct offcpu_probe *probe, enum offcpu_lost what);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_MODEL_OFFCPU_H
+#define STAKEOUT_MODEL_OFFCPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "model/stack.h"
+
+/* Where threads waited over some time: all that a report of `stakeout offcpu` needs. Strings outlive it. */
+
+/* Waits added up. */
+struct offcpu_sum {
+	uint64_t count;
+	uint64_t total_ns;
+	uint64_t max_ns;
+	uint64_t min_ns;
+	uint64_t runnable_ns; /* of the total: awake, and waiting for a CPU */
+};
+
+/* The thread that woke another one. */
+struct offcpu_waker {
+	pid_t pid;
+	pid_t tid;
+	const char *name;
+	const struct stack *kernel; /* NULL: not known */
+	const struct stack *user;
+};
+
+/* Waits with the same process, thread, state, stacks and waker. */
+struct offcpu_row {
+	pid_t pid;
+	pid_t tid; /* 0: of all threads of the process (--no-threads) */
+	const char *thread_name;
+	char state; /* S, D, or R: preempted */
+	struct offcpu_sum sum;
+	const struct stack *kernel; /* innermost first; NULL: there is none */
+	const struct stack *user;
+	const char *kernel_error; /* why the kernel stack is missing, or NULL */
+	const char *user_error;	  /* why the user stack is missing or ends early, or NULL: it is whole */
+	bool idle;		  /* the thread waits here nearly all the time: an event loop, a pool */
+	bool has_waker;
+	struct offcpu_waker waker;
+};
+
+struct offcpu_thread {
+	pid_t pid;
+	pid_t tid;
+	const char *name;
+	struct offcpu_sum sum;
+	uint64_t sleeping_ns;	     /* S, without what was runnable */
+	uint64_t uninterruptible_ns; /* D, likewise */
+	uint64_t runnable_ns;	     /* waiting for a CPU: preempted, or awake */
+};
+
+struct offcpu_loss {
+	const char *name; /* "ring_buffer_full"… */
+	uint64_t count;
+};
+
+struct offcpu_profile {
+	uint64_t duration_ns; /* of the recording */
+	bool estimate;	      /* sampled from /proc: times are multiples of the interval */
+	const char *method;   /* where and when stacks were taken: "sched_exit", "fexit", "kprobe", "switch", "proc" */
+	struct offcpu_sum total;
+	VEC(struct offcpu_thread) threads; /* by falling total */
+	VEC(struct offcpu_row) rows;	   /* by falling total */
+	VEC(struct offcpu_loss) losses;	   /* every counter, also those that are 0 */
+	VEC(const char *) notes;	   /* fallbacks taken, what is missing and how to get it */
+};
+
+void offcpu_profile_deinit(struct offcpu_profile *profile);
+
+/* One wait, for --events. */
+struct offcpu_event {
+	int64_t time_ns; /* CLOCK_REALTIME, when it began */
+	uint64_t duration_ns;
+	uint64_t runnable_ns;
+	const struct offcpu_row *what; /* pid, tid, name, state, stacks and waker of the wait; its sum is not used */
+};
+
+static inline void offcpu_sum_add(struct offcpu_sum *sum, uint64_t duration_ns, uint64_t runnable_ns)
+{
+	if (!sum->count || duration_ns < sum->min_ns)
+		sum->min_ns = duration_ns;
+	if (duration_ns > sum->max_ns)
+		sum->max_ns = duration_ns;
+	sum->count++;
+	sum->total_ns += duration_ns;
+	sum->runnable_ns += runnable_ns;
+}
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/naming.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "kernel/kernel_names.h"
+#include "symbol/symbolizer.h"
+
+enum {
+	IDLE_PERCENT = 80,  /* of the recording that a thread spends in one sleep to be called idle */
+	OWN_FRAMES = 12,    /* where our own programs and the scheduler may be on top of a kernel stack */
+};
+
+/* The named forms of a stack. */
+struct named_stack {
+	const struct stack *kernel;
+	const struct stack *user;
+	struct stack cut;   /* `kernel` without the scheduler's own frames; borrowed */
+	struct stack named; /* `user`, with the addresses of this process */
+};
+
+struct offcpu_naming {
+	struct symbolizer_options options;
+	struct symbolizer *symbolizer;
+	struct arena *arena;
+	struct u64map texts; /* kernel address to its text */
+	struct u64map named; /* address of a struct wait_stack to struct named_stack */
+	VEC(struct named_stack *) all;
+	VEC(uint64_t) addresses; /* of the kernel, each once */
+};
+
+DEFINE_CLEANUP(offcpu_naming, struct offcpu_naming *, offcpu_naming_destroy)
+
+struct offcpu_naming *offcpu_naming_create(const struct native_names_options *options)
+{
+	_cleanup_(cleanup_offcpu_naming) struct offcpu_naming *naming = calloc(1, sizeof(*naming));
+
+	if (!naming)
+		return NULL;
+	naming->options = (struct symbolizer_options){.native = *options, .kernel_addresses = true};
+	naming->arena = arena_create();
+	naming->symbolizer = symbolizer_create(NULL, &naming->options);
+	return naming->arena && naming->symbolizer ? steal_ptr(naming) : NULL;
+}
+
+void offcpu_naming_destroy(struct offcpu_naming *naming)
+{
+	if (!naming)
+		return;
+	for (size_t i = 0; i < naming->all.len; i++) {
+		vec_deinit(&naming->all.data[i]->named);
+		free(naming->all.data[i]);
+	}
+	vec_deinit(&naming->all);
+	vec_deinit(&naming->addresses);
+	u64map_deinit(&naming->texts);
+	u64map_deinit(&naming->named);
+	symbolizer_destroy(naming->symbolizer);
+	arena_destroy(naming->arena);
+	free(naming);
+}
+
+static bool want_stack(struct offcpu_naming *naming, const struct wait_stack *stack, struct u64map *seen,
+		       const struct raw_stack ***users, size_t *n)
+{
+	bool created;
+
+	if (!stack)
+		return true;
+	if (!u64map_put(seen, (uintptr_t)stack, &created))
+		return false;
+	if (!created)
+		return true;
+	for (uint32_t i = 0; i < stack->nkernel; i++) {
+		if (!u64map_put(&naming->texts, stack->kernel[i], &created) ||
+		    (created && !vec_push(&naming->addresses, stack->kernel[i])))
+			return false;
+	}
+	(*users)[(*n)++] = &stack->user;
+	return true;
+}
+
+static void keep_text(void *arg, size_t index, const char *text)
+{
+	struct offcpu_naming *naming = arg;
+	uint64_t *slot = u64map_find(&naming->texts, naming->addresses.data[index]);
+
+	if (slot)
+		*slot = (uintptr_t)arena_intern(naming->arena, text);
+}
+
+/* All names at once: kernel addresses in one question to the kernel, user addresses on all cores. */
+static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
+{
+	_cleanup_free_ const struct raw_stack **users = calloc(2 * waits_nrows(waits) + 1, sizeof(*users));
+	struct u64map seen = {0};
+	bool ok = users;
+	size_t n = 0;
+
+	for (size_t i = 0; ok && i < waits_nrows(waits); i++) {
+		const struct wait_row *row = waits_row(waits, i);
+
+		ok = want_stack(naming, row->stack, &seen, &users, &n) &&
+		     want_stack(naming, row->waker_stack, &seen, &users, &n);
+	}
+	u64map_deinit(&seen);
+	if (ok)
+		kernel_names_ask(naming->addresses.data, naming->addresses.len, keep_text, naming, NULL);
+	return ok && symbolizer_prepare(naming->symbolizer, users, n);
+}
+
+static bool is_scheduler(const char *name)
+{
+	static const char *const names[] = {"__schedule", "schedule", "preempt_schedule_irq", "preempt_schedule_common",
+					    "preempt_schedule_notrace", "preempt_schedule", "__cond_resched",
+					    "preempt_schedule_thunk"};
+
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Our own programs and the scheduler are on top of every stack: they tell nothing. */
+static struct stack without_scheduler(const struct stack *stack)
+{
+	size_t skip = 0;
+
+	for (size_t i = 0; i < stack->len && i < OWN_FRAMES; i++)
+		if (is_scheduler(stack->data[i].symbol))
+			skip = i + 1;
+	if (skip == stack->len && skip)
+		skip--;
+	return (struct stack){.data = stack->data + skip, .len = stack->len - skip};
+}
+
+static const struct stack *name_kernel(struct offcpu_naming *naming, const struct wait_stack *stack)
+{
+	struct snap_thread thread = {.kernel_pcs = stack->kernel, .nkernel = stack->nkernel};
+	const char **texts = arena_alloc(naming->arena, (stack->nkernel + 1) * sizeof(*texts));
+
+	if (!texts)
+		return NULL;
+	for (uint32_t i = 0; i < stack->nkernel; i++) {
+		const uint64_t *slot = u64map_find(&naming->texts, stack->kernel[i]);
+
+		texts[i] = slot ? (const char *)(uintptr_t)*slot : NULL;
+	}
+	thread.kernel_text = texts;
+	return symbolizer_name_kernel(naming->symbolizer, &thread);
+}
+
+/* Processes share files, but not the addresses at which they have them. */
+static bool name_user(struct offcpu_naming *naming, const struct wait_stack *stack, struct stack *out)
+{
+	const struct stack *shared = symbolizer_name(naming->symbolizer, &stack->user);
+
+	for (size_t i = 0; shared && i < shared->len; i++) {
+		struct frame frame = shared->data[i];
+
+		frame.address = stack->addresses[frame.raw];
+		if (!vec_push(out, frame))
+			return false;
+	}
+	return shared;
+}
+
+static struct named_stack *name_stack(struct offcpu_naming *naming, const struct wait_stack *stack)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&naming->named, (uintptr_t)stack, &created);
+	struct named_stack *named;
+
+	if (!slot || *slot)
+		return slot ? (struct named_stack *)(uintptr_t)*slot : NULL;
+	named = calloc(1, sizeof(*named));
+	if (!named || !vec_push(&naming->all, named)) {
+		free(named);
+		return NULL;
+	}
+	*slot = (uintptr_t)named;
+	if (stack->user.len && !name_user(naming, stack, &named->named))
+		return NULL;
+	named->user = stack->user.len ? &named->named : NULL;
+	named->kernel = stack->nkernel ? name_kernel(naming, stack) : NULL;
+	if (named->kernel) {
+		named->cut = without_scheduler(named->kernel);
+		named->kernel = &named->cut;
+	}
+	return named;
+}
+
+static const char *user_error(const struct wait_stack *stack)
+{
+	static const char *const words[] = {
+		[OFFCPU_END_NO_TABLES] = "its maps were not known yet when the stack was taken",
+		[OFFCPU_END_NO_UNWIND] = "no unwind information, and no frame pointer to follow",
+		[OFFCPU_END_UNSUPPORTED] = "unwind information that BPF cannot follow",
+		[OFFCPU_END_FAULT] = "EFAULT: stack page not resident",
+		[OFFCPU_END_DEPTH] = "more frames than are walked",
+		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
+	};
+
+	if (!stack)
+		return "the stack was lost: the ring buffer was full";
+	return stack->user_end < sizeof(words) / sizeof(words[0]) ? words[stack->user_end] : NULL;
+}
+
+static const char *kernel_error(struct offcpu_naming *naming, const struct wait_stack *stack)
+{
+	if (!stack || !stack->kernel_error)
+		return NULL;
+	return arena_printf(naming->arena, "%s: %s", strerrorname_np(-stack->kernel_error),
+			    strerrordesc_np(-stack->kernel_error));
+}
+
+static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_profile *out)
+{
+	const struct named_stack *named = from->stack ? name_stack(naming, from->stack) : NULL;
+	const struct named_stack *waker = from->waker_stack ? name_stack(naming, from->waker_stack) : NULL;
+	struct offcpu_row row = {
+		.pid = from->tgid,
+		.tid = from->tid,
+		.thread_name = from->name,
+		.state = from->state,
+		.sum = from->sum,
+		.kernel = named ? named->kernel : NULL,
+		.user = named ? named->user : NULL,
+		.kernel_error = kernel_error(naming, from->stack),
+		.user_error = user_error(from->stack),
+		.idle = from->state == OFFCPU_SLEEPING && from->sum.total_ns / IDLE_PERCENT >= out->duration_ns / 100,
+		.has_waker = from->waker_tid != 0,
+	};
+
+	if ((from->stack && !named) || (from->waker_stack && !waker))
+		return false;
+	if (row.has_waker)
+		row.waker = (struct offcpu_waker){
+			.pid = from->waker_tgid,
+			.tid = from->waker_tid,
+			.name = from->waker_name,
+			.kernel = waker ? waker->kernel : NULL,
+			.user = waker ? waker->user : NULL,
+		};
+	return vec_push(&out->rows, row);
+}
+
+static int by_total(uint64_t a, uint64_t b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct offcpu_thread *x = a, *y = b;
+
+	return by_total(x->sum.total_ns, y->sum.total_ns);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct offcpu_row *x = a, *y = b;
+
+	return by_total(x->sum.total_ns, y->sum.total_ns);
+}
+
+static void add_sum(struct offcpu_sum *to, const struct offcpu_sum *sum)
+{
+	if (!to->count || sum->min_ns < to->min_ns)
+		to->min_ns = sum->min_ns;
+	if (sum->max_ns > to->max_ns)
+		to->max_ns = sum->max_ns;
+	to->count += sum->count;
+	to->total_ns += sum->total_ns;
+	to->runnable_ns += sum->runnable_ns;
+}
+
+bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits, struct offcpu_profile *out)
+{
+	if (!prepare(naming, waits))
+		return false;
+	for (size_t i = 0; i < waits_nthreads(waits); i++) {
+		if (!vec_push(&out->threads, *waits_thread(waits, i)))
+			return false;
+		add_sum(&out->total, &waits_thread(waits, i)->sum);
+	}
+	for (size_t i = 0; i < waits_nrows(waits); i++)
+		if (!add_row(naming, waits_row(waits, i), out))
+			return false;
+	if (out->threads.len)
+		qsort(out->threads.data, out->threads.len, sizeof(*out->threads.data), compare_threads);
+	if (out->rows.len)
+		qsort(out->rows.data, out->rows.len, sizeof(*out->rows.data), compare_rows);
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_NAMING_H
+#define STAKEOUT_OFFCPU_NAMING_H
+
+#include <stdbool.h>
+
+#include "model/offcpu.h"
+#include "offcpu/waits.h"
+#include "symbol/native_names.h"
+
+/* From waits to a profile: names of kernel and user frames, errors in words, idle waits recognised. */
+struct offcpu_naming;
+
+/* The options must outlive it. NULL when memory is exhausted. */
+struct offcpu_naming *offcpu_naming_create(const struct native_names_options *options);
+void offcpu_naming_destroy(struct offcpu_naming *naming);
+
+/*
+ * Fills total, threads and rows of the profile, whose duration is set. Strings and stacks belong to the naming and the
+ * waits. False when memory is exhausted.
+ */
+bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits, struct offcpu_profile *out);
+
+#endif

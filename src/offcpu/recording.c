@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/recording.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/signals.h"
+#include "offcpu/naming.h"
+#include "offcpu/tables.h"
+#include "offcpu/waits.h"
+
+enum {
+	POLL_MS = 20,
+	MAX_ROWS = 1 << 20,
+};
+
+/* What the reader asks the thread that makes tables for. */
+struct request {
+	uint32_t kind; /* enum offcpu_kind */
+	pid_t tgid;
+};
+
+struct recording {
+	struct recording_options options;
+	struct offcpu_probe *probe;
+	struct tables *tables;
+	struct waits *waits;
+	struct offcpu_naming *naming;
+	uint64_t started_ns;
+	atomic_bool ending;
+
+	bool reading, making;
+	pthread_t reader;
+	pthread_t maker;
+
+	pthread_mutex_t lock; /* of the requests */
+	pthread_cond_t wanted;
+	VEC(struct request) requests;
+	bool no_more;
+
+	atomic_ullong seen;
+	atomic_ullong lost;
+	atomic_ullong unreadable; /* processes that were gone when their maps were wanted */
+};
+
+DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
+
+static void ask(struct recording *r, const struct offcpu_process *record)
+{
+	struct request request = {.kind = record->kind, .tgid = (pid_t)record->tgid};
+
+	pthread_mutex_lock(&r->lock);
+	if (!vec_push(&r->requests, request))
+		atomic_fetch_add(&r->lost, 1);
+	pthread_cond_signal(&r->wanted);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void take_record(void *arg, const void *record, size_t len)
+{
+	struct recording *r = arg;
+	uint32_t kind;
+
+	if (len < sizeof(kind))
+		return;
+	memcpy(&kind, record, sizeof(kind));
+	switch (kind) {
+	case OFFCPU_STACK:
+		waits_add_stack(r->waits, record, len);
+		break;
+	case OFFCPU_WAIT:
+		waits_add_wait(r->waits, record, len);
+		atomic_store(&r->seen, waits_seen(r->waits));
+		break;
+	case OFFCPU_NEED_MAPS:
+	case OFFCPU_EXEC:
+	case OFFCPU_EXIT:
+		if (len >= sizeof(struct offcpu_process))
+			ask(r, record);
+		break;
+	}
+}
+
+static void *read_records(void *arg)
+{
+	struct recording *r = arg;
+
+	while (!atomic_load(&r->ending))
+		offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
+	return NULL;
+}
+
+static void *make_tables(void *arg)
+{
+	struct recording *r = arg;
+	struct request request;
+
+	for (;;) {
+		pthread_mutex_lock(&r->lock);
+		while (!r->requests.len && !r->no_more)
+			pthread_cond_wait(&r->wanted, &r->lock);
+		if (r->no_more) {
+			pthread_mutex_unlock(&r->lock);
+			return NULL;
+		}
+		request = r->requests.data[0];
+		r->requests.len--;
+		memmove(r->requests.data, r->requests.data + 1, r->requests.len * sizeof(request));
+		pthread_mutex_unlock(&r->lock);
+		if (request.kind == OFFCPU_EXIT)
+			tables_forget_process(r->tables, request.tgid);
+		else if (tables_read_process(r->tables, request.tgid, NULL) < 0)
+			atomic_fetch_add(&r->unreadable, 1);
+	}
+}
+
+/* The tables of what runs already, so that even the first waits have whole stacks. */
+static void read_all_processes(struct recording *r)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			tables_read_process(r->tables, (pid_t)atoi(entry->d_name), NULL);
+	if (proc)
+		closedir(proc);
+}
+
+static int watch(struct recording *r, struct err *err)
+{
+	for (size_t i = 0; i < r->options.npids; i++) {
+		int rc = offcpu_probe_watch(r->probe, r->options.pids[i], err);
+
+		if (rc == 0 && r->options.probe.user_stacks)
+			rc = tables_read_process(r->tables, r->options.pids[i], err);
+		if (rc < 0)
+			return rc;
+	}
+	if (r->options.probe.all_processes && r->options.probe.user_stacks)
+		read_all_processes(r);
+	return 0;
+}
+
+static int start_threads(struct recording *r, struct err *err)
+{
+	sigset_t before;
+
+	signals_block_for_worker(&before);
+	r->making = pthread_create(&r->maker, NULL, make_tables, r) == 0;
+	r->reading = r->making && pthread_create(&r->reader, NULL, read_records, r) == 0;
+	signals_restore(&before);
+	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
+}
+
+int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
+{
+	const struct waits_options waits = {.by_thread = options->by_thread, .max_rows = MAX_ROWS};
+	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_set(err, ENOMEM, "out of memory");
+	r->options = *options;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->wanted, NULL);
+	rc = offcpu_probe_create(&options->probe, err, &r->probe);
+	if (rc < 0)
+		return rc;
+	r->tables = tables_create(r->probe);
+	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
+	if (!r->waits)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = watch(r, err);
+	if (rc == 0)
+		rc = offcpu_probe_start(r->probe, err);
+	r->started_ns = monotonic_ns();
+	if (rc == 0)
+		rc = start_threads(r, err);
+	if (rc < 0)
+		return rc;
+	*out = steal_ptr(r);
+	return 0;
+}
+
+static void end_threads(struct recording *r)
+{
+	atomic_store(&r->ending, true);
+	if (r->reading)
+		pthread_join(r->reader, NULL);
+	pthread_mutex_lock(&r->lock);
+	r->no_more = true;
+	pthread_cond_signal(&r->wanted);
+	pthread_mutex_unlock(&r->lock);
+	if (r->making)
+		pthread_join(r->maker, NULL);
+	r->reading = r->making = false;
+}
+
+void recording_destroy(struct recording *r)
+{
+	if (!r)
+		return;
+	end_threads(r);
+	offcpu_naming_destroy(r->naming);
+	waits_destroy(r->waits);
+	tables_destroy(r->tables);
+	offcpu_probe_destroy(r->probe);
+	vec_deinit(&r->requests);
+	pthread_mutex_destroy(&r->lock);
+	pthread_cond_destroy(&r->wanted);
+	free(r);
+}
+
+const char *recording_method(const struct recording *r)
+{
+	return offcpu_probe_method(r->probe);
+}
+
+struct recording_progress recording_progress(struct recording *r)
+{
+	uint64_t lost = atomic_load(&r->lost);
+
+	for (int i = 0; i < OFFCPU_LOSSES; i++)
+		lost += offcpu_probe_loss(r->probe, i);
+	return (struct recording_progress){.waits = atomic_load(&r->seen), .lost = lost};
+}
+
+static bool add_losses(const struct recording *r, struct offcpu_profile *out)
+{
+	static const char *const names[OFFCPU_LOSSES] = {
+		[OFFCPU_LOST_WAITS] = "waits_ring_full",
+		[OFFCPU_LOST_STACKS] = "stacks_ring_full",
+		[OFFCPU_LOST_STATE] = "threads_no_memory",
+		[OFFCPU_LOST_REQUESTS] = "requests_ring_full",
+	};
+	const struct tables_losses tables = tables_losses(r->tables);
+	const struct offcpu_loss others[] = {
+		{"rows_over_limit", waits_lost(r->waits)},	{"mappings_over_limit", tables.mappings},
+		{"files_over_limit", tables.objects},		{"processes_gone", atomic_load(&r->unreadable)},
+		{"requests_no_memory", atomic_load(&r->lost)},
+	};
+	bool ok = true;
+
+	for (int i = 0; ok && i < OFFCPU_LOSSES; i++)
+		ok = vec_push(&out->losses, (struct offcpu_loss){names[i], offcpu_probe_loss(r->probe, i)});
+	for (size_t i = 0; ok && i < sizeof(others) / sizeof(others[0]); i++)
+		ok = vec_push(&out->losses, others[i]);
+	return ok;
+}
+
+int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
+{
+	uint64_t ended_ns = monotonic_ns();
+
+	offcpu_probe_stop(r->probe);
+	end_threads(r);
+	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
+	*out = (struct offcpu_profile){.duration_ns = ended_ns - r->started_ns, .method = recording_method(r)};
+	r->options.names.find = tables_module;
+	r->options.names.find_ctx = r->tables;
+	r->naming = offcpu_naming_create(&r->options.names);
+	if (!r->naming || !offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}

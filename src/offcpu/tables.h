@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_TABLES_H
+#define STAKEOUT_OFFCPU_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "elf/modules.h"
+#include "kernel/offcpu_probe.h"
+
+/*
+ * What BPF needs to walk user stacks, and what is needed to name them when the process is gone: the executable mappings of
+ * each process, and each file with code once, however many processes have it.
+ */
+struct tables;
+
+/* `probe` must outlive it. NULL when memory is exhausted. */
+struct tables *tables_create(struct offcpu_probe *probe);
+void tables_destroy(struct tables *tables);
+
+/* Reads the map of a process, now or again, and gives BPF what is new. */
+int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
+
+/* The process has ended: its mappings are of no use to BPF any more. */
+void tables_forget_process(struct tables *tables, pid_t tgid);
+
+/*
+ * An address of a process in terms that outlive it: a file with code, and the address in it. Such a number is never 0; 0:
+ * the address is in no mapping that is known. Any thread may ask, while one other reads processes.
+ */
+uint64_t tables_place(struct tables *tables, pid_t tgid, uint64_t address);
+
+/* For struct native_names_options: the module of such a number. */
+struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);
+
+/* Mappings and files that did not fit the limits. */
+struct tables_losses {
+	uint64_t mappings;
+	uint64_t objects;
+};
+
+struct tables_losses tables_losses(const struct tables *tables);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_WAITS_H
+#define STAKEOUT_OFFCPU_WAITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "bpf/offcpu_record.h"
+#include "model/offcpu.h"
+#include "model/stack.h"
+#include "offcpu/tables.h"
+
+/* Waits as BPF tells them, added up by thread and stack. Nothing is named here. */
+struct waits;
+
+/* A stack in terms that outlive its process. */
+struct wait_stack {
+	struct offcpu_stack_id id;
+	uint64_t *kernel; /* addresses, innermost first */
+	uint32_t nkernel;
+	int32_t kernel_error; /* -errno, or 0 */
+	struct raw_stack user; /* pc: a place (tables.h), or the address where that is in no known file */
+	uint64_t *addresses;   /* of the user frames, as the process had them */
+	uint32_t user_end;     /* enum offcpu_end */
+};
+
+/* Waits with the same key. */
+struct wait_row {
+	pid_t tgid;
+	pid_t tid; /* 0: of all threads */
+	char state;
+	const char *name;
+	struct wait_stack *stack; /* NULL: it was lost, or there is none */
+	pid_t waker_tgid;	  /* 0: not known */
+	pid_t waker_tid;
+	const char *waker_name;
+	struct wait_stack *waker_stack;
+	struct offcpu_sum sum;
+};
+
+struct waits_options {
+	bool by_thread; /* else threads of a process are added up */
+	size_t max_rows;
+};
+
+/* `tables` must outlive it. NULL when memory is exhausted. */
+struct waits *waits_create(struct tables *tables, const struct waits_options *options);
+void waits_destroy(struct waits *waits);
+
+/* Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. */
+void waits_add_stack(struct waits *waits, const void *record, size_t len);
+
+/* The row that the wait was added to; NULL when it was lost. */
+const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);
+
+size_t waits_nrows(const struct waits *waits);
+const struct wait_row *waits_row(const struct waits *waits, size_t index);
+size_t waits_nthreads(const struct waits *waits);
+const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
+uint64_t waits_lost(const struct waits *waits);
+uint64_t waits_seen(const struct waits *waits);
+
+#endif

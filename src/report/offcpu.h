@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_OFFCPU_H
+#define STAKEOUT_REPORT_OFFCPU_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "model/offcpu.h"
+
+/* Reports of `stakeout offcpu`. */
+
+struct offcpu_report_options {
+	bool color;
+	bool verbose;   /* text: paths in full, and all threads and stacks instead of the heaviest */
+	bool hide_idle; /* leave out stacks, and in the text threads, that are only idle; totals stay whole */
+};
+
+/* Write one profile; 0 or -errno. */
+int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
+
+/* One line; docs/schema/offcpu.schema.json describes it. */
+int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
+
+/*
+ * A line for each row, as flame graph tools read them: "thread;main;work;read;ksys_read_[k];schedule_[k] 1234".
+ *
+ * The thread's name, user frames from the outermost to the innermost, kernel frames likewise with "_[k]", and after
+ * the last space the microseconds, at least 1. A thread that did not block but waited for a CPU (state R) has
+ * "[waiting for a CPU]" innermost, so that preemption is not taken for a wait of the function that it hit. What is
+ * missing is named: "[incomplete]" outermost in a user stack that ends early, "[no user stack]", "[no kernel
+ * stack]_[k]". In names ';' becomes ':', and control characters are shown as in the text. Losses and notes have no
+ * place in this format: the caller has to show them elsewhere.
+ */
+int report_offcpu_folded(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
+
+/*
+ * --events: a line of JSON for each wait, between a first line that names the format and a last one with losses and
+ * notes; docs/schema/offcpu-events.schema.json describes them. A wait's line is not flushed: 0, or -EIO when the
+ * stream has failed. Only duration, losses and notes of the profile are used.
+ */
+int report_offcpu_events_begin(const char *method, bool estimate, FILE *out);
+int report_offcpu_event(const struct offcpu_event *event, FILE *out);
+int report_offcpu_events_end(const struct offcpu_profile *profile, FILE *out);
+
+#endif

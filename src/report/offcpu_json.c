@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/offcpu.h"
+
+#include <errno.h>
+#include <stdio_ext.h>
+
+#include "base/cleanup.h"
+#include "report/json_frame.h"
+#include "report/json_writer.h"
+#include "report/offcpu_totals.h"
+#include "report/report.h"
+
+/* docs/schema/offcpu.schema.json and offcpu-events.schema.json describe these documents. */
+static const char schema[] = "stakeout.offcpu/1";
+static const char events_schema[] = "stakeout.offcpu-events/1";
+
+enum { TOP_THREADS = 10 };
+
+static void put_tid(struct json *j, pid_t tid)
+{
+	if (tid)
+		json_int(j, "tid", tid);
+	else
+		json_null(j, "tid");
+}
+
+static void put_lost(struct json *j, const struct offcpu_profile *profile)
+{
+	json_object(j, "lost");
+	for (size_t i = 0; i < profile->losses.len; i++)
+		json_uint(j, profile->losses.data[i].name, profile->losses.data[i].count);
+	json_object_end(j);
+}
+
+static void put_notes(struct json *j, const struct offcpu_profile *profile)
+{
+	json_array(j, "notes");
+	for (size_t i = 0; i < profile->notes.len; i++)
+		json_string(j, NULL, profile->notes.data[i]);
+	json_array_end(j);
+}
+
+static void put_total(struct json *j, const struct offcpu_profile *profile)
+{
+	const struct offcpu_sum *total = &profile->total;
+
+	json_uint(j, "total_time_ns", total->total_ns);
+	json_uint(j, "total_events", total->count);
+	json_uint(j, "avg_time_ns", offcpu_average(total));
+	json_uint(j, "max_time_ns", total->max_ns);
+	json_uint(j, "min_time_ns", total->min_ns);
+}
+
+/* The total, divided by what the threads were waiting in, and what of it was idle. */
+static void put_shares(struct json *j, const struct offcpu_profile *profile, bool hide_idle)
+{
+	const struct offcpu_totals totals = offcpu_totals(profile);
+
+	json_uint(j, "sleeping_time_ns", totals.sleeping_ns);
+	json_uint(j, "uninterruptible_time_ns", totals.uninterruptible_ns);
+	json_uint(j, "runnable_time_ns", totals.runnable_ns);
+	json_object(j, "idle");
+	json_uint(j, "stacks", totals.idle_rows);
+	json_uint(j, "count", totals.idle_count);
+	json_uint(j, "total_ns", totals.idle_ns);
+	json_bool(j, "hidden", hide_idle);
+	json_object_end(j);
+}
+
+static void put_top_threads(struct json *j, const struct offcpu_profile *profile)
+{
+	json_array(j, "top_blocking_threads");
+	for (size_t i = 0; i < profile->threads.len && i < TOP_THREADS; i++) {
+		const struct offcpu_thread *thread = &profile->threads.data[i];
+
+		json_object(j, NULL);
+		json_int(j, "pid", thread->pid);
+		put_tid(j, thread->tid);
+		json_string(j, "thread_name", thread->name);
+		json_thousandths(j, "time_ms", thread->sum.total_ns / 1000);
+		json_thousandths(j, "percentage", offcpu_share(thread->sum.total_ns, profile->total.total_ns));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_thread(struct json *j, const struct offcpu_thread *thread)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%d:%d", thread->pid, thread->tid);
+	json_object(j, key);
+	json_string(j, "thread_name", thread->name);
+	json_uint(j, "count", thread->sum.count);
+	json_uint(j, "total_time_ns", thread->sum.total_ns);
+	json_uint(j, "avg_time_ns", offcpu_average(&thread->sum));
+	json_uint(j, "max_time_ns", thread->sum.max_ns);
+	json_uint(j, "min_time_ns", thread->sum.min_ns);
+	json_uint(j, "sleeping_time_ns", thread->sleeping_ns);
+	json_uint(j, "uninterruptible_time_ns", thread->uninterruptible_ns);
+	json_uint(j, "runnable_time_ns", thread->runnable_ns);
+	json_object_end(j);
+}
+
+static void put_who(struct json *j, const struct offcpu_row *row)
+{
+	const char state[] = {row->state ? row->state : '?', '\0'};
+
+	json_int(j, "pid", row->pid);
+	put_tid(j, row->tid);
+	json_string(j, "thread_name", row->thread_name);
+	json_string(j, "state", state);
+}
+
+static void put_where(struct json *j, const struct offcpu_row *row)
+{
+	const struct offcpu_waker *waker = &row->waker;
+
+	json_stack(j, "kernel_stack", row->kernel, NULL);
+	json_string(j, "kernel_stack_error", row->kernel_error);
+	json_stack(j, "user_stack", row->user, NULL);
+	json_string(j, "user_stack_error", row->user_error);
+	if (!row->has_waker) {
+		json_null(j, "waker");
+		return;
+	}
+	json_object(j, "waker");
+	json_int(j, "pid", waker->pid);
+	json_int(j, "tid", waker->tid);
+	json_string(j, "thread_name", waker->name);
+	json_stack(j, "kernel_stack", waker->kernel, NULL);
+	json_stack(j, "user_stack", waker->user, NULL);
+	json_object_end(j);
+}
+
+static void put_row(struct json *j, const struct offcpu_row *row)
+{
+	json_object(j, NULL);
+	put_who(j, row);
+	json_uint(j, "count", row->sum.count);
+	json_uint(j, "total_ns", row->sum.total_ns);
+	json_uint(j, "max_ns", row->sum.max_ns);
+	json_uint(j, "min_ns", row->sum.min_ns);
+	json_uint(j, "runnable_ns", row->sum.runnable_ns);
+	json_bool(j, "idle", row->idle);
+	put_where(j, row);
+	json_object_end(j);
+}
+
+int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
+{
+	_cleanup_(lacking_deinit) struct lacking lacking = {0};
+	struct json j = {.out = out};
+
+	if (!lacking_find_offcpu(&lacking, profile, options->hide_idle))
+		return -ENOMEM;
+	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
+	json_object(&j, NULL);
+	json_string(&j, "schema", schema);
+	json_string(&j, "method", profile->method);
+	json_bool(&j, "estimate", profile->estimate);
+	json_uint(&j, "duration_ns", profile->duration_ns);
+	put_notes(&j, profile);
+	put_lost(&j, profile);
+	put_total(&j, profile);
+	put_shares(&j, profile, options->hide_idle);
+	put_top_threads(&j, profile);
+	json_object(&j, "thread_stats");
+	for (size_t i = 0; i < profile->threads.len; i++)
+		put_thread(&j, &profile->threads.data[i]);
+	json_object_end(&j);
+	json_array(&j, "stacks");
+	for (size_t i = 0; i < profile->rows.len; i++)
+		if (!profile->rows.data[i].idle || !options->hide_idle)
+			put_row(&j, &profile->rows.data[i]);
+	json_array_end(&j);
+	json_lacking(&j, &lacking);
+	json_object_end(&j);
+	fputc('\n', out);
+	return report_flush(out);
+}
+
+static void begin_line(struct json *j, const char *type)
+{
+	json_object(j, NULL);
+	json_string(j, "type", type);
+}
+
+static void end_line(struct json *j)
+{
+	json_object_end(j);
+	fputc('\n', j->out);
+}
+
+int report_offcpu_events_begin(const char *method, bool estimate, FILE *out)
+{
+	struct json j = {.out = out};
+
+	begin_line(&j, "begin");
+	json_string(&j, "schema", events_schema);
+	json_string(&j, "method", method);
+	json_bool(&j, "estimate", estimate);
+	end_line(&j);
+	return report_flush(out);
+}
+
+int report_offcpu_event(const struct offcpu_event *event, FILE *out)
+{
+	struct json j = {.out = out};
+
+	begin_line(&j, "wait");
+	json_time(&j, "time", event->time_ns);
+	json_uint(&j, "duration_ns", event->duration_ns);
+	json_uint(&j, "runnable_ns", event->runnable_ns);
+	put_who(&j, event->what);
+	put_where(&j, event->what);
+	end_line(&j);
+	return ferror(out) ? -EIO : 0;
+}
+
+int report_offcpu_events_end(const struct offcpu_profile *profile, FILE *out)
+{
+	struct json j = {.out = out};
+
+	begin_line(&j, "end");
+	json_uint(&j, "duration_ns", profile->duration_ns);
+	put_notes(&j, profile);
+	put_lost(&j, profile);
+	put_total(&j, profile);
+	end_line(&j);
+	return report_flush(out);
+}

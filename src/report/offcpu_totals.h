@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_OFFCPU_TOTALS_H
+#define STAKEOUT_REPORT_OFFCPU_TOTALS_H
+
+#include "model/offcpu.h"
+
+/* What a profile does not add up by itself. */
+struct offcpu_totals {
+	uint64_t sleeping_ns; /* of all threads, as in struct offcpu_thread */
+	uint64_t uninterruptible_ns;
+	uint64_t runnable_ns;
+	uint64_t idle_rows;
+	uint64_t idle_count; /* waits in them */
+	uint64_t idle_ns;
+};
+
+struct offcpu_totals offcpu_totals(const struct offcpu_profile *profile);
+
+static inline uint64_t offcpu_average(const struct offcpu_sum *sum)
+{
+	return sum->count ? sum->total_ns / sum->count : 0;
+}
+
+/* Thousandths of a percent, rounded down. */
+uint64_t offcpu_share(uint64_t part, uint64_t whole);
+
+#endif

@@ -1,0 +1,975 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu: what it says of waits beside what the threads that waited have measured themselves."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
+from harness import bare, built, command, run, wait_until
+
+NOBODY = 65534
+MS = 1000000
+
+# A thread is charged for its way into the kernel and back, and for what else ran on its CPU: more of that where every
+# instruction is emulated.
+TOLERANCE = 0.02 if SLOW == 1 else 0.2
+
+RUNGS = ("sched_exit", "fexit", "kprobe", "switch")
+
+
+def is_built():
+    result = run("offcpu", "--help")
+    return result.code == 0 and "--wakers" in result.out
+
+
+pytestmark = [
+    pytest.mark.skipif(not is_built(), reason="stakeout offcpu is not built yet"),
+    pytest.mark.usefixtures("root"),
+]
+
+
+class Recording:
+    """A run of stakeout offcpu that has begun to record. With -- COMMAND: `say` and `hear` talk to the command."""
+
+    def __init__(self, args, wrap=(), env=None):
+        self.args = [str(a) for a in ("offcpu", *args)]
+        self.proc = subprocess.Popen(
+            [*wrap, *command(*self.args)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env={**os.environ, **SANITIZER_ENV, **(env or {})},
+        )
+        self._read = {self.proc.stdout: b"", self.proc.stderr: b""}
+
+    def _until(self, stream, text):
+        """Reads both streams until `text` is in one of them; returns False when the program has ended before."""
+        deadline = time.monotonic() + TIMEOUT * 2
+        while text not in self._read[stream]:
+            ready, _, _ = select.select(list(self._read), [], [], max(deadline - time.monotonic(), 0))
+            assert ready, f"no {text} from stakeout {' '.join(self.args)}: {self._read}"
+            for one in ready:
+                data = os.read(one.fileno(), 1 << 16)
+                if not data and one is stream:
+                    return False
+                self._read[one] += data
+                if not data:
+                    wait_until(lambda: self.proc.poll() is not None, "it has ended")
+        return True
+
+    def begun(self):
+        """It says so once everything is attached."""
+        if not self._until(self.proc.stderr, b"recording"):
+            pytest.fail(f"it has not begun: {self.end()}")
+        return self
+
+    def hear(self):
+        """The next line on standard output."""
+        assert self._until(self.proc.stdout, b"\n"), self._read
+        line, _, self._read[self.proc.stdout] = self._read[self.proc.stdout].partition(b"\n")
+        return line.decode()
+
+    def say(self, line):
+        self.proc.stdin.write(line.encode() + b"\n")
+
+    def end(self, sig=signal.SIGINT):
+        """Ends it (None: waits until it ends) and returns the result."""
+        if sig and self.proc.poll() is None:
+            self.proc.send_signal(sig)
+        out, err = self.proc.communicate(timeout=TIMEOUT * 2)
+        out, err = self._read[self.proc.stdout] + out, self._read[self.proc.stderr] + err
+        result = Result(self.args, self.proc.returncode, out.decode(), err.decode())
+        assert result.code >= 0 and result.code != SANITIZER_EXIT and "Sanitizer" not in result.err, result
+        return result
+
+    def finish(self, sig=signal.SIGINT):
+        """The document of a recording that went well."""
+        result = self.end(sig)
+        assert result.code == 0, result
+        return json.loads(result.out)
+
+
+@pytest.fixture
+def record():
+    """record(ARG…): a recording that has begun."""
+    started = []
+
+    def start(*args, **how):
+        started.append(Recording(args, **how))
+        return started[-1].begun()
+
+    yield start
+    for recording in started:
+        if recording.proc.poll() is None:
+            recording.proc.kill()
+            recording.proc.communicate()
+
+
+def let_run(t, count=20):
+    """Returns when the target has waited `count` times more."""
+    enough = int(t.ask()) + count
+    wait_until(lambda: int(t.ask()) >= enough, "the target has waited often enough")
+
+
+def names(frames):
+    return [bare(frame["symbol"]) for frame in frames]
+
+
+def rows_of(doc, tid=None, site=None, state="SDR"):
+    return [
+        row
+        for row in doc["stacks"]
+        if tid in (None, row["tid"]) and row["state"] in state and (not site or site in names(row["user_stack"]))
+    ]
+
+
+def added(rows, what="count"):
+    return sum(row[what] for row in rows)
+
+
+def assert_whole(row):
+    assert row["user_stack_error"] is None, (row["user_stack_error"], names(row["user_stack"]))
+    assert names(row["user_stack"])[-1] in ("_start", "__clone3", "clone3", "__clone", "clone", "thread_start"), names(
+        row["user_stack"]
+    )
+
+
+def assert_nothing_lost(doc):
+    assert doc["lost"], "every counter by name"
+    assert not any(doc["lost"].values()), doc["lost"]
+
+
+def assert_adds_up(doc):
+    """What is said several times is the same."""
+    rows, stats = doc["stacks"], doc["thread_stats"]
+    assert added(rows) == doc["total_events"] == sum(s["count"] for s in stats.values())
+    assert added(rows, "total_ns") == doc["total_time_ns"] == sum(s["total_time_ns"] for s in stats.values())
+    if rows:
+        assert max(row["max_ns"] for row in rows) == doc["max_time_ns"]
+        assert min(s["min_time_ns"] for s in stats.values()) == doc["min_time_ns"]
+        assert abs(doc["avg_time_ns"] - doc["total_time_ns"] / doc["total_events"]) <= 1
+    for key, s in stats.items():
+        pid, tid = map(int, key.split(":"))
+        mine = [row for row in rows if (row["pid"], row["tid"]) == (pid, tid)]
+        assert (added(mine), added(mine, "total_ns")) == (s["count"], s["total_time_ns"]) or not mine, key
+        assert s["min_time_ns"] <= s["avg_time_ns"] <= s["max_time_ns"]
+    top = doc["top_blocking_threads"]
+    assert [t["time_ms"] for t in top] == sorted((t["time_ms"] for t in top), reverse=True)
+    for t in top:
+        assert abs(t["time_ms"] - stats[f"{t['pid']}:{t['tid']}"]["total_time_ns"] / MS) < 0.01
+    assert sum(t["percentage"] for t in top) <= 100.1
+
+
+def assert_exact(doc, truth):
+    """
+    Counts are exact and totals within the tolerance, for each thread and call site. A wait cannot be longer than the
+    call that waited. Where another program pushed the thread off its CPU within a call, or the call slept twice or for
+    hardly longer than the threshold, one call is not one wait: the count is that uncertain then, and no more.
+    """
+    sure = 0
+    for th in truth["threads"]:
+        for name, site in th["sites"].items():
+            rows = rows_of(doc, th["tid"], name, "SD")
+            count, total = added(rows), added(rows, "total_ns")
+            less = site["near"] + site["preempted"]
+            more = max(site["switches"] - site["calls"], 0)
+            where = f"{th['name']} {name}: {count} waits, {total} ns; the thread itself: {site}"
+            assert site["count"] - less <= count <= site["count"] + more, where
+            assert total <= site["total_ns"], where
+            assert max((row["max_ns"] for row in rows), default=0) <= site["max_ns"], where
+            pushed = added(rows_of(doc, th["tid"], name, "R"), "total_ns")
+            if less == 0:
+                assert total + pushed >= site["total_ns"] * (1 - TOLERANCE), where
+                sure += site["count"]
+    assert sure > sum(s["count"] for th in truth["threads"] for s in th["sites"].values()) / 2, "too busy a machine"
+
+
+SITES = {  # call site: the thread's name, and the function that calls it
+    "sleep_long": "sleeper",
+    "hold_sleep": "holder",
+    "lock_wait": "locker",
+    "pipe_wait": "pipe_reader",
+    "cond_wait": "cond_waiter",
+    "vfork_wait": "forker",
+}
+
+
+def test_exact(target, record):
+    t = target("waits_exact", 1000, 50)
+    recording = record("--json", "-p", t.pid)
+    truth = json.loads(t.ask("go"))
+    doc = recording.finish()
+    assert doc["schema"] == "stakeout.offcpu/1"
+    assert_exact(doc, truth)
+    assert_nothing_lost(doc)
+    assert_adds_up(doc)
+    for site, thread_name in SITES.items():
+        rows = rows_of(doc, t.tids[thread_name], site)
+        assert added(rows) >= 45, site
+        for row in rows:
+            assert (row["pid"], row["thread_name"]) == (t.pid, thread_name[:15])
+            assert_whole(row)
+            assert thread_name in names(row["user_stack"])
+
+
+def test_every_switch(target, record, tmp_path):
+    """With --min 0 the kernel's own count of voluntary switches is the number of waits; a disk's are among them."""
+    t = target("waits_exact", 1000, 40, tmp_path)
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    truth = json.loads(t.ask("go"))
+    doc = recording.finish()
+    assert_nothing_lost(doc)
+    for th in truth["threads"]:
+        for name, site in th["sites"].items():
+            rows = rows_of(doc, th["tid"], name, "SD")
+            where = f"{th['name']} {name}: {added(rows)} waits; the thread itself: {site}"
+            assert added(rows) == site["switches"], where
+            assert added(rows, "total_ns") <= site["all_ns"], where
+            off = added(rows_of(doc, th["tid"], name), "total_ns")
+            # The clock of a thread's processor time stops a little after the switch and starts before it.
+            slack = 10000 * SLOW * (site["switches"] + site["preempted"])
+            assert abs(off - site["off_ns"]) <= TOLERANCE * site["off_ns"] + slack, where
+    if not sum(s["switches"] for s in truth["threads"][-1]["sites"].values()):
+        pytest.skip(f"the file system of {tmp_path} does not wait for a disk")
+    assert {row["state"] for row in rows_of(doc, t.tids["disk_writer"], "disk_write", "SD")} == {"D"}
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_each_rung(target, record, rung):
+    """Each place at which stacks can be taken gives the same result; one that this kernel lacks says so."""
+    t = target("waits_exact", 1000, 20)
+    probe = run("offcpu", f"--source={rung}", "-d", "0.01", "-p", t.pid)
+    if probe.code == 1 and rung != "switch":
+        assert probe.out == "" and rung in probe.err, probe
+        pytest.skip(probe.err.strip())
+    recording = record("--json", f"--source={rung}", "-p", t.pid)
+    truth = json.loads(t.ask("go"))
+    doc = recording.finish()
+    assert doc["method"] == rung
+    assert_exact(doc, truth)
+    for site, thread_name in SITES.items():
+        for row in rows_of(doc, t.tids[thread_name], site):
+            assert_whole(row)
+
+
+@pytest.mark.parametrize("rung", [None, *RUNGS])
+@pytest.mark.parametrize("minimum", ["1ms", "0"])
+def test_right_thread(target, record, rung, minimum):
+    """Two processes that switch to each other on one CPU: neither has the other one's stack, state or name."""
+    force = [f"--source={rung}"] if rung else []
+    t = target("waits_pair")
+    other = t.tids["child"]
+    if rung:
+        probe = run("offcpu", *force, "-d", "0.01", "-p", t.pid)
+        if probe.code == 1:
+            pytest.skip(probe.err.strip())
+    recording = record("--json", "--min", minimum, *force, "-p", t.pid, "-p", other)
+    let_run(t)
+    doc = recording.finish()
+    for pid, tid, mine, foreign in (
+        (t.pid, t.tids["ping"], "ping", "pong"),
+        (other, other, "pong", "ping"),
+    ):
+        slept = rows_of(doc, tid, state="SD")
+        assert added(slept) >= 20
+        for row in slept:
+            assert (row["pid"], row["thread_name"], row["state"]) == (pid, mine, "S")
+            assert f"{mine}_wait" in names(row["user_stack"]) and mine in names(row["user_stack"])
+            assert_whole(row)
+            assert any("pipe_read" in (name or "") for name in names(row["kernel_stack"])), names(row["kernel_stack"])
+        for row in rows_of(doc, tid):
+            assert not {foreign, f"{foreign}_wait"} & set(names(row["user_stack"])), row["state"]
+            assert row["thread_name"] == mine
+
+
+def test_deep_stack(target, record):
+    t = target("waits_deep", 240)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    rows = rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S")
+    assert added(rows) >= 20
+    for row in rows:
+        found = names(row["user_stack"])
+        assert [name for name in found if name.startswith("descend")] == ["descend_odd", "descend_even"] * 120
+        assert_whole(row)
+        assert {f["found_by"] for f in row["user_stack"] if not f["inlined"]} <= {None, "cfi"}
+
+
+def test_stack_that_is_too_deep(target, record):
+    """At least 256 frames are there, and it says that there are more."""
+    t = target("waits_deep", 2000)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    rows = rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S")
+    assert added(rows) >= 20
+    for row in rows:
+        assert len([f for f in row["user_stack"] if not f["inlined"]]) >= 256
+        assert row["user_stack_error"] and re.search("[a-z] [a-z]", row["user_stack_error"]), "words"
+
+
+def test_code_without_unwind_information(target, record):
+    t = target("waits_deep_frame_pointer", 50)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    rows = rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S")
+    assert added(rows) >= 20
+    for row in rows:
+        assert names(row["user_stack"]).count("descend_even") == 25
+        callers = [f for f in row["user_stack"] if bare(f["symbol"]).startswith("descend")]
+        assert {f["found_by"] for f in callers[1:]} == {"frame_pointer"}
+
+
+def test_many_mappings(target, record):
+    t = target("waits_maps", 1000)
+    assert len(Path(f"/proc/{t.pid}/maps").read_text().splitlines()) > 2000
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    rows = rows_of(recording.finish(), t.tids["worker"], "crowded_wait", "S")
+    assert added(rows) >= 20
+    for row in rows:
+        assert_whole(row)
+
+
+@pytest.mark.novm
+def test_big_binary(record, tool):
+    """clang waits for its input, deep in libraries of more than a hundred MB."""
+    proc = subprocess.Popen([tool("clang"), "-E", "-x", "c", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+
+        def is_reading():
+            return Path(f"/proc/{proc.pid}/syscall").read_text().startswith(("0 0x0 ", "63 0x0 "))
+
+        wait_until(is_reading, "clang reads its input")
+        recording = record("--json", "-p", proc.pid)
+        proc.stdin.write(b"int x;\n")
+        proc.stdin.close()
+        proc.wait(TIMEOUT)
+        doc = recording.finish()
+    finally:
+        proc.kill()
+        proc.wait()
+    (row,) = [r for r in rows_of(doc, state="S") if names(r["user_stack"])[-1] == "_start"][:1]
+    assert any("libLLVM" in (f["module"] or "") for f in row["user_stack"]), names(row["user_stack"])
+    assert_whole(row)
+
+
+def test_states(target, record):
+    """A sleep is S, the wait for a vforked child D, and what a CPU is shared for R."""
+    t = target("waits_exact", 1000, 30)
+    recording = record("--json", "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish()
+    for site, thread_name in SITES.items():
+        rows = rows_of(doc, t.tids[thread_name], site, "SD")
+        assert {row["state"] for row in rows} == {"D" if site == "vfork_wait" else "S"}, site
+
+
+def test_waiting_for_a_cpu(target, record):
+    both = [target("spinners", "loop") for _ in range(2)]
+    for t in both:
+        os.sched_setaffinity(t.tids["loop"], {max(os.sched_getaffinity(0))})
+    recording = record("--json", "--state", "R", *(a for t in both for a in ("-p", t.pid)))
+
+    def preemptions():
+        return min(
+            int(Path(f"/proc/{t.pid}/task/{t.tids['loop']}/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
+            for t in both
+        )
+
+    enough = preemptions() + 20
+    wait_until(lambda: preemptions() >= enough, "both were preempted")
+    doc = recording.finish()
+    assert {row["state"] for row in doc["stacks"]} == {"R"}
+    for t in both:
+        rows = rows_of(doc, t.tids["loop"])
+        assert added(rows) >= 2
+        assert all("spin_loop" in names(row["user_stack"]) for row in rows)
+
+
+@pytest.mark.parametrize("state", ["S", "D"])
+def test_state_option(target, record, state):
+    t = target("waits_exact", 1000, 20)
+    recording = record("--json", "--state", state, "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish()
+    assert {row["state"] for row in doc["stacks"]} == {state}
+    assert added(rows_of(doc, site="sleep_long")) == (20 if state == "S" else 0)
+    assert (added(rows_of(doc, site="vfork_wait")) >= 19) == (state == "D")
+
+
+def test_thresholds(target, record):
+    t = target("waits_exact", 1000, 20)
+    recordings = {
+        limits: record("--json", *limits, "-p", t.pid)
+        for limits in (("--min", "2ms"), ("--min", "1us", "--max", "3ms"), ("--min", "100s"))
+    }
+    t.ask("go")
+    long, short, none = (recording.finish() for recording in recordings.values())
+    assert added(rows_of(long, site="sleep_long", state="S")) == 20
+    assert long["min_time_ns"] >= 2 * MS
+    assert not rows_of(short, site="sleep_long", state="S")
+    assert added(rows_of(short, site="sleep_short", state="S")) >= 15
+    assert 1000 <= short["min_time_ns"] and short["max_time_ns"] <= 3 * MS
+    assert none["total_events"] == 0 and none["stacks"] == [] and none["thread_stats"] == {}
+
+
+def waker_name(waker):
+    return waker.get("thread_name", waker.get("name"))
+
+
+def test_wakers(target, record):
+    t = target("waits_exact", 1000, 30)
+    recording = record("--json", "--wakers", "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish()
+    for site, waker, function in (
+        ("lock_wait", "holder", "hold_release"),
+        ("pipe_wait", "pipe_writer", "pipe_send"),
+        ("cond_wait", "cond_signaller", "cond_give"),
+    ):
+        woken = rows_of(doc, t.tids[SITES[site]], site, "S")
+        by = [row for row in woken if row["waker"] and row["waker"]["tid"] == t.tids[waker]]
+        # An interrupt may wake for it: a mutex's unlocker is sometimes preempted after the wake-up was prepared.
+        assert added(by) >= 25, [(row["count"], row["waker"]) for row in woken]
+        for row in by:
+            assert row["waker"]["pid"] == t.pid
+            assert waker_name(row["waker"]) == waker[:15]
+            assert function in names(row["waker"]["user_stack"]), names(row["waker"]["user_stack"])
+    for row in rows_of(doc, t.tids["sleeper"], "sleep_long", "S"):
+        assert not row["waker"] or row["waker"]["pid"] != t.pid or row["waker"]["tid"] != t.tids["sleeper"]
+
+
+def test_without_wakers(target, record):
+    t = target("waits_exact", 1000, 5)
+    recording = record("--json", "-p", t.pid)
+    t.ask("go")
+    assert not any(row["waker"] for row in recording.finish()["stacks"])
+
+
+def churned(answer):
+    """kind: (pid, count, function), of the answer of waits_churn."""
+    parts = (word.partition("=")[::2] for word in answer.split())
+    return {kind: (int(v.split(":")[0]), int(v.split(":")[1]), v.split(":")[2]) for kind, v in parts}
+
+
+def assert_churn(doc, said, kinds):
+    """
+    Waits over the threshold are counted from the first one on. Tables for what is new are made while it runs: stacks
+    are whole from then on, which is soon.
+    """
+    for kind in kinds:
+        pid, count, function = said[kind]
+        rows = [row for row in rows_of(doc, site=function) if row["pid"] == pid and row["thread_name"] == kind]
+        waits = sum(row["count"] for row in doc["stacks"] if row["pid"] == pid and row["thread_name"] == kind)
+        assert waits >= count, kind
+        assert count / 2 <= added(rows) <= count, kind
+        for row in rows:
+            assert_whole(row)
+
+
+def test_children(target, record):
+    t = target("waits_churn", built("plugin"))
+    recording = record("--json", "--children", "-p", t.pid)
+    said = churned(t.ask("go"))
+    doc = recording.finish()
+    assert_churn(doc, said, ("forked", "executed", "grandchild", "loader"))
+    assert_nothing_lost(doc)
+
+
+def test_without_children(target, record):
+    t = target("waits_churn", built("plugin"))
+    recording = record("--json", "-p", t.pid)
+    said = churned(t.ask("go"))
+    doc = recording.finish()
+    assert {row["pid"] for row in doc["stacks"]} == {t.pid}
+    assert_churn(doc, said, ("loader",))
+    (loader,) = [row for row in rows_of(doc, site="late_wait", state="S")]
+    assert "plugin_enter" in names(loader["user_stack"]), "the object that was loaded later"
+
+
+def test_all_processes(target, record):
+    t = target("waits_churn", built("plugin"))
+    recording = record("--json", "-a")
+    said = churned(t.ask("go"))
+    doc = recording.finish()
+    assert_churn(doc, said, ("forked", "executed", "grandchild", "loader"))
+
+
+def test_process_that_ends_before_the_report(target, record):
+    t = target("waits_exact", 1000, 20)
+    recording = record("--json", "-p", t.pid)
+    truth = json.loads(t.ask("go"))
+    t.proc.kill()
+    t.proc.wait(TIMEOUT)
+    doc = recording.finish()
+    assert_exact(doc, truth)
+    for site, thread_name in SITES.items():
+        for row in rows_of(doc, t.tids[thread_name], site):
+            assert_whole(row)
+            frame = next(f for f in row["user_stack"] if f["symbol"] == site)
+            assert frame["source"], "debug info of a file whose process has gone"
+
+
+def test_no_threads(target, record):
+    """Rows of a process, not of its threads."""
+    t = target("waits_exact", 1000, 20)
+    each, one = record("--json", "-p", t.pid), record("--json", "--no-threads", "-p", t.pid)
+    t.ask("go")
+    each, one = each.finish(), one.finish()
+    assert {row["tid"] for row in one["stacks"]} == {None}
+    assert None not in {row["tid"] for row in each["stacks"]}
+    assert {row["pid"] for row in one["stacks"]} == {t.pid}
+    for site in SITES:
+        assert added(rows_of(one, site=site, state="SD")) == added(rows_of(each, site=site, state="SD")), site
+
+
+def test_threads_with_the_same_stack(target, record):
+    """nappers' eight threads sleep in the same function: one row a thread, or one a process."""
+    t = target("nappers")
+    each, one = record("--json", "--min", "0", "-p", t.pid), record("--json", "--min", "0", "--no-threads", "-p", t.pid)
+    let_run(t, 1000)
+    each, one = each.finish(), one.finish()
+    shallow = [row for row in each["stacks"] if names(row["user_stack"]).count("descend") == 1 and row["state"] == "S"]
+    assert len({row["tid"] for row in shallow}) > 1
+    ours = [row for row in one["stacks"] if names(row["user_stack"]).count("descend") == 1 and row["state"] == "S"]
+    stacks = [tuple(f["address"] for f in row["user_stack"] + row["kernel_stack"]) for row in ours]
+    assert len(stacks) == len(set(stacks)), "one row for one stack"
+
+
+def test_sides(target, record):
+    t = target("waits_exact", 1000, 10)
+    kernel = record("--json", "--kernel-only", "-p", t.pid)
+    user = record("--json", "--user-only", "-p", t.pid)
+    t.ask("go")
+    kernel, user = kernel.finish(), user.finish()
+    assert all(row["user_stack"] == [] and row["kernel_stack"] for row in kernel["stacks"])
+    assert all(row["kernel_stack"] == [] for row in user["stacks"])
+    assert added(rows_of(user, site="sleep_long", state="S")) == 10
+    assert kernel["thread_stats"][f"{t.pid}:{t.tids['sleeper']}"]["count"] >= 10
+
+
+def test_kernel_stacks(target, record):
+    """Not the tracer's own frames on top, and named down to the system call."""
+    t = target("waits_exact", 1000, 10)
+    recording = record("--json", "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish()
+    for site, function in (("sleep_long", "nanosleep"), ("pipe_wait", "pipe_read"), ("lock_wait", "futex")):
+        for row in rows_of(doc, t.tids[SITES[site]], site, "S"):
+            found = names(row["kernel_stack"])
+            assert row["kernel_stack_error"] is None and None not in found
+            assert any(function in name for name in found), found
+            assert not any(name.startswith("bpf_") for name in found), found
+            assert all(f["kind"] == "kernel" for f in row["kernel_stack"])
+
+
+def test_frames_are_those_of_a_snapshot(target, record, snap):
+    t = target("waits_deep", 3)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    (row,) = rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S")
+    fields = {frozenset(f) for f in row["user_stack"] + row["kernel_stack"]}
+    snapped = snap(t)["threads"][-1]
+    assert fields == {frozenset(f) for f in snapped["user_stack"] + snapped["kernel_stack"]}
+    ours = [(f["symbol"], f["module"], f["build_id"]) for f in row["user_stack"][-3:]]
+    assert ours == [(f["symbol"], f["module"], f["build_id"]) for f in snapped["user_stack"][-3:]]
+
+
+def test_schema(target, record):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs/schema/offcpu.schema.json").read_text())
+    cls = jsonschema.validators.validator_for(schema)
+    cls.check_schema(schema)
+    validate = cls(schema).validate
+    t = target("waits_exact", 1000, 5)
+    recordings = [
+        record("--json", *options, "-p", t.pid)
+        for options in ((), ("--wakers",), ("--no-threads",), ("--kernel-only",), ("--min", "100s"), ("--source=proc",))
+    ]
+    t.ask("go")
+    docs = [recording.finish() for recording in recordings]
+    for doc in docs:
+        validate(doc)
+    for damage in (
+        lambda d: d.pop("lost"),
+        lambda d: d.update(unknown=1),
+        lambda d: d["stacks"][0].update(state="sleeping"),
+        lambda d: d["stacks"][0].pop("user_stack_error"),
+        lambda d: d["stacks"][0]["user_stack"][0].pop("symbol"),
+    ):
+        broken = json.loads(json.dumps(docs[0]))
+        damage(broken)
+        with pytest.raises(jsonschema.ValidationError):
+            validate(broken)
+
+
+def test_folded(target, record):
+    """root;…;leaf N, in µs or ns, kernel frames marked; the process or thread first."""
+    t = target("waits_exact", 1000, 20)
+    recording, doc = record("--folded", "-p", t.pid), record("--json", "-p", t.pid)
+    t.ask("go")
+    result, doc = recording.end(), doc.finish()
+    assert result.code == 0, result
+    weights = defaultdict(int)
+    for line in result.out.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        frames = stack.split(";")
+        assert int(weight) >= 0 and all(frames), line
+        marked = [frame.endswith("_[k]") for frame in frames]
+        assert marked == sorted(marked), "kernel frames are the leaves"
+        for site in SITES:
+            if site in frames:
+                assert frames.index(SITES[site][:15]) < frames.index(site)
+                assert marked[-1]
+                weights[site] += int(weight)
+    for site in SITES:
+        total = added(rows_of(doc, site=site), "total_ns")
+        near = [unit for unit in (1, 1000) if abs(weights[site] * unit - total) <= 0.02 * total]
+        assert near, (site, weights[site], total)
+
+
+def test_events(target, record):
+    t = target("waits_exact", 1000, 20)
+    before = time.time_ns()
+    recording = record("--events", "--wakers", "-p", t.pid)
+    truth = json.loads(t.ask("go"))
+    result = recording.end()
+    after = time.time_ns()
+    assert result.code == 0, result
+    header, *events = (json.loads(line) for line in result.out.splitlines())
+    assert header["schema"].startswith("stakeout.offcpu"), header
+    waits = [e for e in events if "duration_ns" in e and "user_stack" in e]
+    for th in truth["threads"]:
+        for name, site in th["sites"].items():
+            mine = [e for e in waits if e["tid"] == th["tid"] and name in names(e["user_stack"]) and e["state"] in "SD"]
+            assert site["count"] - site["near"] - site["preempted"] <= len(mine) <= max(site["count"], site["switches"])
+            assert all(MS <= e["duration_ns"] <= site["max_ns"] for e in mine)
+    for e in waits:
+        assert e["pid"] == t.pid and e["thread_name"]
+        start = e.get("time_ns", e.get("time"))
+        if isinstance(start, int):
+            assert before - 60 * 10**9 <= start <= after
+
+
+def test_events_are_streamed(target, record):
+    """A line comes when the wait is over, not at the end of the recording."""
+    t = target("waits_deep", 3)
+    recording = record("--events", "-p", t.pid)
+    recording.hear()
+    wait_until(lambda: "bottom_wait" in recording.hear(), "a wait is told of")
+    assert recording.proc.poll() is None
+    assert recording.end().code == 0
+
+
+def test_output_file(target, record, tmp_path):
+    t = target("waits_exact", 1000, 5)
+    for option, name in (("--json", "a.json"), ("--folded", "b.folded"), (None, "c.txt")):
+        recording = record(*([option] if option else []), "-o", tmp_path / name, "-p", t.pid)
+        t.ask("go")
+        result = recording.end()
+        assert (result.code, result.out) == (0, ""), result
+        assert "sleep_long" in (tmp_path / name).read_text()
+    assert json.loads((tmp_path / "a.json").read_text())["schema"] == "stakeout.offcpu/1"
+
+
+def test_output_file_that_cannot_be_written(target, stakeout, tmp_path):
+    """It is known before the recording, not after it."""
+    t = target("plain")
+    result = stakeout("offcpu", "-d", "100", "-o", tmp_path / "none/file", "-p", t.pid)
+    assert result.code == 1 and str(tmp_path / "none/file") in result.err, result
+
+
+def test_text(target, record):
+    t = target("waits_exact", 1000, 30)
+    recording = record("-p", t.pid)
+    t.ask("go")
+    result = recording.end()
+    assert result.code == 0, result
+    for site, thread_name in SITES.items():
+        assert site in result.out and thread_name[:15] in result.out
+    for word in ("total", "average", "longest", "runnable", "uninterruptible", "lost"):
+        assert word in (result.out + result.err).lower(), word
+    lines = result.out.splitlines()
+    at = next(i for i, line in enumerate(lines) if re.search(r"\bpipe_wait\b", line))
+    above = [i for i, line in enumerate(lines) if "pipe_read" in line and "pipe_reader" not in line and i < at]
+    assert above, "kernel over user"
+    assert "\033[" not in result.out
+
+
+def test_command(record, tmp_path):
+    """It is recorded from its first instruction to its end, which is the end of the recording."""
+    report = tmp_path / "report"
+    recording = record("--json", "-o", report, "--", built("waits_exact"), 1000, 20)
+    assert recording.hear().startswith("ready ")
+    recording.say("go")
+    truth = json.loads(recording.hear())
+    recording.proc.stdin.close()
+    recording.proc.stdin = None
+    result = recording.end(None)
+    assert result.code == 0, result
+    doc = json.loads(report.read_text())
+    assert doc["duration_ns"] > 0
+    assert_exact(doc, truth)
+    assert_adds_up(doc)
+
+
+def test_commands_children_are_followed(record, tmp_path):
+    report = tmp_path / "report"
+    recording = record("--json", "-o", report, "--", built("waits_churn"), built("plugin"))
+    recording.hear()
+    recording.say("go")
+    said = churned(recording.hear())
+    recording.proc.stdin.close()
+    recording.proc.stdin = None
+    assert recording.end(None).code == 0
+    assert_churn(json.loads(report.read_text()), said, ("forked", "executed", "grandchild", "loader"))
+
+
+def test_commands_exit_code(stakeout, tmp_path):
+    for script, code in (("sleep 0.01", 0), ("sleep 0.01; exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)):
+        report = tmp_path / "report"
+        result = stakeout("offcpu", "--json", "-o", report, "--", "sh", "-c", script)
+        assert result.code == code, result
+        assert json.loads(report.read_text())["schema"] == "stakeout.offcpu/1"
+
+
+def test_command_that_is_not_there(stakeout, tmp_path):
+    result = stakeout("offcpu", "--", tmp_path / "no-such-program")
+    assert result.code in (1, 127) and "no-such-program" in result.err and result.out == "", result
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_recording(target, record, sig):
+    t = target("waits_exact", 1000, 5)
+    recording = record("--json", "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish(sig)
+    assert added(rows_of(doc, site="sleep_long", state="S")) == 5
+    assert t.ask("go"), "the target runs on"
+
+
+def test_signal_while_a_command_runs(record, tmp_path):
+    """Ctrl-C reaches the command too; when it reaches only the recorder the report comes all the same."""
+    report = tmp_path / "report"
+    recording = record("--json", "-o", report, "--", built("waits_exact"), 1000, 5)
+    recording.hear()
+    recording.say("go")
+    truth = json.loads(recording.hear())
+    recording.end()
+    doc = json.loads(report.read_text())
+    assert added(rows_of(doc, site="sleep_long", state="S")) == 5
+    wait_until(lambda: not Path(f"/proc/{truth['pid']}").exists(), "the command has ended with it")
+
+
+def test_duration(target, stakeout):
+    t = target("waits_deep", 3)
+    doc = json.loads(stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).out)
+    assert doc["duration_ns"] >= 300 * MS
+    assert doc["total_time_ns"] <= doc["duration_ns"], "one thread that waits"
+    assert added(rows_of(doc, t.tids["worker"], "bottom_wait")) * 4 * MS <= doc["duration_ns"]
+
+
+def test_live_line(target):
+    """On a terminal one line is kept up to date; it does not get into the report."""
+    t = target("waits_deep", 3)
+    ours, theirs = pty.openpty()
+    proc = subprocess.Popen(
+        command("offcpu", "--json", "-d", "2.5", "-p", t.pid), stdout=subprocess.PIPE, stderr=theirs, stdin=theirs
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:  # how the end of a terminal reads
+            break
+        if not data:
+            break
+        said += data
+    out, _ = proc.communicate(timeout=TIMEOUT)
+    os.close(ours)
+    assert proc.returncode == 0 and json.loads(out)["total_events"]
+    updates = [line.decode() for line in said.split(b"\r") if b"lost" in line]
+    assert len(updates) >= 2, said
+    seen = [int(re.search(r"([\d,]+) waits", line)[1].replace(",", "")) for line in updates]
+    assert seen == sorted(seen) and seen[-1] > seen[0], updates
+
+
+def test_idle_threads(target, record):
+    t = target("waits_idle")
+    shown, hidden = record("--json", "-p", t.pid), record("--json", "--hide-idle", "-p", t.pid)
+    let_run(t, 40)
+    shown, hidden = shown.finish(), hidden.finish()
+    for site in ("events_wait", "pool_wait", "worker_wait"):
+        assert rows_of(shown, site=site, state="S"), site
+    assert not rows_of(hidden, site="events_wait") and not rows_of(hidden, site="pool_wait")
+    assert added(rows_of(hidden, site="worker_wait", state="S")) >= 40
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("-p",),
+        ("-p", "0"),
+        ("-p", "one"),
+        ("-p", "-1"),
+        ("-a", "-p", "1"),
+        ("-a", "--", "true"),
+        ("-p", "1", "--", "true"),
+        ("--",),
+        ("-a", "--no-such-option"),
+        ("-a", "-d", "soon"),
+        ("-a", "-d", "-1"),
+        ("-a", "--min", "long"),
+        ("-a", "--min", "-1"),
+        ("-a", "--min", "5ms", "--max", "1ms"),
+        ("-a", "--max", "1parsec"),
+        ("-a", "--state", "Q"),
+        ("-a", "--state", ""),
+        ("-a", "--kernel-only", "--user-only"),
+        ("-a", "--json", "--folded"),
+        ("-a", "--source=other"),
+        ("-a", "stray"),
+    ],
+    ids=lambda args: " ".join(args) or "nothing",
+)
+def test_wrong_usage(stakeout, args):
+    result = stakeout("offcpu", *args)
+    assert result.code == 2, result
+    assert result.out == "" and result.err
+
+
+def test_no_such_process(stakeout):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    result = stakeout("offcpu", "-d", "1", "-p", gone.pid)
+    assert result.code == 1 and result.out == "" and str(gone.pid) in result.err, result
+
+
+def test_help(stakeout):
+    result = stakeout("offcpu", "--help")
+    assert result.code == 0 and result.err == ""
+    options = """-p -a -d --duration --min --max --state --children --threads --no-threads --wakers --kernel-only
+        --user-only --json --folded -o --events --hide-idle""".split()
+    assert [option for option in options if option not in result.out] == []
+
+
+# What is left when permissions are missing.
+
+
+@pytest.fixture
+def setpriv(tool):
+    path = STAKEOUT
+    while path != path.parent:
+        path = path.parent
+        if not os.stat(path).st_mode & 0o001:
+            pytest.skip(f"{path} is closed to other users")
+    return [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@pytest.fixture
+def as_nobody(setpriv):
+    return [*setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+
+
+@pytest.fixture
+def as_tracer(setpriv):
+    """Another user with the capabilities that BPF programs need, and no more."""
+    caps = "+cap_38,+cap_39"  # perfmon and bpf: names that older versions do not know
+    wrap = [*setpriv, f"--inh-caps={caps}", f"--ambient-caps={caps}"]
+    if subprocess.run([*wrap, "true"], capture_output=True).returncode:
+        pytest.skip("CAP_BPF and CAP_PERFMON cannot be given here")
+    return wrap
+
+
+def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
+    """Sampled from /proc: rough, but the stacks are right, and it says what is missing."""
+    t = target("waits_deep", 3, wrap=as_nobody)
+    recording = record("--json", "-p", t.pid, wrap=as_nobody)
+    let_run(t, 100)
+    result = recording.end()
+    assert result.code == 0, result
+    doc = json.loads(result.out)
+    assert doc["estimate"] is True and doc["method"] == "proc"
+    for way in ("root", "CAP_BPF"):
+        assert way in " ".join(doc["notes"]), doc["notes"]
+    rows = rows_of(doc, t.tids["worker"], "bottom_wait")
+    assert rows and added(rows, "total_ns") <= doc["duration_ns"] * 1.1
+    assert "descend_even" in names(rows[0]["user_stack"])
+
+
+def test_estimate_in_the_text(target, record, as_nobody):
+    t = target("waits_deep", 3, wrap=as_nobody)
+    recording = record("-p", t.pid, wrap=as_nobody)
+    let_run(t, 50)
+    result = recording.end()
+    said = result.out + result.err
+    assert result.code == 0 and "estimate" in said and "CAP_BPF" in said, result
+
+
+def test_forced_estimate(target, record):
+    """The same rung as root, forced: it is near the truth for waits that are long beside the interval."""
+    t = target("waits_deep", 3)
+    recording = record("--json", "--source=proc", "-p", t.pid)
+    let_run(t, 100)
+    doc = recording.finish()
+    assert doc["estimate"] is True
+    assert rows_of(doc, t.tids["worker"], "bottom_wait")
+
+
+def test_exact_is_no_estimate(target, record):
+    t = target("waits_deep", 3)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    doc = recording.finish()
+    assert doc["estimate"] is False and doc["method"] in RUNGS
+
+
+def test_capabilities_are_enough(target, record, as_tracer, as_nobody):
+    t = target("waits_deep", 3, wrap=as_nobody)
+    recording = record("--json", "-p", t.pid, wrap=as_tracer)
+    let_run(t)
+    doc = recording.finish()
+    assert doc["method"] in RUNGS
+    rows = rows_of(doc, t.tids["worker"])
+    assert added(rows) >= 20
+    assert any("bottom_wait" in names(row["user_stack"]) for row in rows)
+
+
+def test_foreign_process_with_capabilities(target, record, as_tracer):
+    """Its maps cannot be read: waits with kernel stacks, and a reason for the user stacks that are missing."""
+    t = target("waits_deep", 3)
+    recording = record("--json", "-p", t.pid, wrap=as_tracer)
+    let_run(t)
+    doc = recording.finish()
+    rows = rows_of(doc, t.tids["worker"], state="S")
+    assert added(rows) >= 20
+    for row in rows:
+        assert row["kernel_stack"] or row["kernel_stack_error"]
+        assert row["user_stack_error"] and "bottom_wait" not in names(row["user_stack"])
+    assert "CAP_SYS_PTRACE" in " ".join(doc["notes"]), doc["notes"]
+
+
+def test_another_users_process(target, stakeout, as_nobody):
+    t = target("waits_deep", 3)
+    result = stakeout("offcpu", "-d", "0.2", "-p", t.pid, wrap=as_nobody)
+    said = result.out + result.err
+    assert "root" in said and ("CAP_BPF" in said or "CAP_SYS_PTRACE" in said), result
+    assert "bottom_wait" not in result.out
+
+
+def test_forced_bpf_without_privileges(target, stakeout, as_nobody):
+    t = target("waits_deep", 3, wrap=as_nobody)
+    result = stakeout("offcpu", "--source=switch", "-d", "0.2", "-p", t.pid, wrap=as_nobody)
+    assert result.code == 1 and result.out == "" and "CAP_BPF" in result.err, result

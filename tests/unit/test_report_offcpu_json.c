@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#define REPORT report_offcpu_json
+#include "offcpu_sample.h"
+
+static const struct offcpu_report_options plain;
+static const struct offcpu_report_options hiding = {.hide_idle = true};
+
+static void test_one_line(void **state)
+{
+	const char *text = report(*state, plain);
+
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	for (const char *p = text; *p != '\n'; p++)
+		assert_true((unsigned char)*p >= 0x20);
+}
+
+static void test_head(void **state)
+{
+	expect(state, plain,
+	       "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"sched_exit\",\"estimate\":false,"
+	       "\"duration_ns\":10000000000,\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
+	       "\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},"
+	       "\"total_time_ns\":9990000900,\"total_events\":127,\"avg_time_ns\":78661424,"
+	       "\"max_time_ns\":300000000,\"min_time_ns\":300,"
+	       "\"sleeping_time_ns\":9598000900,\"uninterruptible_time_ns\":300000000,\"runnable_time_ns\":92000000,"
+	       "\"idle\":{\"stacks\":1,\"count\":90,\"total_ns\":9000000000,\"hidden\":false},"
+	       "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\","
+	       "\"time_ms\":9000.000,\"percentage\":90.090},");
+}
+
+static void test_estimate(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.estimate = true;
+	expect(state, plain, "\"estimate\":true,");
+}
+
+static void test_threads(void **state)
+{
+	expect(state, plain,
+	       "{\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\",\"time_ms\":0.000,"
+	       "\"percentage\":0.000}],\"thread_stats\":{");
+	expect(state, plain,
+	       "\"4711:4712\":{\"thread_name\":\"worker\",\"count\":34,\"total_time_ns\":690000000,"
+	       "\"avg_time_ns\":20294117,\"max_time_ns\":300000000,\"min_time_ns\":1000000,"
+	       "\"sleeping_time_ns\":598000000,\"uninterruptible_time_ns\":0,\"runnable_time_ns\":92000000},");
+	expect(state, plain, "\"99:0\":{");
+}
+
+/* The list of the heaviest is short; the table has all. */
+static void test_top_threads(void **state)
+{
+	struct fixture *f = *state;
+	const struct offcpu_thread thread = f->profile.threads.data[1];
+	const char *text;
+	size_t n = 0;
+
+	while (f->profile.threads.len < 25) {
+		assert_true(vec_push(&f->profile.threads, thread));
+		f->profile.threads.data[f->profile.threads.len - 1].tid = 5000 + (pid_t)f->profile.threads.len;
+	}
+	text = report(f, plain);
+	for (const char *p = text; (p = strstr(p, "\"percentage\":")); p++)
+		n++;
+	assert_int_equal(n, 10);
+	assert_non_null(strstr(text, "\"4711:5025\":{"));
+}
+
+static void test_stacks(void **state)
+{
+	expect(state, plain,
+	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\",\"count\":90,"
+	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"runnable_ns\":0,\"idle\":true,"
+	       "\"kernel_stack\":[{\"address\":\"0xffffffff81000000\",\"kind\":\"kernel\",\"symbol\":\"ep_poll\",");
+	expect(state, plain,
+	       "\"kernel_stack_error\":null,\"user_stack\":[{\"address\":\"0x7f0000001056\",\"kind\":\"native\","
+	       "\"symbol\":\"__epoll_wait\",");
+	expect(state, plain, "\"found_by\":\"cfi\"}],\"user_stack_error\":null,\"waker\":null},{");
+	expect(state, plain,
+	       "\"user_stack_error\":\"EFAULT: stack page not resident\",\"waker\":{\"pid\":4711,\"tid\":4711,"
+	       "\"thread_name\":\"server\",\"kernel_stack\":[{");
+	expect(state, plain, "\"kernel_stack\":[],\"kernel_stack_error\":\"not permitted\",\"user_stack\":[{");
+	expect(state, plain,
+	       "\"state\":\"S\",\"count\":2,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
+	       "\"idle\":false,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
+	       "\"user_stack_error\":null,\"waker\":null}],\"lacking\":[{\"module\":\"/usr/bin/server\","
+	       "\"build_id\":null,\"problem\":\"no debug information\",\"help\":null}]}\n");
+	expect_not(state, plain, "\"sp\":");
+}
+
+static void test_idle_is_hidden(void **state)
+{
+	expect_not(state, hiding, "ep_poll");
+	expect(state, hiding, "\"total_ns\":9000000000,\"hidden\":true}");
+	expect(state, hiding, "\"total_time_ns\":9990000900,");
+	expect(state, hiding, "\"4711:4711\":{");
+}
+
+static void test_nothing(void **state)
+{
+	clear(*state);
+	assert_string_equal(report(*state, plain),
+			    "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"switch\",\"estimate\":false,"
+			    "\"duration_ns\":0,\"notes\":[],\"lost\":{},\"total_time_ns\":0,\"total_events\":0,"
+			    "\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
+			    "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
+			    "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},"
+			    "\"top_blocking_threads\":[],\"thread_stats\":{},\"stacks\":[],\"lacking\":[]}\n");
+}
+
+/* A share of more than 64 bits can multiply. */
+static void test_large_totals(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.total.total_ns = UINT64_MAX;
+	f->profile.threads.data[0].sum.total_ns = UINT64_MAX / 4 + 1;
+	expect(state, plain, "\"time_ms\":4611686018427.387,\"percentage\":25.000}");
+}
+
+static void test_events(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_event event = {
+		.time_ns = INT64_C(1700000000000000042),
+		.duration_ns = 1500,
+		.runnable_ns = 200,
+		.what = &f->profile.rows.data[4],
+	};
+	size_t len;
+	FILE *out = open_memstream(&f->text, &len);
+
+	assert_int_equal(report_offcpu_events_begin("fexit", true, out), 0);
+	assert_int_equal(report_offcpu_event(&event, out), 0);
+	assert_int_equal(report_offcpu_events_end(&f->profile, out), 0);
+	fclose(out);
+	assert_string_equal(
+		f->text,
+		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"fexit\",\"estimate\":true}\n"
+		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
+		"\"runnable_ns\":200,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
+		"\"state\":\"S\",\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
+		"\"user_stack_error\":null,\"waker\":null}\n"
+		"{\"type\":\"end\",\"duration_ns\":10000000000,"
+		"\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
+		"\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},\"total_time_ns\":9990000900,\"total_events\":127,"
+		"\"avg_time_ns\":78661424,\"max_time_ns\":300000000,\"min_time_ns\":300}\n");
+}
+
+static void test_event_with_stacks(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_event event = {.what = &f->profile.rows.data[1]};
+	size_t len;
+	FILE *out = open_memstream(&f->text, &len);
+
+	assert_int_equal(report_offcpu_event(&event, out), 0);
+	fclose(out);
+	assert_non_null(strstr(f->text, "\"tid\":4712,\"thread_name\":\"worker\",\"state\":\"S\",\"kernel_stack\":[{"));
+	assert_non_null(strstr(f->text, "\"waker\":{\"pid\":4711,"));
+	assert_ptr_equal(strchr(f->text, '\n'), f->text + len - 1);
+}
+
+static void test_stream_error(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_event event = {.what = &f->profile.rows.data[1]};
+	FILE *full = fopen("/dev/full", "w");
+
+	expect_stream_error(state);
+	assert_non_null(full);
+	assert_int_equal(report_offcpu_events_begin("fexit", true, full), -ENOSPC);
+	assert_int_equal(report_offcpu_event(&event, full), -EIO);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_head, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_top_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_is_hidden, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_totals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_events, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_event_with_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("report_offcpu_json", tests, NULL, NULL);
+}
