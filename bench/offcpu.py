@@ -190,34 +190,37 @@ def interleaved(tools, rounds, measure):
     return values
 
 
-def pipe_seconds(loops=PIPE_LOOPS):
+def pipe_seconds(loops=PIPE_LOOPS, cpu=None):
+    pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
     done = subprocess.run(
-        ["perf", "bench", "sched", "pipe", "-l", str(loops)], capture_output=True, text=True, check=True
+        [*pin, "perf", "bench", "sched", "pipe", "-l", str(loops)], capture_output=True, text=True, check=True
     )
     return float(re.search(r"Total time:\s*([\d.]+)", done.stdout)[1])
 
 
 def bench_pipe(peer, rounds):
-    print(f"\nperf bench sched pipe -l {PIPE_LOOPS}: seconds, median of {rounds} interleaved runs")
+    """On one CPU the switches themselves are measured; on two, also how long an idle CPU takes to wake up."""
     if not find("perf"):
         left_out("perf: not installed")
         return
-    tools = {
-        "(no tool)": None,
-        "stakeout offcpu -a": ours("-a"),
-        "stakeout offcpu -a --min 0": ours("-a", "--min", "0"),
-    }
-    if not is_ours():
-        tools = {"(no tool)": None}
+    bench_pipe_on(None, peer, rounds)
+    bench_pipe_on(max(os.sched_getaffinity(0)), peer, rounds)
+
+
+def bench_pipe_on(cpu, peer, rounds):
+    where = "" if cpu is None else ", both processes on one CPU"
+    print(f"\nperf bench sched pipe -l {PIPE_LOOPS}{where}: median of {rounds} interleaved runs")
+    tools = {"(no tool)": None}
+    if is_ours():
+        tools["stakeout offcpu -a"] = ours("-a")
+        tools["stakeout offcpu -a --min 0"] = ours("-a", "--min", "0")
     tools.update(peer)
-    values = interleaved(tools, rounds, pipe_seconds)
+    values = interleaved(tools, rounds, lambda: pipe_seconds(cpu=cpu))
     alone = statistics.median(values["(no tool)"])
     slower = {name: statistics.median(v) / alone - 1 for name, v in values.items()}
     for name, v in values.items():
-        print(
-            f"  {name:28} {statistics.median(v):8.3f} s  {slower[name] * 100:+7.1f} %"
-            f"   ({min(v):.3f} to {max(v):.3f})"
-        )
+        times = f"{statistics.median(v):8.3f} s  {slower[name] * 100:+7.1f} %   ({min(v):.3f} to {max(v):.3f})"
+        print(f"  {name:28} {times}")
     if not is_ours():
         return
     default, every = slower["stakeout offcpu -a"], slower["stakeout offcpu -a --min 0"]

@@ -105,6 +105,7 @@ static struct recording_options recording_options(const struct offcpu_options *o
 		.pids = child->pid ? &child->pid : o->pids.data,
 		.npids = child->pid ? 1 : o->pids.len,
 		.by_thread = o->threads,
+		.events = o->events,
 		.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},
 	};
 }
@@ -121,14 +122,25 @@ static void show_live_line(struct recording *recording, uint64_t now, uint64_t e
 	fflush(stderr);
 }
 
+static void write_event(void *arg, const struct offcpu_event *event)
+{
+	report_offcpu_event(event, arg);
+}
+
+static bool write_events(struct recording *recording, FILE *out)
+{
+	return !out || (recording_take_events(recording, write_event, out) && fflush(out) == 0);
+}
+
 /* Until the time is over, the command has ended, or somebody presses Ctrl-C. */
-static void record(const struct offcpu_options *o, struct recording *recording, struct child *child, const sigset_t *signals)
+static bool record(const struct offcpu_options *o, struct recording *recording, struct child *child,
+		   const sigset_t *signals, FILE *events)
 {
 	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
 	bool live = isatty(STDERR_FILENO);
 
 	for (;;) {
-		uint64_t now = monotonic_ns(), wait = (uint64_t)LIVE_LINE_MS * 1000000;
+		uint64_t now = monotonic_ns(), wait = (uint64_t)(events ? EVENTS_MS : LIVE_LINE_MS) * 1000000;
 		struct timespec timeout;
 		int sig;
 
@@ -142,22 +154,37 @@ static void record(const struct offcpu_options *o, struct recording *recording, 
 		sig = sigtimedwait(signals, NULL, &timeout);
 		if (sig == SIGINT || sig == SIGTERM)
 			break;
+		if (!write_events(recording, events))
+			return false;
 	}
+	recording_stop(recording);
 	if (live)
 		fputs("\r\033[K", stderr);
+	return write_events(recording, events);
+}
+
+static int open_file(const char *path, FILE **out, struct err *err)
+{
+	*out = !path || strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	return *out ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+static int close_file(FILE *f)
+{
+	if (!f || f == stdout)
+		return 0;
+	return fclose(f) == 0 ? 0 : -errno;
 }
 
 static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, struct err *err)
 {
-	const char *path = o->view.output;
-	bool to_stdout = !path || strcmp(path, "-") == 0;
 	const char *no_color = getenv("NO_COLOR");
-	FILE *out = to_stdout ? stdout : fopen(path, "we");
+	FILE *out;
 	struct offcpu_report_options options = {.verbose = o->view.report.verbose, .hide_idle = o->hide_idle};
-	int rc;
+	int rc = open_file(o->view.output, &out, err), closed;
 
-	if (!out)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (rc < 0)
+		return rc;
 	options.color = o->view.color == COLOR_ALWAYS ||
 			(o->view.color == COLOR_AUTO && isatty(fileno(out)) && !(no_color && *no_color));
 	if (o->view.json)
@@ -166,8 +193,9 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 		rc = report_offcpu_folded(profile, &options, out);
 	else
 		rc = report_offcpu_text(profile, &options, out);
-	if (!to_stdout && fclose(out) != 0 && rc == 0)
-		rc = -errno;
+	closed = close_file(out);
+	if (rc == 0)
+		rc = closed;
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }
 
@@ -191,6 +219,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	_cleanup_(end_child) struct child child = {.go = -1};
 	struct recording_options options;
 	sigset_t signals, before;
+	FILE *events = NULL;
 	int rc = 0;
 
 	sigemptyset(&signals);
@@ -207,9 +236,20 @@ static int run(struct offcpu_options *o, struct err *err)
 		return rc;
 	if (child.go >= 0)
 		close(steal_fd(&child.go));
-	record(o, recording, &child, &signals);
-	rc = recording_finish(recording, err, &profile);
+	if (o->events) {
+		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
+		if (rc == 0 && report_offcpu_events_begin(recording_method(recording), false, events) < 0)
+			rc = err_set(err, EIO, "the events cannot be written");
+	}
+	if (rc == 0 && !record(o, recording, &child, &signals, events))
+		rc = err_set(err, EIO, "the events cannot be written");
 	if (rc == 0)
+		rc = recording_finish(recording, err, &profile);
+	if (rc == 0 && events && report_offcpu_events_end(&profile, events) < 0)
+		rc = err_set(err, EIO, "the events cannot be written");
+	if (close_file(events) < 0 && rc == 0)
+		rc = err_set(err, EIO, "the events cannot be written");
+	if (rc == 0 && (!o->events || o->events_path))
 		rc = write_profile(o, &profile, err);
 	return rc < 0 ? rc : is_complete(&profile) ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }

@@ -217,11 +217,12 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 			    strerrordesc_np(-stack->kernel_error));
 }
 
-static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_profile *out)
+bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out)
 {
 	const struct named_stack *named = from->stack ? name_stack(naming, from->stack) : NULL;
 	const struct named_stack *waker = from->waker_stack ? name_stack(naming, from->waker_stack) : NULL;
-	struct offcpu_row row = {
+
+	*out = (struct offcpu_row){
 		.pid = from->tgid,
 		.tid = from->tid,
 		.thread_name = from->name,
@@ -231,20 +232,29 @@ static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, s
 		.user = named ? named->user : NULL,
 		.kernel_error = kernel_error(naming, from->stack),
 		.user_error = user_error(from->stack),
-		.idle = from->state == OFFCPU_SLEEPING && from->sum.total_ns / IDLE_PERCENT >= out->duration_ns / 100,
 		.has_waker = from->waker_tid != 0,
 	};
 
 	if ((from->stack && !named) || (from->waker_stack && !waker))
 		return false;
-	if (row.has_waker)
-		row.waker = (struct offcpu_waker){
+	if (out->has_waker)
+		out->waker = (struct offcpu_waker){
 			.pid = from->waker_tgid,
 			.tid = from->waker_tid,
 			.name = from->waker_name,
 			.kernel = waker ? waker->kernel : NULL,
 			.user = waker ? waker->user : NULL,
 		};
+	return true;
+}
+
+static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_profile *out)
+{
+	struct offcpu_row row;
+
+	if (!offcpu_naming_row(naming, from, &row))
+		return false;
+	row.idle = row.state == OFFCPU_SLEEPING && row.sum.total_ns / IDLE_PERCENT >= out->duration_ns / 100;
 	return vec_push(&out->rows, row);
 }
 

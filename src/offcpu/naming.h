@@ -15,6 +15,9 @@ struct offcpu_naming;
 struct offcpu_naming *offcpu_naming_create(const struct native_names_options *options);
 void offcpu_naming_destroy(struct offcpu_naming *naming);
 
+/* One row by itself; its sum is that of `from`. False when memory is exhausted. */
+bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out);
+
 /*
  * Fills total, threads and rows of the profile, whose duration is set. Strings and stacks belong to the naming and the
  * waits. False when memory is exhausted.

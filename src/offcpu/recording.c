@@ -27,6 +27,18 @@ struct request {
 	pid_t tgid;
 };
 
+struct event {
+	const struct wait_row *row;
+	const char *name; /* of the thread then */
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t runnable_ns;
+};
+
+struct events {
+	VEC_FIELDS(struct event);
+};
+
 struct recording {
 	struct recording_options options;
 	struct offcpu_probe *probe;
@@ -34,16 +46,19 @@ struct recording {
 	struct waits *waits;
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
+	uint64_t ended_ns;
+	int64_t epoch_ns; /* of CLOCK_MONOTONIC, in CLOCK_REALTIME */
 	atomic_bool ending;
 
 	bool reading, making;
 	pthread_t reader;
 	pthread_t maker;
 
-	pthread_mutex_t lock; /* of the requests */
+	pthread_mutex_t lock; /* of the requests and the events */
 	pthread_cond_t wanted;
 	VEC(struct request) requests;
 	bool no_more;
+	struct events events;
 
 	atomic_ullong seen;
 	atomic_ullong lost;
@@ -63,6 +78,53 @@ static void ask(struct recording *r, const struct offcpu_process *record)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void take_wait(struct recording *r, const void *record, size_t len)
+{
+	const struct wait_row *row = waits_add_wait(r->waits, record, len);
+	const struct offcpu_wait *wait = record;
+	struct event event = {.row = row};
+
+	atomic_store(&r->seen, waits_seen(r->waits));
+	if (!row || !r->options.events)
+		return;
+	event.name = row->name;
+	event.start_ns = wait->start_ns;
+	event.duration_ns = wait->duration_ns;
+	event.runnable_ns = wait->runnable_ns;
+	pthread_mutex_lock(&r->lock);
+	if (!vec_push(&r->events, event))
+		atomic_fetch_add(&r->lost, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
+{
+	struct events events;
+	bool ok = true;
+
+	pthread_mutex_lock(&r->lock);
+	events = r->events;
+	r->events = (struct events){0};
+	pthread_mutex_unlock(&r->lock);
+	for (size_t i = 0; ok && i < events.len; i++) {
+		const struct event *event = &events.data[i];
+		struct offcpu_row row;
+		struct offcpu_event out = {
+			.time_ns = r->epoch_ns + (int64_t)event->start_ns,
+			.duration_ns = event->duration_ns,
+			.runnable_ns = event->runnable_ns,
+			.what = &row,
+		};
+
+		ok = offcpu_naming_row(r->naming, event->row, &row);
+		row.thread_name = event->name;
+		if (ok)
+			take(arg, &out);
+	}
+	vec_deinit(&events);
+	return ok;
+}
+
 static void take_record(void *arg, const void *record, size_t len)
 {
 	struct recording *r = arg;
@@ -76,8 +138,7 @@ static void take_record(void *arg, const void *record, size_t len)
 		waits_add_stack(r->waits, record, len);
 		break;
 	case OFFCPU_WAIT:
-		waits_add_wait(r->waits, record, len);
-		atomic_store(&r->seen, waits_seen(r->waits));
+		take_wait(r, record, len);
 		break;
 	case OFFCPU_NEED_MAPS:
 	case OFFCPU_EXEC:
@@ -176,12 +237,16 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		return rc;
 	r->tables = tables_create(r->probe);
 	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
-	if (!r->waits)
+	r->options.names.find = tables_module;
+	r->options.names.find_ctx = r->tables;
+	r->naming = r->waits ? offcpu_naming_create(&r->options.names) : NULL;
+	if (!r->naming)
 		return err_set(err, ENOMEM, "out of memory");
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
 	r->started_ns = monotonic_ns();
+	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)r->started_ns;
 	if (rc == 0)
 		rc = start_threads(r, err);
 	if (rc < 0)
@@ -214,6 +279,7 @@ void recording_destroy(struct recording *r)
 	tables_destroy(r->tables);
 	offcpu_probe_destroy(r->probe);
 	vec_deinit(&r->requests);
+	vec_deinit(&r->events);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->wanted);
 	free(r);
@@ -256,18 +322,21 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	return ok;
 }
 
-int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
+void recording_stop(struct recording *r)
 {
-	uint64_t ended_ns = monotonic_ns();
-
+	if (r->ended_ns)
+		return;
+	r->ended_ns = monotonic_ns();
 	offcpu_probe_stop(r->probe);
 	end_threads(r);
 	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
-	*out = (struct offcpu_profile){.duration_ns = ended_ns - r->started_ns, .method = recording_method(r)};
-	r->options.names.find = tables_module;
-	r->options.names.find_ctx = r->tables;
-	r->naming = offcpu_naming_create(&r->options.names);
-	if (!r->naming || !offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
+}
+
+int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
+{
+	recording_stop(r);
+	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r)};
+	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }

@@ -22,6 +22,7 @@ struct recording_options {
 	const pid_t *pids; /* the processes to watch, unless all are */
 	size_t npids;
 	bool by_thread;
+	bool events; /* recording_take_events() will be called now and then */
 	struct native_names_options names; /* `find` is ours */
 };
 
@@ -38,6 +39,13 @@ const char *recording_method(const struct recording *recording);
 
 /* As it is now. */
 struct recording_progress recording_progress(struct recording *recording);
+
+/* Calls `take` for each wait since the last call, in the order of their ends. False when memory is exhausted. */
+typedef void (*offcpu_event_fn)(void *arg, const struct offcpu_event *event);
+bool recording_take_events(struct recording *recording, offcpu_event_fn take, void *arg);
+
+/* No more waits are seen from now on; those that were are still to be taken or finished. */
+void recording_stop(struct recording *recording);
 
 /* Ends it, names everything and leaves the result in *out, whose strings and stacks belong to the recording. */
 int recording_finish(struct recording *recording, struct err *err, struct offcpu_profile *out);

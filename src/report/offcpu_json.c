@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio_ext.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "report/json_frame.h"
@@ -104,7 +105,7 @@ static void put_thread(struct json *j, const struct offcpu_thread *thread)
 
 static void put_who(struct json *j, const struct offcpu_row *row)
 {
-	const char state[] = {row->state ? row->state : '?', '\0'};
+	const char state[] = {row->state && strchr("SDR", row->state) ? row->state : '?', '\0'};
 
 	json_int(j, "pid", row->pid);
 	put_tid(j, row->tid);

@@ -2,8 +2,6 @@
 #include "unwind/cfi.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/search.h"
@@ -387,6 +385,5 @@ int cfi_for_each_row(struct cfi_section *section, cfi_row_fn fn, void *arg)
 		}
 		ninsns += p.ninsns;
 	}
-	if (getenv("DBG")) fprintf(stderr, "%lu of %lu\n", (long)ninsns, (long)section->bytes.len);
 	return 0;
 }

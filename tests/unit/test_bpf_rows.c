@@ -515,7 +515,8 @@ int main(void)
 		cmocka_unit_test(test_outside_the_file),   cmocka_unit_test(test_damaged_record),
 		cmocka_unit_test(test_trampolines),        cmocka_unit_test(test_padding),
 		cmocka_unit_test(test_debug_frame),        cmocka_unit_test(test_without_cfi),
-		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_endless_cie),
+		cmocka_unit_test(test_refused_files),
 	};
 
 	return cmocka_run_group_tests_name("bpf_rows", tests, NULL, NULL);

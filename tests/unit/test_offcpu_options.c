@@ -25,10 +25,10 @@ static int read_options(struct offcpu_options *o, char **argv)
 #define READ(o, ...) read_options((o), (char *[]){"offcpu", __VA_ARGS__, NULL})
 
 /* The strings and the command stay in the array. */
-#define OPTIONS(name, ...)                                           \
-	char *name##_argv[] = {"offcpu", __VA_ARGS__, NULL};         \
-	_cleanup_(offcpu_options_deinit) struct offcpu_options name; \
-	if (read_options(&name, name##_argv) != 0)                   \
+#define OPTIONS(name, ...)                                                                                             \
+	char *name##_argv[] = {"offcpu", __VA_ARGS__, NULL};                                                           \
+	_cleanup_(offcpu_options_deinit) struct offcpu_options name;                                                   \
+	if (read_options(&name, name##_argv) != 0)                                                                     \
 	fail_msg("%s", err.msg)
 
 static void expect_time(const char *text, uint64_t unit, uint64_t want)
@@ -64,9 +64,32 @@ static void test_times(void **state)
 static void test_what_is_no_time(void **state)
 {
 	static const char *const wrong[] = {
-		"", "ms", "-1ms", "+1ms", " 1ms", "1 ms", "1ms ", "1.ms", ".5ms", "1.5.5ms", "1d", "1MS", "1m", "x", "0x1ms",
-		"1e3ms", "nan", "inf", "5", "0.5", "0.5ns", "0.0000000001s", "18446744073709551616ns",
-		"18446744073709551615us", "18446744073709552s", "99999999999999999999999999999999s",
+		"",
+		"ms",
+		"-1ms",
+		"+1ms",
+		" 1ms",
+		"1 ms",
+		"1ms ",
+		"1.ms",
+		".5ms",
+		"1.5.5ms",
+		"1d",
+		"1MS",
+		"1m",
+		"x",
+		"0x1ms",
+		"1e3ms",
+		"nan",
+		"inf",
+		"5",
+		"0.5",
+		"0.5ns",
+		"0.0000000001s",
+		"18446744073709551616ns",
+		"18446744073709551615us",
+		"18446744073709552s",
+		"99999999999999999999999999999999s",
 		"0.00000000000000000000000000000000001s",
 	};
 	uint64_t ns;
@@ -136,8 +159,8 @@ static void test_command(void **state)
 
 static void test_what_to_record(void **state)
 {
-	OPTIONS(o, "12", "-d", "1.5", "--min=10us", "--max", "2s", "--state", "D", "--children", "--no-threads", "--wakers",
-		"--kernel-only", "--source", "switch");
+	OPTIONS(o, "12", "-d", "1.5", "--min=10us", "--max", "2s", "--state", "D", "--children", "--no-threads",
+		"--wakers", "--kernel-only", "--source", "switch");
 	OPTIONS(p, "12", "--duration=90ms", "--state=S,R", "--no-threads", "--threads", "--user-only", "--max", "1ms");
 
 	assert_int_equal(o.duration_ns, 1500000000);
@@ -160,8 +183,8 @@ static void test_sources(void **state)
 		const char *word;
 		enum offcpu_source source;
 	} cases[] = {
-		{"auto", OFFCPU_SOURCE_AUTO},	{"sched_exit", OFFCPU_SOURCE_SCHED_EXIT},
-		{"fexit", OFFCPU_SOURCE_FEXIT}, {"kprobe", OFFCPU_SOURCE_KPROBE},
+		{"auto", OFFCPU_SOURCE_AUTO},     {"sched_exit", OFFCPU_SOURCE_SCHED_EXIT},
+		{"fexit", OFFCPU_SOURCE_FEXIT},   {"kprobe", OFFCPU_SOURCE_KPROBE},
 		{"switch", OFFCPU_SOURCE_SWITCH}, {"proc", OFFCPU_SOURCE_PROC},
 	};
 
@@ -183,8 +206,8 @@ static void test_states(void **state)
 
 static void test_output(void **state)
 {
-	OPTIONS(o, "-a", "--json", "-o", "file", "--hide-idle", "--events=waits", "--color", "always", "--no-demangle", "-v",
-		"--no-cache", "--debuginfod=http://localhost", "--debuginfod-timeout", "7");
+	OPTIONS(o, "-a", "--json", "-o", "file", "--hide-idle", "--events=waits", "--color", "always", "--no-demangle",
+		"-v", "--no-cache", "--debuginfod=http://localhost", "--debuginfod-timeout", "7");
 	OPTIONS(p, "-a", "--folded", "--no-color", "--output=-");
 	OPTIONS(q, "-a", "--events");
 

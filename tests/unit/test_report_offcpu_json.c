@@ -139,7 +139,8 @@ static void test_events(void **state)
 		f->text,
 		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"fexit\",\"estimate\":true}\n"
 		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
-		"\"runnable_ns\":200,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
+		"\"runnable_ns\":200,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
+		"\\u000a\","
 		"\"state\":\"S\",\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 		"\"user_stack_error\":null,\"waker\":null}\n"
 		"{\"type\":\"end\",\"duration_ns\":10000000000,"

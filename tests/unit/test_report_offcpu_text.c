@@ -97,7 +97,7 @@ static void test_idle_is_hidden(void **state)
 	expect(state, hiding, "\noff-CPU 10.0 s: 127 waits");
 	expect(state, hiding, "; idle 9.0 s (90.1 %)\n");
 	expect_not(state, hiding, "epoll");
-	expect_not(state, hiding, "  tid 4711 server\n  ");
+	expect_not(state, hiding, "100.0 %  tid 4711 server\n");
 	expect(state, hiding, "\n  hidden idle threads: 1, with 9.0 s (90.1 %)\n\n600 ms");
 	expect(state, hiding, "\n\n  hidden idle stacks: 1, with 9.0 s (90.1 %)\n\nmodule");
 	expect_not(state, plain, "hidden");
