@@ -79,7 +79,7 @@ struct task_struct___before_5_14 {
 };
 
 /* aarch64: the system call as the entry code noted it, behind the registers that ptrace shows. */
-struct pt_regs___arm64 {
+struct pt_regs___arm64_entry {
 	__u64 orig_x0;
 	__s32 syscallno;
 };

@@ -98,8 +98,8 @@ static void take_registers(struct task_struct *task)
 	record.fs_base = BPF_CORE_READ(task, thread.fsbase);
 	record.gs_base = BPF_CORE_READ(task, thread.gsbase);
 #else
-	record.syscall_nr = BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno);
-	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64 *)regs, orig_x0);
+	record.syscall_nr = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, syscallno);
+	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, orig_x0);
 #endif
 }
 

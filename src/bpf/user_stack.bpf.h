@@ -194,7 +194,7 @@ static bool step_over_signal(struct walk *w)
 
 	if (!read_word(sp + SIGNAL_PC, &w->pc) || !read_word(sp + SIGNAL_SP, &w->sp) || !read_word(sp + SIGNAL_FP, &w->fp))
 		return end(w, OFFCPU_END_FAULT);
-	if (SIGNAL_LR && !read_word(sp + SIGNAL_LR, &w->lr))
+	if (SIGNAL_LR != 0 && !read_word(sp + SIGNAL_LR, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
 	w->exact = 1;
 	w->by_fp = 0;

@@ -291,15 +291,15 @@ static int add_eh_frame(struct table *t, struct image *image)
 /* Go writes only this one, and C linked into it only the other. */
 static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 {
-	_cleanup_(section_deinit) struct cfi_section section;
+	_cleanup_(section_deinit) struct cfi_section section = {0};
 	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
 	struct table more = *t;
 	int ret;
 
-	code_open_debug_frame(&section, t->arch, image);
-	*has_some = section.bytes.data != NULL;
+	*has_some = image_has_section(image, ".debug_frame") && image_is_unpackable(image);
 	if (!*has_some)
 		return 0;
+	code_open_debug_frame(&section, t->arch, image);
 	more.rows = &rows;
 	more.end = 0;
 	ret = finish(&more, cfi_for_each_row(&section, put_row, &more));

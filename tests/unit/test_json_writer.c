@@ -80,12 +80,28 @@ static void test_strings(void **state)
 		   "\"\xc2\xb5s \xf0\x9f\x90\x9b\",\"bad \\ufffd\\ufffd(\",\"\\u202e\"]");
 }
 
+static void test_times(void **state)
+{
+	struct capture c;
+
+	begin(&c);
+	json_object(&c.json, NULL);
+	json_time(&c.json, "a", INT64_C(1700000000000000042));
+	json_time(&c.json, "b", -1);
+	json_time(&c.json, "c", INT64_MIN);
+	json_time(&c.json, "d", INT64_MAX);
+	json_object_end(&c.json);
+	expect(&c, "{\"a\":\"2023-11-14T22:13:20.000000042Z\",\"b\":\"1969-12-31T23:59:59.999999999Z\","
+		   "\"c\":\"1677-09-21T00:12:43.145224192Z\",\"d\":\"2262-04-11T23:47:16.854775807Z\"}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_structure),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_times),
 	};
 
 	return cmocka_run_group_tests_name("json_writer", tests, NULL, NULL);
