@@ -13,7 +13,7 @@ struct pt_regs___user {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } __attribute__((preserve_access_index));
 
-enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_MASK_BITS = 0 };
+enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_MASK_BITS = 0, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -24,7 +24,14 @@ struct user_pt_regs___user {
 } __attribute__((preserve_access_index));
 
 /* struct rt_sigframe: siginfo, then ucontext; its registers start at 312. */
-enum { SIGNAL_FP = 312 + 29 * 8, SIGNAL_LR = 312 + 30 * 8, SIGNAL_SP = 312 + 31 * 8, SIGNAL_PC = 312 + 32 * 8, CODE_MASK_BITS = 16 };
+enum {
+	SIGNAL_FP = 312 + 29 * 8,
+	SIGNAL_LR = 312 + 30 * 8,
+	SIGNAL_SP = 312 + 31 * 8,
+	SIGNAL_PC = 312 + 32 * 8,
+	CODE_MASK_BITS = 16,
+	FP_GIVES_SP = 0,
+};
 
 #endif
 
@@ -94,6 +101,9 @@ struct walk {
 	__u32 end;   /* enum offcpu_end */
 	__u32 by_fp; /* the frame at pc was found by frame pointer */
 	__u32 exact; /* pc is not a return address */
+	__u32 has_fp;
+	__u32 has_lr;
+	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
 };
 
@@ -171,7 +181,7 @@ static bool step_by_frame_pointer(struct walk *w)
 {
 	__u64 fp, pc;
 
-	if (w->fp < w->sp || (w->fp & 7) || !w->fp)
+	if (!w->has_fp || w->fp < w->sp || (w->fp & 7) || !w->fp)
 		return end(w, OFFCPU_END_NO_UNWIND);
 	if (!read_word(w->fp, &fp) || !read_word(w->fp + 8, &pc))
 		return end(w, OFFCPU_END_FAULT);
@@ -181,10 +191,11 @@ static bool step_by_frame_pointer(struct walk *w)
 	if (fp && fp <= w->fp)
 		return end(w, OFFCPU_END_NO_PROGRESS);
 	w->sp = w->fp + 16;
+	w->sp_is_bound = !FP_GIVES_SP;
 	w->fp = fp;
 	w->pc = pc;
 	w->by_fp = 1;
-	w->exact = 0;
+	w->exact = w->has_lr = 0;
 	return true;
 }
 
@@ -196,41 +207,73 @@ static bool step_over_signal(struct walk *w)
 		return end(w, OFFCPU_END_FAULT);
 	if (SIGNAL_LR != 0 && !read_word(sp + SIGNAL_LR, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
-	w->exact = 1;
-	w->by_fp = 0;
+	w->exact = w->has_fp = 1;
+	w->has_lr = SIGNAL_LR != 0;
+	w->by_fp = w->sp_is_bound = 0;
+	return true;
+}
+
+static bool find_cfa(struct walk *w, const struct unwind_row *row, __u64 *cfa)
+{
+	const __u32 record = UNWIND_FP_AT_CFA | UNWIND_RA_AT_CFA;
+	__u64 offset = 8 * (__s64)row->cfa;
+
+	if ((row->kind == UNWIND_FROM_FP || row->kind == UNWIND_AT_FP) && !w->has_fp)
+		return end(w, OFFCPU_END_NO_UNWIND);
+	if (w->sp_is_bound && row->kind != UNWIND_FROM_FP) {
+		/* The frame record is at fp, and the row tells how far that is from the CFA. */
+		if ((row->flags & record) != record || row->ra != row->fp + 1 || !w->has_fp)
+			return end(w, OFFCPU_END_NO_UNWIND);
+		*cfa = w->fp - 8 * (__s64)row->fp;
+		return true;
+	}
+	if (row->kind == UNWIND_FROM_FP) {
+		*cfa = w->fp + offset;
+	} else if (row->kind == UNWIND_PLT) {
+		*cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)row->cfa ? 8 : 0);
+	} else if (row->kind == UNWIND_FAR_FROM_SP) {
+		*cfa = w->sp + 8 * ((__u64)row->ra << 16 | (__u16)row->cfa);
+	} else if (row->kind == UNWIND_AT_SP || row->kind == UNWIND_AT_FP) {
+		if (!read_word((row->kind == UNWIND_AT_SP ? w->sp : w->fp) + offset, cfa))
+			return end(w, OFFCPU_END_FAULT);
+		*cfa += 8 * (__s64)row->ra;
+	} else {
+		*cfa = w->sp + offset;
+	}
 	return true;
 }
 
 static bool step_by_row(struct walk *w, const struct unwind_row *row)
 {
-	__u64 cfa, pc, fp = w->fp;
+	bool second_number = row->kind >= UNWIND_FAR_FROM_SP;
+	__u64 cfa = 0, pc = w->lr, fp = w->fp;
 
-	if (row->kind == UNWIND_FROM_FP)
-		cfa = w->fp + 8 * (__s64)row->cfa;
-	else if (row->kind == UNWIND_PLT)
-		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)row->cfa ? 8 : 0);
-	else
-		cfa = w->sp + 8 * (__s64)row->cfa;
-	if (row->flags & UNWIND_RA_AT_CFA) {
-		if (!read_word(cfa + 8 * (__s64)row->ra, &pc))
+	if (!find_cfa(w, row, &cfa))
+		return false;
+	if (second_number || row->flags & UNWIND_RA_AT_CFA) {
+		if (!read_word(cfa + 8 * (second_number ? -1 : (__s64)row->ra), &pc))
 			return end(w, OFFCPU_END_FAULT);
-	} else {
-		pc = w->lr;
+	} else if (!w->has_lr) { /* a later call has overwritten it */
+		return end(w, OFFCPU_END_NO_PROGRESS);
 	}
 	if ((row->flags & UNWIND_FP_AT_CFA) && !read_word(cfa + 8 * (__s64)row->fp, &fp))
+		return end(w, OFFCPU_END_FAULT);
+	if ((row->flags & UNWIND_FP_AT_FP) && !read_word(w->fp, &fp))
 		return end(w, OFFCPU_END_FAULT);
 	pc = strip_code(pc);
 	if (!pc)
 		return end(w, OFFCPU_END_COMPLETE);
 	/* Only a leaf may leave the stack pointer where it is. */
-	if (cfa < w->sp || (cfa == w->sp && pc == w->pc))
+	if (cfa < w->sp || (cfa == w->sp && (!w->exact || pc == w->pc)))
 		return end(w, OFFCPU_END_NO_PROGRESS);
+	if (row->flags & (UNWIND_FP_AT_CFA | UNWIND_FP_AT_FP))
+		w->has_fp = 1;
+	if (row->flags & UNWIND_FP_LOST)
+		w->has_fp = 0;
 	w->sp = cfa;
-	w->fp = row->flags & UNWIND_FP_LOST ? 0 : fp;
+	w->fp = fp;
 	w->pc = pc;
-	w->lr = 0;
-	w->by_fp = 0;
-	w->exact = 0;
+	w->by_fp = w->exact = w->has_lr = w->sp_is_bound = 0;
 	return true;
 }
 
@@ -247,6 +290,9 @@ static bool step(struct walk *w)
 	case UNWIND_FROM_SP:
 	case UNWIND_FROM_FP:
 	case UNWIND_PLT:
+	case UNWIND_FAR_FROM_SP:
+	case UNWIND_AT_SP:
+	case UNWIND_AT_FP:
 		return step_by_row(w, &row);
 	case UNWIND_SIGNAL:
 		return step_over_signal(w);
@@ -278,7 +324,7 @@ static long walk_frame(__u32 index, void *ctx)
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = 1, .which = which, .first = scratch->head.nkernel};
+	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (maps)
@@ -291,6 +337,7 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	w.pc = BPF_CORE_READ((struct user_pt_regs___user *)regs, pc);
 	w.sp = BPF_CORE_READ((struct user_pt_regs___user *)regs, sp);
 	w.fp = BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[29]);
+	w.has_lr = 1;
 	w.lr = strip_code(BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[30]));
 #endif
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);

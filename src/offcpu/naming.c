@@ -124,13 +124,23 @@ static bool is_scheduler(const char *name)
 	return false;
 }
 
+static bool is_ours(const char *name)
+{
+	static const char *const starts[] = {"bpf_prog_", "bpf_trace_run", "__traceiter_", "__bpf_trace_"};
+
+	for (size_t i = 0; name && i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
 /* Our own programs and the scheduler are on top of every stack: they tell nothing. */
 static struct stack without_scheduler(const struct stack *stack)
 {
 	size_t skip = 0;
 
 	for (size_t i = 0; i < stack->len && i < OWN_FRAMES; i++)
-		if (is_scheduler(stack->data[i].symbol))
+		if (is_scheduler(stack->data[i].symbol) || is_ours(stack->data[i].symbol))
 			skip = i + 1;
 	if (skip == stack->len && skip)
 		skip--;

@@ -274,9 +274,9 @@ void recording_destroy(struct recording *r)
 	if (!r)
 		return;
 	end_threads(r);
-	offcpu_naming_destroy(r->naming);
 	waits_destroy(r->waits);
-	tables_destroy(r->tables);
+	tables_destroy(r->tables);	  /* its modules write to the cache, by options that the naming has */
+	offcpu_naming_destroy(r->naming);
 	offcpu_probe_destroy(r->probe);
 	vec_deinit(&r->requests);
 	vec_deinit(&r->events);

@@ -11,7 +11,7 @@
 #include "bpf/unwind_row.h"
 #include "elf/image.h"
 
-/* 48 MiB. Chromium, the largest program that people run, has about as many; libLLVM has 1.5 million. */
+/* 48 MiB. libLLVM, one of the largest files around, has a million. */
 enum { BPF_ROWS_MAX = 4 << 20 };
 
 /*
