@@ -232,6 +232,8 @@ install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
 	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
 	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
 	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
+	install -D -m 644 docs/schema/offcpu.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu.schema.json
+	install -D -m 644 docs/schema/offcpu-events.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu-events.schema.json
 	install -D -m 644 docs/schema/cache.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/cache.schema.json
 	install -D -m 644 docs/schema/symbolize.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/symbolize.schema.json
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE

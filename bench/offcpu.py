@@ -3,6 +3,7 @@
 
 import json
 import os
+import pty
 import pwd
 import re
 import shutil

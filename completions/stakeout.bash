@@ -15,6 +15,49 @@ _stakeout_symbolize() {
 	esac
 }
 
+_stakeout_offcpu() {
+	local cur=$1 prev=$2 i
+	local options="--pid --all --duration --min --max --state --children --no-children --threads --no-threads --wakers
+		--kernel-only --user-only --json --folded --events --hide-idle --output --color= --no-color --no-demangle
+		--no-cache --debuginfod --debuginfod-timeout --verbose --help -p -a -d -o -v -h --"
+
+	# behind -- comes a command
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		[[ ${COMP_WORDS[i]} == -- ]] || continue
+		if declare -F _command_offset >/dev/null; then
+			_command_offset $((i + 1))
+		elif ((i + 1 == COMP_CWORD)); then
+			COMPREPLY=($(compgen -c -- "$cur"))
+		else
+			COMPREPLY=($(compgen -f -- "$cur"))
+		fi
+		return
+	done
+
+	# --events takes a file only behind =, which bash makes a word of its own
+	if [[ $prev == --events && ( ${COMP_WORDS[COMP_CWORD]} == "=" || ${COMP_WORDS[COMP_CWORD - 1]} == "=" ) ]]; then
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+	fi
+
+	case $prev in
+	--duration | -d) COMPREPLY=($(compgen -W "5 10 30 1min" -- "$cur")) ;;
+	--min | --max) COMPREPLY=($(compgen -W "0 10us 100us 1ms 10ms 100ms 1s" -- "$cur")) ;;
+	--state) COMPREPLY=($(compgen -W "S D R S,D" -- "$cur")) ;;
+	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
+	--output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	--debuginfod-timeout) COMPREPLY=() ;;
+	*)
+		if [[ $cur == -* ]]; then
+			COMPREPLY=($(compgen -W "$options" -- "$cur"))
+			[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
+		else
+			COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur"))
+		fi
+		;;
+	esac
+}
+
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
@@ -30,6 +73,10 @@ _stakeout() {
 
 	if [[ ${COMP_WORDS[1]} == symbolize && $COMP_CWORD -gt 1 ]]; then
 		_stakeout_symbolize "$cur" "$prev"
+		return
+	fi
+	if [[ ${COMP_WORDS[1]} == offcpu && $COMP_CWORD -gt 1 ]]; then
+		_stakeout_offcpu "$cur" "$prev"
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == cache && $COMP_CWORD -gt 1 ]]; then
@@ -50,7 +97,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize cache $(cd /proc && echo [0-9]*)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache $(cd /proc && echo [0-9]*)" -- "$cur"))
 		fi
 		;;
 	esac

@@ -3,13 +3,15 @@
 
 set -l symbolize '__fish_seen_subcommand_from symbolize'
 set -l cache '__fish_seen_subcommand_from cache'
-set -l stacks 'not __fish_seen_subcommand_from symbolize cache'
+set -l offcpu '__fish_seen_subcommand_from offcpu'
+set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache'
 
 complete -c stakeout -f
 complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache' -a '(__fish_complete_pids)'
 complete -c stakeout -n __fish_is_first_arg -a snapshot -d 'Show running processes'
 complete -c stakeout -n __fish_is_first_arg -a replay -d 'Show a saved snapshot'
 complete -c stakeout -n __fish_is_first_arg -a symbolize -d 'Name addresses'
+complete -c stakeout -n __fish_is_first_arg -a offcpu -d 'Record where threads wait'
 complete -c stakeout -n __fish_is_first_arg -a cache -d 'Show or clear what is kept between runs'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
 complete -c stakeout -n $stacks -s p -l pid -x -a '(__fish_complete_pids)' -d 'A process'
@@ -52,12 +54,38 @@ complete -c stakeout -n $symbolize -l pretty-print -d 'One line for each functio
 complete -c stakeout -n $symbolize -l json -d 'One JSON object for each address'
 complete -c stakeout -n $symbolize -s h -l help -d 'Show a summary of the options'
 
+complete -c stakeout -n $offcpu -s p -l pid -x -a '(__fish_complete_pids)' -d 'A process'
+complete -c stakeout -n $offcpu -s a -l all -d 'All processes'
+complete -c stakeout -n $offcpu -s d -l duration -x -a '5 10 30 1min' -d 'For how long (seconds, or with a suffix)'
+complete -c stakeout -n $offcpu -l min -x -a '0 10us 100us 1ms 10ms 100ms 1s' -d 'Only waits at least as long'
+complete -c stakeout -n $offcpu -l max -x -a '1ms 10ms 100ms 1s' -d 'Only waits at most as long'
+complete -c stakeout -n $offcpu -l state -x -a 'S\tsleeping D\tuninterruptible R\t"ready but without a CPU"' \
+    -d 'Only waits in these states'
+complete -c stakeout -n $offcpu -l children -d 'Also processes that these start'
+complete -c stakeout -n $offcpu -l no-children -d 'Not the processes that these start'
+complete -c stakeout -n $offcpu -l threads -d 'Each thread by itself'
+complete -c stakeout -n $offcpu -l no-threads -d 'The threads of a process together'
+complete -c stakeout -n $offcpu -l wakers -d 'Also who ended the wait'
+complete -c stakeout -n $offcpu -l kernel-only -d 'No user stacks'
+complete -c stakeout -n $offcpu -l user-only -d 'No kernel stacks'
+complete -c stakeout -n $offcpu -l json -d 'One JSON document'
+complete -c stakeout -n $offcpu -l folded -d 'A line for each stack, for flame graphs'
+complete -c stakeout -n $offcpu -l events -d 'A line of JSON for each wait; =FILE: there, besides the report'
+complete -c stakeout -n $offcpu -l hide-idle -d 'Leave out where threads only wait for work'
+complete -c stakeout -n $offcpu -s o -l output -r -F -d 'Write the report to a file'
+complete -c stakeout -n $offcpu -l color -x -a 'auto always never' -d Colours
+complete -c stakeout -n $offcpu -l no-color -d 'No colours'
+complete -c stakeout -n $offcpu -l no-demangle -d 'Show names as the linker has them'
+complete -c stakeout -n $offcpu -s v -l verbose -d 'All stacks, and paths in full'
+complete -c stakeout -n $offcpu -s h -l help -d 'Show a summary of the options'
+complete -c stakeout -n "$offcpu; and contains -- -- (commandline -opc)" -a '(__fish_complete_subcommand --fcs-skip=3)'
+
 complete -c stakeout -n $cache -l clear -d 'Remove the files'
 complete -c stakeout -n $cache -l json -d 'One JSON document'
 complete -c stakeout -n $cache -s v -l verbose -d 'Each file'
 complete -c stakeout -n $cache -s h -l help -d 'Show a summary of the options'
 
-for command in $stacks $symbolize
+for command in $stacks $symbolize $offcpu
 	complete -c stakeout -n $command -l no-cache -d 'Neither use nor keep the cache'
 	complete -c stakeout -n $command -l debuginfod -d 'Ask debuginfod servers'
 	complete -c stakeout -n $command -l debuginfod-timeout -x -d 'Seconds to wait for a server'

@@ -7,7 +7,8 @@ _stakeout_what() {
 	else
 		_alternative 'pids:process:_pids' \
 			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
-				symbolize\:"name addresses" cache\:"show or clear what is kept between runs"))'
+				symbolize\:"name addresses" offcpu\:"record where threads wait"
+				cache\:"show or clear what is kept between runs"))'
 	fi
 }
 
@@ -32,6 +33,46 @@ if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:address:'
+	return
+fi
+
+if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
+	if (( ${words[(i)--]} < CURRENT )); then # a command
+		shift ${words[(i)--]} words
+		(( CURRENT = ${#words} ))
+		_normal
+		return
+	fi
+	shift words
+	(( CURRENT-- ))
+	_arguments \
+		'*'{-p,--pid}'[a process]:process:_pids' \
+		'(-a --all)'{-a,--all}'[all processes]' \
+		'(-d --duration)'{-d,--duration}'[for how long]:seconds, or a time with a suffix:' \
+		'--min[only waits at least as long]:time (suffixes ns, us, ms, s, min, h):' \
+		'--max[only waits at most as long]:time (suffixes ns, us, ms, s, min, h):' \
+		'*--state[only waits in these states]:state:((S\:sleeping D\:uninterruptible R\:"ready but without a CPU"))' \
+		'(--no-children)--children[also processes that these start]' \
+		'(--children)--no-children[not the processes that these start]' \
+		'(--no-threads)--threads[each thread by itself]' \
+		'(--threads)--no-threads[the threads of a process together]' \
+		'--wakers[also who ended the wait]' \
+		'(--user-only)--kernel-only[no user stacks]' \
+		'(--kernel-only)--user-only[no kernel stacks]' \
+		'(--folded)--json[one JSON document]' \
+		'(--json)--folded[a line for each stack, for flame graphs]' \
+		'--events=-[a line of JSON for each wait]::file:_files' \
+		'--hide-idle[leave out where threads only wait for work]' \
+		'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
+		'--color=[colours]:when:(auto always never)' \
+		'--no-color[no colours]' \
+		'--no-demangle[show names as the linker has them]' \
+		'--no-cache[neither use nor keep the cache]' \
+		'--debuginfod=-[ask debuginfod servers]::URLs:' \
+		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
+		'(-v --verbose)'{-v,--verbose}'[all stacks, and paths in full]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
+		'*:process:_pids'
 	return
 fi
 

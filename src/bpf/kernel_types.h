@@ -26,8 +26,17 @@ typedef __u32 __wsum;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {
@@ -52,6 +61,14 @@ struct thread_struct {
 
 struct mm_struct;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to end */
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -65,6 +82,7 @@ struct task_struct {
 	int tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	char comm[16];

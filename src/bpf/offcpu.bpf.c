@@ -22,12 +22,12 @@ enum { false, true };
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 enum { PF_KTHREAD = 0x00200000, TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2 };
-enum { RING_DEFAULT = 1 << 24 };
+enum { RING_DEFAULT = 1 << 24, ASK_AGAIN_NS = 200000000, MAX_DEPTH = 32 /* of pid namespaces */ };
 
 /* Set by the loader. */
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = -1ull;
-const volatile __u32 ns_level;	  /* of the loader's pid namespace */
+const volatile __u32 ns_inum;	  /* the loader's pid namespace; 0: the first one, which has all */
 const volatile __u32 self_tgid;	  /* the loader */
 const volatile bool all_processes;
 const volatile bool want_children;
@@ -65,13 +65,13 @@ struct {
 	__type(value, __u8);
 } known_stacks SEC(".maps");
 
-/* Processes that the loader was asked for and has not answered yet. */
+/* Processes that the loader was asked for: 0 until it answers, then when it had nothing new to tell. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
-	__type(value, __u8);
+	__type(value, __u64);
 } requested SEC(".maps");
 
 struct thread_state {
@@ -106,23 +106,25 @@ static void lose(enum offcpu_lost what)
  */
 static __u32 number_of(struct task_struct *task)
 {
-	struct upid *numbers;
+	struct upid *number;
 	struct pid *pid;
-	int nr = 0;
+	__u32 depth;
 
-	if (!ns_level)
+	if (!ns_inum)
 		return task->pid;
 	pid = BPF_CORE_READ(task, thread_pid);
-	if (!pid || ns_level > 32 || BPF_CORE_READ(pid, level) < ns_level)
-		return 0;
-	numbers = (void *)pid + bpf_core_field_offset(pid->numbers);
-	bpf_core_read(&nr, sizeof(nr), (void *)numbers + ns_level * bpf_core_type_size(struct upid));
-	return nr;
+	depth = pid ? BPF_CORE_READ(pid, level) : 0;
+	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
+		number = (void *)pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);
+		if (BPF_CORE_READ(number, ns, ns.inum) == ns_inum)
+			return BPF_CORE_READ(number, nr);
+	}
+	return 0;
 }
 
 static __u32 process_of(struct task_struct *task)
 {
-	return ns_level ? number_of(task->group_leader) : task->tgid;
+	return ns_inum ? number_of(task->group_leader) : task->tgid;
 }
 
 static bool is_watched(struct task_struct *task)
@@ -177,29 +179,37 @@ static long hash_frame(__u32 index, void *ctx)
 	return 0;
 }
 
-static void hash_stack(struct stack_scratch *scratch, __u32 which, struct offcpu_stack_id *out)
+static void hash_stack(struct stack_scratch *scratch, __u32 tgid, __u32 which, struct offcpu_stack_id *out)
 {
 	struct {
 		struct offcpu_stack_id id;
 		__u32 which;
 	} h = {.which = which};
 
-	h.id.low = mix(scratch->head.nkernel, (__u64)scratch->head.tgid << 32 | scratch->head.user_end);
-	h.id.high = mix(scratch->head.nuser, scratch->head.tgid);
+	h.id.low = mix(scratch->head.nkernel, (__u64)tgid << 32 | scratch->head.user_end);
+	h.id.high = mix(scratch->head.nuser, (__u64)(__u32)scratch->head.kernel_error << 32 | tgid);
 	bpf_loop(scratch->head.nkernel + scratch->head.nuser, hash_frame, &h, 0);
 	if (!h.id.low && !h.id.high)
 		h.id.low = 1;
 	*out = h.id;
 }
 
-/* Asks the loader, once, for the tables of a process. */
+/*
+ * Asks the loader for the tables of a process, and once only until it answers. Some stacks lead to where no code is,
+ * however often the maps are read: after an answer without news it is left in peace for a while.
+ */
 static void request_maps(__u32 tgid)
 {
 	struct offcpu_process record = {.kind = OFFCPU_NEED_MAPS, .tgid = tgid};
-	__u8 one = 1;
+	__u64 *answered = bpf_map_lookup_elem(&requested, &tgid), pending = 0;
 
-	if (bpf_map_update_elem(&requested, &tgid, &one, BPF_NOEXIST))
+	if (answered) {
+		if (!*answered || bpf_ktime_get_ns() - *answered < ASK_AGAIN_NS)
+			return;
+		*answered = 0;
+	} else if (bpf_map_update_elem(&requested, &tgid, &pending, BPF_NOEXIST)) {
 		return;
+	}
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), 0)) {
 		lose(OFFCPU_LOST_REQUESTS);
 		bpf_map_delete_elem(&requested, &tgid);
@@ -218,7 +228,7 @@ static void take_stack(void *ctx, __u32 tgid, __u32 which, struct offcpu_stack_i
 	*out = id;
 	if (!scratch)
 		return;
-	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .tgid = tgid, .user_end = OFFCPU_END_NO_USER};
+	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .user_end = OFFCPU_END_NO_USER};
 	if (want_kernel) {
 		long len = bpf_get_stack(ctx, scratch->frames, OFFCPU_KERNEL_FRAMES * sizeof(__u64), 0);
 
@@ -229,12 +239,13 @@ static void take_stack(void *ctx, __u32 tgid, __u32 which, struct offcpu_stack_i
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return;
-	if (want_user && !(task->flags & PF_KTHREAD)) {
+	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
+	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
 		walk_user(task, tgid, which, scratch);
 		if (scratch->head.user_end == OFFCPU_END_NO_TABLES)
 			request_maps(tgid);
 	}
-	hash_stack(scratch, which, &id);
+	hash_stack(scratch, tgid, which, &id);
 	*out = id;
 	if (bpf_map_lookup_elem(&known_stacks, &id))
 		return;
@@ -378,14 +389,35 @@ static void tell(__u32 kind, __u32 tgid)
 		lose(OFFCPU_LOST_REQUESTS);
 }
 
+/*
+ * A new process may have the number of one that has ended. It has the memory of its parent, and so its tables, until it
+ * executes something: short-lived children would never get any otherwise.
+ */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = process_of(parent), new_tgid = process_of(child);
+	struct offcpu_maps *maps, copy;
 	__u8 one = 1;
 
-	if (want_children && new_tgid != tgid && bpf_map_lookup_elem(&targets, &tgid))
-		bpf_map_update_elem(&targets, &new_tgid, &one, 0);
+	if (child->pid != child->tgid || !new_tgid)
+		return 0; /* only a thread */
+	bpf_map_delete_elem(&requested, &new_tgid);
+	if (!all_processes) {
+		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
+			bpf_map_delete_elem(&targets, &new_tgid);
+			return 0;
+		}
+		if (bpf_map_update_elem(&targets, &new_tgid, &one, 0))
+			lose(OFFCPU_LOST_REQUESTS);
+	}
+	maps = bpf_map_lookup_elem(&processes, &tgid);
+	if (maps) {
+		copy = *maps;
+		bpf_map_update_elem(&processes, &new_tgid, &copy, 0);
+	} else {
+		bpf_map_delete_elem(&processes, &new_tgid);
+	}
 	return 0;
 }
 
@@ -401,10 +433,16 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	return 0;
 }
 
+/* The thread that ends is not counted as live any more. Of two that end together both may be the last: that does no harm. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	if (is_watched(task) && task->group_leader == task)
-		tell(OFFCPU_EXIT, process_of(task));
+	__u32 tgid = process_of(task);
+
+	if (!is_watched(task) || task->signal->live.counter != 0)
+		return 0;
+	bpf_map_delete_elem(&processes, &tgid);
+	bpf_map_delete_elem(&targets, &tgid);
+	tell(OFFCPU_EXIT, tgid);
 	return 0;
 }

@@ -68,7 +68,7 @@ enum offcpu_end {
 
 struct offcpu_stack {
 	__u32 kind;
-	__u32 tgid; /* whose maps name the user frames */
+	__u32 set; /* the mappings that it was walked with, which name its user frames; 0: none were known */
 	struct offcpu_stack_id id;
 	__s32 kernel_error; /* -errno, or 0 */
 	__u32 user_end;	    /* enum offcpu_end */
@@ -81,10 +81,15 @@ struct offcpu_process {
 	__u32 tgid;
 };
 
-/* A process's executable mappings: `count` of struct offcpu_mapping from `first`, by rising address. */
+/*
+ * A process's executable mappings: `count` of struct offcpu_mapping from `first`, by rising address. A child has those of
+ * its parent until it has its own, so that a set may outlive who it was made for: each mapping says which set it is of,
+ * and one whose place was given to another set is not known any more.
+ */
 struct offcpu_maps {
 	__u32 first;
 	__u32 count;
+	__u32 set; /* never 0 */
 };
 
 struct offcpu_mapping {
@@ -93,6 +98,8 @@ struct offcpu_mapping {
 	__u64 bias; /* address of the target - bias = unwind_row.pc */
 	__u32 object; /* number of the table; OFFCPU_NO_OBJECT: code without tables */
 	__u32 nrows;
+	__u32 set;
+	__u32 zero;
 };
 
 #define OFFCPU_NO_OBJECT 0xffffffffu
@@ -108,6 +115,7 @@ enum offcpu_lost {
 
 static_assert(sizeof(struct offcpu_wait) == 112, "offcpu_wait has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
-static_assert(sizeof(struct offcpu_mapping) == 32, "offcpu_mapping has no hidden padding");
+static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
+static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 
 #endif

@@ -35,7 +35,7 @@ enum {
 
 #endif
 
-enum { MAX_MAPPINGS_LOG2 = 12, MAX_ROWS_LOG2 = 23 };
+enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings that find one of 4096, and of BPF_ROWS_MAX */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -117,11 +117,11 @@ static const struct offcpu_mapping *find_mapping(const struct offcpu_maps *maps,
 	__u32 low = 0, high = maps->count;
 	struct offcpu_mapping *found = 0;
 
-	for (int i = 0; i < MAX_MAPPINGS_LOG2 && low < high; i++) {
+	for (int i = 0; i < MAPPING_STEPS && low < high; i++) {
 		__u32 mid = (low + high) / 2, key = maps->first + mid;
 		struct offcpu_mapping *m = bpf_map_lookup_elem(&mappings, &key);
 
-		if (!m)
+		if (!m || m->set != maps->set)
 			return 0;
 		if (m->start <= pc) {
 			low = mid + 1;
@@ -146,7 +146,7 @@ static bool find_row(const struct offcpu_mapping *mapping, __u64 pc, struct unwi
 	table = bpf_map_lookup_elem(&objects, &object);
 	if (!table)
 		return false;
-	for (int i = 0; i < MAX_ROWS_LOG2 && low < high; i++) {
+	for (int i = 0; i < ROW_STEPS && low < high; i++) {
 		__u32 mid = (low + high) / 2;
 		struct unwind_row *row = bpf_map_lookup_elem(table, &mid);
 
@@ -329,6 +329,7 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 
 	if (maps)
 		w.maps = *maps;
+	scratch->head.set = w.maps.set;
 #if defined(__TARGET_ARCH_x86)
 	w.pc = BPF_CORE_READ((struct pt_regs___user *)regs, ip);
 	w.sp = BPF_CORE_READ((struct pt_regs___user *)regs, sp);
@@ -340,6 +341,8 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	w.has_lr = 1;
 	w.lr = strip_code(BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[30]));
 #endif
+	if (!w.pc)
+		return; /* the kernel's own thread in this process, such as one of io_uring */
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
 	scratch->head.nuser = w.n;
 	scratch->head.user_end = w.end;

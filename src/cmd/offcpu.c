@@ -14,6 +14,7 @@
 #include "cmd/cmd.h"
 #include "cmd/offcpu_options.h"
 #include "offcpu/recording.h"
+#include "offcpu/sampler.h"
 #include "report/offcpu.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
 /* A command that waits to be let go, so that nothing of it is missed. */
 struct child {
 	pid_t pid; /* 0: there is none */
-	int go;	   /* closing it lets the command start */
+	int go;    /* closing it lets the command start */
 	bool ended;
 	int status;
 };
@@ -79,10 +80,9 @@ static bool child_has_ended(struct child *child)
 static struct recording_options recording_options(const struct offcpu_options *o, const struct child *child)
 {
 	static const enum offcpu_rung rungs[] = {
-		[OFFCPU_SOURCE_AUTO] = OFFCPU_RUNG_AUTO,
-		[OFFCPU_SOURCE_SCHED_EXIT] = OFFCPU_RUNG_SCHED_EXIT,
-		[OFFCPU_SOURCE_KPROBE] = OFFCPU_RUNG_KPROBE,
-		[OFFCPU_SOURCE_SWITCH] = OFFCPU_RUNG_SWITCH,
+		[OFFCPU_SOURCE_AUTO] = OFFCPU_RUNG_AUTO,     [OFFCPU_SOURCE_SCHED_EXIT] = OFFCPU_RUNG_SCHED_EXIT,
+		[OFFCPU_SOURCE_KPROBE] = OFFCPU_RUNG_KPROBE, [OFFCPU_SOURCE_SWITCH] = OFFCPU_RUNG_SWITCH,
+		[OFFCPU_SOURCE_PROC] = OFFCPU_RUNG_AUTO, /* none is taken */
 	};
 
 	return (struct recording_options){
@@ -110,9 +110,90 @@ static struct recording_options recording_options(const struct offcpu_options *o
 	};
 }
 
-static void show_live_line(struct recording *recording, uint64_t now, uint64_t end)
+static struct sampler_options sampler_options(const struct recording_options *from, const char *why)
 {
-	struct recording_progress progress = recording_progress(recording);
+	return (struct sampler_options){
+		.pids = from->pids,
+		.npids = from->npids,
+		.all_processes = from->probe.all_processes,
+		.children = from->probe.children,
+		.by_thread = from->by_thread,
+		.kernel_stacks = from->probe.kernel_stacks,
+		.user_stacks = from->probe.user_stacks,
+		.sleeping = from->probe.sleeping,
+		.uninterruptible = from->probe.uninterruptible,
+		.wakers = from->probe.wakers,
+		.min_ns = from->probe.min_ns,
+		.max_ns = from->probe.max_ns,
+		.why = why,
+		.names = from->names,
+	};
+}
+
+/* One of the two is set: waits as BPF tells them, or as they are seen in /proc. */
+struct session {
+	struct recording *recording;
+	struct sampler *sampler;
+};
+
+static void end_session(struct session *session)
+{
+	recording_destroy(session->recording);
+	sampler_destroy(session->sampler);
+}
+
+/* Where there is no BPF waits are estimated, unless what is wanted cannot be had that way. */
+static int start_session(const struct offcpu_options *o, const struct child *child, struct session *out,
+			 struct err *err)
+{
+	const struct recording_options options = recording_options(o, child);
+	struct sampler_options sampling;
+	struct err why = {0};
+	int rc;
+
+	if (o->source != OFFCPU_SOURCE_PROC) {
+		rc = recording_start(&options, &why, &out->recording);
+		if (rc == 0)
+			return 0;
+		if (rc == -ENOMEM || o->source != OFFCPU_SOURCE_AUTO)
+			return err_set(err, -rc, "%s", why.msg);
+		if (o->events)
+			return err_set(err, -rc, "%s; --events needs BPF", why.msg);
+	}
+	sampling = sampler_options(&options, why.msg[0] ? why.msg : NULL);
+	rc = sampler_start(&sampling, err, &out->sampler);
+	if (rc == -EINVAL && why.msg[0])
+		return err_set(err, -rc, "%s", why.msg); /* that is what kept from the better way */
+	return rc;
+}
+
+static struct recording_progress session_progress(const struct session *session)
+{
+	struct sampler_progress progress;
+
+	if (session->recording)
+		return recording_progress(session->recording);
+	progress = sampler_progress(session->sampler);
+	return (struct recording_progress){.waits = progress.waits, .lost = progress.lost};
+}
+
+static void stop_session(struct session *session)
+{
+	if (session->recording)
+		recording_stop(session->recording);
+	else
+		sampler_stop(session->sampler);
+}
+
+static int finish_session(struct session *session, struct err *err, struct offcpu_profile *out)
+{
+	return session->recording ? recording_finish(session->recording, err, out)
+				  : sampler_finish(session->sampler, err, out);
+}
+
+static void show_live_line(const struct session *session, uint64_t now, uint64_t end)
+{
+	struct recording_progress progress = session_progress(session);
 
 	if (end)
 		fprintf(stderr, "\r\033[K%.0f s left, ", end > now ? (double)(end - now) / NS_PER_S : 0);
@@ -133,7 +214,7 @@ static bool write_events(struct recording *recording, FILE *out)
 }
 
 /* Until the time is over, the command has ended, or somebody presses Ctrl-C. */
-static bool record(const struct offcpu_options *o, struct recording *recording, struct child *child,
+static bool record(const struct offcpu_options *o, struct session *session, struct child *child,
 		   const sigset_t *signals, FILE *events)
 {
 	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
@@ -147,20 +228,20 @@ static bool record(const struct offcpu_options *o, struct recording *recording, 
 		if ((end && now >= end) || child_has_ended(child))
 			break;
 		if (live)
-			show_live_line(recording, now, end);
+			show_live_line(session, now, end);
 		if (end && end - now < wait)
 			wait = end - now;
 		timeout = ns_to_timespec(wait);
 		sig = sigtimedwait(signals, NULL, &timeout);
 		if (sig == SIGINT || sig == SIGTERM)
 			break;
-		if (!write_events(recording, events))
+		if (!write_events(session->recording, events))
 			return false;
 	}
-	recording_stop(recording);
+	stop_session(session);
 	if (live)
 		fputs("\r\033[K", stderr);
-	return write_events(recording, events);
+	return write_events(session->recording, events);
 }
 
 static int open_file(const char *path, FILE **out, struct err *err)
@@ -210,14 +291,11 @@ static bool is_complete(const struct offcpu_profile *profile)
 	return !profile->estimate;
 }
 
-DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
-
 static int run(struct offcpu_options *o, struct err *err)
 {
-	_cleanup_(cleanup_recording) struct recording *recording = NULL;
+	_cleanup_(end_session) struct session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
 	_cleanup_(end_child) struct child child = {.go = -1};
-	struct recording_options options;
 	sigset_t signals, before;
 	FILE *events = NULL;
 	int rc = 0;
@@ -229,22 +307,21 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	if (o->command)
 		rc = start_child(o->command, &before, &child, err);
-	options = recording_options(o, &child);
 	if (rc == 0)
-		rc = recording_start(&options, err, &recording);
+		rc = start_session(o, &child, &session, err);
 	if (rc < 0)
 		return rc;
 	if (child.go >= 0)
 		close(steal_fd(&child.go));
 	if (o->events) {
 		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
-		if (rc == 0 && report_offcpu_events_begin(recording_method(recording), false, events) < 0)
+		if (rc == 0 && report_offcpu_events_begin(recording_method(session.recording), false, events) < 0)
 			rc = err_set(err, EIO, "the events cannot be written");
 	}
-	if (rc == 0 && !record(o, recording, &child, &signals, events))
+	if (rc == 0 && !record(o, &session, &child, &signals, events))
 		rc = err_set(err, EIO, "the events cannot be written");
 	if (rc == 0)
-		rc = recording_finish(recording, err, &profile);
+		rc = finish_session(&session, err, &profile);
 	if (rc == 0 && events && report_offcpu_events_end(&profile, events) < 0)
 		rc = err_set(err, EIO, "the events cannot be written");
 	if (close_file(events) < 0 && rc == 0)

@@ -193,7 +193,7 @@ static int parse_duration_option(struct offcpu_options *o, const char *text, str
 }
 
 /* In the order of enum offcpu_source. */
-static const char *const source_words[] = {"auto", "sched_exit", "fexit", "kprobe", "switch", "proc", NULL};
+static const char *const source_words[] = {"auto", "sched_exit", "kprobe", "switch", "proc", NULL};
 
 /* What is said twice or depends on the whole is settled at the end. */
 struct reading {
@@ -298,6 +298,8 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL, "which process? give -p PID, -a or -- COMMAND");
 	if (subjects > 1)
 		return err_set(err, EINVAL, "give either -p PID, -a or -- COMMAND");
+	if (o->source == OFFCPU_SOURCE_PROC && (o->events || o->wakers))
+		return err_set(err, EINVAL, "%s needs BPF: not with --source=proc", o->events ? "--events" : "--wakers");
 	if (o->max_ns < o->min_ns)
 		return err_set(err, EINVAL, "--max is less than --min: no wait is both");
 	if (r->kernel_only && r->user_only)

@@ -19,11 +19,10 @@ enum offcpu_want {
 	OFFCPU_WANT_ALL = OFFCPU_WANT_S | OFFCPU_WANT_D | OFFCPU_WANT_R,
 };
 
-/* --source: where stacks are taken, for tests; each forces one rung. In the order of the words. */
+/* --source: where stacks are taken, for tests; each forces one rung, the last does without BPF. In the order of the words. */
 enum offcpu_source {
 	OFFCPU_SOURCE_AUTO,
 	OFFCPU_SOURCE_SCHED_EXIT,
-	OFFCPU_SOURCE_FEXIT,
 	OFFCPU_SOURCE_KPROBE,
 	OFFCPU_SOURCE_SWITCH,
 	OFFCPU_SOURCE_PROC,

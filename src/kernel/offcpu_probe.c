@@ -11,9 +11,11 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kernel/quiet.h"
 #include "offcpu.skel.h"
 
@@ -70,23 +72,13 @@ static bool find_switch_symbol(char out[static 64])
 	return found;
 }
 
-/* How deep our pid namespace is. */
-static uint32_t namespace_level(void)
+/* Our pid namespace; 0: the first one, whose number is part of the kernel's interface. */
+static uint32_t namespace_number(void)
 {
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[512];
-	uint32_t level = 0;
+	enum { FIRST = 0xEFFFFFFC };
+	struct stat st;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "NSpid:", 6) != 0)
-			continue;
-		for (const char *p = line + 6; *p; p++)
-			level += *p == '\t';
-		level -= level > 0;
-	}
-	if (f)
-		fclose(f);
-	return level;
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST ? (uint32_t)st.st_ino : 0;
 }
 
 static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
@@ -95,7 +87,7 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 
 	skel->rodata->min_ns = options->min_ns;
 	skel->rodata->max_ns = options->max_ns;
-	skel->rodata->ns_level = namespace_level();
+	skel->rodata->ns_inum = namespace_number();
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
 	skel->rodata->want_children = options->children;
@@ -203,6 +195,16 @@ int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 	return 0;
 }
 
+bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
+{
+	__u32 key = (__u32)tgid;
+	__u8 one;
+
+	if (probe->skel->rodata->all_processes)
+		return key != probe->skel->rodata->self_tgid;
+	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.targets), &key, &one) == 0;
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	struct offcpu_probe *probe = ctx;
@@ -270,31 +272,44 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.processes), &key, maps, BPF_ANY) < 0 ? -errno : 0;
 }
 
-void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid)
+bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+{
+	__u32 key = (__u32)tgid;
+	struct offcpu_maps maps;
+
+	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.processes), &key, &maps) == 0 && maps.set == set;
+}
+
+/* The number may be that of a new process already. Should that get its set just now, it will be asked for again. */
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
 	__u32 key = (__u32)tgid;
 
-	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
-	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.targets), &key);
-	offcpu_probe_answered(probe, tgid);
+	if (offcpu_probe_has_set(probe, tgid, set))
+		bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
 }
 
-void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid)
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
 {
+	int fd = bpf_map__fd(probe->skel->maps.requested);
+	__u64 now = monotonic_ns();
 	__u32 key = (__u32)tgid;
 
-	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.requested), &key);
+	if (news)
+		bpf_map_delete_elem(fd, &key);
+	else
+		bpf_map_update_elem(fd, &key, &now, BPF_EXIST);
 }
 
+/* Most records are sent without a wake-up, so that they come in batches: to look at once again would keep a CPU busy. */
 int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg)
 {
 	int rc;
 
 	probe->handle = handle;
 	probe->arg = arg;
-	/* Most records are sent without a wake-up: they are looked for every time. */
 	rc = ring_buffer__consume(probe->ring);
-	if (rc == 0 && timeout_ms) {
+	if (rc >= 0 && timeout_ms) {
 		rc = ring_buffer__poll(probe->ring, timeout_ms);
 		if (rc >= 0)
 			rc = ring_buffer__consume(probe->ring);
@@ -328,6 +343,11 @@ int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 	return -ENOSYS;
 }
 
+bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
+{
+	return false;
+}
+
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 {
 	return -ENOSYS;
@@ -352,11 +372,16 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 	return -ENOSYS;
 }
 
-void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid)
+bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+{
+	return false;
+}
+
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
 }
 
-void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid)
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
 {
 }
 

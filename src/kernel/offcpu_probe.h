@@ -45,6 +45,7 @@ const char *offcpu_probe_method(const struct offcpu_probe *probe);
 
 /* Watches a process from now on, unless all are. */
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
+bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
 void offcpu_probe_stop(struct offcpu_probe *probe); /* no more records; those in the ring can still be read */
 
@@ -52,10 +53,14 @@ void offcpu_probe_stop(struct offcpu_probe *probe); /* no more records; those in
 int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n);
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
-void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid);
-void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid); /* it may be asked for again */
+bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* that is what BPF walks it with */
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */
 
-/* Calls `handle` for each record; its first word is its enum offcpu_kind. Waits at most timeout_ms for the first one. */
+/* The process may be asked for again; without news only after a while. */
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news);
+
+/* Calls `handle` for each record that is there, and for those that come within timeout_ms, or until some are urgent. The first
+ * word of a record is its enum offcpu_kind. */
 typedef void (*offcpu_record_fn)(void *arg, const void *record, size_t len);
 int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg);
 

@@ -221,10 +221,14 @@ static const char *user_error(const struct wait_stack *stack)
 
 static const char *kernel_error(struct offcpu_naming *naming, const struct wait_stack *stack)
 {
+	const char *name;
+
 	if (!stack || !stack->kernel_error)
 		return NULL;
-	return arena_printf(naming->arena, "%s: %s", strerrorname_np(-stack->kernel_error),
-			    strerrordesc_np(-stack->kernel_error));
+	name = strerrorname_np(-stack->kernel_error);
+	if (!name) /* one of the kernel's own, above those that programs see */
+		return arena_printf(naming->arena, "error %d of the kernel", -stack->kernel_error);
+	return arena_printf(naming->arena, "%s: %s", name, strerrordesc_np(-stack->kernel_error));
 }
 
 bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out)

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,18 +13,22 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/signals.h"
+#include "kernel/mmap_watch.h"
 #include "offcpu/naming.h"
+#include "offcpu/remaps.h"
 #include "offcpu/tables.h"
 #include "offcpu/waits.h"
 
 enum {
 	POLL_MS = 20,
+	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
+	REMAPPED = 0,	   /* of struct request: no record of BPF */
 	MAX_ROWS = 1 << 20,
 };
 
 /* What the reader asks the thread that makes tables for. */
 struct request {
-	uint32_t kind; /* enum offcpu_kind */
+	uint32_t kind; /* enum offcpu_kind, or REMAPPED */
 	pid_t tgid;
 };
 
@@ -50,9 +55,12 @@ struct recording {
 	int64_t epoch_ns; /* of CLOCK_MONOTONIC, in CLOCK_REALTIME */
 	atomic_bool ending;
 
-	bool reading, making;
+	bool reading, making, mapping;
 	pthread_t reader;
 	pthread_t maker;
+	pthread_t mapper;
+	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
+	struct remaps remaps;
 
 	pthread_mutex_t lock; /* of the requests and the events */
 	pthread_cond_t wanted;
@@ -67,9 +75,9 @@ struct recording {
 
 DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
 
-static void ask(struct recording *r, const struct offcpu_process *record)
+static void ask(struct recording *r, uint32_t kind, pid_t tgid)
 {
-	struct request request = {.kind = record->kind, .tgid = (pid_t)record->tgid};
+	struct request request = {.kind = kind, .tgid = tgid};
 
 	pthread_mutex_lock(&r->lock);
 	if (!vec_push(&r->requests, request))
@@ -127,6 +135,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 
 static void take_record(void *arg, const void *record, size_t len)
 {
+	const struct offcpu_process *process = record;
 	struct recording *r = arg;
 	uint32_t kind;
 
@@ -144,7 +153,7 @@ static void take_record(void *arg, const void *record, size_t len)
 	case OFFCPU_EXEC:
 	case OFFCPU_EXIT:
 		if (len >= sizeof(struct offcpu_process))
-			ask(r, record);
+			ask(r, kind, (pid_t)process->tgid);
 		break;
 	}
 }
@@ -177,9 +186,33 @@ static void *make_tables(void *arg)
 		pthread_mutex_unlock(&r->lock);
 		if (request.kind == OFFCPU_EXIT)
 			tables_forget_process(r->tables, request.tgid);
-		else if (tables_read_process(r->tables, request.tgid, NULL) < 0)
+		else if (tables_read_process(r->tables, request.tgid, NULL) < 0 && request.kind != REMAPPED)
 			atomic_fetch_add(&r->unreadable, 1);
 	}
+}
+
+static void note_remap(void *arg, pid_t tgid)
+{
+	struct recording *r = arg;
+
+	if (offcpu_probe_is_watched(r->probe, tgid))
+		remaps_note(&r->remaps, tgid, monotonic_ns());
+}
+
+/* Has tables read as soon as code is mapped, so that they are there when it waits for the first time. */
+static void *watch_mmaps(void *arg)
+{
+	struct recording *r = arg;
+	struct pollfd fd = {.fd = mmap_watch_fd(r->mmaps), .events = POLLIN};
+	pid_t tgid;
+
+	while (!atomic_load(&r->ending)) {
+		if (poll(&fd, 1, remaps_pending(&r->remaps) ? REMAP_POLL_MS : POLL_MS) > 0)
+			mmap_watch_read(r->mmaps, note_remap, r);
+		while ((tgid = remaps_take(&r->remaps, monotonic_ns())))
+			ask(r, REMAPPED, tgid);
+	}
+	return NULL;
 }
 
 /* The tables of what runs already, so that even the first waits have whole stacks. */
@@ -217,6 +250,7 @@ static int start_threads(struct recording *r, struct err *err)
 	signals_block_for_worker(&before);
 	r->making = pthread_create(&r->maker, NULL, make_tables, r) == 0;
 	r->reading = r->making && pthread_create(&r->reader, NULL, read_records, r) == 0;
+	r->mapping = r->reading && r->mmaps && pthread_create(&r->mapper, NULL, watch_mmaps, r) == 0;
 	signals_restore(&before);
 	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
 }
@@ -242,6 +276,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->naming = r->waits ? offcpu_naming_create(&r->options.names) : NULL;
 	if (!r->naming)
 		return err_set(err, ENOMEM, "out of memory");
+	if (options->probe.user_stacks)
+		mmap_watch_create(NULL, &r->mmaps); /* before maps are read: no mapping comes unseen between */
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
@@ -260,13 +296,15 @@ static void end_threads(struct recording *r)
 	atomic_store(&r->ending, true);
 	if (r->reading)
 		pthread_join(r->reader, NULL);
+	if (r->mapping)
+		pthread_join(r->mapper, NULL);
 	pthread_mutex_lock(&r->lock);
 	r->no_more = true;
 	pthread_cond_signal(&r->wanted);
 	pthread_mutex_unlock(&r->lock);
 	if (r->making)
 		pthread_join(r->maker, NULL);
-	r->reading = r->making = false;
+	r->reading = r->making = r->mapping = false;
 }
 
 void recording_destroy(struct recording *r)
@@ -277,6 +315,8 @@ void recording_destroy(struct recording *r)
 	waits_destroy(r->waits);
 	tables_destroy(r->tables);	  /* its modules write to the cache, by options that the naming has */
 	offcpu_naming_destroy(r->naming);
+	mmap_watch_destroy(r->mmaps);
+	remaps_deinit(&r->remaps);
 	offcpu_probe_destroy(r->probe);
 	vec_deinit(&r->requests);
 	vec_deinit(&r->events);
@@ -309,9 +349,12 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	};
 	const struct tables_losses tables = tables_losses(r->tables);
 	const struct offcpu_loss others[] = {
-		{"rows_over_limit", waits_lost(r->waits)},	{"mappings_over_limit", tables.mappings},
-		{"files_over_limit", tables.objects},		{"processes_gone", atomic_load(&r->unreadable)},
+		{"rows_over_limit", waits_lost(r->waits)},
+		{"mappings_over_limit", tables.mappings},
+		{"files_over_limit", tables.objects},
+		{"processes_gone", atomic_load(&r->unreadable)},
 		{"requests_no_memory", atomic_load(&r->lost)},
+		{"remaps_ring_full", r->mmaps ? mmap_watch_lost(r->mmaps) : 0},
 	};
 	bool ok = true;
 

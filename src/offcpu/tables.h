@@ -23,14 +23,18 @@ void tables_destroy(struct tables *tables);
 /* Reads the map of a process, now or again, and gives BPF what is new. */
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
 
-/* The process has ended: its mappings are of no use to BPF any more. */
+/*
+ * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still
+ * come, and children that have not executed anything go on with them.
+ */
 void tables_forget_process(struct tables *tables, pid_t tgid);
 
 /*
- * An address of a process in terms that outlive it: a file with code, and the address in it. Such a number is never 0; 0:
- * the address is in no mapping that is known. Any thread may ask, while one other reads processes.
+ * An address in terms that outlive its process: a file with code, and the address in it. `set` is that of the stack record
+ * that has the address. Such a number is never 0; 0: the address is in no mapping that is known. Any thread may ask, while
+ * one other reads processes.
  */
-uint64_t tables_place(struct tables *tables, pid_t tgid, uint64_t address);
+uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 
 /* For struct native_names_options: the module of such a number. */
 struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);

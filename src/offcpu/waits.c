@@ -104,7 +104,7 @@ static bool fill_stack(struct waits *waits, const struct offcpu_stack *head, con
 		uint64_t address = frames[i] & ~OFFCPU_BY_FRAME_POINTER;
 		bool innermost = i == 0;
 		/* A return address may be the first of another file: it is the call that counts. */
-		uint64_t place = tables_place(waits->tables, (pid_t)head->tgid, address - !innermost);
+		uint64_t place = tables_place(waits->tables, head->set, address - !innermost);
 		struct raw_frame frame = {.pc = place ? place + !innermost : address};
 
 		out->addresses[i] = address;
@@ -227,12 +227,14 @@ const struct wait_row *waits_add_wait(struct waits *waits, const void *record, s
 			.tgid = (pid_t)wait->tgid,
 			.tid = (pid_t)key.tid,
 			.state = (char)wait->state,
-			.stack = find_stack(waits, wait->stack),
 			.waker_tgid = (pid_t)wait->waker_tgid,
 			.waker_tid = (pid_t)wait->waker_tid,
 			.waker_name = wait->waker_tid ? intern_comm(waits, wait->waker_comm) : NULL,
-			.waker_stack = wait->waker_tid ? find_stack(waits, wait->waker_stack) : NULL,
 		};
+	if (!row->row.stack) /* it was lost, but may have been sent again */
+		row->row.stack = find_stack(waits, wait->stack);
+	if (!row->row.waker_stack && wait->waker_tid)
+		row->row.waker_stack = find_stack(waits, wait->waker_stack);
 	row->row.name = intern_comm(waits, wait->comm);
 	offcpu_sum_add(&row->row.sum, wait->duration_ns, wait->runnable_ns);
 	return &row->row;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits_deep [DEPTH]: the thread "worker" sleeps again and again, DEPTH calls deep and without frame pointers.
+ * waits_deep [DEPTH [NAP_US]]: the thread "worker" sleeps again and again, DEPTH calls deep and without frame pointers.
  * Question: any; the answer is how often.
  */
 /* build: -fomit-frame-pointer */
 #include "waits.h"
 
-enum { NAP_US = 4000 };
-
-static int depth = 200;
+static int depth = 200, nap_us = 4000;
 static atomic_ullong naps;
 
 FRAME static int bottom_wait(void)
 {
 	NO_FRAME_POINTER();
-	waits_nap(NAP_US);
+	waits_nap(nap_us);
 	atomic_fetch_add(&naps, 1);
 	return 0;
 }
@@ -56,6 +54,7 @@ int main(int argc, char **argv)
 {
 	target_init();
 	depth = argc > 1 ? atoi(argv[1]) : depth;
+	nap_us = argc > 2 ? atoi(argv[2]) : nap_us;
 	target_start("worker", worker);
 	target_ready();
 	target_serve(answer);

@@ -12,7 +12,7 @@
 #include <semaphore.h>
 #include <sys/wait.h>
 
-enum { NAP_US = 4000, SHORT_NAP_US = 50, MAX_SITES = 4, BLOCK = 4096, CHILD_STACK = 16384 };
+enum { NAP_US = 4000, SHORT_NAP_US = 50, MAX_SITES = 4, BLOCK = 4096 };
 
 struct waiter {
 	const char *name;
@@ -157,23 +157,75 @@ FRAME static void cond_signaller(struct waiter *self)
 	}
 }
 
-/* The parent of a child that shares its memory is in state D until the child has gone. */
-static int child(void *arg)
-{
-	struct timespec t = {.tv_nsec = NAP_US * 1000};
-
-	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
-	syscall(SYS_exit_group, 0);
-	return 0;
-}
-
+/*
+ * The parent of a child that shares its memory is in state D until the child has gone. The child has no stack of its
+ * own and may not touch its parent's: it sleeps and ends within the assembly. Not clone() of the C library, which has
+ * no unwind information where it waits.
+ */
 static pid_t child_pid;
+
+#if defined(__x86_64__)
+static long clone_that_sleeps(long flags, const struct timespec *nap)
+{
+	register long a10 __asm__("r10") = 0;
+	register long a8 __asm__("r8") = 0;
+	register const struct timespec *kept __asm__("r9") = nap;
+	long rc;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "mov %[sleep], %%eax\n\t"
+			 "mov $1, %%edi\n\t"
+			 "xor %%esi, %%esi\n\t"
+			 "mov %%r9, %%rdx\n\t"
+			 "xor %%r10d, %%r10d\n\t"
+			 "syscall\n\t"
+			 "mov %[exit], %%eax\n\t"
+			 "xor %%edi, %%edi\n\t"
+			 "syscall\n"
+			 "1:"
+			 : "=a"(rc), "+r"(a10)
+			 : "a"((long)SYS_clone), "D"(flags), "S"(0L), "d"(0L), "r"(a8),
+			   "r"(kept), [sleep] "i"(SYS_clock_nanosleep), [exit] "i"(SYS_exit_group)
+			 : "rcx", "r11", "memory");
+	return rc;
+}
+#elif defined(__aarch64__)
+static long clone_that_sleeps(long flags, const struct timespec *nap)
+{
+	register long x0 __asm__("x0") = flags;
+	register long x1 __asm__("x1") = 0;
+	register long x2 __asm__("x2") = 0;
+	register long x3 __asm__("x3") = 0;
+	register long x4 __asm__("x4") = 0;
+	register long x8 __asm__("x8") = SYS_clone;
+	register const struct timespec *kept __asm__("x9") = nap;
+
+	__asm__ volatile("svc #0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x8, %[sleep]\n\t"
+			 "mov x0, #1\n\t"
+			 "mov x1, #0\n\t"
+			 "mov x2, x9\n\t"
+			 "mov x3, #0\n\t"
+			 "svc #0\n\t"
+			 "mov x8, %[exit]\n\t"
+			 "mov x0, #0\n\t"
+			 "svc #0\n"
+			 "1:"
+			 : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x8)
+			 : "r"(x4), "r"(kept), [sleep] "i"(SYS_clock_nanosleep), [exit] "i"(SYS_exit_group)
+			 : "memory", "cc");
+	return x0;
+}
+#endif
 
 static void child_run(void)
 {
-	static char stack[CHILD_STACK] __attribute__((aligned(16)));
+	const struct timespec nap = {.tv_nsec = NAP_US * 1000};
 
-	child_pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	child_pid = (pid_t)clone_that_sleeps(CLONE_VM | CLONE_VFORK | SIGCHLD, &nap);
 	if (child_pid < 0)
 		target_die("clone");
 }

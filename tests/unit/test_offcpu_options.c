@@ -184,8 +184,8 @@ static void test_sources(void **state)
 		enum offcpu_source source;
 	} cases[] = {
 		{"auto", OFFCPU_SOURCE_AUTO},     {"sched_exit", OFFCPU_SOURCE_SCHED_EXIT},
-		{"fexit", OFFCPU_SOURCE_FEXIT},   {"kprobe", OFFCPU_SOURCE_KPROBE},
-		{"switch", OFFCPU_SOURCE_SWITCH}, {"proc", OFFCPU_SOURCE_PROC},
+		{"kprobe", OFFCPU_SOURCE_KPROBE}, {"switch", OFFCPU_SOURCE_SWITCH},
+		{"proc", OFFCPU_SOURCE_PROC},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -259,7 +259,9 @@ static void test_wrong_values(void **state)
 	WRONG("--state takes", "-a", "--state", ",S");
 	WRONG("--state takes", "-a", "--state", "S,,D");
 	WRONG("--state takes", "-a", "--state", "s");
-	WRONG("--source takes auto, sched_exit, fexit, kprobe, switch or proc, not 'magic'", "-a", "--source", "magic");
+	WRONG("--events needs BPF: not with --source=proc", "-a", "--source=proc", "--events");
+	WRONG("--wakers needs BPF: not with --source=proc", "-a", "--source=proc", "--wakers");
+	WRONG("--source takes auto, sched_exit, kprobe, switch or proc, not 'magic'", "-a", "--source", "magic");
 	WRONG("--color takes", "-a", "--color", "red");
 	WRONG("--debuginfod-timeout takes", "-a", "--debuginfod-timeout", "0");
 }

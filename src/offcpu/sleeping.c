@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/sleeping.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "capture/vmread.h"
+#include "offcpu/process_files.h"
+#include "unwind/unwind.h"
+
+enum {
+	COPY_BYTES = 16 << 10, /* of a stack, in one piece; the rest is read word by word */
+	MAX_FRAMES = 1024,
+	MAX_FILES = 4096, /* memory maps that are kept */
+	CHECK_NS = 500000000,
+	PLACE_SHIFT = 48,
+};
+
+/* The files of a process, from one exec or dlopen() to the next. */
+struct sleeping_files {
+	struct process_files files;
+	bool used; /* a place refers to one of its modules */
+};
+
+struct sleeping {
+	VEC(struct sleeping_files *) files;
+	VEC(struct module *) modules; /* each file once, however many processes have it */
+	struct u64map by_key;         /* of a file, to its number + 1 */
+	uint8_t copy[COPY_BYTES];
+};
+
+struct sleeping *sleeping_create(void)
+{
+	return calloc(1, sizeof(struct sleeping));
+}
+
+static void destroy_files(struct sleeping_files *files)
+{
+	process_files_close(&files->files);
+	free(files);
+}
+
+void sleeping_destroy(struct sleeping *sleeping)
+{
+	if (!sleeping)
+		return;
+	for (size_t i = 0; i < sleeping->files.len; i++)
+		destroy_files(sleeping->files.data[i]);
+	vec_deinit(&sleeping->files);
+	vec_deinit(&sleeping->modules);
+	u64map_deinit(&sleeping->by_key);
+	free(sleeping);
+}
+
+void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known)
+{
+	struct sleeping_files *files = known->files;
+
+	*known = (struct sleeping_process){0};
+	if (!files || files->used)
+		return;
+	for (size_t i = 0; i < sleeping->files.len; i++)
+		if (sleeping->files.data[i] == files) {
+			sleeping->files.data[i] = sleeping->files.data[--sleeping->files.len];
+			destroy_files(files);
+			return;
+		}
+}
+
+/* The files of a process take a few descriptors each, and most are of the same programs: none is opened twice in vain.
+ */
+static int open_files(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
+		      struct err *err)
+{
+	struct sleeping_files *files;
+	int rc;
+
+	if (sleeping->files.len >= MAX_FILES)
+		return err_set(err, ENOSPC, "more than %d memory maps", MAX_FILES);
+	files = calloc(1, sizeof(*files));
+	if (!files)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = process_files_open(process->pid, err, &files->files);
+	if (rc == 0 && !vec_push(&sleeping->files, files))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc < 0) {
+		destroy_files(files);
+		return rc;
+	}
+	sleeping_forget(sleeping, known);
+	*known = (struct sleeping_process){
+		.files = files,
+		.generation = process_generation(process),
+		.checked_ns = monotonic_ns(),
+	};
+	return 0;
+}
+
+/* The next entry with code from *i on, or NULL. */
+static const struct map_entry *next_code(const struct maps *maps, size_t *i)
+{
+	while (*i < maps->len && !(maps->data[*i].perms & MAP_PERM_EXEC))
+		++*i;
+	return *i < maps->len ? &maps->data[(*i)++] : NULL;
+}
+
+static bool has_same_code(const struct maps *a, const struct maps *b)
+{
+	size_t i = 0, j = 0;
+
+	for (;;) {
+		const struct map_entry *x = next_code(a, &i), *y = next_code(b, &j);
+
+		if (!x || !y)
+			return !x && !y;
+		if (x->start != y->start || x->end != y->end || x->inode != y->inode || x->offset != y->offset ||
+		    x->dev_major != y->dev_major || x->dev_minor != y->dev_minor)
+			return false;
+	}
+}
+
+/* True when the process has other code mapped than when its files were opened. Not asked more often than need be. */
+static bool has_changed(struct sleeping_process *known, const struct process *process)
+{
+	struct maps maps = {0};
+	struct arena *arena;
+	uint64_t now = monotonic_ns();
+	bool changed;
+
+	if (now - known->checked_ns < CHECK_NS)
+		return false;
+	known->checked_ns = now;
+	arena = arena_create();
+	changed = arena && process_maps(process, arena, NULL, &maps) == 0 &&
+		  !has_same_code(&maps, &known->files->files.snap->maps);
+	vec_deinit(&maps);
+	arena_destroy(arena);
+	return changed;
+}
+
+static uint64_t key_of(const struct image *image)
+{
+	uint64_t identity = image_identity(image);
+	const char *id = image_build_id(image);
+
+	if (!identity && id)
+		identity = hash_bytes(HASH_SEED, id, strlen(id));
+	return identity;
+}
+
+static uint64_t find_place(struct sleeping *sleeping, struct sleeping_files *files, uint64_t address)
+{
+	uint64_t vaddr, *slot, key;
+	struct module *module = modules_find(files->files.modules, address, &vaddr);
+	bool created;
+
+	key = module && module->image ? key_of(module->image) : 0;
+	if (!key || vaddr >> PLACE_SHIFT)
+		return 0;
+	slot = u64map_put(&sleeping->by_key, key, &created);
+	if (!slot)
+		return 0;
+	if (!*slot) {
+		if (sleeping->modules.len >= UINT16_MAX - 1 || !vec_push(&sleeping->modules, module))
+			return 0;
+		*slot = sleeping->modules.len;
+		files->used = true;
+	}
+	return *slot << PLACE_SHIFT | vaddr;
+}
+
+struct module *sleeping_module(void *ctx, uint64_t place, uint64_t *vaddr)
+{
+	const struct sleeping *sleeping = ctx;
+	uint64_t number = place >> PLACE_SHIFT;
+
+	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
+	return number && number <= sleeping->modules.len ? sleeping->modules.data[number - 1] : NULL;
+}
+
+static void keep(struct sleeping *sleeping, struct sleeping_files *files, const struct raw_stack *raw,
+		 struct sleeping_stack *out)
+{
+	out->len = 0;
+	snprintf(out->error, sizeof(out->error), "%s", raw->end == STACK_COMPLETE ? "" : raw->error);
+	for (size_t i = 0; i < raw->len; i++) {
+		const struct raw_frame *frame = &raw->data[i];
+		/* A return address may be the first of another file: it is the call that counts. */
+		uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
+		uint64_t place = find_place(sleeping, files, frame->pc - back);
+		struct sleeping_frame kept = {
+			.place = place ? place + back : frame->pc,
+			.address = frame->pc,
+			.flags = frame->flags,
+		};
+
+		if (!vec_push(out, kept)) {
+			snprintf(out->error, sizeof(out->error), "out of memory");
+			return;
+		}
+	}
+}
+
+static struct snap_thread thread_at(pid_t tid, const struct task_syscall *at, const struct arch *arch)
+{
+	struct snap_thread thread = {.tid = tid, .state = 'S', .status = THREAD_CAPTURED, .capture = CAPTURE_ASLEEP};
+
+	thread.regs.v[arch->user_pc] = at->pc;
+	thread.regs.v[arch->user_sp] = at->sp;
+	thread.regs.valid = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
+	thread.syscall.state = at->in_syscall ? SYSCALL_IN : SYSCALL_NONE;
+	thread.syscall.nr = at->nr;
+	memcpy(thread.syscall.args, at->args, sizeof(at->args));
+	return thread;
+}
+
+/* True when the stack is whole. */
+static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process, pid_t tid,
+		      const struct task_syscall *at, struct sleeping_stack *out)
+{
+	struct snapshot *snap = files->files.snap;
+	struct snap_thread thread = thread_at(tid, at, snap->arch);
+	struct vmread_job job = {.address = at->sp, .len = COPY_BYTES, .dst = sleeping->copy};
+	struct unwind_options options = {.depth = MAX_FRAMES};
+	struct raw_stack raw;
+	struct vmread vm;
+	bool whole;
+
+	vmread_init(&vm, process, false);
+	vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	thread.stack = (struct mem_copy){
+		.start = at->sp, .len = job.done, .region_end = at->sp + job.done, .data = sleeping->copy};
+	options.live = &vm.mem;
+	unwind_thread(snap, files->files.modules, &thread, &options, &raw);
+	vmread_deinit(&vm);
+	keep(sleeping, files, &raw, out);
+	whole = raw.end == STACK_COMPLETE;
+	raw_stack_deinit(&raw);
+	return whole;
+}
+
+void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process, pid_t tid,
+		   const struct task_syscall *at, struct sleeping_stack *out)
+{
+	struct err err = {0};
+
+	out->len = 0;
+	out->error[0] = '\0';
+	if ((!known->files || known->generation != process_generation(process)) &&
+	    open_files(sleeping, known, process, &err) < 0) {
+		snprintf(out->error, sizeof(out->error), "%s", err.msg);
+		return;
+	}
+	if (walk_once(sleeping, known->files, process, tid, at, out) || !has_changed(known, process))
+		return;
+	if (open_files(sleeping, known, process, &err) == 0)
+		walk_once(sleeping, known->files, process, tid, at, out);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_SLEEPING_H
+#define STAKEOUT_OFFCPU_SLEEPING_H
+
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "elf/modules.h"
+#include "proc/process.h"
+#include "proc/task.h"
+
+/*
+ * User stacks of threads that sleep, walked without stopping them: pc and sp are what /proc/TID/syscall tells, the rest
+ * comes from memory. The files behind the memory maps are kept, so that frames can be named when the process is gone.
+ * One thread uses it.
+ */
+struct sleeping;
+
+struct sleeping *sleeping_create(void); /* NULL when memory is exhausted */
+void sleeping_destroy(struct sleeping *sleeping);
+
+/* What is known of one process; starts zeroed, to be ended with sleeping_forget(). */
+struct sleeping_process {
+	struct sleeping_files *files; /* not owned */
+	uint64_t generation;
+	uint64_t checked_ns; /* when its memory map was last read */
+};
+
+void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known);
+
+struct sleeping_frame {
+	uint64_t place;   /* what sleeping_module() takes; the address itself where that is in no known file */
+	uint64_t address; /* as the process has it */
+	uint64_t flags;   /* enum frame_flag */
+};
+
+/* Innermost first. Reused from walk to walk; to be ended with vec_deinit(). */
+struct sleeping_stack {
+	VEC_FIELDS(struct sleeping_frame);
+	char error[512]; /* why it is missing or ends early; "": it is whole */
+};
+
+/*
+ * `at` was read of the thread just before. The stack is true only if the thread has not run from then until the call
+ * is over: that is for the caller to see.
+ */
+void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process, pid_t tid,
+		   const struct task_syscall *at, struct sleeping_stack *out);
+
+/* For struct native_names_options: the module of a place. */
+struct module *sleeping_module(void *sleeping, uint64_t place, uint64_t *vaddr);
+
+#endif

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu without BPF: waits estimated by looking at /proc."""
+
+import os
+
+import pytest
+from harness import STAKEOUT, bare, run
+
+NOBODY = 65534
+
+pytestmark = pytest.mark.usefixtures("root")
+
+
+@pytest.fixture
+def as_nobody(tool):
+    setpriv = tool("setpriv")
+    path = STAKEOUT
+    while path != path.parent:
+        path = path.parent
+        if not os.stat(path).st_mode & 0o001:
+            pytest.skip(f"{path} is closed to other users")
+    return [
+        setpriv,
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]
+
+
+def sampled(*args, **how):
+    result = run("offcpu", "--json", "-d", "1", *args, **how)
+    assert result.code == 3, result  # an estimate is never complete
+    doc = result.doc
+    assert doc["method"] == "proc" and doc["estimate"] is True
+    assert any("estimates" in note for note in doc["notes"]), doc["notes"]
+    return doc
+
+
+def of(doc, tid):
+    rows = [row for row in doc["stacks"] if row["tid"] == tid]
+    assert rows, doc["stacks"]
+    return max(rows, key=lambda row: row["total_ns"])
+
+
+def names(frames):
+    return [bare(frame["symbol"]) for frame in frames]
+
+
+def test_forced(target):
+    """As root: kernel and user stacks."""
+    t = target("plain").settle()
+    row = of(sampled("--source=proc", "-p", t.pid), t.tids["worker"])
+    assert row["state"] == "S"
+    assert row["user_stack_error"] is None, row
+    found = iter(names(row["user_stack"]))
+    assert all(name in found for name in ("inner", "middle", "outer")), names(row["user_stack"])
+    assert row["kernel_stack_error"] is None and row["kernel_stack"], row
+
+
+def test_without_privileges(target, as_nobody):
+    """It is taken by itself where BPF is refused, and says what is missing."""
+    t = target("plain", wrap=as_nobody).settle()
+    doc = sampled("-p", t.pid, wrap=as_nobody)
+    assert any("CAP_BPF" in note or "BPF" in note for note in doc["notes"]), doc["notes"]
+    row = of(doc, t.tids["worker"])
+    assert row["user_stack_error"] is None, row
+    assert "inner" in names(row["user_stack"])
+    assert row["kernel_stack"] == [] and "CAP_SYS_ADMIN" in row["kernel_stack_error"]
+
+
+def test_another_users_process(target, as_nobody):
+    """Waits by thread, and why there are no stacks."""
+    t = target("plain").settle()
+    row = of(sampled("-p", t.pid, wrap=as_nobody), t.tids["worker"])
+    assert row["thread_name"] == "worker"
+    assert row["user_stack"] == [] and "CAP_SYS_PTRACE" in row["user_stack_error"]
+    assert row["kernel_stack"] == [] and row["kernel_stack_error"]
+
+
+def test_one_kind_of_stack(target):
+    t = target("plain").settle()
+    row = of(sampled("--source=proc", "--kernel-only", "-p", t.pid), t.tids["worker"])
+    assert row["kernel_stack"] and row["user_stack"] == [] and row["user_stack_error"] is None
+    row = of(sampled("--source=proc", "--user-only", "-p", t.pid), t.tids["worker"])
+    assert row["user_stack"] and row["kernel_stack"] == [] and row["kernel_stack_error"] is None
+
+
+def test_threads_together(target):
+    t = target("plain").settle()
+    doc = sampled("--source=proc", "--no-threads", "-p", t.pid)
+    assert {row["tid"] for row in doc["stacks"]} == {None}
+
+
+def test_children_of_a_command(tool):
+    result = run("offcpu", "--json", "--source=proc", "--", tool("sh"), "-c", "sleep 1; true")
+    assert result.code == 3, result
+    assert {"sh", "sleep"} <= {row["thread_name"] for row in result.doc["stacks"]}
+
+
+@pytest.mark.parametrize("option", ("--events", "--wakers"))
+def test_what_needs_bpf(option):
+    result = run("offcpu", "--source=proc", option, "-a")
+    assert result.code == 2 and f"{option} needs BPF" in result.err, result
+
+
+def test_events_without_privileges(target, as_nobody):
+    t = target("plain", wrap=as_nobody).settle()
+    result = run("offcpu", "--events", "-p", t.pid, "-d", "1", wrap=as_nobody)
+    assert result.code == 1 and result.out == "" and "--events needs BPF" in result.err, result

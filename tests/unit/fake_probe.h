@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_TESTS_FAKE_PROBE_H
+#define STAKEOUT_TESTS_FAKE_PROBE_H
+
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "kernel/offcpu_probe.h"
+
+/* In place of kernel/offcpu_probe.c, for tests of what is given to BPF: it keeps that, and asks no kernel. */
+enum { FAKE_SLOTS = 1 << 18 };
+
+struct offcpu_probe {
+	struct offcpu_mapping *mappings;
+	struct offcpu_maps maps; /* of `tgid`; set 0: none */
+	pid_t tgid;
+	unsigned objects;
+	unsigned answers;
+	bool news; /* of the last answer */
+};
+
+static inline void fake_probe_init(struct offcpu_probe *probe)
+{
+	*probe = (struct offcpu_probe){.mappings = calloc(FAKE_SLOTS, sizeof(*probe->mappings))};
+}
+
+static inline void fake_probe_deinit(struct offcpu_probe *probe)
+{
+	free(probe->mappings);
+}
+
+int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+{
+	probe->objects++;
+	return n ? 0 : -1;
+}
+
+int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)
+{
+	if (index >= FAKE_SLOTS)
+		return -1;
+	probe->mappings[index] = *mapping;
+	return 0;
+}
+
+int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
+{
+	probe->tgid = tgid;
+	probe->maps = *maps;
+	return 0;
+}
+
+bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+{
+	return probe->tgid == tgid && probe->maps.set == set;
+}
+
+void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+{
+	if (offcpu_probe_has_set(probe, tgid, set))
+		probe->maps = (struct offcpu_maps){0};
+}
+
+void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
+{
+	probe->answers++;
+	probe->news = news;
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+#include "fake_probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/offcpu_record.h"
+#include "offcpu/naming.h"
+
+struct stack_record {
+	struct offcpu_stack head;
+	uint64_t frames[8];
+};
+
+struct fixture {
+	struct offcpu_probe probe;
+	struct tables *tables;
+	struct waits *waits;
+	struct native_names_options options;
+	struct offcpu_naming *naming;
+	struct offcpu_profile profile;
+};
+
+/* Named like the code of this program, which is read as if BPF had asked for it. */
+static int start(void **state)
+{
+	const struct waits_options options = {.by_thread = true, .max_rows = 100};
+	static struct fixture f;
+
+	f = (struct fixture){.profile.duration_ns = 1000000};
+	fake_probe_init(&f.probe);
+	f.tables = tables_create(&f.probe);
+	f.waits = waits_create(f.tables, &options);
+	f.options = (struct native_names_options){.find = tables_module, .find_ctx = f.tables};
+	f.naming = offcpu_naming_create(&f.options);
+	*state = &f;
+	return f.naming && tables_read_process(f.tables, getpid(), NULL) == 0 ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	struct fixture *f = *state;
+
+	offcpu_profile_deinit(&f->profile);
+	waits_destroy(f->waits);
+	tables_destroy(f->tables);
+	offcpu_naming_destroy(f->naming);
+	fake_probe_deinit(&f->probe);
+	return 0;
+}
+
+static void add_stack(struct fixture *f, uint64_t id, struct stack_record record)
+{
+	record.head.kind = OFFCPU_STACK;
+	record.head.id = (struct offcpu_stack_id){.low = id, .high = id};
+	waits_add_stack(f->waits, &record, sizeof(record));
+}
+
+static void add_wait(struct fixture *f, uint64_t id, char state, uint64_t duration)
+{
+	struct offcpu_wait wait = {
+		.kind = OFFCPU_WAIT,
+		.state = (uint32_t)state,
+		.tgid = 10,
+		.tid = 11,
+		.duration_ns = duration,
+		.stack = {.low = id, .high = id},
+		.comm = "worker",
+	};
+
+	assert_non_null(waits_add_wait(f->waits, &wait, sizeof(wait)));
+}
+
+static void inner(void)
+{
+}
+
+static void outer(void)
+{
+}
+
+static void test_user_frames(void **state)
+{
+	struct fixture *f = *state;
+	const struct offcpu_row *row;
+
+	/* A return address that is the first of a function belongs to what is before it: one byte in is taken. */
+	add_stack(f, 1,
+		  (struct stack_record){
+			  .head = {.set = f->probe.maps.set, .nuser = 3, .user_end = OFFCPU_END_NO_UNWIND},
+			  .frames = {(uintptr_t)inner, (uintptr_t)outer + 1, 0x10 | OFFCPU_BY_FRAME_POINTER}});
+	add_wait(f, 1, 'S', 5);
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	assert_int_equal(f->profile.rows.len, 1);
+	row = &f->profile.rows.data[0];
+	assert_int_equal(row->user->len, 3);
+	assert_string_equal(row->user->data[0].symbol, "inner");
+	assert_string_equal(row->user->data[1].symbol, "outer");
+	assert_int_equal(row->user->data[0].address, (uintptr_t)inner); /* the process's, not the file's */
+	assert_int_equal(row->user->data[1].address, (uintptr_t)outer + 1);
+	assert_null(row->user->data[2].symbol);
+	assert_int_equal(row->user->data[2].address, 0x10);
+	assert_true(row->user->data[2].flags & FRAME_BY_FRAME_POINTER);
+	assert_null(row->kernel);
+	assert_null(row->kernel_error);
+	assert_string_equal(row->user_error, "no unwind information, and no frame pointer to follow");
+	assert_false(row->has_waker);
+}
+
+static const char *user_error_of(struct fixture *f, uint32_t user_end)
+{
+	struct offcpu_row row;
+
+	add_stack(f, 100 + user_end, (struct stack_record){.head = {.user_end = user_end}});
+	add_wait(f, 100 + user_end, 'S', 5);
+	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));
+	return row.user_error;
+}
+
+static void test_errors(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_row row;
+
+	assert_null(user_error_of(f, OFFCPU_END_COMPLETE));
+	assert_null(user_error_of(f, OFFCPU_END_NO_USER));
+	assert_null(user_error_of(f, 1000));
+	assert_string_equal(user_error_of(f, OFFCPU_END_FAULT), "EFAULT: stack page not resident");
+	for (uint32_t end = OFFCPU_END_NO_TABLES; end <= OFFCPU_END_NO_PROGRESS; end++)
+		if (end != OFFCPU_END_FAULT)
+			assert_non_null(user_error_of(f, end));
+
+	add_stack(f, 1, (struct stack_record){.head = {.kernel_error = -EFAULT}});
+	add_wait(f, 1, 'S', 5);
+	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));
+	assert_string_equal(row.kernel_error, "EFAULT: Bad address");
+	add_stack(f, 2, (struct stack_record){.head = {.kernel_error = -524}}); /* ENOTSUPP, which libc does not know */
+	add_wait(f, 2, 'S', 5);
+	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));
+	assert_string_equal(row.kernel_error, "error 524 of the kernel");
+
+	add_wait(f, 3, 'S', 5); /* its stack never came */
+	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));
+	assert_null(row.user);
+	assert_non_null(strstr(row.user_error, "lost"));
+}
+
+/* The heaviest first; a sleep that lasts nearly all the time is idle, whatever else waits that long is not. */
+static void test_order(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t nearly = f->profile.duration_ns * 9 / 10;
+
+	add_wait(f, 1, 'S', 10);
+	add_wait(f, 2, 'D', nearly);
+	add_wait(f, 3, 'S', nearly + 1);
+	add_wait(f, 1, 'S', 20);
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	assert_int_equal(f->profile.rows.len, 3);
+	assert_int_equal(f->profile.rows.data[0].sum.total_ns, nearly + 1);
+	assert_true(f->profile.rows.data[0].idle);
+	assert_int_equal(f->profile.rows.data[1].state, 'D');
+	assert_false(f->profile.rows.data[1].idle);
+	assert_int_equal(f->profile.rows.data[2].sum.total_ns, 30);
+	assert_false(f->profile.rows.data[2].idle);
+	assert_int_equal(f->profile.threads.len, 1);
+	assert_int_equal(f->profile.total.count, 4);
+	assert_int_equal(f->profile.total.total_ns, 2 * nearly + 31);
+	assert_int_equal(f->profile.total.min_ns, 10);
+	assert_int_equal(f->profile.total.max_ns, nearly + 1);
+}
+
+static void test_waker(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_wait wait = {
+		.kind = OFFCPU_WAIT,
+		.state = 'S',
+		.tgid = 10,
+		.tid = 11,
+		.duration_ns = 5,
+		.waker_tgid = 20,
+		.waker_tid = 21,
+		.waker_stack = {.low = 1, .high = 1},
+		.waker_comm = "waker",
+	};
+	struct offcpu_row row;
+
+	add_stack(f, 1,
+		  (struct stack_record){.head = {.set = f->probe.maps.set, .nuser = 1}, .frames = {(uintptr_t)inner}});
+	assert_non_null(waits_add_wait(f->waits, &wait, sizeof(wait)));
+	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, 0), &row));
+	assert_true(row.has_waker);
+	assert_int_equal(row.waker.pid, 20);
+	assert_int_equal(row.waker.tid, 21);
+	assert_string_equal(row.waker.name, "waker");
+	assert_int_equal(row.waker.user->len, 1);
+	assert_string_equal(row.waker.user->data[0].symbol, "inner");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_user_frames, start, finish),
+		cmocka_unit_test_setup_teardown(test_errors, start, finish),
+		cmocka_unit_test_setup_teardown(test_order, start, finish),
+		cmocka_unit_test_setup_teardown(test_waker, start, finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

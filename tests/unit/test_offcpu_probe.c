@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "kernel/offcpu_probe.h"
+
+enum { NAPS = 20, NAP_US = 3000, POLL_MS = 10, PATIENCE = 500 };
+
+static int to_child[2], from_child[2];
+
+static void tell(int fd, pid_t value)
+{
+	if (write(fd, &value, sizeof(value)) != sizeof(value))
+		_exit(1);
+}
+
+static pid_t hear(int fd)
+{
+	pid_t value = 0;
+
+	if (read(fd, &value, sizeof(value)) != sizeof(value))
+		return -1;
+	return value;
+}
+
+struct seen {
+	pid_t tgid;
+	unsigned waits, others, stacks, exits, execs;
+	bool whole; /* each wait came after its stack */
+	struct offcpu_stack_id ids[512];
+};
+
+static bool has_stack(const struct seen *seen, struct offcpu_stack_id id)
+{
+	for (unsigned i = 0; i < seen->stacks; i++)
+		if (memcmp(&seen->ids[i], &id, sizeof(id)) == 0)
+			return true;
+	return false;
+}
+
+static void take(void *arg, const void *record, size_t len)
+{
+	const struct offcpu_process *process = record;
+	const struct offcpu_stack *stack = record;
+	const struct offcpu_wait *wait = record;
+	struct seen *seen = arg;
+
+	switch (*(const uint32_t *)record) {
+	case OFFCPU_WAIT:
+		assert_int_equal(len, sizeof(*wait));
+		if ((pid_t)wait->tgid != seen->tgid) {
+			seen->others++;
+			break;
+		}
+		seen->waits += wait->duration_ns >= NAP_US * 1000 && wait->state == OFFCPU_SLEEPING;
+		seen->whole &= has_stack(seen, wait->stack);
+		break;
+	case OFFCPU_STACK:
+		assert_int_equal(len, sizeof(*stack) + (stack->nkernel + stack->nuser) * sizeof(uint64_t));
+		assert_true(seen->stacks < 512);
+		seen->ids[seen->stacks++] = stack->id;
+		break;
+	case OFFCPU_EXIT:
+		seen->exits += (pid_t)process->tgid == seen->tgid;
+		break;
+	case OFFCPU_EXEC:
+		seen->execs += (pid_t)process->tgid == seen->tgid;
+		break;
+	}
+}
+
+static struct offcpu_probe_options the_options(enum offcpu_rung rung)
+{
+	return (struct offcpu_probe_options){
+		.rung = rung,
+		.min_ns = 1000000,
+		.max_ns = UINT64_MAX,
+		.kernel_stacks = true,
+		.user_stacks = true,
+		.sleeping = true,
+		.uninterruptible = true,
+		.runnable = true,
+		.ring_bytes = 1 << 20,
+		.max_mappings = 64,
+	};
+}
+
+/* A probe that watches the child; skips, with the reason, where BPF or this rung is refused. */
+static struct offcpu_probe *start(pid_t pid, const struct offcpu_probe_options *options)
+{
+	struct offcpu_probe *probe = NULL;
+	struct err err = {0};
+	int rc = offcpu_probe_create(options, &err, &probe);
+
+	if (rc == 0)
+		rc = offcpu_probe_watch(probe, pid, &err);
+	if (rc == 0)
+		rc = offcpu_probe_start(probe, &err);
+	if (rc < 0) {
+		/* One of the rungs is there on every kernel that permits BPF at all. */
+		if (options->rung == OFFCPU_RUNG_AUTO && rc != -EPERM && rc != -EACCES && rc != -ENOSYS &&
+		    !strstr(err.msg, "BTF"))
+			fail_msg("%s", err.msg);
+		print_message("skipped: %s\n", err.msg);
+		offcpu_probe_destroy(probe);
+		child_end(pid);
+		skip();
+	}
+	return probe;
+}
+
+static pid_t start_child(void (*body)(void))
+{
+	assert_int_equal(pipe(to_child), 0);
+	assert_int_equal(pipe(from_child), 0);
+	return child_start(body);
+}
+
+static void end(struct offcpu_probe *probe, pid_t pid)
+{
+	offcpu_probe_destroy(probe);
+	if (pid)
+		child_end(pid);
+	close(to_child[0]);
+	close(to_child[1]);
+	close(from_child[0]);
+	close(from_child[1]);
+}
+
+static void nap(void)
+{
+	struct timespec t = ns_to_timespec((uint64_t)NAP_US * 1000);
+
+	while (nanosleep(&t, &t) < 0 && errno == EINTR)
+		;
+}
+
+static void naps(void)
+{
+	for (;;) {
+		hear(to_child[0]);
+		for (int i = 0; i < NAPS; i++)
+			nap();
+		tell(from_child[1], 1);
+	}
+}
+
+/* Every wait over the threshold is told, each after its stack, and those of nobody else. */
+static void check_rung(enum offcpu_rung rung)
+{
+	const struct offcpu_probe_options options = the_options(rung);
+	pid_t pid = start_child(naps);
+	struct seen seen = {.tgid = pid, .whole = true};
+	struct offcpu_probe *probe = start(pid, &options);
+
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	offcpu_probe_stop(probe);
+	assert_int_equal(offcpu_probe_poll(probe, 0, take, &seen), 0);
+	assert_in_range(seen.waits, NAPS, NAPS + 2); /* and the wait for the question */
+	assert_true(seen.whole);
+	assert_int_equal(seen.others, 0);
+	for (int i = 0; i < OFFCPU_LOSSES; i++)
+		assert_int_equal(offcpu_probe_loss(probe, i), 0);
+	end(probe, pid);
+}
+
+static void test_auto(void **state)
+{
+	check_rung(OFFCPU_RUNG_AUTO);
+}
+
+static void test_sched_exit(void **state)
+{
+	check_rung(OFFCPU_RUNG_SCHED_EXIT);
+}
+
+static void test_kprobe(void **state)
+{
+	check_rung(OFFCPU_RUNG_KPROBE);
+}
+
+static void test_switch(void **state)
+{
+	check_rung(OFFCPU_RUNG_SWITCH);
+}
+
+/* States that were not asked for are not told. */
+static void test_states(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(naps);
+	struct seen seen = {.tgid = pid};
+	struct offcpu_probe *probe;
+
+	options.sleeping = false;
+	probe = start(pid, &options);
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	offcpu_probe_stop(probe);
+	offcpu_probe_poll(probe, 0, take, &seen);
+	assert_int_equal(seen.waits, 0);
+	end(probe, pid);
+}
+
+static void forks(void)
+{
+	for (;;) {
+		pid_t pid;
+
+		hear(to_child[0]);
+		pid = fork();
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			hear(to_child[0]);
+			_exit(0);
+		}
+		tell(from_child[1], pid);
+		waitpid(pid, NULL, 0);
+		tell(from_child[1], pid);
+	}
+}
+
+/* A child has the mappings of its parent at once, and nothing of it is left when it has ended. */
+static void check_fork(bool children)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	const struct offcpu_maps maps = {.first = 3, .count = 0, .set = 4711};
+	pid_t pid = start_child(forks), child;
+	struct seen seen = {0};
+	struct offcpu_probe *probe;
+
+	options.children = children;
+	probe = start(pid, &options);
+	assert_int_equal(offcpu_probe_set_process(probe, pid, &maps), 0);
+	tell(to_child[1], 1);
+	seen.tgid = child = hear(from_child[0]);
+	assert_true(child > 0);
+	assert_int_equal(offcpu_probe_is_watched(probe, child), children);
+	assert_int_equal(offcpu_probe_has_set(probe, child, maps.set), children);
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), child);
+	assert_false(offcpu_probe_is_watched(probe, child));
+	assert_false(offcpu_probe_has_set(probe, child, maps.set));
+	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	offcpu_probe_poll(probe, 0, take, &seen);
+	assert_int_equal(seen.exits, children);
+
+	offcpu_probe_forget_process(probe, pid, maps.set + 1); /* of a process that had this number before */
+	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	offcpu_probe_forget_process(probe, pid, maps.set);
+	assert_false(offcpu_probe_has_set(probe, pid, maps.set));
+	end(probe, pid);
+}
+
+static void test_fork(void **state)
+{
+	check_fork(true);
+}
+
+static void test_fork_without_children(void **state)
+{
+	check_fork(false);
+}
+
+static void *outlives_main(void *arg)
+{
+	pid_t leader = getpid();
+	char path[64], line[512] = "", *state;
+
+	/* Until the main thread is a zombie. */
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)leader);
+	do {
+		FILE *f = fopen(path, "re");
+
+		if (!f || !fgets(line, sizeof(line), f))
+			_exit(1);
+		fclose(f);
+		state = strrchr(line, ')');
+	} while (state[2] != 'Z');
+	tell(from_child[1], 1);
+	hear(to_child[0]);
+	_exit(0);
+}
+
+static void ends_main_thread(void)
+{
+	pthread_t thread;
+
+	hear(to_child[0]);
+	pthread_create(&thread, NULL, outlives_main, NULL);
+	syscall(SYS_exit, 0);
+}
+
+/* A process has ended when its last thread has, not its first. */
+static void test_main_thread_ends(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	const struct offcpu_maps maps = {.set = 5};
+	pid_t pid = start_child(ends_main_thread);
+	struct offcpu_probe *probe = start(pid, &options);
+	struct seen seen = {.tgid = pid};
+
+	assert_int_equal(offcpu_probe_set_process(probe, pid, &maps), 0);
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	offcpu_probe_poll(probe, 0, take, &seen);
+	assert_int_equal(seen.exits, 0);
+	assert_true(offcpu_probe_is_watched(probe, pid));
+	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	tell(to_child[1], 1);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	offcpu_probe_poll(probe, 0, take, &seen);
+	assert_int_equal(seen.exits, 1);
+	assert_false(offcpu_probe_is_watched(probe, pid));
+	end(probe, 0);
+}
+
+static void *executes(void *arg)
+{
+	execl("/bin/sh", "sh", "-c", "read line", NULL);
+	_exit(1);
+}
+
+static void executes_in_thread(void)
+{
+	pthread_t thread;
+
+	hear(to_child[0]);
+	dup2(to_child[0], STDIN_FILENO);
+	pthread_create(&thread, NULL, executes, NULL);
+	pause();
+}
+
+/* An exec by another thread than the main one: that takes over the process's number. */
+static void test_exec_by_thread(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	const struct offcpu_maps maps = {.set = 5};
+	pid_t pid = start_child(executes_in_thread);
+	struct offcpu_probe *probe = start(pid, &options);
+	struct seen seen = {.tgid = pid};
+
+	assert_int_equal(offcpu_probe_set_process(probe, pid, &maps), 0);
+	tell(to_child[1], 1);
+	for (int i = 0; i < PATIENCE && !seen.execs; i++)
+		offcpu_probe_poll(probe, POLL_MS, take, &seen);
+	assert_int_equal(seen.execs, 1);
+	assert_int_equal(seen.exits, 0);
+	assert_true(offcpu_probe_is_watched(probe, pid));
+	assert_false(offcpu_probe_has_set(probe, pid, maps.set));
+	end(probe, pid);
+}
+
+static void test_limits(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	const struct offcpu_mapping mapping = {.start = 1, .end = 2, .set = 1};
+	const struct unwind_row row = {.kind = UNWIND_END};
+	pid_t pid = start_child(child_sleeps);
+	struct offcpu_probe *probe = start(pid, &options);
+
+	assert_int_equal(offcpu_probe_set_mapping(probe, options.max_mappings - 1, &mapping), 0);
+	assert_true(offcpu_probe_set_mapping(probe, options.max_mappings, &mapping) < 0);
+	assert_int_equal(offcpu_probe_set_object(probe, 0, &row, 1), 0);
+	assert_int_equal(offcpu_probe_set_object(probe, 0, &row, 0), -ENOSPC);
+	assert_int_equal(offcpu_probe_set_object(probe, 4096, &row, 1), -ENOSPC);
+	end(probe, pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_auto),
+		cmocka_unit_test(test_sched_exit),
+		cmocka_unit_test(test_kprobe),
+		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_fork_without_children),
+		cmocka_unit_test(test_main_thread_ends),
+		cmocka_unit_test(test_exec_by_thread),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "offcpu/recording.h"
+
+enum { NAPS = 20, NAP_US = 3000 };
+
+static int to_child[2], from_child[2];
+
+static void say(int fd)
+{
+	if (write(fd, "x", 1) != 1)
+		_exit(1);
+}
+
+static void hear(int fd)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) != 1)
+		_exit(1);
+}
+
+static void __attribute__((noinline)) naps_here(void)
+{
+	for (int i = 0; i < NAPS; i++) {
+		struct timespec t = ns_to_timespec((uint64_t)NAP_US * 1000);
+
+		while (nanosleep(&t, &t) < 0 && errno == EINTR)
+			;
+	}
+	__asm__ volatile(""); /* no tail call: the function stays on the stack */
+}
+
+/* At each word: naps in a child of its own, which has ended when the answer comes. */
+static void body(void)
+{
+	for (;;) {
+		pid_t pid;
+
+		hear(to_child[0]);
+		pid = fork();
+		if (!pid) {
+			naps_here();
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		say(from_child[1]);
+	}
+}
+
+static struct recording_options the_options(const pid_t *pid, bool events)
+{
+	return (struct recording_options){
+		.probe =
+			{
+				.min_ns = 1000000,
+				.max_ns = UINT64_MAX,
+				.children = true,
+				.kernel_stacks = true,
+				.user_stacks = true,
+				.sleeping = true,
+				.ring_bytes = 1 << 20,
+				.max_mappings = 1 << 18,
+			},
+		.pids = pid,
+		.npids = 1,
+		.by_thread = true,
+		.events = events,
+	};
+}
+
+static struct recording *start(const struct recording_options *options, pid_t pid)
+{
+	struct recording *recording = NULL;
+	struct err err = {0};
+	int rc = recording_start(options, &err, &recording);
+
+	if (rc == -EPERM || rc == -EACCES || rc == -ENOSYS || rc == -ENOENT) {
+		print_message("skipped: %s\n", err.msg);
+		child_end(pid);
+		skip();
+	}
+	if (rc < 0)
+		fail_msg("%s", err.msg);
+	return recording;
+}
+
+static bool has_frame(const struct stack *stack, const char *name)
+{
+	for (size_t i = 0; stack && i < stack->len; i++)
+		if (stack->data[i].symbol && strcmp(stack->data[i].symbol, name) == 0)
+			return true;
+	return false;
+}
+
+static pid_t start_child(void)
+{
+	assert_int_equal(pipe(to_child), 0);
+	assert_int_equal(pipe(from_child), 0);
+	return child_start(body);
+}
+
+static void finish(struct recording *recording, pid_t pid)
+{
+	recording_destroy(recording);
+	child_end(pid);
+	for (int i = 0; i < 2; i++) {
+		close(to_child[i]);
+		close(from_child[i]);
+	}
+}
+
+/* The naps of processes that came and went in the recording, all with whole stacks and names. */
+static void test_children_that_have_ended(void **state)
+{
+	enum { CHILDREN = 5 };
+	pid_t pid = start_child();
+	const struct recording_options options = the_options(&pid, false);
+	struct recording *recording = start(&options, pid);
+	struct offcpu_profile profile = {0};
+	uint64_t naps = 0;
+
+	for (int i = 0; i < CHILDREN; i++) {
+		say(to_child[1]);
+		hear(from_child[0]);
+	}
+	assert_int_equal(recording_finish(recording, NULL, &profile), 0);
+	for (size_t i = 0; i < profile.rows.len; i++) {
+		const struct offcpu_row *row = &profile.rows.data[i];
+
+		if (!has_frame(row->user, "naps_here"))
+			continue;
+		naps += row->sum.count;
+		assert_true(row->sum.min_ns >= NAP_US * 1000);
+		assert_null(row->user_error);
+		assert_int_not_equal(row->pid, pid);
+	}
+	assert_int_equal(naps, CHILDREN * NAPS);
+	assert_true(recording_progress(recording).waits >= naps);
+	assert_int_equal(recording_progress(recording).lost, 0);
+	offcpu_profile_deinit(&profile);
+	finish(recording, pid);
+}
+
+struct taken {
+	unsigned naps;
+	int64_t last_end_ns;
+};
+
+static void take(void *arg, const struct offcpu_event *event)
+{
+	struct taken *taken = arg;
+	int64_t end_ns = event->time_ns + (int64_t)event->duration_ns;
+
+	if (!has_frame(event->what->user, "naps_here"))
+		return;
+	assert_true(end_ns > taken->last_end_ns);
+	taken->last_end_ns = end_ns;
+	taken->naps++;
+}
+
+/* Each wait once, in the order of their ends. */
+static void test_events(void **state)
+{
+	pid_t pid = start_child();
+	const struct recording_options options = the_options(&pid, true);
+	struct recording *recording = start(&options, pid);
+	struct taken taken = {0};
+
+	say(to_child[1]);
+	hear(from_child[0]);
+	assert_true(recording_take_events(recording, take, &taken));
+	say(to_child[1]);
+	hear(from_child[0]);
+	recording_stop(recording);
+	assert_true(recording_take_events(recording, take, &taken));
+	assert_int_equal(taken.naps, 2 * NAPS);
+	assert_true(recording_take_events(recording, take, &taken));
+	assert_int_equal(taken.naps, 2 * NAPS);
+	finish(recording, pid);
+}
+
+/* A recording that nobody finishes leaves nothing behind. */
+static void test_destroyed_early(void **state)
+{
+	pid_t pid = start_child();
+	const struct recording_options options = the_options(&pid, true);
+	struct recording *recording = start(&options, pid);
+
+	say(to_child[1]);
+	hear(from_child[0]);
+	finish(recording, pid);
+	recording_destroy(NULL);
+}
+
+static void test_process_that_has_ended(void **state)
+{
+	pid_t pid = start_child();
+	const struct recording_options options = the_options(&pid, false);
+	struct recording *recording = start(&options, pid); /* or it skips */
+	struct err err = {0};
+
+	finish(recording, pid);
+	assert_int_equal(recording_start(&options, &err, &recording), -ESRCH);
+	assert_true(err.msg[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_children_that_have_ended),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_destroyed_early),
+		cmocka_unit_test(test_process_that_has_ended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "offcpu/waits.h"
+
+struct stack_record {
+	struct offcpu_stack head;
+	uint64_t frames[8];
+};
+
+static struct offcpu_wait a_wait(uint32_t tid, char state, uint64_t duration, uint64_t stack)
+{
+	return (struct offcpu_wait){
+		.kind = OFFCPU_WAIT,
+		.state = (uint32_t)state,
+		.tgid = 10,
+		.tid = tid,
+		.start_ns = 1000,
+		.duration_ns = duration,
+		.runnable_ns = state == 'R' ? duration : 0,
+		.stack = {.low = stack, .high = ~stack},
+		.comm = "worker",
+	};
+}
+
+static struct stack_record a_stack(uint64_t id)
+{
+	return (struct stack_record){
+		.head = {.kind = OFFCPU_STACK, .id = {.low = id, .high = ~id}, .nkernel = 2, .nuser = 2},
+		.frames = {0xffffffff81000010, 0xffffffff81000020, 0x400100, 0x400200 | OFFCPU_BY_FRAME_POINTER},
+	};
+}
+
+struct fixture {
+	struct tables *tables;
+	struct waits *waits;
+};
+
+static void start(struct fixture *f, bool by_thread, size_t max_rows)
+{
+	const struct waits_options options = {.by_thread = by_thread, .max_rows = max_rows};
+
+	f->tables = tables_create(NULL); /* without a process: addresses stay addresses */
+	assert_non_null(f->tables);
+	f->waits = waits_create(f->tables, &options);
+	assert_non_null(f->waits);
+}
+
+static void finish(struct fixture *f)
+{
+	waits_destroy(f->waits);
+	tables_destroy(f->tables);
+}
+
+static const struct wait_row *add(struct fixture *f, const struct offcpu_wait *wait)
+{
+	return waits_add_wait(f->waits, wait, sizeof(*wait));
+}
+
+static void test_sums(void **state)
+{
+	struct offcpu_wait short_one = a_wait(11, 'S', 100, 1), long_one = a_wait(11, 'S', 300, 1);
+	const struct wait_row *row;
+	struct fixture f;
+
+	long_one.runnable_ns = 40;
+	start(&f, true, 10);
+	row = add(&f, &short_one);
+	assert_non_null(row);
+	assert_ptr_equal(add(&f, &long_one), row);
+	assert_int_equal(row->sum.count, 2);
+	assert_int_equal(row->sum.total_ns, 400);
+	assert_int_equal(row->sum.min_ns, 100);
+	assert_int_equal(row->sum.max_ns, 300);
+	assert_int_equal(row->sum.runnable_ns, 40);
+	assert_int_equal(row->tgid, 10);
+	assert_int_equal(row->tid, 11);
+	assert_int_equal(row->state, 'S');
+	assert_string_equal(row->name, "worker");
+	assert_int_equal(waits_nrows(f.waits), 1);
+	assert_int_equal(waits_seen(f.waits), 2);
+	assert_int_equal(waits_lost(f.waits), 0);
+	finish(&f);
+}
+
+/* Each part of the key makes a row of its own; the waker's name and the times do not. */
+static void test_keys(void **state)
+{
+	struct offcpu_wait waits[] = {a_wait(11, 'S', 5, 1), a_wait(12, 'S', 5, 1), a_wait(11, 'D', 5, 1),
+				      a_wait(11, 'S', 5, 2), a_wait(11, 'S', 5, 1), a_wait(11, 'S', 5, 1),
+				      a_wait(11, 'S', 5, 1)};
+	size_t n = sizeof(waits) / sizeof(waits[0]);
+	struct fixture f;
+
+	waits[4].tgid = 20;
+	waits[5].waker_tid = 7;
+	waits[6].stack.high++;
+	for (int by_thread = 0; by_thread < 2; by_thread++) {
+		start(&f, by_thread, 100);
+		for (size_t i = 0; i < n; i++)
+			for (uint64_t j = 0; j < 3; j++) {
+				waits[i].start_ns = i * 10 + j;
+				assert_non_null(add(&f, &waits[i]));
+			}
+		assert_int_equal(waits_nrows(f.waits), by_thread ? n : n - 1);
+		assert_int_equal(waits_row(f.waits, 0)->tid, by_thread ? 11 : 0);
+		assert_int_equal(waits_row(f.waits, 0)->sum.count, by_thread ? 3 : 6);
+		finish(&f);
+	}
+}
+
+static void test_threads(void **state)
+{
+	struct offcpu_wait waits[] = {a_wait(11, 'S', 100, 1), a_wait(11, 'D', 50, 2), a_wait(11, 'R', 7, 3),
+				      a_wait(12, 'S', 1, 1)};
+	const struct offcpu_thread *thread;
+	struct fixture f;
+
+	waits[0].runnable_ns = 30;
+	waits[1].runnable_ns = 5;
+	memcpy(waits[2].comm, "sixteen-letters!", OFFCPU_COMM); /* no NUL */
+	start(&f, false, 10);
+	for (size_t i = 0; i < 4; i++)
+		add(&f, &waits[i]);
+	assert_int_equal(waits_nthreads(f.waits), 2); /* also where rows are not by thread */
+	thread = waits_thread(f.waits, 0);
+	assert_int_equal(thread->pid, 10);
+	assert_int_equal(thread->tid, 11);
+	assert_string_equal(thread->name, "sixteen-letters!");
+	assert_int_equal(thread->sleeping_ns, 70);
+	assert_int_equal(thread->uninterruptible_ns, 45);
+	assert_int_equal(thread->runnable_ns, 42);
+	assert_int_equal(thread->sum.total_ns, 157);
+	finish(&f);
+}
+
+static void test_stack(void **state)
+{
+	struct stack_record record = a_stack(1);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	const struct wait_stack *stack;
+	struct fixture f;
+
+	record.head.user_end = OFFCPU_END_FAULT;
+	start(&f, true, 10);
+	waits_add_stack(f.waits, &record, sizeof(record.head) + 4 * sizeof(uint64_t));
+	stack = add(&f, &wait)->stack;
+	assert_non_null(stack);
+	assert_int_equal(stack->nkernel, 2);
+	assert_int_equal(stack->kernel[1], 0xffffffff81000020);
+	assert_int_equal(stack->user_end, OFFCPU_END_FAULT);
+	assert_int_equal(stack->user.len, 2);
+	assert_int_equal(stack->user.data[0].pc, 0x400100);
+	assert_int_equal(stack->user.data[0].flags, 0);
+	assert_int_equal(stack->user.data[1].pc, 0x400200);
+	assert_int_equal(stack->user.data[1].flags, FRAME_RETURN_ADDRESS | FRAME_BY_FRAME_POINTER);
+	assert_int_equal(stack->addresses[1], 0x400200);
+	waits_add_stack(f.waits, &record, sizeof(record)); /* once more: BPF could not note that we have it */
+	assert_ptr_equal(add(&f, &wait)->stack, stack);
+	assert_int_equal(waits_lost(f.waits), 0);
+	finish(&f);
+}
+
+/* Two stacks whose ids have one half in common are two. */
+static void test_half_an_id(void **state)
+{
+	struct stack_record one = a_stack(1), two = a_stack(1);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1), other = wait;
+	struct fixture f;
+
+	two.head.id.high = other.stack.high = 77;
+	two.head.nuser = 1;
+	start(&f, true, 10);
+	waits_add_stack(f.waits, &one, sizeof(one));
+	waits_add_stack(f.waits, &two, sizeof(two));
+	assert_int_equal(add(&f, &wait)->stack->user.len, 2);
+	assert_int_equal(add(&f, &other)->stack->user.len, 1);
+	finish(&f);
+}
+
+/* A stack that did not fit the ring is sent with a later wait. */
+static void test_stack_comes_late(void **state)
+{
+	struct stack_record record = a_stack(1), waker = a_stack(2);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	const struct wait_row *row;
+	struct fixture f;
+
+	wait.waker_tid = 9;
+	wait.waker_stack = waker.head.id;
+	memcpy(wait.waker_comm, "waker", 6);
+	start(&f, true, 10);
+	row = add(&f, &wait);
+	assert_null(row->stack);
+	assert_null(row->waker_stack);
+	waits_add_stack(f.waits, &record, sizeof(record));
+	waits_add_stack(f.waits, &waker, sizeof(waker));
+	assert_ptr_equal(add(&f, &wait), row);
+	assert_non_null(row->stack);
+	assert_non_null(row->waker_stack);
+	assert_int_equal(row->stack->id.low, 1);
+	assert_int_equal(row->waker_stack->id.low, 2);
+	assert_string_equal(row->waker_name, "waker");
+	finish(&f);
+}
+
+static void test_bad_records(void **state)
+{
+	struct stack_record record = a_stack(1);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	struct fixture f;
+
+	start(&f, true, 10);
+	waits_add_stack(f.waits, &record, sizeof(record.head) - 1);
+	waits_add_stack(f.waits, &record, sizeof(record.head) + 4 * sizeof(uint64_t) - 1);
+	record.head.nkernel = OFFCPU_KERNEL_FRAMES + 1;
+	waits_add_stack(f.waits, &record, sizeof(record));
+	record.head.nkernel = 0;
+	record.head.nuser = UINT32_MAX;
+	waits_add_stack(f.waits, &record, sizeof(record));
+	assert_int_equal(waits_lost(f.waits), 4);
+	assert_null(waits_add_wait(f.waits, &wait, sizeof(wait) - 1));
+	wait.runnable_ns = wait.duration_ns + 1;
+	assert_null(add(&f, &wait));
+	assert_int_equal(waits_lost(f.waits), 6);
+	assert_int_equal(waits_nrows(f.waits), 0);
+	assert_int_equal(waits_nthreads(f.waits), 0);
+	finish(&f);
+}
+
+/* What has no row of its own is counted as lost, but it is in the sums of its thread. */
+static void test_limit_of_rows(void **state)
+{
+	struct fixture f;
+
+	start(&f, true, 2);
+	for (uint64_t i = 1; i <= 5; i++) {
+		struct offcpu_wait wait = a_wait(11, 'S', 5, i);
+
+		assert_int_equal(add(&f, &wait) != NULL, i <= 2);
+	}
+	assert_int_equal(waits_nrows(f.waits), 2);
+	assert_int_equal(waits_lost(f.waits), 3);
+	assert_int_equal(waits_thread(f.waits, 0)->sum.count, 5);
+	finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sums),        cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_threads),     cmocka_unit_test(test_stack),
+		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),
+		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
