@@ -99,10 +99,23 @@ class Recorder:
 
     def __init__(self, argv, out, err):
         self.out_file, self.err_file = out, err
-        self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        terminal, theirs = pty.openpty()  # where stakeout's live line tells that it records
+        self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, args=(terminal,), daemon=True)
+        self._reader.start()
         self.peak = self.maps = 0
         self._watch = threading.Thread(target=self._watch_memory, daemon=True)
         self._watch.start()
+
+    def _read(self, terminal):
+        try:
+            while data := os.read(terminal, 4096):
+                self.err_file.write(data)
+                self.err_file.flush()
+        except OSError:  # how the end of a terminal reads
+            pass
+        os.close(terminal)
 
     def _watch_memory(self):
         while self.proc.returncode is None:
@@ -125,7 +138,7 @@ class Recorder:
 
     def has_begun(self):
         assert self.proc.poll() is None, f"it ended with {self.proc.returncode}: {self.said()[-300:].strip()}"
-        if b"ecording" in Path(self.out_file.name).read_bytes() + Path(self.err_file.name).read_bytes():
+        if b"recording" in Path(self.out_file.name).read_bytes() + Path(self.err_file.name).read_bytes():
             return True
         return "offcputime" in self.proc.args[0] and self._has_link()
 
@@ -157,6 +170,7 @@ class Recorder:
             self.proc.kill()
             self.proc.wait()
             self._watch.join()
+            self._reader.join()
 
 
 @contextmanager

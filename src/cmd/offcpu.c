@@ -34,36 +34,53 @@ struct child {
 
 static int start_child(char **command, const sigset_t *mask, struct child *child, struct err *err)
 {
-	int pipe_fds[2];
+	int go[2], failed[2], code;
 	char byte;
 
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+	if (pipe2(go, O_CLOEXEC) < 0)
 		return err_set(err, errno, "starting %s: %s", command[0], strerror(errno));
-	child->pid = fork();
-	if (child->pid < 0) {
-		close(pipe_fds[0]);
-		close(pipe_fds[1]);
-		child->pid = 0;
+	child->go = go[1];
+	if (pipe2(failed, O_CLOEXEC) < 0) {
+		close(go[0]);
 		return err_set(err, errno, "starting %s: %s", command[0], strerror(errno));
 	}
+	child->failed = failed[0];
+	child->pid = fork();
 	if (child->pid == 0) {
-		close(pipe_fds[1]);
+		close(go[1]);
 		sigprocmask(SIG_SETMASK, mask, NULL);
-		while (read(pipe_fds[0], &byte, 1) < 0 && errno == EINTR)
+		while (read(go[0], &byte, 1) < 0 && errno == EINTR)
 			;
 		execvp(command[0], command);
-		fprintf(stderr, "stakeout: %s: %s\n", command[0], strerror(errno));
-		_exit(127);
+		code = errno;
+		_exit(write(failed[1], &code, sizeof(code)) == sizeof(code) ? 127 : 126);
 	}
-	close(pipe_fds[0]);
-	child->go = pipe_fds[1];
-	return 0;
+	code = errno;
+	close(go[0]);
+	close(failed[1]);
+	if (child->pid > 0)
+		return 0;
+	child->pid = 0;
+	return err_set(err, code, "starting %s: %s", command[0], strerror(code));
+}
+
+/* Lets the command go. */
+static int release_child(struct child *child, const char *name, struct err *err)
+{
+	int code;
+
+	close(steal_fd(&child->go));
+	if (read(child->failed, &code, sizeof(code)) != sizeof(code))
+		return 0;
+	return err_set(err, code, "%s: %s", name, strerror(code));
 }
 
 static void end_child(struct child *child)
 {
 	if (child->go >= 0)
 		close(steal_fd(&child->go));
+	if (child->failed >= 0)
+		close(steal_fd(&child->failed));
 	if (child->pid > 0 && !child->ended) {
 		kill(child->pid, SIGTERM);
 		waitpid(child->pid, &child->status, 0);
@@ -295,7 +312,7 @@ static int run(struct offcpu_options *o, struct err *err)
 {
 	_cleanup_(end_session) struct session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
-	_cleanup_(end_child) struct child child = {.go = -1};
+	_cleanup_(end_child) struct child child = {.go = -1, .failed = -1};
 	sigset_t signals, before;
 	FILE *events = NULL;
 	int rc = 0;
@@ -309,10 +326,10 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = start_child(o->command, &before, &child, err);
 	if (rc == 0)
 		rc = start_session(o, &child, &session, err);
+	if (rc == 0 && child.pid)
+		rc = release_child(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
-	if (child.go >= 0)
-		close(steal_fd(&child.go));
 	if (o->events) {
 		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
 		if (rc == 0 && report_offcpu_events_begin(recording_method(session.recording), false, events) < 0)

@@ -63,7 +63,7 @@ struct offcpu_loss {
 struct offcpu_profile {
 	uint64_t duration_ns; /* of the recording */
 	bool estimate;	      /* sampled from /proc: times are multiples of the interval */
-	const char *method;   /* where and when stacks were taken: "sched_exit", "fexit", "kprobe", "switch", "proc" */
+	const char *method;   /* where and when stacks were taken: "sched_exit", "kprobe", "switch", "proc" */
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
 	VEC(struct offcpu_row) rows;	   /* by falling total */

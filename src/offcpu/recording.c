@@ -33,8 +33,7 @@ struct request {
 };
 
 struct event {
-	const struct wait_row *row;
-	const char *name; /* of the thread then */
+	struct wait_row row; /* as it was then */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t runnable_ns;
@@ -90,12 +89,12 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 {
 	const struct wait_row *row = waits_add_wait(r->waits, record, len);
 	const struct offcpu_wait *wait = record;
-	struct event event = {.row = row};
+	struct event event;
 
 	atomic_store(&r->seen, waits_seen(r->waits));
 	if (!row || !r->options.events)
 		return;
-	event.name = row->name;
+	event.row = *row;
 	event.start_ns = wait->start_ns;
 	event.duration_ns = wait->duration_ns;
 	event.runnable_ns = wait->runnable_ns;
@@ -124,8 +123,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 			.what = &row,
 		};
 
-		ok = offcpu_naming_row(r->naming, event->row, &row);
-		row.thread_name = event->name;
+		ok = offcpu_naming_row(r->naming, &event->row, &row);
 		if (ok)
 			take(arg, &out);
 	}

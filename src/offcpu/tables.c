@@ -72,6 +72,8 @@ struct tables {
 	VEC(struct slots) free; /* those given back first come first */
 	uint32_t used;          /* slots from 0 */
 	struct tables_losses losses;
+	bool took_memory; /* a new object lies in the snapshot that is being read */
+	VEC(struct process_files) kept;
 };
 
 static uint32_t slots_of(size_t mappings)
@@ -114,6 +116,9 @@ void tables_destroy(struct tables *tables)
 	u64map_deinit(&tables->by_key);
 	u64map_deinit(&tables->by_tgid);
 	pthread_mutex_destroy(&tables->lock);
+	for (size_t i = 0; i < tables->kept.len; i++)
+		process_files_close(&tables->kept.data[i]);
+	vec_deinit(&tables->kept);
 	free(tables);
 }
 
@@ -183,6 +188,7 @@ static uint32_t find_object(struct tables *tables, struct module *module, struct
 			tables->losses.objects++;
 			return OFFCPU_NO_OBJECT;
 		}
+		tables->took_memory |= image_identity(module->image) == 0;
 		object = create_object(module, key);
 		if (!object)
 			return OFFCPU_NO_OBJECT;
@@ -421,6 +427,14 @@ static uint64_t generation_of(pid_t tgid)
 	return generation;
 }
 
+/* The bytes of an image in memory, the vDSO, belong to the snapshot: it stays when such an image was taken from it. */
+static void keep_or_close(struct tables *tables, struct process_files *files)
+{
+	if (!tables->took_memory || !vec_push(&tables->kept, *files))
+		process_files_close(files);
+	tables->took_memory = false;
+}
+
 static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool *news)
 {
 	uint64_t generation = generation_of(tgid);
@@ -432,7 +446,7 @@ static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool
 	*news = false;
 	if (rc == 0 && !list_mappings(tables, &files, &mappings))
 		rc = err_set(err, ENOMEM, "out of memory");
-	process_files_close(&files);
+	keep_or_close(tables, &files);
 	if (rc == 0 && set && is_same(&set->mappings, &mappings)) {
 		*news = !offcpu_probe_has_set(tables->probe, tgid, set->id);
 		rc = *news ? publish(tables, tgid, set) : 0;

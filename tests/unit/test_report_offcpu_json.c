@@ -131,13 +131,13 @@ static void test_events(void **state)
 	size_t len;
 	FILE *out = open_memstream(&f->text, &len);
 
-	assert_int_equal(report_offcpu_events_begin("fexit", true, out), 0);
+	assert_int_equal(report_offcpu_events_begin("kprobe", true, out), 0);
 	assert_int_equal(report_offcpu_event(&event, out), 0);
 	assert_int_equal(report_offcpu_events_end(&f->profile, out), 0);
 	fclose(out);
 	assert_string_equal(
 		f->text,
-		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"fexit\",\"estimate\":true}\n"
+		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"kprobe\",\"estimate\":true}\n"
 		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
 		"\"runnable_ns\":200,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
 		"\\u000a\","
@@ -171,7 +171,7 @@ static void test_stream_error(void **state)
 
 	expect_stream_error(state);
 	assert_non_null(full);
-	assert_int_equal(report_offcpu_events_begin("fexit", true, full), -ENOSPC);
+	assert_int_equal(report_offcpu_events_begin("kprobe", true, full), -ENOSPC);
 	assert_int_equal(report_offcpu_event(&event, full), -EIO);
 	fclose(full);
 }
