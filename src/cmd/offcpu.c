@@ -28,6 +28,7 @@ enum {
 struct child {
 	pid_t pid; /* 0: there is none */
 	int go;    /* closing it lets the command start */
+	int failed; /* gives an errno when it could not be executed, and ends when it is */
 	bool ended;
 	int status;
 };
