@@ -133,6 +133,7 @@ void json_thousandths(struct json *j, const char *key, uint64_t value)
 void json_time(struct json *j, const char *key, int64_t ns)
 {
 	const int64_t second = 1000000000;
+	int64_t part = ns % second + (ns % second < 0 ? second : 0); /* times before 1970 count backwards */
 	time_t seconds = (time_t)(ns / second - (ns % second < 0));
 	char date[32];
 	struct tm tm;
@@ -140,5 +141,5 @@ void json_time(struct json *j, const char *key, int64_t ns)
 	gmtime_r(&seconds, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
 	begin(j, key);
-	fprintf(j->out, "\"%s.%09dZ\"", date, (int)(ns - (int64_t)seconds * second));
+	fprintf(j->out, "\"%s.%09dZ\"", date, (int)part);
 }
