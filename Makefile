@@ -206,7 +206,7 @@ check-vm: ## run the end-to-end tests on the other architecture, in a virtual ma
 	+@$(RUN_TESTS) -t 1500 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
 
 .PHONY: bench
-bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot or symbolize for one; quick)
+bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, symbolize or offcpu for one; quick)
 	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run $(BENCH)
 
 # Setting up, showing, installing

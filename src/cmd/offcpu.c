@@ -26,8 +26,8 @@ enum {
 
 /* A command that waits to be let go, so that nothing of it is missed. */
 struct child {
-	pid_t pid; /* 0: there is none */
-	int go;    /* closing it lets the command start */
+	pid_t pid;  /* 0: there is none */
+	int go;     /* closing it lets the command start */
 	int failed; /* gives an errno when it could not be executed, and ends when it is */
 	bool ended;
 	int status;
@@ -275,15 +275,24 @@ static int close_file(FILE *f)
 	return fclose(f) == 0 ? 0 : -errno;
 }
 
-static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, struct err *err)
+/* The folded format has no place for them. */
+static void tell_losses(const struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->losses.len; i++)
+		if (profile->losses.data[i].count)
+			fprintf(stderr, "stakeout: lost: %" PRIu64 " %s\n", profile->losses.data[i].count,
+				profile->losses.data[i].name);
+	for (size_t i = 0; i < profile->notes.len; i++)
+		fprintf(stderr, "stakeout: %s\n", profile->notes.data[i]);
+}
+
+static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, FILE *out,
+			 struct err *err)
 {
 	const char *no_color = getenv("NO_COLOR");
-	FILE *out;
 	struct offcpu_report_options options = {.verbose = o->view.report.verbose, .hide_idle = o->hide_idle};
-	int rc = open_file(o->view.output, &out, err), closed;
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	options.color = o->view.color == COLOR_ALWAYS ||
 			(o->view.color == COLOR_AUTO && isatty(fileno(out)) && !(no_color && *no_color));
 	if (o->view.json)
@@ -292,9 +301,8 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 		rc = report_offcpu_folded(profile, &options, out);
 	else
 		rc = report_offcpu_text(profile, &options, out);
-	closed = close_file(out);
-	if (rc == 0)
-		rc = closed;
+	if (o->folded)
+		tell_losses(profile);
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }
 
@@ -315,7 +323,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
 	_cleanup_(end_child) struct child child = {.go = -1, .failed = -1};
 	sigset_t signals, before;
-	FILE *events = NULL;
+	FILE *events = NULL, *report = NULL;
 	int rc = 0;
 
 	sigemptyset(&signals);
@@ -323,7 +331,12 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
-	if (o->command)
+	/* What cannot be written is said before the recording, not after it. */
+	if (o->events)
+		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
+	if (rc == 0 && (!o->events || o->events_path))
+		rc = open_file(o->view.output, &report, err);
+	if (rc == 0 && o->command)
 		rc = start_child(o->command, &before, &child, err);
 	if (rc == 0)
 		rc = start_session(o, &child, &session, err);
@@ -331,11 +344,8 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = release_child(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
-	if (o->events) {
-		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
-		if (rc == 0 && report_offcpu_events_begin(recording_method(session.recording), false, events) < 0)
-			rc = err_set(err, EIO, "the events cannot be written");
-	}
+	if (events && report_offcpu_events_begin(recording_method(session.recording), false, events) < 0)
+		rc = err_set(err, EIO, "the events cannot be written");
 	if (rc == 0 && !record(o, &session, &child, &signals, events))
 		rc = err_set(err, EIO, "the events cannot be written");
 	if (rc == 0)
@@ -344,8 +354,10 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = err_set(err, EIO, "the events cannot be written");
 	if (close_file(events) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the events cannot be written");
-	if (rc == 0 && (!o->events || o->events_path))
-		rc = write_profile(o, &profile, err);
+	if (rc == 0 && report)
+		rc = write_profile(o, &profile, report, err);
+	if (close_file(report) < 0 && rc >= 0)
+		rc = err_set(err, EIO, "the report cannot be written");
 	return rc < 0 ? rc : is_complete(&profile) ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "elf/rootfile.h"
-#include "offcpu/process_files.h"
+#include "symbol/process_files.h"
 
 struct subject {
 	struct module *file; /* NULL for a process */

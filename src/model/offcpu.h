@@ -39,8 +39,8 @@ struct offcpu_row {
 	const struct stack *kernel; /* innermost first; NULL: there is none */
 	const struct stack *user;
 	const char *kernel_error; /* why the kernel stack is missing, or NULL */
-	const char *user_error;	  /* why the user stack is missing or ends early, or NULL: it is whole */
-	bool idle;		  /* the thread waits here nearly all the time: an event loop, a pool */
+	const char *user_error;   /* why the user stack is missing or ends early, or NULL: it is whole */
+	bool idle;                /* the thread waits here nearly all the time: an event loop, a pool */
 	bool has_waker;
 	struct offcpu_waker waker;
 };
@@ -50,9 +50,9 @@ struct offcpu_thread {
 	pid_t tid;
 	const char *name;
 	struct offcpu_sum sum;
-	uint64_t sleeping_ns;	     /* S, without what was runnable */
+	uint64_t sleeping_ns;        /* S, without what was runnable */
 	uint64_t uninterruptible_ns; /* D, likewise */
-	uint64_t runnable_ns;	     /* waiting for a CPU: preempted, or awake */
+	uint64_t runnable_ns;        /* waiting for a CPU: preempted, or awake */
 };
 
 struct offcpu_loss {
@@ -62,16 +62,24 @@ struct offcpu_loss {
 
 struct offcpu_profile {
 	uint64_t duration_ns; /* of the recording */
-	bool estimate;	      /* sampled from /proc: times are multiples of the interval */
+	bool estimate;        /* sampled from /proc: times are multiples of the interval */
 	const char *method;   /* where and when stacks were taken: "sched_exit", "kprobe", "switch", "proc" */
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
-	VEC(struct offcpu_row) rows;	   /* by falling total */
-	VEC(struct offcpu_loss) losses;	   /* every counter, also those that are 0 */
-	VEC(const char *) notes;	   /* fallbacks taken, what is missing and how to get it */
+	VEC(struct offcpu_row) rows;       /* by falling total */
+	VEC(struct offcpu_loss) losses;    /* every counter, also those that are 0 */
+	VEC(const char *) notes;           /* fallbacks taken, what is missing and how to get it */
 };
 
 void offcpu_profile_deinit(struct offcpu_profile *profile);
+
+/* Adds a thread, and its sum to the total; and a row, which is marked when it is idle. False when memory is exhausted.
+ */
+bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
+bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
+
+/* The heaviest first. */
+void offcpu_profile_sort(struct offcpu_profile *profile);
 
 /* One wait, for --events. */
 struct offcpu_event {

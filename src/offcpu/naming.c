@@ -10,8 +10,7 @@
 #include "symbol/symbolizer.h"
 
 enum {
-	IDLE_PERCENT = 80,  /* of the recording that a thread spends in one sleep to be called idle */
-	OWN_FRAMES = 12,    /* where our own programs and the scheduler may be on top of a kernel stack */
+	OWN_FRAMES = 12, /* where our own programs and the scheduler may be on top of a kernel stack */
 };
 
 /* The named forms of a stack. */
@@ -114,8 +113,13 @@ static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
 
 static bool is_scheduler(const char *name)
 {
-	static const char *const names[] = {"__schedule", "schedule", "preempt_schedule_irq", "preempt_schedule_common",
-					    "preempt_schedule_notrace", "preempt_schedule", "__cond_resched",
+	static const char *const names[] = {"__schedule",
+					    "schedule",
+					    "preempt_schedule_irq",
+					    "preempt_schedule_common",
+					    "preempt_schedule_notrace",
+					    "preempt_schedule",
+					    "__cond_resched",
 					    "preempt_schedule_thunk"};
 
 	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
@@ -266,40 +270,7 @@ static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, s
 {
 	struct offcpu_row row;
 
-	if (!offcpu_naming_row(naming, from, &row))
-		return false;
-	row.idle = row.state == OFFCPU_SLEEPING && row.sum.total_ns / IDLE_PERCENT >= out->duration_ns / 100;
-	return vec_push(&out->rows, row);
-}
-
-static int by_total(uint64_t a, uint64_t b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct offcpu_thread *x = a, *y = b;
-
-	return by_total(x->sum.total_ns, y->sum.total_ns);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	const struct offcpu_row *x = a, *y = b;
-
-	return by_total(x->sum.total_ns, y->sum.total_ns);
-}
-
-static void add_sum(struct offcpu_sum *to, const struct offcpu_sum *sum)
-{
-	if (!to->count || sum->min_ns < to->min_ns)
-		to->min_ns = sum->min_ns;
-	if (sum->max_ns > to->max_ns)
-		to->max_ns = sum->max_ns;
-	to->count += sum->count;
-	to->total_ns += sum->total_ns;
-	to->runnable_ns += sum->runnable_ns;
+	return offcpu_naming_row(naming, from, &row) && offcpu_profile_add_row(out, row);
 }
 
 bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits, struct offcpu_profile *out)
@@ -307,16 +278,12 @@ bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits,
 	if (!prepare(naming, waits))
 		return false;
 	for (size_t i = 0; i < waits_nthreads(waits); i++) {
-		if (!vec_push(&out->threads, *waits_thread(waits, i)))
+		if (!offcpu_profile_add_thread(out, waits_thread(waits, i)))
 			return false;
-		add_sum(&out->total, &waits_thread(waits, i)->sum);
 	}
 	for (size_t i = 0; i < waits_nrows(waits); i++)
 		if (!add_row(naming, waits_row(waits, i), out))
 			return false;
-	if (out->threads.len)
-		qsort(out->threads.data, out->threads.len, sizeof(*out->threads.data), compare_threads);
-	if (out->rows.len)
-		qsort(out->rows.data, out->rows.len, sizeof(*out->rows.data), compare_rows);
+	offcpu_profile_sort(out);
 	return true;
 }

@@ -9,8 +9,6 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-enum { IDLE_PERCENT = 80 }; /* of the recording that a thread spends in one sleep to be called idle */
-
 struct words {
 	VEC_FIELDS(uint64_t);
 };
@@ -244,37 +242,7 @@ static bool add_row(struct samples *samples, struct sample_row *from, struct off
 	}
 	if (from->words[WORD_NKERNEL] && !name_kernel(samples, from, &row.kernel))
 		return false;
-	row.idle = row.state == 'S' && row.sum.total_ns / IDLE_PERCENT >= out->duration_ns / 100;
-	return vec_push(&out->rows, row);
-}
-
-static int by_total(uint64_t a, uint64_t b)
-{
-	return (a < b) - (a > b);
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct offcpu_thread *x = a, *y = b;
-
-	return by_total(x->sum.total_ns, y->sum.total_ns);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	const struct offcpu_row *x = a, *y = b;
-
-	return by_total(x->sum.total_ns, y->sum.total_ns);
-}
-
-static void add_sum(struct offcpu_sum *to, const struct offcpu_sum *sum)
-{
-	if (!to->count || sum->min_ns < to->min_ns)
-		to->min_ns = sum->min_ns;
-	if (sum->max_ns > to->max_ns)
-		to->max_ns = sum->max_ns;
-	to->count += sum->count;
-	to->total_ns += sum->total_ns;
+	return offcpu_profile_add_row(out, row);
 }
 
 bool samples_fill(struct samples *samples, const struct symbolizer_options *naming, struct offcpu_profile *out)
@@ -283,18 +251,12 @@ bool samples_fill(struct samples *samples, const struct symbolizer_options *nami
 	if (!samples->symbolizer || !prepare(samples))
 		return false;
 	for (size_t i = 0; i < samples->threads.len; i++) {
-		const struct offcpu_thread *thread = &samples->threads.data[i];
-
-		if (!vec_push(&out->threads, *thread))
+		if (!offcpu_profile_add_thread(out, &samples->threads.data[i]))
 			return false;
-		add_sum(&out->total, &thread->sum);
 	}
 	for (size_t i = 0; i < samples->rows.len; i++)
 		if (!add_row(samples, samples->rows.data[i], out))
 			return false;
-	if (out->threads.len)
-		qsort(out->threads.data, out->threads.len, sizeof(*out->threads.data), compare_threads);
-	if (out->rows.len)
-		qsort(out->rows.data, out->rows.len, sizeof(*out->rows.data), compare_rows);
+	offcpu_profile_sort(out);
 	return true;
 }

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "capture/vmread.h"
-#include "offcpu/process_files.h"
+#include "symbol/process_files.h"
 #include "unwind/unwind.h"
 
 enum {

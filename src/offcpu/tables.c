@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "offcpu/process_files.h"
+#include "symbol/process_files.h"
 #include "proc/process.h"
 #include "unwind/bpf_rows.h"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import HAVE_NO_STACK, STAKEOUT, Target, built, run, tids
+from harness import HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, run, tids
 
 
 def pytest_configure(config):
@@ -124,3 +124,20 @@ def apart():
 def rng():
     """Random, but the same on every run."""
     return random.Random(1)
+
+
+@pytest.fixture
+def setpriv(tool):
+    """The start of a command line that runs the program as another user."""
+    path = STAKEOUT
+    while path != path.parent:
+        path = path.parent
+        if not os.stat(path).st_mode & 0o001:
+            pytest.skip(f"{path} is closed to other users")
+    return [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@pytest.fixture
+def as_nobody(setpriv):
+    """The same, and that user has no rights at all."""
+    return [*setpriv, "--bounding-set=-all", "--inh-caps=-all"]

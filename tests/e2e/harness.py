@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 STAKEOUT = Path(os.environ.get("STAKEOUT", ROOT / "build/stakeout")).resolve()
 TARGETS = Path(os.environ.get("STAKEOUT_TARGETS", ROOT / "build/tests/targets")).resolve()
+NOBODY = 65534  # a user who owns nothing
 SLOW = float(os.environ.get("STAKEOUT_SLOW", "1"))
 TIMEOUT = 30 * SLOW
 

@@ -14,10 +14,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
+from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, TIMEOUT, Result
 from harness import bare, built, command, run, state, wait_until
 
-NOBODY = 65534
 MS = 1000000
 
 # A thread is charged for its way into the kernel and back, and for what else ran on its CPU: more of that where every
@@ -919,21 +918,6 @@ def test_help(stakeout):
 
 
 # What is left when permissions are missing.
-
-
-@pytest.fixture
-def setpriv(tool):
-    path = STAKEOUT
-    while path != path.parent:
-        path = path.parent
-        if not os.stat(path).st_mode & 0o001:
-            pytest.skip(f"{path} is closed to other users")
-    return [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-
-
-@pytest.fixture
-def as_nobody(setpriv):
-    return [*setpriv, "--bounding-set=-all", "--inh-caps=-all"]
 
 
 @pytest.fixture

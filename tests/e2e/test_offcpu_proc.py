@@ -4,9 +4,7 @@
 import os
 
 import pytest
-from harness import STAKEOUT, bare, run
-
-NOBODY = 65534
+from harness import bare, run
 
 pytestmark = [
     pytest.mark.skipif(
@@ -14,24 +12,6 @@ pytestmark = [
     ),
     pytest.mark.usefixtures("root"),
 ]
-
-
-@pytest.fixture
-def as_nobody(tool):
-    setpriv = tool("setpriv")
-    path = STAKEOUT
-    while path != path.parent:
-        path = path.parent
-        if not os.stat(path).st_mode & 0o001:
-            pytest.skip(f"{path} is closed to other users")
-    return [
-        setpriv,
-        f"--reuid={NOBODY}",
-        f"--regid={NOBODY}",
-        "--clear-groups",
-        "--bounding-set=-all",
-        "--inh-caps=-all",
-    ]
 
 
 def sampled(*args, **how):

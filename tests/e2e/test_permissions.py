@@ -1,32 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Another user's process, one's own process without privileges, and what is said about it."""
 
-import os
-
 import pytest
-from harness import STAKEOUT, assert_calls, symbols, thread
-
-NOBODY = 65534
+from harness import assert_calls, symbols, thread
 
 pytestmark = pytest.mark.usefixtures("root")
-
-
-@pytest.fixture
-def as_nobody(tool):
-    setpriv = tool("setpriv")
-    path = STAKEOUT
-    while path != path.parent:
-        path = path.parent
-        if not os.stat(path).st_mode & 0o001:
-            pytest.skip(f"{path} is closed to other users")
-    return [
-        setpriv,
-        f"--reuid={NOBODY}",
-        f"--regid={NOBODY}",
-        "--clear-groups",
-        "--bounding-set=-all",
-        "--inh-caps=-all",
-    ]
 
 
 def test_another_users_process(target, stakeout, as_nobody):

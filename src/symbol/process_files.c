@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "offcpu/process_files.h"
+#include "symbol/process_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

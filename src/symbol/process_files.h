@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STAKEOUT_OFFCPU_PROCESS_FILES_H
-#define STAKEOUT_OFFCPU_PROCESS_FILES_H
+#ifndef STAKEOUT_SYMBOL_PROCESS_FILES_H
+#define STAKEOUT_SYMBOL_PROCESS_FILES_H
 
 #include <sys/types.h>
 
