@@ -17,17 +17,17 @@
 typedef _Bool bool;
 enum { false, true };
 
+#include "bpf/task.bpf.h"
 #include "bpf/user_stack.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-enum { PF_KTHREAD = 0x00200000, TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2 };
-enum { RING_DEFAULT = 1 << 24, ASK_AGAIN_NS = 200000000, MAX_DEPTH = 32 /* of pid namespaces */ };
+enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2 };
+enum { RING_DEFAULT = 1 << 24, ASK_AGAIN_NS = 200000000 };
 
 /* Set by the loader. */
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = -1ull;
-const volatile __u32 ns_inum;	  /* the loader's pid namespace; 0: the first one, which has all */
 const volatile __u32 self_tgid;	  /* the loader */
 const volatile bool all_processes;
 const volatile bool want_children;
@@ -38,9 +38,13 @@ const volatile bool at_switch_out; /* the kernel has no place in the resumed thr
 const volatile bool want_sleeping = true;
 const volatile bool want_uninterruptible = true;
 const volatile bool want_runnable = true;
+const volatile bool want_events; /* each wait is sent, none are added up here */
+
+/* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
+volatile __u64 begin_ns;
+volatile __u64 end_ns;
 
 __u64 losses[OFFCPU_LOSSES];
-__u64 waits_seen; /* over the threshold or not */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -55,6 +59,23 @@ struct {
 	__type(key, __u32);
 	__type(value, __u8);
 } targets SEC(".maps");
+
+/* Waits that are over, added up: a thread's entries are changed only while it gets a CPU. What does not fit is sent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OFFCPU_MAX_SUMS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct offcpu_key);
+	__type(value, struct offcpu_sums);
+} sums SEC(".maps");
+
+/* How many waits were long enough. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen SEC(".maps");
 
 /* Stacks that the loader has. */
 struct {
@@ -77,11 +98,12 @@ struct {
 struct thread_state {
 	__u64 left_ns;	/* 0: it is on a CPU, or not watched */
 	__u64 woken_ns; /* 0: nobody has woken it */
+	__u64 delay_ns; /* all it had waited for a CPU when it left; see runnable_ns() */
 	__u32 state;
 	__u32 waker_tgid;
 	__u32 waker_tid;
 	__u32 zero;
-	struct offcpu_stack_id stack;
+	struct offcpu_stack_id stack; /* where it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
 };
@@ -98,35 +120,6 @@ static void lose(enum offcpu_lost what)
 	__sync_fetch_and_add(&losses[what], 1);
 }
 
-/*
- * Tasks come from tracepoints with BTF, so that their fields are read directly: a helper call for each would double what a
- * switch costs.
- *
- * A thread's number as the loader's pid namespace counts; 0 when it is not in it.
- */
-static __u32 number_of(struct task_struct *task)
-{
-	struct upid *number;
-	struct pid *pid;
-	__u32 depth;
-
-	if (!ns_inum)
-		return task->pid;
-	pid = BPF_CORE_READ(task, thread_pid);
-	depth = pid ? BPF_CORE_READ(pid, level) : 0;
-	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
-		number = (void *)pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);
-		if (BPF_CORE_READ(number, ns, ns.inum) == ns_inum)
-			return BPF_CORE_READ(number, nr);
-	}
-	return 0;
-}
-
-static __u32 process_of(struct task_struct *task)
-{
-	return ns_inum ? number_of(task->group_leader) : task->tgid;
-}
-
 static bool is_watched(struct task_struct *task)
 {
 	__u32 tgid;
@@ -139,13 +132,6 @@ static bool is_watched(struct task_struct *task)
 	return bpf_map_lookup_elem(&targets, &tgid);
 }
 
-static __u32 state_of(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return task->__state;
-	return ((struct task_struct___before_5_14 *)task)->state;
-}
-
 /* The letter of a state that is a wait, or 0. */
 static __u32 letter_of(bool preempted, __u32 state)
 {
@@ -156,42 +142,6 @@ static __u32 letter_of(bool preempted, __u32 state)
 	if (state & TASK_INTERRUPTIBLE)
 		return want_sleeping ? OFFCPU_SLEEPING : 0;
 	return 0; /* stopped, traced, dead */
-}
-
-static __u64 mix(__u64 hash, __u64 value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-	return hash ^ (hash >> 29);
-}
-
-static long hash_frame(__u32 index, void *ctx)
-{
-	struct {
-		struct offcpu_stack_id id;
-		__u32 which;
-	} *h = ctx;
-	struct stack_scratch *scratch = get_scratch(h->which);
-
-	if (!scratch || index >= OFFCPU_FRAMES)
-		return 1;
-	h->id.low = mix(h->id.low, scratch->frames[index]);
-	h->id.high = mix(h->id.high, scratch->frames[index] + 0x7f4a7c15);
-	return 0;
-}
-
-static void hash_stack(struct stack_scratch *scratch, __u32 tgid, __u32 which, struct offcpu_stack_id *out)
-{
-	struct {
-		struct offcpu_stack_id id;
-		__u32 which;
-	} h = {.which = which};
-
-	h.id.low = mix(scratch->head.nkernel, (__u64)tgid << 32 | scratch->head.user_end);
-	h.id.high = mix(scratch->head.nuser, (__u64)(__u32)scratch->head.kernel_error << 32 | tgid);
-	bpf_loop(scratch->head.nkernel + scratch->head.nuser, hash_frame, &h, 0);
-	if (!h.id.low && !h.id.high)
-		h.id.low = 1;
-	*out = h.id;
 }
 
 /*
@@ -210,26 +160,37 @@ static void request_maps(__u32 tgid)
 	} else if (bpf_map_update_elem(&requested, &tgid, &pending, BPF_NOEXIST)) {
 		return;
 	}
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), 0)) {
+	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
 		lose(OFFCPU_LOST_REQUESTS);
 		bpf_map_delete_elem(&requested, &tgid);
 	}
 }
 
-/* Takes the stacks of the current thread, and sends them if the loader does not have them. */
-static void take_stack(void *ctx, __u32 tgid, __u32 which, struct offcpu_stack_id *out)
+/* The kernel's part of a stack, and the start of its id: of what else makes two stacks different. */
+__attribute__((noinline)) int hash_kernel(struct stack_scratch *scratch, __u32 tgid)
+{
+	struct offcpu_stack_id id;
+
+	if (!scratch)
+		return 0;
+	id.low = mix(scratch->head.nkernel, tgid);
+	id.high = mix((__u64)(__u32)scratch->head.kernel_error, ~tgid);
+	for (__u32 i = 0; i < OFFCPU_KERNEL_FRAMES && i < scratch->head.nkernel; i++)
+		mix_frame(&id, scratch->frames[i]);
+	scratch->head.id = id;
+	return 0;
+}
+
+/* Takes the stacks of the current thread and leaves them in the scratch. */
+static struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct stack_scratch *scratch = get_scratch(which);
-	struct offcpu_stack_id id = {};
-	__u32 total;
-	__u8 one = 1;
 
-	*out = id;
 	if (!scratch)
-		return;
+		return 0;
 	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .user_end = OFFCPU_END_NO_USER};
-	if (want_kernel) {
+	if (want_kernel || which == SCRATCH_WAKER) {
 		long len = bpf_get_stack(ctx, scratch->frames, OFFCPU_KERNEL_FRAMES * sizeof(__u64), 0);
 
 		if (len < 0)
@@ -238,61 +199,140 @@ static void take_stack(void *ctx, __u32 tgid, __u32 which, struct offcpu_stack_i
 			scratch->head.nkernel = (__u32)len / sizeof(__u64);
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
-		return;
+		return 0;
+	hash_kernel(scratch, tgid);
 	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
 	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
 		walk_user(task, tgid, which, scratch);
 		if (scratch->head.user_end == OFFCPU_END_NO_TABLES)
 			request_maps(tgid);
 	}
-	hash_stack(scratch, tgid, which, &id);
-	*out = id;
-	if (bpf_map_lookup_elem(&known_stacks, &id))
-		return;
-	scratch->head.id = id;
-	total = scratch->head.nkernel + scratch->head.nuser;
-	if (total > OFFCPU_FRAMES)
+	mix_frame(&scratch->head.id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
+	scratch->head.id.low |= 1; /* never 0: that is no stack */
+	return scratch;
+}
+
+/* Sends a stack if the loader does not have it. */
+static void send_stack(struct stack_scratch *scratch)
+{
+	__u32 total = scratch->head.nkernel + scratch->head.nuser;
+	__u8 one = 1;
+
+	if (bpf_map_lookup_elem(&known_stacks, &scratch->head.id) || total > OFFCPU_FRAMES)
 		return;
 	if (bpf_ringbuf_output(&ring, scratch, sizeof(scratch->head) + total * sizeof(__u64), BPF_RB_NO_WAKEUP))
 		lose(OFFCPU_LOST_STACKS);
 	else
-		bpf_map_update_elem(&known_stacks, &id, &one, 0); /* when it is full the stack is sent again */
+		bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* when it is full the stack is sent again */
 }
 
-static void send_wait(struct task_struct *task, const struct thread_state *s, __u64 now)
-{
-	struct offcpu_wait *wait = bpf_ringbuf_reserve(&ring, sizeof(*wait), 0);
+static const struct offcpu_sums no_waits;
 
-	if (!wait) {
-		lose(OFFCPU_LOST_WAITS);
-		return;
+/* False when there is no room. */
+static bool add_up(const struct offcpu_wait *wait, struct offcpu_sums *sum)
+{
+	if (!sum) {
+		bpf_map_update_elem(&sums, &wait->key, &no_waits, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&sums, &wait->key);
+		if (!sum)
+			return false;
+		sum->min_ns = -1ull;
+		sum->waker_tgid = wait->waker_tgid;
+		__builtin_memcpy(sum->waker_comm, wait->waker_comm, OFFCPU_COMM);
 	}
-	*wait = (struct offcpu_wait){
-		.kind = OFFCPU_WAIT,
-		.state = s->state,
-		.tgid = process_of(task),
-		.tid = number_of(task),
-		.start_ns = s->left_ns,
-		.duration_ns = now - s->left_ns,
-		.stack = s->stack,
-	};
+	sum->count++;
+	sum->unfinished += wait->flags & OFFCPU_UNFINISHED;
+	sum->total_ns += wait->duration_ns;
+	sum->runnable_ns += wait->runnable_ns;
+	if (wait->duration_ns > sum->max_ns)
+		sum->max_ns = wait->duration_ns;
+	if (wait->duration_ns < sum->min_ns)
+		sum->min_ns = wait->duration_ns;
+	__builtin_memcpy(sum->comm, wait->comm, OFFCPU_COMM);
+	return true;
+}
+
+static void count_seen(void)
+{
+	__u32 key = 0;
+	__u64 *count = bpf_map_lookup_elem(&seen, &key);
+
+	if (count)
+		++*count;
+}
+
+/* A wait that is over, or is taken as it is at the end. `scratch`: its stack, unless that was sent when it began. */
+static void report_wait(struct offcpu_wait *wait, struct stack_scratch *scratch)
+{
+	struct offcpu_sums *sum;
+
+	count_seen();
+	if (scratch)
+		wait->key.stack = scratch->head.id;
+	sum = want_events ? 0 : bpf_map_lookup_elem(&sums, &wait->key);
+	if (!sum && scratch)
+		send_stack(scratch);
+	if (!want_events && add_up(wait, sum))
+		return;
+	if (bpf_ringbuf_output(&ring, wait, sizeof(*wait), BPF_RB_NO_WAKEUP))
+		lose(OFFCPU_LOST_WAITS);
+}
+
+static __u64 delay_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/*
+ * How long a thread was ready to run and had no CPU: by the scheduler's own account, which is up to date when the thread is
+ * back, or else since the wake-up.
+ */
+static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s, __u64 now, __u64 duration)
+{
+	__u64 ready = 0;
+
 	if (s->state == OFFCPU_RUNNABLE)
-		wait->runnable_ns = wait->duration_ns;
+		return duration;
+	if (!at_switch_out && bpf_core_field_exists(task->sched_info.run_delay))
+		ready = delay_of(task) - s->delay_ns;
 	else if (s->woken_ns && s->woken_ns < now)
-		wait->runnable_ns = now - s->woken_ns;
+		ready = now - s->woken_ns;
+	return ready < duration ? ready : duration;
+}
+
+/* The wait of a thread that it has left its CPU for at `left`. False: it is too short, too long, or was not yet one. */
+static bool fill_wait(struct task_struct *task, const struct thread_state *s, __u64 left, struct offcpu_wait *wait)
+{
+	__u64 end = end_ns, now = end ? end : bpf_ktime_get_ns(), duration;
+
+	if (!left || left > now)
+		return false;
+	duration = now - left;
+	if (duration < min_ns || duration > max_ns)
+		return false;
+	wait->kind = OFFCPU_WAIT;
+	wait->flags = end ? OFFCPU_UNFINISHED : 0;
+	wait->key.tgid = process_of(task);
+	wait->key.tid = number_of(task);
+	wait->key.state = s->state;
+	wait->key.stack = s->stack;
+	wait->start_ns = left;
+	wait->duration_ns = duration;
+	wait->runnable_ns = runnable_ns(task, s, now, duration);
 	BPF_CORE_READ_STR_INTO(&wait->comm, task, comm);
 	if (want_wakers && s->waker_tid) {
+		wait->key.waker_tid = s->waker_tid;
+		wait->key.waker_stack = s->waker_stack;
 		wait->waker_tgid = s->waker_tgid;
-		wait->waker_tid = s->waker_tid;
-		wait->waker_stack = s->waker_stack;
 		__builtin_memcpy(wait->waker_comm, s->waker_comm, OFFCPU_COMM);
 	}
-	bpf_ringbuf_submit(wait, BPF_RB_NO_WAKEUP);
+	return true;
 }
 
-static bool is_long_enough(const struct thread_state *s, __u64 now)
+/* Ends the wait, if there is one, for whoever comes first: the thread itself, or the loader at the end. */
+static __u64 take_left(struct thread_state *s)
 {
-	return now - s->left_ns >= min_ns && now - s->left_ns <= max_ns;
+	return s->left_ns ? __sync_lock_test_and_set(&s->left_ns, 0) : 0;
 }
 
 /* The current thread has just got a CPU. */
@@ -300,48 +340,57 @@ static void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-	__u64 now;
+	struct offcpu_wait wait = {};
 
-	if (!s || !s->left_ns)
+	if (s && fill_wait(task, s, take_left(s), &wait))
+		report_wait(&wait, take_stack(ctx, wait.key.tgid, SCRATCH_WAITER));
+}
+
+/* The thread leaves its CPU. */
+static void leave(void *ctx, struct task_struct *task, __u32 letter)
+{
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!s) {
+		lose(OFFCPU_LOST_STATE);
 		return;
-	now = bpf_ktime_get_ns();
-	if (is_long_enough(s, now)) {
-		take_stack(ctx, process_of(task), SCRATCH_WAITER, &s->stack);
-		send_wait(task, s, now);
 	}
-	s->left_ns = 0;
+	if (s->left_ns)
+		lose(OFFCPU_LOST_RESUMES);
+	s->woken_ns = 0;
+	s->waker_tid = 0;
+	s->state = letter;
+	s->delay_ns = delay_of(task);
+	if (at_switch_out) {
+		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
+
+		s->stack = (struct offcpu_stack_id){};
+		if (scratch) {
+			send_stack(scratch);
+			s->stack = scratch->head.id;
+		}
+	}
+	s->left_ns = bpf_ktime_get_ns();
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	struct offcpu_wait wait = {};
 	struct thread_state *s;
 	__u32 letter;
 
-	if (is_watched(prev)) {
+	if (!begin_ns)
+		return 0;
+	if (!end_ns && is_watched(prev)) {
 		letter = letter_of(preempt, state_of(prev));
-		s = letter ? bpf_task_storage_get(&threads, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
-		if (letter && !s)
-			lose(OFFCPU_LOST_STATE);
-		if (s) {
-			s->woken_ns = 0;
-			s->waker_tid = 0;
-			s->state = letter;
-			if (at_switch_out)
-				take_stack(ctx, process_of(prev), SCRATCH_WAITER, &s->stack);
-			s->left_ns = bpf_ktime_get_ns();
-		}
+		if (letter)
+			leave(ctx, prev, letter);
 	}
 	if (at_switch_out) {
-		__u64 now;
-
 		s = bpf_task_storage_get(&threads, next, 0, 0);
-		if (!s || !s->left_ns)
-			return 0;
-		now = bpf_ktime_get_ns();
-		if (is_long_enough(s, now))
-			send_wait(next, s, now);
-		s->left_ns = 0;
+		if (s && fill_wait(next, s, take_left(s), &wait))
+			report_wait(&wait, 0);
 	}
 	return 0;
 }
@@ -362,22 +411,74 @@ int on_finish_switch(struct pt_regs *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
+/* Interrupts wake in the name of whom they interrupt; the loader tells them by the kernel stack, which is always taken. */
+static void note_waker(void *ctx, struct thread_state *s)
+{
+	struct task_struct *waker = (struct task_struct *)bpf_get_current_task_btf();
+	struct stack_scratch *scratch;
+
+	s->waker_tgid = process_of(waker);
+	s->waker_tid = waker->pid ? number_of(waker) : OFFCPU_INTERRUPT; /* nothing ran */
+	BPF_CORE_READ_STR_INTO(&s->waker_comm, waker, comm);
+	s->waker_stack = (struct offcpu_stack_id){};
+	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER);
+	if (scratch) {
+		send_stack(scratch);
+		s->waker_stack = scratch->head.id;
+	}
+}
+
+/* Not loaded when neither wakers nor the time of the wake-up are wanted: a look at another CPU's thread is dear. */
+SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, p, 0, 0);
-	struct task_struct *waker;
 
 	if (!s || !s->left_ns || s->woken_ns)
 		return 0;
 	s->woken_ns = bpf_ktime_get_ns();
-	if (!want_wakers)
+	if (want_wakers)
+		note_waker(ctx, s);
+	return 0;
+}
+
+/* At the beginning: who waits already, from now on. */
+SEC("iter/task")
+int note_waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread_state *s;
+	__u32 letter;
+
+	if (!task || !is_watched(task) || task->on_cpu || task->exit_state)
 		return 0;
-	waker = (struct task_struct *)bpf_get_current_task_btf();
-	s->waker_tgid = process_of(waker);
-	s->waker_tid = number_of(waker);
-	BPF_CORE_READ_STR_INTO(&s->waker_comm, waker, comm);
-	take_stack(ctx, s->waker_tgid, SCRATCH_WAKER, &s->waker_stack);
+	letter = letter_of(false, state_of(task));
+	s = letter ? bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
+	if (!s || s->left_ns)
+		return 0;
+	s->state = letter;
+	s->delay_ns = delay_of(task);
+	s->left_ns = begin_ns;
+	return 0;
+}
+
+/* At the end: who still waits, unless it has just come back and said so itself. */
+SEC("iter/task")
+int list_waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_open open = {};
+	struct thread_state *s;
+
+	if (!task || task->flags & PF_KTHREAD)
+		return 0;
+	s = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!s || !s->left_ns || !is_watched(task))
+		return 0;
+	if (bpf_core_field_exists(task->sched_info.pcount))
+		open.runs = task->sched_info.pcount;
+	if (fill_wait(task, s, take_left(s), &open.wait))
+		bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
 	return 0;
 }
 
@@ -385,7 +486,7 @@ static void tell(__u32 kind, __u32 tgid)
 {
 	struct offcpu_process record = {.kind = kind, .tgid = tgid};
 
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), 0))
+	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP))
 		lose(OFFCPU_LOST_REQUESTS);
 }
 

@@ -13,6 +13,7 @@ enum {
 	OFFCPU_KERNEL_FRAMES = 127, /* the kernel's own limit */
 	OFFCPU_USER_FRAMES = 256,
 	OFFCPU_COMM = 16,
+	OFFCPU_MAX_SUMS = 1 << 17, /* rows that are added up in the kernel */
 };
 
 enum offcpu_kind {
@@ -35,20 +36,54 @@ enum offcpu_state {
 	OFFCPU_RUNNABLE = 'R', /* preempted: it waited for a CPU only */
 };
 
-struct offcpu_wait {
-	__u32 kind;
-	__u32 state; /* enum offcpu_state */
+/* What makes two waits the same. */
+struct offcpu_key {
+	struct offcpu_stack_id stack;
+	struct offcpu_stack_id waker_stack;
 	__u32 tgid;
 	__u32 tid;
+	__u32 state; /* enum offcpu_state */
+	__u32 waker_tid; /* 0: not known; OFFCPU_INTERRUPT: an interrupt on an idle CPU */
+};
+
+#define OFFCPU_INTERRUPT 0xffffffffu
+
+enum offcpu_wait_flag {
+	OFFCPU_UNFINISHED = 1 << 0, /* it was not over when the recording ended, up to when it is counted */
+};
+
+struct offcpu_wait {
+	__u32 kind;
+	__u32 flags; /* enum offcpu_wait_flag */
+	struct offcpu_key key;
 	__u64 start_ns; /* CLOCK_MONOTONIC */
 	__u64 duration_ns;
 	__u64 runnable_ns; /* at its end, from the wake-up to the CPU; the whole of it when it was preempted */
-	struct offcpu_stack_id stack;
-	__u32 waker_tgid; /* 0: not known */
-	__u32 waker_tid;
-	struct offcpu_stack_id waker_stack;
+	__u32 waker_tgid;
+	__u32 zero;
 	char comm[OFFCPU_COMM];
 	char waker_comm[OFFCPU_COMM];
+};
+
+/* Waits with the same key, added up in the kernel. */
+struct offcpu_sums {
+	__u64 count;
+	__u64 unfinished;
+	__u64 total_ns;
+	__u64 max_ns;
+	__u64 min_ns;
+	__u64 runnable_ns;
+	__u32 waker_tgid;
+	__u32 zero;
+	char comm[OFFCPU_COMM]; /* the last one: threads take their names late */
+	char waker_comm[OFFCPU_COMM];
+};
+
+/* A wait that is not over at the end: no stacks, but how often its thread had got a CPU, which tells whether those that
+ * were read from outside are of this wait. */
+struct offcpu_open {
+	struct offcpu_wait wait;
+	__u64 runs;
 };
 
 /* How a user stack ended. */
@@ -110,10 +145,13 @@ enum offcpu_lost {
 	OFFCPU_LOST_STACKS,	 /* likewise, for a stack */
 	OFFCPU_LOST_STATE,	 /* no room to note when a thread left its CPU */
 	OFFCPU_LOST_REQUESTS,	 /* a process could not be asked for */
+	OFFCPU_LOST_RESUMES,	 /* a thread left its CPU without having been seen to come back */
 	OFFCPU_LOSSES,
 };
 
-static_assert(sizeof(struct offcpu_wait) == 112, "offcpu_wait has no hidden padding");
+static_assert(sizeof(struct offcpu_key) == 48, "offcpu_key has no hidden padding");
+static_assert(sizeof(struct offcpu_wait) == 120, "offcpu_wait has no hidden padding");
+static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");

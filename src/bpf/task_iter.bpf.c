@@ -8,11 +8,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "bpf/task.bpf.h"
 #include "bpf/task_record.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-enum { PF_KTHREAD = 0x00200000 };
 
 #if defined(__TARGET_ARCH_x86)
 enum { REGS_WORDS = TASK_RECORD_REGS_X86_64, REG_ORIG_AX = 15, REG_DI = 14 };
@@ -23,7 +22,7 @@ enum { REGS_WORDS = TASK_RECORD_REGS_AARCH64 };
 #endif
 
 /* Set by the reader before each pass. */
-__u32 target_tgid;     /* in the reader's pid namespace */
+__u32 target_tgid;     /* in the reader's pid namespace; 0: every process, but not the kernel's threads */
 __u32 only_tid;	       /* 0: every thread */
 __u32 counters_only;   /* pass 2: neither registers nor kernel stacks */
 __u32 want_kernel;
@@ -31,29 +30,6 @@ __u32 want_kernel;
 /* One reader at a time: the skeleton is private to its process, and the process reads from one thread. */
 static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
-
-/* A thread's number as the reader's pid namespace counts, 0 when it is not in it. */
-static __u32 number_in_reader_ns(struct task_struct *task)
-{
-	struct task_struct *reader = (struct task_struct *)bpf_get_current_task();
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
-	struct upid *numbers;
-	int nr = 0;
-
-	if (!pid || level > 32 || BPF_CORE_READ(pid, level) < level)
-		return 0;
-	numbers = (void *)pid + bpf_core_field_offset(pid->numbers);
-	bpf_core_read(&nr, sizeof(nr), (void *)numbers + level * bpf_core_type_size(struct upid));
-	return nr;
-}
-
-static __u32 state_of(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
-	return BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
-}
 
 /*
  * When a thread last left its CPU: the scheduler notes when it got there, and how long it has run since. Only the
@@ -108,16 +84,20 @@ int dump_task(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct seq_file *seq = ctx->meta->seq;
-	__u32 tid;
+	__u32 tgid, tid;
 	long len = 0;
 
-	if (!task || number_in_reader_ns(BPF_CORE_READ(task, group_leader)) != target_tgid)
+	if (!task)
 		return 0;
-	tid = number_in_reader_ns(task);
+	tgid = process_of(task);
+	if (target_tgid ? tgid != target_tgid : task->flags & PF_KTHREAD)
+		return 0;
+	tid = number_of(task);
 	if (!tid || (only_tid && tid != only_tid))
-		return 0; /* 0: it has been reaped meanwhile */
+		return 0;
 
 	__builtin_memset(&record, 0, sizeof(record));
+	record.tgid = tgid;
 	record.tid = tid;
 	record.syscall_nr = -1;
 	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */

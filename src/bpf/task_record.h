@@ -28,10 +28,12 @@ enum task_record_flag {
 };
 
 struct task_record {
-	__u32 tid; /* as seen from the reader's pid namespace */
+	__u32 tgid; /* as seen from the reader's pid namespace */
+	__u32 tid;
 	__u32 flags;
 	__u32 state;	  /* task_struct.__state */
 	__u32 exit_state;
+	__u32 zero;
 	__u64 nvcsw;
 	__u64 nivcsw;
 	__u64 runs; /* how often it got a CPU */
@@ -49,6 +51,6 @@ struct task_record {
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 128 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 136 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

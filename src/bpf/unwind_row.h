@@ -27,6 +27,8 @@ enum unwind_kind {
 	UNWIND_FAR_FROM_SP = 7, /* frames over 256 KiB: cfa = sp + 8 * (ra << 16 | (__u16)cfa) */
 	UNWIND_AT_SP = 8,	/* a frame that was aligned anew: cfa = *(sp + 8 * cfa) + 8 * ra */
 	UNWIND_AT_FP = 9,	/* likewise: cfa = *(fp + 8 * cfa) + 8 * ra */
+
+	UNWIND_NO_TABLE = 10, /* in no table: code that is in no file, or in one without CFI: by frame pointer, marked */
 };
 
 enum unwind_flag {

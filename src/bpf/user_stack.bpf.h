@@ -105,42 +105,94 @@ struct walk {
 	__u32 has_lr;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
+	struct offcpu_stack_id id; /* of the frames so far */
 };
+
+/*
+ * Rows that were found lately, by address: most frames are met again and again, and a search takes some thirty look-ups.
+ * A set of mappings never changes, so what was found in it stays true.
+ */
+enum { CACHED_ROWS = 1024 };
+
+struct cached_row {
+	__u64 at;
+	__u32 set;
+	struct unwind_row row;
+};
+
+struct row_cache {
+	struct cached_row rows[CACHED_ROWS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct row_cache);
+} row_caches SEC(".maps");
+
+static __u64 mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ (hash >> 29);
+}
+
+static void mix_frame(struct offcpu_stack_id *id, __u64 frame)
+{
+	id->low = mix(id->low, frame);
+	id->high = mix(id->high, frame + 0x7f4a7c15);
+}
 
 static __u64 strip_code(__u64 pc)
 {
 	return CODE_MASK_BITS ? pc & ((1ull << 48) - 1) : pc; /* pointer authentication signs the high bits */
 }
 
-static const struct offcpu_mapping *find_mapping(const struct offcpu_maps *maps, __u64 pc)
+/* One halving of a search for the last entry at or before something: no branches, each of which would double what the
+ * verifier has to look at. */
+static void halve(__u32 *low, __u32 *high, __u32 mid, bool is_before)
 {
-	__u32 low = 0, high = maps->count;
-	struct offcpu_mapping *found = 0;
+	__u32 yes = is_before;
 
-	for (int i = 0; i < MAPPING_STEPS && low < high; i++) {
-		__u32 mid = (low + high) / 2, key = maps->first + mid;
-		struct offcpu_mapping *m = bpf_map_lookup_elem(&mappings, &key);
-
-		if (!m || m->set != maps->set)
-			return 0;
-		if (m->start <= pc) {
-			low = mid + 1;
-			found = m;
-		} else {
-			high = mid;
-		}
-	}
-	return found && pc < found->end ? found : 0;
+	asm volatile("" : "+r"(yes)); /* keeps the compiler from making it a branch again */
+	*low += yes * (mid + 1 - *low);
+	*high -= (1 - yes) * (*high - mid);
 }
 
 /*
- * The last row that starts at or before the address. Global, as what follows, so that the verifier looks at it once and
- * not for each of the ways that lead here: loading takes a fifth of the time.
+ * The mapping of an address. Global, as what follows, so that the verifier looks at it once and not for each of the ways
+ * that lead here.
  */
+__attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offcpu_mapping *out)
+{
+	struct offcpu_mapping *m;
+	__u32 low = 0, high, key;
+
+	if (!w || !out)
+		return 0;
+	high = w->maps.count;
+	for (int i = 0; i < MAPPING_STEPS && low < high; i++) {
+		__u32 mid = (low + high) / 2;
+
+		key = w->maps.first + mid;
+		m = bpf_map_lookup_elem(&mappings, &key);
+		if (!m || m->set != w->maps.set)
+			return 0;
+		halve(&low, &high, mid, m->start <= pc);
+	}
+	key = w->maps.first + low - 1;
+	m = low ? bpf_map_lookup_elem(&mappings, &key) : 0;
+	if (!m || m->set != w->maps.set || pc >= m->end)
+		return 0;
+	*out = *m;
+	return 1;
+}
+
+/* The last row that starts at or before the address. */
 __attribute__((noinline)) int find_row(__u32 object, __u32 nrows, __u32 at, struct unwind_row *out)
 {
 	__u32 low = 0, high = nrows;
-	struct unwind_row *found = 0;
+	struct unwind_row *row;
 	void *table;
 
 	if (!out)
@@ -150,20 +202,17 @@ __attribute__((noinline)) int find_row(__u32 object, __u32 nrows, __u32 at, stru
 		return 0;
 	for (int i = 0; i < ROW_STEPS && low < high; i++) {
 		__u32 mid = (low + high) / 2;
-		struct unwind_row *row = bpf_map_lookup_elem(table, &mid);
 
+		row = bpf_map_lookup_elem(table, &mid);
 		if (!row)
 			return 0;
-		if (row->pc <= at) {
-			low = mid + 1;
-			found = row;
-		} else {
-			high = mid;
-		}
+		halve(&low, &high, mid, row->pc <= at);
 	}
-	if (!found)
+	low--;
+	row = bpf_map_lookup_elem(table, &low); /* there is none before the first */
+	if (!row)
 		return 0;
-	*out = *found;
+	*out = *row;
 	return 1;
 }
 
@@ -290,12 +339,13 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
  */
 static bool step_from_stub(struct walk *w)
 {
+	struct offcpu_mapping mapping;
 	__u64 pc = w->lr;
 
 	if (!w->has_lr && !read_word(w->sp, &pc))
 		return false;
 	pc = strip_code(pc);
-	if (!find_mapping(&w->maps, pc - 1))
+	if (!find_mapping(w, pc - 1, &mapping))
 		return false;
 	w->sp += w->has_lr ? 0 : 8;
 	w->pc = pc;
@@ -304,18 +354,57 @@ static bool step_from_stub(struct walk *w)
 	return true;
 }
 
+/* The row of an address, from the tables. False: it is in no known mapping. */
+static bool search_row(struct walk *w, __u64 at, struct unwind_row *out)
+{
+	struct offcpu_mapping mapping;
+	__u64 offset;
+
+	if (!find_mapping(w, at, &mapping))
+		return false;
+	offset = at - mapping.bias;
+	out->kind = UNWIND_NONE;
+	if (mapping.object == OFFCPU_NO_OBJECT)
+		out->kind = UNWIND_NO_TABLE;
+	else if (offset > 0xffffffff || !find_row(mapping.object, mapping.nrows, (__u32)offset, out))
+		out->kind = UNWIND_NONE;
+	return true;
+}
+
+__attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out)
+{
+	struct row_cache *cache;
+	struct cached_row *c;
+	__u64 at, hash;
+	__u32 which;
+
+	if (!w || !out)
+		return 0;
+	which = w->which;
+	cache = bpf_map_lookup_elem(&row_caches, &which);
+	if (!cache)
+		return 0;
+	at = w->pc - !w->exact;
+	hash = (at ^ w->maps.set) * 0x9e3779b97f4a7c15ull;
+	c = &cache->rows[(hash >> 40) % CACHED_ROWS];
+	if (c->at != at || c->set != w->maps.set) {
+		if (!search_row(w, at, out))
+			return 0;
+		c->at = at;
+		c->set = w->maps.set;
+		c->row = *out;
+	} else {
+		*out = c->row;
+	}
+	return 1;
+}
+
 static bool step(struct walk *w)
 {
-	const struct offcpu_mapping *mapping = find_mapping(&w->maps, w->pc - !w->exact);
 	struct unwind_row row = {};
-	__u64 at;
 
-	if (!mapping)
+	if (!look_up_row(w, &row))
 		return end(w, OFFCPU_END_NO_TABLES);
-	at = w->pc - !w->exact - mapping->bias;
-	if (mapping->object == OFFCPU_NO_OBJECT || at > 0xffffffff ||
-	    !find_row(mapping->object, mapping->nrows, (__u32)at, &row))
-		row.kind = UNWIND_NONE;
 	switch (row.kind) {
 	case UNWIND_FROM_SP:
 	case UNWIND_FROM_FP:
@@ -329,7 +418,9 @@ static bool step(struct walk *w)
 	case UNWIND_END:
 		return end(w, OFFCPU_END_COMPLETE);
 	case UNWIND_NONE:
-		return (w->n == 1 && mapping->object != OFFCPU_NO_OBJECT && step_from_stub(w)) || step_by_frame_pointer(w);
+		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
+	case UNWIND_NO_TABLE:
+		return step_by_frame_pointer(w);
 	default:
 		return end(w, OFFCPU_END_UNSUPPORTED);
 	}
@@ -340,21 +431,23 @@ static long walk_frame(__u32 index, void *ctx)
 	struct walk *w = ctx;
 	struct stack_scratch *scratch = get_scratch(w->which);
 	__u32 at = w->first + w->n;
+	__u64 frame = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0);
 
 	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
 		w->end = OFFCPU_END_DEPTH;
 		return 1;
 	}
-	scratch->frames[at] = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0);
+	scratch->frames[at] = frame;
+	mix_frame(&w->id, frame);
 	w->n++;
 	return !step(w);
 }
 
-/* Leaves the frames behind those of the kernel. False when the thread has no user stack. */
+/* Leaves the frames behind those of the kernel, and their hash in the id. */
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel};
+	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel, .id = scratch->head.id};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (maps)
@@ -376,6 +469,7 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
 	scratch->head.nuser = w.n;
 	scratch->head.user_end = w.end;
+	scratch->head.id = w.id;
 }
 
 #endif

@@ -14,36 +14,9 @@ struct source_bpf {
 	struct task_iter *iter;
 };
 
-/* The kernel keeps the same words in the same order as ptrace shows them; x86_64's segment bases lie elsewhere. */
-static void fill_registers(const struct arch *arch, const struct task_record *record, struct user_regs *regs)
-{
-	unsigned n = arch->id == ARCH_X86_64 ? TASK_RECORD_REGS_X86_64 : TASK_RECORD_REGS_AARCH64;
-
-	memcpy(regs->v, record->regs, n * sizeof(regs->v[0]));
-	regs->valid = (UINT64_C(1) << n) - 1;
-	if (arch->id == ARCH_X86_64) {
-		regs->v[n] = record->fs_base;
-		regs->v[n + 1] = record->gs_base;
-		regs->valid |= UINT64_C(3) << n;
-	}
-}
-
-static void fill_syscall(const struct arch *arch, const struct task_record *record, struct snap_syscall *out)
-{
-	out->nr = record->syscall_nr;
-	out->state = record->syscall_nr >= 0 ? SYSCALL_IN : SYSCALL_NONE;
-	if (out->state != SYSCALL_IN)
-		return;
-	out->args[0] = record->syscall_arg0;
-	for (unsigned i = 1; i < 6; i++)
-		out->args[i] = record->regs[arch->user_syscall_args[i]];
-}
-
 static void fill(const struct task_record *record, const __u64 *kernel, const struct observe_request *request,
 		 struct observed *out)
 {
-	const struct arch *arch = arch_host();
-
 	*out = (struct observed){
 		.tid = (pid_t)record->tid,
 		.state = task_record_state(record),
@@ -57,13 +30,12 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 	memcpy(out->name, record->comm, sizeof(record->comm));
 	if (request->counters_only)
 		return;
-	/* Such a thread is given registers like any other, all but empty. */
-	out->kernel_worker = record->flags & TASK_HAS_REGS && !record->regs[arch->user_pc] && !record->regs[arch->user_sp];
+	out->kernel_worker = task_record_is_kernel_worker(record);
 	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
 		out->off_cpu_ns = (int64_t)record->off_cpu_ns;
 	if (record->flags & TASK_HAS_REGS && !out->running && !out->kernel_worker) {
-		fill_registers(arch, record, &out->regs);
-		fill_syscall(arch, record, &out->syscall);
+		task_record_registers(record, &out->regs);
+		task_record_syscall(record, &out->syscall);
 	}
 	if (record->flags & TASK_HAS_REGS)
 		out->altstack = (struct altstack){.known = true, .start = record->altstack_start, .len = record->altstack_len};

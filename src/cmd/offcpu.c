@@ -114,6 +114,7 @@ static struct recording_options recording_options(const struct offcpu_options *o
 				.kernel_stacks = o->kernel,
 				.user_stacks = o->user,
 				.wakers = o->wakers,
+				.events = o->events,
 				.sleeping = o->states & OFFCPU_WANT_S,
 				.uninterruptible = o->states & OFFCPU_WANT_D,
 				.runnable = o->states & OFFCPU_WANT_R,
@@ -123,7 +124,6 @@ static struct recording_options recording_options(const struct offcpu_options *o
 		.pids = child->pid ? &child->pid : o->pids.data,
 		.npids = child->pid ? 1 : o->pids.len,
 		.by_thread = o->threads,
-		.events = o->events,
 		.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},
 	};
 }

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "bpf/name_request.h"
-#include "kernel/quiet.h"
+#include "kernel/loading.h"
 #include "kernel_names.skel.h"
 
 DEFINE_CLEANUP(skeleton, struct kernel_names_bpf *, kernel_names_bpf__destroy)
@@ -22,7 +22,7 @@ int kernel_names_ask(const uint64_t *addresses, size_t count, void (*found)(void
 	_cleanup_(cleanup_skeleton) struct kernel_names_bpf *skel = NULL;
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
-	libbpf_set_print(quiet_libbpf);
+	libbpf_set_print(loading_quiet);
 	skel = kernel_names_bpf__open_and_load();
 	if (!skel)
 		return err_set(err, errno, "naming kernel addresses with BPF: %s", strerror(errno));

@@ -11,12 +11,11 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "kernel/quiet.h"
+#include "kernel/loading.h"
 #include "offcpu.skel.h"
 
 struct offcpu_probe {
@@ -24,21 +23,14 @@ struct offcpu_probe {
 	struct ring_buffer *ring;
 	enum offcpu_rung rung;
 	char switch_symbol[64]; /* what a kprobe is put on */
+	struct words words;     /* what an iterator wrote */
+	int ncpus;
+	uint64_t *per_cpu; /* room for one value of each */
 	offcpu_record_fn handle;
 	void *arg;
 };
 
 DEFINE_CLEANUP(offcpu_probe, struct offcpu_probe *, offcpu_probe_destroy)
-
-static int explain(struct err *err, int code, const char *step)
-{
-	if (code == EPERM || code == EACCES)
-		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step,
-			       strerror(code));
-	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
-	return err_set(err, code, "%s failed: %s", step, strerror(code));
-}
 
 static bool has_tracepoint(const char *name)
 {
@@ -50,6 +42,24 @@ static bool has_tracepoint(const char *name)
 		return false;
 	snprintf(type, sizeof(type), "btf_trace_%s", name);
 	found = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	btf__free(btf);
+	return found;
+}
+
+/* Whether the scheduler counts how long a thread waits for a CPU. */
+static bool has_run_delay(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *type;
+	bool found = false;
+	int id;
+
+	if (!btf)
+		return false;
+	id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+	type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	for (unsigned i = 0; type && !found && i < btf_vlen(type); i++)
+		found = strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), "run_delay") == 0;
 	btf__free(btf);
 	return found;
 }
@@ -72,22 +82,13 @@ static bool find_switch_symbol(char out[static 64])
 	return found;
 }
 
-/* Our pid namespace; 0: the first one, whose number is part of the kernel's interface. */
-static uint32_t namespace_number(void)
-{
-	enum { FIRST = 0xEFFFFFFC };
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST ? (uint32_t)st.st_ino : 0;
-}
-
 static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
 {
 	struct offcpu_bpf *skel = probe->skel;
 
 	skel->rodata->min_ns = options->min_ns;
 	skel->rodata->max_ns = options->max_ns;
-	skel->rodata->ns_inum = namespace_number();
+	skel->rodata->ns_inum = loading_pid_namespace();
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
 	skel->rodata->want_children = options->children;
@@ -97,7 +98,9 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_sleeping = options->sleeping;
 	skel->rodata->want_uninterruptible = options->uninterruptible;
 	skel->rodata->want_runnable = options->runnable;
+	skel->rodata->want_events = options->events;
 	skel->rodata->at_switch_out = probe->rung == OFFCPU_RUNG_SWITCH;
+	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !has_run_delay());
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
 	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings);
@@ -111,10 +114,10 @@ static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *o
 	offcpu_bpf__destroy(probe->skel);
 	probe->skel = offcpu_bpf__open();
 	if (!probe->skel)
-		return explain(err, errno, "opening the BPF programs");
+		return loading_explain(err, errno, "opening the BPF programs", NULL);
 	configure(probe, options);
 	rc = offcpu_bpf__load(probe->skel);
-	return rc ? explain(err, -rc, "loading the BPF programs") : 0;
+	return rc ? loading_explain(err, -rc, "loading the BPF programs", NULL) : 0;
 }
 
 /* A probe that can be loaded may still be refused when it is attached. */
@@ -155,7 +158,11 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 
 	if (!probe)
 		return err_set(err, ENOMEM, "out of memory");
-	libbpf_set_print(quiet_libbpf);
+	probe->ncpus = libbpf_num_possible_cpus();
+	probe->per_cpu = calloc(probe->ncpus > 0 ? (size_t)probe->ncpus : 1, sizeof(*probe->per_cpu));
+	if (!probe->per_cpu)
+		return err_set(err, ENOMEM, "out of memory");
+	libbpf_set_print(loading_quiet);
 	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++)
 		if (options->rung == OFFCPU_RUNG_AUTO || options->rung == rung)
 			rc = try_rung(probe, rung, options, err);
@@ -171,6 +178,8 @@ void offcpu_probe_destroy(struct offcpu_probe *probe)
 		return;
 	ring_buffer__free(probe->ring);
 	offcpu_bpf__destroy(probe->skel);
+	vec_deinit(&probe->words);
+	free(probe->per_cpu);
 	free(probe);
 }
 
@@ -219,20 +228,67 @@ int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 
 	probe->ring = ring_buffer__new(bpf_map__fd(probe->skel->maps.ring), on_record, probe, NULL);
 	if (!probe->ring)
-		return explain(err, errno, "opening the ring buffer");
+		return loading_explain(err, errno, "opening the ring buffer", NULL);
 	if (probe->rung == OFFCPU_RUNG_KPROBE) {
 		probe->skel->links.on_finish_switch =
 			bpf_program__attach_kprobe(probe->skel->progs.on_finish_switch, false, probe->switch_symbol);
 		if (!probe->skel->links.on_finish_switch)
-			return explain(err, errno, "attaching the kprobe");
+			return loading_explain(err, errno, "attaching the kprobe", NULL);
 	}
 	rc = offcpu_bpf__attach(probe->skel);
-	return rc ? explain(err, -rc, "attaching the BPF programs") : 0;
+	if (rc)
+		return loading_explain(err, -rc, "attaching the BPF programs", NULL);
+	probe->skel->bss->begin_ns = monotonic_ns();
+	rc = loading_read_iterator(probe->skel->links.note_waiting, &probe->words, err);
+	return rc < 0 ? rc : 0;
 }
 
-void offcpu_probe_stop(struct offcpu_probe *probe)
+uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe)
 {
+	return probe->skel->bss->begin_ns;
+}
+
+uint64_t offcpu_probe_end(struct offcpu_probe *probe)
+{
+	if (!probe->skel->bss->end_ns)
+		probe->skel->bss->end_ns = monotonic_ns();
+	return probe->skel->bss->end_ns;
+}
+
+int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n)
+{
+	int rc = loading_read_iterator(probe->skel->links.list_waiting, &probe->words, err);
+
 	offcpu_bpf__detach(probe->skel);
+	*open = (const struct offcpu_open *)probe->words.data;
+	*n = rc < 0 ? 0 : probe->words.len * sizeof(__u64) / sizeof(**open);
+	return rc;
+}
+
+int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg)
+{
+	int fd = bpf_map__fd(probe->skel->maps.sums);
+	struct offcpu_key key, *last = NULL;
+	struct offcpu_sums sums;
+
+	while (bpf_map_get_next_key(fd, last, &key) == 0) {
+		if (bpf_map_lookup_elem(fd, &key, &sums) == 0)
+			take(arg, &key, &sums);
+		last = &key;
+	}
+	return errno == ENOENT ? 0 : -errno;
+}
+
+uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
+{
+	__u32 key = 0;
+	uint64_t total = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.seen), &key, probe->per_cpu) < 0)
+		return 0;
+	for (int i = 0; i < probe->ncpus; i++)
+		total += probe->per_cpu[i];
+	return total;
 }
 
 int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
@@ -353,8 +409,29 @@ int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 	return -ENOSYS;
 }
 
-void offcpu_probe_stop(struct offcpu_probe *probe)
+uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe)
 {
+	return 0;
+}
+
+uint64_t offcpu_probe_end(struct offcpu_probe *probe)
+{
+	return 0;
+}
+
+int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg)
+{
+	return -ENOSYS;
+}
+
+uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
+{
+	return 0;
 }
 
 int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)

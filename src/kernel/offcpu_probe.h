@@ -31,6 +31,7 @@ struct offcpu_probe_options {
 	bool kernel_stacks;
 	bool user_stacks;
 	bool wakers;
+	bool events; /* a record for each wait; else they are added up where that can be */
 	bool sleeping, uninterruptible, runnable; /* which waits */
 	uint32_t ring_bytes;			  /* a power of two */
 	uint32_t max_mappings;			  /* of all processes together */
@@ -47,7 +48,20 @@ const char *offcpu_probe_method(const struct offcpu_probe *probe);
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
-void offcpu_probe_stop(struct offcpu_probe *probe); /* no more records; those in the ring can still be read */
+uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe); /* from when waits are counted, CLOCK_MONOTONIC */
+
+/*
+ * Counts no more than what waits now, up to now, which it returns; threads that come back still tell their stacks. Then
+ * stops, and lists those that wait on, without stacks, until the next call. Records in the ring can still be read.
+ */
+uint64_t offcpu_probe_end(struct offcpu_probe *probe);
+int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n);
+
+/* Calls `take` for each sum; when it has stopped. */
+typedef void (*offcpu_sums_fn)(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums);
+int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg);
+
+uint64_t offcpu_probe_seen(struct offcpu_probe *probe); /* waits so far */
 
 /* Tables. Rows belong to the caller and are copied. -ENOSPC: over the limits. */
 int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n);

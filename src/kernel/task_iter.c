@@ -2,6 +2,9 @@
 #include "kernel/task_iter.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "arch/arch.h"
 
 char task_record_state(const struct task_record *record)
 {
@@ -20,25 +23,58 @@ char task_record_state(const struct task_record *record)
 	return letters[bit];
 }
 
+/* The kernel keeps the same words in the same order as ptrace shows them; x86_64's segment bases lie elsewhere. */
+void task_record_registers(const struct task_record *record, struct user_regs *regs)
+{
+	const struct arch *arch = arch_host();
+	unsigned n = arch->id == ARCH_X86_64 ? TASK_RECORD_REGS_X86_64 : TASK_RECORD_REGS_AARCH64;
+
+	memcpy(regs->v, record->regs, n * sizeof(regs->v[0]));
+	regs->valid = (UINT64_C(1) << n) - 1;
+	if (arch->id == ARCH_X86_64) {
+		regs->v[n] = record->fs_base;
+		regs->v[n + 1] = record->gs_base;
+		regs->valid |= UINT64_C(3) << n;
+	}
+}
+
+void task_record_syscall(const struct task_record *record, struct snap_syscall *out)
+{
+	const struct arch *arch = arch_host();
+
+	out->nr = record->syscall_nr;
+	out->state = record->syscall_nr >= 0 ? SYSCALL_IN : SYSCALL_NONE;
+	if (out->state != SYSCALL_IN)
+		return;
+	out->args[0] = record->syscall_arg0;
+	for (unsigned i = 1; i < 6; i++)
+		out->args[i] = record->regs[arch->user_syscall_args[i]];
+}
+
+bool task_record_is_kernel_worker(const struct task_record *record)
+{
+	const struct arch *arch = arch_host();
+
+	return record->flags & TASK_HAS_REGS && !record->regs[arch->user_pc] && !record->regs[arch->user_sp];
+}
+
 #ifdef HAVE_BPF
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "kernel/quiet.h"
+#include "kernel/loading.h"
 #include "task_iter.skel.h"
+
+#define DOUBT "this kernel may lack bpf_task_pt_regs or task iterators"
 
 struct task_iter {
 	struct task_iter_bpf *skel;
 	struct bpf_link *link;
-	VEC(__u64) words; /* the last pass, 8-byte aligned as every record is */
-	size_t nwords;
+	struct words words; /* the last pass */
 };
 
 bool task_iter_built_in(void)
@@ -46,22 +82,12 @@ bool task_iter_built_in(void)
 	return true;
 }
 
-/* What a refused load or attach means for the person who reads it. */
-static int explain(struct err *err, int code, const char *step)
-{
-	if (code == EPERM || code == EACCES)
-		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
-	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
-	return err_set(err, code, "%s failed: %s: this kernel may lack bpf_task_pt_regs or task iterators", step, strerror(code));
-}
-
 /* Kernels since 6.1 walk one process or one thread; older ones walk all tasks, and the program skips the others. */
 static struct bpf_link *attach(struct task_iter_bpf *skel, pid_t pid, pid_t tid)
 {
 	union bpf_iter_link_info info = {.task = {.pid = tid ? 0 : (__u32)pid, .tid = (__u32)tid}};
 	DECLARE_LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(skel->progs.dump_task, &opts);
+	struct bpf_link *link = pid || tid ? bpf_program__attach_iter(skel->progs.dump_task, &opts) : NULL;
 
 	return link ? link : bpf_program__attach_iter(skel->progs.dump_task, NULL);
 }
@@ -73,23 +99,24 @@ int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 
 	if (!iter)
 		return err_set(err, ENOMEM, "out of memory");
-	libbpf_set_print(quiet_libbpf);
+	libbpf_set_print(loading_quiet);
 	iter->skel = task_iter_bpf__open();
 	if (!iter->skel) {
-		rc = explain(err, errno, "opening the BPF task iterator");
+		rc = loading_explain(err, errno, "opening the BPF task iterator", DOUBT);
 		task_iter_destroy(iter);
 		return rc;
 	}
+	iter->skel->rodata->ns_inum = loading_pid_namespace();
 	rc = task_iter_bpf__load(iter->skel);
 	if (rc) {
-		rc = explain(err, -rc, "loading the BPF task iterator");
+		rc = loading_explain(err, -rc, "loading the BPF task iterator", DOUBT);
 		task_iter_destroy(iter);
 		return rc;
 	}
 	iter->skel->bss->target_tgid = (__u32)pid;
 	iter->link = attach(iter->skel, pid, 0);
 	if (!iter->link) {
-		rc = explain(err, errno, "attaching the BPF task iterator");
+		rc = loading_explain(err, errno, "attaching the BPF task iterator", DOUBT);
 		task_iter_destroy(iter);
 		return rc;
 	}
@@ -115,34 +142,13 @@ static void cleanup_link(struct bpf_link **link)
 int task_iter_pass(struct task_iter *iter, const struct task_iter_request *request, struct err *err)
 {
 	_cleanup_(cleanup_link) struct bpf_link *one = NULL;
-	_cleanup_close_ int fd = -1;
-	size_t len = 0;
 
 	iter->skel->bss->only_tid = (__u32)request->only_tid;
 	iter->skel->bss->counters_only = request->counters_only;
 	iter->skel->bss->want_kernel = request->kernel_stacks;
-	iter->nwords = 0;
 	if (request->only_tid)
 		one = attach(iter->skel, 0, request->only_tid);
-	fd = bpf_iter_create(bpf_link__fd(one ? one : iter->link));
-	if (fd < 0)
-		return explain(err, errno, "creating the BPF task iterator");
-	for (;;) {
-		ssize_t n;
-
-		if (!vec_reserve(&iter->words, len / 8 + 8192))
-			return err_set(err, ENOMEM, "out of memory");
-		n = read(fd, (char *)iter->words.data + len, iter->words.cap * 8 - len);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return err_set(err, errno, "reading the BPF task iterator: %s", strerror(errno));
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	iter->nwords = len / 8;
-	return 0;
+	return loading_read_iterator(one ? one : iter->link, &iter->words, err);
 }
 
 const struct task_record *task_iter_next(const struct task_iter *iter, size_t *pos, const __u64 **kernel)
@@ -150,11 +156,11 @@ const struct task_record *task_iter_next(const struct task_iter *iter, size_t *p
 	enum { RECORD_WORDS = sizeof(struct task_record) / 8 };
 	const struct task_record *record;
 
-	if (iter->nwords - *pos < RECORD_WORDS)
+	if (iter->words.len - *pos < RECORD_WORDS)
 		return NULL;
 	record = (const struct task_record *)(iter->words.data + *pos);
 	*pos += RECORD_WORDS;
-	if (record->nkernel > TASK_RECORD_KERNEL || record->nkernel > iter->nwords - *pos)
+	if (record->nkernel > TASK_RECORD_KERNEL || record->nkernel > iter->words.len - *pos)
 		return NULL;
 	*kernel = iter->words.data + *pos;
 	*pos += record->nkernel;

@@ -14,6 +14,7 @@
 /* Waits added up. */
 struct offcpu_sum {
 	uint64_t count;
+	uint64_t unfinished; /* of the count: not over when the recording ended, and counted up to then */
 	uint64_t total_ns;
 	uint64_t max_ns;
 	uint64_t min_ns;
@@ -86,18 +87,34 @@ struct offcpu_event {
 	int64_t time_ns; /* CLOCK_REALTIME, when it began */
 	uint64_t duration_ns;
 	uint64_t runnable_ns;
+	bool unfinished; /* the recording ended before it did */
 	const struct offcpu_row *what; /* pid, tid, name, state, stacks and waker of the wait; its sum is not used */
 };
 
+/* Adds waits to others. */
+static inline void offcpu_sum_merge(struct offcpu_sum *sum, const struct offcpu_sum *more)
+{
+	if (!sum->count || (more->count && more->min_ns < sum->min_ns))
+		sum->min_ns = more->min_ns;
+	if (more->max_ns > sum->max_ns)
+		sum->max_ns = more->max_ns;
+	sum->count += more->count;
+	sum->unfinished += more->unfinished;
+	sum->total_ns += more->total_ns;
+	sum->runnable_ns += more->runnable_ns;
+}
+
 static inline void offcpu_sum_add(struct offcpu_sum *sum, uint64_t duration_ns, uint64_t runnable_ns)
 {
-	if (!sum->count || duration_ns < sum->min_ns)
-		sum->min_ns = duration_ns;
-	if (duration_ns > sum->max_ns)
-		sum->max_ns = duration_ns;
-	sum->count++;
-	sum->total_ns += duration_ns;
-	sum->runnable_ns += runnable_ns;
+	const struct offcpu_sum one = {
+		.count = 1,
+		.total_ns = duration_ns,
+		.max_ns = duration_ns,
+		.min_ns = duration_ns,
+		.runnable_ns = runnable_ns,
+	};
+
+	offcpu_sum_merge(sum, &one);
 }
 
 #endif

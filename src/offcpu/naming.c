@@ -220,6 +220,8 @@ static const char *user_error(const struct wait_stack *stack)
 
 	if (!stack)
 		return "the stack was lost: the ring buffer was full";
+	if (stack->user_error)
+		return stack->user_error;
 	return stack->user_end < sizeof(words) / sizeof(words[0]) ? words[stack->user_end] : NULL;
 }
 
@@ -250,7 +252,7 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 		.user = named ? named->user : NULL,
 		.kernel_error = kernel_error(naming, from->stack),
 		.user_error = user_error(from->stack),
-		.has_waker = from->waker_tid != 0,
+		.has_waker = from->has_waker,
 	};
 
 	if ((from->stack && !named) || (from->waker_stack && !waker))

@@ -17,6 +17,7 @@
 #include "offcpu/naming.h"
 #include "offcpu/remaps.h"
 #include "offcpu/tables.h"
+#include "offcpu/unfinished.h"
 #include "offcpu/waits.h"
 
 enum {
@@ -37,6 +38,7 @@ struct event {
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t runnable_ns;
+	bool unfinished;
 };
 
 struct events {
@@ -67,8 +69,8 @@ struct recording {
 	bool no_more;
 	struct events events;
 
-	atomic_ullong seen;
 	atomic_ullong lost;
+	struct err unfinished_error; /* why waits that were not over are missing, or their stacks */
 	atomic_ullong unreadable; /* processes that were gone when their maps were wanted */
 };
 
@@ -91,13 +93,13 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 	const struct offcpu_wait *wait = record;
 	struct event event;
 
-	atomic_store(&r->seen, waits_seen(r->waits));
-	if (!row || !r->options.events)
+	if (!row || !r->options.probe.events)
 		return;
 	event.row = *row;
 	event.start_ns = wait->start_ns;
 	event.duration_ns = wait->duration_ns;
 	event.runnable_ns = wait->runnable_ns;
+	event.unfinished = wait->flags & OFFCPU_UNFINISHED;
 	pthread_mutex_lock(&r->lock);
 	if (!vec_push(&r->events, event))
 		atomic_fetch_add(&r->lost, 1);
@@ -120,6 +122,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 			.time_ns = r->epoch_ns + (int64_t)event->start_ns,
 			.duration_ns = event->duration_ns,
 			.runnable_ns = event->runnable_ns,
+			.unfinished = event->unfinished,
 			.what = &row,
 		};
 
@@ -279,10 +282,11 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
-	r->started_ns = monotonic_ns();
-	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)r->started_ns;
-	if (rc == 0)
-		rc = start_threads(r, err);
+	if (rc < 0)
+		return rc;
+	r->started_ns = offcpu_probe_begin_ns(r->probe);
+	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)monotonic_ns();
+	rc = start_threads(r, err);
 	if (rc < 0)
 		return rc;
 	*out = steal_ptr(r);
@@ -334,7 +338,7 @@ struct recording_progress recording_progress(struct recording *r)
 
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		lost += offcpu_probe_loss(r->probe, i);
-	return (struct recording_progress){.waits = atomic_load(&r->seen), .lost = lost};
+	return (struct recording_progress){.waits = offcpu_probe_seen(r->probe), .lost = lost};
 }
 
 static bool add_losses(const struct recording *r, struct offcpu_profile *out)
@@ -344,6 +348,7 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 		[OFFCPU_LOST_STACKS] = "stacks_ring_full",
 		[OFFCPU_LOST_STATE] = "threads_no_memory",
 		[OFFCPU_LOST_REQUESTS] = "requests_ring_full",
+		[OFFCPU_LOST_RESUMES] = "resumes_missed",
 	};
 	const struct tables_losses tables = tables_losses(r->tables);
 	const struct offcpu_loss others[] = {
@@ -363,14 +368,41 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	return ok;
 }
 
+/* What waits on when the time is over. */
+static void take_unfinished(struct recording *r)
+{
+	const struct unfinished_options options = {.kernel_stacks = r->options.probe.kernel_stacks,
+						   .user_stacks = r->options.probe.user_stacks};
+	struct unfinished *unfinished = NULL;
+	const struct offcpu_open *open = NULL;
+	size_t n = 0;
+
+	unfinished_read(r->probe, r->tables, &options, &r->unfinished_error, &unfinished);
+	offcpu_probe_stop(r->probe, &r->unfinished_error, &open, &n);
+	end_threads(r);
+	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
+	for (size_t i = 0; i < n; i++) {
+		struct offcpu_wait wait = open[i].wait;
+
+		if (unfinished && !wait.key.stack.low)
+			unfinished_add_stack(unfinished, &open[i], r->waits, &wait);
+		take_wait(r, &wait, sizeof(wait));
+	}
+	unfinished_destroy(unfinished);
+}
+
+static void take_sums(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums)
+{
+	waits_add_sums(arg, key, sums);
+}
+
 void recording_stop(struct recording *r)
 {
 	if (r->ended_ns)
 		return;
-	r->ended_ns = monotonic_ns();
-	offcpu_probe_stop(r->probe);
-	end_threads(r);
-	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
+	r->ended_ns = offcpu_probe_end(r->probe);
+	take_unfinished(r);
+	offcpu_probe_sums(r->probe, take_sums, r->waits);
 }
 
 int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)

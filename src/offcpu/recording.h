@@ -18,11 +18,10 @@
 struct recording;
 
 struct recording_options {
-	struct offcpu_probe_options probe;
+	struct offcpu_probe_options probe; /* `events`: recording_take_events() will be called now and then */
 	const pid_t *pids; /* the processes to watch, unless all are */
 	size_t npids;
 	bool by_thread;
-	bool events; /* recording_take_events() will be called now and then */
 	struct native_names_options names; /* `find` is ours */
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "arch/arch.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -146,9 +147,23 @@ static void take_kernel_stack(struct sampler *s, const struct watched *w, const 
 	out->kernel_error = n < 0 ? kernel_error(s, -n) : NULL;
 }
 
+static struct snap_thread thread_at(pid_t tid, const struct task_syscall *at, const struct arch *arch)
+{
+	struct snap_thread thread = {.tid = tid, .state = 'S', .status = THREAD_CAPTURED, .capture = CAPTURE_ASLEEP};
+
+	thread.regs.v[arch->user_pc] = at->pc;
+	thread.regs.v[arch->user_sp] = at->sp;
+	thread.regs.valid = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
+	thread.syscall.state = at->in_syscall ? SYSCALL_IN : SYSCALL_NONE;
+	thread.syscall.nr = at->nr;
+	memcpy(thread.syscall.args, at->args, sizeof(at->args));
+	return thread;
+}
+
 static void take_user_stack(struct sampler *s, struct watched *w, const struct task_syscall *at, int rc,
 			    struct sample *out)
 {
+	struct snap_thread thread;
 	struct err err = {0};
 
 	s->stack.len = 0;
@@ -164,7 +179,8 @@ static void take_user_stack(struct sampler *s, struct watched *w, const struct t
 	}
 	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring): there is none */
 		return;
-	sleeping_walk(s->sleeping, &w->known, &w->process, out->tid, at, &s->stack);
+	thread = thread_at(out->tid, at, arch_host());
+	sleeping_walk(s->sleeping, &w->known, &w->process, &thread, &s->stack);
 	out->user = s->stack.data;
 	out->nuser = s->stack.len;
 	out->user_error = s->stack.error[0] ? arena_intern(s->arena, s->stack.error) : NULL;

@@ -207,26 +207,14 @@ static void keep(struct sleeping *sleeping, struct sleeping_files *files, const 
 	}
 }
 
-static struct snap_thread thread_at(pid_t tid, const struct task_syscall *at, const struct arch *arch)
-{
-	struct snap_thread thread = {.tid = tid, .state = 'S', .status = THREAD_CAPTURED, .capture = CAPTURE_ASLEEP};
-
-	thread.regs.v[arch->user_pc] = at->pc;
-	thread.regs.v[arch->user_sp] = at->sp;
-	thread.regs.valid = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
-	thread.syscall.state = at->in_syscall ? SYSCALL_IN : SYSCALL_NONE;
-	thread.syscall.nr = at->nr;
-	memcpy(thread.syscall.args, at->args, sizeof(at->args));
-	return thread;
-}
-
 /* True when the stack is whole. */
-static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process, pid_t tid,
-		      const struct task_syscall *at, struct sleeping_stack *out)
+static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process,
+		      const struct snap_thread *sleeper, struct sleeping_stack *out)
 {
 	struct snapshot *snap = files->files.snap;
-	struct snap_thread thread = thread_at(tid, at, snap->arch);
-	struct vmread_job job = {.address = at->sp, .len = COPY_BYTES, .dst = sleeping->copy};
+	struct snap_thread thread = *sleeper;
+	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
+	struct vmread_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES};
 	struct raw_stack raw;
 	struct vmread vm;
@@ -235,7 +223,7 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 	vmread_init(&vm, process, false);
 	vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
-		.start = at->sp, .len = job.done, .region_end = at->sp + job.done, .data = sleeping->copy};
+		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &vm.mem;
 	unwind_thread(snap, files->files.modules, &thread, &options, &raw);
 	vmread_deinit(&vm);
@@ -245,8 +233,8 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 	return whole;
 }
 
-void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process, pid_t tid,
-		   const struct task_syscall *at, struct sleeping_stack *out)
+void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
+		   const struct snap_thread *thread, struct sleeping_stack *out)
 {
 	struct err err = {0};
 
@@ -257,8 +245,8 @@ void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, co
 		snprintf(out->error, sizeof(out->error), "%s", err.msg);
 		return;
 	}
-	if (walk_once(sleeping, known->files, process, tid, at, out) || !has_changed(known, process))
+	if (walk_once(sleeping, known->files, process, thread, out) || !has_changed(known, process))
 		return;
 	if (open_files(sleeping, known, process, &err) == 0)
-		walk_once(sleeping, known->files, process, tid, at, out);
+		walk_once(sleeping, known->files, process, thread, out);
 }

@@ -6,12 +6,12 @@
 
 #include "base/vec.h"
 #include "elf/modules.h"
+#include "model/snapshot.h"
 #include "proc/process.h"
-#include "proc/task.h"
 
 /*
- * User stacks of threads that sleep, walked without stopping them: pc and sp are what /proc/TID/syscall tells, the rest
- * comes from memory. The files behind the memory maps are kept, so that frames can be named when the process is gone.
+ * User stacks of threads that sleep, walked without stopping them from what is known of their registers; the rest comes
+ * from memory. The files behind the memory maps are kept, so that frames can be named when the process is gone.
  * One thread uses it.
  */
 struct sleeping;
@@ -41,11 +41,11 @@ struct sleeping_stack {
 };
 
 /*
- * `at` was read of the thread just before. The stack is true only if the thread has not run from then until the call
+ * `thread`, its registers and system call, was read just before. The stack is true only if the thread has not run from then until the call
  * is over: that is for the caller to see.
  */
-void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process, pid_t tid,
-		   const struct task_syscall *at, struct sleeping_stack *out);
+void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
+		   const struct snap_thread *thread, struct sleeping_stack *out);
 
 /* For struct native_names_options: the module of a place. */
 struct module *sleeping_module(void *sleeping, uint64_t place, uint64_t *vaddr);

@@ -518,6 +518,18 @@ uint64_t tables_place(struct tables *tables, uint32_t id, uint64_t address)
 	return place;
 }
 
+uint32_t tables_set_of(struct tables *tables, pid_t tgid)
+{
+	const struct set *set;
+	uint32_t id;
+
+	pthread_mutex_lock(&tables->lock);
+	set = set_of(tables, tgid);
+	id = set ? set->id : 0;
+	pthread_mutex_unlock(&tables->lock);
+	return id;
+}
+
 struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
 {
 	struct tables *tables = ctx;

@@ -13,19 +13,9 @@ struct shared_stack {
 	struct shared_stack *next; /* with the same low half of the id */
 };
 
-/* What makes two waits the same. No padding: it is hashed as bytes. */
-struct row_key {
-	struct offcpu_stack_id stack;
-	struct offcpu_stack_id waker_stack;
-	uint32_t tgid;
-	uint32_t tid;
-	uint32_t state;
-	uint32_t waker_tid;
-};
-
 struct keyed_row {
 	struct wait_row row;
-	struct row_key key;
+	struct offcpu_key key;
 	struct keyed_row *next; /* with the same hash */
 };
 
@@ -40,7 +30,6 @@ struct waits {
 	struct u64map by_thread; /* tgid and tid to index + 1 */
 	VEC(struct offcpu_thread) threads;
 	uint64_t lost;
-	uint64_t seen;
 };
 
 DEFINE_CLEANUP(waits, struct waits *, waits_destroy)
@@ -87,51 +76,43 @@ static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_st
 	return shared ? &shared->stack : NULL;
 }
 
-static bool fill_stack(struct waits *waits, const struct offcpu_stack *head, const uint64_t *frames,
-		       struct wait_stack *out)
+static bool fill_stack(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
 {
-	out->id = head->id;
-	out->kernel_error = head->kernel_error;
-	out->user_end = head->user_end;
-	out->nkernel = head->nkernel;
-	out->kernel = arena_alloc(waits->arena, head->nkernel * sizeof(*out->kernel) + 1);
-	out->addresses = arena_alloc(waits->arena, head->nuser * sizeof(*out->addresses) + 1);
+	out->id = taken->id;
+	out->kernel_error = taken->kernel_error;
+	out->user_end = taken->user_end;
+	out->user_error = taken->user_error ? arena_intern(waits->arena, taken->user_error) : NULL;
+	out->nkernel = taken->nkernel;
+	out->kernel = arena_alloc(waits->arena, taken->nkernel * sizeof(*out->kernel) + 1);
+	out->addresses = arena_alloc(waits->arena, taken->nuser * sizeof(*out->addresses) + 1);
 	if (!out->kernel || !out->addresses)
 		return false;
-	memcpy(out->kernel, frames, head->nkernel * sizeof(*out->kernel));
-	frames += head->nkernel;
-	for (uint32_t i = 0; i < head->nuser; i++) {
-		uint64_t address = frames[i] & ~OFFCPU_BY_FRAME_POINTER;
-		bool innermost = i == 0;
+	if (taken->nkernel)
+		memcpy(out->kernel, taken->kernel, taken->nkernel * sizeof(*out->kernel));
+	for (uint32_t i = 0; i < taken->nuser; i++) {
+		struct raw_frame frame = taken->user[i];
 		/* A return address may be the first of another file: it is the call that counts. */
-		uint64_t place = tables_place(waits->tables, head->set, address - !innermost);
-		struct raw_frame frame = {.pc = place ? place + !innermost : address};
+		uint64_t back = frame.flags & FRAME_RETURN_ADDRESS ? 1 : 0;
+		uint64_t place = tables_place(waits->tables, taken->set, frame.pc - back);
 
-		out->addresses[i] = address;
-		frame.flags = innermost ? 0 : FRAME_RETURN_ADDRESS;
-		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
-			frame.flags |= FRAME_BY_FRAME_POINTER;
+		out->addresses[i] = frame.pc;
+		if (place)
+			frame.pc = place + back;
 		if (!vec_push(&out->user, frame))
 			return false;
 	}
 	return true;
 }
 
-void waits_add_stack(struct waits *waits, const void *record, size_t len)
+void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 {
-	const struct offcpu_stack *head = record;
 	struct shared_stack *shared;
 	uint64_t *slot;
 	bool created;
 
-	if (len < sizeof(*head) || head->nkernel > OFFCPU_KERNEL_FRAMES || head->nuser > OFFCPU_USER_FRAMES ||
-	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t)) {
-		waits->lost++;
+	if (find_stack(waits, taken->id))
 		return;
-	}
-	if (find_stack(waits, head->id))
-		return;
-	slot = u64map_put(&waits->stacks, head->id.low, &created);
+	slot = u64map_put(&waits->stacks, taken->id.low, &created);
 	shared = slot ? calloc(1, sizeof(*shared)) : NULL;
 	if (!shared || !vec_push(&waits->all_stacks, shared)) {
 		free(shared);
@@ -140,11 +121,44 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 	}
 	shared->next = (struct shared_stack *)(uintptr_t)*slot;
 	*slot = (uintptr_t)shared;
-	if (!fill_stack(waits, head, (const uint64_t *)(head + 1), &shared->stack))
+	if (!fill_stack(waits, taken, &shared->stack))
 		waits->lost++;
 }
 
-static struct keyed_row *find_row(struct waits *waits, const struct row_key *key, bool *created)
+void waits_add_stack(struct waits *waits, const void *record, size_t len)
+{
+	const struct offcpu_stack *head = record;
+	const uint64_t *frames = (const uint64_t *)(head + 1);
+	struct raw_frame user[OFFCPU_USER_FRAMES];
+	struct taken_stack taken;
+
+	if (len < sizeof(*head) || head->nkernel > OFFCPU_KERNEL_FRAMES || head->nuser > OFFCPU_USER_FRAMES ||
+	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t)) {
+		waits->lost++;
+		return;
+	}
+	taken = (struct taken_stack){
+		.id = head->id,
+		.kernel = frames,
+		.nkernel = head->nkernel,
+		.kernel_error = head->kernel_error,
+		.user = user,
+		.nuser = head->nuser,
+		.user_end = head->user_end,
+		.set = head->set,
+	};
+	frames += head->nkernel;
+	for (uint32_t i = 0; i < head->nuser; i++) {
+		user[i] = (struct raw_frame){.pc = frames[i] & ~OFFCPU_BY_FRAME_POINTER};
+		if (i)
+			user[i].flags |= FRAME_RETURN_ADDRESS;
+		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
+			user[i].flags |= FRAME_BY_FRAME_POINTER;
+	}
+	waits_put_stack(waits, &taken);
+}
+
+static struct keyed_row *find_row(struct waits *waits, const struct offcpu_key *key, bool *created)
 {
 	uint64_t *slot = u64map_put(&waits->by_key, hash_bytes(HASH_SEED, key, sizeof(*key)), created);
 	struct keyed_row *row;
@@ -169,75 +183,129 @@ static struct keyed_row *find_row(struct waits *waits, const struct row_key *key
 	return row;
 }
 
-static const char *intern_comm(struct waits *waits, const char comm[static OFFCPU_COMM])
+static const char *intern_comm(struct waits *waits, const char *comm)
 {
 	return arena_intern_n(waits->arena, comm, strnlen(comm, OFFCPU_COMM));
 }
 
-static void add_to_thread(struct waits *waits, const struct offcpu_wait *wait)
+/* Waits with one key, with what BPF tells of them. */
+struct told {
+	struct offcpu_key key;
+	struct offcpu_sum sum;
+	const char *comm;
+	const char *waker_comm;
+	pid_t waker_tgid;
+};
+
+static void add_to_thread(struct waits *waits, const struct told *told)
 {
 	bool created;
-	uint64_t *slot = u64map_put(&waits->by_thread, (uint64_t)wait->tgid << 32 | wait->tid, &created);
-	uint64_t blocked = wait->duration_ns - wait->runnable_ns;
+	uint64_t *slot = u64map_put(&waits->by_thread, (uint64_t)told->key.tgid << 32 | told->key.tid, &created);
+	uint64_t blocked = told->sum.total_ns - told->sum.runnable_ns;
 	struct offcpu_thread *thread;
 
 	if (!slot)
 		return;
 	if (!*slot) {
-		if (!vec_push(&waits->threads, (struct offcpu_thread){.pid = (pid_t)wait->tgid, .tid = (pid_t)wait->tid}))
+		const struct offcpu_thread fresh = {.pid = (pid_t)told->key.tgid, .tid = (pid_t)told->key.tid};
+
+		if (!vec_push(&waits->threads, fresh))
 			return;
 		*slot = waits->threads.len;
 	}
 	thread = &waits->threads.data[*slot - 1];
-	thread->name = intern_comm(waits, wait->comm); /* threads take their names late: the last one counts */
-	offcpu_sum_add(&thread->sum, wait->duration_ns, wait->runnable_ns);
-	thread->runnable_ns += wait->runnable_ns;
-	if (wait->state == OFFCPU_UNINTERRUPTIBLE)
+	thread->name = intern_comm(waits, told->comm); /* threads take their names late: the last one counts */
+	offcpu_sum_merge(&thread->sum, &told->sum);
+	thread->runnable_ns += told->sum.runnable_ns;
+	if (told->key.state == OFFCPU_UNINTERRUPTIBLE)
 		thread->uninterruptible_ns += blocked;
 	else
 		thread->sleeping_ns += blocked;
 }
 
-const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len)
+static struct wait_row new_row(struct waits *waits, const struct told *told, pid_t tid)
 {
-	const struct offcpu_wait *wait = record;
-	struct row_key key = {0};
+	struct wait_row row = {.tgid = (pid_t)told->key.tgid, .tid = tid, .state = (char)told->key.state};
+
+	row.has_waker = told->key.waker_tid != 0;
+	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
+		row.waker_name = "interrupt";
+	} else if (row.has_waker) {
+		row.waker_tgid = told->waker_tgid;
+		row.waker_tid = (pid_t)told->key.waker_tid;
+		row.waker_name = intern_comm(waits, told->waker_comm);
+	}
+	return row;
+}
+
+static const struct wait_row *add(struct waits *waits, const struct told *told)
+{
+	struct offcpu_key key = told->key;
 	struct keyed_row *row;
 	bool created;
 
-	if (len < sizeof(*wait) || wait->runnable_ns > wait->duration_ns) {
+	if (!told->sum.count || told->sum.runnable_ns > told->sum.total_ns) {
 		waits->lost++;
 		return NULL;
 	}
-	waits->seen++;
-	key.stack = wait->stack;
-	key.waker_stack = wait->waker_stack;
-	key.tgid = wait->tgid;
-	key.tid = waits->options.by_thread ? wait->tid : 0;
-	key.state = wait->state;
-	key.waker_tid = wait->waker_tid;
-	add_to_thread(waits, wait);
+	if (!waits->options.by_thread)
+		key.tid = 0;
+	add_to_thread(waits, told);
 	row = find_row(waits, &key, &created);
 	if (!row) {
-		waits->lost++;
+		waits->lost += told->sum.count;
 		return NULL;
 	}
 	if (created)
-		row->row = (struct wait_row){
-			.tgid = (pid_t)wait->tgid,
-			.tid = (pid_t)key.tid,
-			.state = (char)wait->state,
-			.waker_tgid = (pid_t)wait->waker_tgid,
-			.waker_tid = (pid_t)wait->waker_tid,
-			.waker_name = wait->waker_tid ? intern_comm(waits, wait->waker_comm) : NULL,
-		};
+		row->row = new_row(waits, told, (pid_t)key.tid);
 	if (!row->row.stack) /* it was lost, but may have been sent again */
-		row->row.stack = find_stack(waits, wait->stack);
-	if (!row->row.waker_stack && wait->waker_tid)
-		row->row.waker_stack = find_stack(waits, wait->waker_stack);
-	row->row.name = intern_comm(waits, wait->comm);
-	offcpu_sum_add(&row->row.sum, wait->duration_ns, wait->runnable_ns);
+		row->row.stack = find_stack(waits, key.stack);
+	if (!row->row.waker_stack && row->row.has_waker)
+		row->row.waker_stack = find_stack(waits, key.waker_stack);
+	row->row.name = intern_comm(waits, told->comm);
+	offcpu_sum_merge(&row->row.sum, &told->sum);
 	return &row->row;
+}
+
+const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len)
+{
+	const struct offcpu_wait *wait = record;
+	struct told told;
+
+	if (len < sizeof(*wait)) {
+		waits->lost++;
+		return NULL;
+	}
+	told = (struct told){
+		.key = wait->key,
+		.comm = wait->comm,
+		.waker_comm = wait->waker_comm,
+		.waker_tgid = (pid_t)wait->waker_tgid,
+	};
+	offcpu_sum_add(&told.sum, wait->duration_ns, wait->runnable_ns);
+	told.sum.unfinished = wait->flags & OFFCPU_UNFINISHED ? 1 : 0;
+	return add(waits, &told);
+}
+
+void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums)
+{
+	const struct told told = {
+		.key = *key,
+		.sum =
+			{
+				.count = sums->count,
+				.unfinished = sums->unfinished,
+				.total_ns = sums->total_ns,
+				.max_ns = sums->max_ns,
+				.min_ns = sums->min_ns,
+				.runnable_ns = sums->runnable_ns,
+			},
+		.comm = sums->comm,
+		.waker_comm = sums->waker_comm,
+		.waker_tgid = (pid_t)sums->waker_tgid,
+	};
+
+	add(waits, &told);
 }
 
 size_t waits_nrows(const struct waits *waits)
@@ -263,9 +331,4 @@ const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index
 uint64_t waits_lost(const struct waits *waits)
 {
 	return waits->lost;
-}
-
-uint64_t waits_seen(const struct waits *waits)
-{
-	return waits->seen;
 }

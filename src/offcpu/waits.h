@@ -23,6 +23,20 @@ struct wait_stack {
 	struct raw_stack user; /* pc: a place (tables.h), or the address where that is in no known file */
 	uint64_t *addresses;   /* of the user frames, as the process had them */
 	uint32_t user_end;     /* enum offcpu_end */
+	const char *user_error; /* in words, where that is not enough; or NULL */
+};
+
+/* A stack as it was taken; user frames have the addresses of their process. */
+struct taken_stack {
+	struct offcpu_stack_id id;
+	const uint64_t *kernel;
+	uint32_t nkernel;
+	int32_t kernel_error;
+	const struct raw_frame *user;
+	uint32_t nuser;
+	uint32_t user_end;
+	const char *user_error; /* or NULL; copied */
+	uint32_t set;		/* of mappings that the addresses are in; 0: not known */
 };
 
 /* Waits with the same key. */
@@ -32,7 +46,8 @@ struct wait_row {
 	char state;
 	const char *name;
 	struct wait_stack *stack; /* NULL: it was lost, or there is none */
-	pid_t waker_tgid;	  /* 0: not known */
+	bool has_waker;
+	pid_t waker_tgid; /* 0: no thread */
 	pid_t waker_tid;
 	const char *waker_name;
 	struct wait_stack *waker_stack;
@@ -50,15 +65,18 @@ void waits_destroy(struct waits *waits);
 
 /* Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. */
 void waits_add_stack(struct waits *waits, const void *record, size_t len);
+void waits_put_stack(struct waits *waits, const struct taken_stack *taken);
 
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);
+
+/* Waits that were added up in the kernel; their stacks come before. */
+void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums);
 
 size_t waits_nrows(const struct waits *waits);
 const struct wait_row *waits_row(const struct waits *waits, size_t index);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
 uint64_t waits_lost(const struct waits *waits);
-uint64_t waits_seen(const struct waits *waits);
 
 #endif

@@ -63,11 +63,11 @@ static void add_wait(struct fixture *f, uint64_t id, char state, uint64_t durati
 {
 	struct offcpu_wait wait = {
 		.kind = OFFCPU_WAIT,
-		.state = (uint32_t)state,
-		.tgid = 10,
-		.tid = 11,
+		.key.state = (uint32_t)state,
+		.key.tgid = 10,
+		.key.tid = 11,
 		.duration_ns = duration,
-		.stack = {.low = id, .high = id},
+		.key.stack = {.low = id, .high = id},
 		.comm = "worker",
 	};
 
@@ -178,13 +178,13 @@ static void test_waker(void **state)
 	struct fixture *f = *state;
 	struct offcpu_wait wait = {
 		.kind = OFFCPU_WAIT,
-		.state = 'S',
-		.tgid = 10,
-		.tid = 11,
+		.key.state = 'S',
+		.key.tgid = 10,
+		.key.tid = 11,
 		.duration_ns = 5,
 		.waker_tgid = 20,
-		.waker_tid = 21,
-		.waker_stack = {.low = 1, .high = 1},
+		.key.waker_tid = 21,
+		.key.waker_stack = {.low = 1, .high = 1},
 		.waker_comm = "waker",
 	};
 	struct offcpu_row row;

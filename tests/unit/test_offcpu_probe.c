@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "kernel/offcpu_probe.h"
+#include "proc/task.h"
 
 enum { NAPS = 20, NAP_US = 3000, POLL_MS = 10, PATIENCE = 500 };
 
@@ -54,12 +55,12 @@ static void take(void *arg, const void *record, size_t len)
 	switch (*(const uint32_t *)record) {
 	case OFFCPU_WAIT:
 		assert_int_equal(len, sizeof(*wait));
-		if ((pid_t)wait->tgid != seen->tgid) {
+		if ((pid_t)wait->key.tgid != seen->tgid) {
 			seen->others++;
 			break;
 		}
-		seen->waits += wait->duration_ns >= NAP_US * 1000 && wait->state == OFFCPU_SLEEPING;
-		seen->whole &= has_stack(seen, wait->stack);
+		seen->waits += wait->duration_ns >= NAP_US * 1000 && wait->key.state == OFFCPU_SLEEPING;
+		seen->whole &= has_stack(seen, wait->key.stack);
 		break;
 	case OFFCPU_STACK:
 		assert_int_equal(len, sizeof(*stack) + (stack->nkernel + stack->nuser) * sizeof(uint64_t));
@@ -81,6 +82,7 @@ static struct offcpu_probe_options the_options(enum offcpu_rung rung)
 		.rung = rung,
 		.min_ns = 1000000,
 		.max_ns = UINT64_MAX,
+		.events = true,
 		.kernel_stacks = true,
 		.user_stacks = true,
 		.sleeping = true,
@@ -133,6 +135,21 @@ static void end(struct offcpu_probe *probe, pid_t pid)
 	close(from_child[1]);
 }
 
+/* Ends the recording; the number of waits that were not over, the last of them in *open. */
+static size_t stop(struct offcpu_probe *probe, struct seen *seen, struct offcpu_open *open)
+{
+	const struct offcpu_open *all = NULL;
+	struct err err = {0};
+	size_t n = 0;
+
+	offcpu_probe_end(probe);
+	assert_int_equal(offcpu_probe_stop(probe, &err, &all, &n), 0);
+	assert_int_equal(offcpu_probe_poll(probe, 0, take, seen), 0);
+	if (n && open)
+		*open = all[n - 1];
+	return n;
+}
+
 static void nap(void)
 {
 	struct timespec t = ns_to_timespec((uint64_t)NAP_US * 1000);
@@ -161,8 +178,7 @@ static void check_rung(enum offcpu_rung rung)
 
 	tell(to_child[1], 1);
 	assert_int_equal(hear(from_child[0]), 1);
-	offcpu_probe_stop(probe);
-	assert_int_equal(offcpu_probe_poll(probe, 0, take, &seen), 0);
+	stop(probe, &seen, NULL);
 	assert_in_range(seen.waits, NAPS, NAPS + 2); /* and the wait for the question */
 	assert_true(seen.whole);
 	assert_int_equal(seen.others, 0);
@@ -203,8 +219,90 @@ static void test_states(void **state)
 	probe = start(pid, &options);
 	tell(to_child[1], 1);
 	assert_int_equal(hear(from_child[0]), 1);
-	offcpu_probe_stop(probe);
-	offcpu_probe_poll(probe, 0, take, &seen);
+	assert_int_equal(stop(probe, &seen, NULL), 0);
+	assert_int_equal(seen.waits, 0);
+	end(probe, pid);
+}
+
+struct added {
+	pid_t tgid;
+	uint64_t count, total_ns, others;
+	const struct seen *seen;
+	bool whole;
+};
+
+static void add(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums)
+{
+	struct added *added = arg;
+
+	if ((pid_t)key->tgid != added->tgid) {
+		added->others++;
+		return;
+	}
+	assert_true(sums->min_ns <= sums->max_ns && sums->max_ns <= sums->total_ns);
+	assert_true(sums->min_ns >= 1000000);
+	added->whole &= has_stack(added->seen, key->stack);
+	if (key->state != OFFCPU_SLEEPING || sums->max_ns < NAP_US * 1000)
+		return;
+	added->count += sums->count;
+	added->total_ns += sums->total_ns;
+}
+
+/* Without events no wait is sent, only their sums are there. */
+static void test_sums(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(naps);
+	struct seen seen = {.tgid = pid};
+	struct added added = {.tgid = pid, .seen = &seen, .whole = true};
+	struct offcpu_probe *probe;
+
+	options.events = false;
+	probe = start(pid, &options);
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	stop(probe, &seen, NULL);
+	assert_int_equal(seen.waits, 0);
+	assert_int_equal(offcpu_probe_sums(probe, add, &added), 0);
+	assert_in_range(added.count, NAPS, NAPS + 2);
+	assert_true(added.total_ns >= NAPS * UINT64_C(1000) * NAP_US);
+	assert_int_equal(added.others, 0);
+	assert_true(added.whole);
+	assert_true(offcpu_probe_seen(probe) >= added.count);
+	end(probe, pid);
+}
+
+static bool is_asleep(pid_t pid)
+{
+	struct process process;
+	char letter = 0;
+
+	assert_int_equal(process_open(pid, NULL, &process), 0);
+	assert_int_equal(task_state(&process, pid, &letter), 0);
+	process_close(&process);
+	return letter == 'S';
+}
+
+/* A wait that began before and is not over counts from the beginning to the end. */
+static void test_open_wait(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(naps); /* waits for the question, which never comes */
+	struct seen seen = {.tgid = pid};
+	struct offcpu_probe *probe;
+	struct offcpu_open open;
+
+	for (int i = 0; i < PATIENCE && !is_asleep(pid); i++)
+		nap();
+	options.min_ns = 0;
+	probe = start(pid, &options);
+	nap();
+	assert_int_equal(stop(probe, &seen, &open), 1);
+	assert_int_equal(open.wait.key.tid, pid);
+	assert_int_equal(open.wait.key.state, OFFCPU_SLEEPING);
+	assert_true(open.wait.flags & OFFCPU_UNFINISHED);
+	assert_int_equal(open.wait.start_ns, offcpu_probe_begin_ns(probe));
+	assert_int_equal(open.wait.duration_ns, offcpu_probe_end(probe) - offcpu_probe_begin_ns(probe));
 	assert_int_equal(seen.waits, 0);
 	end(probe, pid);
 }
@@ -382,6 +480,8 @@ int main(void)
 		cmocka_unit_test(test_kprobe),
 		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_open_wait),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_without_children),
 		cmocka_unit_test(test_main_thread_ends),

@@ -62,6 +62,7 @@ static struct recording_options the_options(const pid_t *pid, bool events)
 				.max_ns = UINT64_MAX,
 				.children = true,
 				.kernel_stacks = true,
+				.events = events,
 				.user_stacks = true,
 				.sleeping = true,
 				.ring_bytes = 1 << 20,
@@ -70,7 +71,6 @@ static struct recording_options the_options(const pid_t *pid, bool events)
 		.pids = pid,
 		.npids = 1,
 		.by_thread = true,
-		.events = events,
 	};
 }
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_TASK_H
+#define STAKEOUT_BPF_TASK_H
+
+/*
+ * What the programs ask of a thread. Tasks come from BTF, so that their fields are read directly: a helper call for each
+ * would double what a switch costs.
+ */
+
+enum { PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
+
+/* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
+const volatile __u32 ns_inum;
+
+/* A thread's number as the loader's pid namespace counts; 0 when it is not in it, or has been reaped. */
+static __u32 number_of(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	struct upid *number;
+	__u32 depth;
+
+	if (!pid)
+		return 0;
+	if (!ns_inum)
+		return task->pid;
+	depth = pid->level;
+	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
+		number = (void *)pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);
+		if (BPF_CORE_READ(number, ns, ns.inum) == ns_inum)
+			return BPF_CORE_READ(number, nr);
+	}
+	return 0;
+}
+
+static __u32 process_of(struct task_struct *task)
+{
+	return ns_inum ? number_of(task->group_leader) : task->tgid;
+}
+
+static __u32 state_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return ((struct task_struct___before_5_14 *)task)->state;
+}
+
+#endif

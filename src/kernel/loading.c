@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifdef HAVE_BPF
+
+#include "kernel/loading.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+int loading_explain(struct err *err, int code, const char *step, const char *doubt)
+{
+	if (code == EPERM || code == EACCES)
+		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
+	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), doubt ? ": " : "", doubt ? doubt : "");
+}
+
+uint32_t loading_pid_namespace(void)
+{
+	enum { FIRST = 0xEFFFFFFC }; /* part of the kernel's interface */
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST ? (uint32_t)st.st_ino : 0;
+}
+
+int loading_read_iterator(struct bpf_link *link, struct words *out, struct err *err)
+{
+	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	size_t len = 0;
+
+	out->len = 0;
+	if (fd < 0)
+		return loading_explain(err, errno, "creating the BPF task iterator", NULL);
+	for (;;) {
+		ssize_t n;
+
+		if (!vec_reserve(out, len / 8 + 8192))
+			return err_set(err, ENOMEM, "out of memory");
+		n = read(fd, (char *)out->data + len, out->cap * 8 - len);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return err_set(err, errno, "reading the BPF task iterator: %s", strerror(errno));
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	out->len = len / 8;
+	return 0;
+}
+
+#endif

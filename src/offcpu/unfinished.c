@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/unfinished.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "kernel/task_iter.h"
+#include "offcpu/sleeping.h"
+
+/* A thread that had no CPU. */
+struct sleeper {
+	const struct task_record *record;
+	const uint64_t *kernel;
+	uint32_t set; /* of mappings */
+	struct sleeping_stack stack;
+	bool walked;
+};
+
+struct unfinished {
+	struct unfinished_options options;
+	struct task_iter *iter; /* has the records */
+	struct sleeping *sleeping;
+	VEC(struct sleeper) sleepers;
+	struct u64map by_tid; /* to index + 1 */
+	uint64_t ids;
+};
+
+DEFINE_CLEANUP(unfinished, struct unfinished *, unfinished_destroy)
+
+void unfinished_destroy(struct unfinished *u)
+{
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->sleepers.len; i++)
+		vec_deinit(&u->sleepers.data[i].stack);
+	vec_deinit(&u->sleepers);
+	u64map_deinit(&u->by_tid);
+	sleeping_destroy(u->sleeping);
+	task_iter_destroy(u->iter);
+	free(u);
+}
+
+/* Threads of one process stand together, so that its files are opened once. */
+static int compare(const void *a, const void *b)
+{
+	const struct task_record *x = ((const struct sleeper *)a)->record, *y = ((const struct sleeper *)b)->record;
+
+	return x->tgid != y->tgid ? (x->tgid > y->tgid) - (x->tgid < y->tgid) : (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int list(struct unfinished *u, struct offcpu_probe *probe, struct err *err)
+{
+	const struct task_iter_request request = {.kernel_stacks = u->options.kernel_stacks};
+	const struct task_record *record;
+	const __u64 *kernel;
+	size_t pos = 0;
+	int rc = task_iter_pass(u->iter, &request, err);
+
+	if (rc < 0)
+		return rc;
+	while ((record = task_iter_next(u->iter, &pos, &kernel))) {
+		const struct sleeper sleeper = {.record = record, .kernel = (const uint64_t *)kernel};
+
+		if (record->flags & TASK_ON_CPU || record->exit_state ||
+		    !offcpu_probe_is_watched(probe, (pid_t)record->tgid))
+			continue;
+		if (!vec_push(&u->sleepers, sleeper))
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	if (u->sleepers.len)
+		qsort(u->sleepers.data, u->sleepers.len, sizeof(*u->sleepers.data), compare);
+	for (size_t i = 0; i < u->sleepers.len; i++) {
+		bool created;
+		uint64_t *slot = u64map_put(&u->by_tid, u->sleepers.data[i].record->tid, &created);
+
+		if (!slot)
+			return err_set(err, ENOMEM, "out of memory");
+		*slot = i + 1;
+	}
+	return 0;
+}
+
+static void walk(struct unfinished *u, struct sleeping_process *known, const struct process *process,
+		 struct sleeper *sleeper)
+{
+	const struct task_record *record = sleeper->record;
+	struct snap_thread thread = {.tid = (pid_t)record->tid,
+				     .state = task_record_state(record),
+				     .status = THREAD_CAPTURED,
+				     .capture = CAPTURE_ASLEEP};
+
+	if (!(record->flags & TASK_HAS_REGS) || task_record_is_kernel_worker(record))
+		return;
+	task_record_registers(record, &thread.regs);
+	task_record_syscall(record, &thread.syscall);
+	sleeping_walk(u->sleeping, known, process, &thread, &sleeper->stack);
+	sleeper->walked = true;
+}
+
+/* From the first of its sleepers to the last; returns the index behind it. */
+static size_t walk_process(struct unfinished *u, struct tables *tables, size_t first)
+{
+	pid_t tgid = (pid_t)u->sleepers.data[first].record->tgid;
+	struct sleeping_process known = {0};
+	struct process process;
+	struct err err = {0};
+	int rc = process_open(tgid, &err, &process);
+	size_t i;
+
+	for (i = first; i < u->sleepers.len && (pid_t)u->sleepers.data[i].record->tgid == tgid; i++)
+		if (rc == 0)
+			walk(u, &known, &process, &u->sleepers.data[i]);
+	if (rc < 0)
+		return i;
+	sleeping_forget(u->sleeping, &known);
+	process_close(&process);
+	for (size_t j = first; j < i; j++)
+		u->sleepers.data[j].set = tables_set_of(tables, tgid);
+	return i;
+}
+
+int unfinished_read(struct offcpu_probe *probe, struct tables *tables, const struct unfinished_options *options,
+		    struct err *err, struct unfinished **out)
+{
+	_cleanup_(cleanup_unfinished) struct unfinished *u = calloc(1, sizeof(*u));
+	int rc;
+
+	if (!u)
+		return err_set(err, ENOMEM, "out of memory");
+	u->options = *options;
+	u->sleeping = sleeping_create();
+	if (!u->sleeping)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = task_iter_create(0, err, &u->iter);
+	if (rc == 0)
+		rc = list(u, probe, err);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; options->user_stacks && i < u->sleepers.len;)
+		i = walk_process(u, tables, i);
+	*out = steal_ptr(u);
+	return 0;
+}
+
+static const struct sleeper *find(const struct unfinished *u, const struct offcpu_open *open)
+{
+	const uint64_t *slot = u64map_find(&u->by_tid, open->wait.key.tid);
+	const struct sleeper *sleeper = slot ? &u->sleepers.data[*slot - 1] : NULL;
+
+	return sleeper && sleeper->record->runs == open->runs ? sleeper : NULL;
+}
+
+static struct taken_stack taken_stack(const struct unfinished *u, const struct sleeper *sleeper,
+				      const struct raw_frame *user)
+{
+	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER, .user = user};
+
+	if (!sleeper) {
+		taken.user_error = "it had run before its stacks could be read";
+		return taken;
+	}
+	taken.set = sleeper->set;
+	taken.kernel = sleeper->kernel;
+	taken.nkernel = sleeper->record->nkernel;
+	taken.kernel_error = sleeper->record->kernel_error;
+	taken.nuser = (uint32_t)sleeper->stack.len;
+	if (sleeper->walked)
+		taken.user_end = OFFCPU_END_COMPLETE;
+	if (sleeper->stack.error[0])
+		taken.user_error = sleeper->stack.error;
+	return taken;
+}
+
+void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
+			  struct offcpu_wait *wait)
+{
+	const struct sleeper *sleeper = find(u, open);
+	size_t n = sleeper ? sleeper->stack.len : 0;
+	_cleanup_free_ struct raw_frame *user = calloc(n + 1, sizeof(*user));
+	struct taken_stack taken;
+
+	for (size_t i = 0; user && i < n; i++)
+		user[i] = (struct raw_frame){.pc = sleeper->stack.data[i].address,
+					     .flags = (uint32_t)sleeper->stack.data[i].flags};
+	taken = taken_stack(u, user ? sleeper : NULL, user);
+	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1}; /* BPF's are odd */
+	waits_put_stack(waits, &taken);
+	wait->key.stack = taken.id;
+}
