@@ -98,8 +98,10 @@ enum offcpu_end {
 	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
 };
 
-/* Followed by nkernel and then nuser addresses, innermost first. A user address with this bit was found by frame pointer. */
-#define OFFCPU_BY_FRAME_POINTER (1ull << 63)
+/* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
+#define OFFCPU_BY_FRAME_POINTER (1ull << 63) /* that is how it was found */
+#define OFFCPU_INTERRUPTED (1ull << 62)	     /* by a signal, whose trampoline is before it: no return address */
+#define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED)
 
 struct offcpu_stack {
 	__u32 kind;

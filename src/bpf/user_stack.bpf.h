@@ -239,9 +239,7 @@ static bool step_by_frame_pointer(struct walk *w)
 	pc = strip_code(pc);
 	if (!pc)
 		return end(w, OFFCPU_END_COMPLETE);
-	if (fp && fp <= w->fp)
-		return end(w, OFFCPU_END_NO_PROGRESS);
-	w->sp = w->fp + 16;
+	w->sp = w->fp + 16; /* it rises, whatever the caller may have had in its frame pointer */
 	w->sp_is_bound = !FP_GIVES_SP;
 	w->fp = fp;
 	w->pc = pc;
@@ -431,7 +429,7 @@ static long walk_frame(__u32 index, void *ctx)
 	struct walk *w = ctx;
 	struct stack_scratch *scratch = get_scratch(w->which);
 	__u32 at = w->first + w->n;
-	__u64 frame = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0);
+	__u64 frame = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0) | (w->exact && w->n ? OFFCPU_INTERRUPTED : 0);
 
 	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
 		w->end = OFFCPU_END_DEPTH;

@@ -18,11 +18,16 @@
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
 
+/* What is taken of a stack, from the best to the least. */
+enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_NONE };
+
 struct offcpu_probe {
 	struct offcpu_bpf *skel;
 	struct ring_buffer *ring;
 	enum offcpu_rung rung;
 	char switch_symbol[64]; /* what a kprobe is put on */
+	enum stacks stacks;
+	struct err lacks;       /* why there are fewer than were wanted */
 	struct words words;     /* what an iterator wrote */
 	int ncpus;
 	uint64_t *per_cpu; /* room for one value of each */
@@ -92,8 +97,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
 	skel->rodata->want_children = options->children;
-	skel->rodata->want_kernel = options->kernel_stacks;
-	skel->rodata->want_user = options->user_stacks;
+	skel->rodata->want_kernel = options->kernel_stacks && probe->stacks <= STACKS_KERNEL;
+	skel->rodata->want_user = options->user_stacks && probe->stacks == STACKS_WANTED;
 	skel->rodata->want_wakers = options->wakers;
 	skel->rodata->want_sleeping = options->sleeping;
 	skel->rodata->want_uninterruptible = options->uninterruptible;
@@ -151,10 +156,42 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 	return rc;
 }
 
+static int try_rungs(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
+{
+	int rc = -ENOENT;
+
+	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++)
+		if (options->rung == OFFCPU_RUNG_AUTO || options->rung == rung)
+			rc = try_rung(probe, rung, options, err);
+	return rc;
+}
+
+/* A kernel that lacks what walking a stack needs may still tell the waits. */
+static int try_stacks(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
+{
+	int rc = try_rungs(probe, options, err);
+
+	if (rc == 0 || rc == -EPERM)
+		return rc;
+	probe->lacks = *err;
+	if (options->user_stacks && options->kernel_stacks) {
+		probe->stacks = STACKS_KERNEL;
+		rc = try_rungs(probe, options, err);
+	}
+	if (rc < 0 && (options->user_stacks || options->kernel_stacks)) {
+		probe->stacks = STACKS_NONE;
+		rc = try_rungs(probe, options, err);
+	}
+	if (rc < 0)
+		*err = probe->lacks; /* what was wanted is what is to be explained */
+	return rc;
+}
+
 int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out)
 {
 	_cleanup_(cleanup_offcpu_probe) struct offcpu_probe *probe = calloc(1, sizeof(*probe));
-	int rc = -ENOENT;
+	struct err why = {0};
+	int rc;
 
 	if (!probe)
 		return err_set(err, ENOMEM, "out of memory");
@@ -163,13 +200,21 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 	if (!probe->per_cpu)
 		return err_set(err, ENOMEM, "out of memory");
 	libbpf_set_print(loading_quiet);
-	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++)
-		if (options->rung == OFFCPU_RUNG_AUTO || options->rung == rung)
-			rc = try_rung(probe, rung, options, err);
+	rc = try_stacks(probe, options, &why);
 	if (rc < 0)
-		return rc;
+		return err_set(err, -rc, "%s", why.msg);
 	*out = steal_ptr(probe);
 	return 0;
+}
+
+const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe)
+{
+	return probe->stacks > STACKS_WANTED ? probe->lacks.msg : NULL;
+}
+
+const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe)
+{
+	return probe->stacks > STACKS_KERNEL ? probe->lacks.msg : NULL;
 }
 
 void offcpu_probe_destroy(struct offcpu_probe *probe)
@@ -392,6 +437,16 @@ void offcpu_probe_destroy(struct offcpu_probe *probe)
 const char *offcpu_probe_method(const struct offcpu_probe *probe)
 {
 	return "";
+}
+
+const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe)
+{
+	return NULL;
+}
+
+const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe)
+{
+	return NULL;
 }
 
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)

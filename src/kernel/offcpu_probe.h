@@ -44,6 +44,10 @@ void offcpu_probe_destroy(struct offcpu_probe *probe);
 /* "sched_exit", "kprobe" or "switch" */
 const char *offcpu_probe_method(const struct offcpu_probe *probe);
 
+/* Why stacks that were wanted cannot be had from this kernel, or NULL: they can. */
+const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe);
+const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe);
+
 /* Watches a process from now on, unless all are. */
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/signals.h"
@@ -70,11 +71,24 @@ struct recording {
 	struct events events;
 
 	atomic_ullong lost;
-	struct err unfinished_error; /* why waits that were not over are missing, or their stacks */
+	struct arena *arena; /* of notes */
+	VEC(const char *) notes;
 	atomic_ullong unreadable; /* processes that were gone when their maps were wanted */
 };
 
 DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
+
+/* What is missing, and why, for the report. */
+static void note(struct recording *r, const char *what, const char *why)
+{
+	const char *text = arena_printf(r->arena, "%s: %s", what, why);
+
+	for (size_t i = 0; text && i < r->notes.len; i++)
+		if (strcmp(r->notes.data[i], text) == 0)
+			return;
+	if (text)
+		vec_push(&r->notes, text);
+}
 
 static void ask(struct recording *r, uint32_t kind, pid_t tgid)
 {
@@ -229,19 +243,47 @@ static void read_all_processes(struct recording *r)
 		closedir(proc);
 }
 
+/* Without its maps a process's waits are still told, with kernel stacks. */
+static int read_process(struct recording *r, pid_t pid, struct err *err)
+{
+	struct err why = {0};
+	int rc = tables_read_process(r->tables, pid, &why);
+
+	if (rc == -EACCES || rc == -EPERM) {
+		note(r, "no user stacks", why.msg);
+		return 0;
+	}
+	return rc < 0 ? err_set(err, -rc, "%s", why.msg) : 0;
+}
+
 static int watch(struct recording *r, struct err *err)
 {
 	for (size_t i = 0; i < r->options.npids; i++) {
 		int rc = offcpu_probe_watch(r->probe, r->options.pids[i], err);
 
 		if (rc == 0 && r->options.probe.user_stacks)
-			rc = tables_read_process(r->tables, r->options.pids[i], err);
+			rc = read_process(r, r->options.pids[i], err);
 		if (rc < 0)
 			return rc;
 	}
 	if (r->options.probe.all_processes && r->options.probe.user_stacks)
 		read_all_processes(r);
 	return 0;
+}
+
+/* What this kernel cannot do. */
+static void settle_for_less(struct recording *r)
+{
+	const char *user = offcpu_probe_lacks_user_stacks(r->probe), *kernel = offcpu_probe_lacks_kernel_stacks(r->probe);
+
+	if (user && r->options.probe.user_stacks) {
+		note(r, "no user stacks", user);
+		r->options.probe.user_stacks = false;
+	}
+	if (kernel && r->options.probe.kernel_stacks) {
+		note(r, "no kernel stacks", kernel);
+		r->options.probe.kernel_stacks = false;
+	}
 }
 
 static int start_threads(struct recording *r, struct err *err)
@@ -260,6 +302,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 {
 	const struct waits_options waits = {.by_thread = options->by_thread, .max_rows = MAX_ROWS};
 	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
+	struct err why = {0};
 	int rc;
 
 	if (!r)
@@ -267,9 +310,13 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->options = *options;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wanted, NULL);
+	r->arena = arena_create();
+	if (!r->arena)
+		return err_set(err, ENOMEM, "out of memory");
 	rc = offcpu_probe_create(&options->probe, err, &r->probe);
 	if (rc < 0)
 		return rc;
+	settle_for_less(r);
 	r->tables = tables_create(r->probe);
 	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
 	r->options.names.find = tables_module;
@@ -277,8 +324,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->naming = r->waits ? offcpu_naming_create(&r->options.names) : NULL;
 	if (!r->naming)
 		return err_set(err, ENOMEM, "out of memory");
-	if (options->probe.user_stacks)
-		mmap_watch_create(NULL, &r->mmaps); /* before maps are read: no mapping comes unseen between */
+	if (r->options.probe.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
+		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
@@ -320,6 +367,8 @@ void recording_destroy(struct recording *r)
 	mmap_watch_destroy(r->mmaps);
 	remaps_deinit(&r->remaps);
 	offcpu_probe_destroy(r->probe);
+	vec_deinit(&r->notes);
+	arena_destroy(r->arena);
 	vec_deinit(&r->requests);
 	vec_deinit(&r->events);
 	pthread_mutex_destroy(&r->lock);
@@ -375,10 +424,13 @@ static void take_unfinished(struct recording *r)
 						   .user_stacks = r->options.probe.user_stacks};
 	struct unfinished *unfinished = NULL;
 	const struct offcpu_open *open = NULL;
+	struct err err = {0};
 	size_t n = 0;
 
-	unfinished_read(r->probe, r->tables, &options, &r->unfinished_error, &unfinished);
-	offcpu_probe_stop(r->probe, &r->unfinished_error, &open, &n);
+	if (unfinished_read(r->probe, r->tables, &options, &err, &unfinished) < 0)
+		note(r, "waits that are not over have no stacks", err.msg);
+	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
+		note(r, "waits that are not over are missing", err.msg);
 	end_threads(r);
 	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
 	for (size_t i = 0; i < n; i++) {
@@ -411,5 +463,8 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r)};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < r->notes.len; i++)
+		if (!vec_push(&out->notes, r->notes.data[i]))
+			return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }

@@ -149,8 +149,10 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 	};
 	frames += head->nkernel;
 	for (uint32_t i = 0; i < head->nuser; i++) {
-		user[i] = (struct raw_frame){.pc = frames[i] & ~OFFCPU_BY_FRAME_POINTER};
-		if (i)
+		user[i] = (struct raw_frame){.pc = frames[i] & ~OFFCPU_MARKS};
+		if (frames[i] & OFFCPU_INTERRUPTED && i)
+			user[i - 1].flags = (user[i - 1].flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
+		else if (i)
 			user[i].flags |= FRAME_RETURN_ADDRESS;
 		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
 			user[i].flags |= FRAME_BY_FRAME_POINTER;
