@@ -181,8 +181,11 @@ __attribute__((noinline)) int hash_kernel(struct stack_scratch *scratch, __u32 t
 	return 0;
 }
 
-/* Takes the stacks of the current thread and leaves them in the scratch. */
-static struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which)
+/*
+ * Takes the stacks of the current thread and leaves them in the scratch. Inlined: a frame of ours on the kernel stack costs
+ * as much as several of the kernel's own, which is compiled with tables for that.
+ */
+static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct stack_scratch *scratch = get_scratch(which);

@@ -69,10 +69,13 @@ struct {
 
 enum { OFFCPU_FRAMES = OFFCPU_KERNEL_FRAMES + OFFCPU_USER_FRAMES };
 
+enum { COPY_WORDS = 128 };
+
 /* A stack while it is taken. */
 struct stack_scratch {
 	struct offcpu_stack head;
 	__u64 frames[OFFCPU_FRAMES];
+	__u64 copy[COPY_WORDS]; /* of the stack, from where the walk starts: one read instead of many */
 };
 
 /* One for the thread that resumed, one for the waker, which may be an interrupt that comes between. */
@@ -95,6 +98,7 @@ struct walk {
 	__u64 sp;
 	__u64 fp;
 	__u64 lr;
+	__u64 copied; /* where the scratch's copy was taken; 0: there is none */
 	__u32 first; /* where its frames start in the scratch */
 	__u32 n;
 	__u32 which; /* scratch */
@@ -216,8 +220,19 @@ __attribute__((noinline)) int find_row(__u32 object, __u32 nrows, __u32 at, stru
 	return 1;
 }
 
-static bool read_word(__u64 address, __u64 *out)
+static bool read_word(struct walk *w, __u64 address, __u64 *out)
 {
+	__u64 offset = address - w->copied, word = offset / 8;
+	struct stack_scratch *scratch;
+
+	if (w->copied && offset < COPY_WORDS * sizeof(__u64) && !(offset & 7)) {
+		scratch = get_scratch(w->which);
+		if (!scratch)
+			return false;
+		asm volatile("" : "+r"(word)); /* so that the verifier sees the bound that the compiler knows of */
+		*out = scratch->copy[word % COPY_WORDS];
+		return true;
+	}
 	return bpf_probe_read_user(out, sizeof(*out), (void *)address) == 0;
 }
 
@@ -234,7 +249,7 @@ static bool step_by_frame_pointer(struct walk *w)
 
 	if (!w->has_fp || w->fp < w->sp || (w->fp & 7) || !w->fp)
 		return end(w, OFFCPU_END_NO_UNWIND);
-	if (!read_word(w->fp, &fp) || !read_word(w->fp + 8, &pc))
+	if (!read_word(w, w->fp, &fp) || !read_word(w, w->fp + 8, &pc))
 		return end(w, OFFCPU_END_FAULT);
 	pc = strip_code(pc);
 	if (!pc)
@@ -252,9 +267,9 @@ static bool step_over_signal(struct walk *w)
 {
 	__u64 sp = w->sp;
 
-	if (!read_word(sp + SIGNAL_PC, &w->pc) || !read_word(sp + SIGNAL_SP, &w->sp) || !read_word(sp + SIGNAL_FP, &w->fp))
+	if (!read_word(w, sp + SIGNAL_PC, &w->pc) || !read_word(w, sp + SIGNAL_SP, &w->sp) || !read_word(w, sp + SIGNAL_FP, &w->fp))
 		return end(w, OFFCPU_END_FAULT);
-	if (SIGNAL_LR != 0 && !read_word(sp + SIGNAL_LR, &w->lr))
+	if (SIGNAL_LR != 0 && !read_word(w, sp + SIGNAL_LR, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
 	w->exact = w->has_fp = 1;
 	w->has_lr = SIGNAL_LR != 0;
@@ -283,7 +298,7 @@ static bool find_cfa(struct walk *w, const struct unwind_row *row, __u64 *cfa)
 	} else if (row->kind == UNWIND_FAR_FROM_SP) {
 		*cfa = w->sp + 8 * ((__u64)row->ra << 16 | (__u16)row->cfa);
 	} else if (row->kind == UNWIND_AT_SP || row->kind == UNWIND_AT_FP) {
-		if (!read_word((row->kind == UNWIND_AT_SP ? w->sp : w->fp) + offset, cfa))
+		if (!read_word(w, (row->kind == UNWIND_AT_SP ? w->sp : w->fp) + offset, cfa))
 			return end(w, OFFCPU_END_FAULT);
 		*cfa += 8 * (__s64)row->ra;
 	} else {
@@ -305,14 +320,14 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 	if (!find_cfa(w, row, &cfa))
 		return false;
 	if (second_number || row->flags & UNWIND_RA_AT_CFA) {
-		if (!read_word(cfa + 8 * (second_number ? -1 : (__s64)row->ra), &pc))
+		if (!read_word(w, cfa + 8 * (second_number ? -1 : (__s64)row->ra), &pc))
 			return end(w, OFFCPU_END_FAULT);
 	} else if (!w->has_lr) { /* a later call has overwritten it */
 		return end(w, OFFCPU_END_NO_PROGRESS);
 	}
-	if ((row->flags & UNWIND_FP_AT_CFA) && !read_word(cfa + 8 * (__s64)row->fp, &fp))
+	if ((row->flags & UNWIND_FP_AT_CFA) && !read_word(w, cfa + 8 * (__s64)row->fp, &fp))
 		return end(w, OFFCPU_END_FAULT);
-	if ((row->flags & UNWIND_FP_AT_FP) && !read_word(w->fp, &fp))
+	if ((row->flags & UNWIND_FP_AT_FP) && !read_word(w, w->fp, &fp))
 		return end(w, OFFCPU_END_FAULT);
 	pc = strip_code(pc);
 	if (!pc)
@@ -340,7 +355,7 @@ static bool step_from_stub(struct walk *w)
 	struct offcpu_mapping mapping;
 	__u64 pc = w->lr;
 
-	if (!w->has_lr && !read_word(w->sp, &pc))
+	if (!w->has_lr && !read_word(w, w->sp, &pc))
 		return false;
 	pc = strip_code(pc);
 	if (!find_mapping(w, pc - 1, &mapping))
@@ -462,6 +477,8 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	w.has_lr = 1;
 	w.lr = strip_code(BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[30]));
 #endif
+	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)
+		w.copied = w.sp;
 	if (!w.pc)
 		return; /* the kernel's own thread in this process, such as one of io_uring */
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);

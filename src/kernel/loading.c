@@ -5,23 +5,53 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
+/* The verifier's last words: what it refused. */
+static _Thread_local char refusal[160];
+
+static void keep_last_words(const char *log)
+{
+	const char *end = strstr(log, "\nprocessed "), *start = end;
+	size_t len;
+
+	if (!end)
+		return;
+	while (start > log && start[-1] != '\n')
+		start--;
+	len = (size_t)(end - start) < sizeof(refusal) - 1 ? (size_t)(end - start) : sizeof(refusal) - 1;
+	memcpy(refusal, start, len);
+	refusal[len] = '\0';
+}
+
 int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
+	char *text;
+
+	if (!strstr(fmt, "PROG LOAD LOG") || vasprintf(&text, fmt, ap) < 0)
+		return 0;
+	keep_last_words(text);
+	free(text);
 	return 0;
 }
 
 int loading_explain(struct err *err, int code, const char *step, const char *doubt)
 {
-	if (code == EPERM || code == EACCES)
+	if (code == EPERM)
 		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
+	if (refusal[0]) {
+		err_set(err, code, "%s failed: the kernel's verifier says \"%s\"", step, refusal);
+		refusal[0] = '\0';
+		return -code;
+	}
 	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), doubt ? ": " : "", doubt ? doubt : "");
 }
 
