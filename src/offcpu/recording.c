@@ -73,7 +73,7 @@ struct recording {
 	atomic_ullong lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
-	atomic_ullong unreadable; /* processes that were gone when their maps were wanted */
+	atomic_ullong unreadable; /* processes that were gone when a stack needed their maps */
 };
 
 DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
@@ -201,7 +201,7 @@ static void *make_tables(void *arg)
 		pthread_mutex_unlock(&r->lock);
 		if (request.kind == OFFCPU_EXIT)
 			tables_forget_process(r->tables, request.tgid);
-		else if (tables_read_process(r->tables, request.tgid, NULL) < 0 && request.kind != REMAPPED)
+		else if (tables_read_process(r->tables, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
 			atomic_fetch_add(&r->unreadable, 1);
 	}
 }
