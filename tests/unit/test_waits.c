@@ -162,6 +162,91 @@ static void test_stack(void **state)
 	finish(&f);
 }
 
+/* The frame that a signal interrupted is no return address, and the one before it is the trampoline. */
+static void test_signal(void **state)
+{
+	struct stack_record record = a_stack(1);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	const struct wait_stack *stack;
+	struct fixture f;
+
+	record.head.nuser = 4;
+	record.frames[3] = 0x400200;
+	record.frames[4] = 0x400300 | OFFCPU_INTERRUPTED;
+	record.frames[5] = 0x400400;
+	start(&f, true, 10);
+	waits_add_stack(f.waits, &record, sizeof(record));
+	stack = add(&f, &wait)->stack;
+	assert_int_equal(stack->user.data[1].flags, FRAME_SIGNAL);
+	assert_int_equal(stack->user.data[2].pc, 0x400300);
+	assert_int_equal(stack->user.data[2].flags, 0);
+	assert_int_equal(stack->user.data[3].flags, FRAME_RETURN_ADDRESS);
+	finish(&f);
+}
+
+/* What the kernel has added up is added to what came as single waits. */
+static void test_sums_of_the_kernel(void **state)
+{
+	struct offcpu_wait wait = a_wait(11, 'D', 5, 1);
+	const struct offcpu_sums sums = {
+		.count = 3,
+		.unfinished = 1,
+		.total_ns = 60,
+		.max_ns = 40,
+		.min_ns = 2,
+		.runnable_ns = 10,
+		.comm = "new name",
+	};
+	const struct wait_row *row;
+	struct fixture f;
+
+	start(&f, true, 10);
+	row = add(&f, &wait);
+	waits_add_sums(f.waits, &wait.key, &sums);
+	assert_int_equal(waits_nrows(f.waits), 1);
+	assert_int_equal(row->sum.count, 4);
+	assert_int_equal(row->sum.unfinished, 1);
+	assert_int_equal(row->sum.total_ns, 65);
+	assert_int_equal(row->sum.max_ns, 40);
+	assert_int_equal(row->sum.min_ns, 2);
+	assert_int_equal(row->sum.runnable_ns, 10);
+	assert_string_equal(row->name, "new name");
+	assert_int_equal(waits_thread(f.waits, 0)->sum.count, 4);
+	assert_int_equal(waits_thread(f.waits, 0)->uninterruptible_ns, 55);
+	assert_int_equal(waits_thread(f.waits, 0)->runnable_ns, 10);
+	finish(&f);
+}
+
+/* A wait that was not over says so. */
+static void test_unfinished(void **state)
+{
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	struct fixture f;
+
+	start(&f, true, 10);
+	add(&f, &wait);
+	wait.flags = OFFCPU_UNFINISHED;
+	assert_int_equal(add(&f, &wait)->sum.unfinished, 1);
+	assert_int_equal(waits_row(f.waits, 0)->sum.count, 2);
+	finish(&f);
+}
+
+/* An interrupt on an idle CPU is a waker, but no thread. */
+static void test_interrupt(void **state)
+{
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	const struct wait_row *row;
+	struct fixture f;
+
+	wait.key.waker_tid = OFFCPU_INTERRUPT;
+	start(&f, true, 10);
+	row = add(&f, &wait);
+	assert_true(row->has_waker);
+	assert_int_equal(row->waker_tid, 0);
+	assert_string_equal(row->waker_name, "interrupt");
+	finish(&f);
+}
+
 /* Two stacks whose ids have one half in common are two. */
 static void test_half_an_id(void **state)
 {
@@ -253,6 +338,8 @@ int main(void)
 		cmocka_unit_test(test_threads),     cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
+		cmocka_unit_test(test_signal),      cmocka_unit_test(test_sums_of_the_kernel),
+		cmocka_unit_test(test_unfinished),  cmocka_unit_test(test_interrupt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
