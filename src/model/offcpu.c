@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-enum { IDLE_PERCENT = 80 }; /* of the recording that a thread spends in one sleep to be called idle */
+#include "model/offcpu_idle.h"
+#include "model/offcpu_merge.h"
 
 void offcpu_profile_deinit(struct offcpu_profile *profile)
 {
@@ -13,48 +14,48 @@ void offcpu_profile_deinit(struct offcpu_profile *profile)
 	vec_deinit(&profile->notes);
 }
 
-static void add_sum(struct offcpu_sum *to, const struct offcpu_sum *sum)
-{
-	if (!to->count || sum->min_ns < to->min_ns)
-		to->min_ns = sum->min_ns;
-	if (sum->max_ns > to->max_ns)
-		to->max_ns = sum->max_ns;
-	to->count += sum->count;
-	to->total_ns += sum->total_ns;
-	to->runnable_ns += sum->runnable_ns;
-}
-
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread)
 {
-	add_sum(&profile->total, &thread->sum);
+	offcpu_sum_merge(&profile->total, &thread->sum);
 	return vec_push(&profile->threads, *thread);
 }
 
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row)
 {
-	row.idle = row.state == 'S' && row.sum.total_ns / IDLE_PERCENT >= profile->duration_ns / 100;
 	return vec_push(&profile->rows, row);
 }
 
-static int by_total(const struct offcpu_sum *a, const struct offcpu_sum *b)
+/* Equal totals by number, so that the order does not depend on how it is sorted. */
+static int compare(const struct offcpu_sum *a, const struct offcpu_sum *b, pid_t tid_a, pid_t tid_b)
 {
-	return (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns);
+	if (a->total_ns != b->total_ns)
+		return a->total_ns < b->total_ns ? 1 : -1;
+	return (tid_a > tid_b) - (tid_a < tid_b);
 }
 
 static int compare_threads(const void *a, const void *b)
 {
-	return by_total(&((const struct offcpu_thread *)a)->sum, &((const struct offcpu_thread *)b)->sum);
+	const struct offcpu_thread *x = a, *y = b;
+
+	return compare(&x->sum, &y->sum, x->tid, y->tid);
 }
 
 static int compare_rows(const void *a, const void *b)
 {
-	return by_total(&((const struct offcpu_row *)a)->sum, &((const struct offcpu_row *)b)->sum);
+	const struct offcpu_row *x = a, *y = b;
+
+	return compare(&x->sum, &y->sum, x->tid ? x->tid : x->pid, y->tid ? y->tid : y->pid);
 }
 
-void offcpu_profile_sort(struct offcpu_profile *profile)
+bool offcpu_profile_sort(struct offcpu_profile *profile)
 {
+	/* Who is idle is known of threads, and so before they are added up. */
+	bool ok = offcpu_merge_rows(profile) && offcpu_mark_idle(profile) &&
+		  (!profile->by_process || offcpu_merge_threads(profile));
+
 	if (profile->threads.len)
 		qsort(profile->threads.data, profile->threads.len, sizeof(*profile->threads.data), compare_threads);
 	if (profile->rows.len)
 		qsort(profile->rows.data, profile->rows.len, sizeof(*profile->rows.data), compare_rows);
+	return ok;
 }

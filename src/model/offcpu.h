@@ -24,7 +24,7 @@ struct offcpu_sum {
 /* The thread that woke another one. */
 struct offcpu_waker {
 	pid_t pid;
-	pid_t tid;
+	pid_t tid; /* 0: none did, but an interrupt when nothing ran */
 	const char *name;
 	const struct stack *kernel; /* NULL: not known */
 	const struct stack *user;
@@ -33,15 +33,15 @@ struct offcpu_waker {
 /* Waits with the same process, thread, state, stacks and waker. */
 struct offcpu_row {
 	pid_t pid;
-	pid_t tid; /* 0: of all threads of the process (--no-threads) */
-	const char *thread_name;
-	char state; /* S, D, or R: preempted */
+	pid_t tid;               /* 0: of all threads of the process (--no-threads) */
+	const char *thread_name; /* then of its main thread, where that is known */
+	char state;              /* S, D, or R: preempted */
 	struct offcpu_sum sum;
 	const struct stack *kernel; /* innermost first; NULL: there is none */
 	const struct stack *user;
 	const char *kernel_error; /* why the kernel stack is missing, or NULL */
 	const char *user_error;   /* why the user stack is missing or ends early, or NULL: it is whole */
-	bool idle;                /* the thread waits here nearly all the time: an event loop, a pool */
+	bool idle;                /* here the thread waits for work, nearly all the time: an event loop, a pool */
 	bool has_waker;
 	struct offcpu_waker waker;
 };
@@ -54,6 +54,7 @@ struct offcpu_thread {
 	uint64_t sleeping_ns;        /* S, without what was runnable */
 	uint64_t uninterruptible_ns; /* D, likewise */
 	uint64_t runnable_ns;        /* waiting for a CPU: preempted, or awake */
+	uint64_t idle_ns;            /* of its sum: in rows that are idle; offcpu_profile_sort() fills it in */
 };
 
 struct offcpu_loss {
@@ -61,9 +62,11 @@ struct offcpu_loss {
 	uint64_t count;
 };
 
+/* A wait that began before the recording counts from its start, one that is not over at its end counts up to there. */
 struct offcpu_profile {
 	uint64_t duration_ns; /* of the recording */
 	bool estimate;        /* sampled from /proc: times are multiples of the interval */
+	bool by_process;      /* rows are given for each thread, and added up for each process in the end */
 	const char *method;   /* where and when stacks were taken: "sched_exit", "kprobe", "switch", "proc" */
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
@@ -74,20 +77,22 @@ struct offcpu_profile {
 
 void offcpu_profile_deinit(struct offcpu_profile *profile);
 
-/* Adds a thread, and its sum to the total; and a row, which is marked when it is idle. False when memory is exhausted.
- */
+/* Adds a thread, and its sum to the total; and a row. False when memory is exhausted. */
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
 
-/* The heaviest first. */
-void offcpu_profile_sort(struct offcpu_profile *profile);
+/*
+ * When all are there: makes one row of those that a reader cannot tell apart, marks the idle ones, and puts the
+ * heaviest first. False when memory is exhausted: rows are then sorted, but may not be added up or marked.
+ */
+bool offcpu_profile_sort(struct offcpu_profile *profile);
 
 /* One wait, for --events. */
 struct offcpu_event {
 	int64_t time_ns; /* CLOCK_REALTIME, when it began */
 	uint64_t duration_ns;
 	uint64_t runnable_ns;
-	bool unfinished; /* the recording ended before it did */
+	bool unfinished;               /* the recording ended before it did */
 	const struct offcpu_row *what; /* pid, tid, name, state, stacks and waker of the wait; its sum is not used */
 };
 

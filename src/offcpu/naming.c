@@ -17,7 +17,7 @@ enum {
 struct named_stack {
 	const struct stack *kernel;
 	const struct stack *user;
-	struct stack cut;   /* `kernel` without the scheduler's own frames; borrowed */
+	struct stack cut;   /* `kernel` without what is on top of every stack; borrowed */
 	struct stack named; /* `user`, with the addresses of this process */
 };
 
@@ -26,7 +26,7 @@ struct offcpu_naming {
 	struct symbolizer *symbolizer;
 	struct arena *arena;
 	struct u64map texts; /* kernel address to its text */
-	struct u64map named; /* address of a struct wait_stack to struct named_stack */
+	struct u64map named; /* address of a struct wait_stack, plus one for a waker's, to struct named_stack */
 	VEC(struct named_stack *) all;
 	VEC(uint64_t) addresses; /* of the kernel, each once */
 };
@@ -138,12 +138,19 @@ static bool is_ours(const char *name)
 	return false;
 }
 
-/* Our own programs and the scheduler are on top of every stack: they tell nothing. */
-static struct stack without_scheduler(const struct stack *stack)
+/*
+ * Our own programs are on top of every stack, and the scheduler on that of who waits, with more of ours between them at
+ * some rungs: they tell nothing. A waker may have been in the scheduler, or in our programs, when an interrupt hit it,
+ * and then it is the interrupt that tells something.
+ */
+static struct stack without_own_frames(const struct stack *stack, bool waker)
 {
 	size_t skip = 0;
 
-	for (size_t i = 0; i < stack->len && i < OWN_FRAMES; i++)
+	if (waker)
+		while (skip < stack->len && is_ours(stack->data[skip].symbol))
+			skip++;
+	for (size_t i = 0; !waker && i < stack->len && i < OWN_FRAMES; i++)
 		if (is_scheduler(stack->data[i].symbol) || is_ours(stack->data[i].symbol))
 			skip = i + 1;
 	if (skip == stack->len && skip)
@@ -182,10 +189,10 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	return shared;
 }
 
-static struct named_stack *name_stack(struct offcpu_naming *naming, const struct wait_stack *stack)
+static struct named_stack *name_stack(struct offcpu_naming *naming, const struct wait_stack *stack, bool waker)
 {
 	bool created;
-	uint64_t *slot = u64map_put(&naming->named, (uintptr_t)stack, &created);
+	uint64_t *slot = u64map_put(&naming->named, (uintptr_t)stack + waker, &created);
 	struct named_stack *named;
 
 	if (!slot || *slot)
@@ -201,7 +208,7 @@ static struct named_stack *name_stack(struct offcpu_naming *naming, const struct
 	named->user = stack->user.len ? &named->named : NULL;
 	named->kernel = stack->nkernel ? name_kernel(naming, stack) : NULL;
 	if (named->kernel) {
-		named->cut = without_scheduler(named->kernel);
+		named->cut = without_own_frames(named->kernel, waker);
 		named->kernel = &named->cut;
 	}
 	return named;
@@ -239,8 +246,8 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 
 bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out)
 {
-	const struct named_stack *named = from->stack ? name_stack(naming, from->stack) : NULL;
-	const struct named_stack *waker = from->waker_stack ? name_stack(naming, from->waker_stack) : NULL;
+	const struct named_stack *named = from->stack ? name_stack(naming, from->stack, false) : NULL;
+	const struct named_stack *waker = from->waker_stack ? name_stack(naming, from->waker_stack, true) : NULL;
 
 	*out = (struct offcpu_row){
 		.pid = from->tgid,
@@ -286,6 +293,5 @@ bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits,
 	for (size_t i = 0; i < waits_nrows(waits); i++)
 		if (!add_row(naming, waits_row(waits, i), out))
 			return false;
-	offcpu_profile_sort(out);
-	return true;
+	return offcpu_profile_sort(out);
 }

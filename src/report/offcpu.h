@@ -12,6 +12,7 @@
 struct offcpu_report_options {
 	bool color;
 	bool verbose;   /* text: paths in full, and all threads and stacks instead of the heaviest */
+	unsigned top;   /* text: so many of each; 0: as many as are usually read */
 	bool hide_idle; /* leave out stacks, and in the text threads, that are only idle; totals stay whole */
 };
 
@@ -26,7 +27,7 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
  *
  * The thread's name, user frames from the outermost to the innermost, kernel frames likewise with "_[k]", and after
  * the last space the microseconds, at least 1. A thread that did not block but waited for a CPU (state R) has
- * "[waiting for a CPU]" innermost, so that preemption is not taken for a wait of the function that it hit. What is
+ * "[waiting for a CPU]_[k]" innermost, so that preemption is not taken for a wait of the function that it hit. What is
  * missing is named: "[incomplete]" outermost in a user stack that ends early, "[no user stack]", "[no kernel
  * stack]_[k]". In names ';' becomes ':', and control characters are shown as in the text. Losses and notes have no
  * place in this format: the caller has to show them elsewhere.

@@ -62,7 +62,7 @@ static void put_row(const struct text *t, const struct offcpu_row *row)
 		fputs(";[no kernel stack]_[k]", t->out);
 	put_stack(t, row->kernel);
 	if (row->state == 'R')
-		fputs(";[waiting for a CPU]", t->out);
+		fputs(";[waiting for a CPU]_[k]", t->out);
 	fprintf(t->out, " %" PRIu64 "\n", us ? us : 1);
 }
 

@@ -47,6 +47,7 @@ static void put_total(struct json *j, const struct offcpu_profile *profile)
 
 	json_uint(j, "total_time_ns", total->total_ns);
 	json_uint(j, "total_events", total->count);
+	json_uint(j, "unfinished_events", total->unfinished);
 	json_uint(j, "avg_time_ns", offcpu_average(total));
 	json_uint(j, "max_time_ns", total->max_ns);
 	json_uint(j, "min_time_ns", total->min_ns);
@@ -76,7 +77,7 @@ static void put_top_threads(struct json *j, const struct offcpu_profile *profile
 
 		json_object(j, NULL);
 		json_int(j, "pid", thread->pid);
-		put_tid(j, thread->tid);
+		json_int(j, "tid", thread->tid);
 		json_string(j, "thread_name", thread->name);
 		json_thousandths(j, "time_ms", thread->sum.total_ns / 1000);
 		json_thousandths(j, "percentage", offcpu_share(thread->sum.total_ns, profile->total.total_ns));
@@ -93,6 +94,7 @@ static void put_thread(struct json *j, const struct offcpu_thread *thread)
 	json_object(j, key);
 	json_string(j, "thread_name", thread->name);
 	json_uint(j, "count", thread->sum.count);
+	json_uint(j, "unfinished", thread->sum.unfinished);
 	json_uint(j, "total_time_ns", thread->sum.total_ns);
 	json_uint(j, "avg_time_ns", offcpu_average(&thread->sum));
 	json_uint(j, "max_time_ns", thread->sum.max_ns);
@@ -100,6 +102,7 @@ static void put_thread(struct json *j, const struct offcpu_thread *thread)
 	json_uint(j, "sleeping_time_ns", thread->sleeping_ns);
 	json_uint(j, "uninterruptible_time_ns", thread->uninterruptible_ns);
 	json_uint(j, "runnable_time_ns", thread->runnable_ns);
+	json_uint(j, "idle_time_ns", thread->idle_ns);
 	json_object_end(j);
 }
 
@@ -139,6 +142,7 @@ static void put_row(struct json *j, const struct offcpu_row *row)
 	json_object(j, NULL);
 	put_who(j, row);
 	json_uint(j, "count", row->sum.count);
+	json_uint(j, "unfinished", row->sum.unfinished);
 	json_uint(j, "total_ns", row->sum.total_ns);
 	json_uint(j, "max_ns", row->sum.max_ns);
 	json_uint(j, "min_ns", row->sum.min_ns);
@@ -213,6 +217,7 @@ int report_offcpu_event(const struct offcpu_event *event, FILE *out)
 	json_time(&j, "time", event->time_ns);
 	json_uint(&j, "duration_ns", event->duration_ns);
 	json_uint(&j, "runnable_ns", event->runnable_ns);
+	json_bool(&j, "unfinished", event->unfinished);
 	put_who(&j, event->what);
 	put_where(&j, event->what);
 	end_line(&j);

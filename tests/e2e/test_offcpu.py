@@ -577,9 +577,14 @@ def test_threads_with_the_same_stack(target, record):
     each, one = each.finish(), one.finish()
     shallow = [row for row in each["stacks"] if names(row["user_stack"]).count("descend") == 1 and row["state"] == "S"]
     assert len({row["tid"] for row in shallow}) > 1
-    ours = [row for row in one["stacks"] if names(row["user_stack"]).count("descend") == 1 and row["state"] == "S"]
-    stacks = [tuple(f["address"] for f in row["user_stack"] + row["kernel_stack"]) for row in ours]
-    assert len(stacks) == len(set(stacks)), "one row for one stack"
+    assert any(names(row["user_stack"]).count("descend") == 1 and row["state"] == "S" for row in one["stacks"])
+    for doc in (each, one):
+        stacks = [
+            (row["tid"], row["state"], row["user_stack_error"])
+            + tuple(f["address"] for f in row["user_stack"] + row["kernel_stack"])
+            for row in doc["stacks"]
+        ]
+        assert len(stacks) == len(set(stacks)), "one row for one stack"
 
 
 def test_sides(target, record):
@@ -863,8 +868,12 @@ def test_idle_threads(target, record):
     let_run(t, 200)
     shown, hidden = shown.finish(), hidden.finish()
     for site in ("events_wait", "pool_wait", "worker_wait"):
-        assert rows_of(shown, site=site, state="S"), site
-    assert not rows_of(hidden, site="events_wait") and not rows_of(hidden, site="pool_wait")
+        rows = rows_of(shown, site=site, state="S")
+        assert rows and {row["idle"] for row in rows} == {site != "worker_wait"}, site
+        stats = shown["thread_stats"][f"{t.pid}:{rows[0]['tid']}"]
+        assert stats["idle_time_ns"] == added([row for row in rows if row["idle"]], "total_ns"), site
+    for site in ("events_wait", "pool_wait"):
+        assert not rows_of(hidden, site=site, state="S"), site  # what waits for a CPU there is not idle
     assert added(rows_of(hidden, site="worker_wait", state="S")) >= 150
 
 

@@ -24,6 +24,13 @@ struct fixture {
 
 #define SAMPLE_MS UINT64_C(1000000)
 
+/* One wait of the event loop is not over, here and in the thread's sum and the total. */
+static inline struct offcpu_sum sample_unfinished(struct offcpu_sum sum)
+{
+	sum.unfinished = 1;
+	return sum;
+}
+
 static inline struct offcpu_sum sample_sum(uint64_t count, uint64_t total, uint64_t max, uint64_t min, uint64_t runnable)
 {
 	return (struct offcpu_sum){
@@ -34,7 +41,7 @@ static inline void sample_offcpu_rows(struct offcpu_profile *p)
 {
 	vec_push(&p->rows, (struct offcpu_row){
 		.pid = 4711, .tid = 4711, .thread_name = "server", .state = 'S', .idle = true,
-		.sum = sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0),
+		.sum = sample_unfinished(sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0)),
 		.kernel = &sample_epoll_kernel, .user = &sample_epoll,
 	});
 	vec_push(&p->rows, (struct offcpu_row){
@@ -65,10 +72,11 @@ static inline void sample_offcpu(struct offcpu_profile *p)
 {
 	p->duration_ns = 10000 * SAMPLE_MS;
 	p->method = "sched_exit";
-	p->total = sample_sum(127, 9990 * SAMPLE_MS + 900, 300 * SAMPLE_MS, 300, 92 * SAMPLE_MS);
+	p->total = sample_unfinished(sample_sum(127, 9990 * SAMPLE_MS + 900, 300 * SAMPLE_MS, 300, 92 * SAMPLE_MS));
 	vec_push(&p->threads, (struct offcpu_thread){
 		.pid = 4711, .tid = 4711, .name = "server", .sleeping_ns = 9000 * SAMPLE_MS,
-		.sum = sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0),
+		.idle_ns = 9000 * SAMPLE_MS,
+		.sum = sample_unfinished(sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0)),
 	});
 	vec_push(&p->threads, (struct offcpu_thread){
 		.pid = 4711, .tid = 4712, .name = "worker", .sleeping_ns = 598 * SAMPLE_MS,
@@ -80,7 +88,7 @@ static inline void sample_offcpu(struct offcpu_profile *p)
 		.sum = sample_sum(1, 300 * SAMPLE_MS, 300 * SAMPLE_MS, 300 * SAMPLE_MS, 0),
 	});
 	vec_push(&p->threads, (struct offcpu_thread){
-		.pid = 99, .tid = 0, .name = SAMPLE_EVIL ";\n", .sleeping_ns = 900,
+		.pid = 99, .tid = 99, .name = SAMPLE_EVIL ";\n", .sleeping_ns = 900,
 		.sum = sample_sum(2, 900, 600, 300, 0),
 	});
 	vec_push(&p->losses, (struct offcpu_loss){"waits", 12});

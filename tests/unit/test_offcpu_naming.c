@@ -148,12 +148,13 @@ static void test_errors(void **state)
 	assert_non_null(strstr(row.user_error, "lost"));
 }
 
-/* The heaviest first; a sleep that lasts nearly all the time is idle, whatever else waits that long is not. */
+/* The heaviest first; where the stack was lost nobody knows whether the thread was idle. */
 static void test_order(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t nearly = f->profile.duration_ns * 9 / 10;
 
+	add_stack(f, 1, (struct stack_record){.head = {.nuser = 1}, .frames = {0x10}});
 	add_wait(f, 1, 'S', 10);
 	add_wait(f, 2, 'D', nearly);
 	add_wait(f, 3, 'S', nearly + 1);
@@ -161,16 +162,92 @@ static void test_order(void **state)
 	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
 	assert_int_equal(f->profile.rows.len, 3);
 	assert_int_equal(f->profile.rows.data[0].sum.total_ns, nearly + 1);
-	assert_true(f->profile.rows.data[0].idle);
+	assert_false(f->profile.rows.data[0].idle);
 	assert_int_equal(f->profile.rows.data[1].state, 'D');
-	assert_false(f->profile.rows.data[1].idle);
 	assert_int_equal(f->profile.rows.data[2].sum.total_ns, 30);
-	assert_false(f->profile.rows.data[2].idle);
 	assert_int_equal(f->profile.threads.len, 1);
 	assert_int_equal(f->profile.total.count, 4);
 	assert_int_equal(f->profile.total.total_ns, 2 * nearly + 31);
 	assert_int_equal(f->profile.total.min_ns, 10);
 	assert_int_equal(f->profile.total.max_ns, nearly + 1);
+}
+
+/* Stacks that BPF has sent twice, as when its memory of them was full, are one; so are those that were lost. */
+static void test_same_stacks(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t id = 1; id <= 2; id++) {
+		add_stack(f, id,
+			  (struct stack_record){.head = {.set = f->probe.maps.set, .nuser = 2},
+						.frames = {(uintptr_t)inner, (uintptr_t)outer + 1}});
+		add_wait(f, id, 'S', 100 * id);
+		add_wait(f, 10 + id, 'S', 10 * id);
+	}
+	add_stack(f, 3,
+		  (struct stack_record){.head = {.set = f->probe.maps.set, .nuser = 2},
+					.frames = {(uintptr_t)inner, (uintptr_t)outer + 2}});
+	add_wait(f, 3, 'S', 1);
+	assert_int_equal(waits_nrows(f->waits), 5);
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	assert_int_equal(f->profile.rows.len, 3);
+	assert_int_equal(f->profile.rows.data[0].sum.total_ns, 300);
+	assert_int_equal(f->profile.rows.data[0].sum.count, 2);
+	assert_int_equal(f->profile.rows.data[0].sum.min_ns, 100);
+	assert_int_equal(f->profile.rows.data[1].sum.total_ns, 30);
+	assert_non_null(strstr(f->profile.rows.data[1].user_error, "lost"));
+	assert_int_equal(f->profile.rows.data[2].sum.total_ns, 1);
+}
+
+/* Where a function of the kernel is; 0 when it is not shown. */
+static uint64_t kernel_address(const char *function)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long address, found = 0;
+	char line[256], name[128];
+
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx %*c %127s", &address, name) == 2 && strcmp(name, function) == 0)
+			found = address;
+	fclose(f);
+	return found;
+}
+
+/*
+ * The scheduler's frames are no part of what waits, and stacks that differ in nothing else are the same. They are part
+ * of what an interrupt may have hit before it woke somebody.
+ */
+static void test_scheduler_frames(void **state)
+{
+	const uint64_t schedule = kernel_address("schedule"), inside = kernel_address("schedule_timeout");
+	const uint64_t read = kernel_address("vfs_read");
+	struct offcpu_wait wait = {.kind = OFFCPU_WAIT,
+				   .key.state = 'S',
+				   .key.tgid = 10,
+				   .key.tid = 11,
+				   .duration_ns = 5,
+				   .waker_tgid = 20,
+				   .key.waker_tid = 21};
+	struct fixture *f = *state;
+	const struct offcpu_row *row;
+
+	if (!schedule || !inside || !read)
+		skip(); /* /proc/kallsyms has no addresses for this user */
+	add_stack(f, 1, (struct stack_record){.head = {.nkernel = 2}, .frames = {schedule + 1, read + 1}});
+	add_stack(f, 2, (struct stack_record){.head = {.nkernel = 3}, .frames = {inside + 1, schedule + 2, read + 1}});
+	for (uint64_t id = 1; id <= 2; id++) {
+		wait.key.stack = (struct offcpu_stack_id){.low = id, .high = id};
+		wait.key.waker_stack = (struct offcpu_stack_id){.low = 2, .high = 2};
+		assert_non_null(waits_add_wait(f->waits, &wait, sizeof(wait)));
+	}
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	assert_int_equal(f->profile.rows.len, 1);
+	row = &f->profile.rows.data[0];
+	assert_int_equal(row->sum.count, 2);
+	assert_int_equal(row->kernel->len, 1);
+	assert_string_equal(row->kernel->data[0].symbol, "vfs_read");
+	assert_int_equal(row->waker.kernel->len, 3);
 }
 
 static void test_waker(void **state)
@@ -207,6 +284,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_user_frames, start, finish),
 		cmocka_unit_test_setup_teardown(test_errors, start, finish),
 		cmocka_unit_test_setup_teardown(test_order, start, finish),
+		cmocka_unit_test_setup_teardown(test_same_stacks, start, finish),
+		cmocka_unit_test_setup_teardown(test_scheduler_frames, start, finish),
 		cmocka_unit_test_setup_teardown(test_waker, start, finish),
 	};
 

@@ -12,7 +12,7 @@ static void test_whole(void **state)
 		"worker;[incomplete];__futex_abstimed_wait_common;futex_wait_[k];futex_wait_queue_[k] 600000\n"
 		"disk;[no user stack];0xffffffff81234567_[k];xfs_buf_lock_[k] 300000\n"
 		"worker;0x12345678;server+0x5000;<signal handler called>;hash_all;mix;[no kernel stack]_[k];"
-		"[waiting for a CPU] 90000\n"
+		"[waiting for a CPU]_[k] 90000\n"
 		"evil\\x1b[31m\"\\\xef\xbf\xbd:\\x0a 1\n");
 }
 

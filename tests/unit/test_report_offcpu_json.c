@@ -20,7 +20,7 @@ static void test_head(void **state)
 	       "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"sched_exit\",\"estimate\":false,"
 	       "\"duration_ns\":10000000000,\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
 	       "\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},"
-	       "\"total_time_ns\":9990000900,\"total_events\":127,\"avg_time_ns\":78661424,"
+	       "\"total_time_ns\":9990000900,\"total_events\":127,\"unfinished_events\":1,\"avg_time_ns\":78661424,"
 	       "\"max_time_ns\":300000000,\"min_time_ns\":300,"
 	       "\"sleeping_time_ns\":9598000900,\"uninterruptible_time_ns\":300000000,\"runnable_time_ns\":92000000,"
 	       "\"idle\":{\"stacks\":1,\"count\":90,\"total_ns\":9000000000,\"hidden\":false},"
@@ -39,13 +39,16 @@ static void test_estimate(void **state)
 static void test_threads(void **state)
 {
 	expect(state, plain,
-	       "{\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\",\"time_ms\":0.000,"
+	       "{\"pid\":99,\"tid\":99,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\",\"time_ms\":0.000,"
 	       "\"percentage\":0.000}],\"thread_stats\":{");
 	expect(state, plain,
-	       "\"4711:4712\":{\"thread_name\":\"worker\",\"count\":34,\"total_time_ns\":690000000,"
+	       "\"4711:4712\":{\"thread_name\":\"worker\",\"count\":34,\"unfinished\":0,\"total_time_ns\":690000000,"
 	       "\"avg_time_ns\":20294117,\"max_time_ns\":300000000,\"min_time_ns\":1000000,"
-	       "\"sleeping_time_ns\":598000000,\"uninterruptible_time_ns\":0,\"runnable_time_ns\":92000000},");
-	expect(state, plain, "\"99:0\":{");
+	       "\"sleeping_time_ns\":598000000,\"uninterruptible_time_ns\":0,\"runnable_time_ns\":92000000,"
+	       "\"idle_time_ns\":0},");
+	expect(state, plain, "\"4711:4711\":{\"thread_name\":\"server\",\"count\":90,\"unfinished\":1,");
+	expect(state, plain, "\"runnable_time_ns\":0,\"idle_time_ns\":9000000000},");
+	expect(state, plain, "\"99:99\":{");
 }
 
 /* The list of the heaviest is short; the table has all. */
@@ -70,7 +73,7 @@ static void test_top_threads(void **state)
 static void test_stacks(void **state)
 {
 	expect(state, plain,
-	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\",\"count\":90,"
+	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\",\"count\":90,\"unfinished\":1,"
 	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"runnable_ns\":0,\"idle\":true,"
 	       "\"kernel_stack\":[{\"address\":\"0xffffffff81000000\",\"kind\":\"kernel\",\"symbol\":\"ep_poll\",");
 	expect(state, plain,
@@ -82,7 +85,8 @@ static void test_stacks(void **state)
 	       "\"thread_name\":\"server\",\"kernel_stack\":[{");
 	expect(state, plain, "\"kernel_stack\":[],\"kernel_stack_error\":\"not permitted\",\"user_stack\":[{");
 	expect(state, plain,
-	       "\"state\":\"S\",\"count\":2,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
+	       "\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
+	       "\"state\":\"S\",\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
 	       "\"idle\":false,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 	       "\"user_stack_error\":null,\"waker\":null}],\"lacking\":[{\"module\":\"/usr/bin/server\","
 	       "\"build_id\":null,\"problem\":\"no debug information\",\"help\":null}]}\n");
@@ -103,7 +107,7 @@ static void test_nothing(void **state)
 	assert_string_equal(report(*state, plain),
 			    "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"switch\",\"estimate\":false,"
 			    "\"duration_ns\":0,\"notes\":[],\"lost\":{},\"total_time_ns\":0,\"total_events\":0,"
-			    "\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
+			    "\"unfinished_events\":0,\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
 			    "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
 			    "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},"
 			    "\"top_blocking_threads\":[],\"thread_stats\":{},\"stacks\":[],\"lacking\":[]}\n");
@@ -126,6 +130,7 @@ static void test_events(void **state)
 		.time_ns = INT64_C(1700000000000000042),
 		.duration_ns = 1500,
 		.runnable_ns = 200,
+		.unfinished = true,
 		.what = &f->profile.rows.data[4],
 	};
 	size_t len;
@@ -139,14 +144,14 @@ static void test_events(void **state)
 		f->text,
 		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"kprobe\",\"estimate\":true}\n"
 		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
-		"\"runnable_ns\":200,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
+		"\"runnable_ns\":200,\"unfinished\":true,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
 		"\\u000a\","
 		"\"state\":\"S\",\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 		"\"user_stack_error\":null,\"waker\":null}\n"
 		"{\"type\":\"end\",\"duration_ns\":10000000000,"
 		"\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
 		"\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},\"total_time_ns\":9990000900,\"total_events\":127,"
-		"\"avg_time_ns\":78661424,\"max_time_ns\":300000000,\"min_time_ns\":300}\n");
+		"\"unfinished_events\":1,\"avg_time_ns\":78661424,\"max_time_ns\":300000000,\"min_time_ns\":300}\n");
 }
 
 static void test_event_with_stacks(void **state)
@@ -160,6 +165,7 @@ static void test_event_with_stacks(void **state)
 	fclose(out);
 	assert_non_null(strstr(f->text, "\"tid\":4712,\"thread_name\":\"worker\",\"state\":\"S\",\"kernel_stack\":[{"));
 	assert_non_null(strstr(f->text, "\"waker\":{\"pid\":4711,"));
+	assert_non_null(strstr(f->text, "\"unfinished\":false,"));
 	assert_ptr_equal(strchr(f->text, '\n'), f->text + len - 1);
 }
 

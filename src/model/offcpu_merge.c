@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/offcpu_merge.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "model/offcpu_idle.h"
+
+/* Numbers of entries are kept plus one: 0 is the end of a chain. */
+
+struct known_stack {
+	const struct stack *stack;
+	size_t next; /* with the same hash */
+};
+
+struct kept_row {
+	uint64_t idle_ns;
+	size_t next; /* with the same hash */
+};
+
+struct merge {
+	struct u64map by_address; /* of a stack, to the first that is the same */
+	struct u64map by_frames;
+	VEC(struct known_stack) stacks;
+	struct u64map by_key;
+	VEC(struct kept_row) kept; /* beside the rows of the profile */
+};
+
+static void merge_deinit(struct merge *merge)
+{
+	u64map_deinit(&merge->by_address);
+	u64map_deinit(&merge->by_frames);
+	u64map_deinit(&merge->by_key);
+	vec_deinit(&merge->stacks);
+	vec_deinit(&merge->kept);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static uint64_t hash_text(uint64_t seed, const char *s)
+{
+	return s ? hash_bytes(seed, s, strlen(s)) : hash_u64(seed, 0);
+}
+
+static bool same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->address == b->address && a->kind == b->kind && a->inlined == b->inlined && a->flags == b->flags &&
+	       a->offset == b->offset && a->module == b->module && a->module_offset == b->module_offset &&
+	       a->line == b->line && a->column == b->column && same_text(a->symbol, b->symbol) &&
+	       same_text(a->file, b->file);
+}
+
+static bool same_stack(const struct stack *a, const struct stack *b)
+{
+	bool same = a->len == b->len;
+
+	for (size_t i = 0; same && i < a->len; i++)
+		same = same_frame(&a->data[i], &b->data[i]);
+	return same;
+}
+
+/* Where the kernel tells names only, as in /proc, frames have no addresses. */
+static uint64_t hash_stack(const struct stack *stack)
+{
+	uint64_t hash = hash_u64(HASH_SEED, stack->len);
+
+	for (size_t i = 0; i < stack->len; i++) {
+		const struct frame *frame = &stack->data[i];
+
+		hash = hash_u64(hash, frame->address);
+		hash = hash_u64(hash, frame->module_offset);
+		hash = hash_u64(hash, frame->flags);
+		hash = hash_u64(hash, frame->offset);
+		hash = hash_text(hash, frame->symbol);
+	}
+	return hash;
+}
+
+/* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
+static bool use_first(struct merge *merge, const struct stack **stack)
+{
+	uint64_t *first, *chain;
+	bool created;
+
+	if (!*stack || !(*stack)->len) {
+		*stack = NULL;
+		return true;
+	}
+	first = u64map_put(&merge->by_address, (uintptr_t)*stack, &created);
+	if (!first)
+		return false;
+	if (!created) {
+		*stack = (const struct stack *)(uintptr_t)*first;
+		return true;
+	}
+	*first = (uintptr_t)*stack;
+	chain = u64map_put(&merge->by_frames, hash_stack(*stack), &created);
+	if (!chain)
+		return false;
+	for (size_t i = *chain; i; i = merge->stacks.data[i - 1].next) {
+		if (!same_stack(merge->stacks.data[i - 1].stack, *stack))
+			continue;
+		*stack = merge->stacks.data[i - 1].stack;
+		*first = (uintptr_t)*stack;
+		return true;
+	}
+	if (!vec_push(&merge->stacks, (struct known_stack){.stack = *stack, .next = *chain}))
+		return false;
+	*chain = merge->stacks.len;
+	return true;
+}
+
+static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->state == b->state && a->kernel == b->kernel &&
+	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) &&
+	       same_text(a->user_error, b->user_error) && a->has_waker == b->has_waker &&
+	       (!a->has_waker || (a->waker.pid == b->waker.pid && a->waker.tid == b->waker.tid &&
+				  a->waker.kernel == b->waker.kernel && a->waker.user == b->waker.user));
+}
+
+static uint64_t hash_row(const struct offcpu_row *row)
+{
+	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
+
+	hash = hash_u64(hash, (unsigned char)row->state);
+	hash = hash_u64(hash, (uintptr_t)row->kernel);
+	hash = hash_u64(hash, (uintptr_t)row->user);
+	hash = hash_text(hash, row->kernel_error);
+	hash = hash_text(hash, row->user_error);
+	if (!row->has_waker)
+		return hash;
+	hash = hash_u64(hash, (uint64_t)(uint32_t)row->waker.pid << 32 | (uint32_t)row->waker.tid);
+	hash = hash_u64(hash, (uintptr_t)row->waker.kernel);
+	return hash_u64(hash, (uintptr_t)row->waker.user);
+}
+
+static void join(struct offcpu_row *to, const struct offcpu_row *row)
+{
+	offcpu_sum_merge(&to->sum, &row->sum);
+	if (row->thread_name)
+		to->thread_name = row->thread_name;
+	if (row->waker.name)
+		to->waker.name = row->waker.name;
+}
+
+/* Adds the row to the one that is the same among the first `merge->kept.len` of `rows`, or after those. */
+static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
+{
+	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
+	uint64_t *chain;
+	bool created;
+
+	if (!use_first(merge, &row.kernel) || !use_first(merge, &row.user) || !use_first(merge, &row.waker.kernel) ||
+	    !use_first(merge, &row.waker.user))
+		return false;
+	chain = u64map_put(&merge->by_key, hash_row(&row), &created);
+	if (!chain)
+		return false;
+	for (size_t i = *chain; i; i = merge->kept.data[i - 1].next) {
+		if (!same_row(&rows[i - 1], &row))
+			continue;
+		join(&rows[i - 1], &row);
+		merge->kept.data[i - 1].idle_ns += idle_ns;
+		return true;
+	}
+	if (!vec_push(&merge->kept, (struct kept_row){.idle_ns = idle_ns, .next = *chain}))
+		return false;
+	*chain = merge->kept.len;
+	rows[merge->kept.len - 1] = row;
+	return true;
+}
+
+bool offcpu_merge_rows(struct offcpu_profile *profile)
+{
+	_cleanup_(merge_deinit) struct merge merge = {0};
+	struct offcpu_row *rows = profile->rows.data;
+	size_t done = 0;
+
+	while (done < profile->rows.len && keep(&merge, rows, rows[done]))
+		done++;
+	for (size_t i = 0; i < merge.kept.len; i++)
+		rows[i].idle = offcpu_is_nearly_all(merge.kept.data[i].idle_ns, rows[i].sum.total_ns);
+	if (done < profile->rows.len) /* no memory: the rest stays as it is */
+		memmove(rows + merge.kept.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
+	profile->rows.len -= done - merge.kept.len;
+	return profile->rows.len == merge.kept.len;
+}
+
+bool offcpu_merge_threads(struct offcpu_profile *profile)
+{
+	_cleanup_(u64map_deinit) struct u64map names = {0}; /* of main threads */
+
+	for (size_t i = 0; i < profile->threads.len; i++) {
+		const struct offcpu_thread *thread = &profile->threads.data[i];
+		uint64_t *name;
+		bool created;
+
+		if (thread->tid != thread->pid)
+			continue;
+		name = u64map_put(&names, (uint32_t)thread->pid, &created);
+		if (!name)
+			return false;
+		*name = (uintptr_t)thread->name;
+	}
+	for (size_t i = 0; i < profile->rows.len; i++) {
+		struct offcpu_row *row = &profile->rows.data[i];
+		const uint64_t *name = u64map_find(&names, (uint32_t)row->pid);
+
+		row->tid = 0;
+		if (name && *name)
+			row->thread_name = (const char *)(uintptr_t)*name;
+	}
+	return offcpu_merge_rows(profile);
+}
