@@ -18,7 +18,7 @@ _stakeout_symbolize() {
 _stakeout_offcpu() {
 	local cur=$1 prev=$2 i
 	local options="--pid --all --duration --min --max --state --children --no-children --threads --no-threads --wakers
-		--kernel-only --user-only --json --folded --events --hide-idle --output --color= --no-color --no-demangle
+		--kernel-only --user-only --json --folded --events --hide-idle --top --output --color= --no-color --no-demangle
 		--no-cache --debuginfod --debuginfod-timeout --verbose --help -p -a -d -o -v -h --"
 
 	# behind -- comes a command
@@ -46,7 +46,7 @@ _stakeout_offcpu() {
 	--state) COMPREPLY=($(compgen -W "S D R S,D" -- "$cur")) ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
 	--output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	--debuginfod-timeout) COMPREPLY=() ;;
+	--debuginfod-timeout | --top) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))

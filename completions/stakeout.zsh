@@ -63,6 +63,7 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'(--json)--folded[a line for each stack, for flame graphs]' \
 		'--events=-[a line of JSON for each wait]::file:_files' \
 		'--hide-idle[leave out where threads only wait for work]' \
+		'--top[so many threads and stacks in the text]:number:' \
 		'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
 		'--color=[colours]:when:(auto always never)' \
 		'--no-color[no colours]' \

@@ -461,6 +461,8 @@ int note_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	s->state = letter;
 	s->delay_ns = delay_of(task);
+	if (at_switch_out)
+		s->stack.low = OFFCPU_STACK_BEFORE;
 	s->left_ns = begin_ns;
 	return 0;
 }

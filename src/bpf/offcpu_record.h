@@ -24,11 +24,13 @@ enum offcpu_kind {
 	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
 };
 
-/* The name of a stack: two hashes of its frames. 0, 0: there is none. */
+/* The name of a stack: two hashes of its frames. 0, 0: there is none. BPF's own are odd in their low half. */
 struct offcpu_stack_id {
 	__u64 low;
 	__u64 high;
 };
+
+#define OFFCPU_STACK_BEFORE 2 /* the low half for a wait that began before stacks were taken */
 
 enum offcpu_state {
 	OFFCPU_SLEEPING = 'S',

@@ -290,7 +290,7 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 			 struct err *err)
 {
 	const char *no_color = getenv("NO_COLOR");
-	struct offcpu_report_options options = {.verbose = o->view.report.verbose, .hide_idle = o->hide_idle};
+	struct offcpu_report_options options = {.verbose = o->view.report.verbose, .hide_idle = o->hide_idle, .top = o->top};
 	int rc;
 
 	options.color = o->view.color == COLOR_ALWAYS ||

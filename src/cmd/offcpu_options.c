@@ -21,6 +21,7 @@ enum {
 	OPT_FOLDED,
 	OPT_EVENTS,
 	OPT_HIDE_IDLE,
+	OPT_TOP,
 	OPT_SOURCE,
 };
 
@@ -56,6 +57,7 @@ const char offcpu_help[] =
 	"      --events[=FILE]    a line of JSON for each wait as it ends, instead of the report; with FILE there, and the\n"
 	"                         report as well\n"
 	"      --hide-idle        leave out where threads only wait for work: event loops, pools\n"
+	"      --top N            so many threads and stacks in the text (20 and 50)\n"
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n"
@@ -206,6 +208,7 @@ struct reading {
 static int take_option(struct reading *r, int opt, const char *value, struct err *err)
 {
 	struct offcpu_options *o = r->o;
+	uint64_t number;
 	int word;
 
 	switch (opt) {
@@ -250,6 +253,11 @@ static int take_option(struct reading *r, int opt, const char *value, struct err
 	case OPT_HIDE_IDLE:
 		o->hide_idle = true;
 		return 0;
+	case OPT_TOP:
+		if (!parse_size(value, 1, UINT32_MAX, &number))
+			return err_set(err, EINVAL, "--top takes a number, not '%s'", value);
+		o->top = (uint32_t)number;
+		return 0;
 	case OPT_SOURCE:
 		word = parse_word("--source", value, source_words, err);
 		o->source = word < 0 ? OFFCPU_SOURCE_AUTO : (enum offcpu_source)word;
@@ -276,6 +284,7 @@ static const struct option long_options[] = {
 	{"folded", no_argument, NULL, OPT_FOLDED},
 	{"events", optional_argument, NULL, OPT_EVENTS},
 	{"hide-idle", no_argument, NULL, OPT_HIDE_IDLE},
+	{"top", required_argument, NULL, OPT_TOP},
 	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
 	{"json", no_argument, NULL, VIEW_JSON},
 	{"output", required_argument, NULL, 'o'},

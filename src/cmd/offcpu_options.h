@@ -51,6 +51,7 @@ struct offcpu_options {
 
 	bool folded;
 	bool hide_idle;
+	uint32_t top; /* threads and stacks in the text; 0: the default */
 	bool events;
 	const char *events_path;  /* where to; NULL: to the output, in place of the report */
 	struct view_options view; /* of it: json, output, color, no_demangle, naming, report.verbose */

@@ -47,7 +47,7 @@ static int compare_rows(const void *a, const void *b)
 	return compare(&x->sum, &y->sum, x->tid ? x->tid : x->pid, y->tid ? y->tid : y->pid);
 }
 
-bool offcpu_profile_sort(struct offcpu_profile *profile)
+bool offcpu_profile_finish(struct offcpu_profile *profile)
 {
 	/* Who is idle is known of threads, and so before they are added up. */
 	bool ok = offcpu_merge_rows(profile) && offcpu_mark_idle(profile) &&

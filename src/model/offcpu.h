@@ -54,7 +54,7 @@ struct offcpu_thread {
 	uint64_t sleeping_ns;        /* S, without what was runnable */
 	uint64_t uninterruptible_ns; /* D, likewise */
 	uint64_t runnable_ns;        /* waiting for a CPU: preempted, or awake */
-	uint64_t idle_ns;            /* of its sum: in rows that are idle; offcpu_profile_sort() fills it in */
+	uint64_t idle_ns;            /* of its sum: in rows that are idle; offcpu_profile_finish() fills it in */
 };
 
 struct offcpu_loss {
@@ -85,7 +85,7 @@ bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row ro
  * When all are there: makes one row of those that a reader cannot tell apart, marks the idle ones, and puts the
  * heaviest first. False when memory is exhausted: rows are then sorted, but may not be added up or marked.
  */
-bool offcpu_profile_sort(struct offcpu_profile *profile);
+bool offcpu_profile_finish(struct offcpu_profile *profile);
 
 /* One wait, for --events. */
 struct offcpu_event {

@@ -18,11 +18,13 @@ struct named_stack {
 	const struct stack *kernel;
 	const struct stack *user;
 	struct stack cut;   /* `kernel` without what is on top of every stack; borrowed */
+	bool interrupt;     /* a waker that is no thread */
 	struct stack named; /* `user`, with the addresses of this process */
 };
 
 struct offcpu_naming {
-	struct symbolizer_options options;
+	const struct offcpu_naming_options *options;
+	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
 	struct arena *arena;
 	struct u64map texts; /* kernel address to its text */
@@ -33,15 +35,16 @@ struct offcpu_naming {
 
 DEFINE_CLEANUP(offcpu_naming, struct offcpu_naming *, offcpu_naming_destroy)
 
-struct offcpu_naming *offcpu_naming_create(const struct native_names_options *options)
+struct offcpu_naming *offcpu_naming_create(const struct offcpu_naming_options *options)
 {
 	_cleanup_(cleanup_offcpu_naming) struct offcpu_naming *naming = calloc(1, sizeof(*naming));
 
 	if (!naming)
 		return NULL;
-	naming->options = (struct symbolizer_options){.native = *options, .kernel_addresses = true};
+	naming->options = options;
+	naming->symbolizing = (struct symbolizer_options){.native = options->native, .kernel_addresses = true};
 	naming->arena = arena_create();
-	naming->symbolizer = symbolizer_create(NULL, &naming->options);
+	naming->symbolizer = symbolizer_create(NULL, &naming->symbolizing);
 	return naming->arena && naming->symbolizer ? steal_ptr(naming) : NULL;
 }
 
@@ -189,6 +192,29 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	return shared;
 }
 
+/* Where an interrupt begins: what is outside of it belongs to the thread that it hit, which has nothing to do with it. */
+static bool is_interrupt_entry(const char *name)
+{
+	static const char *const starts[] = {"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "el1h_64_irq", "el0t_64_irq",
+					     "el1h_64_fiq", "el0t_64_fiq"};
+
+	for (size_t i = 0; name && i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Cuts the stack of an interrupt off from that of the thread. False when it is none. */
+static bool cut_interrupt(struct stack *kernel)
+{
+	for (size_t i = 0; i < kernel->len; i++)
+		if (is_interrupt_entry(kernel->data[i].symbol)) {
+			kernel->len = i + 1;
+			return true;
+		}
+	return false;
+}
+
 static struct named_stack *name_stack(struct offcpu_naming *naming, const struct wait_stack *stack, bool waker)
 {
 	bool created;
@@ -210,11 +236,12 @@ static struct named_stack *name_stack(struct offcpu_naming *naming, const struct
 	if (named->kernel) {
 		named->cut = without_own_frames(named->kernel, waker);
 		named->kernel = &named->cut;
+		named->interrupt = waker && cut_interrupt(&named->cut);
 	}
 	return named;
 }
 
-static const char *user_error(const struct wait_stack *stack)
+static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, const struct wait_stack *stack)
 {
 	static const char *const words[] = {
 		[OFFCPU_END_NO_TABLES] = "its maps were not known yet when the stack was taken",
@@ -224,11 +251,18 @@ static const char *user_error(const struct wait_stack *stack)
 		[OFFCPU_END_DEPTH] = "more frames than are walked",
 		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
 	};
+	const char *why = NULL;
 
 	if (!stack)
 		return "the stack was lost: the ring buffer was full";
 	if (stack->user_error)
 		return stack->user_error;
+	if (naming->options->no_user_stacks)
+		return naming->options->no_user_stacks;
+	if (stack->user_end == OFFCPU_END_NO_TABLES && naming->options->no_maps)
+		why = naming->options->no_maps(naming->options->no_maps_arg, tgid);
+	if (why)
+		return why;
 	return stack->user_end < sizeof(words) / sizeof(words[0]) ? words[stack->user_end] : NULL;
 }
 
@@ -236,6 +270,8 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 {
 	const char *name;
 
+	if (naming->options->no_kernel_stacks)
+		return naming->options->no_kernel_stacks;
 	if (!stack || !stack->kernel_error)
 		return NULL;
 	name = strerrorname_np(-stack->kernel_error);
@@ -258,20 +294,25 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 		.kernel = named ? named->kernel : NULL,
 		.user = named ? named->user : NULL,
 		.kernel_error = kernel_error(naming, from->stack),
-		.user_error = user_error(from->stack),
+		.user_error = user_error(naming, from->tgid, from->stack),
 		.has_waker = from->has_waker,
 	};
 
 	if ((from->stack && !named) || (from->waker_stack && !waker))
 		return false;
-	if (out->has_waker)
-		out->waker = (struct offcpu_waker){
-			.pid = from->waker_tgid,
-			.tid = from->waker_tid,
-			.name = from->waker_name,
-			.kernel = waker ? waker->kernel : NULL,
-			.user = waker ? waker->user : NULL,
-		};
+	if (!out->has_waker)
+		return true;
+	if (waker && waker->interrupt) {
+		out->waker = (struct offcpu_waker){.name = OFFCPU_INTERRUPT_NAME, .kernel = waker->kernel};
+		return true;
+	}
+	out->waker = (struct offcpu_waker){
+		.pid = from->waker_tgid,
+		.tid = from->waker_tid,
+		.name = from->waker_name,
+		.kernel = waker ? waker->kernel : NULL,
+		.user = waker ? waker->user : NULL,
+	};
 	return true;
 }
 
@@ -293,5 +334,5 @@ bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits,
 	for (size_t i = 0; i < waits_nrows(waits); i++)
 		if (!add_row(naming, waits_row(waits, i), out))
 			return false;
-	return offcpu_profile_sort(out);
+	return offcpu_profile_finish(out);
 }

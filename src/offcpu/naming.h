@@ -11,8 +11,16 @@
 /* From waits to a profile: names of kernel and user frames, errors in words, idle waits recognised. */
 struct offcpu_naming;
 
+struct offcpu_naming_options {
+	struct native_names_options native;
+	const char *no_user_stacks; /* why none are taken though they are wanted, or NULL */
+	const char *no_kernel_stacks;
+	const char *(*no_maps)(void *arg, pid_t tgid); /* why those of a process are not known, or NULL; may be NULL */
+	void *no_maps_arg;
+};
+
 /* The options must outlive it. NULL when memory is exhausted. */
-struct offcpu_naming *offcpu_naming_create(const struct native_names_options *options);
+struct offcpu_naming *offcpu_naming_create(const struct offcpu_naming_options *options);
 void offcpu_naming_destroy(struct offcpu_naming *naming);
 
 /* One row by itself; its sum is that of `from`. False when memory is exhausted. */

@@ -4,15 +4,18 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/signals.h"
 #include "kernel/mmap_watch.h"
 #include "offcpu/naming.h"
@@ -73,6 +76,8 @@ struct recording {
 	atomic_ullong lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
+	struct u64map denied; /* process to why its maps cannot be read; under the lock */
+	struct offcpu_naming_options names;
 	atomic_ullong unreadable; /* processes that were gone when a stack needed their maps */
 };
 
@@ -81,13 +86,13 @@ DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
 /* What is missing, and why, for the report. */
 static void note(struct recording *r, const char *what, const char *why)
 {
-	const char *text = arena_printf(r->arena, "%s: %s", what, why);
+	const char *text;
 
-	for (size_t i = 0; text && i < r->notes.len; i++)
-		if (strcmp(r->notes.data[i], text) == 0)
-			return;
+	pthread_mutex_lock(&r->lock);
+	text = arena_printf(r->arena, "%s: %s", what, why);
 	if (text)
 		vec_push(&r->notes, text);
+	pthread_mutex_unlock(&r->lock);
 }
 
 static void ask(struct recording *r, uint32_t kind, pid_t tgid)
@@ -182,6 +187,44 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
+static void keep_reason(struct recording *r, pid_t tgid, const char *why)
+{
+	bool created;
+	uint64_t *slot;
+
+	pthread_mutex_lock(&r->lock);
+	slot = u64map_put(&r->denied, (uint64_t)tgid, &created);
+	if (slot)
+		*slot = (uintptr_t)arena_intern(r->arena, why);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static const char *why_no_maps(void *arg, pid_t tgid)
+{
+	struct recording *r = arg;
+	const uint64_t *slot;
+	const char *why;
+
+	pthread_mutex_lock(&r->lock);
+	slot = u64map_find(&r->denied, (uint64_t)tgid);
+	why = slot ? (const char *)(uintptr_t)*slot : NULL;
+	pthread_mutex_unlock(&r->lock);
+	return why;
+}
+
+/* Without its maps a process's waits are still told, with kernel stacks. */
+static int read_process(struct recording *r, pid_t tgid, struct err *err)
+{
+	struct err why = {0};
+	int rc = tables_read_process(r->tables, tgid, &why);
+
+	if (rc == -EACCES || rc == -EPERM) {
+		keep_reason(r, tgid, why.msg);
+		return 0;
+	}
+	return rc < 0 ? err_set(err, -rc, "%s", why.msg) : 0;
+}
+
 static void *make_tables(void *arg)
 {
 	struct recording *r = arg;
@@ -201,7 +244,7 @@ static void *make_tables(void *arg)
 		pthread_mutex_unlock(&r->lock);
 		if (request.kind == OFFCPU_EXIT)
 			tables_forget_process(r->tables, request.tgid);
-		else if (tables_read_process(r->tables, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
+		else if (read_process(r, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
 			atomic_fetch_add(&r->unreadable, 1);
 	}
 }
@@ -238,22 +281,9 @@ static void read_all_processes(struct recording *r)
 
 	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			tables_read_process(r->tables, (pid_t)atoi(entry->d_name), NULL);
+			read_process(r, (pid_t)atoi(entry->d_name), NULL);
 	if (proc)
 		closedir(proc);
-}
-
-/* Without its maps a process's waits are still told, with kernel stacks. */
-static int read_process(struct recording *r, pid_t pid, struct err *err)
-{
-	struct err why = {0};
-	int rc = tables_read_process(r->tables, pid, &why);
-
-	if (rc == -EACCES || rc == -EPERM) {
-		note(r, "no user stacks", why.msg);
-		return 0;
-	}
-	return rc < 0 ? err_set(err, -rc, "%s", why.msg) : 0;
 }
 
 static int watch(struct recording *r, struct err *err)
@@ -278,10 +308,12 @@ static void settle_for_less(struct recording *r)
 
 	if (user && r->options.probe.user_stacks) {
 		note(r, "no user stacks", user);
+		r->names.no_user_stacks = user;
 		r->options.probe.user_stacks = false;
 	}
 	if (kernel && r->options.probe.kernel_stacks) {
 		note(r, "no kernel stacks", kernel);
+		r->names.no_kernel_stacks = kernel;
 		r->options.probe.kernel_stacks = false;
 	}
 }
@@ -300,7 +332,7 @@ static int start_threads(struct recording *r, struct err *err)
 
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
 {
-	const struct waits_options waits = {.by_thread = options->by_thread, .max_rows = MAX_ROWS};
+	const struct waits_options waits = {.max_rows = MAX_ROWS};
 	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
 	struct err why = {0};
 	int rc;
@@ -319,9 +351,12 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	settle_for_less(r);
 	r->tables = tables_create(r->probe);
 	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
-	r->options.names.find = tables_module;
-	r->options.names.find_ctx = r->tables;
-	r->naming = r->waits ? offcpu_naming_create(&r->options.names) : NULL;
+	r->names.native = options->names;
+	r->names.native.find = tables_module;
+	r->names.native.find_ctx = r->tables;
+	r->names.no_maps = why_no_maps;
+	r->names.no_maps_arg = r;
+	r->naming = r->waits ? offcpu_naming_create(&r->names) : NULL;
 	if (!r->naming)
 		return err_set(err, ENOMEM, "out of memory");
 	if (r->options.probe.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
@@ -368,6 +403,7 @@ void recording_destroy(struct recording *r)
 	remaps_deinit(&r->remaps);
 	offcpu_probe_destroy(r->probe);
 	vec_deinit(&r->notes);
+	u64map_deinit(&r->denied);
 	arena_destroy(r->arena);
 	vec_deinit(&r->requests);
 	vec_deinit(&r->events);
@@ -404,9 +440,7 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 		{"rows_over_limit", waits_lost(r->waits)},
 		{"mappings_over_limit", tables.mappings},
 		{"files_over_limit", tables.objects},
-		{"processes_gone", atomic_load(&r->unreadable)},
 		{"requests_no_memory", atomic_load(&r->lost)},
-		{"remaps_ring_full", r->mmaps ? mmap_watch_lost(r->mmaps) : 0},
 	};
 	bool ok = true;
 
@@ -436,7 +470,7 @@ static void take_unfinished(struct recording *r)
 	for (size_t i = 0; i < n; i++) {
 		struct offcpu_wait wait = open[i].wait;
 
-		if (unfinished && !wait.key.stack.low)
+		if (unfinished && (!wait.key.stack.low || wait.key.stack.low == OFFCPU_STACK_BEFORE))
 			unfinished_add_stack(unfinished, &open[i], r->waits, &wait);
 		take_wait(r, &wait, sizeof(wait));
 	}
@@ -457,12 +491,34 @@ void recording_stop(struct recording *r)
 	offcpu_probe_sums(r->probe, take_sums, r->waits);
 }
 
+/* What may have made stacks end early; those that do say so themselves. */
+static void add_notes(struct recording *r)
+{
+	char why[128];
+	uint64_t gone = atomic_load(&r->unreadable), remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
+
+	if (gone) {
+		snprintf(why, sizeof(why), "%" PRIu64 " processes had ended before their maps could be read", gone);
+		note(r, "user stacks may end early", why);
+	}
+	if (remaps) {
+		snprintf(why, sizeof(why), "%" PRIu64 " notes of new mappings came faster than they were read", remaps);
+		note(r, "user stacks may end early", why);
+	}
+	if (r->denied.len) {
+		snprintf(why, sizeof(why), "the maps of %zu processes cannot be read; their rows say why", r->denied.len);
+		note(r, "user stacks end early", why);
+	}
+}
+
 int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
 {
 	recording_stop(r);
-	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r)};
+	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
+					.by_process = !r->options.by_thread};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
+	add_notes(r);
 	for (size_t i = 0; i < r->notes.len; i++)
 		if (!vec_push(&out->notes, r->notes.data[i]))
 			return err_set(err, ENOMEM, "out of memory");

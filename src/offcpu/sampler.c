@@ -81,7 +81,8 @@ struct sampler {
 
 DEFINE_CLEANUP(sampler, struct sampler *, sampler_destroy)
 
-static void end_wait(struct sampler *s, const struct watched *w, struct task *task, uint64_t now)
+/* `unfinished`: only the recording ends. */
+static void end_wait(struct sampler *s, const struct watched *w, struct task *task, uint64_t now, bool unfinished)
 {
 	uint64_t duration = now - task->since_ns;
 
@@ -95,7 +96,8 @@ static void end_wait(struct sampler *s, const struct watched *w, struct task *ta
 	if (duration < s->options.min_ns || duration > s->options.max_ns)
 		return;
 	atomic_fetch_add(&s->waits, 1);
-	if (!samples_add(s->samples, task->row, w->process.pid, task->tid, task->name, task->state, duration))
+	if (!samples_add(s->samples, task->row, w->process.pid, task->tid, task->name, task->state, duration,
+			 unfinished))
 		atomic_fetch_add(&s->lost, 1);
 }
 
@@ -227,7 +229,7 @@ static void look_at_task(struct sampler *s, struct watched *w, struct task *task
 
 	if (seen == SEEN_STILL && (task->proved || prove(s, w, task)))
 		return;
-	end_wait(s, w, task, now);
+	end_wait(s, w, task, now, false);
 	if (seen != SEEN_ANEW || !is_wanted(s, status.state))
 		return;
 	task->waiting = true;
@@ -261,23 +263,23 @@ static bool merge_tasks(struct sampler *s, struct watched *w)
 		if (fresh.len && fresh.data[fresh.len - 1].tid == tid)
 			continue;
 		for (; at < old.len && old.data[at].tid < tid; at++)
-			end_wait(s, w, &old.data[at], now);
+			end_wait(s, w, &old.data[at], now, false);
 		fresh.data[fresh.len++] =
 			at < old.len && old.data[at].tid == tid ? old.data[at++] : (struct task){.tid = tid};
 	}
 	for (; at < old.len; at++)
-		end_wait(s, w, &old.data[at], now);
+		end_wait(s, w, &old.data[at], now, false);
 	vec_deinit(&old);
 	w->tasks = fresh;
 	return true;
 }
 
-static void end_waits(struct sampler *s, struct watched *w)
+static void end_waits(struct sampler *s, struct watched *w, bool unfinished)
 {
 	uint64_t now = monotonic_ns();
 
 	for (size_t i = 0; i < w->tasks.len; i++)
-		end_wait(s, w, &w->tasks.data[i], now);
+		end_wait(s, w, &w->tasks.data[i], now, unfinished);
 }
 
 /* False when the process has ended. */
@@ -403,7 +405,7 @@ static void look(struct sampler *s)
 		if (look_at_process(s, w)) {
 			s->watched.data[kept++] = w;
 		} else {
-			end_waits(s, w);
+			end_waits(s, w, false);
 			destroy_watched(s, w);
 		}
 	}
@@ -462,7 +464,7 @@ static int start_looking(struct sampler *s, struct err *err)
 
 static struct sampler *create(const struct sampler_options *options)
 {
-	const struct samples_options samples = {.by_thread = options->by_thread, .max_rows = MAX_ROWS};
+	const struct samples_options samples = {.max_rows = MAX_ROWS};
 	_cleanup_(cleanup_sampler) struct sampler *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
 
@@ -559,7 +561,7 @@ void sampler_stop(struct sampler *s)
 		for (size_t j = 0; j < tasks->len; j++)
 			tasks->data[j].waiting &=
 				tasks->data[j].proved; /* nobody knows yet what it would have become */
-		end_waits(s, s->watched.data[i]);
+		end_waits(s, s->watched.data[i], true);
 	}
 	s->ended_ns = monotonic_ns();
 }
@@ -598,7 +600,8 @@ int sampler_finish(struct sampler *s, struct err *err, struct offcpu_profile *ou
 	};
 	bool ok;
 
-	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true};
+	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true,
+					.by_process = !s->options.by_thread};
 	ok = samples_fill(s->samples, &s->naming, out) && add_notes(s, out);
 	for (size_t i = 0; ok && i < sizeof(losses) / sizeof(losses[0]); i++)
 		ok = vec_push(&out->losses, losses[i]);

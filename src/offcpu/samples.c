@@ -92,7 +92,7 @@ static bool write_words(struct samples *samples, const struct sample *sample)
 	if (!vec_reserve(words, n))
 		return false;
 	words->len = n;
-	words->data[WORD_WHO] = who(sample->pid, samples->options.by_thread ? sample->tid : 0);
+	words->data[WORD_WHO] = who(sample->pid, sample->tid);
 	words->data[WORD_STATE] = (uint64_t)(unsigned char)sample->state;
 	words->data[WORD_KERNEL_ERROR] = (uintptr_t)sample->kernel_error;
 	words->data[WORD_USER_ERROR] = (uintptr_t)sample->user_error;
@@ -154,7 +154,7 @@ static struct offcpu_thread *find_thread(struct samples *samples, pid_t pid, pid
 }
 
 bool samples_add(struct samples *samples, struct sample_row *row, pid_t pid, pid_t tid, const char *thread_name,
-		 char state, uint64_t duration_ns)
+		 char state, uint64_t duration_ns, bool unfinished)
 {
 	struct offcpu_thread *thread = find_thread(samples, pid, tid);
 	const char *name = arena_intern(samples->arena, thread_name);
@@ -163,6 +163,7 @@ bool samples_add(struct samples *samples, struct sample_row *row, pid_t pid, pid
 		return false;
 	thread->name = name; /* threads take their names late: the last one counts */
 	offcpu_sum_add(&thread->sum, duration_ns, 0);
+	thread->sum.unfinished += unfinished;
 	if (state == 'D')
 		thread->uninterruptible_ns += duration_ns;
 	else
@@ -171,6 +172,7 @@ bool samples_add(struct samples *samples, struct sample_row *row, pid_t pid, pid
 		return false;
 	row->name = name;
 	offcpu_sum_add(&row->sum, duration_ns, 0);
+	row->sum.unfinished += unfinished;
 	return true;
 }
 
@@ -257,6 +259,5 @@ bool samples_fill(struct samples *samples, const struct symbolizer_options *nami
 	for (size_t i = 0; i < samples->rows.len; i++)
 		if (!add_row(samples, samples->rows.data[i], out))
 			return false;
-	offcpu_profile_sort(out);
-	return true;
+	return offcpu_profile_finish(out);
 }

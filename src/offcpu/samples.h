@@ -31,7 +31,6 @@ struct sample {
 struct sample_row;
 
 struct samples_options {
-	bool by_thread; /* else threads of a process are added up */
 	size_t max_rows;
 };
 
@@ -44,7 +43,7 @@ struct sample_row *samples_row(struct samples *samples, const struct sample *sam
 
 /* Adds a wait; `row` may be NULL: then only its thread has it. False when something of it is lost. */
 bool samples_add(struct samples *samples, struct sample_row *row, pid_t pid, pid_t tid, const char *thread_name,
-		 char state, uint64_t duration_ns);
+		 char state, uint64_t duration_ns, bool unfinished);
 
 /*
  * Fills total, threads and rows of the profile, whose duration is set; strings and stacks belong to the samples. Once

@@ -187,7 +187,7 @@ void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, 
 		user[i] = (struct raw_frame){.pc = sleeper->stack.data[i].address,
 					     .flags = (uint32_t)sleeper->stack.data[i].flags};
 	taken = taken_stack(u, user ? sleeper : NULL, user);
-	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1}; /* BPF's are odd */
+	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1};
 	waits_put_stack(waits, &taken);
 	wait->key.stack = taken.id;
 }

@@ -36,6 +36,11 @@ DEFINE_CLEANUP(waits, struct waits *, waits_destroy)
 
 struct waits *waits_create(struct tables *tables, const struct waits_options *options)
 {
+	const struct taken_stack before = {
+		.id.low = OFFCPU_STACK_BEFORE,
+		.user_end = OFFCPU_END_NO_USER,
+		.user_error = "the wait began before the recording, and stacks are taken when a wait begins",
+	};
 	_cleanup_(cleanup_waits) struct waits *waits = calloc(1, sizeof(*waits));
 
 	if (!waits)
@@ -43,7 +48,10 @@ struct waits *waits_create(struct tables *tables, const struct waits_options *op
 	waits->tables = tables;
 	waits->options = *options;
 	waits->arena = arena_create();
-	return waits->arena ? steal_ptr(waits) : NULL;
+	if (!waits->arena)
+		return NULL;
+	waits_put_stack(waits, &before);
+	return steal_ptr(waits);
 }
 
 void waits_destroy(struct waits *waits)
@@ -225,13 +233,13 @@ static void add_to_thread(struct waits *waits, const struct told *told)
 		thread->sleeping_ns += blocked;
 }
 
-static struct wait_row new_row(struct waits *waits, const struct told *told, pid_t tid)
+static struct wait_row new_row(struct waits *waits, const struct told *told)
 {
-	struct wait_row row = {.tgid = (pid_t)told->key.tgid, .tid = tid, .state = (char)told->key.state};
+	struct wait_row row = {.tgid = (pid_t)told->key.tgid, .tid = (pid_t)told->key.tid, .state = (char)told->key.state};
 
 	row.has_waker = told->key.waker_tid != 0;
 	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
-		row.waker_name = "interrupt";
+		row.waker_name = OFFCPU_INTERRUPT_NAME;
 	} else if (row.has_waker) {
 		row.waker_tgid = told->waker_tgid;
 		row.waker_tid = (pid_t)told->key.waker_tid;
@@ -242,7 +250,6 @@ static struct wait_row new_row(struct waits *waits, const struct told *told, pid
 
 static const struct wait_row *add(struct waits *waits, const struct told *told)
 {
-	struct offcpu_key key = told->key;
 	struct keyed_row *row;
 	bool created;
 
@@ -250,20 +257,18 @@ static const struct wait_row *add(struct waits *waits, const struct told *told)
 		waits->lost++;
 		return NULL;
 	}
-	if (!waits->options.by_thread)
-		key.tid = 0;
 	add_to_thread(waits, told);
-	row = find_row(waits, &key, &created);
+	row = find_row(waits, &told->key, &created);
 	if (!row) {
 		waits->lost += told->sum.count;
 		return NULL;
 	}
 	if (created)
-		row->row = new_row(waits, told, (pid_t)key.tid);
+		row->row = new_row(waits, told);
 	if (!row->row.stack) /* it was lost, but may have been sent again */
-		row->row.stack = find_stack(waits, key.stack);
+		row->row.stack = find_stack(waits, told->key.stack);
 	if (!row->row.waker_stack && row->row.has_waker)
-		row->row.waker_stack = find_stack(waits, key.waker_stack);
+		row->row.waker_stack = find_stack(waits, told->key.waker_stack);
 	row->row.name = intern_comm(waits, told->comm);
 	offcpu_sum_merge(&row->row.sum, &told->sum);
 	return &row->row;

@@ -42,7 +42,7 @@ struct taken_stack {
 /* Waits with the same key. */
 struct wait_row {
 	pid_t tgid;
-	pid_t tid; /* 0: of all threads */
+	pid_t tid;
 	char state;
 	const char *name;
 	struct wait_stack *stack; /* NULL: it was lost, or there is none */
@@ -54,8 +54,9 @@ struct wait_row {
 	struct offcpu_sum sum;
 };
 
+#define OFFCPU_INTERRUPT_NAME "interrupt" /* of a waker that is no thread */
+
 struct waits_options {
-	bool by_thread; /* else threads of a process are added up */
 	size_t max_rows;
 };
 

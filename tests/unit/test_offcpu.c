@@ -46,7 +46,7 @@ static void test_order(void **state)
 {
 	struct offcpu_profile profile = {.duration_ns = 1000};
 
-	assert_true(offcpu_profile_sort(&profile));
+	assert_true(offcpu_profile_finish(&profile));
 	for (pid_t tid = 5; tid > 0; tid--)
 		add_thread(&profile, tid, tid == 4 ? 200 : 100);
 	add_row(&profile, 5, 'S', 40);
@@ -55,7 +55,7 @@ static void test_order(void **state)
 	add_row(&profile, 3, 'S', 60);
 	assert_int_equal(profile.total.count, 5);
 	assert_int_equal(profile.total.total_ns, 600);
-	assert_true(offcpu_profile_sort(&profile));
+	assert_true(offcpu_profile_finish(&profile));
 	assert_int_equal(profile.threads.data[0].tid, 4);
 	assert_int_equal(profile.threads.data[1].tid, 1);
 	assert_int_equal(profile.threads.data[4].tid, 5);
@@ -79,7 +79,7 @@ static void test_processes(void **state)
 		add_row(&profile, tid, 'S', tid == 3 ? 100 : 900);
 		profile.rows.data[tid - 1].kernel = &kernel;
 	}
-	assert_true(offcpu_profile_sort(&profile));
+	assert_true(offcpu_profile_finish(&profile));
 	assert_int_equal(profile.rows.len, 1);
 	assert_int_equal(profile.rows.data[0].tid, 0);
 	assert_int_equal(profile.rows.data[0].sum.total_ns, 1900);

@@ -19,7 +19,7 @@ struct fixture {
 	struct offcpu_probe probe;
 	struct tables *tables;
 	struct waits *waits;
-	struct native_names_options options;
+	struct offcpu_naming_options options;
 	struct offcpu_naming *naming;
 	struct offcpu_profile profile;
 };
@@ -27,14 +27,14 @@ struct fixture {
 /* Named like the code of this program, which is read as if BPF had asked for it. */
 static int start(void **state)
 {
-	const struct waits_options options = {.by_thread = true, .max_rows = 100};
+	const struct waits_options options = {.max_rows = 100};
 	static struct fixture f;
 
 	f = (struct fixture){.profile.duration_ns = 1000000};
 	fake_probe_init(&f.probe);
 	f.tables = tables_create(&f.probe);
 	f.waits = waits_create(f.tables, &options);
-	f.options = (struct native_names_options){.find = tables_module, .find_ctx = f.tables};
+	f.options = (struct offcpu_naming_options){.native = {.find = tables_module, .find_ctx = f.tables}};
 	f.naming = offcpu_naming_create(&f.options);
 	*state = &f;
 	return f.naming && tables_read_process(f.tables, getpid(), NULL) == 0 ? 0 : -1;

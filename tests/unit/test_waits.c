@@ -38,9 +38,9 @@ struct fixture {
 	struct waits *waits;
 };
 
-static void start(struct fixture *f, bool by_thread, size_t max_rows)
+static void start(struct fixture *f, size_t max_rows)
 {
-	const struct waits_options options = {.by_thread = by_thread, .max_rows = max_rows};
+	const struct waits_options options = {.max_rows = max_rows};
 
 	f->tables = tables_create(NULL); /* without a process: addresses stay addresses */
 	assert_non_null(f->tables);
@@ -66,7 +66,7 @@ static void test_sums(void **state)
 	struct fixture f;
 
 	long_one.runnable_ns = 40;
-	start(&f, true, 10);
+	start(&f, 10);
 	row = add(&f, &short_one);
 	assert_non_null(row);
 	assert_ptr_equal(add(&f, &long_one), row);
@@ -96,18 +96,16 @@ static void test_keys(void **state)
 	waits[4].key.tgid = 20;
 	waits[5].key.waker_tid = 7;
 	waits[6].key.stack.high++;
-	for (int by_thread = 0; by_thread < 2; by_thread++) {
-		start(&f, by_thread, 100);
-		for (size_t i = 0; i < n; i++)
-			for (uint64_t j = 0; j < 3; j++) {
-				waits[i].start_ns = i * 10 + j;
-				assert_non_null(add(&f, &waits[i]));
-			}
-		assert_int_equal(waits_nrows(f.waits), by_thread ? n : n - 1);
-		assert_int_equal(waits_row(f.waits, 0)->tid, by_thread ? 11 : 0);
-		assert_int_equal(waits_row(f.waits, 0)->sum.count, by_thread ? 3 : 6);
-		finish(&f);
-	}
+	start(&f, 100);
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t j = 0; j < 3; j++) {
+			waits[i].start_ns = i * 10 + j;
+			assert_non_null(add(&f, &waits[i]));
+		}
+	assert_int_equal(waits_nrows(f.waits), n);
+	assert_int_equal(waits_row(f.waits, 0)->tid, 11);
+	assert_int_equal(waits_row(f.waits, 0)->sum.count, 3);
+	finish(&f);
 }
 
 static void test_threads(void **state)
@@ -120,7 +118,7 @@ static void test_threads(void **state)
 	waits[0].runnable_ns = 30;
 	waits[1].runnable_ns = 5;
 	memcpy(waits[2].comm, "sixteen-letters!", OFFCPU_COMM); /* no NUL */
-	start(&f, false, 10);
+	start(&f, 10);
 	for (size_t i = 0; i < 4; i++)
 		add(&f, &waits[i]);
 	assert_int_equal(waits_nthreads(f.waits), 2); /* also where rows are not by thread */
@@ -143,7 +141,7 @@ static void test_stack(void **state)
 	struct fixture f;
 
 	record.head.user_end = OFFCPU_END_FAULT;
-	start(&f, true, 10);
+	start(&f, 10);
 	waits_add_stack(f.waits, &record, sizeof(record.head) + 4 * sizeof(uint64_t));
 	stack = add(&f, &wait)->stack;
 	assert_non_null(stack);
@@ -174,7 +172,7 @@ static void test_signal(void **state)
 	record.frames[3] = 0x400200;
 	record.frames[4] = 0x400300 | OFFCPU_INTERRUPTED;
 	record.frames[5] = 0x400400;
-	start(&f, true, 10);
+	start(&f, 10);
 	waits_add_stack(f.waits, &record, sizeof(record));
 	stack = add(&f, &wait)->stack;
 	assert_int_equal(stack->user.data[1].flags, FRAME_SIGNAL);
@@ -200,7 +198,7 @@ static void test_sums_of_the_kernel(void **state)
 	const struct wait_row *row;
 	struct fixture f;
 
-	start(&f, true, 10);
+	start(&f, 10);
 	row = add(&f, &wait);
 	waits_add_sums(f.waits, &wait.key, &sums);
 	assert_int_equal(waits_nrows(f.waits), 1);
@@ -223,7 +221,7 @@ static void test_unfinished(void **state)
 	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
 	struct fixture f;
 
-	start(&f, true, 10);
+	start(&f, 10);
 	add(&f, &wait);
 	wait.flags = OFFCPU_UNFINISHED;
 	assert_int_equal(add(&f, &wait)->sum.unfinished, 1);
@@ -239,7 +237,7 @@ static void test_interrupt(void **state)
 	struct fixture f;
 
 	wait.key.waker_tid = OFFCPU_INTERRUPT;
-	start(&f, true, 10);
+	start(&f, 10);
 	row = add(&f, &wait);
 	assert_true(row->has_waker);
 	assert_int_equal(row->waker_tid, 0);
@@ -256,7 +254,7 @@ static void test_half_an_id(void **state)
 
 	two.head.id.high = other.key.stack.high = 77;
 	two.head.nuser = 1;
-	start(&f, true, 10);
+	start(&f, 10);
 	waits_add_stack(f.waits, &one, sizeof(one));
 	waits_add_stack(f.waits, &two, sizeof(two));
 	assert_int_equal(add(&f, &wait)->stack->user.len, 2);
@@ -275,7 +273,7 @@ static void test_stack_comes_late(void **state)
 	wait.key.waker_tid = 9;
 	wait.key.waker_stack = waker.head.id;
 	memcpy(wait.waker_comm, "waker", 6);
-	start(&f, true, 10);
+	start(&f, 10);
 	row = add(&f, &wait);
 	assert_null(row->stack);
 	assert_null(row->waker_stack);
@@ -296,7 +294,7 @@ static void test_bad_records(void **state)
 	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
 	struct fixture f;
 
-	start(&f, true, 10);
+	start(&f, 10);
 	waits_add_stack(f.waits, &record, sizeof(record.head) - 1);
 	waits_add_stack(f.waits, &record, sizeof(record.head) + 4 * sizeof(uint64_t) - 1);
 	record.head.nkernel = OFFCPU_KERNEL_FRAMES + 1;
@@ -319,7 +317,7 @@ static void test_limit_of_rows(void **state)
 {
 	struct fixture f;
 
-	start(&f, true, 2);
+	start(&f, 2);
 	for (uint64_t i = 1; i <= 5; i++) {
 		struct offcpu_wait wait = a_wait(11, 'S', 5, i);
 
