@@ -358,7 +358,7 @@ static void leave(void *ctx, struct task_struct *task, __u32 letter)
 		lose(OFFCPU_LOST_STATE);
 		return;
 	}
-	if (s->left_ns)
+	if (s->left_ns && s->left_ns != begin_ns) /* see note_waiting() */
 		lose(OFFCPU_LOST_RESUMES);
 	s->woken_ns = 0;
 	s->waker_tid = 0;
@@ -445,15 +445,24 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	return 0;
 }
 
-/* At the beginning: who waits already, from now on. */
+static __u64 runs_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
+}
+
+/* At the beginning: who waits already, from now on. A thread that got a CPU meanwhile has not seen that it was noted. */
 SEC("iter/task")
 int note_waiting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_state *s;
+	__u64 runs;
 	__u32 letter;
 
-	if (!task || !is_watched(task) || task->on_cpu || task->exit_state)
+	if (!task || !is_watched(task))
+		return 0;
+	runs = runs_of(task);
+	if (task->on_cpu || task->exit_state)
 		return 0;
 	letter = letter_of(false, state_of(task));
 	s = letter ? bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
@@ -464,6 +473,8 @@ int note_waiting(struct bpf_iter__task *ctx)
 	if (at_switch_out)
 		s->stack.low = OFFCPU_STACK_BEFORE;
 	s->left_ns = begin_ns;
+	if (task->on_cpu || runs_of(task) != runs)
+		__sync_val_compare_and_swap(&s->left_ns, begin_ns, 0);
 	return 0;
 }
 
@@ -475,13 +486,12 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct offcpu_open open = {};
 	struct thread_state *s;
 
-	if (!task || task->flags & PF_KTHREAD)
+	if (!task || task->flags & PF_KTHREAD || task->on_cpu)
 		return 0;
 	s = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!s || !s->left_ns || !is_watched(task))
 		return 0;
-	if (bpf_core_field_exists(task->sched_info.pcount))
-		open.runs = task->sched_info.pcount;
+	open.runs = runs_of(task);
 	if (fill_wait(task, s, take_left(s), &open.wait))
 		bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
 	return 0;
