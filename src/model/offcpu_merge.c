@@ -8,6 +8,10 @@
 #include "base/map.h"
 #include "model/offcpu_idle.h"
 
+enum {
+	SCHEDULER_FRAMES = 4, /* that one stack may have and another not */
+};
+
 /* Numbers of entries are kept plus one: 0 is the end of a chain. */
 
 struct known_stack {
@@ -24,6 +28,9 @@ struct merge {
 	struct u64map by_address; /* of a stack, to the first that is the same */
 	struct u64map by_frames;
 	VEC(struct known_stack) stacks;
+	struct u64map by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
+	VEC(struct known_stack) outers;
+	struct u64map noted; /* addresses of stacks that are there */
 	struct u64map by_key;
 	VEC(struct kept_row) kept; /* beside the rows of the profile */
 };
@@ -32,6 +39,9 @@ static void merge_deinit(struct merge *merge)
 {
 	u64map_deinit(&merge->by_address);
 	u64map_deinit(&merge->by_frames);
+	u64map_deinit(&merge->by_outer);
+	vec_deinit(&merge->outers);
+	u64map_deinit(&merge->noted);
 	u64map_deinit(&merge->by_key);
 	vec_deinit(&merge->stacks);
 	vec_deinit(&merge->kept);
@@ -55,22 +65,27 @@ static bool same_frame(const struct frame *a, const struct frame *b)
 	       same_text(a->file, b->file);
 }
 
-static bool same_stack(const struct stack *a, const struct stack *b)
+static bool same_frames(const struct frame *a, const struct frame *b, size_t n)
 {
-	bool same = a->len == b->len;
+	bool same = true;
 
-	for (size_t i = 0; same && i < a->len; i++)
-		same = same_frame(&a->data[i], &b->data[i]);
+	for (size_t i = 0; same && i < n; i++)
+		same = same_frame(&a[i], &b[i]);
 	return same;
 }
 
-/* Where the kernel tells names only, as in /proc, frames have no addresses. */
-static uint64_t hash_stack(const struct stack *stack)
+static bool same_stack(const struct stack *a, const struct stack *b)
 {
-	uint64_t hash = hash_u64(HASH_SEED, stack->len);
+	return a->len == b->len && same_frames(a->data, b->data, a->len);
+}
 
-	for (size_t i = 0; i < stack->len; i++) {
-		const struct frame *frame = &stack->data[i];
+/* Where the kernel tells names only, as in /proc, frames have no addresses. */
+static uint64_t hash_frames(const struct frame *frames, size_t n)
+{
+	uint64_t hash = hash_u64(HASH_SEED, n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct frame *frame = &frames[i];
 
 		hash = hash_u64(hash, frame->address);
 		hash = hash_u64(hash, frame->module_offset);
@@ -99,7 +114,7 @@ static bool use_first(struct merge *merge, const struct stack **stack)
 		return true;
 	}
 	*first = (uintptr_t)*stack;
-	chain = u64map_put(&merge->by_frames, hash_stack(*stack), &created);
+	chain = u64map_put(&merge->by_frames, hash_frames((*stack)->data, (*stack)->len), &created);
 	if (!chain)
 		return false;
 	for (size_t i = *chain; i; i = merge->stacks.data[i - 1].next) {
@@ -149,31 +164,108 @@ static void join(struct offcpu_row *to, const struct offcpu_row *row)
 		to->waker.name = row->waker.name;
 }
 
+/* The number of the row that is the same among those that are kept; 0: none is. */
+static size_t find_same(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
+{
+	const uint64_t *chain = u64map_find(&merge->by_key, hash_row(row));
+	size_t i = chain ? *chain : 0;
+
+	while (i && !same_row(&rows[i - 1], row))
+		i = merge->kept.data[i - 1].next;
+	return i;
+}
+
+/* All of its waits are open. */
+static bool is_unfinished(const struct offcpu_row *row)
+{
+	return row->sum.count == row->sum.unfinished;
+}
+
+/*
+ * The stack of a thread that does not run lacks the scheduler's own functions, as schedule_timeout(), wherever the kernel
+ * tells it; that of a wait which is over has them. So the same place is that with some frames more.
+ */
+static size_t find_finished(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
+{
+	struct offcpu_row finished = *row;
+	const uint64_t *chain;
+	size_t found = 0;
+
+	if (!row->kernel)
+		return 0;
+	chain = u64map_find(&merge->by_outer, hash_frames(row->kernel->data, row->kernel->len));
+	for (size_t i = chain ? *chain : 0; i && !found; i = merge->outers.data[i - 1].next) {
+		const struct stack *stack = merge->outers.data[i - 1].stack;
+
+		finished.kernel = stack;
+		if (stack->len > row->kernel->len &&
+		    same_frames(stack->data + stack->len - row->kernel->len, row->kernel->data, row->kernel->len))
+			found = find_same(merge, rows, &finished);
+	}
+	return found;
+}
+
+/* So that find_finished() can find it. */
+static bool note_outer(struct merge *merge, const struct stack *kernel)
+{
+	bool created;
+
+	if (!kernel)
+		return true;
+	if (!u64map_put(&merge->noted, (uintptr_t)kernel, &created))
+		return false;
+	for (size_t i = 1; created && i < kernel->len && i <= SCHEDULER_FRAMES; i++) {
+		bool fresh;
+		uint64_t *chain = u64map_put(&merge->by_outer, hash_frames(kernel->data + i, kernel->len - i), &fresh);
+
+		if (!chain || !vec_push(&merge->outers, (struct known_stack){.stack = kernel, .next = *chain}))
+			return false;
+		*chain = merge->outers.len;
+	}
+	return true;
+}
+
 /* Adds the row to the one that is the same among the first `merge->kept.len` of `rows`, or after those. */
 static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
 {
 	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
 	uint64_t *chain;
 	bool created;
+	size_t same;
 
 	if (!use_first(merge, &row.kernel) || !use_first(merge, &row.user) || !use_first(merge, &row.waker.kernel) ||
 	    !use_first(merge, &row.waker.user))
 		return false;
-	chain = u64map_put(&merge->by_key, hash_row(&row), &created);
-	if (!chain)
-		return false;
-	for (size_t i = *chain; i; i = merge->kept.data[i - 1].next) {
-		if (!same_row(&rows[i - 1], &row))
-			continue;
-		join(&rows[i - 1], &row);
-		merge->kept.data[i - 1].idle_ns += idle_ns;
+	same = find_same(merge, rows, &row);
+	if (!same && is_unfinished(&row))
+		same = find_finished(merge, rows, &row);
+	if (same) {
+		join(&rows[same - 1], &row);
+		merge->kept.data[same - 1].idle_ns += idle_ns;
 		return true;
 	}
+	chain = u64map_put(&merge->by_key, hash_row(&row), &created);
+	if (!chain || (!is_unfinished(&row) && !note_outer(merge, row.kernel)))
+		return false;
 	if (!vec_push(&merge->kept, (struct kept_row){.idle_ns = idle_ns, .next = *chain}))
 		return false;
 	*chain = merge->kept.len;
 	rows[merge->kept.len - 1] = row;
 	return true;
+}
+
+/* Waits that are over come first, whose stacks are the whole ones. */
+static void put_unfinished_last(struct offcpu_row *rows, size_t n)
+{
+	size_t finished = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!is_unfinished(&rows[i])) {
+			struct offcpu_row row = rows[i];
+
+			rows[i] = rows[finished];
+			rows[finished++] = row;
+		}
 }
 
 bool offcpu_merge_rows(struct offcpu_profile *profile)
@@ -182,6 +274,7 @@ bool offcpu_merge_rows(struct offcpu_profile *profile)
 	struct offcpu_row *rows = profile->rows.data;
 	size_t done = 0;
 
+	put_unfinished_last(rows, profile->rows.len);
 	while (done < profile->rows.len && keep(&merge, rows, rows[done]))
 		done++;
 	for (size_t i = 0; i < merge.kept.len; i++)

@@ -224,6 +224,57 @@ static void test_idle_threads(void **state)
 	assert_false(f->profile.rows.data[1].idle); /* 200 of 300 */
 }
 
+/* A wait that is not over has a kernel stack without the scheduler's functions: the same place with more frames is its. */
+static void test_unfinished(void **state)
+{
+	struct fixture *f = *state;
+	struct stack finished = STACK({.address = 0x50, .symbol = "schedule_timeout"}, {.address = 0x100, .symbol = "read"},
+				      {.address = 0x200, .symbol = "sys_read"});
+	struct stack open = STACK({.address = 0x100, .symbol = "read"}, {.address = 0x200, .symbol = "sys_read"});
+	struct stack elsewhere = STACK({.address = 0x100, .symbol = "read"}, {.address = 0x201, .symbol = "sys_read"});
+	struct offcpu_row *row;
+
+	row = add(f); /* before those that are over */
+	row->kernel = &open;
+	row->sum = (struct offcpu_sum){.count = 1, .unfinished = 1, .total_ns = 7, .min_ns = 7, .max_ns = 7};
+	add(f)->kernel = &finished;
+	row = add(f);
+	row->kernel = &elsewhere;
+	row->sum.unfinished = row->sum.count;
+	row = add(f); /* of another thread */
+	row->kernel = &open;
+	row->tid = 12;
+	row->sum.unfinished = row->sum.count;
+	add(f)->kernel = &open; /* over, and without it */
+	assert_true(offcpu_merge_rows(&f->profile));
+	assert_int_equal(f->profile.rows.len, 4);
+	for (size_t i = 0; i < 4; i++) {
+		row = &f->profile.rows.data[i];
+		if (row->kernel != &finished)
+			continue;
+		assert_int_equal(row->sum.count, 2);
+		assert_int_equal(row->sum.unfinished, 0);
+	}
+}
+
+static void test_unfinished_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct stack finished = STACK({.address = 0x50, .symbol = "schedule_timeout"}, {.address = 0x100, .symbol = "read"});
+	struct stack open = STACK({.address = 0x100, .symbol = "read"});
+	struct offcpu_row *row;
+
+	row = add(f);
+	row->kernel = &open;
+	row->sum = (struct offcpu_sum){.count = 1, .unfinished = 1, .total_ns = 7, .min_ns = 7, .max_ns = 7};
+	add(f)->kernel = &finished;
+	assert_true(offcpu_merge_rows(&f->profile));
+	assert_int_equal(f->profile.rows.len, 1);
+	assert_ptr_equal(f->profile.rows.data[0].kernel, &finished);
+	assert_int_equal(f->profile.rows.data[0].sum.count, 3);
+	assert_int_equal(f->profile.rows.data[0].sum.unfinished, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +283,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_same_errors_and_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unfinished, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unfinished_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_threads, setup, teardown),
 	};
