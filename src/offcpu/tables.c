@@ -4,412 +4,214 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "symbol/process_files.h"
+#include "offcpu/listing.h"
+#include "offcpu/mapping_sets.h"
+#include "offcpu/objects.h"
 #include "proc/process.h"
 #include "unwind/bpf_rows.h"
 
-enum {
-	MAX_OBJECTS = 4096,
-	MAX_MAPPINGS = 4096, /* of one process: what BPF searches */
-	ALL_MAPPINGS = 1 << 18,
-	MAX_SETS = 1 << 16,
-	PLACE_SHIFT = 48,
+static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the table of any file");
+
+enum { PLACE_SHIFT = 48, OTHER_DESCRIPTORS = 2048 };
+
+struct owner {
+	pid_t tgid;
+	uint32_t set;
 };
 
-struct object {
-	struct module *module;
-	uint64_t key;   /* of the file */
-	uint64_t base;  /* of the rows */
-	uint32_t nrows; /* 0: BPF has no table */
-};
-
-/* A mapping as we need it to name addresses. */
-struct mapping {
-	uint64_t start;
-	uint64_t end;
-	uint64_t bias; /* address - bias = address in the file */
-	uint32_t object;
-	uint32_t zero;
-};
-
-static_assert(sizeof(struct mapping) == 32, "mappings are compared as bytes");
-
-struct mappings {
-	VEC_FIELDS(struct mapping); /* by rising address */
-};
-
-/* The mappings of a process as they once were; never changed. */
-struct set {
-	uint32_t id;
-	uint32_t first; /* its slots in BPF's array */
-	struct mappings mappings;
-};
-
-/* Slots that can be used anew, and the set that is in them until then. */
-struct slots {
-	uint32_t first;
-	uint32_t count;
-	uint32_t set; /* 0: in others as well, which were used anew */
-};
-
-/* One thread changes it, and takes the lock to do so; others only look addresses up, under the lock. */
 struct tables {
 	struct offcpu_probe *probe;
-	pthread_mutex_t lock;
-	VEC(struct object *) objects;
-	struct u64map by_key;   /* key of a file to its number + 1 */
-	VEC(struct set *) sets; /* by the low half of their ids; NULL: none */
-	uint32_t made;          /* sets so far */
-	VEC(uint32_t) unused;   /* places there */
-	struct u64map by_tgid;  /* to the id of its set; 0: forgotten */
-	VEC(struct slots) free; /* those given back first come first */
-	uint32_t used;          /* slots from 0 */
+	struct objects *objects;
+	struct mapping_sets *sets;
 	struct tables_losses losses;
-	bool took_memory; /* a new object lies in the snapshot that is being read */
-	VEC(struct process_files) kept;
+
+	pthread_mutex_t lock;     /* of what follows: the thread that reads processes changes it, others look */
+	VEC(struct owner) owners; /* by rising tgid */
 };
 
-static uint32_t slots_of(size_t mappings)
+DEFINE_CLEANUP(tables, struct tables *, tables_destroy)
+
+static bool make_room(void *arg);
+
+/* Each file takes a descriptor; where there are too few of them it takes memory. */
+static void raise_open_files(void)
 {
-	return mappings ? (uint32_t)mappings : 1;
+	const rlim_t wanted = TABLES_MAX_FILES + OTHER_DESCRIPTORS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 struct tables *tables_create(struct offcpu_probe *probe)
 {
-	struct tables *tables = calloc(1, sizeof(*tables));
+	const struct objects_limits limits = {.files = TABLES_MAX_FILES, .rows = TABLES_MAX_ROWS};
+	_cleanup_(cleanup_tables) struct tables *tables = calloc(1, sizeof(*tables));
 
 	if (!tables)
 		return NULL;
-	tables->probe = probe;
 	pthread_mutex_init(&tables->lock, NULL);
-	return tables;
-}
-
-static void destroy_set(struct set *set)
-{
-	if (set)
-		vec_deinit(&set->mappings);
-	free(set);
+	tables->probe = probe;
+	raise_open_files();
+	tables->objects = objects_create(probe, &limits, make_room, tables);
+	if (tables->objects)
+		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
+	return tables->sets ? steal_ptr(tables) : NULL;
 }
 
 void tables_destroy(struct tables *tables)
 {
 	if (!tables)
 		return;
-	for (size_t i = 0; i < tables->objects.len; i++) {
-		module_destroy(tables->objects.data[i]->module);
-		free(tables->objects.data[i]);
-	}
-	for (size_t i = 0; i < tables->sets.len; i++)
-		destroy_set(tables->sets.data[i]);
-	vec_deinit(&tables->objects);
-	vec_deinit(&tables->sets);
-	vec_deinit(&tables->unused);
-	vec_deinit(&tables->free);
-	u64map_deinit(&tables->by_key);
-	u64map_deinit(&tables->by_tgid);
+	mapping_sets_destroy(tables->sets);
+	objects_destroy(tables->objects);
+	vec_deinit(&tables->owners);
 	pthread_mutex_destroy(&tables->lock);
-	for (size_t i = 0; i < tables->kept.len; i++)
-		process_files_close(&tables->kept.data[i]);
-	vec_deinit(&tables->kept);
 	free(tables);
 }
 
-/* What makes two files the same: for those in memory, the vDSO, their build-id. */
-static uint64_t key_of(const struct image *image)
+/* Where the process is among the owners, or would be. */
+static size_t find_owner(const struct tables *tables, pid_t tgid)
 {
-	uint64_t identity = image_identity(image);
-	const char *id = image_build_id(image);
+	size_t low = 0, high = tables->owners.len;
 
-	if (!identity && id)
-		identity = hash_bytes(HASH_SEED, id, strlen(id));
-	return identity;
-}
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
 
-/* Makes the table of a new file for BPF. Without one its code is walked by frame pointer. */
-static void upload(struct tables *tables, struct object *object, uint32_t number)
-{
-	struct bpf_rows rows = {0};
-
-	if (bpf_rows_build(object->module->image, arch_host(), NULL, &rows) == 0 && rows.len) {
-		bool ok = offcpu_probe_set_object(tables->probe, number, rows.data, rows.len) == 0;
-
-		object->base = rows.base;
-		object->nrows = ok ? (uint32_t)rows.len : 0;
-		tables->losses.objects += !ok || rows.cut;
+		if (tables->owners.data[mid].tgid < tgid)
+			low = mid + 1;
+		else
+			high = mid;
 	}
-	bpf_rows_deinit(&rows);
+	return low;
 }
 
-static struct object *create_object(struct module *module, uint64_t key)
+/* 0: it has none. */
+static uint32_t set_of(const struct tables *tables, pid_t tgid)
 {
-	struct object *object = calloc(1, sizeof(*object));
-	struct image *image = module_take_image(module);
+	size_t i = find_owner(tables, tgid);
 
-	if (!object) {
-		image_destroy(image);
-		return NULL;
+	return i < tables->owners.len && tables->owners.data[i].tgid == tgid ? tables->owners.data[i].set : 0;
+}
+
+static void remove_owner(struct tables *tables, size_t i)
+{
+	struct owner owner = tables->owners.data[i];
+
+	pthread_mutex_lock(&tables->lock);
+	tables->owners.len--;
+	memmove(&tables->owners.data[i], &tables->owners.data[i + 1],
+		(tables->owners.len - i) * sizeof(*tables->owners.data));
+	pthread_mutex_unlock(&tables->lock);
+	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
+	mapping_sets_give(tables->sets, owner.set);
+}
+
+static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
+{
+	bool ok;
+
+	pthread_mutex_lock(&tables->lock);
+	ok = vec_push(&tables->owners, owner);
+	if (ok) {
+		memmove(&tables->owners.data[i + 1], &tables->owners.data[i],
+			(tables->owners.len - 1 - i) * sizeof(owner));
+		tables->owners.data[i] = owner;
 	}
-	object->key = key;
-	if (module_create(image, module->info.path, NULL, &object->module) < 0) {
-		free(object);
-		return NULL;
-	}
-	return object;
-}
-
-/* The number of the module's file; OFFCPU_NO_OBJECT when it cannot be had. Takes the image of a new one. */
-static uint32_t find_object(struct tables *tables, struct module *module, struct u64map *seen)
-{
-	uint64_t key, *slot, *local;
-	struct object *object;
-	bool created;
-
-	/* Several mappings of one module: its image may be taken already. */
-	local = u64map_put(seen, (uintptr_t)module, &created);
-	if (!local)
-		return OFFCPU_NO_OBJECT;
-	if (!created)
-		return (uint32_t)*local;
-	*local = OFFCPU_NO_OBJECT;
-	key = module->image ? key_of(module->image) : 0;
-	slot = key ? u64map_put(&tables->by_key, key, &created) : NULL;
-	if (!slot)
-		return OFFCPU_NO_OBJECT;
-	if (!*slot) {
-		if (tables->objects.len >= MAX_OBJECTS) {
-			tables->losses.objects++;
-			return OFFCPU_NO_OBJECT;
-		}
-		tables->took_memory |= image_identity(module->image) == 0;
-		object = create_object(module, key);
-		if (!object)
-			return OFFCPU_NO_OBJECT;
-		upload(tables, object, (uint32_t)tables->objects.len);
-		pthread_mutex_lock(&tables->lock);
-		if (vec_push(&tables->objects, object))
-			*slot = tables->objects.len;
-		pthread_mutex_unlock(&tables->lock);
-		if (!*slot) {
-			module_destroy(object->module);
-			free(object);
-			return OFFCPU_NO_OBJECT;
-		}
-	}
-	*local = *slot - 1;
-	return (uint32_t)*local;
-}
-
-static struct set *find_set(const struct tables *tables, uint32_t id)
-{
-	uint32_t index = id & (MAX_SETS - 1);
-
-	if (!id || index >= tables->sets.len || !tables->sets.data[index] || tables->sets.data[index]->id != id)
-		return NULL;
-	return tables->sets.data[index];
-}
-
-static struct set *set_of(const struct tables *tables, pid_t tgid)
-{
-	const uint64_t *slot = u64map_find(&tables->by_tgid, (uint64_t)tgid);
-
-	return slot ? find_set(tables, (uint32_t)*slot) : NULL;
-}
-
-static void drop_set(struct tables *tables, uint32_t id)
-{
-	struct set *set = find_set(tables, id);
-
-	if (!set)
-		return;
-	tables->sets.data[id & (MAX_SETS - 1)] = NULL;
-	destroy_set(set);
-}
-
-/* Room in BPF's array. What was never used is taken first, so that old sets last as long as can be. */
-static bool take_slots(struct tables *tables, uint32_t count, uint32_t *first)
-{
-	if (count <= ALL_MAPPINGS - tables->used) {
-		*first = tables->used;
-		tables->used += count;
-		return true;
-	}
-	for (size_t i = 0; i < tables->free.len; i++) {
-		struct slots *slots = &tables->free.data[i];
-
-		if (slots->count < count)
-			continue;
-		*first = slots->first;
-		if (find_set(tables, slots->set))
-			vec_push(&tables->unused, slots->set & (MAX_SETS - 1));
-		drop_set(tables, slots->set);
-		slots->set = 0;
-		slots->first += count;
-		slots->count -= count;
-		if (!slots->count) {
-			tables->free.len--;
-			memmove(slots, slots + 1, (tables->free.len - i) * sizeof(*slots));
-		}
-		return true;
-	}
-	return false;
-}
-
-/* Its slots may be used anew. Until they are the set stays, for stacks on their way and for children of the process. */
-static void give_back(struct tables *tables, const struct set *set)
-{
-	struct slots slots = {.first = set->first, .count = slots_of(set->mappings.len), .set = set->id};
-
-	if (!vec_push(&tables->free, slots))
-		tables->losses.mappings += slots.count;
-}
-
-/* The oldest of the sets whose process has ended or has another one makes room. */
-static bool drop_oldest(struct tables *tables, uint32_t *index)
-{
-	for (size_t i = 0; i < tables->free.len; i++) {
-		struct slots *slots = &tables->free.data[i];
-
-		if (!slots->set)
-			continue;
-		*index = slots->set & (MAX_SETS - 1);
-		drop_set(tables, slots->set);
-		slots->set = 0;
-		return true;
-	}
-	return false;
-}
-
-/* A place among the sets; the high half of the id tells it from those that were there lately. */
-static bool take_id(struct tables *tables, uint32_t *id)
-{
-	uint32_t index = (uint32_t)tables->sets.len;
-
-	if (tables->unused.len)
-		index = tables->unused.data[--tables->unused.len];
-	else if (index == MAX_SETS ? !drop_oldest(tables, &index) : !vec_push(&tables->sets, NULL))
-		return false;
-	*id = (1 + tables->made++ % UINT16_MAX) * MAX_SETS | index;
-	return true;
-}
-
-/* Takes the mappings over when it succeeds. */
-static struct set *create_set(struct tables *tables, struct mappings *mappings)
-{
-	struct set *set = calloc(1, sizeof(*set));
-
-	if (!set || !take_slots(tables, slots_of(mappings->len), &set->first)) {
-		free(set);
-		return NULL;
-	}
-	set->mappings = *mappings;
-	if (!take_id(tables, &set->id)) {
-		give_back(tables, set);
-		free(set);
-		return NULL;
-	}
-	tables->sets.data[set->id & (MAX_SETS - 1)] = set;
-	*mappings = (struct mappings){0};
-	return set;
-}
-
-static int set_mapping(struct tables *tables, const struct set *set, uint32_t i)
-{
-	const struct mapping *m = &set->mappings.data[i];
-	const struct object *object = m->object == OFFCPU_NO_OBJECT ? NULL : tables->objects.data[m->object];
-	struct offcpu_mapping record = {
-		.start = m->start,
-		.end = m->end,
-		.bias = m->bias + (object ? object->base : 0),
-		.object = object && object->nrows ? m->object : OFFCPU_NO_OBJECT,
-		.nrows = object ? object->nrows : 0,
-		.set = set->id,
-	};
-
-	return offcpu_probe_set_mapping(tables->probe, set->first + i, &record);
-}
-
-/* The new mappings have slots of their own, so that BPF never sees half of them. */
-static int publish(struct tables *tables, pid_t tgid, const struct set *set)
-{
-	struct offcpu_maps maps = {.first = set->first, .count = (uint32_t)set->mappings.len, .set = set->id};
-	int rc = 0;
-
-	for (uint32_t i = 0; rc == 0 && i < maps.count; i++)
-		rc = set_mapping(tables, set, i);
-	if (rc == 0)
-		rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
-	if (rc < 0)
-		tables->losses.mappings += maps.count;
-	return rc;
-}
-
-static bool list_mappings(struct tables *tables, const struct process_files *files, struct mappings *out)
-{
-	struct u64map seen = {0};
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < files->snap->maps.len; i++) {
-		const struct map_entry *e = &files->snap->maps.data[i];
-		struct mapping mapping = {
-			.start = e->start, .end = e->end, .bias = e->start, .object = OFFCPU_NO_OBJECT};
-		struct module *module;
-		uint64_t vaddr;
-
-		if (!(e->perms & MAP_PERM_EXEC))
-			continue;
-		if (out->len >= MAX_MAPPINGS) {
-			tables->losses.mappings++;
-			continue;
-		}
-		module = modules_find(files->modules, e->start, &vaddr);
-		if (module) {
-			mapping.bias = e->start - vaddr;
-			mapping.object = find_object(tables, module, &seen);
-		}
-		ok = vec_push(out, mapping);
-	}
-	u64map_deinit(&seen);
+	pthread_mutex_unlock(&tables->lock);
 	return ok;
 }
 
-static bool is_same(const struct mappings *a, const struct mappings *b)
+/* The process has this set, which was taken, from now on. False when memory is exhausted. */
+static bool set_owner(struct tables *tables, pid_t tgid, uint32_t set)
 {
-	/* No hidden padding: see the assertion at struct mapping. */
-	return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len * sizeof(*a->data)) == 0);
+	size_t i = find_owner(tables, tgid);
+	uint32_t old = set_of(tables, tgid);
+
+	if (!old)
+		return insert_owner(tables, i, (struct owner){.tgid = tgid, .set = set});
+	pthread_mutex_lock(&tables->lock);
+	tables->owners.data[i].set = set;
+	pthread_mutex_unlock(&tables->lock);
+	mapping_sets_give(tables->sets, old);
+	return true;
 }
 
-/* Makes the mappings those of the process. */
-static int replace(struct tables *tables, pid_t tgid, struct mappings *mappings, struct err *err)
+/* Not every process that has sets tells of its end: those that only woke others are not watched. */
+static bool sweep(struct tables *tables)
 {
-	struct set *old, *set = NULL;
-	uint64_t *slot;
-	bool created;
-	int rc;
+	size_t before = tables->owners.len;
 
-	pthread_mutex_lock(&tables->lock);
-	old = set_of(tables, tgid);
-	slot = u64map_put(&tables->by_tgid, (uint64_t)tgid, &created);
-	if (slot)
-		set = create_set(tables, mappings);
-	if (set)
-		*slot = set->id;
-	pthread_mutex_unlock(&tables->lock);
+	for (size_t i = tables->owners.len; i-- > 0;)
+		if (kill(tables->owners.data[i].tgid, 0) < 0 && errno == ESRCH)
+			remove_owner(tables, i);
+	return tables->owners.len < before;
+}
+
+static bool make_room(void *arg)
+{
+	struct tables *tables = arg;
+
+	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets));
+}
+
+/* Tells BPF which set the process has. */
+static int publish(struct tables *tables, pid_t tgid, uint32_t set, struct err *err)
+{
+	struct offcpu_maps maps = mapping_sets_maps(tables->sets, set);
+	int rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
+
+	if (rc < 0 && sweep(tables))
+		rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
+	if (rc == 0)
+		return 0;
+	tables->losses.mappings += maps.count;
+	return err_set(err, -rc, "giving BPF the maps of process %d: %s", (int)tgid, strerror(-rc));
+}
+
+/* Makes the mappings those of the process. *news: BPF knows more than before. */
+static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listing, struct err *err, bool *news)
+{
+	size_t count = listing->mappings.len;
+	bool created;
+	uint32_t set = mapping_sets_take(tables->sets, &listing->mappings, &created);
+
 	if (!set) {
-		tables->losses.mappings += mappings->len;
-		return err_set(err, ENOSPC, "more than %d executable mappings", ALL_MAPPINGS);
+		tables->losses.mappings += count;
+		return err_set(err, ENOSPC, "more than %d executable mappings", TABLES_MAX_MAPPINGS);
 	}
-	rc = publish(tables, tgid, set);
-	if (old)
-		give_back(tables, old);
-	return rc < 0 ? err_set(err, -rc, "giving BPF the maps of process %d: %s", (int)tgid, strerror(-rc)) : 0;
+	if (created) { /* else it was counted before */
+		tables->losses.mappings += listing->mappings_over;
+		tables->losses.objects += listing->files_over;
+	}
+	if (!set_owner(tables, tgid, set)) {
+		mapping_sets_give(tables->sets, set);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	if (offcpu_probe_has_set(tables->probe, tgid, set))
+		return 0;
+	*news = true;
+	return publish(tables, tgid, set, err);
+}
+
+static int read_mappings(struct tables *tables, pid_t tgid, struct err *err, bool *news)
+{
+	struct listing listing;
+	int rc = listing_read(tgid, tables->objects, err, &listing);
+
+	if (rc == 0)
+		rc = set_mappings(tables, tgid, &listing, err, news);
+	mappings_deinit(&listing.mappings, tables->objects);
+	return rc;
 }
 
 /* Changes with every exec, and when the number is given to another process. */
@@ -427,121 +229,53 @@ static uint64_t generation_of(pid_t tgid)
 	return generation;
 }
 
-/* The bytes of an image in memory, the vDSO, belong to the snapshot: it stays when such an image was taken from it. */
-static void keep_or_close(struct tables *tables, struct process_files *files)
-{
-	if (!tables->took_memory || !vec_push(&tables->kept, *files))
-		process_files_close(files);
-	tables->took_memory = false;
-}
-
-static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool *news)
-{
-	uint64_t generation = generation_of(tgid);
-	struct process_files files = {0};
-	struct mappings mappings = {0};
-	const struct set *set = set_of(tables, tgid);
-	int rc = process_files_open(tgid, err, &files);
-
-	*news = false;
-	if (rc == 0 && !list_mappings(tables, &files, &mappings))
-		rc = err_set(err, ENOMEM, "out of memory");
-	keep_or_close(tables, &files);
-	if (rc == 0 && set && is_same(&set->mappings, &mappings)) {
-		*news = !offcpu_probe_has_set(tables->probe, tgid, set->id);
-		rc = *news ? publish(tables, tgid, set) : 0;
-	} else if (rc == 0) {
-		rc = replace(tables, tgid, &mappings, err);
-		*news = rc == 0;
-	}
-	vec_deinit(&mappings);
-	set = set_of(tables, tgid);
-	if (rc == 0 && set && generation_of(tgid) != generation) {
-		offcpu_probe_forget_process(tables->probe, tgid,
-					    set->id); /* they are of another program: it will be asked for */
-		*news = true;
-	}
-	return rc;
-}
-
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
 {
-	bool news;
-	int rc = read_process(tables, tgid, err, &news);
+	uint64_t generation = generation_of(tgid);
+	bool news = false;
+	int rc = read_mappings(tables, tgid, err, &news);
+	uint32_t set = set_of(tables, tgid);
 
+	if (rc == 0 && set && generation_of(tgid) != generation) {
+		offcpu_probe_forget_process(tables->probe, tgid, set); /* that of another program: it is asked for */
+		news = true;
+	}
 	offcpu_probe_answered(tables->probe, tgid, news);
 	return rc;
 }
 
 void tables_forget_process(struct tables *tables, pid_t tgid)
 {
-	struct set *set;
-
-	pthread_mutex_lock(&tables->lock);
-	set = set_of(tables, tgid);
-	if (set) {
-		offcpu_probe_forget_process(tables->probe, tgid, set->id);
-		give_back(tables, set);
-		*u64map_find(&tables->by_tgid, (uint64_t)tgid) = 0;
-	}
-	pthread_mutex_unlock(&tables->lock);
+	if (set_of(tables, tgid))
+		remove_owner(tables, find_owner(tables, tgid));
 }
 
-static const struct mapping *find_mapping(const struct mappings *mappings, uint64_t address)
+uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 {
-	size_t low = 0, high = mappings->len;
+	struct mapping mapping;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (mappings->data[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && address < mappings->data[low - 1].end ? &mappings->data[low - 1] : NULL;
-}
-
-uint64_t tables_place(struct tables *tables, uint32_t id, uint64_t address)
-{
-	const struct mapping *mapping = NULL;
-	const struct set *set;
-	uint64_t place = 0;
-
-	pthread_mutex_lock(&tables->lock);
-	set = find_set(tables, id);
-	if (set)
-		mapping = find_mapping(&set->mappings, address);
-	if (mapping && mapping->object != OFFCPU_NO_OBJECT)
-		place = (uint64_t)(mapping->object + 1) << PLACE_SHIFT | (address - mapping->bias);
-	pthread_mutex_unlock(&tables->lock);
-	return place;
+	if (!mapping_sets_find(tables->sets, set, address, &mapping) || mapping.object == OFFCPU_NO_OBJECT ||
+	    (address - mapping.bias) >> PLACE_SHIFT)
+		return 0;
+	return (uint64_t)(mapping.object + 1) << PLACE_SHIFT | (address - mapping.bias);
 }
 
 uint32_t tables_set_of(struct tables *tables, pid_t tgid)
 {
-	const struct set *set;
-	uint32_t id;
+	uint32_t set;
 
 	pthread_mutex_lock(&tables->lock);
 	set = set_of(tables, tgid);
-	id = set ? set->id : 0;
 	pthread_mutex_unlock(&tables->lock);
-	return id;
+	return set;
 }
 
 struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
 {
 	struct tables *tables = ctx;
-	uint64_t number = place >> PLACE_SHIFT;
-	struct module *module = NULL;
 
 	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
-	pthread_mutex_lock(&tables->lock);
-	if (number && number <= tables->objects.len)
-		module = tables->objects.data[number - 1]->module;
-	pthread_mutex_unlock(&tables->lock);
-	return module;
+	return place >> PLACE_SHIFT ? objects_module(tables->objects, (uint32_t)(place >> PLACE_SHIFT) - 1) : NULL;
 }
 
 struct tables_losses tables_losses(const struct tables *tables)

@@ -2,7 +2,6 @@
 #ifndef STAKEOUT_OFFCPU_TABLES_H
 #define STAKEOUT_OFFCPU_TABLES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,10 +10,17 @@
 #include "kernel/offcpu_probe.h"
 
 /*
- * What BPF needs to walk user stacks, and what is needed to name them when the process is gone: the executable mappings of
- * each process, and each file with code once, however many processes have it.
+ * What BPF needs to walk user stacks, and what is needed to name them when the process is gone: the executable mappings
+ * of each process (mapping_sets.h), and each file with code once, however many processes have it (objects.h).
  */
 struct tables;
+
+/* What is over these limits is counted. In BPF a row of unwind information takes 16 bytes, a mapping 40. */
+enum {
+	TABLES_MAX_FILES = 4096,
+	TABLES_MAX_ROWS = 4 << 20,     /* of all files */
+	TABLES_MAX_MAPPINGS = 1 << 18, /* of all processes: what the probe has to have room for */
+};
 
 /* `probe` must outlive it. NULL when memory is exhausted. */
 struct tables *tables_create(struct offcpu_probe *probe);
@@ -30,9 +36,9 @@ int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
 void tables_forget_process(struct tables *tables, pid_t tgid);
 
 /*
- * An address in terms that outlive its process: a file with code, and the address in it. `set` is that of the stack record
- * that has the address. Such a number is never 0; 0: the address is in no mapping that is known. Any thread may ask, while
- * one other reads processes.
+ * An address in terms that outlive its process: a file with code, and the address in it. `set` is that of the stack
+ * record that has the address. Such a number is never 0; 0: the address is in no mapping that is known. Any thread may
+ * ask, while one other reads processes.
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 

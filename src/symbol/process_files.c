@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -27,7 +28,53 @@ static void copy_vdso(const struct process *process, struct snapshot *snap)
 	}
 }
 
-static int read_process(const struct process *process, struct process_files *files, struct err *err)
+/* 0 when that is not permitted: then the file is opened, in whatever way that can be done. */
+static uint64_t identity_of(const struct process *process, const struct map_entry *entry)
+{
+	_cleanup_close_ int fd = -1;
+	char link[64];
+
+	snprintf(link, sizeof(link), "map_files/%llx-%llx", (unsigned long long)entry->start,
+		 (unsigned long long)entry->end);
+	fd = openat(process->mm_fd, link, O_PATH | O_CLOEXEC);
+	return fd < 0 ? 0 : image_identity_of(fd);
+}
+
+struct known {
+	process_files_known_fn is_known; /* NULL: no file is */
+	void *arg;
+	VEC(size_t) entries;
+};
+
+/* Modules are made of what is executable. */
+static int hide_known(const struct process *process, struct maps *maps, struct known *known, struct err *err)
+{
+	for (size_t i = 0; known->is_known && i < maps->len; i++) {
+		struct map_entry *entry = &maps->data[i];
+		uint64_t identity;
+
+		if (!(entry->perms & MAP_PERM_EXEC) || !entry->inode)
+			continue;
+		if (!vec_reserve(&known->entries, known->entries.len + 1))
+			return err_set(err, ENOMEM, "out of memory");
+		identity = identity_of(process, entry);
+		if (!identity || !known->is_known(known->arg, entry, identity))
+			continue;
+		entry->perms &= ~MAP_PERM_EXEC;
+		vec_push(&known->entries, i);
+	}
+	return 0;
+}
+
+static void show_known(struct maps *maps, struct known *known)
+{
+	for (size_t i = 0; i < known->entries.len; i++)
+		maps->data[known->entries.data[i]].perms |= MAP_PERM_EXEC;
+	vec_deinit(&known->entries);
+}
+
+static int read_process(const struct process *process, struct known *known, struct process_files *files,
+			struct err *err)
 {
 	struct process_info info;
 	int rc;
@@ -46,11 +93,17 @@ static int read_process(const struct process *process, struct process_files *fil
 	if (!files->snap->maps.len)
 		return err_set(err, ESRCH, "process %d has ended: it has no memory map", (int)process->pid);
 	copy_vdso(process, files->snap);
-	return modules_create(files->snap, false, err, &files->modules);
+	rc = hide_known(process, &files->snap->maps, known, err);
+	if (rc == 0)
+		rc = modules_create(files->snap, false, err, &files->modules);
+	show_known(&files->snap->maps, known);
+	return rc;
 }
 
-int process_files_open(pid_t pid, struct err *err, struct process_files *out)
+int process_files_open_others(pid_t pid, process_files_known_fn is_known, void *arg, struct err *err,
+			      struct process_files *out)
 {
+	struct known known = {.is_known = is_known, .arg = arg};
 	struct process_files files = {0};
 	struct process process;
 	int rc = process_open(pid, err, &process);
@@ -58,13 +111,18 @@ int process_files_open(pid_t pid, struct err *err, struct process_files *out)
 	if (rc < 0)
 		return rc;
 	process_find_memory(&process);
-	rc = read_process(&process, &files, err);
+	rc = read_process(&process, &known, &files, err);
 	process_close(&process);
 	if (rc < 0)
 		process_files_close(&files);
 	else
 		*out = files;
 	return rc;
+}
+
+int process_files_open(pid_t pid, struct err *err, struct process_files *out)
+{
+	return process_files_open_others(pid, NULL, NULL, err, out);
 }
 
 void process_files_close(struct process_files *files)

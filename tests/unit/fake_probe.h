@@ -8,13 +8,15 @@
 #include "kernel/offcpu_probe.h"
 
 /* In place of kernel/offcpu_probe.c, for tests of what is given to BPF: it keeps that, and asks no kernel. */
-enum { FAKE_SLOTS = 1 << 18 };
+enum { FAKE_SLOTS = 1 << 18, FAKE_OBJECTS = 4096 };
 
 struct offcpu_probe {
 	struct offcpu_mapping *mappings;
 	struct offcpu_maps maps; /* of `tgid`; set 0: none */
 	pid_t tgid;
-	unsigned objects;
+	unsigned objects;            /* how often one was set */
+	uint32_t rows[FAKE_OBJECTS]; /* of each */
+	bool full;                   /* objects are refused */
 	unsigned answers;
 	bool news; /* of the last answer */
 };
@@ -31,8 +33,11 @@ static inline void fake_probe_deinit(struct offcpu_probe *probe)
 
 int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
 {
+	if (!n || object >= FAKE_OBJECTS || probe->full)
+		return -1;
 	probe->objects++;
-	return n ? 0 : -1;
+	probe->rows[object] = (uint32_t)n;
+	return 0;
 }
 
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)

@@ -55,6 +55,51 @@ static void test_child(void **state)
 	assert_null(files.modules);
 }
 
+struct asked {
+	uint64_t identity; /* what is known */
+	uint64_t start;    /* where that is mapped */
+	unsigned times;
+};
+
+static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
+{
+	struct asked *asked = arg;
+
+	assert_true(entry->perms & MAP_PERM_EXEC);
+	asked->times++;
+	if (identity != asked->identity)
+		return false;
+	asked->start = entry->start;
+	return true;
+}
+
+/* A file that is known has no module, and its mapping is as it was. */
+static void test_known_files(void **state)
+{
+	struct process_files all = {0}, files = {0};
+	struct asked asked = {0};
+	const struct map_entry *entry;
+	uint64_t vaddr;
+
+	assert_int_equal(process_files_open(getpid(), NULL, &all), 0);
+	asked.identity = image_identity(modules_find(all.modules, (uintptr_t)test_known_files, &vaddr)->image);
+	process_files_close(&all);
+	assert_int_equal(process_files_open_others(getpid(), is_known, &asked, NULL, &files), 0);
+	if (!asked.times) {
+		print_message("skipped: /proc/PID/map_files is not readable\n");
+		process_files_close(&files);
+		skip();
+	}
+	entry = maps_find(&files.snap->maps, (uintptr_t)test_known_files);
+	assert_non_null(entry);
+	assert_int_equal(asked.start, entry->start);
+	assert_true(entry->perms & MAP_PERM_EXEC);
+	assert_null(modules_find(files.modules, (uintptr_t)test_known_files, &vaddr));
+	assert_non_null(modules_find(files.modules, (uintptr_t)strtol, &vaddr));
+	assert_true(asked.times >= 2);
+	process_files_close(&files);
+}
+
 static void test_ended(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
@@ -104,10 +149,8 @@ static void test_kernel_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),
-		cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_zombie),
-		cmocka_unit_test(test_kernel_thread),
+		cmocka_unit_test(test_child),  cmocka_unit_test(test_known_files),   cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_zombie), cmocka_unit_test(test_kernel_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,7 +205,61 @@ static void test_room_is_used_anew(void **state)
 	munmap(area, len);
 }
 
-static void test_too_many_mappings(void **state)
+/* Workers that a server has forked have the same mappings, once. */
+static void test_forked_processes(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pids[3];
+	struct offcpu_maps first;
+	unsigned objects;
+
+	for (int i = 0; i < 3; i++)
+		pids[i] = child_start(child_sleeps);
+	assert_int_equal(tables_read_process(f->tables, pids[0], NULL), 0);
+	first = f->probe.maps;
+	objects = f->probe.objects;
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(tables_read_process(f->tables, pids[i], NULL), 0);
+		assert_int_equal(f->probe.tgid, pids[i]);
+		assert_memory_equal(&f->probe.maps, &first, sizeof(first));
+		assert_true(f->probe.news);
+	}
+	assert_int_equal(f->probe.objects, objects);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(tables_set_of(f->tables, pids[i]), first.set);
+		tables_forget_process(f->tables, pids[i]);
+		assert_int_equal(tables_set_of(f->tables, pids[i]), 0);
+		child_end(pids[i]);
+	}
+	assert_named(f, first.set);
+}
+
+/* Not all processes tell of their end: their room is found when it is needed. */
+static void test_ended_unseen(void **state)
+{
+	struct fixture *f = *state;
+	size_t len = 2 * (size_t)(MANY + 200) * PAGE;
+	char *area = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	unsigned rounds = FAKE_SLOTS / MANY + 3;
+
+	assert_ptr_not_equal(area, MAP_FAILED);
+	for (unsigned i = 0; i < MANY; i++)
+		protect(area, 2 * i, 1);
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t pid;
+
+		protect(area, 2 * (MANY + 1), i + 1);
+		pid = child_start(child_sleeps);
+		assert_int_equal(tables_read_process(f->tables, pid, NULL), 0);
+		child_end(pid);
+	}
+	assert_named(f, f->probe.maps.set);
+	assert_int_equal(tables_losses(f->tables).mappings, 0);
+	munmap(area, len);
+}
+
+/* What is over the limits is counted once, however often the process is read. */
+static void test_losses(void **state)
 {
 	struct fixture *f = *state;
 	size_t len = 2 * (size_t)4200 * PAGE;
@@ -216,10 +270,27 @@ static void test_too_many_mappings(void **state)
 	for (unsigned i = 0; i < 4200; i++)
 		protect(area, 2 * i, 1);
 	all = count_executable_mappings();
-	read_self(f);
-	assert_int_equal(f->probe.maps.count, 4096);
-	assert_int_equal(tables_losses(f->tables).mappings, all - 4096);
+	for (int i = 0; i < 3; i++) {
+		read_self(f);
+		assert_int_equal(f->probe.maps.count, 4096);
+		assert_int_equal(tables_losses(f->tables).mappings, all - 4096);
+		assert_int_equal(tables_losses(f->tables).objects, 0);
+	}
 	munmap(area, len);
+}
+
+static void test_no_tables(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t lost;
+
+	f->probe.full = true;
+	read_self(f);
+	lost = tables_losses(f->tables).objects;
+	assert_true(lost >= 2);
+	read_self(f);
+	assert_int_equal(tables_losses(f->tables).objects, lost);
+	assert_named(f, f->probe.maps.set);
 }
 
 int main(void)
@@ -230,7 +301,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_new_mapping, start, finish),
 		cmocka_unit_test_setup_teardown(test_end_of_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_room_is_used_anew, start, finish),
-		cmocka_unit_test_setup_teardown(test_too_many_mappings, start, finish),
+		cmocka_unit_test_setup_teardown(test_forked_processes, start, finish),
+		cmocka_unit_test_setup_teardown(test_ended_unseen, start, finish),
+		cmocka_unit_test_setup_teardown(test_losses, start, finish),
+		cmocka_unit_test_setup_teardown(test_no_tables, start, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/listing.h"
+
+#include <errno.h>
+
+#include "base/map.h"
+#include "symbol/process_files.h"
+
+/* The file of a mapping that need not be opened. */
+struct known {
+	uint64_t start;
+	uint64_t vaddr;
+	uint32_t object; /* taken */
+};
+
+struct reading {
+	struct objects *objects;
+	struct listing *listing;
+	VEC(struct known) known; /* by rising address */
+	size_t next_known;       /* the first that is not listed yet */
+	struct u64map modules;   /* to their objects, so that none is looked up twice */
+};
+
+static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
+{
+	struct reading *r = arg;
+	struct known known = {.start = entry->start};
+	enum objects_fit fit;
+
+	if (!vec_reserve(&r->known, r->known.len + 1) ||
+	    !objects_take_known(r->objects, identity, entry, &known.object, &known.vaddr, &fit))
+		return false;
+	r->listing->files_over += fit != OBJECTS_FIT;
+	return vec_push(&r->known, known);
+}
+
+static const struct known *next_known(struct reading *r, const struct map_entry *entry)
+{
+	if (r->next_known == r->known.len || r->known.data[r->next_known].start != entry->start)
+		return NULL;
+	return &r->known.data[r->next_known++];
+}
+
+/* Takes the object of a mapping. False when it has no file that could be read, or there is no room. */
+static bool find_object(struct reading *r, const struct process_files *files, const struct map_entry *entry,
+			uint32_t *object, uint64_t *vaddr)
+{
+	const struct known *known = next_known(r, entry);
+	struct module *module;
+	enum objects_fit fit;
+	uint64_t *slot;
+	bool created;
+
+	if (known) {
+		*object = known->object;
+		*vaddr = known->vaddr;
+		return true;
+	}
+	module = modules_find(files->modules, entry->start, vaddr);
+	slot = module ? u64map_put(&r->modules, (uintptr_t)module, &created) : NULL;
+	if (!slot)
+		return false;
+	if (created) {
+		*slot = objects_take(r->objects, files->modules, entry, module, *vaddr, &fit);
+		r->listing->files_over += fit != OBJECTS_FIT;
+	} else if (*slot != OFFCPU_NO_OBJECT) {
+		objects_take_again(r->objects, (uint32_t)*slot);
+	}
+	*object = (uint32_t)*slot;
+	return *object != OFFCPU_NO_OBJECT;
+}
+
+static bool is_code(const struct map_entry *entry)
+{
+	return entry->perms & MAP_PERM_EXEC;
+}
+
+/* How many mappings of no file there is room for: without those of libraries no stack is whole. */
+static size_t count_loose(const struct process_files *files)
+{
+	size_t of_files = 0;
+
+	for (size_t i = 0; i < files->snap->maps.len; i++)
+		of_files += is_code(&files->snap->maps.data[i]) && files->snap->maps.data[i].inode;
+	return of_files < LISTING_MAX ? LISTING_MAX - of_files : 0;
+}
+
+static bool list(struct reading *r, const struct process_files *files)
+{
+	struct listing *out = r->listing;
+	size_t loose = count_loose(files);
+
+	for (size_t i = 0; i < files->snap->maps.len; i++) {
+		const struct map_entry *e = &files->snap->maps.data[i];
+		struct mapping mapping = {.start = e->start, .end = e->end, .object = OFFCPU_NO_OBJECT};
+		uint64_t vaddr;
+
+		if (!is_code(e))
+			continue;
+		if (out->mappings.len >= LISTING_MAX || (!e->inode && !loose)) {
+			out->mappings_over++;
+			continue;
+		}
+		loose -= !e->inode;
+		if (!vec_reserve(&out->mappings, out->mappings.len + 1))
+			return false;
+		if (find_object(r, files, e, &mapping.object, &vaddr))
+			mapping.bias = e->start - vaddr;
+		vec_push(&out->mappings, mapping);
+	}
+	return true;
+}
+
+int listing_read(pid_t tgid, struct objects *objects, struct err *err, struct listing *out)
+{
+	struct reading r = {.objects = objects, .listing = out};
+	struct process_files files = {0};
+	int rc;
+
+	*out = (struct listing){0};
+	rc = process_files_open_others(tgid, is_known, &r, err, &files);
+	if (rc == 0 && !list(&r, &files))
+		rc = err_set(err, ENOMEM, "out of memory");
+	process_files_close(&files);
+	for (size_t i = r.next_known; i < r.known.len; i++)
+		objects_give(objects, r.known.data[i].object);
+	vec_deinit(&r.known);
+	u64map_deinit(&r.modules);
+	return rc;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_LISTING_H
+#define STAKEOUT_OFFCPU_LISTING_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "offcpu/mapping_sets.h"
+#include "offcpu/objects.h"
+
+enum { LISTING_MAX = 4096 }; /* mappings of one process: what BPF searches */
+
+/* The executable mappings of a process as they are now. */
+struct listing {
+	struct mappings mappings; /* to be taken over, or for mappings_deinit(), also when reading failed */
+	size_t mappings_over;     /* that are left out */
+	size_t files_over;        /* that have no number, or no table, because of the objects' limits */
+};
+
+/* Files that are known are not opened again. */
+int listing_read(pid_t tgid, struct objects *objects, struct err *err, struct listing *out);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_OBJECTS_H
+#define STAKEOUT_OFFCPU_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf/modules.h"
+#include "kernel/offcpu_probe.h"
+
+/*
+ * Files with code, each once however many processes have it: the table that BPF walks its code with, and the file
+ * itself, a descriptor each, to name addresses when the processes are gone. A file that nobody uses goes, unless an
+ * address in it is still to be named: then only its table does.
+ *
+ * One thread takes and gives back; any may ask for modules.
+ */
+struct objects;
+
+struct objects_limits {
+	uint32_t files; /* numbers are below it */
+	uint32_t rows;  /* of all tables together */
+};
+
+/* Called when a limit is in the way: gives something back and returns true, or false when nothing is left to give. */
+typedef bool (*room_fn)(void *arg);
+
+/* `make_room` is to give objects back. `probe` must outlive it. NULL when memory is exhausted. */
+struct objects *objects_create(struct offcpu_probe *probe, const struct objects_limits *limits, room_fn make_room,
+			       void *arg);
+void objects_destroy(struct objects *objects);
+
+enum objects_fit {
+	OBJECTS_FIT,
+	OBJECTS_NO_TABLE, /* there is no room for its table, or for all of it: its code is walked by frame pointer */
+	OBJECTS_NO_ROOM,  /* it has no number */
+};
+
+/*
+ * The number of the file of a mapping, whose module is known, to be given back as often as it was taken.
+ * OFFCPU_NO_OBJECT when it has none: no room, or no file that could be read. `vaddr` is the address in the file of the
+ * mapping's start. The module may have no image afterwards.
+ */
+uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
+		      struct module *module, uint64_t vaddr, enum objects_fit *fit);
+
+/* Likewise, of a file that is taken, by its identity (image.h), and where it was mapped from there before; else false.
+ */
+bool objects_take_known(struct objects *objects, uint64_t identity, const struct map_entry *entry, uint32_t *number,
+			uint64_t *vaddr, enum objects_fit *fit);
+void objects_take_again(struct objects *objects, uint32_t number);
+void objects_give(struct objects *objects, uint32_t number);
+
+/* What BPF has of an object that is taken. nrows is 0: no table. */
+struct object_table {
+	uint64_t base; /* address in the file that the rows count from */
+	uint32_t nrows;
+};
+
+struct object_table objects_table(const struct objects *objects, uint32_t number);
+
+/* From now on an object that is taken stays. */
+void objects_keep(struct objects *objects, uint32_t number);
+
+/* Of an object that stays; NULL when it does not, or cannot be read. */
+struct module *objects_module(struct objects *objects, uint32_t number);
+
+#endif

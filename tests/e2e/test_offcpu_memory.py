@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu and many processes, many mappings, much unwind information: that works, and what memory it takes."""
+
+import ctypes
+import os
+import platform
+import re
+import signal
+import struct
+from pathlib import Path
+
+import pytest
+from harness import STAKEOUT, bare, built, wait_until
+from test_offcpu import Recording, added, assert_whole, let_run, rows_of
+
+MIB = 1 << 20
+
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("STAKEOUT_OFFCPU"), reason="stakeout offcpu is in work: STAKEOUT_OFFCPU=1 runs its tests"
+    ),
+    pytest.mark.usefixtures("root"),
+    pytest.mark.novm,
+]
+
+
+class BpfMap:
+    """A BPF map of the kernel, by its number."""
+
+    _SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+    _LOOKUP, _FD_BY_ID, _INFO = 1, 14, 15
+    _ARRAY_OF_MAPS = 12
+
+    def __init__(self, number):
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._call(self._FD_BY_ID, struct.pack("III", number, 0, 0))
+        info = ctypes.create_string_buffer(80)
+        self._call(self._INFO, struct.pack("IIQ", self.fd, len(info), ctypes.addressof(info)))
+        self.type, self.number, _, self._value_bytes, self.max_entries, _, name = struct.unpack_from("6I16s", info)
+        self.name = name.rstrip(b"\0").decode()
+
+    def _call(self, command, attributes):
+        attr = ctypes.create_string_buffer(attributes, 128)
+        rc = self._libc.syscall(self._SYSCALL, command, attr, len(attr))
+        if rc < 0:
+            raise OSError(ctypes.get_errno(), "bpf()")
+        return rc
+
+    def lookup(self, key):
+        """The value of a number; None when there is none."""
+        key, value = ctypes.c_uint32(key), ctypes.create_string_buffer(self._value_bytes)
+        try:
+            where = struct.pack("IxxxxQQQ", self.fd, ctypes.addressof(key), ctypes.addressof(value), 0)
+            self._call(self._LOOKUP, where)
+        except FileNotFoundError:
+            return None
+        return value.raw
+
+    def inner(self):
+        """The maps in a map of maps."""
+        for i in range(self.max_entries if self.type == self._ARRAY_OF_MAPS else 0):
+            value = self.lookup(i)
+            if value:
+                with BpfMap(*struct.unpack("I", value)) as found:
+                    yield found
+
+    def memory(self):
+        return int(fields(f"/proc/self/fdinfo/{self.fd}")["memlock"]) + sum(m.memory() for m in self.inner())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        os.close(self.fd)
+
+
+def fields(path):
+    lines = (line.partition(":") for line in Path(path).read_text().splitlines())
+    return {name: value.strip() for name, _, value in lines}
+
+
+class Measured(Recording):
+    """A recording whose memory is looked at."""
+
+    def bpf_maps(self):
+        """The BPF maps that it has, each once; those that are in others not."""
+        numbers = set()
+        for fd in os.listdir(f"/proc/{self.proc.pid}/fdinfo"):
+            try:
+                numbers.add(fields(f"/proc/{self.proc.pid}/fdinfo/{fd}").get("map_id"))
+            except FileNotFoundError:
+                pass  # closed meanwhile
+        for number in numbers - {None}:
+            with BpfMap(int(number)) as found:
+                yield found
+
+    def wait_for_mappings(self, pids):
+        """Until BPF has all code that the processes have mapped."""
+        (number,) = (m.number for m in self.bpf_maps() if m.name == "processes")
+        with BpfMap(number) as processes:
+            for pid in pids:
+                count = code_mappings(pid)
+
+                def has_all():
+                    entry = processes.lookup(pid)
+                    return entry and struct.unpack("III", entry)[1] == count
+
+                wait_until(has_all, f"the mappings of {pid} are known")
+
+    def peak(self):
+        """The most bytes that were resident, without the ring, which is one of the BPF maps and counted there."""
+        status = fields(f"/proc/{self.proc.pid}/status")
+        ring = 0
+        for area in re.split(r"\n(?=[0-9a-f]+-)", Path(f"/proc/{self.proc.pid}/smaps").read_text()):
+            if "bpf-map" in area.partition("\n")[0]:
+                ring += int(re.search(r"\nRss:\s+(\d+) kB", area)[1])
+        return (int(status["VmHWM"].split()[0]) - ring) * 1024
+
+    def finish_measured(self):
+        """The document and all memory: the peak of the process until everything is named, and its BPF maps."""
+        bpf = sum(m.memory() for m in self.bpf_maps())
+        self.proc.send_signal(signal.SIGINT)
+        assert self._until(self._out, b"{")  # and it waits for somebody to read the rest
+        peak = self.peak()
+        doc = self.finish(None)
+        print(f"{peak / MIB:.1f} MiB resident, {bpf / MIB:.1f} MiB in BPF maps")
+        return doc, peak + bpf
+
+
+@pytest.fixture
+def record():
+    """record(ARG…): a recording that has begun."""
+    started = []
+
+    def start(*args):
+        started.append(Measured(args))
+        return started[-1].begun()
+
+    yield start
+    for recording in started:
+        recording.close()
+
+
+def code_mappings(pid):
+    return sum(line.split()[1][2] == "x" for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+
+
+def let_wait(pids, times=2):
+    """Until each process has waited so often."""
+
+    def waits(pid):
+        return int(fields(f"/proc/{pid}/status")["voluntary_ctxt_switches"])
+
+    enough = {pid: waits(pid) + times for pid in pids}
+    wait_until(lambda: all(waits(pid) >= count for pid, count in enough.items()), "all have waited")
+
+
+class Fleet:
+    """Processes with many mappings: see waits_fleet.c."""
+
+    def __init__(self, target, directory, processes, images, maps, how):
+        for i in range(images):
+            (directory / str(i)).mkdir()
+            for k in range(maps):
+                (directory / str(i) / str(k)).write_bytes(built("plugin").read_bytes())
+        self.last = [str(directory / str(i % images) / str(maps - 1)) for i in range(processes)]
+        self.target = target("waits_fleet", built("plugin"), directory, processes, images, maps, how)
+
+    def go(self):
+        self.pids = [int(pid) for pid in self.target.ask("go").split()]
+        assert len(self.pids) == len(self.last)
+
+    def end(self):
+        self.target.ask("end")
+        assert not any(Path(f"/proc/{pid}").exists() for pid in self.pids)
+
+    def assert_named(self, doc):
+        """Each process was seen to wait below the file that it called last, and that has names."""
+        found = {pid: set() for pid in self.pids}
+        for row in rows_of(doc, site="fleet_wait", state="S"):
+            files = {f["module"] for f in row["user_stack"] if bare(f["symbol"]) == "plugin_enter"}
+            if row["user_stack_error"] is None and files:
+                assert_whole(row)
+                found[row["pid"]] |= files
+        assert found == {pid: {last} for pid, last in zip(self.pids, self.last)}
+
+
+@pytest.mark.parametrize("end", ["ended", "alive"])
+@pytest.mark.parametrize(
+    "images, how",
+    [
+        pytest.param(1, "alike", id="workers"),  # of one server, forked
+        pytest.param(4, "apart", id="containers"),  # each of which has files of its own
+    ],
+)
+def test_thousand_processes(target, record, tmp_path, images, how, end):
+    """With a hundred mappings of code each. They are symbolized, also if they have ended, and it takes little memory."""
+    fleet = Fleet(target, tmp_path, 1000, images, 100, how)
+    recording = record("--json", "--children", "-p", fleet.target.pid)
+    fleet.go()
+    recording.wait_for_mappings(fleet.pids)
+    let_wait(fleet.pids)
+    if end == "ended":
+        fleet.end()
+    doc, memory = recording.finish_measured()
+    fleet.assert_named(doc)
+    # So many new mappings at once are more than the kernel has room to tell of: the first waits ask for those.
+    del doc["lost"]["remaps_ring_full"]
+    assert not any(doc["lost"].values()), doc["lost"]
+    assert memory < 100 * MIB or b"__asan_init" in STAKEOUT.read_bytes()
+
+
+def test_thousand_files(target, record, tmp_path):
+    """In one process."""
+    fleet = Fleet(target, tmp_path, 1, 1, 1000, "alike")
+    recording = record("--json", "--children", "-p", fleet.target.pid)
+    fleet.go()
+    assert code_mappings(fleet.pids[0]) > 1000
+    recording.wait_for_mappings(fleet.pids)
+    let_wait(fleet.pids)
+    doc = recording.finish()
+    fleet.assert_named(doc)
+    assert doc["lost"]["mappings_over_limit"] == doc["lost"]["files_over_limit"] == 0
+
+
+def test_more_mappings_than_fit(target, record):
+    """What is over the limit of one process is counted, and stacks that lead there say that they end."""
+    t = target("waits_maps", 5000)
+    recording = record("--json", "-p", t.pid)
+    let_run(t)
+    doc = recording.finish()
+    assert doc["lost"]["mappings_over_limit"] == code_mappings(t.pid) - 4096
+    rows = rows_of(doc, t.tids["worker"], state="S")
+    assert added(rows) >= 15
+    assert all(row["user_stack_error"] for row in rows)
+
+
+def test_million_rows(target, record):
+    """A program with so much unwind information is walked by it."""
+    t = target("waits_rows")
+    recording = record("--json", "-p", t.pid)
+    (objects,) = ([table.max_entries for table in m.inner()] for m in recording.bpf_maps() if m.name == "objects")
+    assert max(objects) > 1000000
+    let_run(t)
+    doc = recording.finish()
+    rows = rows_of(doc, t.tids["worker"], "wait_below", "S")
+    assert added(rows) >= 15
+    for row in rows:
+        assert_whole(row)
+        callers = [f for f in row["user_stack"] if bare(f["symbol"]) in ("last_of_many", "worker")]
+        assert len(callers) == 2 and {f["found_by"] for f in callers} == {"cfi"}
+    assert not any(doc["lost"].values()), doc["lost"]

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+#include "fake_probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "offcpu/listing.h"
+
+enum { PAGE = 65536, TOO_MANY = LISTING_MAX + 100 };
+
+struct fixture {
+	struct offcpu_probe probe;
+	struct objects *objects;
+};
+
+static bool no_room(void *arg)
+{
+	return false;
+}
+
+static void start(struct fixture *f, uint32_t files)
+{
+	const struct objects_limits limits = {.files = files, .rows = 1 << 20};
+
+	fake_probe_init(&f->probe);
+	f->objects = objects_create(&f->probe, &limits, no_room, NULL);
+	assert_non_null(f->objects);
+}
+
+static void finish(struct fixture *f)
+{
+	objects_destroy(f->objects);
+	fake_probe_deinit(&f->probe);
+}
+
+static unsigned count_executable_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096];
+	unsigned n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		n += strchr(line, ' ')[3] == 'x';
+	fclose(maps);
+	return n;
+}
+
+static const struct mapping *find(const struct listing *listing, const void *code)
+{
+	for (size_t i = 0; i < listing->mappings.len; i++) {
+		const struct mapping *m = &listing->mappings.data[i];
+
+		if (m->start <= (uintptr_t)code && (uintptr_t)code < m->end)
+			return m;
+	}
+	return NULL;
+}
+
+/* The second time no file is opened, and the result is the same. */
+static void test_twice(void **state)
+{
+	struct listing first, second;
+	struct fixture f;
+
+	start(&f, 100);
+	assert_int_equal(listing_read(getpid(), f.objects, NULL, &first), 0);
+	assert_int_equal(first.mappings.len, count_executable_mappings());
+	assert_int_equal(first.mappings_over, 0);
+	assert_int_equal(first.files_over, 0);
+	assert_int_not_equal(find(&first, (void *)test_twice)->object, OFFCPU_NO_OBJECT);
+	assert_int_not_equal(find(&first, (void *)strtol)->object, OFFCPU_NO_OBJECT);
+	assert_int_not_equal(find(&first, (void *)test_twice)->object, find(&first, (void *)strtol)->object);
+	assert_int_equal(listing_read(getpid(), f.objects, NULL, &second), 0);
+	assert_int_equal(second.mappings.len, first.mappings.len);
+	assert_memory_equal(second.mappings.data, first.mappings.data, first.mappings.len * sizeof(struct mapping));
+	mappings_deinit(&first.mappings, f.objects);
+	assert_true(f.probe.rows[second.mappings.data[0].object] > 1);
+	mappings_deinit(&second.mappings, f.objects);
+	for (int i = 0; i < 100; i++)
+		assert_true(f.probe.rows[i] <= 1); /* all is given back */
+	finish(&f);
+}
+
+static void test_too_many_files(void **state)
+{
+	struct listing listing;
+	struct fixture f;
+
+	start(&f, 2);
+	assert_int_equal(listing_read(getpid(), f.objects, NULL, &listing), 0);
+	assert_true(listing.files_over > 0);
+	assert_int_equal(listing.mappings.len, count_executable_mappings());
+	assert_int_equal(f.probe.objects, 2);
+	mappings_deinit(&listing.mappings, f.objects);
+	finish(&f);
+}
+
+/* Code in no file is left out first: without libraries no stack is whole. */
+static void test_too_much_loose_code(void **state)
+{
+	size_t len = 2 * (size_t)TOO_MANY * PAGE;
+	char *area = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct listing listing;
+	struct fixture f;
+
+	start(&f, 100);
+	assert_ptr_not_equal(area, MAP_FAILED);
+	assert_true((uintptr_t)area < (uintptr_t)strtol);
+	for (size_t i = 0; i < TOO_MANY; i++)
+		assert_int_equal(mprotect(area + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(listing_read(getpid(), f.objects, NULL, &listing), 0);
+	assert_int_equal(listing.mappings.len, LISTING_MAX);
+	assert_int_equal(listing.mappings_over, count_executable_mappings() - LISTING_MAX);
+	assert_int_not_equal(find(&listing, (void *)strtol)->object, OFFCPU_NO_OBJECT);
+	assert_int_equal(find(&listing, area)->object, OFFCPU_NO_OBJECT);
+	mappings_deinit(&listing.mappings, f.objects);
+	munmap(area, len);
+	finish(&f);
+}
+
+/* Of files: some are left out whichever they are. */
+static void test_too_many_mappings(void **state)
+{
+	size_t len = 2 * (size_t)TOO_MANY * PAGE;
+	char *area = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct listing listings[2];
+	struct fixture f;
+
+	start(&f, 100);
+	assert_ptr_not_equal(area, MAP_FAILED);
+	for (size_t i = 0; i < TOO_MANY; i++)
+		assert_ptr_not_equal(
+			mmap(area + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0),
+			MAP_FAILED);
+	close(fd);
+	for (int i = 0; i < 2; i++) { /* as a file that is new, and as one that is known */
+		assert_int_equal(listing_read(getpid(), f.objects, NULL, &listings[i]), 0);
+		assert_int_equal(listings[i].mappings.len, LISTING_MAX);
+		assert_int_equal(listings[i].mappings_over, count_executable_mappings() - LISTING_MAX);
+		assert_int_equal(find(&listings[i], area)->object, find(&listings[i], (void *)test_twice)->object);
+	}
+	assert_int_equal(f.probe.objects, 1);
+	mappings_deinit(&listings[0].mappings, f.objects);
+	assert_true(f.probe.rows[0] > 1);
+	mappings_deinit(&listings[1].mappings, f.objects);
+	assert_int_equal(f.probe.rows[0], 1);
+	munmap(area, len);
+	finish(&f);
+}
+
+static void test_gone(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct listing listing;
+	struct err err = {0};
+	struct fixture f;
+
+	start(&f, 100);
+	child_end(pid);
+	assert_int_equal(listing_read(pid, f.objects, &err, &listing), -ESRCH);
+	assert_int_equal(listing.mappings.len, 0);
+	finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_too_many_files),
+		cmocka_unit_test(test_too_much_loose_code),
+		cmocka_unit_test(test_too_many_mappings),
+		cmocka_unit_test(test_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+#include "fake_probe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "offcpu/objects.h"
+#include "symbol/process_files.h"
+
+struct fixture {
+	struct offcpu_probe probe;
+	struct objects *objects;
+	struct process_files files;
+	unsigned asked;  /* for room */
+	uint32_t victim; /* to be given back then; OFFCPU_NO_OBJECT: none is left */
+};
+
+static bool make_room(void *arg)
+{
+	struct fixture *f = arg;
+
+	f->asked++;
+	if (f->victim == OFFCPU_NO_OBJECT)
+		return false;
+	objects_give(f->objects, f->victim);
+	f->victim = OFFCPU_NO_OBJECT;
+	return true;
+}
+
+static void start(struct fixture *f, uint32_t files, uint32_t rows)
+{
+	const struct objects_limits limits = {.files = files, .rows = rows};
+
+	*f = (struct fixture){.victim = OFFCPU_NO_OBJECT};
+	fake_probe_init(&f->probe);
+	f->objects = objects_create(&f->probe, &limits, make_room, f);
+	assert_non_null(f->objects);
+	assert_int_equal(process_files_open(getpid(), NULL, &f->files), 0);
+}
+
+static void finish(struct fixture *f)
+{
+	objects_destroy(f->objects);
+	process_files_close(&f->files);
+	fake_probe_deinit(&f->probe);
+}
+
+/* The mapping of code whose path ends so, of this process, opened now. */
+static const struct map_entry *find(struct fixture *f, const char *end)
+{
+	process_files_close(&f->files);
+	assert_int_equal(process_files_open(getpid(), NULL, &f->files), 0);
+	for (size_t i = 0; i < f->files.snap->maps.len; i++) {
+		const struct map_entry *e = &f->files.snap->maps.data[i];
+		size_t len = strlen(e->path);
+
+		if (e->perms & MAP_PERM_EXEC && len >= strlen(end) && strcmp(e->path + len - strlen(end), end) == 0)
+			return e;
+	}
+	fail_msg("%s is not mapped", end);
+	return NULL;
+}
+
+static uint32_t take_entry(struct fixture *f, const struct map_entry *entry, enum objects_fit *fit)
+{
+	uint64_t vaddr;
+	struct module *module = modules_find(f->files.modules, entry->start, &vaddr);
+
+	assert_non_null(module);
+	return objects_take(f->objects, f->files.modules, entry, module, vaddr, fit);
+}
+
+static uint32_t take(struct fixture *f, const char *end)
+{
+	enum objects_fit fit;
+	uint32_t number = take_entry(f, find(f, end), &fit);
+
+	assert_int_not_equal(number, OFFCPU_NO_OBJECT);
+	assert_int_equal(fit, OBJECTS_FIT);
+	return number;
+}
+
+static void test_once(void **state)
+{
+	struct fixture f;
+	uint32_t libc, self;
+
+	start(&f, 8, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	self = take(&f, "/test_objects");
+	assert_int_not_equal(libc, self);
+	assert_int_equal(f.probe.objects, 2);
+	assert_int_equal(take(&f, "/libc.so.6"), libc);
+	assert_int_equal(f.probe.objects, 2);
+	assert_true(objects_table(f.objects, libc).nrows > 1000);
+	assert_int_equal(objects_table(f.objects, libc).nrows, f.probe.rows[libc]);
+	assert_int_equal(f.asked, 0);
+	finish(&f);
+}
+
+/* A file is known again without being opened, as long as somebody has it, and where code was mapped from there before.
+ */
+static void test_known(void **state)
+{
+	const struct map_entry *entry;
+	struct map_entry elsewhere;
+	enum objects_fit fit;
+	uint64_t vaddr, found, identity;
+	struct fixture f;
+	uint32_t libc, number;
+
+	start(&f, 8, 1 << 20);
+	entry = find(&f, "/libc.so.6");
+	identity = image_identity(modules_find(f.files.modules, entry->start, &vaddr)->image);
+	assert_false(objects_take_known(f.objects, identity, entry, &number, &found, &fit));
+	libc = take_entry(&f, entry, &fit);
+	assert_true(objects_take_known(f.objects, identity, entry, &number, &found, &fit));
+	assert_int_equal(number, libc);
+	assert_int_equal(found, vaddr);
+	assert_int_equal(fit, OBJECTS_FIT);
+	elsewhere = *entry;
+	elsewhere.offset += 4096;
+	assert_false(objects_take_known(f.objects, identity, &elsewhere, &number, &found, &fit));
+	objects_give(f.objects, libc);
+	assert_true(f.probe.rows[libc] > 1000);
+	objects_keep(f.objects, libc);
+	objects_give(f.objects, libc);
+	assert_false(objects_take_known(f.objects, identity, entry, &number, &found, &fit)); /* it has no table */
+	finish(&f);
+}
+
+/* Nothing stays of a file whose processes are gone: not its table, not its number. */
+static void test_given_back(void **state)
+{
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 1, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	assert_int_equal(take(&f, "/libc.so.6"), libc);
+	objects_take_again(f.objects, libc);
+	objects_give(f.objects, libc);
+	objects_give(f.objects, libc);
+	assert_true(f.probe.rows[libc] > 1000);
+	objects_give(f.objects, libc);
+	assert_int_equal(f.probe.rows[libc], 1);
+	assert_int_equal(take(&f, "/test_objects"), libc);
+	assert_int_equal(f.asked, 0);
+	finish(&f);
+}
+
+/* But the file of an address that is to be named does. It gets its table again when it turns up again. */
+static void test_kept(void **state)
+{
+	struct fixture f;
+	uint32_t libc, rows;
+	struct module *module;
+
+	start(&f, 2, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	rows = f.probe.rows[libc];
+	assert_null(objects_module(f.objects, libc));
+	objects_keep(f.objects, libc);
+	objects_give(f.objects, libc);
+	assert_int_equal(f.probe.rows[libc], 1);
+	module = objects_module(f.objects, libc);
+	assert_non_null(module);
+	assert_non_null(image_section(module->image, ".text").data);
+	assert_int_not_equal(take(&f, "/test_objects"), libc);
+	assert_int_equal(take(&f, "/libc.so.6"), libc);
+	assert_int_equal(f.probe.rows[libc], rows);
+	assert_int_equal(objects_table(f.objects, libc).nrows, rows);
+	assert_ptr_equal(objects_module(f.objects, libc), module);
+	assert_null(objects_module(f.objects, 1000));
+	finish(&f);
+}
+
+static void test_too_many_files(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 1, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	assert_int_equal(take_entry(&f, find(&f, "/test_objects"), &fit), OFFCPU_NO_OBJECT);
+	assert_int_equal(fit, OBJECTS_NO_ROOM);
+	assert_int_equal(f.asked, 1);
+	f.victim = libc;
+	assert_int_equal(take(&f, "/test_objects"), libc);
+	finish(&f);
+}
+
+static void test_too_many_rows(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc, self, rows;
+
+	start(&f, 8, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	rows = f.probe.rows[libc];
+	finish(&f);
+
+	start(&f, 8, rows);
+	libc = take(&f, "/libc.so.6");
+	self = take_entry(&f, find(&f, "/test_objects"), &fit);
+	assert_int_not_equal(self, OFFCPU_NO_OBJECT);
+	assert_int_equal(fit, OBJECTS_NO_TABLE);
+	assert_int_equal(objects_table(f.objects, self).nrows, 0);
+	assert_int_equal(f.probe.objects, 1);
+	objects_keep(f.objects, self); /* it has names all the same */
+	assert_non_null(objects_module(f.objects, self));
+	objects_give(f.objects, self);
+
+	f.victim = libc;
+	assert_int_equal(take_entry(&f, find(&f, "/test_objects"), &fit), self);
+	assert_int_equal(fit, OBJECTS_FIT);
+	assert_true(objects_table(f.objects, self).nrows > 0);
+	finish(&f);
+}
+
+static void test_refused_by_the_kernel(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 8, 1 << 20);
+	f.probe.full = true;
+	libc = take_entry(&f, find(&f, "/libc.so.6"), &fit);
+	assert_int_not_equal(libc, OFFCPU_NO_OBJECT);
+	assert_int_equal(fit, OBJECTS_NO_TABLE);
+	assert_int_equal(objects_table(f.objects, libc).nrows, 0);
+	finish(&f);
+}
+
+/* The vDSO is in no file: its bytes lie in what was read of the process. */
+static void test_in_memory(void **state)
+{
+	struct module *module;
+	struct fixture f;
+	struct span text;
+	uint32_t vdso;
+
+	start(&f, 8, 1 << 20);
+	vdso = take(&f, "[vdso]");
+	objects_keep(f.objects, vdso);
+	assert_int_equal(take(&f, "[vdso]"), vdso);
+	assert_int_equal(f.probe.objects, 1);
+	process_files_close(&f.files);
+	module = objects_module(f.objects, vdso);
+	assert_non_null(module);
+	text = image_section(module->image, ".text");
+	assert_non_null(text.data);
+	assert_true(text.len > 0);
+	finish(&f);
+}
+
+/* How often the whole of a file is mapped, as a file that is read is, and a loaded one is not. */
+static unsigned count_read(const char *path)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096];
+	unsigned n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, path) && strstr(line, " rw-p 00000000 ");
+	fclose(maps);
+	return n;
+}
+
+/* Thousands of files are taken, and few have addresses that are to be named: only those are read. */
+static void test_read_when_needed(void **state)
+{
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 8, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	objects_keep(f.objects, libc);
+	assert_int_equal(count_read("/libc.so.6"), 1);
+	process_files_close(&f.files);
+	assert_int_equal(count_read("/libc.so.6"), 0);
+	assert_non_null(objects_module(f.objects, libc));
+	assert_int_equal(count_read("/libc.so.6"), 1);
+	finish(&f);
+}
+
+static void test_no_descriptors(void **state)
+{
+	struct rlimit limit, none;
+	enum objects_fit fit;
+	struct fixture f;
+	const struct map_entry *entry;
+	uint32_t libc;
+
+	start(&f, 8, 1 << 20);
+	entry = find(&f, "/libc.so.6");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	libc = take_entry(&f, entry, &fit);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_not_equal(libc, OFFCPU_NO_OBJECT);
+	assert_int_equal(fit, OBJECTS_FIT);
+	assert_true(objects_table(f.objects, libc).nrows > 1000);
+	objects_keep(f.objects, libc);
+	process_files_close(&f.files);
+	assert_non_null(image_section(objects_module(f.objects, libc)->image, ".text").data);
+	finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_too_many_files),
+		cmocka_unit_test(test_too_many_rows),
+		cmocka_unit_test(test_refused_by_the_kernel),
+		cmocka_unit_test(test_in_memory),
+		cmocka_unit_test(test_read_when_needed),
+		cmocka_unit_test(test_no_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
