@@ -229,18 +229,35 @@ static uint64_t generation_of(pid_t tgid)
 	return generation;
 }
 
-int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
+static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool *news)
 {
 	uint64_t generation = generation_of(tgid);
-	bool news = false;
-	int rc = read_mappings(tables, tgid, err, &news);
+	int rc = read_mappings(tables, tgid, err, news);
 	uint32_t set = set_of(tables, tgid);
 
 	if (rc == 0 && set && generation_of(tgid) != generation) {
 		offcpu_probe_forget_process(tables->probe, tgid, set); /* that of another program: it is asked for */
-		news = true;
+		*news = true;
 	}
+	return rc;
+}
+
+int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
+{
+	bool news = false;
+	int rc = read_process(tables, tgid, err, &news);
+
 	offcpu_probe_answered(tables->probe, tgid, news);
+	return rc;
+}
+
+int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err)
+{
+	bool news = false;
+	int rc = read_process(tables, tgid, err, &news);
+
+	if (news)
+		offcpu_probe_answered(tables->probe, tgid, news);
 	return rc;
 }
 

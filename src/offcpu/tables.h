@@ -26,8 +26,12 @@ enum {
 struct tables *tables_create(struct offcpu_probe *probe);
 void tables_destroy(struct tables *tables);
 
-/* Reads the map of a process, now or again, and gives BPF what is new. */
+/* Reads the map of a process, now or again, and gives BPF what is new. BPF has asked for it: it is told if nothing is.
+ */
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
+
+/* Likewise, but BPF has not asked: should it do so, it is not put off because there was nothing new this time. */
+int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
 
 /*
  * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still

@@ -118,6 +118,25 @@ static void test_nothing_new(void **state)
 	assert_true(f->probe.news);
 }
 
+/* BPF is left in peace for a while only if it has asked in vain. */
+static void test_not_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid = child_start(child_sleeps);
+
+	assert_int_equal(tables_reread_process(f->tables, pid, NULL), 0);
+	assert_int_equal(f->probe.answers, 1); /* news it may have at once */
+	assert_true(f->probe.news);
+	assert_int_equal(tables_reread_process(f->tables, pid, NULL), 0);
+	assert_int_equal(f->probe.answers, 1);
+	assert_int_equal(tables_read_process(f->tables, pid, NULL), 0);
+	assert_int_equal(f->probe.answers, 2);
+	assert_false(f->probe.news);
+	child_end(pid);
+	assert_int_equal(tables_reread_process(f->tables, pid, NULL), -ESRCH);
+	assert_int_equal(f->probe.answers, 2);
+}
+
 /* Stacks that were walked with the old maps may still be on their way. */
 static void test_new_mapping(void **state)
 {
@@ -298,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_maps_of_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_nothing_new, start, finish),
+		cmocka_unit_test_setup_teardown(test_not_asked_for, start, finish),
 		cmocka_unit_test_setup_teardown(test_new_mapping, start, finish),
 		cmocka_unit_test_setup_teardown(test_end_of_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_room_is_used_anew, start, finish),
