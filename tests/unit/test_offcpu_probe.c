@@ -60,7 +60,8 @@ static void take(void *arg, const void *record, size_t len)
 			break;
 		}
 		seen->waits += wait->duration_ns >= NAP_US * 1000 && wait->key.state == OFFCPU_SLEEPING;
-		seen->whole &= has_stack(seen, wait->key.stack);
+		if (wait->key.stack.low != OFFCPU_STACK_BEFORE)
+			seen->whole &= has_stack(seen, wait->key.stack);
 		break;
 	case OFFCPU_STACK:
 		assert_int_equal(len, sizeof(*stack) + (stack->nkernel + stack->nuser) * sizeof(uint64_t));
