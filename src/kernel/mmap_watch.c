@@ -41,7 +41,8 @@ DEFINE_CLEANUP(mmap_watch, struct mmap_watch *, mmap_watch_destroy)
 static int explain(struct err *err, int code)
 {
 	if (code == EPERM || code == EACCES)
-		return err_set(err, code, "watching mappings was refused (%s): it needs root, or CAP_PERFMON",
+		return err_set(err, code, "watching mappings was refused (%s): it needs root, or CAP_PERFMON and "
+			       "kernel.perf_event_paranoid at most 2",
 			       strerror(code));
 	return err_set(err, code, "watching mappings by perf events: %s", strerror(code));
 }

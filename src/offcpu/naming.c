@@ -272,6 +272,8 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 
 	if (naming->options->no_kernel_stacks)
 		return naming->options->no_kernel_stacks;
+	if (stack && stack->kernel_error_words)
+		return stack->kernel_error_words;
 	if (!stack || !stack->kernel_error)
 		return NULL;
 	name = strerrorname_np(-stack->kernel_error);

@@ -23,7 +23,8 @@
 enum {
 	INTERVAL_NS = 10000000,
 	SCAN_NS = 100000000, /* how often new processes are searched for */
-	PAUSE = 19,          /* for so many times as long as a look keeps a CPU busy: 5 % of one is the most it takes */
+	SHARE = 20,          /* of one CPU, the part that looking may take: 5 % */
+	BEGIN_NS = 100000000, /* what it may take besides, for the first look, which opens files */
 	MAX_ROWS = 1 << 18,
 	MAX_KERNEL_FRAMES = 127,
 };
@@ -430,14 +431,14 @@ static bool rest_until(struct sampler *s, uint64_t until)
 static void *look_on(void *arg)
 {
 	struct sampler *s = arg;
-	uint64_t next, busy, pause;
+	uint64_t next, busy, earned;
 
 	do {
 		next = monotonic_ns() + INTERVAL_NS;
-		busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		look(s);
-		pause = monotonic_ns() + PAUSE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - busy);
-	} while (rest_until(s, next > pause ? next : pause));
+		busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		earned = s->started_ns + (busy > BEGIN_NS ? SHARE * (busy - BEGIN_NS) : 0);
+	} while (rest_until(s, next > earned ? next : earned));
 	return NULL;
 }
 

@@ -160,7 +160,7 @@ static struct taken_stack taken_stack(const struct unfinished *u, const struct s
 	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER, .user = user};
 
 	if (!sleeper) {
-		taken.user_error = "it had run before its stacks could be read";
+		taken.user_error = taken.kernel_error_words = "it had run before its stacks could be read";
 		return taken;
 	}
 	taken.set = sleeper->set;

@@ -36,10 +36,12 @@ DEFINE_CLEANUP(waits, struct waits *, waits_destroy)
 
 struct waits *waits_create(struct tables *tables, const struct waits_options *options)
 {
+	static const char began_before[] = "the wait began before the recording, and stacks are taken when a wait begins";
 	const struct taken_stack before = {
 		.id.low = OFFCPU_STACK_BEFORE,
 		.user_end = OFFCPU_END_NO_USER,
-		.user_error = "the wait began before the recording, and stacks are taken when a wait begins",
+		.user_error = began_before,
+		.kernel_error_words = began_before,
 	};
 	_cleanup_(cleanup_waits) struct waits *waits = calloc(1, sizeof(*waits));
 
@@ -90,6 +92,7 @@ static bool fill_stack(struct waits *waits, const struct taken_stack *taken, str
 	out->kernel_error = taken->kernel_error;
 	out->user_end = taken->user_end;
 	out->user_error = taken->user_error ? arena_intern(waits->arena, taken->user_error) : NULL;
+	out->kernel_error_words = taken->kernel_error_words ? arena_intern(waits->arena, taken->kernel_error_words) : NULL;
 	out->nkernel = taken->nkernel;
 	out->kernel = arena_alloc(waits->arena, taken->nkernel * sizeof(*out->kernel) + 1);
 	out->addresses = arena_alloc(waits->arena, taken->nuser * sizeof(*out->addresses) + 1);

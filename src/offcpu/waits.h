@@ -24,6 +24,7 @@ struct wait_stack {
 	uint64_t *addresses;   /* of the user frames, as the process had them */
 	uint32_t user_end;     /* enum offcpu_end */
 	const char *user_error; /* in words, where that is not enough; or NULL */
+	const char *kernel_error_words; /* likewise */
 };
 
 /* A stack as it was taken; user frames have the addresses of their process. */
@@ -36,6 +37,7 @@ struct taken_stack {
 	uint32_t nuser;
 	uint32_t user_end;
 	const char *user_error; /* or NULL; copied */
+	const char *kernel_error_words; /* likewise */
 	uint32_t set;		/* of mappings that the addresses are in; 0: not known */
 };
 
