@@ -332,21 +332,34 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 	return true;
 }
 
-/* Ends the wait, if there is one, for whoever comes first: the thread itself, or the loader at the end. */
+/* Ends the wait for whoever comes first: the thread itself, or the loader at the end. */
 static __u64 take_left(struct thread_state *s)
 {
-	return s->left_ns ? __sync_lock_test_and_set(&s->left_ns, 0) : 0;
+	return __sync_lock_test_and_set(&s->left_ns, 0);
+}
+
+/* The wait that a thread ends by getting a CPU; 0: there is none to tell of. */
+static struct offcpu_wait *end_wait(struct task_struct *task)
+{
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+	struct stack_scratch *scratch;
+
+	if (!s || !s->left_ns)
+		return 0;
+	scratch = get_scratch(SCRATCH_WAITER);
+	if (!scratch)
+		return 0;
+	scratch->wait = (struct offcpu_wait){};
+	return fill_wait(task, s, take_left(s), &scratch->wait) ? &scratch->wait : 0;
 }
 
 /* The current thread has just got a CPU. */
 static void resume(void *ctx)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-	struct offcpu_wait wait = {};
+	struct offcpu_wait *wait = end_wait((struct task_struct *)bpf_get_current_task_btf());
 
-	if (s && fill_wait(task, s, take_left(s), &wait))
-		report_wait(&wait, take_stack(ctx, wait.key.tgid, SCRATCH_WAITER));
+	if (wait)
+		report_wait(wait, take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
 
 /* The thread leaves its CPU. */
@@ -379,8 +392,7 @@ static void leave(void *ctx, struct task_struct *task, __u32 letter)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct offcpu_wait wait = {};
-	struct thread_state *s;
+	struct offcpu_wait *wait;
 	__u32 letter;
 
 	if (!begin_ns)
@@ -391,9 +403,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			leave(ctx, prev, letter);
 	}
 	if (at_switch_out) {
-		s = bpf_task_storage_get(&threads, next, 0, 0);
-		if (s && fill_wait(next, s, take_left(s), &wait))
-			report_wait(&wait, 0);
+		wait = end_wait(next);
+		if (wait)
+			report_wait(wait, 0);
 	}
 	return 0;
 }

@@ -76,6 +76,7 @@ struct stack_scratch {
 	struct offcpu_stack head;
 	__u64 frames[OFFCPU_FRAMES];
 	__u64 copy[COPY_WORDS]; /* of the stack, from where the walk starts: one read instead of many */
+	struct offcpu_wait wait; /* here, since the programs' own stack is small */
 };
 
 /* One for the thread that resumed, one for the waker, which may be an interrupt that comes between. */
