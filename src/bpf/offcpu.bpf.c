@@ -354,7 +354,7 @@ static struct offcpu_wait *end_wait(struct task_struct *task)
 }
 
 /* The current thread has just got a CPU. */
-static void resume(void *ctx)
+static __always_inline void resume(void *ctx)
 {
 	struct offcpu_wait *wait = end_wait((struct task_struct *)bpf_get_current_task_btf());
 
@@ -363,7 +363,7 @@ static void resume(void *ctx)
 }
 
 /* The thread leaves its CPU. */
-static void leave(void *ctx, struct task_struct *task, __u32 letter)
+static __always_inline void leave(void *ctx, struct task_struct *task, __u32 letter)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
