@@ -336,17 +336,17 @@ uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
 	return total;
 }
 
-int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_INNER_MAP);
 	_cleanup_close_ int fd = -1;
-	__u32 first = 0, count = (__u32)n;
+	__u32 count = (__u32)n;
 	__u32 *keys;
 	int rc;
 
-	if (object >= bpf_map__max_entries(probe->skel->maps.objects) || n == 0 || n > UINT32_MAX)
+	if (n == 0 || n > UINT32_MAX)
 		return -ENOSPC;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rows", sizeof(first), sizeof(*rows), count, &create);
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rows", sizeof(*keys), sizeof(*rows), count, &create);
 	if (fd < 0)
 		return -errno;
 	keys = malloc(n * sizeof(*keys));
@@ -356,9 +356,23 @@ int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const s
 		keys[i] = i;
 	rc = bpf_map_update_batch(fd, keys, rows, &count, NULL) < 0 ? -errno : 0;
 	free(keys);
-	if (rc == 0 && bpf_map_update_elem(bpf_map__fd(probe->skel->maps.objects), &object, &fd, BPF_ANY) < 0)
-		rc = -errno;
-	return rc;
+	return rc < 0 ? rc : steal_fd(&fd);
+}
+
+int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n)
+{
+	int fd = bpf_map__fd(probe->skel->maps.objects);
+	__u32 count = (__u32)n;
+
+	for (size_t i = 0; i < n; i++)
+		if (objects[i] >= bpf_map__max_entries(probe->skel->maps.objects))
+			return -ENOSPC;
+	if (!n || bpf_map_update_batch(fd, objects, tables, &count, NULL) == 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) /* older kernels have no batches of maps */
+		if (bpf_map_update_elem(fd, &objects[i], &tables[i], BPF_ANY) < 0)
+			return -errno;
+	return 0;
 }
 
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)
@@ -489,7 +503,12 @@ uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
 	return 0;
 }
 
-int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n)
 {
 	return -ENOSYS;
 }

@@ -67,8 +67,14 @@ int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg
 
 uint64_t offcpu_probe_seen(struct offcpu_probe *probe); /* waits so far */
 
-/* Tables. Rows belong to the caller and are copied. -ENOSPC: over the limits. */
-int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n);
+/* Tables. A descriptor for close(), or -errno. Rows are copied. */
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n);
+
+/*
+ * Gives objects, in this order, these tables. All at once: the kernel waits until nobody walks with those that they had,
+ * some hundredths of a second. -ENOSPC: over the limit.
+ */
+int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n);
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
 bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* that is what BPF walks it with */

@@ -11,7 +11,13 @@
 #include "base/hash.h"
 #include "unwind/bpf_rows.h"
 
-enum { MAX_STARTS = 4 };
+enum {
+	MAX_STARTS = 4,
+	MAX_CHANGES = 256, /* each is a descriptor */
+};
+
+/* In place of a key: the number can be given to a file; it can when BPF has lost the table of the one before. */
+static const uint64_t FREE = 0, GOING = UINT64_MAX;
 
 /* Where code is mapped from, and the address in the file that this is. */
 struct start {
@@ -39,8 +45,11 @@ struct objects {
 	struct objects_limits limits;
 	room_fn make_room;
 	void *arg;
-	uint64_t *keys; /* by number, of the files; 0: the number is free */
-	uint64_t rows;  /* that BPF has */
+	uint64_t *keys;        /* by number, of the files, or FREE or GOING */
+	uint64_t rows;         /* that BPF has, or will have */
+	int none;              /* an empty table */
+	VEC(uint32_t) changed; /* objects that will have other tables */
+	VEC(int) tables;       /* which: theirs, or `none` */
 
 	pthread_mutex_t lock; /* of what follows: the thread that takes and gives changes it, others look */
 	struct object **all;  /* by number */
@@ -62,6 +71,7 @@ struct objects *objects_create(struct offcpu_probe *probe, const struct objects_
 	objects->arg = arg;
 	objects->keys = calloc(limits->files, sizeof(*objects->keys));
 	objects->all = calloc(limits->files, sizeof(*objects->all));
+	objects->none = -1;
 	return objects->keys && objects->all ? steal_ptr(objects) : NULL;
 }
 
@@ -79,12 +89,25 @@ static void destroy_object(struct object *object)
 
 DEFINE_CLEANUP(object, struct object *, destroy_object)
 
+static void drop_changes(struct objects *objects)
+{
+	for (size_t i = 0; i < objects->tables.len; i++)
+		if (objects->tables.data[i] != objects->none)
+			close(objects->tables.data[i]);
+	objects->changed.len = objects->tables.len = 0;
+}
+
 void objects_destroy(struct objects *objects)
 {
 	if (!objects)
 		return;
 	for (uint32_t i = 0; objects->all && i < objects->limits.files; i++)
 		destroy_object(objects->all[i]);
+	drop_changes(objects);
+	if (objects->none >= 0)
+		close(objects->none);
+	vec_deinit(&objects->changed);
+	vec_deinit(&objects->tables);
 	pthread_mutex_destroy(&objects->lock);
 	free(objects->all);
 	free(objects->keys);
@@ -170,45 +193,86 @@ static bool has_room(struct objects *objects, size_t rows)
 	return true;
 }
 
+/* The object will have this table, which is closed then. */
+static bool change(struct objects *objects, uint32_t number, int table)
+{
+	if (!vec_reserve(&objects->changed, objects->changed.len + 1) ||
+	    !vec_reserve(&objects->tables, objects->tables.len + 1))
+		return false;
+	vec_push(&objects->changed, number);
+	vec_push(&objects->tables, table);
+	return true;
+}
+
 /* Makes the table of a file for BPF. */
 static void add_table(struct objects *objects, struct object *object, uint32_t number, struct image *image)
 {
 	struct bpf_rows rows = {0};
+	int table;
 
 	object->fit = OBJECTS_FIT;
 	if (bpf_rows_build(image, arch_host(), NULL, &rows) == 0 && rows.len) {
-		if (has_room(objects, rows.len) &&
-		    offcpu_probe_set_object(objects->probe, number, rows.data, rows.len) == 0) {
+		object->fit = OBJECTS_NO_TABLE;
+		table = has_room(objects, rows.len) ? offcpu_probe_create_table(objects->probe, rows.data, rows.len)
+						    : -1;
+		if (table >= 0 && change(objects, number, table)) {
 			object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len};
 			objects->rows += rows.len;
 			object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
-		} else {
-			object->fit = OBJECTS_NO_TABLE;
+		} else if (table >= 0) {
+			close(table);
 		}
 	}
 	bpf_rows_deinit(&rows);
+	if (objects->changed.len >= MAX_CHANGES)
+		objects_flush(objects);
 }
 
-/*
- * BPF does not know tables that are gone, but it may be at one now: when setting the object returns, nobody is any
- * more.
- */
 static void remove_table(struct objects *objects, struct object *object, uint32_t number)
 {
 	static const struct unwind_row none = {.kind = UNWIND_NONE};
 
 	if (!object->table.nrows)
 		return;
-	offcpu_probe_set_object(objects->probe, number, &none, 1);
 	objects->rows -= object->table.nrows;
 	object->table = (struct object_table){0};
+	if (objects->none < 0)
+		objects->none = offcpu_probe_create_table(objects->probe, &none, 1);
+	if (objects->none >= 0)
+		change(objects, number, objects->none);
+}
+
+/* BPF does not find tables that are gone, but it may be at one now: not any more when setting objects has returned. */
+uint32_t objects_flush(struct objects *objects)
+{
+	uint32_t lost = 0;
+	int rc = offcpu_probe_set_objects(objects->probe, objects->changed.data, objects->tables.data,
+					  objects->changed.len);
+
+	for (size_t i = 0; i < objects->changed.len; i++) {
+		uint32_t number = objects->changed.data[i];
+		struct object *object = objects->all[number];
+
+		if (rc < 0 && object && object->table.nrows) {
+			objects->rows -= object->table.nrows;
+			object->table = (struct object_table){0};
+			object->fit = OBJECTS_NO_TABLE;
+			lost++;
+		}
+		if (objects->keys[number] == GOING)
+			objects->keys[number] = FREE;
+	}
+	drop_changes(objects);
+	return lost;
 }
 
 static bool take_number(struct objects *objects, uint32_t *number)
 {
-	while (!find_key(objects, 0, number))
+	while (!find_key(objects, FREE, number)) {
 		if (!objects->make_room(objects->arg))
 			return false;
+		objects_flush(objects);
+	}
 	return true;
 }
 
@@ -284,16 +348,18 @@ void objects_take_again(struct objects *objects, uint32_t number)
 void objects_give(struct objects *objects, uint32_t number)
 {
 	struct object *object = objects->all[number];
+	bool has_table;
 
 	if (--object->taken)
 		return;
+	has_table = object->table.nrows;
 	remove_table(objects, object, number);
 	if (object->kept)
 		return; /* nobody can keep it any more but who has taken it: the lock is not needed to look */
 	pthread_mutex_lock(&objects->lock);
 	objects->all[number] = NULL;
 	pthread_mutex_unlock(&objects->lock);
-	objects->keys[number] = 0;
+	objects->keys[number] = has_table ? GOING : FREE;
 	destroy_object(object);
 }
 

@@ -51,7 +51,13 @@ bool objects_take_known(struct objects *objects, uint64_t identity, const struct
 void objects_take_again(struct objects *objects, uint32_t number);
 void objects_give(struct objects *objects, uint32_t number);
 
-/* What BPF has of an object that is taken. nrows is 0: no table. */
+/*
+ * BPF gets the tables of what was taken, and loses those of what was given back: not before, since each time takes
+ * long. Returns how many files have no table because that failed.
+ */
+uint32_t objects_flush(struct objects *objects);
+
+/* What BPF has of an object that is taken, after that. nrows is 0: no table. */
 struct object_table {
 	uint64_t base; /* address in the file that the rows count from */
 	uint32_t nrows;

@@ -208,6 +208,7 @@ static int read_mappings(struct tables *tables, pid_t tgid, struct err *err, boo
 	struct listing listing;
 	int rc = listing_read(tgid, tables->objects, err, &listing);
 
+	listing.files_over += objects_flush(tables->objects); /* before anybody walks with its mappings */
 	if (rc == 0)
 		rc = set_mappings(tables, tgid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);

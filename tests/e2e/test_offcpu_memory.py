@@ -185,12 +185,12 @@ class Fleet:
         assert found == {pid: {last} for pid, last in zip(self.pids, self.last)}
 
 
-@pytest.mark.parametrize("end", ["ended", "alive"])
 @pytest.mark.parametrize(
-    "images, how",
+    "images, how, end",
     [
-        pytest.param(1, "alike", id="workers"),  # of one server, forked
-        pytest.param(4, "apart", id="containers"),  # each of which has files of its own
+        pytest.param(1, "alike", "ended", id="workers"),  # of one server, forked
+        pytest.param(1, "alike", "alive", id="workers-alive"),
+        pytest.param(40, "apart", "ended", id="containers"),  # each of which has files of its own
     ],
 )
 def test_thousand_processes(target, record, tmp_path, images, how, end):
@@ -205,7 +205,8 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     doc, memory = recording.finish_measured()
     fleet.assert_named(doc)
     assert not any(doc["lost"].values()), doc["lost"]
-    assert memory < 100 * MIB or b"__asan_init" in STAKEOUT.read_bytes()
+    instrumented = b"__asan_init" in STAKEOUT.read_bytes()
+    assert memory < 100 * MIB or instrumented
 
 
 def test_thousand_files(target, record, tmp_path):

@@ -3,7 +3,9 @@
 #define STAKEOUT_TESTS_FAKE_PROBE_H
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "kernel/offcpu_probe.h"
 
@@ -16,7 +18,9 @@ struct offcpu_probe {
 	pid_t tgid;
 	unsigned objects;            /* how often one was set */
 	uint32_t rows[FAKE_OBJECTS]; /* of each */
-	bool full;                   /* objects are refused */
+	unsigned batches;            /* in how many goes */
+	bool full;                   /* tables are refused */
+	bool refuses;                /* objects are */
 	unsigned answers;
 	bool news; /* of the last answer */
 };
@@ -31,12 +35,28 @@ static inline void fake_probe_deinit(struct offcpu_probe *probe)
 	free(probe->mappings);
 }
 
-int offcpu_probe_set_object(struct offcpu_probe *probe, uint32_t object, const struct unwind_row *rows, size_t n)
+/* A table is a file with its number of rows. */
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
 {
-	if (!n || object >= FAKE_OBJECTS || probe->full)
+	uint64_t count = n;
+	int fd = n && !probe->full ? memfd_create("rows", MFD_CLOEXEC) : -1;
+
+	return fd >= 0 && pwrite(fd, &count, sizeof(count), 0) == sizeof(count) ? fd : -1;
+}
+
+int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n)
+{
+	uint64_t count;
+
+	if (probe->refuses)
 		return -1;
-	probe->objects++;
-	probe->rows[object] = (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		if (objects[i] >= FAKE_OBJECTS || pread(tables[i], &count, sizeof(count), 0) != sizeof(count))
+			return -1;
+		probe->rows[objects[i]] = (uint32_t)count;
+	}
+	probe->objects += (unsigned)n;
+	probe->batches += n != 0;
 	return 0;
 }
 

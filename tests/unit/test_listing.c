@@ -50,6 +50,18 @@ static unsigned count_executable_mappings(void)
 	return n;
 }
 
+static void read_self(struct fixture *f, struct listing *listing)
+{
+	assert_int_equal(listing_read(getpid(), f->objects, NULL, listing), 0);
+	assert_int_equal(objects_flush(f->objects), 0);
+}
+
+static void drop(struct fixture *f, struct listing *listing)
+{
+	mappings_deinit(&listing->mappings, f->objects);
+	assert_int_equal(objects_flush(f->objects), 0);
+}
+
 static const struct mapping *find(const struct listing *listing, const void *code)
 {
 	for (size_t i = 0; i < listing->mappings.len; i++) {
@@ -68,19 +80,19 @@ static void test_twice(void **state)
 	struct fixture f;
 
 	start(&f, 100);
-	assert_int_equal(listing_read(getpid(), f.objects, NULL, &first), 0);
+	read_self(&f, &first);
 	assert_int_equal(first.mappings.len, count_executable_mappings());
 	assert_int_equal(first.mappings_over, 0);
 	assert_int_equal(first.files_over, 0);
 	assert_int_not_equal(find(&first, (void *)test_twice)->object, OFFCPU_NO_OBJECT);
 	assert_int_not_equal(find(&first, (void *)strtol)->object, OFFCPU_NO_OBJECT);
 	assert_int_not_equal(find(&first, (void *)test_twice)->object, find(&first, (void *)strtol)->object);
-	assert_int_equal(listing_read(getpid(), f.objects, NULL, &second), 0);
+	read_self(&f, &second);
 	assert_int_equal(second.mappings.len, first.mappings.len);
 	assert_memory_equal(second.mappings.data, first.mappings.data, first.mappings.len * sizeof(struct mapping));
-	mappings_deinit(&first.mappings, f.objects);
+	drop(&f, &first);
 	assert_true(f.probe.rows[second.mappings.data[0].object] > 1);
-	mappings_deinit(&second.mappings, f.objects);
+	drop(&f, &second);
 	for (int i = 0; i < 100; i++)
 		assert_true(f.probe.rows[i] <= 1); /* all is given back */
 	finish(&f);
@@ -92,11 +104,11 @@ static void test_too_many_files(void **state)
 	struct fixture f;
 
 	start(&f, 2);
-	assert_int_equal(listing_read(getpid(), f.objects, NULL, &listing), 0);
+	read_self(&f, &listing);
 	assert_true(listing.files_over > 0);
 	assert_int_equal(listing.mappings.len, count_executable_mappings());
 	assert_int_equal(f.probe.objects, 2);
-	mappings_deinit(&listing.mappings, f.objects);
+	drop(&f, &listing);
 	finish(&f);
 }
 
@@ -113,12 +125,12 @@ static void test_too_much_loose_code(void **state)
 	assert_true((uintptr_t)area < (uintptr_t)strtol);
 	for (size_t i = 0; i < TOO_MANY; i++)
 		assert_int_equal(mprotect(area + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC), 0);
-	assert_int_equal(listing_read(getpid(), f.objects, NULL, &listing), 0);
+	read_self(&f, &listing);
 	assert_int_equal(listing.mappings.len, LISTING_MAX);
 	assert_int_equal(listing.mappings_over, count_executable_mappings() - LISTING_MAX);
 	assert_int_not_equal(find(&listing, (void *)strtol)->object, OFFCPU_NO_OBJECT);
 	assert_int_equal(find(&listing, area)->object, OFFCPU_NO_OBJECT);
-	mappings_deinit(&listing.mappings, f.objects);
+	drop(&f, &listing);
 	munmap(area, len);
 	finish(&f);
 }
@@ -140,15 +152,15 @@ static void test_too_many_mappings(void **state)
 			MAP_FAILED);
 	close(fd);
 	for (int i = 0; i < 2; i++) { /* as a file that is new, and as one that is known */
-		assert_int_equal(listing_read(getpid(), f.objects, NULL, &listings[i]), 0);
+		read_self(&f, &listings[i]);
 		assert_int_equal(listings[i].mappings.len, LISTING_MAX);
 		assert_int_equal(listings[i].mappings_over, count_executable_mappings() - LISTING_MAX);
 		assert_int_equal(find(&listings[i], area)->object, find(&listings[i], (void *)test_twice)->object);
 	}
 	assert_int_equal(f.probe.objects, 1);
-	mappings_deinit(&listings[0].mappings, f.objects);
+	drop(&f, &listings[0]);
 	assert_true(f.probe.rows[0] > 1);
-	mappings_deinit(&listings[1].mappings, f.objects);
+	drop(&f, &listings[1]);
 	assert_int_equal(f.probe.rows[0], 1);
 	munmap(area, len);
 	finish(&f);

@@ -159,6 +159,7 @@ static void test_objects(void **state)
 	assert_true(vec_push(&mappings, (struct mapping){.start = 16, .end = 32, .bias = 5, .object = object}));
 	objects_take_again(f->objects, object);
 	assert_true(vec_push(&mappings, (struct mapping){.start = 32, .end = 48, .bias = 7, .object = object}));
+	assert_int_equal(objects_flush(f->objects), 0);
 	id = mapping_sets_take(f->sets, &mappings, &created);
 	assert_int_not_equal(id, 0);
 	assert_int_equal(f->probe.mappings[0].object, object);
@@ -170,6 +171,7 @@ static void test_objects(void **state)
 	assert_true(knows(f, id, 20));
 	assert_non_null(objects_module(f->objects, object));
 	assert_true(mapping_sets_drop_oldest(f->sets));
+	assert_int_equal(objects_flush(f->objects), 0);
 	assert_int_equal(f->probe.rows[object], 1);
 	assert_non_null(objects_module(f->objects, object));
 }

@@ -80,7 +80,14 @@ static uint32_t take(struct fixture *f, const char *end)
 
 	assert_int_not_equal(number, OFFCPU_NO_OBJECT);
 	assert_int_equal(fit, OBJECTS_FIT);
+	assert_int_equal(objects_flush(f->objects), 0);
 	return number;
+}
+
+static void give(struct fixture *f, uint32_t number)
+{
+	objects_give(f->objects, number);
+	assert_int_equal(objects_flush(f->objects), 0);
 }
 
 static void test_once(void **state)
@@ -117,6 +124,7 @@ static void test_known(void **state)
 	identity = image_identity(modules_find(f.files.modules, entry->start, &vaddr)->image);
 	assert_false(objects_take_known(f.objects, identity, entry, &number, &found, &fit));
 	libc = take_entry(&f, entry, &fit);
+	objects_flush(f.objects);
 	assert_true(objects_take_known(f.objects, identity, entry, &number, &found, &fit));
 	assert_int_equal(number, libc);
 	assert_int_equal(found, vaddr);
@@ -124,10 +132,10 @@ static void test_known(void **state)
 	elsewhere = *entry;
 	elsewhere.offset += 4096;
 	assert_false(objects_take_known(f.objects, identity, &elsewhere, &number, &found, &fit));
-	objects_give(f.objects, libc);
+	give(&f, libc);
 	assert_true(f.probe.rows[libc] > 1000);
 	objects_keep(f.objects, libc);
-	objects_give(f.objects, libc);
+	give(&f, libc);
 	assert_false(objects_take_known(f.objects, identity, entry, &number, &found, &fit)); /* it has no table */
 	finish(&f);
 }
@@ -142,10 +150,10 @@ static void test_given_back(void **state)
 	libc = take(&f, "/libc.so.6");
 	assert_int_equal(take(&f, "/libc.so.6"), libc);
 	objects_take_again(f.objects, libc);
-	objects_give(f.objects, libc);
-	objects_give(f.objects, libc);
+	give(&f, libc);
+	give(&f, libc);
 	assert_true(f.probe.rows[libc] > 1000);
-	objects_give(f.objects, libc);
+	give(&f, libc);
 	assert_int_equal(f.probe.rows[libc], 1);
 	assert_int_equal(take(&f, "/test_objects"), libc);
 	assert_int_equal(f.asked, 0);
@@ -164,7 +172,7 @@ static void test_kept(void **state)
 	rows = f.probe.rows[libc];
 	assert_null(objects_module(f.objects, libc));
 	objects_keep(f.objects, libc);
-	objects_give(f.objects, libc);
+	give(&f, libc);
 	assert_int_equal(f.probe.rows[libc], 1);
 	module = objects_module(f.objects, libc);
 	assert_non_null(module);
@@ -214,7 +222,7 @@ static void test_too_many_rows(void **state)
 	assert_int_equal(f.probe.objects, 1);
 	objects_keep(f.objects, self); /* it has names all the same */
 	assert_non_null(objects_module(f.objects, self));
-	objects_give(f.objects, self);
+	give(&f, self);
 
 	f.victim = libc;
 	assert_int_equal(take_entry(&f, find(&f, "/test_objects"), &fit), self);
@@ -235,6 +243,47 @@ static void test_refused_by_the_kernel(void **state)
 	assert_int_not_equal(libc, OFFCPU_NO_OBJECT);
 	assert_int_equal(fit, OBJECTS_NO_TABLE);
 	assert_int_equal(objects_table(f.objects, libc).nrows, 0);
+	finish(&f);
+}
+
+static void test_refused_at_last(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 8, 1 << 20);
+	f.probe.refuses = true;
+	libc = take_entry(&f, find(&f, "/libc.so.6"), &fit);
+	assert_int_equal(fit, OBJECTS_FIT);
+	assert_int_equal(objects_flush(f.objects), 1);
+	assert_int_equal(objects_table(f.objects, libc).nrows, 0);
+	assert_int_equal(objects_flush(f.objects), 0);
+	finish(&f);
+}
+
+/* The kernel takes its time for each go. */
+static void test_in_one_go(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc, self;
+
+	start(&f, 3, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	f.probe.batches = 0;
+	objects_give(f.objects, libc);
+	self = take_entry(&f, find(&f, "/test_objects"), &fit);
+	assert_int_not_equal(self, libc); /* BPF may still walk with its table */
+	assert_int_not_equal(take_entry(&f, find(&f, "[vdso]"), &fit), libc);
+	assert_int_equal(f.probe.batches, 0);
+	assert_true(f.probe.rows[libc] > 1000);
+	assert_int_equal(objects_flush(f.objects), 0);
+	assert_int_equal(f.probe.batches, 1);
+	assert_int_equal(f.probe.rows[libc], 1);
+	assert_true(f.probe.rows[self] > 1);
+	assert_int_equal(take(&f, "/libc.so.6"), libc); /* the number is free again */
+	assert_int_equal(f.asked, 0);
 	finish(&f);
 }
 
@@ -298,11 +347,15 @@ static void test_no_descriptors(void **state)
 	struct fixture f;
 	const struct map_entry *entry;
 	uint32_t libc;
+	int next;
 
 	start(&f, 8, 1 << 20);
 	entry = find(&f, "/libc.so.6");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	next = dup(STDIN_FILENO);
+	assert_true(next >= 0);
+	close(next);
+	none = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = limit.rlim_max}; /* one, for the table */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	libc = take_entry(&f, entry, &fit);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -325,6 +378,8 @@ int main(void)
 		cmocka_unit_test(test_too_many_files),
 		cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_refused_by_the_kernel),
+		cmocka_unit_test(test_refused_at_last),
+		cmocka_unit_test(test_in_one_go),
 		cmocka_unit_test(test_in_memory),
 		cmocka_unit_test(test_read_when_needed),
 		cmocka_unit_test(test_no_descriptors),
