@@ -479,7 +479,7 @@ static struct sampler *create(const struct sampler_options *options)
 	s->options = *options;
 	s->arena = arena_create();
 	s->samples = samples_create(&samples);
-	s->sleeping = sleeping_create();
+	s->sleeping = sleeping_create(true);
 	s->naming = (struct symbolizer_options){.native = options->names, .kernel_addresses = true};
 	s->naming.native.find = sleeping_module;
 	s->naming.native.find_ctx = s->sleeping;

@@ -29,15 +29,20 @@ struct sleeping_files {
 };
 
 struct sleeping {
+	bool places;
 	VEC(struct sleeping_files *) files;
 	VEC(struct module *) modules; /* each file once, however many processes have it */
 	struct u64map by_key;         /* of a file, to its number + 1 */
 	uint8_t copy[COPY_BYTES];
 };
 
-struct sleeping *sleeping_create(void)
+struct sleeping *sleeping_create(bool places)
 {
-	return calloc(1, sizeof(struct sleeping));
+	struct sleeping *sleeping = calloc(1, sizeof(*sleeping));
+
+	if (sleeping)
+		sleeping->places = places;
+	return sleeping;
 }
 
 static void destroy_files(struct sleeping_files *files)
@@ -193,7 +198,7 @@ static void keep(struct sleeping *sleeping, struct sleeping_files *files, const 
 		const struct raw_frame *frame = &raw->data[i];
 		/* A return address may be the first of another file: it is the call that counts. */
 		uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
-		uint64_t place = find_place(sleeping, files, frame->pc - back);
+		uint64_t place = sleeping->places ? find_place(sleeping, files, frame->pc - back) : 0;
 		struct sleeping_frame kept = {
 			.place = place ? place + back : frame->pc,
 			.address = frame->pc,

@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_OFFCPU_SLEEPING_H
 #define STAKEOUT_OFFCPU_SLEEPING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
@@ -11,12 +12,13 @@
 
 /*
  * User stacks of threads that sleep, walked without stopping them from what is known of their registers; the rest comes
- * from memory. The files behind the memory maps are kept, so that frames can be named when the process is gone.
+ * from memory. The files behind the memory maps can be kept, so that frames can be named when the process is gone.
  * One thread uses it.
  */
 struct sleeping;
 
-struct sleeping *sleeping_create(void); /* NULL when memory is exhausted */
+/* Without `places` no files are kept, and frames have only addresses. NULL when memory is exhausted. */
+struct sleeping *sleeping_create(bool places);
 void sleeping_destroy(struct sleeping *sleeping);
 
 /* What is known of one process; starts zeroed, to be ended with sleeping_forget(). */

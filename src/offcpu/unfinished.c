@@ -132,7 +132,7 @@ int unfinished_read(struct offcpu_probe *probe, struct tables *tables, const str
 	if (!u)
 		return err_set(err, ENOMEM, "out of memory");
 	u->options = *options;
-	u->sleeping = sleeping_create();
+	u->sleeping = sleeping_create(false);
 	if (!u->sleeping)
 		return err_set(err, ENOMEM, "out of memory");
 	rc = task_iter_create(0, err, &u->iter);

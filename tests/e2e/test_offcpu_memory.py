@@ -191,6 +191,7 @@ class Fleet:
         pytest.param(1, "alike", "ended", id="workers"),  # of one server, forked
         pytest.param(1, "alike", "alive", id="workers-alive"),
         pytest.param(40, "apart", "ended", id="containers"),  # each of which has files of its own
+        pytest.param(40, "apart", "alive", id="containers-alive"),
     ],
 )
 def test_thousand_processes(target, record, tmp_path, images, how, end):
