@@ -387,12 +387,12 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.processes), &key, maps, BPF_ANY) < 0 ? -errno : 0;
 }
 
-bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 {
 	__u32 key = (__u32)tgid;
 	struct offcpu_maps maps;
 
-	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.processes), &key, &maps) == 0 && maps.set == set;
+	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.processes), &key, &maps) == 0 ? maps.set : 0;
 }
 
 /* The number may be that of a new process already. Should that get its set just now, it will be asked for again. */
@@ -400,7 +400,7 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 {
 	__u32 key = (__u32)tgid;
 
-	if (offcpu_probe_has_set(probe, tgid, set))
+	if (offcpu_probe_set_of(probe, tgid) == set)
 		bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
 }
 
@@ -523,9 +523,9 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 	return -ENOSYS;
 }
 
-bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 {
-	return false;
+	return 0;
 }
 
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)

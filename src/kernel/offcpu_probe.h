@@ -77,7 +77,7 @@ int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_ro
 int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n);
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
-bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* that is what BPF walks it with */
+uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid); /* what BPF walks it with; 0: nothing */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */
 
 /* The process may be asked for again; without news only after a while. */

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,8 @@ struct tables {
 	struct offcpu_probe *probe;
 	struct objects *objects;
 	struct mapping_sets *sets;
-	struct tables_losses losses;
-
-	pthread_mutex_t lock;     /* of what follows: the thread that reads processes changes it, others look */
 	VEC(struct owner) owners; /* by rising tgid */
+	struct tables_losses losses;
 };
 
 DEFINE_CLEANUP(tables, struct tables *, tables_destroy)
@@ -59,7 +56,6 @@ struct tables *tables_create(struct offcpu_probe *probe)
 
 	if (!tables)
 		return NULL;
-	pthread_mutex_init(&tables->lock, NULL);
 	tables->probe = probe;
 	raise_open_files();
 	tables->objects = objects_create(probe, &limits, make_room, tables);
@@ -75,7 +71,6 @@ void tables_destroy(struct tables *tables)
 	mapping_sets_destroy(tables->sets);
 	objects_destroy(tables->objects);
 	vec_deinit(&tables->owners);
-	pthread_mutex_destroy(&tables->lock);
 	free(tables);
 }
 
@@ -107,28 +102,20 @@ static void remove_owner(struct tables *tables, size_t i)
 {
 	struct owner owner = tables->owners.data[i];
 
-	pthread_mutex_lock(&tables->lock);
 	tables->owners.len--;
 	memmove(&tables->owners.data[i], &tables->owners.data[i + 1],
 		(tables->owners.len - i) * sizeof(*tables->owners.data));
-	pthread_mutex_unlock(&tables->lock);
 	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
 	mapping_sets_give(tables->sets, owner.set);
 }
 
 static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
 {
-	bool ok;
-
-	pthread_mutex_lock(&tables->lock);
-	ok = vec_push(&tables->owners, owner);
-	if (ok) {
-		memmove(&tables->owners.data[i + 1], &tables->owners.data[i],
-			(tables->owners.len - 1 - i) * sizeof(owner));
-		tables->owners.data[i] = owner;
-	}
-	pthread_mutex_unlock(&tables->lock);
-	return ok;
+	if (!vec_push(&tables->owners, owner))
+		return false;
+	memmove(&tables->owners.data[i + 1], &tables->owners.data[i], (tables->owners.len - 1 - i) * sizeof(owner));
+	tables->owners.data[i] = owner;
+	return true;
 }
 
 /* The process has this set, which was taken, from now on. False when memory is exhausted. */
@@ -139,9 +126,7 @@ static bool set_owner(struct tables *tables, pid_t tgid, uint32_t set)
 
 	if (!old)
 		return insert_owner(tables, i, (struct owner){.tgid = tgid, .set = set});
-	pthread_mutex_lock(&tables->lock);
 	tables->owners.data[i].set = set;
-	pthread_mutex_unlock(&tables->lock);
 	mapping_sets_give(tables->sets, old);
 	return true;
 }
@@ -197,7 +182,7 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 		mapping_sets_give(tables->sets, set);
 		return err_set(err, ENOMEM, "out of memory");
 	}
-	if (offcpu_probe_has_set(tables->probe, tgid, set))
+	if (offcpu_probe_set_of(tables->probe, tgid) == set)
 		return 0;
 	*news = true;
 	return publish(tables, tgid, set, err);
@@ -278,14 +263,9 @@ uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 	return (uint64_t)(mapping.object + 1) << PLACE_SHIFT | (address - mapping.bias);
 }
 
-uint32_t tables_set_of(struct tables *tables, pid_t tgid)
+uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
 {
-	uint32_t set;
-
-	pthread_mutex_lock(&tables->lock);
-	set = set_of(tables, tgid);
-	pthread_mutex_unlock(&tables->lock);
-	return set;
+	return offcpu_probe_set_of(tables->probe, tgid);
 }
 
 struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)

@@ -46,8 +46,8 @@ void tables_forget_process(struct tables *tables, pid_t tgid);
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 
-/* The set of mappings that a process has now; 0: none is known. */
-uint32_t tables_set_of(struct tables *tables, pid_t tgid);
+/* The set of mappings that a process has now, which may be that of its parent; 0: none is known. Any thread may ask. */
+uint32_t tables_set_of(const struct tables *tables, pid_t tgid);
 
 /* For struct native_names_options: the module of such a number. */
 struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);

@@ -10,8 +10,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from harness import STAKEOUT, bare, built, wait_until
-from test_offcpu import Recording, added, assert_whole, let_run, rows_of
+from harness import STAKEOUT, bare, built, state, wait_until
+from test_offcpu import Recording, added, assert_whole, let_run, names, rows_of
 
 MIB = 1 << 20
 
@@ -208,6 +208,17 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     assert not any(doc["lost"].values()), doc["lost"]
     instrumented = b"__asan_init" in STAKEOUT.read_bytes()
     assert memory < 100 * MIB or instrumented
+
+
+def test_fork_without_mappings(target, record, tmp_path):
+    """A child with what its parent had mapped, whose only wait is not over at the end."""
+    fleet = Fleet(target, tmp_path, 1, 1, 0, "alike")
+    recording = record("--json", "--min", 0, "--children", "-p", fleet.target.pid)
+    fleet.go()
+    wait_until(lambda: state(fleet.pids[0]) == "S", "it waits")
+    (row,) = rows_of(recording.finish(), fleet.pids[0], "fleet_wait", "S")
+    assert_whole(row)
+    assert "plugin_enter" in names(row["user_stack"])
 
 
 def test_thousand_files(target, record, tmp_path):

@@ -3,8 +3,8 @@
  * waits_fleet LIBRARY DIRECTORY PROCESSES IMAGES MAPS apart|alike: many processes with many mappings. Question "go":
  * forks the processes; the answer is their numbers. Each maps the code of MAPS files, DIRECTORY/I/0 to
  * DIRECTORY/I/(MAPS - 1), where I is its index modulo IMAGES, which are copies of LIBRARY (plugin.c), and then waits
- * again and again in a callback from the last of them. Those that are "alike" have the same files at the same
- * addresses. "end": they end.
+ * again and again in a callback from the last of them; without MAPS once, in one from LIBRARY. Those that are "alike"
+ * have the same files at the same addresses. "end": they end.
  */
 /* build: -fomit-frame-pointer -ldl */
 #include "waits.h"
@@ -23,6 +23,7 @@ typedef int (*enter_fn)(int (*callback)(int), int n);
 
 struct code {
 	const char *library;
+	char *start;  /* of its code, here */
 	off_t offset; /* in the file */
 	size_t len;
 	size_t enter; /* from its start */
@@ -39,7 +40,7 @@ FRAME static bool fleet_wait(void)
 	struct pollfd fd = {.fd = over[0], .events = POLLIN};
 
 	NO_FRAME_POINTER();
-	return poll(&fd, 1, NAP_MS) != 0;
+	return poll(&fd, 1, maps ? NAP_MS : -1) != 0;
 }
 
 FRAME static int callback(int n)
@@ -67,7 +68,7 @@ static char *map_file(int image, int number)
 FRAME static void member(int number)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	char *last = NULL;
+	char *last = code.start;
 
 	close(over[1]);
 	if (apart && mmap(NULL, (size_t)(number + 1) * (size_t)page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
@@ -124,7 +125,8 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 			continue;
 		code.offset = (off_t)(phdr->p_offset & -page);
 		code.len = phdr->p_offset + phdr->p_filesz - (size_t)code.offset;
-		code.enter = (uintptr_t)arg - info->dlpi_addr - (phdr->p_vaddr & -page);
+		code.start = (char *)(info->dlpi_addr + (phdr->p_vaddr & -page));
+		code.enter = (size_t)((char *)arg - code.start);
 	}
 	return 0;
 }

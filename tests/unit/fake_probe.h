@@ -75,14 +75,14 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 	return 0;
 }
 
-bool offcpu_probe_has_set(const struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 {
-	return probe->tgid == tgid && probe->maps.set == set;
+	return probe->tgid == tgid ? probe->maps.set : 0;
 }
 
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
-	if (offcpu_probe_has_set(probe, tgid, set))
+	if (offcpu_probe_set_of(probe, tgid) == set)
 		probe->maps = (struct offcpu_maps){0};
 }
 

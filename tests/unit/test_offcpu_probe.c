@@ -342,19 +342,19 @@ static void check_fork(bool children)
 	seen.tgid = child = hear(from_child[0]);
 	assert_true(child > 0);
 	assert_int_equal(offcpu_probe_is_watched(probe, child), children);
-	assert_int_equal(offcpu_probe_has_set(probe, child, maps.set), children);
+	assert_int_equal(offcpu_probe_set_of(probe, child) == maps.set, children);
 	tell(to_child[1], 1);
 	assert_int_equal(hear(from_child[0]), child);
 	assert_false(offcpu_probe_is_watched(probe, child));
-	assert_false(offcpu_probe_has_set(probe, child, maps.set));
-	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	assert_false(offcpu_probe_set_of(probe, child) == maps.set);
+	assert_true(offcpu_probe_set_of(probe, pid) == maps.set);
 	offcpu_probe_poll(probe, 0, take, &seen);
 	assert_int_equal(seen.exits, children);
 
 	offcpu_probe_forget_process(probe, pid, maps.set + 1); /* of a process that had this number before */
-	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	assert_true(offcpu_probe_set_of(probe, pid) == maps.set);
 	offcpu_probe_forget_process(probe, pid, maps.set);
-	assert_false(offcpu_probe_has_set(probe, pid, maps.set));
+	assert_false(offcpu_probe_set_of(probe, pid) == maps.set);
 	end(probe, pid);
 }
 
@@ -412,7 +412,7 @@ static void test_main_thread_ends(void **state)
 	offcpu_probe_poll(probe, 0, take, &seen);
 	assert_int_equal(seen.exits, 0);
 	assert_true(offcpu_probe_is_watched(probe, pid));
-	assert_true(offcpu_probe_has_set(probe, pid, maps.set));
+	assert_true(offcpu_probe_set_of(probe, pid) == maps.set);
 	tell(to_child[1], 1);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	offcpu_probe_poll(probe, 0, take, &seen);
@@ -453,7 +453,7 @@ static void test_exec_by_thread(void **state)
 	assert_int_equal(seen.execs, 1);
 	assert_int_equal(seen.exits, 0);
 	assert_true(offcpu_probe_is_watched(probe, pid));
-	assert_false(offcpu_probe_has_set(probe, pid, maps.set));
+	assert_false(offcpu_probe_set_of(probe, pid) == maps.set);
 	end(probe, pid);
 }
 
