@@ -27,7 +27,7 @@
 enum {
 	POLL_MS = 20,
 	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
-	REMAPPED = 0,	   /* of struct request: no record of BPF */
+	REMAPPED = 0,	   /* of struct request: BPF has not asked */
 	MAX_ROWS = 1 << 20,
 };
 
@@ -212,11 +212,12 @@ static const char *why_no_maps(void *arg, pid_t tgid)
 	return why;
 }
 
-/* Without its maps a process's waits are still told, with kernel stacks. */
-static int read_process(struct recording *r, pid_t tgid, struct err *err)
+/* Without its maps a process's waits are still told, with kernel stacks. `kind` is that of struct request. */
+static int read_process(struct recording *r, uint32_t kind, pid_t tgid, struct err *err)
 {
 	struct err why = {0};
-	int rc = tables_read_process(r->tables, tgid, &why);
+	int rc = kind == OFFCPU_NEED_MAPS ? tables_read_process(r->tables, tgid, &why)
+					  : tables_reread_process(r->tables, tgid, &why);
 
 	if (rc == -EACCES || rc == -EPERM) {
 		keep_reason(r, tgid, why.msg);
@@ -244,7 +245,7 @@ static void *make_tables(void *arg)
 		pthread_mutex_unlock(&r->lock);
 		if (request.kind == OFFCPU_EXIT)
 			tables_forget_process(r->tables, request.tgid);
-		else if (read_process(r, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
+		else if (read_process(r, request.kind, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
 			atomic_fetch_add(&r->unreadable, 1);
 	}
 }
@@ -281,7 +282,7 @@ static void read_all_processes(struct recording *r)
 
 	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			read_process(r, (pid_t)atoi(entry->d_name), NULL);
+			read_process(r, REMAPPED, (pid_t)atoi(entry->d_name), NULL);
 	if (proc)
 		closedir(proc);
 }
@@ -292,7 +293,7 @@ static int watch(struct recording *r, struct err *err)
 		int rc = offcpu_probe_watch(r->probe, r->options.pids[i], err);
 
 		if (rc == 0 && r->options.probe.user_stacks)
-			rc = read_process(r, r->options.pids[i], err);
+			rc = read_process(r, REMAPPED, r->options.pids[i], err);
 		if (rc < 0)
 			return rc;
 	}
