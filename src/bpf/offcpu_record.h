@@ -98,6 +98,7 @@ enum offcpu_end {
 	OFFCPU_END_DEPTH = 5,	    /* OFFCPU_USER_FRAMES */
 	OFFCPU_END_NO_PROGRESS = 6,
 	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
+	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
 };
 
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */

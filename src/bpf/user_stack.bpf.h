@@ -21,6 +21,7 @@ struct user_pt_regs___user {
 	__u64 regs[31];
 	__u64 sp;
 	__u64 pc;
+	__u64 pstate;
 } __attribute__((preserve_access_index));
 
 /* struct rt_sigframe: siginfo, then ucontext; its registers start at 312. */
@@ -108,6 +109,7 @@ struct walk {
 	__u32 exact; /* pc is not a return address */
 	__u32 has_fp;
 	__u32 has_lr;
+	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
 	struct offcpu_stack_id id; /* of the frames so far */
@@ -454,7 +456,24 @@ static long walk_frame(__u32 index, void *ctx)
 	scratch->frames[at] = frame;
 	mix_frame(&w->id, frame);
 	w->n++;
-	return !step(w);
+	if (w->only_innermost)
+		w->end = OFFCPU_END_32BIT;
+	return w->only_innermost || !step(w);
+}
+
+/* True when the thread is in 32-bit code, whose stack has other words. */
+static bool is_32bit(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	enum { USER32_CS = 0x23, XEN_USER32_CS = 0xe023 };
+	__u16 cs = (__u16)BPF_CORE_READ((struct pt_regs___user *)regs, cs);
+
+	return cs == USER32_CS || cs == XEN_USER32_CS;
+#else
+	enum { PSTATE_32BIT = 0x10 };
+
+	return BPF_CORE_READ((struct user_pt_regs___user *)regs, pstate) & PSTATE_32BIT;
+#endif
 }
 
 /* Leaves the frames behind those of the kernel, and their hash in the id. */
@@ -482,6 +501,7 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 		w.copied = w.sp;
 	if (!w.pc)
 		return; /* the kernel's own thread in this process, such as one of io_uring */
+	w.only_innermost = is_32bit(regs);
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
 	scratch->head.nuser = w.n;
 	scratch->head.user_end = w.end;

@@ -250,6 +250,7 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		[OFFCPU_END_FAULT] = "EFAULT: stack page not resident",
 		[OFFCPU_END_DEPTH] = "more frames than are walked",
 		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
+		[OFFCPU_END_32BIT] = "it is a 32-bit program, which is not walked",
 	};
 	const char *why = NULL;
 

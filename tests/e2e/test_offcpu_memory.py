@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from harness import STAKEOUT, bare, built, state, wait_until
+from harness import STAKEOUT, TARGETS, bare, built, state, wait_until
 from test_offcpu import Recording, added, assert_whole, let_run, names, rows_of
 
 MIB = 1 << 20
@@ -261,3 +261,20 @@ def test_million_rows(target, record):
         callers = [f for f in row["user_stack"] if bare(f["symbol"]) in ("last_of_many", "worker")]
         assert len(callers) == 2 and {f["found_by"] for f in callers} == {"cfi"}
     assert not any(doc["lost"].values()), doc["lost"]
+
+
+def test_32bit_program(target, record):
+    """It is not walked, and says so."""
+    if not (TARGETS / "waits_32bit").exists():
+        pytest.skip("no i686-linux-gnu-gcc at build time")
+    try:
+        t = target("waits_32bit")
+    except OSError as error:
+        pytest.skip(f"this kernel runs no 32-bit programs: {error}")
+    recording = record("--json", "-p", t.pid)
+    let_wait([t.pid], 20)
+    rows = rows_of(recording.finish(), t.pid, "narrow_wait", "S")
+    assert added(rows) >= 15
+    for row in rows:
+        assert names(row["user_stack"]) == ["narrow_wait"]
+        assert "32-bit" in row["user_stack_error"]
