@@ -2,6 +2,7 @@
 #include "offcpu/listing.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "symbol/process_files.h"
@@ -14,11 +15,15 @@ struct known {
 };
 
 struct reading {
+	pid_t tgid;
+	const struct listing_options *options;
 	struct objects *objects;
 	struct listing *listing;
 	VEC(struct known) known; /* by rising address */
 	size_t next_known;       /* the first that is not listed yet */
 	struct u64map modules;   /* to their objects, so that none is looked up twice */
+	bool asked_maker;
+	uint32_t maker; /* of the process's code that is in no file */
 };
 
 static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
@@ -85,6 +90,22 @@ static size_t count_loose(const struct process_files *files)
 	return of_files < LISTING_MAX ? LISTING_MAX - of_files : 0;
 }
 
+/* Code that was made at run time, or may have been: not what the kernel has put there. */
+static bool is_made(const struct map_entry *entry)
+{
+	return entry->path[0] != '[' || strncmp(entry->path, "[anon:", 6) == 0 || strcmp(entry->path, "[heap]") == 0 ||
+	       strcmp(entry->path, "[stack]") == 0;
+}
+
+/* Once for all of its mappings, also in vain. */
+static uint32_t find_maker(struct reading *r)
+{
+	if (!r->asked_maker)
+		r->maker = jit_processes_add(r->options->jit, r->tgid, r->options->generation);
+	r->asked_maker = true;
+	return r->maker;
+}
+
 static bool list(struct reading *r, const struct process_files *files)
 {
 	struct listing *out = r->listing;
@@ -106,14 +127,16 @@ static bool list(struct reading *r, const struct process_files *files)
 			return false;
 		if (find_object(r, files, e, &mapping.object, &vaddr))
 			mapping.bias = e->start - vaddr;
+		else if (is_made(e))
+			mapping.maker = find_maker(r);
 		vec_push(&out->mappings, mapping);
 	}
 	return true;
 }
 
-int listing_read(pid_t tgid, struct objects *objects, struct err *err, struct listing *out)
+int listing_read(pid_t tgid, const struct listing_options *options, struct err *err, struct listing *out)
 {
-	struct reading r = {.objects = objects, .listing = out};
+	struct reading r = {.tgid = tgid, .options = options, .objects = options->objects, .listing = out};
 	struct process_files files = {0};
 	int rc;
 
@@ -123,7 +146,7 @@ int listing_read(pid_t tgid, struct objects *objects, struct err *err, struct li
 		rc = err_set(err, ENOMEM, "out of memory");
 	process_files_close(&files);
 	for (size_t i = r.next_known; i < r.known.len; i++)
-		objects_give(objects, r.known.data[i].object);
+		objects_give(r.objects, r.known.data[i].object);
 	vec_deinit(&r.known);
 	u64map_deinit(&r.modules);
 	return rc;

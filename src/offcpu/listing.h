@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "offcpu/jit_processes.h"
 #include "offcpu/mapping_sets.h"
 #include "offcpu/objects.h"
 
@@ -18,7 +19,13 @@ struct listing {
 	size_t files_over;        /* that have no number, or no table, because of the objects' limits */
 };
 
+struct listing_options {
+	struct objects *objects;
+	struct jit_processes *jit;
+	uint64_t generation; /* of the process: see process_files.h */
+};
+
 /* Files that are known are not opened again. */
-int listing_read(pid_t tgid, struct objects *objects, struct err *err, struct listing *out);
+int listing_read(pid_t tgid, const struct listing_options *options, struct err *err, struct listing *out);
 
 #endif

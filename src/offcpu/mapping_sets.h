@@ -26,7 +26,7 @@ struct mapping {
 	uint64_t end;
 	uint64_t bias;   /* address - bias = address in the file */
 	uint32_t object; /* taken from the objects; OFFCPU_NO_OBJECT: code in no file that could be read */
-	uint32_t zero;
+	uint32_t maker;  /* of such code: the process (jit_processes.h); 0: none, or there were too many */
 };
 
 static_assert(sizeof(struct mapping) == 32, "mappings are compared as bytes");

@@ -354,6 +354,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
 	r->names.native = options->names;
 	r->names.native.find = tables_module;
+	r->names.native.find_made = tables_find_made;
 	r->names.native.find_ctx = r->tables;
 	r->names.no_maps = why_no_maps;
 	r->names.no_maps_arg = r;

@@ -9,16 +9,22 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
+#include "offcpu/jit_processes.h"
 #include "offcpu/listing.h"
 #include "offcpu/mapping_sets.h"
 #include "offcpu/objects.h"
-#include "proc/process.h"
+#include "symbol/process_files.h"
 #include "unwind/bpf_rows.h"
 
 static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the table of any file");
 
-enum { PLACE_SHIFT = 48, OTHER_DESCRIPTORS = 2048 };
+enum {
+	OTHER_DESCRIPTORS = 2048,
+	PLACE_SHIFT = 48,
+	FIRST_MAKER = TABLES_MAX_FILES + 1, /* number in a place: of a file + 1, or from here on of who made the code */
+};
+
+static_assert(FIRST_MAKER + JIT_PROCESSES_MAX < 1 << (64 - PLACE_SHIFT), "all numbers fit into a place");
 
 struct owner {
 	pid_t tgid;
@@ -29,6 +35,7 @@ struct tables {
 	struct offcpu_probe *probe;
 	struct objects *objects;
 	struct mapping_sets *sets;
+	struct jit_processes *jit;
 	VEC(struct owner) owners; /* by rising tgid */
 	struct tables_losses losses;
 };
@@ -61,7 +68,8 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	tables->objects = objects_create(probe, &limits, make_room, tables);
 	if (tables->objects)
 		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
-	return tables->sets ? steal_ptr(tables) : NULL;
+	tables->jit = jit_processes_create();
+	return tables->sets && tables->jit ? steal_ptr(tables) : NULL;
 }
 
 void tables_destroy(struct tables *tables)
@@ -70,6 +78,7 @@ void tables_destroy(struct tables *tables)
 		return;
 	mapping_sets_destroy(tables->sets);
 	objects_destroy(tables->objects);
+	jit_processes_destroy(tables->jit);
 	vec_deinit(&tables->owners);
 	free(tables);
 }
@@ -107,6 +116,7 @@ static void remove_owner(struct tables *tables, size_t i)
 		(tables->owners.len - i) * sizeof(*tables->owners.data));
 	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
 	mapping_sets_give(tables->sets, owner.set);
+	jit_processes_end(tables->jit, owner.tgid);
 }
 
 static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
@@ -188,10 +198,12 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 	return publish(tables, tgid, set, err);
 }
 
-static int read_mappings(struct tables *tables, pid_t tgid, struct err *err, bool *news)
+static int read_mappings(struct tables *tables, pid_t tgid, uint64_t generation, struct err *err, bool *news)
 {
+	const struct listing_options options = {
+		.objects = tables->objects, .jit = tables->jit, .generation = generation};
 	struct listing listing;
-	int rc = listing_read(tgid, tables->objects, err, &listing);
+	int rc = listing_read(tgid, &options, err, &listing);
 
 	listing.files_over += objects_flush(tables->objects); /* before anybody walks with its mappings */
 	if (rc == 0)
@@ -200,28 +212,13 @@ static int read_mappings(struct tables *tables, pid_t tgid, struct err *err, boo
 	return rc;
 }
 
-/* Changes with every exec, and when the number is given to another process. */
-static uint64_t generation_of(pid_t tgid)
-{
-	struct process_info info;
-	struct process process;
-	uint64_t generation = 0;
-
-	if (process_open(tgid, NULL, &process) < 0)
-		return 0;
-	if (process_info(&process, &info) == 0)
-		generation = hash_u64(process_generation(&process), info.start_time);
-	process_close(&process);
-	return generation;
-}
-
 static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool *news)
 {
-	uint64_t generation = generation_of(tgid);
-	int rc = read_mappings(tables, tgid, err, news);
+	uint64_t generation = process_files_generation(tgid);
+	int rc = read_mappings(tables, tgid, generation, err, news);
 	uint32_t set = set_of(tables, tgid);
 
-	if (rc == 0 && set && generation_of(tgid) != generation) {
+	if (rc == 0 && set && process_files_generation(tgid) != generation) {
 		offcpu_probe_forget_process(tables->probe, tgid, set); /* that of another program: it is asked for */
 		*news = true;
 	}
@@ -255,12 +252,18 @@ void tables_forget_process(struct tables *tables, pid_t tgid)
 
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 {
+	uint64_t number, in_file;
 	struct mapping mapping;
 
-	if (!mapping_sets_find(tables->sets, set, address, &mapping) || mapping.object == OFFCPU_NO_OBJECT ||
-	    (address - mapping.bias) >> PLACE_SHIFT)
+	if (!mapping_sets_find(tables->sets, set, address, &mapping))
 		return 0;
-	return (uint64_t)(mapping.object + 1) << PLACE_SHIFT | (address - mapping.bias);
+	number = mapping.object == OFFCPU_NO_OBJECT ? FIRST_MAKER - 1 + mapping.maker : mapping.object + 1;
+	in_file = address - mapping.bias;
+	if ((mapping.object == OFFCPU_NO_OBJECT && !mapping.maker) || in_file >> PLACE_SHIFT)
+		return 0;
+	if (mapping.object == OFFCPU_NO_OBJECT)
+		jit_processes_keep(tables->jit, mapping.maker);
+	return number << PLACE_SHIFT | in_file;
 }
 
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
@@ -268,12 +271,27 @@ uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
 	return offcpu_probe_set_of(tables->probe, tgid);
 }
 
+/* The two parts of a place. */
+static uint32_t split(uint64_t place, uint64_t *vaddr)
+{
+	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
+	return (uint32_t)(place >> PLACE_SHIFT);
+}
+
 struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
 {
 	struct tables *tables = ctx;
+	uint32_t number = split(place, vaddr);
 
-	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
-	return place >> PLACE_SHIFT ? objects_module(tables->objects, (uint32_t)(place >> PLACE_SHIFT) - 1) : NULL;
+	return number && number < FIRST_MAKER ? objects_module(tables->objects, number - 1) : NULL;
+}
+
+bool tables_find_made(void *ctx, uint64_t place, uint64_t *address, struct calls *out)
+{
+	struct tables *tables = ctx;
+	uint32_t number = split(place, address);
+
+	return number >= FIRST_MAKER && jit_processes_find(tables->jit, number - FIRST_MAKER + 1, *address, out);
 }
 
 struct tables_losses tables_losses(const struct tables *tables)

@@ -2,12 +2,14 @@
 #ifndef STAKEOUT_OFFCPU_TABLES_H
 #define STAKEOUT_OFFCPU_TABLES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "elf/modules.h"
 #include "kernel/offcpu_probe.h"
+#include "symbol/calls.h"
 
 /*
  * What BPF needs to walk user stacks, and what is needed to name them when the process is gone: the executable mappings
@@ -40,17 +42,18 @@ int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
 void tables_forget_process(struct tables *tables, pid_t tgid);
 
 /*
- * An address in terms that outlive its process: a file with code, and the address in it. `set` is that of the stack
- * record that has the address. Such a number is never 0; 0: the address is in no mapping that is known. Any thread may
- * ask, while one other reads processes.
+ * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
+ * code that is in no file. `set` is that of the stack record that has the address. Such a number is never 0; 0: the
+ * address is in no mapping that is known. Any thread may ask, while one other reads processes.
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 
 /* The set of mappings that a process has now, which may be that of its parent; 0: none is known. Any thread may ask. */
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid);
 
-/* For struct native_names_options: the module of such a number. */
+/* For struct native_names_options: the module of such a number; what is known of code that is in no file. */
 struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);
+bool tables_find_made(void *tables, uint64_t place, uint64_t *address, struct calls *out);
 
 /* Mappings and files that did not fit the limits. */
 struct tables_losses {

@@ -95,6 +95,16 @@ static struct module *find_module(const struct native_names *names, uint64_t add
 				    : modules_find(names->modules, address, vaddr);
 }
 
+/* Code that no module knows. *at: the address in the terms of the calls. */
+static bool find_made(struct native_names *names, uint64_t address, uint64_t *at)
+{
+	*at = address;
+	if (names->options->find)
+		return names->options->find_made &&
+		       names->options->find_made(names->options->find_ctx, address, at, &names->calls);
+	return names->jit && jit_names_find(names->jit, address, &names->calls);
+}
+
 static struct resolved *resolve(struct native_names *names, uint64_t pc, bool return_address)
 {
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
@@ -109,8 +119,7 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 		common.module_offset = at + return_address;
 	}
 	if (!symbols || !module_symbols_find(symbols, at, &names->calls)) {
-		at = address;
-		if (!names->jit || !jit_names_find(names->jit, at, &names->calls))
+		if (!find_made(names, address, &at))
 			names->calls.len = 0;
 	} else if (module->jit) {
 		mark_jit(&names->calls);

@@ -19,6 +19,9 @@ struct native_names_options {
 	/* Which module has an address, where there is no process behind the addresses; NULL: that of the modules. */
 	struct module *(*find)(void *ctx, uint64_t address, uint64_t *vaddr);
 	void *find_ctx;
+
+	/* Likewise, what is known of an address in no module, in terms of *at: code made at run time. May be NULL. */
+	bool (*find_made)(void *ctx, uint64_t address, uint64_t *at, struct calls *out);
 };
 
 /* Modules (NULL: `find` is set), arena and options outlive it; strings go to the arena. NULL when memory is exhausted. */

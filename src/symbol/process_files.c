@@ -8,6 +8,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "proc/process.h"
 
 enum { MAX_VDSO = 1 << 20 };
@@ -130,4 +131,18 @@ void process_files_close(struct process_files *files)
 	modules_destroy(files->modules);
 	snapshot_destroy(files->snap);
 	*files = (struct process_files){0};
+}
+
+uint64_t process_files_generation(pid_t pid)
+{
+	struct process_info info;
+	struct process process;
+	uint64_t generation = 0;
+
+	if (process_open(pid, NULL, &process) < 0)
+		return 0;
+	if (process_info(&process, &info) == 0)
+		generation = hash_u64(process_generation(&process), info.start_time);
+	process_close(&process);
+	return generation;
 }

@@ -28,4 +28,7 @@ int process_files_open_others(pid_t pid, process_files_known_fn is_known, void *
 
 void process_files_close(struct process_files *files);
 
+/* Changes with every exec, and when the number is given to another process. 0: it is not known. */
+uint64_t process_files_generation(pid_t pid);
+
 #endif

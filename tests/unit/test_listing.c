@@ -9,12 +9,14 @@
 #include <sys/mman.h>
 
 #include "offcpu/listing.h"
+#include "symbol/process_files.h"
 
 enum { PAGE = 65536, TOO_MANY = LISTING_MAX + 100 };
 
 struct fixture {
 	struct offcpu_probe probe;
 	struct objects *objects;
+	struct jit_processes *jit;
 };
 
 static bool no_room(void *arg)
@@ -28,12 +30,15 @@ static void start(struct fixture *f, uint32_t files)
 
 	fake_probe_init(&f->probe);
 	f->objects = objects_create(&f->probe, &limits, no_room, NULL);
+	f->jit = jit_processes_create();
 	assert_non_null(f->objects);
+	assert_non_null(f->jit);
 }
 
 static void finish(struct fixture *f)
 {
 	objects_destroy(f->objects);
+	jit_processes_destroy(f->jit);
 	fake_probe_deinit(&f->probe);
 }
 
@@ -50,9 +55,17 @@ static unsigned count_executable_mappings(void)
 	return n;
 }
 
+static int read_process(struct fixture *f, pid_t pid, struct listing *listing)
+{
+	const struct listing_options options = {
+		.objects = f->objects, .jit = f->jit, .generation = process_files_generation(pid)};
+
+	return listing_read(pid, &options, NULL, listing);
+}
+
 static void read_self(struct fixture *f, struct listing *listing)
 {
-	assert_int_equal(listing_read(getpid(), f->objects, NULL, listing), 0);
+	assert_int_equal(read_process(f, getpid(), listing), 0);
 	assert_int_equal(objects_flush(f->objects), 0);
 }
 
@@ -87,6 +100,8 @@ static void test_twice(void **state)
 	assert_int_not_equal(find(&first, (void *)test_twice)->object, OFFCPU_NO_OBJECT);
 	assert_int_not_equal(find(&first, (void *)strtol)->object, OFFCPU_NO_OBJECT);
 	assert_int_not_equal(find(&first, (void *)test_twice)->object, find(&first, (void *)strtol)->object);
+	for (size_t i = 0; i < first.mappings.len; i++)
+		assert_int_equal(first.mappings.data[i].maker, 0); /* also what the kernel maps */
 	read_self(&f, &second);
 	assert_int_equal(second.mappings.len, first.mappings.len);
 	assert_memory_equal(second.mappings.data, first.mappings.data, first.mappings.len * sizeof(struct mapping));
@@ -130,6 +145,7 @@ static void test_too_much_loose_code(void **state)
 	assert_int_equal(listing.mappings_over, count_executable_mappings() - LISTING_MAX);
 	assert_int_not_equal(find(&listing, (void *)strtol)->object, OFFCPU_NO_OBJECT);
 	assert_int_equal(find(&listing, area)->object, OFFCPU_NO_OBJECT);
+	assert_int_equal(find(&listing, area)->maker, 1);
 	drop(&f, &listing);
 	munmap(area, len);
 	finish(&f);
@@ -170,12 +186,11 @@ static void test_gone(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
 	struct listing listing;
-	struct err err = {0};
 	struct fixture f;
 
 	start(&f, 100);
 	child_end(pid);
-	assert_int_equal(listing_read(pid, f.objects, &err, &listing), -ESRCH);
+	assert_int_equal(read_process(&f, pid, &listing), -ESRCH);
 	assert_int_equal(listing.mappings.len, 0);
 	finish(&f);
 }

@@ -143,6 +143,8 @@ static void test_new_mapping(void **state)
 	struct fixture *f = *state;
 	const struct offcpu_mapping *m;
 	struct offcpu_maps old;
+	struct calls calls = {0};
+	uint64_t place, address;
 	bool found = false;
 	void *code;
 
@@ -161,10 +163,47 @@ static void test_new_mapping(void **state)
 			found = true;
 		}
 	assert_true(found);
-	assert_int_equal(tables_place(f->tables, f->probe.maps.set, (uintptr_t)code), 0);
+	place = tables_place(f->tables, f->probe.maps.set, (uintptr_t)code);
+	assert_true(place);
+	assert_null(tables_module(f->tables, place, &address)); /* nothing names it */
+	assert_false(tables_find_made(f->tables, place, &address, &calls));
+	assert_int_equal(address, (uintptr_t)code);
+	vec_deinit(&calls);
 	assert_named(f, f->probe.maps.set);
 	assert_named(f, old.set);
 	assert_int_equal(f->probe.mappings[old.first].set, old.set);
+}
+
+/* Code that is in no file has the names that a file for perf gives it. */
+static void test_made_code(void **state)
+{
+	struct fixture *f = *state;
+	void *code = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t place, address, vaddr;
+	struct calls calls = {0};
+	char path[64];
+	FILE *map;
+
+	assert_ptr_not_equal(code, MAP_FAILED);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "we");
+	assert_non_null(map);
+	fprintf(map, "%lx 100 made\n", (unsigned long)code);
+	fclose(map);
+	read_self(f);
+	place = tables_place(f->tables, f->probe.maps.set, (uintptr_t)code + 5);
+	assert_true(place);
+	assert_null(tables_module(f->tables, place, &vaddr));
+	assert_true(tables_find_made(f->tables, place, &address, &calls));
+	unlink(path);
+	assert_int_equal(address, (uintptr_t)code + 5);
+	assert_int_equal(calls.len, 1);
+	assert_int_equal(calls.data[0].start, (uintptr_t)code);
+	assert_false(tables_find_made(f->tables, (uintptr_t)code, &address, &calls));
+	assert_false(tables_find_made(f->tables, tables_place(f->tables, f->probe.maps.set, (uintptr_t)test_made_code),
+				      &address, &calls));
+	vec_deinit(&calls);
+	munmap(code, PAGE);
 }
 
 /* A process that has ended is named all the same, and its number may be that of another one by then. */
@@ -319,6 +358,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing_new, start, finish),
 		cmocka_unit_test_setup_teardown(test_not_asked_for, start, finish),
 		cmocka_unit_test_setup_teardown(test_new_mapping, start, finish),
+		cmocka_unit_test_setup_teardown(test_made_code, start, finish),
 		cmocka_unit_test_setup_teardown(test_end_of_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_room_is_used_anew, start, finish),
 		cmocka_unit_test_setup_teardown(test_forked_processes, start, finish),

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_JIT_PROCESSES_H
+#define STAKEOUT_OFFCPU_JIT_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbol/calls.h"
+
+/*
+ * Processes that have code in no file, such as a JIT compiler makes, and its names: from the files that compilers write
+ * for perf, as they are when the first address of the process is named, or when it ends.
+ *
+ * One thread adds and ends; any may ask.
+ */
+struct jit_processes;
+
+struct jit_processes *jit_processes_create(void); /* NULL when memory is exhausted */
+void jit_processes_destroy(struct jit_processes *processes);
+
+/*
+ * The number of a process, from 1 to JIT_PROCESSES_MAX, until it executes something (`generation` is another then) or
+ * ends; no other ever has it. 0 when there are too many, or memory is exhausted.
+ */
+enum { JIT_PROCESSES_MAX = 50000 };
+
+uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
+
+/* The process has ended. Without addresses that are to be named nothing of it is kept. */
+void jit_processes_end(struct jit_processes *processes, pid_t tgid);
+
+/* An address in its code is to be named. */
+void jit_processes_keep(struct jit_processes *processes, uint32_t number);
+
+/* What is known of an address of a process that is kept; false when that is nothing, or when memory is exhausted. */
+bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64_t address, struct calls *out);
+
+#endif

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu and code that was made at run time: named by the files that JIT compilers write for perf."""
+
+import os
+from pathlib import Path
+
+import pytest
+from harness import wait_until
+from test_offcpu import record, rows_of  # noqa: F401: a fixture
+
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("STAKEOUT_OFFCPU"), reason="stakeout offcpu is in work: STAKEOUT_OFFCPU=1 runs its tests"
+    ),
+    pytest.mark.usefixtures("root"),
+]
+
+
+@pytest.fixture
+def forget():
+    """forget(PID): what the process leaves in /tmp is removed."""
+    left = []
+    yield left.append
+    for pid in left:
+        Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+
+
+def made(row):
+    """The frames of code that was made at run time."""
+    return [f for f in row["user_stack"] if f["symbol_source"] in ("jitdump", "perf_map")]
+
+
+@pytest.mark.parametrize("mode, inner", [("perf_map", "jit_inner with spaces"), ("jitdump", "jit_inner")])
+def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):  # noqa: F811
+    t = target("jit_files", mode, tmp_path).settle()
+    forget(t.pid)
+    (row,) = rows_of(record("--json", "--min", 0, "-p", t.pid).finish(), t.tids["worker"])
+    assert row["user_stack_error"] is None
+    assert [f["symbol"] for f in made(row)] == [inner, "jit_outer"]
+    assert {f["symbol_source"] for f in made(row)} == {mode}
+    for frame in made(row):
+        assert frame["module"] is None and frame["offset"] > 0
+
+
+# V8 keeps a buffer: functions enough after the one of interest, so that it has written that out.
+SCRIPT = """
+const cell = new Int32Array(new SharedArrayBuffer(4));
+function waiter(ms) { return Atomics.wait(cell, 0, 0, ms); }
+for (let i = 0; i < 20000; i++) waiter(0);
+for (let k = 0; k < 200; k++) {
+  const f = new Function('x', `let s = ${k}; for (let i = 0; i < x; i++) s += i % 7; return s;`);
+  for (let i = 0; i < 300; i++) f(100);
+}
+console.log('ready ' + process.pid);
+function waits() { for (;;) waiter(5); }
+waits();
+"""
+
+
+@pytest.mark.novm
+@pytest.mark.parametrize("end", ["alive", "ended"])
+@pytest.mark.parametrize("option, source", [("--perf-basic-prof", "perf_map"), ("--perf-prof", "jitdump")])
+def test_node(target, record, tool, tmp_path, forget, option, source, end):  # noqa: F811
+    script = tmp_path / "script.js"
+    script.write_text(SCRIPT)
+    t = target(Path(tool("node")), option, script, cwd=tmp_path)
+    forget(t.pid)
+    recording = record("--json", "-p", t.pid)
+
+    def waits():
+        return int(Path(f"/proc/{t.pid}/status").read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+    enough = waits() + 20
+    wait_until(lambda: waits() >= enough, "it has waited often enough")
+    if end == "ended":
+        t.proc.kill()
+        t.proc.wait()
+    doc = recording.finish()
+    found = [f for row in rows_of(doc, t.pid, state="S") for f in made(row) if "waiter" in f["symbol"]]
+    assert found and {f["symbol_source"] for f in found} == {source}
+    assert all(str(script) in f["symbol"] for f in found)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "offcpu/jit_processes.h"
+#include "symbol/process_files.h"
+
+struct fixture {
+	struct jit_processes *processes;
+	pid_t pid;
+	char path[64]; /* of the file with its names */
+	struct calls calls;
+};
+
+static int start(void **state)
+{
+	static struct fixture f;
+
+	f = (struct fixture){.processes = jit_processes_create(), .pid = child_start(child_sleeps)};
+	snprintf(f.path, sizeof(f.path), "/tmp/perf-%d.map", (int)f.pid);
+	*state = &f;
+	return f.processes ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	struct fixture *f = *state;
+
+	child_end(f->pid);
+	unlink(f->path);
+	vec_deinit(&f->calls);
+	jit_processes_destroy(f->processes);
+	return 0;
+}
+
+static void write_names(const struct fixture *f, const char *text)
+{
+	FILE *map = fopen(f->path, "we");
+
+	assert_non_null(map);
+	fputs(text, map);
+	assert_int_equal(fclose(map), 0);
+}
+
+static uint32_t add(struct fixture *f)
+{
+	return jit_processes_add(f->processes, f->pid, process_files_generation(f->pid));
+}
+
+static void assert_found(struct fixture *f, uint32_t number, uint64_t address, const char *name)
+{
+	const struct call *call;
+
+	assert_true(jit_processes_find(f->processes, number, address, &f->calls));
+	assert_int_equal(f->calls.len, 1);
+	call = &f->calls.data[0];
+	assert_int_equal(call->linkage_len, strlen(name));
+	assert_memory_equal(call->linkage, name, strlen(name));
+}
+
+static void test_names(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t number = add(f);
+
+	assert_int_equal(number, 1);
+	assert_int_equal(add(f), number);
+	jit_processes_keep(f->processes, number);
+	write_names(f, "1000 100 made\n"); /* later than it was seen for the first time */
+	assert_found(f, number, 0x1010, "made");
+	assert_false(jit_processes_find(f->processes, number, 0x2000, &f->calls));
+	assert_false(jit_processes_find(f->processes, 0, 0x1010, &f->calls));
+	assert_false(jit_processes_find(f->processes, 2, 0x1010, &f->calls));
+	jit_processes_keep(f->processes, 0);
+	jit_processes_keep(f->processes, 2);
+}
+
+/* Its names are those that it had when it ended, whatever comes to its file afterwards. */
+static void test_ended(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t number = add(f);
+
+	jit_processes_keep(f->processes, number);
+	write_names(f, "1000 100 made\n");
+	kill(f->pid, SIGKILL);
+	waitpid(f->pid, NULL, 0);
+	jit_processes_end(f->processes, f->pid);
+	unlink(f->path);
+	assert_found(f, number, 0x1010, "made");
+}
+
+/* Of a process without addresses that are to be named nothing is kept, but nobody gets its number. */
+static void test_not_kept(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t number = add(f), next;
+
+	write_names(f, "1000 100 made\n");
+	jit_processes_end(f->processes, f->pid);
+	jit_processes_keep(f->processes, number);
+	assert_false(jit_processes_find(f->processes, number, 0x1010, &f->calls));
+	next = add(f);
+	assert_int_not_equal(next, number);
+	assert_int_not_equal(next, 0);
+}
+
+/* Another program in the same process. */
+static void test_executed(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t first = add(f), second;
+
+	jit_processes_keep(f->processes, first);
+	second = jit_processes_add(f->processes, f->pid, 1);
+	assert_int_not_equal(second, 0);
+	assert_int_not_equal(second, first);
+	assert_int_equal(jit_processes_add(f->processes, f->pid, 1), second);
+}
+
+static void test_bounded(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t number = 1;
+	uint64_t i;
+
+	for (i = 1; number && i < 1000; i++) {
+		number = jit_processes_add(f->processes, f->pid, i);
+		if (number)
+			jit_processes_keep(f->processes, number);
+	}
+	assert_in_range(i, 100, 500);
+}
+
+static void test_gone(void **state)
+{
+	struct fixture *f = *state;
+
+	kill(f->pid, SIGKILL);
+	waitpid(f->pid, NULL, 0);
+	assert_int_equal(add(f), 0);
+	jit_processes_end(f->processes, f->pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_names, start, finish),
+		cmocka_unit_test_setup_teardown(test_ended, start, finish),
+		cmocka_unit_test_setup_teardown(test_not_kept, start, finish),
+		cmocka_unit_test_setup_teardown(test_executed, start, finish),
+		cmocka_unit_test_setup_teardown(test_bounded, start, finish),
+		cmocka_unit_test_setup_teardown(test_gone, start, finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
