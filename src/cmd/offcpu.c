@@ -15,13 +15,13 @@
 #include "cmd/offcpu_options.h"
 #include "offcpu/recording.h"
 #include "offcpu/sampler.h"
+#include "offcpu/tables.h"
 #include "report/offcpu.h"
 
 enum {
 	LIVE_LINE_MS = 250,
 	EVENTS_MS = 100,
 	RING_BYTES = 16 << 20,
-	MAX_MAPPINGS = 1 << 18,
 };
 
 /* A command that waits to be let go, so that nothing of it is missed. */
@@ -119,7 +119,7 @@ static struct recording_options recording_options(const struct offcpu_options *o
 				.uninterruptible = o->states & OFFCPU_WANT_D,
 				.runnable = o->states & OFFCPU_WANT_R,
 				.ring_bytes = RING_BYTES,
-				.max_mappings = MAX_MAPPINGS,
+				.max_mappings = TABLES_MAX_MAPPINGS,
 			},
 		.pids = child->pid ? &child->pid : o->pids.data,
 		.npids = child->pid ? 1 : o->pids.len,
