@@ -13,6 +13,7 @@
 #include "elf/modules.h"
 #include "elf/symtab.h"
 #include "proc/process.h"
+#include "proc/task.h"
 
 static const char source[] = "static __attribute__((noinline, used)) int hidden(int x) { return x * 7; }\n"
 			     "int shown_by_the_library(int x) { return hidden(x) + 1; }\n";
@@ -49,16 +50,18 @@ static void body_loads(void)
 	child_sleeps();
 }
 
-/* Starts a child that has the library loaded: ready only means forked, so wait for the mapping. */
+/* The maps of a child once it has the library: ready only means forked, and it sleeps only when all of it is mapped. */
 static struct snapshot *take_maps(pid_t pid)
 {
 	struct snapshot *snap = snapshot_create(pid, arch_host());
 	struct process process;
+	char letter;
 
 	assert_int_equal(process_open(pid, NULL, &process), 0);
 	for (int tries = 0; tries < 2000; tries++) {
+		assert_int_equal(task_state(&process, pid, &letter), 0);
 		assert_int_equal(process_maps(&process, snap->arena, NULL, &snap->maps), 0);
-		for (size_t i = 0; i < snap->maps.len; i++) {
+		for (size_t i = 0; letter == 'S' && i < snap->maps.len; i++) {
 			const struct map_entry *e = &snap->maps.data[i];
 
 			if ((e->perms & MAP_PERM_EXEC) && (strstr(e->path, "lib.so") || strstr(e->path, "memfd:lib"))) {
