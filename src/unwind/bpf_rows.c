@@ -10,14 +10,16 @@
 #include "base/cursor.h"
 #include "unwind/cfi.h"
 #include "unwind/codeinfo.h"
+#include "unwind/insn.h"
 
 enum {
 	WORD = 8,
 	FUNCTION_ALIGN = 16,
 	SMALL_CODE = 64 << 10, /* bytes: a vDSO has no more */
-	MAX_SCAN = 8 << 20,    /* bytes of code that are searched for trampolines */
-	MAX_TRAMPOLINES = 64,  /* in one file */
+	MAX_SCAN = 8 << 20,    /* bytes of code that are searched for something */
+	MAX_FOUND = 64,        /* in one file */
 	ENTRY_SIZE = 128,      /* of the startup code at an ELF entry point */
+	SYSCALL_TAIL = 2,      /* bytes at the end of a system call's instruction that tell it from most others */
 };
 
 /* A table in the making, by rising address. */
@@ -309,43 +311,96 @@ static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 /* Code that the file's CFI does not describe, or not rightly. */
 struct found {
 	uint64_t start;
-	uint64_t len;
+	uint64_t end;
+	enum unwind_kind kind;
 };
 
 struct scan {
 	const struct image *image;
 	const struct arch *arch;
 	uint64_t left; /* bytes that may still be searched */
-	struct found found[MAX_TRAMPOLINES];
+	struct found found[MAX_FOUND];
 	size_t nfound;
 };
 
+static void note(struct scan *s, uint64_t start, uint64_t end, enum unwind_kind kind)
+{
+	s->found[s->nfound++] = (struct found){.start = start, .end = end, .kind = kind};
+}
+
+/* A handler returns to its first byte, and is looked up one before that, as every return address is. */
 static void scan_for(struct scan *s, struct span code, const uint8_t *what, size_t len)
 {
 	const uint8_t *at = code.data;
+	uint64_t start;
 
-	while (s->nfound < MAX_TRAMPOLINES) {
+	while (s->nfound < MAX_FOUND) {
 		at = memmem(at, code.len - (size_t)(at - code.data), what, len);
 		if (!at)
 			break;
-		s->found[s->nfound++] = (struct found){.start = code.vaddr + (uint64_t)(at - code.data), .len = len};
+		start = code.vaddr + (uint64_t)(at - code.data);
+		note(s, start - 1, start + len, UNWIND_SIGNAL);
 		at += len;
 	}
 }
 
-static void scan_range(struct scan *s, uint64_t start, uint64_t end)
+/* Marks it where code that something returns to, and that ends here with a system call, does no more than end the thread. */
+static void note_exit(struct scan *s, struct span code, size_t end)
+{
+	uint64_t target;
+
+	for (size_t at = end - SYSCALL_TAIL; at >= INSN_MAX_CALL && end - at <= INSN_EXIT_BYTES; at--) {
+		if (!insn_follows_call(s->arch, code.data + at - INSN_MAX_CALL, INSN_MAX_CALL, code.vaddr + at, &target) ||
+		    !insn_is_exit(s->arch, code.data + at, end - at))
+			continue;
+		note(s, code.vaddr + at - 1, code.vaddr + at, UNWIND_END);
+		return;
+	}
+}
+
+/*
+ * Where a new thread's function returns to: musl's clone(), which has no CFI. Beyond it is nothing, but the frame pointer
+ * may be that of the thread that made this one. System calls are rare, and found by the last bytes of a trampoline.
+ */
+static void scan_for_exit(struct scan *s, struct span code)
+{
+	const uint8_t *call = s->arch->sigreturn_code[0] + s->arch->sigreturn_len[0] - SYSCALL_TAIL;
+	const uint8_t *at = code.data;
+
+	while (s->nfound < MAX_FOUND) {
+		at = memmem(at, code.len - (size_t)(at - code.data), call, SYSCALL_TAIL);
+		if (!at)
+			break;
+		at += SYSCALL_TAIL;
+		note_exit(s, code, (size_t)(at - code.data));
+	}
+}
+
+static struct span code_between(struct scan *s, uint64_t start, uint64_t end)
 {
 	struct span code = image_bytes_at(s->image, start);
 
 	if (!code.data)
-		return;
+		return (struct span){0};
 	if (code.len > end - start)
 		code.len = (size_t)(end - start);
 	if (code.len > s->left)
 		code.len = (size_t)s->left;
 	s->left -= code.len;
-	for (unsigned i = 0; s->arch->sigreturn_code[i]; i++)
+	return code;
+}
+
+static void scan_range(struct scan *s, uint64_t start, uint64_t end)
+{
+	struct span code = code_between(s, start, end);
+
+	for (unsigned i = 0; code.data && s->arch->sigreturn_code[i]; i++)
 		scan_for(s, code, s->arch->sigreturn_code[i], s->arch->sigreturn_len[i]);
+}
+
+static uint64_t row_end(const struct table *t, size_t i)
+{
+	return t->rows->base + (i + 1 < t->rows->len ? t->rows->data[i + 1].pc : t->limit);
 }
 
 /* In all code, or only where nothing usable is said: a libc's trampoline is marked as a signal frame, or has no CFI. */
@@ -353,16 +408,22 @@ static void scan_code(struct scan *s, const struct table *t, bool all)
 {
 	const struct bpf_rows *rows = t->rows;
 
+	s->left = MAX_SCAN;
 	if (all) {
 		scan_range(s, rows->base, rows->base + t->limit);
 		return;
 	}
-	for (size_t i = 0; i < rows->len && s->left; i++) {
-		uint64_t end = i + 1 < rows->len ? rows->data[i + 1].pc : t->limit;
-
+	for (size_t i = 0; i < rows->len && s->left; i++)
 		if (rows->data[i].kind == UNWIND_NONE || rows->data[i].kind == UNWIND_UNSUPPORTED)
-			scan_range(s, rows->base + rows->data[i].pc, rows->base + end);
-	}
+			scan_range(s, rows->base + rows->data[i].pc, row_end(t, i));
+}
+
+static void scan_for_exits(struct scan *s, const struct table *t)
+{
+	s->left = MAX_SCAN;
+	for (size_t i = 0; i < t->rows->len && s->left; i++)
+		if (t->rows->data[i].kind == UNWIND_NONE)
+			scan_for_exit(s, code_between(s, t->rows->base + t->rows->data[i].pc, row_end(t, i)));
 }
 
 static int compare_found(const void *a, const void *b)
@@ -372,18 +433,16 @@ static int compare_found(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/*
- * The trampoline is known by its code, whatever CFI it has: that of aarch64's vDSO is for exceptions only, or absent.
- * A handler returns to its first byte, and is looked up one before that, as every return address is.
- */
-static int add_trampolines(struct table *t, const struct image *image, bool all)
+/* The trampoline is known by its code, whatever CFI it has: that of aarch64's vDSO is for exceptions only, or absent. */
+static int add_found(struct table *t, const struct image *image, bool all)
 {
 	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
-	struct scan s = {.image = image, .arch = t->arch, .left = MAX_SCAN};
+	struct scan s = {.image = image, .arch = t->arch};
 	struct table more = *t;
 	int ret = 0;
 
 	scan_code(&s, t, all);
+	scan_for_exits(&s, t);
 	if (!s.nfound)
 		return 0;
 	qsort(s.found, s.nfound, sizeof(s.found[0]), compare_found);
@@ -391,8 +450,7 @@ static int add_trampolines(struct table *t, const struct image *image, bool all)
 	more.end = 0;
 	more.dense = true;
 	for (size_t i = 0; i < s.nfound && ret == 0; i++)
-		ret = put(&more, s.found[i].start - 1, s.found[i].start + s.found[i].len,
-			  (struct unwind_row){.kind = UNWIND_SIGNAL});
+		ret = put(&more, s.found[i].start, s.found[i].end, (struct unwind_row){.kind = s.found[i].kind});
 	ret = finish(&more, ret);
 	return ret == 0 ? merge(&rows, t->rows, t->rows) : ret;
 }
@@ -453,7 +511,7 @@ int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err
 	if (ret == 0)
 		ret = add_debug_frame(&t, image, &has_debug_frame);
 	if (ret == 0)
-		ret = add_trampolines(&t, image, has_debug_frame || t.limit <= SMALL_CODE);
+		ret = add_found(&t, image, has_debug_frame || t.limit <= SMALL_CODE);
 	if (ret == 0)
 		ret = add_entry(&t, image);
 	if (ret != 0) {

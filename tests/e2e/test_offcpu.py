@@ -8,14 +8,15 @@ import re
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from collections import defaultdict
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, TIMEOUT, Result
-from harness import bare, built, command, run, state, wait_until
+from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
+from harness import bare, built, command, run, state, stop, wait_until
 
 MS = 1000000
 
@@ -26,12 +27,7 @@ TOLERANCE = 0.02 if SLOW == 1 else 0.2
 RUNGS = ("sched_exit", "kprobe", "switch")
 
 
-pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("STAKEOUT_OFFCPU"), reason="stakeout offcpu is in work: STAKEOUT_OFFCPU=1 runs its tests"
-    ),
-    pytest.mark.usefixtures("root"),
-]
+pytestmark = pytest.mark.usefixtures("root")
 
 
 class Recording:
@@ -65,22 +61,33 @@ class Recording:
         if not data:
             self._open.discard(fd)
 
-    def _until(self, fd, text):
-        """Reads until the text has come from there; False: it has ended before."""
+    def _until_enough(self, fd, is_enough, what):
+        """Reads until what has come from there is enough; False: it has ended before."""
         deadline = time.monotonic() + TIMEOUT * 2
-        while text not in self._said[fd]:
+        while not is_enough(self._said[fd]):
             if fd not in self._open:
                 return False
             ready, _, _ = select.select(list(self._open), [], [], max(deadline - time.monotonic(), 0))
-            assert ready, f"no {text} from stakeout {' '.join(self.args)}: {self._said}"
+            assert ready, f"no {what} from stakeout {' '.join(self.args)}: {self._said}"
             for one in ready:
                 self._read(one)
         return True
+
+    def _until(self, fd, text):
+        return self._until_enough(fd, lambda said: text in said, text)
 
     def begun(self):
         if not self._until(self._terminal, b" waits, "):
             pytest.fail(f"it has not begun: {self.end()}")
         return self
+
+    def until_seen(self, count):
+        """Returns when the live line tells of so many waits."""
+
+        def is_enough(said):
+            return any(int(seen) >= count for seen in re.findall(rb"(\d+) waits, ", said))
+
+        assert self._until_enough(self._terminal, is_enough, f"{count} waits"), self._said
 
     def hear(self):
         """The next line on standard output."""
@@ -152,7 +159,7 @@ def let_run(t, count=20):
 
 
 def names(frames):
-    return [bare(frame["symbol"]) for frame in frames]
+    return [bare(frame["symbol"]) or "?" for frame in frames]
 
 
 def rows_of(doc, tid=None, site=None, state="SDR"):
@@ -167,11 +174,14 @@ def added(rows, what="count"):
     return sum(row[what] for row in rows)
 
 
+OUTERMOST = ("_start", "__clone3", "clone3", "__clone", "clone", "thread_start")
+
+
 def assert_whole(row):
-    assert row["user_stack_error"] is None, (row["user_stack_error"], names(row["user_stack"]))
-    assert names(row["user_stack"])[-1] in ("_start", "__clone3", "clone3", "__clone", "clone", "thread_start"), names(
-        row["user_stack"]
-    )
+    """A C library without symbols leaves its own part of a thread's start without a name."""
+    found, last = names(row["user_stack"]), row["user_stack"][-1]
+    assert row["user_stack_error"] is None, (row["user_stack_error"], found)
+    assert found[-1] in OUTERMOST or (found[-1] == "?" and "libc" in last["module"]), (found, last)
 
 
 def assert_nothing_lost(doc):
@@ -203,25 +213,25 @@ def assert_adds_up(doc):
 def assert_exact(doc, truth):
     """
     Counts are exact and totals within the tolerance, for each thread and call site. A wait cannot be longer than the
-    call that waited. Where another program pushed the thread off its CPU within a call, or the call slept twice or for
-    hardly longer than the threshold, one call is not one wait: the count is that uncertain then, and no more.
+    call that waited. A call that slept twice, or for hardly longer than the threshold, or within which another program
+    pushed the thread off its CPU, is not one wait: the count is that uncertain then, and no more.
     """
     sure = 0
     for th in truth["threads"]:
         for name, site in th["sites"].items():
             rows = rows_of(doc, th["tid"], name, "SD")
             count, total = added(rows), added(rows, "total_ns")
-            less = site["near"] + site["preempted"]
-            more = max(site["switches"] - site["calls"], 0)
+            less, more = site["near"], max(site["switches"] - site["calls"], 0)
             where = f"{th['name']} {name}: {count} waits, {total} ns; the thread itself: {site}"
             assert site["count"] - less <= count <= site["count"] + more, where
             assert total <= site["total_ns"], where
             assert max((row["max_ns"] for row in rows), default=0) <= site["max_ns"], where
             pushed = added(rows_of(doc, th["tid"], name, "R"), "total_ns")
-            if less == 0:
-                assert total + pushed >= site["total_ns"] * (1 - TOLERANCE) - 100000 * SLOW, where
-                sure += site["count"]
-    assert sure > sum(s["count"] for th in truth["threads"] for s in th["sites"].values()) / 2, "too busy a machine"
+            at_least = site["waited_ns"] * (1 - TOLERANCE) - 100000 * SLOW - less * site["max_ns"]
+            assert total + pushed >= at_least, where
+            sure += 0 if less else site["count"]
+    if SLOW == 1:  # else somebody is preempted at nearly every site
+        assert sure > sum(s["count"] for th in truth["threads"] for s in th["sites"].values()) / 2, "too busy a machine"
 
 
 SITES = {  # call site: the thread's name, and the function that calls it
@@ -245,16 +255,26 @@ def test_exact(target, record):
     assert_adds_up(doc)
     for site, thread_name in SITES.items():
         rows = rows_of(doc, t.tids[thread_name], site)
-        assert added(rows) >= 45, site
+        assert rows, site
         for row in rows:
             assert (row["pid"], row["thread_name"]) == (t.pid, thread_name[:15])
             assert_whole(row)
             assert thread_name in names(row["user_stack"])
 
 
-def test_every_switch(target, record, tmp_path):
+@pytest.fixture
+def on_disk(tmp_path):
+    """A directory to write to, on a disk where there is one."""
+    if os.major(tmp_path.stat().st_dev) or not os.major(STAKEOUT.stat().st_dev):
+        yield tmp_path
+    else:
+        with tempfile.TemporaryDirectory(dir=STAKEOUT.parent) as there:
+            yield Path(there)
+
+
+def test_every_switch(target, record, on_disk):
     """With --min 0 the kernel's own count of voluntary switches is the number of waits; a disk's are among them."""
-    t = target("waits_exact", 1000, 40, tmp_path)
+    t = target("waits_exact", 1000, 40, on_disk)
     recording = record("--json", "--min", 0, "-p", t.pid)
     truth = json.loads(t.ask("go"))
     doc = recording.finish()
@@ -270,18 +290,23 @@ def test_every_switch(target, record, tmp_path):
             slack = TOLERANCE * site["off_ns"] + 10000 * SLOW * (site["switches"] + site["preempted"])
             assert asleep - slack <= site["off_ns"] <= asleep + pushed + slack, where
     if not sum(s["switches"] for s in truth["threads"][-1]["sites"].values()):
-        pytest.skip(f"the file system of {tmp_path} does not wait for a disk")
+        pytest.skip(f"the file system of {on_disk} does not wait for a disk")
     assert {row["state"] for row in rows_of(doc, t.tids["disk_writer"], "disk_write", "SD")} == {"D"}
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_each_rung(target, record, rung):
-    """Each place at which stacks can be taken gives the same result; one that this kernel lacks says so."""
-    t = target("waits_exact", 1000, 20)
-    probe = run("offcpu", f"--source={rung}", "-d", "0.01", "-p", t.pid)
-    if probe.code == 1 and rung != "switch":
-        assert probe.out == "" and rung in probe.err, probe
+@pytest.fixture(params=RUNGS)
+def rung(request):
+    """Each place at which stacks can be taken; what this kernel lacks it has to say."""
+    probe = run("offcpu", f"--source={request.param}", "-d", "0.01", "-p", os.getpid())
+    if probe.code == 1 and request.param != "switch":
+        assert probe.out == "" and {"sched_exit": "sched_exit_tp", "kprobe": "finish_task_switch"}[request.param] in probe.err
         pytest.skip(probe.err.strip())
+    return request.param
+
+
+def test_each_rung(target, record, rung):
+    """They all give the same result."""
+    t = target("waits_exact", 1000, 20)
     recording = record("--json", f"--source={rung}", "-p", t.pid)
     truth = json.loads(t.ask("go"))
     doc = recording.finish()
@@ -292,18 +317,17 @@ def test_each_rung(target, record, rung):
             assert_whole(row)
 
 
-@pytest.mark.parametrize("rung", [None, *RUNGS])
+def without_stack(rows, rung):
+    """Where stacks are taken before the wait, there is none of one that had begun before the recording."""
+    return [row for row in rows if rung == "switch" and not row["user_stack"] and row["user_stack_error"]]
+
+
 @pytest.mark.parametrize("minimum", ["1ms", "0"])
 def test_right_thread(target, record, rung, minimum):
     """Two processes that switch to each other on one CPU: neither has the other one's stack, state or name."""
-    force = [f"--source={rung}"] if rung else []
     t = target("waits_pair")
     other = t.tids["child"]
-    if rung:
-        probe = run("offcpu", *force, "-d", "0.01", "-p", t.pid)
-        if probe.code == 1:
-            pytest.skip(probe.err.strip())
-    recording = record("--json", "--min", minimum, *force, "-p", t.pid, "-p", other)
+    recording = record("--json", "--min", minimum, f"--source={rung}", "-p", t.pid, "-p", other)
     let_run(t, 60)
     doc = recording.finish()
     for pid, tid, mine, foreign in (
@@ -311,15 +335,71 @@ def test_right_thread(target, record, rung, minimum):
         (other, other, "pong", "ping"),
     ):
         slept = rows_of(doc, tid, state="SD")
-        assert added(slept) >= 5  # not each time: who tells the other one may be preempted by it
+        assert added(slept) >= 20
+        early = without_stack(slept, rung)
+        assert added(early) <= 1
         for row in slept:
             assert (row["pid"], row["thread_name"], row["state"]) == (pid, mine, "S")
+            if row in early:
+                continue
             assert f"{mine}_wait" in names(row["user_stack"]) and mine in names(row["user_stack"])
             assert_whole(row)
             assert any("pipe_read" in (name or "") for name in names(row["kernel_stack"])), names(row["kernel_stack"])
         for row in rows_of(doc, tid):
             assert not {foreign, f"{foreign}_wait"} & set(names(row["user_stack"])), row["state"]
             assert row["thread_name"] == mine
+
+
+def wake(t):
+    """Ends all its threads' waits, which none of them notices: each waits on for the same."""
+    stop(t.pid)
+    os.kill(t.pid, signal.SIGCONT)
+    t.settle()
+
+
+def addresses(frames):
+    return [frame["address"] for frame in frames if not frame["inlined"]]
+
+
+BLOCKED = """plain plain_nopie plain_static plain_static_pie plain_no_hdr plain_debug_frame plain_frame_pointer signals vla
+    noreturn cxx deadlock""".split()
+
+
+def test_stacks_are_those_of_a_snapshot(target, record, stakeout, rung):
+    """Of every kind of code that a snapshot is tested with, frame by frame."""
+    targets = [*(target(name).settle() for name in BLOCKED), target("recursion", 100).settle()]
+    recording = record("--json", "--min", 0, f"--source={rung}", *(a for t in targets for a in ("-p", t.pid)))
+    for t in targets * 2:  # what had begun before the recording, and what has begun within it
+        wake(t)
+    doc = recording.finish()
+    for snapped in stakeout("--json", *(t.pid for t in targets)).docs:
+        for th in snapped["threads"]:
+            rows = rows_of(doc, th["tid"], state="S")
+            early = without_stack(rows, rung)
+            assert added(rows) > 1 and added(early) <= 1, (th["name"], early)
+            for row in rows:
+                if row in early:
+                    continue
+                assert addresses(row["user_stack"]) == addresses(th["user_stack"]), (names(row["user_stack"]), th)
+                assert (row["user_stack_error"] is None) == (th["user_stack_end"] == "complete"), row
+
+
+@pytest.mark.parametrize("name", ["plain_musl", "plain_musl_static"])
+def test_thread_of_musl(target, record, name):
+    """Its clone() has no unwind information, and the frame pointer leads on to the thread that made this one."""
+    if os.uname().machine != "aarch64":
+        pytest.skip("musl's system calls have neither unwind information nor frame pointers here")
+    t = target(name).settle()
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    wake(t)
+    wake(t)
+    rows = rows_of(recording.finish(), t.tids["worker"], state="S")
+    assert added(rows)
+    for row in rows:
+        found = names(row["user_stack"])
+        assert row["user_stack_error"] is None
+        assert found[found.index("inner") :][:5] == ["inner", "middle", "outer", "worker", "target_thread_main"]
+        assert len(found[found.index("target_thread_main") :]) == 3, found  # and what has called it, in the library
 
 
 def test_deep_stack(target, record):
@@ -355,7 +435,7 @@ def test_code_without_unwind_information(target, record):
     assert added(rows) >= 15
     for row in rows:
         assert names(row["user_stack"]).count("descend_even") == 25
-        callers = [f for f in row["user_stack"] if bare(f["symbol"]).startswith("descend")]
+        callers = [f for f in row["user_stack"] if (f["symbol"] or "").startswith("descend")]
         assert {f["found_by"] for f in callers[1:]} == {"frame_pointer"}
 
 
@@ -410,25 +490,27 @@ def test_states(target, record):
 
 
 def test_waiting_for_a_cpu(target, record):
-    both = [target("spinners", "loop") for _ in range(2)]
-    for t in both:
-        os.sched_setaffinity(t.tids["loop"], {max(os.sched_getaffinity(0))})
+    """Threads that share a CPU lose it anywhere: in a leaf, in the vDSO, in a stub."""
+    both = [target("spinners", "loop", "plt"), target("spinners", "vdso")]
+    spinners = {tid: (t.pid, name) for t in both for name, tid in t.tids.items()}
+    for tid in spinners:
+        os.sched_setaffinity(tid, {max(os.sched_getaffinity(0))})
     recording = record("--json", "--state", "R", *(a for t in both for a in ("-p", t.pid)))
 
     def preemptions():
-        return min(
-            int(Path(f"/proc/{t.pid}/task/{t.tids['loop']}/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
-            for t in both
-        )
+        status = [Path(f"/proc/{pid}/task/{tid}/status").read_text() for tid, (pid, _) in spinners.items()]
+        return min(int(text.split("nonvoluntary_ctxt_switches:")[1]) for text in status)
 
     enough = preemptions() + 20
-    wait_until(lambda: preemptions() >= enough, "both were preempted")
+    wait_until(lambda: preemptions() >= enough, "each was preempted")
     doc = recording.finish()
     assert {row["state"] for row in doc["stacks"]} == {"R"}
-    for t in both:
-        rows = rows_of(doc, t.tids["loop"])
+    for tid, (_, name) in spinners.items():
+        rows = rows_of(doc, tid)
         assert added(rows) >= 2
-        assert all("spin_loop" in names(row["user_stack"]) for row in rows)
+        for row in rows:
+            assert f"spin_{name}" in names(row["user_stack"])
+            assert_whole(row)
 
 
 @pytest.mark.parametrize("letter", ["S", "D"])
@@ -443,18 +525,21 @@ def test_state_option(target, record, letter):
 
 
 def test_thresholds(target, record):
+    """A wait is in one of two recordings that divide them at 2 ms; two clocks may see it on different sides of that."""
     t = target("waits_exact", 1000, 20)
     recordings = {
         limits: record("--json", *limits, "-p", t.pid)
-        for limits in (("--min", "2ms"), ("--min", "1us", "--max", "3ms"), ("--min", "100s"))
+        for limits in (("--min", "2ms"), ("--min", "1us", "--max", "2ms"), ("--min", "100s"))
     }
-    t.ask("go")
+    truth = json.loads(t.ask("go"))
     long, short, none = (recording.finish() for recording in recordings.values())
     assert added(rows_of(long, site="sleep_long", state="S")) == 20
     assert long["min_time_ns"] >= 2 * MS
     assert not rows_of(short, site="sleep_long", state="S")
-    assert added(rows_of(short, site="sleep_short", state="S")) >= 15
-    assert 1000 <= short["min_time_ns"] and short["max_time_ns"] <= 3 * MS
+    assert 1000 <= short["min_time_ns"] and short["max_time_ns"] <= 2 * MS
+    (sleeper,) = (th for th in truth["threads"] if th["name"] == "sleeper")
+    naps = sum(added(rows_of(doc, site="sleep_short", state="S")) for doc in (short, long))
+    assert abs(naps - sleeper["sites"]["sleep_short"]["switches"]) <= 2
     assert none["total_events"] == 0 and none["stacks"] == [] and none["thread_stats"] == {}
 
 
@@ -475,7 +560,7 @@ def test_wakers(target, record):
         woken = rows_of(doc, t.tids[SITES[site]], site, "S")
         by = [row for row in woken if row["waker"] and row["waker"]["tid"] == t.tids[waker]]
         told = [(row["count"], row["waker"] and (row["waker"]["tid"], waker_name(row["waker"]))) for row in woken]
-        assert added(by) >= 25, (site, told, t.tids)
+        assert woken and added(by) >= 0.8 * added(woken), (site, told, t.tids)
         for row in by:
             assert row["waker"]["pid"] == t.pid
             assert waker_name(row["waker"]) == waker[:15]
@@ -491,6 +576,9 @@ def test_without_wakers(target, record):
     assert not any(row["waker"] for row in recording.finish()["stacks"])
 
 
+NAP_US = 10000 if SLOW == 1 else 30000  # of waits_churn: tables are made in a fraction of the time that its naps take
+
+
 def churned(answer):
     """kind: (pid, count, function), of the answer of waits_churn."""
     parts = (word.partition("=")[::2] for word in answer.split())
@@ -504,9 +592,9 @@ def assert_churn(doc, said, kinds):
     """
     for kind in kinds:
         pid, count, function = said[kind]
-        rows = [row for row in rows_of(doc, site=function) if row["pid"] == pid and row["thread_name"] == kind]
-        waits = sum(row["count"] for row in doc["stacks"] if row["pid"] == pid and row["thread_name"] == kind)
-        assert waits >= count, kind
+        mine = [row for row in doc["stacks"] if (row["pid"], row["thread_name"], row["state"]) == (pid, kind, "S")]
+        assert added(mine) >= count, kind
+        rows = [row for row in mine if function in names(row["user_stack"])]
         whole = [row for row in rows if row["user_stack_error"] is None]
         assert count / 2 <= added(whole) <= added(rows) <= count, kind
         for row in whole:
@@ -514,7 +602,7 @@ def assert_churn(doc, said, kinds):
 
 
 def test_children(target, record):
-    t = target("waits_churn", built("plugin"))
+    t = target("waits_churn", built("plugin"), NAP_US)
     recording = record("--json", "--children", "-p", t.pid)
     said = churned(t.ask("go"))
     doc = recording.finish()
@@ -523,7 +611,7 @@ def test_children(target, record):
 
 
 def test_without_children(target, record):
-    t = target("waits_churn", built("plugin"))
+    t = target("waits_churn", built("plugin"), NAP_US)
     recording = record("--json", "-p", t.pid)
     said = churned(t.ask("go"))
     doc = recording.finish()
@@ -534,7 +622,7 @@ def test_without_children(target, record):
 
 
 def test_all_processes(target, record):
-    t = target("waits_churn", built("plugin"))
+    t = target("waits_churn", built("plugin"), NAP_US)
     recording = record("--json", "-a")
     said = churned(t.ask("go"))
     doc = recording.finish()
@@ -559,7 +647,8 @@ def test_process_that_ends_before_the_report(target, record):
 def test_no_threads(target, record):
     """Rows of a process, not of its threads."""
     t = target("waits_exact", 1000, 20)
-    each, one = record("--json", "-p", t.pid), record("--json", "--no-threads", "-p", t.pid)
+    every = ("--json", "--min", "0", "-p", t.pid)
+    each, one = record(*every), record("--no-threads", *every)
     t.ask("go")
     each, one = each.finish(), one.finish()
     assert {row["tid"] for row in one["stacks"]} == {None}
@@ -570,18 +659,21 @@ def test_no_threads(target, record):
 
 
 def test_threads_with_the_same_stack(target, record):
-    """nappers' eight threads sleep in the same function: one row a thread, or one a process."""
-    t = target("nappers")
-    each, one = record("--json", "--min", "0", "-p", t.pid), record("--json", "--min", "0", "--no-threads", "-p", t.pid)
-    let_run(t, 1000)
+    """Ten threads sleep in the same function: one row a thread, or one a process."""
+    t = target("sleepers", "-n", 10, "-d", 5).settle()
+    every = ("--json", "--min", 0, "-p", t.pid)
+    each, one = record(*every), record("--no-threads", *every)
+    wake(t)
+    wake(t)
     each, one = each.finish(), one.finish()
-    shallow = [row for row in each["stacks"] if names(row["user_stack"]).count("descend") == 1 and row["state"] == "S"]
-    assert len({row["tid"] for row in shallow}) > 1
-    assert any(names(row["user_stack"]).count("descend") == 1 and row["state"] == "S" for row in one["stacks"])
+    by_thread, by_process = (rows_of(doc, site="descend", state="S") for doc in (each, one))
+    tids = {row["tid"] for row in by_thread}
+    assert len(tids) == 10 and {row["tid"] for row in by_process} == {None}
+    assert all(2 <= added(rows_of(each, tid, state="S")) <= 3 for tid in tids)
+    assert added(by_thread) == added(by_process)
     for doc in (each, one):
         stacks = [
-            (row["tid"], row["state"], row["user_stack_error"])
-            + tuple(f["address"] for f in row["user_stack"] + row["kernel_stack"])
+            (row["tid"], row["state"], row["user_stack_error"], *addresses(row["user_stack"] + row["kernel_stack"]))
             for row in doc["stacks"]
         ]
         assert len(stacks) == len(set(stacks)), "one row for one stack"
@@ -608,7 +700,7 @@ def test_kernel_stacks(target, record):
     for site, function in (("sleep_long", "nanosleep"), ("pipe_wait", "pipe_read"), ("lock_wait", "futex")):
         for row in rows_of(doc, t.tids[SITES[site]], site, "S"):
             found = names(row["kernel_stack"])
-            assert row["kernel_stack_error"] is None and None not in found
+            assert row["kernel_stack_error"] is None and "?" not in found
             assert any(function in name for name in found), found
             assert not any(name.startswith("bpf_") for name in found), found
             assert all(f["kind"] == "kernel" for f in row["kernel_stack"])
@@ -618,7 +710,7 @@ def test_frames_are_those_of_a_snapshot(target, record, snap):
     t = target("waits_deep", 3)
     recording = record("--json", "-p", t.pid)
     let_run(t)
-    (row,) = rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S")
+    row = max(rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S"), key=lambda row: row["count"])
     fields = {frozenset(f) for f in row["user_stack"] + row["kernel_stack"]}
     snapped = snap(t)["threads"][-1]
     assert fields == {frozenset(f) for f in snapped["user_stack"] + snapped["kernel_stack"]}
@@ -633,10 +725,8 @@ def test_schema(target, record):
     cls.check_schema(schema)
     validate = cls(schema).validate
     t = target("waits_exact", 1000, 5)
-    recordings = [
-        record("--json", *options, "-p", t.pid)
-        for options in ((), ("--wakers",), ("--no-threads",), ("--kernel-only",), ("--min", "100s"), ("--source=proc",))
-    ]
+    kinds = [(), ("--wakers",), ("--source=proc",), ("--no-threads",), ("--kernel-only",), ("--min", "100s")]
+    recordings = [record("--json", *options, "-p", t.pid) for options in (kinds if SLOW == 1 else kinds[:3])]
     t.ask("go")
     docs = [recording.finish() for recording in recordings]
     for doc in docs:
@@ -657,7 +747,7 @@ def test_schema(target, record):
 def test_folded(target, record):
     """root;…;leaf N, in µs or ns, kernel frames marked; the process or thread first."""
     t = target("waits_exact", 1000, 20)
-    recording, doc = record("--folded", "-p", t.pid), record("--json", "-p", t.pid)
+    recording, doc = record("--folded", "--min", 0, "-p", t.pid), record("--json", "--min", 0, "-p", t.pid)
     t.ask("go")
     result, doc = recording.end(), doc.finish()
     assert result.code in (0, 3), result
@@ -666,6 +756,8 @@ def test_folded(target, record):
         stack, _, weight = line.rpartition(" ")
         frames = stack.split(";")
         assert int(weight) >= 0 and all(frames), line
+        if frames[-1] == "[waiting for a CPU]":
+            frames.pop()
         marked = [frame.endswith("_[k]") for frame in frames]
         assert marked == sorted(marked), "kernel frames are the leaves"
         for site in SITES:
@@ -675,7 +767,7 @@ def test_folded(target, record):
                 weights[site] += int(weight)
     for site in SITES:
         total = added(rows_of(doc, site=site), "total_ns")
-        near = [unit for unit in (1, 1000) if abs(weights[site] * unit - total) <= 0.02 * total]
+        near = [unit for unit in (1, 1000) if abs(weights[site] * unit - total) <= TOLERANCE * total]
         assert near, (site, weights[site], total)
 
 
@@ -694,7 +786,7 @@ def test_events(target, record):
     for th in truth["threads"]:
         for name, site in th["sites"].items():
             mine = [e for e in waits if e["tid"] == th["tid"] and name in names(e["user_stack"]) and e["state"] in "SD"]
-            assert site["count"] - site["near"] - site["preempted"] <= len(mine) <= max(site["count"], site["switches"])
+            assert site["count"] - site["near"] <= len(mine) <= max(site["count"], site["switches"])
             assert all(MS <= e["duration_ns"] <= site["max_ns"] for e in mine)
     for e in waits:
         assert e["pid"] == t.pid and e["thread_name"]
@@ -752,13 +844,11 @@ def test_text(target, record):
 def assert_thread_counts(doc, truth):
     """By thread, whether or not its stacks could be walked yet: tables for a new program are made while it runs."""
     for th in truth["threads"]:
-        sites = th["sites"].values()
-        count = sum(s["count"] for s in sites)
-        less = sum(s["near"] + s["preempted"] for s in sites)
-        more = sum(max(s["switches"] - s["calls"], 0) for s in sites)
-        waits = added([row for row in rows_of(doc, th["tid"], state="SD")])
-        # and twice at the gate: before the first round, and until the process ends
-        assert count - less <= waits <= count + more + 2, (th, waits)
+        least = sum(site["count"] - site["near"] for site in th["sites"].values())
+        assert added(rows_of(doc, th["tid"], state="SD")) >= least, th
+        for name, site in th["sites"].items():
+            most = site["count"] + max(site["switches"] - site["calls"], 0)
+            assert added(rows_of(doc, th["tid"], name, "SD")) <= most, (th["name"], name, site)
 
 
 def test_command(record, tmp_path):
@@ -780,7 +870,7 @@ def test_command(record, tmp_path):
 
 def test_commands_children_are_followed(record, tmp_path):
     report = tmp_path / "report"
-    recording = record("--json", "-o", report, "--", built("waits_churn"), built("plugin"))
+    recording = record("--json", "-o", report, "--", built("waits_churn"), built("plugin"), NAP_US)
     recording.hear()
     recording.say("go")
     said = churned(recording.hear())
@@ -832,8 +922,9 @@ def test_duration(target, stakeout):
     t = target("waits_deep", 3)
     doc = json.loads(stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).out)
     assert doc["duration_ns"] >= 300 * MS
-    assert doc["total_time_ns"] <= doc["duration_ns"], "one thread that waits"
-    assert added(rows_of(doc, t.tids["worker"], "bottom_wait")) * 4 * MS <= doc["duration_ns"]
+    assert all(s["total_time_ns"] <= doc["duration_ns"] for s in doc["thread_stats"].values()), "of each thread"
+    naps = added(rows_of(doc, t.tids["worker"], "bottom_wait", "S"))
+    assert 0 < (naps - 2) * 4 * MS <= doc["duration_ns"], "all but what is cut off at the beginning and the end"
 
 
 def test_live_line(target):
@@ -855,7 +946,7 @@ def test_live_line(target):
         said += data
     out, _ = proc.communicate(timeout=TIMEOUT)
     os.close(ours)
-    assert proc.returncode == 0 and json.loads(out)["total_events"]
+    assert proc.returncode in (0, 3) and json.loads(out)["total_events"]
     updates = [line.decode() for line in said.split(b"\r") if b"lost" in line]
     assert len(updates) >= 2, said
     seen = [int(re.search(r"([\d,]+) waits", line)[1].replace(",", "")) for line in updates]
@@ -943,7 +1034,7 @@ def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
     """Sampled from /proc: rough, but the stacks are right, and it says what is missing."""
     t = target("waits_deep", 3, 100000, wrap=as_nobody)
     recording = record("--json", "-p", t.pid, wrap=as_nobody)
-    let_run(t, 10)
+    recording.until_seen(3)
     result = recording.end()
     assert result.code in (0, 3), result
     doc = json.loads(result.out)
@@ -968,7 +1059,7 @@ def test_forced_estimate(target, record):
     """The same rung as root, forced: it is near the truth for waits that are long beside the interval."""
     t = target("waits_deep", 3, 100000)
     recording = record("--json", "--source=proc", "-p", t.pid)
-    let_run(t, 10)
+    recording.until_seen(3)  # the first look at a process takes long, and so a pause comes after it
     doc = recording.finish()
     assert doc["estimate"] is True
     assert rows_of(doc, t.tids["worker"], "bottom_wait")
@@ -1005,7 +1096,8 @@ def test_foreign_process_with_capabilities(target, record, as_tracer):
     for row in rows:
         assert row["kernel_stack"] or row["kernel_stack_error"]
         assert (row["user_stack_error"] is None) == readable == ("bottom_wait" in names(row["user_stack"]))
-    assert readable or "CAP_SYS_PTRACE" in " ".join(doc["notes"]), doc["notes"]
+    reasons = [*doc["notes"], *(row["user_stack_error"] or "" for row in rows)]
+    assert readable or any("CAP_SYS_PTRACE" in reason for reason in reasons), reasons
 
 
 def test_another_users_process(target, stakeout, as_nobody):

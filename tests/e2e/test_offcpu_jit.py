@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: MIT
 """stakeout offcpu and code that was made at run time: named by the files that JIT compilers write for perf."""
 
-import os
 from pathlib import Path
 
 import pytest
 from harness import wait_until
 from test_offcpu import record, rows_of  # noqa: F401: a fixture
 
-pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("STAKEOUT_OFFCPU"), reason="stakeout offcpu is in work: STAKEOUT_OFFCPU=1 runs its tests"
-    ),
-    pytest.mark.usefixtures("root"),
-]
+pytestmark = pytest.mark.usefixtures("root")
 
 
 @pytest.fixture

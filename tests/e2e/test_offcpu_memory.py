@@ -16,9 +16,6 @@ from test_offcpu import Recording, added, assert_whole, let_run, names, rows_of
 MIB = 1 << 20
 
 pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("STAKEOUT_OFFCPU"), reason="stakeout offcpu is in work: STAKEOUT_OFFCPU=1 runs its tests"
-    ),
     pytest.mark.usefixtures("root"),
     pytest.mark.novm,
 ]

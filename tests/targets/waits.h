@@ -11,14 +11,13 @@
 
 /*
  * Ends the chain of frame pointers here: the register is as good as any other for a program without them. Whoever
- * follows it comes no further than this function.
+ * follows it comes no further than this function. On aarch64 gcc leaves the register alone then, and would not save it
+ * for us: it stays that of the C library far below, and whoever follows it misses all functions between.
  */
-#if defined(KEEP_FRAME_POINTER)
+#if defined(KEEP_FRAME_POINTER) || defined(__aarch64__)
 #define NO_FRAME_POINTER() ((void)0)
 #elif defined(__x86_64__)
 #define NO_FRAME_POINTER() __asm__ volatile("movl $1, %%ebp" ::: "rbp", "memory")
-#elif defined(__aarch64__)
-#define NO_FRAME_POINTER() __asm__ volatile("mov x29, #1" ::: "x29", "memory")
 #endif
 
 static inline uint64_t waits_now(clockid_t clock)
@@ -53,9 +52,10 @@ struct waits_site {
 	uint64_t calls;
 	uint64_t switches;
 	uint64_t preempted;
-	uint64_t count;    /* calls that took at least the threshold */
-	uint64_t near;     /* of these, calls that took hardly more: how long they waited may be less than it */
-	uint64_t total_ns; /* of `count` */
+	uint64_t count;     /* calls that took at least the threshold */
+	uint64_t near;      /* of these, calls that waited less or not much longer, or not just once */
+	uint64_t total_ns;  /* of `count` */
+	uint64_t waited_ns; /* likewise, without the time on a CPU */
 	uint64_t max_ns;
 	uint64_t all_ns; /* of all calls */
 	uint64_t off_ns; /* likewise, without the time on a CPU */
@@ -80,21 +80,25 @@ static inline struct waits_mark waits_begin(void)
 static inline void waits_end(struct waits_site *site, const struct waits_mark *m, uint64_t threshold)
 {
 	uint64_t wall = waits_now(CLOCK_MONOTONIC) - m->wall, cpu = waits_now(CLOCK_THREAD_CPUTIME_ID) - m->cpu;
+	uint64_t off = wall > cpu ? wall - cpu : 0, switches, preempted;
 	struct rusage now;
 
 	getrusage(RUSAGE_THREAD, &now);
+	switches = (uint64_t)(now.ru_nvcsw - m->usage.ru_nvcsw);
+	preempted = (uint64_t)(now.ru_nivcsw - m->usage.ru_nivcsw);
 	site->calls++;
-	site->switches += (uint64_t)(now.ru_nvcsw - m->usage.ru_nvcsw);
-	site->preempted += (uint64_t)(now.ru_nivcsw - m->usage.ru_nivcsw);
+	site->switches += switches;
+	site->preempted += preempted;
 	site->all_ns += wall;
-	site->off_ns += wall > cpu ? wall - cpu : 0;
+	site->off_ns += off;
 	if (wall > site->max_ns)
 		site->max_ns = wall;
 	if (wall < threshold)
 		return;
 	site->count++;
-	site->near += wall < threshold + threshold / 4;
+	site->near += off < 2 * threshold || switches != 1 || preempted;
 	site->total_ns += wall;
+	site->waited_ns += off;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits_churn LIBRARY: processes and objects that are not there when the recording starts. Question: "go"; a child, a
+ * waits_churn LIBRARY [NAP_US]: processes and objects that are not there when the recording starts. Question: "go"; a child, a
  * child that executes this program, and a child of a child wait and end; then LIBRARY (plugin.c) is loaded, and the
  * thread "loader" waits in a callback from it. The answer is who waited how often where: "KIND=PID:COUNT:FUNCTION…".
  */
@@ -11,16 +11,16 @@
 #include <semaphore.h>
 #include <sys/wait.h>
 
-enum { NAP_US = 4000, WAITS = 25 };
+enum { WAITS = 25 };
 
-static const char *program, *library;
+static const char *program, *library, *nap_us = "4000";
 static sem_t load, loaded;
 
 #define SITE(function)                                                                                                 \
 	FRAME static void function(void)                                                                               \
 	{                                                                                                              \
 		NO_FRAME_POINTER();                                                                                    \
-		waits_nap(NAP_US);                                                                                     \
+		waits_nap(atoi(nap_us));                                                                                \
 	}
 
 SITE(forked_wait)
@@ -48,7 +48,7 @@ FRAME static void executed(void)
 
 FRAME static void execute(void)
 {
-	execl("/proc/self/exe", program, library, "executed", NULL);
+	execl("/proc/self/exe", program, library, nap_us, "executed", NULL);
 	target_die("execl");
 }
 
@@ -124,7 +124,8 @@ int main(int argc, char **argv)
 	target_init();
 	program = argv[0];
 	library = argc > 1 ? argv[1] : "";
-	if (argc > 2) {
+	nap_us = argc > 2 ? argv[2] : nap_us;
+	if (argc > 3) {
 		executed();
 		return 0;
 	}

@@ -295,6 +295,46 @@ static void test_trampolines(void **state)
 	}
 }
 
+/* Where a thread's function returns to, and the thread is ended: nothing has called that. */
+static void test_thread_end(void **state)
+{
+	/* call *%r9; mov %eax, %edi; mov $60, %al; syscall, and blr x1; mov x8, #93; svc #0 */
+	static const uint8_t x86_64[] = {0x41, 0xff, 0xd1, 0x89, 0xc7, 0xb0, 60, 0x0f, 0x05};
+	static const uint8_t aarch64[] = {0x20, 0x00, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+	const struct {
+		const struct arch *arch;
+		const uint8_t *code;
+		size_t len, call, number; /* bytes of the call, and where the system call's number is */
+	} archs[] = {{&arch_x86_64, x86_64, sizeof(x86_64), 3, 6}, {&arch_aarch64, aarch64, sizeof(aarch64), 4, 5}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct arch *a = archs[i].arch;
+		struct tiny *t = tiny_create(a);
+		size_t call = archs[i].call, len = archs[i].len;
+		uint8_t other[16];
+		struct bpf_rows rows;
+
+		memcpy(other, archs[i].code, len);
+		other[archs[i].number]++;
+		TINY_CFI(t, 0, 16, 0x0c, a->dwarf_sp, 16, 0x80 | a->dwarf_ra, 1);
+		TINY_CFI(t, 0x40, 16, 0x0c, a->dwarf_sp, 16, 0x80 | a->dwarf_ra, 1);
+		tiny_code(t, TINY_CODE + 0x20, archs[i].code, len);
+		tiny_code(t, TINY_CODE + 0x40, archs[i].code, len); /* has CFI */
+		tiny_code(t, TINY_CODE + 0x60, other, len);         /* another system call */
+		tiny_code(t, TINY_CODE + 0x80, archs[i].code + call, len - call); /* not called from here */
+		rows = build(t);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x20 + call - 2, .kind = UNWIND_NONE);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x20 + call - 1, .kind = UNWIND_END);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x20 + call, .kind = UNWIND_NONE);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x40 + call - 1, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA,
+			   .cfa = 2, .ra = -1);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x60 + call - 1, .kind = UNWIND_NONE);
+		EXPECT_ROW(&rows, TINY_CODE_AT + 0x80 - 1, .kind = UNWIND_NONE);
+		bpf_rows_deinit(&rows);
+		tiny_destroy(t);
+	}
+}
+
 /* A file of sections: TEXT_LEN bytes of code, and these. */
 static struct bpf_rows build_sections(const struct cfimake *eh_frame, const struct cfimake *debug_frame)
 {
@@ -516,7 +556,7 @@ int main(void)
 		cmocka_unit_test(test_trampolines),        cmocka_unit_test(test_padding),
 		cmocka_unit_test(test_debug_frame),        cmocka_unit_test(test_without_cfi),
 		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_endless_cie),
-		cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_refused_files),      cmocka_unit_test(test_thread_end),
 	};
 
 	return cmocka_run_group_tests_name("bpf_rows", tests, NULL, NULL);
