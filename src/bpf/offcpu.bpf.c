@@ -34,7 +34,8 @@ const volatile bool want_children;
 const volatile bool want_kernel = true;
 const volatile bool want_user = true;
 const volatile bool want_wakers;
-const volatile bool at_switch_out; /* the kernel has no place in the resumed thread: stacks are taken at every switch */
+const volatile bool end_at_switch;   /* the kernel has no place in the resumed thread: a wait ends at the switch to it */
+const volatile bool stack_at_switch; /* when the thread leaves: because of that, or because every wait counts anyway */
 const volatile bool want_sleeping = true;
 const volatile bool want_uninterruptible = true;
 const volatile bool want_runnable = true;
@@ -296,7 +297,7 @@ static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s,
 
 	if (s->state == OFFCPU_RUNNABLE)
 		return duration;
-	if (!at_switch_out && bpf_core_field_exists(task->sched_info.run_delay))
+	if (!end_at_switch && bpf_core_field_exists(task->sched_info.run_delay))
 		ready = delay_of(task) - s->delay_ns;
 	else if (s->woken_ns && s->woken_ns < now)
 		ready = now - s->woken_ns;
@@ -358,8 +359,8 @@ static __always_inline void resume(void *ctx)
 {
 	struct offcpu_wait *wait = end_wait((struct task_struct *)bpf_get_current_task_btf());
 
-	if (wait)
-		report_wait(wait, take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
+	if (wait) /* a wait that began before has no stack yet */
+		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
 
 /* The thread leaves its CPU. */
@@ -377,7 +378,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 	s->waker_tid = 0;
 	s->state = letter;
 	s->delay_ns = delay_of(task);
-	if (at_switch_out) {
+	if (stack_at_switch) {
 		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
 
 		s->stack = (struct offcpu_stack_id){};
@@ -402,7 +403,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		if (letter)
 			leave(ctx, prev, letter);
 	}
-	if (at_switch_out) {
+	if (end_at_switch) {
 		wait = end_wait(next);
 		if (wait)
 			report_wait(wait, 0);
@@ -482,8 +483,7 @@ int note_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	s->state = letter;
 	s->delay_ns = delay_of(task);
-	if (at_switch_out)
-		s->stack.low = OFFCPU_STACK_BEFORE;
+	s->stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
 	s->left_ns = begin_ns;
 	if (task->on_cpu || runs_of(task) != runs)
 		__sync_val_compare_and_swap(&s->left_ns, begin_ns, 0);

@@ -104,7 +104,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_uninterruptible = options->uninterruptible;
 	skel->rodata->want_runnable = options->runnable;
 	skel->rodata->want_events = options->events;
-	skel->rodata->at_switch_out = probe->rung == OFFCPU_RUNG_SWITCH;
+	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
+	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->min_ns == 0;
 	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !has_run_delay());
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
