@@ -22,7 +22,7 @@ enum { false, true };
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2 };
+enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2, TASK_WAKING = 0x200 };
 enum { RING_DEFAULT = 1 << 24, ASK_AGAIN_NS = 200000000 };
 
 /* Set by the loader. */
@@ -39,6 +39,8 @@ const volatile bool stack_at_switch; /* when the thread leaves: because of that,
 const volatile bool want_sleeping = true;
 const volatile bool want_uninterruptible = true;
 const volatile bool want_runnable = true;
+const volatile bool want_waiting = true; /* also waits that have begun already */
+const volatile bool has_prev_state; /* the tracepoint tells the state in which a thread leaves */
 const volatile bool want_events; /* each wait is sent, none are added up here */
 
 /* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
@@ -140,7 +142,7 @@ static __u32 letter_of(bool preempted, __u32 state)
 		return want_runnable ? OFFCPU_RUNNABLE : 0;
 	if (state & TASK_UNINTERRUPTIBLE)
 		return want_uninterruptible ? OFFCPU_UNINTERRUPTIBLE : 0;
-	if (state & TASK_INTERRUPTIBLE)
+	if (state & (TASK_INTERRUPTIBLE | TASK_WAKING))
 		return want_sleeping ? OFFCPU_SLEEPING : 0;
 	return 0; /* stopped, traced, dead */
 }
@@ -159,6 +161,7 @@ static void request_maps(__u32 tgid)
 			return;
 		*answered = 0;
 	} else if (bpf_map_update_elem(&requested, &tgid, &pending, BPF_NOEXIST)) {
+		lose(OFFCPU_LOST_REQUESTS);
 		return;
 	}
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
@@ -208,7 +211,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
 	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
 		walk_user(task, tgid, which, scratch);
-		if (scratch->head.user_end == OFFCPU_END_NO_TABLES)
+		if (scratch->head.user_end == OFFCPU_END_NO_TABLES && tgid)
 			request_maps(tgid);
 	}
 	mix_frame(&scratch->head.id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
@@ -216,24 +219,26 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	return scratch;
 }
 
-/* Sends a stack if the loader does not have it. */
-static void send_stack(struct stack_scratch *scratch)
+/* Sends a stack if the loader does not have it. False: there was no room. */
+static bool send_stack(struct stack_scratch *scratch)
 {
 	__u32 total = scratch->head.nkernel + scratch->head.nuser;
 	__u8 one = 1;
 
 	if (bpf_map_lookup_elem(&known_stacks, &scratch->head.id) || total > OFFCPU_FRAMES)
-		return;
-	if (bpf_ringbuf_output(&ring, scratch, sizeof(scratch->head) + total * sizeof(__u64), BPF_RB_NO_WAKEUP))
+		return true;
+	if (bpf_ringbuf_output(&ring, scratch, sizeof(scratch->head) + total * sizeof(__u64), BPF_RB_NO_WAKEUP)) {
 		lose(OFFCPU_LOST_STACKS);
-	else
-		bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* when it is full the stack is sent again */
+		return false;
+	}
+	bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* when it is full the stack is sent again */
+	return true;
 }
 
 static const struct offcpu_sums no_waits;
 
 /* False when there is no room. */
-static bool add_up(const struct offcpu_wait *wait, struct offcpu_sums *sum)
+static bool add_up(const struct offcpu_wait *wait, struct offcpu_sums *sum, bool sent)
 {
 	if (!sum) {
 		bpf_map_update_elem(&sums, &wait->key, &no_waits, BPF_NOEXIST);
@@ -244,6 +249,7 @@ static bool add_up(const struct offcpu_wait *wait, struct offcpu_sums *sum)
 		sum->waker_tgid = wait->waker_tgid;
 		__builtin_memcpy(sum->waker_comm, wait->waker_comm, OFFCPU_COMM);
 	}
+	sum->stack_missing = !sent;
 	sum->count++;
 	sum->unfinished += wait->flags & OFFCPU_UNFINISHED;
 	sum->total_ns += wait->duration_ns;
@@ -269,14 +275,15 @@ static void count_seen(void)
 static void report_wait(struct offcpu_wait *wait, struct stack_scratch *scratch)
 {
 	struct offcpu_sums *sum;
+	bool sent = true;
 
 	count_seen();
 	if (scratch)
 		wait->key.stack = scratch->head.id;
 	sum = want_events ? 0 : bpf_map_lookup_elem(&sums, &wait->key);
-	if (!sum && scratch)
-		send_stack(scratch);
-	if (!want_events && add_up(wait, sum))
+	if (scratch && (!sum || sum->stack_missing))
+		sent = send_stack(scratch);
+	if (!want_events && add_up(wait, sum, sent))
 		return;
 	if (bpf_ringbuf_output(&ring, wait, sizeof(*wait), BPF_RB_NO_WAKEUP))
 		lose(OFFCPU_LOST_WAITS);
@@ -399,7 +406,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!begin_ns)
 		return 0;
 	if (!end_ns && is_watched(prev)) {
-		letter = letter_of(preempt, state_of(prev));
+		/* Who is woken just now has another state already: the fourth argument is that in which it decided to leave. */
+		letter = letter_of(preempt, has_prev_state ? (__u32)ctx[3] : state_of(prev));
 		if (letter)
 			leave(ctx, prev, letter);
 	}
@@ -435,6 +443,8 @@ static void note_waker(void *ctx, struct thread_state *s)
 
 	s->waker_tgid = process_of(waker);
 	s->waker_tid = waker->pid ? number_of(waker) : OFFCPU_INTERRUPT; /* nothing ran */
+	if (!s->waker_tid)
+		s->waker_tid = OFFCPU_OUTSIDE;
 	BPF_CORE_READ_STR_INTO(&s->waker_comm, waker, comm);
 	s->waker_stack = (struct offcpu_stack_id){};
 	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER);
@@ -475,16 +485,18 @@ int note_waiting(struct bpf_iter__task *ctx)
 	if (!task || !is_watched(task))
 		return 0;
 	runs = runs_of(task);
-	if (task->on_cpu || task->exit_state)
+	/* For those that run too: here it is made without a lock of the scheduler held. */
+	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s || !want_waiting || s->left_ns || task->on_cpu || task->exit_state)
 		return 0;
 	letter = letter_of(false, state_of(task));
-	s = letter ? bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) : 0;
-	if (!s || s->left_ns)
+	if (!letter)
 		return 0;
 	s->state = letter;
 	s->delay_ns = delay_of(task);
 	s->stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
-	s->left_ns = begin_ns;
+	if (__sync_val_compare_and_swap(&s->left_ns, 0, begin_ns))
+		return 0;
 	if (task->on_cpu || runs_of(task) != runs)
 		__sync_val_compare_and_swap(&s->left_ns, begin_ns, 0);
 	return 0;
@@ -497,6 +509,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct offcpu_open open = {};
 	struct thread_state *s;
+	__u64 left;
 
 	if (!task || task->flags & PF_KTHREAD || task->on_cpu)
 		return 0;
@@ -504,8 +517,9 @@ int list_waiting(struct bpf_iter__task *ctx)
 	if (!s || !s->left_ns || !is_watched(task))
 		return 0;
 	open.runs = runs_of(task);
-	if (fill_wait(task, s, take_left(s), &open.wait))
-		bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	left = take_left(s);
+	if (fill_wait(task, s, left, &open.wait) && bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
+		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator comes again */
 	return 0;
 }
 
@@ -528,12 +542,16 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct offcpu_maps *maps, copy;
 	__u8 one = 1;
 
-	if (child->pid != child->tgid || !new_tgid)
-		return 0; /* only a thread */
+	if (child->pid != child->tgid || !new_tgid) { /* only a thread: room for it, while no lock of the scheduler is held */
+		if (is_watched(child))
+			bpf_task_storage_get(&threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		return 0;
+	}
 	bpf_map_delete_elem(&requested, &new_tgid);
 	if (!all_processes) {
 		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
 			bpf_map_delete_elem(&targets, &new_tgid);
+			bpf_map_delete_elem(&processes, &new_tgid); /* a waker's, who had this number before */
 			return 0;
 		}
 		if (bpf_map_update_elem(&targets, &new_tgid, &one, 0))
@@ -546,6 +564,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	} else {
 		bpf_map_delete_elem(&processes, &new_tgid);
 	}
+	bpf_task_storage_get(&threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return 0;
 }
 
@@ -554,10 +573,9 @@ int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
 
-	if (!is_watched(task))
-		return 0;
-	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables */
-	tell(OFFCPU_EXEC, tgid);
+	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, also of a waker that is not watched */
+	if (is_watched(task))
+		tell(OFFCPU_EXEC, tgid);
 	return 0;
 }
 
@@ -567,9 +585,12 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
 
-	if (!is_watched(task) || task->signal->live.counter != 0)
+	if (task->signal->live.counter != 0)
 		return 0;
 	bpf_map_delete_elem(&processes, &tgid);
+	bpf_map_delete_elem(&requested, &tgid);
+	if (!is_watched(task))
+		return 0;
 	bpf_map_delete_elem(&targets, &tgid);
 	tell(OFFCPU_EXIT, tgid);
 	return 0;

@@ -49,6 +49,7 @@ struct offcpu_key {
 };
 
 #define OFFCPU_INTERRUPT 0xffffffffu
+#define OFFCPU_OUTSIDE 0xfffffffeu /* a thread that has no number in our pid namespace */
 
 enum offcpu_wait_flag {
 	OFFCPU_UNFINISHED = 1 << 0, /* it was not over when the recording ended, up to when it is counted */
@@ -76,7 +77,7 @@ struct offcpu_sums {
 	__u64 min_ns;
 	__u64 runnable_ns;
 	__u32 waker_tgid;
-	__u32 zero;
+	__u32 stack_missing; /* it found no room, and is to be sent again */
 	char comm[OFFCPU_COMM]; /* the last one: threads take their names late */
 	char waker_comm[OFFCPU_COMM];
 };

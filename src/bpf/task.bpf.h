@@ -12,17 +12,17 @@ enum { PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
 /* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
 const volatile __u32 ns_inum;
 
-/* A thread's number as the loader's pid namespace counts; 0 when it is not in it, or has been reaped. */
+/* A thread's number as the loader's pid namespace counts; 0 when it is not in it, or cannot be told any more. */
 static __u32 number_of(struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;
 	struct upid *number;
 	__u32 depth;
 
-	if (!pid)
-		return 0;
 	if (!ns_inum)
 		return task->pid;
+	if (!pid)
+		return 0;
 	depth = pid->level;
 	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
 		number = (void *)pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);

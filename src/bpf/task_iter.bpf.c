@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Pass 1 and pass 2 of a capture: writes a struct task_record for every thread of one process, without stopping or
+ * Pass 1 and pass 2 of a capture: writes a struct task_record for every thread of one process, or of all, without stopping or
  * waking any of them.
  */
 #include "bpf/kernel_types.h"
@@ -92,7 +92,7 @@ int dump_task(struct bpf_iter__task *ctx)
 	tgid = process_of(task);
 	if (target_tgid ? tgid != target_tgid : task->flags & PF_KTHREAD)
 		return 0;
-	tid = number_of(task);
+	tid = task->thread_pid ? number_of(task) : 0; /* it has been reaped */
 	if (!tid || (only_tid && tid != only_tid))
 		return 0;
 

@@ -39,7 +39,7 @@ enum unwind_flag {
 };
 
 struct unwind_row {
-	__u32 pc; /* from the object's first row table address (see bpf_mapping.bias) */
+	__u32 pc; /* from the object's first row table address (see offcpu_mapping.bias) */
 	__u8 kind;
 	__u8 flags;
 	__s16 cfa;

@@ -16,11 +16,13 @@
 #include "offcpu/recording.h"
 #include "offcpu/sampler.h"
 #include "offcpu/tables.h"
+#include "proc/process.h"
 #include "report/offcpu.h"
 
 enum {
 	LIVE_LINE_MS = 250,
 	EVENTS_MS = 100,
+	END_TRIES = 100, /* 10 ms each, until a command that ignores SIGTERM is killed */
 	RING_BYTES = 8 << 20, /* for stacks that are new */
 	EVENTS_BYTES = 16 << 20,
 };
@@ -28,7 +30,7 @@ enum {
 /* A command that waits to be let go, so that nothing of it is missed. */
 struct child {
 	pid_t pid;  /* 0: there is none */
-	int go;     /* closing it lets the command start */
+	int go;     /* a byte lets the command start; closing it ends it */
 	int failed; /* gives an errno when it could not be executed, and ends when it is */
 	bool ended;
 	int status;
@@ -37,6 +39,7 @@ struct child {
 static int start_child(char **command, const sigset_t *mask, struct child *child, struct err *err)
 {
 	int go[2], failed[2], code;
+	ssize_t n;
 	char byte;
 
 	if (pipe2(go, O_CLOEXEC) < 0)
@@ -51,8 +54,11 @@ static int start_child(char **command, const sigset_t *mask, struct child *child
 	if (child->pid == 0) {
 		close(go[1]);
 		sigprocmask(SIG_SETMASK, mask, NULL);
-		while (read(go[0], &byte, 1) < 0 && errno == EINTR)
-			;
+		do
+			n = read(go[0], &byte, 1);
+		while (n < 0 && errno == EINTR);
+		if (n != 1)
+			_exit(126); /* the recording could not begin */
 		execvp(command[0], command);
 		code = errno;
 		_exit(write(failed[1], &code, sizeof(code)) == sizeof(code) ? 127 : 126);
@@ -69,12 +75,23 @@ static int start_child(char **command, const sigset_t *mask, struct child *child
 /* Lets the command go. */
 static int release_child(struct child *child, const char *name, struct err *err)
 {
+	ssize_t n;
 	int code;
 
+	n = write(child->go, "", 1);
 	close(steal_fd(&child->go));
+	if (n != 1)
+		return err_set(err, EPIPE, "%s ended before it was started", name);
 	if (read(child->failed, &code, sizeof(code)) != sizeof(code))
 		return 0;
 	return err_set(err, code, "%s: %s", name, strerror(code));
+}
+
+static bool child_has_ended(struct child *child)
+{
+	if (child->pid > 0 && !child->ended && waitpid(child->pid, &child->status, WNOHANG) == child->pid)
+		child->ended = true;
+	return child->ended;
 }
 
 static void end_child(struct child *child)
@@ -85,15 +102,13 @@ static void end_child(struct child *child)
 		close(steal_fd(&child->failed));
 	if (child->pid > 0 && !child->ended) {
 		kill(child->pid, SIGTERM);
-		waitpid(child->pid, &child->status, 0);
+		for (int i = 0; i < END_TRIES && !child_has_ended(child); i++)
+			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		if (!child->ended) {
+			kill(child->pid, SIGKILL);
+			waitpid(child->pid, &child->status, 0);
+		}
 	}
-}
-
-static bool child_has_ended(struct child *child)
-{
-	if (child->pid > 0 && !child->ended && waitpid(child->pid, &child->status, WNOHANG) == child->pid)
-		child->ended = true;
-	return child->ended;
 }
 
 static struct recording_options recording_options(const struct offcpu_options *o, const struct child *child)
@@ -115,6 +130,7 @@ static struct recording_options recording_options(const struct offcpu_options *o
 				.kernel_stacks = o->kernel,
 				.user_stacks = o->user,
 				.wakers = o->wakers,
+				.only_new = child->pid != 0, /* the command waits for us: that is none of its own waits */
 				.events = o->events,
 				.sleeping = o->states & OFFCPU_WANT_S,
 				.uninterruptible = o->states & OFFCPU_WANT_D,
@@ -161,6 +177,20 @@ static void end_session(struct session *session)
 	sampler_destroy(session->sampler);
 }
 
+/* A process that is not there is an error, whatever else could be recorded. */
+static int check_processes(const struct recording_options *options, struct err *err)
+{
+	for (size_t i = 0; i < options->npids; i++) {
+		struct process process;
+		int rc = process_open(options->pids[i], err, &process);
+
+		if (rc < 0)
+			return rc;
+		process_close(&process);
+	}
+	return 0;
+}
+
 /* Where there is no BPF waits are estimated, unless what is wanted cannot be had that way. */
 static int start_session(const struct offcpu_options *o, const struct child *child, struct session *out,
 			 struct err *err)
@@ -168,8 +198,10 @@ static int start_session(const struct offcpu_options *o, const struct child *chi
 	const struct recording_options options = recording_options(o, child);
 	struct sampler_options sampling;
 	struct err why = {0};
-	int rc;
+	int rc = check_processes(&options, err);
 
+	if (rc < 0)
+		return rc;
 	if (o->source != OFFCPU_SOURCE_PROC) {
 		rc = recording_start(&options, &why, &out->recording);
 		if (rc == 0)

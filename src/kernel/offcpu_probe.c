@@ -51,6 +51,29 @@ static bool has_tracepoint(const char *name)
 	return found;
 }
 
+/* Whether the tracepoint has a fourth argument, the state of the thread that leaves. */
+static bool has_prev_state(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *type;
+	bool found = false;
+	int id;
+
+	if (!btf)
+		return false;
+	id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	while (type && (btf_is_typedef(type) || btf_is_ptr(type)))
+		type = btf__type_by_id(btf, type->type);
+	if (type && btf_is_func_proto(type) && btf_vlen(type) == 5) { /* the first is the tracepoint's own */
+		const char *name = btf__name_by_offset(btf, btf_params(type)[4].name_off);
+
+		found = !name || !*name || strcmp(name, "prev_state") == 0;
+	}
+	btf__free(btf);
+	return found;
+}
+
 /* Whether the scheduler counts how long a thread waits for a CPU. */
 static bool has_run_delay(void)
 {
@@ -104,6 +127,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_uninterruptible = options->uninterruptible;
 	skel->rodata->want_runnable = options->runnable;
 	skel->rodata->want_events = options->events;
+	skel->rodata->want_waiting = !options->only_new;
+	skel->rodata->has_prev_state = has_prev_state();
 	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
 	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->min_ns == 0;
 	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !has_run_delay());

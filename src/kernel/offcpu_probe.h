@@ -31,6 +31,7 @@ struct offcpu_probe_options {
 	bool kernel_stacks;
 	bool user_stacks;
 	bool wakers;
+	bool only_new; /* not the waits that have begun already */
 	bool events; /* a record for each wait; else they are added up where that can be */
 	bool sleeping, uninterruptible, runnable; /* which waits */
 	uint32_t ring_bytes;			  /* a power of two */

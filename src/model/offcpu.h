@@ -58,7 +58,7 @@ struct offcpu_thread {
 };
 
 struct offcpu_loss {
-	const char *name; /* "ring_buffer_full"… */
+	const char *name; /* "waits_ring_full"… */
 	uint64_t count;
 };
 

@@ -196,7 +196,7 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 static bool is_interrupt_entry(const char *name)
 {
 	static const char *const starts[] = {"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "el1h_64_irq", "el0t_64_irq",
-					     "el1h_64_fiq", "el0t_64_fiq"};
+					     "el1h_64_fiq", "el0t_64_fiq", "el0t_32_irq", "asm_fred_entrypoint_"};
 
 	for (size_t i = 0; name && i < sizeof(starts) / sizeof(starts[0]); i++)
 		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
@@ -241,6 +241,8 @@ static struct named_stack *name_stack(struct offcpu_naming *naming, const struct
 	return named;
 }
 
+#define LOST "the stack was lost: the ring buffer was full"
+
 static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, const struct wait_stack *stack)
 {
 	static const char *const words[] = {
@@ -255,7 +257,7 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 	const char *why = NULL;
 
 	if (!stack)
-		return "the stack was lost: the ring buffer was full";
+		return LOST;
 	if (stack->user_error)
 		return stack->user_error;
 	if (naming->options->no_user_stacks)
@@ -273,9 +275,11 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 
 	if (naming->options->no_kernel_stacks)
 		return naming->options->no_kernel_stacks;
+	if (!stack)
+		return LOST;
 	if (stack && stack->kernel_error_words)
 		return stack->kernel_error_words;
-	if (!stack || !stack->kernel_error)
+	if (!stack->kernel_error)
 		return NULL;
 	name = strerrorname_np(-stack->kernel_error);
 	if (!name) /* one of the kernel's own, above those that programs see */

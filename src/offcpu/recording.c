@@ -29,6 +29,8 @@ enum {
 	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
 	REMAPPED = 0,	   /* of struct request: BPF has not asked */
 	MAX_ROWS = 1 << 20,
+	MAX_STACK_BYTES = 64 << 20,
+	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
 };
 
 /* What the reader asks the thread that makes tables for. */
@@ -67,13 +69,14 @@ struct recording {
 	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
 	struct remaps remaps;
 
-	pthread_mutex_t lock; /* of the requests and the events */
+	pthread_mutex_t lock; /* of requests and events, of the notes, and what denied processes are told by */
 	pthread_cond_t wanted;
 	VEC(struct request) requests;
 	bool no_more;
 	struct events events;
 
 	atomic_ullong lost;
+	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
 	struct u64map denied; /* process to why its maps cannot be read; under the lock */
@@ -120,8 +123,8 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 	event.runnable_ns = wait->runnable_ns;
 	event.unfinished = wait->flags & OFFCPU_UNFINISHED;
 	pthread_mutex_lock(&r->lock);
-	if (!vec_push(&r->events, event))
-		atomic_fetch_add(&r->lost, 1);
+	if (r->events.len >= MAX_EVENTS || !vec_push(&r->events, event))
+		atomic_fetch_add(&r->events_lost, 1);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -183,7 +186,8 @@ static void *read_records(void *arg)
 	struct recording *r = arg;
 
 	while (!atomic_load(&r->ending))
-		offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
+		if (offcpu_probe_poll(r->probe, POLL_MS, take_record, r) < 0)
+			break; /* the end looks once more */
 	return NULL;
 }
 
@@ -223,7 +227,7 @@ static int read_process(struct recording *r, uint32_t kind, pid_t tgid, struct e
 		keep_reason(r, tgid, why.msg);
 		return 0;
 	}
-	return rc < 0 ? err_set(err, -rc, "%s", why.msg) : 0;
+	return rc < 0 ? err_set(err, -rc, "%s", why.msg[0] ? why.msg : strerror(-rc)) : 0;
 }
 
 static void *make_tables(void *arg)
@@ -290,12 +294,13 @@ static void read_all_processes(struct recording *r)
 static int watch(struct recording *r, struct err *err)
 {
 	for (size_t i = 0; i < r->options.npids; i++) {
+		struct err why = {0};
 		int rc = offcpu_probe_watch(r->probe, r->options.pids[i], err);
 
-		if (rc == 0 && r->options.probe.user_stacks)
-			rc = read_process(r, REMAPPED, r->options.pids[i], err);
 		if (rc < 0)
 			return rc;
+		if (r->options.probe.user_stacks && read_process(r, REMAPPED, r->options.pids[i], &why) < 0)
+			note(r, "no user stacks of one process", why.msg);
 	}
 	if (r->options.probe.all_processes && r->options.probe.user_stacks)
 		read_all_processes(r);
@@ -333,7 +338,7 @@ static int start_threads(struct recording *r, struct err *err)
 
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
 {
-	const struct waits_options waits = {.max_rows = MAX_ROWS};
+	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
 	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
 	struct err why = {0};
 	int rc;
@@ -421,7 +426,7 @@ const char *recording_method(const struct recording *r)
 
 struct recording_progress recording_progress(struct recording *r)
 {
-	uint64_t lost = atomic_load(&r->lost);
+	uint64_t lost = atomic_load(&r->lost) + atomic_load(&r->events_lost);
 
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		lost += offcpu_probe_loss(r->probe, i);
@@ -440,6 +445,8 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	const struct tables_losses tables = tables_losses(r->tables);
 	const struct offcpu_loss others[] = {
 		{"rows_over_limit", waits_lost(r->waits)},
+		{"stacks_over_limit", waits_stacks_lost(r->waits)},
+		{"events_over_limit", atomic_load(&r->events_lost)},
 		{"mappings_over_limit", tables.mappings},
 		{"files_over_limit", tables.objects},
 		{"requests_no_memory", atomic_load(&r->lost)},
@@ -486,11 +493,15 @@ static void take_sums(void *arg, const struct offcpu_key *key, const struct offc
 
 void recording_stop(struct recording *r)
 {
+	int rc;
+
 	if (r->ended_ns)
 		return;
 	r->ended_ns = offcpu_probe_end(r->probe);
 	take_unfinished(r);
-	offcpu_probe_sums(r->probe, take_sums, r->waits);
+	rc = offcpu_probe_sums(r->probe, take_sums, r->waits);
+	if (rc < 0)
+		note(r, "waits are missing, their sums cannot be read", strerror(-rc));
 }
 
 /* What may have made stacks end early; those that do say so themselves. */

@@ -288,6 +288,8 @@ static bool look_at_process(struct sampler *s, struct watched *w)
 {
 	if (process_list_tids(&w->process, &s->tids) < 0 || !s->tids.len)
 		return false;
+	if (w->kernel_thread && s->options.all_processes)
+		return true; /* of all processes, those of the kernel are not meant, as with BPF */
 	if (!merge_tasks(s, w)) {
 		atomic_fetch_add(&s->lost, 1);
 		return true;

@@ -29,6 +29,9 @@ struct waits {
 	VEC(struct keyed_row *) rows;
 	struct u64map by_thread; /* tgid and tid to index + 1 */
 	VEC(struct offcpu_thread) threads;
+	size_t stack_bytes;
+	struct wait_stack over_limit; /* stands for stacks that are not kept */
+	uint64_t stacks_lost;
 	uint64_t lost;
 };
 
@@ -52,6 +55,8 @@ struct waits *waits_create(struct tables *tables, const struct waits_options *op
 	waits->arena = arena_create();
 	if (!waits->arena)
 		return NULL;
+	waits->over_limit.user_end = OFFCPU_END_NO_USER;
+	waits->over_limit.user_error = waits->over_limit.kernel_error_words = "there were too many different stacks to keep it";
 	waits_put_stack(waits, &before);
 	return steal_ptr(waits);
 }
@@ -76,6 +81,7 @@ void waits_destroy(struct waits *waits)
 	free(waits);
 }
 
+/* NULL: it was lost, but may be sent again. */
 static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_stack_id id)
 {
 	const uint64_t *slot = u64map_find(&waits->stacks, id.low);
@@ -123,6 +129,12 @@ void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 
 	if (find_stack(waits, taken->id))
 		return;
+	waits->stack_bytes += sizeof(*shared) + taken->nkernel * sizeof(uint64_t) +
+			      taken->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
+	if (waits->options.max_stack_bytes && waits->stack_bytes > waits->options.max_stack_bytes) {
+		waits->stacks_lost++;
+		return;
+	}
 	slot = u64map_put(&waits->stacks, taken->id.low, &created);
 	shared = slot ? calloc(1, sizeof(*shared)) : NULL;
 	if (!shared || !vec_push(&waits->all_stacks, shared)) {
@@ -243,6 +255,8 @@ static struct wait_row new_row(struct waits *waits, const struct told *told)
 	row.has_waker = told->key.waker_tid != 0;
 	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
 		row.waker_name = OFFCPU_INTERRUPT_NAME;
+	} else if (told->key.waker_tid == OFFCPU_OUTSIDE) {
+		row.waker_name = OFFCPU_OUTSIDE_NAME;
 	} else if (row.has_waker) {
 		row.waker_tgid = told->waker_tgid;
 		row.waker_tid = (pid_t)told->key.waker_tid;
@@ -268,8 +282,10 @@ static const struct wait_row *add(struct waits *waits, const struct told *told)
 	}
 	if (created)
 		row->row = new_row(waits, told);
-	if (!row->row.stack) /* it was lost, but may have been sent again */
+	if (!row->row.stack)
 		row->row.stack = find_stack(waits, told->key.stack);
+	if (!row->row.stack && told->key.stack.low && waits->stacks_lost)
+		row->row.stack = &waits->over_limit;
 	if (!row->row.waker_stack && row->row.has_waker)
 		row->row.waker_stack = find_stack(waits, told->key.waker_stack);
 	row->row.name = intern_comm(waits, told->comm);
@@ -336,6 +352,11 @@ size_t waits_nthreads(const struct waits *waits)
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index)
 {
 	return &waits->threads.data[index];
+}
+
+uint64_t waits_stacks_lost(const struct waits *waits)
+{
+	return waits->stacks_lost;
 }
 
 uint64_t waits_lost(const struct waits *waits)

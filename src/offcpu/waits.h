@@ -56,10 +56,12 @@ struct wait_row {
 	struct offcpu_sum sum;
 };
 
+#define OFFCPU_OUTSIDE_NAME "outside of this pid namespace"
 #define OFFCPU_INTERRUPT_NAME "interrupt" /* of a waker that is no thread */
 
 struct waits_options {
 	size_t max_rows;
+	size_t max_stack_bytes; /* 0: no limit */
 };
 
 /* `tables` must outlive it. NULL when memory is exhausted. */
@@ -81,5 +83,6 @@ const struct wait_row *waits_row(const struct waits *waits, size_t index);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
 uint64_t waits_lost(const struct waits *waits);
+uint64_t waits_stacks_lost(const struct waits *waits); /* over the limit; their rows say so */
 
 #endif

@@ -334,7 +334,7 @@ static void scan_for(struct scan *s, struct span code, const uint8_t *what, size
 	const uint8_t *at = code.data;
 	uint64_t start;
 
-	while (s->nfound < MAX_FOUND) {
+	while (code.len && s->nfound < MAX_FOUND) {
 		at = memmem(at, code.len - (size_t)(at - code.data), what, len);
 		if (!at)
 			break;
@@ -367,7 +367,7 @@ static void scan_for_exit(struct scan *s, struct span code)
 	const uint8_t *call = s->arch->sigreturn_code[0] + s->arch->sigreturn_len[0] - SYSCALL_TAIL;
 	const uint8_t *at = code.data;
 
-	while (s->nfound < MAX_FOUND) {
+	while (code.len && s->nfound < MAX_FOUND) {
 		at = memmem(at, code.len - (size_t)(at - code.data), call, SYSCALL_TAIL);
 		if (!at)
 			break;

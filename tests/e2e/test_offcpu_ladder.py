@@ -6,6 +6,7 @@ from harness import bare, built, run
 
 pytestmark = pytest.mark.usefixtures("root")
 
+PRELOAD_ENV = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 LOADS = 3  # with all stacks, with kernel stacks, without any: the programs are loaded again for each
 
 
@@ -13,7 +14,7 @@ def recorded(t, refusals, *args, program="on_switch"):
     env = {
         "LD_PRELOAD": str(built("refuse_bpf")),
         "REFUSE_BPF": f"{program} {refusals}",
-        "ASAN_OPTIONS": "verify_asan_link_order=0",
+        **PRELOAD_ENV,
     }
     return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=env)
 
@@ -67,3 +68,10 @@ def test_estimate(waiting):
     assert result.code == 3 and result.doc["method"] == "proc"
     assert any("loading the BPF programs failed" in note for note in result.doc["notes"]), result.doc["notes"]
     assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
+
+
+def test_command_is_not_run_in_vain(tmp_path):
+    """One that cannot be recorded is not started."""
+    env = {"LD_PRELOAD": str(built("refuse_bpf")), "REFUSE_BPF": "on_switch 1000", **PRELOAD_ENV}
+    result = run("offcpu", "--source=switch", "--", "touch", tmp_path / "ran", env=env)
+    assert result.code == 1 and not (tmp_path / "ran").exists()

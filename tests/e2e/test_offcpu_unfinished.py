@@ -79,3 +79,10 @@ def test_wakers(target, rung):
     t = target("deadlock").settle()
     doc = run("offcpu", "--json", rung, "-d", "0.2", "--wakers", "-p", t.pid).doc
     assert all(row_of(doc, tid)["waker"] is None for tid in t.tids.values())
+
+
+def test_many(target, rung):
+    """More than the kernel's buffer for them holds at once: none is lost."""
+    t = target("sleepers", "-n", 700).settle()
+    doc = run("offcpu", "--json", rung, "-d", "0.3", "-p", t.pid).doc
+    assert doc["unfinished_events"] == doc["total_events"] == len(doc["thread_stats"]) >= 700
