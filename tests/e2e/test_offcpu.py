@@ -287,8 +287,9 @@ def test_every_switch(target, record, on_disk):
             assert added(rows) == site["switches"], where
             assert added(rows, "total_ns") <= site["all_ns"], where
             asleep, pushed = (added(rows_of(doc, th["tid"], name, states), "total_ns") for states in ("SD", "R"))
-            # The clock of a thread's processor time stops a little after the switch and starts before it.
-            slack = TOLERANCE * site["off_ns"] + 10000 * SLOW * (site["switches"] + site["preempted"])
+            # The clock of a thread's processor time stops a little after the switch and starts before it; and what the
+            # machine under a virtual one takes for itself is on no clock of a thread.
+            slack = TOLERANCE * site["off_ns"] + 10000 * SLOW * (site["switches"] + site["preempted"] + site["calls"])
             assert asleep - slack <= site["off_ns"] <= asleep + pushed + slack, where
     if not sum(s["switches"] for s in truth["threads"][-1]["sites"].values()):
         pytest.skip(f"the file system of {on_disk} does not wait for a disk")
