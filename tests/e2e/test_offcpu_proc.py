@@ -6,6 +6,7 @@ import pytest
 from harness import SLOW, bare, run
 
 pytestmark = pytest.mark.usefixtures("root")
+everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 
 # The first look takes long, and a pause of many times that comes after it: a few looks take this many seconds.
@@ -63,6 +64,7 @@ def test_another_users_process(target, as_nobody):
     assert row["kernel_stack"] == [] and row["kernel_stack_error"]
 
 
+@everywhere_alike
 def test_one_kind_of_stack(target):
     t = target("plain").settle()
     row = of(sampled("--source=proc", "--kernel-only", "-p", t.pid), t.tids["worker"])
@@ -71,6 +73,7 @@ def test_one_kind_of_stack(target):
     assert row["user_stack"] and row["kernel_stack"] == [] and row["kernel_stack_error"] is None
 
 
+@everywhere_alike
 def test_threads_together(target):
     t = target("plain").settle()
     doc = sampled("--source=proc", "--no-threads", "-p", t.pid)
