@@ -21,7 +21,15 @@
 /* What is taken of a stack, from the best to the least. */
 enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_NONE };
 
+/* What the kernel has, by its BTF. */
+struct kernel_facts {
+	bool sched_exit; /* the tracepoint */
+	bool prev_state;
+	bool run_delay;
+};
+
 struct offcpu_probe {
+	struct kernel_facts kernel;
 	struct offcpu_bpf *skel;
 	struct ring_buffer *ring;
 	enum offcpu_rung rung;
@@ -37,59 +45,46 @@ struct offcpu_probe {
 
 DEFINE_CLEANUP(offcpu_probe, struct offcpu_probe *, offcpu_probe_destroy)
 
-static bool has_tracepoint(const char *name)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	char type[64];
-	bool found;
-
-	if (!btf)
-		return false;
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	found = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return found;
-}
-
 /* Whether the tracepoint has a fourth argument, the state of the thread that leaves. */
-static bool has_prev_state(void)
+static bool has_prev_state(const struct btf *btf)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	const struct btf_type *type;
-	bool found = false;
-	int id;
+	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	const char *name;
 
-	if (!btf)
-		return false;
-	id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
-	type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
 	while (type && (btf_is_typedef(type) || btf_is_ptr(type)))
 		type = btf__type_by_id(btf, type->type);
-	if (type && btf_is_func_proto(type) && btf_vlen(type) == 5) { /* the first is the tracepoint's own */
-		const char *name = btf__name_by_offset(btf, btf_params(type)[4].name_off);
-
-		found = !name || !*name || strcmp(name, "prev_state") == 0;
-	}
-	btf__free(btf);
-	return found;
+	if (!type || !btf_is_func_proto(type) || btf_vlen(type) != 5) /* the first is the tracepoint's own */
+		return false;
+	name = btf__name_by_offset(btf, btf_params(type)[4].name_off);
+	return !name || !*name || strcmp(name, "prev_state") == 0;
 }
 
 /* Whether the scheduler counts how long a thread waits for a CPU. */
-static bool has_run_delay(void)
+static bool has_run_delay(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+
+	for (unsigned i = 0; type && i < btf_vlen(type); i++)
+		if (strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), "run_delay") == 0)
+			return true;
+	return false;
+}
+
+/* Reading the kernel's BTF takes some 20 ms: once for all questions. */
+static struct kernel_facts ask_kernel(void)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	const struct btf_type *type;
-	bool found = false;
-	int id;
+	struct kernel_facts facts = {0};
 
 	if (!btf)
-		return false;
-	id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
-	type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
-	for (unsigned i = 0; type && !found && i < btf_vlen(type); i++)
-		found = strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), "run_delay") == 0;
+		return facts;
+	facts.sched_exit = btf__find_by_name_kind(btf, "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF) > 0;
+	facts.prev_state = has_prev_state(btf);
+	facts.run_delay = has_run_delay(btf);
 	btf__free(btf);
-	return found;
+	return facts;
 }
 
 /* Compilers give the function a suffix when they change its arguments. */
@@ -128,10 +123,10 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_runnable = options->runnable;
 	skel->rodata->want_events = options->events;
 	skel->rodata->want_waiting = !options->only_new;
-	skel->rodata->has_prev_state = has_prev_state();
+	skel->rodata->has_prev_state = probe->kernel.prev_state;
 	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
 	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->min_ns == 0;
-	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !has_run_delay());
+	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !probe->kernel.run_delay);
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
 	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings);
@@ -169,7 +164,7 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 	int rc;
 
 	probe->rung = rung;
-	if (rung == OFFCPU_RUNG_SCHED_EXIT && !has_tracepoint("sched_exit_tp"))
+	if (rung == OFFCPU_RUNG_SCHED_EXIT && !probe->kernel.sched_exit)
 		return err_set(err, ENOENT, "this kernel has no tracepoint sched_exit_tp");
 	if (rung == OFFCPU_RUNG_KPROBE && !find_switch_symbol(probe->switch_symbol))
 		return err_set(err, ENOENT, "/proc/kallsyms shows no finish_task_switch");
@@ -226,6 +221,7 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 	if (!probe->per_cpu)
 		return err_set(err, ENOMEM, "out of memory");
 	libbpf_set_print(loading_quiet);
+	probe->kernel = ask_kernel();
 	rc = try_stacks(probe, options, &why);
 	if (rc < 0)
 		return err_set(err, -rc, "%s", why.msg);
