@@ -132,6 +132,8 @@ FUZZ_BINS := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/fuzz/%)
 # All of them take FUZZ_TOTAL seconds together, one on each processor at a time.
 FUZZ_TOTAL ?= 150
 FUZZ_JOBS ?= $(shell nproc)
+# The same inputs in every run of the checks; FUZZ_SEED=0 looks for new ones.
+FUZZ_SEED ?= 1
 FUZZ_SECONDS ?= $(shell expr $(FUZZ_TOTAL) \* $(FUZZ_JOBS) / $(words $(FUZZ_SRCS)))
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
@@ -160,7 +162,7 @@ asan: ## run both under AddressSanitizer and UBSan
 	done; exit $$status
 
 .PHONY: fuzz
-fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS)
+fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS); FUZZ_SEED=0 for new inputs
 	@mkdir -p $(BUILD)/fuzz
 	@if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 		$(CLANG) -fsanitize=fuzzer,address -x c - -o $(BUILD)/fuzz/probe 2>/dev/null; then \
@@ -172,7 +174,7 @@ fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS)
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ_BINS)
 	@printf '%s\n' $(FUZZ_BINS) | $(RUN_TESTS_ENV) xargs -P $(FUZZ_JOBS) -I{} tools/run-tests -q \
-		-t $$(($(FUZZ_SECONDS) + 60)) {} tests/fuzz/run {} $(FUZZ_SECONDS)
+		-t $$(($(FUZZ_SECONDS) + 60)) {} tests/fuzz/run {} $(FUZZ_SECONDS) $(FUZZ_SEED)
 
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung

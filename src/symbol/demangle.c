@@ -13,11 +13,13 @@
 #include "symbol/demangle_d.h"
 
 /*
- * Parameters tell overloads apart. libiberty's own limit on recursion refuses names of more than 1,024 bytes, which
- * templates easily have; what the names below MAX_MANGLED can make it recurse, the stack can stand.
+ * Parameters tell overloads apart. libiberty's own limit on recursion refuses C++ names of more than 1,024 bytes, which
+ * templates easily have; what the names below MAX_MANGLED can make it recurse, the stack can stand. Rust's names need
+ * the limit: in them a reference may lead back to itself, and it counts depth there, not length.
  */
 enum {
-	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT,
+	OPTIONS = DMGL_PARAMS | DMGL_ANSI,
+	CXX_OPTIONS = DMGL_NO_RECURSE_LIMIT,
 	MAX_MANGLED = 8 << 10,
 	MAX_DEMANGLED = 64 << 10,
 };
@@ -120,7 +122,7 @@ static char *demangle_as(const char *name, int options)
 	if (name[1] == 'R' || name[1] == 'Z')
 		text = decode_letters(run(rust_demangle_callback, name, options));
 	if (!text && name[1] == 'Z')
-		text = run(cplus_demangle_v3_callback, name, options);
+		text = run(cplus_demangle_v3_callback, name, options | CXX_OPTIONS);
 	if (name[1] == 'D')
 		text = demangle_d(name, MAX_DEMANGLED);
 	return text;

@@ -153,6 +153,14 @@ static void test_too_long_to_look_at(void **state)
 	free(name);
 }
 
+/* A back reference may lead to what holds it. */
+static void test_rust_that_holds_itself(void **state)
+{
+	expect("_RNuB_4_", NULL);
+	expect("_RNvB_3foo", NULL);
+	expect("_RINvC1a1bB_E", NULL);
+}
+
 /* Deep nesting hits libiberty's recursion limit instead of the end of our stack. */
 static void test_deep_nesting(void **state)
 {
@@ -170,11 +178,17 @@ static void test_deep_nesting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cplusplus),           cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_letters_of_old_rust), cmocka_unit_test(test_d),
-		cmocka_unit_test(test_odd_bytes),           cmocka_unit_test(test_long_template),
-		cmocka_unit_test(test_c_names_stay),        cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_absurd_length),       cmocka_unit_test(test_too_long_to_look_at),
+		cmocka_unit_test(test_cplusplus),
+		cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_letters_of_old_rust),
+		cmocka_unit_test(test_d),
+		cmocka_unit_test(test_odd_bytes),
+		cmocka_unit_test(test_long_template),
+		cmocka_unit_test(test_c_names_stay),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_absurd_length),
+		cmocka_unit_test(test_too_long_to_look_at),
+		cmocka_unit_test(test_rust_that_holds_itself),
 		cmocka_unit_test(test_deep_nesting),
 	};
 
