@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cmd/cmd.h"
+#include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
 #include "offcpu/recording.h"
 #include "offcpu/sampler.h"
@@ -20,8 +22,7 @@
 #include "report/offcpu.h"
 
 enum {
-	LIVE_LINE_MS = 250,
-	EVENTS_MS = 100,
+	LIVE_LINE_NS = 250000000,
 	END_TRIES = 100, /* 10 ms each, until a command that ignores SIGTERM is killed */
 	RING_BYTES = 8 << 20, /* for stacks that are new */
 	EVENTS_BYTES = 16 << 20,
@@ -42,7 +43,7 @@ static int start_child(char **command, const sigset_t *mask, struct child *child
 	ssize_t n;
 	char byte;
 
-	if (pipe2(go, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) < 0)
 		return err_set(err, errno, "starting %s: %s", command[0], strerror(errno));
 	child->go = go[1];
 	if (pipe2(failed, O_CLOEXEC) < 0) {
@@ -78,10 +79,10 @@ static int release_child(struct child *child, const char *name, struct err *err)
 	ssize_t n;
 	int code;
 
-	n = write(child->go, "", 1);
+	n = send(child->go, "", 1, MSG_NOSIGNAL); /* somebody may have killed it by now */
 	close(steal_fd(&child->go));
 	if (n != 1)
-		return err_set(err, EPIPE, "%s ended before it was started", name);
+		return err_set(err, ECHILD, "%s ended before it was started", name);
 	if (read(child->failed, &code, sizeof(code)) != sizeof(code))
 		return 0;
 	return err_set(err, code, "%s: %s", name, strerror(code));
@@ -254,29 +255,19 @@ static void show_live_line(const struct session *session, uint64_t now, uint64_t
 	fflush(stderr);
 }
 
-static void write_event(void *arg, const struct offcpu_event *event)
-{
-	report_offcpu_event(event, arg);
-}
-
-static bool write_events(struct recording *recording, FILE *out)
-{
-	return !out || (recording_take_events(recording, write_event, out) && fflush(out) == 0);
-}
-
-/* Until the time is over, the command has ended, or somebody presses Ctrl-C. */
-static bool record(const struct offcpu_options *o, struct session *session, struct child *child,
-		   const sigset_t *signals, FILE *events)
+/* Until the time is over, the command has ended, nobody reads the events, or somebody presses Ctrl-C. */
+static void record(const struct offcpu_options *o, struct session *session, struct child *child,
+		   const struct event_writer *writer, const sigset_t *signals)
 {
 	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
 	bool live = isatty(STDERR_FILENO);
 
 	for (;;) {
-		uint64_t now = monotonic_ns(), wait = (uint64_t)(events ? EVENTS_MS : LIVE_LINE_MS) * 1000000;
+		uint64_t now = monotonic_ns(), wait = LIVE_LINE_NS;
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || child_has_ended(child))
+		if ((end && now >= end) || child_has_ended(child) || !event_writer_works(writer))
 			break;
 		if (live)
 			show_live_line(session, now, end);
@@ -286,13 +277,10 @@ static bool record(const struct offcpu_options *o, struct session *session, stru
 		sig = sigtimedwait(signals, NULL, &timeout);
 		if (sig == SIGINT || sig == SIGTERM)
 			break;
-		if (!write_events(session->recording, events))
-			return false;
 	}
 	stop_session(session);
 	if (live)
 		fputs("\r\033[K", stderr);
-	return write_events(session->recording, events);
 }
 
 static int open_file(const char *path, FILE **out, struct err *err)
@@ -350,10 +338,16 @@ static bool is_complete(const struct offcpu_profile *profile)
 	return !profile->estimate;
 }
 
+static void end_writer(struct event_writer *writer)
+{
+	event_writer_stop(writer, NULL);
+}
+
 static int run(struct offcpu_options *o, struct err *err)
 {
 	_cleanup_(end_session) struct session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
+	_cleanup_(end_writer) struct event_writer writer = {0};
 	_cleanup_(end_child) struct child child = {.go = -1, .failed = -1};
 	sigset_t signals, before;
 	FILE *events = NULL, *report = NULL;
@@ -373,18 +367,20 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = start_child(o->command, &before, &child, err);
 	if (rc == 0)
 		rc = start_session(o, &child, &session, err);
+	if (rc == 0)
+		rc = event_writer_start(&writer, events, session.recording, err);
 	if (rc == 0 && child.pid)
 		rc = release_child(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
-	if (events && report_offcpu_events_begin(recording_method(session.recording), false, events) < 0)
-		rc = err_set(err, EIO, "the events cannot be written");
-	if (rc == 0 && !record(o, &session, &child, &signals, events))
-		rc = err_set(err, EIO, "the events cannot be written");
+	record(o, &session, &child, &writer, &signals);
+	end_child(&child);
+	sigprocmask(SIG_SETMASK, &before, NULL); /* a second Ctrl-C ends us, whoever we wait for */
+	rc = event_writer_stop(&writer, err);
 	if (rc == 0)
 		rc = finish_session(&session, err, &profile);
-	if (rc == 0 && events && report_offcpu_events_end(&profile, events) < 0)
-		rc = err_set(err, EIO, "the events cannot be written");
+	if (rc == 0)
+		rc = event_writer_end(&writer, &profile, err);
 	if (close_file(events) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the events cannot be written");
 	if (rc == 0 && report)
@@ -409,6 +405,8 @@ int cmd_offcpu(int argc, char **argv)
 	} else {
 		naming_open(&o.view.naming);
 		rc = run(&o, &err);
+		if (rc == -EPIPE) /* nobody reads any more: nobody needs words */
+			raise(SIGPIPE);
 		if (rc < 0) {
 			fprintf(stderr, "stakeout: %s\n", err.msg);
 			rc = EXIT_NOTHING;

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/pacer.h"
 #include "base/signals.h"
 #include "offcpu/samples.h"
 #include "offcpu/sleeping.h"
@@ -75,9 +76,7 @@ struct sampler {
 
 	bool running;
 	pthread_t looker;
-	pthread_mutex_t lock; /* of `ending` */
-	pthread_cond_t end;
-	bool ending;
+	struct pacer pacer;
 };
 
 DEFINE_CLEANUP(sampler, struct sampler *, sampler_destroy)
@@ -416,20 +415,6 @@ static void look(struct sampler *s)
 	atomic_fetch_add(&s->looks, 1);
 }
 
-/* False when it is time to end. */
-static bool rest_until(struct sampler *s, uint64_t until)
-{
-	struct timespec deadline = ns_to_timespec(until);
-	bool ending;
-
-	pthread_mutex_lock(&s->lock);
-	while (!s->ending && pthread_cond_timedwait(&s->end, &s->lock, &deadline) == 0)
-		;
-	ending = s->ending;
-	pthread_mutex_unlock(&s->lock);
-	return !ending;
-}
-
 static void *look_on(void *arg)
 {
 	struct sampler *s = arg;
@@ -440,7 +425,7 @@ static void *look_on(void *arg)
 		look(s);
 		busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		earned = s->started_ns + (busy > BEGIN_NS ? SHARE * (busy - BEGIN_NS) : 0);
-	} while (rest_until(s, next > earned ? next : earned));
+	} while (pacer_rest_until(&s->pacer, next > earned ? next : earned));
 	return NULL;
 }
 
@@ -469,15 +454,10 @@ static struct sampler *create(const struct sampler_options *options)
 {
 	const struct samples_options samples = {.max_rows = MAX_ROWS};
 	_cleanup_(cleanup_sampler) struct sampler *s = calloc(1, sizeof(*s));
-	pthread_condattr_t attr;
 
 	if (!s)
 		return NULL;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->end, &attr);
-	pthread_condattr_destroy(&attr);
+	pacer_init(&s->pacer);
 	s->options = *options;
 	s->arena = arena_create();
 	s->samples = samples_create(&samples);
@@ -516,10 +496,7 @@ static void stop_looking(struct sampler *s)
 {
 	if (!s->running)
 		return;
-	pthread_mutex_lock(&s->lock);
-	s->ending = true;
-	pthread_cond_signal(&s->end);
-	pthread_mutex_unlock(&s->lock);
+	pacer_end(&s->pacer);
 	pthread_join(s->looker, NULL);
 	s->running = false;
 }
@@ -537,8 +514,7 @@ void sampler_destroy(struct sampler *s)
 	samples_destroy(s->samples);
 	sleeping_destroy(s->sleeping);
 	arena_destroy(s->arena);
-	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->end);
+	pacer_deinit(&s->pacer);
 	free(s);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stakeout offcpu: what it says of waits beside what the threads that waited have measured themselves."""
 
+import fcntl
 import json
 import os
 import pty
@@ -815,6 +816,89 @@ def test_events_are_streamed(target, record):
     wait_until(lambda: "bottom_wait" in recording.hear(), "a wait is told of")
     assert recording.proc.poll() is None
     assert recording.end().code in (0, 3)
+
+
+@pytest.fixture
+def stalled(target):
+    """stalled(ARG…): a recording into a pipe of one page, which is full and which nobody reads, once it has ended."""
+    started = []
+
+    def start(*args):
+        t = target("waits_deep", 100)
+        proc = subprocess.Popen(
+            command("offcpu", "--events", "-p", t.pid, *args),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **SANITIZER_ENV},
+        )
+        started.append(proc)
+        fcntl.fcntl(proc.stdout, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+        wait_until(lambda: waits_to_write(proc.pid), "the pipe is full")
+        if "-d" not in args:
+            proc.send_signal(signal.SIGINT)
+        wait_until(lambda: len(os.listdir(f"/proc/{proc.pid}/task")) == 2, "only the writer is left, beside the first")
+        return proc
+
+    yield start
+    for proc in started:
+        if proc.poll() is None:
+            proc.kill()
+        proc.communicate()
+
+
+def waits_to_write(pid):
+    return any("pipe_write" in stack.read_text() for stack in Path(f"/proc/{pid}/task").glob("*/stack"))
+
+
+@pytest.mark.parametrize("how", [(), ("-d", "0.5")])
+def test_events_into_a_reader_that_stalls(stalled, how):
+    """The recording ends in time, and all that was recorded can still be read."""
+    begin = time.monotonic_ns()
+    proc = stalled(*how)
+    end = time.monotonic_ns()
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode in (0, 3), err
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["type"] for line in (lines[0], lines[1], lines[-1])] == ["begin", "wait", "end"]
+    assert lines[-1]["duration_ns"] < end - begin
+    assert lines[-1]["total_events"] == len(lines) - 2
+
+
+def test_second_interrupt_gives_up(stalled):
+    proc = stalled()
+    proc.send_signal(signal.SIGINT)
+    assert proc.wait(TIMEOUT) == -signal.SIGINT
+
+
+def test_events_that_nobody_reads(target, tmp_path):
+    """As other tools do it goes without words, but not without the command that it has started."""
+    gone = tmp_path / "gone"
+    script = f"echo $$ > {gone}; while :; do sleep 0.01; done"
+    proc = subprocess.Popen(command("offcpu", "--events", "--", "sh", "-c", script), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env={**os.environ, **SANITIZER_ENV})
+    assert b"begin" in proc.stdout.readline()
+    proc.stdout.close()
+    assert proc.wait(TIMEOUT) == -signal.SIGPIPE
+    with proc.stderr:
+        assert proc.stderr.read() == b""
+    assert not Path(f"/proc/{gone.read_text().strip()}").exists()
+
+
+def test_events_on_a_full_disk(target, stakeout):
+    t = target("waits_deep", 3)
+    result = stakeout("offcpu", "--events", "-o", "/dev/full", "-d", "20", "-p", t.pid)
+    assert result.code == 1 and "No space left on device" in result.err, result
+
+
+def test_command_that_is_killed_before_it_starts(tmp_path):
+    """By somebody who does not know what it is for."""
+    proc = subprocess.Popen(command("offcpu", "--", "true"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, **SANITIZER_ENV})
+    children = Path(f"/proc/{proc.pid}/task/{proc.pid}/children")
+    wait_until(lambda: children.read_text(), "there is a child")
+    os.kill(int(children.read_text()), signal.SIGKILL)
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode == 1 and "ended before it was started" in err, (proc.returncode, out, err)
 
 
 @everywhere_alike

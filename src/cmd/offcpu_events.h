@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_OFFCPU_EVENTS_H
+#define STAKEOUT_CMD_OFFCPU_EVENTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/pacer.h"
+#include "offcpu/recording.h"
+
+/* Writes each wait as it is recorded, in a thread of its own: who reads it may stall, the recording ends in time. */
+struct event_writer {
+	FILE *out; /* NULL: there are no events to write */
+	struct recording *recording;
+	struct pacer pacer;
+	pthread_t thread;
+	bool running;
+	atomic_int error; /* an errno; nothing more is written then */
+};
+
+int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err);
+
+/* For the loop that waits for the end: whether there is still somebody to record for. */
+bool event_writer_works(const struct event_writer *writer);
+
+/* Writes the last of them, once the recording was stopped. Later calls do nothing. */
+int event_writer_stop(struct event_writer *writer, struct err *err);
+
+/* Ends the output with what the profile says of the whole. */
+int event_writer_end(struct event_writer *writer, const struct offcpu_profile *profile, struct err *err);
+
+#endif
