@@ -1,118 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cmd/child.h"
 #include "cmd/cmd.h"
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
+#include "cmd/offcpu_targets.h"
 #include "offcpu/recording.h"
 #include "offcpu/sampler.h"
 #include "offcpu/tables.h"
-#include "proc/process.h"
 #include "report/offcpu.h"
 
 enum {
 	LIVE_LINE_NS = 250000000,
-	END_TRIES = 100, /* 10 ms each, until a command that ignores SIGTERM is killed */
 	RING_BYTES = 8 << 20, /* for stacks that are new */
 	EVENTS_BYTES = 16 << 20,
 };
 
-/* A command that waits to be let go, so that nothing of it is missed. */
-struct child {
-	pid_t pid;  /* 0: there is none */
-	int go;     /* a byte lets the command start; closing it ends it */
-	int failed; /* gives an errno when it could not be executed, and ends when it is */
-	bool ended;
-	int status;
-};
-
-static int start_child(char **command, const sigset_t *mask, struct child *child, struct err *err)
-{
-	int go[2], failed[2], code;
-	ssize_t n;
-	char byte;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) < 0)
-		return err_set(err, errno, "starting %s: %s", command[0], strerror(errno));
-	child->go = go[1];
-	if (pipe2(failed, O_CLOEXEC) < 0) {
-		close(go[0]);
-		return err_set(err, errno, "starting %s: %s", command[0], strerror(errno));
-	}
-	child->failed = failed[0];
-	child->pid = fork();
-	if (child->pid == 0) {
-		close(go[1]);
-		sigprocmask(SIG_SETMASK, mask, NULL);
-		do
-			n = read(go[0], &byte, 1);
-		while (n < 0 && errno == EINTR);
-		if (n != 1)
-			_exit(126); /* the recording could not begin */
-		execvp(command[0], command);
-		code = errno;
-		_exit(write(failed[1], &code, sizeof(code)) == sizeof(code) ? 127 : 126);
-	}
-	code = errno;
-	close(go[0]);
-	close(failed[1]);
-	if (child->pid > 0)
-		return 0;
-	child->pid = 0;
-	return err_set(err, code, "starting %s: %s", command[0], strerror(code));
-}
-
-/* Lets the command go. */
-static int release_child(struct child *child, const char *name, struct err *err)
-{
-	ssize_t n;
-	int code;
-
-	n = send(child->go, "", 1, MSG_NOSIGNAL); /* somebody may have killed it by now */
-	close(steal_fd(&child->go));
-	if (n != 1)
-		return err_set(err, ECHILD, "%s ended before it was started", name);
-	if (read(child->failed, &code, sizeof(code)) != sizeof(code))
-		return 0;
-	return err_set(err, code, "%s: %s", name, strerror(code));
-}
-
-static bool child_has_ended(struct child *child)
-{
-	if (child->pid > 0 && !child->ended && waitpid(child->pid, &child->status, WNOHANG) == child->pid)
-		child->ended = true;
-	return child->ended;
-}
-
-static void end_child(struct child *child)
-{
-	if (child->go >= 0)
-		close(steal_fd(&child->go));
-	if (child->failed >= 0)
-		close(steal_fd(&child->failed));
-	if (child->pid > 0 && !child->ended) {
-		kill(child->pid, SIGTERM);
-		for (int i = 0; i < END_TRIES && !child_has_ended(child); i++)
-			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-		if (!child->ended) {
-			kill(child->pid, SIGKILL);
-			waitpid(child->pid, &child->status, 0);
-		}
-	}
-}
-
-static struct recording_options recording_options(const struct offcpu_options *o, const struct child *child)
+static struct recording_options recording_options(const struct offcpu_options *o, const struct offcpu_pids *pids,
+						  const struct child *child)
 {
 	static const enum offcpu_rung rungs[] = {
 		[OFFCPU_SOURCE_AUTO] = OFFCPU_RUNG_AUTO,     [OFFCPU_SOURCE_SCHED_EXIT] = OFFCPU_RUNG_SCHED_EXIT,
@@ -139,8 +53,8 @@ static struct recording_options recording_options(const struct offcpu_options *o
 				.ring_bytes = o->events ? EVENTS_BYTES : RING_BYTES,
 				.max_mappings = TABLES_MAX_MAPPINGS,
 			},
-		.pids = child->pid ? &child->pid : o->pids.data,
-		.npids = child->pid ? 1 : o->pids.len,
+		.pids = child->pid ? &child->pid : pids->data,
+		.npids = child->pid ? 1 : pids->len,
 		.by_thread = o->threads,
 		.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},
 	};
@@ -178,31 +92,15 @@ static void end_session(struct session *session)
 	sampler_destroy(session->sampler);
 }
 
-/* A process that is not there is an error, whatever else could be recorded. */
-static int check_processes(const struct recording_options *options, struct err *err)
-{
-	for (size_t i = 0; i < options->npids; i++) {
-		struct process process;
-		int rc = process_open(options->pids[i], err, &process);
-
-		if (rc < 0)
-			return rc;
-		process_close(&process);
-	}
-	return 0;
-}
-
 /* Where there is no BPF waits are estimated, unless what is wanted cannot be had that way. */
-static int start_session(const struct offcpu_options *o, const struct child *child, struct session *out,
-			 struct err *err)
+static int start_session(const struct offcpu_options *o, const struct offcpu_pids *pids, const struct child *child,
+			 struct session *out, struct err *err)
 {
-	const struct recording_options options = recording_options(o, child);
+	const struct recording_options options = recording_options(o, pids, child);
 	struct sampler_options sampling;
 	struct err why = {0};
-	int rc = check_processes(&options, err);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	if (o->source != OFFCPU_SOURCE_PROC) {
 		rc = recording_start(&options, &why, &out->recording);
 		if (rc == 0)
@@ -229,6 +127,12 @@ static struct recording_progress session_progress(const struct session *session)
 	return (struct recording_progress){.waits = progress.waits, .lost = progress.lost};
 }
 
+/* None of its processes is left. */
+static bool session_is_over(const struct session *session)
+{
+	return session->recording ? recording_is_over(session->recording) : sampler_is_over(session->sampler);
+}
+
 static void stop_session(struct session *session)
 {
 	if (session->recording)
@@ -243,19 +147,22 @@ static int finish_session(struct session *session, struct err *err, struct offcp
 				  : sampler_finish(session->sampler, err, out);
 }
 
-static void show_live_line(const struct session *session, uint64_t now, uint64_t end)
+static void show_live_line(const struct session *session, uint64_t start, uint64_t now, uint64_t end)
 {
 	struct recording_progress progress = session_progress(session);
 
 	if (end)
-		fprintf(stderr, "\r\033[K%.0f s left, ", end > now ? (double)(end - now) / NS_PER_S : 0);
+		fprintf(stderr, "\r\033[K%.0f s left, ", (double)(end - now) / NS_PER_S);
 	else
-		fputs("\r\033[Krecording, Ctrl-C ends; ", stderr);
+		fprintf(stderr, "\r\033[Krecording for %.0f s, Ctrl-C ends; ", (double)(now - start) / NS_PER_S);
 	fprintf(stderr, "%" PRIu64 " waits, %" PRIu64 " lost", progress.waits, progress.lost);
 	fflush(stderr);
 }
 
-/* Until the time is over, the command has ended, nobody reads the events, or somebody presses Ctrl-C. */
+/*
+ * Until the time is over, the command has ended, there is no process any more or nobody who reads the events, or somebody
+ * presses Ctrl-C.
+ */
 static void record(const struct offcpu_options *o, struct session *session, struct child *child,
 		   const struct event_writer *writer, const sigset_t *signals)
 {
@@ -267,15 +174,15 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || child_has_ended(child) || !event_writer_works(writer))
+		if ((end && now >= end) || child_has_ended(child) || session_is_over(session) || !event_writer_works(writer))
 			break;
 		if (live)
-			show_live_line(session, now, end);
+			show_live_line(session, start, now, end);
 		if (end && end - now < wait)
 			wait = end - now;
 		timeout = ns_to_timespec(wait);
 		sig = sigtimedwait(signals, NULL, &timeout);
-		if (sig == SIGINT || sig == SIGTERM)
+		if (sig > 0 && sig != SIGCHLD)
 			break;
 	}
 	stop_session(session);
@@ -338,6 +245,20 @@ static bool is_complete(const struct offcpu_profile *profile)
 	return !profile->estimate;
 }
 
+static int add_notes(const struct offcpu_targets *targets, struct offcpu_profile *out, struct err *err)
+{
+	for (size_t i = 0; i < targets->notes.len; i++)
+		if (!vec_push(&out->notes, targets->notes.data[i]))
+			return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static void end_child(struct child *child)
+{
+	child_terminate(child);
+	child_wait(child);
+}
+
 static void end_writer(struct event_writer *writer)
 {
 	event_writer_stop(writer, NULL);
@@ -347,8 +268,9 @@ static int run(struct offcpu_options *o, struct err *err)
 {
 	_cleanup_(end_session) struct session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
+	_cleanup_(offcpu_targets_deinit) struct offcpu_targets targets = {0};
 	_cleanup_(end_writer) struct event_writer writer = {0};
-	_cleanup_(end_child) struct child child = {.go = -1, .failed = -1};
+	_cleanup_(end_child) struct child child = CHILD_NONE;
 	sigset_t signals, before;
 	FILE *events = NULL, *report = NULL;
 	int rc = 0;
@@ -356,6 +278,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP); /* the terminal is closed: a file may still be written */
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	/* What cannot be written is said before the recording, not after it. */
@@ -363,22 +286,26 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
 	if (rc == 0 && (!o->events || o->events_path))
 		rc = open_file(o->view.output, &report, err);
-	if (rc == 0 && o->command)
-		rc = start_child(o->command, &before, &child, err);
 	if (rc == 0)
-		rc = start_session(o, &child, &session, err);
+		rc = offcpu_targets_find(&targets, &o->pids, err);
+	if (rc == 0 && o->command)
+		rc = child_start(&child, o->command, &before, err);
+	if (rc == 0)
+		rc = start_session(o, &targets.pids, &child, &session, err);
 	if (rc == 0)
 		rc = event_writer_start(&writer, events, session.recording, err);
 	if (rc == 0 && child.pid)
-		rc = release_child(&child, o->command[0], err);
+		rc = child_release(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
 	record(o, &session, &child, &writer, &signals);
-	end_child(&child);
+	child_terminate(&child);
 	sigprocmask(SIG_SETMASK, &before, NULL); /* a second Ctrl-C ends us, whoever we wait for */
 	rc = event_writer_stop(&writer, err);
 	if (rc == 0)
 		rc = finish_session(&session, err, &profile);
+	if (rc == 0)
+		rc = add_notes(&targets, &profile, err);
 	if (rc == 0)
 		rc = event_writer_end(&writer, &profile, err);
 	if (close_file(events) < 0 && rc == 0)
@@ -387,7 +314,7 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = write_profile(o, &profile, report, err);
 	if (close_file(report) < 0 && rc >= 0)
 		rc = err_set(err, EIO, "the report cannot be written");
-	return rc < 0 ? rc : is_complete(&profile) ? EXIT_COMPLETE : EXIT_INCOMPLETE;
+	return rc < 0 ? rc : is_complete(&profile) && !targets.missing ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 
 int cmd_offcpu(int argc, char **argv)

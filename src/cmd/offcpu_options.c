@@ -33,7 +33,7 @@ const char offcpu_help[] =
 	"       stakeout offcpu [OPTION…] -- COMMAND [ARGUMENT…]\n"
 	"\n"
 	"Records where threads wait: for how long, in which state, and with which kernel and user stacks. Ends after\n"
-	"--duration, when COMMAND ends, or with Ctrl-C. A TIME has a suffix: ns, us, ms, s, min or h.\n"
+	"--duration, with COMMAND or the last process, or with Ctrl-C. A TIME has a suffix: ns, us, ms, s, min or h.\n"
 	"\n"
 	"What to record:\n"
 	"  -p, --pid PID…         these processes; may be repeated, and pids may be separated by commas\n"
@@ -43,7 +43,7 @@ const char offcpu_help[] =
 	"      --max TIME         only waits at most as long\n"
 	"      --state LETTERS    only waits in these states: S sleeping, D uninterruptible, R ready but without a CPU\n"
 	"                         (S,D,R)\n"
-	"      --children         also processes that are started by these; the default with COMMAND\n"
+	"      --children         also processes that these have started or will; the default with COMMAND\n"
 	"      --no-children      not those\n"
 	"      --threads          each thread by itself (the default)\n"
 	"      --no-threads       the threads of a process together\n"
@@ -297,6 +297,11 @@ static const struct option long_options[] = {
 	{0},
 };
 
+static const char *path_or_stdout(const char *path)
+{
+	return path ? path : "-";
+}
+
 static int check(const struct reading *r, struct err *err)
 {
 	const struct offcpu_options *o = r->o;
@@ -317,6 +322,9 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL, "give either --json or --folded");
 	if (events_only && (o->view.json || o->folded))
 		return err_set(err, EINVAL, "--events replaces the report: for both, give it a file, --events=FILE");
+	if (o->events_path && strcmp(o->events_path, path_or_stdout(o->view.output)) == 0)
+		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
+			       strcmp(o->events_path, "-") == 0 ? "standard output" : o->events_path);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "kernel/offcpu_probe.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,6 +282,20 @@ bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
 	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.targets), &key, &one) == 0;
 }
 
+/* A process that had ended before it was watched is in the map for ever. */
+bool offcpu_probe_watches_any(const struct offcpu_probe *probe)
+{
+	int fd = bpf_map__fd(probe->skel->maps.targets);
+	__u32 key, *last = NULL;
+
+	if (probe->skel->rodata->all_processes)
+		return true;
+	for (; bpf_map_get_next_key(fd, last, &key) == 0; last = &key)
+		if (kill((pid_t)key, 0) == 0 || errno != ESRCH)
+			return true;
+	return false;
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	struct offcpu_probe *probe = ctx;
@@ -491,6 +506,11 @@ int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 }
 
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
+{
+	return false;
+}
+
+bool offcpu_probe_watches_any(const struct offcpu_probe *probe)
 {
 	return false;
 }

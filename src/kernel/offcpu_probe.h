@@ -52,6 +52,7 @@ const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe);
 /* Watches a process from now on, unless all are. */
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */
+bool offcpu_probe_watches_any(const struct offcpu_probe *probe); /* there still are such processes */
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
 uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe); /* from when waits are counted, CLOCK_MONOTONIC */
 

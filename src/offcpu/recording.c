@@ -23,6 +23,7 @@
 #include "offcpu/tables.h"
 #include "offcpu/unfinished.h"
 #include "offcpu/waits.h"
+#include "proc/family.h"
 
 enum {
 	POLL_MS = 20,
@@ -291,17 +292,45 @@ static void read_all_processes(struct recording *r)
 		closedir(proc);
 }
 
+static int watch_process(struct recording *r, pid_t pid, struct err *err)
+{
+	struct err why = {0};
+	int rc = offcpu_probe_watch(r->probe, pid, err);
+
+	if (rc == 0 && r->options.probe.user_stacks && read_process(r, REMAPPED, pid, &why) < 0)
+		note(r, "no user stacks of one process", why.msg);
+	return rc;
+}
+
+/* Children that there are already; later ones BPF sees itself. */
+static int watch_descendants(struct recording *r, struct err *err)
+{
+	struct tid_list pids = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
+		rc = vec_push(&pids, r->options.pids[i]) ? 0 : -ENOMEM;
+	if (rc == 0)
+		rc = process_add_descendants(&pids);
+	if (rc < 0)
+		err_set(err, -rc, "looking for children: %s", strerror(-rc));
+	for (size_t i = r->options.npids; rc == 0 && i < pids.len; i++)
+		if (!offcpu_probe_is_watched(r->probe, pids.data[i]))
+			rc = watch_process(r, pids.data[i], err);
+	vec_deinit(&pids);
+	return rc;
+}
+
 static int watch(struct recording *r, struct err *err)
 {
-	for (size_t i = 0; i < r->options.npids; i++) {
-		struct err why = {0};
-		int rc = offcpu_probe_watch(r->probe, r->options.pids[i], err);
+	int rc = 0;
 
-		if (rc < 0)
-			return rc;
-		if (r->options.probe.user_stacks && read_process(r, REMAPPED, r->options.pids[i], &why) < 0)
-			note(r, "no user stacks of one process", why.msg);
-	}
+	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
+		rc = watch_process(r, r->options.pids[i], err);
+	if (rc == 0 && r->options.probe.children)
+		rc = watch_descendants(r, err);
+	if (rc < 0)
+		return rc;
 	if (r->options.probe.all_processes && r->options.probe.user_stacks)
 		read_all_processes(r);
 	return 0;
@@ -371,6 +400,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
+	if (rc == 0 && options->probe.children)
+		rc = watch_descendants(r, err); /* those that were started meanwhile */
 	if (rc < 0)
 		return rc;
 	r->started_ns = offcpu_probe_begin_ns(r->probe);
@@ -422,6 +453,11 @@ void recording_destroy(struct recording *r)
 const char *recording_method(const struct recording *r)
 {
 	return offcpu_probe_method(r->probe);
+}
+
+bool recording_is_over(const struct recording *r)
+{
+	return !offcpu_probe_watches_any(r->probe);
 }
 
 struct recording_progress recording_progress(struct recording *r)

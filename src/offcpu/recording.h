@@ -36,6 +36,9 @@ void recording_destroy(struct recording *recording);
 
 const char *recording_method(const struct recording *recording);
 
+/* The last of the processes has ended; never when all are recorded. */
+bool recording_is_over(const struct recording *recording);
+
 /* As it is now. */
 struct recording_progress recording_progress(struct recording *recording);
 

@@ -19,6 +19,7 @@
 #include "base/signals.h"
 #include "offcpu/samples.h"
 #include "offcpu/sleeping.h"
+#include "proc/family.h"
 #include "proc/task.h"
 
 enum {
@@ -69,6 +70,7 @@ struct sampler {
 	uint64_t looked_ns;
 	uint64_t longest_ns; /* between two looks */
 	atomic_ullong looks; /* that are over */
+	atomic_bool over;    /* and no process was left at the last */
 	atomic_ullong waits;
 	atomic_ullong once;       /* seen asleep at one look only: shorter than the interval, or so */
 	atomic_ullong lost;       /* waits without room */
@@ -350,18 +352,6 @@ static int watch(struct sampler *s, pid_t pid, struct err *err)
 	return 0;
 }
 
-static pid_t parent_of(int proc_fd, const char *pid)
-{
-	char path[32], buf[512];
-	const char *paren;
-
-	snprintf(path, sizeof(path), "%.16s/stat", pid);
-	if (process_read_file(proc_fd, path, buf, sizeof(buf)) < 0)
-		return 0;
-	paren = strrchr(buf, ')');
-	return paren && strlen(paren) > 4 ? (pid_t)strtol(paren + 4, NULL, 10) : 0;
-}
-
 /* Processes that have come since: all, or the children of those that are watched. */
 static void scan(struct sampler *s)
 {
@@ -378,7 +368,7 @@ static void scan(struct sampler *s)
 			continue;
 		find_watched(s, pid, &found);
 		if (!found && !s->options.all_processes)
-			find_watched(s, parent_of(dirfd(proc), entry->d_name), &found);
+			find_watched(s, process_parent(dirfd(proc), entry->d_name), &found);
 		else if (found)
 			continue;
 		else
@@ -412,6 +402,7 @@ static void look(struct sampler *s)
 		}
 	}
 	s->watched.len = kept;
+	atomic_store(&s->over, !kept && !s->options.all_processes);
 	atomic_fetch_add(&s->looks, 1);
 }
 
@@ -516,6 +507,11 @@ void sampler_destroy(struct sampler *s)
 	arena_destroy(s->arena);
 	pacer_deinit(&s->pacer);
 	free(s);
+}
+
+bool sampler_is_over(const struct sampler *s)
+{
+	return atomic_load(&s->over);
 }
 
 struct sampler_progress sampler_progress(const struct sampler *s)

@@ -46,6 +46,9 @@ struct sampler_progress {
 int sampler_start(const struct sampler_options *options, struct err *err, struct sampler **out);
 void sampler_destroy(struct sampler *sampler);
 
+/* The last of the processes has ended; never when all are looked at. */
+bool sampler_is_over(const struct sampler *sampler);
+
 /* As it is now. */
 struct sampler_progress sampler_progress(const struct sampler *sampler);
 

@@ -618,6 +618,31 @@ def test_children(target, record):
 
 
 @everywhere_alike
+def test_children_that_are_there_already(target, record):
+    """And their children, as far as there are any."""
+    nest = "sh -c 'sh -c \"sleep 1000 & wait\" & wait'"
+    t = subprocess.Popen(["sh", "-c", nest + " & wait"], start_new_session=True)
+    try:
+        wait_until(lambda: len(family(t.pid)) == 4, "all are there")
+        recording = record("--json", "--children", "-p", t.pid)
+        pids = family(t.pid)
+        doc = recording.finish()
+        assert {row["pid"] for row in doc["stacks"]} == pids
+        assert {row["unfinished"] for row in doc["stacks"]} == {1}
+    finally:
+        os.killpg(t.pid, signal.SIGKILL)
+        t.wait()
+
+
+def family(pid):
+    """The process and all that descend from it."""
+    found = {pid}
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            found |= family(int(child))
+    return found
+
+
 def test_without_children(target, record):
     t = target("waits_churn", built("plugin"), NAP_US)
     recording = record("--json", "-p", t.pid)
@@ -899,6 +924,104 @@ def test_command_that_is_killed_before_it_starts(tmp_path):
     os.kill(int(children.read_text()), signal.SIGKILL)
     out, err = proc.communicate(timeout=TIMEOUT)
     assert proc.returncode == 1 and "ended before it was started" in err, (proc.returncode, out, err)
+
+
+@pytest.mark.parametrize("source", ["auto", "proc"])
+def test_ends_with_the_last_process(record, source):
+    """Nobody has to end it, however long it was to last."""
+    sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
+    recording = record("--json", "--source", source, "-d", "1h", "-p", f"{sleepers[0].pid},{sleepers[1].pid}")
+    for sleeper in sleepers:
+        assert recording.proc.poll() is None
+        sleeper.kill()
+        sleeper.wait()
+    doc = recording.finish(None)
+    if source == "auto":  # /proc may have been looked at only once
+        assert {row["pid"] for row in doc["stacks"]} == {sleeper.pid for sleeper in sleepers}
+
+
+def test_ends_with_the_last_child(target, record):
+    """A child that outlives its parent is still recorded."""
+    t = subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = int(t.stdout.readline())
+    recording = record("--json", "--children", "-p", t.pid)
+    t.stdin.close()
+    t.wait()
+    recording.until_seen(1)
+    assert recording.proc.poll() is None
+    os.kill(child, signal.SIGKILL)
+    assert child in {row["pid"] for row in recording.finish(None)["stacks"]}
+    t.stdout.close()
+
+
+def gone():
+    """The number of a process that has ended."""
+    proc = subprocess.Popen(["true"])
+    proc.wait()
+    return proc.pid
+
+
+def test_process_that_is_gone(target, record, stakeout):
+    """Lists from pgrep are soon out of date: the others are recorded."""
+    t, dead = target("waits_deep", 3), gone()
+    recording = record("--json", "-p", f"{dead},{t.pid}")
+    recording.until_seen(3)
+    result = recording.end()
+    doc = json.loads(result.out)
+    assert result.code == 3 and {row["pid"] for row in doc["stacks"]} == {t.pid}
+    assert any(f"no process {dead}" in note for note in doc["notes"])
+    result = stakeout("offcpu", "-p", dead)
+    assert result.code == 1 and f"no process {dead}" in result.err
+
+
+def test_kernel_thread(stakeout):
+    if Path("/proc/2/comm").read_text() != "kthreadd\n":
+        pytest.skip("threads of the kernel cannot be seen here")
+    result = stakeout("offcpu", "-p", 2)
+    assert result.code == 1 and "kthreadd" in result.err and "thread of the kernel" in result.err
+
+
+def test_process_that_is_stopped(record):
+    t = subprocess.Popen(["sleep", "1000"])
+    try:
+        t.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state(t.pid) == "T", "it is stopped")
+        doc = record("--json", "-p", t.pid).finish()
+        assert doc["total_events"] == 0
+        assert any(f"process {t.pid}" in note and "was stopped by a signal" in note for note in doc["notes"])
+    finally:
+        t.kill()
+        t.wait()
+
+
+def test_terminal_that_is_closed(record, tmp_path):
+    """What was recorded is written, and the command ended."""
+    script = f"echo $$ > {tmp_path}/pid; while :; do sleep 0.01; done"
+    recording = record("--json", "-o", tmp_path / "out", "--", "sh", "-c", script)
+    recording.until_seen(3)
+    assert recording.end(signal.SIGHUP).code in (0, 3)
+    assert json.loads((tmp_path / "out").read_text())["total_events"] >= 3
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_command_that_has_to_put_things_away(record, tmp_path):
+    """It has all the time that it needs, while the report can be read already."""
+    done, go = tmp_path / "done", tmp_path / "go"
+    script = f"trap 'while ! [ -e {go} ]; do sleep 0.01; done; echo > {done}; exit' TERM; echo; while :; do sleep 0.01; done"
+    recording = record("--json", "-o", tmp_path / "out", "--", "sh", "-c", script)
+    recording.hear()
+    recording.proc.send_signal(signal.SIGTERM)
+    wait_until(lambda: (tmp_path / "out").stat().st_size, "the report is written")
+    assert recording._until(recording._terminal, b"waiting for its end")
+    go.write_text("")
+    assert recording.end(None).code in (0, 3)
+    assert done.exists()
+
+
+@pytest.mark.parametrize("args", [("--events=F", "-o", "F"), ("--events=-",)])
+def test_events_and_report_in_one_file(stakeout, args):
+    result = stakeout("offcpu", "-a", *args)
+    assert result.code == 2 and "both" in result.err
 
 
 @everywhere_alike

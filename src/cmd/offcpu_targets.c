@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd/offcpu_targets.h"
+
+#include <errno.h>
+
+#include "proc/process.h"
+
+static int note(struct offcpu_targets *targets, const char *text)
+{
+	return text && vec_push(&targets->notes, text) ? 0 : -ENOMEM;
+}
+
+/* It is there: whether it can be recorded, and whether something is odd about it. */
+static int look_at(struct offcpu_targets *targets, const struct process *process, struct err *err)
+{
+	int pid = (int)process->pid;
+	struct process_info info;
+
+	if (process_info(process, &info) < 0)
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	if (info.kernel_thread)
+		return err_set(err, EINVAL, "process %d (%s) is a thread of the kernel: these are not recorded", pid, info.comm);
+	if (info.state == 'Z' || info.state == 'X')
+		return err_set(err, ESRCH, "process %d (%s) has ended: it is only not yet waited for", pid, info.comm);
+	if (!vec_push(&targets->pids, process->pid))
+		return -ENOMEM;
+	if (info.state == 'T' || info.state == 't')
+		return note(targets, arena_printf(targets->arena, "process %d (%s) was stopped %s when the recording began: such time is no wait",
+						  pid, info.comm, info.state == 'T' ? "by a signal" : "by a debugger"));
+	return 0;
+}
+
+static int take(struct offcpu_targets *targets, pid_t pid, struct err *err)
+{
+	struct process process;
+	int rc = process_open(pid, err, &process);
+
+	if (rc < 0)
+		return rc;
+	rc = look_at(targets, &process, err);
+	process_close(&process);
+	return rc;
+}
+
+int offcpu_targets_find(struct offcpu_targets *targets, const struct offcpu_pids *wanted, struct err *err)
+{
+	int rc = 0, failed = 0;
+
+	targets->arena = arena_create();
+	if (!targets->arena)
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < wanted->len && rc != -ENOMEM; i++) {
+		rc = take(targets, wanted->data[i], err);
+		if (rc == 0 || rc == -ENOMEM)
+			continue;
+		failed = rc;
+		targets->missing = true;
+		rc = note(targets, arena_intern(targets->arena, err->msg));
+	}
+	if (rc == -ENOMEM)
+		return err_set(err, ENOMEM, "out of memory");
+	return wanted->len && !targets->pids.len ? failed : 0;
+}
+
+void offcpu_targets_deinit(struct offcpu_targets *targets)
+{
+	vec_deinit(&targets->pids);
+	vec_deinit(&targets->notes);
+	arena_destroy(targets->arena);
+}

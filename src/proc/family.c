@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/family.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+
+DEFINE_CLEANUP(dir, DIR *, closedir)
+
+struct kin {
+	pid_t pid;
+	pid_t parent;
+};
+
+struct kins {
+	VEC_FIELDS(struct kin);
+};
+
+pid_t process_parent(int proc_fd, const char *pid)
+{
+	char path[32], buf[512];
+	const char *paren;
+
+	snprintf(path, sizeof(path), "%.16s/stat", pid);
+	if (process_read_file(proc_fd, path, buf, sizeof(buf)) < 0)
+		return 0;
+	paren = strrchr(buf, ')');
+	return paren && strlen(paren) > 4 ? (pid_t)strtol(paren + 4, NULL, 10) : 0;
+}
+
+static int list_all(struct kins *out)
+{
+	_cleanup_(cleanup_dir) DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	if (!proc)
+		return -errno;
+	while ((entry = readdir(proc))) {
+		struct kin kin = {.pid = (pid_t)atoi(entry->d_name)};
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		kin.parent = process_parent(dirfd(proc), entry->d_name);
+		if (!vec_push(out, kin))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* 1 when it was not in the list. */
+static int add(struct tid_list *pids, struct u64map *known, pid_t pid)
+{
+	bool created;
+
+	if (!u64map_put(known, (uint64_t)pid, &created))
+		return -ENOMEM;
+	if (!created)
+		return 0;
+	return vec_push(pids, pid) ? 1 : -ENOMEM;
+}
+
+/* Takes those whose parents are known, until there are none left: a child's number may be less than its parent's. */
+static int add_descendants(struct tid_list *pids, struct u64map *known, const struct kins *all)
+{
+	bool more = true;
+	int rc;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < all->len; i++) {
+			if (!u64map_find(known, (uint64_t)all->data[i].parent))
+				continue;
+			rc = add(pids, known, all->data[i].pid);
+			if (rc < 0)
+				return rc;
+			more |= rc;
+		}
+	}
+	return 0;
+}
+
+int process_add_descendants(struct tid_list *pids)
+{
+	struct kins all = {0};
+	struct u64map known = {0};
+	int rc = list_all(&all);
+	bool created;
+
+	for (size_t i = 0; rc == 0 && i < pids->len; i++)
+		if (!u64map_put(&known, (uint64_t)pids->data[i], &created))
+			rc = -ENOMEM;
+	if (rc == 0)
+		rc = add_descendants(pids, &known, &all);
+	vec_deinit(&all);
+	u64map_deinit(&known);
+	return rc;
+}
