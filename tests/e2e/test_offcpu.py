@@ -930,7 +930,8 @@ def test_command_that_is_killed_before_it_starts(tmp_path):
 def test_ends_with_the_last_process(record, source):
     """Nobody has to end it, however long it was to last."""
     sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
-    recording = record("--json", "--source", source, "-d", "1h", "-p", f"{sleepers[0].pid},{sleepers[1].pid}")
+    pids = ",".join(str(sleeper.pid) for sleeper in sleepers)
+    recording = record("--json", "--source", source, "--min", 0, "-d", "1h", "-p", pids)
     for sleeper in sleepers:
         assert recording.proc.poll() is None
         sleeper.kill()
