@@ -234,13 +234,19 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }
 
+static bool has_whole_stacks(const struct offcpu_row *row)
+{
+	return !row->user_error && !row->kernel_error &&
+	       (!row->has_waker || (!row->waker.user_error && !row->waker.kernel_error));
+}
+
 static bool is_complete(const struct offcpu_profile *profile)
 {
 	for (size_t i = 0; i < profile->losses.len; i++)
 		if (profile->losses.data[i].count)
 			return false;
 	for (size_t i = 0; i < profile->rows.len; i++)
-		if (profile->rows.data[i].user_error || profile->rows.data[i].kernel_error)
+		if (!has_whole_stacks(&profile->rows.data[i]))
 			return false;
 	return !profile->estimate;
 }

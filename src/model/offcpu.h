@@ -26,8 +26,10 @@ struct offcpu_waker {
 	pid_t pid;
 	pid_t tid; /* 0: none did, but an interrupt when nothing ran */
 	const char *name;
-	const struct stack *kernel; /* NULL: not known */
+	const struct stack *kernel; /* NULL: there is none */
 	const struct stack *user;
+	const char *kernel_error; /* as in struct offcpu_row */
+	const char *user_error;
 };
 
 /* Waits with the same process, thread, state, stacks and waker. */

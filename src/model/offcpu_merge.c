@@ -130,13 +130,18 @@ static bool use_first(struct merge *merge, const struct stack **stack)
 	return true;
 }
 
+static bool same_waker(const struct offcpu_waker *a, const struct offcpu_waker *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->kernel == b->kernel && a->user == b->user &&
+	       same_text(a->kernel_error, b->kernel_error) && same_text(a->user_error, b->user_error);
+}
+
 static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->state == b->state && a->kernel == b->kernel &&
 	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) &&
 	       same_text(a->user_error, b->user_error) && a->has_waker == b->has_waker &&
-	       (!a->has_waker || (a->waker.pid == b->waker.pid && a->waker.tid == b->waker.tid &&
-				  a->waker.kernel == b->waker.kernel && a->waker.user == b->waker.user));
+	       (!a->has_waker || same_waker(&a->waker, &b->waker));
 }
 
 static uint64_t hash_row(const struct offcpu_row *row)
@@ -152,7 +157,9 @@ static uint64_t hash_row(const struct offcpu_row *row)
 		return hash;
 	hash = hash_u64(hash, (uint64_t)(uint32_t)row->waker.pid << 32 | (uint32_t)row->waker.tid);
 	hash = hash_u64(hash, (uintptr_t)row->waker.kernel);
-	return hash_u64(hash, (uintptr_t)row->waker.user);
+	hash = hash_u64(hash, (uintptr_t)row->waker.user);
+	hash = hash_text(hash, row->waker.kernel_error);
+	return hash_text(hash, row->waker.user_error);
 }
 
 static void join(struct offcpu_row *to, const struct offcpu_row *row)

@@ -262,6 +262,8 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		return stack->user_error;
 	if (naming->options->no_user_stacks)
 		return naming->options->no_user_stacks;
+	if (stack->user_end == OFFCPU_END_NO_TABLES && !tgid)
+		return "its maps cannot be read: it is " OFFCPU_OUTSIDE_NAME;
 	if (stack->user_end == OFFCPU_END_NO_TABLES && naming->options->no_maps)
 		why = naming->options->no_maps(naming->options->no_maps_arg, tgid);
 	if (why)
@@ -287,6 +289,26 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 	return arena_printf(naming->arena, "%s: %s", name, strerrordesc_np(-stack->kernel_error));
 }
 
+/* Of an interrupt there is nothing but its kernel stack. */
+static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct wait_row *from,
+				      const struct named_stack *named)
+{
+	const bool interrupt = named && named->interrupt;
+	struct offcpu_waker waker = {.name = interrupt ? OFFCPU_INTERRUPT_NAME : from->waker_name};
+
+	if (!naming->options->hide_kernel_stacks) {
+		waker.kernel = named ? named->kernel : NULL;
+		waker.kernel_error = kernel_error(naming, from->waker_stack);
+	}
+	if (interrupt)
+		return waker;
+	waker.pid = from->waker_tgid;
+	waker.tid = from->waker_tid;
+	waker.user = named ? named->user : NULL;
+	waker.user_error = user_error(naming, from->waker_tgid, from->waker_stack);
+	return waker;
+}
+
 bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out)
 {
 	const struct named_stack *named = from->stack ? name_stack(naming, from->stack, false) : NULL;
@@ -307,19 +329,8 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 
 	if ((from->stack && !named) || (from->waker_stack && !waker))
 		return false;
-	if (!out->has_waker)
-		return true;
-	if (waker && waker->interrupt) {
-		out->waker = (struct offcpu_waker){.name = OFFCPU_INTERRUPT_NAME, .kernel = waker->kernel};
-		return true;
-	}
-	out->waker = (struct offcpu_waker){
-		.pid = from->waker_tgid,
-		.tid = from->waker_tid,
-		.name = from->waker_name,
-		.kernel = waker ? waker->kernel : NULL,
-		.user = waker ? waker->user : NULL,
-	};
+	if (out->has_waker)
+		out->waker = name_waker(naming, from, waker);
 	return true;
 }
 

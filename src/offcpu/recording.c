@@ -386,6 +386,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	settle_for_less(r);
 	r->tables = tables_create(r->probe);
 	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
+	r->names.hide_kernel_stacks = !options->probe.kernel_stacks;
 	r->names.native = options->names;
 	r->names.native.find = tables_module;
 	r->names.native.find_made = tables_find_made;

@@ -133,7 +133,9 @@ static void put_where(struct json *j, const struct offcpu_row *row)
 	json_int(j, "tid", waker->tid);
 	json_string(j, "thread_name", waker->name);
 	json_stack(j, "kernel_stack", waker->kernel, NULL);
+	json_string(j, "kernel_stack_error", waker->kernel_error);
 	json_stack(j, "user_stack", waker->user, NULL);
+	json_string(j, "user_stack_error", waker->user_error);
 	json_object_end(j);
 }
 

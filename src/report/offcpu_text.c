@@ -431,15 +431,15 @@ static bool put_user_stack(const struct offcpu_text *r, const char *indent, cons
 }
 
 /* Why there is no stack, or why there is no more of it. */
-static void put_end(const struct offcpu_text *r, bool has_frames, const char *what, const char *why)
+static void put_end(const struct offcpu_text *r, const char *indent, bool has_frames, const char *what, const char *why)
 {
 	if (!why)
 		return;
 	text_style(&r->text, has_frames ? STYLE_BAD : STYLE_DIM);
 	if (has_frames)
-		fprintf(r->text.out, "  -- %s ends here: ", what);
+		fprintf(r->text.out, "%s  -- %s ends here: ", indent, what);
 	else
-		fprintf(r->text.out, "  -- no %s: ", what);
+		fprintf(r->text.out, "%s  -- no %s: ", indent, what);
 	text_untrusted(&r->text, why);
 	text_style(&r->text, STYLE_PLAIN);
 	fputc('\n', r->text.out);
@@ -455,6 +455,8 @@ static void put_woken(const struct offcpu_text *r, const struct offcpu_sum *sum)
 
 static void put_waker(const struct offcpu_text *r, const struct offcpu_row *row, bool alone)
 {
+	bool kernel, user;
+
 	if (row->has_waker) {
 		fputs("  woken by ", r->text.out);
 		if (row->waker.tid)
@@ -468,8 +470,10 @@ static void put_waker(const struct offcpu_text *r, const struct offcpu_row *row,
 		put_woken(r, &row->sum);
 	else if (row->has_waker)
 		fputc('\n', r->text.out);
-	put_kernel_stack(r, "  ", row->waker.kernel);
-	put_user_stack(r, "  ", row->waker.user);
+	kernel = put_kernel_stack(r, "  ", row->waker.kernel);
+	put_end(r, "  ", kernel, "kernel stack", row->waker.kernel_error);
+	user = put_user_stack(r, "  ", row->waker.user);
+	put_end(r, "  ", user, "user stack", row->waker.user_error);
 }
 
 /* A timer's interrupt hits whoever runs: there may be many, and only the first few tell something. */
@@ -495,11 +499,11 @@ static void put_group(const struct offcpu_text *r, const struct offcpu_group *gr
 
 	put_head(r, group);
 	kernel = put_kernel_stack(r, "", row->kernel);
-	put_end(r, kernel, "kernel stack", row->kernel_error);
+	put_end(r, "", kernel, "kernel stack", row->kernel_error);
 	user = put_user_stack(r, "", row->user);
-	put_end(r, user, "user stack", row->user_error);
+	put_end(r, "", user, "user stack", row->user_error);
 	if (!kernel && !user && !row->kernel_error && !row->user_error)
-		put_end(r, false, "stack", "none was taken");
+		put_end(r, "", false, "stack", "none was taken");
 	put_wakers(r, group);
 }
 

@@ -122,8 +122,14 @@ static void test_different(void **state)
 	row = add(f);
 	row->has_waker = true;
 	row->waker = (struct offcpu_waker){.pid = 1, .tid = 3, .kernel = &f->kernel};
+	row = add(f);
+	row->has_waker = true;
+	row->waker = (struct offcpu_waker){.pid = 1, .tid = 3, .user_error = "it ends"};
+	row = add(f);
+	row->has_waker = true;
+	row->waker = (struct offcpu_waker){.pid = 1, .tid = 3, .kernel_error = "it ends"};
 	assert_true(offcpu_merge_rows(&f->profile));
-	assert_int_equal(f->profile.rows.len, 14);
+	assert_int_equal(f->profile.rows.len, 16);
 	for (size_t i = 0; i < f->profile.rows.len; i++)
 		assert_int_equal(f->profile.rows.data[i].sum.count, 2);
 }
@@ -141,7 +147,8 @@ static void test_same_errors_and_wakers(void **state)
 		row->user_error = i ? error : "it ends";
 		row->has_waker = true;
 		row->waker = (struct offcpu_waker){
-			.pid = 1, .tid = 2, .name = i ? "last" : "first", .user = i ? &f->user : &f->same_user};
+			.pid = 1, .tid = 2, .name = i ? "last" : "first", .user = i ? &f->user : &f->same_user,
+			.user_error = i ? error : "it ends"};
 	}
 	assert_true(offcpu_merge_rows(&f->profile));
 	assert_int_equal(f->profile.rows.len, 1);

@@ -276,6 +276,51 @@ static void test_waker(void **state)
 	assert_string_equal(row.waker.name, "waker");
 	assert_int_equal(row.waker.user->len, 1);
 	assert_string_equal(row.waker.user->data[0].symbol, "inner");
+	assert_null(row.waker.user_error);
+	assert_null(row.waker.kernel_error);
+	assert_non_null(row.user_error); /* the stack of who waited never came */
+}
+
+static const char *why_no_maps(void *arg, pid_t tgid)
+{
+	return tgid == 20 ? "those of the waker" : "those of another";
+}
+
+/* What is missing of a waker's stacks is said, but not of stacks that nobody wants. */
+static void test_waker_errors(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_wait wait = {
+		.kind = OFFCPU_WAIT,
+		.key.state = 'S',
+		.key.tgid = 10,
+		.key.tid = 11,
+		.waker_tgid = 20,
+		.key.waker_tid = 21,
+		.key.waker_stack = {.low = 1, .high = 1},
+	};
+	const struct wait_row *from;
+	struct offcpu_row row;
+
+	from = waits_add_wait(f->waits, &wait, sizeof(wait));
+	assert_true(offcpu_naming_row(f->naming, from, &row));
+	assert_non_null(strstr(row.waker.user_error, "lost"));
+	assert_non_null(strstr(row.waker.kernel_error, "lost"));
+	add_stack(f, 1, (struct stack_record){.head = {.kernel_error = -EFAULT, .user_end = OFFCPU_END_NO_TABLES}});
+	from = waits_add_wait(f->waits, &wait, sizeof(wait));
+	assert_true(offcpu_naming_row(f->naming, from, &row));
+	assert_non_null(strstr(row.waker.user_error, "not known yet"));
+	assert_string_equal(row.waker.kernel_error, "EFAULT: Bad address");
+	f->options.no_maps = why_no_maps;
+	f->options.hide_kernel_stacks = true;
+	assert_true(offcpu_naming_row(f->naming, from, &row));
+	assert_string_equal(row.waker.user_error, "those of the waker");
+	assert_null(row.waker.kernel_error);
+	wait.key.waker_tid = OFFCPU_OUTSIDE;
+	wait.waker_tgid = 0;
+	from = waits_add_wait(f->waits, &wait, sizeof(wait));
+	assert_true(offcpu_naming_row(f->naming, from, &row));
+	assert_non_null(strstr(row.waker.user_error, "outside of this pid namespace"));
 }
 
 int main(void)
@@ -287,6 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_same_stacks, start, finish),
 		cmocka_unit_test_setup_teardown(test_scheduler_frames, start, finish),
 		cmocka_unit_test_setup_teardown(test_waker, start, finish),
+		cmocka_unit_test_setup_teardown(test_waker_errors, start, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

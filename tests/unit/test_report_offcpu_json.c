@@ -93,6 +93,18 @@ static void test_stacks(void **state)
 	expect_not(state, plain, "\"sp\":");
 }
 
+static void test_waker_errors(void **state)
+{
+	struct fixture *f = *state;
+
+	expect(state, plain, "}],\"kernel_stack_error\":null,\"user_stack\":[{");
+	expect(state, plain, "}],\"user_stack_error\":null}},{\"pid\":4711,\"tid\":4713,");
+	f->profile.rows.data[1].waker.kernel_error = "EFAULT: Bad address";
+	f->profile.rows.data[1].waker.user_error = "it ends";
+	expect(state, plain, "}],\"kernel_stack_error\":\"EFAULT: Bad address\",\"user_stack\":[{");
+	expect(state, plain, "}],\"user_stack_error\":\"it ends\"}},{\"pid\":4711,\"tid\":4713,");
+}
+
 static void test_idle_is_hidden(void **state)
 {
 	expect_not(state, hiding, "ep_poll");
@@ -191,6 +203,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_top_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waker_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_is_hidden, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_totals, setup, teardown),

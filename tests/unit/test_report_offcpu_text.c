@@ -234,9 +234,10 @@ static void test_wakers(void **state)
 	const char *text;
 
 	row.sum = sample_sum(2, 30 * SAMPLE_MS, 20 * SAMPLE_MS, 10 * SAMPLE_MS, 0);
+	row.waker.user_error = "it \033 ends";
 	for (row.waker.tid = 4720; row.waker.tid < 4724; row.waker.tid++)
 		assert_true(vec_push(&f->profile.rows, row));
-	row.waker = (struct offcpu_waker){.name = "interrupt"};
+	row.waker = (struct offcpu_waker){.name = "interrupt", .kernel_error = "lost"};
 	assert_true(vec_push(&f->profile.rows, row));
 	row.has_waker = false;
 	row.waker = (struct offcpu_waker){0};
@@ -246,12 +247,14 @@ static void test_wakers(void **state)
 				     "  16 waits, average 48.8 ms, longest 300 ms, 2.0 ms of it waiting for a CPU\n"));
 	assert_non_null(strstr(text, "\n  woken by tid 4711 server (4 waits, 600 ms)\n    k   futex_wait_queue"));
 	assert_non_null(strstr(text, "\n  woken by tid 4720 server (pid 4711) (2 waits, 30.0 ms)\n"));
+	assert_int_equal(count(text, "\n    -- user stack ends here: it \\x1b ends\n"), 2);
 	assert_non_null(strstr(text, "\n  woken by 4 more (8 waits, 120 ms)\n\n300 ms"));
 	assert_int_equal(count(text, "\n  woken by"), 4);
 	assert_int_equal(count(text, "__futex_abstimed"), 1);
 	text = report(f, (struct offcpu_report_options){.verbose = true});
 	assert_non_null(strstr(text, "\n  woken by tid 4723 server (pid 4711) (2 waits, 30.0 ms)\n"));
 	assert_non_null(strstr(text, "\n  woken by an interrupt (2 waits, 30.0 ms)\n"
+				     "    -- no kernel stack: lost\n"
 				     "  waker not known (2 waits, 30.0 ms)\n\n300 ms"));
 	f->profile.rows.data[f->profile.rows.len - 1].sum.unfinished = 2;
 	expect(state, (struct offcpu_report_options){.verbose = true}, "\n  not woken yet (2 waits, 30.0 ms)\n\n300 ms");
