@@ -31,6 +31,7 @@ const volatile __u64 max_ns = -1ull;
 const volatile __u32 self_tgid;	  /* the loader */
 const volatile bool all_processes;
 const volatile bool want_children;
+const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers have in any case */
 const volatile bool want_kernel = true;
 const volatile bool want_user = true;
 const volatile bool want_wakers;
@@ -197,7 +198,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	if (!scratch)
 		return 0;
 	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .user_end = OFFCPU_END_NO_USER};
-	if (want_kernel || which == SCRATCH_WAKER) {
+	if (want_kernel || (can_kernel && which == SCRATCH_WAKER)) {
 		long len = bpf_get_stack(ctx, scratch->frames, OFFCPU_KERNEL_FRAMES * sizeof(__u64), 0);
 
 		if (len < 0)
@@ -435,7 +436,7 @@ int on_finish_switch(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Interrupts wake in the name of whom they interrupt; the loader tells them by the kernel stack, which is always taken. */
+/* Interrupts wake in the name of whom they interrupt; the loader tells them by the kernel stack, taken where it can be. */
 static void note_waker(void *ctx, struct thread_state *s)
 {
 	struct task_struct *waker = (struct task_struct *)bpf_get_current_task_btf();

@@ -20,7 +20,7 @@
 #include "offcpu.skel.h"
 
 /* What is taken of a stack, from the best to the least. */
-enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_NONE };
+enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
 
 /* What the kernel has, by its BTF. */
 struct kernel_facts {
@@ -37,6 +37,7 @@ struct offcpu_probe {
 	char switch_symbol[64]; /* what a kprobe is put on */
 	enum stacks stacks;
 	struct err lacks;       /* why there are fewer than were wanted */
+	struct err passed_over; /* why a better rung was not had; see offcpu_probe_passed_over() */
 	struct words words;     /* what an iterator wrote */
 	int ncpus;
 	uint64_t *per_cpu; /* room for one value of each */
@@ -106,6 +107,16 @@ static bool find_switch_symbol(char out[static 64])
 	return found;
 }
 
+static bool has_kernel_stacks(const struct offcpu_probe *probe)
+{
+	return probe->stacks == STACKS_WANTED || probe->stacks == STACKS_KERNEL;
+}
+
+static bool has_user_stacks(const struct offcpu_probe *probe)
+{
+	return probe->stacks == STACKS_WANTED || probe->stacks == STACKS_USER;
+}
+
 static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
 {
 	struct offcpu_bpf *skel = probe->skel;
@@ -116,8 +127,9 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
 	skel->rodata->want_children = options->children;
-	skel->rodata->want_kernel = options->kernel_stacks && probe->stacks <= STACKS_KERNEL;
-	skel->rodata->want_user = options->user_stacks && probe->stacks == STACKS_WANTED;
+	skel->rodata->can_kernel = has_kernel_stacks(probe);
+	skel->rodata->want_kernel = options->kernel_stacks && has_kernel_stacks(probe);
+	skel->rodata->want_user = options->user_stacks && has_user_stacks(probe);
 	skel->rodata->want_wakers = options->wakers;
 	skel->rodata->want_sleeping = options->sleeping;
 	skel->rodata->want_uninterruptible = options->uninterruptible;
@@ -173,35 +185,49 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 	if (rc == 0 && rung == OFFCPU_RUNG_KPROBE) {
 		rc = try_kprobe(probe);
 		if (rc < 0)
-			return err_set(err, -rc, "a kprobe on %s was refused: %s", probe->switch_symbol, strerror(-rc));
+			return err_set(err, -rc,
+				       "a kprobe on %s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON, and a "
+				       "kernel with CONFIG_KPROBE_EVENTS that is not locked down",
+				       probe->switch_symbol, strerror(-rc));
 	}
 	return rc;
+}
+
+/* Keeps the reason beside that of the rung before. */
+static void pass_over(struct offcpu_probe *probe, const char *why)
+{
+	char before[sizeof(probe->passed_over.msg)];
+
+	memcpy(before, probe->passed_over.msg, sizeof(before));
+	err_set(&probe->passed_over, ENOENT, "%s%s%s: %s", before, before[0] ? "; " : "", offcpu_probe_method(probe), why);
 }
 
 static int try_rungs(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
 	int rc = -ENOENT;
 
-	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++)
-		if (options->rung == OFFCPU_RUNG_AUTO || options->rung == rung)
-			rc = try_rung(probe, rung, options, err);
+	probe->passed_over = (struct err){0};
+	for (enum offcpu_rung rung = OFFCPU_RUNG_SCHED_EXIT; rc < 0 && rung <= OFFCPU_RUNG_SWITCH; rung++) {
+		if (options->rung != OFFCPU_RUNG_AUTO && options->rung != rung)
+			continue;
+		rc = try_rung(probe, rung, options, err);
+		if (rc < 0)
+			pass_over(probe, err->msg);
+	}
 	return rc;
 }
 
-/* A kernel that lacks what walking a stack needs may still tell the waits. */
+/* A kernel that lacks what walking a stack needs may still allow the other one, or tell the waits. */
 static int try_stacks(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
+	const bool both = options->user_stacks && (options->kernel_stacks || options->wakers); /* whose kernel stacks count */
 	int rc = try_rungs(probe, options, err);
 
 	if (rc == 0 || rc == -EPERM)
 		return rc;
 	probe->lacks = *err;
-	if (options->user_stacks && options->kernel_stacks) {
-		probe->stacks = STACKS_KERNEL;
-		rc = try_rungs(probe, options, err);
-	}
-	if (rc < 0 && (options->user_stacks || options->kernel_stacks)) {
-		probe->stacks = STACKS_NONE;
+	for (enum stacks stacks = both ? STACKS_KERNEL : STACKS_NONE; rc < 0 && stacks <= STACKS_NONE; stacks++) {
+		probe->stacks = stacks;
 		rc = try_rungs(probe, options, err);
 	}
 	if (rc < 0)
@@ -232,12 +258,19 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 
 const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe)
 {
-	return probe->stacks > STACKS_WANTED ? probe->lacks.msg : NULL;
+	return has_user_stacks(probe) ? NULL : probe->lacks.msg;
 }
 
 const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe)
 {
-	return probe->stacks > STACKS_KERNEL ? probe->lacks.msg : NULL;
+	return has_kernel_stacks(probe) ? NULL : probe->lacks.msg;
+}
+
+const char *offcpu_probe_passed_over(const struct offcpu_probe *probe)
+{
+	const bool usual = probe->rung == OFFCPU_RUNG_KPROBE && !probe->kernel.sched_exit;
+
+	return probe->passed_over.msg[0] && !usual ? probe->passed_over.msg : NULL;
 }
 
 void offcpu_probe_destroy(struct offcpu_probe *probe)
@@ -496,6 +529,11 @@ const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe)
 }
 
 const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe)
+{
+	return NULL;
+}
+
+const char *offcpu_probe_passed_over(const struct offcpu_probe *probe)
 {
 	return NULL;
 }

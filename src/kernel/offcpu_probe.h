@@ -49,6 +49,12 @@ const char *offcpu_probe_method(const struct offcpu_probe *probe);
 const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe);
 const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe);
 
+/*
+ * Why no better rung is used, or NULL: there is none, or one was asked for, or it is a kprobe because the kernel is
+ * too old for the tracepoint, which is how it should be there.
+ */
+const char *offcpu_probe_passed_over(const struct offcpu_probe *probe);
+
 /* Watches a process from now on, unless all are. */
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */

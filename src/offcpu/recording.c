@@ -340,7 +340,14 @@ static int watch(struct recording *r, struct err *err)
 static void settle_for_less(struct recording *r)
 {
 	const char *user = offcpu_probe_lacks_user_stacks(r->probe), *kernel = offcpu_probe_lacks_kernel_stacks(r->probe);
+	const char *passed_over = offcpu_probe_passed_over(r->probe);
+	const bool at_switch = strcmp(offcpu_probe_method(r->probe), "switch") == 0;
 
+	if (passed_over)
+		note(r,
+		     at_switch ? "stacks are taken at every switch, which costs much more"
+			       : "stacks are taken by a kprobe, which costs more",
+		     passed_over);
 	if (user && r->options.probe.user_stacks) {
 		note(r, "no user stacks", user);
 		r->names.no_user_stacks = user;
@@ -351,6 +358,8 @@ static void settle_for_less(struct recording *r)
 		r->names.no_kernel_stacks = kernel;
 		r->options.probe.kernel_stacks = false;
 	}
+	if (kernel && r->options.probe.wakers)
+		note(r, "an interrupt that ends a wait is taken for the thread that it hit", kernel);
 }
 
 static int start_threads(struct recording *r, struct err *err)

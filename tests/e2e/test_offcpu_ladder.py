@@ -7,16 +7,23 @@ from harness import bare, built, run
 pytestmark = pytest.mark.usefixtures("root")
 
 PRELOAD_ENV = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
-LOADS = 3  # with all stacks, with kernel stacks, without any: the programs are loaded again for each
+LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any: the programs are loaded again for each
+
+# Numbers of the kernel's interface. Only kernel stacks need the first, only user stacks the other, which Linux 5.17 has.
+GET_STACK, LOOP = 67, 181
+
+
+def refusing(how):
+    return {"LD_PRELOAD": str(built("refuse_bpf")), **PRELOAD_ENV, **how}
 
 
 def recorded(t, refusals, *args, program="on_switch"):
-    env = {
-        "LD_PRELOAD": str(built("refuse_bpf")),
-        "REFUSE_BPF": f"{program} {refusals}",
-        **PRELOAD_ENV,
-    }
+    env = refusing({"REFUSE_BPF": f"{program} {refusals}"})
     return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=env)
+
+
+def recorded_without(t, helper, *args):
+    return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=refusing({"REFUSE_HELPER": str(helper)}))
 
 
 @pytest.fixture
@@ -45,8 +52,48 @@ def test_kernel_stacks_only(waiting):
     assert any(note.startswith("no user stacks: ") for note in result.doc["notes"]), result.doc["notes"]
 
 
-def test_waits_without_stacks(waiting):
+def test_user_stacks_only(waiting):
     result = recorded(waiting, 2, "--source=switch")
+    row = row_of(result.doc, waiting.tids["worker"])
+    assert result.code == 3
+    assert not row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]
+    assert "Invalid argument" in row["kernel_stack_error"] and row["user_stack_error"] is None
+    assert [note for note in result.doc["notes"] if note.startswith("no ")] == [
+        f"no kernel stacks: {row['kernel_stack_error']}"
+    ]
+
+
+@pytest.mark.parametrize("wakers", ((), ("--wakers",)), ids=("alone", "wakers"))
+@pytest.mark.parametrize("helper, lacks", ((GET_STACK, "kernel"), (LOOP, "user")))
+def test_kernel_without_a_helper(target, helper, lacks, wakers):
+    """The verifier is the kernel's own, and sees what the programs would call: also on behalf of wakers."""
+    t = target("waits_woken")
+    result = recorded_without(t, helper, *wakers)
+    has = "user" if lacks == "kernel" else "kernel"
+    notes = result.doc["notes"]
+    rows = [row for row in result.doc["stacks"] if row["tid"] == t.tids["reader"] and row["state"] == "S"]
+    woken = [row["waker"] for row in rows if row["waker"] and row["waker"]["tid"] == t.tids["writer"]]
+    assert result.code == 3 and rows and bool(woken) == bool(wakers), result
+    for who in (*rows, *woken):
+        assert who[f"{has}_stack"] and who[f"{has}_stack_error"] is None, who
+        assert not who[f"{lacks}_stack"] and "invalid func" in who[f"{lacks}_stack_error"], who
+    assert sum(note.startswith(f"no {lacks} stacks: ") for note in notes) == 1, notes
+    assert not any(note.startswith(f"no {has} stacks: ") for note in notes), notes
+    assert any("interrupt" in note for note in notes) == bool(wakers and lacks == "kernel"), notes
+
+
+def test_interrupts_are_told_without_stacks(target):
+    """With --user-only, on a kernel that has kernel stacks only: none are shown, but wakers are those that woke."""
+    t = target("waits_woken")
+    result = recorded_without(t, LOOP, "--user-only", "--wakers")
+    wakers = [row["waker"] for row in result.doc["stacks"] if row["tid"] == t.tids["writer"] and row["waker"]]
+    assert result.code == 3 and any(waker["tid"] == 0 for waker in wakers), result
+    assert not any(who["kernel_stack"] or who["user_stack"] for who in (*result.doc["stacks"], *wakers))
+    assert not any("interrupt" in note for note in result.doc["notes"]), result.doc["notes"]
+
+
+def test_waits_without_stacks(waiting):
+    result = recorded(waiting, 3, "--source=switch")
     row = row_of(result.doc, waiting.tids["worker"])
     assert result.code == 3
     assert not row["kernel_stack"] and not row["user_stack"]
@@ -70,8 +117,56 @@ def test_estimate(waiting):
     assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
 
 
+def can(rung, pid):
+    """What this kernel has of its own."""
+    return run("offcpu", "--json", "-d", "0.01", f"--source={rung}", "-p", pid).code in (0, 3)
+
+
+def test_lesser_rung(waiting):
+    """Where the tracepoint is refused that is said, with what it means; stacks are as good, and the exit code knows none."""
+    if not can("sched_exit", waiting.pid):
+        pytest.skip("this kernel has no sched_exit_tp")
+    result = recorded(waiting, 1000, program="on_sched_exit")
+    kprobe = can("kprobe", waiting.pid)
+    row = row_of(result.doc, waiting.tids["worker"])
+    assert result.code == 0 and row["kernel_stack"] and row["user_stack"], result
+    assert result.doc["method"] == ("kprobe" if kprobe else "switch")
+    (note,) = result.doc["notes"]
+    assert note.startswith("stacks are taken by a kprobe" if kprobe else "stacks are taken at every switch"), note
+    assert "costs" in note and "sched_exit: loading the BPF programs failed: Invalid argument" in note, note
+    if not kprobe:
+        assert "; kprobe: " in note and "CONFIG_KPROBE_EVENTS" in note, note
+
+
+def test_last_rung(waiting):
+    """The kprobe is refused too, or not there."""
+    if not can("kprobe", waiting.pid):
+        pytest.skip("no kprobes here: see test_lesser_rung")
+    if can("sched_exit", waiting.pid):
+        pytest.skip("this kernel need not come that far")
+    result = recorded(waiting, 1000, program="on_finish_switch")
+    (note,) = result.doc["notes"]
+    assert result.code == 0 and result.doc["method"] == "switch"
+    assert "sched_exit: this kernel has no tracepoint" in note and "; kprobe: loading" in note, note
+
+
+def test_usual_rung(waiting):
+    """The best that a kernel has needs no words: neither the tracepoint nor, where there is none, the kprobe."""
+    result = recorded(waiting, 0)
+    best = next(rung for rung in ("sched_exit", "kprobe", "switch") if can(rung, waiting.pid))
+    assert result.doc["method"] == best
+    assert bool(result.doc["notes"]) == (best == "switch"), result.doc["notes"]
+
+
+@pytest.mark.parametrize("rung", ("sched_exit", "kprobe", "switch"))
+def test_forced_rung(waiting, rung):
+    """One that was asked for is no step down."""
+    if can(rung, waiting.pid):
+        assert recorded(waiting, 0, f"--source={rung}").doc["notes"] == []
+
+
 def test_command_is_not_run_in_vain(tmp_path):
     """One that cannot be recorded is not started."""
-    env = {"LD_PRELOAD": str(built("refuse_bpf")), "REFUSE_BPF": "on_switch 1000", **PRELOAD_ENV}
+    env = refusing({"REFUSE_BPF": "on_switch 1000"})
     result = run("offcpu", "--source=switch", "--", "touch", tmp_path / "ran", env=env)
     assert result.code == 1 and not (tmp_path / "ran").exists()

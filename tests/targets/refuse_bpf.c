@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For LD_PRELOAD: a kernel that refuses to load some BPF programs. REFUSE_BPF="NAME COUNT" refuses the first COUNT loads of
- * programs with that name, as a kernel without a helper would.
+ * programs with that name. REFUSE_HELPER=NUMBER is a kernel without that helper: it is called by a number that no kernel
+ * has, so that the verifier refuses programs which may come to it, and no others.
  */
 /* build: -shared -fPIC -ldl */
 #define _GNU_SOURCE
@@ -10,6 +11,7 @@
 #include <linux/bpf.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +25,33 @@ static bool is_refused(const union bpf_attr *attr)
 	int count = 0;
 
 	if (!what || sscanf(what, "%16s %d", name, &count) != 2 ||
-	    strncmp(attr->prog_name, name, sizeof(attr->prog_name)) != 0)
+	    strncmp(attr->prog_name, name, sizeof(attr->prog_name) - 1) != 0) /* longer names are cut off */
 		return false;
 	attempts += attr->log_level == 0; /* libbpf tries again for the log */
 	return attempts <= count;
+}
+
+/* Calls to the helper are changed in a copy. False: there is no memory for it. */
+static bool take_helper_away(union bpf_attr *attr)
+{
+	enum { NO_HELPER = 0x7fffff };
+	const char *what = getenv("REFUSE_HELPER");
+	const size_t size = attr->insn_cnt * sizeof(struct bpf_insn);
+	struct bpf_insn *copy = what ? malloc(size) : NULL;
+
+	if (!what || !copy)
+		return !what;
+	memcpy(copy, (const void *)(uintptr_t)attr->insns, size);
+	for (uint32_t i = 0; i < attr->insn_cnt; i++)
+		if (copy[i].code == (BPF_JMP | BPF_CALL) && copy[i].src_reg == 0 && copy[i].imm == atoi(what))
+			copy[i].imm = NO_HELPER;
+	attr->insns = (uintptr_t)copy; /* the process is short-lived */
+	return true;
+}
+
+static bool is_load_refused(union bpf_attr *attr)
+{
+	return is_refused(attr) || !take_helper_away(attr);
 }
 
 long syscall(long nr, ...)
@@ -41,7 +66,7 @@ long syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (nr == SYS_bpf && a[0] == BPF_PROG_LOAD && is_refused((const union bpf_attr *)a[1])) {
+	if (nr == SYS_bpf && a[0] == BPF_PROG_LOAD && is_load_refused((union bpf_attr *)a[1])) {
 		errno = EINVAL;
 		return -1;
 	}
