@@ -325,6 +325,9 @@ static int check(const struct reading *r, struct err *err)
 	if (o->events_path && strcmp(o->events_path, path_or_stdout(o->view.output)) == 0)
 		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
 			       strcmp(o->events_path, "-") == 0 ? "standard output" : o->events_path);
+	if (events_only && o->hide_idle)
+		return err_set(err, EINVAL,
+			       "--hide-idle is for the report, which --events replaces: for both, give a file, --events=FILE");
 	return 0;
 }
 

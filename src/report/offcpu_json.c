@@ -69,12 +69,17 @@ static void put_shares(struct json *j, const struct offcpu_profile *profile, boo
 	json_object_end(j);
 }
 
-static void put_top_threads(struct json *j, const struct offcpu_profile *profile)
+static void put_top_threads(struct json *j, const struct offcpu_profile *profile, bool hide_idle)
 {
+	size_t n = 0;
+
 	json_array(j, "top_blocking_threads");
-	for (size_t i = 0; i < profile->threads.len && i < TOP_THREADS; i++) {
+	for (size_t i = 0; i < profile->threads.len && n < TOP_THREADS; i++) {
 		const struct offcpu_thread *thread = &profile->threads.data[i];
 
+		if (hide_idle && offcpu_only_idles(thread))
+			continue;
+		n++;
 		json_object(j, NULL);
 		json_int(j, "pid", thread->pid);
 		json_int(j, "tid", thread->tid);
@@ -171,7 +176,7 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	put_lost(&j, profile);
 	put_total(&j, profile);
 	put_shares(&j, profile, options->hide_idle);
-	put_top_threads(&j, profile);
+	put_top_threads(&j, profile, options->hide_idle);
 	json_object(&j, "thread_stats");
 	for (size_t i = 0; i < profile->threads.len; i++)
 		put_thread(&j, &profile->threads.data[i]);

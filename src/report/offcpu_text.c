@@ -201,7 +201,7 @@ static bool find_lines(const struct offcpu_text *r, struct lines *lines)
 	for (size_t i = 0; i < r->profile->threads.len; i++) {
 		const struct offcpu_thread *thread = &r->profile->threads.data[i];
 
-		if (r->options->hide_idle && thread->idle_ns && !active_ns(thread))
+		if (r->options->hide_idle && offcpu_only_idles(thread))
 			continue;
 		if (!vec_push(lines, thread))
 			return false;

@@ -21,6 +21,12 @@ static inline uint64_t offcpu_average(const struct offcpu_sum *sum)
 	return sum->count ? sum->total_ns / sum->count : 0;
 }
 
+/* What --hide-idle leaves out: a thread that waits in idle rows only. */
+static inline bool offcpu_only_idles(const struct offcpu_thread *thread)
+{
+	return thread->idle_ns && thread->idle_ns >= thread->sum.total_ns;
+}
+
 /* Thousandths of a percent, rounded down. */
 uint64_t offcpu_share(uint64_t part, uint64_t whole);
 

@@ -1238,6 +1238,10 @@ def test_idle_threads(target, record):
     for site in ("events_wait", "pool_wait"):
         assert not rows_of(hidden, site=site, state="S"), site  # what waits for a CPU there is not idle
     assert added(rows_of(hidden, site="worker_wait", state="S")) >= 150
+    only_idle = {key for key, s in hidden["thread_stats"].items() if s["idle_time_ns"] == s["total_time_ns"]}
+    for doc in (shown, hidden):
+        top = {f"{th['pid']}:{th['tid']}" for th in doc["top_blocking_threads"]}
+        assert top == doc["thread_stats"].keys() - (only_idle if doc is hidden else set())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.usefixtures("root")
 PRELOAD_ENV = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any: the programs are loaded again for each
 
-# Numbers of the kernel's interface. Only kernel stacks need the first, only user stacks the other, which Linux 5.17 has.
+# Numbers of the kernel's interface. Only kernel stacks need the first, only user stacks the other (Linux 5.17).
 GET_STACK, LOOP = 67, 181
 
 
@@ -117,13 +117,33 @@ def test_estimate(waiting):
     assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
 
 
+# A mount namespace without the file, and without those in which BTF is looked for besides.
+NO_BTF = (
+    "for d in /sys/kernel/btf /boot /lib/modules /usr/lib/debug; do "
+    "[ ! -d $d ] || mount -t tmpfs none $d || exit; done"
+)
+
+
+def test_no_btf(waiting, tool, bpf_missing):
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    wrap = [tool("unshare"), "-m", "sh", "-c", f'{NO_BTF}; exec "$@"', "sh"]
+    result = run("offcpu", "--json", "-d", "0.5", "-p", waiting.pid, wrap=wrap)
+    assert result.code == 3 and result.doc["method"] == "proc" and result.doc["estimate"], result
+    reason = "this kernel has no BTF (/sys/kernel/btf/vmlinux)"
+    assert any(reason in note for note in result.doc["notes"]), result.doc["notes"]
+    assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
+    result = run("offcpu", "--events", "-d", "0.5", "-p", waiting.pid, wrap=wrap)
+    assert result.code == 1 and reason in result.err and "--events needs BPF" in result.err, result
+
+
 def can(rung, pid):
     """What this kernel has of its own."""
     return run("offcpu", "--json", "-d", "0.01", f"--source={rung}", "-p", pid).code in (0, 3)
 
 
 def test_lesser_rung(waiting):
-    """Where the tracepoint is refused that is said, with what it means; stacks are as good, and the exit code knows none."""
+    """Where the tracepoint is refused that is said, with what it means; stacks are as good, and the exit code is 0."""
     if not can("sched_exit", waiting.pid):
         pytest.skip("this kernel has no sched_exit_tp")
     result = recorded(waiting, 1000, program="on_sched_exit")

@@ -278,6 +278,7 @@ static void test_what_excludes_each_other(void **state)
 	WRONG("either --json or --folded", "-a", "--json", "--folded");
 	WRONG("--events=FILE", "-a", "--json", "--events");
 	WRONG("--events=FILE", "-a", "--folded", "--events");
+	WRONG("--hide-idle is for the report", "-a", "--hide-idle", "--events");
 }
 
 /* getopt says on standard error what was wrong. */

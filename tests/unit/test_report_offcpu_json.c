@@ -111,6 +111,9 @@ static void test_idle_is_hidden(void **state)
 	expect(state, hiding, "\"total_ns\":9000000000,\"hidden\":true}");
 	expect(state, hiding, "\"total_time_ns\":9990000900,");
 	expect(state, hiding, "\"4711:4711\":{");
+	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4712,\"thread_name\":\"worker\",");
+	((struct fixture *)*state)->profile.threads.data[0].idle_ns -= 1; /* it does something else as well */
+	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",");
 }
 
 static void test_nothing(void **state)
