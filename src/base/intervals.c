@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/sorted.h"
+
 enum {
 	DIGIT_BITS = 11,
 	DIGITS = 1 << DIGIT_BITS,
@@ -162,15 +164,7 @@ bool intervals_flatten(struct intervals *intervals, struct pieces *out)
 
 uint32_t pieces_find(const struct pieces *pieces, uint64_t address)
 {
-	size_t low = 0, high = pieces->len;
+	size_t upto = sorted_upto(pieces->data, pieces->len, .start, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (pieces->data[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? pieces->data[low - 1].id : PIECE_NONE;
+	return upto ? pieces->data[upto - 1].id : PIECE_NONE;
 }

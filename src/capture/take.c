@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/sorted.h"
+
 int take_out_of_memory(struct take *take)
 {
 	return err_set(take->err, ENOMEM, "out of memory");
@@ -191,19 +193,11 @@ static const struct map_entry *find_region(struct take *take, uint64_t sp)
 /* The lowest stack pointer above sp that another thread had, or UINT64_MAX. */
 static uint64_t next_sp(const struct take *take, pid_t tid, uint64_t sp)
 {
-	size_t lo = 0, hi = take->sps.len;
+	size_t next = sorted_upto(take->sps.data, take->sps.len, .sp, sp);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (take->sps.data[mid].sp > sp)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	while (lo < take->sps.len && take->sps.data[lo].tid == tid)
-		lo++; /* where it was itself in that pass */
-	return lo < take->sps.len ? take->sps.data[lo].sp : UINT64_MAX;
+	while (next < take->sps.len && take->sps.data[next].tid == tid)
+		next++; /* where it was itself in that pass */
+	return next < take->sps.len ? take->sps.data[next].sp : UINT64_MAX;
 }
 
 struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)

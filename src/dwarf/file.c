@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/sorted.h"
+
 enum {
 	MAX_UNITS = 1 << 22,
 	MAX_STRING = 32 << 10, /* longer ones are not names but damage */
@@ -130,17 +132,9 @@ void dwarf_file_deinit(struct dwarf_file *file)
 /* The first unit that ends behind the offset, or NULL. */
 static const struct dwarf_unit *first_beyond(const struct dwarf_file *file, uint64_t offset)
 {
-	size_t low = 0, high = file->units.len;
+	size_t upto = sorted_upto(file->units.data, file->units.len, .end, offset);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (file->units.data[mid].end <= offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < file->units.len ? &file->units.data[low] : NULL;
+	return upto < file->units.len ? &file->units.data[upto] : NULL;
 }
 
 const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset)

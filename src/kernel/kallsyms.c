@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "base/vec.h"
 
 enum {
@@ -157,22 +158,14 @@ void kallsyms_destroy(struct kallsyms *ks)
  */
 bool kallsyms_find(const struct kallsyms *ks, uint64_t address, struct kernel_symbol *out)
 {
-	size_t low = 0, high = ks->len;
+	size_t upto = sorted_upto(ks->data, ks->len, .start, address);
 	const struct entry *e;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ks->data[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0)
+	if (upto == 0)
 		return false;
-	while (low > 1 && ks->data[low - 2].start == ks->data[low - 1].start)
-		low--;
-	e = &ks->data[low - 1];
+	while (upto > 1 && ks->data[upto - 2].start == ks->data[upto - 1].start)
+		upto--;
+	e = &ks->data[upto - 1];
 	if (address - e->start >= MAX_FUNCTION)
 		return false;
 	*out = (struct kernel_symbol){

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "symbol/code_cache_format.h"
 
 struct code_cache {
@@ -119,17 +120,9 @@ void code_cache_destroy(struct code_cache *cache)
 
 static uint32_t find_piece(const struct cached_piece *pieces, size_t n, uint64_t address)
 {
-	size_t low = 0, high = n;
+	size_t upto = sorted_upto(pieces, n, .start, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (pieces[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? pieces[low - 1].id : PIECE_NONE;
+	return upto ? pieces[upto - 1].id : PIECE_NONE;
 }
 
 bool code_cache_symbol(const struct code_cache *cache, uint64_t vaddr, struct symbol *out)

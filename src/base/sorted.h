@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_BASE_SORTED_H
+#define STAKEOUT_BASE_SORTED_H
+
+#include <stddef.h>
+
+/*
+ * How many of `n` elements, which stand by rising `part`, are at or before the key: the last of those is what the key
+ * is in, if they are starts of something, and behind it is where a new one goes. `part` has its dot or arrow:
+ *
+ *	size_t upto = sorted_upto(maps->data, maps->len, .start, address);
+ */
+#define sorted_upto(data, n, part, key)                      \
+	({                                                   \
+		size_t low_ = 0, high_ = (n);                \
+                                                             \
+		while (low_ < high_) {                       \
+			size_t mid_ = low_ + (high_ - low_) / 2; \
+                                                             \
+			if ((data)[mid_] part <= (key))      \
+				low_ = mid_ + 1;             \
+			else                                 \
+				high_ = mid_;                \
+		}                                            \
+		low_;                                        \
+	})
+
+#endif
