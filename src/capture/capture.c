@@ -44,6 +44,9 @@ int capture_open(pid_t pid, const struct capture_options *options, struct err *e
 	c->process = (struct process){.dir_fd = -1, .task_fd = -1, .mm_fd = -1};
 	c->vm.mem_fd = -1;
 	rc = process_open(pid, err, &c->process);
+	if (rc == -EINVAL)
+		err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", (int)pid,
+			(int)c->process.pid, (int)c->process.pid, (int)pid);
 	if (rc == 0)
 		rc = choose_source(c, err);
 	if (rc < 0) {

@@ -35,6 +35,9 @@ static int take(struct offcpu_targets *targets, pid_t pid, struct err *err)
 	struct process process;
 	int rc = process_open(pid, err, &process);
 
+	if (rc == -EINVAL)
+		return err_set(err, EINVAL, "%d is a thread of process %d: use `-p %d`", (int)pid, (int)process.pid,
+			       (int)process.pid);
 	if (rc < 0)
 		return rc;
 	rc = look_at(targets, &process, err);

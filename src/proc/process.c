@@ -48,6 +48,7 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 {
 	char path[32], status[4096];
 	_cleanup_close_ int dir = -1;
+	ssize_t len;
 	long tgid;
 	int task;
 
@@ -57,12 +58,16 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 		return err_set(err, ESRCH, "there is no process %d", (int)pid);
 	if (dir < 0)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (process_read_file(dir, "status", status, sizeof(status)) < 0)
+	len = process_read_file(dir, "status", status, sizeof(status));
+	if (len == -ENOENT || len == -ESRCH)
 		return err_set(err, ESRCH, "process %d has ended", (int)pid);
+	if (len < 0)
+		return err_set(err, (int)-len, "%s/status: %s", path, strerror((int)-len));
 	tgid = status_number(status, "\nTgid:");
-	if (tgid > 0 && tgid != pid)
-		return err_set(err, EINVAL, "%d is a thread of process %ld: use `stakeout %ld -t %d`", (int)pid, tgid, tgid,
-			       (int)pid);
+	if (tgid > 0 && tgid != pid) {
+		out->pid = (pid_t)tgid;
+		return err_set(err, EINVAL, "%d is a thread of process %ld", (int)pid, tgid);
+	}
 	task = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
 		return err_set(err, errno, "%s/task: %s", path, strerror(errno));
@@ -231,9 +236,71 @@ static const char *user_name(uid_t uid, char *buf, size_t size)
 	return buf;
 }
 
+enum { REAL, EFFECTIVE, SAVED, IDS };
+
+/* The ids of a status file by "\nUid:" or "\nGid:"; false when it has none. */
+static bool status_ids(const char *status, const char *key, unsigned long *ids)
+{
+	const char *at = strstr(status, key);
+	char *end;
+
+	if (!at)
+		return false;
+	at += strlen(key);
+	for (int i = 0; i < IDS; i++, at = end)
+		ids[i] = strtoul(at, &end, 10);
+	return true;
+}
+
+static bool are_all(const unsigned long *ids, unsigned long id)
+{
+	return ids[REAL] == id && ids[EFFECTIVE] == id && ids[SAVED] == id;
+}
+
+static uint64_t status_capabilities(const char *status, const char *key)
+{
+	const char *line = strstr(status, key);
+
+	return line ? strtoull(line + strlen(key), NULL, 16) : 0;
+}
+
+/* /proc gives the files of such a process to root; its directory remains its user's. */
+static bool is_undumpable(const struct process *process)
+{
+	struct stat st;
+
+	return fstatat(process->dir_fd, "status", &st, 0) == 0 && st.st_uid != geteuid();
+}
+
+/* What the kernel asks before it asks for ptrace_scope, in its order; false when nothing of that is in the way. */
+static bool find_obstacle(const struct process *process, char *out, size_t size)
+{
+	char status[4096], own[4096];
+	unsigned long ids[IDS];
+
+	if (process_read_file(process->dir_fd, "status", status, sizeof(status)) < 0 ||
+	    process_read_file(AT_FDCWD, "/proc/self/status", own, sizeof(own)) < 0)
+		return false;
+	if (status_ids(status, "\nUid:", ids) && !are_all(ids, geteuid()) && are_all(ids, ids[REAL]))
+		snprintf(out, size, "the process is another user's");
+	else if (status_ids(status, "\nUid:", ids) && !are_all(ids, geteuid()))
+		snprintf(out, size, "its user ids (%lu, %lu, %lu) are not all yours (%lu)", ids[REAL], ids[EFFECTIVE],
+			 ids[SAVED], (unsigned long)geteuid());
+	else if (status_ids(status, "\nGid:", ids) && !are_all(ids, getegid()))
+		snprintf(out, size, "its group ids (%lu, %lu, %lu) are not all yours (%lu)", ids[REAL], ids[EFFECTIVE],
+			 ids[SAVED], (unsigned long)getegid());
+	else if (is_undumpable(process))
+		snprintf(out, size, "the process made itself unreadable (PR_SET_DUMPABLE), or its program file is not readable");
+	else if (status_capabilities(status, "\nCapPrm:") & ~status_capabilities(own, "\nCapEff:"))
+		snprintf(out, size, "the process has capabilities that stakeout lacks");
+	else
+		return false;
+	return true;
+}
+
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err)
 {
-	char owner[64], scope_text[8] = "", hint[160] = "";
+	char owner[64], scope_text[8] = "", obstacle[120], hint[160] = "";
 	struct process_info info;
 	struct stat st;
 	int scope = 0;
@@ -242,14 +309,13 @@ int process_explain_denied(const struct process *process, int code, const char *
 		return err_set(err, ESRCH, "process %d has ended", (int)process->pid);
 	if (process_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", scope_text, sizeof(scope_text)) > 0)
 		scope = atoi(scope_text);
-	if (scope > 0)
+	if (find_obstacle(process, obstacle, sizeof(obstacle)))
+		snprintf(hint, sizeof(hint), "; that is not the obstacle here: %s", obstacle);
+	else if (scope > 0)
 		snprintf(hint, sizeof(hint), "; it is %d now: `sysctl kernel.yama.ptrace_scope=0` lets you read your own processes",
 			 scope);
-	else if (st.st_uid == geteuid())
-		snprintf(hint, sizeof(hint), "; that is not the obstacle here: the process made itself unreadable (PR_SET_DUMPABLE, "
-					     "or it runs with privileges of its own)");
 	else
-		snprintf(hint, sizeof(hint), "; that is not the obstacle here: the process is another user's");
+		snprintf(hint, sizeof(hint), "; that is not the obstacle here: another user namespace may be, or a security module");
 	return err_set(err, code,
 		       "process %d (%s, %s): %s: %s. To be allowed, (1) run as root, (2) give stakeout CAP_SYS_PTRACE, or "
 		       "(3) for your own processes set kernel.yama.ptrace_scope to 0%s",

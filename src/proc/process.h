@@ -23,7 +23,10 @@ struct process {
 	pid_t mm_tid;
 };
 
-/* Fails with a sentence when there is no such process, or when `pid` is a thread of another one. */
+/*
+ * Fails with a sentence when there is no such process, or when `pid` is a thread of another one: then with -EINVAL, and
+ * out->pid is that one's.
+ */
 int process_open(pid_t pid, struct err *err, struct process *out);
 void process_close(struct process *process);
 
@@ -64,7 +67,7 @@ int process_maps(const struct process *process, struct arena *arena, struct err 
 
 /*
  * A sentence on why `what` of this process was refused and the three ways to be allowed: root, CAP_SYS_PTRACE,
- * ptrace_scope. Names the process's owner and what of it applies. Returns -code.
+ * ptrace_scope. Names the process's owner and what is in the way, as far as it can be told. Returns -code.
  */
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err);
 

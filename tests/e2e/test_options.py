@@ -157,6 +157,15 @@ def test_thread_that_is_not_there(target, stakeout):
     assert "has no thread 1" in result.err and result.out == ""
 
 
+def test_thread_instead_of_its_process(target, stakeout):
+    """Each command says how it is told the process."""
+    t = target("plain").settle()
+    tid = t.tids["worker"]
+    for args, advice in (([tid], f"`stakeout {t.pid} -t {tid}`"), (["offcpu", "-p", tid], f"`-p {t.pid}`")):
+        result = stakeout(*args)
+        assert result.code in (1, 2) and f"{tid} is a thread of process {t.pid}: use {advice}" in result.err, result
+
+
 def test_no_kernel(target, snap, stakeout):
     t = target("plain").settle()
     for th in snap(t, "--no-kernel")["threads"]:

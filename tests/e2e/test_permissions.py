@@ -2,7 +2,7 @@
 """Another user's process, one's own process without privileges, and what is said about it."""
 
 import pytest
-from harness import assert_calls, symbols, thread
+from harness import NOBODY, assert_calls, symbols, thread
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -15,6 +15,23 @@ def test_another_users_process(target, stakeout, as_nobody):
     for way in ("root", "CAP_SYS_PTRACE", "ptrace_scope"):
         assert way in result.err, result
     assert str(t.pid) in result.err
+
+
+SAME_IDS = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+OBSTACLES = {
+    "user": (["--clear-groups"], "the process is another user's"),
+    "user ids": ([f"--ruid={NOBODY}", *SAME_IDS[1:]], f"its user ids ({NOBODY}, 0, 0) are not all yours ({NOBODY})"),
+    "group ids": ([SAME_IDS[0], "--regid=0", SAME_IDS[2]], f"its group ids (0, 0, 0) are not all yours ({NOBODY})"),
+    "capabilities": ([*SAME_IDS, "--inh-caps=+chown", "--ambient-caps=+chown"], "capabilities that stakeout lacks"),
+}
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_what_is_in_the_way(target, stakeout, tool, as_nobody, obstacle):
+    options, words = OBSTACLES[obstacle]
+    t = target("plain", wrap=[tool("setpriv"), *options]).settle()
+    result = stakeout(t.pid, wrap=as_nobody)
+    assert result.code == 1 and words in result.err, result
 
 
 def test_ones_own_process(target, stakeout, as_nobody):
@@ -57,4 +74,4 @@ def test_process_that_is_not_dumpable(target, stakeout, as_nobody):
     t = target("undumpable", wrap=as_nobody)
     result = stakeout(t.pid, wrap=as_nobody)
     assert result.code == 1, result
-    assert "CAP_SYS_PTRACE" in result.err
+    assert "CAP_SYS_PTRACE" in result.err and "PR_SET_DUMPABLE" in result.err, result

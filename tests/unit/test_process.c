@@ -76,6 +76,7 @@ static void test_thread_is_no_process(void **state)
 	assert_int_equal(read(there[0], &tid, sizeof(tid)), sizeof(tid));
 	assert_int_equal(process_open(tid, &err, &p), -EINVAL);
 	assert_non_null(strstr(err.msg, "is a thread of process"));
+	assert_int_equal(p.pid, getpid());
 	assert_int_equal(process_open(getpid(), NULL, &p), 0);
 	assert_int_equal(process_list_tids(&p, &tids), 0);
 	assert_int_equal(tids.len, 2);
