@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/sorted.h"
 #include "offcpu/slots.h"
 
 enum { MAX_SETS = 1 << 16 };
@@ -270,17 +271,9 @@ struct offcpu_maps mapping_sets_maps(const struct mapping_sets *sets, uint32_t i
 
 static const struct mapping *find_mapping(const struct mappings *mappings, uint64_t address)
 {
-	size_t low = 0, high = mappings->len;
+	size_t upto = sorted_upto(mappings->data, mappings->len, .start, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (mappings->data[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && address < mappings->data[low - 1].end ? &mappings->data[low - 1] : NULL;
+	return upto && address < mappings->data[upto - 1].end ? &mappings->data[upto - 1] : NULL;
 }
 
 bool mapping_sets_find(struct mapping_sets *sets, uint32_t id, uint64_t address, struct mapping *out)

@@ -76,7 +76,7 @@ static bool want_stack(struct offcpu_naming *naming, const struct wait_stack *st
 		return false;
 	if (!created)
 		return true;
-	for (uint32_t i = 0; i < stack->nkernel; i++) {
+	for (uint32_t i = 0; !stack->kernel_text && i < stack->nkernel; i++) {
 		if (!u64map_put(&naming->texts, stack->kernel[i], &created) ||
 		    (created && !vec_push(&naming->addresses, stack->kernel[i])))
 			return false;
@@ -109,7 +109,7 @@ static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
 		     want_stack(naming, row->waker_stack, &seen, &users, &n);
 	}
 	u64map_deinit(&seen);
-	if (ok)
+	if (ok && naming->addresses.len)
 		kernel_names_ask(naming->addresses.data, naming->addresses.len, keep_text, naming, NULL);
 	return ok && symbolizer_prepare(naming->symbolizer, users, n);
 }
@@ -163,9 +163,12 @@ static struct stack without_own_frames(const struct stack *stack, bool waker)
 
 static const struct stack *name_kernel(struct offcpu_naming *naming, const struct wait_stack *stack)
 {
-	struct snap_thread thread = {.kernel_pcs = stack->kernel, .nkernel = stack->nkernel};
-	const char **texts = arena_alloc(naming->arena, (stack->nkernel + 1) * sizeof(*texts));
+	struct snap_thread thread = {.kernel_text = stack->kernel_text, .nkernel = stack->nkernel};
+	const char **texts;
 
+	if (stack->kernel_text)
+		return symbolizer_name_kernel(naming->symbolizer, &thread);
+	texts = arena_alloc(naming->arena, (stack->nkernel + 1) * sizeof(*texts));
 	if (!texts)
 		return NULL;
 	for (uint32_t i = 0; i < stack->nkernel; i++) {
@@ -173,6 +176,7 @@ static const struct stack *name_kernel(struct offcpu_naming *naming, const struc
 
 		texts[i] = slot ? (const char *)(uintptr_t)*slot : NULL;
 	}
+	thread.kernel_pcs = stack->kernel;
 	thread.kernel_text = texts;
 	return symbolizer_name_kernel(naming->symbolizer, &thread);
 }

@@ -123,8 +123,7 @@ static struct span bytes_of(const struct image *image)
 	return bytes;
 }
 
-/* What makes two files the same; for those that are in memory only, as the vDSO, what is in them. 0: it has none. */
-static uint64_t key_of(const struct module *module)
+uint64_t objects_key(const struct module *module)
 {
 	uint64_t identity = module->image ? image_identity(module->image) : 0;
 	struct span bytes;
@@ -305,7 +304,7 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 		      struct module *module, uint64_t vaddr, enum objects_fit *fit)
 {
 	struct image *image = module->image; /* also if it is taken */
-	uint64_t key = key_of(module), known;
+	uint64_t key = objects_key(module), known;
 	struct object *object;
 	uint32_t number;
 

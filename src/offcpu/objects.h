@@ -25,6 +25,10 @@ struct objects_limits {
 /* Called when a limit is in the way: gives something back and returns true, or false when nothing is left to give. */
 typedef bool (*room_fn)(void *arg);
 
+/* What makes two files the same: their identity (image.h); for those that are in memory only, as the vDSO, what is in
+ * them. 0: it has none. */
+uint64_t objects_key(const struct module *module);
+
 /* `make_room` is to give objects back. `probe` must outlive it. NULL when memory is exhausted. */
 struct objects *objects_create(struct offcpu_probe *probe, const struct objects_limits *limits, room_fn make_room,
 			       void *arg);

@@ -8,9 +8,9 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/map.h"
 #include "capture/vmread.h"
+#include "offcpu/objects.h"
 #include "symbol/process_files.h"
 #include "unwind/unwind.h"
 
@@ -149,23 +149,13 @@ static bool has_changed(struct sleeping_process *known, const struct process *pr
 	return changed;
 }
 
-static uint64_t key_of(const struct image *image)
-{
-	uint64_t identity = image_identity(image);
-	const char *id = image_build_id(image);
-
-	if (!identity && id)
-		identity = hash_bytes(HASH_SEED, id, strlen(id));
-	return identity;
-}
-
 static uint64_t find_place(struct sleeping *sleeping, struct sleeping_files *files, uint64_t address)
 {
 	uint64_t vaddr, *slot, key;
 	struct module *module = modules_find(files->files.modules, address, &vaddr);
 	bool created;
 
-	key = module && module->image ? key_of(module->image) : 0;
+	key = module ? objects_key(module) : 0;
 	if (!key || vaddr >> PLACE_SHIFT)
 		return 0;
 	slot = u64map_put(&sleeping->by_key, key, &created);
@@ -189,27 +179,30 @@ struct module *sleeping_module(void *ctx, uint64_t place, uint64_t *vaddr)
 	return number && number <= sleeping->modules.len ? sleeping->modules.data[number - 1] : NULL;
 }
 
-static void keep(struct sleeping *sleeping, struct sleeping_files *files, const struct raw_stack *raw,
-		 struct sleeping_stack *out)
+static bool add_places(struct sleeping *sleeping, struct sleeping_files *files, struct sleeping_stack *out)
 {
-	out->len = 0;
-	snprintf(out->error, sizeof(out->error), "%s", raw->end == STACK_COMPLETE ? "" : raw->error);
-	for (size_t i = 0; i < raw->len; i++) {
-		const struct raw_frame *frame = &raw->data[i];
+	for (size_t i = 0; i < out->frames.len; i++) {
+		const struct raw_frame *frame = &out->frames.data[i];
 		/* A return address may be the first of another file: it is the call that counts. */
 		uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
-		uint64_t place = sleeping->places ? find_place(sleeping, files, frame->pc - back) : 0;
-		struct sleeping_frame kept = {
-			.place = place ? place + back : frame->pc,
-			.address = frame->pc,
-			.flags = frame->flags,
-		};
+		uint64_t place = find_place(sleeping, files, frame->pc - back);
 
-		if (!vec_push(out, kept)) {
-			snprintf(out->error, sizeof(out->error), "out of memory");
-			return;
-		}
+		if (!vec_push(&out->places, place ? place + back : frame->pc))
+			return false;
 	}
+	return true;
+}
+
+static void empty(struct sleeping_stack *stack)
+{
+	stack->frames.len = stack->places.len = 0;
+	stack->error[0] = '\0';
+}
+
+void sleeping_stack_deinit(struct sleeping_stack *stack)
+{
+	raw_stack_deinit(&stack->frames);
+	vec_deinit(&stack->places);
 }
 
 /* True when the stack is whole. */
@@ -221,21 +214,27 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
 	struct vmread_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES};
-	struct raw_stack raw;
+	struct err err = {0};
 	struct vmread vm;
-	bool whole;
+	int rc;
 
+	empty(out);
+	raw_stack_deinit(&out->frames);
 	vmread_init(&vm, process, false);
-	vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	rc = vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &vm.mem;
-	unwind_thread(snap, files->files.modules, &thread, &options, &raw);
+	unwind_thread(snap, files->files.modules, &thread, &options, &out->frames);
 	vmread_deinit(&vm);
-	keep(sleeping, files, &raw, out);
-	whole = raw.end == STACK_COMPLETE;
-	raw_stack_deinit(&raw);
-	return whole;
+	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
+		process_explain_denied(process, -rc, "its memory cannot be read", &err);
+	snprintf(out->error, sizeof(out->error), "%s", err.msg[0] ? err.msg : out->frames.error);
+	if (sleeping->places && !add_places(sleeping, files, out)) {
+		empty(out);
+		snprintf(out->error, sizeof(out->error), "out of memory");
+	}
+	return out->frames.end == STACK_COMPLETE;
 }
 
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
@@ -243,8 +242,7 @@ void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, co
 {
 	struct err err = {0};
 
-	out->len = 0;
-	out->error[0] = '\0';
+	empty(out);
 	if ((!known->files || known->generation != process_generation(process)) &&
 	    open_files(sleeping, known, process, &err) < 0) {
 		snprintf(out->error, sizeof(out->error), "%s", err.msg);

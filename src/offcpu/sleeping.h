@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "elf/modules.h"
 #include "model/snapshot.h"
+#include "model/stack.h"
 #include "proc/process.h"
 
 /*
@@ -17,7 +18,7 @@
  */
 struct sleeping;
 
-/* Without `places` no files are kept, and frames have only addresses. NULL when memory is exhausted. */
+/* Without `places` no files are kept, and stacks have none. NULL when memory is exhausted. */
 struct sleeping *sleeping_create(bool places);
 void sleeping_destroy(struct sleeping *sleeping);
 
@@ -30,21 +31,18 @@ struct sleeping_process {
 
 void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known);
 
-struct sleeping_frame {
-	uint64_t place;   /* what sleeping_module() takes; the address itself where that is in no known file */
-	uint64_t address; /* as the process has it */
-	uint64_t flags;   /* enum frame_flag */
+/* Starts zeroed; reused from walk to walk. */
+struct sleeping_stack {
+	struct raw_stack frames; /* with the addresses of the process */
+	VEC(uint64_t) places;	 /* of each: what sleeping_module() takes; the address where that is in no known file */
+	char error[512];	 /* why it is missing or ends early; "": it is whole */
 };
 
-/* Innermost first. Reused from walk to walk; to be ended with vec_deinit(). */
-struct sleeping_stack {
-	VEC_FIELDS(struct sleeping_frame);
-	char error[512]; /* why it is missing or ends early; "": it is whole */
-};
+void sleeping_stack_deinit(struct sleeping_stack *stack);
 
 /*
- * `thread`, its registers and system call, was read just before. The stack is true only if the thread has not run from then until the call
- * is over: that is for the caller to see.
+ * `thread`, its registers and system call, was read just before. The stack is true only if the thread has not run from
+ * then until the call is over: that is for the caller to see.
  */
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		   const struct snap_thread *thread, struct sleeping_stack *out);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "offcpu/jit_processes.h"
 #include "offcpu/listing.h"
 #include "offcpu/mapping_sets.h"
@@ -86,17 +87,7 @@ void tables_destroy(struct tables *tables)
 /* Where the process is among the owners, or would be. */
 static size_t find_owner(const struct tables *tables, pid_t tgid)
 {
-	size_t low = 0, high = tables->owners.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (tables->owners.data[mid].tgid < tgid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return sorted_upto(tables->owners.data, tables->owners.len, .tgid, tgid - 1);
 }
 
 /* 0: it has none. */

@@ -2,6 +2,7 @@
 #include "offcpu/unfinished.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ void unfinished_destroy(struct unfinished *u)
 	if (!u)
 		return;
 	for (size_t i = 0; i < u->sleepers.len; i++)
-		vec_deinit(&u->sleepers.data[i].stack);
+		sleeping_stack_deinit(&u->sleepers.data[i].stack);
 	vec_deinit(&u->sleepers);
 	u64map_deinit(&u->by_tid);
 	sleeping_destroy(u->sleeping);
@@ -93,12 +94,15 @@ static void walk(struct unfinished *u, struct sleeping_process *known, const str
 				     .status = THREAD_CAPTURED,
 				     .capture = CAPTURE_ASLEEP};
 
-	if (!(record->flags & TASK_HAS_REGS) || task_record_is_kernel_worker(record))
-		return;
 	task_record_registers(record, &thread.regs);
 	task_record_syscall(record, &thread.syscall);
 	sleeping_walk(u->sleeping, known, process, &thread, &sleeper->stack);
 	sleeper->walked = true;
+}
+
+static bool has_user_stack(const struct task_record *record)
+{
+	return record->flags & TASK_HAS_REGS && !task_record_is_kernel_worker(record);
 }
 
 /* From the first of its sleepers to the last; returns the index behind it. */
@@ -111,9 +115,16 @@ static size_t walk_process(struct unfinished *u, struct tables *tables, size_t f
 	int rc = process_open(tgid, &err, &process);
 	size_t i;
 
-	for (i = first; i < u->sleepers.len && (pid_t)u->sleepers.data[i].record->tgid == tgid; i++)
+	for (i = first; i < u->sleepers.len && (pid_t)u->sleepers.data[i].record->tgid == tgid; i++) {
+		struct sleeper *sleeper = &u->sleepers.data[i];
+
+		if (!has_user_stack(sleeper->record))
+			continue;
 		if (rc == 0)
-			walk(u, &known, &process, &u->sleepers.data[i]);
+			walk(u, &known, &process, sleeper);
+		else
+			snprintf(sleeper->stack.error, sizeof(sleeper->stack.error), "%s", err.msg);
+	}
 	if (rc < 0)
 		return i;
 	sleeping_forget(u->sleeping, &known);
@@ -154,10 +165,9 @@ static const struct sleeper *find(const struct unfinished *u, const struct offcp
 	return sleeper && sleeper->record->runs == open->runs ? sleeper : NULL;
 }
 
-static struct taken_stack taken_stack(const struct unfinished *u, const struct sleeper *sleeper,
-				      const struct raw_frame *user)
+static struct taken_stack taken_stack(const struct sleeper *sleeper)
 {
-	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER, .user = user};
+	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER};
 
 	if (!sleeper) {
 		taken.user_error = taken.kernel_error_words = "it had run before its stacks could be read";
@@ -167,7 +177,8 @@ static struct taken_stack taken_stack(const struct unfinished *u, const struct s
 	taken.kernel = sleeper->kernel;
 	taken.nkernel = sleeper->record->nkernel;
 	taken.kernel_error = sleeper->record->kernel_error;
-	taken.nuser = (uint32_t)sleeper->stack.len;
+	taken.user = sleeper->stack.frames.data;
+	taken.nuser = (uint32_t)sleeper->stack.frames.len;
 	if (sleeper->walked)
 		taken.user_end = OFFCPU_END_COMPLETE;
 	if (sleeper->stack.error[0])
@@ -178,15 +189,8 @@ static struct taken_stack taken_stack(const struct unfinished *u, const struct s
 void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait)
 {
-	const struct sleeper *sleeper = find(u, open);
-	size_t n = sleeper ? sleeper->stack.len : 0;
-	_cleanup_free_ struct raw_frame *user = calloc(n + 1, sizeof(*user));
-	struct taken_stack taken;
+	struct taken_stack taken = taken_stack(find(u, open));
 
-	for (size_t i = 0; user && i < n; i++)
-		user[i] = (struct raw_frame){.pc = sleeper->stack.data[i].address,
-					     .flags = (uint32_t)sleeper->stack.data[i].flags};
-	taken = taken_stack(u, user ? sleeper : NULL, user);
 	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1};
 	waits_put_stack(waits, &taken);
 	wait->key.stack = taken.id;

@@ -92,6 +92,26 @@ static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_st
 	return shared ? &shared->stack : NULL;
 }
 
+static uint64_t place_of(struct waits *waits, const struct taken_stack *taken, uint32_t index)
+{
+	const struct raw_frame *frame = &taken->user[index];
+	/* A return address may be the first of another file: it is the call that counts. */
+	uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0, place;
+
+	if (taken->places)
+		return taken->places[index];
+	place = tables_place(waits->tables, taken->set, frame->pc - back);
+	return place ? place + back : frame->pc;
+}
+
+static bool copy_kernel_text(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
+{
+	out->kernel_text = arena_alloc(waits->arena, taken->nkernel * sizeof(*out->kernel_text) + 1);
+	for (uint32_t i = 0; out->kernel_text && i < taken->nkernel; i++)
+		out->kernel_text[i] = arena_intern(waits->arena, taken->kernel_text[i]);
+	return out->kernel_text;
+}
+
 static bool fill_stack(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
 {
 	out->id = taken->id;
@@ -104,17 +124,15 @@ static bool fill_stack(struct waits *waits, const struct taken_stack *taken, str
 	out->addresses = arena_alloc(waits->arena, taken->nuser * sizeof(*out->addresses) + 1);
 	if (!out->kernel || !out->addresses)
 		return false;
-	if (taken->nkernel)
+	if (taken->kernel_text && !copy_kernel_text(waits, taken, out))
+		return false;
+	if (taken->kernel)
 		memcpy(out->kernel, taken->kernel, taken->nkernel * sizeof(*out->kernel));
 	for (uint32_t i = 0; i < taken->nuser; i++) {
 		struct raw_frame frame = taken->user[i];
-		/* A return address may be the first of another file: it is the call that counts. */
-		uint64_t back = frame.flags & FRAME_RETURN_ADDRESS ? 1 : 0;
-		uint64_t place = tables_place(waits->tables, taken->set, frame.pc - back);
 
 		out->addresses[i] = frame.pc;
-		if (place)
-			frame.pc = place + back;
+		frame.pc = place_of(waits, taken, i);
 		if (!vec_push(&out->user, frame))
 			return false;
 	}

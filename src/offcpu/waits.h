@@ -11,13 +11,14 @@
 #include "model/stack.h"
 #include "offcpu/tables.h"
 
-/* Waits as BPF tells them, added up by thread and stack. Nothing is named here. */
+/* Waits as BPF tells them, or the sampler, added up by thread and stack. Nothing is named here. */
 struct waits;
 
 /* A stack in terms that outlive its process. */
 struct wait_stack {
 	struct offcpu_stack_id id;
-	uint64_t *kernel; /* addresses, innermost first */
+	uint64_t *kernel;	  /* addresses, innermost first */
+	const char **kernel_text; /* instead of them, or NULL */
 	uint32_t nkernel;
 	int32_t kernel_error; /* -errno, or 0 */
 	struct raw_stack user; /* pc: a place (tables.h), or the address where that is in no known file */
@@ -31,6 +32,7 @@ struct wait_stack {
 struct taken_stack {
 	struct offcpu_stack_id id;
 	const uint64_t *kernel;
+	const char *const *kernel_text; /* instead of addresses, where only that is known; copied */
 	uint32_t nkernel;
 	int32_t kernel_error;
 	const struct raw_frame *user;
@@ -39,6 +41,7 @@ struct taken_stack {
 	const char *user_error; /* or NULL; copied */
 	const char *kernel_error_words; /* likewise */
 	uint32_t set;		/* of mappings that the addresses are in; 0: not known */
+	const uint64_t *places; /* of the user frames, as in struct wait_stack, by who has no such sets; or NULL */
 };
 
 /* Waits with the same key. */
@@ -64,7 +67,7 @@ struct waits_options {
 	size_t max_stack_bytes; /* 0: no limit */
 };
 
-/* `tables` must outlive it. NULL when memory is exhausted. */
+/* `tables` must outlive it; NULL when every stack has places. NULL when memory is exhausted. */
 struct waits *waits_create(struct tables *tables, const struct waits_options *options);
 void waits_destroy(struct waits *waits);
 

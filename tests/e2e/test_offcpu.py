@@ -1306,6 +1306,14 @@ def as_tracer(setpriv):
     return wrap
 
 
+def test_hanging_threads_of_another_user(target, as_tracer):
+    """Their stacks are read from outside, which is refused: that is what is said, not where the walk got stuck."""
+    t = target("deadlock").settle()
+    doc = run("offcpu", "--json", "-d", "0.3", "-p", t.pid, wrap=as_tracer).doc
+    rows = [row for row in doc["stacks"] if row["tid"] in t.tids.values()]
+    assert rows and all("CAP_SYS_PTRACE" in row["user_stack_error"] for row in rows), rows
+
+
 def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
     """Sampled from /proc: rough, but the stacks are right, and it says what is missing."""
     t = target("waits_deep", 3, 100000, wrap=as_nobody)

@@ -110,6 +110,36 @@ static void test_user_frames(void **state)
 	assert_false(row->has_waker);
 }
 
+/* As the sampler has them: kernel frames are texts already, and user frames have places. */
+static void test_texts_and_places(void **state)
+{
+	char text[] = "do_wait+0x10/0x20 [thing]";
+	const char *const texts[] = {"__schedule+0x1/0x9", text};
+	const struct raw_frame user = {.pc = 0x1234};
+	struct fixture *f = *state;
+	const uint64_t place = tables_place(f->tables, f->probe.maps.set, (uintptr_t)inner);
+	const struct offcpu_row *row;
+
+	waits_put_stack(f->waits, &(struct taken_stack){.id = {.low = 1, .high = 1},
+							.kernel_text = texts,
+							.nkernel = 2,
+							.user = &user,
+							.nuser = 1,
+							.places = &place});
+	memset(text, 'x', sizeof(text) - 1); /* they were copied */
+	add_wait(f, 1, 'S', 5);
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	row = &f->profile.rows.data[0];
+	assert_int_equal(row->kernel->len, 1);
+	assert_string_equal(row->kernel->data[0].symbol, "do_wait");
+	assert_string_equal(row->kernel->data[0].module->path, "thing");
+	assert_int_equal(row->user->len, 1);
+	assert_string_equal(row->user->data[0].symbol, "inner");
+	assert_int_equal(row->user->data[0].address, 0x1234);
+	assert_null(row->kernel_error);
+	assert_null(row->user_error);
+}
+
 static const char *user_error_of(struct fixture *f, uint32_t user_end)
 {
 	struct offcpu_row row;
@@ -327,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_user_frames, start, finish),
+		cmocka_unit_test_setup_teardown(test_texts_and_places, start, finish),
 		cmocka_unit_test_setup_teardown(test_errors, start, finish),
 		cmocka_unit_test_setup_teardown(test_order, start, finish),
 		cmocka_unit_test_setup_teardown(test_same_stacks, start, finish),
