@@ -21,29 +21,44 @@ struct known_stack {
 
 struct kept_row {
 	uint64_t idle_ns;
-	size_t next; /* with the same hash */
+	size_t next;       /* with the same hash */
+	size_t next_there; /* with the same place's hash */
 };
 
-struct merge {
+struct distinct {
+	bool by_name;             /* frames of the same function are the same, wherever in it they are */
 	struct u64map by_address; /* of a stack, to the first that is the same */
 	struct u64map by_frames;
 	VEC(struct known_stack) stacks;
+};
+
+struct merge {
+	struct distinct stacks;
+	struct distinct interrupts; /* stacks of those that woke threads */
 	struct u64map by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
 	VEC(struct known_stack) outers;
 	struct u64map noted; /* addresses of stacks that are there */
 	struct u64map by_key;
+	struct u64map by_place; /* of rows with waits that are over: process, state and stacks */
 	VEC(struct kept_row) kept; /* beside the rows of the profile */
 };
 
+static void distinct_deinit(struct distinct *distinct)
+{
+	u64map_deinit(&distinct->by_address);
+	u64map_deinit(&distinct->by_frames);
+	vec_deinit(&distinct->stacks);
+}
+
 static void merge_deinit(struct merge *merge)
 {
-	u64map_deinit(&merge->by_address);
-	u64map_deinit(&merge->by_frames);
+	distinct_deinit(&merge->stacks);
+	distinct_deinit(&merge->interrupts);
 	u64map_deinit(&merge->by_outer);
 	vec_deinit(&merge->outers);
 	u64map_deinit(&merge->noted);
 	u64map_deinit(&merge->by_key);
-	vec_deinit(&merge->stacks);
+	u64map_deinit(&merge->by_place);
 	vec_deinit(&merge->kept);
 }
 
@@ -74,9 +89,26 @@ static bool same_frames(const struct frame *a, const struct frame *b, size_t n)
 	return same;
 }
 
-static bool same_stack(const struct stack *a, const struct stack *b)
+static bool same_function(const struct frame *a, const struct frame *b)
 {
-	return a->len == b->len && same_frames(a->data, b->data, a->len);
+	if (!a->symbol || !b->symbol)
+		return same_frame(a, b);
+	return a->kind == b->kind && a->module == b->module && strcmp(a->symbol, b->symbol) == 0;
+}
+
+static bool same_functions(const struct frame *a, const struct frame *b, size_t n)
+{
+	bool same = true;
+
+	for (size_t i = 0; same && i < n; i++)
+		same = same_function(&a[i], &b[i]);
+	return same;
+}
+
+static bool same_stack(const struct stack *a, const struct stack *b, bool by_name)
+{
+	return a->len == b->len &&
+	       (by_name ? same_functions(a->data, b->data, a->len) : same_frames(a->data, b->data, a->len));
 }
 
 /* Where the kernel tells names only, as in /proc, frames have no addresses. */
@@ -96,8 +128,17 @@ static uint64_t hash_frames(const struct frame *frames, size_t n)
 	return hash;
 }
 
+static uint64_t hash_functions(const struct frame *frames, size_t n)
+{
+	uint64_t hash = hash_u64(HASH_SEED, n);
+
+	for (size_t i = 0; i < n; i++)
+		hash = frames[i].symbol ? hash_text(hash, frames[i].symbol) : hash_u64(hash, frames[i].address);
+	return hash;
+}
+
 /* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
-static bool use_first(struct merge *merge, const struct stack **stack)
+static bool use_first(struct distinct *distinct, const struct stack **stack)
 {
 	uint64_t *first, *chain;
 	bool created;
@@ -106,7 +147,7 @@ static bool use_first(struct merge *merge, const struct stack **stack)
 		*stack = NULL;
 		return true;
 	}
-	first = u64map_put(&merge->by_address, (uintptr_t)*stack, &created);
+	first = u64map_put(&distinct->by_address, (uintptr_t)*stack, &created);
 	if (!first)
 		return false;
 	if (!created) {
@@ -114,19 +155,22 @@ static bool use_first(struct merge *merge, const struct stack **stack)
 		return true;
 	}
 	*first = (uintptr_t)*stack;
-	chain = u64map_put(&merge->by_frames, hash_frames((*stack)->data, (*stack)->len), &created);
+	chain = u64map_put(&distinct->by_frames,
+			   distinct->by_name ? hash_functions((*stack)->data, (*stack)->len)
+					     : hash_frames((*stack)->data, (*stack)->len),
+			   &created);
 	if (!chain)
 		return false;
-	for (size_t i = *chain; i; i = merge->stacks.data[i - 1].next) {
-		if (!same_stack(merge->stacks.data[i - 1].stack, *stack))
+	for (size_t i = *chain; i; i = distinct->stacks.data[i - 1].next) {
+		if (!same_stack(distinct->stacks.data[i - 1].stack, *stack, distinct->by_name))
 			continue;
-		*stack = merge->stacks.data[i - 1].stack;
+		*stack = distinct->stacks.data[i - 1].stack;
 		*first = (uintptr_t)*stack;
 		return true;
 	}
-	if (!vec_push(&merge->stacks, (struct known_stack){.stack = *stack, .next = *chain}))
+	if (!vec_push(&distinct->stacks, (struct known_stack){.stack = *stack, .next = *chain}))
 		return false;
-	*chain = merge->stacks.len;
+	*chain = distinct->stacks.len;
 	return true;
 }
 
@@ -188,13 +232,35 @@ static bool is_unfinished(const struct offcpu_row *row)
 	return row->sum.count == row->sum.unfinished;
 }
 
+static uint64_t hash_place(const struct offcpu_row *row, const struct stack *kernel)
+{
+	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 8 | (unsigned char)row->state);
+
+	return hash_u64(hash_u64(hash, (uintptr_t)kernel), (uintptr_t)row->user);
+}
+
+/* Whether some thread of the process has a wait there that is over. */
+static bool is_place(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row,
+		     const struct stack *kernel)
+{
+	const uint64_t *chain = u64map_find(&merge->by_place, hash_place(row, kernel));
+	size_t i = chain ? *chain : 0;
+
+	while (i && (rows[i - 1].pid != row->pid || rows[i - 1].state != row->state || rows[i - 1].kernel != kernel ||
+		     rows[i - 1].user != row->user))
+		i = merge->kept.data[i - 1].next_there;
+	return i;
+}
+
 /*
  * The stack of a thread that does not run lacks the scheduler's own functions, as schedule_timeout(), wherever the kernel
- * tells it; that of a wait which is over has them. So the same place is that with some frames more.
+ * tells it; that of a wait which is over has them. So the same place is that with some frames more: that of the same
+ * thread if there is one, which a row is then found for, else that of another thread, or with a waker.
  */
-static size_t find_finished(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
+static size_t find_finished(const struct merge *merge, const struct offcpu_row *rows, struct offcpu_row *row)
 {
 	struct offcpu_row finished = *row;
+	const struct stack *elsewhere = NULL;
 	const uint64_t *chain;
 	size_t found = 0;
 
@@ -205,10 +271,15 @@ static size_t find_finished(const struct merge *merge, const struct offcpu_row *
 		const struct stack *stack = merge->outers.data[i - 1].stack;
 
 		finished.kernel = stack;
-		if (stack->len > row->kernel->len &&
-		    same_frames(stack->data + stack->len - row->kernel->len, row->kernel->data, row->kernel->len))
-			found = find_same(merge, rows, &finished);
+		if (stack->len <= row->kernel->len ||
+		    !same_frames(stack->data + stack->len - row->kernel->len, row->kernel->data, row->kernel->len))
+			continue;
+		found = find_same(merge, rows, &finished);
+		if (!found && !elsewhere && is_place(merge, rows, row, stack))
+			elsewhere = stack;
 	}
+	if (!found && elsewhere && !is_place(merge, rows, row, row->kernel))
+		row->kernel = elsewhere;
 	return found;
 }
 
@@ -235,28 +306,35 @@ static bool note_outer(struct merge *merge, const struct stack *kernel)
 /* Adds the row to the one that is the same among the first `merge->kept.len` of `rows`, or after those. */
 static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
 {
-	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
-	uint64_t *chain;
+	struct kept_row kept = {.idle_ns = row.idle ? row.sum.total_ns : 0};
+	uint64_t *chain, *place = NULL;
 	bool created;
 	size_t same;
 
-	if (!use_first(merge, &row.kernel) || !use_first(merge, &row.user) || !use_first(merge, &row.waker.kernel) ||
-	    !use_first(merge, &row.waker.user))
+	if (!use_first(&merge->stacks, &row.kernel) || !use_first(&merge->stacks, &row.user) ||
+	    !use_first(row.waker.tid ? &merge->stacks : &merge->interrupts, &row.waker.kernel) ||
+	    !use_first(&merge->stacks, &row.waker.user))
 		return false;
 	same = find_same(merge, rows, &row);
 	if (!same && is_unfinished(&row))
 		same = find_finished(merge, rows, &row);
 	if (same) {
 		join(&rows[same - 1], &row);
-		merge->kept.data[same - 1].idle_ns += idle_ns;
+		merge->kept.data[same - 1].idle_ns += kept.idle_ns;
 		return true;
 	}
 	chain = u64map_put(&merge->by_key, hash_row(&row), &created);
-	if (!chain || (!is_unfinished(&row) && !note_outer(merge, row.kernel)))
+	if (!is_unfinished(&row))
+		place = u64map_put(&merge->by_place, hash_place(&row, row.kernel), &created);
+	if (!chain || (!is_unfinished(&row) && (!place || !note_outer(merge, row.kernel))))
 		return false;
-	if (!vec_push(&merge->kept, (struct kept_row){.idle_ns = idle_ns, .next = *chain}))
+	kept.next = *chain;
+	kept.next_there = place ? *place : 0;
+	if (!vec_push(&merge->kept, kept))
 		return false;
 	*chain = merge->kept.len;
+	if (place)
+		*place = merge->kept.len;
 	rows[merge->kept.len - 1] = row;
 	return true;
 }
@@ -277,7 +355,7 @@ static void put_unfinished_last(struct offcpu_row *rows, size_t n)
 
 bool offcpu_merge_rows(struct offcpu_profile *profile)
 {
-	_cleanup_(merge_deinit) struct merge merge = {0};
+	_cleanup_(merge_deinit) struct merge merge = {.interrupts = {.by_name = true}};
 	struct offcpu_row *rows = profile->rows.data;
 	size_t done = 0;
 

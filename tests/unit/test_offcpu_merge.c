@@ -282,6 +282,57 @@ static void test_unfinished_alone(void **state)
 	assert_int_equal(f->profile.rows.data[0].sum.unfinished, 1);
 }
 
+/* Another thread, or the same with a waker, has been there: the place looks the same, but is another row. */
+static void test_unfinished_elsewhere(void **state)
+{
+	struct fixture *f = *state;
+	struct stack finished = STACK({.address = 0x50, .symbol = "schedule_timeout"}, {.address = 0x100, .symbol = "read"});
+	struct stack open = STACK({.address = 0x100, .symbol = "read"});
+	struct offcpu_row *row;
+
+	row = add(f);
+	row->kernel = &finished;
+	row->has_waker = true;
+	for (int i = 0; i < 6; i++) {
+		row = add(f);
+		row->kernel = &open;
+		row->sum.unfinished = row->sum.count;
+		row->tid += i / 2;
+		row->pid += i / 4;
+	}
+	assert_true(offcpu_merge_rows(&f->profile));
+	assert_int_equal(f->profile.rows.len, 4);
+	for (size_t i = 0; i < 4; i++) {
+		row = &f->profile.rows.data[i];
+		assert_ptr_equal(row->kernel, row->pid == 10 ? &finished : &open);
+		assert_int_equal(row->sum.count, i ? 4 : 2);
+	}
+}
+
+/* Where in its functions an interrupt was tells nothing; where a thread was does. */
+static void test_interrupts(void **state)
+{
+	struct fixture *f = *state;
+	struct stack a = STACK({.address = 0x10, .offset = 4, .symbol = "wake"}, {.address = 0x22c, .symbol = "timer"});
+	struct stack b = STACK({.address = 0x10, .offset = 4, .symbol = "wake"}, {.address = 0x260, .symbol = "timer"});
+	struct stack disk = STACK({.address = 0x10, .offset = 4, .symbol = "wake"}, {.address = 0x300, .symbol = "disk"});
+	struct stack nameless = STACK({.address = 0x10, .offset = 4, .symbol = "wake"}, {.address = 0x260});
+	const struct stack *const stacks[] = {&a, &b, &disk, &nameless};
+
+	for (pid_t tid = 0; tid < 2; tid++)
+		for (size_t i = 0; i < 4; i++) {
+			struct offcpu_row *row = add(f);
+
+			row->has_waker = true;
+			row->waker = (struct offcpu_waker){.tid = tid, .kernel = stacks[i]};
+		}
+	assert_true(offcpu_merge_rows(&f->profile));
+	assert_int_equal(f->profile.rows.len, 3 + 4);
+	assert_ptr_equal(f->profile.rows.data[0].waker.kernel, &a);
+	assert_int_equal(f->profile.rows.data[0].sum.count, 4);
+	assert_ptr_equal(f->profile.rows.data[4].waker.kernel, &b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +343,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unfinished, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unfinished_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unfinished_elsewhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_threads, setup, teardown),
 	};
