@@ -216,6 +216,15 @@ static bool find_name(struct idle *idle, const struct frame *frame, unsigned *ki
 	return true;
 }
 
+/* Python waits for its pools' queues by a lock that is none: whoever puts something in releases it. */
+static bool is_python_queue(const struct stack *stack, size_t i)
+{
+	const char *symbol = stack->data[i].symbol, *caller = i + 1 < stack->len ? stack->data[i + 1].symbol : NULL;
+
+	return symbol && caller && strcmp(symbol, "PyThread_acquire_lock_timed") == 0 &&
+	       starts_with(caller, "_queue_SimpleQueue_get");
+}
+
 /* What a stack tells. */
 struct told {
 	unsigned kinds;     /* of all names */
@@ -235,6 +244,8 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct told 
 	for (size_t i = 0; i < stack->len && i < CALL_FRAMES; i++) {
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
+		if (is_python_queue(stack, i))
+			kinds = NAME_CONDITION;
 		if ((plumbing && kinds & NAME_CALL) || kinds & NAME_CONDITION)
 			told->call = i + 1;
 		else if (told->condition)
@@ -258,7 +269,7 @@ static bool read_stack(struct idle *idle, const struct stack *stack, struct told
 
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
-		told->kinds |= kinds;
+		told->kinds |= is_python_queue(stack, i) ? 0 : kinds;
 		told->named |= stack->data[i].symbol != NULL;
 		if (i >= told->call)
 			told->functions = hash_u64(told->functions, hash);

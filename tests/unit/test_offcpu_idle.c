@@ -181,6 +181,23 @@ static void test_futex(void **state)
 	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"wait_seconds", "epoll_wait"}}));
 }
 
+/* The queue of a thread pool; but not the interpreter's own lock below it, nor any other lock. */
+static void test_python_queue(void **state)
+{
+	assert_true(is_idle(
+		(struct wait){.kernel = FUTEX,
+			      .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed",
+				       "_queue_SimpleQueue_get_impl", "_queue_SimpleQueue_get", "thread_run"}}));
+	assert_false(is_idle((struct wait){.kernel = FUTEX,
+					   .user = {"pthread_cond_timedwait", "take_gil", "PyEval_RestoreThread",
+						    "_queue_SimpleQueue_get_impl", "_queue_SimpleQueue_get"}}));
+	assert_false(is_idle((struct wait){.kernel = FUTEX,
+					   .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed",
+						    "lock_PyThread_acquire_lock", "_queue_SimpleQueue_get"}}));
+	assert_false(is_idle(
+		(struct wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed"}}));
+}
+
 /* However it is waited for, a lock is no work. */
 static void test_locks(void **state)
 {
@@ -271,7 +288,7 @@ int main(void)
 		cmocka_unit_test(test_conditions),  cmocka_unit_test(test_futex),
 		cmocka_unit_test(test_locks),       cmocka_unit_test(test_without_kernel_stacks),
 		cmocka_unit_test(test_time),        cmocka_unit_test(test_places),
-		cmocka_unit_test(test_other_waits),
+		cmocka_unit_test(test_other_waits), cmocka_unit_test(test_python_queue),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_idle", tests, NULL, NULL);
