@@ -41,13 +41,15 @@ static int tell(int error, struct err *err)
 
 int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err)
 {
+	struct offcpu_filter filter;
 	sigset_t before;
 	int error;
 
 	*writer = (struct event_writer){.out = out, .recording = recording};
 	if (!out)
 		return 0;
-	error = -report_offcpu_events_begin(recording_method(recording), false, out);
+	filter = recording_filter(recording);
+	error = -report_offcpu_events_begin(recording_method(recording), false, &filter, out);
 	if (error)
 		return tell(error, err);
 	pacer_init(&writer->pacer);

@@ -64,12 +64,22 @@ struct offcpu_loss {
 	uint64_t count;
 };
 
+/* Which waits are recorded: of others a profile knows nothing. */
+struct offcpu_filter {
+	uint64_t min_ns;
+	uint64_t max_ns; /* UINT64_MAX: there is no limit */
+	bool sleeping;   /* states S, D and R */
+	bool uninterruptible;
+	bool runnable;
+};
+
 /* A wait that began before the recording counts from its start, one that is not over at its end counts up to there. */
 struct offcpu_profile {
 	uint64_t duration_ns; /* of the recording */
 	bool estimate;        /* sampled from /proc: times are multiples of the interval */
 	bool by_process;      /* rows are given for each thread, and added up for each process in the end */
-	const char *method;   /* where and when stacks were taken: "sched_exit", "kprobe", "switch", "proc" */
+	struct offcpu_filter filter;
+	const char *method; /* where and when stacks were taken: "sched_exit", "kprobe", "switch", "proc" */
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
 	VEC(struct offcpu_row) rows;       /* by falling total */

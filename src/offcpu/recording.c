@@ -470,6 +470,19 @@ bool recording_is_over(const struct recording *r)
 	return !offcpu_probe_watches_any(r->probe);
 }
 
+struct offcpu_filter recording_filter(const struct recording *r)
+{
+	const struct offcpu_probe_options *probe = &r->options.probe;
+
+	return (struct offcpu_filter){
+		.min_ns = probe->min_ns,
+		.max_ns = probe->max_ns,
+		.sleeping = probe->sleeping,
+		.uninterruptible = probe->uninterruptible,
+		.runnable = probe->runnable,
+	};
+}
+
 struct recording_progress recording_progress(struct recording *r)
 {
 	uint64_t lost = atomic_load(&r->lost) + atomic_load(&r->events_lost);
@@ -557,15 +570,18 @@ static void add_notes(struct recording *r)
 	uint64_t gone = atomic_load(&r->unreadable), remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
 
 	if (gone) {
-		snprintf(why, sizeof(why), "%" PRIu64 " processes had ended before their maps could be read", gone);
+		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", gone,
+			 gone == 1 ? "process" : "processes");
 		note(r, "user stacks may end early", why);
 	}
 	if (remaps) {
-		snprintf(why, sizeof(why), "%" PRIu64 " notes of new mappings came faster than they were read", remaps);
+		snprintf(why, sizeof(why), "%" PRIu64 " %s faster than read", remaps,
+			 remaps == 1 ? "note of a new mapping came" : "notes of new mappings came");
 		note(r, "user stacks may end early", why);
 	}
 	if (r->denied.len) {
-		snprintf(why, sizeof(why), "the maps of %zu processes cannot be read; their rows say why", r->denied.len);
+		snprintf(why, sizeof(why), "the maps of %zu %s cannot be read; the rows say why", r->denied.len,
+			 r->denied.len == 1 ? "process" : "processes");
 		note(r, "user stacks end early", why);
 	}
 }
@@ -574,7 +590,7 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 {
 	recording_stop(r);
 	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
-					.by_process = !r->options.by_thread};
+					.filter = recording_filter(r), .by_process = !r->options.by_thread};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r);

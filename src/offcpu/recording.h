@@ -35,6 +35,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 void recording_destroy(struct recording *recording);
 
 const char *recording_method(const struct recording *recording);
+struct offcpu_filter recording_filter(const struct recording *recording);
 
 /* The last of the processes has ended; never when all are recorded. */
 bool recording_is_over(const struct recording *recording);

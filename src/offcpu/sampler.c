@@ -246,6 +246,9 @@ int sampler_finish(struct sampler *s, struct err *err, struct offcpu_profile *ou
 
 	sampler_stop(s);
 	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true,
+					.filter = {.min_ns = s->options.min_ns, .max_ns = s->options.max_ns,
+						   .sleeping = s->options.sleeping,
+						   .uninterruptible = s->options.uninterruptible},
 					.by_process = !s->options.by_thread};
 	ok = offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");

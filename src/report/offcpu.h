@@ -39,7 +39,7 @@ int report_offcpu_folded(const struct offcpu_profile *profile, const struct offc
  * notes; docs/schema/offcpu-events.schema.json describes them. A wait's line is not flushed: 0, or -EIO when the
  * stream has failed. Only duration, totals, losses and notes of the profile are used.
  */
-int report_offcpu_events_begin(const char *method, bool estimate, FILE *out);
+int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out);
 int report_offcpu_event(const struct offcpu_event *event, FILE *out);
 int report_offcpu_events_end(const struct offcpu_profile *profile, FILE *out);
 

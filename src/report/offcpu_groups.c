@@ -2,35 +2,44 @@
 #include "report/offcpu_groups.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "report/offcpu_reasons.h"
 
 void offcpu_groups_deinit(struct offcpu_groups *groups)
 {
 	vec_deinit(groups);
-	free(groups->rows);
-	groups->rows = NULL;
+	free(groups->threads);
+	free(groups->wakers);
+	groups->threads = groups->wakers = NULL;
+}
+
+/* Of a whole process nobody is idle alone: rows that differ in the waker only stay together. */
+static bool idles(const struct offcpu_row *row)
+{
+	return row->idle && row->tid;
 }
 
 /* Stacks that are the same are so by address: the profile has seen to that. */
 static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return a->pid == b->pid && a->tid == b->tid && a->state == b->state && a->kernel == b->kernel &&
-	       a->user == b->user && a->kernel_error == b->kernel_error && a->user_error == b->user_error;
+	return a->pid == b->pid && a->state == b->state && idles(a) == idles(b) && a->kernel == b->kernel &&
+	       a->user == b->user && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
+	       offcpu_same_reason(a->user_error, b->user_error);
 }
 
 static uint64_t hash_wait(const struct offcpu_row *row)
 {
-	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
+	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)row->pid);
 
 	hash = hash_u64(hash, (unsigned char)row->state);
+	hash = hash_u64(hash, idles(row));
 	hash = hash_u64(hash, (uintptr_t)row->kernel);
 	hash = hash_u64(hash, (uintptr_t)row->user);
-	hash = hash_u64(hash, (uintptr_t)row->kernel_error);
-	return hash_u64(hash, (uintptr_t)row->user_error);
+	hash = offcpu_hash_reason(hash, row->kernel_error);
+	return offcpu_hash_reason(hash, row->user_error);
 }
 
 /* Groups of the same hash are a chain, whose links are numbers plus one. */
@@ -45,46 +54,134 @@ static void chains_deinit(struct chains *chains)
 	vec_deinit(&chains->next);
 }
 
-/* The number of the row's group, plus one; 0 when memory is exhausted. A new group has its first row only. */
-static size_t find_group(struct offcpu_groups *groups, struct chains *chains, const struct offcpu_row *const *row)
+/* The number of the row's group, plus one; 0 when memory is exhausted. */
+static size_t find_group(struct offcpu_groups *groups, struct chains *chains, const struct offcpu_row *row)
 {
 	bool created;
-	uint64_t *first = u64map_put(&chains->first, hash_wait(*row), &created);
+	uint64_t *first = u64map_put(&chains->first, hash_wait(row), &created);
 
 	if (!first)
 		return 0;
 	for (size_t i = *first; i; i = chains->next.data[i - 1])
-		if (same_wait(groups->data[i - 1].rows[0], *row))
+		if (same_wait(groups->data[i - 1].row, row))
 			return i;
-	if (!vec_push(groups, (struct offcpu_group){.rows = row, .idle = true}) || !vec_push(&chains->next, *first))
+	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = true}) || !vec_push(&chains->next, *first))
 		return 0;
 	*first = groups->len;
 	return groups->len;
 }
 
+static int by_order(const struct offcpu_row *a, const struct offcpu_row *b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct offcpu_row *x = ((const struct offcpu_part *)a)->row, *y = ((const struct offcpu_part *)b)->row;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int by_stack(const struct stack *a, const struct stack *b)
+{
+	return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
+}
+
+static int by_waker(const void *a, const void *b)
+{
+	const struct offcpu_row *x = ((const struct offcpu_part *)a)->row, *y = ((const struct offcpu_part *)b)->row;
+
+	if (x->has_waker != y->has_waker)
+		return x->has_waker ? -1 : 1;
+	if (x->waker.pid != y->waker.pid)
+		return x->waker.pid < y->waker.pid ? -1 : 1;
+	if (x->waker.tid != y->waker.tid)
+		return x->waker.tid < y->waker.tid ? -1 : 1;
+	if (x->waker.kernel != y->waker.kernel)
+		return by_stack(x->waker.kernel, y->waker.kernel);
+	return by_stack(x->waker.user, y->waker.user);
+}
+
 static int by_falling_total(const void *a, const void *b)
 {
-	const struct offcpu_group *x = a, *y = b;
+	const struct offcpu_part *x = a, *y = b;
 
 	if (x->sum.total_ns != y->sum.total_ns)
 		return x->sum.total_ns < y->sum.total_ns ? 1 : -1;
-	return x->rows < y->rows ? -1 : x->rows > y->rows; /* as they were */
+	return by_order(x->row, y->row);
 }
 
-/* Puts the rows of each group beside each other, in the order that they have. */
-static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of)
+/* Makes one part of those that compare as equal, in this order. How many there are then. */
+static size_t add_up(struct offcpu_part *parts, size_t n, int (*compare)(const void *, const void *))
 {
-	const struct offcpu_row **place = groups->rows;
+	size_t kept = 0;
+
+	qsort(parts, n, sizeof(*parts), compare);
+	for (size_t i = 1; i < n; i++) {
+		if (compare(&parts[kept], &parts[i]) != 0) {
+			parts[++kept] = parts[i];
+			continue;
+		}
+		offcpu_sum_merge(&parts[kept].sum, &parts[i].sum);
+		if (by_order(parts[i].row, parts[kept].row) < 0)
+			parts[kept].row = parts[i].row;
+	}
+	return kept + 1;
+}
+
+/* At most a fifth less than the longest, as are all that idle. */
+static bool are_alike(const struct offcpu_part *parts, size_t n)
+{
+	uint64_t least = parts[0].sum.total_ns, most = least;
+
+	for (size_t i = 1; i < n; i++) {
+		least = parts[i].sum.total_ns < least ? parts[i].sum.total_ns : least;
+		most = parts[i].sum.total_ns > most ? parts[i].sum.total_ns : most;
+	}
+	return least >= most - most / 5;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct offcpu_group *x = a, *y = b;
+
+	if (x->idle != y->idle)
+		return x->idle ? 1 : -1;
+	if (x->sum.total_ns != y->sum.total_ns)
+		return x->sum.total_ns < y->sum.total_ns ? 1 : -1;
+	return by_order(x->row, y->row);
+}
+
+/* Puts the rows of each group beside each other, once by thread and once by waker. */
+static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
+		    size_t *filled)
+{
+	size_t place = 0;
 
 	for (size_t i = 0; i < groups->len; i++) {
-		groups->data[i].rows = place;
+		filled[i] = place;
 		place += groups->data[i].nrows;
-		groups->data[i].nrows = 0;
 	}
 	for (size_t i = 0; i < profile->rows.len; i++) {
-		struct offcpu_group *group = &groups->data[group_of[i] - 1];
+		const struct offcpu_row *row = &profile->rows.data[i];
 
-		groups->rows[group->rows - groups->rows + group->nrows++] = &profile->rows.data[i];
+		place = filled[group_of[i] - 1]++;
+		groups->threads[place] = groups->wakers[place] = (struct offcpu_part){.row = row, .sum = row->sum};
+	}
+	for (size_t i = 0; i < groups->len; i++) {
+		struct offcpu_group *group = &groups->data[i];
+		struct offcpu_part *threads = groups->threads + filled[i] - group->nrows;
+		struct offcpu_part *wakers = groups->wakers + filled[i] - group->nrows;
+
+		group->threads = threads;
+		group->nthreads = add_up(threads, group->nrows, by_thread);
+		group->alike = are_alike(threads, group->nthreads);
+		if (!group->alike)
+			qsort(threads, group->nthreads, sizeof(*threads), by_falling_total);
+		group->wakers = wakers;
+		group->nwakers = add_up(wakers, group->nrows, by_waker);
+		qsort(wakers, group->nwakers, sizeof(*wakers), by_falling_total);
 	}
 }
 
@@ -93,16 +190,17 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 	_cleanup_(chains_deinit) struct chains chains = {0};
 	const size_t n = profile->rows.len;
 	_cleanup_free_ size_t *group_of = calloc(n + 1, sizeof(*group_of));
+	_cleanup_free_ size_t *filled = calloc(n + 1, sizeof(*filled));
 
-	groups->rows = calloc(n + 1, sizeof(*groups->rows));
-	if (!group_of || !groups->rows)
+	groups->threads = calloc(n + 1, sizeof(*groups->threads));
+	groups->wakers = calloc(n + 1, sizeof(*groups->wakers));
+	if (!group_of || !filled || !groups->threads || !groups->wakers)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct offcpu_row *row = &profile->rows.data[i];
 		struct offcpu_group *group;
 
-		groups->rows[i] = row;
-		group_of[i] = find_group(groups, &chains, &groups->rows[i]);
+		group_of[i] = find_group(groups, &chains, row);
 		if (!group_of[i])
 			return false;
 		group = &groups->data[group_of[i] - 1];
@@ -110,8 +208,8 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 		group->idle &= row->idle;
 		offcpu_sum_merge(&group->sum, &row->sum);
 	}
-	arrange(groups, profile, group_of);
+	arrange(groups, profile, group_of, filled);
 	if (groups->len)
-		qsort(groups->data, groups->len, sizeof(*groups->data), by_falling_total);
+		qsort(groups->data, groups->len, sizeof(*groups->data), by_weight);
 	return true;
 }

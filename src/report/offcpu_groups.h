@@ -4,18 +4,32 @@
 
 #include "model/offcpu.h"
 
-/* Rows that differ only in who woke the thread, which for a reader are one stack with several wakers. */
-struct offcpu_group {
-	const struct offcpu_row *const *rows; /* the heaviest first; borrowed from the groups */
-	size_t nrows;
+/* The rows of a group that have something in common. */
+struct offcpu_part {
+	const struct offcpu_row *row; /* the heaviest of them */
 	struct offcpu_sum sum;
-	bool idle; /* all of them are */
 };
 
-/* The heaviest first. */
+/*
+ * Rows of a process that differ only in the thread, or in who woke it: for a reader they are one stack. Threads that
+ * are idle there and others are two groups.
+ */
+struct offcpu_group {
+	const struct offcpu_row *row; /* the heaviest */
+	size_t nrows;
+	struct offcpu_sum sum;
+	bool idle;  /* all of them are */
+	bool alike; /* all threads waited about equally long: they are by number then, else the heaviest first */
+	const struct offcpu_part *threads; /* borrowed from the groups */
+	size_t nthreads;
+	const struct offcpu_part *wakers; /* the heaviest first; one is of rows without a waker; borrowed likewise */
+	size_t nwakers;
+};
+
+/* The heaviest first, but those that are idle last. */
 struct offcpu_groups {
 	VEC_FIELDS(struct offcpu_group);
-	const struct offcpu_row **rows;
+	struct offcpu_part *threads, *wakers;
 };
 
 /* Groups the rows of a profile, which are in order. False when memory is exhausted. */

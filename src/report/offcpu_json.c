@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "report/json_frame.h"
 #include "report/json_writer.h"
+#include "report/offcpu_reasons.h"
 #include "report/offcpu_totals.h"
 #include "report/report.h"
 
@@ -25,6 +26,24 @@ static void put_tid(struct json *j, pid_t tid)
 		json_null(j, "tid");
 }
 
+/* Which waits there can be. */
+static void put_filter(struct json *j, const struct offcpu_filter *filter)
+{
+	json_uint(j, "min_ns", filter->min_ns);
+	if (filter->max_ns == UINT64_MAX)
+		json_null(j, "max_ns");
+	else
+		json_uint(j, "max_ns", filter->max_ns);
+	json_array(j, "states");
+	if (filter->sleeping)
+		json_string(j, NULL, "S");
+	if (filter->uninterruptible)
+		json_string(j, NULL, "D");
+	if (filter->runnable)
+		json_string(j, NULL, "R");
+	json_array_end(j);
+}
+
 static void put_lost(struct json *j, const struct offcpu_profile *profile)
 {
 	json_object(j, "lost");
@@ -38,6 +57,22 @@ static void put_notes(struct json *j, const struct offcpu_profile *profile)
 	json_array(j, "notes");
 	for (size_t i = 0; i < profile->notes.len; i++)
 		json_string(j, NULL, profile->notes.data[i]);
+	json_array_end(j);
+}
+
+static void put_incomplete(struct json *j, const struct offcpu_reasons *reasons)
+{
+	json_array(j, "incomplete");
+	for (size_t i = 0; i < reasons->len; i++) {
+		const struct offcpu_reason *reason = &reasons->data[i];
+
+		json_object(j, NULL);
+		json_string(j, "what", reason->kernel ? "kernel_stack" : "user_stack");
+		json_string(j, "reason", reason->words);
+		json_uint(j, "waits", reason->waits);
+		json_uint(j, "total_ns", reason->total_ns);
+		json_object_end(j);
+	}
 	json_array_end(j);
 }
 
@@ -162,9 +197,10 @@ static void put_row(struct json *j, const struct offcpu_row *row)
 int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
 {
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
+	_cleanup_(offcpu_reasons_deinit) struct offcpu_reasons reasons = {0};
 	struct json j = {.out = out};
 
-	if (!lacking_find_offcpu(&lacking, profile, options->hide_idle))
+	if (!lacking_find_offcpu(&lacking, profile, options->hide_idle) || !offcpu_reasons_find(&reasons, profile))
 		return -ENOMEM;
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&j, NULL);
@@ -172,8 +208,10 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	json_string(&j, "method", profile->method);
 	json_bool(&j, "estimate", profile->estimate);
 	json_uint(&j, "duration_ns", profile->duration_ns);
+	put_filter(&j, &profile->filter);
 	put_notes(&j, profile);
 	put_lost(&j, profile);
+	put_incomplete(&j, &reasons);
 	put_total(&j, profile);
 	put_shares(&j, profile, options->hide_idle);
 	put_top_threads(&j, profile, options->hide_idle);
@@ -204,7 +242,7 @@ static void end_line(struct json *j)
 	fputc('\n', j->out);
 }
 
-int report_offcpu_events_begin(const char *method, bool estimate, FILE *out)
+int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out)
 {
 	struct json j = {.out = out};
 
@@ -212,6 +250,7 @@ int report_offcpu_events_begin(const char *method, bool estimate, FILE *out)
 	json_string(&j, "schema", events_schema);
 	json_string(&j, "method", method);
 	json_bool(&j, "estimate", estimate);
+	put_filter(&j, filter);
 	end_line(&j);
 	return report_flush(out);
 }

@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/offcpu.h"
+#include "report/offcpu_text.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "report/lacking.h"
-#include "report/names.h"
-#include "report/offcpu_groups.h"
-#include "report/offcpu_totals.h"
+#include "report/offcpu_made_code.h"
+#include "report/offcpu_reasons.h"
 #include "report/report.h"
-#include "report/text_format.h"
 #include "report/text_frame.h"
 
-/* The heaviest are what is read; --top shows more or less, -v all. */
-enum { SHOWN_THREADS = 20, SHOWN_STACKS = 50, SHOWN_WAKERS = 3 };
-
-struct offcpu_text {
-	struct text text;
-	const struct offcpu_report_options *options;
-	const struct offcpu_profile *profile;
-	struct offcpu_totals totals;
-	size_t processes;
-	pid_t pid; /* of the only process; 0: there are more */
+enum {
+	SHOWN_REASONS = 3,
+	SHOWN_MEMBERS = 5, /* of threads that share a stack, unless all are shown: then so many on a line */
+	SHORTEST_RUN = 3,  /* of consecutive tids with one name that are shown as a range */
 };
-
-/* The threads of the table. */
-struct lines {
-	VEC_FIELDS(const struct offcpu_thread *);
-};
-
-static void lines_deinit(struct lines *lines)
-{
-	vec_deinit(lines);
-}
 
 static bool count_processes(struct offcpu_text *r)
 {
@@ -55,15 +35,14 @@ static bool count_processes(struct offcpu_text *r)
 	return true;
 }
 
-static size_t shown(const struct offcpu_text *r, size_t usual, size_t all)
+size_t offcpu_shown(const struct offcpu_text *r, size_t usual, size_t all)
 {
 	size_t most = r->options->verbose ? all : r->options->top ? r->options->top : usual;
 
 	return most < all ? most : all;
 }
 
-/* Waits can be shorter than what else is measured here. */
-static const char *format_wait(uint64_t ns, char buf[DURATION_LEN])
+const char *offcpu_format_wait(uint64_t ns, char buf[DURATION_LEN])
 {
 	if (ns >= 1000)
 		return format_duration(ns, buf);
@@ -71,9 +50,7 @@ static const char *format_wait(uint64_t ns, char buf[DURATION_LEN])
 	return buf;
 }
 
-enum { SHARE_LEN = 32 };
-
-static const char *format_share(uint64_t part, uint64_t whole, char buf[SHARE_LEN])
+const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LEN])
 {
 	uint64_t tenths = (offcpu_share(part, whole) + 50) / 100;
 
@@ -81,17 +58,7 @@ static const char *format_share(uint64_t part, uint64_t whole, char buf[SHARE_LE
 	return buf;
 }
 
-/* The first lines: what was recorded, and what the reader has to know about it. */
-
-static void put_part(const struct offcpu_text *r, const char *prefix, const char *what, uint64_t ns)
-{
-	char time[DURATION_LEN], share[SHARE_LEN];
-
-	fprintf(r->text.out, "%s%s %s (%s)", prefix, what, format_wait(ns, time),
-		format_share(ns, r->profile->total.total_ns, share));
-}
-
-static void put_waits(FILE *out, const struct offcpu_sum *sum)
+void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum)
 {
 	char average[DURATION_LEN], longest[DURATION_LEN];
 
@@ -101,8 +68,168 @@ static void put_waits(FILE *out, const struct offcpu_sum *sum)
 	else if (sum->unfinished)
 		fprintf(out, ", %" PRIu64 " not over", sum->unfinished);
 	if (sum->count > 1)
-		fprintf(out, ", average %s, longest %s", format_wait(offcpu_average(sum), average),
-			format_wait(sum->max_ns, longest));
+		fprintf(out, ", average %s, longest %s", offcpu_format_wait(offcpu_average(sum), average),
+			offcpu_format_wait(sum->max_ns, longest));
+}
+
+void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name)
+{
+	fprintf(r->text.out, "%s %d ", tid ? "tid" : "pid", tid ? tid : pid);
+	text_style(&r->text, STYLE_STRONG);
+	text_untrusted(&r->text, name && *name ? name : "?");
+	text_style(&r->text, STYLE_PLAIN);
+	if (tid && tid != pid && pid != r->pid)
+		fprintf(r->text.out, " (pid %d)", pid);
+}
+
+static const char *name_of(const struct offcpu_part *thread)
+{
+	return thread->row->thread_name && *thread->row->thread_name ? thread->row->thread_name : "?";
+}
+
+/* How many from here on have the same name, and numbers without a gap. */
+static size_t run_length(const struct offcpu_part *threads, size_t n)
+{
+	size_t len = 1;
+
+	while (len < n && threads[len].row->tid == threads[0].row->tid + (pid_t)len &&
+	       strcmp(name_of(&threads[len]), name_of(&threads[0])) == 0)
+		len++;
+	return len < SHORTEST_RUN ? 1 : len;
+}
+
+void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times)
+{
+	char time[DURATION_LEN];
+	FILE *out = r->text.out;
+	uint64_t rest_ns = 0;
+	size_t done = 0, len;
+
+	fputs("tid ", out);
+	for (size_t i = 0; done < n && (i < SHOWN_MEMBERS || r->options->verbose); i++, done += len) {
+		const struct offcpu_part *thread = &threads[done];
+
+		len = times ? 1 : run_length(thread, n - done);
+		if (i)
+			fputs(i % SHOWN_MEMBERS ? ", " : ",\n      ", out);
+		fprintf(out, "%d", thread->row->tid);
+		if (len > 1)
+			fprintf(out, "-%d", thread[len - 1].row->tid);
+		fputc(' ', out);
+		text_style(&r->text, STYLE_STRONG);
+		text_untrusted(&r->text, name_of(thread));
+		text_style(&r->text, STYLE_PLAIN);
+		if (times)
+			fprintf(out, " %s", offcpu_format_wait(thread->sum.total_ns, time));
+	}
+	if (done == n)
+		return;
+	for (size_t i = done; i < n; i++)
+		rest_ns += threads[i].sum.total_ns;
+	fprintf(out, ", and %zu more", n - done);
+	if (times)
+		fprintf(out, " %s", offcpu_format_wait(rest_ns, time));
+}
+
+void offcpu_put_rest(const struct offcpu_text *r, size_t n, const char *one, const char *many, uint64_t ns,
+		     const char *how)
+{
+	char time[DURATION_LEN], share[SHARE_LEN];
+
+	if (!n)
+		return;
+	text_style(&r->text, STYLE_DIM);
+	fprintf(r->text.out, "  %zu %s, %s of the time (%s)%s", n, n == 1 ? one : many,
+		offcpu_format_share(ns, r->profile->total.total_ns, share), offcpu_format_wait(ns, time), how);
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', r->text.out);
+}
+
+/* The first lines: what was recorded, and what the reader has to know about it. */
+
+static void put_part(const struct offcpu_text *r, const char *prefix, const char *what, uint64_t ns)
+{
+	char time[DURATION_LEN], share[SHARE_LEN];
+
+	fprintf(r->text.out, "%s%s %s (%s)", prefix, what, offcpu_format_wait(ns, time),
+		offcpu_format_share(ns, r->profile->total.total_ns, share));
+}
+
+enum { LIMIT_LEN = 48 };
+
+/* As it was given: 1.25 ms is not 1.3 ms. */
+static const char *format_limit(uint64_t ns, char buf[LIMIT_LEN])
+{
+	static const struct unit {
+		const char *name;
+		uint64_t ns;
+		int digits;
+	} units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"µs", 1000, 3}, {"ns", 1, 0}};
+	const struct unit *unit = units;
+	char fraction[16] = "";
+	size_t len;
+
+	while (unit->ns > ns && unit->ns > 1)
+		unit++;
+	if (ns % unit->ns)
+		snprintf(fraction, sizeof(fraction), ".%0*" PRIu64, unit->digits, ns % unit->ns);
+	for (len = strlen(fraction); len && fraction[len - 1] == '0';)
+		fraction[--len] = '\0';
+	snprintf(buf, LIMIT_LEN, "%" PRIu64 "%s %s", ns / unit->ns, fraction, unit->name);
+	return buf;
+}
+
+static bool has_all_states(const struct offcpu_filter *filter)
+{
+	return filter->sleeping && filter->uninterruptible && filter->runnable;
+}
+
+static bool has_limits(const struct offcpu_filter *filter)
+{
+	return filter->min_ns || filter->max_ns != UINT64_MAX;
+}
+
+/* "waits of 1 ms to 20 ms in state D". */
+static void put_filter(FILE *out, const struct offcpu_filter *filter)
+{
+	const char *const states[] = {filter->sleeping ? "S" : NULL, filter->uninterruptible ? "D" : NULL,
+				      filter->runnable ? "R" : NULL};
+	char min[LIMIT_LEN], max[LIMIT_LEN];
+	const char *separator = " in state ";
+
+	format_limit(filter->min_ns, min);
+	format_limit(filter->max_ns, max);
+	fputs("waits", out);
+	if (filter->min_ns && filter->max_ns != UINT64_MAX)
+		fprintf(out, " of %s to %s", min, max);
+	else if (filter->min_ns)
+		fprintf(out, " of at least %s", min);
+	else if (filter->max_ns != UINT64_MAX)
+		fprintf(out, " of at most %s", max);
+	for (size_t i = 0; !has_all_states(filter) && i < sizeof(states) / sizeof(states[0]); i++) {
+		if (!states[i])
+			continue;
+		fprintf(out, "%s%s", separator, states[i]);
+		separator = " or ";
+	}
+}
+
+/* Nothing was recorded: what there is may be what was not asked for. */
+static void put_nothing(FILE *out, const struct offcpu_filter *filter)
+{
+	const char *const options[] = {filter->min_ns ? "--min" : NULL, filter->max_ns != UINT64_MAX ? "--max" : NULL,
+				       has_all_states(filter) ? NULL : "--state"};
+	const char *separator = ": see ";
+
+	fputs("no ", out);
+	put_filter(out, filter);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (!options[i])
+			continue;
+		fprintf(out, "%s%s", separator, options[i]);
+		separator = ", ";
+	}
+	fputc('\n', out);
 }
 
 static void put_method(const struct offcpu_text *r)
@@ -124,25 +251,65 @@ static void put_summary(const struct offcpu_text *r)
 	char time[DURATION_LEN];
 	FILE *out = r->text.out;
 
-	fprintf(out, "stakeout offcpu: %s", format_wait(profile->duration_ns, time));
+	fprintf(out, "stakeout offcpu: %s", offcpu_format_wait(profile->duration_ns, time));
 	if (n)
 		fprintf(out, ", %zu %s of ", n, n == 1 ? "thread" : "threads");
 	if (r->pid)
 		fprintf(out, "pid %d", r->pid);
 	else if (n)
 		fprintf(out, "%zu processes", r->processes);
+	if (has_limits(&profile->filter) || !has_all_states(&profile->filter)) {
+		fputs(", ", out);
+		put_filter(out, &profile->filter);
+	}
 	put_method(r);
 	if (!profile->total.count) {
-		fputs("no waits, or none as long as is recorded: see --min\n", out);
+		put_nothing(out, &profile->filter);
 		return;
 	}
-	fprintf(out, "off-CPU %s: ", format_wait(profile->total.total_ns, time));
-	put_waits(out, &profile->total);
+	fprintf(out, "off-CPU %s: ", offcpu_format_wait(profile->total.total_ns, time));
+	offcpu_put_waits(out, &profile->total);
 	put_part(r, "\n  ", "blocked", r->totals.sleeping_ns);
 	put_part(r, ", ", "uninterruptible", r->totals.uninterruptible_ns);
 	put_part(r, ",\n  ", "waiting for a CPU", r->totals.runnable_ns);
-	if (r->totals.idle_rows)
-		put_part(r, "; of all, ", "idle", r->totals.idle_ns);
+	if (r->totals.idle_rows) {
+		put_part(r, ";\n  of all, ", "idle", r->totals.idle_ns);
+		fputs(r->options->hide_idle ? ": hidden" : ": comes last, --hide-idle leaves it out", out);
+	}
+	fputc('\n', out);
+}
+
+/* "incomplete user stacks: 12 of 480 waits (3.1 % of the time): EFAULT: … (10), …": of one kind, or nothing. */
+static void put_reasons(const struct offcpu_text *r, const struct offcpu_reasons *reasons, bool kernel)
+{
+	uint64_t waits = 0, ns = 0;
+	size_t n = 0, shown = 0;
+	char share[SHARE_LEN];
+	FILE *out = r->text.out;
+
+	for (size_t i = 0; i < reasons->len; i++) {
+		const struct offcpu_reason *reason = &reasons->data[i];
+
+		n += reason->kernel == kernel;
+		waits += reason->kernel == kernel ? reason->waits : 0;
+		ns += reason->kernel == kernel ? reason->total_ns : 0;
+	}
+	if (!n)
+		return;
+	text_style(&r->text, STYLE_BAD);
+	fprintf(out, "%s: %" PRIu64 " of %" PRIu64 " waits (%s of the time)",
+		kernel ? "missing kernel stacks" : "incomplete user stacks", waits, r->profile->total.count,
+		offcpu_format_share(ns, r->profile->total.total_ns, share));
+	for (size_t i = 0; i < reasons->len && shown < SHOWN_REASONS; i++) {
+		if (reasons->data[i].kernel != kernel)
+			continue;
+		fputs(shown++ ? ", " : ": ", out);
+		text_untrusted(&r->text, reasons->data[i].words);
+		fprintf(out, " (%" PRIu64 ")", reasons->data[i].waits);
+	}
+	if (n > shown)
+		fprintf(out, ", and %zu %s", n - shown, n - shown == 1 ? "other reason" : "other reasons");
+	text_style(&r->text, STYLE_PLAIN);
 	fputc('\n', out);
 }
 
@@ -167,370 +334,45 @@ static void put_losses(const struct offcpu_text *r)
 	fputc('\n', r->text.out);
 }
 
-/* The threads. */
-
-static void put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name)
+/* Last, since it is no part of what was seen: how to see more of code that has no names. */
+static void put_makers(const struct offcpu_text *r, const bool makers[OFFCPU_MAKERS])
 {
-	fprintf(r->text.out, "%s %d ", tid ? "tid" : "pid", tid ? tid : pid);
-	text_style(&r->text, STYLE_STRONG);
-	text_untrusted(&r->text, name && *name ? name : "?");
-	text_style(&r->text, STYLE_PLAIN);
-	if (tid && tid != pid && pid != r->pid)
-		fprintf(r->text.out, " (pid %d)", pid);
-}
+	bool any = false;
 
-static uint64_t active_ns(const struct offcpu_thread *thread)
-{
-	return thread->sum.total_ns > thread->idle_ns ? thread->sum.total_ns - thread->idle_ns : 0;
-}
-
-static int by_falling_active_time(const void *a, const void *b)
-{
-	const struct offcpu_thread *x = *(const struct offcpu_thread *const *)a;
-	const struct offcpu_thread *y = *(const struct offcpu_thread *const *)b;
-	uint64_t active_x = active_ns(x), active_y = active_ns(y);
-
-	if (active_x != active_y)
-		return active_x < active_y ? 1 : -1;
-	return x < y ? -1 : x > y; /* as they were */
-}
-
-/* With --hide-idle: those that do more than idle, by the time that they did. */
-static bool find_lines(const struct offcpu_text *r, struct lines *lines)
-{
-	for (size_t i = 0; i < r->profile->threads.len; i++) {
-		const struct offcpu_thread *thread = &r->profile->threads.data[i];
-
-		if (r->options->hide_idle && offcpu_only_idles(thread))
+	for (int i = 0; i < OFFCPU_MAKERS; i++) {
+		if (!makers[i])
 			continue;
-		if (!vec_push(lines, thread))
-			return false;
-	}
-	if (r->options->hide_idle && lines->len)
-		qsort(lines->data, lines->len, sizeof(*lines->data), by_falling_active_time);
-	return true;
-}
-
-enum column {
-	COLUMN_TOTAL,
-	COLUMN_SHARE,
-	COLUMN_WAITS,
-	COLUMN_AVERAGE,
-	COLUMN_LONGEST,
-	COLUMN_BLOCKED,
-	COLUMN_UNINTERRUPTIBLE,
-	COLUMN_RUNNABLE,
-	COLUMN_IDLE,
-	COLUMNS,
-};
-
-static const char *const column_names[COLUMNS] = {"total",   "share",     "waits",   "average", "longest",
-						  "blocked", "uninterr.", "for CPU", "idle"};
-
-enum { CELL_LEN = DURATION_LEN };
-static_assert((int)CELL_LEN >= (int)SHARE_LEN, "a cell holds a share");
-
-/* Nothing where there was nothing: what is there is seen better then. */
-static void format_part(const struct offcpu_thread *thread, uint64_t ns, char buf[CELL_LEN])
-{
-	*buf = '\0';
-	if (ns)
-		format_share(ns, thread->sum.total_ns, buf);
-}
-
-static void format_cell(const struct offcpu_text *r, const struct offcpu_thread *thread, enum column column,
-			char buf[CELL_LEN])
-{
-	switch (column) {
-	case COLUMN_TOTAL:
-		format_wait(thread->sum.total_ns, buf);
-		break;
-	case COLUMN_SHARE:
-		format_share(thread->sum.total_ns, r->profile->total.total_ns, buf);
-		break;
-	case COLUMN_WAITS:
-		snprintf(buf, CELL_LEN, "%" PRIu64, thread->sum.count);
-		break;
-	case COLUMN_AVERAGE:
-		format_wait(offcpu_average(&thread->sum), buf);
-		break;
-	case COLUMN_LONGEST:
-		format_wait(thread->sum.max_ns, buf);
-		break;
-	case COLUMN_BLOCKED:
-		format_part(thread, thread->sleeping_ns, buf);
-		break;
-	case COLUMN_UNINTERRUPTIBLE:
-		format_part(thread, thread->uninterruptible_ns, buf);
-		break;
-	case COLUMN_RUNNABLE:
-		format_part(thread, thread->runnable_ns, buf);
-		break;
-	case COLUMN_IDLE:
-		format_part(thread, thread->idle_ns, buf);
-		break;
-	case COLUMNS:
-		break;
-	}
-}
-
-/* What continues a UTF-8 character takes no column. */
-static int width_of(const char *s)
-{
-	int width = 0;
-
-	for (; *s; s++)
-		width += ((unsigned char)*s & 0xc0) != 0x80;
-	return width;
-}
-
-/* 0: there is nothing in the column, and it is left out. */
-static void find_widths(const struct offcpu_text *r, const struct lines *lines, size_t n, int widths[COLUMNS])
-{
-	char cell[CELL_LEN];
-
-	for (int column = 0; column < COLUMNS; column++) {
-		int widest = 0;
-
-		for (size_t i = 0; i < n; i++) {
-			int width;
-
-			format_cell(r, lines->data[i], column, cell);
-			width = width_of(cell);
-			widest = width > widest ? width : widest;
-		}
-		widths[column] =
-			widest && widest < width_of(column_names[column]) ? width_of(column_names[column]) : widest;
-	}
-}
-
-static void put_cell(FILE *out, int width, const char *s)
-{
-	if (width)
-		fprintf(out, "  %*s%s", width - width_of(s), "", s);
-}
-
-static void put_table(const struct offcpu_text *r, const struct lines *lines, size_t n)
-{
-	int widths[COLUMNS];
-	char cell[CELL_LEN];
-	FILE *out = r->text.out;
-
-	find_widths(r, lines, n, widths);
-	fputc('\n', out);
-	text_style(&r->text, STYLE_DIM);
-	for (int column = 0; column < COLUMNS; column++)
-		put_cell(out, widths[column], column_names[column]);
-	fputs("  thread", out);
-	text_style(&r->text, STYLE_PLAIN);
-	fputc('\n', out);
-	for (size_t i = 0; i < n; i++) {
-		const struct offcpu_thread *thread = lines->data[i];
-
-		for (int column = 0; column < COLUMNS; column++) {
-			format_cell(r, thread, column, cell);
-			put_cell(out, widths[column], cell);
-		}
-		fputs("  ", out);
-		put_who(r, thread->pid, thread->tid, thread->name);
-		fputc('\n', out);
-	}
-}
-
-/* What is not shown, and how much that is. */
-static void put_rest(const struct offcpu_text *r, size_t n, const char *one, const char *many, uint64_t ns,
-		     const char *how)
-{
-	char time[DURATION_LEN], share[SHARE_LEN];
-
-	if (!n)
-		return;
-	text_style(&r->text, STYLE_DIM);
-	fprintf(r->text.out, "  %zu %s, %s of the time (%s)%s", n, n == 1 ? one : many,
-		format_share(ns, r->profile->total.total_ns, share), format_wait(ns, time), how);
-	text_style(&r->text, STYLE_PLAIN);
-	fputc('\n', r->text.out);
-}
-
-static void put_threads(const struct offcpu_text *r, const struct lines *lines)
-{
-	const size_t n = shown(r, SHOWN_THREADS, lines->len);
-	uint64_t rest_ns = 0, hidden_ns = 0;
-
-	if (!r->profile->threads.len)
-		return;
-	if (n)
-		put_table(r, lines, n);
-	else
-		fputc('\n', r->text.out);
-	for (size_t i = 0; i < r->profile->threads.len; i++)
-		hidden_ns += r->profile->threads.data[i].sum.total_ns;
-	for (size_t i = 0; i < lines->len; i++) {
-		hidden_ns -= lines->data[i]->sum.total_ns;
-		rest_ns += i < n ? 0 : lines->data[i]->sum.total_ns;
-	}
-	put_rest(r, lines->len - n, "more thread", "more threads", rest_ns, ": -v shows all");
-	put_rest(r, r->profile->threads.len - lines->len, "idle thread hidden", "idle threads hidden", hidden_ns, "");
-}
-
-/* The stacks. */
-
-static void put_state(const struct offcpu_text *r, char state)
-{
-	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
-
-	if (style != STYLE_PLAIN)
-		text_style(&r->text, style);
-	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?',
-		state == 'R' ? "waiting for a CPU" : name_thread_state(state));
-	if (style != STYLE_PLAIN)
+		text_style(&r->text, STYLE_DIM);
+		fprintf(r->text.out, "%scode made at run time has no names: %s", any ? "" : "\n", offcpu_maker_help(i));
 		text_style(&r->text, STYLE_PLAIN);
-}
-
-/* Two lines, since one would be too long for many terminals. */
-static void put_head(const struct offcpu_text *r, const struct offcpu_group *group)
-{
-	const struct offcpu_row *row = group->rows[0];
-	const struct offcpu_sum *sum = &group->sum;
-	char time[DURATION_LEN], share[SHARE_LEN];
-	FILE *out = r->text.out;
-
-	fputc('\n', out);
-	text_style(&r->text, STYLE_STRONG);
-	fputs(format_wait(sum->total_ns, time), out);
-	text_style(&r->text, STYLE_PLAIN);
-	fprintf(out, "  %s  ", format_share(sum->total_ns, r->profile->total.total_ns, share));
-	put_who(r, row->pid, row->tid, row->thread_name);
-	fputs("  ", out);
-	put_state(r, row->state);
-	fputs(group->idle ? "  [idle]\n  " : "\n  ", out);
-	put_waits(out, sum);
-	if (sum->runnable_ns && row->state != 'R')
-		fprintf(out, ", %s of it waiting for a CPU", format_wait(sum->runnable_ns, time));
-	fputc('\n', out);
-}
-
-static bool put_kernel_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
-{
-	for (size_t i = 0; stack && i < stack->len; i++) {
-		fputs(indent, r->text.out);
-		text_kernel_frame(&r->text, &stack->data[i]);
-	}
-	return stack && stack->len;
-}
-
-static bool put_user_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
-{
-	const struct frame_format format = {.verbose = r->options->verbose};
-
-	for (size_t i = 0; stack && i < stack->len; i++) {
-		fputs(indent, r->text.out);
-		text_user_frame(&r->text, &format, &stack->data[i], i);
-	}
-	return stack && stack->len;
-}
-
-/* Why there is no stack, or why there is no more of it. */
-static void put_end(const struct offcpu_text *r, const char *indent, bool has_frames, const char *what, const char *why)
-{
-	if (!why)
-		return;
-	text_style(&r->text, has_frames ? STYLE_BAD : STYLE_DIM);
-	if (has_frames)
-		fprintf(r->text.out, "%s  -- %s ends here: ", indent, what);
-	else
-		fprintf(r->text.out, "%s  -- no %s: ", indent, what);
-	text_untrusted(&r->text, why);
-	text_style(&r->text, STYLE_PLAIN);
-	fputc('\n', r->text.out);
-}
-
-static void put_woken(const struct offcpu_text *r, const struct offcpu_sum *sum)
-{
-	char time[DURATION_LEN];
-
-	fprintf(r->text.out, " (%" PRIu64 " %s, %s)\n", sum->count, sum->count == 1 ? "wait" : "waits",
-		format_wait(sum->total_ns, time));
-}
-
-static void put_waker(const struct offcpu_text *r, const struct offcpu_row *row, bool alone)
-{
-	bool kernel, user;
-
-	if (row->has_waker) {
-		fputs("  woken by ", r->text.out);
-		if (row->waker.tid)
-			put_who(r, row->waker.pid, row->waker.tid, row->waker.name);
-		else
-			fputs("an interrupt", r->text.out);
-	} else if (!alone) {
-		fputs(row->sum.unfinished == row->sum.count ? "  not woken yet" : "  waker not known", r->text.out);
-	}
-	if (!alone)
-		put_woken(r, &row->sum);
-	else if (row->has_waker)
 		fputc('\n', r->text.out);
-	kernel = put_kernel_stack(r, "  ", row->waker.kernel);
-	put_end(r, "  ", kernel, "kernel stack", row->waker.kernel_error);
-	user = put_user_stack(r, "  ", row->waker.user);
-	put_end(r, "  ", user, "user stack", row->waker.user_error);
-}
-
-/* A timer's interrupt hits whoever runs: there may be many, and only the first few tell something. */
-static void put_wakers(const struct offcpu_text *r, const struct offcpu_group *group)
-{
-	const size_t n = r->options->verbose || group->nrows < SHOWN_WAKERS ? group->nrows : SHOWN_WAKERS;
-	struct offcpu_sum rest = {0};
-
-	for (size_t i = 0; i < n; i++)
-		put_waker(r, group->rows[i], group->nrows == 1);
-	for (size_t i = n; i < group->nrows; i++)
-		offcpu_sum_merge(&rest, &group->rows[i]->sum);
-	if (!rest.count)
-		return;
-	fprintf(r->text.out, "  woken by %zu more", group->nrows - n);
-	put_woken(r, &rest);
-}
-
-static void put_group(const struct offcpu_text *r, const struct offcpu_group *group)
-{
-	const struct offcpu_row *row = group->rows[0];
-	bool kernel, user;
-
-	put_head(r, group);
-	kernel = put_kernel_stack(r, "", row->kernel);
-	put_end(r, "", kernel, "kernel stack", row->kernel_error);
-	user = put_user_stack(r, "", row->user);
-	put_end(r, "", user, "user stack", row->user_error);
-	if (!kernel && !user && !row->kernel_error && !row->user_error)
-		put_end(r, "", false, "stack", "none was taken");
-	put_wakers(r, group);
-}
-
-static void put_groups(const struct offcpu_text *r, const struct offcpu_groups *groups)
-{
-	const size_t n = shown(r, SHOWN_STACKS, groups->len);
-	uint64_t rest_ns = 0, hidden_ns = 0;
-	size_t done = 0, rest = 0, hidden = 0;
-
-	for (size_t i = 0; i < groups->len; i++) {
-		const struct offcpu_group *group = &groups->data[i];
-
-		if (group->idle && r->options->hide_idle) {
-			hidden++;
-			hidden_ns += group->sum.total_ns;
-		} else if (done < n) {
-			put_group(r, group);
-			done++;
-		} else {
-			rest++;
-			rest_ns += group->sum.total_ns;
-		}
+		any = true;
 	}
-	if (rest || hidden)
-		fputc('\n', r->text.out);
-	put_rest(r, rest, "more stack", "more stacks", rest_ns, ": -v shows all");
-	put_rest(r, hidden, "idle stack hidden", "idle stacks hidden", hidden_ns, "");
+}
+
+static bool write_report(struct offcpu_text *r)
+{
+	_cleanup_(lacking_deinit) struct lacking lacking = {0};
+	_cleanup_(offcpu_reasons_deinit) struct offcpu_reasons reasons = {0};
+	const bool hide_idle = r->options->hide_idle;
+	bool makers[OFFCPU_MAKERS];
+
+	if (!count_processes(r) || !offcpu_groups_find(&r->groups, r->profile) ||
+	    !offcpu_reasons_find(&reasons, r->profile) || !lacking_find_offcpu(&lacking, r->profile, hide_idle) ||
+	    !offcpu_find_makers(r->profile, hide_idle, makers))
+		return false;
+	put_summary(r);
+	put_losses(r);
+	put_reasons(r, &reasons, false);
+	put_reasons(r, &reasons, true);
+	for (size_t i = 0; i < r->profile->notes.len; i++)
+		text_note(&r->text, "", r->profile->notes.data[i]);
+	if (!offcpu_put_threads(r))
+		return false;
+	offcpu_put_groups(r);
+	text_lacking(&r->text, &lacking);
+	put_makers(r, makers);
+	return true;
 }
 
 int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
@@ -541,19 +383,8 @@ int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu
 		.profile = profile,
 		.totals = offcpu_totals(profile),
 	};
-	_cleanup_(lacking_deinit) struct lacking lacking = {0};
-	_cleanup_(lines_deinit) struct lines lines = {0};
-	_cleanup_(offcpu_groups_deinit) struct offcpu_groups groups = {0};
+	bool ok = write_report(&r);
 
-	if (!count_processes(&r) || !find_lines(&r, &lines) || !offcpu_groups_find(&groups, profile) ||
-	    !lacking_find_offcpu(&lacking, profile, options->hide_idle))
-		return -ENOMEM;
-	put_summary(&r);
-	put_losses(&r);
-	for (size_t i = 0; i < profile->notes.len; i++)
-		text_note(&r.text, "", profile->notes.data[i]);
-	put_threads(&r, &lines);
-	put_groups(&r, &groups);
-	text_lacking(&r.text, &lacking);
-	return report_flush(out);
+	offcpu_groups_deinit(&r.groups);
+	return ok ? report_flush(out) : -ENOMEM;
 }

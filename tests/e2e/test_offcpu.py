@@ -139,6 +139,10 @@ def assert_exit_code(result, doc):
     errors = [who["user_stack_error"] or who["kernel_stack_error"] for who in whose]
     whole = not any(doc["lost"].values()) and not any(errors) and not doc["estimate"]
     assert result.code == (0 if whole else 3) or doc["idle"]["hidden"], (result.code, doc["lost"], set(errors))
+    for what in ("user_stack", "kernel_stack"):
+        lacking = added([row for row in doc["stacks"] if row[f"{what}_error"]])
+        told = added([reason for reason in doc["incomplete"] if reason["what"] == what], "waits")
+        assert told == lacking or doc["idle"]["hidden"], (what, doc["incomplete"])
 
 
 @pytest.fixture
@@ -860,6 +864,7 @@ def test_events(target, record):
     assert result.code in (0, 3), result
     begin, *waits, end = (json.loads(line) for line in result.out.splitlines())
     assert (begin["type"], begin["schema"], end["type"]) == ("begin", "stakeout.offcpu-events/1", "end")
+    assert (begin["min_ns"], begin["max_ns"], begin["states"]) == (MS, None, ["S", "D", "R"])
     assert {e["type"] for e in waits} == {"wait"}
     assert (end["total_events"], end["total_time_ns"]) == (len(waits), sum(e["duration_ns"] for e in waits))
     for th in truth["threads"]:
@@ -1242,6 +1247,34 @@ def test_idle_threads(target, record):
     for doc in (shown, hidden):
         top = {f"{th['pid']}:{th['tid']}" for th in doc["top_blocking_threads"]}
         assert top == doc["thread_stats"].keys() - (only_idle if doc is hidden else set())
+
+
+@everywhere_alike
+def test_idle_threads_in_the_text(target, record):
+    """However many idle, who does not comes first; they are one line of the table, and one stack."""
+    t = target("waits_idle", 60)
+    recording = record("-p", t.pid)
+    let_run(t, 100)
+    head, table, *stacks = recording.end().out.split("\n\n")
+    assert "--hide-idle" in head
+    assert table.splitlines()[1].endswith(f"tid {t.tids['worker']} worker")
+    assert re.search(r"  60 threads: tid .*sleeper", table) and table.count("sleeper") < 20
+    (sleepers,) = [stack for stack in stacks if "sleeper_wait" in stack and " S sleeping" in stack]
+    (worker,) = [stack for stack in stacks if "worker_wait" in stack and " S sleeping" in stack]
+    assert stacks.index(worker) < stacks.index(sleepers)
+    assert "60 threads  S sleeping  [idle]" in sleepers and "60 waits, 60 not over" in sleepers
+
+
+@everywhere_alike
+def test_filter_is_told(target, record):
+    t = target("waits_idle")
+    wanted = ("--min", "1.5ms", "--max", "100s", "--state", "D,S", "-p", t.pid)
+    recordings = record("--json", *wanted), record(*wanted), record("--state", "D", "--min", "90s", "-p", t.pid)
+    let_run(t)
+    doc, text, nothing = recordings[0].finish(), recordings[1].end().out, recordings[2].end()
+    assert (doc["min_ns"], doc["max_ns"], doc["states"]) == (1_500_000, 100_000_000_000, ["S", "D"])
+    assert ", waits of 1.5 ms to 100 s in state S or D; method" in text.splitlines()[0]
+    assert nothing.out.splitlines()[1] == "no waits of at least 90 s in state D: see --min, --state"
 
 
 @pytest.mark.parametrize(

@@ -73,3 +73,15 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):  # n
     found = [f for row in rows_of(doc, t.pid, state="S") for f in made(row) if "waiter" in f["symbol"]]
     assert found and {f["symbol_source"] for f in found} == {source}
     assert all(str(script) in f["symbol"] for f in found)
+
+
+@pytest.mark.novm
+def test_help_where_names_are_missing(target, record, tool, tmp_path):  # noqa: F811
+    script = tmp_path / "script.js"
+    script.write_text(SCRIPT)
+    t = target(Path(tool("node")), script, cwd=tmp_path)
+    recording = record("-p", t.pid)
+    recording.until_seen(20)
+    out = recording.end().out
+    assert " ??" in out
+    assert "--perf-basic-prof" in out.splitlines()[-1]

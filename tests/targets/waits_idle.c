@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits_idle: the threads "events" and "pool" wait for work that hardly ever comes, "worker" works half of the time.
+ * waits_idle [SLEEPERS]: the threads "events" and "pool" wait for work that hardly ever comes, "worker" works half of
+ * the time, and so many more "sleeper"s wait for work that never comes.
  * Question: any; the answer is how often the worker has waited.
  */
 /* build: -fomit-frame-pointer */
@@ -11,8 +12,9 @@
 enum { TICK_MS = 20, WORK_US = 5000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER, never = PTHREAD_COND_INITIALIZER;
 static atomic_ullong naps;
+static int asleep; /* under the lock */
 
 FRAME static void events_wait(int epoll)
 {
@@ -50,6 +52,33 @@ FRAME static void pool(void)
 		pool_wait();
 }
 
+FRAME static void *sleeper_wait(void *unused)
+{
+	pthread_setname_np(pthread_self(), "sleeper");
+	pthread_mutex_lock(&lock);
+	for (asleep++;;)
+		pthread_cond_wait(&never, &lock);
+	return unused;
+}
+
+static void start_sleepers(int n)
+{
+	int all = 0;
+	pthread_t thread;
+
+	for (int i = 0; i < n; i++) {
+		errno = pthread_create(&thread, NULL, sleeper_wait, NULL);
+		if (errno)
+			target_die("pthread_create");
+	}
+	while (!all) {
+		sched_yield();
+		pthread_mutex_lock(&lock);
+		all = asleep == n;
+		pthread_mutex_unlock(&lock);
+	}
+}
+
 FRAME static void worker_wait(void)
 {
 	waits_nap(WORK_US);
@@ -70,9 +99,10 @@ static void answer(const char *question)
 	printf("%llu\n", atomic_load(&naps));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	target_init();
+	start_sleepers(argc > 1 ? atoi(argv[1]) : 0);
 	target_start("events", events);
 	target_start("pool", pool);
 	target_start("worker", worker);

@@ -68,10 +68,14 @@ static inline void sample_offcpu_rows(struct offcpu_profile *p)
 	});
 }
 
+static const struct offcpu_filter sample_filter = {
+	.min_ns = SAMPLE_MS, .max_ns = UINT64_MAX, .sleeping = true, .uninterruptible = true, .runnable = true};
+
 static inline void sample_offcpu(struct offcpu_profile *p)
 {
 	p->duration_ns = 10000 * SAMPLE_MS;
 	p->method = "sched_exit";
+	p->filter = sample_filter;
 	p->total = sample_unfinished(sample_sum(127, 9990 * SAMPLE_MS + 900, 300 * SAMPLE_MS, 300, 92 * SAMPLE_MS));
 	vec_push(&p->threads, (struct offcpu_thread){
 		.pid = 4711, .tid = 4711, .name = "server", .sleeping_ns = 9000 * SAMPLE_MS,
@@ -162,7 +166,7 @@ static inline void expect_stream_error(void **state)
 static inline void clear(struct fixture *f)
 {
 	offcpu_profile_deinit(&f->profile);
-	f->profile = (struct offcpu_profile){.method = "switch"};
+	f->profile = (struct offcpu_profile){.method = "switch", .filter = sample_filter};
 }
 
 #endif

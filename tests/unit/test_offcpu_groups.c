@@ -17,45 +17,108 @@ static void test_groups(void **state)
 {
 	struct stack a = {0}, b = {0};
 	struct offcpu_row rows[] = {
-		row(1, &a, 0, 50), row(1, &b, 7, 40), row(1, &b, 8, 30), row(2, &b, 7, 20), row(1, &b, 0, 10),
+		row(1, &a, 0, 50), row(1, &b, 7, 40), row(2, &b, 8, 30), row(2, &b, 7, 20), row(1, &b, 0, 10),
 	};
 	struct offcpu_profile profile = {.rows = {rows, 5, 5}};
+	struct offcpu_groups groups = {0};
+	const struct offcpu_group *group;
+
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_int_equal(groups.len, 2);
+	group = &groups.data[0];
+	assert_int_equal(group->sum.total_ns, 100);
+	assert_int_equal(group->sum.count, 4);
+	assert_int_equal(group->sum.min_ns, 10);
+	assert_ptr_equal(group->row, &rows[1]);
+	assert_int_equal(group->nthreads, 2);
+	assert_int_equal(group->threads[0].row->tid, 1);
+	assert_int_equal(group->threads[1].row->tid, 2);
+	assert_ptr_equal(group->threads[1].row, &rows[2]);
+	assert_int_equal(group->threads[1].sum.total_ns, 50);
+	assert_int_equal(group->nwakers, 3);
+	assert_ptr_equal(group->wakers[0].row, &rows[1]);
+	assert_int_equal(group->wakers[0].sum.total_ns, 60);
+	assert_ptr_equal(group->wakers[1].row, &rows[2]);
+	assert_ptr_equal(group->wakers[2].row, &rows[4]);
+	assert_int_equal(groups.data[1].nthreads, 1);
+	assert_ptr_equal(groups.data[1].row, &rows[0]);
+	offcpu_groups_deinit(&groups);
+}
+
+/* What is idle is last, however long it is, and by itself where other threads are not idle in the same place. */
+static void test_idle(void **state)
+{
+	struct stack a = {0};
+	struct offcpu_row rows[] = {row(1, &a, 0, 90), row(2, &a, 0, 80), row(3, &a, 0, 10), row(4, NULL, 0, 5)};
+	struct offcpu_profile profile = {.rows = {rows, 4, 4}};
 	struct offcpu_groups groups = {0};
 
 	rows[0].idle = rows[1].idle = true;
 	assert_true(offcpu_groups_find(&groups, &profile));
 	assert_int_equal(groups.len, 3);
-	assert_int_equal(groups.data[0].nrows, 3);
-	assert_int_equal(groups.data[0].sum.total_ns, 80);
-	assert_int_equal(groups.data[0].sum.count, 3);
-	assert_int_equal(groups.data[0].sum.min_ns, 10);
+	assert_ptr_equal(groups.data[0].row, &rows[2]);
+	assert_ptr_equal(groups.data[1].row, &rows[3]);
+	assert_ptr_equal(groups.data[2].row, &rows[0]);
+	assert_int_equal(groups.data[2].nthreads, 2);
 	assert_false(groups.data[0].idle);
-	assert_ptr_equal(groups.data[0].rows[0], &rows[1]);
-	assert_ptr_equal(groups.data[0].rows[1], &rows[2]);
-	assert_ptr_equal(groups.data[0].rows[2], &rows[4]);
-	assert_int_equal(groups.data[1].nrows, 1);
-	assert_ptr_equal(groups.data[1].rows[0], &rows[0]);
-	assert_true(groups.data[1].idle);
-	assert_ptr_equal(groups.data[2].rows[0], &rows[3]);
+	assert_true(groups.data[2].idle);
+	offcpu_groups_deinit(&groups);
+}
+
+/* Of processes as a whole, those with the one waker may be idle and those with another not. */
+static void test_idle_processes(void **state)
+{
+	struct offcpu_row rows[] = {row(0, NULL, 7, 90), row(0, NULL, 8, 80)};
+	struct offcpu_profile profile = {.rows = {rows, 2, 2}};
+	struct offcpu_groups groups = {0};
+
+	rows[0].idle = true;
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_int_equal(groups.len, 1);
+	assert_false(groups.data[0].idle);
+	offcpu_groups_deinit(&groups);
+}
+
+/* Threads are by number if that is how they differ, else by their time. */
+static void test_order_of_threads(void **state)
+{
+	struct offcpu_row alike[] = {row(3, NULL, 0, 100), row(1, NULL, 0, 90), row(2, NULL, 0, 80)};
+	struct offcpu_row other[] = {row(3, NULL, 0, 100), row(1, NULL, 0, 90), row(2, NULL, 0, 79)};
+	struct offcpu_profile profile = {.rows = {alike, 3, 3}};
+	struct offcpu_groups groups = {0};
+
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(groups.data[0].alike);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(groups.data[0].threads[i].row->tid, i + 1);
+	offcpu_groups_deinit(&groups);
+	profile.rows.data = other;
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_false(groups.data[0].alike);
+	for (size_t i = 0; i < 3; i++)
+		assert_ptr_equal(groups.data[0].threads[i].row, &other[i]);
 	offcpu_groups_deinit(&groups);
 }
 
 static void test_what_differs(void **state)
 {
-	struct offcpu_row rows[] = {row(1, NULL, 0, 9), row(1, NULL, 0, 9), row(1, NULL, 0, 9), row(1, NULL, 0, 9),
-				    row(1, NULL, 0, 9)};
-	struct offcpu_profile profile = {.rows = {rows, 5, 5}};
+	struct offcpu_row rows[] = {row(1, NULL, 0, 9), row(1, NULL, 0, 9), row(1, NULL, 0, 9),
+				    row(1, NULL, 0, 9), row(1, NULL, 0, 9), row(2, NULL, 0, 1)};
+	struct offcpu_profile profile = {.rows = {rows, 6, 6}};
 	struct offcpu_groups groups = {0};
 	struct stack kernel = {0};
 
 	rows[1].state = 'D';
-	rows[2].user_error = "it ends";
+	rows[2].user_error = "it ends at 0x10";
 	rows[3].kernel = &kernel;
 	rows[4].pid = 2;
+	rows[5].user_error = "it ends at 0x20"; /* the same, but for the thread and its addresses */
 	assert_true(offcpu_groups_find(&groups, &profile));
 	assert_int_equal(groups.len, 5);
-	for (size_t i = 0; i < groups.len; i++)
-		assert_ptr_equal(groups.data[i].rows[0], &rows[i]); /* of equals, as they were */
+	assert_ptr_equal(groups.data[0].row, &rows[2]);
+	assert_int_equal(groups.data[0].nthreads, 2);
+	for (size_t i = 1; i < groups.len; i++)
+		assert_ptr_equal(groups.data[i].row, &rows[i - (i < 3)]); /* of equals, as they were */
 	offcpu_groups_deinit(&groups);
 }
 
@@ -72,9 +135,9 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_what_differs),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_groups),         cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_idle_processes), cmocka_unit_test(test_order_of_threads),
+		cmocka_unit_test(test_what_differs),   cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_groups", tests, NULL, NULL);

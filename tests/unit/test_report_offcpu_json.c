@@ -18,14 +18,27 @@ static void test_head(void **state)
 {
 	expect(state, plain,
 	       "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"sched_exit\",\"estimate\":false,"
-	       "\"duration_ns\":10000000000,\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
+	       "\"duration_ns\":10000000000,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],"
+	       "\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
 	       "\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},"
+	       "\"incomplete\":[{\"what\":\"user_stack\",\"reason\":\"EFAULT: stack page not resident\",\"waits\":4,"
+	       "\"total_ns\":600000000},"
+	       "{\"what\":\"user_stack\",\"reason\":\"no unwind tables yet\",\"waits\":1,\"total_ns\":300000000},"
+	       "{\"what\":\"kernel_stack\",\"reason\":\"not permitted\",\"waits\":30,\"total_ns\":90000000}],"
 	       "\"total_time_ns\":9990000900,\"total_events\":127,\"unfinished_events\":1,\"avg_time_ns\":78661424,"
 	       "\"max_time_ns\":300000000,\"min_time_ns\":300,"
 	       "\"sleeping_time_ns\":9598000900,\"uninterruptible_time_ns\":300000000,\"runnable_time_ns\":92000000,"
 	       "\"idle\":{\"stacks\":1,\"count\":90,\"total_ns\":9000000000,\"hidden\":false},"
 	       "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\","
 	       "\"time_ms\":9000.000,\"percentage\":90.090},");
+}
+
+static void test_filter(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.filter = (struct offcpu_filter){.max_ns = 20 * SAMPLE_MS, .uninterruptible = true};
+	expect(state, plain, "\"min_ns\":0,\"max_ns\":20000000,\"states\":[\"D\"],");
 }
 
 static void test_estimate(void **state)
@@ -121,7 +134,8 @@ static void test_nothing(void **state)
 	clear(*state);
 	assert_string_equal(report(*state, plain),
 			    "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"switch\",\"estimate\":false,"
-			    "\"duration_ns\":0,\"notes\":[],\"lost\":{},\"total_time_ns\":0,\"total_events\":0,"
+			    "\"duration_ns\":0,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],"
+			    "\"notes\":[],\"lost\":{},\"incomplete\":[],\"total_time_ns\":0,\"total_events\":0,"
 			    "\"unfinished_events\":0,\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
 			    "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
 			    "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},"
@@ -151,13 +165,14 @@ static void test_events(void **state)
 	size_t len;
 	FILE *out = open_memstream(&f->text, &len);
 
-	assert_int_equal(report_offcpu_events_begin("kprobe", true, out), 0);
+	assert_int_equal(report_offcpu_events_begin("kprobe", true, &sample_filter, out), 0);
 	assert_int_equal(report_offcpu_event(&event, out), 0);
 	assert_int_equal(report_offcpu_events_end(&f->profile, out), 0);
 	fclose(out);
 	assert_string_equal(
 		f->text,
-		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"kprobe\",\"estimate\":true}\n"
+		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"kprobe\",\"estimate\":true,"
+		"\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"]}\n"
 		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
 		"\"runnable_ns\":200,\"unfinished\":true,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
 		"\\u000a\","
@@ -192,7 +207,7 @@ static void test_stream_error(void **state)
 
 	expect_stream_error(state);
 	assert_non_null(full);
-	assert_int_equal(report_offcpu_events_begin("kprobe", true, full), -ENOSPC);
+	assert_int_equal(report_offcpu_events_begin("kprobe", true, &sample_filter, full), -ENOSPC);
 	assert_int_equal(report_offcpu_event(&event, full), -EIO);
 	fclose(full);
 }
@@ -202,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_head, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_filter, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_top_threads, setup, teardown),

@@ -6,29 +6,25 @@ static const struct offcpu_report_options plain;
 static const struct offcpu_report_options hiding = {.hide_idle = true};
 
 static const char whole[] =
-	"stakeout offcpu: 10.0 s, 4 threads of 2 processes; method sched_exit\n"
+	"stakeout offcpu: 10.0 s, 4 threads of 2 processes, waits of at least 1 ms; method sched_exit\n"
 	"off-CPU 10.0 s: 127 waits, 1 not over, average 78.7 ms, longest 300 ms\n"
 	"  blocked 9.6 s (96.1 %), uninterruptible 300 ms (3.0 %),\n"
-	"  waiting for a CPU 92.0 ms (0.9 %); of all, idle 9.0 s (90.1 %)\n"
+	"  waiting for a CPU 92.0 ms (0.9 %);\n"
+	"  of all, idle 9.0 s (90.1 %): comes last, --hide-idle leaves it out\n"
 	"lost: 12 waits, 1 requests\n"
+	"incomplete user stacks: 5 of 127 waits (9.0 % of the time): EFAULT: stack page not resident (4), "
+	"no unwind tables yet (1)\n"
+	"missing kernel stacks: 30 of 127 waits (0.9 % of the time): not permitted (30)\n"
 	"note: no \\x1b[31mkernel stacks: run as root\n"
 	"\n"
 	"   total   share  waits  average  longest  blocked  uninterr.  for CPU     idle  thread\n"
-	"   9.0 s  90.1 %     90   100 ms   100 ms  100.0 %                      100.0 %  tid 4711 server\n"
 	"  690 ms   6.9 %     34  20.3 ms   300 ms   86.7 %              13.3 %           "
 	"tid 4712 worker (pid 4711)\n"
 	"  300 ms   3.0 %      1   300 ms   300 ms             100.0 %                    "
 	"tid 4713 disk (pid 4711)\n"
 	"  900 ns   0.0 %      2   450 ns   600 ns  100.0 %                               "
 	"tid 99 evil\\x1b[31m\"\\\xef\xbf\xbd;\\x0a\n"
-	"\n"
-	"9.0 s  90.1 %  tid 4711 server  S sleeping  [idle]\n"
-	"  90 waits, 1 not over, average 100 ms, longest 100 ms\n"
-	"  k   ep_poll+0x2d1\n"
-	"  k   do_epoll_wait+0x8c\n"
-	"  k   __x64_sys_epoll_wait+0x6f\n"
-	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
-	"  #1  0x0000555500001234  aeMain+0x34  in server\n"
+	"   9.0 s  90.1 %     90   100 ms   100 ms  100.0 %                      100.0 %  tid 4711 server\n"
 	"\n"
 	"600 ms  6.0 %  tid 4712 worker (pid 4711)  S sleeping\n"
 	"  4 waits, average 150 ms, longest 300 ms, 2.0 ms of it waiting for a CPU\n"
@@ -64,6 +60,14 @@ static const char whole[] =
 	"  2 waits, average 450 ns, longest 600 ns\n"
 	"  -- no stack: none was taken\n"
 	"\n"
+	"9.0 s  90.1 %  tid 4711 server  S sleeping  [idle]\n"
+	"  90 waits, 1 not over, average 100 ms, longest 100 ms\n"
+	"  k   ep_poll+0x2d1\n"
+	"  k   do_epoll_wait+0x8c\n"
+	"  k   __x64_sys_epoll_wait+0x6f\n"
+	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
+	"  #1  0x0000555500001234  aeMain+0x34  in server\n"
+	"\n"
 	"module /usr/bin/server: no debug information\n";
 
 static void test_whole(void **state)
@@ -74,8 +78,66 @@ static void test_whole(void **state)
 static void test_nothing(void **state)
 {
 	clear(*state);
-	assert_string_equal(report(*state, plain), "stakeout offcpu: 0; method switch\n"
-						   "no waits, or none as long as is recorded: see --min\n");
+	assert_string_equal(report(*state, plain), "stakeout offcpu: 0, waits of at least 1 ms; method switch\n"
+						   "no waits of at least 1 ms: see --min\n");
+}
+
+/* Which waits there could have been, in the first line and where there are none. */
+static void test_filter(void **state)
+{
+	static const struct {
+		struct offcpu_filter filter;
+		const char *first, *nothing;
+	} cases[] = {
+		{{0, UINT64_MAX, true, true, true}, "", "no waits\n"},
+		{{1, UINT64_MAX, true, true, true},
+		 ", waits of at least 1 ns",
+		 "no waits of at least 1 ns: see --min\n"},
+		{{0, 1250000, true, true, true},
+		 ", waits of at most 1.25 ms",
+		 "no waits of at most 1.25 ms: see --max\n"},
+		{{15000, UINT64_C(90000000000), false, true, false},
+		 ", waits of 15 µs to 90 s in state D",
+		 "no waits of 15 µs to 90 s in state D: see --min, --max, --state\n"},
+		{{0, UINT64_MAX, true, false, true},
+		 ", waits in state S or R",
+		 "no waits in state S or R: see --state\n"},
+		{{1000000001, UINT64_MAX, true, true, true},
+		 ", waits of at least 1.000000001 s",
+		 "no waits of at least 1.000000001 s: see --min\n"},
+	};
+	struct fixture *f = *state;
+	char want[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f->profile.filter = cases[i].filter;
+		snprintf(want, sizeof(want), " 2 processes%s; method", cases[i].first);
+		expect(state, plain, want);
+	}
+	clear(f);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f->profile.filter = cases[i].filter;
+		snprintf(want, sizeof(want), "stakeout offcpu: 0%s; method switch\n%s", cases[i].first,
+			 cases[i].nothing);
+		assert_string_equal(report(f, plain), want);
+	}
+}
+
+static void test_many_reasons(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < 5; i++)
+		f->profile.rows.data[i].user_error = (const char *[]){"a", "b", "\033c", "d", "e at 0x10"}[i];
+	expect(state, plain,
+	       "\nincomplete user stacks: 127 of 127 waits (100.0 % of the time): a (90), d (30), b (4), and 2 other "
+	       "reasons\n");
+	f->profile.rows.data[4].user_error = "a";
+	expect(state, plain, "a (92), d (30), b (4), and 1 other reason\n");
+	for (size_t i = 0; i < 5; i++)
+		f->profile.rows.data[i].user_error = f->profile.rows.data[i].kernel_error = NULL;
+	expect_not(state, plain, "incomplete");
+	expect_not(state, plain, "missing");
 }
 
 static void test_estimate(void **state)
@@ -85,7 +147,8 @@ static void test_estimate(void **state)
 	f->profile.estimate = true;
 	f->profile.method = "proc";
 	f->profile.threads.len = 1;
-	expect(state, plain, "stakeout offcpu: 10.0 s, 1 thread of pid 4711; method proc, an estimate\n");
+	expect(state, plain,
+	       "stakeout offcpu: 10.0 s, 1 thread of pid 4711, waits of at least 1 ms; method proc, an estimate\n");
 }
 
 static void test_no_losses(void **state)
@@ -103,7 +166,8 @@ static void test_one_process(void **state)
 	struct fixture *f = *state;
 
 	f->profile.threads.len = 2;
-	expect(state, plain, "stakeout offcpu: 10.0 s, 2 threads of pid 4711; method sched_exit\n");
+	expect(state, plain,
+	       "stakeout offcpu: 10.0 s, 2 threads of pid 4711, waits of at least 1 ms; method sched_exit\n");
 	expect(state, plain, "\n   total   share  waits  average  longest  blocked  for CPU     idle  thread\n");
 	expect(state, plain, "  tid 4712 worker\n");
 	expect(state, plain, "\n600 ms  6.0 %  tid 4712 worker  S sleeping\n");
@@ -123,8 +187,8 @@ static void test_wide_columns(void **state)
 	expect(state, plain,
 	       "\n"
 	       "       total     share     waits  average     longest  blocked  for CPU     idle  thread\n"
-	       "       9.0 s    90.1 %        90   100 ms      100 ms  100.0 %           100.0 %  tid 4711 server\n"
-	       "  3 min 20 s  2002.0 %  12345678    16 µs  3 min 20 s    0.3 %    0.0 %           tid 4712 worker\n");
+	       "  3 min 20 s  2002.0 %  12345678    16 µs  3 min 20 s    0.3 %    0.0 %           tid 4712 worker\n"
+	       "       9.0 s    90.1 %        90   100 ms      100 ms  100.0 %           100.0 %  tid 4711 server\n");
 }
 
 static void test_unfinished(void **state)
@@ -141,12 +205,13 @@ static void test_unfinished(void **state)
 static void test_idle_is_hidden(void **state)
 {
 	expect(state, hiding, "\noff-CPU 10.0 s: 127 waits");
-	expect(state, hiding, "; of all, idle 9.0 s (90.1 %)\n");
+	expect(state, hiding, ";\n  of all, idle 9.0 s (90.1 %): hidden\n");
 	expect_not(state, hiding, "epoll");
 	expect_not(state, hiding, "100.0 %  tid 4711 server\n");
 	expect(state, hiding, "\n  1 idle thread hidden, 90.1 % of the time (9.0 s)\n\n600 ms");
 	expect(state, hiding, "\n\n  1 idle stack hidden, 90.1 % of the time (9.0 s)\n\nmodule");
 	expect_not(state, plain, "hidden");
+	expect_not(state, hiding, "--hide-idle");
 }
 
 static void test_all_is_idle(void **state)
@@ -178,7 +243,7 @@ static void test_partly_idle(void **state)
 	assert_true(worker && server && disk && worker < server && server < disk);
 	assert_null(strstr(text, "idle thread"));
 	text = report(f, plain);
-	assert_true(strstr(text, "tid 4711 server\n") < strstr(text, "tid 4712 worker (pid 4711)\n"));
+	assert_true(strstr(text, "tid 4711 server\n") > strstr(text, "tid 4712 worker (pid 4711)\n"));
 }
 
 static void test_no_idle(void **state)
@@ -209,14 +274,14 @@ static void test_many(void **state)
 	const struct offcpu_thread thread = f->profile.threads.data[2];
 	const char *text;
 
-	for (row.tid = 5000; f->profile.rows.len < 53; row.tid++)
+	for (row.pid = 5000; f->profile.rows.len < 53; row.pid++)
 		assert_true(vec_push(&f->profile.rows, row));
 	while (f->profile.threads.len < 24)
 		assert_true(vec_push(&f->profile.threads, thread));
 	text = report(f, plain);
-	assert_non_null(strstr(text, "\n  4 more threads, 12.0 % of the time (1.2 s): -v shows all\n\n9.0 s"));
-	assert_non_null(strstr(text, "\n\n  3 more stacks, 3.9 % of the time (390 ms): -v shows all\n\nmodule"));
-	assert_int_equal(count(text, "\n  k   xfs_buf_lock"), 50 - 2);
+	assert_non_null(strstr(text, "\n  4 more threads, 96.1 % of the time (9.6 s): -v shows all\n\n600 ms"));
+	assert_non_null(strstr(text, "\n\n  3 more stacks, 91.0 % of the time (9.1 s): -v shows all\n\nmodule"));
+	assert_int_equal(count(text, "\n  k   xfs_buf_lock"), 50 - 1);
 	expect_not(state, (struct offcpu_report_options){.verbose = true}, " more ");
 	expect(state, (struct offcpu_report_options){.verbose = true}, "  in /usr/lib/libc.so.6  at ../sysdeps/");
 	text = report(f, (struct offcpu_report_options){.top = 1});
@@ -257,7 +322,107 @@ static void test_wakers(void **state)
 				     "    -- no kernel stack: lost\n"
 				     "  waker not known (2 waits, 30.0 ms)\n\n300 ms"));
 	f->profile.rows.data[f->profile.rows.len - 1].sum.unfinished = 2;
-	expect(state, (struct offcpu_report_options){.verbose = true}, "\n  not woken yet (2 waits, 30.0 ms)\n\n300 ms");
+	expect(state, (struct offcpu_report_options){.verbose = true},
+	       "\n  not woken yet (2 waits, 30.0 ms)\n\n300 ms");
+}
+
+/* So many more threads that have waited in the place of the third row, for so long. */
+static void add_threads(struct fixture *f, pid_t first, size_t n, uint64_t ns, bool idle)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct offcpu_row row = f->profile.rows.data[2];
+		struct offcpu_thread thread = f->profile.threads.data[2];
+
+		row.tid = thread.tid = first + (pid_t)i;
+		row.thread_name = thread.name = "pool";
+		row.sum = thread.sum = sample_sum(1, ns, ns, ns, 0);
+		row.idle = idle;
+		thread.uninterruptible_ns = ns;
+		thread.idle_ns = idle ? ns : 0;
+		assert_true(vec_push(&f->profile.rows, row));
+		assert_true(vec_push(&f->profile.threads, thread));
+	}
+}
+
+/* A pool is one stack and one line, after what is not idle. */
+static void test_pool(void **state)
+{
+	struct fixture *f = *state;
+	const char *text;
+
+	add_threads(f, 5000, 100, 10000 * SAMPLE_MS, true);
+	text = report(f, plain);
+	assert_non_null(strstr(
+		text, "\n  16 min 40 s  10010.0 %    100   10.0 s   10.0 s             100.0 %           100.0 %  "
+		      "100 threads: tid 5000-5099 pool (pid 4711)\n"
+		      "        9.0 s     90.1 %"));
+	assert_non_null(strstr(text, "\n16 min 40 s  10010.0 %  100 threads of pid 4711  D uninterruptible  [idle]\n"
+				     "  tid 5000-5099 pool\n"
+				     "  100 waits, average 10.0 s, longest 10.0 s\n"
+				     "  k   xfs_buf_lock"));
+	assert_int_equal(count(text, "xfs_buf_lock"), 2); /* that of the disk thread, who is not idle there */
+	assert_true(strstr(text, "tid 4713 disk (pid 4711)\n") < strstr(text, "100 threads:"));
+	assert_true(strstr(text, "tid 4713 disk (pid 4711)  D") < strstr(text, "100 threads of"));
+	expect(state, hiding, "\n  101 idle threads hidden, ");
+	expect(state, hiding, "\n  2 idle stacks hidden, ");
+	expect_not(state, hiding, "pool");
+	text = report(f, (struct offcpu_report_options){.verbose = true});
+	assert_int_equal(count(text, "tid 5"), 101);
+	assert_null(strstr(text, "100 threads:"));
+}
+
+/* Threads that share a stack are told of one by one in the table if they do not share all, or differ in their times. */
+static void test_shared_stack(void **state)
+{
+	struct fixture *f = *state;
+	const char *text;
+
+	add_threads(f, 5000, 1, 290 * SAMPLE_MS, false);
+	add_threads(f, 5010, 1, 280 * SAMPLE_MS, false);
+	text = report(f, plain);
+	assert_non_null(strstr(text, "  3 threads: tid 4713 disk, 5000 pool, 5010 pool (pid 4711)\n"));
+	assert_non_null(strstr(text, "\n870 ms  8.7 %  3 threads of pid 4711  D uninterruptible\n"
+				     "  tid 4713 disk, 5000 pool, 5010 pool\n  3 waits,"));
+	f->profile.threads.len--; /* a row without its thread */
+	expect(state, plain, "\n  590 ms   5.9 %      2   295 ms   300 ms             100.0 %");
+	f->profile.threads.len++;
+	f->profile.rows.data[3].tid = 5010; /* as is preempted too */
+	text = report(f, plain);
+	assert_null(strstr(text, "threads: "));
+	assert_non_null(strstr(text, "  tid 5010 pool (pid 4711)\n"));
+	add_threads(f, 6000, 5, 10 * SAMPLE_MS, false);
+	text = report(f, plain);
+	assert_null(strstr(text, "threads: "));
+	assert_non_null(strstr(text, "\n  tid 4713 disk 300 ms, 5000 pool 290 ms, 5010 pool 280 ms, 6000 pool 10.0 ms, "
+				     "6001 pool 10.0 ms, and 3 more 30.0 ms\n"));
+	expect(state, (struct offcpu_report_options){.verbose = true},
+	       "6001 pool 10.0 ms,\n      6002 pool 10.0 ms, 6003");
+}
+
+/* Each waker once, whomever of the threads it woke. */
+static void test_shared_wakers(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.rows.data[2].has_waker = true;
+	f->profile.rows.data[2].waker = (struct offcpu_waker){.name = "interrupt"};
+	add_threads(f, 5000, 2, 10 * SAMPLE_MS, false);
+	assert_int_equal(count(report(f, plain), "woken by an interrupt\n"), 1);
+}
+
+static void test_code_without_names(void **state)
+{
+	struct frame frames[] = {sample_futex.data[0], {.address = 0x12345678}};
+	const struct stack user = {.data = frames, .len = 2};
+	struct fixture *f = *state;
+
+	expect_not(state, plain, "made at run time"); /* what a scan has found may be no code at all */
+	f->profile.rows.data[0].user = &user;
+	expect(state, plain, "no debug information\n\ncode made at run time has no names: some runtimes");
+	expect_not(state, hiding, "made at run time");
+	f->profile.threads.data[0].name = "node";
+	expect(state, plain,
+	       "\ncode made at run time has no names: node has it named when started with --perf-basic-prof\n");
 }
 
 static void test_color(void **state)
@@ -299,6 +464,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_filter, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_reasons, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_process, setup, teardown),
@@ -310,6 +477,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_idle, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pool, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shared_wakers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_code_without_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_color, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/offcpu_made_code.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+
+static bool has_unnamed_code(const struct stack *stack)
+{
+	bool unnamed = false, in_file = false;
+
+	for (size_t i = 0; stack && i < stack->len; i++) {
+		const struct frame *frame = &stack->data[i];
+
+		if (frame->module)
+			in_file = true;
+		else if (frame->kind == FRAME_KIND_NATIVE && !frame->symbol && !(frame->flags & FRAME_BY_SCAN))
+			unnamed = true;
+	}
+	return unnamed && in_file;
+}
+
+/* "python3.12", and a main thread that has given itself another name, such as "MainThread" of node, is nobody. */
+static enum offcpu_maker maker_of(const char *name)
+{
+	static const char *const starts[OFFCPU_MAKER_OTHER] = {"node", "java", "python"};
+
+	for (int i = 0; name && i < OFFCPU_MAKER_OTHER; i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return i;
+	return OFFCPU_MAKER_OTHER;
+}
+
+bool offcpu_find_makers(const struct offcpu_profile *profile, bool skip_idle, bool makers[OFFCPU_MAKERS])
+{
+	_cleanup_(u64map_deinit) struct u64map names = {0}; /* of main threads */
+	bool created;
+
+	memset(makers, 0, OFFCPU_MAKERS * sizeof(*makers));
+	for (size_t i = 0; i < profile->threads.len; i++) {
+		const struct offcpu_thread *thread = &profile->threads.data[i];
+		uint64_t *name =
+			thread->tid == thread->pid ? u64map_put(&names, (uint32_t)thread->pid, &created) : NULL;
+
+		if (name)
+			*name = (uintptr_t)thread->name;
+		else if (thread->tid == thread->pid)
+			return false;
+	}
+	for (size_t i = 0; i < profile->rows.len; i++) {
+		const struct offcpu_row *row = &profile->rows.data[i];
+		const uint64_t *name = u64map_find(&names, (uint32_t)row->pid);
+
+		if ((row->idle && skip_idle) || !has_unnamed_code(row->user))
+			continue;
+		makers[maker_of(name ? (const char *)(uintptr_t)*name : row->thread_name)] = true;
+	}
+	return true;
+}
+
+const char *offcpu_maker_help(enum offcpu_maker maker)
+{
+	static const char *const help[OFFCPU_MAKERS] = {
+		[OFFCPU_MAKER_NODE] = "node has it named when started with --perf-basic-prof",
+		[OFFCPU_MAKER_JAVA] =
+			"java has it named by `jcmd PID Compiler.perfmap' during the recording, by an agent "
+			"that writes a perf map, or, if it ends first, when started with "
+			"-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+		[OFFCPU_MAKER_PYTHON] = "python has it named from 3.12 on, when started with -X perf",
+		[OFFCPU_MAKER_OTHER] = "some runtimes have it named when asked to, such as node by --perf-basic-prof; "
+				       "see CODE MADE AT RUN TIME in the manual",
+	};
+
+	return help[maker];
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/offcpu_reasons.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+/* The length of the next piece that counts, up to and with the "0x" of an address. */
+static size_t piece(const char *s)
+{
+	const char *address = strstr(s, "0x");
+
+	return address ? (size_t)(address - s) + 2 : strlen(s);
+}
+
+/* What follows a piece and does not count. */
+static size_t digits(const char *s)
+{
+	return strspn(s, "0123456789abcdef");
+}
+
+bool offcpu_same_reason(const char *a, const char *b)
+{
+	if (a == b || !a || !b)
+		return a == b;
+	while (*a && *b) {
+		size_t n = piece(a);
+
+		if (piece(b) != n || memcmp(a, b, n) != 0)
+			return false;
+		a += n;
+		b += n;
+		a += digits(a);
+		b += digits(b);
+	}
+	return *a == *b;
+}
+
+uint64_t offcpu_hash_reason(uint64_t hash, const char *reason)
+{
+	if (!reason)
+		return hash_u64(hash, 0);
+	for (size_t n; *reason; reason += n + digits(reason + n)) {
+		n = piece(reason);
+		hash = hash_bytes(hash, reason, n);
+	}
+	return hash;
+}
+
+struct chains {
+	struct u64map first; /* hash of the words to a number of a reason, plus one */
+	VEC(size_t) next;    /* of each reason */
+};
+
+static void chains_deinit(struct chains *chains)
+{
+	u64map_deinit(&chains->first);
+	vec_deinit(&chains->next);
+}
+
+static struct offcpu_reason *find(struct offcpu_reasons *reasons, struct chains *chains, bool kernel, const char *words)
+{
+	bool created;
+	uint64_t *first = u64map_put(&chains->first, offcpu_hash_reason(hash_u64(HASH_SEED, kernel), words), &created);
+
+	if (!first)
+		return NULL;
+	for (size_t i = *first; i; i = chains->next.data[i - 1])
+		if (reasons->data[i - 1].kernel == kernel && offcpu_same_reason(reasons->data[i - 1].words, words))
+			return &reasons->data[i - 1];
+	if (!vec_push(reasons, (struct offcpu_reason){.kernel = kernel, .words = words}) ||
+	    !vec_push(&chains->next, *first))
+		return NULL;
+	*first = reasons->len;
+	return &reasons->data[reasons->len - 1];
+}
+
+static bool add(struct offcpu_reasons *reasons, struct chains *chains, bool kernel, const char *words,
+		const struct offcpu_sum *sum)
+{
+	struct offcpu_reason *reason;
+
+	if (!words)
+		return true;
+	reason = find(reasons, chains, kernel, words);
+	if (!reason)
+		return false;
+	reason->waits += sum->count;
+	reason->total_ns += sum->total_ns;
+	return true;
+}
+
+static int by_frequency(const void *a, const void *b)
+{
+	const struct offcpu_reason *x = a, *y = b;
+
+	if (x->kernel != y->kernel)
+		return x->kernel ? 1 : -1;
+	if (x->waits != y->waits)
+		return x->waits < y->waits ? 1 : -1;
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return strcmp(x->words, y->words);
+}
+
+bool offcpu_reasons_find(struct offcpu_reasons *reasons, const struct offcpu_profile *profile)
+{
+	_cleanup_(chains_deinit) struct chains chains = {0};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < profile->rows.len; i++) {
+		const struct offcpu_row *row = &profile->rows.data[i];
+
+		ok = add(reasons, &chains, false, row->user_error, &row->sum) &&
+		     add(reasons, &chains, true, row->kernel_error, &row->sum);
+	}
+	if (reasons->len)
+		qsort(reasons->data, reasons->len, sizeof(*reasons->data), by_frequency);
+	return ok;
+}

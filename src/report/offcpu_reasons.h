@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_OFFCPU_REASONS_H
+#define STAKEOUT_REPORT_OFFCPU_REASONS_H
+
+#include "model/offcpu.h"
+
+/* Why stacks are missing or end early, added up over all rows. */
+
+struct offcpu_reason {
+	bool kernel;       /* of kernel stacks; else of user stacks */
+	const char *words; /* of the heaviest row, where addresses differ; borrowed from the profile */
+	uint64_t waits;
+	uint64_t total_ns;
+};
+
+struct offcpu_reasons {
+	VEC_FIELDS(struct offcpu_reason);
+};
+
+/* User stacks first, then the most common. False when memory is exhausted. */
+bool offcpu_reasons_find(struct offcpu_reasons *reasons, const struct offcpu_profile *profile);
+
+static inline void offcpu_reasons_deinit(struct offcpu_reasons *reasons)
+{
+	vec_deinit(reasons);
+}
+
+/* Whether both say the same, but for the addresses (0x12ab) that they name. Both may be NULL. */
+bool offcpu_same_reason(const char *a, const char *b);
+
+/* Adds one to a hash: the same for what is the same. */
+uint64_t offcpu_hash_reason(uint64_t hash, const char *reason);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_OFFCPU_TEXT_H
+#define STAKEOUT_REPORT_OFFCPU_TEXT_H
+
+#include "report/offcpu.h"
+#include "report/offcpu_groups.h"
+#include "report/offcpu_totals.h"
+#include "report/text_format.h"
+
+/* The parts of the text report, and what they have in common. */
+
+struct offcpu_text {
+	struct text text;
+	const struct offcpu_report_options *options;
+	const struct offcpu_profile *profile;
+	struct offcpu_totals totals;
+	struct offcpu_groups groups;
+	size_t processes;
+	pid_t pid; /* of the only process; 0: there are more */
+};
+
+/* The table of threads. False when memory is exhausted. */
+bool offcpu_put_threads(const struct offcpu_text *r);
+
+/* The stacks, and how much is left out. */
+void offcpu_put_groups(const struct offcpu_text *r);
+
+/* How many of `all` are shown, where usually so many are. */
+size_t offcpu_shown(const struct offcpu_text *r, size_t usual, size_t all);
+
+/* Waits can be shorter than what else is measured here. */
+const char *offcpu_format_wait(uint64_t ns, char buf[DURATION_LEN]);
+
+/* "12.3 %". */
+enum { SHARE_LEN = 32 };
+const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LEN]);
+
+/* "3 waits, 1 not over, average 12 ms, longest 30 ms". */
+void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum);
+
+/* "tid 4712 worker (pid 4711)". */
+void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name);
+
+/* "tid 4712-4715 worker, 4720 flusher, and 3 more"; each with its time if wanted, and then without ranges. */
+void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times);
+
+/* "  3 more threads, 0.4 % of the time (12 ms): HOW": what is not shown, and how much that is. */
+void offcpu_put_rest(const struct offcpu_text *r, size_t n, const char *one, const char *many, uint64_t ns,
+		     const char *how);
+
+#endif

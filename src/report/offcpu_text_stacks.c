@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/offcpu_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/names.h"
+#include "report/text_frame.h"
+
+enum { SHOWN_STACKS = 50, SHOWN_WAKERS = 3 };
+
+static void put_state(const struct offcpu_text *r, char state)
+{
+	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
+
+	if (style != STYLE_PLAIN)
+		text_style(&r->text, style);
+	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?',
+		state == 'R' ? "waiting for a CPU" : name_thread_state(state));
+	if (style != STYLE_PLAIN)
+		text_style(&r->text, STYLE_PLAIN);
+}
+
+static void put_threads_of(const struct offcpu_text *r, const struct offcpu_group *group)
+{
+	const struct offcpu_row *row = group->row;
+
+	if (group->nthreads == 1) {
+		offcpu_put_who(r, row->pid, row->tid, row->thread_name);
+		return;
+	}
+	text_style(&r->text, STYLE_STRONG);
+	fprintf(r->text.out, "%zu threads", group->nthreads);
+	text_style(&r->text, STYLE_PLAIN);
+	if (row->pid != r->pid)
+		fprintf(r->text.out, " of pid %d", row->pid);
+}
+
+/* Two lines, since one would be too long for many terminals. */
+static void put_head(const struct offcpu_text *r, const struct offcpu_group *group)
+{
+	const struct offcpu_row *row = group->row;
+	const struct offcpu_sum *sum = &group->sum;
+	char time[DURATION_LEN], share[SHARE_LEN];
+	FILE *out = r->text.out;
+
+	fputc('\n', out);
+	text_style(&r->text, STYLE_STRONG);
+	fputs(offcpu_format_wait(sum->total_ns, time), out);
+	text_style(&r->text, STYLE_PLAIN);
+	fprintf(out, "  %s  ", offcpu_format_share(sum->total_ns, r->profile->total.total_ns, share));
+	put_threads_of(r, group);
+	fputs("  ", out);
+	put_state(r, row->state);
+	fputs(group->idle ? "  [idle]\n" : "\n", out);
+	fputs("  ", out);
+	if (group->nthreads > 1) {
+		offcpu_put_members(r, group->threads, group->nthreads, !group->alike);
+		fputs("\n  ", out);
+	}
+	offcpu_put_waits(out, sum);
+	if (sum->runnable_ns && row->state != 'R')
+		fprintf(out, ", %s of it waiting for a CPU", offcpu_format_wait(sum->runnable_ns, time));
+	fputc('\n', out);
+}
+
+static bool put_kernel_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->len; i++) {
+		fputs(indent, r->text.out);
+		text_kernel_frame(&r->text, &stack->data[i]);
+	}
+	return stack && stack->len;
+}
+
+static bool put_user_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
+{
+	const struct frame_format format = {.verbose = r->options->verbose};
+
+	for (size_t i = 0; stack && i < stack->len; i++) {
+		fputs(indent, r->text.out);
+		text_user_frame(&r->text, &format, &stack->data[i], i);
+	}
+	return stack && stack->len;
+}
+
+/* Why there is no stack, or why there is no more of it. */
+static void put_end(const struct offcpu_text *r, const char *indent, bool has_frames, const char *what, const char *why)
+{
+	if (!why)
+		return;
+	text_style(&r->text, has_frames ? STYLE_BAD : STYLE_DIM);
+	if (has_frames)
+		fprintf(r->text.out, "%s  -- %s ends here: ", indent, what);
+	else
+		fprintf(r->text.out, "%s  -- no %s: ", indent, what);
+	text_untrusted(&r->text, why);
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', r->text.out);
+}
+
+static void put_woken(const struct offcpu_text *r, const struct offcpu_sum *sum)
+{
+	char time[DURATION_LEN];
+
+	fprintf(r->text.out, " (%" PRIu64 " %s, %s)\n", sum->count, sum->count == 1 ? "wait" : "waits",
+		offcpu_format_wait(sum->total_ns, time));
+}
+
+static void put_waker(const struct offcpu_text *r, const struct offcpu_part *waker, bool alone)
+{
+	const struct offcpu_row *row = waker->row;
+	bool kernel, user;
+
+	if (row->has_waker) {
+		fputs("  woken by ", r->text.out);
+		if (row->waker.tid)
+			offcpu_put_who(r, row->waker.pid, row->waker.tid, row->waker.name);
+		else
+			fputs("an interrupt", r->text.out);
+	} else if (!alone) {
+		fputs(waker->sum.unfinished == waker->sum.count ? "  not woken yet" : "  waker not known", r->text.out);
+	}
+	if (!alone)
+		put_woken(r, &waker->sum);
+	else if (row->has_waker)
+		fputc('\n', r->text.out);
+	kernel = put_kernel_stack(r, "  ", row->waker.kernel);
+	put_end(r, "  ", kernel, "kernel stack", row->waker.kernel_error);
+	user = put_user_stack(r, "  ", row->waker.user);
+	put_end(r, "  ", user, "user stack", row->waker.user_error);
+}
+
+/* A timer's interrupt hits whoever runs: there may be many, and only the first few tell something. */
+static void put_wakers(const struct offcpu_text *r, const struct offcpu_group *group)
+{
+	const size_t n = r->options->verbose || group->nwakers < SHOWN_WAKERS ? group->nwakers : SHOWN_WAKERS;
+	struct offcpu_sum rest = {0};
+
+	for (size_t i = 0; i < n; i++)
+		put_waker(r, &group->wakers[i], group->nwakers == 1);
+	for (size_t i = n; i < group->nwakers; i++)
+		offcpu_sum_merge(&rest, &group->wakers[i].sum);
+	if (!rest.count)
+		return;
+	fprintf(r->text.out, "  woken by %zu more", group->nwakers - n);
+	put_woken(r, &rest);
+}
+
+static void put_group(const struct offcpu_text *r, const struct offcpu_group *group)
+{
+	const struct offcpu_row *row = group->row;
+	bool kernel, user;
+
+	put_head(r, group);
+	kernel = put_kernel_stack(r, "", row->kernel);
+	put_end(r, "", kernel, "kernel stack", row->kernel_error);
+	user = put_user_stack(r, "", row->user);
+	put_end(r, "", user, "user stack", row->user_error);
+	if (!kernel && !user && !row->kernel_error && !row->user_error)
+		put_end(r, "", false, "stack", "none was taken");
+	put_wakers(r, group);
+}
+
+void offcpu_put_groups(const struct offcpu_text *r)
+{
+	const struct offcpu_groups *groups = &r->groups;
+	const size_t n = offcpu_shown(r, SHOWN_STACKS, groups->len);
+	uint64_t rest_ns = 0, hidden_ns = 0;
+	size_t done = 0, rest = 0, hidden = 0;
+
+	for (size_t i = 0; i < groups->len; i++) {
+		const struct offcpu_group *group = &groups->data[i];
+
+		if (group->idle && r->options->hide_idle) {
+			hidden++;
+			hidden_ns += group->sum.total_ns;
+		} else if (done < n) {
+			put_group(r, group);
+			done++;
+		} else {
+			rest++;
+			rest_ns += group->sum.total_ns;
+		}
+	}
+	if (rest || hidden)
+		fputc('\n', r->text.out);
+	offcpu_put_rest(r, rest, "more stack", "more stacks", rest_ns, ": -v shows all");
+	offcpu_put_rest(r, hidden, "idle stack hidden", "idle stacks hidden", hidden_ns, "");
+}
