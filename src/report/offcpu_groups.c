@@ -22,17 +22,22 @@ static bool idles(const struct offcpu_row *row)
 	return row->idle && row->tid;
 }
 
+static pid_t process_of(const struct offcpu_row *row)
+{
+	return row->user && row->tid ? 0 : row->pid;
+}
+
 /* Stacks that are the same are so by address: the profile has seen to that. */
 static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return a->pid == b->pid && a->state == b->state && idles(a) == idles(b) && a->kernel == b->kernel &&
+	return process_of(a) == process_of(b) && a->state == b->state && idles(a) == idles(b) && a->kernel == b->kernel &&
 	       a->user == b->user && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
 
 static uint64_t hash_wait(const struct offcpu_row *row)
 {
-	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)row->pid);
+	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)process_of(row));
 
 	hash = hash_u64(hash, (unsigned char)row->state);
 	hash = hash_u64(hash, idles(row));
@@ -80,6 +85,8 @@ static int by_thread(const void *a, const void *b)
 {
 	const struct offcpu_row *x = ((const struct offcpu_part *)a)->row, *y = ((const struct offcpu_part *)b)->row;
 
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
@@ -153,6 +160,16 @@ static int by_weight(const void *a, const void *b)
 	return by_order(x->row, y->row);
 }
 
+/* Of threads that are in order. */
+static size_t count_processes(const struct offcpu_part *threads, size_t n)
+{
+	size_t processes = 1;
+
+	for (size_t i = 1; i < n; i++)
+		processes += threads[i].row->pid != threads[i - 1].row->pid;
+	return processes;
+}
+
 /* Puts the rows of each group beside each other, once by thread and once by waker. */
 static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
 		    size_t *filled)
@@ -176,6 +193,7 @@ static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 
 		group->threads = threads;
 		group->nthreads = add_up(threads, group->nrows, by_thread);
+		group->nprocesses = count_processes(threads, group->nthreads);
 		group->alike = are_alike(threads, group->nthreads);
 		if (!group->alike)
 			qsort(threads, group->nthreads, sizeof(*threads), by_falling_total);

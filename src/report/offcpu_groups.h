@@ -11,8 +11,9 @@ struct offcpu_part {
 };
 
 /*
- * Rows of a process that differ only in the thread, or in who woke it: for a reader they are one stack. Threads that
- * are idle there and others are two groups.
+ * Rows that differ only in the thread, or in who woke it: for a reader they are one stack. Processes that were forked
+ * from one another can share user stacks; rows without one, and those of whole processes, are put together within a
+ * process only. Threads that are idle there and others are two groups.
  */
 struct offcpu_group {
 	const struct offcpu_row *row; /* the heaviest */
@@ -22,6 +23,7 @@ struct offcpu_group {
 	bool alike; /* all threads waited about equally long: they are by number then, else the heaviest first */
 	const struct offcpu_part *threads; /* borrowed from the groups */
 	size_t nthreads;
+	size_t nprocesses;                /* that these are of */
 	const struct offcpu_part *wakers; /* the heaviest first; one is of rows without a waker; borrowed likewise */
 	size_t nwakers;
 };

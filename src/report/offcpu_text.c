@@ -297,8 +297,9 @@ static void put_reasons(const struct offcpu_text *r, const struct offcpu_reasons
 	if (!n)
 		return;
 	text_style(&r->text, STYLE_BAD);
-	fprintf(out, "%s: %" PRIu64 " of %" PRIu64 " waits (%s of the time)",
+	fprintf(out, "%s: %" PRIu64 " of %" PRIu64 " %s (%s of the time)",
 		kernel ? "missing kernel stacks" : "incomplete user stacks", waits, r->profile->total.count,
+		r->profile->total.count == 1 ? "wait" : "waits",
 		offcpu_format_share(ns, r->profile->total.total_ns, share));
 	for (size_t i = 0; i < reasons->len && shown < SHOWN_REASONS; i++) {
 		if (reasons->data[i].kernel != kernel)

@@ -32,7 +32,9 @@ static void put_threads_of(const struct offcpu_text *r, const struct offcpu_grou
 	text_style(&r->text, STYLE_STRONG);
 	fprintf(r->text.out, "%zu threads", group->nthreads);
 	text_style(&r->text, STYLE_PLAIN);
-	if (row->pid != r->pid)
+	if (group->nprocesses > 1)
+		fprintf(r->text.out, " of %zu processes", group->nprocesses);
+	else if (row->pid != r->pid)
 		fprintf(r->text.out, " of pid %d", row->pid);
 }
 

@@ -58,7 +58,8 @@ static bool find_only_groups(const struct offcpu_text *r, struct table *table)
 		for (size_t t = 0; t < group->nthreads; t++) {
 			bool created;
 			uint64_t *only = u64map_put(&table->only_group,
-						    thread_key(group->row->pid, group->threads[t].row->tid), &created);
+						    thread_key(group->threads[t].row->pid, group->threads[t].row->tid),
+						    &created);
 
 			if (!only)
 				return false;
@@ -81,7 +82,7 @@ static bool fold(struct table *table, const struct offcpu_group *group, size_t n
 	struct line line = {.members = table->members + table->nmembers};
 
 	for (size_t t = 0; t < group->nthreads; t++)
-		if (only_group(table, group->row->pid, group->threads[t].row->tid) == number)
+		if (only_group(table, group->threads[t].row->pid, group->threads[t].row->tid) == number)
 			table->members[table->nmembers + line.nmembers++] = group->threads[t];
 	if (line.nmembers < FOLDED_THREADS)
 		return true;
@@ -282,7 +283,7 @@ static void put_line(const struct offcpu_text *r, const struct line *line, const
 	} else {
 		fprintf(out, "%zu threads: ", line->nmembers);
 		offcpu_put_members(r, line->members, line->nmembers, false);
-		if (thread->pid != r->pid)
+		if (!r->pid && line->members[0].row->pid == line->members[line->nmembers - 1].row->pid)
 			fprintf(out, " (pid %d)", thread->pid);
 	}
 	fputc('\n', out);

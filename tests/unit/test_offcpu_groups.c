@@ -100,6 +100,28 @@ static void test_order_of_threads(void **state)
 	offcpu_groups_deinit(&groups);
 }
 
+/* Only by a user stack are threads of several processes known to be at the same place. */
+static void test_processes(void **state)
+{
+	struct stack a = {0};
+	struct offcpu_row rows[] = {row(5, &a, 0, 9),   row(2, &a, 0, 9), row(3, &a, 0, 9), row(5, NULL, 0, 8),
+				    row(2, NULL, 0, 8), row(0, &a, 0, 7), row(0, &a, 0, 7)};
+	struct offcpu_profile profile = {.rows = {rows, 7, 7}};
+	struct offcpu_groups groups = {0};
+
+	rows[0].pid = rows[3].pid = rows[5].pid = 5;
+	rows[1].pid = rows[2].pid = rows[4].pid = rows[6].pid = 2;
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_int_equal(groups.len, 5);
+	assert_int_equal(groups.data[0].nthreads, 3);
+	assert_int_equal(groups.data[0].nprocesses, 2);
+	assert_ptr_equal(groups.data[0].threads[0].row, &rows[1]);
+	assert_ptr_equal(groups.data[0].threads[2].row, &rows[0]);
+	for (size_t i = 1; i < groups.len; i++)
+		assert_int_equal(groups.data[i].nprocesses, 1);
+	offcpu_groups_deinit(&groups);
+}
+
 static void test_what_differs(void **state)
 {
 	struct offcpu_row rows[] = {row(1, NULL, 0, 9), row(1, NULL, 0, 9), row(1, NULL, 0, 9),
@@ -137,7 +159,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups),         cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_idle_processes), cmocka_unit_test(test_order_of_threads),
-		cmocka_unit_test(test_what_differs),   cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_processes),      cmocka_unit_test(test_what_differs),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_groups", tests, NULL, NULL);

@@ -399,6 +399,26 @@ static void test_shared_stack(void **state)
 	       "6001 pool 10.0 ms,\n      6002 pool 10.0 ms, 6003");
 }
 
+/* As those do that were forked from one another. */
+static void test_processes_that_share_a_stack(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_row row = f->profile.rows.data[1];
+	struct offcpu_thread thread = f->profile.threads.data[1];
+
+	thread.sum = row.sum;
+	f->profile.rows.data[3].tid = 4713; /* so that the first has no other waits */
+	for (row.pid = 5000; row.pid < 5002; row.pid++) {
+		row.tid = thread.pid = thread.tid = row.pid;
+		assert_true(vec_push(&f->profile.rows, row));
+		assert_true(vec_push(&f->profile.threads, thread));
+	}
+	expect(state, plain, "  3 threads: tid 4712 worker, 5000 worker, 5001 worker\n");
+	expect(state, plain,
+	       "\n1.8 s  18.0 %  3 threads of 3 processes  S sleeping\n"
+	       "  tid 4712 worker, 5000 worker, 5001 worker\n  12 waits, ");
+}
+
 /* Each waker once, whomever of the threads it woke. */
 static void test_shared_wakers(void **state)
 {
@@ -479,6 +499,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pool, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_processes_that_share_a_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_code_without_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_color, setup, teardown),
