@@ -2,6 +2,7 @@
 #include "report/offcpu_groups.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -30,8 +31,8 @@ static pid_t process_of(const struct offcpu_row *row)
 /* Stacks that are the same are so by address: the profile has seen to that. */
 static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return process_of(a) == process_of(b) && a->state == b->state && idles(a) == idles(b) && a->kernel == b->kernel &&
-	       a->user == b->user && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
+	return process_of(a) == process_of(b) && a->state == b->state && idles(a) == idles(b) &&
+	       a->kernel == b->kernel && a->user == b->user && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
 
@@ -95,6 +96,11 @@ static int by_stack(const struct stack *a, const struct stack *b)
 	return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
 }
 
+static int by_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) : !a - !b;
+}
+
 static int by_waker(const void *a, const void *b)
 {
 	const struct offcpu_row *x = ((const struct offcpu_part *)a)->row, *y = ((const struct offcpu_part *)b)->row;
@@ -107,7 +113,11 @@ static int by_waker(const void *a, const void *b)
 		return x->waker.tid < y->waker.tid ? -1 : 1;
 	if (x->waker.kernel != y->waker.kernel)
 		return by_stack(x->waker.kernel, y->waker.kernel);
-	return by_stack(x->waker.user, y->waker.user);
+	if (x->waker.user != y->waker.user)
+		return by_stack(x->waker.user, y->waker.user);
+	if (by_text(x->waker.kernel_error, y->waker.kernel_error) != 0)
+		return by_text(x->waker.kernel_error, y->waker.kernel_error);
+	return by_text(x->waker.user_error, y->waker.user_error);
 }
 
 static int by_falling_total(const void *a, const void *b)

@@ -62,12 +62,19 @@ static void put_notes(struct json *j, const struct offcpu_profile *profile)
 
 static void put_incomplete(struct json *j, const struct offcpu_reasons *reasons)
 {
+	static const char *const kinds[OFFCPU_STACK_KINDS] = {
+		[OFFCPU_USER_STACK] = "user_stack",
+		[OFFCPU_KERNEL_STACK] = "kernel_stack",
+		[OFFCPU_WAKER_USER_STACK] = "waker_user_stack",
+		[OFFCPU_WAKER_KERNEL_STACK] = "waker_kernel_stack",
+	};
+
 	json_array(j, "incomplete");
 	for (size_t i = 0; i < reasons->len; i++) {
 		const struct offcpu_reason *reason = &reasons->data[i];
 
 		json_object(j, NULL);
-		json_string(j, "what", reason->kernel ? "kernel_stack" : "user_stack");
+		json_string(j, "what", kinds[reason->kind]);
 		json_string(j, "reason", reason->words);
 		json_uint(j, "waits", reason->waits);
 		json_uint(j, "total_ns", reason->total_ns);

@@ -61,31 +61,32 @@ static void chains_deinit(struct chains *chains)
 	vec_deinit(&chains->next);
 }
 
-static struct offcpu_reason *find(struct offcpu_reasons *reasons, struct chains *chains, bool kernel, const char *words)
+static struct offcpu_reason *find(struct offcpu_reasons *reasons, struct chains *chains, enum offcpu_stack_kind kind,
+				  const char *words)
 {
 	bool created;
-	uint64_t *first = u64map_put(&chains->first, offcpu_hash_reason(hash_u64(HASH_SEED, kernel), words), &created);
+	uint64_t *first = u64map_put(&chains->first, offcpu_hash_reason(hash_u64(HASH_SEED, kind), words), &created);
 
 	if (!first)
 		return NULL;
 	for (size_t i = *first; i; i = chains->next.data[i - 1])
-		if (reasons->data[i - 1].kernel == kernel && offcpu_same_reason(reasons->data[i - 1].words, words))
+		if (reasons->data[i - 1].kind == kind && offcpu_same_reason(reasons->data[i - 1].words, words))
 			return &reasons->data[i - 1];
-	if (!vec_push(reasons, (struct offcpu_reason){.kernel = kernel, .words = words}) ||
+	if (!vec_push(reasons, (struct offcpu_reason){.kind = kind, .words = words}) ||
 	    !vec_push(&chains->next, *first))
 		return NULL;
 	*first = reasons->len;
 	return &reasons->data[reasons->len - 1];
 }
 
-static bool add(struct offcpu_reasons *reasons, struct chains *chains, bool kernel, const char *words,
+static bool add(struct offcpu_reasons *reasons, struct chains *chains, enum offcpu_stack_kind kind, const char *words,
 		const struct offcpu_sum *sum)
 {
 	struct offcpu_reason *reason;
 
 	if (!words)
 		return true;
-	reason = find(reasons, chains, kernel, words);
+	reason = find(reasons, chains, kind, words);
 	if (!reason)
 		return false;
 	reason->waits += sum->count;
@@ -97,8 +98,8 @@ static int by_frequency(const void *a, const void *b)
 {
 	const struct offcpu_reason *x = a, *y = b;
 
-	if (x->kernel != y->kernel)
-		return x->kernel ? 1 : -1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
 	if (x->waits != y->waits)
 		return x->waits < y->waits ? 1 : -1;
 	if (x->total_ns != y->total_ns)
@@ -114,8 +115,11 @@ bool offcpu_reasons_find(struct offcpu_reasons *reasons, const struct offcpu_pro
 	for (size_t i = 0; ok && i < profile->rows.len; i++) {
 		const struct offcpu_row *row = &profile->rows.data[i];
 
-		ok = add(reasons, &chains, false, row->user_error, &row->sum) &&
-		     add(reasons, &chains, true, row->kernel_error, &row->sum);
+		ok = add(reasons, &chains, OFFCPU_USER_STACK, row->user_error, &row->sum) &&
+		     add(reasons, &chains, OFFCPU_KERNEL_STACK, row->kernel_error, &row->sum);
+		if (ok && row->has_waker)
+			ok = add(reasons, &chains, OFFCPU_WAKER_USER_STACK, row->waker.user_error, &row->sum) &&
+			     add(reasons, &chains, OFFCPU_WAKER_KERNEL_STACK, row->waker.kernel_error, &row->sum);
 	}
 	if (reasons->len)
 		qsort(reasons->data, reasons->len, sizeof(*reasons->data), by_frequency);

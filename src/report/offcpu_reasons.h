@@ -6,8 +6,16 @@
 
 /* Why stacks are missing or end early, added up over all rows. */
 
+enum offcpu_stack_kind {
+	OFFCPU_USER_STACK,
+	OFFCPU_KERNEL_STACK,
+	OFFCPU_WAKER_USER_STACK,
+	OFFCPU_WAKER_KERNEL_STACK,
+	OFFCPU_STACK_KINDS,
+};
+
 struct offcpu_reason {
-	bool kernel;       /* of kernel stacks; else of user stacks */
+	enum offcpu_stack_kind kind;
 	const char *words; /* of the heaviest row, where addresses differ; borrowed from the profile */
 	uint64_t waits;
 	uint64_t total_ns;
@@ -17,7 +25,7 @@ struct offcpu_reasons {
 	VEC_FIELDS(struct offcpu_reason);
 };
 
-/* User stacks first, then the most common. False when memory is exhausted. */
+/* By kind, the most common first. False when memory is exhausted. */
 bool offcpu_reasons_find(struct offcpu_reasons *reasons, const struct offcpu_profile *profile);
 
 static inline void offcpu_reasons_deinit(struct offcpu_reasons *reasons)

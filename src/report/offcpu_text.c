@@ -280,8 +280,14 @@ static void put_summary(const struct offcpu_text *r)
 }
 
 /* "incomplete user stacks: 12 of 480 waits (3.1 % of the time): EFAULT: … (10), …": of one kind, or nothing. */
-static void put_reasons(const struct offcpu_text *r, const struct offcpu_reasons *reasons, bool kernel)
+static void put_reasons(const struct offcpu_text *r, const struct offcpu_reasons *reasons, enum offcpu_stack_kind kind)
 {
+	static const char *const kinds[OFFCPU_STACK_KINDS] = {
+		[OFFCPU_USER_STACK] = "incomplete user stacks",
+		[OFFCPU_KERNEL_STACK] = "missing kernel stacks",
+		[OFFCPU_WAKER_USER_STACK] = "incomplete user stacks of wakers",
+		[OFFCPU_WAKER_KERNEL_STACK] = "missing kernel stacks of wakers",
+	};
 	uint64_t waits = 0, ns = 0;
 	size_t n = 0, shown = 0;
 	char share[SHARE_LEN];
@@ -290,19 +296,19 @@ static void put_reasons(const struct offcpu_text *r, const struct offcpu_reasons
 	for (size_t i = 0; i < reasons->len; i++) {
 		const struct offcpu_reason *reason = &reasons->data[i];
 
-		n += reason->kernel == kernel;
-		waits += reason->kernel == kernel ? reason->waits : 0;
-		ns += reason->kernel == kernel ? reason->total_ns : 0;
+		n += reason->kind == kind;
+		waits += reason->kind == kind ? reason->waits : 0;
+		ns += reason->kind == kind ? reason->total_ns : 0;
 	}
 	if (!n)
 		return;
 	text_style(&r->text, STYLE_BAD);
 	fprintf(out, "%s: %" PRIu64 " of %" PRIu64 " %s (%s of the time)",
-		kernel ? "missing kernel stacks" : "incomplete user stacks", waits, r->profile->total.count,
+		kinds[kind], waits, r->profile->total.count,
 		r->profile->total.count == 1 ? "wait" : "waits",
 		offcpu_format_share(ns, r->profile->total.total_ns, share));
 	for (size_t i = 0; i < reasons->len && shown < SHOWN_REASONS; i++) {
-		if (reasons->data[i].kernel != kernel)
+		if (reasons->data[i].kind != kind)
 			continue;
 		fputs(shown++ ? ", " : ": ", out);
 		text_untrusted(&r->text, reasons->data[i].words);
@@ -364,8 +370,8 @@ static bool write_report(struct offcpu_text *r)
 		return false;
 	put_summary(r);
 	put_losses(r);
-	put_reasons(r, &reasons, false);
-	put_reasons(r, &reasons, true);
+	for (int kind = 0; kind < OFFCPU_STACK_KINDS; kind++)
+		put_reasons(r, &reasons, kind);
 	for (size_t i = 0; i < r->profile->notes.len; i++)
 		text_note(&r->text, "", r->profile->notes.data[i]);
 	if (!offcpu_put_threads(r))

@@ -141,8 +141,10 @@ def assert_exit_code(result, doc):
     assert result.code == (0 if whole else 3) or doc["idle"]["hidden"], (result.code, doc["lost"], set(errors))
     for what in ("user_stack", "kernel_stack"):
         lacking = added([row for row in doc["stacks"] if row[f"{what}_error"]])
-        told = added([reason for reason in doc["incomplete"] if reason["what"] == what], "waits")
-        assert told == lacking or doc["idle"]["hidden"], (what, doc["incomplete"])
+        wakers = added([row for row in doc["stacks"] if row["waker"] and row["waker"][f"{what}_error"]])
+        for kind, waits in ((what, lacking), (f"waker_{what}", wakers)):
+            told = added([reason for reason in doc["incomplete"] if reason["what"] == kind], "waits")
+            assert told == waits or doc["idle"]["hidden"], (kind, doc["incomplete"])
 
 
 @pytest.fixture

@@ -41,9 +41,9 @@ static struct offcpu_row row(uint64_t waits, const char *user, const char *kerne
 		.sum = {.count = waits, .total_ns = 10 * waits}, .user_error = user, .kernel_error = kernel};
 }
 
-static void expect(const struct offcpu_reason *reason, bool kernel, const char *words, uint64_t waits)
+static void expect(const struct offcpu_reason *reason, enum offcpu_stack_kind kind, const char *words, uint64_t waits)
 {
-	assert_int_equal(reason->kernel, kernel);
+	assert_int_equal(reason->kind, kind);
 	assert_string_equal(reason->words, words);
 	assert_int_equal(reason->waits, waits);
 	assert_int_equal(reason->total_ns, 10 * waits);
@@ -58,12 +58,17 @@ static void test_reasons(void **state)
 	struct offcpu_profile profile = {.rows = {rows, 5, 5}};
 	struct offcpu_reasons reasons = {0};
 
+	rows[4].has_waker = true;
+	rows[4].waker = (struct offcpu_waker){.user_error = "no maps", .kernel_error = "lost"};
+	rows[3].waker = rows[4].waker; /* it has none */
 	assert_true(offcpu_reasons_find(&reasons, &profile));
-	assert_int_equal(reasons.len, 4);
-	expect(&reasons.data[0], false, "at 0x10", 4);
-	expect(&reasons.data[1], false, "no maps", 3);
-	expect(&reasons.data[2], true, "denied", 9);
-	expect(&reasons.data[3], true, "no maps", 3);
+	assert_int_equal(reasons.len, 6);
+	expect(&reasons.data[4], OFFCPU_WAKER_USER_STACK, "no maps", 90);
+	expect(&reasons.data[5], OFFCPU_WAKER_KERNEL_STACK, "lost", 90);
+	expect(&reasons.data[0], OFFCPU_USER_STACK, "at 0x10", 4);
+	expect(&reasons.data[1], OFFCPU_USER_STACK, "no maps", 3);
+	expect(&reasons.data[2], OFFCPU_KERNEL_STACK, "denied", 9);
+	expect(&reasons.data[3], OFFCPU_KERNEL_STACK, "no maps", 3);
 	offcpu_reasons_deinit(&reasons);
 }
 

@@ -313,6 +313,9 @@ static void test_wakers(void **state)
 	assert_non_null(strstr(text, "\n  woken by tid 4711 server (4 waits, 600 ms)\n    k   futex_wait_queue"));
 	assert_non_null(strstr(text, "\n  woken by tid 4720 server (pid 4711) (2 waits, 30.0 ms)\n"));
 	assert_int_equal(count(text, "\n    -- user stack ends here: it \\x1b ends\n"), 2);
+	assert_non_null(strstr(text, "\nincomplete user stacks of wakers: 8 of 127 waits (1.2 % of the time): "
+				     "it \\x1b ends (8)\n"
+				     "missing kernel stacks of wakers: 2 of 127 waits (0.3 % of the time): lost (2)\n"));
 	assert_non_null(strstr(text, "\n  woken by 4 more (8 waits, 120 ms)\n\n300 ms"));
 	assert_int_equal(count(text, "\n  woken by"), 4);
 	assert_int_equal(count(text, "__futex_abstimed"), 1);
