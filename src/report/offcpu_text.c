@@ -72,12 +72,18 @@ void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum)
 			offcpu_format_wait(sum->max_ns, longest));
 }
 
+static void put_name(const struct offcpu_text *r, const char *name)
+{
+	fputc(' ', r->text.out);
+	text_style(&r->text, STYLE_STRONG);
+	text_untrusted(&r->text, name);
+	text_style(&r->text, STYLE_PLAIN);
+}
+
 void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name)
 {
-	fprintf(r->text.out, "%s %d ", tid ? "tid" : "pid", tid ? tid : pid);
-	text_style(&r->text, STYLE_STRONG);
-	text_untrusted(&r->text, name && *name ? name : "?");
-	text_style(&r->text, STYLE_PLAIN);
+	fprintf(r->text.out, "%s %d", tid ? "tid" : "pid", tid ? tid : pid);
+	put_name(r, name && *name ? name : "?");
 	if (tid && tid != pid && pid != r->pid)
 		fprintf(r->text.out, " (pid %d)", pid);
 }
@@ -115,10 +121,9 @@ void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *t
 		fprintf(out, "%d", thread->row->tid);
 		if (len > 1)
 			fprintf(out, "-%d", thread[len - 1].row->tid);
-		fputc(' ', out);
-		text_style(&r->text, STYLE_STRONG);
-		text_untrusted(&r->text, name_of(thread));
-		text_style(&r->text, STYLE_PLAIN);
+		if (times || done + len == n || (i + 1 == SHOWN_MEMBERS && !r->options->verbose) ||
+		    strcmp(name_of(thread), name_of(thread + len)) != 0)
+			put_name(r, name_of(thread)); /* of those before it too */
 		if (times)
 			fprintf(out, " %s", offcpu_format_wait(thread->sum.total_ns, time));
 	}

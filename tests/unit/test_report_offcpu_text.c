@@ -383,9 +383,9 @@ static void test_shared_stack(void **state)
 	add_threads(f, 5000, 1, 290 * SAMPLE_MS, false);
 	add_threads(f, 5010, 1, 280 * SAMPLE_MS, false);
 	text = report(f, plain);
-	assert_non_null(strstr(text, "  3 threads: tid 4713 disk, 5000 pool, 5010 pool (pid 4711)\n"));
+	assert_non_null(strstr(text, "  3 threads: tid 4713 disk, 5000, 5010 pool (pid 4711)\n"));
 	assert_non_null(strstr(text, "\n870 ms  8.7 %  3 threads of pid 4711  D uninterruptible\n"
-				     "  tid 4713 disk, 5000 pool, 5010 pool\n  3 waits,"));
+				     "  tid 4713 disk, 5000, 5010 pool\n  3 waits,"));
 	f->profile.threads.len--; /* a row without its thread */
 	expect(state, plain, "\n  590 ms   5.9 %      2   295 ms   300 ms             100.0 %");
 	f->profile.threads.len++;
@@ -416,10 +416,10 @@ static void test_processes_that_share_a_stack(void **state)
 		assert_true(vec_push(&f->profile.rows, row));
 		assert_true(vec_push(&f->profile.threads, thread));
 	}
-	expect(state, plain, "  3 threads: tid 4712 worker, 5000 worker, 5001 worker\n");
+	expect(state, plain, "  3 threads: tid 4712, 5000, 5001 worker\n");
 	expect(state, plain,
 	       "\n1.8 s  18.0 %  3 threads of 3 processes  S sleeping\n"
-	       "  tid 4712 worker, 5000 worker, 5001 worker\n  12 waits, ");
+	       "  tid 4712, 5000, 5001 worker\n  12 waits, ");
 }
 
 /* Each waker once, whomever of the threads it woke. */
