@@ -2,6 +2,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static pid_t hear(int fd)
 
 struct seen {
 	pid_t tgid;
-	unsigned waits, others, stacks, exits, execs;
+	unsigned told, waits, others, stacks, exits, execs;
 	bool whole; /* each wait came after its stack */
 	struct offcpu_stack_id ids[512];
 };
@@ -55,11 +56,13 @@ static void take(void *arg, const void *record, size_t len)
 	switch (*(const uint32_t *)record) {
 	case OFFCPU_WAIT:
 		assert_int_equal(len, sizeof(*wait));
+		seen->told++;
 		if ((pid_t)wait->key.tgid != seen->tgid) {
 			seen->others++;
 			break;
 		}
-		seen->waits += wait->duration_ns >= NAP_US * 1000 && wait->key.state == OFFCPU_SLEEPING;
+		/* Not all of a nap is asleep when the thread was pushed off its CPU at the beginning of it. */
+		seen->waits += wait->duration_ns >= NAP_US * 1000 / 2 && wait->key.state == OFFCPU_SLEEPING;
 		if (wait->key.stack.low != OFFCPU_STACK_BEFORE)
 			seen->whole &= has_stack(seen, wait->key.stack);
 		break;
@@ -457,6 +460,63 @@ static void test_exec_by_thread(void **state)
 	end(probe, pid);
 }
 
+enum { NAP = 1, OTHER_WAITS, END_CHILDREN };
+
+/* What fills the ring, and what needs room there that none of the former did: two stacks, and the ends of processes. */
+static void fills_the_ring(void)
+{
+	for (;;) {
+		struct timeval t = {.tv_usec = NAP_US};
+		pid_t what = hear(to_child[0]), pid;
+
+		for (int i = 0; what == NAP && i < NAPS; i++)
+			nap();
+		if (what == OTHER_WAITS) {
+			poll(NULL, 0, NAP_US / 1000);
+			select(0, NULL, NULL, NULL, &t);
+		}
+		for (int i = 0; what == END_CHILDREN && i < NAPS; i++) {
+			pid = fork();
+			if (!pid)
+				_exit(0);
+			waitpid(pid, NULL, 0);
+		}
+		tell(from_child[1], what);
+	}
+}
+
+static void let(pid_t what)
+{
+	tell(to_child[1], what);
+	assert_int_equal(hear(from_child[0]), what);
+}
+
+/* What finds no room in the ring is counted: not one wait is neither told nor lost. */
+static void test_losses(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(fills_the_ring);
+	struct seen seen = {.tgid = pid};
+	struct offcpu_probe *probe;
+
+	options.ring_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	options.children = true;
+	probe = start(pid, &options);
+	/* Of the largest pages, 64 KiB, one is filled. */
+	for (int i = 0; i < (64 << 10) / (int)sizeof(struct offcpu_wait) / NAPS + 1; i++)
+		if (!offcpu_probe_loss(probe, OFFCPU_LOST_WAITS))
+			let(NAP);
+	assert_true(offcpu_probe_loss(probe, OFFCPU_LOST_WAITS) > 0);
+	let(OTHER_WAITS);
+	let(END_CHILDREN);
+	stop(probe, &seen, NULL);
+	assert_true(offcpu_probe_loss(probe, OFFCPU_LOST_STACKS) > 0);
+	assert_true(offcpu_probe_loss(probe, OFFCPU_LOST_REQUESTS) > 0);
+	assert_true(seen.told > 0);
+	assert_int_equal(seen.told + offcpu_probe_loss(probe, OFFCPU_LOST_WAITS), offcpu_probe_seen(probe));
+	end(probe, pid);
+}
+
 static void test_limits(void **state)
 {
 	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
@@ -496,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_fork_without_children),
 		cmocka_unit_test(test_main_thread_ends),
 		cmocka_unit_test(test_exec_by_thread),
+		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_limits),
 	};
 
