@@ -16,6 +16,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from bpf_map import bpf_maps, resident_maps
 from measure import figure, left_out
 from harness import Target, built, command, wait_until
 
@@ -37,6 +38,19 @@ tracepoint:sched:sched_switch {
 interval:ms:500 { printf("recording\\n"); }
 """
 
+# Sums by thread of what took at least 1 ms, in ns.
+BPFTRACE_THREADS = """
+tracepoint:sched:sched_switch {
+    @start[args->prev_pid] = nsecs;
+    $start = @start[args->next_pid];
+    if ($start && nsecs - $start >= 1000000) {
+        @total[args->next_pid] = sum(nsecs - $start);
+    }
+    delete(@start[args->next_pid]);
+}
+interval:ms:500 { printf("recording\\n"); }
+"""
+
 
 def find(program):
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/share/bcc/tools")
@@ -51,9 +65,9 @@ def offcputime(*args):
     return [find("offcputime"), "--stack-storage-size=65536", *map(str, args)]
 
 
-def bpftrace():
+def bpftrace(program=BPFTRACE):
     """It needs tracefs, which is not mounted everywhere: then in a mount namespace of its own."""
-    argv = [find("bpftrace"), "-e", BPFTRACE]
+    argv = [find("bpftrace"), "-e", program]
     if Path("/sys/kernel/tracing/events").exists() or Path("/sys/kernel/debug/tracing/events").exists():
         return argv
     mount = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
@@ -95,7 +109,7 @@ def ours(*args):
 
 
 class Recorder:
-    """A tool that records. Peak memory in MiB: its own, and that of its BPF maps."""
+    """A tool that records. Memory in MiB: its own at its peak, and that of its BPF maps at the end."""
 
     def __init__(self, argv, out, err):
         self.out_file, self.err_file = out, err
@@ -104,7 +118,7 @@ class Recorder:
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, args=(terminal,), daemon=True)
         self._reader.start()
-        self.peak = self.maps = 0
+        self.peak = self.maps = self._counted_twice = 0
         self._watch = threading.Thread(target=self._watch_memory, daemon=True)
         self._watch.start()
 
@@ -123,18 +137,17 @@ class Recorder:
                 status = Path(f"/proc/{self.proc.pid}/status").read_text()
                 if "VmHWM:" in status:
                     self.peak = max(self.peak, int(status.split("VmHWM:")[1].split()[0]) / 1024)
-                self.maps = max(self.maps, self._map_memory())
             except OSError:
                 pass
             time.sleep(0.1)
 
-    def _map_memory(self):
-        maps = {}
-        for name in os.listdir(f"/proc/{self.proc.pid}/fdinfo"):
-            info = Path(f"/proc/{self.proc.pid}/fdinfo/{name}").read_text()
-            if "map_id:" in info and "memlock:" in info:
-                maps[info.split("map_id:")[1].split()[0]] = int(info.split("memlock:")[1].split()[0])
-        return sum(maps.values()) / 2**20
+    def _measure_maps(self):
+        """Also those in others. A system call for each place in them is too much while something is measured."""
+        try:
+            self.maps = sum(m.memory() for m in bpf_maps(self.proc.pid)) / 2**20
+            self._counted_twice = resident_maps(self.proc.pid) / 2**20
+        except OSError:  # it has just ended
+            pass
 
     def has_begun(self):
         assert self.proc.poll() is None, f"it ended with {self.proc.returncode}: {self.said()[-300:].strip()}"
@@ -163,6 +176,7 @@ class Recorder:
 
     def end(self):
         if self.proc.poll() is None:
+            self._measure_maps()
             self.proc.send_signal(signal.SIGINT)
         try:
             self.proc.wait(120)
@@ -171,6 +185,7 @@ class Recorder:
             self.proc.wait()
             self._watch.join()
             self._reader.join()
+            self.peak -= self._counted_twice
 
 
 @contextmanager
@@ -245,16 +260,21 @@ def bench_pipe_on(cpu, peer, rounds):
         figure(f"--min 0 costs less than offcputime: {every * 100:.0f} % and {theirs * 100:.0f} %", every < theirs)
 
 
-def thread_totals(text):
-    """{tid: µs} of offcputime's output: stacks, each followed by the thread and its time."""
+def totals_of_offcputime(text):
+    """{tid: ns}: stacks, each followed by the thread and its time in µs."""
     totals = {}
     for tid, us in re.findall(r"^ +- +.* \((\d+)\)\n +(\d+)$", text, re.MULTILINE):
-        totals[int(tid)] = totals.get(int(tid), 0) + int(us)
+        totals[int(tid)] = totals.get(int(tid), 0) + int(us) * 1000
     return totals
 
 
+def totals_of_bpftrace(text):
+    """{tid: ns}"""
+    return {int(tid): int(ns) for tid, ns in re.findall(r"^@total\[(\d+)\]: (\d+)$", text, re.MULTILINE)}
+
+
 def bench_exactness(peer, rounds):
-    """Call sites are compared where a call was one wait; threads with everything they waited for over 1 ms."""
+    """Call sites are compared where a call was one wait; threads with all that they waited for over 1 ms."""
     print(f"\nwaits that threads measured themselves, {rounds} of each kind, over 1 ms: how far the tools are off")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as disk:
         target = Target([built("waits_exact"), 1000, rounds, disk])
@@ -262,9 +282,21 @@ def bench_exactness(peer, rounds):
             if is_ours():
                 exactness_of_sites(target)
             if "libbpf-tools offcputime" in peer:
-                exactness_of_offcputime(target)
+                argv = offcputime("-m", 1000, "-p", target.pid)
+                exactness_of_peer("libbpf-tools offcputime", argv, totals_of_offcputime, target)
+            if "bpftrace" in peer:
+                exactness_of_peer("bpftrace", bpftrace(BPFTRACE_THREADS), totals_of_bpftrace, target)
         finally:
             target.end()
+
+
+def rows_below(doc, tid, function):
+    """The sleeps of a thread in what a function calls."""
+    return [
+        row
+        for row in doc["stacks"]
+        if row["tid"] == tid and row["state"] in "SD" and function in [frame["symbol"] for frame in row["user_stack"]]
+    ]
 
 
 def exactness_of_sites(target):
@@ -272,18 +304,14 @@ def exactness_of_sites(target):
     before = json.loads(target.ask("go"))
     with recording(ours("--json", "-p", str(target.pid))) as recorder:
         after = json.loads(target.ask("go"))
-    doc, worst, wrong, waits = json.loads(recorder.text), 0, 0, 0
+    doc, worst, worst_thread, wrong, waits = json.loads(recorder.text), 0, 0, 0, 0
     for old, new in zip(before["threads"], after["threads"]):
+        waited = 0
         for name, site in new["sites"].items():
             truth = {key: site[key] - old["sites"][name][key] for key in site if key != "max_ns"}
-            rows = [
-                row
-                for row in doc["stacks"]
-                if row["tid"] == new["tid"]
-                and row["state"] in "SD"
-                and name in [frame["symbol"] for frame in row["user_stack"]]
-            ]
+            rows = rows_below(doc, new["tid"], name)
             count, total = sum(r["count"] for r in rows), sum(r["total_ns"] for r in rows)
+            waited += truth["waited_ns"]
             off = abs(total - truth["waited_ns"]) / truth["waited_ns"] if truth["waited_ns"] else 0
             # a call that another program disturbed, or that lasted hardly longer than the threshold, may be no wait or two
             less, more = truth["near"], max(truth["switches"] - truth["calls"], 0)
@@ -297,20 +325,26 @@ def exactness_of_sites(target):
             waits += truth["count"]
             if truth["waited_ns"] > 10e6:
                 worst = max(worst, off)
+        # the function of its rounds has the thread's name; outside of it the thread waits for the next question
+        total = sum(row["total_ns"] for row in rows_below(doc, new["tid"], new["name"]))
+        if waited > 10e6:
+            worst_thread = max(worst_thread, abs(total - waited) / waited)
     figure(f"totals of call sites within 2 %: the worst is {worst * 100:.2f} % off", worst <= 0.02 and waits > 0)
+    text = f"totals of threads within 2 %: the worst is {worst_thread * 100:.2f} % off"
+    figure(text, worst_thread <= 0.02 and waits > 0)
     figure(f"counts exact: {wrong} of {waits} waits wrong", wrong == 0 and waits > 0)
 
 
-def exactness_of_offcputime(target):
+def exactness_of_peer(name, argv, totals_of, target):
     before = json.loads(target.ask("go"))
-    with recording(offcputime("-m", 1000, "-p", target.pid)) as recorder:
+    with recording(argv) as recorder:
         after = json.loads(target.ask("go"))
-    totals, worst = thread_totals(recorder.text), 0
+    totals, worst = totals_of(recorder.text), 0
     for old, new in zip(before["threads"], after["threads"]):
-        truth = sum(s["total_ns"] - old["sites"][n]["total_ns"] for n, s in new["sites"].items()) / 1000
-        if truth > 10000:
+        truth = sum(s["total_ns"] - old["sites"][n]["total_ns"] for n, s in new["sites"].items())
+        if truth > 10e6:
             worst = max(worst, abs(totals.get(new["tid"], 0) - truth) / truth)
-    print(f"  libbpf-tools offcputime: totals of threads up to {worst * 100:.2f} % off (no counts, no call sites)")
+    print(f"  {name}: totals of threads up to {worst * 100:.2f} % off (no counts, no call sites)")
 
 
 @contextmanager
@@ -367,19 +401,34 @@ def pgbench_rate(load, seconds):
     return float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
 
 
-def whole_by_theirs(text):
+def whole_by_offcputime(text, main):
     """
-    Share of the time in main threads' user stacks of offcputime's that end where a process begins. Where a thread
-    begins has no name in a stripped libc: it would be taken for another function.
+    Share of the time in main threads' user stacks that end where a process begins. Where a thread begins has no name in
+    a stripped libc: it would be taken for another function.
     """
     whole = total = 0
     for block in re.split(r"\n\s*\n", text):
         lines = block.splitlines()
-        if len(lines) < 3 or not re.match(r" +- +", lines[-2]) or not lines[-1].strip().isdigit():
+        if len(lines) < 3 or not re.match(rf" +- +{main}", lines[-2]) or not lines[-1].strip().isdigit():
             continue
         total += int(lines[-1])
         # a stripped program's own _start has no name; what it calls has
         whole += int(lines[-1]) * any(line.strip() in OUTERMOST for line in lines[-4:-2])
+    return whole / total if total else None
+
+
+def whole_by_bpftrace(text, comm):
+    """Likewise, of @total[ kernel frames, user frames, comm]: ns, each frame on a line of its own."""
+    whole = total = 0
+    for block in text.split("@total[")[1:]:
+        key, _, ns = block.partition("]: ")
+        lines = key.splitlines()
+        if not key.endswith(f", {comm}") or not ns.split():
+            continue
+        ends = [i for i, line in enumerate(lines) if line.startswith(",")]
+        user = [line.strip().split("+")[0] for line in lines[ends[0] + 1 : ends[-1]]]
+        total += int(ns.split()[0])
+        whole += int(ns.split()[0]) * any(name in OUTERMOST for name in user[-2:])
     return whole / total if total else None
 
 
@@ -414,19 +463,19 @@ def whole_of(name, pid, load, peer, seconds):
                 print(f"          {count:8} {error}")
     if "libbpf-tools offcputime" in peer:
         # of all threads: it cannot follow the processes that postgres starts
-        only = ("-p", pid) if name != "postgres" else ()
+        only, main = (("-p", pid), rf".* \({pid}\)") if name != "postgres" else ((), r"postgres \(")
         with recording(offcputime(*only)) as recorder:
             run_load()
-        text = recorder.text
-        main = rf"- +.* \({pid}\)" if only else r"- +postgres \("
-        text = "\n\n".join(block for block in re.split(r"\n\s*\n", text) if re.search(main, block))
-        share = whole_by_theirs(text)
-        said = (
-            "no stacks"
-            if share is None
-            else f"{share * 100:.1f} % of main threads' time in stacks that reach the start"
-        )
-        print(f"  libbpf-tools offcputime, {name}: {said}")
+        tell_whole("libbpf-tools offcputime", name, whole_by_offcputime(recorder.text, main))
+    if "bpftrace" in peer:
+        with recording(bpftrace()) as recorder:
+            run_load()
+        tell_whole("bpftrace", name, whole_by_bpftrace(recorder.text, name))
+
+
+def tell_whole(tool, server, share):
+    said = f"{(share or 0) * 100:.1f} % of main threads' time in stacks that reach the start"
+    print(f"  {tool}, {server}: {'no stacks' if share is None else said}")
 
 
 def switches():

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: MIT
 """stakeout offcpu and many processes, many mappings, much unwind information: that works, and what memory it takes."""
 
-import ctypes
-import os
-import platform
-import re
 import signal
 import struct
 from pathlib import Path
 
 import pytest
+from bpf_map import BpfMap, bpf_maps, fields, resident_maps
 from harness import STAKEOUT, TARGETS, bare, built, state, wait_until
 from test_offcpu import Recording, added, assert_whole, let_run, names, rows_of
 
@@ -21,75 +18,11 @@ pytestmark = [
 ]
 
 
-class BpfMap:
-    """A BPF map of the kernel, by its number."""
-
-    _SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-    _LOOKUP, _FD_BY_ID, _INFO = 1, 14, 15
-    _ARRAY_OF_MAPS = 12
-
-    def __init__(self, number):
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self.fd = self._call(self._FD_BY_ID, struct.pack("III", number, 0, 0))
-        info = ctypes.create_string_buffer(80)
-        self._call(self._INFO, struct.pack("IIQ", self.fd, len(info), ctypes.addressof(info)))
-        self.type, self.number, _, self._value_bytes, self.max_entries, _, name = struct.unpack_from("6I16s", info)
-        self.name = name.rstrip(b"\0").decode()
-
-    def _call(self, command, attributes):
-        attr = ctypes.create_string_buffer(attributes, 128)
-        rc = self._libc.syscall(self._SYSCALL, command, attr, len(attr))
-        if rc < 0:
-            raise OSError(ctypes.get_errno(), "bpf()")
-        return rc
-
-    def lookup(self, key):
-        """The value of a number; None when there is none."""
-        key, value = ctypes.c_uint32(key), ctypes.create_string_buffer(self._value_bytes)
-        try:
-            where = struct.pack("IxxxxQQQ", self.fd, ctypes.addressof(key), ctypes.addressof(value), 0)
-            self._call(self._LOOKUP, where)
-        except FileNotFoundError:
-            return None
-        return value.raw
-
-    def inner(self):
-        """The maps in a map of maps."""
-        for i in range(self.max_entries if self.type == self._ARRAY_OF_MAPS else 0):
-            value = self.lookup(i)
-            if value:
-                with BpfMap(*struct.unpack("I", value)) as found:
-                    yield found
-
-    def memory(self):
-        return int(fields(f"/proc/self/fdinfo/{self.fd}")["memlock"]) + sum(m.memory() for m in self.inner())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
-        os.close(self.fd)
-
-
-def fields(path):
-    lines = (line.partition(":") for line in Path(path).read_text().splitlines())
-    return {name: value.strip() for name, _, value in lines}
-
-
 class Measured(Recording):
     """A recording whose memory is looked at."""
 
     def bpf_maps(self):
-        """The BPF maps that it has, each once; those that are in others not."""
-        numbers = set()
-        for fd in os.listdir(f"/proc/{self.proc.pid}/fdinfo"):
-            try:
-                numbers.add(fields(f"/proc/{self.proc.pid}/fdinfo/{fd}").get("map_id"))
-            except FileNotFoundError:
-                pass  # closed meanwhile
-        for number in numbers - {None}:
-            with BpfMap(int(number)) as found:
-                yield found
+        return bpf_maps(self.proc.pid)
 
     def wait_for_mappings(self, pids):
         """Until BPF has all code that the processes have mapped."""
@@ -107,11 +40,7 @@ class Measured(Recording):
     def peak(self):
         """The most bytes that were resident, without the ring, which is one of the BPF maps and counted there."""
         status = fields(f"/proc/{self.proc.pid}/status")
-        ring = 0
-        for area in re.split(r"\n(?=[0-9a-f]+-)", Path(f"/proc/{self.proc.pid}/smaps").read_text()):
-            if "bpf-map" in area.partition("\n")[0]:
-                ring += int(re.search(r"\nRss:\s+(\d+) kB", area)[1])
-        return (int(status["VmHWM"].split()[0]) - ring) * 1024
+        return int(status["VmHWM"].split()[0]) * 1024 - resident_maps(self.proc.pid)
 
     def finish_measured(self):
         """The document and all memory: the peak of the process until everything is named, and its BPF maps."""

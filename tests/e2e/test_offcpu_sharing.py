@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, tids, wait_until
-from test_offcpu import added, let_run, record, rows_of, rung  # noqa: F401: two of them are fixtures
+from test_offcpu import added, everywhere_alike, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -65,6 +65,7 @@ def test_woken_and_waiting_for_a_cpu(sharing, record, rung):
     assert (ending - begun) * (1 - TOLERANCE) <= waited <= (after - before) * (1 + TOLERANCE)
 
 
+@everywhere_alike
 def test_only_sleeps(sharing, record):
     """--state S: those who never sleep are not there, nor is what the sleeper lost its CPU for."""
     recording = record("--json", "--min", 0, "--state", "S", *sharing.subjects)
