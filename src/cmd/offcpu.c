@@ -14,6 +14,7 @@
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
 #include "cmd/offcpu_targets.h"
+#include "offcpu/command.h"
 #include "offcpu/recording.h"
 #include "offcpu/sampler.h"
 #include "offcpu/tables.h"
@@ -294,6 +295,8 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = open_file(o->view.output, &report, err);
 	if (rc == 0)
 		rc = offcpu_targets_find(&targets, &o->pids, err);
+	if (rc == 0 && o->command && o->user)
+		command_map_code(o->command[0]); /* the child has it too, and so it is among the tables before it starts */
 	if (rc == 0 && o->command)
 		rc = child_start(&child, o->command, &before, err);
 	if (rc == 0)

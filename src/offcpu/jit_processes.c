@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "symbol/jit_names.h"
 #include "symbol/process_files.h"
-
-enum { MAX_HELD = 256 }; /* at a time: each takes a few descriptors, and memory for its map */
 
 struct jit_process {
 	pid_t tgid;
@@ -21,9 +21,10 @@ struct jit_process {
 };
 
 struct jit_processes {
-	pthread_mutex_t lock;          /* one thread changes what follows, others look */
+	pthread_mutex_t lock;          /* of what follows */
 	VEC(struct jit_process *) all; /* by number - 1; NULL: nothing of it is kept */
 	size_t held;                   /* of these */
+	struct u64map refused;         /* by number and generation: those for which there was no room */
 };
 
 struct jit_processes *jit_processes_create(void)
@@ -52,6 +53,7 @@ void jit_processes_destroy(struct jit_processes *processes)
 	for (size_t i = 0; i < processes->all.len; i++)
 		destroy_process(processes->all.data[i]);
 	vec_deinit(&processes->all);
+	u64map_deinit(&processes->refused);
 	pthread_mutex_destroy(&processes->lock);
 	free(processes);
 }
@@ -77,7 +79,7 @@ static struct jit_process *create_process(pid_t tgid, uint64_t generation)
 	return NULL;
 }
 
-/* The last one of that number; 0: there is none. */
+/* With the lock. The last one of that number; 0: there is none. */
 static uint32_t find_tgid(const struct jit_processes *processes, pid_t tgid)
 {
 	size_t i = processes->all.len;
@@ -87,45 +89,73 @@ static uint32_t find_tgid(const struct jit_processes *processes, pid_t tgid)
 	return (uint32_t)i;
 }
 
-/* Takes it out, unless it is kept. */
-static void drop(struct jit_processes *processes, uint32_t number)
+/* Takes it out, to be destroyed, unless it is kept: then NULL. */
+static struct jit_process *take_out(struct jit_processes *processes, uint32_t number)
 {
-	struct jit_process *process;
+	struct jit_process *process = number ? processes->all.data[number - 1] : NULL;
+
+	if (!process || process->kept)
+		return NULL;
+	processes->all.data[number - 1] = NULL;
+	processes->held--;
+	return process;
+}
+
+/* Its number; 0: it has none. What it was before it executed something goes, unless it is kept. */
+static uint32_t find_same(struct jit_processes *processes, pid_t tgid, uint64_t generation)
+{
+	struct jit_process *old = NULL;
+	uint32_t number;
 
 	pthread_mutex_lock(&processes->lock);
-	process = processes->all.data[number - 1];
-	if (process->kept)
-		process = NULL;
-	else
-		processes->all.data[number - 1] = NULL;
-	processes->held -= process != NULL;
+	number = find_tgid(processes, tgid);
+	if (number && processes->all.data[number - 1]->generation != generation) {
+		old = take_out(processes, number);
+		number = 0;
+	}
 	pthread_mutex_unlock(&processes->lock);
-	destroy_process(process);
+	destroy_process(old);
+	return number;
+}
+
+/* The number that it gets; 0: there is no room. */
+static uint32_t put(struct jit_processes *processes, struct jit_process *process)
+{
+	uint32_t number = 0;
+	bool created;
+
+	pthread_mutex_lock(&processes->lock);
+	if (processes->held >= JIT_PROCESSES_HELD || processes->all.len >= JIT_PROCESSES_MAX) {
+		u64map_put(&processes->refused, hash_u64(process->generation, (uint64_t)process->tgid), &created);
+	} else if (vec_push(&processes->all, process)) {
+		processes->held++;
+		number = (uint32_t)processes->all.len;
+	}
+	pthread_mutex_unlock(&processes->lock);
+	return number;
 }
 
 uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation)
 {
-	uint32_t number = find_tgid(processes, tgid);
-	struct jit_process *process;
-	bool ok;
+	uint32_t number = find_same(processes, tgid, generation);
+	struct jit_process *process = number ? NULL : create_process(tgid, generation);
 
-	if (number && processes->all.data[number - 1]->generation == generation)
-		return number;
-	if (number)
-		drop(processes, number);
-	process = processes->held < MAX_HELD && processes->all.len < JIT_PROCESSES_MAX
-			  ? create_process(tgid, generation)
-			  : NULL;
 	if (!process)
-		return 0;
+		return number;
+	number = put(processes, process);
+	if (!number)
+		destroy_process(process);
+	return number;
+}
+
+uint64_t jit_processes_over_limit(struct jit_processes *processes)
+{
+	uint64_t n;
+
 	pthread_mutex_lock(&processes->lock);
-	ok = vec_push(&processes->all, process);
-	processes->held += ok;
+	n = processes->refused.len;
 	pthread_mutex_unlock(&processes->lock);
-	if (ok)
-		return (uint32_t)processes->all.len;
-	destroy_process(process);
-	return 0;
+	return n;
 }
 
 static struct jit_process *find_kept(struct jit_processes *processes, uint32_t number)
@@ -169,14 +199,19 @@ static bool find(struct jit_process *process, uint64_t address, struct calls *ou
 
 void jit_processes_end(struct jit_processes *processes, pid_t tgid)
 {
-	uint32_t number = find_tgid(processes, tgid);
-	struct jit_process *process = find_kept(processes, number);
+	struct jit_process *kept = NULL, *gone = NULL;
 	struct calls none = {0};
+	uint32_t number;
 
-	if (process)
-		find(process, 0, &none); /* its names are read now: later nobody knows whose the file was */
-	else if (number)
-		drop(processes, number);
+	pthread_mutex_lock(&processes->lock);
+	number = find_tgid(processes, tgid);
+	gone = take_out(processes, number);
+	if (number && !gone)
+		kept = processes->all.data[number - 1];
+	pthread_mutex_unlock(&processes->lock);
+	destroy_process(gone);
+	if (kept)
+		find(kept, 0, &none); /* its names are read now: later nobody knows whose the file was */
 	vec_deinit(&none);
 }
 

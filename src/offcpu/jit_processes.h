@@ -12,7 +12,7 @@
  * Processes that have code in no file, such as a JIT compiler makes, and its names: from the files that compilers write
  * for perf, as they are when the first address of the process is named, or when it ends.
  *
- * One thread adds and ends; any may ask.
+ * Any thread may ask, add and end, but no two may add the same process.
  */
 struct jit_processes;
 
@@ -23,9 +23,15 @@ void jit_processes_destroy(struct jit_processes *processes);
  * The number of a process, from 1 to JIT_PROCESSES_MAX, until it executes something (`generation` is another then) or
  * ends; no other ever has it. 0 when there are too many, or memory is exhausted.
  */
-enum { JIT_PROCESSES_MAX = 50000 };
+enum {
+	JIT_PROCESSES_MAX = 50000,
+	JIT_PROCESSES_HELD = 256, /* at a time: each takes a few descriptors, and memory for its map */
+};
 
 uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
+
+/* Processes that have no number because there are too many. */
+uint64_t jit_processes_over_limit(struct jit_processes *processes);
 
 /* The process has ended. Without addresses that are to be named nothing of it is kept. */
 void jit_processes_end(struct jit_processes *processes, pid_t tgid);

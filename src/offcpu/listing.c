@@ -26,17 +26,35 @@ struct reading {
 	uint32_t maker; /* of the process's code that is in no file */
 };
 
+static bool take_known(struct reading *r, const struct map_entry *entry, uint64_t key, struct known *known)
+{
+	enum objects_fit fit;
+	bool ok;
+
+	pthread_mutex_lock(r->options->lock);
+	ok = objects_take_known(r->objects, key, entry, &known->object, &known->vaddr, &fit);
+	pthread_mutex_unlock(r->options->lock);
+	if (ok)
+		r->listing->files_over += fit != OBJECTS_FIT;
+	return ok;
+}
+
+/* Of a file that is not known, though no other is wanted. */
+static void note_new(struct reading *r, const struct map_entry *entry)
+{
+	r->listing->new_bytes += entry->end - entry->start;
+}
+
 static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
 {
 	struct reading *r = arg;
 	struct known known = {.start = entry->start};
-	enum objects_fit fit;
 
-	if (!vec_reserve(&r->known, r->known.len + 1) ||
-	    !objects_take_known(r->objects, identity, entry, &known.object, &known.vaddr, &fit))
-		return false;
-	r->listing->files_over += fit != OBJECTS_FIT;
-	return vec_push(&r->known, known);
+	if (vec_reserve(&r->known, r->known.len + 1) && take_known(r, entry, identity, &known))
+		return vec_push(&r->known, known);
+	if (r->options->known_only)
+		note_new(r, entry);
+	return r->options->known_only; /* then it is not opened */
 }
 
 static const struct known *next_known(struct reading *r, const struct map_entry *entry)
@@ -46,13 +64,39 @@ static const struct known *next_known(struct reading *r, const struct map_entry 
 	return &r->known.data[r->next_known++];
 }
 
+static uint32_t take_object(struct reading *r, const struct process_files *files, const struct map_entry *entry,
+			    struct module *module, uint64_t vaddr)
+{
+	struct known known = {.object = OFFCPU_NO_OBJECT};
+	enum objects_fit fit;
+	uint64_t key;
+
+	if (r->options->known_only) {
+		key = objects_key(module);
+		if (key && !take_known(r, entry, key, &known))
+			note_new(r, entry);
+		return known.object;
+	}
+	pthread_mutex_lock(r->options->lock);
+	known.object = objects_take(r->objects, files->modules, entry, module, vaddr, &fit);
+	pthread_mutex_unlock(r->options->lock);
+	r->listing->files_over += fit != OBJECTS_FIT;
+	return known.object;
+}
+
+static void take_again(struct reading *r, uint32_t object)
+{
+	pthread_mutex_lock(r->options->lock);
+	objects_take_again(r->objects, object);
+	pthread_mutex_unlock(r->options->lock);
+}
+
 /* Takes the object of a mapping. False when it has no file that could be read, or there is no room. */
 static bool find_object(struct reading *r, const struct process_files *files, const struct map_entry *entry,
 			uint32_t *object, uint64_t *vaddr)
 {
 	const struct known *known = next_known(r, entry);
 	struct module *module;
-	enum objects_fit fit;
 	uint64_t *slot;
 	bool created;
 
@@ -65,12 +109,10 @@ static bool find_object(struct reading *r, const struct process_files *files, co
 	slot = module ? u64map_put(&r->modules, (uintptr_t)module, &created) : NULL;
 	if (!slot)
 		return false;
-	if (created) {
-		*slot = objects_take(r->objects, files->modules, entry, module, *vaddr, &fit);
-		r->listing->files_over += fit != OBJECTS_FIT;
-	} else if (*slot != OFFCPU_NO_OBJECT) {
-		objects_take_again(r->objects, (uint32_t)*slot);
-	}
+	if (created)
+		*slot = take_object(r, files, entry, module, *vaddr);
+	else if (*slot != OFFCPU_NO_OBJECT)
+		take_again(r, (uint32_t)*slot);
 	*object = (uint32_t)*slot;
 	return *object != OFFCPU_NO_OBJECT;
 }
@@ -142,11 +184,15 @@ int listing_read(pid_t tgid, const struct listing_options *options, struct err *
 
 	*out = (struct listing){0};
 	rc = process_files_open_others(tgid, is_known, &r, err, &files);
-	if (rc == 0 && !list(&r, &files))
+	if (rc == 0 && !out->new_bytes && !list(&r, &files))
 		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0 && out->new_bytes)
+		rc = err_set(err, EAGAIN, "it has files that are not known yet");
 	process_files_close(&files);
+	pthread_mutex_lock(options->lock);
 	for (size_t i = r.next_known; i < r.known.len; i++)
 		objects_give(r.objects, r.known.data[i].object);
+	pthread_mutex_unlock(options->lock);
 	vec_deinit(&r.known);
 	u64map_deinit(&r.modules);
 	return rc;

@@ -17,15 +17,18 @@ struct listing {
 	struct mappings mappings; /* to be taken over, or for mappings_deinit(), also when reading failed */
 	size_t mappings_over;     /* that are left out */
 	size_t files_over;        /* that have no number, or no table, because of the objects' limits */
+	uint64_t new_bytes;       /* of code in files that are not known, where only those are wanted */
 };
 
 struct listing_options {
 	struct objects *objects;
 	struct jit_processes *jit;
-	uint64_t generation; /* of the process: see process_files.h */
+	pthread_mutex_t *lock; /* of both (objects.h); it is taken here */
+	uint64_t generation;   /* of the process: see process_files.h */
+	bool known_only;
 };
 
-/* Files that are known are not opened again. */
+/* Files that are known are not opened again. -EAGAIN: with `known_only`, one is not. */
 int listing_read(pid_t tgid, const struct listing_options *options, struct err *err, struct listing *out);
 
 #endif

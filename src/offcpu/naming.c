@@ -283,7 +283,7 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 		return naming->options->no_kernel_stacks;
 	if (!stack)
 		return LOST;
-	if (stack && stack->kernel_error_words)
+	if (stack->kernel_error_words)
 		return stack->kernel_error_words;
 	if (!stack->kernel_error)
 		return NULL;

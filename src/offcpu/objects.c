@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "offcpu/objects.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,40 +31,55 @@ struct object {
 	void *memory; /* of `len` bytes, or NULL */
 	size_t len;
 	struct module *module; /* NULL: it was not read */
+	bool reading;          /* somebody does, without the lock */
 	struct start starts[MAX_STARTS];
 	uint32_t nstarts;
 	struct object_table table;
 	enum objects_fit fit;
 	uint32_t taken;
+	bool ready; /* BPF has its table, or there is none */
 	bool kept;
+};
+
+/* What BPF is still to be told. */
+struct changes {
+	VEC(uint32_t) objects; /* that will have other tables */
+	VEC(int) tables;       /* which: theirs, or `none` */
 };
 
 struct objects {
 	struct offcpu_probe *probe;
+	pthread_mutex_t *taking;
 	struct objects_limits limits;
 	room_fn make_room;
 	void *arg;
 	uint64_t *keys;        /* by number, of the files, or FREE or GOING */
 	uint64_t rows;         /* that BPF has, or will have */
 	int none;              /* an empty table */
-	VEC(uint32_t) changed; /* objects that will have other tables */
-	VEC(int) tables;       /* which: theirs, or `none` */
+	struct changes changes;
+	uint32_t lost; /* tables that BPF could not be given, since that was last told */
+	uint64_t made;
 
 	pthread_mutex_t lock; /* of what follows: the thread that takes and gives changes it, others look */
+	pthread_cond_t read;  /* an object was */
 	struct object **all;  /* by number */
 };
 
 DEFINE_CLEANUP(objects, struct objects *, objects_destroy)
 
-struct objects *objects_create(struct offcpu_probe *probe, const struct objects_limits *limits, room_fn make_room,
-			       void *arg)
+static void flush(struct objects *objects);
+
+struct objects *objects_create(struct offcpu_probe *probe, pthread_mutex_t *lock, const struct objects_limits *limits,
+			       room_fn make_room, void *arg)
 {
 	_cleanup_(cleanup_objects) struct objects *objects = calloc(1, sizeof(*objects));
 
 	if (!objects)
 		return NULL;
 	pthread_mutex_init(&objects->lock, NULL);
+	pthread_cond_init(&objects->read, NULL);
 	objects->probe = probe;
+	objects->taking = lock;
 	objects->limits = *limits;
 	objects->make_room = make_room;
 	objects->arg = arg;
@@ -89,12 +103,13 @@ static void destroy_object(struct object *object)
 
 DEFINE_CLEANUP(object, struct object *, destroy_object)
 
-static void drop_changes(struct objects *objects)
+static void drop_changes(struct changes *changes, int none)
 {
-	for (size_t i = 0; i < objects->tables.len; i++)
-		if (objects->tables.data[i] != objects->none)
-			close(objects->tables.data[i]);
-	objects->changed.len = objects->tables.len = 0;
+	for (size_t i = 0; i < changes->tables.len; i++)
+		if (changes->tables.data[i] != none)
+			close(changes->tables.data[i]);
+	vec_deinit(&changes->objects);
+	vec_deinit(&changes->tables);
 }
 
 void objects_destroy(struct objects *objects)
@@ -103,11 +118,10 @@ void objects_destroy(struct objects *objects)
 		return;
 	for (uint32_t i = 0; objects->all && i < objects->limits.files; i++)
 		destroy_object(objects->all[i]);
-	drop_changes(objects);
+	drop_changes(&objects->changes, objects->none);
 	if (objects->none >= 0)
 		close(objects->none);
-	vec_deinit(&objects->changed);
-	vec_deinit(&objects->tables);
+	pthread_cond_destroy(&objects->read);
 	pthread_mutex_destroy(&objects->lock);
 	free(objects->all);
 	free(objects->keys);
@@ -157,9 +171,11 @@ static void copy_memory(struct object *object, const struct image *image)
 	object->len = bytes.len;
 }
 
-static bool read_object(struct object *object, struct image *image)
+static struct module *create_module(struct image *image, const char *path)
 {
-	return image && module_create(image, object->path, NULL, &object->module) == 0;
+	struct module *module = NULL;
+
+	return image && module_create(image, path, NULL, &module) == 0 ? module : NULL;
 }
 
 static struct object *create_object(const struct modules *modules, const struct map_entry *entry, struct module *module)
@@ -180,8 +196,8 @@ static struct object *create_object(const struct modules *modules, const struct 
 	ok = object->fd >= 0 || object->memory;
 	/* The process has just ended, or there are no descriptors left: then what was read is kept. */
 	if (!ok && image_identity(module->image))
-		ok = read_object(object, module_take_image(module));
-	return ok ? steal_ptr(object) : NULL;
+		object->module = create_module(module_take_image(module), object->path);
+	return ok || object->module ? steal_ptr(object) : NULL;
 }
 
 static bool has_room(struct objects *objects, size_t rows)
@@ -195,36 +211,63 @@ static bool has_room(struct objects *objects, size_t rows)
 /* The object will have this table, which is closed then. */
 static bool change(struct objects *objects, uint32_t number, int table)
 {
-	if (!vec_reserve(&objects->changed, objects->changed.len + 1) ||
-	    !vec_reserve(&objects->tables, objects->tables.len + 1))
+	struct changes *changes = &objects->changes;
+
+	if (!vec_reserve(&changes->objects, changes->objects.len + 1) ||
+	    !vec_reserve(&changes->tables, changes->tables.len + 1))
 		return false;
-	vec_push(&objects->changed, number);
-	vec_push(&objects->tables, table);
+	vec_push(&changes->objects, number);
+	vec_push(&changes->tables, table);
 	return true;
+}
+
+/* Makes room for the rows, which count from then on, and a table of them. */
+static int create_table(struct objects *objects, const struct bpf_rows *rows)
+{
+	int table;
+
+	if (!has_room(objects, rows->len))
+		return -1;
+	objects->rows += rows->len;
+	pthread_mutex_unlock(objects->taking);
+	table = offcpu_probe_create_table(objects->probe, rows->data, rows->len);
+	pthread_mutex_lock(objects->taking);
+	if (table < 0)
+		objects->rows -= rows->len;
+	return table;
+}
+
+static void make_ready(struct objects *objects, struct object *object)
+{
+	object->ready = true;
+	objects->made++;
 }
 
 /* Makes the table of a file for BPF. */
 static void add_table(struct objects *objects, struct object *object, uint32_t number, struct image *image)
 {
 	struct bpf_rows rows = {0};
+	bool any;
 	int table;
 
-	object->fit = OBJECTS_FIT;
-	if (bpf_rows_build(image, arch_host(), NULL, &rows) == 0 && rows.len) {
-		object->fit = OBJECTS_NO_TABLE;
-		table = has_room(objects, rows.len) ? offcpu_probe_create_table(objects->probe, rows.data, rows.len)
-						    : -1;
-		if (table >= 0 && change(objects, number, table)) {
-			object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len};
-			objects->rows += rows.len;
-			object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
-		} else if (table >= 0) {
-			close(table);
-		}
+	object->ready = false;
+	pthread_mutex_unlock(objects->taking);
+	any = bpf_rows_build(image, arch_host(), NULL, &rows) == 0 && rows.len;
+	pthread_mutex_lock(objects->taking);
+	object->fit = any ? OBJECTS_NO_TABLE : OBJECTS_FIT;
+	table = any ? create_table(objects, &rows) : -1;
+	if (table >= 0 && change(objects, number, table)) {
+		object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len};
+		object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
+	} else if (table >= 0) {
+		objects->rows -= rows.len;
+		close(table);
 	}
+	if (!object->table.nrows)
+		make_ready(objects, object);
 	bpf_rows_deinit(&rows);
-	if (objects->changed.len >= MAX_CHANGES)
-		objects_flush(objects);
+	if (objects->changes.objects.len >= MAX_CHANGES)
+		flush(objects);
 }
 
 static void remove_table(struct objects *objects, struct object *object, uint32_t number)
@@ -235,42 +278,61 @@ static void remove_table(struct objects *objects, struct object *object, uint32_
 		return;
 	objects->rows -= object->table.nrows;
 	object->table = (struct object_table){0};
+	object->ready = false;
 	if (objects->none < 0)
 		objects->none = offcpu_probe_create_table(objects->probe, &none, 1);
 	if (objects->none >= 0)
 		change(objects, number, objects->none);
 }
 
+/* BPF has, or has refused, a table. */
+static void settle(struct objects *objects, uint32_t number, bool was_removed, bool refused)
+{
+	struct object *object = objects->all[number];
+
+	if (refused && object && object->table.nrows) {
+		objects->rows -= object->table.nrows;
+		object->table = (struct object_table){0};
+		object->fit = OBJECTS_NO_TABLE;
+		objects->lost++;
+	}
+	if (object)
+		make_ready(objects, object);
+	if (was_removed && objects->keys[number] == GOING)
+		objects->keys[number] = FREE;
+}
+
 /* BPF does not find tables that are gone, but it may be at one now: not any more when setting objects has returned. */
+static void flush(struct objects *objects)
+{
+	struct changes changes = objects->changes;
+	int rc, none = objects->none;
+
+	objects->changes = (struct changes){0};
+	pthread_mutex_unlock(objects->taking);
+	rc = offcpu_probe_set_objects(objects->probe, changes.objects.data, changes.tables.data, changes.objects.len);
+	pthread_mutex_lock(objects->taking);
+	for (size_t i = 0; i < changes.objects.len; i++)
+		settle(objects, changes.objects.data[i], changes.tables.data[i] == none, rc < 0);
+	drop_changes(&changes, none);
+}
+
 uint32_t objects_flush(struct objects *objects)
 {
-	uint32_t lost = 0;
-	int rc = offcpu_probe_set_objects(objects->probe, objects->changed.data, objects->tables.data,
-					  objects->changed.len);
+	uint32_t lost;
 
-	for (size_t i = 0; i < objects->changed.len; i++) {
-		uint32_t number = objects->changed.data[i];
-		struct object *object = objects->all[number];
-
-		if (rc < 0 && object && object->table.nrows) {
-			objects->rows -= object->table.nrows;
-			object->table = (struct object_table){0};
-			object->fit = OBJECTS_NO_TABLE;
-			lost++;
-		}
-		if (objects->keys[number] == GOING)
-			objects->keys[number] = FREE;
-	}
-	drop_changes(objects);
+	flush(objects);
+	lost = objects->lost;
+	objects->lost = 0;
 	return lost;
 }
 
 static bool take_number(struct objects *objects, uint32_t *number)
 {
 	while (!find_key(objects, FREE, number)) {
-		if (!objects->make_room(objects->arg))
+		if (!objects->changes.objects.len && !objects->make_room(objects->arg))
 			return false;
-		objects_flush(objects);
+		flush(objects); /* what was given back, now or before, is free then */
 	}
 	return true;
 }
@@ -278,10 +340,15 @@ static bool take_number(struct objects *objects, uint32_t *number)
 static bool add_object(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
 		       struct module *module, uint64_t key, uint32_t *number)
 {
-	struct object *object = take_number(objects, number) ? create_object(modules, entry, module) : NULL;
+	struct object *object;
 
-	if (!object)
+	pthread_mutex_unlock(objects->taking);
+	object = create_object(modules, entry, module);
+	pthread_mutex_lock(objects->taking);
+	if (!object || !take_number(objects, number)) {
+		destroy_object(object);
 		return false;
+	}
 	objects->keys[*number] = key;
 	pthread_mutex_lock(&objects->lock);
 	objects->all[*number] = object;
@@ -324,15 +391,15 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 	return number;
 }
 
-bool objects_take_known(struct objects *objects, uint64_t identity, const struct map_entry *entry, uint32_t *number,
+bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,
 			uint64_t *vaddr, enum objects_fit *fit)
 {
 	struct object *object;
 
-	if (!find_key(objects, identity, number))
+	if (!key || !find_key(objects, key, number))
 		return false;
 	object = objects->all[*number];
-	if (!object->taken || !find_start(object, entry->offset, vaddr))
+	if (!object->taken || !object->ready || !find_start(object, entry->offset, vaddr))
 		return false;
 	object->taken++;
 	*fit = object->fit;
@@ -362,6 +429,11 @@ void objects_give(struct objects *objects, uint32_t number)
 	destroy_object(object);
 }
 
+uint64_t objects_made(const struct objects *objects)
+{
+	return objects->made;
+}
+
 struct object_table objects_table(const struct objects *objects, uint32_t number)
 {
 	return objects->all[number]->table;
@@ -374,15 +446,27 @@ void objects_keep(struct objects *objects, uint32_t number)
 	pthread_mutex_unlock(&objects->lock);
 }
 
-static void wake(struct object *object)
+/*
+ * Under the lock, but not while the file is read: that takes long where it is far away, and who empties the ring keeps
+ * objects.
+ */
+static void wake(struct objects *objects, struct object *object)
 {
 	struct image *image = NULL;
+	struct module *module;
+	int fd = steal_fd(&object->fd);
 
+	object->reading = true;
+	pthread_mutex_unlock(&objects->lock);
 	if (object->memory)
 		image_open_memory(object->memory, object->len, NULL, &image);
-	else if (object->fd >= 0)
-		image_open_fd(steal_fd(&object->fd), NULL, &image);
-	read_object(object, image);
+	else if (fd >= 0)
+		image_open_fd(fd, NULL, &image);
+	module = create_module(image, object->path);
+	pthread_mutex_lock(&objects->lock);
+	object->module = module;
+	object->reading = false;
+	pthread_cond_broadcast(&objects->read);
 }
 
 struct module *objects_module(struct objects *objects, uint32_t number)
@@ -394,9 +478,11 @@ struct module *objects_module(struct objects *objects, uint32_t number)
 		return NULL;
 	pthread_mutex_lock(&objects->lock);
 	object = objects->all[number];
-	if (object && object->kept) {
+	if (object && object->kept) { /* and so it stays */
+		while (object->reading)
+			pthread_cond_wait(&objects->read, &objects->lock);
 		if (!object->module)
-			wake(object);
+			wake(objects, object);
 		module = object->module;
 	}
 	pthread_mutex_unlock(&objects->lock);

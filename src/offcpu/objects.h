@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_OFFCPU_OBJECTS_H
 #define STAKEOUT_OFFCPU_OBJECTS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,7 +14,9 @@
  * itself, a descriptor each, to name addresses when the processes are gone. A file that nobody uses goes, unless an
  * address in it is still to be named: then only its table does.
  *
- * One thread takes and gives back; any may ask for modules.
+ * Who takes and gives back holds a lock, which is let go of while files are read, tables are made and BPF is told: that
+ * takes long, and who needs only files that are known already need not wait for it. One thread at a time takes files that
+ * are new. Any may keep objects and ask for modules, without the lock.
  */
 struct objects;
 
@@ -29,9 +32,9 @@ typedef bool (*room_fn)(void *arg);
  * them. 0: it has none. */
 uint64_t objects_key(const struct module *module);
 
-/* `make_room` is to give objects back. `probe` must outlive it. NULL when memory is exhausted. */
-struct objects *objects_create(struct offcpu_probe *probe, const struct objects_limits *limits, room_fn make_room,
-			       void *arg);
+/* `make_room` is to give objects back. `probe` and `lock` must outlive it. NULL when memory is exhausted. */
+struct objects *objects_create(struct offcpu_probe *probe, pthread_mutex_t *lock, const struct objects_limits *limits,
+			       room_fn make_room, void *arg);
 void objects_destroy(struct objects *objects);
 
 enum objects_fit {
@@ -48,18 +51,20 @@ enum objects_fit {
 uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
 		      struct module *module, uint64_t vaddr, enum objects_fit *fit);
 
-/* Likewise, of a file that is taken, by its identity (image.h), and where it was mapped from there before; else false.
+/* Likewise, by its key, of a file that is taken, whose table BPF has, and that was mapped from there before; else false.
  */
-bool objects_take_known(struct objects *objects, uint64_t identity, const struct map_entry *entry, uint32_t *number,
+bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,
 			uint64_t *vaddr, enum objects_fit *fit);
 void objects_take_again(struct objects *objects, uint32_t number);
 void objects_give(struct objects *objects, uint32_t number);
 
 /*
  * BPF gets the tables of what was taken, and loses those of what was given back: not before, since each time takes
- * long. Returns how many files have no table because that failed.
+ * long. Returns how many files have no table because that failed since the last call.
  */
 uint32_t objects_flush(struct objects *objects);
+
+uint64_t objects_made(const struct objects *objects); /* rises when a file that was new is known */
 
 /* What BPF has of an object that is taken, after that. nrows is 0: no table. */
 struct object_table {

@@ -15,10 +15,11 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "base/signals.h"
 #include "kernel/mmap_watch.h"
+#include "offcpu/late_places.h"
 #include "offcpu/naming.h"
+#include "offcpu/process_reader.h"
 #include "offcpu/remaps.h"
 #include "offcpu/tables.h"
 #include "offcpu/unfinished.h"
@@ -28,16 +29,9 @@
 enum {
 	POLL_MS = 20,
 	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
-	REMAPPED = 0,	   /* of struct request: BPF has not asked */
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
-};
-
-/* What the reader asks the thread that makes tables for. */
-struct request {
-	uint32_t kind; /* enum offcpu_kind, or REMAPPED */
-	pid_t tgid;
 };
 
 struct event {
@@ -56,33 +50,28 @@ struct recording {
 	struct recording_options options;
 	struct offcpu_probe *probe;
 	struct tables *tables;
+	struct process_reader *processes;
 	struct waits *waits;
+	struct late_places late_places;
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
 	uint64_t ended_ns;
 	int64_t epoch_ns; /* of CLOCK_MONOTONIC, in CLOCK_REALTIME */
 	atomic_bool ending;
 
-	bool reading, making, mapping;
+	bool reading, mapping;
 	pthread_t reader;
-	pthread_t maker;
 	pthread_t mapper;
 	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
 	struct remaps remaps;
 
-	pthread_mutex_t lock; /* of requests and events, of the notes, and what denied processes are told by */
-	pthread_cond_t wanted;
-	VEC(struct request) requests;
-	bool no_more;
+	pthread_mutex_t lock; /* of events and of the notes */
 	struct events events;
 
-	atomic_ullong lost;
 	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
-	struct u64map denied; /* process to why its maps cannot be read; under the lock */
 	struct offcpu_naming_options names;
-	atomic_ullong unreadable; /* processes that were gone when a stack needed their maps */
 };
 
 DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
@@ -96,17 +85,6 @@ static void note(struct recording *r, const char *what, const char *why)
 	text = arena_printf(r->arena, "%s: %s", what, why);
 	if (text)
 		vec_push(&r->notes, text);
-	pthread_mutex_unlock(&r->lock);
-}
-
-static void ask(struct recording *r, uint32_t kind, pid_t tgid)
-{
-	struct request request = {.kind = kind, .tgid = tgid};
-
-	pthread_mutex_lock(&r->lock);
-	if (!vec_push(&r->requests, request))
-		atomic_fetch_add(&r->lost, 1);
-	pthread_cond_signal(&r->wanted);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -157,6 +135,13 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 	return ok;
 }
 
+static uint32_t what_to_ask(uint32_t kind)
+{
+	if (kind == OFFCPU_EXIT)
+		return REQUEST_FORGET;
+	return kind == OFFCPU_NEED_MAPS ? REQUEST_READ | REQUEST_ASKED : REQUEST_READ;
+}
+
 static void take_record(void *arg, const void *record, size_t len)
 {
 	const struct offcpu_process *process = record;
@@ -176,8 +161,11 @@ static void take_record(void *arg, const void *record, size_t len)
 	case OFFCPU_NEED_MAPS:
 	case OFFCPU_EXEC:
 	case OFFCPU_EXIT:
-		if (len >= sizeof(struct offcpu_process))
-			ask(r, kind, (pid_t)process->tgid);
+		if (len < sizeof(struct offcpu_process))
+			break;
+		process_reader_ask(r->processes, (pid_t)process->tgid, what_to_ask(kind));
+		if (kind != OFFCPU_NEED_MAPS)
+			late_places_end_program(&r->late_places, (pid_t)process->tgid, waits_nstacks(r->waits));
 		break;
 	}
 }
@@ -185,74 +173,20 @@ static void take_record(void *arg, const void *record, size_t len)
 static void *read_records(void *arg)
 {
 	struct recording *r = arg;
+	int rc = 0;
 
-	while (!atomic_load(&r->ending))
-		if (offcpu_probe_poll(r->probe, POLL_MS, take_record, r) < 0)
-			break; /* the end looks once more */
+	while (rc == 0 && !atomic_load(&r->ending))
+		rc = offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
+	if (rc < 0) /* the end looks once more */
+		note(r, "records may be missing, reading them failed", strerror(-rc));
 	return NULL;
-}
-
-static void keep_reason(struct recording *r, pid_t tgid, const char *why)
-{
-	bool created;
-	uint64_t *slot;
-
-	pthread_mutex_lock(&r->lock);
-	slot = u64map_put(&r->denied, (uint64_t)tgid, &created);
-	if (slot)
-		*slot = (uintptr_t)arena_intern(r->arena, why);
-	pthread_mutex_unlock(&r->lock);
 }
 
 static const char *why_no_maps(void *arg, pid_t tgid)
 {
 	struct recording *r = arg;
-	const uint64_t *slot;
-	const char *why;
 
-	pthread_mutex_lock(&r->lock);
-	slot = u64map_find(&r->denied, (uint64_t)tgid);
-	why = slot ? (const char *)(uintptr_t)*slot : NULL;
-	pthread_mutex_unlock(&r->lock);
-	return why;
-}
-
-/* Without its maps a process's waits are still told, with kernel stacks. `kind` is that of struct request. */
-static int read_process(struct recording *r, uint32_t kind, pid_t tgid, struct err *err)
-{
-	struct err why = {0};
-	int rc = kind == OFFCPU_NEED_MAPS ? tables_read_process(r->tables, tgid, &why)
-					  : tables_reread_process(r->tables, tgid, &why);
-
-	if (rc == -EACCES || rc == -EPERM) {
-		keep_reason(r, tgid, why.msg);
-		return 0;
-	}
-	return rc < 0 ? err_set(err, -rc, "%s", why.msg[0] ? why.msg : strerror(-rc)) : 0;
-}
-
-static void *make_tables(void *arg)
-{
-	struct recording *r = arg;
-	struct request request;
-
-	for (;;) {
-		pthread_mutex_lock(&r->lock);
-		while (!r->requests.len && !r->no_more)
-			pthread_cond_wait(&r->wanted, &r->lock);
-		if (r->no_more) {
-			pthread_mutex_unlock(&r->lock);
-			return NULL;
-		}
-		request = r->requests.data[0];
-		r->requests.len--;
-		memmove(r->requests.data, r->requests.data + 1, r->requests.len * sizeof(request));
-		pthread_mutex_unlock(&r->lock);
-		if (request.kind == OFFCPU_EXIT)
-			tables_forget_process(r->tables, request.tgid);
-		else if (read_process(r, request.kind, request.tgid, NULL) < 0 && request.kind == OFFCPU_NEED_MAPS)
-			atomic_fetch_add(&r->unreadable, 1);
-	}
+	return process_reader_denied(r->processes, tgid);
 }
 
 static void note_remap(void *arg, pid_t tgid)
@@ -274,7 +208,7 @@ static void *watch_mmaps(void *arg)
 		if (poll(&fd, 1, remaps_pending(&r->remaps) ? REMAP_POLL_MS : POLL_MS) > 0)
 			mmap_watch_read(r->mmaps, note_remap, r);
 		while ((tgid = remaps_take(&r->remaps, monotonic_ns())))
-			ask(r, REMAPPED, tgid);
+			process_reader_ask(r->processes, tgid, REQUEST_READ);
 	}
 	return NULL;
 }
@@ -287,7 +221,7 @@ static void read_all_processes(struct recording *r)
 
 	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			read_process(r, REMAPPED, (pid_t)atoi(entry->d_name), NULL);
+			process_reader_read(r->processes, (pid_t)atoi(entry->d_name), NULL);
 	if (proc)
 		closedir(proc);
 }
@@ -297,7 +231,7 @@ static int watch_process(struct recording *r, pid_t pid, struct err *err)
 	struct err why = {0};
 	int rc = offcpu_probe_watch(r->probe, pid, err);
 
-	if (rc == 0 && r->options.probe.user_stacks && read_process(r, REMAPPED, pid, &why) < 0)
+	if (rc == 0 && r->options.probe.user_stacks && process_reader_read(r->processes, pid, &why) < 0)
 		note(r, "no user stacks of one process", why.msg);
 	return rc;
 }
@@ -364,11 +298,13 @@ static void settle_for_less(struct recording *r)
 
 static int start_threads(struct recording *r, struct err *err)
 {
+	int rc = process_reader_start(r->processes, err);
 	sigset_t before;
 
+	if (rc < 0)
+		return rc;
 	signals_block_for_worker(&before);
-	r->making = pthread_create(&r->maker, NULL, make_tables, r) == 0;
-	r->reading = r->making && pthread_create(&r->reader, NULL, read_records, r) == 0;
+	r->reading = pthread_create(&r->reader, NULL, read_records, r) == 0;
 	r->mapping = r->reading && r->mmaps && pthread_create(&r->mapper, NULL, watch_mmaps, r) == 0;
 	signals_restore(&before);
 	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
@@ -385,7 +321,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		return err_set(err, ENOMEM, "out of memory");
 	r->options = *options;
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->wanted, NULL);
+	late_places_init(&r->late_places);
 	r->arena = arena_create();
 	if (!r->arena)
 		return err_set(err, ENOMEM, "out of memory");
@@ -394,7 +330,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		return rc;
 	settle_for_less(r);
 	r->tables = tables_create(r->probe);
-	r->waits = r->tables ? waits_create(r->tables, &waits) : NULL;
+	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
+	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
 	r->names.hide_kernel_stacks = !options->probe.kernel_stacks;
 	r->names.native = options->names;
 	r->names.native.find = tables_module;
@@ -430,13 +367,9 @@ static void end_threads(struct recording *r)
 		pthread_join(r->reader, NULL);
 	if (r->mapping)
 		pthread_join(r->mapper, NULL);
-	pthread_mutex_lock(&r->lock);
-	r->no_more = true;
-	pthread_cond_signal(&r->wanted);
-	pthread_mutex_unlock(&r->lock);
-	if (r->making)
-		pthread_join(r->maker, NULL);
-	r->reading = r->making = r->mapping = false;
+	if (r->processes)
+		process_reader_end(r->processes);
+	r->reading = r->mapping = false;
 }
 
 void recording_destroy(struct recording *r)
@@ -444,19 +377,18 @@ void recording_destroy(struct recording *r)
 	if (!r)
 		return;
 	end_threads(r);
+	late_places_deinit(&r->late_places);
 	waits_destroy(r->waits);
+	process_reader_destroy(r->processes);
 	tables_destroy(r->tables);	  /* its modules write to the cache, by options that the naming has */
 	offcpu_naming_destroy(r->naming);
 	mmap_watch_destroy(r->mmaps);
 	remaps_deinit(&r->remaps);
 	offcpu_probe_destroy(r->probe);
 	vec_deinit(&r->notes);
-	u64map_deinit(&r->denied);
 	arena_destroy(r->arena);
-	vec_deinit(&r->requests);
 	vec_deinit(&r->events);
 	pthread_mutex_destroy(&r->lock);
-	pthread_cond_destroy(&r->wanted);
 	free(r);
 }
 
@@ -485,7 +417,7 @@ struct offcpu_filter recording_filter(const struct recording *r)
 
 struct recording_progress recording_progress(struct recording *r)
 {
-	uint64_t lost = atomic_load(&r->lost) + atomic_load(&r->events_lost);
+	uint64_t lost = process_reader_counts(r->processes).lost + atomic_load(&r->events_lost);
 
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		lost += offcpu_probe_loss(r->probe, i);
@@ -508,7 +440,8 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 		{"events_over_limit", atomic_load(&r->events_lost)},
 		{"mappings_over_limit", tables.mappings},
 		{"files_over_limit", tables.objects},
-		{"requests_no_memory", atomic_load(&r->lost)},
+		{"jit_processes_over_limit", tables.jit_processes},
+		{"requests_over_limit", process_reader_counts(r->processes).lost},
 	};
 	bool ok = true;
 
@@ -567,11 +500,12 @@ void recording_stop(struct recording *r)
 static void add_notes(struct recording *r)
 {
 	char why[128];
-	uint64_t gone = atomic_load(&r->unreadable), remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
+	const struct process_reader_counts processes = process_reader_counts(r->processes);
+	uint64_t remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
 
-	if (gone) {
-		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", gone,
-			 gone == 1 ? "process" : "processes");
+	if (processes.gone) {
+		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", processes.gone,
+			 processes.gone == 1 ? "process" : "processes");
 		note(r, "user stacks may end early", why);
 	}
 	if (remaps) {
@@ -579,9 +513,9 @@ static void add_notes(struct recording *r)
 			 remaps == 1 ? "note of a new mapping came" : "notes of new mappings came");
 		note(r, "user stacks may end early", why);
 	}
-	if (r->denied.len) {
-		snprintf(why, sizeof(why), "the maps of %zu %s cannot be read; the rows say why", r->denied.len,
-			 r->denied.len == 1 ? "process" : "processes");
+	if (processes.denied) {
+		snprintf(why, sizeof(why), "the maps of %" PRIu64 " %s cannot be read; the rows say why", processes.denied,
+			 processes.denied == 1 ? "process" : "processes");
 		note(r, "user stacks end early", why);
 	}
 }
@@ -589,6 +523,8 @@ static void add_notes(struct recording *r)
 int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
 {
 	recording_stop(r);
+	if (!r->options.probe.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
+		late_places_find(&r->late_places, r->tables, r->waits);
 	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
 					.filter = recording_filter(r), .by_process = !r->options.by_thread};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct owner {
 
 struct tables {
 	struct offcpu_probe *probe;
+	pthread_mutex_t lock; /* of all that follows, to change it; not held for long: see objects.h */
 	struct objects *objects;
 	struct mapping_sets *sets;
 	struct jit_processes *jit;
@@ -65,8 +67,9 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	if (!tables)
 		return NULL;
 	tables->probe = probe;
+	pthread_mutex_init(&tables->lock, NULL);
 	raise_open_files();
-	tables->objects = objects_create(probe, &limits, make_room, tables);
+	tables->objects = objects_create(probe, &tables->lock, &limits, make_room, tables);
 	if (tables->objects)
 		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
 	tables->jit = jit_processes_create();
@@ -81,6 +84,7 @@ void tables_destroy(struct tables *tables)
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
 	vec_deinit(&tables->owners);
+	pthread_mutex_destroy(&tables->lock);
 	free(tables);
 }
 
@@ -107,7 +111,6 @@ static void remove_owner(struct tables *tables, size_t i)
 		(tables->owners.len - i) * sizeof(*tables->owners.data));
 	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
 	mapping_sets_give(tables->sets, owner.set);
-	jit_processes_end(tables->jit, owner.tgid);
 }
 
 static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
@@ -137,9 +140,14 @@ static bool sweep(struct tables *tables)
 {
 	size_t before = tables->owners.len;
 
-	for (size_t i = tables->owners.len; i-- > 0;)
-		if (kill(tables->owners.data[i].tgid, 0) < 0 && errno == ESRCH)
-			remove_owner(tables, i);
+	for (size_t i = tables->owners.len; i-- > 0;) {
+		pid_t tgid = tables->owners.data[i].tgid;
+
+		if (kill(tgid, 0) == 0 || errno != ESRCH)
+			continue;
+		remove_owner(tables, i);
+		jit_processes_end(tables->jit, tgid);
+	}
 	return tables->owners.len < before;
 }
 
@@ -189,56 +197,98 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 	return publish(tables, tgid, set, err);
 }
 
-static int read_mappings(struct tables *tables, pid_t tgid, uint64_t generation, struct err *err, bool *news)
+static int read_mappings(struct tables *tables, pid_t tgid, const struct listing_options *options, struct err *err,
+			 bool *news, uint64_t *new_bytes)
 {
-	const struct listing_options options = {
-		.objects = tables->objects, .jit = tables->jit, .generation = generation};
 	struct listing listing;
-	int rc = listing_read(tgid, &options, err, &listing);
+	int rc = listing_read(tgid, options, err, &listing);
 
-	listing.files_over += objects_flush(tables->objects); /* before anybody walks with its mappings */
+	*new_bytes = listing.new_bytes;
+	pthread_mutex_lock(&tables->lock);
+	if (!options->known_only)
+		tables->losses.objects += objects_flush(tables->objects); /* before anybody walks with its mappings */
 	if (rc == 0)
 		rc = set_mappings(tables, tgid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);
+	pthread_mutex_unlock(&tables->lock);
 	return rc;
 }
 
-static int read_process(struct tables *tables, pid_t tgid, struct err *err, bool *news)
+/* What was read may be the map of another program by now: then BPF asks for it. */
+static void check_generation(struct tables *tables, pid_t tgid, uint64_t generation, bool *news)
 {
-	uint64_t generation = process_files_generation(tgid);
-	int rc = read_mappings(tables, tgid, generation, err, news);
-	uint32_t set = set_of(tables, tgid);
+	uint32_t set;
 
-	if (rc == 0 && set && process_files_generation(tgid) != generation) {
-		offcpu_probe_forget_process(tables->probe, tgid, set); /* that of another program: it is asked for */
-		*news = true;
-	}
+	if (process_files_generation(tgid) == generation)
+		return;
+	pthread_mutex_lock(&tables->lock);
+	set = set_of(tables, tgid);
+	if (set)
+		offcpu_probe_forget_process(tables->probe, tgid, set);
+	*news |= set != 0;
+	pthread_mutex_unlock(&tables->lock);
+}
+
+static int read_process(struct tables *tables, pid_t tgid, bool asked, bool known_only, struct err *err,
+			uint64_t *new_bytes)
+{
+	const struct listing_options options = {
+		.objects = tables->objects,
+		.jit = tables->jit,
+		.lock = &tables->lock,
+		.generation = process_files_generation(tgid),
+		.known_only = known_only,
+	};
+	bool news = false;
+	int rc = read_mappings(tables, tgid, &options, err, &news, new_bytes);
+
+	if (rc == 0)
+		check_generation(tables, tgid, options.generation, &news);
+	if (!(known_only && rc == -EAGAIN) && (asked || news))
+		offcpu_probe_answered(tables->probe, tgid, news);
 	return rc;
 }
 
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
 {
-	bool news = false;
-	int rc = read_process(tables, tgid, err, &news);
+	uint64_t none;
 
-	offcpu_probe_answered(tables->probe, tgid, news);
-	return rc;
+	return read_process(tables, tgid, true, false, err, &none);
 }
 
 int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err)
 {
-	bool news = false;
-	int rc = read_process(tables, tgid, err, &news);
+	uint64_t none;
 
-	if (news)
-		offcpu_probe_answered(tables->probe, tgid, news);
-	return rc;
+	return read_process(tables, tgid, false, false, err, &none);
+}
+
+int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes)
+{
+	return read_process(tables, tgid, asked, true, err, new_bytes);
+}
+
+uint64_t tables_made(struct tables *tables)
+{
+	uint64_t made;
+
+	pthread_mutex_lock(&tables->lock);
+	made = objects_made(tables->objects);
+	pthread_mutex_unlock(&tables->lock);
+	return made;
 }
 
 void tables_forget_process(struct tables *tables, pid_t tgid)
 {
-	if (set_of(tables, tgid))
+	bool known;
+
+	pthread_mutex_lock(&tables->lock);
+	known = set_of(tables, tgid);
+	if (known)
 		remove_owner(tables, find_owner(tables, tgid));
+	pthread_mutex_unlock(&tables->lock);
+	if (known)
+		jit_processes_end(tables->jit, tgid); /* which reads files */
 }
 
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
@@ -287,5 +337,8 @@ bool tables_find_made(void *ctx, uint64_t place, uint64_t *address, struct calls
 
 struct tables_losses tables_losses(const struct tables *tables)
 {
-	return tables->losses;
+	struct tables_losses losses = tables->losses;
+
+	losses.jit_processes = jit_processes_over_limit(tables->jit);
+	return losses;
 }

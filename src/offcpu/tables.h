@@ -28,12 +28,22 @@ enum {
 struct tables *tables_create(struct offcpu_probe *probe);
 void tables_destroy(struct tables *tables);
 
-/* Reads the map of a process, now or again, and gives BPF what is new. BPF has asked for it: it is told if nothing is.
+/*
+ * Reads the map of a process, now or again, and gives BPF what is new. BPF has asked for it: it is told if nothing is.
+ * Several threads may read, each another process.
  */
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
 
 /* Likewise, but BPF has not asked: should it do so, it is not put off because there was nothing new this time. */
 int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
+
+/*
+ * Either, if all its files are known already. Else -EAGAIN, and nothing has been done: making tables of a large file
+ * takes half a second, and only one thread at a time may do so. *new_bytes is how much code there is in such files.
+ */
+int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes);
+
+uint64_t tables_made(struct tables *tables); /* rises when a file that was new is known */
 
 /*
  * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still
@@ -44,7 +54,7 @@ void tables_forget_process(struct tables *tables, pid_t tgid);
 /*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
  * code that is in no file. `set` is that of the stack record that has the address. Such a number is never 0; 0: the
- * address is in no mapping that is known. Any thread may ask, while one other reads processes.
+ * address is in no mapping that is known. Any thread may ask, while others read processes.
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 
@@ -55,10 +65,11 @@ uint32_t tables_set_of(const struct tables *tables, pid_t tgid);
 struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);
 bool tables_find_made(void *tables, uint64_t place, uint64_t *address, struct calls *out);
 
-/* Mappings and files that did not fit the limits. */
+/* What did not fit the limits. To be asked when nobody reads processes any more. */
 struct tables_losses {
 	uint64_t mappings;
 	uint64_t objects;
+	uint64_t jit_processes; /* whose code that is in no file has no names */
 };
 
 struct tables_losses tables_losses(const struct tables *tables);

@@ -115,6 +115,7 @@ static bool copy_kernel_text(struct waits *waits, const struct taken_stack *take
 static bool fill_stack(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
 {
 	out->id = taken->id;
+	out->set = taken->set;
 	out->kernel_error = taken->kernel_error;
 	out->user_end = taken->user_end;
 	out->user_error = taken->user_error ? arena_intern(waits->arena, taken->user_error) : NULL;
@@ -162,6 +163,7 @@ void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 	}
 	shared->next = (struct shared_stack *)(uintptr_t)*slot;
 	*slot = (uintptr_t)shared;
+	shared->stack.number = waits->all_stacks.len - 1;
 	if (!fill_stack(waits, taken, &shared->stack))
 		waits->lost++;
 }
@@ -360,6 +362,11 @@ size_t waits_nrows(const struct waits *waits)
 const struct wait_row *waits_row(const struct waits *waits, size_t index)
 {
 	return &waits->rows.data[index]->row;
+}
+
+size_t waits_nstacks(const struct waits *waits)
+{
+	return waits->all_stacks.len;
 }
 
 size_t waits_nthreads(const struct waits *waits)

@@ -17,6 +17,8 @@ struct waits;
 /* A stack in terms that outlive its process. */
 struct wait_stack {
 	struct offcpu_stack_id id;
+	size_t number;		  /* from 0 on, in the order in which they came */
+	uint32_t set;		  /* of mappings that its addresses are in; 0: not known */
 	uint64_t *kernel;	  /* addresses, innermost first */
 	const char **kernel_text; /* instead of them, or NULL */
 	uint32_t nkernel;
@@ -83,6 +85,7 @@ void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const str
 
 size_t waits_nrows(const struct waits *waits);
 const struct wait_row *waits_row(const struct waits *waits, size_t index);
+size_t waits_nstacks(const struct waits *waits);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
 uint64_t waits_lost(const struct waits *waits);

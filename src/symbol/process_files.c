@@ -29,7 +29,7 @@ static void copy_vdso(const struct process *process, struct snapshot *snap)
 	}
 }
 
-/* 0 when that is not permitted: then the file is opened, in whatever way that can be done. */
+/* 0 when that is not permitted. */
 static uint64_t identity_of(const struct process *process, const struct map_entry *entry)
 {
 	_cleanup_close_ int fd = -1;
@@ -52,14 +52,12 @@ static int hide_known(const struct process *process, struct maps *maps, struct k
 {
 	for (size_t i = 0; known->is_known && i < maps->len; i++) {
 		struct map_entry *entry = &maps->data[i];
-		uint64_t identity;
 
 		if (!(entry->perms & MAP_PERM_EXEC) || !entry->inode)
 			continue;
 		if (!vec_reserve(&known->entries, known->entries.len + 1))
 			return err_set(err, ENOMEM, "out of memory");
-		identity = identity_of(process, entry);
-		if (!identity || !known->is_known(known->arg, entry, identity))
+		if (!known->is_known(known->arg, entry, identity_of(process, entry)))
 			continue;
 		entry->perms &= ~MAP_PERM_EXEC;
 		vec_push(&known->entries, i);

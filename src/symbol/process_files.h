@@ -20,7 +20,8 @@ int process_files_open(pid_t pid, struct err *err, struct process_files *out);
 
 /*
  * Files that `is_known` says are known already, of all that code is mapped from, are not opened: their mappings have no
- * module. `identity` is that of image.h. Which files they are costs a quarter of opening them.
+ * module. `identity` is that of image.h, 0 when it may not be asked for. Which files they are costs a quarter of opening
+ * them.
  */
 typedef bool (*process_files_known_fn)(void *arg, const struct map_entry *entry, uint64_t identity);
 int process_files_open_others(pid_t pid, process_files_known_fn is_known, void *arg, struct err *err,

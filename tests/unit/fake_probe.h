@@ -70,8 +70,8 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
-	probe->tgid = tgid;
 	probe->maps = *maps;
+	__atomic_store_n(&probe->tgid, tgid, __ATOMIC_RELEASE); /* for tests that wait for it */
 	return 0;
 }
 

@@ -123,15 +123,16 @@ static void test_executed(void **state)
 static void test_bounded(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t number = 1;
-	uint64_t i;
 
-	for (i = 1; number && i < 1000; i++) {
-		number = jit_processes_add(f->processes, f->pid, i);
-		if (number)
-			jit_processes_keep(f->processes, number);
+	for (uint64_t i = 1; i <= JIT_PROCESSES_HELD; i++) {
+		assert_int_equal(jit_processes_add(f->processes, f->pid, i), i);
+		jit_processes_keep(f->processes, (uint32_t)i);
 	}
-	assert_in_range(i, 100, 500);
+	assert_int_equal(jit_processes_over_limit(f->processes), 0);
+	for (uint64_t i = 1; i <= 2; i++) /* each process counts once */
+		for (int times = 0; times < 2; times++)
+			assert_int_equal(jit_processes_add(f->processes, f->pid, JIT_PROCESSES_HELD + i), 0);
+	assert_int_equal(jit_processes_over_limit(f->processes), 2);
 }
 
 static void test_gone(void **state)

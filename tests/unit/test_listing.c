@@ -15,6 +15,7 @@ enum { PAGE = 65536, TOO_MANY = LISTING_MAX + 100 };
 
 struct fixture {
 	struct offcpu_probe probe;
+	pthread_mutex_t lock;
 	struct objects *objects;
 	struct jit_processes *jit;
 };
@@ -29,7 +30,8 @@ static void start(struct fixture *f, uint32_t files)
 	const struct objects_limits limits = {.files = files, .rows = 1 << 20};
 
 	fake_probe_init(&f->probe);
-	f->objects = objects_create(&f->probe, &limits, no_room, NULL);
+	pthread_mutex_init(&f->lock, NULL);
+	f->objects = objects_create(&f->probe, &f->lock, &limits, no_room, NULL);
 	f->jit = jit_processes_create();
 	assert_non_null(f->objects);
 	assert_non_null(f->jit);
@@ -55,24 +57,36 @@ static unsigned count_executable_mappings(void)
 	return n;
 }
 
-static int read_process(struct fixture *f, pid_t pid, struct listing *listing)
+static int read_process(struct fixture *f, pid_t pid, bool known_only, struct listing *listing)
 {
 	const struct listing_options options = {
-		.objects = f->objects, .jit = f->jit, .generation = process_files_generation(pid)};
+		.objects = f->objects,
+		.jit = f->jit,
+		.lock = &f->lock,
+		.generation = process_files_generation(pid),
+		.known_only = known_only,
+	};
 
 	return listing_read(pid, &options, NULL, listing);
 }
 
+static void flush(struct fixture *f)
+{
+	pthread_mutex_lock(&f->lock);
+	assert_int_equal(objects_flush(f->objects), 0);
+	pthread_mutex_unlock(&f->lock);
+}
+
 static void read_self(struct fixture *f, struct listing *listing)
 {
-	assert_int_equal(read_process(f, getpid(), listing), 0);
-	assert_int_equal(objects_flush(f->objects), 0);
+	assert_int_equal(read_process(f, getpid(), false, listing), 0);
+	flush(f);
 }
 
 static void drop(struct fixture *f, struct listing *listing)
 {
 	mappings_deinit(&listing->mappings, f->objects);
-	assert_int_equal(objects_flush(f->objects), 0);
+	flush(f);
 }
 
 static const struct mapping *find(const struct listing *listing, const void *code)
@@ -107,6 +121,29 @@ static void test_twice(void **state)
 	assert_memory_equal(second.mappings.data, first.mappings.data, first.mappings.len * sizeof(struct mapping));
 	drop(&f, &first);
 	assert_true(f.probe.rows[second.mappings.data[0].object] > 1);
+	drop(&f, &second);
+	for (int i = 0; i < 100; i++)
+		assert_true(f.probe.rows[i] <= 1); /* all is given back */
+	finish(&f);
+}
+
+/* A file is known when BPF has its table, and then all is as if it had been new. */
+static void test_known_only(void **state)
+{
+	struct listing none, first, second;
+	struct fixture f;
+
+	start(&f, 100);
+	assert_int_equal(read_process(&f, getpid(), true, &none), -EAGAIN);
+	assert_int_equal(none.mappings.len, 0);
+	assert_int_equal(read_process(&f, getpid(), false, &first), 0);
+	assert_int_equal(read_process(&f, getpid(), true, &none), -EAGAIN);
+	assert_int_equal(none.mappings.len, 0);
+	flush(&f);
+	assert_int_equal(read_process(&f, getpid(), true, &second), 0);
+	assert_int_equal(second.mappings.len, first.mappings.len);
+	assert_memory_equal(second.mappings.data, first.mappings.data, first.mappings.len * sizeof(struct mapping));
+	drop(&f, &first);
 	drop(&f, &second);
 	for (int i = 0; i < 100; i++)
 		assert_true(f.probe.rows[i] <= 1); /* all is given back */
@@ -190,7 +227,7 @@ static void test_gone(void **state)
 
 	start(&f, 100);
 	child_end(pid);
-	assert_int_equal(read_process(&f, pid, &listing), -ESRCH);
+	assert_int_equal(read_process(&f, pid, false, &listing), -ESRCH);
 	assert_int_equal(listing.mappings.len, 0);
 	finish(&f);
 }
@@ -199,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_known_only),
 		cmocka_unit_test(test_too_many_files),
 		cmocka_unit_test(test_too_much_loose_code),
 		cmocka_unit_test(test_too_many_mappings),

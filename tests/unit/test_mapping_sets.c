@@ -12,6 +12,7 @@ enum { MAX = 100 };
 
 struct fixture {
 	struct offcpu_probe probe;
+	pthread_mutex_t lock; /* held throughout */
 	struct objects *objects;
 	struct mapping_sets *sets;
 };
@@ -29,7 +30,9 @@ static int start(void **state)
 	static struct fixture f;
 
 	fake_probe_init(&f.probe);
-	f.objects = objects_create(&f.probe, &limits, make_room, &f);
+	pthread_mutex_init(&f.lock, NULL);
+	pthread_mutex_lock(&f.lock);
+	f.objects = objects_create(&f.probe, &f.lock, &limits, make_room, &f);
 	f.sets = mapping_sets_create(&f.probe, f.objects, MAX, make_room, &f);
 	*state = &f;
 	return f.sets ? 0 : -1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 #include "fake_probe.h"
+#include "far_disk.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,6 +14,7 @@
 
 struct fixture {
 	struct offcpu_probe probe;
+	pthread_mutex_t lock; /* held throughout */
 	struct objects *objects;
 	struct process_files files;
 	unsigned asked;  /* for room */
@@ -36,7 +39,9 @@ static void start(struct fixture *f, uint32_t files, uint32_t rows)
 
 	*f = (struct fixture){.victim = OFFCPU_NO_OBJECT};
 	fake_probe_init(&f->probe);
-	f->objects = objects_create(&f->probe, &limits, make_room, f);
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_lock(&f->lock);
+	f->objects = objects_create(&f->probe, &f->lock, &limits, make_room, f);
 	assert_non_null(f->objects);
 	assert_int_equal(process_files_open(getpid(), NULL, &f->files), 0);
 }
@@ -160,6 +165,20 @@ static void test_given_back(void **state)
 	finish(&f);
 }
 
+/* Not even when BPF has not been told yet. */
+static void test_given_back_before(void **state)
+{
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 1, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	objects_give(f.objects, libc);
+	assert_int_equal(take(&f, "/test_objects"), libc);
+	assert_int_equal(f.asked, 0);
+	finish(&f);
+}
+
 /* But the file of an address that is to be named does. It gets its table again when it turns up again. */
 static void test_kept(void **state)
 {
@@ -262,6 +281,23 @@ static void test_refused_at_last(void **state)
 	finish(&f);
 }
 
+/* Also when it is a go in between that is refused, to make room. */
+static void test_refused_for_room(void **state)
+{
+	enum objects_fit fit;
+	struct fixture f;
+	uint32_t libc;
+
+	start(&f, 2, 1 << 20);
+	f.probe.refuses = true;
+	libc = take_entry(&f, find(&f, "/libc.so.6"), &fit);
+	f.victim = take_entry(&f, find(&f, "/test_objects"), &fit);
+	take_entry(&f, find(&f, "[vdso]"), &fit);
+	assert_int_equal(objects_table(f.objects, libc).nrows, 0);
+	assert_int_equal(objects_flush(f.objects), 3);
+	finish(&f);
+}
+
 /* The kernel takes its time for each go. */
 static void test_in_one_go(void **state)
 {
@@ -340,6 +376,50 @@ static void test_read_when_needed(void **state)
 	finish(&f);
 }
 
+struct asking {
+	struct objects *objects;
+	uint32_t number;
+	struct module *module;
+};
+
+static void *ask_for_module(void *arg)
+{
+	struct asking *asking = arg;
+
+	asking->module = objects_module(asking->objects, asking->number);
+	return NULL;
+}
+
+/* Who keeps an object, or asks for another, does not wait until a file is read; who asks for the same one does. */
+static void test_far_away(void **state)
+{
+	struct asking first, second;
+	pthread_t threads[2];
+	struct fixture f;
+	uint32_t libc, self;
+
+	start(&f, 8, 1 << 20);
+	libc = take(&f, "/libc.so.6");
+	self = take(&f, "/test_objects");
+	objects_keep(f.objects, libc);
+	first = second = (struct asking){.objects = f.objects, .number = libc};
+	far_disk_init();
+	assert_int_equal(pthread_create(&threads[0], NULL, ask_for_module, &first), 0);
+	sem_wait(&far_disk.asked);
+	assert_int_equal(pthread_create(&threads[1], NULL, ask_for_module, &second), 0);
+	alarm(60); /* ends the test should this wait */
+	objects_keep(f.objects, self);
+	assert_non_null(objects_module(f.objects, self));
+	give(&f, libc);
+	alarm(0);
+	sem_post(&far_disk.answered);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	assert_non_null(first.module);
+	assert_ptr_equal(second.module, first.module);
+	finish(&f);
+}
+
 static void test_no_descriptors(void **state)
 {
 	struct rlimit limit, none;
@@ -374,14 +454,17 @@ int main(void)
 		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_given_back_before),
 		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_too_many_files),
 		cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_refused_by_the_kernel),
 		cmocka_unit_test(test_refused_at_last),
+		cmocka_unit_test(test_refused_for_room),
 		cmocka_unit_test(test_in_one_go),
 		cmocka_unit_test(test_in_memory),
 		cmocka_unit_test(test_read_when_needed),
+		cmocka_unit_test(test_far_away),
 		cmocka_unit_test(test_no_descriptors),
 	};
 
