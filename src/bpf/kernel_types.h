@@ -60,7 +60,10 @@ struct thread_struct {
 	unsigned long gsbase;
 };
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long total_vm; /* pages */
+	unsigned long exec_vm;
+};
 
 typedef struct {
 	int counter;
@@ -84,6 +87,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
+	__u64 start_time;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	char comm[16];

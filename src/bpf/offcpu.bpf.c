@@ -23,7 +23,7 @@ enum { false, true };
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2, TASK_WAKING = 0x200 };
-enum { RING_DEFAULT = 1 << 24, ASK_AGAIN_NS = 200000000 };
+enum { ASK_AGAIN_NS = 200000000 };
 
 /* Set by the loader. */
 const volatile __u64 min_ns;
@@ -52,7 +52,7 @@ __u64 losses[OFFCPU_LOSSES];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, RING_DEFAULT);
+	__uint(max_entries, 1); /* set by the loader */
 } ring SEC(".maps");
 
 /* The processes to watch, unless all are. */
@@ -90,13 +90,12 @@ struct {
 	__type(value, __u8);
 } known_stacks SEC(".maps");
 
-/* Processes that the loader was asked for: 0 until it answers, then when it had nothing new to tell. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct offcpu_asked);
 } requested SEC(".maps");
 
 struct thread_state {
@@ -149,39 +148,65 @@ static __u32 letter_of(bool preempted, __u32 state)
 }
 
 /*
- * Asks the loader for the tables of a process, and once only until it answers. Some stacks lead to where no code is,
- * however often the maps are read: after an answer without news it is left in peace for a while.
+ * Asks the loader for the tables of a process, and once only until it answers; after an answer without news it is left in
+ * peace for a while. Some stacks lead to where no code is, however often the maps are read: true when it has answered and
+ * the process, whose set is known, has mapped nothing since.
  */
-static void request_maps(__u32 tgid)
+static bool request_maps(struct task_struct *task, __u32 tgid, __u32 set)
 {
 	struct offcpu_process record = {.kind = OFFCPU_NEED_MAPS, .tgid = tgid};
-	__u64 *answered = bpf_map_lookup_elem(&requested, &tgid), pending = 0;
+	struct offcpu_asked *asked = bpf_map_lookup_elem(&requested, &tgid);
+	struct offcpu_asked now = {.memory = task->mm->total_vm ^ (__u64)task->mm->exec_vm << 32};
 
-	if (answered) {
-		if (!*answered || bpf_ktime_get_ns() - *answered < ASK_AGAIN_NS)
-			return;
-		*answered = 0;
-	} else if (bpf_map_update_elem(&requested, &tgid, &pending, BPF_NOEXIST)) {
+	if (asked) {
+		if (set && asked->answered_ns && asked->memory == now.memory)
+			return true;
+		if (!asked->answered_ns || bpf_ktime_get_ns() - asked->answered_ns < ASK_AGAIN_NS)
+			return false;
+		*asked = now;
+	} else if (bpf_map_update_elem(&requested, &tgid, &now, BPF_NOEXIST)) {
 		lose(OFFCPU_LOST_REQUESTS);
-		return;
+		return false;
 	}
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
 		lose(OFFCPU_LOST_REQUESTS);
 		bpf_map_delete_elem(&requested, &tgid);
 	}
+	return false;
 }
 
-/* The kernel's part of a stack, and the start of its id: of what else makes two stacks different. */
-__attribute__((noinline)) int hash_kernel(struct stack_scratch *scratch, __u32 tgid)
+/* A walk that has led to where no code is known: either that is so, or the maps are to be read again. */
+static void settle_end(struct task_struct *task, __u32 tgid, struct stack_scratch *scratch)
 {
-	struct offcpu_stack_id id;
+	struct offcpu_stack *head = &scratch->head;
+	__u32 last = head->nkernel + head->nuser - 1;
+
+	if ((head->user_end != OFFCPU_END_NO_TABLES && head->user_end != OFFCPU_END_NOT_CODE) || !tgid)
+		return;
+	if (!request_maps(task, tgid, head->set))
+		head->user_end = OFFCPU_END_NO_TABLES;
+	else if (head->user_end == OFFCPU_END_NOT_CODE && head->nuser > 1 && last < OFFCPU_FRAMES)
+		head->nuser -= !(scratch->frames[last] & OFFCPU_INTERRUPTED);
+}
+
+/*
+ * The id of a stack: of its frames, and of what else makes two stacks different. Processes share them, since what a user
+ * address means depends on the set of mappings alone; but one that is not known yet may get its meaning from its process.
+ */
+__attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tgid)
+{
+	struct offcpu_stack_id id = {};
+	__u32 total;
 
 	if (!scratch)
 		return 0;
-	id.low = mix(scratch->head.nkernel, tgid);
-	id.high = mix((__u64)(__u32)scratch->head.kernel_error, ~tgid);
-	for (__u32 i = 0; i < OFFCPU_KERNEL_FRAMES && i < scratch->head.nkernel; i++)
+	total = scratch->head.nkernel + scratch->head.nuser;
+	mix_frame(&id, (__u64)(__u32)scratch->head.kernel_error << 32 | scratch->head.nkernel);
+	mix_frame(&id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
+	mix_frame(&id, scratch->head.user_end == OFFCPU_END_NO_TABLES ? tgid : 0);
+	for (__u32 i = 0; i < OFFCPU_FRAMES && i < total; i++)
 		mix_frame(&id, scratch->frames[i]);
+	id.low |= 1; /* never 0: that is no stack */
 	scratch->head.id = id;
 	return 0;
 }
@@ -208,15 +233,12 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return 0;
-	hash_kernel(scratch, tgid);
 	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
 	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
 		walk_user(task, tgid, which, scratch);
-		if (scratch->head.user_end == OFFCPU_END_NO_TABLES && tgid)
-			request_maps(tgid);
+		settle_end(task, tgid, scratch);
 	}
-	mix_frame(&scratch->head.id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
-	scratch->head.id.low |= 1; /* never 0: that is no stack */
+	hash_stack(scratch, tgid);
 	return scratch;
 }
 
@@ -328,6 +350,8 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 	wait->key.tid = number_of(task);
 	wait->key.state = s->state;
 	wait->key.stack = s->stack;
+	wait->key.process_start_ns = task->group_leader->start_time;
+	wait->key.thread_start_ns = task->start_time;
 	wait->start_ns = left;
 	wait->duration_ns = duration;
 	wait->runnable_ns = runnable_ns(task, s, now, duration);

@@ -14,6 +14,7 @@ enum {
 	OFFCPU_USER_FRAMES = 256,
 	OFFCPU_COMM = 16,
 	OFFCPU_MAX_SUMS = 1 << 17, /* rows that are added up in the kernel */
+	OFFCPU_MAX_MAPPINGS = 4096, /* of one process */
 };
 
 enum offcpu_kind {
@@ -46,6 +47,8 @@ struct offcpu_key {
 	__u32 tid;
 	__u32 state; /* enum offcpu_state */
 	__u32 waker_tid; /* 0: not known; OFFCPU_INTERRUPT: an interrupt on an idle CPU */
+	__u64 process_start_ns; /* when they were made: numbers are used again. exec() changes neither */
+	__u64 thread_start_ns;
 };
 
 #define OFFCPU_INTERRUPT 0xffffffffu
@@ -100,6 +103,7 @@ enum offcpu_end {
 	OFFCPU_END_NO_PROGRESS = 6,
 	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
 	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
+	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is in no mapping; they are all known */
 };
 
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
@@ -120,6 +124,12 @@ struct offcpu_stack {
 struct offcpu_process {
 	__u32 kind;
 	__u32 tgid;
+};
+
+/* A process that the loader was asked for. */
+struct offcpu_asked {
+	__u64 answered_ns; /* when it had nothing new to tell; 0: it has not answered */
+	__u64 memory; /* how much the process had mapped when it was asked for, which tells whether that has changed */
 };
 
 /*
@@ -155,8 +165,8 @@ enum offcpu_lost {
 	OFFCPU_LOSSES,
 };
 
-static_assert(sizeof(struct offcpu_key) == 48, "offcpu_key has no hidden padding");
-static_assert(sizeof(struct offcpu_wait) == 120, "offcpu_wait has no hidden padding");
+static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key has no hidden padding");
+static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padding");
 static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");

@@ -13,7 +13,7 @@ struct pt_regs___user {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } __attribute__((preserve_access_index));
 
-enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_MASK_BITS = 0, FP_GIVES_SP = 1 };
+enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_BITS = 64, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -30,13 +30,13 @@ enum {
 	SIGNAL_LR = 312 + 30 * 8,
 	SIGNAL_SP = 312 + 31 * 8,
 	SIGNAL_PC = 312 + 32 * 8,
-	CODE_MASK_BITS = 16,
+	CODE_BITS = 48, /* of an address: pointer authentication signs the high ones */
 	FP_GIVES_SP = 0,
 };
 
 #endif
 
-enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings that find one of 4096, and of BPF_ROWS_MAX */
+enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings that find one of OFFCPU_MAX_MAPPINGS, and of BPF_ROWS_MAX */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -112,7 +112,7 @@ struct walk {
 	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
-	struct offcpu_stack_id id; /* of the frames so far */
+	__u32 zero; /* no hidden padding: older verifiers want all of it written before a global function gets it */
 };
 
 /*
@@ -152,7 +152,7 @@ static void mix_frame(struct offcpu_stack_id *id, __u64 frame)
 
 static __u64 strip_code(__u64 pc)
 {
-	return CODE_MASK_BITS ? pc & ((1ull << 48) - 1) : pc; /* pointer authentication signs the high bits */
+	return pc & (~0ull >> (64 - CODE_BITS));
 }
 
 /* One halving of a search for the last entry at or before something: no branches, each of which would double what the
@@ -355,7 +355,7 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
  */
 static bool step_from_stub(struct walk *w)
 {
-	struct offcpu_mapping mapping;
+	struct offcpu_mapping mapping = {};
 	__u64 pc = w->lr;
 
 	if (!w->has_lr && !read_word(w, w->sp, &pc))
@@ -373,7 +373,7 @@ static bool step_from_stub(struct walk *w)
 /* The row of an address, from the tables. False: it is in no known mapping. */
 static bool search_row(struct walk *w, __u64 at, struct unwind_row *out)
 {
-	struct offcpu_mapping mapping;
+	struct offcpu_mapping mapping = {};
 	__u64 offset;
 
 	if (!find_mapping(w, at, &mapping))
@@ -454,7 +454,6 @@ static long walk_frame(__u32 index, void *ctx)
 		return 1;
 	}
 	scratch->frames[at] = frame;
-	mix_frame(&w->id, frame);
 	w->n++;
 	if (w->only_innermost)
 		w->end = OFFCPU_END_32BIT;
@@ -476,11 +475,11 @@ static bool is_32bit(struct pt_regs *regs)
 #endif
 }
 
-/* Leaves the frames behind those of the kernel, and their hash in the id. */
+/* Leaves the frames behind those of the kernel. OFFCPU_END_NOT_CODE: if its mappings are still those that are known. */
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel, .id = scratch->head.id};
+	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (maps)
@@ -505,7 +504,8 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
 	scratch->head.nuser = w.n;
 	scratch->head.user_end = w.end;
-	scratch->head.id = w.id;
+	if (w.end == OFFCPU_END_NO_TABLES && w.maps.set && w.maps.count < OFFCPU_MAX_MAPPINGS)
+		scratch->head.user_end = OFFCPU_END_NOT_CODE;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "elf/modules.h"
 #include "model/snapfile.h"
+#include "symbol/go_switch.h"
 #include "symbol/symbolizer.h"
 #include "unwind/unwind.h"
 
@@ -247,6 +248,19 @@ static bool prepare_names(struct symbolizer *sym, const struct trace *trace)
 	return ok;
 }
 
+/* Names may tell that the walk went too far. */
+static void end_at_switch(struct trace_thread *t)
+{
+	const char *why = go_switch_error(t->user);
+
+	if (!go_switch_is_last(t->user))
+		return;
+	t->raw.len = t->user->data[t->user->len - 1].raw + 1;
+	t->raw.end = why ? STACK_NO_UNWIND_INFO : STACK_COMPLETE;
+	t->raw.end_pc = t->raw.data[t->raw.len - 1].pc;
+	snprintf(t->raw.error, sizeof(t->raw.error), "%s", why ? why : "");
+}
+
 static int name_all(struct view *view, struct symbolizer *sym, struct trace *trace, struct err *err)
 {
 	if (!prepare_names(sym, trace))
@@ -259,6 +273,7 @@ static int name_all(struct view *view, struct symbolizer *sym, struct trace *tra
 			t->kernel = symbolizer_name_kernel(sym, t->thread);
 		if (!t->user || (view->options.report.kernel && t->thread->nkernel && !t->kernel))
 			return err_set(err, ENOMEM, "out of memory");
+		end_at_switch(t);
 	}
 	trace->kernel_symbols_error = symbolizer_kernel_error(sym);
 	return 0;

@@ -43,15 +43,16 @@ int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 
 int loading_explain(struct err *err, int code, const char *step, const char *doubt)
 {
+	char said[sizeof(refusal)];
+
+	memcpy(said, refusal, sizeof(said));
+	refusal[0] = '\0'; /* it is not what a later step fails for */
 	if (code == EPERM)
 		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
-	if (refusal[0]) {
-		err_set(err, code, "%s failed: the kernel's verifier says \"%s\"", step, refusal);
-		refusal[0] = '\0';
-		return -code;
-	}
+	if (said[0])
+		return err_set(err, code, "%s failed: the kernel's verifier says \"%s\"", step, said);
 	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), doubt ? ": " : "", doubt ? doubt : "");
 }
 

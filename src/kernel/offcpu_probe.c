@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/offcpu_probe.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-
 #ifdef HAVE_BPF
+
+#include "kernel/offcpu_probe.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
+
+enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16 }; /* what does not fit is sent */
 
 /* What is taken of a stack, from the best to the least. */
 enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
@@ -27,6 +28,7 @@ struct kernel_facts {
 	bool sched_exit; /* the tracepoint */
 	bool prev_state;
 	bool run_delay;
+	bool own_allocator; /* BPF has memory of its own for maps that grow (Linux 6.1) */
 };
 
 struct offcpu_probe {
@@ -85,6 +87,7 @@ static struct kernel_facts ask_kernel(void)
 	facts.sched_exit = btf__find_by_name_kind(btf, "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF) > 0;
 	facts.prev_state = has_prev_state(btf);
 	facts.run_delay = has_run_delay(btf);
+	facts.own_allocator = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
 	btf__free(btf);
 	return facts;
 }
@@ -146,6 +149,21 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	bpf_map__set_max_entries(skel->maps.ring, options->ring_bytes);
 }
 
+/*
+ * Without an allocator of its own BPF asks the kernel's for each entry, which must not be done with a lock of the scheduler
+ * held: it may have somebody to wake. There the maps get all their memory before, and so are smaller.
+ */
+static void allocate_before(struct offcpu_bpf *skel)
+{
+	struct bpf_map *const maps[] = {skel->maps.targets, skel->maps.processes, skel->maps.requested, skel->maps.sums,
+					skel->maps.known_stacks};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		bpf_map__set_map_flags(maps[i], bpf_map__map_flags(maps[i]) & ~(__u32)BPF_F_NO_PREALLOC);
+	bpf_map__set_max_entries(skel->maps.sums, ALLOCATED_SUMS);
+	bpf_map__set_max_entries(skel->maps.known_stacks, ALLOCATED_STACKS);
+}
+
 static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
 	int rc;
@@ -155,6 +173,8 @@ static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *o
 	if (!probe->skel)
 		return loading_explain(err, errno, "opening the BPF programs", NULL);
 	configure(probe, options);
+	if (!probe->kernel.own_allocator)
+		allocate_before(probe->skel);
 	rc = offcpu_bpf__load(probe->skel);
 	return rc ? loading_explain(err, -rc, "loading the BPF programs", NULL) : 0;
 }
@@ -477,13 +497,15 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
 {
 	int fd = bpf_map__fd(probe->skel->maps.requested);
-	__u64 now = monotonic_ns();
 	__u32 key = (__u32)tgid;
+	struct offcpu_asked asked;
 
-	if (news)
+	if (news) {
 		bpf_map_delete_elem(fd, &key);
-	else
-		bpf_map_update_elem(fd, &key, &now, BPF_EXIST);
+	} else if (bpf_map_lookup_elem(fd, &key, &asked) == 0) {
+		asked.answered_ns = monotonic_ns();
+		bpf_map_update_elem(fd, &key, &asked, BPF_EXIST);
+	}
 }
 
 /* Most records are sent without a wake-up, so that they come in batches: to look at once again would keep a CPU busy. */
@@ -505,125 +527,6 @@ int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_
 uint64_t offcpu_probe_loss(const struct offcpu_probe *probe, enum offcpu_lost what)
 {
 	return probe->skel->bss->losses[what];
-}
-
-#else
-
-int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out)
-{
-	return err_set(err, ENOSYS, "this build has no BPF programs");
-}
-
-void offcpu_probe_destroy(struct offcpu_probe *probe)
-{
-}
-
-const char *offcpu_probe_method(const struct offcpu_probe *probe)
-{
-	return "";
-}
-
-const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe)
-{
-	return NULL;
-}
-
-const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe)
-{
-	return NULL;
-}
-
-const char *offcpu_probe_passed_over(const struct offcpu_probe *probe)
-{
-	return NULL;
-}
-
-int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
-{
-	return -ENOSYS;
-}
-
-bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
-{
-	return false;
-}
-
-bool offcpu_probe_watches_any(const struct offcpu_probe *probe)
-{
-	return false;
-}
-
-int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
-{
-	return -ENOSYS;
-}
-
-uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe)
-{
-	return 0;
-}
-
-uint64_t offcpu_probe_end(struct offcpu_probe *probe)
-{
-	return 0;
-}
-
-int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n)
-{
-	return -ENOSYS;
-}
-
-int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg)
-{
-	return -ENOSYS;
-}
-
-uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
-{
-	return 0;
-}
-
-int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
-{
-	return -ENOSYS;
-}
-
-int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n)
-{
-	return -ENOSYS;
-}
-
-int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping)
-{
-	return -ENOSYS;
-}
-
-int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
-{
-	return -ENOSYS;
-}
-
-uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
-{
-	return 0;
-}
-
-void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
-{
-}
-
-void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
-{
-}
-
-int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg)
-{
-	return -ENOSYS;
-}
-
-uint64_t offcpu_probe_loss(const struct offcpu_probe *probe, enum offcpu_lost what)
-{
-	return 0;
 }
 
 #endif

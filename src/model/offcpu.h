@@ -37,6 +37,9 @@ struct offcpu_row {
 	pid_t pid;
 	pid_t tid;               /* 0: of all threads of the process (--no-threads) */
 	const char *thread_name; /* then of its main thread, where that is known */
+	uint64_t process_start_ns; /* numbers are used again: with their starts they are not; 0: not known */
+	uint64_t thread_start_ns;
+	unsigned nth;            /* as that of the thread; offcpu_profile_finish() fills it in */
 	char state;              /* S, D, or R: preempted */
 	struct offcpu_sum sum;
 	const struct stack *kernel; /* innermost first; NULL: there is none */
@@ -51,6 +54,9 @@ struct offcpu_row {
 struct offcpu_thread {
 	pid_t pid;
 	pid_t tid;
+	uint64_t process_start_ns; /* 0: not known */
+	uint64_t start_ns;
+	unsigned nth; /* of those that had these numbers, from 1 on; offcpu_profile_finish() fills it in */
 	const char *name;
 	struct offcpu_sum sum;
 	uint64_t sleeping_ns;        /* S, without what was runnable */

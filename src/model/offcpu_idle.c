@@ -182,7 +182,7 @@ static unsigned find_kinds(const char *symbol)
 struct idle {
 	struct offcpu_profile *profile;
 	struct u64map names;   /* address of a symbol to a hash of it above its kinds: the same few are on all stacks */
-	struct u64map threads; /* pid and tid to index + 1 */
+	struct u64map threads; /* by number and start, to index + 1 */
 	struct u64map times;   /* place to the time for which its thread waits there */
 	VEC(uint64_t) places;  /* of each row; 0: the thread is not idle there */
 };
@@ -286,14 +286,19 @@ static bool is_for_work(const struct told *kernel, const struct told *user)
 	return kernel->kinds & NAME_FUTEX ? user->condition : (kernel->kinds & NAME_KERNEL_WORK) != 0;
 }
 
-static uint64_t thread_key(pid_t pid, pid_t tid)
+static uint64_t thread_key(pid_t pid, pid_t tid, uint64_t start_ns)
 {
-	return (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
+	return hash_u64(hash_u64(HASH_SEED, (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid), start_ns);
+}
+
+static uint64_t row_key(const struct offcpu_row *row)
+{
+	return thread_key(row->pid, row->tid, row->thread_start_ns);
 }
 
 static struct offcpu_thread *find_thread(const struct idle *idle, const struct offcpu_row *row)
 {
-	const uint64_t *index = u64map_find(&idle->threads, thread_key(row->pid, row->tid));
+	const uint64_t *index = u64map_find(&idle->threads, row_key(row));
 
 	return index ? &idle->profile->threads.data[*index - 1] : NULL;
 }
@@ -310,7 +315,7 @@ static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t
 	if (!read_stack(idle, row->kernel, &kernel) || !read_stack(idle, row->user, &user))
 		return false;
 	if (is_for_work(&kernel, &user))
-		*place = hash_u64(row->user ? user.functions : kernel.functions, thread_key(row->pid, row->tid));
+		*place = hash_u64(row->user ? user.functions : kernel.functions, row_key(row));
 	return true;
 }
 
@@ -322,7 +327,7 @@ static bool find_threads(struct idle *idle)
 		bool created;
 
 		thread->idle_ns = 0;
-		index = u64map_put(&idle->threads, thread_key(thread->pid, thread->tid), &created);
+		index = u64map_put(&idle->threads, thread_key(thread->pid, thread->tid, thread->start_ns), &created);
 		if (!index)
 			return false;
 		*index = i + 1;

@@ -182,7 +182,8 @@ static bool same_waker(const struct offcpu_waker *a, const struct offcpu_waker *
 
 static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return a->pid == b->pid && a->tid == b->tid && a->state == b->state && a->kernel == b->kernel &&
+	return a->pid == b->pid && a->tid == b->tid && a->process_start_ns == b->process_start_ns &&
+	       a->thread_start_ns == b->thread_start_ns && a->state == b->state && a->kernel == b->kernel &&
 	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) &&
 	       same_text(a->user_error, b->user_error) && a->has_waker == b->has_waker &&
 	       (!a->has_waker || same_waker(&a->waker, &b->waker));
@@ -192,6 +193,8 @@ static uint64_t hash_row(const struct offcpu_row *row)
 {
 	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
 
+	hash = hash_u64(hash, row->process_start_ns);
+	hash = hash_u64(hash, row->thread_start_ns);
 	hash = hash_u64(hash, (unsigned char)row->state);
 	hash = hash_u64(hash, (uintptr_t)row->kernel);
 	hash = hash_u64(hash, (uintptr_t)row->user);
@@ -370,6 +373,11 @@ bool offcpu_merge_rows(struct offcpu_profile *profile)
 	return profile->rows.len == merge.kept.len;
 }
 
+static uint64_t hash_process(pid_t pid, uint64_t start_ns)
+{
+	return hash_u64(hash_u64(HASH_SEED, (uint32_t)pid), start_ns);
+}
+
 bool offcpu_merge_threads(struct offcpu_profile *profile)
 {
 	_cleanup_(u64map_deinit) struct u64map names = {0}; /* of main threads */
@@ -381,16 +389,17 @@ bool offcpu_merge_threads(struct offcpu_profile *profile)
 
 		if (thread->tid != thread->pid)
 			continue;
-		name = u64map_put(&names, (uint32_t)thread->pid, &created);
+		name = u64map_put(&names, hash_process(thread->pid, thread->process_start_ns), &created);
 		if (!name)
 			return false;
 		*name = (uintptr_t)thread->name;
 	}
 	for (size_t i = 0; i < profile->rows.len; i++) {
 		struct offcpu_row *row = &profile->rows.data[i];
-		const uint64_t *name = u64map_find(&names, (uint32_t)row->pid);
+		const uint64_t *name = u64map_find(&names, hash_process(row->pid, row->process_start_ns));
 
 		row->tid = 0;
+		row->thread_start_ns = 0;
 		if (name && *name)
 			row->thread_name = (const char *)(uintptr_t)*name;
 	}

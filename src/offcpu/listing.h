@@ -10,7 +10,7 @@
 #include "offcpu/mapping_sets.h"
 #include "offcpu/objects.h"
 
-enum { LISTING_MAX = 4096 }; /* mappings of one process: what BPF searches */
+enum { LISTING_MAX = OFFCPU_MAX_MAPPINGS };
 
 /* The executable mappings of a process as they are now. */
 struct listing {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "base/arena.h"
@@ -35,6 +36,7 @@ struct tasks {
 struct looked {
 	struct process process;
 	bool kernel_thread;
+	uint64_t start_ns; /* by which it is told from others that have its number; 0: not known */
 	struct tasks tasks;
 	struct sleeping_process known;
 };
@@ -92,7 +94,10 @@ int looked_open(pid_t pid, struct err *err, struct looked **out)
 		free(looked);
 		return rc;
 	}
-	looked->kernel_thread = process_info(&looked->process, &info) == 0 && info.kernel_thread;
+	if (process_info(&looked->process, &info) == 0) {
+		looked->kernel_thread = info.kernel_thread;
+		looked->start_ns = info.start_time * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	}
 	*out = looked;
 	return 0;
 }
@@ -116,7 +121,9 @@ static bool add_wait(struct looker *l, const struct looked *looked, const struct
 		.key = {.stack = task->stack,
 			.tgid = (uint32_t)looked->process.pid,
 			.tid = (uint32_t)task->tid,
-			.state = (uint32_t)task->state},
+			.state = (uint32_t)task->state,
+			.process_start_ns = looked->start_ns,
+			.thread_start_ns = looked->start_ns}, /* that of a thread by itself is not looked for */
 		.start_ns = task->since_ns,
 		.duration_ns = duration,
 	};

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "kernel/kernel_names.h"
+#include "symbol/go_switch.h"
 #include "symbol/symbolizer.h"
 
 enum {
@@ -247,7 +248,8 @@ static struct named_stack *name_stack(struct offcpu_naming *naming, const struct
 
 #define LOST "the stack was lost: the ring buffer was full"
 
-static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, const struct wait_stack *stack)
+static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, const struct wait_stack *stack,
+			      const struct stack *named)
 {
 	static const char *const words[] = {
 		[OFFCPU_END_NO_TABLES] = "its maps were not known yet when the stack was taken",
@@ -257,11 +259,14 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		[OFFCPU_END_DEPTH] = "more frames than are walked",
 		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
 		[OFFCPU_END_32BIT] = "it is a 32-bit program, which is not walked",
+		[OFFCPU_END_NOT_CODE] = "the return address is not in executable memory",
 	};
 	const char *why = NULL;
 
 	if (!stack)
 		return LOST;
+	if (named && go_switch_is_last(named))
+		return go_switch_error(named);
 	if (stack->user_error)
 		return stack->user_error;
 	if (naming->options->no_user_stacks)
@@ -309,7 +314,7 @@ static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct
 	waker.pid = from->waker_tgid;
 	waker.tid = from->waker_tid;
 	waker.user = named ? named->user : NULL;
-	waker.user_error = user_error(naming, from->waker_tgid, from->waker_stack);
+	waker.user_error = user_error(naming, from->waker_tgid, from->waker_stack, waker.user);
 	return waker;
 }
 
@@ -321,13 +326,15 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 	*out = (struct offcpu_row){
 		.pid = from->tgid,
 		.tid = from->tid,
+		.process_start_ns = from->process_start_ns,
+		.thread_start_ns = from->thread_start_ns,
 		.thread_name = from->name,
 		.state = from->state,
 		.sum = from->sum,
 		.kernel = named ? named->kernel : NULL,
 		.user = named ? named->user : NULL,
 		.kernel_error = kernel_error(naming, from->stack),
-		.user_error = user_error(naming, from->tgid, from->stack),
+		.user_error = user_error(naming, from->tgid, from->stack, named ? named->user : NULL),
 		.has_waker = from->has_waker,
 	};
 

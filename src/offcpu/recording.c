@@ -36,6 +36,7 @@ enum {
 
 struct event {
 	struct wait_row row; /* as it was then */
+	char name[OFFCPU_COMM + 1];
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t runnable_ns;
@@ -97,6 +98,7 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 	if (!row || !r->options.probe.events)
 		return;
 	event.row = *row;
+	snprintf(event.name, sizeof(event.name), "%s", row->name);
 	event.start_ns = wait->start_ns;
 	event.duration_ns = wait->duration_ns;
 	event.runnable_ns = wait->runnable_ns;
@@ -117,7 +119,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 	r->events = (struct events){0};
 	pthread_mutex_unlock(&r->lock);
 	for (size_t i = 0; ok && i < events.len; i++) {
-		const struct event *event = &events.data[i];
+		struct event *event = &events.data[i];
 		struct offcpu_row row;
 		struct offcpu_event out = {
 			.time_ns = r->epoch_ns + (int64_t)event->start_ns,
@@ -127,6 +129,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 			.what = &row,
 		};
 
+		event->row.name = event->name;
 		ok = offcpu_naming_row(r->naming, &event->row, &row);
 		if (ok)
 			take(arg, &out);

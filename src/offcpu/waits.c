@@ -16,7 +16,14 @@ struct shared_stack {
 struct keyed_row {
 	struct wait_row row;
 	struct offcpu_key key;
-	struct keyed_row *next; /* with the same hash */
+	char name[OFFCPU_COMM + 1]; /* row.name */
+	struct keyed_row *next;     /* with the same hash */
+};
+
+struct keyed_thread {
+	struct offcpu_thread thread;
+	char name[OFFCPU_COMM + 1]; /* thread.name */
+	struct keyed_thread *next;  /* with the same hash */
 };
 
 struct waits {
@@ -27,8 +34,8 @@ struct waits {
 	VEC(struct shared_stack *) all_stacks;
 	struct u64map by_key;
 	VEC(struct keyed_row *) rows;
-	struct u64map by_thread; /* tgid and tid to index + 1 */
-	VEC(struct offcpu_thread) threads;
+	struct u64map by_thread; /* by numbers and start */
+	VEC(struct keyed_thread *) threads;
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
 	uint64_t stacks_lost;
@@ -71,6 +78,8 @@ void waits_destroy(struct waits *waits)
 	}
 	for (size_t i = 0; i < waits->rows.len; i++)
 		free(waits->rows.data[i]);
+	for (size_t i = 0; i < waits->threads.len; i++)
+		free(waits->threads.data[i]);
 	vec_deinit(&waits->all_stacks);
 	vec_deinit(&waits->rows);
 	vec_deinit(&waits->threads);
@@ -203,20 +212,30 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 	waits_put_stack(waits, &taken);
 }
 
-static struct keyed_row *find_row(struct waits *waits, const struct offcpu_key *key, bool *created)
+/* The row of a key, or NULL when there is none. *hash: what it is, or would be, found by. */
+static struct keyed_row *find_row(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
-	uint64_t *slot = u64map_put(&waits->by_key, hash_bytes(HASH_SEED, key, sizeof(*key)), created);
+	const uint64_t *slot;
 	struct keyed_row *row;
 
-	*created = false;
-	if (!slot)
-		return NULL;
-	for (row = (struct keyed_row *)(uintptr_t)*slot; row; row = row->next)
-		if (memcmp(&row->key, key, sizeof(*key)) == 0)
-			return row;
+	*hash = hash_bytes(HASH_SEED, key, sizeof(*key));
+	slot = u64map_find(&waits->by_key, *hash);
+	row = slot ? (struct keyed_row *)(uintptr_t)*slot : NULL;
+	while (row && memcmp(&row->key, key, sizeof(*key)) != 0)
+		row = row->next;
+	return row;
+}
+
+static struct keyed_row *create_row(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
+{
+	struct keyed_row *row;
+	uint64_t *slot;
+	bool created;
+
 	if (waits->rows.len >= waits->options.max_rows)
 		return NULL;
-	row = calloc(1, sizeof(*row));
+	slot = u64map_put(&waits->by_key, hash, &created);
+	row = slot ? calloc(1, sizeof(*row)) : NULL;
 	if (!row || !vec_push(&waits->rows, row)) {
 		free(row);
 		return NULL;
@@ -224,13 +243,7 @@ static struct keyed_row *find_row(struct waits *waits, const struct offcpu_key *
 	row->key = *key;
 	row->next = (struct keyed_row *)(uintptr_t)*slot;
 	*slot = (uintptr_t)row;
-	*created = true;
 	return row;
-}
-
-static const char *intern_comm(struct waits *waits, const char *comm)
-{
-	return arena_intern_n(waits->arena, comm, strnlen(comm, OFFCPU_COMM));
 }
 
 /* Waits with one key, with what BPF tells of them. */
@@ -242,24 +255,70 @@ struct told {
 	pid_t waker_tgid;
 };
 
+/* The last name counts: threads take theirs late. In place, since a thread may take new ones for ever. */
+static void keep_comm(char name[static OFFCPU_COMM + 1], const char *comm)
+{
+	memcpy(name, comm, OFFCPU_COMM);
+}
+
+static bool is_of_thread(const struct keyed_thread *thread, const struct offcpu_key *key)
+{
+	return thread->thread.pid == (pid_t)key->tgid && thread->thread.tid == (pid_t)key->tid &&
+	       thread->thread.start_ns == key->thread_start_ns;
+}
+
+static struct keyed_thread *find_thread(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
+{
+	const uint64_t *slot;
+	struct keyed_thread *thread;
+
+	*hash = hash_u64(hash_u64(HASH_SEED, (uint64_t)key->tgid << 32 | key->tid), key->thread_start_ns);
+	slot = u64map_find(&waits->by_thread, *hash);
+	thread = slot ? (struct keyed_thread *)(uintptr_t)*slot : NULL;
+	while (thread && !is_of_thread(thread, key))
+		thread = thread->next;
+	return thread;
+}
+
+/* As many as rows: each thread has one, unless those are too many. */
+static struct keyed_thread *create_thread(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
+{
+	struct keyed_thread *thread;
+	uint64_t *slot;
+	bool created;
+
+	if (waits->threads.len >= waits->options.max_rows)
+		return NULL;
+	slot = u64map_put(&waits->by_thread, hash, &created);
+	thread = slot ? calloc(1, sizeof(*thread)) : NULL;
+	if (!thread || !vec_push(&waits->threads, thread)) {
+		free(thread);
+		return NULL;
+	}
+	thread->thread = (struct offcpu_thread){
+		.pid = (pid_t)key->tgid,
+		.tid = (pid_t)key->tid,
+		.process_start_ns = key->process_start_ns,
+		.start_ns = key->thread_start_ns,
+		.name = thread->name,
+	};
+	thread->next = (struct keyed_thread *)(uintptr_t)*slot;
+	*slot = (uintptr_t)thread;
+	return thread;
+}
+
 static void add_to_thread(struct waits *waits, const struct told *told)
 {
-	bool created;
-	uint64_t *slot = u64map_put(&waits->by_thread, (uint64_t)told->key.tgid << 32 | told->key.tid, &created);
-	uint64_t blocked = told->sum.total_ns - told->sum.runnable_ns;
+	uint64_t hash, blocked = told->sum.total_ns - told->sum.runnable_ns;
+	struct keyed_thread *keyed = find_thread(waits, &told->key, &hash);
 	struct offcpu_thread *thread;
 
-	if (!slot)
-		return;
-	if (!*slot) {
-		const struct offcpu_thread fresh = {.pid = (pid_t)told->key.tgid, .tid = (pid_t)told->key.tid};
-
-		if (!vec_push(&waits->threads, fresh))
-			return;
-		*slot = waits->threads.len;
-	}
-	thread = &waits->threads.data[*slot - 1];
-	thread->name = intern_comm(waits, told->comm); /* threads take their names late: the last one counts */
+	if (!keyed)
+		keyed = create_thread(waits, &told->key, hash);
+	if (!keyed)
+		return; /* nor will there be a row for it, which is counted */
+	keep_comm(keyed->name, told->comm);
+	thread = &keyed->thread;
 	offcpu_sum_merge(&thread->sum, &told->sum);
 	thread->runnable_ns += told->sum.runnable_ns;
 	if (told->key.state == OFFCPU_UNINTERRUPTIBLE)
@@ -268,9 +327,20 @@ static void add_to_thread(struct waits *waits, const struct told *told)
 		thread->sleeping_ns += blocked;
 }
 
+static const char *intern_comm(struct waits *waits, const char *comm)
+{
+	return arena_intern_n(waits->arena, comm, strnlen(comm, OFFCPU_COMM));
+}
+
 static struct wait_row new_row(struct waits *waits, const struct told *told)
 {
-	struct wait_row row = {.tgid = (pid_t)told->key.tgid, .tid = (pid_t)told->key.tid, .state = (char)told->key.state};
+	struct wait_row row = {
+		.tgid = (pid_t)told->key.tgid,
+		.tid = (pid_t)told->key.tid,
+		.process_start_ns = told->key.process_start_ns,
+		.thread_start_ns = told->key.thread_start_ns,
+		.state = (char)told->key.state,
+	};
 
 	row.has_waker = told->key.waker_tid != 0;
 	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
@@ -288,27 +358,30 @@ static struct wait_row new_row(struct waits *waits, const struct told *told)
 static const struct wait_row *add(struct waits *waits, const struct told *told)
 {
 	struct keyed_row *row;
-	bool created;
+	uint64_t hash;
 
 	if (!told->sum.count || told->sum.runnable_ns > told->sum.total_ns) {
 		waits->lost++;
 		return NULL;
 	}
 	add_to_thread(waits, told);
-	row = find_row(waits, &told->key, &created);
+	row = find_row(waits, &told->key, &hash);
 	if (!row) {
-		waits->lost += told->sum.count;
-		return NULL;
-	}
-	if (created)
+		row = create_row(waits, &told->key, hash);
+		if (!row) {
+			waits->lost += told->sum.count;
+			return NULL;
+		}
 		row->row = new_row(waits, told);
+		row->row.name = row->name;
+	}
 	if (!row->row.stack)
 		row->row.stack = find_stack(waits, told->key.stack);
 	if (!row->row.stack && told->key.stack.low && waits->stacks_lost)
 		row->row.stack = &waits->over_limit;
 	if (!row->row.waker_stack && row->row.has_waker)
 		row->row.waker_stack = find_stack(waits, told->key.waker_stack);
-	row->row.name = intern_comm(waits, told->comm);
+	keep_comm(row->name, told->comm);
 	offcpu_sum_merge(&row->row.sum, &told->sum);
 	return &row->row;
 }
@@ -376,7 +449,7 @@ size_t waits_nthreads(const struct waits *waits)
 
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index)
 {
-	return &waits->threads.data[index];
+	return &waits->threads.data[index]->thread;
 }
 
 uint64_t waits_stacks_lost(const struct waits *waits)

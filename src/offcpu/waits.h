@@ -50,8 +50,10 @@ struct taken_stack {
 struct wait_row {
 	pid_t tgid;
 	pid_t tid;
+	uint64_t process_start_ns;
+	uint64_t thread_start_ns;
 	char state;
-	const char *name;
+	const char *name; /* the last one that the thread had: it changes in place with the next wait */
 	struct wait_stack *stack; /* NULL: it was lost, or there is none */
 	bool has_waker;
 	pid_t waker_tgid; /* 0: no thread */
@@ -65,7 +67,7 @@ struct wait_row {
 #define OFFCPU_INTERRUPT_NAME "interrupt" /* of a waker that is no thread */
 
 struct waits_options {
-	size_t max_rows;
+	size_t max_rows; /* and threads */
 	size_t max_stack_bytes; /* 0: no limit */
 };
 

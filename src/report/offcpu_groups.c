@@ -28,11 +28,17 @@ static pid_t process_of(const struct offcpu_row *row)
 	return row->user && row->tid ? 0 : row->pid;
 }
 
+static uint64_t start_of(const struct offcpu_row *row)
+{
+	return process_of(row) ? row->process_start_ns : 0;
+}
+
 /* Stacks that are the same are so by address: the profile has seen to that. */
 static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return process_of(a) == process_of(b) && a->state == b->state && idles(a) == idles(b) &&
-	       a->kernel == b->kernel && a->user == b->user && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
+	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->state == b->state &&
+	       idles(a) == idles(b) && a->kernel == b->kernel && a->user == b->user &&
+	       offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
 
@@ -40,6 +46,7 @@ static uint64_t hash_wait(const struct offcpu_row *row)
 {
 	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)process_of(row));
 
+	hash = hash_u64(hash, start_of(row));
 	hash = hash_u64(hash, (unsigned char)row->state);
 	hash = hash_u64(hash, idles(row));
 	hash = hash_u64(hash, (uintptr_t)row->kernel);
@@ -88,7 +95,11 @@ static int by_thread(const void *a, const void *b)
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
-	return (x->tid > y->tid) - (x->tid < y->tid);
+	if (x->process_start_ns != y->process_start_ns)
+		return x->process_start_ns < y->process_start_ns ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return (x->thread_start_ns > y->thread_start_ns) - (x->thread_start_ns < y->thread_start_ns);
 }
 
 static int by_stack(const struct stack *a, const struct stack *b)
@@ -176,7 +187,8 @@ static size_t count_processes(const struct offcpu_part *threads, size_t n)
 	size_t processes = 1;
 
 	for (size_t i = 1; i < n; i++)
-		processes += threads[i].row->pid != threads[i - 1].row->pid;
+		processes += threads[i].row->pid != threads[i - 1].row->pid ||
+			     threads[i].row->process_start_ns != threads[i - 1].row->process_start_ns;
 	return processes;
 }
 

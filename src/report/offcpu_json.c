@@ -26,6 +26,25 @@ static void put_tid(struct json *j, pid_t tid)
 		json_null(j, "tid");
 }
 
+enum { KEY_LEN = 48 };
+
+/* The name of a thread in thread_stats. A later one with the same numbers has a name of its own. */
+static void format_key(char key[KEY_LEN], pid_t pid, pid_t tid, unsigned nth)
+{
+	int len = snprintf(key, KEY_LEN, "%d:%d", pid, tid);
+
+	if (nth > 1)
+		snprintf(key + len, KEY_LEN - (size_t)len, "#%u", nth);
+}
+
+static void put_key(struct json *j, pid_t pid, pid_t tid, unsigned nth)
+{
+	char key[KEY_LEN];
+
+	format_key(key, pid, tid, nth);
+	json_string(j, "thread", tid ? key : NULL);
+}
+
 /* Which waits there can be. */
 static void put_filter(struct json *j, const struct offcpu_filter *filter)
 {
@@ -125,6 +144,7 @@ static void put_top_threads(struct json *j, const struct offcpu_profile *profile
 		json_object(j, NULL);
 		json_int(j, "pid", thread->pid);
 		json_int(j, "tid", thread->tid);
+		put_key(j, thread->pid, thread->tid, thread->nth);
 		json_string(j, "thread_name", thread->name);
 		json_thousandths(j, "time_ms", thread->sum.total_ns / 1000);
 		json_thousandths(j, "percentage", offcpu_share(thread->sum.total_ns, profile->total.total_ns));
@@ -135,9 +155,9 @@ static void put_top_threads(struct json *j, const struct offcpu_profile *profile
 
 static void put_thread(struct json *j, const struct offcpu_thread *thread)
 {
-	char key[32];
+	char key[KEY_LEN];
 
-	snprintf(key, sizeof(key), "%d:%d", thread->pid, thread->tid);
+	format_key(key, thread->pid, thread->tid, thread->nth);
 	json_object(j, key);
 	json_string(j, "thread_name", thread->name);
 	json_uint(j, "count", thread->sum.count);
@@ -190,6 +210,7 @@ static void put_row(struct json *j, const struct offcpu_row *row)
 {
 	json_object(j, NULL);
 	put_who(j, row);
+	put_key(j, row->pid, row->tid, row->nth);
 	json_uint(j, "count", row->sum.count);
 	json_uint(j, "unfinished", row->sum.unfinished);
 	json_uint(j, "total_ns", row->sum.total_ns);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "symbol/go_switch.h"
 #include "symbol/kernel_names.h"
 #include "symbol/native_names.h"
 
@@ -123,7 +124,7 @@ const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_sta
 		if (!vec_push(&sym->keys, (struct stack_key){.value = raw->data[i].pc, .flags = raw->data[i].flags}))
 			return NULL;
 	stack = share(sym, &created);
-	for (size_t i = 0; stack && created && i < raw->len; i++)
+	for (size_t i = 0; stack && created && i < raw->len && !go_switch_is_last(stack); i++)
 		if (!native_names_add(sym->native, &raw->data[i], (uint32_t)i, stack))
 			return NULL;
 	return stack;

@@ -25,7 +25,8 @@ bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *s
 
 /*
  * The named form of a walked stack. Equal raw stacks (same pcs and flags) give the same pointer; each distinct pc is
- * looked up once. Owned by the symbolizer. NULL when memory is exhausted.
+ * looked up once. Where the Go runtime has switched stacks it ends (go_switch.h), however the walk went on. Owned by the
+ * symbolizer. NULL when memory is exhausted.
  */
 const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw);
 

@@ -39,6 +39,10 @@ static void walk(struct walk *w, uint32_t depth)
 			walk_end(w, STACK_COMPLETE, "%s", "");
 			return;
 		}
+		if (!caller.exact && !walk_is_code(w, caller.regs.pc - 1)) { /* nothing was called from there */
+			walk_end(w, STACK_NO_UNWIND_INFO, "0x%" PRIx64 " is not in executable memory", caller.regs.pc);
+			return;
+		}
 		if (w->out->len >= depth) {
 			walk_end(w, STACK_DEPTH_LIMIT, "the stack has more than %" PRIu32 " frames (--depth)", depth);
 			return;

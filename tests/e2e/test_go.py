@@ -7,9 +7,11 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, thread
+from harness import ROOT, thread, wait_until
 
 SOURCE = ROOT / "tests/targets/golang.go"
+SWITCHES = ROOT / "tests/targets/go_switches.go"
+SWITCHED = "the Go runtime has switched stacks here"
 
 # How programs are linked decides where the tables are and what has to be relocated.
 KINDS = {
@@ -23,12 +25,26 @@ pytestmark = pytest.mark.novm
 
 
 @pytest.fixture(scope="session")
-def go(tmp_path_factory):
-    """go(KIND, strip): the path of the target, built as asked."""
+def compiler(tmp_path_factory):
+    """compiler(SOURCE, PROGRAM, FLAG…): builds a program."""
     if not shutil.which("go"):
         pytest.skip("go is not installed")
+    cache = tmp_path_factory.mktemp("cache")
+    env = {**os.environ, "GOCACHE": str(cache), "GO111MODULE": "off", "GOFLAGS": "", "GOPROXY": "off"}
+
+    def compile(source, program, *flags):
+        done = subprocess.run(["go", "build", *flags, "-o", program, source], env=env, capture_output=True, text=True)
+        if any(what in done.stderr for what in ("requires external", "not supported", "C compiler")):
+            pytest.skip(done.stderr.strip())
+        assert done.returncode == 0, done.stderr
+
+    return compile
+
+
+@pytest.fixture(scope="session")
+def go(tmp_path_factory, compiler):
+    """go(KIND, strip): the path of the target, built as asked."""
     where = tmp_path_factory.mktemp("go")
-    env = {**os.environ, "GOCACHE": str(where / "cache"), "GO111MODULE": "off", "GOFLAGS": "", "GOPROXY": "off"}
     made = {}
 
     def build(kind, strip=True):
@@ -44,15 +60,7 @@ def go(tmp_path_factory):
             flags = KINDS[kind]
             linker = [flag for flag in flags if flag.startswith("-link")] + (["-s", "-w"] if strip else [])
             mode = [flag for flag in flags if flag.startswith("-build")]
-            done = subprocess.run(
-                ["go", "build", *mode, "-ldflags", " ".join(linker), "-o", path, source],
-                env=env,
-                capture_output=True,
-                text=True,
-            )
-            if "requires external" in done.stderr or "not supported" in done.stderr or "C compiler" in done.stderr:
-                pytest.skip(done.stderr.strip())
-            assert done.returncode == 0, done.stderr
+            compiler(source, path, *mode, "-ldflags", " ".join(linker))
             made[path] = True
         return path
 
@@ -130,3 +138,44 @@ def test_many_addresses(stakeout, go, kind, rng, tool):
     assert compared > 1500
     # The line tables of DWARF and of the runtime are not made from each other.
     assert len(wrong) <= compared // 500, wrong
+
+
+@pytest.fixture(scope="session")
+def switches(tmp_path_factory, compiler):
+    """A program whose threads wait on stacks that the runtime has switched to."""
+    path = tmp_path_factory.mktemp("switches") / "switches"
+    compiler(SWITCHES, path)
+    return path
+
+
+def check_switches(stacks):
+    """Stacks as (functions, error): they end where they were switched, and say so unless nothing is behind that."""
+    ends = {"runtime.mcall": None, "runtime.systemstack": SWITCHED, "runtime.asmcgocall": SWITCHED}
+    found = set()
+    for functions, error in stacks:
+        functions = [(name or "?").removesuffix(".abi0") for name in functions]
+        for name in ends.keys() & set(functions[1:]):
+            assert functions.index(name) == len(functions) - 1 and error == ends[name], (functions, error)
+            found.add(name)
+    return found
+
+
+def test_switched_stacks(target, snap, switches):
+    t, found = target(switches), set()
+
+    def has_all():
+        doc = snap(t)
+        stacks = [([f["symbol"] for f in th["user_stack"]], th["user_stack_error"]) for th in doc["threads"]]
+        found.update(check_switches(stacks))
+        return {"runtime.mcall", "runtime.asmcgocall"} <= found
+
+    wait_until(has_all, "threads were seen on stacks of both kinds")
+
+
+@pytest.mark.parametrize("how", ["auto", "proc"])
+def test_switched_stacks_of_waits(target, stakeout, root, switches, how):
+    t = target(switches)
+    doc = stakeout("offcpu", "--json", "-d", 1, "--min", "0.1ms", f"--source={how}", "-p", t.pid).doc
+    rows = [row for row in doc["stacks"] if not (row["user_stack_error"] or "").startswith("the wait ended while")]
+    found = check_switches(([f["symbol"] for f in row["user_stack"]], row["user_stack_error"]) for row in rows)
+    assert {"runtime.mcall", "runtime.asmcgocall"} <= found

@@ -208,14 +208,13 @@ def assert_adds_up(doc):
         assert min(s["min_time_ns"] for s in stats.values()) == doc["min_time_ns"]
         assert abs(doc["avg_time_ns"] - doc["total_time_ns"] / doc["total_events"]) <= 1
     for key, s in stats.items():
-        pid, tid = map(int, key.split(":"))
-        mine = [row for row in rows if (row["pid"], row["tid"]) == (pid, tid)]
+        mine = [row for row in rows if row["thread"] == key]
         assert (added(mine), added(mine, "total_ns")) == (s["count"], s["total_time_ns"]) or not mine, key
         assert s["min_time_ns"] <= s["avg_time_ns"] <= s["max_time_ns"]
     top = doc["top_blocking_threads"]
     assert [t["time_ms"] for t in top] == sorted((t["time_ms"] for t in top), reverse=True)
     for t in top:
-        assert abs(t["time_ms"] - stats[f"{t['pid']}:{t['tid']}"]["total_time_ns"] / MS) < 0.01
+        assert abs(t["time_ms"] - stats[t["thread"]]["total_time_ns"] / MS) < 0.01
     assert sum(t["percentage"] for t in top) <= 100.1
 
 
@@ -1049,7 +1048,7 @@ def test_ends_with_the_last_child(target, record):
     """A child that outlives its parent is still recorded."""
     t = subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child = int(t.stdout.readline())
-    recording = record("--json", "--children", "-p", t.pid)
+    recording = record("--json", "--min", 0, "--children", "-p", t.pid)
     t.stdin.close()
     t.wait()
     recording.until_seen(1)
@@ -1205,6 +1204,61 @@ def test_commands_children_are_followed(record, tmp_path):
     recording.proc.stdin.close()
     assert recording.end(None).code in (0, 3)
     assert_churn(json.loads(report.read_text()), said, ("forked", "executed", "grandchild", "loader"))
+
+
+def test_return_to_nowhere(target, record):
+    """The maps are read again, once; from then on it is known that no code is there, and it is no frame."""
+    t = target("waits_astray")
+    recording = record("--json", "-p", t.pid)
+    let_run(t, 50)
+    doc = recording.finish()
+    rows = rows_of(doc, t.tids["worker"], "astray", "S")
+    known = [row for row in rows if "return address is not in executable memory" in row["user_stack_error"]]
+    assert {names(row["user_stack"])[-1] for row in known} == {"astray"}
+    assert added(known) > added(rows) / 2
+
+
+REUSE = """
+import os, pathlib, sys, time
+last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
+def child(name, *then, number=None):
+    if number:
+        last.write_text(str(number - 1))
+    pid = os.fork()
+    if not pid:
+        pathlib.Path("/proc/self/comm").write_text(name)
+        time.sleep(float(sys.argv[1]))
+        if then:
+            os.execvp(then[0], then)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+first = child("first")
+for attempt in range(100):
+    if child("second", "sleep", sys.argv[1], number=first) == first:
+        sys.exit()
+"""
+
+
+@everywhere_alike
+@pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 0.4)])
+def test_reused_number(tool, record, source, nap):
+    """A process that has the number of one that has ended is another; one that executes something is the same."""
+    private = [tool("unshare"), "--pid", "--fork", "--mount-proc"]
+    choice = [*private, "sh", "-c", "echo 99 >/proc/sys/kernel/ns_last_pid"]
+    tried = subprocess.run(choice, capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"no number can be chosen: {tried.stderr.strip()}")
+    recording = record("--json", f"--source={source}", "--", "/usr/bin/python3", "-c", REUSE, nap, wrap=private)
+    doc = recording.finish(None)
+    assert_adds_up(doc)
+    stats = doc["thread_stats"]
+    (again,) = (key for key in stats if key.endswith("#2"))
+    first = again.removesuffix("#2")
+    assert {key for key in stats if key.split("#")[0] == first} == {first, again}
+    called = {key: {row["thread_name"] for row in doc["stacks"] if row["thread"] == key} for key in (first, again)}
+    assert "first" in called[first] and not called[first] & {"second", "sleep"}, called
+    assert {"second", "sleep"} <= called[again] and "first" not in called[again], called
 
 
 @everywhere_alike

@@ -22,8 +22,8 @@ def refusing(how):
     return {"LD_PRELOAD": str(built("refuse_bpf")), **PRELOAD_ENV, **how}
 
 
-def recorded(t, refusals, *args, program="on_switch"):
-    env = refusing({"REFUSE_BPF": f"{program} {refusals}"})
+def recorded(t, refusals, *args, program="on_switch", **more):
+    env = refusing({"REFUSE_BPF": f"{program} {refusals}", **more})
     return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=env)
 
 
@@ -42,6 +42,14 @@ def row_of(doc, tid):
 
 def test_nothing_refused(waiting):
     result = recorded(waiting, 0, "--source=switch")
+    row = row_of(result.doc, waiting.tids["worker"])
+    assert result.code == 0 and result.doc["notes"] == []
+    assert row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]
+
+
+def test_tables_that_do_not_grow(waiting):
+    """A kernel before 6.1: the tables get all their memory when they are made."""
+    result = recorded(waiting, 0, REFUSE_BPF_GROWING="1")
     row = row_of(result.doc, waiting.tids["worker"])
     assert result.code == 0 and result.doc["notes"] == []
     assert row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]

@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from harness import assert_calls, built, symbols, thread
+from harness import assert_calls, built, symbols, thread, until
 
 BUILDS = [
     "plain",
@@ -29,6 +29,16 @@ def test_builds(target, snap, name):
     first = names.index("inner")
     assert names[first : first + 4] == ["inner", "middle", "outer", "worker"]
     assert_calls(thread(doc, t.pid), "target_serve", "main")
+
+
+def test_return_to_nowhere(target, snap):
+    """An address that is in no code is no frame: nothing was called from there."""
+    t = target("waits_astray")
+    doc = until(lambda: snap(t), lambda doc: thread(doc, "worker")["state"] == "S")
+    worker = thread(doc, "worker")
+    assert symbols(worker)[-1] == "astray"
+    assert worker["user_stack_end"] == "no_unwind_info"
+    assert worker["user_stack_error"] == "0x16 is not in executable memory"
 
 
 def test_frame_pointer_frames_are_marked(target, snap):

@@ -2,7 +2,8 @@
 /*
  * For LD_PRELOAD: a kernel that refuses to load some BPF programs. REFUSE_BPF="NAME COUNT" refuses the first COUNT loads of
  * programs with that name. REFUSE_HELPER=NUMBER is a kernel without that helper: it is called by a number that no kernel
- * has, so that the verifier refuses programs which may come to it, and no others.
+ * has, so that the verifier refuses programs which may come to it, and no others. REFUSE_BPF_GROWING, whatever it is: a
+ * kernel whose BPF has no allocator of its own, and that refuses hash tables which grow.
  */
 /* build: -shared -fPIC -ldl */
 #define _GNU_SOURCE
@@ -29,6 +30,24 @@ static bool is_refused(const union bpf_attr *attr)
 		return false;
 	attempts += attr->log_level == 0; /* libbpf tries again for the log */
 	return attempts <= count;
+}
+
+static bool is_growing_table(const union bpf_attr *attr)
+{
+	return getenv("REFUSE_BPF_GROWING") && attr->map_type == BPF_MAP_TYPE_HASH &&
+	       attr->map_flags & BPF_F_NO_PREALLOC;
+}
+
+struct btf;
+
+int btf__find_by_name_kind(const struct btf *btf, const char *name, unsigned kind)
+{
+	int (*next)(const struct btf *, const char *, unsigned);
+
+	if (getenv("REFUSE_BPF_GROWING") && strcmp(name, "bpf_mem_alloc") == 0)
+		return -ENOENT;
+	next = (int (*)(const struct btf *, const char *, unsigned))dlsym(RTLD_NEXT, "btf__find_by_name_kind");
+	return next ? next(btf, name, kind) : -ENOENT;
 }
 
 /* Calls to the helper are changed in a copy. False: there is no memory for it. */
@@ -66,7 +85,8 @@ long syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (nr == SYS_bpf && a[0] == BPF_PROG_LOAD && is_load_refused((union bpf_attr *)a[1])) {
+	if (nr == SYS_bpf && ((a[0] == BPF_PROG_LOAD && is_load_refused((union bpf_attr *)a[1])) ||
+			      (a[0] == BPF_MAP_CREATE && is_growing_table((const union bpf_attr *)a[1])))) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -41,6 +41,38 @@ static void add_row(struct offcpu_profile *profile, pid_t tid, char wait, uint64
 	assert_true(offcpu_profile_add_row(profile, row));
 }
 
+/* Threads that had the same numbers are counted as they were started, and their rows stay apart. */
+static void check_reused_numbers(bool by_process)
+{
+	struct offcpu_profile profile = {.duration_ns = 1000, .by_process = by_process};
+
+	for (uint64_t start = 30; start >= 10; start -= 10) {
+		add_thread(&profile, 1, start);
+		add_row(&profile, 1, 'S', start);
+		profile.threads.data[profile.threads.len - 1].process_start_ns = start;
+		profile.threads.data[profile.threads.len - 1].start_ns = start;
+		profile.rows.data[profile.rows.len - 1].process_start_ns = start;
+		profile.rows.data[profile.rows.len - 1].thread_start_ns = start;
+	}
+	add_thread(&profile, 2, 5);
+	assert_true(offcpu_profile_finish(&profile));
+	assert_int_equal(profile.threads.len, 4);
+	assert_int_equal(profile.rows.len, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(profile.threads.data[i].nth, 3 - i);
+		assert_int_equal(profile.rows.data[i].nth, 3 - i);
+		assert_int_equal(profile.rows.data[i].sum.total_ns, 10 * (3 - i));
+	}
+	assert_int_equal(profile.threads.data[3].nth, 1);
+	offcpu_profile_deinit(&profile);
+}
+
+static void test_reused_numbers(void **state)
+{
+	check_reused_numbers(false);
+	check_reused_numbers(true);
+}
+
 /* The heaviest first; of equals, the lower number. */
 static void test_order(void **state)
 {
@@ -94,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_reused_numbers),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_processes),
 	};

@@ -371,6 +371,40 @@ static void test_fork_without_children(void **state)
 	check_fork(false);
 }
 
+static void forks_naps(void)
+{
+	hear(to_child[0]);
+	for (int i = 0; i < NAPS; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			nap();
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+	tell(from_child[1], 1);
+	hear(to_child[0]);
+}
+
+/* A stack that processes share is sent once, however many there are. */
+static void test_shared_stack(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(forks_naps);
+	struct seen seen = {.tgid = pid};
+	struct offcpu_probe *probe;
+
+	options.children = true;
+	probe = start(pid, &options);
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	stop(probe, &seen, NULL);
+	assert_true(seen.others >= NAPS);
+	assert_true(seen.stacks < NAPS / 2);
+	end(probe, pid);
+}
+
 static void *outlives_main(void *arg)
 {
 	pid_t leader = getpid();
@@ -554,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_open_wait),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_without_children),
+		cmocka_unit_test(test_shared_stack),
 		cmocka_unit_test(test_main_thread_ends),
 		cmocka_unit_test(test_exec_by_thread),
 		cmocka_unit_test(test_losses),

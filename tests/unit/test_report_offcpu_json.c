@@ -29,8 +29,8 @@ static void test_head(void **state)
 	       "\"max_time_ns\":300000000,\"min_time_ns\":300,"
 	       "\"sleeping_time_ns\":9598000900,\"uninterruptible_time_ns\":300000000,\"runnable_time_ns\":92000000,"
 	       "\"idle\":{\"stacks\":1,\"count\":90,\"total_ns\":9000000000,\"hidden\":false},"
-	       "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\","
-	       "\"time_ms\":9000.000,\"percentage\":90.090},");
+	       "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread\":\"4711:4711\","
+	       "\"thread_name\":\"server\",\"time_ms\":9000.000,\"percentage\":90.090},");
 }
 
 static void test_filter(void **state)
@@ -52,7 +52,8 @@ static void test_estimate(void **state)
 static void test_threads(void **state)
 {
 	expect(state, plain,
-	       "{\"pid\":99,\"tid\":99,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\",\"time_ms\":0.000,"
+	       "{\"pid\":99,\"tid\":99,\"thread\":\"99:99\","
+	       "\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\",\"time_ms\":0.000,"
 	       "\"percentage\":0.000}],\"thread_stats\":{");
 	expect(state, plain,
 	       "\"4711:4712\":{\"thread_name\":\"worker\",\"count\":34,\"unfinished\":0,\"total_time_ns\":690000000,"
@@ -62,6 +63,19 @@ static void test_threads(void **state)
 	expect(state, plain, "\"4711:4711\":{\"thread_name\":\"server\",\"count\":90,\"unfinished\":1,");
 	expect(state, plain, "\"runnable_time_ns\":0,\"idle_time_ns\":9000000000},");
 	expect(state, plain, "\"99:99\":{");
+}
+
+/* Numbers that were used again: each thread and row has a name of its own. */
+static void test_reused_numbers(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.threads.data[1].tid = f->profile.threads.data[0].tid;
+	f->profile.threads.data[1].nth = f->profile.rows.data[0].nth = 2;
+	expect(state, plain, "\"4711:4711\":{");
+	expect(state, plain, "\"4711:4711#2\":{\"thread_name\":\"worker\"");
+	expect(state, plain, "\"thread\":\"4711:4711#2\",\"thread_name\":\"worker\"");
+	expect(state, plain, "\"state\":\"S\",\"thread\":\"4711:4711#2\"");
 }
 
 /* The list of the heaviest is short; the table has all. */
@@ -86,7 +100,8 @@ static void test_top_threads(void **state)
 static void test_stacks(void **state)
 {
 	expect(state, plain,
-	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\",\"count\":90,\"unfinished\":1,"
+	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\","
+	       "\"thread\":\"4711:4711\",\"count\":90,\"unfinished\":1,"
 	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"runnable_ns\":0,\"idle\":true,"
 	       "\"kernel_stack\":[{\"address\":\"0xffffffff81000000\",\"kind\":\"kernel\",\"symbol\":\"ep_poll\",");
 	expect(state, plain,
@@ -99,7 +114,8 @@ static void test_stacks(void **state)
 	expect(state, plain, "\"kernel_stack\":[],\"kernel_stack_error\":\"not permitted\",\"user_stack\":[{");
 	expect(state, plain,
 	       "\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
-	       "\"state\":\"S\",\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
+	       "\"state\":\"S\",\"thread\":null,"
+	       "\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
 	       "\"idle\":false,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 	       "\"user_stack_error\":null,\"waker\":null}],\"lacking\":[{\"module\":\"/usr/bin/server\","
 	       "\"build_id\":null,\"problem\":\"no debug information\",\"help\":null}]}\n");
@@ -124,9 +140,9 @@ static void test_idle_is_hidden(void **state)
 	expect(state, hiding, "\"total_ns\":9000000000,\"hidden\":true}");
 	expect(state, hiding, "\"total_time_ns\":9990000900,");
 	expect(state, hiding, "\"4711:4711\":{");
-	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4712,\"thread_name\":\"worker\",");
+	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4712,");
 	((struct fixture *)*state)->profile.threads.data[0].idle_ns -= 1; /* it does something else as well */
-	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",");
+	expect(state, hiding, "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,");
 }
 
 static void test_nothing(void **state)
@@ -220,6 +236,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_filter, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reused_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_top_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waker_errors, setup, teardown),

@@ -133,6 +133,67 @@ static void test_threads(void **state)
 	finish(&f);
 }
 
+/* Numbers are used again; when they were made tells threads apart, and in one process too. */
+static void test_reused_numbers(void **state)
+{
+	struct offcpu_wait first = a_wait(11, 'S', 100, 1), second = first, again = first;
+	struct fixture f;
+
+	first.key.thread_start_ns = 5;
+	second.key.thread_start_ns = 7;
+	again.key.thread_start_ns = 7;
+	again.key.stack.low = 9;
+	start(&f, 10);
+	add(&f, &first);
+	assert_int_equal(add(&f, &second)->thread_start_ns, 7);
+	add(&f, &again);
+	assert_int_equal(waits_nrows(f.waits), 3);
+	assert_int_equal(waits_nthreads(f.waits), 2);
+	assert_int_equal(waits_thread(f.waits, 0)->start_ns, 5);
+	assert_int_equal(waits_thread(f.waits, 0)->sum.count, 1);
+	assert_int_equal(waits_thread(f.waits, 1)->sum.count, 2);
+	finish(&f);
+}
+
+/* Over the limit waits of known threads are still added to these; there are no more threads than rows. */
+static void test_many_threads(void **state)
+{
+	struct offcpu_wait known = a_wait(1, 'D', 100, 2);
+	struct fixture f;
+
+	start(&f, 3);
+	for (uint32_t tid = 1; tid <= 10; tid++) {
+		struct offcpu_wait wait = a_wait(tid, 'S', 100, 1);
+
+		assert_true(!add(&f, &wait) == (tid > 3));
+	}
+	assert_null(add(&f, &known));
+	assert_int_equal(waits_nrows(f.waits), 3);
+	assert_int_equal(waits_nthreads(f.waits), 3);
+	assert_int_equal(waits_thread(f.waits, 0)->sum.count, 2);
+	assert_int_equal(waits_lost(f.waits), 8);
+	finish(&f);
+}
+
+/* However often a thread changes its name, there is one for it and one for its row. */
+static void test_names_change(void **state)
+{
+	struct offcpu_wait wait = a_wait(11, 'S', 100, 1);
+	const struct wait_row *row;
+	const char *name;
+	struct fixture f;
+
+	start(&f, 10);
+	row = add(&f, &wait);
+	name = row->name;
+	memcpy(wait.comm, "other\0", 6);
+	assert_ptr_equal(add(&f, &wait), row);
+	assert_ptr_equal(row->name, name);
+	assert_string_equal(row->name, "other");
+	assert_string_equal(waits_thread(f.waits, 0)->name, "other");
+	finish(&f);
+}
+
 static void test_stack(void **state)
 {
 	struct stack_record record = a_stack(1);
@@ -334,6 +395,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),        cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_threads),     cmocka_unit_test(test_stack),
+		cmocka_unit_test(test_reused_numbers), cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_names_change),
 		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
 		cmocka_unit_test(test_signal),      cmocka_unit_test(test_sums_of_the_kernel),
