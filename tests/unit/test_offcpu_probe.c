@@ -387,7 +387,7 @@ static void forks_naps(void)
 	hear(to_child[0]);
 }
 
-/* A stack that processes share is sent once, however many there are. */
+/* A stack that processes share is sent once, however many there are; here that of the kernel alone, without any tables. */
 static void test_shared_stack(void **state)
 {
 	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
@@ -396,6 +396,7 @@ static void test_shared_stack(void **state)
 	struct offcpu_probe *probe;
 
 	options.children = true;
+	options.user_stacks = false;
 	probe = start(pid, &options);
 	tell(to_child[1], 1);
 	assert_int_equal(hear(from_child[0]), 1);
