@@ -61,8 +61,7 @@ struct thread_struct {
 };
 
 struct mm_struct {
-	unsigned long total_vm; /* pages */
-	unsigned long exec_vm;
+	unsigned long exec_vm; /* pages */
 };
 
 typedef struct {

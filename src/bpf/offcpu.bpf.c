@@ -24,6 +24,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2, TASK_WAKING = 0x200 };
 enum { ASK_AGAIN_NS = 200000000 };
+enum { EEXIST = 17 };
 
 /* Set by the loader. */
 const volatile __u64 min_ns;
@@ -150,23 +151,27 @@ static __u32 letter_of(bool preempted, __u32 state)
 /*
  * Asks the loader for the tables of a process, and once only until it answers; after an answer without news it is left in
  * peace for a while. Some stacks lead to where no code is, however often the maps are read: true when it has answered and
- * the process, whose set is known, has mapped nothing since.
+ * the process, whose set is known, has mapped no code since.
  */
 static bool request_maps(struct task_struct *task, __u32 tgid, __u32 set)
 {
 	struct offcpu_process record = {.kind = OFFCPU_NEED_MAPS, .tgid = tgid};
 	struct offcpu_asked *asked = bpf_map_lookup_elem(&requested, &tgid);
-	struct offcpu_asked now = {.memory = task->mm->total_vm ^ (__u64)task->mm->exec_vm << 32};
+	struct offcpu_asked now = {.code_pages = task->mm->exec_vm};
+	long rc;
 
 	if (asked) {
-		if (set && asked->answered_ns && asked->memory == now.memory)
+		if (set && asked->answered_ns && asked->code_pages == now.code_pages)
 			return true;
 		if (!asked->answered_ns || bpf_ktime_get_ns() - asked->answered_ns < ASK_AGAIN_NS)
 			return false;
 		*asked = now;
-	} else if (bpf_map_update_elem(&requested, &tgid, &now, BPF_NOEXIST)) {
-		lose(OFFCPU_LOST_REQUESTS);
-		return false;
+	} else {
+		rc = bpf_map_update_elem(&requested, &tgid, &now, BPF_NOEXIST);
+		if (rc && rc != -EEXIST) /* another CPU was first */
+			lose(OFFCPU_LOST_REQUESTS);
+		if (rc)
+			return false;
 	}
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
 		lose(OFFCPU_LOST_REQUESTS);

@@ -129,7 +129,7 @@ struct offcpu_process {
 /* A process that the loader was asked for. */
 struct offcpu_asked {
 	__u64 answered_ns; /* when it had nothing new to tell; 0: it has not answered */
-	__u64 memory; /* how much the process had mapped when it was asked for, which tells whether that has changed */
+	__u64 code_pages; /* what the process had mapped of code when it was asked for: whether that has changed */
 };
 
 /*
@@ -169,6 +169,8 @@ static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key has no hidden padding
 static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padding");
 static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
+static_assert(sizeof(struct offcpu_asked) == 16, "offcpu_asked has no hidden padding");
+static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "offcpu_open has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 

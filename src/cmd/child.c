@@ -44,6 +44,7 @@ int child_start(struct child *child, char **command, const sigset_t *mask, struc
 		return err_set(err, code, "starting %s: %s", command[0], strerror(code));
 	}
 	child->failed = failed[0];
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody would know of its end */
 	child->pid = fork();
 	if (child->pid == 0) {
 		close(go[1]);
@@ -74,8 +75,9 @@ int child_release(struct child *child, const char *name, struct err *err)
 
 bool child_has_ended(struct child *child)
 {
-	if (child->pid > 0 && !child->ended && waitpid(child->pid, NULL, WNOHANG) == child->pid)
-		child->ended = true;
+	pid_t pid = child->pid > 0 && !child->ended ? waitpid(child->pid, NULL, WNOHANG) : 0;
+
+	child->ended |= pid > 0 || (pid < 0 && errno == ECHILD);
 	return child->ended;
 }
 

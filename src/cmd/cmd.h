@@ -17,4 +17,7 @@ int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
 
+/* Says it on the standard error, behind the program's name. It may hold names that a target has chosen. */
+void cmd_complain(const char *words);
+
 #endif

@@ -212,7 +212,7 @@ static void tell_losses(const struct offcpu_profile *profile)
 			fprintf(stderr, "stakeout: lost: %" PRIu64 " %s\n", profile->losses.data[i].count,
 				profile->losses.data[i].name);
 	for (size_t i = 0; i < profile->notes.len; i++)
-		fprintf(stderr, "stakeout: %s\n", profile->notes.data[i]);
+		cmd_complain(profile->notes.data[i]);
 }
 
 static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, FILE *out,
@@ -344,7 +344,7 @@ int cmd_offcpu(int argc, char **argv)
 		if (rc == -EPIPE) /* nobody reads any more: nobody needs words */
 			raise(SIGPIPE);
 		if (rc < 0) {
-			fprintf(stderr, "stakeout: %s\n", err.msg);
+			cmd_complain(err.msg);
 			rc = EXIT_NOTHING;
 		}
 		naming_deinit(&o.view.naming);

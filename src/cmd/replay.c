@@ -64,7 +64,7 @@ int cmd_replay(int argc, char **argv)
 	rc = replay(argv[optind], &view, &err);
 	view_deinit(&view);
 	if (rc < 0) {
-		fprintf(stderr, "stakeout: %s\n", err.msg);
+		cmd_complain(err.msg);
 		return EXIT_NOTHING;
 	}
 	return view.incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;

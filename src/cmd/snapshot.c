@@ -289,7 +289,7 @@ int cmd_snapshot(int argc, char **argv)
 		struct err err = {0};
 
 		if (show_process(o.pids.data[i], &o, &view, &err) < 0) {
-			fprintf(stderr, "stakeout: %s\n", err.msg);
+			cmd_complain(err.msg);
 			failed++;
 		}
 	}

@@ -396,7 +396,7 @@ int cmd_symbolize(int argc, char **argv)
 	rc = symbolize(&o, argv + optind, &err);
 	naming_deinit(&o.naming);
 	if (rc < 0) {
-		fprintf(stderr, "stakeout: %s\n", err.msg);
+		cmd_complain(err.msg);
 		return EXIT_NOTHING;
 	}
 	return EXIT_COMPLETE;

@@ -24,7 +24,8 @@ struct offcpu_sum {
 /* The thread that woke another one. */
 struct offcpu_waker {
 	pid_t pid;
-	pid_t tid; /* 0: none did, but an interrupt when nothing ran */
+	pid_t tid;	/* 0: an interrupt did, or a thread that cannot be seen from here */
+	bool interrupt; /* in whoever's name */
 	const char *name;
 	const struct stack *kernel; /* NULL: there is none */
 	const struct stack *user;

@@ -176,8 +176,8 @@ static bool use_first(struct distinct *distinct, const struct stack **stack)
 
 static bool same_waker(const struct offcpu_waker *a, const struct offcpu_waker *b)
 {
-	return a->pid == b->pid && a->tid == b->tid && a->kernel == b->kernel && a->user == b->user &&
-	       same_text(a->kernel_error, b->kernel_error) && same_text(a->user_error, b->user_error);
+	return a->pid == b->pid && a->tid == b->tid && a->interrupt == b->interrupt && a->kernel == b->kernel &&
+	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) && same_text(a->user_error, b->user_error);
 }
 
 static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
@@ -315,7 +315,7 @@ static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row
 	size_t same;
 
 	if (!use_first(&merge->stacks, &row.kernel) || !use_first(&merge->stacks, &row.user) ||
-	    !use_first(row.waker.tid ? &merge->stacks : &merge->interrupts, &row.waker.kernel) ||
+	    !use_first(row.waker.interrupt ? &merge->interrupts : &merge->stacks, &row.waker.kernel) ||
 	    !use_first(&merge->stacks, &row.waker.user))
 		return false;
 	same = find_same(merge, rows, &row);

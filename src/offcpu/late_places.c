@@ -92,7 +92,7 @@ static void find_places(const struct late_places *places, struct tables *tables,
 		if (later && t->stack->user_end == OFFCPU_END_NO_TABLES && t->stack->set != later->stack->set &&
 		    later->stack->number < find_end(places, t->tgid, t->stack->number))
 			place(tables, t->stack, later->stack->set);
-		if (t->stack->set)
+		if (t->stack->set && !t->stack->is_shared) /* when it came tells of this process */
 			later = t;
 	}
 }

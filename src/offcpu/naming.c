@@ -263,6 +263,8 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 	};
 	const char *why = NULL;
 
+	if (naming->options->hide_user_stacks)
+		return NULL;
 	if (!stack)
 		return LOST;
 	if (named && go_switch_is_last(named))
@@ -284,6 +286,8 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 {
 	const char *name;
 
+	if (naming->options->hide_kernel_stacks)
+		return NULL;
 	if (naming->options->no_kernel_stacks)
 		return naming->options->no_kernel_stacks;
 	if (!stack)
@@ -302,13 +306,13 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct wait_row *from,
 				      const struct named_stack *named)
 {
-	const bool interrupt = named && named->interrupt;
-	struct offcpu_waker waker = {.name = interrupt ? OFFCPU_INTERRUPT_NAME : from->waker_name};
+	const bool interrupt = from->interrupt || (named && named->interrupt);
+	struct offcpu_waker waker = {.interrupt = interrupt,
+				     .name = interrupt ? OFFCPU_INTERRUPT_NAME : from->waker_name};
 
-	if (!naming->options->hide_kernel_stacks) {
+	if (!naming->options->hide_kernel_stacks)
 		waker.kernel = named ? named->kernel : NULL;
-		waker.kernel_error = kernel_error(naming, from->waker_stack);
-	}
+	waker.kernel_error = kernel_error(naming, from->waker_stack);
 	if (interrupt)
 		return waker;
 	waker.pid = from->waker_tgid;

@@ -27,7 +27,8 @@ struct process_reader {
 
 	pthread_mutex_t lock; /* of what follows */
 	struct arena *arena;
-	struct u64map denied; /* process to why its maps cannot be read */
+	struct u64map reasons; /* process to why its maps cannot be read, or 0 */
+	uint64_t denied;       /* of these, those with a reason */
 };
 
 DEFINE_CLEANUP(process_reader, struct process_reader *, process_reader_destroy)
@@ -53,21 +54,26 @@ void process_reader_destroy(struct process_reader *reader)
 	process_reader_end(reader);
 	requests_destroy(reader->fresh);
 	requests_destroy(reader->slow);
-	u64map_deinit(&reader->denied);
+	u64map_deinit(&reader->reasons);
 	arena_destroy(reader->arena);
 	pthread_mutex_destroy(&reader->lock);
 	free(reader);
 }
 
+/* NULL: they can be read, or it is another process by now. */
 static void keep_reason(struct process_reader *reader, pid_t tgid, const char *why)
 {
 	bool created;
 	uint64_t *slot;
 
 	pthread_mutex_lock(&reader->lock);
-	slot = u64map_put(&reader->denied, (uint64_t)tgid, &created);
-	if (slot)
-		*slot = (uintptr_t)arena_intern(reader->arena, why);
+	slot = why ? u64map_put(&reader->reasons, (uint64_t)tgid, &created)
+		   : u64map_find(&reader->reasons, (uint64_t)tgid);
+	if (slot) {
+		reader->denied -= *slot != 0;
+		*slot = why ? (uintptr_t)arena_intern(reader->arena, why) : 0;
+		reader->denied += *slot != 0;
+	}
 	pthread_mutex_unlock(&reader->lock);
 }
 
@@ -77,7 +83,7 @@ const char *process_reader_denied(struct process_reader *reader, pid_t tgid)
 	const char *why;
 
 	pthread_mutex_lock(&reader->lock);
-	slot = u64map_find(&reader->denied, (uint64_t)tgid);
+	slot = u64map_find(&reader->reasons, (uint64_t)tgid);
 	why = slot ? (const char *)(uintptr_t)*slot : NULL;
 	pthread_mutex_unlock(&reader->lock);
 	return why;
@@ -86,10 +92,12 @@ const char *process_reader_denied(struct process_reader *reader, pid_t tgid)
 /* What reading a process has come to. */
 static int settle(struct process_reader *reader, pid_t tgid, int rc, const struct err *why, struct err *err)
 {
-	if (rc == -EACCES || rc == -EPERM) {
-		keep_reason(reader, tgid, why->msg);
+	bool ended = rc == -ESRCH || rc == -ENOENT;
+
+	if (!ended)
+		keep_reason(reader, tgid, rc < 0 && why->msg[0] ? why->msg : NULL);
+	if (rc == -EACCES || rc == -EPERM)
 		return 0;
-	}
 	return rc < 0 ? err_set(err, -rc, "%s", why->msg[0] ? why->msg : strerror(-rc)) : 0;
 }
 
@@ -102,8 +110,11 @@ int process_reader_read(struct process_reader *reader, pid_t tgid, struct err *e
 
 static void add(struct process_reader *reader, struct requests *requests, struct request request)
 {
-	if (!requests_add(requests, request))
-		atomic_fetch_add(&reader->lost, 1);
+	if (requests_add(requests, request))
+		return;
+	atomic_fetch_add(&reader->lost, 1);
+	if (request.what & REQUEST_ASKED)
+		tables_refuse_process(reader->tables, request.tgid);
 }
 
 void process_reader_ask(struct process_reader *reader, pid_t tgid, uint32_t what)
@@ -113,7 +124,8 @@ void process_reader_ask(struct process_reader *reader, pid_t tgid, uint32_t what
 
 static void settle_request(struct process_reader *reader, struct request request, int rc, const struct err *why)
 {
-	if (settle(reader, request.tgid, rc, why, NULL) < 0 && request.what & REQUEST_ASKED)
+	rc = settle(reader, request.tgid, rc, why, NULL);
+	if ((rc == -ESRCH || rc == -ENOENT) && request.what & REQUEST_ASKED)
 		atomic_fetch_add(&reader->gone, 1);
 }
 
@@ -123,8 +135,10 @@ static bool answer_if_known(struct process_reader *reader, struct request *reque
 	struct err why = {0};
 	int rc = -ESRCH;
 
-	if (request->what & REQUEST_FORGET)
+	if (request->what & REQUEST_FORGET) {
 		tables_forget_process(reader->tables, request->tgid);
+		keep_reason(reader, request->tgid, NULL);
+	}
 	request->what &= ~(uint32_t)REQUEST_FORGET;
 	if (request->what & REQUEST_READ)
 		rc = tables_read_known(reader->tables, request->tgid, request->what & REQUEST_ASKED, &why,
@@ -206,7 +220,7 @@ struct process_reader_counts process_reader_counts(struct process_reader *reader
 	struct process_reader_counts counts = {.gone = atomic_load(&reader->gone), .lost = atomic_load(&reader->lost)};
 
 	pthread_mutex_lock(&reader->lock);
-	counts.denied = reader->denied.len;
+	counts.denied = reader->denied;
 	pthread_mutex_unlock(&reader->lock);
 	return counts;
 }

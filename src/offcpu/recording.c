@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/cleanup.h"
@@ -229,14 +230,19 @@ static void read_all_processes(struct recording *r)
 		closedir(proc);
 }
 
-static int watch_process(struct recording *r, pid_t pid, struct err *err)
+/* `asked_for`: not only found, so its end is worth a note. */
+static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct err *err)
 {
 	struct err why = {0};
 	int rc = offcpu_probe_watch(r->probe, pid, err);
 
-	if (rc == 0 && r->options.probe.user_stacks && process_reader_read(r->processes, pid, &why) < 0)
+	if (rc < 0 || !r->options.probe.user_stacks)
+		return rc;
+	if (r->reading)
+		process_reader_ask(r->processes, pid, REQUEST_READ);
+	else if (process_reader_read(r->processes, pid, &why) < 0 && asked_for)
 		note(r, "no user stacks of one process", why.msg);
-	return rc;
+	return 0;
 }
 
 /* Children that there are already; later ones BPF sees itself. */
@@ -252,8 +258,8 @@ static int watch_descendants(struct recording *r, struct err *err)
 	if (rc < 0)
 		err_set(err, -rc, "looking for children: %s", strerror(-rc));
 	for (size_t i = r->options.npids; rc == 0 && i < pids.len; i++)
-		if (!offcpu_probe_is_watched(r->probe, pids.data[i]))
-			rc = watch_process(r, pids.data[i], err);
+		if (pids.data[i] != getpid() && !offcpu_probe_is_watched(r->probe, pids.data[i]))
+			rc = watch_process(r, pids.data[i], false, err);
 	vec_deinit(&pids);
 	return rc;
 }
@@ -263,7 +269,7 @@ static int watch(struct recording *r, struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
-		rc = watch_process(r, r->options.pids[i], err);
+		rc = watch_process(r, r->options.pids[i], true, err);
 	if (rc == 0 && r->options.probe.children)
 		rc = watch_descendants(r, err);
 	if (rc < 0)
@@ -336,6 +342,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
 	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
 	r->names.hide_kernel_stacks = !options->probe.kernel_stacks;
+	r->names.hide_user_stacks = !options->probe.user_stacks;
 	r->names.native = options->names;
 	r->names.native.find = tables_module;
 	r->names.native.find_made = tables_find_made;
@@ -350,13 +357,13 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
-	if (rc == 0 && options->probe.children)
-		rc = watch_descendants(r, err); /* those that were started meanwhile */
 	if (rc < 0)
 		return rc;
 	r->started_ns = offcpu_probe_begin_ns(r->probe);
 	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)monotonic_ns();
 	rc = start_threads(r, err);
+	if (rc == 0 && options->probe.children)
+		rc = watch_descendants(r, err); /* those that were started meanwhile */
 	if (rc < 0)
 		return rc;
 	*out = steal_ptr(r);

@@ -100,7 +100,8 @@ bool requests_claim(struct requests *requests, struct request *request)
 	pthread_mutex_lock(&requests->lock);
 	i = find(requests, request->tgid);
 	if (requests->taken == request->tgid) {
-		is_free = !add(requests, *request);
+		is_free = false;
+		add(requests, *request);
 	} else if (i < requests->len) {
 		struct request waiting = pop(requests, i);
 

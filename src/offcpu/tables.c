@@ -256,6 +256,11 @@ int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
 	return read_process(tables, tgid, true, false, err, &none);
 }
 
+void tables_refuse_process(struct tables *tables, pid_t tgid)
+{
+	offcpu_probe_answered(tables->probe, tgid, false);
+}
+
 int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err)
 {
 	uint64_t none;

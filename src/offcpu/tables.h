@@ -33,6 +33,7 @@ void tables_destroy(struct tables *tables);
  * Several threads may read, each another process.
  */
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
+void tables_refuse_process(struct tables *tables, pid_t tgid); /* nobody will: it may ask again after a while */
 
 /* Likewise, but BPF has not asked: should it do so, it is not put off because there was nothing new this time. */
 int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);

@@ -345,6 +345,7 @@ static struct wait_row new_row(struct waits *waits, const struct told *told)
 	row.has_waker = told->key.waker_tid != 0;
 	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
 		row.waker_name = OFFCPU_INTERRUPT_NAME;
+		row.interrupt = true;
 	} else if (told->key.waker_tid == OFFCPU_OUTSIDE) {
 		row.waker_name = OFFCPU_OUTSIDE_NAME;
 	} else if (row.has_waker) {
@@ -353,6 +354,13 @@ static struct wait_row new_row(struct waits *waits, const struct told *told)
 		row.waker_name = intern_comm(waits, told->waker_comm);
 	}
 	return row;
+}
+
+static void note_owner(struct wait_stack *stack, pid_t tgid)
+{
+	if (!stack->tgid)
+		stack->tgid = tgid;
+	stack->is_shared |= stack->tgid != tgid;
 }
 
 static const struct wait_row *add(struct waits *waits, const struct told *told)
@@ -379,8 +387,12 @@ static const struct wait_row *add(struct waits *waits, const struct told *told)
 		row->row.stack = find_stack(waits, told->key.stack);
 	if (!row->row.stack && told->key.stack.low && waits->stacks_lost)
 		row->row.stack = &waits->over_limit;
+	if (row->row.stack)
+		note_owner(row->row.stack, row->row.tgid);
 	if (!row->row.waker_stack && row->row.has_waker)
 		row->row.waker_stack = find_stack(waits, told->key.waker_stack);
+	if (!row->row.waker_stack && told->key.waker_stack.low && waits->stacks_lost)
+		row->row.waker_stack = &waits->over_limit;
 	keep_comm(row->name, told->comm);
 	offcpu_sum_merge(&row->row.sum, &told->sum);
 	return &row->row;

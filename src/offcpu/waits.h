@@ -19,6 +19,8 @@ struct wait_stack {
 	struct offcpu_stack_id id;
 	size_t number;		  /* from 0 on, in the order in which they came */
 	uint32_t set;		  /* of mappings that its addresses are in; 0: not known */
+	pid_t tgid;		  /* who had it first */
+	bool is_shared;		  /* others had it too */
 	uint64_t *kernel;	  /* addresses, innermost first */
 	const char **kernel_text; /* instead of them, or NULL */
 	uint32_t nkernel;
@@ -56,7 +58,8 @@ struct wait_row {
 	const char *name; /* the last one that the thread had: it changes in place with the next wait */
 	struct wait_stack *stack; /* NULL: it was lost, or there is none */
 	bool has_waker;
-	pid_t waker_tgid; /* 0: no thread */
+	bool interrupt;   /* the waker is none: an interrupt on an idle CPU */
+	pid_t waker_tgid; /* 0: no thread that can be seen */
 	pid_t waker_tid;
 	const char *waker_name;
 	struct wait_stack *waker_stack;

@@ -33,7 +33,9 @@ pid_t process_parent(int proc_fd, const char *pid)
 	if (process_read_file(proc_fd, path, buf, sizeof(buf)) < 0)
 		return 0;
 	paren = strrchr(buf, ')');
-	return paren && strlen(paren) > 4 ? (pid_t)strtol(paren + 4, NULL, 10) : 0;
+	if (!paren || strlen(paren) <= 4 || strchr("ZX", paren[2]))
+		return 0;
+	return (pid_t)strtol(paren + 4, NULL, 10);
 }
 
 static int list_all(struct kins *out)
@@ -49,7 +51,7 @@ static int list_all(struct kins *out)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		kin.parent = process_parent(dirfd(proc), entry->d_name);
-		if (!vec_push(out, kin))
+		if (kin.parent && !vec_push(out, kin))
 			return -ENOMEM;
 	}
 	return 0;

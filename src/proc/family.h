@@ -7,7 +7,7 @@
 
 #include "proc/process.h"
 
-/* Who started a process, by its entry in /proc; 0 when it is gone. */
+/* Who started a process, by its entry in /proc; 0 when it has ended. */
 pid_t process_parent(int proc_fd, const char *pid);
 
 /* Appends the processes that descend from those in the list, as they are now. -errno. */

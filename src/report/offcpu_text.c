@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "report/lacking.h"
 #include "report/offcpu_made_code.h"
@@ -25,8 +26,10 @@ static bool count_processes(struct offcpu_text *r)
 	bool created;
 
 	for (size_t i = 0; i < r->profile->threads.len; i++) {
-		r->pid = r->profile->threads.data[i].pid;
-		if (!u64map_put(&pids, (uint32_t)r->pid, &created))
+		const struct offcpu_thread *thread = &r->profile->threads.data[i];
+
+		r->pid = thread->pid;
+		if (!u64map_put(&pids, hash_u64((uint32_t)thread->pid, thread->process_start_ns), &created))
 			return false;
 	}
 	r->processes = pids.len;
@@ -80,9 +83,11 @@ static void put_name(const struct offcpu_text *r, const char *name)
 	text_style(&r->text, STYLE_PLAIN);
 }
 
-void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name)
+void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned nth, const char *name)
 {
 	fprintf(r->text.out, "%s %d", tid ? "tid" : "pid", tid ? tid : pid);
+	if (tid && nth > 1)
+		fprintf(r->text.out, "#%u", nth); /* others had the number before */
 	put_name(r, name && *name ? name : "?");
 	if (tid && tid != pid && pid != r->pid)
 		fprintf(r->text.out, " (pid %d)", pid);

@@ -39,7 +39,7 @@ const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LE
 void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum);
 
 /* "tid 4712 worker (pid 4711)". */
-void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, const char *name);
+void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned nth, const char *name); /* nth 0: any */
 
 /* "tid 4712-4715 worker, 4720 flusher, and 3 more"; each with its time if wanted, and then without ranges. */
 void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times);

@@ -26,7 +26,7 @@ static void put_threads_of(const struct offcpu_text *r, const struct offcpu_grou
 	const struct offcpu_row *row = group->row;
 
 	if (group->nthreads == 1) {
-		offcpu_put_who(r, row->pid, row->tid, row->thread_name);
+		offcpu_put_who(r, row->pid, row->tid, row->nth, row->thread_name);
 		return;
 	}
 	text_style(&r->text, STYLE_STRONG);
@@ -117,9 +117,11 @@ static void put_waker(const struct offcpu_text *r, const struct offcpu_part *wak
 	if (row->has_waker) {
 		fputs("  woken by ", r->text.out);
 		if (row->waker.tid)
-			offcpu_put_who(r, row->waker.pid, row->waker.tid, row->waker.name);
-		else
+			offcpu_put_who(r, row->waker.pid, row->waker.tid, 0, row->waker.name);
+		else if (row->waker.interrupt)
 			fputs("an interrupt", r->text.out);
+		else
+			fprintf(r->text.out, "a thread %s", row->waker.name);
 	} else if (!alone) {
 		fputs(waker->sum.unfinished == waker->sum.count ? "  not woken yet" : "  waker not known", r->text.out);
 	}

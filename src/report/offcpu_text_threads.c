@@ -279,7 +279,7 @@ static void put_line(const struct offcpu_text *r, const struct line *line, const
 	}
 	fputs("  ", out);
 	if (!line->nmembers) {
-		offcpu_put_who(r, thread->pid, thread->tid, thread->name);
+		offcpu_put_who(r, thread->pid, thread->tid, thread->nth, thread->name);
 	} else {
 		fprintf(out, "%zu threads: ", line->nmembers);
 		offcpu_put_members(r, line->members, line->nmembers, false);

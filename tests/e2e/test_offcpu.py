@@ -691,6 +691,15 @@ def test_children_that_are_there_already(target, record):
         t.wait()
 
 
+def test_children_of_who_records(stakeout):
+    """It is a child of the process too, and does not record itself."""
+    script = f"{' '.join(command('offcpu', '--json', '--min', '0', '-d', '0.2', '--children', '-p'))} $$; :"
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=TIMEOUT,
+                            env={**os.environ, **SANITIZER_ENV})
+    doc = json.loads(result.stdout)
+    assert [row["thread_name"] for row in doc["stacks"]] == ["sh"], result
+
+
 def family(pid):
     """The process and all that descend from it."""
     found = {pid}
@@ -1096,6 +1105,26 @@ def test_process_that_is_stopped(record):
     finally:
         t.kill()
         t.wait()
+
+
+def test_name_that_would_write_to_the_terminal(record):
+    """A program chooses its name; what is said of it is text."""
+    t = subprocess.Popen(["sh", "-c", "printf '\\033[31mRED' > /proc/self/comm; kill -STOP $$"])
+    try:
+        wait_until(lambda: state(t.pid) == "T", "it is stopped")
+        result = record("--folded", "-p", t.pid).end()
+        assert "\\x1b[31mRED" in result.err and "\033[31m" not in result.err, result
+    finally:
+        t.kill()
+        t.wait()
+
+
+def test_command_when_children_are_ignored(tmp_path):
+    """Somebody has left SIGCHLD ignored: the end of the command is seen all the same."""
+    proc = subprocess.run(command("offcpu", "--json", "--", "sleep", "0.1"), capture_output=True, text=True,
+                          timeout=TIMEOUT, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+                          env={**os.environ, **SANITIZER_ENV})
+    assert json.loads(proc.stdout)["total_events"] >= 1 and "SIGTERM" not in proc.stderr, proc
 
 
 def test_terminal_that_is_closed(record, tmp_path):

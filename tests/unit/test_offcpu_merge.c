@@ -324,7 +324,7 @@ static void test_interrupts(void **state)
 			struct offcpu_row *row = add(f);
 
 			row->has_waker = true;
-			row->waker = (struct offcpu_waker){.tid = tid, .kernel = stacks[i]};
+			row->waker = (struct offcpu_waker){.tid = tid, .interrupt = !tid, .kernel = stacks[i]};
 		}
 	assert_true(offcpu_merge_rows(&f->profile));
 	assert_int_equal(f->profile.rows.len, 3 + 4);

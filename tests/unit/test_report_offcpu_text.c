@@ -302,7 +302,7 @@ static void test_wakers(void **state)
 	row.waker.user_error = "it \033 ends";
 	for (row.waker.tid = 4720; row.waker.tid < 4724; row.waker.tid++)
 		assert_true(vec_push(&f->profile.rows, row));
-	row.waker = (struct offcpu_waker){.name = "interrupt", .kernel_error = "lost"};
+	row.waker = (struct offcpu_waker){.interrupt = true, .name = "interrupt", .kernel_error = "lost"};
 	assert_true(vec_push(&f->profile.rows, row));
 	row.has_waker = false;
 	row.waker = (struct offcpu_waker){0};
@@ -428,7 +428,7 @@ static void test_shared_wakers(void **state)
 	struct fixture *f = *state;
 
 	f->profile.rows.data[2].has_waker = true;
-	f->profile.rows.data[2].waker = (struct offcpu_waker){.name = "interrupt"};
+	f->profile.rows.data[2].waker = (struct offcpu_waker){.interrupt = true, .name = "interrupt"};
 	add_threads(f, 5000, 2, 10 * SAMPLE_MS, false);
 	assert_int_equal(count(report(f, plain), "woken by an interrupt\n"), 1);
 }
