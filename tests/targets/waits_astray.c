@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * waits_astray: the thread "worker" waits again and again in a function whose return address leads to no code
- * meanwhile. Question: any; the answer is how often it has waited.
+ * meanwhile, and maps some memory each time, which is no code either. Question: any; the answer is how often it has
+ * waited.
  */
 /* build: -fno-omit-frame-pointer */
 #include "waits.h"
+
+#include <sys/mman.h>
 
 enum { NAP_US = 4000, NOWHERE = 0x16 };
 
@@ -18,6 +21,8 @@ FRAME static void astray(void)
 	*back = NOWHERE;
 	waits_nap(NAP_US);
 	*back = saved;
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		target_die("mmap");
 	atomic_fetch_add(&naps, 1);
 }
 

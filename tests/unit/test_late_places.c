@@ -62,6 +62,18 @@ static const struct wait_stack *take(struct fixture *f, pid_t tgid, uint32_t set
 	return waits_add_wait(f->waits, &wait, sizeof(wait))->stack;
 }
 
+/* Another process has it as well. */
+static void share(struct fixture *f, pid_t tgid, const struct wait_stack *stack)
+{
+	const struct offcpu_wait wait = {
+		.kind = OFFCPU_WAIT,
+		.key = {.tgid = (uint32_t)tgid, .tid = (uint32_t)tgid, .state = 'S', .stack = stack->id},
+		.duration_ns = 1,
+	};
+
+	assert_ptr_equal(waits_add_wait(f->waits, &wait, sizeof(wait))->stack, stack);
+}
+
 static void end_program(struct fixture *f, pid_t tgid)
 {
 	late_places_end_program(&f->places, tgid, waits_nstacks(f->waits));
@@ -124,6 +136,17 @@ static void test_unknown(void **state)
 	assert_placed(stack, false);
 }
 
+/* When a stack came says nothing of a process that was not the only one to have it. */
+static void test_shared(void **state)
+{
+	struct fixture *f = *state;
+	const struct wait_stack *stack = take(f, ONE, 0);
+
+	share(f, ONE, take(f, OTHER, f->set));
+	late_places_find(&f->places, f->tables, f->waits);
+	assert_placed(stack, false);
+}
+
 /* When not all ends of programs are known, only what was before counts. */
 static void test_too_many(void **state)
 {
@@ -148,6 +171,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_later, start, finish),
 		cmocka_unit_test_setup_teardown(test_executed, start, finish),
 		cmocka_unit_test_setup_teardown(test_unknown, start, finish),
+		cmocka_unit_test_setup_teardown(test_shared, start, finish),
 		cmocka_unit_test_setup_teardown(test_too_many, start, finish),
 	};
 
