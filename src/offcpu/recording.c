@@ -506,13 +506,23 @@ void recording_stop(struct recording *r)
 		note(r, "waits are missing, their sums cannot be read", strerror(-rc));
 }
 
+static bool has_user_errors(const struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->rows.len; i++)
+		if (profile->rows.data[i].user_error || profile->rows.data[i].waker.user_error)
+			return true;
+	return false;
+}
+
 /* What may have made stacks end early; those that do say so themselves. */
-static void add_notes(struct recording *r)
+static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 {
 	char why[128];
 	const struct process_reader_counts processes = process_reader_counts(r->processes);
 	uint64_t remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
 
+	if (!has_user_errors(profile))
+		return;
 	if (processes.gone) {
 		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", processes.gone,
 			 processes.gone == 1 ? "process" : "processes");
@@ -539,7 +549,7 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 					.filter = recording_filter(r), .by_process = !r->options.by_thread};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
-	add_notes(r);
+	add_notes(r, out);
 	for (size_t i = 0; i < r->notes.len; i++)
 		if (!vec_push(&out->notes, r->notes.data[i]))
 			return err_set(err, ENOMEM, "out of memory");
