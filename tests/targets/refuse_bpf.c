@@ -56,15 +56,19 @@ static bool take_helper_away(union bpf_attr *attr)
 	enum { NO_HELPER = 0x7fffff };
 	const char *what = getenv("REFUSE_HELPER");
 	const size_t size = attr->insn_cnt * sizeof(struct bpf_insn);
-	struct bpf_insn *copy = what ? malloc(size) : NULL;
+	static struct bpf_insn *copy; /* the last one */
 
-	if (!what || !copy)
-		return !what;
+	if (!what || attr->insns == (uintptr_t)copy) /* libbpf tries again for the log */
+		return true;
+	free(copy);
+	copy = malloc(size);
+	if (!copy)
+		return false;
 	memcpy(copy, (const void *)(uintptr_t)attr->insns, size);
 	for (uint32_t i = 0; i < attr->insn_cnt; i++)
 		if (copy[i].code == (BPF_JMP | BPF_CALL) && copy[i].src_reg == 0 && copy[i].imm == atoi(what))
 			copy[i].imm = NO_HELPER;
-	attr->insns = (uintptr_t)copy; /* the process is short-lived */
+	attr->insns = (uintptr_t)copy;
 	return true;
 }
 
