@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "offcpu/recording.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -220,14 +218,12 @@ static void *watch_mmaps(void *arg)
 /* The tables of what runs already, so that even the first waits have whole stacks. */
 static void read_all_processes(struct recording *r)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	struct tid_list pids = {0};
 
-	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			process_reader_read(r->processes, (pid_t)atoi(entry->d_name), NULL);
-	if (proc)
-		closedir(proc);
+	process_list_all(&pids); /* as far as there is memory: others are asked for when they wait */
+	for (size_t i = 0; i < pids.len; i++)
+		process_reader_read(r->processes, pids.data[i], NULL);
+	vec_deinit(&pids);
 }
 
 /* `asked_for`: not only found, so its end is worth a note. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "offcpu/watch_list.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,31 +75,28 @@ int watch_list_add(struct watch_list *list, pid_t pid, struct err *err)
 	return 0;
 }
 
-static bool is_wanted(const struct watch_list *list, int proc_fd, const char *name)
+static bool is_wanted(const struct watch_list *list, pid_t pid)
 {
-	pid_t pid = (pid_t)atoi(name);
-
-	if (!isdigit((unsigned char)name[0]) || pid == getpid() || is_watched(list, pid))
+	if (pid == getpid() || is_watched(list, pid))
 		return false;
-	return list->options.all_processes || is_watched(list, process_parent(proc_fd, name));
+	return list->options.all_processes || is_watched(list, process_parent(pid));
 }
 
 void watch_list_scan(struct watch_list *list)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	struct tid_list pids = {0};
 
 	list->scanned_ns = monotonic_ns();
-	while (proc && (entry = readdir(proc))) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
+	process_list_all(&pids); /* what it could not list, the next scan may */
+	for (size_t i = 0; i < pids.len; i++) {
+		pid_t pid = pids.data[i];
+		int rc = is_wanted(list, pid) ? watch_list_add(list, pid, NULL) : 0;
 		bool created;
-		int rc = is_wanted(list, dirfd(proc), entry->d_name) ? watch_list_add(list, pid, NULL) : 0;
 
 		if (rc < 0 && rc != -ESRCH)
 			u64map_put(&list->refused, (uint64_t)pid, &created);
 	}
-	if (proc)
-		closedir(proc);
+	vec_deinit(&pids);
 }
 
 void watch_list_look(struct watch_list *list)

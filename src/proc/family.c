@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,13 +25,26 @@ struct kins {
 	VEC_FIELDS(struct kin);
 };
 
-pid_t process_parent(int proc_fd, const char *pid)
+int process_list_all(struct tid_list *out)
+{
+	_cleanup_(cleanup_dir) DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	if (!proc)
+		return -errno;
+	while ((entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]) && !vec_push(out, (pid_t)atoi(entry->d_name)))
+			return -ENOMEM;
+	return 0;
+}
+
+pid_t process_parent(pid_t pid)
 {
 	char path[32], buf[512];
 	const char *paren;
 
-	snprintf(path, sizeof(path), "%.16s/stat", pid);
-	if (process_read_file(proc_fd, path, buf, sizeof(buf)) < 0)
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (process_read_file(AT_FDCWD, path, buf, sizeof(buf)) < 0)
 		return 0;
 	paren = strrchr(buf, ')');
 	if (!paren || strlen(paren) <= 4 || strchr("ZX", paren[2]))
@@ -38,23 +52,19 @@ pid_t process_parent(int proc_fd, const char *pid)
 	return (pid_t)strtol(paren + 4, NULL, 10);
 }
 
-static int list_all(struct kins *out)
+static int list_kin(struct kins *out)
 {
-	_cleanup_(cleanup_dir) DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	struct tid_list pids = {0};
+	int rc = process_list_all(&pids);
 
-	if (!proc)
-		return -errno;
-	while ((entry = readdir(proc))) {
-		struct kin kin = {.pid = (pid_t)atoi(entry->d_name)};
+	for (size_t i = 0; rc == 0 && i < pids.len; i++) {
+		struct kin kin = {.pid = pids.data[i], .parent = process_parent(pids.data[i])};
 
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		kin.parent = process_parent(dirfd(proc), entry->d_name);
 		if (kin.parent && !vec_push(out, kin))
-			return -ENOMEM;
+			rc = -ENOMEM;
 	}
-	return 0;
+	vec_deinit(&pids);
+	return rc;
 }
 
 /* 1 when it was not in the list. */
@@ -93,7 +103,7 @@ int process_add_descendants(struct tid_list *pids)
 {
 	struct kins all = {0};
 	struct u64map known = {0};
-	int rc = list_all(&all);
+	int rc = list_kin(&all);
 	bool created;
 
 	for (size_t i = 0; rc == 0 && i < pids->len; i++)
