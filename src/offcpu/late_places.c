@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/sorted.h"
+
 enum { MAX_ENDS = 1 << 20 };
 
 /* A stack of a process. */
@@ -10,6 +12,12 @@ struct taken {
 	pid_t tgid;
 	struct wait_stack *stack;
 };
+
+/* By which process, then by when. There is no room for as many stacks as would not fit. */
+static uint64_t moment(pid_t tgid, size_t number)
+{
+	return (uint64_t)tgid << 32 | number;
+}
 
 void late_places_init(struct late_places *places)
 {
@@ -23,46 +31,33 @@ void late_places_deinit(struct late_places *places)
 
 void late_places_end_program(struct late_places *places, pid_t tgid, size_t next)
 {
-	const struct program_end end = {.tgid = tgid, .next = next};
-
-	if (places->known == SIZE_MAX && (places->ends.len >= MAX_ENDS || !vec_push(&places->ends, end)))
+	if (places->known == SIZE_MAX && (places->ends.len >= MAX_ENDS || !vec_push(&places->ends, moment(tgid, next))))
 		places->known = next;
 }
 
-static int compare(pid_t a, size_t a_number, pid_t b, size_t b_number)
+static int compare_moments(const void *a, const void *b)
 {
-	return a != b ? (a > b) - (a < b) : (a_number > b_number) - (a_number < b_number);
-}
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-static int compare_ends(const void *a, const void *b)
-{
-	const struct program_end *x = a, *y = b;
-
-	return compare(x->tgid, x->next, y->tgid, y->next);
+	return (x > y) - (x < y);
 }
 
 static int compare_taken(const void *a, const void *b)
 {
 	const struct taken *x = a, *y = b;
+	uint64_t when_x = moment(x->tgid, x->stack->number), when_y = moment(y->tgid, y->stack->number);
 
-	return compare(x->tgid, x->stack->number, y->tgid, y->stack->number);
+	return compare_moments(&when_x, &when_y);
 }
 
 /* The number up to which, from this stack of a process on, its stacks are of the same program. */
 static size_t find_end(const struct late_places *places, pid_t tgid, size_t number)
 {
-	size_t low = 0, high = places->ends.len;
+	const uint64_t *ends = places->ends.data;
+	size_t after = sorted_upto(ends, places->ends.len, , moment(tgid, number));
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare(places->ends.data[mid].tgid, places->ends.data[mid].next, tgid, number) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low < places->ends.len && places->ends.data[low].tgid == tgid && places->ends.data[low].next < places->known)
-		return places->ends.data[low].next;
+	if (after < places->ends.len && (pid_t)(ends[after] >> 32) == tgid && (uint32_t)ends[after] < places->known)
+		return (uint32_t)ends[after];
 	return places->known;
 }
 
@@ -111,7 +106,7 @@ void late_places_find(struct late_places *places, struct tables *tables, const s
 	if (n) {
 		qsort(taken, n, sizeof(*taken), compare_taken);
 		if (places->ends.len)
-			qsort(places->ends.data, places->ends.len, sizeof(*places->ends.data), compare_ends);
+			qsort(places->ends.data, places->ends.len, sizeof(*places->ends.data), compare_moments);
 		find_places(places, tables, taken, n);
 	}
 	free(taken);

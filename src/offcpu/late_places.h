@@ -12,20 +12,14 @@
  * process has executed something else in between.
  */
 struct late_places {
-	VEC(struct program_end) ends;
-	size_t known; /* stacks before this one: of those that come after it not all ends are there */
-};
-
-/* From here on the process has another program, or is another one. */
-struct program_end {
-	pid_t tgid;
-	size_t next; /* the number that the next stack will have */
+	VEC(uint64_t) ends; /* of programs: the process, and in the low half the number of the next stack, of any */
+	size_t known;	    /* stacks before this one: of those that come after it not all ends are there */
 };
 
 void late_places_init(struct late_places *places);
 void late_places_deinit(struct late_places *places);
 
-/* In the order of the records. `next` is waits_nstacks(). */
+/* From here on the process has another program, or is another one. `next` is waits_nstacks(). */
 void late_places_end_program(struct late_places *places, pid_t tgid, size_t next);
 
 /* Gives addresses of stacks their places. Without memory for that they stay as they are. */
