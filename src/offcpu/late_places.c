@@ -65,13 +65,9 @@ static void place(struct tables *tables, struct wait_stack *stack, uint32_t set)
 {
 	for (size_t i = 0; i < stack->user.len; i++) {
 		struct raw_frame *frame = &stack->user.data[i];
-		uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0, found;
 
-		if (frame->pc != stack->addresses[i])
-			continue; /* it has a place */
-		found = tables_place(tables, set, frame->pc - back);
-		if (found)
-			frame->pc = found + back;
+		if (frame->pc == stack->addresses[i]) /* it has no place yet */
+			frame->pc = tables_place_frame(tables, set, frame);
 	}
 }
 

@@ -312,6 +312,15 @@ uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 	return number << PLACE_SHIFT | in_file;
 }
 
+uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame)
+{
+	/* A return address may be the first of another file: it is the call that counts. */
+	uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
+	uint64_t place = tables_place(tables, set, frame->pc - back);
+
+	return place ? place + back : frame->pc;
+}
+
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
 {
 	return offcpu_probe_set_of(tables->probe, tgid);

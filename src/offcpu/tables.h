@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "elf/modules.h"
 #include "kernel/offcpu_probe.h"
+#include "model/stack.h"
 #include "symbol/calls.h"
 
 /*
@@ -58,6 +59,9 @@ void tables_forget_process(struct tables *tables, pid_t tgid);
  * address is in no mapping that is known. Any thread may ask, while others read processes.
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
+
+/* Likewise of a frame, whose address itself it is when there is none. */
+uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame);
 
 /* The set of mappings that a process has now, which may be that of its parent; 0: none is known. Any thread may ask. */
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid);

@@ -103,14 +103,9 @@ static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_st
 
 static uint64_t place_of(struct waits *waits, const struct taken_stack *taken, uint32_t index)
 {
-	const struct raw_frame *frame = &taken->user[index];
-	/* A return address may be the first of another file: it is the call that counts. */
-	uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0, place;
-
 	if (taken->places)
 		return taken->places[index];
-	place = tables_place(waits->tables, taken->set, frame->pc - back);
-	return place ? place + back : frame->pc;
+	return tables_place_frame(waits->tables, taken->set, &taken->user[index]);
 }
 
 static bool copy_kernel_text(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
