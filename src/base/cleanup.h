@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_BASE_CLEANUP_H
 #define STAKEOUT_BASE_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 /* A variable declared with _cleanup_(f) has f(&variable) called when it leaves scope. */
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Defines cleanup_TYPE_fn(T **) from destroy(T *), which must accept NULL. */
+/* Defines cleanup_NAME(type *), which calls destroy(type): that must accept NULL. */
 #define DEFINE_CLEANUP(name, type, destroy) \
 	static inline void cleanup_##name(type *p) { destroy(*p); }
 
@@ -30,9 +31,16 @@ static inline void cleanup_fclose(FILE **f)
 		fclose(*f);
 }
 
+static inline void cleanup_closedir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 #define _cleanup_free_ _cleanup_(cleanup_free)
 #define _cleanup_close_ _cleanup_(cleanup_close)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclose)
+#define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 
 /* Hands a pointer on and empties the variable, so that its cleanup does nothing. */
 #define steal_ptr(p)                      \

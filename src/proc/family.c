@@ -14,8 +14,6 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 
-DEFINE_CLEANUP(dir, DIR *, closedir)
-
 struct kin {
 	pid_t pid;
 	pid_t parent;
@@ -27,7 +25,7 @@ struct kins {
 
 int process_list_all(struct tid_list *out)
 {
-	_cleanup_(cleanup_dir) DIR *proc = opendir("/proc");
+	_cleanup_closedir_ DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
 	if (!proc)

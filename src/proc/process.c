@@ -84,17 +84,11 @@ void process_close(struct process *process)
 	process->dir_fd = process->task_fd = process->mm_fd = -1;
 }
 
-static void cleanup_closedir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 int process_list_tids(const struct process *process, struct tid_list *out)
 {
 	/* A second description of the same directory: closedir() closes it, and the offset is its own. */
 	_cleanup_close_ int fd = openat(process->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(cleanup_closedir) DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 
 	if (fd < 0)
