@@ -163,7 +163,7 @@ static void *read_known(void *arg)
 	while (requests_take(reader->fresh, &request))
 		do {
 			made = tables_made(reader->tables);
-			if (!requests_claim(reader->slow, &request) || answer_if_known(reader, &request))
+			if (requests_claim(reader->slow, &request) && answer_if_known(reader, &request))
 				break;
 			add(reader, reader->slow, request);
 		} while (tables_made(reader->tables) != made);

@@ -94,15 +94,13 @@ bool requests_add(struct requests *requests, struct request request)
 
 bool requests_claim(struct requests *requests, struct request *request)
 {
-	bool is_free = true;
+	bool is_free;
 	size_t i;
 
 	pthread_mutex_lock(&requests->lock);
+	is_free = requests->taken != request->tgid;
 	i = find(requests, request->tgid);
-	if (requests->taken == request->tgid) {
-		is_free = false;
-		add(requests, *request);
-	} else if (i < requests->len) {
+	if (is_free && i < requests->len) {
 		struct request waiting = pop(requests, i);
 
 		merge(&waiting, request->what);

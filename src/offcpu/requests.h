@@ -34,7 +34,7 @@ bool requests_add(struct requests *requests, struct request request);
 
 /*
  * Somebody else wants to see to a process: its request, if it waits, is taken out and becomes part of this one. False: it
- * is worked on, since it was taken last; then this one is added instead.
+ * is worked on, since it was taken last.
  */
 bool requests_claim(struct requests *requests, struct request *request);
 

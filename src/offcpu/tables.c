@@ -15,6 +15,7 @@
 #include "offcpu/listing.h"
 #include "offcpu/mapping_sets.h"
 #include "offcpu/objects.h"
+#include "proc/process.h"
 #include "symbol/process_files.h"
 #include "unwind/bpf_rows.h"
 
@@ -40,6 +41,7 @@ struct tables {
 	struct mapping_sets *sets;
 	struct jit_processes *jit;
 	VEC(struct owner) owners; /* by rising tgid */
+	struct tid_list gone;     /* processes that have none any more: see unlock() */
 	struct tables_losses losses;
 };
 
@@ -84,8 +86,21 @@ void tables_destroy(struct tables *tables)
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
 	vec_deinit(&tables->owners);
+	vec_deinit(&tables->gone);
 	pthread_mutex_destroy(&tables->lock);
 	free(tables);
+}
+
+/* What names the code of a process that has ended is read when the lock has been let go of: it may take long. */
+static void unlock(struct tables *tables)
+{
+	struct tid_list gone = tables->gone;
+
+	tables->gone = (struct tid_list){0};
+	pthread_mutex_unlock(&tables->lock);
+	for (size_t i = 0; i < gone.len; i++)
+		jit_processes_end(tables->jit, gone.data[i]);
+	vec_deinit(&gone);
 }
 
 /* Where the process is among the owners, or would be. */
@@ -111,6 +126,7 @@ static void remove_owner(struct tables *tables, size_t i)
 		(tables->owners.len - i) * sizeof(*tables->owners.data));
 	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
 	mapping_sets_give(tables->sets, owner.set);
+	vec_push(&tables->gone, owner.tgid); /* else its code has no names */
 }
 
 static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
@@ -143,10 +159,8 @@ static bool sweep(struct tables *tables)
 	for (size_t i = tables->owners.len; i-- > 0;) {
 		pid_t tgid = tables->owners.data[i].tgid;
 
-		if (kill(tgid, 0) == 0 || errno != ESRCH)
-			continue;
-		remove_owner(tables, i);
-		jit_processes_end(tables->jit, tgid);
+		if (kill(tgid, 0) < 0 && errno == ESRCH)
+			remove_owner(tables, i);
 	}
 	return tables->owners.len < before;
 }
@@ -210,7 +224,7 @@ static int read_mappings(struct tables *tables, pid_t tgid, const struct listing
 	if (rc == 0)
 		rc = set_mappings(tables, tgid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);
-	pthread_mutex_unlock(&tables->lock);
+	unlock(tables);
 	return rc;
 }
 
@@ -285,15 +299,10 @@ uint64_t tables_made(struct tables *tables)
 
 void tables_forget_process(struct tables *tables, pid_t tgid)
 {
-	bool known;
-
 	pthread_mutex_lock(&tables->lock);
-	known = set_of(tables, tgid);
-	if (known)
+	if (set_of(tables, tgid))
 		remove_owner(tables, find_owner(tables, tgid));
-	pthread_mutex_unlock(&tables->lock);
-	if (known)
-		jit_processes_end(tables->jit, tgid); /* which reads files */
+	unlock(tables);
 }
 
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
