@@ -13,6 +13,8 @@ struct pt_regs___user {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } __attribute__((preserve_access_index));
 
+#define user_registers pt_regs___user
+
 enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_BITS = 64, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
@@ -23,6 +25,8 @@ struct user_pt_regs___user {
 	__u64 pc;
 	__u64 pstate;
 } __attribute__((preserve_access_index));
+
+#define user_registers user_pt_regs___user
 
 /* struct rt_sigframe: siginfo, then ucontext; its registers start at 312. */
 enum {
@@ -461,24 +465,24 @@ static long walk_frame(__u32 index, void *ctx)
 }
 
 /* True when the thread is in 32-bit code, whose stack has other words. */
-static bool is_32bit(struct pt_regs *regs)
+static bool is_32bit(const struct user_registers *regs)
 {
 #if defined(__TARGET_ARCH_x86)
 	enum { USER32_CS = 0x23, XEN_USER32_CS = 0xe023 };
-	__u16 cs = (__u16)BPF_CORE_READ((struct pt_regs___user *)regs, cs);
+	__u16 cs = (__u16)regs->cs;
 
 	return cs == USER32_CS || cs == XEN_USER32_CS;
 #else
 	enum { PSTATE_32BIT = 0x10 };
 
-	return BPF_CORE_READ((struct user_pt_regs___user *)regs, pstate) & PSTATE_32BIT;
+	return regs->pstate & PSTATE_32BIT;
 #endif
 }
 
 /* Leaves the frames behind those of the kernel. OFFCPU_END_NOT_CODE: if its mappings are still those that are known. */
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
 	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
@@ -486,15 +490,15 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 		w.maps = *maps;
 	scratch->head.set = w.maps.set;
 #if defined(__TARGET_ARCH_x86)
-	w.pc = BPF_CORE_READ((struct pt_regs___user *)regs, ip);
-	w.sp = BPF_CORE_READ((struct pt_regs___user *)regs, sp);
-	w.fp = BPF_CORE_READ((struct pt_regs___user *)regs, bp);
+	w.pc = regs->ip;
+	w.sp = regs->sp;
+	w.fp = regs->bp;
 #else
-	w.pc = BPF_CORE_READ((struct user_pt_regs___user *)regs, pc);
-	w.sp = BPF_CORE_READ((struct user_pt_regs___user *)regs, sp);
-	w.fp = BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[29]);
+	w.pc = regs->pc;
+	w.sp = regs->sp;
+	w.fp = regs->regs[29];
 	w.has_lr = 1;
-	w.lr = strip_code(BPF_CORE_READ((struct user_pt_regs___user *)regs, regs[30]));
+	w.lr = strip_code(regs->regs[30]);
 #endif
 	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)
 		w.copied = w.sp;
