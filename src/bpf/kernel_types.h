@@ -60,8 +60,10 @@ struct thread_struct {
 	unsigned long gsbase;
 };
 
-struct mm_struct {
-	unsigned long exec_vm; /* pages */
+struct mm_struct;
+
+struct vm_area_struct {
+	unsigned long vm_flags;
 };
 
 typedef struct {

@@ -22,7 +22,13 @@ enum { false, true };
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-enum { TASK_INTERRUPTIBLE = 1, TASK_UNINTERRUPTIBLE = 2, TASK_WAKING = 0x200 };
+enum {
+	TASK_INTERRUPTIBLE = 1,
+	TASK_UNINTERRUPTIBLE = 2,
+	TASK_WAKING = 0x200,
+	TASK_RTLOCK_WAIT = 0x1000, /* a spin lock that sleeps, with PREEMPT_RT */
+	TASK_FROZEN = 0x8000,
+};
 enum { ASK_AGAIN_NS = 200000000 };
 enum { EEXIST = 17 };
 
@@ -48,6 +54,7 @@ const volatile bool want_events; /* each wait is sent, none are added up here */
 /* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
 volatile __u64 begin_ns;
 volatile __u64 end_ns;
+volatile bool noted_all; /* note_waiting() has seen all threads once: now it is for those of processes that came late */
 
 __u64 losses[OFFCPU_LOSSES];
 
@@ -95,8 +102,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, struct offcpu_asked);
+	__type(key, __u32);   /* tgid */
+	__type(value, __u64); /* when there was no news of it; 0: there is no answer yet */
 } requested SEC(".maps");
 
 struct thread_state {
@@ -106,7 +113,9 @@ struct thread_state {
 	__u32 state;
 	__u32 waker_tgid;
 	__u32 waker_tid;
-	__u32 zero;
+	__u8 noted;   /* left_ns is of note_waiting(), and not of when it left */
+	__u8 exiting; /* its process was watched when it ended: it may still wait to give things back */
+	__u8 zero[2];
 	struct offcpu_stack_id stack; /* where it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
@@ -124,6 +133,13 @@ static void lose(enum offcpu_lost what)
 	__sync_fetch_and_add(&losses[what], 1);
 }
 
+static bool exits_watched(struct task_struct *task)
+{
+	struct thread_state *s = task->flags & PF_EXITING ? bpf_task_storage_get(&threads, task, 0, 0) : 0;
+
+	return s && s->exiting;
+}
+
 static bool is_watched(struct task_struct *task)
 {
 	__u32 tgid;
@@ -133,7 +149,7 @@ static bool is_watched(struct task_struct *task)
 	tgid = process_of(task);
 	if (all_processes)
 		return tgid && tgid != self_tgid;
-	return bpf_map_lookup_elem(&targets, &tgid);
+	return bpf_map_lookup_elem(&targets, &tgid) || exits_watched(task);
 }
 
 /* The letter of a state that is a wait, or 0. */
@@ -141,7 +157,7 @@ static __u32 letter_of(bool preempted, __u32 state)
 {
 	if (preempted || state == 0)
 		return want_runnable ? OFFCPU_RUNNABLE : 0;
-	if (state & TASK_UNINTERRUPTIBLE)
+	if (state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT | TASK_FROZEN))
 		return want_uninterruptible ? OFFCPU_UNINTERRUPTIBLE : 0;
 	if (state & (TASK_INTERRUPTIBLE | TASK_WAKING))
 		return want_sleeping ? OFFCPU_SLEEPING : 0;
@@ -150,48 +166,29 @@ static __u32 letter_of(bool preempted, __u32 state)
 
 /*
  * Asks the loader for the tables of a process, and once only until it answers; after an answer without news it is left in
- * peace for a while. Some stacks lead to where no code is, however often the maps are read: true when it has answered and
- * the process, whose set is known, has mapped no code since.
+ * peace for a while.
  */
-static bool request_maps(struct task_struct *task, __u32 tgid, __u32 set)
+static void request_maps(__u32 tgid)
 {
 	struct offcpu_process record = {.kind = OFFCPU_NEED_MAPS, .tgid = tgid};
-	struct offcpu_asked *asked = bpf_map_lookup_elem(&requested, &tgid);
-	struct offcpu_asked now = {.code_pages = task->mm->exec_vm};
+	__u64 *answered = bpf_map_lookup_elem(&requested, &tgid), none = 0;
 	long rc;
 
-	if (asked) {
-		if (set && asked->answered_ns && asked->code_pages == now.code_pages)
-			return true;
-		if (!asked->answered_ns || bpf_ktime_get_ns() - asked->answered_ns < ASK_AGAIN_NS)
-			return false;
-		*asked = now;
+	if (answered) {
+		if (!*answered || bpf_ktime_get_ns() - *answered < ASK_AGAIN_NS)
+			return;
+		*answered = 0;
 	} else {
-		rc = bpf_map_update_elem(&requested, &tgid, &now, BPF_NOEXIST);
+		rc = bpf_map_update_elem(&requested, &tgid, &none, BPF_NOEXIST);
 		if (rc && rc != -EEXIST) /* another CPU was first */
-			lose(OFFCPU_LOST_REQUESTS);
+			lose(OFFCPU_LOST_ASKED);
 		if (rc)
-			return false;
+			return;
 	}
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
 		lose(OFFCPU_LOST_REQUESTS);
 		bpf_map_delete_elem(&requested, &tgid);
 	}
-	return false;
-}
-
-/* A walk that has led to where no code is known: either that is so, or the maps are to be read again. */
-static void settle_end(struct task_struct *task, __u32 tgid, struct stack_scratch *scratch)
-{
-	struct offcpu_stack *head = &scratch->head;
-	__u32 last = head->nkernel + head->nuser - 1;
-
-	if ((head->user_end != OFFCPU_END_NO_TABLES && head->user_end != OFFCPU_END_NOT_CODE) || !tgid)
-		return;
-	if (!request_maps(task, tgid, head->set))
-		head->user_end = OFFCPU_END_NO_TABLES;
-	else if (head->user_end == OFFCPU_END_NOT_CODE && head->nuser > 1 && last < OFFCPU_FRAMES)
-		head->nuser -= !(scratch->frames[last] & OFFCPU_INTERRUPTED);
 }
 
 /*
@@ -241,7 +238,8 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
 	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
 		walk_user(task, tgid, which, scratch);
-		settle_end(task, tgid, scratch);
+		if (scratch->head.user_end == OFFCPU_END_NO_TABLES && tgid)
+			request_maps(tgid);
 	}
 	hash_stack(scratch, tgid);
 	return scratch;
@@ -409,8 +407,9 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 		lose(OFFCPU_LOST_STATE);
 		return;
 	}
-	if (s->left_ns && s->left_ns != begin_ns) /* see note_waiting() */
+	if (s->left_ns && !s->noted)
 		lose(OFFCPU_LOST_RESUMES);
+	s->noted = 0;
 	s->woken_ns = 0;
 	s->waker_tid = 0;
 	s->state = letter;
@@ -427,6 +426,18 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 	s->left_ns = bpf_ktime_get_ns();
 }
 
+/* It leaves for what is no wait: should it not have been seen to come back, what it left for before is no longer one. */
+static void drop_wait(struct task_struct *task)
+{
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (!s || !s->left_ns)
+		return;
+	if (!s->noted)
+		lose(OFFCPU_LOST_RESUMES);
+	s->left_ns = 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -440,6 +451,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		letter = letter_of(preempt, has_prev_state ? (__u32)ctx[3] : state_of(prev));
 		if (letter)
 			leave(ctx, prev, letter);
+		else
+			drop_wait(prev);
 	}
 	if (end_at_switch) {
 		wait = end_wait(next);
@@ -503,17 +516,24 @@ static __u64 runs_of(struct task_struct *task)
 	return bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
 }
 
-/* At the beginning: who waits already, from now on. A thread that got a CPU meanwhile has not seen that it was noted. */
+/*
+ * At the beginning: who waits already, from now on. A thread that got a CPU meanwhile has not seen that it was noted. Then
+ * once more for processes that were started while the others were looked for: nobody has seen their threads.
+ */
 SEC("iter/task")
 int note_waiting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_state *s;
-	__u64 runs;
+	__u64 runs, left = begin_ns;
 	__u32 letter;
 
 	if (!task || !is_watched(task))
 		return 0;
+	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
+		return 0;
+	if (left < task->start_time)
+		left = task->start_time;
 	runs = runs_of(task);
 	/* For those that run too: here it is made without a lock of the scheduler held. */
 	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -525,10 +545,11 @@ int note_waiting(struct bpf_iter__task *ctx)
 	s->state = letter;
 	s->delay_ns = delay_of(task);
 	s->stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
-	if (__sync_val_compare_and_swap(&s->left_ns, 0, begin_ns))
+	s->noted = 1;
+	if (__sync_val_compare_and_swap(&s->left_ns, 0, left))
 		return 0;
 	if (task->on_cpu || runs_of(task) != runs)
-		__sync_val_compare_and_swap(&s->left_ns, begin_ns, 0);
+		__sync_val_compare_and_swap(&s->left_ns, left, 0);
 	return 0;
 }
 
@@ -585,7 +606,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 			return 0;
 		}
 		if (bpf_map_update_elem(&targets, &new_tgid, &one, 0))
-			lose(OFFCPU_LOST_REQUESTS);
+			lose(OFFCPU_LOST_PROCESSES);
 	}
 	maps = bpf_map_lookup_elem(&processes, &tgid);
 	if (maps) {
@@ -604,9 +625,24 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	__u32 tgid = process_of(task);
 
 	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, also of a waker that is not watched */
+	bpf_map_delete_elem(&requested, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXEC, tgid);
 	return 0;
+}
+
+/* From now on its process may be gone from the targets at any time. */
+static void note_exit(struct task_struct *task)
+{
+	struct thread_state *s;
+
+	if (all_processes || !is_watched(task))
+		return;
+	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (s)
+		s->exiting = 1;
+	else
+		lose(OFFCPU_LOST_STATE);
 }
 
 /* The thread that ends is not counted as live any more. Of two that end together both may be the last: that does no harm. */
@@ -615,6 +651,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
 
+	note_exit(task);
 	if (task->signal->live.counter != 0)
 		return 0;
 	bpf_map_delete_elem(&processes, &tgid);

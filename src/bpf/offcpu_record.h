@@ -103,7 +103,8 @@ enum offcpu_end {
 	OFFCPU_END_NO_PROGRESS = 6,
 	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
 	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
-	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is in no mapping; they are all known */
+	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is nowhere where code may be */
+	OFFCPU_END_MANY_MAPPINGS = 10, /* it is in none of the first OFFCPU_MAX_MAPPINGS, and the process has more */
 };
 
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
@@ -124,12 +125,6 @@ struct offcpu_stack {
 struct offcpu_process {
 	__u32 kind;
 	__u32 tgid;
-};
-
-/* A process that the loader was asked for. */
-struct offcpu_asked {
-	__u64 answered_ns; /* when it had nothing new to tell; 0: it has not answered */
-	__u64 code_pages; /* what the process had mapped of code when it was asked for: whether that has changed */
 };
 
 /*
@@ -162,6 +157,8 @@ enum offcpu_lost {
 	OFFCPU_LOST_STATE,	 /* no room to note when a thread left its CPU */
 	OFFCPU_LOST_REQUESTS,	 /* a process could not be asked for */
 	OFFCPU_LOST_RESUMES,	 /* a thread left its CPU without having been seen to come back */
+	OFFCPU_LOST_PROCESSES,	 /* no room for one more process to watch */
+	OFFCPU_LOST_ASKED,	 /* no room for one more to ask for */
 	OFFCPU_LOSSES,
 };
 
@@ -169,7 +166,6 @@ static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key has no hidden padding
 static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padding");
 static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
-static_assert(sizeof(struct offcpu_asked) == 16, "offcpu_asked has no hidden padding");
 static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "offcpu_open has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");

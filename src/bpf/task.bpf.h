@@ -7,7 +7,7 @@
  * would double what a switch costs.
  */
 
-enum { PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
+enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
 
 /* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
 const volatile __u32 ns_inum;

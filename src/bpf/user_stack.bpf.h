@@ -193,10 +193,10 @@ __attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offc
 	}
 	key = w->maps.first + low - 1;
 	m = low ? bpf_map_lookup_elem(&mappings, &key) : 0;
-	if (!m || m->set != w->maps.set || pc >= m->end)
+	if (!m)
 		return 0;
-	*out = *m;
-	return 1;
+	*out = *m; /* its place may be given to another set meanwhile */
+	return out->set == w->maps.set && out->start <= pc && pc < out->end;
 }
 
 /* The last row that starts at or before the address. */
@@ -479,7 +479,28 @@ static bool is_32bit(const struct user_registers *regs)
 #endif
 }
 
-/* Leaves the frames behind those of the kernel. OFFCPU_END_NOT_CODE: if its mappings are still those that are known. */
+static long note_code(struct task_struct *task, struct vm_area_struct *vma, void *ctx)
+{
+	enum { VM_EXEC = 4 };
+	bool *is_code = ctx;
+
+	*is_code = vma->vm_flags & VM_EXEC;
+	return 0;
+}
+
+/* Why the walk has met an address that is in no known mapping: some stacks lead to where no code is. */
+static __u32 why_unknown(struct task_struct *task, const struct walk *w)
+{
+	enum { ENOENT = 2 };
+	bool is_code = false;
+	long rc = bpf_find_vma(task, w->pc - !w->exact, note_code, &is_code, 0);
+
+	if (rc == -ENOENT || (rc == 0 && !is_code))
+		return OFFCPU_END_NOT_CODE;
+	return w->maps.count < OFFCPU_MAX_MAPPINGS ? OFFCPU_END_NO_TABLES : OFFCPU_END_MANY_MAPPINGS;
+}
+
+/* Leaves the frames behind those of the kernel. */
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
@@ -506,10 +527,12 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 		return; /* the kernel's own thread in this process, such as one of io_uring */
 	w.only_innermost = is_32bit(regs);
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
+	if (w.end == OFFCPU_END_NO_TABLES && w.maps.set)
+		w.end = why_unknown(task, &w);
+	if (w.end == OFFCPU_END_NOT_CODE && w.n > 1 && !w.exact)
+		w.n--;
 	scratch->head.nuser = w.n;
 	scratch->head.user_end = w.end;
-	if (w.end == OFFCPU_END_NO_TABLES && w.maps.set && w.maps.count < OFFCPU_MAX_MAPPINGS)
-		scratch->head.user_end = OFFCPU_END_NOT_CODE;
 }
 
 #endif

@@ -374,7 +374,14 @@ int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 	if (rc)
 		return loading_explain(err, -rc, "attaching the BPF programs", NULL);
 	probe->skel->bss->begin_ns = monotonic_ns();
-	rc = loading_read_iterator(probe->skel->links.note_waiting, &probe->words, err);
+	return offcpu_probe_note_waiting(probe, err);
+}
+
+int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err)
+{
+	int rc = loading_read_iterator(probe->skel->links.note_waiting, &probe->words, err);
+
+	probe->skel->bss->noted_all = true;
 	return rc < 0 ? rc : 0;
 }
 
@@ -498,14 +505,12 @@ void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
 {
 	int fd = bpf_map__fd(probe->skel->maps.requested);
 	__u32 key = (__u32)tgid;
-	struct offcpu_asked asked;
+	__u64 now = monotonic_ns();
 
-	if (news) {
+	if (news)
 		bpf_map_delete_elem(fd, &key);
-	} else if (bpf_map_lookup_elem(fd, &key, &asked) == 0) {
-		asked.answered_ns = monotonic_ns();
-		bpf_map_update_elem(fd, &key, &asked, BPF_EXIST);
-	}
+	else
+		bpf_map_update_elem(fd, &key, &now, BPF_EXIST);
 }
 
 /* Most records are sent without a wake-up, so that they come in batches: to look at once again would keep a CPU busy. */

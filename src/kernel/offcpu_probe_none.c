@@ -56,6 +56,11 @@ int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 	return -ENOSYS;
 }
 
+int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err)
+{
+	return -ENOSYS;
+}
+
 uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe)
 {
 	return 0;

@@ -197,21 +197,24 @@ static bool find(struct jit_process *process, uint64_t address, struct calls *ou
 	return found;
 }
 
-void jit_processes_end(struct jit_processes *processes, pid_t tgid)
+uint32_t jit_processes_end(struct jit_processes *processes, pid_t tgid)
 {
-	struct jit_process *kept = NULL, *gone = NULL;
-	struct calls none = {0};
+	struct jit_process *gone;
 	uint32_t number;
 
 	pthread_mutex_lock(&processes->lock);
 	number = find_tgid(processes, tgid);
 	gone = take_out(processes, number);
-	if (number && !gone)
-		kept = processes->all.data[number - 1];
 	pthread_mutex_unlock(&processes->lock);
 	destroy_process(gone);
-	if (kept)
-		find(kept, 0, &none); /* its names are read now: later nobody knows whose the file was */
+	return gone ? 0 : number;
+}
+
+void jit_processes_read_names(struct jit_processes *processes, uint32_t number)
+{
+	struct calls none = {0};
+
+	jit_processes_find(processes, number, 0, &none);
 	vec_deinit(&none);
 }
 

@@ -33,8 +33,12 @@ uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t
 /* Processes that have no number because there are too many. */
 uint64_t jit_processes_over_limit(struct jit_processes *processes);
 
-/* The process has ended. Without addresses that are to be named nothing of it is kept. */
-void jit_processes_end(struct jit_processes *processes, pid_t tgid);
+/*
+ * The process has ended. Without addresses that are to be named nothing of it is kept. Else its number: what has its names
+ * is to be read soon, as later nobody knows whose the file was, but that may take long.
+ */
+uint32_t jit_processes_end(struct jit_processes *processes, pid_t tgid);
+void jit_processes_read_names(struct jit_processes *processes, uint32_t number);
 
 /* An address in its code is to be named. */
 void jit_processes_keep(struct jit_processes *processes, uint32_t number);

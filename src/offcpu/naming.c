@@ -260,6 +260,7 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
 		[OFFCPU_END_32BIT] = "it is a 32-bit program, which is not walked",
 		[OFFCPU_END_NOT_CODE] = "the return address is not in executable memory",
+		[OFFCPU_END_MANY_MAPPINGS] = "the process has more executable mappings than are kept of one",
 	};
 	const char *why = NULL;
 

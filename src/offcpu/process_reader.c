@@ -13,7 +13,10 @@
 #include "base/map.h"
 #include "base/signals.h"
 
-enum { FIRST = -10 }; /* nice value of who reads maps: until it has, stacks of a process end at once */
+enum {
+	FIRST = -10, /* nice value of who reads maps: until it has, stacks of a process end at once */
+	NOBODY = 0,  /* only wakes who makes tables */
+};
 
 struct process_reader {
 	struct tables *tables;
@@ -136,7 +139,8 @@ static bool answer_if_known(struct process_reader *reader, struct request *reque
 	int rc = -ESRCH;
 
 	if (request->what & REQUEST_FORGET) {
-		tables_forget_process(reader->tables, request->tgid);
+		if (tables_forget_process(reader->tables, request->tgid))
+			requests_add(reader->slow, (struct request){.tgid = NOBODY}); /* it looks for that in any case */
 		keep_reason(reader, request->tgid, NULL);
 	}
 	request->what &= ~(uint32_t)REQUEST_FORGET;
@@ -185,9 +189,11 @@ static void *make_tables(void *arg)
 	struct process_reader *reader = arg;
 	struct request request;
 
-	while (requests_take(reader->slow, &request))
-		if (!answer_if_known(reader, &request))
+	while (requests_take(reader->slow, &request)) {
+		if (request.tgid != NOBODY && !answer_if_known(reader, &request))
 			answer(reader, request);
+		tables_read_names(reader->tables);
+	}
 	return NULL;
 }
 
@@ -213,6 +219,7 @@ void process_reader_end(struct process_reader *reader)
 		pthread_join(reader->maker, NULL);
 	}
 	reader->reading = reader->making = false;
+	tables_read_names(reader->tables);
 }
 
 struct process_reader_counts process_reader_counts(struct process_reader *reader)

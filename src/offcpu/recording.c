@@ -65,12 +65,13 @@ struct recording {
 	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
 	struct remaps remaps;
 
-	pthread_mutex_t lock; /* of events and of the notes */
+	pthread_mutex_t lock; /* of events, of the notes and of reads_failed */
 	struct events events;
 
 	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
+	uint64_t reads_failed; /* of the ring, the sums or the open waits: what is missing nobody knows */
 	struct offcpu_naming_options names;
 };
 
@@ -85,6 +86,15 @@ static void note(struct recording *r, const char *what, const char *why)
 	text = arena_printf(r->arena, "%s: %s", what, why);
 	if (text)
 		vec_push(&r->notes, text);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits may be missing. */
+static void note_failed_read(struct recording *r, const char *what, const char *why)
+{
+	note(r, what, why);
+	pthread_mutex_lock(&r->lock);
+	r->reads_failed++;
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -180,7 +190,7 @@ static void *read_records(void *arg)
 	while (rc == 0 && !atomic_load(&r->ending))
 		rc = offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
 	if (rc < 0) /* the end looks once more */
-		note(r, "records may be missing, reading them failed", strerror(-rc));
+		note_failed_read(r, "records may be missing, reading them failed", strerror(-rc));
 	return NULL;
 }
 
@@ -241,10 +251,11 @@ static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct 
 	return 0;
 }
 
-/* Children that there are already; later ones BPF sees itself. */
+/* Children that there are already; later ones BPF sees itself. 1: there were some that were not known. */
 static int watch_descendants(struct recording *r, struct err *err)
 {
 	struct tid_list pids = {0};
+	bool found = false;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
@@ -254,9 +265,24 @@ static int watch_descendants(struct recording *r, struct err *err)
 	if (rc < 0)
 		err_set(err, -rc, "looking for children: %s", strerror(-rc));
 	for (size_t i = r->options.npids; rc == 0 && i < pids.len; i++)
-		if (pids.data[i] != getpid() && !offcpu_probe_is_watched(r->probe, pids.data[i]))
+		if (pids.data[i] != getpid() && !offcpu_probe_is_watched(r->probe, pids.data[i])) {
 			rc = watch_process(r, pids.data[i], false, err);
+			found = true;
+		}
 	vec_deinit(&pids);
+	return rc < 0 ? rc : found;
+}
+
+/* Those that were started while others were looked for: until there are none, and so all parents are watched. */
+static int watch_latecomers(struct recording *r, struct err *err)
+{
+	int rc;
+
+	while ((rc = watch_descendants(r, err)) > 0) {
+		rc = offcpu_probe_note_waiting(r->probe, err);
+		if (rc < 0)
+			return rc;
+	}
 	return rc;
 }
 
@@ -359,7 +385,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)monotonic_ns();
 	rc = start_threads(r, err);
 	if (rc == 0 && options->probe.children)
-		rc = watch_descendants(r, err); /* those that were started meanwhile */
+		rc = watch_latecomers(r, err);
 	if (rc < 0)
 		return rc;
 	*out = steal_ptr(r);
@@ -438,7 +464,9 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 		[OFFCPU_LOST_STATE] = "threads_no_memory",
 		[OFFCPU_LOST_REQUESTS] = "requests_ring_full",
 		[OFFCPU_LOST_RESUMES] = "resumes_missed",
+		[OFFCPU_LOST_PROCESSES] = "processes_over_limit",
 	};
+	const uint64_t not_asked = offcpu_probe_loss(r->probe, OFFCPU_LOST_ASKED);
 	const struct tables_losses tables = tables_losses(r->tables);
 	const struct offcpu_loss others[] = {
 		{"rows_over_limit", waits_lost(r->waits)},
@@ -447,12 +475,14 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 		{"mappings_over_limit", tables.mappings},
 		{"files_over_limit", tables.objects},
 		{"jit_processes_over_limit", tables.jit_processes},
-		{"requests_over_limit", process_reader_counts(r->processes).lost},
+		{"requests_over_limit", process_reader_counts(r->processes).lost + not_asked},
+		{"reads_failed", r->reads_failed},
 	};
 	bool ok = true;
 
 	for (int i = 0; ok && i < OFFCPU_LOSSES; i++)
-		ok = vec_push(&out->losses, (struct offcpu_loss){names[i], offcpu_probe_loss(r->probe, i)});
+		if (names[i])
+			ok = vec_push(&out->losses, (struct offcpu_loss){names[i], offcpu_probe_loss(r->probe, i)});
 	for (size_t i = 0; ok && i < sizeof(others) / sizeof(others[0]); i++)
 		ok = vec_push(&out->losses, others[i]);
 	return ok;
@@ -471,7 +501,7 @@ static void take_unfinished(struct recording *r)
 	if (unfinished_read(r->probe, r->tables, &options, &err, &unfinished) < 0)
 		note(r, "waits that are not over have no stacks", err.msg);
 	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
-		note(r, "waits that are not over are missing", err.msg);
+		note_failed_read(r, "waits that are not over are missing", err.msg);
 	end_threads(r);
 	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
 	for (size_t i = 0; i < n; i++) {
@@ -499,7 +529,7 @@ void recording_stop(struct recording *r)
 	take_unfinished(r);
 	rc = offcpu_probe_sums(r->probe, take_sums, r->waits);
 	if (rc < 0)
-		note(r, "waits are missing, their sums cannot be read", strerror(-rc));
+		note_failed_read(r, "waits are missing, their sums cannot be read", strerror(-rc));
 }
 
 static bool has_user_errors(const struct offcpu_profile *profile)

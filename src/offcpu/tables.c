@@ -10,12 +10,12 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/sorted.h"
 #include "offcpu/jit_processes.h"
 #include "offcpu/listing.h"
 #include "offcpu/mapping_sets.h"
 #include "offcpu/objects.h"
-#include "proc/process.h"
 #include "symbol/process_files.h"
 #include "unwind/bpf_rows.h"
 
@@ -41,7 +41,8 @@ struct tables {
 	struct mapping_sets *sets;
 	struct jit_processes *jit;
 	VEC(struct owner) owners; /* by rising tgid */
-	struct tid_list gone;     /* processes that have none any more: see unlock() */
+	VEC(uint32_t) unnamed;    /* makers of code that have ended, whose names are to be read */
+	struct u64map unplaced;   /* processes whose mappings found no room, each counted once */
 	struct tables_losses losses;
 };
 
@@ -86,21 +87,10 @@ void tables_destroy(struct tables *tables)
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
 	vec_deinit(&tables->owners);
-	vec_deinit(&tables->gone);
+	vec_deinit(&tables->unnamed);
+	u64map_deinit(&tables->unplaced);
 	pthread_mutex_destroy(&tables->lock);
 	free(tables);
-}
-
-/* What names the code of a process that has ended is read when the lock has been let go of: it may take long. */
-static void unlock(struct tables *tables)
-{
-	struct tid_list gone = tables->gone;
-
-	tables->gone = (struct tid_list){0};
-	pthread_mutex_unlock(&tables->lock);
-	for (size_t i = 0; i < gone.len; i++)
-		jit_processes_end(tables->jit, gone.data[i]);
-	vec_deinit(&gone);
 }
 
 /* Where the process is among the owners, or would be. */
@@ -120,13 +110,15 @@ static uint32_t set_of(const struct tables *tables, pid_t tgid)
 static void remove_owner(struct tables *tables, size_t i)
 {
 	struct owner owner = tables->owners.data[i];
+	uint32_t maker = jit_processes_end(tables->jit, owner.tgid);
 
 	tables->owners.len--;
 	memmove(&tables->owners.data[i], &tables->owners.data[i + 1],
 		(tables->owners.len - i) * sizeof(*tables->owners.data));
 	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
 	mapping_sets_give(tables->sets, owner.set);
-	vec_push(&tables->gone, owner.tgid); /* else its code has no names */
+	if (maker)
+		vec_push(&tables->unnamed, maker);
 }
 
 static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
@@ -172,6 +164,14 @@ static bool make_room(void *arg)
 	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets));
 }
 
+static void lose_mappings(struct tables *tables, pid_t tgid, size_t count)
+{
+	bool created;
+
+	if (u64map_put(&tables->unplaced, (uint64_t)tgid, &created) && created)
+		tables->losses.mappings += count;
+}
+
 /* Tells BPF which set the process has. */
 static int publish(struct tables *tables, pid_t tgid, uint32_t set, struct err *err)
 {
@@ -182,7 +182,7 @@ static int publish(struct tables *tables, pid_t tgid, uint32_t set, struct err *
 		rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
 	if (rc == 0)
 		return 0;
-	tables->losses.mappings += maps.count;
+	lose_mappings(tables, tgid, maps.count);
 	return err_set(err, -rc, "giving BPF the maps of process %d: %s", (int)tgid, strerror(-rc));
 }
 
@@ -194,8 +194,8 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 	uint32_t set = mapping_sets_take(tables->sets, &listing->mappings, &created);
 
 	if (!set) {
-		tables->losses.mappings += count;
-		return err_set(err, ENOSPC, "more than %d executable mappings", TABLES_MAX_MAPPINGS);
+		lose_mappings(tables, tgid, count);
+		return err_set(err, ENOSPC, "no room for the %zu executable mappings of process %d", count, (int)tgid);
 	}
 	if (created) { /* else it was counted before */
 		tables->losses.mappings += listing->mappings_over;
@@ -224,7 +224,7 @@ static int read_mappings(struct tables *tables, pid_t tgid, const struct listing
 	if (rc == 0)
 		rc = set_mappings(tables, tgid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);
-	unlock(tables);
+	pthread_mutex_unlock(&tables->lock);
 	return rc;
 }
 
@@ -259,7 +259,7 @@ static int read_process(struct tables *tables, pid_t tgid, bool asked, bool know
 	if (rc == 0)
 		check_generation(tables, tgid, options.generation, &news);
 	if (!(known_only && rc == -EAGAIN) && (asked || news))
-		offcpu_probe_answered(tables->probe, tgid, news);
+		offcpu_probe_answered(tables->probe, tgid, rc == 0 && news);
 	return rc;
 }
 
@@ -297,12 +297,35 @@ uint64_t tables_made(struct tables *tables)
 	return made;
 }
 
-void tables_forget_process(struct tables *tables, pid_t tgid)
+bool tables_forget_process(struct tables *tables, pid_t tgid)
 {
+	bool unnamed;
+
 	pthread_mutex_lock(&tables->lock);
 	if (set_of(tables, tgid))
 		remove_owner(tables, find_owner(tables, tgid));
-	unlock(tables);
+	unnamed = tables->unnamed.len > 0;
+	pthread_mutex_unlock(&tables->lock);
+	return unnamed;
+}
+
+/* 0: there is none. */
+static uint32_t take_unnamed(struct tables *tables)
+{
+	uint32_t maker;
+
+	pthread_mutex_lock(&tables->lock);
+	maker = tables->unnamed.len ? tables->unnamed.data[--tables->unnamed.len] : 0;
+	pthread_mutex_unlock(&tables->lock);
+	return maker;
+}
+
+void tables_read_names(struct tables *tables)
+{
+	uint32_t maker;
+
+	while ((maker = take_unnamed(tables)))
+		jit_processes_read_names(tables->jit, maker);
 }
 
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)

@@ -49,9 +49,11 @@ uint64_t tables_made(struct tables *tables); /* rises when a file that was new i
 
 /*
  * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still
- * come, and children that have not executed anything go on with them.
+ * come, and children that have not executed anything go on with them. True: it, or another, made code whose names are to
+ * be read now that it has ended.
  */
-void tables_forget_process(struct tables *tables, pid_t tgid);
+bool tables_forget_process(struct tables *tables, pid_t tgid);
+void tables_read_names(struct tables *tables); /* may take long */
 
 /*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in

@@ -87,7 +87,8 @@ static void test_ended(void **state)
 	write_names(f, "1000 100 made\n");
 	kill(f->pid, SIGKILL);
 	waitpid(f->pid, NULL, 0);
-	jit_processes_end(f->processes, f->pid);
+	assert_int_equal(jit_processes_end(f->processes, f->pid), number);
+	jit_processes_read_names(f->processes, number);
 	unlink(f->path);
 	assert_found(f, number, 0x1010, "made");
 }
@@ -99,7 +100,7 @@ static void test_not_kept(void **state)
 	uint32_t number = add(f), next;
 
 	write_names(f, "1000 100 made\n");
-	jit_processes_end(f->processes, f->pid);
+	assert_int_equal(jit_processes_end(f->processes, f->pid), 0);
 	jit_processes_keep(f->processes, number);
 	assert_false(jit_processes_find(f->processes, number, 0x1010, &f->calls));
 	next = add(f);
@@ -142,7 +143,7 @@ static void test_gone(void **state)
 	kill(f->pid, SIGKILL);
 	waitpid(f->pid, NULL, 0);
 	assert_int_equal(add(f), 0);
-	jit_processes_end(f->processes, f->pid);
+	assert_int_equal(jit_processes_end(f->processes, f->pid), 0);
 }
 
 int main(void)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu and processes and code that come and go while it records."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import TIMEOUT, state, wait_until
+from test_offcpu import added, everywhere_alike, let_run, names, record, rows_of  # noqa: F401: one is a fixture
+
+pytestmark = pytest.mark.usefixtures("root")
+
+
+FORKING = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(int(sys.argv[1])):
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+    print(pid, flush=True)
+    time.sleep(0.001)
+print("done", flush=True)
+signal.pause()
+"""
+
+
+@everywhere_alike
+def test_children_that_come_while_it_begins(record):
+    """Whoever is started between the first look at /proc and the first switch that is seen is recorded as well."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", FORKING, "100"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    children = []
+    try:
+        assert parent.stdout.readline() == "ready\n"
+        print(file=parent.stdin, flush=True)
+        recording = record("--json", "--min", 0, "--children", "-p", parent.pid)
+        children = [int(line) for line in iter(parent.stdout.readline, "done\n")]
+        wait_until(lambda: all(state(pid) == "S" for pid in children), "all sleep")
+        doc = recording.finish()
+    finally:
+        for child in children:
+            subprocess.run(["kill", str(child)])
+        parent.terminate()
+        parent.wait(TIMEOUT)
+    assert set(children) - {row["pid"] for row in doc["stacks"]} == set()
+
+
+def children_of(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_exiting(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[6]) & 4
+
+
+@pytest.mark.parametrize("who", ["-p", "-a"])
+def test_wait_at_the_very_end(target, record, tool, who):
+    """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
+    first = subprocess.Popen(
+        [tool("unshare"), "--pid", "--fork", "sh", "-c", "sleep 1000 & echo ready; read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert first.stdout.readline() == "ready\n"
+        (init,) = children_of(first.pid)
+        wait_until(lambda: children_of(init), "it has a child")
+        (held,) = children_of(init)
+        other = target("sleepers", "-n", 1, "-d", 1).settle()
+        tracer = target("tracer", "run", held)
+        recording = record("--json", "--min", 0, *(["-p", init, "-p", other.pid] if who == "-p" else ["-a"]))
+        print(file=first.stdin, flush=True)
+        wait_until(lambda: is_exiting(init) and state(init) == "S", "it waits for the other")
+        doc = recording.finish()
+        tracer.end()
+    finally:
+        first.wait(TIMEOUT)
+    waits = [row for row in doc["stacks"] if row["pid"] == init and "zap_pid_ns_processes" in names(row["kernel_stack"])]
+    assert added(waits) == 1
+
+
+def test_code_that_is_made_beside_a_stack_that_leads_astray(target, record):
+    """Pages that can be written and executed are code, too, which the kernel does not count as such."""
+    t = target("waits_astray")
+    recording = record("--json", "-p", t.pid)
+    let_run(t, 100)
+    doc = recording.finish()
+    rows = rows_of(doc, t.tids["maker"], "called_by_made_code", "S")
+    assert added(rows) > 20
+    assert not [row for row in rows if "not in executable memory" in (row["user_stack_error"] or "")]
