@@ -534,9 +534,9 @@ int note_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	if (left < task->start_time)
 		left = task->start_time;
-	runs = runs_of(task);
 	/* For those that run too: here it is made without a lock of the scheduler held. */
 	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	runs = runs_of(task);
 	if (!s || !want_waiting || s->left_ns || task->on_cpu || task->exit_state)
 		return 0;
 	letter = letter_of(false, state_of(task));

@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_TESTS_FAKE_PROBE_H
 #define STAKEOUT_TESTS_FAKE_PROBE_H
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -21,6 +22,7 @@ struct offcpu_probe {
 	unsigned batches;            /* in how many goes */
 	bool full;                   /* tables are refused */
 	bool refuses;                /* objects are */
+	bool crowded;                /* processes are */
 	unsigned answers;
 	bool news; /* of the last answer */
 };
@@ -70,6 +72,8 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
+	if (probe->crowded)
+		return -ENOSPC;
 	probe->maps = *maps;
 	__atomic_store_n(&probe->tgid, tgid, __ATOMIC_RELEASE); /* for tests that wait for it */
 	return 0;

@@ -337,6 +337,24 @@ static void test_losses(void **state)
 	munmap(area, len);
 }
 
+static void test_no_room_for_a_process(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = {0};
+	uint64_t lost;
+
+	f->probe.crowded = true;
+	assert_int_equal(tables_read_process(f->tables, getpid(), &err), -ENOSPC);
+	assert_false(f->probe.news);
+	lost = tables_losses(f->tables).mappings;
+	assert_int_equal(lost, count_executable_mappings());
+	assert_int_equal(tables_read_process(f->tables, getpid(), &err), -ENOSPC);
+	assert_int_equal(tables_losses(f->tables).mappings, lost);
+	f->probe.crowded = false;
+	read_self(f);
+	assert_true(f->probe.news);
+}
+
 static void test_no_tables(void **state)
 {
 	struct fixture *f = *state;
@@ -364,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_forked_processes, start, finish),
 		cmocka_unit_test_setup_teardown(test_ended_unseen, start, finish),
 		cmocka_unit_test_setup_teardown(test_losses, start, finish),
+		cmocka_unit_test_setup_teardown(test_no_room_for_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_no_tables, start, finish),
 	};
 
