@@ -31,7 +31,7 @@ struct process_reader {
 	pthread_mutex_t lock; /* of what follows */
 	struct arena *arena;
 	struct u64map reasons; /* process to why its maps cannot be read, or 0 */
-	uint64_t denied;       /* of these, those with a reason */
+	struct u64map told;    /* of these, those that somebody wanted to know of: not threads of the kernel */
 };
 
 DEFINE_CLEANUP(process_reader, struct process_reader *, process_reader_destroy)
@@ -58,6 +58,7 @@ void process_reader_destroy(struct process_reader *reader)
 	requests_destroy(reader->fresh);
 	requests_destroy(reader->slow);
 	u64map_deinit(&reader->reasons);
+	u64map_deinit(&reader->told);
 	arena_destroy(reader->arena);
 	pthread_mutex_destroy(&reader->lock);
 	free(reader);
@@ -72,11 +73,8 @@ static void keep_reason(struct process_reader *reader, pid_t tgid, const char *w
 	pthread_mutex_lock(&reader->lock);
 	slot = why ? u64map_put(&reader->reasons, (uint64_t)tgid, &created)
 		   : u64map_find(&reader->reasons, (uint64_t)tgid);
-	if (slot) {
-		reader->denied -= *slot != 0;
+	if (slot)
 		*slot = why ? (uintptr_t)arena_intern(reader->arena, why) : 0;
-		reader->denied += *slot != 0;
-	}
 	pthread_mutex_unlock(&reader->lock);
 }
 
@@ -84,10 +82,13 @@ const char *process_reader_denied(struct process_reader *reader, pid_t tgid)
 {
 	const uint64_t *slot;
 	const char *why;
+	bool created;
 
 	pthread_mutex_lock(&reader->lock);
 	slot = u64map_find(&reader->reasons, (uint64_t)tgid);
 	why = slot ? (const char *)(uintptr_t)*slot : NULL;
+	if (why)
+		u64map_put(&reader->told, (uint64_t)tgid, &created);
 	pthread_mutex_unlock(&reader->lock);
 	return why;
 }
@@ -227,7 +228,7 @@ struct process_reader_counts process_reader_counts(struct process_reader *reader
 	struct process_reader_counts counts = {.gone = atomic_load(&reader->gone), .lost = atomic_load(&reader->lost)};
 
 	pthread_mutex_lock(&reader->lock);
-	counts.denied = reader->denied;
+	counts.denied = reader->told.len;
 	pthread_mutex_unlock(&reader->lock);
 	return counts;
 }

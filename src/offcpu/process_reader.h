@@ -32,7 +32,7 @@ void process_reader_end(struct process_reader *reader);
 const char *process_reader_denied(struct process_reader *reader, pid_t tgid);
 
 struct process_reader_counts {
-	uint64_t denied; /* processes */
+	uint64_t denied; /* processes for which process_reader_denied() had a reason */
 	uint64_t gone;   /* that had ended when a stack needed their maps */
 	uint64_t lost;   /* requests for which there was no room */
 };

@@ -115,6 +115,23 @@ static void test_gone(void **state)
 	child_end(known);
 }
 
+/* Of all processes that could not be read those count of which somebody wanted to know why. */
+static void test_denied(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = {0};
+
+	f->probe.crowded = true;
+	assert_int_equal(process_reader_read(f->reader, getpid(), &err), -ENOSPC);
+	assert_int_equal(process_reader_counts(f->reader).denied, 0);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(process_reader_denied(f->reader, getpid()), err.msg);
+	assert_int_equal(process_reader_counts(f->reader).denied, 1);
+	f->probe.crowded = false;
+	assert_int_equal(process_reader_read(f->reader, getpid(), &err), 0);
+	assert_null(process_reader_denied(f->reader, getpid()));
+}
+
 /* Nobody waits for requests at the end. */
 static void test_ended_early(void **state)
 {
@@ -131,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_known_files_first, start, finish),
 		cmocka_unit_test_setup_teardown(test_gone, start, finish),
+		cmocka_unit_test_setup_teardown(test_denied, start, finish),
 		cmocka_unit_test_setup_teardown(test_ended_early, start, finish),
 	};
 
