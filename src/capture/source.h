@@ -64,10 +64,4 @@ struct source {
 int source_bpf_create(const struct process *process, struct err *err, struct source **out);
 int source_proc_create(const struct process *process, struct err *err, struct source **out);
 
-/* A thread that has ended: there is nothing to take of it. */
-static inline bool state_is_dead(char state)
-{
-	return state == 'Z' || state == 'X';
-}
-
 #endif

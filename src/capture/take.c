@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/sorted.h"
+#include "proc/task.h"
 
 int take_out_of_memory(struct take *take)
 {

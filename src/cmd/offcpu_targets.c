@@ -20,7 +20,7 @@ static int look_at(struct offcpu_targets *targets, const struct process *process
 		return err_set(err, ESRCH, "process %d has ended", pid);
 	if (info.kernel_thread)
 		return err_set(err, EINVAL, "process %d (%s) is a thread of the kernel: these are not recorded", pid, info.comm);
-	if (info.state == 'Z' || info.state == 'X')
+	if (process_has_ended(process))
 		return err_set(err, ESRCH, "process %d (%s) has ended: it is only not yet waited for", pid, info.comm);
 	if (!vec_push(&targets->pids, process->pid))
 		return -ENOMEM;

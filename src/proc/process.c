@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "proc/task.h"
 
 enum { PF_KTHREAD = 0x00200000 };
 
@@ -150,6 +151,36 @@ int process_info(const struct process *process, struct process_info *out)
 	out->kernel_thread = strtoul(flags, NULL, 10) & PF_KTHREAD;
 	out->start_time = strtoull(start, NULL, 10);
 	return 0;
+}
+
+/* 1: one lives; 0: none does; -EAGAIN: one went away meanwhile, and another may have come for it. */
+static int find_living(const struct process *process, const struct tid_list *tids)
+{
+	int rc = 0;
+	char state;
+
+	for (size_t i = 0; i < tids->len; i++) {
+		if (task_state(process, tids->data[i], &state) < 0)
+			rc = -EAGAIN;
+		else if (!state_is_dead(state))
+			return 1;
+	}
+	return rc;
+}
+
+bool process_has_ended(const struct process *process)
+{
+	enum { MAX_TRIES = 10 }; /* a thread that executes a program takes the main thread's number, and has had another */
+	struct tid_list tids = {0};
+	int rc = -EAGAIN;
+
+	for (int i = 0; rc == -EAGAIN && i < MAX_TRIES; i++) {
+		rc = process_list_tids(process, &tids);
+		if (rc == 0)
+			rc = find_living(process, &tids);
+	}
+	vec_deinit(&tids);
+	return rc == 0 || rc == -ESRCH || rc == -ENOENT;
 }
 
 uint64_t process_generation(const struct process *process)

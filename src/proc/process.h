@@ -56,6 +56,9 @@ struct process_info {
 
 int process_info(const struct process *process, struct process_info *out);
 
+/* True when none of its threads lives, waited for or not: of a living process the main thread may have ended. */
+bool process_has_ended(const struct process *process);
+
 /* A number that changes with every exec: where the stack starts. 0 when not permitted. */
 uint64_t process_generation(const struct process *process);
 

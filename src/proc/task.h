@@ -30,6 +30,12 @@ int task_runs(const struct process *process, pid_t tid, uint64_t *out);
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);
 
+/* A thread that has ended: there is nothing to take of it. */
+static inline bool state_is_dead(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 /* True for a thread that the kernel runs for itself in the process (io_uring): it has no user code and no user stack. */
 bool task_is_kernel_worker(const struct process *process, pid_t tid);
 

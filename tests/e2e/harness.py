@@ -26,6 +26,9 @@ SANITIZER_ENV = {
 }
 
 
+# Script for sh that has a target as a child, to which it leaves its input.
+BEHIND_A_SHELL = 'exec 3<&0; "$0" "$@" <&3 & wait'
+
 # Threads that have ended and kernel threads have no user stack that could be incomplete.
 HAVE_NO_STACK = ("zombie", "exited", "kernel_thread")
 

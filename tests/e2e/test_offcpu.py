@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
+from harness import BEHIND_A_SHELL, ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
 from harness import bare, built, command, run, state, stop, wait_until
 
 MS = 1000000
@@ -1099,6 +1099,27 @@ def test_process_that_is_gone(target, record, stakeout):
     assert any(f"no process {dead}" in note for note in doc["notes"])
     result = stakeout("offcpu", "-p", dead)
     assert result.code == 1 and f"no process {dead}" in result.err
+
+
+def test_process_that_is_not_waited_for(target, stakeout):
+    t = target("plain")
+    t.proc.stdin.close()
+    wait_until(lambda: state(t.pid) == "Z", "it is a zombie")
+    result = stakeout("offcpu", "-p", t.pid)
+    assert result.code == 1 and "has ended: it is only not yet waited for" in result.err, result
+
+
+def test_main_thread_has_ended(target, stakeout):
+    """The process lives on in its other threads, also as somebody's child."""
+    t = target("zombie_main").settle()
+    wait_until(lambda: state(t.pid) == "Z", "the main thread is a zombie")
+    doc = stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).doc
+    assert {row["tid"] for row in doc["stacks"]} == {t.tids["worker"]}
+    t = target("zombie_main", wrap=["sh", "-c", BEHIND_A_SHELL])
+    (child,) = family(t.pid) - {t.pid}
+    wait_until(lambda: state(child) == "Z", "the main thread is a zombie")
+    doc = stakeout("offcpu", "--json", "-d", "0.3", "--children", "-p", t.pid).doc
+    assert {row["tid"] for row in doc["stacks"]} == {t.pid, t.tids["worker"]}
 
 
 def test_kernel_thread(stakeout):

@@ -3,7 +3,7 @@
 
 
 import pytest
-from harness import SLOW, bare, run
+from harness import BEHIND_A_SHELL, SLOW, bare, run, state, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
 everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
@@ -84,6 +84,17 @@ def test_children_of_a_command(tool):
     result = run("offcpu", "--json", "--source=proc", "--", tool("sh"), "-c", f"sleep {LOOKS_AT_ALL}; true")
     assert result.code == 3, result
     assert {"sh", "sleep"} <= {row["thread_name"] for row in result.doc["stacks"]}
+
+
+def test_main_thread_has_ended(target):
+    """The process lives on in its other threads, also as somebody's child."""
+    t = target("zombie_main").settle()
+    wait_until(lambda: state(t.pid) == "Z", "the main thread is a zombie")
+    doc = sampled("--source=proc", "-p", t.pid)
+    assert {row["tid"] for row in doc["stacks"]} == {t.tids["worker"]}
+    t = target("zombie_main", wrap=["sh", "-c", BEHIND_A_SHELL])
+    doc = sampled("--source=proc", "--children", "-p", t.pid, "-d", LOOKS_AT_ALL)
+    assert {row["tid"] for row in doc["stacks"]} == {t.pid, t.tids["worker"]}
 
 
 @pytest.mark.parametrize("option", ("--events", "--wakers"))

@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "proc/family.h"
 #include "proc/process.h"
+#include "proc/task.h"
 
 static void test_open_self(void **state)
 {
@@ -87,6 +89,58 @@ static void test_thread_is_no_process(void **state)
 	process_close(&p);
 }
 
+static pthread_t main_thread;
+
+static void *outlive_main(void *arg)
+{
+	pthread_join(main_thread, NULL);
+	child_sleeps();
+	return arg;
+}
+
+static void ends_main_thread(void)
+{
+	pthread_t thread;
+
+	main_thread = pthread_self();
+	if (pthread_create(&thread, NULL, outlive_main, NULL) == 0)
+		pthread_exit(NULL);
+}
+
+static void wait_for_zombie(const struct process *p)
+{
+	char got = 0;
+
+	for (int i = 0; i < 60000 && got != 'Z'; i++) {
+		assert_int_equal(task_state(p, p->pid, &got), 0);
+		usleep(1000);
+	}
+	assert_int_equal(got, 'Z');
+}
+
+/* Its main thread may have, and then it has not; when nobody has waited for it yet, it has. */
+static void test_has_ended(void **state)
+{
+	pid_t pid = child_start(ends_main_thread);
+	struct process p;
+
+	assert_int_equal(process_open(pid, NULL, &p), 0);
+	wait_for_zombie(&p);
+	assert_false(process_has_ended(&p));
+	assert_int_equal(process_parent(pid), getpid());
+	kill(pid, SIGKILL);
+	for (int i = 0; i < 60000 && !process_has_ended(&p); i++)
+		usleep(1000);
+	assert_true(process_has_ended(&p));
+	assert_int_equal(process_parent(pid), 0);
+	child_end(pid);
+	assert_true(process_has_ended(&p));
+	process_close(&p);
+	assert_int_equal(process_open(getpid(), NULL, &p), 0);
+	assert_false(process_has_ended(&p));
+	process_close(&p);
+}
+
 static void test_maps(void **state)
 {
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -138,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_no_such_process),
 		cmocka_unit_test(test_gone_process_is_not_its_successor),
 		cmocka_unit_test(test_thread_is_no_process),
+		cmocka_unit_test(test_has_ended),
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_denied_names_the_three_ways),
 	};

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "capture/source.h"
+#include "proc/task.h"
 
 enum { PATIENCE_MS = 5000 };
 
