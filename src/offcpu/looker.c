@@ -298,22 +298,26 @@ static bool prove(struct looker *l, struct looked *looked, struct task *task)
 	return true;
 }
 
-static void look_at_task(struct looker *l, struct looked *looked, struct task *task)
+/* False when it has ended. */
+static bool look_at_task(struct looker *l, struct looked *looked, struct task *task)
 {
 	struct task_status status;
 	uint64_t count = 0, now = monotonic_ns();
 	enum seen seen = glance(looked, task, &status, &count);
 
 	if (seen == SEEN_STILL && (task->proved || prove(l, looked, task)))
-		return;
+		return true;
 	end_wait(l, looked, task, now, false);
-	if (seen != SEEN_ANEW || !is_wanted(l, status.state))
-		return;
+	if (seen != SEEN_ANEW)
+		return seen == SEEN_STILL;
+	if (!is_wanted(l, status.state))
+		return !state_is_dead(status.state);
 	task->waiting = true;
 	task->proved = false;
 	task->state = status.state;
 	task->count = count;
 	task->since_ns = now;
+	return true;
 }
 
 static int compare_tids(const void *a, const void *b)
@@ -352,6 +356,8 @@ static bool merge_tasks(struct looker *l, struct looked *looked)
 
 bool looked_look(struct looker *l, struct looked *looked)
 {
+	bool lives = false;
+
 	if (process_list_tids(&looked->process, &l->tids) < 0 || !l->tids.len)
 		return false;
 	if (looked->kernel_thread)
@@ -361,8 +367,8 @@ bool looked_look(struct looker *l, struct looked *looked)
 		return true;
 	}
 	for (size_t i = 0; i < looked->tasks.len; i++)
-		look_at_task(l, looked, &looked->tasks.data[i]);
-	return true;
+		lives |= look_at_task(l, looked, &looked->tasks.data[i]);
+	return lives || !process_has_ended(&looked->process); /* threads may have come since they were listed */
 }
 
 void looked_end(struct looker *l, struct looked *looked, bool unfinished)

@@ -45,7 +45,7 @@ struct looked;
 int looked_open(pid_t pid, struct err *err, struct looked **out);
 void looked_close(struct looker *looker, struct looked *looked);
 
-/* Looks at all of its threads, except those of the kernel. False when it has ended. */
+/* Looks at all of its threads, except those of the kernel. False when it has ended, waited for or not. */
 bool looked_look(struct looker *looker, struct looked *looked);
 
 /* Its waits end now, since it has ended; `unfinished`: only the recording ends. */

@@ -1052,17 +1052,21 @@ def test_command_that_is_killed_before_it_starts(tmp_path):
     assert proc.returncode == 1 and "ended before it was started" in err, (proc.returncode, out, err)
 
 
+@pytest.mark.parametrize("waited", [True, False], ids=["reaped", "zombie"])
 @pytest.mark.parametrize("source", ["auto", "proc"])
-def test_ends_with_the_last_process(record, source):
-    """Nobody has to end it, however long it was to last."""
+def test_ends_with_the_last_process(record, source, waited):
+    """Nobody has to end it, however long it was to last, nor to wait for the processes."""
     sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
     pids = ",".join(str(sleeper.pid) for sleeper in sleepers)
     recording = record("--json", "--source", source, "--min", 0, "-d", "1h", "-p", pids)
     for sleeper in sleepers:
         assert recording.proc.poll() is None
         sleeper.kill()
-        sleeper.wait()
+        if waited:
+            sleeper.wait()
     doc = recording.finish(None)
+    for sleeper in sleepers:
+        sleeper.wait()
     if source == "auto":  # /proc may have been looked at only once
         assert {row["pid"] for row in doc["stacks"]} == {sleeper.pid for sleeper in sleepers}
 

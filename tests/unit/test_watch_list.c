@@ -88,6 +88,26 @@ static void test_ended(void **state)
 	finish(&f);
 }
 
+/* Nobody has waited for it: it is there, but it has ended. */
+static void test_not_waited_for(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct fixture f;
+
+	start(&f, (struct watch_list_options){0});
+	assert_int_equal(watch_list_add(f.list, pid, NULL), 0);
+	watch_list_look(f.list);
+	assert_false(watch_list_is_empty(f.list));
+	kill(pid, SIGKILL);
+	for (int i = 0; i < 60000 && !watch_list_is_empty(f.list); i++) {
+		watch_list_look(f.list);
+		usleep(1000);
+	}
+	assert_true(watch_list_is_empty(f.list));
+	child_end(pid);
+	finish(&f);
+}
+
 /* As many as descriptors are left for: not one, besides what the scan itself needs. */
 static void test_unreadable(void **state)
 {
@@ -120,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_children),
 		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_not_waited_for),
 		cmocka_unit_test(test_unreadable),
 	};
 
