@@ -24,7 +24,7 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 		.nvcsw = record->nvcsw,
 		.nivcsw = record->nivcsw,
 		.runs = record->runs,
-		.has_runs = record->flags & TASK_HAS_RUNS,
+		.has_runs = record->flags & TASK_HAS_RUNS && record->runs, /* a kernel that does not keep it says 0 */
 		.off_cpu_ns = -1,
 	};
 	memcpy(out->name, record->comm, sizeof(record->comm));

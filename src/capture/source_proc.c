@@ -98,7 +98,7 @@ static bool observe_thread(struct source_proc *s, const struct observe_request *
 	struct task_status status;
 	uint64_t runs = 0;
 	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */
-	bool has_runs = task_runs(s->process, tid, &runs) == 0;
+	bool has_runs = task_runs(s->process, tid, &runs) == 0 && runs; /* a kernel that does not keep it says 0 */
 	bool moves = !has_runs && request->counters_only && still_runs(s, tid);
 
 	if (task_status(s->process, tid, &status) < 0)

@@ -157,22 +157,30 @@ int unfinished_read(struct offcpu_probe *probe, struct tables *tables, const str
 	return 0;
 }
 
-static const struct sleeper *find(const struct unfinished *u, const struct offcpu_open *open)
+static const struct sleeper *find(const struct unfinished *u, uint32_t tid)
 {
-	const uint64_t *slot = u64map_find(&u->by_tid, open->wait.key.tid);
-	const struct sleeper *sleeper = slot ? &u->sleepers.data[*slot - 1] : NULL;
+	const uint64_t *slot = u64map_find(&u->by_tid, tid);
 
-	return sleeper && sleeper->record->runs == open->runs ? sleeper : NULL;
+	return slot ? &u->sleepers.data[*slot - 1] : NULL;
 }
 
-static struct taken_stack taken_stack(const struct sleeper *sleeper)
+/* Why what was read may not be the stack of the wait; NULL: it is. A kernel that has the count and does not keep it says 0. */
+static const char *find_doubt(const struct sleeper *sleeper, const struct offcpu_open *open)
+{
+	if (!sleeper || sleeper->record->runs != open->runs)
+		return "it had run before its stacks could be read";
+	if (!(sleeper->record->flags & TASK_HAS_RUNS) || !sleeper->record->runs)
+		return "the kernel does not count how often a thread gets a CPU: it may have run before its stacks were read";
+	return NULL;
+}
+
+static struct taken_stack taken_stack(const struct sleeper *sleeper, const struct offcpu_open *open)
 {
 	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER};
 
-	if (!sleeper) {
-		taken.user_error = taken.kernel_error_words = "it had run before its stacks could be read";
+	taken.user_error = taken.kernel_error_words = find_doubt(sleeper, open);
+	if (taken.user_error)
 		return taken;
-	}
 	taken.set = sleeper->set;
 	taken.kernel = sleeper->kernel;
 	taken.nkernel = sleeper->record->nkernel;
@@ -189,7 +197,7 @@ static struct taken_stack taken_stack(const struct sleeper *sleeper)
 void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait)
 {
-	struct taken_stack taken = taken_stack(find(u, open));
+	struct taken_stack taken = taken_stack(find(u, open->wait.key.tid), open);
 
 	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1};
 	waits_put_stack(waits, &taken);

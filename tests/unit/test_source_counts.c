@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* How often a thread got a CPU, as kernels tell it that do not count: they have no such counter, or leave it at 0. */
+#include "scratch.h"
+
+#include "capture/source.h"
+#include "fake_iter.h"
+
+static struct observed pass(struct source *source)
+{
+	const struct observe_request counters = {.counters_only = true};
+	struct observations seen = {0};
+	struct observed o;
+
+	assert_int_equal(source->observe(source, &counters, NULL, &seen), 0);
+	assert_int_equal(seen.len, 1);
+	o = seen.data[0];
+	vec_deinit(&seen);
+	return o;
+}
+
+static void test_bpf(void **state)
+{
+	struct task_record *record = &fake_iter.records[0];
+	struct process process;
+	struct source *source;
+
+	*record = (struct task_record){.tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid(), .nvcsw = 3};
+	fake_iter.n = 1;
+	assert_int_equal(process_open(getpid(), NULL, &process), 0);
+	assert_int_equal(source_bpf_create(&process, NULL, &source), 0);
+	assert_false(pass(source).has_runs);
+	record->flags = TASK_HAS_RUNS;
+	assert_false(pass(source).has_runs);
+	record->runs = 7;
+	assert_true(pass(source).has_runs);
+	assert_int_equal(pass(source).runs, 7);
+	source->destroy(source);
+	process_close(&process);
+}
+
+static void test_proc(void **state)
+{
+	struct process process = {.pid = 5, .dir_fd = -1, .mm_fd = -1};
+	struct source *source;
+	struct scratch s;
+
+	scratch_init(&s);
+	scratch_run(&s, "mkdir 5");
+	scratch_text(&s, "5/status",
+		     "Name:\tit\nState:\tS (sleeping)\nTracerPid:\t0\n"
+		     "voluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t1\n");
+	process.task_fd = scratch_open(&s, ".", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(source_proc_create(&process, NULL, &source), 0);
+	assert_false(pass(source).has_runs);
+	scratch_text(&s, "5/schedstat", "0 0 0\n");
+	assert_false(pass(source).has_runs);
+	assert_false(pass(source).running);
+	scratch_text(&s, "5/syscall", "running\n");
+	assert_true(pass(source).running); /* it is about to sleep, and no count could tell */
+	scratch_text(&s, "5/schedstat", "1000 2000 7\n");
+	assert_true(pass(source).has_runs);
+	assert_int_equal(pass(source).runs, 7);
+	source->destroy(source);
+	process_close(&process);
+	scratch_deinit(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bpf),
+		cmocka_unit_test(test_proc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
