@@ -488,6 +488,20 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	return ok;
 }
 
+/* `unfinished` is NULL when the stacks could not be read: why. */
+static void give_stack(struct recording *r, struct unfinished *unfinished, const char *why, const struct offcpu_open *open,
+		       struct offcpu_wait *wait)
+{
+	const struct offcpu_stack_id *taken = &wait->key.stack; /* when the wait began */
+
+	if (taken->low && taken->low != OFFCPU_STACK_BEFORE)
+		return;
+	if (unfinished)
+		unfinished_add_stack(unfinished, open, r->waits, wait);
+	else
+		unfinished_add_reason(why, r->options.probe.user_stacks, r->waits, wait);
+}
+
 /* What waits on when the time is over. */
 static void take_unfinished(struct recording *r)
 {
@@ -495,11 +509,11 @@ static void take_unfinished(struct recording *r)
 						   .user_stacks = r->options.probe.user_stacks};
 	struct unfinished *unfinished = NULL;
 	const struct offcpu_open *open = NULL;
-	struct err err = {0};
+	struct err err = {0}, why = {0};
 	size_t n = 0;
 
-	if (unfinished_read(r->probe, r->tables, &options, &err, &unfinished) < 0)
-		note(r, "waits that are not over have no stacks", err.msg);
+	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
+		note(r, "waits that are not over have no stacks", why.msg);
 	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
 		note_failed_read(r, "waits that are not over are missing", err.msg);
 	end_threads(r);
@@ -507,8 +521,7 @@ static void take_unfinished(struct recording *r)
 	for (size_t i = 0; i < n; i++) {
 		struct offcpu_wait wait = open[i].wait;
 
-		if (unfinished && (!wait.key.stack.low || wait.key.stack.low == OFFCPU_STACK_BEFORE))
-			unfinished_add_stack(unfinished, &open[i], r->waits, &wait);
+		give_stack(r, unfinished, why.msg, &open[i], &wait);
 		take_wait(r, &wait, sizeof(wait));
 	}
 	unfinished_destroy(unfinished);

@@ -194,12 +194,27 @@ static struct taken_stack taken_stack(const struct sleeper *sleeper, const struc
 	return taken;
 }
 
+/* By a number that no stack of BPF has. */
+static void add_stack(struct taken_stack *taken, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
+{
+	taken->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};
+	waits_put_stack(waits, taken);
+	wait->key.stack = taken->id;
+}
+
 void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait)
 {
 	struct taken_stack taken = taken_stack(find(u, open->wait.key.tid), open);
 
-	taken.id = (struct offcpu_stack_id){.low = 2 * ++u->ids, .high = 1};
-	waits_put_stack(waits, &taken);
-	wait->key.stack = taken.id;
+	add_stack(&taken, ++u->ids, waits, wait);
+}
+
+void unfinished_add_reason(const char *why, bool user_stacks, struct waits *waits, struct offcpu_wait *wait)
+{
+	struct taken_stack none = {.user_end = OFFCPU_END_NO_USER,
+				   .user_error = user_stacks ? why : NULL,
+				   .kernel_error_words = why};
+
+	add_stack(&none, 1, waits, wait);
 }

@@ -27,4 +27,7 @@ void unfinished_destroy(struct unfinished *unfinished);
 void unfinished_add_stack(struct unfinished *unfinished, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait);
 
+/* Where unfinished_read() has failed: the same for all such waits, why. Unless user stacks are wanted, only for kernel stacks. */
+void unfinished_add_reason(const char *why, bool user_stacks, struct waits *waits, struct offcpu_wait *wait);
+
 #endif

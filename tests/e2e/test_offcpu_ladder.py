@@ -203,3 +203,15 @@ def test_command_is_not_run_in_vain(tmp_path):
     env = refusing({"REFUSE_BPF": "on_switch 1000"})
     result = run("offcpu", "--source=switch", "--", "touch", tmp_path / "ran", env=env)
     assert result.code == 1 and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("source", ["auto", "switch"])
+def test_no_task_iterator(waiting, source):
+    """What is not over has no stacks, and its row says why."""
+    result = recorded(waiting, 99, f"--source={source}", program="dump_task")
+    row = row_of(result.doc, waiting.tids["worker"])
+    told = "waits that are not over have no stacks: "
+    (why,) = [note.removeprefix(told) for note in result.doc["notes"] if note.startswith(told)]
+    assert result.code == 3 and "task iterator" in why, result
+    assert row["unfinished"] == 1 and row["kernel_stack"] == row["user_stack"] == []
+    assert row["kernel_stack_error"] == row["user_stack_error"] == why

@@ -108,12 +108,36 @@ static void test_kernel_does_not_count(void **state)
 	finish(&f);
 }
 
+/* None could be read. */
+static void test_reason(void **state)
+{
+	struct offcpu_wait wait = {.kind = OFFCPU_WAIT, .key.state = OFFCPU_SLEEPING, .duration_ns = 100}, other = wait;
+	const struct wait_row *row;
+	struct fixture f;
+
+	start(&f, (struct task_record){0});
+	unfinished_add_reason("it is refused", true, f.waits, &wait);
+	other.key.tid = TID;
+	unfinished_add_reason("it is refused", true, f.waits, &other);
+	row = waits_add_wait(f.waits, &wait, sizeof(wait));
+	expect_none(row->stack, "it is refused");
+	assert_ptr_equal(waits_add_wait(f.waits, &other, sizeof(other))->stack, row->stack);
+	finish(&f);
+	start(&f, (struct task_record){0});
+	unfinished_add_reason("it is refused", false, f.waits, &wait);
+	row = waits_add_wait(f.waits, &wait, sizeof(wait));
+	assert_null(row->stack->user_error);
+	assert_string_equal(row->stack->kernel_error_words, "it is refused");
+	finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_count),
 		cmocka_unit_test(test_has_run),
 		cmocka_unit_test(test_kernel_does_not_count),
+		cmocka_unit_test(test_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
