@@ -8,6 +8,8 @@
 #include "base/hash.h"
 #include "base/map.h"
 
+enum { MAX_DROPPED = 1 << 18 }; /* stacks that are known not to be kept */
+
 struct shared_stack {
 	struct wait_stack stack;
 	struct shared_stack *next; /* with the same low half of the id */
@@ -38,6 +40,8 @@ struct waits {
 	VEC(struct keyed_thread *) threads;
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
+	struct u64map dropped; /* hashes of their ids */
+	bool dropped_more;     /* than there is room for */
 	uint64_t stacks_lost;
 	uint64_t lost;
 };
@@ -84,13 +88,13 @@ void waits_destroy(struct waits *waits)
 	vec_deinit(&waits->rows);
 	vec_deinit(&waits->threads);
 	u64map_deinit(&waits->stacks);
+	u64map_deinit(&waits->dropped);
 	u64map_deinit(&waits->by_key);
 	u64map_deinit(&waits->by_thread);
 	arena_destroy(waits->arena);
 	free(waits);
 }
 
-/* NULL: it was lost, but may be sent again. */
 static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_stack_id id)
 {
 	const uint64_t *slot = u64map_find(&waits->stacks, id.low);
@@ -99,6 +103,39 @@ static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_st
 	while (shared && shared->stack.id.high != id.high)
 		shared = shared->next;
 	return shared ? &shared->stack : NULL;
+}
+
+static uint64_t hash_id(struct offcpu_stack_id id)
+{
+	return hash_u64(hash_u64(HASH_SEED, id.low), id.high);
+}
+
+/* Waits that have it may come much later: the kernel adds them up. */
+static void drop_stack(struct waits *waits, struct offcpu_stack_id id)
+{
+	const uint64_t hash = hash_id(id);
+	bool created;
+
+	waits->stacks_lost++;
+	if (u64map_find(&waits->dropped, hash))
+		return;
+	if (waits->dropped.len >= MAX_DROPPED || !u64map_put(&waits->dropped, hash, &created))
+		waits->dropped_more = true;
+}
+
+/* For a row. NULL: there is none, or it was lost, but may be sent again. */
+static struct wait_stack *find_for_row(struct waits *waits, struct offcpu_stack_id id)
+{
+	struct wait_stack *stack = find_stack(waits, id);
+
+	if (stack || !id.low)
+		return stack;
+	return waits->dropped_more || u64map_find(&waits->dropped, hash_id(id)) ? &waits->over_limit : NULL;
+}
+
+static bool is_missing(const struct waits *waits, const struct wait_stack *stack)
+{
+	return !stack || stack == &waits->over_limit;
 }
 
 static uint64_t place_of(struct waits *waits, const struct taken_stack *taken, uint32_t index)
@@ -147,17 +184,18 @@ static bool fill_stack(struct waits *waits, const struct taken_stack *taken, str
 void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 {
 	struct shared_stack *shared;
+	size_t bytes = sizeof(*shared) + taken->nkernel * sizeof(uint64_t) +
+		       taken->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
 	uint64_t *slot;
 	bool created;
 
 	if (find_stack(waits, taken->id))
 		return;
-	waits->stack_bytes += sizeof(*shared) + taken->nkernel * sizeof(uint64_t) +
-			      taken->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
-	if (waits->options.max_stack_bytes && waits->stack_bytes > waits->options.max_stack_bytes) {
-		waits->stacks_lost++;
+	if (waits->options.max_stack_bytes && waits->stack_bytes + bytes > waits->options.max_stack_bytes) {
+		drop_stack(waits, taken->id);
 		return;
 	}
+	waits->stack_bytes += bytes;
 	slot = u64map_put(&waits->stacks, taken->id.low, &created);
 	shared = slot ? calloc(1, sizeof(*shared)) : NULL;
 	if (!shared || !vec_push(&waits->all_stacks, shared)) {
@@ -378,16 +416,12 @@ static const struct wait_row *add(struct waits *waits, const struct told *told)
 		row->row = new_row(waits, told);
 		row->row.name = row->name;
 	}
-	if (!row->row.stack)
-		row->row.stack = find_stack(waits, told->key.stack);
-	if (!row->row.stack && told->key.stack.low && waits->stacks_lost)
-		row->row.stack = &waits->over_limit;
+	if (is_missing(waits, row->row.stack))
+		row->row.stack = find_for_row(waits, told->key.stack);
 	if (row->row.stack)
 		note_owner(row->row.stack, row->row.tgid);
-	if (!row->row.waker_stack && row->row.has_waker)
-		row->row.waker_stack = find_stack(waits, told->key.waker_stack);
-	if (!row->row.waker_stack && told->key.waker_stack.low && waits->stacks_lost)
-		row->row.waker_stack = &waits->over_limit;
+	if (is_missing(waits, row->row.waker_stack) && row->row.has_waker)
+		row->row.waker_stack = find_for_row(waits, told->key.waker_stack);
 	keep_comm(row->name, told->comm);
 	offcpu_sum_merge(&row->row.sum, &told->sum);
 	return &row->row;

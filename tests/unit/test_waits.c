@@ -38,14 +38,19 @@ struct fixture {
 	struct waits *waits;
 };
 
-static void start(struct fixture *f, size_t max_rows)
+static void start_limited(struct fixture *f, size_t max_rows, size_t max_stack_bytes)
 {
-	const struct waits_options options = {.max_rows = max_rows};
+	const struct waits_options options = {.max_rows = max_rows, .max_stack_bytes = max_stack_bytes};
 
 	f->tables = tables_create(NULL); /* without a process: addresses stay addresses */
 	assert_non_null(f->tables);
 	f->waits = waits_create(f->tables, &options);
 	assert_non_null(f->waits);
+}
+
+static void start(struct fixture *f, size_t max_rows)
+{
+	start_limited(f, max_rows, 0);
 }
 
 static void finish(struct fixture *f)
@@ -349,6 +354,72 @@ static void test_stack_comes_late(void **state)
 	finish(&f);
 }
 
+enum { LIMIT = 4096, TOO_LARGE = LIMIT / sizeof(uint64_t) }; /* for the stacks of a test, and frames of one that is not kept */
+
+static void put_large_stack(struct fixture *f, uint64_t id)
+{
+	static const uint64_t kernel[TOO_LARGE];
+	const struct taken_stack stack = {.id = {.low = id, .high = ~id}, .kernel = kernel, .nkernel = TOO_LARGE};
+
+	waits_put_stack(f->waits, &stack);
+}
+
+static bool is_over_limit(const struct wait_stack *stack)
+{
+	return stack && stack->user_error && strstr(stack->user_error, "too many different stacks");
+}
+
+/* Rows say what became of their own stack: one is not kept, another did not fit the ring and is sent with a later wait. */
+static void test_limit_of_stacks(void **state)
+{
+	struct stack_record late = a_stack(7), waker = a_stack(9);
+	struct offcpu_wait lost = a_wait(11, 'S', 5, 7), dropped = a_wait(11, 'S', 5, 5);
+	const struct offcpu_sums sums = {.count = 1, .total_ns = 5, .max_ns = 5, .min_ns = 5};
+	const struct wait_row *row;
+	struct fixture f;
+
+	lost.key.waker_tid = dropped.key.waker_tid = 9;
+	lost.key.waker_stack = waker.head.id;
+	dropped.key.waker_stack = dropped.key.stack;
+	start_limited(&f, 10, LIMIT);
+	put_large_stack(&f, 5);
+	assert_int_equal(waits_stacks_lost(f.waits), 1);
+	row = add(&f, &dropped);
+	assert_true(is_over_limit(row->stack) && is_over_limit(row->waker_stack));
+	row = add(&f, &lost);
+	assert_null(row->stack);
+	assert_null(row->waker_stack);
+	waits_add_stack(f.waits, &late, sizeof(late));
+	waits_add_stack(f.waits, &waker, sizeof(waker));
+	assert_ptr_equal(add(&f, &lost), row);
+	assert_int_equal(row->stack->id.low, 7);
+	assert_int_equal(row->waker_stack->id.low, 9);
+	dropped.key.tid = 12;
+	waits_add_sums(f.waits, &dropped.key, &sums); /* at the end */
+	assert_true(is_over_limit(waits_row(f.waits, 2)->stack));
+	dropped.key.stack.low = dropped.key.stack.high = 0; /* it has none */
+	assert_null(add(&f, &dropped)->stack);
+	assert_int_equal(waits_stacks_lost(f.waits), 1);
+	finish(&f);
+}
+
+/* When there are more than it can remember, those that it does not know are taken for such. */
+static void test_many_stacks_over_the_limit(void **state)
+{
+	enum { REMEMBERED = 1 << 18 };
+	struct offcpu_wait unknown = a_wait(11, 'S', 5, 2 * REMEMBERED);
+	struct fixture f;
+
+	start_limited(&f, 10, LIMIT);
+	for (uint64_t id = 1; id <= REMEMBERED; id++)
+		put_large_stack(&f, id);
+	put_large_stack(&f, 1);
+	assert_null(add(&f, &unknown)->stack);
+	put_large_stack(&f, REMEMBERED + 1);
+	assert_true(is_over_limit(add(&f, &unknown)->stack));
+	finish(&f);
+}
+
 static void test_bad_records(void **state)
 {
 	struct stack_record record = a_stack(1);
@@ -401,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
 		cmocka_unit_test(test_signal),      cmocka_unit_test(test_sums_of_the_kernel),
 		cmocka_unit_test(test_unfinished),  cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_limit_of_stacks), cmocka_unit_test(test_many_stacks_over_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
