@@ -303,6 +303,12 @@ static struct offcpu_thread *find_thread(const struct idle *idle, const struct o
 	return index ? &idle->profile->threads.data[*index - 1] : NULL;
 }
 
+/* A thread that is awake has work: it may starve for a CPU. */
+static uint64_t asleep_ns(const struct offcpu_sum *sum)
+{
+	return sum->total_ns > sum->runnable_ns ? sum->total_ns - sum->runnable_ns : 0;
+}
+
 /* A number for where a thread waits for work; 0: it does not, or is not idle there because it waits too little. */
 static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t *place)
 {
@@ -310,7 +316,7 @@ static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t
 	struct told kernel, user;
 
 	*place = 0;
-	if (!thread || !offcpu_is_nearly_all(thread->sum.total_ns, idle->profile->duration_ns))
+	if (!thread || !offcpu_is_nearly_all(asleep_ns(&thread->sum), idle->profile->duration_ns))
 		return true;
 	if (!read_stack(idle, row->kernel, &kernel) || !read_stack(idle, row->user, &user))
 		return false;
@@ -346,7 +352,7 @@ static bool find_places(struct idle *idle)
 			return false;
 		ns = place ? u64map_put(&idle->times, place, &created) : NULL;
 		if (ns)
-			*ns += row->sum.total_ns;
+			*ns += asleep_ns(&row->sum);
 		else if (place)
 			return false;
 	}

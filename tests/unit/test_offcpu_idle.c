@@ -17,8 +17,9 @@ struct wait {
 	const char *kernel[MOST_FRAMES];
 	const char *user[MOST_FRAMES];
 	uint64_t ns; /* 0: all of the time */
-	char state;  /* 0: S */
-	pid_t tid;   /* 0: the first */
+	uint64_t runnable_ns;
+	char state; /* 0: S */
+	pid_t tid;  /* 0: the first */
 };
 
 struct fixture {
@@ -50,7 +51,7 @@ static void add(struct fixture *f, const struct wait *wait)
 	struct offcpu_thread thread = {.pid = 1, .tid = row.tid};
 	size_t i = 0;
 
-	offcpu_sum_add(&row.sum, wait->ns ? wait->ns : DURATION, 0);
+	offcpu_sum_add(&row.sum, wait->ns ? wait->ns : DURATION, wait->runnable_ns);
 	assert_true(offcpu_profile_add_row(&f->profile, row));
 	while (i < f->profile.threads.len && f->profile.threads.data[i].tid != row.tid)
 		i++;
@@ -246,6 +247,19 @@ static void test_time(void **state)
 			      3));
 }
 
+/* A thread that was woken and has no CPU is not idle, however little it does. */
+static void test_starving(void **state)
+{
+	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = DURATION}));
+	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = 201}));
+	assert_true(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = 200}));
+	/* It sleeps for long enough, but not in one place. */
+	assert_false(are_idle((const struct wait[]){{.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 200},
+						    {.kernel = {"sk_wait_data"}, .ns = 100}},
+			      2));
+	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 901})); /* nonsense */
+}
+
 /* Two lines of one function are one place, also when one of them has a timeout; two functions are not. */
 static void test_places(void **state)
 {
@@ -289,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_locks),       cmocka_unit_test(test_without_kernel_stacks),
 		cmocka_unit_test(test_time),        cmocka_unit_test(test_places),
 		cmocka_unit_test(test_other_waits), cmocka_unit_test(test_python_queue),
+		cmocka_unit_test(test_starving),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_idle", tests, NULL, NULL);
