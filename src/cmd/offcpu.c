@@ -309,7 +309,9 @@ static int run(struct offcpu_options *o, struct err *err)
 		return rc;
 	record(o, &session, &child, &writer, &signals);
 	child_terminate(&child);
-	sigprocmask(SIG_SETMASK, &before, NULL); /* a second Ctrl-C ends us, whoever we wait for */
+	/* A second Ctrl-C ends us, whoever we wait for. A terminal that is closed sends more than one signal. */
+	sigaddset(&before, SIGHUP);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	rc = event_writer_stop(&writer, err);
 	if (rc == 0)
 		rc = finish_session(&session, err, &profile);
