@@ -148,6 +148,18 @@ static int finish_session(struct session *session, struct err *err, struct offcp
 				  : sampler_finish(session->sampler, err, out);
 }
 
+/* Where it all goes: events, a report or both. NULL: it is not wanted. */
+struct outputs {
+	FILE *events;
+	FILE *report;
+};
+
+/* There is nobody any more to record for. */
+static bool is_in_vain(const struct outputs *outputs, const struct event_writer *writer)
+{
+	return !outputs->report && !event_writer_works(writer);
+}
+
 static void show_live_line(const struct session *session, uint64_t start, uint64_t now, uint64_t end)
 {
 	struct recording_progress progress = session_progress(session);
@@ -165,7 +177,7 @@ static void show_live_line(const struct session *session, uint64_t start, uint64
  * presses Ctrl-C.
  */
 static void record(const struct offcpu_options *o, struct session *session, struct child *child,
-		   const struct event_writer *writer, const sigset_t *signals)
+		   const struct outputs *outputs, const struct event_writer *writer, const sigset_t *signals)
 {
 	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
 	bool live = isatty(STDERR_FILENO);
@@ -175,7 +187,7 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || child_has_ended(child) || session_is_over(session) || !event_writer_works(writer))
+		if ((end && now >= end) || child_has_ended(child) || session_is_over(session) || is_in_vain(outputs, writer))
 			break;
 		if (live)
 			show_live_line(session, start, now, end);
@@ -195,6 +207,17 @@ static int open_file(const char *path, FILE **out, struct err *err)
 {
 	*out = !path || strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
 	return *out ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+static int open_outputs(const struct offcpu_options *o, struct outputs *outputs, struct err *err)
+{
+	int rc = 0;
+
+	if (o->events)
+		rc = open_file(o->events_path ? o->events_path : o->view.output, &outputs->events, err);
+	if (rc == 0 && (!o->events || o->events_path))
+		rc = open_file(o->view.output, &outputs->report, err);
+	return rc;
 }
 
 static int close_file(FILE *f)
@@ -260,6 +283,33 @@ static int add_notes(const struct offcpu_targets *targets, struct offcpu_profile
 	return 0;
 }
 
+/* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
+static int write_all(const struct offcpu_options *o, const struct outputs *outputs, struct session *session,
+		     const struct offcpu_targets *targets, struct event_writer *writer, struct offcpu_profile *profile,
+		     struct err *err)
+{
+	int rc = event_writer_stop(writer, err), events_rc;
+	struct err events_err = {0};
+
+	if (rc < 0 && !outputs->report)
+		return rc;
+	rc = finish_session(session, err, profile);
+	if (rc == 0)
+		rc = add_notes(targets, profile, err);
+	if (rc < 0)
+		return rc;
+	events_rc = event_writer_end(writer, profile, &events_err);
+	if (close_file(outputs->events) < 0 && events_rc == 0)
+		events_rc = err_set(&events_err, EIO, "the events cannot be written");
+	if (outputs->report)
+		rc = write_profile(o, profile, outputs->report, err);
+	if (close_file(outputs->report) < 0 && rc == 0)
+		rc = err_set(err, EIO, "the report cannot be written");
+	if (rc == 0 && events_rc < 0)
+		*err = events_err;
+	return rc < 0 ? rc : events_rc;
+}
+
 static void end_child(struct child *child)
 {
 	child_terminate(child);
@@ -279,8 +329,8 @@ static int run(struct offcpu_options *o, struct err *err)
 	_cleanup_(end_writer) struct event_writer writer = {0};
 	_cleanup_(end_child) struct child child = CHILD_NONE;
 	sigset_t signals, before;
-	FILE *events = NULL, *report = NULL;
-	int rc = 0;
+	struct outputs outputs = {0};
+	int rc;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
@@ -289,10 +339,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	/* What cannot be written is said before the recording, not after it. */
-	if (o->events)
-		rc = open_file(o->events_path ? o->events_path : o->view.output, &events, err);
-	if (rc == 0 && (!o->events || o->events_path))
-		rc = open_file(o->view.output, &report, err);
+	rc = open_outputs(o, &outputs, err);
 	if (rc == 0)
 		rc = offcpu_targets_find(&targets, &o->pids, err);
 	if (rc == 0 && o->command && o->user)
@@ -302,29 +349,19 @@ static int run(struct offcpu_options *o, struct err *err)
 	if (rc == 0)
 		rc = start_session(o, &targets.pids, &child, &session, err);
 	if (rc == 0)
-		rc = event_writer_start(&writer, events, session.recording, err);
+		rc = event_writer_start(&writer, outputs.events, session.recording, err);
+	if (rc == 0 && is_in_vain(&outputs, &writer))
+		rc = event_writer_stop(&writer, err);
 	if (rc == 0 && child.pid)
 		rc = child_release(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
-	record(o, &session, &child, &writer, &signals);
+	record(o, &session, &child, &outputs, &writer, &signals);
 	child_terminate(&child);
 	/* A second Ctrl-C ends us, whoever we wait for. A terminal that is closed sends more than one signal. */
 	sigaddset(&before, SIGHUP);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	rc = event_writer_stop(&writer, err);
-	if (rc == 0)
-		rc = finish_session(&session, err, &profile);
-	if (rc == 0)
-		rc = add_notes(&targets, &profile, err);
-	if (rc == 0)
-		rc = event_writer_end(&writer, &profile, err);
-	if (close_file(events) < 0 && rc == 0)
-		rc = err_set(err, EIO, "the events cannot be written");
-	if (rc == 0 && report)
-		rc = write_profile(o, &profile, report, err);
-	if (close_file(report) < 0 && rc >= 0)
-		rc = err_set(err, EIO, "the report cannot be written");
+	rc = write_all(o, &outputs, &session, &targets, &writer, &profile, err);
 	return rc < 0 ? rc : is_complete(&profile) && !targets.missing ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 

@@ -2,7 +2,9 @@
 #include "cmd/offcpu_events.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/signals.h"
@@ -16,27 +18,56 @@ static void write_event(void *arg, const struct offcpu_event *event)
 	report_offcpu_event(event, arg);
 }
 
-static int write_events(struct event_writer *writer)
+static void drop_event(void *arg, const struct offcpu_event *event)
 {
-	if (!recording_take_events(writer->recording, write_event, writer->out))
-		return ENOMEM;
-	return -report_flush(writer->out);
+}
+
+/* What cannot be written any more is still taken: it is not what the recording loses. */
+static void write_events(struct event_writer *writer)
+{
+	bool works = event_writer_works(writer);
+
+	if (!recording_take_events(writer->recording, works ? write_event : drop_event, writer->out) && works)
+		atomic_store(&writer->error, ENOMEM);
+	else if (works)
+		atomic_store(&writer->error, -report_flush(writer->out));
 }
 
 static void *write_on(void *arg)
 {
 	struct event_writer *writer = arg;
-	int error = 0;
 
-	while (!error && pacer_rest_until(&writer->pacer, monotonic_ns() + INTERVAL_NS))
-		error = write_events(writer);
-	atomic_store(&writer->error, error);
+	while (pacer_rest_until(&writer->pacer, monotonic_ns() + INTERVAL_NS))
+		write_events(writer);
 	return NULL;
 }
 
-static int tell(int error, struct err *err)
+/* In the first thread: whoever has stopped to read the events must not end us, there may be a report to write. */
+static void block_broken_pipe(sigset_t *before)
 {
-	return err_set(err, error, "the events cannot be written: %s", strerror(error));
+	sigset_t broken;
+
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &broken, before);
+}
+
+static void restore_broken_pipe(const sigset_t *before)
+{
+	sigset_t broken;
+
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	if (!sigismember(before, SIGPIPE))
+		sigtimedwait(&broken, NULL, &(struct timespec){0});
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static int tell(const struct event_writer *writer, struct err *err)
+{
+	int error = atomic_load(&writer->error);
+
+	return error ? err_set(err, error, "the events cannot be written: %s", strerror(error)) : 0;
 }
 
 int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err)
@@ -49,9 +80,9 @@ int event_writer_start(struct event_writer *writer, FILE *out, struct recording 
 	if (!out)
 		return 0;
 	filter = recording_filter(recording);
-	error = -report_offcpu_events_begin(recording_method(recording), false, &filter, out);
-	if (error)
-		return tell(error, err);
+	block_broken_pipe(&before);
+	atomic_store(&writer->error, -report_offcpu_events_begin(recording_method(recording), false, &filter, out));
+	restore_broken_pipe(&before);
 	pacer_init(&writer->pacer);
 	signals_block_for_worker(&before);
 	error = pthread_create(&writer->thread, NULL, write_on, writer);
@@ -70,23 +101,28 @@ bool event_writer_works(const struct event_writer *writer)
 
 int event_writer_stop(struct event_writer *writer, struct err *err)
 {
-	int error;
+	sigset_t before;
 
 	if (!writer->running)
-		return 0;
+		return tell(writer, err);
 	pacer_end(&writer->pacer);
 	pthread_join(writer->thread, NULL);
 	pacer_deinit(&writer->pacer);
 	writer->running = false;
-	error = atomic_load(&writer->error);
-	if (!error)
-		error = write_events(writer);
-	return error ? tell(error, err) : 0;
+	block_broken_pipe(&before);
+	write_events(writer);
+	restore_broken_pipe(&before);
+	return tell(writer, err);
 }
 
 int event_writer_end(struct event_writer *writer, const struct offcpu_profile *profile, struct err *err)
 {
-	int error = writer->out ? -report_offcpu_events_end(profile, writer->out) : 0;
+	sigset_t before;
 
-	return error ? tell(error, err) : 0;
+	if (!writer->out || !event_writer_works(writer))
+		return tell(writer, err);
+	block_broken_pipe(&before);
+	atomic_store(&writer->error, -report_offcpu_events_end(profile, writer->out));
+	restore_broken_pipe(&before);
+	return tell(writer, err);
 }

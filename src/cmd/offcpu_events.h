@@ -21,12 +21,13 @@ struct event_writer {
 	atomic_int error; /* an errno; nothing more is written then */
 };
 
+/* What cannot be written is told of by event_writer_stop(): there may be something else to record for. */
 int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err);
 
-/* For the loop that waits for the end: whether there is still somebody to record for. */
+/* Whether all could be written so far. */
 bool event_writer_works(const struct event_writer *writer);
 
-/* Writes the last of them, once the recording was stopped. Later calls do nothing. */
+/* Writes the last of them, once the recording was stopped. Later calls only tell again what could not be written. */
 int event_writer_stop(struct event_writer *writer, struct err *err);
 
 /* Ends the output with what the profile says of the whole. */

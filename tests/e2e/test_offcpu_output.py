@@ -3,12 +3,14 @@
 
 import fcntl
 import json
+import os
 import select
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from harness import wait_until
+from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
 from test_offcpu import record  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -28,3 +30,27 @@ def test_terminal_that_is_closed_twice(target, record):
     wait_until(lambda: waits_to_write_its_report(recording), "the pipe is full")
     result = recording.end(signal.SIGHUP)
     assert result.code in (0, 3) and json.loads(result.out)["total_events"] >= 3
+
+
+def test_events_on_a_full_disk_beside_a_report(target, stakeout, tmp_path):
+    """The report is there all the same, of all the time, and the exit code says that something is not."""
+    t, report = target("waits_deep", 3), tmp_path / "report"
+    result = stakeout("offcpu", "--json", "--events=/dev/full", "-o", report, "-d", "0.5", "-p", t.pid)
+    assert result.code == 1 and "the events cannot be written: No space left on device" in result.err, result
+    doc = json.loads(report.read_text())
+    assert doc["total_events"] > 0 and doc["duration_ns"] >= 500000000 and not doc["lost"]["events_over_limit"]
+
+
+def test_events_that_nobody_reads_beside_a_report(target, tmp_path):
+    t, report = target("waits_deep", 3), tmp_path / "report"
+    proc = subprocess.Popen(
+        command("offcpu", "--json", "--events=-", "-o", report, "-d", "0.5", "-p", t.pid),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **SANITIZER_ENV},
+    )
+    assert b"begin" in proc.stdout.readline()
+    proc.stdout.close()
+    assert proc.wait(TIMEOUT) in (1, -signal.SIGPIPE)
+    doc = json.loads(report.read_text())
+    assert doc["total_events"] > 0 and doc["duration_ns"] >= 500000000
