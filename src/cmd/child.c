@@ -87,8 +87,9 @@ void child_terminate(struct child *child)
 		close(steal_fd(&child->go));
 	if (child->failed >= 0)
 		close(steal_fd(&child->failed));
-	if (child->pid > 0 && !child_has_ended(child))
+	if (child->pid > 0 && !child->asked && !child_has_ended(child))
 		kill(child->pid, SIGTERM);
+	child->asked = true;
 }
 
 void child_wait(struct child *child)

@@ -13,6 +13,7 @@ struct child {
 	pid_t pid;  /* 0: there is none */
 	int go;     /* a byte lets the command start; closing it ends it */
 	int failed; /* gives an errno when it could not be executed, and ends when it is */
+	bool asked; /* to end */
 	bool ended;
 };
 
@@ -23,7 +24,7 @@ int child_start(struct child *child, char **command, const sigset_t *mask, struc
 int child_release(struct child *child, const char *name, struct err *err);
 bool child_has_ended(struct child *child);
 
-/* Asks it to end. */
+/* Asks it to end, once: many programs take a second signal as an order to leave everything as it is. */
 void child_terminate(struct child *child);
 
 /* Waits until it has: it may have much to put away. */

@@ -54,3 +54,18 @@ def test_events_that_nobody_reads_beside_a_report(target, tmp_path):
     assert proc.wait(TIMEOUT) in (1, -signal.SIGPIPE)
     doc = json.loads(report.read_text())
     assert doc["total_events"] > 0 and doc["duration_ns"] >= 500000000
+
+
+def test_command_is_asked_once_to_end(record, tmp_path):
+    """A second signal would mean that it should put nothing away. It has seen the first one before the report ends."""
+    signals, go = tmp_path / "signals", tmp_path / "go"
+    script = f"trap 'echo TERM >> {signals}' TERM; while ! [ -e {go} ]; do sleep 0.01; done"
+    recording = record("--json", "--", "sh", "-c", script)
+    fcntl.fcntl(recording.proc.stdout, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+    recording.until_seen(3)
+    recording.proc.send_signal(signal.SIGINT)
+    wait_until(lambda: waits_to_write_its_report(recording) and signals.exists(), "the pipe is full")
+    assert recording._until(recording._terminal, b"waiting for its end")
+    go.touch()
+    assert recording.end(None).code in (0, 3)
+    assert signals.read_text() == "TERM\n"
