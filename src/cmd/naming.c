@@ -45,12 +45,16 @@ void naming_open(struct naming *naming)
 		return;
 	naming->opened = true;
 	naming->line.out = stderr;
-	if (!naming->no_cache && cache_open(&naming->cache_error, &naming->cache) < 0)
+	if (!naming->no_cache && cache_open(&naming->cache_error, &naming->cache) < 0) {
 		naming->cache = NULL;
+		err_prefix(&naming->cache_error, "no cache");
+	}
 	naming->symbols.cache = naming->cache;
 	if ((naming->use_debuginfod || debuginfod_is_wanted()) &&
-	    debuginfod_create(&debuginfod, &naming->debuginfod_error, &naming->symbols.debuginfod) < 0)
+	    debuginfod_create(&debuginfod, &naming->debuginfod_error, &naming->symbols.debuginfod) < 0) {
 		naming->symbols.debuginfod = NULL;
+		err_prefix(&naming->debuginfod_error, "debuginfod is not asked");
+	}
 }
 
 void naming_deinit(struct naming *naming)

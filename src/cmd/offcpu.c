@@ -275,12 +275,20 @@ static bool is_complete(const struct offcpu_profile *profile)
 	return !profile->estimate;
 }
 
-static int add_notes(const struct offcpu_targets *targets, struct offcpu_profile *out, struct err *err)
+/* What is not known of the recording itself. */
+static int add_notes(const struct offcpu_options *o, const struct offcpu_targets *targets, struct offcpu_profile *out,
+		     struct err *err)
 {
-	for (size_t i = 0; i < targets->notes.len; i++)
-		if (!vec_push(&out->notes, targets->notes.data[i]))
-			return err_set(err, ENOMEM, "out of memory");
-	return 0;
+	const struct naming *naming = &o->view.naming;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < targets->notes.len; i++)
+		ok = vec_push(&out->notes, targets->notes.data[i]);
+	if (ok && naming->cache_error.code && o->view.report.verbose)
+		ok = vec_push(&out->notes, naming->cache_error.msg);
+	if (ok && naming->debuginfod_error.code)
+		ok = vec_push(&out->notes, naming->debuginfod_error.msg);
+	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 /* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
@@ -295,7 +303,7 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 		return rc;
 	rc = finish_session(session, err, profile);
 	if (rc == 0)
-		rc = add_notes(targets, profile, err);
+		rc = add_notes(o, targets, profile, err);
 	if (rc < 0)
 		return rc;
 	events_rc = event_writer_end(writer, profile, &events_err);

@@ -392,7 +392,7 @@ int cmd_symbolize(int argc, char **argv)
 		setvbuf(stdout, buffer, _IOFBF, OUTPUT_BUFFER);
 	naming_open(&o.naming);
 	if (o.naming.debuginfod_error.code)
-		fprintf(stderr, "stakeout: debuginfod is not asked: %s\n", o.naming.debuginfod_error.msg);
+		cmd_complain(o.naming.debuginfod_error.msg);
 	rc = symbolize(&o, argv + optind, &err);
 	naming_deinit(&o.naming);
 	if (rc < 0) {

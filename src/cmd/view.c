@@ -319,9 +319,9 @@ static void open_names(struct view *view, struct snapshot *snap)
 
 	naming_open(naming);
 	if (naming->cache_error.code && view->options.report.verbose)
-		snapshot_note(snap, "no cache: %s", naming->cache_error.msg);
+		snapshot_note(snap, "%s", naming->cache_error.msg);
 	if (naming->debuginfod_error.code)
-		snapshot_note(snap, "debuginfod is not asked: %s", naming->debuginfod_error.msg);
+		snapshot_note(snap, "%s", naming->debuginfod_error.msg);
 }
 
 DEFINE_CLEANUP(modules, struct modules *, modules_destroy)

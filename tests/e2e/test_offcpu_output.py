@@ -69,3 +69,18 @@ def test_command_is_asked_once_to_end(record, tmp_path):
     go.touch()
     assert recording.end(None).code in (0, 3)
     assert signals.read_text() == "TERM\n"
+
+
+def test_notes_on_where_names_come_from(target, stakeout):
+    """As in a snapshot: the cache is for who wants all notes, a server that was asked for and is not there for all."""
+    t = target("plain").settle()
+    env = {"STAKEOUT_CACHE_SIZE": "much"}
+
+    def notes(*args):
+        return {note for note in stakeout(*args, env=env).doc["notes"] if "no cache" in note or "debuginfod" in note}
+
+    told = notes("offcpu", "--json", "--debuginfod", "-v", "-d", "0.1", "-p", t.pid)
+    assert any(note.startswith("debuginfod is not asked: ") for note in told), told
+    assert any(note.startswith("no cache: STAKEOUT_CACHE_SIZE takes bytes") for note in told), told
+    assert told == notes("--json", "--debuginfod", "-v", t.pid)
+    assert notes("offcpu", "--json", "-d", "0.1", "-p", t.pid) == set()
