@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -203,20 +204,52 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		fputs("\r\033[K", stderr);
 }
 
+static bool is_stdout(const char *path)
+{
+	return !path || strcmp(path, "-") == 0;
+}
+
+/* As long as it is not known whether it will be used, what is in it stays. */
 static int open_file(const char *path, FILE **out, struct err *err)
 {
-	*out = !path || strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	*out = is_stdout(path) ? stdout : fopen(path, "ae");
 	return *out ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+static int empty_file(FILE *f, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (!f || f == stdout || (fstat(fileno(f), &st) == 0 && !S_ISREG(st.st_mode)))
+		return 0;
+	return ftruncate(fileno(f), 0) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+/* Whatever it is called. Into /dev/null or a terminal both may go. */
+static bool are_same_file(FILE *a, FILE *b)
+{
+	struct stat x, y;
+
+	return fstat(fileno(a), &x) == 0 && fstat(fileno(b), &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 static int open_outputs(const struct offcpu_options *o, struct outputs *outputs, struct err *err)
 {
+	const char *events = o->events_path ? o->events_path : o->view.output, *report = o->view.output;
 	int rc = 0;
 
 	if (o->events)
-		rc = open_file(o->events_path ? o->events_path : o->view.output, &outputs->events, err);
+		rc = open_file(events, &outputs->events, err);
 	if (rc == 0 && (!o->events || o->events_path))
-		rc = open_file(o->view.output, &outputs->report, err);
+		rc = open_file(report, &outputs->report, err);
+	if (rc == 0 && outputs->events && outputs->report && are_same_file(outputs->events, outputs->report))
+		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
+			       is_stdout(report) ? "standard output" : report);
+	if (rc == 0)
+		rc = empty_file(outputs->events, events, err);
+	if (rc == 0)
+		rc = empty_file(outputs->report, report, err);
 	return rc;
 }
 

@@ -84,3 +84,32 @@ def test_notes_on_where_names_come_from(target, stakeout):
     assert any(note.startswith("no cache: STAKEOUT_CACHE_SIZE takes bytes") for note in told), told
     assert told == notes("--json", "--debuginfod", "-v", t.pid)
     assert notes("offcpu", "--json", "-d", "0.1", "-p", t.pid) == set()
+
+
+def test_one_file_for_events_and_report(target, tmp_path):
+    """By whatever names; what was in it is still there."""
+    t, file = target("plain"), tmp_path / "same"
+    file.write_text("before")
+    (tmp_path / "link").symlink_to(file)
+    for events in (f"{tmp_path}/./same", tmp_path / "link"):
+        with open(file, "a") as out:
+            for args in (("-o", file), ()):
+                proc = subprocess.run(
+                    command("offcpu", f"--events={events}", *args, "-d", "0.1", "-p", t.pid),
+                    stdout=out, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                )
+                assert proc.returncode == 1 and "cannot both go to" in proc.stderr, proc
+        assert file.read_text() == "before"
+
+
+def test_files_that_were_there(target, stakeout, tmp_path):
+    """They are replaced. Of what goes nowhere there may be two."""
+    t, report, events = target("plain"), tmp_path / "report", tmp_path / "events"
+    for file in (report, events):
+        file.write_text("before\n" * 10000)
+    result = stakeout("offcpu", "--json", f"--events={events}", "-o", report, "-d", "0.1", "-p", t.pid)
+    assert result.code in (0, 3), result
+    assert json.loads(report.read_text())["schema"]
+    assert [json.loads(line)["type"] for line in events.read_text().splitlines()][-1] == "end"
+    result = stakeout("offcpu", "--events=/dev/null", "-o", "/dev/../dev/null", "-d", "0.1", "-p", t.pid)
+    assert result.code in (0, 3), result
