@@ -161,6 +161,14 @@ static bool is_in_vain(const struct outputs *outputs, const struct event_writer 
 	return !outputs->report && !event_writer_works(writer);
 }
 
+/* Only on a terminal that nobody else writes to meanwhile: it would tear their lines. */
+static bool has_live_line(const struct offcpu_options *o, const struct outputs *outputs)
+{
+	bool shared = (outputs->events && isatty(fileno(outputs->events))) || (o->command && isatty(STDOUT_FILENO));
+
+	return isatty(STDERR_FILENO) && !shared;
+}
+
 static void show_live_line(const struct session *session, uint64_t start, uint64_t now, uint64_t end)
 {
 	struct recording_progress progress = session_progress(session);
@@ -181,7 +189,7 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		   const struct outputs *outputs, const struct event_writer *writer, const sigset_t *signals)
 {
 	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
-	bool live = isatty(STDERR_FILENO);
+	bool live = has_live_line(o, outputs);
 
 	for (;;) {
 		uint64_t now = monotonic_ns(), wait = LIVE_LINE_NS;

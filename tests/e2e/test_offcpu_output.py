@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import pty
 import select
 import signal
 import subprocess
@@ -113,3 +114,34 @@ def test_files_that_were_there(target, stakeout, tmp_path):
     assert [json.loads(line)["type"] for line in events.read_text().splitlines()][-1] == "end"
     result = stakeout("offcpu", "--events=/dev/null", "-o", "/dev/../dev/null", "-d", "0.1", "-p", t.pid)
     assert result.code in (0, 3), result
+
+
+def on_terminal(*args, **env):
+    """All that it writes there, where standard output and standard error are the same terminal."""
+    ours, theirs = pty.openpty()
+    proc = subprocess.Popen(
+        command("offcpu", *args), stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, **SANITIZER_ENV, **env}
+    )
+    os.close(theirs)
+    said = b""
+    with open(ours, "rb", buffering=0) as terminal:
+        try:
+            while data := terminal.read(4096):
+                said += data
+        except OSError:  # how the end of a terminal reads
+            pass
+    assert proc.wait(TIMEOUT) in (0, 3), said
+    return said.decode().replace("\r\n", "\n")
+
+
+LIVE = "\r\033[K"
+
+
+def test_live_line_has_the_terminal_for_itself(target):
+    t = target("waits_deep", 3)
+    assert LIVE in on_terminal("-d", "0.5", "-p", t.pid)
+    said = on_terminal("--events", "-d", "0.5", "-p", t.pid)
+    assert [json.loads(line)["type"] for line in said.splitlines()][-1] == "end"
+    assert LIVE not in on_terminal("-d", "0.5", "--events=/dev/stdout", "-o", "/dev/null", "-p", t.pid)
+    said = on_terminal("--", "sh", "-c", "echo hello; sleep 0.5")
+    assert said.startswith("hello\n") and LIVE not in said
