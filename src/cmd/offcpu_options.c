@@ -302,6 +302,12 @@ static const char *path_or_stdout(const char *path)
 	return path ? path : "-";
 }
 
+/* An option that changes nothing but the report; NULL: there is none. */
+static const char *of_report(const struct offcpu_options *o)
+{
+	return o->hide_idle ? "--hide-idle" : o->top ? "--top" : !o->threads ? "--no-threads" : NULL;
+}
+
 static int check(const struct reading *r, struct err *err)
 {
 	const struct offcpu_options *o = r->o;
@@ -325,9 +331,12 @@ static int check(const struct reading *r, struct err *err)
 	if (o->events_path && strcmp(o->events_path, path_or_stdout(o->view.output)) == 0)
 		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
 			       strcmp(o->events_path, "-") == 0 ? "standard output" : o->events_path);
-	if (events_only && o->hide_idle)
+	if (events_only && of_report(o))
 		return err_set(err, EINVAL,
-			       "--hide-idle is for the report, which --events replaces: for both, give a file, --events=FILE");
+			       "%s is for the report, which --events replaces: for both, give a file, --events=FILE",
+			       of_report(o));
+	if (o->top && (o->view.json || o->folded))
+		return err_set(err, EINVAL, "--top is for the text: %s has all", o->folded ? "--folded" : "--json");
 	return 0;
 }
 

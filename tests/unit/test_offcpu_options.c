@@ -209,7 +209,8 @@ static void test_output(void **state)
 	OPTIONS(o, "-a", "--json", "-o", "file", "--hide-idle", "--events=waits", "--color", "always", "--no-demangle",
 		"-v", "--no-cache", "--debuginfod=http://localhost", "--debuginfod-timeout", "7");
 	OPTIONS(p, "-a", "--folded", "--no-color", "--output=-");
-	OPTIONS(q, "-a", "--events");
+	OPTIONS(q, "-a", "--events", "--threads");
+	OPTIONS(r, "-a", "--events=waits", "--top", "3", "--no-threads");
 
 	assert_true(o.view.json && o.hide_idle && o.events && o.view.no_demangle && o.view.report.verbose);
 	assert_string_equal(o.view.output, "file");
@@ -223,6 +224,8 @@ static void test_output(void **state)
 	assert_string_equal(p.view.output, "-");
 	assert_true(q.events);
 	assert_null(q.events_path);
+	assert_int_equal(r.top, 3);
+	assert_false(r.threads);
 }
 
 static void expect_wrong(const char *words, char **argv)
@@ -279,6 +282,10 @@ static void test_what_excludes_each_other(void **state)
 	WRONG("--events=FILE", "-a", "--json", "--events");
 	WRONG("--events=FILE", "-a", "--folded", "--events");
 	WRONG("--hide-idle is for the report", "-a", "--hide-idle", "--events");
+	WRONG("--top is for the report", "-a", "--top", "3", "--events");
+	WRONG("--no-threads is for the report", "-a", "--no-threads", "--events");
+	WRONG("--top is for the text: --json has all", "-a", "--top", "3", "--json");
+	WRONG("--top is for the text: --folded has all", "-a", "--top", "3", "--folded", "--events=waits");
 }
 
 /* getopt says on standard error what was wrong. */
