@@ -29,8 +29,9 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
  * the last space the microseconds, at least 1. A thread that did not block but waited for a CPU (state R) has
  * "[waiting for a CPU]_[k]" innermost, so that preemption is not taken for a wait of the function that it hit. What is
  * missing is named: "[incomplete]" outermost in a user stack that ends early, "[no user stack]", "[no kernel
- * stack]_[k]". In names ';' becomes ':', and control characters are shown as in the text. Losses and notes have no
- * place in this format: the caller has to show them elsewhere.
+ * stack]_[k]". Where the waker is known, "--" follows, its kernel and user frames from the innermost to the outermost,
+ * and its name, as bcc's offwaketime has them. In names ';' becomes ':', and control characters are shown as in the
+ * text. Losses and notes have no place in this format: the caller has to show them elsewhere.
  */
 int report_offcpu_folded(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
 

@@ -50,6 +50,22 @@ static bool is_empty(const struct stack *stack)
 	return !stack || !stack->len;
 }
 
+/* From the innermost frame to the outermost: what woke the thread is next to where it waited. */
+static void put_waker(const struct text *t, const struct offcpu_waker *waker)
+{
+	fputs(";--", t->out);
+	if (waker->kernel_error && is_empty(waker->kernel))
+		fputs(";[no kernel stack]_[k]", t->out);
+	for (size_t i = 0; waker->kernel && i < waker->kernel->len; i++)
+		put_frame(t, &waker->kernel->data[i]);
+	for (size_t i = 0; waker->user && i < waker->user->len; i++)
+		put_frame(t, &waker->user->data[i]);
+	if (waker->user_error)
+		fputs(is_empty(waker->user) ? ";[no user stack]" : ";[incomplete]", t->out);
+	fputc(';', t->out);
+	put_name(t, waker->name && *waker->name ? waker->name : "?");
+}
+
 static void put_row(const struct text *t, const struct offcpu_row *row)
 {
 	uint64_t us = row->sum.total_ns / 1000 + (row->sum.total_ns % 1000 >= 500);
@@ -63,6 +79,8 @@ static void put_row(const struct text *t, const struct offcpu_row *row)
 	put_stack(t, row->kernel);
 	if (row->state == 'R')
 		fputs(";[waiting for a CPU]_[k]", t->out);
+	if (row->has_waker)
+		put_waker(t, &row->waker);
 	fprintf(t->out, " %" PRIu64 "\n", us ? us : 1);
 }
 

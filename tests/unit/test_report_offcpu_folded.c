@@ -9,11 +9,32 @@ static void test_whole(void **state)
 	assert_string_equal(
 		report(*state, plain),
 		"server;aeMain;__epoll_wait;__x64_sys_epoll_wait_[k];do_epoll_wait_[k];ep_poll_[k] 9000000\n"
-		"worker;[incomplete];__futex_abstimed_wait_common;futex_wait_[k];futex_wait_queue_[k] 600000\n"
+		"worker;[incomplete];__futex_abstimed_wait_common;futex_wait_[k];futex_wait_queue_[k];--;"
+		"futex_wait_queue_[k];futex_wait_[k];mix;hash_all;<signal handler called>;server+0x5000;0x12345678;"
+		"server 600000\n"
 		"disk;[no user stack];0xffffffff81234567_[k];xfs_buf_lock_[k] 300000\n"
 		"worker;0x12345678;server+0x5000;<signal handler called>;hash_all;mix;[no kernel stack]_[k];"
 		"[waiting for a CPU]_[k] 90000\n"
 		"evil\\x1b[31m\"\\\xef\xbf\xbd:\\x0a 1\n");
+}
+
+/* Of an interrupt there is only a kernel stack, and of many wakers less than all. */
+static void test_wakers(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_row *row = &f->profile.rows.data[4];
+
+	f->profile.rows.data[0] = *row;
+	f->profile.rows.len = 1;
+	row = &f->profile.rows.data[0];
+	row->thread_name = "main";
+	row->has_waker = true;
+	row->waker = (struct offcpu_waker){.interrupt = true, .name = "interrupt", .kernel = &sample_futex_kernel};
+	assert_string_equal(report(f, plain), "main;--;futex_wait_queue_[k];futex_wait_[k];interrupt 1\n");
+	row->waker = (struct offcpu_waker){.tid = 7, .name = "a;b\n", .user = &sample_futex, .user_error = "it ends"};
+	assert_string_equal(report(f, plain), "main;--;__futex_abstimed_wait_common;[incomplete];a:b\\x0a 1\n");
+	row->waker = (struct offcpu_waker){.tid = 7, .user_error = "none", .kernel_error = "none"};
+	assert_string_equal(report(f, plain), "main;--;[no kernel stack]_[k];[no user stack];? 1\n");
 }
 
 static void test_idle_is_hidden(void **state)
@@ -70,6 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_is_hidden, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_separators, setup, teardown),
