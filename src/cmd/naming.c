@@ -37,7 +37,7 @@ void naming_open(struct naming *naming)
 	const struct debuginfod_options debuginfod = {
 		.urls = naming->urls,
 		.timeout = naming->timeout,
-		.progress = isatty(STDERR_FILENO) ? download_line_show : NULL,
+		.progress = view_is_terminal(STDERR_FILENO) ? download_line_show : NULL,
 		.arg = &naming->line,
 	};
 

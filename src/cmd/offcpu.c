@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -166,7 +165,7 @@ static bool has_live_line(const struct offcpu_options *o, const struct outputs *
 {
 	bool shared = (outputs->events && isatty(fileno(outputs->events))) || (o->command && isatty(STDOUT_FILENO));
 
-	return isatty(STDERR_FILENO) && !shared;
+	return view_is_terminal(STDERR_FILENO) && !shared;
 }
 
 static void show_live_line(const struct session *session, uint64_t start, uint64_t now, uint64_t end)
@@ -282,12 +281,14 @@ static void tell_losses(const struct offcpu_profile *profile)
 static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, FILE *out,
 			 struct err *err)
 {
-	const char *no_color = getenv("NO_COLOR");
-	struct offcpu_report_options options = {.verbose = o->view.report.verbose, .hide_idle = o->hide_idle, .top = o->top};
+	const struct offcpu_report_options options = {
+		.color = view_has_color(&o->view, out),
+		.verbose = o->view.report.verbose,
+		.hide_idle = o->hide_idle,
+		.top = o->top,
+	};
 	int rc;
 
-	options.color = o->view.color == COLOR_ALWAYS ||
-			(o->view.color == COLOR_AUTO && isatty(fileno(out)) && !(no_color && *no_color));
 	if (o->view.json)
 		rc = report_offcpu_json(profile, &options, out);
 	else if (o->folded)

@@ -140,9 +140,25 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	}
 }
 
+bool view_is_terminal(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+}
+
+bool view_has_color(const struct view_options *options, FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (options->color == COLOR_AUTO)
+		return view_is_terminal(fileno(out)) && !(no_color && *no_color);
+	return options->color == COLOR_ALWAYS;
+}
+
 static int open_output(struct view *view, struct err *err)
 {
-	const char *path = view->options.output, *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *path = view->options.output;
 	bool to_stdout = !path || strcmp(path, "-") == 0;
 
 	if (view->out)
@@ -150,10 +166,7 @@ static int open_output(struct view *view, struct err *err)
 	view->out = to_stdout ? stdout : fopen(path, "we");
 	if (!view->out)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	view->options.report.color =
-		view->options.color == COLOR_ALWAYS ||
-		(view->options.color == COLOR_AUTO && isatty(fileno(view->out)) && !(no_color && *no_color) &&
-		 !(term && strcmp(term, "dumb") == 0));
+	view->options.report.color = view_has_color(&view->options, view->out);
 	return 0;
 }
 

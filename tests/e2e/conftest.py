@@ -24,6 +24,13 @@ def private_cache(tmp_path_factory, monkeypatch):
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def usual_terminal(monkeypatch):
+    """Whatever terminal the tests themselves have."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
 @pytest.fixture
 def target():
     """target(NAME or PATH, ARG…, wrap=[COMMAND…]): a started and ready target."""

@@ -145,3 +145,12 @@ def test_live_line_has_the_terminal_for_itself(target):
     assert LIVE not in on_terminal("-d", "0.5", "--events=/dev/stdout", "-o", "/dev/null", "-p", t.pid)
     said = on_terminal("--", "sh", "-c", "echo hello; sleep 0.5")
     assert said.startswith("hello\n") and LIVE not in said
+
+
+def test_terminal_that_knows_nothing(target):
+    """TERM=dumb: neither colours nor a line that is written again and again."""
+    t = target("waits_deep", 3)
+    assert "\033[1m" in on_terminal("-d", "0.1", "-p", t.pid)
+    assert "\033" not in on_terminal("-d", "0.1", "-p", t.pid, TERM="dumb")
+    assert "\033[1m" in on_terminal("--color=always", "-d", "0.1", "-p", t.pid, TERM="dumb")
+    assert "\033[1m" not in on_terminal("-d", "0.1", "-p", t.pid, NO_COLOR="1")
