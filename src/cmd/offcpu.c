@@ -216,7 +216,7 @@ static bool is_stdout(const char *path)
 	return !path || strcmp(path, "-") == 0;
 }
 
-/* As long as it is not known whether it will be used, what is in it stays. */
+/* What is in it stays until there is something to write. */
 static int open_file(const char *path, FILE **out, struct err *err)
 {
 	*out = is_stdout(path) ? stdout : fopen(path, "ae");
@@ -253,11 +253,7 @@ static int open_outputs(const struct offcpu_options *o, struct outputs *outputs,
 	if (rc == 0 && outputs->events && outputs->report && are_same_file(outputs->events, outputs->report))
 		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
 			       is_stdout(report) ? "standard output" : report);
-	if (rc == 0)
-		rc = empty_file(outputs->events, events, err);
-	if (rc == 0)
-		rc = empty_file(outputs->report, report, err);
-	return rc;
+	return rc == 0 ? empty_file(outputs->events, events, err) : rc;
 }
 
 static int close_file(FILE *f)
@@ -351,7 +347,8 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 	events_rc = event_writer_end(writer, profile, &events_err);
 	if (close_file(outputs->events) < 0 && events_rc == 0)
 		events_rc = err_set(&events_err, EIO, "the events cannot be written");
-	if (outputs->report)
+	rc = empty_file(outputs->report, o->view.output, err);
+	if (rc == 0 && outputs->report)
 		rc = write_profile(o, profile, outputs->report, err);
 	if (close_file(outputs->report) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the report cannot be written");
@@ -388,10 +385,10 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGHUP); /* the terminal is closed: a file may still be written */
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
+	rc = offcpu_targets_find(&targets, &o->pids, err);
 	/* What cannot be written is said before the recording, not after it. */
-	rc = open_outputs(o, &outputs, err);
 	if (rc == 0)
-		rc = offcpu_targets_find(&targets, &o->pids, err);
+		rc = open_outputs(o, &outputs, err);
 	if (rc == 0 && o->command && o->user)
 		command_map_code(o->command[0]); /* the child has it too, and so it is among the tables before it starts */
 	if (rc == 0 && o->command)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
-from test_offcpu import record  # noqa: F401: a fixture
+from test_offcpu import gone, record  # noqa: F401: one is a fixture
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -154,3 +154,13 @@ def test_terminal_that_knows_nothing(target):
     assert "\033" not in on_terminal("-d", "0.1", "-p", t.pid, TERM="dumb")
     assert "\033[1m" in on_terminal("--color=always", "-d", "0.1", "-p", t.pid, TERM="dumb")
     assert "\033[1m" not in on_terminal("-d", "0.1", "-p", t.pid, NO_COLOR="1")
+
+
+def test_last_report_stays_until_there_is_another(stakeout, tmp_path):
+    report, events = tmp_path / "report", tmp_path / "events"
+    for file in (report, events):
+        file.write_text("before")
+    assert stakeout("offcpu", f"--events={events}", "-o", report, "-p", gone()).code == 1
+    assert report.read_text() == events.read_text() == "before"
+    assert stakeout("offcpu", "-o", report, "--", tmp_path / "none").code == 1
+    assert report.read_text() == "before"
