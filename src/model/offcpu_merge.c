@@ -189,15 +189,21 @@ static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
 	       (!a->has_waker || same_waker(&a->waker, &b->waker));
 }
 
-static uint64_t hash_row(const struct offcpu_row *row)
+/* But for what is missing, and for the waker. */
+static uint64_t hash_wait(const struct offcpu_row *row)
 {
 	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
 
 	hash = hash_u64(hash, row->process_start_ns);
 	hash = hash_u64(hash, row->thread_start_ns);
 	hash = hash_u64(hash, (unsigned char)row->state);
-	hash = hash_u64(hash, (uintptr_t)row->kernel);
-	hash = hash_u64(hash, (uintptr_t)row->user);
+	return hash_u64(hash_u64(hash, (uintptr_t)row->kernel), (uintptr_t)row->user);
+}
+
+static uint64_t hash_row(const struct offcpu_row *row)
+{
+	uint64_t hash = hash_wait(row);
+
 	hash = hash_text(hash, row->kernel_error);
 	hash = hash_text(hash, row->user_error);
 	if (!row->has_waker)
@@ -356,21 +362,44 @@ static void put_unfinished_last(struct offcpu_row *rows, size_t n)
 		}
 }
 
+/* Whoever woke the threads: a reader sees one stack, which is idle or not. */
+static bool mark_idle(const struct merge *merge, struct offcpu_row *rows)
+{
+	_cleanup_(u64map_deinit) struct u64map idle = {0}, all = {0};
+	bool created;
+
+	for (size_t i = 0; i < merge->kept.len; i++) {
+		uint64_t wait = hash_wait(&rows[i]);
+		uint64_t *idle_ns = u64map_put(&idle, wait, &created), *all_ns = u64map_put(&all, wait, &created);
+
+		if (!idle_ns || !all_ns)
+			return false;
+		*idle_ns += merge->kept.data[i].idle_ns;
+		*all_ns += rows[i].sum.total_ns;
+	}
+	for (size_t i = 0; i < merge->kept.len; i++) {
+		uint64_t wait = hash_wait(&rows[i]);
+
+		rows[i].idle = offcpu_is_nearly_all(*u64map_find(&idle, wait), *u64map_find(&all, wait));
+	}
+	return true;
+}
+
 bool offcpu_merge_rows(struct offcpu_profile *profile)
 {
 	_cleanup_(merge_deinit) struct merge merge = {.interrupts = {.by_name = true}};
 	struct offcpu_row *rows = profile->rows.data;
 	size_t done = 0;
+	bool marked;
 
 	put_unfinished_last(rows, profile->rows.len);
 	while (done < profile->rows.len && keep(&merge, rows, rows[done]))
 		done++;
-	for (size_t i = 0; i < merge.kept.len; i++)
-		rows[i].idle = offcpu_is_nearly_all(merge.kept.data[i].idle_ns, rows[i].sum.total_ns);
+	marked = mark_idle(&merge, rows);
 	if (done < profile->rows.len) /* no memory: the rest stays as it is */
 		memmove(rows + merge.kept.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
 	profile->rows.len -= done - merge.kept.len;
-	return profile->rows.len == merge.kept.len;
+	return marked && profile->rows.len == merge.kept.len;
 }
 
 static uint64_t hash_process(pid_t pid, uint64_t start_ns)

@@ -13,8 +13,8 @@
 bool offcpu_merge_rows(struct offcpu_profile *profile);
 
 /*
- * Makes rows of threads rows of processes, with the name of the main thread. One is idle when nearly all of its time
- * is that of threads which are idle there. False when memory is exhausted.
+ * Makes rows of threads rows of processes, with the name of the main thread. They are idle when nearly all of the time
+ * with their stacks, whoever the waker, is that of threads which are idle there. False when memory is exhausted.
  */
 bool offcpu_merge_threads(struct offcpu_profile *profile);
 

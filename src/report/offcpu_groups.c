@@ -17,12 +17,6 @@ void offcpu_groups_deinit(struct offcpu_groups *groups)
 	groups->threads = groups->wakers = NULL;
 }
 
-/* Of a whole process nobody is idle alone: rows that differ in the waker only stay together. */
-static bool idles(const struct offcpu_row *row)
-{
-	return row->idle && row->tid;
-}
-
 static pid_t process_of(const struct offcpu_row *row)
 {
 	return row->user && row->tid ? 0 : row->pid;
@@ -37,7 +31,7 @@ static uint64_t start_of(const struct offcpu_row *row)
 static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
 {
 	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->state == b->state &&
-	       idles(a) == idles(b) && a->kernel == b->kernel && a->user == b->user &&
+	       a->idle == b->idle && a->kernel == b->kernel && a->user == b->user &&
 	       offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
@@ -48,7 +42,7 @@ static uint64_t hash_wait(const struct offcpu_row *row)
 
 	hash = hash_u64(hash, start_of(row));
 	hash = hash_u64(hash, (unsigned char)row->state);
-	hash = hash_u64(hash, idles(row));
+	hash = hash_u64(hash, row->idle);
 	hash = hash_u64(hash, (uintptr_t)row->kernel);
 	hash = hash_u64(hash, (uintptr_t)row->user);
 	hash = offcpu_hash_reason(hash, row->kernel_error);
@@ -78,7 +72,7 @@ static size_t find_group(struct offcpu_groups *groups, struct chains *chains, co
 	for (size_t i = *first; i; i = chains->next.data[i - 1])
 		if (same_wait(groups->data[i - 1].row, row))
 			return i;
-	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = true}) || !vec_push(&chains->next, *first))
+	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = row->idle}) || !vec_push(&chains->next, *first))
 		return 0;
 	*first = groups->len;
 	return groups->len;
@@ -245,7 +239,6 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 			return false;
 		group = &groups->data[group_of[i] - 1];
 		group->nrows++;
-		group->idle &= row->idle;
 		offcpu_sum_merge(&group->sum, &row->sum);
 	}
 	arrange(groups, profile, group_of, filled);

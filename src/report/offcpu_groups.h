@@ -19,7 +19,7 @@ struct offcpu_group {
 	const struct offcpu_row *row; /* the heaviest */
 	size_t nrows;
 	struct offcpu_sum sum;
-	bool idle;  /* all of them are */
+	bool idle;  /* all of them are, or none is */
 	bool alike; /* all threads waited about equally long: they are by number then, else the heaviest first */
 	const struct offcpu_part *threads; /* borrowed from the groups */
 	size_t nthreads;

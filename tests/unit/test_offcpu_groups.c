@@ -65,17 +65,20 @@ static void test_idle(void **state)
 	offcpu_groups_deinit(&groups);
 }
 
-/* Of processes as a whole, those with the one waker may be idle and those with another not. */
+/* So it is with processes as a whole. */
 static void test_idle_processes(void **state)
 {
-	struct offcpu_row rows[] = {row(0, NULL, 7, 90), row(0, NULL, 8, 80)};
-	struct offcpu_profile profile = {.rows = {rows, 2, 2}};
+	struct stack a = {0};
+	struct offcpu_row rows[] = {row(0, NULL, 7, 90), row(0, NULL, 8, 80), row(0, &a, 7, 70)};
+	struct offcpu_profile profile = {.rows = {rows, 3, 3}};
 	struct offcpu_groups groups = {0};
 
-	rows[0].idle = true;
+	rows[0].idle = rows[1].idle = true;
 	assert_true(offcpu_groups_find(&groups, &profile));
-	assert_int_equal(groups.len, 1);
+	assert_int_equal(groups.len, 2);
 	assert_false(groups.data[0].idle);
+	assert_true(groups.data[1].idle);
+	assert_int_equal(groups.data[1].nwakers, 2);
 	offcpu_groups_deinit(&groups);
 }
 

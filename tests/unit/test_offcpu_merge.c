@@ -231,6 +231,30 @@ static void test_idle_threads(void **state)
 	assert_false(f->profile.rows.data[1].idle); /* 200 of 300 */
 }
 
+/* By stack: which of its threads somebody woke tells nothing of the process. */
+static void test_idle_threads_with_wakers(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int pid = 1; pid <= 2; pid++) {
+		for (int tid = 0; tid < 3; tid++) {
+			struct offcpu_row *row = add(f);
+
+			row->pid = pid;
+			row->tid = 10 + tid;
+			row->idle = tid > 0;
+			row->sum.total_ns = tid ? 100 : pid * 50;
+			row->has_waker = true;
+			row->waker = (struct offcpu_waker){.pid = 1, .tid = tid < 2 ? 7 : 8};
+			row->user_error = tid ? "it ends" : NULL;
+		}
+	}
+	assert_true(offcpu_merge_threads(&f->profile));
+	assert_int_equal(f->profile.rows.len, 6);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(f->profile.rows.data[i].idle, f->profile.rows.data[i].pid == 1);
+}
+
 /* A wait that is not over has a kernel stack without the scheduler's functions: the same place with more frames is its. */
 static void test_unfinished(void **state)
 {
@@ -347,6 +371,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interrupts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_threads_with_wakers, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_merge", tests, NULL, NULL);
