@@ -187,9 +187,11 @@ static void show_live_line(const struct session *session, uint64_t start, uint64
 static void record(const struct offcpu_options *o, struct session *session, struct child *child,
 		   const struct outputs *outputs, const struct event_writer *writer, const sigset_t *signals)
 {
-	uint64_t start = monotonic_ns(), end = o->duration_ns ? start + o->duration_ns : 0;
+	uint64_t start = monotonic_ns(), end = 0;
 	bool live = has_live_line(o, outputs);
 
+	if (o->duration_ns && __builtin_add_overflow(start, o->duration_ns, &end))
+		end = UINT64_MAX;
 	for (;;) {
 		uint64_t now = monotonic_ns(), wait = LIVE_LINE_NS;
 		struct timespec timeout;

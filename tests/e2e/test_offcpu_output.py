@@ -164,3 +164,12 @@ def test_last_report_stays_until_there_is_another(stakeout, tmp_path):
     assert report.read_text() == events.read_text() == "before"
     assert stakeout("offcpu", "-o", report, "--", tmp_path / "none").code == 1
     assert report.read_text() == "before"
+
+
+def test_longest_duration(target, record):
+    """To its end there are centuries."""
+    t = target("waits_deep", 3)
+    recording = record("--json", "-d", "5124095h", "-p", t.pid)
+    recording.until_seen(3)
+    assert recording.proc.poll() is None
+    assert recording.finish()["total_events"] >= 3
