@@ -112,6 +112,8 @@ static int by_waker(const void *a, const void *b)
 
 	if (x->has_waker != y->has_waker)
 		return x->has_waker ? -1 : 1;
+	if (x->waker.interrupt != y->waker.interrupt)
+		return x->waker.interrupt ? -1 : 1;
 	if (x->waker.pid != y->waker.pid)
 		return x->waker.pid < y->waker.pid ? -1 : 1;
 	if (x->waker.tid != y->waker.tid)

@@ -45,6 +45,27 @@ static void test_groups(void **state)
 	offcpu_groups_deinit(&groups);
 }
 
+/* Both have no number: an interrupt, and a thread of another pid namespace. */
+static void test_wakers_without_number(void **state)
+{
+	struct offcpu_row rows[] = {row(1, NULL, 0, 40), row(1, NULL, 0, 30), row(2, NULL, 0, 20), row(2, NULL, 0, 10)};
+	struct offcpu_profile profile = {.rows = {rows, 4, 4}};
+	struct offcpu_groups groups = {0};
+
+	for (size_t i = 0; i < 4; i++) {
+		rows[i].has_waker = true;
+		rows[i].waker.interrupt = i % 2;
+	}
+	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_int_equal(groups.len, 1);
+	assert_int_equal(groups.data[0].nwakers, 2);
+	assert_ptr_equal(groups.data[0].wakers[0].row, &rows[0]);
+	assert_int_equal(groups.data[0].wakers[0].sum.total_ns, 60);
+	assert_ptr_equal(groups.data[0].wakers[1].row, &rows[1]);
+	assert_int_equal(groups.data[0].wakers[1].sum.total_ns, 40);
+	offcpu_groups_deinit(&groups);
+}
+
 /* What is idle is last, however long it is, and by itself where other threads are not idle in the same place. */
 static void test_idle(void **state)
 {
@@ -163,7 +184,7 @@ int main(void)
 		cmocka_unit_test(test_groups),         cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_idle_processes), cmocka_unit_test(test_order_of_threads),
 		cmocka_unit_test(test_processes),      cmocka_unit_test(test_what_differs),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_nothing),        cmocka_unit_test(test_wakers_without_number),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_groups", tests, NULL, NULL);
