@@ -224,11 +224,12 @@ static void put_filter(FILE *out, const struct offcpu_filter *filter)
 	}
 }
 
-/* Nothing was recorded: what there is may be what was not asked for. */
-static void put_nothing(FILE *out, const struct offcpu_filter *filter)
+/* Nothing was recorded: what there is may be what was not asked for. Of an estimate R is no part in any case. */
+static void put_nothing(FILE *out, const struct offcpu_filter *filter, bool estimate)
 {
+	const bool all_states = filter->sleeping && filter->uninterruptible && (filter->runnable || estimate);
 	const char *const options[] = {filter->min_ns ? "--min" : NULL, filter->max_ns != UINT64_MAX ? "--max" : NULL,
-				       has_all_states(filter) ? NULL : "--state"};
+				       all_states ? NULL : "--state"};
 	const char *separator = ": see ";
 
 	fputs("no ", out);
@@ -274,7 +275,7 @@ static void put_summary(const struct offcpu_text *r)
 	}
 	put_method(r);
 	if (!profile->total.count) {
-		put_nothing(out, &profile->filter);
+		put_nothing(out, &profile->filter, profile->estimate);
 		return;
 	}
 	fprintf(out, "off-CPU %s: ", offcpu_format_wait(profile->total.total_ns, time));

@@ -82,6 +82,19 @@ static void test_nothing(void **state)
 						   "no waits of at least 1 ms: see --min\n");
 }
 
+/* Without BPF there is no state R, and so no option that would show more, unless one was given. */
+static void test_nothing_of_an_estimate(void **state)
+{
+	struct fixture *f = *state;
+
+	clear(f);
+	f->profile.estimate = true;
+	f->profile.filter.runnable = false;
+	expect(state, plain, "no waits of at least 1 ms in state S or D: see --min\n");
+	f->profile.filter.sleeping = false;
+	expect(state, plain, "no waits of at least 1 ms in state D: see --min, --state\n");
+}
+
 /* Which waits there could have been, in the first line and where there are none. */
 static void test_filter(void **state)
 {
@@ -487,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_of_an_estimate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_reasons, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
