@@ -359,6 +359,16 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 	return rc < 0 ? rc : events_rc;
 }
 
+/* If none of the processes is there, each is told of; the last by the error. */
+static int find_targets(const struct offcpu_options *o, struct offcpu_targets *targets, struct err *err)
+{
+	int rc = offcpu_targets_find(targets, &o->pids, err);
+
+	for (size_t i = 0; rc < 0 && i + 1 < targets->notes.len; i++)
+		cmd_complain(targets->notes.data[i]);
+	return rc;
+}
+
 static void end_child(struct child *child)
 {
 	child_terminate(child);
@@ -387,7 +397,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGHUP); /* the terminal is closed: a file may still be written */
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
-	rc = offcpu_targets_find(&targets, &o->pids, err);
+	rc = find_targets(o, &targets, err);
 	/* What cannot be written is said before the recording, not after it. */
 	if (rc == 0)
 		rc = open_outputs(o, &outputs, err);

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -173,3 +174,9 @@ def test_longest_duration(target, record):
     recording.until_seen(3)
     assert recording.proc.poll() is None
     assert recording.finish()["total_events"] >= 3
+
+
+def test_every_process_that_is_gone_is_named(stakeout):
+    pids = [gone() for _ in range(3)]
+    result = stakeout("offcpu", "-p", ",".join(map(str, pids)))
+    assert result.code == 1 and [len(re.findall(rf"\b{pid}\b", result.err)) for pid in pids] == [1, 1, 1], result
