@@ -65,8 +65,8 @@ const char offcpu_help[] =
 	"  -v, --verbose          all stacks, and errors and paths in full\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not (the output says what),\n"
-	"1 nothing recorded, 2 wrong usage.\n";
+	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a PID was not there (the\n"
+	"output says what), 1 nothing was recorded or not all could be written, 2 wrong usage.\n";
 
 /* "5", "0.25": the number as whole * 10^digits. False when it is none, or too long to be one. */
 static bool parse_decimal(const char **text, uint64_t *mantissa, uint64_t *scale)
