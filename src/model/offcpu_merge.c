@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/chains.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -12,41 +13,28 @@ enum {
 	SCHEDULER_FRAMES = 4, /* that one stack may have and another not */
 };
 
-/* Numbers of entries are kept plus one: 0 is the end of a chain. */
-
-struct known_stack {
-	const struct stack *stack;
-	size_t next; /* with the same hash */
-};
-
-struct kept_row {
-	uint64_t idle_ns;
-	size_t next;       /* with the same hash */
-	size_t next_there; /* with the same place's hash */
-};
-
 struct distinct {
 	bool by_name;             /* frames of the same function are the same, wherever in it they are */
 	struct u64map by_address; /* of a stack, to the first that is the same */
-	struct u64map by_frames;
-	VEC(struct known_stack) stacks;
+	struct chains by_frames;
+	VEC(const struct stack *) stacks;
 };
 
 struct merge {
 	struct distinct stacks;
 	struct distinct interrupts; /* stacks of those that woke threads */
-	struct u64map by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
-	VEC(struct known_stack) outers;
+	struct chains by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
+	VEC(const struct stack *) outers;
 	struct u64map noted; /* addresses of stacks that are there */
-	struct u64map by_key;
-	struct u64map by_place; /* of rows with waits that are over: process, state and stacks */
-	VEC(struct kept_row) kept; /* beside the rows of the profile */
+	struct chains by_key;
+	struct chains by_place; /* of rows with waits that are over, which come first: process, state and stacks */
+	VEC(uint64_t) idle_ns;  /* of the rows of the profile that are kept */
 };
 
 static void distinct_deinit(struct distinct *distinct)
 {
 	u64map_deinit(&distinct->by_address);
-	u64map_deinit(&distinct->by_frames);
+	chains_deinit(&distinct->by_frames);
 	vec_deinit(&distinct->stacks);
 }
 
@@ -54,12 +42,12 @@ static void merge_deinit(struct merge *merge)
 {
 	distinct_deinit(&merge->stacks);
 	distinct_deinit(&merge->interrupts);
-	u64map_deinit(&merge->by_outer);
+	chains_deinit(&merge->by_outer);
 	vec_deinit(&merge->outers);
 	u64map_deinit(&merge->noted);
-	u64map_deinit(&merge->by_key);
-	u64map_deinit(&merge->by_place);
-	vec_deinit(&merge->kept);
+	chains_deinit(&merge->by_key);
+	chains_deinit(&merge->by_place);
+	vec_deinit(&merge->idle_ns);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -140,7 +128,7 @@ static uint64_t hash_functions(const struct frame *frames, size_t n)
 /* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
 static bool use_first(struct distinct *distinct, const struct stack **stack)
 {
-	uint64_t *first, *chain;
+	uint64_t *first, hash;
 	bool created;
 
 	if (!*stack || !(*stack)->len) {
@@ -155,23 +143,16 @@ static bool use_first(struct distinct *distinct, const struct stack **stack)
 		return true;
 	}
 	*first = (uintptr_t)*stack;
-	chain = u64map_put(&distinct->by_frames,
-			   distinct->by_name ? hash_functions((*stack)->data, (*stack)->len)
-					     : hash_frames((*stack)->data, (*stack)->len),
-			   &created);
-	if (!chain)
-		return false;
-	for (size_t i = *chain; i; i = distinct->stacks.data[i - 1].next) {
-		if (!same_stack(distinct->stacks.data[i - 1].stack, *stack, distinct->by_name))
+	hash = distinct->by_name ? hash_functions((*stack)->data, (*stack)->len)
+				 : hash_frames((*stack)->data, (*stack)->len);
+	for (size_t i = chains_first(&distinct->by_frames, hash); i; i = chains_next(&distinct->by_frames, i)) {
+		if (!same_stack(distinct->stacks.data[i - 1], *stack, distinct->by_name))
 			continue;
-		*stack = distinct->stacks.data[i - 1].stack;
+		*stack = distinct->stacks.data[i - 1];
 		*first = (uintptr_t)*stack;
 		return true;
 	}
-	if (!vec_push(&distinct->stacks, (struct known_stack){.stack = *stack, .next = *chain}))
-		return false;
-	*chain = distinct->stacks.len;
-	return true;
+	return vec_push(&distinct->stacks, *stack) && chains_add(&distinct->by_frames, hash);
 }
 
 static bool same_waker(const struct offcpu_waker *a, const struct offcpu_waker *b)
@@ -227,11 +208,10 @@ static void join(struct offcpu_row *to, const struct offcpu_row *row)
 /* The number of the row that is the same among those that are kept; 0: none is. */
 static size_t find_same(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
 {
-	const uint64_t *chain = u64map_find(&merge->by_key, hash_row(row));
-	size_t i = chain ? *chain : 0;
+	size_t i = chains_first(&merge->by_key, hash_row(row));
 
 	while (i && !same_row(&rows[i - 1], row))
-		i = merge->kept.data[i - 1].next;
+		i = chains_next(&merge->by_key, i);
 	return i;
 }
 
@@ -252,12 +232,11 @@ static uint64_t hash_place(const struct offcpu_row *row, const struct stack *ker
 static bool is_place(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row,
 		     const struct stack *kernel)
 {
-	const uint64_t *chain = u64map_find(&merge->by_place, hash_place(row, kernel));
-	size_t i = chain ? *chain : 0;
+	size_t i = chains_first(&merge->by_place, hash_place(row, kernel));
 
 	while (i && (rows[i - 1].pid != row->pid || rows[i - 1].state != row->state || rows[i - 1].kernel != kernel ||
 		     rows[i - 1].user != row->user))
-		i = merge->kept.data[i - 1].next_there;
+		i = chains_next(&merge->by_place, i);
 	return i;
 }
 
@@ -270,14 +249,13 @@ static size_t find_finished(const struct merge *merge, const struct offcpu_row *
 {
 	struct offcpu_row finished = *row;
 	const struct stack *elsewhere = NULL;
-	const uint64_t *chain;
-	size_t found = 0;
+	size_t found = 0, i;
 
 	if (!row->kernel)
 		return 0;
-	chain = u64map_find(&merge->by_outer, hash_frames(row->kernel->data, row->kernel->len));
-	for (size_t i = chain ? *chain : 0; i && !found; i = merge->outers.data[i - 1].next) {
-		const struct stack *stack = merge->outers.data[i - 1].stack;
+	i = chains_first(&merge->by_outer, hash_frames(row->kernel->data, row->kernel->len));
+	for (; i && !found; i = chains_next(&merge->by_outer, i)) {
+		const struct stack *stack = merge->outers.data[i - 1];
 
 		finished.kernel = stack;
 		if (stack->len <= row->kernel->len ||
@@ -301,23 +279,17 @@ static bool note_outer(struct merge *merge, const struct stack *kernel)
 		return true;
 	if (!u64map_put(&merge->noted, (uintptr_t)kernel, &created))
 		return false;
-	for (size_t i = 1; created && i < kernel->len && i <= SCHEDULER_FRAMES; i++) {
-		bool fresh;
-		uint64_t *chain = u64map_put(&merge->by_outer, hash_frames(kernel->data + i, kernel->len - i), &fresh);
-
-		if (!chain || !vec_push(&merge->outers, (struct known_stack){.stack = kernel, .next = *chain}))
+	for (size_t i = 1; created && i < kernel->len && i <= SCHEDULER_FRAMES; i++)
+		if (!vec_push(&merge->outers, kernel) ||
+		    !chains_add(&merge->by_outer, hash_frames(kernel->data + i, kernel->len - i)))
 			return false;
-		*chain = merge->outers.len;
-	}
 	return true;
 }
 
-/* Adds the row to the one that is the same among the first `merge->kept.len` of `rows`, or after those. */
+/* Adds the row to the one that is the same among the first `merge->idle_ns.len` of `rows`, or after those. */
 static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
 {
-	struct kept_row kept = {.idle_ns = row.idle ? row.sum.total_ns : 0};
-	uint64_t *chain, *place = NULL;
-	bool created;
+	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
 	size_t same;
 
 	if (!use_first(&merge->stacks, &row.kernel) || !use_first(&merge->stacks, &row.user) ||
@@ -329,22 +301,15 @@ static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row
 		same = find_finished(merge, rows, &row);
 	if (same) {
 		join(&rows[same - 1], &row);
-		merge->kept.data[same - 1].idle_ns += kept.idle_ns;
+		merge->idle_ns.data[same - 1] += idle_ns;
 		return true;
 	}
-	chain = u64map_put(&merge->by_key, hash_row(&row), &created);
-	if (!is_unfinished(&row))
-		place = u64map_put(&merge->by_place, hash_place(&row, row.kernel), &created);
-	if (!chain || (!is_unfinished(&row) && (!place || !note_outer(merge, row.kernel))))
+	if (!is_unfinished(&row) &&
+	    (!chains_add(&merge->by_place, hash_place(&row, row.kernel)) || !note_outer(merge, row.kernel)))
 		return false;
-	kept.next = *chain;
-	kept.next_there = place ? *place : 0;
-	if (!vec_push(&merge->kept, kept))
+	if (!chains_add(&merge->by_key, hash_row(&row)) || !vec_push(&merge->idle_ns, idle_ns))
 		return false;
-	*chain = merge->kept.len;
-	if (place)
-		*place = merge->kept.len;
-	rows[merge->kept.len - 1] = row;
+	rows[merge->idle_ns.len - 1] = row;
 	return true;
 }
 
@@ -368,16 +333,16 @@ static bool mark_idle(const struct merge *merge, struct offcpu_row *rows)
 	_cleanup_(u64map_deinit) struct u64map idle = {0}, all = {0};
 	bool created;
 
-	for (size_t i = 0; i < merge->kept.len; i++) {
+	for (size_t i = 0; i < merge->idle_ns.len; i++) {
 		uint64_t wait = hash_wait(&rows[i]);
 		uint64_t *idle_ns = u64map_put(&idle, wait, &created), *all_ns = u64map_put(&all, wait, &created);
 
 		if (!idle_ns || !all_ns)
 			return false;
-		*idle_ns += merge->kept.data[i].idle_ns;
+		*idle_ns += merge->idle_ns.data[i];
 		*all_ns += rows[i].sum.total_ns;
 	}
-	for (size_t i = 0; i < merge->kept.len; i++) {
+	for (size_t i = 0; i < merge->idle_ns.len; i++) {
 		uint64_t wait = hash_wait(&rows[i]);
 
 		rows[i].idle = offcpu_is_nearly_all(*u64map_find(&idle, wait), *u64map_find(&all, wait));
@@ -397,9 +362,9 @@ bool offcpu_merge_rows(struct offcpu_profile *profile)
 		done++;
 	marked = mark_idle(&merge, rows);
 	if (done < profile->rows.len) /* no memory: the rest stays as it is */
-		memmove(rows + merge.kept.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
-	profile->rows.len -= done - merge.kept.len;
-	return marked && profile->rows.len == merge.kept.len;
+		memmove(rows + merge.idle_ns.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
+	profile->rows.len -= done - merge.idle_ns.len;
+	return marked && profile->rows.len == merge.idle_ns.len;
 }
 
 static uint64_t hash_process(pid_t pid, uint64_t start_ns)

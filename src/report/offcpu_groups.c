@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chains.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/map.h"
 #include "report/offcpu_reasons.h"
 
 void offcpu_groups_deinit(struct offcpu_groups *groups)
@@ -49,32 +49,16 @@ static uint64_t hash_wait(const struct offcpu_row *row)
 	return offcpu_hash_reason(hash, row->user_error);
 }
 
-/* Groups of the same hash are a chain, whose links are numbers plus one. */
-struct chains {
-	struct u64map first;
-	VEC(size_t) next; /* of each group */
-};
-
-static void chains_deinit(struct chains *chains)
-{
-	u64map_deinit(&chains->first);
-	vec_deinit(&chains->next);
-}
-
 /* The number of the row's group, plus one; 0 when memory is exhausted. */
 static size_t find_group(struct offcpu_groups *groups, struct chains *chains, const struct offcpu_row *row)
 {
-	bool created;
-	uint64_t *first = u64map_put(&chains->first, hash_wait(row), &created);
+	uint64_t hash = hash_wait(row);
 
-	if (!first)
-		return 0;
-	for (size_t i = *first; i; i = chains->next.data[i - 1])
+	for (size_t i = chains_first(chains, hash); i; i = chains_next(chains, i))
 		if (same_wait(groups->data[i - 1].row, row))
 			return i;
-	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = row->idle}) || !vec_push(&chains->next, *first))
+	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = row->idle}) || !chains_add(chains, hash))
 		return 0;
-	*first = groups->len;
 	return groups->len;
 }
 

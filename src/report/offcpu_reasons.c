@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chains.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/map.h"
 
 /* The length of the next piece that counts, up to and with the "0x" of an address. */
 static size_t piece(const char *s)
@@ -50,32 +50,16 @@ uint64_t offcpu_hash_reason(uint64_t hash, const char *reason)
 	return hash;
 }
 
-struct chains {
-	struct u64map first; /* hash of the words to a number of a reason, plus one */
-	VEC(size_t) next;    /* of each reason */
-};
-
-static void chains_deinit(struct chains *chains)
-{
-	u64map_deinit(&chains->first);
-	vec_deinit(&chains->next);
-}
-
 static struct offcpu_reason *find(struct offcpu_reasons *reasons, struct chains *chains, enum offcpu_stack_kind kind,
 				  const char *words)
 {
-	bool created;
-	uint64_t *first = u64map_put(&chains->first, offcpu_hash_reason(hash_u64(HASH_SEED, kind), words), &created);
+	uint64_t hash = offcpu_hash_reason(hash_u64(HASH_SEED, kind), words);
 
-	if (!first)
-		return NULL;
-	for (size_t i = *first; i; i = chains->next.data[i - 1])
+	for (size_t i = chains_first(chains, hash); i; i = chains_next(chains, i))
 		if (reasons->data[i - 1].kind == kind && offcpu_same_reason(reasons->data[i - 1].words, words))
 			return &reasons->data[i - 1];
-	if (!vec_push(reasons, (struct offcpu_reason){.kind = kind, .words = words}) ||
-	    !vec_push(&chains->next, *first))
+	if (!vec_push(reasons, (struct offcpu_reason){.kind = kind, .words = words}) || !chains_add(chains, hash))
 		return NULL;
-	*first = reasons->len;
 	return &reasons->data[reasons->len - 1];
 }
 
