@@ -115,7 +115,8 @@ struct thread_state {
 	__u32 waker_tid;
 	__u8 noted;   /* left_ns is of note_waiting(), and not of when it left */
 	__u8 exiting; /* its process was watched when it ended: it may still wait to give things back */
-	__u8 zero[2];
+	__u8 sent;    /* the loader has its stack */
+	__u8 zero;
 	struct offcpu_stack_id stack; /* where it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
@@ -261,6 +262,11 @@ static bool send_stack(struct stack_scratch *scratch)
 	return true;
 }
 
+static bool is_same_stack(struct offcpu_stack_id a, struct offcpu_stack_id b)
+{
+	return a.low == b.low && a.high == b.high;
+}
+
 static const struct offcpu_sums no_waits;
 
 /* False when there is no room. */
@@ -358,7 +364,7 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 	wait->start_ns = left;
 	wait->duration_ns = duration;
 	wait->runnable_ns = runnable_ns(task, s, now, duration);
-	BPF_CORE_READ_STR_INTO(&wait->comm, task, comm);
+	__builtin_memcpy(wait->comm, task->comm, OFFCPU_COMM);
 	if (want_wakers && s->waker_tid) {
 		wait->key.waker_tid = s->waker_tid;
 		wait->key.waker_stack = s->waker_stack;
@@ -417,11 +423,9 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 	if (stack_at_switch) {
 		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
 
-		s->stack = (struct offcpu_stack_id){};
-		if (scratch) {
-			send_stack(scratch);
-			s->stack = scratch->head.id;
-		}
+		if (scratch && !(s->sent && is_same_stack(s->stack, scratch->head.id))) /* threads often wait at one place */
+			s->sent = send_stack(scratch);
+		s->stack = scratch ? scratch->head.id : (struct offcpu_stack_id){};
 	}
 	s->left_ns = bpf_ktime_get_ns();
 }
@@ -488,7 +492,7 @@ static void note_waker(void *ctx, struct thread_state *s)
 	s->waker_tid = waker->pid ? number_of(waker) : OFFCPU_INTERRUPT; /* nothing ran */
 	if (!s->waker_tid)
 		s->waker_tid = OFFCPU_OUTSIDE;
-	BPF_CORE_READ_STR_INTO(&s->waker_comm, waker, comm);
+	__builtin_memcpy(s->waker_comm, waker->comm, OFFCPU_COMM);
 	s->waker_stack = (struct offcpu_stack_id){};
 	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER);
 	if (scratch) {
