@@ -5,7 +5,8 @@
 /*
  * Call frame information as BPF searches it: one row for each stretch of code with the same rules, by rising address.
  * Only what real compilers write is there: the CFA from the stack or frame pointer, return address and frame pointer saved
- * at the CFA or still in their registers. Everything else is a row that says so. Shared by the BPF program and its loader.
+ * at the CFA or still in their registers, or the return address in rdi, which is where the C library's vfork() of x86_64 has
+ * it. Everything else is a row that says so. Shared by the BPF program and its loader.
  */
 
 #ifndef __bpf__
@@ -34,7 +35,7 @@ enum unwind_kind {
 enum unwind_flag {
 	UNWIND_FP_AT_CFA = 1 << 0, /* the caller's frame pointer is at cfa + 8 * fp; else it is unchanged */
 	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
-	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register */
+	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register, or rdi */
 	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is where this frame's points */
 };
 

@@ -15,7 +15,8 @@ struct pt_regs___user {
 
 #define user_registers pt_regs___user
 
-enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_LR = 0, CODE_BITS = 64, FP_GIVES_SP = 1 };
+/* There is no link register: in its place is rdi, see unwind_row.h. */
+enum { SIGNAL_LR = 104, SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, CODE_BITS = 64, HAS_LINK = 0, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -35,6 +36,7 @@ enum {
 	SIGNAL_SP = 312 + 31 * 8,
 	SIGNAL_PC = 312 + 32 * 8,
 	CODE_BITS = 48, /* of an address: pointer authentication signs the high ones */
+	HAS_LINK = 1,
 	FP_GIVES_SP = 0,
 };
 
@@ -276,10 +278,9 @@ static bool step_over_signal(struct walk *w)
 
 	if (!read_word(w, sp + SIGNAL_PC, &w->pc) || !read_word(w, sp + SIGNAL_SP, &w->sp) || !read_word(w, sp + SIGNAL_FP, &w->fp))
 		return end(w, OFFCPU_END_FAULT);
-	if (SIGNAL_LR != 0 && !read_word(w, sp + SIGNAL_LR, &w->lr))
+	if (!read_word(w, sp + SIGNAL_LR, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
-	w->exact = w->has_fp = 1;
-	w->has_lr = SIGNAL_LR != 0;
+	w->exact = w->has_fp = w->has_lr = 1;
 	w->by_fp = w->sp_is_bound = 0;
 	return true;
 }
@@ -360,14 +361,15 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 static bool step_from_stub(struct walk *w)
 {
 	struct offcpu_mapping mapping = {};
+	const bool linked = HAS_LINK && w->has_lr;
 	__u64 pc = w->lr;
 
-	if (!w->has_lr && !read_word(w, w->sp, &pc))
+	if (!linked && !read_word(w, w->sp, &pc))
 		return false;
 	pc = strip_code(pc);
 	if (!find_mapping(w, pc - 1, &mapping))
 		return false;
-	w->sp += w->has_lr ? 0 : 8;
+	w->sp += linked ? 0 : 8;
 	w->pc = pc;
 	w->by_fp = 1;
 	w->exact = w->has_lr = 0;
@@ -504,7 +506,7 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = 1, .has_fp = 1, .which = which, .first = scratch->head.nkernel};
+	struct walk w = {.exact = 1, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (maps)
@@ -514,11 +516,11 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	w.pc = regs->ip;
 	w.sp = regs->sp;
 	w.fp = regs->bp;
+	w.lr = regs->di;
 #else
 	w.pc = regs->pc;
 	w.sp = regs->sp;
 	w.fp = regs->regs[29];
-	w.has_lr = 1;
 	w.lr = strip_code(regs->regs[30]);
 #endif
 	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)

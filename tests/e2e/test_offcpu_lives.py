@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import TIMEOUT, state, wait_until
-from test_offcpu import added, everywhere_alike, let_run, names, record, rows_of  # noqa: F401: one is a fixture
+from test_offcpu import added, assert_whole, everywhere_alike, let_run, names, record, rows_of  # noqa: F401: one is a fixture
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -83,6 +83,21 @@ def test_wait_at_the_very_end(target, record, tool, who):
         first.wait(TIMEOUT)
     waits = [row for row in doc["stacks"] if row["pid"] == init and "zap_pid_ns_processes" in names(row["kernel_stack"])]
     assert added(waits) == 1
+
+
+@pytest.mark.parametrize("minimum", [0, "1ms"])
+def test_wait_for_a_child_of_vfork(target, record, minimum):
+    """Where the return address is in a register meanwhile: the child uses the same stack."""
+    t = target("waits_vfork")
+    recording = record("--json", "--state", "D", "--min", minimum, "-p", t.pid)
+    let_run(t)
+    doc = recording.finish()
+    rows = rows_of(doc, t.tids["worker"], "vforks", "D")
+    assert added(rows) >= 20
+    for row in rows:
+        assert_whole(row)
+        frames = names(row["user_stack"])
+        assert "vfork" in frames[0] and frames[1:3] == ["vforks", "worker"]
 
 
 def test_code_that_is_made_beside_a_stack_that_leads_astray(target, record):

@@ -10,6 +10,7 @@
 
 enum {
 	RAX = 0,
+	RDI = 5,
 	RBP = 6,
 	RSP = 7,
 	R10 = 10,
@@ -94,6 +95,7 @@ static void test_x86_64_rules(void **state)
 	EXPECT_OF(a, P(0x0c, RSP, 8, 0x90, 1, 0x09, RBP, R10), .kind = UNWIND_FROM_SP,
 		  .flags = UNWIND_RA_AT_CFA | UNWIND_FP_LOST, .cfa = 1, .ra = -1);
 	EXPECT_OF(a, P(0x0c, RSP, 8, 0x07, 16), .kind = UNWIND_END);
+	EXPECT_OF(a, P(0x0c, RSP, 0, 0x09, 16, RDI), .kind = UNWIND_FROM_SP); /* as in vfork() */
 }
 
 static void test_x86_64_plt(void **state)
@@ -125,13 +127,14 @@ static void test_x86_64_kept_cfa(void **state)
 	/* a frame pointer elsewhere than at fp + 0 is lost */
 	EXPECT_OF(a, P(0x0f, 3, 0x76, 0x78, 0x06, 0x90, 1, 0x10, RBP, 2, 0x76, 8), .kind = UNWIND_AT_FP,
 		  .flags = UNWIND_FP_LOST, .cfa = -1);
-	/* another register, an odd offset, something more, not enough, the return address elsewhere */
+	/* another register, an odd offset, something more, not enough, the return address elsewhere, or in a register */
 	EXPECT_OF(a, P(0x0f, 3, 0x73, 0x78, 0x06, 0x90, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0f, 3, 0x76, 0x79, 0x06, 0x90, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0f, 4, 0x76, 0x78, 0x06, 0x06, 0x90, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0f, 2, 0x76, 0x78, 0x90, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0f, 0, 0x90, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0f, 3, 0x76, 0x78, 0x06, 0x90, 2), .kind = UNWIND_UNSUPPORTED);
+	EXPECT_OF(a, P(0x0f, 3, 0x76, 0x78, 0x06, 0x09, 16, RDI), .kind = UNWIND_UNSUPPORTED);
 }
 
 static void test_x86_64_large_frames(void **state)
@@ -156,7 +159,7 @@ static void test_x86_64_unsupported(void **state)
 	EXPECT_OF(a, P(0x0c, RSP, 12, 0x90, 1), .kind = UNWIND_UNSUPPORTED);           /* no multiple of 8 */
 	EXPECT_OF(a, P(0x90, 1), .kind = UNWIND_UNSUPPORTED);                          /* no CFA */
 	EXPECT_OF(a, P(0x0c, RSP, 8), .kind = UNWIND_UNSUPPORTED);                     /* no return address */
-	EXPECT_OF(a, P(0x0c, RSP, 8, 0x09, 16, RAX), .kind = UNWIND_UNSUPPORTED);      /* it is in a register */
+	EXPECT_OF(a, P(0x0c, RSP, 8, 0x09, 16, RAX), .kind = UNWIND_UNSUPPORTED);      /* it is in one that nobody uses */
 	EXPECT_OF(a, P(0x0c, RSP, 8, 0x90, 1, 0x87, 2), .kind = UNWIND_UNSUPPORTED);   /* the caller's sp is saved */
 	EXPECT_OF(a, P(0x0c, RSP, 8, 0x90, 1, 0x08, RSP), .kind = UNWIND_UNSUPPORTED); /* or the same */
 	EXPECT_OF(a, P(0x0c, RSP, 8, 0x90, 1, 0x14, RSP, 0), .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA,
