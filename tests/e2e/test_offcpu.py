@@ -1041,17 +1041,6 @@ def test_events_on_a_full_disk(target, stakeout):
     assert result.code == 1 and "No space left on device" in result.err, result
 
 
-def test_command_that_is_killed_before_it_starts(tmp_path):
-    """By somebody who does not know what it is for."""
-    proc = subprocess.Popen(command("offcpu", "--", "true"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env={**os.environ, **SANITIZER_ENV})
-    children = Path(f"/proc/{proc.pid}/task/{proc.pid}/children")
-    wait_until(lambda: children.read_text(), "there is a child")
-    os.kill(int(children.read_text()), signal.SIGKILL)
-    out, err = proc.communicate(timeout=TIMEOUT)
-    assert proc.returncode == 1 and "ended before it was started" in err, (proc.returncode, out, err)
-
-
 @pytest.mark.parametrize("waited", [True, False], ids=["reaped", "zombie"])
 @pytest.mark.parametrize("source", ["auto", "proc"])
 def test_ends_with_the_last_process(record, source, waited):
