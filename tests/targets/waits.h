@@ -51,6 +51,7 @@ struct waits_site {
 	const char *name;
 	uint64_t calls;
 	uint64_t switches;
+	uint64_t again; /* of these, beyond the first in a call */
 	uint64_t preempted;
 	uint64_t count;     /* calls that took at least the threshold */
 	uint64_t near;      /* of these, calls that waited less or not much longer, or not just once */
@@ -88,6 +89,7 @@ static inline void waits_end(struct waits_site *site, const struct waits_mark *m
 	preempted = (uint64_t)(now.ru_nivcsw - m->usage.ru_nivcsw);
 	site->calls++;
 	site->switches += switches;
+	site->again += switches > 1 ? switches - 1 : 0;
 	site->preempted += preempted;
 	site->all_ns += wall;
 	site->off_ns += off;

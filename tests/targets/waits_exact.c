@@ -316,9 +316,10 @@ FRAME static void waiter_run(void)
 
 static void print_site(const struct waits_site *s, int first)
 {
-	printf("%s\"%s\": {\"calls\": %llu, \"switches\": %llu, \"preempted\": %llu, \"count\": %llu, \"near\": %llu, ",
-	       first ? "" : ", ", s->name, (unsigned long long)s->calls, (unsigned long long)s->switches,
-	       (unsigned long long)s->preempted, (unsigned long long)s->count, (unsigned long long)s->near);
+	printf("%s\"%s\": {\"calls\": %llu, \"switches\": %llu, \"again\": %llu, \"preempted\": %llu, ", first ? "" : ", ",
+	       s->name, (unsigned long long)s->calls, (unsigned long long)s->switches, (unsigned long long)s->again,
+	       (unsigned long long)s->preempted);
+	printf("\"count\": %llu, \"near\": %llu, ", (unsigned long long)s->count, (unsigned long long)s->near);
 	printf("\"total_ns\": %llu, \"waited_ns\": %llu, \"max_ns\": %llu, \"all_ns\": %llu, \"off_ns\": %llu}",
 	       (unsigned long long)s->total_ns, (unsigned long long)s->waited_ns, (unsigned long long)s->max_ns,
 	       (unsigned long long)s->all_ns, (unsigned long long)s->off_ns);
