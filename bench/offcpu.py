@@ -299,12 +299,22 @@ def rows_below(doc, tid, function):
     ]
 
 
+def can_be_judged(waited_ns, calls, disturbed):
+    return waited_ns > 10e6 and disturbed * 2 <= calls
+
+
+def figure_of_totals(what, off):
+    """`off`: by how much each that was judged is off. Where all were disturbed nothing is known, which is no success."""
+    worst = max(off, default=0)
+    figure(f"totals of {what} within 2 %: the worst of {len(off)} is {worst * 100:.2f} % off", bool(off) and worst <= 0.02)
+
+
 def exactness_of_sites(target):
     """Each round of the target adds to what it has measured before: the difference is what was recorded."""
     before = json.loads(target.ask("go"))
     with recording(ours("--json", "-p", str(target.pid))) as recorder:
         after = json.loads(target.ask("go"))
-    doc, worst, worst_thread, wrong, waits = json.loads(recorder.text), 0, 0, 0, 0
+    doc, off_sites, off_threads, wrong, waits, sure = json.loads(recorder.text), [], [], 0, 0, 0
     for old, new in zip(before["threads"], after["threads"]):
         waited = calls = disturbed = 0
         for name, site in new["sites"].items():
@@ -314,7 +324,7 @@ def exactness_of_sites(target):
             waited, calls, disturbed = waited + truth["waited_ns"], calls + truth["count"], disturbed + truth["near"]
             off = abs(total - truth["waited_ns"]) / truth["waited_ns"] if truth["waited_ns"] else 0
             # a call that another program disturbed, or that lasted hardly longer than the threshold, may be no wait or two
-            less, more = truth["near"], max(truth["switches"] - truth["calls"], 0)
+            less, more = truth["near"], truth["again"]
             if count or truth["count"]:
                 print(
                     f"  {new['name']:15} {name:12} {truth['count']:5} calls {truth['waited_ns'] / 1e6:9.2f} ms   "
@@ -322,18 +332,17 @@ def exactness_of_sites(target):
                     f"{f'   ({less} calls were disturbed)' if less else ''}"
                 )
             wrong += max(truth["count"] - less - count, count - truth["count"] - more, 0)
-            waits += truth["count"]
-            if truth["waited_ns"] > 10e6 and less * 2 <= truth["count"]:
-                worst = max(worst, off)
+            waits, sure = waits + truth["count"], sure + truth["count"] - less
+            if can_be_judged(truth["waited_ns"], truth["count"], less):
+                off_sites.append(off)
         # the function of its rounds has the thread's name; outside of it the thread waits for the next question
         total = sum(row["total_ns"] for row in rows_below(doc, new["tid"], new["name"]))
-        if waited > 10e6 and disturbed * 2 <= calls:
-            worst_thread = max(worst_thread, abs(total - waited) / waited)
+        if can_be_judged(waited, calls, disturbed):
+            off_threads.append(abs(total - waited) / waited)
     print("  (totals of less than 10 ms, or of calls most of which were disturbed, are not judged)")
-    figure(f"totals of call sites within 2 %: the worst is {worst * 100:.2f} % off", worst <= 0.02 and waits > 0)
-    text = f"totals of threads within 2 %: the worst is {worst_thread * 100:.2f} % off"
-    figure(text, worst_thread <= 0.02 and waits > 0)
-    figure(f"counts exact: {wrong} of {waits} waits wrong", wrong == 0 and waits > 0)
+    figure_of_totals("call sites", off_sites)
+    figure_of_totals("threads", off_threads)
+    figure(f"counts exact: {wrong} of {waits} waits wrong, {sure} were not disturbed", wrong == 0 and sure > 0)
 
 
 def exactness_of_peer(name, argv, totals_of, target):
