@@ -593,17 +593,21 @@ def test_waiting_for_a_cpu(target, record):
 @pytest.mark.parametrize("letter", ["S", "D"])
 def test_state_option(target, record, letter):
     t = target("waits_exact", 1000, 20)
-    recording = record("--json", "--state", letter, "-p", t.pid)
-    t.ask("go")
+    recording = record("--json", "--min", 0, "--state", letter, "-p", t.pid)
+    truth = measured(t)
     doc = recording.finish()
     assert {row["state"] for row in doc["stacks"]} == {letter}
-    assert added(rows_of(doc, site="sleep_long")) == (20 if letter == "S" else 0)
-    assert (added(rows_of(doc, site="vfork_wait")) >= 19) == (letter == "D")
+    for site, its_state in (("sleep_long", "S"), ("vfork_wait", "D")):
+        assert switches(truth, site) > 0
+        assert added(rows_of(doc, site=site)) == (switches(truth, site) if letter == its_state else 0), site
 
 
 @everywhere_alike
 def test_thresholds(target, record):
-    """A wait is in one of two recordings that divide them at 2 ms; two clocks may see it on different sides of that."""
+    """
+    A wait is in one of two recordings that divide them at 2 ms; two clocks may see it on different sides of that. Of a nap
+    of 4 ms is left less than that when the thread lost its CPU on the way to its sleep.
+    """
     t = target("waits_exact", 1000, 20)
     recordings = {
         limits: record("--json", *limits, "-p", t.pid)
@@ -611,13 +615,13 @@ def test_thresholds(target, record):
     }
     truth = measured(t)
     long, short, none = (recording.finish() for recording in recordings.values())
-    assert added(rows_of(long, site="sleep_long", state="S")) == 20
     assert long["min_time_ns"] >= 2 * MS
-    assert not rows_of(short, site="sleep_long", state="S")
     assert 1000 <= short["min_time_ns"] and short["max_time_ns"] <= 2 * MS
     (sleeper,) = (th for th in truth["threads"] if th["name"] == "sleeper")
-    naps = sum(added(rows_of(doc, site="sleep_short", state="S")) for doc in (short, long))
-    assert abs(naps - sleeper["sites"]["sleep_short"]["switches"]) <= 2
+    for name, site in sleeper["sites"].items():
+        naps = {limit: added(rows_of(doc, site=name, state="S")) for limit, doc in (("long", long), ("short", short))}
+        assert abs(sum(naps.values()) - site["switches"]) <= 2, (name, naps, site)
+        assert naps["short"] <= (site["preempted"] if name == "sleep_long" else site["switches"]), (name, naps, site)
     assert none["total_events"] == 0 and none["stacks"] == [] and none["thread_stats"] == {}
 
 
@@ -841,14 +845,20 @@ def test_threads_with_the_same_stack(target, record):
 @everywhere_alike
 def test_sides(target, record):
     t = target("waits_exact", 1000, 10)
-    kernel = record("--json", "--kernel-only", "-p", t.pid)
-    user = record("--json", "--user-only", "-p", t.pid)
-    t.ask("go")
+    kernel = record("--json", "--min", 0, "--kernel-only", "-p", t.pid)
+    user = record("--json", "--min", 0, "--user-only", "-p", t.pid)
+    truth = measured(t)
     kernel, user = kernel.finish(), user.finish()
     assert all(row["user_stack"] == [] and row["kernel_stack"] for row in kernel["stacks"])
     assert all(row["kernel_stack"] == [] for row in user["stacks"])
-    assert added(rows_of(user, site="sleep_long", state="S")) == 10
-    assert kernel["thread_stats"][f"{t.pid}:{t.tids['sleeper']}"]["count"] >= 10
+    slept = switches(truth, "sleep_long")
+    assert added(rows_of(user, site="sleep_long", state="S")) == slept > 0
+    in_nanosleep = [
+        row
+        for row in rows_of(kernel, t.tids["sleeper"], state="S")
+        if any("nanosleep" in name for name in names(row["kernel_stack"]))
+    ]
+    assert added(in_nanosleep) == slept + switches(truth, "sleep_short")
 
 
 def test_kernel_stacks(target, record):
@@ -1389,10 +1399,10 @@ def test_command_that_is_not_there(stakeout, tmp_path):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_recording(target, record, sig):
     t = target("waits_exact", 1000, 5)
-    recording = record("--json", "-p", t.pid)
-    t.ask("go")
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    truth = measured(t)
     doc = recording.finish(sig)
-    assert added(rows_of(doc, site="sleep_long", state="S")) == 5
+    assert added(rows_of(doc, site="sleep_long", state="S")) == switches(truth, "sleep_long") > 0
     assert t.ask("go"), "the target runs on"
 
 
