@@ -890,7 +890,9 @@ def test_kernel_stacks(target, record):
     t.ask("go")
     doc = recording.finish()
     for site, function in (("sleep_long", "nanosleep"), ("pipe_wait", "pipe_read"), ("lock_wait", "futex")):
-        for row in rows_of(doc, t.tids[SITES[site]], site, "S"):
+        rows = rows_of(doc, t.tids[SITES[site]], site, "S")
+        assert rows, site
+        for row in rows:
             found = names(row["kernel_stack"])
             assert row["kernel_stack_error"] is None and "?" not in found
             assert any(function in name for name in found), found
@@ -949,32 +951,39 @@ def test_schema(target, record):
         assert not schema.is_valid(broken)
 
 
+FOR_A_CPU = "[waiting for a CPU]_[k]"
+
+
 @everywhere_alike
 def test_folded(target, record):
-    """root;…;leaf N, in µs or ns, kernel frames marked; the process or thread first."""
+    """root;…;leaf N, in µs, kernel frames marked; the thread first."""
     t = target("waits_exact", 1000, 20)
     recording, doc = record("--folded", "--min", 0, "-p", t.pid), record("--json", "--min", 0, "-p", t.pid)
-    t.ask("go")
+    truth = measured(t)
     result, doc = recording.end(), doc.finish()
     assert result.code in (0, 3), result
-    weights = defaultdict(int)
+    ns, lines = defaultdict(int), defaultdict(int)
     for line in result.out.splitlines():
         stack, _, weight = line.rpartition(" ")
         frames = stack.split(";")
-        assert int(weight) >= 0 and all(frames), line
-        if frames[-1] == "[waiting for a CPU]":
-            frames.pop()
+        assert int(weight) >= 1 and all(frames), line
         marked = [frame.endswith("_[k]") for frame in frames]
         assert marked == sorted(marked), "kernel frames are the leaves"
-        for site in SITES:
-            if site in frames:
-                assert frames.index(SITES[site][:15]) < frames.index(site)
-                assert marked[-1]
-                weights[site] += int(weight)
-    for site in SITES:
-        total = added(rows_of(doc, site=site), "total_ns")
-        near = [unit for unit in (1, 1000) if abs(weights[site] * unit - total) <= TOLERANCE * total]
-        assert near, (site, weights[site], total)
+        assert FOR_A_CPU not in frames[:-1], line
+        for site in set(SITES) & set(frames):
+            assert frames.index(SITES[site][:15]) < frames.index(site)
+            assert marked[-1]
+            kind = site, "R" if frames[-1] == FOR_A_CPU else "SD"
+            ns[kind] += int(weight) * 1000
+            lines[kind] += 1
+    for th in truth["threads"]:
+        for site in set(SITES) & set(th["sites"]):
+            for states in ("SD", "R"):
+                rows = rows_of(doc, site=site, state=states)
+                slack = TOLERANCE * added(rows, "total_ns") + 10000 * added(rows) + 1000 * lines[site, states]
+                assert abs(ns[site, states] - added(rows, "total_ns")) <= slack, (site, states, ns, rows)
+            measured_ns = th["sites"][site]["off_ns"], th["sites"][site]["all_ns"]
+            assert measured_ns[0] / 2 <= ns[site, "SD"] + ns[site, "R"] <= measured_ns[1] * 2, (site, ns, measured_ns)
 
 
 def test_events(target, record):
@@ -1002,7 +1011,7 @@ def test_events(target, record):
     for e in waits:
         assert e["pid"] == t.pid and e["thread_name"]
         moment = datetime.strptime(e["time"][:26] + "Z", "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
-        assert before - 60 <= moment.timestamp() <= after
+        assert before <= moment.timestamp() <= after
     for site, (waker, function) in WAKERS.items():
         by = [e["waker"] for e in waits if e["tid"] == t.tids[SITES[site]] and site in names(e["user_stack"])]
         right = [w for w in by if w and (w["pid"], w["tid"]) == (t.pid, t.tids[waker])]
@@ -1303,13 +1312,24 @@ def test_text(target, record):
     assert result.code in (0, 3), result
     for site, thread_name in SITES.items():
         assert site in result.out and thread_name[:15] in result.out
-    for word in ("total", "average", "longest", "blocked", "uninterruptible", "waiting for a cpu", "lost"):
-        assert word in (result.out + result.err).lower(), word
+    for word in ("total", "average", "longest", "blocked", "uninterruptible", "waiting for a CPU"):
+        assert word in result.out, word
+    assert "lost" not in result.out
     lines = result.out.splitlines()
     at = next(i for i, line in enumerate(lines) if re.search(r"\bpipe_wait\b", line))
     above = [i for i, line in enumerate(lines) if "pipe_read" in line and "pipe_reader" not in line and i < at]
     assert above, "kernel over user"
     assert "\033[" not in result.out
+
+
+@everywhere_alike
+def test_losses_in_the_text(target, record):
+    """What is looked at through /proc now and then has waits in between of which nobody knows how long they were."""
+    t = target("waits_deep", 3)
+    recording = record("--source=proc", "-p", t.pid)
+    assert recording._until_enough(recording._terminal, re.compile(rb" [1-9]\d* lost").search, "loss")
+    result = recording.end()
+    assert result.code == 3 and re.search(r"^lost: [1-9]\d* waits_seen_once$", result.out, re.MULTILINE), result
 
 
 def assert_thread_counts(doc, truth):
@@ -1425,7 +1445,7 @@ def test_commands_exit_code(stakeout, tmp_path):
 @everywhere_alike
 def test_command_that_is_not_there(stakeout, tmp_path):
     result = stakeout("offcpu", "--", tmp_path / "no-such-program")
-    assert result.code in (1, 127) and "no-such-program" in result.err and result.out == "", result
+    assert result.code == 1 and "no-such-program" in result.err and result.out == "", result
 
 
 @everywhere_alike
@@ -1615,7 +1635,7 @@ def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
     recording = record("--json", "-p", t.pid, wrap=as_nobody)
     recording.until_seen(3)
     result = recording.end()
-    assert result.code in (0, 3), result
+    assert result.code == 3, result
     doc = json.loads(result.out)
     assert doc["estimate"] is True and doc["method"] == "proc"
     for way in ("root", "CAP_BPF"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, tids, wait_until
-from test_offcpu import added, everywhere_alike, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
+from test_offcpu import FOR_A_CPU, added, everywhere_alike, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -74,6 +74,19 @@ def test_only_sleeps(sharing, record):
     assert {row["state"] for row in doc["stacks"]} == {"S"}
     assert added(rows_of(doc, sharing.worker)) >= 15
     assert not {row["tid"] for row in doc["stacks"]} & set(sharing.spinners.tids.values())
+
+
+@everywhere_alike
+def test_folded(sharing, record):
+    """What a thread lost its CPU in, or slept in, is not where it waits for a CPU: that is a leaf of its own."""
+    recording = record("--folded", "--min", 0, *sharing.subjects)
+    sharing.run()
+    stacks = [line.rpartition(" ")[0].split(";") for line in recording.end().out.splitlines()]
+    for name in sharing.spinners.tids:
+        leaves = {stack[-1] for stack in stacks if stack[0] == name}
+        assert leaves == {FOR_A_CPU}, leaves
+    slept = [stack for stack in stacks if "bottom_wait" in stack and "nanosleep" in stack[-1]]
+    assert slept and all(stack[0] == "worker" for stack in slept), stacks
 
 
 def test_interrupt_that_wakes(sharing, record):
