@@ -1376,7 +1376,7 @@ def test_commands_children_are_followed(record, tmp_path):
 
 
 def test_return_to_nowhere(target, record):
-    """The maps are read again, once; from then on it is known that no code is there, and it is no frame."""
+    """The kernel says at once that no code is there, unless it is just changing the map; and it is no frame."""
     t = target("waits_astray")
     recording = record("--json", "-p", t.pid)
     let_run(t, 50)
