@@ -13,140 +13,12 @@
 #include "cmd/cmd.h"
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
+#include "cmd/offcpu_session.h"
 #include "cmd/offcpu_targets.h"
 #include "offcpu/command.h"
-#include "offcpu/recording.h"
-#include "offcpu/sampler.h"
-#include "offcpu/tables.h"
 #include "report/offcpu.h"
 
-enum {
-	LIVE_LINE_NS = 250000000,
-	RING_BYTES = 8 << 20, /* for stacks that are new */
-	EVENTS_BYTES = 16 << 20,
-};
-
-static struct recording_options recording_options(const struct offcpu_options *o, const struct offcpu_pids *pids,
-						  const struct child *child)
-{
-	static const enum offcpu_rung rungs[] = {
-		[OFFCPU_SOURCE_AUTO] = OFFCPU_RUNG_AUTO,     [OFFCPU_SOURCE_SCHED_EXIT] = OFFCPU_RUNG_SCHED_EXIT,
-		[OFFCPU_SOURCE_KPROBE] = OFFCPU_RUNG_KPROBE, [OFFCPU_SOURCE_SWITCH] = OFFCPU_RUNG_SWITCH,
-		[OFFCPU_SOURCE_PROC] = OFFCPU_RUNG_AUTO, /* none is taken */
-	};
-
-	return (struct recording_options){
-		.probe =
-			{
-				.rung = rungs[o->source],
-				.min_ns = o->min_ns,
-				.max_ns = o->max_ns,
-				.all_processes = o->all,
-				.children = o->children,
-				.kernel_stacks = o->kernel,
-				.user_stacks = o->user,
-				.wakers = o->wakers,
-				.only_new = child->pid != 0, /* the command waits for us: that is none of its own waits */
-				.events = o->events,
-				.sleeping = o->states & OFFCPU_WANT_S,
-				.uninterruptible = o->states & OFFCPU_WANT_D,
-				.runnable = o->states & OFFCPU_WANT_R,
-				.ring_bytes = o->events ? EVENTS_BYTES : RING_BYTES,
-				.max_mappings = TABLES_MAX_MAPPINGS,
-			},
-		.pids = child->pid ? &child->pid : pids->data,
-		.npids = child->pid ? 1 : pids->len,
-		.by_thread = o->threads,
-		.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},
-	};
-}
-
-static struct sampler_options sampler_options(const struct recording_options *from, const char *why)
-{
-	return (struct sampler_options){
-		.pids = from->pids,
-		.npids = from->npids,
-		.all_processes = from->probe.all_processes,
-		.children = from->probe.children,
-		.by_thread = from->by_thread,
-		.kernel_stacks = from->probe.kernel_stacks,
-		.user_stacks = from->probe.user_stacks,
-		.sleeping = from->probe.sleeping,
-		.uninterruptible = from->probe.uninterruptible,
-		.wakers = from->probe.wakers,
-		.min_ns = from->probe.min_ns,
-		.max_ns = from->probe.max_ns,
-		.why = why,
-		.names = from->names,
-	};
-}
-
-/* One of the two is set: waits as BPF tells them, or as they are seen in /proc. */
-struct session {
-	struct recording *recording;
-	struct sampler *sampler;
-};
-
-static void end_session(struct session *session)
-{
-	recording_destroy(session->recording);
-	sampler_destroy(session->sampler);
-}
-
-/* Where there is no BPF waits are estimated, unless what is wanted cannot be had that way. */
-static int start_session(const struct offcpu_options *o, const struct offcpu_pids *pids, const struct child *child,
-			 struct session *out, struct err *err)
-{
-	const struct recording_options options = recording_options(o, pids, child);
-	struct sampler_options sampling;
-	struct err why = {0};
-	int rc;
-
-	if (o->source != OFFCPU_SOURCE_PROC) {
-		rc = recording_start(&options, &why, &out->recording);
-		if (rc == 0)
-			return 0;
-		if (rc == -ENOMEM || o->source != OFFCPU_SOURCE_AUTO)
-			return err_set(err, -rc, "%s", why.msg);
-		if (o->events)
-			return err_set(err, -rc, "%s; --events needs BPF", why.msg);
-	}
-	sampling = sampler_options(&options, why.msg[0] ? why.msg : NULL);
-	rc = sampler_start(&sampling, err, &out->sampler);
-	if (rc == -EINVAL && why.msg[0])
-		return err_set(err, -rc, "%s", why.msg); /* that is what kept from the better way */
-	return rc;
-}
-
-static struct recording_progress session_progress(const struct session *session)
-{
-	struct sampler_progress progress;
-
-	if (session->recording)
-		return recording_progress(session->recording);
-	progress = sampler_progress(session->sampler);
-	return (struct recording_progress){.waits = progress.waits, .lost = progress.lost};
-}
-
-/* None of its processes is left. */
-static bool session_is_over(const struct session *session)
-{
-	return session->recording ? recording_is_over(session->recording) : sampler_is_over(session->sampler);
-}
-
-static void stop_session(struct session *session)
-{
-	if (session->recording)
-		recording_stop(session->recording);
-	else
-		sampler_stop(session->sampler);
-}
-
-static int finish_session(struct session *session, struct err *err, struct offcpu_profile *out)
-{
-	return session->recording ? recording_finish(session->recording, err, out)
-				  : sampler_finish(session->sampler, err, out);
-}
+enum { LIVE_LINE_NS = 250000000 };
 
 /* Where it all goes: events, a report or both. NULL: it is not wanted. */
 struct outputs {
@@ -168,9 +40,9 @@ static bool has_live_line(const struct offcpu_options *o, const struct outputs *
 	return view_is_terminal(STDERR_FILENO) && !shared;
 }
 
-static void show_live_line(const struct session *session, uint64_t start, uint64_t now, uint64_t end)
+static void show_live_line(const struct offcpu_session *session, uint64_t start, uint64_t now, uint64_t end)
 {
-	struct recording_progress progress = session_progress(session);
+	struct recording_progress progress = offcpu_session_progress(session);
 
 	if (end)
 		fprintf(stderr, "\r\033[K%.0f s left, ", (double)(end - now) / NS_PER_S);
@@ -184,7 +56,7 @@ static void show_live_line(const struct session *session, uint64_t start, uint64
  * Until the time is over, the command has ended, there is no process any more or nobody who reads the events, or somebody
  * presses Ctrl-C.
  */
-static void record(const struct offcpu_options *o, struct session *session, struct child *child,
+static void record(const struct offcpu_options *o, struct offcpu_session *session, struct child *child,
 		   const struct outputs *outputs, const struct event_writer *writer, const sigset_t *signals)
 {
 	uint64_t start = monotonic_ns(), end = 0;
@@ -197,7 +69,8 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || child_has_ended(child) || session_is_over(session) || is_in_vain(outputs, writer))
+		if ((end && now >= end) || child_has_ended(child) || offcpu_session_is_over(session) ||
+		    is_in_vain(outputs, writer))
 			break;
 		if (live)
 			show_live_line(session, start, now, end);
@@ -208,7 +81,7 @@ static void record(const struct offcpu_options *o, struct session *session, stru
 		if (sig > 0 && sig != SIGCHLD)
 			break;
 	}
-	stop_session(session);
+	offcpu_session_stop(session);
 	if (live)
 		fputs("\r\033[K", stderr);
 }
@@ -332,7 +205,7 @@ static int add_notes(const struct offcpu_options *o, const struct offcpu_targets
 }
 
 /* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
-static int write_all(const struct offcpu_options *o, const struct outputs *outputs, struct session *session,
+static int write_all(const struct offcpu_options *o, const struct outputs *outputs, struct offcpu_session *session,
 		     const struct offcpu_targets *targets, struct event_writer *writer, struct offcpu_profile *profile,
 		     struct err *err)
 {
@@ -341,7 +214,7 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 
 	if (rc < 0 && !outputs->report)
 		return rc;
-	rc = finish_session(session, err, profile);
+	rc = offcpu_session_finish(session, err, profile);
 	if (rc == 0)
 		rc = add_notes(o, targets, profile, err);
 	if (rc < 0)
@@ -382,7 +255,7 @@ static void end_writer(struct event_writer *writer)
 
 static int run(struct offcpu_options *o, struct err *err)
 {
-	_cleanup_(end_session) struct session session = {0};
+	_cleanup_(offcpu_session_deinit) struct offcpu_session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
 	_cleanup_(offcpu_targets_deinit) struct offcpu_targets targets = {0};
 	_cleanup_(end_writer) struct event_writer writer = {0};
@@ -406,7 +279,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	if (rc == 0 && o->command)
 		rc = child_start(&child, o->command, &before, err);
 	if (rc == 0)
-		rc = start_session(o, &targets.pids, &child, &session, err);
+		rc = offcpu_session_start(&session, o, &targets.pids, &child, err);
 	if (rc == 0)
 		rc = event_writer_start(&writer, outputs.events, session.recording, err);
 	if (rc == 0 && is_in_vain(&outputs, &writer))
