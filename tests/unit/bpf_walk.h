@@ -106,6 +106,14 @@ static inline bool bpf_walk_by_frame_pointer(struct bpf_walk *w)
 	return w->pc || bpf_walk_stop(w, BPF_WALK_COMPLETE);
 }
 
+/* The register that may have the return address: see unwind_row.h. */
+static inline unsigned bpf_walk_link(const struct arch *arch)
+{
+	enum { RDI = 5 };
+
+	return arch->id == ARCH_X86_64 ? RDI : arch->dwarf_ra;
+}
+
 static inline bool bpf_walk_over_signal(struct bpf_walk *w)
 {
 	const struct arch *arch = w->arch;
@@ -114,11 +122,9 @@ static inline bool bpf_walk_over_signal(struct bpf_walk *w)
 	if (!bpf_walk_read(w, frame + (uint64_t)arch->sigframe_pc_offset, &w->pc) ||
 	    !bpf_walk_read(w, frame + (uint64_t)arch->sigframe_offset[arch->dwarf_sp], &w->sp) ||
 	    !bpf_walk_read(w, frame + (uint64_t)arch->sigframe_offset[arch->dwarf_fp], &w->fp) ||
-	    (arch->ra_in_register &&
-	     !bpf_walk_read(w, frame + (uint64_t)arch->sigframe_offset[arch->dwarf_ra], &w->lr)))
+	    !bpf_walk_read(w, frame + (uint64_t)arch->sigframe_offset[bpf_walk_link(arch)], &w->lr))
 		return bpf_walk_stop(w, BPF_WALK_FAULT);
-	w->exact = w->has_fp = true;
-	w->has_lr = arch->ra_in_register;
+	w->exact = w->has_fp = w->has_lr = true;
 	w->sp_is_bound = false;
 	return true;
 }

@@ -61,6 +61,11 @@ static bool rule_value(const struct cfi_rule *rule, uint64_t cfa, const struct e
 	uint64_t address;
 
 	switch (rule->kind) {
+	case CFI_REGISTER_OFFSET:
+		if (!regs_has(env->regs, rule->reg))
+			return false;
+		*out = env->regs->r[rule->reg] + (uint64_t)rule->offset;
+		return true;
 	case CFI_UNSPECIFIED:
 	case CFI_SAME_VALUE:
 		*out = same;
@@ -78,7 +83,7 @@ static bool rule_value(const struct cfi_rule *rule, uint64_t cfa, const struct e
 	}
 }
 
-/* What the decoder's row gives, where it can be told of sp, fp, pc and the link register alone. */
+/* What the decoder's row gives, where it can be told of sp, fp, pc and the link register alone, or rdi. */
 static bool by_decoder(const struct comparison *cmp, const struct cfi_row *row, uint64_t pc, struct expected *out)
 {
 	struct mem mem = {.read = echo_read};
@@ -87,6 +92,7 @@ static bool by_decoder(const struct comparison *cmp, const struct cfi_row *row, 
 
 	regs_put(&regs, cmp->arch->dwarf_sp, SP_VALUE);
 	regs_put(&regs, cmp->arch->dwarf_fp, FP_VALUE);
+	regs_put(&regs, bpf_walk_link(cmp->arch), LR_VALUE);
 	if (cmp->arch->id == ARCH_X86_64)
 		regs_put(&regs, PC_SLOT, pc);
 	if (row->cfa.kind == CFI_EXPRESSION) {
@@ -119,7 +125,7 @@ static void compare_step(struct comparison *cmp, const struct cfi_row *decoded, 
 			     .lr = LR_VALUE,
 			     .exact = true,
 			     .has_fp = true,
-			     .has_lr = cmp->arch->ra_in_register};
+			     .has_lr = true};
 	struct expected want;
 
 	if (!by_decoder(cmp, decoded, pc, &want)) {
@@ -296,8 +302,8 @@ static void start_walk(struct bpf_walk *w, const struct snap_thread *thread)
 	w->sp = regs.r[w->arch->dwarf_sp];
 	w->fp = regs.r[w->arch->dwarf_fp];
 	w->has_fp = regs_has(&regs, w->arch->dwarf_fp);
-	w->lr = w->arch->ra_in_register ? regs.r[w->arch->dwarf_ra] : 0;
-	w->has_lr = w->arch->ra_in_register && regs_has(&regs, w->arch->dwarf_ra);
+	w->lr = regs.r[bpf_walk_link(w->arch)];
+	w->has_lr = regs_has(&regs, bpf_walk_link(w->arch));
 	w->exact = true;
 	w->sp_is_bound = false;
 }
