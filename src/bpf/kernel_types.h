@@ -72,6 +72,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to end */
+	int nr_threads; /* that there still are */
 };
 
 struct task_struct {

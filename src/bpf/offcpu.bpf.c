@@ -25,6 +25,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum {
 	TASK_INTERRUPTIBLE = 1,
 	TASK_UNINTERRUPTIBLE = 2,
+	TASK_DEAD = 0x80,
 	TASK_WAKING = 0x200,
 	TASK_RTLOCK_WAIT = 0x1000, /* a spin lock that sleeps, with PREEMPT_RT */
 	TASK_FROZEN = 0x8000,
@@ -113,10 +114,11 @@ struct thread_state {
 	__u32 state;
 	__u32 waker_tgid;
 	__u32 waker_tid;
-	__u8 noted;   /* left_ns is of note_waiting(), and not of when it left */
-	__u8 exiting; /* its process was watched when it ended: it may still wait to give things back */
-	__u8 sent;    /* the loader has its stack */
-	__u8 zero;
+	__u32 tgid; /* of a thread that ends: it may lose its numbers before it has left its CPU for the last time */
+	__u32 tid;
+	__u8 noted; /* left_ns is of note_waiting(), and not of when it left */
+	__u8 sent;  /* the loader has its stack */
+	__u8 zero[2];
 	struct offcpu_stack_id stack; /* where it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
@@ -134,11 +136,13 @@ static void lose(enum offcpu_lost what)
 	__sync_fetch_and_add(&losses[what], 1);
 }
 
-static bool exits_watched(struct task_struct *task)
+/* As process_of(), but of a thread at its end as well. */
+static __u32 target_of(struct task_struct *task)
 {
-	struct thread_state *s = task->flags & PF_EXITING ? bpf_task_storage_get(&threads, task, 0, 0) : 0;
+	__u32 tgid = process_of(task);
+	struct thread_state *s = tgid ? 0 : bpf_task_storage_get(&threads, task, 0, 0);
 
-	return s && s->exiting;
+	return s ? s->tgid : tgid;
 }
 
 static bool is_watched(struct task_struct *task)
@@ -147,10 +151,10 @@ static bool is_watched(struct task_struct *task)
 
 	if (task->flags & PF_KTHREAD || !task->pid)
 		return false;
-	tgid = process_of(task);
+	tgid = target_of(task);
 	if (all_processes)
 		return tgid && tgid != self_tgid;
-	return bpf_map_lookup_elem(&targets, &tgid) || exits_watched(task);
+	return bpf_map_lookup_elem(&targets, &tgid);
 }
 
 /* The letter of a state that is a wait, or 0. */
@@ -175,6 +179,8 @@ static void request_maps(__u32 tgid)
 	__u64 *answered = bpf_map_lookup_elem(&requested, &tgid), none = 0;
 	long rc;
 
+	if (!tgid)
+		return;
 	if (answered) {
 		if (!*answered || bpf_ktime_get_ns() - *answered < ASK_AGAIN_NS)
 			return;
@@ -236,10 +242,10 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return 0;
-	/* A thread that ends has given up its memory: what is mapped may be that of another process. */
-	if (want_user && !(task->flags & PF_KTHREAD) && task->mm) {
+	/* A thread that ends gives up its memory: what is mapped may be that of another process. */
+	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm) {
 		walk_user(task, tgid, which, scratch);
-		if (scratch->head.user_end == OFFCPU_END_NO_TABLES && tgid)
+		if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
 			request_maps(tgid);
 	}
 	hash_stack(scratch, tgid);
@@ -357,6 +363,10 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 	wait->flags = end ? OFFCPU_UNFINISHED : 0;
 	wait->key.tgid = process_of(task);
 	wait->key.tid = number_of(task);
+	if (!wait->key.tid) {
+		wait->key.tgid = s->tgid;
+		wait->key.tid = s->tid;
+	}
 	wait->key.state = s->state;
 	wait->key.stack = s->stack;
 	wait->key.process_start_ns = task->group_leader->start_time;
@@ -442,21 +452,36 @@ static void drop_wait(struct task_struct *task)
 	s->left_ns = 0;
 }
 
+/*
+ * The thread will never run again. Up to here it may have waited, to give back its memory and files, and so its process is a
+ * target until this is its last thread. A thread that is not the first has been taken from the count already.
+ */
+static void end_thread(struct task_struct *task)
+{
+	__u32 tgid = target_of(task);
+
+	if (!all_processes && !task->signal->live.counter && task->signal->nr_threads <= 1 && task->group_leader->exit_state)
+		bpf_map_delete_elem(&targets, &tgid);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct offcpu_wait *wait;
-	__u32 letter;
+	__u32 state, letter;
 
 	if (!begin_ns)
 		return 0;
 	if (!end_ns && is_watched(prev)) {
 		/* Who is woken just now has another state already: the fourth argument is that in which it decided to leave. */
-		letter = letter_of(preempt, has_prev_state ? (__u32)ctx[3] : state_of(prev));
+		state = has_prev_state ? (__u32)ctx[3] : state_of(prev);
+		letter = letter_of(preempt, state);
 		if (letter)
 			leave(ctx, prev, letter);
 		else
 			drop_wait(prev);
+		if (state & TASK_DEAD)
+			end_thread(prev);
 	}
 	if (end_at_switch) {
 		wait = end_wait(next);
@@ -521,23 +546,21 @@ static __u64 runs_of(struct task_struct *task)
 }
 
 /*
- * At the beginning: who waits already, from now on. A thread that got a CPU meanwhile has not seen that it was noted. Then
- * once more for processes that were started while the others were looked for: nobody has seen their threads.
+ * At the beginning: who waits already, from then on. A thread that got a CPU meanwhile has not seen that it was noted. Then
+ * once more for processes that were started while the others were looked for: nobody has seen their threads until now.
  */
 SEC("iter/task")
 int note_waiting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_state *s;
-	__u64 runs, left = begin_ns;
+	__u64 runs, left = noted_all ? bpf_ktime_get_ns() : begin_ns;
 	__u32 letter;
 
 	if (!task || !is_watched(task))
 		return 0;
 	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
-	if (left < task->start_time)
-		left = task->start_time;
 	/* For those that run too: here it is made without a lock of the scheduler held. */
 	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	runs = runs_of(task);
@@ -635,34 +658,25 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	return 0;
 }
 
-/* From now on its process may be gone from the targets at any time. */
-static void note_exit(struct task_struct *task)
-{
-	struct thread_state *s;
-
-	if (all_processes || !is_watched(task))
-		return;
-	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (s)
-		s->exiting = 1;
-	else
-		lose(OFFCPU_LOST_STATE);
-}
-
-/* The thread that ends is not counted as live any more. Of two that end together both may be the last: that does no harm. */
+/*
+ * The thread that ends is not counted as live any more. Of two that end together both may be the last: that does no harm.
+ * Nobody is in its code any more, but it is a target until it is gone: see end_thread().
+ */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
 	__u32 tgid = process_of(task);
 
-	note_exit(task);
+	if (s) {
+		s->tgid = tgid;
+		s->tid = number_of(task);
+	}
 	if (task->signal->live.counter != 0)
 		return 0;
 	bpf_map_delete_elem(&processes, &tgid);
 	bpf_map_delete_elem(&requested, &tgid);
-	if (!is_watched(task))
-		return 0;
-	bpf_map_delete_elem(&targets, &tgid);
-	tell(OFFCPU_EXIT, tgid);
+	if (is_watched(task))
+		tell(OFFCPU_EXIT, tgid);
 	return 0;
 }

@@ -107,12 +107,12 @@ static int empty_file(FILE *f, const char *path, struct err *err)
 	return ftruncate(fileno(f), 0) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
 }
 
-/* Whatever it is called. Into /dev/null or a terminal both may go. */
+/* Whatever it is called, also a pipe. Into /dev/null or a terminal both may go. */
 static bool are_same_file(FILE *a, FILE *b)
 {
 	struct stat x, y;
 
-	return fstat(fileno(a), &x) == 0 && fstat(fileno(b), &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+	return fstat(fileno(a), &x) == 0 && fstat(fileno(b), &y) == 0 && !S_ISCHR(x.st_mode) && x.st_dev == y.st_dev &&
 	       x.st_ino == y.st_ino;
 }
 
@@ -227,9 +227,10 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 		rc = write_profile(o, profile, outputs->report, err);
 	if (close_file(outputs->report) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the report cannot be written");
-	if (rc == 0 && events_rc < 0)
-		*err = events_err;
-	return rc < 0 ? rc : events_rc;
+	if (rc < 0 || events_rc == 0)
+		return rc;
+	*err = events_err;
+	return outputs->report ? -EIO : events_rc; /* a broken pipe needs words if that is not all */
 }
 
 /* If none of the processes is there, each is told of; the last by the error. */

@@ -18,16 +18,12 @@ static void write_event(void *arg, const struct offcpu_event *event)
 	report_offcpu_event(event, arg);
 }
 
-static void drop_event(void *arg, const struct offcpu_event *event)
-{
-}
-
 /* What cannot be written any more is still taken: it is not what the recording loses. */
 static void write_events(struct event_writer *writer)
 {
 	bool works = event_writer_works(writer);
 
-	if (!recording_take_events(writer->recording, works ? write_event : drop_event, writer->out) && works)
+	if (!recording_take_events(writer->recording, works ? write_event : NULL, writer->out))
 		atomic_store(&writer->error, ENOMEM);
 	else if (works)
 		atomic_store(&writer->error, -report_flush(writer->out));

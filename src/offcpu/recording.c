@@ -127,7 +127,7 @@ bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 	events = r->events;
 	r->events = (struct events){0};
 	pthread_mutex_unlock(&r->lock);
-	for (size_t i = 0; ok && i < events.len; i++) {
+	for (size_t i = 0; take && ok && i < events.len; i++) {
 		struct event *event = &events.data[i];
 		struct offcpu_row row;
 		struct offcpu_event out = {
@@ -273,15 +273,18 @@ static int watch_descendants(struct recording *r, struct err *err)
 	return rc < 0 ? rc : found;
 }
 
-/* Those that were started while others were looked for: until there are none, and so all parents are watched. */
+/*
+ * Those that were started while others were looked for: until there are none, and so all parents are watched. Some end
+ * meanwhile, and are watched in vain; that must not go on for ever.
+ */
 static int watch_latecomers(struct recording *r, struct err *err)
 {
-	int rc;
+	enum { MAX_ROUNDS = 20 };
+	int found = 1, rc = 0;
 
-	while ((rc = watch_descendants(r, err)) > 0) {
-		rc = offcpu_probe_note_waiting(r->probe, err);
-		if (rc < 0)
-			return rc;
+	for (int i = 0; rc == 0 && found > 0 && i < MAX_ROUNDS; i++) {
+		found = watch_descendants(r, err);
+		rc = found > 0 ? offcpu_probe_note_waiting(r->probe, err) : found;
 	}
 	return rc;
 }

@@ -43,7 +43,10 @@ bool recording_is_over(const struct recording *recording);
 /* As it is now. */
 struct recording_progress recording_progress(struct recording *recording);
 
-/* Calls `take` for each wait since the last call, in the order of their ends. False when memory is exhausted. */
+/*
+ * Calls `take` for each wait since the last call, in the order of their ends; NULL: they are dropped. False when memory is
+ * exhausted.
+ */
 typedef void (*offcpu_event_fn)(void *arg, const struct offcpu_event *event);
 bool recording_take_events(struct recording *recording, offcpu_event_fn take, void *arg);
 

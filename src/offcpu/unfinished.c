@@ -100,9 +100,10 @@ static void walk(struct unfinished *u, struct sleeping_process *known, const str
 	sleeper->walked = true;
 }
 
+/* A thread that ends has given up its memory. */
 static bool has_user_stack(const struct task_record *record)
 {
-	return record->flags & TASK_HAS_REGS && !task_record_is_kernel_worker(record);
+	return record->mm && record->flags & TASK_HAS_REGS && !task_record_is_kernel_worker(record);
 }
 
 /* From the first of its sleepers to the last; returns the index behind it. */

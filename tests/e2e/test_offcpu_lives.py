@@ -58,8 +58,9 @@ def is_exiting(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[6]) & 4
 
 
-@pytest.mark.parametrize("who", ["-p", "-a"])
-def test_wait_at_the_very_end(target, record, tool, who):
+@pytest.mark.parametrize("minimum", [0, "1us"])
+@pytest.mark.parametrize("who", ["alone", "beside another", "all"])
+def test_wait_at_the_very_end(target, record, tool, who, minimum):
     """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
     first = subprocess.Popen(
         [tool("unshare"), "--pid", "--fork", "sh", "-c", "sleep 1000 & echo ready; read line"],
@@ -72,17 +73,22 @@ def test_wait_at_the_very_end(target, record, tool, who):
         (init,) = children_of(first.pid)
         wait_until(lambda: children_of(init), "it has a child")
         (held,) = children_of(init)
-        other = target("sleepers", "-n", 1, "-d", 1).settle()
+        whom = {"alone": ["-p", init], "all": ["-a"]}.get(who)
+        if not whom:
+            whom = ["-p", init, "-p", target("sleepers", "-n", 1, "-d", 1).settle().pid]
         tracer = target("tracer", "run", held)
-        recording = record("--json", "--min", 0, *(["-p", init, "-p", other.pid] if who == "-p" else ["-a"]))
+        recording = record("--json", "--min", minimum, *whom)
         print(file=first.stdin, flush=True)
         wait_until(lambda: is_exiting(init) and state(init) == "S", "it waits for the other")
+        recording.until_seen(1)
+        assert recording.proc.poll() is None
         doc = recording.finish()
         tracer.end()
     finally:
         first.wait(TIMEOUT)
     waits = [row for row in doc["stacks"] if row["pid"] == init and "zap_pid_ns_processes" in names(row["kernel_stack"])]
     assert added(waits) == 1
+    assert not waits[0]["kernel_stack_error"] and not waits[0]["user_stack_error"]
 
 
 @pytest.mark.parametrize("minimum", [0, "1ms"])
