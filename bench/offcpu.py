@@ -114,7 +114,9 @@ class Recorder:
     def __init__(self, argv, out, err):
         self.out_file, self.err_file = out, err
         terminal, theirs = pty.openpty()  # where stakeout's live line tells that it records
-        self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
+        self.proc = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+        )
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, args=(terminal,), daemon=True)
         self._reader.start()
