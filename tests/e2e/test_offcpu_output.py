@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
-from test_offcpu import gone, record  # noqa: F401: one is a fixture
+from test_offcpu import everywhere_alike, gone, record  # noqa: F401: one is a fixture
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), everywhere_alike]
 
 
 def waits_to_write_its_report(recording):
@@ -145,7 +145,7 @@ def test_live_line_has_the_terminal_for_itself(target):
     assert LIVE in on_terminal("-d", "0.5", "-p", t.pid)
     said = on_terminal("--events", "-d", "0.5", "-p", t.pid)
     assert [json.loads(line)["type"] for line in said.splitlines()][-1] == "end"
-    assert LIVE not in on_terminal("-d", "0.5", "--events=/dev/stdout", "-o", "/dev/null", "-p", t.pid)
+    assert LIVE not in on_terminal("-d", "0.5", "--events=/proc/self/fd/1", "-o", "/dev/null", "-p", t.pid)
     said = on_terminal("--", "sh", "-c", "echo hello; sleep 0.5")
     assert said.startswith("hello\n") and LIVE not in said
 
