@@ -17,6 +17,7 @@ TARGETS = Path(os.environ.get("STAKEOUT_TARGETS", ROOT / "build/tests/targets"))
 NOBODY = 65534  # a user who owns nothing
 SLOW = float(os.environ.get("STAKEOUT_SLOW", "1"))
 TIMEOUT = 30 * SLOW
+everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 # A sanitizer's report must not pass for one of the program's own exit codes.
 SANITIZER_EXIT = 99

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from harness import BEHIND_A_SHELL, ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
-from harness import bare, built, command, run, state, stop, wait_until
+from harness import bare, built, command, everywhere_alike, run, state, stop, wait_until
 
 MS = 1000000
 
@@ -29,7 +29,6 @@ RUNGS = ("sched_exit", "kprobe", "switch")
 
 
 pytestmark = pytest.mark.usefixtures("root")
-everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 
 class Recording:
@@ -986,6 +985,7 @@ def test_folded(target, record):
             assert measured_ns[0] / 2 <= ns[site, "SD"] + ns[site, "R"] <= measured_ns[1] * 2, (site, ns, measured_ns)
 
 
+@everywhere_alike
 def test_events(target, record):
     t = target("waits_exact", 1000, 20)
     before = time.time()

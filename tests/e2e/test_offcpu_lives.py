@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, state, wait_until
-from test_offcpu import added, assert_whole, everywhere_alike, let_run, names, record, rows_of  # noqa: F401: one is a fixture
+from harness import TIMEOUT, everywhere_alike, state, wait_until
+from test_offcpu import added, assert_whole, let_run, names, record, rows_of  # noqa: F401: one is a fixture
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -59,7 +59,7 @@ def is_exiting(pid):
 
 
 @pytest.mark.parametrize("minimum", [0, "1us"])
-@pytest.mark.parametrize("who", ["alone", "beside another", "all"])
+@pytest.mark.parametrize("who", ["alone", *(pytest.param(w, marks=everywhere_alike) for w in ("beside another", "all"))])
 def test_wait_at_the_very_end(target, record, tool, who, minimum):
     """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
     first = subprocess.Popen(

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
-from test_offcpu import everywhere_alike, gone, record  # noqa: F401: one is a fixture
+from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, wait_until
+from test_offcpu import gone, record  # noqa: F401: one is a fixture
 
 pytestmark = [pytest.mark.usefixtures("root"), everywhere_alike]
 

@@ -3,10 +3,9 @@
 
 
 import pytest
-from harness import BEHIND_A_SHELL, SLOW, bare, run, state, wait_until
+from harness import BEHIND_A_SHELL, SLOW, bare, everywhere_alike, run, state, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
-everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 
 # The first look takes long, and a pause of many times that comes after it: a few looks take this many seconds.
@@ -80,12 +79,14 @@ def test_threads_together(target):
     assert {row["tid"] for row in doc["stacks"]} == {None}
 
 
+@everywhere_alike
 def test_children_of_a_command(tool):
     result = run("offcpu", "--json", "--source=proc", "--", tool("sh"), "-c", f"sleep {LOOKS_AT_ALL}; true")
     assert result.code == 3, result
     assert {"sh", "sleep"} <= {row["thread_name"] for row in result.doc["stacks"]}
 
 
+@everywhere_alike
 def test_main_thread_has_ended(target):
     """The process lives on in its other threads, also as somebody's child."""
     t = target("zombie_main").settle()

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import SLOW, tids, wait_until
-from test_offcpu import FOR_A_CPU, added, everywhere_alike, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
+from harness import SLOW, everywhere_alike, tids, wait_until
+from test_offcpu import FOR_A_CPU, added, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
 
 pytestmark = pytest.mark.usefixtures("root")
 

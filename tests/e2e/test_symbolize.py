@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, TIMEOUT, bare, built, command, thread
+from harness import ROOT, SANITIZER_ENV, SANITIZER_EXIT, TIMEOUT, bare, built, command, everywhere_alike, thread
 
 FLAGS = [(), ("-a",), ("-s",), ("-i",), ("-p",), ("-ai",), ("-ips",), ("-a", "-p", "-i")]
 FLAG_IDS = ["none" if not f else "".join(f) for f in FLAGS]
@@ -433,6 +433,7 @@ def validate():
     return cls(schema).validate
 
 
+@everywhere_alike
 @pytest.mark.parametrize("name", [*PROGRAMS, "plain_stripped"])
 def test_json(validate, name):
     """The JSON says what the text says, and the addresses cover all kinds of answers."""
