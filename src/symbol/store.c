@@ -267,14 +267,14 @@ static int by_age(const void *a, const void *b)
 static int scan(const struct store *store, struct err *err, struct seen_files *out)
 {
 	_cleanup_close_ int fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct seen_file file;
 	struct dirent *d;
 	int rc = 0;
 
 	if (!dir)
 		return err_set(err, errno, "%s: %s", store->path, strerror(errno));
-	fd = -1;
+	steal_fd(&fd);
 	while (rc == 0 && (d = readdir(dir))) {
 		if (!key_in_name(d->d_name) && !is_temporary(d->d_name))
 			continue;
@@ -284,7 +284,6 @@ static int scan(const struct store *store, struct err *err, struct seen_files *o
 		if (!vec_push(out, file))
 			rc = err_set(err, ENOMEM, "out of memory");
 	}
-	closedir(dir);
 	if (out->len)
 		qsort(out->data, out->len, sizeof(*out->data), by_age);
 	return rc;

@@ -210,11 +210,9 @@ static void test_threads(void **state)
 	assert_null(rows[2].kernel);
 }
 
-/* By time: a thread that works hides no pool. */
-static void test_idle_threads(void **state)
+/* Two processes with a thread that works, the second one's for twice as long, and two that are idle. */
+static void add_pools(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (int pid = 1; pid <= 2; pid++) {
 		for (int tid = 0; tid < 3; tid++) {
 			struct offcpu_row *row = add(f);
@@ -225,6 +223,14 @@ static void test_idle_threads(void **state)
 			row->sum.total_ns = tid ? 100 : pid * 50;
 		}
 	}
+}
+
+/* By time: a thread that works hides no pool. */
+static void test_idle_threads(void **state)
+{
+	struct fixture *f = *state;
+
+	add_pools(f);
 	assert_true(offcpu_merge_threads(&f->profile));
 	assert_int_equal(f->profile.rows.len, 2);
 	assert_true(f->profile.rows.data[0].idle);  /* 200 of 250 */
@@ -236,18 +242,13 @@ static void test_idle_threads_with_wakers(void **state)
 {
 	struct fixture *f = *state;
 
-	for (int pid = 1; pid <= 2; pid++) {
-		for (int tid = 0; tid < 3; tid++) {
-			struct offcpu_row *row = add(f);
+	add_pools(f);
+	for (size_t i = 0; i < f->profile.rows.len; i++) {
+		struct offcpu_row *row = &f->profile.rows.data[i];
 
-			row->pid = pid;
-			row->tid = 10 + tid;
-			row->idle = tid > 0;
-			row->sum.total_ns = tid ? 100 : pid * 50;
-			row->has_waker = true;
-			row->waker = (struct offcpu_waker){.pid = 1, .tid = tid < 2 ? 7 : 8};
-			row->user_error = tid ? "it ends" : NULL;
-		}
+		row->has_waker = true;
+		row->waker = (struct offcpu_waker){.pid = 1, .tid = row->tid < 12 ? 7 : 8};
+		row->user_error = row->tid > 10 ? "it ends" : NULL;
 	}
 	assert_true(offcpu_merge_threads(&f->profile));
 	assert_int_equal(f->profile.rows.len, 6);
