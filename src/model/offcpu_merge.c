@@ -77,26 +77,9 @@ static bool same_frames(const struct frame *a, const struct frame *b, size_t n)
 	return same;
 }
 
-static bool same_function(const struct frame *a, const struct frame *b)
+static bool same_stack(const struct stack *a, const struct stack *b)
 {
-	if (!a->symbol || !b->symbol)
-		return same_frame(a, b);
-	return a->kind == b->kind && a->module == b->module && strcmp(a->symbol, b->symbol) == 0;
-}
-
-static bool same_functions(const struct frame *a, const struct frame *b, size_t n)
-{
-	bool same = true;
-
-	for (size_t i = 0; same && i < n; i++)
-		same = same_function(&a[i], &b[i]);
-	return same;
-}
-
-static bool same_stack(const struct stack *a, const struct stack *b, bool by_name)
-{
-	return a->len == b->len &&
-	       (by_name ? same_functions(a->data, b->data, a->len) : same_frames(a->data, b->data, a->len));
+	return a->len == b->len && same_frames(a->data, b->data, a->len);
 }
 
 /* Where the kernel tells names only, as in /proc, frames have no addresses. */
@@ -113,15 +96,6 @@ static uint64_t hash_frames(const struct frame *frames, size_t n)
 		hash = hash_u64(hash, frame->offset);
 		hash = hash_text(hash, frame->symbol);
 	}
-	return hash;
-}
-
-static uint64_t hash_functions(const struct frame *frames, size_t n)
-{
-	uint64_t hash = hash_u64(HASH_SEED, n);
-
-	for (size_t i = 0; i < n; i++)
-		hash = frames[i].symbol ? hash_text(hash, frames[i].symbol) : hash_u64(hash, frames[i].address);
 	return hash;
 }
 
@@ -143,12 +117,13 @@ static bool use_first(struct distinct *distinct, const struct stack **stack)
 		return true;
 	}
 	*first = (uintptr_t)*stack;
-	hash = distinct->by_name ? hash_functions((*stack)->data, (*stack)->len)
-				 : hash_frames((*stack)->data, (*stack)->len);
+	hash = distinct->by_name ? stack_hash_functions(*stack) : hash_frames((*stack)->data, (*stack)->len);
 	for (size_t i = chains_first(&distinct->by_frames, hash); i; i = chains_next(&distinct->by_frames, i)) {
-		if (!same_stack(distinct->stacks.data[i - 1], *stack, distinct->by_name))
+		const struct stack *other = distinct->stacks.data[i - 1];
+
+		if (!(distinct->by_name ? stack_same_functions(other, *stack) : same_stack(other, *stack)))
 			continue;
-		*stack = distinct->stacks.data[i - 1];
+		*stack = other;
 		*first = (uintptr_t)*stack;
 		return true;
 	}

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/stack.h"
 
+#include <string.h>
+
+#include "base/hash.h"
+
 const char *stack_end_name(enum stack_end end)
 {
 	static const char *const names[STACK_END_COUNT] = {
@@ -38,4 +42,44 @@ const char *symbol_source_name(enum symbol_source source)
 	};
 
 	return names[source];
+}
+
+/* The first from there on that was not inlined; the length when there is none. */
+static size_t next_function(const struct stack *stack, size_t i)
+{
+	while (i < stack->len && stack->data[i].inlined)
+		i++;
+	return i;
+}
+
+static bool same_function(const struct frame *a, const struct frame *b)
+{
+	if (a->kind != b->kind || a->module != b->module)
+		return false;
+	return a->symbol && b->symbol ? strcmp(a->symbol, b->symbol) == 0
+				      : !a->symbol && !b->symbol && a->address == b->address;
+}
+
+bool stack_same_functions(const struct stack *a, const struct stack *b)
+{
+	size_t i = next_function(a, 0), j = next_function(b, 0);
+
+	while (i < a->len && j < b->len && same_function(&a->data[i], &b->data[j])) {
+		i = next_function(a, i + 1);
+		j = next_function(b, j + 1);
+	}
+	return i == a->len && j == b->len;
+}
+
+uint64_t stack_hash_functions(const struct stack *stack)
+{
+	uint64_t hash = HASH_SEED;
+
+	for (size_t i = next_function(stack, 0); i < stack->len; i = next_function(stack, i + 1)) {
+		const struct frame *frame = &stack->data[i];
+
+		hash = frame->symbol ? hash_bytes(hash, frame->symbol, strlen(frame->symbol))
+				     : hash_u64(hash, frame->address);
+	}
+	return hash;
 }

@@ -113,4 +113,8 @@ struct stack {
 	VEC_FIELDS(struct frame);
 };
 
+/* Whether they are of the same functions, wherever in these they are: what was inlined there does not count. */
+bool stack_same_functions(const struct stack *a, const struct stack *b);
+uint64_t stack_hash_functions(const struct stack *stack);
+
 #endif

@@ -27,39 +27,105 @@ static uint64_t start_of(const struct offcpu_row *row)
 	return process_of(row) ? row->process_start_ns : 0;
 }
 
-/* Stacks that are the same are so by address: the profile has seen to that. */
-static bool same_wait(const struct offcpu_row *a, const struct offcpu_row *b)
+/* But for the stacks. */
+static bool same_kind(const struct offcpu_row *a, const struct offcpu_row *b)
 {
 	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->state == b->state &&
-	       a->idle == b->idle && a->kernel == b->kernel && a->user == b->user &&
-	       offcpu_same_reason(a->kernel_error, b->kernel_error) &&
+	       a->idle == b->idle && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
 
-static uint64_t hash_wait(const struct offcpu_row *row)
+static uint64_t hash_kind(const struct offcpu_row *row)
 {
 	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)process_of(row));
 
 	hash = hash_u64(hash, start_of(row));
 	hash = hash_u64(hash, (unsigned char)row->state);
 	hash = hash_u64(hash, row->idle);
-	hash = hash_u64(hash, (uintptr_t)row->kernel);
-	hash = hash_u64(hash, (uintptr_t)row->user);
 	hash = offcpu_hash_reason(hash, row->kernel_error);
 	return offcpu_hash_reason(hash, row->user_error);
 }
 
-/* The number of the row's group, plus one; 0 when memory is exhausted. */
-static size_t find_group(struct offcpu_groups *groups, struct chains *chains, const struct offcpu_row *row)
+/* Stacks that are the same are so by address: the profile has seen to that. */
+static bool same_place(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	uint64_t hash = hash_wait(row);
+	return a->kernel == b->kernel && a->user == b->user && same_kind(a, b);
+}
 
-	for (size_t i = chains_first(chains, hash); i; i = chains_next(chains, i))
-		if (same_wait(groups->data[i - 1].row, row))
-			return i;
-	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = row->idle}) || !chains_add(chains, hash))
-		return 0;
-	return groups->len;
+static uint64_t hash_place(const struct offcpu_row *row)
+{
+	return hash_u64(hash_u64(hash_kind(row), (uintptr_t)row->kernel), (uintptr_t)row->user);
+}
+
+static bool same_functions(const struct stack *a, const struct stack *b)
+{
+	return a == b || (a && b && stack_same_functions(a, b));
+}
+
+static uint64_t hash_functions(uint64_t hash, const struct stack *stack)
+{
+	return hash_u64(hash, stack ? stack_hash_functions(stack) : 0);
+}
+
+struct place {
+	const struct offcpu_row *row; /* the first that was there */
+	size_t group;
+};
+
+struct search {
+	bool exact;
+	struct chains by_place;
+	struct chains by_functions; /* groups of threads that were preempted */
+	VEC(size_t) preempted;      /* their numbers */
+	VEC(struct place) places;
+};
+
+static void search_deinit(struct search *search)
+{
+	chains_deinit(&search->by_place);
+	chains_deinit(&search->by_functions);
+	vec_deinit(&search->preempted);
+	vec_deinit(&search->places);
+}
+
+/* The number of a group for a place that is new; SIZE_MAX when memory is exhausted. */
+static size_t group_of_place(struct offcpu_groups *groups, struct search *search, const struct offcpu_row *row)
+{
+	const bool anywhere = row->state == 'R' && !search->exact;
+	uint64_t hash = 0;
+
+	if (anywhere) {
+		hash = hash_functions(hash_functions(hash_kind(row), row->kernel), row->user);
+		for (size_t i = chains_first(&search->by_functions, hash); i; i = chains_next(&search->by_functions, i)) {
+			const struct offcpu_row *other = groups->data[search->preempted.data[i - 1]].row;
+
+			if (same_kind(other, row) && same_functions(other->kernel, row->kernel) &&
+			    same_functions(other->user, row->user))
+				return search->preempted.data[i - 1];
+		}
+	}
+	if (!vec_push(groups, (struct offcpu_group){.row = row, .idle = row->idle}))
+		return SIZE_MAX;
+	if (anywhere && (!vec_push(&search->preempted, groups->len - 1) || !chains_add(&search->by_functions, hash)))
+		return SIZE_MAX;
+	return groups->len - 1;
+}
+
+/* The number of the row's group; SIZE_MAX when memory is exhausted. */
+static size_t find_group(struct offcpu_groups *groups, struct search *search, const struct offcpu_row *row)
+{
+	uint64_t hash = hash_place(row);
+	size_t group;
+
+	for (size_t i = chains_first(&search->by_place, hash); i; i = chains_next(&search->by_place, i))
+		if (same_place(search->places.data[i - 1].row, row))
+			return search->places.data[i - 1].group;
+	group = group_of_place(groups, search, row);
+	if (group == SIZE_MAX || !vec_push(&search->places, (struct place){row, group}) ||
+	    !chains_add(&search->by_place, hash))
+		return SIZE_MAX;
+	groups->data[group].nplaces++;
+	return group;
 }
 
 static int by_order(const struct offcpu_row *a, const struct offcpu_row *b)
@@ -185,7 +251,7 @@ static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 	for (size_t i = 0; i < profile->rows.len; i++) {
 		const struct offcpu_row *row = &profile->rows.data[i];
 
-		place = filled[group_of[i] - 1]++;
+		place = filled[group_of[i]]++;
 		groups->threads[place] = groups->wakers[place] = (struct offcpu_part){.row = row, .sum = row->sum};
 	}
 	for (size_t i = 0; i < groups->len; i++) {
@@ -205,9 +271,9 @@ static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 	}
 }
 
-bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile)
+bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile, bool exact)
 {
-	_cleanup_(chains_deinit) struct chains chains = {0};
+	_cleanup_(search_deinit) struct search search = {.exact = exact};
 	const size_t n = profile->rows.len;
 	_cleanup_free_ size_t *group_of = calloc(n + 1, sizeof(*group_of));
 	_cleanup_free_ size_t *filled = calloc(n + 1, sizeof(*filled));
@@ -220,10 +286,10 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 		const struct offcpu_row *row = &profile->rows.data[i];
 		struct offcpu_group *group;
 
-		group_of[i] = find_group(groups, &chains, row);
-		if (!group_of[i])
+		group_of[i] = find_group(groups, &search, row);
+		if (group_of[i] == SIZE_MAX)
 			return false;
-		group = &groups->data[group_of[i] - 1];
+		group = &groups->data[group_of[i]];
 		group->nrows++;
 		offcpu_sum_merge(&group->sum, &row->sum);
 	}

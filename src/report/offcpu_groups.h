@@ -13,11 +13,13 @@ struct offcpu_part {
 /*
  * Rows that differ only in the thread, or in who woke it: for a reader they are one stack. Processes that were forked
  * from one another can share user stacks; rows without one, and those of whole processes, are put together within a
- * process only. Threads that are idle there and others are two groups.
+ * process only. Threads that are idle there and others are two groups. A thread is preempted anywhere in what it does:
+ * such stacks are one if they are of the same functions, unless exact ones are asked for.
  */
 struct offcpu_group {
 	const struct offcpu_row *row; /* the heaviest */
 	size_t nrows;
+	size_t nplaces; /* stacks by address */
 	struct offcpu_sum sum;
 	bool idle;  /* all of them are, or none is */
 	bool alike; /* all threads waited about equally long: they are by number then, else the heaviest first */
@@ -35,7 +37,7 @@ struct offcpu_groups {
 };
 
 /* Groups the rows of a profile, which are in order. False when memory is exhausted. */
-bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile);
+bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile, bool exact);
 void offcpu_groups_deinit(struct offcpu_groups *groups);
 
 #endif

@@ -375,7 +375,7 @@ static bool write_report(struct offcpu_text *r)
 	const bool hide_idle = r->options->hide_idle;
 	bool makers[OFFCPU_MAKERS];
 
-	if (!count_processes(r) || !offcpu_groups_find(&r->groups, r->profile) ||
+	if (!count_processes(r) || !offcpu_groups_find(&r->groups, r->profile, r->options->verbose) ||
 	    !offcpu_reasons_find(&reasons, r->profile) || !lacking_find_offcpu(&lacking, r->profile, hide_idle) ||
 	    !offcpu_find_makers(r->profile, hide_idle, makers))
 		return false;

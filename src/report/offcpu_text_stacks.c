@@ -63,6 +63,8 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 	offcpu_put_waits(out, sum);
 	if (sum->runnable_ns && row->state != 'R')
 		fprintf(out, ", %s of it waiting for a CPU", offcpu_format_wait(sum->runnable_ns, time));
+	if (group->nplaces > 1)
+		fprintf(out, ", at %zu places in these functions", group->nplaces);
 	fputc('\n', out);
 }
 

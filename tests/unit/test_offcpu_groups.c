@@ -23,7 +23,7 @@ static void test_groups(void **state)
 	struct offcpu_groups groups = {0};
 	const struct offcpu_group *group;
 
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 2);
 	group = &groups.data[0];
 	assert_int_equal(group->sum.total_ns, 100);
@@ -56,7 +56,7 @@ static void test_wakers_without_number(void **state)
 		rows[i].has_waker = true;
 		rows[i].waker.interrupt = i % 2;
 	}
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 1);
 	assert_int_equal(groups.data[0].nwakers, 2);
 	assert_ptr_equal(groups.data[0].wakers[0].row, &rows[0]);
@@ -75,7 +75,7 @@ static void test_idle(void **state)
 	struct offcpu_groups groups = {0};
 
 	rows[0].idle = rows[1].idle = true;
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 3);
 	assert_ptr_equal(groups.data[0].row, &rows[2]);
 	assert_ptr_equal(groups.data[1].row, &rows[3]);
@@ -95,7 +95,7 @@ static void test_idle_processes(void **state)
 	struct offcpu_groups groups = {0};
 
 	rows[0].idle = rows[1].idle = true;
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 2);
 	assert_false(groups.data[0].idle);
 	assert_true(groups.data[1].idle);
@@ -111,13 +111,13 @@ static void test_order_of_threads(void **state)
 	struct offcpu_profile profile = {.rows = {alike, 3, 3}};
 	struct offcpu_groups groups = {0};
 
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_true(groups.data[0].alike);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(groups.data[0].threads[i].row->tid, i + 1);
 	offcpu_groups_deinit(&groups);
 	profile.rows.data = other;
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_false(groups.data[0].alike);
 	for (size_t i = 0; i < 3; i++)
 		assert_ptr_equal(groups.data[0].threads[i].row, &other[i]);
@@ -135,7 +135,7 @@ static void test_processes(void **state)
 
 	rows[0].pid = rows[3].pid = rows[5].pid = 5;
 	rows[1].pid = rows[2].pid = rows[4].pid = rows[6].pid = 2;
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 5);
 	assert_int_equal(groups.data[0].nthreads, 3);
 	assert_int_equal(groups.data[0].nprocesses, 2);
@@ -159,7 +159,7 @@ static void test_what_differs(void **state)
 	rows[3].kernel = &kernel;
 	rows[4].pid = 2;
 	rows[5].user_error = "it ends at 0x20"; /* the same, but for the thread and its addresses */
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 5);
 	assert_ptr_equal(groups.data[0].row, &rows[2]);
 	assert_int_equal(groups.data[0].nthreads, 2);
@@ -173,8 +173,40 @@ static void test_nothing(void **state)
 	struct offcpu_profile profile = {0};
 	struct offcpu_groups groups = {0};
 
-	assert_true(offcpu_groups_find(&groups, &profile));
+	assert_true(offcpu_groups_find(&groups, &profile, false));
 	assert_int_equal(groups.len, 0);
+	offcpu_groups_deinit(&groups);
+}
+
+/* A thread is preempted anywhere in a loop, and sleeps where it was written to. */
+static void test_preempted(void **state)
+{
+	struct frame frames[][2] = {
+		{{.symbol = "work", .address = 0x10}, {.symbol = "main", .address = 0x100}},
+		{{.symbol = "work", .address = 0x20}, {.symbol = "main", .address = 0x100}},
+		{{.symbol = "rest", .address = 0x30}, {.symbol = "main", .address = 0x100}},
+	};
+	struct stack stacks[] = {{frames[0], 2, 2}, {frames[1], 2, 2}, {frames[2], 2, 2}};
+	struct offcpu_row rows[] = {row(1, &stacks[0], 0, 50), row(1, &stacks[1], 0, 40), row(2, &stacks[1], 0, 30),
+				    row(1, &stacks[2], 0, 20), row(1, NULL, 0, 10)};
+	struct offcpu_profile profile = {.rows = {rows, 5, 5}};
+	struct offcpu_groups groups = {0};
+
+	assert_true(offcpu_groups_find(&groups, &profile, false));
+	assert_int_equal(groups.len, 4);
+	offcpu_groups_deinit(&groups);
+	for (size_t i = 0; i < 5; i++)
+		rows[i].state = 'R';
+	assert_true(offcpu_groups_find(&groups, &profile, true));
+	assert_int_equal(groups.len, 4);
+	offcpu_groups_deinit(&groups);
+	assert_true(offcpu_groups_find(&groups, &profile, false));
+	assert_int_equal(groups.len, 3);
+	assert_ptr_equal(groups.data[0].row, &rows[0]);
+	assert_int_equal(groups.data[0].sum.total_ns, 120);
+	assert_int_equal(groups.data[0].nplaces, 2);
+	assert_int_equal(groups.data[0].nthreads, 2);
+	assert_int_equal(groups.data[1].nplaces, 1);
 	offcpu_groups_deinit(&groups);
 }
 
@@ -185,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_idle_processes), cmocka_unit_test(test_order_of_threads),
 		cmocka_unit_test(test_processes),      cmocka_unit_test(test_what_differs),
 		cmocka_unit_test(test_nothing),        cmocka_unit_test(test_wakers_without_number),
+		cmocka_unit_test(test_preempted),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_groups", tests, NULL, NULL);
