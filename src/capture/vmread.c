@@ -92,7 +92,8 @@ int vmread_copy(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 
 		if (!vm->use_proc_mem) {
 			rc = copy_batch(vm, jobs + i, njobs - i);
-			if (rc == -ENOSYS || rc == -EPERM) {
+			/* ESRCH: it has ended, or it has no number in our pid namespace, and the file has no need of one. */
+			if (rc == -ENOSYS || rc == -EPERM || rc == -ESRCH) {
 				vm->use_proc_mem = true;
 				continue;
 			}
