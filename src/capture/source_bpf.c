@@ -86,6 +86,8 @@ static int observe(struct source *source, const struct observe_request *request,
 		if (there <= (int)out->len)
 			break;
 	}
+	if (there > 0 && !out->len) /* some sandboxes hide processes from it */
+		return err_set(err, ENOENT, "BPF's task iterator does not list process %d", (int)s->process->pid);
 	return there < 0 || !out->len ? err_set(err, ESRCH, "process %d has ended", (int)s->process->pid) : 0;
 }
 

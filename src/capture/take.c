@@ -91,10 +91,12 @@ static int fall_back(struct take *take, const struct observe_request *request, i
 		return rc;
 	snprintf(c->source_note, sizeof(c->source_note), "threads are read through /proc, which shows only pc and sp: %s",
 		 take->err ? take->err->msg : "the BPF task iterator failed");
-	snapshot_note(take->snap, "%s", c->source_note);
 	c->source->destroy(c->source);
 	c->source = proc;
-	take->snap->capture.method = proc->name;
+	if (c->options.stop != STOP_ALL) { /* which does not depend on it */
+		snapshot_note(take->snap, "%s", c->source_note);
+		take->snap->capture.method = proc->name;
+	}
 	take->generation = 0; /* it counts otherwise */
 	return observe(c, request, take->err);
 }

@@ -116,14 +116,22 @@ def test_both_in_a_pid_namespace(target, tool, unshare, source):
     t.assert_progress()
 
 
-def test_looking_out_of_a_pid_namespace(target, unshare, stakeout):
-    """/proc is the host's, our pid namespace is another one: the pid means what /proc says, or an error says why."""
+@pytest.fixture
+def from_inside(unshare):
+    """The start of a command line that runs a program in a pid namespace of its own, with the /proc of ours."""
+    return [unshare, "-pf", "--kill-child"]
+
+
+def test_looking_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missing):
+    """The pid means what /proc says. BPF counts as our own namespace does, and so does not show the process."""
     t = target("plain").settle()
-    result = stakeout("--json", t.pid, wrap=[unshare, "-pf", "--kill-child"])
-    assert result.code in (0, 1, 3), result
-    if result.code == 1:
-        assert result.err
-    else:
-        assert result.doc["pid"] == t.pid
-        assert result.doc["comm"] == "plain"
-        assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
+    result = stakeout("--json", t.pid, wrap=from_inside)
+    assert result.code in (0, 3), result
+    assert result.doc["pid"] == t.pid
+    assert result.doc["comm"] == "plain"
+    assert result.doc["capture"]["method"] == "proc"
+    assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
+    if not bpf_missing:
+        assert any(f"does not list process {t.pid}" in note for note in result.doc["notes"]), result.doc["notes"]
+        forced = stakeout("--source=bpf", t.pid, wrap=from_inside)
+        assert forced.code == 1 and f"does not list process {t.pid}" in forced.err, forced

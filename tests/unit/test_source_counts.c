@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How often a thread got a CPU, as kernels tell it that do not count: they have no such counter, or leave it at 0. */
+/*
+ * What some kernels do not tell. How often a thread got a CPU, by those that do not count: they have no such counter, or
+ * leave it at 0. And whole processes, by those that hide them from BPF.
+ */
+#include "child.h"
 #include "scratch.h"
+
+#include <errno.h>
+#include <string.h>
 
 #include "capture/source.h"
 #include "fake_iter.h"
@@ -65,11 +72,35 @@ static void test_proc(void **state)
 	scratch_deinit(&s);
 }
 
+/* One that is hidden is told from one that has ended. */
+static void test_hidden(void **state)
+{
+	const struct observe_request all = {0};
+	struct observations seen = {0};
+	struct process process;
+	struct source *source;
+	struct err err = {0};
+	pid_t pid = child_start(child_sleeps);
+
+	fake_iter.n = 0;
+	assert_int_equal(process_open(pid, NULL, &process), 0);
+	assert_int_equal(source_bpf_create(&process, NULL, &source), 0);
+	assert_int_equal(source->observe(source, &all, &err, &seen), -ENOENT);
+	assert_non_null(strstr(err.msg, "iterator does not list process"));
+	child_end(pid);
+	assert_int_equal(source->observe(source, &all, &err, &seen), -ESRCH);
+	assert_non_null(strstr(err.msg, "has ended"));
+	source->destroy(source);
+	process_close(&process);
+	vec_deinit(&seen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bpf),
 		cmocka_unit_test(test_proc),
+		cmocka_unit_test(test_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,21 @@ static void test_fallback(void **state)
 	destroy(f);
 }
 
+/* Who holds the whole process learns the registers from that. */
+static void test_fallback_when_all_are_stopped(void **state)
+{
+	struct fixture *f = make();
+
+	f->fake.rc = -EPERM;
+	f->capture.options.stop = STOP_ALL;
+	f->take.snap->capture.method = "ptrace";
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_int_equal(f->fake.destroyed, 1);
+	assert_string_equal(f->take.snap->capture.method, "ptrace");
+	assert_int_equal(f->take.snap->notes.len, 0);
+	destroy(f);
+}
+
 static void expect_no_fallback(int rc, enum source_choice choice, const char *note)
 {
 	struct fixture *f = make();
@@ -377,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_passes),
 		cmocka_unit_test(test_exec_in_the_middle),
 		cmocka_unit_test(test_fallback),
+		cmocka_unit_test(test_fallback_when_all_are_stopped),
 		cmocka_unit_test(test_no_fallback),
 		cmocka_unit_test(test_threads_of_the_snapshot),
 		cmocka_unit_test(test_room_for_copies),
