@@ -70,7 +70,7 @@ struct {
 	__uint(max_entries, 65536);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
-	__type(value, __u8);
+	__type(value, __u8); /* enum offcpu_target */
 } targets SEC(".maps");
 
 /* Waits that are over, added up: a thread's entries are changed only while it gets a CPU. What does not fit is sent. */
@@ -545,6 +545,15 @@ static __u64 runs_of(struct task_struct *task)
 	return bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
 }
 
+static void note_listed(struct task_struct *task)
+{
+	__u32 tgid = target_of(task);
+	__u8 *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target)
+		*target = OFFCPU_TARGET_LISTED;
+}
+
 /*
  * At the beginning: who waits already, from then on. A thread that got a CPU meanwhile has not seen that it was noted. Then
  * once more for processes that were started while the others were looked for: nobody has seen their threads until now.
@@ -559,6 +568,7 @@ int note_waiting(struct bpf_iter__task *ctx)
 
 	if (!task || !is_watched(task))
 		return 0;
+	note_listed(task);
 	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
 	/* For those that run too: here it is made without a lock of the scheduler held. */

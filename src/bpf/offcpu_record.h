@@ -150,6 +150,12 @@ struct offcpu_mapping {
 
 #define OFFCPU_NO_OBJECT 0xffffffffu
 
+/* A process to watch. */
+enum offcpu_target {
+	OFFCPU_TARGET_ASKED = 1,
+	OFFCPU_TARGET_LISTED = 2, /* the iterator has shown one of its threads */
+};
+
 /* Every loss by name; shown by name in reports. */
 enum offcpu_lost {
 	OFFCPU_LOST_WAITS,	 /* the ring buffer was full */

@@ -318,9 +318,9 @@ const char *offcpu_probe_method(const struct offcpu_probe *probe)
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 {
 	__u32 key = (__u32)tgid;
-	__u8 one = 1;
+	__u8 target = OFFCPU_TARGET_ASKED;
 
-	if (bpf_map_update_elem(bpf_map__fd(probe->skel->maps.targets), &key, &one, BPF_ANY) < 0)
+	if (bpf_map_update_elem(bpf_map__fd(probe->skel->maps.targets), &key, &target, BPF_ANY) < 0)
 		return err_set(err, errno, "watching process %d: %s", (int)tgid, strerror(errno));
 	return 0;
 }
@@ -328,11 +328,20 @@ int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
 {
 	__u32 key = (__u32)tgid;
-	__u8 one;
+	__u8 target;
 
 	if (probe->skel->rodata->all_processes)
 		return key != probe->skel->rodata->self_tgid;
-	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.targets), &key, &one) == 0;
+	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.targets), &key, &target) == 0;
+}
+
+bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid)
+{
+	__u32 key = (__u32)tgid;
+	__u8 target;
+
+	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.targets), &key, &target) == 0 &&
+	       target != OFFCPU_TARGET_LISTED;
 }
 
 /* A process that had ended before it was watched is in the map for ever. */

@@ -46,6 +46,11 @@ bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
 	return false;
 }
 
+bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid)
+{
+	return false;
+}
+
 bool offcpu_probe_watches_any(const struct offcpu_probe *probe)
 {
 	return false;

@@ -71,7 +71,7 @@ struct recording {
 	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
-	uint64_t reads_failed; /* of the ring, the sums or the open waits: what is missing nobody knows */
+	uint64_t reads_failed; /* of the ring, the sums or the open waits, or hidden processes: what is missing nobody knows */
 	struct offcpu_naming_options names;
 };
 
@@ -304,6 +304,34 @@ static int watch(struct recording *r, struct err *err)
 	return 0;
 }
 
+static bool is_there(pid_t pid)
+{
+	struct process process;
+
+	if (process_open(pid, NULL, &process) < 0)
+		return false;
+	process_close(&process);
+	return true;
+}
+
+/* Some sandboxes hide processes from BPF: of one, a note tells; of all, somebody else has to look. */
+static int find_hidden(struct recording *r, struct err *err)
+{
+	size_t hidden = 0;
+	struct err why;
+
+	for (size_t i = 0; i < r->options.npids; i++) {
+		const pid_t pid = r->options.pids[i];
+
+		if (!offcpu_probe_is_hidden(r->probe, pid) || !is_there(pid))
+			continue;
+		err_set(&why, ENOENT, "BPF's task iterator does not list process %d", (int)pid);
+		note_failed_read(r, "waits of one process may be missing", why.msg);
+		hidden++;
+	}
+	return hidden && hidden == r->options.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
+}
+
 /* What this kernel cannot do. */
 static void settle_for_less(struct recording *r)
 {
@@ -382,6 +410,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
+	if (rc == 0)
+		rc = find_hidden(r, err);
 	if (rc < 0)
 		return rc;
 	r->started_ns = offcpu_probe_begin_ns(r->probe);

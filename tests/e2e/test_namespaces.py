@@ -135,3 +135,28 @@ def test_looking_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missi
         assert any(f"does not list process {t.pid}" in note for note in result.doc["notes"]), result.doc["notes"]
         forced = stakeout("--source=bpf", t.pid, wrap=from_inside)
         assert forced.code == 1 and f"does not list process {t.pid}" in forced.err, forced
+
+
+def test_offcpu_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missing):
+    """The same for waits over time: without BPF, if it shows none of the processes."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("plain").settle()
+    result = stakeout("offcpu", "--json", "-d", "1", "-p", t.pid, wrap=from_inside)
+    assert result.code == 3 and result.doc["method"] == "proc", result
+    assert any(f"does not list process {t.pid}" in note for note in result.doc["notes"]), result.doc["notes"]
+    assert t.tids["worker"] in [row["tid"] for row in result.doc["stacks"]]
+    forced = stakeout("offcpu", "--source=switch", "-d", "1", "-p", t.pid, wrap=from_inside)
+    assert forced.code == 1 and f"does not list process {t.pid}" in forced.err, forced
+
+
+def test_offcpu_of_which_one_is_out_of_the_pid_namespace(target, from_inside, stakeout, bpf_missing):
+    """Process 1 is the program itself there, and another one in /proc."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("plain").settle()
+    result = stakeout("offcpu", "--json", "-d", "1", "-p", "1", "-p", t.pid, wrap=from_inside)
+    assert result.code == 3 and result.doc["method"] != "proc", result
+    told = [note for note in result.doc["notes"] if note.startswith("waits of one process may be missing: ")]
+    assert len(told) == 1 and told[0].endswith(f" {t.pid}"), result.doc["notes"]
+    assert result.doc["lost"]["reads_failed"] == 1
