@@ -13,20 +13,33 @@
 
 enum { INTERVAL_NS = 100000000 };
 
-static void write_event(void *arg, const struct offcpu_event *event)
+/* The first failure counts: the later ones do not know why. */
+static void keep(struct event_writer *writer, int rc)
 {
-	report_offcpu_event(event, arg);
+	if (rc < 0 && event_writer_works(writer))
+		atomic_store(&writer->error, -rc);
 }
 
-/* What cannot be written any more is still taken: it is not what the recording loses. */
+static void write_event(void *arg, const struct offcpu_event *event)
+{
+	struct event_writer *writer = arg;
+
+	if (event_writer_works(writer))
+		keep(writer, report_offcpu_event(event, writer->out));
+}
+
+/*
+ * What cannot be written any more is still taken: it is not what the recording loses. Nothing is left in the stream, or it
+ * would be written at the exit, where a broken pipe ends us.
+ */
 static void write_events(struct event_writer *writer)
 {
 	bool works = event_writer_works(writer);
 
-	if (!recording_take_events(writer->recording, works ? write_event : NULL, writer->out))
-		atomic_store(&writer->error, ENOMEM);
-	else if (works)
-		atomic_store(&writer->error, -report_flush(writer->out));
+	if (!recording_take_events(writer->recording, works ? write_event : NULL, writer))
+		keep(writer, -ENOMEM);
+	if (works)
+		keep(writer, report_flush(writer->out));
 }
 
 static void *write_on(void *arg)

@@ -148,6 +148,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 
 	if (!lacking_find(&lacking, trace))
 		return -ENOMEM;
+	report_begin();
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&r.json, NULL);
 	json_string(&r.json, "schema", schema);

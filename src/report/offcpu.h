@@ -37,8 +37,8 @@ int report_offcpu_folded(const struct offcpu_profile *profile, const struct offc
 
 /*
  * --events: a line of JSON for each wait, between a first line that names the format and a last one with losses and
- * notes; docs/schema/offcpu-events.schema.json describes them. A wait's line is not flushed: 0, or -EIO when the
- * stream has failed. Only duration, totals, losses and notes of the profile are used.
+ * notes; docs/schema/offcpu-events.schema.json describes them. A wait's line is not flushed: 0, or -errno when the
+ * stream has failed, which is -EIO for the next ones. Only duration, totals, losses and notes of the profile are used.
  */
 int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out);
 int report_offcpu_event(const struct offcpu_event *event, FILE *out);

@@ -88,6 +88,7 @@ int report_offcpu_folded(const struct offcpu_profile *profile, const struct offc
 {
 	const struct text t = {.out = out};
 
+	report_begin();
 	for (size_t i = 0; i < profile->rows.len; i++)
 		if (!profile->rows.data[i].idle || !options->hide_idle)
 			put_row(&t, &profile->rows.data[i]);

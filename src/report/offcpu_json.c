@@ -230,6 +230,7 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 
 	if (!lacking_find_offcpu(&lacking, profile, options->hide_idle) || !offcpu_reasons_find(&reasons, profile))
 		return -ENOMEM;
+	report_begin();
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&j, NULL);
 	json_string(&j, "schema", schema);
@@ -274,6 +275,7 @@ int report_offcpu_events_begin(const char *method, bool estimate, const struct o
 {
 	struct json j = {.out = out};
 
+	report_begin();
 	begin_line(&j, "begin");
 	json_string(&j, "schema", events_schema);
 	json_string(&j, "method", method);
@@ -287,6 +289,7 @@ int report_offcpu_event(const struct offcpu_event *event, FILE *out)
 {
 	struct json j = {.out = out};
 
+	report_begin();
 	begin_line(&j, "wait");
 	json_time(&j, "time", event->time_ns);
 	json_uint(&j, "duration_ns", event->duration_ns);
@@ -295,13 +298,14 @@ int report_offcpu_event(const struct offcpu_event *event, FILE *out)
 	put_who(&j, event->what);
 	put_where(&j, event->what);
 	end_line(&j);
-	return ferror(out) ? -EIO : 0;
+	return report_status(out);
 }
 
 int report_offcpu_events_end(const struct offcpu_profile *profile, FILE *out)
 {
 	struct json j = {.out = out};
 
+	report_begin();
 	begin_line(&j, "end");
 	json_uint(&j, "duration_ns", profile->duration_ns);
 	put_notes(&j, profile);

@@ -401,8 +401,10 @@ int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu
 		.profile = profile,
 		.totals = offcpu_totals(profile),
 	};
-	bool ok = write_report(&r);
+	bool ok;
 
+	report_begin();
+	ok = write_report(&r);
 	offcpu_groups_deinit(&r.groups);
 	return ok ? report_flush(out) : -ENOMEM;
 }

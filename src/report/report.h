@@ -21,12 +21,29 @@ struct report_options {
 int report_text(const struct trace *trace, const struct report_options *options, FILE *out);
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
 
+/*
+ * Begins a report. A stream that has written what it had may fail in the middle, and tells that at the end, but not why:
+ * errno still does, since nothing else in a report sets it.
+ */
+static inline void report_begin(void)
+{
+	errno = 0;
+}
+
+/* Whether all of it could be written so far. 0 or -errno. */
+static inline int report_status(FILE *out)
+{
+	if (!ferror(out))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
 /* Ends a report: what the stream has not written yet is written. 0 or -errno. */
 static inline int report_flush(FILE *out)
 {
 	if (fflush(out) != 0)
 		return errno ? -errno : -EIO;
-	return ferror(out) ? -EIO : 0;
+	return report_status(out);
 }
 
 #endif

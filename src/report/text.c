@@ -350,6 +350,7 @@ int report_text(const struct trace *trace, const struct report_options *options,
 		return ret;
 	if (!lacking_find(&lacking, trace))
 		return -ENOMEM;
+	report_begin();
 	put_summary(&r);
 	put_notes(&r);
 	for (size_t i = 0; i < groups.len; i++)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "full_once.h"
 #include "report/offcpu.h"
 #include "sample.h"
 
@@ -156,9 +157,14 @@ static inline void expect_stream_error(void **state)
 	const struct offcpu_report_options options = {0};
 	struct fixture *f = *state;
 	FILE *full = fopen("/dev/full", "w");
+	struct full_once once;
 
 	assert_non_null(full);
 	assert_int_equal(REPORT(&f->profile, &options, full), -ENOSPC);
+	fclose(full);
+	full = full_once_open(&once);
+	assert_int_equal(REPORT(&f->profile, &options, full), -ENOSPC);
+	assert_true(once.writes > 2);
 	fclose(full);
 }
 

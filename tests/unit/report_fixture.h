@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "full_once.h"
 #include "report/report.h"
 #include "sample.h"
 

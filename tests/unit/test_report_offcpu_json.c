@@ -220,10 +220,15 @@ static void test_stream_error(void **state)
 	struct fixture *f = *state;
 	struct offcpu_event event = {.what = &f->profile.rows.data[1]};
 	FILE *full = fopen("/dev/full", "w");
+	struct full_once once;
 
 	expect_stream_error(state);
 	assert_non_null(full);
 	assert_int_equal(report_offcpu_events_begin("kprobe", true, &sample_filter, full), -ENOSPC);
+	assert_int_equal(report_offcpu_event(&event, full), -EIO);
+	fclose(full);
+	full = full_once_open(&once);
+	assert_int_equal(report_offcpu_event(&event, full), -ENOSPC);
 	assert_int_equal(report_offcpu_event(&event, full), -EIO);
 	fclose(full);
 }

@@ -185,9 +185,14 @@ static void test_stream_error(void **state)
 {
 	struct fixture *f = *state;
 	FILE *full = fopen("/dev/full", "w");
+	struct full_once once;
 
 	assert_non_null(full);
 	assert_int_equal(report_text(&f->trace, &grouped, full), -ENOSPC);
+	fclose(full);
+	full = full_once_open(&once);
+	assert_int_equal(report_text(&f->trace, &grouped, full), -ENOSPC);
+	assert_true(once.writes > 2);
 	fclose(full);
 }
 
