@@ -569,6 +569,8 @@ int note_waiting(struct bpf_iter__task *ctx)
 	if (!task || !is_watched(task))
 		return 0;
 	note_listed(task);
+	if (task->exit_state)
+		end_thread(task); /* when nobody saw it */
 	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
 	/* For those that run too: here it is made without a lock of the scheduler held. */

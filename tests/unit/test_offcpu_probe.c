@@ -459,6 +459,44 @@ static void test_main_thread_ends(void **state)
 	end(probe, 0);
 }
 
+static bool is_zombie(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* One that ended before it was watched, and that nobody has waited for: nothing more comes of it. */
+static void test_zombie(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(child_sleeps);
+	struct offcpu_probe *probe;
+
+	kill(pid, SIGKILL);
+	assert_true(is_zombie(pid));
+	probe = start(pid, &options);
+	assert_false(offcpu_probe_watches_any(probe));
+	assert_false(offcpu_probe_is_hidden(probe, pid));
+	end(probe, pid);
+}
+
+/* Its main thread has ended, and others live on. */
+static void test_main_thread_has_ended(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(ends_main_thread);
+	struct offcpu_probe *probe;
+
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	probe = start(pid, &options);
+	assert_true(offcpu_probe_is_watched(probe, pid));
+	assert_true(offcpu_probe_watches_any(probe));
+	assert_false(offcpu_probe_is_hidden(probe, pid));
+	end(probe, pid);
+}
+
 static void *executes(void *arg)
 {
 	execl("/bin/sh", "sh", "-c", "read line", NULL);
@@ -591,6 +629,8 @@ int main(void)
 		cmocka_unit_test(test_fork_without_children),
 		cmocka_unit_test(test_shared_stack),
 		cmocka_unit_test(test_main_thread_ends),
+		cmocka_unit_test(test_zombie),
+		cmocka_unit_test(test_main_thread_has_ended),
 		cmocka_unit_test(test_exec_by_thread),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_limits),
