@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
-#include "cmd/view.h"
+#include "cmd/parse.h"
 #include "report/json_writer.h"
 
 static const char help[] =

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "cmd/cache.h"
-#include "cmd/view.h"
+#include "cmd/parse.h"
+#include "cmd/terminal.h"
 #include "symbol/debuginfod.h"
 
 int naming_option(struct naming *naming, int opt, const char *value, struct err *err)
@@ -37,7 +38,7 @@ void naming_open(struct naming *naming)
 	const struct debuginfod_options debuginfod = {
 		.urls = naming->urls,
 		.timeout = naming->timeout,
-		.progress = view_is_terminal(STDERR_FILENO) ? download_line_show : NULL,
+		.progress = terminal_is_capable(STDERR_FILENO) ? download_line_show : NULL,
 		.arg = &naming->line,
 	};
 

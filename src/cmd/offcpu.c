@@ -15,6 +15,7 @@
 #include "cmd/offcpu_options.h"
 #include "cmd/offcpu_session.h"
 #include "cmd/offcpu_targets.h"
+#include "cmd/terminal.h"
 #include "offcpu/command.h"
 #include "report/offcpu.h"
 
@@ -37,7 +38,7 @@ static bool has_live_line(const struct offcpu_options *o, const struct outputs *
 {
 	bool shared = (outputs->events && isatty(fileno(outputs->events))) || (o->command && isatty(STDOUT_FILENO));
 
-	return view_is_terminal(STDERR_FILENO) && !shared;
+	return terminal_is_capable(STDERR_FILENO) && !shared;
 }
 
 static void show_live_line(const struct offcpu_session *session, uint64_t start, uint64_t now, uint64_t end)

@@ -6,6 +6,8 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "cmd/parse.h"
+
 enum {
 	OPT_PID_ARGUMENT = 1, /* what getopt gives for an argument that is no option */
 	OPT_MIN = 256,

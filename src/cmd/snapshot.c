@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"
+#include "cmd/parse.h"
 #include "cmd/view.h"
 #include "elf/modules.h"
 #include "kernel/task_iter.h"

@@ -13,8 +13,8 @@
 #include "cmd/answer.h"
 #include "cmd/cmd.h"
 #include "cmd/naming.h"
+#include "cmd/parse.h"
 #include "cmd/subject.h"
-#include "cmd/view.h"
 
 enum {
 	INPUT_BLOCK = 256 << 10,

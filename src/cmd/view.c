@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmd/view.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cmd/parse.h"
+#include "cmd/terminal.h"
 #include "elf/modules.h"
 #include "model/snapfile.h"
 #include "symbol/go_switch.h"
@@ -43,45 +43,6 @@ void view_deinit(struct view *view)
 		fclose(view->out);
 	view->out = NULL;
 	naming_deinit(&view->options.naming);
-}
-
-bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-	char *end;
-	unsigned long long value;
-	unsigned shift = 0;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || !isdigit((unsigned char)*text))
-		return false;
-	if (*end == 'k' || *end == 'K')
-		shift = 10;
-	else if (*end == 'm' || *end == 'M')
-		shift = 20;
-	else if (*end == 'g' || *end == 'G')
-		shift = 30;
-	if (shift)
-		end++;
-	if (*end || value > UINT64_MAX >> shift)
-		return false;
-	*out = (uint64_t)value << shift;
-	return *out >= min && *out <= max;
-}
-
-int parse_word(const char *option, const char *value, const char *const *words, struct err *err)
-{
-	char list[128] = "";
-	size_t len = 0;
-
-	for (int i = 0; words[i]; i++) {
-		if (strcmp(value, words[i]) == 0)
-			return i;
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
-		if (len >= sizeof(list))
-			break;
-	}
-	return err_set(err, EINVAL, "%s takes %s, not '%s'", option, list, value);
 }
 
 /* In the order of enum color_mode. */
@@ -140,19 +101,12 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	}
 }
 
-bool view_is_terminal(int fd)
-{
-	const char *term = getenv("TERM");
-
-	return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
-}
-
 bool view_has_color(const struct view_options *options, FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");
 
 	if (options->color == COLOR_AUTO)
-		return view_is_terminal(fileno(out)) && !(no_color && *no_color);
+		return terminal_is_capable(fileno(out)) && !(no_color && *no_color);
 	return options->color == COLOR_ALWAYS;
 }
 

@@ -82,17 +82,8 @@ void view_deinit(struct view *view);
 /* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
 int view_option(struct view_options *options, int opt, const char *value, struct err *err);
 
-/* A terminal that knows more than to write what comes. */
-bool view_is_terminal(int fd);
-
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);
-
-/* A number with an optional suffix k, m or g; false when it is not one or is out of [min, max]. */
-bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
-
-/* The position of `value` in the NULL-terminated list, or -EINVAL with a sentence that names what is allowed. */
-int parse_word(const char *option, const char *value, const char *const *words, struct err *err);
 
 /*
  * Walks, names and prints the snapshot. `capture` is the live process behind it, or NULL for a replay. `walked`: the

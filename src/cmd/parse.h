@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_PARSE_H
+#define STAKEOUT_CMD_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* The values of options. */
+
+/* A number with an optional suffix k, m or g; false when it is not one or is out of [min, max]. */
+bool parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/* The position of `value` in the NULL-terminated list, or -EINVAL with a sentence that names what is allowed. */
+int parse_word(const char *option, const char *value, const char *const *words, struct err *err);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CMD_TERMINAL_H
+#define STAKEOUT_CMD_TERMINAL_H
+
+#include <stdbool.h>
+
+/* Whether there is a terminal, and one that knows more than to write what comes. */
+bool terminal_is_capable(int fd);
+
+#endif
