@@ -297,6 +297,14 @@ static bool put_name(struct calls *out, const struct call *name)
 	return true;
 }
 
+/* Symbols of an object that a JIT compiler announced are of that source, whichever of its tables they are in. */
+static void mark_jit(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->len; i++)
+		if (calls->data[i].source != SYMBOL_UNKNOWN)
+			calls->data[i].source = SYMBOL_GDB_JIT;
+}
+
 bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct calls *out)
 {
 	bool found = false;
@@ -308,5 +316,7 @@ bool module_symbols_find(struct module_symbols *symbols, uint64_t vaddr, struct 
 	explain_late(symbols);
 	if (source_find(&symbols->names, vaddr, &symbols->name))
 		found = put_name(out, &symbols->name.data[0]);
+	if (symbols->module->jit)
+		mark_jit(out);
 	return found;
 }

@@ -81,14 +81,6 @@ static void fill(struct native_names *names, const struct call *call, uint64_t a
 	frame->column = frame->file ? call->column : 0;
 }
 
-/* Symbols of an object that a JIT compiler announced are of that source, whichever of its tables they are in. */
-static void mark_jit(struct calls *calls)
-{
-	for (size_t i = 0; i < calls->len; i++)
-		if (calls->data[i].source != SYMBOL_UNKNOWN)
-			calls->data[i].source = SYMBOL_GDB_JIT;
-}
-
 static struct module *find_module(const struct native_names *names, uint64_t address, uint64_t *vaddr)
 {
 	return names->options->find ? names->options->find(names->options->find_ctx, address, vaddr)
@@ -118,12 +110,8 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 		common.module = &module->info;
 		common.module_offset = at + return_address;
 	}
-	if (!symbols || !module_symbols_find(symbols, at, &names->calls)) {
-		if (!find_made(names, address, &at))
-			names->calls.len = 0;
-	} else if (module->jit) {
-		mark_jit(&names->calls);
-	}
+	if ((!symbols || !module_symbols_find(symbols, at, &names->calls)) && !find_made(names, address, &at))
+		names->calls.len = 0;
 	len = names->calls.len ? names->calls.len : 1;
 	resolved = arena_alloc(names->arena, sizeof(*resolved) + len * sizeof(common));
 	if (!resolved)

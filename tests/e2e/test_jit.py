@@ -52,6 +52,13 @@ def test_announced_to_debuggers(target, stakeout, snap, kind):
     assert text.code == 0 and "jit_inner" in text.out and "jit_outer" in text.out, text
 
 
+def test_announced_code_is_symbolized(target, stakeout, snap):
+    t = target("jit_gdb", "rel").settle()
+    address = frame_of(thread(snap(t), "worker"), "jit_inner")["address"]
+    result = stakeout("symbolize", "--json", "-p", t.pid, address)
+    assert '"gdb_jit"' in result.out and "jit_inner" in result.out, result
+
+
 def test_announced_objects_are_saved(target, stakeout, tmp_path):
     t = target("jit_gdb", "rel").settle()
     saved = tmp_path / "saved"
