@@ -4,11 +4,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "elf/jit_images.h"
 #include "symbol/jit_names.h"
+#include "symbol/module_symbols.h"
 #include "symbol/process_files.h"
+
+/* What a process announced to debuggers: copies of it, and the map that they were found by. */
+struct announced {
+	struct snapshot *snap; /* NULL: nothing */
+	struct jit_images *images;
+};
 
 struct jit_process {
 	pid_t tgid;
@@ -17,7 +26,8 @@ struct jit_process {
 
 	pthread_mutex_t lock;       /* of what follows: files may take long to read */
 	struct process_files files; /* where it lives, without the files of its code */
-	struct jit_names *names;    /* NULL: none was asked for */
+	struct announced announced;
+	struct jit_names *names; /* NULL: none was asked for */
 };
 
 struct jit_processes {
@@ -25,6 +35,7 @@ struct jit_processes {
 	VEC(struct jit_process *) all; /* by number - 1; NULL: nothing of it is kept */
 	size_t held;                   /* of these */
 	struct u64map refused;         /* by number and generation: those for which there was no room */
+	uint64_t announced;            /* bytes, by all of them */
 };
 
 struct jit_processes *jit_processes_create(void)
@@ -41,6 +52,8 @@ static void destroy_process(struct jit_process *process)
 	if (!process)
 		return;
 	jit_names_destroy(process->names);
+	jit_images_destroy(process->announced.images);
+	snapshot_destroy(process->announced.snap);
 	process_files_close(&process->files);
 	pthread_mutex_destroy(&process->lock);
 	free(process);
@@ -118,15 +131,22 @@ static uint32_t find_same(struct jit_processes *processes, pid_t tgid, uint64_t 
 	return number;
 }
 
+/* With the lock. */
+static void refuse(struct jit_processes *processes, const struct jit_process *process)
+{
+	bool created;
+
+	u64map_put(&processes->refused, hash_u64(process->generation, (uint64_t)process->tgid), &created);
+}
+
 /* The number that it gets; 0: there is no room. */
 static uint32_t put(struct jit_processes *processes, struct jit_process *process)
 {
 	uint32_t number = 0;
-	bool created;
 
 	pthread_mutex_lock(&processes->lock);
 	if (processes->held >= JIT_PROCESSES_HELD || processes->all.len >= JIT_PROCESSES_MAX) {
-		u64map_put(&processes->refused, hash_u64(process->generation, (uint64_t)process->tgid), &created);
+		refuse(processes, process);
 	} else if (vec_push(&processes->all, process)) {
 		processes->held++;
 		number = (uint32_t)processes->all.len;
@@ -171,8 +191,54 @@ static struct jit_process *find_kept(struct jit_processes *processes, uint32_t n
 	return process;
 }
 
-/* Where it lives may have changed since, and its map has the files that tell names; but it may be gone. */
-static void look_again(struct jit_process *process)
+static bool has_room(struct jit_processes *processes, const struct jit_process *process, const struct snapshot *snap)
+{
+	uint64_t bytes = 0;
+	bool ok;
+
+	for (size_t i = 0; i < snap->jit_images.len; i++)
+		bytes += snap->jit_images.data[i].len;
+	pthread_mutex_lock(&processes->lock);
+	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced;
+	if (ok)
+		processes->announced += bytes;
+	else
+		refuse(processes, process);
+	pthread_mutex_unlock(&processes->lock);
+	return ok;
+}
+
+/* Its files are asked where the list is, and closed: there may be many. */
+static void read_announced(struct jit_processes *processes, struct jit_process *process)
+{
+	struct process_files files = {0};
+
+	if (process_files_open(process->tgid, NULL, &files) < 0)
+		return;
+	modules_destroy(files.modules);
+	files.modules = NULL;
+	if (files.snap->jit_images.len && has_room(processes, process, files.snap)) {
+		process->announced.images = jit_images_create(files.snap, -1);
+		process->announced.snap = steal_ptr(files.snap);
+	}
+	process_files_close(&files);
+}
+
+static bool find_announced(struct jit_process *process, uint64_t address, struct calls *out)
+{
+	static const struct symbol_options itself; /* all that is known of the object is in it */
+	struct jit_images *images = process->announced.images;
+	struct module *module = images ? jit_images_find(images, address) : NULL;
+	struct module_symbols *symbols = module ? module_symbols(module, &itself) : NULL;
+
+	return symbols && module_symbols_find(symbols, address, out);
+}
+
+/*
+ * Where it lives may have changed since, its map has the files that tell names, and its memory what it announced; but it
+ * may be gone.
+ */
+static void look_again(struct jit_processes *processes, struct jit_process *process)
 {
 	struct process_files files = {0};
 
@@ -181,18 +247,20 @@ static void look_again(struct jit_process *process)
 		return;
 	process_files_close(&process->files);
 	process->files = files;
+	read_announced(processes, process);
 }
 
-static bool find(struct jit_process *process, uint64_t address, struct calls *out)
+static bool find(struct jit_processes *processes, struct jit_process *process, uint64_t address, struct calls *out)
 {
 	bool found;
 
 	pthread_mutex_lock(&process->lock);
 	if (!process->names) {
-		look_again(process);
+		look_again(processes, process);
 		process->names = jit_names_create(process->files.modules);
 	}
-	found = process->names && jit_names_find(process->names, address, out);
+	found = find_announced(process, address, out) ||
+		(process->names && jit_names_find(process->names, address, out));
 	pthread_mutex_unlock(&process->lock);
 	return found;
 }
@@ -230,5 +298,5 @@ bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64
 {
 	struct jit_process *process = find_kept(processes, number);
 
-	return process && find(process, address, out);
+	return process && find(processes, process, address, out);
 }

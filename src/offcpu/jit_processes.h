@@ -9,8 +9,9 @@
 #include "symbol/calls.h"
 
 /*
- * Processes that have code in no file, such as a JIT compiler makes, and its names: from the files that compilers write
- * for perf, as they are when the first address of the process is named, or when it ends.
+ * Processes that have code in no file, such as a JIT compiler makes, and its names: from the objects that compilers
+ * announce to debuggers (elf/jit_images.h), as they are when the first address of the process is named, if it still lives;
+ * and from the files that they write for perf, as they are then, or when it ends.
  *
  * Any thread may ask, add and end, but no two may add the same process.
  */
@@ -26,11 +27,12 @@ void jit_processes_destroy(struct jit_processes *processes);
 enum {
 	JIT_PROCESSES_MAX = 50000,
 	JIT_PROCESSES_HELD = 256, /* at a time: each takes a few descriptors, and memory for its map */
+	JIT_PROCESSES_ANNOUNCED = 256 << 20, /* bytes of objects, of all of them */
 };
 
 uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
 
-/* Processes that have no number because there are too many. */
+/* Processes that have no number because there are too many, or whose objects are too large. */
 uint64_t jit_processes_over_limit(struct jit_processes *processes);
 
 /*

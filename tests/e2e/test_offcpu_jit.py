@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stakeout offcpu and code that was made at run time: named by the files that JIT compilers write for perf."""
+"""stakeout offcpu and code that was made at run time: named by what JIT compilers announce to debuggers or write for perf."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def forget():
 
 def made(row):
     """The frames of code that was made at run time."""
-    return [f for f in row["user_stack"] if f["symbol_source"] in ("jitdump", "perf_map")]
+    return [f for f in row["user_stack"] if f["symbol_source"] in ("gdb_jit", "jitdump", "perf_map")]
 
 
 @pytest.mark.parametrize("mode, inner", [("perf_map", "jit_inner with spaces"), ("jitdump", "jit_inner")])
@@ -32,6 +32,18 @@ def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):  
     assert row["user_stack_error"] is None
     assert [f["symbol"] for f in made(row)] == [inner, "jit_outer"]
     assert {f["symbol_source"] for f in made(row)} == {mode}
+    for frame in made(row):
+        assert frame["module"] is None and frame["offset"] > 0
+
+
+@pytest.mark.parametrize("kind", ["rel", "abs"])
+def test_code_announced_to_debuggers(target, record, kind):  # noqa: F811
+    """By the names in the objects, and walked by their unwind tables: the wait is not over."""
+    t = target("jit_gdb", kind).settle()
+    (row,) = rows_of(record("--json", "--min", 0, "-p", t.pid).finish(), t.tids["worker"])
+    assert row["user_stack_error"] is None
+    assert [f["symbol"] for f in made(row)] == ["jit_inner", "jit_outer"]
+    assert {f["symbol_source"] for f in made(row)} == {"gdb_jit"}
     for frame in made(row):
         assert frame["module"] is None and frame["offset"] > 0
 
