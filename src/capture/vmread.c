@@ -92,7 +92,7 @@ int vmread_copy(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 
 		if (!vm->use_proc_mem) {
 			rc = copy_batch(vm, jobs + i, njobs - i);
-			/* ESRCH: it has ended, or it has no number in our pid namespace, and the file has no need of one. */
+			/* ESRCH: it has ended, or it has no number in our pid namespace, and the file needs none. */
 			if (rc == -ENOSYS || rc == -EPERM || rc == -ESRCH) {
 				vm->use_proc_mem = true;
 				continue;

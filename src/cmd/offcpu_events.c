@@ -29,8 +29,8 @@ static void write_event(void *arg, const struct offcpu_event *event)
 }
 
 /*
- * What cannot be written any more is still taken: it is not what the recording loses. Nothing is left in the stream, or it
- * would be written at the exit, where a broken pipe ends us.
+ * What cannot be written any more is still taken: it is not what the recording loses. Nothing is left in the stream, or
+ * it would be written at the exit, where a broken pipe ends us.
  */
 static void write_events(struct event_writer *writer)
 {

@@ -59,7 +59,7 @@ const char *offcpu_probe_passed_over(const struct offcpu_probe *probe);
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */
 bool offcpu_probe_watches_any(const struct offcpu_probe *probe); /* there still are such processes */
-bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid); /* watched, but when it started BPF did not show it */
+bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid); /* from BPF, at the start */
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
 int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err); /* in processes that are watched since then */
 uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe); /* from when waits are counted, CLOCK_MONOTONIC */

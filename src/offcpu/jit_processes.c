@@ -235,8 +235,8 @@ static bool find_announced(struct jit_process *process, uint64_t address, struct
 }
 
 /*
- * Where it lives may have changed since, its map has the files that tell names, and its memory what it announced; but it
- * may be gone.
+ * Where it lives may have changed since, its map has the files that tell names, and its memory what it announced; but
+ * it may be gone.
  */
 static void look_again(struct jit_processes *processes, struct jit_process *process)
 {

@@ -10,8 +10,8 @@
 
 /*
  * Processes that have code in no file, such as a JIT compiler makes, and its names: from the objects that compilers
- * announce to debuggers (elf/jit_images.h), as they are when the first address of the process is named, if it still lives;
- * and from the files that they write for perf, as they are then, or when it ends.
+ * announce to debuggers (elf/jit_images.h), as they are when the first address of the process is named, if it still
+ * lives; and from the files that they write for perf, as they are then, or when it ends.
  *
  * Any thread may ask, add and end, but no two may add the same process.
  */

@@ -71,7 +71,7 @@ struct recording {
 	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
-	uint64_t reads_failed; /* of the ring, the sums or the open waits, or hidden processes: what is missing nobody knows */
+	uint64_t reads_failed; /* of ring, sums or open waits, or hidden processes: what is missing nobody knows */
 	struct offcpu_naming_options names;
 };
 

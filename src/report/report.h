@@ -22,7 +22,7 @@ int report_text(const struct trace *trace, const struct report_options *options,
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
 
 /*
- * Begins a report. A stream that has written what it had may fail in the middle, and tells that at the end, but not why:
+ * Begins a report. A stream may fail in the middle, when its buffer is full, and tells that at the end, but not why:
  * errno still does, since nothing else in a report sets it.
  */
 static inline void report_begin(void)

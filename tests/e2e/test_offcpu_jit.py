@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stakeout offcpu and code that was made at run time: named by what JIT compilers announce to debuggers or write for perf."""
+"""stakeout offcpu and code that was made at run time: named by what JIT compilers tell debuggers and perf."""
 
 from pathlib import Path
 

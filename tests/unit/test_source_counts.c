@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What some kernels do not tell. How often a thread got a CPU, by those that do not count: they have no such counter, or
- * leave it at 0. And whole processes, by those that hide them from BPF.
+ * What some kernels do not tell. How often a thread got a CPU, by those that do not count: they have no such counter,
+ * or leave it at 0. And whole processes, by those that hide them from BPF.
  */
 #include "child.h"
 #include "scratch.h"

@@ -101,7 +101,7 @@ static void test_gone_process(void **state)
 	process_close(&p);
 }
 
-/* As one whose number is of another pid namespace: its files are there, and the number means nothing to the system call. */
+/* As one whose number is of another pid namespace: its files are there, and the system call does not know it. */
 static void test_number_of_nobody(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
