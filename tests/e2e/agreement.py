@@ -31,6 +31,12 @@ def newest_llvm_symbolizer():
     return None
 
 
+def puts_directories_twice():
+    """An llvm-symbolizer before 16, where a unit's directory is relative: see "twice" below."""
+    done = subprocess.run([newest_llvm_symbolizer(), "--version"], capture_output=True, text=True)
+    return int(re.search(r"version (\d+)", done.stdout)[1]) < 16
+
+
 def readelf(*args):
     # Also when the file is partly beyond it: what it did understand counts.
     return subprocess.run(["readelf", "-W", *map(str, args)], capture_output=True).stdout.decode(errors="replace")

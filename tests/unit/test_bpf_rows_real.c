@@ -451,7 +451,11 @@ static const struct subject files[] = {
 	 10,
 	 {"/usr/lib/postgresql/17/bin/postgres", "/usr/lib/postgresql/16/bin/postgres",
 	  "/usr/lib/postgresql/15/bin/postgres", "/usr/bin/postgres"}},
-	{"node", NULL, 10, {"/usr/bin/node"}},
+	{"node",
+	 NULL,
+	 10,
+	 {"/usr/lib/x86_64-linux-gnu/libnode.so.115", "/usr/lib/aarch64-linux-gnu/libnode.so.115",
+	  "/usr/lib/x86_64-linux-gnu/libnode.so.108", "/usr/lib/aarch64-linux-gnu/libnode.so.108", "/usr/bin/node"}},
 #ifdef __x86_64__
 	{"libc of the other architecture", &arch_aarch64, 10, {"/usr/aarch64-linux-gnu/lib/libc.so.6"}},
 	{"libstdc++ of the other architecture", &arch_aarch64, 10, {"/usr/aarch64-linux-gnu/lib/libstdc++.so.6"}},
