@@ -22,7 +22,9 @@ static int choose_source(struct capture *c, struct err *err)
 	int rc;
 
 	if (c->options.source != SOURCE_PROC) {
-		rc = source_bpf_create(&c->process, &why, &c->source);
+		rc = process_check_numbers(&why);
+		if (rc == 0)
+			rc = source_bpf_create(&c->process, &why, &c->source);
 		if (rc == 0)
 			return 0;
 		if (c->options.source == SOURCE_BPF)
@@ -31,6 +33,19 @@ static int choose_source(struct capture *c, struct err *err)
 			 "threads are read through /proc, which shows only pc and sp: %s", why.msg);
 	}
 	return source_proc_create(&c->process, err, &c->source);
+}
+
+/* A number that means another process must not stop that one. */
+static int choose_stop(struct capture *c, struct err *err)
+{
+	int rc = c->options.stop == STOP_NONE ? 0 : process_check_numbers(err);
+
+	if (rc < 0 && c->options.stop == STOP_ALL)
+		return rc;
+	c->unstoppable = rc < 0;
+	if (c->unstoppable)
+		c->options.stop = STOP_NONE;
+	return 0;
 }
 
 int capture_open(pid_t pid, const struct capture_options *options, struct err *err, struct capture **out)
@@ -47,6 +62,8 @@ int capture_open(pid_t pid, const struct capture_options *options, struct err *e
 	if (rc == -EINVAL)
 		err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", (int)pid,
 			(int)c->process.pid, (int)c->process.pid, (int)pid);
+	if (rc == 0)
+		rc = choose_stop(c, err);
 	if (rc == 0)
 		rc = choose_source(c, err);
 	if (rc < 0) {

@@ -232,14 +232,16 @@ static int list_running(struct take *take, struct held_list *list)
 	return 0;
 }
 
-/* --stop=none: says why they are missing. */
+/* Says why they are missing. */
 static void settle_running(struct take *take)
 {
+	const char *why = take->capture->unstoppable ? "it runs, and its number means another thread to ptrace"
+						     : "it runs, and --stop=none forbids to stop it";
+
 	for (size_t i = 0; i < take->snap->threads.len; i++) {
 		if (take->work.data[i] != WORK_TAKE)
 			continue;
-		take_set_status(take->snap, &take->snap->threads.data[i], THREAD_RUNNING,
-				"it runs, and --stop=none forbids to stop it");
+		take_set_status(take->snap, &take->snap->threads.data[i], THREAD_RUNNING, why);
 		take->work.data[i] = WORK_SETTLED;
 	}
 }

@@ -16,6 +16,7 @@ struct capture {
 	struct process process;
 	struct vmread vm;
 	struct source *source;
+	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	char source_note[512];	  /* why the first choice of source was not taken, or "" */
 	struct observations seen; /* by the last pass */
 	struct u64map seen_index; /* tid to position in it */

@@ -27,7 +27,7 @@ void vmread_init(struct vmread *vm, const struct process *process, bool use_proc
 		.mem = {.read = read_live},
 		.pid = process->mm_tid,
 		.mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC),
-		.use_proc_mem = use_proc_mem,
+		.use_proc_mem = use_proc_mem || process_check_numbers(NULL) < 0,
 	};
 }
 
@@ -92,8 +92,7 @@ int vmread_copy(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 
 		if (!vm->use_proc_mem) {
 			rc = copy_batch(vm, jobs + i, njobs - i);
-			/* ESRCH: it has ended, or it has no number in our pid namespace, and the file needs none. */
-			if (rc == -ENOSYS || rc == -EPERM || rc == -ESRCH) {
+			if (rc == -ENOSYS || rc == -EPERM) {
 				vm->use_proc_mem = true;
 				continue;
 			}

@@ -387,7 +387,9 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->arena = arena_create();
 	if (!r->arena)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = offcpu_probe_create(&options->probe, err, &r->probe);
+	rc = process_check_numbers(err);
+	if (rc == 0)
+		rc = offcpu_probe_create(&options->probe, err, &r->probe);
 	if (rc < 0)
 		return rc;
 	settle_for_less(r);

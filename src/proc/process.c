@@ -45,6 +45,16 @@ static long status_number(const char *status, const char *key)
 	return line ? strtol(line + strlen(key), NULL, 10) : -1;
 }
 
+int process_check_numbers(struct err *err)
+{
+	char self[16] = "";
+
+	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) == getpid())
+		return 0;
+	return err_set(err, EXDEV, "/proc is of another pid namespace, and a number means another process there than to BPF "
+		       "and ptrace; with nsenter, -m enters its mount namespace too");
+}
+
 int process_open(pid_t pid, struct err *err, struct process *out)
 {
 	char path[32], status[4096];

@@ -30,6 +30,12 @@ struct process {
 int process_open(pid_t pid, struct err *err, struct process *out);
 void process_close(struct process *process);
 
+/*
+ * Whether /proc counts as our own pid namespace does. Else its numbers mean other processes to ptrace, process_vm_readv and
+ * BPF, or none: then -EXDEV with a sentence, and only what is read below /proc/PID is of that process.
+ */
+int process_check_numbers(struct err *err);
+
 /* Chooses mm_tid anew; to be called again when threads may have ended. */
 void process_find_memory(struct process *process);
 

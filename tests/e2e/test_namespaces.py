@@ -11,6 +11,8 @@ from harness import Result, assert_calls, built, command, thread
 
 pytestmark = pytest.mark.usefixtures("root")
 
+FOREIGN = "/proc is of another pid namespace"
+
 
 def libraries(program):
     """The files that a program needs to start in a directory of its own."""
@@ -122,8 +124,8 @@ def from_inside(unshare):
     return [unshare, "-pf", "--kill-child"]
 
 
-def test_looking_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missing):
-    """The pid means what /proc says. BPF counts as our own namespace does, and so does not show the process."""
+def test_looking_out_of_a_pid_namespace(target, from_inside, stakeout):
+    """The pid means what /proc says, and only /proc is asked: to BPF, ptrace and system calls it means another process."""
     t = target("plain").settle()
     result = stakeout("--json", t.pid, wrap=from_inside)
     assert result.code in (0, 3), result
@@ -131,32 +133,40 @@ def test_looking_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missi
     assert result.doc["comm"] == "plain"
     assert result.doc["capture"]["method"] == "proc"
     assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
-    if not bpf_missing:
-        assert any(f"does not list process {t.pid}" in note for note in result.doc["notes"]), result.doc["notes"]
-        forced = stakeout("--source=bpf", t.pid, wrap=from_inside)
-        assert forced.code == 1 and f"does not list process {t.pid}" in forced.err, forced
+
+
+def test_running_thread_from_inside(target, from_inside, stakeout):
+    t = target("spinners", "loop")
+    result = stakeout("--json", t.pid, wrap=from_inside)
+    assert result.code == 3 and result.doc["capture"]["stopped_threads"] == 0, result
+    assert "means another thread to ptrace" in thread(result.doc, "loop")["user_stack_error"]
+    t.assert_progress()
+
+
+@pytest.mark.parametrize("option", ("--source=bpf", "--stop=all", "--ptrace"))
+def test_what_cannot_be_done_from_inside(target, from_inside, stakeout, option):
+    result = stakeout(option, target("plain").pid, wrap=from_inside)
+    assert result.code == 1 and FOREIGN in result.err, result
+
+
+def test_number_of_another_process(target, stakeout, tool, unshare, from_inside):
+    """There process 1 is the program itself, and in /proc it is the target."""
+    t = target("plain", wrap=[unshare, "-pf", "--kill-child", "--mount-proc"])
+    wrap = [tool("nsenter"), "-t", str(child_in(t)), "-p", "-m", *from_inside]
+    doc = stakeout("--json", 1, wrap=wrap).doc
+    assert doc["comm"] == "plain"
+    assert sorted(th["tid"] for th in doc["threads"]) == sorted([1, t.tids["worker"]])
+    assert_calls(thread(doc, "worker"), "inner", "middle", "outer")
 
 
 def test_offcpu_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missing):
-    """The same for waits over time: without BPF, if it shows none of the processes."""
-    if bpf_missing:
-        pytest.skip(bpf_missing)
+    """The same for waits over time: without BPF."""
     t = target("plain").settle()
     result = stakeout("offcpu", "--json", "-d", "1", "-p", t.pid, wrap=from_inside)
     assert result.code == 3 and result.doc["method"] == "proc", result
-    assert any(f"does not list process {t.pid}" in note for note in result.doc["notes"]), result.doc["notes"]
     assert t.tids["worker"] in [row["tid"] for row in result.doc["stacks"]]
-    forced = stakeout("offcpu", "--source=switch", "-d", "1", "-p", t.pid, wrap=from_inside)
-    assert forced.code == 1 and f"does not list process {t.pid}" in forced.err, forced
-
-
-def test_offcpu_of_which_one_is_out_of_the_pid_namespace(target, from_inside, stakeout, bpf_missing):
-    """Process 1 is the program itself there, and another one in /proc."""
     if bpf_missing:
-        pytest.skip(bpf_missing)
-    t = target("plain").settle()
-    result = stakeout("offcpu", "--json", "-d", "1", "-p", "1", "-p", t.pid, wrap=from_inside)
-    assert result.code == 3 and result.doc["method"] != "proc", result
-    told = [note for note in result.doc["notes"] if note.startswith("waits of one process may be missing: ")]
-    assert len(told) == 1 and told[0].endswith(f" {t.pid}"), result.doc["notes"]
-    assert result.doc["lost"]["reads_failed"] == 1
+        return
+    assert any(FOREIGN in note for note in result.doc["notes"]), result.doc["notes"]
+    forced = stakeout("offcpu", "--source=switch", "-d", "1", "-p", t.pid, wrap=from_inside)
+    assert forced.code == 1 and FOREIGN in forced.err, forced

@@ -311,6 +311,21 @@ static void test_open_wait(void **state)
 	end(probe, pid);
 }
 
+/* Who is watched, and not shown by the kernel's iterator. */
+static void test_hidden(void **state)
+{
+	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t nobody = child_start(child_sleeps), pid = start_child(naps);
+	struct offcpu_probe *probe = start(pid, &options);
+
+	child_end(nobody);
+	assert_int_equal(offcpu_probe_watch(probe, nobody, NULL), 0);
+	assert_int_equal(offcpu_probe_note_waiting(probe, NULL), 0);
+	assert_false(offcpu_probe_is_hidden(probe, pid));
+	assert_true(offcpu_probe_is_hidden(probe, nobody));
+	end(probe, pid);
+}
+
 static void forks(void)
 {
 	for (;;) {
@@ -626,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_open_wait),
+		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_without_children),
 		cmocka_unit_test(test_shared_stack),

@@ -101,25 +101,6 @@ static void test_gone_process(void **state)
 	process_close(&p);
 }
 
-/* As one whose number is of another pid namespace: its files are there, and the system call does not know it. */
-static void test_number_of_nobody(void **state)
-{
-	pid_t pid = child_start(child_sleeps);
-	uint8_t *region = make_region(), buf[32];
-	struct process p;
-	struct vmread vm;
-
-	child_end(pid);
-	assert_int_equal(process_open(getpid(), NULL, &p), 0);
-	p.mm_tid = pid;
-	vmread_init(&vm, &p, false);
-	assert_true(mem_read_exact(&vm.mem, (uintptr_t)region + 100, buf, sizeof(buf)));
-	assert_memory_equal(buf, region + 100, sizeof(buf));
-	vmread_deinit(&vm);
-	process_close(&p);
-	munmap(region, 2 * PAGE);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,7 +108,6 @@ int main(void)
 		cmocka_unit_test(test_proc_mem),
 		cmocka_unit_test(test_mem_interface),
 		cmocka_unit_test(test_gone_process),
-		cmocka_unit_test(test_number_of_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
