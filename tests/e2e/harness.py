@@ -62,6 +62,20 @@ def until(take, condition):
     return docs[-1]
 
 
+def gather(look, wanted):
+    """
+    Looks again and again, until all that is wanted was seen: what chance keeps from being seen once is seen another time.
+    look(PATIENCE) returns a set of what it has seen, and asserts what holds each time; the patience doubles.
+    """
+    found, patience, deadline = set(), 1, time.monotonic() + TIMEOUT
+    while True:
+        found |= look(patience)
+        if wanted <= found:
+            return
+        assert time.monotonic() < deadline, f"never seen: {wanted - found}; seen: {found}"
+        patience *= 2
+
+
 def tids(pid):
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
@@ -73,6 +87,13 @@ def state(pid, tid=None):
     except (FileNotFoundError, ProcessLookupError):
         return None
     return chr(stat[stat.rindex(b")") + 2])
+
+
+def name_of(pid, tid):
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/comm").read_text().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def states(pid):
@@ -137,10 +158,11 @@ class Target:
         wait_until(lambda: int(self.ask("progress")) > before, "the target makes progress")
 
     def settle(self, *running):
-        """Waits until every thread but the named ones is off the processor."""
-        awake = {self.tids[name] for name in running}
+        """Waits until every thread but those of these names is asleep: not in state D, which is on the way to there."""
         wait_until(
-            lambda: all(state(self.pid, t) in ("S", "D", "Z", None) for t in tids(self.pid) if t not in awake),
+            lambda: all(
+                state(self.pid, t) in ("S", "Z", None) or name_of(self.pid, t) in running for t in tids(self.pid)
+            ),
             "the target's threads are asleep",
         )
         return self

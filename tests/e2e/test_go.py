@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, thread, wait_until
+from harness import ROOT, gather, symbols, thread, until
 
 SOURCE = ROOT / "tests/targets/golang.go"
 SWITCHES = ROOT / "tests/targets/go_switches.go"
@@ -90,18 +90,26 @@ def check_stack(t, doc):
     assert inlined == ["main.third", "main.second", "main.first"]
 
 
+def snap_of_wait(t, snap):
+    """Once the program waits for its question: the runtime puts its thread to sleep for other reasons, too."""
+
+    def waits(doc):
+        main = thread(doc, t.pid)
+        return main["capture"] == "asleep" and "main.hear" in symbols(main)
+
+    return until(lambda: snap(t), waits)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_stripped(target, snap, go, kind):
     t = target(go(kind))
-    t.settle()
-    check_stack(t, snap(t))
+    check_stack(t, snap_of_wait(t, snap))
 
 
 @pytest.mark.parametrize("kind", ["exe", "pie", "cgo_pie"])
 def test_without_section_headers(target, snap, go, kind):
     t = target(cut_section_headers(go(kind)))
-    t.settle()
-    check_stack(t, snap(t))
+    check_stack(t, snap_of_wait(t, snap))
 
 
 def dwarf_truth(addr2line, full, addresses):
@@ -148,6 +156,9 @@ def switches(tmp_path_factory, compiler):
     return path
 
 
+BOTH_SWITCHES = {"runtime.mcall", "runtime.asmcgocall"}
+
+
 def check_switches(stacks):
     """Stacks as (functions, error): they end where they were switched, and say so unless nothing is behind that."""
     ends = {"runtime.mcall": None, "runtime.systemstack": SWITCHED, "runtime.asmcgocall": SWITCHED}
@@ -161,21 +172,23 @@ def check_switches(stacks):
 
 
 def test_switched_stacks(target, snap, switches):
-    t, found = target(switches), set()
+    t = target(switches)
 
-    def has_all():
-        doc = snap(t)
-        stacks = [([f["symbol"] for f in th["user_stack"]], th["user_stack_error"]) for th in doc["threads"]]
-        found.update(check_switches(stacks))
-        return {"runtime.mcall", "runtime.asmcgocall"} <= found
+    def look(_):
+        threads = [th for th in snap(t)["threads"] if th["capture"] != "moved"]
+        return check_switches(([f["symbol"] for f in th["user_stack"]], th["user_stack_error"]) for th in threads)
 
-    wait_until(has_all, "threads were seen on stacks of both kinds")
+    gather(look, BOTH_SWITCHES)
 
 
 @pytest.mark.parametrize("how", ["auto", "proc"])
 def test_switched_stacks_of_waits(target, stakeout, root, switches, how):
     t = target(switches)
-    doc = stakeout("offcpu", "--json", "-d", 1, "--min", "0.1ms", f"--source={how}", "-p", t.pid).doc
-    rows = [row for row in doc["stacks"] if not (row["user_stack_error"] or "").startswith("the wait ended while")]
-    found = check_switches(([f["symbol"] for f in row["user_stack"]], row["user_stack_error"]) for row in rows)
-    assert {"runtime.mcall", "runtime.asmcgocall"} <= found
+
+    def look(patience):
+        args = "--json", "-d", patience / 2, "--min", "0.1ms", f"--source={how}", "-p", t.pid
+        rows = stakeout("offcpu", *args).doc["stacks"]
+        rows = [row for row in rows if not (row["user_stack_error"] or "").startswith("the wait ended while")]
+        return check_switches(([f["symbol"] for f in row["user_stack"]], row["user_stack_error"]) for row in rows)
+
+    gather(look, BOTH_SWITCHES)
