@@ -5,13 +5,14 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import SLOW, everywhere_alike, tids, wait_until
+from harness import SLOW, everywhere_alike, gather, tids, wait_until
 from test_offcpu import FOR_A_CPU, added, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
 
 pytestmark = pytest.mark.usefixtures("root")
 
 # How far the account of the scheduler is off that of waits: it begins and ends a little beside the switches.
 TOLERANCE = 0.1 if SLOW == 1 else 0.3
+SLACK_NS = 10000 * SLOW  # of each wait
 
 
 class Sharing:
@@ -48,21 +49,34 @@ def sharing(target):
 
 
 def test_woken_and_waiting_for_a_cpu(sharing, record, rung):
-    """That part of a sleep is told apart from the sleep itself, and is what the scheduler says."""
-    before = sharing.waited_for_cpu()
-    recording = record("--json", "--min", 0, f"--source={rung}", *sharing.subjects)
-    begun = sharing.waited_for_cpu()
-    sharing.run()
-    ending = sharing.waited_for_cpu()
-    doc = recording.finish()
-    after = sharing.waited_for_cpu()
-    slept = rows_of(doc, sharing.worker, "bottom_wait", "S")
-    assert 0 < added(slept, "runnable_ns") < added(slept, "total_ns")
-    waited = added(rows_of(doc, sharing.worker), "runnable_ns")
-    assert waited == doc["thread_stats"][f"{sharing.sleeper.pid}:{sharing.worker}"]["runnable_time_ns"]
-    if not after:
+    """
+    That part of a sleep is told apart from the sleep itself, and is what the scheduler says: for a while that may be nothing
+    at all, when it lets who wakes go first.
+    """
+
+    def look(patience):
+        before = sharing.waited_for_cpu()
+        recording = record("--json", "--min", 0, f"--source={rung}", *sharing.subjects)
+        begun = sharing.waited_for_cpu()
+        for _ in range(patience):
+            sharing.run()
+        ending = sharing.waited_for_cpu()
+        doc = recording.finish()
+        after = sharing.waited_for_cpu()
+        rows = rows_of(doc, sharing.worker)
+        assert all(row["runnable_ns"] == row["total_ns"] for row in rows if row["state"] == "R")
+        slept = rows_of(doc, sharing.worker, "bottom_wait", "S")
+        assert added(slept, "runnable_ns") < added(slept, "total_ns")
+        waited = added(rows, "runnable_ns")
+        assert waited == doc["thread_stats"][f"{sharing.sleeper.pid}:{sharing.worker}"]["runnable_time_ns"]
+        if after:
+            slack = SLACK_NS * added(rows)
+            assert (ending - begun) * (1 - TOLERANCE) - slack <= waited <= (after - before) * (1 + TOLERANCE) + slack
+        return {"delay"} if added(slept, "runnable_ns") else set()
+
+    gather(look, {"delay"})
+    if not sharing.waited_for_cpu():
         pytest.skip("this kernel does not tell how long a thread waits for a CPU")
-    assert (ending - begun) * (1 - TOLERANCE) <= waited <= (after - before) * (1 + TOLERANCE)
 
 
 @everywhere_alike
