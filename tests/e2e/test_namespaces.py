@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Result, assert_calls, built, command, thread
+from harness import Result, assert_calls, built, command, state, thread, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -108,6 +108,7 @@ def test_target_in_a_pid_namespace(target, snap, unshare, source):
 def test_both_in_a_pid_namespace(target, tool, unshare, source):
     """Seen from inside: pids of the namespace are what the user gives and gets."""
     t = target("spinners", "loop", wrap=[unshare, "-pf", "--kill-child", "--mount-proc"])
+    wait_until(lambda: state(child_in(t)) == "S", "the main thread is asleep")
     nsenter = [tool("nsenter"), "-t", str(child_in(t)), "-p", "-m"]
     done = subprocess.run([*nsenter, *command("--json", source, 1)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

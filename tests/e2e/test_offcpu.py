@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from harness import BEHIND_A_SHELL, ROOT, SANITIZER_ENV, SANITIZER_EXIT, SLOW, STAKEOUT, TIMEOUT, Result
-from harness import bare, built, command, everywhere_alike, run, state, stop, wait_until
+from harness import bare, built, command, everywhere_alike, gather, run, state, stop, thread, tids, until, wait_until
 
 MS = 1000000
 
@@ -249,7 +249,7 @@ def assert_stolen(lacking, limit):
 
 
 def assert_counts(lacking):
-    """Likewise: of a tick that was not told one call may be long that has hardly waited."""
+    """Likewise: of a tick that was not told one call may be long that has hardly waited, or a wait be short."""
     assert_stolen(lacking, 1 if stolen() else 0)
 
 
@@ -363,7 +363,7 @@ def test_every_switch(target, record, on_disk):
             assert asleep - slack <= site["off_ns"], where
             lacking_ns[where] = site["off_ns"] - asleep - pushed - slack
     assert_stolen(lacking_ns, most_stolen_ns(truth))
-    if not sum(s["switches"] for s in truth["threads"][-1]["sites"].values()):
+    if not switches(truth, "disk_write"):
         pytest.skip(f"the file system of {on_disk} does not wait for a disk")
     assert {row["state"] for row in rows_of(doc, t.tids["disk_writer"], "disk_write", "SD")} == {"D"}
 
@@ -537,7 +537,7 @@ def test_big_binary(record, tool):
 
         wait_until(is_reading, "clang reads its input")
         recording = record("--json", "-p", proc.pid)
-        for _ in range(3):  # a wait that had begun before the recording is not counted
+        for _ in range(3):
             proc.stdin.write(b"int x;\n")
             proc.stdin.flush()
             wait_until(is_reading, "clang reads on")
@@ -617,10 +617,13 @@ def test_thresholds(target, record):
     assert long["min_time_ns"] >= 2 * MS
     assert 1000 <= short["min_time_ns"] and short["max_time_ns"] <= 2 * MS
     (sleeper,) = (th for th in truth["threads"] if th["name"] == "sleeper")
+    cut_short = {}
     for name, site in sleeper["sites"].items():
         naps = {limit: added(rows_of(doc, site=name, state="S")) for limit, doc in (("long", long), ("short", short))}
         assert abs(sum(naps.values()) - site["switches"]) <= 2, (name, naps, site)
-        assert naps["short"] <= (site["preempted"] if name == "sleep_long" else site["switches"]), (name, naps, site)
+        most = site["preempted"] + truth["stolen"] if name == "sleep_long" else site["switches"]
+        cut_short[f"{name} {naps} {site}"] = naps["short"] - most
+    assert_counts(cut_short)
     assert none["total_events"] == 0 and none["stacks"] == [] and none["thread_stats"] == {}
 
 
@@ -906,7 +909,11 @@ def test_frames_are_those_of_a_snapshot(target, record, snap):
     let_run(t)
     row = max(rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S"), key=lambda row: row["count"])
     fields = {frozenset(f) for f in row["user_stack"] + row["kernel_stack"]}
-    snapped = snap(t)["threads"][-1]
+
+    def worker(doc):
+        return thread(doc, "worker")
+
+    snapped = worker(until(lambda: snap(t), lambda doc: (worker(doc)["capture"], worker(doc)["state"]) == ("asleep", "S")))
     assert fields == {frozenset(f) for f in snapped["user_stack"] + snapped["kernel_stack"]}
     ours = [(f["symbol"], f["module"], f["build_id"]) for f in row["user_stack"][-3:]]
     assert ours == [(f["symbol"], f["module"], f["build_id"]) for f in snapped["user_stack"][-3:]]
@@ -980,9 +987,10 @@ def test_folded(target, record):
             for states in ("SD", "R"):
                 rows = rows_of(doc, site=site, state=states)
                 slack = TOLERANCE * added(rows, "total_ns") + 10000 * added(rows) + 1000 * lines[site, states]
+                slack += most_stolen_ns(truth)  # between the two who record
                 assert abs(ns[site, states] - added(rows, "total_ns")) <= slack, (site, states, ns, rows)
-            measured_ns = th["sites"][site]["off_ns"], th["sites"][site]["all_ns"]
-            assert measured_ns[0] / 2 <= ns[site, "SD"] + ns[site, "R"] <= measured_ns[1] * 2, (site, ns, measured_ns)
+            least, most = th["sites"][site]["off_ns"] - most_stolen_ns(truth), th["sites"][site]["all_ns"]
+            assert least / 2 <= ns[site, "SD"] + ns[site, "R"] <= most * 2, (site, ns, least, most)
 
 
 @everywhere_alike
@@ -1089,8 +1097,16 @@ def stalled(target):
         proc.communicate()
 
 
+def kernel_stack(pid, tid):
+    """As /proc tells it; of a thread that has ended there is none."""
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/stack").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def waits_to_write(pid):
-    return any("pipe_write" in stack.read_text() for stack in Path(f"/proc/{pid}/task").glob("*/stack"))
+    return any("pipe_write" in kernel_stack(pid, tid) for tid in tids(pid))
 
 
 @pytest.mark.parametrize("how", [(), ("-d", "0.5")])
@@ -1255,11 +1271,13 @@ def test_command_when_children_are_ignored(tmp_path):
 def test_terminal_that_is_closed(record, tmp_path):
     """What was recorded is written, and the command ended."""
     script = f"echo $$ > {tmp_path}/pid; while :; do sleep 0.01; done"
+    pid = tmp_path / "pid"
     recording = record("--json", "-o", tmp_path / "out", "--", "sh", "-c", script)
+    wait_until(lambda: pid.exists() and pid.read_text().endswith("\n"), "the command has told its number")
     recording.until_seen(3)
     assert recording.end(signal.SIGHUP).code in (0, 3)
     assert json.loads((tmp_path / "out").read_text())["total_events"] >= 3
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
 def test_command_that_has_to_put_things_away(record, tmp_path):
@@ -1297,10 +1315,8 @@ def test_output_file(target, record, tmp_path):
 def test_output_file_that_cannot_be_written(target, stakeout, tmp_path):
     """It is known before the recording, not after it."""
     t = target("plain")
-    start = time.monotonic()
-    result = stakeout("offcpu", "-d", "20", "-o", tmp_path / "none/file", "-p", t.pid)
+    result = stakeout("offcpu", "-d", "1h", "-o", tmp_path / "none/file", "-p", t.pid)
     assert result.code == 1 and str(tmp_path / "none/file") in result.err, result
-    assert time.monotonic() - start < 20
 
 
 @everywhere_alike
@@ -1347,17 +1363,20 @@ def assert_thread_counts(doc, truth):
 def test_command(record, tmp_path):
     """It is recorded from its first instruction to its end, which is the end of the recording."""
     report = tmp_path / "report"
-    recording = record("--json", "-o", report, "--", built("waits_exact"), 1000, 40)
-    assert recording.hear().startswith("ready ")
-    truth = measured(recording)
-    recording.proc.stdin.close()
-    result = recording.end(None)
-    doc = json.loads(report.read_text())
-    assert_exit_code(result, doc)
-    assert_thread_counts(doc, truth)
-    assert_adds_up(doc)
-    for site in SITES:
-        assert rows_of(doc, site=site, state="SD"), site
+
+    def look(patience):
+        recording = record("--json", "-o", report, "--", built("waits_exact"), 1000, 40 * patience)
+        assert recording.hear().startswith("ready ")
+        truth = measured(recording)
+        recording.proc.stdin.close()
+        result = recording.end(None)
+        doc = json.loads(report.read_text())
+        assert_exit_code(result, doc)
+        assert_thread_counts(doc, truth)
+        assert_adds_up(doc)
+        return {site for site in SITES if rows_of(doc, site=site, state="SD")}
+
+    gather(look, set(SITES))
 
 
 @everywhere_alike
@@ -1418,16 +1437,20 @@ def test_reused_number(tool, record, source, nap):
     tried = subprocess.run(choice, capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(f"no number can be chosen: {tried.stderr.strip()}")
-    recording = record("--json", f"--source={source}", "--", "/usr/bin/python3", "-c", REUSE, nap, wrap=private)
-    doc = recording.finish(None)
-    assert_adds_up(doc)
-    stats = doc["thread_stats"]
-    (again,) = (key for key in stats if key.endswith("#2"))
-    first = again.removesuffix("#2")
-    assert {key for key in stats if key.split("#")[0] == first} == {first, again}
-    called = {key: {row["thread_name"] for row in doc["stacks"] if row["thread"] == key} for key in (first, again)}
-    assert "first" in called[first] and not called[first] & {"second", "sleep"}, called
-    assert {"second", "sleep"} <= called[again] and "first" not in called[again], called
+
+    def look(patience):
+        args = f"--source={source}", "--", "/usr/bin/python3", "-c", REUSE, nap * patience
+        doc = record("--json", *args, wrap=private).finish(None)
+        assert_adds_up(doc)
+        called = defaultdict(set)
+        for row in doc["stacks"]:
+            called[row["thread"]].add(row["thread_name"])
+        assert not any("first" in names and names & {"second", "sleep"} for names in called.values()), called
+        found = {(name, "again" if key.endswith("#2") else "") for key, names in called.items() for name in names}
+        assert ("first", "again") not in found, called
+        return found
+
+    gather(look, {("first", ""), ("second", "again"), ("sleep", "again")})
 
 
 @everywhere_alike

@@ -9,17 +9,16 @@ import re
 import select
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, wait_until
-from test_offcpu import gone, record  # noqa: F401: one is a fixture
+from test_offcpu import gone, kernel_stack, record  # noqa: F401: one is a fixture
 
 pytestmark = [pytest.mark.usefixtures("root"), everywhere_alike]
 
 
 def waits_to_write_its_report(recording):
-    return "pipe_write" in Path(f"/proc/{recording.proc.pid}/stack").read_text()
+    return "pipe_write" in kernel_stack(recording.proc.pid, recording.proc.pid)
 
 
 def test_terminal_that_is_closed_twice(target, record):
@@ -63,9 +62,10 @@ def test_events_that_nobody_reads_beside_a_report(target, tmp_path):
 def test_command_is_asked_once_to_end(record, tmp_path):
     """A second signal would mean that it should put nothing away. It has seen the first one before the report ends."""
     signals, go = tmp_path / "signals", tmp_path / "go"
-    script = f"trap 'echo TERM >> {signals}' TERM; while ! [ -e {go} ]; do sleep 0.01; done"
+    script = f"trap 'echo TERM >> {signals}' TERM; echo; while ! [ -e {go} ]; do sleep 0.01; done"
     recording = record("--json", "--", "sh", "-c", script)
     fcntl.fcntl(recording.proc.stdout, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+    recording.hear()
     recording.until_seen(3)
     recording.proc.send_signal(signal.SIGINT)
     wait_until(lambda: waits_to_write_its_report(recording) and signals.exists(), "the pipe is full")

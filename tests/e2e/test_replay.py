@@ -15,7 +15,7 @@ def stacks(doc):
 @pytest.fixture
 def saved(target, stakeout, tmp_path):
     def save(name, *args):
-        t = target(name, *args)
+        t = target(name, *args).settle(*args)
         file = tmp_path / f"{name}.snapshot"
         result = stakeout("--json", "--save", file, t.pid)
         assert result.code in (0, 3), result

@@ -34,8 +34,7 @@ def test_builds(target, snap, name):
 def test_return_to_nowhere(target, snap):
     """An address that is in no code is no frame: nothing was called from there."""
     t = target("waits_astray")
-    doc = until(lambda: snap(t), lambda doc: thread(doc, "worker")["state"] == "S")
-    worker = thread(doc, "worker")
+    worker = until(lambda: thread(snap(t), "worker"), lambda th: (th["capture"], th["state"]) == ("asleep", "S"))
     assert symbols(worker)[-1] == "astray"
     assert worker["user_stack_end"] == "no_unwind_info"
     assert worker["user_stack_error"] == "0x16 is not in executable memory"
@@ -162,6 +161,7 @@ def test_unwinding_while_stopped_gives_the_same(target, snap):
     t = target("signals").settle()
 
     def stacks(*args):
+        t.settle()  # a thread that was held is on its way back to its sleep
         return {th["tid"]: [frame["address"] for frame in th["user_stack"]] for th in snap(t, *args)["threads"]}
 
     assert stacks("--ptrace") == stacks("--proc-mem") == stacks()

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits_woken [DEPTH]: the thread "reader" waits on a pipe, and "writer" wakes it again and again, DEPTH calls deep.
- * Question: any; the answer is how often.
+ * waits_woken [DEPTH]: the thread "reader" waits on a pipe, and "writer" wakes it again and again, DEPTH calls deep, some
+ * milliseconds after it has read what was written before. Question: any; the answer is how often.
  */
 #include "waits.h"
 
 static int depth = 10, ends[2];
+static unsigned long long written; /* by the one thread */
 static atomic_ullong woken;
 
 FRAME static int bottom_wake(void)
 {
+	while (atomic_load(&woken) < written)
+		waits_nap(1000);
 	waits_nap(4000);
+	written++;
 	if (write(ends[1], "", 1) != 1)
 		target_die("write");
 	return 0;
