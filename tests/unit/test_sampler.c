@@ -163,7 +163,7 @@ static void test_end_of_process(void **state)
 	assert_int_equal(sampler_start(&options, &err, &sampler), 0);
 	wait_for_looks(sampler);
 	child_end(pid);
-	for (int i = 0; i < 5000 && !sampler_progress(sampler).waits; i++)
+	for (int i = 0; i < 60000 && !sampler_progress(sampler).waits; i++)
 		usleep(1000);
 	assert_int_equal(sampler_progress(sampler).waits, 1);
 	assert_int_equal(sampler_finish(sampler, &err, &profile), 0);
