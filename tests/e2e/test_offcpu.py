@@ -1429,7 +1429,7 @@ for attempt in range(100):
 
 
 @everywhere_alike
-@pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 1.5)])
+@pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 0.5)])
 def test_reused_number(tool, record, source, nap):
     """A process that has the number of one that has ended is another; one that executes something is the same."""
     private = [tool("unshare"), "--pid", "--fork", "--mount-proc"]
@@ -1538,7 +1538,7 @@ def test_live_line(target):
 def test_idle_threads(target, record):
     t = target("waits_idle")
     shown, hidden = record("--json", "-p", t.pid), record("--json", "--hide-idle", "-p", t.pid)
-    let_run(t, 200)
+    let_run(t, 60)
     shown, hidden = shown.finish(), hidden.finish()
     for site in ("events_wait", "pool_wait", "worker_wait"):
         rows = rows_of(shown, site=site, state="S")
@@ -1547,7 +1547,7 @@ def test_idle_threads(target, record):
         assert stats["idle_time_ns"] == added([row for row in rows if row["idle"]], "total_ns"), site
     for site in ("events_wait", "pool_wait"):
         assert not rows_of(hidden, site=site, state="S"), site  # what waits for a CPU there is not idle
-    assert added(rows_of(hidden, site="worker_wait", state="S")) >= 150
+    assert added(rows_of(hidden, site="worker_wait", state="S")) >= 45
     only_idle = {key for key, s in hidden["thread_stats"].items() if s["idle_time_ns"] == s["total_time_ns"]}
     for doc in (shown, hidden):
         top = {f"{th['pid']}:{th['tid']}" for th in doc["top_blocking_threads"]}

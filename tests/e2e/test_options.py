@@ -217,14 +217,14 @@ def test_color_on_a_terminal(target, env, colored):
     with open(ours, "rb", buffering=0) as terminal:
         proc = subprocess.Popen(command(t.pid), stdout=its, env={**os.environ, "TERM": "xterm", **env})
         os.close(its)
-        first = terminal.read(4096)
-        while True:
-            try:
-                terminal.read(4096)
-            except OSError:  # EIO: the other end is closed
-                break
+        said = b""
+        try:
+            while data := terminal.read(4096):
+                said += data
+        except OSError:  # EIO: the other end is closed
+            pass
         assert proc.wait(TIMEOUT) == 0
-    assert (ESCAPE.encode() in first) == colored
+    assert (ESCAPE.encode() in said) == colored
 
 
 def test_several_processes(target, stakeout):
