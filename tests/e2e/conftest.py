@@ -4,6 +4,7 @@
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,16 @@ def tool():
         return path
 
     return find
+
+
+@pytest.fixture
+def unshare(tool):
+    """The command; a skip where it makes no mount namespaces (in a chroot, whose root is no mount point)."""
+    path = tool("unshare")
+    tried = subprocess.run([path, "-m", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(tried.stderr.strip())
+    return path
 
 
 @pytest.fixture

@@ -32,16 +32,6 @@ def jail(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def unshare(tool):
-    """The command; a skip where it makes no mount namespaces (in a chroot, whose root is no mount point)."""
-    path = tool("unshare")
-    tried = subprocess.run([path, "-m", "true"], capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(tried.stderr.strip())
-    return path
-
-
 def test_chroot(target, snap, tool, jail):
     t = target(Path("/program"), wrap=[tool("chroot"), jail]).settle()
     doc = snap(t)

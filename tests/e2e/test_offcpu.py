@@ -1430,9 +1430,9 @@ for attempt in range(100):
 
 @everywhere_alike
 @pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 0.5)])
-def test_reused_number(tool, record, source, nap):
+def test_reused_number(unshare, record, source, nap):
     """A process that has the number of one that has ended is another; one that executes something is the same."""
-    private = [tool("unshare"), "--pid", "--fork", "--mount-proc"]
+    private = [unshare, "--pid", "--fork", "--mount-proc"]
     choice = [*private, "sh", "-c", "echo 99 >/proc/sys/kernel/ns_last_pid"]
     tried = subprocess.run(choice, capture_output=True, text=True)
     if tried.returncode:

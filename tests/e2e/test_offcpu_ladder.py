@@ -137,10 +137,10 @@ NO_BTF = (
 )
 
 
-def test_no_btf(waiting, tool, bpf_missing):
+def test_no_btf(waiting, unshare, bpf_missing):
     if bpf_missing:
         pytest.skip(bpf_missing)
-    wrap = [tool("unshare"), "-m", "sh", "-c", f'{NO_BTF}; exec "$@"', "sh"]
+    wrap = [unshare, "-m", "sh", "-c", f'{NO_BTF}; exec "$@"', "sh"]
     result = run("offcpu", "--json", "-d", "0.5", "-p", waiting.pid, wrap=wrap)
     assert result.code == 3 and result.doc["method"] == "proc" and result.doc["estimate"], result
     reason = "this kernel has no BTF (/sys/kernel/btf/vmlinux)"
