@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, run, tids
+from offcpu import RUNGS, Recording
 
 
 def pytest_configure(config):
@@ -159,3 +160,27 @@ def setpriv(tool):
 def as_nobody(setpriv):
     """The same, and that user has no rights at all."""
     return [*setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+
+
+@pytest.fixture
+def record():
+    """record(ARG…): a recording that has begun."""
+    started = []
+
+    def start(*args, **how):
+        started.append(Recording(args, **how))
+        return started[-1].begun()
+
+    yield start
+    for recording in started:
+        recording.close()
+
+
+@pytest.fixture(params=RUNGS)
+def rung(request):
+    """Each place at which stacks can be taken; what this kernel lacks it has to say."""
+    probe = run("offcpu", f"--source={request.param}", "-d", "0.01", "-p", os.getpid())
+    if probe.code == 1 and request.param != "switch":
+        assert probe.out == "" and {"sched_exit": "sched_exit_tp", "kprobe": "finish_task_switch"}[request.param] in probe.err
+        pytest.skip(probe.err.strip())
+    return request.param

@@ -106,6 +106,21 @@ def stop(pid):
     wait_until(lambda: states(pid) <= {"T", "Z"}, f"{pid} has stopped")
 
 
+def kernel_stack(pid, tid):
+    """As /proc tells it; of a thread that has ended there is none."""
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/stack").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def gone():
+    """The number of a process that has ended."""
+    proc = subprocess.Popen(["true"])
+    proc.wait()
+    return proc.pid
+
+
 def built(name):
     """The path of a program of tests/targets."""
     path = TARGETS / name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from harness import wait_until
-from test_offcpu import record, rows_of  # noqa: F401: a fixture
+from offcpu import rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 

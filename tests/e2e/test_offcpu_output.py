@@ -11,8 +11,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, wait_until
-from test_offcpu import gone, kernel_stack, record  # noqa: F401: one is a fixture
+from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, gone, kernel_stack, wait_until
 
 pytestmark = [pytest.mark.usefixtures("root"), everywhere_alike]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, everywhere_alike, gather, tids, wait_until
-from test_offcpu import FOR_A_CPU, added, let_run, record, rows_of, rung  # noqa: F401: two are fixtures
+from offcpu import FOR_A_CPU, added, let_run, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 
