@@ -64,7 +64,7 @@ def until(take, condition):
 
 def gather(look, wanted):
     """
-    Looks again and again, until all that is wanted was seen: what chance keeps from being seen once is seen another time.
+    Looks again and again until all that is wanted was seen, as chance may keep something from being seen at once.
     look(PATIENCE) returns a set of what it has seen, and asserts what holds each time; the patience doubles.
     """
     found, patience, deadline = set(), 1, time.monotonic() + TIMEOUT

@@ -50,8 +50,8 @@ def sharing(target):
 
 def test_woken_and_waiting_for_a_cpu(sharing, record, rung):
     """
-    That part of a sleep is told apart from the sleep itself, and is what the scheduler says: for a while that may be nothing
-    at all, when it lets who wakes go first.
+    That part of a sleep is told apart from the sleep itself, and is what the scheduler says: for a while that may be
+    nothing at all, when it lets who wakes go first.
     """
 
     def look(patience):

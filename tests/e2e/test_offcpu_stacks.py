@@ -256,11 +256,7 @@ def test_frames_are_those_of_a_snapshot(target, record, snap):
     let_run(t)
     row = max(rows_of(recording.finish(), t.tids["worker"], "bottom_wait", "S"), key=lambda row: row["count"])
     fields = {frozenset(f) for f in row["user_stack"] + row["kernel_stack"]}
-
-    def worker(doc):
-        return thread(doc, "worker")
-
-    snapped = worker(until(lambda: snap(t), lambda doc: (worker(doc)["capture"], worker(doc)["state"]) == ("asleep", "S")))
+    snapped = until(lambda: thread(snap(t), "worker"), lambda th: (th["capture"], th["state"]) == ("asleep", "S"))
     assert fields == {frozenset(f) for f in snapped["user_stack"] + snapped["kernel_stack"]}
     ours = [(f["symbol"], f["module"], f["build_id"]) for f in row["user_stack"][-3:]]
     assert ours == [(f["symbol"], f["module"], f["build_id"]) for f in snapped["user_stack"][-3:]]

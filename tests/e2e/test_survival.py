@@ -110,7 +110,7 @@ def test_state_d_is_not_waited_for_beyond_the_timeout(target, snap):
         assert main["status_reason"] or main["capture"] == "asleep"
         return thread(doc, "spinner")
 
-    assert_calls(until(take, lambda spinner: spinner["capture"] == "held"), "spinner")  # it gets a CPU in time, as a rule
+    assert_calls(until(take, lambda th: th["capture"] == "held"), "spinner")  # it gets a CPU in time, as a rule
     assert state(t.pid, t.tids["spinner"]) == "R"
     # Killing the child lets the parent go on, and no stop is left for it to run into.
     os.kill(t.tids["child"], signal.SIGKILL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waits_woken [DEPTH]: the thread "reader" waits on a pipe, and "writer" wakes it again and again, DEPTH calls deep, some
- * milliseconds after it has read what was written before. Question: any; the answer is how often.
+ * waits_woken [DEPTH]: the thread "reader" waits on a pipe, and "writer" wakes it again and again, DEPTH calls deep,
+ * some milliseconds after it has read what was written before. Question: any; the answer is how often.
  */
 #include "waits.h"
 
