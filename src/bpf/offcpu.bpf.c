@@ -548,7 +548,7 @@ static __u64 runs_of(struct task_struct *task)
 static void note_listed(struct task_struct *task)
 {
 	__u32 tgid = target_of(task);
-	__u8 *target = bpf_map_lookup_elem(&targets, &tgid);
+	__u8 *target = all_processes ? 0 : bpf_map_lookup_elem(&targets, &tgid);
 
 	if (target)
 		*target = OFFCPU_TARGET_LISTED;
@@ -630,7 +630,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = process_of(parent), new_tgid = process_of(child);
 	struct offcpu_maps *maps, copy;
-	__u8 one = 1;
+	__u8 target = OFFCPU_TARGET_UNSEEN;
 
 	if (child->pid != child->tgid || !new_tgid) { /* only a thread: room for it, while no lock of the scheduler is held */
 		if (is_watched(child))
@@ -644,7 +644,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 			bpf_map_delete_elem(&processes, &new_tgid); /* a waker's, who had this number before */
 			return 0;
 		}
-		if (bpf_map_update_elem(&targets, &new_tgid, &one, 0))
+		if (bpf_map_update_elem(&targets, &new_tgid, &target, 0))
 			lose(OFFCPU_LOST_PROCESSES);
 	}
 	maps = bpf_map_lookup_elem(&processes, &tgid);

@@ -152,7 +152,7 @@ struct offcpu_mapping {
 
 /* A process to watch. */
 enum offcpu_target {
-	OFFCPU_TARGET_ASKED = 1,
+	OFFCPU_TARGET_UNSEEN = 1,
 	OFFCPU_TARGET_LISTED = 2, /* the iterator has shown one of its threads */
 };
 

@@ -38,7 +38,7 @@ static int choose_source(struct capture *c, struct err *err)
 /* A number that means another process must not stop that one. */
 static int choose_stop(struct capture *c, struct err *err)
 {
-	int rc = c->options.stop == STOP_NONE ? 0 : process_check_numbers(err);
+	int rc = c->options.stop == STOP_NONE ? 0 : process_check_numbers(c->options.stop == STOP_ALL ? err : NULL);
 
 	if (rc < 0 && c->options.stop == STOP_ALL)
 		return rc;

@@ -17,6 +17,7 @@
 #include "cmd/offcpu_targets.h"
 #include "cmd/terminal.h"
 #include "offcpu/command.h"
+#include "proc/process.h"
 #include "report/offcpu.h"
 
 enum { LIVE_LINE_NS = 250000000 };
@@ -276,6 +277,9 @@ static int run(struct offcpu_options *o, struct err *err)
 	/* What cannot be written is said before the recording, not after it. */
 	if (rc == 0)
 		rc = open_outputs(o, &outputs, err);
+	/* The number that a fork returns is of our own pid namespace. */
+	if (rc == 0 && o->command)
+		rc = process_check_numbers(err);
 	if (rc == 0 && o->command && o->user)
 		command_map_code(o->command[0]); /* the child has it too, and so it is among the tables before it starts */
 	if (rc == 0 && o->command)

@@ -188,12 +188,12 @@ static bool read_entry(struct mem *mem, uint64_t address, struct entry *out)
 }
 
 /* False when the object is left out. */
-static bool copy_object(struct snapshot *snap, struct mem *mem, const struct entry *entry, uint64_t *left)
+static bool copy_object(struct snapshot *snap, struct mem *mem, const struct entry *entry)
 {
 	struct mem_copy copy = {.start = entry->address, .len = entry->size};
 	char magic[SELFMAG];
 
-	if (entry->size < sizeof(Elf64_Ehdr) || entry->size > MAX_OBJECT || entry->size > *left ||
+	if (entry->size < sizeof(Elf64_Ehdr) || entry->size > MAX_OBJECT || entry->size > MAX_TOTAL - snap->jit_bytes ||
 	    entry->size > UINT64_MAX - entry->address)
 		return false;
 	if (!read_whole(mem, entry->address, (uint8_t *)magic, SELFMAG) || memcmp(magic, ELFMAG, SELFMAG) != 0)
@@ -202,21 +202,19 @@ static bool copy_object(struct snapshot *snap, struct mem *mem, const struct ent
 	copy.data = arena_alloc(snap->arena, copy.len);
 	if (!copy.data)
 		return false;
-	*left -= copy.len; /* the memory is taken, also when it cannot be filled */
+	snap->jit_bytes += copy.len;
 	return read_whole(mem, copy.start, copy.data, copy.len) && vec_push(&snap->jit_images, copy);
 }
 
 void jit_images_copy(struct snapshot *snap, struct mem *mem, uint64_t descriptor)
 {
 	struct u64map seen = {0};
-	uint64_t left = MAX_TOTAL, address;
+	uint64_t address;
 	size_t lost = 0;
 	bool broken = !read_first(mem, descriptor, &address), created;
 
 	if (broken)
 		return; /* another version, or a symbol that only looks like it */
-	for (size_t i = 0; i < snap->jit_images.len; i++)
-		left -= snap->jit_images.data[i].len;
 	while (address && !broken) {
 		struct entry entry;
 
@@ -224,7 +222,7 @@ void jit_images_copy(struct snapshot *snap, struct mem *mem, uint64_t descriptor
 			 !read_entry(mem, address, &entry);
 		if (broken)
 			break;
-		lost += !copy_object(snap, mem, &entry, &left);
+		lost += !copy_object(snap, mem, &entry);
 		address = entry.next;
 	}
 	u64map_deinit(&seen);

@@ -318,7 +318,7 @@ const char *offcpu_probe_method(const struct offcpu_probe *probe)
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err)
 {
 	__u32 key = (__u32)tgid;
-	__u8 target = OFFCPU_TARGET_ASKED;
+	__u8 target = OFFCPU_TARGET_UNSEEN;
 
 	if (bpf_map_update_elem(bpf_map__fd(probe->skel->maps.targets), &key, &target, BPF_ANY) < 0)
 		return err_set(err, errno, "watching process %d: %s", (int)tgid, strerror(errno));

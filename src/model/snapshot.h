@@ -124,6 +124,7 @@ struct snapshot {
 	struct maps maps;
 	VEC(struct mem_copy) images; /* ELF images that exist only in memory: the vDSO */
 	VEC(struct mem_copy) jit_images; /* ELF objects that JIT compilers announced to debuggers, the latest first */
+	uint64_t jit_bytes; /* taken for these, also in vain; not in a file */
 	VEC(const char *) notes;     /* what the reader has to know: fallbacks taken, what is missing and how to get it */
 
 	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */

@@ -26,8 +26,9 @@ struct jit_process {
 
 	pthread_mutex_t lock;       /* of what follows: files may take long to read */
 	struct process_files files; /* where it lives, without the files of its code */
+	bool looked; /* for names, since one was asked for */
 	struct announced announced;
-	struct jit_names *names; /* NULL: none was asked for */
+	struct jit_names *names;
 };
 
 struct jit_processes {
@@ -191,13 +192,10 @@ static struct jit_process *find_kept(struct jit_processes *processes, uint32_t n
 	return process;
 }
 
-static bool has_room(struct jit_processes *processes, const struct jit_process *process, const struct snapshot *snap)
+static bool has_room(struct jit_processes *processes, const struct jit_process *process, uint64_t bytes)
 {
-	uint64_t bytes = 0;
 	bool ok;
 
-	for (size_t i = 0; i < snap->jit_images.len; i++)
-		bytes += snap->jit_images.data[i].len;
 	pthread_mutex_lock(&processes->lock);
 	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced;
 	if (ok)
@@ -208,7 +206,7 @@ static bool has_room(struct jit_processes *processes, const struct jit_process *
 	return ok;
 }
 
-/* Its files are asked where the list is, and closed: there may be many. */
+/* Its files are asked where the list is, and closed: there may be many. It may execute something else meanwhile. */
 static void read_announced(struct jit_processes *processes, struct jit_process *process)
 {
 	struct process_files files = {0};
@@ -217,7 +215,8 @@ static void read_announced(struct jit_processes *processes, struct jit_process *
 		return;
 	modules_destroy(files.modules);
 	files.modules = NULL;
-	if (files.snap->jit_images.len && has_room(processes, process, files.snap)) {
+	if (files.snap->jit_images.len && process_files_generation(process->tgid) == process->generation &&
+	    has_room(processes, process, files.snap->jit_bytes)) {
 		process->announced.images = jit_images_create(files.snap, -1);
 		process->announced.snap = steal_ptr(files.snap);
 	}
@@ -255,7 +254,8 @@ static bool find(struct jit_processes *processes, struct jit_process *process, u
 	bool found;
 
 	pthread_mutex_lock(&process->lock);
-	if (!process->names) {
+	if (!process->looked) {
+		process->looked = true;
 		look_again(processes, process);
 		process->names = jit_names_create(process->files.modules);
 	}
@@ -299,4 +299,22 @@ bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64
 	struct jit_process *process = find_kept(processes, number);
 
 	return process && find(processes, process, address, out);
+}
+
+static void tell_notes(const struct snapshot *snap, jit_processes_note_fn fn, void *arg)
+{
+	for (size_t i = 0; snap && i < snap->notes.len; i++)
+		fn(arg, snap->notes.data[i]);
+}
+
+void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn fn, void *arg)
+{
+	for (size_t i = 0; i < processes->all.len; i++) {
+		const struct jit_process *process = processes->all.data[i];
+
+		if (!process || !process->looked)
+			continue;
+		tell_notes(process->files.snap, fn, arg);
+		tell_notes(process->announced.snap, fn, arg);
+	}
 }

@@ -27,7 +27,7 @@ void jit_processes_destroy(struct jit_processes *processes);
 enum {
 	JIT_PROCESSES_MAX = 50000,
 	JIT_PROCESSES_HELD = 256, /* at a time: each takes a few descriptors, and memory for its map */
-	JIT_PROCESSES_ANNOUNCED = 256 << 20, /* bytes of objects, of all of them */
+	JIT_PROCESSES_ANNOUNCED = 128 << 20, /* bytes of objects, of all of them; those with code that is named take twice that */
 };
 
 uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
@@ -47,5 +47,9 @@ void jit_processes_keep(struct jit_processes *processes, uint32_t number);
 
 /* What is known of an address of a process that is kept; false when that is nothing, or when memory is exhausted. */
 bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64_t address, struct calls *out);
+
+/* What kept code from having names, of processes that names were asked of. When nobody asks any more. */
+typedef void (*jit_processes_note_fn)(void *arg, const char *note);
+void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn fn, void *arg);
 
 #endif

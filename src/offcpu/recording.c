@@ -304,16 +304,6 @@ static int watch(struct recording *r, struct err *err)
 	return 0;
 }
 
-static bool is_there(pid_t pid)
-{
-	struct process process;
-
-	if (process_open(pid, NULL, &process) < 0)
-		return false;
-	process_close(&process);
-	return true;
-}
-
 /* Some sandboxes hide processes from BPF: of one, a note tells; of all, somebody else has to look. */
 static int find_hidden(struct recording *r, struct err *err)
 {
@@ -323,7 +313,7 @@ static int find_hidden(struct recording *r, struct err *err)
 	for (size_t i = 0; i < r->options.npids; i++) {
 		const pid_t pid = r->options.pids[i];
 
-		if (!offcpu_probe_is_hidden(r->probe, pid) || !is_there(pid))
+		if (!offcpu_probe_is_hidden(r->probe, pid) || !process_lives(pid))
 			continue;
 		err_set(&why, ENOENT, "BPF's task iterator does not list process %d", (int)pid);
 		note_failed_read(r, "waits of one process may be missing", why.msg);
@@ -614,6 +604,19 @@ static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 	}
 }
 
+/* Processes of one kind say the same. */
+static void add_note(void *arg, const char *text)
+{
+	struct recording *r = arg;
+	const char *own = arena_intern(r->arena, text);
+
+	for (size_t i = 0; own && i < r->notes.len; i++)
+		if (r->notes.data[i] == own)
+			return;
+	if (own)
+		vec_push(&r->notes, own);
+}
+
 int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
 {
 	recording_stop(r);
@@ -624,6 +627,7 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
+	tables_notes(r->tables, add_note, r);
 	for (size_t i = 0; i < r->notes.len; i++)
 		if (!vec_push(&out->notes, r->notes.data[i]))
 			return err_set(err, ENOMEM, "out of memory");

@@ -381,6 +381,11 @@ bool tables_find_made(void *ctx, uint64_t place, uint64_t *address, struct calls
 	return number >= FIRST_MAKER && jit_processes_find(tables->jit, number - FIRST_MAKER + 1, *address, out);
 }
 
+void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg)
+{
+	jit_processes_notes(tables->jit, fn, arg);
+}
+
 struct tables_losses tables_losses(const struct tables *tables)
 {
 	struct tables_losses losses = tables->losses;

@@ -81,4 +81,8 @@ struct tables_losses {
 
 struct tables_losses tables_losses(const struct tables *tables);
 
+/* Why code that was made at run time may lack names, when all that can be named is. */
+typedef void (*tables_note_fn)(void *arg, const char *note);
+void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg);
+
 #endif

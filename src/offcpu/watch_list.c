@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -23,6 +22,7 @@ struct watch_list {
 	VEC_FIELDS(struct watched); /* by rising pid */
 	struct watch_list_options options;
 	struct looker *looker;
+	pid_t self;
 	uint64_t scanned_ns;
 	struct u64map refused; /* pids */
 };
@@ -35,6 +35,7 @@ struct watch_list *watch_list_create(struct looker *looker, const struct watch_l
 		return NULL;
 	list->looker = looker;
 	list->options = *options;
+	list->self = process_self();
 	return list;
 }
 
@@ -77,7 +78,7 @@ int watch_list_add(struct watch_list *list, pid_t pid, struct err *err)
 
 static bool is_wanted(const struct watch_list *list, pid_t pid)
 {
-	if (pid == getpid() || is_watched(list, pid))
+	if (pid == list->self || is_watched(list, pid))
 		return false;
 	return list->options.all_processes || is_watched(list, process_parent(pid));
 }

@@ -37,18 +37,6 @@ int process_list_all(struct tid_list *out)
 	return 0;
 }
 
-static bool lives(pid_t pid)
-{
-	struct process process;
-	bool ended;
-
-	if (process_open(pid, NULL, &process) < 0)
-		return false;
-	ended = process_has_ended(&process);
-	process_close(&process);
-	return !ended;
-}
-
 pid_t process_parent(pid_t pid)
 {
 	char path[32], buf[512];
@@ -58,7 +46,7 @@ pid_t process_parent(pid_t pid)
 	if (process_read_file(AT_FDCWD, path, buf, sizeof(buf)) < 0)
 		return 0;
 	paren = strrchr(buf, ')');
-	if (!paren || strlen(paren) <= 4 || (state_is_dead(paren[2]) && !lives(pid)))
+	if (!paren || strlen(paren) <= 4 || (state_is_dead(paren[2]) && !process_lives(pid)))
 		return 0;
 	return (pid_t)strtol(paren + 4, NULL, 10);
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,14 +46,40 @@ static long status_number(const char *status, const char *key)
 	return line ? strtol(line + strlen(key), NULL, 10) : -1;
 }
 
+static bool numbers_differ;
+
+/* NSpid tells the numbers of a process from the namespace of /proc down to its own: one, where these are the same. */
+static void compare_numbers(void)
+{
+	char status[4096];
+	ssize_t len = process_read_file(AT_FDCWD, "/proc/self/status", status, sizeof(status));
+	const char *numbers = len > 0 ? strstr(status, "\nNSpid:") : NULL;
+	struct stat st;
+	char *rest;
+
+	if (len == -ENOENT)
+		numbers_differ = lstat("/proc/self", &st) == 0; /* it leads nowhere: we have no number there */
+	if (!numbers)
+		return;
+	strtol(numbers + strlen("\nNSpid:"), &rest, 10);
+	numbers_differ = *rest == '\t';
+}
+
 int process_check_numbers(struct err *err)
 {
-	char self[16] = "";
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) == getpid())
-		return 0;
-	return err_set(err, EXDEV, "/proc is of another pid namespace, and a number means another process there than to BPF "
-		       "and ptrace; with nsenter, -m enters its mount namespace too");
+	pthread_once(&once, compare_numbers);
+	return !numbers_differ ? 0
+			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours, and a number means another "
+					 "process there than to BPF and ptrace; nsenter needs both -p and -m");
+}
+
+pid_t process_self(void)
+{
+	char number[16] = "";
+
+	return readlink("/proc/self", number, sizeof(number) - 1) < 0 ? 0 : (pid_t)strtol(number, NULL, 10);
 }
 
 int process_open(pid_t pid, struct err *err, struct process *out)
@@ -191,6 +218,18 @@ bool process_has_ended(const struct process *process)
 	}
 	vec_deinit(&tids);
 	return rc == 0 || rc == -ESRCH || rc == -ENOENT;
+}
+
+bool process_lives(pid_t pid)
+{
+	struct process process;
+	bool ended;
+
+	if (process_open(pid, NULL, &process) < 0)
+		return false;
+	ended = process_has_ended(&process);
+	process_close(&process);
+	return !ended;
 }
 
 uint64_t process_generation(const struct process *process)

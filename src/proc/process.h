@@ -32,9 +32,15 @@ void process_close(struct process *process);
 
 /*
  * Whether /proc counts as our own pid namespace does. Else its numbers mean other processes to ptrace, process_vm_readv and
- * BPF, or none: then -EXDEV with a sentence, and only what is read below /proc/PID is of that process.
+ * BPF, or none: then -EXDEV with a sentence, and only what is read below /proc/PID is of that process. Looks but once.
  */
 int process_check_numbers(struct err *err);
+
+/* Our own number as /proc counts; 0: it has none for us. */
+pid_t process_self(void);
+
+/* False when none of its threads is left, or there is no such process. */
+bool process_lives(pid_t pid);
 
 /* Chooses mm_tid anew; to be called again when threads may have ended. */
 void process_find_memory(struct process *process);

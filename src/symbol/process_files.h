@@ -12,7 +12,7 @@
 
 /* The memory map of a running process and the files behind it, without a look at its threads. It is not stopped. */
 struct process_files {
-	struct snapshot *snap; /* only its map, and its vDSO */
+	struct snapshot *snap; /* its map, its vDSO, and what it announced to debuggers (elf/jit_images.h) */
 	struct modules *modules;
 };
 

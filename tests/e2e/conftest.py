@@ -113,9 +113,9 @@ def tool():
 
 @pytest.fixture
 def unshare(tool):
-    """The command; a skip where it makes no mount namespaces (in a chroot, whose root is no mount point)."""
+    """The command; a skip where it makes no namespaces: of mounts in a chroot, whose root is no mount point."""
     path = tool("unshare")
-    tried = subprocess.run([path, "-m", "true"], capture_output=True, text=True)
+    tried = subprocess.run([path, "-mpf", "true"], capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(tried.stderr.strip())
     return path

@@ -140,14 +140,40 @@ def test_what_cannot_be_done_from_inside(target, from_inside, stakeout, option):
     assert result.code == 1 and FOREIGN in result.err, result
 
 
-def test_number_of_another_process(target, stakeout, tool, unshare, from_inside):
-    """There process 1 is the program itself, and in /proc it is the target."""
-    t = target("plain", wrap=[unshare, "-pf", "--kill-child", "--mount-proc"])
-    wrap = [tool("nsenter"), "-t", str(child_in(t)), "-p", "-m", *from_inside]
+@pytest.fixture(params=["further inside", "from outside"])
+def first(target, tool, unshare, from_inside, request):
+    """A target that is process 1 in /proc, and the start of a command line for a program to which another one is that."""
+    t = target("plain", wrap=[unshare, "-pf", "--kill-child", "--mount-proc"]).settle()
+    enter = [tool("nsenter"), "-t", str(child_in(t))]
+    return t, [*enter, "-p", "-m", *from_inside] if request.param == "further inside" else [*enter, "-m"]
+
+
+def test_number_of_another_process(first, stakeout):
+    """The program itself, or the machine's first one."""
+    t, wrap = first
     doc = stakeout("--json", 1, wrap=wrap).doc
-    assert doc["comm"] == "plain"
+    assert doc["comm"] == "plain" and doc["capture"]["method"] == "proc"
+    assert any(FOREIGN in note for note in doc["notes"]), doc["notes"]
     assert sorted(th["tid"] for th in doc["threads"]) == sorted([1, t.tids["worker"]])
-    assert_calls(thread(doc, "worker"), "inner", "middle", "outer")
+    if "-p" in wrap:  # else /proc/self leads nowhere, and files cannot be opened by it
+        assert_calls(thread(doc, "worker"), "inner", "middle", "outer")
+
+
+def test_offcpu_of_all_but_itself(first, stakeout):
+    """Which of them it is tells /proc."""
+    t, wrap = first
+    doc = stakeout("offcpu", "--json", "-a", "-d", "1", wrap=wrap).doc
+    assert doc["method"] == "proc"
+    found = {row["tid"]: row["thread_name"] for row in doc["stacks"]}
+    assert {1, t.tids["worker"]} <= set(found) and "stakeout" not in found.values(), found
+
+
+@pytest.mark.parametrize("source", ("auto", "proc"))
+def test_offcpu_of_a_command(first, stakeout, source):
+    """It would be another process in /proc: it is not even started."""
+    _, wrap = first
+    result = stakeout("offcpu", f"--source={source}", "--", "echo", "started", wrap=wrap)
+    assert result.code == 1 and result.out == "" and FOREIGN in result.err, result
 
 
 def test_offcpu_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missing):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stakeout offcpu and code that was made at run time: named by what JIT compilers tell debuggers and perf."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def made(row):
 
 
 @pytest.mark.parametrize("mode, inner", [("perf_map", "jit_inner with spaces"), ("jitdump", "jit_inner")])
-def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):  # noqa: F811
+def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):
     t = target("jit_files", mode, tmp_path).settle()
     forget(t.pid)
     (row,) = rows_of(record("--json", "--min", 0, "-p", t.pid).finish(), t.tids["worker"])
@@ -36,8 +37,20 @@ def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):  
         assert frame["module"] is None and frame["offset"] > 0
 
 
+def test_names_that_are_refused(target, record, tmp_path, forget):
+    """That is said, and why."""
+    t = target("jit_files", "perf_map", tmp_path).settle()
+    forget(t.pid)
+    path = f"/tmp/perf-{t.pid}.map"
+    os.chown(path, 54321, 54321)
+    doc = record("--json", "--min", 0, "-p", t.pid).finish()
+    (row,) = rows_of(doc, t.tids["worker"])
+    (note,) = [note for note in doc["notes"] if path in note]
+    assert "54321" in note and not made(row)
+
+
 @pytest.mark.parametrize("kind", ["rel", "abs"])
-def test_code_announced_to_debuggers(target, record, kind):  # noqa: F811
+def test_code_announced_to_debuggers(target, record, kind):
     """By the names in the objects, and walked by their unwind tables: the wait is not over."""
     t = target("jit_gdb", kind).settle()
     (row,) = rows_of(record("--json", "--min", 0, "-p", t.pid).finish(), t.tids["worker"])
@@ -66,7 +79,7 @@ waits();
 @pytest.mark.novm
 @pytest.mark.parametrize("end", ["alive", "ended"])
 @pytest.mark.parametrize("option, source", [("--perf-basic-prof", "perf_map"), ("--perf-prof", "jitdump")])
-def test_node(target, record, tool, tmp_path, forget, option, source, end):  # noqa: F811
+def test_node(target, record, tool, tmp_path, forget, option, source, end):
     script = tmp_path / "script.js"
     script.write_text(SCRIPT)
     t = target(Path(tool("node")), option, script, cwd=tmp_path)
@@ -88,7 +101,7 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):  # n
 
 
 @pytest.mark.novm
-def test_help_where_names_are_missing(target, record, tool, tmp_path):  # noqa: F811
+def test_help_where_names_are_missing(target, record, tool, tmp_path):
     script = tmp_path / "script.js"
     script.write_text(SCRIPT)
     t = target(Path(tool("node")), script, cwd=tmp_path)

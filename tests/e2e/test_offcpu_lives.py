@@ -45,7 +45,7 @@ def test_children_that_come_while_it_begins(record):
         wait_until(lambda: all(state(pid) == "S" for pid in children), "all sleep")
         doc = recording.finish()
     finally:
-        for child in children:
+        for child in filter(state, children):
             os.kill(child, signal.SIGTERM)
         parent.terminate()
         parent.wait(TIMEOUT)
@@ -62,10 +62,10 @@ def is_exiting(pid):
 
 @pytest.mark.parametrize("minimum", [0, "1us"])
 @pytest.mark.parametrize("who", ["alone", *(pytest.param(w, marks=everywhere_alike) for w in ("beside another", "all"))])
-def test_wait_at_the_very_end(target, record, tool, who, minimum):
+def test_wait_at_the_very_end(target, record, unshare, who, minimum):
     """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
     first = subprocess.Popen(
-        [tool("unshare"), "--pid", "--fork", "sh", "-c", "sleep 1000 & echo ready; read line"],
+        [unshare, "--pid", "--fork", "sh", "-c", "sleep 1000 & echo ready; read line"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

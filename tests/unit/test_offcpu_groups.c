@@ -186,7 +186,9 @@ static void test_preempted(void **state)
 		{{.symbol = "work", .address = 0x20}, {.symbol = "main", .address = 0x100}},
 		{{.symbol = "rest", .address = 0x30}, {.symbol = "main", .address = 0x100}},
 	};
+	struct frame timer = {.symbol = "timer", .address = 1, .kind = FRAME_KIND_KERNEL}, later = timer;
 	struct stack stacks[] = {{frames[0], 2, 2}, {frames[1], 2, 2}, {frames[2], 2, 2}};
+	struct stack interrupt = {&timer, 1, 1}, same_interrupt = {&later, 1, 1};
 	struct offcpu_row rows[] = {row(1, &stacks[0], 0, 50), row(1, &stacks[1], 0, 40), row(2, &stacks[1], 0, 30),
 				    row(1, &stacks[2], 0, 20), row(1, NULL, 0, 10)};
 	struct offcpu_profile profile = {.rows = {rows, 5, 5}};
@@ -207,6 +209,14 @@ static void test_preempted(void **state)
 	assert_int_equal(groups.data[0].nplaces, 2);
 	assert_int_equal(groups.data[0].nthreads, 2);
 	assert_int_equal(groups.data[1].nplaces, 1);
+	offcpu_groups_deinit(&groups);
+	rows[1].kernel = &interrupt;
+	assert_true(offcpu_groups_find(&groups, &profile, false));
+	assert_int_equal(groups.len, 4);
+	rows[0].kernel = rows[2].kernel = &same_interrupt;
+	offcpu_groups_deinit(&groups);
+	assert_true(offcpu_groups_find(&groups, &profile, false));
+	assert_int_equal(groups.len, 3);
 	offcpu_groups_deinit(&groups);
 }
 

@@ -2,6 +2,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -229,6 +230,54 @@ static void test_process_that_has_ended(void **state)
 	recording_destroy(recording);
 }
 
+static bool has_note(const struct offcpu_profile *profile, const char *word)
+{
+	for (size_t i = 0; i < profile->notes.len; i++)
+		if (strstr(profile->notes.data[i], word))
+			return true;
+	return false;
+}
+
+static uint64_t loss(const struct offcpu_profile *profile, const char *name)
+{
+	for (size_t i = 0; i < profile->losses.len; i++)
+		if (strcmp(profile->losses.data[i].name, name) == 0)
+			return profile->losses.data[i].count;
+	fail_msg("there is no %s", name);
+	return 0;
+}
+
+/* A process that BPF does not show: here a thread of the kernel, which none of it watches. */
+static void test_hidden_process(void **state)
+{
+	const pid_t kthreadd = 2;
+	char comm[16] = "";
+	int fd = open("/proc/2/comm", O_RDONLY | O_CLOEXEC);
+	pid_t pids[] = {0, kthreadd};
+	struct recording_options options = the_options(pids, false);
+	struct recording *recording = NULL;
+	struct offcpu_profile profile = {0};
+	struct err err = {0};
+
+	if (fd < 0 || read(fd, comm, sizeof(comm) - 1) < 0 || strcmp(comm, "kthreadd\n") != 0)
+		skip();
+	close(fd);
+	pids[0] = start_child();
+	options.npids = 2;
+	recording = start(&options, pids[0]);
+	assert_int_equal(recording_finish(recording, NULL, &profile), 0);
+	assert_true(has_note(&profile, "waits of one process may be missing: BPF's task iterator does not list process 2"));
+	assert_int_equal(loss(&profile, "reads_failed"), 1);
+	offcpu_profile_deinit(&profile);
+	finish(recording, pids[0]);
+
+	recording = NULL;
+	options = the_options(&kthreadd, false);
+	assert_int_equal(recording_start(&options, &err, &recording), -ENOENT);
+	assert_string_equal(err.msg, "BPF's task iterator does not list process 2");
+	assert_null(recording);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_destroyed_early),
 		cmocka_unit_test(test_process_that_has_ended),
+		cmocka_unit_test(test_hidden_process),
 	};
 
 	disturbed = mmap(NULL, sizeof(*disturbed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -415,6 +415,26 @@ static void test_shared_stack(void **state)
 	       "6001 pool 10.0 ms,\n      6002 pool 10.0 ms, 6003");
 }
 
+/* A busy loop is preempted anywhere. */
+static void test_places(void **state)
+{
+	const struct stack elsewhere = SAMPLE_STACK(
+		{.address = 0x77, .symbol = "spin", .offset = 0x77, .has_offset = true, .module = &sample_exe});
+	const struct stack here = SAMPLE_STACK(
+		{.address = 0x11, .symbol = "spin", .offset = 0x11, .has_offset = true, .module = &sample_exe});
+	struct fixture *f = *state;
+	struct offcpu_row row = f->profile.rows.data[3];
+
+	f->profile.rows.data[3].user = &here;
+	row.user = &elsewhere;
+	vec_push(&f->profile.rows, row);
+	expect(state, plain, "\n180 ms  1.8 %  tid 4712 worker (pid 4711)  R waiting for a CPU\n"
+			     "  60 waits, average 3.0 ms, longest 5.0 ms, at 2 places in these functions\n");
+	expect_not(state, plain, "spin+0x77");
+	expect(state, (struct offcpu_report_options){.verbose = true}, "spin+0x77");
+	expect_not(state, (struct offcpu_report_options){.verbose = true}, "places in these functions");
+}
+
 /* As those do that were forked from one another. */
 static void test_processes_that_share_a_stack(void **state)
 {
@@ -518,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_processes_that_share_a_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_wakers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_code_without_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_color, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_words, setup, teardown),
