@@ -12,6 +12,8 @@ from agreement import ask_addr2line, ask_llvm, ask_stakeout, Comparison, debug_f
 from agreement import newest_llvm_symbolizer, puts_directories_twice, random_addresses, readelf
 from harness import STAKEOUT, built
 
+pytestmark = pytest.mark.novm
+
 SANE = {"DEBUGINFOD_URLS": ""}
 
 # Classes in which the other peer says what we say; docs/internals.md has who is right.
