@@ -31,6 +31,7 @@ enum {
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
+	MADE_NOTES = 8, /* on names of code made at run time */
 };
 
 struct event {
@@ -604,17 +605,37 @@ static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 	}
 }
 
-/* Processes of one kind say the same. */
-static void add_note(void *arg, const char *text)
+struct made_notes {
+	struct recording *recording;
+	size_t told, left_out;
+};
+
+/* Many processes may say much the same. */
+static void add_made_note(void *arg, const char *text)
 {
-	struct recording *r = arg;
+	struct made_notes *notes = arg;
+	struct recording *r = notes->recording;
 	const char *own = arena_intern(r->arena, text);
 
 	for (size_t i = 0; own && i < r->notes.len; i++)
 		if (r->notes.data[i] == own)
 			return;
-	if (own)
-		vec_push(&r->notes, own);
+	if (own && notes->told < MADE_NOTES && vec_push(&r->notes, own))
+		notes->told++;
+	else
+		notes->left_out++;
+}
+
+/* Why code that was made at run time may lack names. */
+static void add_made_notes(struct recording *r)
+{
+	struct made_notes notes = {.recording = r};
+	char why[64];
+
+	tables_notes(r->tables, add_made_note, &notes);
+	snprintf(why, sizeof(why), "%zu more %s not shown", notes.left_out, notes.left_out == 1 ? "note is" : "notes are");
+	if (notes.left_out)
+		note(r, "names of code made at run time", why);
 }
 
 int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
@@ -627,7 +648,7 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
-	tables_notes(r->tables, add_note, r);
+	add_made_notes(r);
 	for (size_t i = 0; i < r->notes.len; i++)
 		if (!vec_push(&out->notes, r->notes.data[i]))
 			return err_set(err, ENOMEM, "out of memory");

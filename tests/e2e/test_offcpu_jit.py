@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import wait_until
+from harness import everywhere_alike, wait_until
 from offcpu import rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -47,6 +47,17 @@ def test_names_that_are_refused(target, record, tmp_path, forget):
     (row,) = rows_of(doc, t.tids["worker"])
     (note,) = [note for note in doc["notes"] if path in note]
     assert "54321" in note and not made(row)
+
+
+@everywhere_alike
+def test_many_names_that_are_refused(target, record, tmp_path, forget):
+    targets = [target("jit_files", "perf_map", tmp_path).settle() for _ in range(10)]
+    for t in targets:
+        forget(t.pid)
+        os.chown(f"/tmp/perf-{t.pid}.map", 54321, 54321)
+    doc = record("--json", "--min", 0, *(arg for t in targets for arg in ("-p", t.pid))).finish()
+    notes = [note for note in doc["notes"] if note.startswith("names of code made at run time")]
+    assert len(notes) == 9 and notes[-1].endswith(": 2 more notes are not shown"), notes
 
 
 @pytest.mark.parametrize("kind", ["rel", "abs"])
