@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, run, tids
-from offcpu import RUNGS, Recording
+from offcpu_recording import RUNGS, Recording
 
 
 def pytest_configure(config):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW
-from offcpu import added, assert_whole, names, rows_of
+from offcpu_recording import added, assert_whole, names, rows_of
 
 # A thread is charged for its way into the kernel and back, and for what else ran on its CPU: more of that where every
 # instruction is emulated.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, STAKEOUT, wait_until
-from offcpu import added, assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
+from offcpu_recording import added, assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, TOLERANCE, assert_exact, assert_stolen, measured, most_stolen_ns, skip_unless
 from offcpu_truth import switches
 

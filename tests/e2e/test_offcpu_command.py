@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, built, command, everywhere_alike, gather, wait_until
-from offcpu import assert_adds_up, assert_exit_code, rows_of
+from offcpu_recording import assert_adds_up, assert_exit_code, rows_of
 from offcpu_truth import SITES, assert_thread_counts, churned, measured, recorded_churn
 
 pytestmark = pytest.mark.usefixtures("root")

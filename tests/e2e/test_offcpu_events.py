@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, kernel_stack, state, tids, wait_until
-from offcpu import MS, added, assert_adds_up, names, rows_of, validator
+from offcpu_recording import MS, added, assert_adds_up, names, rows_of, validator
 from offcpu_truth import SITES, WAKERS, assert_counts, limits, measured
 
 pytestmark = pytest.mark.usefixtures("root")

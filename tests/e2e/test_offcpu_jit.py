@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import everywhere_alike, wait_until
-from offcpu import rows_of
+from offcpu_recording import rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import TIMEOUT, everywhere_alike, state, wait_until
-from offcpu import added, assert_whole, let_run, names, rows_of
+from offcpu_recording import added, assert_whole, let_run, names, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bpf_map import BpfMap, bpf_maps, fields, resident_maps
 from harness import STAKEOUT, TARGETS, bare, built, state, wait_until
-from offcpu import Recording, added, assert_whole, let_run, names, rows_of
+from offcpu_recording import Recording, added, assert_whole, let_run, names, rows_of
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import everywhere_alike, gone, wait_until
-from offcpu import MS, added, rows_of
+from offcpu_recording import MS, added, rows_of
 from offcpu_truth import assert_counts, measured, switches
 
 pytestmark = pytest.mark.usefixtures("root")

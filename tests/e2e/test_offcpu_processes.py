@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, everywhere_alike, gather, gone, state
 from harness import wait_until
-from offcpu import assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
+from offcpu_recording import assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, assert_exact, churned, measured, recorded_churn, skip_unless
 
 pytestmark = pytest.mark.usefixtures("root")

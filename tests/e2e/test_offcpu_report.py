@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 from harness import SLOW, TIMEOUT, command, everywhere_alike, state, wait_until
-from offcpu import FOR_A_CPU, added, let_run, rows_of, validator
+from offcpu_recording import FOR_A_CPU, added, let_run, rows_of, validator
 from offcpu_truth import SITES, TOLERANCE, measured, most_stolen_ns
 
 pytestmark = pytest.mark.usefixtures("root")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from harness import everywhere_alike, run
-from offcpu import RUNGS, added, let_run, names, rows_of
+from offcpu_recording import RUNGS, added, let_run, names, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, everywhere_alike, gather, tids, wait_until
-from offcpu import FOR_A_CPU, added, let_run, rows_of
+from offcpu_recording import FOR_A_CPU, added, let_run, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import TIMEOUT, everywhere_alike, state, stop, thread, until, wait_until
-from offcpu import added, assert_whole, let_run, names, rows_of
+from offcpu_recording import added, assert_whole, let_run, names, rows_of
 from offcpu_truth import SITES, measured, switches
 
 pytestmark = pytest.mark.usefixtures("root")

@@ -3,7 +3,7 @@
 
 import pytest
 from harness import everywhere_alike
-from offcpu import added, let_run, names, rows_of
+from offcpu_recording import added, let_run, names, rows_of
 from offcpu_truth import SITES, WAKERS
 
 pytestmark = pytest.mark.usefixtures("root")
