@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, assert_calls, built, command, rounds, state, states, stop, symbols, thread, until, wait_until
+from harness import TIMEOUT, assert_calls, built, command, rounds, state, states
+from harness import stop, symbols, thread, until, wait_until
 
 
 def assert_runs_freely(pid):
