@@ -38,13 +38,12 @@ static int choose_source(struct capture *c, struct err *err)
 /* A number that means another process must not stop that one. */
 static int choose_stop(struct capture *c, struct err *err)
 {
-	int rc = c->options.stop == STOP_NONE ? 0 : process_check_numbers(c->options.stop == STOP_ALL ? err : NULL);
-
-	if (rc < 0 && c->options.stop == STOP_ALL)
-		return rc;
-	c->unstoppable = rc < 0;
-	if (c->unstoppable)
-		c->options.stop = STOP_NONE;
+	if (c->options.stop == STOP_NONE || process_check_numbers(NULL) == 0)
+		return 0;
+	if (c->options.stop == STOP_ALL)
+		return process_check_numbers(err);
+	c->unstoppable = true;
+	c->options.stop = STOP_NONE;
 	return 0;
 }
 
