@@ -148,7 +148,7 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libstakeout.a
 
 .PHONY: unit
 unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
-	@status=0; for t in $(UNIT_BINS); do $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; exit $$status
+	@status=0; for t in $(UNIT_BINS); do $(RUN_TESTS) -qr -t 300 $$t $$t || status=1; done; exit $$status
 
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)

@@ -19,6 +19,8 @@ SLOW = float(os.environ.get("STAKEOUT_SLOW", "1"))
 TIMEOUT = 30 * SLOW
 everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
+CRASHED = "the program under test has crashed"
+
 # A sanitizer's report must not pass for one of the program's own exit codes.
 SANITIZER_EXIT = 99
 SANITIZER_ENV = {
@@ -207,6 +209,11 @@ class Result:
         (only,) = self.docs
         return only
 
+    def sound(self):
+        """Itself, if the program has come to an end of its own."""
+        assert self.code >= 0 and self.code != SANITIZER_EXIT and "Sanitizer" not in self.err, f"{CRASHED}: {self}"
+        return self
+
     def __repr__(self):
         return f"stakeout {' '.join(self.args)}: exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
@@ -227,8 +234,7 @@ def run(*args, wrap=(), env=None, **popen):
         **popen,
     )
     result = Result([str(a) for a in args], done.returncode, done.stdout.decode(), done.stderr.decode())
-    assert result.code >= 0 and result.code != SANITIZER_EXIT and "Sanitizer" not in result.err, result
-    return result
+    return result.sound()
 
 
 def thread(doc, name):
