@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -20,6 +21,7 @@ from bpf_map import bpf_maps, resident_maps
 from measure import figure, left_out
 from harness import Target, built, command, wait_until
 
+ALONE, AGAIN, DEFAULT, EVERY = "(no tool)", "(no tool, again)", "stakeout offcpu -a", "stakeout offcpu -a --min 0"
 PIPE_LOOPS = 200000
 OUTERMOST = ("_start", "__libc_start_main")
 
@@ -212,12 +214,25 @@ def maybe(argv):
         yield None
 
 
+def all_tools(peer):
+    """What is compared. That without a tool is measured twice: the difference is what this machine's figures are worth."""
+    tools = {ALONE: None, AGAIN: None}
+    if is_ours():
+        tools[DEFAULT] = ours("-a")
+        tools[EVERY] = ours("-a", "--min", "0")
+    return {**tools, **peer}
+
+
 def interleaved(tools, rounds, measure):
-    """{tool: [value…]}: each tool once in every round, so that what else the machine does hits all of them."""
+    """
+    {tool: [value…]}: each tool once in every round, so that what else the machine does hits all of them, and in an order
+    of its own each time, so that what one leaves behind does.
+    """
     values = {name: [] for name in tools}
+    rng = random.Random(1)
     for _ in range(rounds):
-        for name, argv in tools.items():
-            with maybe(argv):
+        for name in rng.sample(list(tools), len(tools)):
+            with maybe(tools[name]):
                 values[name].append(measure())
     return values
 
@@ -242,20 +257,15 @@ def bench_pipe(peer, rounds):
 def bench_pipe_on(cpu, peer, rounds):
     where = "" if cpu is None else ", both processes on one CPU"
     print(f"\nperf bench sched pipe -l {PIPE_LOOPS}{where}: median of {rounds} interleaved runs")
-    tools = {"(no tool)": None}
-    if is_ours():
-        tools["stakeout offcpu -a"] = ours("-a")
-        tools["stakeout offcpu -a --min 0"] = ours("-a", "--min", "0")
-    tools.update(peer)
-    values = interleaved(tools, rounds, lambda: pipe_seconds(cpu=cpu))
-    alone = statistics.median(values["(no tool)"])
+    values = interleaved(all_tools(peer), rounds, lambda: pipe_seconds(cpu=cpu))
+    alone = statistics.median(values[ALONE] + values[AGAIN])
     slower = {name: statistics.median(v) / alone - 1 for name, v in values.items()}
     for name, v in values.items():
         times = f"{statistics.median(v):8.3f} s  {slower[name] * 100:+7.1f} %   ({min(v):.3f} to {max(v):.3f})"
         print(f"  {name:28} {times}")
     if not is_ours():
         return
-    default, every = slower["stakeout offcpu -a"], slower["stakeout offcpu -a --min 0"]
+    default, every = slower[DEFAULT], slower[EVERY]
     figure(f"at most 10 % slower with default options: {default * 100:.1f} %", default <= 0.10)
     if "libbpf-tools offcputime" in slower:
         theirs = slower["libbpf-tools offcputime"]
@@ -501,11 +511,7 @@ def bench_load(peer, seconds):
         return
     tools = dict(peer)
     if is_ours():
-        tools = {
-            "stakeout offcpu -a": ours("--json", "-a"),
-            "stakeout offcpu -a --min 0": ours("--json", "-a", "--min", "0"),
-        }
-        tools.update(peer)
+        tools = {DEFAULT: ours("--json", "-a"), EVERY: ours("--json", "-a", "--min", "0"), **peer}
     for name, argv in tools.items():
         with recording(argv) as recorder:
             start, before = time.monotonic(), switches()
@@ -518,7 +524,7 @@ def bench_load(peer, seconds):
             continue
         doc = json.loads(recorder.text)
         print(f"  {name}: {rate:.0f} switches a second, {doc['total_events']} waits, {memory}, lost: {doc['lost']}")
-        if "--min" not in argv:
+        if name == DEFAULT:
             figure(f"nothing lost at {rate:.0f} switches a second", not any(doc["lost"].values()) and rate >= 100000)
             total = recorder.peak + recorder.maps
             figure(f"memory under 150 MiB, with that of its maps: {total:.0f} MiB", total < 150)
@@ -526,11 +532,7 @@ def bench_load(peer, seconds):
 
 def bench_throughput(peer, rounds):
     print(f"\nwhat servers lose while everything is recorded: median of {rounds} interleaved runs")
-    tools = {"(no tool)": None}
-    if is_ours():
-        tools["stakeout offcpu -a"] = ours("-a")
-        tools["stakeout offcpu -a --min 0"] = ours("-a", "--min", "0")
-    tools.update(peer)
+    tools = all_tools(peer)
     for name, server, rate, amount in (
         ("redis-benchmark", redis, redis_rate, 300000),
         ("pgbench", postgres, pgbench_rate, 4),
@@ -539,16 +541,73 @@ def bench_throughput(peer, rounds):
             with tempfile.TemporaryDirectory(dir="/tmp") as directory, server(Path(directory)) as (_, load):
                 rate(load, amount)  # so that all is warm
                 values = interleaved(tools, rounds, lambda: rate(load, amount))
+                tell_cost(name, tools, lambda: rate(load, amount))
         except (AssertionError, KeyError, PermissionError) as e:
             left_out(f"{name}: {e}")
             continue
-        alone = statistics.median(values["(no tool)"])
+        alone = statistics.median(values[ALONE] + values[AGAIN])
         lost = {tool: 1 - statistics.median(v) / alone for tool, v in values.items()}
         for tool, v in values.items():
             print(f"  {name:16} {tool:28} {statistics.median(v):10.0f} a second  {-lost[tool] * 100:+6.1f} %")
         if is_ours():
-            loss = lost["stakeout offcpu -a"]
+            loss = lost[DEFAULT]
             figure(f"{name}: less than 5 % of throughput lost: {loss * 100:.1f} %", loss < 0.05)
+
+
+@contextmanager
+def programs_are_timed():
+    """The kernel adds up the time of each BPF program meanwhile, which costs some itself."""
+    switch = Path("/proc/sys/kernel/bpf_stats_enabled")
+    before = switch.read_text()
+    switch.write_text("1")
+    try:
+        yield
+    finally:
+        switch.write_text(before)
+
+
+def program_ns():
+    """Time of each BPF program by its number, in ns."""
+    done = subprocess.run([find("bpftool"), "prog", "show", "-j"], capture_output=True, text=True, check=True)
+    return {p["id"]: p.get("run_time_ns", 0) for p in json.loads(done.stdout)}
+
+
+def cpu_ns(pid):
+    """What all threads of the process have run for."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, after_name[11:13])) * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+def cost_of(argv, work):
+    """
+    While the tool records some work: its BPF programs' time and its own, each as a share of what all CPUs had, and the
+    former for each switch, in ns. How long the work takes does not matter, and so not what else the machine does.
+    """
+    others = program_ns()
+    with recording(argv) as recorder:
+        start, switched, ran = time.monotonic_ns(), switches(), cpu_ns(recorder.proc.pid)
+        timed = program_ns()
+        work()
+        in_programs = sum(ns - timed.get(i, 0) for i, ns in program_ns().items() if i not in others)
+        own = cpu_ns(recorder.proc.pid) - ran
+        switched = switches() - switched
+        there = (time.monotonic_ns() - start) * os.cpu_count()
+    return in_programs / there, own / there, in_programs / switched
+
+
+def tell_cost(name, tools, work):
+    if not find("bpftool"):
+        left_out("what programs take by the kernel's account: bpftool is not installed")
+        return
+    with programs_are_timed():
+        for tool, argv in tools.items():
+            if not argv:
+                continue
+            programs, own, each = cost_of(argv, work)
+            shares = f"{programs * 100:.1f} % of the CPUs' time in BPF, {own * 100:.1f} % in the tool"
+            print(f"  {name:16} {tool:28} {shares}, {each:.0f} ns of BPF for each switch")
+            if tool == DEFAULT:
+                figure(f"{name}: less than 5 % of the CPUs' time: {(programs + own) * 100:.1f} %", programs + own < 0.05)
 
 
 def is_ours():
@@ -569,4 +628,4 @@ def main(quick):
     bench_exactness(peer, 50 if quick else 200)
     bench_whole(peer, 3 if quick else 10)
     bench_load(peer, 10 if quick else 30)
-    bench_throughput(peer, 3 if quick else 5)
+    bench_throughput(peer, 3 if quick else 9)
