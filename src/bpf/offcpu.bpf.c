@@ -349,18 +349,26 @@ static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s,
 	return ready < duration ? ready : duration;
 }
 
-/* The wait of a thread that it has left its CPU for at `left`. False: it is too short, too long, or was not yet one. */
-static bool fill_wait(struct task_struct *task, const struct thread_state *s, __u64 left, struct offcpu_wait *wait)
+/* When waits end now. */
+static __u64 ends_ns(void)
 {
-	__u64 end = end_ns, now = end ? end : bpf_ktime_get_ns(), duration;
+	__u64 end = end_ns;
 
-	if (!left || left > now)
-		return false;
-	duration = now - left;
-	if (duration < min_ns || duration > max_ns)
-		return false;
+	return end ? end : bpf_ktime_get_ns();
+}
+
+/* Whether this is a wait to tell of: not too short, not too long, and begun before its end. */
+static bool is_told(__u64 left, __u64 ends)
+{
+	return left && left <= ends && ends - left >= min_ns && ends - left <= max_ns;
+}
+
+/* The wait of a thread that has left its CPU at `left`. */
+static void fill_wait(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 ends,
+		      struct offcpu_wait *wait)
+{
 	wait->kind = OFFCPU_WAIT;
-	wait->flags = end ? OFFCPU_UNFINISHED : 0;
+	wait->flags = ends == end_ns ? OFFCPU_UNFINISHED : 0;
 	wait->key.tgid = process_of(task);
 	wait->key.tid = number_of(task);
 	if (!wait->key.tid) {
@@ -372,8 +380,8 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 	wait->key.process_start_ns = task->group_leader->start_time;
 	wait->key.thread_start_ns = task->start_time;
 	wait->start_ns = left;
-	wait->duration_ns = duration;
-	wait->runnable_ns = runnable_ns(task, s, now, duration);
+	wait->duration_ns = ends - left;
+	wait->runnable_ns = runnable_ns(task, s, ends, ends - left);
 	__builtin_memcpy(wait->comm, task->comm, OFFCPU_COMM);
 	if (want_wakers && s->waker_tid) {
 		wait->key.waker_tid = s->waker_tid;
@@ -381,7 +389,6 @@ static bool fill_wait(struct task_struct *task, const struct thread_state *s, __
 		wait->waker_tgid = s->waker_tgid;
 		__builtin_memcpy(wait->waker_comm, s->waker_comm, OFFCPU_COMM);
 	}
-	return true;
 }
 
 /* Ends the wait for whoever comes first: the thread itself, or the loader at the end. */
@@ -390,19 +397,25 @@ static __u64 take_left(struct thread_state *s)
 	return __sync_lock_test_and_set(&s->left_ns, 0);
 }
 
-/* The wait that a thread ends by getting a CPU; 0: there is none to tell of. */
+/* The wait that a thread ends by getting a CPU; 0: there is none to tell of. Most are short, and nothing is done for them. */
 static struct offcpu_wait *end_wait(struct task_struct *task)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
 	struct stack_scratch *scratch;
+	__u64 left, ends;
 
 	if (!s || !s->left_ns)
+		return 0;
+	left = take_left(s);
+	ends = ends_ns();
+	if (!is_told(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
 	if (!scratch)
 		return 0;
 	scratch->wait = (struct offcpu_wait){};
-	return fill_wait(task, s, take_left(s), &scratch->wait) ? &scratch->wait : 0;
+	fill_wait(task, s, left, ends, &scratch->wait);
+	return &scratch->wait;
 }
 
 /* The current thread has just got a CPU. */
@@ -599,7 +612,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct offcpu_open open = {};
 	struct thread_state *s;
-	__u64 left;
+	__u64 left, ends = ends_ns();
 
 	if (!task || task->flags & PF_KTHREAD || task->on_cpu)
 		return 0;
@@ -608,7 +621,10 @@ int list_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	open.runs = runs_of(task);
 	left = take_left(s);
-	if (fill_wait(task, s, left, &open.wait) && bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
+	if (!is_told(left, ends))
+		return 0;
+	fill_wait(task, s, left, ends, &open.wait);
+	if (bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
 		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator comes again */
 	return 0;
 }
