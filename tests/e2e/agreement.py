@@ -24,11 +24,14 @@ class ToolError(Exception):
     pass
 
 
+def newest_llvm(tool):
+    """The name under which a tool of LLVM is installed, which may end in its version; None if it is not."""
+    names = [f"{tool}-{n}" for n in range(30, 12, -1)] + [tool]
+    return next((name for name in names if shutil.which(name)), None)
+
+
 def newest_llvm_symbolizer():
-    for name in [f"llvm-symbolizer-{n}" for n in range(30, 12, -1)] + ["llvm-symbolizer"]:
-        if shutil.which(name):
-            return name
-    return None
+    return newest_llvm("llvm-symbolizer")
 
 
 def puts_directories_twice():

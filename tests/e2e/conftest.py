@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
-from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, run, tids
+from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording
 
 
@@ -146,6 +146,14 @@ def tool():
         return path
 
     return find
+
+
+@pytest.fixture
+def kthreadd():
+    """The number of a thread of the kernel."""
+    if name_of(2, 2) != "kthreadd":
+        pytest.skip("no thread of the kernel is in this pid namespace")
+    return 2
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from agreement import newest_llvm
 from harness import Target, assert_calls, built, symbols, thread, until
 
 MADE = ("jit_inner", "jit_outer")
@@ -213,7 +214,7 @@ define i32 @main(i32 %argc) uwtable {
 
 @pytest.mark.novm
 def test_llvm(target, snap, tool, tmp_path):
-    lli = tool("lli")
+    lli = tool(newest_llvm("lli") or "lli")
     source = tmp_path / "made.ll"
     source.write_text(LLVM_IR)
     t = target(Path(lli), "-jit-kind=mcjit", source).settle()

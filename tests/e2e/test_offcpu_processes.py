@@ -168,10 +168,8 @@ def test_main_thread_has_ended(target, stakeout):
     assert {row["tid"] for row in doc["stacks"]} == {t.pid, t.tids["worker"]}
 
 
-def test_kernel_thread(stakeout):
-    if Path("/proc/2/comm").read_text() != "kthreadd\n":
-        pytest.skip("threads of the kernel cannot be seen here")
-    result = stakeout("offcpu", "-p", 2)
+def test_kernel_thread(stakeout, kthreadd):
+    result = stakeout("offcpu", "-p", kthreadd)
     assert result.code == 1 and "kthreadd" in result.err and "thread of the kernel" in result.err
 
 

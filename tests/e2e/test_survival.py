@@ -169,10 +169,8 @@ def test_no_such_pid(stakeout):
     assert str(proc.pid) in result.err and "no process" in result.err, result
 
 
-def test_kernel_thread(stakeout):
-    if state(2) is None or Path("/proc/2/comm").read_text() != "kthreadd\n":
-        pytest.skip("no kernel thread in this pid namespace")
-    result = stakeout("--json", 2)
+def test_kernel_thread(stakeout, kthreadd):
+    result = stakeout("--json", kthreadd)
     assert result.code == 0, result
     (th,) = result.doc["threads"]
     assert (th["status"], th["user_stack"], th["name"]) == ("kernel_thread", [], "kthreadd")
