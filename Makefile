@@ -205,7 +205,7 @@ check-run:
 check-vm: ## run the end-to-end tests on the other architecture, in a virtual machine (or on VM_ARCH=arm64|amd64)
 	@tools/setup build vm
 	@mkdir -p $(BUILD)
-	+@$(RUN_TESTS) -t 2700 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
+	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
 
 .PHONY: bench
 bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, symbolize or offcpu for one; quick)
