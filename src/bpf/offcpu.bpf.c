@@ -349,8 +349,8 @@ static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s,
 	return ready < duration ? ready : duration;
 }
 
-/* When waits end now. */
-static __u64 ends_ns(void)
+/* When a wait is over that is taken now. */
+static __u64 wait_end(void)
 {
 	__u64 end = end_ns;
 
@@ -407,7 +407,7 @@ static struct offcpu_wait *end_wait(struct task_struct *task)
 	if (!s || !s->left_ns)
 		return 0;
 	left = take_left(s);
-	ends = ends_ns();
+	ends = wait_end();
 	if (!is_told(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
@@ -612,7 +612,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct offcpu_open open = {};
 	struct thread_state *s;
-	__u64 left, ends = ends_ns();
+	__u64 left, ends = wait_end();
 
 	if (!task || task->flags & PF_KTHREAD || task->on_cpu)
 		return 0;

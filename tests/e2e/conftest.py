@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures. Everything that a test starts is ended by its pid."""
+"""Fixtures, and how tests are run. Everything that a test starts is ended by its pid."""
 
 import os
 import random
@@ -52,8 +52,8 @@ def pytest_terminal_summary(terminalreporter):
     for report in AT_FIRST:
         terminalreporter.section(report.nodeid)
         terminalreporter.write_line(report.longreprtext)
-    for report in AT_FIRST:
-        terminalreporter.write_line(f"failed at first, then passed: {report.nodeid}")
+    for nodeid in dict.fromkeys(report.nodeid for report in AT_FIRST):
+        terminalreporter.write_line(f"failed only at first: {nodeid}")
 
 
 @pytest.fixture(autouse=True)
