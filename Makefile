@@ -46,7 +46,7 @@ endif
 # Clang does not look for <asm/types.h> where the host's compiler does.
 BPF_CPPFLAGS ?= $(addprefix -idirafter ,$(wildcard /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)))
 
-LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c)))
+LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/%.o)
 
 .PHONY: all

@@ -16,7 +16,7 @@ enum {
 	MAX_VDSO = 256 * 1024,
 };
 
-static int choose_source(struct capture *c, struct err *err)
+static int choose_observer(struct capture *c, struct err *err)
 {
 	struct err why = {0};
 	int rc;
@@ -24,15 +24,15 @@ static int choose_source(struct capture *c, struct err *err)
 	if (c->options.source != SOURCE_PROC) {
 		rc = process_check_numbers(&why);
 		if (rc == 0)
-			rc = source_bpf_create(&c->process, &why, &c->source);
+			rc = observer_bpf_create(&c->process, &why, &c->observer);
 		if (rc == 0)
 			return 0;
 		if (c->options.source == SOURCE_BPF)
 			return err_set(err, -rc, "%s", why.msg);
-		snprintf(c->source_note, sizeof(c->source_note),
+		snprintf(c->observer_note, sizeof(c->observer_note),
 			 "threads are read through /proc, which shows only pc and sp: %s", why.msg);
 	}
-	return source_proc_create(&c->process, err, &c->source);
+	return observer_proc_create(&c->process, err, &c->observer);
 }
 
 /* A number that means another process must not stop that one. */
@@ -64,7 +64,7 @@ int capture_open(pid_t pid, const struct capture_options *options, struct err *e
 	if (rc == 0)
 		rc = choose_stop(c, err);
 	if (rc == 0)
-		rc = choose_source(c, err);
+		rc = choose_observer(c, err);
 	if (rc < 0) {
 		capture_close(c);
 		return rc;
@@ -77,8 +77,8 @@ void capture_close(struct capture *c)
 {
 	if (!c)
 		return;
-	if (c->source)
-		c->source->destroy(c->source);
+	if (c->observer)
+		c->observer->destroy(c->observer);
 	vmread_deinit(&c->vm);
 	process_close(&c->process);
 	vec_deinit(&c->seen);
@@ -162,10 +162,10 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->kernel_thread = info.kernel_thread;
 	snap->mm_tid = c->process.mm_tid;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->source->name;
+	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
-	if (c->source_note[0] && c->options.stop != STOP_ALL)
-		snapshot_note(snap, "%s", c->source_note);
+	if (c->observer_note[0] && c->options.stop != STOP_ALL)
+		snapshot_note(snap, "%s", c->observer_note);
 	if (info.kernel_thread)
 		return 0;
 	rc = process_maps(&c->process, snap->arena, err, &snap->maps);

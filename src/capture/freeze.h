@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/vec.h"
-#include "capture/vmread.h"
+#include "target/vmread.h"
 #include "model/snapshot.h"
 #include "proc/process.h"
 

@@ -4,7 +4,7 @@
  * again, while a snapshot may be saved and looked at elsewhere.
  */
 #include "capture/take.h"
-#include "kernel/kernel_names.h"
+#include "kernel/address_names.h"
 
 struct naming {
 	struct snapshot *snap;
@@ -58,7 +58,7 @@ void take_kernel_text(struct snapshot *snap)
 {
 	struct naming naming = {.snap = snap};
 
-	if (collect(&naming) && kernel_names_ask(naming.addresses.data, naming.addresses.len, found, &naming, NULL) == 0)
+	if (collect(&naming) && address_names_ask(naming.addresses.data, naming.addresses.len, found, &naming, NULL) == 0)
 		store(&naming);
 	vec_deinit(&naming.addresses);
 	vec_deinit(&naming.texts);

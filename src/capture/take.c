@@ -75,7 +75,7 @@ static int index_seen(struct capture *c, struct err *err)
 
 static int observe(struct capture *c, const struct observe_request *request, struct err *err)
 {
-	int rc = c->source->observe(c->source, request, err, &c->seen);
+	int rc = c->observer->observe(c->observer, request, err, &c->seen);
 
 	return rc < 0 ? rc : index_seen(c, err);
 }
@@ -84,17 +84,17 @@ static int observe(struct capture *c, const struct observe_request *request, str
 static int fall_back(struct take *take, const struct observe_request *request, int rc)
 {
 	struct capture *c = take->capture;
-	struct source *proc;
+	struct observer *proc;
 
-	if (rc == -ESRCH || rc == -ENOMEM || c->options.source != SOURCE_AUTO || c->source_note[0] ||
-	    source_proc_create(&c->process, NULL, &proc) < 0)
+	if (rc == -ESRCH || rc == -ENOMEM || c->options.source != SOURCE_AUTO || c->observer_note[0] ||
+	    observer_proc_create(&c->process, NULL, &proc) < 0)
 		return rc;
-	snprintf(c->source_note, sizeof(c->source_note), "threads are read through /proc, which shows only pc and sp: %s",
+	snprintf(c->observer_note, sizeof(c->observer_note), "threads are read through /proc, which shows only pc and sp: %s",
 		 take->err ? take->err->msg : "the BPF task iterator failed");
-	c->source->destroy(c->source);
-	c->source = proc;
+	c->observer->destroy(c->observer);
+	c->observer = proc;
 	if (c->options.stop != STOP_ALL) { /* which does not depend on it */
-		snapshot_note(take->snap, "%s", c->source_note);
+		snapshot_note(take->snap, "%s", c->observer_note);
 		take->snap->capture.method = proc->name;
 	}
 	take->generation = 0; /* it counts otherwise */

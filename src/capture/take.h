@@ -5,8 +5,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/capture.h"
-#include "capture/source.h"
-#include "capture/vmread.h"
+#include "capture/observer.h"
+#include "target/vmread.h"
 #include "proc/process.h"
 
 /* A snapshot in the making; shared by the files of this folder only. */
@@ -15,9 +15,9 @@ struct capture {
 	struct capture_options options;
 	struct process process;
 	struct vmread vm;
-	struct source *source;
+	struct observer *observer;
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
-	char source_note[512];	  /* why the first choice of source was not taken, or "" */
+	char observer_note[512];	  /* why the first choice was not taken, or "" */
 	struct observations seen; /* by the last pass */
 	struct u64map seen_index; /* tid to position in it */
 };
@@ -62,7 +62,7 @@ bool take_wants(const struct capture *c, pid_t tid);
 
 /*
  * One pass over all threads, or over one (only_tid); what it saw is in c->seen until the next. -EAGAIN when the process has executed another
- * program since the snapshot was begun. A source that fails is replaced by the next one, where that is allowed.
+ * program since the snapshot was begun. An observer that fails is replaced by the next one, where that is allowed.
  */
 int take_observe(struct take *take, pid_t only_tid, bool counters_only);
 

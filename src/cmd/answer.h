@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "symbol/jit_names.h"
 #include "symbol/module_symbols.h"
 

@@ -194,7 +194,7 @@ static bool is_complete(const struct offcpu_profile *profile)
 static int add_notes(const struct offcpu_options *o, const struct offcpu_targets *targets, struct offcpu_profile *out,
 		     struct err *err)
 {
-	const struct naming *naming = &o->view.naming;
+	const struct name_options *naming = &o->view.naming;
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < targets->notes.len; i++)
@@ -316,7 +316,7 @@ int cmd_offcpu(int argc, char **argv)
 		fprintf(stderr, "stakeout offcpu: %s\nTry 'stakeout offcpu --help'.\n", err.msg);
 		rc = EXIT_USAGE;
 	} else {
-		naming_open(&o.view.naming);
+		name_options_open(&o.view.naming);
 		rc = run(&o, &err);
 		if (rc == -EPIPE) /* nobody reads any more: nobody needs words */
 			raise(SIGPIPE);
@@ -324,7 +324,7 @@ int cmd_offcpu(int argc, char **argv)
 			cmd_complain(err.msg);
 			rc = EXIT_NOTHING;
 		}
-		naming_deinit(&o.view.naming);
+		name_options_deinit(&o.view.naming);
 	}
 	offcpu_options_deinit(&o);
 	return rc;

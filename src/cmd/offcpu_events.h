@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/pacer.h"
-#include "offcpu/recording.h"
+#include "offcpu/record/recording.h"
 
 /* Writes each wait as it is recorded, in a thread of its own: who reads it may stall, the recording ends in time. */
 struct event_writer {

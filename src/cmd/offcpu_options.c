@@ -63,7 +63,7 @@ const char offcpu_help[] =
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n"
-	NAMING_HELP
+	NAME_HELP
 	"  -v, --verbose          all stacks, and errors and paths in full\n"
 	"  -h, --help             this text\n"
 	"\n"
@@ -293,7 +293,7 @@ static const struct option long_options[] = {
 	{"color", required_argument, NULL, VIEW_COLOR},
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
 	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
-	NAMING_LONG_OPTIONS,
+	NAME_LONG_OPTIONS,
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -378,5 +378,5 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 void offcpu_options_deinit(struct offcpu_options *options)
 {
 	vec_deinit(&options->pids);
-	naming_deinit(&options->view.naming);
+	name_options_deinit(&options->view.naming);
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "offcpu/tables.h"
+#include "offcpu/feed/tables.h"
 
 enum {
 	RING_BYTES = 8 << 20, /* for stacks that are new */

@@ -8,8 +8,8 @@
 #include "cmd/child.h"
 #include "cmd/offcpu_options.h"
 #include "model/offcpu.h"
-#include "offcpu/recording.h"
-#include "offcpu/sampler.h"
+#include "offcpu/record/recording.h"
+#include "offcpu/sample/sampler.h"
 
 /* One of the two is set: waits as BPF tells them, or as they are seen in /proc. */
 struct offcpu_session {

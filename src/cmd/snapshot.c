@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/parse.h"
 #include "cmd/view.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "kernel/task_iter.h"
 #include "unwind/unwind.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "elf/rootfile.h"
-#include "symbol/process_files.h"
+#include "target/rootfile.h"
+#include "target/process_files.h"
 
 struct subject {
 	struct module *file; /* NULL for a process */

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "symbol/debuginfod.h"
 #include "symbol/jit_names.h"
 

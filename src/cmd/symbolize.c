@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "cmd/answer.h"
 #include "cmd/cmd.h"
-#include "cmd/naming.h"
+#include "cmd/name_options.h"
 #include "cmd/parse.h"
 #include "cmd/subject.h"
 
@@ -47,7 +47,7 @@ static const char help[] =
 	"  -s, --basenames        show files without their directories\n"
 	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"
 	"      --json             one JSON object for each address, one per line, with all that is known\n"
-	NAMING_HELP
+	NAME_HELP
 	"  -h, --help             this text\n";
 /* clang-format on */
 
@@ -66,7 +66,7 @@ static const struct option long_options[] = {
 	{"basenames", no_argument, NULL, 's'},
 	{"pretty-print", no_argument, NULL, OPT_PRETTY},
 	{"json", no_argument, NULL, OPT_JSON},
-	NAMING_LONG_OPTIONS,
+	NAME_LONG_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -80,7 +80,7 @@ struct options {
 	pid_t pid;                       /* 0: not given */
 	char build_id[MAX_BUILD_ID + 1]; /* "": not given */
 	struct answer_format format;
-	struct naming naming;
+	struct name_options naming;
 };
 
 static int usage_error(const char *message)
@@ -164,7 +164,7 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 		o->format.json = true;
 		return 0;
 	default:
-		return naming_option(&o->naming, opt, value, err);
+		return name_options_take(&o->naming, opt, value, err);
 	}
 }
 
@@ -390,11 +390,11 @@ int cmd_symbolize(int argc, char **argv)
 	buffer = malloc(OUTPUT_BUFFER);
 	if (buffer)
 		setvbuf(stdout, buffer, _IOFBF, OUTPUT_BUFFER);
-	naming_open(&o.naming);
+	name_options_open(&o.naming);
 	if (o.naming.debuginfod_error.code)
 		cmd_complain(o.naming.debuginfod_error.msg);
 	rc = symbolize(&o, argv + optind, &err);
-	naming_deinit(&o.naming);
+	name_options_deinit(&o.naming);
 	if (rc < 0) {
 		cmd_complain(err.msg);
 		return EXIT_NOTHING;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/snapfile.h"
 #include "symbol/go_switch.h"
 #include "symbol/symbolizer.h"
@@ -28,7 +28,7 @@ const char view_help[] =
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n"
 	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
-	NAMING_HELP
+	NAME_HELP
 	"  -v, --verbose          errors and paths in full\n"
 	"  -h, --help             this text\n";
 
@@ -42,7 +42,7 @@ void view_deinit(struct view *view)
 	if (view->out && view->out != stdout)
 		fclose(view->out);
 	view->out = NULL;
-	naming_deinit(&view->options.naming);
+	name_options_deinit(&view->options.naming);
 }
 
 /* In the order of enum color_mode. */
@@ -97,7 +97,7 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 		options->report.verbose = true;
 		return 1;
 	default:
-		return naming_option(&options->naming, opt, value, err);
+		return name_options_take(&options->naming, opt, value, err);
 	}
 }
 
@@ -282,9 +282,9 @@ static int save(const struct view *view, const struct snapshot *snap, struct err
 
 static void open_names(struct view *view, struct snapshot *snap)
 {
-	struct naming *naming = &view->options.naming;
+	struct name_options *naming = &view->options.naming;
 
-	naming_open(naming);
+	name_options_open(naming);
 	if (naming->cache_error.code && view->options.report.verbose)
 		snapshot_note(snap, "%s", naming->cache_error.msg);
 	if (naming->debuginfod_error.code)

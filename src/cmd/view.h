@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "capture/capture.h"
-#include "cmd/naming.h"
+#include "cmd/name_options.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
 #include "report/report.h"
@@ -27,7 +27,7 @@ struct view_options {
 	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum color_mode color;
 	bool no_demangle;
-	struct naming naming;
+	struct name_options naming;
 };
 
 struct view {
@@ -69,7 +69,7 @@ enum {
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
 	{"ignore-deleted", no_argument, NULL, VIEW_IGNORE_DELETED},     \
 	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
-	NAMING_LONG_OPTIONS,                                            \
+	NAME_LONG_OPTIONS,                                            \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}
 /* clang-format on */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/offcpu.h"
 
-#include <stdlib.h>
-
-#include "model/offcpu_idle.h"
-#include "model/offcpu_merge.h"
-
 void offcpu_profile_deinit(struct offcpu_profile *profile)
 {
 	vec_deinit(&profile->threads);
@@ -23,76 +18,4 @@ bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offc
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row)
 {
 	return vec_push(&profile->rows, row);
-}
-
-/* Equal totals by number, so that the order does not depend on how it is sorted. */
-static int compare(const struct offcpu_sum *a, const struct offcpu_sum *b, pid_t tid_a, pid_t tid_b)
-{
-	if (a->total_ns != b->total_ns)
-		return a->total_ns < b->total_ns ? 1 : -1;
-	return (tid_a > tid_b) - (tid_a < tid_b);
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct offcpu_thread *x = a, *y = b;
-
-	return compare(&x->sum, &y->sum, x->tid, y->tid);
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	const struct offcpu_row *x = a, *y = b;
-
-	return compare(&x->sum, &y->sum, x->tid ? x->tid : x->pid, y->tid ? y->tid : y->pid);
-}
-
-/* By numbers, and the first that had them first. */
-static int compare_starts(const void *a, const void *b)
-{
-	const struct offcpu_thread *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-/* Counts the threads that had the same numbers, one after the other. */
-static void count_threads(struct offcpu_profile *profile)
-{
-	struct offcpu_thread *threads = profile->threads.data;
-	size_t n = profile->threads.len;
-
-	if (!n)
-		return;
-	qsort(threads, n, sizeof(*threads), compare_starts);
-	for (size_t i = 0; i < n; i++) {
-		bool again = i && threads[i].pid == threads[i - 1].pid && threads[i].tid == threads[i - 1].tid;
-
-		threads[i].nth = again ? threads[i - 1].nth + 1 : 1;
-	}
-	for (size_t i = 0; i < profile->rows.len; i++) {
-		struct offcpu_row *row = &profile->rows.data[i];
-		const struct offcpu_thread key = {.pid = row->pid, .tid = row->tid, .start_ns = row->thread_start_ns};
-		const struct offcpu_thread *thread = bsearch(&key, threads, n, sizeof(*threads), compare_starts);
-
-		row->nth = thread ? thread->nth : 1;
-	}
-}
-
-bool offcpu_profile_finish(struct offcpu_profile *profile)
-{
-	bool ok;
-
-	count_threads(profile);
-	/* Who is idle is known of threads, and so before they are added up. */
-	ok = offcpu_merge_rows(profile) && offcpu_mark_idle(profile) &&
-	     (!profile->by_process || offcpu_merge_threads(profile));
-	if (profile->threads.len)
-		qsort(profile->threads.data, profile->threads.len, sizeof(*profile->threads.data), compare_threads);
-	if (profile->rows.len)
-		qsort(profile->rows.data, profile->rows.len, sizeof(*profile->rows.data), compare_rows);
-	return ok;
 }

@@ -100,12 +100,6 @@ void offcpu_profile_deinit(struct offcpu_profile *profile);
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
 
-/*
- * When all are there: makes one row of those that a reader cannot tell apart, marks the idle ones, and puts the
- * heaviest first. False when memory is exhausted: rows are then sorted, but may not be added up or marked.
- */
-bool offcpu_profile_finish(struct offcpu_profile *profile);
-
 /* One wait, for --events. */
 struct offcpu_event {
 	int64_t time_ns; /* CLOCK_REALTIME, when it began */

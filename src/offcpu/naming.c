@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "kernel/kernel_names.h"
+#include "kernel/address_names.h"
+#include "offcpu/profile.h"
 #include "symbol/go_switch.h"
 #include "symbol/symbolizer.h"
 
@@ -111,7 +112,7 @@ static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
 	}
 	u64map_deinit(&seen);
 	if (ok && naming->addresses.len)
-		kernel_names_ask(naming->addresses.data, naming->addresses.len, keep_text, naming, NULL);
+		address_names_ask(naming->addresses.data, naming->addresses.len, keep_text, naming, NULL);
 	return ok && symbolizer_prepare(naming->symbolizer, users, n);
 }
 

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "capture/vmread.h"
-#include "offcpu/objects.h"
-#include "symbol/process_files.h"
+#include "target/vmread.h"
+#include "offcpu/feed/objects.h"
+#include "target/process_files.h"
 #include "unwind/unwind.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
 #include "proc/process.h"

@@ -9,7 +9,7 @@
 #include "bpf/offcpu_record.h"
 #include "model/offcpu.h"
 #include "model/stack.h"
-#include "offcpu/tables.h"
+#include "offcpu/feed/tables.h"
 
 /* Waits as BPF tells them, or the sampler, added up by thread and stack. Nothing is named here. */
 struct waits;

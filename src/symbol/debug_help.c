@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "elf/rootfile.h"
+#include "target/rootfile.h"
 
 /* In the order of preference: derived distributions name what they are like after what they are. */
 static const struct {

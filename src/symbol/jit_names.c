@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "elf/rootfile.h"
+#include "target/rootfile.h"
 #include "proc/process.h"
 #include "symbol/source.h"
 #include "symbol/source_jitdump.h"

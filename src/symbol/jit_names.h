@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "symbol/calls.h"
 
 /*

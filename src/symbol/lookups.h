@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "symbol/module_symbols.h"
 
 /* Addresses that are going to be looked up, by module: what that needs is read beforehand, on all cores. */

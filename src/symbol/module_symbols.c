@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/debugfile.h"
+#include "target/debugfile.h"
 #include "elf/symtab.h"
 #include "symbol/code_cache.h"
 #include "symbol/debug_help.h"

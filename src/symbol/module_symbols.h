@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "symbol/calls.h"
 #include "symbol/store.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/stack.h"
 #include "symbol/module_symbols.h"
 

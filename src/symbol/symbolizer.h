@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/stack.h"
 #include "symbol/native_names.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "elf/debugfile.h"
+#include "target/debugfile.h"
 #include "unwind/insn.h"
 
 enum { MAX_REMEMBERED = 16384 }; /* about 700 bytes each */

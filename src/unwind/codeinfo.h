@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "unwind/cfi.h"
 
 /*

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/mem.h"
 #include "model/snapshot.h"
 #include "model/stack.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/jit_images.h"
+#include "target/jit_images.h"
 #include "elf/symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

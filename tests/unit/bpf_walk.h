@@ -4,7 +4,7 @@
 
 #include "cmocka_all.h"
 
-#include "elf/modules.h"
+#include "target/modules.h"
 #include "model/mem.h"
 #include "unwind/bpf_rows.h"
 

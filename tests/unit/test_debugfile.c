@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "elf/debugfile.h"
-#include "elf/rootfile.h"
+#include "target/debugfile.h"
+#include "target/rootfile.h"
 
 /* a.so: with a build-id; b.so: without; each stripped, with its debug file and a debuglink to it. */
 static struct scratch make_files(void)

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/intervals.h"
-#include "elf/debugfile.h"
+#include "target/debugfile.h"
 
 static const char nested_c[] = "volatile int sink;\n"
 			       "static inline __attribute__((always_inline)) void leaf(int x)\n"

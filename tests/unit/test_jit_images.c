@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <gelf.h>
 
-#include "elf/jit_images.h"
+#include "target/jit_images.h"
 #include "elf/symtab.h"
 
 /* The target's memory: one piece of it. */

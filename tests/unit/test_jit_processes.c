@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "offcpu/jit_processes.h"
-#include "symbol/process_files.h"
+#include "offcpu/feed/jit_processes.h"
+#include "target/process_files.h"
 
 struct fixture {
 	struct jit_processes *processes;

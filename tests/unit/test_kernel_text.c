@@ -6,7 +6,7 @@
 
 #include "capture/take.h"
 #include "kernel/kallsyms.h"
-#include "kernel/kernel_names.h"
+#include "kernel/address_names.h"
 
 static void ignore(void *arg, size_t index, const char *text)
 {
@@ -69,7 +69,7 @@ static void test_names(void **state)
 		snapshot_destroy(snap);
 		skip();
 	}
-	if (kernel_names_ask(&schedule, 1, ignore, NULL, &err) < 0) {
+	if (address_names_ask(&schedule, 1, ignore, NULL, &err) < 0) {
 		print_message("skipped: %s\n", err.msg);
 		snapshot_destroy(snap);
 		skip();
@@ -111,7 +111,7 @@ static void test_not_permitted(void **state)
 {
 	struct snapshot *snap = snapshot_create(1, arch_host());
 	const uint64_t pcs[] = {UINT64_C(0xffffffff81000000)};
-	bool asks = kernel_names_ask(pcs, 1, ignore, NULL, NULL) == 0;
+	bool asks = address_names_ask(pcs, 1, ignore, NULL, NULL) == 0;
 	const struct snap_thread *t = add_thread(snap, pcs, 1);
 
 	take_kernel_text(snap);

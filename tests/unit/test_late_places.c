@@ -2,7 +2,7 @@
 #include "cmocka_all.h"
 #include "fake_probe.h"
 
-#include "offcpu/late_places.h"
+#include "offcpu/record/late_places.h"
 
 enum { ONE = 10, OTHER = 20 }; /* processes */
 

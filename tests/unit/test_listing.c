@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "offcpu/listing.h"
-#include "symbol/process_files.h"
+#include "offcpu/feed/listing.h"
+#include "target/process_files.h"
 
 enum { PAGE = 65536, TOO_MANY = LISTING_MAX + 100 };
 

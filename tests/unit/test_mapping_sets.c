@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "offcpu/mapping_sets.h"
-#include "symbol/process_files.h"
+#include "offcpu/feed/mapping_sets.h"
+#include "target/process_files.h"
 
 enum { MAX = 100 };
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "elf/memimage.h"
+#include "target/memimage.h"
 
 enum { PAGE = 65536, PAGES = 3, LEN = PAGES * PAGE, DYNAMIC_AT = 0x400, NDYNAMIC = 6 };
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "elf/memimage.h"
-#include "elf/modules.h"
+#include "target/memimage.h"
+#include "target/modules.h"
 #include "elf/symtab.h"
 #include "proc/process.h"
 #include "proc/task.h"

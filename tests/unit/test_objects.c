@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "offcpu/objects.h"
-#include "symbol/process_files.h"
+#include "offcpu/feed/objects.h"
+#include "target/process_files.h"
 
 struct fixture {
 	struct offcpu_probe probe;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbol/process_files.h"
+#include "target/process_files.h"
 
 static const struct mem_copy *find_image(const struct snapshot *snap, uint64_t start)
 {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "offcpu/process_reader.h"
+#include "offcpu/feed/process_reader.h"
 
 struct fixture {
 	struct offcpu_probe probe;

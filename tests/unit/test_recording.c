@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "offcpu/recording.h"
+#include "offcpu/record/recording.h"
 
 enum { NAPS = 20, NAP_US = 3000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
-#include "offcpu/remaps.h"
+#include "offcpu/feed/remaps.h"
 
 enum { US = 1000, MS = 1000 * US };
 static const uint64_t START = 5000000000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
-#include "offcpu/requests.h"
+#include "offcpu/feed/requests.h"
 
 static int start(void **state)
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "elf/rootfile.h"
+#include "target/rootfile.h"
 
 struct fixture {
 	struct scratch scratch;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "offcpu/sampler.h"
+#include "offcpu/sample/sampler.h"
 
 static const struct sampler_options defaults = {
 	.by_thread = true,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "offcpu/slots.h"
+#include "offcpu/feed/slots.h"
 
 static void test_taken_and_given(void **state)
 {

@@ -3,7 +3,7 @@
 #include "dwarfchain.h"
 #include "scratch.h"
 
-#include "elf/debugfile.h"
+#include "target/debugfile.h"
 
 static const char common_h[] = "static volatile int sink;\n"
 			       "static inline __attribute__((always_inline)) void leaf(int x)\n"

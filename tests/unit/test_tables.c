@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "offcpu/tables.h"
+#include "offcpu/feed/tables.h"
 
 enum { PAGE = 65536, MANY = 3000 };
 

@@ -12,7 +12,7 @@ enum { STACKS = 0x10000, STACKS_END = 0x20000, MAX_SEEN = 4 };
 
 /* A source that shows what it is given. */
 struct fake_source {
-	struct source source;
+	struct observer observer;
 	struct observed seen[MAX_SEEN];
 	size_t nseen;
 	uint64_t generation;
@@ -21,10 +21,10 @@ struct fake_source {
 	struct observe_request last;
 };
 
-static int fake_observe(struct source *source, const struct observe_request *request, struct err *err,
+static int fake_observe(struct observer *observer, const struct observe_request *request, struct err *err,
 			struct observations *out)
 {
-	struct fake_source *fake = (struct fake_source *)source;
+	struct fake_source *fake = (struct fake_source *)observer;
 
 	fake->passes++;
 	fake->last = *request;
@@ -37,9 +37,9 @@ static int fake_observe(struct source *source, const struct observe_request *req
 	return 0;
 }
 
-static void fake_destroy(struct source *source)
+static void fake_destroy(struct observer *observer)
 {
-	((struct fake_source *)source)->destroyed++;
+	((struct fake_source *)observer)->destroyed++;
 }
 
 struct fixture {
@@ -53,8 +53,8 @@ static struct fixture *make(void)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->fake.source = (struct source){.name = "fake", .observe = fake_observe, .destroy = fake_destroy};
-	f->capture.source = &f->fake.source;
+	f->fake.observer = (struct observer){.name = "fake", .observe = fake_observe, .destroy = fake_destroy};
+	f->capture.observer = &f->fake.observer;
 	f->capture.options.stack_size = 1 << 20;
 	assert_int_equal(process_open(getpid(), NULL, &f->capture.process), 0);
 	f->take.capture = &f->capture;
@@ -67,8 +67,8 @@ static struct fixture *make(void)
 
 static void destroy(struct fixture *f)
 {
-	if (f->capture.source != &f->fake.source)
-		f->capture.source->destroy(f->capture.source);
+	if (f->capture.observer != &f->fake.observer)
+		f->capture.observer->destroy(f->capture.observer);
 	process_close(&f->capture.process);
 	vec_deinit(&f->capture.seen);
 	u64map_deinit(&f->capture.seen_index);
@@ -283,7 +283,7 @@ static void test_fallback(void **state)
 	assert_string_equal(f->take.snap->capture.method, "proc");
 	assert_int_equal(f->take.snap->notes.len, 1);
 	assert_non_null(strstr(f->take.snap->notes.data[0], "the fake failed"));
-	assert_string_equal(f->take.snap->notes.data[0], f->capture.source_note);
+	assert_string_equal(f->take.snap->notes.data[0], f->capture.observer_note);
 	assert_int_not_equal(f->take.generation, 100);
 	assert_non_null(take_find_observed(&f->capture, getpid()));
 	destroy(f);
@@ -309,12 +309,12 @@ static void expect_no_fallback(int rc, enum source_choice choice, const char *no
 	struct fixture *f = make();
 
 	f->fake.rc = rc;
-	f->capture.options.source = choice;
-	strcpy(f->capture.source_note, note);
+	f->capture.options.observer = choice;
+	strcpy(f->capture.observer_note, note);
 	assert_int_equal(take_observe(&f->take, 0, false), rc);
 	assert_int_equal(f->fake.passes, 1);
 	assert_int_equal(f->fake.destroyed, 0);
-	assert_ptr_equal(f->capture.source, &f->fake.source);
+	assert_ptr_equal(f->capture.observer, &f->fake.observer);
 	assert_int_equal(f->take.snap->notes.len, 0);
 	destroy(f);
 }

@@ -5,7 +5,7 @@
 
 #include "fake_iter.h"
 #include "fake_probe.h"
-#include "offcpu/unfinished.h"
+#include "offcpu/record/unfinished.h"
 
 bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "capture/vmread.h"
+#include "target/vmread.h"
 
 enum { PAGE = 4096, JOBS = 600 };
 

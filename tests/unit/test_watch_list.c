@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "offcpu/watch_list.h"
+#include "offcpu/sample/watch_list.h"
 
 struct fixture {
 	struct waits *waits;

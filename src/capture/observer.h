@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_OBSERVER_H
+#define STAKEOUT_CAPTURE_OBSERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "model/snapshot.h"
+#include "proc/process.h"
+
+/*
+ * Where a pass over the threads gets its facts without stopping any of them: the BPF task iterator, or /proc.
+ * To add one: a file observer_NAME.c with the two functions, a create function below, and a name for --source.
+ */
+
+struct observed {
+	pid_t tid;
+	char name[16 + 1];
+	char state;
+	bool running; /* on a CPU, as far as the observer can tell: its registers are not to be had without a stop */
+	uint64_t nvcsw;
+	uint64_t nivcsw;
+	uint64_t runs; /* how often it got a CPU, where has_runs */
+	bool has_runs;
+	bool kernel_worker; /* runs for the kernel only (io_uring): no user stack */
+	int64_t off_cpu_ns; /* -1: not known */
+	struct snap_syscall syscall;
+	struct user_regs regs;
+	struct altstack altstack;
+	int regs_error; /* -errno when the registers were refused */
+
+	const uint64_t *kernel_pcs;	/* valid until the next pass */
+	const char *const *kernel_text; /* likewise; the texts are the arena's */
+	unsigned nkernel;
+	int kernel_error; /* -errno when the kernel stack was refused */
+};
+
+struct observations {
+	VEC_FIELDS(struct observed);
+	uint64_t generation; /* identity of the address space: changes with exec; 0 when not known */
+};
+
+struct observe_request {
+	pid_t only_tid;	    /* 0: all threads */
+	bool counters_only; /* tid, state, running, counters; nothing else */
+	bool kernel_stacks;
+	struct arena *arena; /* for kernel texts */
+};
+
+struct observer {
+	const char *name;
+	/* Fills `out` anew. -ESRCH when the process is gone. */
+	int (*observe)(struct observer *observer, const struct observe_request *request, struct err *err,
+		       struct observations *out);
+	void (*destroy)(struct observer *observer);
+};
+
+/* `process` must outlive the observer. */
+int observer_bpf_create(const struct process *process, struct err *err, struct observer **out);
+int observer_proc_create(const struct process *process, struct err *err, struct observer **out);
+
+#endif

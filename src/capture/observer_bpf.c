@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/observer.h"
+#include "kernel/task_iter.h"
+
+enum { MAX_PASSES = 5 };
+
+struct observer_bpf {
+	struct observer observer;
+	const struct process *process;
+	struct task_iter *iter;
+};
+
+static void fill(const struct task_record *record, const __u64 *kernel, const struct observe_request *request,
+		 struct observed *out)
+{
+	*out = (struct observed){
+		.tid = (pid_t)record->tid,
+		.state = task_record_state(record),
+		.running = record->flags & TASK_ON_CPU,
+		.nvcsw = record->nvcsw,
+		.nivcsw = record->nivcsw,
+		.runs = record->runs,
+		.has_runs = record->flags & TASK_HAS_RUNS && record->runs, /* a kernel that does not keep it says 0 */
+		.off_cpu_ns = -1,
+	};
+	memcpy(out->name, record->comm, sizeof(record->comm));
+	if (request->counters_only)
+		return;
+	out->kernel_worker = task_record_is_kernel_worker(record);
+	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
+		out->off_cpu_ns = (int64_t)record->off_cpu_ns;
+	if (record->flags & TASK_HAS_REGS && !out->running && !out->kernel_worker) {
+		task_record_registers(record, &out->regs);
+		task_record_syscall(record, &out->syscall);
+	}
+	if (record->flags & TASK_HAS_REGS)
+		out->altstack = (struct altstack){.known = true, .start = record->altstack_start, .len = record->altstack_len};
+	out->kernel_pcs = (const uint64_t *)kernel;
+	out->nkernel = record->nkernel;
+	out->kernel_error = record->kernel_error;
+}
+
+static int one_pass(struct observer_bpf *s, const struct observe_request *request, struct err *err,
+		    struct observations *out)
+{
+	struct task_iter_request pass = {
+		.only_tid = request->only_tid,
+		.counters_only = request->counters_only,
+		.kernel_stacks = request->kernel_stacks,
+	};
+	const struct task_record *record;
+	const __u64 *kernel;
+	size_t pos = 0;
+	int rc = task_iter_pass(s->iter, &pass, err);
+
+	if (rc < 0)
+		return rc;
+	out->len = 0;
+	out->generation = 0;
+	while ((record = task_iter_next(s->iter, &pos, &kernel))) {
+		if (!vec_reserve(out, out->len + 1))
+			return err_set(err, ENOMEM, "out of memory");
+		fill(record, kernel, request, &out->data[out->len++]);
+		if (!out->generation)
+			out->generation = record->mm;
+	}
+	return 0;
+}
+
+/* The kernel ends a pass over one process early when the thread that it stands at ends just then: count and repeat. */
+static int observe(struct observer *observer, const struct observe_request *request, struct err *err,
+		   struct observations *out)
+{
+	struct observer_bpf *s = (struct observer_bpf *)observer;
+	int rc = 0, there = 0;
+
+	for (int i = 0; i < MAX_PASSES; i++) {
+		rc = one_pass(s, request, err, out);
+		if (rc < 0 || request->only_tid)
+			return rc;
+		there = process_count_threads(s->process);
+		if (there <= (int)out->len)
+			break;
+	}
+	if (there > 0 && !out->len) /* some sandboxes hide processes from it */
+		return err_set(err, ENOENT, "BPF's task iterator does not list process %d", (int)s->process->pid);
+	return there < 0 || !out->len ? err_set(err, ESRCH, "process %d has ended", (int)s->process->pid) : 0;
+}
+
+static void destroy(struct observer *observer)
+{
+	task_iter_destroy(((struct observer_bpf *)observer)->iter);
+	free(observer);
+}
+
+int observer_bpf_create(const struct process *process, struct err *err, struct observer **out)
+{
+	struct observer_bpf *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	s->observer = (struct observer){.name = "bpf", .observe = observe, .destroy = destroy};
+	s->process = process;
+	rc = task_iter_create(process->pid, err, &s->iter);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	*out = &s->observer;
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_FEED_JIT_PROCESSES_H
+#define STAKEOUT_OFFCPU_FEED_JIT_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbol/calls.h"
+
+/*
+ * Processes that have code in no file, such as a JIT compiler makes, and its names: from the objects that compilers
+ * announce to debuggers (target/jit_images.h), as they are when the first address of the process is named, if it still
+ * lives; and from the files that they write for perf, as they are then, or when it ends.
+ *
+ * Any thread may ask, add and end, but no two may add the same process.
+ */
+struct jit_processes;
+
+struct jit_processes *jit_processes_create(void); /* NULL when memory is exhausted */
+void jit_processes_destroy(struct jit_processes *processes);
+
+/*
+ * The number of a process, from 1 to JIT_PROCESSES_MAX, until it executes something (`generation` is another then) or
+ * ends; no other ever has it. 0 when there are too many, or memory is exhausted.
+ */
+enum {
+	JIT_PROCESSES_MAX = 50000,
+	JIT_PROCESSES_HELD = 256, /* at a time: each takes a few descriptors, and memory for its map */
+	JIT_PROCESSES_ANNOUNCED = 128 << 20, /* bytes of objects, of all of them; those with code that is named take twice that */
+};
+
+uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
+
+/* Processes that have no number because there are too many, or whose objects are too large. */
+uint64_t jit_processes_over_limit(struct jit_processes *processes);
+
+/*
+ * The process has ended. Without addresses that are to be named nothing of it is kept. Else its number: what has its names
+ * is to be read soon, as later nobody knows whose the file was, but that may take long.
+ */
+uint32_t jit_processes_end(struct jit_processes *processes, pid_t tgid);
+void jit_processes_read_names(struct jit_processes *processes, uint32_t number);
+
+/* An address in its code is to be named. */
+void jit_processes_keep(struct jit_processes *processes, uint32_t number);
+
+/* What is known of an address of a process that is kept; false when that is nothing, or when memory is exhausted. */
+bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64_t address, struct calls *out);
+
+/* What kept code from having names, of processes that names were asked of. When nobody asks any more. */
+typedef void (*jit_processes_note_fn)(void *arg, const char *note);
+void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/feed/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "unwind/bpf_rows.h"
+
+enum {
+	MAX_STARTS = 4,
+	MAX_CHANGES = 256, /* each is a descriptor */
+};
+
+/* In place of a key: the number can be given to a file; it can when BPF has lost the table of the one before. */
+static const uint64_t FREE = 0, GOING = UINT64_MAX;
+
+/* Where code is mapped from, and the address in the file that this is. */
+struct start {
+	uint64_t offset;
+	uint64_t vaddr;
+};
+
+/* A file waits to be read until one of its addresses is to be named: an image takes ten times as much memory. */
+struct object {
+	char *path;
+	int fd;       /* -1: it is in memory only, or was read */
+	void *memory; /* of `len` bytes, or NULL */
+	size_t len;
+	struct module *module; /* NULL: it was not read */
+	bool reading;          /* somebody does, without the lock */
+	struct start starts[MAX_STARTS];
+	uint32_t nstarts;
+	struct object_table table;
+	enum objects_fit fit;
+	uint32_t taken;
+	bool ready; /* BPF has its table, or there is none */
+	bool kept;
+};
+
+/* What BPF is still to be told. */
+struct changes {
+	VEC(uint32_t) objects; /* that will have other tables */
+	VEC(int) tables;       /* which: theirs, or `none` */
+};
+
+struct objects {
+	struct offcpu_probe *probe;
+	pthread_mutex_t *taking;
+	struct objects_limits limits;
+	room_fn make_room;
+	void *arg;
+	uint64_t *keys;        /* by number, of the files, or FREE or GOING */
+	uint64_t rows;         /* that BPF has, or will have */
+	int none;              /* an empty table */
+	struct changes changes;
+	uint32_t lost; /* tables that BPF could not be given, since that was last told */
+	uint64_t made;
+
+	pthread_mutex_t lock; /* of what follows: the thread that takes and gives changes it, others look */
+	pthread_cond_t read;  /* an object was */
+	struct object **all;  /* by number */
+};
+
+DEFINE_CLEANUP(objects, struct objects *, objects_destroy)
+
+static void flush(struct objects *objects);
+
+struct objects *objects_create(struct offcpu_probe *probe, pthread_mutex_t *lock, const struct objects_limits *limits,
+			       room_fn make_room, void *arg)
+{
+	_cleanup_(cleanup_objects) struct objects *objects = calloc(1, sizeof(*objects));
+
+	if (!objects)
+		return NULL;
+	pthread_mutex_init(&objects->lock, NULL);
+	pthread_cond_init(&objects->read, NULL);
+	objects->probe = probe;
+	objects->taking = lock;
+	objects->limits = *limits;
+	objects->make_room = make_room;
+	objects->arg = arg;
+	objects->keys = calloc(limits->files, sizeof(*objects->keys));
+	objects->all = calloc(limits->files, sizeof(*objects->all));
+	objects->none = -1;
+	return objects->keys && objects->all ? steal_ptr(objects) : NULL;
+}
+
+static void destroy_object(struct object *object)
+{
+	if (!object)
+		return;
+	module_destroy(object->module);
+	if (object->fd >= 0)
+		close(object->fd);
+	free(object->memory);
+	free(object->path);
+	free(object);
+}
+
+DEFINE_CLEANUP(object, struct object *, destroy_object)
+
+static void drop_changes(struct changes *changes, int none)
+{
+	for (size_t i = 0; i < changes->tables.len; i++)
+		if (changes->tables.data[i] != none)
+			close(changes->tables.data[i]);
+	vec_deinit(&changes->objects);
+	vec_deinit(&changes->tables);
+}
+
+void objects_destroy(struct objects *objects)
+{
+	if (!objects)
+		return;
+	for (uint32_t i = 0; objects->all && i < objects->limits.files; i++)
+		destroy_object(objects->all[i]);
+	drop_changes(&objects->changes, objects->none);
+	if (objects->none >= 0)
+		close(objects->none);
+	pthread_cond_destroy(&objects->read);
+	pthread_mutex_destroy(&objects->lock);
+	free(objects->all);
+	free(objects->keys);
+	free(objects);
+}
+
+/* The bytes of the file, or of the image in memory. */
+static struct span bytes_of(const struct image *image)
+{
+	struct span bytes = {0};
+
+	bytes.data = (const uint8_t *)elf_rawfile(image_elf(image), &bytes.len);
+	return bytes;
+}
+
+uint64_t objects_key(const struct module *module)
+{
+	uint64_t identity = module->image ? image_identity(module->image) : 0;
+	struct span bytes;
+
+	if (identity || !module->image || module->jit)
+		return identity;
+	bytes = bytes_of(module->image);
+	return bytes.data ? hash_bytes(HASH_SEED, bytes.data, bytes.len) | 1 : 0;
+}
+
+/* The number that has the key. Below 32 KiB to look through, and hundreds of microseconds go before for each file. */
+static bool find_key(const struct objects *objects, uint64_t key, uint32_t *number)
+{
+	for (uint32_t i = 0; i < objects->limits.files; i++)
+		if (objects->keys[i] == key) {
+			*number = i;
+			return true;
+		}
+	return false;
+}
+
+/* The image of a process lies in what was read of it. */
+static void copy_memory(struct object *object, const struct image *image)
+{
+	struct span bytes = bytes_of(image);
+
+	object->memory = bytes.data ? malloc(bytes.len) : NULL;
+	if (!object->memory)
+		return;
+	memcpy(object->memory, bytes.data, bytes.len);
+	object->len = bytes.len;
+}
+
+static struct module *create_module(struct image *image, const char *path)
+{
+	struct module *module = NULL;
+
+	return image && module_create(image, path, NULL, &module) == 0 ? module : NULL;
+}
+
+static struct object *create_object(const struct modules *modules, const struct map_entry *entry, struct module *module)
+{
+	_cleanup_(cleanup_object) struct object *object = calloc(1, sizeof(*object));
+	bool ok;
+
+	if (!object)
+		return NULL;
+	object->fd = -1;
+	object->path = strdup(module->info.path);
+	if (!object->path)
+		return NULL;
+	if (image_identity(module->image))
+		object->fd = modules_open_mapped(modules, entry, NULL);
+	else
+		copy_memory(object, module->image);
+	ok = object->fd >= 0 || object->memory;
+	/* The process has just ended, or there are no descriptors left: then what was read is kept. */
+	if (!ok && image_identity(module->image))
+		object->module = create_module(module_take_image(module), object->path);
+	return ok || object->module ? steal_ptr(object) : NULL;
+}
+
+static bool has_room(struct objects *objects, size_t rows)
+{
+	while (objects->rows + rows > objects->limits.rows)
+		if (!objects->make_room(objects->arg))
+			return false;
+	return true;
+}
+
+/* The object will have this table, which is closed then. */
+static bool change(struct objects *objects, uint32_t number, int table)
+{
+	struct changes *changes = &objects->changes;
+
+	if (!vec_reserve(&changes->objects, changes->objects.len + 1) ||
+	    !vec_reserve(&changes->tables, changes->tables.len + 1))
+		return false;
+	vec_push(&changes->objects, number);
+	vec_push(&changes->tables, table);
+	return true;
+}
+
+/* Makes room for the rows, which count from then on, and a table of them. */
+static int create_table(struct objects *objects, const struct bpf_rows *rows)
+{
+	int table;
+
+	if (!has_room(objects, rows->len))
+		return -1;
+	objects->rows += rows->len;
+	pthread_mutex_unlock(objects->taking);
+	table = offcpu_probe_create_table(objects->probe, rows->data, rows->len);
+	pthread_mutex_lock(objects->taking);
+	if (table < 0)
+		objects->rows -= rows->len;
+	return table;
+}
+
+static void make_ready(struct objects *objects, struct object *object)
+{
+	object->ready = true;
+	objects->made++;
+}
+
+/* Makes the table of a file for BPF. */
+static void add_table(struct objects *objects, struct object *object, uint32_t number, struct image *image)
+{
+	struct bpf_rows rows = {0};
+	bool any;
+	int table;
+
+	object->ready = false;
+	pthread_mutex_unlock(objects->taking);
+	any = bpf_rows_build(image, arch_host(), NULL, &rows) == 0 && rows.len;
+	pthread_mutex_lock(objects->taking);
+	object->fit = any ? OBJECTS_NO_TABLE : OBJECTS_FIT;
+	table = any ? create_table(objects, &rows) : -1;
+	if (table >= 0 && change(objects, number, table)) {
+		object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len};
+		object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
+	} else if (table >= 0) {
+		objects->rows -= rows.len;
+		close(table);
+	}
+	if (!object->table.nrows)
+		make_ready(objects, object);
+	bpf_rows_deinit(&rows);
+	if (objects->changes.objects.len >= MAX_CHANGES)
+		flush(objects);
+}
+
+static void remove_table(struct objects *objects, struct object *object, uint32_t number)
+{
+	static const struct unwind_row none = {.kind = UNWIND_NONE};
+
+	if (!object->table.nrows)
+		return;
+	objects->rows -= object->table.nrows;
+	object->table = (struct object_table){0};
+	object->ready = false;
+	if (objects->none < 0)
+		objects->none = offcpu_probe_create_table(objects->probe, &none, 1);
+	if (objects->none >= 0)
+		change(objects, number, objects->none);
+}
+
+/* BPF has, or has refused, a table. */
+static void settle(struct objects *objects, uint32_t number, bool was_removed, bool refused)
+{
+	struct object *object = objects->all[number];
+
+	if (refused && object && object->table.nrows) {
+		objects->rows -= object->table.nrows;
+		object->table = (struct object_table){0};
+		object->fit = OBJECTS_NO_TABLE;
+		objects->lost++;
+	}
+	if (object)
+		make_ready(objects, object);
+	if (was_removed && objects->keys[number] == GOING)
+		objects->keys[number] = FREE;
+}
+
+/* BPF does not find tables that are gone, but it may be at one now: not any more when setting objects has returned. */
+static void flush(struct objects *objects)
+{
+	struct changes changes = objects->changes;
+	int rc, none = objects->none;
+
+	objects->changes = (struct changes){0};
+	pthread_mutex_unlock(objects->taking);
+	rc = offcpu_probe_set_objects(objects->probe, changes.objects.data, changes.tables.data, changes.objects.len);
+	pthread_mutex_lock(objects->taking);
+	for (size_t i = 0; i < changes.objects.len; i++)
+		settle(objects, changes.objects.data[i], changes.tables.data[i] == none, rc < 0);
+	drop_changes(&changes, none);
+}
+
+uint32_t objects_flush(struct objects *objects)
+{
+	uint32_t lost;
+
+	flush(objects);
+	lost = objects->lost;
+	objects->lost = 0;
+	return lost;
+}
+
+static bool take_number(struct objects *objects, uint32_t *number)
+{
+	while (!find_key(objects, FREE, number)) {
+		if (!objects->changes.objects.len && !objects->make_room(objects->arg))
+			return false;
+		flush(objects); /* what was given back, now or before, is free then */
+	}
+	return true;
+}
+
+static bool add_object(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
+		       struct module *module, uint64_t key, uint32_t *number)
+{
+	struct object *object;
+
+	pthread_mutex_unlock(objects->taking);
+	object = create_object(modules, entry, module);
+	pthread_mutex_lock(objects->taking);
+	if (!object || !take_number(objects, number)) {
+		destroy_object(object);
+		return false;
+	}
+	objects->keys[*number] = key;
+	pthread_mutex_lock(&objects->lock);
+	objects->all[*number] = object;
+	pthread_mutex_unlock(&objects->lock);
+	return true;
+}
+
+/* False: it is not known from which address of the file on. */
+static bool find_start(const struct object *object, uint64_t offset, uint64_t *vaddr)
+{
+	for (uint32_t i = 0; i < object->nstarts; i++)
+		if (object->starts[i].offset == offset) {
+			*vaddr = object->starts[i].vaddr;
+			return true;
+		}
+	return false;
+}
+
+uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
+		      struct module *module, uint64_t vaddr, enum objects_fit *fit)
+{
+	struct image *image = module->image; /* also if it is taken */
+	uint64_t key = objects_key(module), known;
+	struct object *object;
+	uint32_t number;
+
+	*fit = OBJECTS_FIT;
+	if (!key)
+		return OFFCPU_NO_OBJECT;
+	if (!find_key(objects, key, &number) && !add_object(objects, modules, entry, module, key, &number)) {
+		*fit = OBJECTS_NO_ROOM;
+		return OFFCPU_NO_OBJECT;
+	}
+	object = objects->all[number];
+	if (!object->taken++)
+		add_table(objects, object, number, image);
+	if (!find_start(object, entry->offset, &known) && object->nstarts < MAX_STARTS)
+		object->starts[object->nstarts++] = (struct start){.offset = entry->offset, .vaddr = vaddr};
+	*fit = object->fit;
+	return number;
+}
+
+bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,
+			uint64_t *vaddr, enum objects_fit *fit)
+{
+	struct object *object;
+
+	if (!key || !find_key(objects, key, number))
+		return false;
+	object = objects->all[*number];
+	if (!object->taken || !object->ready || !find_start(object, entry->offset, vaddr))
+		return false;
+	object->taken++;
+	*fit = object->fit;
+	return true;
+}
+
+void objects_take_again(struct objects *objects, uint32_t number)
+{
+	objects->all[number]->taken++;
+}
+
+void objects_give(struct objects *objects, uint32_t number)
+{
+	struct object *object = objects->all[number];
+	bool has_table;
+
+	if (--object->taken)
+		return;
+	has_table = object->table.nrows;
+	remove_table(objects, object, number);
+	if (object->kept)
+		return; /* nobody can keep it any more but who has taken it: the lock is not needed to look */
+	pthread_mutex_lock(&objects->lock);
+	objects->all[number] = NULL;
+	pthread_mutex_unlock(&objects->lock);
+	objects->keys[number] = has_table ? GOING : FREE;
+	destroy_object(object);
+}
+
+uint64_t objects_made(const struct objects *objects)
+{
+	return objects->made;
+}
+
+struct object_table objects_table(const struct objects *objects, uint32_t number)
+{
+	return objects->all[number]->table;
+}
+
+void objects_keep(struct objects *objects, uint32_t number)
+{
+	pthread_mutex_lock(&objects->lock);
+	objects->all[number]->kept = true;
+	pthread_mutex_unlock(&objects->lock);
+}
+
+/*
+ * Under the lock, but not while the file is read: that takes long where it is far away, and who empties the ring keeps
+ * objects.
+ */
+static void wake(struct objects *objects, struct object *object)
+{
+	struct image *image = NULL;
+	struct module *module;
+	int fd = steal_fd(&object->fd);
+
+	object->reading = true;
+	pthread_mutex_unlock(&objects->lock);
+	if (object->memory)
+		image_open_memory(object->memory, object->len, NULL, &image);
+	else if (fd >= 0)
+		image_open_fd(fd, NULL, &image);
+	module = create_module(image, object->path);
+	pthread_mutex_lock(&objects->lock);
+	object->module = module;
+	object->reading = false;
+	pthread_cond_broadcast(&objects->read);
+}
+
+struct module *objects_module(struct objects *objects, uint32_t number)
+{
+	struct module *module = NULL;
+	struct object *object;
+
+	if (number >= objects->limits.files)
+		return NULL;
+	pthread_mutex_lock(&objects->lock);
+	object = objects->all[number];
+	if (object && object->kept) { /* and so it stays */
+		while (object->reading)
+			pthread_cond_wait(&objects->read, &objects->lock);
+		if (!object->module)
+			wake(objects, object);
+		module = object->module;
+	}
+	pthread_mutex_unlock(&objects->lock);
+	return module;
+}

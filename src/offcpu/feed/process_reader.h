@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_FEED_PROCESS_READER_H
+#define STAKEOUT_OFFCPU_FEED_PROCESS_READER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "offcpu/feed/requests.h"
+#include "offcpu/feed/tables.h"
+
+/*
+ * Reads processes into the tables as they are asked for. Where all files are known, that takes a tenth of a millisecond,
+ * and a thread does nothing else; what has files that are new waits for another one, which makes their tables.
+ */
+struct process_reader;
+
+/* `tables` must outlive it. NULL when memory is exhausted. */
+struct process_reader *process_reader_create(struct tables *tables);
+void process_reader_destroy(struct process_reader *reader);
+
+/* Reads a process now. Before process_reader_start(). Without its maps its waits are still told, with kernel stacks: a
+ * process whose maps may not be read is no error. */
+int process_reader_read(struct process_reader *reader, pid_t tgid, struct err *err);
+
+/* From now on requests are worked on, until the end. */
+int process_reader_start(struct process_reader *reader, struct err *err);
+void process_reader_ask(struct process_reader *reader, pid_t tgid, uint32_t what); /* enum request_flag; any thread */
+void process_reader_end(struct process_reader *reader);
+
+/* Why the maps of a process may not be read, or NULL; lives as long as the reader. Any thread may ask. */
+const char *process_reader_denied(struct process_reader *reader, pid_t tgid);
+
+struct process_reader_counts {
+	uint64_t denied; /* processes for which process_reader_denied() had a reason */
+	uint64_t gone;   /* that had ended when a stack needed their maps */
+	uint64_t lost;   /* requests for which there was no room */
+};
+
+struct process_reader_counts process_reader_counts(struct process_reader *reader);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/feed/tables.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "base/sorted.h"
+#include "offcpu/feed/jit_processes.h"
+#include "offcpu/feed/listing.h"
+#include "offcpu/feed/mapping_sets.h"
+#include "offcpu/feed/objects.h"
+#include "target/process_files.h"
+#include "unwind/bpf_rows.h"
+
+static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the table of any file");
+
+enum {
+	OTHER_DESCRIPTORS = 2048,
+	PLACE_SHIFT = 48,
+	FIRST_MAKER = TABLES_MAX_FILES + 1, /* number in a place: of a file + 1, or from here on of who made the code */
+};
+
+static_assert(FIRST_MAKER + JIT_PROCESSES_MAX < 1 << (64 - PLACE_SHIFT), "all numbers fit into a place");
+
+struct owner {
+	pid_t tgid;
+	uint32_t set;
+};
+
+struct tables {
+	struct offcpu_probe *probe;
+	pthread_mutex_t lock; /* of all that follows, to change it; not held for long: see objects.h */
+	struct objects *objects;
+	struct mapping_sets *sets;
+	struct jit_processes *jit;
+	VEC(struct owner) owners; /* by rising tgid */
+	VEC(uint32_t) unnamed;    /* makers of code that have ended, whose names are to be read */
+	struct u64map unplaced;   /* processes whose mappings found no room, each counted once */
+	struct tables_losses losses;
+};
+
+DEFINE_CLEANUP(tables, struct tables *, tables_destroy)
+
+static bool make_room(void *arg);
+
+/* Each file takes a descriptor; where there are too few of them it takes memory. */
+static void raise_open_files(void)
+{
+	const rlim_t wanted = TABLES_MAX_FILES + OTHER_DESCRIPTORS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct tables *tables_create(struct offcpu_probe *probe)
+{
+	const struct objects_limits limits = {.files = TABLES_MAX_FILES, .rows = TABLES_MAX_ROWS};
+	_cleanup_(cleanup_tables) struct tables *tables = calloc(1, sizeof(*tables));
+
+	if (!tables)
+		return NULL;
+	tables->probe = probe;
+	pthread_mutex_init(&tables->lock, NULL);
+	raise_open_files();
+	tables->objects = objects_create(probe, &tables->lock, &limits, make_room, tables);
+	if (tables->objects)
+		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
+	tables->jit = jit_processes_create();
+	return tables->sets && tables->jit ? steal_ptr(tables) : NULL;
+}
+
+void tables_destroy(struct tables *tables)
+{
+	if (!tables)
+		return;
+	mapping_sets_destroy(tables->sets);
+	objects_destroy(tables->objects);
+	jit_processes_destroy(tables->jit);
+	vec_deinit(&tables->owners);
+	vec_deinit(&tables->unnamed);
+	u64map_deinit(&tables->unplaced);
+	pthread_mutex_destroy(&tables->lock);
+	free(tables);
+}
+
+/* Where the process is among the owners, or would be. */
+static size_t find_owner(const struct tables *tables, pid_t tgid)
+{
+	return sorted_upto(tables->owners.data, tables->owners.len, .tgid, tgid - 1);
+}
+
+/* 0: it has none. */
+static uint32_t set_of(const struct tables *tables, pid_t tgid)
+{
+	size_t i = find_owner(tables, tgid);
+
+	return i < tables->owners.len && tables->owners.data[i].tgid == tgid ? tables->owners.data[i].set : 0;
+}
+
+static void remove_owner(struct tables *tables, size_t i)
+{
+	struct owner owner = tables->owners.data[i];
+	uint32_t maker = jit_processes_end(tables->jit, owner.tgid);
+
+	tables->owners.len--;
+	memmove(&tables->owners.data[i], &tables->owners.data[i + 1],
+		(tables->owners.len - i) * sizeof(*tables->owners.data));
+	offcpu_probe_forget_process(tables->probe, owner.tgid, owner.set);
+	mapping_sets_give(tables->sets, owner.set);
+	if (maker)
+		vec_push(&tables->unnamed, maker);
+}
+
+static bool insert_owner(struct tables *tables, size_t i, struct owner owner)
+{
+	if (!vec_push(&tables->owners, owner))
+		return false;
+	memmove(&tables->owners.data[i + 1], &tables->owners.data[i], (tables->owners.len - 1 - i) * sizeof(owner));
+	tables->owners.data[i] = owner;
+	return true;
+}
+
+/* The process has this set, which was taken, from now on. False when memory is exhausted. */
+static bool set_owner(struct tables *tables, pid_t tgid, uint32_t set)
+{
+	size_t i = find_owner(tables, tgid);
+	uint32_t old = set_of(tables, tgid);
+
+	if (!old)
+		return insert_owner(tables, i, (struct owner){.tgid = tgid, .set = set});
+	tables->owners.data[i].set = set;
+	mapping_sets_give(tables->sets, old);
+	return true;
+}
+
+/* Not every process that has sets tells of its end: those that only woke others are not watched. */
+static bool sweep(struct tables *tables)
+{
+	size_t before = tables->owners.len;
+
+	for (size_t i = tables->owners.len; i-- > 0;) {
+		pid_t tgid = tables->owners.data[i].tgid;
+
+		if (kill(tgid, 0) < 0 && errno == ESRCH)
+			remove_owner(tables, i);
+	}
+	return tables->owners.len < before;
+}
+
+static bool make_room(void *arg)
+{
+	struct tables *tables = arg;
+
+	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets));
+}
+
+static void lose_mappings(struct tables *tables, pid_t tgid, size_t count)
+{
+	bool created;
+
+	if (u64map_put(&tables->unplaced, (uint64_t)tgid, &created) && created)
+		tables->losses.mappings += count;
+}
+
+/* Tells BPF which set the process has. */
+static int publish(struct tables *tables, pid_t tgid, uint32_t set, struct err *err)
+{
+	struct offcpu_maps maps = mapping_sets_maps(tables->sets, set);
+	int rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
+
+	if (rc < 0 && sweep(tables))
+		rc = offcpu_probe_set_process(tables->probe, tgid, &maps);
+	if (rc == 0)
+		return 0;
+	lose_mappings(tables, tgid, maps.count);
+	return err_set(err, -rc, "giving BPF the maps of process %d: %s", (int)tgid, strerror(-rc));
+}
+
+/* Makes the mappings those of the process. *news: BPF knows more than before. */
+static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listing, struct err *err, bool *news)
+{
+	size_t count = listing->mappings.len;
+	bool created;
+	uint32_t set = mapping_sets_take(tables->sets, &listing->mappings, &created);
+
+	if (!set) {
+		lose_mappings(tables, tgid, count);
+		return err_set(err, ENOSPC, "no room for the %zu executable mappings of process %d", count, (int)tgid);
+	}
+	if (created) { /* else it was counted before */
+		tables->losses.mappings += listing->mappings_over;
+		tables->losses.objects += listing->files_over;
+	}
+	if (!set_owner(tables, tgid, set)) {
+		mapping_sets_give(tables->sets, set);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	if (offcpu_probe_set_of(tables->probe, tgid) == set)
+		return 0;
+	*news = true;
+	return publish(tables, tgid, set, err);
+}
+
+static int read_mappings(struct tables *tables, pid_t tgid, const struct listing_options *options, struct err *err,
+			 bool *news, uint64_t *new_bytes)
+{
+	struct listing listing;
+	int rc = listing_read(tgid, options, err, &listing);
+
+	*new_bytes = listing.new_bytes;
+	pthread_mutex_lock(&tables->lock);
+	if (!options->known_only)
+		tables->losses.objects += objects_flush(tables->objects); /* before anybody walks with its mappings */
+	if (rc == 0)
+		rc = set_mappings(tables, tgid, &listing, err, news);
+	mappings_deinit(&listing.mappings, tables->objects);
+	pthread_mutex_unlock(&tables->lock);
+	return rc;
+}
+
+/* What was read may be the map of another program by now: then BPF asks for it. */
+static void check_generation(struct tables *tables, pid_t tgid, uint64_t generation, bool *news)
+{
+	uint32_t set;
+
+	if (process_files_generation(tgid) == generation)
+		return;
+	pthread_mutex_lock(&tables->lock);
+	set = set_of(tables, tgid);
+	if (set)
+		offcpu_probe_forget_process(tables->probe, tgid, set);
+	*news |= set != 0;
+	pthread_mutex_unlock(&tables->lock);
+}
+
+static int read_process(struct tables *tables, pid_t tgid, bool asked, bool known_only, struct err *err,
+			uint64_t *new_bytes)
+{
+	const struct listing_options options = {
+		.objects = tables->objects,
+		.jit = tables->jit,
+		.lock = &tables->lock,
+		.generation = process_files_generation(tgid),
+		.known_only = known_only,
+	};
+	bool news = false;
+	int rc = read_mappings(tables, tgid, &options, err, &news, new_bytes);
+
+	if (rc == 0)
+		check_generation(tables, tgid, options.generation, &news);
+	if (!(known_only && rc == -EAGAIN) && (asked || news))
+		offcpu_probe_answered(tables->probe, tgid, rc == 0 && news);
+	return rc;
+}
+
+int tables_read_process(struct tables *tables, pid_t tgid, struct err *err)
+{
+	uint64_t none;
+
+	return read_process(tables, tgid, true, false, err, &none);
+}
+
+void tables_refuse_process(struct tables *tables, pid_t tgid)
+{
+	offcpu_probe_answered(tables->probe, tgid, false);
+}
+
+int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err)
+{
+	uint64_t none;
+
+	return read_process(tables, tgid, false, false, err, &none);
+}
+
+int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes)
+{
+	return read_process(tables, tgid, asked, true, err, new_bytes);
+}
+
+uint64_t tables_made(struct tables *tables)
+{
+	uint64_t made;
+
+	pthread_mutex_lock(&tables->lock);
+	made = objects_made(tables->objects);
+	pthread_mutex_unlock(&tables->lock);
+	return made;
+}
+
+bool tables_forget_process(struct tables *tables, pid_t tgid)
+{
+	bool unnamed;
+
+	pthread_mutex_lock(&tables->lock);
+	if (set_of(tables, tgid))
+		remove_owner(tables, find_owner(tables, tgid));
+	unnamed = tables->unnamed.len > 0;
+	pthread_mutex_unlock(&tables->lock);
+	return unnamed;
+}
+
+/* 0: there is none. */
+static uint32_t take_unnamed(struct tables *tables)
+{
+	uint32_t maker;
+
+	pthread_mutex_lock(&tables->lock);
+	maker = tables->unnamed.len ? tables->unnamed.data[--tables->unnamed.len] : 0;
+	pthread_mutex_unlock(&tables->lock);
+	return maker;
+}
+
+void tables_read_names(struct tables *tables)
+{
+	uint32_t maker;
+
+	while ((maker = take_unnamed(tables)))
+		jit_processes_read_names(tables->jit, maker);
+}
+
+uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
+{
+	uint64_t number, in_file;
+	struct mapping mapping;
+
+	if (!mapping_sets_find(tables->sets, set, address, &mapping))
+		return 0;
+	number = mapping.object == OFFCPU_NO_OBJECT ? FIRST_MAKER - 1 + mapping.maker : mapping.object + 1;
+	in_file = address - mapping.bias;
+	if ((mapping.object == OFFCPU_NO_OBJECT && !mapping.maker) || in_file >> PLACE_SHIFT)
+		return 0;
+	if (mapping.object == OFFCPU_NO_OBJECT)
+		jit_processes_keep(tables->jit, mapping.maker);
+	return number << PLACE_SHIFT | in_file;
+}
+
+uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame)
+{
+	/* A return address may be the first of another file: it is the call that counts. */
+	uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
+	uint64_t place = tables_place(tables, set, frame->pc - back);
+
+	return place ? place + back : frame->pc;
+}
+
+uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
+{
+	return offcpu_probe_set_of(tables->probe, tgid);
+}
+
+/* The two parts of a place. */
+static uint32_t split(uint64_t place, uint64_t *vaddr)
+{
+	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
+	return (uint32_t)(place >> PLACE_SHIFT);
+}
+
+struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
+{
+	struct tables *tables = ctx;
+	uint32_t number = split(place, vaddr);
+
+	return number && number < FIRST_MAKER ? objects_module(tables->objects, number - 1) : NULL;
+}
+
+bool tables_find_made(void *ctx, uint64_t place, uint64_t *address, struct calls *out)
+{
+	struct tables *tables = ctx;
+	uint32_t number = split(place, address);
+
+	return number >= FIRST_MAKER && jit_processes_find(tables->jit, number - FIRST_MAKER + 1, *address, out);
+}
+
+void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg)
+{
+	jit_processes_notes(tables->jit, fn, arg);
+}
+
+struct tables_losses tables_losses(const struct tables *tables)
+{
+	struct tables_losses losses = tables->losses;
+
+	losses.jit_processes = jit_processes_over_limit(tables->jit);
+	return losses;
+}

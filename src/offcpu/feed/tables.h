@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_FEED_TABLES_H
+#define STAKEOUT_OFFCPU_FEED_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "target/modules.h"
+#include "kernel/offcpu_probe.h"
+#include "model/stack.h"
+#include "symbol/calls.h"
+
+/*
+ * What BPF needs to walk user stacks, and what is needed to name them when the process is gone: the executable mappings
+ * of each process (mapping_sets.h), and each file with code once, however many processes have it (objects.h).
+ */
+struct tables;
+
+/* What is over these limits is counted. In BPF a row of unwind information takes 16 bytes, a mapping 40. */
+enum {
+	TABLES_MAX_FILES = 4096,
+	TABLES_MAX_ROWS = 4 << 20,     /* of all files */
+	TABLES_MAX_MAPPINGS = 1 << 18, /* of all processes: what the probe has to have room for */
+};
+
+/* `probe` must outlive it. NULL when memory is exhausted. */
+struct tables *tables_create(struct offcpu_probe *probe);
+void tables_destroy(struct tables *tables);
+
+/*
+ * Reads the map of a process, now or again, and gives BPF what is new. BPF has asked for it: it is told if nothing is.
+ * Several threads may read, each another process.
+ */
+int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
+void tables_refuse_process(struct tables *tables, pid_t tgid); /* nobody will: it may ask again after a while */
+
+/* Likewise, but BPF has not asked: should it do so, it is not put off because there was nothing new this time. */
+int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
+
+/*
+ * Either, if all its files are known already. Else -EAGAIN, and nothing has been done: making tables of a large file
+ * takes half a second, and only one thread at a time may do so. *new_bytes is how much code there is in such files.
+ */
+int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes);
+
+uint64_t tables_made(struct tables *tables); /* rises when a file that was new is known */
+
+/*
+ * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still
+ * come, and children that have not executed anything go on with them. True: it, or another, made code whose names are to
+ * be read now that it has ended.
+ */
+bool tables_forget_process(struct tables *tables, pid_t tgid);
+void tables_read_names(struct tables *tables); /* may take long */
+
+/*
+ * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
+ * code that is in no file. `set` is that of the stack record that has the address. Such a number is never 0; 0: the
+ * address is in no mapping that is known. Any thread may ask, while others read processes.
+ */
+uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
+
+/* Likewise of a frame, whose address itself it is when there is none. */
+uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame);
+
+/* The set of mappings that a process has now, which may be that of its parent; 0: none is known. Any thread may ask. */
+uint32_t tables_set_of(const struct tables *tables, pid_t tgid);
+
+/* For struct native_names_options: the module of such a number; what is known of code that is in no file. */
+struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);
+bool tables_find_made(void *tables, uint64_t place, uint64_t *address, struct calls *out);
+
+/* What did not fit the limits. To be asked when nobody reads processes any more. */
+struct tables_losses {
+	uint64_t mappings;
+	uint64_t objects;
+	uint64_t jit_processes; /* whose code that is in no file has no names */
+};
+
+struct tables_losses tables_losses(const struct tables *tables);
+
+/* Why code that was made at run time may lack names, when all that can be named is. */
+typedef void (*tables_note_fn)(void *arg, const char *note);
+void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/merge.h"
+
+#include <string.h>
+
+#include "base/chains.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "offcpu/idle.h"
+
+enum {
+	SCHEDULER_FRAMES = 4, /* that one stack may have and another not */
+};
+
+struct distinct {
+	bool by_name;             /* frames of the same function are the same, wherever in it they are */
+	struct u64map by_address; /* of a stack, to the first that is the same */
+	struct chains by_frames;
+	VEC(const struct stack *) stacks;
+};
+
+struct merge {
+	struct distinct stacks;
+	struct distinct interrupts; /* stacks of those that woke threads */
+	struct chains by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
+	VEC(const struct stack *) outers;
+	struct u64map noted; /* addresses of stacks that are there */
+	struct chains by_key;
+	struct chains by_place; /* of rows with waits that are over, which come first: process, state and stacks */
+	VEC(uint64_t) idle_ns;  /* of the rows of the profile that are kept */
+};
+
+static void distinct_deinit(struct distinct *distinct)
+{
+	u64map_deinit(&distinct->by_address);
+	chains_deinit(&distinct->by_frames);
+	vec_deinit(&distinct->stacks);
+}
+
+static void merge_deinit(struct merge *merge)
+{
+	distinct_deinit(&merge->stacks);
+	distinct_deinit(&merge->interrupts);
+	chains_deinit(&merge->by_outer);
+	vec_deinit(&merge->outers);
+	u64map_deinit(&merge->noted);
+	chains_deinit(&merge->by_key);
+	chains_deinit(&merge->by_place);
+	vec_deinit(&merge->idle_ns);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static uint64_t hash_text(uint64_t seed, const char *s)
+{
+	return s ? hash_bytes(seed, s, strlen(s)) : hash_u64(seed, 0);
+}
+
+static bool same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->address == b->address && a->kind == b->kind && a->inlined == b->inlined && a->flags == b->flags &&
+	       a->offset == b->offset && a->module == b->module && a->module_offset == b->module_offset &&
+	       a->line == b->line && a->column == b->column && same_text(a->symbol, b->symbol) &&
+	       same_text(a->file, b->file);
+}
+
+static bool same_frames(const struct frame *a, const struct frame *b, size_t n)
+{
+	bool same = true;
+
+	for (size_t i = 0; same && i < n; i++)
+		same = same_frame(&a[i], &b[i]);
+	return same;
+}
+
+static bool same_stack(const struct stack *a, const struct stack *b)
+{
+	return a->len == b->len && same_frames(a->data, b->data, a->len);
+}
+
+/* Where the kernel tells names only, as in /proc, frames have no addresses. */
+static uint64_t hash_frames(const struct frame *frames, size_t n)
+{
+	uint64_t hash = hash_u64(HASH_SEED, n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct frame *frame = &frames[i];
+
+		hash = hash_u64(hash, frame->address);
+		hash = hash_u64(hash, frame->module_offset);
+		hash = hash_u64(hash, frame->flags);
+		hash = hash_u64(hash, frame->offset);
+		hash = hash_text(hash, frame->symbol);
+	}
+	return hash;
+}
+
+/* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
+static bool use_first(struct distinct *distinct, const struct stack **stack)
+{
+	uint64_t *first, hash;
+	bool created;
+
+	if (!*stack || !(*stack)->len) {
+		*stack = NULL;
+		return true;
+	}
+	first = u64map_put(&distinct->by_address, (uintptr_t)*stack, &created);
+	if (!first)
+		return false;
+	if (!created) {
+		*stack = (const struct stack *)(uintptr_t)*first;
+		return true;
+	}
+	*first = (uintptr_t)*stack;
+	hash = distinct->by_name ? stack_hash_functions(*stack) : hash_frames((*stack)->data, (*stack)->len);
+	for (size_t i = chains_first(&distinct->by_frames, hash); i; i = chains_next(&distinct->by_frames, i)) {
+		const struct stack *other = distinct->stacks.data[i - 1];
+
+		if (!(distinct->by_name ? stack_same_functions(other, *stack) : same_stack(other, *stack)))
+			continue;
+		*stack = other;
+		*first = (uintptr_t)*stack;
+		return true;
+	}
+	return vec_push(&distinct->stacks, *stack) && chains_add(&distinct->by_frames, hash);
+}
+
+static bool same_waker(const struct offcpu_waker *a, const struct offcpu_waker *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->interrupt == b->interrupt && a->kernel == b->kernel &&
+	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) && same_text(a->user_error, b->user_error);
+}
+
+static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->process_start_ns == b->process_start_ns &&
+	       a->thread_start_ns == b->thread_start_ns && a->state == b->state && a->kernel == b->kernel &&
+	       a->user == b->user && same_text(a->kernel_error, b->kernel_error) &&
+	       same_text(a->user_error, b->user_error) && a->has_waker == b->has_waker &&
+	       (!a->has_waker || same_waker(&a->waker, &b->waker));
+}
+
+/* But for what is missing, and for the waker. */
+static uint64_t hash_wait(const struct offcpu_row *row)
+{
+	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
+
+	hash = hash_u64(hash, row->process_start_ns);
+	hash = hash_u64(hash, row->thread_start_ns);
+	hash = hash_u64(hash, (unsigned char)row->state);
+	return hash_u64(hash_u64(hash, (uintptr_t)row->kernel), (uintptr_t)row->user);
+}
+
+static uint64_t hash_row(const struct offcpu_row *row)
+{
+	uint64_t hash = hash_wait(row);
+
+	hash = hash_text(hash, row->kernel_error);
+	hash = hash_text(hash, row->user_error);
+	if (!row->has_waker)
+		return hash;
+	hash = hash_u64(hash, (uint64_t)(uint32_t)row->waker.pid << 32 | (uint32_t)row->waker.tid);
+	hash = hash_u64(hash, (uintptr_t)row->waker.kernel);
+	hash = hash_u64(hash, (uintptr_t)row->waker.user);
+	hash = hash_text(hash, row->waker.kernel_error);
+	return hash_text(hash, row->waker.user_error);
+}
+
+static void join(struct offcpu_row *to, const struct offcpu_row *row)
+{
+	offcpu_sum_merge(&to->sum, &row->sum);
+	if (row->thread_name)
+		to->thread_name = row->thread_name;
+	if (row->waker.name)
+		to->waker.name = row->waker.name;
+}
+
+/* The number of the row that is the same among those that are kept; 0: none is. */
+static size_t find_same(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
+{
+	size_t i = chains_first(&merge->by_key, hash_row(row));
+
+	while (i && !same_row(&rows[i - 1], row))
+		i = chains_next(&merge->by_key, i);
+	return i;
+}
+
+/* All of its waits are open. */
+static bool is_unfinished(const struct offcpu_row *row)
+{
+	return row->sum.count == row->sum.unfinished;
+}
+
+static uint64_t hash_place(const struct offcpu_row *row, const struct stack *kernel)
+{
+	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 8 | (unsigned char)row->state);
+
+	return hash_u64(hash_u64(hash, (uintptr_t)kernel), (uintptr_t)row->user);
+}
+
+/* Whether some thread of the process has a wait there that is over. */
+static bool is_place(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row,
+		     const struct stack *kernel)
+{
+	size_t i = chains_first(&merge->by_place, hash_place(row, kernel));
+
+	while (i && (rows[i - 1].pid != row->pid || rows[i - 1].state != row->state || rows[i - 1].kernel != kernel ||
+		     rows[i - 1].user != row->user))
+		i = chains_next(&merge->by_place, i);
+	return i;
+}
+
+/*
+ * The stack of a thread that does not run lacks the scheduler's own functions, as schedule_timeout(), wherever the kernel
+ * tells it; that of a wait which is over has them. So the same place is that with some frames more: that of the same
+ * thread if there is one, which a row is then found for, else that of another thread, or with a waker.
+ */
+static size_t find_finished(const struct merge *merge, const struct offcpu_row *rows, struct offcpu_row *row)
+{
+	struct offcpu_row finished = *row;
+	const struct stack *elsewhere = NULL;
+	size_t found = 0, i;
+
+	if (!row->kernel)
+		return 0;
+	i = chains_first(&merge->by_outer, hash_frames(row->kernel->data, row->kernel->len));
+	for (; i && !found; i = chains_next(&merge->by_outer, i)) {
+		const struct stack *stack = merge->outers.data[i - 1];
+
+		finished.kernel = stack;
+		if (stack->len <= row->kernel->len ||
+		    !same_frames(stack->data + stack->len - row->kernel->len, row->kernel->data, row->kernel->len))
+			continue;
+		found = find_same(merge, rows, &finished);
+		if (!found && !elsewhere && is_place(merge, rows, row, stack))
+			elsewhere = stack;
+	}
+	if (!found && elsewhere && !is_place(merge, rows, row, row->kernel))
+		row->kernel = elsewhere;
+	return found;
+}
+
+/* So that find_finished() can find it. */
+static bool note_outer(struct merge *merge, const struct stack *kernel)
+{
+	bool created;
+
+	if (!kernel)
+		return true;
+	if (!u64map_put(&merge->noted, (uintptr_t)kernel, &created))
+		return false;
+	for (size_t i = 1; created && i < kernel->len && i <= SCHEDULER_FRAMES; i++)
+		if (!vec_push(&merge->outers, kernel) ||
+		    !chains_add(&merge->by_outer, hash_frames(kernel->data + i, kernel->len - i)))
+			return false;
+	return true;
+}
+
+/* Adds the row to the one that is the same among the first `merge->idle_ns.len` of `rows`, or after those. */
+static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
+{
+	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
+	size_t same;
+
+	if (!use_first(&merge->stacks, &row.kernel) || !use_first(&merge->stacks, &row.user) ||
+	    !use_first(row.waker.interrupt ? &merge->interrupts : &merge->stacks, &row.waker.kernel) ||
+	    !use_first(&merge->stacks, &row.waker.user))
+		return false;
+	same = find_same(merge, rows, &row);
+	if (!same && is_unfinished(&row))
+		same = find_finished(merge, rows, &row);
+	if (same) {
+		join(&rows[same - 1], &row);
+		merge->idle_ns.data[same - 1] += idle_ns;
+		return true;
+	}
+	if (!is_unfinished(&row) &&
+	    (!chains_add(&merge->by_place, hash_place(&row, row.kernel)) || !note_outer(merge, row.kernel)))
+		return false;
+	if (!chains_add(&merge->by_key, hash_row(&row)) || !vec_push(&merge->idle_ns, idle_ns))
+		return false;
+	rows[merge->idle_ns.len - 1] = row;
+	return true;
+}
+
+/* Waits that are over come first, whose stacks are the whole ones. */
+static void put_unfinished_last(struct offcpu_row *rows, size_t n)
+{
+	size_t finished = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!is_unfinished(&rows[i])) {
+			struct offcpu_row row = rows[i];
+
+			rows[i] = rows[finished];
+			rows[finished++] = row;
+		}
+}
+
+/* Whoever woke the threads: a reader sees one stack, which is idle or not. */
+static bool mark_idle(const struct merge *merge, struct offcpu_row *rows)
+{
+	_cleanup_(u64map_deinit) struct u64map idle = {0}, all = {0};
+	bool created;
+
+	for (size_t i = 0; i < merge->idle_ns.len; i++) {
+		uint64_t wait = hash_wait(&rows[i]);
+		uint64_t *idle_ns = u64map_put(&idle, wait, &created), *all_ns = u64map_put(&all, wait, &created);
+
+		if (!idle_ns || !all_ns)
+			return false;
+		*idle_ns += merge->idle_ns.data[i];
+		*all_ns += rows[i].sum.total_ns;
+	}
+	for (size_t i = 0; i < merge->idle_ns.len; i++) {
+		uint64_t wait = hash_wait(&rows[i]);
+
+		rows[i].idle = offcpu_is_nearly_all(*u64map_find(&idle, wait), *u64map_find(&all, wait));
+	}
+	return true;
+}
+
+bool offcpu_merge_rows(struct offcpu_profile *profile)
+{
+	_cleanup_(merge_deinit) struct merge merge = {.interrupts = {.by_name = true}};
+	struct offcpu_row *rows = profile->rows.data;
+	size_t done = 0;
+	bool marked;
+
+	put_unfinished_last(rows, profile->rows.len);
+	while (done < profile->rows.len && keep(&merge, rows, rows[done]))
+		done++;
+	marked = mark_idle(&merge, rows);
+	if (done < profile->rows.len) /* no memory: the rest stays as it is */
+		memmove(rows + merge.idle_ns.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
+	profile->rows.len -= done - merge.idle_ns.len;
+	return marked && profile->rows.len == merge.idle_ns.len;
+}
+
+static uint64_t hash_process(pid_t pid, uint64_t start_ns)
+{
+	return hash_u64(hash_u64(HASH_SEED, (uint32_t)pid), start_ns);
+}
+
+bool offcpu_merge_threads(struct offcpu_profile *profile)
+{
+	_cleanup_(u64map_deinit) struct u64map names = {0}; /* of main threads */
+
+	for (size_t i = 0; i < profile->threads.len; i++) {
+		const struct offcpu_thread *thread = &profile->threads.data[i];
+		uint64_t *name;
+		bool created;
+
+		if (thread->tid != thread->pid)
+			continue;
+		name = u64map_put(&names, hash_process(thread->pid, thread->process_start_ns), &created);
+		if (!name)
+			return false;
+		*name = (uintptr_t)thread->name;
+	}
+	for (size_t i = 0; i < profile->rows.len; i++) {
+		struct offcpu_row *row = &profile->rows.data[i];
+		const uint64_t *name = u64map_find(&names, hash_process(row->pid, row->process_start_ns));
+
+		row->tid = 0;
+		row->thread_start_ns = 0;
+		if (name && *name)
+			row->thread_name = (const char *)(uintptr_t)*name;
+	}
+	return offcpu_merge_rows(profile);
+}

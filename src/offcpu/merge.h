@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_MERGE_H
+#define STAKEOUT_OFFCPU_MERGE_H
+
+#include "model/offcpu.h"
+
+/*
+ * Makes one row of all that have the same process, thread, state, stacks, errors and waker. Stacks are the same when
+ * they have the same frames, wherever those are kept: kernel stacks that differed only in what was cut off are. Those
+ * of interrupts that woke threads are when they have the same functions: where in them they were tells nothing.
+ * The last of the names counts. False when memory is exhausted.
+ */
+bool offcpu_merge_rows(struct offcpu_profile *profile);
+
+/*
+ * Makes rows of threads rows of processes, with the name of the main thread. They are idle when nearly all of the time
+ * with their stacks, whoever the waker, is that of threads which are idle there. False when memory is exhausted.
+ */
+bool offcpu_merge_threads(struct offcpu_profile *profile);
+
+#endif

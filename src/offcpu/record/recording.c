@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/record/recording.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/signals.h"
+#include "kernel/mmap_watch.h"
+#include "offcpu/record/late_places.h"
+#include "offcpu/naming.h"
+#include "offcpu/feed/process_reader.h"
+#include "offcpu/feed/remaps.h"
+#include "offcpu/feed/tables.h"
+#include "offcpu/record/unfinished.h"
+#include "offcpu/waits.h"
+#include "proc/family.h"
+
+enum {
+	POLL_MS = 20,
+	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
+	MAX_ROWS = 1 << 20,
+	MAX_STACK_BYTES = 64 << 20,
+	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
+	MADE_NOTES = 8, /* on names of code made at run time */
+};
+
+struct event {
+	struct wait_row row; /* as it was then */
+	char name[OFFCPU_COMM + 1];
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t runnable_ns;
+	bool unfinished;
+};
+
+struct events {
+	VEC_FIELDS(struct event);
+};
+
+struct recording {
+	struct recording_options options;
+	struct offcpu_probe *probe;
+	struct tables *tables;
+	struct process_reader *processes;
+	struct waits *waits;
+	struct late_places late_places;
+	struct offcpu_naming *naming;
+	uint64_t started_ns;
+	uint64_t ended_ns;
+	int64_t epoch_ns; /* of CLOCK_MONOTONIC, in CLOCK_REALTIME */
+	atomic_bool ending;
+
+	bool reading, mapping;
+	pthread_t reader;
+	pthread_t mapper;
+	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
+	struct remaps remaps;
+
+	pthread_mutex_t lock; /* of events, of the notes and of reads_failed */
+	struct events events;
+
+	atomic_ullong events_lost;
+	struct arena *arena; /* of notes */
+	VEC(const char *) notes;
+	uint64_t reads_failed; /* of ring, sums or open waits, or hidden processes: what is missing nobody knows */
+	struct offcpu_naming_options names;
+};
+
+DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
+
+/* What is missing, and why, for the report. */
+static void note(struct recording *r, const char *what, const char *why)
+{
+	const char *text;
+
+	pthread_mutex_lock(&r->lock);
+	text = arena_printf(r->arena, "%s: %s", what, why);
+	if (text)
+		vec_push(&r->notes, text);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits may be missing. */
+static void note_failed_read(struct recording *r, const char *what, const char *why)
+{
+	note(r, what, why);
+	pthread_mutex_lock(&r->lock);
+	r->reads_failed++;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void take_wait(struct recording *r, const void *record, size_t len)
+{
+	const struct wait_row *row = waits_add_wait(r->waits, record, len);
+	const struct offcpu_wait *wait = record;
+	struct event event;
+
+	if (!row || !r->options.probe.events)
+		return;
+	event.row = *row;
+	snprintf(event.name, sizeof(event.name), "%s", row->name);
+	event.start_ns = wait->start_ns;
+	event.duration_ns = wait->duration_ns;
+	event.runnable_ns = wait->runnable_ns;
+	event.unfinished = wait->flags & OFFCPU_UNFINISHED;
+	pthread_mutex_lock(&r->lock);
+	if (r->events.len >= MAX_EVENTS || !vec_push(&r->events, event))
+		atomic_fetch_add(&r->events_lost, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
+{
+	struct events events;
+	bool ok = true;
+
+	pthread_mutex_lock(&r->lock);
+	events = r->events;
+	r->events = (struct events){0};
+	pthread_mutex_unlock(&r->lock);
+	for (size_t i = 0; take && ok && i < events.len; i++) {
+		struct event *event = &events.data[i];
+		struct offcpu_row row;
+		struct offcpu_event out = {
+			.time_ns = r->epoch_ns + (int64_t)event->start_ns,
+			.duration_ns = event->duration_ns,
+			.runnable_ns = event->runnable_ns,
+			.unfinished = event->unfinished,
+			.what = &row,
+		};
+
+		event->row.name = event->name;
+		ok = offcpu_naming_row(r->naming, &event->row, &row);
+		if (ok)
+			take(arg, &out);
+	}
+	vec_deinit(&events);
+	return ok;
+}
+
+static uint32_t what_to_ask(uint32_t kind)
+{
+	if (kind == OFFCPU_EXIT)
+		return REQUEST_FORGET;
+	return kind == OFFCPU_NEED_MAPS ? REQUEST_READ | REQUEST_ASKED : REQUEST_READ;
+}
+
+static void take_record(void *arg, const void *record, size_t len)
+{
+	const struct offcpu_process *process = record;
+	struct recording *r = arg;
+	uint32_t kind;
+
+	if (len < sizeof(kind))
+		return;
+	memcpy(&kind, record, sizeof(kind));
+	switch (kind) {
+	case OFFCPU_STACK:
+		waits_add_stack(r->waits, record, len);
+		break;
+	case OFFCPU_WAIT:
+		take_wait(r, record, len);
+		break;
+	case OFFCPU_NEED_MAPS:
+	case OFFCPU_EXEC:
+	case OFFCPU_EXIT:
+		if (len < sizeof(struct offcpu_process))
+			break;
+		process_reader_ask(r->processes, (pid_t)process->tgid, what_to_ask(kind));
+		if (kind != OFFCPU_NEED_MAPS)
+			late_places_end_program(&r->late_places, (pid_t)process->tgid, waits_nstacks(r->waits));
+		break;
+	}
+}
+
+static void *read_records(void *arg)
+{
+	struct recording *r = arg;
+	int rc = 0;
+
+	while (rc == 0 && !atomic_load(&r->ending))
+		rc = offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
+	if (rc < 0) /* the end looks once more */
+		note_failed_read(r, "records may be missing, reading them failed", strerror(-rc));
+	return NULL;
+}
+
+static const char *why_no_maps(void *arg, pid_t tgid)
+{
+	struct recording *r = arg;
+
+	return process_reader_denied(r->processes, tgid);
+}
+
+static void note_remap(void *arg, pid_t tgid)
+{
+	struct recording *r = arg;
+
+	if (offcpu_probe_is_watched(r->probe, tgid))
+		remaps_note(&r->remaps, tgid, monotonic_ns());
+}
+
+/* Has tables read as soon as code is mapped, so that they are there when it waits for the first time. */
+static void *watch_mmaps(void *arg)
+{
+	struct recording *r = arg;
+	struct pollfd fd = {.fd = mmap_watch_fd(r->mmaps), .events = POLLIN};
+	pid_t tgid;
+
+	while (!atomic_load(&r->ending)) {
+		if (poll(&fd, 1, remaps_pending(&r->remaps) ? REMAP_POLL_MS : POLL_MS) > 0)
+			mmap_watch_read(r->mmaps, note_remap, r);
+		while ((tgid = remaps_take(&r->remaps, monotonic_ns())))
+			process_reader_ask(r->processes, tgid, REQUEST_READ);
+	}
+	return NULL;
+}
+
+/* The tables of what runs already, so that even the first waits have whole stacks. */
+static void read_all_processes(struct recording *r)
+{
+	struct tid_list pids = {0};
+
+	process_list_all(&pids); /* as far as there is memory: others are asked for when they wait */
+	for (size_t i = 0; i < pids.len; i++)
+		process_reader_read(r->processes, pids.data[i], NULL);
+	vec_deinit(&pids);
+}
+
+/* `asked_for`: not only found, so its end is worth a note. */
+static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct err *err)
+{
+	struct err why = {0};
+	int rc = offcpu_probe_watch(r->probe, pid, err);
+
+	if (rc < 0 || !r->options.probe.user_stacks)
+		return rc;
+	if (r->reading)
+		process_reader_ask(r->processes, pid, REQUEST_READ);
+	else if (process_reader_read(r->processes, pid, &why) < 0 && asked_for)
+		note(r, "no user stacks of one process", why.msg);
+	return 0;
+}
+
+/* Children that there are already; later ones BPF sees itself. 1: there were some that were not known. */
+static int watch_descendants(struct recording *r, struct err *err)
+{
+	struct tid_list pids = {0};
+	bool found = false;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
+		rc = vec_push(&pids, r->options.pids[i]) ? 0 : -ENOMEM;
+	if (rc == 0)
+		rc = process_add_descendants(&pids);
+	if (rc < 0)
+		err_set(err, -rc, "looking for children: %s", strerror(-rc));
+	for (size_t i = r->options.npids; rc == 0 && i < pids.len; i++)
+		if (pids.data[i] != getpid() && !offcpu_probe_is_watched(r->probe, pids.data[i])) {
+			rc = watch_process(r, pids.data[i], false, err);
+			found = true;
+		}
+	vec_deinit(&pids);
+	return rc < 0 ? rc : found;
+}
+
+/*
+ * Those that were started while others were looked for: until there are none, and so all parents are watched. Some end
+ * meanwhile, and are watched in vain; that must not go on for ever.
+ */
+static int watch_latecomers(struct recording *r, struct err *err)
+{
+	enum { MAX_ROUNDS = 20 };
+	int found = 1, rc = 0;
+
+	for (int i = 0; rc == 0 && found > 0 && i < MAX_ROUNDS; i++) {
+		found = watch_descendants(r, err);
+		rc = found > 0 ? offcpu_probe_note_waiting(r->probe, err) : found;
+	}
+	return rc;
+}
+
+static int watch(struct recording *r, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
+		rc = watch_process(r, r->options.pids[i], true, err);
+	if (rc == 0 && r->options.probe.children)
+		rc = watch_descendants(r, err);
+	if (rc < 0)
+		return rc;
+	if (r->options.probe.all_processes && r->options.probe.user_stacks)
+		read_all_processes(r);
+	return 0;
+}
+
+/* Some sandboxes hide processes from BPF: of one, a note tells; of all, somebody else has to look. */
+static int find_hidden(struct recording *r, struct err *err)
+{
+	size_t hidden = 0;
+	struct err why;
+
+	for (size_t i = 0; i < r->options.npids; i++) {
+		const pid_t pid = r->options.pids[i];
+
+		if (!offcpu_probe_is_hidden(r->probe, pid) || !process_lives(pid))
+			continue;
+		err_set(&why, ENOENT, "BPF's task iterator does not list process %d", (int)pid);
+		note_failed_read(r, "waits of one process may be missing", why.msg);
+		hidden++;
+	}
+	return hidden && hidden == r->options.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
+}
+
+/* What this kernel cannot do. */
+static void settle_for_less(struct recording *r)
+{
+	const char *user = offcpu_probe_lacks_user_stacks(r->probe), *kernel = offcpu_probe_lacks_kernel_stacks(r->probe);
+	const char *passed_over = offcpu_probe_passed_over(r->probe);
+	const bool at_switch = strcmp(offcpu_probe_method(r->probe), "switch") == 0;
+
+	if (passed_over)
+		note(r,
+		     at_switch ? "stacks are taken at every switch, which costs much more"
+			       : "stacks are taken by a kprobe, which costs more",
+		     passed_over);
+	if (user && r->options.probe.user_stacks) {
+		note(r, "no user stacks", user);
+		r->names.no_user_stacks = user;
+		r->options.probe.user_stacks = false;
+	}
+	if (kernel && r->options.probe.kernel_stacks) {
+		note(r, "no kernel stacks", kernel);
+		r->names.no_kernel_stacks = kernel;
+		r->options.probe.kernel_stacks = false;
+	}
+	if (kernel && r->options.probe.wakers)
+		note(r, "an interrupt that ends a wait is taken for the thread that it hit", kernel);
+}
+
+static int start_threads(struct recording *r, struct err *err)
+{
+	int rc = process_reader_start(r->processes, err);
+	sigset_t before;
+
+	if (rc < 0)
+		return rc;
+	signals_block_for_worker(&before);
+	r->reading = pthread_create(&r->reader, NULL, read_records, r) == 0;
+	r->mapping = r->reading && r->mmaps && pthread_create(&r->mapper, NULL, watch_mmaps, r) == 0;
+	signals_restore(&before);
+	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
+}
+
+int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
+{
+	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
+	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
+	struct err why = {0};
+	int rc;
+
+	if (!r)
+		return err_set(err, ENOMEM, "out of memory");
+	r->options = *options;
+	pthread_mutex_init(&r->lock, NULL);
+	late_places_init(&r->late_places);
+	r->arena = arena_create();
+	if (!r->arena)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = process_check_numbers(err);
+	if (rc == 0)
+		rc = offcpu_probe_create(&options->probe, err, &r->probe);
+	if (rc < 0)
+		return rc;
+	settle_for_less(r);
+	r->tables = tables_create(r->probe);
+	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
+	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
+	r->names.hide_kernel_stacks = !options->probe.kernel_stacks;
+	r->names.hide_user_stacks = !options->probe.user_stacks;
+	r->names.native = options->names;
+	r->names.native.find = tables_module;
+	r->names.native.find_made = tables_find_made;
+	r->names.native.find_ctx = r->tables;
+	r->names.no_maps = why_no_maps;
+	r->names.no_maps_arg = r;
+	r->naming = r->waits ? offcpu_naming_create(&r->names) : NULL;
+	if (!r->naming)
+		return err_set(err, ENOMEM, "out of memory");
+	if (r->options.probe.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
+		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
+	rc = watch(r, err);
+	if (rc == 0)
+		rc = offcpu_probe_start(r->probe, err);
+	if (rc == 0)
+		rc = find_hidden(r, err);
+	if (rc < 0)
+		return rc;
+	r->started_ns = offcpu_probe_begin_ns(r->probe);
+	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)monotonic_ns();
+	rc = start_threads(r, err);
+	if (rc == 0 && options->probe.children)
+		rc = watch_latecomers(r, err);
+	if (rc < 0)
+		return rc;
+	*out = steal_ptr(r);
+	return 0;
+}
+
+static void end_threads(struct recording *r)
+{
+	atomic_store(&r->ending, true);
+	if (r->reading)
+		pthread_join(r->reader, NULL);
+	if (r->mapping)
+		pthread_join(r->mapper, NULL);
+	if (r->processes)
+		process_reader_end(r->processes);
+	r->reading = r->mapping = false;
+}
+
+void recording_destroy(struct recording *r)
+{
+	if (!r)
+		return;
+	end_threads(r);
+	late_places_deinit(&r->late_places);
+	waits_destroy(r->waits);
+	process_reader_destroy(r->processes);
+	tables_destroy(r->tables);	  /* its modules write to the cache, by options that the naming has */
+	offcpu_naming_destroy(r->naming);
+	mmap_watch_destroy(r->mmaps);
+	remaps_deinit(&r->remaps);
+	offcpu_probe_destroy(r->probe);
+	vec_deinit(&r->notes);
+	arena_destroy(r->arena);
+	vec_deinit(&r->events);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+const char *recording_method(const struct recording *r)
+{
+	return offcpu_probe_method(r->probe);
+}
+
+bool recording_is_over(const struct recording *r)
+{
+	return !offcpu_probe_watches_any(r->probe);
+}
+
+struct offcpu_filter recording_filter(const struct recording *r)
+{
+	const struct offcpu_probe_options *probe = &r->options.probe;
+
+	return (struct offcpu_filter){
+		.min_ns = probe->min_ns,
+		.max_ns = probe->max_ns,
+		.sleeping = probe->sleeping,
+		.uninterruptible = probe->uninterruptible,
+		.runnable = probe->runnable,
+	};
+}
+
+struct recording_progress recording_progress(struct recording *r)
+{
+	uint64_t lost = process_reader_counts(r->processes).lost + atomic_load(&r->events_lost);
+
+	for (int i = 0; i < OFFCPU_LOSSES; i++)
+		lost += offcpu_probe_loss(r->probe, i);
+	return (struct recording_progress){.waits = offcpu_probe_seen(r->probe), .lost = lost};
+}
+
+static bool add_losses(const struct recording *r, struct offcpu_profile *out)
+{
+	static const char *const names[OFFCPU_LOSSES] = {
+		[OFFCPU_LOST_WAITS] = "waits_ring_full",
+		[OFFCPU_LOST_STACKS] = "stacks_ring_full",
+		[OFFCPU_LOST_STATE] = "threads_no_memory",
+		[OFFCPU_LOST_REQUESTS] = "requests_ring_full",
+		[OFFCPU_LOST_RESUMES] = "resumes_missed",
+		[OFFCPU_LOST_PROCESSES] = "processes_over_limit",
+	};
+	const uint64_t not_asked = offcpu_probe_loss(r->probe, OFFCPU_LOST_ASKED);
+	const struct tables_losses tables = tables_losses(r->tables);
+	const struct offcpu_loss others[] = {
+		{"rows_over_limit", waits_lost(r->waits)},
+		{"stacks_over_limit", waits_stacks_lost(r->waits)},
+		{"events_over_limit", atomic_load(&r->events_lost)},
+		{"mappings_over_limit", tables.mappings},
+		{"files_over_limit", tables.objects},
+		{"jit_processes_over_limit", tables.jit_processes},
+		{"requests_over_limit", process_reader_counts(r->processes).lost + not_asked},
+		{"reads_failed", r->reads_failed},
+	};
+	bool ok = true;
+
+	for (int i = 0; ok && i < OFFCPU_LOSSES; i++)
+		if (names[i])
+			ok = vec_push(&out->losses, (struct offcpu_loss){names[i], offcpu_probe_loss(r->probe, i)});
+	for (size_t i = 0; ok && i < sizeof(others) / sizeof(others[0]); i++)
+		ok = vec_push(&out->losses, others[i]);
+	return ok;
+}
+
+/* `unfinished` is NULL when the stacks could not be read: why. */
+static void give_stack(struct recording *r, struct unfinished *unfinished, const char *why, const struct offcpu_open *open,
+		       struct offcpu_wait *wait)
+{
+	const struct offcpu_stack_id *taken = &wait->key.stack; /* when the wait began */
+
+	if (taken->low && taken->low != OFFCPU_STACK_BEFORE)
+		return;
+	if (unfinished)
+		unfinished_add_stack(unfinished, open, r->waits, wait);
+	else
+		unfinished_add_reason(why, r->options.probe.user_stacks, r->waits, wait);
+}
+
+/* What waits on when the time is over. */
+static void take_unfinished(struct recording *r)
+{
+	const struct unfinished_options options = {.kernel_stacks = r->options.probe.kernel_stacks,
+						   .user_stacks = r->options.probe.user_stacks};
+	struct unfinished *unfinished = NULL;
+	const struct offcpu_open *open = NULL;
+	struct err err = {0}, why = {0};
+	size_t n = 0;
+
+	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
+		note(r, "waits that are not over have no stacks", why.msg);
+	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
+		note_failed_read(r, "waits that are not over are missing", err.msg);
+	end_threads(r);
+	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
+	for (size_t i = 0; i < n; i++) {
+		struct offcpu_wait wait = open[i].wait;
+
+		give_stack(r, unfinished, why.msg, &open[i], &wait);
+		take_wait(r, &wait, sizeof(wait));
+	}
+	unfinished_destroy(unfinished);
+}
+
+static void take_sums(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums)
+{
+	waits_add_sums(arg, key, sums);
+}
+
+void recording_stop(struct recording *r)
+{
+	int rc;
+
+	if (r->ended_ns)
+		return;
+	r->ended_ns = offcpu_probe_end(r->probe);
+	take_unfinished(r);
+	rc = offcpu_probe_sums(r->probe, take_sums, r->waits);
+	if (rc < 0)
+		note_failed_read(r, "waits are missing, their sums cannot be read", strerror(-rc));
+}
+
+static bool has_user_errors(const struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->rows.len; i++)
+		if (profile->rows.data[i].user_error || profile->rows.data[i].waker.user_error)
+			return true;
+	return false;
+}
+
+/* What may have made stacks end early; those that do say so themselves. */
+static void add_notes(struct recording *r, const struct offcpu_profile *profile)
+{
+	char why[128];
+	const struct process_reader_counts processes = process_reader_counts(r->processes);
+	uint64_t remaps = r->mmaps ? mmap_watch_lost(r->mmaps) : 0;
+
+	if (!has_user_errors(profile))
+		return;
+	if (processes.gone) {
+		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", processes.gone,
+			 processes.gone == 1 ? "process" : "processes");
+		note(r, "user stacks may end early", why);
+	}
+	if (remaps) {
+		snprintf(why, sizeof(why), "%" PRIu64 " %s faster than read", remaps,
+			 remaps == 1 ? "note of a new mapping came" : "notes of new mappings came");
+		note(r, "user stacks may end early", why);
+	}
+	if (processes.denied) {
+		snprintf(why, sizeof(why), "the maps of %" PRIu64 " %s cannot be read; the rows say why", processes.denied,
+			 processes.denied == 1 ? "process" : "processes");
+		note(r, "user stacks end early", why);
+	}
+}
+
+struct made_notes {
+	struct recording *recording;
+	size_t told, left_out;
+};
+
+/* Many processes may say much the same. */
+static void add_made_note(void *arg, const char *text)
+{
+	struct made_notes *notes = arg;
+	struct recording *r = notes->recording;
+	const char *own = arena_intern(r->arena, text);
+
+	for (size_t i = 0; own && i < r->notes.len; i++)
+		if (r->notes.data[i] == own)
+			return;
+	if (own && notes->told < MADE_NOTES && vec_push(&r->notes, own))
+		notes->told++;
+	else
+		notes->left_out++;
+}
+
+/* Why code that was made at run time may lack names. */
+static void add_made_notes(struct recording *r)
+{
+	struct made_notes notes = {.recording = r};
+	char why[64];
+
+	tables_notes(r->tables, add_made_note, &notes);
+	snprintf(why, sizeof(why), "%zu more %s not shown", notes.left_out, notes.left_out == 1 ? "note is" : "notes are");
+	if (notes.left_out)
+		note(r, "names of code made at run time", why);
+}
+
+int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
+{
+	recording_stop(r);
+	if (!r->options.probe.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
+		late_places_find(&r->late_places, r->tables, r->waits);
+	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
+					.filter = recording_filter(r), .by_process = !r->options.by_thread};
+	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
+		return err_set(err, ENOMEM, "out of memory");
+	add_notes(r, out);
+	add_made_notes(r);
+	for (size_t i = 0; i < r->notes.len; i++)
+		if (!vec_push(&out->notes, r->notes.data[i]))
+			return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/sample/looker.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "proc/task.h"
+
+enum { MAX_KERNEL_FRAMES = 127 };
+
+/* A thread, as the last look saw it. */
+struct task {
+	pid_t tid;
+	bool waiting; /* it was asleep */
+	bool proved;  /* at two looks: it is a wait, and its stacks were taken */
+	char state;
+	char name[17];
+	uint64_t count; /* how often it had got a CPU, or left it */
+	uint64_t since_ns;
+	struct offcpu_stack_id stack; /* where it waits */
+};
+
+struct tasks {
+	VEC_FIELDS(struct task); /* by rising tid */
+};
+
+struct looked {
+	struct process process;
+	bool kernel_thread;
+	uint64_t start_ns; /* by which it is told from others that have its number; 0: not known */
+	struct tasks tasks;
+	struct sleeping_process known;
+};
+
+struct looker {
+	struct looker_options options;
+	struct waits *waits;
+	struct sleeping *sleeping;
+	struct arena *arena;	     /* of kernel frames and why there are none */
+	struct tid_list tids;	     /* of the process that is looked at */
+	struct sleeping_stack stack; /* of the thread that is looked at */
+	atomic_ullong seen;
+	atomic_ullong once;
+	atomic_ullong lost;
+};
+
+DEFINE_CLEANUP(looker, struct looker *, looker_destroy)
+
+struct looker *looker_create(const struct looker_options *options, struct waits *waits, struct sleeping *sleeping)
+{
+	_cleanup_(cleanup_looker) struct looker *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->options = *options;
+	l->waits = waits;
+	l->sleeping = sleeping;
+	l->arena = arena_create();
+	return l->arena ? steal_ptr(l) : NULL;
+}
+
+void looker_destroy(struct looker *l)
+{
+	if (!l)
+		return;
+	vec_deinit(&l->tids);
+	sleeping_stack_deinit(&l->stack);
+	arena_destroy(l->arena);
+	free(l);
+}
+
+struct looker_counts looker_counts(const struct looker *l)
+{
+	return (struct looker_counts){
+		.waits = atomic_load(&l->seen), .once = atomic_load(&l->once), .lost = atomic_load(&l->lost)};
+}
+
+int looked_open(pid_t pid, struct err *err, struct looked **out)
+{
+	struct looked *looked = calloc(1, sizeof(*looked));
+	struct process_info info;
+	int rc = looked ? process_open(pid, err, &looked->process) : err_set(err, ENOMEM, "out of memory");
+
+	if (rc < 0) {
+		free(looked);
+		return rc;
+	}
+	if (process_info(&looked->process, &info) == 0) {
+		looked->kernel_thread = info.kernel_thread;
+		looked->start_ns = info.start_time * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	}
+	*out = looked;
+	return 0;
+}
+
+void looked_close(struct looker *l, struct looked *looked)
+{
+	if (!looked)
+		return;
+	sleeping_forget(l->sleeping, &looked->known);
+	process_close(&looked->process);
+	vec_deinit(&looked->tasks);
+	free(looked);
+}
+
+static bool add_wait(struct looker *l, const struct looked *looked, const struct task *task, uint64_t duration,
+		     bool unfinished)
+{
+	struct offcpu_wait wait = {
+		.kind = OFFCPU_WAIT,
+		.flags = unfinished ? OFFCPU_UNFINISHED : 0,
+		.key = {.stack = task->stack,
+			.tgid = (uint32_t)looked->process.pid,
+			.tid = (uint32_t)task->tid,
+			.state = (uint32_t)task->state,
+			.process_start_ns = looked->start_ns,
+			.thread_start_ns = looked->start_ns}, /* that of a thread by itself is not looked for */
+		.start_ns = task->since_ns,
+		.duration_ns = duration,
+	};
+
+	memcpy(wait.comm, task->name, sizeof(wait.comm));
+	return waits_add_wait(l->waits, &wait, sizeof(wait));
+}
+
+/* `unfinished`: only the recording ends. */
+static void end_wait(struct looker *l, const struct looked *looked, struct task *task, uint64_t now, bool unfinished)
+{
+	uint64_t duration = now - task->since_ns;
+
+	if (!task->waiting)
+		return;
+	task->waiting = false;
+	if (!task->proved) {
+		atomic_fetch_add(&l->once, 1);
+		return;
+	}
+	if (duration < l->options.min_ns || duration > l->options.max_ns)
+		return;
+	atomic_fetch_add(&l->seen, 1);
+	if (!add_wait(l, looked, task, duration, unfinished))
+		atomic_fetch_add(&l->lost, 1);
+}
+
+static bool is_wanted(const struct looker *l, char state)
+{
+	return (state == 'S' && l->options.sleeping) || (state == 'D' && l->options.uninterruptible);
+}
+
+enum seen {
+	SEEN_ENDED,
+	SEEN_STILL, /* asleep, and has not run since the last look */
+	SEEN_ANEW,
+};
+
+/*
+ * How often a thread got a CPU proves alone that it had none since; a kernel that does not count says 0. Context
+ * switches are counted when it leaves the CPU: they prove it together with its state now.
+ */
+static enum seen glance(const struct looked *looked, const struct task *task, struct task_status *status,
+			uint64_t *count)
+{
+	bool counted = task_runs(&looked->process, task->tid, count) == 0 && *count;
+
+	if (counted && task->waiting && *count == task->count)
+		return SEEN_STILL;
+	if (task_status(&looked->process, task->tid, status) < 0)
+		return SEEN_ENDED;
+	if (counted)
+		return SEEN_ANEW;
+	*count = status->nvcsw + status->nivcsw;
+	return task->waiting && *count == task->count && status->state == task->state ? SEEN_STILL : SEEN_ANEW;
+}
+
+static const char *kernel_error(struct looker *l, int code)
+{
+	if (code == EACCES || code == EPERM)
+		return arena_printf(l->arena, "%s: /proc/PID/task/TID/stack needs root or CAP_SYS_ADMIN",
+				    strerrorname_np(code));
+	if (code == ENOENT)
+		return "ENOENT: this kernel has no /proc/PID/task/TID/stack";
+	return arena_printf(l->arena, "%s: %s", strerrorname_np(code), strerrordesc_np(code));
+}
+
+static void take_kernel_stack(struct looker *l, const struct looked *looked, pid_t tid, const char **texts,
+			      struct taken_stack *out)
+{
+	int n = task_kernel_stack(&looked->process, tid, l->arena, texts, MAX_KERNEL_FRAMES);
+
+	out->kernel_text = texts;
+	out->nkernel = n < 0 ? 0 : (uint32_t)n;
+	out->kernel_error_words = n < 0 ? kernel_error(l, -n) : NULL;
+}
+
+static struct snap_thread thread_at(pid_t tid, const struct task_syscall *at, const struct arch *arch)
+{
+	struct snap_thread thread = {.tid = tid, .state = 'S', .status = THREAD_CAPTURED, .capture = CAPTURE_ASLEEP};
+
+	thread.regs.v[arch->user_pc] = at->pc;
+	thread.regs.v[arch->user_sp] = at->sp;
+	thread.regs.valid = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
+	thread.syscall.state = at->in_syscall ? SYSCALL_IN : SYSCALL_NONE;
+	thread.syscall.nr = at->nr;
+	memcpy(thread.syscall.args, at->args, sizeof(at->args));
+	return thread;
+}
+
+static void take_user_stack(struct looker *l, struct looked *looked, pid_t tid, const struct task_syscall *at, int rc,
+			    struct taken_stack *out)
+{
+	struct snap_thread thread;
+	struct err err = {0};
+
+	if (rc == -EACCES || rc == -EPERM)
+		process_explain_denied(&looked->process, -rc, "its registers cannot be read", &err);
+	else if (rc < 0)
+		err_set(&err, -rc, "/proc/PID/task/TID/syscall: %s", strerror(-rc));
+	if (rc < 0) {
+		snprintf(l->stack.error, sizeof(l->stack.error), "%s", err.msg);
+		out->user_error = l->stack.error;
+		return;
+	}
+	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring): there is none */
+		return;
+	thread = thread_at(tid, at, arch_host());
+	sleeping_walk(l->sleeping, &looked->known, &looked->process, &thread, &l->stack);
+	out->user = l->stack.frames.data;
+	out->places = l->stack.places.data;
+	out->nuser = (uint32_t)l->stack.frames.len;
+	out->user_end = OFFCPU_END_COMPLETE; /* or in words */
+	out->user_error = l->stack.error[0] ? l->stack.error : NULL;
+}
+
+static uint64_t hash_text(uint64_t seed, const char *text)
+{
+	return hash_bytes(seed, text, text ? strlen(text) : 0);
+}
+
+static uint64_t hash_stack(uint64_t hash, const struct taken_stack *stack)
+{
+	hash = hash_text(hash_text(hash, stack->kernel_error_words), stack->user_error);
+	hash = hash_u64(hash_u64(hash, stack->nkernel), stack->user_end);
+	for (uint32_t i = 0; i < stack->nkernel; i++)
+		hash = hash_text(hash, stack->kernel_text[i]);
+	for (uint32_t i = 0; i < stack->nuser; i++)
+		hash = hash_u64(hash_u64(hash_u64(hash, stack->user[i].pc), stack->places[i]), stack->user[i].flags);
+	return hash;
+}
+
+static struct offcpu_stack_id keep_stack(struct looker *l, struct taken_stack *stack)
+{
+	stack->id.low = hash_stack(HASH_SEED, stack) | 1;
+	stack->id.high = hash_stack(~HASH_SEED, stack);
+	waits_put_stack(l->waits, stack);
+	return stack->id;
+}
+
+/*
+ * The second look at a wait. False when it is none: a thread that is about to sleep has its state already, and may
+ * think better of it; "syscall" tells, and where that is refused its state does.
+ */
+static bool prove(struct looker *l, struct looked *looked, struct task *task)
+{
+	static const char ended[] = "the wait ended while its stacks were taken";
+	const char *texts[MAX_KERNEL_FRAMES];
+	struct taken_stack stack = {.user_end = OFFCPU_END_NO_USER};
+	struct task_syscall at = {0};
+	struct task_status status;
+	uint64_t count;
+	int rc = task_syscall(&looked->process, task->tid, &at);
+
+	if (rc == 0 && at.running)
+		return false;
+	if (task_status(&looked->process, task->tid, &status) < 0 || status.state != task->state)
+		return false;
+	memcpy(task->name, status.name, sizeof(task->name));
+	if (l->options.kernel_stacks)
+		take_kernel_stack(l, looked, task->tid, texts, &stack);
+	if (l->options.user_stacks)
+		take_user_stack(l, looked, task->tid, &at, rc, &stack);
+	/* It slept on, so what was read belongs together. */
+	if (glance(looked, task, &status, &count) != SEEN_STILL) {
+		stack.nkernel = stack.nuser = 0;
+		stack.kernel_error_words = l->options.kernel_stacks ? ended : NULL;
+		stack.user_error = l->options.user_stacks ? ended : NULL;
+	}
+	task->stack = keep_stack(l, &stack);
+	task->proved = true;
+	return true;
+}
+
+/* False when it has ended. */
+static bool look_at_task(struct looker *l, struct looked *looked, struct task *task)
+{
+	struct task_status status;
+	uint64_t count = 0, now = monotonic_ns();
+	enum seen seen = glance(looked, task, &status, &count);
+
+	if (seen == SEEN_STILL && (task->proved || prove(l, looked, task)))
+		return true;
+	end_wait(l, looked, task, now, false);
+	if (seen != SEEN_ANEW)
+		return seen == SEEN_STILL;
+	if (!is_wanted(l, status.state))
+		return !state_is_dead(status.state);
+	task->waiting = true;
+	task->proved = false;
+	task->state = status.state;
+	task->count = count;
+	task->since_ns = now;
+	return true;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Brings the list of a process's threads up to date: those that are gone have ended their waits. */
+static bool merge_tasks(struct looker *l, struct looked *looked)
+{
+	struct tasks old = looked->tasks, fresh = {0};
+	uint64_t now = monotonic_ns();
+	size_t at = 0;
+
+	if (!vec_reserve(&fresh, l->tids.len))
+		return false;
+	qsort(l->tids.data, l->tids.len, sizeof(*l->tids.data), compare_tids);
+	for (size_t i = 0; i < l->tids.len; i++) {
+		pid_t tid = l->tids.data[i];
+
+		if (fresh.len && fresh.data[fresh.len - 1].tid == tid)
+			continue;
+		for (; at < old.len && old.data[at].tid < tid; at++)
+			end_wait(l, looked, &old.data[at], now, false);
+		fresh.data[fresh.len++] =
+			at < old.len && old.data[at].tid == tid ? old.data[at++] : (struct task){.tid = tid};
+	}
+	for (; at < old.len; at++)
+		end_wait(l, looked, &old.data[at], now, false);
+	vec_deinit(&old);
+	looked->tasks = fresh;
+	return true;
+}
+
+bool looked_look(struct looker *l, struct looked *looked)
+{
+	bool lives = false;
+
+	if (process_list_tids(&looked->process, &l->tids) < 0 || !l->tids.len)
+		return false;
+	if (looked->kernel_thread)
+		return true;
+	if (!merge_tasks(l, looked)) {
+		atomic_fetch_add(&l->lost, 1);
+		return true;
+	}
+	for (size_t i = 0; i < looked->tasks.len; i++)
+		lives |= look_at_task(l, looked, &looked->tasks.data[i]);
+	return lives || !process_has_ended(&looked->process); /* threads may have come since they were listed */
+}
+
+void looked_end(struct looker *l, struct looked *looked, bool unfinished)
+{
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < looked->tasks.len; i++) {
+		struct task *task = &looked->tasks.data[i];
+
+		if (unfinished && !task->proved) /* nobody knows yet what it would have become */
+			task->waiting = false;
+		end_wait(l, looked, task, now, unfinished);
+	}
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_SAMPLE_LOOKER_H
+#define STAKEOUT_OFFCPU_SAMPLE_LOOKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "offcpu/sleeping.h"
+#include "offcpu/waits.h"
+
+/*
+ * Looks at the threads of processes through /proc, and stops none. A thread that is asleep at two looks, and got no CPU
+ * in between, has waited all the while: its stacks are taken, and the wait goes to `waits` when it is over. One thread
+ * uses it; any may ask for the counts.
+ */
+struct looker;
+
+struct looker_options {
+	bool kernel_stacks;
+	bool user_stacks;
+	bool sleeping; /* states S and D */
+	bool uninterruptible;
+	uint64_t min_ns;
+	uint64_t max_ns;
+};
+
+/* What it is given must outlive it. NULL when memory is exhausted. */
+struct looker *looker_create(const struct looker_options *options, struct waits *waits, struct sleeping *sleeping);
+void looker_destroy(struct looker *looker);
+
+struct looker_counts {
+	uint64_t waits;
+	uint64_t once; /* seen asleep at one look only: shorter than the interval, or so */
+	uint64_t lost; /* waits without room */
+};
+
+struct looker_counts looker_counts(const struct looker *looker);
+
+/* A process and its threads, as the last look saw them. */
+struct looked;
+
+/* Errors as of process_open(). */
+int looked_open(pid_t pid, struct err *err, struct looked **out);
+void looked_close(struct looker *looker, struct looked *looked);
+
+/* Looks at all of its threads, except those of the kernel. False when it has ended, waited for or not. */
+bool looked_look(struct looker *looker, struct looked *looked);
+
+/* Its waits end now, since it has ended; `unfinished`: only the recording ends. */
+void looked_end(struct looker *looker, struct looked *looked, bool unfinished);
+
+#endif

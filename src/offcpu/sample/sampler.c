@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/sample/sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/pacer.h"
+#include "base/signals.h"
+#include "offcpu/sample/looker.h"
+#include "offcpu/naming.h"
+#include "offcpu/sleeping.h"
+#include "offcpu/waits.h"
+#include "offcpu/sample/watch_list.h"
+
+enum {
+	INTERVAL_NS = 10000000,
+	SHARE = 20,           /* of one CPU, the part that looking may take: 5 % */
+	BEGIN_NS = 100000000, /* what it may take besides, for the first look, which opens files */
+	MAX_ROWS = 1 << 20,
+	MAX_STACK_BYTES = 64 << 20,
+};
+
+struct sampler {
+	struct sampler_options options;
+	struct arena *arena; /* of notes */
+	struct waits *waits;
+	struct sleeping *sleeping;
+	struct looker *looker;
+	struct watch_list *watched;
+	struct offcpu_naming_options names;
+	struct offcpu_naming *naming;
+
+	uint64_t started_ns;
+	uint64_t ended_ns;
+	uint64_t looked_ns;
+	uint64_t longest_ns; /* between two looks */
+	atomic_ullong looks; /* that are over */
+	atomic_bool over;    /* and no process was left at the last */
+
+	bool running;
+	pthread_t thread;
+	struct pacer pacer;
+};
+
+DEFINE_CLEANUP(sampler, struct sampler *, sampler_destroy)
+
+static void look(struct sampler *s)
+{
+	uint64_t now = monotonic_ns();
+
+	if (s->looked_ns && now - s->looked_ns > s->longest_ns)
+		s->longest_ns = now - s->looked_ns;
+	s->looked_ns = now;
+	watch_list_look(s->watched);
+	atomic_store(&s->over, watch_list_is_empty(s->watched) && !s->options.all_processes);
+	atomic_fetch_add(&s->looks, 1);
+}
+
+static void *look_on(void *arg)
+{
+	struct sampler *s = arg;
+	uint64_t next, busy, earned;
+
+	do {
+		next = monotonic_ns() + INTERVAL_NS;
+		look(s);
+		busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		earned = s->started_ns + (busy > BEGIN_NS ? SHARE * (busy - BEGIN_NS) : 0);
+	} while (pacer_rest_until(&s->pacer, next > earned ? next : earned));
+	return NULL;
+}
+
+/* A few descriptors for each process: with many, more than the usual limit. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int start_looking(struct sampler *s, struct err *err)
+{
+	sigset_t before;
+
+	signals_block_for_worker(&before);
+	s->running = pthread_create(&s->thread, NULL, look_on, s) == 0;
+	signals_restore(&before);
+	return s->running ? 0 : err_set(err, EAGAIN, "no thread can be made");
+}
+
+static struct sampler *create(const struct sampler_options *options)
+{
+	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
+	const struct watch_list_options watched = {.all_processes = options->all_processes,
+						   .children = options->children};
+	const struct looker_options looker = {
+		.kernel_stacks = options->kernel_stacks,
+		.user_stacks = options->user_stacks,
+		.sleeping = options->sleeping,
+		.uninterruptible = options->uninterruptible,
+		.min_ns = options->min_ns,
+		.max_ns = options->max_ns,
+	};
+	_cleanup_(cleanup_sampler) struct sampler *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	pacer_init(&s->pacer);
+	s->options = *options;
+	s->arena = arena_create();
+	s->waits = waits_create(NULL, &waits);
+	s->sleeping = sleeping_create(true);
+	s->looker = looker_create(&looker, s->waits, s->sleeping);
+	s->watched = watch_list_create(s->looker, &watched);
+	s->names.native = options->names;
+	s->names.native.find = sleeping_module;
+	s->names.native.find_ctx = s->sleeping;
+	s->naming = offcpu_naming_create(&s->names);
+	s->options.why = s->arena ? arena_intern(s->arena, options->why) : NULL;
+	return s->arena && s->waits && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
+}
+
+int sampler_start(const struct sampler_options *options, struct err *err, struct sampler **out)
+{
+	_cleanup_(cleanup_sampler) struct sampler *s = NULL;
+	int rc = 0;
+
+	if (!options->sleeping && !options->uninterruptible)
+		return err_set(err, EINVAL, "/proc does not show who is ready but without a CPU: --state R needs BPF");
+	s = create(options);
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	if (options->all_processes || options->children)
+		allow_descriptors();
+	for (size_t i = 0; rc == 0 && i < options->npids; i++)
+		rc = watch_list_add(s->watched, options->pids[i], err);
+	s->started_ns = monotonic_ns();
+	if (rc == 0)
+		rc = start_looking(s, err);
+	if (rc < 0)
+		return rc;
+	*out = steal_ptr(s);
+	return 0;
+}
+
+static void stop_looking(struct sampler *s)
+{
+	if (!s->running)
+		return;
+	pacer_end(&s->pacer);
+	pthread_join(s->thread, NULL);
+	s->running = false;
+}
+
+void sampler_destroy(struct sampler *s)
+{
+	if (!s)
+		return;
+	stop_looking(s);
+	watch_list_destroy(s->watched);
+	looker_destroy(s->looker);
+	waits_destroy(s->waits);
+	sleeping_destroy(s->sleeping); /* its modules write to the cache, by options that the naming has */
+	offcpu_naming_destroy(s->naming);
+	arena_destroy(s->arena);
+	pacer_deinit(&s->pacer);
+	free(s);
+}
+
+bool sampler_is_over(const struct sampler *s)
+{
+	return atomic_load(&s->over);
+}
+
+struct sampler_progress sampler_progress(const struct sampler *s)
+{
+	const struct looker_counts counts = looker_counts(s->looker);
+
+	return (struct sampler_progress){
+		.looks = atomic_load(&s->looks), .waits = counts.waits, .lost = counts.once + counts.lost};
+}
+
+/* One last look, so that what has slept on until now is told from what has not. */
+void sampler_stop(struct sampler *s)
+{
+	if (s->ended_ns)
+		return;
+	stop_looking(s);
+	look(s);
+	watch_list_end(s->watched);
+	s->ended_ns = monotonic_ns();
+}
+
+static bool add_note(struct offcpu_profile *out, const char *note)
+{
+	return note && vec_push(&out->notes, note);
+}
+
+static bool add_notes(const struct sampler *s, struct offcpu_profile *out)
+{
+	uint64_t looks = atomic_load(&s->looks);
+	double gaps = looks > 1 ? (double)(looks - 1) : 1;
+
+	if (s->options.why &&
+	    !add_note(out, arena_printf(s->arena, "without BPF, waits are estimated from /proc: %s", s->options.why)))
+		return false;
+	if (s->options.wakers && !add_note(out, "/proc does not show who ended a wait: --wakers needs BPF"))
+		return false;
+	return add_note(
+		out,
+		arena_printf(s->arena,
+			     "times are estimates: threads were looked at every %.1f ms (the longest gap was %.1f "
+			     "ms); shorter waits are not seen, nor is time spent ready but without a CPU; waits that "
+			     "had begun before or have not ended count as far as they were seen",
+			     (double)(s->looked_ns - s->started_ns) / gaps / 1e6, (double)s->longest_ns / 1e6));
+}
+
+static bool add_losses(const struct sampler *s, struct offcpu_profile *out)
+{
+	const struct looker_counts counts = looker_counts(s->looker);
+	const struct offcpu_loss losses[] = {
+		{"waits_seen_once", counts.once},
+		{"rows_over_limit", counts.lost},
+		{"stacks_over_limit", waits_stacks_lost(s->waits)},
+		{"processes_unreadable", watch_list_unreadable(s->watched)},
+	};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < sizeof(losses) / sizeof(losses[0]); i++)
+		ok = vec_push(&out->losses, losses[i]);
+	return ok;
+}
+
+int sampler_finish(struct sampler *s, struct err *err, struct offcpu_profile *out)
+{
+	bool ok;
+
+	sampler_stop(s);
+	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true,
+					.filter = {.min_ns = s->options.min_ns, .max_ns = s->options.max_ns,
+						   .sleeping = s->options.sleeping,
+						   .uninterruptible = s->options.uninterruptible},
+					.by_process = !s->options.by_thread};
+	ok = offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
+	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
+}

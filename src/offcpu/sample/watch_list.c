@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/sample/watch_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/sorted.h"
+#include "base/vec.h"
+#include "proc/family.h"
+
+enum { SCAN_NS = 100000000 }; /* how often new processes are searched for */
+
+struct watched {
+	pid_t pid;
+	struct looked *looked;
+};
+
+struct watch_list {
+	VEC_FIELDS(struct watched); /* by rising pid */
+	struct watch_list_options options;
+	struct looker *looker;
+	pid_t self;
+	uint64_t scanned_ns;
+	struct u64map refused; /* pids */
+};
+
+struct watch_list *watch_list_create(struct looker *looker, const struct watch_list_options *options)
+{
+	struct watch_list *list = calloc(1, sizeof(*list));
+
+	if (!list)
+		return NULL;
+	list->looker = looker;
+	list->options = *options;
+	list->self = process_self();
+	return list;
+}
+
+void watch_list_destroy(struct watch_list *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->len; i++)
+		looked_close(list->looker, list->data[i].looked);
+	vec_deinit(list);
+	u64map_deinit(&list->refused);
+	free(list);
+}
+
+static bool is_watched(const struct watch_list *list, pid_t pid)
+{
+	size_t upto = sorted_upto(list->data, list->len, .pid, pid);
+
+	return upto && list->data[upto - 1].pid == pid;
+}
+
+int watch_list_add(struct watch_list *list, pid_t pid, struct err *err)
+{
+	struct watched watched = {.pid = pid};
+	size_t at = sorted_upto(list->data, list->len, .pid, pid);
+	int rc;
+
+	if (is_watched(list, pid))
+		return 0;
+	if (!vec_reserve(list, list->len + 1))
+		return err_set(err, ENOMEM, "out of memory");
+	rc = looked_open(pid, err, &watched.looked);
+	if (rc < 0)
+		return rc;
+	memmove(list->data + at + 1, list->data + at, (list->len - at) * sizeof(*list->data));
+	list->data[at] = watched;
+	list->len++;
+	return 0;
+}
+
+static bool is_wanted(const struct watch_list *list, pid_t pid)
+{
+	if (pid == list->self || is_watched(list, pid))
+		return false;
+	return list->options.all_processes || is_watched(list, process_parent(pid));
+}
+
+void watch_list_scan(struct watch_list *list)
+{
+	struct tid_list pids = {0};
+
+	list->scanned_ns = monotonic_ns();
+	process_list_all(&pids); /* what it could not list, the next scan may */
+	for (size_t i = 0; i < pids.len; i++) {
+		pid_t pid = pids.data[i];
+		int rc = is_wanted(list, pid) ? watch_list_add(list, pid, NULL) : 0;
+		bool created;
+
+		if (rc < 0 && rc != -ESRCH)
+			u64map_put(&list->refused, (uint64_t)pid, &created);
+	}
+	vec_deinit(&pids);
+}
+
+void watch_list_look(struct watch_list *list)
+{
+	size_t kept = 0;
+
+	if ((list->options.all_processes || list->options.children) && monotonic_ns() - list->scanned_ns >= SCAN_NS)
+		watch_list_scan(list);
+	for (size_t i = 0; i < list->len; i++) {
+		struct watched watched = list->data[i];
+
+		if (looked_look(list->looker, watched.looked)) {
+			list->data[kept++] = watched;
+		} else {
+			looked_end(list->looker, watched.looked, false);
+			looked_close(list->looker, watched.looked);
+		}
+	}
+	list->len = kept;
+}
+
+void watch_list_end(struct watch_list *list)
+{
+	for (size_t i = 0; i < list->len; i++)
+		looked_end(list->looker, list->data[i].looked, true);
+}
+
+bool watch_list_is_empty(const struct watch_list *list)
+{
+	return !list->len;
+}
+
+uint64_t watch_list_unreadable(const struct watch_list *list)
+{
+	return list->refused.len;
+}

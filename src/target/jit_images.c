@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/jit_images.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <endian.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/cursor.h"
+#include "base/intervals.h"
+#include "base/map.h"
+#include "elf/dynsym.h"
+#include "elf/relocate.h"
+#include "elf/symrecords.h"
+
+enum {
+	DESCRIPTOR_SIZE = 24, /* u32 version, u32 action, pointers to an entry and to the first */
+	DESCRIPTOR_VERSION = 1,
+	ENTRY_SIZE = 32, /* pointers to the next and the previous, the object's address and size */
+	MAX_OBJECTS = 64 << 10,
+	MAX_OBJECT = 64 << 20,
+	MAX_TOTAL = 256 << 20, /* of all objects together */
+	MAX_RANGES = 1 << 20,
+};
+
+static const char descriptor_name[] = "__jit_debug_descriptor";
+
+/* Finding the descriptor */
+
+/* Only what has the right size has its name looked at: that leaves most of a large table's names unread. */
+static bool may_be_descriptor(const GElf_Sym *sym)
+{
+	unsigned type = GELF_ST_TYPE(sym->st_info);
+
+	return (type == STT_OBJECT || type == STT_NOTYPE) && (sym->st_size == DESCRIPTOR_SIZE || sym->st_size == 0) &&
+	       sym->st_shndx != SHN_UNDEF;
+}
+
+static bool is_descriptor(const struct symrecords *table, const GElf_Sym *sym)
+{
+	return sym->st_shndx != SHN_UNDEF && sym->st_value && symrecords_is_named(table, sym, descriptor_name);
+}
+
+static bool find_in_table(struct symrecords table, uint64_t *vaddr)
+{
+	GElf_Sym sym;
+
+	while (symrecords_next(&table, &sym)) {
+		if (!may_be_descriptor(&sym) || !is_descriptor(&table, &sym))
+			continue;
+		*vaddr = sym.st_value;
+		return true;
+	}
+	return false;
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t hash = 5381;
+
+	for (; *name; name++)
+		hash = hash * 33 + (unsigned char)*name;
+	return hash;
+}
+
+/* The table's parts: u32 counts, a filter of 64-bit words, a u32 for each bucket, a u32 for each symbol. */
+static bool find_by_hash(struct symrecords table, Elf_Scn *scn, uint64_t *vaddr)
+{
+	Elf_Data *data = elf_rawdata(scn, NULL);
+	struct cursor c = cursor_init(data ? data->d_buf : NULL, data ? data->d_size : 0);
+	uint32_t nbuckets = cursor_u32(&c), first = cursor_u32(&c), nfilter = cursor_u32(&c);
+	uint32_t want = gnu_hash(descriptor_name), hash;
+	uint64_t buckets = 16 + (uint64_t)nfilter * 8, i;
+	GElf_Sym sym;
+
+	if (!nbuckets || !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))
+		return false;
+	i = cursor_u32(&c);
+	if (c.bad || i < first || !cursor_seek(&c, buckets + (uint64_t)nbuckets * 4 + (i - first) * 4))
+		return false;
+	do {
+		hash = cursor_u32(&c); /* the lowest bit ends the bucket */
+		if (c.bad || !symrecords_charge(&table, sizeof(hash)))
+			return false;
+		if ((hash | 1) == (want | 1) && symrecords_seek(&table, i) && symrecords_next(&table, &sym) &&
+		    is_descriptor(&table, &sym)) {
+			*vaddr = sym.st_value;
+			return true;
+		}
+		i++;
+	} while (!(hash & 1));
+	return false;
+}
+
+struct wanted {
+	bool found;
+	uint64_t vaddr;
+};
+
+static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name)
+{
+	struct wanted *wanted = ctx;
+
+	if (sym->st_shndx != SHN_UNDEF && sym->st_value && strcmp(name, descriptor_name) == 0)
+		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
+	return !wanted->found;
+}
+
+/* The hash table when there is one, for what is exported; then the table of all symbols, which is often stripped. */
+bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
+{
+	Elf *elf = image_elf(image);
+	struct wanted wanted = {0};
+	uint64_t budget = symrecords_budget(elf);
+	bool hashed = false, dynamic = false;
+	GElf_Shdr shdr;
+
+	if (!image_is_64bit(image) || image_is_big_endian(image))
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
+		Elf_Scn *symbols = shdr.sh_type == SHT_GNU_HASH ? elf_getscn(elf, shdr.sh_link) : NULL;
+
+		if (symbols && find_by_hash(symrecords_init(elf, symbols, &budget), scn, vaddr))
+			return true;
+		hashed |= shdr.sh_type == SHT_GNU_HASH;
+		dynamic |= shdr.sh_type == SHT_DYNSYM;
+	}
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);)
+		if ((shdr.sh_type == SHT_SYMTAB || (shdr.sh_type == SHT_DYNSYM && !hashed)) &&
+		    find_in_table(symrecords_init(elf, scn, &budget), vaddr))
+			return true;
+	if (!dynamic)
+		dynsym_read(image, visit_symbol, &wanted);
+	if (wanted.found)
+		*vaddr = wanted.vaddr;
+	return wanted.found;
+}
+
+/* Copying the list */
+
+struct entry {
+	uint64_t next;
+	uint64_t address;
+	uint64_t size;
+};
+
+static bool read_whole(struct mem *mem, uint64_t address, uint8_t *buf, size_t len)
+{
+	while (len) {
+		ssize_t got = mem->read(mem, address, buf, len);
+
+		if (got <= 0)
+			return false;
+		address += (size_t)got;
+		buf += got;
+		len -= (size_t)got;
+	}
+	return true;
+}
+
+static bool read_first(struct mem *mem, uint64_t descriptor, uint64_t *first)
+{
+	uint8_t raw[DESCRIPTOR_SIZE] = {0};
+	struct cursor c = cursor_init(raw, sizeof(raw));
+
+	if (!read_whole(mem, descriptor, raw, sizeof(raw)) || cursor_u32(&c) != DESCRIPTOR_VERSION)
+		return false;
+	cursor_skip(&c, 4 + 8); /* what a debugger that runs the program is told */
+	*first = cursor_u64(&c);
+	return true;
+}
+
+static bool read_entry(struct mem *mem, uint64_t address, struct entry *out)
+{
+	uint8_t raw[ENTRY_SIZE] = {0};
+	struct cursor c = cursor_init(raw, sizeof(raw));
+
+	if (!read_whole(mem, address, raw, sizeof(raw)))
+		return false;
+	out->next = cursor_u64(&c);
+	cursor_skip(&c, 8); /* the previous */
+	out->address = cursor_u64(&c);
+	out->size = cursor_u64(&c);
+	return true;
+}
+
+/* False when the object is left out. */
+static bool copy_object(struct snapshot *snap, struct mem *mem, const struct entry *entry)
+{
+	struct mem_copy copy = {.start = entry->address, .len = entry->size};
+	char magic[SELFMAG];
+
+	if (entry->size < sizeof(Elf64_Ehdr) || entry->size > MAX_OBJECT || entry->size > MAX_TOTAL - snap->jit_bytes ||
+	    entry->size > UINT64_MAX - entry->address)
+		return false;
+	if (!read_whole(mem, entry->address, (uint8_t *)magic, SELFMAG) || memcmp(magic, ELFMAG, SELFMAG) != 0)
+		return false;
+	copy.region_end = copy.start + copy.len;
+	copy.data = arena_alloc(snap->arena, copy.len);
+	if (!copy.data)
+		return false;
+	snap->jit_bytes += copy.len;
+	return read_whole(mem, copy.start, copy.data, copy.len) && vec_push(&snap->jit_images, copy);
+}
+
+void jit_images_copy(struct snapshot *snap, struct mem *mem, uint64_t descriptor)
+{
+	struct u64map seen = {0};
+	uint64_t address;
+	size_t lost = 0;
+	bool broken = !read_first(mem, descriptor, &address), created;
+
+	if (broken)
+		return; /* another version, or a symbol that only looks like it */
+	while (address && !broken) {
+		struct entry entry;
+
+		broken = seen.len >= MAX_OBJECTS || !u64map_put(&seen, address, &created) || !created ||
+			 !read_entry(mem, address, &entry);
+		if (broken)
+			break;
+		lost += !copy_object(snap, mem, &entry);
+		address = entry.next;
+	}
+	u64map_deinit(&seen);
+	if (broken)
+		snapshot_note(snap, "the list of code that a JIT compiler announced to debuggers cannot be followed to "
+				    "its end: some of that code may have no names; another snapshot may show it");
+	if (lost)
+		snapshot_note(snap,
+			      "%zu of the objects that a JIT compiler announced to debuggers could not be read: "
+			      "they are too large, no ELF objects, or were just being changed",
+			      lost);
+}
+
+/* The objects as modules */
+
+struct jit_image {
+	struct mem_copy copy;  /* as the compiler made it */
+	uint8_t *data;         /* the relocated copy that the module's image is in */
+	struct module *module; /* NULL until it is needed, or when it cannot be opened */
+	bool opened;
+};
+
+struct jit_images {
+	struct snapshot *snap;
+	int root_fd;
+	struct jit_image *images;
+	size_t len;
+	struct pieces pieces; /* of code; the id is the position in `images` */
+};
+
+struct adding {
+	struct intervals intervals;
+	uint32_t id; /* of the object */
+};
+
+/*
+ * A new object becomes the first of its list: the lower the number, the higher it ranks. The address after a section
+ * belongs to it when nothing else is there: a call that does not return may be its last instruction.
+ */
+static bool add_range(void *ctx, uint64_t start, uint64_t end)
+{
+	struct adding *adding = ctx;
+
+	return adding->intervals.len < MAX_RANGES &&
+	       intervals_add(&adding->intervals, start, end, adding->id, UINT32_MAX - adding->id) &&
+	       intervals_add(&adding->intervals, end, end + 1, adding->id, 0);
+}
+
+struct jit_images *jit_images_create(struct snapshot *snap, int root_fd)
+{
+	struct jit_images *images = calloc(1, sizeof(*images));
+	size_t len = snap->jit_images.len;
+	struct adding adding = {0};
+	bool done;
+
+	if (!images)
+		return NULL;
+	images->snap = snap;
+	images->root_fd = root_fd;
+	images->len = len;
+	images->images = calloc(len ? len : 1, sizeof(*images->images));
+	for (size_t i = 0; images->images && i < len; i++) {
+		const struct mem_copy *copy = &snap->jit_images.data[i];
+
+		images->images[i].copy = *copy;
+		adding.id = (uint32_t)i;
+		relocate_visit_code(copy->data, copy->len, add_range, &adding);
+	}
+	done = images->images && intervals_flatten(&adding.intervals, &images->pieces);
+	vec_deinit(&adding.intervals);
+	if (!done) {
+		jit_images_destroy(images);
+		return NULL;
+	}
+	return images;
+}
+
+void jit_images_destroy(struct jit_images *images)
+{
+	if (!images)
+		return;
+	for (size_t i = 0; images->images && i < images->len; i++) {
+		module_destroy(images->images[i].module);
+		free(images->images[i].data);
+	}
+	free(images->images);
+	vec_deinit(&images->pieces);
+	free(images);
+}
+
+static int open_image(struct jit_image *image, struct err *err)
+{
+	struct image *opened = NULL;
+	int ret;
+
+	image->data = malloc(image->copy.len);
+	if (!image->data)
+		return -ENOMEM;
+	memcpy(image->data, image->copy.data, image->copy.len);
+	ret = relocate_object(image->data, image->copy.len, err);
+	if (ret == 0)
+		ret = image_open_memory(image->data, image->copy.len, err, &opened);
+	return ret < 0 ? ret : module_create(opened, "[jit]", err, &image->module);
+}
+
+struct module *jit_images_find(struct jit_images *images, uint64_t address)
+{
+	uint32_t id = pieces_find(&images->pieces, address);
+	struct jit_image *image = id != PIECE_NONE ? &images->images[id] : NULL;
+	struct err err = {0};
+
+	if (!image)
+		return NULL;
+	if (!image->opened && open_image(image, &err) < 0)
+		snapshot_note(images->snap, "an object that a JIT compiler announced to debuggers is not used: %s",
+			      err.msg);
+	image->opened = true;
+	if (image->module) {
+		image->module->jit = true;
+		image->module->root_fd = images->root_fd;
+	}
+	return image->module;
+}
