@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/capture.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "capture/take.h"
+#include "target/ask.h"
 
-enum {
-	MAX_EXECS = 3, /* starts from the beginning after an exec */
-	MAX_VDSO = 256 * 1024,
-};
+enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
 
 static int choose_observer(struct capture *c, struct err *err)
 {
@@ -24,7 +20,7 @@ static int choose_observer(struct capture *c, struct err *err)
 	if (c->options.source != SOURCE_PROC) {
 		rc = process_check_numbers(&why);
 		if (rc == 0)
-			rc = observer_bpf_create(&c->process, &why, &c->observer);
+			rc = observer_bpf_create(&c->target->process, &why, &c->observer);
 		if (rc == 0)
 			return 0;
 		if (c->options.source == SOURCE_BPF)
@@ -32,7 +28,7 @@ static int choose_observer(struct capture *c, struct err *err)
 		snprintf(c->observer_note, sizeof(c->observer_note),
 			 "threads are read through /proc, which shows only pc and sp: %s", why.msg);
 	}
-	return observer_proc_create(&c->process, err, &c->observer);
+	return observer_proc_create(&c->target->process, err, &c->observer);
 }
 
 /* A number that means another process must not stop that one. */
@@ -47,7 +43,7 @@ static int choose_stop(struct capture *c, struct err *err)
 	return 0;
 }
 
-int capture_open(pid_t pid, const struct capture_options *options, struct err *err, struct capture **out)
+int capture_open(struct target *target, const struct capture_options *options, struct err *err, struct capture **out)
 {
 	struct capture *c = calloc(1, sizeof(*c));
 	int rc;
@@ -55,14 +51,9 @@ int capture_open(pid_t pid, const struct capture_options *options, struct err *e
 	if (!c)
 		return err_set(err, ENOMEM, "out of memory");
 	c->options = *options;
-	c->process = (struct process){.dir_fd = -1, .task_fd = -1, .mm_fd = -1};
-	c->vm.mem_fd = -1;
-	rc = process_open(pid, err, &c->process);
-	if (rc == -EINVAL)
-		err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", (int)pid,
-			(int)c->process.pid, (int)c->process.pid, (int)pid);
-	if (rc == 0)
-		rc = choose_stop(c, err);
+	c->target = target;
+	target->memory.prefer_proc_mem = options->proc_mem;
+	rc = choose_stop(c, err);
 	if (rc == 0)
 		rc = choose_observer(c, err);
 	if (rc < 0) {
@@ -79,16 +70,9 @@ void capture_close(struct capture *c)
 		return;
 	if (c->observer)
 		c->observer->destroy(c->observer);
-	vmread_deinit(&c->vm);
-	process_close(&c->process);
 	vec_deinit(&c->seen);
 	u64map_deinit(&c->seen_index);
 	free(c);
-}
-
-struct mem *capture_live_memory(struct capture *c)
-{
-	return &c->vm.mem;
 }
 
 /* Removes the threads that ended meanwhile, and counts what was done. */
@@ -116,62 +100,34 @@ static void finish(struct take *take)
 	info->consistent = !info->inconsistent_why;
 }
 
-static void copy_vdso(struct capture *c, struct snapshot *snap)
+/* True when the program is a 32-bit one: those have nothing above 4 GiB, and others their stack at least. */
+static bool is_32bit(const struct maps *maps)
 {
-	for (size_t i = 0; i < snap->maps.len; i++) {
-		const struct map_entry *e = &snap->maps.data[i];
-		struct mem_copy image = {.start = e->start, .len = e->end - e->start, .region_end = e->end};
-		struct vmread_job job = {.address = image.start, .len = image.len};
-		struct bulk *bulk;
-
-		if (strcmp(e->path, "[vdso]") != 0 || image.len > MAX_VDSO)
-			continue;
-		bulk = take_add_bulk(snap, image.len, 0);
-		if (!bulk)
-			return;
-		job.dst = image.data = bulk->data;
-		vmread_copy(&c->vm, &job, 1);
-		if (job.done == job.len && !vec_push(&snap->images, image))
-			return;
-	}
-}
-
-/* True when the program is a 32-bit one. */
-static bool is_32bit(const struct process *process)
-{
-	_cleanup_close_ int fd = openat(process->mm_fd, "exe", O_RDONLY | O_CLOEXEC);
-	unsigned char ident[EI_NIDENT];
-
-	return fd >= 0 && read(fd, ident, sizeof(ident)) == sizeof(ident) && memcmp(ident, ELFMAG, SELFMAG) == 0 &&
-	       ident[EI_CLASS] == ELFCLASS32;
+	return maps->len && maps->data[maps->len - 1].end <= UINT64_C(1) << 32;
 }
 
 /* The process as a whole: names, map, vDSO. */
 static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 {
 	struct process_info info;
-	int rc = process_info(&c->process, &info);
+	int rc = process_info(&c->target->process, &info);
 
 	if (rc < 0)
-		return err_set(err, ESRCH, "process %d has ended", (int)c->process.pid);
-	process_find_memory(&c->process);
-	vmread_deinit(&c->vm);
-	vmread_init(&c->vm, &c->process, c->options.proc_mem);
+		return err_set(err, ESRCH, "process %d has ended", (int)c->target->process.pid);
+	target_look(c->target);
+	target_set_snapshot(c->target, snap);
 	snap->comm = arena_intern(snap->arena, info.comm);
-	snap->exe = process_exe(&c->process, snap->arena);
+	snap->exe = process_exe(&c->target->process, snap->arena);
 	snap->kernel_thread = info.kernel_thread;
-	snap->mm_tid = c->process.mm_tid;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
 	if (c->observer_note[0] && c->options.stop != STOP_ALL)
-		snapshot_note(snap, "%s", c->observer_note);
+		notes_add(&snap->notes, "%s", c->observer_note);
 	if (info.kernel_thread)
 		return 0;
-	rc = process_maps(&c->process, snap->arena, err, &snap->maps);
-	if (rc == 0)
-		copy_vdso(c, snap);
-	return rc;
+	rc = process_maps(&c->target->process, snap->arena, err, &snap->maps);
+	return rc < 0 ? rc : ask_process(c->target, snap, &ask_vdso, NULL, err);
 }
 
 /* All threads of a 32-bit process are listed, with their kernel stacks, but not walked. */
@@ -197,10 +153,10 @@ static int take_once(struct take *take)
 	if (rc < 0)
 		return rc;
 	if (!take->snap->threads.len)
-		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->process.pid,
+		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->target->process.pid,
 						 (int)c->options.tids[0])
-				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->process.pid);
-	if (is_32bit(&c->process))
+				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->target->process.pid);
+	if (is_32bit(&take->snap->maps))
 		settle_32bit(take);
 	return c->options.stop == STOP_ALL ? take_stopped(take) : take_passive(take);
 }
@@ -210,7 +166,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 	int rc = -EAGAIN;
 
 	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
-		struct take take = {.capture = c, .err = err, .snap = snapshot_create(c->process.pid, arch_host())};
+		struct take take = {.capture = c, .err = err, .snap = snapshot_create(c->target->process.pid, arch_host())};
 		uint64_t start = monotonic_ns();
 
 		if (!take.snap)
@@ -226,16 +182,13 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 		vec_deinit(&take.work);
 		vec_deinit(&take.sps);
 		u64map_deinit(&take.index);
+		if (take.snap)
+			target_set_snapshot(c->target, NULL);
 		snapshot_destroy(take.snap);
 	}
 	if (rc == -EAGAIN)
-		return err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->process.pid);
+		return err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid);
 	return rc;
-}
-
-int capture_look_again(struct capture *c)
-{
-	return take_look(c);
 }
 
 bool capture_unmoved(const struct capture *c, const struct snap_thread *t)

@@ -17,6 +17,7 @@
  * takes to copy their registers and stacks. docs/internals.md tells why the result is true at one instant.
  */
 struct capture;
+struct target;
 
 enum stop_mode {
 	STOP_AUTO, /* hold what runs */
@@ -41,24 +42,30 @@ struct capture_options {
 	size_t ntids;
 
 	/*
-	 * --ptrace: the whole process is held while this is called for each thread, with memory read word by word
-	 * through `peek`. It runs in another thread than the caller's, which waits.
+	 * --ptrace: the whole process is held while on_held is called for each thread, with memory read word by word
+	 * through `peek`. It runs in another thread than the caller's, which waits. Before that on_hold says what is about
+	 * to be held, each time anew: files are to be opened there, since nothing may wait while threads are held.
 	 */
+	int (*on_hold)(void *arg, struct snapshot *snap, struct err *err);
 	void (*on_held)(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek);
 	void *on_held_arg;
 };
 
-int capture_open(pid_t pid, const struct capture_options *options, struct err *err, struct capture **out);
+/* The target must outlive it. */
+int capture_open(struct target *target, const struct capture_options *options, struct err *err, struct capture **out);
 void capture_close(struct capture *capture);
 
 /* Takes one snapshot. Fails only when there is nothing to show; what is partly missing is in the snapshot. */
 int capture_take(struct capture *capture, struct err *err, struct snapshot **out);
 
-/* Reads the live process. Its bytes are of the snapshot's instant only if capture_unmoved() holds afterwards. */
-struct mem *capture_live_memory(struct capture *capture);
+/*
+ * Asks for each thread what else is to be copied of the target's memory (target/ask.h). What was read counts only for
+ * threads that were captured asleep and have not run since; of the others nothing more is read.
+ */
+struct asker;
+int capture_ask(struct capture *capture, struct snapshot *snap, const struct asker *asker, void *state, struct err *err);
 
-/* A pass over the threads, for capture_unmoved(): true when the thread was captured asleep and has not run since. */
-int capture_look_again(struct capture *capture);
+/* After a pass over the threads: true when the thread was captured asleep and has not run since. */
 bool capture_unmoved(const struct capture *capture, const struct snap_thread *thread);
 
 /*

@@ -218,7 +218,7 @@ static bool await(struct freeze *fz, struct held *h, uint64_t deadline)
 }
 
 /* Gives a copy its place in the buffer; shorter where that is full. */
-static struct vmread_job place_copy(struct freeze *fz, struct mem_copy *copy)
+static struct memory_job place_copy(struct freeze *fz, struct mem_copy *copy)
 {
 	const struct bulk *buffer = &fz->request->buffer;
 	uint64_t room = buffer->size - fz->buffer_used;
@@ -229,10 +229,10 @@ static struct vmread_job place_copy(struct freeze *fz, struct mem_copy *copy)
 	fz->buffer_used += (copy->len + 15) & ~UINT64_C(15);
 	if (fz->buffer_used > buffer->size)
 		fz->buffer_used = buffer->size;
-	return (struct vmread_job){.address = copy->start, .len = copy->len, .dst = copy->data};
+	return (struct memory_job){.address = copy->start, .len = copy->len, .dst = copy->data};
 }
 
-static void finish_copy(const struct vmread_job *job, struct mem_copy *copy)
+static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
 {
 	copy->len = job->done;
 	if (job->done < job->len) /* the rest is unreadable, not left out */
@@ -240,7 +240,7 @@ static void finish_copy(const struct vmread_job *job, struct mem_copy *copy)
 }
 
 /* What to copy of a held thread's stack; false when there is nothing. */
-static bool plan_copy(struct freeze *fz, struct held *h, struct vmread_job *job)
+static bool plan_copy(struct freeze *fz, struct held *h, struct memory_job *job)
 {
 	const struct freeze_request *rq = fz->request;
 	uint64_t sp = h->regs.v[rq->arch->user_sp];
@@ -257,19 +257,19 @@ static bool plan_copy(struct freeze *fz, struct held *h, struct vmread_job *job)
 	return true;
 }
 
-static void copy_batch(struct freeze *fz, struct held **owners, struct vmread_job *jobs, size_t n)
+static void copy_batch(struct freeze *fz, struct held **owners, struct memory_job *jobs, size_t n)
 {
 	const struct freeze_request *rq = fz->request;
 
-	vmread_copy(rq->vm, jobs, n);
+	memory_copy(rq->vm, jobs, n);
 	for (size_t i = 0; i < n; i++) {
 		struct held *h = owners[i];
 
 		finish_copy(&jobs[i], &h->stack);
 		if (altstack_interrupted(rq->arch, rq->maps, &h->altstack, &h->stack, rq->stack_size, &h->interrupted)) {
-			struct vmread_job job = place_copy(fz, &h->interrupted);
+			struct memory_job job = place_copy(fz, &h->interrupted);
 
-			vmread_copy(rq->vm, &job, 1);
+			memory_copy(rq->vm, &job, 1);
 			finish_copy(&job, &h->interrupted);
 		}
 	}
@@ -277,7 +277,7 @@ static void copy_batch(struct freeze *fz, struct held **owners, struct vmread_jo
 
 static void copy_stacks(struct freeze *fz, size_t from, size_t to)
 {
-	struct vmread_job jobs[BATCH];
+	struct memory_job jobs[BATCH];
 	struct held *owners[BATCH];
 	size_t n = 0;
 

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/vec.h"
-#include "target/vmread.h"
+#include "target/memory.h"
 #include "model/snapshot.h"
 #include "proc/process.h"
 
@@ -55,7 +55,7 @@ struct freeze_request {
 	const struct process *process;
 	const struct arch *arch;
 	const struct maps *maps;
-	struct vmread *vm;
+	struct memory *vm;
 	uint64_t stack_size; /* most bytes to copy of one stack */
 	struct bulk buffer;  /* where stacks go, one after the other */
 	uint64_t wait_ns;    /* how long the held ones wait for the last to stop */

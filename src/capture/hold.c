@@ -86,7 +86,7 @@ static enum work store_held(struct take *take, const struct held *h, struct snap
 	case HELD_GONE:
 		return WORK_DROP;
 	case HELD_TRACED:
-		if (task_status(&take->capture->process, t->tid, &status) == 0)
+		if (task_status(&take->capture->target->process, t->tid, &status) == 0)
 			t->tracer = status.tracer;
 		t->status = THREAD_TRACED;
 		t->why = arena_printf(snap->arena, "it runs, and process %d traces it already: only one tracer can stop it",
@@ -136,10 +136,10 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 	uint64_t room = unknown * c->options.stack_size;
 	struct bulk *bulk;
 	struct freeze_request request = {
-		.process = &c->process,
+		.process = &c->target->process,
 		.arch = take->snap->arch,
 		.maps = &take->snap->maps,
-		.vm = &c->vm,
+		.vm = &c->target->memory,
 		.stack_size = c->options.stack_size,
 		.wait_ns = wait_ns,
 		.nfirst = mode.nfirst,
@@ -169,7 +169,7 @@ static int find_or_add(struct take *take, pid_t tid, size_t *at)
 	int rc;
 
 	*at = slot ? (size_t)*slot : SIZE_MAX;
-	if (slot || task_status(&take->capture->process, tid, &status) < 0)
+	if (slot || task_status(&take->capture->target->process, tid, &status) < 0)
 		return 0;
 	rc = take_add_thread(take, tid, at);
 	if (rc == 0)
@@ -236,7 +236,7 @@ static int list_running(struct take *take, struct held_list *list)
 static void settle_running(struct take *take)
 {
 	const char *why = take->capture->unstoppable ? "it runs, and its number means another thread to ptrace"
-						     : "it runs, and --stop=none forbids to stop it";
+						     : "it runs, and --stop=none does not let it be stopped";
 
 	for (size_t i = 0; i < take->snap->threads.len; i++) {
 		if (take->work.data[i] != WORK_TAKE)
@@ -332,6 +332,8 @@ int take_stopped(struct take *take)
 
 		if (tries > 0)
 			rc = take_refresh_maps(take);
+		if (rc == 0 && take->capture->options.on_hold)
+			rc = take->capture->options.on_hold(take->capture->options.on_held_arg, take->snap, take->err);
 		if (rc == 0)
 			rc = list_stoppable(take, &list, &mode);
 		if (rc == 0 && list.len)
@@ -383,7 +385,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 
 		if (!capture_unmoved(c, threads[i]))
 			continue;
-		if (!restart_is_silent(&c->process, snap->arch, &threads[i]->syscall))
+		if (!restart_is_silent(&c->target->process, snap->arch, &threads[i]->syscall))
 			left++;
 		else if (!vec_push(&list, h))
 			rc = take_out_of_memory(&take);
@@ -394,10 +396,10 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 		stopped = store_registers(&take, &list, threads, nthreads);
 	snap->capture.stopped_threads += stopped;
 	if (stopped)
-		snapshot_note(snap, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
+		notes_add(&snap->notes, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
 			      stopped, stopped == 1 ? " was" : "s were");
 	if (left)
-		snapshot_note(snap,
+		notes_add(&snap->notes,
 			      "%zu sleeping thread%s not stopped to learn registers that /proc does not show: the system call would "
 			      "fail with EINTR; --stop=all does it all the same, and with BPF no stop is needed",
 			      left, left == 1 ? " was" : "s were");

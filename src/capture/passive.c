@@ -58,7 +58,7 @@ static bool store_observed(struct take *take, const struct observed *o, struct s
 	t->altstack = o->altstack;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;
-	if (o->state == 't' && task_status(&take->capture->process, o->tid, &status) == 0)
+	if (o->state == 't' && task_status(&take->capture->target->process, o->tid, &status) == 0)
 		t->tracer = status.tracer;
 	return store_kernel_stack(take->snap, o, t);
 }
@@ -173,7 +173,7 @@ static int run_copies(struct take *take, struct copies *copies)
 {
 	struct bulk *bulk = copies->total ? take_add_bulk(take->snap, copies->total, 0) : NULL;
 	uint8_t *dst = bulk ? bulk->data : NULL;
-	VEC(struct vmread_job) jobs = {0};
+	VEC(struct memory_job) jobs = {0};
 	int rc = 0;
 
 	if ((copies->total && !bulk) || !vec_reserve(&jobs, copies->wanted.len))
@@ -182,10 +182,10 @@ static int run_copies(struct take *take, struct copies *copies)
 		struct mem_copy *copy = copies->wanted.data[i];
 
 		copy->data = dst;
-		jobs.data[jobs.len++] = (struct vmread_job){.address = copy->start, .len = copy->len, .dst = dst};
+		jobs.data[jobs.len++] = (struct memory_job){.address = copy->start, .len = copy->len, .dst = dst};
 		dst += (copy->len + 15) & ~UINT64_C(15);
 	}
-	rc = vmread_copy(&take->capture->vm, jobs.data, jobs.len);
+	rc = memory_copy(&take->capture->target->memory, jobs.data, jobs.len);
 	for (size_t i = 0; i < jobs.len; i++) {
 		struct mem_copy *copy = copies->wanted.data[i];
 
@@ -198,7 +198,7 @@ static int run_copies(struct take *take, struct copies *copies)
 	copies->total = 0;
 	/* Other errors are seen thread by thread. */
 	if (rc == -EPERM || rc == -EACCES)
-		return process_explain_denied(&take->capture->process, -rc, "its memory cannot be read", take->err);
+		return process_explain_denied(&take->capture->target->process, -rc, "its memory cannot be read", take->err);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ static void drop_ended(struct take *take)
 		if (take->work.data[i] == WORK_SETTLED || take->work.data[i] == WORK_HELD ||
 		    take_find_observed(take->capture, tid))
 			continue;
-		take->work.data[i] = task_state(&take->capture->process, tid, &state) < 0 ? WORK_DROP : WORK_TAKE;
+		take->work.data[i] = task_state(&take->capture->target->process, tid, &state) < 0 ? WORK_DROP : WORK_TAKE;
 	}
 }
 

@@ -87,14 +87,14 @@ static int fall_back(struct take *take, const struct observe_request *request, i
 	struct observer *proc;
 
 	if (rc == -ESRCH || rc == -ENOMEM || c->options.source != SOURCE_AUTO || c->observer_note[0] ||
-	    observer_proc_create(&c->process, NULL, &proc) < 0)
+	    observer_proc_create(&c->target->process, NULL, &proc) < 0)
 		return rc;
 	snprintf(c->observer_note, sizeof(c->observer_note), "threads are read through /proc, which shows only pc and sp: %s",
 		 take->err ? take->err->msg : "the BPF task iterator failed");
 	c->observer->destroy(c->observer);
 	c->observer = proc;
 	if (c->options.stop != STOP_ALL) { /* which does not depend on it */
-		snapshot_note(take->snap, "%s", c->observer_note);
+		notes_add(&take->snap->notes, "%s", c->observer_note);
 		take->snap->capture.method = proc->name;
 	}
 	take->generation = 0; /* it counts otherwise */
@@ -180,7 +180,7 @@ bool take_has_sp(const struct take *take, const struct snap_thread *t)
 int take_refresh_maps(struct take *take)
 {
 	take->maps_fresh = true;
-	return process_maps(&take->capture->process, take->snap->arena, take->err, &take->snap->maps);
+	return process_maps(&take->capture->target->process, take->snap->arena, take->err, &take->snap->maps);
 }
 
 static const struct map_entry *find_region(struct take *take, uint64_t sp)

@@ -6,15 +6,14 @@
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/observer.h"
-#include "target/vmread.h"
 #include "proc/process.h"
+#include "target/target.h"
 
 /* A snapshot in the making; shared by the files of this folder only. */
 
 struct capture {
 	struct capture_options options;
-	struct process process;
-	struct vmread vm;
+	struct target *target;
 	struct observer *observer;
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	char observer_note[512];	  /* why the first choice was not taken, or "" */

@@ -21,11 +21,14 @@ static int usage_error(const char *message)
 	return EXIT_USAGE;
 }
 
-DEFINE_CLEANUP(snapshot, struct snapshot *, snapshot_destroy)
-
 static int replay(const char *path, struct view *view, struct err *err)
 {
-	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
+	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	const struct tracing_options options = {
+		.ignore_deleted = view->options.ignore_deleted,
+		.depth = view->options.depth,
+	};
+	struct snapshot *snap = NULL;
 	bool from_stdin = strcmp(path, "-") == 0;
 	FILE *f = from_stdin ? stdin : fopen(path, "re");
 	uint64_t started = monotonic_ns();
@@ -38,7 +41,8 @@ static int replay(const char *path, struct view *view, struct err *err)
 		fclose(f);
 	if (rc < 0)
 		return err_prefix(err, "%s", path);
-	return view_show(view, snap, NULL, NULL, started, err);
+	rc = tracing_replay(snap, &options, started, err, &tracing);
+	return rc < 0 ? rc : view_show(view, tracing, err);
 }
 
 int cmd_replay(int argc, char **argv)

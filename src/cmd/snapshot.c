@@ -4,16 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/parse.h"
 #include "cmd/view.h"
-#include "target/modules.h"
 #include "kernel/task_iter.h"
-#include "unwind/unwind.h"
 
 enum {
 	OPT_STOP = 1,
@@ -185,94 +181,18 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 	return -1;
 }
 
-/* --ptrace: stacks walked while the process is held, by tid, until they can be laid beside the snapshot's threads. */
-struct ptrace_walk {
-	bool ignore_deleted;
-	uint32_t depth;
-	const struct snapshot *snap; /* that `modules` and `stacks` belong to: after an exec there is another */
-	struct modules *modules;
-	struct u64map by_tid; /* to position in stacks */
-	VEC(struct raw_stack) stacks;
-};
-
-static void ptrace_walk_deinit(struct ptrace_walk *walk)
-{
-	modules_destroy(walk->modules);
-	walk->modules = NULL;
-	for (size_t i = 0; i < walk->stacks.len; i++)
-		raw_stack_deinit(&walk->stacks.data[i]);
-	vec_deinit(&walk->stacks);
-	u64map_deinit(&walk->by_tid);
-}
-
-static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
-{
-	struct ptrace_walk *walk = arg;
-	struct raw_stack stack;
-	struct regs regs;
-	uint64_t *slot;
-	bool created;
-
-	if (walk->snap != snap)
-		ptrace_walk_deinit(walk);
-	walk->snap = snap;
-	if (!walk->modules && modules_create(snap, walk->ignore_deleted, NULL, &walk->modules) < 0)
-		return;
-	if (!arch_to_dwarf(snap->arch, user, &regs))
-		return;
-	slot = u64map_put(&walk->by_tid, (uint64_t)tid, &created);
-	if (!slot)
-		return;
-	unwind_regs(snap, walk->modules, &regs, peek, walk->depth, &stack);
-	*slot = walk->stacks.len;
-	if (!vec_push(&walk->stacks, stack))
-		raw_stack_deinit(&stack);
-}
-
-/* Beside snap->threads; NULL when memory is exhausted, and then the copies are walked instead. */
-static struct raw_stack *order_stacks(struct ptrace_walk *walk, const struct snapshot *snap)
-{
-	struct raw_stack *ordered = calloc(snap->threads.len + 1, sizeof(*ordered));
-
-	for (size_t i = 0; ordered && walk->snap == snap && i < snap->threads.len; i++) {
-		uint64_t *slot = u64map_find(&walk->by_tid, (uint64_t)snap->threads.data[i].tid);
-
-		if (!slot || *slot >= walk->stacks.len)
-			continue;
-		ordered[i] = walk->stacks.data[*slot];
-		walk->stacks.data[*slot] = (struct raw_stack){0};
-	}
-	return ordered;
-}
-
-DEFINE_CLEANUP(capture, struct capture *, capture_close)
-DEFINE_CLEANUP(snapshot, struct snapshot *, snapshot_destroy)
-
 static int show_process(pid_t pid, const struct options *o, struct view *view, struct err *err)
 {
-	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walk = {
+	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	const struct tracing_options options = {
+		.capture = o->capture,
+		.ptrace = o->ptrace,
 		.ignore_deleted = view->options.ignore_deleted,
 		.depth = view->options.depth,
 	};
-	_cleanup_(cleanup_capture) struct capture *capture = NULL;
-	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
-	_cleanup_free_ struct raw_stack *walked = NULL;
-	struct capture_options options = o->capture;
-	uint64_t started = monotonic_ns();
-	int rc;
+	int rc = tracing_capture(pid, &options, monotonic_ns(), err, &tracing);
 
-	if (o->ptrace) {
-		options.on_held = walk_held;
-		options.on_held_arg = &walk;
-	}
-	rc = capture_open(pid, &options, err, &capture);
-	if (rc == 0)
-		rc = capture_take(capture, err, &snap);
-	if (rc < 0)
-		return rc;
-	if (o->ptrace)
-		walked = order_stacks(&walk, snap);
-	return view_show(view, snap, capture, walked, started, err);
+	return rc < 0 ? rc : view_show(view, tracing, err);
 }
 
 int cmd_snapshot(int argc, char **argv)

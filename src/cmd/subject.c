@@ -10,14 +10,14 @@
 
 #include "base/cleanup.h"
 #include "target/rootfile.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 struct subject {
 	struct module *file; /* NULL for a process */
 	bool has_section;
 	uint64_t section_start;
 	uint64_t section_size;
-	struct process_files process;
+	struct target *process;
 	struct jit_names *jit;
 };
 
@@ -30,7 +30,7 @@ void subject_destroy(struct subject *subject)
 		return;
 	module_destroy(subject->file);
 	jit_names_destroy(subject->jit);
-	process_files_close(&subject->process);
+	target_close(subject->process);
 	free(subject);
 }
 
@@ -142,8 +142,8 @@ int subject_open_process(pid_t pid, struct err *err, struct subject **out)
 
 	if (!subject)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = process_files_open(pid, err, &subject->process);
-	if (rc == 0 && !(subject->jit = jit_names_create(subject->process.modules)))
+	rc = target_open_whole(pid, NULL, err, &subject->process);
+	if (rc == 0 && !(subject->jit = jit_names_create(subject->process, modules_notes(subject->process->modules))))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)
 		*out = steal_ptr(subject);
@@ -198,7 +198,7 @@ uint64_t subject_clip(const struct subject *subject, uint64_t address)
 struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr)
 {
 	if (!subject->file)
-		return modules_find(subject->process.modules, address, vaddr);
+		return modules_find(subject->process->modules, address, vaddr);
 	if (subject->has_section && address >= subject->section_size)
 		return NULL;
 	*vaddr = subject->section_start + address;

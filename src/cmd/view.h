@@ -8,11 +8,9 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "capture/capture.h"
 #include "cmd/name_options.h"
-#include "model/snapshot.h"
-#include "model/trace.h"
 #include "report/report.h"
+#include "trace/tracing.h"
 
 /* From a snapshot to the output: what `stakeout PID` and `stakeout replay` have in common. */
 
@@ -85,11 +83,7 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);
 
-/*
- * Walks, names and prints the snapshot. `capture` is the live process behind it, or NULL for a replay. `walked`: the
- * user stacks if they are known already (--ptrace), by position in snap->threads; their contents are taken over.
- */
-int view_show(struct view *view, struct snapshot *snap, struct capture *capture, struct raw_stack *walked,
-	      uint64_t started_ns, struct err *err);
+/* Saves the snapshot if that is wanted, names its stacks and prints them. */
+int view_show(struct view *view, struct tracing *tracing, struct err *err);
 
 #endif

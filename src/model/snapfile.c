@@ -27,6 +27,7 @@ enum {
 	MAX_MAPS = 1000 * 1000,
 	MAX_IMAGES = 64,
 	MAX_JIT_IMAGES = 1000 * 1000,
+	MAX_COPIES = 1 << 20,
 	MAX_NOTES = 1000,
 	MAX_KERNEL_FRAMES = 4096,
 	READ_CHUNK = 1024 * 1024,
@@ -44,6 +45,7 @@ enum {
 	TAG_MAPS = TAG('M', 'A', 'P', 'S'),
 	TAG_IMAGE = TAG('I', 'M', 'A', 'G'),     /* one each */
 	TAG_JIT_IMAGE = TAG('J', 'I', 'T', 'I'), /* one each */
+	TAG_COPY = TAG('C', 'O', 'P', 'Y'),      /* one each */
 	TAG_THREAD = TAG('T', 'H', 'R', 'D'),    /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
@@ -262,6 +264,11 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 		put_copy(&w.section, &snap->jit_images.data[i]);
 		write_section(&w, TAG_JIT_IMAGE);
 	}
+	for (size_t i = 0; i < snap->copies.len; i++) {
+		put_u32(&w.section, (uint32_t)snap->copies.data[i].tid);
+		put_copy(&w.section, &snap->copies.data[i].copy);
+		write_section(&w, TAG_COPY);
+	}
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		put_thread(&w.section, &snap->threads.data[i], snap->arch->nuser_regs);
 		write_section(&w, TAG_THREAD);
@@ -386,8 +393,8 @@ static int get_notes(struct cursor *c, struct snapshot *snap, struct err *err)
 
 		if (ret)
 			return ret;
-		if (!c->bad && !vec_push(&snap->notes, note))
-			return no_memory(err);
+		if (!c->bad)
+			notes_add(&snap->notes, "%s", note);
 	}
 	return 0;
 }
@@ -450,6 +457,18 @@ static int get_jit_image(struct cursor *c, struct snapshot *snap, struct err *er
 	if (snap->jit_images.len >= MAX_JIT_IMAGES)
 		return err_set(err, EINVAL, "more than %d JIT images", MAX_JIT_IMAGES);
 	return vec_push(&snap->jit_images, copy) ? 0 : no_memory(err);
+}
+
+static int get_asked(struct cursor *c, struct snapshot *snap, struct err *err)
+{
+	struct snap_copy copy = {.tid = (pid_t)cursor_u32(c)};
+	int ret = get_copy(c, snap, err, &copy.copy);
+
+	if (ret || c->bad)
+		return ret;
+	if (snap->copies.len >= MAX_COPIES)
+		return err_set(err, EINVAL, "more than %d copies of memory", MAX_COPIES);
+	return vec_push(&snap->copies, copy) ? 0 : no_memory(err);
 }
 
 static int get_regs(struct cursor *c, const struct arch *arch, struct err *err, struct user_regs *out)
@@ -614,7 +633,7 @@ static const struct section {
 	{TAG_PROCESS, "process", get_process}, {TAG_CAPTURE, "capture", get_capture},
 	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
 	{TAG_IMAGE, "image", get_image},       {TAG_JIT_IMAGE, "JIT image", get_jit_image},
-	{TAG_THREAD, "thread", get_thread},
+	{TAG_COPY, "copy", get_asked},         {TAG_THREAD, "thread", get_thread},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

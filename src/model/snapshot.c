@@ -2,8 +2,7 @@
 #include "model/snapshot.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,32 +35,10 @@ void snapshot_destroy(struct snapshot *snap)
 	vec_deinit(&snap->maps);
 	vec_deinit(&snap->images);
 	vec_deinit(&snap->jit_images);
-	vec_deinit(&snap->notes);
+	vec_deinit(&snap->copies);
+	notes_deinit(&snap->notes);
 	arena_destroy(snap->arena);
 	free(snap);
-}
-
-void snapshot_note(struct snapshot *snap, const char *fmt, ...)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *note;
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (len < 0) {
-		text = NULL;
-		return;
-	}
-	note = arena_intern(snap->arena, text);
-	if (!note)
-		return;
-	for (size_t i = 0; i < snap->notes.len; i++)
-		if (snap->notes.data[i] == note) /* interned: equal texts are one string */
-			return;
-	(void)vec_push(&snap->notes, note);
 }
 
 /* Bytes of [address, address + len) that the copy holds from `address` on. */
@@ -87,6 +64,12 @@ static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, s
 
 	for (size_t i = 0; !got && i < m->snap->images.len; i++)
 		got = copy_read(&m->snap->images.data[i], address, buf, len);
+	for (size_t i = 0; !got && i < m->snap->copies.len; i++) {
+		const struct snap_copy *copy = &m->snap->copies.data[i];
+
+		if (!copy->tid || (m->thread && copy->tid == m->thread->tid))
+			got = copy_read(&copy->copy, address, buf, len);
+	}
 	return got ? (ssize_t)got : -EFAULT;
 }
 

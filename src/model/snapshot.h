@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "model/maps.h"
 #include "model/mem.h"
+#include "model/notes.h"
 
 /*
  * A snapshot is what capture took from the process, and nothing else: registers, stack bytes, kernel addresses,
@@ -109,11 +110,16 @@ struct bulk {
 	size_t size;
 };
 
+/* Memory that a later stage asked for during capture: see target/ask.h. */
+struct snap_copy {
+	pid_t tid; /* read while this thread slept; 0: read while the process ran */
+	struct mem_copy copy;
+};
+
 struct snapshot {
 	struct arena *arena; /* owns every string and small array below */
 	const struct arch *arch;
 	pid_t pid;
-	pid_t mm_tid; /* a thread that has the address space: the main thread's is gone when it has ended; not saved */
 	const char *comm;
 	const char *exe; /* as the target sees it; NULL for a kernel thread or when not permitted */
 	bool kernel_thread;
@@ -124,8 +130,9 @@ struct snapshot {
 	struct maps maps;
 	VEC(struct mem_copy) images; /* ELF images that exist only in memory: the vDSO */
 	VEC(struct mem_copy) jit_images; /* ELF objects that JIT compilers announced to debuggers, the latest first */
-	uint64_t jit_bytes; /* taken for these, also in vain; not in a file */
-	VEC(const char *) notes;     /* what the reader has to know: fallbacks taken, what is missing and how to get it */
+	VEC(struct snap_copy) copies;    /* what later stages asked for besides */
+	uint64_t asked_bytes; /* by all of them, also in vain; not in a file */
+	struct notes notes; /* of the capture */
 
 	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */
 };
@@ -133,9 +140,6 @@ struct snapshot {
 /* NULL when memory is exhausted. */
 struct snapshot *snapshot_create(pid_t pid, const struct arch *arch);
 void snapshot_destroy(struct snapshot *snap);
-
-/* Adds a note once: a second equal text is dropped. */
-void snapshot_note(struct snapshot *snap, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Reads what the snapshot holds of the target's memory: the stack of `thread`, then the images. Embed it, init it,

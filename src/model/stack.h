@@ -39,18 +39,28 @@ struct raw_frame {
 	uint32_t flags; /* enum frame_flag; BY_* tell how this frame was found from the one below it */
 };
 
+/* A frame that a language runtime tells of, before it has names. */
+struct runtime_frame {
+	uint64_t code;    /* which function, in the runtime's own terms, */
+	uint64_t place;   /* and where in it */
+	uint32_t raw;     /* index of the raw frame whose place it takes */
+	uint32_t runtime; /* which runtime's: its position in the list of those found */
+};
+
 /* Innermost frame first. */
 struct raw_stack {
 	VEC_FIELDS(struct raw_frame);
+	VEC(struct runtime_frame) runtime; /* innermost first */
 	enum stack_end end;
 	uint64_t end_pc;       /* where an incomplete walk stopped */
-	bool used_live_memory; /* not only the stack copy was read: true only if the thread has not moved since */
+	uint64_t missing;      /* an address that an incomplete walk could not read; 0: there is none */
 	char error[160];       /* a sentence for an incomplete stack, "" otherwise */
 };
 
 static inline void raw_stack_deinit(struct raw_stack *stack)
 {
 	vec_deinit(stack);
+	vec_deinit(&stack->runtime);
 }
 
 enum frame_kind {

@@ -6,6 +6,7 @@ void trace_deinit(struct trace *trace)
 	for (size_t i = 0; i < trace->threads.len; i++)
 		raw_stack_deinit(&trace->threads.data[i].raw);
 	vec_deinit(&trace->threads);
+	notes_deinit(&trace->notes);
 }
 
 bool trace_thread_is_complete(const struct trace_thread *t)

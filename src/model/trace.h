@@ -28,6 +28,7 @@ struct trace {
 	struct trace_timings timings;
 	const char *kernel_symbols_error; /* why kernel frames have no names; NULL otherwise */
 	VEC(struct trace_thread) threads;
+	struct notes notes; /* of what came after the capture, whose own are the snapshot's */
 };
 
 void trace_deinit(struct trace *trace);

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "kernel/address_names.h"
 #include "offcpu/profile.h"
-#include "symbol/go_switch.h"
+#include "runtime/runtime.h"
 #include "symbol/symbolizer.h"
 
 enum {
@@ -26,6 +26,7 @@ struct named_stack {
 
 struct offcpu_naming {
 	const struct offcpu_naming_options *options;
+	struct runtimes runtimes;
 	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
 	struct arena *arena;
@@ -44,7 +45,14 @@ struct offcpu_naming *offcpu_naming_create(const struct offcpu_naming_options *o
 	if (!naming)
 		return NULL;
 	naming->options = options;
-	naming->symbolizing = (struct symbolizer_options){.native = options->native, .kernel_addresses = true};
+	if (!runtimes_init(&naming->runtimes, NULL))
+		return NULL;
+	naming->symbolizing = (struct symbolizer_options){
+		.native = options->native,
+		.kernel_addresses = true,
+		.merge = runtimes_merge,
+		.merge_ctx = &naming->runtimes,
+	};
 	naming->arena = arena_create();
 	naming->symbolizer = symbolizer_create(NULL, &naming->symbolizing);
 	return naming->arena && naming->symbolizer ? steal_ptr(naming) : NULL;
@@ -63,6 +71,7 @@ void offcpu_naming_destroy(struct offcpu_naming *naming)
 	u64map_deinit(&naming->texts);
 	u64map_deinit(&naming->named);
 	symbolizer_destroy(naming->symbolizer);
+	runtimes_deinit(&naming->runtimes);
 	arena_destroy(naming->arena);
 	free(naming);
 }
@@ -269,8 +278,8 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		return NULL;
 	if (!stack)
 		return LOST;
-	if (named && go_switch_is_last(named))
-		return go_switch_error(named);
+	if (named && runtimes_is_cut(&naming->runtimes, named, &why))
+		return why;
 	if (stack->user_error)
 		return stack->user_error;
 	if (naming->options->no_user_stacks)

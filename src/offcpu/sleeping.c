@@ -9,9 +9,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "target/vmread.h"
 #include "offcpu/feed/objects.h"
-#include "target/process_files.h"
+#include "target/target.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -24,7 +23,7 @@ enum {
 
 /* The files of a process, from one exec or dlopen() to the next. */
 struct sleeping_files {
-	struct process_files files;
+	struct target *target;
 	bool used; /* a place refers to one of its modules */
 };
 
@@ -47,7 +46,7 @@ struct sleeping *sleeping_create(bool places)
 
 static void destroy_files(struct sleeping_files *files)
 {
-	process_files_close(&files->files);
+	target_close(files->target);
 	free(files);
 }
 
@@ -91,7 +90,11 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 	files = calloc(1, sizeof(*files));
 	if (!files)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = process_files_open(process->pid, err, &files->files);
+	rc = target_open_process(process, err, &files->target);
+	if (rc == 0)
+		rc = target_read_map(files->target, err);
+	if (rc == 0)
+		rc = target_open_files(files->target, NULL, err);
 	if (rc == 0 && !vec_push(&sleeping->files, files))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc < 0) {
@@ -143,7 +146,7 @@ static bool has_changed(struct sleeping_process *known, const struct process *pr
 	known->checked_ns = now;
 	arena = arena_create();
 	changed = arena && process_maps(process, arena, NULL, &maps) == 0 &&
-		  !has_same_code(&maps, &known->files->files.snap->maps);
+		  !has_same_code(&maps, &known->files->target->snap->maps);
 	vec_deinit(&maps);
 	arena_destroy(arena);
 	return changed;
@@ -152,7 +155,7 @@ static bool has_changed(struct sleeping_process *known, const struct process *pr
 static uint64_t find_place(struct sleeping *sleeping, struct sleeping_files *files, uint64_t address)
 {
 	uint64_t vaddr, *slot, key;
-	struct module *module = modules_find(files->files.modules, address, &vaddr);
+	struct module *module = modules_find(files->target->modules, address, &vaddr);
 	bool created;
 
 	key = module ? objects_key(module) : 0;
@@ -209,24 +212,24 @@ void sleeping_stack_deinit(struct sleeping_stack *stack)
 static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process,
 		      const struct snap_thread *sleeper, struct sleeping_stack *out)
 {
-	struct snapshot *snap = files->files.snap;
+	struct snapshot *snap = files->target->snap;
 	struct snap_thread thread = *sleeper;
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
-	struct vmread_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
+	struct memory_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES};
 	struct err err = {0};
-	struct vmread vm;
+	struct memory vm;
 	int rc;
 
 	empty(out);
 	raw_stack_deinit(&out->frames);
-	vmread_init(&vm, process, false);
-	rc = vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	memory_init(&vm, process, false);
+	rc = memory_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &vm.mem;
-	unwind_thread(snap, files->files.modules, &thread, &options, &out->frames);
-	vmread_deinit(&vm);
+	unwind_thread(snap, files->target->modules, &thread, &options, &out->frames);
+	memory_deinit(&vm);
 	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
 		process_explain_denied(process, -rc, "its memory cannot be read", &err);
 	snprintf(out->error, sizeof(out->error), "%s", err.msg[0] ? err.msg : out->frames.error);

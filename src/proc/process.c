@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "proc/task.h"
@@ -82,6 +83,20 @@ pid_t process_self(void)
 	return readlink("/proc/self", number, sizeof(number) - 1) < 0 ? 0 : (pid_t)strtol(number, NULL, 10);
 }
 
+/* It is of the same process if that is still there afterwards. */
+static void open_pidfd(struct process *process)
+{
+	struct stat st;
+
+	if (process_check_numbers(NULL) < 0)
+		return;
+	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (process->pidfd >= 0 && fstatat(process->dir_fd, "stat", &st, 0) < 0) {
+		close(process->pidfd);
+		process->pidfd = -1;
+	}
+}
+
 int process_open(pid_t pid, struct err *err, struct process *out)
 {
 	char path[32], status[4096];
@@ -109,17 +124,55 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 	task = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
 		return err_set(err, errno, "%s/task: %s", path, strerror(errno));
-	*out = (struct process){.pid = pid, .dir_fd = steal_fd(&dir), .task_fd = task, .mm_fd = -1};
+	*out = (struct process){.pid = pid, .pidfd = -1, .dir_fd = steal_fd(&dir), .task_fd = task, .mm_fd = -1};
+	open_pidfd(out);
 	process_find_memory(out);
 	return 0;
 }
 
+int process_dup(const struct process *process, struct err *err, struct process *out)
+{
+	*out = (struct process){
+		.pid = process->pid,
+		.pidfd = process->pidfd < 0 ? -1 : fcntl(process->pidfd, F_DUPFD_CLOEXEC, 0),
+		.dir_fd = fcntl(process->dir_fd, F_DUPFD_CLOEXEC, 0),
+		.task_fd = fcntl(process->task_fd, F_DUPFD_CLOEXEC, 0),
+		.mm_fd = -1,
+	};
+	if (out->dir_fd < 0 || out->task_fd < 0) {
+		process_close(out);
+		return err_set(err, EMFILE, "too many open files");
+	}
+	process_find_memory(out);
+	return 0;
+}
+
+bool process_has_number(const struct process *process)
+{
+	struct stat st;
+
+	if (process->pidfd >= 0)
+		return syscall(SYS_pidfd_send_signal, process->pidfd, 0, NULL, 0) == 0 || errno != ESRCH;
+	return fstatat(process->dir_fd, "stat", &st, 0) == 0;
+}
+
+pid_t process_of_thread(pid_t tid)
+{
+	struct process process = {0};
+	int rc = process_open(tid, NULL, &process);
+
+	if (rc == 0)
+		process_close(&process);
+	return rc == 0 || rc == -EINVAL ? process.pid : 0;
+}
+
 void process_close(struct process *process)
 {
+	cleanup_close(&process->pidfd);
 	cleanup_close(&process->dir_fd);
 	cleanup_close(&process->task_fd);
 	cleanup_close(&process->mm_fd);
-	process->dir_fd = process->task_fd = process->mm_fd = -1;
+	process->pidfd = process->dir_fd = process->task_fd = process->mm_fd = -1;
 }
 
 int process_list_tids(const struct process *process, struct tid_list *out)
@@ -252,14 +305,31 @@ int process_count_threads(const struct process *process)
 	return (int)st.st_nlink - 2; /* one link for each thread, beside the directory's own two */
 }
 
-/* /proc/TID is there for every thread, though it is not listed. -1 when the thread has no address space. */
-static int open_with_memory(pid_t tid)
+/*
+ * /proc/TID is there for every thread, though it is not listed, and it alone has map_files. It is opened by number, which
+ * may be another's by then: whose it is tells its own Tgid, as long as our process keeps that number.
+ */
+static int open_thread(const struct process *process, pid_t tid)
 {
-	char path[32], first[2];
+	char path[32], status[4096];
 	_cleanup_close_ int fd = -1;
 
+	if (tid == process->pid)
+		return openat(process->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || process_read_file(fd, "status", status, sizeof(status)) < 0 ||
+	    status_number(status, "\nTgid:") != process->pid || !process_has_number(process))
+		return -1;
+	return steal_fd(&fd);
+}
+
+/* -1 when the thread has no address space. */
+static int open_with_memory(const struct process *process, pid_t tid)
+{
+	_cleanup_close_ int fd = open_thread(process, tid);
+	char first[2];
+
 	if (fd < 0 || process_read_file(fd, "statm", first, sizeof(first)) <= 0 || first[0] == '0')
 		return -1;
 	return steal_fd(&fd);
@@ -268,12 +338,12 @@ static int open_with_memory(pid_t tid)
 void process_find_memory(struct process *process)
 {
 	struct tid_list tids = {0};
-	int fd = open_with_memory(process->pid);
+	int fd = open_with_memory(process, process->pid);
 
 	process->mm_tid = process->pid;
 	if (fd < 0 && process_list_tids(process, &tids) == 0)
 		for (size_t i = 0; fd < 0 && i < tids.len; i++) {
-			fd = open_with_memory(tids.data[i]);
+			fd = open_with_memory(process, tids.data[i]);
 			if (fd >= 0)
 				process->mm_tid = tids.data[i];
 		}

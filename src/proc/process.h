@@ -17,6 +17,7 @@
  */
 struct process {
 	pid_t pid;
+	int pidfd;   /* -1 where the kernel has none (before 5.3), or /proc counts otherwise */
 	int dir_fd;  /* /proc/PID */
 	int task_fd; /* /proc/PID/task */
 	int mm_fd;   /* /proc/TID of a thread that has the address space: a main thread that has ended has none */
@@ -38,6 +39,18 @@ int process_check_numbers(struct err *err);
 
 /* Our own number as /proc counts; 0: it has none for us. */
 pid_t process_self(void);
+
+/* The same process once more, with descriptors of its own. */
+int process_dup(const struct process *process, struct err *err, struct process *out);
+
+/*
+ * True while the number is this process's, ended or not: nobody can have got it. What was learnt by number before is then
+ * of this process.
+ */
+bool process_has_number(const struct process *process);
+
+/* The process that a thread belongs to; 0: there is no such thread. */
+pid_t process_of_thread(pid_t tid);
 
 /* False when none of its threads is left, or there is no such process. */
 bool process_lives(pid_t pid);

@@ -52,6 +52,8 @@ static void put_notes(struct json_report *r)
 	json_array(&r->json, "notes");
 	for (size_t i = 0; i < snap->notes.len; i++)
 		json_string(&r->json, NULL, snap->notes.data[i]);
+	for (size_t i = 0; i < r->trace->notes.len; i++)
+		json_string(&r->json, NULL, r->trace->notes.data[i]);
 	if (r->options->kernel && r->trace->kernel_symbols_error)
 		json_string(&r->json, NULL, r->trace->kernel_symbols_error);
 	json_array_end(&r->json);

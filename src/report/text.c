@@ -86,6 +86,8 @@ static void put_notes(const struct text_report *r)
 
 	for (size_t i = 0; i < snap->notes.len; i++)
 		text_note(&r->text, "", snap->notes.data[i]);
+	for (size_t i = 0; i < r->trace->notes.len; i++)
+		text_note(&r->text, "", r->trace->notes.data[i]);
 	if (!r->options->kernel)
 		return;
 	if (snap->capture.kernel_stack_error)

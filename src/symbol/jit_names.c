@@ -2,47 +2,30 @@
 #include "symbol/jit_names.h"
 
 #include <errno.h>
-#include <fnmatch.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "target/rootfile.h"
-#include "proc/process.h"
+#include "base/vec.h"
 #include "symbol/source.h"
 #include "symbol/source_jitdump.h"
 #include "symbol/source_perf_map.h"
-
-enum { MAX_JITDUMPS = 16, CLOCK_SLACK_S = 2 };
+#include "target/jit_files.h"
+#include "target/target.h"
 
 struct jit_names {
-	struct modules *modules;
-	struct snapshot *snap;
+	const struct target *target;
+	struct notes *notes;
 	bool opened;
 	VEC(struct source) sources; /* the first that knows an address counts */
 };
 
-/* The process whose files they are, as /proc/PID/status tells. */
-struct owner {
-	pid_t pid;    /* in our pid namespace */
-	pid_t ns_pid; /* in the process's own, which is what it knows itself by */
-	uid_t uid;
-	uid_t euid;
-	time_t started; /* 0: not known */
-};
-
-struct jit_names *jit_names_create(struct modules *modules)
+struct jit_names *jit_names_create(const struct target *target, struct notes *notes)
 {
 	struct jit_names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
-	names->modules = modules;
-	names->snap = modules_snapshot(modules);
+	names->target = target;
+	names->notes = notes;
 	return names;
 }
 
@@ -56,75 +39,6 @@ void jit_names_destroy(struct jit_names *names)
 	free(names);
 }
 
-/* The last number of the line NSpid is that of the innermost namespace. */
-static void parse_status(const char *status, struct owner *out)
-{
-	const char *uid = strstr(status, "\nUid:"), *ns = strstr(status, "\nNSpid:");
-	unsigned real, effective;
-	char *end;
-
-	if (uid && sscanf(uid + strlen("\nUid:"), "%u %u", &real, &effective) == 2) {
-		out->uid = real;
-		out->euid = effective;
-	}
-	if (!ns)
-		return;
-	for (const char *p = ns + strlen("\nNSpid:"); *p && *p != '\n'; p = end) {
-		long number = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		out->ns_pid = (pid_t)number;
-		end += strspn(end, " \t");
-	}
-}
-
-/* When the process began, by the wall clock that files have. */
-static time_t parse_start(const char *stat)
-{
-	const char *p = strrchr(stat, ')'); /* the name may hold anything */
-	unsigned long long ticks;
-	int64_t boot = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)clock_ns(CLOCK_BOOTTIME);
-
-	for (unsigned field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p || sscanf(p, "%llu", &ticks) != 1)
-		return 0;
-	return (time_t)(boot / NS_PER_S + (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK)));
-}
-
-/* When the process has ended meanwhile, what it left may still be read by those to whom it need not belong. */
-static struct owner read_owner(const struct jit_names *names)
-{
-	struct owner owner = {.pid = names->snap->pid, .ns_pid = names->snap->pid, .uid = geteuid(), .euid = geteuid()};
-	int proc_fd = modules_proc_fd(names->modules);
-	char text[8192];
-
-	if (process_read_file(proc_fd, "status", text, sizeof(text)) > 0)
-		parse_status(text, &owner);
-	if (process_read_file(proc_fd, "stat", text, sizeof(text)) > 0)
-		owner.started = parse_start(text);
-	return owner;
-}
-
-static int check_owner(int fd, const struct owner *owner, struct stat *st, struct err *err)
-{
-	if (fstat(fd, st) < 0)
-		return err_set(err, errno, "%s", strerror(errno));
-	if (st->st_uid == 0 || st->st_uid == owner->uid || st->st_uid == owner->euid || st->st_uid == geteuid())
-		return 0;
-	return err_set(err, EPERM,
-		       "it belongs to user %u, who is neither root, nor the owner of the process, nor you; "
-		       "if you trust it, change its owner",
-		       (unsigned)st->st_uid);
-}
-
-static void note_unused(struct jit_names *names, const char *path, const struct err *err)
-{
-	snapshot_note(names->snap, "names of code made at run time: %s: %s%s", path, err->msg,
-		      err->code == EACCES ? "; run as root, or as the file's owner" : "");
-}
-
 static bool keep(struct jit_names *names, const struct source_ops *ops, void *data)
 {
 	struct source source = {.ops = ops, .data = data};
@@ -135,117 +49,31 @@ static bool keep(struct jit_names *names, const struct source_ops *ops, void *da
 	return false;
 }
 
-/* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. */
-static int open_perf_map(const struct owner *owner, int root_fd, const char *path, struct err *err)
+/* A source of another kind is added here. */
+static bool open_source(void *arg, const struct jit_file *file)
 {
-	_cleanup_close_ int fd = rootfile_open(root_fd, path);
-	struct stat st;
-	int ret;
+	struct jit_names *names = arg;
+	struct perf_map_source *perf_map = NULL;
+	struct jitdump_source *dump = NULL;
+	struct err err = *file->problem;
 
-	if (fd == -EINVAL)
-		return err_set(err, EINVAL, "it is not a regular file");
-	if (fd < 0)
-		return err_set(err, -fd, "%s", strerror(-fd));
-	ret = check_owner(fd, owner, &st, err);
-	if (ret < 0)
-		return ret;
-	if (st.st_mtime + CLOCK_SLACK_S < owner->started)
-		return err_set(err, ESTALE,
-			       "it was last written before the process began: an earlier one with the same "
-			       "number left it; remove it");
-	return steal_fd(&fd);
-}
-
-/* The process names the file by the number that it knows; agents from outside by ours, also in our own /tmp. */
-static void open_perf_maps(struct jit_names *names, const struct owner *owner)
-{
-	const struct {
-		int root_fd;
-		pid_t pid;
-	} places[] = {
-		{modules_root_fd(names->modules), owner->ns_pid},
-		{modules_root_fd(names->modules), owner->pid},
-		{-1, owner->pid},
-	};
-
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		struct perf_map_source *source = NULL;
-		struct err err = {0};
-		char path[64];
-		int fd;
-
-		if (i < 2 && places[i].root_fd < 0)
-			continue;
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)places[i].pid);
-		fd = open_perf_map(owner, places[i].root_fd, path, &err);
-		if (fd >= 0 && perf_map_source_create(fd, &err, &source) == 0)
-			keep(names, &perf_map_source_ops, source);
-		if (err.code && err.code != ENOENT && err.code != ENOTDIR)
-			note_unused(names, path, &err);
-		if (source)
-			return;
-	}
-}
-
-/* A compiler maps its jitdump file, executable, for perf to notice it: that tells which file it is. */
-static bool is_jitdump(const struct map_entry *entry)
-{
-	const char *slash = strrchr(entry->path, '/');
-
-	return (entry->perms & MAP_PERM_EXEC) && entry->inode && slash && fnmatch("jit-*.dump", slash + 1, 0) == 0;
-}
-
-static void open_jitdump(struct jit_names *names, const struct owner *owner, const struct map_entry *entry)
-{
-	_cleanup_close_ int fd = -1;
-	struct jitdump_source *source = NULL;
-	struct err err = {0};
-	struct stat st;
-
-	fd = modules_open_mapped(names->modules, entry, &err);
-	if (fd >= 0 && check_owner(fd, owner, &st, &err) == 0 &&
-	    jitdump_source_create(steal_fd(&fd), &err, &source) == 0)
-		keep(names, &jitdump_source_ops, source);
+	if (file->fd >= 0 && file->kind == JIT_FILE_DUMP && jitdump_source_create(file->fd, &err, &dump) == 0)
+		keep(names, &jitdump_source_ops, dump);
+	if (file->fd >= 0 && file->kind == JIT_FILE_PERF_MAP && perf_map_source_create(file->fd, &err, &perf_map) == 0)
+		keep(names, &perf_map_source_ops, perf_map);
 	if (err.code)
-		note_unused(names, entry->path, &err);
-}
-
-static void open_jitdumps(struct jit_names *names, const struct owner *owner)
-{
-	const struct maps *maps = &names->snap->maps;
-	size_t count = 0;
-
-	for (size_t i = 0; i < maps->len && count < MAX_JITDUMPS; i++) {
-		if (!is_jitdump(&maps->data[i]))
-			continue;
-		open_jitdump(names, owner, &maps->data[i]);
-		count++;
-	}
-}
-
-/* In the order in which they count. A source of another kind is added here. */
-static void (*const openers[])(struct jit_names *names, const struct owner *owner) = {
-	open_jitdumps, /* it knows lines, too */
-	open_perf_maps,
-};
-
-static void open_sources(struct jit_names *names)
-{
-	struct owner owner;
-
-	names->opened = true;
-	if (modules_proc_fd(names->modules) < 0)
-		return;
-	owner = read_owner(names);
-	for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++)
-		openers[i](names, &owner);
+		notes_add(names->notes, "names of code made at run time: %s: %s%s", file->path, err.msg,
+			  err.code == EACCES ? "; run as root, or as the file's owner" : "");
+	return perf_map;
 }
 
 bool jit_names_find(struct jit_names *names, uint64_t address, struct calls *out)
 {
 	out->len = 0;
-	if (!names->opened)
-		open_sources(names);
+	if (!names->opened) {
+		names->opened = true;
+		jit_files_visit(names->target, open_source, names);
+	}
 	for (size_t i = 0; i < names->sources.len; i++)
 		if (source_find(&names->sources.data[i], address, out))
 			return true;

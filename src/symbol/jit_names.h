@@ -5,24 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "target/modules.h"
+#include "model/notes.h"
 #include "symbol/calls.h"
 
 /*
- * Names of code that a JIT compiler made, from the files that it writes for perf: the sources of a process, in order.
- * They are looked for when the first address is asked for, and read as the target sees them. A file counts only if
- * root, the owner of the process or the user who runs us owns it: others could put a file there to mislead. A replayed
- * snapshot has none: its process is gone. Code announced through the GDB JIT interface is not here but a module.
+ * Names of code that a JIT compiler made, from the files that it writes for perf (target/jit_files.h), in order. They are
+ * looked for when the first address is asked for. Code announced through the GDB JIT interface is not here but a module.
  */
 struct jit_names;
 
-/* `modules` must outlive it. NULL when memory is exhausted. */
-struct jit_names *jit_names_create(struct modules *modules);
+struct target;
+
+/* The target and the notes must outlive it. NULL when memory is exhausted. */
+struct jit_names *jit_names_create(const struct target *target, struct notes *notes);
 void jit_names_destroy(struct jit_names *names);
 
 /*
  * Replaces `out` by what is known of an address of the target. False when that is nothing, or when memory is exhausted.
- * A file that cannot be used gives a note in the snapshot.
+ * A file that cannot be used gives a note.
  */
 bool jit_names_find(struct jit_names *names, uint64_t address, struct calls *out);
 

@@ -35,7 +35,7 @@ struct native_names *native_names_create(struct modules *modules, struct arena *
 	names->modules = modules;
 	names->arena = arena;
 	names->options = options;
-	names->jit = modules ? jit_names_create(modules) : NULL;
+	names->jit = modules ? jit_names_create(modules_target(modules), modules_notes(modules)) : NULL;
 	names->readable = readable_create(arena, false);
 	if ((modules && !names->jit) || !names->readable) {
 		native_names_destroy(names);

@@ -8,11 +8,10 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "symbol/go_switch.h"
 #include "symbol/kernel_names.h"
 #include "symbol/native_names.h"
 
-/* What makes two stacks equal: for each frame its pc and flags, or the kernel's text. */
+/* What makes two stacks equal: for each frame its pc and flags, or the kernel's text, or what a runtime says of it. */
 struct stack_key {
 	uint64_t value;
 	uint64_t flags;
@@ -33,6 +32,7 @@ struct symbolizer {
 	struct arena *arena;
 	struct native_names *native;
 	struct kernel_names *kernel;
+	const struct symbolizer_options *options;
 	struct keys keys;     /* of the stack being named */
 	struct u64map stacks; /* hash of the keys to struct shared_stack; of user and kernel stacks alike */
 	VEC(struct shared_stack *) owned;
@@ -46,6 +46,7 @@ struct symbolizer *symbolizer_create(struct modules *modules, const struct symbo
 
 	if (!sym)
 		return NULL;
+	sym->options = options;
 	sym->arena = arena_create();
 	if (!sym->arena)
 		return NULL;
@@ -114,24 +115,42 @@ bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *s
 	return native_names_prepare(sym->native, stacks, n);
 }
 
+/* No raw frame has these flags: they keep kernel stacks, and frames of runtimes, apart from native frames. */
+#define KERNEL_KEY (UINT64_C(1) << 63)
+#define RUNTIME_KEY (UINT64_C(1) << 62)
+
+static bool add_keys(struct keys *keys, const struct raw_stack *raw)
+{
+	bool ok = true;
+
+	keys->len = 0;
+	for (size_t i = 0; ok && i < raw->len; i++)
+		ok = vec_push(keys, (struct stack_key){.value = raw->data[i].pc, .flags = raw->data[i].flags});
+	for (size_t i = 0; ok && i < raw->runtime.len; i++) {
+		const struct runtime_frame *frame = &raw->runtime.data[i];
+		uint64_t where = RUNTIME_KEY | (uint64_t)frame->runtime << 32 | frame->raw;
+
+		ok = vec_push(keys, (struct stack_key){.value = frame->code, .flags = where}) &&
+		     vec_push(keys, (struct stack_key){.value = frame->place, .flags = where});
+	}
+	return ok;
+}
+
 const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw)
 {
 	struct stack *stack;
 	bool created;
 
-	sym->keys.len = 0;
-	for (size_t i = 0; i < raw->len; i++)
-		if (!vec_push(&sym->keys, (struct stack_key){.value = raw->data[i].pc, .flags = raw->data[i].flags}))
-			return NULL;
+	if (!add_keys(&sym->keys, raw))
+		return NULL;
 	stack = share(sym, &created);
-	for (size_t i = 0; stack && created && i < raw->len && !go_switch_is_last(stack); i++)
+	for (size_t i = 0; stack && created && i < raw->len; i++)
 		if (!native_names_add(sym->native, &raw->data[i], (uint32_t)i, stack))
 			return NULL;
+	if (stack && created && sym->options->merge && !sym->options->merge(sym->options->merge_ctx, raw, stack))
+		return NULL;
 	return stack;
 }
-
-/* No raw frame has this flag: it keeps kernel stacks apart from user stacks. */
-#define KERNEL_KEY (UINT64_C(1) << 63)
 
 const struct stack *symbolizer_name_kernel(struct symbolizer *sym, const struct snap_thread *thread)
 {

@@ -14,6 +14,10 @@ struct symbolizer;
 struct symbolizer_options {
 	struct native_names_options native;
 	bool kernel_addresses; /* they are the running kernel's: not for a snapshot from elsewhere */
+
+	/* Called once for each different user stack, to put what runtimes know in its place: runtimes_merge(). May be NULL. */
+	bool (*merge)(void *ctx, const struct raw_stack *raw, struct stack *stack);
+	void *merge_ctx;
 };
 
 /* Modules and options must outlive the symbolizer. NULL when memory is exhausted. */
@@ -24,9 +28,8 @@ void symbolizer_destroy(struct symbolizer *sym);
 bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *stacks, size_t n);
 
 /*
- * The named form of a walked stack. Equal raw stacks (same pcs and flags) give the same pointer; each distinct pc is
- * looked up once. Where the Go runtime has switched stacks it ends (go_switch.h), however the walk went on. Owned by the
- * symbolizer. NULL when memory is exhausted.
+ * The named form of a walked stack. Equal raw stacks (same pcs, flags and frames of runtimes) give the same pointer; each
+ * distinct pc is looked up once. Owned by the symbolizer. NULL when memory is exhausted.
  */
 const struct stack *symbolizer_name(struct symbolizer *sym, const struct raw_stack *raw);
 

@@ -15,6 +15,7 @@
 #include "elf/dynsym.h"
 #include "elf/relocate.h"
 #include "elf/symrecords.h"
+#include "target/ask.h"
 
 enum {
 	DESCRIPTOR_SIZE = 24, /* u32 version, u32 action, pointers to an entry and to the first */
@@ -141,99 +142,122 @@ bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 
 /* Copying the list */
 
-struct entry {
-	uint64_t next;
-	uint64_t address;
-	uint64_t size;
+/* Where a walk along the list is. */
+struct list {
+	uint64_t descriptor;
+	struct u64map seen;  /* entries, since a list may be a ring */
+	uint64_t magic_of;   /* 0, or the object whose first bytes were wanted in the last round, */
+	uint64_t magic_size; /* and its size */
+	bool entry_wanted;   /* in the last round */
+	bool object_wanted;
+	bool broken; /* it cannot be followed to its end */
+	bool absent; /* there is none: another version, or a symbol that only looks like it */
+	size_t lost; /* objects */
 };
 
-static bool read_whole(struct mem *mem, uint64_t address, uint8_t *buf, size_t len)
+static bool is_whole(const struct ask_range *range)
 {
-	while (len) {
-		ssize_t got = mem->read(mem, address, buf, len);
-
-		if (got <= 0)
-			return false;
-		address += (size_t)got;
-		buf += got;
-		len -= (size_t)got;
-	}
-	return true;
+	return range->got == range->len;
 }
 
-static bool read_first(struct mem *mem, uint64_t descriptor, uint64_t *first)
+static bool want_entry(struct list *list, uint64_t address, struct ask *wants)
 {
-	uint8_t raw[DESCRIPTOR_SIZE] = {0};
-	struct cursor c = cursor_init(raw, sizeof(raw));
+	bool created;
 
-	if (!read_whole(mem, descriptor, raw, sizeof(raw)) || cursor_u32(&c) != DESCRIPTOR_VERSION)
-		return false;
+	if (!address)
+		return true;
+	if (list->seen.len >= MAX_OBJECTS || !u64map_put(&list->seen, address, &created) || !created) {
+		list->broken = true;
+		return true;
+	}
+	list->entry_wanted = true;
+	return ask_want(wants, address, ENTRY_SIZE, ASK_PASSING);
+}
+
+static bool read_descriptor(struct list *list, const struct ask_range *answer, struct ask *wants)
+{
+	struct cursor c = cursor_init(answer->data, answer->got);
+
+	list->absent = !is_whole(answer) || cursor_u32(&c) != DESCRIPTOR_VERSION;
+	if (list->absent)
+		return true;
 	cursor_skip(&c, 4 + 8); /* what a debugger that runs the program is told */
-	*first = cursor_u64(&c);
-	return true;
+	return want_entry(list, cursor_u64(&c), wants);
 }
 
-static bool read_entry(struct mem *mem, uint64_t address, struct entry *out)
+/* The next entry, and the first bytes of this one's object. */
+static bool read_entry(struct list *list, const struct snapshot *snap, const struct ask_range *answer, struct ask *wants)
 {
-	uint8_t raw[ENTRY_SIZE] = {0};
-	struct cursor c = cursor_init(raw, sizeof(raw));
+	struct cursor c = cursor_init(answer->data, answer->got);
+	uint64_t next = cursor_u64(&c), address, size;
 
-	if (!read_whole(mem, address, raw, sizeof(raw)))
-		return false;
-	out->next = cursor_u64(&c);
 	cursor_skip(&c, 8); /* the previous */
-	out->address = cursor_u64(&c);
-	out->size = cursor_u64(&c);
-	return true;
-}
-
-/* False when the object is left out. */
-static bool copy_object(struct snapshot *snap, struct mem *mem, const struct entry *entry)
-{
-	struct mem_copy copy = {.start = entry->address, .len = entry->size};
-	char magic[SELFMAG];
-
-	if (entry->size < sizeof(Elf64_Ehdr) || entry->size > MAX_OBJECT || entry->size > MAX_TOTAL - snap->jit_bytes ||
-	    entry->size > UINT64_MAX - entry->address)
-		return false;
-	if (!read_whole(mem, entry->address, (uint8_t *)magic, SELFMAG) || memcmp(magic, ELFMAG, SELFMAG) != 0)
-		return false;
-	copy.region_end = copy.start + copy.len;
-	copy.data = arena_alloc(snap->arena, copy.len);
-	if (!copy.data)
-		return false;
-	snap->jit_bytes += copy.len;
-	return read_whole(mem, copy.start, copy.data, copy.len) && vec_push(&snap->jit_images, copy);
-}
-
-void jit_images_copy(struct snapshot *snap, struct mem *mem, uint64_t descriptor)
-{
-	struct u64map seen = {0};
-	uint64_t address;
-	size_t lost = 0;
-	bool broken = !read_first(mem, descriptor, &address), created;
-
-	if (broken)
-		return; /* another version, or a symbol that only looks like it */
-	while (address && !broken) {
-		struct entry entry;
-
-		broken = seen.len >= MAX_OBJECTS || !u64map_put(&seen, address, &created) || !created ||
-			 !read_entry(mem, address, &entry);
-		if (broken)
-			break;
-		lost += !copy_object(snap, mem, &entry);
-		address = entry.next;
+	address = cursor_u64(&c);
+	size = cursor_u64(&c);
+	if (c.bad) {
+		list->broken = true;
+		return true;
 	}
-	u64map_deinit(&seen);
-	if (broken)
-		snapshot_note(snap, "the list of code that a JIT compiler announced to debuggers cannot be followed to "
-				    "its end: some of that code may have no names; another snapshot may show it");
-	if (lost)
-		snapshot_note(snap,
-			      "%zu of the objects that a JIT compiler announced to debuggers could not be read: "
-			      "they are too large, no ELF objects, or were just being changed",
-			      lost);
+	if (!want_entry(list, next, wants))
+		return false;
+	if (size < sizeof(Elf64_Ehdr) || size > MAX_OBJECT || snap->asked_bytes > MAX_TOTAL ||
+	    size > MAX_TOTAL - snap->asked_bytes || size > UINT64_MAX - address) {
+		list->lost++;
+		return true;
+	}
+	list->magic_of = address;
+	list->magic_size = size;
+	return ask_want(wants, address, SELFMAG, ASK_PASSING);
+}
+
+/* What was wanted comes in the order: an entry, the first bytes of the object before it, the object before that. */
+static bool ask_list(void *state, const struct snapshot *snap, const struct snap_thread *thread,
+		     const struct ask *answers, struct ask *wants)
+{
+	struct list *list = state, last = *list;
+	const struct ask_range *answer = answers->data;
+	bool ok = true;
+
+	list->entry_wanted = list->object_wanted = false;
+	list->magic_of = 0;
+	if (!answers->len)
+		return ask_want(wants, list->descriptor, DESCRIPTOR_SIZE, ASK_PASSING);
+	if (!last.entry_wanted && !last.magic_of && !last.object_wanted)
+		return read_descriptor(list, answer, wants);
+	if (last.entry_wanted)
+		ok = read_entry(list, snap, answer++, wants);
+	if (last.magic_of) {
+		if (is_whole(answer) && memcmp(answer->data, ELFMAG, SELFMAG) == 0) {
+			list->object_wanted = true;
+			ok = ok && ask_want(wants, last.magic_of, last.magic_size, ASK_JIT_IMAGE);
+		} else {
+			list->lost++;
+		}
+		answer++;
+	}
+	if (last.object_wanted)
+		list->lost += !is_whole(answer);
+	return ok;
+}
+
+int jit_images_copy(struct target *target, struct snapshot *snap, uint64_t descriptor, struct err *err)
+{
+	static const struct asker asker = {.max_rounds = MAX_OBJECTS + 4, .ask = ask_list};
+	struct list list = {.descriptor = descriptor};
+	int ret = ask_process(target, snap, &asker, &list, err);
+
+	u64map_deinit(&list.seen);
+	if (ret < 0 || list.absent)
+		return ret;
+	if (list.broken)
+		notes_add(&snap->notes, "the list of code that a JIT compiler announced to debuggers cannot be followed to "
+					"its end: some of that code may have no names; another snapshot may show it");
+	if (list.lost)
+		notes_add(&snap->notes,
+			  "%zu of the objects that a JIT compiler announced to debuggers could not be read: "
+			  "they are too large, no ELF objects, or were just being changed",
+			  list.lost);
+	return 0;
 }
 
 /* The objects as modules */
@@ -246,7 +270,7 @@ struct jit_image {
 };
 
 struct jit_images {
-	struct snapshot *snap;
+	struct notes *notes;
 	int root_fd;
 	struct jit_image *images;
 	size_t len;
@@ -271,7 +295,7 @@ static bool add_range(void *ctx, uint64_t start, uint64_t end)
 	       intervals_add(&adding->intervals, end, end + 1, adding->id, 0);
 }
 
-struct jit_images *jit_images_create(struct snapshot *snap, int root_fd)
+struct jit_images *jit_images_create(const struct snapshot *snap, int root_fd, struct notes *notes)
 {
 	struct jit_images *images = calloc(1, sizeof(*images));
 	size_t len = snap->jit_images.len;
@@ -280,7 +304,7 @@ struct jit_images *jit_images_create(struct snapshot *snap, int root_fd)
 
 	if (!images)
 		return NULL;
-	images->snap = snap;
+	images->notes = notes;
 	images->root_fd = root_fd;
 	images->len = len;
 	images->images = calloc(len ? len : 1, sizeof(*images->images));
@@ -337,8 +361,7 @@ struct module *jit_images_find(struct jit_images *images, uint64_t address)
 	if (!image)
 		return NULL;
 	if (!image->opened && open_image(image, &err) < 0)
-		snapshot_note(images->snap, "an object that a JIT compiler announced to debuggers is not used: %s",
-			      err.msg);
+		notes_add(images->notes, "an object that a JIT compiler announced to debuggers is not used: %s", err.msg);
 	image->opened = true;
 	if (image->module) {
 		image->module->jit = true;

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 #include "target/modules.h"
-#include "model/mem.h"
 #include "model/snapshot.h"
+
+struct target;
 
 /*
  * Code that a JIT compiler made and announced to debuggers: the GDB JIT interface. A program or library that has the
@@ -19,16 +20,16 @@
 bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr);
 
 /*
- * Appends the objects of one list to snap->jit_images. The process runs on meanwhile, so the list may change under our
- * eyes: what cannot be read, or is no ELF object, is left out. Notes tell what was lost.
+ * Appends the objects of one list to snap->jit_images, by asking for them (ask.h). The process runs on meanwhile, so the
+ * list may change under our eyes: what cannot be read, or is no ELF object, is left out. Notes tell what was lost.
  */
-void jit_images_copy(struct snapshot *snap, struct mem *mem, uint64_t descriptor);
+int jit_images_copy(struct target *target, struct snapshot *snap, uint64_t descriptor, struct err *err);
 
-/* The modules of the objects in snap->jit_images, which must outlive it. */
+/* The modules of the objects in snap->jit_images, which must outlive it. What is wrong with one is told in `notes`. */
 struct jit_images;
 
 /* NULL when memory is exhausted. */
-struct jit_images *jit_images_create(struct snapshot *snap, int root_fd);
+struct jit_images *jit_images_create(const struct snapshot *snap, int root_fd, struct notes *notes);
 void jit_images_destroy(struct jit_images *images);
 
 /*

@@ -4,22 +4,25 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_IMAGE = 64 << 20 };
 
-static bool read_mappings(const struct snapshot *snap, int mem_fd, size_t first, size_t last, struct mem_copy *copy)
+static bool read_mappings(const struct snapshot *snap, struct memory *memory, size_t first, size_t last,
+			  struct mem_copy *copy)
 {
 	const struct map_entry *maps = snap->maps.data;
 
 	for (size_t i = first; i <= last; i++) {
-		uint64_t at = maps[i].start - copy->start;
-		ssize_t got;
+		struct memory_job job = {
+			.address = maps[i].start,
+			.len = maps[i].end - maps[i].start,
+			.dst = copy->data + (maps[i].start - copy->start),
+		};
 
 		if (!(maps[i].perms & MAP_PERM_READ))
 			continue;
-		got = pread(mem_fd, copy->data + at, maps[i].end - maps[i].start, (off_t)maps[i].start);
-		if (got <= 0 && i == first)
+		memory_copy(memory, &job, 1);
+		if (!job.done && i == first)
 			return false;
 	}
 	return true;
@@ -81,7 +84,8 @@ static int clean_headers(struct mem_copy *copy, struct err *err)
 	return 0;
 }
 
-int memimage_copy(struct snapshot *snap, int mem_fd, size_t first, size_t last, struct err *err, struct mem_copy *out)
+int memimage_copy(struct snapshot *snap, struct memory *memory, size_t first, size_t last, struct err *err,
+		  struct mem_copy *out)
 {
 	struct mem_copy copy = {0};
 	int ret;
@@ -94,7 +98,7 @@ int memimage_copy(struct snapshot *snap, int mem_fd, size_t first, size_t last, 
 	copy.data = arena_alloc(snap->arena, copy.len);
 	if (!copy.data)
 		return err_set(err, ENOMEM, "out of memory");
-	if (!read_mappings(snap, mem_fd, first, last, &copy))
+	if (!read_mappings(snap, memory, first, last, &copy))
 		return err_set(err, EIO, "its image in memory cannot be read");
 	ret = clean_headers(&copy, err);
 	if (ret == 0)

@@ -4,15 +4,17 @@
 
 #include "base/err.h"
 #include "model/snapshot.h"
+#include "target/memory.h"
 
 /*
  * The last resort for a file that is deleted and cannot be opened: its loaded segments, copied from the target's
  * memory. They hold the unwind tables and the exported names.
  *
- * `mem_fd` is /proc/PID/mem, [first, last] the object's mappings in snap->maps. The copy is made to read like the file:
+ * [first, last] are the object's mappings in snap->maps. The copy is made to read like the file:
  * what the dynamic linker relocated in the dynamic section is undone, and the section headers, which are not in memory,
  * are taken out of the ELF header. Its bytes belong to the snapshot's arena.
  */
-int memimage_copy(struct snapshot *snap, int mem_fd, size_t first, size_t last, struct err *err, struct mem_copy *out);
+int memimage_copy(struct snapshot *snap, struct memory *memory, size_t first, size_t last, struct err *err,
+		  struct mem_copy *out);
 
 #endif

@@ -11,10 +11,8 @@
 #include "model/stack.h"
 
 /*
- * The files behind a snapshot's executable mappings, opened as the target sees them: through
- * /proc/PID/map_files, then /proc/PID/root, checked by device and inode, so that another mount namespace, a chroot,
- * a deleted file or a memfd are found. A replayed snapshot's files are looked up by path and must have the
- * recorded build-id. Shared by unwinding and symbolization.
+ * The files behind a snapshot's executable mappings, opened as the target sees them (mapped_file.h). A replayed
+ * snapshot's files are looked up by path and must have the recorded build-id. Shared by unwinding and symbolization.
  */
 struct modules;
 
@@ -33,8 +31,25 @@ struct module {
 int module_create(struct image *image, const char *path, struct err *err, struct module **out);
 void module_destroy(struct module *module);
 
-/* Opens every file now, while the process is there; fills map_entry.build_id. Keeps a pointer to the snapshot. */
-int modules_create(struct snapshot *snap, bool ignore_deleted, struct err *err, struct modules **out);
+struct target;
+
+struct modules_options {
+	bool ignore_deleted; /* of a deleted file whatever has its path now */
+
+	/*
+	 * Files that the caller has already, of all that code is mapped from, are not opened: their mappings have no
+	 * module. `identity` is that of image.h, 0 when it may not be asked for. NULL: there are none.
+	 */
+	bool (*is_known)(void *arg, const struct map_entry *entry, uint64_t identity);
+	void *arg;
+};
+
+/*
+ * Opens every file behind target->snap->maps now, while the process is there; fills map_entry.build_id. What exists of
+ * its code in memory only goes into the snapshot, which is not changed afterwards. `options` may be NULL. Belongs to the
+ * target: see target_open_files().
+ */
+int modules_create(struct target *target, const struct modules_options *options, struct err *err, struct modules **out);
 void modules_destroy(struct modules *modules);
 
 /*
@@ -46,13 +61,9 @@ struct module *modules_find(struct modules *modules, uint64_t address, uint64_t 
 /* The module's image now belongs to the caller, and the module has none. */
 struct image *module_take_image(struct module *module);
 
-struct snapshot *modules_snapshot(const struct modules *modules);
+struct target *modules_target(const struct modules *modules);
 
-/* /proc/PID and the target's root directory; -1 for a replayed snapshot, or when it cannot be had. Not to be closed. */
-int modules_proc_fd(const struct modules *modules);
-int modules_root_fd(const struct modules *modules);
-
-/* Opens the file behind a mapping for reading, as the target sees it. A descriptor for close(), or -errno. */
-int modules_open_mapped(const struct modules *modules, const struct map_entry *entry, struct err *err);
+/* What those who read the files want to be told of. */
+struct notes *modules_notes(struct modules *modules);
 
 #endif

@@ -71,7 +71,7 @@ struct layered_mem {
 	struct mem mem;
 	struct snapshot_mem copies;
 	struct mem *live;
-	bool used_live;
+	uint64_t missing; /* the last address that neither has */
 };
 
 /* In the part of the thread's own stack that --stack-size left out. */
@@ -85,11 +85,12 @@ static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t
 	struct layered_mem *m = (struct layered_mem *)mem;
 	ssize_t got = m->copies.mem.read(&m->copies.mem, address, buf, len);
 
-	if (got == (ssize_t)len || !m->live || is_cut_off(m->copies.thread, address))
+	if (got == (ssize_t)len || is_cut_off(m->copies.thread, address))
 		return got;
-	got = m->live->read(m->live, address, buf, len);
-	if (got > 0)
-		m->used_live = true;
+	if (m->live)
+		got = m->live->read(m->live, address, buf, len);
+	if (got != (ssize_t)len)
+		m->missing = address;
 	return got;
 }
 
@@ -127,7 +128,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
 	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
-	out->used_live_memory = mem.used_live;
+	out->missing = out->end == STACK_COMPLETE ? 0 : mem.missing;
 	/* C libraries describe nothing past that system call: nothing is below a thread's first frame. */
 	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {
 		out->end = STACK_COMPLETE;

@@ -146,7 +146,7 @@ static inline struct snapshot *sample_snapshot(void)
 	vec_push(&snap->maps, (struct map_entry){.start = 0x7ffc00000000, .end = 0x7ffc00001000, .offset = 4096,
 						 .deleted = 1, .perms = MAP_PERM_READ | MAP_PERM_WRITE,
 						 .path = "[stack]"});
-	snapshot_note(snap, "BPF is not permitted: registers come from /proc");
+	notes_add(&snap->notes, "BPF is not permitted: registers come from /proc");
 	sample_threads(snap);
 	return snap;
 }

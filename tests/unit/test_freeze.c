@@ -27,7 +27,7 @@ static struct told *told;
 struct fixture {
 	pid_t pid;
 	struct process process;
-	struct vmread vm;
+	struct memory vm;
 	struct arena *arena;
 	struct maps maps;
 	struct held_list list;
@@ -58,14 +58,14 @@ static struct fixture start(void (*body)(void))
 	assert_true(told != MAP_FAILED);
 	f.pid = child_start(body);
 	assert_int_equal(process_open(f.pid, NULL, &f.process), 0);
-	vmread_init(&f.vm, &f.process, false);
+	memory_init(&f.vm, &f.process, false);
 	return f;
 }
 
 static void finish(struct fixture *f)
 {
 	child_end(f->pid);
-	vmread_deinit(&f->vm);
+	memory_deinit(&f->vm);
 	process_close(&f->process);
 	vec_deinit(&f->maps);
 	vec_deinit(&f->list);
@@ -344,7 +344,7 @@ static void freeze_as_nobody(void)
 	struct held_list list = {0};
 	struct maps none = {0};
 	struct process process;
-	struct vmread vm;
+	struct memory vm;
 	struct freeze_request request = {
 		.process = &process, .arch = arch_host(), .maps = &none, .vm = &vm, .wait_ns = UINT64_C(1000000000)};
 	pid_t pid;
@@ -355,7 +355,7 @@ static void freeze_as_nobody(void)
 	wait_above(&told->sent, 0);
 	if (process_open(pid, NULL, &process) < 0)
 		_exit(99);
-	vmread_init(&vm, &process, false);
+	memory_init(&vm, &process, false);
 	if (!vec_push(&list, (struct held){.tid = pid}) || freeze_threads(&request, NULL, &list) < 0)
 		_exit(99);
 	child_end(pid);

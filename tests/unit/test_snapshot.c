@@ -22,9 +22,9 @@ static void test_notes_are_kept_once(void **state)
 {
 	struct snapshot *snap = snapshot_create(42, arch_host());
 
-	snapshot_note(snap, "no BPF: %s", "not permitted");
-	snapshot_note(snap, "%s", "no BPF: not permitted");
-	snapshot_note(snap, "another");
+	notes_add(&snap->notes, "no BPF: %s", "not permitted");
+	notes_add(&snap->notes, "%s", "no BPF: not permitted");
+	notes_add(&snap->notes, "another");
 	assert_int_equal(snap->notes.len, 2);
 	assert_string_equal(snap->notes.data[0], "no BPF: not permitted");
 	assert_string_equal(snap->notes.data[1], "another");

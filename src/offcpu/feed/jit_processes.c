@@ -11,11 +11,11 @@
 #include "target/jit_images.h"
 #include "symbol/jit_names.h"
 #include "symbol/module_symbols.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 /* What a process announced to debuggers: copies of it, and the map that they were found by. */
 struct announced {
-	struct snapshot *snap; /* NULL: nothing */
+	struct target *target; /* NULL: nothing */
 	struct jit_images *images;
 };
 
@@ -25,7 +25,8 @@ struct jit_process {
 	bool kept;
 
 	pthread_mutex_t lock;       /* of what follows: files may take long to read */
-	struct process_files files; /* where it lives, without the files of its code */
+	struct target *target;      /* without the files of its code */
+	struct notes notes;
 	bool looked; /* for names, since one was asked for */
 	struct announced announced;
 	struct jit_names *names;
@@ -54,8 +55,9 @@ static void destroy_process(struct jit_process *process)
 		return;
 	jit_names_destroy(process->names);
 	jit_images_destroy(process->announced.images);
-	snapshot_destroy(process->announced.snap);
-	process_files_close(&process->files);
+	target_close(process->announced.target);
+	target_close(process->target);
+	notes_deinit(&process->notes);
 	pthread_mutex_destroy(&process->lock);
 	free(process);
 }
@@ -72,10 +74,15 @@ void jit_processes_destroy(struct jit_processes *processes)
 	free(processes);
 }
 
-/* Files of code are not needed. */
-static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
+/* Without the files of its code. NULL: it is gone, or executes something else by now. */
+static struct target *open_target(pid_t tgid, uint64_t generation)
 {
-	return true;
+	_cleanup_(cleanup_target) struct target *target = NULL;
+
+	if (target_open(tgid, NULL, &target) < 0 || target->generation != generation ||
+	    target_read_map(target, NULL) < 0 || target_check(target, NULL) < 0)
+		return NULL;
+	return steal_ptr(target);
 }
 
 static struct jit_process *create_process(pid_t tgid, uint64_t generation)
@@ -87,7 +94,8 @@ static struct jit_process *create_process(pid_t tgid, uint64_t generation)
 	process->tgid = tgid;
 	process->generation = generation;
 	pthread_mutex_init(&process->lock, NULL);
-	if (process_files_open_others(tgid, is_known, NULL, NULL, &process->files) == 0)
+	process->target = open_target(tgid, generation);
+	if (process->target)
 		return process;
 	destroy_process(process);
 	return NULL;
@@ -209,18 +217,16 @@ static bool has_room(struct jit_processes *processes, const struct jit_process *
 /* Its files are asked where the list is, and closed: there may be many. It may execute something else meanwhile. */
 static void read_announced(struct jit_processes *processes, struct jit_process *process)
 {
-	struct process_files files = {0};
+	_cleanup_(cleanup_target) struct target *target = open_target(process->tgid, process->generation);
 
-	if (process_files_open(process->tgid, NULL, &files) < 0)
+	if (!target || target_open_files(target, NULL, NULL) < 0)
 		return;
-	modules_destroy(files.modules);
-	files.modules = NULL;
-	if (files.snap->jit_images.len && process_files_generation(process->tgid) == process->generation &&
-	    has_room(processes, process, files.snap->jit_bytes)) {
-		process->announced.images = jit_images_create(files.snap, -1);
-		process->announced.snap = steal_ptr(files.snap);
+	modules_destroy(steal_ptr(target->modules));
+	if (target->snap->jit_images.len && target_check(target, NULL) == 0 &&
+	    has_room(processes, process, target->snap->asked_bytes)) {
+		process->announced.images = jit_images_create(target->snap, -1, &process->notes);
+		process->announced.target = steal_ptr(target);
 	}
-	process_files_close(&files);
 }
 
 static bool find_announced(struct jit_process *process, uint64_t address, struct calls *out)
@@ -239,13 +245,12 @@ static bool find_announced(struct jit_process *process, uint64_t address, struct
  */
 static void look_again(struct jit_processes *processes, struct jit_process *process)
 {
-	struct process_files files = {0};
+	struct target *target = open_target(process->tgid, process->generation);
 
-	if (process_files_generation(process->tgid) != process->generation ||
-	    process_files_open_others(process->tgid, is_known, NULL, NULL, &files) < 0)
+	if (!target)
 		return;
-	process_files_close(&process->files);
-	process->files = files;
+	target_close(process->target);
+	process->target = target;
 	read_announced(processes, process);
 }
 
@@ -257,7 +262,7 @@ static bool find(struct jit_processes *processes, struct jit_process *process, u
 	if (!process->looked) {
 		process->looked = true;
 		look_again(processes, process);
-		process->names = jit_names_create(process->files.modules);
+		process->names = jit_names_create(process->target, &process->notes);
 	}
 	found = find_announced(process, address, out) ||
 		(process->names && jit_names_find(process->names, address, out));
@@ -301,10 +306,10 @@ bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64
 	return process && find(processes, process, address, out);
 }
 
-static void tell_notes(const struct snapshot *snap, jit_processes_note_fn fn, void *arg)
+static void tell_notes(const struct notes *notes, jit_processes_note_fn fn, void *arg)
 {
-	for (size_t i = 0; snap && i < snap->notes.len; i++)
-		fn(arg, snap->notes.data[i]);
+	for (size_t i = 0; i < notes->len; i++)
+		fn(arg, notes->data[i]);
 }
 
 void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn fn, void *arg)
@@ -314,7 +319,8 @@ void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn 
 
 		if (!process || !process->looked)
 			continue;
-		tell_notes(process->files.snap, fn, arg);
-		tell_notes(process->announced.snap, fn, arg);
+		tell_notes(&process->notes, fn, arg);
+		if (process->announced.target)
+			tell_notes(&process->announced.target->snap->notes, fn, arg);
 	}
 }

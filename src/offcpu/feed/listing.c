@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 /* The file of a mapping that need not be opened. */
 struct known {
@@ -15,7 +15,7 @@ struct known {
 };
 
 struct reading {
-	pid_t tgid;
+	const struct target *target;
 	const struct listing_options *options;
 	struct objects *objects;
 	struct listing *listing;
@@ -64,7 +64,7 @@ static const struct known *next_known(struct reading *r, const struct map_entry 
 	return &r->known.data[r->next_known++];
 }
 
-static uint32_t take_object(struct reading *r, const struct process_files *files, const struct map_entry *entry,
+static uint32_t take_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			    struct module *module, uint64_t vaddr)
 {
 	struct known known = {.object = OFFCPU_NO_OBJECT};
@@ -78,7 +78,7 @@ static uint32_t take_object(struct reading *r, const struct process_files *files
 		return known.object;
 	}
 	pthread_mutex_lock(r->options->lock);
-	known.object = objects_take(r->objects, files->modules, entry, module, vaddr, &fit);
+	known.object = objects_take(r->objects, target->modules, entry, module, vaddr, &fit);
 	pthread_mutex_unlock(r->options->lock);
 	r->listing->files_over += fit != OBJECTS_FIT;
 	return known.object;
@@ -92,7 +92,7 @@ static void take_again(struct reading *r, uint32_t object)
 }
 
 /* Takes the object of a mapping. False when it has no file that could be read, or there is no room. */
-static bool find_object(struct reading *r, const struct process_files *files, const struct map_entry *entry,
+static bool find_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			uint32_t *object, uint64_t *vaddr)
 {
 	const struct known *known = next_known(r, entry);
@@ -105,12 +105,12 @@ static bool find_object(struct reading *r, const struct process_files *files, co
 		*vaddr = known->vaddr;
 		return true;
 	}
-	module = modules_find(files->modules, entry->start, vaddr);
+	module = modules_find(target->modules, entry->start, vaddr);
 	slot = module ? u64map_put(&r->modules, (uintptr_t)module, &created) : NULL;
 	if (!slot)
 		return false;
 	if (created)
-		*slot = take_object(r, files, entry, module, *vaddr);
+		*slot = take_object(r, target, entry, module, *vaddr);
 	else if (*slot != OFFCPU_NO_OBJECT)
 		take_again(r, (uint32_t)*slot);
 	*object = (uint32_t)*slot;
@@ -123,12 +123,12 @@ static bool is_code(const struct map_entry *entry)
 }
 
 /* How many mappings of no file there is room for: without those of libraries no stack is whole. */
-static size_t count_loose(const struct process_files *files)
+static size_t count_loose(const struct target *target)
 {
 	size_t of_files = 0;
 
-	for (size_t i = 0; i < files->snap->maps.len; i++)
-		of_files += is_code(&files->snap->maps.data[i]) && files->snap->maps.data[i].inode;
+	for (size_t i = 0; i < target->snap->maps.len; i++)
+		of_files += is_code(&target->snap->maps.data[i]) && target->snap->maps.data[i].inode;
 	return of_files < LISTING_MAX ? LISTING_MAX - of_files : 0;
 }
 
@@ -143,18 +143,18 @@ static bool is_made(const struct map_entry *entry)
 static uint32_t find_maker(struct reading *r)
 {
 	if (!r->asked_maker)
-		r->maker = jit_processes_add(r->options->jit, r->tgid, r->options->generation);
+		r->maker = jit_processes_add(r->options->jit, r->target->process.pid, r->target->generation);
 	r->asked_maker = true;
 	return r->maker;
 }
 
-static bool list(struct reading *r, const struct process_files *files)
+static bool list(struct reading *r, const struct target *target)
 {
 	struct listing *out = r->listing;
-	size_t loose = count_loose(files);
+	size_t loose = count_loose(target);
 
-	for (size_t i = 0; i < files->snap->maps.len; i++) {
-		const struct map_entry *e = &files->snap->maps.data[i];
+	for (size_t i = 0; i < target->snap->maps.len; i++) {
+		const struct map_entry *e = &target->snap->maps.data[i];
 		struct mapping mapping = {.start = e->start, .end = e->end, .object = OFFCPU_NO_OBJECT};
 		uint64_t vaddr;
 
@@ -167,7 +167,7 @@ static bool list(struct reading *r, const struct process_files *files)
 		loose -= !e->inode;
 		if (!vec_reserve(&out->mappings, out->mappings.len + 1))
 			return false;
-		if (find_object(r, files, e, &mapping.object, &vaddr))
+		if (find_object(r, target, e, &mapping.object, &vaddr))
 			mapping.bias = e->start - vaddr;
 		else if (is_made(e))
 			mapping.maker = find_maker(r);
@@ -176,19 +176,20 @@ static bool list(struct reading *r, const struct process_files *files)
 	return true;
 }
 
-int listing_read(pid_t tgid, const struct listing_options *options, struct err *err, struct listing *out)
+int listing_read(struct target *target, const struct listing_options *options, struct err *err, struct listing *out)
 {
-	struct reading r = {.tgid = tgid, .options = options, .objects = options->objects, .listing = out};
-	struct process_files files = {0};
+	struct reading r = {.target = target, .options = options, .objects = options->objects, .listing = out};
+	const struct modules_options files = {.is_known = is_known, .arg = &r};
 	int rc;
 
 	*out = (struct listing){0};
-	rc = process_files_open_others(tgid, is_known, &r, err, &files);
-	if (rc == 0 && !out->new_bytes && !list(&r, &files))
+	rc = target_read_map(target, err);
+	if (rc == 0)
+		rc = target_open_files(target, &files, err);
+	if (rc == 0 && !out->new_bytes && !list(&r, target))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0 && out->new_bytes)
 		rc = err_set(err, EAGAIN, "it has files that are not known yet");
-	process_files_close(&files);
 	pthread_mutex_lock(options->lock);
 	for (size_t i = r.next_known; i < r.known.len; i++)
 		objects_give(r.objects, r.known.data[i].object);

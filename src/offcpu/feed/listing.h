@@ -24,11 +24,12 @@ struct listing_options {
 	struct objects *objects;
 	struct jit_processes *jit;
 	pthread_mutex_t *lock; /* of both (objects.h); it is taken here */
-	uint64_t generation;   /* of the process: see process_files.h */
 	bool known_only;
 };
 
+struct target;
+
 /* Files that are known are not opened again. -EAGAIN: with `known_only`, one is not. */
-int listing_read(pid_t tgid, const struct listing_options *options, struct err *err, struct listing *out);
+int listing_read(struct target *target, const struct listing_options *options, struct err *err, struct listing *out);
 
 #endif

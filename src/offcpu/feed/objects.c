@@ -8,6 +8,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "target/mapped_file.h"
 #include "unwind/bpf_rows.h"
 
 enum {
@@ -190,7 +191,7 @@ static struct object *create_object(const struct modules *modules, const struct 
 	if (!object->path)
 		return NULL;
 	if (image_identity(module->image))
-		object->fd = modules_open_mapped(modules, entry, NULL);
+		object->fd = mapped_file_open(modules_target(modules), entry, false, NULL);
 	else
 		copy_memory(object, module->image);
 	ok = object->fd >= 0 || object->memory;

@@ -16,7 +16,7 @@
 #include "offcpu/feed/listing.h"
 #include "offcpu/feed/mapping_sets.h"
 #include "offcpu/feed/objects.h"
-#include "target/process_files.h"
+#include "target/target.h"
 #include "unwind/bpf_rows.h"
 
 static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the table of any file");
@@ -211,29 +211,30 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 	return publish(tables, tgid, set, err);
 }
 
-static int read_mappings(struct tables *tables, pid_t tgid, const struct listing_options *options, struct err *err,
-			 bool *news, uint64_t *new_bytes)
+static int read_mappings(struct tables *tables, struct target *target, const struct listing_options *options,
+			 struct err *err, bool *news, uint64_t *new_bytes)
 {
 	struct listing listing;
-	int rc = listing_read(tgid, options, err, &listing);
+	int rc = listing_read(target, options, err, &listing);
 
 	*new_bytes = listing.new_bytes;
 	pthread_mutex_lock(&tables->lock);
 	if (!options->known_only)
 		tables->losses.objects += objects_flush(tables->objects); /* before anybody walks with its mappings */
 	if (rc == 0)
-		rc = set_mappings(tables, tgid, &listing, err, news);
+		rc = set_mappings(tables, target->process.pid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);
 	pthread_mutex_unlock(&tables->lock);
 	return rc;
 }
 
 /* What was read may be the map of another program by now: then BPF asks for it. */
-static void check_generation(struct tables *tables, pid_t tgid, uint64_t generation, bool *news)
+static void forget_other_program(struct tables *tables, const struct target *target, bool *news)
 {
+	pid_t tgid = target->process.pid;
 	uint32_t set;
 
-	if (process_files_generation(tgid) == generation)
+	if (target_check(target, NULL) == 0)
 		return;
 	pthread_mutex_lock(&tables->lock);
 	set = set_of(tables, tgid);
@@ -250,14 +251,17 @@ static int read_process(struct tables *tables, pid_t tgid, bool asked, bool know
 		.objects = tables->objects,
 		.jit = tables->jit,
 		.lock = &tables->lock,
-		.generation = process_files_generation(tgid),
 		.known_only = known_only,
 	};
+	_cleanup_(cleanup_target) struct target *target = NULL;
 	bool news = false;
-	int rc = read_mappings(tables, tgid, &options, err, &news, new_bytes);
+	int rc = target_open(tgid, err, &target);
 
+	*new_bytes = 0;
 	if (rc == 0)
-		check_generation(tables, tgid, options.generation, &news);
+		rc = read_mappings(tables, target, &options, err, &news, new_bytes);
+	if (rc == 0)
+		forget_other_program(tables, target, &news);
 	if (!(known_only && rc == -EAGAIN) && (asked || news))
 		offcpu_probe_answered(tables->probe, tgid, rc == 0 && news);
 	return rc;

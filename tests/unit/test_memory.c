@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "target/vmread.h"
+#include "target/memory.h"
 
 enum { PAGE = 4096, JOBS = 600 };
 
@@ -25,17 +25,17 @@ static uint8_t *make_region(void)
 static void check_copy(bool use_proc_mem)
 {
 	uint8_t *region = make_region(), *out = calloc(JOBS, 64);
-	struct vmread_job *jobs = calloc(JOBS, sizeof(*jobs));
+	struct memory_job *jobs = calloc(JOBS, sizeof(*jobs));
 	struct process p;
-	struct vmread vm;
+	struct memory vm;
 
 	assert_int_equal(process_open(getpid(), NULL, &p), 0);
-	vmread_init(&vm, &p, use_proc_mem);
+	memory_init(&vm, &p, use_proc_mem);
 	for (int i = 0; i < JOBS; i++)
-		jobs[i] = (struct vmread_job){.address = (uintptr_t)region + (unsigned)i * 8, .len = 64, .dst = out + i * 64};
+		jobs[i] = (struct memory_job){.address = (uintptr_t)region + (unsigned)i * 8, .len = 64, .dst = out + i * 64};
 	jobs[300].address = (uintptr_t)region + 2 * PAGE;
 	jobs[400].address = (uintptr_t)region + 2 * PAGE - 16;
-	assert_int_not_equal(vmread_copy(&vm, jobs, JOBS), 1);
+	assert_int_not_equal(memory_copy(&vm, jobs, JOBS), 1);
 	for (int i = 0; i < JOBS; i++) {
 		if (i == 300)
 			assert_int_equal(jobs[i].done, 0);
@@ -45,7 +45,7 @@ static void check_copy(bool use_proc_mem)
 			assert_int_equal(jobs[i].done, 64);
 		assert_memory_equal(out + i * 64, region + i * 8 * (i != 400) + (i == 400) * (2 * PAGE - 16), jobs[i].done);
 	}
-	vmread_deinit(&vm);
+	memory_deinit(&vm);
 	process_close(&p);
 	munmap(region, 2 * PAGE);
 	free(jobs);
@@ -66,15 +66,15 @@ static void test_mem_interface(void **state)
 {
 	uint8_t *region = make_region(), buf[32];
 	struct process p;
-	struct vmread vm;
+	struct memory vm;
 
 	assert_int_equal(process_open(getpid(), NULL, &p), 0);
-	vmread_init(&vm, &p, false);
+	memory_init(&vm, &p, false);
 	assert_true(mem_read_exact(&vm.mem, (uintptr_t)region + 100, buf, sizeof(buf)));
 	assert_memory_equal(buf, region + 100, sizeof(buf));
 	assert_int_equal(vm.mem.read(&vm.mem, (uintptr_t)region + 2 * PAGE - 4, buf, sizeof(buf)), 4);
 	assert_true(vm.mem.read(&vm.mem, (uintptr_t)region + 2 * PAGE, buf, sizeof(buf)) < 0);
-	vmread_deinit(&vm);
+	memory_deinit(&vm);
 	process_close(&p);
 	munmap(region, 2 * PAGE);
 }
@@ -83,20 +83,20 @@ static void test_gone_process(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
 	struct process p;
-	struct vmread vm;
+	struct memory vm;
 	char c = 'x';
 
 	for (int use_proc_mem = 0; use_proc_mem < 2; use_proc_mem++) {
-		struct vmread_job job = {.address = (uintptr_t)&c, .len = 1, .dst = (uint8_t *)&c};
+		struct memory_job job = {.address = (uintptr_t)&c, .len = 1, .dst = (uint8_t *)&c};
 
 		if (!use_proc_mem)
 			assert_int_equal(process_open(pid, NULL, &p), 0);
-		vmread_init(&vm, &p, use_proc_mem);
+		memory_init(&vm, &p, use_proc_mem);
 		if (!use_proc_mem)
 			child_end(pid);
-		assert_true(vmread_copy(&vm, &job, 1) < 0);
+		assert_true(memory_copy(&vm, &job, 1) < 0);
 		assert_int_equal(job.done, 0);
-		vmread_deinit(&vm);
+		memory_deinit(&vm);
 	}
 	process_close(&p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
-#include "symbol/go_switch.h"
+#include "runtime/runtime.h"
 
 static struct stack ends_with(struct frame frames[static 2], const char *symbol, uint32_t flags)
 {
@@ -15,8 +15,10 @@ static void expect(const char *symbol, uint32_t flags, bool is_switch, bool whol
 	struct frame frames[2];
 	struct stack stack = ends_with(frames, symbol, flags);
 
-	assert_int_equal(go_switch_is_last(&stack), is_switch);
-	assert_int_equal(go_switch_error(&stack) == NULL, whole);
+	const char *why;
+
+	assert_int_equal(go_runtime.is_cut(&stack, &why), is_switch);
+	assert_int_equal(why == NULL, whole);
 }
 
 static void test_leaves(void **state)
@@ -37,13 +39,14 @@ static void test_calls(void **state)
 static void test_others(void **state)
 {
 	struct stack none = {0};
+	const char *why;
 
 	expect("runtime.systemstack_switch", FRAME_RETURN_ADDRESS, false, true);
 	expect("runtime.mcall.func1", FRAME_RETURN_ADDRESS, false, true);
 	expect("main.main", FRAME_RETURN_ADDRESS, false, true);
 	expect(NULL, FRAME_RETURN_ADDRESS, false, true);
-	assert_false(go_switch_is_last(&none));
-	assert_null(go_switch_error(&none));
+	assert_false(go_runtime.is_cut(&none, &why));
+	assert_null(why);
 }
 
 int main(void)

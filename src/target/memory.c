@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/vmread.h"
+#include "target/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,31 +13,35 @@ enum {
 	BATCH_BYTES = 1 << 30, /* the system call gives up short of 2 GiB */
 };
 
+static int copy_proc_mem(struct memory *vm, struct memory_job *job);
+
 static ssize_t read_live(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
-	struct vmread_job job = {.address = address, .len = len, .dst = buf};
-	int rc = vmread_copy((struct vmread *)mem, &job, 1);
+	struct memory *vm = (struct memory *)mem;
+	struct memory_job job = {.address = address, .len = len, .dst = buf};
+	int rc = vm->mem_fd >= 0 ? copy_proc_mem(vm, &job) : memory_copy(vm, &job, 1);
 
 	return job.done ? (ssize_t)job.done : rc;
 }
 
-void vmread_init(struct vmread *vm, const struct process *process, bool use_proc_mem)
+void memory_init(struct memory *vm, const struct process *process, bool prefer_proc_mem)
 {
-	*vm = (struct vmread){
+	*vm = (struct memory){
 		.mem = {.read = read_live},
-		.pid = process->mm_tid,
+		.process = process,
 		.mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC),
-		.use_proc_mem = use_proc_mem || process_check_numbers(NULL) < 0,
+		.prefer_proc_mem = prefer_proc_mem,
+		.use_proc_mem = prefer_proc_mem || process_check_numbers(NULL) < 0,
 	};
 }
 
-void vmread_deinit(struct vmread *vm)
+void memory_deinit(struct memory *vm)
 {
 	cleanup_close(&vm->mem_fd);
 	vm->mem_fd = -1;
 }
 
-static int copy_proc_mem(struct vmread *vm, struct vmread_job *job)
+static int copy_proc_mem(struct memory *vm, struct memory_job *job)
 {
 	if (vm->mem_fd < 0)
 		return -EACCES;
@@ -59,7 +63,7 @@ static int copy_proc_mem(struct vmread *vm, struct vmread_job *job)
  * One system call for up to BATCH jobs. It stops at the first byte that cannot be read, which may be inside a job:
  * that job stays short. Returns how many jobs were dealt with, or -errno when none of them got a byte.
  */
-static int copy_batch(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
+static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
 {
 	struct iovec local[BATCH], remote[BATCH];
 	uint64_t total = 0;
@@ -71,7 +75,7 @@ static int copy_batch(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 		remote[n] = (struct iovec){.iov_base = (void *)(uintptr_t)jobs[n].address, .iov_len = jobs[n].len};
 		total += jobs[n].len;
 	}
-	got = process_vm_readv(vm->pid, local, n, remote, n, 0);
+	got = process_vm_readv(vm->process->mm_tid, local, n, remote, n, 0);
 	if (got < 0)
 		return -errno;
 	for (size_t i = 0; i < n; i++) {
@@ -83,7 +87,16 @@ static int copy_batch(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 	return (int)n;
 }
 
-int vmread_copy(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
+/* The main thread's number is the process's own; that of another thread may be given away while the process lives. */
+static bool has_number(const struct process *process)
+{
+	char first[2];
+
+	return process->mm_tid == process->pid ? process_has_number(process)
+					       : process_read_file(process->mm_fd, "statm", first, sizeof(first)) > 0;
+}
+
+static int copy_all(struct memory *vm, struct memory_job *jobs, size_t njobs)
 {
 	int first_error = 0;
 
@@ -105,4 +118,15 @@ int vmread_copy(struct vmread *vm, struct vmread_job *jobs, size_t njobs)
 		i += rc < 0 ? 1 : (size_t)rc;
 	}
 	return first_error;
+}
+
+int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
+{
+	int rc = copy_all(vm, jobs, njobs);
+
+	if (vm->use_proc_mem || has_number(vm->process))
+		return rc;
+	for (size_t i = 0; i < njobs; i++)
+		jobs[i].done = 0;
+	return -ESRCH;
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/runtime.h"
+
+static const struct runtime_ops *const runtime_list[] = {
+	&go_runtime,
+};
+
+enum { RUNTIME_COUNT = sizeof(runtime_list) / sizeof(runtime_list[0]) };
+
+bool runtimes_init(struct runtimes *runtimes, struct target *target)
+{
+	*runtimes = (struct runtimes){0};
+	for (size_t i = 0; i < RUNTIME_COUNT; i++) {
+		struct runtime runtime = {.ops = runtime_list[i]};
+
+		if (target && runtime.ops->detect && !runtime.ops->detect(target, &runtime.state))
+			continue;
+		if (!vec_push(runtimes, runtime)) {
+			runtimes_deinit(runtimes);
+			return false;
+		}
+	}
+	return true;
+}
+
+void runtimes_deinit(struct runtimes *runtimes)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->destroy)
+			runtimes->data[i].ops->destroy(runtimes->data[i].state);
+	vec_deinit(runtimes);
+}
+
+bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
+		     struct raw_stack *raw)
+{
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const struct runtime *runtime = &runtimes->data[i];
+
+		if (runtime->ops->frames && !runtime->ops->frames(runtime->state, snap, thread, raw))
+			return false;
+	}
+	return true;
+}
+
+bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
+{
+	const struct runtimes *runtimes = ctx;
+
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const struct runtime *runtime = &runtimes->data[i];
+
+		if (runtime->ops->merge && !runtime->ops->merge(runtime->state, raw, stack))
+			return false;
+	}
+	return true;
+}
+
+bool runtimes_is_cut(const struct runtimes *runtimes, const struct stack *stack, const char **why)
+{
+	*why = NULL;
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->is_cut && runtimes->data[i].ops->is_cut(stack, why))
+			return true;
+	return false;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_RUNTIME_H
+#define STAKEOUT_RUNTIME_RUNTIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "model/snapshot.h"
+#include "model/stack.h"
+#include "target/ask.h"
+#include "target/target.h"
+
+/*
+ * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
+ * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
+ *
+ * The order of calls for one process: detect, then for each thread the asker while it is looked at, frames when all is
+ * copied, and merge once for each different stack when that has names.
+ */
+struct runtime_ops {
+	const char *name;
+
+	/*
+	 * Whether the process has it, by its files; *state is then what the other functions get. NULL: it cannot be told
+	 * from the files, and the stacks tell.
+	 */
+	bool (*detect)(struct target *target, void **state);
+	void (*destroy)(void *state); /* NULL: there is nothing to free */
+
+	/* What to copy for a thread besides its stack. NULL: nothing. */
+	const struct asker *asker;
+
+	/*
+	 * Appends the runtime's frames of a thread to raw->runtime, innermost first, from what was copied. NULL: its
+	 * frames are native ones. False when memory is exhausted.
+	 */
+	bool (*frames)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw);
+
+	/*
+	 * Puts what the runtime knows in the place of native frames. `state` is NULL where nobody looked at the process
+	 * (waits over time). False when memory is exhausted.
+	 */
+	bool (*merge)(void *state, const struct raw_stack *raw, struct stack *stack);
+
+	/*
+	 * True when merge() has cut the stack off at its last frame: what was found behind it belongs to something else.
+	 * *why: what is missing; NULL: the stack is whole.
+	 */
+	bool (*is_cut)(const struct stack *stack, const char **why);
+};
+
+extern const struct runtime_ops go_runtime;
+
+struct runtime {
+	const struct runtime_ops *ops;
+	void *state;
+};
+
+/* The runtimes of one process. */
+struct runtimes {
+	VEC_FIELDS(struct runtime);
+};
+
+/* Fills in those that the process has; without a target all of them, with no state. False when memory is exhausted. */
+bool runtimes_init(struct runtimes *runtimes, struct target *target);
+void runtimes_deinit(struct runtimes *runtimes);
+
+/* The frames that all of them tell of a thread. */
+bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
+		     struct raw_stack *raw);
+
+/* For struct symbolizer_options: `runtimes` is a struct runtimes. */
+bool runtimes_merge(void *runtimes, const struct raw_stack *raw, struct stack *stack);
+
+bool runtimes_is_cut(const struct runtimes *runtimes, const struct stack *stack, const char **why);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_TARGET_MEMORY_H
+#define STAKEOUT_TARGET_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/mem.h"
+#include "proc/process.h"
+
+/*
+ * Reads the memory of a live process: many pieces with one process_vm_readv, or /proc/PID/mem where that is asked
+ * for or the system call is refused. Nothing here allocates: it is used while threads are held.
+ *
+ * process_vm_readv takes a number, which may be another process's by then: bytes count only if the number is still this
+ * one's afterwards. That it still has the same address space is for the caller to check (target_check, or the passes of
+ * a capture).
+ */
+struct memory {
+	struct mem mem; /* single reads, through /proc/PID/mem: that descriptor stays with this address space */
+	const struct process *process;
+	int mem_fd;           /* /proc/PID/mem, or -1 */
+	bool prefer_proc_mem; /* as it was asked for */
+	bool use_proc_mem;    /* for all reads */
+};
+
+/* `process` must outlive it. */
+void memory_init(struct memory *vm, const struct process *process, bool prefer_proc_mem);
+void memory_deinit(struct memory *vm);
+
+struct memory_job {
+	uint64_t address;
+	uint64_t len;
+	uint8_t *dst;
+	uint64_t done; /* out: bytes read from the start; fewer than len where memory is not readable */
+};
+
+/* The first error met, or 0; jobs after a failed one are still done. -ESRCH: the process is gone, and nothing was read. */
+int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs);
+
+#endif

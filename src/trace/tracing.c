@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/tracing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "runtime/runtime.h"
+#include "symbol/symbolizer.h"
+#include "target/target.h"
+#include "trace/ptrace_walk.h"
+#include "trace/walking.h"
+
+struct tracing {
+	struct target *target;
+	struct snapshot *snap;
+	struct runtimes runtimes;
+	struct symbolizer_options symbolizing;
+	struct symbolizer *symbolizer;
+	struct trace trace;
+	uint64_t started_ns;
+};
+
+DEFINE_CLEANUP(capture, struct capture *, capture_close)
+
+void tracing_destroy(struct tracing *t)
+{
+	if (!t)
+		return;
+	trace_deinit(&t->trace);
+	symbolizer_destroy(t->symbolizer);
+	runtimes_deinit(&t->runtimes);
+	target_close(t->target);
+	snapshot_destroy(t->snap);
+	free(t);
+}
+
+const struct snapshot *tracing_snapshot(const struct tracing *t)
+{
+	return t->snap;
+}
+
+static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, uint32_t depth, struct err *err)
+{
+	const struct walking walking = {
+		.target = t->target,
+		.capture = capture,
+		.walked = walked,
+		.runtimes = &t->runtimes,
+		.depth = depth,
+	};
+	uint64_t before = monotonic_ns();
+	int rc = runtimes_init(&t->runtimes, t->target) ? 0 : err_set(err, ENOMEM, "out of memory");
+
+	if (rc == 0)
+		rc = walking_run(&walking, &t->trace, err);
+	t->trace.snap = t->snap;
+	t->trace.timings.capture_ns = t->snap->capture.capture_ns;
+	t->trace.timings.unwind_ns += monotonic_ns() - before;
+	return rc;
+}
+
+static int open_files(struct tracing *t, const struct modules_options *files, struct err *err)
+{
+	uint64_t before = monotonic_ns();
+	int rc = target_open_files(t->target, files, err);
+
+	t->trace.timings.unwind_ns += monotonic_ns() - before;
+	return rc;
+}
+
+static int open_target(pid_t pid, struct err *err, struct target **out)
+{
+	int rc = target_open(pid, err, out);
+	pid_t tgid = rc == -EINVAL ? process_of_thread(pid) : 0;
+
+	if (!tgid)
+		return rc;
+	return err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", (int)pid, (int)tgid, (int)tgid,
+		       (int)pid);
+}
+
+int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started_ns, struct err *err, struct tracing **out)
+{
+	_cleanup_(cleanup_tracing) struct tracing *t = calloc(1, sizeof(*t));
+	_cleanup_(cleanup_capture) struct capture *capture = NULL;
+	const struct modules_options files = {.ignore_deleted = o->ignore_deleted};
+	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walked = {.files = files, .depth = o->depth};
+	struct capture_options options = o->capture;
+	int rc;
+
+	if (!t)
+		return err_set(err, ENOMEM, "out of memory");
+	t->started_ns = started_ns;
+	if (o->ptrace) {
+		options.on_hold = ptrace_walk_begin;
+		options.on_held = ptrace_walk_thread;
+		options.on_held_arg = &walked;
+	}
+	rc = open_target(pid, err, &t->target);
+	walked.target = t->target;
+	if (rc == 0)
+		rc = capture_open(t->target, &options, err, &capture);
+	if (rc == 0)
+		rc = capture_take(capture, err, &t->snap);
+	if (rc < 0)
+		return rc;
+	target_set_snapshot(t->target, t->snap);
+	rc = open_files(t, &files, err);
+	if (rc == 0)
+		rc = walk(t, capture, o->ptrace ? &walked : NULL, o->depth, err);
+	if (rc == 0)
+		*out = steal_ptr(t);
+	return rc;
+}
+
+int tracing_replay(struct snapshot *snap, const struct tracing_options *o, uint64_t started_ns, struct err *err,
+		   struct tracing **out)
+{
+	_cleanup_(cleanup_tracing) struct tracing *t = calloc(1, sizeof(*t));
+	const struct modules_options files = {.ignore_deleted = o->ignore_deleted};
+	int rc;
+
+	if (!t) {
+		snapshot_destroy(snap);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	t->started_ns = started_ns;
+	t->snap = snap;
+	t->target = target_open_saved(snap);
+	if (!t->target)
+		return err_set(err, ENOMEM, "out of memory");
+	rc = open_files(t, &files, err);
+	if (rc == 0)
+		rc = walk(t, NULL, NULL, o->depth, err);
+	if (rc == 0)
+		*out = steal_ptr(t);
+	return rc;
+}
+
+/* Reads on all cores what naming the stacks will need. */
+static bool prepare_names(struct symbolizer *sym, const struct trace *trace)
+{
+	VEC(const struct raw_stack *) stacks = {0};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < trace->threads.len; i++)
+		ok = vec_push(&stacks, &trace->threads.data[i].raw);
+	ok = ok && symbolizer_prepare(sym, stacks.data, stacks.len);
+	vec_deinit(&stacks);
+	return ok;
+}
+
+/* Names may tell that the walk went too far. */
+static void end_where_cut(const struct runtimes *runtimes, struct trace_thread *t)
+{
+	const char *why;
+
+	if (!runtimes_is_cut(runtimes, t->user, &why))
+		return;
+	t->raw.len = t->user->data[t->user->len - 1].raw + 1;
+	t->raw.end = why ? STACK_NO_UNWIND_INFO : STACK_COMPLETE;
+	t->raw.end_pc = t->raw.data[t->raw.len - 1].pc;
+	snprintf(t->raw.error, sizeof(t->raw.error), "%s", why ? why : "");
+}
+
+static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thread)
+{
+	kernel = kernel && thread->thread->nkernel;
+	thread->user = symbolizer_name(t->symbolizer, &thread->raw);
+	if (kernel)
+		thread->kernel = symbolizer_name_kernel(t->symbolizer, thread->thread);
+	if (!thread->user || (kernel && !thread->kernel))
+		return false;
+	end_where_cut(&t->runtimes, thread);
+	return true;
+}
+
+int tracing_name(struct tracing *t, const struct tracing_names *names, struct err *err, struct trace **out)
+{
+	uint64_t before = monotonic_ns();
+	bool ok;
+
+	t->symbolizing = (struct symbolizer_options){
+		.native = names->native,
+		.kernel_addresses = !t->snap->replayed,
+		.merge = runtimes_merge,
+		.merge_ctx = &t->runtimes,
+	};
+	t->symbolizer = symbolizer_create(t->target->modules, &t->symbolizing);
+	ok = t->symbolizer && prepare_names(t->symbolizer, &t->trace);
+	for (size_t i = 0; ok && i < t->trace.threads.len; i++)
+		ok = name_thread(t, names->kernel, &t->trace.threads.data[i]);
+	if (!ok)
+		return err_set(err, ENOMEM, "out of memory");
+	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);
+	notes_add_all(&t->trace.notes, modules_notes(t->target->modules));
+	t->trace.timings.symbolize_ns = monotonic_ns() - before;
+	t->trace.timings.total_ns = monotonic_ns() - t->started_ns;
+	*out = &t->trace;
+	return 0;
+}

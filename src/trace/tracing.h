@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_TRACE_TRACING_H
+#define STAKEOUT_TRACE_TRACING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "capture/capture.h"
+#include "model/snapshot.h"
+#include "model/trace.h"
+#include "symbol/native_names.h"
+
+/*
+ * The pipeline: process → snapshot → walked → named. First all that needs the process: when tracing_capture() is done the
+ * snapshot is frozen, and the process may go.
+ */
+struct tracing;
+
+struct tracing_options {
+	struct capture_options capture; /* for a live process */
+	bool ptrace;                    /* walk while the process is held, by reading word by word */
+	bool ignore_deleted;            /* of deleted files whatever has their paths now */
+	uint32_t depth;                 /* most frames; 0: the default */
+};
+
+struct tracing_names {
+	struct native_names_options native;
+	bool kernel; /* kernel stacks, too */
+};
+
+/* Captures a live process and walks its stacks. `started_ns` (CLOCK_MONOTONIC) is when the user began to wait. */
+int tracing_capture(pid_t pid, const struct tracing_options *options, uint64_t started_ns, struct err *err,
+		    struct tracing **out);
+
+/* Walks the stacks of a saved snapshot, which it takes over, also on failure. */
+int tracing_replay(struct snapshot *snap, const struct tracing_options *options, uint64_t started_ns, struct err *err,
+		   struct tracing **out);
+
+void tracing_destroy(struct tracing *tracing); /* NULL is legal */
+
+const struct snapshot *tracing_snapshot(const struct tracing *tracing);
+
+/* Names the stacks. `names` must outlive the tracing; the trace lives as long as that. */
+int tracing_name(struct tracing *tracing, const struct tracing_names *names, struct err *err, struct trace **out);
+
+DEFINE_CLEANUP(tracing, struct tracing *, tracing_destroy)
+
+#endif

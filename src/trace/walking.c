@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/walking.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "target/ask.h"
+#include "unwind/unwind.h"
+
+enum {
+	MORE_BYTES = 16 << 10, /* from where a walk could not read on */
+	MAX_ROUNDS = 16,
+};
+
+struct walk_state {
+	const struct walking *walking;
+	struct trace *trace; /* its threads are beside the snapshot's */
+};
+
+static struct trace_thread *find_thread(const struct walk_state *state, const struct snap_thread *thread)
+{
+	return &state->trace->threads.data[thread - state->walking->target->snap->threads.data];
+}
+
+static void walk_thread(const struct walking *walking, struct trace_thread *t)
+{
+	const struct unwind_options options = {.depth = walking->depth};
+
+	raw_stack_deinit(&t->raw);
+	unwind_thread(walking->target->snap, walking->target->modules, t->thread, &options, &t->raw);
+}
+
+/* The walk itself is the question: where it cannot read on, it wants more. */
+static bool ask_walk(void *ctx, const struct snapshot *snap, const struct snap_thread *thread,
+		     const struct ask *answers, struct ask *wants)
+{
+	const struct walk_state *state = ctx;
+	struct trace_thread *t = find_thread(state, thread);
+	const struct map_entry *map;
+	uint64_t last = answers->len ? answers->data[0].address : 0, len;
+
+	if (answers->len && !answers->data[0].got)
+		return true; /* it cannot be read: the walk has said so */
+	if (!answers->len && state->walking->walked && ptrace_walk_take(state->walking->walked, thread->tid, &t->raw))
+		return true;
+	walk_thread(state->walking, t);
+	map = t->raw.missing ? maps_find(&snap->maps, t->raw.missing) : NULL;
+	if (!map || t->raw.missing == last)
+		return true;
+	len = map->end - t->raw.missing;
+	return ask_want(wants, t->raw.missing, len < MORE_BYTES ? len : MORE_BYTES, ASK_BYTES);
+}
+
+static void walk_again(void *ctx, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	const struct walk_state *state = ctx;
+
+	walk_thread(state->walking, find_thread(state, thread));
+}
+
+static const struct asker walk_asker = {.max_rounds = MAX_ROUNDS, .ask = ask_walk, .forget = walk_again};
+
+/* /proc tells only pc and sp. Where a walk needed more, the thread is held once to learn the rest. */
+static int complete_registers(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	struct snapshot *snap = walking->target->snap;
+	VEC(struct snap_thread *) missing = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < trace->threads.len; i++)
+		if (trace->threads.data[i].raw.end == STACK_MISSING_REGISTER && !vec_push(&missing, &snap->threads.data[i]))
+			rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0 && missing.len)
+		rc = capture_complete_registers(walking->capture, snap, missing.data, missing.len, err);
+	for (size_t i = 0; rc == 0 && missing.len && i < trace->threads.len; i++)
+		if (trace->threads.data[i].raw.end == STACK_MISSING_REGISTER)
+			walk_thread(walking, &trace->threads.data[i]);
+	vec_deinit(&missing);
+	return rc;
+}
+
+static int walk_live(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	struct snapshot *snap = walking->target->snap;
+	struct walk_state state = {.walking = walking, .trace = trace};
+	int rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
+
+	if (rc == 0 && strcmp(snap->capture.stop_mode, "auto") == 0)
+		rc = complete_registers(walking, trace, err);
+	return rc;
+}
+
+int walking_run(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	struct snapshot *snap = walking->target->snap;
+	int rc = 0;
+
+	if (!vec_reserve(&trace->threads, snap->threads.len))
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < snap->threads.len; i++)
+		vec_push(&trace->threads, (struct trace_thread){.thread = &snap->threads.data[i]});
+	if (walking->capture)
+		rc = walk_live(walking, trace, err);
+	else
+		for (size_t i = 0; i < trace->threads.len; i++)
+			walk_thread(walking, &trace->threads.data[i]);
+	for (size_t i = 0; rc == 0 && i < trace->threads.len; i++)
+		if (!runtimes_frames(walking->runtimes, snap, trace->threads.data[i].thread, &trace->threads.data[i].raw))
+			rc = err_set(err, ENOMEM, "out of memory");
+	return rc;
+}
