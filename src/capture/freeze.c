@@ -235,6 +235,7 @@ static struct memory_job place_copy(struct freeze *fz, struct mem_copy *copy)
 static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
 {
 	copy->len = job->done;
+	copy->unanswered = job->unanswered;
 	if (job->done < job->len) /* the rest is unreadable, not left out */
 		copy->region_end = job->address + job->done;
 }
@@ -297,12 +298,17 @@ static void copy_stacks(struct freeze *fz, size_t from, size_t to)
 struct peek_mem {
 	struct mem mem;
 	pid_t tid;
+	const struct memory *vm;
 };
 
 static ssize_t read_peek(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
-	pid_t tid = ((struct peek_mem *)mem)->tid;
+	const struct peek_mem *peek = (const struct peek_mem *)mem;
+	pid_t tid = peek->tid;
 	size_t done = 0;
+
+	if (!memory_is_prompt(peek->vm, address, len))
+		return -ETIMEDOUT; /* nobody is held while somebody else is waited for */
 
 	while (done < len) {
 		uint64_t at = address + done, aligned = at & ~UINT64_C(7);
@@ -323,7 +329,7 @@ static void show_held(struct freeze *fz)
 {
 	for (size_t i = 0; i < fz->list->len; i++) {
 		struct held *h = &fz->list->data[i];
-		struct peek_mem peek = {.mem = {.read = read_peek}, .tid = h->tid};
+		struct peek_mem peek = {.mem = {.read = read_peek}, .tid = h->tid, .vm = fz->request->vm};
 
 		if (h->result == HELD_STOPPED)
 			fz->request->on_held(fz->request->on_held_arg, h, &peek.mem);
@@ -440,6 +446,8 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 
 	if (!vec_reserve(list, list->len + (request->whole_process ? FREEZE_ROOM_FOR_CLONES : 0)))
 		return err_set(err, ENOMEM, "out of memory");
+	memory_prepare(request->vm);
+	request->vm->held = true;
 	sigemptyset(&fz.sigchld);
 	sigaddset(&fz.sigchld, SIGCHLD);
 	/* Blocked in all threads of ours, so that it stays pending until sigtimedwait() takes it. */
@@ -458,5 +466,6 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 	sigaction(SIGRTMIN, &old_escape, NULL);
 	sigaction(SIGCHLD, &old_action, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	request->vm->held = false;
 	return rc;
 }

@@ -66,6 +66,8 @@ static enum work store_stopped(struct take *take, const struct held *h, struct s
 	t->why = NULL;
 	if (!t->regs.valid) {
 		take_set_status(snap, t, THREAD_32BIT, "it runs 32-bit code, which is not walked");
+	} else if (!t->stack.len && t->stack.unanswered) {
+		take_set_unanswered(snap, t);
 	} else if (!t->stack.len) {
 		take_set_status(snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
 		return WORK_TAKE; /* its stack may be newer than the memory map */

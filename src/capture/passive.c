@@ -190,6 +190,7 @@ static int run_copies(struct take *take, struct copies *copies)
 		struct mem_copy *copy = copies->wanted.data[i];
 
 		copy->len = jobs.data[i].done;
+		copy->unanswered = jobs.data[i].unanswered;
 		if (jobs.data[i].done < jobs.data[i].len)
 			copy->region_end = copy->start + copy->len; /* the rest is unreadable, not left out */
 	}
@@ -218,7 +219,9 @@ int take_copy_asleep(struct take *take)
 	for (size_t i = 0; i < take->work.len; i++) {
 		struct snap_thread *t = &take->snap->threads.data[i];
 
-		if (take->work.data[i] == WORK_ASLEEP && !t->stack.len)
+		if (take->work.data[i] == WORK_ASLEEP && !t->stack.len && t->stack.unanswered)
+			take_set_unanswered(take->snap, t);
+		else if (take->work.data[i] == WORK_ASLEEP && !t->stack.len)
 			take_set_status(take->snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
 	}
 	return rc;

@@ -36,6 +36,18 @@ void take_set_status(struct snapshot *snap, struct snap_thread *t, enum thread_s
 	t->why = arena_intern(snap->arena, why);
 }
 
+void take_set_unanswered(struct snapshot *snap, struct snap_thread *t)
+{
+	const struct map_entry *map = maps_find(&snap->maps, t->stack.start);
+	const char *path = map && map->path[0] ? map->path : "memory";
+
+	t->status = THREAD_UNREADABLE;
+	t->why = arena_printf(snap->arena,
+			      "its stack is in %s, which somebody else has to deliver (a file system, userfaultfd) and did not; "
+			      "no thread is held for that",
+			      path);
+}
+
 int take_add_thread(struct take *take, pid_t tid, size_t *index)
 {
 	struct snap_thread fresh = {.tid = tid, .off_cpu_ns = -1};

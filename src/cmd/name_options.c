@@ -6,14 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cmd/cache.h"
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
 #include "symbol/debuginfod.h"
+#include "target/patience.h"
 
 int name_options_take(struct name_options *naming, int opt, const char *value, struct err *err)
 {
-	uint64_t seconds;
+	uint64_t seconds, ns;
 
 	switch (opt) {
 	case NAME_NO_CACHE:
@@ -27,6 +29,11 @@ int name_options_take(struct name_options *naming, int opt, const char *value, s
 		if (!parse_size(value, 1, 1u << 20, &seconds))
 			return err_set(err, EINVAL, "--debuginfod-timeout takes a number of seconds, not '%s'", value);
 		naming->timeout = (int)seconds;
+		return 1;
+	case NAME_PATIENCE:
+		if (!parse_duration(value, NS_PER_S, &ns))
+			return err_set(err, EINVAL, "--patience takes a time such as 500ms or 3s, not '%s'", value);
+		patience_set(ns);
 		return 1;
 	default:
 		return 0;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cmd/child.h"
 #include "cmd/cmd.h"
+#include "cmd/interrupt.h"
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
 #include "cmd/offcpu_session.h"
@@ -19,6 +20,7 @@
 #include "offcpu/command.h"
 #include "proc/process.h"
 #include "report/offcpu.h"
+#include "target/patience.h"
 
 enum { LIVE_LINE_NS = 250000000 };
 
@@ -71,7 +73,7 @@ static void record(const struct offcpu_options *o, struct offcpu_session *sessio
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || child_has_ended(child) || offcpu_session_is_over(session) ||
+		if ((end && now >= end) || patience_is_interrupted() || child_has_ended(child) || offcpu_session_is_over(session) ||
 		    is_in_vain(outputs, writer))
 			break;
 		if (live)
@@ -80,10 +82,13 @@ static void record(const struct offcpu_options *o, struct offcpu_session *sessio
 			wait = end - now;
 		timeout = ns_to_timespec(wait);
 		sig = sigtimedwait(signals, NULL, &timeout);
+		if (sig == SIGINT) { /* what still waits for others now does so for a short while at most */
+			interrupt_let_end();
+			patience_hurry();
+		}
 		if (sig > 0 && sig != SIGCHLD)
 			break;
 	}
-	offcpu_session_stop(session);
 	if (live)
 		fputs("\r\033[K", stderr);
 }
@@ -190,9 +195,9 @@ static bool is_complete(const struct offcpu_profile *profile)
 	return !profile->estimate;
 }
 
-/* What is not known of the recording itself. */
-static int add_notes(const struct offcpu_options *o, const struct offcpu_targets *targets, struct offcpu_profile *out,
-		     struct err *err)
+/* What is not known of the recording itself; `silent` gets what did not answer, and owns it. */
+static int add_notes(const struct offcpu_options *o, const struct offcpu_targets *targets, struct notes *silent,
+		     struct offcpu_profile *out, struct err *err)
 {
 	const struct name_options *naming = &o->view.naming;
 	bool ok = true;
@@ -203,13 +208,16 @@ static int add_notes(const struct offcpu_options *o, const struct offcpu_targets
 		ok = vec_push(&out->notes, naming->cache_error.msg);
 	if (ok && naming->debuginfod_error.code)
 		ok = vec_push(&out->notes, naming->debuginfod_error.msg);
+	patience_tell(silent);
+	for (size_t i = 0; ok && i < silent->len; i++)
+		ok = vec_push(&out->notes, silent->data[i]);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 /* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
 static int write_all(const struct offcpu_options *o, const struct outputs *outputs, struct offcpu_session *session,
-		     const struct offcpu_targets *targets, struct event_writer *writer, struct offcpu_profile *profile,
-		     struct err *err)
+		     const struct offcpu_targets *targets, struct event_writer *writer, struct notes *silent,
+		     struct offcpu_profile *profile, struct err *err)
 {
 	int rc = event_writer_stop(writer, err), events_rc;
 	struct err events_err = {0};
@@ -218,7 +226,7 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 		return rc;
 	rc = offcpu_session_finish(session, err, profile);
 	if (rc == 0)
-		rc = add_notes(o, targets, profile, err);
+		rc = add_notes(o, targets, silent, profile, err);
 	if (rc < 0)
 		return rc;
 	events_rc = event_writer_end(writer, profile, &events_err);
@@ -263,16 +271,17 @@ static int run(struct offcpu_options *o, struct err *err)
 	_cleanup_(offcpu_targets_deinit) struct offcpu_targets targets = {0};
 	_cleanup_(end_writer) struct event_writer writer = {0};
 	_cleanup_(end_child) struct child child = CHILD_NONE;
+	_cleanup_(notes_deinit) struct notes silent = {0};
 	sigset_t signals, before;
 	struct outputs outputs = {0};
 	int rc;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP); /* the terminal is closed: a file may still be written */
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
+	interrupt_catch();
 	rc = find_targets(o, &targets, err);
 	/* What cannot be written is said before the recording, not after it. */
 	if (rc == 0)
@@ -294,13 +303,18 @@ static int run(struct offcpu_options *o, struct err *err)
 		rc = child_release(&child, o->command[0], err);
 	if (rc < 0)
 		return rc;
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
 	record(o, &session, &child, &outputs, &writer, &signals);
-	child_terminate(&child);
 	/* A second Ctrl-C ends us, whoever we wait for. A terminal that is closed sends more than one signal. */
 	sigaddset(&before, SIGHUP);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	rc = write_all(o, &outputs, &session, &targets, &writer, &profile, err);
-	return rc < 0 ? rc : is_complete(&profile) && !targets.missing ? EXIT_COMPLETE : EXIT_INCOMPLETE;
+	offcpu_session_stop(&session);
+	child_terminate(&child);
+	rc = write_all(o, &outputs, &session, &targets, &writer, &silent, &profile, err);
+	if (rc < 0)
+		return rc;
+	return is_complete(&profile) && !targets.missing && !silent.len ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 
 int cmd_offcpu(int argc, char **argv)

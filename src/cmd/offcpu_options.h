@@ -67,10 +67,4 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 
 void offcpu_options_deinit(struct offcpu_options *options);
 
-/*
- * A time with a suffix ns, us (or µs), ms, s, min or h, with a fraction if need be: "1.5ms". Without a suffix the
- * number is of `unit` nanoseconds; with `unit` 0 only 0 may do without. False when it is not one.
- */
-bool parse_duration(const char *text, uint64_t unit, uint64_t *ns);
-
 #endif

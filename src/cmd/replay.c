@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cmd/cmd.h"
+#include "cmd/interrupt.h"
 #include "cmd/view.h"
 #include "model/snapfile.h"
 
@@ -65,6 +66,7 @@ int cmd_replay(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return usage_error("give one file");
+	interrupt_catch();
 	rc = replay(argv[optind], &view, &err);
 	view_deinit(&view);
 	if (rc < 0) {

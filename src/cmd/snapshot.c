@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"
+#include "cmd/interrupt.h"
 #include "cmd/parse.h"
 #include "cmd/view.h"
 #include "kernel/task_iter.h"
@@ -206,6 +207,7 @@ int cmd_snapshot(int argc, char **argv)
 
 	view_init(&view);
 	code = parse_arguments(argc, argv, &o, &view.options);
+	interrupt_catch();
 	for (size_t i = 0; code < 0 && i < o.pids.len; i++) {
 		struct err err = {0};
 

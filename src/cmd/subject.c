@@ -45,14 +45,8 @@ static bool is_relocatable(struct image *image)
 static int open_image(const char *path, struct err *err, struct image **out)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;
-	int fd = rootfile_open(-1, path);
-	int rc;
+	int rc = rootfile_open_image(-1, path, err, &image);
 
-	if (fd == -EINVAL)
-		return err_set(err, ENOEXEC, "%s: not a regular file", path);
-	if (fd < 0)
-		return err_set(err, -fd, "%s: %s", path, strerror(-fd));
-	rc = image_open_fd(fd, err, &image);
 	if (rc < 0)
 		return err_prefix(err, "%s", path);
 	if (is_relocatable(image))

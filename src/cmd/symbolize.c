@@ -12,9 +12,11 @@
 #include "base/vec.h"
 #include "cmd/answer.h"
 #include "cmd/cmd.h"
+#include "cmd/interrupt.h"
 #include "cmd/name_options.h"
 #include "cmd/parse.h"
 #include "cmd/subject.h"
+#include "target/patience.h"
 
 enum {
 	INPUT_BLOCK = 256 << 10,
@@ -377,6 +379,17 @@ static int symbolize(struct options *o, char **addresses, struct err *err)
 	return rc;
 }
 
+/* What did not answer; false when all did. */
+static bool complain_of_silence(void)
+{
+	_cleanup_(notes_deinit) struct notes notes = {0};
+	bool any = patience_tell(&notes);
+
+	for (size_t i = 0; i < notes.len; i++)
+		cmd_complain(notes.data[i]);
+	return any;
+}
+
 int cmd_symbolize(int argc, char **argv)
 {
 	struct options o = {0};
@@ -393,11 +406,12 @@ int cmd_symbolize(int argc, char **argv)
 	name_options_open(&o.naming);
 	if (o.naming.debuginfod_error.code)
 		cmd_complain(o.naming.debuginfod_error.msg);
+	interrupt_catch();
 	rc = symbolize(&o, argv + optind, &err);
 	name_options_deinit(&o.naming);
 	if (rc < 0) {
 		cmd_complain(err.msg);
 		return EXIT_NOTHING;
 	}
-	return EXIT_COMPLETE;
+	return complain_of_silence() ? EXIT_INCOMPLETE : EXIT_COMPLETE;
 }

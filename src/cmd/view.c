@@ -9,6 +9,7 @@
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
 #include "model/snapfile.h"
+#include "target/patience.h"
 
 const char view_help[] =
 	"Output:\n"
@@ -182,5 +183,6 @@ int view_show(struct view *view, struct tracing *tracing, struct err *err)
 	if (rc < 0)
 		return rc;
 	notes_add_all(&trace->notes, &notes);
+	view->incomplete |= patience_tell(&trace->notes);
 	return write_report(view, trace, err);
 }

@@ -176,7 +176,7 @@ static struct image *image_create(int fd)
 	return image;
 }
 
-static uint64_t identity_of(const struct stat *st)
+uint64_t image_identity_of(const struct stat *st)
 {
 	const int64_t parts[] = {
 		(int64_t)st->st_dev, st->st_size,        (int64_t)st->st_ino, st->st_mtim.tv_sec,
@@ -202,7 +202,7 @@ int image_open_fd(int fd, struct err *err, struct image **out)
 	if (!image)
 		return err_set(err, ENOMEM, "out of memory");
 	steal_fd(&owned);
-	image->identity = identity_of(&st);
+	image->identity = image_identity_of(&st);
 	image->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!image->elf)
 		return err_set(err, ENOEXEC, "not an ELF file: %s", elf_errmsg(-1));
@@ -237,11 +237,9 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 	return ret;
 }
 
-uint64_t image_identity_of(int fd)
+void image_set_identity(struct image *image, const struct stat *st)
 {
-	struct stat st;
-
-	return fstat(fd, &st) == 0 ? identity_of(&st) : 0;
+	image->identity = image_identity_of(st);
 }
 
 uint64_t image_identity(const struct image *image)

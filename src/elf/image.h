@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 
@@ -32,7 +33,8 @@ void image_destroy(struct image *image);
  * for an image in memory.
  */
 uint64_t image_identity(const struct image *image);
-uint64_t image_identity_of(int fd); /* of an open file; 0 when it cannot be had */
+uint64_t image_identity_of(const struct stat *st); /* of a file */
+void image_set_identity(struct image *image, const struct stat *st); /* it was read from a copy of that file */
 
 /* Found only below the target's root, which its owner may fill with what he likes; false until that is noted. */
 bool image_is_foreign(const struct image *image);

@@ -24,6 +24,7 @@ struct mem_copy {
 	uint64_t len;
 	uint64_t region_end; /* end of the mapping it lies in: beyond start + len the copy was cut short */
 	uint8_t *data;
+	bool unanswered; /* it ends where somebody else has to deliver what follows, and did not; not saved */
 };
 
 /* Where a thread's signal handlers run when not on its ordinary stack (sigaltstack). */

@@ -224,6 +224,7 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 	empty(out);
 	raw_stack_deinit(&out->frames);
 	memory_init(&vm, process, false);
+	vm.maps = &snap->maps;
 	rc = memory_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};

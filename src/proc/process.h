@@ -87,6 +87,12 @@ bool process_has_ended(const struct process *process);
 /* A number that changes with every exec: where the stack starts. 0 when not permitted. */
 uint64_t process_generation(const struct process *process);
 
+/*
+ * True when the process has a userfaultfd, so that reading memory which nobody has touched may wait for ever; also when it
+ * has too many files to look, or they may not be looked at.
+ */
+bool process_may_have_userfaults(const struct process *process);
+
 /* The target of /proc/PID/exe without " (deleted)"; NULL when there is none or it is not permitted. */
 const char *process_exe(const struct process *process, struct arena *arena);
 

@@ -42,12 +42,12 @@ static bool names(const char *text, const char *id)
 
 const char *debug_help(int root_fd)
 {
-	_cleanup_close_ int fd = rootfile_open(root_fd, "/etc/os-release");
+	_cleanup_close_ int fd = rootfile_open(root_fd, "/etc/os-release", NULL);
 	char text[4096];
 	ssize_t len;
 
 	if (fd < 0)
-		fd = rootfile_open(root_fd, "/usr/lib/os-release");
+		fd = rootfile_open(root_fd, "/usr/lib/os-release", NULL);
 	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (len < 0)
 		return elsewhere;

@@ -46,12 +46,8 @@ static bool is_proven(struct image *candidate, const struct proof *proof)
 static int try_root(int root_fd, const char *path, const struct proof *proof, struct image **out)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;
-	int fd = rootfile_open(root_fd, path);
-	int ret;
+	int ret = rootfile_open_image(root_fd, path, NULL, &image);
 
-	if (fd < 0)
-		return fd;
-	ret = image_open_fd(fd, NULL, &image);
 	if (ret < 0)
 		return ret;
 	if (proof && !is_proven(image, proof))
@@ -64,9 +60,9 @@ static int try_root(int root_fd, const char *path, const struct proof *proof, st
 /* Whether the path leads to the same file below our own root. */
 static bool is_ours(const struct image *image, const char *path)
 {
-	_cleanup_close_ int fd = rootfile_open(-1, path);
+	struct stat st;
 
-	return fd >= 0 && image_identity_of(fd) == image_identity(image);
+	return rootfile_stat(-1, path, &st) == 0 && image_identity_of(&st) == image_identity(image);
 }
 
 /* The target's own copy first: it is the one that was installed together with the file. */

@@ -76,10 +76,8 @@ static struct owner read_owner(const struct target *target)
 	return owner;
 }
 
-static int check_owner(int fd, const struct owner *owner, struct stat *st, struct err *err)
+static int check_owner(const struct stat *st, const struct owner *owner, struct err *err)
 {
-	if (fstat(fd, st) < 0)
-		return err_set(err, errno, "%s", strerror(errno));
 	if (st->st_uid == 0 || st->st_uid == owner->uid || st->st_uid == owner->euid || st->st_uid == geteuid())
 		return 0;
 	return err_set(err, EPERM,
@@ -91,15 +89,15 @@ static int check_owner(int fd, const struct owner *owner, struct stat *st, struc
 /* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. */
 static int open_perf_map(const struct owner *owner, int root_fd, const char *path, struct err *err)
 {
-	_cleanup_close_ int fd = rootfile_open(root_fd, path);
 	struct stat st;
+	_cleanup_close_ int fd = rootfile_open(root_fd, path, &st);
 	int ret;
 
 	if (fd == -EINVAL)
 		return err_set(err, EINVAL, "it is not a regular file");
 	if (fd < 0)
 		return err_set(err, -fd, "%s", strerror(-fd));
-	ret = check_owner(fd, owner, &st, err);
+	ret = check_owner(&st, owner, err);
 	if (ret < 0)
 		return ret;
 	if (st.st_mtime + CLOCK_SLACK_S < owner->started)
@@ -150,9 +148,9 @@ static bool is_jitdump(const struct map_entry *entry)
 static int open_jitdump(const struct target *target, const struct owner *owner, const struct map_entry *entry,
 			struct err *err)
 {
-	_cleanup_close_ int fd = mapped_file_open(target, entry, false, err);
 	struct stat st;
-	int ret = fd < 0 ? fd : check_owner(fd, owner, &st, err);
+	_cleanup_close_ int fd = mapped_file_open(target, entry, false, err, &st);
+	int ret = fd < 0 ? fd : check_owner(&st, owner, err);
 
 	return ret < 0 ? ret : steal_fd(&fd);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "elf/image.h"
@@ -16,8 +17,12 @@
 
 struct target;
 
-/* Opens it for reading. With `ignore_deleted` whatever has the path of a deleted one now. A descriptor, or -errno. */
-int mapped_file_open(const struct target *target, const struct map_entry *entry, bool ignore_deleted, struct err *err);
+/*
+ * Opens it for reading. With `ignore_deleted` whatever has the path of a deleted one now. A descriptor, or -errno. As
+ * with rootfile_open() it may be that of a copy; *st (may be NULL) is that of the file.
+ */
+int mapped_file_open(const struct target *target, const struct map_entry *entry, bool ignore_deleted, struct err *err,
+		     struct stat *st);
 
 /* As image_identity_of(); 0 when it may not be asked for. Costs a quarter of opening it. */
 uint64_t mapped_file_identity(const struct target *target, const struct map_entry *entry);

@@ -3,25 +3,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "target/filesystems.h"
+#include "target/helper.h"
+#include "target/patience.h"
 
 enum {
 	BATCH = 256,
 	BATCH_BYTES = 1 << 30, /* the system call gives up short of 2 GiB */
 };
 
-static int copy_proc_mem(struct memory *vm, struct memory_job *job);
-
 static ssize_t read_live(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
-	struct memory *vm = (struct memory *)mem;
 	struct memory_job job = {.address = address, .len = len, .dst = buf};
-	int rc = vm->mem_fd >= 0 ? copy_proc_mem(vm, &job) : memory_copy(vm, &job, 1);
+	int rc = memory_copy((struct memory *)mem, &job, 1);
 
-	return job.done ? (ssize_t)job.done : rc;
+	return job.done ? (ssize_t)job.done : rc < 0 ? rc : -EFAULT;
 }
 
 void memory_init(struct memory *vm, const struct process *process, bool prefer_proc_mem)
@@ -30,6 +32,7 @@ void memory_init(struct memory *vm, const struct process *process, bool prefer_p
 		.mem = {.read = read_live},
 		.process = process,
 		.mem_fd = openat(process->mm_fd, "mem", O_RDONLY | O_CLOEXEC),
+		.pagemap_fd = -1,
 		.prefer_proc_mem = prefer_proc_mem,
 		.use_proc_mem = prefer_proc_mem || process_check_numbers(NULL) < 0,
 	};
@@ -38,7 +41,8 @@ void memory_init(struct memory *vm, const struct process *process, bool prefer_p
 void memory_deinit(struct memory *vm)
 {
 	cleanup_close(&vm->mem_fd);
-	vm->mem_fd = -1;
+	cleanup_close(&vm->pagemap_fd);
+	vm->mem_fd = vm->pagemap_fd = -1;
 }
 
 static int copy_proc_mem(struct memory *vm, struct memory_job *job)
@@ -120,13 +124,210 @@ static int copy_all(struct memory *vm, struct memory_job *jobs, size_t njobs)
 	return first_error;
 }
 
-int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
+static int copy_directly(struct memory *vm, struct memory_job *jobs, size_t njobs)
 {
-	int rc = copy_all(vm, jobs, njobs);
+	/* One read alone is as quick through /proc/PID/mem, and that descriptor stays with the address space. */
+	bool by_file = vm->use_proc_mem || (njobs == 1 && vm->mem_fd >= 0);
+	int rc = by_file && !vm->use_proc_mem ? copy_proc_mem(vm, jobs) : copy_all(vm, jobs, njobs);
 
-	if (vm->use_proc_mem || has_number(vm->process))
+	if (by_file || has_number(vm->process))
 		return rc;
 	for (size_t i = 0; i < njobs; i++)
 		jobs[i].done = 0;
 	return -ESRCH;
+}
+
+void memory_prepare(struct memory *vm)
+{
+	if (vm->userfaults != USERFAULTS_UNKNOWN)
+		return;
+	vm->userfaults = process_may_have_userfaults(vm->process) ? USERFAULTS_POSSIBLE : USERFAULTS_NONE;
+	if (vm->pagemap_fd < 0)
+		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+/* How many bytes from `start` on are in pages that exist: present or swapped out. */
+static uint64_t count_existing(const struct memory *vm, uint64_t start, uint64_t end)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), exists = UINT64_C(3) << 62;
+	uint64_t pages[512], at = start / page * page;
+
+	while (at < end) {
+		ssize_t got = pread(vm->pagemap_fd, pages, sizeof(pages), (off_t)(at / page * sizeof(pages[0])));
+
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(pages[0]) && at < end; i++, at += page)
+			if (!(pages[i] & exists))
+				return at > start ? at - start : 0;
+	}
+	return at < end ? at > start ? at - start : 0 : end - start;
+}
+
+/* The kernel's own pages, which nobody else delivers. */
+static bool is_kernels(const struct map_entry *entry)
+{
+	return strncmp(entry->path, "[v", 2) == 0;
+}
+
+/* How many bytes from `start` on, in one mapping, can be read without waiting for anybody. */
+static uint64_t count_prompt(const struct memory *vm, const struct map_entry *entry, uint64_t start, uint64_t end)
+{
+	bool is_file = entry->inode != 0;
+
+	if (is_file && !filesystems_is_local(entry->dev_major, entry->dev_minor))
+		return 0;
+	if (vm->userfaults == USERFAULTS_NONE || vm->pagemap_fd < 0 || is_kernels(entry) ||
+	    (is_file && !(entry->perms & MAP_PERM_WRITE)))
+		return end - start;
+	return count_existing(vm, start, end);
+}
+
+/*
+ * Likewise of a job, which may go through several mappings. `slow` is the first mapping that may make us wait; NULL: there
+ * is none, or nobody knows what is there.
+ */
+static uint64_t count_prompt_bytes(const struct memory *vm, const struct memory_job *job, const struct map_entry **slow)
+{
+	uint64_t end = job->len > UINT64_MAX - job->address ? UINT64_MAX : job->address + job->len, at = job->address;
+
+	*slow = NULL;
+	if (!vm->maps || !vm->maps->len)
+		return job->len;
+	while (at < end) {
+		const struct map_entry *entry = maps_find(vm->maps, at);
+		uint64_t stop, prompt;
+
+		if (!entry && at > job->address) /* the end of all that is mapped */
+			return at - job->address;
+		if (!entry) /* it was mapped since, or is not at all */
+			return count_existing(vm, at, end);
+		stop = entry->end < end ? entry->end : end;
+		prompt = count_prompt(vm, entry, at, stop);
+		at += prompt;
+		if (at < stop) {
+			*slow = entry;
+			break;
+		}
+	}
+	return at - job->address;
+}
+
+struct read_task {
+	struct memory *vm;
+	uint64_t address;
+	uint64_t len;
+};
+
+static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	const struct read_task *task = arg;
+	struct memory_job job = {.address = task->address, .len = task->len, .dst = window};
+	int rc = copy_proc_mem(task->vm, &job);
+
+	reply->len = job.done;
+	reply->rc = job.done ? 0 : rc;
+}
+
+static void complain(const struct memory_job *job, const struct map_entry *slow)
+{
+	char what[512];
+
+	snprintf(what, sizeof(what), "memory at 0x%llx%s%s", (unsigned long long)(job->address + job->done),
+		 slow && slow->path[0] ? " of " : "", slow ? slow->path : "");
+	if (slow && slow->inode)
+		filesystems_give_up(slow->dev_major, slow->dev_minor, what);
+	else
+		patience_complain("%s did not answer in time: somebody else delivers it (userfaultfd); what is there is left "
+				  "out (--patience gives it longer)",
+				  what);
+}
+
+/* The rest of a job. A mapping that did not answer once is not asked again. */
+static int read_by_helper(struct memory *vm, struct memory_job *job, const struct map_entry *slow)
+{
+	struct read_task rest = {.vm = vm, .address = job->address + job->done, .len = job->len - job->done};
+	const struct helper_task task = {
+		.run = run_read,
+		.arg = &rest,
+		.window = rest.len,
+		.keep = {vm->mem_fd, -1, -1, -1},
+	};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct helper_reply reply;
+	int rc;
+
+	if (vm->mem_fd < 0)
+		return -EACCES;
+	if (vm->held || (slow && slow->start == vm->dead_start) ||
+	    (slow && slow->inode && filesystems_is_dead(slow->dev_major, slow->dev_minor))) {
+		job->unanswered = true;
+		return -ETIMEDOUT;
+	}
+	rc = helper_run(&task, &reply, &bytes);
+	if (bytes && reply.len <= rest.len) {
+		memcpy(job->dst + job->done, bytes, reply.len);
+		job->done += reply.len;
+	}
+	job->unanswered = rc == -ETIMEDOUT;
+	if (job->unanswered && slow)
+		vm->dead_start = slow->start;
+	if (job->unanswered)
+		complain(job, slow);
+	return rc;
+}
+
+/* What can be had at once, then the rest by a helper. */
+static int copy_slowly(struct memory *vm, struct memory_job *job, uint64_t prompt, const struct map_entry *slow)
+{
+	struct memory_job first = {.address = job->address, .len = prompt, .dst = job->dst};
+	int rc = prompt ? copy_directly(vm, &first, 1) : 0;
+
+	job->done = first.done;
+	if (rc < 0 || first.done < prompt || (prompt && !slow))
+		return rc;
+	return read_by_helper(vm, job, slow);
+}
+
+bool memory_is_prompt(const struct memory *vm, uint64_t address, uint64_t len)
+{
+	const struct memory_job job = {.address = address, .len = len};
+	const struct map_entry *slow;
+
+	return count_prompt_bytes(vm, &job, &slow) == len;
+}
+
+int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
+{
+	int first_error = 0;
+
+	if (!vm->held)
+		memory_prepare(vm);
+	for (size_t i = 0; i < njobs;) {
+		const struct map_entry *slow = NULL;
+		uint64_t prompt = 0;
+		size_t run = i;
+		int rc = 0;
+
+		/* As many as can be read directly, then one that cannot. */
+		for (; run < njobs; run++) {
+			prompt = count_prompt_bytes(vm, &jobs[run], &slow);
+			if (prompt < jobs[run].len)
+				break;
+		}
+		if (run > i)
+			rc = copy_directly(vm, jobs + i, run - i);
+		if (run < njobs && rc != -ESRCH) {
+			int slow_rc = copy_slowly(vm, &jobs[run], prompt, slow);
+
+			rc = rc < 0 ? rc : slow_rc;
+			run++;
+		}
+		if (rc < 0 && !first_error)
+			first_error = rc;
+		if (rc == -ESRCH)
+			break;
+		i = run;
+	}
+	return first_error;
 }

@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/maps.h"
 #include "model/mem.h"
 #include "proc/process.h"
 
 /*
- * Reads the memory of a live process: many pieces with one process_vm_readv, or /proc/PID/mem where that is asked
+ * Reads the memory of a live process. What may block for ever, since somebody else has to deliver it (files with a server
+ * behind them, userfaultfd), is read by a helper, for as long as there is patience; all else directly: many pieces with one process_vm_readv, or /proc/PID/mem where that is asked
  * for or the system call is refused. Nothing here allocates: it is used while threads are held.
  *
  * process_vm_readv takes a number, which may be another process's by then: bytes count only if the number is still this
@@ -23,6 +25,17 @@ struct memory {
 	int mem_fd;           /* /proc/PID/mem, or -1 */
 	bool prefer_proc_mem; /* as it was asked for */
 	bool use_proc_mem;    /* for all reads */
+
+	/* What tells whether a read may block for ever. */
+	const struct maps *maps; /* of the target, or NULL: nobody knows, and everything is read directly */
+	int pagemap_fd;
+	enum userfaults {
+		USERFAULTS_UNKNOWN,
+		USERFAULTS_NONE,
+		USERFAULTS_POSSIBLE, /* pages that nobody has touched are somebody's to deliver */
+	} userfaults;
+	uint64_t dead_start; /* of a mapping that did not answer; 0: there is none */
+	bool held; /* threads of the target are held: nothing is read that may block */
 };
 
 /* `process` must outlive it. */
@@ -33,8 +46,15 @@ struct memory_job {
 	uint64_t address;
 	uint64_t len;
 	uint8_t *dst;
-	uint64_t done; /* out: bytes read from the start; fewer than len where memory is not readable */
+	uint64_t done;   /* out: bytes read from the start; fewer than len where memory is not readable, */
+	bool unanswered; /* or where who has to deliver it did not answer, or may not and threads are held */
 };
+
+/* Finds out all that a read has to know beforehand. To be called before threads are held. */
+void memory_prepare(struct memory *vm);
+
+/* True when all of it can be read without waiting for anybody. */
+bool memory_is_prompt(const struct memory *vm, uint64_t address, uint64_t len);
 
 /* The first error met, or 0; jobs after a failed one are still done. -ESRCH: the process is gone, and nothing was read. */
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs);

@@ -12,6 +12,7 @@
 #include "target/jit_images.h"
 #include "target/mapped_file.h"
 #include "target/memimage.h"
+#include "target/rootfile.h"
 #include "target/target.h"
 
 enum {
@@ -49,9 +50,10 @@ static bool same_file(const struct map_entry *a, const struct map_entry *b)
 
 static int open_live_image(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)
 {
-	int fd = mapped_file_open(m->target, entry, m->options.ignore_deleted, err);
+	struct stat st;
+	int fd = mapped_file_open(m->target, entry, m->options.ignore_deleted, err, &st);
 
-	return fd < 0 ? fd : image_open_fd(fd, err, out);
+	return fd < 0 ? fd : rootfile_to_image(fd, &st, err, out);
 }
 
 static int open_file(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)

@@ -4,22 +4,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "target/filesystems.h"
+#include "target/helper.h"
 
-int rootfile_reopen(int path_fd)
+static const uint64_t max_copy = UINT64_C(2) << 30; /* bytes of a file that a helper copies */
+
+int rootfile_reopen(int path_fd, struct stat *st)
 {
+	struct stat own;
 	char self[64];
-	struct stat st;
 	int fd;
 
-	if (fstat(path_fd, &st) < 0)
+	if (!st)
+		st = &own;
+	if (fstat(path_fd, st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st->st_mode))
 		return -EINVAL;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -27,26 +34,178 @@ int rootfile_reopen(int path_fd)
 }
 
 /* Without openat2 (before Linux 5.6) an absolute link would leave the root, so only the last name may not be one. */
-static int open_in_root(int root_fd, const char *path)
+static int open_path(int root_fd, const char *path, uint64_t resolve)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+	int fd;
 
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+	if (root_fd < 0 && !resolve) {
+		fd = open(path, O_PATH | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if (root_fd >= 0)
+		how.resolve |= RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+	fd = (int)syscall(SYS_openat2, root_fd >= 0 ? root_fd : AT_FDCWD, path, &how, sizeof(how));
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM) && !resolve)
 		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int rootfile_open(int root_fd, const char *path)
+int rootfile_open_directly(int root_fd, const char *path, struct stat *st)
+{
+	_cleanup_close_ int path_fd = open_path(root_fd, path, 0);
+
+	return path_fd < 0 ? path_fd : rootfile_reopen(path_fd, st);
+}
+
+/* Where a descriptor leads, without asking the file system. */
+static bool is_local(int path_fd)
+{
+	struct statx stx;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &stx) < 0)
+		return false;
+	if (stx.stx_mask & STATX_MNT_ID && filesystems_is_local_mount(stx.stx_mnt_id))
+		return true;
+	return filesystems_is_local(stx.stx_dev_major, stx.stx_dev_minor);
+}
+
+enum reach {
+	REACH_DIRECT,  /* nothing on the way can block for ever */
+	REACH_HELPER,  /* something may */
+	REACH_NOTHING, /* there is no such file */
+};
+
+/*
+ * The kernel follows a path that it has seen before without asking anybody (RESOLVE_CACHED, Linux 5.12). Where it would
+ * have to ask, it is a matter of whether anybody could be asked who does not answer.
+ */
+static enum reach find_reach(int root_fd, const char *path, int *path_fd)
+{
+	*path_fd = open_path(root_fd, path, RESOLVE_CACHED);
+	if (*path_fd >= 0)
+		return is_local(*path_fd) ? REACH_DIRECT : REACH_HELPER;
+	if (*path_fd == -ENOENT || *path_fd == -ENOTDIR || *path_fd == -EACCES)
+		return REACH_NOTHING;
+	return filesystems_any_remote() ? REACH_HELPER : REACH_DIRECT;
+}
+
+struct open_task {
+	int root_fd;
+	const char *path;
+	bool only_stat;
+};
+
+int rootfile_copy(int fd)
+{
+	_cleanup_close_ int from = fd, copy = -1;
+	char buf[64 << 10];
+	uint64_t total = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
+	copy = memfd_create("stakeout-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (copy < 0)
+		return -errno;
+	while ((got = read(from, buf, sizeof(buf))) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		for (ssize_t done = 0, n; done < got; done += n) {
+			n = write(copy, buf + done, (size_t)(got - done));
+			if (n <= 0)
+				return n < 0 ? -errno : -EIO;
+		}
+		total += (uint64_t)got;
+		if (total > max_copy)
+			return -EFBIG;
+	}
+	fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+	return lseek(copy, 0, SEEK_SET) < 0 ? -errno : steal_fd(&copy);
+}
+
+static void run_open(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	const struct open_task *task = arg;
+	int fd = rootfile_open_directly(task->root_fd, task->path, &reply->st);
+
+	if (fd >= 0 && !task->only_stat)
+		fd = rootfile_copy(fd);
+	reply->rc = fd < 0 ? fd : 0;
+	if (fd >= 0 && !task->only_stat)
+		reply->fd = fd;
+}
+
+static int open_by_helper(int root_fd, const char *path, bool only_stat, struct stat *st)
+{
+	struct open_task open = {.root_fd = root_fd, .path = path, .only_stat = only_stat};
+	const struct helper_task task = {.run = run_open, .arg = &open, .keep = {root_fd, -1, -1, -1}};
+	struct helper_reply reply;
+	int rc;
+
+	if (filesystems_is_dead_path(path))
+		return -ETIMEDOUT;
+	rc = helper_run(&task, &reply, NULL);
+	if (rc == -ETIMEDOUT)
+		filesystems_give_up_path(path);
+	if (rc < 0)
+		return rc;
+	if (st)
+		*st = reply.st;
+	return only_stat ? 0 : reply.fd;
+}
+
+int rootfile_open(int root_fd, const char *path, struct stat *st)
 {
 	_cleanup_close_ int path_fd = -1;
 
-	if (root_fd >= 0) {
-		path_fd = open_in_root(root_fd, path);
-	} else {
-		path_fd = open(path, O_PATH | O_CLOEXEC);
-		if (path_fd < 0)
-			path_fd = -errno;
+	switch (find_reach(root_fd, path, &path_fd)) {
+	case REACH_HELPER:
+		return open_by_helper(root_fd, path, false, st);
+	case REACH_NOTHING:
+		return path_fd;
+	default:
+		return path_fd >= 0 ? rootfile_reopen(path_fd, st) : rootfile_open_directly(root_fd, path, st);
 	}
-	return path_fd < 0 ? path_fd : rootfile_reopen(path_fd);
+}
+
+int rootfile_stat(int root_fd, const char *path, struct stat *st)
+{
+	_cleanup_close_ int path_fd = -1;
+	enum reach reach = find_reach(root_fd, path, &path_fd);
+
+	if (reach == REACH_HELPER)
+		return open_by_helper(root_fd, path, true, st);
+	if (reach == REACH_NOTHING)
+		return path_fd;
+	if (path_fd < 0)
+		path_fd = open_path(root_fd, path, 0);
+	if (path_fd < 0)
+		return path_fd;
+	return fstat(path_fd, st) < 0 ? -errno : 0;
+}
+
+int rootfile_to_image(int fd, const struct stat *st, struct err *err, struct image **out)
+{
+	int rc = image_open_fd(fd, err, out);
+
+	if (rc == 0)
+		image_set_identity(*out, st);
+	return rc;
+}
+
+int rootfile_open_image(int root_fd, const char *path, struct err *err, struct image **out)
+{
+	struct stat st;
+	int fd = rootfile_open(root_fd, path, &st);
+
+	if (fd == -EINVAL)
+		return err_set(err, EINVAL, "not a regular file");
+	if (fd == -ETIMEDOUT)
+		return err_set(err, ETIMEDOUT, "its file system did not answer in time (--patience)");
+	if (fd < 0)
+		return err_set(err, -fd, "cannot be opened: %s", strerror(-fd));
+	return rootfile_to_image(fd, &st, err, out);
 }

@@ -2,15 +2,42 @@
 #ifndef STAKEOUT_TARGET_ROOTFILE_H
 #define STAKEOUT_TARGET_ROOTFILE_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "elf/image.h"
+
 /*
  * Opening files whose names the target chose. What is opened may be a FIFO, a device or a link out of the target's
- * root, so a file is looked at before it is opened for reading, and links are followed inside the root only.
+ * root, so a file is looked at before it is opened for reading, and links are followed inside the root only. It may also
+ * be on a file system that never answers: then a helper opens and reads it, for as long as there is patience, and what is
+ * given out is a copy.
  */
 
-/* A descriptor for reading, or -errno; -EINVAL when it is no regular file. root_fd -1 means our own root. */
-int rootfile_open(int root_fd, const char *path);
+/*
+ * A descriptor for reading, or -errno; -EINVAL when it is no regular file, -ETIMEDOUT when the file system did not
+ * answer. root_fd -1 means our own root. *st (may be NULL) is that of the file, not of a copy.
+ */
+int rootfile_open(int root_fd, const char *path, struct stat *st);
 
-/* Opens for reading what an O_PATH descriptor refers to, with the same check; `path_fd` stays open. */
-int rootfile_reopen(int path_fd);
+/* The same as an image. */
+int rootfile_open_image(int root_fd, const char *path, struct err *err, struct image **out);
+
+/* Only looks at it. */
+int rootfile_stat(int root_fd, const char *path, struct stat *st);
+
+/* Opens for reading what an O_PATH descriptor of a local file refers to, with the same check; `path_fd` stays open. */
+int rootfile_reopen(int path_fd, struct stat *st);
+
+/*
+ * What a helper does to give a file out: opens it by itself, without fear, and copies what was opened (`fd`, or -errno;
+ * closed) into memory that nobody changes any more.
+ */
+int rootfile_open_directly(int root_fd, const char *path, struct stat *st);
+int rootfile_copy(int fd);
+
+/* Makes an image of a descriptor that rootfile_open() gave. */
+int rootfile_to_image(int fd, const struct stat *st, struct err *err, struct image **out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "target/ask.h"
+#include "target/filesystems.h"
 
 static const struct process no_process = {.pidfd = -1, .dir_fd = -1, .task_fd = -1, .mm_fd = -1};
 
@@ -19,7 +20,7 @@ static struct target *create(void)
 	if (!target)
 		return NULL;
 	target->process = no_process;
-	target->memory.mem_fd = -1;
+	target->memory.mem_fd = target->memory.pagemap_fd = -1;
 	target->root_fd = -1;
 	return target;
 }
@@ -47,8 +48,10 @@ uint64_t target_generation(pid_t pid)
 void target_look(struct target *target)
 {
 	process_find_memory(&target->process);
+	filesystems_learn(target->process.mm_fd);
 	memory_deinit(&target->memory);
 	memory_init(&target->memory, &target->process, target->memory.prefer_proc_mem);
+	target->memory.maps = target->snap ? &target->snap->maps : NULL;
 	cleanup_close(&target->root_fd);
 	target->root_fd = openat(target->process.mm_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	target->generation = read_generation(&target->process);
@@ -128,6 +131,7 @@ void target_set_snapshot(struct target *target, struct snapshot *snap)
 		snapshot_destroy(target->snap);
 	target->snap = snap;
 	target->owns_snap = false;
+	target->memory.maps = snap ? &snap->maps : NULL;
 }
 
 int target_read_map(struct target *target, struct err *err)

@@ -191,7 +191,7 @@ static struct object *create_object(const struct modules *modules, const struct 
 	if (!object->path)
 		return NULL;
 	if (image_identity(module->image))
-		object->fd = mapped_file_open(modules_target(modules), entry, false, NULL);
+		object->fd = mapped_file_open(modules_target(modules), entry, false, NULL, NULL);
 	else
 		copy_memory(object, module->image);
 	ok = object->fd >= 0 || object->memory;

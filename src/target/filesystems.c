@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/filesystems.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "proc/mounts.h"
+#include "target/patience.h"
+
+/* A mount of one: it may have several. */
+struct filesystem {
+	struct mount_entry mount; /* with strings of our own */
+	bool local;
+	bool dead; /* did not answer */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static VEC(struct filesystem) known;
+static struct u64map namespaces; /* mount namespaces that were looked at, by inode */
+static int own_mounts = -1;      /* /proc/self/mountinfo: poll() tells when it changes */
+static uint64_t own_namespace;
+
+static struct filesystem *find(uint32_t dev_major, uint32_t dev_minor)
+{
+	for (size_t i = 0; i < known.len; i++)
+		if (known.data[i].mount.dev_major == dev_major && known.data[i].mount.dev_minor == dev_minor)
+			return &known.data[i];
+	return NULL;
+}
+
+static struct filesystem *find_mount(uint64_t id)
+{
+	for (size_t i = 0; i < known.len; i++)
+		if (known.data[i].mount.id == id)
+			return &known.data[i];
+	return NULL;
+}
+
+static void free_strings(struct filesystem *fs)
+{
+	free((char *)fs->mount.where);
+	free((char *)fs->mount.type);
+}
+
+/* Numbers are used again: the last that was said of one counts. */
+static void add(void *arg, const struct mount_entry *mount)
+{
+	struct filesystem *old = find_mount(mount->id);
+	struct filesystem fs = {.mount = *mount, .local = mount_type_is_local(mount->type)};
+
+	fs.mount.where = strdup(mount->where);
+	fs.mount.type = strdup(mount->type);
+	if (!fs.mount.where || !fs.mount.type) {
+		free_strings(&fs);
+	} else if (old) {
+		fs.dead = old->dead && old->mount.dev_minor == mount->dev_minor;
+		free_strings(old);
+		*old = fs;
+	} else if (!vec_push(&known, fs)) {
+		free_strings(&fs);
+	}
+}
+
+/* Memory that is shared, a memfd or a System V segment, is a file of a file system that is mounted nowhere. */
+static void add_shared_memory(void)
+{
+	_cleanup_close_ int fd = memfd_create("stakeout", MFD_CLOEXEC);
+	struct mount_entry mount = {.id = UINT64_MAX, .where = "(shared memory)", .type = "tmpfs"};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	mount.dev_major = major(st.st_dev);
+	mount.dev_minor = minor(st.st_dev);
+	add(NULL, &mount);
+}
+
+static uint64_t namespace_of(int dir_fd)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, "ns/mnt", &st, 0) == 0 ? st.st_ino : 0;
+}
+
+/* Our own, at first and whenever they have changed. */
+static void learn_own(void)
+{
+	struct pollfd changes = {.fd = own_mounts, .events = POLLPRI};
+	_cleanup_close_ int self = -1;
+
+	if (own_mounts >= 0 && poll(&changes, 1, 0) <= 0)
+		return;
+	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (own_mounts < 0) {
+		own_mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+		own_namespace = namespace_of(self);
+		add_shared_memory();
+	}
+	mounts_visit(self, add, NULL);
+}
+
+void filesystems_learn(int dir_fd)
+{
+	uint64_t ns = namespace_of(dir_fd);
+	bool created;
+
+	pthread_mutex_lock(&lock);
+	learn_own();
+	if (ns && ns != own_namespace && u64map_put(&namespaces, ns, &created) && created)
+		mounts_visit(dir_fd, add, NULL);
+	pthread_mutex_unlock(&lock);
+}
+
+bool filesystems_is_local(uint32_t dev_major, uint32_t dev_minor)
+{
+	const struct filesystem *fs;
+	bool local;
+
+	pthread_mutex_lock(&lock);
+	fs = find(dev_major, dev_minor);
+	local = fs && fs->local;
+	pthread_mutex_unlock(&lock);
+	return local;
+}
+
+bool filesystems_is_local_mount(uint64_t id)
+{
+	const struct filesystem *fs;
+	bool local;
+
+	pthread_mutex_lock(&lock);
+	learn_own();
+	fs = find_mount(id);
+	local = fs && fs->local;
+	pthread_mutex_unlock(&lock);
+	return local;
+}
+
+bool filesystems_any_remote(void)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	learn_own();
+	for (size_t i = 0; !any && i < known.len; i++)
+		any = !known.data[i].local;
+	pthread_mutex_unlock(&lock);
+	return any;
+}
+
+static void give_up(struct filesystem *fs, const char *what)
+{
+	for (size_t i = 0; fs && i < known.len; i++)
+		if (known.data[i].mount.dev_major == fs->mount.dev_major &&
+		    known.data[i].mount.dev_minor == fs->mount.dev_minor)
+			known.data[i].dead = true;
+	if (fs && !fs->local)
+		patience_complain("%s: the file system at %s (%s) did not answer in time; what is there is left out "
+				  "(--patience gives it longer)",
+				  what, fs->mount.where, fs->mount.type);
+	else
+		patience_complain("%s did not answer in time; what is there is left out (--patience gives it longer)", what);
+}
+
+void filesystems_give_up(uint32_t dev_major, uint32_t dev_minor, const char *what)
+{
+	pthread_mutex_lock(&lock);
+	give_up(find(dev_major, dev_minor), what);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The remote one that is mounted nearest to the path. */
+static struct filesystem *find_path(const char *path)
+{
+	struct filesystem *best = NULL;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < known.len; i++) {
+		size_t len = strlen(known.data[i].mount.where);
+
+		if (known.data[i].local || len < longest || strncmp(path, known.data[i].mount.where, len) != 0 ||
+		    (len > 1 && path[len] != '/' && path[len] != '\0'))
+			continue;
+		best = &known.data[i];
+		longest = len;
+	}
+	return best;
+}
+
+void filesystems_give_up_path(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	give_up(find_path(path), path);
+	pthread_mutex_unlock(&lock);
+}
+
+bool filesystems_is_dead(uint32_t dev_major, uint32_t dev_minor)
+{
+	const struct filesystem *fs;
+	bool dead;
+
+	pthread_mutex_lock(&lock);
+	fs = find(dev_major, dev_minor);
+	dead = fs && fs->dead;
+	pthread_mutex_unlock(&lock);
+	return dead;
+}
+
+bool filesystems_is_dead_path(const char *path)
+{
+	const struct filesystem *fs;
+	bool dead;
+
+	pthread_mutex_lock(&lock);
+	fs = find_path(path);
+	dead = fs && fs->dead;
+	pthread_mutex_unlock(&lock);
+	return dead;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/helper.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "target/patience.h"
+
+/* Room for one descriptor beside a message. */
+union fd_room {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static void send_reply(int socket, const struct helper_reply *reply)
+{
+	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
+	union fd_room room = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (reply->fd >= 0) {
+		struct cmsghdr *header;
+
+		msg.msg_control = room.bytes;
+		msg.msg_controllen = sizeof(room.bytes);
+		header = CMSG_FIRSTHDR(&msg);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &reply->fd, sizeof(int));
+	}
+	sendmsg(socket, &msg, MSG_NOSIGNAL);
+}
+
+static int receive_reply(int socket, struct helper_reply *reply)
+{
+	struct iovec iov = {.iov_base = reply, .iov_len = sizeof(*reply)};
+	union fd_room room = {0};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = room.bytes,
+		.msg_controllen = sizeof(room.bytes),
+	};
+	struct cmsghdr *header;
+	ssize_t got;
+
+	do
+		got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got != (ssize_t)sizeof(*reply))
+		return -EIO; /* it has died */
+	reply->fd = -1;
+	header = CMSG_FIRSTHDR(&msg);
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(&reply->fd, CMSG_DATA(header), sizeof(int));
+	return 0;
+}
+
+/* A child that is never heard of again must not keep pipes, BPF programs or anything else of ours alive. */
+static void close_others(const struct helper_task *task, int socket)
+{
+	int kept[HELPER_MAX_KEEP + 1], n = 0;
+	unsigned from = 0;
+
+	kept[n++] = socket;
+	for (int i = 0; i < HELPER_MAX_KEEP; i++)
+		if (task->keep[i] >= 0)
+			kept[n++] = task->keep[i];
+	for (int i = 1; i < n; i++) /* few: sorted by inserting */
+		for (int k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
+			int swap = kept[k];
+
+			kept[k] = kept[k - 1];
+			kept[k - 1] = swap;
+		}
+	for (int i = 0; i < n; i++) {
+		if ((unsigned)kept[i] > from)
+			syscall(SYS_close_range, from, (unsigned)kept[i] - 1, 0);
+		from = (unsigned)kept[i] + 1;
+	}
+	syscall(SYS_close_range, from, ~0U, 0);
+}
+
+static void be_helper(const struct helper_task *task, uint8_t *window, int socket)
+{
+	struct helper_reply reply = {.fd = -1};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "stakeout-helper");
+	close_others(task, socket);
+	task->run(task->arg, window, &reply);
+	send_reply(socket, &reply);
+	_exit(0);
+}
+
+/* Without a signal at its end, and without the C library's ceremony: it only makes system calls. */
+static pid_t make_child(void)
+{
+	return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+}
+
+static uint8_t *copy_window(const uint8_t *window, uint64_t len)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+
+	if (copy)
+		memcpy(copy, window, len);
+	return copy;
+}
+
+static int run_in_window(const struct helper_task *task, uint8_t *window, struct helper_reply *reply, uint8_t **bytes)
+{
+	_cleanup_close_ int ours = -1, theirs = -1;
+	sigset_t all, before;
+	int sockets[2], rc;
+	pid_t child;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	ours = sockets[0];
+	theirs = sockets[1];
+	sigfillset(&all); /* Ctrl-C is for us: the child does not outlive us anyway */
+	sigprocmask(SIG_SETMASK, &all, &before);
+	child = make_child();
+	if (child == 0)
+		be_helper(task, window, theirs);
+	rc = child < 0 ? -errno : 0;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (rc < 0)
+		return rc;
+	close(steal_fd(&theirs));
+	rc = patience_wait(ours);
+	if (rc == 0)
+		rc = receive_reply(ours, reply);
+	if (rc < 0)
+		kill(child, SIGKILL);
+	waitpid(child, NULL, __WALL | (rc < 0 ? WNOHANG : 0));
+	if (rc == 0 && task->window && reply->len <= task->window) {
+		*bytes = copy_window(window, reply->len);
+		rc = *bytes ? 0 : -ENOMEM;
+	}
+	return rc < 0 ? rc : reply->rc;
+}
+
+int helper_run(const struct helper_task *task, struct helper_reply *reply, uint8_t **bytes)
+{
+	uint8_t *window = NULL;
+	int rc;
+
+	*reply = (struct helper_reply){.fd = -1};
+	if (!patience_left())
+		return -ETIMEDOUT;
+	if (task->window) {
+		window = mmap(NULL, task->window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (window == MAP_FAILED)
+			return -ENOMEM;
+	}
+	rc = run_in_window(task, window, reply, bytes);
+	if (window)
+		munmap(window, task->window);
+	return rc;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/patience.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+static _Atomic uint64_t left_ns = (uint64_t)PATIENCE_DEFAULT_MS * 1000000;
+static atomic_bool interrupted;
+static _Atomic int wake_fd = -1; /* readable once somebody has interrupted */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct notes complaints;
+
+void patience_set(uint64_t ns)
+{
+	atomic_store(&left_ns, ns);
+}
+
+void patience_hurry(void)
+{
+	const uint64_t most = (uint64_t)PATIENCE_DEFAULT_MS * 1000000;
+	uint64_t left = atomic_load(&left_ns);
+
+	while (left > most && !atomic_compare_exchange_weak(&left_ns, &left, most))
+		continue;
+}
+
+bool patience_is_interrupted(void)
+{
+	return atomic_load(&interrupted);
+}
+
+uint64_t patience_left(void)
+{
+	return patience_is_interrupted() ? 0 : atomic_load(&left_ns);
+}
+
+void patience_interrupt(void)
+{
+	const uint64_t one = 1;
+	int fd;
+
+	atomic_store(&interrupted, true);
+	fd = atomic_load(&wake_fd);
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return; /* it is readable already */
+}
+
+/* Made when the first has to wait; who interrupts earlier is seen by the flag. */
+static int open_wake_fd(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&lock);
+	if (atomic_load(&wake_fd) < 0)
+		atomic_store(&wake_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	fd = atomic_load(&wake_fd);
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+static void spend(uint64_t ns)
+{
+	uint64_t left = atomic_load(&left_ns);
+
+	while (!atomic_compare_exchange_weak(&left_ns, &left, left > ns ? left - ns : 0))
+		continue;
+}
+
+int patience_wait(int fd)
+{
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = open_wake_fd(), .events = POLLIN}};
+	uint64_t started = monotonic_ns(), left;
+	int rc = 0;
+
+	do {
+		uint64_t waited = monotonic_ns() - started;
+		struct timespec timeout;
+
+		left = patience_left();
+		left = left > waited ? left - waited : 0;
+		timeout = (struct timespec){.tv_sec = (time_t)(left / NS_PER_S), .tv_nsec = (long)(left % NS_PER_S)};
+		rc = ppoll(fds, 2, &timeout, NULL);
+	} while (rc < 0 && errno == EINTR);
+	spend(monotonic_ns() - started);
+	return fds[0].revents ? 0 : -ETIMEDOUT;
+}
+
+void patience_complain(const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	pthread_mutex_lock(&lock);
+	if (text)
+		notes_add(&complaints, "%s", text);
+	pthread_mutex_unlock(&lock);
+}
+
+bool patience_tell(struct notes *out)
+{
+	bool any;
+
+	pthread_mutex_lock(&lock);
+	notes_add_all(out, &complaints);
+	any = complaints.len > 0;
+	pthread_mutex_unlock(&lock);
+	return any;
+}
