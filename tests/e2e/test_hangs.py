@@ -43,7 +43,7 @@ class Hangs:
         return self._runs[-1]
 
     def over(self):
-        """Everybody gets an answer; then nothing of the program may be left, and the targets run as if it had never been."""
+        """Everybody gets an answer; then nothing of the program may be left, and the targets run as before."""
         for fs in self._file_systems:
             fs.go()
         ended = all(run.ended() for run in self._runs)
@@ -113,7 +113,8 @@ def assert_rest_is_known(doc, scene):
     """All but the part of one stack that cannot be read."""
     odd, sleeper = thread(doc, "odd"), thread(doc, "sleeper")
     for th in (odd, sleeper):
-        assert th["state"] == "S" and th["kernel_stack"] or th["kernel_stack_error"], th
+        assert th["state"] == "S", th
+        assert th["kernel_stack"] or th["kernel_stack_error"], th
     assert odd["syscall"]["name"] == "ppoll"
     assert symbols(odd)[:1] == ["odd_sleep"]
     assert odd["user_stack_end"] != "complete" and odd["user_stack_error"], odd
@@ -145,10 +146,7 @@ def test_memory(hangs, asleep, option):
     result = hangs.run("--json", option, asleep.die().pid).result()
     assert result.code == 3, result
     assert_rest_is_known(result.doc, asleep)
-    if asleep.fs:
-        assert asleep.waited_for(), "nobody asked for what cannot be read"
-    # Who reads the memory of a userfaultfd in these two ways is refused at once.
-    if asleep.fs or option not in ("--ptrace", "--proc-mem"):
+    if asleep.fs or option != "--proc-mem":  # in that way the memory of a userfaultfd is refused at once
         asleep.assert_named(result.out)
 
 
@@ -178,9 +176,12 @@ def alone():
     os.sched_setaffinity(0, before)
 
 
+HELD = [("spin", "--stop=auto"), ("spin", "--source=proc")]  # without more it is only a thread that runs that is held
+HELD += [(how, option) for how in ("sleep", "spin") for option in ("--stop=all", "--ptrace")]
+
+
 @pytest.mark.parametrize("kind", ["file", "uffd"])
-@pytest.mark.parametrize("how", ["sleep", "spin"])
-@pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace", "--source=proc"])
+@pytest.mark.parametrize("how, option", HELD)
 def test_nobody_is_held_meanwhile(hangs, odd_stack, alone, kind, how, option):
     """The target looks at itself: no thread of it stands still for anything like the time that is waited."""
     scene = odd_stack(kind, how)
@@ -223,29 +224,38 @@ def test_memory_over_time(hangs, asleep):
 # Files
 
 
-def build_id_of(path):
-    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
-    return re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+@pytest.fixture
+def binutils(tool):
+    return Binutils(tool)
 
 
-def address_of(pid, path, function):
-    """Where the process has a function of a file that it has mapped; the file as it is before nobody answers for it."""
-    listing = subprocess.run(["nm", path[1]], capture_output=True, text=True, check=True).stdout
-    value = int(next(line.split()[0] for line in listing.splitlines() if line.split()[-1] == function), 16)
-    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        if line.endswith(f" {path[0]}"):
-            return hex(int(line.split("-")[0], 16) + value + 1)
-    pytest.fail(f"{path[0]} is not mapped")
+class Binutils:
+    def __init__(self, tool):
+        self._tool = tool
 
+    def _run(self, name, *args):
+        return subprocess.run([self._tool(name), *args], capture_output=True, text=True, check=True).stdout
 
-def split_debug(objcopy, program, debug):
-    """Moves the debug info of a program into another file; what the linker needs stays, and so do the symbols."""
-    subprocess.run([objcopy, "--only-keep-debug", program, debug], check=True)
-    subprocess.run([objcopy, "--strip-debug", f"--add-gnu-debuglink={debug}", program], check=True)
+    def build_id(self, path):
+        return re.search(r"Build ID: ([0-9a-f]+)", self._run("readelf", "-n", path)).group(1)
+
+    def address(self, pid, mapped, function, path=None):
+        """Where the process has a function of a file that it has mapped; `path`: where the same file can be read."""
+        listing = self._run("nm", path or mapped).splitlines()
+        value = int(next(line.split()[0] for line in listing if line.split()[-1] == function), 16)
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            if line.endswith(f" {mapped}"):
+                return hex(int(line.split("-")[0], 16) + value + 1)
+        pytest.fail(f"{mapped} is not mapped")
+
+    def split_debug(self, program, debug):
+        """Moves the debug info of a program into another file; its symbols stay where they are."""
+        self._run("objcopy", "--only-keep-debug", program, debug)
+        self._run("objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", program)
 
 
 @pytest.fixture
-def on_dead_fs(hangs, place, tmp_path, tool):
+def on_dead_fs(hangs, place, tmp_path, tool, binutils):
     """on_dead_fs(WHAT): a target of which one file is on a file system that is about to die."""
     shown, mount = place
 
@@ -253,25 +263,25 @@ def on_dead_fs(hangs, place, tmp_path, tool):
         shutil.copy2(built("plain"), shown / "plain")
         fs = hangs.mount(shown, mount)
         t = hangs.target(mount / "plain").settle()
-        address = address_of(t.pid, (mount / "plain", built("plain")), "inner")
+        address = binutils.address(t.pid, mount / "plain", "inner", built("plain"))
         return Scene(t, fs, mount / "plain", address, mount / "plain")
 
     def library():
         shutil.copy2(built("plugin"), shown / "plugin")
         fs = hangs.mount(shown, mount)
         t = hangs.target("dlopen", mount / "plugin").settle()
-        address = address_of(t.pid, (mount / "plugin", built("plugin")), "plugin_inner")
+        address = binutils.address(t.pid, mount / "plugin", "plugin_inner", built("plugin"))
         return Scene(t, fs, mount / "plugin", address, mount / "plugin")
 
     def debug_link():
         """Found beside the program."""
         at = tmp_path / "plain"
         shutil.copy2(built("plain"), at)
-        split_debug(tool("objcopy"), at, shown / "plain.debug")
+        binutils.split_debug(at, shown / "plain.debug")
         (tmp_path / ".debug").mkdir()
         fs = hangs.mount(shown, tmp_path / ".debug")
         t = hangs.target(at).settle()
-        return Scene(t, fs, fs.mount / "plain.debug", address_of(t.pid, (at, at), "inner"), at)
+        return Scene(t, fs, fs.mount / "plain.debug", binutils.address(t.pid, at, "inner"), at)
 
     def debug_by_id():
         """Found below the root directory of the target."""
@@ -283,16 +293,16 @@ def on_dead_fs(hangs, place, tmp_path, tool):
             shutil.copy2(library, to)
         at = jail / "plain"
         shutil.copy2(built("plain"), at)
-        build_id = build_id_of(at)
+        build_id = binutils.build_id(at)
         (shown / build_id[:2]).mkdir()
-        split_debug(tool("objcopy"), at, shown / build_id[:2] / f"{build_id[2:]}.debug")
+        binutils.split_debug(at, shown / build_id[:2] / f"{build_id[2:]}.debug")
         ids = jail / "usr/lib/debug/.build-id"
         ids.mkdir(parents=True)
         fs = hangs.mount(shown, ids)
         t = hangs.target(Path("/plain"), wrap=[tool("chroot"), jail]).settle()
-        path = Path("/usr/lib/debug/.build-id") / build_id[:2]  # which root it is below can be told in several ways
+        path = Path("/usr/lib/debug/.build-id")  # which root it is below can be told in several ways
         mapped = Path(os.readlink(f"/proc/{t.pid}/exe"))
-        return Scene(t, fs, path, address_of(t.pid, (mapped, at), "inner"), at)
+        return Scene(t, fs, path, binutils.address(t.pid, mapped, "inner", at), at)
 
     def start(what):
         return {f.__name__: f for f in (program, library, debug_link, debug_by_id)}[what]()
@@ -314,7 +324,8 @@ def assert_as_much_as_possible(doc, scene):
     """Without the file of a program its code has no names, and maybe no unwind information; the rest is known."""
     worker, main = thread(doc, "worker"), thread(doc, scene.pid)
     for th, syscall in ((worker, ("pause", "ppoll")), (main, ("read",))):
-        assert th["state"] == "S" and th["kernel_stack"] or th["kernel_stack_error"], th
+        assert th["state"] == "S", th
+        assert th["kernel_stack"] or th["kernel_stack_error"], th
         assert th["syscall"]["name"] in syscall
         assert th["user_stack"], th
         assert th["user_stack_end"] == "complete" or th["user_stack_error"], th
@@ -384,10 +395,10 @@ def test_address_in_a_process(hangs, dead_file):
         assert result.out.splitlines()[0] == "inner", result
 
 
-def test_address_elsewhere_in_the_process(hangs, on_dead_fs):
+def test_address_elsewhere_in_the_process(hangs, on_dead_fs, binutils):
     """What has nothing to do with the dead file is answered in full, before or after."""
     scene = on_dead_fs("library")
-    address = address_of(scene.pid, (built("dlopen"), built("dlopen")), "callback")
+    address = binutils.address(scene.pid, built("dlopen"), "callback")
     scene.die()
     result = hangs.run("symbolize", "-f", "-p", scene.pid, address, scene.address, address).result()
     assert result.code == 3, result
@@ -406,8 +417,9 @@ def test_address_in_a_file(hangs, on_dead_fs, what):
 
 def test_file_over_time(hangs, dead_file):
     result = hangs.run("offcpu", "--json", "-d", 1, "-p", dead_file.die().pid).result(1 + BOUND)
-    assert result.code == 3, result
-    dead_file.assert_named(result.out, result.err)
+    if dead_file.what != "debug_by_id" or dead_file.waited_for():  # that one does not have to be looked for
+        assert result.code == 3, result
+        dead_file.assert_named(result.out, result.err)
     rows = rows_of(result.doc, dead_file.tids["worker"])
     assert rows and all(row["kernel_stack"] or row["kernel_stack_error"] for row in rows), result
     if "debug" in dead_file.what:
@@ -419,7 +431,8 @@ def test_file_over_time_among_all_processes(hangs, on_dead_fs):
     scene = on_dead_fs("library")
     other = hangs.target("plain").settle()
     scene.die()
-    result = hangs.run("offcpu", "--json", "-a", "-d", 1).result(1 + BOUND)
+    run = hangs.run("offcpu", "--json", "-a", "-d", 1)
+    result = run.result(1 + 3 * BOUND)  # who knows what else runs on the machine, and with how many threads
     assert result.code == 3, result
     scene.assert_named(result.out, result.err)
     assert rows_of(result.doc, scene.tids["worker"]), result
