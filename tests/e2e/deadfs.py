@@ -40,8 +40,8 @@ def need_userfaultfd():
 
 class DeadFs(Target):
     """
-    A file system that shows a directory, until it is told to stop answering: see deadfs.c. With "-l" who waits for it can
-    be killed; without, not even that.
+    A file system that shows a directory, until it is told to stop answering: see deadfs.c. With "-l" who waits for it
+    can be killed; without, not even that.
     """
 
     def __init__(self, shown, mount, *options):
@@ -86,8 +86,8 @@ class DeadFs(Target):
 
 class Run:
     """
-    A run of the program in a session of its own, as a shell starts it on a terminal. It may hang so that it cannot even be
-    killed: whoever made it hang has to let it go before `end`.
+    A run of the program in a session of its own, as a shell starts it on a terminal. It may hang so that it cannot even
+    be killed: whoever made it hang has to let it go before `end`.
     """
 
     def __init__(self, args, wrap=(), stdin=subprocess.DEVNULL):
@@ -209,11 +209,15 @@ class Scene:
         else:
             start, end = (int(word, 16) for word in self.t.ask("mapping").split())
             places = (f"{start:x}-{end:x}",)
-            found = [s for s in said if any(start <= int(n, 16) <= end for n in re.findall(r"\b(?:0x)?([0-9a-f]{8,16})\b", s))]
-        assert any(NO_ANSWER.search(s) for s in found), f"nobody says that {' or '.join(places)} did not answer: {texts}"
+            found = [s for s in said if any(start <= address <= end for address in addresses(s))]
+        assert any(map(NO_ANSWER.search, found)), f"nobody says that {' or '.join(places)} did not answer: {texts}"
 
 
 NO_ANSWER = re.compile(r"answer|in time|patience|waited|g[ia]ven? up")
+
+
+def addresses(text):
+    return [int(number, 16) for number in re.findall(r"\b(?:0x)?([0-9a-f]{8,16})\b", text)]
 
 
 def sentences(text):

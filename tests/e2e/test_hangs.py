@@ -353,6 +353,17 @@ def test_file(hangs, dead_file, option):
     assert_as_much_as_possible(result.doc, dead_file)
 
 
+def test_program_of_which_nothing_is_in_memory(hangs, on_dead_fs):
+    """Not even by way of the memory of the process can its file be read."""
+    scene = on_dead_fs("program")
+    scene.what = "program"
+    scene.fs.drop()
+    result = hangs.run("--json", scene.die().pid).result()
+    assert result.code == 3, result
+    scene.assert_named(result.out)
+    assert_as_much_as_possible(result.doc, scene)
+
+
 def test_file_in_the_text(hangs, dead_file):
     result = hangs.run(dead_file.die().pid).result()
     assert result.code == 3, result

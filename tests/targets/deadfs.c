@@ -3,12 +3,12 @@
  * deadfs [-n] [-l] [-k] [-t SECONDS] [-r BYTES] DIRECTORY MOUNTPOINT: a file system that can stop answering. It shows
  * DIRECTORY, read-only, through the kernel's FUSE protocol.
  *
- *	-n	mount it in a mount namespace of its own: enter that by the pid of the ready line
- *	-l	once stopped, leave requests in the kernel's queue. Who waits can then be killed, as with NFS. Without it they
- *		are taken from there, and who waits cannot even be killed, as with a server that hangs itself.
- *	-k	keep the page cache when a file is opened again
- *	-t	how long the kernel may trust names and attributes; 0 by default, so that it always asks
- *	-r	how far the kernel may read ahead; 0 by default: a page that nobody touched has to be asked for
+ *   -n   mount it in a mount namespace of its own: enter that by the pid of the ready line
+ *   -l   once stopped, leave requests in the kernel's queue. Who waits can then be killed, as with NFS. Without it
+ *        they are taken from there, and who waits cannot even be killed, as with a server that hangs itself.
+ *   -k   keep the page cache when a file is opened again
+ *   -t   how long the kernel may trust names and attributes; 0 by default, so that it always asks
+ *   -r   how far the kernel may read ahead; 0 by default: a page that nobody touched has to be asked for
  *
  * Questions: "stop" (SIGUSR1) and "go" (SIGUSR2; answers what has been waiting, too), both answered when that is done,
  * "waiting" (how many requests wait for an answer; at most 1 with -l), "drop" (makes the kernel forget all pages).
@@ -47,7 +47,7 @@ static struct {
 	uint32_t readahead;
 	struct request *queue, **queue_end; /* what has not been answered */
 	unsigned waiting;
-} fs = { .fuse = -1, .alive = -1, .queue_end = &fs.queue };
+} fs = {.fuse = -1, .alive = -1, .queue_end = &fs.queue};
 
 static void cannot(const char *what)
 {
@@ -57,8 +57,8 @@ static void cannot(const char *what)
 
 static void reply_parts(const struct fuse_in_header *in, int error, const void *data, size_t len)
 {
-	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique };
-	struct iovec parts[] = { { &out, sizeof(out) }, { (void *)data, len } };
+	struct fuse_out_header out = {.len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique};
+	struct iovec parts[] = {{&out, sizeof(out)}, {(void *)data, len}};
 
 	/* ENOENT: who asked has gone. */
 	if (writev(fs.fuse, parts, 2) < 0 && errno != ENOENT && errno != ENODEV)
@@ -159,7 +159,7 @@ static void answer_lookup(const struct fuse_in_header *in)
 
 static void answer_getattr(const struct fuse_in_header *in)
 {
-	struct fuse_attr_out out = { .attr_valid = trust_seconds(), .attr_valid_nsec = trust_rest() };
+	struct fuse_attr_out out = {.attr_valid = trust_seconds(), .attr_valid_nsec = trust_rest()};
 	struct stat st;
 
 	if (lstat(path_of(in->nodeid), &st)) {
@@ -184,7 +184,7 @@ static void answer_readlink(const struct fuse_in_header *in)
 static void answer_open(const struct fuse_in_header *in)
 {
 	const struct fuse_open_in *asked = (const void *)(in + 1);
-	struct fuse_open_out out = { .open_flags = fs.keep_cache ? FOPEN_KEEP_CACHE : 0 };
+	struct fuse_open_out out = {.open_flags = fs.keep_cache ? FOPEN_KEEP_CACHE : 0};
 	int fd;
 
 	if ((asked->flags & O_ACCMODE) != O_RDONLY) {
@@ -204,7 +204,8 @@ static void answer_read(const struct fuse_in_header *in)
 {
 	const struct fuse_read_in *asked = (const void *)(in + 1);
 	static char data[READ_MAX];
-	ssize_t len = pread((int)asked->fh, data, asked->size < READ_MAX ? asked->size : READ_MAX, (off_t)asked->offset);
+	ssize_t len =
+		pread((int)asked->fh, data, asked->size < READ_MAX ? asked->size : READ_MAX, (off_t)asked->offset);
 
 	if (len < 0)
 		reply_error(in, errno);
@@ -248,7 +249,7 @@ static void answer_readdir(const struct fuse_in_header *in)
 
 static void answer_statfs(const struct fuse_in_header *in)
 {
-	struct fuse_statfs_out out = { 0 };
+	struct fuse_statfs_out out = {0};
 	struct statfs st;
 
 	if (statfs(fs.paths[0], &st)) {
@@ -383,9 +384,9 @@ static void go_on(void)
 static void drop_pages(void)
 {
 	for (size_t i = 0; i < fs.npaths; i++) {
-		struct fuse_notify_inval_inode_out inode = { .ino = i + FUSE_ROOT_ID };
-		struct fuse_out_header out = { .len = sizeof(out) + sizeof(inode), .error = FUSE_NOTIFY_INVAL_INODE };
-		struct iovec parts[] = { { &out, sizeof(out) }, { &inode, sizeof(inode) } };
+		struct fuse_notify_inval_inode_out inode = {.ino = i + FUSE_ROOT_ID};
+		struct fuse_out_header out = {.len = sizeof(out) + sizeof(inode), .error = FUSE_NOTIFY_INVAL_INODE};
+		struct iovec parts[] = {{&out, sizeof(out)}, {&inode, sizeof(inode)}};
 
 		if (writev(fs.fuse, parts, 2) < 0 && errno != ENOENT)
 			target_die("dropping pages");
@@ -394,7 +395,7 @@ static void drop_pages(void)
 
 static unsigned waiting(void)
 {
-	struct pollfd pfd = { .fd = fs.fuse, .events = POLLIN };
+	struct pollfd pfd = {.fd = fs.fuse, .events = POLLIN};
 
 	return fs.leave && fs.stopped ? poll(&pfd, 1, 0) == 1 : fs.waiting;
 }
@@ -524,7 +525,7 @@ int main(int argc, char **argv)
 	node_of(argv[optind]); /* the root */
 	fs.mountpoint = argv[optind + 1];
 	sigemptyset(&set);
-	for (const int *s = (const int[]){ SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, 0 }; *s; s++)
+	for (const int *s = (const int[]){SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, 0}; *s; s++)
 		sigaddset(&set, *s);
 	mount_it(own_namespace);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -534,9 +535,9 @@ int main(int argc, char **argv)
 	target_ready();
 	for (;;) {
 		struct pollfd pfds[] = {
-			{ .fd = STDIN_FILENO, .events = POLLIN },
-			{ .fd = signals, .events = POLLIN },
-			{ .fd = fs.stopped && fs.leave ? -1 : fs.fuse, .events = POLLIN },
+			{.fd = STDIN_FILENO, .events = POLLIN},
+			{.fd = signals, .events = POLLIN},
+			{.fd = fs.stopped && fs.leave ? -1 : fs.fuse, .events = POLLIN},
 		};
 
 		if (poll(pfds, 3, -1) < 0 && errno != EINTR)

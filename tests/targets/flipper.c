@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flipper FILE [SEED]: changes an ELF file in place, without pause, and changes it back: bytes of its ELF header, program
- * headers, section headers and of random places, whole fields of section headers, and its length.
+ * flipper FILE [SEED]: changes an ELF file in place, without pause, and changes it back: bytes of its ELF header,
+ * program headers, section headers and of random places, whole fields of headers, and its length.
  * Question: any; the answer is how often it has done so.
  */
 #include "target.h"
@@ -28,7 +28,7 @@ static uint64_t draw(uint64_t below)
 /* How long a change stays: mostly too short for a reader to see nothing else, sometimes for several of its reads. */
 static void linger(void)
 {
-	static const useconds_t at_most[] = { 20, 200, 2000 };
+	static const useconds_t at_most[] = {20, 200, 2000};
 
 	usleep((useconds_t)draw(at_most[draw(3)]));
 }
@@ -64,7 +64,8 @@ static void flip_bytes(size_t start, size_t len)
 /* An offset, a size, an address: values at which sums wrap around and that are just within the file or just not. */
 static void change_field(size_t start, size_t len)
 {
-	uint64_t values[] = { 0, 1, size - 1, size, size + 1, 1UL << 31, 1UL << 32, ~0UL, ~0UL - 7, 1UL << 63, draw(size) };
+	uint64_t values[] = {0,         1,    size - 1, size,      size + 1,  1UL << 31,
+			     1UL << 32, ~0UL, ~0UL - 7, 1UL << 63, draw(size)};
 	size_t at = start + draw(len) / 8 * 8;
 
 	put(at, &values[draw(sizeof(values) / sizeof(values[0]))], 8);

@@ -33,8 +33,8 @@ volatile uint64_t odd_turns;
 static atomic_ullong largest_gap, turns;
 
 /*
- * odd_caller(SP, SPIN): moves to the stack pointer, for good. What is told of the frames is what it would be if they had
- * come there by calls: the return address of odd_caller is above the stack pointer that it was given.
+ * odd_caller(SP, SPIN): moves to the stack pointer, for good. What is told of the frames is what it would be if they
+ * had come there by calls: the return address of odd_caller is above the stack pointer that it was given.
  */
 void odd_caller(void *sp, int spin) __attribute__((noreturn));
 #if defined(__x86_64__)
@@ -138,8 +138,8 @@ static void map_file(const char *path)
 
 static void map_uffd(void)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
 
 	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api)) {
@@ -210,7 +210,7 @@ static void spinner(void)
 
 static void answer(const char *question)
 {
-	struct pollfd pfd = { .fd = uffd, .events = POLLIN };
+	struct pollfd pfd = {.fd = uffd, .events = POLLIN};
 
 	if (!strcmp(question, "gap"))
 		printf("%llu\n", atomic_exchange(&largest_gap, 0));
