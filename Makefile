@@ -176,6 +176,12 @@ fuzz-run: $(FUZZ_BINS)
 	@printf '%s\n' $(FUZZ_BINS) | $(RUN_TESTS_ENV) xargs -P $(FUZZ_JOBS) -I{} tools/run-tests -q \
 		-t $$(($(FUZZ_SECONDS) + 60)) {} tests/fuzz/run {} $(FUZZ_SECONDS) $(FUZZ_SEED)
 
+RUNS ?= 10000
+
+.PHONY: torture
+torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes all the time, RUNS times (10000)
+	@RUNS=$(RUNS) $(RUN_TESTS) -t 7200 $(BUILD)/torture tests/torture/run
+
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung
 	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0
