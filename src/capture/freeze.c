@@ -298,7 +298,7 @@ static void copy_stacks(struct freeze *fz, size_t from, size_t to)
 struct peek_mem {
 	struct mem mem;
 	pid_t tid;
-	const struct memory *vm;
+	struct memory *vm;
 };
 
 static ssize_t read_peek(struct mem *mem, uint64_t address, void *buf, size_t len)
@@ -446,8 +446,7 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 
 	if (!vec_reserve(list, list->len + (request->whole_process ? FREEZE_ROOM_FOR_CLONES : 0)))
 		return err_set(err, ENOMEM, "out of memory");
-	memory_prepare(request->vm);
-	request->vm->held = true;
+	memory_hold(request->vm);
 	sigemptyset(&fz.sigchld);
 	sigaddset(&fz.sigchld, SIGCHLD);
 	/* Blocked in all threads of ours, so that it stays pending until sigtimedwait() takes it. */
@@ -466,6 +465,6 @@ int freeze_threads(const struct freeze_request *request, struct err *err, struct
 	sigaction(SIGRTMIN, &old_escape, NULL);
 	sigaction(SIGCHLD, &old_action, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	request->vm->held = false;
+	memory_release(request->vm);
 	return rc;
 }

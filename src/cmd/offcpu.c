@@ -57,6 +57,17 @@ static void show_live_line(const struct offcpu_session *session, uint64_t start,
 }
 
 /*
+ * Ctrl-C before the recording began. If something kept it from beginning, that was given up, and the recording takes the
+ * time that was asked for.
+ */
+static bool is_interrupted(const struct offcpu_options *o)
+{
+	_cleanup_(notes_deinit) struct notes silent = {0};
+
+	return patience_is_interrupted() && !(o->duration_ns && patience_tell(&silent));
+}
+
+/*
  * Until the time is over, the command has ended, there is no process any more or nobody who reads the events, or somebody
  * presses Ctrl-C.
  */
@@ -73,7 +84,7 @@ static void record(const struct offcpu_options *o, struct offcpu_session *sessio
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || patience_is_interrupted() || child_has_ended(child) || offcpu_session_is_over(session) ||
+		if ((end && now >= end) || is_interrupted(o) || child_has_ended(child) || offcpu_session_is_over(session) ||
 		    is_in_vain(outputs, writer))
 			break;
 		if (live)

@@ -137,7 +137,8 @@ static int copy_directly(struct memory *vm, struct memory_job *jobs, size_t njob
 	return -ESRCH;
 }
 
-void memory_prepare(struct memory *vm)
+/* Finds out all that a read has to know beforehand. */
+static void memory_prepare(struct memory *vm)
 {
 	if (vm->userfaults != USERFAULTS_UNKNOWN)
 		return;
@@ -223,18 +224,24 @@ static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
 {
 	const struct read_task *task = arg;
 	struct memory_job job = {.address = task->address, .len = task->len, .dst = window};
-	int rc = copy_proc_mem(task->vm, &job);
+	/* Not through /proc/PID/mem, where it can be helped: that waits with the target's memory map locked. */
+	int rc = copy_all(task->vm, &job, 1);
 
 	reply->len = job.done;
 	reply->rc = job.done ? 0 : rc;
+}
+
+static void describe(const struct map_entry *slow, uint64_t address, char *out, size_t size)
+{
+	snprintf(out, size, "memory at 0x%llx%s%s", (unsigned long long)address, slow && slow->path[0] ? " of " : "",
+		 slow ? slow->path : "");
 }
 
 static void complain(const struct memory_job *job, const struct map_entry *slow)
 {
 	char what[512];
 
-	snprintf(what, sizeof(what), "memory at 0x%llx%s%s", (unsigned long long)(job->address + job->done),
-		 slow && slow->path[0] ? " of " : "", slow ? slow->path : "");
+	describe(slow, job->address + job->done, what, sizeof(what));
 	if (slow && slow->inode)
 		filesystems_give_up(slow->dev_major, slow->dev_minor, what);
 	else
@@ -257,19 +264,23 @@ static int read_by_helper(struct memory *vm, struct memory_job *job, const struc
 	struct helper_reply reply;
 	int rc;
 
-	if (vm->mem_fd < 0)
-		return -EACCES;
-	if (vm->held || (slow && slow->start == vm->dead_start) ||
+	if (vm->held) {
+		vm->refused = slow;
+		job->unanswered = true;
+		return -ETIMEDOUT;
+	}
+	if ((slow && slow->start == vm->dead_start) ||
 	    (slow && slow->inode && filesystems_is_dead(slow->dev_major, slow->dev_minor))) {
 		job->unanswered = true;
 		return -ETIMEDOUT;
 	}
 	rc = helper_run(&task, &reply, &bytes);
-	if (bytes && reply.len <= rest.len) {
+	if (bytes && reply.len <= rest.len && has_number(vm->process)) {
 		memcpy(job->dst + job->done, bytes, reply.len);
 		job->done += reply.len;
 	}
-	job->unanswered = rc == -ETIMEDOUT;
+	/* Through /proc/PID/mem the kernel does not wait for who has to deliver a page: it says that there is none. */
+	job->unanswered = rc == -ETIMEDOUT || (rc < 0 && slow && !slow->inode);
 	if (job->unanswered && slow)
 		vm->dead_start = slow->start;
 	if (job->unanswered)
@@ -289,12 +300,35 @@ static int copy_slowly(struct memory *vm, struct memory_job *job, uint64_t promp
 	return read_by_helper(vm, job, slow);
 }
 
-bool memory_is_prompt(const struct memory *vm, uint64_t address, uint64_t len)
+bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
 {
 	const struct memory_job job = {.address = address, .len = len};
 	const struct map_entry *slow;
+	bool prompt = count_prompt_bytes(vm, &job, &slow) == len;
 
-	return count_prompt_bytes(vm, &job, &slow) == len;
+	if (!prompt && slow)
+		vm->refused = slow;
+	return prompt;
+}
+
+void memory_hold(struct memory *vm)
+{
+	memory_prepare(vm);
+	vm->refused = NULL;
+	vm->held = true;
+}
+
+void memory_release(struct memory *vm)
+{
+	char what[512];
+
+	vm->held = false;
+	if (!vm->refused)
+		return;
+	describe(vm->refused, vm->refused->start, what, sizeof(what));
+	patience_complain("%s: whoever has to deliver it may not answer, and nobody waits for that while threads are held; "
+			  "it is left out",
+			  what);
 }
 
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)

@@ -35,7 +35,8 @@ struct memory {
 		USERFAULTS_POSSIBLE, /* pages that nobody has touched are somebody's to deliver */
 	} userfaults;
 	uint64_t dead_start; /* of a mapping that did not answer; 0: there is none */
-	bool held; /* threads of the target are held: nothing is read that may block */
+	bool held; /* threads of the target are held: nothing is read that may block, */
+	const struct map_entry *refused; /* such as this */
 };
 
 /* `process` must outlive it. */
@@ -50,11 +51,12 @@ struct memory_job {
 	bool unanswered; /* or where who has to deliver it did not answer, or may not and threads are held */
 };
 
-/* Finds out all that a read has to know beforehand. To be called before threads are held. */
-void memory_prepare(struct memory *vm);
+/* Around the time in which threads of the target are held. */
+void memory_hold(struct memory *vm);
+void memory_release(struct memory *vm);
 
 /* True when all of it can be read without waiting for anybody. */
-bool memory_is_prompt(const struct memory *vm, uint64_t address, uint64_t len);
+bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len);
 
 /* The first error met, or 0; jobs after a failed one are still done. -ESRCH: the process is gone, and nothing was read. */
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs);
