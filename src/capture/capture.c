@@ -222,6 +222,8 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 			take.snap->capture.capture_ns = monotonic_ns() - start;
 			*out = steal_ptr(take.snap);
 			rc = 0;
+		} else {
+			take_forget_held(&take);
 		}
 		vec_deinit(&take.work);
 		vec_deinit(&take.sps);

@@ -45,6 +45,11 @@ struct capture_options {
 	 * through `peek`. It runs in another thread than the caller's, which waits.
 	 */
 	void (*on_held)(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek);
+	/*
+	 * Goes with it: what was told so far is void, since the process has executed another program or is held again. The
+	 * snapshot of then is still there, and perhaps for the last time; the next may have its address.
+	 */
+	void (*on_anew)(void *arg);
 	void *on_held_arg;
 };
 

@@ -320,6 +320,14 @@ static int take_unstoppable(struct take *take)
 	return rc;
 }
 
+void take_forget_held(const struct take *take)
+{
+	const struct capture_options *options = &take->capture->options;
+
+	if (options->on_held)
+		options->on_anew(options->on_held_arg);
+}
+
 /* One stop of the whole process; again when a stack was newer than the memory map. */
 int take_stopped(struct take *take)
 {
@@ -330,6 +338,7 @@ int take_stopped(struct take *take)
 		struct hold_mode mode = {.whole_process = !take->capture->options.tids};
 		struct held_list list = {0};
 
+		take_forget_held(take);
 		if (tries > 0)
 			rc = take_refresh_maps(take);
 		if (rc == 0)

@@ -98,5 +98,6 @@ void take_kernel_text(struct snapshot *snap);
 /* hold.c */
 int take_hold_running(struct take *take);
 int take_stopped(struct take *take);
+void take_forget_held(const struct take *take); /* what on_held was told */
 
 #endif

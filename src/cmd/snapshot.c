@@ -189,7 +189,6 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 struct ptrace_walk {
 	bool ignore_deleted;
 	uint32_t depth;
-	const struct snapshot *snap; /* that `modules` and `stacks` belong to: after an exec there is another */
 	struct modules *modules;
 	struct u64map by_tid; /* to position in stacks */
 	VEC(struct raw_stack) stacks;
@@ -205,6 +204,11 @@ static void ptrace_walk_deinit(struct ptrace_walk *walk)
 	u64map_deinit(&walk->by_tid);
 }
 
+static void forget_walks(void *arg)
+{
+	ptrace_walk_deinit(arg);
+}
+
 static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
 {
 	struct ptrace_walk *walk = arg;
@@ -213,9 +217,6 @@ static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct 
 	uint64_t *slot;
 	bool created;
 
-	if (walk->snap != snap)
-		ptrace_walk_deinit(walk);
-	walk->snap = snap;
 	if (!walk->modules && modules_create(snap, walk->ignore_deleted, NULL, &walk->modules) < 0)
 		return;
 	if (!arch_to_dwarf(snap->arch, user, &regs))
@@ -234,7 +235,7 @@ static struct raw_stack *order_stacks(struct ptrace_walk *walk, const struct sna
 {
 	struct raw_stack *ordered = calloc(snap->threads.len + 1, sizeof(*ordered));
 
-	for (size_t i = 0; ordered && walk->snap == snap && i < snap->threads.len; i++) {
+	for (size_t i = 0; ordered && i < snap->threads.len; i++) {
 		uint64_t *slot = u64map_find(&walk->by_tid, (uint64_t)snap->threads.data[i].tid);
 
 		if (!slot || *slot >= walk->stacks.len)
@@ -250,12 +251,12 @@ DEFINE_CLEANUP(snapshot, struct snapshot *, snapshot_destroy)
 
 static int show_process(pid_t pid, const struct options *o, struct view *view, struct err *err)
 {
+	_cleanup_(cleanup_capture) struct capture *capture = NULL;
+	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
 	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walk = {
 		.ignore_deleted = view->options.ignore_deleted,
 		.depth = view->options.depth,
 	};
-	_cleanup_(cleanup_capture) struct capture *capture = NULL;
-	_cleanup_(cleanup_snapshot) struct snapshot *snap = NULL;
 	_cleanup_free_ struct raw_stack *walked = NULL;
 	struct capture_options options = o->capture;
 	uint64_t started = monotonic_ns();
@@ -263,6 +264,7 @@ static int show_process(pid_t pid, const struct options *o, struct view *view, s
 
 	if (o->ptrace) {
 		options.on_held = walk_held;
+		options.on_anew = forget_walks;
 		options.on_held_arg = &walk;
 	}
 	rc = capture_open(pid, &options, err, &capture);
