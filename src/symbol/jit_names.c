@@ -12,7 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "target/rootfile.h"
-#include "proc/process.h"
+#include "proc/task_stat.h"
+#include "proc/task_status.h"
 #include "symbol/source.h"
 #include "symbol/source_jitdump.h"
 #include "symbol/source_perf_map.h"
@@ -56,41 +57,12 @@ void jit_names_destroy(struct jit_names *names)
 	free(names);
 }
 
-/* The last number of the line NSpid is that of the innermost namespace. */
-static void parse_status(const char *status, struct owner *out)
-{
-	const char *uid = strstr(status, "\nUid:"), *ns = strstr(status, "\nNSpid:");
-	unsigned real, effective;
-	char *end;
-
-	if (uid && sscanf(uid + strlen("\nUid:"), "%u %u", &real, &effective) == 2) {
-		out->uid = real;
-		out->euid = effective;
-	}
-	if (!ns)
-		return;
-	for (const char *p = ns + strlen("\nNSpid:"); *p && *p != '\n'; p = end) {
-		long number = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		out->ns_pid = (pid_t)number;
-		end += strspn(end, " \t");
-	}
-}
-
 /* When the process began, by the wall clock that files have. */
-static time_t parse_start(const char *stat)
+static time_t wall_time(uint64_t ticks)
 {
-	const char *p = strrchr(stat, ')'); /* the name may hold anything */
-	unsigned long long ticks;
 	int64_t boot = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)clock_ns(CLOCK_BOOTTIME);
 
-	for (unsigned field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p || sscanf(p, "%llu", &ticks) != 1)
-		return 0;
-	return (time_t)(boot / NS_PER_S + (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK)));
+	return (time_t)(boot / NS_PER_S + (int64_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK)));
 }
 
 /* When the process has ended meanwhile, what it left may still be read by those to whom it need not belong. */
@@ -98,12 +70,16 @@ static struct owner read_owner(const struct jit_names *names)
 {
 	struct owner owner = {.pid = names->snap->pid, .ns_pid = names->snap->pid, .uid = geteuid(), .euid = geteuid()};
 	int proc_fd = modules_proc_fd(names->modules);
-	char text[8192];
+	struct task_status status;
+	struct task_stat stat;
 
-	if (process_read_file(proc_fd, "status", text, sizeof(text)) > 0)
-		parse_status(text, &owner);
-	if (process_read_file(proc_fd, "stat", text, sizeof(text)) > 0)
-		owner.started = parse_start(text);
+	if (task_status_read(proc_fd, "status", &status) == 0) {
+		owner.uid = status.uids[TASK_ID_REAL];
+		owner.euid = status.uids[TASK_ID_EFFECTIVE];
+		owner.ns_pid = status.nspids ? status.ns_pid : owner.ns_pid;
+	}
+	if (task_stat_read(proc_fd, "stat", &stat) == 0)
+		owner.started = wall_time(stat.start_time);
 	return owner;
 }
 
