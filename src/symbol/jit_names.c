@@ -111,13 +111,15 @@ static bool keep(struct jit_names *names, const struct source_ops *ops, void *da
 	return false;
 }
 
-/* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. */
+/* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. In /tmp anybody can make a link. */
 static int open_perf_map(const struct owner *owner, int root_fd, const char *path, struct err *err)
 {
-	_cleanup_close_ int fd = rootfile_open(root_fd, path);
+	_cleanup_close_ int fd = rootfile_open_itself(root_fd, path);
 	struct stat st;
 	int ret;
 
+	if (fd == -ELOOP)
+		return err_set(err, ELOOP, "it is a symbolic link, and none is followed there");
 	if (fd == -EINVAL)
 		return err_set(err, EINVAL, "it is not a regular file");
 	if (fd < 0)

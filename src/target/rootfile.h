@@ -10,6 +10,9 @@
 /* A descriptor for reading, or -errno; -EINVAL when it is no regular file. root_fd -1 means our own root. */
 int rootfile_open(int root_fd, const char *path);
 
+/* The same, but -ELOOP when the last name of the path is a symbolic link, for places where anybody can make one. */
+int rootfile_open_itself(int root_fd, const char *path);
+
 /* Opens for reading what an O_PATH descriptor refers to, with the same check; `path_fd` stays open. */
 int rootfile_reopen(int path_fd);
 
