@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "target/vmread.h"
 #include "offcpu/feed/objects.h"
 #include "target/process_files.h"
 #include "unwind/unwind.h"
@@ -63,10 +62,18 @@ void sleeping_destroy(struct sleeping *sleeping)
 	free(sleeping);
 }
 
+void sleeping_end_look(struct sleeping_process *known)
+{
+	if (known->looking)
+		vmread_deinit(&known->vm);
+	known->looking = false;
+}
+
 void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known)
 {
 	struct sleeping_files *files = known->files;
 
+	sleeping_end_look(known);
 	*known = (struct sleeping_process){0};
 	if (!files || files->used)
 		return;
@@ -99,12 +106,22 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 		return rc;
 	}
 	sleeping_forget(sleeping, known);
-	*known = (struct sleeping_process){
-		.files = files,
-		.generation = process_generation(process),
-		.checked_ns = monotonic_ns(),
-	};
+	known->files = files;
+	known->generation = process_generation(process);
+	known->checked_ns = monotonic_ns();
 	return 0;
+}
+
+/* Which program it runs, its files and memory: once for all threads of a look. */
+static void begin_look(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process)
+{
+	struct err err = {0};
+
+	if (!known->files || known->generation != process_generation(process))
+		open_files(sleeping, known, process, &err);
+	known->err = err;
+	vmread_init(&known->vm, process, false);
+	known->looking = true;
 }
 
 /* The next entry with code from *i on, or NULL. */
@@ -206,27 +223,25 @@ void sleeping_stack_deinit(struct sleeping_stack *stack)
 }
 
 /* True when the stack is whole. */
-static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process,
+static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		      const struct snap_thread *sleeper, struct sleeping_stack *out)
 {
+	struct sleeping_files *files = known->files;
 	struct snapshot *snap = files->files.snap;
 	struct snap_thread thread = *sleeper;
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
 	struct vmread_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES};
 	struct err err = {0};
-	struct vmread vm;
 	int rc;
 
 	empty(out);
 	raw_stack_deinit(&out->frames);
-	vmread_init(&vm, process, false);
-	rc = vmread_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	rc = vmread_copy(&known->vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
-	options.live = &vm.mem;
+	options.live = &known->vm.mem;
 	unwind_thread(snap, files->files.modules, &thread, &options, &out->frames);
-	vmread_deinit(&vm);
 	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
 		process_explain_denied(process, -rc, "its memory cannot be read", &err);
 	snprintf(out->error, sizeof(out->error), "%s", err.msg[0] ? err.msg : out->frames.error);
@@ -240,16 +255,17 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		   const struct snap_thread *thread, struct sleeping_stack *out)
 {
-	struct err err = {0};
-
 	empty(out);
-	if ((!known->files || known->generation != process_generation(process)) &&
-	    open_files(sleeping, known, process, &err) < 0) {
-		snprintf(out->error, sizeof(out->error), "%s", err.msg);
+	if (!known->looking)
+		begin_look(sleeping, known, process);
+	if (known->err.code) {
+		snprintf(out->error, sizeof(out->error), "%s", known->err.msg);
 		return;
 	}
-	if (walk_once(sleeping, known->files, process, thread, out) || !has_changed(known, process))
+	if (walk_once(sleeping, known, process, thread, out) || !has_changed(known, process))
 		return;
-	if (open_files(sleeping, known, process, &err) == 0)
-		walk_once(sleeping, known->files, process, thread, out);
+	if (open_files(sleeping, known, process, NULL) < 0)
+		return;
+	begin_look(sleeping, known, process);
+	walk_once(sleeping, known, process, thread, out);
 }

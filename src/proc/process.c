@@ -191,8 +191,11 @@ bool process_lives(pid_t pid)
 uint64_t process_generation(const struct process *process)
 {
 	struct task_stat stat;
+	char path[48];
 
-	return task_stat_read(process->mm_fd, "stat", &stat) < 0 ? 0 : stat.start_stack;
+	/* That of a thread: for that of a process the kernel adds up all threads, and with thousands that takes a millisecond. */
+	snprintf(path, sizeof(path), "task/%d/stat", (int)process->mm_tid);
+	return task_stat_read(process->mm_fd, path, &stat) < 0 ? 0 : stat.start_stack;
 }
 
 int process_count_threads(const struct process *process)
