@@ -311,10 +311,9 @@ int cmd_offcpu(int argc, char **argv)
 
 	if (rc == 1) {
 		fputs(offcpu_help, stdout);
-		rc = EXIT_COMPLETE;
+		rc = cmd_printed();
 	} else if (rc < 0) {
-		fprintf(stderr, "stakeout offcpu: %s\nTry 'stakeout offcpu --help'.\n", err.msg);
-		rc = EXIT_USAGE;
+		rc = cmd_misused(argv[0], err.msg);
 	} else {
 		name_options_open(&o.view.naming);
 		rc = run(&o, &err);
