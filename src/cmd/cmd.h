@@ -20,6 +20,9 @@ int cmd_offcpu(int argc, char **argv);
 /* Says what is wrong with the arguments ("": getopt has said it already) and where help is; returns EXIT_USAGE. */
 int cmd_misused(const char *command, const char *what);
 
+/* -1 to go on; else the exit code, when /proc is missing, which was told. */
+int cmd_check_proc(void);
+
 /* The exit code of a command that has printed all it was asked for: it fails if that cannot be written. */
 int cmd_printed(void);
 

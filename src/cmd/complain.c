@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "proc/process.h"
 #include "report/text_format.h"
 
 void cmd_complain(const char *words)
@@ -28,5 +29,15 @@ int cmd_printed(void)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_COMPLETE;
 	fprintf(stderr, "stakeout: the output could not be written: %s\n", strerror(errno));
+	return EXIT_NOTHING;
+}
+
+int cmd_check_proc(void)
+{
+	struct err err = {0};
+
+	if (process_check_mounted(&err) == 0)
+		return -1;
+	cmd_complain(err.msg);
 	return EXIT_NOTHING;
 }

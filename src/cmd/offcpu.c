@@ -273,7 +273,9 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGHUP); /* the terminal is closed: a file may still be written */
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
-	rc = find_targets(o, &targets, err);
+	rc = process_check_mounted(err);
+	if (rc == 0)
+		rc = find_targets(o, &targets, err);
 	/* What cannot be written is said before the recording, not after it. */
 	if (rc == 0)
 		rc = open_outputs(o, &outputs, err);

@@ -55,6 +55,9 @@ int cmd_replay(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misused(argv[0], "give one file");
+	rc = cmd_check_proc();
+	if (rc >= 0)
+		return rc;
 	rc = replay(argv[optind], &view, &err);
 	view_deinit(&view);
 	if (rc < 0) {

@@ -282,6 +282,8 @@ int cmd_snapshot(int argc, char **argv)
 
 	view_init(&view);
 	code = parse_arguments(argc, argv, &o, &view.options);
+	if (code < 0)
+		code = cmd_check_proc();
 	for (size_t i = 0; code < 0 && i < o.pids.len; i++) {
 		struct err err = {0};
 

@@ -378,6 +378,8 @@ int cmd_symbolize(int argc, char **argv)
 	int code = parse_arguments(argc, argv, &o), rc;
 	char *buffer;
 
+	if (code < 0)
+		code = cmd_check_proc();
 	if (code >= 0)
 		return code;
 	/* It belongs to the stream, which is flushed after the end of this function. */

@@ -4,12 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "proc/task.h"
@@ -60,6 +62,16 @@ int process_check_numbers(struct err *err)
 	return !numbers_differ ? 0
 			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours, and a number means another "
 					 "process there than to BPF and ptrace; nsenter needs both -p and -m");
+}
+
+int process_check_mounted(struct err *err)
+{
+	struct statfs fs;
+
+	if (statfs("/proc", &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+		return 0;
+	return err_set(err, ENOENT, "/proc is not mounted: processes are found, and files opened, through it; "
+		       "`mount -t proc proc /proc` mounts it");
 }
 
 pid_t process_self(void)
