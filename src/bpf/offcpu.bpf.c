@@ -107,6 +107,13 @@ struct {
 	__type(value, __u64); /* when there was no news of it; 0: there is no answer yet */
 } requested SEC(".maps");
 
+/*
+ * Who waits when the recording begins is noted by an iterator, while the thread itself may get a CPU and leave it again. So
+ * each has fields of its own, and the one word that both change says whose count: what the iterator writes cannot spoil what
+ * the thread has, whoever comes first.
+ */
+#define NOTED (1ull << 63) /* in left_ns: it is of note_waiting(), and so is the rest */
+
 struct thread_state {
 	__u64 left_ns;	/* 0: it is on a CPU, or not watched */
 	__u64 woken_ns; /* 0: nobody has woken it */
@@ -116,9 +123,10 @@ struct thread_state {
 	__u32 waker_tid;
 	__u32 tgid; /* of a thread that ends: it may lose its numbers before it has left its CPU for the last time */
 	__u32 tid;
-	__u8 noted; /* left_ns is of note_waiting(), and not of when it left */
-	__u8 sent;  /* the loader has its stack */
-	__u8 zero[2];
+	__u8 sent; /* the loader has its stack */
+	__u8 zero[3];
+	__u32 noted_state;
+	__u64 noted_delay_ns;
 	struct offcpu_stack_id stack; /* where it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
@@ -336,14 +344,14 @@ static __u64 delay_of(struct task_struct *task)
  * How long a thread was ready to run and had no CPU: by the scheduler's own account, which is up to date when the thread is
  * back, or else since the wake-up.
  */
-static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s, __u64 now, __u64 duration)
+static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 now, __u64 duration)
 {
 	__u64 ready = 0;
 
-	if (s->state == OFFCPU_RUNNABLE)
+	if ((left & NOTED ? s->noted_state : s->state) == OFFCPU_RUNNABLE)
 		return duration;
 	if (!end_at_switch && bpf_core_field_exists(task->sched_info.run_delay))
-		ready = delay_of(task) - s->delay_ns;
+		ready = delay_of(task) - (left & NOTED ? s->noted_delay_ns : s->delay_ns);
 	else if (s->woken_ns && s->woken_ns < now)
 		ready = now - s->woken_ns;
 	return ready < duration ? ready : duration;
@@ -360,10 +368,11 @@ static __u64 wait_end(void)
 /* Whether this is a wait to tell of: not too short, not too long, and begun before its end. */
 static bool is_told(__u64 left, __u64 ends)
 {
+	left &= ~NOTED;
 	return left && left <= ends && ends - left >= min_ns && ends - left <= max_ns;
 }
 
-/* The wait of a thread that has left its CPU at `left`. */
+/* The wait of a thread; `left`: what left_ns was. */
 static void fill_wait(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 ends,
 		      struct offcpu_wait *wait)
 {
@@ -375,13 +384,15 @@ static void fill_wait(struct task_struct *task, const struct thread_state *s, __
 		wait->key.tgid = s->tgid;
 		wait->key.tid = s->tid;
 	}
-	wait->key.state = s->state;
+	wait->key.state = left & NOTED ? s->noted_state : s->state;
 	wait->key.stack = s->stack;
+	if (left & NOTED) /* it began before: nobody has taken one */
+		wait->key.stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
 	wait->key.process_start_ns = task->group_leader->start_time;
 	wait->key.thread_start_ns = task->start_time;
-	wait->start_ns = left;
-	wait->duration_ns = ends - left;
-	wait->runnable_ns = runnable_ns(task, s, ends, ends - left);
+	wait->start_ns = left & ~NOTED;
+	wait->duration_ns = ends - wait->start_ns;
+	wait->runnable_ns = runnable_ns(task, s, left, ends, wait->duration_ns);
 	__builtin_memcpy(wait->comm, task->comm, OFFCPU_COMM);
 	if (want_wakers && s->waker_tid) {
 		wait->key.waker_tid = s->waker_tid;
@@ -436,9 +447,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 		lose(OFFCPU_LOST_STATE);
 		return;
 	}
-	if (s->left_ns && !s->noted)
+	if (s->left_ns && !(s->left_ns & NOTED))
 		lose(OFFCPU_LOST_RESUMES);
-	s->noted = 0;
 	s->woken_ns = 0;
 	s->waker_tid = 0;
 	s->state = letter;
@@ -460,7 +470,7 @@ static void drop_wait(struct task_struct *task)
 
 	if (!s || !s->left_ns)
 		return;
-	if (!s->noted)
+	if (!(s->left_ns & NOTED))
 		lose(OFFCPU_LOST_RESUMES);
 	s->left_ns = 0;
 }
@@ -594,10 +604,9 @@ int note_waiting(struct bpf_iter__task *ctx)
 	letter = letter_of(false, state_of(task));
 	if (!letter)
 		return 0;
-	s->state = letter;
-	s->delay_ns = delay_of(task);
-	s->stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
-	s->noted = 1;
+	left |= NOTED;
+	s->noted_state = letter;
+	s->noted_delay_ns = delay_of(task);
 	if (__sync_val_compare_and_swap(&s->left_ns, 0, left))
 		return 0;
 	if (task->on_cpu || runs_of(task) != runs)

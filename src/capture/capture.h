@@ -44,7 +44,8 @@ struct capture_options {
 	/*
 	 * --ptrace: the whole process is held while on_held is called for each thread, with memory read word by word
 	 * through `peek`. It runs in another thread than the caller's, which waits. Before that on_hold says what is about
-	 * to be held, each time anew: files are to be opened there, since nothing may wait while threads are held.
+	 * to be held, each time anew: what was told before is void, and files are
+	 * to be opened there, since nothing may wait while threads are held. Both or none are set.
 	 */
 	int (*on_hold)(void *arg, struct snapshot *snap, struct err *err);
 	void (*on_held)(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek);

@@ -334,10 +334,10 @@ int take_stopped(struct take *take)
 
 		if (tries > 0)
 			rc = take_refresh_maps(take);
+		if (rc == 0)
+			rc = list_stoppable(take, &list, &mode); /* reads the memory map again, if need be */
 		if (rc == 0 && take->capture->options.on_hold)
 			rc = take->capture->options.on_hold(take->capture->options.on_held_arg, take->snap, take->err);
-		if (rc == 0)
-			rc = list_stoppable(take, &list, &mode);
 		if (rc == 0 && list.len)
 			rc = hold(take, &list, mode);
 		vec_deinit(&list);

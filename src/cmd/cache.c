@@ -33,12 +33,6 @@ struct cache_options {
 	bool verbose;
 };
 
-static int usage_error(const char *message)
-{
-	fprintf(stderr, "stakeout cache: %s\nTry 'stakeout cache --help'.\n", message);
-	return EXIT_USAGE;
-}
-
 static int read_limit(struct err *err, uint64_t *out)
 {
 	const char *text = getenv("STAKEOUT_CACHE_SIZE");
@@ -206,10 +200,8 @@ static int show(struct cache *c)
 		print_json(c);
 	else
 		print_text(c);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "stakeout: the output could not be written\n");
+	if (cmd_printed() != EXIT_COMPLETE)
 		return EXIT_NOTHING;
-	}
 	if (c->cleared.failed)
 		fprintf(stderr, "stakeout: %" PRIu64 " could not be removed: %s\n", c->cleared.failed, err.msg);
 	return c->cleared.failed ? EXIT_INCOMPLETE : EXIT_COMPLETE;
@@ -231,18 +223,18 @@ int cmd_cache(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
 		if (opt == '?')
-			return usage_error("wrong option");
+			return cmd_misused(argv[0], "");
 		if (opt == 'h') {
 			fputs(help, stdout);
-			return EXIT_COMPLETE;
+			return cmd_printed();
 		}
 		c.options.clear |= opt == OPT_CLEAR;
 		c.options.json |= opt == OPT_JSON;
 		c.options.verbose |= opt == 'v';
 	}
 	if (optind < argc)
-		return usage_error("it takes no arguments");
+		return cmd_misused(argv[0], "it takes no arguments");
 	if (read_limit(&err, &c.limit) < 0 && !c.options.clear)
-		return usage_error(err.msg);
+		return cmd_misused(argv[0], err.msg);
 	return show(&c);
 }

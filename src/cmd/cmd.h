@@ -10,12 +10,21 @@ enum exit_code {
 	EXIT_INCOMPLETE = 3, /* some stack or process is missing or cut short; the output says which and why */
 };
 
-/* argv[0] is the command's name. Each lives in a file of its own and owns its options. */
+/* argv[0] is how the command is called, as in its messages: "stakeout offcpu". Each lives in a file of its own and owns its options. */
 int cmd_snapshot(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
+
+/* Says what is wrong with the arguments ("": getopt has said it already) and where help is; returns EXIT_USAGE. */
+int cmd_misused(const char *command, const char *what);
+
+/* -1 to go on; else the exit code, when /proc is missing, which was told. */
+int cmd_check_proc(void);
+
+/* The exit code of a command that has printed all it was asked for: it fails if that cannot be written. */
+int cmd_printed(void);
 
 /* Says it on the standard error, behind the program's name. It may hold names that a target has chosen. */
 void cmd_complain(const char *words);

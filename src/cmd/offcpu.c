@@ -293,7 +293,9 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	interrupt_catch();
-	rc = find_targets(o, &targets, err);
+	rc = process_check_mounted(err);
+	if (rc == 0)
+		rc = find_targets(o, &targets, err);
 	/* What cannot be written is said before the recording, not after it. */
 	if (rc == 0)
 		rc = open_outputs(o, &outputs, err);
@@ -336,10 +338,9 @@ int cmd_offcpu(int argc, char **argv)
 
 	if (rc == 1) {
 		fputs(offcpu_help, stdout);
-		rc = EXIT_COMPLETE;
+		rc = cmd_printed();
 	} else if (rc < 0) {
-		fprintf(stderr, "stakeout offcpu: %s\nTry 'stakeout offcpu --help'.\n", err.msg);
-		rc = EXIT_USAGE;
+		rc = cmd_misused(argv[0], err.msg);
 	} else {
 		name_options_open(&o.view.naming);
 		rc = run(&o, &err);

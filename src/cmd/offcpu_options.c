@@ -306,7 +306,7 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 	*options = (struct offcpu_options){.min_ns = millisecond, .max_ns = UINT64_MAX, .threads = true};
 	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
 		if (opt == '?')
-			return err_set(err, EINVAL, "wrong option");
+			return err_set(err, EINVAL, "%s", "") /* getopt has said it */;
 		if (opt == 'h')
 			return 1;
 		rc = view_option(&options->view, opt, optarg, err);

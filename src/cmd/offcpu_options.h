@@ -60,8 +60,8 @@ struct offcpu_options {
 extern const char offcpu_help[];
 
 /*
- * Reads the arguments; argv[0] is the command's name. 0: go on, 1: the help is wanted, -EINVAL or -ENOMEM (said in
- * err). To be ended with offcpu_options_deinit() in any case.
+ * Reads the arguments; argv[0] is how the command is called. 0: go on, 1: the help is wanted, -EINVAL or -ENOMEM (said in
+ * err; "": getopt has said it). To be ended with offcpu_options_deinit() in any case.
  */
 int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, struct err *err);
 

@@ -16,11 +16,6 @@ static const char help[] =
 	"Walks, names and shows a snapshot that `stakeout --save FILE PID` wrote. The programs and libraries are looked up\n"
 	"on this machine and must have the recorded build-ids. FILE may be - for standard input.\n";
 
-static int usage_error(const char *message)
-{
-	fprintf(stderr, "stakeout replay: %s\nTry 'stakeout replay --help'.\n", message);
-	return EXIT_USAGE;
-}
 
 static int replay(const char *path, struct view *view, struct err *err)
 {
@@ -56,16 +51,19 @@ int cmd_replay(int argc, char **argv)
 	view_init(&view);
 	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS, long_options, NULL)) != -1) {
 		if (opt == '?')
-			return usage_error("wrong option");
+			return cmd_misused(argv[0], "");
 		if (opt == 'h') {
 			printf("%s\n%s", help, view_help);
-			return EXIT_COMPLETE;
+			return cmd_printed();
 		}
 		if (view_option(&view.options, opt, optarg, &err) < 0)
-			return usage_error(err.msg);
+			return cmd_misused(argv[0], err.msg);
 	}
 	if (argc - optind != 1)
-		return usage_error("give one file");
+		return cmd_misused(argv[0], "give one file");
+	rc = cmd_check_proc();
+	if (rc >= 0)
+		return rc;
 	interrupt_catch();
 	rc = replay(argv[optind], &view, &err);
 	view_deinit(&view);

@@ -65,13 +65,7 @@ static int print_version(void)
 {
 	printf("stakeout %s\nfeatures: %cbpf +elfutils +demangle; architectures: x86_64 aarch64\n", STAKEOUT_VERSION,
 	       task_iter_built_in() ? '+' : '-');
-	return EXIT_COMPLETE;
-}
-
-static int usage_error(const char *message)
-{
-	fprintf(stderr, "stakeout: %s\nTry 'stakeout --help'.\n", message);
-	return EXIT_USAGE;
+	return cmd_printed();
 }
 
 /* In the order of enum stop_mode and enum source_choice. */
@@ -148,10 +142,10 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 
 	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS "p:t:", long_options, NULL)) != -1) {
 		if (opt == '?')
-			return usage_error("wrong option");
+			return cmd_misused(argv[0], "");
 		if (opt == 'h') {
 			printf("%s\n%s%s", help, view_help, epilogue);
-			return EXIT_COMPLETE;
+			return cmd_printed();
 		}
 		if (opt == OPT_VERSION)
 			return print_version();
@@ -163,17 +157,17 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 		if (rc == 0)
 			rc = parse_option(o, opt, optarg, &err);
 		if (rc < 0)
-			return usage_error(err.msg);
+			return cmd_misused(argv[0], err.msg);
 	}
 	for (int i = optind; i < argc; i++)
 		if (parse_pid(argv[i], &o->pids, &err) < 0)
-			return usage_error(err.msg);
+			return cmd_misused(argv[0], err.msg);
 	if (!o->pids.len)
-		return usage_error("which process? give its pid");
+		return cmd_misused(argv[0], "which process? give its pid");
 	if (view->save && o->pids.len > 1)
-		return usage_error("--save takes one process");
+		return cmd_misused(argv[0], "--save takes one process");
 	if (o->ptrace && o->capture.stop == STOP_NONE)
-		return usage_error("--ptrace has to stop the process: it cannot be used with --stop=none");
+		return cmd_misused(argv[0], "--ptrace has to stop the process: it cannot be used with --stop=none");
 	if (o->ptrace)
 		o->capture.stop = STOP_ALL;
 	o->capture.kernel_stacks = view->report.kernel;
@@ -207,6 +201,8 @@ int cmd_snapshot(int argc, char **argv)
 
 	view_init(&view);
 	code = parse_arguments(argc, argv, &o, &view.options);
+	if (code < 0)
+		code = cmd_check_proc();
 	interrupt_catch();
 	for (size_t i = 0; code < 0 && i < o.pids.len; i++) {
 		struct err err = {0};

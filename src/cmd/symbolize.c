@@ -85,12 +85,6 @@ struct options {
 	struct name_options naming;
 };
 
-static int usage_error(const char *message)
-{
-	fprintf(stderr, "stakeout symbolize: %s\nTry 'stakeout symbolize --help'.\n", message);
-	return EXIT_USAGE;
-}
-
 static int parse_pid(const char *value, struct options *o, struct err *err)
 {
 	uint64_t pid;
@@ -200,24 +194,24 @@ static int parse_arguments(int argc, char **argv, struct options *o)
 
 	while ((opt = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		if (opt == '?')
-			return usage_error("wrong option");
+			return cmd_misused(argv[0], "");
 		if (opt == 'h' || opt == 'H') {
 			fputs(help, stdout);
-			return EXIT_COMPLETE;
+			return cmd_printed();
 		}
 		if (parse_option(o, opt, optarg, &err) < 0)
-			return usage_error(err.msg);
+			return cmd_misused(argv[0], err.msg);
 	}
 	switch (!!o->file + !!o->pid + !!o->build_id[0]) {
 	case 0:
-		return usage_error("give a file (-e), a process (-p) or a build-id (--build-id)");
+		return cmd_misused(argv[0], "give a file (-e), a process (-p) or a build-id (--build-id)");
 	case 1:
 		break;
 	default:
-		return usage_error("give only one of -e, --pid and --build-id");
+		return cmd_misused(argv[0], "give only one of -e, --pid and --build-id");
 	}
 	if (o->pid && o->section)
-		return usage_error("--section is for files, not for a process");
+		return cmd_misused(argv[0], "--section is for files, not for a process");
 	return -1;
 }
 
@@ -397,6 +391,8 @@ int cmd_symbolize(int argc, char **argv)
 	int code = parse_arguments(argc, argv, &o), rc;
 	char *buffer;
 
+	if (code < 0)
+		code = cmd_check_proc();
 	if (code >= 0)
 		return code;
 	/* It belongs to the stream, which is flushed after the end of this function. */

@@ -62,10 +62,18 @@ void sleeping_destroy(struct sleeping *sleeping)
 	free(sleeping);
 }
 
+void sleeping_end_look(struct sleeping_process *known)
+{
+	if (known->looking)
+		memory_deinit(&known->vm);
+	known->looking = false;
+}
+
 void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known)
 {
 	struct sleeping_files *files = known->files;
 
+	sleeping_end_look(known);
 	*known = (struct sleeping_process){0};
 	if (!files || files->used)
 		return;
@@ -102,12 +110,23 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 		return rc;
 	}
 	sleeping_forget(sleeping, known);
-	*known = (struct sleeping_process){
-		.files = files,
-		.generation = process_generation(process),
-		.checked_ns = monotonic_ns(),
-	};
+	known->files = files;
+	known->generation = process_generation(process);
+	known->checked_ns = monotonic_ns();
 	return 0;
+}
+
+/* Which program it runs, its files and memory: once for all threads of a look. */
+static void begin_look(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process)
+{
+	struct err err = {0};
+
+	if (!known->files || known->generation != process_generation(process))
+		open_files(sleeping, known, process, &err);
+	known->err = err;
+	memory_init(&known->vm, process, false);
+	known->vm.maps = known->files ? &known->files->target->snap->maps : NULL;
+	known->looking = true;
 }
 
 /* The next entry with code from *i on, or NULL. */
@@ -209,28 +228,25 @@ void sleeping_stack_deinit(struct sleeping_stack *stack)
 }
 
 /* True when the stack is whole. */
-static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, const struct process *process,
+static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		      const struct snap_thread *sleeper, struct sleeping_stack *out)
 {
+	struct sleeping_files *files = known->files;
 	struct snapshot *snap = files->target->snap;
 	struct snap_thread thread = *sleeper;
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
 	struct memory_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES};
 	struct err err = {0};
-	struct memory vm;
 	int rc;
 
 	empty(out);
 	raw_stack_deinit(&out->frames);
-	memory_init(&vm, process, false);
-	vm.maps = &snap->maps;
-	rc = memory_copy(&vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	rc = memory_copy(&known->vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
-	options.live = &vm.mem;
+	options.live = &known->vm.mem;
 	unwind_thread(snap, files->target->modules, &thread, &options, &out->frames);
-	memory_deinit(&vm);
 	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
 		process_explain_denied(process, -rc, "its memory cannot be read", &err);
 	snprintf(out->error, sizeof(out->error), "%s", err.msg[0] ? err.msg : out->frames.error);
@@ -244,16 +260,17 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_files *files, c
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		   const struct snap_thread *thread, struct sleeping_stack *out)
 {
-	struct err err = {0};
-
 	empty(out);
-	if ((!known->files || known->generation != process_generation(process)) &&
-	    open_files(sleeping, known, process, &err) < 0) {
-		snprintf(out->error, sizeof(out->error), "%s", err.msg);
+	if (!known->looking)
+		begin_look(sleeping, known, process);
+	if (known->err.code) {
+		snprintf(out->error, sizeof(out->error), "%s", known->err.msg);
 		return;
 	}
-	if (walk_once(sleeping, known->files, process, thread, out) || !has_changed(known, process))
+	if (walk_once(sleeping, known, process, thread, out) || !has_changed(known, process))
 		return;
-	if (open_files(sleeping, known, process, &err) == 0)
-		walk_once(sleeping, known->files, process, thread, out);
+	if (open_files(sleeping, known, process, NULL) < 0)
+		return;
+	begin_look(sleeping, known, process);
+	walk_once(sleeping, known, process, thread, out);
 }

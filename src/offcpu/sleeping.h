@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/vec.h"
-#include "target/modules.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
 #include "proc/process.h"
+#include "target/modules.h"
+#include "target/memory.h"
 
 /*
  * User stacks of threads that sleep, walked without stopping them from what is known of their registers; the rest comes
@@ -27,7 +29,16 @@ struct sleeping_process {
 	struct sleeping_files *files; /* not owned */
 	uint64_t generation;
 	uint64_t checked_ns; /* when its memory map was last read */
+	bool looking;	     /* from the first walk of a look to its end: */
+	struct memory vm;
+	struct err err; /* why its files could not be opened, or 0 */
 };
+
+/*
+ * The threads of a process are looked at together, and so it is asked only once which program it runs: a thread that has
+ * slept all the while has executed nothing, nor has another, which would have ended it. To be called when all are done.
+ */
+void sleeping_end_look(struct sleeping_process *known);
 
 void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known);
 

@@ -4,40 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chains.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
 
 enum { MAX_DROPPED = 1 << 18 }; /* stacks that are known not to be kept */
 
-struct shared_stack {
-	struct wait_stack stack;
-	struct shared_stack *next; /* with the same low half of the id */
-};
-
 struct keyed_row {
 	struct wait_row row;
 	struct offcpu_key key;
 	char name[OFFCPU_COMM + 1]; /* row.name */
-	struct keyed_row *next;     /* with the same hash */
 };
 
 struct keyed_thread {
 	struct offcpu_thread thread;
 	char name[OFFCPU_COMM + 1]; /* thread.name */
-	struct keyed_thread *next;  /* with the same hash */
 };
 
 struct waits {
 	struct tables *tables;
 	struct waits_options options;
 	struct arena *arena; /* of names and frames */
-	struct u64map stacks;
-	VEC(struct shared_stack *) all_stacks;
-	struct u64map by_key;
+	VEC(struct wait_stack *) stacks;
+	struct chains by_id; /* by its low half */
 	VEC(struct keyed_row *) rows;
-	struct u64map by_thread; /* by numbers and start */
+	struct chains by_key;
 	VEC(struct keyed_thread *) threads;
+	struct chains by_thread; /* by numbers and start */
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
 	struct u64map dropped; /* hashes of their ids */
@@ -76,33 +70,31 @@ void waits_destroy(struct waits *waits)
 {
 	if (!waits)
 		return;
-	for (size_t i = 0; i < waits->all_stacks.len; i++) {
-		raw_stack_deinit(&waits->all_stacks.data[i]->stack.user);
-		free(waits->all_stacks.data[i]);
+	for (size_t i = 0; i < waits->stacks.len; i++) {
+		raw_stack_deinit(&waits->stacks.data[i]->user);
+		free(waits->stacks.data[i]);
 	}
 	for (size_t i = 0; i < waits->rows.len; i++)
 		free(waits->rows.data[i]);
 	for (size_t i = 0; i < waits->threads.len; i++)
 		free(waits->threads.data[i]);
-	vec_deinit(&waits->all_stacks);
+	vec_deinit(&waits->stacks);
 	vec_deinit(&waits->rows);
 	vec_deinit(&waits->threads);
-	u64map_deinit(&waits->stacks);
+	chains_deinit(&waits->by_id);
+	chains_deinit(&waits->by_key);
+	chains_deinit(&waits->by_thread);
 	u64map_deinit(&waits->dropped);
-	u64map_deinit(&waits->by_key);
-	u64map_deinit(&waits->by_thread);
 	arena_destroy(waits->arena);
 	free(waits);
 }
 
 static struct wait_stack *find_stack(const struct waits *waits, struct offcpu_stack_id id)
 {
-	const uint64_t *slot = u64map_find(&waits->stacks, id.low);
-	struct shared_stack *shared = slot ? (struct shared_stack *)(uintptr_t)*slot : NULL;
-
-	while (shared && shared->stack.id.high != id.high)
-		shared = shared->next;
-	return shared ? &shared->stack : NULL;
+	for (size_t i = chains_first(&waits->by_id, id.low); i; i = chains_next(&waits->by_id, i))
+		if (waits->stacks.data[i - 1]->id.low == id.low && waits->stacks.data[i - 1]->id.high == id.high)
+			return waits->stacks.data[i - 1];
+	return NULL;
 }
 
 static uint64_t hash_id(struct offcpu_stack_id id)
@@ -183,11 +175,9 @@ static bool fill_stack(struct waits *waits, const struct taken_stack *taken, str
 
 void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 {
-	struct shared_stack *shared;
-	size_t bytes = sizeof(*shared) + taken->nkernel * sizeof(uint64_t) +
+	struct wait_stack *stack;
+	size_t bytes = sizeof(*stack) + taken->nkernel * sizeof(uint64_t) +
 		       taken->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
-	uint64_t *slot;
-	bool created;
 
 	if (find_stack(waits, taken->id))
 		return;
@@ -196,17 +186,15 @@ void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
 		return;
 	}
 	waits->stack_bytes += bytes;
-	slot = u64map_put(&waits->stacks, taken->id.low, &created);
-	shared = slot ? calloc(1, sizeof(*shared)) : NULL;
-	if (!shared || !vec_push(&waits->all_stacks, shared)) {
-		free(shared);
+	stack = vec_reserve(&waits->stacks, waits->stacks.len + 1) ? calloc(1, sizeof(*stack)) : NULL;
+	if (!stack || !chains_add(&waits->by_id, taken->id.low)) {
+		free(stack);
 		waits->lost++;
 		return;
 	}
-	shared->next = (struct shared_stack *)(uintptr_t)*slot;
-	*slot = (uintptr_t)shared;
-	shared->stack.number = waits->all_stacks.len - 1;
-	if (!fill_stack(waits, taken, &shared->stack))
+	stack->number = waits->stacks.len;
+	waits->stacks.data[waits->stacks.len++] = stack;
+	if (!fill_stack(waits, taken, stack))
 		waits->lost++;
 }
 
@@ -248,34 +236,26 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 /* The row of a key, or NULL when there is none. *hash: what it is, or would be, found by. */
 static struct keyed_row *find_row(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
-	const uint64_t *slot;
-	struct keyed_row *row;
-
 	*hash = hash_bytes(HASH_SEED, key, sizeof(*key));
-	slot = u64map_find(&waits->by_key, *hash);
-	row = slot ? (struct keyed_row *)(uintptr_t)*slot : NULL;
-	while (row && memcmp(&row->key, key, sizeof(*key)) != 0)
-		row = row->next;
-	return row;
+	for (size_t i = chains_first(&waits->by_key, *hash); i; i = chains_next(&waits->by_key, i))
+		if (memcmp(&waits->rows.data[i - 1]->key, key, sizeof(*key)) == 0)
+			return waits->rows.data[i - 1];
+	return NULL;
 }
 
 static struct keyed_row *create_row(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
 {
 	struct keyed_row *row;
-	uint64_t *slot;
-	bool created;
 
 	if (waits->rows.len >= waits->options.max_rows)
 		return NULL;
-	slot = u64map_put(&waits->by_key, hash, &created);
-	row = slot ? calloc(1, sizeof(*row)) : NULL;
-	if (!row || !vec_push(&waits->rows, row)) {
+	row = vec_reserve(&waits->rows, waits->rows.len + 1) ? calloc(1, sizeof(*row)) : NULL;
+	if (!row || !chains_add(&waits->by_key, hash)) {
 		free(row);
 		return NULL;
 	}
 	row->key = *key;
-	row->next = (struct keyed_row *)(uintptr_t)*slot;
-	*slot = (uintptr_t)row;
+	waits->rows.data[waits->rows.len++] = row;
 	return row;
 }
 
@@ -302,29 +282,22 @@ static bool is_of_thread(const struct keyed_thread *thread, const struct offcpu_
 
 static struct keyed_thread *find_thread(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
-	const uint64_t *slot;
-	struct keyed_thread *thread;
-
 	*hash = hash_u64(hash_u64(HASH_SEED, (uint64_t)key->tgid << 32 | key->tid), key->thread_start_ns);
-	slot = u64map_find(&waits->by_thread, *hash);
-	thread = slot ? (struct keyed_thread *)(uintptr_t)*slot : NULL;
-	while (thread && !is_of_thread(thread, key))
-		thread = thread->next;
-	return thread;
+	for (size_t i = chains_first(&waits->by_thread, *hash); i; i = chains_next(&waits->by_thread, i))
+		if (is_of_thread(waits->threads.data[i - 1], key))
+			return waits->threads.data[i - 1];
+	return NULL;
 }
 
 /* As many as rows: each thread has one, unless those are too many. */
 static struct keyed_thread *create_thread(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
 {
 	struct keyed_thread *thread;
-	uint64_t *slot;
-	bool created;
 
 	if (waits->threads.len >= waits->options.max_rows)
 		return NULL;
-	slot = u64map_put(&waits->by_thread, hash, &created);
-	thread = slot ? calloc(1, sizeof(*thread)) : NULL;
-	if (!thread || !vec_push(&waits->threads, thread)) {
+	thread = vec_reserve(&waits->threads, waits->threads.len + 1) ? calloc(1, sizeof(*thread)) : NULL;
+	if (!thread || !chains_add(&waits->by_thread, hash)) {
 		free(thread);
 		return NULL;
 	}
@@ -335,8 +308,7 @@ static struct keyed_thread *create_thread(struct waits *waits, const struct offc
 		.start_ns = key->thread_start_ns,
 		.name = thread->name,
 	};
-	thread->next = (struct keyed_thread *)(uintptr_t)*slot;
-	*slot = (uintptr_t)thread;
+	waits->threads.data[waits->threads.len++] = thread;
 	return thread;
 }
 
@@ -480,7 +452,7 @@ const struct wait_row *waits_row(const struct waits *waits, size_t index)
 
 size_t waits_nstacks(const struct waits *waits)
 {
-	return waits->all_stacks.len;
+	return waits->stacks.len;
 }
 
 size_t waits_nthreads(const struct waits *waits)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "proc/task.h"
+#include "proc/task_stat.h"
 
 struct kin {
 	pid_t pid;
@@ -39,16 +40,13 @@ int process_list_all(struct tid_list *out)
 
 pid_t process_parent(pid_t pid)
 {
-	char path[32], buf[512];
-	const char *paren;
+	struct task_stat stat;
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (process_read_file(AT_FDCWD, path, buf, sizeof(buf)) < 0)
+	if (task_stat_read(AT_FDCWD, path, &stat) < 0 || (state_is_dead(stat.state) && !process_lives(pid)))
 		return 0;
-	paren = strrchr(buf, ')');
-	if (!paren || strlen(paren) <= 4 || (state_is_dead(paren[2]) && !process_lives(pid)))
-		return 0;
-	return (pid_t)strtol(paren + 4, NULL, 10);
+	return stat.parent;
 }
 
 static int list_kin(struct kins *out)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -11,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "proc/task.h"
-
-enum { PF_KTHREAD = 0x00200000 };
+#include "proc/task_stat.h"
 
 ssize_t process_read_file(int fd, const char *path, char *buf, size_t size)
 {
@@ -39,31 +40,19 @@ ssize_t process_read_file(int fd, const char *path, char *buf, size_t size)
 	return (ssize_t)len;
 }
 
-/* The value of "Key:\tN" in a status file, or -1. */
-static long status_number(const char *status, const char *key)
-{
-	const char *line = strstr(status, key);
-
-	return line ? strtol(line + strlen(key), NULL, 10) : -1;
-}
-
 static bool numbers_differ;
 
 /* NSpid tells the numbers of a process from the namespace of /proc down to its own: one, where these are the same. */
 static void compare_numbers(void)
 {
-	char status[4096];
-	ssize_t len = process_read_file(AT_FDCWD, "/proc/self/status", status, sizeof(status));
-	const char *numbers = len > 0 ? strstr(status, "\nNSpid:") : NULL;
+	struct task_status own;
 	struct stat st;
-	char *rest;
+	int rc = task_status_read(AT_FDCWD, "/proc/self/status", &own);
 
-	if (len == -ENOENT)
+	if (rc == -ENOENT)
 		numbers_differ = lstat("/proc/self", &st) == 0; /* it leads nowhere: we have no number there */
-	if (!numbers)
-		return;
-	strtol(numbers + strlen("\nNSpid:"), &rest, 10);
-	numbers_differ = *rest == '\t';
+	if (rc == 0)
+		numbers_differ = own.nspids > 1;
 }
 
 int process_check_numbers(struct err *err)
@@ -74,6 +63,16 @@ int process_check_numbers(struct err *err)
 	return !numbers_differ ? 0
 			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours, and a number means another "
 					 "process there than to BPF and ptrace; nsenter needs both -p and -m");
+}
+
+int process_check_mounted(struct err *err)
+{
+	struct statfs fs;
+
+	if (statfs("/proc", &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+		return 0;
+	return err_set(err, ENOENT, "/proc is not mounted: processes are found, and files opened, through it; "
+		       "`mount -t proc proc /proc` mounts it");
 }
 
 pid_t process_self(void)
@@ -99,11 +98,10 @@ static void open_pidfd(struct process *process)
 
 int process_open(pid_t pid, struct err *err, struct process *out)
 {
-	char path[32], status[4096];
 	_cleanup_close_ int dir = -1;
-	ssize_t len;
-	long tgid;
-	int task;
+	struct task_status status;
+	char path[32];
+	int rc, task;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,15 +109,14 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 		return err_set(err, ESRCH, "there is no process %d", (int)pid);
 	if (dir < 0)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	len = process_read_file(dir, "status", status, sizeof(status));
-	if (len == -ENOENT || len == -ESRCH)
+	rc = task_status_read(dir, "status", &status);
+	if (rc == -ENOENT || rc == -ESRCH)
 		return err_set(err, ESRCH, "process %d has ended", (int)pid);
-	if (len < 0)
-		return err_set(err, (int)-len, "%s/status: %s", path, strerror((int)-len));
-	tgid = status_number(status, "\nTgid:");
-	if (tgid > 0 && tgid != pid) {
-		out->pid = (pid_t)tgid;
-		return err_set(err, EINVAL, "%d is a thread of process %ld", (int)pid, tgid);
+	if (rc < 0)
+		return err_set(err, -rc, "%s/status: %s", path, strerror(-rc));
+	if (status.tgid > 0 && status.tgid != pid) {
+		out->pid = status.tgid;
+		return err_set(err, EINVAL, "%d is a thread of process %d", (int)pid, (int)status.tgid);
 	}
 	task = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
@@ -198,48 +195,19 @@ int process_list_tids(const struct process *process, struct tid_list *out)
 	return out->len ? 0 : -ESRCH;
 }
 
-/* The words of a stat file after the name; the name may contain anything, also ") R": the last parenthesis ends it. */
-static char *stat_fields(char *stat, char *comm, size_t size)
-{
-	char *open_paren = strchr(stat, '('), *close_paren = strrchr(stat, ')');
-
-	if (!open_paren || !close_paren || close_paren < open_paren)
-		return NULL;
-	if (comm)
-		snprintf(comm, size, "%.*s", (int)(close_paren - open_paren - 1), open_paren + 1);
-	return close_paren + 1;
-}
-
-/* Field `number` of the file, counted from 1 as proc(5) does; at least 3. NULL when there are fewer. */
-static const char *stat_field(const char *fields, int number)
-{
-	for (int at = 3; fields; at++) {
-		fields += strspn(fields, " ");
-		if (at == number)
-			return *fields ? fields : NULL;
-		fields = strchr(fields, ' ');
-	}
-	return NULL;
-}
-
 int process_info(const struct process *process, struct process_info *out)
 {
-	char buf[1024];
-	ssize_t len = process_read_file(process->dir_fd, "stat", buf, sizeof(buf));
-	const char *fields, *state, *flags, *start;
+	struct task_stat stat;
+	int rc = task_stat_read(process->dir_fd, "stat", &stat);
 
-	if (len < 0)
-		return (int)len;
-	*out = (struct process_info){0};
-	fields = stat_fields(buf, out->comm, sizeof(out->comm));
-	state = stat_field(fields, 3);
-	flags = stat_field(fields, 9);
-	start = stat_field(fields, 22);
-	if (!state || !flags || !start)
-		return -EINVAL;
-	out->state = state[0];
-	out->kernel_thread = strtoul(flags, NULL, 10) & PF_KTHREAD;
-	out->start_time = strtoull(start, NULL, 10);
+	if (rc < 0)
+		return rc;
+	*out = (struct process_info){
+		.state = stat.state,
+		.kernel_thread = stat.flags & TASK_FLAG_KERNEL_THREAD,
+		.start_time = stat.start_time,
+	};
+	memcpy(out->comm, stat.name, sizeof(out->comm));
 	return 0;
 }
 
@@ -287,13 +255,12 @@ bool process_lives(pid_t pid)
 
 uint64_t process_generation(const struct process *process)
 {
-	char buf[1024];
-	const char *start_stack;
+	struct task_stat stat;
+	char path[48];
 
-	if (process_read_file(process->mm_fd, "stat", buf, sizeof(buf)) < 0)
-		return 0;
-	start_stack = stat_field(stat_fields(buf, NULL, 0), 28);
-	return start_stack ? strtoull(start_stack, NULL, 10) : 0;
+	/* That of a thread: for that of a process the kernel adds up all threads, and with thousands that takes a millisecond. */
+	snprintf(path, sizeof(path), "task/%d/stat", (int)process->mm_tid);
+	return task_stat_read(process->mm_fd, path, &stat) < 0 ? 0 : stat.start_stack;
 }
 
 int process_count_threads(const struct process *process)
@@ -311,15 +278,16 @@ int process_count_threads(const struct process *process)
  */
 static int open_thread(const struct process *process, pid_t tid)
 {
-	char path[32], status[4096];
 	_cleanup_close_ int fd = -1;
+	struct task_status status;
+	char path[32];
 
 	if (tid == process->pid)
 		return openat(process->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || process_read_file(fd, "status", status, sizeof(status)) < 0 ||
-	    status_number(status, "\nTgid:") != process->pid || !process_has_number(process))
+	if (fd < 0 || task_status_read(fd, "status", &status) < 0 || status.tgid != process->pid ||
+	    !process_has_number(process))
 		return -1;
 	return steal_fd(&fd);
 }
@@ -406,32 +374,9 @@ static const char *user_name(uid_t uid, char *buf, size_t size)
 	return buf;
 }
 
-enum { REAL, EFFECTIVE, SAVED, IDS };
-
-/* The ids of a status file by "\nUid:" or "\nGid:"; false when it has none. */
-static bool status_ids(const char *status, const char *key, unsigned long *ids)
+static bool are_all(const uint32_t *ids, uint32_t id)
 {
-	const char *at = strstr(status, key);
-	char *end;
-
-	if (!at)
-		return false;
-	at += strlen(key);
-	for (int i = 0; i < IDS; i++, at = end)
-		ids[i] = strtoul(at, &end, 10);
-	return true;
-}
-
-static bool are_all(const unsigned long *ids, unsigned long id)
-{
-	return ids[REAL] == id && ids[EFFECTIVE] == id && ids[SAVED] == id;
-}
-
-static uint64_t status_capabilities(const char *status, const char *key)
-{
-	const char *line = strstr(status, key);
-
-	return line ? strtoull(line + strlen(key), NULL, 16) : 0;
+	return ids[TASK_ID_REAL] == id && ids[TASK_ID_EFFECTIVE] == id && ids[TASK_ID_SAVED] == id;
 }
 
 /* /proc gives the files of such a process to root; its directory remains its user's. */
@@ -445,23 +390,23 @@ static bool is_undumpable(const struct process *process)
 /* What the kernel asks before it asks for ptrace_scope, in its order; false when nothing of that is in the way. */
 static bool find_obstacle(const struct process *process, char *out, size_t size)
 {
-	char status[4096], own[4096];
-	unsigned long ids[IDS];
+	struct task_status status, own;
+	const uint32_t *uids = status.uids, *gids = status.gids;
 
-	if (process_read_file(process->dir_fd, "status", status, sizeof(status)) < 0 ||
-	    process_read_file(AT_FDCWD, "/proc/self/status", own, sizeof(own)) < 0)
+	if (task_status_read(process->dir_fd, "status", &status) < 0 ||
+	    task_status_read(AT_FDCWD, "/proc/self/status", &own) < 0)
 		return false;
-	if (status_ids(status, "\nUid:", ids) && !are_all(ids, geteuid()) && are_all(ids, ids[REAL]))
+	if (!are_all(uids, geteuid()) && are_all(uids, uids[TASK_ID_REAL]))
 		snprintf(out, size, "the process is another user's");
-	else if (status_ids(status, "\nUid:", ids) && !are_all(ids, geteuid()))
-		snprintf(out, size, "its user ids (%lu, %lu, %lu) are not all yours (%lu)", ids[REAL], ids[EFFECTIVE],
-			 ids[SAVED], (unsigned long)geteuid());
-	else if (status_ids(status, "\nGid:", ids) && !are_all(ids, getegid()))
-		snprintf(out, size, "its group ids (%lu, %lu, %lu) are not all yours (%lu)", ids[REAL], ids[EFFECTIVE],
-			 ids[SAVED], (unsigned long)getegid());
+	else if (!are_all(uids, geteuid()))
+		snprintf(out, size, "its user ids (%u, %u, %u) are not all yours (%u)", uids[TASK_ID_REAL],
+			 uids[TASK_ID_EFFECTIVE], uids[TASK_ID_SAVED], (unsigned)geteuid());
+	else if (!are_all(gids, getegid()))
+		snprintf(out, size, "its group ids (%u, %u, %u) are not all yours (%u)", gids[TASK_ID_REAL],
+			 gids[TASK_ID_EFFECTIVE], gids[TASK_ID_SAVED], (unsigned)getegid());
 	else if (is_undumpable(process))
 		snprintf(out, size, "the process made itself unreadable (PR_SET_DUMPABLE), or its program file is not readable");
-	else if (status_capabilities(status, "\nCapPrm:") & ~status_capabilities(own, "\nCapEff:"))
+	else if (status.permitted & ~own.effective)
 		snprintf(out, size, "the process has capabilities that stakeout lacks");
 	else
 		return false;

@@ -37,6 +37,9 @@ void process_close(struct process *process);
  */
 int process_check_numbers(struct err *err);
 
+/* Fails with a sentence where /proc is not there, or something else in its place: then no process can be found. */
+int process_check_mounted(struct err *err);
+
 /* Our own number as /proc counts; 0: it has none for us. */
 pid_t process_self(void);
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proc/task_stat.h"
+
 static ssize_t read_task_file(const struct process *process, pid_t tid, const char *name, char *buf, size_t size)
 {
 	char path[48];
@@ -15,53 +17,14 @@ static ssize_t read_task_file(const struct process *process, pid_t tid, const ch
 	return process_read_file(process->task_fd, path, buf, size);
 }
 
-/* What follows `key` at the start of a line, or NULL. */
-static const char *field(const char *status, const char *key)
-{
-	const char *p = strstr(status, key);
-
-	return p ? p + strlen(key) : NULL;
-}
-
-/* "status" shows a newline in a name as \\n and a backslash as two. */
-static void unescape(const char *text, size_t len, char *out, size_t size)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && n + 1 < size; i++) {
-		if (text[i] == '\\' && i + 1 < len) {
-			i++;
-			out[n++] = text[i] == 'n' ? '\n' : text[i];
-		} else {
-			out[n++] = text[i];
-		}
-	}
-	out[n] = '\0';
-}
-
 int task_status(const struct process *process, pid_t tid, struct task_status *out)
 {
-	char buf[4096];
-	ssize_t len = read_task_file(process, tid, "status", buf, sizeof(buf));
-	const char *name, *state, *tracer, *nvcsw, *nivcsw;
+	char path[48];
+	int rc;
 
-	if (len < 0)
-		return (int)len;
-	name = field(buf, "Name:\t");
-	state = field(buf, "\nState:\t");
-	tracer = field(buf, "\nTracerPid:\t");
-	nvcsw = field(buf, "\nvoluntary_ctxt_switches:\t");
-	nivcsw = field(buf, "\nnonvoluntary_ctxt_switches:\t");
-	if (!name || !state || !tracer || !nvcsw || !nivcsw)
-		return -ESRCH;
-	*out = (struct task_status){
-		.state = state[0],
-		.tracer = (pid_t)strtol(tracer, NULL, 10),
-		.nvcsw = strtoull(nvcsw, NULL, 10),
-		.nivcsw = strtoull(nivcsw, NULL, 10),
-	};
-	unescape(name, strcspn(name, "\n"), out->name, sizeof(out->name));
-	return 0;
+	snprintf(path, sizeof(path), "%d/status", (int)tid);
+	rc = task_status_read(process->task_fd, path, out);
+	return rc == 0 && !out->has_switches ? -ESRCH : rc; /* without them nobody could tell that it has run */
 }
 
 int task_runs(const struct process *process, pid_t tid, uint64_t *out)
@@ -74,36 +37,29 @@ int task_runs(const struct process *process, pid_t tid, uint64_t *out)
 	return sscanf(buf, "%*u %*u %" SCNu64, out) == 1 ? 0 : -EINVAL;
 }
 
-/* What follows the name in "stat": state, ppid…; NULL when the thread has ended. */
-static const char *read_stat(const struct process *process, pid_t tid, char *buf, size_t size)
+static int read_stat(const struct process *process, pid_t tid, struct task_stat *out)
 {
-	const char *paren;
+	char path[48];
 
-	if (read_task_file(process, tid, "stat", buf, size) < 0)
-		return NULL;
-	paren = strrchr(buf, ')');
-	return paren && paren[1] == ' ' && paren[2] ? paren + 2 : NULL;
+	snprintf(path, sizeof(path), "%d/stat", (int)tid);
+	return task_stat_read(process->task_fd, path, out);
 }
 
 int task_state(const struct process *process, pid_t tid, char *out)
 {
-	char buf[512];
-	const char *fields = read_stat(process, tid, buf, sizeof(buf));
+	struct task_stat stat;
 
-	if (!fields)
+	if (read_stat(process, tid, &stat) < 0)
 		return -ESRCH;
-	*out = fields[0];
+	*out = stat.state;
 	return 0;
 }
 
 bool task_is_kernel_worker(const struct process *process, pid_t tid)
 {
-	enum { PF_IO_WORKER = 0x10 };
-	char buf[512];
-	const char *fields = read_stat(process, tid, buf, sizeof(buf));
-	unsigned long flags;
+	struct task_stat stat;
 
-	return fields && sscanf(fields, "%*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && flags & PF_IO_WORKER;
+	return read_stat(process, tid, &stat) == 0 && stat.flags & TASK_FLAG_IO_WORKER;
 }
 
 int task_syscall(const struct process *process, pid_t tid, struct task_syscall *out)

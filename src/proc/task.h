@@ -7,18 +7,11 @@
 #include <sys/types.h>
 
 #include "proc/process.h"
+#include "proc/task_status.h"
 
 /* One thread as /proc/PID/task/TID shows it. Each function returns 0 or -errno; -ESRCH or -ENOENT: it has ended. */
 
 /* From "status". */
-struct task_status {
-	char name[17];
-	char state;
-	pid_t tracer;
-	uint64_t nvcsw;
-	uint64_t nivcsw;
-};
-
 int task_status(const struct process *process, pid_t tid, struct task_status *out);
 
 /*

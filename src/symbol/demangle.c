@@ -3,25 +3,29 @@
 
 #include <ctype.h>
 #include <libiberty/demangle.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "base/signals.h"
 #include "base/vec.h"
 #include "symbol/demangle_d.h"
 
 /*
  * Parameters tell overloads apart. libiberty's own limit on recursion refuses C++ names of more than 1,024 bytes, which
- * templates easily have; what the names below MAX_MANGLED can make it recurse, the stack can stand. Rust's names need
- * the limit: in them a reference may lead back to itself, and it counts depth there, not length.
+ * templates easily have: these go without it, and with a stack that suffices for them. Rust's names need the limit: in
+ * them a reference may lead back to itself, and it counts depth there, not length.
  */
 enum {
 	OPTIONS = DMGL_PARAMS | DMGL_ANSI,
-	CXX_OPTIONS = DMGL_NO_RECURSE_LIMIT,
+	MAX_LIMITED = 1 << 10, /* bytes of a C++ name that the limit permits */
 	MAX_MANGLED = 8 << 10,
 	MAX_DEMANGLED = 64 << 10,
+	MAX_UNLIMITED_STACK = 2 << 20, /* of a thread, where the limit of stacks does not tell */
 };
 
 struct output {
@@ -112,20 +116,80 @@ static char *decode_letters(char *text)
 	return text;
 }
 
+struct request {
+	const char *name;
+	size_t len;
+	int options;
+	char *text; /* NULL: it has no other form */
+};
+
+static void *answer(void *arg)
+{
+	struct request *request = arg;
+	int options = request->options | (request->len > MAX_LIMITED ? DMGL_NO_RECURSE_LIMIT : 0);
+
+	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
+	request->text = decode_letters(run(rust_demangle_callback, request->name, request->options));
+	if (!request->text && request->name[1] == 'Z')
+		request->text = run(cplus_demangle_v3_callback, request->name, options);
+	return NULL;
+}
+
+/*
+ * The most that libiberty may take for a name: what it keeps of each byte, a few frames for each, and for C++ room for the
+ * template arguments of each scope, whose product is on the stack as well. The worst names known take half of it.
+ */
+static size_t stack_for(size_t len)
+{
+	return (64 << 10) + 512 * len + 3 * len * len / 2;
+}
+
+/* Whether this thread can surely stand it: all of ours have as much as the limit says. */
+static bool fits_here(size_t size)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return size <= MAX_UNLIMITED_STACK / 2;
+	return size <= limit.rlim_cur / 2;
+}
+
+/* In a thread that has the stack for it, which takes memory only as it is used; without one the name stays as it is. */
+static void answer_apart(struct request *request, size_t size)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t before;
+	int error;
+
+	if (pthread_attr_init(&attr) != 0)
+		return;
+	signals_block_for_worker(&before);
+	error = pthread_attr_setstacksize(&attr, size);
+	if (!error)
+		error = pthread_create(&thread, &attr, answer, request);
+	signals_restore(&before);
+	pthread_attr_destroy(&attr);
+	if (!error)
+		pthread_join(thread, NULL);
+}
+
 static char *demangle_as(const char *name, int options)
 {
-	char *text = NULL;
+	struct request request = {.name = name, .len = strnlen(name, MAX_MANGLED), .options = options};
+	size_t stack = stack_for(request.len);
 
-	if (name[0] != '_' || strnlen(name, MAX_MANGLED) == MAX_MANGLED)
+	if (name[0] != '_' || request.len == MAX_MANGLED)
 		return NULL;
-	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
-	if (name[1] == 'R' || name[1] == 'Z')
-		text = decode_letters(run(rust_demangle_callback, name, options));
-	if (!text && name[1] == 'Z')
-		text = run(cplus_demangle_v3_callback, name, options | CXX_OPTIONS);
 	if (name[1] == 'D')
-		text = demangle_d(name, MAX_DEMANGLED);
-	return text;
+		return demangle_d(name, MAX_DEMANGLED);
+	if (name[1] != 'R' && name[1] != 'Z')
+		return NULL;
+	if (fits_here(stack))
+		answer(&request);
+	else
+		answer_apart(&request, stack);
+	return request.text;
 }
 
 char *demangle(const char *name)

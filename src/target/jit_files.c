@@ -11,6 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "proc/task_stat.h"
+#include "proc/task_status.h"
 #include "target/mapped_file.h"
 #include "target/rootfile.h"
 #include "target/target.h"
@@ -26,53 +28,29 @@ struct owner {
 	time_t started; /* 0: not known */
 };
 
-/* The last number of the line NSpid is that of the innermost namespace. */
-static void parse_status(const char *status, struct owner *out)
-{
-	const char *uid = strstr(status, "\nUid:"), *ns = strstr(status, "\nNSpid:");
-	unsigned real, effective;
-	char *end;
-
-	if (uid && sscanf(uid + strlen("\nUid:"), "%u %u", &real, &effective) == 2) {
-		out->uid = real;
-		out->euid = effective;
-	}
-	if (!ns)
-		return;
-	for (const char *p = ns + strlen("\nNSpid:"); *p && *p != '\n'; p = end) {
-		long number = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		out->ns_pid = (pid_t)number;
-		end += strspn(end, " \t");
-	}
-}
-
 /* When the process began, by the wall clock that files have. */
-static time_t parse_start(const char *stat)
+static time_t wall_time(uint64_t ticks)
 {
-	const char *p = strrchr(stat, ')'); /* the name may hold anything */
-	unsigned long long ticks;
 	int64_t boot = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)clock_ns(CLOCK_BOOTTIME);
 
-	for (unsigned field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p || sscanf(p, "%llu", &ticks) != 1)
-		return 0;
-	return (time_t)(boot / NS_PER_S + (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK)));
+	return (time_t)(boot / NS_PER_S + (int64_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK)));
 }
 
 /* When the process has ended meanwhile, what it left may still be read by those to whom it need not belong. */
 static struct owner read_owner(const struct target *target)
 {
-	struct owner owner = {.pid = target->process.pid, .ns_pid = target->process.pid, .uid = geteuid(), .euid = geteuid()};
-	char text[8192];
+	pid_t pid = target->process.pid;
+	struct owner owner = {.pid = pid, .ns_pid = pid, .uid = geteuid(), .euid = geteuid()};
+	struct task_status status;
+	struct task_stat stat;
 
-	if (process_read_file(target->process.dir_fd, "status", text, sizeof(text)) > 0)
-		parse_status(text, &owner);
-	if (process_read_file(target->process.dir_fd, "stat", text, sizeof(text)) > 0)
-		owner.started = parse_start(text);
+	if (task_status_read(target->process.dir_fd, "status", &status) == 0) {
+		owner.uid = status.uids[TASK_ID_REAL];
+		owner.euid = status.uids[TASK_ID_EFFECTIVE];
+		owner.ns_pid = status.nspids ? status.ns_pid : owner.ns_pid;
+	}
+	if (task_stat_read(target->process.dir_fd, "stat", &stat) == 0)
+		owner.started = wall_time(stat.start_time);
 	return owner;
 }
 
@@ -86,13 +64,15 @@ static int check_owner(const struct stat *st, const struct owner *owner, struct 
 		       (unsigned)st->st_uid);
 }
 
-/* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. */
+/* perf-PID.map. Opens it below a root (-1: our own); -ENOENT when there is none. In /tmp anybody can make a link. */
 static int open_perf_map(const struct owner *owner, int root_fd, const char *path, struct err *err)
 {
 	struct stat st;
-	_cleanup_close_ int fd = rootfile_open(root_fd, path, &st);
+	_cleanup_close_ int fd = rootfile_open_itself(root_fd, path, &st);
 	int ret;
 
+	if (fd == -ELOOP)
+		return err_set(err, ELOOP, "it is a symbolic link, and none is followed there");
 	if (fd == -EINVAL)
 		return err_set(err, EINVAL, "it is not a regular file");
 	if (fd < 0)

@@ -26,6 +26,8 @@ int rootfile_reopen(int path_fd, struct stat *st)
 		st = &own;
 	if (fstat(path_fd, st) < 0)
 		return -errno;
+	if (S_ISLNK(st->st_mode))
+		return -ELOOP;
 	if (!S_ISREG(st->st_mode))
 		return -EINVAL;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
@@ -34,13 +36,13 @@ int rootfile_reopen(int path_fd, struct stat *st)
 }
 
 /* Without openat2 (before Linux 5.6) an absolute link would leave the root, so only the last name may not be one. */
-static int open_path(int root_fd, const char *path, uint64_t resolve)
+static int open_path(int root_fd, const char *path, int flags, uint64_t resolve)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags), .resolve = resolve};
 	int fd;
 
 	if (root_fd < 0 && !resolve) {
-		fd = open(path, O_PATH | O_CLOEXEC);
+		fd = open(path, O_PATH | O_CLOEXEC | flags);
 		return fd < 0 ? -errno : fd;
 	}
 	if (root_fd >= 0)
@@ -51,11 +53,16 @@ static int open_path(int root_fd, const char *path, uint64_t resolve)
 	return fd < 0 ? -errno : fd;
 }
 
-int rootfile_open_directly(int root_fd, const char *path, struct stat *st)
+static int open_directly(int root_fd, const char *path, int flags, struct stat *st)
 {
-	_cleanup_close_ int path_fd = open_path(root_fd, path, 0);
+	_cleanup_close_ int path_fd = open_path(root_fd, path, flags, 0);
 
 	return path_fd < 0 ? path_fd : rootfile_reopen(path_fd, st);
+}
+
+int rootfile_open_directly(int root_fd, const char *path, struct stat *st)
+{
+	return open_directly(root_fd, path, 0, st);
 }
 
 /* Where a descriptor leads, without asking the file system. */
@@ -80,9 +87,9 @@ enum reach {
  * The kernel follows a path that it has seen before without asking anybody (RESOLVE_CACHED, Linux 5.12). Where it would
  * have to ask, it is a matter of whether anybody could be asked who does not answer.
  */
-static enum reach find_reach(int root_fd, const char *path, int *path_fd)
+static enum reach find_reach(int root_fd, const char *path, int flags, int *path_fd)
 {
-	*path_fd = open_path(root_fd, path, RESOLVE_CACHED);
+	*path_fd = open_path(root_fd, path, flags, RESOLVE_CACHED);
 	if (*path_fd >= 0)
 		return is_local(*path_fd) ? REACH_DIRECT : REACH_HELPER;
 	if (*path_fd == -ENOENT || *path_fd == -ENOTDIR || *path_fd == -EACCES)
@@ -93,6 +100,7 @@ static enum reach find_reach(int root_fd, const char *path, int *path_fd)
 struct open_task {
 	int root_fd;
 	const char *path;
+	int flags;
 	bool only_stat;
 };
 
@@ -129,7 +137,7 @@ int rootfile_copy(int fd)
 static void run_open(void *arg, uint8_t *window, struct helper_reply *reply)
 {
 	const struct open_task *task = arg;
-	int fd = rootfile_open_directly(task->root_fd, task->path, &reply->st);
+	int fd = open_directly(task->root_fd, task->path, task->flags, &reply->st);
 
 	if (fd >= 0 && !task->only_stat)
 		fd = rootfile_copy(fd);
@@ -138,9 +146,9 @@ static void run_open(void *arg, uint8_t *window, struct helper_reply *reply)
 		reply->fd = fd;
 }
 
-static int open_by_helper(int root_fd, const char *path, bool only_stat, struct stat *st)
+static int open_by_helper(int root_fd, const char *path, int flags, bool only_stat, struct stat *st)
 {
-	struct open_task open = {.root_fd = root_fd, .path = path, .only_stat = only_stat};
+	struct open_task open = {.root_fd = root_fd, .path = path, .flags = flags, .only_stat = only_stat};
 	const struct helper_task task = {.run = run_open, .arg = &open, .keep = {root_fd, -1, -1, -1}};
 	struct helper_reply reply;
 	int rc;
@@ -157,31 +165,41 @@ static int open_by_helper(int root_fd, const char *path, bool only_stat, struct 
 	return only_stat ? 0 : reply.fd;
 }
 
-int rootfile_open(int root_fd, const char *path, struct stat *st)
+static int open_file(int root_fd, const char *path, int flags, struct stat *st)
 {
 	_cleanup_close_ int path_fd = -1;
 
-	switch (find_reach(root_fd, path, &path_fd)) {
+	switch (find_reach(root_fd, path, flags, &path_fd)) {
 	case REACH_HELPER:
-		return open_by_helper(root_fd, path, false, st);
+		return open_by_helper(root_fd, path, flags, false, st);
 	case REACH_NOTHING:
 		return path_fd;
 	default:
-		return path_fd >= 0 ? rootfile_reopen(path_fd, st) : rootfile_open_directly(root_fd, path, st);
+		return path_fd >= 0 ? rootfile_reopen(path_fd, st) : open_directly(root_fd, path, flags, st);
 	}
+}
+
+int rootfile_open(int root_fd, const char *path, struct stat *st)
+{
+	return open_file(root_fd, path, 0, st);
+}
+
+int rootfile_open_itself(int root_fd, const char *path, struct stat *st)
+{
+	return open_file(root_fd, path, O_NOFOLLOW, st);
 }
 
 int rootfile_stat(int root_fd, const char *path, struct stat *st)
 {
 	_cleanup_close_ int path_fd = -1;
-	enum reach reach = find_reach(root_fd, path, &path_fd);
+	enum reach reach = find_reach(root_fd, path, 0, &path_fd);
 
 	if (reach == REACH_HELPER)
-		return open_by_helper(root_fd, path, true, st);
+		return open_by_helper(root_fd, path, 0, true, st);
 	if (reach == REACH_NOTHING)
 		return path_fd;
 	if (path_fd < 0)
-		path_fd = open_path(root_fd, path, 0);
+		path_fd = open_path(root_fd, path, 0, 0);
 	if (path_fd < 0)
 		return path_fd;
 	return fstat(path_fd, st) < 0 ? -errno : 0;

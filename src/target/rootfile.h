@@ -21,7 +21,10 @@
  */
 int rootfile_open(int root_fd, const char *path, struct stat *st);
 
-/* The same as an image. */
+/* Likewise, but a symbolic link at the path itself is not followed: -ELOOP. For places where anybody can make one. */
+int rootfile_open_itself(int root_fd, const char *path, struct stat *st);
+
+/* The same as rootfile_open(), as an image. */
 int rootfile_open_image(int root_fd, const char *path, struct err *err, struct image **out);
 
 /* Only looks at it. */

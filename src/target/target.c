@@ -125,6 +125,8 @@ int target_check(const struct target *target, struct err *err)
 
 void target_set_snapshot(struct target *target, struct snapshot *snap)
 {
+	if (snap && snap == target->snap)
+		return;
 	modules_destroy(target->modules);
 	target->modules = NULL;
 	if (target->owns_snap)

@@ -107,7 +107,8 @@ int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started
 	if (rc < 0)
 		return rc;
 	target_set_snapshot(t->target, t->snap);
-	rc = open_files(t, &files, err);
+	if (!t->target->modules) /* else they were opened before the process was held */
+		rc = open_files(t, &files, err);
 	if (rc == 0)
 		rc = walk(t, capture, o->ptrace ? &walked : NULL, o->depth, err);
 	if (rc == 0)

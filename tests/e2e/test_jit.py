@@ -138,6 +138,28 @@ def test_somebody_elses_file_is_refused(files, snap, root):
     assert "54321" in note
 
 
+def test_link_is_not_followed(files, snap, tmp_path):
+    t = files("perf_map")
+    path = Path(f"/tmp/perf-{t.pid}.map")
+    path.rename(tmp_path / "map")
+    path.symlink_to(tmp_path / "map")
+    doc = snap(t)
+    assert not made(thread(doc, "worker"))
+    (note,) = [n for n in doc["notes"] if str(path) in n]
+    assert "symbolic link" in note
+
+
+def test_what_is_no_file_is_not_read(files, snap):
+    t = files("perf_map")
+    path = Path(f"/tmp/perf-{t.pid}.map")
+    path.unlink()
+    os.mkfifo(path)
+    doc = snap(t)
+    assert not made(thread(doc, "worker"))
+    (note,) = [n for n in doc["notes"] if str(path) in n]
+    assert "not a regular file" in note
+
+
 def test_old_file_of_another_process_is_refused(files, snap):
     t = files("perf_map")
     path = f"/tmp/perf-{t.pid}.map"

@@ -191,3 +191,32 @@ def test_offcpu_out_of_a_pid_namespace(target, from_inside, stakeout, bpf_missin
     assert any(FOREIGN in note for note in result.doc["notes"]), result.doc["notes"]
     forced = stakeout("offcpu", "--source=switch", "-d", "1", "-p", t.pid, wrap=from_inside)
     assert forced.code == 1 and FOREIGN in forced.err, forced
+
+
+@pytest.mark.parametrize("how", ["umount -l /proc", "mount -t tmpfs none /proc"])
+def test_without_proc(target, stakeout, unshare, tmp_path, how):
+    """Not that there is no such process: it is said why, once, and by every command that needs it."""
+    t = target("plain").settle()
+    saved = tmp_path / "saved"
+    assert stakeout("--save", saved, t.pid).code == 0
+    wrap = [unshare, "-m", "sh", "-c", f'{how} && exec "$0" "$@"']
+    tried = subprocess.run([*wrap, *command("--version")], capture_output=True, text=True)
+    if "Sanitizer" in tried.stderr:
+        pytest.skip("sanitizers need /proc/self")
+    commands = [
+        (t.pid, t.pid + 1),
+        ("offcpu", "-d", "1", "-p", t.pid),
+        ("offcpu", "-d", "1", "-a"),
+        ("offcpu", "-d", "1", "--source=proc", "-a"),
+        ("offcpu", "--", "true"),
+        ("symbolize", "-p", t.pid, "0x1000"),
+        ("symbolize", "-e", built("plain"), "0x1000"),
+        ("replay", saved),
+    ]
+    for args in commands:
+        result = stakeout(*args, wrap=wrap)
+        assert result.code == 1 and result.out == "", result
+        (line,) = result.err.splitlines()
+        assert line.startswith("stakeout: /proc is not mounted: "), result
+    for args in (("--help",), ("--version",), ("cache",)):
+        assert stakeout(*args, wrap=wrap).code == 0

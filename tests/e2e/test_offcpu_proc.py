@@ -32,6 +32,12 @@ def names(frames):
     return [bare(frame["symbol"]) for frame in frames]
 
 
+def test_many_groups(target):
+    """/proc/PID/task/TID/status lists all groups before most of what counts in it."""
+    t = target("plain", extra_groups=range(100001, 100601)).settle()
+    assert of(sampled("--source=proc", "-p", t.pid), t.tids["worker"])["state"] == "S"
+
+
 def test_forced(target):
     """As root: kernel and user stacks."""
     t = target("plain").settle()

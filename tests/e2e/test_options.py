@@ -23,6 +23,31 @@ def test_help(stakeout):
     assert "--source" not in result.out, "a hidden switch"
 
 
+COMMANDS = [(), ("replay",), ("cache",), ("symbolize",), ("offcpu",)]
+
+
+@pytest.mark.parametrize("name", COMMANDS, ids=lambda name: name[0] if name else "snapshot")
+@pytest.mark.parametrize("wrong", ["--no-such-option", "--debuginfod-timeout", "--help=1"])
+def test_wrong_option_is_told_once(stakeout, name, wrong):
+    """By getopt, in the name of the command; then where help is, and no more."""
+    if name == ("cache",) and wrong == "--debuginfod-timeout":
+        wrong = "-x"
+    result = stakeout(*name, wrong)
+    called = " ".join(["stakeout", *name])
+    first, second = result.err.splitlines()
+    assert first.startswith(f"{called}: ") and wrong.split("=")[0].lstrip("-") in first, result
+    assert second == f"Try '{called} --help'."
+    assert result.code == 2 and result.out == ""
+
+
+@pytest.mark.parametrize("args", [*((*name, "--help") for name in COMMANDS), ("--version",), ("cache",)], ids=" ".join)
+def test_full_disk(args):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command(*args), stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT)
+    assert done.returncode == 1, done
+    assert done.stderr == "stakeout: the output could not be written: No space left on device\n"
+
+
 def test_version(stakeout):
     result = stakeout("--version")
     assert result.code == 0

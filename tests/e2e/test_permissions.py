@@ -46,6 +46,20 @@ def test_ones_own_process(target, stakeout, as_nobody):
     t.assert_progress()
 
 
+@pytest.mark.parametrize("count", [600, 60000])
+def test_many_groups(target, snap, source, count):
+    """/proc/PID/status lists all groups before most of what counts in it."""
+    t = target("plain", extra_groups=range(100001, 100001 + count)).settle()
+    assert_calls(thread(snap(t, source), "worker"), "inner", "middle", "outer")
+
+
+def test_own_groups_hide_no_namespace(target, stakeout, tool, unshare):
+    """That /proc is of another pid namespace is noticed by what comes behind the groups of our own."""
+    t = target("plain").settle()
+    result = stakeout("--json", t.pid, wrap=[unshare, "-pf"], extra_groups=range(100001, 100601))
+    assert any("/proc is of another pid namespace" in note for note in result.doc["notes"]), result
+
+
 def test_kernel_stacks_are_refused_once(target, stakeout, as_nobody):
     """Without privileges there is no kernel stack; the reason is told once, and user stacks do not suffer."""
     t = target("sleepers", "-n", 5, wrap=as_nobody).settle()

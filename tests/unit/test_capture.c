@@ -193,12 +193,87 @@ static void test_only_one_thread(void **state)
 	child_end(pid);
 }
 
+static int order[2]; /* a pipe: what is written there makes the child execute another program */
+
+static void child_executes(void)
+{
+	char byte;
+
+	if (read(order[0], &byte, 1) == 1)
+		execlp("sleep", "sleep", "1000", NULL);
+}
+
+/* What on_held has told since on_hold. */
+struct told {
+	size_t threads;
+	uint64_t code; /* where the memory map of their snapshot begins */
+	unsigned anew;
+};
+
+static void on_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek)
+{
+	struct told *told = arg;
+
+	told->code = told->threads++ ? told->code : snap->maps.data[0].start;
+	if (told->code != snap->maps.data[0].start)
+		told->anew = 0; /* of two snapshots: never enough below */
+	if (write(order[1], "x", 1) != 1)
+		told->anew = 0;
+}
+
+static int on_hold(void *arg, struct snapshot *snap, struct err *err)
+{
+	struct told *told = arg;
+
+	told->threads = 0;
+	told->anew++;
+	return 0;
+}
+
+/* The child is let go with the order, and may be quick enough for the pass behind the hold to see another program. */
+static unsigned take_executing(void)
+{
+	struct capture_options options = defaults;
+	struct capture *capture;
+	struct snapshot *snap;
+	struct told told = {0};
+	pid_t pid;
+
+	assert_int_equal(pipe(order), 0);
+	pid = child_start(child_executes);
+	wait_until_asleep(pid);
+	options.stop = STOP_ALL;
+	options.on_held = on_held;
+	options.on_hold = on_hold;
+	options.on_held_arg = &told;
+	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(capture_take(capture, NULL, &snap), 0);
+	assert_true(told.anew >= 1);
+	assert_int_equal(told.threads, 1);
+	assert_int_equal(told.code, snap->maps.data[0].start);
+	snapshot_destroy(snap);
+	capture_close(capture);
+	child_end(pid);
+	close(order[0]);
+	close(order[1]);
+	return told.anew;
+}
+
+/* Before the hold, and before that of the other program. */
+static void test_held_of_another_program(void **state)
+{
+	for (int i = 0; i < 300; i++)
+		if (take_executing() >= 2)
+			return;
+	fail_msg("the child never executed in time");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeper_bpf),  cmocka_unit_test(test_sleeper_proc), cmocka_unit_test(test_spinner_bpf),
 		cmocka_unit_test(test_spinner_proc), cmocka_unit_test(test_stop_all),	  cmocka_unit_test(test_unmoved),
-		cmocka_unit_test(test_only_one_thread),
+		cmocka_unit_test(test_only_one_thread), cmocka_unit_test(test_held_of_another_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "symbol/demangle.h"
 
@@ -175,6 +178,86 @@ static void test_deep_nesting(void **state)
 	free(name);
 }
 
+/* PRE, as often as there is room UNIT, then MID, as often CLOSE, and POST. */
+struct shape {
+	const char *pre, *unit, *mid, *close, *post;
+};
+
+/* What makes libiberty recurse, or keep much on its stack. */
+static const struct shape shapes[] = {
+	{"_Z1f", "P", "i", "", ""},
+	{"_Z1f", "K", "i", "", ""},
+	{"_Z1f", "PK", "i", "", ""},
+	{"_Z1f", "FvP", "i", "E", ""},
+	{"_Z1f", "A_", "i", "", ""},
+	{"_Z1f", "M1a", "i", "", ""},
+	{"_Z1f", "N1aI", "i", "EE", ""},
+	{"_Z1f", "UlP", "i", "E_", ""},
+	{"_Z1f", "1aI", "S_", "E", ""},
+	{"_Z1fI", "1aI", "i", "E", "Evv"},
+	{"_Z1fI", "J", "i", "E", "Evv"},
+	{"_Z1fI", "L_Z1fI", "i", "EE", "Evv"},
+	{"_Z1fIX", "pl", "Li1E", "Li1E", "EEvv"},
+	{"_Z1fIX", "il", "", "E", "EEvv"},
+	{"_Z", "Z1f", "v", "E", ""},
+	{"_Z", "cv", "i", "", "v"},
+	{"_ZN", "1aIiE", "", "", "E"},
+	{"_Z1fIiEv1bI", "S_IE", "", "RT_", "ES1_S2_"}, /* many templates and many scopes */
+	{"_ZN", "1a", "", "", "17h0123456789abcdefE"},
+	{"_RINvC1a1b", "R", "u", "", "E"},
+	{"_RINvC1a1b", "T", "u", "E", "E"},
+	{"_RINvC1a1b", "FG_", "", "Eu", "E"},
+	{"_R", "I", "NvC1a1b", "uE", ""},
+	{"_R", "Nv", "C1a", "1b", ""},
+	{"_R", "MC1a", "u", "", ""},
+};
+
+static void write_shape(const struct shape *shape, size_t len, char *out)
+{
+	size_t fixed = strlen(shape->pre) + strlen(shape->mid) + strlen(shape->post);
+	size_t times = (len - fixed) / (strlen(shape->unit) + strlen(shape->close));
+
+	out = stpcpy(out, shape->pre);
+	for (size_t i = 0; i < times; i++)
+		out = stpcpy(out, shape->unit);
+	out = stpcpy(out, shape->mid);
+	for (size_t i = 0; i < times; i++)
+		out = stpcpy(out, shape->close);
+	strcpy(out, shape->post);
+}
+
+/* In a child whose stack cannot grow beyond that. */
+static void demangle_with_stack(const char *name, rlim_t bytes)
+{
+	const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setrlimit(RLIMIT_STACK, &limit) < 0)
+			_exit(1);
+		free(demangle(name));
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (status != 0)
+		print_error("%.40s…, %zu bytes\n", name, strlen(name));
+	assert_int_equal(status, 0);
+}
+
+static void test_small_stack(void **state)
+{
+	static const size_t lengths[] = {60, 200, 600, 1000, 1500, 4000, 8000};
+	char name[8192];
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+			write_shape(&shapes[i], lengths[k], name);
+			demangle_with_stack(name, 256 << 10);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_too_long_to_look_at),
 		cmocka_unit_test(test_rust_that_holds_itself),
 		cmocka_unit_test(test_deep_nesting),
+		cmocka_unit_test(test_small_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

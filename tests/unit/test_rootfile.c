@@ -147,6 +147,25 @@ static void test_reopen(void **state)
 	finish(&f);
 }
 
+static void test_last_name_is_a_link(void **state)
+{
+	struct fixture f = start();
+	char path[128];
+
+	scratch_run(&f.scratch, "ln -s /sub root/way && ln -s file root/sub/link && ln -s nothing root/dangling");
+	expect_text(rootfile_open_itself(f.root_fd, "/sub/file"), "inside");
+	expect_text(rootfile_open_itself(f.root_fd, "/way/file"), "inside");
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub/link"), -ELOOP);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/dangling"), -ELOOP);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/nothing"), -ENOENT);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub"), -EINVAL);
+	snprintf(path, sizeof(path), "%s/root/sub/link", f.scratch.dir);
+	assert_int_equal(rootfile_open_itself(-1, path), -ELOOP);
+	snprintf(path, sizeof(path), "%s/root/sub/file", f.scratch.dir);
+	expect_text(rootfile_open_itself(-1, path), "inside");
+	finish(&f);
+}
+
 static void test_file_that_may_not_be_read(void **state)
 {
 	struct fixture f;
@@ -166,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paths),       cmocka_unit_test(test_no_way_up),
 		cmocka_unit_test(test_magic_links), cmocka_unit_test(test_only_regular_files),
+		cmocka_unit_test(test_last_name_is_a_link),
 		cmocka_unit_test(test_reopen),      cmocka_unit_test(test_file_that_may_not_be_read),
 	};
 

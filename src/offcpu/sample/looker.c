@@ -368,6 +368,7 @@ bool looked_look(struct looker *l, struct looked *looked)
 	}
 	for (size_t i = 0; i < looked->tasks.len; i++)
 		lives |= look_at_task(l, looked, &looked->tasks.data[i]);
+	sleeping_end_look(&looked->known);
 	return lives || !process_has_ended(&looked->process); /* threads may have come since they were listed */
 }
 
