@@ -46,7 +46,7 @@ static bool has_live_line(const struct offcpu_options *o, const struct outputs *
 
 static void show_live_line(const struct offcpu_session *session, uint64_t start, uint64_t now, uint64_t end)
 {
-	struct recording_progress progress = offcpu_session_progress(session);
+	struct watch_progress progress = session->watch->ops->progress(session->watch);
 
 	if (end)
 		fprintf(stderr, "\r\033[K%.0f s left, ", (double)(end - now) / NS_PER_S);
@@ -84,7 +84,7 @@ static void record(const struct offcpu_options *o, struct offcpu_session *sessio
 		struct timespec timeout;
 		int sig;
 
-		if ((end && now >= end) || is_interrupted(o) || child_has_ended(child) || offcpu_session_is_over(session) ||
+		if ((end && now >= end) || is_interrupted(o) || child_has_ended(child) || session->watch->ops->is_over(session->watch) ||
 		    is_in_vain(outputs, writer))
 			break;
 		if (live)
@@ -235,7 +235,7 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 
 	if (rc < 0 && !outputs->report)
 		return rc;
-	rc = offcpu_session_finish(session, err, profile);
+	rc = session->watch->ops->finish(session->watch, err, profile);
 	if (rc == 0)
 		rc = add_notes(o, targets, silent, profile, err);
 	if (rc < 0)
@@ -322,7 +322,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	/* A second Ctrl-C ends us, whoever we wait for. A terminal that is closed sends more than one signal. */
 	sigaddset(&before, SIGHUP);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	offcpu_session_stop(&session);
+	session.watch->ops->stop(session.watch);
 	child_terminate(&child);
 	rc = write_all(o, &outputs, &session, &targets, &writer, &silent, &profile, err);
 	if (rc < 0)

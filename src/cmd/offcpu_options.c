@@ -101,24 +101,21 @@ static int parse_pids(struct offcpu_pids *pids, const char *text, struct err *er
 }
 
 /* "D", "S,D" or "SD"; more of these options add to it. */
-static int parse_states(struct offcpu_options *o, const char *text, struct err *err)
+static int parse_states(struct offcpu_filter *filter, const char *text, struct err *err)
 {
-	static const char letters[] = "SDR"; /* in the order of enum offcpu_want */
-	unsigned states = 0;
+	const char *p;
 
-	for (const char *p = text; *p; p++) {
-		const char *letter = strchr(letters, *p);
-
-		if (letter)
-			states |= 1u << (letter - letters);
-		else if (*p != ',' || p == text || p[-1] == ',' || !p[1])
-			states = 0;
-		if (!states)
+	for (p = text; *p; p++) {
+		if (*p == ',' && p > text && p[-1] != ',' && p[1])
+			continue;
+		if (!strchr("SDR", *p))
 			break;
+		filter->sleeping |= *p == 'S';
+		filter->uninterruptible |= *p == 'D';
+		filter->runnable |= *p == 'R';
 	}
-	if (!states)
+	if (*p || p == text)
 		return err_set(err, EINVAL, "--state takes some of S, D and R, not '%s'", text);
-	o->states |= states;
 	return 0;
 }
 
@@ -166,11 +163,11 @@ static int take_option(struct reading *r, int opt, const char *value, struct err
 	case 'd':
 		return parse_duration_option(o, value, err);
 	case OPT_MIN:
-		return parse_time("--min", value, 0, &o->min_ns, err);
+		return parse_time("--min", value, 0, &o->filter.min_ns, err);
 	case OPT_MAX:
-		return parse_time("--max", value, 0, &o->max_ns, err);
+		return parse_time("--max", value, 0, &o->filter.max_ns, err);
 	case OPT_STATE:
-		return parse_states(o, value, err);
+		return parse_states(&o->filter, value, err);
 	case OPT_CHILDREN:
 	case OPT_NO_CHILDREN:
 		r->children = opt == OPT_CHILDREN;
@@ -265,7 +262,7 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL, "give either -p PID, -a or -- COMMAND");
 	if (o->source == OFFCPU_SOURCE_PROC && (o->events || o->wakers))
 		return err_set(err, EINVAL, "%s needs BPF: not with --source=proc", o->events ? "--events" : "--wakers");
-	if (o->max_ns < o->min_ns)
+	if (o->filter.max_ns < o->filter.min_ns)
 		return err_set(err, EINVAL, "--max is less than --min: no wait is both");
 	if (r->kernel_only && r->user_only)
 		return err_set(err, EINVAL, "--kernel-only and --user-only leave no stack");
@@ -291,7 +288,8 @@ static int finish(struct reading *r, int argc, char **argv, struct err *err)
 
 	/* Arguments before "--" came as OPT_PID_ARGUMENT. */
 	o->command = optind < argc ? argv + optind : NULL;
-	o->states = o->states ? o->states : OFFCPU_WANT_ALL;
+	if (!o->filter.sleeping && !o->filter.uninterruptible && !o->filter.runnable)
+		o->filter.sleeping = o->filter.uninterruptible = o->filter.runnable = true;
 	o->children = r->children < 0 ? o->command != NULL : r->children;
 	o->kernel = !r->user_only;
 	o->user = !r->kernel_only;
@@ -303,7 +301,7 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 	struct reading r = {.o = options, .children = -1};
 	int opt, rc;
 
-	*options = (struct offcpu_options){.min_ns = millisecond, .max_ns = UINT64_MAX, .threads = true};
+	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .threads = true};
 	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
 		if (opt == '?')
 			return err_set(err, EINVAL, "%s", "") /* getopt has said it */;

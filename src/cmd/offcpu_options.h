@@ -9,15 +9,9 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "cmd/view.h"
+#include "model/offcpu.h"
 
 /* What `stakeout offcpu` was asked for. Strings are those of argv. */
-
-enum offcpu_want {
-	OFFCPU_WANT_S = 1 << 0,
-	OFFCPU_WANT_D = 1 << 1,
-	OFFCPU_WANT_R = 1 << 2,
-	OFFCPU_WANT_ALL = OFFCPU_WANT_S | OFFCPU_WANT_D | OFFCPU_WANT_R,
-};
 
 /* --source: where stacks are taken, for tests; each forces one rung, the last does without BPF. In the order of the words. */
 enum offcpu_source {
@@ -39,9 +33,7 @@ struct offcpu_options {
 	char **command;
 
 	uint64_t duration_ns; /* 0: until it is interrupted, or the command ends */
-	uint64_t min_ns;      /* shorter waits do not count */
-	uint64_t max_ns;      /* nor do longer ones; UINT64_MAX: all do */
-	unsigned states;      /* enum offcpu_want */
+	struct offcpu_filter filter; /* which waits count */
 	bool children;
 	bool threads; /* each by itself; false: those of a process together */
 	bool wakers;

@@ -124,8 +124,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 {
 	struct offcpu_bpf *skel = probe->skel;
 
-	skel->rodata->min_ns = options->min_ns;
-	skel->rodata->max_ns = options->max_ns;
+	skel->rodata->min_ns = options->filter.min_ns;
+	skel->rodata->max_ns = options->filter.max_ns;
 	skel->rodata->ns_inum = loading_pid_namespace();
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
@@ -134,14 +134,14 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_kernel = options->kernel_stacks && has_kernel_stacks(probe);
 	skel->rodata->want_user = options->user_stacks && has_user_stacks(probe);
 	skel->rodata->want_wakers = options->wakers;
-	skel->rodata->want_sleeping = options->sleeping;
-	skel->rodata->want_uninterruptible = options->uninterruptible;
-	skel->rodata->want_runnable = options->runnable;
+	skel->rodata->want_sleeping = options->filter.sleeping;
+	skel->rodata->want_uninterruptible = options->filter.uninterruptible;
+	skel->rodata->want_runnable = options->filter.runnable;
 	skel->rodata->want_events = options->events;
 	skel->rodata->want_waiting = !options->only_new;
 	skel->rodata->has_prev_state = probe->kernel.prev_state;
 	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
-	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->min_ns == 0;
+	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->filter.min_ns == 0;
 	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !probe->kernel.run_delay);
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "bpf/offcpu_record.h"
 #include "bpf/unwind_row.h"
+#include "model/offcpu.h"
 
 /* The BPF programs that see waits: loading, the tables they walk user stacks with, the records they send. */
 struct offcpu_probe;
@@ -24,8 +25,7 @@ enum offcpu_rung {
 
 struct offcpu_probe_options {
 	enum offcpu_rung rung;
-	uint64_t min_ns;
-	uint64_t max_ns;
+	struct offcpu_filter filter;
 	bool all_processes;
 	bool children;
 	bool kernel_stacks;
@@ -33,7 +33,6 @@ struct offcpu_probe_options {
 	bool wakers;
 	bool only_new; /* not the waits that have begun already */
 	bool events; /* a record for each wait; else they are added up where that can be */
-	bool sleeping, uninterruptible, runnable; /* which waits */
 	uint32_t ring_bytes;			  /* a power of two */
 	uint32_t max_mappings;			  /* of all processes together */
 };

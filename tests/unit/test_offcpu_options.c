@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/offcpu_options.h"
+#include "cmd/parse.h"
 
 static struct err err;
 
@@ -30,6 +31,13 @@ static int read_options(struct offcpu_options *o, char **argv)
 	_cleanup_(offcpu_options_deinit) struct offcpu_options name;                                                   \
 	if (read_options(&name, name##_argv) != 0)                                                                     \
 	fail_msg("%s", err.msg)
+
+static void assert_states(const struct offcpu_filter *filter, const char *letters)
+{
+	assert_int_equal(filter->sleeping, strchr(letters, 'S') != NULL);
+	assert_int_equal(filter->uninterruptible, strchr(letters, 'D') != NULL);
+	assert_int_equal(filter->runnable, strchr(letters, 'R') != NULL);
+}
 
 static void expect_time(const char *text, uint64_t unit, uint64_t want)
 {
@@ -108,9 +116,9 @@ static void test_defaults(void **state)
 	assert_false(o.all);
 	assert_null(o.command);
 	assert_int_equal(o.duration_ns, 0);
-	assert_int_equal(o.min_ns, 1000000);
-	assert_int_equal(o.max_ns, UINT64_MAX);
-	assert_int_equal(o.states, OFFCPU_WANT_ALL);
+	assert_int_equal(o.filter.min_ns, 1000000);
+	assert_int_equal(o.filter.max_ns, UINT64_MAX);
+	assert_states(&o.filter, "SDR");
 	assert_true(o.threads && o.kernel && o.user);
 	assert_false(o.children || o.wakers || o.folded || o.events || o.hide_idle || o.view.json);
 	assert_false(o.view.report.verbose || o.view.no_demangle || o.view.naming.no_cache);
@@ -135,7 +143,7 @@ static void test_all(void **state)
 
 	assert_true(o.all && p.all);
 	assert_int_equal(o.pids.len, 0);
-	assert_int_equal(o.min_ns, 0);
+	assert_int_equal(o.filter.min_ns, 0);
 }
 
 /* Its own options are not ours, and its numbers no pids. */
@@ -164,17 +172,17 @@ static void test_what_to_record(void **state)
 	OPTIONS(p, "12", "--duration=90ms", "--state=S,R", "--no-threads", "--threads", "--user-only", "--max", "1ms");
 
 	assert_int_equal(o.duration_ns, 1500000000);
-	assert_int_equal(o.min_ns, 10000);
-	assert_int_equal(o.max_ns, 2000000000);
-	assert_int_equal(o.states, OFFCPU_WANT_D);
+	assert_int_equal(o.filter.min_ns, 10000);
+	assert_int_equal(o.filter.max_ns, 2000000000);
+	assert_states(&o.filter, "D");
 	assert_true(o.children && o.wakers && o.kernel);
 	assert_false(o.threads || o.user);
 	assert_int_equal(o.source, OFFCPU_SOURCE_SWITCH);
 	assert_int_equal(p.duration_ns, 90000000);
-	assert_int_equal(p.states, OFFCPU_WANT_S | OFFCPU_WANT_R);
+	assert_states(&p.filter, "SR");
 	assert_true(p.threads && p.user);
 	assert_false(p.kernel || p.children);
-	assert_int_equal(p.max_ns, p.min_ns);
+	assert_int_equal(p.filter.max_ns, p.filter.min_ns);
 }
 
 static void test_sources(void **state)
@@ -200,8 +208,8 @@ static void test_states(void **state)
 	OPTIONS(o, "-a", "--state", "SDR");
 	OPTIONS(p, "-a", "--state", "R", "--state", "D");
 
-	assert_int_equal(o.states, OFFCPU_WANT_ALL);
-	assert_int_equal(p.states, OFFCPU_WANT_R | OFFCPU_WANT_D);
+	assert_states(&o.filter, "SDR");
+	assert_states(&p.filter, "DR");
 }
 
 static void test_output(void **state)

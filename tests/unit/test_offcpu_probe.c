@@ -84,14 +84,14 @@ static struct offcpu_probe_options the_options(enum offcpu_rung rung)
 {
 	return (struct offcpu_probe_options){
 		.rung = rung,
-		.min_ns = MIN_NS,
-		.max_ns = UINT64_MAX,
+		.filter = {.min_ns = MIN_NS,
+			   .max_ns = UINT64_MAX,
+			   .sleeping = true,
+			   .uninterruptible = true,
+			   .runnable = true},
 		.events = true,
 		.kernel_stacks = true,
 		.user_stacks = true,
-		.sleeping = true,
-		.uninterruptible = true,
-		.runnable = true,
 		.ring_bytes = 1 << 20,
 		.max_mappings = 64,
 	};
@@ -211,7 +211,7 @@ static void check_rung(enum offcpu_rung rung)
 	struct offcpu_probe *probe;
 	unsigned sleeps;
 
-	options.min_ns = 0;
+	options.filter.min_ns = 0;
 	probe = start(pid, &options);
 	sleeps = let_nap();
 	stop(probe, &seen, NULL);
@@ -251,7 +251,7 @@ static void test_states(void **state)
 	struct seen seen = {.tgid = pid};
 	struct offcpu_probe *probe;
 
-	options.sleeping = false;
+	options.filter.sleeping = false;
 	probe = start(pid, &options);
 	let_nap();
 	assert_int_equal(stop(probe, &seen, NULL), 0);
@@ -292,7 +292,7 @@ static struct added add_up(uint64_t min_ns, unsigned *sleeps)
 	struct offcpu_probe *probe;
 
 	options.events = false;
-	options.min_ns = min_ns;
+	options.filter.min_ns = min_ns;
 	probe = start(pid, &options);
 	*sleeps = let_nap();
 	stop(probe, &seen, NULL);
@@ -344,7 +344,7 @@ static void test_open_wait(void **state)
 
 	for (int i = 0; i < PATIENCE && !is_asleep(pid); i++)
 		nap();
-	options.min_ns = 0;
+	options.filter.min_ns = 0;
 	probe = start(pid, &options);
 	nap();
 	assert_int_equal(stop(probe, &seen, &open), 1);
@@ -467,7 +467,7 @@ static void test_shared_stack(void **state)
 
 	options.children = true;
 	options.user_stacks = false;
-	options.runnable = options.uninterruptible = false; /* a CPU is lost anywhere */
+	options.filter.runnable = options.filter.uninterruptible = false; /* a CPU is lost anywhere */
 	probe = start(pid, &options);
 	tell(to_child[1], 1);
 	assert_int_equal(hear(from_child[0]), 1);
@@ -645,7 +645,7 @@ static void test_losses(void **state)
 
 	options.ring_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	options.children = true;
-	options.min_ns = 0;
+	options.filter.min_ns = 0;
 	probe = start(pid, &options);
 	/* Of the largest pages, 64 KiB, one is filled. */
 	for (int i = 0; i < (64 << 10) / (int)sizeof(struct offcpu_wait) / NAPS + 1; i++)

@@ -67,21 +67,17 @@ static void body(void)
 static struct recording_options the_options(const pid_t *pid, bool events)
 {
 	return (struct recording_options){
-		.probe =
+		.watch =
 			{
-				.min_ns = 1000000,
-				.max_ns = UINT64_MAX,
+				.pids = pid,
+				.npids = 1,
+				.by_thread = true,
 				.children = true,
 				.kernel_stacks = true,
-				.events = events,
 				.user_stacks = true,
-				.sleeping = true,
-				.ring_bytes = 1 << 20,
-				.max_mappings = 1 << 18,
+				.filter = {.min_ns = 1000000, .max_ns = UINT64_MAX, .sleeping = true},
 			},
-		.pids = pid,
-		.npids = 1,
-		.by_thread = true,
+		.events = events,
 	};
 }
 
@@ -119,7 +115,7 @@ static pid_t start_child(void)
 
 static void finish(struct recording *recording, pid_t pid)
 {
-	recording_destroy(recording);
+	watch_destroy(recording_watch(recording));
 	child_end(pid);
 	for (int i = 0; i < 2; i++) {
 		close(to_child[i]);
@@ -141,7 +137,7 @@ static void test_children_that_have_ended(void **state)
 		say(to_child[1]);
 		hear(from_child[0]);
 	}
-	assert_int_equal(recording_finish(recording, NULL, &profile), 0);
+	assert_int_equal(recording_watch(recording)->ops->finish(recording_watch(recording), NULL, &profile), 0);
 	for (size_t i = 0; i < profile.rows.len; i++) {
 		const struct offcpu_row *row = &profile.rows.data[i];
 
@@ -153,8 +149,8 @@ static void test_children_that_have_ended(void **state)
 		assert_int_not_equal(row->pid, pid);
 	}
 	assert_in_range(naps, CHILDREN * NAPS - *disturbed, CHILDREN * NAPS);
-	assert_true(recording_progress(recording).waits >= naps);
-	assert_int_equal(recording_progress(recording).lost, 0);
+	assert_true(recording_watch(recording)->ops->progress(recording_watch(recording)).waits >= naps);
+	assert_int_equal(recording_watch(recording)->ops->progress(recording_watch(recording)).lost, 0);
 	offcpu_profile_deinit(&profile);
 	finish(recording, pid);
 }
@@ -190,7 +186,7 @@ static void test_events(void **state)
 	assert_true(recording_take_events(recording, take, &taken));
 	say(to_child[1]);
 	hear(from_child[0]);
-	recording_stop(recording);
+	recording_watch(recording)->ops->stop(recording_watch(recording));
 	assert_true(recording_take_events(recording, take, &taken));
 	naps = taken.naps;
 	assert_in_range(naps, 2 * NAPS - *disturbed, 2 * NAPS);
@@ -209,7 +205,7 @@ static void test_destroyed_early(void **state)
 	say(to_child[1]);
 	hear(from_child[0]);
 	finish(recording, pid);
-	recording_destroy(NULL);
+	watch_destroy(NULL);
 }
 
 /* Whether a process is there is for the caller to see; here it may end at any time. */
@@ -223,11 +219,11 @@ static void test_process_that_has_ended(void **state)
 
 	finish(recording, pid);
 	assert_int_equal(recording_start(&options, &err, &recording), 0);
-	assert_int_equal(recording_finish(recording, &err, &profile), 0);
+	assert_int_equal(recording_watch(recording)->ops->finish(recording_watch(recording), &err, &profile), 0);
 	assert_int_equal(profile.total.count, 0);
 	assert_int_equal(profile.notes.len, 1);
 	offcpu_profile_deinit(&profile);
-	recording_destroy(recording);
+	watch_destroy(recording_watch(recording));
 }
 
 static bool has_note(const struct offcpu_profile *profile, const char *word)
@@ -263,9 +259,9 @@ static void test_hidden_process(void **state)
 		skip();
 	close(fd);
 	pids[0] = start_child();
-	options.npids = 2;
+	options.watch.npids = 2;
 	recording = start(&options, pids[0]);
-	assert_int_equal(recording_finish(recording, NULL, &profile), 0);
+	assert_int_equal(recording_watch(recording)->ops->finish(recording_watch(recording), NULL, &profile), 0);
 	assert_true(has_note(&profile, "waits of one process may be missing: BPF's task iterator does not list process 2"));
 	assert_int_equal(loss(&profile, "reads_failed"), 1);
 	offcpu_profile_deinit(&profile);

@@ -7,36 +7,36 @@
 #include "offcpu/sample/sampler.h"
 
 static const struct sampler_options defaults = {
-	.by_thread = true,
-	.kernel_stacks = true,
-	.user_stacks = true,
-	.sleeping = true,
-	.uninterruptible = true,
-	.min_ns = 1000000,
-	.max_ns = UINT64_MAX,
+	.watch =
+		{
+			.by_thread = true,
+			.kernel_stacks = true,
+			.user_stacks = true,
+			.filter = {.min_ns = 1000000, .max_ns = UINT64_MAX, .sleeping = true, .uninterruptible = true},
+		},
 };
 
 enum { ENOUGH_LOOKS = 20 };
 
-static void wait_for_looks(struct sampler *sampler)
+static void wait_for_looks(struct watch *sampler)
 {
-	for (int i = 0; i < 60000 && sampler_progress(sampler).looks < ENOUGH_LOOKS; i++)
+	for (int i = 0; i < 60000 && sampler_looks(sampler) < ENOUGH_LOOKS; i++)
 		usleep(1000);
-	assert_true(sampler_progress(sampler).looks >= ENOUGH_LOOKS);
+	assert_true(sampler_looks(sampler) >= ENOUGH_LOOKS);
 }
 
 /* Until it has looked often enough; what is asleep by then has been seen so. */
-static struct sampler *sample(pid_t pid, struct sampler_options options, struct offcpu_profile *out)
+static struct watch *sample(pid_t pid, struct sampler_options options, struct offcpu_profile *out)
 {
-	struct sampler *sampler;
+	struct watch *sampler;
 	struct err err = {0};
 
-	options.pids = &pid;
-	options.npids = 1;
+	options.watch.pids = &pid;
+	options.watch.npids = 1;
 	if (sampler_start(&options, &err, &sampler) < 0)
 		fail_msg("%s", err.msg);
 	wait_for_looks(sampler);
-	if (sampler_finish(sampler, &err, out) < 0)
+	if (sampler->ops->finish(sampler, &err, out) < 0)
 		fail_msg("%s", err.msg);
 	return sampler;
 }
@@ -53,7 +53,7 @@ static void test_sleeper(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
 	struct offcpu_profile profile;
-	struct sampler *sampler = sample(pid, defaults, &profile);
+	struct watch *sampler = sample(pid, defaults, &profile);
 
 	(void)state;
 	child_end(pid);
@@ -73,21 +73,21 @@ static void test_sleeper(void **state)
 	assert_int_equal(profile.threads.len, 1);
 	assert_int_equal(profile.total.count, 1);
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 }
 
 static void test_running_is_no_wait(void **state)
 {
 	pid_t pid = child_start(child_spins);
 	struct offcpu_profile profile;
-	struct sampler *sampler = sample(pid, defaults, &profile);
+	struct watch *sampler = sample(pid, defaults, &profile);
 
 	(void)state;
 	child_end(pid);
 	assert_int_equal(profile.rows.len, 0);
 	assert_int_equal(profile.total.count, 0);
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 }
 
 static void test_options(void **state)
@@ -95,11 +95,11 @@ static void test_options(void **state)
 	struct sampler_options options = defaults;
 	pid_t pid = child_start(child_sleeps);
 	struct offcpu_profile profile;
-	struct sampler *sampler;
+	struct watch *sampler;
 
 	(void)state;
-	options.user_stacks = options.kernel_stacks = options.by_thread = false;
-	options.wakers = true;
+	options.watch.user_stacks = options.watch.kernel_stacks = options.watch.by_thread = false;
+	options.watch.wakers = true;
 	options.why = "it is not there";
 	sampler = sample(pid, options, &profile);
 	assert_int_equal(profile.rows.len, 1);
@@ -113,20 +113,20 @@ static void test_options(void **state)
 	assert_non_null(strstr(profile.notes.data[1], "--wakers"));
 	assert_non_null(strstr(profile.notes.data[2], "estimates"));
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 
-	options.max_ns = options.min_ns; /* it waits longer */
+	options.watch.filter.max_ns = options.watch.filter.min_ns; /* it waits longer */
 	sampler = sample(pid, options, &profile);
 	assert_int_equal(profile.rows.len, 0);
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 
 	options = defaults;
-	options.sleeping = false; /* it is not in state D */
+	options.watch.filter.sleeping = false; /* it is not in state D */
 	sampler = sample(pid, options, &profile);
 	assert_int_equal(profile.rows.len, 0);
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 	child_end(pid);
 }
 
@@ -134,16 +134,16 @@ static void test_refusals(void **state)
 {
 	struct sampler_options options = defaults;
 	pid_t pid = child_start(child_sleeps);
-	struct sampler *sampler;
+	struct watch *sampler;
 	struct err err = {0};
 
 	(void)state;
 	child_end(pid);
-	options.pids = &pid;
-	options.npids = 1;
+	options.watch.pids = &pid;
+	options.watch.npids = 1;
 	assert_int_equal(sampler_start(&options, &err, &sampler), -ESRCH);
-	options.npids = 0;
-	options.sleeping = options.uninterruptible = false;
+	options.watch.npids = 0;
+	options.watch.filter.sleeping = options.watch.filter.uninterruptible = false;
 	assert_int_equal(sampler_start(&options, &err, &sampler), -EINVAL);
 	assert_non_null(strstr(err.msg, "--state R needs BPF"));
 }
@@ -154,23 +154,23 @@ static void test_end_of_process(void **state)
 	struct sampler_options options = defaults;
 	pid_t pid = child_start(child_sleeps);
 	struct offcpu_profile profile;
-	struct sampler *sampler;
+	struct watch *sampler;
 	struct err err = {0};
 
 	(void)state;
-	options.pids = &pid;
-	options.npids = 1;
+	options.watch.pids = &pid;
+	options.watch.npids = 1;
 	assert_int_equal(sampler_start(&options, &err, &sampler), 0);
 	wait_for_looks(sampler);
 	child_end(pid);
-	for (int i = 0; i < 60000 && !sampler_progress(sampler).waits; i++)
+	for (int i = 0; i < 60000 && !sampler->ops->progress(sampler).waits; i++)
 		usleep(1000);
-	assert_int_equal(sampler_progress(sampler).waits, 1);
-	assert_int_equal(sampler_finish(sampler, &err, &profile), 0);
+	assert_int_equal(sampler->ops->progress(sampler).waits, 1);
+	assert_int_equal(sampler->ops->finish(sampler, &err, &profile), 0);
 	assert_int_equal(profile.rows.len, 1);
 	assert_true(calls(profile.rows.data[0].user, "child_sleeps")); /* named though it is gone */
 	offcpu_profile_deinit(&profile);
-	sampler_destroy(sampler);
+	sampler->ops->destroy(sampler);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ struct fixture {
 static void start(struct fixture *f, struct watch_list_options options)
 {
 	const struct waits_options waits = {.max_rows = 100};
-	const struct looker_options looker = {.sleeping = true, .max_ns = UINT64_MAX};
+	const struct looker_options looker = {.filter = {.sleeping = true, .max_ns = UINT64_MAX}};
 
 	f->waits = waits_create(NULL, &waits);
 	f->sleeping = sleeping_create(true);

@@ -28,6 +28,8 @@
 enum {
 	POLL_MS = 20,
 	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
+	RING_BYTES = 8 << 20, /* for stacks that are new */
+	EVENTS_BYTES = 16 << 20,
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
@@ -48,6 +50,7 @@ struct events {
 };
 
 struct recording {
+	struct watch watch;
 	struct recording_options options;
 	struct offcpu_probe *probe;
 	struct tables *tables;
@@ -76,7 +79,13 @@ struct recording {
 	struct offcpu_naming_options names;
 };
 
-DEFINE_CLEANUP(recording, struct recording *, recording_destroy)
+static const struct watch_ops recording_ops;
+
+static void cleanup_recording(struct recording **r)
+{
+	if (*r)
+		watch_destroy(&(*r)->watch);
+}
 
 /* What is missing, and why, for the report. */
 static void note(struct recording *r, const char *what, const char *why)
@@ -105,7 +114,7 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 	const struct offcpu_wait *wait = record;
 	struct event event;
 
-	if (!row || !r->options.probe.events)
+	if (!row || !r->options.events)
 		return;
 	event.row = *row;
 	snprintf(event.name, sizeof(event.name), "%s", row->name);
@@ -243,7 +252,7 @@ static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct 
 	struct err why = {0};
 	int rc = offcpu_probe_watch(r->probe, pid, err);
 
-	if (rc < 0 || !r->options.probe.user_stacks)
+	if (rc < 0 || !r->options.watch.user_stacks)
 		return rc;
 	if (r->reading)
 		process_reader_ask(r->processes, pid, REQUEST_READ);
@@ -259,13 +268,13 @@ static int watch_descendants(struct recording *r, struct err *err)
 	bool found = false;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
-		rc = vec_push(&pids, r->options.pids[i]) ? 0 : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < r->options.watch.npids; i++)
+		rc = vec_push(&pids, r->options.watch.pids[i]) ? 0 : -ENOMEM;
 	if (rc == 0)
 		rc = process_add_descendants(&pids);
 	if (rc < 0)
 		err_set(err, -rc, "looking for children: %s", strerror(-rc));
-	for (size_t i = r->options.npids; rc == 0 && i < pids.len; i++)
+	for (size_t i = r->options.watch.npids; rc == 0 && i < pids.len; i++)
 		if (pids.data[i] != getpid() && !offcpu_probe_is_watched(r->probe, pids.data[i])) {
 			rc = watch_process(r, pids.data[i], false, err);
 			found = true;
@@ -294,13 +303,13 @@ static int watch(struct recording *r, struct err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < r->options.npids; i++)
-		rc = watch_process(r, r->options.pids[i], true, err);
-	if (rc == 0 && r->options.probe.children)
+	for (size_t i = 0; rc == 0 && i < r->options.watch.npids; i++)
+		rc = watch_process(r, r->options.watch.pids[i], true, err);
+	if (rc == 0 && r->options.watch.children)
 		rc = watch_descendants(r, err);
 	if (rc < 0)
 		return rc;
-	if (r->options.probe.all_processes && r->options.probe.user_stacks)
+	if (r->options.watch.all_processes && r->options.watch.user_stacks)
 		read_all_processes(r);
 	return 0;
 }
@@ -311,8 +320,8 @@ static int find_hidden(struct recording *r, struct err *err)
 	size_t hidden = 0;
 	struct err why;
 
-	for (size_t i = 0; i < r->options.npids; i++) {
-		const pid_t pid = r->options.pids[i];
+	for (size_t i = 0; i < r->options.watch.npids; i++) {
+		const pid_t pid = r->options.watch.pids[i];
 
 		if (!offcpu_probe_is_hidden(r->probe, pid) || !process_lives(pid))
 			continue;
@@ -320,7 +329,7 @@ static int find_hidden(struct recording *r, struct err *err)
 		note_failed_read(r, "waits of one process may be missing", why.msg);
 		hidden++;
 	}
-	return hidden && hidden == r->options.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
+	return hidden && hidden == r->options.watch.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
 }
 
 /* What this kernel cannot do. */
@@ -335,17 +344,17 @@ static void settle_for_less(struct recording *r)
 		     at_switch ? "stacks are taken at every switch, which costs much more"
 			       : "stacks are taken by a kprobe, which costs more",
 		     passed_over);
-	if (user && r->options.probe.user_stacks) {
+	if (user && r->options.watch.user_stacks) {
 		note(r, "no user stacks", user);
 		r->names.no_user_stacks = user;
-		r->options.probe.user_stacks = false;
+		r->options.watch.user_stacks = false;
 	}
-	if (kernel && r->options.probe.kernel_stacks) {
+	if (kernel && r->options.watch.kernel_stacks) {
 		note(r, "no kernel stacks", kernel);
 		r->names.no_kernel_stacks = kernel;
-		r->options.probe.kernel_stacks = false;
+		r->options.watch.kernel_stacks = false;
 	}
-	if (kernel && r->options.probe.wakers)
+	if (kernel && r->options.watch.wakers)
 		note(r, "an interrupt that ends a wait is taken for the thread that it hit", kernel);
 }
 
@@ -363,6 +372,26 @@ static int start_threads(struct recording *r, struct err *err)
 	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
 }
 
+static int create_probe(struct recording *r, struct err *err)
+{
+	const struct watch_options *watch = &r->options.watch;
+	const struct offcpu_probe_options options = {
+		.rung = r->options.rung,
+		.filter = watch->filter,
+		.all_processes = watch->all_processes,
+		.children = watch->children,
+		.kernel_stacks = watch->kernel_stacks,
+		.user_stacks = watch->user_stacks,
+		.wakers = watch->wakers,
+		.only_new = r->options.only_new,
+		.events = r->options.events,
+		.ring_bytes = r->options.events ? EVENTS_BYTES : RING_BYTES,
+		.max_mappings = TABLES_MAX_MAPPINGS,
+	};
+
+	return offcpu_probe_create(&options, err, &r->probe);
+}
+
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
 {
 	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
@@ -372,6 +401,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 
 	if (!r)
 		return err_set(err, ENOMEM, "out of memory");
+	r->watch.ops = &recording_ops;
 	r->options = *options;
 	pthread_mutex_init(&r->lock, NULL);
 	late_places_init(&r->late_places);
@@ -380,16 +410,16 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		return err_set(err, ENOMEM, "out of memory");
 	rc = process_check_numbers(err);
 	if (rc == 0)
-		rc = offcpu_probe_create(&options->probe, err, &r->probe);
+		rc = create_probe(r, err);
 	if (rc < 0)
 		return rc;
 	settle_for_less(r);
 	r->tables = tables_create(r->probe);
 	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
 	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
-	r->names.hide_kernel_stacks = !options->probe.kernel_stacks;
-	r->names.hide_user_stacks = !options->probe.user_stacks;
-	r->names.native = options->names;
+	r->names.hide_kernel_stacks = !options->watch.kernel_stacks;
+	r->names.hide_user_stacks = !options->watch.user_stacks;
+	r->names.native = options->watch.names;
 	r->names.native.find = tables_module;
 	r->names.native.find_made = tables_find_made;
 	r->names.native.find_ctx = r->tables;
@@ -398,7 +428,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->naming = r->waits ? offcpu_naming_create(&r->names) : NULL;
 	if (!r->naming)
 		return err_set(err, ENOMEM, "out of memory");
-	if (r->options.probe.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
+	if (r->options.watch.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
 		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
 	rc = watch(r, err);
 	if (rc == 0)
@@ -410,7 +440,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->started_ns = offcpu_probe_begin_ns(r->probe);
 	r->epoch_ns = (int64_t)clock_ns(CLOCK_REALTIME) - (int64_t)monotonic_ns();
 	rc = start_threads(r, err);
-	if (rc == 0 && options->probe.children)
+	if (rc == 0 && options->watch.children)
 		rc = watch_latecomers(r, err);
 	if (rc < 0)
 		return rc;
@@ -430,10 +460,10 @@ static void end_threads(struct recording *r)
 	r->reading = r->mapping = false;
 }
 
-void recording_destroy(struct recording *r)
+static void recording_destroy(struct watch *watch)
 {
-	if (!r)
-		return;
+	struct recording *r = (struct recording *)watch;
+
 	end_threads(r);
 	late_places_deinit(&r->late_places);
 	waits_destroy(r->waits);
@@ -455,31 +485,29 @@ const char *recording_method(const struct recording *r)
 	return offcpu_probe_method(r->probe);
 }
 
-bool recording_is_over(const struct recording *r)
+struct watch *recording_watch(struct recording *r)
 {
-	return !offcpu_probe_watches_any(r->probe);
+	return &r->watch;
+}
+
+static bool recording_is_over(const struct watch *watch)
+{
+	return !offcpu_probe_watches_any(((const struct recording *)watch)->probe);
 }
 
 struct offcpu_filter recording_filter(const struct recording *r)
 {
-	const struct offcpu_probe_options *probe = &r->options.probe;
-
-	return (struct offcpu_filter){
-		.min_ns = probe->min_ns,
-		.max_ns = probe->max_ns,
-		.sleeping = probe->sleeping,
-		.uninterruptible = probe->uninterruptible,
-		.runnable = probe->runnable,
-	};
+	return r->options.watch.filter;
 }
 
-struct recording_progress recording_progress(struct recording *r)
+static struct watch_progress recording_progress(struct watch *watch)
 {
+	struct recording *r = (struct recording *)watch;
 	uint64_t lost = process_reader_counts(r->processes).lost + atomic_load(&r->events_lost);
 
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		lost += offcpu_probe_loss(r->probe, i);
-	return (struct recording_progress){.waits = offcpu_probe_seen(r->probe), .lost = lost};
+	return (struct watch_progress){.waits = offcpu_probe_seen(r->probe), .lost = lost};
 }
 
 static bool add_losses(const struct recording *r, struct offcpu_profile *out)
@@ -525,14 +553,14 @@ static void give_stack(struct recording *r, struct unfinished *unfinished, const
 	if (unfinished)
 		unfinished_add_stack(unfinished, open, r->waits, wait);
 	else
-		unfinished_add_reason(why, r->options.probe.user_stacks, r->waits, wait);
+		unfinished_add_reason(why, r->options.watch.user_stacks, r->waits, wait);
 }
 
 /* What waits on when the time is over. */
 static void take_unfinished(struct recording *r)
 {
-	const struct unfinished_options options = {.kernel_stacks = r->options.probe.kernel_stacks,
-						   .user_stacks = r->options.probe.user_stacks};
+	const struct unfinished_options options = {.kernel_stacks = r->options.watch.kernel_stacks,
+						   .user_stacks = r->options.watch.user_stacks};
 	struct unfinished *unfinished = NULL;
 	const struct offcpu_open *open = NULL;
 	struct err err = {0}, why = {0};
@@ -558,8 +586,9 @@ static void take_sums(void *arg, const struct offcpu_key *key, const struct offc
 	waits_add_sums(arg, key, sums);
 }
 
-void recording_stop(struct recording *r)
+static void recording_stop(struct watch *watch)
 {
+	struct recording *r = (struct recording *)watch;
 	int rc;
 
 	if (r->ended_ns)
@@ -638,13 +667,15 @@ static void add_made_notes(struct recording *r)
 		note(r, "names of code made at run time", why);
 }
 
-int recording_finish(struct recording *r, struct err *err, struct offcpu_profile *out)
+static int recording_finish(struct watch *watch, struct err *err, struct offcpu_profile *out)
 {
-	recording_stop(r);
-	if (!r->options.probe.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
+	struct recording *r = (struct recording *)watch;
+
+	recording_stop(watch);
+	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
 		late_places_find(&r->late_places, r->tables, r->waits);
 	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
-					.filter = recording_filter(r), .by_process = !r->options.by_thread};
+					.filter = recording_filter(r), .by_process = !r->options.watch.by_thread};
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
@@ -654,3 +685,11 @@ int recording_finish(struct recording *r, struct err *err, struct offcpu_profile
 			return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
+
+static const struct watch_ops recording_ops = {
+	.destroy = recording_destroy,
+	.is_over = recording_is_over,
+	.progress = recording_progress,
+	.stop = recording_stop,
+	.finish = recording_finish,
+};

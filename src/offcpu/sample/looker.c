@@ -144,7 +144,7 @@ static void end_wait(struct looker *l, const struct looked *looked, struct task 
 		atomic_fetch_add(&l->once, 1);
 		return;
 	}
-	if (duration < l->options.min_ns || duration > l->options.max_ns)
+	if (duration < l->options.filter.min_ns || duration > l->options.filter.max_ns)
 		return;
 	atomic_fetch_add(&l->seen, 1);
 	if (!add_wait(l, looked, task, duration, unfinished))
@@ -153,7 +153,7 @@ static void end_wait(struct looker *l, const struct looked *looked, struct task 
 
 static bool is_wanted(const struct looker *l, char state)
 {
-	return (state == 'S' && l->options.sleeping) || (state == 'D' && l->options.uninterruptible);
+	return (state == 'S' && l->options.filter.sleeping) || (state == 'D' && l->options.filter.uninterruptible);
 }
 
 enum seen {

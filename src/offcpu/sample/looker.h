@@ -20,10 +20,7 @@ struct looker;
 struct looker_options {
 	bool kernel_stacks;
 	bool user_stacks;
-	bool sleeping; /* states S and D */
-	bool uninterruptible;
-	uint64_t min_ns;
-	uint64_t max_ns;
+	struct offcpu_filter filter; /* without runnable, which cannot be seen */
 };
 
 /* What it is given must outlive it. NULL when memory is exhausted. */

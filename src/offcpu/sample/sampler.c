@@ -27,6 +27,7 @@ enum {
 };
 
 struct sampler {
+	struct watch watch;
 	struct sampler_options options;
 	struct arena *arena; /* of notes */
 	struct waits *waits;
@@ -48,7 +49,13 @@ struct sampler {
 	struct pacer pacer;
 };
 
-DEFINE_CLEANUP(sampler, struct sampler *, sampler_destroy)
+static const struct watch_ops sampler_ops;
+
+static void cleanup_sampler(struct sampler **s)
+{
+	if (*s)
+		watch_destroy(&(*s)->watch);
+}
 
 static void look(struct sampler *s)
 {
@@ -58,7 +65,7 @@ static void look(struct sampler *s)
 		s->longest_ns = now - s->looked_ns;
 	s->looked_ns = now;
 	watch_list_look(s->watched);
-	atomic_store(&s->over, watch_list_is_empty(s->watched) && !s->options.all_processes);
+	atomic_store(&s->over, watch_list_is_empty(s->watched) && !s->options.watch.all_processes);
 	atomic_fetch_add(&s->looks, 1);
 }
 
@@ -100,28 +107,27 @@ static int start_looking(struct sampler *s, struct err *err)
 static struct sampler *create(const struct sampler_options *options)
 {
 	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
-	const struct watch_list_options watched = {.all_processes = options->all_processes,
-						   .children = options->children};
+	const struct watch_list_options watched = {.all_processes = options->watch.all_processes,
+						   .children = options->watch.children};
 	const struct looker_options looker = {
-		.kernel_stacks = options->kernel_stacks,
-		.user_stacks = options->user_stacks,
-		.sleeping = options->sleeping,
-		.uninterruptible = options->uninterruptible,
-		.min_ns = options->min_ns,
-		.max_ns = options->max_ns,
+		.kernel_stacks = options->watch.kernel_stacks,
+		.user_stacks = options->watch.user_stacks,
+		.filter = options->watch.filter,
 	};
 	_cleanup_(cleanup_sampler) struct sampler *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
+	s->watch.ops = &sampler_ops;
 	pacer_init(&s->pacer);
 	s->options = *options;
+	s->options.watch.filter.runnable = false; /* it is not seen */
 	s->arena = arena_create();
 	s->waits = waits_create(NULL, &waits);
 	s->sleeping = sleeping_create(true);
 	s->looker = looker_create(&looker, s->waits, s->sleeping);
 	s->watched = watch_list_create(s->looker, &watched);
-	s->names.native = options->names;
+	s->names.native = options->watch.names;
 	s->names.native.find = sleeping_module;
 	s->names.native.find_ctx = s->sleeping;
 	s->naming = offcpu_naming_create(&s->names);
@@ -129,26 +135,26 @@ static struct sampler *create(const struct sampler_options *options)
 	return s->arena && s->waits && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
 }
 
-int sampler_start(const struct sampler_options *options, struct err *err, struct sampler **out)
+int sampler_start(const struct sampler_options *options, struct err *err, struct watch **out)
 {
 	_cleanup_(cleanup_sampler) struct sampler *s = NULL;
 	int rc = 0;
 
-	if (!options->sleeping && !options->uninterruptible)
+	if (!options->watch.filter.sleeping && !options->watch.filter.uninterruptible)
 		return err_set(err, EINVAL, "/proc does not show who is ready but without a CPU: --state R needs BPF");
 	s = create(options);
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
-	if (options->all_processes || options->children)
+	if (options->watch.all_processes || options->watch.children)
 		allow_descriptors();
-	for (size_t i = 0; rc == 0 && i < options->npids; i++)
-		rc = watch_list_add(s->watched, options->pids[i], err);
+	for (size_t i = 0; rc == 0 && i < options->watch.npids; i++)
+		rc = watch_list_add(s->watched, options->watch.pids[i], err);
 	s->started_ns = monotonic_ns();
 	if (rc == 0)
 		rc = start_looking(s, err);
 	if (rc < 0)
 		return rc;
-	*out = steal_ptr(s);
+	*out = &steal_ptr(s)->watch;
 	return 0;
 }
 
@@ -161,10 +167,10 @@ static void stop_looking(struct sampler *s)
 	s->running = false;
 }
 
-void sampler_destroy(struct sampler *s)
+static void sampler_destroy(struct watch *watch)
 {
-	if (!s)
-		return;
+	struct sampler *s = (struct sampler *)watch;
+
 	stop_looking(s);
 	watch_list_destroy(s->watched);
 	looker_destroy(s->looker);
@@ -176,22 +182,28 @@ void sampler_destroy(struct sampler *s)
 	free(s);
 }
 
-bool sampler_is_over(const struct sampler *s)
+static bool sampler_is_over(const struct watch *watch)
 {
-	return atomic_load(&s->over);
+	return atomic_load(&((const struct sampler *)watch)->over);
 }
 
-struct sampler_progress sampler_progress(const struct sampler *s)
+static struct watch_progress sampler_progress(struct watch *watch)
 {
-	const struct looker_counts counts = looker_counts(s->looker);
+	const struct looker_counts counts = looker_counts(((struct sampler *)watch)->looker);
 
-	return (struct sampler_progress){
-		.looks = atomic_load(&s->looks), .waits = counts.waits, .lost = counts.once + counts.lost};
+	return (struct watch_progress){.waits = counts.waits, .lost = counts.once + counts.lost};
+}
+
+uint64_t sampler_looks(const struct watch *watch)
+{
+	return atomic_load(&((const struct sampler *)watch)->looks);
 }
 
 /* One last look, so that what has slept on until now is told from what has not. */
-void sampler_stop(struct sampler *s)
+static void sampler_stop(struct watch *watch)
 {
+	struct sampler *s = (struct sampler *)watch;
+
 	if (s->ended_ns)
 		return;
 	stop_looking(s);
@@ -213,7 +225,7 @@ static bool add_notes(const struct sampler *s, struct offcpu_profile *out)
 	if (s->options.why &&
 	    !add_note(out, arena_printf(s->arena, "without BPF, waits are estimated from /proc: %s", s->options.why)))
 		return false;
-	if (s->options.wakers && !add_note(out, "/proc does not show who ended a wait: --wakers needs BPF"))
+	if (s->options.watch.wakers && !add_note(out, "/proc does not show who ended a wait: --wakers needs BPF"))
 		return false;
 	return add_note(
 		out,
@@ -240,16 +252,23 @@ static bool add_losses(const struct sampler *s, struct offcpu_profile *out)
 	return ok;
 }
 
-int sampler_finish(struct sampler *s, struct err *err, struct offcpu_profile *out)
+static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_profile *out)
 {
+	struct sampler *s = (struct sampler *)watch;
 	bool ok;
 
-	sampler_stop(s);
+	sampler_stop(watch);
 	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true,
-					.filter = {.min_ns = s->options.min_ns, .max_ns = s->options.max_ns,
-						   .sleeping = s->options.sleeping,
-						   .uninterruptible = s->options.uninterruptible},
-					.by_process = !s->options.by_thread};
+					.filter = s->options.watch.filter,
+					.by_process = !s->options.watch.by_thread};
 	ok = offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
+
+static const struct watch_ops sampler_ops = {
+	.destroy = sampler_destroy,
+	.is_over = sampler_is_over,
+	.progress = sampler_progress,
+	.stop = sampler_stop,
+	.finish = sampler_finish,
+};

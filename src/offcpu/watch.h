@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_WATCH_H
+#define STAKEOUT_OFFCPU_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "model/offcpu.h"
+#include "symbol/native_names.h"
+
+/*
+ * Waits being watched, from the start to the profile: as BPF tells them (record/recording.h), or as /proc shows them
+ * (sample/sampler.h). Both have struct watch as their first member. To add a way: a file with its ops and a start
+ * function, and a step in cmd/offcpu_session.c.
+ */
+struct watch {
+	const struct watch_ops *ops;
+};
+
+/* What is asked of either. */
+struct watch_options {
+	const pid_t *pids; /* the processes to watch, unless all are */
+	size_t npids;
+	bool all_processes;
+	bool children;
+	bool by_thread;
+	bool kernel_stacks;
+	bool user_stacks;
+	bool wakers;
+	struct offcpu_filter filter;
+	struct native_names_options names; /* `find` is theirs */
+};
+
+struct watch_progress {
+	uint64_t waits;
+	uint64_t lost;
+};
+
+struct watch_ops {
+	void (*destroy)(struct watch *watch);
+	/* The last of the processes has ended; never when all are watched. */
+	bool (*is_over)(const struct watch *watch);
+	/* As it is now. */
+	struct watch_progress (*progress)(struct watch *watch);
+	/* No more waits are seen from now on; those that were are still to be finished. */
+	void (*stop)(struct watch *watch);
+	/* Ends it, names everything and leaves the result in *out, whose strings and stacks belong to the watch. */
+	int (*finish)(struct watch *watch, struct err *err, struct offcpu_profile *out);
+};
+
+static inline void watch_destroy(struct watch *watch) /* NULL is legal */
+{
+	if (watch)
+		watch->ops->destroy(watch);
+}
+
+#endif
