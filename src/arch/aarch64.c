@@ -75,6 +75,7 @@ const struct arch arch_aarch64 = {
 	.dwarf_reg_names = dwarf_reg_names,
 	.sigreturn_code = sigreturn_code,
 	.sigreturn_len = sigreturn_len,
+	.dwarf_link = 30,
 	.sigframe_offset = sigframe_offset,
 	.sigframe_pc_offset = SAVED(32),
 	.sigframe_context_offset = 128,

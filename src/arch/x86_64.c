@@ -85,6 +85,7 @@ const struct arch arch_x86_64 = {
 	.dwarf_reg_names = dwarf_reg_names,
 	.sigreturn_code = sigreturn_code,
 	.sigreturn_len = sigreturn_len,
+	.dwarf_link = RDI,
 	.sigframe_offset = sigframe_offset,
 	.sigframe_pc_offset = GREG(16),
 	.syscalls = syscalls,

@@ -176,4 +176,12 @@ static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "off
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 
+/* Where in the frame of a signal, at sp, the kernel saved what a walk goes on with. */
+struct offcpu_signal_frame {
+	__u32 pc;
+	__u32 sp;
+	__u32 fp;
+	__u32 link; /* the link register; rdi on x86_64: see unwind_row.h */
+};
+
 #endif

@@ -16,7 +16,7 @@ struct pt_regs___user {
 #define user_registers pt_regs___user
 
 /* There is no link register: in its place is rdi, see unwind_row.h. */
-enum { SIGNAL_LR = 104, SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, CODE_BITS = 64, HAS_LINK = 0, FP_GIVES_SP = 1 };
+enum { CODE_BITS = 64, HAS_LINK = 0, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -29,18 +29,15 @@ struct user_pt_regs___user {
 
 #define user_registers user_pt_regs___user
 
-/* struct rt_sigframe: siginfo, then ucontext; its registers start at 312. */
 enum {
-	SIGNAL_FP = 312 + 29 * 8,
-	SIGNAL_LR = 312 + 30 * 8,
-	SIGNAL_SP = 312 + 31 * 8,
-	SIGNAL_PC = 312 + 32 * 8,
 	CODE_BITS = 48, /* of an address: pointer authentication signs the high ones */
 	HAS_LINK = 1,
 	FP_GIVES_SP = 0,
 };
 
 #endif
+
+const volatile struct offcpu_signal_frame signal_frame = {}; /* set by the loader */
 
 enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings that find one of OFFCPU_MAX_MAPPINGS, and of BPF_ROWS_MAX */
 
@@ -276,9 +273,8 @@ static bool step_over_signal(struct walk *w)
 {
 	__u64 sp = w->sp;
 
-	if (!read_word(w, sp + SIGNAL_PC, &w->pc) || !read_word(w, sp + SIGNAL_SP, &w->sp) || !read_word(w, sp + SIGNAL_FP, &w->fp))
-		return end(w, OFFCPU_END_FAULT);
-	if (!read_word(w, sp + SIGNAL_LR, &w->lr))
+	if (!read_word(w, sp + signal_frame.pc, &w->pc) || !read_word(w, sp + signal_frame.sp, &w->sp) ||
+	    !read_word(w, sp + signal_frame.fp, &w->fp) || !read_word(w, sp + signal_frame.link, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
 	w->exact = w->has_fp = w->has_lr = 1;
 	w->by_fp = w->sp_is_bound = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "target/debugfile.h"
 #include "target/rootfile.h"
 #include "target/target.h"
 
@@ -103,18 +104,11 @@ static int download(struct debuginfod *debuginfod, const char *id, struct err *e
 /* The program or library before its debug file: that is found from it, and not the other way round. */
 int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct err *err, struct subject **out)
 {
-	static const char *const places[] = {
-		"/usr/lib/.build-id/%.2s/%s",
-		"/usr/lib/debug/.build-id/%.2s/%s",
-		"/usr/lib/debug/.build-id/%.2s/%s.debug",
-	};
-
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (int place = 0; place < BUILD_ID_PLACES; place++) {
 		_cleanup_(cleanup_image) struct image *image = NULL;
-		char path[256];
-		int len = snprintf(path, sizeof(path), places[i], id, id + 2);
+		char path[BUILD_ID_PATH];
 
-		if (len < 0 || (size_t)len >= sizeof(path) || open_image(path, NULL, &image) < 0)
+		if (!build_id_path((enum build_id_place)place, id, path) || open_image(path, NULL, &image) < 0)
 			continue;
 		if (image_build_id(image) && strcmp(image_build_id(image), id) == 0)
 			return use_image(steal_ptr(image), path, err, out);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "kernel/loading.h"
@@ -122,10 +123,15 @@ static bool has_user_stacks(const struct offcpu_probe *probe)
 
 static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
 {
+	const struct arch *arch = arch_host();
 	struct offcpu_bpf *skel = probe->skel;
 
 	skel->rodata->min_ns = options->filter.min_ns;
 	skel->rodata->max_ns = options->filter.max_ns;
+	skel->rodata->signal_frame.pc = (__u32)arch->sigframe_pc_offset;
+	skel->rodata->signal_frame.sp = (__u32)arch->sigframe_offset[arch->dwarf_sp];
+	skel->rodata->signal_frame.fp = (__u32)arch->sigframe_offset[arch->dwarf_fp];
+	skel->rodata->signal_frame.link = (__u32)arch->sigframe_offset[arch->dwarf_link];
 	skel->rodata->ns_inum = loading_pid_namespace();
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "offcpu/feed/objects.h"
+#include "offcpu/place.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
 
@@ -18,7 +19,6 @@ enum {
 	MAX_FRAMES = 1024,
 	MAX_FILES = 4096, /* memory maps that are kept */
 	CHECK_NS = 500000000,
-	PLACE_SHIFT = 48,
 };
 
 /* The files of a process, from one exec or dlopen() to the next. */
@@ -171,47 +171,47 @@ static bool has_changed(struct sleeping_process *known, const struct process *pr
 	return changed;
 }
 
-static uint64_t find_place(struct sleeping *sleeping, struct sleeping_files *files, uint64_t address)
+struct files_of_sleeping {
+	struct sleeping *sleeping;
+	struct sleeping_files *files;
+};
+
+static uint64_t find_place(void *ctx, uint64_t address)
 {
+	const struct files_of_sleeping *from = ctx;
+	struct sleeping *sleeping = from->sleeping;
 	uint64_t vaddr, *slot, key;
-	struct module *module = modules_find(files->target->modules, address, &vaddr);
+	struct module *module = modules_find(from->files->target->modules, address, &vaddr);
 	bool created;
 
 	key = module ? objects_key(module) : 0;
-	if (!key || vaddr >> PLACE_SHIFT)
-		return 0;
-	slot = u64map_put(&sleeping->by_key, key, &created);
+	slot = key ? u64map_put(&sleeping->by_key, key, &created) : NULL;
 	if (!slot)
 		return 0;
 	if (!*slot) {
-		if (sleeping->modules.len >= UINT16_MAX - 1 || !vec_push(&sleeping->modules, module))
+		if (sleeping->modules.len >= PLACE_MAX_NUMBER || !vec_push(&sleeping->modules, module))
 			return 0;
 		*slot = sleeping->modules.len;
-		files->used = true;
+		from->files->used = true;
 	}
-	return *slot << PLACE_SHIFT | vaddr;
+	return place_make((uint32_t)*slot, vaddr);
 }
 
 struct module *sleeping_module(void *ctx, uint64_t place, uint64_t *vaddr)
 {
 	const struct sleeping *sleeping = ctx;
-	uint64_t number = place >> PLACE_SHIFT;
+	uint32_t number = place_split(place, vaddr);
 
-	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
 	return number && number <= sleeping->modules.len ? sleeping->modules.data[number - 1] : NULL;
 }
 
 static bool add_places(struct sleeping *sleeping, struct sleeping_files *files, struct sleeping_stack *out)
 {
-	for (size_t i = 0; i < out->frames.len; i++) {
-		const struct raw_frame *frame = &out->frames.data[i];
-		/* A return address may be the first of another file: it is the call that counts. */
-		uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
-		uint64_t place = find_place(sleeping, files, frame->pc - back);
+	struct files_of_sleeping from = {.sleeping = sleeping, .files = files};
 
-		if (!vec_push(&out->places, place ? place + back : frame->pc))
+	for (size_t i = 0; i < out->frames.len; i++)
+		if (!vec_push(&out->places, place_of_frame(&out->frames.data[i], find_place, &from)))
 			return false;
-	}
 	return true;
 }
 

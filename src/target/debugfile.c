@@ -76,14 +76,27 @@ static int try_path(int root_fd, const char *path, const struct proof *proof, st
 	return try_root(-1, path, proof, out);
 }
 
+bool build_id_path(enum build_id_place place, const char *id, char out[static BUILD_ID_PATH])
+{
+	static const char *const formats[] = {
+		[BUILD_ID_PROGRAM] = "/usr/lib/.build-id/%.2s/%s",
+		[BUILD_ID_PROGRAM_DEBUG] = "/usr/lib/debug/.build-id/%.2s/%s",
+		[BUILD_ID_DEBUG_FILE] = "/usr/lib/debug/.build-id/%.2s/%s.debug",
+	};
+	size_t digits = strspn(id, "0123456789abcdef");
+
+	if (digits < 4 || digits > MAX_BUILD_ID_HEX || id[digits])
+		return false;
+	snprintf(out, BUILD_ID_PATH, formats[place], id, id + 2);
+	return true;
+}
+
 static int try_build_id(int root_fd, const struct proof *proof, struct image **out)
 {
-	char path[sizeof("/usr/lib/debug/.build-id//.debug") + MAX_BUILD_ID_HEX];
-	const char *id = proof->build_id;
+	char path[BUILD_ID_PATH];
 
-	if (!id || strlen(id) < 4 || strlen(id) > MAX_BUILD_ID_HEX)
+	if (!proof->build_id || !build_id_path(BUILD_ID_DEBUG_FILE, proof->build_id, path))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
 	return try_path(root_fd, path, proof, out);
 }
 

@@ -2,6 +2,8 @@
 #ifndef STAKEOUT_TARGET_DEBUGFILE_H
 #define STAKEOUT_TARGET_DEBUGFILE_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "elf/image.h"
 
@@ -38,5 +40,13 @@ int debugfile_open_dwo(const char *dir, const char *name, const char *path, int 
 
 /* The .dwp file of all of them: PATH.dwp. */
 int debugfile_open_dwp(const char *path, int root_fd, struct image **out);
+
+/*
+ * Where distributions link programs and their debug files by build-id, below a root. False when the text cannot be a
+ * build-id: it may be foreign.
+ */
+enum build_id_place { BUILD_ID_PROGRAM, BUILD_ID_PROGRAM_DEBUG, BUILD_ID_DEBUG_FILE, BUILD_ID_PLACES };
+enum { BUILD_ID_PATH = 256 };
+bool build_id_path(enum build_id_place place, const char *id, char out[static BUILD_ID_PATH]);
 
 #endif

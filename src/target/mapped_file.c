@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "target/debugfile.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
 #include "target/rootfile.h"
@@ -206,20 +207,12 @@ static int open_recorded_path(const char *path, const struct map_entry *entry, s
 
 int mapped_file_open_recorded(const struct map_entry *entry, struct err *err, struct image **out)
 {
-	static const char *const places[] = {"/usr/lib/.build-id/%.2s/%s", "/usr/lib/debug/.build-id/%.2s/%s"};
-	const char *id = entry->build_id;
 	int ret = open_recorded_path(entry->path, entry, err, out);
-	char path[256];
+	char path[BUILD_ID_PATH];
 
-	for (size_t i = 0; ret < 0 && id && strlen(id) > 2 && i < sizeof(places) / sizeof(places[0]); i++) {
-		int len = snprintf(path, sizeof(path), places[i], id, id + 2);
-
-		/* A saved build-id is foreign text: only what can be one becomes a path. */
-		if (strspn(id, "0123456789abcdef") != strlen(id) || len < 0 || (size_t)len >= sizeof(path))
-			break;
-		if (open_recorded_path(path, entry, NULL, out) == 0)
+	for (int place = BUILD_ID_PROGRAM; ret < 0 && entry->build_id && place <= BUILD_ID_PROGRAM_DEBUG; place++)
+		if (build_id_path((enum build_id_place)place, entry->build_id, path) &&
+		    open_recorded_path(path, entry, NULL, out) == 0)
 			ret = 0;
-	}
 	return ret;
 }
-

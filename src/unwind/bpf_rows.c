@@ -170,12 +170,10 @@ static bool read_cfa(const struct arch *arch, const struct cfi_rule *cfa, struct
 
 static bool read_return_address(const struct arch *arch, const struct cfi_rule *ra, struct unwind_row *out)
 {
-	enum { RDI = 5 };
-
 	if (ra->kind == CFI_UNSPECIFIED || ra->kind == CFI_SAME_VALUE)
 		return arch->ra_in_register;
 	if (ra->kind == CFI_REGISTER_OFFSET)
-		return arch->id == ARCH_X86_64 && ra->reg == RDI && !ra->offset && out->kind < UNWIND_FAR_FROM_SP;
+		return arch->id == ARCH_X86_64 && ra->reg == arch->dwarf_link && !ra->offset && out->kind < UNWIND_FAR_FROM_SP;
 	if (ra->kind != CFI_AT_CFA_OFFSET)
 		return false;
 	if (out->kind >= UNWIND_FAR_FROM_SP)

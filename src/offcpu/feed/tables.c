@@ -16,6 +16,7 @@
 #include "offcpu/feed/listing.h"
 #include "offcpu/feed/mapping_sets.h"
 #include "offcpu/feed/objects.h"
+#include "offcpu/place.h"
 #include "target/target.h"
 #include "unwind/bpf_rows.h"
 
@@ -23,11 +24,10 @@ static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the 
 
 enum {
 	OTHER_DESCRIPTORS = 2048,
-	PLACE_SHIFT = 48,
 	FIRST_MAKER = TABLES_MAX_FILES + 1, /* number in a place: of a file + 1, or from here on of who made the code */
 };
 
-static_assert(FIRST_MAKER + JIT_PROCESSES_MAX < 1 << (64 - PLACE_SHIFT), "all numbers fit into a place");
+static_assert((int)FIRST_MAKER + (int)JIT_PROCESSES_MAX <= (int)PLACE_MAX_NUMBER, "all numbers fit into a place");
 
 struct owner {
 	pid_t tgid;
@@ -334,27 +334,36 @@ void tables_read_names(struct tables *tables)
 
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 {
-	uint64_t number, in_file;
 	struct mapping mapping;
+	uint64_t place;
 
 	if (!mapping_sets_find(tables->sets, set, address, &mapping))
 		return 0;
-	number = mapping.object == OFFCPU_NO_OBJECT ? FIRST_MAKER - 1 + mapping.maker : mapping.object + 1;
-	in_file = address - mapping.bias;
-	if ((mapping.object == OFFCPU_NO_OBJECT && !mapping.maker) || in_file >> PLACE_SHIFT)
-		return 0;
-	if (mapping.object == OFFCPU_NO_OBJECT)
+	if (mapping.object != OFFCPU_NO_OBJECT)
+		return place_make(mapping.object + 1, address - mapping.bias);
+	place = mapping.maker ? place_make(FIRST_MAKER - 1 + mapping.maker, address - mapping.bias) : 0;
+	if (place)
 		jit_processes_keep(tables->jit, mapping.maker);
-	return number << PLACE_SHIFT | in_file;
+	return place;
+}
+
+struct set_of_tables {
+	struct tables *tables;
+	uint32_t set;
+};
+
+static uint64_t find_place(void *ctx, uint64_t address)
+{
+	const struct set_of_tables *from = ctx;
+
+	return tables_place(from->tables, from->set, address);
 }
 
 uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame)
 {
-	/* A return address may be the first of another file: it is the call that counts. */
-	uint64_t back = frame->flags & FRAME_RETURN_ADDRESS ? 1 : 0;
-	uint64_t place = tables_place(tables, set, frame->pc - back);
+	struct set_of_tables from = {.tables = tables, .set = set};
 
-	return place ? place + back : frame->pc;
+	return place_of_frame(frame, find_place, &from);
 }
 
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
@@ -362,17 +371,10 @@ uint32_t tables_set_of(const struct tables *tables, pid_t tgid)
 	return offcpu_probe_set_of(tables->probe, tgid);
 }
 
-/* The two parts of a place. */
-static uint32_t split(uint64_t place, uint64_t *vaddr)
-{
-	*vaddr = place & ((UINT64_C(1) << PLACE_SHIFT) - 1);
-	return (uint32_t)(place >> PLACE_SHIFT);
-}
-
 struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
 {
 	struct tables *tables = ctx;
-	uint32_t number = split(place, vaddr);
+	uint32_t number = place_split(place, vaddr);
 
 	return number && number < FIRST_MAKER ? objects_module(tables->objects, number - 1) : NULL;
 }
@@ -380,7 +382,7 @@ struct module *tables_module(void *ctx, uint64_t place, uint64_t *vaddr)
 bool tables_find_made(void *ctx, uint64_t place, uint64_t *address, struct calls *out)
 {
 	struct tables *tables = ctx;
-	uint32_t number = split(place, address);
+	uint32_t number = place_split(place, address);
 
 	return number >= FIRST_MAKER && jit_processes_find(tables->jit, number - FIRST_MAKER + 1, *address, out);
 }
