@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "proc/process.h"
 #include "symbol/symbolizer.h"
+#include "target/target.h"
 
 static const struct symbolizer_options demangling = {.native.demangle = true, .kernel_addresses = true};
 
@@ -53,33 +53,29 @@ static __attribute__((noinline)) uint64_t calls_it(void)
 }
 
 struct fixture {
-	struct snapshot *snap;
-	struct modules *modules;
+	struct snapshot *snap; /* the test's own, or NULL */
+	struct target *target;
 	struct symbolizer *sym;
 };
 
 static void finish(struct fixture *f)
 {
 	symbolizer_destroy(f->sym);
-	modules_destroy(f->modules);
+	target_close(f->target);
 	snapshot_destroy(f->snap);
 }
 
 static void start(struct fixture *f, const struct symbolizer_options *options)
 {
-	assert_int_equal(modules_create(f->snap, false, NULL, &f->modules), 0);
-	f->sym = symbolizer_create(f->modules, options);
+	f->sym = symbolizer_create(f->target->modules, options);
 	assert_non_null(f->sym);
 }
 
 static struct fixture of_this_process(void)
 {
-	struct fixture f = {.snap = snapshot_create(getpid(), arch_host())};
-	struct process process;
+	struct fixture f = {0};
 
-	assert_int_equal(process_open(getpid(), NULL, &process), 0);
-	assert_int_equal(process_maps(&process, f.snap->arena, NULL, &f.snap->maps), 0);
-	process_close(&process);
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
 	start(&f, &demangling);
 	return f;
 }
@@ -239,6 +235,9 @@ static struct fixture of_file(const struct scratch *s, const char *name, const s
 	e.path = arena_intern(f.snap->arena, path);
 	f.snap->replayed = true;
 	assert_true(vec_push(&f.snap->maps, e));
+	f.target = target_open_saved(f.snap);
+	assert_non_null(f.target);
+	assert_int_equal(target_open_files(f.target, NULL, NULL), 0);
 	start(&f, options);
 	return f;
 }
