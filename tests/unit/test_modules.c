@@ -483,8 +483,12 @@ static void test_process_that_is_gone(void **state)
 	uint64_t vaddr;
 
 	child_end(pid);
+	assert_int_equal(target_open_files(target, NULL, NULL), 0); /* its root is held open */
+	assert_non_null(modules_find(target->modules, library_entry(snap)->start, &vaddr)->image);
+	scratch_run(&scratch, "mv lib.so keep.so");
 	assert_int_equal(target_open_files(target, NULL, NULL), 0);
 	assert_non_null(modules_find(target->modules, library_entry(snap)->start, &vaddr)->info.problem);
+	scratch_run(&scratch, "mv keep.so lib.so");
 	target_close(target);
 	snapshot_destroy(snap);
 }
