@@ -172,6 +172,78 @@ static void test_sharing(void **state)
 	finish(&f);
 }
 
+static bool count_merges(void *ctx, const struct raw_stack *raw, struct stack *stack)
+{
+	++*(unsigned *)ctx;
+	if (raw->runtime.len && stack->len) /* as a runtime would: what it knows comes in the place of a frame */
+		stack->data[0].offset = raw->runtime.data[0].code;
+	return true;
+}
+
+/* Interpreted functions differ where the interpreter's frames are the same. */
+static void test_frames_of_runtimes(void **state)
+{
+	unsigned merges = 0;
+	const struct symbolizer_options options = {.merge = count_merges, .merge_ctx = &merges};
+	const struct runtime_frame frame = {.code = 1, .place = 2, .raw = 0, .runtime = 0}, others[] = {
+		{.code = 9, .place = 2, .raw = 0, .runtime = 0},
+		{.code = 1, .place = 9, .raw = 0, .runtime = 0},
+		{.code = 1, .place = 2, .raw = 1, .runtime = 0},
+		{.code = 1, .place = 2, .raw = 0, .runtime = 1},
+		{.code = 2, .place = 1, .raw = 0, .runtime = 0},
+	};
+	const struct stack *native, *first, *stack;
+	struct raw_stack raw = {0};
+	struct fixture f = {0};
+
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
+	start(&f, &options);
+	for (int i = 0; i < 2; i++)
+		assert_true(vec_push(&raw, (struct raw_frame){.pc = concrete_function()}));
+	native = symbolizer_name(f.sym, &raw);
+	assert_int_equal(merges, 1);
+	assert_true(vec_push(&raw.runtime, frame));
+	first = symbolizer_name(f.sym, &raw);
+	assert_ptr_not_equal(first, native);
+	assert_int_equal(merges, 2);
+	assert_int_equal(first->data[0].offset, 1); /* what merge() has made of it is what is shared */
+	assert_ptr_equal(symbolizer_name(f.sym, &raw), first);
+	assert_int_equal(merges, 2);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		raw.runtime.data[0] = others[i];
+		stack = symbolizer_name(f.sym, &raw);
+		assert_ptr_not_equal(stack, first);
+		assert_ptr_not_equal(stack, native);
+		assert_int_equal(merges, 3 + i);
+	}
+	raw.runtime.data[0] = frame;
+	assert_true(vec_push(&raw.runtime, frame)); /* recursion */
+	assert_ptr_not_equal(symbolizer_name(f.sym, &raw), first);
+	raw.runtime.len = 0;
+	assert_ptr_equal(symbolizer_name(f.sym, &raw), native);
+	raw_stack_deinit(&raw);
+	finish(&f);
+}
+
+static bool refuse(void *ctx, const struct raw_stack *raw, struct stack *stack)
+{
+	return false;
+}
+
+static void test_merge_that_fails(void **state)
+{
+	const struct symbolizer_options options = {.merge = refuse};
+	struct raw_stack raw = {0};
+	struct fixture f = {0};
+
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
+	start(&f, &options);
+	assert_true(vec_push(&raw, (struct raw_frame){.pc = concrete_function()}));
+	assert_null(symbolizer_name(f.sym, &raw));
+	raw_stack_deinit(&raw);
+	finish(&f);
+}
+
 static void test_address_outside_of_all(void **state)
 {
 	struct fixture f = of_this_process();
@@ -502,6 +574,8 @@ int main(void)
 		cmocka_unit_test(test_inlined_calls),
 		cmocka_unit_test(test_return_address),
 		cmocka_unit_test(test_sharing),
+		cmocka_unit_test(test_frames_of_runtimes),
+		cmocka_unit_test(test_merge_that_fails),
 		cmocka_unit_test(test_address_outside_of_all),
 		cmocka_unit_test(test_dwarf_versions),
 		cmocka_unit_test(test_separate_debug_file),
