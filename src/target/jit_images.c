@@ -200,7 +200,7 @@ static bool read_entry(struct list *list, const struct snapshot *snap, const str
 	}
 	if (!want_entry(list, next, wants))
 		return false;
-	if (size < sizeof(Elf64_Ehdr) || size > MAX_OBJECT || snap->asked_bytes > MAX_TOTAL ||
+	if (!address || size < sizeof(Elf64_Ehdr) || size > MAX_OBJECT || snap->asked_bytes > MAX_TOTAL ||
 	    size > MAX_TOTAL - snap->asked_bytes || size > UINT64_MAX - address) {
 		list->lost++;
 		return true;

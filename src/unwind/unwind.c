@@ -128,10 +128,10 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
 	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
-	out->missing = out->end == STACK_COMPLETE ? 0 : mem.missing;
 	/* C libraries describe nothing past that system call: nothing is below a thread's first frame. */
 	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {
 		out->end = STACK_COMPLETE;
 		out->error[0] = '\0';
 	}
+	out->missing = out->end == STACK_COMPLETE ? 0 : mem.missing;
 }

@@ -33,11 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint64_t somewhere[] = {0x1000, 0x10000, 0x7f57289a0000, 0x7f57289a0080, UINT64_MAX};
 	struct snapshot *snap = snapshot_create(1, arch_host());
+	struct notes notes = {0};
 	struct jit_images *images;
 
 	if (!snap || !vec_push(&snap->jit_images, (struct mem_copy){.len = size, .data = (uint8_t *)data}))
 		abort();
-	images = jit_images_create(snap, -1);
+	images = jit_images_create(snap, -1, &notes);
 	for (size_t i = 0; images && i < sizeof(somewhere) / sizeof(*somewhere); i++) {
 		struct module *module = jit_images_find(images, somewhere[i]);
 
@@ -46,5 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	jit_images_destroy(images);
 	snapshot_destroy(snap);
+	notes_deinit(&notes);
 	return 0;
 }

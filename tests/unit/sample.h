@@ -140,6 +140,11 @@ static inline struct snapshot *sample_snapshot(void)
 						  .data = vdso});
 	vec_push(&snap->jit_images, (struct mem_copy){.start = 0x7f1234500000, .len = 8, .region_end = 0x7f1234500008,
 						      .data = vdso});
+	vec_push(&snap->copies, (struct snap_copy){.tid = SAMPLE_PID + 1,
+						   .copy = {.start = 0x7f1234600000, .len = 12,
+							    .region_end = 0x7f123460000c, .data = vdso}});
+	vec_push(&snap->copies, (struct snap_copy){.copy = {.start = 0x7f1234700000, .len = 16,
+							    .region_end = 0x7f1234700010, .data = vdso}});
 	vec_push(&snap->maps, (struct map_entry){.start = 0x555500000000, .end = 0x555500010000, .inode = 7,
 						 .dev_major = 8, .dev_minor = 1, .perms = MAP_PERM_READ | MAP_PERM_EXEC,
 						 .path = "/usr/bin/server", .build_id = "cd34"});

@@ -30,7 +30,7 @@ static struct bpf_rows build(struct tiny *t)
 	uint64_t vaddr;
 
 	tiny_load(t);
-	if (bpf_rows_build(modules_find(t->modules, TINY_CODE, &vaddr)->image, t->arch, &err, &rows) != 0)
+	if (bpf_rows_build(modules_find(t->target->modules, TINY_CODE, &vaddr)->image, t->arch, &err, &rows) != 0)
 		fail_msg("%s", err.msg);
 	return rows;
 }
@@ -534,7 +534,7 @@ static void test_refused_files(void **state)
 	uint64_t vaddr;
 
 	tiny_load(t);
-	assert_int_equal(bpf_rows_build(modules_find(t->modules, TINY_CODE, &vaddr)->image, &arch_aarch64, &err, &rows),
+	assert_int_equal(bpf_rows_build(modules_find(t->target->modules, TINY_CODE, &vaddr)->image, &arch_aarch64, &err, &rows),
 			 -ENOEXEC);
 	assert_string_equal(err.msg, "its code is not that of aarch64");
 	assert_int_equal(rows.len, 0);

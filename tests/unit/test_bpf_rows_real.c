@@ -19,6 +19,7 @@
 #include "bpf_walk.h"
 #include "capture/capture.h"
 #include "scratch.h"
+#include "target/target.h"
 #include "unwind/codeinfo.h"
 #include "unwind/expr.h"
 #include "unwind/unwind.h"
@@ -339,13 +340,15 @@ static struct walks compare_process(pid_t pid)
 	const struct capture_options options = {.stop = STOP_ALL, .stack_size = 8 << 20, .stop_timeout_ms = 10000};
 	struct bpf_walk w = {.arch = arch_host()};
 	struct walks walks = {0};
+	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
 	struct err err;
 
-	if (capture_open(pid, &options, &err, &capture) != 0 || capture_take(capture, &err, &snap) != 0 ||
-	    modules_create(snap, false, &err, &w.modules) != 0)
+	if (target_open(pid, &err, &target) != 0 || capture_open(target, &options, &err, &capture) != 0 ||
+	    capture_take(capture, &err, &snap) != 0 || target_open_files(target, NULL, &err) != 0)
 		fail_msg("%s", err.msg);
+	w.modules = target->modules;
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct snap_thread *thread = &snap->threads.data[i];
 		struct snapshot_mem mem;
@@ -360,9 +363,9 @@ static struct walks compare_process(pid_t pid)
 		raw_stack_deinit(&real);
 	}
 	bpf_walk_deinit(&w);
-	modules_destroy(w.modules);
-	snapshot_destroy(snap);
 	capture_close(capture);
+	target_close(target);
+	snapshot_destroy(snap);
 	print_message("%zu threads, %zu frames: %zu walks are the same, %zu are unsupported\n", walks.threads,
 		      walks.frames, walks.equal, walks.unsupported);
 	return walks;

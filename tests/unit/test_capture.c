@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "capture/capture.h"
+#include "capture/take.h"
 
 /* Each test runs with both sources of a pass. */
 static const struct capture_options defaults = {.stack_size = 1 << 20, .stop_timeout_ms = 1000, .kernel_stacks = true};
@@ -13,20 +13,24 @@ static const struct capture_options defaults = {.stack_size = 1 << 20, .stop_tim
 static struct snapshot *take(pid_t pid, enum source_choice source, enum stop_mode stop)
 {
 	struct capture_options options = defaults;
+	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
 	struct err err = {0};
 
 	options.source = source;
 	options.stop = stop;
-	if (capture_open(pid, &options, &err, &capture) < 0) {
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	if (capture_open(target, &options, &err, &capture) < 0) {
 		print_message("skipped: %s\n", err.msg);
+		target_close(target);
 		child_end(pid);
 		skip();
 	}
 	if (capture_take(capture, &err, &snap) < 0)
 		fail_msg("%s", err.msg);
 	capture_close(capture);
+	target_close(target);
 	return snap;
 }
 
@@ -158,21 +162,24 @@ static void test_unmoved(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
 	struct capture_options options = defaults;
+	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
 
 	wait_until_asleep(pid);
-	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	assert_int_equal(capture_open(target, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, NULL, &snap), 0);
-	assert_int_equal(capture_look_again(capture), 0);
+	assert_int_equal(take_look(capture), 0);
 	assert_true(capture_unmoved(capture, &snap->threads.data[0]));
 	kill(pid, SIGSTOP);
 	waitpid(pid, NULL, WUNTRACED);
 	kill(pid, SIGCONT);
-	assert_int_equal(capture_look_again(capture), 0);
+	assert_int_equal(take_look(capture), 0);
 	assert_false(capture_unmoved(capture, &snap->threads.data[0]));
 	snapshot_destroy(snap);
 	capture_close(capture);
+	target_close(target);
 	child_end(pid);
 }
 
@@ -180,16 +187,19 @@ static void test_only_one_thread(void **state)
 {
 	pid_t pid = child_start(child_sleeps), other = pid + 1;
 	struct capture_options options = defaults;
+	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
 	struct err err = {0};
 
 	options.tids = &other;
 	options.ntids = 1;
-	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	assert_int_equal(capture_open(target, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, &err, &snap), -ESRCH);
 	assert_non_null(strstr(err.msg, "has no thread"));
 	capture_close(capture);
+	target_close(target);
 	child_end(pid);
 }
 

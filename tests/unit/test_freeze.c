@@ -26,7 +26,7 @@ static struct told *told;
 
 struct fixture {
 	pid_t pid;
-	struct process process;
+	struct process *process;
 	struct memory vm;
 	struct arena *arena;
 	struct maps maps;
@@ -49,6 +49,7 @@ static void needs_ptrace(void)
 
 static struct fixture start(void (*body)(void))
 {
+	static struct process process; /* stays where it is, for the memory */
 	struct fixture f = {0};
 
 	needs_ptrace();
@@ -57,8 +58,9 @@ static struct fixture start(void (*body)(void))
 	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(told != MAP_FAILED);
 	f.pid = child_start(body);
-	assert_int_equal(process_open(f.pid, NULL, &f.process), 0);
-	memory_init(&f.vm, &f.process, false);
+	assert_int_equal(process_open(f.pid, NULL, &process), 0);
+	f.process = &process;
+	memory_init(&f.vm, &process, false);
 	return f;
 }
 
@@ -66,7 +68,7 @@ static void finish(struct fixture *f)
 {
 	child_end(f->pid);
 	memory_deinit(&f->vm);
-	process_close(&f->process);
+	process_close(f->process);
 	vec_deinit(&f->maps);
 	vec_deinit(&f->list);
 	arena_destroy(f->arena);
@@ -87,16 +89,16 @@ static void wait_for_state(const struct fixture *f, char want)
 	char state = 0;
 
 	for (int i = 0; i < PATIENCE_MS && state != want; i++, usleep(1000))
-		assert_int_equal(task_state(&f->process, f->pid, &state), 0);
+		assert_int_equal(task_state(f->process, f->pid, &state), 0);
 	assert_int_equal(state, want);
 }
 
 static struct freeze_request request_for(struct fixture *f)
 {
 	f->maps.len = 0;
-	assert_int_equal(process_maps(&f->process, f->arena, NULL, &f->maps), 0);
+	assert_int_equal(process_maps(f->process, f->arena, NULL, &f->maps), 0);
 	return (struct freeze_request){
-		.process = &f->process,
+		.process = f->process,
 		.arch = arch_host(),
 		.maps = &f->maps,
 		.vm = &f->vm,
@@ -125,7 +127,7 @@ static void assert_let_go(const struct fixture *f)
 	struct task_status status;
 
 	for (int i = 0; i < PATIENCE_MS; i++, usleep(1000)) {
-		assert_int_equal(task_status(&f->process, f->pid, &status), 0);
+		assert_int_equal(task_status(f->process, f->pid, &status), 0);
 		if (!status.tracer)
 			break;
 	}
@@ -275,13 +277,13 @@ static void test_looks_before_it_interrupts(void **state)
 	const struct held *h;
 
 	wait_for_state(&f, 'S');
-	assert_int_equal(task_status(&f.process, f.pid, &before), 0);
+	assert_int_equal(task_status(f.process, f.pid, &before), 0);
 	request.look_first = true;
 	h = freeze_main_thread(&f, &request);
 	assert_int_equal(h->result, HELD_ASLEEP);
 	assert_int_equal(h->pause_ns, 0);
 	assert_int_equal(h->regs.valid, 0);
-	assert_int_equal(task_status(&f.process, f.pid, &after), 0);
+	assert_int_equal(task_status(f.process, f.pid, &after), 0);
 	assert_int_equal(after.state, 'S');
 	assert_int_equal(after.nvcsw, before.nvcsw); /* it was not even woken */
 	assert_int_equal(after.nivcsw, before.nivcsw);
@@ -381,6 +383,8 @@ static void test_denied(void **state)
 static int sleep_as_clone(void *arg)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != *(const pid_t *)arg) /* it has ended before that */
+		_exit(0);
 	child_sleeps();
 	return 0;
 }
@@ -389,8 +393,9 @@ static int sleep_as_clone(void *arg)
 static void waits_for_clone(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
+	pid_t self = getpid();
 
-	clone(sleep_as_clone, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	clone(sleep_as_clone, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &self);
 }
 
 static void test_timeout(void **state)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "child.h"
+#include "exec_child.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "offcpu/feed/jit_processes.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 struct fixture {
 	struct jit_processes *processes;
@@ -46,7 +47,7 @@ static void write_names(const struct fixture *f, const char *text)
 
 static uint32_t add(struct fixture *f)
 {
-	return jit_processes_add(f->processes, f->pid, process_files_generation(f->pid));
+	return jit_processes_add(f->processes, f->pid, target_generation(f->pid));
 }
 
 static void assert_found(struct fixture *f, uint32_t number, uint64_t address, const char *name)
@@ -112,28 +113,71 @@ static void test_not_kept(void **state)
 static void test_executed(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t first = add(f), second;
+	struct exec_child child = exec_child_start();
+	uint64_t before = target_generation(child.pid), after;
+	uint32_t first = jit_processes_add(f->processes, child.pid, before), second;
 
+	assert_int_not_equal(first, 0);
 	jit_processes_keep(f->processes, first);
-	second = jit_processes_add(f->processes, f->pid, 1);
+	exec_child_exec(&child);
+	after = target_generation(child.pid);
+	assert_int_not_equal(after, before);
+	second = jit_processes_add(f->processes, child.pid, after);
 	assert_int_not_equal(second, 0);
 	assert_int_not_equal(second, first);
-	assert_int_equal(jit_processes_add(f->processes, f->pid, 1), second);
+	assert_int_equal(jit_processes_add(f->processes, child.pid, after), second);
+	assert_int_equal(jit_processes_add(f->processes, child.pid, before), 0); /* too late for that one */
+	exec_child_end(&child);
+}
+
+/* Names are of the program that had the number, whatever the process executes by then. */
+static void test_executed_before_names_are_read(void **state)
+{
+	struct fixture *f = *state;
+	struct exec_child child = exec_child_start();
+	uint64_t before = target_generation(child.pid);
+	uint32_t number = jit_processes_add(f->processes, child.pid, before);
+
+	jit_processes_keep(f->processes, number);
+	exec_child_exec(&child);
+	assert_false(jit_processes_find(f->processes, number, 0x1010, &f->calls));
+	exec_child_end(&child);
+}
+
+/* As whoever feeds BPF raises the limit. */
+static void need_descriptors(rlim_t wanted)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_max < wanted) {
+		print_message("skipped: only %llu files may be open\n", (unsigned long long)limit.rlim_max);
+		skip();
+	}
+	limit.rlim_cur = limit.rlim_cur < wanted ? wanted : limit.rlim_cur;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 static void test_bounded(void **state)
 {
+	enum { OVER = 2 };
 	struct fixture *f = *state;
+	pid_t pids[JIT_PROCESSES_HELD + OVER];
 
-	for (uint64_t i = 1; i <= JIT_PROCESSES_HELD; i++) {
-		assert_int_equal(jit_processes_add(f->processes, f->pid, i), i);
-		jit_processes_keep(f->processes, (uint32_t)i);
+	need_descriptors(16 * JIT_PROCESSES_HELD);
+	for (uint32_t i = 0; i < JIT_PROCESSES_HELD + OVER; i++)
+		pids[i] = child_start(child_sleeps);
+	for (uint32_t i = 0; i < JIT_PROCESSES_HELD; i++) {
+		assert_int_equal(jit_processes_add(f->processes, pids[i], target_generation(pids[i])), i + 1);
+		jit_processes_keep(f->processes, i + 1);
 	}
 	assert_int_equal(jit_processes_over_limit(f->processes), 0);
-	for (uint64_t i = 1; i <= 2; i++) /* each process counts once */
+	for (uint32_t i = JIT_PROCESSES_HELD; i < JIT_PROCESSES_HELD + OVER; i++) /* each process counts once */
 		for (int times = 0; times < 2; times++)
-			assert_int_equal(jit_processes_add(f->processes, f->pid, JIT_PROCESSES_HELD + i), 0);
-	assert_int_equal(jit_processes_over_limit(f->processes), 2);
+			assert_int_equal(jit_processes_add(f->processes, pids[i], target_generation(pids[i])), 0);
+	assert_int_equal(jit_processes_over_limit(f->processes), OVER);
+	for (uint32_t i = 0; i < JIT_PROCESSES_HELD + OVER; i++)
+		child_end(pids[i]);
 }
 
 static void test_gone(void **state)
@@ -153,6 +197,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ended, start, finish),
 		cmocka_unit_test_setup_teardown(test_not_kept, start, finish),
 		cmocka_unit_test_setup_teardown(test_executed, start, finish),
+		cmocka_unit_test_setup_teardown(test_executed_before_names_are_read, start, finish),
 		cmocka_unit_test_setup_teardown(test_bounded, start, finish),
 		cmocka_unit_test_setup_teardown(test_gone, start, finish),
 	};

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "offcpu/feed/listing.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 enum { PAGE = 65536, TOO_MANY = LISTING_MAX + 100 };
 
@@ -57,17 +57,27 @@ static unsigned count_executable_mappings(void)
 	return n;
 }
 
-static int read_process(struct fixture *f, pid_t pid, bool known_only, struct listing *listing)
+static int read_target(struct fixture *f, struct target *target, bool known_only, struct listing *listing)
 {
 	const struct listing_options options = {
 		.objects = f->objects,
 		.jit = f->jit,
 		.lock = &f->lock,
-		.generation = process_files_generation(pid),
 		.known_only = known_only,
 	};
 
-	return listing_read(pid, &options, NULL, listing);
+	return listing_read(target, &options, NULL, listing);
+}
+
+static int read_process(struct fixture *f, pid_t pid, bool known_only, struct listing *listing)
+{
+	struct target *target;
+	int rc;
+
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	rc = read_target(f, target, known_only, listing);
+	target_close(target);
+	return rc;
 }
 
 static void flush(struct fixture *f)
@@ -222,13 +232,16 @@ static void test_too_many_mappings(void **state)
 static void test_gone(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
+	struct target *target;
 	struct listing listing;
 	struct fixture f;
 
 	start(&f, 100);
+	assert_int_equal(target_open(pid, NULL, &target), 0);
 	child_end(pid);
-	assert_int_equal(read_process(&f, pid, false, &listing), -ESRCH);
+	assert_int_equal(read_target(&f, target, false, &listing), -ESRCH);
 	assert_int_equal(listing.mappings.len, 0);
+	target_close(target);
 	finish(&f);
 }
 

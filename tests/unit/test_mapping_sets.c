@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "offcpu/feed/mapping_sets.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 enum { MAX = 100 };
 
@@ -145,7 +145,7 @@ static void test_room(void **state)
 static void test_objects(void **state)
 {
 	struct fixture *f = *state;
-	struct process_files files = {0};
+	struct target *target;
 	struct mappings mappings = {0};
 	enum objects_fit fit;
 	struct module *module;
@@ -153,12 +153,12 @@ static void test_objects(void **state)
 	uint64_t vaddr;
 	bool created;
 
-	assert_int_equal(process_files_open(getpid(), NULL, &files), 0);
-	module = modules_find(files.modules, (uintptr_t)test_objects, &vaddr);
-	object = objects_take(f->objects, files.modules, maps_find(&files.snap->maps, (uintptr_t)test_objects), module,
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &target), 0);
+	module = modules_find(target->modules, (uintptr_t)test_objects, &vaddr);
+	object = objects_take(f->objects, target->modules, maps_find(&target->snap->maps, (uintptr_t)test_objects), module,
 			      vaddr, &fit);
 	assert_int_not_equal(object, OFFCPU_NO_OBJECT);
-	process_files_close(&files);
+	target_close(target);
 	assert_true(vec_push(&mappings, (struct mapping){.start = 16, .end = 32, .bias = 5, .object = object}));
 	objects_take_again(f->objects, object);
 	assert_true(vec_push(&mappings, (struct mapping){.start = 32, .end = 48, .bias = 7, .object = object}));

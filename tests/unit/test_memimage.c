@@ -4,7 +4,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,10 +15,12 @@ enum { PAGE = 65536, PAGES = 3, LEN = PAGES * PAGE, DYNAMIC_AT = 0x400, NDYNAMIC
 struct fixture {
 	uint8_t *memory; /* PAGES of PAGE bytes, the last two of them filled with 0xd1 and 0xd2 */
 	struct snapshot *snap;
-	int mem_fd;
+	struct memory vm;
 	struct err err;
 	struct mem_copy copy;
 };
+
+static struct process self;
 
 static Elf64_Ehdr *ehdr_of(struct fixture *f)
 {
@@ -72,8 +73,8 @@ static struct fixture start(void)
 
 	f.memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(f.memory != MAP_FAILED);
-	f.mem_fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	assert_true(f.mem_fd >= 0);
+	assert_int_equal(process_open(getpid(), NULL, &self), 0);
+	memory_init(&f.vm, &self, false);
 	for (unsigned i = 0; i < PAGES; i++) {
 		uint64_t at = (uintptr_t)f.memory + i * PAGE;
 
@@ -89,14 +90,15 @@ static struct fixture start(void)
 static void finish(struct fixture *f)
 {
 	munmap(f->memory, LEN);
-	close(f->mem_fd);
+	memory_deinit(&f->vm);
+	process_close(&self);
 	snapshot_destroy(f->snap);
 }
 
 static int copy(struct fixture *f)
 {
 	f->copy = (struct mem_copy){0};
-	return memimage_copy(f->snap, f->mem_fd, 0, PAGES - 1, &f->err, &f->copy);
+	return memimage_copy(f->snap, &f->vm, 0, PAGES - 1, &f->err, &f->copy);
 }
 
 static void test_copy(void **state)
@@ -126,7 +128,7 @@ static void test_some_of_the_mappings(void **state)
 {
 	struct fixture f = start();
 
-	assert_int_equal(memimage_copy(f.snap, f.mem_fd, 0, 1, NULL, &f.copy), 0);
+	assert_int_equal(memimage_copy(f.snap, &f.vm, 0, 1, NULL, &f.copy), 0);
 	assert_int_equal(f.copy.len, 2 * PAGE);
 	/* Guard pages are left empty, whether they say so or not. */
 	f.snap->maps.data[1].perms = 0;
@@ -240,7 +242,7 @@ static void test_what_is_no_image(void **state)
 	ehdr_of(&f)->e_phnum = UINT16_MAX;
 	expect_no_image(&f);
 	f.snap->maps.data[0].end = f.snap->maps.data[0].start + sizeof(Elf64_Ehdr) - 1;
-	assert_int_equal(memimage_copy(f.snap, f.mem_fd, 0, 0, NULL, &f.copy), -ENOEXEC);
+	assert_int_equal(memimage_copy(f.snap, &f.vm, 0, 0, NULL, &f.copy), -ENOEXEC);
 	finish(&f);
 }
 
@@ -248,8 +250,8 @@ static void test_unreadable(void **state)
 {
 	struct fixture f = start();
 
-	close(f.mem_fd);
-	f.mem_fd = -1;
+	memory_deinit(&f.vm);
+	f.vm.use_proc_mem = true;
 	assert_int_equal(copy(&f), -EIO);
 	assert_int_equal(f.err.code, EIO);
 	finish(&f);

@@ -79,24 +79,50 @@ static void test_mem_interface(void **state)
 	munmap(region, 2 * PAGE);
 }
 
+static void expect_nothing(struct memory *vm)
+{
+	uint8_t bytes[2] = {1, 1};
+	struct memory_job jobs[] = {
+		{.address = (uintptr_t)bytes, .len = 1, .dst = &bytes[0]},
+		{.address = (uintptr_t)bytes, .len = 1, .dst = &bytes[1]},
+	};
+
+	assert_int_equal(memory_copy(vm, jobs, 2), -ESRCH);
+	assert_int_equal(jobs[0].done, 0);
+	assert_int_equal(jobs[1].done, 0);
+	assert_int_equal(vm->mem.read(&vm->mem, (uintptr_t)bytes, bytes, 1), -ESRCH);
+}
+
+/* Whether it was waited for or not, and whether its number could be another's or not. */
 static void test_gone_process(void **state)
 {
 	pid_t pid = child_start(child_sleeps);
 	struct process p;
-	struct memory vm;
-	char c = 'x';
+	struct memory vms[2], late;
+	siginfo_t info;
 
+	assert_int_equal(process_open(pid, NULL, &p), 0);
+	for (int use_proc_mem = 0; use_proc_mem < 2; use_proc_mem++)
+		memory_init(&vms[use_proc_mem], &p, use_proc_mem);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	for (int i = 0; i < 2; i++)
+		expect_nothing(&vms[i]);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		expect_nothing(&vms[i]);
+		memory_deinit(&vms[i]);
+	}
+
+	/* Nothing could be opened of it. */
 	for (int use_proc_mem = 0; use_proc_mem < 2; use_proc_mem++) {
+		char c = 'x';
 		struct memory_job job = {.address = (uintptr_t)&c, .len = 1, .dst = (uint8_t *)&c};
 
-		if (!use_proc_mem)
-			assert_int_equal(process_open(pid, NULL, &p), 0);
-		memory_init(&vm, &p, use_proc_mem);
-		if (!use_proc_mem)
-			child_end(pid);
-		assert_true(memory_copy(&vm, &job, 1) < 0);
+		memory_init(&late, &p, use_proc_mem);
+		assert_true(memory_copy(&late, &job, 1) < 0);
 		assert_int_equal(job.done, 0);
-		memory_deinit(&vm);
+		memory_deinit(&late);
 	}
 	process_close(&p);
 }

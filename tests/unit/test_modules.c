@@ -9,11 +9,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "target/memimage.h"
-#include "target/modules.h"
 #include "elf/symtab.h"
 #include "proc/process.h"
 #include "proc/task.h"
+#include "target/mapped_file.h"
+#include "target/memimage.h"
+#include "target/target.h"
 
 static const char source[] = "static __attribute__((noinline, used)) int hidden(int x) { return x * 7; }\n"
 			     "int shown_by_the_library(int x) { return hidden(x) + 1; }\n";
@@ -101,17 +102,40 @@ static bool finds_name(struct image *image, uint64_t vaddr, const char *want)
 	return found;
 }
 
+/* The process behind a snapshot, or none. */
+static struct target *open_target(struct snapshot *snap)
+{
+	struct target *target = NULL;
+
+	if (snap->replayed)
+		target = target_open_saved(snap);
+	else
+		assert_int_equal(target_open(snap->pid, NULL, &target), 0);
+	assert_non_null(target);
+	target_set_snapshot(target, snap);
+	return target;
+}
+
+static struct target *open_files(struct snapshot *snap)
+{
+	struct target *target = open_target(snap);
+
+	assert_int_equal(target_open_files(target, NULL, NULL), 0);
+	return target;
+}
+
 /* The module of the library's code, which must be the real one. */
 static void expect_library(struct snapshot *snap, bool ignore_deleted)
 {
+	const struct modules_options options = {.ignore_deleted = ignore_deleted};
+	struct target *target = open_target(snap);
 	struct image *file = NULL;
-	struct modules *modules;
 	struct module *module;
 	const struct map_entry *entry = library_entry(snap);
 	uint64_t vaddr;
 
-	assert_int_equal(modules_create(snap, ignore_deleted, NULL, &modules), 0);
-	module = modules_find(modules, entry->start, &vaddr);
+	assert_int_equal(target_open_files(target, &options, NULL), 0);
+	module = modules_find(target->modules, entry->start, &vaddr);
 	assert_non_null(module);
 	if (!module->image)
 		fail_msg("%s: %s", module->info.path, module->info.problem);
@@ -124,8 +148,8 @@ static void expect_library(struct snapshot *snap, bool ignore_deleted)
 		assert_string_equal(image_build_id(file), module->info.build_id);
 		image_destroy(file);
 	}
-	assert_null(modules_find(modules, 0, &vaddr));
-	modules_destroy(modules);
+	assert_null(modules_find(target->modules, 0, &vaddr));
+	target_close(target);
 }
 
 static void test_mapped_file(void **state)
@@ -143,16 +167,16 @@ static void test_mappings_of_one_file_are_one_module(void **state)
 	pid_t pid = child_start(body_loads);
 	struct snapshot *snap = take_maps(pid);
 	const struct map_entry *code = library_entry(snap);
-	struct modules *modules;
+	struct target *target;
 	struct module *module;
 	uint64_t vaddr;
 
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
-	module = modules_find(modules, code->start, &vaddr);
+	target = open_files(snap);
+	module = modules_find(target->modules, code->start, &vaddr);
 	for (size_t i = 0; i < snap->maps.len; i++)
 		if (strcmp(snap->maps.data[i].path, code->path) == 0)
-			assert_ptr_equal(modules_find(modules, snap->maps.data[i].start, &vaddr), module);
-	modules_destroy(modules);
+			assert_ptr_equal(modules_find(target->modules, snap->maps.data[i].start, &vaddr), module);
+	target_close(target);
 	snapshot_destroy(snap);
 	child_end(pid);
 }
@@ -178,18 +202,18 @@ static void test_replaced_file(void **state)
 	pid_t pid = child_start(body_loads);
 	struct snapshot *snap = take_maps(pid);
 	struct image *mine = scratch_image(&scratch, "lib.so");
-	struct modules *modules;
+	struct target *target;
 	struct module *module;
 	uint64_t vaddr;
 
 	scratch_run(&scratch, "mv lib.so keep.so && cp other.so lib.so");
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
-	module = modules_find(modules, library_entry(snap)->start, &vaddr);
+	target = open_files(snap);
+	module = modules_find(target->modules, library_entry(snap)->start, &vaddr);
 	if (module->image)
 		assert_string_equal(image_build_id(module->image), image_build_id(mine));
 	else
 		assert_non_null(strstr(module->info.problem, "not the one that is mapped"));
-	modules_destroy(modules);
+	target_close(target);
 	image_destroy(mine);
 	snapshot_destroy(snap);
 	scratch_run(&scratch, "mv keep.so lib.so");
@@ -227,20 +251,16 @@ static void test_deleted_file_from_memory(void **state)
 	pid_t pid = child_start(body_loads);
 	struct snapshot *snap = take_maps(pid);
 	const struct map_entry *entry = library_entry(snap);
+	struct target *target = open_target(snap);
 	struct image *image;
 	struct mem_copy copy;
-	char path[64];
 	size_t first, last;
-	int mem_fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	mem_fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(mem_fd >= 0);
 	for (first = last = (size_t)(entry - snap->maps.data); snap->maps.data[first].offset; first--)
 		;
 	while (last + 1 < snap->maps.len && strcmp(snap->maps.data[last + 1].path, entry->path) == 0)
 		last++;
-	assert_int_equal(memimage_copy(snap, mem_fd, first, last, NULL, &copy), 0);
+	assert_int_equal(memimage_copy(snap, &target->memory, first, last, NULL, &copy), 0);
 	assert_int_equal(image_open_memory(copy.data, copy.len, NULL, &image), 0);
 	assert_non_null(image_build_id(image));
 	assert_true(finds_name(image, entry->start - copy.start, "shown_by_the_library"));
@@ -250,7 +270,7 @@ static void test_deleted_file_from_memory(void **state)
 	assert_true(vec_push(&snap->images, copy));
 	snap->replayed = true;
 	expect_library(snap, false);
-	close(mem_fd);
+	target_close(target);
 	snapshot_destroy(snap);
 	child_end(pid);
 }
@@ -300,7 +320,7 @@ static void test_vdso(void **state)
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
 	struct map_entry *vdso = NULL;
 	struct process process;
-	struct modules *modules;
+	struct target *target;
 	struct module *module;
 	uint64_t vaddr;
 
@@ -319,24 +339,24 @@ static void test_vdso(void **state)
 							      .len = vdso->end - start,
 							      .region_end = vdso->end,
 							      .data = (uint8_t *)start}));
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
-	module = modules_find(modules, start + 0x10, &vaddr);
+	target = open_files(snap);
+	module = modules_find(target->modules, start + 0x10, &vaddr);
 	assert_non_null(module);
 	assert_non_null(module->image);
 	assert_string_equal(module->info.path, "[vdso]");
 	assert_int_equal(vaddr, 0x10);
-	modules_destroy(modules);
+	target_close(target);
 
 	snap->images.len = 0;
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
-	module = modules_find(modules, start + 0x10, &vaddr);
+	target = open_files(snap);
+	module = modules_find(target->modules, start + 0x10, &vaddr);
 	assert_null(module->image);
 	assert_non_null(module->info.problem);
-	modules_destroy(modules);
+	target_close(target);
 	snapshot_destroy(snap);
 }
 
-static struct module *replay(struct snapshot *snap, const char *path, const char *build_id, struct modules **modules)
+static struct module *replay(struct snapshot *snap, const char *path, const char *build_id, struct target **target)
 {
 	struct map_entry e = {.start = 0x10000,
 			      .end = 0x20000,
@@ -349,41 +369,41 @@ static struct module *replay(struct snapshot *snap, const char *path, const char
 	snap->replayed = true;
 	snap->maps.len = 0;
 	assert_true(vec_push(&snap->maps, e));
-	assert_int_equal(modules_create(snap, false, NULL, modules), 0);
-	return modules_find(*modules, 0x10000, &vaddr);
+	*target = open_files(snap);
+	return modules_find((*target)->modules, 0x10000, &vaddr);
 }
 
 static void test_replay_checks_the_build_id(void **state)
 {
 	struct snapshot *snap = snapshot_create(1, arch_host());
 	struct image *file = scratch_image(&scratch, "lib.so");
-	struct modules *modules;
+	struct target *target;
 	struct module *module;
 
-	module = replay(snap, library, image_build_id(file), &modules);
+	module = replay(snap, library, image_build_id(file), &target);
 	assert_non_null(module->image);
 	assert_null(module->info.problem);
-	modules_destroy(modules);
+	target_close(target);
 
-	module = replay(snap, library, "0123456789abcdef", &modules);
+	module = replay(snap, library, "0123456789abcdef", &target);
 	assert_null(module->image);
 	assert_non_null(strstr(module->info.problem, "build-id differs"));
 	assert_string_equal(module->info.build_id, "0123456789abcdef");
-	modules_destroy(modules);
+	target_close(target);
 
-	module = replay(snap, library, "../../../../etc", &modules);
+	module = replay(snap, library, "../../../../etc", &target);
 	assert_null(module->image);
-	modules_destroy(modules);
+	target_close(target);
 
-	module = replay(snap, library, NULL, &modules); /* another inode, and no build-id to tell */
-	assert_null(module->image);
-	assert_non_null(module->info.problem);
-	modules_destroy(modules);
-
-	module = replay(snap, "/nonexistent", image_build_id(file), &modules);
+	module = replay(snap, library, NULL, &target); /* another inode, and no build-id to tell */
 	assert_null(module->image);
 	assert_non_null(module->info.problem);
-	modules_destroy(modules);
+	target_close(target);
+
+	module = replay(snap, "/nonexistent", image_build_id(file), &target);
+	assert_null(module->image);
+	assert_non_null(module->info.problem);
+	target_close(target);
 	image_destroy(file);
 	snapshot_destroy(snap);
 }
@@ -393,7 +413,7 @@ static void test_what_is_no_library(void **state)
 {
 	struct snapshot *snap = snapshot_create(1, arch_host());
 	static const char *const names[] = {"empty", "text", "header", "fifo"};
-	struct modules *modules;
+	struct target *target;
 	char path[256];
 
 	scratch_run(&scratch, "rm -f fifo; : > empty; echo text > text; head -c 64 lib.so > header; mkfifo fifo");
@@ -401,10 +421,10 @@ static void test_what_is_no_library(void **state)
 		struct module *module;
 
 		snprintf(path, sizeof(path), "%s/%s", scratch.dir, names[i]);
-		module = replay(snap, path, "0123456789abcdef", &modules);
+		module = replay(snap, path, "0123456789abcdef", &target);
 		assert_null(module->image);
 		assert_non_null(module->info.problem);
-		modules_destroy(modules);
+		target_close(target);
 	}
 	snapshot_destroy(snap);
 }
@@ -420,7 +440,7 @@ static void test_jit_code(void **state)
 		{.start = 0x20000, .end = 0x30000, .perms = MAP_PERM_EXEC, .path = ""},
 		{.start = 0x30000, .end = 0x40000, .inode = 2, .perms = MAP_PERM_EXEC, .path = "/memfd:code"},
 	};
-	struct modules *modules;
+	struct target *target;
 	struct module *module;
 	struct elfmake e;
 	uint64_t vaddr;
@@ -435,21 +455,21 @@ static void test_jit_code(void **state)
 		assert_true(vec_push(&snap->maps, mapped[i]));
 	assert_true(vec_push(&snap->jit_images, (struct mem_copy){.start = 0x1000, .len = e.len, .data = e.data}));
 	snap->replayed = true;
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
+	target = open_files(snap);
 
-	assert_string_equal(modules_find(modules, 0x18000, &vaddr)->info.path, library);
-	assert_false(modules_find(modules, 0x18000, &vaddr)->jit);
-	module = modules_find(modules, 0x20010, &vaddr);
+	assert_string_equal(modules_find(target->modules, 0x18000, &vaddr)->info.path, library);
+	assert_false(modules_find(target->modules, 0x18000, &vaddr)->jit);
+	module = modules_find(target->modules, 0x20010, &vaddr);
 	assert_non_null(module);
 	assert_true(module->jit);
 	assert_int_equal(vaddr, 0x20010);
-	assert_ptr_equal(modules_find(modules, 0x30010, &vaddr), module);
+	assert_ptr_equal(modules_find(target->modules, 0x30010, &vaddr), module);
 	assert_int_equal(vaddr, 0x30010);
-	module = modules_find(modules, 0x39000, &vaddr); /* behind the code */
+	module = modules_find(target->modules, 0x39000, &vaddr); /* behind the code */
 	assert_false(module->jit);
-	assert_int_equal(modules_proc_fd(modules), -1);
-	assert_true(modules_open_mapped(modules, &mapped[0], NULL) < 0);
-	modules_destroy(modules);
+	assert_false(target_is_live(target));
+	assert_int_equal(mapped_file_open(target, &mapped[0], false, NULL), -ESRCH);
+	target_close(target);
 	elfmake_deinit(&e);
 	image_destroy(file);
 	snapshot_destroy(snap);
@@ -459,13 +479,17 @@ static void test_process_that_is_gone(void **state)
 {
 	pid_t pid = child_start(body_loads);
 	struct snapshot *snap = take_maps(pid);
-	struct modules *modules;
+	struct target *target = open_target(snap);
 	uint64_t vaddr;
 
 	child_end(pid);
-	assert_int_equal(modules_create(snap, false, NULL, &modules), 0);
-	assert_non_null(modules_find(modules, library_entry(snap)->start, &vaddr)->info.problem);
-	modules_destroy(modules);
+	assert_int_equal(target_open_files(target, NULL, NULL), 0); /* its root is held open */
+	assert_non_null(modules_find(target->modules, library_entry(snap)->start, &vaddr)->image);
+	scratch_run(&scratch, "mv lib.so keep.so");
+	assert_int_equal(target_open_files(target, NULL, NULL), 0);
+	assert_non_null(modules_find(target->modules, library_entry(snap)->start, &vaddr)->info.problem);
+	scratch_run(&scratch, "mv keep.so lib.so");
+	target_close(target);
 	snapshot_destroy(snap);
 }
 

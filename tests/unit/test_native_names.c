@@ -7,13 +7,14 @@
 #include <sys/sysmacros.h>
 
 #include "symbol/native_names.h"
+#include "target/target.h"
 
 enum { LOAD_AT = 0x10000000 };
 
 struct fixture {
 	struct scratch scratch;
 	struct snapshot *snap;
-	struct modules *modules;
+	struct target *target;
 	struct arena *arena;
 	struct native_names_options options;
 	struct native_names *names;
@@ -45,8 +46,10 @@ static void start(struct fixture *f, const char *text, const char *flags, bool d
 	scratch_run(&f->scratch, "cc -g -O2 -shared -fPIC %s -o l.so l.c", flags);
 	f->snap->replayed = true;
 	map_library(f);
-	assert_int_equal(modules_create(f->snap, false, NULL, &f->modules), 0);
-	f->names = native_names_create(f->modules, f->arena, &f->options);
+	f->target = target_open_saved(f->snap);
+	assert_non_null(f->target);
+	assert_int_equal(target_open_files(f->target, NULL, NULL), 0);
+	f->names = native_names_create(f->target->modules, f->arena, &f->options);
 	assert_non_null(f->names);
 }
 
@@ -54,7 +57,7 @@ static void finish(struct fixture *f)
 {
 	native_names_destroy(f->names);
 	vec_deinit(&f->stack);
-	modules_destroy(f->modules);
+	target_close(f->target);
 	snapshot_destroy(f->snap);
 	arena_destroy(f->arena);
 	scratch_deinit(&f->scratch);

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "offcpu/feed/objects.h"
-#include "target/process_files.h"
+#include "target/target.h"
 
 struct fixture {
 	struct offcpu_probe probe;
 	pthread_mutex_t lock; /* held throughout */
 	struct objects *objects;
-	struct process_files files;
+	struct target *target;
 	unsigned asked;  /* for room */
 	uint32_t victim; /* to be given back then; OFFCPU_NO_OBJECT: none is left */
 };
@@ -43,23 +43,29 @@ static void start(struct fixture *f, uint32_t files, uint32_t rows)
 	pthread_mutex_lock(&f->lock);
 	f->objects = objects_create(&f->probe, &f->lock, &limits, make_room, f);
 	assert_non_null(f->objects);
-	assert_int_equal(process_files_open(getpid(), NULL, &f->files), 0);
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f->target), 0);
+}
+
+static void close_target(struct fixture *f)
+{
+	target_close(f->target);
+	f->target = NULL;
 }
 
 static void finish(struct fixture *f)
 {
 	objects_destroy(f->objects);
-	process_files_close(&f->files);
+	close_target(f);
 	fake_probe_deinit(&f->probe);
 }
 
 /* The mapping of code whose path ends so, of this process, opened now. */
 static const struct map_entry *find(struct fixture *f, const char *end)
 {
-	process_files_close(&f->files);
-	assert_int_equal(process_files_open(getpid(), NULL, &f->files), 0);
-	for (size_t i = 0; i < f->files.snap->maps.len; i++) {
-		const struct map_entry *e = &f->files.snap->maps.data[i];
+	close_target(f);
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f->target), 0);
+	for (size_t i = 0; i < f->target->snap->maps.len; i++) {
+		const struct map_entry *e = &f->target->snap->maps.data[i];
 		size_t len = strlen(e->path);
 
 		if (e->perms & MAP_PERM_EXEC && len >= strlen(end) && strcmp(e->path + len - strlen(end), end) == 0)
@@ -72,10 +78,10 @@ static const struct map_entry *find(struct fixture *f, const char *end)
 static uint32_t take_entry(struct fixture *f, const struct map_entry *entry, enum objects_fit *fit)
 {
 	uint64_t vaddr;
-	struct module *module = modules_find(f->files.modules, entry->start, &vaddr);
+	struct module *module = modules_find(f->target->modules, entry->start, &vaddr);
 
 	assert_non_null(module);
-	return objects_take(f->objects, f->files.modules, entry, module, vaddr, fit);
+	return objects_take(f->objects, f->target->modules, entry, module, vaddr, fit);
 }
 
 static uint32_t take(struct fixture *f, const char *end)
@@ -126,7 +132,7 @@ static void test_known(void **state)
 
 	start(&f, 8, 1 << 20);
 	entry = find(&f, "/libc.so.6");
-	identity = image_identity(modules_find(f.files.modules, entry->start, &vaddr)->image);
+	identity = image_identity(modules_find(f.target->modules, entry->start, &vaddr)->image);
 	assert_false(objects_take_known(f.objects, identity, entry, &number, &found, &fit));
 	libc = take_entry(&f, entry, &fit);
 	objects_flush(f.objects);
@@ -336,7 +342,7 @@ static void test_in_memory(void **state)
 	objects_keep(f.objects, vdso);
 	assert_int_equal(take(&f, "[vdso]"), vdso);
 	assert_int_equal(f.probe.objects, 1);
-	process_files_close(&f.files);
+	close_target(&f);
 	module = objects_module(f.objects, vdso);
 	assert_non_null(module);
 	text = image_section(module->image, ".text");
@@ -369,7 +375,7 @@ static void test_read_when_needed(void **state)
 	libc = take(&f, "/libc.so.6");
 	objects_keep(f.objects, libc);
 	assert_int_equal(count_read("/libc.so.6"), 1);
-	process_files_close(&f.files);
+	close_target(&f);
 	assert_int_equal(count_read("/libc.so.6"), 0);
 	assert_non_null(objects_module(f.objects, libc));
 	assert_int_equal(count_read("/libc.so.6"), 1);
@@ -443,7 +449,7 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(fit, OBJECTS_FIT);
 	assert_true(objects_table(f.objects, libc).nrows > 1000);
 	objects_keep(f.objects, libc);
-	process_files_close(&f.files);
+	close_target(&f);
 	assert_non_null(image_section(objects_module(f.objects, libc)->image, ".text").data);
 	finish(&f);
 }

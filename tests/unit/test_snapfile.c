@@ -139,12 +139,42 @@ static void test_round_trip(void **state)
 	assert_copy_equal(&back->images.data[0], &snap->images.data[0]);
 	assert_int_equal(back->jit_images.len, snap->jit_images.len);
 	assert_copy_equal(&back->jit_images.data[0], &snap->jit_images.data[0]);
+	assert_int_equal(back->copies.len, snap->copies.len);
+	for (size_t i = 0; i < snap->copies.len; i++) {
+		assert_int_equal(back->copies.data[i].tid, snap->copies.data[i].tid);
+		assert_copy_equal(&back->copies.data[i].copy, &snap->copies.data[i].copy);
+	}
+	assert_int_equal(back->asked_bytes, 0);
 	assert_int_equal(back->threads.len, snap->threads.len);
 	for (size_t i = 0; i < snap->threads.len; i++)
 		assert_thread_equal(&back->threads.data[i], &snap->threads.data[i]);
 	free(data);
 	snapshot_destroy(back);
 	snapshot_destroy(snap);
+}
+
+/* What was read besides stacks is there for whoever reads memory, as it was before. */
+static void test_copies_are_replayed(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	struct snapshot_mem mem;
+	size_t len;
+	char *data = save(snap, &len);
+	uint8_t bytes[16];
+
+	assert_int_equal(load(data, len, NULL, &back), 0);
+	for (size_t i = 0; i < back->threads.len; i++) {
+		const struct snap_thread *t = &back->threads.data[i];
+
+		snapshot_mem_init(&mem, back, t);
+		assert_int_equal(mem_read_exact(&mem.mem, 0x7f1234600000, bytes, 12), t->tid == SAMPLE_PID + 1);
+		memset(bytes, 0, sizeof(bytes));
+		assert_true(mem_read_exact(&mem.mem, 0x7f1234700000, bytes, 16)); /* of the process as a whole */
+		assert_memory_equal(bytes, snap->copies.data[1].copy.data, 16);
+	}
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+	free(data);
 }
 
 static void test_empty_snapshot(void **state)
@@ -316,7 +346,8 @@ static void test_write_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_empty_snapshot),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_copies_are_replayed),         cmocka_unit_test(test_empty_snapshot),
 		cmocka_unit_test(test_build_ids),          cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_every_byte_flipped), cmocka_unit_test(test_error_says_where),
 		cmocka_unit_test(test_not_a_snapshot),     cmocka_unit_test(test_unknown_parts_are_skipped),

@@ -18,19 +18,6 @@ static void test_create(void **state)
 	snapshot_destroy(NULL);
 }
 
-static void test_notes_are_kept_once(void **state)
-{
-	struct snapshot *snap = snapshot_create(42, arch_host());
-
-	notes_add(&snap->notes, "no BPF: %s", "not permitted");
-	notes_add(&snap->notes, "%s", "no BPF: not permitted");
-	notes_add(&snap->notes, "another");
-	assert_int_equal(snap->notes.len, 2);
-	assert_string_equal(snap->notes.data[0], "no BPF: not permitted");
-	assert_string_equal(snap->notes.data[1], "another");
-	snapshot_destroy(snap);
-}
-
 static void test_bulk_is_unmapped(void **state)
 {
 	struct snapshot *snap = snapshot_create(42, arch_host());
@@ -69,13 +56,39 @@ static void test_mem(void **state)
 	snapshot_destroy(snap);
 }
 
+/* What was read for one thread may be of another instant than the others were. */
+static void test_mem_of_copies(void **state)
+{
+	struct snapshot *snap = snapshot_create(42, arch_host());
+	uint8_t own[] = {1, 2, 3, 4}, common[] = {5, 6, 7, 8}, buf[8] = {0};
+	struct snap_thread thread = {.tid = 42}, other = {.tid = 43};
+	struct snapshot_mem m;
+
+	assert_true(vec_push(&snap->copies,
+			     (struct snap_copy){.tid = 42, .copy = {.start = 0x1000, .len = 4, .data = own}}));
+	assert_true(vec_push(&snap->copies, (struct snap_copy){.copy = {.start = 0x2000, .len = 4, .data = common}}));
+	snapshot_mem_init(&m, snap, &thread);
+	assert_int_equal(m.mem.read(&m.mem, 0x1001, buf, 8), 3);
+	assert_memory_equal(buf, own + 1, 3);
+	assert_int_equal(m.mem.read(&m.mem, 0x2000, buf, 4), 4);
+	assert_memory_equal(buf, common, 4);
+	assert_int_equal(m.mem.read(&m.mem, 0x1004, buf, 1), -EFAULT);
+	snapshot_mem_init(&m, snap, &other);
+	assert_int_equal(m.mem.read(&m.mem, 0x1000, buf, 4), -EFAULT);
+	assert_int_equal(m.mem.read(&m.mem, 0x2000, buf, 4), 4);
+	snapshot_mem_init(&m, snap, NULL);
+	assert_int_equal(m.mem.read(&m.mem, 0x1000, buf, 4), -EFAULT);
+	assert_int_equal(m.mem.read(&m.mem, 0x2000, buf, 4), 4);
+	snapshot_destroy(snap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_create),
-		cmocka_unit_test(test_notes_are_kept_once),
 		cmocka_unit_test(test_bulk_is_unmapped),
 		cmocka_unit_test(test_mem),
+		cmocka_unit_test(test_mem_of_copies),
 	};
 
 	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "proc/process.h"
 #include "symbol/symbolizer.h"
+#include "target/target.h"
 
 static const struct symbolizer_options demangling = {.native.demangle = true, .kernel_addresses = true};
 
@@ -53,33 +53,29 @@ static __attribute__((noinline)) uint64_t calls_it(void)
 }
 
 struct fixture {
-	struct snapshot *snap;
-	struct modules *modules;
+	struct snapshot *snap; /* the test's own, or NULL */
+	struct target *target;
 	struct symbolizer *sym;
 };
 
 static void finish(struct fixture *f)
 {
 	symbolizer_destroy(f->sym);
-	modules_destroy(f->modules);
+	target_close(f->target);
 	snapshot_destroy(f->snap);
 }
 
 static void start(struct fixture *f, const struct symbolizer_options *options)
 {
-	assert_int_equal(modules_create(f->snap, false, NULL, &f->modules), 0);
-	f->sym = symbolizer_create(f->modules, options);
+	f->sym = symbolizer_create(f->target->modules, options);
 	assert_non_null(f->sym);
 }
 
 static struct fixture of_this_process(void)
 {
-	struct fixture f = {.snap = snapshot_create(getpid(), arch_host())};
-	struct process process;
+	struct fixture f = {0};
 
-	assert_int_equal(process_open(getpid(), NULL, &process), 0);
-	assert_int_equal(process_maps(&process, f.snap->arena, NULL, &f.snap->maps), 0);
-	process_close(&process);
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
 	start(&f, &demangling);
 	return f;
 }
@@ -176,6 +172,78 @@ static void test_sharing(void **state)
 	finish(&f);
 }
 
+static bool count_merges(void *ctx, const struct raw_stack *raw, struct stack *stack)
+{
+	++*(unsigned *)ctx;
+	if (raw->runtime.len && stack->len) /* as a runtime would: what it knows comes in the place of a frame */
+		stack->data[0].offset = raw->runtime.data[0].code;
+	return true;
+}
+
+/* Interpreted functions differ where the interpreter's frames are the same. */
+static void test_frames_of_runtimes(void **state)
+{
+	unsigned merges = 0;
+	const struct symbolizer_options options = {.merge = count_merges, .merge_ctx = &merges};
+	const struct runtime_frame frame = {.code = 1, .place = 2, .raw = 0, .runtime = 0}, others[] = {
+		{.code = 9, .place = 2, .raw = 0, .runtime = 0},
+		{.code = 1, .place = 9, .raw = 0, .runtime = 0},
+		{.code = 1, .place = 2, .raw = 1, .runtime = 0},
+		{.code = 1, .place = 2, .raw = 0, .runtime = 1},
+		{.code = 2, .place = 1, .raw = 0, .runtime = 0},
+	};
+	const struct stack *native, *first, *stack;
+	struct raw_stack raw = {0};
+	struct fixture f = {0};
+
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
+	start(&f, &options);
+	for (int i = 0; i < 2; i++)
+		assert_true(vec_push(&raw, (struct raw_frame){.pc = concrete_function()}));
+	native = symbolizer_name(f.sym, &raw);
+	assert_int_equal(merges, 1);
+	assert_true(vec_push(&raw.runtime, frame));
+	first = symbolizer_name(f.sym, &raw);
+	assert_ptr_not_equal(first, native);
+	assert_int_equal(merges, 2);
+	assert_int_equal(first->data[0].offset, 1); /* what merge() has made of it is what is shared */
+	assert_ptr_equal(symbolizer_name(f.sym, &raw), first);
+	assert_int_equal(merges, 2);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		raw.runtime.data[0] = others[i];
+		stack = symbolizer_name(f.sym, &raw);
+		assert_ptr_not_equal(stack, first);
+		assert_ptr_not_equal(stack, native);
+		assert_int_equal(merges, 3 + i);
+	}
+	raw.runtime.data[0] = frame;
+	assert_true(vec_push(&raw.runtime, frame)); /* recursion */
+	assert_ptr_not_equal(symbolizer_name(f.sym, &raw), first);
+	raw.runtime.len = 0;
+	assert_ptr_equal(symbolizer_name(f.sym, &raw), native);
+	raw_stack_deinit(&raw);
+	finish(&f);
+}
+
+static bool refuse(void *ctx, const struct raw_stack *raw, struct stack *stack)
+{
+	return false;
+}
+
+static void test_merge_that_fails(void **state)
+{
+	const struct symbolizer_options options = {.merge = refuse};
+	struct raw_stack raw = {0};
+	struct fixture f = {0};
+
+	assert_int_equal(target_open_whole(getpid(), NULL, NULL, &f.target), 0);
+	start(&f, &options);
+	assert_true(vec_push(&raw, (struct raw_frame){.pc = concrete_function()}));
+	assert_null(symbolizer_name(f.sym, &raw));
+	raw_stack_deinit(&raw);
+	finish(&f);
+}
+
 static void test_address_outside_of_all(void **state)
 {
 	struct fixture f = of_this_process();
@@ -239,6 +307,9 @@ static struct fixture of_file(const struct scratch *s, const char *name, const s
 	e.path = arena_intern(f.snap->arena, path);
 	f.snap->replayed = true;
 	assert_true(vec_push(&f.snap->maps, e));
+	f.target = target_open_saved(f.snap);
+	assert_non_null(f.target);
+	assert_int_equal(target_open_files(f.target, NULL, NULL), 0);
 	start(&f, options);
 	return f;
 }
@@ -503,6 +574,8 @@ int main(void)
 		cmocka_unit_test(test_inlined_calls),
 		cmocka_unit_test(test_return_address),
 		cmocka_unit_test(test_sharing),
+		cmocka_unit_test(test_frames_of_runtimes),
+		cmocka_unit_test(test_merge_that_fails),
 		cmocka_unit_test(test_address_outside_of_all),
 		cmocka_unit_test(test_dwarf_versions),
 		cmocka_unit_test(test_separate_debug_file),

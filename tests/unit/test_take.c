@@ -56,7 +56,7 @@ static struct fixture *make(void)
 	f->fake.observer = (struct observer){.name = "fake", .observe = fake_observe, .destroy = fake_destroy};
 	f->capture.observer = &f->fake.observer;
 	f->capture.options.stack_size = 1 << 20;
-	assert_int_equal(process_open(getpid(), NULL, &f->capture.process), 0);
+	assert_int_equal(target_open(getpid(), NULL, &f->capture.target), 0);
 	f->take.capture = &f->capture;
 	f->take.snap = snapshot_create(getpid(), arch_host());
 	f->take.maps_fresh = true; /* the map is the test's own, unless it says otherwise */
@@ -69,7 +69,7 @@ static void destroy(struct fixture *f)
 {
 	if (f->capture.observer != &f->fake.observer)
 		f->capture.observer->destroy(f->capture.observer);
-	process_close(&f->capture.process);
+	target_close(f->capture.target);
 	vec_deinit(&f->capture.seen);
 	u64map_deinit(&f->capture.seen_index);
 	vec_deinit(&f->take.work);
@@ -309,7 +309,7 @@ static void expect_no_fallback(int rc, enum source_choice choice, const char *no
 	struct fixture *f = make();
 
 	f->fake.rc = rc;
-	f->capture.options.observer = choice;
+	f->capture.options.source = choice;
 	strcpy(f->capture.observer_note, note);
 	assert_int_equal(take_observe(&f->take, 0, false), rc);
 	assert_int_equal(f->fake.passes, 1);

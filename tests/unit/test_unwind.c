@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/target.h"
 #include "unwind/unwind.h"
 #include "cmocka_all.h"
 
@@ -56,7 +57,7 @@ struct world {
 	uint8_t image[IMAGE_LEN];
 	size_t eh_frame_len;
 	struct snapshot *snap;
-	struct modules *modules;
+	struct target *target;
 	uint64_t stack[STACK_WORDS];
 	struct snap_thread thread;
 	struct regs regs;
@@ -228,7 +229,9 @@ static struct world *world_create(const struct arch *arch)
 	assert_true(vec_push(
 		&w->snap->images,
 		(struct mem_copy){.start = BASE, .len = IMAGE_LEN, .region_end = BASE + IMAGE_LEN, .data = w->image}));
-	if (modules_create(w->snap, false, &err, &w->modules) != 0)
+	w->target = target_open_saved(w->snap);
+	assert_non_null(w->target);
+	if (target_open_files(w->target, NULL, &err) != 0)
 		fail_msg("%s", err.msg);
 	w->thread.tid = 1;
 	w->thread.stack = (struct mem_copy){.start = STACK,
@@ -240,7 +243,7 @@ static struct world *world_create(const struct arch *arch)
 
 static void world_destroy(struct world *w)
 {
-	modules_destroy(w->modules);
+	target_close(w->target);
 	w->snap->images.len = 0;
 	snapshot_destroy(w->snap);
 	free(w);
@@ -268,7 +271,7 @@ static struct raw_stack walk_with(struct world *w, struct unwind_options options
 {
 	struct raw_stack out;
 
-	unwind_thread(w->snap, w->modules, &w->thread, &options, &out);
+	unwind_thread(w->snap, w->target->modules, &w->thread, &options, &out);
 	return out;
 }
 
@@ -317,7 +320,7 @@ static void test_x86_64_frames(void **state)
 	assert_int_equal(out.data[1].sp, STACK + 8);
 	assert_int_equal(out.data[2].sp, STACK + 8 * 5);
 	assert_int_equal(out.data[3].sp, STACK + 8 * 22);
-	assert_false(out.used_live_memory);
+	assert_int_equal(out.missing, 0);
 	raw_stack_deinit(&out);
 	world_destroy(w);
 }
@@ -544,14 +547,52 @@ static void test_live_memory(void **state)
 	/* what --stack-size left out is not read by another way */
 	out = walk_with(w, (struct unwind_options){.live = &live.mem});
 	assert_int_equal(out.end, STACK_COPY_LIMIT);
-	assert_false(out.used_live_memory);
+	assert_int_equal(out.missing, 0);
 	raw_stack_deinit(&out);
 	/* what is not in the thread's own stack is */
 	w->thread.stack.region_end = w->thread.stack.start + w->thread.stack.len;
 	out = walk_with(w, (struct unwind_options){.live = &live.mem});
 	assert_int_equal(out.end, STACK_COMPLETE);
 	assert_int_equal(out.len, 3);
-	assert_true(out.used_live_memory);
+	assert_int_equal(out.missing, 0);
+	raw_stack_deinit(&out);
+	world_destroy(w);
+}
+
+/* The walk tells what it lacked, and has it when that was copied besides the stack. */
+static void test_missing_memory(void **state)
+{
+	uint64_t words[] = {return_into(F_END)};
+	struct world *w = world_create(&arch_x86_64);
+	struct snap_copy copy = {.tid = w->thread.tid,
+				 .copy = {.start = STACK + 8 * 4, .len = sizeof(words), .data = (uint8_t *)words}};
+	struct raw_stack out;
+
+	set_pc_sp(w, address_of(F_LEAF), STACK);
+	w->stack[0] = return_into(F_FRAME);
+	w->thread.stack.len = 8 * 4;
+	w->thread.stack.region_end = STACK + 8 * 4; /* what follows is of another mapping */
+	out = WALK(w, STACK_UNREADABLE, address_of(F_LEAF), return_into(F_FRAME));
+	assert_int_equal(out.missing, STACK + 8 * 4);
+	raw_stack_deinit(&out);
+
+	assert_true(vec_push(&w->snap->copies, copy));
+	out = WALK(w, STACK_COMPLETE, address_of(F_LEAF), return_into(F_FRAME), return_into(F_END));
+	assert_int_equal(out.missing, 0);
+	raw_stack_deinit(&out);
+
+	w->snap->copies.data[0].tid++; /* what was read for another thread may be of another instant */
+	out = WALK(w, STACK_UNREADABLE, address_of(F_LEAF), return_into(F_FRAME));
+	assert_int_equal(out.missing, STACK + 8 * 4);
+	raw_stack_deinit(&out);
+
+	w->snap->copies.data[0].tid = 0; /* what was read for the process is everybody's */
+	EXPECT(w, STACK_COMPLETE, address_of(F_LEAF), return_into(F_FRAME), return_into(F_END));
+
+	/* The very first word. */
+	set_pc_sp(w, address_of(F_LEAF), 0x10);
+	out = WALK(w, STACK_UNREADABLE, address_of(F_LEAF));
+	assert_int_equal(out.missing, 0x10);
 	raw_stack_deinit(&out);
 	world_destroy(w);
 }
@@ -770,11 +811,10 @@ static void test_module_without_file(void **state)
 	struct world *w = world_create(&arch_x86_64);
 	struct raw_stack out;
 
-	modules_destroy(w->modules);
 	w->snap->images.len = 0;
 	w->snap->maps.data[0].inode = 1;
 	w->snap->maps.data[0].path = "/no/such/file";
-	assert_int_equal(modules_create(w->snap, false, NULL, &w->modules), 0);
+	assert_int_equal(target_open_files(w->target, NULL, NULL), 0);
 	set_pc_sp(w, address_of(F_LEAF), STACK);
 	set_reg(w, RBP, 1);
 	out = WALK(w, STACK_NO_UNWIND_INFO, address_of(F_LEAF));
@@ -810,7 +850,7 @@ static void test_given_registers(void **state)
 	struct raw_stack out;
 
 	regs_put(&regs, RSP, STACK);
-	unwind_regs(w->snap, w->modules, &regs, &mem, 0, &out);
+	unwind_regs(w->snap, w->target->modules, &regs, &mem, 0, &out);
 	assert_int_equal(out.end, STACK_UNREADABLE);
 	assert_int_equal(out.len, 1);
 	raw_stack_deinit(&out);
@@ -863,6 +903,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_cfi),
 		cmocka_unit_test(test_copy_limit_and_unreadable),
 		cmocka_unit_test(test_live_memory),
+		cmocka_unit_test(test_missing_memory),
 		cmocka_unit_test(test_no_progress),
 		cmocka_unit_test(test_aarch64_caller_cannot_be_a_leaf),
 		cmocka_unit_test(test_depth_limit),

@@ -94,26 +94,33 @@ static void test_all_options_are_taken(void **state)
 struct fixture {
 	struct scratch scratch;
 	struct view view;
-	struct snapshot *snap;
 	char output[128];
 	struct err err;
 };
 
 static struct fixture start(void)
 {
-	struct fixture f = {.snap = sample_snapshot()};
+	struct fixture f = {0};
 
 	scratch_init(&f.scratch);
 	view_init(&f.view);
-	f.snap->replayed = true;
 	snprintf(f.output, sizeof(f.output), "%s/out", f.scratch.dir);
 	return f;
 }
 
 static int show(struct fixture *f)
 {
+	const struct tracing_options options = {0};
+	struct snapshot *snap = sample_snapshot();
+	struct tracing *tracing = NULL;
+	int rc;
+
+	snap->replayed = true;
 	f->view.options.output = f->output;
-	return view_show(&f->view, f->snap, NULL, NULL, 0, &f->err);
+	assert_int_equal(tracing_replay(snap, &options, 0, NULL, &tracing), 0);
+	rc = view_show(&f->view, tracing, &f->err);
+	tracing_destroy(tracing);
+	return rc;
 }
 
 static char *finish(struct fixture *f)
@@ -124,7 +131,6 @@ static char *finish(struct fixture *f)
 	view_deinit(&f->view);
 	text = scratch_read(&f->scratch, "out", &len);
 	text[len] = '\0';
-	snapshot_destroy(f->snap);
 	scratch_deinit(&f->scratch);
 	return text;
 }
@@ -177,23 +183,6 @@ static void test_colors(void **state)
 	free(text);
 }
 
-/* What was walked already is not walked again. */
-static void test_walked_stacks(void **state)
-{
-	struct fixture f = start();
-	struct raw_stack walked[SAMPLE_THREADS] = {0};
-	char *text;
-
-	sample_raw(&walked[0], 2);
-	f.view.options.output = f.output;
-	assert_int_equal(view_show(&f.view, f.snap, NULL, walked, 0, &f.err), 0);
-	assert_null(walked[0].data); /* taken over */
-	text = finish(&f);
-	assert_non_null(strstr(text, "0x0000000000001000"));
-	assert_non_null(strstr(text, "0x0000000000001001"));
-	free(text);
-}
-
 static void test_save(void **state)
 {
 	struct fixture f = start();
@@ -243,7 +232,6 @@ int main(void)
 		cmocka_unit_test(test_documents),
 		cmocka_unit_test(test_json_documents),
 		cmocka_unit_test(test_colors),
-		cmocka_unit_test(test_walked_stacks),
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_output_that_fails),
 	};

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "target/target.h"
 #include "unwind/walk.h"
 
 /*
@@ -42,7 +43,7 @@ struct tiny {
 	size_t cie;
 	uint64_t stack[TINY_STACK_WORDS];
 	struct snapshot *snap;
-	struct modules *modules; /* made at the first step: what is in the image by then counts */
+	struct target *target; /* made at the first step: what is in the image by then counts */
 	struct mem_copy copy;
 	struct raw_stack out;
 	struct walk walk;
@@ -144,7 +145,7 @@ static inline struct tiny *tiny_create(const struct arch *arch)
 
 static inline void tiny_destroy(struct tiny *t)
 {
-	modules_destroy(t->modules);
+	target_close(t->target);
 	t->snap->images.len = 0;
 	snapshot_destroy(t->snap);
 	raw_stack_deinit(&t->out);
@@ -194,13 +195,15 @@ static inline void tiny_load(struct tiny *t)
 	struct mem_copy image = {
 		.start = TINY_BASE, .len = TINY_IMAGE_LEN, .region_end = TINY_BASE + TINY_IMAGE_LEN, .data = t->image};
 
-	if (t->modules)
+	if (t->target)
 		return;
 	assert_true(TINY_EH_FRAME_AT + t->eh_frame.len < TINY_SHDRS_AT);
 	memcpy(t->image + TINY_EH_FRAME_AT, t->eh_frame.data, t->eh_frame.len);
 	assert_true(vec_push(&t->snap->images, image));
-	assert_int_equal(modules_create(t->snap, false, NULL, &t->modules), 0);
-	t->walk.modules = t->modules;
+	t->target = target_open_saved(t->snap);
+	assert_non_null(t->target);
+	assert_int_equal(target_open_files(t->target, NULL, NULL), 0);
+	t->walk.modules = t->target->modules;
 }
 
 static inline bool tiny_step(struct tiny *t, struct caller *out)
