@@ -244,6 +244,7 @@ static int on_hold(void *arg, struct snapshot *snap, struct err *err)
 static unsigned take_executing(void)
 {
 	struct capture_options options = defaults;
+	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
 	struct told told = {0};
@@ -256,13 +257,15 @@ static unsigned take_executing(void)
 	options.on_held = on_held;
 	options.on_hold = on_hold;
 	options.on_held_arg = &told;
-	assert_int_equal(capture_open(pid, &options, NULL, &capture), 0);
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	assert_int_equal(capture_open(target, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, NULL, &snap), 0);
 	assert_true(told.anew >= 1);
 	assert_int_equal(told.threads, 1);
 	assert_int_equal(told.code, snap->maps.data[0].start);
-	snapshot_destroy(snap);
 	capture_close(capture);
+	target_close(target);
+	snapshot_destroy(snap);
 	child_end(pid);
 	close(order[0]);
 	close(order[1]);

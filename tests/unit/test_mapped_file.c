@@ -67,14 +67,16 @@ static void test_mapped(void **state)
 {
 	struct fixture f;
 	uint64_t identity;
+	struct stat st;
 	int fd;
 
 	start(&f);
-	expect_text(mapped_file_open(f.target, &f.entry, false, NULL), "the file that is mapped");
+	expect_text(mapped_file_open(f.target, &f.entry, false, NULL, NULL), "the file that is mapped");
 	fd = scratch_open(&f.scratch, "file", O_PATH);
 	identity = mapped_file_identity(f.target, &f.entry);
+	assert_int_equal(fstat(fd, &st), 0);
 	if (identity)
-		assert_int_equal(identity, image_identity_of(fd));
+		assert_int_equal(identity, image_identity_of(&st));
 	close(fd);
 	finish(&f);
 }
@@ -88,25 +90,25 @@ static void test_by_path(void **state)
 	start(&f);
 	f.entry.end += PAGE;
 	assert_int_equal(mapped_file_identity(f.target, &f.entry), 0);
-	expect_text(mapped_file_open(f.target, &f.entry, false, NULL), "the file that is mapped");
+	expect_text(mapped_file_open(f.target, &f.entry, false, NULL, NULL), "the file that is mapped");
 
 	/* Another file there is not it. */
 	scratch_run(&f.scratch, "mv file kept && echo another > file");
-	assert_int_equal(mapped_file_open(f.target, &f.entry, false, &err), -ESTALE);
+	assert_int_equal(mapped_file_open(f.target, &f.entry, false, &err, NULL), -ESTALE);
 	assert_non_null(strstr(err.msg, "not the one that is mapped"));
-	assert_int_equal(mapped_file_open(f.target, &f.entry, true, NULL), -ESTALE); /* it is not known to be deleted */
+	assert_int_equal(mapped_file_open(f.target, &f.entry, true, NULL, NULL), -ESTALE); /* it is not known to be deleted */
 
 	/* What is deleted may be replaced by whatever has its path, for those who say so. */
 	f.entry.deleted = true;
-	assert_true(mapped_file_open(f.target, &f.entry, false, &err) < 0);
+	assert_true(mapped_file_open(f.target, &f.entry, false, &err, NULL) < 0);
 	assert_non_null(strstr(err.msg, "--ignore-deleted"));
-	expect_text(mapped_file_open(f.target, &f.entry, true, NULL), "another\n");
+	expect_text(mapped_file_open(f.target, &f.entry, true, NULL, NULL), "another\n");
 
 	f.entry.deleted = false;
 	scratch_run(&f.scratch, "rm file");
-	assert_int_equal(mapped_file_open(f.target, &f.entry, false, NULL), -ENOENT);
+	assert_int_equal(mapped_file_open(f.target, &f.entry, false, NULL, NULL), -ENOENT);
 	scratch_run(&f.scratch, "mkfifo file"); /* and nobody waits for a writer */
-	assert_int_equal(mapped_file_open(f.target, &f.entry, false, &err), -EINVAL);
+	assert_int_equal(mapped_file_open(f.target, &f.entry, false, &err, NULL), -EINVAL);
 	assert_non_null(strstr(err.msg, "not a regular file"));
 	finish(&f);
 }
@@ -121,7 +123,7 @@ static void test_deleted(void **state)
 	unlink(f.path);
 	find_entry(&f);
 	assert_true(f.entry.deleted);
-	fd = mapped_file_open(f.target, &f.entry, false, &err);
+	fd = mapped_file_open(f.target, &f.entry, false, &err, NULL);
 	if (fd >= 0)
 		expect_text(fd, "the file that is mapped");
 	else
@@ -136,7 +138,7 @@ static void test_saved(void **state)
 	struct fixture f;
 
 	start(&f);
-	assert_int_equal(mapped_file_open(saved, &f.entry, false, NULL), -ESRCH);
+	assert_int_equal(mapped_file_open(saved, &f.entry, false, NULL, NULL), -ESRCH);
 	assert_int_equal(mapped_file_identity(saved, &f.entry), 0);
 	finish(&f);
 	target_close(saved);

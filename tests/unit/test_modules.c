@@ -468,7 +468,7 @@ static void test_jit_code(void **state)
 	module = modules_find(target->modules, 0x39000, &vaddr); /* behind the code */
 	assert_false(module->jit);
 	assert_false(target_is_live(target));
-	assert_int_equal(mapped_file_open(target, &mapped[0], false, NULL), -ESRCH);
+	assert_int_equal(mapped_file_open(target, &mapped[0], false, NULL, NULL), -ESRCH);
 	target_close(target);
 	elfmake_deinit(&e);
 	image_destroy(file);

@@ -50,12 +50,12 @@ static void test_paths(void **state)
 {
 	struct fixture f = start();
 
-	expect_text(rootfile_open(f.root_fd, "/sub/file"), "inside");
-	expect_text(rootfile_open(f.root_fd, "sub/file"), "inside");
-	expect_text(rootfile_open(f.root_fd, "//sub/./file"), "inside");
-	assert_int_equal(rootfile_open(f.root_fd, "/nothing"), -ENOENT);
-	assert_int_equal(rootfile_open(f.root_fd, "/sub/file/x"), -ENOTDIR);
-	assert_int_equal(rootfile_open(f.root_fd, ""), -ENOENT);
+	expect_text(rootfile_open(f.root_fd, "/sub/file", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "sub/file", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "//sub/./file", NULL), "inside");
+	assert_int_equal(rootfile_open(f.root_fd, "/nothing", NULL), -ENOENT);
+	assert_int_equal(rootfile_open(f.root_fd, "/sub/file/x", NULL), -ENOTDIR);
+	assert_int_equal(rootfile_open(f.root_fd, "", NULL), -ENOENT);
 	finish(&f);
 }
 
@@ -69,22 +69,22 @@ static void test_no_way_up(void **state)
 		    "ln -s %s/secret root/whole && ln -s /secret root/sub/absolute && ln -s .. root/parent && "
 		    "ln -s up root/twice && ln -s loop root/loop",
 		    f.scratch.dir);
-	expect_text(rootfile_open(f.root_fd, "../secret"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/sub/../../../secret"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/up"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/sub/deep/far-up"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/sub/absolute"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/parent/secret"), "inside");
-	expect_text(rootfile_open(f.root_fd, "/twice"), "inside");
-	assert_int_equal(rootfile_open(f.root_fd, "/whole"), -ENOENT);
-	assert_int_equal(rootfile_open(f.root_fd, "/loop"), -ELOOP);
+	expect_text(rootfile_open(f.root_fd, "../secret", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/sub/../../../secret", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/up", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/sub/deep/far-up", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/sub/absolute", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/parent/secret", NULL), "inside");
+	expect_text(rootfile_open(f.root_fd, "/twice", NULL), "inside");
+	assert_int_equal(rootfile_open(f.root_fd, "/whole", NULL), -ENOENT);
+	assert_int_equal(rootfile_open(f.root_fd, "/loop", NULL), -ELOOP);
 	/* The same way is open where there is no root to stay in. */
 	scratch_run(&f.scratch, "ln -s secret link");
 	{
 		char path[128];
 
 		snprintf(path, sizeof(path), "%s/link", f.scratch.dir);
-		expect_text(rootfile_open(-1, path), "outside");
+		expect_text(rootfile_open(-1, path, NULL), "outside");
 	}
 	finish(&f);
 }
@@ -95,9 +95,9 @@ static void test_magic_links(void **state)
 	int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
 
 	assert_true(root_fd >= 0);
-	assert_int_equal(rootfile_open(root_fd, "/proc/self/exe"), -ELOOP);
-	assert_int_equal(rootfile_open(root_fd, "/proc/self/root/etc/passwd"), -ELOOP);
-	fd = rootfile_open(-1, "/proc/self/exe");
+	assert_int_equal(rootfile_open(root_fd, "/proc/self/exe", NULL), -ELOOP);
+	assert_int_equal(rootfile_open(root_fd, "/proc/self/root/etc/passwd", NULL), -ELOOP);
+	fd = rootfile_open(-1, "/proc/self/exe", NULL);
 	assert_true(fd >= 0);
 	close(fd);
 	close(root_fd);
@@ -120,14 +120,14 @@ static void test_only_regular_files(void **state)
 
 	make_socket(&f.scratch);
 	scratch_run(&f.scratch, "mkfifo root/fifo && ln -s fifo root/link-to-fifo");
-	assert_int_equal(rootfile_open(f.root_fd, "/fifo"), -EINVAL);
-	assert_int_equal(rootfile_open(f.root_fd, "/link-to-fifo"), -EINVAL);
-	assert_int_equal(rootfile_open(f.root_fd, "/socket"), -EINVAL);
-	assert_int_equal(rootfile_open(f.root_fd, "/sub"), -EINVAL);
-	assert_int_equal(rootfile_open(f.root_fd, "/"), -EINVAL);
-	assert_int_equal(rootfile_open(-1, "/dev/null"), -EINVAL);
-	assert_int_equal(rootfile_open(-1, "/"), -EINVAL);
-	assert_int_equal(rootfile_open(-1, "/nonexistent/file"), -ENOENT);
+	assert_int_equal(rootfile_open(f.root_fd, "/fifo", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(f.root_fd, "/link-to-fifo", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(f.root_fd, "/socket", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(f.root_fd, "/sub", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(f.root_fd, "/", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(-1, "/dev/null", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(-1, "/", NULL), -EINVAL);
+	assert_int_equal(rootfile_open(-1, "/nonexistent/file", NULL), -ENOENT);
 	finish(&f);
 }
 
@@ -136,12 +136,12 @@ static void test_reopen(void **state)
 	struct fixture f = start();
 	int path_fd = scratch_open(&f.scratch, "secret", O_PATH), dir_fd = scratch_open(&f.scratch, "root", O_PATH);
 
-	expect_text(rootfile_reopen(path_fd), "outside");
-	expect_text(rootfile_reopen(path_fd), "outside"); /* it stays open, and has no position */
+	expect_text(rootfile_reopen(path_fd, NULL), "outside");
+	expect_text(rootfile_reopen(path_fd, NULL), "outside"); /* it stays open, and has no position */
 	scratch_run(&f.scratch, "rm secret");
-	expect_text(rootfile_reopen(path_fd), "outside");
-	assert_int_equal(rootfile_reopen(dir_fd), -EINVAL);
-	assert_int_equal(rootfile_reopen(-1), -EBADF);
+	expect_text(rootfile_reopen(path_fd, NULL), "outside");
+	assert_int_equal(rootfile_reopen(dir_fd, NULL), -EINVAL);
+	assert_int_equal(rootfile_reopen(-1, NULL), -EBADF);
 	close(path_fd);
 	close(dir_fd);
 	finish(&f);
@@ -153,16 +153,16 @@ static void test_last_name_is_a_link(void **state)
 	char path[128];
 
 	scratch_run(&f.scratch, "ln -s /sub root/way && ln -s file root/sub/link && ln -s nothing root/dangling");
-	expect_text(rootfile_open_itself(f.root_fd, "/sub/file"), "inside");
-	expect_text(rootfile_open_itself(f.root_fd, "/way/file"), "inside");
-	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub/link"), -ELOOP);
-	assert_int_equal(rootfile_open_itself(f.root_fd, "/dangling"), -ELOOP);
-	assert_int_equal(rootfile_open_itself(f.root_fd, "/nothing"), -ENOENT);
-	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub"), -EINVAL);
+	expect_text(rootfile_open_itself(f.root_fd, "/sub/file", NULL), "inside");
+	expect_text(rootfile_open_itself(f.root_fd, "/way/file", NULL), "inside");
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub/link", NULL), -ELOOP);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/dangling", NULL), -ELOOP);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/nothing", NULL), -ENOENT);
+	assert_int_equal(rootfile_open_itself(f.root_fd, "/sub", NULL), -EINVAL);
 	snprintf(path, sizeof(path), "%s/root/sub/link", f.scratch.dir);
-	assert_int_equal(rootfile_open_itself(-1, path), -ELOOP);
+	assert_int_equal(rootfile_open_itself(-1, path, NULL), -ELOOP);
 	snprintf(path, sizeof(path), "%s/root/sub/file", f.scratch.dir);
-	expect_text(rootfile_open_itself(-1, path), "inside");
+	expect_text(rootfile_open_itself(-1, path, NULL), "inside");
 	finish(&f);
 }
 
@@ -176,7 +176,7 @@ static void test_file_that_may_not_be_read(void **state)
 	}
 	f = start();
 	scratch_run(&f.scratch, "chmod 0 root/secret");
-	assert_int_equal(rootfile_open(f.root_fd, "/secret"), -EACCES);
+	assert_int_equal(rootfile_open(f.root_fd, "/secret", NULL), -EACCES);
 	finish(&f);
 }
 
