@@ -220,7 +220,7 @@ int rootfile_open_image(int root_fd, const char *path, struct err *err, struct i
 	int fd = rootfile_open(root_fd, path, &st);
 
 	if (fd == -EINVAL)
-		return err_set(err, EINVAL, "not a regular file");
+		return err_set(err, ENOEXEC, "not a regular file");
 	if (fd == -ETIMEDOUT)
 		return err_set(err, ETIMEDOUT, "its file system did not answer in time (--patience)");
 	if (fd < 0)

@@ -93,7 +93,7 @@ def state(pid, tid=None):
 
 def name_of(pid, tid):
     try:
-        return Path(f"/proc/{pid}/task/{tid}/comm").read_text().rstrip("\n")
+        return Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").rstrip("\n")
     except (FileNotFoundError, ProcessLookupError):
         return None
 

@@ -106,7 +106,7 @@ static void test_gone(void **state)
 	child_end(pid);
 	for (int i = 0; i < 2; i++) {
 		sleeping_walk(sleeping, &known, &process, &thread, &stack);
-		assert_non_null(strstr(stack.error, "there is no process"));
+		assert_non_null(strstr(stack.error, "has ended"));
 		assert_int_equal(stack.frames.len, 0);
 	}
 	sleeping_forget(sleeping, &known);
