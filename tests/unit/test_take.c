@@ -309,7 +309,7 @@ static void expect_no_fallback(int rc, enum source_choice choice, const char *no
 	struct fixture *f = make();
 
 	f->fake.rc = rc;
-	f->capture.options.observer = choice;
+	f->capture.options.source = choice;
 	strcpy(f->capture.observer_note, note);
 	assert_int_equal(take_observe(&f->take, 0, false), rc);
 	assert_int_equal(f->fake.passes, 1);
