@@ -10,7 +10,7 @@ enum exit_code {
 	EXIT_INCOMPLETE = 3, /* some stack or process is missing or cut short; the output says which and why */
 };
 
-/* argv[0] is how the command is called, as in its messages: "stakeout offcpu". Each lives in a file of its own and owns its options. */
+/* argv[0] is how the command is called in its messages: "stakeout offcpu". Each has its own file, and its options. */
 int cmd_snapshot(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_cache(int argc, char **argv);

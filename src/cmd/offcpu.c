@@ -16,6 +16,7 @@
 #include "cmd/offcpu_options.h"
 #include "cmd/offcpu_session.h"
 #include "cmd/offcpu_targets.h"
+#include "cmd/output.h"
 #include "cmd/terminal.h"
 #include "offcpu/command.h"
 #include "proc/process.h"
@@ -24,22 +25,22 @@
 
 enum { LIVE_LINE_NS = 250000000 };
 
-/* Where it all goes: events, a report or both. NULL: it is not wanted. */
+/* Where it all goes: events, a report or both. Without a file: it is not wanted. */
 struct outputs {
-	FILE *events;
-	FILE *report;
+	struct output events;
+	struct output report;
 };
 
 /* There is nobody any more to record for. */
 static bool is_in_vain(const struct outputs *outputs, const struct event_writer *writer)
 {
-	return !outputs->report && !event_writer_works(writer);
+	return !outputs->report.file && !event_writer_works(writer);
 }
 
 /* Only on a terminal that nobody else writes to meanwhile: it would tear their lines. */
 static bool has_live_line(const struct offcpu_options *o, const struct outputs *outputs)
 {
-	bool shared = (outputs->events && isatty(fileno(outputs->events))) || (o->command && isatty(STDOUT_FILENO));
+	bool shared = (outputs->events.file && isatty(fileno(outputs->events.file))) || (o->command && isatty(STDOUT_FILENO));
 
 	return terminal_is_capable(STDERR_FILENO) && !shared;
 }
@@ -104,27 +105,6 @@ static void record(const struct offcpu_options *o, struct offcpu_session *sessio
 		fputs("\r\033[K", stderr);
 }
 
-static bool is_stdout(const char *path)
-{
-	return !path || strcmp(path, "-") == 0;
-}
-
-/* What is in it stays until there is something to write. */
-static int open_file(const char *path, FILE **out, struct err *err)
-{
-	*out = is_stdout(path) ? stdout : fopen(path, "ae");
-	return *out ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
-}
-
-static int empty_file(FILE *f, const char *path, struct err *err)
-{
-	struct stat st;
-
-	if (!f || f == stdout || (fstat(fileno(f), &st) == 0 && !S_ISREG(st.st_mode)))
-		return 0;
-	return ftruncate(fileno(f), 0) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
-}
-
 /* Whatever it is called, also a pipe. Into /dev/null or a terminal both may go. */
 static bool are_same_file(FILE *a, FILE *b)
 {
@@ -139,21 +119,16 @@ static int open_outputs(const struct offcpu_options *o, struct outputs *outputs,
 	const char *events = o->events_path ? o->events_path : o->view.output, *report = o->view.output;
 	int rc = 0;
 
+	/* What is in a file stays until there is something to write. */
 	if (o->events)
-		rc = open_file(events, &outputs->events, err);
+		rc = output_open(&outputs->events, events, OUTPUT_REPORT, err);
 	if (rc == 0 && (!o->events || o->events_path))
-		rc = open_file(report, &outputs->report, err);
-	if (rc == 0 && outputs->events && outputs->report && are_same_file(outputs->events, outputs->report))
+		rc = output_open(&outputs->report, report, OUTPUT_REPORT, err);
+	if (rc == 0 && outputs->events.file && outputs->report.file &&
+	    are_same_file(outputs->events.file, outputs->report.file))
 		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
-			       is_stdout(report) ? "standard output" : report);
-	return rc == 0 ? empty_file(outputs->events, events, err) : rc;
-}
-
-static int close_file(FILE *f)
-{
-	if (!f || f == stdout)
-		return 0;
-	return fclose(f) == 0 ? 0 : -errno;
+			       outputs->report.file == stdout ? "standard output" : report);
+	return rc == 0 ? output_empty(&outputs->events, err) : rc;
 }
 
 /* The folded format has no place for them. */
@@ -226,14 +201,15 @@ static int add_notes(const struct offcpu_options *o, const struct offcpu_targets
 }
 
 /* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
-static int write_all(const struct offcpu_options *o, const struct outputs *outputs, struct offcpu_session *session,
+static int write_all(const struct offcpu_options *o, struct outputs *outputs, struct offcpu_session *session,
 		     const struct offcpu_targets *targets, struct event_writer *writer, struct notes *silent,
 		     struct offcpu_profile *profile, struct err *err)
 {
 	int rc = event_writer_stop(writer, err), events_rc;
 	struct err events_err = {0};
+	bool has_report = outputs->report.file;
 
-	if (rc < 0 && !outputs->report)
+	if (rc < 0 && !has_report)
 		return rc;
 	rc = session->watch->ops->finish(session->watch, err, profile);
 	if (rc == 0)
@@ -241,17 +217,17 @@ static int write_all(const struct offcpu_options *o, const struct outputs *outpu
 	if (rc < 0)
 		return rc;
 	events_rc = event_writer_end(writer, profile, &events_err);
-	if (close_file(outputs->events) < 0 && events_rc == 0)
+	if (output_close(&outputs->events, NULL) < 0 && events_rc == 0)
 		events_rc = err_set(&events_err, EIO, "the events cannot be written");
-	rc = empty_file(outputs->report, o->view.output, err);
-	if (rc == 0 && outputs->report)
-		rc = write_profile(o, profile, outputs->report, err);
-	if (close_file(outputs->report) < 0 && rc == 0)
+	rc = output_empty(&outputs->report, err);
+	if (rc == 0 && has_report)
+		rc = write_profile(o, profile, outputs->report.file, err);
+	if (output_close(&outputs->report, NULL) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the report cannot be written");
 	if (rc < 0 || events_rc == 0)
 		return rc;
 	*err = events_err;
-	return outputs->report ? -EIO : events_rc; /* a broken pipe needs words if that is not all */
+	return has_report ? -EIO : events_rc; /* a broken pipe needs words if that is not all */
 }
 
 /* If none of the processes is there, each is told of; the last by the error. */
@@ -309,7 +285,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	if (rc == 0)
 		rc = offcpu_session_start(&session, o, &targets.pids, &child, err);
 	if (rc == 0)
-		rc = event_writer_start(&writer, outputs.events, session.recording, err);
+		rc = event_writer_start(&writer, outputs.events.file, session.recording, err);
 	if (rc == 0 && is_in_vain(&outputs, &writer))
 		rc = event_writer_stop(&writer, err);
 	if (rc == 0 && child.pid)

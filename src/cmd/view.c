@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cmd/output.h"
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
 #include "model/snapfile.h"
@@ -108,14 +109,17 @@ bool view_has_color(const struct view_options *options, FILE *out)
 
 static int open_output(struct view *view, struct err *err)
 {
-	const char *path = view->options.output;
-	bool to_stdout = !path || strcmp(path, "-") == 0;
+	struct output output;
+	int rc;
 
 	if (view->out)
 		return 0;
-	view->out = to_stdout ? stdout : fopen(path, "we");
-	if (!view->out)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	rc = output_open(&output, view->options.output, OUTPUT_REPORT, err);
+	if (rc == 0)
+		rc = output_empty(&output, err);
+	if (rc < 0)
+		return rc;
+	view->out = output.file;
 	view->options.report.color = view_has_color(&view->options, view->out);
 	return 0;
 }
@@ -142,16 +146,17 @@ static int write_report(struct view *view, const struct trace *trace, struct err
 /* Before anything is printed: whoever reads the output may stop reading. */
 static int save(const struct view *view, const struct snapshot *snap, struct err *err)
 {
-	const char *path = view->options.save;
-	_cleanup_fclose_ FILE *f = fopen(path, "we");
-	int rc;
+	struct output output;
+	int rc = output_open(&output, view->options.save, OUTPUT_SNAPSHOT, err);
 
-	if (!f)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	rc = snapfile_write(snap, f, err);
-	if (rc == 0 && fflush(f) != 0)
-		rc = err_set(err, errno, "%s: %s", path, strerror(errno));
-	return rc;
+	if (rc < 0)
+		return rc;
+	rc = output_empty(&output, err);
+	if (rc == 0)
+		rc = snapfile_write(snap, output.file, err);
+	if (rc < 0)
+		output_withdraw(&output);
+	return rc < 0 ? rc : output_close(&output, err);
 }
 
 static void open_names(struct view *view, struct notes *notes)

@@ -93,8 +93,8 @@ def test_one_file_for_events_and_report(target, tmp_path):
     """By whatever names; what was in it is still there."""
     t, file = target("plain"), tmp_path / "same"
     file.write_text("before")
-    (tmp_path / "link").symlink_to(file)
-    for events in (f"{tmp_path}/./same", tmp_path / "link"):
+    (tmp_path / "way").symlink_to(tmp_path)
+    for events in (f"{tmp_path}/./same", tmp_path / "way/same"):
         with open(file, "a") as out:
             for args in (("-o", file), ()):
                 proc = subprocess.run(
