@@ -2,7 +2,6 @@
 #include "offcpu/command.h"
 
 #include <fcntl.h>
-#include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,19 +72,15 @@ static char *find_in_path(const char *name)
 static void map_segments(int fd, const struct image *image)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	size_t n = 0;
+	const Elf64_Phdr *phdr;
 
-	elf_getphdrnum(image_elf(image), &n);
-	for (size_t i = 0; i < n && i < INT_MAX; i++) {
-		GElf_Phdr phdr;
-		uint64_t in_page;
+	for (size_t i = 0; (phdr = image_segment(image, i)); i++) {
+		uint64_t in_page = phdr->p_offset % page;
 
-		if (!gelf_getphdr(image_elf(image), (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X))
-			continue;
-		in_page = phdr.p_offset % page;
-		if (phdr.p_filesz && phdr.p_filesz <= SIZE_MAX - page)
-			mmap(NULL, phdr.p_filesz + in_page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
-			     (off_t)(phdr.p_offset - in_page));
+		if (phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_filesz &&
+		    phdr->p_filesz <= SIZE_MAX - page)
+			mmap(NULL, phdr->p_filesz + in_page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+			     (off_t)(phdr->p_offset - in_page));
 	}
 }
 

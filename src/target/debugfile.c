@@ -25,12 +25,11 @@ struct proof {
 	uint32_t crc;
 };
 
-static uint32_t file_crc(struct image *image)
+static uint32_t file_crc(const struct image *image)
 {
-	size_t size = 0;
-	const char *bytes = elf_rawfile(image_elf(image), &size);
+	struct span bytes = image_raw(image);
 
-	return bytes && size <= max_crc_bytes ? libdeflate_crc32(0, bytes, size) : 0;
+	return bytes.len <= max_crc_bytes ? libdeflate_crc32(0, bytes.data, bytes.len) : 0;
 }
 
 static bool is_proven(struct image *candidate, const struct proof *proof)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <gelf.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,10 +23,9 @@ static bool is_entry_code(struct walk *w)
 {
 	uint64_t vaddr;
 	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
-	GElf_Ehdr ehdr;
+	uint64_t entry = module && module->image ? image_entry(module->image) : 0;
 
-	return module && module->image && gelf_getehdr(image_elf(module->image), &ehdr) && ehdr.e_entry &&
-	       vaddr >= ehdr.e_entry && vaddr - ehdr.e_entry < ENTRY_SIZE;
+	return entry && vaddr >= entry && vaddr - entry < ENTRY_SIZE;
 }
 
 /* The code that calls a new thread's function, and ends the thread when that returns: musl's clone(). */

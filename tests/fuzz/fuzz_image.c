@@ -22,7 +22,7 @@ static void touch(struct span span)
 	__asm__ volatile("" : : "r"(sum)); /* or the compiler would drop the reads */
 }
 
-static bool visit_dynsym(void *ctx, const GElf_Sym *sym, const char *name)
+static bool visit_dynsym(void *ctx, const Elf64_Sym *sym, const char *name)
 {
 	*(size_t *)ctx += strlen(name);
 	return true;

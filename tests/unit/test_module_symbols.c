@@ -3,7 +3,7 @@
 #include "elfmake.h"
 #include "scratch.h"
 
-#include "dwarfsym.h"
+#include "libelf_of.h"
 #include "symbol/module_symbols.h"
 
 static const char source[] = "static __attribute__((noinline, used)) int hidden(int x) { return x * 7; }\n"
@@ -56,7 +56,7 @@ static void close_module(struct fixture *f)
 static const struct call *look_up(struct fixture *f, const char *function)
 {
 	struct image *image = scratch_image(&f->scratch, "l.so");
-	uint64_t size, at = dwarfsym_find(image, function, &size);
+	uint64_t size, at = libelf_symbol(image, function, &size);
 
 	assert_true(at);
 	image_destroy(image);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "elfmake.h"
+#include "libelf_of.h"
 #include "scratch.h"
 
 #include <elf.h>
-#include <gelf.h>
 #include <lzma.h>
 
 #include "elf/symrecords.h"
@@ -223,18 +223,8 @@ static void make_minidebug(struct scratch *s)
 static uint64_t value_of(struct scratch *s, const char *file, const char *name)
 {
 	struct image *image = scratch_image(s, file);
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
-	uint64_t value = 0;
+	uint64_t size, value = libelf_symbol(image, name, &size);
 
-	while ((scn = elf_nextscn(image_elf(image), scn)) && gelf_getshdr(scn, &shdr)) {
-		if (shdr.sh_type != SHT_SYMTAB)
-			continue;
-		for (int i = 0; gelf_getsym(elf_getdata(scn, NULL), i, &sym); i++)
-			if (strcmp(elf_strptr(image_elf(image), shdr.sh_link, sym.st_name), name) == 0)
-				value = sym.st_value;
-	}
 	image_destroy(image);
 	return value;
 }
