@@ -59,7 +59,7 @@ uint64_t cursor_uint(struct cursor *c, unsigned size)
 	}
 	switch (size) {
 	case 1:
-		return *c->p++;
+		return cursor_u8(c);
 	case 2:
 		return cursor_u16(c);
 	case 4:
@@ -133,4 +133,22 @@ const char *cursor_cstr(struct cursor *c)
 	}
 	c->p = nul + 1;
 	return s;
+}
+
+bool cursor_string(struct cursor *c, char *out, size_t size)
+{
+	size_t len = cursor_left(c) < size ? cursor_left(c) : size;
+	const char *nul;
+
+	if (len)
+		memcpy(out, c->p, len);
+	nul = len ? memchr(out, 0, len) : NULL;
+	if (!nul) {
+		cursor_fail(c);
+		if (size)
+			out[0] = '\0';
+		return false;
+	}
+	c->p += (size_t)(nul - out) + 1;
+	return true;
 }

@@ -211,6 +211,11 @@ const char *dwarf_missing_split(const struct dwarf *dwarf)
 	return split_files_missing(dwarf->split);
 }
 
+bool dwarf_split_has_changed(const struct dwarf *dwarf)
+{
+	return split_files_have_changed(dwarf->split);
+}
+
 /* The view of another unit than the map's own, kept for the next name. NULL when there is none. */
 static const struct unit_view *other_view(struct dwarf *dwarf, const struct dwarf_file *file, uint64_t offset)
 {
@@ -343,6 +348,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t number)
 	if (!built)
 		return NULL;
 	built->map.ops = &built_ops;
+	built->map.in_file = true;
 	built->map.base = dwarf->code.start;
 	built->dwarf = dwarf;
 	if (atomic_load(&dwarf->used) < dwarf->limit && !build(built, &dwarf->file.units.data[number])) {

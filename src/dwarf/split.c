@@ -2,10 +2,12 @@
 #include "dwarf/split.h"
 
 #include <dwarf.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -113,6 +115,20 @@ void split_files_destroy(struct split_files *files)
 const char *split_files_missing(struct split_files *files)
 {
 	return files->missing;
+}
+
+static bool has_changed(const struct split_file *file)
+{
+	return file && file->image && image_has_changed(file->image);
+}
+
+bool split_files_have_changed(const struct split_files *files)
+{
+	bool changed = has_changed(files->package);
+
+	for (size_t i = 0; i < files->files.len; i++)
+		changed |= has_changed(files->files.data[i]);
+	return changed;
 }
 
 static bool is_called(const struct split_file *file, const char *dir, const char *name)
@@ -285,11 +301,19 @@ static void set_bases(const struct split_unit *split, struct unit_view *view)
 	}
 }
 
+/* Paths are looked at more than once. */
+static char *copy_string(const struct unit_view *view, const struct value *value)
+{
+	const char *string = value_string(view, value);
+
+	return string ? strndup(string, PATH_MAX) : NULL;
+}
+
 bool split_view_init(struct split_files *files, const struct unit_view *skeleton, const struct entry *skeleton_root,
 		     struct unit_view *view)
 {
-	const char *name = value_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
-	const char *dir = value_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR));
+	_cleanup_free_ char *name = copy_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
+	_cleanup_free_ char *dir = copy_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR));
 	uint64_t id = skeleton->unit.dwo_id;
 	struct split_unit split;
 	struct entry root;

@@ -23,13 +23,15 @@ static void cleanup_lzma(lzma_stream *stream)
 int minidebug_unpack(struct image *image, struct err *err, uint8_t **data, size_t *len)
 {
 	_cleanup_(cleanup_lzma) lzma_stream stream = LZMA_STREAM_INIT;
-	struct span packed = image_section(image, ".gnu_debugdata");
+	struct span section = image_section(image, ".gnu_debugdata"), packed = image_keep(image, section);
 	_cleanup_free_ uint8_t *buf = NULL;
 	size_t cap = 0;
 	lzma_ret ret = LZMA_OK;
 
-	if (!packed.data)
+	if (!section.data)
 		return err_set(err, ENOENT, "there is no .gnu_debugdata");
+	if (!packed.data)
+		return err_set(err, ENOMEM, "out of memory");
 	if (lzma_stream_decoder(&stream, MAX_DECODER_MEMORY, 0) != LZMA_OK)
 		return err_set(err, ENOMEM, "out of memory");
 	stream.next_in = packed.data;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "base/vec.h"
 #include "elf/image.h"
 
@@ -87,8 +88,9 @@ static void map_segments(int fd, const struct image *image)
 /* The dynamic loader; libraries are next to it as a rule, wherever that is on this system. */
 static void add_loader(struct files *files, struct image *image)
 {
-	struct span name = image_section(image, ".interp");
-	char *path = name.data && memchr(name.data, 0, name.len) ? realpath((const char *)name.data, NULL) : NULL;
+	struct span section = image_section(image, ".interp");
+	struct cursor c = cursor_init(section.data, section.len);
+	char name[PATH_MAX], *path = cursor_string(&c, name, sizeof(name)) ? realpath(name, NULL) : NULL;
 
 	if (!path)
 		return;
@@ -105,13 +107,12 @@ static void add_needed(struct files *files, struct image *image)
 	if (!image_is_64bit(image) || !dynamic.data || !names.data || !files->libraries)
 		return;
 	for (size_t at = 0; at + sizeof(entry) <= dynamic.len; at += sizeof(entry)) {
-		const char *name;
+		struct cursor c = cursor_init(names.data, names.len);
+		char name[NAME_MAX + 1];
 
 		memcpy(&entry, dynamic.data + at, sizeof(entry));
-		if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= names.len)
-			continue;
-		name = (const char *)names.data + entry.d_un.d_val;
-		if (memchr(name, 0, names.len - entry.d_un.d_val) && !strchr(name, '/'))
+		if (entry.d_tag == DT_NEEDED && cursor_seek(&c, entry.d_un.d_val) &&
+		    cursor_string(&c, name, sizeof(name)) && !strchr(name, '/'))
 			add_file(files, join(files->libraries, strlen(files->libraries), name));
 	}
 }

@@ -297,6 +297,8 @@ static void open_module(struct modules *m, struct loaded *loaded)
 		info->problem = arena_intern(m->snap->arena, err.msg);
 	else
 		info->build_id = arena_intern(m->snap->arena, image_build_id(loaded->module.image));
+	if (ret == 0 && image_has_changed(loaded->module.image))
+		info->problem = "the file was changed while it was read";
 	if (!info->build_id)
 		info->build_id = entry->build_id;
 }
