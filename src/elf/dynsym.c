@@ -113,13 +113,12 @@ bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
 	if (names.len < dyn.strsz)
 		return true;
 	names.len = dyn.strsz;
-	names = image_keep(image, names);
 	table.names = cursor_init(names.data, names.len);
 	count = count_symbols(image, &dyn);
 	for (uint64_t i = 0; i < count && symrecords_next(&table, &sym); i++) {
 		const char *name = symrecords_name(&table, &sym, &len);
 
-		if (name && len < SYMRECORDS_MAX_NAME && !visit(ctx, &sym, name)) /* a name that was cut has no NUL */
+		if (name && len < SYMRECORDS_MAX_NAME && !visit(ctx, &sym, name, len))
 			return false;
 	}
 	return true;

@@ -30,13 +30,6 @@ struct unpacked {
 	uint8_t *data; /* packing.size bytes; NULL when it is damaged */
 };
 
-/* Bytes of the file, and a copy of them. */
-struct kept {
-	const uint8_t *data;
-	size_t len;
-	uint8_t *copy;
-};
-
 struct image {
 	struct filemap file; /* not there for an image in memory */
 	bool loaded;         /* `raw` is laid out by address, not by file offset */
@@ -47,8 +40,6 @@ struct image {
 	VEC(Elf64_Phdr) loads; /* PT_LOAD only */
 	VEC(struct unpacked) unpacked;
 	uint64_t unpacked_size; /* of all of them */
-	VEC(struct kept) kept;
-	uint64_t kept_size;
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
 	uint64_t identity;
@@ -66,9 +57,6 @@ void image_destroy(struct image *image)
 	for (size_t i = 0; i < image->unpacked.len; i++)
 		free(image->unpacked.data[i].data);
 	vec_deinit(&image->unpacked);
-	for (size_t i = 0; i < image->kept.len; i++)
-		free(image->kept.data[i].copy);
-	vec_deinit(&image->kept);
 	filemap_close(&image->file);
 	free(image->path);
 	free(image);
@@ -326,28 +314,6 @@ struct span image_shdr_bytes(const struct image *image, size_t index)
 	    shdr->sh_size > image->raw_len - shdr->sh_offset)
 		return (struct span){0};
 	return raw_span(image, shdr->sh_offset, shdr->sh_size, shdr->sh_addr);
-}
-
-struct span image_keep(struct image *image, struct span bytes)
-{
-	struct kept kept = {.data = bytes.data, .len = bytes.len};
-
-	if (!bytes.data || !image->file.data)
-		return bytes; /* an image in memory is ours, or does not change */
-	for (size_t i = 0; i < image->kept.len; i++)
-		if (image->kept.data[i].data == bytes.data && image->kept.data[i].len == bytes.len) {
-			bytes.data = image->kept.data[i].copy;
-			return bytes;
-		}
-	kept.copy = bytes.len <= image->raw_len - image->kept_size ? malloc(bytes.len) : NULL;
-	if (!kept.copy || !vec_push(&image->kept, kept)) {
-		free(kept.copy);
-		return (struct span){.vaddr = bytes.vaddr};
-	}
-	image->kept_size += bytes.len;
-	memcpy(kept.copy, bytes.data, bytes.len);
-	bytes.data = kept.copy;
-	return bytes;
 }
 
 const char *image_build_id(const struct image *image)

@@ -74,12 +74,6 @@ const Elf64_Shdr *image_shdr(const struct image *image, size_t index);
 struct span image_shdr_bytes(const struct image *image, size_t index);
 const Elf64_Shdr *image_find_shdr(const struct image *image, const char *name);
 
-/*
- * The same bytes where nobody can change them, to live as long as the image: for tables of names, which are referred to
- * from everywhere. None when they are more than the whole file, taken together, or memory is exhausted.
- */
-struct span image_keep(struct image *image, struct span bytes);
-
 /* File offset (of a mapping) to the file's virtual address, through the loadable segments. */
 bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t *vaddr);
 

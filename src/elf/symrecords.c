@@ -25,14 +25,14 @@ static struct span plain_bytes(const struct image *image, size_t section)
 	return shdr && !(shdr->sh_flags & SHF_COMPRESSED) ? image_shdr_bytes(image, section) : (struct span){0};
 }
 
-struct symrecords symrecords_init(struct image *image, size_t section, uint64_t *budget)
+struct symrecords symrecords_init(const struct image *image, size_t section, uint64_t *budget)
 {
 	const Elf64_Shdr *shdr = image_shdr(image, section), *strings = shdr ? image_shdr(image, shdr->sh_link) : NULL;
 	struct span records = plain_bytes(image, section), names = {0};
 	struct symrecords table = {.wide = image_is_64bit(image), .budget = budget};
 
 	if (strings && strings->sh_type == SHT_STRTAB)
-		names = image_keep(image, plain_bytes(image, shdr->sh_link));
+		names = plain_bytes(image, shdr->sh_link);
 	table.records = cursor_init(records.data, records.len);
 	table.names = cursor_init(names.data, names.len);
 	table.records.big_endian = table.names.big_endian = image_is_big_endian(image);

@@ -11,8 +11,8 @@
 enum { SYMRECORDS_MAX_NAME = 32 << 10 }; /* longer ones are cut */
 
 /*
- * The records of one symbol table and the strings that they refer to, of either word size and byte order. The strings are
- * where nobody changes them; a record is read once.
+ * The records of one symbol table and the strings that they refer to, of either word size and byte order. A record is read
+ * once; a name is so many bytes of the file, which may become others.
  */
 struct symrecords {
 	struct cursor records;
@@ -31,7 +31,7 @@ uint64_t symrecords_budget(const struct image *image);
 bool symrecords_charge(struct symrecords *table, uint64_t bytes);
 
 /* The symbol table in a section. One that is compressed or damaged has no records, or none that has a name. */
-struct symrecords symrecords_init(struct image *image, size_t section, uint64_t *budget);
+struct symrecords symrecords_init(const struct image *image, size_t section, uint64_t *budget);
 
 /* The next record is the one of that number. */
 bool symrecords_seek(struct symrecords *table, uint64_t index);

@@ -16,7 +16,7 @@
 struct entry {
 	uint64_t start;
 	uint64_t end;
-	const char *name; /* in a table that the image keeps */
+	const char *name; /* in the file's string table */
 	uint32_t name_len;
 	uint8_t rank;   /* among names of one address; the lowest is the best */
 	uint8_t source; /* enum symbol_source */
@@ -130,9 +130,9 @@ static bool add_symbol(struct reader *reader, const Elf64_Sym *sym, const char *
 	return vec_push(reader->tab, e);
 }
 
-static bool add_dynamic(void *ctx, const Elf64_Sym *sym, const char *name)
+static bool add_dynamic(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	return add_symbol(ctx, sym, name, strlen(name));
+	return add_symbol(ctx, sym, name, len);
 }
 
 static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
@@ -234,11 +234,10 @@ static bool read_image(struct symtab *tab, struct image *image, bool own)
 }
 
 /* Of names of one address, the best first. */
-static int compare(const void *a, const void *b, void *ctx)
+static int compare(const struct symtab *tab, const struct interval *a, const struct interval *b)
 {
-	const struct symtab *tab = ctx;
-	const struct entry *x = &tab->data[((const struct interval *)a)->id];
-	const struct entry *y = &tab->data[((const struct interval *)b)->id];
+	const struct entry *x = &tab->data[a->id];
+	const struct entry *y = &tab->data[b->id];
 	int order;
 
 	if (x->sized != y->sized)
@@ -253,12 +252,42 @@ static int compare(const void *a, const void *b, void *ctx)
 	return order != 0 ? order : (int)x->source - (int)y->source;
 }
 
+static void sift_down(const struct symtab *tab, struct interval *group, size_t at, size_t len)
+{
+	for (size_t child; (child = 2 * at + 1) < len; at = child) {
+		struct interval top = group[at];
+
+		if (child + 1 < len && compare(tab, &group[child], &group[child + 1]) < 0)
+			child++;
+		if (compare(tab, &top, &group[child]) >= 0)
+			return;
+		group[at] = group[child];
+		group[child] = top;
+	}
+}
+
+/*
+ * A heap sort, which stays within the group whatever the comparison says. qsort() does not have to: names that change
+ * while they are compared may come before each other.
+ */
+static void sort_group(const struct symtab *tab, struct interval *group, size_t len)
+{
+	for (size_t i = len / 2; i-- > 0;)
+		sift_down(tab, group, i, len);
+	for (size_t end = len; end-- > 1;) {
+		struct interval first = group[0];
+
+		group[0] = group[end];
+		group[end] = first;
+		sift_down(tab, group, 0, end);
+	}
+}
+
 /* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further.
  */
 static bool add_group(struct symtab *tab, struct interval *group, size_t len, uint64_t next, struct intervals *out)
 {
-	if (len > 1)
-		qsort_r(group, len, sizeof(*group), compare, tab);
+	sort_group(tab, group, len);
 	for (size_t i = len; i-- > 0;) {
 		struct entry *e = &tab->data[group[i].id];
 

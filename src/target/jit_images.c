@@ -98,11 +98,12 @@ struct wanted {
 	uint64_t vaddr;
 };
 
-static bool visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name)
+static bool visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
 	struct wanted *wanted = ctx;
 
-	if (sym->st_shndx != SHN_UNDEF && sym->st_value && strcmp(name, descriptor_name) == 0)
+	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
+	    memcmp(name, descriptor_name, len) == 0)
 		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
 	return !wanted->found;
 }

@@ -24,9 +24,11 @@ static void touch(struct span span)
 	__asm__ volatile("" : : "r"(sum)); /* or the compiler would drop the reads */
 }
 
-static bool visit_dynsym(void *ctx, const Elf64_Sym *sym, const char *name)
+static bool visit_dynsym(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	*(size_t *)ctx += strlen(name);
+	if (strlen(name) != len)
+		abort();
+	*(size_t *)ctx += len;
 	return true;
 }
 

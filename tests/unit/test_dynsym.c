@@ -111,7 +111,7 @@ struct visits {
 	char names[64];
 };
 
-static bool note(void *ctx, const Elf64_Sym *sym, const char *name)
+static bool note(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
 	struct visits *v = ctx;
 

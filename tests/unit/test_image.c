@@ -427,17 +427,6 @@ static void test_cut_while_mapped(void **state)
 	close(fd);
 }
 
-/* The image of a file on disk, which is left open for writing. */
-static struct image *made_on_disk(struct elfmake *e, int *fd)
-{
-	struct image *image = elfmake_image(e);
-
-	image_destroy(image);
-	*fd = file_with(e->data, e->len);
-	assert_int_equal(image_open_fd(dup(*fd), NULL, &image), 0);
-	return image;
-}
-
 static void test_sections_by_number(void **state)
 {
 	struct elfmake e;
@@ -461,35 +450,6 @@ static void test_sections_by_number(void **state)
 	assert_ptr_equal(image_find_shdr(image, ".three"), image_shdr(image, 3));
 	assert_null(image_find_shdr(image, ".four"));
 	assert_null(image_section(image, ".three").data);
-	image_destroy(image);
-	elfmake_deinit(&e);
-}
-
-static void test_keep(void **state)
-{
-	struct elfmake e;
-	struct span names, kept, again;
-	struct image *image;
-	int fd;
-
-	elfmake_init(&e, EM_X86_64);
-	elfmake_section(&e, ".names", (Elf64_Shdr){.sh_type = SHT_STRTAB}, "\0one\0two", 9);
-	image = made_on_disk(&e, &fd);
-	names = image_shdr_bytes(image, 1);
-	kept = image_keep(image, names);
-	again = image_keep(image, names);
-	assert_ptr_not_equal(kept.data, names.data);
-	assert_ptr_equal(kept.data, again.data);
-	assert_int_equal(pwrite(fd, "XXXXXXXXX", 9, (off_t)image_shdr(image, 1)->sh_offset), 9);
-	assert_int_equal(names.data[0], 'X');
-	assert_memory_equal(kept.data, "\0one\0two", 9);
-	assert_null(image_keep(image, image_raw(image)).data); /* more than the file, taken together */
-	assert_null(image_keep(image, (struct span){0}).data);
-	image_destroy(image);
-	close(fd);
-	image = NULL;
-	assert_int_equal(image_open_memory(e.data, e.len, NULL, &image), 0);
-	assert_ptr_equal(image_keep(image, image_raw(image)).data, e.data);
 	image_destroy(image);
 	elfmake_deinit(&e);
 }
@@ -608,7 +568,7 @@ int main(void)
 		cmocka_unit_test(test_vdso),     cmocka_unit_test(test_compressed_section),
 		cmocka_unit_test(test_damaged_compression), cmocka_unit_test(test_code_bounds),
 		cmocka_unit_test(test_changed_while_opened), cmocka_unit_test(test_cut_while_mapped),
-		cmocka_unit_test(test_sections_by_number), cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_sections_by_number),
 		cmocka_unit_test(test_compression_that_changes), cmocka_unit_test(test_spoiled_all_the_time),
 	};
 
