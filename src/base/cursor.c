@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_LEB_BITS = 7 * 32 };
+
 struct cursor cursor_init(const void *data, size_t len)
 {
 	/* An absent section is NULL, to which not even 0 may be added: it reads like an empty one. */
@@ -85,7 +87,10 @@ int64_t cursor_sint(struct cursor *c, unsigned size)
 	return (int64_t)value;
 }
 
-/* Bits past 64 are dropped; the encoding may be padded, but not beyond the buffer. */
+/*
+ * Bits past 64 are dropped. The encoding may be padded, but not without end: a number that takes megabytes would be read
+ * again by everything that refers to it.
+ */
 static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 {
 	uint64_t value = 0;
@@ -97,6 +102,8 @@ static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
+		if (shift > MAX_LEB_BITS)
+			cursor_fail(c);
 	} while ((byte & 0x80) && !c->bad);
 	*bits = shift;
 	*last = byte;

@@ -191,6 +191,7 @@ struct ptrace_walk {
 	uint32_t depth;
 	const struct snapshot *snap; /* that `modules` and `stacks` belong to: after an exec there is another */
 	struct modules *modules;
+	struct budget budget; /* of walking */
 	struct u64map by_tid; /* to position in stacks */
 	VEC(struct raw_stack) stacks;
 };
@@ -208,6 +209,7 @@ static void ptrace_walk_deinit(struct ptrace_walk *walk)
 static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
 {
 	struct ptrace_walk *walk = arg;
+	const struct unwind_options options = {.depth = walk->depth, .budget = &walk->budget};
 	struct raw_stack stack;
 	struct regs regs;
 	uint64_t *slot;
@@ -215,6 +217,8 @@ static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct 
 
 	if (walk->snap != snap)
 		ptrace_walk_deinit(walk);
+	if (walk->snap != snap)
+		walk->budget = (struct budget){.left = UNWIND_BUDGET};
 	walk->snap = snap;
 	if (!walk->modules && modules_create(snap, walk->ignore_deleted, NULL, &walk->modules) < 0)
 		return;
@@ -223,7 +227,7 @@ static void walk_held(void *arg, struct snapshot *snap, pid_t tid, const struct 
 	slot = u64map_put(&walk->by_tid, (uint64_t)tid, &created);
 	if (!slot)
 		return;
-	unwind_regs(snap, walk->modules, &regs, peek, walk->depth, &stack);
+	unwind_regs(snap, walk->modules, &regs, peek, &options, &stack);
 	*slot = walk->stacks.len;
 	if (!vec_push(&walk->stacks, stack))
 		raw_stack_deinit(&stack);

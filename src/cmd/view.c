@@ -178,10 +178,15 @@ static int complete_registers(struct trace *trace, struct snapshot *snap, struct
 static int walk_all(struct view *view, struct snapshot *snap, struct capture *capture, struct modules *modules,
 		    struct raw_stack *walked, struct trace *trace, struct err *err)
 {
+	struct budget budget = {.left = UNWIND_BUDGET};
 	struct walk_context ctx = {
 		.snap = snap,
 		.modules = modules,
-		.options = {.depth = view->options.depth, .live = capture ? capture_live_memory(capture) : NULL},
+		.options = {
+			.depth = view->options.depth,
+			.live = capture ? capture_live_memory(capture) : NULL,
+			.budget = &budget,
+		},
 	};
 
 	if (!vec_reserve(&trace->threads, snap->threads.len))

@@ -14,6 +14,8 @@
 enum {
 	MAX_SPLIT_FILES = 1 << 16,
 	MAX_COLUMNS = 16,
+	MAX_SEARCH_WORK = 1 << 26, /* bytes of abbreviations read to find one unit among those of a file */
+	MAX_PROBES = 1 << 12,      /* slots of a hash table that are looked at for one unit */
 };
 
 struct split_file {
@@ -174,7 +176,7 @@ static struct split_file *find_file(struct split_files *files, const char *dir, 
 }
 
 /* Units of DWARF 4 have their id at the root. */
-static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit)
+static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit, uint64_t *work)
 {
 	struct unit_view view;
 	struct entry root;
@@ -184,16 +186,19 @@ static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *
 		return id;
 	if (unit_view_init(&view, file, unit, true, &root))
 		value_number(entry_value(&root, ATTR_DWO_ID), &id);
+	*work += view.abbrevs.bytes;
 	unit_view_deinit(&view);
 	return id;
 }
 
 static bool find_in_file(const struct split_file *file, uint64_t id, struct split_unit *out)
 {
-	for (size_t i = 0; i < file->dwarf.units.len; i++) {
+	uint64_t work = 0;
+
+	for (size_t i = 0; i < file->dwarf.units.len && work < MAX_SEARCH_WORK; i++) {
 		const struct dwarf_unit *unit = &file->dwarf.units.data[i];
 
-		if (unit->type == DW_UT_split_type || unit_id(&file->dwarf, unit) != id)
+		if (unit->type == DW_UT_split_type || unit_id(&file->dwarf, unit, &work) != id)
 			continue;
 		*out = (struct split_unit){.file = &file->dwarf, .unit = *unit};
 		return true;
@@ -248,7 +253,7 @@ static bool find_contribution(const struct split_file *package, uint64_t id, str
 		version = package->dwarf.big_endian ? version >> 16 : version & 0xffff;
 	if (c.bad || columns > MAX_COLUMNS || !slots || (slots & (slots - 1)))
 		return false;
-	for (uint64_t i = id & (slots - 1), tried = 0; tried < slots && !row; tried++) {
+	for (uint64_t i = id & (slots - 1), tried = 0; tried < slots && tried < MAX_PROBES && !row; tried++) {
 		uint64_t found;
 
 		cursor_seek(&c, hashes + i * 8);

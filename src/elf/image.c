@@ -21,6 +21,7 @@ enum {
 	MAX_PAGE = 65536,
 	MAX_BUILD_ID = 64,
 	NOTE_ALIGN = 4,
+	MAX_LOADS = 64, /* they are gone through for each address: no linker makes more than a few */
 };
 
 /* A compressed section's bytes. */
@@ -135,7 +136,7 @@ static int read_tables(struct image *image, struct err *err)
 {
 	if (!headers_read_tables(&image->headers, image->raw, image->raw_len))
 		return err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < image->headers.nphdrs; i++)
+	for (size_t i = 0; i < image->headers.nphdrs && image->loads.len < MAX_LOADS; i++)
 		if (image->headers.phdrs[i].p_type == PT_LOAD && !vec_push(&image->loads, image->headers.phdrs[i]))
 			return err_set(err, ENOMEM, "out of memory");
 	read_build_id(image);

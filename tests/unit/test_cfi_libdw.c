@@ -174,7 +174,7 @@ static void compare_search(struct comparison *cmp, const struct cfi_row *row)
 {
 	struct cfi_row found;
 
-	if (cfi_find_row(cmp->section, row->end - 1, &found) != 0 || found.start != row->start ||
+	if (cfi_find_row(cmp->section, NULL, row->end - 1, &found) != 0 || found.start != row->start ||
 	    found.end != row->end || memcmp(&found.cfa, &row->cfa, sizeof(found.cfa)) != 0 ||
 	    memcmp(found.regs, row->regs, sizeof(found.regs)) != 0)
 		report(cmp, row, -1, "the search finds another row");
