@@ -46,7 +46,8 @@ enum {
 	MAX_INSTRUCTIONS = 1 << 20, /* of one FDE and its CIE */
 	/* Compilers nest remember_state once or twice. */
 	MAX_REMEMBERED = 16,
-	STATE_COST = 8, /* of the budget, for copying all rules; other instructions cost 1 */
+	INSTRUCTION_COST = 2, /* of the budget */
+	STATE_COST = 8,       /* on top of that, for copying all rules */
 };
 
 /* What instructions change, apart from the location. */
@@ -291,7 +292,7 @@ static bool run_instruction(struct program *p)
 
 static bool may_go_on(struct program *p)
 {
-	return p->ninsns++ < MAX_INSTRUCTIONS && budget_take(p->budget, 1);
+	return p->ninsns++ < MAX_INSTRUCTIONS && budget_take(p->budget, INSTRUCTION_COST);
 }
 
 /*

@@ -57,7 +57,8 @@ enum {
 
 	MAX_STACK = 64,
 	MAX_OPS = 4096,  /* branches may go backwards */
-	DEREF_COST = 16, /* of the budget; other operations cost 1 */
+	OP_COST = 2,     /* of the budget */
+	DEREF_COST = 16, /* on top of that */
 };
 
 struct machine {
@@ -337,7 +338,7 @@ enum expr_end expr_eval(const uint8_t *code, size_t len, const struct expr_env *
 	if (initial)
 		push(&m, *initial);
 	for (unsigned ops = 0; cursor_left(&m.code); ops++) {
-		bool may_run = ops < MAX_OPS && budget_take(env->budget, 1);
+		bool may_run = ops < MAX_OPS && budget_take(env->budget, OP_COST);
 		enum expr_end end = may_run ? run_op(&m, cursor_u8(&m.code)) : EXPR_INVALID;
 
 		if (m.code.bad)
