@@ -26,9 +26,9 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshad
 	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
 	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
-LIBS := -lelf -liberty -llzma -ldeflate -lzstd -lpthread -ldl
-TEST_LIBS := -ldw # what the unwinder's rows are compared with
-HEADERS_NEEDED := gelf.h dwarf.h libiberty/demangle.h lzma.h libdeflate.h zstd.h
+LIBS := -liberty -llzma -ldeflate -lzstd -lpthread -ldl
+TEST_LIBS := -ldw -lelf # what our own readers are compared with
+HEADERS_NEEDED := elf.h dwarf.h libiberty/demangle.h lzma.h libdeflate.h zstd.h
 
 # The BPF rung needs clang, bpftool and libbpf; without them the program is built without it. BPF=0 forces that.
 ifeq ($(BPF),0)

@@ -94,7 +94,8 @@ static size_t slot_for(const char **strings, size_t cap, const char *s, size_t l
 {
 	size_t i = hash_bytes(HASH_SEED, s, len) & (cap - 1);
 
-	while (strings[i] && (strncmp(strings[i], s, len) != 0 || strings[i][len] != '\0'))
+	/* Our own string is the one to be measured: the other may have become shorter since. */
+	while (strings[i] && (strnlen(strings[i], len + 1) != len || memcmp(strings[i], s, len) != 0))
 		i = (i + 1) & (cap - 1);
 	return i;
 }

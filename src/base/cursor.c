@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_LEB_BITS = 7 * 32 };
+
 struct cursor cursor_init(const void *data, size_t len)
 {
 	/* An absent section is NULL, to which not even 0 may be added: it reads like an empty one. */
@@ -59,7 +61,7 @@ uint64_t cursor_uint(struct cursor *c, unsigned size)
 	}
 	switch (size) {
 	case 1:
-		return *c->p++;
+		return cursor_u8(c);
 	case 2:
 		return cursor_u16(c);
 	case 4:
@@ -85,7 +87,10 @@ int64_t cursor_sint(struct cursor *c, unsigned size)
 	return (int64_t)value;
 }
 
-/* Bits past 64 are dropped; the encoding may be padded, but not beyond the buffer. */
+/*
+ * Bits past 64 are dropped. The encoding may be padded, but not without end: a number that takes megabytes would be read
+ * again by everything that refers to it.
+ */
 static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 {
 	uint64_t value = 0;
@@ -97,6 +102,8 @@ static uint64_t read_leb(struct cursor *c, unsigned *bits, uint8_t *last)
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
+		if (shift > MAX_LEB_BITS)
+			cursor_fail(c);
 	} while ((byte & 0x80) && !c->bad);
 	*bits = shift;
 	*last = byte;
@@ -133,4 +140,22 @@ const char *cursor_cstr(struct cursor *c)
 	}
 	c->p = nul + 1;
 	return s;
+}
+
+bool cursor_string(struct cursor *c, char *out, size_t size)
+{
+	size_t len = cursor_left(c) < size ? cursor_left(c) : size;
+	const char *nul;
+
+	if (len)
+		memcpy(out, c->p, len);
+	nul = len ? memchr(out, 0, len) : NULL;
+	if (!nul) {
+		cursor_fail(c);
+		if (size)
+			out[0] = '\0';
+		return false;
+	}
+	c->p += (size_t)(nul - out) + 1;
+	return true;
 }

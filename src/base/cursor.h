@@ -44,16 +44,26 @@ static inline void cursor_fail(struct cursor *c)
 }
 
 /*
+ * Bytes of a file may change while they are read (filemap.h): what was read is a value of its own, and the compiler must
+ * not look into memory again instead of keeping it.
+ */
+#define CURSOR_ONCE(value) __asm__("" : "+r"(value))
+
+/*
  * The small reads are here, to be inlined: a debug file is some hundred million of them. A bad cursor has nothing left,
  * so that one comparison covers both.
  */
 static inline uint8_t cursor_u8(struct cursor *c)
 {
+	uint8_t value;
+
 	if (c->p >= c->end) {
 		cursor_fail(c);
 		return 0;
 	}
-	return *c->p++;
+	value = *c->p++;
+	CURSOR_ONCE(value);
+	return value;
 }
 
 static inline bool cursor_skip(struct cursor *c, uint64_t len)
@@ -76,6 +86,7 @@ static inline bool cursor_skip(struct cursor *c, uint64_t len)
 			return 0;                                                                                      \
 		}                                                                                                      \
 		__builtin_memcpy(&value, c->p, sizeof(value));                                                         \
+		CURSOR_ONCE(value);                                                                                    \
 		c->p += sizeof(value);                                                                                 \
 		return c->big_endian == CURSOR_BIG_ENDIAN_HOST ? value : swap(value);                                  \
 	}
@@ -92,14 +103,29 @@ uint64_t cursor_uleb_long(struct cursor *c); /* more than one byte */
 
 static inline uint64_t cursor_uleb(struct cursor *c)
 {
-	return c->p < c->end && *c->p < 0x80 ? *c->p++ : cursor_uleb_long(c);
+	uint8_t first;
+
+	if (c->p >= c->end)
+		return cursor_uleb_long(c);
+	first = *c->p;
+	CURSOR_ONCE(first);
+	if (first >= 0x80)
+		return cursor_uleb_long(c);
+	c->p++;
+	return first;
 }
 
 uint64_t cursor_uint(struct cursor *c, unsigned size); /* up to 8 bytes */
 int64_t cursor_sint(struct cursor *c, unsigned size);  /* the same, sign-extended */
 int64_t cursor_sleb(struct cursor *c);
 
-/* A NUL-terminated string inside the buffer, or NULL when the NUL is missing. */
+/*
+ * A NUL-terminated string inside the buffer, or NULL when the NUL is missing. In a file that changes the NUL may be gone
+ * at the next look: then the string ends with the file, at the latest.
+ */
 const char *cursor_cstr(struct cursor *c);
+
+/* A copy of such a string, to be looked at more than once. False, and "", when it does not fit. */
+bool cursor_string(struct cursor *c, char *out, size_t size);
 
 #endif

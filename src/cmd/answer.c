@@ -11,6 +11,8 @@
 #include "symbol/lookups.h"
 #include "symbol/readable.h"
 
+enum { MAX_DIRECT = 1024 }; /* bytes of a name that is written as it is in its file */
+
 struct answers {
 	struct answer_format format;
 	const struct symbol_options *symbols;
@@ -120,7 +122,9 @@ static void put_name(struct answers *answers, const struct call *call)
 {
 	const char *name;
 
-	if (call->linkage_len && !call->plt && !answers->format.demangle && !answers->format.escape) {
+	/* One that is longer might be written straight from its file, parts of which may be gone by then. */
+	if (call->linkage_len && call->linkage_len <= MAX_DIRECT && !call->plt && !answers->format.demangle &&
+	    !answers->format.escape) {
 		fwrite_unlocked(call->linkage, 1, call->linkage_len, answers->out);
 		return;
 	}

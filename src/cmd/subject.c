@@ -2,7 +2,6 @@
 #include "cmd/subject.h"
 
 #include <errno.h>
-#include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +34,6 @@ void subject_destroy(struct subject *subject)
 	free(subject);
 }
 
-/* Before they are linked, files have relocations in place of addresses. */
-static bool is_relocatable(struct image *image)
-{
-	GElf_Ehdr ehdr;
-
-	return gelf_getehdr(image_elf(image), &ehdr) && ehdr.e_type == ET_REL;
-}
-
 static int open_image(const char *path, struct err *err, struct image **out)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;
@@ -50,7 +41,7 @@ static int open_image(const char *path, struct err *err, struct image **out)
 
 	if (rc < 0)
 		return err_prefix(err, "%s", path);
-	if (is_relocatable(image))
+	if (image_type(image) == ET_REL) /* it has relocations in place of addresses */
 		return err_set(err, ENOEXEC, "%s: a relocatable object, which has no addresses before it is linked",
 			       path);
 	*out = steal_ptr(image);
@@ -138,33 +129,16 @@ int subject_open_process(pid_t pid, struct err *err, struct subject **out)
 	return rc;
 }
 
-/* Not image_section(): in a debug file the sections of code have no bytes. */
-static bool find_section(struct image *image, const char *name, GElf_Shdr *out)
-{
-	Elf *elf = image_elf(image);
-	Elf_Scn *scn = NULL;
-	size_t strndx;
-
-	if (elf_getshdrstrndx(elf, &strndx) != 0)
-		return false;
-	while ((scn = elf_nextscn(elf, scn))) {
-		const char *found = gelf_getshdr(scn, out) ? elf_strptr(elf, strndx, out->sh_name) : NULL;
-
-		if (found && strcmp(found, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 int subject_use_section(struct subject *subject, const char *name, struct err *err)
 {
-	GElf_Shdr shdr;
+	/* Not image_section(): in a debug file the sections of code have no bytes. */
+	const Elf64_Shdr *shdr = image_find_shdr(subject->file->image, name);
 
-	if (!find_section(subject->file->image, name, &shdr))
+	if (!shdr)
 		return err_set(err, ENOENT, "%s: it has no section %s", subject->file->info.path, name);
 	subject->has_section = true;
-	subject->section_start = shdr.sh_addr;
-	subject->section_size = shdr.sh_flags & SHF_ALLOC ? shdr.sh_size : 0; /* what is not loaded has no addresses */
+	subject->section_start = shdr->sh_addr;
+	subject->section_size = shdr->sh_flags & SHF_ALLOC ? shdr->sh_size : 0; /* what is not loaded has no addresses */
 	return 0;
 }
 

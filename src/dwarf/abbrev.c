@@ -183,27 +183,24 @@ static int compare(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_sizes *sizes, uint64_t until)
+static bool read_all(struct abbrevs *abbrevs, struct cursor *c, const struct form_sizes *sizes, uint64_t until)
 {
-	const uint8_t *from = at.p;
-
-	abbrevs->dense = true;
 	for (;;) {
-		struct abbrev abbrev = {.code = cursor_uleb(&at)};
+		struct abbrev abbrev = {.code = cursor_uleb(c)};
 
-		if (at.bad || abbrev.code == 0)
+		if (c->bad || abbrev.code == 0)
 			break;
-		abbrev.tag = (uint32_t)cursor_uleb(&at);
-		abbrev.has_children = cursor_u8(&at) == DW_CHILDREN_yes;
+		abbrev.tag = (uint32_t)cursor_uleb(c);
+		abbrev.has_children = cursor_u8(c) == DW_CHILDREN_yes;
 		abbrev.kind = (uint8_t)kind_of(abbrev.tag);
 		abbrev.first_attr = (uint32_t)abbrevs->attrs.len;
 		if (until && abbrev.code != until) {
-			skip_attrs(&at);
+			skip_attrs(c);
 			continue;
 		}
-		if (!read_attrs(abbrevs, &abbrev, &at, sizes))
+		if (!read_attrs(abbrevs, &abbrev, c, sizes))
 			return false;
-		if (at.bad)
+		if (c->bad)
 			break;
 		if (abbrevs->len == MAX_ABBREVS || !vec_push(abbrevs, abbrev))
 			return false;
@@ -211,10 +208,20 @@ bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_s
 		if (abbrev.code == until)
 			break;
 	}
-	abbrevs->bytes = (size_t)(at.p - from);
-	if (!abbrevs->dense)
-		qsort(abbrevs->data, abbrevs->len, sizeof(*abbrevs->data), compare);
 	return true;
+}
+
+bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_sizes *sizes, uint64_t until)
+{
+	const uint8_t *from = at.p;
+	bool ok;
+
+	abbrevs->dense = true;
+	ok = read_all(abbrevs, &at, sizes, until);
+	abbrevs->bytes = (size_t)(at.p - from);
+	if (ok && !abbrevs->dense)
+		qsort(abbrevs->data, abbrevs->len, sizeof(*abbrevs->data), compare);
+	return ok;
 }
 
 void abbrevs_deinit(struct abbrevs *abbrevs)

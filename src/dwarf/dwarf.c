@@ -16,6 +16,7 @@ enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
 	MIN_LIMIT = 1 << 22,       /* entries of maps; split units come on top of what the file has */
 	MAX_LINKS = 16,            /* from an instance to the entry that has its name */
+	WORK_PER_ENTRY = 16,       /* bytes of shared tables that count as much as an entry */
 	MAX_INDEX_WORK = 1 << 28,  /* bytes of abbreviations read to find the roots of all units */
 };
 
@@ -38,6 +39,7 @@ struct built_map {
 	struct unit_view view;
 	struct functions functions;
 	struct line_table lines;
+	size_t work; /* bytes that were read for it, of what units may share */
 };
 
 DEFINE_CLEANUP(dwarf, struct dwarf *, dwarf_destroy)
@@ -211,6 +213,11 @@ const char *dwarf_missing_split(const struct dwarf *dwarf)
 	return split_files_missing(dwarf->split);
 }
 
+bool dwarf_split_has_changed(const struct dwarf *dwarf)
+{
+	return split_files_have_changed(dwarf->split);
+}
+
 /* The view of another unit than the map's own, kept for the next name. NULL when there is none. */
 static const struct unit_view *other_view(struct dwarf *dwarf, const struct dwarf_file *file, uint64_t offset)
 {
@@ -314,16 +321,18 @@ static bool build(struct built_map *built, const struct dwarf_unit *unit)
 	struct unit_view skeleton;
 	struct entry root;
 	uint64_t lines;
-	bool ok = true;
+	bool opened = unit_view_init(&skeleton, &dwarf->file, unit, false, &root), ok = true;
 
 	built->map.whole = true;
-	if (!unit_view_init(&skeleton, &dwarf->file, unit, false, &root)) {
+	built->work = skeleton.abbrevs.bytes;
+	if (!opened) {
 		unit_view_deinit(&skeleton);
 		return true;
 	}
 	if (value_number(entry_value(&root, ATTR_STMT_LIST), &lines))
 		ok = line_table_read(&built->lines, &dwarf->file, lines, unit->sizes.address,
 				     value_string(&skeleton, entry_value(&root, ATTR_COMP_DIR)), &dwarf->code);
+	built->work += built->lines.bytes;
 	if (!entry_has(&root, ATTR_DWO_NAME)) {
 		built->view = skeleton;
 		return ok && functions_read(&built->functions, &built->view, &dwarf->code);
@@ -332,6 +341,7 @@ static bool build(struct built_map *built, const struct dwarf_unit *unit)
 		ok = ok && functions_read(&built->functions, &built->view, &dwarf->code);
 	else
 		built->map.whole = false;
+	built->work += built->view.abbrevs.bytes;
 	unit_view_deinit(&skeleton);
 	return ok;
 }
@@ -343,6 +353,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t number)
 	if (!built)
 		return NULL;
 	built->map.ops = &built_ops;
+	built->map.in_file = true;
 	built->map.base = dwarf->code.start;
 	built->dwarf = dwarf;
 	if (atomic_load(&dwarf->used) < dwarf->limit && !build(built, &dwarf->file.units.data[number])) {
@@ -355,6 +366,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t number)
 	built->map.nscopes = built->functions.scopes.len;
 	built->map.rows = built->lines.rows.data;
 	built->map.nrows = built->lines.rows.len;
-	atomic_fetch_add(&dwarf->used, built->map.nrows + built->map.npieces + built->map.nscopes);
+	atomic_fetch_add(&dwarf->used,
+			 built->map.nrows + built->map.npieces + built->map.nscopes + built->work / WORK_PER_ENTRY);
 	return &built->map;
 }

@@ -43,4 +43,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t unit);
 /* A .dwo file that was needed and not found, or NULL. */
 const char *dwarf_missing_split(const struct dwarf *dwarf);
 
+/* A .dwo or .dwp file was changed while it was read. Of the other files, who opened them knows. */
+bool dwarf_split_has_changed(const struct dwarf *dwarf);
+
 #endif

@@ -372,7 +372,10 @@ bool line_table_read(struct line_table *table, const struct dwarf_file *file, ui
 		.sizes = {.address = address_size},
 		.c = dwarf_cursor(file, &file->line, offset),
 	};
-	bool ok = read_header(&p, comp_dir) && run(&p, comp_dir) && order_rows(&p);
+	bool ok = read_header(&p, comp_dir);
+
+	table->bytes = (size_t)(p.c.end - p.c.start);
+	ok = ok && run(&p, comp_dir) && order_rows(&p);
 
 	program_deinit(&p);
 	return ok;

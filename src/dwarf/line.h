@@ -25,6 +25,7 @@ static inline bool is_code(const struct code_bounds *code, uint64_t vaddr)
 struct line_table {
 	VEC(struct map_row) rows;   /* by rising address, offsets from code->start */
 	VEC(struct map_file) files; /* by the numbers that rows and DW_AT_call_file have */
+	size_t bytes; /* of the program and its header */
 };
 
 /*

@@ -2,16 +2,20 @@
 #include "dwarf/split.h"
 
 #include <dwarf.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
 
 enum {
 	MAX_SPLIT_FILES = 1 << 16,
 	MAX_COLUMNS = 16,
+	MAX_SEARCH_WORK = 1 << 26, /* bytes of abbreviations read to find one unit among those of a file */
+	MAX_PROBES = 1 << 12,      /* slots of a hash table that are looked at for one unit */
 };
 
 struct split_file {
@@ -115,6 +119,20 @@ const char *split_files_missing(struct split_files *files)
 	return files->missing;
 }
 
+static bool has_changed(const struct split_file *file)
+{
+	return file && file->image && image_has_changed(file->image);
+}
+
+bool split_files_have_changed(const struct split_files *files)
+{
+	bool changed = has_changed(files->package);
+
+	for (size_t i = 0; i < files->files.len; i++)
+		changed |= has_changed(files->files.data[i]);
+	return changed;
+}
+
 static bool is_called(const struct split_file *file, const char *dir, const char *name)
 {
 	return strcmp(file->name, name) == 0 && !file->dir == !dir && (!dir || strcmp(file->dir, dir) == 0);
@@ -158,7 +176,7 @@ static struct split_file *find_file(struct split_files *files, const char *dir, 
 }
 
 /* Units of DWARF 4 have their id at the root. */
-static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit)
+static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *unit, uint64_t *work)
 {
 	struct unit_view view;
 	struct entry root;
@@ -168,16 +186,19 @@ static uint64_t unit_id(const struct dwarf_file *file, const struct dwarf_unit *
 		return id;
 	if (unit_view_init(&view, file, unit, true, &root))
 		value_number(entry_value(&root, ATTR_DWO_ID), &id);
+	*work += view.abbrevs.bytes;
 	unit_view_deinit(&view);
 	return id;
 }
 
 static bool find_in_file(const struct split_file *file, uint64_t id, struct split_unit *out)
 {
-	for (size_t i = 0; i < file->dwarf.units.len; i++) {
+	uint64_t work = 0;
+
+	for (size_t i = 0; i < file->dwarf.units.len && work < MAX_SEARCH_WORK; i++) {
 		const struct dwarf_unit *unit = &file->dwarf.units.data[i];
 
-		if (unit->type == DW_UT_split_type || unit_id(&file->dwarf, unit) != id)
+		if (unit->type == DW_UT_split_type || unit_id(&file->dwarf, unit, &work) != id)
 			continue;
 		*out = (struct split_unit){.file = &file->dwarf, .unit = *unit};
 		return true;
@@ -232,7 +253,7 @@ static bool find_contribution(const struct split_file *package, uint64_t id, str
 		version = package->dwarf.big_endian ? version >> 16 : version & 0xffff;
 	if (c.bad || columns > MAX_COLUMNS || !slots || (slots & (slots - 1)))
 		return false;
-	for (uint64_t i = id & (slots - 1), tried = 0; tried < slots && !row; tried++) {
+	for (uint64_t i = id & (slots - 1), tried = 0; tried < slots && tried < MAX_PROBES && !row; tried++) {
 		uint64_t found;
 
 		cursor_seek(&c, hashes + i * 8);
@@ -285,11 +306,19 @@ static void set_bases(const struct split_unit *split, struct unit_view *view)
 	}
 }
 
+/* Paths are looked at more than once. */
+static char *copy_string(const struct unit_view *view, const struct value *value)
+{
+	const char *string = value_string(view, value);
+
+	return string ? strndup(string, PATH_MAX) : NULL;
+}
+
 bool split_view_init(struct split_files *files, const struct unit_view *skeleton, const struct entry *skeleton_root,
 		     struct unit_view *view)
 {
-	const char *name = value_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
-	const char *dir = value_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR));
+	_cleanup_free_ char *name = copy_string(skeleton, entry_value(skeleton_root, ATTR_DWO_NAME));
+	_cleanup_free_ char *dir = copy_string(skeleton, entry_value(skeleton_root, ATTR_COMP_DIR));
 	uint64_t id = skeleton->unit.dwo_id;
 	struct split_unit split;
 	struct entry root;

@@ -31,4 +31,7 @@ bool split_view_init(struct split_files *files, const struct unit_view *skeleton
 /* The name of a file that was looked for in vain, or was of another build, or NULL. */
 const char *split_files_missing(struct split_files *files);
 
+/* One of them was changed while it was read. */
+bool split_files_have_changed(const struct split_files *files);
+
 #endif

@@ -68,6 +68,7 @@ struct unit_map {
 	const struct map_row *rows;
 	size_t nrows;
 	bool whole; /* nothing that the unit refers to was missing: worth to be kept */
+	bool in_file; /* its strings are in a file that may change: to be copied before they are looked at */
 };
 
 /* The innermost scope at an address, or MAP_NONE. */

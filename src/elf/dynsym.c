@@ -26,32 +26,16 @@ static unsigned word_size(const struct image *image)
 	return image_is_64bit(image) ? 8 : 4;
 }
 
-static bool find_dynamic(struct image *image, struct cursor *out)
-{
-	Elf *elf = image_elf(image);
-	size_t count = 0;
-
-	if (elf_getphdrnum(elf, &count) < 0)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
-
-		if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_DYNAMIC) {
-			*out = cursor_at(image, phdr.p_vaddr);
-			return true;
-		}
-	}
-	return false;
-}
-
 static bool read_dynamic(struct image *image, struct dynamic *out)
 {
+	const Elf64_Phdr *phdr = image_segment_of(image, PT_DYNAMIC);
 	unsigned size = word_size(image);
 	struct cursor c;
 
 	*out = (struct dynamic){0};
-	if (!find_dynamic(image, &c))
+	if (!phdr)
 		return false;
+	c = cursor_at(image, phdr->p_vaddr);
 	for (;;) {
 		int64_t tag = cursor_sint(&c, size);
 		uint64_t value = cursor_uint(&c, size);
@@ -115,22 +99,26 @@ static uint64_t count_symbols(struct image *image, const struct dynamic *dyn)
 
 bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
 {
-	uint64_t budget = symrecords_budget(image_elf(image)), count;
+	uint64_t budget = symrecords_budget(image), count;
 	struct symrecords table = {.wide = image_is_64bit(image), .budget = &budget};
 	struct dynamic dyn;
-	GElf_Sym sym;
+	struct span names;
+	Elf64_Sym sym;
 	size_t len;
 
 	if (!read_dynamic(image, &dyn))
 		return true;
 	table.records = cursor_at(image, dyn.symtab);
-	table.names = cursor_at(image, dyn.strtab);
-	table.names = cursor_take(&table.names, dyn.strsz);
+	names = image_bytes_at(image, dyn.strtab);
+	if (names.len < dyn.strsz)
+		return true;
+	names.len = dyn.strsz;
+	table.names = cursor_init(names.data, names.len);
 	count = count_symbols(image, &dyn);
 	for (uint64_t i = 0; i < count && symrecords_next(&table, &sym); i++) {
 		const char *name = symrecords_name(&table, &sym, &len);
 
-		if (name && len < SYMRECORDS_MAX_NAME && !visit(ctx, &sym, name)) /* a name that was cut has no NUL */
+		if (name && len < SYMRECORDS_MAX_NAME && !visit(ctx, &sym, name, len))
 			return false;
 	}
 	return true;

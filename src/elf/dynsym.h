@@ -2,7 +2,7 @@
 #ifndef STAKEOUT_ELF_DYNSYM_H
 #define STAKEOUT_ELF_DYNSYM_H
 
-#include <gelf.h>
+#include <elf.h>
 #include <stdbool.h>
 
 #include "elf/image.h"
@@ -12,8 +12,9 @@
  * headers were stripped, and for images copied from memory, where section headers are not mapped.
  */
 
-/* Called for each symbol but those with overlong names; the name lives as long as the image. False stops. */
-typedef bool (*dynsym_visit)(void *ctx, const GElf_Sym *sym, const char *name);
+/* Called for each symbol but those with overlong names; the name, of `len` bytes, lives as long as the image. False
+ * stops. */
+typedef bool (*dynsym_visit)(void *ctx, const Elf64_Sym *sym, const char *name, size_t len);
 
 /* False when `visit` stopped it. */
 bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx);

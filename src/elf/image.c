@@ -2,7 +2,6 @@
 #include "elf/image.h"
 
 #include <errno.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,36 +9,38 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "base/filemap.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/vec.h"
+#include "elf/headers.h"
 #include "elf/unpack.h"
 
 enum {
 	MIN_PAGE = 4096,
 	MAX_PAGE = 65536,
 	MAX_BUILD_ID = 64,
-	MAX_SECTION_NAME = 256,
 	NOTE_ALIGN = 4,
+	MAX_LOADS = 64, /* they are gone through for each address: no linker makes more than a few */
 };
 
 /* A compressed section's bytes. */
 struct unpacked {
-	const Elf_Scn *section;
+	size_t section;
 	struct packing packing;
 	uint8_t *data; /* packing.size bytes; NULL when it is damaged */
 };
 
 struct image {
-	int fd;      /* -1 for an image in memory, and once the file is mapped */
-	bool loaded; /* `raw` is laid out by address, not by file offset */
-	Elf *elf;
-	GElf_Ehdr ehdr;
+	struct filemap file; /* not there for an image in memory */
+	bool loaded;         /* `raw` is laid out by address, not by file offset */
+	bool changed;        /* the file did while it was opened */
+	struct headers headers;
 	const uint8_t *raw; /* the whole file, or the loaded image */
 	size_t raw_len;
-	VEC(GElf_Phdr) loads; /* PT_LOAD only */
+	VEC(Elf64_Phdr) loads; /* PT_LOAD only */
 	VEC(struct unpacked) unpacked;
-	GElf_Phdr eh_frame_hdr;
+	uint64_t unpacked_size; /* of all of them */
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
 	uint64_t identity;
@@ -52,34 +53,14 @@ void image_destroy(struct image *image)
 {
 	if (!image)
 		return;
-	elf_end(image->elf);
+	headers_deinit(&image->headers);
 	vec_deinit(&image->loads);
 	for (size_t i = 0; i < image->unpacked.len; i++)
 		free(image->unpacked.data[i].data);
 	vec_deinit(&image->unpacked);
-	if (image->fd >= 0)
-		close(image->fd);
+	filemap_close(&image->file);
 	free(image->path);
 	free(image);
-}
-
-static int read_segments(struct image *image, struct err *err)
-{
-	size_t n;
-
-	if (elf_getphdrnum(image->elf, &n) != 0)
-		return 0; /* a file without program headers still has sections */
-	for (size_t i = 0; i < n; i++) {
-		GElf_Phdr phdr;
-
-		if (!gelf_getphdr(image->elf, (int)i, &phdr))
-			break;
-		if (phdr.p_type == PT_GNU_EH_FRAME)
-			image->eh_frame_hdr = phdr;
-		if (phdr.p_type == PT_LOAD && !vec_push(&image->loads, phdr))
-			return err_set(err, ENOMEM, "out of memory");
-	}
-	return 0;
 }
 
 static void format_build_id(struct image *image, const uint8_t *id, size_t len)
@@ -134,46 +115,32 @@ static struct span raw_span(const struct image *image, uint64_t offset, uint64_t
 static void read_build_id(struct image *image)
 {
 	struct span notes = image_section(image, ".note.gnu.build-id");
-	size_t n;
 
-	if (build_id_from_notes(image, notes) || elf_getphdrnum(image->elf, &n) != 0)
+	if (build_id_from_notes(image, notes))
 		return;
-	for (size_t i = 0; i < n; i++) {
-		GElf_Phdr phdr;
+	for (size_t i = 0; i < image->headers.nphdrs; i++) {
+		const Elf64_Phdr *phdr = &image->headers.phdrs[i];
 
-		if (!gelf_getphdr(image->elf, (int)i, &phdr))
-			return;
-		if (phdr.p_type != PT_NOTE)
+		if (phdr->p_type != PT_NOTE)
 			continue;
-		notes = image->loaded ? image_bytes_at(image, phdr.p_vaddr)
-				      : raw_span(image, phdr.p_offset, phdr.p_filesz, phdr.p_vaddr);
-		if (notes.len > phdr.p_filesz)
-			notes.len = phdr.p_filesz;
+		notes = image->loaded ? image_bytes_at(image, phdr->p_vaddr)
+				      : raw_span(image, phdr->p_offset, phdr->p_filesz, phdr->p_vaddr);
+		if (notes.len > phdr->p_filesz)
+			notes.len = phdr->p_filesz;
 		if (build_id_from_notes(image, notes))
 			return;
 	}
 }
 
-static int read_headers(struct image *image, struct err *err)
+static int read_tables(struct image *image, struct err *err)
 {
-	int ret;
-
-	if (elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &image->ehdr))
-		return err_set(err, ENOEXEC, "not an ELF file");
-	ret = read_segments(image, err);
-	if (ret == 0)
-		read_build_id(image);
-	return ret;
-}
-
-static struct image *image_create(int fd)
-{
-	struct image *image = calloc(1, sizeof(*image));
-
-	if (image)
-		image->fd = fd;
-	elf_version(EV_CURRENT);
-	return image;
+	if (!headers_read_tables(&image->headers, image->raw, image->raw_len))
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < image->headers.nphdrs && image->loads.len < MAX_LOADS; i++)
+		if (image->headers.phdrs[i].p_type == PT_LOAD && !vec_push(&image->loads, image->headers.phdrs[i]))
+			return err_set(err, ENOMEM, "out of memory");
+	read_build_id(image);
+	return 0;
 }
 
 uint64_t image_identity_of(const struct stat *st)
@@ -187,9 +154,18 @@ uint64_t image_identity_of(const struct stat *st)
 	return identity ? identity : 1;
 }
 
+/* The header by itself, before anything is mapped: most files in the world are no ELF files. */
+static bool read_header(struct image *image, int fd)
+{
+	uint8_t first[HEADERS_FIRST];
+	ssize_t got = pread(fd, first, sizeof(first), 0);
+
+	return got > 0 && headers_init(&image->headers, first, (size_t)got);
+}
+
 int image_open_fd(int fd, struct err *err, struct image **out)
 {
-	_cleanup_close_ int owned = fd;
+	_cleanup_close_ int owned = fd; /* not for long: a process may have more files than we may open */
 	_cleanup_(cleanup_image) struct image *image = NULL;
 	struct stat st;
 	int ret;
@@ -198,40 +174,38 @@ int image_open_fd(int fd, struct err *err, struct image **out)
 		return err_set(err, errno, "cannot stat the file: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ENOEXEC, "not a regular file");
-	image = image_create(fd);
+	image = calloc(1, sizeof(*image));
 	if (!image)
 		return err_set(err, ENOMEM, "out of memory");
-	steal_fd(&owned);
 	image->identity = image_identity_of(&st);
-	image->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
-	if (!image->elf)
-		return err_set(err, ENOEXEC, "not an ELF file: %s", elf_errmsg(-1));
-	image->raw = (const uint8_t *)elf_rawfile(image->elf, &image->raw_len);
-	if (!image->raw)
-		return err_set(err, ENOEXEC, "cannot read the file: %s", elf_errmsg(-1));
-	if (elf_cntl(image->elf, ELF_C_FDDONE) == 0) /* it is mapped: a process may have more files than we may open */
-		close(steal_fd(&image->fd));
-	ret = read_headers(image, err);
-	if (ret == 0)
-		*out = steal_ptr(image);
-	return ret;
+	if (!read_header(image, fd))
+		return err_set(err, ENOEXEC, "not an ELF file");
+	ret = filemap_open(fd, (uint64_t)st.st_size, err, &image->file);
+	if (ret < 0)
+		return ret;
+	image->raw = image->file.data;
+	image->raw_len = image->file.len;
+	ret = read_tables(image, err);
+	if (ret < 0)
+		return ret;
+	image->changed = fstat(fd, &st) < 0 || image_identity_of(&st) != image->identity;
+	*out = steal_ptr(image);
+	return 0;
 }
 
 int image_open_memory(const void *data, size_t len, struct err *err, struct image **out)
 {
-	_cleanup_(cleanup_image) struct image *image = image_create(-1);
+	_cleanup_(cleanup_image) struct image *image = calloc(1, sizeof(*image));
 	int ret;
 
 	if (!image)
 		return err_set(err, ENOMEM, "out of memory");
-	/* libelf takes a pointer to char, but does not write through it unless told to update the file. */
-	image->elf = elf_memory((char *)data, len);
-	if (!image->elf)
-		return err_set(err, ENOEXEC, "not an ELF image: %s", elf_errmsg(-1));
+	if (!headers_init(&image->headers, data, len))
+		return err_set(err, ENOEXEC, "not an ELF image");
 	image->loaded = true;
 	image->raw = data;
 	image->raw_len = len;
-	ret = read_headers(image, err);
+	ret = read_tables(image, err);
 	if (ret == 0)
 		*out = steal_ptr(image);
 	return ret;
@@ -268,24 +242,77 @@ void image_set_path(struct image *image, const char *path)
 	image->path = strdup(path);
 }
 
-Elf *image_elf(const struct image *image)
+bool image_has_changed(const struct image *image)
 {
-	return image->elf;
+	return image->changed || filemap_has_changed(&image->file);
+}
+
+uint16_t image_type(const struct image *image)
+{
+	return image->headers.ehdr.e_type;
 }
 
 uint16_t image_machine(const struct image *image)
 {
-	return image->ehdr.e_machine;
+	return image->headers.ehdr.e_machine;
+}
+
+uint64_t image_entry(const struct image *image)
+{
+	return image->headers.ehdr.e_entry;
 }
 
 bool image_is_64bit(const struct image *image)
 {
-	return image->ehdr.e_ident[EI_CLASS] == ELFCLASS64;
+	return image->headers.wide;
 }
 
 bool image_is_big_endian(const struct image *image)
 {
-	return image->ehdr.e_ident[EI_DATA] == ELFDATA2MSB;
+	return image->headers.big_endian;
+}
+
+struct span image_raw(const struct image *image)
+{
+	return (struct span){.data = image->raw, .len = image->raw_len};
+}
+
+size_t image_nsegments(const struct image *image)
+{
+	return image->headers.nphdrs;
+}
+
+const Elf64_Phdr *image_segment(const struct image *image, size_t index)
+{
+	return index < image->headers.nphdrs ? &image->headers.phdrs[index] : NULL;
+}
+
+const Elf64_Phdr *image_segment_of(const struct image *image, uint32_t type)
+{
+	for (size_t i = 0; i < image->headers.nphdrs; i++)
+		if (image->headers.phdrs[i].p_type == type)
+			return &image->headers.phdrs[i];
+	return NULL;
+}
+
+size_t image_nsections(const struct image *image)
+{
+	return image->headers.nshdrs;
+}
+
+const Elf64_Shdr *image_shdr(const struct image *image, size_t index)
+{
+	return index && index < image->headers.nshdrs ? &image->headers.shdrs[index] : NULL;
+}
+
+struct span image_shdr_bytes(const struct image *image, size_t index)
+{
+	const Elf64_Shdr *shdr = image_shdr(image, index);
+
+	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_offset > image->raw_len ||
+	    shdr->sh_size > image->raw_len - shdr->sh_offset)
+		return (struct span){0};
+	return raw_span(image, shdr->sh_offset, shdr->sh_size, shdr->sh_addr);
 }
 
 const char *image_build_id(const struct image *image)
@@ -294,7 +321,7 @@ const char *image_build_id(const struct image *image)
 }
 
 /* True when the segment's file bytes, widened to pages when `pages` is set, hold the offset. */
-static bool segment_holds_offset(const GElf_Phdr *phdr, uint64_t offset, bool pages)
+static bool segment_holds_offset(const Elf64_Phdr *phdr, uint64_t offset, bool pages)
 {
 	uint64_t page = phdr->p_align < MIN_PAGE ? MIN_PAGE : phdr->p_align > MAX_PAGE ? MAX_PAGE : phdr->p_align;
 	uint64_t before = pages ? phdr->p_offset % page : 0;
@@ -316,7 +343,7 @@ bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t 
 
 	for (size_t pass = 0; pass < sizeof(passes) / sizeof(*passes); pass++) {
 		for (size_t i = 0; i < image->loads.len; i++) {
-			const GElf_Phdr *phdr = &image->loads.data[i];
+			const Elf64_Phdr *phdr = &image->loads.data[i];
 
 			if (passes[pass].code && !(phdr->p_flags & PF_X))
 				continue;
@@ -329,76 +356,64 @@ bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t 
 	return false;
 }
 
-/* Not by elf_strptr(), which looks for the end of a name through the whole table, for each of as many sections. */
-static const char *section_name(const struct image *image, const GElf_Shdr *shdr)
+/* The number of the first section of that name; 0 when there is none. */
+static size_t find_section(const struct image *image, const char *name)
 {
-	size_t strndx, left;
-	Elf_Data *table;
+	for (size_t i = 1; i < image->headers.nshdrs; i++) {
+		const char *found = headers_name(&image->headers, &image->headers.shdrs[i]);
 
-	if (elf_getshdrstrndx(image->elf, &strndx) != 0)
-		return NULL;
-	table = elf_rawdata(elf_getscn(image->elf, strndx), NULL);
-	if (!table || !table->d_buf || shdr->sh_name >= table->d_size)
-		return NULL;
-	left = table->d_size - shdr->sh_name;
-	if (!memchr((const char *)table->d_buf + shdr->sh_name, 0, left < MAX_SECTION_NAME ? left : MAX_SECTION_NAME))
-		return NULL;
-	return (const char *)table->d_buf + shdr->sh_name;
+		if (found && strcmp(found, name) == 0)
+			return i;
+	}
+	return 0;
 }
 
-static Elf_Scn *find_section(const struct image *image, const char *name, GElf_Shdr *shdr)
+const Elf64_Shdr *image_find_shdr(const struct image *image, const char *name)
 {
-	Elf_Scn *scn = NULL;
-
-	while ((scn = elf_nextscn(image->elf, scn))) {
-		const char *found;
-
-		if (!gelf_getshdr(scn, shdr))
-			continue;
-		found = section_name(image, shdr);
-		if (found && strcmp(found, name) == 0)
-			return scn;
-	}
-	return NULL;
+	return image_shdr(image, find_section(image, name));
 }
 
 /* The old GNU way to compress .debug_x was to name it .zdebug_x. */
-static Elf_Scn *find_gnu_compressed(const struct image *image, const char *name, GElf_Shdr *shdr)
+static size_t find_gnu_compressed(const struct image *image, const char *name)
 {
 	char zname[64];
 
 	if (strncmp(name, ".debug_", 7) != 0)
-		return NULL;
+		return 0;
 	snprintf(zname, sizeof(zname), ".z%s", name + 1);
-	return find_section(image, zname, shdr);
+	return find_section(image, zname);
+}
+
+static bool is_gnu_compressed(const struct image *image, size_t section, struct span bytes)
+{
+	const char *name = headers_name(&image->headers, &image->headers.shdrs[section]);
+
+	return bytes.len >= 12 && memcmp(bytes.data, "ZLIB", 4) == 0 && name && strncmp(name, ".zdebug_", 8) == 0;
 }
 
 /* False when the section is damaged. */
-static bool read_packing(const struct image *image, Elf_Scn *scn, const GElf_Shdr *shdr, struct packing *out)
+static bool read_packing(const struct image *image, size_t section, struct packing *out)
 {
-	Elf_Data *data = elf_rawdata(scn, NULL);
+	struct span bytes = image_shdr_bytes(image, section);
+	unsigned word = image_is_64bit(image) ? 8 : 4;
 	struct cursor c;
 
 	*out = (struct packing){0};
-	if (!data || !data->d_buf)
+	if (!bytes.data)
 		return false;
-	c = cursor_init(data->d_buf, data->d_size);
-	if (shdr->sh_flags & SHF_COMPRESSED) {
+	c = cursor_init(bytes.data, bytes.len);
+	if (image->headers.shdrs[section].sh_flags & SHF_COMPRESSED) {
 		c.big_endian = image_is_big_endian(image);
 		out->type = cursor_u32(&c);
 		if (image_is_64bit(image))
 			cursor_u32(&c); /* reserved */
-		out->size = cursor_uint(&c, image_is_64bit(image) ? 8 : 4);
-		cursor_uint(&c, image_is_64bit(image) ? 8 : 4); /* alignment */
-	} else if (data->d_size >= 12 && memcmp(data->d_buf, "ZLIB", 4) == 0) {
-		const char *name = section_name(image, shdr);
-
-		if (name && strncmp(name, ".zdebug_", 8) == 0) {
-			out->type = ELFCOMPRESS_ZLIB;
-			cursor_u32(&c);
-			c.big_endian = true;
-			out->size = cursor_u64(&c);
-		}
+		out->size = cursor_uint(&c, word);
+		cursor_uint(&c, word); /* alignment */
+	} else if (is_gnu_compressed(image, section, bytes)) {
+		out->type = ELFCOMPRESS_ZLIB;
+		cursor_u32(&c);
+		c.big_endian = true;
+		out->size = cursor_u64(&c);
 	}
 	out->data = c.p;
 	out->len = cursor_left(&c);
@@ -407,15 +422,12 @@ static bool read_packing(const struct image *image, Elf_Scn *scn, const GElf_Shd
 
 bool image_is_unpackable(const struct image *image)
 {
-	Elf_Scn *scn = NULL;
 	uint64_t total = 0;
 
-	while ((scn = elf_nextscn(image->elf, scn))) {
+	for (size_t i = 1; i < image->headers.nshdrs; i++) {
 		struct packing packing;
-		GElf_Shdr shdr;
 
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
-		    !read_packing(image, scn, &shdr, &packing) || !packing.type)
+		if (!read_packing(image, i, &packing) || !packing.type)
 			continue;
 		if (packing.size > UNPACK_MAX)
 			return false;
@@ -424,28 +436,39 @@ bool image_is_unpackable(const struct image *image)
 	return total <= UNPACK_MAX;
 }
 
-static Elf_Scn *find_data(const struct image *image, const char *name, GElf_Shdr *shdr, struct packing *packing)
+/* The number of the section, 0 when it has no bytes that can be used. */
+static size_t find_data(const struct image *image, const char *name, struct packing *packing)
 {
-	Elf_Scn *scn = find_section(image, name, shdr);
+	size_t section = find_section(image, name);
 
-	if (!scn)
-		scn = find_gnu_compressed(image, name, shdr);
-	return scn && shdr->sh_type != SHT_NOBITS && read_packing(image, scn, shdr, packing) ? scn : NULL;
+	if (!section)
+		section = find_gnu_compressed(image, name);
+	return section && read_packing(image, section, packing) ? section : 0;
 }
 
-static struct unpacked *find_unpacked(const struct image *image, const Elf_Scn *scn)
+static struct unpacked *find_unpacked(const struct image *image, size_t section)
 {
 	for (size_t i = 0; i < image->unpacked.len; i++)
-		if (image->unpacked.data[i].section == scn)
+		if (image->unpacked.data[i].section == section)
 			return &image->unpacked.data[i];
 	return NULL;
 }
 
+/* From a copy: what unpacks it may read a byte twice. */
 static void unpack_one(void *ctx, size_t i)
 {
 	struct unpacked *unpacked = (struct unpacked *)ctx + i;
+	struct packing packing = unpacked->packing;
+	uint8_t *copy = unpacked->data ? malloc(packing.len ? packing.len : 1) : NULL;
+	bool ok = copy;
 
-	if (unpacked->data && !unpack(&unpacked->packing, unpacked->data)) {
+	if (copy) {
+		memcpy(copy, packing.data, packing.len);
+		packing.data = copy;
+		ok = unpack(&packing, unpacked->data);
+	}
+	free(copy);
+	if (!ok) {
 		free(unpacked->data);
 		unpacked->data = NULL;
 	}
@@ -457,15 +480,17 @@ void image_unpack(struct image *image, const char *const *names, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		struct unpacked unpacked = {0};
-		GElf_Shdr shdr;
 
-		unpacked.section = find_data(image, names[i], &shdr, &unpacked.packing);
+		unpacked.section = find_data(image, names[i], &unpacked.packing);
 		if (!unpacked.section || !unpacked.packing.type || find_unpacked(image, unpacked.section))
 			continue;
 		if (!vec_push(&image->unpacked, unpacked))
 			break;
-		if (unpack_is_sane(&unpacked.packing))
-			image->unpacked.data[image->unpacked.len - 1].data = unpack_alloc(unpacked.packing.size);
+		/* The sizes may be others than those which were found to be possible. */
+		if (!unpack_is_sane(&unpacked.packing) || unpacked.packing.size > UNPACK_MAX - image->unpacked_size)
+			continue;
+		image->unpacked_size += unpacked.packing.size;
+		image->unpacked.data[image->unpacked.len - 1].data = unpack_alloc(unpacked.packing.size);
 	}
 	if (image->unpacked.len > first)
 		parallel_for(image->unpacked.len - first, unpack_one, &image->unpacked.data[first]);
@@ -474,45 +499,37 @@ void image_unpack(struct image *image, const char *const *names, size_t n)
 bool image_has_section(const struct image *image, const char *name)
 {
 	struct packing packing;
-	GElf_Shdr shdr;
 
-	return find_data(image, name, &shdr, &packing);
+	return find_data(image, name, &packing);
 }
 
 struct span image_section(struct image *image, const char *name)
 {
-	struct span span = {0};
 	struct packing packing;
-	GElf_Shdr shdr;
-	const Elf_Scn *scn = find_data(image, name, &shdr, &packing);
+	size_t section = find_data(image, name, &packing);
+	const struct unpacked *unpacked;
 
-	if (!scn)
-		return span;
-	if (packing.type) {
-		const struct unpacked *unpacked;
-
+	if (!section)
+		return (struct span){0};
+	if (packing.type)
 		image_unpack(image, &name, 1);
-		unpacked = find_unpacked(image, scn);
-		if (!unpacked || !unpacked->data)
-			return span;
-		span = (struct span){.data = unpacked->data, .len = packing.size};
-	} else {
-		span = (struct span){.data = packing.data, .len = packing.len};
-	}
-	span.vaddr = shdr.sh_addr;
-	return span;
+	unpacked = find_unpacked(image, section);
+	if (unpacked) /* whatever the section says now */
+		packing = (struct packing){.data = unpacked->data, .len = unpacked->packing.size};
+	else if (packing.type)
+		packing = (struct packing){0};
+	if (!packing.data)
+		return (struct span){0};
+	return (struct span){.data = packing.data, .len = packing.len, .vaddr = image_shdr(image, section)->sh_addr};
 }
 
 const char *image_section_name_at(struct image *image, uint64_t vaddr)
 {
-	Elf_Scn *scn = NULL;
+	for (size_t i = 1; i < image->headers.nshdrs; i++) {
+		const Elf64_Shdr *shdr = &image->headers.shdrs[i];
 
-	while ((scn = elf_nextscn(image->elf, scn))) {
-		GElf_Shdr shdr;
-
-		if (gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_EXECINSTR) && vaddr >= shdr.sh_addr &&
-		    vaddr - shdr.sh_addr < shdr.sh_size)
-			return section_name(image, &shdr);
+		if ((shdr->sh_flags & SHF_EXECINSTR) && vaddr >= shdr->sh_addr && vaddr - shdr->sh_addr < shdr->sh_size)
+			return headers_name(&image->headers, shdr);
 	}
 	return NULL;
 }
@@ -522,7 +539,7 @@ struct span image_bytes_at(const struct image *image, uint64_t vaddr)
 	uint64_t base = image->loads.len ? image->loads.data[0].p_vaddr - image->loads.data[0].p_offset : 0;
 
 	for (size_t i = 0; i < image->loads.len; i++) {
-		const GElf_Phdr *phdr = &image->loads.data[i];
+		const Elf64_Phdr *phdr = &image->loads.data[i];
 		uint64_t skip = vaddr - phdr->p_vaddr;
 
 		if (vaddr < phdr->p_vaddr || skip >= phdr->p_filesz)
@@ -546,28 +563,26 @@ static void widen(uint64_t *start, uint64_t *end, uint64_t from, uint64_t size)
 
 void image_code_bounds(const struct image *image, uint64_t *start, uint64_t *end)
 {
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-
 	*start = *end = 0;
 	for (size_t i = 0; i < image->loads.len; i++)
 		if (image->loads.data[i].p_flags & PF_X)
 			widen(start, end, image->loads.data[i].p_vaddr, image->loads.data[i].p_memsz);
 	if (*end)
 		return;
-	while ((scn = elf_nextscn(image->elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && (shdr.sh_flags & SHF_EXECINSTR))
-			widen(start, end, shdr.sh_addr, shdr.sh_size);
+	for (size_t i = 1; i < image->headers.nshdrs; i++)
+		if (image->headers.shdrs[i].sh_flags & SHF_EXECINSTR)
+			widen(start, end, image->headers.shdrs[i].sh_addr, image->headers.shdrs[i].sh_size);
 }
 
 struct span image_eh_frame_hdr(const struct image *image)
 {
+	const Elf64_Phdr *phdr = image_segment_of(image, PT_GNU_EH_FRAME);
 	struct span span;
 
-	if (image->eh_frame_hdr.p_type != PT_GNU_EH_FRAME)
+	if (!phdr)
 		return (struct span){0};
-	span = image_bytes_at(image, image->eh_frame_hdr.p_vaddr);
-	if (span.len > image->eh_frame_hdr.p_filesz)
-		span.len = image->eh_frame_hdr.p_filesz;
+	span = image_bytes_at(image, phdr->p_vaddr);
+	if (span.len > phdr->p_filesz)
+		span.len = phdr->p_filesz;
 	return span;
 }

@@ -2,7 +2,7 @@
 #ifndef STAKEOUT_ELF_IMAGE_H
 #define STAKEOUT_ELF_IMAGE_H
 
-#include <libelf.h>
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,10 @@
 
 #include "base/err.h"
 
-/* One ELF file: on disk, or in memory only (the vDSO). Nothing in it is trusted. */
+/*
+ * One ELF file: on disk, or in memory only (the vDSO). Nothing in it is trusted: headers are read once, when it is
+ * opened, but the bytes of a file on disk may change at any time. See base/filemap.h for what that asks of readers.
+ */
 struct image;
 
 /* A run of the image's bytes and the address at which the file says it is loaded. data == NULL: not there. */
@@ -44,11 +47,34 @@ void image_set_foreign(struct image *image);
 const char *image_path(const struct image *image);
 void image_set_path(struct image *image, const char *path);
 
-Elf *image_elf(const struct image *image);
+/* The file was changed, or cut short, while it was read: what was read of it may be wrong, and is not to be kept. */
+bool image_has_changed(const struct image *image);
+
+uint16_t image_type(const struct image *image); /* ET_* */
 uint16_t image_machine(const struct image *image);
+uint64_t image_entry(const struct image *image); /* the address at which a program starts; 0: none */
 bool image_is_64bit(const struct image *image);
 bool image_is_big_endian(const struct image *image);
 const char *image_build_id(const struct image *image); /* hex; NULL when it has none */
+
+/* All bytes of the file, or of the image in memory. */
+struct span image_raw(const struct image *image);
+
+/* Program headers, in the order of the file. */
+size_t image_nsegments(const struct image *image);
+const Elf64_Phdr *image_segment(const struct image *image, size_t index);
+
+/* The first of a type; NULL: there is none. */
+const Elf64_Phdr *image_segment_of(const struct image *image, uint32_t type);
+
+/*
+ * Section headers by number, where 0 stands for no section, as other headers refer to them. NULL, or no bytes, for a
+ * number that there is not, and for a section that is not in the file as it is (SHT_NOBITS, outside of the file).
+ */
+size_t image_nsections(const struct image *image);
+const Elf64_Shdr *image_shdr(const struct image *image, size_t index);
+struct span image_shdr_bytes(const struct image *image, size_t index);
+const Elf64_Shdr *image_find_shdr(const struct image *image, const char *name);
 
 /* File offset (of a mapping) to the file's virtual address, through the loadable segments. */
 bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t *vaddr);

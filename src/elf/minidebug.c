@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <lzma.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -24,15 +25,19 @@ int minidebug_unpack(struct image *image, struct err *err, uint8_t **data, size_
 {
 	_cleanup_(cleanup_lzma) lzma_stream stream = LZMA_STREAM_INIT;
 	struct span packed = image_section(image, ".gnu_debugdata");
-	_cleanup_free_ uint8_t *buf = NULL;
+	_cleanup_free_ uint8_t *copy = NULL, *buf = NULL;
 	size_t cap = 0;
 	lzma_ret ret = LZMA_OK;
 
 	if (!packed.data)
 		return err_set(err, ENOENT, "there is no .gnu_debugdata");
+	copy = malloc(packed.len); /* what unpacks it may read a byte twice */
+	if (!copy)
+		return err_set(err, ENOMEM, "out of memory");
+	memcpy(copy, packed.data, packed.len);
 	if (lzma_stream_decoder(&stream, MAX_DECODER_MEMORY, 0) != LZMA_OK)
 		return err_set(err, ENOMEM, "out of memory");
-	stream.next_in = packed.data;
+	stream.next_in = copy;
 	stream.avail_in = packed.len;
 	while (ret == LZMA_OK) {
 		size_t used = stream.total_out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "elf/plt.h"
 
-#include <gelf.h>
+#include <elf.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -85,7 +85,7 @@ static const char *symbol_name(struct symrecords *symbols, uint64_t index)
 {
 	struct symrecords at = *symbols;
 	const char *name;
-	GElf_Sym sym;
+	Elf64_Sym sym;
 	size_t len;
 
 	if (!symrecords_seek(&at, index) || !symrecords_next(&at, &sym))
@@ -94,20 +94,36 @@ static const char *symbol_name(struct symrecords *symbols, uint64_t index)
 	return name && len > 0 && len < SYMRECORDS_MAX_NAME ? name : NULL;
 }
 
-static bool read_relocations(const struct plt_arch *arch, Elf_Scn *scn, struct symrecords symbols, struct u64map *slots)
+static bool read_relocation(const struct image *image, struct cursor *c, Elf64_Rela *out)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
-	GElf_Rela rela;
+	unsigned word = image_is_64bit(image) ? 8 : 4;
 
-	for (int i = 0; data && symrecords_charge(&symbols, 1) && gelf_getrela(data, i, &rela); i++) {
-		uint32_t type = (uint32_t)GELF_R_TYPE(rela.r_info);
+	out->r_offset = cursor_uint(c, word);
+	out->r_info = cursor_uint(c, word);
+	out->r_addend = cursor_sint(c, word);
+	if (word == 4)
+		out->r_info = ELF64_R_INFO(ELF32_R_SYM(out->r_info), ELF32_R_TYPE(out->r_info));
+	return !c->bad;
+}
+
+static bool read_relocations(const struct plt_arch *arch, struct image *image, size_t section, uint64_t *budget,
+			     struct u64map *slots)
+{
+	struct symrecords symbols = symrecords_init(image, image_shdr(image, section)->sh_link, budget);
+	struct span bytes = image_shdr_bytes(image, section);
+	struct cursor c = cursor_init(bytes.data, bytes.len);
+	Elf64_Rela rela;
+
+	c.big_endian = image_is_big_endian(image);
+	while (symrecords_charge(&symbols, 1) && read_relocation(image, &c, &rela)) {
+		uint32_t type = (uint32_t)ELF64_R_TYPE(rela.r_info);
 		const char *name;
 		uint64_t *value;
 		bool created;
 
 		if (type != arch->jump_slot && type != arch->glob_dat)
 			continue;
-		name = symbol_name(&symbols, GELF_R_SYM(rela.r_info));
+		name = symbol_name(&symbols, ELF64_R_SYM(rela.r_info));
 		if (!name)
 			continue;
 		value = u64map_put(slots, rela.r_offset, &created);
@@ -119,20 +135,15 @@ static bool read_relocations(const struct plt_arch *arch, Elf_Scn *scn, struct s
 }
 
 /* The names of the pointers that stubs jump through. */
-static bool read_slots(const struct plt_arch *arch, Elf *elf, struct u64map *slots)
+static bool read_slots(const struct plt_arch *arch, struct image *image, struct u64map *slots)
 {
-	uint64_t budget = symrecords_budget(elf);
-	GElf_Shdr shdr;
+	uint64_t budget = symrecords_budget(image);
+	const Elf64_Shdr *shdr;
 
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
-		Elf_Scn *symbols;
-
-		if (shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC))
-			continue;
-		symbols = elf_getscn(elf, shdr.sh_link);
-		if (symbols && !read_relocations(arch, scn, symrecords_init(elf, symbols, &budget), slots))
+	for (size_t i = 1; (shdr = image_shdr(image, i)); i++)
+		if (shdr->sh_type == SHT_RELA && (shdr->sh_flags & (SHF_ALLOC | SHF_COMPRESSED)) == SHF_ALLOC &&
+		    !read_relocations(arch, image, i, &budget, slots))
 			return false;
-	}
 	return true;
 }
 
@@ -144,7 +155,7 @@ bool plt_read(struct image *image, plt_visit visit, void *ctx)
 
 	if (!arch)
 		return true;
-	if (!read_slots(arch, image_elf(image), &slots))
+	if (!read_slots(arch, image, &slots))
 		return false;
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		struct span code = image_section(image, sections[i]);

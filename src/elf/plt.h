@@ -15,7 +15,10 @@
  * To add an architecture: a decoder and its relocation types in the table in plt.c.
  */
 
-/* Called for each stub [start, end); the name of the function it jumps to lives as long as the image. False stops. */
+/*
+ * Called for each stub [start, end); the name of the function it jumps to lives as long as the image. False stops. In a
+ * file that changes it may end elsewhere at each look: at the end of the file, at the latest.
+ */
 typedef bool (*plt_visit)(void *ctx, uint64_t start, uint64_t end, const char *name);
 
 /* False when `visit` stopped it or memory is exhausted. */

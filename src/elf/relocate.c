@@ -15,8 +15,8 @@ struct object {
 };
 
 /*
- * Numbers of sections that do not fit into the header would be in the first section, where libelf finds them: what is
- * hidden here by its name would be seen there. No compiler makes so many.
+ * Numbers of sections that do not fit into the header would be in the first section, where who opens the object finds
+ * them: what is hidden here by its name would be seen there. No compiler makes so many.
  */
 static bool is_readable(const Elf64_Ehdr *ehdr)
 {

@@ -5,12 +5,9 @@
 
 enum { MAX_OVERLAP = 8 };
 
-uint64_t symrecords_budget(Elf *elf)
+uint64_t symrecords_budget(const struct image *image)
 {
-	size_t len = 0;
-
-	elf_rawfile(elf, &len);
-	return (uint64_t)len * MAX_OVERLAP;
+	return (uint64_t)image_raw(image).len * MAX_OVERLAP;
 }
 
 bool symrecords_charge(struct symrecords *table, uint64_t bytes)
@@ -21,35 +18,24 @@ bool symrecords_charge(struct symrecords *table, uint64_t bytes)
 	return enough;
 }
 
-/* The bytes as they are in the file: libelf would convert, and thus copy, what is not in our byte order. */
-static struct cursor section_bytes(Elf_Scn *scn, const GElf_Shdr *shdr, bool big_endian)
+static struct span plain_bytes(const struct image *image, size_t section)
 {
-	bool plain = shdr->sh_type != SHT_NOBITS && !(shdr->sh_flags & SHF_COMPRESSED);
-	Elf_Data *data = plain ? elf_rawdata(scn, NULL) : NULL;
-	struct cursor c = cursor_init(data ? data->d_buf : NULL, data ? data->d_size : 0);
+	const Elf64_Shdr *shdr = image_shdr(image, section);
 
-	c.big_endian = big_endian;
-	return c;
+	return shdr && !(shdr->sh_flags & SHF_COMPRESSED) ? image_shdr_bytes(image, section) : (struct span){0};
 }
 
-struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn, uint64_t *budget)
+struct symrecords symrecords_init(const struct image *image, size_t section, uint64_t *budget)
 {
-	const char *ident = elf_getident(elf, NULL);
-	bool big_endian = ident && ident[EI_DATA] == ELFDATA2MSB;
-	struct symrecords table = {
-		.records = cursor_init(NULL, 0),
-		.names = cursor_init(NULL, 0),
-		.wide = gelf_getclass(elf) == ELFCLASS64,
-		.budget = budget,
-	};
-	GElf_Shdr shdr;
+	const Elf64_Shdr *shdr = image_shdr(image, section), *strings = shdr ? image_shdr(image, shdr->sh_link) : NULL;
+	struct span records = plain_bytes(image, section), names = {0};
+	struct symrecords table = {.wide = image_is_64bit(image), .budget = budget};
 
-	if (!gelf_getshdr(scn, &shdr))
-		return table;
-	table.records = section_bytes(scn, &shdr, big_endian);
-	scn = elf_getscn(elf, shdr.sh_link);
-	if (scn && gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_STRTAB)
-		table.names = section_bytes(scn, &shdr, big_endian);
+	if (strings && strings->sh_type == SHT_STRTAB)
+		names = plain_bytes(image, shdr->sh_link);
+	table.records = cursor_init(records.data, records.len);
+	table.names = cursor_init(names.data, names.len);
+	table.records.big_endian = table.names.big_endian = image_is_big_endian(image);
 	return table;
 }
 
@@ -65,7 +51,7 @@ bool symrecords_seek(struct symrecords *table, uint64_t index)
 	return cursor_seek(&table->records, index > UINT64_MAX / size ? UINT64_MAX : index * size);
 }
 
-bool symrecords_next(struct symrecords *table, GElf_Sym *sym)
+bool symrecords_next(struct symrecords *table, Elf64_Sym *sym)
 {
 	struct cursor *c = &table->records;
 
@@ -84,7 +70,7 @@ bool symrecords_next(struct symrecords *table, GElf_Sym *sym)
 	return !c->bad && symrecords_charge(table, record_size(table));
 }
 
-const char *symrecords_name(struct symrecords *table, const GElf_Sym *sym, size_t *len)
+const char *symrecords_name(struct symrecords *table, const Elf64_Sym *sym, size_t *len)
 {
 	struct cursor c = table->names;
 	const uint8_t *nul;
@@ -102,7 +88,7 @@ const char *symrecords_name(struct symrecords *table, const GElf_Sym *sym, size_
 	return (const char *)c.p;
 }
 
-bool symrecords_is_named(const struct symrecords *table, const GElf_Sym *sym, const char *name)
+bool symrecords_is_named(const struct symrecords *table, const Elf64_Sym *sym, const char *name)
 {
 	struct cursor c = table->names;
 	size_t len = strlen(name) + 1;

@@ -2,16 +2,17 @@
 #ifndef STAKEOUT_ELF_SYMRECORDS_H
 #define STAKEOUT_ELF_SYMRECORDS_H
 
-#include <gelf.h>
+#include <elf.h>
 #include <stdbool.h>
 
 #include "base/cursor.h"
+#include "elf/image.h"
 
 enum { SYMRECORDS_MAX_NAME = 32 << 10 }; /* longer ones are cut */
 
 /*
- * The records of one symbol table and the strings that they refer to, of either word size and byte order. libelf would
- * look for the end of the strings anew for each name.
+ * The records of one symbol table and the strings that they refer to, of either word size and byte order. A record is read
+ * once; a name is so many bytes of the file, which may become others.
  */
 struct symrecords {
 	struct cursor records;
@@ -24,27 +25,27 @@ struct symrecords {
  * Tables may overlap, and so may names: a file may cost its own size several times, but not the square of it. This many
  * bytes are more than any file needs whose names are merely shared.
  */
-uint64_t symrecords_budget(Elf *elf);
+uint64_t symrecords_budget(const struct image *image);
 
 /* False when it is exhausted. */
 bool symrecords_charge(struct symrecords *table, uint64_t bytes);
 
 /* The symbol table in a section. One that is compressed or damaged has no records, or none that has a name. */
-struct symrecords symrecords_init(Elf *elf, Elf_Scn *scn, uint64_t *budget);
+struct symrecords symrecords_init(const struct image *image, size_t section, uint64_t *budget);
 
 /* The next record is the one of that number. */
 bool symrecords_seek(struct symrecords *table, uint64_t index);
 
 /* False at the end. */
-bool symrecords_next(struct symrecords *table, GElf_Sym *sym);
+bool symrecords_next(struct symrecords *table, Elf64_Sym *sym);
 
 /*
  * The name of a symbol, of *len bytes: when it was cut, no NUL follows. NULL when it is not in the strings, or ends
- * where they do, without a NUL. It lives as long as the strings.
+ * where they do, without a NUL. It lives as long as the image.
  */
-const char *symrecords_name(struct symrecords *table, const GElf_Sym *sym, size_t *len);
+const char *symrecords_name(struct symrecords *table, const Elf64_Sym *sym, size_t *len);
 
 /* Whether the symbol has that very name. */
-bool symrecords_is_named(const struct symrecords *table, const GElf_Sym *sym, const char *name);
+bool symrecords_is_named(const struct symrecords *table, const Elf64_Sym *sym, const char *name);
 
 #endif

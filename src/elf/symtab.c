@@ -2,7 +2,7 @@
 #include "elf/symtab.h"
 
 #include <errno.h>
-#include <gelf.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ struct symtab {
 	VEC_FIELDS(struct entry);
 	struct pieces pieces; /* which entry is seen where */
 	bool has_locals;
-	Elf *minidebug;
+	struct image *minidebug;
 	uint8_t *minidebug_data;
 };
 
@@ -56,10 +56,10 @@ static void cleanup_reader(struct reader *reader)
 
 DEFINE_CLEANUP(symtab, struct symtab *, symtab_destroy)
 
-static uint8_t rank_of(const GElf_Sym *sym, const char *name, size_t len)
+static uint8_t rank_of(const Elf64_Sym *sym, const char *name, size_t len)
 {
-	unsigned type = GELF_ST_TYPE(sym->st_info);
-	unsigned bind = GELF_ST_BIND(sym->st_info);
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	unsigned bind = ELF64_ST_BIND(sym->st_info);
 	unsigned underscores = 0;
 
 	while (underscores < 15 && underscores < len && name[underscores] == '_')
@@ -68,11 +68,11 @@ static uint8_t rank_of(const GElf_Sym *sym, const char *name, size_t len)
 }
 
 /* Labels that compilers and assemblers leave behind: $x and $d tell aarch64 code from data, the others are notes. */
-static bool is_noise(const GElf_Sym *sym, const char *name, size_t len)
+static bool is_noise(const Elf64_Sym *sym, const char *name, size_t len)
 {
 	if (!len)
 		return true;
-	return GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && GELF_ST_BIND(sym->st_info) == STB_LOCAL &&
+	return ELF64_ST_TYPE(sym->st_info) == STT_NOTYPE && ELF64_ST_BIND(sym->st_info) == STB_LOCAL &&
 	       (*name == '$' || *name == '.');
 }
 
@@ -89,17 +89,17 @@ static uint64_t end_of(uint64_t start, uint64_t size, uint64_t limit)
 	return size > limit - start ? limit : start + size;
 }
 
-static bool may_be_code(const GElf_Sym *sym)
+static bool may_be_code(const Elf64_Sym *sym)
 {
-	unsigned type = GELF_ST_TYPE(sym->st_info);
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
 
 	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && sym->st_shndx != SHN_UNDEF;
 }
 
 /* Takes the symbol when it names code. False only when memory is exhausted. */
-static bool add_symbol(struct reader *reader, const GElf_Sym *sym, const char *name, size_t len)
+static bool add_symbol(struct reader *reader, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	unsigned type = GELF_ST_TYPE(sym->st_info);
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	uint64_t limit = UINT64_MAX;
 	struct entry e;
 
@@ -114,7 +114,7 @@ static bool add_symbol(struct reader *reader, const GElf_Sym *sym, const char *n
 	} else if (type == STT_NOTYPE || sym->st_size == 0) {
 		return true; /* nothing tells that it is code, or where it ends */
 	}
-	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
+	if (ELF64_ST_BIND(sym->st_info) == STB_LOCAL)
 		reader->tab->has_locals = true;
 	/* Without a size it ends with its section until settle() has seen the next symbol. */
 	e = (struct entry){
@@ -130,9 +130,9 @@ static bool add_symbol(struct reader *reader, const GElf_Sym *sym, const char *n
 	return vec_push(reader->tab, e);
 }
 
-static bool add_dynamic(void *ctx, const GElf_Sym *sym, const char *name)
+static bool add_dynamic(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	return add_symbol(ctx, sym, name, strlen(name));
+	return add_symbol(ctx, sym, name, len);
 }
 
 static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
@@ -151,10 +151,10 @@ static bool add_plt(void *ctx, uint64_t start, uint64_t end, const char *name)
 	return vec_push(tab, e);
 }
 
-static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn)
+static bool read_table(struct reader *reader, struct image *image, size_t section)
 {
-	struct symrecords table = symrecords_init(elf, scn, &reader->budget);
-	GElf_Sym sym;
+	struct symrecords table = symrecords_init(image, section, &reader->budget);
+	Elf64_Sym sym;
 	size_t len;
 
 	reader->has_table = true;
@@ -168,17 +168,17 @@ static bool read_table(struct reader *reader, Elf *elf, Elf_Scn *scn)
 	return true;
 }
 
-static bool read_sections(struct reader *reader, Elf *elf)
+static bool read_sections(struct reader *reader, const struct image *image)
 {
-	GElf_Shdr shdr;
+	const Elf64_Shdr *shdr;
 
 	if (!vec_push(&reader->sections, (struct section){0}))
 		return false;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
+	for (size_t i = 1; (shdr = image_shdr(image, i)); i++) {
 		struct section section = {
-			.start = shdr.sh_addr,
-			.end = end_of(shdr.sh_addr, shdr.sh_size, UINT64_MAX),
-			.code = shdr.sh_flags & SHF_EXECINSTR,
+			.start = shdr->sh_addr,
+			.end = end_of(shdr->sh_addr, shdr->sh_size, UINT64_MAX),
+			.code = shdr->sh_flags & SHF_EXECINSTR,
 		};
 
 		if (!vec_push(&reader->sections, section))
@@ -187,20 +187,20 @@ static bool read_sections(struct reader *reader, Elf *elf)
 	return true;
 }
 
-static bool read_elf(struct reader *reader, Elf *elf)
+static bool read_tables(struct reader *reader, struct image *image)
 {
-	GElf_Shdr shdr;
+	const Elf64_Shdr *shdr;
 
-	reader->budget = symrecords_budget(elf);
-	if (!read_sections(reader, elf))
+	reader->budget = symrecords_budget(image);
+	if (!read_sections(reader, image))
 		return false;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
-		if (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM)
+	for (size_t i = 1; (shdr = image_shdr(image, i)); i++) {
+		if (shdr->sh_type != SHT_SYMTAB && shdr->sh_type != SHT_DYNSYM)
 			continue;
-		reader->source = reader->minidebug            ? SYMBOL_MINIDEBUG
-				 : shdr.sh_type == SHT_SYMTAB ? SYMBOL_SYMTAB
-							      : SYMBOL_DYNSYM;
-		if (!read_table(reader, elf, scn))
+		reader->source = reader->minidebug             ? SYMBOL_MINIDEBUG
+				 : shdr->sh_type == SHT_SYMTAB ? SYMBOL_SYMTAB
+							       : SYMBOL_DYNSYM;
+		if (!read_table(reader, image, i))
 			return false;
 	}
 	return true;
@@ -211,17 +211,18 @@ static bool read_minidebug(struct symtab *tab, struct image *image, bool own)
 	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .minidebug = true, .own = own};
 	size_t len;
 
-	if (tab->minidebug || minidebug_unpack(image, NULL, &tab->minidebug_data, &len) < 0)
+	if (tab->minidebug_data || minidebug_unpack(image, NULL, &tab->minidebug_data, &len) < 0)
 		return true;
-	tab->minidebug = elf_memory((char *)tab->minidebug_data, len);
-	return !tab->minidebug || read_elf(&reader, tab->minidebug);
+	if (image_open_memory(tab->minidebug_data, len, NULL, &tab->minidebug) < 0)
+		return true;
+	return read_tables(&reader, tab->minidebug);
 }
 
 static bool read_image(struct symtab *tab, struct image *image, bool own)
 {
 	_cleanup_(cleanup_reader) struct reader reader = {.tab = tab, .own = own};
 
-	if (!read_elf(&reader, image_elf(image)))
+	if (!read_tables(&reader, image))
 		return false;
 	if (!reader.has_table) {
 		reader.source = SYMBOL_DYNSYM;
@@ -233,11 +234,10 @@ static bool read_image(struct symtab *tab, struct image *image, bool own)
 }
 
 /* Of names of one address, the best first. */
-static int compare(const void *a, const void *b, void *ctx)
+static int compare(const struct symtab *tab, const struct interval *a, const struct interval *b)
 {
-	const struct symtab *tab = ctx;
-	const struct entry *x = &tab->data[((const struct interval *)a)->id];
-	const struct entry *y = &tab->data[((const struct interval *)b)->id];
+	const struct entry *x = &tab->data[a->id];
+	const struct entry *y = &tab->data[b->id];
 	int order;
 
 	if (x->sized != y->sized)
@@ -252,12 +252,42 @@ static int compare(const void *a, const void *b, void *ctx)
 	return order != 0 ? order : (int)x->source - (int)y->source;
 }
 
+static void sift_down(const struct symtab *tab, struct interval *group, size_t at, size_t len)
+{
+	for (size_t child; (child = 2 * at + 1) < len; at = child) {
+		struct interval top = group[at];
+
+		if (child + 1 < len && compare(tab, &group[child], &group[child + 1]) < 0)
+			child++;
+		if (compare(tab, &top, &group[child]) >= 0)
+			return;
+		group[at] = group[child];
+		group[child] = top;
+	}
+}
+
+/*
+ * A heap sort, which stays within the group whatever the comparison says. qsort() does not have to: names that change
+ * while they are compared may come before each other.
+ */
+static void sort_group(const struct symtab *tab, struct interval *group, size_t len)
+{
+	for (size_t i = len / 2; i-- > 0;)
+		sift_down(tab, group, i, len);
+	for (size_t end = len; end-- > 1;) {
+		struct interval first = group[0];
+
+		group[0] = group[end];
+		group[end] = first;
+		sift_down(tab, group, 0, end);
+	}
+}
+
 /* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further.
  */
 static bool add_group(struct symtab *tab, struct interval *group, size_t len, uint64_t next, struct intervals *out)
 {
-	if (len > 1)
-		qsort_r(group, len, sizeof(*group), compare, tab);
+	sort_group(tab, group, len);
 	for (size_t i = len; i-- > 0;) {
 		struct entry *e = &tab->data[group[i].id];
 
@@ -303,8 +333,7 @@ void symtab_destroy(struct symtab *tab)
 {
 	if (!tab)
 		return;
-	if (tab->minidebug)
-		elf_end(tab->minidebug);
+	image_destroy(tab->minidebug);
 	free(tab->minidebug_data);
 	vec_deinit(&tab->pieces);
 	vec_deinit(tab);

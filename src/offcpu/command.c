@@ -2,7 +2,6 @@
 #include "offcpu/command.h"
 
 #include <fcntl.h>
-#include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "base/vec.h"
 #include "elf/image.h"
 
@@ -73,27 +73,24 @@ static char *find_in_path(const char *name)
 static void map_segments(int fd, const struct image *image)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	size_t n = 0;
+	const Elf64_Phdr *phdr;
 
-	elf_getphdrnum(image_elf(image), &n);
-	for (size_t i = 0; i < n && i < INT_MAX; i++) {
-		GElf_Phdr phdr;
-		uint64_t in_page;
+	for (size_t i = 0; (phdr = image_segment(image, i)); i++) {
+		uint64_t in_page = phdr->p_offset % page;
 
-		if (!gelf_getphdr(image_elf(image), (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X))
-			continue;
-		in_page = phdr.p_offset % page;
-		if (phdr.p_filesz && phdr.p_filesz <= SIZE_MAX - page)
-			mmap(NULL, phdr.p_filesz + in_page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
-			     (off_t)(phdr.p_offset - in_page));
+		if (phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_filesz &&
+		    phdr->p_filesz <= SIZE_MAX - page)
+			mmap(NULL, phdr->p_filesz + in_page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+			     (off_t)(phdr->p_offset - in_page));
 	}
 }
 
 /* The dynamic loader; libraries are next to it as a rule, wherever that is on this system. */
 static void add_loader(struct files *files, struct image *image)
 {
-	struct span name = image_section(image, ".interp");
-	char *path = name.data && memchr(name.data, 0, name.len) ? realpath((const char *)name.data, NULL) : NULL;
+	struct span section = image_section(image, ".interp");
+	struct cursor c = cursor_init(section.data, section.len);
+	char name[PATH_MAX], *path = cursor_string(&c, name, sizeof(name)) ? realpath(name, NULL) : NULL;
 
 	if (!path)
 		return;
@@ -110,13 +107,12 @@ static void add_needed(struct files *files, struct image *image)
 	if (!image_is_64bit(image) || !dynamic.data || !names.data || !files->libraries)
 		return;
 	for (size_t at = 0; at + sizeof(entry) <= dynamic.len; at += sizeof(entry)) {
-		const char *name;
+		struct cursor c = cursor_init(names.data, names.len);
+		char name[NAME_MAX + 1];
 
 		memcpy(&entry, dynamic.data + at, sizeof(entry));
-		if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= names.len)
-			continue;
-		name = (const char *)names.data + entry.d_un.d_val;
-		if (memchr(name, 0, names.len - entry.d_un.d_val) && !strchr(name, '/'))
+		if (entry.d_tag == DT_NEEDED && cursor_seek(&c, entry.d_un.d_val) &&
+		    cursor_string(&c, name, sizeof(name)) && !strchr(name, '/'))
 			add_file(files, join(files->libraries, strlen(files->libraries), name));
 	}
 }

@@ -17,6 +17,7 @@
 enum {
 	COPY_BYTES = 16 << 10, /* of a stack, in one piece; the rest is read word by word */
 	MAX_FRAMES = 1024,
+	WALK_BUDGET = 1 << 20, /* for each walk, on an average: some ten times what a deep stack takes */
 	MAX_FILES = 4096, /* memory maps that are kept */
 	CHECK_NS = 500000000,
 };
@@ -25,6 +26,7 @@ enum {
 struct sleeping_files {
 	struct target *target;
 	bool used; /* a place refers to one of its modules */
+	struct budget budget; /* of walking the process's stacks */
 };
 
 struct sleeping {
@@ -236,7 +238,7 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known,
 	struct snap_thread thread = *sleeper;
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
 	struct memory_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
-	struct unwind_options options = {.depth = MAX_FRAMES};
+	struct unwind_options options = {.depth = MAX_FRAMES, .budget = &files->budget};
 	struct err err = {0};
 	int rc;
 
@@ -246,6 +248,7 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known,
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &known->vm.mem;
+	budget_add(&files->budget, WALK_BUDGET, UNWIND_BUDGET / 16);
 	unwind_thread(snap, files->target->modules, &thread, &options, &out->frames);
 	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
 		process_explain_denied(process, -rc, "its memory cannot be read", &err);

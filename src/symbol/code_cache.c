@@ -203,27 +203,29 @@ static const struct unit_map_ops cached_ops = {
 
 static bool open_map(struct cached_map *cached, const uint8_t *p, size_t left)
 {
-	const struct cached_unit *unit = take(&p, &left, 1, sizeof(*unit));
+	const struct cached_unit *header = take(&p, &left, 1, sizeof(*header));
 	struct unit_map *map = &cached->map;
+	struct cached_unit unit;
 
-	if (!unit)
+	if (!header)
 		return false;
+	unit = *header; /* the file may be cut short meanwhile */
 	map->ops = &cached_ops;
 	map->whole = true;
-	map->base = unit->base;
-	map->npieces = unit->npieces;
-	map->pieces = take(&p, &left, unit->npieces, sizeof(*map->pieces));
-	map->nscopes = unit->nscopes;
-	map->scopes = map->pieces ? take(&p, &left, unit->nscopes, sizeof(*map->scopes)) : NULL;
-	map->nrows = unit->nrows;
-	map->rows = map->scopes ? take(&p, &left, unit->nrows, sizeof(*map->rows)) : NULL;
-	cached->nfiles = unit->nfiles;
-	cached->files = map->rows ? take(&p, &left, unit->nfiles, sizeof(*cached->files)) : NULL;
-	cached->nnames = unit->nnames;
-	cached->names = cached->files ? take(&p, &left, unit->nnames, sizeof(*cached->names)) : NULL;
-	cached->strings_len = unit->strings_len;
-	cached->strings = cached->names ? take(&p, &left, unit->strings_len, 1) : NULL;
-	return cached->strings && unit->strings_len && cached->strings[unit->strings_len - 1] == '\0';
+	map->base = unit.base;
+	map->npieces = unit.npieces;
+	map->pieces = take(&p, &left, unit.npieces, sizeof(*map->pieces));
+	map->nscopes = unit.nscopes;
+	map->scopes = map->pieces ? take(&p, &left, unit.nscopes, sizeof(*map->scopes)) : NULL;
+	map->nrows = unit.nrows;
+	map->rows = map->scopes ? take(&p, &left, unit.nrows, sizeof(*map->rows)) : NULL;
+	cached->nfiles = unit.nfiles;
+	cached->files = map->rows ? take(&p, &left, unit.nfiles, sizeof(*cached->files)) : NULL;
+	cached->nnames = unit.nnames;
+	cached->names = cached->files ? take(&p, &left, unit.nnames, sizeof(*cached->names)) : NULL;
+	cached->strings_len = unit.strings_len;
+	cached->strings = cached->names ? take(&p, &left, unit.strings_len, 1) : NULL;
+	return cached->strings && unit.strings_len && cached->strings[unit.strings_len - 1] == '\0';
 }
 
 struct unit_map *code_cache_map(const struct code_cache *cache, uint32_t unit)

@@ -10,7 +10,10 @@
 #include "symbol/code_cache.h"
 #include "symbol/code_cache_format.h"
 
-enum { MAX_PART = 1 << 28 }; /* bytes of one block; a store has room for no more by default */
+enum {
+	MAX_PART = 1 << 28,   /* bytes of one block; a store has room for no more by default */
+	MAX_STRING = 1 << 20, /* no reader gives a longer one, unless its end was taken away since */
+};
 
 struct bytes {
 	VEC_FIELDS(uint8_t);
@@ -42,7 +45,8 @@ struct strings {
 
 static bool put_string(struct strings *strings, const char *s, uint32_t *offset)
 {
-	size_t len = s ? strlen(s) + 1 : 0;
+	size_t len = s ? strnlen(s, MAX_STRING) : 0, at;
+	const char *copy;
 	uint64_t *slot;
 	bool created;
 
@@ -51,14 +55,18 @@ static bool put_string(struct strings *strings, const char *s, uint32_t *offset)
 		return false;
 	if (!s)
 		return true;
-	slot = u64map_put(&strings->offsets, hash_bytes(HASH_SEED, s, len), &created);
+	/* Copied before it is looked at: it may be in a file that is being changed. */
+	at = strings->bytes.len;
+	if (!append(&strings->bytes, s, len) || !append(&strings->bytes, "", 1))
+		return false;
+	copy = (const char *)strings->bytes.data + at;
+	slot = u64map_put(&strings->offsets, hash_bytes(HASH_SEED, copy, len), &created);
 	if (!slot)
 		return false;
-	if (created || strcmp((const char *)strings->bytes.data + *slot, s) != 0) {
-		*slot = strings->bytes.len;
-		if (!append(&strings->bytes, s, len))
-			return false;
-	}
+	if (created || strcmp((const char *)strings->bytes.data + *slot, copy) != 0)
+		*slot = at;
+	else
+		strings->bytes.len = at;
 	*offset = (uint32_t)*slot;
 	return true;
 }

@@ -2,7 +2,6 @@
 #include "symbol/go_tables.h"
 
 #include <errno.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,19 +51,15 @@ typedef bool (*segment_fn)(struct go_tables *tables, struct span bytes, void *ar
 /* Calls `visit` with the bytes of each loadable segment that has the flag, until it has found what it looks for. */
 static bool each_segment(struct go_tables *tables, uint32_t flag, segment_fn visit, void *arg)
 {
-	Elf *elf = image_elf(tables->image);
+	const Elf64_Phdr *phdr;
 	uint64_t total = 0;
-	size_t count = 0;
 
-	if (elf_getphdrnum(elf, &count) != 0)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
+	for (size_t i = 0; (phdr = image_segment(tables->image, i)); i++) {
 		struct span bytes;
 
-		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & flag))
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & flag))
 			continue;
-		bytes = image_bytes_at(tables->image, phdr.p_vaddr);
+		bytes = image_bytes_at(tables->image, phdr->p_vaddr);
 		total += bytes.data ? bytes.len : 0;
 		if (total > max_search)
 			return false;
@@ -78,30 +73,23 @@ static bool each_segment(struct go_tables *tables, uint32_t flag, segment_fn vis
 
 static struct cursor relocations(const struct go_tables *tables)
 {
-	Elf *elf = image_elf(tables->image);
+	const Elf64_Phdr *phdr = image_segment_of(tables->image, PT_DYNAMIC);
 	uint64_t start = 0, size = 0;
 	struct cursor c = {0};
-	size_t count = 0;
-	GElf_Phdr phdr;
 
-	if (elf_getphdrnum(elf, &count) != 0)
+	if (!phdr)
 		return c;
-	for (size_t i = 0; i < count; i++) {
-		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_DYNAMIC)
-			continue;
-		c = go_tables_memory(tables, phdr.p_vaddr);
-		for (;;) {
-			uint64_t tag = cursor_uint(&c, tables->ptr_size);
-			uint64_t value = cursor_uint(&c, tables->ptr_size);
+	c = go_tables_memory(tables, phdr->p_vaddr);
+	for (;;) {
+		uint64_t tag = cursor_uint(&c, tables->ptr_size);
+		uint64_t value = cursor_uint(&c, tables->ptr_size);
 
-			if (c.bad || tag == DT_NULL)
-				break;
-			if (tag == DT_RELA)
-				start = value;
-			else if (tag == DT_RELASZ)
-				size = value;
-		}
-		break; /* no program has a second one */
+		if (c.bad || tag == DT_NULL)
+			break;
+		if (tag == DT_RELA)
+			start = value;
+		else if (tag == DT_RELASZ)
+			size = value;
 	}
 	c = go_tables_memory(tables, start);
 	return size ? cursor_take(&c, size < cursor_left(&c) ? size : cursor_left(&c)) : (struct cursor){0};
@@ -261,9 +249,8 @@ static bool search_header(struct go_tables *tables, struct span bytes, void *arg
 static bool may_be_go(struct image *image)
 {
 	static const char *const marks[] = {".go.buildinfo", ".note.go.buildid", ".noptrdata"};
-	size_t count = 0;
 
-	if (elf_getshdrnum(image_elf(image), &count) != 0 || count <= 1)
+	if (image_nsections(image) <= 1)
 		return true;
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		if (image_section(image, marks[i]).data)

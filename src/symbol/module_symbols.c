@@ -140,6 +140,13 @@ static bool cache_key(const struct module_symbols *symbols, char key[static STOR
 	return len > 0 && len <= STORE_KEY_MAX;
 }
 
+/* A file was changed, or cut short, while it was read: by an upgrade, or by who wants us to err. */
+static bool has_changed(const struct module_symbols *symbols)
+{
+	return image_has_changed(symbols->module->image) || (symbols->debug && image_has_changed(symbols->debug)) ||
+	       (symbols->alt && image_has_changed(symbols->alt));
+}
+
 /* What this run has read goes to the cache. It cannot be missing there: the next run reads it again. */
 static void save(struct module_symbols *symbols)
 {
@@ -150,7 +157,8 @@ static void save(struct module_symbols *symbols)
 		return;
 	if (dwarf_source_error(symbols->dwarf)->code == ESTALE)
 		store_remove(symbols->options->cache, key);
-	else if (!symbols->lacks_alt && !symbols->foreign && dwarf_source_news(symbols->dwarf, &contents))
+	else if (!symbols->lacks_alt && !symbols->foreign && !has_changed(symbols) &&
+		 !dwarf_source_split_has_changed(symbols->dwarf) && dwarf_source_news(symbols->dwarf, &contents))
 		code_cache_write(symbols->options->cache, key, &contents, NULL);
 }
 
@@ -197,11 +205,17 @@ static void explain_missing(struct module_symbols *symbols, const struct err *wh
 		explain(symbols, "no debug info", why);
 }
 
+static const char changed[] = "its file, or its debug file, was changed while it was read: names and lines may be wrong";
+
 /* What is known only once units have been read. */
 static void explain_late(struct module_symbols *symbols)
 {
 	const char *missing;
 
+	if (has_changed(symbols)) {
+		symbols->module->info.problem = changed;
+		symbols->module->info.help = NULL;
+	}
 	if (!symbols->dwarf || symbols->module->info.problem)
 		return;
 	missing = dwarf_source_missing(symbols->dwarf);

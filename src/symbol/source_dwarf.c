@@ -95,6 +95,11 @@ const char *dwarf_source_missing(const struct dwarf_source *source)
 	return source->dwarf ? dwarf_missing_split(source->dwarf) : NULL;
 }
 
+bool dwarf_source_split_has_changed(const struct dwarf_source *source)
+{
+	return source->dwarf && dwarf_split_has_changed(source->dwarf);
+}
+
 bool dwarf_source_news(const struct dwarf_source *source, struct code_cache_contents *out)
 {
 	if (!source->news)
@@ -157,6 +162,16 @@ static const char *path_of(struct dwarf_source *source, uint32_t unit, uint16_t 
 	return (const char *)(uintptr_t)*slot;
 }
 
+static const char *copy_string(struct arena *arena, const char *s)
+{
+	size_t len = s ? strlen(s) : 0;
+	char *copy = s ? arena_alloc(arena, len + 1) : NULL;
+
+	if (copy)
+		memcpy(copy, s, len); /* the arena's memory is zeroes */
+	return copy;
+}
+
 static const struct map_name *name_of(struct dwarf_source *source, uint32_t unit, uint32_t id)
 {
 	static const struct map_name none;
@@ -169,6 +184,10 @@ static const struct map_name *name_of(struct dwarf_source *source, uint32_t unit
 		return &none;
 	if (created && (name = arena_alloc(source->arena, sizeof(*name)))) {
 		source->maps[unit]->ops->name(source->maps[unit], id, name);
+		if (source->maps[unit]->in_file) {
+			name->linkage = copy_string(source->arena, name->linkage);
+			name->name = copy_string(source->arena, name->name);
+		}
 		*slot = (uintptr_t)name;
 	}
 	return *slot ? (const struct map_name *)(uintptr_t)*slot : &none;

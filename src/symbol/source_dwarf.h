@@ -55,4 +55,7 @@ const struct err *dwarf_source_error(const struct dwarf_source *source);
 /* A .dwo file that was needed and not found, or NULL. */
 const char *dwarf_source_missing(const struct dwarf_source *source);
 
+/* A .dwo or .dwp file was changed while it was read. */
+bool dwarf_source_split_has_changed(const struct dwarf_source *source);
+
 #endif

@@ -330,9 +330,16 @@ static void choose_layout(struct go_source *source)
 	}
 }
 
-/* Since 1.21 the tables spell the types of an instance out; the runtime writes f[...] still. */
-static const char *shown_name(const struct go_source *source, const char *name)
+/* A copy: what is looked at more than once must not change meanwhile. */
+static const char *keep(const struct go_source *source, const char *text)
 {
+	return text ? arena_intern_n(source->arena, text, MAX_NAME) : NULL;
+}
+
+/* Since 1.21 the tables spell the types of an instance out; the runtime writes f[...] still. */
+static const char *shown_name(const struct go_source *source, const char *text)
+{
+	const char *name = keep(source, text);
 	const char *open = name ? strchr(name, '[') : NULL;
 	const char *close = open ? strrchr(open, ']') : NULL;
 
@@ -353,7 +360,7 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 
 	set_position(t, f, vaddr, outer);
 	while (index >= 0) {
-		struct call call = {.file = outer->file, .line = outer->line};
+		struct call call = {.file = keep(source, outer->file), .line = outer->line};
 
 		outer->file = NULL;
 		outer->line = 0;
@@ -388,7 +395,10 @@ bool go_source_find(struct go_source *source, uint64_t vaddr, struct calls *out)
 		return false; /* padding up to the next function */
 	call.name = shown_name(source, name_at(&source->tables, f.name));
 	call.start = f.start;
-	return call.name && push_inlined(source, &f, vaddr, out, &call) && vec_push(out, call);
+	if (!call.name || !push_inlined(source, &f, vaddr, out, &call))
+		return false;
+	call.file = keep(source, call.file);
+	return vec_push(out, call);
 }
 
 DEFINE_CLEANUP(go_source, struct go_source *, go_source_destroy)

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -210,29 +209,27 @@ int store_get(const struct store *store, const char *key, uint32_t version, stru
 	_cleanup_close_ int fd = -1;
 	char head[STORE_ENVELOPE], name[NAME_SIZE];
 	struct stat st;
-	void *map;
+	int ret;
 
 	*out = (struct store_entry){0};
 	if (!name_of_key(key, name))
 		return -ENOENT;
 	fd = open_file(store, name, &st);
-	if (fd < 0 || (uint64_t)st.st_size > SIZE_MAX || pread(fd, head, sizeof(head), 0) != sizeof(head) ||
+	if (fd < 0 || pread(fd, head, sizeof(head), 0) != sizeof(head) ||
 	    !store_check(head, sizeof(head), (uint64_t)st.st_size, key, version))
 		return -ENOENT;
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
+	ret = filemap_open(fd, (uint64_t)st.st_size, NULL, &out->map);
+	if (ret < 0)
+		return ret;
 	mark_used(fd, &st);
-	out->map = map;
-	out->data = (const char *)map + STORE_ENVELOPE;
-	out->len = (size_t)st.st_size - STORE_ENVELOPE;
+	out->data = out->map.data + STORE_ENVELOPE;
+	out->len = out->map.len - STORE_ENVELOPE;
 	return 0;
 }
 
 void store_release(struct store_entry *entry)
 {
-	if (entry->map)
-		munmap(entry->map, entry->len + STORE_ENVELOPE);
+	filemap_close(&entry->map);
 	*entry = (struct store_entry){0};
 }
 

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
+#include "base/filemap.h"
 #include "base/vec.h"
 
 /*
@@ -55,7 +56,7 @@ void store_close(struct store *store); /* NULL is legal */
 struct store_entry {
 	const void *data; /* at a multiple of STORE_ALIGN */
 	size_t len;
-	void *map; /* the whole file */
+	struct filemap map; /* the whole file */
 };
 
 /*

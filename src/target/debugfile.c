@@ -25,12 +25,11 @@ struct proof {
 	uint32_t crc;
 };
 
-static uint32_t file_crc(struct image *image)
+static uint32_t file_crc(const struct image *image)
 {
-	size_t size = 0;
-	const char *bytes = elf_rawfile(image_elf(image), &size);
+	struct span bytes = image_raw(image);
 
-	return bytes && size <= max_crc_bytes ? libdeflate_crc32(0, bytes, size) : 0;
+	return bytes.len <= max_crc_bytes ? libdeflate_crc32(0, bytes.data, bytes.len) : 0;
 }
 
 static bool is_proven(struct image *candidate, const struct proof *proof)
@@ -100,33 +99,27 @@ static int try_build_id(int root_fd, const struct proof *proof, struct image **o
 	return try_path(root_fd, path, proof, out);
 }
 
-/* .gnu_debuglink: a file name, padded to four bytes, and the CRC of that file. NULL when there is none. */
-static const char *read_debuglink(struct image *image, uint32_t *crc)
+/* .gnu_debuglink: a file name, padded to four bytes, and the CRC of that file. False when there is none. */
+static bool read_debuglink(struct image *image, char name[static NAME_MAX + 1], uint32_t *crc)
 {
 	struct span section = image_section(image, ".gnu_debuglink");
 	struct cursor c = cursor_init(section.data, section.len);
-	const char *name;
 
-	if (!section.data)
-		return NULL;
 	c.big_endian = image_is_big_endian(image);
-	name = cursor_cstr(&c);
+	cursor_string(&c, name, NAME_MAX + 1);
 	cursor_seek(&c, (cursor_offset(&c) + 3) / 4 * 4);
 	*crc = cursor_u32(&c);
-	if (c.bad || !*name || strchr(name, '/'))
-		return NULL;
-	return name;
+	return !c.bad && *name && !strchr(name, '/');
 }
 
 static int try_debuglink(const struct debugfile_query *query, struct image **out)
 {
 	static const char *const places[] = {"%.*s/%s", "%.*s/.debug/%s", "/usr/lib/debug%.*s/%s"};
 	struct proof proof = {.build_id = image_build_id(query->image), .has_crc = true};
-	const char *name = read_debuglink(query->image, &proof.crc);
 	const char *slash = query->path && *query->path == '/' ? strrchr(query->path, '/') : NULL;
-	char path[PATH_MAX];
+	char path[PATH_MAX], name[NAME_MAX + 1];
 
-	if (!name || !slash)
+	if (!slash || !read_debuglink(query->image, name, &proof.crc))
 		return -ENOENT;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		int len = snprintf(path, sizeof(path), places[i], (int)(slash - query->path), query->path, name);
@@ -149,37 +142,34 @@ int debugfile_find(const struct debugfile_query *query, struct err *err, struct 
 	return err_set(err, ENOENT, "no separate debug file was found");
 }
 
-/* .gnu_debugaltlink: a file name and that file's build-id. NULL when there is none. */
-static const char *read_altlink(struct image *image, char build_id[static MAX_BUILD_ID_HEX + 1])
+/* .gnu_debugaltlink: a file name and that file's build-id. False when there is none. */
+static bool read_altlink(struct image *image, char name[static PATH_MAX], char build_id[static MAX_BUILD_ID_HEX + 1])
 {
 	struct span section = image_section(image, ".gnu_debugaltlink");
 	struct cursor c = cursor_init(section.data, section.len);
-	const char *name;
 	size_t len;
 
-	if (!section.data)
-		return NULL;
-	name = cursor_cstr(&c);
+	if (!cursor_string(&c, name, PATH_MAX))
+		return false;
 	len = cursor_left(&c);
-	if (c.bad || len < 2 || len > MAX_BUILD_ID_HEX / 2)
-		return NULL;
+	if (len < 2 || len > MAX_BUILD_ID_HEX / 2)
+		return false;
 	for (size_t i = 0; i < len; i++)
 		snprintf(build_id + 2 * i, 3, "%02x", cursor_u8(&c));
-	return name;
+	return true;
 }
 
 int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struct err *err, struct image **out)
 {
 	char build_id[MAX_BUILD_ID_HEX + 1];
-	char whole[PATH_MAX];
+	char whole[PATH_MAX], name[PATH_MAX];
 	const struct proof proof = {.build_id = build_id};
-	const char *name = read_altlink(debug, build_id);
 	const char *from = image_path(debug) ? image_path(debug) : path;
 	const char *slash = from ? strrchr(from, '/') : NULL;
 	int dir_len = slash ? (int)(slash - from) : 0;
 	int len;
 
-	if (!name)
+	if (!read_altlink(debug, name, build_id))
 		return err_set(err, ENOENT, "the file has no usable .gnu_debugaltlink");
 	if (try_build_id(root_fd, &proof, out) == 0)
 		return 0;

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <endian.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,22 +31,22 @@ static const char descriptor_name[] = "__jit_debug_descriptor";
 /* Finding the descriptor */
 
 /* Only what has the right size has its name looked at: that leaves most of a large table's names unread. */
-static bool may_be_descriptor(const GElf_Sym *sym)
+static bool may_be_descriptor(const Elf64_Sym *sym)
 {
-	unsigned type = GELF_ST_TYPE(sym->st_info);
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
 
 	return (type == STT_OBJECT || type == STT_NOTYPE) && (sym->st_size == DESCRIPTOR_SIZE || sym->st_size == 0) &&
 	       sym->st_shndx != SHN_UNDEF;
 }
 
-static bool is_descriptor(const struct symrecords *table, const GElf_Sym *sym)
+static bool is_descriptor(const struct symrecords *table, const Elf64_Sym *sym)
 {
 	return sym->st_shndx != SHN_UNDEF && sym->st_value && symrecords_is_named(table, sym, descriptor_name);
 }
 
 static bool find_in_table(struct symrecords table, uint64_t *vaddr)
 {
-	GElf_Sym sym;
+	Elf64_Sym sym;
 
 	while (symrecords_next(&table, &sym)) {
 		if (!may_be_descriptor(&sym) || !is_descriptor(&table, &sym))
@@ -68,14 +67,13 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* The table's parts: u32 counts, a filter of 64-bit words, a u32 for each bucket, a u32 for each symbol. */
-static bool find_by_hash(struct symrecords table, Elf_Scn *scn, uint64_t *vaddr)
+static bool find_by_hash(struct symrecords table, struct span bytes, uint64_t *vaddr)
 {
-	Elf_Data *data = elf_rawdata(scn, NULL);
-	struct cursor c = cursor_init(data ? data->d_buf : NULL, data ? data->d_size : 0);
+	struct cursor c = cursor_init(bytes.data, bytes.len);
 	uint32_t nbuckets = cursor_u32(&c), first = cursor_u32(&c), nfilter = cursor_u32(&c);
 	uint32_t want = gnu_hash(descriptor_name), hash;
 	uint64_t buckets = 16 + (uint64_t)nfilter * 8, i;
-	GElf_Sym sym;
+	Elf64_Sym sym;
 
 	if (!nbuckets || !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))
 		return false;
@@ -101,11 +99,12 @@ struct wanted {
 	uint64_t vaddr;
 };
 
-static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name)
+static bool visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
 	struct wanted *wanted = ctx;
 
-	if (sym->st_shndx != SHN_UNDEF && sym->st_value && strcmp(name, descriptor_name) == 0)
+	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
+	    memcmp(name, descriptor_name, len) == 0)
 		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
 	return !wanted->found;
 }
@@ -113,25 +112,23 @@ static bool visit_symbol(void *ctx, const GElf_Sym *sym, const char *name)
 /* The hash table when there is one, for what is exported; then the table of all symbols, which is often stripped. */
 bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 {
-	Elf *elf = image_elf(image);
 	struct wanted wanted = {0};
-	uint64_t budget = symrecords_budget(elf);
+	uint64_t budget = symrecords_budget(image);
 	bool hashed = false, dynamic = false;
-	GElf_Shdr shdr;
+	const Elf64_Shdr *shdr;
 
 	if (!image_is_64bit(image) || image_is_big_endian(image))
 		return false;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);) {
-		Elf_Scn *symbols = shdr.sh_type == SHT_GNU_HASH ? elf_getscn(elf, shdr.sh_link) : NULL;
-
-		if (symbols && find_by_hash(symrecords_init(elf, symbols, &budget), scn, vaddr))
+	for (size_t i = 1; (shdr = image_shdr(image, i)); i++) {
+		hashed |= shdr->sh_type == SHT_GNU_HASH;
+		dynamic |= shdr->sh_type == SHT_DYNSYM;
+		if (shdr->sh_type == SHT_GNU_HASH &&
+		    find_by_hash(symrecords_init(image, shdr->sh_link, &budget), image_shdr_bytes(image, i), vaddr))
 			return true;
-		hashed |= shdr.sh_type == SHT_GNU_HASH;
-		dynamic |= shdr.sh_type == SHT_DYNSYM;
 	}
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &shdr);)
-		if ((shdr.sh_type == SHT_SYMTAB || (shdr.sh_type == SHT_DYNSYM && !hashed)) &&
-		    find_in_table(symrecords_init(elf, scn, &budget), vaddr))
+	for (size_t i = 1; (shdr = image_shdr(image, i)); i++)
+		if ((shdr->sh_type == SHT_SYMTAB || (shdr->sh_type == SHT_DYNSYM && !hashed)) &&
+		    find_in_table(symrecords_init(image, i, &budget), vaddr))
 			return true;
 	if (!dynamic)
 		dynsym_read(image, visit_symbol, &wanted);

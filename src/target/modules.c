@@ -2,7 +2,6 @@
 #include "target/modules.h"
 
 #include <errno.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -85,20 +84,11 @@ static const struct mem_copy *find_copy(const struct snapshot *snap, const struc
 }
 
 /* The address that the image gives to the first byte of its copy in memory. */
-static uint64_t first_vaddr(struct image *image)
+static uint64_t first_vaddr(const struct image *image)
 {
-	Elf *elf = image_elf(image);
-	size_t count = 0;
+	const Elf64_Phdr *phdr = image_segment_of(image, PT_LOAD);
 
-	if (elf_getphdrnum(elf, &count) < 0)
-		return 0;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
-
-		if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_LOAD)
-			return phdr.p_vaddr - phdr.p_offset;
-	}
-	return 0;
+	return phdr ? phdr->p_vaddr - phdr->p_offset : 0;
 }
 
 static int open_copy(struct loaded *loaded, const struct mem_copy *copy, struct err *err)
@@ -170,6 +160,8 @@ static void open_module(struct modules *m, struct loaded *loaded)
 		info->problem = arena_intern(m->snap->arena, err.msg);
 	else
 		info->build_id = arena_intern(m->snap->arena, image_build_id(loaded->module.image));
+	if (ret == 0 && image_has_changed(loaded->module.image))
+		info->problem = "the file was changed while it was read";
 	if (!info->build_id)
 		info->build_id = entry->build_id;
 }

@@ -17,12 +17,14 @@ int ptrace_walk_begin(void *arg, struct snapshot *snap, struct err *err)
 	struct ptrace_walk *walk = arg;
 
 	ptrace_walk_deinit(walk);
+	walk->budget = (struct budget){.left = UNWIND_BUDGET};
 	return target_open_files(walk->target, &walk->files, err);
 }
 
 void ptrace_walk_thread(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *user, struct mem *peek)
 {
 	struct ptrace_walk *walk = arg;
+	const struct unwind_options options = {.depth = walk->depth, .budget = &walk->budget};
 	struct raw_stack stack;
 	struct regs regs;
 	uint64_t *slot;
@@ -33,7 +35,7 @@ void ptrace_walk_thread(void *arg, struct snapshot *snap, pid_t tid, const struc
 	slot = u64map_put(&walk->by_tid, (uint64_t)tid, &created);
 	if (!slot)
 		return;
-	unwind_regs(snap, walk->target->modules, &regs, peek, walk->depth, &stack);
+	unwind_regs(snap, walk->target->modules, &regs, peek, &options, &stack);
 	*slot = walk->stacks.len;
 	if (!vec_push(&walk->stacks, stack))
 		raw_stack_deinit(&stack);

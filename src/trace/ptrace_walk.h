@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "base/budget.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/mem.h"
@@ -18,6 +19,7 @@ struct ptrace_walk {
 	struct target *target;
 	struct modules_options files;
 	uint32_t depth;
+	struct budget budget; /* of walking */
 	struct u64map by_tid; /* to position in stacks */
 	VEC(struct raw_stack) stacks;
 };

@@ -11,6 +11,7 @@
 #include "target/target.h"
 #include "trace/ptrace_walk.h"
 #include "trace/walking.h"
+#include "unwind/unwind.h"
 
 struct tracing {
 	struct target *target;
@@ -43,12 +44,14 @@ const struct snapshot *tracing_snapshot(const struct tracing *t)
 
 static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, uint32_t depth, struct err *err)
 {
+	struct budget budget = {.left = UNWIND_BUDGET};
 	const struct walking walking = {
 		.target = t->target,
 		.capture = capture,
 		.walked = walked,
 		.runtimes = &t->runtimes,
 		.depth = depth,
+		.budget = &budget,
 	};
 	uint64_t before = monotonic_ns();
 	int rc = runtimes_init(&t->runtimes, t->target) ? 0 : err_set(err, ENOMEM, "out of memory");

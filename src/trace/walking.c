@@ -24,7 +24,7 @@ static struct trace_thread *find_thread(const struct walk_state *state, const st
 
 static void walk_thread(const struct walking *walking, struct trace_thread *t)
 {
-	const struct unwind_options options = {.depth = walking->depth};
+	const struct unwind_options options = {.depth = walking->depth, .budget = walking->budget};
 
 	raw_stack_deinit(&t->raw);
 	unwind_thread(walking->target->snap, walking->target->modules, t->thread, &options, &t->raw);

@@ -18,6 +18,7 @@ struct walking {
 	struct ptrace_walk *walked; /* stacks that are known already, or NULL */
 	const struct runtimes *runtimes;
 	uint32_t depth;
+	struct budget *budget; /* of all walks */
 };
 
 /*

@@ -2,7 +2,6 @@
 #include "unwind/bpf_rows.h"
 
 #include <errno.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -479,18 +478,17 @@ static int add_entry(struct table *t, const struct image *image)
 	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
 	const struct unwind_row *row;
 	struct table more = *t;
-	GElf_Ehdr ehdr;
+	uint64_t entry = image_entry(image);
 	int ret;
 
-	if (!gelf_getehdr(image_elf(image), &ehdr) || !ehdr.e_entry || ehdr.e_entry + ENTRY_SIZE < ENTRY_SIZE)
+	if (!entry || entry + ENTRY_SIZE < ENTRY_SIZE)
 		return 0;
-	row = find(t->rows, ehdr.e_entry);
+	row = find(t->rows, entry);
 	if (!row || row->kind != UNWIND_NONE)
 		return 0;
 	more.rows = &rows;
 	more.end = 0;
-	ret = finish(&more,
-		     put(&more, ehdr.e_entry, ehdr.e_entry + ENTRY_SIZE, (struct unwind_row){.kind = UNWIND_END}));
+	ret = finish(&more, put(&more, entry, entry + ENTRY_SIZE, (struct unwind_row){.kind = UNWIND_END}));
 	return ret == 0 ? merge(t->rows, &rows, t->rows) : ret;
 }
 

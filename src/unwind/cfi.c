@@ -46,6 +46,8 @@ enum {
 	MAX_INSTRUCTIONS = 1 << 20, /* of one FDE and its CIE */
 	/* Compilers nest remember_state once or twice. */
 	MAX_REMEMBERED = 16,
+	INSTRUCTION_COST = 2, /* of the budget */
+	STATE_COST = 8,       /* on top of that, for copying all rules */
 };
 
 /* What instructions change, apart from the location. */
@@ -66,6 +68,7 @@ struct program {
 	struct rules remembered[MAX_REMEMBERED];
 	unsigned nremembered;
 	unsigned ninsns; /* run so far */
+	struct budget *budget;
 };
 
 static void set_rule(struct program *p, uint64_t reg, struct cfi_rule rule)
@@ -112,7 +115,7 @@ static bool remember_state(struct program *p)
 {
 	struct rules *rules;
 
-	if (p->nremembered == MAX_REMEMBERED)
+	if (p->nremembered == MAX_REMEMBERED || !budget_take(p->budget, STATE_COST))
 		return false;
 	rules = &p->remembered[p->nremembered++];
 	rules->cfa = p->row.cfa;
@@ -124,7 +127,7 @@ static bool restore_state(struct program *p)
 {
 	const struct rules *rules;
 
-	if (p->nremembered == 0)
+	if (p->nremembered == 0 || !budget_take(p->budget, STATE_COST))
 		return false;
 	rules = &p->remembered[--p->nremembered];
 	p->row.cfa = rules->cfa;
@@ -287,6 +290,11 @@ static bool run_instruction(struct program *p)
 	}
 }
 
+static bool may_go_on(struct program *p)
+{
+	return p->ninsns++ < MAX_INSTRUCTIONS && budget_take(p->budget, INSTRUCTION_COST);
+}
+
 /*
  * Runs to the next row; p->row holds it. 1: there is a row; 0: the function's end was reached; -EINVAL: the program is
  * damaged, and what it says from p->row.start on is not known.
@@ -297,7 +305,7 @@ static int next_row(struct program *p)
 	if (p->row.start >= p->fde->end)
 		return 0;
 	while (cursor_left(&p->code)) {
-		if (p->ninsns++ >= MAX_INSTRUCTIONS || !run_instruction(p) || p->code.bad)
+		if (!may_go_on(p) || !run_instruction(p) || p->code.bad)
 			return -EINVAL;
 		if (p->location != p->row.start)
 			break;
@@ -312,7 +320,7 @@ static bool run_initial(struct program *p)
 {
 	p->code = p->fde->cie.program;
 	while (cursor_left(&p->code))
-		if (p->ninsns++ >= MAX_INSTRUCTIONS || !run_instruction(p) || p->code.bad)
+		if (!may_go_on(p) || !run_instruction(p) || p->code.bad)
 			return false;
 	p->initial.cfa = p->row.cfa;
 	memcpy(p->initial.regs, p->row.regs, sizeof(p->initial.regs));
@@ -320,7 +328,8 @@ static bool run_initial(struct program *p)
 	return p->location == p->fde->start; /* a CIE knows no locations */
 }
 
-static bool program_start(struct program *p, const struct cfi_section *section, const struct fde *fde)
+static bool program_start(struct program *p, const struct cfi_section *section, const struct fde *fde,
+			  struct budget *budget)
 {
 	p->section = section;
 	p->fde = fde;
@@ -328,6 +337,7 @@ static bool program_start(struct program *p, const struct cfi_section *section, 
 	p->has_initial = false;
 	p->nremembered = 0;
 	p->ninsns = 0;
+	p->budget = budget;
 	p->row = (struct cfi_row){.ra_reg = fde->cie.ra_reg, .signal_frame = fde->cie.signal_frame};
 	if (!run_initial(p))
 		return false;
@@ -335,7 +345,7 @@ static bool program_start(struct program *p, const struct cfi_section *section, 
 	return true;
 }
 
-int cfi_find_row(struct cfi_section *section, uint64_t address, struct cfi_row *out)
+int cfi_find_row(struct cfi_section *section, struct budget *budget, uint64_t address, struct cfi_row *out)
 {
 	struct program p;
 	struct fde fde;
@@ -346,7 +356,7 @@ int cfi_find_row(struct cfi_section *section, uint64_t address, struct cfi_row *
 	ret = search_fde(section, address, &fde);
 	if (ret != 0)
 		return ret;
-	if (!program_start(&p, section, &fde))
+	if (!program_start(&p, section, &fde, budget))
 		return -EINVAL;
 	while ((ret = next_row(&p)) == 1) {
 		if (address >= p.row.end)
@@ -376,7 +386,7 @@ int cfi_for_each_row(struct cfi_section *section, cfi_row_fn fn, void *arg)
 
 		if (!search_nth(section, i, &fde))
 			continue;
-		started = program_start(&p, section, &fde);
+		started = program_start(&p, section, &fde, NULL);
 		while (started && next_row(&p) == 1) {
 			int ret = fn(&p.row, arg);
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/budget.h"
 #include "base/vec.h"
 #include "elf/image.h"
 
@@ -97,10 +98,10 @@ void cfi_section_deinit(struct cfi_section *section);
 bool cfi_eh_frame_address(struct span hdr, uint64_t *address);
 
 /*
- * The row for a file address. -ENOENT when no record covers it, -EINVAL when its record is damaged up to there,
- * -ENOMEM.
+ * The row for a file address. -ENOENT when no record covers it, -EINVAL when its record is damaged up to there, or takes
+ * more than the budget (may be NULL) has left, -ENOMEM.
  */
-int cfi_find_row(struct cfi_section *section, uint64_t address, struct cfi_row *out);
+int cfi_find_row(struct cfi_section *section, struct budget *budget, uint64_t address, struct cfi_row *out);
 
 /*
  * Calls fn for every row by rising address of the records; a damaged record loses its remaining rows only. Stops early

@@ -98,13 +98,14 @@ static void search_debug_file(struct module_cfi *cfi, struct module *module, con
 		code_open_debug_frame(&cfi->separate, arch, cfi->debug);
 }
 
-static bool find_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, uint64_t vaddr,
-		     struct cfi_row *out)
+static bool find_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
+		     uint64_t vaddr, struct cfi_row *out)
 {
-	if (cfi_find_row(&cfi->eh_frame, vaddr, out) == 0 || cfi_find_row(&cfi->debug_frame, vaddr, out) == 0)
+	if (cfi_find_row(&cfi->eh_frame, budget, vaddr, out) == 0 ||
+	    cfi_find_row(&cfi->debug_frame, budget, vaddr, out) == 0)
 		return true;
 	search_debug_file(cfi, module, arch);
-	return cfi_find_row(&cfi->separate, vaddr, out) == 0;
+	return cfi_find_row(&cfi->separate, budget, vaddr, out) == 0;
 }
 
 /* Puts what was found, or a copy of it that lives as long as the module, into the map. NULL: out of memory. */
@@ -144,7 +145,8 @@ static bool is_sigreturn(const struct image *image, const struct arch *arch, uin
 	return code.data && arch_is_sigreturn(arch, code.data, code.len);
 }
 
-const struct code_info *code_info_find(struct module *module, const struct arch *arch, uint64_t vaddr, bool exact)
+const struct code_info *code_info_find(struct module *module, const struct arch *arch, struct budget *budget,
+				       uint64_t vaddr, bool exact)
 {
 	struct module_cfi *cfi = module_cfi_get(module, arch);
 	uint64_t key = vaddr << 1 | exact;
@@ -164,13 +166,15 @@ const struct code_info *code_info_find(struct module *module, const struct arch 
 	 */
 	if (is_sigreturn(module->image, arch, vaddr)) {
 		info = &sigreturn;
-	} else if (find_row(cfi, module, arch, exact ? vaddr : vaddr - 1, &found.row)) {
+	} else if (find_row(cfi, module, arch, budget, exact ? vaddr : vaddr - 1, &found.row)) {
 		found.kind = CODE_CFI;
 		info = &found;
-	} else if (insn_read_row(module->image, arch, vaddr, &found.row)) {
+	} else if (insn_read_row(module->image, arch, budget, vaddr, &found.row)) {
 		found.kind = CODE_READ;
 		info = &found;
 	}
+	if (budget && budget->refused)
+		return &unknown;
 	info = remember(cfi, key, info);
 	return info ? info : &unknown;
 }

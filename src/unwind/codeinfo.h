@@ -28,9 +28,11 @@ struct code_info {
 
 /*
  * `vaddr` is the pc in the file's own terms; unless `exact`, it is a return address: what matters then is the call
- * before it. The result lives until the next call for the same module.
+ * before it. The result lives until the next call for the same module. Where the budget (may be NULL) has not enough left
+ * nothing is known, for now.
  */
-const struct code_info *code_info_find(struct module *module, const struct arch *arch, uint64_t vaddr, bool exact);
+const struct code_info *code_info_find(struct module *module, const struct arch *arch, struct budget *budget,
+				       uint64_t vaddr, bool exact);
 
 /* True when the image holds code of the architecture, as the decoder reads it. */
 bool code_is_walkable(const struct image *image, const struct arch *arch);

@@ -56,7 +56,9 @@ enum {
 	OP_NOP = 0x96,
 
 	MAX_STACK = 64,
-	MAX_OPS = 4096, /* branches may go backwards */
+	MAX_OPS = 4096,  /* branches may go backwards */
+	OP_COST = 2,     /* of the budget */
+	DEREF_COST = 16, /* on top of that */
 };
 
 struct machine {
@@ -94,7 +96,7 @@ static enum expr_end deref(struct machine *m, unsigned size)
 	uint64_t *top = &m->stack[m->depth - 1];
 	uint64_t value = 0;
 
-	if (size == 0 || size > sizeof(value))
+	if (size == 0 || size > sizeof(value) || !budget_take(m->env->budget, DEREF_COST))
 		return EXPR_INVALID;
 	if (!mem_read_exact(m->env->mem, *top, &value, size)) {
 		m->fault = *top;
@@ -336,7 +338,8 @@ enum expr_end expr_eval(const uint8_t *code, size_t len, const struct expr_env *
 	if (initial)
 		push(&m, *initial);
 	for (unsigned ops = 0; cursor_left(&m.code); ops++) {
-		enum expr_end end = ops < MAX_OPS ? run_op(&m, cursor_u8(&m.code)) : EXPR_INVALID;
+		bool may_run = ops < MAX_OPS && budget_take(env->budget, OP_COST);
+		enum expr_end end = may_run ? run_op(&m, cursor_u8(&m.code)) : EXPR_INVALID;
 
 		if (m.code.bad)
 			return EXPR_INVALID;

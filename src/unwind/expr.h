@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/budget.h"
 #include "model/mem.h"
 
-/* DWARF expressions, as far as CFI may use them. The stack and the number of operations are bounded. */
+/* DWARF expressions, as far as CFI may use them. The stack and the number of operations are bounded, and paid for. */
 
 enum expr_end {
 	EXPR_OK,               /* *out: the value on top of the stack */
-	EXPR_INVALID,          /* malformed, too long, or not allowed in CFI */
+	EXPR_INVALID,          /* malformed, too long, more than there is a budget for, or not allowed in CFI */
 	EXPR_MISSING_REGISTER, /* *out: the register's number */
 	EXPR_UNREADABLE,       /* *out: the address */
 };
@@ -20,7 +21,8 @@ enum expr_end {
 struct expr_env {
 	const struct regs *regs;
 	struct mem *mem;
-	uint64_t bias; /* added to DW_OP_addr: where the file is loaded minus where it says it is */
+	struct budget *budget; /* or NULL */
+	uint64_t bias;         /* added to DW_OP_addr: where the file is loaded minus where it says it is */
 };
 
 /* `initial`, unless NULL, is pushed first: the CFA for a register's rule. */

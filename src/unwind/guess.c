@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <gelf.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,6 +11,8 @@ enum {
 	STUB_WORDS = 3,       /* likewise in a PLT stub: the lazy ones push two words */
 	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not taken for one to its function */
 	ENTRY_SIZE = 128,     /* of the startup code at an ELF entry point */
+	WORD_COST = 4,        /* of the budget, for a word that is looked at */
+	CODE_COST = 16,       /* and for looking whether a call is before the code that it points at */
 };
 
 static uint64_t sp_of(const struct walk *w)
@@ -24,10 +25,9 @@ static bool is_entry_code(struct walk *w)
 {
 	uint64_t vaddr;
 	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
-	GElf_Ehdr ehdr;
+	uint64_t entry = module && module->image ? image_entry(module->image) : 0;
 
-	return module && module->image && gelf_getehdr(image_elf(module->image), &ehdr) && ehdr.e_entry &&
-	       vaddr >= ehdr.e_entry && vaddr - ehdr.e_entry < ENTRY_SIZE;
+	return entry && vaddr >= entry && vaddr - entry < ENTRY_SIZE;
 }
 
 /* The code that calls a new thread's function, and ends the thread when that returns: musl's clone(). */
@@ -127,8 +127,11 @@ static struct candidate scan(struct walk *w, unsigned words)
 	uint64_t word, target;
 
 	for (uint64_t slot = sp_of(w); slot + WORD <= end && walk_read_word(w, slot, &word); slot += WORD) {
+		if (!budget_take(w->budget, WORD_COST))
+			break;
 		word = arch_strip_code_pointer(w->arch, word);
-		if (!walk_is_code(w, word) || !walk_is_return_address(w, word, &target))
+		if (!walk_is_code(w, word) || !budget_take(w->budget, CODE_COST) ||
+		    !walk_is_return_address(w, word, &target))
 			continue;
 		if (target && !walk_is_code(w, target))
 			continue;
@@ -154,10 +157,10 @@ static bool step_by_scan(struct walk *w, unsigned words, struct caller *out)
 static bool is_plt_stub(struct walk *w)
 {
 	uint64_t vaddr;
-	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+	struct module *module = w->exact ? modules_find(w->modules, w->regs.pc, &vaddr) : NULL;
 	const char *section = module && module->image ? image_section_name_at(module->image, vaddr) : NULL;
 
-	return w->exact && section && strncmp(section, ".plt", 4) == 0;
+	return section && strncmp(section, ".plt", 4) == 0;
 }
 
 /* A call or jump to where no code is: what called is still in its place. */

@@ -6,6 +6,7 @@
 enum {
 	MAX_PATHS = 32,   /* branches not yet followed */
 	MAX_INSNS = 4096, /* over all paths */
+	INSN_COST = 8,    /* of the budget */
 	WORD = 8,
 };
 
@@ -22,6 +23,7 @@ struct reader {
 	unsigned ninsns;
 	struct path *paths;
 	unsigned npaths;
+	struct budget *budget;
 };
 
 static const struct insn_ops *ops_for(const struct arch *arch)
@@ -50,7 +52,7 @@ static bool visit(struct reader *r, uint64_t vaddr)
 {
 	bool created = false;
 
-	return r->ninsns++ < MAX_INSNS && u64map_put(&r->visited, vaddr, &created) && created;
+	return r->ninsns++ < MAX_INSNS && budget_take(r->budget, INSN_COST) && u64map_put(&r->visited, vaddr, &created) && created;
 }
 
 static void add_path(struct reader *r, uint64_t vaddr, const struct insn_state *state)
@@ -126,10 +128,11 @@ static bool make_row(const struct arch *arch, const struct insn_state *state, st
 	return true;
 }
 
-bool insn_read_row(const struct image *image, const struct arch *arch, uint64_t vaddr, struct cfi_row *out)
+bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
+		   struct cfi_row *out)
 {
 	struct path paths[MAX_PATHS];
-	struct reader r = {.image = image, .ops = ops_for(arch), .paths = paths};
+	struct reader r = {.image = image, .ops = ops_for(arch), .paths = paths, .budget = budget};
 	struct insn_state start = {.sp = {.known = true}};
 	bool found = false;
 

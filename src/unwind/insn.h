@@ -30,9 +30,10 @@ bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
 /*
  * Follows the code from a file address to the function's return, and states what it undoes on the way as a row: where
  * the return address is, and the registers that it restores. False when no return is found: a function that never
- * returns, a computed jump.
+ * returns, a computed jump; or when the budget (may be NULL) is used up.
  */
-bool insn_read_row(const struct image *image, const struct arch *arch, uint64_t vaddr, struct cfi_row *out);
+bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
+		   struct cfi_row *out);
 
 /* For the files of the architectures: */
 

@@ -184,21 +184,20 @@ static bool read_cie(const struct cfi_section *section, uint64_t offset, struct 
 {
 	struct header header;
 	struct cursor *c = &header.body;
-	const char *augmentation;
+	char augmentation[MAX_AUGMENTATION];
 	uint8_t version;
 
 	if (!read_header(section, offset, &header) || !header.is_cie)
 		return false;
 	*out = (struct cie){.pointer_encoding = PE_ABSPTR};
 	version = cursor_u8(c);
-	augmentation = cursor_cstr(c);
-	if (!augmentation || strnlen(augmentation, MAX_AUGMENTATION) == MAX_AUGMENTATION || (version != 1 && version != 3 && version != 4))
+	if (!cursor_string(c, augmentation, sizeof(augmentation)) || (version != 1 && version != 3 && version != 4))
 		return false;
 	if (version == 4 && (cursor_u8(c) != ADDRESS_SIZE || cursor_u8(c) != 0)) /* address and segment size */
 		return false;
 	if (strcmp(augmentation, "eh") == 0) { /* of gcc 2: a pointer to what is now the augmentation data */
 		cursor_skip(c, ADDRESS_SIZE);
-		augmentation = "";
+		augmentation[0] = '\0';
 	}
 	out->code_align = cursor_uleb(c);
 	out->data_align = cursor_sleb(c);

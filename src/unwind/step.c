@@ -172,7 +172,7 @@ static bool makes_progress(const struct walk *w, const struct caller *caller)
 
 static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias, struct caller *out)
 {
-	struct row_step s = {.w = w, .row = row, .env = {.regs = &w->regs, .mem = w->mem, .bias = bias}};
+	struct row_step s = {.w = w, .row = row, .env = {.regs = &w->regs, .mem = w->mem, .budget = w->budget, .bias = bias}};
 	struct fault fault;
 
 	*out = (struct caller){.exact = row->signal_frame};
@@ -259,7 +259,7 @@ bool step_frame(struct walk *w, struct caller *out)
 {
 	uint64_t vaddr;
 	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
-	const struct code_info *info = module ? code_info_find(module, w->arch, vaddr, w->exact) : NULL;
+	const struct code_info *info = module ? code_info_find(module, w->arch, w->budget, vaddr, w->exact) : NULL;
 
 	if (info ? info->kind == CODE_SIGRETURN : is_loose_sigreturn(w)) {
 		return mark_signal_frame(w) && step_by_signal_frame(w, out);

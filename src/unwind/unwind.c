@@ -7,6 +7,9 @@
 
 #include "unwind/walk.h"
 
+/* Of the budget: for a frame, and for a read of the live process. */
+enum { FRAME_COST = 32, LIVE_COST = 64 };
+
 static bool push_frame(struct walk *w, uint32_t flags)
 {
 	struct raw_frame frame = {
@@ -16,6 +19,30 @@ static bool push_frame(struct walk *w, uint32_t flags)
 	};
 
 	return vec_push(w->out, frame);
+}
+
+/* Work that the files and the stacks of the process decide on is paid for; once that was refused, nothing is sure. */
+static bool is_too_long(struct walk *w)
+{
+	uint64_t vaddr;
+	const struct module *module = w->budget->refused ? modules_find(w->modules, w->regs.pc, &vaddr) : NULL;
+
+	if (!w->budget->refused)
+		return false;
+	if (module)
+		walk_end(w, STACK_NO_UNWIND_INFO, "the unwind information of %s takes too long to follow", module->info.path);
+	else
+		walk_end(w, STACK_NO_UNWIND_INFO, "the stacks of this process take too long to follow");
+	return true;
+}
+
+static bool step(struct walk *w, struct caller *caller)
+{
+	bool found;
+
+	w->budget->refused = false;
+	found = budget_take(w->budget, FRAME_COST) && step_frame(w, caller);
+	return !is_too_long(w) && found;
 }
 
 static void walk(struct walk *w, uint32_t depth)
@@ -33,7 +60,7 @@ static void walk(struct walk *w, uint32_t depth)
 			walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
 			return;
 		}
-		if (!step_frame(w, &caller))
+		if (!step(w, &caller))
 			return;
 		if (caller.regs.pc == 0 && !caller.exact) {
 			walk_end(w, STACK_COMPLETE, "%s", "");
@@ -51,19 +78,27 @@ static void walk(struct walk *w, uint32_t depth)
 }
 
 static struct walk walk_init(const struct snapshot *snap, struct modules *modules, struct mem *mem,
-			     struct raw_stack *out)
+			     struct budget *budget, struct raw_stack *out)
 {
-	return (struct walk){.arch = snap->arch, .maps = &snap->maps, .modules = modules, .mem = mem, .out = out};
+	return (struct walk){
+		.arch = snap->arch,
+		.maps = &snap->maps,
+		.modules = modules,
+		.mem = mem,
+		.out = out,
+		.budget = budget,
+	};
 }
 
 void unwind_regs(const struct snapshot *snap, struct modules *modules, const struct regs *regs, struct mem *mem,
-		 uint32_t depth, struct raw_stack *out)
+		 const struct unwind_options *options, struct raw_stack *out)
 {
-	struct walk w = walk_init(snap, modules, mem, out);
+	struct budget own = {.left = UNWIND_BUDGET};
+	struct walk w = walk_init(snap, modules, mem, options->budget ? options->budget : &own, out);
 
 	*out = (struct raw_stack){0};
 	w.regs = *regs;
-	walk(&w, depth ? depth : UNWIND_DEFAULT_DEPTH);
+	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
 }
 
 /* The snapshot's copies, then the live process. */
@@ -71,6 +106,7 @@ struct layered_mem {
 	struct mem mem;
 	struct snapshot_mem copies;
 	struct mem *live;
+	struct budget *budget;
 	uint64_t missing; /* the last address that neither has */
 };
 
@@ -87,7 +123,7 @@ static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t
 
 	if (got == (ssize_t)len || is_cut_off(m->copies.thread, address))
 		return got;
-	if (m->live)
+	if (m->live && budget_take(m->budget, LIVE_COST))
 		got = m->live->read(m->live, address, buf, len);
 	if (got != (ssize_t)len)
 		m->missing = address;
@@ -116,8 +152,9 @@ static bool is_newborn(const struct snapshot *snap, const struct snap_thread *th
 void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,
 		   const struct unwind_options *options, struct raw_stack *out)
 {
-	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live};
-	struct walk w = walk_init(snap, modules, &mem.mem, out);
+	struct budget own = {.left = UNWIND_BUDGET}, *budget = options->budget ? options->budget : &own;
+	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live, .budget = budget};
+	struct walk w = walk_init(snap, modules, &mem.mem, budget, out);
 	bool has_regs = thread->status == THREAD_CAPTURED || thread->status == THREAD_UNREADABLE;
 
 	*out = (struct raw_stack){0};

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "target/modules.h"
 #include "model/mem.h"
 #include "model/snapshot.h"
@@ -11,9 +12,16 @@
 
 enum { UNWIND_DEFAULT_DEPTH = 65536 };
 
+/*
+ * What all walks of one process may cost together, a few seconds: none of the programs that compilers make comes near it.
+ * Programs that were made to keep us busy, by unwind information or by stacks, end with a reason when it is used up.
+ */
+enum { UNWIND_BUDGET = 1 << 28 };
+
 struct unwind_options {
 	uint32_t depth;	  /* most frames; 0 means UNWIND_DEFAULT_DEPTH */
 	struct mem *live; /* tried for what the snapshot's copies do not hold; NULL: nothing else is read */
+	struct budget *budget; /* of the process; NULL: UNWIND_BUDGET for each walk */
 };
 
 /*
@@ -23,8 +31,8 @@ struct unwind_options {
 void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,
 		   const struct unwind_options *options, struct raw_stack *out);
 
-/* The same from given registers, reading all memory through `mem` (--ptrace, and tests). */
+/* The same from given registers, reading all memory through `mem` (--ptrace, and tests), and not through options->live. */
 void unwind_regs(const struct snapshot *snap, struct modules *modules, const struct regs *regs, struct mem *mem,
-		 uint32_t depth, struct raw_stack *out);
+		 const struct unwind_options *options, struct raw_stack *out);
 
 #endif

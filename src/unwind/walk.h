@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/budget.h"
 #include "target/modules.h"
 #include "model/mem.h"
 #include "model/snapshot.h"
@@ -19,6 +20,7 @@ struct walk {
 	struct mem *mem;
 	const struct mem_copy *stack; /* to tell where the copy ended; may be NULL */
 	struct raw_stack *out;
+	struct budget *budget; /* of the process */
 
 	unsigned nsignals; /* signal frames so far */
 	struct regs regs;

@@ -28,7 +28,7 @@ static void look_up(struct cfi_section *section, uint64_t address)
 {
 	struct cfi_row row;
 
-	if (cfi_find_row(section, address, &row) == 0 && (address < row.start || address >= row.end))
+	if (cfi_find_row(section, NULL, address, &row) == 0 && (address < row.start || address >= row.end))
 		abort();
 }
 

@@ -12,6 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { MAX_TOUCHED = 64 }; /* sections: more only cost time */
+
 /* Bytes that were handed out must be there: each is read, where AddressSanitizer watches. */
 static void touch(struct span span)
 {
@@ -22,9 +24,11 @@ static void touch(struct span span)
 	__asm__ volatile("" : : "r"(sum)); /* or the compiler would drop the reads */
 }
 
-static bool visit_dynsym(void *ctx, const GElf_Sym *sym, const char *name)
+static bool visit_dynsym(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	*(size_t *)ctx += strlen(name);
+	if (strlen(name) != len)
+		abort();
+	*(size_t *)ctx += len;
 	return true;
 }
 
@@ -67,6 +71,8 @@ static void read_all(struct image *image)
 		if (image_is_unpackable(image))
 			touch(image_section(image, sections[i]));
 	}
+	for (size_t i = 0; i < image_nsections(image) && i < MAX_TOUCHED; i++)
+		touch(image_shdr_bytes(image, i));
 	touch(image_eh_frame_hdr(image));
 	if (image_offset_to_vaddr(image, 0x1000, &vaddr)) {
 		touch(image_bytes_at(image, vaddr));
@@ -80,18 +86,23 @@ static void read_all(struct image *image)
 	free(unpacked);
 }
 
-/* The same bytes as a file, as its own debug file, and as an image that is laid out in memory. */
+/* The same bytes as a file, as its own debug file, as an image that is laid out in memory, and as a file that is cut. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct image *file = NULL, *loaded = NULL;
 	struct err err;
 
-	if (image_open_fd(memfile_create(data, size), &err, &file) == 0)
+	int fd = memfile_create(data, size);
+
+	if (image_open_fd(dup(fd), &err, &file) == 0)
 		read_all(file);
 	if (image_open_memory(data, size, &err, &loaded) == 0)
 		read_all(loaded);
 	if (file && loaded)
 		look_up_symbols(file, loaded);
+	if (file && ftruncate(fd, (off_t)(size / 2)) == 0)
+		read_all(file);
+	close(fd);
 	image_destroy(file);
 	image_destroy(loaded);
 	return 0;

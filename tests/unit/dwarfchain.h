@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dwarf/dwarf.h"
-#include "dwarfsym.h"
+#include "libelf_of.h"
 
 enum { CHAIN_MAX = 512 };
 
@@ -67,7 +67,7 @@ static inline void chain_at(struct dwarf *dwarf, uint64_t vaddr, char *out)
 /* True when some address of the symbol has this chain. */
 static inline bool has_chain(struct dwarf *dwarf, struct image *image, const char *symbol, const char *chain)
 {
-	uint64_t size = 0, at = dwarfsym_find(image, symbol, &size);
+	uint64_t size = 0, at = libelf_symbol(image, symbol, &size);
 	char found[CHAIN_MAX];
 
 	assert_true(at && size);

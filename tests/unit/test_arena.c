@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -87,6 +89,35 @@ static void test_intern_many(void **state)
 	}
 }
 
+/* A name in a file that is being changed: measured first, it is shorter, or has other bytes, when it is compared. */
+static void *change(void *arg)
+{
+	volatile char *text = arg;
+
+	for (unsigned i = 0; text[63] == 'x'; i++)
+		text[i % 60] = i / 60 % 2 ? 'a' : '\0';
+	return NULL;
+}
+
+static void test_intern_what_changes(void **state)
+{
+	char *text = malloc(64);
+	pthread_t thread;
+
+	memset(text, 'a', 63);
+	text[62] = '\0';
+	text[63] = 'x';
+	assert_int_equal(pthread_create(&thread, NULL, change, text), 0);
+	for (unsigned i = 0; i < 20000; i++) {
+		const char *s = arena_intern(*state, text);
+
+		assert_true(s && strlen(s) <= 62);
+	}
+	*(volatile char *)&text[63] = '\0';
+	pthread_join(thread, NULL);
+	free(text);
+}
+
 static void test_destroy_null(void **state)
 {
 	arena_destroy(NULL);
@@ -100,6 +131,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_alloc_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_intern, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_intern_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_intern_what_changes, setup, teardown),
 		cmocka_unit_test(test_destroy_null),
 	};
 

@@ -90,7 +90,7 @@ static struct cfi_section section_of(const struct bytes *b, enum cfi_kind kind, 
 static int find_in(const struct bytes *b, const struct arch *arch, uint64_t address, struct cfi_row *row)
 {
 	struct cfi_section section = section_of(b, CFI_EH_FRAME, arch);
-	int ret = cfi_find_row(&section, address, row);
+	int ret = cfi_find_row(&section, NULL, address, row);
 
 	cfi_section_deinit(&section);
 	return ret;
@@ -440,11 +440,34 @@ static void test_debug_frame(void **state)
 
 		put_debug_frame(&b, is_64bit);
 		section = section_of(&b, CFI_DEBUG_FRAME, &arch_x86_64);
-		assert_int_equal(cfi_find_row(&section, CODE + 5, &row), 0);
+		assert_int_equal(cfi_find_row(&section, NULL, CODE + 5, &row), 0);
 		assert_cfa(&row, 7, 16);
 		assert_int_equal(section.index.len, 1);
 		cfi_section_deinit(&section);
 	}
+}
+
+/* Instructions are paid for, those of the CIE too, at each search. */
+static void test_budget(void **state)
+{
+	struct budget budget = {.left = UINT32_MAX};
+	struct cfi_section section;
+	struct bytes b = {0};
+	struct cfi_row row;
+	uint64_t cost;
+
+	put_debug_frame(&b, false);
+	section = section_of(&b, CFI_DEBUG_FRAME, &arch_x86_64);
+	assert_int_equal(cfi_find_row(&section, &budget, CODE + 5, &row), 0);
+	cost = UINT32_MAX - budget.left;
+	assert_in_range(cost, 1, 20);
+	budget.left = cost;
+	assert_int_equal(cfi_find_row(&section, &budget, CODE + 5, &row), 0);
+	assert_false(budget.refused);
+	budget.left = cost - 1;
+	assert_int_equal(cfi_find_row(&section, &budget, CODE + 5, &row), -EINVAL);
+	assert_true(budget.refused);
+	cfi_section_deinit(&section);
 }
 
 static void test_eh_frame_with_64bit_length(void **state)
@@ -527,18 +550,18 @@ static void test_search_table(void **state)
 
 	cfi_section_init(&section, CFI_EH_FRAME, &arch_x86_64, bytes, span);
 	assert_int_equal(section.table.len, 2);
-	assert_int_equal(cfi_find_row(&section, CODE + 15, &row), 0);
+	assert_int_equal(cfi_find_row(&section, NULL, CODE + 15, &row), 0);
 	assert_cfa(&row, 7, 16);
-	assert_int_equal(cfi_find_row(&section, CODE + 0x100, &row), 0);
+	assert_int_equal(cfi_find_row(&section, NULL, CODE + 0x100, &row), 0);
 	assert_cfa(&row, 7, 32);
-	assert_int_equal(cfi_find_row(&section, CODE + 16, &row), -ENOENT);
-	assert_int_equal(cfi_find_row(&section, CODE - 1, &row), -ENOENT);
+	assert_int_equal(cfi_find_row(&section, NULL, CODE + 16, &row), -ENOENT);
+	assert_int_equal(cfi_find_row(&section, NULL, CODE - 1, &row), -ENOENT);
 	assert_false(section.indexed);
 
 	/* Without a table that can be searched the section is read. */
 	span = make_hdr(&omitted, NULL, 0, 0xff);
 	cfi_section_init(&section, CFI_EH_FRAME, &arch_x86_64, bytes, span);
-	assert_int_equal(cfi_find_row(&section, CODE + 0x100, &row), 0);
+	assert_int_equal(cfi_find_row(&section, NULL, CODE + 0x100, &row), 0);
 	assert_true(section.indexed);
 	cfi_section_deinit(&section);
 }
@@ -559,13 +582,13 @@ static void test_hostile_table(void **state)
 			 (struct span){.data = b.data, .len = b.len, .vaddr = VADDR}, span);
 	assert_int_equal(section.table.len, 3);
 	for (uint64_t address = CODE; address < CODE + 32; address += 8)
-		assert_int_equal(cfi_find_row(&section, address, &row), -ENOENT);
+		assert_int_equal(cfi_find_row(&section, NULL, address, &row), -ENOENT);
 	/* cut at every length */
 	for (size_t len = 0; len < h.len; len++) {
 		span.len = len;
 		cfi_section_init(&section, CFI_EH_FRAME, &arch_x86_64,
 				 (struct span){.data = b.data, .len = b.len, .vaddr = VADDR}, span);
-		cfi_find_row(&section, CODE, &row);
+		cfi_find_row(&section, NULL, CODE, &row);
 		cfi_section_deinit(&section);
 	}
 }
@@ -653,6 +676,7 @@ int main(void)
 		cmocka_unit_test(test_aligned_personality),
 		cmocka_unit_test(test_eh_augmentation_and_absolute_addresses),
 		cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_eh_frame_with_64bit_length),
 		cmocka_unit_test(test_for_each_row),
 		cmocka_unit_test(test_search_table),

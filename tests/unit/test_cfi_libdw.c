@@ -15,6 +15,7 @@
 
 #include "arch/arch.h"
 #include "elf/image.h"
+#include "libelf_of.h"
 #include "unwind/cfi.h"
 #include "cmocka_all.h"
 
@@ -173,7 +174,7 @@ static void compare_search(struct comparison *cmp, const struct cfi_row *row)
 {
 	struct cfi_row found;
 
-	if (cfi_find_row(cmp->section, row->end - 1, &found) != 0 || found.start != row->start ||
+	if (cfi_find_row(cmp->section, NULL, row->end - 1, &found) != 0 || found.start != row->start ||
 	    found.end != row->end || memcmp(&found.cfa, &row->cfa, sizeof(found.cfa)) != 0 ||
 	    memcmp(found.regs, row->regs, sizeof(found.regs)) != 0)
 		report(cmp, row, -1, "the search finds another row");
@@ -249,17 +250,19 @@ static void compare_file(const char *path, const struct arch *arch, struct compa
 	struct image *image;
 	struct err err;
 	size_t with_hdr[2] = {0}, without_hdr[2] = {0};
+	Elf *elf;
 
 	if (image_open_fd(open(path, O_RDONLY | O_CLOEXEC), &err, &image) != 0)
 		fail_msg("%s: %s", path, err.msg);
 	assert_int_equal(image_machine(image), arch->elf_machine);
-	*cmp = (struct comparison){.arch = arch, .path = path, .cfi = dwarf_getcfi_elf(image_elf(image))};
+	elf = libelf_of(image);
+	*cmp = (struct comparison){.arch = arch, .path = path, .cfi = dwarf_getcfi_elf(elf)};
 	assert_non_null(cmp->cfi);
 
 	init_section(&section, arch, image, true);
 	cmp->section = &section;
 	assert_true(section.table.len > 0);
-	assert_int_equal(section.table.len, count_fdes(image_elf(image), image));
+	assert_int_equal(section.table.len, count_fdes(elf, image));
 	assert_int_equal(cfi_for_each_row(&section, compare_row, cmp), 0);
 	assert_int_equal(cfi_for_each_row(&section, count_function, with_hdr), 0);
 
@@ -272,6 +275,7 @@ static void compare_file(const char *path, const struct arch *arch, struct compa
 	cfi_section_deinit(&scanned);
 	cfi_section_deinit(&section);
 	dwarf_cfi_end(cmp->cfi);
+	elf_end(elf);
 	image_destroy(image);
 	print_message("%s: %zu rows, %" PRIu64 " bytes of code, %zu differences\n", path, cmp->rows, cmp->covered,
 		      cmp->differences);

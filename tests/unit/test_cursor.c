@@ -110,6 +110,24 @@ static void test_leb(void **state)
 	assert_true(c.bad);
 }
 
+static void test_padded_leb(void **state)
+{
+	uint8_t data[64];
+	struct cursor c;
+
+	memset(data, 0x80, sizeof(data));
+	data[31] = 0;
+	c = cursor_init(data, sizeof(data));
+	assert_int_equal(cursor_uleb(&c), 0);
+	assert_int_equal(cursor_offset(&c), 32);
+	assert_false(c.bad);
+	data[31] = 0x80;
+	data[32] = 0;
+	c = cursor_init(data, sizeof(data));
+	assert_int_equal(cursor_sleb(&c), 0);
+	assert_true(c.bad);
+}
+
 static void test_strings(void **state)
 {
 	static const char data[] = {'a', 'b', '\0', '\0', 'c'};
@@ -121,6 +139,30 @@ static void test_strings(void **state)
 	assert_true(c.bad);
 }
 
+static void test_copied_strings(void **state)
+{
+	static const char data[] = {'a', 'b', '\0', '\0', 'c', 'd', '\0', 'e'};
+	struct cursor c = cursor_init(data, sizeof(data));
+	char text[3];
+
+	assert_true(cursor_string(&c, text, sizeof(text)));
+	assert_string_equal(text, "ab");
+	assert_true(cursor_string(&c, text, sizeof(text)));
+	assert_string_equal(text, "");
+	assert_int_equal(cursor_offset(&c), 4);
+	assert_true(cursor_string(&c, text, sizeof(text))); /* just fits */
+	assert_string_equal(text, "cd");
+	assert_false(cursor_string(&c, text, sizeof(text))); /* no end */
+	assert_string_equal(text, "");
+	assert_true(c.bad);
+	c = cursor_init(data, sizeof(data));
+	assert_false(cursor_string(&c, text, 2)); /* too long */
+	assert_string_equal(text, "");
+	assert_false(cursor_string(&c, text, 0));
+	c = cursor_init(NULL, 0);
+	assert_false(cursor_string(&c, text, sizeof(text)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,7 +172,9 @@ int main(void)
 		cmocka_unit_test(test_bad_lengths),
 		cmocka_unit_test(test_take_is_bounded),
 		cmocka_unit_test(test_leb),
+		cmocka_unit_test(test_padded_leb),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_copied_strings),
 	};
 
 	return cmocka_run_group_tests_name("cursor", tests, NULL, NULL);

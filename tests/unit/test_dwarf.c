@@ -263,7 +263,7 @@ static void test_links(void **state)
 	scratch_run(&f.scratch, "c++ -g -O2 -shared -fPIC -o l.so l.cc");
 	open_file(&f, "l.so");
 	assert_true(has_chain(f.dwarf, f.image, "_ZN4deep5thing6methodEi", "call l.cc:2, method l.cc:3"));
-	at = dwarfsym_find(f.image, "_ZN4deep5thing6methodEi", &size);
+	at = libelf_symbol(f.image, "_ZN4deep5thing6methodEi", &size);
 	map = dwarf_map_unit(f.dwarf, dwarf_unit_at(f.dwarf, at));
 	assert_true(map->ops->name(map, map->scopes[0].name, &name));
 	assert_string_equal(name.linkage, "_ZN4deep5thing6methodEi");

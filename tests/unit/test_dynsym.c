@@ -107,11 +107,11 @@ static void add_gnu_hash(struct fixture *f)
 
 struct visits {
 	size_t n, named, stop_at;
-	GElf_Sym last;
+	Elf64_Sym last;
 	char names[64];
 };
 
-static bool note(void *ctx, const GElf_Sym *sym, const char *name)
+static bool note(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
 	struct visits *v = ctx;
 

@@ -182,6 +182,25 @@ static void test_plt_expression(void **state)
 	assert_int_equal(value, 0x7010);
 }
 
+static void test_budget(void **state)
+{
+	static const uint8_t endless[] = {0x30, 0x23, 1, 0x2f, 0xfb, 0xff}, read[] = {0x77, 0, 0x06};
+	struct regs regs = {0};
+	struct mem mem = {.read = read_word};
+	struct budget budget = {.left = 1000};
+	struct expr_env env = {.regs = &regs, .mem = &mem, .budget = &budget};
+	uint64_t value;
+
+	regs_put(&regs, 7, 0x1000);
+	assert_int_equal(expr_eval(endless, sizeof(endless), &env, NULL, &value), EXPR_INVALID);
+	assert_true(budget.refused);
+	assert_int_equal(budget.left, 0);
+	budget = (struct budget){.left = 100};
+	assert_int_equal(expr_eval(read, sizeof(read), &env, NULL, &value), EXPR_OK);
+	assert_in_range(budget.left, 50, 97); /* reading memory costs more than to compute */
+	assert_false(budget.refused);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_arithmetic),
 		cmocka_unit_test(test_comparison_and_branches),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_initial_value),
 		cmocka_unit_test(test_what_cfi_may_not_use),
 		cmocka_unit_test(test_plt_expression),

@@ -89,7 +89,7 @@ static bool read_row(const struct arch *arch, const void *code, size_t len, stru
 	memcpy(bytes + sizeof(ehdr), &phdr, sizeof(phdr));
 	memcpy(bytes + CODE_AT, code, len);
 	assert_int_equal(image_open_memory(bytes, sizeof(bytes), NULL, &image), 0);
-	found = insn_read_row(image, arch, CODE_AT, row);
+	found = insn_read_row(image, arch, NULL, CODE_AT, row);
 	image_destroy(image);
 	return found;
 }
@@ -271,7 +271,7 @@ static int compare_row(const struct cfi_row *row, void *arg)
 		return 0;
 	a->rows++;
 	/* Where CFI and code name the CFA by different registers they cannot be compared without a stack. */
-	if (!insn_read_row(a->image, a->arch, row->start, &read) || read.cfa.reg != row->cfa.reg)
+	if (!insn_read_row(a->image, a->arch, NULL, row->start, &read) || read.cfa.reg != row->cfa.reg)
 		return 0;
 	a->read++;
 	a->same += read.cfa.offset == row->cfa.offset;

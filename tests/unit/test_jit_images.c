@@ -3,7 +3,7 @@
 #include "scratch.h"
 
 #include <errno.h>
-#include <gelf.h>
+#include <elf.h>
 #include <sys/mman.h>
 
 #include "elf/symtab.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dwarfsym.h"
+#include "libelf_of.h"
 #include "scratch.h"
 
 #include "symbol/lookups.h"
@@ -48,7 +48,7 @@ static uint64_t address_of(struct fixture *f, unsigned module, char function)
 	uint64_t size, at;
 
 	snprintf(name, sizeof(name), "%c%u", function, module);
-	at = dwarfsym_find(f->modules[module].image, name, &size);
+	at = libelf_symbol(f->modules[module].image, name, &size);
 	assert_true(at);
 	return at;
 }

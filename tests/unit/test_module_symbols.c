@@ -3,7 +3,7 @@
 #include "elfmake.h"
 #include "scratch.h"
 
-#include "dwarfsym.h"
+#include "libelf_of.h"
 #include "symbol/module_symbols.h"
 
 static const char source[] = "static __attribute__((noinline, used)) int hidden(int x) { return x * 7; }\n"
@@ -56,7 +56,7 @@ static void close_module(struct fixture *f)
 static const struct call *look_up(struct fixture *f, const char *function)
 {
 	struct image *image = scratch_image(&f->scratch, "l.so");
-	uint64_t size, at = dwarfsym_find(image, function, &size);
+	uint64_t size, at = libelf_symbol(image, function, &size);
 
 	assert_true(at);
 	image_destroy(image);
@@ -181,6 +181,44 @@ static void test_vdso(void **state)
 	elfmake_deinit(&e);
 }
 
+/* How many files a cache has after one whose name is given was used, and cut short meanwhile or not. */
+static size_t kept_of(struct fixture *f, const char *name, bool cut)
+{
+	struct symbol_options options = {0};
+	struct store_files files = {0};
+	struct store *store;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/cache-%s", f->scratch.dir, name);
+	assert_int_equal(store_open(path, 1 << 20, NULL, &store), 0);
+	options.cache = store;
+	f->module.image = scratch_image(&f->scratch, name);
+	f->module.info = (struct module_info){.path = name, .build_id = image_build_id(f->module.image)};
+	assert_non_null(module_symbols(&f->module, &options));
+	if (cut)
+		scratch_run(&f->scratch, "truncate -s 0 %s", name);
+	look_up(f, "hidden");
+	assert_int_equal(f->module.info.problem && strstr(f->module.info.problem, "changed while it was read"), cut);
+	close_module(f);
+	assert_int_equal(store_list(store, NULL, &files), 0);
+	n = files.len;
+	vec_deinit(&files);
+	store_close(store);
+	return n;
+}
+
+static void test_changed(void **state)
+{
+	struct fixture f;
+
+	start(&f, "-Wl,--build-id");
+	scratch_run(&f.scratch, "cp l.so whole.so && cp l.so cut.so");
+	assert_int_equal(kept_of(&f, "whole.so", false), 1);
+	assert_int_equal(kept_of(&f, "cut.so", true), 0);
+	scratch_deinit(&f.scratch);
+}
+
 static void test_no_image(void **state)
 {
 	struct module module = {.info = {.path = "/gone", .problem = "cannot be opened"}, .root_fd = -1};
@@ -198,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_problems),
 		cmocka_unit_test(test_missing_shared_file),
 		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_no_image),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What test_symbolizer.c, which names whole stacks, does not show of single frames. */
+#include "libelf_of.h"
 #include "scratch.h"
 
-#include <gelf.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -77,18 +77,8 @@ static const struct frame *name(struct fixture *f, uint64_t pc, uint32_t flags, 
 static uint64_t address_of(const struct fixture *f, const char *wanted)
 {
 	struct image *image = scratch_image(&f->scratch, "l.so");
-	Elf_Scn *scn = NULL;
-	uint64_t found = 0;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
+	uint64_t size, found = libelf_symbol(image, wanted, &size);
 
-	while ((scn = elf_nextscn(image_elf(image), scn)) && gelf_getshdr(scn, &shdr)) {
-		if (shdr.sh_type != SHT_SYMTAB)
-			continue;
-		for (int i = 0; gelf_getsym(elf_getdata(scn, NULL), i, &sym); i++)
-			if (strcmp(elf_strptr(image_elf(image), shdr.sh_link, sym.st_name), wanted) == 0)
-				found = sym.st_value;
-	}
 	image_destroy(image);
 	assert_true(found);
 	return LOAD_AT + found;

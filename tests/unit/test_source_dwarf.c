@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "dwarfsym.h"
+#include "libelf_of.h"
 #include "symbol/source_dwarf.h"
 
 struct fixture {
@@ -51,7 +51,7 @@ static void finish(struct fixture *f)
 /* The address of a symbol, or 0. */
 static uint64_t address_of(const struct fixture *f, const char *name, uint64_t *size)
 {
-	return dwarfsym_find(f->image, name, size);
+	return libelf_symbol(f->image, name, size);
 }
 
 /* True when some address of the symbol has the call at the given place, counted from the function outwards. */

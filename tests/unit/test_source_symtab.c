@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dwarfsym.h"
+#include "libelf_of.h"
 #include "scratch.h"
 
 #include "symbol/source_symtab.h"
@@ -17,7 +17,7 @@ static void test_symbols(void **state)
 	scratch_text(&s, "l.c", "int named(int x) { return x; }\n");
 	scratch_run(&s, "cc -O1 -shared -fPIC -o l.so l.c");
 	image = scratch_image(&s, "l.so");
-	at = dwarfsym_find(image, "named", &size);
+	at = libelf_symbol(image, "named", &size);
 	assert_false(source_find(&source, at, &calls)); /* it has nothing yet */
 	assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
 	source.data = tab;

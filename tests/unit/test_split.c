@@ -105,7 +105,7 @@ static void check_all(struct fixture *f)
 /* Of the unit with the symbol only lines are known. */
 static void check_lines_only(struct fixture *f, const char *symbol)
 {
-	uint64_t size, at = dwarfsym_find(f->image, symbol, &size);
+	uint64_t size, at = libelf_symbol(f->image, symbol, &size);
 	uint32_t unit = dwarf_unit_at(f->dwarf, at);
 	struct unit_map *map;
 

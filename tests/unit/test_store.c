@@ -54,7 +54,7 @@ static bool has(const struct store *store, const char *k)
 	struct store_entry entry;
 	int rc = store_get(store, k, VERSION, &entry);
 
-	assert_true(rc == 0 || (rc == -ENOENT && !entry.map));
+	assert_true(rc == 0 || (rc == -ENOENT && !entry.map.data));
 	store_release(&entry);
 	return rc == 0;
 }

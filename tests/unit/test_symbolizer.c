@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "scratch.h"
 
-#include <gelf.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "elfmake.h"
 
-#include <gelf.h>
-
 #include "elf/symrecords.h"
 
 static uint64_t plenty = UINT64_C(1) << 40;
@@ -19,7 +17,7 @@ static struct symrecords over(const void *records, size_t records_len, const voi
 
 static void expect_name(struct symrecords *table, uint32_t offset, const char *want)
 {
-	GElf_Sym sym = {.st_name = offset};
+	Elf64_Sym sym = {.st_name = offset};
 	size_t len = 0;
 	const char *name = symrecords_name(table, &sym, &len);
 
@@ -36,7 +34,7 @@ static void test_names(void **state)
 {
 	static const char strings[] = {'\0', 'o', 'n', 'e', '\0', 't', 'w', 'o'};
 	struct symrecords table = over(NULL, 0, strings, sizeof(strings));
-	GElf_Sym sym = {.st_name = 1};
+	Elf64_Sym sym = {.st_name = 1};
 
 	expect_name(&table, 0, "");
 	expect_name(&table, 1, "one");
@@ -61,7 +59,7 @@ static void test_long_names(void **state)
 	const size_t size = 2 * SYMRECORDS_MAX_NAME;
 	char *strings = malloc(size);
 	struct symrecords table = over(NULL, 0, strings, size);
-	GElf_Sym sym = {0};
+	Elf64_Sym sym = {0};
 	size_t len = 0;
 
 	memset(strings, 'A', size);
@@ -86,7 +84,7 @@ static void test_records(void **state)
 				   .st_value = UINT64_C(0x123456789a),
 				   .st_size = UINT64_C(0x9876543210)}};
 	struct symrecords table = over(wide, sizeof(wide), NULL, 0);
-	GElf_Sym sym;
+	Elf64_Sym sym;
 
 	assert_true(symrecords_seek(&table, 1));
 	assert_true(symrecords_next(&table, &sym));
@@ -114,7 +112,7 @@ static void test_budget(void **state)
 	const Elf64_Sym records[4] = {0};
 	uint64_t budget = 2 * sizeof(Elf64_Sym) + 3;
 	struct symrecords table = over(records, sizeof(records), "one\0", 4);
-	GElf_Sym sym;
+	Elf64_Sym sym;
 	size_t len;
 
 	table.budget = &budget;
@@ -136,7 +134,7 @@ static bool has_names(Elf64_Shdr strings, Elf64_Shdr symbols)
 	struct symrecords table;
 	struct elfmake e;
 	struct image *image;
-	GElf_Sym sym;
+	Elf64_Sym sym;
 	size_t len;
 	bool found;
 
@@ -144,9 +142,9 @@ static bool has_names(Elf64_Shdr strings, Elf64_Shdr symbols)
 	elfmake_section(&e, ".strtab", strings, "\0one", 5);
 	elfmake_section(&e, ".symtab", symbols, records, sizeof(records));
 	image = elfmake_image(&e);
-	budget = symrecords_budget(image_elf(image));
+	budget = symrecords_budget(image);
 	assert_in_range(budget, e.len, 100 * e.len);
-	table = symrecords_init(image_elf(image), elf_getscn(image_elf(image), 2), &budget);
+	table = symrecords_init(image, 2, &budget);
 	symrecords_seek(&table, 1);
 	found = symrecords_next(&table, &sym) && symrecords_name(&table, &sym, &len);
 	sym.st_name = 0;

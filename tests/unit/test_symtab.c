@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "elfmake.h"
+#include "libelf_of.h"
 #include "scratch.h"
 
 #include <elf.h>
-#include <gelf.h>
 #include <lzma.h>
 
 #include "elf/symrecords.h"
@@ -223,18 +223,8 @@ static void make_minidebug(struct scratch *s)
 static uint64_t value_of(struct scratch *s, const char *file, const char *name)
 {
 	struct image *image = scratch_image(s, file);
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
-	uint64_t value = 0;
+	uint64_t size, value = libelf_symbol(image, name, &size);
 
-	while ((scn = elf_nextscn(image_elf(image), scn)) && gelf_getshdr(scn, &shdr)) {
-		if (shdr.sh_type != SHT_SYMTAB)
-			continue;
-		for (int i = 0; gelf_getsym(elf_getdata(scn, NULL), i, &sym); i++)
-			if (strcmp(elf_strptr(image_elf(image), shdr.sh_link, sym.st_name), name) == 0)
-				value = sym.st_value;
-	}
 	image_destroy(image);
 	return value;
 }
@@ -422,9 +412,48 @@ static void test_truncated(void **state)
 	scratch_deinit(&s);
 }
 
+/* Many names of one address, in any order: the first in the alphabet is seen, wherever it stands. */
+static void test_many_aliases(void **state)
+{
+	enum { NAMES = 100, LEN = 5 };
+	const Elf64_Shdr code = {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = 0x1000};
+	const Elf64_Shdr symtab = {.sh_type = SHT_SYMTAB, .sh_link = 2};
+
+	for (unsigned step = 1; step < NAMES; step += 2) { /* those that divide 100 leave names out: others come twice */
+		Elf64_Sym symbols[NAMES + 1] = {0};
+		char strings[1 + NAMES * LEN] = "";
+		struct elfmake e;
+		struct image *image;
+		struct symtab *tab;
+		struct symbol symbol;
+
+		for (unsigned i = 0; i < NAMES; i++) {
+			snprintf(strings + 1 + i * LEN, LEN, "f%03u", (i * step + 50) % NAMES);
+			symbols[i + 1] = (Elf64_Sym){.st_name = 1 + i * LEN,
+						     .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+						     .st_shndx = 1,
+						     .st_value = 0x1000,
+						     .st_size = 4};
+		}
+		elfmake_init(&e, EM_X86_64);
+		elfmake_section(&e, ".text", code, "code", 4);
+		elfmake_section(&e, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, strings, sizeof(strings));
+		elfmake_section(&e, ".symtab", symtab, symbols, sizeof(symbols));
+		image = elfmake_image(&e);
+		assert_int_equal(symtab_create(image, NULL, NULL, &tab), 0);
+		assert_true(symtab_find(tab, 0x1003, &symbol));
+		assert_int_equal(symbol.name_len, LEN - 1);
+		assert_memory_equal(symbol.name, "f000", LEN - 1);
+		symtab_destroy(tab);
+		image_destroy(image);
+		elfmake_deinit(&e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many_aliases),
 		cmocka_unit_test(test_choice_and_extent),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_without_section_headers),

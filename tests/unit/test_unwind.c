@@ -45,6 +45,7 @@ enum function {
 	F_PLT,        /* x86_64: CFA is an expression of rip */
 	F_SIGNAL_CFI, /* augmentation S */
 	F_DAMAGED,    /* an expression that pops an empty stack */
+	F_COSTLY,     /* x86_64: as F_LEAF, and expressions that do not end for registers */
 	F_WITH_CFI,
 	F_SIGRETURN = F_WITH_CFI,
 	F_BARE,    /* no CFI; never returns */
@@ -124,6 +125,9 @@ static void put_x86_64_cfi(struct world *w)
 	PUT_FDE(w, cie, F_PLT, 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22, 0x90, 1);
 	PUT_FDE(w, put_cie(w, true), F_SIGNAL_CFI, 0x0c, RSP, 16, 0x90, 1);
 	PUT_FDE(w, cie, F_DAMAGED, 0x0f, 1, 0x22, 0x90, 1);
+	/* lit0; again: plus_uconst 1; skip again */
+	PUT_FDE(w, cie, F_COSTLY, 0x0c, RSP, 8, 0x90, 1, 0x16, RBX, 6, 0x30, 0x23, 1, 0x2f, 0xfb, 0xff, 0x16, R12, 6, 0x30,
+		0x23, 1, 0x2f, 0xfb, 0xff);
 }
 
 static void put_aarch64_cfi(struct world *w)
@@ -139,6 +143,7 @@ static void put_aarch64_cfi(struct world *w)
 	PUT_FDE(w, cie, F_PLT, 0x0c, SP, 0);
 	PUT_FDE(w, put_cie(w, true), F_SIGNAL_CFI, 0x0c, SP, 16, 0x80 | LR, 1);
 	PUT_FDE(w, cie, F_DAMAGED, 0x0f, 1, 0x22, 0x80 | LR, 1);
+	PUT_FDE(w, cie, F_COSTLY, 0x0c, SP, 0);
 }
 
 static void put_code(struct world *w)
@@ -649,6 +654,71 @@ static void test_depth_limit(void **state)
 	world_destroy(w);
 }
 
+/* What a file can make last is paid for by its process, over all threads. */
+static void test_budget(void **state)
+{
+	struct world *w = world_create(&arch_x86_64);
+	struct budget budget = {.left = 1 << 20};
+	struct raw_stack out;
+
+	set_pc_sp(w, address_of(F_COSTLY), STACK);
+	for (unsigned i = 0; i < 400; i++)
+		w->stack[i] = return_into(F_COSTLY);
+	w->stack[400] = return_into(F_END);
+	out = walk_with(w, (struct unwind_options){.budget = &budget});
+	assert_int_equal(out.end, STACK_NO_UNWIND_INFO);
+	assert_string_equal(out.error, "the unwind information of [vdso] takes too long to follow");
+	assert_in_range(out.len, 30, 100);
+	raw_stack_deinit(&out);
+	for (unsigned i = 0; i < 1000; i++) { /* as many threads as it likes */
+		out = walk_with(w, (struct unwind_options){.budget = &budget});
+		assert_int_equal(out.end, STACK_NO_UNWIND_INFO);
+		assert_int_equal(out.len, 1);
+		raw_stack_deinit(&out);
+	}
+	/* The same with all that a process may cost: here that is enough. */
+	budget = (struct budget){.left = UNWIND_BUDGET};
+	out = walk_with(w, (struct unwind_options){.budget = &budget});
+	assert_int_equal(out.end, STACK_COMPLETE);
+	assert_int_equal(out.len, 402);
+	raw_stack_deinit(&out);
+	assert_in_range(UNWIND_BUDGET - budget.left, 400 * 4 * 4096, 400 * 4 * 4096 + 402 * 100);
+	world_destroy(w);
+}
+
+/* Frames that are searched for, and frames as such. */
+static void test_budget_of_ordinary_frames(void **state)
+{
+	static const struct {
+		enum function f;
+		uint64_t most; /* for a frame */
+	} cases[] = {{F_LEAF, 50}, {F_BARE, 256 * 30}};
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct world *w = world_create(&arch_x86_64);
+		struct budget budget = {.left = UNWIND_BUDGET};
+		struct raw_stack out;
+		uint64_t used;
+
+		set_pc_sp(w, return_into(cases[c].f), STACK);
+		set_reg(w, RBP, 1);
+		for (unsigned i = 0; i < 400; i++)
+			w->stack[i] = return_into(cases[c].f);
+		out = walk_with(w, (struct unwind_options){.budget = &budget, .depth = 100});
+		assert_int_equal(out.len, 100);
+		raw_stack_deinit(&out);
+		used = UNWIND_BUDGET - budget.left;
+		assert_in_range(used, 99 * 32, 100 * cases[c].most);
+		budget.left = used / 2;
+		out = walk_with(w, (struct unwind_options){.budget = &budget, .depth = 100});
+		assert_int_equal(out.end, STACK_NO_UNWIND_INFO);
+		assert_non_null(strstr(out.error, "takes too long"));
+		assert_in_range(out.len, 40, 60);
+		raw_stack_deinit(&out);
+		world_destroy(w);
+	}
+}
+
 static void walk_deep(const struct arch *arch, size_t frames, enum stack_end end, size_t expected)
 {
 	struct world *w = world_create(arch);
@@ -850,7 +920,7 @@ static void test_given_registers(void **state)
 	struct raw_stack out;
 
 	regs_put(&regs, RSP, STACK);
-	unwind_regs(w->snap, w->target->modules, &regs, &mem, 0, &out);
+	unwind_regs(w->snap, w->target->modules, &regs, &mem, &(struct unwind_options){0}, &out);
 	assert_int_equal(out.end, STACK_UNREADABLE);
 	assert_int_equal(out.len, 1);
 	raw_stack_deinit(&out);
@@ -916,6 +986,8 @@ int main(void)
 		cmocka_unit_test(test_module_without_file),
 		cmocka_unit_test(test_not_captured),
 		cmocka_unit_test(test_given_registers),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_budget_of_ordinary_frames),
 		cmocka_unit_test(test_random_stacks),
 	};
 

@@ -129,15 +129,6 @@ void objects_destroy(struct objects *objects)
 	free(objects);
 }
 
-/* The bytes of the file, or of the image in memory. */
-static struct span bytes_of(const struct image *image)
-{
-	struct span bytes = {0};
-
-	bytes.data = (const uint8_t *)elf_rawfile(image_elf(image), &bytes.len);
-	return bytes;
-}
-
 uint64_t objects_key(const struct module *module)
 {
 	uint64_t identity = module->image ? image_identity(module->image) : 0;
@@ -145,7 +136,7 @@ uint64_t objects_key(const struct module *module)
 
 	if (identity || !module->image || module->jit)
 		return identity;
-	bytes = bytes_of(module->image);
+	bytes = image_raw(module->image);
 	return bytes.data ? hash_bytes(HASH_SEED, bytes.data, bytes.len) | 1 : 0;
 }
 
@@ -163,7 +154,7 @@ static bool find_key(const struct objects *objects, uint64_t key, uint32_t *numb
 /* The image of a process lies in what was read of it. */
 static void copy_memory(struct object *object, const struct image *image)
 {
-	struct span bytes = bytes_of(image);
+	struct span bytes = image_raw(image);
 
 	object->memory = bytes.data ? malloc(bytes.len) : NULL;
 	if (!object->memory)

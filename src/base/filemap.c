@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/filemap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* A file that cannot be mapped is read, up to here. */
+static const uint64_t max_copy = UINT64_C(1) << 30;
+
+/*
+ * One mapping. The handler of a signal looks for the mapping that an address is in, while other threads may add and
+ * remove theirs: `version` is odd while a slot is being changed, and the handler passes over such a slot, and over one
+ * that changed while it looked. The mapping in which the fault was is none of these: its owner is reading it.
+ */
+struct slot {
+	atomic_bool taken;
+	atomic_bool changed;
+	atomic_uint version;
+	atomic_uintptr_t start;
+	atomic_uintptr_t end;
+};
+
+/*
+ * The one thing in this program that is global and changes: what a signal handler needs to know can be handed to it in
+ * no other way. Its size is fixed, because nothing can be allocated where it is used.
+ */
+static struct {
+	struct slot slots[FILEMAP_MAX];
+	atomic_uint used; /* slots from here on were never taken */
+	pthread_mutex_t lock; /* of installing the handler */
+	struct sigaction before;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The slot that the address is in, and where its bytes of the file end; NULL when it is in none. */
+static struct slot *find_slot(uintptr_t at, uintptr_t *end)
+{
+	unsigned used = atomic_load(&all.used);
+
+	for (unsigned i = 0; i < used; i++) {
+		struct slot *slot = &all.slots[i];
+		unsigned version = atomic_load(&slot->version);
+		uintptr_t start = atomic_load(&slot->start);
+
+		*end = atomic_load(&slot->end);
+		if (at >= start && at < *end && !(version & 1) && atomic_load(&slot->version) == version)
+			return slot;
+	}
+	return NULL;
+}
+
+/*
+ * A file that was cut short is short of everything behind that place, too; one more fault for each page would take a
+ * while. By the bare system call: this runs in a signal handler.
+ */
+static bool give_zeroes(uintptr_t at)
+{
+	uintptr_t end, page = (uintptr_t)sysconf(_SC_PAGESIZE), from = at / page * page;
+	struct slot *slot = find_slot(at, &end);
+
+	if (!slot)
+		return false;
+	atomic_store(&slot->changed, true);
+	return syscall(SYS_mmap, from, end - from, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		       0) == (long)from;
+}
+
+/* What would have happened without us. A fault cannot be ignored: its instruction runs again, and the default ends us. */
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction by_default = {.sa_handler = SIG_DFL};
+	bool is_fault = info->si_code > 0; /* else somebody sent it */
+
+	if (all.before.sa_flags & SA_SIGINFO) {
+		all.before.sa_sigaction(sig, info, context);
+	} else if (all.before.sa_handler != SIG_DFL && all.before.sa_handler != SIG_IGN) {
+		all.before.sa_handler(sig);
+	} else if (is_fault || all.before.sa_handler == SIG_DFL) {
+		sigaction(sig, &by_default, NULL);
+		if (!is_fault)
+			raise(sig);
+	}
+}
+
+static void on_bus_error(int sig, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	if (info->si_code <= 0 || !give_zeroes((uintptr_t)info->si_addr))
+		pass_on(sig, info, context);
+	errno = saved;
+}
+
+/* Before each mapping: test runners and fuzzers set handlers of their own, each test anew. */
+static bool install_handler(void)
+{
+	struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK}, now;
+	bool ok;
+
+	pthread_mutex_lock(&all.lock);
+	ok = sigaction(SIGBUS, NULL, &now) == 0;
+	if (ok && !((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error)) {
+		all.before = now;
+		ok = sigaction(SIGBUS, &ours, NULL) == 0;
+	}
+	pthread_mutex_unlock(&all.lock);
+	return ok;
+}
+
+static void set_range(struct slot *slot, uintptr_t start, uintptr_t end)
+{
+	atomic_fetch_add(&slot->version, 1);
+	atomic_store(&slot->start, start);
+	atomic_store(&slot->end, end);
+	atomic_fetch_add(&slot->version, 1);
+}
+
+static bool take_slot(uint32_t *number)
+{
+	for (uint32_t i = 0; i < FILEMAP_MAX; i++) {
+		unsigned used = atomic_load(&all.used);
+
+		if (atomic_load(&all.slots[i].taken) || atomic_exchange(&all.slots[i].taken, true))
+			continue;
+		while (used <= i && !atomic_compare_exchange_weak(&all.used, &used, i + 1))
+			;
+		atomic_store(&all.slots[i].changed, false);
+		*number = i;
+		return true;
+	}
+	return false;
+}
+
+static void leave_slot(uint32_t number)
+{
+	set_range(&all.slots[number], 0, 0);
+	atomic_store(&all.slots[number].taken, false);
+}
+
+/* The file lies over the beginning of zeroes that are ours, a page of which stays behind its end. */
+static bool map_file(int fd, struct filemap *out)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = out->len;
+	void *room;
+
+	if (len > SIZE_MAX - 2 * page || !install_handler() || !take_slot(&out->slot))
+		return false;
+	out->reserved = (len + page - 1) / page * page + page;
+	room = mmap(NULL, out->reserved, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED) {
+		leave_slot(out->slot);
+		return false;
+	}
+	set_range(&all.slots[out->slot], (uintptr_t)room, (uintptr_t)room + out->reserved - page);
+	if (mmap(room, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		leave_slot(out->slot);
+		munmap(room, out->reserved);
+		return false;
+	}
+	out->data = room;
+	return true;
+}
+
+static int copy_file(int fd, struct err *err, struct filemap *out)
+{
+	size_t room = (out->len / FILEMAP_ALIGN + 1) * FILEMAP_ALIGN;
+	_cleanup_free_ uint8_t *copy = out->len <= max_copy ? aligned_alloc(FILEMAP_ALIGN, room) : NULL;
+	size_t done = 0;
+
+	if (!copy)
+		return err_set(err, EFBIG, "the file can neither be mapped nor read into memory");
+	while (done < out->len) {
+		ssize_t got = pread(fd, copy + done, out->len - done, (off_t)done);
+
+		if (got < 0 && errno != EINTR)
+			return err_set(err, errno, "cannot read the file: %s", strerror(errno));
+		if (got == 0)
+			break;
+		done += got > 0 ? (size_t)got : 0;
+	}
+	out->short_copy = done < out->len;
+	memset(copy + done, 0, room - done);
+	out->data = steal_ptr(copy);
+	return 0;
+}
+
+int filemap_open(int fd, uint64_t len, struct err *err, struct filemap *out)
+{
+	*out = (struct filemap){0};
+	if (!len || len > SIZE_MAX / 2)
+		return err_set(err, EINVAL, "the file is empty, or too large");
+	out->len = (size_t)len;
+	if (map_file(fd, out))
+		return 0;
+	out->reserved = 0;
+	return copy_file(fd, err, out);
+}
+
+void filemap_close(struct filemap *map)
+{
+	if (map->reserved) {
+		leave_slot(map->slot);
+		munmap((void *)map->data, map->reserved);
+	} else {
+		free((void *)map->data);
+	}
+	*map = (struct filemap){0};
+}
+
+bool filemap_has_changed(const struct filemap *map)
+{
+	return map->reserved ? atomic_load(&all.slots[map->slot].changed) : map->short_copy;
+}
