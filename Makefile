@@ -11,6 +11,11 @@ BPFTOOL ?= $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bp
 	$$t version >/dev/null 2>&1 && echo $$t && break; done)
 
 MAKEFLAGS += --no-print-directory
+# On all processors, unless the command line or a make above this one has said how many. Of several goals each is made
+# after the one before, as in `make clean all`: tests must not share the machine with a build, either.
+ifeq ($(MAKELEVEL)$(word 2,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
 
 # SANITIZE=address,undefined instruments the program (in another BUILD directory: see asan and fuzz).
@@ -46,7 +51,7 @@ endif
 # Clang does not look for <asm/types.h> where the host's compiler does.
 BPF_CPPFLAGS ?= $(addprefix -idirafter ,$(wildcard /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)))
 
-LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c)))
+LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/%.o)
 
 .PHONY: all
@@ -136,6 +141,12 @@ FUZZ_JOBS ?= $(shell nproc)
 FUZZ_SEED ?= 1
 FUZZ_SECONDS ?= $(shell expr $(FUZZ_TOTAL) \* $(FUZZ_JOBS) / $(words $(FUZZ_SRCS)))
 
+ifneq ($(filter unit,$(MAKECMDGOALS)),)
+ifneq ($(shell $(CC) $(CPPFLAGS) -E tests/unit/cmocka_all.h >/dev/null 2>&1 || echo missing),)
+$(error the unit tests need cmocka: run 'make setup')
+endif
+endif
+
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ $(ALL_LDFLAGS) \
@@ -188,7 +199,11 @@ includes: ## check that no folder includes what it must not
 docs: $(BUILD)/stakeout ## check that man page and completions know every option
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
 
-CHECKS := includes docs unit e2e asan fuzz no-bpf
+.PHONY: places
+places: $(BUILD)/stakeout ## check what install puts where, and that uninstall leaves nothing of it
+	@$(RUN_TESTS) -q -t 60 $(BUILD)/places tools/check-install $(MAKE) BUILD=$(BUILD)
+
+CHECKS := includes docs places unit e2e asan fuzz no-bpf
 
 .PHONY: check
 check: ## install what is missing, then run all tests
@@ -226,19 +241,38 @@ demo: ## install what is missing, then show a demo program's threads
 demo-run: $(BUILD)/stakeout $(TARGETS_DIR)/demo
 	@tests/targets/demo/run $(BUILD)/stakeout $(TARGETS_DIR)/demo
 
+# What is installed, each as MODE:FILE:PLACE. Debian's zsh has a directory of its own for what packages bring; what the
+# administrator installs is in the usual one.
+ZSH_COMPLETIONS ?= share/zsh/$(if $(filter /usr,$(PREFIX)),$(if $(wildcard /etc/debian_version),vendor-completions,$\
+	site-functions),site-functions)
+INSTALLED := \
+	755:$(BUILD)/stakeout:bin/stakeout \
+	644:docs/man/stakeout.1:share/man/man1/stakeout.1 \
+	644:completions/stakeout.bash:share/bash-completion/completions/stakeout \
+	644:completions/stakeout.zsh:$(ZSH_COMPLETIONS)/_stakeout \
+	644:completions/stakeout.fish:share/fish/vendor_completions.d/stakeout.fish \
+	$(foreach schema,$(sort $(wildcard docs/schema/*.schema.json)),644:$(schema):share/stakeout/$(notdir $(schema))) \
+	644:LICENSE:share/doc/stakeout/LICENSE
+part = $(word $(1),$(subst :, ,$(2)))
+place = $(DESTDIR)$(PREFIX)/$(call part,3,$(1))
+
+define install_one
+install -D -m $(call part,1,$(1)) $(call part,2,$(1)) $(call place,$(1))
+
+endef
+
+# Its own directories go, too; where a package is put together, all that are then empty.
+INSTALLED_DIRS = $(patsubst /%,%,$(patsubst %/,%,$(sort $(dir $(foreach one,$(INSTALLED),$(PREFIX)/$(call part,3,$(one)))))))
+EMPTY_DIRS = $(if $(DESTDIR),-p $(INSTALLED_DIRS),$(filter %/stakeout,$(INSTALLED_DIRS)))
+
 .PHONY: install
 install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
-	install -D -m 755 $(BUILD)/stakeout $(DESTDIR)$(PREFIX)/bin/stakeout
-	install -D -m 644 docs/man/stakeout.1 $(DESTDIR)$(PREFIX)/share/man/man1/stakeout.1
-	install -D -m 644 completions/stakeout.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/stakeout
-	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
-	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
-	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
-	install -D -m 644 docs/schema/offcpu.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu.schema.json
-	install -D -m 644 docs/schema/offcpu-events.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu-events.schema.json
-	install -D -m 644 docs/schema/cache.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/cache.schema.json
-	install -D -m 644 docs/schema/symbolize.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/symbolize.schema.json
-	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE
+	$(foreach one,$(INSTALLED),$(call install_one,$(one)))
+
+.PHONY: uninstall
+uninstall: ## remove what was installed there
+	rm -f $(foreach one,$(INSTALLED),$(call place,$(one)))
+	@cd $(or $(DESTDIR),/) && rmdir --ignore-fail-on-non-empty $(EMPTY_DIRS) 2>/dev/null || true
 
 .PHONY: clean
 clean: ## remove what was built
