@@ -179,15 +179,22 @@ unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
 	for t in $(UNIT_ALONE_BINS); do AGAIN='$(UNIT_CHANCE)' $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; \
 	exit $$status
 
+# MARKED=asan for those that are marked so. Side by side where pytest can do that, and then those that must be alone.
+E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
+XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
+
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
-	@$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(PYTEST_FLAGS) tests/e2e
+	@status=0; \
+	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not alone) || status=1; \
+	$(RUN_TESTS) -t 1200 $(BUILD)/e2e-alone $(PYTEST) $(call E2E_TESTS,alone) || status=1; \
+	exit $$status
 
 .PHONY: asan
-asan: ## run all under AddressSanitizer and UBSan: unit tests, seeds of the fuzzers, end-to-end tests marked so
+asan: ## run unit tests, seeds of the fuzzers and end-to-end tests that are marked so with ASan and UBSan
 	@status=0; for check in unit replay e2e; do \
-		$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) $$check || \
-			status=1; \
+		$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) MARKED=asan \
+			$$check || status=1; \
 	done; exit $$status
 
 .PHONY: replay
@@ -240,7 +247,7 @@ check-run:
 	@status=0; for check in $(CHECKS); do $(MAKE) $$check || status=1; done; tools/run-tests -s $(RESULTS); exit $$status
 
 .PHONY: check-vm
-check-vm: ## run the end-to-end tests on the other architecture, in a virtual machine (or on VM_ARCH=arm64|amd64)
+check-vm: ## run the end-to-end tests marked arch on the other one, in a virtual machine (or on VM_ARCH=arm64|amd64)
 	@tools/setup build vm
 	@mkdir -p $(BUILD)
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)

@@ -6,7 +6,10 @@ import os
 import pytest
 from harness import SLOW, assert_calls, rounds, symbols, thread, tids, until, wait_until
 
+pytestmark = pytest.mark.asan
 
+
+@pytest.mark.arch
 def test_sleeping_threads_are_not_stopped(target, snap, source):
     t = target("sleepers", "-n", 20, "-d", 12).settle()
     doc = snap(t, source)
@@ -25,6 +28,8 @@ def test_sleeping_threads_are_not_stopped(target, snap, source):
         assert_calls(th, "target_block", "descend", "sleeper")
 
 
+@pytest.mark.alone("whether a thread runs, and stops in time, is looked at")
+@pytest.mark.arch
 def test_only_the_running_thread_is_stopped(target, snap, source, apart):
     t = apart(target("spinners", "loop").settle("loop"))
 
@@ -44,6 +49,7 @@ def test_only_the_running_thread_is_stopped(target, snap, source, apart):
     t.assert_progress()
 
 
+@pytest.mark.arch
 def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
     """It is runnable, but it does not run: its registers and its stack are as good as a sleeping thread's."""
     if bpf_missing:
@@ -65,6 +71,7 @@ def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
     t.assert_progress()
 
 
+@pytest.mark.arch
 def test_running_beside_many_asleep(target, snap, source):
     t = target("sleepers", "-n", 200, "-s", 2).settle("spinner")
     doc = snap(t, source)
@@ -77,6 +84,7 @@ def test_running_beside_many_asleep(target, snap, source):
     t.assert_progress()
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("kind", ["vdso", "plt"])
 def test_code_outside_the_program(target, snap, kind):
     """Wherever it is caught (vDSO, PLT stub, library, resolver), the walk gets back to the function that spins."""
@@ -85,6 +93,8 @@ def test_code_outside_the_program(target, snap, kind):
         assert_calls(thread(snap(t), kind), f"spin_{kind}", "target_thread_main")
 
 
+@pytest.mark.alone("whether a thread runs, and stops in time, is looked at")
+@pytest.mark.arch
 def test_stop_all(target, snap):
     t = target("sleepers", "-n", 10, "-d", 5, "-s", 1)
     doc = until(lambda: snap(t, "--stop=all"), lambda doc: doc["capture"]["consistent"])
@@ -95,6 +105,8 @@ def test_stop_all(target, snap):
     t.assert_progress()
 
 
+@pytest.mark.alone("whether a thread runs, and stops in time, is looked at")
+@pytest.mark.arch
 def test_stop_none(target, snap, source, apart):
     t = apart(target("spinners", "loop").settle("loop"))
     doc = until(lambda: snap(t, "--stop=none", source), lambda doc: thread(doc, "loop")["capture"] == "none")
@@ -106,6 +118,7 @@ def test_stop_none(target, snap, source, apart):
     assert thread(doc, t.pid)["user_stack_end"] == "complete"
 
 
+@pytest.mark.arch
 def test_stacks_are_not_torn(target, snap, source):
     """Threads that sleep and move all the time: each copy is of one moment, or says that it may not be."""
     t = target("nappers")
@@ -127,6 +140,7 @@ def counts(t):
     return {name: int(n) for name, n in (word.split("=") for word in t.ask().split())}
 
 
+@pytest.mark.arch
 def test_no_eintr(target, snap, source, root):
     t = target("eintr").settle()
     for _ in rounds(10):
@@ -135,6 +149,7 @@ def test_no_eintr(target, snap, source, root):
     assert set(counts(t.settle()).values()) == {0}
 
 
+@pytest.mark.arch
 def test_stop_all_is_what_causes_eintr(target, snap, root):
     """Shows that the target can tell: the test above would see a stop."""
     t = target("eintr").settle()
@@ -143,6 +158,7 @@ def test_stop_all_is_what_causes_eintr(target, snap, root):
     wait_until(lambda: min(counts(t).values()) >= 2, "each call has failed")
 
 
+@pytest.mark.arch
 def test_system_calls(target, snap, source, root):
     t = target("eintr").settle()
     doc = snap(t, source)
@@ -160,6 +176,7 @@ def test_system_calls(target, snap, source, root):
         assert name in symbols(th) or th["syscall"]["name"] in symbols(th) or f"__{name}" in symbols(th)
 
 
+@pytest.mark.arch
 def test_system_call_arguments(target, snap, source):
     t = target("plain").settle()
     call = thread(snap(t, source), t.pid)["syscall"]
@@ -168,12 +185,14 @@ def test_system_call_arguments(target, snap, source):
     assert int(str(call["args"][2]), 0) == 1
 
 
+@pytest.mark.arch
 def test_time_off_cpu(target, snap, source):
     t = target("plain").settle()
     for th in snap(t, source)["threads"]:
         assert th["off_cpu_ms"] is None or 0 <= th["off_cpu_ms"] < 60_000 * SLOW
 
 
+@pytest.mark.arch
 def test_kernel_stack(target, snap, source, root):
     t = target("plain").settle()
     doc = snap(t, source)
@@ -186,6 +205,7 @@ def test_kernel_stack(target, snap, source, root):
         assert {frame["kind"] for frame in th["kernel_stack"]} == {"kernel"}
 
 
+@pytest.mark.arch
 def test_both_sources_agree(target, stakeout, snap, bpf_missing, root):
     if bpf_missing:
         pytest.skip(bpf_missing)
@@ -215,7 +235,7 @@ def test_deadlock(target, snap):
         assert th["syscall"]["name"] == "futex"
 
 
-@pytest.mark.novm
+@pytest.mark.alone("ten thousand threads keep all processors busy")
 def test_ten_thousand_threads(target, snap):
     try:
         t = target("sleepers", "-n", 10_000, "-d", 20)

@@ -167,6 +167,7 @@ BUNDLED = [
 ]
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize(
     "name, args", [(name, args) for name, *args in BUNDLED], ids=lambda v: v if isinstance(v, str) else ""
 )
@@ -219,7 +220,6 @@ def log_has(tmp_path, text):
     return lambda: text in (tmp_path / "log").read_text(errors="replace")
 
 
-@pytest.mark.novm
 def test_redis(server, snap, gdb_stacks, tool, tmp_path):
     options = ["--port", 0, "--unixsocket", tmp_path / "socket", "--save", "", "--appendonly", "no", "--dir", tmp_path]
     proc = server([tool("redis-server"), *options], log_has(tmp_path, "eady to accept connections"))
@@ -239,7 +239,6 @@ select.select([], [], [], 3600)
 """
 
 
-@pytest.mark.novm
 def test_python(server, snap, gdb_stacks, tool, tmp_path):
     python = tool("python3", "/usr/bin")
     proc = server([python, "-c", PYTHON_SCRIPT], log_has(tmp_path, "started"))
@@ -255,13 +254,11 @@ setInterval(() => {}, 3600000);
 """
 
 
-@pytest.mark.novm
 def test_node(server, snap, gdb_stacks, tool, tmp_path):
     proc = server([tool("node"), "-e", NODE_SCRIPT], log_has(tmp_path, "started"))
     assert assert_agreement(proc.pid, snap, gdb_stacks) > 50
 
 
-@pytest.mark.novm
 def test_postgres(server, snap, gdb_stacks, tool, tmp_path):
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not places:

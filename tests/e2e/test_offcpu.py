@@ -11,7 +11,11 @@ from offcpu_recording import added, assert_adds_up, assert_nothing_lost, assert_
 from offcpu_truth import SITES, TOLERANCE, assert_exact, assert_stolen, measured, most_stolen_ns, skip_unless
 from offcpu_truth import switches
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [
+    pytest.mark.usefixtures("root"),
+    pytest.mark.arch,
+    pytest.mark.alone("counts and sums of waits are compared with what the threads measure"),
+]
 
 
 def test_exact(target, record):

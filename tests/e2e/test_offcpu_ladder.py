@@ -6,7 +6,7 @@ import re
 import pytest
 from harness import bare, built, run
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.arch, pytest.mark.asan]
 
 PRELOAD_ENV = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any: the programs are loaded again for each

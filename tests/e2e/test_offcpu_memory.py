@@ -12,10 +12,7 @@ from offcpu_recording import Recording, added, assert_whole, let_run, names, row
 
 MIB = 1 << 20
 
-pytestmark = [
-    pytest.mark.usefixtures("root"),
-    pytest.mark.novm,
-]
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 class Measured(Recording):
@@ -111,6 +108,7 @@ class Fleet:
         assert found == {pid: {last} for pid, last in zip(self.pids, self.last)}
 
 
+@pytest.mark.alone("a thousand processes keep all processors busy")
 @pytest.mark.parametrize(
     "images, how, end",
     [

@@ -9,12 +9,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, everywhere_alike, gather, gone, state
+from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, gather, gone, state
 from harness import wait_until
 from offcpu_recording import assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, assert_exact, churned, measured, recorded_churn, skip_unless
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def record_churn(target, record):
     return prepare
 
 
+@pytest.mark.alone("how soon tables for new programs are made decides which stacks are whole")
 def test_children(record_churn):
     doc = recorded_churn(record_churn("--children"))
     assert_nothing_lost(doc)
 
 
-@everywhere_alike
 def test_children_that_are_there_already(target, record):
     """And their children, as far as there are any."""
     nest = "sh -c 'sh -c \"sleep 1000 & wait\" & wait'"
@@ -74,6 +74,7 @@ def family(pid):
     return found
 
 
+@pytest.mark.alone("how soon tables for new programs are made decides which stacks are whole")
 def test_without_children(record_churn):
     doc = recorded_churn(record_churn(), ("loader",))
     assert len({row["pid"] for row in doc["stacks"]}) == 1
@@ -81,10 +82,12 @@ def test_without_children(record_churn):
     assert all("plugin_enter" in names(row["user_stack"]) for row in whole), "the object that was loaded later"
 
 
+@pytest.mark.alone("what other tests start would be recorded as well")
 def test_all_processes(record_churn):
     recorded_churn(record_churn("-a", pid=False))
 
 
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_process_that_ends_before_the_report(target, record):
     t = target("waits_exact", 1000, 20)
     recording = record("--json", "-p", t.pid)
@@ -208,7 +211,6 @@ for attempt in range(100):
 """
 
 
-@everywhere_alike
 @pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 0.5)])
 def test_reused_number(unshare, record, source, nap):
     """A process that has the number of one that has ended is another; one that executes something is the same."""

@@ -6,7 +6,7 @@ import json
 import pytest
 from harness import bare, run, thread
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.arch]
 
 
 @pytest.fixture(params=["sched_exit", "kprobe", "switch"])

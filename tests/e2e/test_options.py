@@ -90,6 +90,7 @@ REGISTERS = {
 }
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("option", ["-r", "--registers"])
 def test_registers(target, stakeout, snap, option):
     t = target("spinners", "loop").settle("loop")
@@ -103,6 +104,7 @@ def test_registers(target, stakeout, snap, option):
     assert all(name in text for name in names)
 
 
+@pytest.mark.arch
 def test_registers_of_sleeping_threads(target, snap, source):
     """The iterator knows all registers; /proc only those that a system call shows."""
     t = target("plain").settle()
@@ -113,6 +115,7 @@ def test_registers_of_sleeping_threads(target, snap, source):
         assert int(th["registers"][names[0]], 16) == int(th["user_stack"][0]["address"], 16)
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("option", ["--show-rsp", "--show-sp"])
 def test_stack_pointers(target, stakeout, snap, option):
     t = target("plain").settle()
@@ -122,6 +125,7 @@ def test_stack_pointers(target, stakeout, snap, option):
     assert f"{sp:x}" not in stakeout(t.pid).out
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize(
     "args", [("--ptrace",), ("--proc-mem",), ("--stop=all", "--proc-mem"), ("--stop=all",), ()], ids=" ".join
 )

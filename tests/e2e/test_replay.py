@@ -6,6 +6,8 @@ import shutil
 import pytest
 from harness import built, rounds, thread
 
+pytestmark = pytest.mark.asan
+
 
 def stacks(doc):
     keep = ("tid", "name", "state", "status", "capture", "syscall", "user_stack", "user_stack_end", "kernel_stack")
@@ -24,6 +26,7 @@ def saved(target, stakeout, tmp_path):
     return save
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize(
     "name, args",
     [("plain", ()), ("signals", ()), ("cxx", ()), ("vla", ()), ("spinners", ("loop", "vdso")), ("zombie_main", ())],

@@ -11,6 +11,8 @@ import pytest
 from harness import TIMEOUT, assert_calls, built, command, rounds, state, states
 from harness import stop, symbols, thread, until, wait_until
 
+pytestmark = pytest.mark.asan
+
 
 def assert_runs_freely(pid):
     """Nothing of a stop is left behind."""
@@ -86,6 +88,7 @@ def test_zombie_process(target, stakeout):
     assert "zombie" in (result.out + result.err).lower() or "ended" in (result.out + result.err), result
 
 
+@pytest.mark.arch
 def test_state_d_is_read_without_a_stop(target, snap, source):
     t = target("vfork_parent")
     wait_until(lambda: state(t.pid) == "D", "the parent of the vfork is in state D")
@@ -118,6 +121,8 @@ def test_state_d_is_not_waited_for_beyond_the_timeout(target, snap):
     assert t.proc.wait(TIMEOUT) == 0
 
 
+@pytest.mark.arch
+@pytest.mark.alone("whether a thread runs is looked at")
 @pytest.mark.parametrize("mode", ["run", "hold"])
 def test_already_traced(target, snap, source, apart, mode):
     t = apart(target("spinners", "loop").settle("loop"))
@@ -148,6 +153,7 @@ def test_already_traced_with_stop_all(target, stakeout):
         assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("stop_mode", ["auto", "all", "none"])
 def test_state_t_stays(target, snap, stop_mode):
     t = target("spinners", "loop")
@@ -208,6 +214,7 @@ def test_odd_file_descriptors(target, stakeout):
     assert done.stderr
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("stop_mode", ["auto", "all"])
 def test_thread_of_the_kernel_in_the_process(target, snap, source, stop_mode):
     """io_uring's polling thread belongs to the process and has no user stack."""

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from harness import assert_calls, built, symbols, thread, until
 
+pytestmark = [pytest.mark.arch, pytest.mark.asan]
+
 BUILDS = [
     "plain",
     "plain_nopie",
