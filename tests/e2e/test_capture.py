@@ -2,14 +2,29 @@
 """How threads are taken: who is stopped, who is not, and what is known of each."""
 
 import os
+import time
 
 import pytest
 from harness import SLOW, assert_calls, rounds, symbols, thread, tids, until, wait_until
+from offcpu_truth import TICK_NS, stolen
 
 pytestmark = pytest.mark.asan
 
 
 @pytest.mark.arch
+def snaps_mostly_consistent(take):
+    """
+    Snapshots, nearly all of which are of one moment. Who else uses the processor, or the machine under a virtual one, may
+    keep a thread from stopping within the 10 ms that the others wait for it: that is seldom, and said.
+    """
+    docs = [take() for _ in range(20 if SLOW == 1 else 8)]
+    reasons = [doc["capture"]["inconsistent_reason"] for doc in docs]
+    assert [reason is None for reason in reasons] == [doc["capture"]["consistent"] for doc in docs]
+    late = [reason for reason in reasons if reason]
+    assert set(late) <= {"a thread stopped later than the others"} and len(late) <= len(docs) // 4, reasons
+    return docs
+
+
 def test_sleeping_threads_are_not_stopped(target, snap, source):
     t = target("sleepers", "-n", 20, "-d", 12).settle()
     doc = snap(t, source)
@@ -34,18 +49,19 @@ def test_only_the_running_thread_is_stopped(target, snap, source, apart):
     t = apart(target("spinners", "loop").settle("loop"))
 
     def held(doc):
-        # A processor that is busy with others may keep a thread from stopping in time: that is said, not hidden.
-        assert doc["capture"]["consistent"] or doc["capture"]["inconsistent_reason"]
-        return thread(doc, "loop")["capture"] == "held" and doc["capture"]["consistent"]
+        return thread(doc, "loop")["capture"] == "held"
 
-    doc = until(lambda: snap(t, source), held)
-    loop = thread(doc, "loop")
-    assert (loop["stopped"], loop["state"]) == (True, "R")
-    assert loop["pause_us"] > 0
-    assert symbols(loop)[0] == "spin_loop"
-    assert_calls(loop, "spin_loop", "target_thread_main")
-    assert thread(doc, t.pid)["capture"] == "asleep"
-    assert doc["capture"]["stopped_threads"] == 1
+    docs = snaps_mostly_consistent(lambda: snap(t, source))
+    docs.append(until(lambda: snap(t, source), held))  # BPF need not stop a thread that has just lost its CPU
+    for doc in docs:
+        loop = thread(doc, "loop")
+        assert symbols(loop)[0] == "spin_loop"
+        assert_calls(loop, "spin_loop", "target_thread_main")
+        assert thread(doc, t.pid)["capture"] == "asleep"
+        assert doc["capture"]["stopped_threads"] == held(doc)
+        if held(doc):
+            assert (loop["stopped"], loop["state"]) == (True, "R")
+            assert loop["pause_us"] > 0
     t.assert_progress()
 
 
@@ -97,11 +113,11 @@ def test_code_outside_the_program(target, snap, kind):
 @pytest.mark.arch
 def test_stop_all(target, snap):
     t = target("sleepers", "-n", 10, "-d", 5, "-s", 1)
-    doc = until(lambda: snap(t, "--stop=all"), lambda doc: doc["capture"]["consistent"])
-    assert doc["capture"]["stopped_threads"] == doc["capture"]["threads"] == 12
-    assert doc["capture"]["max_pause_us"] > 0
-    for th in doc["threads"]:
-        assert (th["capture"], th["stopped"], th["user_stack_end"]) == ("held", True, "complete")
+    for doc in snaps_mostly_consistent(lambda: snap(t, "--stop=all")):
+        assert doc["capture"]["stopped_threads"] == doc["capture"]["threads"] == 12
+        assert doc["capture"]["max_pause_us"] > 0
+        for th in doc["threads"]:
+            assert (th["capture"], th["stopped"], th["user_stack_end"]) == ("held", True, "complete")
     t.assert_progress()
 
 
@@ -122,10 +138,14 @@ def test_stop_none(target, snap, source, apart):
 def test_stacks_are_not_torn(target, snap, source):
     """Threads that sleep and move all the time: each copy is of one moment, or says that it may not be."""
     t = target("nappers")
+    seen = {"whole": 0, "moved": 0}
     for _ in rounds(15):
         for th in snap(t, source)["threads"]:
             names = symbols(th)
-            if th["name"] != "napper" or th["capture"] == "moved":
+            if th["name"] != "napper":
+                continue
+            seen["moved" if th["capture"] == "moved" else "whole"] += 1
+            if th["capture"] == "moved":
                 continue
             assert_calls(th, "napper", "target_thread_main")
             own = names[: names.index("napper")]
@@ -133,6 +153,7 @@ def test_stacks_are_not_torn(target, snap, source):
                 (name for name in own if name in ("nap", "descend")), reverse=True
             )
             assert own.count("descend") <= 40 and own.count("nap") <= 1
+    assert seen["whole"] > seen["moved"], seen
     t.assert_progress()
 
 
@@ -186,10 +207,30 @@ def test_system_call_arguments(target, snap, source):
 
 
 @pytest.mark.arch
-def test_time_off_cpu(target, snap, source):
+def test_time_off_cpu(target, snap, bpf_missing):
+    """Between two snapshots of a thread that sleeps on it has become longer by the time that went by."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    started, before = time.monotonic_ns(), stolen()
     t = target("plain").settle()
-    for th in snap(t, source)["threads"]:
-        assert th["off_cpu_ms"] is None or 0 <= th["off_cpu_ms"] < 60_000 * SLOW
+    looks = []
+    for _ in range(2):
+        begin = time.monotonic_ns()
+        looks.append((begin, snap(t, "--source=bpf"), time.monotonic_ns()))
+        time.sleep(0.2)  # not to wait for something: for the sleep to become longer
+    (begin, first, end), (begin_again, second, end_again) = looks
+    # The scheduler's clock is as old as its last tick, and leaves out what was stolen from this machine.
+    slack = (2 + stolen() - before) * TICK_NS * SLOW
+    for th in second["threads"]:
+        off, more = thread(first, th["tid"])["off_cpu_ms"], th["off_cpu_ms"]
+        if off is None:
+            pytest.skip("this kernel does not tell when a thread left its CPU")
+        assert 0 <= off * 1e6 <= end - started + slack
+        assert begin_again - end - slack <= (more - off) * 1e6 <= end_again - begin + slack
+
+
+def test_time_off_cpu_is_not_known_to_proc(target, snap):
+    assert {th["off_cpu_ms"] for th in snap(target("plain").settle(), "--source=proc")["threads"]} == {None}
 
 
 @pytest.mark.arch

@@ -194,8 +194,9 @@ def test_usual_rung(waiting):
 @pytest.mark.parametrize("rung", ("sched_exit", "kprobe", "switch"))
 def test_forced_rung(waiting, rung):
     """One that was asked for is no step down."""
-    if can(rung, waiting.pid):
-        assert recorded(waiting, 0, f"--source={rung}").doc["notes"] == []
+    if not can(rung, waiting.pid):
+        pytest.skip(f"this kernel has no {rung}")
+    assert recorded(waiting, 0, f"--source={rung}").doc["notes"] == []
 
 
 def test_command_is_not_run_in_vain(tmp_path):

@@ -52,7 +52,8 @@ def test_forced_estimate(target, record):
     recording.until_seen(3)  # the first look at a process takes long, and so a pause comes after it
     doc = recording.finish()
     assert doc["estimate"] is True
-    assert rows_of(doc, t.tids["worker"], "bottom_wait")
+    rows = rows_of(doc, t.tids["worker"], "bottom_wait")
+    assert rows and added(rows, "total_ns") <= doc["duration_ns"]
 
 
 def test_exact_is_no_estimate(target, record):

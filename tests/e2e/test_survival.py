@@ -37,6 +37,8 @@ def test_threads_come_and_go_while_all_are_stopped(target, stakeout):
     for _ in rounds(10):
         result = stakeout("--json", "--stop=all", t.pid)
         assert result.code in (0, 3), result
+        for th in result.doc["threads"]:
+            assert th["user_stack_end"] == "complete" or th["status_reason"] or th["user_stack_error"], th
     assert_runs_freely(t.pid)
     t.assert_progress()
 
@@ -84,8 +86,8 @@ def test_zombie_process(target, stakeout):
     t.proc.stdin.close()
     wait_until(lambda: state(t.pid) == "Z", "the target is a zombie")
     result = stakeout(t.pid)
-    assert result.code in (0, 1), result
-    assert "zombie" in (result.out + result.err).lower() or "ended" in (result.out + result.err), result
+    assert result.code == 0 and result.err == "", result
+    assert "Z zombie" in result.out and "it has ended and waits to be reaped" in result.out, result
 
 
 @pytest.mark.arch
@@ -146,11 +148,8 @@ def test_already_traced_with_stop_all(target, stakeout):
     t = target("plain").settle()
     target("tracer", "run", t.pid)
     result = stakeout("--json", "--stop=all", t.pid)
-    assert result.code in (0, 1, 3), result
-    if result.code == 1:
-        assert "traced" in result.err, result
-    else:
-        assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
+    assert result.code == 0, result
+    assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
 
 
 @pytest.mark.arch
@@ -192,17 +191,6 @@ def test_one_of_several_is_gone(target, stakeout):
     assert [doc["pid"] for doc in result.docs] == [t.pid]
     assert str(gone.pid) in result.err
     assert result.code == 3, "one of two pids was captured: that is partial"
-
-
-def test_thread_id_instead_of_process_id(target, stakeout):
-    """The tid of a thread is not a process; a hint is better than a stack of the wrong thing."""
-    t = target("plain").settle()
-    result = stakeout("--json", t.tids["worker"])
-    assert result.code in (0, 1), result
-    if result.code == 0:
-        assert result.doc["pid"] == t.pid
-    else:
-        assert str(t.pid) in result.err, result
 
 
 def test_odd_file_descriptors(target, stakeout):
