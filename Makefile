@@ -252,6 +252,11 @@ check-vm: ## run the end-to-end tests marked arch on the other one, in a virtual
 	@mkdir -p $(BUILD)
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
 
+.PHONY: soak
+soak: $(BUILD)/stakeout $(TARGETS) ## what takes hours (SOAK=rounds, servers or kills; SOAK_ROUNDS, SOAK_SNAPSHOTS, SOAK_KILLS)
+	@tools/setup test soak
+	+@$(RUN_TESTS_ENV) BUILD=$(BUILD) tests/soak/run $(SOAK)
+
 .PHONY: bench
 bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, symbolize or offcpu for one; quick)
 	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run $(BENCH)
