@@ -340,7 +340,7 @@ static struct walks compare_process(pid_t pid)
 	struct bpf_walk w = {.arch = arch_host()};
 	struct walks walks = {0};
 	struct capture *capture;
-	struct snapshot *snap;
+	struct snapshot *snap = NULL;
 	struct err err;
 
 	if (capture_open(pid, &options, &err, &capture) != 0 || capture_take(capture, &err, &snap) != 0 ||
