@@ -11,7 +11,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, name_of, run, tids
-from offcpu_recording import RUNGS, Recording
+from offcpu_recording import RUNGS, Recording, why_not
 
 # What a test may be marked with; CONTRIBUTING.md tells when. All but `arch` and `asan` want the reason.
 MARKERS = {
@@ -251,8 +251,7 @@ def record():
 @pytest.fixture(params=RUNGS)
 def rung(request):
     """Each place at which stacks can be taken; what this kernel lacks it has to say."""
-    probe = run("offcpu", f"--source={request.param}", "-d", "0.01", "-p", os.getpid())
-    if probe.code == 1 and request.param != "switch":
-        assert probe.out == "" and {"sched_exit": "sched_exit_tp", "kprobe": "finish_task_switch"}[request.param] in probe.err
-        pytest.skip(probe.err.strip())
+    reason = why_not(request.param)
+    if reason:
+        pytest.skip(reason)
     return request.param
