@@ -74,8 +74,9 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def pytest_terminal_summary(terminalreporter):
-    last = [report for some in terminalreporter.stats.values() for report in some if getattr(report, "when", "") == "teardown"]
-    told = {report.nodeid: text for report in last for what, text in report.user_properties if what == AT_FIRST}
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    ends = [report for report in reports if getattr(report, "when", None) == "teardown"]
+    told = {report.nodeid: text for report in ends for what, text in report.user_properties if what == AT_FIRST}
     for nodeid, text in told.items():
         terminalreporter.section(nodeid)
         terminalreporter.write_line(text)
