@@ -36,8 +36,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(items):
     for item in items:
         for marker in item.iter_markers():
-            if marker.name in ("alone", "chance"):
-                assert marker.args and isinstance(marker.args[0], str), f"{item.nodeid}: {marker.name} without a reason"
+            if marker.name in ("alone", "chance") and not marker.args:
+                raise pytest.UsageError(f"{item.nodeid} is marked {marker.name}, but not why")
 
 
 @pytest.hookimpl(trylast=True)
