@@ -3,28 +3,43 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 from harness import SLOW, assert_calls, rounds, symbols, thread, tids, until, wait_until
-from offcpu_truth import TICK_NS, stolen
+from offcpu_recording import MS
+from offcpu_truth import TICK_NS, is_stolen_from, stolen
 
 pytestmark = pytest.mark.asan
 
 
-@pytest.mark.arch
-def snaps_mostly_consistent(take):
+def waited_for_cpu_ns(pid):
+    """All threads together, by the scheduler's account; and what was stolen from this machine, which is on no account."""
+    accounts = (Path(f"/proc/{pid}/task/{tid}/schedstat").read_text() for tid in tids(pid))
+    return sum(int(account.split()[1]) for account in accounts) + stolen() * TICK_NS
+
+
+def snaps_of_one_moment(t, take):
     """
-    Snapshots, nearly all of which are of one moment. Who else uses the processor, or the machine under a virtual one, may
-    keep a thread from stopping within the 10 ms that the others wait for it: that is seldom, and said.
+    Snapshots that are consistent. A thread that does not get a CPU cannot stop within the 10 ms that the others wait for
+    it: that is said, and only then may it be said. Of what was stolen the last tick is not told.
     """
-    docs = [take() for _ in range(20 if SLOW == 1 else 8)]
-    reasons = [doc["capture"]["inconsistent_reason"] for doc in docs]
-    assert [reason is None for reason in reasons] == [doc["capture"]["consistent"] for doc in docs]
-    late = [reason for reason in reasons if reason]
-    assert set(late) <= {"a thread stopped later than the others"} and len(late) <= len(docs) // 4, reasons
+    docs, unexplained = [], []
+    for _ in range(20 if SLOW == 1 else 8):
+        before = waited_for_cpu_ns(t.pid)
+        doc = take()
+        waited = waited_for_cpu_ns(t.pid) - before
+        why = doc["capture"]["inconsistent_reason"]
+        assert doc["capture"]["consistent"] == (why is None)
+        assert why in (None, "a thread stopped later than the others")
+        if why and waited < 5 * MS:
+            unexplained.append(waited)
+        docs.append(doc)
+    assert SLOW > 1 or len(unexplained) <= is_stolen_from(), unexplained
     return docs
 
 
+@pytest.mark.arch
 def test_sleeping_threads_are_not_stopped(target, snap, source):
     t = target("sleepers", "-n", 20, "-d", 12).settle()
     doc = snap(t, source)
@@ -51,7 +66,7 @@ def test_only_the_running_thread_is_stopped(target, snap, source, apart):
     def held(doc):
         return thread(doc, "loop")["capture"] == "held"
 
-    docs = snaps_mostly_consistent(lambda: snap(t, source))
+    docs = snaps_of_one_moment(t, lambda: snap(t, source))
     docs.append(until(lambda: snap(t, source), held))  # BPF need not stop a thread that has just lost its CPU
     for doc in docs:
         loop = thread(doc, "loop")
@@ -113,7 +128,7 @@ def test_code_outside_the_program(target, snap, kind):
 @pytest.mark.arch
 def test_stop_all(target, snap):
     t = target("sleepers", "-n", 10, "-d", 5, "-s", 1)
-    for doc in snaps_mostly_consistent(lambda: snap(t, "--stop=all")):
+    for doc in snaps_of_one_moment(t, lambda: snap(t, "--stop=all")):
         assert doc["capture"]["stopped_threads"] == doc["capture"]["threads"] == 12
         assert doc["capture"]["max_pause_us"] > 0
         for th in doc["threads"]:

@@ -13,7 +13,6 @@ from offcpu_truth import switches
 
 pytestmark = [
     pytest.mark.usefixtures("root"),
-    pytest.mark.arch,
     pytest.mark.alone("counts and sums of waits are compared with what the threads measure"),
 ]
 
@@ -75,6 +74,7 @@ def test_every_switch(target, record, on_disk):
     assert {row["state"] for row in rows_of(doc, t.tids["disk_writer"], "disk_write", "SD")} == {"D"}
 
 
+@pytest.mark.arch
 def test_each_rung(target, record, rung):
     """They all give the same result."""
     t = target("waits_exact", 1000, 20)
@@ -89,6 +89,7 @@ def test_each_rung(target, record, rung):
     skip_unless(certain)
 
 
+@pytest.mark.arch
 def test_states(target, record):
     """A sleep is S, the wait for a vforked child D, and what a CPU is shared for R."""
     t = target("waits_exact", 1000, 30)
@@ -100,6 +101,7 @@ def test_states(target, record):
         assert {row["state"] for row in rows} == {"D" if site == "vfork_wait" else "S"}, site
 
 
+@pytest.mark.arch
 def test_waiting_for_a_cpu(target, record):
     """Threads that share a CPU lose it anywhere: in a leaf, in the vDSO, in a stub."""
     both = [target("spinners", "loop", "plt"), target("spinners", "vdso")]

@@ -343,7 +343,6 @@ def frames_of(t):
     return [(address, names) for address, names, _ in found]
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("name, who", [("plain", "worker"), ("cxx", "inlines"), ("plain_static_pie", "worker")])
 def test_process(target, snap, stakeout, name, who):
     t = target(name).settle()
