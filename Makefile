@@ -11,6 +11,11 @@ BPFTOOL ?= $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bp
 	$$t version >/dev/null 2>&1 && echo $$t && break; done)
 
 MAKEFLAGS += --no-print-directory
+# On all processors, unless the command line or a make above this one has said how many. Of several goals each is made
+# after the one before, as in `make clean all`: tests must not share the machine with a build, either.
+ifeq ($(MAKELEVEL)$(word 2,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
 
 # SANITIZE=address,undefined instruments the program (in another BUILD directory: see asan and fuzz).
@@ -129,40 +134,76 @@ UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/fuzz/%)
+REPLAY_BINS := $(FUZZ_SRCS:tests/fuzz/fuzz_%.c=$(BUILD)/tests/replay/fuzz_%)
 # All of them take FUZZ_TOTAL seconds together, one on each processor at a time.
 FUZZ_TOTAL ?= 150
-FUZZ_JOBS ?= $(shell nproc)
-# The same inputs in every run of the checks; FUZZ_SEED=0 looks for new ones.
-FUZZ_SEED ?= 1
-FUZZ_SECONDS ?= $(shell expr $(FUZZ_TOTAL) \* $(FUZZ_JOBS) / $(words $(FUZZ_SRCS)))
+# 0: other inputs in each run.
+FUZZ_SEED ?= 0
+FUZZ_SECONDS ?= $(shell expr $(FUZZ_TOTAL) \* $(JOBS) / $(words $(FUZZ_SRCS)))
+
+ifneq ($(filter unit,$(MAKECMDGOALS)),)
+ifneq ($(shell $(CC) $(CPPFLAGS) -E tests/unit/cmocka_all.h >/dev/null 2>&1 || echo missing),)
+$(error the unit tests need cmocka: run 'make setup')
+endif
+endif
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ $(ALL_LDFLAGS) \
 		-o $@ $< $(BUILD)/libstakeout.a -lcmocka $(LIBS) $(TEST_LIBS)
 
+# Needs no libFuzzer: one build with sanitizers serves the unit tests, the end-to-end tests and the seeds of the fuzzers.
+$(BUILD)/tests/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(BUILD)/libstakeout.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ $(ALL_LDFLAGS) \
+		-o $@ $< tests/fuzz/replay.c $(BUILD)/libstakeout.a $(LIBS)
+
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libstakeout.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ -fsanitize=fuzzer $(ALL_LDFLAGS) \
 		-o $@ $< $(BUILD)/libstakeout.a $(LIBS)
 
+# Unit tests run side by side, but for those that need the processors for themselves, and why:
+#	test_offcpu_probe, test_recording	naps of 3 ms are counted, and whoever else runs cuts them short
+UNIT_ALONE := test_offcpu_probe test_recording
+# Those that are run again when they have failed, once, and why chance can fail them: none yet.
+UNIT_CHANCE :=
+JOBS ?= $(shell nproc)
+UNIT_ALONE_BINS := $(UNIT_ALONE:%=$(BUILD)/tests/unit/%)
+
 .PHONY: unit
 unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
-	@status=0; for t in $(UNIT_BINS); do $(RUN_TESTS) -qr -t 300 $$t $$t || status=1; done; exit $$status
+	@status=0; \
+	printf '%s\n' $(filter-out $(UNIT_ALONE_BINS),$(UNIT_BINS)) | \
+		$(RUN_TESTS_ENV) AGAIN='$(UNIT_CHANCE)' xargs -P $(JOBS) -I{} tools/run-tests -q -t 300 {} {} || status=1; \
+	for t in $(UNIT_ALONE_BINS); do AGAIN='$(UNIT_CHANCE)' $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; \
+	exit $$status
+
+# MARKED=asan for those that are marked so. Side by side where pytest can do that, and then those that must be alone.
+E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
+XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
 
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
-	@$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(PYTEST_FLAGS) tests/e2e
+	@status=0; \
+	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not alone) || status=1; \
+	$(RUN_TESTS) -t 1200 $(BUILD)/e2e-alone $(PYTEST) $(call E2E_TESTS,alone) || status=1; \
+	exit $$status
 
 .PHONY: asan
-asan: ## run both under AddressSanitizer and UBSan
-	@status=0; for check in unit e2e; do \
-		$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) $$check || \
-			status=1; \
+asan: ## run unit tests, seeds of the fuzzers and end-to-end tests that are marked so with ASan and UBSan
+	@status=0; for check in unit replay e2e; do \
+		$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) MARKED=asan \
+			$$check || status=1; \
 	done; exit $$status
 
+.PHONY: replay
+replay: $(REPLAY_BINS) ## run each fuzzer on its seeds, once (asan does that, too)
+	@printf '%s\n' $(REPLAY_BINS) | $(RUN_TESTS_ENV) xargs -P $(JOBS) -I{} sh -c \
+		'tools/run-tests -q -t 120 $$1 $$1 tests/fuzz/corpus/$$(basename $$1)' - {}
+
 .PHONY: fuzz
-fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS); FUZZ_SEED=0 for new inputs
+fuzz: ## let all fuzzers search, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS); FUZZ_SEED=1 for the same inputs
 	@mkdir -p $(BUILD)/fuzz
 	@if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 		$(CLANG) -fsanitize=fuzzer,address -x c - -o $(BUILD)/fuzz/probe 2>/dev/null; then \
@@ -173,7 +214,7 @@ fuzz: ## run all fuzzers, FUZZ_TOTAL seconds together (or each for FUZZ_SECONDS)
 
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ_BINS)
-	@printf '%s\n' $(FUZZ_BINS) | $(RUN_TESTS_ENV) xargs -P $(FUZZ_JOBS) -I{} tools/run-tests -q \
+	@printf '%s\n' $(FUZZ_BINS) | $(RUN_TESTS_ENV) xargs -P $(JOBS) -I{} tools/run-tests -q \
 		-t $$(($(FUZZ_SECONDS) + 60)) {} tests/fuzz/run {} $(FUZZ_SECONDS) $(FUZZ_SEED)
 
 RUNS ?= 10000
@@ -183,8 +224,8 @@ torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes a
 	@RUNS=$(RUNS) $(RUN_TESTS) -t 7200 $(BUILD)/torture tests/torture/run
 
 .PHONY: no-bpf
-no-bpf: ## build without the BPF rung
-	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0
+no-bpf: ## build without the BPF rung, and as fast as it can be built
+	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0 CFLAGS=-O0
 
 .PHONY: includes
 includes: ## check that no folder includes what it must not
@@ -194,7 +235,11 @@ includes: ## check that no folder includes what it must not
 docs: $(BUILD)/stakeout ## check that man page and completions know every option
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
 
-CHECKS := includes docs unit e2e asan fuzz no-bpf
+.PHONY: places
+places: $(BUILD)/stakeout ## check what install puts where, and that uninstall leaves nothing of it
+	@$(RUN_TESTS) -q -t 60 $(BUILD)/places tools/check-install $(MAKE) BUILD=$(BUILD)
+
+CHECKS := includes docs places unit e2e asan no-bpf
 
 .PHONY: check
 check: ## install what is missing, then run all tests
@@ -208,10 +253,15 @@ check-run:
 	@status=0; for check in $(CHECKS); do $(MAKE) $$check || status=1; done; tools/run-tests -s $(RESULTS); exit $$status
 
 .PHONY: check-vm
-check-vm: ## run the end-to-end tests on the other architecture, in a virtual machine (or on VM_ARCH=arm64|amd64)
+check-vm: ## run the end-to-end tests marked arch on the other one, in a virtual machine (or on VM_ARCH=arm64|amd64)
 	@tools/setup build vm
 	@mkdir -p $(BUILD)
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
+
+.PHONY: soak
+soak: $(BUILD)/stakeout $(TARGETS) ## what takes hours (SOAK=rounds, servers or kills; SOAK_ROUNDS, SOAK_SNAPSHOTS, SOAK_KILLS)
+	@tools/setup test soak
+	+@$(RUN_TESTS_ENV) BUILD=$(BUILD) tests/soak/run $(SOAK)
 
 .PHONY: bench
 bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, symbolize or offcpu for one; quick)
@@ -232,19 +282,38 @@ demo: ## install what is missing, then show a demo program's threads
 demo-run: $(BUILD)/stakeout $(TARGETS_DIR)/demo
 	@tests/targets/demo/run $(BUILD)/stakeout $(TARGETS_DIR)/demo
 
+# What is installed, each as MODE:FILE:PLACE. Debian's zsh has a directory of its own for what packages bring; what the
+# administrator installs is in the usual one.
+ZSH_COMPLETIONS ?= share/zsh/$(if $(filter /usr,$(PREFIX)),$(if $(wildcard /etc/debian_version),vendor-completions,$\
+	site-functions),site-functions)
+INSTALLED := \
+	755:$(BUILD)/stakeout:bin/stakeout \
+	644:docs/man/stakeout.1:share/man/man1/stakeout.1 \
+	644:completions/stakeout.bash:share/bash-completion/completions/stakeout \
+	644:completions/stakeout.zsh:$(ZSH_COMPLETIONS)/_stakeout \
+	644:completions/stakeout.fish:share/fish/vendor_completions.d/stakeout.fish \
+	$(foreach schema,$(sort $(wildcard docs/schema/*.schema.json)),644:$(schema):share/stakeout/$(notdir $(schema))) \
+	644:LICENSE:share/doc/stakeout/LICENSE
+part = $(word $(1),$(subst :, ,$(2)))
+place = $(DESTDIR)$(PREFIX)/$(call part,3,$(1))
+
+define install_one
+install -D -m $(call part,1,$(1)) $(call part,2,$(1)) $(call place,$(1))
+
+endef
+
+# Its own directories go, too; where a package is put together, all that are then empty.
+INSTALLED_DIRS = $(patsubst /%,%,$(patsubst %/,%,$(sort $(dir $(foreach one,$(INSTALLED),$(PREFIX)/$(call part,3,$(one)))))))
+EMPTY_DIRS = $(if $(DESTDIR),-p $(INSTALLED_DIRS),$(filter %/stakeout,$(INSTALLED_DIRS)))
+
 .PHONY: install
 install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
-	install -D -m 755 $(BUILD)/stakeout $(DESTDIR)$(PREFIX)/bin/stakeout
-	install -D -m 644 docs/man/stakeout.1 $(DESTDIR)$(PREFIX)/share/man/man1/stakeout.1
-	install -D -m 644 completions/stakeout.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/stakeout
-	install -D -m 644 completions/stakeout.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stakeout
-	install -D -m 644 completions/stakeout.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stakeout.fish
-	install -D -m 644 docs/schema/snapshot.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/snapshot.schema.json
-	install -D -m 644 docs/schema/offcpu.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu.schema.json
-	install -D -m 644 docs/schema/offcpu-events.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/offcpu-events.schema.json
-	install -D -m 644 docs/schema/cache.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/cache.schema.json
-	install -D -m 644 docs/schema/symbolize.schema.json $(DESTDIR)$(PREFIX)/share/stakeout/symbolize.schema.json
-	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/stakeout/LICENSE
+	$(foreach one,$(INSTALLED),$(call install_one,$(one)))
+
+.PHONY: uninstall
+uninstall: ## remove what was installed there
+	rm -f $(foreach one,$(INSTALLED),$(call place,$(one)))
+	@cd $(or $(DESTDIR),/) && rmdir --ignore-fail-on-non-empty $(EMPTY_DIRS) 2>/dev/null || true
 
 .PHONY: clean
 clean: ## remove what was built

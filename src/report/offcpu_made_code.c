@@ -68,8 +68,8 @@ const char *offcpu_maker_help(enum offcpu_maker maker)
 			"that writes a perf map, or, if it ends first, when started with "
 			"-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
 		[OFFCPU_MAKER_PYTHON] = "python has it named from 3.12 on, when started with -X perf",
-		[OFFCPU_MAKER_OTHER] = "some runtimes have it named when asked to, such as node by --perf-basic-prof; "
-				       "see CODE MADE AT RUN TIME in the manual",
+		[OFFCPU_MAKER_OTHER] = ("some runtimes have it named when asked to, such as node by --perf-basic-prof; "
+					"see CODE MADE AT RUN TIME in the manual"),
 	};
 
 	return help[maker];

@@ -64,7 +64,7 @@ static int copy_proc_mem(struct memory *vm, struct memory_job *job)
 }
 
 /*
- * One system call for up to BATCH jobs. It stops at the first byte that cannot be read, which may be inside a job:
+ * One system call for up to BATCH jobs, of which there is at least one. It stops at the first byte that cannot be read, which may be inside a job:
  * that job stays short. Returns how many jobs were dealt with, or -errno when none of them got a byte.
  */
 static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
@@ -74,11 +74,11 @@ static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
 	size_t n = 0;
 	ssize_t got;
 
-	for (; n < njobs && n < BATCH && (n == 0 || total + jobs[n].len <= BATCH_BYTES); n++) {
+	do {
 		local[n] = (struct iovec){.iov_base = jobs[n].dst, .iov_len = jobs[n].len};
 		remote[n] = (struct iovec){.iov_base = (void *)(uintptr_t)jobs[n].address, .iov_len = jobs[n].len};
-		total += jobs[n].len;
-	}
+		total += jobs[n++].len;
+	} while (n < njobs && n < BATCH && total + jobs[n].len <= BATCH_BYTES);
 	got = process_vm_readv(vm->process->mm_tid, local, n, remote, n, 0);
 	if (got < 0)
 		return -errno;

@@ -108,8 +108,9 @@ static bool find_row(struct module_cfi *cfi, struct module *module, const struct
 	return cfi_find_row(&cfi->separate, budget, vaddr, out) == 0;
 }
 
-/* Puts what was found, or a copy of it that lives as long as the module, into the map. NULL: out of memory. */
-static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, const struct code_info *info)
+/* Puts the constant, or a copy of what was found, which lives as long as the module, into the map. NULL: out of memory. */
+static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, const struct code_info *constant,
+					const struct code_info *found)
 {
 	uint64_t *value;
 	bool created;
@@ -123,19 +124,19 @@ static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, co
 		cfi->arena = arena_create();
 	if (!cfi->arena)
 		return NULL;
-	if (info != &unknown && info != &sigreturn) {
+	if (!constant) {
 		struct code_info *copy = arena_alloc(cfi->arena, sizeof(*copy));
 
 		if (!copy)
 			return NULL;
-		*copy = *info;
-		info = copy;
+		*copy = *found;
+		constant = copy;
 	}
 	value = u64map_put(&cfi->known, key, &created);
 	if (!value)
 		return NULL;
-	*value = (uint64_t)(uintptr_t)info;
-	return info;
+	*value = (uint64_t)(uintptr_t)constant;
+	return constant;
 }
 
 static bool is_sigreturn(const struct image *image, const struct arch *arch, uint64_t vaddr)
@@ -150,7 +151,7 @@ const struct code_info *code_info_find(struct module *module, const struct arch 
 {
 	struct module_cfi *cfi = module_cfi_get(module, arch);
 	uint64_t key = vaddr << 1 | exact;
-	const struct code_info *info = &unknown;
+	const struct code_info *info, *constant = &unknown;
 	struct code_info found;
 	const uint64_t *known;
 
@@ -165,16 +166,16 @@ const struct code_info *code_info_find(struct module *module, const struct arch 
 	 * has none.
 	 */
 	if (is_sigreturn(module->image, arch, vaddr)) {
-		info = &sigreturn;
+		constant = &sigreturn;
 	} else if (find_row(cfi, module, arch, budget, exact ? vaddr : vaddr - 1, &found.row)) {
 		found.kind = CODE_CFI;
-		info = &found;
+		constant = NULL;
 	} else if (insn_read_row(module->image, arch, budget, vaddr, &found.row)) {
 		found.kind = CODE_READ;
-		info = &found;
+		constant = NULL;
 	}
 	if (budget && budget->refused)
 		return &unknown;
-	info = remember(cfi, key, info);
+	info = remember(cfi, key, constant, &found);
 	return info ? info : &unknown;
 }

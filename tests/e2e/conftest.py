@@ -11,37 +11,62 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, name_of, run, tids
-from offcpu_recording import RUNGS, Recording
+from offcpu_recording import RUNGS, Recording, why_not
+
+# What a test may be marked with; CONTRIBUTING.md tells when. All but `arch` and `asan` want the reason.
+MARKERS = {
+    "arch": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too",
+    "asan": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too",
+    "alone(why)": "it needs the processors for itself: nothing else runs beside it",
+    "chance(why)": "it may fail by chance: it is then run again, once",
+}
 
 
 def pytest_configure(config):
     if not STAKEOUT.exists():
         pytest.exit(f"{STAKEOUT} is not there: run make first", returncode=2)
-    config.addinivalue_line("markers", "novm: needs programs or room that the small test VM does not have")
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--once", action="store_true", help="do not run a test again that failed")
+    parser.addoption("--once", action="store_true", help="run no test again that failed")
 
 
-AT_FIRST = []  # reports of the failures of tests that were run again
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for marker in item.iter_markers():
+            if marker.name in ("alone", "chance") and not marker.args:
+                raise pytest.UsageError(f"{item.nodeid} is marked {marker.name}, but not why")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    # The tests are run in two parts: one that has none of those that were asked for has not failed.
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.getoption("keyword"):
+        session.exitstatus = pytest.ExitCode.OK
+
+
+AT_FIRST = "failed only at first"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
     """
-    What runs on other processors, or takes this machine's away, can fail a test that looks at running threads: it is run
-    again, once, and the first failure is shown at the end. Not after a crash or a hang: those are nobody else's fault.
+    What fails is final, but for tests that say why chance can fail them: such a one is run again, once, and the first
+    failure is shown at the end. Not after a crash or a hang: those are nobody else's fault.
     """
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
     failed = [report for report in reports if report.failed]
     final = any(word in report.longreprtext for report in failed for word in (CRASHED, "Failed: Timeout"))
-    if failed and not final and not item.config.getoption("once"):
+    if failed and not final and item.get_closest_marker("chance") and not item.config.getoption("once"):
         item._initrequest()
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         if not any(report.failed for report in reports):
-            AT_FIRST.extend(failed)
+            # With the report it gets to whoever prints the summary, which may be another process.
+            text = "\n".join(report.longreprtext for report in failed)
+            reports[-1].user_properties.append((AT_FIRST, text))
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -49,11 +74,14 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def pytest_terminal_summary(terminalreporter):
-    for report in AT_FIRST:
-        terminalreporter.section(report.nodeid)
-        terminalreporter.write_line(report.longreprtext)
-    for nodeid in dict.fromkeys(report.nodeid for report in AT_FIRST):
-        terminalreporter.write_line(f"failed only at first: {nodeid}")
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    ends = [report for report in reports if getattr(report, "when", None) == "teardown"]
+    told = {report.nodeid: text for report in ends for what, text in report.user_properties if what == AT_FIRST}
+    for nodeid, text in told.items():
+        terminalreporter.section(nodeid)
+        terminalreporter.write_line(text)
+    for nodeid in told:
+        terminalreporter.write_line(f"{AT_FIRST}: {nodeid}")
 
 
 @pytest.fixture(autouse=True)
@@ -224,8 +252,7 @@ def record():
 @pytest.fixture(params=RUNGS)
 def rung(request):
     """Each place at which stacks can be taken; what this kernel lacks it has to say."""
-    probe = run("offcpu", f"--source={request.param}", "-d", "0.01", "-p", os.getpid())
-    if probe.code == 1 and request.param != "switch":
-        assert probe.out == "" and {"sched_exit": "sched_exit_tp", "kprobe": "finish_task_switch"}[request.param] in probe.err
-        pytest.skip(probe.err.strip())
+    reason = why_not(request.param)
+    if reason:
+        pytest.skip(reason)
     return request.param

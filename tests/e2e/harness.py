@@ -17,7 +17,6 @@ TARGETS = Path(os.environ.get("STAKEOUT_TARGETS", ROOT / "build/tests/targets"))
 NOBODY = 65534  # a user who owns nothing
 SLOW = float(os.environ.get("STAKEOUT_SLOW", "1"))
 TIMEOUT = 30 * SLOW
-everywhere_alike = pytest.mark.skipif(SLOW > 1, reason="the same on every machine, and this one is slow")
 
 CRASHED = "the program under test has crashed"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tests of stakeout offcpu have in common: a recording that has begun, and what to expect of its document."""
 
+import functools
 import json
 import os
 import pty
@@ -11,11 +12,22 @@ import subprocess
 import time
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, TIMEOUT, Result, bare, command, wait_until
+from harness import ROOT, SANITIZER_ENV, TIMEOUT, Result, bare, command, run, wait_until
 
 MS = 1000000
 
 RUNGS = ("sched_exit", "kprobe", "switch")
+
+
+@functools.lru_cache(maxsize=None)
+def why_not(rung):
+    """What this kernel lacks for that rung; None: it has it. It is asked once, as the answer takes a while."""
+    probe = run("offcpu", "--json", f"--source={rung}", "-d", "0.01", "-p", os.getpid())
+    if probe.code in (0, 3):
+        return None
+    assert probe.code == 1 and probe.out == "" and rung != "switch", probe
+    assert {"sched_exit": "sched_exit_tp", "kprobe": "finish_task_switch"}[rung] in probe.err, probe
+    return probe.err.strip()
 
 
 class Recording:

@@ -12,7 +12,7 @@ from agreement import ask_addr2line, ask_llvm, ask_stakeout, Comparison, debug_f
 from agreement import newest_llvm_symbolizer, puts_directories_twice, random_addresses, readelf
 from harness import STAKEOUT, built
 
-pytestmark = pytest.mark.novm
+pytestmark = pytest.mark.asan
 
 SANE = {"DEBUGINFOD_URLS": ""}
 

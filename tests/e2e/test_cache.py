@@ -13,6 +13,8 @@ from datetime import datetime, timezone
 import pytest
 from harness import ROOT, command
 
+pytestmark = pytest.mark.asan
+
 BUILD_ID = "0123456789abcdef0123456789abcdef01234567"
 KEY = BUILD_ID + "fedcba9876543210"  # with what tells files that have the same build-id apart
 ENVELOPE = 192

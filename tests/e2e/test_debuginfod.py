@@ -15,6 +15,8 @@ import urllib.request
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
 
+pytestmark = pytest.mark.asan
+
 SOURCE = """
 static int __attribute__((noinline)) hidden(int x) { __asm__ volatile(""); return x * 3; }
 static inline __attribute__((always_inline)) int inlined(int x) { return hidden(x) + 1; }

@@ -21,7 +21,7 @@ KINDS = {
     "cgo_pie": ["-buildmode=pie", "-linkmode=external"],
 }
 
-pytestmark = pytest.mark.novm
+pytestmark = pytest.mark.asan
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ import pytest
 from agreement import newest_llvm
 from harness import Target, assert_calls, built, symbols, thread, until
 
+pytestmark = pytest.mark.asan
+
 MADE = ("jit_inner", "jit_outer")
 
 
@@ -36,6 +38,7 @@ def files(target, tmp_path):
         path.unlink(missing_ok=True)
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("kind", ["rel", "abs"])
 def test_announced_to_debuggers(target, stakeout, snap, kind):
     """Names and unwind tables: the frame pointer is of no use in this code."""
@@ -100,6 +103,7 @@ def test_perf_map(files, stakeout, snap):
     assert "jit_inner with spaces+0x" in text.out, text
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("mode", ["jitdump", "swapped"])
 def test_jitdump(files, stakeout, snap, mode):
     """Replaced and moved code, lines, both byte orders."""
@@ -234,7 +238,6 @@ define i32 @main(i32 %argc) uwtable {
 """
 
 
-@pytest.mark.novm
 def test_llvm(target, snap, tool, tmp_path):
     lli = tool(newest_llvm("lli") or "lli")
     source = tmp_path / "made.ll"
@@ -261,7 +264,6 @@ blocks();
 """
 
 
-@pytest.mark.novm
 @pytest.mark.parametrize("option, source", [("--perf-basic-prof", "perf_map"), ("--perf-prof", "jitdump")])
 def test_node(target, snap, tool, tmp_path, option, source):
     node = tool("node")

@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 import pytest
 from harness import ROOT, thread
 
+pytestmark = pytest.mark.asan
+
 jsonschema = pytest.importorskip("jsonschema")
 
 

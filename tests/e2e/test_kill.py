@@ -42,6 +42,8 @@ def test_target_runs_on(target, rng, sig, stop_mode):
         t.assert_progress()
 
 
+@pytest.mark.asan
+@pytest.mark.arch
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda s: s.name)
 def test_target_runs_on_after_ptrace_mode(target, rng, sig):
     """--ptrace unwinds while the threads are held: the longest window there is."""

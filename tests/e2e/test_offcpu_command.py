@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, built, command, everywhere_alike, gather, wait_until
+from harness import SANITIZER_ENV, TIMEOUT, built, command, gather, wait_until
 from offcpu_recording import assert_adds_up, assert_exit_code, rows_of
 from offcpu_truth import SITES, assert_thread_counts, churned, measured, recorded_churn
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 def test_command_when_children_are_ignored(tmp_path):
@@ -37,6 +37,7 @@ def test_command_that_has_to_put_things_away(record, tmp_path):
     assert done.exists()
 
 
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_command(record, tmp_path):
     """It is recorded from its first instruction to its end, which is the end of the recording."""
     report = tmp_path / "report"
@@ -56,7 +57,7 @@ def test_command(record, tmp_path):
     gather(look, set(SITES))
 
 
-@everywhere_alike
+@pytest.mark.alone("how soon tables for new programs are made decides which stacks are whole")
 def test_commands_children_are_followed(record, tmp_path):
     report = tmp_path / "report"
 
@@ -71,7 +72,6 @@ def test_commands_children_are_followed(record, tmp_path):
     recorded_churn(record_one)
 
 
-@everywhere_alike
 def test_commands_exit_code(stakeout, tmp_path):
     """However the command ends, it is the end of the recording; the exit code is about that."""
     for script in ("sleep 0.01", "sleep 0.01; exit 7", "kill -TERM $$"):
@@ -83,13 +83,12 @@ def test_commands_exit_code(stakeout, tmp_path):
         assert doc["total_events"] or "sleep" not in script
 
 
-@everywhere_alike
 def test_command_that_is_not_there(stakeout, tmp_path):
     result = stakeout("offcpu", "--", tmp_path / "no-such-program")
     assert result.code == 1 and "no-such-program" in result.err and result.out == "", result
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_signal_while_a_command_runs(record, tmp_path):
     """Ctrl-C reaches the command too; when it reaches only the recorder the report comes all the same."""
     report = tmp_path / "report"

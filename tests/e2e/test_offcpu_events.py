@@ -12,14 +12,14 @@ from collections import defaultdict
 from datetime import datetime, timezone
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, kernel_stack, state, tids, wait_until
+from harness import SANITIZER_ENV, TIMEOUT, command, kernel_stack, state, tids, wait_until
 from offcpu_recording import MS, added, assert_adds_up, names, rows_of, validator
 from offcpu_truth import SITES, WAKERS, assert_counts, limits, measured
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_events(target, record):
     t = target("waits_exact", 1000, 20)
     before = time.time()
@@ -55,7 +55,6 @@ def test_events(target, record):
         validate(line)
 
 
-@everywhere_alike
 def test_events_beside_the_report(target, record, tmp_path):
     """With a file for the events there are both, and they tell of the same waits."""
     t = target("waits_exact", 1000, 10)
@@ -81,7 +80,6 @@ def test_events_beside_the_report(target, record, tmp_path):
         validate(line)
 
 
-@everywhere_alike
 def test_events_are_streamed(target, record):
     """A line comes when the wait is over, not at the end of the recording."""
     t = target("waits_deep", 3)

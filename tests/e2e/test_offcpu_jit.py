@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import everywhere_alike, wait_until
+from harness import wait_until
 from offcpu_recording import rows_of
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def test_names_that_are_refused(target, record, tmp_path, forget):
     assert "54321" in note and not made(row)
 
 
-@everywhere_alike
 def test_many_names_that_are_refused(target, record, tmp_path, forget):
     targets = [target("jit_files", "perf_map", tmp_path).settle() for _ in range(10)]
     for t in targets:
@@ -60,6 +59,7 @@ def test_many_names_that_are_refused(target, record, tmp_path, forget):
     assert len(notes) == 9 and notes[-1].endswith(": 2 more notes are not shown"), notes
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("kind", ["rel", "abs"])
 def test_code_announced_to_debuggers(target, record, kind):
     """By the names in the objects, and walked by their unwind tables: the wait is not over."""
@@ -87,7 +87,6 @@ waits();
 """
 
 
-@pytest.mark.novm
 @pytest.mark.parametrize("end", ["alive", "ended"])
 @pytest.mark.parametrize("option, source", [("--perf-basic-prof", "perf_map"), ("--perf-prof", "jitdump")])
 def test_node(target, record, tool, tmp_path, forget, option, source, end):
@@ -111,7 +110,6 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):
     assert all(str(script) in f["symbol"] for f in found)
 
 
-@pytest.mark.novm
 def test_help_where_names_are_missing(target, record, tool, tmp_path):
     script = tmp_path / "script.js"
     script.write_text(SCRIPT)

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, everywhere_alike, state, wait_until
+from harness import TIMEOUT, state, wait_until
 from offcpu_recording import added, assert_whole, let_run, names, rows_of
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 FORKING = """
@@ -30,7 +30,6 @@ signal.pause()
 """
 
 
-@everywhere_alike
 def test_children_that_come_while_it_begins(record):
     """Whoever is started between the first look at /proc and the first switch that is seen is recorded as well."""
     parent = subprocess.Popen(
@@ -61,7 +60,7 @@ def is_exiting(pid):
 
 
 @pytest.mark.parametrize("minimum", [0, "1us"])
-@pytest.mark.parametrize("who", ["alone", *(pytest.param(w, marks=everywhere_alike) for w in ("beside another", "all"))])
+@pytest.mark.parametrize("who", ["alone", "beside another", "all"])
 def test_wait_at_the_very_end(target, record, unshare, who, minimum):
     """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
     first = subprocess.Popen(
@@ -94,6 +93,7 @@ def test_wait_at_the_very_end(target, record, unshare, who, minimum):
     assert not waits[0]["kernel_stack_error"] and not waits[0]["user_stack_error"]
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("minimum", [0, "1ms"])
 def test_wait_for_a_child_of_vfork(target, record, minimum):
     """Where the return address is in a register meanwhile: the child uses the same stack."""
@@ -109,6 +109,7 @@ def test_wait_for_a_child_of_vfork(target, record, minimum):
         assert "vfork" in frames[0] and frames[1:3] == ["vforks", "worker"]
 
 
+@pytest.mark.arch
 def test_code_that_is_made_beside_a_stack_that_leads_astray(target, record):
     """Pages that can be written and executed are code, too, which the kernel does not count as such."""
     t = target("waits_astray")

@@ -12,10 +12,7 @@ from offcpu_recording import Recording, added, assert_whole, let_run, names, row
 
 MIB = 1 << 20
 
-pytestmark = [
-    pytest.mark.usefixtures("root"),
-    pytest.mark.novm,
-]
+pytestmark = pytest.mark.usefixtures("root")
 
 
 class Measured(Recording):
@@ -111,10 +108,11 @@ class Fleet:
         assert found == {pid: {last} for pid, last in zip(self.pids, self.last)}
 
 
+@pytest.mark.alone("a thousand processes keep all processors busy")
 @pytest.mark.parametrize(
     "images, how, end",
     [
-        pytest.param(1, "alike", "ended", id="workers"),  # of one server, forked
+        pytest.param(1, "alike", "ended", id="workers", marks=pytest.mark.asan),  # of one server, forked
         pytest.param(1, "alike", "alive", id="workers-alive"),
         pytest.param(40, "apart", "ended", id="containers"),  # each of which has files of its own
         pytest.param(40, "apart", "alive", id="containers-alive"),
@@ -136,6 +134,7 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     assert memory < 100 * MIB or instrumented
 
 
+@pytest.mark.asan
 def test_fork_without_mappings(target, record, tmp_path):
     """A child with what its parent had mapped, whose only wait is not over at the end."""
     fleet = Fleet(target, tmp_path, 1, 1, 0, "alike")
@@ -147,6 +146,7 @@ def test_fork_without_mappings(target, record, tmp_path):
     assert "plugin_enter" in names(row["user_stack"])
 
 
+@pytest.mark.asan
 def test_thousand_files(target, record, tmp_path):
     """In one process."""
     fleet = Fleet(target, tmp_path, 1, 1, 1000, "alike")
@@ -160,6 +160,7 @@ def test_thousand_files(target, record, tmp_path):
     assert doc["lost"]["mappings_over_limit"] == doc["lost"]["files_over_limit"] == 0
 
 
+@pytest.mark.asan
 def test_more_mappings_than_fit(target, record):
     """What is over the limit of one process is counted, and stacks that lead there say that they end."""
     t = target("waits_maps", 5000)
@@ -189,6 +190,7 @@ def test_million_rows(target, record):
     assert not any(doc["lost"].values()), doc["lost"]
 
 
+@pytest.mark.asan
 def test_32bit_program(target, record):
     """It is not walked, and says so."""
     if not (TARGETS / "waits_32bit").exists():

@@ -6,14 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import everywhere_alike, gone, wait_until
+from harness import gone, wait_until
 from offcpu_recording import MS, added, rows_of
 from offcpu_truth import assert_counts, measured, switches
 
 pytestmark = pytest.mark.usefixtures("root")
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 @pytest.mark.parametrize("letter", ["S", "D"])
 def test_state_option(target, record, letter):
     t = target("waits_exact", 1000, 20)
@@ -26,7 +26,7 @@ def test_state_option(target, record, letter):
         assert added(rows_of(doc, site=site)) == (switches(truth, site) if letter == its_state else 0), site
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_thresholds(target, record):
     """
     A wait is in one of two recordings that divide them at 2 ms; two clocks may see it on different sides of that. Of a nap
@@ -64,7 +64,7 @@ def test_terminal_that_is_closed(record, tmp_path):
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_recording(target, record, sig):
     t = target("waits_exact", 1000, 5)
@@ -75,7 +75,6 @@ def test_signal_ends_the_recording(target, record, sig):
     assert t.ask("go"), "the target runs on"
 
 
-@everywhere_alike
 def test_duration(target, stakeout):
     t = target("waits_deep", 3)
     doc = json.loads(stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).out)

@@ -11,9 +11,9 @@ import signal
 import subprocess
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, command, everywhere_alike, gone, kernel_stack, wait_until
+from harness import SANITIZER_ENV, TIMEOUT, command, gone, kernel_stack, wait_until
 
-pytestmark = [pytest.mark.usefixtures("root"), everywhere_alike]
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 
 def waits_to_write_its_report(recording):

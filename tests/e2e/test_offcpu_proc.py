@@ -3,7 +3,7 @@
 
 
 import pytest
-from harness import BEHIND_A_SHELL, SLOW, bare, everywhere_alike, gather, run, state, wait_until
+from harness import BEHIND_A_SHELL, SLOW, bare, gather, run, state, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -38,6 +38,8 @@ def test_many_groups(target):
     assert of(sampled("--source=proc", "-p", t.pid), t.tids["worker"])["state"] == "S"
 
 
+@pytest.mark.asan
+@pytest.mark.arch
 def test_forced(target):
     """As root: kernel and user stacks."""
     t = target("plain").settle()
@@ -69,7 +71,6 @@ def test_another_users_process(target, as_nobody):
     assert row["kernel_stack"] == [] and row["kernel_stack_error"]
 
 
-@everywhere_alike
 def test_one_kind_of_stack(target):
     t = target("plain").settle()
     row = of(sampled("--source=proc", "--kernel-only", "-p", t.pid), t.tids["worker"])
@@ -78,14 +79,12 @@ def test_one_kind_of_stack(target):
     assert row["user_stack"] and row["kernel_stack"] == [] and row["kernel_stack_error"] is None
 
 
-@everywhere_alike
 def test_threads_together(target):
     t = target("plain").settle()
     doc = sampled("--source=proc", "--no-threads", "-p", t.pid)
     assert {row["tid"] for row in doc["stacks"]} == {None}
 
 
-@everywhere_alike
 def test_children_of_a_command(tool):
     def look(patience):
         script = f"sleep {LOOKS_AT_ALL * patience}; true"
@@ -96,7 +95,6 @@ def test_children_of_a_command(tool):
     gather(look, {"sh", "sleep"})
 
 
-@everywhere_alike
 def test_main_thread_has_ended(target):
     """The process lives on in its other threads, also as somebody's child."""
     t = target("zombie_main").settle()

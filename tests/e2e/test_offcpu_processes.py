@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, everywhere_alike, gather, gone, state
+from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, gather, gone, state
 from harness import wait_until
 from offcpu_recording import assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, assert_exact, churned, measured, recorded_churn, skip_unless
@@ -35,12 +35,14 @@ def record_churn(target, record):
     return prepare
 
 
+@pytest.mark.asan
+@pytest.mark.alone("how soon tables for new programs are made decides which stacks are whole")
 def test_children(record_churn):
     doc = recorded_churn(record_churn("--children"))
     assert_nothing_lost(doc)
 
 
-@everywhere_alike
+@pytest.mark.asan
 def test_children_that_are_there_already(target, record):
     """And their children, as far as there are any."""
     nest = "sh -c 'sh -c \"sleep 1000 & wait\" & wait'"
@@ -74,6 +76,8 @@ def family(pid):
     return found
 
 
+@pytest.mark.asan
+@pytest.mark.alone("how soon tables for new programs are made decides which stacks are whole")
 def test_without_children(record_churn):
     doc = recorded_churn(record_churn(), ("loader",))
     assert len({row["pid"] for row in doc["stacks"]}) == 1
@@ -81,10 +85,13 @@ def test_without_children(record_churn):
     assert all("plugin_enter" in names(row["user_stack"]) for row in whole), "the object that was loaded later"
 
 
+@pytest.mark.alone("what other tests start would be recorded as well")
 def test_all_processes(record_churn):
     recorded_churn(record_churn("-a", pid=False))
 
 
+@pytest.mark.asan
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_process_that_ends_before_the_report(target, record):
     t = target("waits_exact", 1000, 20)
     recording = record("--json", "-p", t.pid)
@@ -101,6 +108,7 @@ def test_process_that_ends_before_the_report(target, record):
     skip_unless(certain)
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("waited", [True, False], ids=["reaped", "zombie"])
 @pytest.mark.parametrize("source", ["auto", "proc"])
 def test_ends_with_the_last_process(record, source, waited):
@@ -120,6 +128,7 @@ def test_ends_with_the_last_process(record, source, waited):
         assert {row["pid"] for row in doc["stacks"]} == {sleeper.pid for sleeper in sleepers}
 
 
+@pytest.mark.asan
 def test_ends_with_the_last_child(target, record):
     """A child that outlives its parent is still recorded."""
     t = subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -134,6 +143,7 @@ def test_ends_with_the_last_child(target, record):
     t.stdout.close()
 
 
+@pytest.mark.asan
 def test_process_that_is_gone(target, record, stakeout):
     """Lists from pgrep are soon out of date: the others are recorded."""
     t, dead = target("waits_deep", 3), gone()
@@ -155,6 +165,7 @@ def test_process_that_is_not_waited_for(target, stakeout):
     assert result.code == 1 and "has ended: it is only not yet waited for" in result.err, result
 
 
+@pytest.mark.asan
 def test_main_thread_has_ended(target, stakeout):
     """The process lives on in its other threads, also as somebody's child."""
     t = target("zombie_main").settle()
@@ -208,7 +219,7 @@ for attempt in range(100):
 """
 
 
-@everywhere_alike
+@pytest.mark.asan
 @pytest.mark.parametrize("source, nap", [("auto", 0.02), ("proc", 0.5)])
 def test_reused_number(unshare, record, source, nap):
     """A process that has the number of one that has ended is another; one that executes something is the same."""

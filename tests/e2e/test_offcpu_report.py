@@ -9,14 +9,14 @@ import subprocess
 from collections import defaultdict
 
 import pytest
-from harness import SLOW, TIMEOUT, command, everywhere_alike, state, wait_until
+from harness import SLOW, TIMEOUT, command, state, wait_until
 from offcpu_recording import FOR_A_CPU, added, let_run, rows_of, validator
 from offcpu_truth import SITES, TOLERANCE, measured, most_stolen_ns
 
 pytestmark = pytest.mark.usefixtures("root")
 
 
-@everywhere_alike
+@pytest.mark.asan
 def test_schema(target, record):
     schema = validator("offcpu")
     t = target("waits_exact", 1000, 5)
@@ -45,7 +45,7 @@ def test_schema(target, record):
         assert not schema.is_valid(broken)
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_folded(target, record):
     """root;…;leaf N, in µs, kernel frames marked; the thread first."""
     t = target("waits_exact", 1000, 20)
@@ -74,8 +74,11 @@ def test_folded(target, record):
                 slack = TOLERANCE * added(rows, "total_ns") + 10000 * added(rows) + 1000 * lines[site, states]
                 slack += most_stolen_ns(truth)  # between the two who record
                 assert abs(ns[site, states] - added(rows, "total_ns")) <= slack, (site, states, ns, rows)
-            least, most = th["sites"][site]["off_ns"] - most_stolen_ns(truth), th["sites"][site]["all_ns"]
-            assert least / 2 <= ns[site, "SD"] + ns[site, "R"] <= most * 2, (site, ns, least, most)
+            own, waited = th["sites"][site], ns[site, "SD"] + ns[site, "R"]
+            slack = TOLERANCE * own["off_ns"] + 50000 * (own["switches"] + own["preempted"] + own["calls"])  # see test_offcpu.py
+            least = own["off_ns"] - most_stolen_ns(truth) - slack
+            most = own["all_ns"] + 1000 * (lines[site, "SD"] + lines[site, "R"])
+            assert least <= waited <= most, (site, ns, own)
 
 
 def test_name_that_would_write_to_the_terminal(record):
@@ -90,7 +93,6 @@ def test_name_that_would_write_to_the_terminal(record):
         t.wait()
 
 
-@everywhere_alike
 def test_output_file(target, record, tmp_path):
     t = target("waits_exact", 1000, 5)
     for option, name in (("--json", "a.json"), ("--folded", "b.folded"), (None, "c.txt")):
@@ -109,7 +111,6 @@ def test_output_file_that_cannot_be_written(target, stakeout, tmp_path):
     assert result.code == 1 and str(tmp_path / "none/file") in result.err, result
 
 
-@everywhere_alike
 def test_text(target, record):
     t = target("waits_exact", 1000, 30)
     recording = record("-p", t.pid)
@@ -128,7 +129,6 @@ def test_text(target, record):
     assert "\033[" not in result.out
 
 
-@everywhere_alike
 def test_losses_in_the_text(target, record):
     """What is looked at through /proc now and then has waits in between of which nobody knows how long they were."""
     t = target("waits_deep", 3)
@@ -138,7 +138,6 @@ def test_losses_in_the_text(target, record):
     assert result.code == 3 and re.search(r"^lost: [1-9]\d* waits_seen_once$", result.out, re.MULTILINE), result
 
 
-@everywhere_alike
 def test_live_line(target):
     """On a terminal one line is kept up to date; it does not get into the report."""
     t = target("waits_deep", 3)
@@ -167,7 +166,6 @@ def test_live_line(target):
     assert left == sorted(left, reverse=True) and 3 >= left[0] > left[-1], updates
 
 
-@everywhere_alike
 def test_idle_threads(target, record):
     t = target("waits_idle")
     shown, hidden = record("--json", "-p", t.pid), record("--json", "--hide-idle", "-p", t.pid)
@@ -187,7 +185,6 @@ def test_idle_threads(target, record):
         assert top == doc["thread_stats"].keys() - (only_idle if doc is hidden else set())
 
 
-@everywhere_alike
 def test_idle_threads_in_the_text(target, record):
     """However many idle, who does not comes first; they are one line of the table, and one stack."""
     t = target("waits_idle", 60).settle("events", "pool", "worker")
@@ -203,7 +200,6 @@ def test_idle_threads_in_the_text(target, record):
     assert "60 threads  S sleeping  [idle]" in sleepers and "60 waits, 60 not over" in sleepers
 
 
-@everywhere_alike
 def test_filter_is_told(target, record):
     t = target("waits_idle")
     wanted = ("--min", "1.5ms", "--max", "100s", "--state", "D,S", "-p", t.pid)
@@ -215,7 +211,6 @@ def test_filter_is_told(target, record):
     assert nothing.out.splitlines()[1] == "no waits of at least 90 s in state D: see --min, --state"
 
 
-@everywhere_alike
 def test_estimate_in_the_text(target, record, as_nobody):
     t = target("waits_deep", 3, 100000, wrap=as_nobody)
     recording = record("-p", t.pid, wrap=as_nobody)

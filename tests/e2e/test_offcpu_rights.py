@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from harness import everywhere_alike, run
+from harness import run
 from offcpu_recording import RUNGS, added, let_run, names, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -52,10 +52,10 @@ def test_forced_estimate(target, record):
     recording.until_seen(3)  # the first look at a process takes long, and so a pause comes after it
     doc = recording.finish()
     assert doc["estimate"] is True
-    assert rows_of(doc, t.tids["worker"], "bottom_wait")
+    rows = rows_of(doc, t.tids["worker"], "bottom_wait")
+    assert rows and added(rows, "total_ns") <= doc["duration_ns"]
 
 
-@everywhere_alike
 def test_exact_is_no_estimate(target, record):
     t = target("waits_deep", 3)
     recording = record("--json", "-p", t.pid)
@@ -64,6 +64,7 @@ def test_exact_is_no_estimate(target, record):
     assert doc["estimate"] is False and doc["method"] in RUNGS
 
 
+@pytest.mark.arch
 def test_capabilities_are_enough(target, record, as_tracer, as_nobody):
     t = target("waits_deep", 3, wrap=as_nobody)
     recording = record("--json", "-p", t.pid, wrap=as_tracer)
@@ -75,6 +76,7 @@ def test_capabilities_are_enough(target, record, as_tracer, as_nobody):
     assert any("bottom_wait" in names(row["user_stack"]) for row in rows)
 
 
+@pytest.mark.arch
 def test_foreign_process_with_capabilities(target, record, as_tracer):
     """Whether its maps can be read depends on the kernel; where not, the waits are there, and a reason."""
     t = target("waits_deep", 3)

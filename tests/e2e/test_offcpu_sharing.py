@@ -5,10 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import SLOW, everywhere_alike, gather, tids, wait_until
+from harness import SLOW, gather, tids, wait_until
 from offcpu_recording import FOR_A_CPU, added, let_run, rows_of
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [
+    pytest.mark.usefixtures("root"),
+    pytest.mark.alone("what threads wait for a CPU is compared with the scheduler's account"),
+]
 
 # How far the account of the scheduler is off that of waits: it begins and ends a little beside the switches.
 TOLERANCE = 0.1 if SLOW == 1 else 0.3
@@ -48,6 +51,7 @@ def sharing(target):
     return Sharing(target)
 
 
+@pytest.mark.arch
 def test_woken_and_waiting_for_a_cpu(sharing, record, rung):
     """
     That part of a sleep is told apart from the sleep itself, and is what the scheduler says: for a while that may be
@@ -79,7 +83,6 @@ def test_woken_and_waiting_for_a_cpu(sharing, record, rung):
         pytest.skip("this kernel does not tell how long a thread waits for a CPU")
 
 
-@everywhere_alike
 def test_only_sleeps(sharing, record):
     """--state S: those who never sleep are not there, nor is what the sleeper lost its CPU for."""
     recording = record("--json", "--min", 0, "--state", "S", *sharing.subjects)
@@ -90,7 +93,6 @@ def test_only_sleeps(sharing, record):
     assert not {row["tid"] for row in doc["stacks"]} & set(sharing.spinners.tids.values())
 
 
-@everywhere_alike
 def test_folded(sharing, record):
     """What a thread lost its CPU in, or slept in, is not where it waits for a CPU: that is a leaf of its own."""
     recording = record("--folded", "--min", 0, *sharing.subjects)
@@ -103,6 +105,7 @@ def test_folded(sharing, record):
     assert slept and all(stack[0] == "worker" for stack in slept), stacks
 
 
+@pytest.mark.arch
 def test_interrupt_that_wakes(sharing, record):
     """The timer's, which hits a thread that has nothing to do with it."""
     recording = record("--json", "--min", 0, "--wakers", *sharing.subjects)

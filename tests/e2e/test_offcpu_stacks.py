@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, everywhere_alike, state, stop, thread, until, wait_until
+from harness import TIMEOUT, state, stop, thread, until, wait_until
 from offcpu_recording import added, assert_whole, let_run, names, rows_of
 from offcpu_truth import SITES, measured, switches
 
@@ -21,6 +21,7 @@ def without_stack(rows, rung):
     return [row for row in rows if rung == "switch" and not row["user_stack"] and row["user_stack_error"]]
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("minimum", ["1ms", "0"])
 def test_right_thread(target, record, rung, minimum):
     """Two processes that switch to each other on one CPU: neither has the other one's stack, state or name."""
@@ -64,6 +65,8 @@ BLOCKED = """plain plain_nopie plain_static plain_static_pie plain_no_hdr plain_
     noreturn cxx deadlock""".split()
 
 
+@pytest.mark.asan
+@pytest.mark.arch
 def test_stacks_are_those_of_a_snapshot(target, record, stakeout, rung):
     """Of every kind of code that a snapshot is tested with, frame by frame."""
     targets = [*(target(name).settle() for name in BLOCKED), target("recursion", 100).settle()]
@@ -83,6 +86,7 @@ def test_stacks_are_those_of_a_snapshot(target, record, stakeout, rung):
                 assert (row["user_stack_error"] is None) == (th["user_stack_end"] == "complete"), row
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("name", ["plain_musl", "plain_musl_static"])
 def test_thread_of_musl(target, record, name):
     """Its clone() has no unwind information, and the frame pointer leads on to the thread that made this one."""
@@ -101,6 +105,7 @@ def test_thread_of_musl(target, record, name):
         assert len(found[found.index("target_thread_main") :]) == 3, found  # and what has called it, in the library
 
 
+@pytest.mark.arch
 def test_deep_stack(target, record):
     t = target("waits_deep", 240)
     recording = record("--json", "-p", t.pid)
@@ -114,6 +119,7 @@ def test_deep_stack(target, record):
         assert {f["found_by"] for f in row["user_stack"] if not f["inlined"]} <= {None, "cfi"}
 
 
+@pytest.mark.arch
 def test_stack_that_is_too_deep(target, record):
     """At least 256 frames are there, and it says that there are more."""
     t = target("waits_deep", 2000)
@@ -126,6 +132,7 @@ def test_stack_that_is_too_deep(target, record):
         assert row["user_stack_error"] and re.search("[a-z] [a-z]", row["user_stack_error"]), "words"
 
 
+@pytest.mark.arch
 def test_code_without_unwind_information(target, record):
     t = target("waits_deep_frame_pointer", 50)
     recording = record("--json", "-p", t.pid)
@@ -138,6 +145,7 @@ def test_code_without_unwind_information(target, record):
         assert {f["found_by"] for f in callers[1:]} == {"frame_pointer"}
 
 
+@pytest.mark.arch
 def test_many_mappings(target, record):
     t = target("waits_maps", 1000)
     assert len(Path(f"/proc/{t.pid}/maps").read_text().splitlines()) > 2000
@@ -149,7 +157,6 @@ def test_many_mappings(target, record):
         assert_whole(row)
 
 
-@pytest.mark.novm
 def test_big_binary(record, tool):
     """clang waits for its input, deep in libraries of more than a hundred MB."""
     proc = subprocess.Popen([tool("clang"), "-E", "-x", "c", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -177,7 +184,6 @@ def test_big_binary(record, tool):
     assert_whole(row)
 
 
-@everywhere_alike
 def test_no_threads(target, record):
     """Rows of a process, not of its threads."""
     t = target("waits_exact", 1000, 20)
@@ -192,6 +198,7 @@ def test_no_threads(target, record):
         assert added(rows_of(one, site=site, state="SD")) == added(rows_of(each, site=site, state="SD")), site
 
 
+@pytest.mark.arch
 def test_threads_with_the_same_stack(target, record):
     """Ten threads sleep in the same function: one row a thread, or one a process."""
     t = target("sleepers", "-n", 10, "-d", 5).settle()
@@ -213,7 +220,7 @@ def test_threads_with_the_same_stack(target, record):
         assert len(stacks) == len(set(stacks)), "one row for one stack"
 
 
-@everywhere_alike
+@pytest.mark.alone("counts of waits are compared with what the threads measure")
 def test_sides(target, record):
     t = target("waits_exact", 1000, 10)
     kernel = record("--json", "--min", 0, "--kernel-only", "-p", t.pid)
@@ -232,6 +239,7 @@ def test_sides(target, record):
     assert added(in_nanosleep) == slept + switches(truth, "sleep_short")
 
 
+@pytest.mark.arch
 def test_kernel_stacks(target, record):
     """Not the tracer's own frames on top, and named down to the system call."""
     t = target("waits_exact", 1000, 10)
@@ -249,7 +257,6 @@ def test_kernel_stacks(target, record):
             assert all(f["kind"] == "kernel" for f in row["kernel_stack"])
 
 
-@everywhere_alike
 def test_frames_are_those_of_a_snapshot(target, record, snap):
     t = target("waits_deep", 3)
     recording = record("--json", "-p", t.pid)
@@ -262,6 +269,7 @@ def test_frames_are_those_of_a_snapshot(target, record, snap):
     assert ours == [(f["symbol"], f["module"], f["build_id"]) for f in snapped["user_stack"][-3:]]
 
 
+@pytest.mark.arch
 def test_return_to_nowhere(target, record):
     """The kernel says at once that no code is there, unless it is just changing the map; and it is no frame."""
     t = target("waits_astray")

@@ -9,14 +9,6 @@ from harness import bare, run, thread
 pytestmark = pytest.mark.usefixtures("root")
 
 
-@pytest.fixture(params=["sched_exit", "kprobe", "switch"])
-def rung(request):
-    probe = run("offcpu", "--json", f"--source={request.param}", "-d", "0.01", "--", "true")
-    if probe.code not in (0, 3):
-        pytest.skip(probe.err.strip())
-    return f"--source={request.param}"
-
-
 def row_of(doc, tid):
     rows = [row for row in doc["stacks"] if row["tid"] == tid]
     assert len(rows) == 1, rows
@@ -27,10 +19,11 @@ def addresses(frames):
     return [frame["address"] for frame in frames if not frame["inlined"]]
 
 
+@pytest.mark.arch
 def test_hanging_threads(target, snap, rung):
     """All the time of the recording, in the stacks that a snapshot shows."""
     t = target("deadlock").settle()
-    result = run("offcpu", "--json", rung, "-d", "0.3", "-p", t.pid)
+    result = run("offcpu", "--json", f"--source={rung}", "-d", "0.3", "-p", t.pid)
     doc, shown = result.doc, snap(t)
     assert result.code == 0, result
     for tid in t.tids.values():
@@ -45,7 +38,7 @@ def test_hanging_threads(target, snap, rung):
 
 def test_events(target, rung):
     t = target("deadlock").settle()
-    result = run("offcpu", "--events", rung, "-d", "0.3", "-p", t.pid)
+    result = run("offcpu", "--events", f"--source={rung}", "-d", "0.3", "-p", t.pid)
     events = [json.loads(line) for line in result.out.splitlines()]
     for tid in t.tids.values():
         (event,) = [e for e in events if e.get("tid") == tid]
@@ -55,34 +48,36 @@ def test_events(target, rung):
 def test_threshold(target, rung):
     """What has not waited long enough when the recording ends is not told."""
     t = target("deadlock").settle()
-    doc = run("offcpu", "--json", rung, "-d", "0.2", "--min", "1h", "-p", t.pid).doc
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "--min", "1h", "-p", t.pid).doc
     assert doc["stacks"] == [] and doc["total_events"] == 0
 
 
 def test_state(target, rung):
     t = target("deadlock").settle()
-    doc = run("offcpu", "--json", rung, "-d", "0.2", "--state", "D", "-p", t.pid).doc
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "--state", "D", "-p", t.pid).doc
     assert doc["stacks"] == []
 
 
+@pytest.mark.arch
 def test_kernel_only(target, rung):
     t = target("deadlock").settle()
-    doc = run("offcpu", "--json", rung, "-d", "0.2", "--kernel-only", "-p", t.pid).doc
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "--kernel-only", "-p", t.pid).doc
     for tid in t.tids.values():
         row = row_of(doc, tid)
         assert row["kernel_stack"] and not row["user_stack"] and row["user_stack_error"] is None
         assert any("futex" in bare(frame["symbol"]) for frame in row["kernel_stack"])
 
 
+@pytest.mark.arch
 def test_wakers(target, rung):
     """Nobody has woken them."""
     t = target("deadlock").settle()
-    doc = run("offcpu", "--json", rung, "-d", "0.2", "--wakers", "-p", t.pid).doc
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "--wakers", "-p", t.pid).doc
     assert all(row_of(doc, tid)["waker"] is None for tid in t.tids.values())
 
 
 def test_many(target, rung):
     """More than the kernel's buffer for them holds at once: none is lost."""
     t = target("sleepers", "-n", 700).settle()
-    doc = run("offcpu", "--json", rung, "-d", "0.3", "-p", t.pid).doc
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.3", "-p", t.pid).doc
     assert doc["unfinished_events"] == doc["total_events"] == len(doc["thread_stats"]) >= 700

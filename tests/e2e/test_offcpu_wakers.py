@@ -2,7 +2,6 @@
 """stakeout offcpu --wakers: who ended a wait, and where."""
 
 import pytest
-from harness import everywhere_alike
 from offcpu_recording import added, let_run, names, rows_of
 from offcpu_truth import SITES, WAKERS
 
@@ -13,6 +12,7 @@ def waker_name(waker):
     return waker.get("thread_name", waker.get("name"))
 
 
+@pytest.mark.arch
 def test_wakers(target, record):
     t = target("waits_exact", 1000, 30)
     recording = record("--json", "--wakers", "-p", t.pid)
@@ -36,7 +36,7 @@ def woken(doc, t):
     return [row for row in rows_of(doc, t.tids["reader"]) if row["waker"] and row["waker"]["tid"] == t.tids["writer"]]
 
 
-@everywhere_alike
+@pytest.mark.asan
 def test_waker_that_is_too_deep(target, record):
     """What is missing of a waker's stack is said, and the exit code knows of it."""
     t = target("waits_woken", 400)
@@ -52,7 +52,6 @@ def test_waker_that_is_too_deep(target, record):
         assert row["waker"]["kernel_stack"] and row["waker"]["kernel_stack_error"] is None
 
 
-@everywhere_alike
 @pytest.mark.parametrize("option, have", (("--user-only", "user"), ("--kernel-only", "kernel")))
 def test_wakers_with_one_kind_of_stack(target, record, option, have):
     t = target("waits_woken")
@@ -71,7 +70,6 @@ def test_wakers_with_one_kind_of_stack(target, record, option, have):
         assert not any(waker["user_stack"] for waker in wakers), wakers
 
 
-@everywhere_alike
 def test_without_wakers(target, record):
     t = target("waits_exact", 1000, 5)
     recording = record("--json", "-p", t.pid)

@@ -74,8 +74,8 @@ def test_kernel_stacks_are_refused_once(target, stakeout, as_nobody):
 def test_bpf_without_privileges(target, stakeout, as_nobody):
     t = target("plain", wrap=as_nobody).settle()
     result = stakeout("--source=bpf", t.pid, wrap=as_nobody)
-    assert result.code == 1, result
-    assert result.err
+    assert result.code == 1 and result.out == "", result
+    assert "CAP_BPF" in result.err, result
 
 
 def test_root_sees_another_users_process(target, snap, as_nobody, source):

@@ -6,6 +6,8 @@ import shutil
 import pytest
 from harness import built, rounds, thread
 
+pytestmark = pytest.mark.asan
+
 
 def stacks(doc):
     keep = ("tid", "name", "state", "status", "capture", "syscall", "user_stack", "user_stack_end", "kernel_stack")
@@ -24,6 +26,7 @@ def saved(target, stakeout, tmp_path):
     return save
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize(
     "name, args",
     [("plain", ()), ("signals", ()), ("cxx", ()), ("vla", ()), ("spinners", ("loop", "vdso")), ("zombie_main", ())],
@@ -62,9 +65,8 @@ def test_replaced_program_is_noticed(target, stakeout, tmp_path):
     shutil.copy2(built("recursion"), program)
     result = stakeout("replay", "--json", file)
     assert result.code in (0, 3), result
-    for frame in thread(result.doc, "worker")["user_stack"]:
-        if frame["module"] == str(program):
-            assert frame["symbol"] is None
+    own = [frame for frame in thread(result.doc, "worker")["user_stack"] if frame["module"] == str(program)]
+    assert own and {frame["symbol"] for frame in own} == {None}
 
 
 def test_build_ids_are_foreign_text(stakeout, target, tmp_path):
@@ -118,5 +120,5 @@ def test_damaged_snapshot(saved, stakeout, tmp_path, rng):
 
 def test_save_to_a_place_that_cannot_be_written(target, stakeout):
     result = stakeout("--save", "/no/such/directory/s", target("plain").pid)
-    assert result.code in (1, 3), result
+    assert result.code == 1, result
     assert "/no/such/directory/s" in result.err

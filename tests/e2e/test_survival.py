@@ -11,6 +11,8 @@ import pytest
 from harness import TIMEOUT, assert_calls, built, command, rounds, state, states
 from harness import stop, symbols, thread, until, wait_until
 
+pytestmark = pytest.mark.asan
+
 
 def assert_runs_freely(pid):
     """Nothing of a stop is left behind."""
@@ -35,6 +37,8 @@ def test_threads_come_and_go_while_all_are_stopped(target, stakeout):
     for _ in rounds(10):
         result = stakeout("--json", "--stop=all", t.pid)
         assert result.code in (0, 3), result
+        for th in result.doc["threads"]:
+            assert th["user_stack_end"] == "complete" or th["status_reason"] or th["user_stack_error"], th
     assert_runs_freely(t.pid)
     t.assert_progress()
 
@@ -82,10 +86,11 @@ def test_zombie_process(target, stakeout):
     t.proc.stdin.close()
     wait_until(lambda: state(t.pid) == "Z", "the target is a zombie")
     result = stakeout(t.pid)
-    assert result.code in (0, 1), result
-    assert "zombie" in (result.out + result.err).lower() or "ended" in (result.out + result.err), result
+    assert result.code == 0 and result.err == "", result
+    assert "Z zombie" in result.out and "it has ended and waits to be reaped" in result.out, result
 
 
+@pytest.mark.arch
 def test_state_d_is_read_without_a_stop(target, snap, source):
     t = target("vfork_parent")
     wait_until(lambda: state(t.pid) == "D", "the parent of the vfork is in state D")
@@ -118,6 +123,8 @@ def test_state_d_is_not_waited_for_beyond_the_timeout(target, snap):
     assert t.proc.wait(TIMEOUT) == 0
 
 
+@pytest.mark.arch
+@pytest.mark.alone("whether a thread runs is looked at")
 @pytest.mark.parametrize("mode", ["run", "hold"])
 def test_already_traced(target, snap, source, apart, mode):
     t = apart(target("spinners", "loop").settle("loop"))
@@ -141,13 +148,11 @@ def test_already_traced_with_stop_all(target, stakeout):
     t = target("plain").settle()
     target("tracer", "run", t.pid)
     result = stakeout("--json", "--stop=all", t.pid)
-    assert result.code in (0, 1, 3), result
-    if result.code == 1:
-        assert "traced" in result.err, result
-    else:
-        assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
+    assert result.code == 0, result
+    assert_calls(thread(result.doc, "worker"), "inner", "middle", "outer")
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("stop_mode", ["auto", "all", "none"])
 def test_state_t_stays(target, snap, stop_mode):
     t = target("spinners", "loop")
@@ -188,17 +193,6 @@ def test_one_of_several_is_gone(target, stakeout):
     assert result.code == 3, "one of two pids was captured: that is partial"
 
 
-def test_thread_id_instead_of_process_id(target, stakeout):
-    """The tid of a thread is not a process; a hint is better than a stack of the wrong thing."""
-    t = target("plain").settle()
-    result = stakeout("--json", t.tids["worker"])
-    assert result.code in (0, 1), result
-    if result.code == 0:
-        assert result.doc["pid"] == t.pid
-    else:
-        assert str(t.pid) in result.err, result
-
-
 def test_odd_file_descriptors(target, stakeout):
     """Closed standard streams and a full pipe are errors of the output, not crashes."""
     t = target("plain").settle()
@@ -208,6 +202,7 @@ def test_odd_file_descriptors(target, stakeout):
     assert done.stderr
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("stop_mode", ["auto", "all"])
 def test_thread_of_the_kernel_in_the_process(target, snap, source, stop_mode):
     """io_uring's polling thread belongs to the process and has no user stack."""

@@ -11,7 +11,9 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, TIMEOUT, bare, built, command, everywhere_alike, thread
+from harness import ROOT, SANITIZER_ENV, TIMEOUT, bare, built, command, thread
+
+pytestmark = pytest.mark.asan
 
 FLAGS = [(), ("-a",), ("-s",), ("-i",), ("-p",), ("-ai",), ("-ips",), ("-a", "-p", "-i")]
 FLAG_IDS = ["none" if not f else "".join(f) for f in FLAGS]
@@ -200,7 +202,6 @@ def test_pretty_names(both, rng, dwarf4):
     assert "inner" in ours
 
 
-@pytest.mark.novm
 @pytest.mark.parametrize("path", ["/usr/bin/python3.11d", "/usr/bin/redis-server"])
 def test_real_programs(both, rng, path):
     """addr2line 2.40 names a wrong file for the first lines of some functions: docs/internals.md."""
@@ -376,6 +377,7 @@ def test_process_without_a_file(target, stakeout):
         assert doc["module"] is None and doc["frames"] == [] and doc["problem"]
 
 
+@pytest.mark.arch
 def test_vdso(target, stakeout):
     """It is in no file: its bytes are the process's."""
     t = target("plain").settle()
@@ -433,7 +435,6 @@ def validate():
     return cls(schema).validate
 
 
-@everywhere_alike
 @pytest.mark.parametrize("name", [*PROGRAMS, "plain_stripped"])
 def test_json(validate, name):
     """The JSON says what the text says, and the addresses cover all kinds of answers."""

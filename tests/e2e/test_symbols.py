@@ -9,6 +9,8 @@ import subprocess
 import pytest
 from harness import assert_calls, built, symbols, thread
 
+pytestmark = pytest.mark.asan
+
 
 def frame_of(t, name):
     return next(frame for frame in t["user_stack"] if frame["symbol"] == name)
@@ -25,6 +27,7 @@ def line_of(source, text):
         return next(number for number, line in enumerate(f, 1) if text in line)
 
 
+@pytest.mark.arch
 def test_what_a_frame_tells(target, snap, tool):
     tool("readelf")
     t = target("plain").settle()
@@ -48,6 +51,7 @@ def test_what_a_frame_tells(target, snap, tool):
     assert addr2line.split("\n")[0] == "middle"
 
 
+@pytest.mark.arch
 def test_inlined_calls(target, snap):
     t = target("cxx").settle()
     th = thread(snap(t), "inlines")

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from harness import assert_calls, built, symbols, thread, until
 
+pytestmark = pytest.mark.asan
+
 BUILDS = [
     "plain",
     "plain_nopie",
@@ -19,6 +21,7 @@ BUILDS = [
 ]
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("name", BUILDS)
 def test_builds(target, snap, name):
     t = target(name).settle()
@@ -31,6 +34,7 @@ def test_builds(target, snap, name):
     assert_calls(thread(doc, t.pid), "target_serve", "main")
 
 
+@pytest.mark.arch
 def test_return_to_nowhere(target, snap):
     """An address that is in no code is no frame: nothing was called from there."""
     t = target("waits_astray")
@@ -40,6 +44,7 @@ def test_return_to_nowhere(target, snap):
     assert worker["user_stack_error"] == "0x16 is not in executable memory"
 
 
+@pytest.mark.arch
 def test_frame_pointer_frames_are_marked(target, snap):
     t = target("plain_frame_pointer").settle()
     frames = {frame["symbol"]: frame for frame in thread(snap(t), "worker")["user_stack"]}
@@ -49,6 +54,7 @@ def test_frame_pointer_frames_are_marked(target, snap):
     assert frames["target_block"]["found_by"] == "cfi"
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("how", ["debuglink", "none"])
 def test_debug_frame_in_a_separate_file(target, snap, tool, tmp_path, how):
     """A stripped program without .eh_frame is walked by the .debug_frame of its debug file."""
@@ -113,11 +119,13 @@ def test_stack_copy_limit_of_a_held_thread(target, snap):
     assert 50 < symbols(worker).count("recurse") < 200
 
 
+@pytest.mark.arch
 def test_variable_frames(target, snap, source):
     t = target("vla").settle()
     assert_calls(thread(snap(t, source), "worker"), "with_alloca", "with_vla", "realigned", "worker")
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("option", ["--source=bpf", "--source=proc", "--stop=all", "--ptrace"])
 def test_signal_frames(target, snap, bpf_missing, option):
     if option == "--source=bpf" and bpf_missing:
@@ -133,6 +141,7 @@ def test_signal_frames(target, snap, bpf_missing, option):
         assert kinds.count("signal") == signals
 
 
+@pytest.mark.arch
 def test_interrupted_at_the_first_instruction(target, snap):
     """The pc of an interrupted frame is not a return address: pc - 1 would be in another function."""
     t = target("signals").settle()
@@ -141,6 +150,7 @@ def test_interrupted_at_the_first_instruction(target, snap):
     assert fault["offset"] == 0
 
 
+@pytest.mark.arch
 def test_call_as_the_last_instruction(target, snap):
     """The return address is in the next function: pc - 1 is not."""
     t = target("noreturn").settle()
@@ -149,6 +159,7 @@ def test_call_as_the_last_instruction(target, snap):
     assert "next_function" not in symbols(th)
 
 
+@pytest.mark.arch
 def test_exceptions(target, snap):
     t = target("cxx").settle()
     doc = snap(t)
@@ -157,6 +168,7 @@ def test_exceptions(target, snap):
     assert_calls(thread(doc, "terminate"), "cxx::at_terminate", "cxx::throw_error", "cxx::terminates")
 
 
+@pytest.mark.arch
 def test_unwinding_while_stopped_gives_the_same(target, snap):
     t = target("signals").settle()
 

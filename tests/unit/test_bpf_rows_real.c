@@ -343,7 +343,7 @@ static struct walks compare_process(pid_t pid)
 	struct target *target;
 	struct budget budget = {.left = UNWIND_BUDGET};
 	struct capture *capture;
-	struct snapshot *snap;
+	struct snapshot *snap = NULL;
 	struct err err;
 
 	if (target_open(pid, &err, &target) != 0 || capture_open(target, &options, &err, &capture) != 0 ||
