@@ -454,21 +454,11 @@ static struct unpacked *find_unpacked(const struct image *image, size_t section)
 	return NULL;
 }
 
-/* From a copy: what unpacks it may read a byte twice. */
 static void unpack_one(void *ctx, size_t i)
 {
 	struct unpacked *unpacked = (struct unpacked *)ctx + i;
-	struct packing packing = unpacked->packing;
-	uint8_t *copy = unpacked->data ? malloc(packing.len ? packing.len : 1) : NULL;
-	bool ok = copy;
 
-	if (copy) {
-		memcpy(copy, packing.data, packing.len);
-		packing.data = copy;
-		ok = unpack(&packing, unpacked->data);
-	}
-	free(copy);
-	if (!ok) {
+	if (unpacked->data && !unpack(&unpacked->packing, unpacked->data)) {
 		free(unpacked->data);
 		unpacked->data = NULL;
 	}
