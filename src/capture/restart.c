@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/restart.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Reading from a socket with SO_RCVTIMEO fails with EINTR; whether it has one cannot be seen from outside. */
 static bool is_socket(const struct process *process, uint64_t fd)
 {
-	char path[32], target[64];
-	ssize_t len;
+	char link[64];
 
-	snprintf(path, sizeof(path), "fd/%d", (int)fd);
-	len = readlinkat(process->dir_fd, path, target, sizeof(target));
-	return len < 0 || (len >= 7 && memcmp(target, "socket:", 7) == 0);
+	return process_fd_link(process, (int)fd, link, sizeof(link)) < 0 || strncmp(link, "socket:", 7) == 0;
 }
 
 bool restart_is_silent(const struct process *process, const struct arch *arch, const struct snap_syscall *syscall)

@@ -363,6 +363,19 @@ bool process_may_have_userfaults(const struct process *process)
 	return false;
 }
 
+ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size)
+{
+	char path[32];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "fd/%d", fd);
+	len = readlinkat(process->dir_fd, path, buf, size - 1);
+	if (len < 0)
+		return -errno;
+	buf[len] = '\0';
+	return len;
+}
+
 static const char *user_name(uid_t uid, char *buf, size_t size)
 {
 	struct passwd *pw = getpwuid(uid);

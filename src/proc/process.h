@@ -96,6 +96,9 @@ uint64_t process_generation(const struct process *process);
  */
 bool process_may_have_userfaults(const struct process *process);
 
+/* What /proc says that a descriptor of the process is, such as "socket:[1234]", NUL-terminated; its length, or -errno. */
+ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size);
+
 /* The target of /proc/PID/exe without " (deleted)"; NULL when there is none or it is not permitted. */
 const char *process_exe(const struct process *process, struct arena *arena);
 

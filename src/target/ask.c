@@ -82,12 +82,12 @@ int ask_process(struct target *target, struct snapshot *snap, const struct asker
 	struct ask answers = {0}, wants = {0}, *asks[] = {&wants};
 	bool ok = true;
 
-	for (unsigned round = 0; ok && round < asker->max_rounds; round++) {
+	for (unsigned round = 0; ok; round++) {
 		struct ask last = answers;
 
 		wants.len = 0;
 		ok = asker->ask(state, snap, NULL, &answers, &wants);
-		if (!ok || !wants.len)
+		if (!ok || !wants.len || round == asker->max_rounds)
 			break;
 		ok = ask_read(&target->memory, snap, asks, 1) && ask_keep(snap, 0, &wants);
 		answers = wants;
@@ -103,7 +103,7 @@ enum { MAX_VDSO = 1 << 20 };
 static bool want_vdso(void *state, const struct snapshot *snap, const struct snap_thread *thread,
 		      const struct ask *answers, struct ask *wants)
 {
-	for (size_t i = 0; i < snap->maps.len; i++) {
+	for (size_t i = 0; !answers->len && i < snap->maps.len; i++) {
 		const struct map_entry *e = &snap->maps.data[i];
 
 		if (strcmp(e->path, "[vdso]") == 0 && e->end - e->start <= MAX_VDSO &&
@@ -113,4 +113,5 @@ static bool want_vdso(void *state, const struct snapshot *snap, const struct sna
 	return true;
 }
 
+/* One round: what it wants it only wants to keep. */
 const struct asker ask_vdso = {.max_rounds = 1, .ask = want_vdso};

@@ -39,7 +39,7 @@ struct ask {
 
 /* To add one: a function like this, and whoever captures has it asked. */
 struct asker {
-	unsigned max_rounds;
+	unsigned max_rounds; /* it gets at most so many answers, each of all that it wanted */
 	/*
 	 * `thread` is NULL for the process as a whole. `answers` is what was wanted in the round before: empty in the
 	 * first. Adds to `wants`; nothing: it is done. False when memory is exhausted.

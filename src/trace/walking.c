@@ -87,6 +87,12 @@ static int walk_live(const struct walking *walking, struct trace *trace, struct 
 
 	if (rc == 0 && strcmp(snap->capture.stop_mode, "auto") == 0)
 		rc = complete_registers(walking, trace, err);
+	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {
+		const struct runtime *runtime = &walking->runtimes->data[i];
+
+		if (runtime->ops->asker)
+			rc = capture_ask(walking->capture, snap, runtime->ops->asker, runtime->state, err);
+	}
 	return rc;
 }
 
