@@ -4,13 +4,13 @@
 _stakeout_symbolize() {
 	local cur=$1 prev=$2
 	local options="--exe --pid --build-id --section --addresses --functions --inlines --demangle --no-demangle
-		--basenames --pretty-print --json --no-cache --debuginfod --debuginfod-timeout --help -e -p -j -a -f -i -C -s -h"
+		--basenames --pretty-print --json --no-cache --debuginfod --debuginfod-timeout --patience --help -e -p -j -a -f -i -C -s -h"
 
 	case $prev in
 	--exe | -e) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--pid | -p) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")) ;;
 	--demangle) COMPREPLY=($(compgen -W "auto none" -- "$cur")) ;;
-	--build-id | --section | -j | --debuginfod-timeout) COMPREPLY=() ;;
+	--build-id | --section | -j | --debuginfod-timeout | --patience) COMPREPLY=() ;;
 	*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
 	esac
 }
@@ -19,7 +19,7 @@ _stakeout_offcpu() {
 	local cur=$1 prev=$2 i
 	local options="--pid --all --duration --min --max --state --children --no-children --threads --no-threads --wakers
 		--kernel-only --user-only --json --folded --events --hide-idle --top --output --color= --no-color --no-demangle
-		--no-cache --debuginfod --debuginfod-timeout --verbose --help -p -a -d -o -v -h --"
+		--no-cache --debuginfod --debuginfod-timeout --patience --verbose --help -p -a -d -o -v -h --"
 
 	# behind -- comes a command
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -46,7 +46,7 @@ _stakeout_offcpu() {
 	--state) COMPREPLY=($(compgen -W "S D R S,D" -- "$cur")) ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
 	--output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	--debuginfod-timeout | --top) COMPREPLY=() ;;
+	--debuginfod-timeout | --patience | --top) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))
@@ -62,7 +62,7 @@ _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --no-group --json --output --color= --no-color --ignore-deleted
-		--no-demangle --no-cache --debuginfod --debuginfod-timeout --verbose --help --version -p -t -r -o -v -h"
+		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --verbose --help --version -p -t -r -o -v -h"
 
 	# bash splits --stop=auto into three words
 	if [[ $cur == "=" ]]; then
@@ -89,7 +89,7 @@ _stakeout() {
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
 	--save | --output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--stack-size) COMPREPLY=($(compgen -W "64k 1m 8m" -- "$cur")) ;;
-	--stop-timeout | --depth | --tid | -t | --debuginfod-timeout) COMPREPLY=() ;;
+	--stop-timeout | --depth | --tid | -t | --debuginfod-timeout | --patience) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -90,4 +90,5 @@ for command in $stacks $symbolize $offcpu
 	complete -c stakeout -n $command -l no-cache -d 'Neither use nor keep the cache'
 	complete -c stakeout -n $command -l debuginfod -d 'Ask debuginfod servers'
 	complete -c stakeout -n $command -l debuginfod-timeout -x -d 'Seconds to wait for a server'
+	complete -c stakeout -n $command -l patience -x -d 'How long to wait for what others deliver'
 end

@@ -31,6 +31,7 @@ if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 		'--no-cache[neither use nor keep the cache]' \
 		'--debuginfod=-[ask debuginfod servers]::URLs:' \
 		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
+		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:address:'
 	return
@@ -71,6 +72,7 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'--no-cache[neither use nor keep the cache]' \
 		'--debuginfod=-[ask debuginfod servers]::URLs:' \
 		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
+		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 		'(-v --verbose)'{-v,--verbose}'[all stacks, and paths in full]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:process:_pids'
@@ -102,6 +104,7 @@ _arguments -S \
 	'--no-cache[neither use nor keep the cache]' \
 	'--debuginfod=-[ask debuginfod servers]::URLs:' \
 	'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
+	'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 	'*'{-t,--tid}'[only this thread]:thread id:' \
 	'(--no-kernel)--kernel[show kernel stacks]' \
 	'(--kernel)--no-kernel[do not show kernel stacks]' \

@@ -131,7 +131,7 @@ static int open_outputs(const struct offcpu_options *o, struct outputs *outputs,
 	return rc == 0 ? output_empty(&outputs->events, err) : rc;
 }
 
-/* The folded format has no place for them. */
+/* For a format that has no place for them. */
 static void tell_losses(const struct offcpu_profile *profile)
 {
 	for (size_t i = 0; i < profile->losses.len; i++)
@@ -151,15 +151,9 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 		.hide_idle = o->hide_idle,
 		.top = o->top,
 	};
-	int rc;
+	int rc = o->view.format->profile(profile, &options, out);
 
-	if (o->view.json)
-		rc = report_offcpu_json(profile, &options, out);
-	else if (o->folded)
-		rc = report_offcpu_folded(profile, &options, out);
-	else
-		rc = report_offcpu_text(profile, &options, out);
-	if (o->folded)
+	if (!o->view.format->has_notes)
 		tell_losses(profile);
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }

@@ -186,8 +186,7 @@ static int take_option(struct reading *r, int opt, const char *value, struct err
 		r->user_only = true;
 		return 0;
 	case OPT_FOLDED:
-		o->folded = true;
-		return 0;
+		return view_choose_format(&o->view, &report_format_folded, err);
 	case OPT_EVENTS:
 		o->events = true;
 		o->events_path = value;
@@ -266,9 +265,7 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL, "--max is less than --min: no wait is both");
 	if (r->kernel_only && r->user_only)
 		return err_set(err, EINVAL, "--kernel-only and --user-only leave no stack");
-	if (o->view.json && o->folded)
-		return err_set(err, EINVAL, "give either --json or --folded");
-	if (events_only && (o->view.json || o->folded))
+	if (events_only && !o->view.format->is_text)
 		return err_set(err, EINVAL, "--events replaces the report: for both, give it a file, --events=FILE");
 	if (o->events_path && strcmp(o->events_path, path_or_stdout(o->view.output)) == 0)
 		return err_set(err, EINVAL, "the events and the report cannot both go to %s",
@@ -277,8 +274,8 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL,
 			       "%s is for the report, which --events replaces: for both, give a file, --events=FILE",
 			       of_report(o));
-	if (o->top && (o->view.json || o->folded))
-		return err_set(err, EINVAL, "--top is for the text: %s has all", o->folded ? "--folded" : "--json");
+	if (o->top && !o->view.format->is_text)
+		return err_set(err, EINVAL, "--top is for the text: %s has all", o->view.format->option);
 	return 0;
 }
 
@@ -301,7 +298,7 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 	struct reading r = {.o = options, .children = -1};
 	int opt, rc;
 
-	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .threads = true};
+	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .threads = true, .view = {.format = &report_format_text}};
 	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
 		if (opt == '?')
 			return err_set(err, EINVAL, "%s", "") /* getopt has said it */;

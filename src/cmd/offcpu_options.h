@@ -41,12 +41,11 @@ struct offcpu_options {
 	bool user;
 	enum offcpu_source source;
 
-	bool folded;
 	bool hide_idle;
 	uint32_t top; /* threads and stacks in the text; 0: the default */
 	bool events;
 	const char *events_path;  /* where to; NULL: to the output, in place of the report */
-	struct view_options view; /* of it: json, output, color, no_demangle, naming, report.verbose */
+	struct view_options view; /* of it: format, output, color, no_demangle, naming, report.verbose */
 };
 
 extern const char offcpu_help[];

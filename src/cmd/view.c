@@ -31,7 +31,7 @@ const char view_help[] =
 
 void view_init(struct view *view)
 {
-	*view = (struct view){.options = {.report = {.group = true, .kernel = true}}};
+	*view = (struct view){.options = {.format = &report_format_text, .report = {.group = true, .kernel = true}}};
 }
 
 void view_deinit(struct view *view)
@@ -44,6 +44,16 @@ void view_deinit(struct view *view)
 
 /* In the order of enum color_mode. */
 static const char *const color_words[] = {"auto", "always", "never", NULL};
+
+int view_choose_format(struct view_options *options, const struct report_format *format, struct err *err)
+{
+	const struct report_format *other = options->format;
+
+	if (!other->is_text && other != format)
+		return err_set(err, EINVAL, "give either %s or %s", other->option, format->option);
+	options->format = format;
+	return 0;
+}
 
 int view_option(struct view_options *options, int opt, const char *value, struct err *err)
 {
@@ -70,8 +80,8 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 		options->report.group = false;
 		return 1;
 	case VIEW_JSON:
-		options->json = true;
-		return 1;
+		word = view_choose_format(options, &report_format_json, err);
+		return word < 0 ? word : 1;
 	case VIEW_COLOR:
 		word = parse_word("--color", value, color_words, err);
 		if (word < 0)
@@ -130,10 +140,9 @@ static int write_report(struct view *view, const struct trace *trace, struct err
 
 	if (rc < 0)
 		return rc;
-	if (view->documents && !view->options.json)
+	if (view->documents && view->options.format->is_text)
 		fputc('\n', view->out);
-	rc = view->options.json ? report_json(trace, &view->options.report, view->out)
-				: report_text(trace, &view->options.report, view->out);
+	rc = view->options.format->trace(trace, &view->options.report, view->out);
 	if (rc == 0 && fflush(view->out) != 0)
 		rc = -errno;
 	if (rc < 0)

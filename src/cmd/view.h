@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "cmd/name_options.h"
-#include "report/report.h"
+#include "report/format.h"
 #include "trace/tracing.h"
 
 /* From a snapshot to the output: what `stakeout PID` and `stakeout replay` have in common. */
@@ -18,7 +18,7 @@ enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct view_options {
 	struct report_options report;
-	bool json;
+	const struct report_format *format;
 	bool ignore_deleted;
 	uint32_t depth;	    /* 0: the default */
 	const char *output; /* NULL or "-": standard output */
@@ -79,6 +79,9 @@ void view_deinit(struct view *view);
 
 /* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
 int view_option(struct view_options *options, int opt, const char *value, struct err *err);
+
+/* -EINVAL when another one was chosen before. */
+int view_choose_format(struct view_options *options, const struct report_format *format, struct err *err);
 
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);

@@ -120,7 +120,8 @@ static void test_defaults(void **state)
 	assert_int_equal(o.filter.max_ns, UINT64_MAX);
 	assert_states(&o.filter, "SDR");
 	assert_true(o.threads && o.kernel && o.user);
-	assert_false(o.children || o.wakers || o.folded || o.events || o.hide_idle || o.view.json);
+	assert_false(o.children || o.wakers || o.events || o.hide_idle);
+	assert_ptr_equal(o.view.format, &report_format_text);
 	assert_false(o.view.report.verbose || o.view.no_demangle || o.view.naming.no_cache);
 	assert_int_equal(o.source, OFFCPU_SOURCE_AUTO);
 	assert_int_equal(o.view.color, COLOR_AUTO);
@@ -157,7 +158,7 @@ static void test_command(void **state)
 	assert_string_equal(o.command[1], "--json");
 	assert_string_equal(o.command[3], "12");
 	assert_null(o.command[4]);
-	assert_false(o.view.json);
+	assert_true(o.view.format->is_text);
 	assert_true(o.children);
 	assert_string_equal(p.command[0], "12");
 	assert_null(p.command[1]);
@@ -220,14 +221,15 @@ static void test_output(void **state)
 	OPTIONS(q, "-a", "--events", "--threads");
 	OPTIONS(r, "-a", "--events=waits", "--top", "3", "--no-threads");
 
-	assert_true(o.view.json && o.hide_idle && o.events && o.view.no_demangle && o.view.report.verbose);
+	assert_ptr_equal(o.view.format, &report_format_json);
+	assert_true(o.hide_idle && o.events && o.view.no_demangle && o.view.report.verbose);
 	assert_string_equal(o.view.output, "file");
 	assert_string_equal(o.events_path, "waits");
 	assert_int_equal(o.view.color, COLOR_ALWAYS);
 	assert_true(o.view.naming.no_cache && o.view.naming.use_debuginfod);
 	assert_string_equal(o.view.naming.urls, "http://localhost");
 	assert_int_equal(o.view.naming.timeout, 7);
-	assert_true(p.folded);
+	assert_ptr_equal(p.view.format, &report_format_folded);
 	assert_int_equal(p.view.color, COLOR_NEVER);
 	assert_string_equal(p.view.output, "-");
 	assert_true(q.events);
@@ -289,6 +291,7 @@ static void test_what_excludes_each_other(void **state)
 	WRONG("--max is less than --min", "-a", "--max", "1us");
 	WRONG("leave no stack", "-a", "--kernel-only", "--user-only");
 	WRONG("either --json or --folded", "-a", "--json", "--folded");
+	WRONG("either --folded or --json", "-a", "--folded", "--json");
 	WRONG("--events=FILE", "-a", "--json", "--events");
 	WRONG("--events=FILE", "-a", "--folded", "--events");
 	WRONG("--hide-idle is for the report", "-a", "--hide-idle", "--events");

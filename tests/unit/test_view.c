@@ -24,7 +24,8 @@ static void test_options(void **state)
 
 	view_init(&view);
 	assert_true(view.options.report.group && view.options.report.kernel);
-	assert_false(view.options.report.registers || view.options.report.verbose || view.options.json);
+	assert_false(view.options.report.registers || view.options.report.verbose);
+	assert_ptr_equal(view.options.format, &report_format_text);
 	assert_int_equal(view.options.color, COLOR_AUTO);
 	assert_int_equal(view.options.depth, 0);
 
@@ -35,7 +36,7 @@ static void test_options(void **state)
 	assert_int_equal(take_option(VIEW_DEPTH, "1").depth, 1);
 	assert_int_equal(take_option(VIEW_DEPTH, "64k").depth, 65536);
 	assert_false(take_option(VIEW_NO_GROUP, NULL).report.group);
-	assert_true(take_option(VIEW_JSON, NULL).json);
+	assert_ptr_equal(take_option(VIEW_JSON, NULL).format, &report_format_json);
 	assert_int_equal(take_option(VIEW_COLOR, "auto").color, COLOR_AUTO);
 	assert_int_equal(take_option(VIEW_COLOR, "always").color, COLOR_ALWAYS);
 	assert_int_equal(take_option(VIEW_COLOR, "never").color, COLOR_NEVER);
@@ -159,7 +160,7 @@ static void test_json_documents(void **state)
 	size_t lines = 0;
 	char *text;
 
-	f.view.options.json = true;
+	f.view.options.format = &report_format_json;
 	assert_int_equal(show(&f), 0);
 	assert_int_equal(show(&f), 0);
 	text = finish(&f);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/format.h"
+
+const struct report_format report_format_text = {
+	.is_text = true,
+	.has_notes = true,
+	.trace = report_text,
+	.profile = report_offcpu_text,
+};
+
+const struct report_format report_format_json = {
+	.option = "--json",
+	.has_notes = true,
+	.trace = report_json,
+	.profile = report_offcpu_json,
+};
+
+const struct report_format report_format_folded = {
+	.option = "--folded",
+	.profile = report_offcpu_folded,
+};
