@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+#include "scratch.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "target/filesystems.h"
+#include "target/patience.h"
+
+/* A process of another mount namespace, as its directory in /proc shows it. */
+static int fake_process(struct scratch *scratch, const char *mounts)
+{
+	scratch_init(scratch);
+	scratch_write(scratch, "mountinfo", mounts, strlen(mounts));
+	scratch_run(scratch, "mkdir ns");
+	scratch_write(scratch, "ns/mnt", "", 0);
+	return scratch_open(scratch, ".", O_PATH | O_DIRECTORY);
+}
+
+static void test_own(void **state)
+{
+	int self = open("/proc/self", O_PATH | O_DIRECTORY), memory = memfd_create("test", 0);
+	struct stat st;
+
+	filesystems_learn(self);
+	assert_int_equal(fstat(memory, &st), 0);
+	assert_true(filesystems_is_local(major(st.st_dev), minor(st.st_dev)));
+	assert_int_equal(stat("/proc", &st), 0);
+	assert_true(filesystems_is_local(major(st.st_dev), minor(st.st_dev)));
+	assert_false(filesystems_is_local(4000, 1)); /* nobody knows */
+	close(self);
+	close(memory);
+}
+
+static void test_of_another_namespace(void **state)
+{
+	struct scratch scratch;
+	struct notes notes = {0};
+	int dir = fake_process(&scratch, "900001 1 4001:1 / /srv rw - ext4 d rw\n"
+					 "900002 1 4001:2 / /srv/far rw - nfs4 host:/x rw\n"
+					 "900003 1 4001:3 / /mnt rw - fuse.sshfs host rw\n");
+
+	assert_false(filesystems_is_local(4001, 1));
+	filesystems_learn(dir);
+	assert_true(filesystems_is_local(4001, 1));
+	assert_true(filesystems_is_local_mount(900001));
+	assert_false(filesystems_is_local(4001, 2));
+	assert_false(filesystems_is_local_mount(900002));
+	assert_true(filesystems_any_remote());
+
+	assert_false(filesystems_is_dead(4001, 3));
+	filesystems_give_up(4001, 3, "a file");
+	assert_true(filesystems_is_dead(4001, 3));
+	assert_true(filesystems_is_dead_path("/mnt/x"));
+	assert_false(filesystems_is_dead_path("/mntx"));
+	assert_false(filesystems_is_dead_path("/srv/far/x"));
+	filesystems_give_up_path("/srv/far/x");
+	assert_true(filesystems_is_dead(4001, 2));
+	assert_false(filesystems_is_dead(4001, 1));
+
+	assert_true(patience_tell(&notes));
+	assert_int_equal(notes.len, 2);
+	assert_non_null(strstr(notes.data[0], "a file: the file system at /mnt (fuse.sshfs) did not answer"));
+	assert_non_null(strstr(notes.data[1], "/srv/far/x: the file system at /srv/far (nfs4)"));
+	notes_deinit(&notes);
+	close(dir);
+	scratch_deinit(&scratch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_of_another_namespace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
