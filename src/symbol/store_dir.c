@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "target/rootfile.h"
 #include "symbol/store.h"
 
 /* A directory above ours may be root's as well: /tmp, say. */
@@ -101,6 +102,8 @@ int store_dir_open(const char *path, bool create, struct err *err)
 
 	if (path[0] != '/')
 		return err_set(err, EINVAL, "%s is not an absolute path", path);
+	if (rootfile_probe(path) == -ETIMEDOUT) /* a home on a dead network mount */
+		return err_set(err, ETIMEDOUT, "%s: its file system did not answer in time", path);
 	rc = check_parents(path, create, err);
 	if (rc < 0)
 		return rc;

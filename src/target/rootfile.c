@@ -205,6 +205,33 @@ int rootfile_stat(int root_fd, const char *path, struct stat *st)
 	return fstat(path_fd, st) < 0 ? -errno : 0;
 }
 
+bool rootfile_is_near(const char *path)
+{
+	_cleanup_close_ int path_fd = -1;
+
+	return find_reach(-1, path, 0, &path_fd) == REACH_DIRECT;
+}
+
+static void run_probe(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	stat(arg, &reply->st); /* that it comes back is all */
+}
+
+int rootfile_probe(const char *path)
+{
+	const struct helper_task task = {.run = run_probe, .arg = (void *)path, .keep = {-1, -1, -1, -1}};
+	_cleanup_close_ int path_fd = -1;
+	struct helper_reply reply;
+	int rc;
+
+	if (find_reach(-1, path, 0, &path_fd) != REACH_HELPER)
+		return 0;
+	rc = filesystems_is_dead_path(path) ? -ETIMEDOUT : helper_run(&task, &reply, NULL);
+	if (rc == -ETIMEDOUT)
+		filesystems_give_up_path(path);
+	return rc;
+}
+
 int rootfile_to_image(int fd, const struct stat *st, struct err *err, struct image **out)
 {
 	int rc = image_open_fd(fd, err, out);

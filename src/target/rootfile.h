@@ -30,6 +30,12 @@ int rootfile_open_image(int root_fd, const char *path, struct err *err, struct i
 /* Only looks at it. */
 int rootfile_stat(int root_fd, const char *path, struct stat *st);
 
+/* True when nothing on the way to a path of ours can block for ever. */
+bool rootfile_is_near(const char *path);
+
+/* 0, or -ETIMEDOUT when something on the way to a path of ours did not answer just now. It need not exist. */
+int rootfile_probe(const char *path);
+
 /* Opens for reading what an O_PATH descriptor of a local file refers to, with the same check; `path_fd` stays open. */
 int rootfile_reopen(int path_fd, struct stat *st);
 
