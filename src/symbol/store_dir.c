@@ -35,6 +35,8 @@ int store_default_path(struct err *err, char **out)
 	*out = NULL;
 	if (!base || base[0] != '/')
 		return err_set(err, ENOENT, "neither XDG_CACHE_HOME nor HOME is set to an absolute path");
+	if (rootfile_probe(base) == -ETIMEDOUT) /* a home on a dead network mount */
+		return err_set(err, ETIMEDOUT, "%s: its file system did not answer in time", base);
 	if (stat(base, &st) == 0 && !ours_or_roots(&st))
 		return refuse_owner(err, base, &st);
 	if (asprintf(out, "%s%s/stakeout", base, by_cache ? "" : "/.cache") < 0) {
@@ -102,7 +104,7 @@ int store_dir_open(const char *path, bool create, struct err *err)
 
 	if (path[0] != '/')
 		return err_set(err, EINVAL, "%s is not an absolute path", path);
-	if (rootfile_probe(path) == -ETIMEDOUT) /* a home on a dead network mount */
+	if (rootfile_probe(path) == -ETIMEDOUT)
 		return err_set(err, ETIMEDOUT, "%s: its file system did not answer in time", path);
 	rc = check_parents(path, create, err);
 	if (rc < 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from deadfs import BOUND, DeadFs, Run, Scene, assert_runs_freely, need_fuse, need_userfaultfd
-from harness import SLOW, assert_calls, built, everywhere_alike, symbols, thread, wait_until
+from harness import SLOW, assert_calls, built, symbols, thread, wait_until
 from offcpu_recording import assert_whole, names, rows_of
 from test_namespaces import libraries
 
@@ -141,6 +141,8 @@ def test_memory_in_the_text(hangs, asleep):
         assert name in result.out, result
 
 
+@pytest.mark.arch
+@pytest.mark.asan
 @pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace", "--source=proc", "--proc-mem"])
 def test_memory(hangs, asleep, option):
     result = hangs.run("--json", option, asleep.die().pid).result()
@@ -345,6 +347,7 @@ def test_files_that_answer(hangs, dead_file):
     assert inner["source"]["file"], "with debug info"
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--source=proc"])
 def test_file(hangs, dead_file, option):
     result = hangs.run("--json", option, dead_file.die().pid).result()
@@ -382,6 +385,18 @@ def test_file_that_can_be_given_up(hangs, place):
     assert result.code == 3, result
     scene.assert_named(result.out)
     assert_calls(thread(result.doc, scene.pid), "target_serve", "main")
+
+
+def test_cache(hangs, place):
+    """A home on a dead network mount: names are found without the cache."""
+    shown, mount = place
+    fs = hangs.mount(shown, mount)
+    t = hangs.target("plain").settle()
+    with fs.dead():
+        result = hangs.run("--json", t.pid, wrap=("env", f"XDG_CACHE_HOME={mount}")).result()
+    assert result.code == 3, result
+    assert any(str(mount) in note and "did not answer" in note for note in result.doc["notes"]), result
+    assert_calls(thread(result.doc, "worker"), "target_thread_main")
 
 
 def test_file_in_another_mount_namespace(hangs, place, tool, unshare):
@@ -542,7 +557,6 @@ def test_slow_is_not_dead(hangs, odd_stack, on_dead_fs, what):
         assert_calls(thread(result.doc, "worker"), "callback", "plugin_inner", "plugin_enter", "worker")
 
 
-@everywhere_alike
 def test_little_patience(hangs, asleep):
     run = hangs.run("--json", "--patience", "300ms", asleep.die().pid)
     result = run.result()
@@ -551,7 +565,6 @@ def test_little_patience(hangs, asleep):
     assert_rest_is_known(result.doc, asleep)
 
 
-@everywhere_alike
 def test_much_patience(hangs, odd_stack):
     run = hangs.run("--json", "--patience", "4s", odd_stack("file").die().pid)
     result = run.result(4 + BOUND)
@@ -588,7 +601,6 @@ def test_recording_ends_on_a_busy_machine(hangs):
     assert_whole(row)
 
 
-@everywhere_alike
 def test_recording_of_very_many_threads_ends(hangs):
     t = hangs.target("sleepers", "-n", 10000).settle()
     result = hangs.run("offcpu", "--json", "-d", 2, "-p", t.pid).result(2 + BOUND)
