@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
-from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, Target, built, name_of, run, tids
+from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
 
 # What a test may be marked with; CONTRIBUTING.md tells when. All but `arch` and `asan` want the reason.
@@ -125,7 +125,8 @@ def snap(stakeout):
 
     def take(who, *args):
         pid = who.pid if isinstance(who, Target) else who
-        result = stakeout("--json", *args, pid)
+        # A busy machine has threads that run wait for a CPU: they get more time to stop than they have by default.
+        result = stakeout("--json", "--stop-timeout", int(TIMEOUT / 2 * 1000), *args, pid)
         assert result.code in (0, 3), result
         whole = all(
             t["status"] in HAVE_NO_STACK or (t["user_stack_end"] == "complete" and t["capture"] != "moved")

@@ -46,8 +46,11 @@ def assert_stolen(lacking, limit):
 
 
 def assert_counts(lacking):
-    """Likewise: of a tick that was not told one call may be long that has hardly waited, or a wait be short."""
-    assert_stolen(lacking, 1 if is_stolen_from() else 0)
+    """
+    Likewise: of a tick that was not told one call may be long that has hardly waited, or a wait be short. On an emulated
+    machine, which tells none, a few of them.
+    """
+    assert_stolen(lacking, 4 if SLOW > 1 else is_stolen_from())
 
 
 def limits(site, truth):

@@ -36,7 +36,7 @@ def snaps_of_one_moment(t, take):
             unexplained.append(waited)
         docs.append(doc)
     assert SLOW > 1 or len(unexplained) <= is_stolen_from(), unexplained
-    return docs
+    return [*docs, until(take, lambda doc: doc["capture"]["consistent"])]
 
 
 @pytest.mark.arch
