@@ -226,7 +226,7 @@ static bool is_python_queue(const struct stack *stack, size_t i)
 }
 
 /* What a stack tells. */
-struct told {
+struct stack_traits {
 	unsigned kinds;     /* of all names */
 	bool named;         /* there are some */
 	size_t call;        /* frames of the call that waits, which are the innermost */
@@ -235,7 +235,7 @@ struct told {
 };
 
 /* The call may be behind plumbing; a condition variable, behind anything that its library needs. */
-static bool find_call(struct idle *idle, const struct stack *stack, struct told *told)
+static bool find_call(struct idle *idle, const struct stack *stack, struct stack_traits *traits)
 {
 	bool plumbing = true;
 	unsigned kinds;
@@ -247,21 +247,21 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct told 
 		if (is_python_queue(stack, i))
 			kinds = NAME_CONDITION;
 		if ((plumbing && kinds & NAME_CALL) || kinds & NAME_CONDITION)
-			told->call = i + 1;
-		else if (told->condition)
+			traits->call = i + 1;
+		else if (traits->condition)
 			break;
-		told->condition |= (kinds & NAME_CONDITION) != 0;
+		traits->condition |= (kinds & NAME_CONDITION) != 0;
 		plumbing &= (kinds & NAME_PLUMBING) != 0;
 	}
 	return true;
 }
 
-static bool read_stack(struct idle *idle, const struct stack *stack, struct told *told)
+static bool read_stack(struct idle *idle, const struct stack *stack, struct stack_traits *traits)
 {
-	*told = (struct told){.functions = HASH_SEED};
+	*traits = (struct stack_traits){.functions = HASH_SEED};
 	if (!stack)
 		return true;
-	if (!find_call(idle, stack, told))
+	if (!find_call(idle, stack, traits))
 		return false;
 	for (size_t i = 0; i < stack->len; i++) {
 		unsigned kinds;
@@ -269,15 +269,15 @@ static bool read_stack(struct idle *idle, const struct stack *stack, struct told
 
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
-		told->kinds |= is_python_queue(stack, i) ? 0 : kinds;
-		told->named |= stack->data[i].symbol != NULL;
-		if (i >= told->call)
-			told->functions = hash_u64(told->functions, hash);
+		traits->kinds |= is_python_queue(stack, i) ? 0 : kinds;
+		traits->named |= stack->data[i].symbol != NULL;
+		if (i >= traits->call)
+			traits->functions = hash_u64(traits->functions, hash);
 	}
 	return true;
 }
 
-static bool is_for_work(const struct told *kernel, const struct told *user)
+static bool is_for_work(const struct stack_traits *kernel, const struct stack_traits *user)
 {
 	if (user->kinds & NAME_LOCK)
 		return false;
@@ -313,7 +313,7 @@ static uint64_t asleep_ns(const struct offcpu_sum *sum)
 static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t *place)
 {
 	const struct offcpu_thread *thread = row->state == 'S' ? find_thread(idle, row) : NULL;
-	struct told kernel, user;
+	struct stack_traits kernel, user;
 
 	*place = 0;
 	if (!thread || !offcpu_is_nearly_all(asleep_ns(&thread->sum), idle->profile->duration_ns))

@@ -13,7 +13,7 @@ enum {
 	SCHEDULER_FRAMES = 4, /* that one stack may have and another not */
 };
 
-struct distinct {
+struct distinct_stacks {
 	bool by_name;             /* frames of the same function are the same, wherever in it they are */
 	struct u64map by_address; /* of a stack, to the first that is the same */
 	struct chains by_frames;
@@ -21,8 +21,8 @@ struct distinct {
 };
 
 struct merge {
-	struct distinct stacks;
-	struct distinct interrupts; /* stacks of those that woke threads */
+	struct distinct_stacks stacks;
+	struct distinct_stacks interrupts; /* stacks of those that woke threads */
 	struct chains by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
 	VEC(const struct stack *) outers;
 	struct u64map noted; /* addresses of stacks that are there */
@@ -31,7 +31,7 @@ struct merge {
 	VEC(uint64_t) idle_ns;  /* of the rows of the profile that are kept */
 };
 
-static void distinct_deinit(struct distinct *distinct)
+static void distinct_stacks_deinit(struct distinct_stacks *distinct)
 {
 	u64map_deinit(&distinct->by_address);
 	chains_deinit(&distinct->by_frames);
@@ -40,8 +40,8 @@ static void distinct_deinit(struct distinct *distinct)
 
 static void merge_deinit(struct merge *merge)
 {
-	distinct_deinit(&merge->stacks);
-	distinct_deinit(&merge->interrupts);
+	distinct_stacks_deinit(&merge->stacks);
+	distinct_stacks_deinit(&merge->interrupts);
 	chains_deinit(&merge->by_outer);
 	vec_deinit(&merge->outers);
 	u64map_deinit(&merge->noted);
@@ -100,7 +100,7 @@ static uint64_t hash_frames(const struct frame *frames, size_t n)
 }
 
 /* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
-static bool use_first(struct distinct *distinct, const struct stack **stack)
+static bool use_first(struct distinct_stacks *distinct, const struct stack **stack)
 {
 	uint64_t *first, hash;
 	bool created;

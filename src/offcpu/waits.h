@@ -33,7 +33,7 @@ struct wait_stack {
 };
 
 /* A stack as it was taken; user frames have the addresses of their process. */
-struct taken_stack {
+struct stack_sample {
 	struct offcpu_stack_id id;
 	const uint64_t *kernel;
 	const char *const *kernel_text; /* instead of addresses, where only that is known; copied */
@@ -80,7 +80,7 @@ void waits_destroy(struct waits *waits);
 
 /* Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. */
 void waits_add_stack(struct waits *waits, const void *record, size_t len);
-void waits_put_stack(struct waits *waits, const struct taken_stack *taken);
+void waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);

@@ -120,7 +120,7 @@ static void test_texts_and_places(void **state)
 	const uint64_t place = tables_place(f->tables, f->probe.maps.set, (uintptr_t)inner);
 	const struct offcpu_row *row;
 
-	waits_put_stack(f->waits, &(struct taken_stack){.id = {.low = 1, .high = 1},
+	waits_put_stack(f->waits, &(struct stack_sample){.id = {.low = 1, .high = 1},
 							.kernel_text = texts,
 							.nkernel = 2,
 							.user = &user,

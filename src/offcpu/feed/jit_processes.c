@@ -14,7 +14,7 @@
 #include "target/target.h"
 
 /* What a process announced to debuggers: copies of it, and the map that they were found by. */
-struct announced {
+struct announcement {
 	struct target *target; /* NULL: nothing */
 	struct jit_images *images;
 };
@@ -28,7 +28,7 @@ struct jit_process {
 	struct target *target;      /* without the files of its code */
 	struct notes notes;
 	bool looked; /* for names, since one was asked for */
-	struct announced announced;
+	struct announcement announcement;
 	struct jit_names *names;
 };
 
@@ -37,7 +37,7 @@ struct jit_processes {
 	VEC(struct jit_process *) all; /* by number - 1; NULL: nothing of it is kept */
 	size_t held;                   /* of these */
 	struct u64map refused;         /* by number and generation: those for which there was no room */
-	uint64_t announced;            /* bytes, by all of them */
+	uint64_t announced_bytes;      /* of all processes */
 };
 
 struct jit_processes *jit_processes_create(void)
@@ -54,8 +54,8 @@ static void destroy_process(struct jit_process *process)
 	if (!process)
 		return;
 	jit_names_destroy(process->names);
-	jit_images_destroy(process->announced.images);
-	target_close(process->announced.target);
+	jit_images_destroy(process->announcement.images);
+	target_close(process->announcement.target);
 	target_close(process->target);
 	notes_deinit(&process->notes);
 	pthread_mutex_destroy(&process->lock);
@@ -205,9 +205,9 @@ static bool has_room(struct jit_processes *processes, const struct jit_process *
 	bool ok;
 
 	pthread_mutex_lock(&processes->lock);
-	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced;
+	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced_bytes;
 	if (ok)
-		processes->announced += bytes;
+		processes->announced_bytes += bytes;
 	else
 		refuse(processes, process);
 	pthread_mutex_unlock(&processes->lock);
@@ -215,7 +215,7 @@ static bool has_room(struct jit_processes *processes, const struct jit_process *
 }
 
 /* Its files are asked where the list is, and closed: there may be many. It may execute something else meanwhile. */
-static void read_announced(struct jit_processes *processes, struct jit_process *process)
+static void read_announcement(struct jit_processes *processes, struct jit_process *process)
 {
 	_cleanup_(cleanup_target) struct target *target = open_target(process->tgid, process->generation);
 
@@ -224,15 +224,15 @@ static void read_announced(struct jit_processes *processes, struct jit_process *
 	modules_destroy(steal_ptr(target->modules));
 	if (target->snap->jit_images.len && target_check(target, NULL) == 0 &&
 	    has_room(processes, process, target->snap->asked_bytes)) {
-		process->announced.images = jit_images_create(target->snap, -1, &process->notes);
-		process->announced.target = steal_ptr(target);
+		process->announcement.images = jit_images_create(target->snap, -1, &process->notes);
+		process->announcement.target = steal_ptr(target);
 	}
 }
 
 static bool find_announced(struct jit_process *process, uint64_t address, struct calls *out)
 {
 	static const struct symbol_options itself; /* all that is known of the object is in it */
-	struct jit_images *images = process->announced.images;
+	struct jit_images *images = process->announcement.images;
 	struct module *module = images ? jit_images_find(images, address) : NULL;
 	struct module_symbols *symbols = module ? module_symbols(module, &itself) : NULL;
 
@@ -251,7 +251,7 @@ static void look_again(struct jit_processes *processes, struct jit_process *proc
 		return;
 	target_close(process->target);
 	process->target = target;
-	read_announced(processes, process);
+	read_announcement(processes, process);
 }
 
 static bool find(struct jit_processes *processes, struct jit_process *process, uint64_t address, struct calls *out)
@@ -320,7 +320,7 @@ void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn 
 		if (!process || !process->looked)
 			continue;
 		tell_notes(&process->notes, fn, arg);
-		if (process->announced.target)
-			tell_notes(&process->announced.target->snap->notes, fn, arg);
+		if (process->announcement.target)
+			tell_notes(&process->announcement.target->snap->notes, fn, arg);
 	}
 }

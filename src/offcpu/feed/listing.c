@@ -8,7 +8,7 @@
 #include "target/target.h"
 
 /* The file of a mapping that need not be opened. */
-struct known {
+struct known_file {
 	uint64_t start;
 	uint64_t vaddr;
 	uint32_t object; /* taken */
@@ -19,14 +19,14 @@ struct reading {
 	const struct listing_options *options;
 	struct objects *objects;
 	struct listing *listing;
-	VEC(struct known) known; /* by rising address */
+	VEC(struct known_file) known_files; /* by rising address */
 	size_t next_known;       /* the first that is not listed yet */
 	struct u64map modules;   /* to their objects, so that none is looked up twice */
 	bool asked_maker;
 	uint32_t maker; /* of the process's code that is in no file */
 };
 
-static bool take_known(struct reading *r, const struct map_entry *entry, uint64_t key, struct known *known)
+static bool take_known(struct reading *r, const struct map_entry *entry, uint64_t key, struct known_file *known)
 {
 	enum objects_fit fit;
 	bool ok;
@@ -48,26 +48,26 @@ static void note_new(struct reading *r, const struct map_entry *entry)
 static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
 {
 	struct reading *r = arg;
-	struct known known = {.start = entry->start};
+	struct known_file known = {.start = entry->start};
 
-	if (vec_reserve(&r->known, r->known.len + 1) && take_known(r, entry, identity, &known))
-		return vec_push(&r->known, known);
+	if (vec_reserve(&r->known_files, r->known_files.len + 1) && take_known(r, entry, identity, &known))
+		return vec_push(&r->known_files, known);
 	if (r->options->known_only)
 		note_new(r, entry);
 	return r->options->known_only; /* then it is not opened */
 }
 
-static const struct known *next_known(struct reading *r, const struct map_entry *entry)
+static const struct known_file *next_known(struct reading *r, const struct map_entry *entry)
 {
-	if (r->next_known == r->known.len || r->known.data[r->next_known].start != entry->start)
+	if (r->next_known == r->known_files.len || r->known_files.data[r->next_known].start != entry->start)
 		return NULL;
-	return &r->known.data[r->next_known++];
+	return &r->known_files.data[r->next_known++];
 }
 
 static uint32_t take_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			    struct module *module, uint64_t vaddr)
 {
-	struct known known = {.object = OFFCPU_NO_OBJECT};
+	struct known_file known = {.object = OFFCPU_NO_OBJECT};
 	enum objects_fit fit;
 	uint64_t key;
 
@@ -95,7 +95,7 @@ static void take_again(struct reading *r, uint32_t object)
 static bool find_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			uint32_t *object, uint64_t *vaddr)
 {
-	const struct known *known = next_known(r, entry);
+	const struct known_file *known = next_known(r, entry);
 	struct module *module;
 	uint64_t *slot;
 	bool created;
@@ -191,10 +191,10 @@ int listing_read(struct target *target, const struct listing_options *options, s
 	if (rc == 0 && out->new_bytes)
 		rc = err_set(err, EAGAIN, "it has files that are not known yet");
 	pthread_mutex_lock(options->lock);
-	for (size_t i = r.next_known; i < r.known.len; i++)
-		objects_give(r.objects, r.known.data[i].object);
+	for (size_t i = r.next_known; i < r.known_files.len; i++)
+		objects_give(r.objects, r.known_files.data[i].object);
 	pthread_mutex_unlock(options->lock);
-	vec_deinit(&r.known);
+	vec_deinit(&r.known_files);
 	u64map_deinit(&r.modules);
 	return rc;
 }

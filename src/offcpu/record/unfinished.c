@@ -175,45 +175,45 @@ static const char *find_doubt(const struct sleeper *sleeper, const struct offcpu
 	return NULL;
 }
 
-static struct taken_stack taken_stack(const struct sleeper *sleeper, const struct offcpu_open *open)
+static struct stack_sample make_sample(const struct sleeper *sleeper, const struct offcpu_open *open)
 {
-	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER};
+	struct stack_sample sample = {.user_end = OFFCPU_END_NO_USER};
 
-	taken.user_error = taken.kernel_error_words = find_doubt(sleeper, open);
-	if (taken.user_error)
-		return taken;
-	taken.set = sleeper->set;
-	taken.kernel = sleeper->kernel;
-	taken.nkernel = sleeper->record->nkernel;
-	taken.kernel_error = sleeper->record->kernel_error;
-	taken.user = sleeper->stack.frames.data;
-	taken.nuser = (uint32_t)sleeper->stack.frames.len;
+	sample.user_error = sample.kernel_error_words = find_doubt(sleeper, open);
+	if (sample.user_error)
+		return sample;
+	sample.set = sleeper->set;
+	sample.kernel = sleeper->kernel;
+	sample.nkernel = sleeper->record->nkernel;
+	sample.kernel_error = sleeper->record->kernel_error;
+	sample.user = sleeper->stack.frames.data;
+	sample.nuser = (uint32_t)sleeper->stack.frames.len;
 	if (sleeper->walked)
-		taken.user_end = OFFCPU_END_COMPLETE;
+		sample.user_end = OFFCPU_END_COMPLETE;
 	if (sleeper->stack.error[0])
-		taken.user_error = sleeper->stack.error;
-	return taken;
+		sample.user_error = sleeper->stack.error;
+	return sample;
 }
 
 /* By a number that no stack of BPF has. */
-static void add_stack(struct taken_stack *taken, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
+static void add_stack(struct stack_sample *sample, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
 {
-	taken->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};
-	waits_put_stack(waits, taken);
-	wait->key.stack = taken->id;
+	sample->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};
+	waits_put_stack(waits, sample);
+	wait->key.stack = sample->id;
 }
 
 void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait)
 {
-	struct taken_stack taken = taken_stack(find(u, open->wait.key.tid), open);
+	struct stack_sample sample = make_sample(find(u, open->wait.key.tid), open);
 
-	add_stack(&taken, ++u->ids, waits, wait);
+	add_stack(&sample, ++u->ids, waits, wait);
 }
 
 void unfinished_add_reason(const char *why, bool user_stacks, struct waits *waits, struct offcpu_wait *wait)
 {
-	struct taken_stack none = {.user_end = OFFCPU_END_NO_USER,
+	struct stack_sample none = {.user_end = OFFCPU_END_NO_USER,
 				   .user_error = user_stacks ? why : NULL,
 				   .kernel_error_words = why};
 

@@ -36,16 +36,16 @@ struct looker_counts {
 struct looker_counts looker_counts(const struct looker *looker);
 
 /* A process and its threads, as the last look saw them. */
-struct looked;
+struct watched_process;
 
 /* Errors as of process_open(). */
-int looked_open(pid_t pid, struct err *err, struct looked **out);
-void looked_close(struct looker *looker, struct looked *looked);
+int watched_process_open(pid_t pid, struct err *err, struct watched_process **out);
+void watched_process_close(struct looker *looker, struct watched_process *watched);
 
 /* Looks at all of its threads, except those of the kernel. False when it has ended, waited for or not. */
-bool looked_look(struct looker *looker, struct looked *looked);
+bool watched_process_look(struct looker *looker, struct watched_process *watched);
 
 /* Its waits end now, since it has ended; `unfinished`: only the recording ends. */
-void looked_end(struct looker *looker, struct looked *looked, bool unfinished);
+void watched_process_end(struct looker *looker, struct watched_process *watched, bool unfinished);
 
 #endif
