@@ -11,7 +11,7 @@
 struct known_file {
 	uint64_t start;
 	uint64_t vaddr;
-	uint32_t object; /* taken */
+	uint32_t object; /* taken from the objects */
 };
 
 struct reading {
@@ -20,7 +20,7 @@ struct reading {
 	struct objects *objects;
 	struct listing *listing;
 	VEC(struct known_file) known_files; /* by rising address */
-	size_t next_known;       /* the first that is not listed yet */
+	size_t next_known;       /* the first one not listed yet */
 	struct u64map modules;   /* to their objects, so that none is looked up twice */
 	bool asked_maker;
 	uint32_t maker; /* of the process's code that is in no file */
@@ -39,7 +39,7 @@ static bool take_known(struct reading *r, const struct map_entry *entry, uint64_
 	return ok;
 }
 
-/* Of a file that is not known, though no other is wanted. */
+/* The file is new, although only known ones are wanted. */
 static void note_new(struct reading *r, const struct map_entry *entry)
 {
 	r->listing->new_bytes += entry->end - entry->start;
@@ -91,7 +91,7 @@ static void take_again(struct reading *r, uint32_t object)
 	pthread_mutex_unlock(r->options->lock);
 }
 
-/* Takes the object of a mapping. False when it has no file that could be read, or there is no room. */
+/* Takes the object of a mapping. False when it has no readable file, or there is no room. */
 static bool find_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			uint32_t *object, uint64_t *vaddr)
 {
@@ -122,7 +122,7 @@ static bool is_code(const struct map_entry *entry)
 	return entry->perms & MAP_PERM_EXEC;
 }
 
-/* How many mappings of no file there is room for: without those of libraries no stack is whole. */
+/* How much room there is for mappings without a file: libraries come first, as no stack is whole without them. */
 static size_t count_loose(const struct target *target)
 {
 	size_t of_files = 0;
@@ -132,14 +132,14 @@ static size_t count_loose(const struct target *target)
 	return of_files < LISTING_MAX ? LISTING_MAX - of_files : 0;
 }
 
-/* Code that was made at run time, or may have been: not what the kernel has put there. */
+/* Code that was, or may have been, made at run time: anything that the kernel did not map itself. */
 static bool is_made(const struct map_entry *entry)
 {
 	return entry->path[0] != '[' || strncmp(entry->path, "[anon:", 6) == 0 || strcmp(entry->path, "[heap]") == 0 ||
 	       strcmp(entry->path, "[stack]") == 0;
 }
 
-/* Once for all of its mappings, also in vain. */
+/* Asked once for all mappings, even if the answer is none. */
 static uint32_t find_maker(struct reading *r)
 {
 	if (!r->asked_maker)
