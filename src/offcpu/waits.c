@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-enum { MAX_DROPPED = 1 << 18 }; /* stacks that are known not to be kept */
+enum { MAX_DROPPED = 1 << 18 }; /* how many dropped stacks are remembered */
 
 struct keyed_row {
 	struct wait_row row;
@@ -25,7 +25,7 @@ struct keyed_thread {
 struct waits {
 	struct tables *tables;
 	struct waits_options options;
-	struct arena *arena; /* of names and frames */
+	struct arena *arena; /* holds names and frames */
 	VEC(struct wait_stack *) stacks;
 	struct chains by_id; /* by its low half */
 	VEC(struct keyed_row *) rows;
@@ -34,8 +34,8 @@ struct waits {
 	struct chains by_thread; /* by numbers and start */
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
-	struct u64map dropped; /* hashes of their ids */
-	bool dropped_more;     /* than there is room for */
+	struct u64map dropped; /* hashes of the ids of dropped stacks */
+	bool dropped_more;     /* more were dropped than there is room for */
 	uint64_t stacks_lost;
 	uint64_t lost;
 };
@@ -102,7 +102,7 @@ static uint64_t hash_id(struct offcpu_stack_id id)
 	return hash_u64(hash_u64(HASH_SEED, id.low), id.high);
 }
 
-/* Waits that have it may come much later: the kernel adds them up. */
+/* Remembers the id, as waits with this stack may come much later: the kernel adds them up. */
 static void drop_stack(struct waits *waits, struct offcpu_stack_id id)
 {
 	const uint64_t hash = hash_id(id);
@@ -115,7 +115,7 @@ static void drop_stack(struct waits *waits, struct offcpu_stack_id id)
 		waits->dropped_more = true;
 }
 
-/* For a row. NULL: there is none, or it was lost, but may be sent again. */
+/* For a row. NULL: it has none, or the stack was lost but may be sent again. */
 static struct wait_stack *find_for_row(struct waits *waits, struct offcpu_stack_id id)
 {
 	struct wait_stack *stack = find_stack(waits, id);
@@ -233,7 +233,7 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 	waits_put_stack(waits, &sample);
 }
 
-/* The row of a key, or NULL when there is none. *hash: what it is, or would be, found by. */
+/* The row of a key, or NULL. *hash: the hash of the key. */
 static struct keyed_row *find_row(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
 	*hash = hash_bytes(HASH_SEED, key, sizeof(*key));
@@ -259,7 +259,7 @@ static struct keyed_row *create_row(struct waits *waits, const struct offcpu_key
 	return row;
 }
 
-/* Waits with one key, with what BPF tells of them. */
+/* Waits with one key, and what BPF reported of them. */
 struct wait_group {
 	struct offcpu_key key;
 	struct offcpu_sum sum;
@@ -268,7 +268,10 @@ struct wait_group {
 	pid_t waker_tgid;
 };
 
-/* The last name counts: threads take theirs late. In place, since a thread may take new ones for ever. */
+/*
+ * The last name counts: threads take their names late. It is replaced in place, since a thread may go on renaming
+ * itself.
+ */
 static void keep_comm(char name[static OFFCPU_COMM + 1], const char *comm)
 {
 	memcpy(name, comm, OFFCPU_COMM);
@@ -289,7 +292,7 @@ static struct keyed_thread *find_thread(const struct waits *waits, const struct 
 	return NULL;
 }
 
-/* As many as rows: each thread has one, unless those are too many. */
+/* At most as many as rows: each thread has at least one row. */
 static struct keyed_thread *create_thread(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
 {
 	struct keyed_thread *thread;
@@ -321,7 +324,7 @@ static void add_to_thread(struct waits *waits, const struct wait_group *group)
 	if (!keyed)
 		keyed = create_thread(waits, &group->key, hash);
 	if (!keyed)
-		return; /* nor will there be a row for it, which is counted */
+		return; /* there will be no row for it either, and that is counted */
 	keep_comm(keyed->name, group->comm);
 	thread = &keyed->thread;
 	offcpu_sum_merge(&thread->sum, &group->sum);

@@ -29,7 +29,7 @@ struct mapping_sets {
 	VEC(uint32_t) idle;   /* ids, the oldest first */
 	VEC(uint64_t) hashes; /* hashes of the mappings, in the order of the sets, to find equal ones; 0: no set here */
 
-	pthread_mutex_t lock;  /* of what follows: the thread that takes and gives changes it, others look */
+	pthread_mutex_t lock;  /* guards what follows: the thread that takes and gives changes it, others look */
 	VEC(struct set *) all; /* by the low half of their ids; NULL: none */
 };
 

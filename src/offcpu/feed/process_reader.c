@@ -207,7 +207,7 @@ int process_reader_start(struct process_reader *reader, struct err *err)
 	reader->making = pthread_create(&reader->maker, NULL, make_tables, reader) == 0;
 	reader->reading = reader->making && pthread_create(&reader->reader, NULL, read_known, reader) == 0;
 	signals_restore(&before);
-	return reader->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
+	return reader->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
 }
 
 void process_reader_end(struct process_reader *reader)

@@ -15,7 +15,7 @@ struct requests;
 enum { REQUESTS_MAX = 16384 }; /* waiting at a time: BPF has no room for more processes */
 
 enum request_flag {
-	REQUEST_FORGET = 1 << 0, /* it has ended: before all else that is asked for, of a process with the same number */
+	REQUEST_FORGET = 1 << 0, /* it has ended: done first, other requests are for a new process with the same pid */
 	REQUEST_READ = 1 << 1,
 	REQUEST_ASKED = 1 << 2, /* BPF waits for the answer; without READ: it ended before it was read */
 };

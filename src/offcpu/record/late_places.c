@@ -13,7 +13,7 @@ struct process_stack {
 	struct wait_stack *stack;
 };
 
-/* By which process, then by when. There is no room for as many stacks as would not fit. */
+/* Orders by process, then by time. The memory limit keeps the number of stacks within 32 bits. */
 static uint64_t moment(pid_t tgid, size_t number)
 {
 	return (uint64_t)tgid << 32 | number;
@@ -50,7 +50,7 @@ static int compare_stacks(const void *a, const void *b)
 	return compare_moments(&when_x, &when_y);
 }
 
-/* The number up to which, from this stack of a process on, its stacks are of the same program. */
+/* From this stack of a process on, its stacks up to this number are of the same program. */
 static size_t find_end(const struct late_places *places, pid_t tgid, size_t number)
 {
 	const uint64_t *ends = places->ends.data;
@@ -84,7 +84,7 @@ static void find_places(const struct late_places *places, struct tables *tables,
 		if (later && s->stack->user_end == OFFCPU_END_NO_TABLES && s->stack->set != later->stack->set &&
 		    later->stack->number < find_end(places, s->tgid, s->stack->number))
 			place(tables, s->stack, later->stack->set);
-		if (s->stack->set && !s->stack->is_shared) /* when it came tells of this process */
+		if (s->stack->set && !s->stack->is_shared) /* only then its time says something about this process */
 			later = s;
 	}
 }

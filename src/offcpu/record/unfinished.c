@@ -12,7 +12,7 @@
 #include "kernel/task_iter.h"
 #include "offcpu/sleeping.h"
 
-/* A thread that had no CPU. */
+/* A thread that was not on a CPU. */
 struct sleeper {
 	const struct task_record *record;
 	const uint64_t *kernel;
@@ -45,7 +45,7 @@ void unfinished_destroy(struct unfinished *u)
 	free(u);
 }
 
-/* Threads of one process stand together, so that its files are opened once. */
+/* Keeps the threads of a process together, so that its files are opened once. */
 static int compare(const void *a, const void *b)
 {
 	const struct task_record *x = ((const struct sleeper *)a)->record, *y = ((const struct sleeper *)b)->record;
@@ -100,13 +100,13 @@ static void walk(struct unfinished *u, struct sleeping_process *known, const str
 	sleeper->walked = true;
 }
 
-/* A thread that ends has given up its memory. */
+/* An exiting thread has given up its memory. */
 static bool has_user_stack(const struct task_record *record)
 {
 	return record->mm && record->flags & TASK_HAS_REGS && !task_record_is_kernel_worker(record);
 }
 
-/* From the first of its sleepers to the last; returns the index behind it. */
+/* Walks all sleepers of a process, from `first` on; returns the index behind the last. */
 static size_t walk_process(struct unfinished *u, struct tables *tables, size_t first)
 {
 	pid_t tgid = (pid_t)u->sleepers.data[first].record->tgid;
@@ -165,7 +165,10 @@ static const struct sleeper *find(const struct unfinished *u, uint32_t tid)
 	return slot ? &u->sleepers.data[*slot - 1] : NULL;
 }
 
-/* Why what was read may not be the stack of the wait; NULL: it is. A kernel that has the count and does not keep it says 0. */
+/*
+ * Why the stack that was read may not be that of the wait; NULL: it is. A kernel that has the count but does not keep
+ * it says 0.
+ */
 static const char *find_doubt(const struct sleeper *sleeper, const struct offcpu_open *open)
 {
 	if (!sleeper || sleeper->record->runs != open->runs)
@@ -195,7 +198,7 @@ static struct stack_sample make_sample(const struct sleeper *sleeper, const stru
 	return sample;
 }
 
-/* By a number that no stack of BPF has. */
+/* Uses an id that no stack from BPF has. */
 static void add_stack(struct stack_sample *sample, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
 {
 	sample->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};

@@ -21,10 +21,10 @@ enum { MAX_KERNEL_FRAMES = 127 };
 struct task {
 	pid_t tid;
 	bool waiting; /* it was asleep */
-	bool proved;  /* at two looks: it is a wait, and its stacks were taken */
+	bool proved;  /* asleep at two looks: it is a wait, and its stacks were taken */
 	char state;
 	char name[17];
-	uint64_t count; /* how often it had got a CPU, or left it */
+	uint64_t count; /* how often it got a CPU, or left one */
 	uint64_t since_ns;
 	struct offcpu_stack_id stack; /* where it waits */
 };
@@ -36,7 +36,7 @@ struct tasks {
 struct watched_process {
 	struct process process;
 	bool kernel_thread;
-	uint64_t start_ns; /* by which it is told from others that have its number; 0: not known */
+	uint64_t start_ns; /* tells it from other processes with the same pid; 0: not known */
 	struct tasks tasks;
 	struct sleeping_process known;
 };
@@ -45,9 +45,9 @@ struct looker {
 	struct looker_options options;
 	struct waits *waits;
 	struct sleeping *sleeping;
-	struct arena *arena;	     /* of kernel frames and why there are none */
-	struct tid_list tids;	     /* of the process that is looked at */
-	struct sleeping_stack stack; /* of the thread that is looked at */
+	struct arena *arena;	     /* holds kernel frames, and reasons for missing ones */
+	struct tid_list tids;	     /* of the process being looked at */
+	struct sleeping_stack stack; /* of the thread being looked at */
 	atomic_ullong seen;
 	atomic_ullong once;
 	atomic_ullong lost;
@@ -123,7 +123,7 @@ static bool add_wait(struct looker *l, const struct watched_process *watched, co
 			.tid = (uint32_t)task->tid,
 			.state = (uint32_t)task->state,
 			.process_start_ns = watched->start_ns,
-			.thread_start_ns = watched->start_ns}, /* that of a thread by itself is not looked for */
+			.thread_start_ns = watched->start_ns}, /* a thread's own is not read */
 		.start_ns = task->since_ns,
 		.duration_ns = duration,
 	};
@@ -132,7 +132,7 @@ static bool add_wait(struct looker *l, const struct watched_process *watched, co
 	return waits_add_wait(l->waits, &wait, sizeof(wait));
 }
 
-/* `unfinished`: only the recording ends. */
+/* `unfinished`: it is the recording that ends, not the wait. */
 static void end_wait(struct looker *l, const struct watched_process *watched, struct task *task, uint64_t now,
 		     bool unfinished)
 {
@@ -164,8 +164,8 @@ enum seen {
 };
 
 /*
- * How often a thread got a CPU proves alone that it had none since; a kernel that does not count says 0. Context
- * switches are counted when it leaves the CPU: they prove it together with its state now.
+ * An unchanged count of how often the thread got a CPU proves that it got none since; a kernel that does not count says
+ * 0. Context switches are counted when a thread leaves the CPU: they prove it only together with its present state.
  */
 static enum seen glance(const struct watched_process *watched, const struct task *task, struct task_status *status,
 			uint64_t *count)
@@ -230,14 +230,14 @@ static void take_user_stack(struct looker *l, struct watched_process *watched, p
 		out->user_error = l->stack.error;
 		return;
 	}
-	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring): there is none */
+	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring) and has no user stack */
 		return;
 	thread = thread_at(tid, at, arch_host());
 	sleeping_walk(l->sleeping, &watched->known, &watched->process, &thread, &l->stack);
 	out->user = l->stack.frames.data;
 	out->places = l->stack.places.data;
 	out->nuser = (uint32_t)l->stack.frames.len;
-	out->user_end = OFFCPU_END_COMPLETE; /* or in words */
+	out->user_end = OFFCPU_END_COMPLETE; /* unless user_error says otherwise */
 	out->user_error = l->stack.error[0] ? l->stack.error : NULL;
 }
 
@@ -266,8 +266,8 @@ static struct offcpu_stack_id keep_stack(struct looker *l, struct stack_sample *
 }
 
 /*
- * The second look at a wait. False when it is none: a thread that is about to sleep has its state already, and may
- * think better of it; "syscall" tells, and where that is refused its state does.
+ * The second look at a wait. False when it is not a wait: a thread that is about to sleep already has the sleeping
+ * state, and may think better of it. "syscall" tells; where reading that is refused, the state has to do.
  */
 static bool prove(struct looker *l, struct watched_process *watched, struct task *task)
 {
@@ -288,7 +288,7 @@ static bool prove(struct looker *l, struct watched_process *watched, struct task
 		take_kernel_stack(l, watched, task->tid, texts, &stack);
 	if (l->options.user_stacks)
 		take_user_stack(l, watched, task->tid, &at, rc, &stack);
-	/* It slept on, so what was read belongs together. */
+	/* Only if it slept on does what was read belong together. */
 	if (glance(watched, task, &status, &count) != SEEN_STILL) {
 		stack.nkernel = stack.nuser = 0;
 		stack.kernel_error_words = l->options.kernel_stacks ? ended : NULL;
@@ -328,7 +328,7 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Brings the list of a process's threads up to date: those that are gone have ended their waits. */
+/* Brings the list of a process's threads up to date, and ends the waits of those that are gone. */
 static bool merge_tasks(struct looker *l, struct watched_process *watched)
 {
 	struct tasks old = watched->tasks, fresh = {0};
@@ -380,7 +380,7 @@ void watched_process_end(struct looker *l, struct watched_process *watched, bool
 	for (size_t i = 0; i < watched->tasks.len; i++) {
 		struct task *task = &watched->tasks.data[i];
 
-		if (unfinished && !task->proved) /* nobody knows yet what it would have become */
+		if (unfinished && !task->proved) /* too early to know whether it is a wait */
 			task->waiting = false;
 		end_wait(l, watched, task, now, unfinished);
 	}

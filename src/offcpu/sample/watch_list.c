@@ -88,7 +88,7 @@ void watch_list_scan(struct watch_list *list)
 	struct tid_list pids = {0};
 
 	list->scanned_ns = monotonic_ns();
-	process_list_all(&pids); /* what it could not list, the next scan may */
+	process_list_all(&pids); /* the next scan may list what this one missed */
 	for (size_t i = 0; i < pids.len; i++) {
 		pid_t pid = pids.data[i];
 		int rc = is_wanted(list, pid) ? watch_list_add(list, pid, NULL) : 0;
