@@ -53,7 +53,7 @@ static struct block *block_create(size_t size)
 	return b;
 }
 
-/* A large piece gets a block of its own, behind the first one, whose rest stays in use. */
+/* A large piece gets its own block, placed behind the first one, so that the rest of that stays in use. */
 static struct block *block_for(struct arena *arena, size_t size)
 {
 	struct block *first = arena->blocks, *b;
@@ -94,7 +94,7 @@ static size_t slot_for(const char **strings, size_t cap, const char *s, size_t l
 {
 	size_t i = hash_bytes(HASH_SEED, s, len) & (cap - 1);
 
-	/* Our own string is the one to be measured: the other may have become shorter since. */
+	/* Measure our own copy: the other string may have become shorter since. */
 	while (strings[i] && (strnlen(strings[i], len + 1) != len || memcmp(strings[i], s, len) != 0))
 		i = (i + 1) & (cap - 1);
 	return i;

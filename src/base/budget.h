@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /*
- * How much work may go into something that others control: a file can make a loop as long as it likes, and a process can
- * make us go through it once for each of its threads. Whoever loops takes units for what he does, about one for ten
- * nanoseconds, and gives up when there are none left. Not for several threads at once.
+ * How much work may go into something that others control: a file can make a loop as long as it likes, and a process
+ * can make us go through it once for each of its threads. A loop takes units for what it does, about one for every ten
+ * nanoseconds, and gives up when none are left. Not for several threads at once.
  */
 struct budget {
 	uint64_t left;
-	bool refused; /* something was given up; who wants to know which of his calls it was resets this */
+	bool refused; /* something was given up; reset it before a call to learn whether it was that one */
 };
 
-/* False when that much is not left; then nothing is any more. No budget (NULL) is as much as it takes. */
+/* False when that much is not left, and the budget is empty from then on. No budget (NULL) means no limit. */
 static inline bool budget_take(struct budget *budget, uint64_t units)
 {
 	if (!budget)
@@ -29,7 +29,7 @@ static inline bool budget_take(struct budget *budget, uint64_t units)
 	return false;
 }
 
-/* For what goes on as long as somebody watches: a share for each turn, and what was not used before, up to `most`. */
+/* For work that goes on as long as somebody watches: adds a share for each turn to what is left, up to `most`. */
 static inline void budget_add(struct budget *budget, uint64_t units, uint64_t most)
 {
 	budget->left = budget->left < most && units < most - budget->left ? budget->left + units : most;

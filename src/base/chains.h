@@ -10,11 +10,11 @@
 #include "base/vec.h"
 
 /*
- * Finds entries of somebody's array by a hash; which of those that have the same one is meant, the caller knows.
- * Entries are told by their number in the array plus one, so that 0 is none:
+ * Finds entries of the caller's array by a hash; the caller picks the right one among those with the same hash. Entries
+ * are given as their index in the array plus one, so that 0 means none:
  *
- *	for (size_t i = chains_first(&chains, hash); i; i = chains_next(&chains, i))
- *		if (is_same(&array[i - 1], what))
+ * 	for (size_t i = chains_first(&chains, hash); i; i = chains_next(&chains, i))
+ * 		if (is_same(&array[i - 1], what))
  */
 struct chains {
 	struct u64map first; /* by hash */

@@ -7,7 +7,7 @@ enum { MAX_LEB_BITS = 7 * 32 };
 
 struct cursor cursor_init(const void *data, size_t len)
 {
-	/* An absent section is NULL, to which not even 0 may be added: it reads like an empty one. */
+	/* An absent section is NULL, and C forbids adding even 0 to that: it reads like an empty one. */
 	const uint8_t *bytes = data ? data : (const uint8_t *)"";
 	struct cursor c = {.start = bytes, .p = bytes, .end = data ? bytes + len : bytes};
 

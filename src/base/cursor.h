@@ -44,8 +44,8 @@ static inline void cursor_fail(struct cursor *c)
 }
 
 /*
- * Bytes of a file may change while they are read (filemap.h): what was read is a value of its own, and the compiler must
- * not look into memory again instead of keeping it.
+ * Bytes of a file may change while they are read (filemap.h): the compiler must keep the value that was read, and not
+ * read memory a second time.
  */
 #define CURSOR_ONCE(value) __asm__("" : "+r"(value))
 
@@ -120,8 +120,8 @@ int64_t cursor_sint(struct cursor *c, unsigned size);  /* the same, sign-extende
 int64_t cursor_sleb(struct cursor *c);
 
 /*
- * A NUL-terminated string inside the buffer, or NULL when the NUL is missing. In a file that changes the NUL may be gone
- * at the next look: then the string ends with the file, at the latest.
+ * A NUL-terminated string inside the buffer, or NULL when the NUL is missing. If the file changes, the NUL may be gone
+ * the next time: then the string ends with the file at the latest.
  */
 const char *cursor_cstr(struct cursor *c);
 

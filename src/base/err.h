@@ -3,9 +3,9 @@
 #define STAKEOUT_BASE_ERR_H
 
 /*
- * Errors carry a code for the program and a sentence for the person. A function that can fail returns 0 or a
- * negative errno and, when the caller passed a struct err, leaves the sentence there. The caller owns the struct;
- * NULL means that the caller does not care for the sentence.
+ * Errors carry a code for the program and a sentence for the person. A function that can fail returns 0 or a negative
+ * errno and, when the caller passed a struct err, leaves the sentence there. The caller owns the struct; NULL means
+ * that the caller does not want the sentence.
  */
 struct err {
 	int code; /* positive errno, 0 when unset */

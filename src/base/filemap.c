@@ -19,7 +19,7 @@ static const uint64_t max_copy = UINT64_C(1) << 30;
 /*
  * One mapping. The handler of a signal looks for the mapping that an address is in, while other threads may add and
  * remove theirs: `version` is odd while a slot is being changed, and the handler passes over such a slot, and over one
- * that changed while it looked. The mapping in which the fault was is none of these: its owner is reading it.
+ * that changed while it looked. The mapping that faulted is never one of these: its owner is reading it.
  */
 struct slot {
 	atomic_bool taken;
@@ -30,17 +30,17 @@ struct slot {
 };
 
 /*
- * The one thing in this program that is global and changes: what a signal handler needs to know can be handed to it in
- * no other way. Its size is fixed, because nothing can be allocated where it is used.
+ * The one mutable global of this program: there is no other way to pass data to a signal handler. Its size is fixed,
+ * because a signal handler cannot allocate.
  */
 static struct {
 	struct slot slots[FILEMAP_MAX];
-	atomic_uint used; /* slots from here on were never taken */
-	pthread_mutex_t lock; /* of installing the handler */
+	atomic_uint used; /* slots from here on were never used */
+	pthread_mutex_t lock; /* guards installing the handler */
 	struct sigaction before;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The slot that the address is in, and where its bytes of the file end; NULL when it is in none. */
+/* The slot whose mapping has the address, and where the bytes of its file end; NULL when there is none. */
 static struct slot *find_slot(uintptr_t at, uintptr_t *end)
 {
 	unsigned used = atomic_load(&all.used);
@@ -58,8 +58,8 @@ static struct slot *find_slot(uintptr_t at, uintptr_t *end)
 }
 
 /*
- * A file that was cut short is short of everything behind that place, too; one more fault for each page would take a
- * while. By the bare system call: this runs in a signal handler.
+ * A truncated file has lost everything behind that address, so all of it is replaced by zeroes: one fault for each page
+ * would take a while. Uses the bare system call, since this runs in a signal handler.
  */
 static bool give_zeroes(uintptr_t at)
 {
@@ -73,11 +73,14 @@ static bool give_zeroes(uintptr_t at)
 		       0) == (long)from;
 }
 
-/* What would have happened without us. A fault cannot be ignored: its instruction runs again, and the default ends us. */
+/*
+ * Does what would have happened without us. A fault cannot be ignored: the instruction runs again, and the default
+ * action ends us.
+ */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	const struct sigaction by_default = {.sa_handler = SIG_DFL};
-	bool is_fault = info->si_code > 0; /* else somebody sent it */
+	bool is_fault = info->si_code > 0; /* otherwise somebody sent it */
 
 	if (all.before.sa_flags & SA_SIGINFO) {
 		all.before.sa_sigaction(sig, info, context);
@@ -99,7 +102,7 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* Before each mapping: test runners and fuzzers set handlers of their own, each test anew. */
+/* Done before each mapping: test runners and fuzzers install their own handlers, again for each test. */
 static bool install_handler(void)
 {
 	struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK}, now;
@@ -145,7 +148,7 @@ static void leave_slot(uint32_t number)
 	atomic_store(&all.slots[number].taken, false);
 }
 
-/* The file lies over the beginning of zeroes that are ours, a page of which stays behind its end. */
+/* The file is mapped over the beginning of an anonymous mapping, of which at least a page remains behind its end. */
 static bool map_file(int fd, struct filemap *out)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = out->len;

@@ -15,25 +15,25 @@
  * - behind the last byte there are zeroes that belong to no file, so that a string whose end was taken away ends there;
  * - what is cut off reads as zeroes from then on, and filemap_has_changed() says so.
  *
- * Any byte may be another one at the next look. So whoever checks a value must use the very value that was checked, and
- * whoever measures a string must not rely on its being as long a second time: copy first, then look.
+ * Any byte may be different the next time it is read. So code that checks a value must use the very value that it
+ * checked, and code that measures a string must not rely on its being as long a second time: copy first, then look.
  */
 struct filemap {
 	const uint8_t *data; /* `len` bytes, and at least one 0 behind them; at a multiple of FILEMAP_ALIGN */
 	size_t len;
 	size_t reserved; /* bytes of address space; 0: the bytes are a copy */
-	uint32_t slot;   /* in the list of all mappings */
-	bool short_copy; /* the file ended before its copy did */
+	uint32_t slot;   /* its slot in the list of all mappings */
+	bool short_copy; /* the file ended before it was copied whole */
 };
 
 enum {
-	FILEMAP_MAX = 4096, /* mappings at a time: more files are read into memory */
+	FILEMAP_MAX = 4096, /* mappings at a time: further files are read into memory */
 	FILEMAP_ALIGN = 64,
 };
 
-/* The first `len` bytes, more than none, of an open file. The descriptor may be closed then. */
+/* Maps the first `len` bytes (at least one) of an open file. The descriptor may be closed afterwards. */
 int filemap_open(int fd, uint64_t len, struct err *err, struct filemap *out);
-void filemap_close(struct filemap *map); /* one that was never opened is fine, too */
+void filemap_close(struct filemap *map); /* one that was never opened is fine too */
 
 /* Some of the bytes were gone when they were looked at. Any thread may ask. */
 bool filemap_has_changed(const struct filemap *map);

@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `seed` is the hash so far, or HASH_SEED. Not for keys an attacker can choose to collide; not the same everywhere. */
+/*
+ * `seed` is the hash so far, or HASH_SEED. Not for keys that an attacker can choose to collide. Values differ between
+ * machines.
+ */
 #define HASH_SEED UINT64_C(0xcbf29ce484222325)
 
 static inline uint64_t hash_u64(uint64_t seed, uint64_t value)

@@ -8,7 +8,7 @@
 enum {
 	DIGIT_BITS = 11,
 	DIGITS = 1 << DIGIT_BITS,
-	FEW = 32, /* so many are sorted by insertion */
+	FEW = 32, /* up to so many are sorted by insertion */
 };
 
 bool intervals_add(struct intervals *intervals, uint64_t start, uint64_t end, uint32_t id, uint32_t rank)
@@ -79,7 +79,7 @@ bool intervals_sort(struct intervals *v)
 	return true;
 }
 
-/* A heap of the intervals that are open at the sweep's position, the one to be seen on top. */
+/* A heap of the intervals that are open at the sweep's position, with the visible one on top. */
 struct heap {
 	VEC_FIELDS(uint32_t);
 };

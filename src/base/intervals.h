@@ -15,7 +15,7 @@ struct interval {
 	uint64_t start;
 	uint64_t end;
 	uint32_t id;   /* of the owner's choice, but not PIECE_NONE */
-	uint32_t rank; /* of two that overlap the higher one is seen; of equals the one that was added later */
+	uint32_t rank; /* of two that overlap the higher one is visible; of equals, the one added later */
 };
 
 struct intervals {

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For a thread that does something now and then, until another ends it, whom it does not keep waiting. */
+/* For a thread that does something now and then, until another thread ends it without having to wait for it. */
 struct pacer {
-	pthread_mutex_t lock; /* of `ended` */
+	pthread_mutex_t lock; /* guards `ended` */
 	pthread_cond_t end;
 	bool ended;
 };
@@ -16,7 +16,7 @@ struct pacer {
 void pacer_init(struct pacer *pacer);
 void pacer_deinit(struct pacer *pacer);
 
-/* Rests until that time of CLOCK_MONOTONIC. False at once when it is ended. */
+/* Sleeps until that time of CLOCK_MONOTONIC. False, at once, when it has been ended. */
 bool pacer_rest_until(struct pacer *pacer, uint64_t until_ns);
 
 void pacer_end(struct pacer *pacer);

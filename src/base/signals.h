@@ -6,8 +6,8 @@
 #include <signal.h>
 
 /*
- * To be called around pthread_create(): signals are the main thread's, a Ctrl-C handler expects to run there. But a fault
- * is of who makes it, and its handler must run in that thread.
+ * To be called around pthread_create(): signals go to the main thread, where the Ctrl-C handler expects to run. But
+ * SIGBUS is handled in the thread that caused it.
  */
 static inline void signals_block_for_worker(sigset_t *before)
 {

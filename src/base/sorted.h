@@ -5,10 +5,10 @@
 #include <stddef.h>
 
 /*
- * How many of `n` elements, which stand by rising `part`, are at or before the key: the last of those is what the key
- * is in, if they are starts of something, and behind it is where a new one goes. `part` has its dot or arrow:
+ * How many of `n` elements, sorted by `part`, are at or before the key. If they are starts of ranges, the last of those
+ * is the range that the key is in; a new element goes behind it. `part` has its dot or arrow:
  *
- *	size_t upto = sorted_upto(maps->data, maps->len, .start, address);
+ * 	size_t upto = sorted_upto(maps->data, maps->len, .start, address);
  */
 #define sorted_upto(data, n, part, key)                      \
 	({                                                   \

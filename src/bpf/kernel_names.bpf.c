@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Names of kernel addresses, asked of the kernel itself: the few that are on stacks, instead of the whole of
- * /proc/kallsyms, which takes it longer to print than everything else that a snapshot does.
+ * Asks the kernel itself for the names of the few kernel addresses that are on stacks, instead of reading the whole of
+ * /proc/kallsyms, which takes longer than everything else that a snapshot does.
  */
 #include "bpf/kernel_types.h"
 
@@ -15,7 +15,7 @@ __u32 count;
 __u64 addresses[NAME_REQUEST_COUNT];
 char texts[NAME_REQUEST_COUNT][NAME_REQUEST_TEXT];
 
-/* "symbol+0x1/0x2 [module]", looked up as the return address that it is. */
+/* "symbol+0x1/0x2 [module]"; the address is looked up as a return address. */
 SEC("syscall")
 int name_addresses(void *ctx)
 {

@@ -72,7 +72,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to end */
-	int nr_threads; /* that there still are */
+	int nr_threads; /* threads that still exist */
 };
 
 struct task_struct {
@@ -103,7 +103,7 @@ struct task_struct___before_5_14 {
 	long state;
 };
 
-/* aarch64: the system call as the entry code noted it, behind the registers that ptrace shows. */
+/* aarch64: the system call as the entry code saved it, behind the registers that ptrace shows. */
 struct pt_regs___arm64_entry {
 	__u64 orig_x0;
 	__s32 syscallno;

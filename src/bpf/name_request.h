@@ -2,7 +2,9 @@
 #ifndef STAKEOUT_BPF_NAME_REQUEST_H
 #define STAKEOUT_BPF_NAME_REQUEST_H
 
-/* How many kernel addresses are named in one run, and the room for each text. Shared by the program and its caller. */
+/*
+ * How many kernel addresses are named in one run, and how long each text may be. Shared by the program and its caller.
+ */
 enum {
 	NAME_REQUEST_COUNT = 64,
 	NAME_REQUEST_TEXT = 256,

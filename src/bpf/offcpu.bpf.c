@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Waits of threads. When a thread leaves its CPU only the time is noted; its stacks are taken when it is back, for waits
- * that were long enough, in its own context where the kernel has a place for that.
+ * Waits of threads. When a thread leaves its CPU only the time is noted. Its stacks are taken when it is back, if the
+ * wait was long enough; in its own context, where the kernel has a hook for that.
  */
 #include <linux/bpf.h>
 
@@ -39,23 +39,23 @@ const volatile __u64 max_ns = -1ull;
 const volatile __u32 self_tgid;	  /* the loader */
 const volatile bool all_processes;
 const volatile bool want_children;
-const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers have in any case */
+const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers always have */
 const volatile bool want_kernel = true;
 const volatile bool want_user = true;
 const volatile bool want_wakers;
-const volatile bool end_at_switch;   /* the kernel has no place in the resumed thread: a wait ends at the switch to it */
-const volatile bool stack_at_switch; /* when the thread leaves: because of that, or because every wait counts anyway */
+const volatile bool end_at_switch;   /* the kernel has no hook in the resumed thread: a wait ends at the switch to it */
+const volatile bool stack_at_switch; /* when the thread leaves: because of that, or as every wait counts anyway */
 const volatile bool want_sleeping = true;
 const volatile bool want_uninterruptible = true;
 const volatile bool want_runnable = true;
-const volatile bool want_waiting = true; /* also waits that have begun already */
-const volatile bool has_prev_state; /* the tracepoint tells the state in which a thread leaves */
-const volatile bool want_events; /* each wait is sent, none are added up here */
+const volatile bool want_waiting = true; /* also waits that began before */
+const volatile bool has_prev_state; /* the tracepoint has the state in which a thread leaves */
+const volatile bool want_events; /* each wait is sent; none are added up here */
 
 /* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
 volatile __u64 begin_ns;
 volatile __u64 end_ns;
-volatile bool noted_all; /* note_waiting() has seen all threads once: now it is for those of processes that came late */
+volatile bool noted_all; /* note_waiting() has seen all threads once: now it is for processes that came late */
 
 __u64 losses[OFFCPU_LOSSES];
 
@@ -73,7 +73,7 @@ struct {
 	__type(value, __u8); /* enum offcpu_target */
 } targets SEC(".maps");
 
-/* Waits that are over, added up: a thread's entries are changed only while it gets a CPU. What does not fit is sent. */
+/* Finished waits, added up: a thread's entries change only while it gets a CPU. Waits that do not fit are sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, OFFCPU_MAX_SUMS);
@@ -104,30 +104,30 @@ struct {
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);   /* tgid */
-	__type(value, __u64); /* when there was no news of it; 0: there is no answer yet */
+	__type(value, __u64); /* when the answer was that nothing is new; 0: no answer yet */
 } requested SEC(".maps");
 
 /*
- * Who waits when the recording begins is noted by an iterator, while the thread itself may get a CPU and leave it again. So
- * each has fields of its own, and the one word that both change says whose count: what the iterator writes cannot spoil what
- * the thread has, whoever comes first.
+ * An iterator notes the threads that wait when the recording begins, while such a thread may get a CPU and leave it
+ * again. So each of the two has its own fields, and the one word that both change says whose fields count: the iterator
+ * cannot overwrite what the thread wrote, whoever comes first.
  */
-#define NOTED (1ull << 63) /* in left_ns: it is of note_waiting(), and so is the rest */
+#define NOTED (1ull << 63) /* in left_ns: note_waiting() wrote it, and its fields count */
 
 struct thread_state {
-	__u64 left_ns;	/* 0: it is on a CPU, or not watched */
+	__u64 left_ns;	/* 0: the thread is on a CPU, or not watched */
 	__u64 woken_ns; /* 0: nobody has woken it */
-	__u64 delay_ns; /* all it had waited for a CPU when it left; see runnable_ns() */
+	__u64 delay_ns; /* its total wait for a CPU when it left; see runnable_ns() */
 	__u32 state;
 	__u32 waker_tgid;
 	__u32 waker_tid;
-	__u32 tgid; /* of a thread that ends: it may lose its numbers before it has left its CPU for the last time */
+	__u32 tgid; /* of an exiting thread: it may lose its pid and tid before it leaves its CPU for the last time */
 	__u32 tid;
 	__u8 sent; /* the loader has its stack */
 	__u8 zero[3];
 	__u32 noted_state;
 	__u64 noted_delay_ns;
-	struct offcpu_stack_id stack; /* where it is taken at switch-out */
+	struct offcpu_stack_id stack; /* if it is taken at switch-out */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
 };
@@ -144,7 +144,7 @@ static void lose(enum offcpu_lost what)
 	__sync_fetch_and_add(&losses[what], 1);
 }
 
-/* As process_of(), but of a thread at its end as well. */
+/* As process_of(), but also for an exiting thread. */
 static __u32 target_of(struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
@@ -178,8 +178,8 @@ static __u32 letter_of(bool preempted, __u32 state)
 }
 
 /*
- * Asks the loader for the tables of a process, and once only until it answers; after an answer without news it is left in
- * peace for a while.
+ * Asks the loader for the tables of a process, only once until it answers; if nothing was new, it does not ask again
+ * for a while.
  */
 static void request_maps(__u32 tgid)
 {
@@ -207,8 +207,9 @@ static void request_maps(__u32 tgid)
 }
 
 /*
- * The id of a stack: of its frames, and of what else makes two stacks different. Processes share them, since what a user
- * address means depends on the set of mappings alone; but one that is not known yet may get its meaning from its process.
+ * The id of a stack: a hash of its frames and of whatever else makes two stacks different. Processes share stacks,
+ * since the meaning of a user address depends only on the set of mappings; but while that is unknown, the process may
+ * give it one.
  */
 __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tgid)
 {
@@ -229,8 +230,8 @@ __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tg
 }
 
 /*
- * Takes the stacks of the current thread and leaves them in the scratch. Inlined: a frame of ours on the kernel stack costs
- * as much as several of the kernel's own, which is compiled with tables for that.
+ * Takes the stacks of the current thread and leaves them in the scratch. Inlined: unwinding a frame of ours on the
+ * kernel stack costs as much as several of the kernel's own, which have unwind tables.
  */
 static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which)
 {
@@ -250,7 +251,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return 0;
-	/* A thread that ends gives up its memory: what is mapped may be that of another process. */
+	/* An exiting thread gives up its memory: what is mapped may be another process's. */
 	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm) {
 		walk_user(task, tgid, which, scratch);
 		if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
@@ -260,7 +261,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	return scratch;
 }
 
-/* Sends a stack if the loader does not have it. False: there was no room. */
+/* Sends a stack if the loader does not have it. False when there is no room. */
 static bool send_stack(struct stack_scratch *scratch)
 {
 	__u32 total = scratch->head.nkernel + scratch->head.nuser;
@@ -272,7 +273,7 @@ static bool send_stack(struct stack_scratch *scratch)
 		lose(OFFCPU_LOST_STACKS);
 		return false;
 	}
-	bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* when it is full the stack is sent again */
+	bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* if it is full, the stack is sent again */
 	return true;
 }
 
@@ -317,7 +318,10 @@ static void count_seen(void)
 		++*count;
 }
 
-/* A wait that is over, or is taken as it is at the end. `scratch`: its stack, unless that was sent when it began. */
+/*
+ * Reports a wait that is over, or that the end of the recording cuts off. `scratch`: its stack, unless that was sent
+ * when it began.
+ */
 static void report_wait(struct offcpu_wait *wait, struct stack_scratch *scratch)
 {
 	struct offcpu_sums *sum;
@@ -341,8 +345,8 @@ static __u64 delay_of(struct task_struct *task)
 }
 
 /*
- * How long a thread was ready to run and had no CPU: by the scheduler's own account, which is up to date when the thread is
- * back, or else since the wake-up.
+ * How long a thread was ready to run but had no CPU: from the scheduler's own statistics, which are up to date when the
+ * thread is back, or else since the wake-up.
  */
 static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 now, __u64 duration)
 {
@@ -357,7 +361,7 @@ static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s,
 	return ready < duration ? ready : duration;
 }
 
-/* When a wait is over that is taken now. */
+/* When a wait that is reported now was over. */
 static __u64 wait_end(void)
 {
 	__u64 end = end_ns;
@@ -365,14 +369,14 @@ static __u64 wait_end(void)
 	return end ? end : bpf_ktime_get_ns();
 }
 
-/* Whether this is a wait to tell of: not too short, not too long, and begun before its end. */
-static bool is_told(__u64 left, __u64 ends)
+/* Whether to report this wait: not too short, not too long, and not ending before it began. */
+static bool is_reported(__u64 left, __u64 ends)
 {
 	left &= ~NOTED;
 	return left && left <= ends && ends - left >= min_ns && ends - left <= max_ns;
 }
 
-/* The wait of a thread; `left`: what left_ns was. */
+/* Fills in the wait of a thread; `left`: what left_ns was. */
 static void fill_wait(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 ends,
 		      struct offcpu_wait *wait)
 {
@@ -386,7 +390,7 @@ static void fill_wait(struct task_struct *task, const struct thread_state *s, __
 	}
 	wait->key.state = left & NOTED ? s->noted_state : s->state;
 	wait->key.stack = s->stack;
-	if (left & NOTED) /* it began before: nobody has taken one */
+	if (left & NOTED) /* it began before the recording: no stack was taken */
 		wait->key.stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
 	wait->key.process_start_ns = task->group_leader->start_time;
 	wait->key.thread_start_ns = task->start_time;
@@ -402,13 +406,13 @@ static void fill_wait(struct task_struct *task, const struct thread_state *s, __
 	}
 }
 
-/* Ends the wait for whoever comes first: the thread itself, or the loader at the end. */
+/* Ends the wait; only the first caller succeeds: the thread itself, or the loader at the end. */
 static __u64 take_left(struct thread_state *s)
 {
 	return __sync_lock_test_and_set(&s->left_ns, 0);
 }
 
-/* The wait that a thread ends by getting a CPU; 0: there is none to tell of. Most are short, and nothing is done for them. */
+/* The wait that a thread ends by getting a CPU; 0: none to report. Most are short, and nothing is done for them. */
 static struct offcpu_wait *end_wait(struct task_struct *task)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
@@ -419,7 +423,7 @@ static struct offcpu_wait *end_wait(struct task_struct *task)
 		return 0;
 	left = take_left(s);
 	ends = wait_end();
-	if (!is_told(left, ends))
+	if (!is_reported(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
 	if (!scratch)
@@ -434,7 +438,7 @@ static __always_inline void resume(void *ctx)
 {
 	struct offcpu_wait *wait = end_wait((struct task_struct *)bpf_get_current_task_btf());
 
-	if (wait) /* a wait that began before has no stack yet */
+	if (wait) /* a wait that began before the recording has no stack yet */
 		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
 
@@ -463,7 +467,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 	s->left_ns = bpf_ktime_get_ns();
 }
 
-/* It leaves for what is no wait: should it not have been seen to come back, what it left for before is no longer one. */
+/* It leaves for something that is not a wait. If we missed that it came back, its earlier wait is over too. */
 static void drop_wait(struct task_struct *task)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
@@ -476,8 +480,9 @@ static void drop_wait(struct task_struct *task)
 }
 
 /*
- * The thread will never run again. Up to here it may have waited, to give back its memory and files, and so its process is a
- * target until this is its last thread. A thread that is not the first has been taken from the count already.
+ * The thread will never run again. Until here it may have waited, while giving back memory and files, so its process
+ * remains a target until its last thread gets here. Threads other than the main thread have already been subtracted
+ * from the count.
  */
 static void end_thread(struct task_struct *task)
 {
@@ -496,7 +501,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!begin_ns)
 		return 0;
 	if (!end_ns && is_watched(prev)) {
-		/* Who is woken just now has another state already: the fourth argument is that in which it decided to leave. */
+		/*
+		 * A thread that is being woken right now already has another state: the fourth argument is the one in
+		 * which it decided to leave.
+		 */
 		state = has_prev_state ? (__u32)ctx[3] : state_of(prev);
 		letter = letter_of(preempt, state);
 		if (letter)
@@ -530,14 +538,17 @@ int on_finish_switch(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Interrupts wake in the name of whom they interrupt; the loader tells them by the kernel stack, taken where it can be. */
+/*
+ * An interrupt's wake-ups seem to come from the thread it interrupted; the loader recognises them by the kernel stack,
+ * where it can be taken.
+ */
 static void note_waker(void *ctx, struct thread_state *s)
 {
 	struct task_struct *waker = (struct task_struct *)bpf_get_current_task_btf();
 	struct stack_scratch *scratch;
 
 	s->waker_tgid = process_of(waker);
-	s->waker_tid = waker->pid ? number_of(waker) : OFFCPU_INTERRUPT; /* nothing ran */
+	s->waker_tid = waker->pid ? number_of(waker) : OFFCPU_INTERRUPT; /* the CPU was idle */
 	if (!s->waker_tid)
 		s->waker_tid = OFFCPU_OUTSIDE;
 	__builtin_memcpy(s->waker_comm, waker->comm, OFFCPU_COMM);
@@ -549,7 +560,7 @@ static void note_waker(void *ctx, struct thread_state *s)
 	}
 }
 
-/* Not loaded when neither wakers nor the time of the wake-up are wanted: a look at another CPU's thread is dear. */
+/* Not loaded when neither wakers nor the time of the wake-up are wanted: reading another CPU's thread is expensive. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -578,8 +589,9 @@ static void note_listed(struct task_struct *task)
 }
 
 /*
- * At the beginning: who waits already, from then on. A thread that got a CPU meanwhile has not seen that it was noted. Then
- * once more for processes that were started while the others were looked for: nobody has seen their threads until now.
+ * At the beginning: notes the threads that already wait; their waits count from now on. A thread that got a CPU
+ * meanwhile did not see that it was noted. Then once more for processes that were started while we looked for others:
+ * nobody has seen their threads yet.
  */
 SEC("iter/task")
 int note_waiting(struct bpf_iter__task *ctx)
@@ -593,10 +605,10 @@ int note_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	note_listed(task);
 	if (task->exit_state)
-		end_thread(task); /* when nobody saw it */
+		end_thread(task); /* it ended while nobody watched */
 	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
-	/* For those that run too: here it is made without a lock of the scheduler held. */
+	/* Also for running threads: here it is allocated without a scheduler lock held. */
 	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	runs = runs_of(task);
 	if (!s || !want_waiting || s->left_ns || task->on_cpu || task->exit_state)
@@ -614,7 +626,7 @@ int note_waiting(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* At the end: who still waits, unless it has just come back and said so itself. */
+/* At the end: lists the threads that still wait, unless one has just come back and reported it itself. */
 SEC("iter/task")
 int list_waiting(struct bpf_iter__task *ctx)
 {
@@ -630,11 +642,11 @@ int list_waiting(struct bpf_iter__task *ctx)
 		return 0;
 	open.runs = runs_of(task);
 	left = take_left(s);
-	if (!is_told(left, ends))
+	if (!is_reported(left, ends))
 		return 0;
 	fill_wait(task, s, left, ends, &open.wait);
 	if (bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
-		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator comes again */
+		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator will call again */
 	return 0;
 }
 
@@ -647,8 +659,8 @@ static void tell(__u32 kind, __u32 tgid)
 }
 
 /*
- * A new process may have the number of one that has ended. It has the memory of its parent, and so its tables, until it
- * executes something: short-lived children would never get any otherwise.
+ * A new process may have the pid of one that has ended. It has its parent's memory, and so its tables, until it calls
+ * exec: short-lived children would never get any otherwise.
  */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
@@ -657,7 +669,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct offcpu_maps *maps, copy;
 	__u8 target = OFFCPU_TARGET_UNSEEN;
 
-	if (child->pid != child->tgid || !new_tgid) { /* only a thread: room for it, while no lock of the scheduler is held */
+	if (child->pid != child->tgid || !new_tgid) { /* a thread: make room while no scheduler lock is held */
 		if (is_watched(child))
 			bpf_task_storage_get(&threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		return 0;
@@ -666,7 +678,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!all_processes) {
 		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
 			bpf_map_delete_elem(&targets, &new_tgid);
-			bpf_map_delete_elem(&processes, &new_tgid); /* a waker's, who had this number before */
+			bpf_map_delete_elem(&processes, &new_tgid); /* of a waker that had this pid before */
 			return 0;
 		}
 		if (bpf_map_update_elem(&targets, &new_tgid, &target, 0))
@@ -688,7 +700,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
 
-	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, also of a waker that is not watched */
+	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, even of a waker that is not watched */
 	bpf_map_delete_elem(&requested, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXEC, tgid);
@@ -696,8 +708,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 }
 
 /*
- * The thread that ends is not counted as live any more. Of two that end together both may be the last: that does no harm.
- * Nobody is in its code any more, but it is a target until it is gone: see end_thread().
+ * The exiting thread is no longer counted as live. If two exit at the same time both may think they are the last; that
+ * does no harm. No thread runs its code any more, but it is a target until it is gone: see end_thread().
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)

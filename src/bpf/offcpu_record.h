@@ -10,7 +10,7 @@
 #endif
 
 enum {
-	OFFCPU_KERNEL_FRAMES = 127, /* the kernel's own limit */
+	OFFCPU_KERNEL_FRAMES = 127, /* the kernel's own limit of frames */
 	OFFCPU_USER_FRAMES = 256,
 	OFFCPU_COMM = 16,
 	OFFCPU_MAX_SUMS = 1 << 17, /* rows that are added up in the kernel */
@@ -25,7 +25,7 @@ enum offcpu_kind {
 	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
 };
 
-/* The name of a stack: two hashes of its frames. 0, 0: there is none. BPF's own are odd in their low half. */
+/* The id of a stack: two hashes of its frames. 0, 0: no stack. Those made by BPF have an odd low half. */
 struct offcpu_stack_id {
 	__u64 low;
 	__u64 high;
@@ -36,7 +36,7 @@ struct offcpu_stack_id {
 enum offcpu_state {
 	OFFCPU_SLEEPING = 'S',
 	OFFCPU_UNINTERRUPTIBLE = 'D',
-	OFFCPU_RUNNABLE = 'R', /* preempted: it waited for a CPU only */
+	OFFCPU_RUNNABLE = 'R', /* preempted: it only waited for a CPU */
 };
 
 /* What makes two waits the same. */
@@ -47,7 +47,7 @@ struct offcpu_key {
 	__u32 tid;
 	__u32 state; /* enum offcpu_state */
 	__u32 waker_tid; /* 0: not known; OFFCPU_INTERRUPT: an interrupt on an idle CPU */
-	__u64 process_start_ns; /* when they were made: numbers are used again. exec() changes neither */
+	__u64 process_start_ns; /* when they were created, since numbers are reused; exec() changes neither */
 	__u64 thread_start_ns;
 };
 
@@ -55,7 +55,7 @@ struct offcpu_key {
 #define OFFCPU_OUTSIDE 0xfffffffeu /* a thread that has no number in our pid namespace */
 
 enum offcpu_wait_flag {
-	OFFCPU_UNFINISHED = 1 << 0, /* it was not over when the recording ended, up to when it is counted */
+	OFFCPU_UNFINISHED = 1 << 0, /* it was not over when the recording ended, and counts up to then */
 };
 
 struct offcpu_wait {
@@ -64,7 +64,7 @@ struct offcpu_wait {
 	struct offcpu_key key;
 	__u64 start_ns; /* CLOCK_MONOTONIC */
 	__u64 duration_ns;
-	__u64 runnable_ns; /* at its end, from the wake-up to the CPU; the whole of it when it was preempted */
+	__u64 runnable_ns; /* its last part, from the wake-up to getting a CPU; all of it when preempted */
 	__u32 waker_tgid;
 	__u32 zero;
 	char comm[OFFCPU_COMM];
@@ -80,13 +80,15 @@ struct offcpu_sums {
 	__u64 min_ns;
 	__u64 runnable_ns;
 	__u32 waker_tgid;
-	__u32 stack_missing; /* it found no room, and is to be sent again */
+	__u32 stack_missing; /* there was no room for it: it is to be sent again */
 	char comm[OFFCPU_COMM]; /* the last one: threads take their names late */
 	char waker_comm[OFFCPU_COMM];
 };
 
-/* A wait that is not over at the end: no stacks, but how often its thread had got a CPU, which tells whether those that
- * were read from outside are of this wait. */
+/*
+ * A wait that is not over at the end. It has no stacks, but a count of how often its thread got a CPU, which tells
+ * whether stacks read from outside belong to this wait.
+ */
 struct offcpu_open {
 	struct offcpu_wait wait;
 	__u64 runs;
@@ -103,13 +105,13 @@ enum offcpu_end {
 	OFFCPU_END_NO_PROGRESS = 6,
 	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
 	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
-	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is nowhere where code may be */
-	OFFCPU_END_MANY_MAPPINGS = 10, /* it is in none of the first OFFCPU_MAX_MAPPINGS, and the process has more */
+	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is not in executable memory */
+	OFFCPU_END_MANY_MAPPINGS = 10, /* not in the first OFFCPU_MAX_MAPPINGS mappings, and the process has more */
 };
 
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
-#define OFFCPU_BY_FRAME_POINTER (1ull << 63) /* that is how it was found */
-#define OFFCPU_INTERRUPTED (1ull << 62)	     /* by a signal, whose trampoline is before it: no return address */
+#define OFFCPU_BY_FRAME_POINTER (1ull << 63) /* found by frame pointer */
+#define OFFCPU_INTERRUPTED (1ull << 62)	     /* by a signal, whose trampoline precedes it: not a return address */
 #define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED)
 
 struct offcpu_stack {
@@ -128,9 +130,9 @@ struct offcpu_process {
 };
 
 /*
- * A process's executable mappings: `count` of struct offcpu_mapping from `first`, by rising address. A child has those of
- * its parent until it has its own, so that a set may outlive who it was made for: each mapping says which set it is of,
- * and one whose place was given to another set is not known any more.
+ * A process's executable mappings: `count` of struct offcpu_mapping from `first`, by rising address. A child has those
+ * of its parent until it has its own, so a set may outlive the process it was made for: each mapping says which set it
+ * belongs to, and one whose place was given to another set is unknown from then on.
  */
 struct offcpu_maps {
 	__u32 first;
@@ -159,12 +161,12 @@ enum offcpu_target {
 /* Every loss by name; shown by name in reports. */
 enum offcpu_lost {
 	OFFCPU_LOST_WAITS,	 /* the ring buffer was full */
-	OFFCPU_LOST_STACKS,	 /* likewise, for a stack */
+	OFFCPU_LOST_STACKS,	 /* the same, for a stack */
 	OFFCPU_LOST_STATE,	 /* no room to note when a thread left its CPU */
-	OFFCPU_LOST_REQUESTS,	 /* a process could not be asked for */
-	OFFCPU_LOST_RESUMES,	 /* a thread left its CPU without having been seen to come back */
+	OFFCPU_LOST_REQUESTS,	 /* the tables of a process could not be asked for */
+	OFFCPU_LOST_RESUMES,	 /* a thread left its CPU, but we never saw it come back */
 	OFFCPU_LOST_PROCESSES,	 /* no room for one more process to watch */
-	OFFCPU_LOST_ASKED,	 /* no room for one more to ask for */
+	OFFCPU_LOST_ASKED,	 /* no room to ask for one more process */
 	OFFCPU_LOSSES,
 };
 
@@ -176,7 +178,7 @@ static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "off
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 
-/* Where in the frame of a signal, at sp, the kernel saved what a walk goes on with. */
+/* Where in a signal frame, at sp, the kernel saved the registers that a walk needs. */
 struct offcpu_signal_frame {
 	__u32 pc;
 	__u32 sp;

@@ -3,8 +3,8 @@
 #define STAKEOUT_BPF_TASK_H
 
 /*
- * What the programs ask of a thread. Tasks come from BTF, so that their fields are read directly: a helper call for each
- * would double what a switch costs.
+ * What the programs read of a thread. Tasks come from BTF, so that their fields are read directly: a helper call for
+ * each would double what a switch costs.
  */
 
 enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
@@ -12,7 +12,7 @@ enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pi
 /* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
 const volatile __u32 ns_inum;
 
-/* A thread's number as the loader's pid namespace counts; 0 when it is not in it, or cannot be told any more. */
+/* A thread's number in the loader's pid namespace; 0 when it is not in it, or can no longer be told. */
 static __u32 number_of(struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;

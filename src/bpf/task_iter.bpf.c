@@ -27,14 +27,14 @@ __u32 only_tid;	       /* 0: every thread */
 __u32 counters_only;   /* pass 2: neither registers nor kernel stacks */
 __u32 want_kernel;
 
-/* One reader at a time: the skeleton is private to its process, and the process reads from one thread. */
+/* There is only one reader: the skeleton is private to its process, which reads from one thread. */
 static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
 
 /*
- * When a thread last left its CPU: the scheduler notes when it got there, and how long it has run since. Only the
- * fair classes keep the second figure for each turn; for the others the turn counts as nothing. All of it is
- * the scheduler's own clock, so "now" is asked of the reader, which runs.
+ * When a thread last left its CPU: the scheduler notes when it got there, and how long it has run since. Only the fair
+ * classes keep the second figure for each turn; for the others the turn counts as nothing. All of it is in the
+ * scheduler's own clock, so "now" is taken from the reader, which is running.
  */
 static __u64 left_cpu(struct task_struct *task)
 {
@@ -52,7 +52,7 @@ static void take_off_cpu_time(struct task_struct *task)
 	__u64 left, now;
 
 	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !BPF_CORE_READ(task, sched_info.last_arrival))
-		return; /* not kept by this kernel, or it has not run yet */
+		return; /* this kernel does not keep it, or the thread has not run yet */
 	left = left_cpu(task);
 	now = left_cpu((struct task_struct *)bpf_get_current_task());
 	record.off_cpu_ns = now > left ? now - left : 0;
@@ -100,7 +100,7 @@ int dump_task(struct bpf_iter__task *ctx)
 	record.tgid = tgid;
 	record.tid = tid;
 	record.syscall_nr = -1;
-	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */
+	/* Counters first: a thread that runs while the rest is read has other counters in the next pass. */
 	if (bpf_core_field_exists(task->sched_info.pcount)) {
 		record.runs = BPF_CORE_READ(task, sched_info.pcount);
 		record.flags |= TASK_HAS_RUNS;

@@ -4,9 +4,9 @@
 
 /*
  * Call frame information as BPF searches it: one row for each stretch of code with the same rules, by rising address.
- * Only what real compilers write is there: the CFA from the stack or frame pointer, return address and frame pointer saved
- * at the CFA or still in their registers, or the return address in rdi, which is where the C library's vfork() of x86_64 has
- * it. Everything else is a row that says so. Shared by the BPF program and its loader.
+ * It holds only what real compilers write: the CFA from the stack or frame pointer, return address and frame pointer
+ * saved at the CFA or still in their registers, or the return address in rdi, where the C library's vfork() on x86_64
+ * keeps it. Anything else is a row that says so. Shared by the BPF program and its loader.
  */
 
 #ifndef __bpf__
@@ -29,14 +29,14 @@ enum unwind_kind {
 	UNWIND_AT_SP = 8,	/* a frame that was aligned anew: cfa = *(sp + 8 * cfa) + 8 * ra */
 	UNWIND_AT_FP = 9,	/* likewise: cfa = *(fp + 8 * cfa) + 8 * ra */
 
-	UNWIND_NO_TABLE = 10, /* in no table: code that is in no file, or in one without CFI: by frame pointer, marked */
+	UNWIND_NO_TABLE = 10, /* never in a table: code in no file, or in one without CFI: by frame pointer, marked */
 };
 
 enum unwind_flag {
 	UNWIND_FP_AT_CFA = 1 << 0, /* the caller's frame pointer is at cfa + 8 * fp; else it is unchanged */
 	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
 	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register, or rdi */
-	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is where this frame's points */
+	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is at the address in this frame's */
 };
 
 struct unwind_row {

@@ -15,7 +15,7 @@ struct pt_regs___user {
 
 #define user_registers pt_regs___user
 
-/* There is no link register: in its place is rdi, see unwind_row.h. */
+/* x86_64 has no link register: rdi takes its place, see unwind_row.h. */
 enum { CODE_BITS = 64, HAS_LINK = 0, FP_GIVES_SP = 1 };
 
 #elif defined(__TARGET_ARCH_arm64)
@@ -30,7 +30,7 @@ struct user_pt_regs___user {
 #define user_registers user_pt_regs___user
 
 enum {
-	CODE_BITS = 48, /* of an address: pointer authentication signs the high ones */
+	CODE_BITS = 48, /* the bits of an address: pointer authentication signs the high ones */
 	HAS_LINK = 1,
 	FP_GIVES_SP = 0,
 };
@@ -39,7 +39,7 @@ enum {
 
 const volatile struct offcpu_signal_frame signal_frame = {}; /* set by the loader */
 
-enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings that find one of OFFCPU_MAX_MAPPINGS, and of BPF_ROWS_MAX */
+enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings needed to search OFFCPU_MAX_MAPPINGS, and BPF_ROWS_MAX */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -79,8 +79,8 @@ enum { COPY_WORDS = 128 };
 struct stack_scratch {
 	struct offcpu_stack head;
 	__u64 frames[OFFCPU_FRAMES];
-	__u64 copy[COPY_WORDS]; /* of the stack, from where the walk starts: one read instead of many */
-	struct offcpu_wait wait; /* here, since the programs' own stack is small */
+	__u64 copy[COPY_WORDS]; /* a copy of the stack from where the walk starts: one read instead of many */
+	struct offcpu_wait wait; /* here because the programs' own stack is small */
 };
 
 /* One for the thread that resumed, one for the waker, which may be an interrupt that comes between. */
@@ -103,7 +103,7 @@ struct walk {
 	__u64 sp;
 	__u64 fp;
 	__u64 lr;
-	__u64 copied; /* where the scratch's copy was taken; 0: there is none */
+	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
 	__u32 first; /* where its frames start in the scratch */
 	__u32 n;
 	__u32 which; /* scratch */
@@ -119,8 +119,8 @@ struct walk {
 };
 
 /*
- * Rows that were found lately, by address: most frames are met again and again, and a search takes some thirty look-ups.
- * A set of mappings never changes, so what was found in it stays true.
+ * Rows found lately, by address: most frames occur again and again, and a search takes some thirty look-ups. A set of
+ * mappings never changes, so what was found in it stays true.
  */
 enum { CACHED_ROWS = 1024 };
 
@@ -158,8 +158,10 @@ static __u64 strip_code(__u64 pc)
 	return pc & (~0ull >> (64 - CODE_BITS));
 }
 
-/* One halving of a search for the last entry at or before something: no branches, each of which would double what the
- * verifier has to look at. */
+/*
+ * One halving of a search for the last entry at or before a key. Without branches: each would double what the verifier
+ * has to look at.
+ */
 static void halve(__u32 *low, __u32 *high, __u32 mid, bool is_before)
 {
 	__u32 yes = is_before;
@@ -170,8 +172,8 @@ static void halve(__u32 *low, __u32 *high, __u32 mid, bool is_before)
 }
 
 /*
- * The mapping of an address. Global, as what follows, so that the verifier looks at it once and not for each of the ways
- * that lead here.
+ * The mapping of an address. A global function, like those below, so that the verifier checks it once and not for each
+ * path that leads here.
  */
 __attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offcpu_mapping *out)
 {
@@ -194,7 +196,7 @@ __attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offc
 	m = low ? bpf_map_lookup_elem(&mappings, &key) : 0;
 	if (!m)
 		return 0;
-	*out = *m; /* its place may be given to another set meanwhile */
+	*out = *m; /* its place may have been given to another set meanwhile */
 	return out->set == w->maps.set && out->start <= pc && pc < out->end;
 }
 
@@ -219,7 +221,7 @@ __attribute__((noinline)) int find_row(__u32 object, __u32 nrows, __u32 at, stru
 		halve(&low, &high, mid, row->pc <= at);
 	}
 	low--;
-	row = bpf_map_lookup_elem(table, &low); /* there is none before the first */
+	row = bpf_map_lookup_elem(table, &low); /* nothing comes before the first */
 	if (!row)
 		return 0;
 	*out = *row;
@@ -235,7 +237,7 @@ static bool read_word(struct walk *w, __u64 address, __u64 *out)
 		scratch = get_scratch(w->which);
 		if (!scratch)
 			return false;
-		asm volatile("" : "+r"(word)); /* so that the verifier sees the bound that the compiler knows of */
+		asm volatile("" : "+r"(word)); /* shows the verifier a bound that the compiler already knows */
 		*out = scratch->copy[word % COPY_WORDS];
 		return true;
 	}
@@ -248,7 +250,7 @@ static bool end(struct walk *w, __u32 why)
 	return false;
 }
 
-/* The frame record that the frame pointer leads to. Its end is the end of the stack. */
+/* Steps to the frame record that the frame pointer leads to. One without a return address is the end of the stack. */
 static bool step_by_frame_pointer(struct walk *w)
 {
 	__u64 fp, pc;
@@ -260,7 +262,7 @@ static bool step_by_frame_pointer(struct walk *w)
 	pc = strip_code(pc);
 	if (!pc)
 		return end(w, OFFCPU_END_COMPLETE);
-	w->sp = w->fp + 16; /* it rises, whatever the caller may have had in its frame pointer */
+	w->sp = w->fp + 16; /* sp rises, whatever the caller had in its frame pointer */
 	w->sp_is_bound = !FP_GIVES_SP;
 	w->fp = fp;
 	w->pc = pc;
@@ -289,7 +291,7 @@ static bool find_cfa(struct walk *w, const struct unwind_row *row, __u64 *cfa)
 	if ((row->kind == UNWIND_FROM_FP || row->kind == UNWIND_AT_FP) && !w->has_fp)
 		return end(w, OFFCPU_END_NO_UNWIND);
 	if (w->sp_is_bound && row->kind != UNWIND_FROM_FP) {
-		/* The frame record is at fp, and the row tells how far that is from the CFA. */
+		/* The frame record is at fp, and the row says how far that is from the CFA. */
 		if ((row->flags & record) != record || row->ra != row->fp + 1 || !w->has_fp)
 			return end(w, OFFCPU_END_NO_UNWIND);
 		*cfa = w->fp - 8 * (__s64)row->fp;
@@ -351,8 +353,8 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 }
 
 /*
- * Code without CFI at the top of the stack is a system call's, as in glibc's clone: it has pushed nothing, so that its
- * return address is where it was left. It must be in known code.
+ * Code without CFI at the top of the stack makes a system call, as in glibc's clone: it has pushed nothing, so its
+ * return address is still where the call put it. It must point into known code.
  */
 static bool step_from_stub(struct walk *w)
 {
@@ -372,7 +374,7 @@ static bool step_from_stub(struct walk *w)
 	return true;
 }
 
-/* The row of an address, from the tables. False: it is in no known mapping. */
+/* The row of an address, from the tables. False when it is in no known mapping. */
 static bool search_row(struct walk *w, __u64 at, struct unwind_row *out)
 {
 	struct offcpu_mapping mapping = {};
@@ -462,7 +464,7 @@ static long walk_frame(__u32 index, void *ctx)
 	return w->only_innermost || !step(w);
 }
 
-/* True when the thread is in 32-bit code, whose stack has other words. */
+/* True when the thread is in 32-bit code, whose stack has words of another size. */
 static bool is_32bit(const struct user_registers *regs)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -486,7 +488,7 @@ static long note_code(struct task_struct *task, struct vm_area_struct *vma, void
 	return 0;
 }
 
-/* Why the walk has met an address that is in no known mapping: some stacks lead to where no code is. */
+/* Why the walk came to an address in no known mapping: some stacks lead to where there is no code. */
 static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 {
 	enum { ENOENT = 2 };
@@ -498,7 +500,7 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 	return w->maps.count < OFFCPU_MAX_MAPPINGS ? OFFCPU_END_NO_TABLES : OFFCPU_END_MANY_MAPPINGS;
 }
 
-/* Leaves the frames behind those of the kernel. */
+/* Puts the frames behind those of the kernel. */
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
@@ -522,7 +524,7 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)
 		w.copied = w.sp;
 	if (!w.pc)
-		return; /* the kernel's own thread in this process, such as one of io_uring */
+		return; /* a thread that the kernel runs in this process, such as io_uring's */
 	w.only_innermost = is_32bit(regs);
 	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
 	if (w.end == OFFCPU_END_NO_TABLES && w.maps.set)

@@ -25,7 +25,7 @@ enum {
 };
 
 /* A compressed section's bytes. */
-struct unpacked {
+struct unpacked_section {
 	size_t section;
 	struct packing packing;
 	uint8_t *data; /* packing.size bytes; NULL when it is damaged */
@@ -39,7 +39,7 @@ struct image {
 	const uint8_t *raw; /* the whole file, or the loaded image */
 	size_t raw_len;
 	VEC(Elf64_Phdr) loads; /* PT_LOAD only */
-	VEC(struct unpacked) unpacked;
+	VEC(struct unpacked_section) unpacked;
 	uint64_t unpacked_size; /* of all of them */
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
@@ -446,7 +446,7 @@ static size_t find_data(const struct image *image, const char *name, struct pack
 	return section && read_packing(image, section, packing) ? section : 0;
 }
 
-static struct unpacked *find_unpacked(const struct image *image, size_t section)
+static struct unpacked_section *find_unpacked(const struct image *image, size_t section)
 {
 	for (size_t i = 0; i < image->unpacked.len; i++)
 		if (image->unpacked.data[i].section == section)
@@ -456,7 +456,7 @@ static struct unpacked *find_unpacked(const struct image *image, size_t section)
 
 static void unpack_one(void *ctx, size_t i)
 {
-	struct unpacked *unpacked = (struct unpacked *)ctx + i;
+	struct unpacked_section *unpacked = (struct unpacked_section *)ctx + i;
 
 	if (unpacked->data && !unpack(&unpacked->packing, unpacked->data)) {
 		free(unpacked->data);
@@ -469,7 +469,7 @@ void image_unpack(struct image *image, const char *const *names, size_t n)
 	size_t first = image->unpacked.len;
 
 	for (size_t i = 0; i < n; i++) {
-		struct unpacked unpacked = {0};
+		struct unpacked_section unpacked = {0};
 
 		unpacked.section = find_data(image, names[i], &unpacked.packing);
 		if (!unpacked.section || !unpacked.packing.type || find_unpacked(image, unpacked.section))
@@ -497,7 +497,7 @@ struct span image_section(struct image *image, const char *name)
 {
 	struct packing packing;
 	size_t section = find_data(image, name, &packing);
-	const struct unpacked *unpacked;
+	const struct unpacked_section *unpacked;
 
 	if (!section)
 		return (struct span){0};

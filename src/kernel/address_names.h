@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /*
- * Names kernel addresses by asking the running kernel, with a BPF program. Fails where that is not permitted or not
- * known to the kernel (before 5.14): then there is /proc/kallsyms.
+ * Names kernel addresses by asking the running kernel, with a BPF program. Fails where that is not permitted or the
+ * kernel cannot do it (before 5.14): then use /proc/kallsyms.
  *
  * Calls `found` for each address that has a name, with "symbol+0x1/0x2 [module]".
  */

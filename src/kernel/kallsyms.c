@@ -13,7 +13,7 @@
 enum {
 	CHUNK = 256 << 10,
 	MAX_FILE = 256 << 20,
-	MAX_FUNCTION = 16 << 20, /* farther from its start an address is not in it */
+	MAX_FUNCTION = 16 << 20, /* an address farther from the start of a symbol is not in it */
 };
 
 /* Both strings are offsets into the text; module 0 is the kernel proper. */
@@ -24,7 +24,7 @@ struct entry {
 };
 
 struct kallsyms {
-	VEC_FIELDS(struct entry); /* by rising address; of equal ones, the first in the file first */
+	VEC_FIELDS(struct entry); /* by rising address; equal ones in the order of the file */
 	VEC(char) text;           /* the file, with a NUL after each name */
 };
 
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name); /* offsets rise in the order of the file */
+	return (x->name > y->name) - (x->name < y->name); /* offsets are in the order of the file */
 }
 
 static void sort(struct kallsyms *ks)

@@ -17,7 +17,7 @@ struct kernel_symbol {
 	const char *module; /* NULL for the kernel proper; likewise */
 };
 
-/* -EPERM with the way to be allowed when the kernel hides its addresses: every one is zero then. */
+/* -EPERM, and how to get permission, when the kernel hides its addresses: then all of them are zero. */
 int kallsyms_load(const char *path, struct err *err, struct kallsyms **out);
 void kallsyms_destroy(struct kallsyms *ks);
 

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-/* The verifier's last words: what it refused. */
+/* The end of the verifier's log: what it refused. */
 static _Thread_local char refusal[160];
 
 static void keep_last_words(const char *log)
@@ -46,7 +46,7 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 	char said[sizeof(refusal)];
 
 	memcpy(said, refusal, sizeof(said));
-	refusal[0] = '\0'; /* it is not what a later step fails for */
+	refusal[0] = '\0'; /* a later step does not fail for this */
 	if (code == EPERM)
 		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)

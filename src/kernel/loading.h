@@ -10,13 +10,13 @@
 
 /* What the loaders of BPF programs share. Only for builds with BPF. */
 
-/* For libbpf_set_print(): it prints to standard error unless told otherwise; what failed is said in our own words. */
+/* For libbpf_set_print(), since libbpf prints to standard error by default; we report failures in our own words. */
 int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap);
 
-/* What a refused step means for the person who reads it. `doubt`: what else may be missing, or NULL. Returns -code. */
+/* Explains to the user why a step was refused. `doubt`: what else may be missing, or NULL. Returns -code. */
 int loading_explain(struct err *err, int code, const char *step, const char *doubt);
 
-/* Our pid namespace, as the programs want it; 0: the first one. */
+/* Our pid namespace, as the programs want it; 0: the initial one. */
 uint32_t loading_pid_namespace(void);
 
 /* Runs an iterator once and leaves what it wrote in `out`, 8-byte aligned as its records are. */

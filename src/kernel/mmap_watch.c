@@ -19,7 +19,7 @@
 enum {
 	RING_BYTES = 1 << 16, /* of each CPU: some 500 mappings */
 	MAX_CPUS = 1 << 13,
-	FILE_ID_BYTES = 24, /* device and inode, or a build-id: as long */
+	FILE_ID_BYTES = 24, /* device and inode, or a build-id, which is as long */
 };
 
 struct cpu_ring {
@@ -32,7 +32,7 @@ struct mmap_watch {
 	size_t page_bytes;
 	size_t ring_bytes; /* a power of two */
 	VEC(struct cpu_ring) cpus;
-	uint8_t *records; /* ring_bytes: what is read from one ring, in one piece */
+	uint8_t *records; /* ring_bytes long: what is read from one ring, in one piece */
 	uint64_t lost;
 };
 
@@ -70,10 +70,10 @@ static int open_event(int cpu)
 		.config = PERF_COUNT_SW_DUMMY,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
-		.mmap = 1, /* the kernel makes no notes for mmap2 alone */
+		.mmap = 1, /* mmap2 alone makes the kernel write nothing */
 		.mmap2 = 1,
 		.watermark = 1,
-		.wakeup_watermark = 1, /* at once: who reads decides how long to gather */
+		.wakeup_watermark = 1, /* wake at once: the reader decides how long to gather */
 	};
 
 	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -93,7 +93,7 @@ static int add_cpu(struct mmap_watch *watch, int cpu, struct err *err)
 	void *page;
 	int rc = 0;
 
-	if (ring.fd < 0) /* a CPU that is off maps nothing; should it come up, stacks that miss tables ask for them */
+	if (ring.fd < 0) /* an offline CPU maps nothing; if it comes up later, stacks that lack tables ask for them */
 		return errno == ENODEV ? 0 : explain(err, errno);
 	page = mmap(NULL, watch->page_bytes + watch->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, 0);
 	if (page != MAP_FAILED)
@@ -172,7 +172,7 @@ uint64_t mmap_watch_parse(const void *records, size_t len, mmap_watch_fn tell, v
 		uint32_t size = cursor_u16(&c);
 		struct cursor body;
 
-		(void)misc; /* which file id it is */
+		(void)misc; /* which kind of file id it is */
 		if (size < sizeof(struct perf_event_header))
 			break;
 		body = cursor_take(&c, size - sizeof(struct perf_event_header));
@@ -187,7 +187,7 @@ uint64_t mmap_watch_parse(const void *records, size_t len, mmap_watch_fn tell, v
 	return lost;
 }
 
-/* Copies what is new in a ring, whose end may be followed by its start, and gives the room back. */
+/* Copies what is new in a ring, which may wrap around, and gives the room back. */
 static size_t take_records(struct mmap_watch *watch, struct cpu_ring *ring)
 {
 	const uint8_t *data = (const uint8_t *)ring->page + watch->page_bytes;
@@ -196,7 +196,7 @@ static size_t take_records(struct mmap_watch *watch, struct cpu_ring *ring)
 	size_t len = (size_t)(head - tail), at = (size_t)tail & (watch->ring_bytes - 1);
 	size_t first = watch->ring_bytes - at;
 
-	if (len > watch->ring_bytes) /* never: the kernel does not overwrite what was not read */
+	if (len > watch->ring_bytes) /* never happens: the kernel does not overwrite unread records */
 		len = 0;
 	if (first > len)
 		first = len;
@@ -217,7 +217,7 @@ static void tell_once(void *arg, pid_t tgid)
 	struct batch *batch = arg;
 	bool created = true;
 
-	/* Without memory to remember it, twice is better than never. */
+	/* Without memory to remember it: reported twice is better than never. */
 	if (!u64map_put(&batch->seen, (uint64_t)tgid, &created) || created)
 		batch->tell(batch->arg, tgid);
 }

@@ -9,24 +9,23 @@
 #include "base/err.h"
 
 /*
- * Tells which processes map executable memory, whole programs at their start and libraries that come later, by the
- * kernel's own notes of it (perf events). Of all processes that our pid namespace has numbers for. One thread may use
- * it.
+ * Reports which processes map executable memory, programs when they start as well as libraries loaded later, by means
+ * of perf events. Covers all processes that are visible in our pid namespace. For one thread.
  */
 struct mmap_watch;
 
-/* From now on. -EACCES, -ENOSYS and others with a sentence that says what is missing. */
+/* Starts at once. -EACCES, -ENOSYS and other errors with a sentence that says what is missing. */
 int mmap_watch_create(struct err *err, struct mmap_watch **out);
 void mmap_watch_destroy(struct mmap_watch *watch);
 
-/* Readable, to poll() and the like, when there is something to read. Belongs to the watch. */
+/* For poll() and the like: readable when there is something to read. Belongs to the watch. */
 int mmap_watch_fd(const struct mmap_watch *watch);
 
 /* Calls `tell` for each process that has mapped executable memory since the last call, once. Never waits. */
 typedef void (*mmap_watch_fn)(void *arg, pid_t tgid);
 void mmap_watch_read(struct mmap_watch *watch, mmap_watch_fn tell, void *arg);
 
-/* Notes that did not fit while nobody read; the kernel tells of them with the next one that does. */
+/* Events that did not fit because nobody read; the kernel reports them with the next event that fits. */
 uint64_t mmap_watch_lost(const struct mmap_watch *watch);
 
 /* Whole records as they come from the kernel: calls `tell` for each executable mapping; returns how many were lost. */

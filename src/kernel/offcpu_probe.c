@@ -19,12 +19,12 @@
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
 
-enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16 }; /* what does not fit is sent */
+enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16 }; /* sums that do not fit are sent one by one */
 
-/* What is taken of a stack, from the best to the least. */
+/* Which stacks are taken, from the best to the least. */
 enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
 
-/* What the kernel has, by its BTF. */
+/* What the kernel offers, according to its BTF. */
 struct kernel_facts {
 	bool sched_exit; /* the tracepoint */
 	bool prev_state;
@@ -37,10 +37,10 @@ struct offcpu_probe {
 	struct offcpu_bpf *skel;
 	struct ring_buffer *ring;
 	enum offcpu_rung rung;
-	char switch_symbol[64]; /* what a kprobe is put on */
+	char switch_symbol[64]; /* the function that a kprobe is put on */
 	enum stacks stacks;
-	struct err lacks;       /* why there are fewer than were wanted */
-	struct err passed_over; /* why a better rung was not had; see offcpu_probe_passed_over() */
+	struct err lacks;       /* why fewer stacks are taken than were wanted */
+	struct err passed_over; /* why no better rung is used; see offcpu_probe_passed_over() */
 	struct words words;     /* what an iterator wrote */
 	int ncpus;
 	uint64_t *per_cpu; /* room for one value of each */
@@ -77,7 +77,7 @@ static bool has_run_delay(const struct btf *btf)
 	return false;
 }
 
-/* Reading the kernel's BTF takes some 20 ms: once for all questions. */
+/* Reading the kernel's BTF takes some 20 ms, so it is done once for all questions. */
 static struct kernel_facts ask_kernel(void)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -156,8 +156,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 }
 
 /*
- * Without an allocator of its own BPF asks the kernel's for each entry, which must not be done with a lock of the scheduler
- * held: it may have somebody to wake. There the maps get all their memory before, and so are smaller.
+ * Where BPF has no allocator of its own, each map entry comes from the kernel's, which must not be called with a
+ * scheduler lock held, as it may wake a thread. There the maps are allocated in advance, and so are smaller.
  */
 static void allocate_before(struct offcpu_bpf *skel)
 {
@@ -219,7 +219,7 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 	return rc;
 }
 
-/* Keeps the reason beside that of the rung before. */
+/* Appends the reason to that of the rung before. */
 static void pass_over(struct offcpu_probe *probe, const char *why)
 {
 	char before[sizeof(probe->passed_over.msg)];
@@ -243,7 +243,7 @@ static int try_rungs(struct offcpu_probe *probe, const struct offcpu_probe_optio
 	return rc;
 }
 
-/* A kernel that lacks what walking a stack needs may still allow the other one, or tell the waits. */
+/* A kernel that cannot walk one kind of stack may still walk the other, or report waits without stacks. */
 static int try_stacks(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
 	const bool both = options->user_stacks && (options->kernel_stacks || options->wakers); /* whose kernel stacks count */
@@ -257,7 +257,7 @@ static int try_stacks(struct offcpu_probe *probe, const struct offcpu_probe_opti
 		rc = try_rungs(probe, options, err);
 	}
 	if (rc < 0)
-		*err = probe->lacks; /* what was wanted is what is to be explained */
+		*err = probe->lacks; /* explain why the one that was wanted failed */
 	return rc;
 }
 
@@ -350,7 +350,7 @@ bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid)
 	       target != OFFCPU_TARGET_LISTED;
 }
 
-/* A process that had ended before it was watched is in the map for ever. */
+/* A process that had ended before it was watched stays in the map for ever. */
 bool offcpu_probe_watches_any(const struct offcpu_probe *probe)
 {
 	int fd = bpf_map__fd(probe->skel->maps.targets);
@@ -507,7 +507,7 @@ uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 	return bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.processes), &key, &maps) == 0 ? maps.set : 0;
 }
 
-/* The number may be that of a new process already. Should that get its set just now, it will be asked for again. */
+/* The pid may belong to a new process by now. If that gets its set just now, BPF will ask for it again. */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
 	__u32 key = (__u32)tgid;
@@ -528,7 +528,9 @@ void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)
 		bpf_map_update_elem(fd, &key, &now, BPF_EXIST);
 }
 
-/* Most records are sent without a wake-up, so that they come in batches: to look at once again would keep a CPU busy. */
+/*
+ * Most records are sent without a wake-up, so that they come in batches: polling at once again would keep a CPU busy.
+ */
 int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg)
 {
 	int rc;

@@ -18,7 +18,7 @@ struct offcpu_probe;
 /* Where stacks are taken, from the best to the least. */
 enum offcpu_rung {
 	OFFCPU_RUNG_AUTO,
-	OFFCPU_RUNG_SCHED_EXIT, /* when the thread is back, at the scheduler's own tracepoint (Linux 6.18) */
+	OFFCPU_RUNG_SCHED_EXIT, /* when the thread is back on a CPU, at the scheduler's own tracepoint (Linux 6.18) */
 	OFFCPU_RUNG_KPROBE,	/* the same, by a probe on finish_task_switch() */
 	OFFCPU_RUNG_SWITCH,	/* at every switch, before it is known how long the wait will be */
 };
@@ -31,46 +31,47 @@ struct offcpu_probe_options {
 	bool kernel_stacks;
 	bool user_stacks;
 	bool wakers;
-	bool only_new; /* not the waits that have begun already */
-	bool events; /* a record for each wait; else they are added up where that can be */
+	bool only_new; /* not waits that began before */
+	bool events; /* a record for each wait; otherwise they are added up where possible */
 	uint32_t ring_bytes;			  /* a power of two */
 	uint32_t max_mappings;			  /* of all processes together */
 };
 
-/* Loads, with the first rung that this kernel has; -EPERM and others with a sentence that says what is missing. */
+/* Loads the best rung that this kernel has. -EPERM and other errors with a sentence that says what is missing. */
 int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out);
 void offcpu_probe_destroy(struct offcpu_probe *probe);
 
 /* "sched_exit", "kprobe" or "switch" */
 const char *offcpu_probe_method(const struct offcpu_probe *probe);
 
-/* Why stacks that were wanted cannot be had from this kernel, or NULL: they can. */
+/* Why this kernel cannot give the stacks that were wanted; NULL: it can. */
 const char *offcpu_probe_lacks_user_stacks(const struct offcpu_probe *probe);
 const char *offcpu_probe_lacks_kernel_stacks(const struct offcpu_probe *probe);
 
 /*
- * Why no better rung is used, or NULL: there is none, or one was asked for, or it is a kprobe because the kernel is
- * too old for the tracepoint, which is how it should be there.
+ * Why no better rung is used. NULL: there is no better one, or this one was asked for, or it is a kprobe because the
+ * kernel is too old for the tracepoint, which is fine.
  */
 const char *offcpu_probe_passed_over(const struct offcpu_probe *probe);
 
 /* Watches a process from now on, unless all are. */
 int offcpu_probe_watch(struct offcpu_probe *probe, pid_t tgid, struct err *err);
-bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of such a one */
-bool offcpu_probe_watches_any(const struct offcpu_probe *probe); /* there still are such processes */
-bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid); /* from BPF, at the start */
+bool offcpu_probe_is_watched(const struct offcpu_probe *probe, pid_t tgid); /* or a child of a watched process */
+bool offcpu_probe_watches_any(const struct offcpu_probe *probe); /* whether watched processes are left */
+bool offcpu_probe_is_hidden(const struct offcpu_probe *probe, pid_t tgid); /* hidden from BPF, at the start */
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err);
-int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err); /* in processes that are watched since then */
+int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err); /* waits in processes watched since then */
 uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe); /* from when waits are counted, CLOCK_MONOTONIC */
 
 /*
- * Counts no more than what waits now, up to now, which it returns; threads that come back still tell their stacks. Then
- * stops, and lists those that wait on, without stacks, until the next call. Records in the ring can still be read.
+ * offcpu_probe_end(): no new waits are counted, and those under way count up to now, which it returns; threads that
+ * come back still send their stacks. offcpu_probe_stop(): stops, and lists the threads that still wait, without stacks;
+ * the list is valid until the next call. Records in the ring can still be read.
  */
 uint64_t offcpu_probe_end(struct offcpu_probe *probe);
 int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n);
 
-/* Calls `take` for each sum; when it has stopped. */
+/* Calls `take` for each sum. To be called after offcpu_probe_stop(). */
 typedef void (*offcpu_sums_fn)(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums);
 int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg);
 
@@ -80,8 +81,8 @@ uint64_t offcpu_probe_seen(struct offcpu_probe *probe); /* waits so far */
 int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n);
 
 /*
- * Gives objects, in this order, these tables. All at once: the kernel waits until nobody walks with those that they had,
- * some hundredths of a second. -ENOSPC: over the limit.
+ * Gives these tables to these objects, in the same order. All in one call: the kernel waits until nobody uses the old
+ * ones, which takes some hundredths of a second. -ENOSPC: over the limit.
  */
 int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n);
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
@@ -89,11 +90,13 @@ int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struc
 uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid); /* what BPF walks it with; 0: nothing */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */
 
-/* The process may be asked for again; without news only after a while. */
+/* BPF may ask for the process again; without news, only after a while. */
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news);
 
-/* Calls `handle` for each record that is there, and for those that come within timeout_ms, or until some are urgent. The first
- * word of a record is its enum offcpu_kind. */
+/*
+ * Calls `handle` for each record that is there, and for those that arrive within timeout_ms or until an urgent one. The
+ * first word of a record is its enum offcpu_kind.
+ */
 typedef void (*offcpu_record_fn)(void *arg, const void *record, size_t len);
 int offcpu_probe_poll(struct offcpu_probe *probe, int timeout_ms, offcpu_record_fn handle, void *arg);
 

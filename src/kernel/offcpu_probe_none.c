@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* For builds without BPF: no probe can be made, and so nothing else is ever called. */
+/* For builds without BPF: no probe can be created, so nothing else is ever called. */
 
 int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *err, struct offcpu_probe **out)
 {

@@ -23,7 +23,7 @@ char task_record_state(const struct task_record *record)
 	return letters[bit];
 }
 
-/* The kernel keeps the same words in the same order as ptrace shows them; x86_64's segment bases lie elsewhere. */
+/* The kernel keeps the words in the order in which ptrace shows them; x86_64's segment bases are elsewhere. */
 void task_record_registers(const struct task_record *record, struct user_regs *regs)
 {
 	const struct arch *arch = arch_host();
@@ -176,7 +176,7 @@ bool task_iter_built_in(void)
 
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 {
-	return err_set(err, ENOTSUP, "this stakeout was built without BPF (clang, bpftool and libbpf were not there)");
+	return err_set(err, ENOTSUP, "this stakeout was built without BPF (clang, bpftool or libbpf was missing)");
 }
 
 void task_iter_destroy(struct task_iter *iter)

@@ -10,13 +10,16 @@
 #include "bpf/task_record.h"
 #include "model/snapshot.h"
 
-/* The BPF task iterator: every thread of one process, or of all, in one read, none of them disturbed. */
+/* The BPF task iterator: every thread of one process, or of all, in one read, without disturbing any. */
 struct task_iter;
 
 /* True when the program was built with BPF. */
 bool task_iter_built_in(void);
 
-/* Loads the program; pid 0: for all processes. The message of a failure says what is missing: a permission, BTF, a helper, the build. */
+/*
+ * Loads the program; pid 0: for all processes. The error message says what is missing: a permission, BTF, a helper, or
+ * BPF in this build.
+ */
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out);
 void task_iter_destroy(struct task_iter *iter);
 
@@ -37,7 +40,7 @@ const struct task_record *task_iter_next(const struct task_iter *iter, size_t *p
 /* The letter that /proc/PID/stat would show. */
 char task_record_state(const struct task_record *record);
 
-/* Of a record with TASK_HAS_REGS, of this machine's architecture. */
+/* For a record with TASK_HAS_REGS, on this machine's architecture. */
 void task_record_registers(const struct task_record *record, struct user_regs *regs);
 void task_record_syscall(const struct task_record *record, struct snap_syscall *out);
 

@@ -50,7 +50,7 @@ static bool is_executable(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* NULL: there is none. */
+/* NULL when it has none. */
 static char *find_in_path(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -85,7 +85,7 @@ static void map_segments(int fd, const struct image *image)
 	}
 }
 
-/* The dynamic loader; libraries are next to it as a rule, wherever that is on this system. */
+/* The dynamic loader. Libraries usually lie next to it, wherever that is on this system. */
 static void add_loader(struct files *files, struct image *image)
 {
 	struct span section = image_section(image, ".interp");
@@ -117,7 +117,7 @@ static void add_needed(struct files *files, struct image *image)
 	}
 }
 
-/* The program that a script is for. */
+/* The interpreter that a script names. */
 static void add_interpreter(struct files *files, const char *line)
 {
 	const char *name = line + strlen("#!");

@@ -8,20 +8,22 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-/* What the name of a function tells. */
+/* What the name of a function says about it. */
 enum name_kind {
-	NAME_KERNEL_WORK = 1 << 0, /* in the kernel, where it waits for what is work for a thread */
+	NAME_KERNEL_WORK = 1 << 0, /* in the kernel, waiting for something that is work for the thread */
 	NAME_FUTEX = 1 << 1,       /* in the kernel: behind condition variables and behind locks */
 	NAME_CALL = 1 << 2,        /* in the C library, a call that waits for work */
 	NAME_PLUMBING = 1 << 3,    /* in the C library, between such a call and the system call */
 	NAME_CONDITION = 1 << 4,   /* a condition variable, or how a runtime parks a thread */
-	NAME_LOCK = 1 << 5,        /* it has to do with a lock */
+	NAME_LOCK = 1 << 5,        /* something to do with a lock */
 	NAME_KINDS = 8,            /* bits */
 };
 
-enum { CALL_FRAMES = 16 }; /* the innermost, among which the call that waits is */
+enum { CALL_FRAMES = 16 }; /* the innermost ones, where the waiting call is searched for */
 
-/* System calls that wait for work, and where the C library makes them. Not reads: nobody knows from what. */
+/*
+ * System calls that wait for work, and the C library's functions for them. Not reads: nobody knows what they read from.
+ */
 static const char *const calls[] = {
 	"epoll_wait",      "epoll_pwait",     "epoll_pwait2",    "poll",   "ppoll",   "select",      "pselect",
 	"pselect6",        "io_getevents",    "io_pgetevents",   "accept", "accept4", "msgrcv",      "mq_receive",
@@ -29,7 +31,7 @@ static const char *const calls[] = {
 	"rt_sigtimedwait", "sigsuspend",      "rt_sigsuspend",   NULL,
 };
 
-/* The same further within the kernel, for where the call itself has left no frame; and reads of what is no socket. */
+/* The same deeper in the kernel, where the call itself left no frame; and reads from anything but sockets. */
 static const char *const kernel_functions[] = {
 	"ep_poll",
 	"poll_schedule_timeout",
@@ -64,12 +66,12 @@ static const char *const library_conditions[] = {
 	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "cnd_wait", "cnd_timedwait", NULL,
 };
 
-/* Of Rust, where also channels park the thread, and Go, whose threads without a goroutine sleep on a note. */
+/* Of Rust, where channels park the thread too, and of Go, whose threads without a goroutine sleep on a note. */
 static const char *const runtime_conditions[] = {
 	"Condvar::wait", "Condvar>::wait", "::park", "runtime.notesleep", "runtime.notetsleep", NULL,
 };
 
-/* Beside what is called a lock: the locks of the interpreters of Python and Ruby, and of Java's objects. */
+/* Besides everything named lock: the interpreter locks of Python and Ruby, and the locks of Java's objects. */
 static const char *const locks[] = {"mutex", "take_gil", "PyEval_RestoreThread", "gvl_acquire", "Monitor::enter", NULL};
 
 static bool starts_with(const char *s, const char *start)
@@ -132,7 +134,7 @@ static bool contains(const char *symbol, const char *name)
 	return strstr(symbol, name);
 }
 
-/* Not a clock, and nothing that blocks. */
+/* "lock" as a word: not in "clock" or "block". */
 static bool is_lock_at(const char *name, size_t at)
 {
 	for (const char *const *lock = locks; *lock; lock++)
@@ -141,7 +143,7 @@ static bool is_lock_at(const char *name, size_t at)
 	return strncasecmp(name + at, "lock", 4) == 0 && (!at || !strchr("bcBC", name[at - 1]));
 }
 
-/* Parameters and template arguments only tell what a function is given: most condition variables are given a lock. */
+/* Parameters and template arguments only say what a function is given: most condition variables are given a lock. */
 static bool is_about_lock(const char *name)
 {
 	size_t depth = 0;
@@ -216,7 +218,7 @@ static bool find_name(struct idle *idle, const struct frame *frame, unsigned *ki
 	return true;
 }
 
-/* Python waits for its pools' queues by a lock that is none: whoever puts something in releases it. */
+/* Python waits for its pools' queues with a lock that is not really one: adding to the queue releases it. */
 static bool is_python_queue(const struct stack *stack, size_t i)
 {
 	const char *symbol = stack->data[i].symbol, *caller = i + 1 < stack->len ? stack->data[i + 1].symbol : NULL;
@@ -225,17 +227,17 @@ static bool is_python_queue(const struct stack *stack, size_t i)
 	       starts_with(caller, "_queue_SimpleQueue_get");
 }
 
-/* What a stack tells. */
-struct told {
+/* What the names on a stack say about it. */
+struct stack_traits {
 	unsigned kinds;     /* of all names */
-	bool named;         /* there are some */
-	size_t call;        /* frames of the call that waits, which are the innermost */
-	bool condition;     /* it is for a condition variable */
-	uint64_t functions; /* a hash of all others */
+	bool named;         /* at least one frame has a name */
+	size_t call;        /* number of innermost frames that belong to the waiting call */
+	bool condition;     /* it waits for a condition variable */
+	uint64_t functions; /* a hash of the other frames' names */
 };
 
-/* The call may be behind plumbing; a condition variable, behind anything that its library needs. */
-static bool find_call(struct idle *idle, const struct stack *stack, struct told *told)
+/* Only plumbing may come before the call; anything its library needs may come before a condition variable. */
+static bool find_call(struct idle *idle, const struct stack *stack, struct stack_traits *traits)
 {
 	bool plumbing = true;
 	unsigned kinds;
@@ -247,21 +249,21 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct told 
 		if (is_python_queue(stack, i))
 			kinds = NAME_CONDITION;
 		if ((plumbing && kinds & NAME_CALL) || kinds & NAME_CONDITION)
-			told->call = i + 1;
-		else if (told->condition)
+			traits->call = i + 1;
+		else if (traits->condition)
 			break;
-		told->condition |= (kinds & NAME_CONDITION) != 0;
+		traits->condition |= (kinds & NAME_CONDITION) != 0;
 		plumbing &= (kinds & NAME_PLUMBING) != 0;
 	}
 	return true;
 }
 
-static bool read_stack(struct idle *idle, const struct stack *stack, struct told *told)
+static bool read_stack(struct idle *idle, const struct stack *stack, struct stack_traits *traits)
 {
-	*told = (struct told){.functions = HASH_SEED};
+	*traits = (struct stack_traits){.functions = HASH_SEED};
 	if (!stack)
 		return true;
-	if (!find_call(idle, stack, told))
+	if (!find_call(idle, stack, traits))
 		return false;
 	for (size_t i = 0; i < stack->len; i++) {
 		unsigned kinds;
@@ -269,15 +271,15 @@ static bool read_stack(struct idle *idle, const struct stack *stack, struct told
 
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
-		told->kinds |= is_python_queue(stack, i) ? 0 : kinds;
-		told->named |= stack->data[i].symbol != NULL;
-		if (i >= told->call)
-			told->functions = hash_u64(told->functions, hash);
+		traits->kinds |= is_python_queue(stack, i) ? 0 : kinds;
+		traits->named |= stack->data[i].symbol != NULL;
+		if (i >= traits->call)
+			traits->functions = hash_u64(traits->functions, hash);
 	}
 	return true;
 }
 
-static bool is_for_work(const struct told *kernel, const struct told *user)
+static bool is_for_work(const struct stack_traits *kernel, const struct stack_traits *user)
 {
 	if (user->kinds & NAME_LOCK)
 		return false;
@@ -303,7 +305,7 @@ static struct offcpu_thread *find_thread(const struct idle *idle, const struct o
 	return index ? &idle->profile->threads.data[*index - 1] : NULL;
 }
 
-/* A thread that is awake has work: it may starve for a CPU. */
+/* A thread that is awake has work, even if it gets no CPU for it. */
 static uint64_t asleep_ns(const struct offcpu_sum *sum)
 {
 	return sum->total_ns > sum->runnable_ns ? sum->total_ns - sum->runnable_ns : 0;
@@ -313,7 +315,7 @@ static uint64_t asleep_ns(const struct offcpu_sum *sum)
 static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t *place)
 {
 	const struct offcpu_thread *thread = row->state == 'S' ? find_thread(idle, row) : NULL;
-	struct told kernel, user;
+	struct stack_traits kernel, user;
 
 	*place = 0;
 	if (!thread || !offcpu_is_nearly_all(asleep_ns(&thread->sum), idle->profile->duration_ns))

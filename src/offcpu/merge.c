@@ -10,28 +10,28 @@
 #include "offcpu/idle.h"
 
 enum {
-	SCHEDULER_FRAMES = 4, /* that one stack may have and another not */
+	SCHEDULER_FRAMES = 4, /* that one of two equal stacks may lack */
 };
 
-struct distinct {
-	bool by_name;             /* frames of the same function are the same, wherever in it they are */
-	struct u64map by_address; /* of a stack, to the first that is the same */
+struct distinct_stacks {
+	bool by_name;             /* frames in the same function are equal, wherever in it they are */
+	struct u64map by_address; /* of a stack, to the first equal one */
 	struct chains by_frames;
 	VEC(const struct stack *) stacks;
 };
 
 struct merge {
-	struct distinct stacks;
-	struct distinct interrupts; /* stacks of those that woke threads */
+	struct distinct_stacks stacks;
+	struct distinct_stacks interrupts; /* stacks of interrupts that woke threads */
 	struct chains by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
 	VEC(const struct stack *) outers;
-	struct u64map noted; /* addresses of stacks that are there */
+	struct u64map noted; /* addresses of stacks already in `outers` */
 	struct chains by_key;
-	struct chains by_place; /* of rows with waits that are over, which come first: process, state and stacks */
+	struct chains by_place; /* by process, state and stacks: rows with finished waits, which come first */
 	VEC(uint64_t) idle_ns;  /* of the rows of the profile that are kept */
 };
 
-static void distinct_deinit(struct distinct *distinct)
+static void distinct_stacks_deinit(struct distinct_stacks *distinct)
 {
 	u64map_deinit(&distinct->by_address);
 	chains_deinit(&distinct->by_frames);
@@ -40,8 +40,8 @@ static void distinct_deinit(struct distinct *distinct)
 
 static void merge_deinit(struct merge *merge)
 {
-	distinct_deinit(&merge->stacks);
-	distinct_deinit(&merge->interrupts);
+	distinct_stacks_deinit(&merge->stacks);
+	distinct_stacks_deinit(&merge->interrupts);
 	chains_deinit(&merge->by_outer);
 	vec_deinit(&merge->outers);
 	u64map_deinit(&merge->noted);
@@ -82,7 +82,7 @@ static bool same_stack(const struct stack *a, const struct stack *b)
 	return a->len == b->len && same_frames(a->data, b->data, a->len);
 }
 
-/* Where the kernel tells names only, as in /proc, frames have no addresses. */
+/* Where the kernel gives names only, as in /proc, frames have no addresses. */
 static uint64_t hash_frames(const struct frame *frames, size_t n)
 {
 	uint64_t hash = hash_u64(HASH_SEED, n);
@@ -99,8 +99,8 @@ static uint64_t hash_frames(const struct frame *frames, size_t n)
 	return hash;
 }
 
-/* Replaces a stack by the first that is the same, after which addresses tell stacks apart. */
-static bool use_first(struct distinct *distinct, const struct stack **stack)
+/* Replaces a stack by the first equal one; after that, stacks are equal when their addresses are. */
+static bool use_first(struct distinct_stacks *distinct, const struct stack **stack)
 {
 	uint64_t *first, hash;
 	bool created;
@@ -145,7 +145,7 @@ static bool same_row(const struct offcpu_row *a, const struct offcpu_row *b)
 	       (!a->has_waker || same_waker(&a->waker, &b->waker));
 }
 
-/* But for what is missing, and for the waker. */
+/* Apart from errors and the waker. */
 static uint64_t hash_wait(const struct offcpu_row *row)
 {
 	uint64_t hash = hash_u64(HASH_SEED, (uint64_t)(uint32_t)row->pid << 32 | (uint32_t)row->tid);
@@ -180,7 +180,7 @@ static void join(struct offcpu_row *to, const struct offcpu_row *row)
 		to->waker.name = row->waker.name;
 }
 
-/* The number of the row that is the same among those that are kept; 0: none is. */
+/* The number of the equal row among those that are kept; 0: there is none. */
 static size_t find_same(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row)
 {
 	size_t i = chains_first(&merge->by_key, hash_row(row));
@@ -203,7 +203,7 @@ static uint64_t hash_place(const struct offcpu_row *row, const struct stack *ker
 	return hash_u64(hash_u64(hash, (uintptr_t)kernel), (uintptr_t)row->user);
 }
 
-/* Whether some thread of the process has a wait there that is over. */
+/* Whether some thread of the process has a finished wait there. */
 static bool is_place(const struct merge *merge, const struct offcpu_row *rows, const struct offcpu_row *row,
 		     const struct stack *kernel)
 {
@@ -216,9 +216,9 @@ static bool is_place(const struct merge *merge, const struct offcpu_row *rows, c
 }
 
 /*
- * The stack of a thread that does not run lacks the scheduler's own functions, as schedule_timeout(), wherever the kernel
- * tells it; that of a wait which is over has them. So the same place is that with some frames more: that of the same
- * thread if there is one, which a row is then found for, else that of another thread, or with a waker.
+ * When the kernel shows the stack of a thread that is not running, the scheduler's own functions, such as
+ * schedule_timeout(), are left out; the stack of a finished wait has them. So the same place is a stack with a few more
+ * frames: one of the same thread if possible, for which there is a row, else that of another thread, or with a waker.
  */
 static size_t find_finished(const struct merge *merge, const struct offcpu_row *rows, struct offcpu_row *row)
 {
@@ -261,7 +261,7 @@ static bool note_outer(struct merge *merge, const struct stack *kernel)
 	return true;
 }
 
-/* Adds the row to the one that is the same among the first `merge->idle_ns.len` of `rows`, or after those. */
+/* Adds the row to the equal one among the first `merge->idle_ns.len` of `rows`, or puts it behind those. */
 static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row row)
 {
 	const uint64_t idle_ns = row.idle ? row.sum.total_ns : 0;
@@ -288,7 +288,7 @@ static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row
 	return true;
 }
 
-/* Waits that are over come first, whose stacks are the whole ones. */
+/* Finished waits come first: their stacks are the complete ones. */
 static void put_unfinished_last(struct offcpu_row *rows, size_t n)
 {
 	size_t finished = 0;
@@ -302,7 +302,7 @@ static void put_unfinished_last(struct offcpu_row *rows, size_t n)
 		}
 }
 
-/* Whoever woke the threads: a reader sees one stack, which is idle or not. */
+/* Whatever the waker: the reader sees one stack, which is idle or not. */
 static bool mark_idle(const struct merge *merge, struct offcpu_row *rows)
 {
 	_cleanup_(u64map_deinit) struct u64map idle = {0}, all = {0};
@@ -336,7 +336,7 @@ bool offcpu_merge_rows(struct offcpu_profile *profile)
 	while (done < profile->rows.len && keep(&merge, rows, rows[done]))
 		done++;
 	marked = mark_idle(&merge, rows);
-	if (done < profile->rows.len) /* no memory: the rest stays as it is */
+	if (done < profile->rows.len) /* out of memory: the rest stays as it is */
 		memmove(rows + merge.idle_ns.len, rows + done, (profile->rows.len - done) * sizeof(*rows));
 	profile->rows.len -= done - merge.idle_ns.len;
 	return marked && profile->rows.len == merge.idle_ns.len;

@@ -6,9 +6,9 @@
 
 /*
  * Makes one row of all that have the same process, thread, state, stacks, errors and waker. Stacks are the same when
- * they have the same frames, wherever those are kept: kernel stacks that differed only in what was cut off are. Those
- * of interrupts that woke threads are when they have the same functions: where in them they were tells nothing.
- * The last of the names counts. False when memory is exhausted.
+ * they have the same frames, wherever those are kept: kernel stacks that differed only in what was cut off are the
+ * same. Stacks of interrupts that woke threads are the same when they have the same functions: the exact place in them
+ * means nothing. Of several names the last counts. False when memory is exhausted.
  */
 bool offcpu_merge_rows(struct offcpu_profile *profile);
 

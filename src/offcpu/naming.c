@@ -20,7 +20,7 @@ struct named_stack {
 	const struct stack *kernel;
 	const struct stack *user;
 	struct stack cut;   /* `kernel` without what is on top of every stack; borrowed */
-	bool interrupt;     /* a waker that is no thread */
+	bool interrupt;     /* the waker is an interrupt, not a thread */
 	struct stack named; /* `user`, with the addresses of this process */
 };
 
@@ -153,9 +153,9 @@ static bool is_ours(const char *name)
 }
 
 /*
- * Our own programs are on top of every stack, and the scheduler on that of who waits, with more of ours between them at
- * some rungs: they tell nothing. A waker may have been in the scheduler, or in our programs, when an interrupt hit it,
- * and then it is the interrupt that tells something.
+ * Our own programs are on top of every stack, and the scheduler on top of a waiting thread's, with more of ours in
+ * between on some rungs: none of that is of interest. A waker may have been in the scheduler, or in our programs, when
+ * an interrupt hit it: then the interrupt is what matters.
  */
 static struct stack without_own_frames(const struct stack *stack, bool waker)
 {
@@ -192,7 +192,7 @@ static const struct stack *name_kernel(struct offcpu_naming *naming, const struc
 	return symbolizer_name_kernel(naming->symbolizer, &thread);
 }
 
-/* Processes share files, but not the addresses at which they have them. */
+/* Processes share files, but map them at different addresses. */
 static bool name_user(struct offcpu_naming *naming, const struct wait_stack *stack, struct stack *out)
 {
 	const struct stack *shared = symbolizer_name(naming->symbolizer, &stack->user);
@@ -207,7 +207,7 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	return shared;
 }
 
-/* Where an interrupt begins: what is outside of it belongs to the thread that it hit, which has nothing to do with it. */
+/* Where an interrupt begins: the frames outside of it belong to the thread that it hit, which is not involved. */
 static bool is_interrupt_entry(const char *name)
 {
 	static const char *const starts[] = {"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "el1h_64_irq", "el0t_64_irq",
@@ -219,7 +219,7 @@ static bool is_interrupt_entry(const char *name)
 	return false;
 }
 
-/* Cuts the stack of an interrupt off from that of the thread. False when it is none. */
+/* Cuts the stack of an interrupt off from that of the thread it hit. False when it is not an interrupt's. */
 static bool cut_interrupt(struct stack *kernel)
 {
 	for (size_t i = 0; i < kernel->len; i++)
@@ -267,10 +267,10 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		[OFFCPU_END_UNSUPPORTED] = "unwind information that BPF cannot follow",
 		[OFFCPU_END_FAULT] = "EFAULT: stack page not resident",
 		[OFFCPU_END_DEPTH] = "more frames than are walked",
-		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead on",
+		[OFFCPU_END_NO_PROGRESS] = "the stack does not lead any further",
 		[OFFCPU_END_32BIT] = "it is a 32-bit program, which is not walked",
 		[OFFCPU_END_NOT_CODE] = "the return address is not in executable memory",
-		[OFFCPU_END_MANY_MAPPINGS] = "the process has more executable mappings than are kept of one",
+		[OFFCPU_END_MANY_MAPPINGS] = "the process has more executable mappings than are kept per process",
 	};
 	const char *why = NULL;
 
@@ -308,12 +308,12 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 	if (!stack->kernel_error)
 		return NULL;
 	name = strerrorname_np(-stack->kernel_error);
-	if (!name) /* one of the kernel's own, above those that programs see */
-		return arena_printf(naming->arena, "error %d of the kernel", -stack->kernel_error);
+	if (!name) /* one of the kernel's internal errors, above those that programs see */
+		return arena_printf(naming->arena, "kernel error %d", -stack->kernel_error);
 	return arena_printf(naming->arena, "%s: %s", name, strerrordesc_np(-stack->kernel_error));
 }
 
-/* Of an interrupt there is nothing but its kernel stack. */
+/* An interrupt has nothing but its kernel stack. */
 static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct wait_row *from,
 				      const struct named_stack *named)
 {

@@ -13,11 +13,11 @@ struct offcpu_naming;
 
 struct offcpu_naming_options {
 	struct native_names_options native;
-	const char *no_user_stacks; /* why none are taken though they are wanted, or NULL */
+	const char *no_user_stacks; /* why none are taken although they are wanted, or NULL */
 	const char *no_kernel_stacks;
-	bool hide_kernel_stacks; /* none are wanted, but wakers have one all the same: it tells interrupts */
+	bool hide_kernel_stacks; /* not wanted; wakers have them all the same, to recognise interrupts */
 	bool hide_user_stacks;
-	const char *(*no_maps)(void *arg, pid_t tgid); /* why those of a process are not known, or NULL; may be NULL */
+	const char *(*no_maps)(void *arg, pid_t tgid); /* why those of a process are missing, or NULL; may be NULL */
 	void *no_maps_arg;
 };
 

@@ -8,8 +8,8 @@
 #include "model/stack.h"
 
 /*
- * A place is an address in terms that outlive its process: the number of whatever has the code, from 1 on, and the address
- * in that one's terms. 0 is no place.
+ * A place is an address in terms that outlive its process: the number of the file or process that has the code, from 1
+ * on, and the address in it. 0 is no place.
  */
 enum { PLACE_SHIFT = 48, PLACE_MAX_NUMBER = (1 << (64 - PLACE_SHIFT)) - 1 };
 
@@ -27,8 +27,8 @@ static inline uint32_t place_split(uint64_t place, uint64_t *vaddr)
 }
 
 /*
- * The place of a frame, by that of an address; the frame's own address where there is none. A return address may be the
- * first of another file: it is the call before it that counts.
+ * The place of a frame, found through `find`; the frame's own address when there is none. A return address may be the
+ * first of another file: what counts is the call before it.
  */
 static inline uint64_t place_of_frame(const struct raw_frame *frame, uint64_t (*find)(void *ctx, uint64_t address), void *ctx)
 {

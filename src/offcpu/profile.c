@@ -28,7 +28,7 @@ static int compare_rows(const void *a, const void *b)
 	return compare(&x->sum, &y->sum, x->tid ? x->tid : x->pid, y->tid ? y->tid : y->pid);
 }
 
-/* By numbers, and the first that had them first. */
+/* By pid and tid; of several threads with the same ones, the oldest first. */
 static int compare_starts(const void *a, const void *b)
 {
 	const struct offcpu_thread *x = a, *y = b;
@@ -40,7 +40,7 @@ static int compare_starts(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Counts the threads that had the same numbers, one after the other. */
+/* Counts the threads that had the same pid and tid one after the other. */
 static void count_threads(struct offcpu_profile *profile)
 {
 	struct offcpu_thread *threads = profile->threads.data;
@@ -68,7 +68,7 @@ bool offcpu_profile_finish(struct offcpu_profile *profile)
 	bool ok;
 
 	count_threads(profile);
-	/* Who is idle is known of threads, and so before they are added up. */
+	/* Threads are idle, not processes: so mark them before they are added up. */
 	ok = offcpu_merge_rows(profile) && offcpu_mark_idle(profile) &&
 	     (!profile->by_process || offcpu_merge_threads(profile));
 	if (profile->threads.len)

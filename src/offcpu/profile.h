@@ -5,8 +5,8 @@
 #include "model/offcpu.h"
 
 /*
- * When all threads and rows are there: makes one row of those that a reader cannot tell apart, marks the idle ones, and
- * puts the heaviest first. False when memory is exhausted: rows are then sorted, but may not be added up or marked.
+ * When all threads and rows are there: merges rows that a reader cannot tell apart, marks the idle ones, and puts the
+ * heaviest first. False when memory is exhausted: rows are then sorted, but may not be added up or marked.
  */
 bool offcpu_profile_finish(struct offcpu_profile *profile);
 

@@ -15,9 +15,9 @@
 #include "unwind/unwind.h"
 
 enum {
-	COPY_BYTES = 16 << 10, /* of a stack, in one piece; the rest is read word by word */
+	COPY_BYTES = 16 << 10, /* of a stack, read in one piece; the rest is read word by word */
 	MAX_FRAMES = 1024,
-	WALK_BUDGET = 1 << 20, /* for each walk, on an average: some ten times what a deep stack takes */
+	WALK_BUDGET = 1 << 20, /* for each walk, on average: some ten times what a deep stack takes */
 	MAX_FILES = 4096, /* memory maps that are kept */
 	CHECK_NS = 500000000,
 };
@@ -26,7 +26,7 @@ enum {
 struct sleeping_files {
 	struct target *target;
 	bool used; /* a place refers to one of its modules */
-	struct budget budget; /* of walking the process's stacks */
+	struct budget budget; /* for walking the process's stacks */
 };
 
 struct sleeping {
@@ -87,8 +87,7 @@ void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known)
 		}
 }
 
-/* The files of a process take a few descriptors each, and most are of the same programs: none is opened twice in vain.
- */
+/* Files take a few descriptors each, and most processes run the same programs: so no file is opened twice. */
 static int open_files(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		      struct err *err)
 {
@@ -154,7 +153,7 @@ static bool has_same_code(const struct maps *a, const struct maps *b)
 	}
 }
 
-/* True when the process has other code mapped than when its files were opened. Not asked more often than need be. */
+/* True when the process has mapped other code since its files were opened. Asked no more often than necessary. */
 static bool has_changed(struct sleeping_process *known, const struct process *process)
 {
 	struct maps maps = {0};
@@ -244,7 +243,7 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known,
 
 	empty(out);
 	raw_stack_deinit(&out->frames);
-	rc = memory_copy(&known->vm, &job, 1); /* what is missing the walk reads itself, and says so when it cannot */
+	rc = memory_copy(&known->vm, &job, 1); /* the walk reads the rest itself, or says that it cannot */
 	thread.stack = (struct mem_copy){
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &known->vm.mem;

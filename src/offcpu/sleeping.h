@@ -14,9 +14,9 @@
 #include "target/memory.h"
 
 /*
- * User stacks of threads that sleep, walked without stopping them from what is known of their registers; the rest comes
- * from memory. The files behind the memory maps can be kept, so that frames can be named when the process is gone.
- * One thread uses it.
+ * User stacks of sleeping threads, walked without stopping them: from the registers that are known, and from memory.
+ * The files behind the memory maps can be kept, so that frames can be named when the process is gone. One thread uses
+ * it.
  */
 struct sleeping;
 
@@ -35,25 +35,26 @@ struct sleeping_process {
 };
 
 /*
- * The threads of a process are looked at together, and so it is asked only once which program it runs: a thread that has
- * slept all the while has executed nothing, nor has another, which would have ended it. To be called when all are done.
+ * The threads of a process are looked at together, so we check only once which program it runs: a thread that slept all
+ * the while has not called exec, nor has another thread, as that would have ended this one. Call this when all threads
+ * are done.
  */
 void sleeping_end_look(struct sleeping_process *known);
 
 void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known);
 
-/* Starts zeroed; reused from walk to walk. */
+/* Starts zeroed; reused for each walk. */
 struct sleeping_stack {
 	struct raw_stack frames; /* with the addresses of the process */
-	VEC(uint64_t) places;	 /* of each: what sleeping_module() takes; the address where that is in no known file */
+	VEC(uint64_t) places;	 /* of each, for sleeping_module(); the address itself when it is in no known file */
 	char error[512];	 /* why it is missing or ends early; "": it is whole */
 };
 
 void sleeping_stack_deinit(struct sleeping_stack *stack);
 
 /*
- * `thread`, its registers and system call, was read just before. The stack is true only if the thread has not run from
- * then until the call is over: that is for the caller to see.
+ * The registers and system call in `thread` were read just before. The stack is right only if the thread has not run
+ * from then until this call returns: the caller has to check that.
  */
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		   const struct snap_thread *thread, struct sleeping_stack *out);

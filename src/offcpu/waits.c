@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-enum { MAX_DROPPED = 1 << 18 }; /* stacks that are known not to be kept */
+enum { MAX_DROPPED = 1 << 18 }; /* how many dropped stacks are remembered */
 
 struct keyed_row {
 	struct wait_row row;
@@ -25,7 +25,7 @@ struct keyed_thread {
 struct waits {
 	struct tables *tables;
 	struct waits_options options;
-	struct arena *arena; /* of names and frames */
+	struct arena *arena; /* holds names and frames */
 	VEC(struct wait_stack *) stacks;
 	struct chains by_id; /* by its low half */
 	VEC(struct keyed_row *) rows;
@@ -34,8 +34,8 @@ struct waits {
 	struct chains by_thread; /* by numbers and start */
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
-	struct u64map dropped; /* hashes of their ids */
-	bool dropped_more;     /* than there is room for */
+	struct u64map dropped; /* hashes of the ids of dropped stacks */
+	bool dropped_more;     /* more were dropped than there is room for */
 	uint64_t stacks_lost;
 	uint64_t lost;
 };
@@ -45,7 +45,7 @@ DEFINE_CLEANUP(waits, struct waits *, waits_destroy)
 struct waits *waits_create(struct tables *tables, const struct waits_options *options)
 {
 	static const char began_before[] = "the wait began before the recording, and stacks are taken when a wait begins";
-	const struct taken_stack before = {
+	const struct stack_sample before = {
 		.id.low = OFFCPU_STACK_BEFORE,
 		.user_end = OFFCPU_END_NO_USER,
 		.user_error = began_before,
@@ -102,7 +102,7 @@ static uint64_t hash_id(struct offcpu_stack_id id)
 	return hash_u64(hash_u64(HASH_SEED, id.low), id.high);
 }
 
-/* Waits that have it may come much later: the kernel adds them up. */
+/* Remembers the id, as waits with this stack may come much later: the kernel adds them up. */
 static void drop_stack(struct waits *waits, struct offcpu_stack_id id)
 {
 	const uint64_t hash = hash_id(id);
@@ -115,7 +115,7 @@ static void drop_stack(struct waits *waits, struct offcpu_stack_id id)
 		waits->dropped_more = true;
 }
 
-/* For a row. NULL: there is none, or it was lost, but may be sent again. */
+/* For a row. NULL: it has none, or the stack was lost but may be sent again. */
 static struct wait_stack *find_for_row(struct waits *waits, struct offcpu_stack_id id)
 {
 	struct wait_stack *stack = find_stack(waits, id);
@@ -130,71 +130,71 @@ static bool is_missing(const struct waits *waits, const struct wait_stack *stack
 	return !stack || stack == &waits->over_limit;
 }
 
-static uint64_t place_of(struct waits *waits, const struct taken_stack *taken, uint32_t index)
+static uint64_t place_of(struct waits *waits, const struct stack_sample *sample, uint32_t index)
 {
-	if (taken->places)
-		return taken->places[index];
-	return tables_place_frame(waits->tables, taken->set, &taken->user[index]);
+	if (sample->places)
+		return sample->places[index];
+	return tables_place_frame(waits->tables, sample->set, &sample->user[index]);
 }
 
-static bool copy_kernel_text(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
+static bool copy_kernel_text(struct waits *waits, const struct stack_sample *sample, struct wait_stack *out)
 {
-	out->kernel_text = arena_alloc(waits->arena, taken->nkernel * sizeof(*out->kernel_text) + 1);
-	for (uint32_t i = 0; out->kernel_text && i < taken->nkernel; i++)
-		out->kernel_text[i] = arena_intern(waits->arena, taken->kernel_text[i]);
+	out->kernel_text = arena_alloc(waits->arena, sample->nkernel * sizeof(*out->kernel_text) + 1);
+	for (uint32_t i = 0; out->kernel_text && i < sample->nkernel; i++)
+		out->kernel_text[i] = arena_intern(waits->arena, sample->kernel_text[i]);
 	return out->kernel_text;
 }
 
-static bool fill_stack(struct waits *waits, const struct taken_stack *taken, struct wait_stack *out)
+static bool fill_stack(struct waits *waits, const struct stack_sample *sample, struct wait_stack *out)
 {
-	out->id = taken->id;
-	out->set = taken->set;
-	out->kernel_error = taken->kernel_error;
-	out->user_end = taken->user_end;
-	out->user_error = taken->user_error ? arena_intern(waits->arena, taken->user_error) : NULL;
-	out->kernel_error_words = taken->kernel_error_words ? arena_intern(waits->arena, taken->kernel_error_words) : NULL;
-	out->nkernel = taken->nkernel;
-	out->kernel = arena_alloc(waits->arena, taken->nkernel * sizeof(*out->kernel) + 1);
-	out->addresses = arena_alloc(waits->arena, taken->nuser * sizeof(*out->addresses) + 1);
+	out->id = sample->id;
+	out->set = sample->set;
+	out->kernel_error = sample->kernel_error;
+	out->user_end = sample->user_end;
+	out->user_error = sample->user_error ? arena_intern(waits->arena, sample->user_error) : NULL;
+	out->kernel_error_words = sample->kernel_error_words ? arena_intern(waits->arena, sample->kernel_error_words) : NULL;
+	out->nkernel = sample->nkernel;
+	out->kernel = arena_alloc(waits->arena, sample->nkernel * sizeof(*out->kernel) + 1);
+	out->addresses = arena_alloc(waits->arena, sample->nuser * sizeof(*out->addresses) + 1);
 	if (!out->kernel || !out->addresses)
 		return false;
-	if (taken->kernel_text && !copy_kernel_text(waits, taken, out))
+	if (sample->kernel_text && !copy_kernel_text(waits, sample, out))
 		return false;
-	if (taken->kernel)
-		memcpy(out->kernel, taken->kernel, taken->nkernel * sizeof(*out->kernel));
-	for (uint32_t i = 0; i < taken->nuser; i++) {
-		struct raw_frame frame = taken->user[i];
+	if (sample->kernel)
+		memcpy(out->kernel, sample->kernel, sample->nkernel * sizeof(*out->kernel));
+	for (uint32_t i = 0; i < sample->nuser; i++) {
+		struct raw_frame frame = sample->user[i];
 
 		out->addresses[i] = frame.pc;
-		frame.pc = place_of(waits, taken, i);
+		frame.pc = place_of(waits, sample, i);
 		if (!vec_push(&out->user, frame))
 			return false;
 	}
 	return true;
 }
 
-void waits_put_stack(struct waits *waits, const struct taken_stack *taken)
+void waits_put_stack(struct waits *waits, const struct stack_sample *sample)
 {
 	struct wait_stack *stack;
-	size_t bytes = sizeof(*stack) + taken->nkernel * sizeof(uint64_t) +
-		       taken->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
+	size_t bytes = sizeof(*stack) + sample->nkernel * sizeof(uint64_t) +
+		       sample->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
 
-	if (find_stack(waits, taken->id))
+	if (find_stack(waits, sample->id))
 		return;
 	if (waits->options.max_stack_bytes && waits->stack_bytes + bytes > waits->options.max_stack_bytes) {
-		drop_stack(waits, taken->id);
+		drop_stack(waits, sample->id);
 		return;
 	}
 	waits->stack_bytes += bytes;
 	stack = vec_reserve(&waits->stacks, waits->stacks.len + 1) ? calloc(1, sizeof(*stack)) : NULL;
-	if (!stack || !chains_add(&waits->by_id, taken->id.low)) {
+	if (!stack || !chains_add(&waits->by_id, sample->id.low)) {
 		free(stack);
 		waits->lost++;
 		return;
 	}
 	stack->number = waits->stacks.len;
 	waits->stacks.data[waits->stacks.len++] = stack;
-	if (!fill_stack(waits, taken, stack))
+	if (!fill_stack(waits, sample, stack))
 		waits->lost++;
 }
 
@@ -203,14 +203,14 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 	const struct offcpu_stack *head = record;
 	const uint64_t *frames = (const uint64_t *)(head + 1);
 	struct raw_frame user[OFFCPU_USER_FRAMES];
-	struct taken_stack taken;
+	struct stack_sample sample;
 
 	if (len < sizeof(*head) || head->nkernel > OFFCPU_KERNEL_FRAMES || head->nuser > OFFCPU_USER_FRAMES ||
 	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t)) {
 		waits->lost++;
 		return;
 	}
-	taken = (struct taken_stack){
+	sample = (struct stack_sample){
 		.id = head->id,
 		.kernel = frames,
 		.nkernel = head->nkernel,
@@ -230,10 +230,10 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
 			user[i].flags |= FRAME_BY_FRAME_POINTER;
 	}
-	waits_put_stack(waits, &taken);
+	waits_put_stack(waits, &sample);
 }
 
-/* The row of a key, or NULL when there is none. *hash: what it is, or would be, found by. */
+/* The row of a key, or NULL. *hash: the hash of the key. */
 static struct keyed_row *find_row(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
 	*hash = hash_bytes(HASH_SEED, key, sizeof(*key));
@@ -259,8 +259,8 @@ static struct keyed_row *create_row(struct waits *waits, const struct offcpu_key
 	return row;
 }
 
-/* Waits with one key, with what BPF tells of them. */
-struct told {
+/* Waits with one key, and what BPF reported of them. */
+struct wait_group {
 	struct offcpu_key key;
 	struct offcpu_sum sum;
 	const char *comm;
@@ -268,7 +268,10 @@ struct told {
 	pid_t waker_tgid;
 };
 
-/* The last name counts: threads take theirs late. In place, since a thread may take new ones for ever. */
+/*
+ * The last name counts: threads take their names late. It is replaced in place, since a thread may go on renaming
+ * itself.
+ */
 static void keep_comm(char name[static OFFCPU_COMM + 1], const char *comm)
 {
 	memcpy(name, comm, OFFCPU_COMM);
@@ -289,7 +292,7 @@ static struct keyed_thread *find_thread(const struct waits *waits, const struct 
 	return NULL;
 }
 
-/* As many as rows: each thread has one, unless those are too many. */
+/* At most as many as rows: each thread has at least one row. */
 static struct keyed_thread *create_thread(struct waits *waits, const struct offcpu_key *key, uint64_t hash)
 {
 	struct keyed_thread *thread;
@@ -312,21 +315,21 @@ static struct keyed_thread *create_thread(struct waits *waits, const struct offc
 	return thread;
 }
 
-static void add_to_thread(struct waits *waits, const struct told *told)
+static void add_to_thread(struct waits *waits, const struct wait_group *group)
 {
-	uint64_t hash, blocked = told->sum.total_ns - told->sum.runnable_ns;
-	struct keyed_thread *keyed = find_thread(waits, &told->key, &hash);
+	uint64_t hash, blocked = group->sum.total_ns - group->sum.runnable_ns;
+	struct keyed_thread *keyed = find_thread(waits, &group->key, &hash);
 	struct offcpu_thread *thread;
 
 	if (!keyed)
-		keyed = create_thread(waits, &told->key, hash);
+		keyed = create_thread(waits, &group->key, hash);
 	if (!keyed)
-		return; /* nor will there be a row for it, which is counted */
-	keep_comm(keyed->name, told->comm);
+		return; /* there will be no row for it either, and that is counted */
+	keep_comm(keyed->name, group->comm);
 	thread = &keyed->thread;
-	offcpu_sum_merge(&thread->sum, &told->sum);
-	thread->runnable_ns += told->sum.runnable_ns;
-	if (told->key.state == OFFCPU_UNINTERRUPTIBLE)
+	offcpu_sum_merge(&thread->sum, &group->sum);
+	thread->runnable_ns += group->sum.runnable_ns;
+	if (group->key.state == OFFCPU_UNINTERRUPTIBLE)
 		thread->uninterruptible_ns += blocked;
 	else
 		thread->sleeping_ns += blocked;
@@ -337,26 +340,26 @@ static const char *intern_comm(struct waits *waits, const char *comm)
 	return arena_intern_n(waits->arena, comm, strnlen(comm, OFFCPU_COMM));
 }
 
-static struct wait_row new_row(struct waits *waits, const struct told *told)
+static struct wait_row new_row(struct waits *waits, const struct wait_group *group)
 {
 	struct wait_row row = {
-		.tgid = (pid_t)told->key.tgid,
-		.tid = (pid_t)told->key.tid,
-		.process_start_ns = told->key.process_start_ns,
-		.thread_start_ns = told->key.thread_start_ns,
-		.state = (char)told->key.state,
+		.tgid = (pid_t)group->key.tgid,
+		.tid = (pid_t)group->key.tid,
+		.process_start_ns = group->key.process_start_ns,
+		.thread_start_ns = group->key.thread_start_ns,
+		.state = (char)group->key.state,
 	};
 
-	row.has_waker = told->key.waker_tid != 0;
-	if (told->key.waker_tid == OFFCPU_INTERRUPT) {
+	row.has_waker = group->key.waker_tid != 0;
+	if (group->key.waker_tid == OFFCPU_INTERRUPT) {
 		row.waker_name = OFFCPU_INTERRUPT_NAME;
 		row.interrupt = true;
-	} else if (told->key.waker_tid == OFFCPU_OUTSIDE) {
+	} else if (group->key.waker_tid == OFFCPU_OUTSIDE) {
 		row.waker_name = OFFCPU_OUTSIDE_NAME;
 	} else if (row.has_waker) {
-		row.waker_tgid = told->waker_tgid;
-		row.waker_tid = (pid_t)told->key.waker_tid;
-		row.waker_name = intern_comm(waits, told->waker_comm);
+		row.waker_tgid = group->waker_tgid;
+		row.waker_tid = (pid_t)group->key.waker_tid;
+		row.waker_name = intern_comm(waits, group->waker_comm);
 	}
 	return row;
 }
@@ -368,60 +371,60 @@ static void note_owner(struct wait_stack *stack, pid_t tgid)
 	stack->is_shared |= stack->tgid != tgid;
 }
 
-static const struct wait_row *add(struct waits *waits, const struct told *told)
+static const struct wait_row *add(struct waits *waits, const struct wait_group *group)
 {
 	struct keyed_row *row;
 	uint64_t hash;
 
-	if (!told->sum.count || told->sum.runnable_ns > told->sum.total_ns) {
+	if (!group->sum.count || group->sum.runnable_ns > group->sum.total_ns) {
 		waits->lost++;
 		return NULL;
 	}
-	add_to_thread(waits, told);
-	row = find_row(waits, &told->key, &hash);
+	add_to_thread(waits, group);
+	row = find_row(waits, &group->key, &hash);
 	if (!row) {
-		row = create_row(waits, &told->key, hash);
+		row = create_row(waits, &group->key, hash);
 		if (!row) {
-			waits->lost += told->sum.count;
+			waits->lost += group->sum.count;
 			return NULL;
 		}
-		row->row = new_row(waits, told);
+		row->row = new_row(waits, group);
 		row->row.name = row->name;
 	}
 	if (is_missing(waits, row->row.stack))
-		row->row.stack = find_for_row(waits, told->key.stack);
+		row->row.stack = find_for_row(waits, group->key.stack);
 	if (row->row.stack)
 		note_owner(row->row.stack, row->row.tgid);
 	if (is_missing(waits, row->row.waker_stack) && row->row.has_waker)
-		row->row.waker_stack = find_for_row(waits, told->key.waker_stack);
-	keep_comm(row->name, told->comm);
-	offcpu_sum_merge(&row->row.sum, &told->sum);
+		row->row.waker_stack = find_for_row(waits, group->key.waker_stack);
+	keep_comm(row->name, group->comm);
+	offcpu_sum_merge(&row->row.sum, &group->sum);
 	return &row->row;
 }
 
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len)
 {
 	const struct offcpu_wait *wait = record;
-	struct told told;
+	struct wait_group group;
 
 	if (len < sizeof(*wait)) {
 		waits->lost++;
 		return NULL;
 	}
-	told = (struct told){
+	group = (struct wait_group){
 		.key = wait->key,
 		.comm = wait->comm,
 		.waker_comm = wait->waker_comm,
 		.waker_tgid = (pid_t)wait->waker_tgid,
 	};
-	offcpu_sum_add(&told.sum, wait->duration_ns, wait->runnable_ns);
-	told.sum.unfinished = wait->flags & OFFCPU_UNFINISHED ? 1 : 0;
-	return add(waits, &told);
+	offcpu_sum_add(&group.sum, wait->duration_ns, wait->runnable_ns);
+	group.sum.unfinished = wait->flags & OFFCPU_UNFINISHED ? 1 : 0;
+	return add(waits, &group);
 }
 
 void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums)
 {
-	const struct told told = {
+	const struct wait_group group = {
 		.key = *key,
 		.sum =
 			{
@@ -437,7 +440,7 @@ void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const str
 		.waker_tgid = (pid_t)sums->waker_tgid,
 	};
 
-	add(waits, &told);
+	add(waits, &group);
 }
 
 size_t waits_nrows(const struct waits *waits)

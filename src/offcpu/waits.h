@@ -11,15 +11,15 @@
 #include "model/stack.h"
 #include "offcpu/feed/tables.h"
 
-/* Waits as BPF tells them, or the sampler, added up by thread and stack. Nothing is named here. */
+/* Waits as BPF or the sampler reports them, added up by thread and stack. Nothing is named here. */
 struct waits;
 
 /* A stack in terms that outlive its process. */
 struct wait_stack {
 	struct offcpu_stack_id id;
 	size_t number;		  /* from 0 on, in the order in which they came */
-	uint32_t set;		  /* of mappings that its addresses are in; 0: not known */
-	pid_t tgid;		  /* who had it first */
+	uint32_t set;		  /* the set of mappings that its addresses are in; 0: not known */
+	pid_t tgid;		  /* the process that had it first */
 	bool is_shared;		  /* others had it too */
 	uint64_t *kernel;	  /* addresses, innermost first */
 	const char **kernel_text; /* instead of them, or NULL */
@@ -28,15 +28,15 @@ struct wait_stack {
 	struct raw_stack user; /* pc: a place (tables.h), or the address where that is in no known file */
 	uint64_t *addresses;   /* of the user frames, as the process had them */
 	uint32_t user_end;     /* enum offcpu_end */
-	const char *user_error; /* in words, where that is not enough; or NULL */
+	const char *user_error; /* in words, when user_end does not say enough; or NULL */
 	const char *kernel_error_words; /* likewise */
 };
 
 /* A stack as it was taken; user frames have the addresses of their process. */
-struct taken_stack {
+struct stack_sample {
 	struct offcpu_stack_id id;
 	const uint64_t *kernel;
-	const char *const *kernel_text; /* instead of addresses, where only that is known; copied */
+	const char *const *kernel_text; /* instead of addresses, when only text is known; copied */
 	uint32_t nkernel;
 	int32_t kernel_error;
 	const struct raw_frame *user;
@@ -44,8 +44,8 @@ struct taken_stack {
 	uint32_t user_end;
 	const char *user_error; /* or NULL; copied */
 	const char *kernel_error_words; /* likewise */
-	uint32_t set;		/* of mappings that the addresses are in; 0: not known */
-	const uint64_t *places; /* of the user frames, as in struct wait_stack, by who has no such sets; or NULL */
+	uint32_t set;		/* the set of mappings that the addresses are in; 0: not known */
+	const uint64_t *places; /* of the user frames, as in struct wait_stack, when there are no such sets; or NULL */
 };
 
 /* Waits with the same key. */
@@ -55,11 +55,11 @@ struct wait_row {
 	uint64_t process_start_ns;
 	uint64_t thread_start_ns;
 	char state;
-	const char *name; /* the last one that the thread had: it changes in place with the next wait */
-	struct wait_stack *stack; /* NULL: it was lost, or there is none */
+	const char *name; /* the thread's last name: changes in place with the next wait */
+	struct wait_stack *stack; /* NULL: it was lost, or never taken */
 	bool has_waker;
-	bool interrupt;   /* the waker is none: an interrupt on an idle CPU */
-	pid_t waker_tgid; /* 0: no thread that can be seen */
+	bool interrupt;   /* the waker is not a thread but an interrupt on an idle CPU */
+	pid_t waker_tgid; /* 0: not a thread that can be seen */
 	pid_t waker_tid;
 	const char *waker_name;
 	struct wait_stack *waker_stack;
@@ -67,7 +67,7 @@ struct wait_row {
 };
 
 #define OFFCPU_OUTSIDE_NAME "outside of this pid namespace"
-#define OFFCPU_INTERRUPT_NAME "interrupt" /* of a waker that is no thread */
+#define OFFCPU_INTERRUPT_NAME "interrupt" /* of a waker that is not a thread */
 
 struct waits_options {
 	size_t max_rows; /* and threads */
@@ -80,7 +80,7 @@ void waits_destroy(struct waits *waits);
 
 /* Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. */
 void waits_add_stack(struct waits *waits, const void *record, size_t len);
-void waits_put_stack(struct waits *waits, const struct taken_stack *taken);
+void waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);
@@ -94,6 +94,6 @@ size_t waits_nstacks(const struct waits *waits);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
 uint64_t waits_lost(const struct waits *waits);
-uint64_t waits_stacks_lost(const struct waits *waits); /* over the limit; their rows say so */
+uint64_t waits_stacks_lost(const struct waits *waits); /* dropped, over the limit; their rows say so */
 
 #endif

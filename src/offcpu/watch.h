@@ -12,7 +12,7 @@
 #include "symbol/native_names.h"
 
 /*
- * Waits being watched, from the start to the profile: as BPF tells them (record/recording.h), or as /proc shows them
+ * Waits being watched, from the start to the profile: as BPF reports them (record/recording.h), or as /proc shows them
  * (sample/sampler.h). Both have struct watch as their first member. To add a way: a file with its ops and a start
  * function, and a step in cmd/offcpu_session.c.
  */
@@ -20,7 +20,7 @@ struct watch {
 	const struct watch_ops *ops;
 };
 
-/* What is asked of either. */
+/* Options of both. */
 struct watch_options {
 	const pid_t *pids; /* the processes to watch, unless all are */
 	size_t npids;
@@ -45,7 +45,7 @@ struct watch_ops {
 	bool (*is_over)(const struct watch *watch);
 	/* As it is now. */
 	struct watch_progress (*progress)(struct watch *watch);
-	/* No more waits are seen from now on; those that were are still to be finished. */
+	/* No more waits are recorded from now on; what was recorded still has to be finished. */
 	void (*stop)(struct watch *watch);
 	/* Ends it, names everything and leaves the result in *out, whose strings and stacks belong to the watch. */
 	int (*finish)(struct watch *watch, struct err *err, struct offcpu_profile *out);

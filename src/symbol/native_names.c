@@ -10,7 +10,7 @@
 #include "symbol/readable.h"
 
 /* The frames of one pc, without what depends on the stack they are in. */
-struct resolved {
+struct named_pc {
 	size_t len;
 	struct frame frames[];
 };
@@ -19,8 +19,8 @@ struct native_names {
 	struct modules *modules;
 	struct arena *arena;
 	const struct native_names_options *options;
-	struct u64map resolved[2]; /* pc to struct resolved, by whether pc - 1 was looked up */
-	struct calls calls;        /* of the pc being resolved */
+	struct u64map named_pcs[2]; /* pc to struct named_pc, by whether pc - 1 was looked up */
+	struct calls calls;         /* of the pc being named */
 	struct readable *readable;
 	struct jit_names *jit; /* for code that no module knows */
 };
@@ -48,8 +48,8 @@ void native_names_destroy(struct native_names *names)
 {
 	if (!names)
 		return;
-	u64map_deinit(&names->resolved[0]);
-	u64map_deinit(&names->resolved[1]);
+	u64map_deinit(&names->named_pcs[0]);
+	u64map_deinit(&names->named_pcs[1]);
 	vec_deinit(&names->calls);
 	jit_names_destroy(names->jit);
 	readable_destroy(names->readable);
@@ -97,13 +97,13 @@ static bool find_made(struct native_names *names, uint64_t address, uint64_t *at
 	return names->jit && jit_names_find(names->jit, address, &names->calls);
 }
 
-static struct resolved *resolve(struct native_names *names, uint64_t pc, bool return_address)
+static struct named_pc *resolve(struct native_names *names, uint64_t pc, bool return_address)
 {
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
 	uint64_t address = pc - return_address, at = 0;
 	struct module *module = find_module(names, address, &at);
 	struct module_symbols *symbols = module ? module_symbols(module, &names->options->symbols) : NULL;
-	struct resolved *resolved;
+	struct named_pc *named;
 	size_t len;
 
 	if (module) {
@@ -113,17 +113,17 @@ static struct resolved *resolve(struct native_names *names, uint64_t pc, bool re
 	if ((!symbols || !module_symbols_find(symbols, at, &names->calls)) && !find_made(names, address, &at))
 		names->calls.len = 0;
 	len = names->calls.len ? names->calls.len : 1;
-	resolved = arena_alloc(names->arena, sizeof(*resolved) + len * sizeof(common));
-	if (!resolved)
+	named = arena_alloc(names->arena, sizeof(*named) + len * sizeof(common));
+	if (!named)
 		return NULL;
-	resolved->len = len;
-	resolved->frames[0] = common;
+	named->len = len;
+	named->frames[0] = common;
 	for (size_t i = 0; i < names->calls.len; i++) {
-		resolved->frames[i] = common;
-		resolved->frames[i].inlined = i + 1 < len;
-		fill(names, &names->calls.data[i], at + return_address, &resolved->frames[i]);
+		named->frames[i] = common;
+		named->frames[i].inlined = i + 1 < len;
+		fill(names, &names->calls.data[i], at + return_address, &named->frames[i]);
 	}
-	return resolved;
+	return named;
 }
 
 /* A signal trampoline was not called: the kernel pushed its first instruction as the return address. */
@@ -160,20 +160,20 @@ bool native_names_prepare(struct native_names *names, const struct raw_stack *co
 bool native_names_add(struct native_names *names, const struct raw_frame *raw, uint32_t index, struct stack *out)
 {
 	bool return_address = is_return_address(raw);
-	struct resolved *resolved;
+	struct named_pc *named;
 	uint64_t *slot;
 	bool created;
 
-	slot = u64map_put(&names->resolved[return_address], raw->pc, &created);
+	slot = u64map_put(&names->named_pcs[return_address], raw->pc, &created);
 	if (!slot)
 		return false;
 	if (!*slot)
 		*slot = (uintptr_t)resolve(names, raw->pc, return_address);
-	resolved = (struct resolved *)(uintptr_t)*slot;
-	if (!resolved)
+	named = (struct named_pc *)(uintptr_t)*slot;
+	if (!named)
 		return false;
-	for (size_t i = 0; i < resolved->len; i++) {
-		struct frame frame = resolved->frames[i];
+	for (size_t i = 0; i < named->len; i++) {
+		struct frame frame = named->frames[i];
 
 		frame.raw = index;
 		frame.flags = raw->flags;

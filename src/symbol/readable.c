@@ -12,7 +12,7 @@
 
 enum { CHUNK = 64 }; /* names that a core takes at a time */
 
-struct wanted {
+struct form_request {
 	const char *name;
 	char *text; /* the source form; NULL: it has none */
 };
@@ -21,7 +21,7 @@ struct readable {
 	struct arena *arena;
 	bool return_types;
 	struct u64map forms; /* address of the interned name to that of its source form; 0: not made yet */
-	VEC(struct wanted) wanted;
+	VEC(struct form_request) requests;
 };
 
 struct readable *readable_create(struct arena *arena, bool return_types)
@@ -38,7 +38,7 @@ void readable_destroy(struct readable *readable)
 	if (!readable)
 		return;
 	u64map_deinit(&readable->forms);
-	vec_deinit(&readable->wanted);
+	vec_deinit(&readable->requests);
 	free(readable);
 }
 
@@ -52,15 +52,15 @@ bool readable_want(struct readable *readable, const char *name)
 	bool created;
 
 	return u64map_put(&readable->forms, (uintptr_t)name, &created) &&
-	       (!created || vec_push(&readable->wanted, (struct wanted){.name = name}));
+	       (!created || vec_push(&readable->requests, (struct form_request){.name = name}));
 }
 
 static void make_chunk(void *ctx, size_t chunk)
 {
 	struct readable *readable = ctx;
 
-	for (size_t i = chunk * CHUNK; i < (chunk + 1) * CHUNK && i < readable->wanted.len; i++)
-		readable->wanted.data[i].text = make(readable, readable->wanted.data[i].name);
+	for (size_t i = chunk * CHUNK; i < (chunk + 1) * CHUNK && i < readable->requests.len; i++)
+		readable->requests.data[i].text = make(readable, readable->requests.data[i].name);
 }
 
 static const char *keep(struct readable *readable, const char *name, const char *text)
@@ -72,15 +72,15 @@ static const char *keep(struct readable *readable, const char *name, const char 
 
 void readable_prepare(struct readable *readable)
 {
-	parallel_for((readable->wanted.len + CHUNK - 1) / CHUNK, make_chunk, readable);
-	for (size_t i = 0; i < readable->wanted.len; i++) {
-		const struct wanted *wanted = &readable->wanted.data[i];
+	parallel_for((readable->requests.len + CHUNK - 1) / CHUNK, make_chunk, readable);
+	for (size_t i = 0; i < readable->requests.len; i++) {
+		const struct form_request *request = &readable->requests.data[i];
 
-		*u64map_find(&readable->forms, (uintptr_t)wanted->name) =
-			(uintptr_t)keep(readable, wanted->name, wanted->text);
-		free(wanted->text);
+		*u64map_find(&readable->forms, (uintptr_t)request->name) =
+			(uintptr_t)keep(readable, request->name, request->text);
+		free(request->text);
 	}
-	readable->wanted.len = 0;
+	readable->requests.len = 0;
 }
 
 const char *readable_name(struct readable *readable, const char *name)

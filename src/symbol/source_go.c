@@ -209,7 +209,7 @@ static void set_position(const struct go_tables *t, const struct func *f, uint64
 
 /* Inlined calls. */
 
-struct inlined {
+struct inlined_call {
 	const char *name;
 	uint64_t pc; /* of the call */
 	int32_t parent;
@@ -246,12 +246,12 @@ static uint64_t find_tree(const struct go_source *source, const struct inline_la
 }
 
 static bool read_inlined(const struct go_tables *t, const struct inline_layout *layout, const struct func *f,
-			 uint64_t tree, int32_t index, struct inlined *out)
+			 uint64_t tree, int32_t index, struct inlined_call *out)
 {
 	struct cursor entry = go_tables_memory(t, tree + (uint64_t)index * layout->size);
 	struct cursor c = cursor_take(&entry, layout->size);
 
-	*out = (struct inlined){0};
+	*out = (struct inlined_call){0};
 	cursor_seek(&c, layout->name);
 	out->name = name_at(t, cursor_u32(&c));
 	if (layout->parent_pc) {
@@ -268,7 +268,7 @@ static bool read_inlined(const struct go_tables *t, const struct inline_layout *
 }
 
 /* Names of functions have their package in front, and in the new layouts each follows the end of another. */
-static bool is_plausible(const struct go_tables *t, const struct inlined *inlined)
+static bool is_plausible(const struct go_tables *t, const struct inlined_call *inlined)
 {
 	const uint8_t *name = (const uint8_t *)inlined->name;
 
@@ -285,7 +285,7 @@ static unsigned count_good_trees(const struct go_source *source, const struct in
 	unsigned good = 0;
 
 	for (uint64_t i = 0; i < t->nfunc && i < MAX_LOOKED_AT && good < ENOUGH_CHECKED; i++) {
-		struct inlined inlined;
+		struct inlined_call inlined;
 		struct pc_values v;
 		struct func f;
 		uint64_t tree;
@@ -356,7 +356,7 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 	const struct inline_layout *layout = source->layout;
 	uint64_t tree = layout && source->has_trees ? find_tree(source, layout, f, source->gofunc) : 0;
 	int32_t index = layout ? value_at(t, f, pcdata_table(f, layout->pcdata), vaddr) : -1;
-	struct inlined inlined;
+	struct inlined_call inlined;
 
 	set_position(t, f, vaddr, outer);
 	while (index >= 0) {

@@ -310,7 +310,7 @@ static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 }
 
 /* Code that the file's CFI does not describe, or not rightly. */
-struct found {
+struct found_code {
 	uint64_t start;
 	uint64_t end;
 	enum unwind_kind kind;
@@ -320,13 +320,13 @@ struct scan {
 	const struct image *image;
 	const struct arch *arch;
 	uint64_t left; /* bytes that may still be searched */
-	struct found found[MAX_FOUND];
+	struct found_code found[MAX_FOUND];
 	size_t nfound;
 };
 
 static void note(struct scan *s, uint64_t start, uint64_t end, enum unwind_kind kind)
 {
-	s->found[s->nfound++] = (struct found){.start = start, .end = end, .kind = kind};
+	s->found[s->nfound++] = (struct found_code){.start = start, .end = end, .kind = kind};
 }
 
 /* A handler returns to its first byte, and is looked up one before that, as every return address is. */
@@ -429,7 +429,7 @@ static void scan_for_exits(struct scan *s, const struct table *t)
 
 static int compare_found(const void *a, const void *b)
 {
-	const struct found *x = a, *y = b;
+	const struct found_code *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }

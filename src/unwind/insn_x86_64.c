@@ -16,7 +16,7 @@ enum {
 };
 
 /* An instruction, taken apart as far as its length and its effect on the stack need. */
-struct decoded {
+struct x86_insn {
 	unsigned opcode; /* with its map */
 	bool rex_w, rex_r, rex_x, rex_b;
 	bool operand16, address32;
@@ -61,7 +61,7 @@ static bool has_modrm(unsigned opcode)
 }
 
 /* Bytes of immediate; the length of the few that depend on the ModRM byte is told from d->reg. */
-static unsigned immediate_size(const struct decoded *d)
+static unsigned immediate_size(const struct x86_insn *d)
 {
 	unsigned full = d->operand16 ? 2 : 4;
 
@@ -148,7 +148,7 @@ static unsigned map_of(uint8_t number)
 }
 
 /* VEX and EVEX carry the map and the REX bits inverted; none of their instructions moves the stack pointer. */
-static bool decode_vector_prefix(struct cursor *c, uint8_t prefix, struct decoded *d)
+static bool decode_vector_prefix(struct cursor *c, uint8_t prefix, struct x86_insn *d)
 {
 	unsigned map = MAP_0F;
 
@@ -165,7 +165,7 @@ static bool decode_vector_prefix(struct cursor *c, uint8_t prefix, struct decode
 	return map != 0;
 }
 
-static void decode_rex(uint8_t rex, struct decoded *d)
+static void decode_rex(uint8_t rex, struct x86_insn *d)
 {
 	d->rex_w = rex & 8;
 	d->rex_r = rex & 4;
@@ -173,7 +173,7 @@ static void decode_rex(uint8_t rex, struct decoded *d)
 	d->rex_b = rex & 1;
 }
 
-static bool decode_opcode(struct cursor *c, struct decoded *d)
+static bool decode_opcode(struct cursor *c, struct x86_insn *d)
 {
 	for (;;) {
 		uint8_t byte = cursor_u8(c);
@@ -217,7 +217,7 @@ static bool decode_opcode(struct cursor *c, struct decoded *d)
 	}
 }
 
-static void decode_modrm(struct cursor *c, struct decoded *d)
+static void decode_modrm(struct cursor *c, struct x86_insn *d)
 {
 	uint8_t modrm = cursor_u8(c);
 	bool disp32;
@@ -243,11 +243,11 @@ static void decode_modrm(struct cursor *c, struct decoded *d)
 		d->disp = cursor_sint(c, 1);
 }
 
-static bool decode(struct cursor *c, struct decoded *d)
+static bool decode(struct cursor *c, struct x86_insn *d)
 {
 	unsigned size;
 
-	*d = (struct decoded){0};
+	*d = (struct x86_insn){0};
 	if (!decode_opcode(c, d))
 		return false;
 	if (has_modrm(d->opcode))
@@ -261,13 +261,13 @@ static bool decode(struct cursor *c, struct decoded *d)
 }
 
 /* [rsp + disp] */
-static bool is_stack_slot(const struct decoded *d)
+static bool is_stack_slot(const struct x86_insn *d)
 {
 	return d->has_sib && d->base == RSP && d->index == RSP && d->mod != 3;
 }
 
 /* What sets or moves the stack pointer other than push and pop; false when the result cannot be told. */
-static bool apply_to_sp(const struct decoded *d, struct insn_state *state)
+static bool apply_to_sp(const struct x86_insn *d, struct insn_state *state)
 {
 	switch (d->opcode) {
 	case 0x81:
@@ -308,7 +308,7 @@ static bool apply_to_sp(const struct decoded *d, struct insn_state *state)
 	}
 }
 
-static bool apply_pop(const struct decoded *d, struct insn_state *state)
+static bool apply_pop(const struct x86_insn *d, struct insn_state *state)
 {
 	unsigned reg = (d->opcode & 7) | d->rex_b << 3;
 
@@ -317,7 +317,7 @@ static bool apply_pop(const struct decoded *d, struct insn_state *state)
 	return reg != RSP;
 }
 
-static bool apply_group_ff(const struct decoded *d, struct insn_state *state, struct insn *out)
+static bool apply_group_ff(const struct x86_insn *d, struct insn_state *state, struct insn *out)
 {
 	switch (d->reg & 7) {
 	case 4: /* computed jump: a switch or a tail call */
@@ -332,7 +332,7 @@ static bool apply_group_ff(const struct decoded *d, struct insn_state *state, st
 	}
 }
 
-static bool apply(const struct decoded *d, struct insn_state *state, uint64_t next, struct insn *out)
+static bool apply(const struct x86_insn *d, struct insn_state *state, uint64_t next, struct insn *out)
 {
 	out->target = next + (uint64_t)d->imm;
 	switch (d->opcode) {
@@ -380,7 +380,7 @@ static bool apply(const struct decoded *d, struct insn_state *state, uint64_t ne
 }
 
 /* What functions start with, or are padded with: after a call, the sign that it does not return. */
-static bool starts_function(const struct decoded *d)
+static bool starts_function(const struct x86_insn *d)
 {
 	switch (d->opcode) {
 	case 0x50 ... 0x57:
@@ -397,7 +397,7 @@ static bool starts_function(const struct decoded *d)
 	}
 }
 
-static bool is_call(const struct decoded *d)
+static bool is_call(const struct x86_insn *d)
 {
 	return d->opcode == 0xe8 || (d->opcode == 0xff && (d->reg & 7) == 2);
 }
@@ -405,7 +405,7 @@ static bool is_call(const struct decoded *d)
 static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_state *state, struct insn *out)
 {
 	struct cursor c = cursor_init(code, len < 15 ? len : 15);
-	struct decoded d;
+	struct x86_insn d;
 
 	if (!decode(&c, &d) || (state->after_call && starts_function(&d)))
 		return false;
@@ -418,7 +418,7 @@ static bool step(const uint8_t *code, size_t len, uint64_t address, struct insn_
 static bool is_indirect_call(const uint8_t *insn, size_t len)
 {
 	struct cursor c = cursor_init(insn, len);
-	struct decoded d;
+	struct x86_insn d;
 
 	return insn[0] == 0xff && decode(&c, &d) && is_call(&d) && cursor_left(&c) == 0;
 }

@@ -52,7 +52,7 @@ static const struct wait_stack *take(struct fixture *f, pid_t tgid, uint32_t set
 	};
 
 	wait.key.stack.low = 2 * waits_nstacks(f->waits) + 1;
-	waits_put_stack(f->waits, &(struct taken_stack){
+	waits_put_stack(f->waits, &(struct stack_sample){
 					  .id = wait.key.stack,
 					  .user = &frame,
 					  .nuser = 1,

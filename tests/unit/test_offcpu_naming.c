@@ -120,7 +120,7 @@ static void test_texts_and_places(void **state)
 	const uint64_t place = tables_place(f->tables, f->probe.maps.set, (uintptr_t)inner);
 	const struct offcpu_row *row;
 
-	waits_put_stack(f->waits, &(struct taken_stack){.id = {.low = 1, .high = 1},
+	waits_put_stack(f->waits, &(struct stack_sample){.id = {.low = 1, .high = 1},
 							.kernel_text = texts,
 							.nkernel = 2,
 							.user = &user,
@@ -170,7 +170,7 @@ static void test_errors(void **state)
 	add_stack(f, 2, (struct stack_record){.head = {.kernel_error = -524}}); /* ENOTSUPP, which libc does not know */
 	add_wait(f, 2, 'S', 5);
 	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));
-	assert_string_equal(row.kernel_error, "error 524 of the kernel");
+	assert_string_equal(row.kernel_error, "kernel error 524");
 
 	add_wait(f, 3, 'S', 5); /* its stack never came */
 	assert_true(offcpu_naming_row(f->naming, waits_row(f->waits, waits_nrows(f->waits) - 1), &row));

@@ -359,7 +359,7 @@ enum { LIMIT = 4096, TOO_LARGE = LIMIT / sizeof(uint64_t) }; /* for the stacks o
 static void put_large_stack(struct fixture *f, uint64_t id)
 {
 	static const uint64_t kernel[TOO_LARGE];
-	const struct taken_stack stack = {.id = {.low = id, .high = ~id}, .kernel = kernel, .nkernel = TOO_LARGE};
+	const struct stack_sample stack = {.id = {.low = id, .high = ~id}, .kernel = kernel, .nkernel = TOO_LARGE};
 
 	waits_put_stack(f->waits, &stack);
 }

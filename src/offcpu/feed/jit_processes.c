@@ -13,9 +13,9 @@
 #include "symbol/module_symbols.h"
 #include "target/target.h"
 
-/* What a process announced to debuggers: copies of it, and the map that they were found by. */
-struct announced {
-	struct target *target; /* NULL: nothing */
+/* Objects that a process announced to debuggers: copies of them, and the map by which they were found. */
+struct announcement {
+	struct target *target; /* NULL: it announced nothing */
 	struct jit_images *images;
 };
 
@@ -24,20 +24,20 @@ struct jit_process {
 	uint64_t generation;
 	bool kept;
 
-	pthread_mutex_t lock;       /* of what follows: files may take long to read */
+	pthread_mutex_t lock;       /* guards what follows: reading files may take long */
 	struct target *target;      /* without the files of its code */
 	struct notes notes;
-	bool looked; /* for names, since one was asked for */
-	struct announced announced;
+	bool looked; /* we looked we looked for names, since one was asked for */
+	struct announcement announcement;
 	struct jit_names *names;
 };
 
 struct jit_processes {
-	pthread_mutex_t lock;          /* of what follows */
-	VEC(struct jit_process *) all; /* by number - 1; NULL: nothing of it is kept */
-	size_t held;                   /* of these */
-	struct u64map refused;         /* by number and generation: those for which there was no room */
-	uint64_t announced;            /* bytes, by all of them */
+	pthread_mutex_t lock;          /* guards what follows */
+	VEC(struct jit_process *) all; /* by number - 1; NULL: it announced nothing of it is kept */
+	size_t held;                   /* how many of them are not NULL */
+	struct u64map refused;         /* by pid and generation: processes for which there was no room */
+	uint64_t announced_bytes;      /* of all processes */
 };
 
 struct jit_processes *jit_processes_create(void)
@@ -54,8 +54,8 @@ static void destroy_process(struct jit_process *process)
 	if (!process)
 		return;
 	jit_names_destroy(process->names);
-	jit_images_destroy(process->announced.images);
-	target_close(process->announced.target);
+	jit_images_destroy(process->announcement.images);
+	target_close(process->announcement.target);
 	target_close(process->target);
 	notes_deinit(&process->notes);
 	pthread_mutex_destroy(&process->lock);
@@ -101,7 +101,7 @@ static struct jit_process *create_process(pid_t tgid, uint64_t generation)
 	return NULL;
 }
 
-/* With the lock. The last one of that number; 0: there is none. */
+/* With the lock held. The number of the latest process with that pid; 0: there is none. */
 static uint32_t find_tgid(const struct jit_processes *processes, pid_t tgid)
 {
 	size_t i = processes->all.len;
@@ -123,7 +123,7 @@ static struct jit_process *take_out(struct jit_processes *processes, uint32_t nu
 	return process;
 }
 
-/* Its number; 0: it has none. What it was before it executed something goes, unless it is kept. */
+/* Its number; 0: it has none. An entry from before its last exec is dropped, unless it is kept. */
 static uint32_t find_same(struct jit_processes *processes, pid_t tgid, uint64_t generation)
 {
 	struct jit_process *old = NULL;
@@ -140,7 +140,7 @@ static uint32_t find_same(struct jit_processes *processes, pid_t tgid, uint64_t 
 	return number;
 }
 
-/* With the lock. */
+/* With the lock held. */
 static void refuse(struct jit_processes *processes, const struct jit_process *process)
 {
 	bool created;
@@ -205,17 +205,17 @@ static bool has_room(struct jit_processes *processes, const struct jit_process *
 	bool ok;
 
 	pthread_mutex_lock(&processes->lock);
-	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced;
+	ok = bytes <= JIT_PROCESSES_ANNOUNCED - processes->announced_bytes;
 	if (ok)
-		processes->announced += bytes;
+		processes->announced_bytes += bytes;
 	else
 		refuse(processes, process);
 	pthread_mutex_unlock(&processes->lock);
 	return ok;
 }
 
-/* Its files are asked where the list is, and closed: there may be many. It may execute something else meanwhile. */
-static void read_announced(struct jit_processes *processes, struct jit_process *process)
+/* Its files say where the list is; they are closed right after, as there may be many. It may exec meanwhile. */
+static void read_announcement(struct jit_processes *processes, struct jit_process *process)
 {
 	_cleanup_(cleanup_target) struct target *target = open_target(process->tgid, process->generation);
 
@@ -224,15 +224,15 @@ static void read_announced(struct jit_processes *processes, struct jit_process *
 	modules_destroy(steal_ptr(target->modules));
 	if (target->snap->jit_images.len && target_check(target, NULL) == 0 &&
 	    has_room(processes, process, target->snap->asked_bytes)) {
-		process->announced.images = jit_images_create(target->snap, -1, &process->notes);
-		process->announced.target = steal_ptr(target);
+		process->announcement.images = jit_images_create(target->snap, -1, &process->notes);
+		process->announcement.target = steal_ptr(target);
 	}
 }
 
 static bool find_announced(struct jit_process *process, uint64_t address, struct calls *out)
 {
-	static const struct symbol_options itself; /* all that is known of the object is in it */
-	struct jit_images *images = process->announced.images;
+	static const struct symbol_options itself; /* the object itself holds all that is known of it */
+	struct jit_images *images = process->announcement.images;
 	struct module *module = images ? jit_images_find(images, address) : NULL;
 	struct module_symbols *symbols = module ? module_symbols(module, &itself) : NULL;
 
@@ -240,8 +240,8 @@ static bool find_announced(struct jit_process *process, uint64_t address, struct
 }
 
 /*
- * Where it lives may have changed since, its map has the files that tell names, and its memory what it announced; but
- * it may be gone.
+ * The process may have moved to another root since; its map lists the files with names, and its memory holds the
+ * announced objects. But it may be gone.
  */
 static void look_again(struct jit_processes *processes, struct jit_process *process)
 {
@@ -251,7 +251,7 @@ static void look_again(struct jit_processes *processes, struct jit_process *proc
 		return;
 	target_close(process->target);
 	process->target = target;
-	read_announced(processes, process);
+	read_announcement(processes, process);
 }
 
 static bool find(struct jit_processes *processes, struct jit_process *process, uint64_t address, struct calls *out)
@@ -320,7 +320,7 @@ void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn 
 		if (!process || !process->looked)
 			continue;
 		tell_notes(&process->notes, fn, arg);
-		if (process->announced.target)
-			tell_notes(&process->announced.target->snap->notes, fn, arg);
+		if (process->announcement.target)
+			tell_notes(&process->announcement.target->snap->notes, fn, arg);
 	}
 }

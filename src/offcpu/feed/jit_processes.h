@@ -9,9 +9,10 @@
 #include "symbol/calls.h"
 
 /*
- * Processes that have code in no file, such as a JIT compiler makes, and its names: from the objects that compilers
- * announce to debuggers (target/jit_images.h), as they are when the first address of the process is named, if it still
- * lives; and from the files that they write for perf, as they are then, or when it ends.
+ * Processes with code that is in no file, such as JIT compilers make, and the names of that code. They come from the
+ * objects that compilers announce to debuggers (target/jit_images.h), read when the first address of the process is
+ * named, if it still lives; and from the files that compilers write for perf, read at that time or when the process
+ * ends.
  *
  * Any thread may ask, add and end, but no two may add the same process.
  */
@@ -26,8 +27,8 @@ void jit_processes_destroy(struct jit_processes *processes);
  */
 enum {
 	JIT_PROCESSES_MAX = 50000,
-	JIT_PROCESSES_HELD = 256, /* at a time: each takes a few descriptors, and memory for its map */
-	JIT_PROCESSES_ANNOUNCED = 128 << 20, /* bytes of objects, of all of them; those with code that is named take twice that */
+	JIT_PROCESSES_HELD = 256, /* at the same time: each takes a few descriptors, and memory for its map */
+	JIT_PROCESSES_ANNOUNCED = 128 << 20, /* bytes of all objects; those with named code take twice that */
 };
 
 uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t generation);
@@ -36,19 +37,19 @@ uint32_t jit_processes_add(struct jit_processes *processes, pid_t tgid, uint64_t
 uint64_t jit_processes_over_limit(struct jit_processes *processes);
 
 /*
- * The process has ended. Without addresses that are to be named nothing of it is kept. Else its number: what has its names
- * is to be read soon, as later nobody knows whose the file was, but that may take long.
+ * The process has ended. If none of its addresses is to be named, nothing of it is kept: 0. Otherwise its number: the
+ * files with its names must be read soon, since later nobody knows whose they were; but that may take long.
  */
 uint32_t jit_processes_end(struct jit_processes *processes, pid_t tgid);
 void jit_processes_read_names(struct jit_processes *processes, uint32_t number);
 
-/* An address in its code is to be named. */
+/* An address in its code will have to be named. */
 void jit_processes_keep(struct jit_processes *processes, uint32_t number);
 
-/* What is known of an address of a process that is kept; false when that is nothing, or when memory is exhausted. */
+/* What is known of an address of a process that is kept. False when nothing is, or when memory is exhausted. */
 bool jit_processes_find(struct jit_processes *processes, uint32_t number, uint64_t address, struct calls *out);
 
-/* What kept code from having names, of processes that names were asked of. When nobody asks any more. */
+/* Why code has no names, for the processes whose names were asked for. To be called when nobody asks any more. */
 typedef void (*jit_processes_note_fn)(void *arg, const char *note);
 void jit_processes_notes(struct jit_processes *processes, jit_processes_note_fn fn, void *arg);
 

@@ -8,10 +8,10 @@
 #include "target/target.h"
 
 /* The file of a mapping that need not be opened. */
-struct known {
+struct known_file {
 	uint64_t start;
 	uint64_t vaddr;
-	uint32_t object; /* taken */
+	uint32_t object; /* taken from the objects */
 };
 
 struct reading {
@@ -19,14 +19,14 @@ struct reading {
 	const struct listing_options *options;
 	struct objects *objects;
 	struct listing *listing;
-	VEC(struct known) known; /* by rising address */
-	size_t next_known;       /* the first that is not listed yet */
+	VEC(struct known_file) known_files; /* by rising address */
+	size_t next_known;       /* the first one not listed yet */
 	struct u64map modules;   /* to their objects, so that none is looked up twice */
 	bool asked_maker;
 	uint32_t maker; /* of the process's code that is in no file */
 };
 
-static bool take_known(struct reading *r, const struct map_entry *entry, uint64_t key, struct known *known)
+static bool take_known(struct reading *r, const struct map_entry *entry, uint64_t key, struct known_file *known)
 {
 	enum objects_fit fit;
 	bool ok;
@@ -39,7 +39,7 @@ static bool take_known(struct reading *r, const struct map_entry *entry, uint64_
 	return ok;
 }
 
-/* Of a file that is not known, though no other is wanted. */
+/* The file is new, although only known ones are wanted. */
 static void note_new(struct reading *r, const struct map_entry *entry)
 {
 	r->listing->new_bytes += entry->end - entry->start;
@@ -48,26 +48,26 @@ static void note_new(struct reading *r, const struct map_entry *entry)
 static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity)
 {
 	struct reading *r = arg;
-	struct known known = {.start = entry->start};
+	struct known_file known = {.start = entry->start};
 
-	if (vec_reserve(&r->known, r->known.len + 1) && take_known(r, entry, identity, &known))
-		return vec_push(&r->known, known);
+	if (vec_reserve(&r->known_files, r->known_files.len + 1) && take_known(r, entry, identity, &known))
+		return vec_push(&r->known_files, known);
 	if (r->options->known_only)
 		note_new(r, entry);
 	return r->options->known_only; /* then it is not opened */
 }
 
-static const struct known *next_known(struct reading *r, const struct map_entry *entry)
+static const struct known_file *next_known(struct reading *r, const struct map_entry *entry)
 {
-	if (r->next_known == r->known.len || r->known.data[r->next_known].start != entry->start)
+	if (r->next_known == r->known_files.len || r->known_files.data[r->next_known].start != entry->start)
 		return NULL;
-	return &r->known.data[r->next_known++];
+	return &r->known_files.data[r->next_known++];
 }
 
 static uint32_t take_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			    struct module *module, uint64_t vaddr)
 {
-	struct known known = {.object = OFFCPU_NO_OBJECT};
+	struct known_file known = {.object = OFFCPU_NO_OBJECT};
 	enum objects_fit fit;
 	uint64_t key;
 
@@ -91,11 +91,11 @@ static void take_again(struct reading *r, uint32_t object)
 	pthread_mutex_unlock(r->options->lock);
 }
 
-/* Takes the object of a mapping. False when it has no file that could be read, or there is no room. */
+/* Takes the object of a mapping. False when it has no readable file, or there is no room. */
 static bool find_object(struct reading *r, const struct target *target, const struct map_entry *entry,
 			uint32_t *object, uint64_t *vaddr)
 {
-	const struct known *known = next_known(r, entry);
+	const struct known_file *known = next_known(r, entry);
 	struct module *module;
 	uint64_t *slot;
 	bool created;
@@ -122,7 +122,7 @@ static bool is_code(const struct map_entry *entry)
 	return entry->perms & MAP_PERM_EXEC;
 }
 
-/* How many mappings of no file there is room for: without those of libraries no stack is whole. */
+/* How much room there is for mappings without a file: libraries come first, as no stack is whole without them. */
 static size_t count_loose(const struct target *target)
 {
 	size_t of_files = 0;
@@ -132,14 +132,14 @@ static size_t count_loose(const struct target *target)
 	return of_files < LISTING_MAX ? LISTING_MAX - of_files : 0;
 }
 
-/* Code that was made at run time, or may have been: not what the kernel has put there. */
+/* Code that was, or may have been, made at run time: anything that the kernel did not map itself. */
 static bool is_made(const struct map_entry *entry)
 {
 	return entry->path[0] != '[' || strncmp(entry->path, "[anon:", 6) == 0 || strcmp(entry->path, "[heap]") == 0 ||
 	       strcmp(entry->path, "[stack]") == 0;
 }
 
-/* Once for all of its mappings, also in vain. */
+/* Asked once for all mappings, even if the answer is none. */
 static uint32_t find_maker(struct reading *r)
 {
 	if (!r->asked_maker)
@@ -191,10 +191,10 @@ int listing_read(struct target *target, const struct listing_options *options, s
 	if (rc == 0 && out->new_bytes)
 		rc = err_set(err, EAGAIN, "it has files that are not known yet");
 	pthread_mutex_lock(options->lock);
-	for (size_t i = r.next_known; i < r.known.len; i++)
-		objects_give(r.objects, r.known.data[i].object);
+	for (size_t i = r.next_known; i < r.known_files.len; i++)
+		objects_give(r.objects, r.known_files.data[i].object);
 	pthread_mutex_unlock(options->lock);
-	vec_deinit(&r.known);
+	vec_deinit(&r.known_files);
 	u64map_deinit(&r.modules);
 	return rc;
 }

@@ -15,21 +15,21 @@ enum { LISTING_MAX = OFFCPU_MAX_MAPPINGS };
 /* The executable mappings of a process as they are now. */
 struct listing {
 	struct mappings mappings; /* to be taken over, or for mappings_deinit(), also when reading failed */
-	size_t mappings_over;     /* that are left out */
-	size_t files_over;        /* that have no number, or no table, because of the objects' limits */
-	uint64_t new_bytes;       /* of code in files that are not known, where only those are wanted */
+	size_t mappings_over;     /* mappings that were left out */
+	size_t files_over;        /* files without a number or a table because of the objects' limits */
+	uint64_t new_bytes;       /* of code in new files, where only known ones are wanted */
 };
 
 struct listing_options {
 	struct objects *objects;
 	struct jit_processes *jit;
-	pthread_mutex_t *lock; /* of both (objects.h); it is taken here */
+	pthread_mutex_t *lock; /* guards both (objects.h); it is taken in here */
 	bool known_only;
 };
 
 struct target;
 
-/* Files that are known are not opened again. -EAGAIN: with `known_only`, one is not. */
+/* Known files are not opened again. -EAGAIN: with `known_only`, one of the files is new. */
 int listing_read(struct target *target, const struct listing_options *options, struct err *err, struct listing *out);
 
 #endif

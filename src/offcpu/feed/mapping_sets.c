@@ -27,9 +27,9 @@ struct mapping_sets {
 	struct slots slots;
 	uint32_t made;        /* sets so far */
 	VEC(uint32_t) idle;   /* ids, the oldest first */
-	VEC(uint64_t) hashes; /* of the mappings, as the sets: to find equal ones; 0: none is there */
+	VEC(uint64_t) hashes; /* hashes of the mappings, in the order of the sets, to find equal ones; 0: no set here */
 
-	pthread_mutex_t lock;  /* of what follows: the thread that takes and gives changes it, others look */
+	pthread_mutex_t lock;  /* guards what follows: the thread that takes and gives changes it, others look */
 	VEC(struct set *) all; /* by the low half of their ids; NULL: none */
 };
 
@@ -100,7 +100,7 @@ static uint32_t slots_of(const struct mappings *mappings)
 	return mappings->len ? (uint32_t)mappings->len : 1;
 }
 
-/* Whoever still walks with it finds that its mappings are not known. Objects go after that: see remove_table(). */
+/* A walk that still uses the set finds its mappings unknown. The objects go only after that: see remove_table(). */
 static void drop_set(struct mapping_sets *sets, struct set *set)
 {
 	static const struct offcpu_mapping none;
@@ -134,7 +134,7 @@ static bool take_slots(struct mapping_sets *sets, uint32_t count, uint32_t *firs
 	return true;
 }
 
-/* A place among the sets. */
+/* Finds a free place among the sets. */
 static bool take_index(struct mapping_sets *sets, uint32_t *index)
 {
 	for (;;) {
@@ -197,7 +197,7 @@ static struct set *create_set(struct mapping_sets *sets, struct mappings *mappin
 		free(set);
 		return NULL;
 	}
-	/* The high half tells it from those that were there lately. */
+	/* The high half tells it from earlier sets in the same place. */
 	set->id = (1 + sets->made++ % UINT16_MAX) * MAX_SETS | index;
 	set->mappings = *mappings;
 	*mappings = (struct mappings){0};
@@ -239,7 +239,7 @@ uint32_t mapping_sets_take(struct mapping_sets *sets, struct mappings *mappings,
 	*created = !set;
 	if (set && !set->taken++)
 		wake(sets, set);
-	/* With room to become idle, so that nothing can be in the way of that. */
+	/* Reserves the room that becoming idle needs, so that it cannot fail later. */
 	if (!set && vec_reserve(&sets->idle, sets->all.len + 1))
 		set = create_set(sets, mappings, hash);
 	mappings_deinit(mappings, sets->objects); /* what is left */

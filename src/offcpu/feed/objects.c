@@ -16,36 +16,36 @@ enum {
 	MAX_CHANGES = 256, /* each is a descriptor */
 };
 
-/* In place of a key: the number can be given to a file; it can when BPF has lost the table of the one before. */
+/* Instead of a key. FREE: the number can be given to a file; GOING: not until BPF has dropped the old file's table. */
 static const uint64_t FREE = 0, GOING = UINT64_MAX;
 
-/* Where code is mapped from, and the address in the file that this is. */
+/* A file offset from which code is mapped, and its address in the file. */
 struct start {
 	uint64_t offset;
 	uint64_t vaddr;
 };
 
-/* A file waits to be read until one of its addresses is to be named: an image takes ten times as much memory. */
+/* A file is not read until one of its addresses is to be named: an image takes ten times as much memory. */
 struct object {
 	char *path;
-	int fd;       /* -1: it is in memory only, or was read */
+	int fd;       /* -1: it is in memory only, or has been read */
 	void *memory; /* of `len` bytes, or NULL */
 	size_t len;
-	struct module *module; /* NULL: it was not read */
-	bool reading;          /* somebody does, without the lock */
+	struct module *module; /* NULL: not read yet */
+	bool reading;          /* a thread is reading it, without the lock */
 	struct start starts[MAX_STARTS];
 	uint32_t nstarts;
 	struct object_table table;
 	enum objects_fit fit;
 	uint32_t taken;
-	bool ready; /* BPF has its table, or there is none */
+	bool ready; /* BPF has its table, or it has none */
 	bool kept;
 };
 
-/* What BPF is still to be told. */
+/* Changes that BPF has not been given yet. */
 struct changes {
-	VEC(uint32_t) objects; /* that will have other tables */
-	VEC(int) tables;       /* which: theirs, or `none` */
+	VEC(uint32_t) objects; /* whose tables will change */
+	VEC(int) tables;       /* the new tables; `none` to remove one */
 };
 
 struct objects {
@@ -54,15 +54,15 @@ struct objects {
 	struct objects_limits limits;
 	room_fn make_room;
 	void *arg;
-	uint64_t *keys;        /* by number, of the files, or FREE or GOING */
+	uint64_t *keys;        /* of the files, by number; or FREE or GOING */
 	uint64_t rows;         /* that BPF has, or will have */
 	int none;              /* an empty table */
 	struct changes changes;
-	uint32_t lost; /* tables that BPF could not be given, since that was last told */
+	uint32_t lost; /* tables that BPF could not be given since this was last reported */
 	uint64_t made;
 
-	pthread_mutex_t lock; /* of what follows: the thread that takes and gives changes it, others look */
-	pthread_cond_t read;  /* an object was */
+	pthread_mutex_t lock; /* guards what follows: the thread that takes and gives back changes it, others look */
+	pthread_cond_t read;  /* signalled when an object has been read */
 	struct object **all;  /* by number */
 };
 
@@ -140,7 +140,10 @@ uint64_t objects_key(const struct module *module)
 	return bytes.data ? hash_bytes(HASH_SEED, bytes.data, bytes.len) | 1 : 0;
 }
 
-/* The number that has the key. Below 32 KiB to look through, and hundreds of microseconds go before for each file. */
+/*
+ * The number that has the key. A plain search: less than 32 KiB, and each file has cost hundreds of microseconds
+ * before.
+ */
 static bool find_key(const struct objects *objects, uint64_t key, uint32_t *number)
 {
 	for (uint32_t i = 0; i < objects->limits.files; i++)
@@ -151,7 +154,7 @@ static bool find_key(const struct objects *objects, uint64_t key, uint32_t *numb
 	return false;
 }
 
-/* The image of a process lies in what was read of it. */
+/* An image from the process's memory uses the copy of that memory. */
 static void copy_memory(struct object *object, const struct image *image)
 {
 	struct span bytes = image_raw(image);
@@ -186,7 +189,7 @@ static struct object *create_object(const struct modules *modules, const struct 
 	else
 		copy_memory(object, module->image);
 	ok = object->fd >= 0 || object->memory;
-	/* The process has just ended, or there are no descriptors left: then what was read is kept. */
+	/* When the process has just ended, or no descriptors are left, the copy in memory is kept instead. */
 	if (!ok && image_identity(module->image))
 		object->module = create_module(module_take_image(module), object->path);
 	return ok || object->module ? steal_ptr(object) : NULL;
@@ -200,7 +203,7 @@ static bool has_room(struct objects *objects, size_t rows)
 	return true;
 }
 
-/* The object will have this table, which is closed then. */
+/* Gives the object this table at the next flush, which closes it. */
 static bool change(struct objects *objects, uint32_t number, int table)
 {
 	struct changes *changes = &objects->changes;
@@ -213,7 +216,7 @@ static bool change(struct objects *objects, uint32_t number, int table)
 	return true;
 }
 
-/* Makes room for the rows, which count from then on, and a table of them. */
+/* Makes room for the rows, counts them, and makes a table of them. */
 static int create_table(struct objects *objects, const struct bpf_rows *rows)
 {
 	int table;
@@ -277,7 +280,7 @@ static void remove_table(struct objects *objects, struct object *object, uint32_
 		change(objects, number, objects->none);
 }
 
-/* BPF has, or has refused, a table. */
+/* BPF has accepted or refused a table. */
 static void settle(struct objects *objects, uint32_t number, bool was_removed, bool refused)
 {
 	struct object *object = objects->all[number];
@@ -294,7 +297,7 @@ static void settle(struct objects *objects, uint32_t number, bool was_removed, b
 		objects->keys[number] = FREE;
 }
 
-/* BPF does not find tables that are gone, but it may be at one now: not any more when setting objects has returned. */
+/* BPF does not find removed tables, but may still be using one until the call that sets the objects has returned. */
 static void flush(struct objects *objects)
 {
 	struct changes changes = objects->changes;
@@ -324,7 +327,7 @@ static bool take_number(struct objects *objects, uint32_t *number)
 	while (!find_key(objects, FREE, number)) {
 		if (!objects->changes.objects.len && !objects->make_room(objects->arg))
 			return false;
-		flush(objects); /* what was given back, now or before, is free then */
+		flush(objects); /* everything given back so far is free then */
 	}
 	return true;
 }
@@ -348,7 +351,7 @@ static bool add_object(struct objects *objects, const struct modules *modules, c
 	return true;
 }
 
-/* False: it is not known from which address of the file on. */
+/* False when it is not known which address of the file is mapped there. */
 static bool find_start(const struct object *object, uint64_t offset, uint64_t *vaddr)
 {
 	for (uint32_t i = 0; i < object->nstarts; i++)
@@ -362,7 +365,7 @@ static bool find_start(const struct object *object, uint64_t offset, uint64_t *v
 uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
 		      struct module *module, uint64_t vaddr, enum objects_fit *fit)
 {
-	struct image *image = module->image; /* also if it is taken */
+	struct image *image = module->image; /* even if it is taken */
 	uint64_t key = objects_key(module), known;
 	struct object *object;
 	uint32_t number;
@@ -413,7 +416,7 @@ void objects_give(struct objects *objects, uint32_t number)
 	has_table = object->table.nrows;
 	remove_table(objects, object, number);
 	if (object->kept)
-		return; /* nobody can keep it any more but who has taken it: the lock is not needed to look */
+		return; /* only those who have taken it can keep it, so this needs no lock */
 	pthread_mutex_lock(&objects->lock);
 	objects->all[number] = NULL;
 	pthread_mutex_unlock(&objects->lock);
@@ -439,8 +442,8 @@ void objects_keep(struct objects *objects, uint32_t number)
 }
 
 /*
- * Under the lock, but not while the file is read: that takes long where it is far away, and who empties the ring keeps
- * objects.
+ * Called with the lock held, which is released while the file is read: that may take long, and the thread that empties
+ * the ring needs the lock to keep objects.
  */
 static void wake(struct objects *objects, struct object *object)
 {
@@ -470,7 +473,7 @@ struct module *objects_module(struct objects *objects, uint32_t number)
 		return NULL;
 	pthread_mutex_lock(&objects->lock);
 	object = objects->all[number];
-	if (object && object->kept) { /* and so it stays */
+	if (object && object->kept) { /* so it will not go away */
 		while (object->reading)
 			pthread_cond_wait(&objects->read, &objects->lock);
 		if (!object->module)

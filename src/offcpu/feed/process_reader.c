@@ -14,24 +14,24 @@
 #include "base/signals.h"
 
 enum {
-	FIRST = -10, /* nice value of who reads maps: until it has, stacks of a process end at once */
-	NOBODY = 0,  /* only wakes who makes tables */
+	FIRST = -10, /* nice value of the thread that reads maps: until then, stacks of a process end at once */
+	NOBODY = 0,  /* not a process: only wakes the thread that makes tables */
 };
 
 struct process_reader {
 	struct tables *tables;
-	struct requests *fresh; /* for who reads processes whose files are known */
-	struct requests *slow;  /* for who makes tables */
+	struct requests *fresh; /* for the thread that reads processes whose files are known */
+	struct requests *slow;  /* for the thread that makes tables */
 	bool reading, making;
 	pthread_t reader;
 	pthread_t maker;
 	atomic_ullong gone;
 	atomic_ullong lost;
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards what follows */
 	struct arena *arena;
 	struct u64map reasons; /* process to why its maps cannot be read, or 0 */
-	struct u64map told;    /* of these, those that somebody wanted to know of: not threads of the kernel */
+	struct u64map told;    /* of these, the ones somebody asked about: not kernel threads */
 };
 
 DEFINE_CLEANUP(process_reader, struct process_reader *, process_reader_destroy)
@@ -64,7 +64,7 @@ void process_reader_destroy(struct process_reader *reader)
 	free(reader);
 }
 
-/* NULL: they can be read, or it is another process by now. */
+/* NULL: they can be read, or the pid is another process's by now. */
 static void keep_reason(struct process_reader *reader, pid_t tgid, const char *why)
 {
 	bool created;
@@ -93,7 +93,7 @@ const char *process_reader_denied(struct process_reader *reader, pid_t tgid)
 	return why;
 }
 
-/* What reading a process has come to. */
+/* Records the result of reading a process. */
 static int settle(struct process_reader *reader, pid_t tgid, int rc, const struct err *why, struct err *err)
 {
 	bool ended = rc == -ESRCH || rc == -ENOENT;
@@ -133,7 +133,7 @@ static void settle_request(struct process_reader *reader, struct request request
 		atomic_fetch_add(&reader->gone, 1);
 }
 
-/* False: it has files that are not known, for which tables are to be made. */
+/* False: it has new files, for which tables have to be made. */
 static bool answer_if_known(struct process_reader *reader, struct request *request)
 {
 	struct err why = {0};
@@ -141,7 +141,7 @@ static bool answer_if_known(struct process_reader *reader, struct request *reque
 
 	if (request->what & REQUEST_FORGET) {
 		if (tables_forget_process(reader->tables, request->tgid))
-			requests_add(reader->slow, (struct request){.tgid = NOBODY}); /* it looks for that in any case */
+			requests_add(reader->slow, (struct request){.tgid = NOBODY}); /* it then reads the names */
 		keep_reason(reader, request->tgid, NULL);
 	}
 	request->what &= ~(uint32_t)REQUEST_FORGET;
@@ -155,8 +155,9 @@ static bool answer_if_known(struct process_reader *reader, struct request *reque
 }
 
 /*
- * A process is never at both threads: the one that comes second might know less. What is new may become known just when
- * the process is left to the other thread, which would see to it only after what it does next.
+ * A process is never with both threads: the one that finishes second might know less. Its new files may become known
+ * just as the process is handed to the other thread, which would get to it only after its next piece of work: so look
+ * again.
  */
 static void *read_known(void *arg)
 {
@@ -164,7 +165,7 @@ static void *read_known(void *arg)
 	struct request request;
 	uint64_t made;
 
-	setpriority(PRIO_PROCESS, 0, FIRST); /* of this thread; where that is not permitted it has to do */
+	setpriority(PRIO_PROCESS, 0, FIRST); /* of this thread; if that is not permitted we do without */
 	while (requests_take(reader->fresh, &request))
 		do {
 			made = tables_made(reader->tables);
@@ -184,7 +185,7 @@ static void answer(struct process_reader *reader, struct request request)
 	settle_request(reader, request, rc, &why);
 }
 
-/* The tables of one process are those that the next one waits for, as a rule. */
+/* Usually the next process waits for the same tables that this one needed. */
 static void *make_tables(void *arg)
 {
 	struct process_reader *reader = arg;
@@ -206,7 +207,7 @@ int process_reader_start(struct process_reader *reader, struct err *err)
 	reader->making = pthread_create(&reader->maker, NULL, make_tables, reader) == 0;
 	reader->reading = reader->making && pthread_create(&reader->reader, NULL, read_known, reader) == 0;
 	signals_restore(&before);
-	return reader->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
+	return reader->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
 }
 
 void process_reader_end(struct process_reader *reader)

@@ -10,8 +10,8 @@
 #include "offcpu/feed/tables.h"
 
 /*
- * Reads processes into the tables as they are asked for. Where all files are known, that takes a tenth of a millisecond,
- * and a thread does nothing else; what has files that are new waits for another one, which makes their tables.
+ * Reads processes into the tables as they are asked for. When all files are known that takes a tenth of a millisecond,
+ * and one thread does nothing else; processes with new files wait for a second thread, which makes their tables.
  */
 struct process_reader;
 
@@ -19,11 +19,13 @@ struct process_reader;
 struct process_reader *process_reader_create(struct tables *tables);
 void process_reader_destroy(struct process_reader *reader);
 
-/* Reads a process now. Before process_reader_start(). Without its maps its waits are still told, with kernel stacks: a
- * process whose maps may not be read is no error. */
+/*
+ * Reads a process now. Before process_reader_start(). Without its maps its waits are still reported, with kernel
+ * stacks: a process whose maps may not be read is not an error.
+ */
 int process_reader_read(struct process_reader *reader, pid_t tgid, struct err *err);
 
-/* From now on requests are worked on, until the end. */
+/* Starts the threads that work on requests. */
 int process_reader_start(struct process_reader *reader, struct err *err);
 void process_reader_ask(struct process_reader *reader, pid_t tgid, uint32_t what); /* enum request_flag; any thread */
 void process_reader_end(struct process_reader *reader);
@@ -33,7 +35,7 @@ const char *process_reader_denied(struct process_reader *reader, pid_t tgid);
 
 struct process_reader_counts {
 	uint64_t denied; /* processes for which process_reader_denied() had a reason */
-	uint64_t gone;   /* that had ended when a stack needed their maps */
+	uint64_t gone;   /* processes that had ended when a stack needed their maps */
 	uint64_t lost;   /* requests for which there was no room */
 };
 

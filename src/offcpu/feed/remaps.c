@@ -3,7 +3,7 @@
 
 enum {
 	QUIET_NS = 1000000,
-	PATIENCE_NS = 4000000, /* without any quiet */
+	PATIENCE_NS = 4000000, /* then it is read even without a quiet moment */
 	FIRST_GAP_NS = 2000000,
 	LONGEST_GAP_NS = 1000000000, /* and how long a process is remembered */
 	MAX_RECENT = 8192,

@@ -10,8 +10,8 @@
 
 /*
  * When to read the map of a process that changes it. A loader maps ten libraries in a row, and a JIT compiler may never
- * stop: a process is read after a moment of quiet, and the more often it was read lately the longer it has to wait.
- * Times are of one clock, in ns.
+ * stop: a process is read after a moment of quiet, and the more often it was read lately, the longer it has to wait.
+ * All times are of the same clock, in ns.
  */
 struct remaps {
 	VEC(struct remap) recent;
@@ -20,19 +20,18 @@ struct remaps {
 struct remap {
 	pid_t tgid;
 	bool pending;
-	uint64_t first_ns;      /* that is pending */
-	uint64_t last_ns;       /* pending or not */
+	uint64_t first_ns;      /* the first mapping since it was last read, if pending */
+	uint64_t last_ns;       /* the last mapping, pending or not */
 	uint64_t not_before_ns; /* when it may be read again */
 	uint64_t gap_ns;
 };
 
 void remaps_deinit(struct remaps *remaps);
 
-/* The process has mapped something. What there is no room for is left out: a stack that misses a mapping asks for it.
- */
+/* The process has mapped something. When there is no room it is left out: a stack that lacks a mapping asks for it. */
 void remaps_note(struct remaps *remaps, pid_t tgid, uint64_t now_ns);
 
-/* A process to read now; 0: none. To be called until then. */
+/* A process to read now; 0: none. Call it until it returns 0. */
 pid_t remaps_take(struct remaps *remaps, uint64_t now_ns);
 
 /* Whether remaps_take() should be called again soon even if nothing else is mapped. */

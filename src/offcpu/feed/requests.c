@@ -10,7 +10,7 @@ struct requests {
 	struct request ring[REQUESTS_MAX];
 	size_t first;
 	size_t len;
-	pid_t taken; /* last; 0: nobody has been */
+	pid_t taken; /* the one taken last; 0: none yet */
 	bool ended;
 };
 
@@ -39,7 +39,7 @@ static struct request *at(struct requests *requests, size_t i)
 	return &requests->ring[(requests->first + i) % REQUESTS_MAX];
 }
 
-/* Its place; `len` when it does not wait. Few do, as a rule, and each is there once. */
+/* Its index; `len` when it does not wait. Usually few do, and each is there once. */
 static size_t find(struct requests *requests, pid_t tgid)
 {
 	size_t i = 0;

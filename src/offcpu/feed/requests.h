@@ -7,23 +7,23 @@
 #include <sys/types.h>
 
 /*
- * Processes to be read, the easiest first and else in the order in which they were asked for, each once however often it
- * was. Any thread may ask; one takes.
+ * Processes to be read: the easiest first, then in the order in which they were asked for, each only once however often
+ * it was asked for. Any thread may ask; one takes.
  */
 struct requests;
 
-enum { REQUESTS_MAX = 16384 }; /* that wait: BPF has room for no more processes */
+enum { REQUESTS_MAX = 16384 }; /* waiting at a time: BPF has no room for more processes */
 
 enum request_flag {
-	REQUEST_FORGET = 1 << 0, /* it has ended: before all else that is asked for, of a process with the same number */
+	REQUEST_FORGET = 1 << 0, /* it has ended: done first, other requests are for a new process with the same pid */
 	REQUEST_READ = 1 << 1,
-	REQUEST_ASKED = 1 << 2, /* BPF waits for the answer; without READ it had ended before it was read */
+	REQUEST_ASKED = 1 << 2, /* BPF waits for the answer; without READ: it ended before it was read */
 };
 
 struct request {
 	pid_t tgid;
 	uint32_t what;   /* enum request_flag */
-	uint64_t effort; /* bytes of code that is new, say */
+	uint64_t effort; /* bytes of new code, for example */
 };
 
 struct requests *requests_create(void); /* NULL when memory is exhausted */
@@ -33,8 +33,8 @@ void requests_destroy(struct requests *requests);
 bool requests_add(struct requests *requests, struct request request);
 
 /*
- * Somebody else wants to see to a process: its request, if it waits, is taken out and becomes part of this one. False: it
- * is worked on, since it was taken last.
+ * Another thread wants to handle a process: its request, if it waits here, is removed and merged into this one. False:
+ * it was the last one taken, and is being worked on.
  */
 bool requests_claim(struct requests *requests, struct request *request);
 

@@ -21,10 +21,10 @@ struct slot_run {
 bool slots_init(struct slots *slots, uint32_t count);
 void slots_deinit(struct slots *slots);
 
-/* The lowest run of `count` places that is free; false when there is none so long. */
+/* The lowest free run of `count` places; false when none is that long. */
 bool slots_take(struct slots *slots, uint32_t count, uint32_t *first);
 
-/* What was taken, all of it or a part. False when memory is exhausted: it stays taken. */
+/* Gives back what was taken, or a part of it. False when memory is exhausted: it stays taken. */
 bool slots_give(struct slots *slots, uint32_t first, uint32_t count);
 
 #endif

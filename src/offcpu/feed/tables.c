@@ -24,7 +24,7 @@ static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the 
 
 enum {
 	OTHER_DESCRIPTORS = 2048,
-	FIRST_MAKER = TABLES_MAX_FILES + 1, /* number in a place: of a file + 1, or from here on of who made the code */
+	FIRST_MAKER = TABLES_MAX_FILES + 1, /* numbers in places: of a file + 1; from here on, of the code's maker */
 };
 
 static_assert((int)FIRST_MAKER + (int)JIT_PROCESSES_MAX <= (int)PLACE_MAX_NUMBER, "all numbers fit into a place");
@@ -36,13 +36,13 @@ struct owner {
 
 struct tables {
 	struct offcpu_probe *probe;
-	pthread_mutex_t lock; /* of all that follows, to change it; not held for long: see objects.h */
+	pthread_mutex_t lock; /* needed to change anything that follows; not held for long: see objects.h */
 	struct objects *objects;
 	struct mapping_sets *sets;
 	struct jit_processes *jit;
 	VEC(struct owner) owners; /* by rising tgid */
-	VEC(uint32_t) unnamed;    /* makers of code that have ended, whose names are to be read */
-	struct u64map unplaced;   /* processes whose mappings found no room, each counted once */
+	VEC(uint32_t) unnamed;    /* ended processes that made code, whose names are still to be read */
+	struct u64map unplaced;   /* processes for whose mappings there was no room, each counted once */
 	struct tables_losses losses;
 };
 
@@ -50,7 +50,7 @@ DEFINE_CLEANUP(tables, struct tables *, tables_destroy)
 
 static bool make_room(void *arg);
 
-/* Each file takes a descriptor; where there are too few of them it takes memory. */
+/* Each file takes a descriptor, or memory where there are too few descriptors. */
 static void raise_open_files(void)
 {
 	const rlim_t wanted = TABLES_MAX_FILES + OTHER_DESCRIPTORS;
@@ -93,13 +93,13 @@ void tables_destroy(struct tables *tables)
 	free(tables);
 }
 
-/* Where the process is among the owners, or would be. */
+/* The index of the process among the owners, or where it would go. */
 static size_t find_owner(const struct tables *tables, pid_t tgid)
 {
 	return sorted_upto(tables->owners.data, tables->owners.len, .tgid, tgid - 1);
 }
 
-/* 0: it has none. */
+/* 0 when it has none. */
 static uint32_t set_of(const struct tables *tables, pid_t tgid)
 {
 	size_t i = find_owner(tables, tgid);
@@ -143,7 +143,7 @@ static bool set_owner(struct tables *tables, pid_t tgid, uint32_t set)
 	return true;
 }
 
-/* Not every process that has sets tells of its end: those that only woke others are not watched. */
+/* We are not told of the end of every process that has a set: those that only woke others are not watched. */
 static bool sweep(struct tables *tables)
 {
 	size_t before = tables->owners.len;
@@ -186,7 +186,7 @@ static int publish(struct tables *tables, pid_t tgid, uint32_t set, struct err *
 	return err_set(err, -rc, "giving BPF the maps of process %d: %s", (int)tgid, strerror(-rc));
 }
 
-/* Makes the mappings those of the process. *news: BPF knows more than before. */
+/* Sets the mappings of the process. *news: BPF knows more than before. */
 static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listing, struct err *err, bool *news)
 {
 	size_t count = listing->mappings.len;
@@ -197,7 +197,7 @@ static int set_mappings(struct tables *tables, pid_t tgid, struct listing *listi
 		lose_mappings(tables, tgid, count);
 		return err_set(err, ENOSPC, "no room for the %zu executable mappings of process %d", count, (int)tgid);
 	}
-	if (created) { /* else it was counted before */
+	if (created) { /* otherwise it was counted before */
 		tables->losses.mappings += listing->mappings_over;
 		tables->losses.objects += listing->files_over;
 	}
@@ -220,7 +220,7 @@ static int read_mappings(struct tables *tables, struct target *target, const str
 	*new_bytes = listing.new_bytes;
 	pthread_mutex_lock(&tables->lock);
 	if (!options->known_only)
-		tables->losses.objects += objects_flush(tables->objects); /* before anybody walks with its mappings */
+		tables->losses.objects += objects_flush(tables->objects); /* before its mappings are used for a walk */
 	if (rc == 0)
 		rc = set_mappings(tables, target->process.pid, &listing, err, news);
 	mappings_deinit(&listing.mappings, tables->objects);
@@ -228,7 +228,7 @@ static int read_mappings(struct tables *tables, struct target *target, const str
 	return rc;
 }
 
-/* What was read may be the map of another program by now: then BPF asks for it. */
+/* The process may have executed another program since its map was read: then BPF asks again. */
 static void forget_other_program(struct tables *tables, const struct target *target, bool *news)
 {
 	pid_t tgid = target->process.pid;
@@ -313,7 +313,7 @@ bool tables_forget_process(struct tables *tables, pid_t tgid)
 	return unnamed;
 }
 
-/* 0: there is none. */
+/* 0 when there is none. */
 static uint32_t take_unnamed(struct tables *tables)
 {
 	uint32_t maker;

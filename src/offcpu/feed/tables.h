@@ -18,11 +18,11 @@
  */
 struct tables;
 
-/* What is over these limits is counted. In BPF a row of unwind information takes 16 bytes, a mapping 40. */
+/* Whatever exceeds these limits is counted. In BPF a row of unwind information takes 16 bytes, a mapping 40. */
 enum {
 	TABLES_MAX_FILES = 4096,
 	TABLES_MAX_ROWS = 4 << 20,     /* of all files */
-	TABLES_MAX_MAPPINGS = 1 << 18, /* of all processes: what the probe has to have room for */
+	TABLES_MAX_MAPPINGS = 1 << 18, /* of all processes: the probe needs room for as many */
 };
 
 /* `probe` must outlive it. NULL when memory is exhausted. */
@@ -30,58 +30,59 @@ struct tables *tables_create(struct offcpu_probe *probe);
 void tables_destroy(struct tables *tables);
 
 /*
- * Reads the map of a process, now or again, and gives BPF what is new. BPF has asked for it: it is told if nothing is.
- * Several threads may read, each another process.
+ * Reads the map of a process, for the first time or again, and gives BPF what is new. BPF has asked for it, so it is
+ * told when nothing is new. Several threads may read at once, but not the same process.
  */
 int tables_read_process(struct tables *tables, pid_t tgid, struct err *err);
-void tables_refuse_process(struct tables *tables, pid_t tgid); /* nobody will: it may ask again after a while */
+void tables_refuse_process(struct tables *tables, pid_t tgid); /* nobody will: BPF may ask again after a while */
 
-/* Likewise, but BPF has not asked: should it do so, it is not put off because there was nothing new this time. */
+/* The same when BPF has not asked: if it asks later, it is not put off because nothing was new this time. */
 int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
 
 /*
- * Either, if all its files are known already. Else -EAGAIN, and nothing has been done: making tables of a large file
- * takes half a second, and only one thread at a time may do so. *new_bytes is how much code there is in such files.
+ * Either of these, if all its files are known already. Otherwise -EAGAIN, and nothing has been done: making the tables
+ * of a large file takes half a second, and only one thread at a time may do that. *new_bytes is how much code the new
+ * files have.
  */
 int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes);
 
-uint64_t tables_made(struct tables *tables); /* rises when a file that was new is known */
+uint64_t tables_made(struct tables *tables); /* rises when a new file has become known */
 
 /*
  * The process has ended. Its mappings are kept until their room is needed: stacks that were walked with them may still
- * come, and children that have not executed anything go on with them. True: it, or another, made code whose names are to
- * be read now that it has ended.
+ * come, and children that have not called exec keep using them. True: some ended process made code whose names have to
+ * be read now.
  */
 bool tables_forget_process(struct tables *tables, pid_t tgid);
 void tables_read_names(struct tables *tables); /* may take long */
 
 /*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
- * code that is in no file. `set` is that of the stack record that has the address. Such a number is never 0; 0: the
- * address is in no mapping that is known. Any thread may ask, while others read processes.
+ * code that is in no file. `set` is that of the stack record with the address. 0: the address is in no known mapping.
+ * Any thread may ask, while others read processes.
  */
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address);
 
-/* Likewise of a frame, whose address itself it is when there is none. */
+/* The same for a frame; when there is none, the frame's address itself. */
 uint64_t tables_place_frame(struct tables *tables, uint32_t set, const struct raw_frame *frame);
 
 /* The set of mappings that a process has now, which may be that of its parent; 0: none is known. Any thread may ask. */
 uint32_t tables_set_of(const struct tables *tables, pid_t tgid);
 
-/* For struct native_names_options: the module of such a number; what is known of code that is in no file. */
+/* For struct native_names_options: the module of such a number, and what is known of code that is in no file. */
 struct module *tables_module(void *tables, uint64_t place, uint64_t *vaddr);
 bool tables_find_made(void *tables, uint64_t place, uint64_t *address, struct calls *out);
 
-/* What did not fit the limits. To be asked when nobody reads processes any more. */
+/* What exceeded the limits. To be called when nobody reads processes any more. */
 struct tables_losses {
 	uint64_t mappings;
 	uint64_t objects;
-	uint64_t jit_processes; /* whose code that is in no file has no names */
+	uint64_t jit_processes; /* processes whose code in no file has no names */
 };
 
 struct tables_losses tables_losses(const struct tables *tables);
 
-/* Why code that was made at run time may lack names, when all that can be named is. */
+/* Why code made at run time may lack names. To be called when everything that can be named has been. */
 typedef void (*tables_note_fn)(void *arg, const char *note);
 void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg);
 

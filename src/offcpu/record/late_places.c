@@ -8,12 +8,12 @@
 enum { MAX_ENDS = 1 << 20 };
 
 /* A stack of a process. */
-struct taken {
+struct process_stack {
 	pid_t tgid;
 	struct wait_stack *stack;
 };
 
-/* By which process, then by when. There is no room for as many stacks as would not fit. */
+/* Orders by process, then by time. The memory limit keeps the number of stacks within 32 bits. */
 static uint64_t moment(pid_t tgid, size_t number)
 {
 	return (uint64_t)tgid << 32 | number;
@@ -42,15 +42,15 @@ static int compare_moments(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int compare_taken(const void *a, const void *b)
+static int compare_stacks(const void *a, const void *b)
 {
-	const struct taken *x = a, *y = b;
+	const struct process_stack *x = a, *y = b;
 	uint64_t when_x = moment(x->tgid, x->stack->number), when_y = moment(y->tgid, y->stack->number);
 
 	return compare_moments(&when_x, &when_y);
 }
 
-/* The number up to which, from this stack of a process on, its stacks are of the same program. */
+/* From this stack of a process on, its stacks up to this number are of the same program. */
 static size_t find_end(const struct late_places *places, pid_t tgid, size_t number)
 {
 	const uint64_t *ends = places->ends.data;
@@ -71,39 +71,40 @@ static void place(struct tables *tables, struct wait_stack *stack, uint32_t set)
 	}
 }
 
-static void find_places(const struct late_places *places, struct tables *tables, const struct taken *taken, size_t n)
+static void find_places(const struct late_places *places, struct tables *tables, const struct process_stack *stacks,
+			size_t n)
 {
-	const struct taken *later = NULL; /* the next one that was walked with maps */
+	const struct process_stack *later = NULL; /* the next one that was walked with maps */
 
 	for (size_t i = n; i-- > 0;) {
-		const struct taken *t = &taken[i];
+		const struct process_stack *s = &stacks[i];
 
-		if (later && later->tgid != t->tgid)
+		if (later && later->tgid != s->tgid)
 			later = NULL;
-		if (later && t->stack->user_end == OFFCPU_END_NO_TABLES && t->stack->set != later->stack->set &&
-		    later->stack->number < find_end(places, t->tgid, t->stack->number))
-			place(tables, t->stack, later->stack->set);
-		if (t->stack->set && !t->stack->is_shared) /* when it came tells of this process */
-			later = t;
+		if (later && s->stack->user_end == OFFCPU_END_NO_TABLES && s->stack->set != later->stack->set &&
+		    later->stack->number < find_end(places, s->tgid, s->stack->number))
+			place(tables, s->stack, later->stack->set);
+		if (s->stack->set && !s->stack->is_shared) /* only then its time says something about this process */
+			later = s;
 	}
 }
 
 void late_places_find(struct late_places *places, struct tables *tables, const struct waits *waits)
 {
-	struct taken *taken = calloc(waits_nrows(waits) + 1, sizeof(*taken));
+	struct process_stack *stacks = calloc(waits_nrows(waits) + 1, sizeof(*stacks));
 	size_t n = 0;
 
-	for (size_t i = 0; taken && i < waits_nrows(waits); i++) {
+	for (size_t i = 0; stacks && i < waits_nrows(waits); i++) {
 		const struct wait_row *row = waits_row(waits, i);
 
 		if (row->stack && row->stack->user.len)
-			taken[n++] = (struct taken){.tgid = row->tgid, .stack = row->stack};
+			stacks[n++] = (struct process_stack){.tgid = row->tgid, .stack = row->stack};
 	}
 	if (n) {
-		qsort(taken, n, sizeof(*taken), compare_taken);
+		qsort(stacks, n, sizeof(*stacks), compare_stacks);
 		if (places->ends.len)
 			qsort(places->ends.data, places->ends.len, sizeof(*places->ends.data), compare_moments);
-		find_places(places, tables, taken, n);
+		find_places(places, tables, stacks, n);
 	}
-	free(taken);
+	free(stacks);
 }

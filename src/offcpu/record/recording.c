@@ -27,8 +27,8 @@
 
 enum {
 	POLL_MS = 20,
-	REMAP_POLL_MS = 1, /* while there are maps to read once they are quiet */
-	RING_BYTES = 8 << 20, /* for stacks that are new */
+	REMAP_POLL_MS = 1, /* while maps wait to be read until they are quiet */
+	RING_BYTES = 8 << 20, /* for new stacks */
 	EVENTS_BYTES = 16 << 20,
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
@@ -60,22 +60,22 @@ struct recording {
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
 	uint64_t ended_ns;
-	int64_t epoch_ns; /* of CLOCK_MONOTONIC, in CLOCK_REALTIME */
+	int64_t epoch_ns; /* CLOCK_MONOTONIC's zero in CLOCK_REALTIME */
 	atomic_bool ending;
 
 	bool reading, mapping;
 	pthread_t reader;
 	pthread_t mapper;
-	struct mmap_watch *mmaps; /* NULL: not permitted. Tables then come after the first stack that misses them */
+	struct mmap_watch *mmaps; /* NULL: not permitted; tables then come after the first stack that lacks them */
 	struct remaps remaps;
 
-	pthread_mutex_t lock; /* of events, of the notes and of reads_failed */
+	pthread_mutex_t lock; /* guards events, notes and reads_failed */
 	struct events events;
 
 	atomic_ullong events_lost;
 	struct arena *arena; /* of notes */
 	VEC(const char *) notes;
-	uint64_t reads_failed; /* of ring, sums or open waits, or hidden processes: what is missing nobody knows */
+	uint64_t reads_failed; /* of ring, sums or open waits, or hidden processes: nobody knows what is missing */
 	struct offcpu_naming_options names;
 };
 
@@ -87,7 +87,7 @@ static void cleanup_recording(struct recording **r)
 		watch_destroy(&(*r)->watch);
 }
 
-/* What is missing, and why, for the report. */
+/* Tells the report what is missing, and why. */
 static void note(struct recording *r, const char *what, const char *why)
 {
 	const char *text;
@@ -199,7 +199,7 @@ static void *read_records(void *arg)
 
 	while (rc == 0 && !atomic_load(&r->ending))
 		rc = offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
-	if (rc < 0) /* the end looks once more */
+	if (rc < 0) /* the end reads once more */
 		note_failed_read(r, "records may be missing, reading them failed", strerror(-rc));
 	return NULL;
 }
@@ -219,7 +219,7 @@ static void note_remap(void *arg, pid_t tgid)
 		remaps_note(&r->remaps, tgid, monotonic_ns());
 }
 
-/* Has tables read as soon as code is mapped, so that they are there when it waits for the first time. */
+/* Asks for tables as soon as code is mapped, so that they are there for its first wait. */
 static void *watch_mmaps(void *arg)
 {
 	struct recording *r = arg;
@@ -235,18 +235,18 @@ static void *watch_mmaps(void *arg)
 	return NULL;
 }
 
-/* The tables of what runs already, so that even the first waits have whole stacks. */
+/* Asks for the tables of running processes, so that even the first waits have whole stacks. */
 static void read_all_processes(struct recording *r)
 {
 	struct tid_list pids = {0};
 
-	process_list_all(&pids); /* as far as there is memory: others are asked for when they wait */
+	process_list_all(&pids); /* as far as memory allows: BPF asks for the others when they wait */
 	for (size_t i = 0; i < pids.len; i++)
 		process_reader_read(r->processes, pids.data[i], NULL);
 	vec_deinit(&pids);
 }
 
-/* `asked_for`: not only found, so its end is worth a note. */
+/* `asked_for`: named by the user, not only found: so failing to read it is worth a note. */
 static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct err *err)
 {
 	struct err why = {0};
@@ -261,7 +261,7 @@ static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct 
 	return 0;
 }
 
-/* Children that there are already; later ones BPF sees itself. 1: there were some that were not known. */
+/* Existing children; BPF sees later ones itself. 1: there were some that were not known. */
 static int watch_descendants(struct recording *r, struct err *err)
 {
 	struct tid_list pids = {0};
@@ -284,8 +284,8 @@ static int watch_descendants(struct recording *r, struct err *err)
 }
 
 /*
- * Those that were started while others were looked for: until there are none, and so all parents are watched. Some end
- * meanwhile, and are watched in vain; that must not go on for ever.
+ * Children may be started while we look for others: repeat until there are no new ones, when all parents are watched.
+ * Some end meanwhile, and are watched in vain; that must not go on for ever.
  */
 static int watch_latecomers(struct recording *r, struct err *err)
 {
@@ -314,7 +314,10 @@ static int watch(struct recording *r, struct err *err)
 	return 0;
 }
 
-/* Some sandboxes hide processes from BPF: of one, a note tells; of all, somebody else has to look. */
+/*
+ * Some sandboxes hide processes from BPF. If it is one of them, a note says so; if it is all, sampling has to do the
+ * work.
+ */
 static int find_hidden(struct recording *r, struct err *err)
 {
 	size_t hidden = 0;
@@ -332,7 +335,7 @@ static int find_hidden(struct recording *r, struct err *err)
 	return hidden && hidden == r->options.watch.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
 }
 
-/* What this kernel cannot do. */
+/* Notes what this kernel cannot do. */
 static void settle_for_less(struct recording *r)
 {
 	const char *user = offcpu_probe_lacks_user_stacks(r->probe), *kernel = offcpu_probe_lacks_kernel_stacks(r->probe);
@@ -355,7 +358,7 @@ static void settle_for_less(struct recording *r)
 		r->options.watch.kernel_stacks = false;
 	}
 	if (kernel && r->options.watch.wakers)
-		note(r, "an interrupt that ends a wait is taken for the thread that it hit", kernel);
+		note(r, "an interrupt that ends a wait is mistaken for the thread that it hit", kernel);
 }
 
 static int start_threads(struct recording *r, struct err *err)
@@ -369,7 +372,7 @@ static int start_threads(struct recording *r, struct err *err)
 	r->reading = pthread_create(&r->reader, NULL, read_records, r) == 0;
 	r->mapping = r->reading && r->mmaps && pthread_create(&r->mapper, NULL, watch_mmaps, r) == 0;
 	signals_restore(&before);
-	return r->reading ? 0 : err_set(err, EAGAIN, "no thread can be made");
+	return r->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
 }
 
 static int create_probe(struct recording *r, struct err *err)
@@ -468,7 +471,7 @@ static void recording_destroy(struct watch *watch)
 	late_places_deinit(&r->late_places);
 	waits_destroy(r->waits);
 	process_reader_destroy(r->processes);
-	tables_destroy(r->tables);	  /* its modules write to the cache, by options that the naming has */
+	tables_destroy(r->tables);	  /* its modules write to the cache, with options that belong to the naming */
 	offcpu_naming_destroy(r->naming);
 	mmap_watch_destroy(r->mmaps);
 	remaps_deinit(&r->remaps);
@@ -542,11 +545,11 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	return ok;
 }
 
-/* `unfinished` is NULL when the stacks could not be read: why. */
+/* `unfinished` is NULL when the stacks could not be read; `why` says why. */
 static void give_stack(struct recording *r, struct unfinished *unfinished, const char *why, const struct offcpu_open *open,
 		       struct offcpu_wait *wait)
 {
-	const struct offcpu_stack_id *taken = &wait->key.stack; /* when the wait began */
+	const struct offcpu_stack_id *taken = &wait->key.stack; /* at the start of the wait */
 
 	if (taken->low && taken->low != OFFCPU_STACK_BEFORE)
 		return;
@@ -556,7 +559,7 @@ static void give_stack(struct recording *r, struct unfinished *unfinished, const
 		unfinished_add_reason(why, r->options.watch.user_stacks, r->waits, wait);
 }
 
-/* What waits on when the time is over. */
+/* Takes the waits that go on when the time is over. */
 static void take_unfinished(struct recording *r)
 {
 	const struct unfinished_options options = {.kernel_stacks = r->options.watch.kernel_stacks,
@@ -608,7 +611,7 @@ static bool has_user_errors(const struct offcpu_profile *profile)
 	return false;
 }
 
-/* What may have made stacks end early; those that do say so themselves. */
+/* Notes what may have made stacks end early; the stacks that did say so themselves. */
 static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 {
 	char why[128];
@@ -623,7 +626,7 @@ static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 		note(r, "user stacks may end early", why);
 	}
 	if (remaps) {
-		snprintf(why, sizeof(why), "%" PRIu64 " %s faster than read", remaps,
+		snprintf(why, sizeof(why), "%" PRIu64 " %s faster than could be read", remaps,
 			 remaps == 1 ? "note of a new mapping came" : "notes of new mappings came");
 		note(r, "user stacks may end early", why);
 	}
@@ -639,7 +642,7 @@ struct made_notes {
 	size_t told, left_out;
 };
 
-/* Many processes may say much the same. */
+/* Many processes may give much the same reason. */
 static void add_made_note(void *arg, const char *text)
 {
 	struct made_notes *notes = arg;
@@ -655,7 +658,7 @@ static void add_made_note(void *arg, const char *text)
 		notes->left_out++;
 }
 
-/* Why code that was made at run time may lack names. */
+/* Notes why code made at run time may lack names. */
 static void add_made_notes(struct recording *r)
 {
 	struct made_notes notes = {.recording = r};

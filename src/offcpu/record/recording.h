@@ -13,20 +13,20 @@
 
 /*
  * Records the waits of processes. One thread reads what BPF sends, so that nothing is lost while another reads the maps
- * and the unwind tables of processes that turn up; naming comes at the end.
+ * and unwind tables of new processes; naming comes at the end.
  */
 struct recording;
 
 struct recording_options {
 	struct watch_options watch;
 	enum offcpu_rung rung;
-	bool only_new; /* not the waits that have begun already */
+	bool only_new; /* not waits that began before */
 	bool events;   /* recording_take_events() will be called now and then */
 };
 
-/* Starts at once. -EPERM and others with a sentence that says what is missing. */
+/* Starts at once. -EPERM and other errors with a sentence that says what is missing. */
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out);
-struct watch *recording_watch(struct recording *recording); /* the recording itself: its ops end it, too */
+struct watch *recording_watch(struct recording *recording); /* the recording itself, which its ops also end */
 
 const char *recording_method(const struct recording *recording);
 struct offcpu_filter recording_filter(const struct recording *recording);

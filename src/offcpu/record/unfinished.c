@@ -12,7 +12,7 @@
 #include "kernel/task_iter.h"
 #include "offcpu/sleeping.h"
 
-/* A thread that had no CPU. */
+/* A thread that was not on a CPU. */
 struct sleeper {
 	const struct task_record *record;
 	const uint64_t *kernel;
@@ -45,7 +45,7 @@ void unfinished_destroy(struct unfinished *u)
 	free(u);
 }
 
-/* Threads of one process stand together, so that its files are opened once. */
+/* Keeps the threads of a process together, so that its files are opened once. */
 static int compare(const void *a, const void *b)
 {
 	const struct task_record *x = ((const struct sleeper *)a)->record, *y = ((const struct sleeper *)b)->record;
@@ -100,13 +100,13 @@ static void walk(struct unfinished *u, struct sleeping_process *known, const str
 	sleeper->walked = true;
 }
 
-/* A thread that ends has given up its memory. */
+/* An exiting thread has given up its memory. */
 static bool has_user_stack(const struct task_record *record)
 {
 	return record->mm && record->flags & TASK_HAS_REGS && !task_record_is_kernel_worker(record);
 }
 
-/* From the first of its sleepers to the last; returns the index behind it. */
+/* Walks all sleepers of a process, from `first` on; returns the index behind the last. */
 static size_t walk_process(struct unfinished *u, struct tables *tables, size_t first)
 {
 	pid_t tgid = (pid_t)u->sleepers.data[first].record->tgid;
@@ -165,7 +165,10 @@ static const struct sleeper *find(const struct unfinished *u, uint32_t tid)
 	return slot ? &u->sleepers.data[*slot - 1] : NULL;
 }
 
-/* Why what was read may not be the stack of the wait; NULL: it is. A kernel that has the count and does not keep it says 0. */
+/*
+ * Why the stack that was read may not be that of the wait; NULL: it is. A kernel that has the count but does not keep
+ * it says 0.
+ */
 static const char *find_doubt(const struct sleeper *sleeper, const struct offcpu_open *open)
 {
 	if (!sleeper || sleeper->record->runs != open->runs)
@@ -175,45 +178,45 @@ static const char *find_doubt(const struct sleeper *sleeper, const struct offcpu
 	return NULL;
 }
 
-static struct taken_stack taken_stack(const struct sleeper *sleeper, const struct offcpu_open *open)
+static struct stack_sample make_sample(const struct sleeper *sleeper, const struct offcpu_open *open)
 {
-	struct taken_stack taken = {.user_end = OFFCPU_END_NO_USER};
+	struct stack_sample sample = {.user_end = OFFCPU_END_NO_USER};
 
-	taken.user_error = taken.kernel_error_words = find_doubt(sleeper, open);
-	if (taken.user_error)
-		return taken;
-	taken.set = sleeper->set;
-	taken.kernel = sleeper->kernel;
-	taken.nkernel = sleeper->record->nkernel;
-	taken.kernel_error = sleeper->record->kernel_error;
-	taken.user = sleeper->stack.frames.data;
-	taken.nuser = (uint32_t)sleeper->stack.frames.len;
+	sample.user_error = sample.kernel_error_words = find_doubt(sleeper, open);
+	if (sample.user_error)
+		return sample;
+	sample.set = sleeper->set;
+	sample.kernel = sleeper->kernel;
+	sample.nkernel = sleeper->record->nkernel;
+	sample.kernel_error = sleeper->record->kernel_error;
+	sample.user = sleeper->stack.frames.data;
+	sample.nuser = (uint32_t)sleeper->stack.frames.len;
 	if (sleeper->walked)
-		taken.user_end = OFFCPU_END_COMPLETE;
+		sample.user_end = OFFCPU_END_COMPLETE;
 	if (sleeper->stack.error[0])
-		taken.user_error = sleeper->stack.error;
-	return taken;
+		sample.user_error = sleeper->stack.error;
+	return sample;
 }
 
-/* By a number that no stack of BPF has. */
-static void add_stack(struct taken_stack *taken, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
+/* Uses an id that no stack from BPF has. */
+static void add_stack(struct stack_sample *sample, uint64_t number, struct waits *waits, struct offcpu_wait *wait)
 {
-	taken->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};
-	waits_put_stack(waits, taken);
-	wait->key.stack = taken->id;
+	sample->id = (struct offcpu_stack_id){.low = 2 * number, .high = 1};
+	waits_put_stack(waits, sample);
+	wait->key.stack = sample->id;
 }
 
 void unfinished_add_stack(struct unfinished *u, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait)
 {
-	struct taken_stack taken = taken_stack(find(u, open->wait.key.tid), open);
+	struct stack_sample sample = make_sample(find(u, open->wait.key.tid), open);
 
-	add_stack(&taken, ++u->ids, waits, wait);
+	add_stack(&sample, ++u->ids, waits, wait);
 }
 
 void unfinished_add_reason(const char *why, bool user_stacks, struct waits *waits, struct offcpu_wait *wait)
 {
-	struct taken_stack none = {.user_end = OFFCPU_END_NO_USER,
+	struct stack_sample none = {.user_end = OFFCPU_END_NO_USER,
 				   .user_error = user_stacks ? why : NULL,
 				   .kernel_error_words = why};
 

@@ -8,8 +8,8 @@
 #include "offcpu/waits.h"
 
 /*
- * The stacks of threads that wait when a recording ends: those that hang are among them. Nobody stops them; that a thread
- * has not got a CPU since its stacks were read proves that they are those of its wait.
+ * The stacks of threads that still wait when a recording ends; hanging threads are among them. They are not stopped: a
+ * thread that got no CPU since its stacks were read is still in that wait, so the stacks belong to it.
  */
 struct unfinished;
 
@@ -18,7 +18,7 @@ struct unfinished_options {
 	bool user_stacks;
 };
 
-/* Reads the stacks of all threads of watched processes that have no CPU now. */
+/* Reads the stacks of all threads of watched processes that are not on a CPU now. */
 int unfinished_read(struct offcpu_probe *probe, struct tables *tables, const struct unfinished_options *options,
 		    struct err *err, struct unfinished **out);
 void unfinished_destroy(struct unfinished *unfinished);
@@ -27,7 +27,7 @@ void unfinished_destroy(struct unfinished *unfinished);
 void unfinished_add_stack(struct unfinished *unfinished, const struct offcpu_open *open, struct waits *waits,
 			  struct offcpu_wait *wait);
 
-/* Where unfinished_read() has failed: the same for all such waits, why. Unless user stacks are wanted, only for kernel stacks. */
+/* When unfinished_read() has failed: gives such a wait the reason instead, for user stacks only if they are wanted. */
 void unfinished_add_reason(const char *why, bool user_stacks, struct waits *waits, struct offcpu_wait *wait);
 
 #endif

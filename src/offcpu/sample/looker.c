@@ -21,10 +21,10 @@ enum { MAX_KERNEL_FRAMES = 127 };
 struct task {
 	pid_t tid;
 	bool waiting; /* it was asleep */
-	bool proved;  /* at two looks: it is a wait, and its stacks were taken */
+	bool proved;  /* asleep at two looks: it is a wait, and its stacks were taken */
 	char state;
 	char name[17];
-	uint64_t count; /* how often it had got a CPU, or left it */
+	uint64_t count; /* how often it got a CPU, or left one */
 	uint64_t since_ns;
 	struct offcpu_stack_id stack; /* where it waits */
 };
@@ -33,10 +33,10 @@ struct tasks {
 	VEC_FIELDS(struct task); /* by rising tid */
 };
 
-struct looked {
+struct watched_process {
 	struct process process;
 	bool kernel_thread;
-	uint64_t start_ns; /* by which it is told from others that have its number; 0: not known */
+	uint64_t start_ns; /* tells it from other processes with the same pid; 0: not known */
 	struct tasks tasks;
 	struct sleeping_process known;
 };
@@ -45,9 +45,9 @@ struct looker {
 	struct looker_options options;
 	struct waits *waits;
 	struct sleeping *sleeping;
-	struct arena *arena;	     /* of kernel frames and why there are none */
-	struct tid_list tids;	     /* of the process that is looked at */
-	struct sleeping_stack stack; /* of the thread that is looked at */
+	struct arena *arena;	     /* holds kernel frames, and reasons for missing ones */
+	struct tid_list tids;	     /* of the process being looked at */
+	struct sleeping_stack stack; /* of the thread being looked at */
 	atomic_ullong seen;
 	atomic_ullong once;
 	atomic_ullong lost;
@@ -84,46 +84,46 @@ struct looker_counts looker_counts(const struct looker *l)
 		.waits = atomic_load(&l->seen), .once = atomic_load(&l->once), .lost = atomic_load(&l->lost)};
 }
 
-int looked_open(pid_t pid, struct err *err, struct looked **out)
+int watched_process_open(pid_t pid, struct err *err, struct watched_process **out)
 {
-	struct looked *looked = calloc(1, sizeof(*looked));
+	struct watched_process *watched = calloc(1, sizeof(*watched));
 	struct process_info info;
-	int rc = looked ? process_open(pid, err, &looked->process) : err_set(err, ENOMEM, "out of memory");
+	int rc = watched ? process_open(pid, err, &watched->process) : err_set(err, ENOMEM, "out of memory");
 
 	if (rc < 0) {
-		free(looked);
+		free(watched);
 		return rc;
 	}
-	if (process_info(&looked->process, &info) == 0) {
-		looked->kernel_thread = info.kernel_thread;
-		looked->start_ns = info.start_time * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	if (process_info(&watched->process, &info) == 0) {
+		watched->kernel_thread = info.kernel_thread;
+		watched->start_ns = info.start_time * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 	}
-	*out = looked;
+	*out = watched;
 	return 0;
 }
 
-void looked_close(struct looker *l, struct looked *looked)
+void watched_process_close(struct looker *l, struct watched_process *watched)
 {
-	if (!looked)
+	if (!watched)
 		return;
-	sleeping_forget(l->sleeping, &looked->known);
-	process_close(&looked->process);
-	vec_deinit(&looked->tasks);
-	free(looked);
+	sleeping_forget(l->sleeping, &watched->known);
+	process_close(&watched->process);
+	vec_deinit(&watched->tasks);
+	free(watched);
 }
 
-static bool add_wait(struct looker *l, const struct looked *looked, const struct task *task, uint64_t duration,
-		     bool unfinished)
+static bool add_wait(struct looker *l, const struct watched_process *watched, const struct task *task,
+		     uint64_t duration, bool unfinished)
 {
 	struct offcpu_wait wait = {
 		.kind = OFFCPU_WAIT,
 		.flags = unfinished ? OFFCPU_UNFINISHED : 0,
 		.key = {.stack = task->stack,
-			.tgid = (uint32_t)looked->process.pid,
+			.tgid = (uint32_t)watched->process.pid,
 			.tid = (uint32_t)task->tid,
 			.state = (uint32_t)task->state,
-			.process_start_ns = looked->start_ns,
-			.thread_start_ns = looked->start_ns}, /* that of a thread by itself is not looked for */
+			.process_start_ns = watched->start_ns,
+			.thread_start_ns = watched->start_ns}, /* a thread's own is not read */
 		.start_ns = task->since_ns,
 		.duration_ns = duration,
 	};
@@ -132,8 +132,9 @@ static bool add_wait(struct looker *l, const struct looked *looked, const struct
 	return waits_add_wait(l->waits, &wait, sizeof(wait));
 }
 
-/* `unfinished`: only the recording ends. */
-static void end_wait(struct looker *l, const struct looked *looked, struct task *task, uint64_t now, bool unfinished)
+/* `unfinished`: it is the recording that ends, not the wait. */
+static void end_wait(struct looker *l, const struct watched_process *watched, struct task *task, uint64_t now,
+		     bool unfinished)
 {
 	uint64_t duration = now - task->since_ns;
 
@@ -147,7 +148,7 @@ static void end_wait(struct looker *l, const struct looked *looked, struct task 
 	if (duration < l->options.filter.min_ns || duration > l->options.filter.max_ns)
 		return;
 	atomic_fetch_add(&l->seen, 1);
-	if (!add_wait(l, looked, task, duration, unfinished))
+	if (!add_wait(l, watched, task, duration, unfinished))
 		atomic_fetch_add(&l->lost, 1);
 }
 
@@ -163,17 +164,17 @@ enum seen {
 };
 
 /*
- * How often a thread got a CPU proves alone that it had none since; a kernel that does not count says 0. Context
- * switches are counted when it leaves the CPU: they prove it together with its state now.
+ * An unchanged count of how often the thread got a CPU proves that it got none since; a kernel that does not count says
+ * 0. Context switches are counted when a thread leaves the CPU: they prove it only together with its present state.
  */
-static enum seen glance(const struct looked *looked, const struct task *task, struct task_status *status,
+static enum seen glance(const struct watched_process *watched, const struct task *task, struct task_status *status,
 			uint64_t *count)
 {
-	bool counted = task_runs(&looked->process, task->tid, count) == 0 && *count;
+	bool counted = task_runs(&watched->process, task->tid, count) == 0 && *count;
 
 	if (counted && task->waiting && *count == task->count)
 		return SEEN_STILL;
-	if (task_status(&looked->process, task->tid, status) < 0)
+	if (task_status(&watched->process, task->tid, status) < 0)
 		return SEEN_ENDED;
 	if (counted)
 		return SEEN_ANEW;
@@ -191,10 +192,10 @@ static const char *kernel_error(struct looker *l, int code)
 	return arena_printf(l->arena, "%s: %s", strerrorname_np(code), strerrordesc_np(code));
 }
 
-static void take_kernel_stack(struct looker *l, const struct looked *looked, pid_t tid, const char **texts,
-			      struct taken_stack *out)
+static void take_kernel_stack(struct looker *l, const struct watched_process *watched, pid_t tid, const char **texts,
+			      struct stack_sample *out)
 {
-	int n = task_kernel_stack(&looked->process, tid, l->arena, texts, MAX_KERNEL_FRAMES);
+	int n = task_kernel_stack(&watched->process, tid, l->arena, texts, MAX_KERNEL_FRAMES);
 
 	out->kernel_text = texts;
 	out->nkernel = n < 0 ? 0 : (uint32_t)n;
@@ -214,14 +215,14 @@ static struct snap_thread thread_at(pid_t tid, const struct task_syscall *at, co
 	return thread;
 }
 
-static void take_user_stack(struct looker *l, struct looked *looked, pid_t tid, const struct task_syscall *at, int rc,
-			    struct taken_stack *out)
+static void take_user_stack(struct looker *l, struct watched_process *watched, pid_t tid, const struct task_syscall *at,
+			    int rc, struct stack_sample *out)
 {
 	struct snap_thread thread;
 	struct err err = {0};
 
 	if (rc == -EACCES || rc == -EPERM)
-		process_explain_denied(&looked->process, -rc, "its registers cannot be read", &err);
+		process_explain_denied(&watched->process, -rc, "its registers cannot be read", &err);
 	else if (rc < 0)
 		err_set(&err, -rc, "/proc/PID/task/TID/syscall: %s", strerror(-rc));
 	if (rc < 0) {
@@ -229,14 +230,14 @@ static void take_user_stack(struct looker *l, struct looked *looked, pid_t tid, 
 		out->user_error = l->stack.error;
 		return;
 	}
-	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring): there is none */
+	if (!at->sp && !at->pc) /* it runs for the kernel (io_uring) and has no user stack */
 		return;
 	thread = thread_at(tid, at, arch_host());
-	sleeping_walk(l->sleeping, &looked->known, &looked->process, &thread, &l->stack);
+	sleeping_walk(l->sleeping, &watched->known, &watched->process, &thread, &l->stack);
 	out->user = l->stack.frames.data;
 	out->places = l->stack.places.data;
 	out->nuser = (uint32_t)l->stack.frames.len;
-	out->user_end = OFFCPU_END_COMPLETE; /* or in words */
+	out->user_end = OFFCPU_END_COMPLETE; /* unless user_error says otherwise */
 	out->user_error = l->stack.error[0] ? l->stack.error : NULL;
 }
 
@@ -245,7 +246,7 @@ static uint64_t hash_text(uint64_t seed, const char *text)
 	return hash_bytes(seed, text, text ? strlen(text) : 0);
 }
 
-static uint64_t hash_stack(uint64_t hash, const struct taken_stack *stack)
+static uint64_t hash_stack(uint64_t hash, const struct stack_sample *stack)
 {
 	hash = hash_text(hash_text(hash, stack->kernel_error_words), stack->user_error);
 	hash = hash_u64(hash_u64(hash, stack->nkernel), stack->user_end);
@@ -256,7 +257,7 @@ static uint64_t hash_stack(uint64_t hash, const struct taken_stack *stack)
 	return hash;
 }
 
-static struct offcpu_stack_id keep_stack(struct looker *l, struct taken_stack *stack)
+static struct offcpu_stack_id keep_stack(struct looker *l, struct stack_sample *stack)
 {
 	stack->id.low = hash_stack(HASH_SEED, stack) | 1;
 	stack->id.high = hash_stack(~HASH_SEED, stack);
@@ -265,30 +266,30 @@ static struct offcpu_stack_id keep_stack(struct looker *l, struct taken_stack *s
 }
 
 /*
- * The second look at a wait. False when it is none: a thread that is about to sleep has its state already, and may
- * think better of it; "syscall" tells, and where that is refused its state does.
+ * The second look at a wait. False when it is not a wait: a thread that is about to sleep already has the sleeping
+ * state, and may think better of it. "syscall" tells; where reading that is refused, the state has to do.
  */
-static bool prove(struct looker *l, struct looked *looked, struct task *task)
+static bool prove(struct looker *l, struct watched_process *watched, struct task *task)
 {
 	static const char ended[] = "the wait ended while its stacks were taken";
 	const char *texts[MAX_KERNEL_FRAMES];
-	struct taken_stack stack = {.user_end = OFFCPU_END_NO_USER};
+	struct stack_sample stack = {.user_end = OFFCPU_END_NO_USER};
 	struct task_syscall at = {0};
 	struct task_status status;
 	uint64_t count;
-	int rc = task_syscall(&looked->process, task->tid, &at);
+	int rc = task_syscall(&watched->process, task->tid, &at);
 
 	if (rc == 0 && at.running)
 		return false;
-	if (task_status(&looked->process, task->tid, &status) < 0 || status.state != task->state)
+	if (task_status(&watched->process, task->tid, &status) < 0 || status.state != task->state)
 		return false;
 	memcpy(task->name, status.name, sizeof(task->name));
 	if (l->options.kernel_stacks)
-		take_kernel_stack(l, looked, task->tid, texts, &stack);
+		take_kernel_stack(l, watched, task->tid, texts, &stack);
 	if (l->options.user_stacks)
-		take_user_stack(l, looked, task->tid, &at, rc, &stack);
-	/* It slept on, so what was read belongs together. */
-	if (glance(looked, task, &status, &count) != SEEN_STILL) {
+		take_user_stack(l, watched, task->tid, &at, rc, &stack);
+	/* Only if it slept on does what was read belong together. */
+	if (glance(watched, task, &status, &count) != SEEN_STILL) {
 		stack.nkernel = stack.nuser = 0;
 		stack.kernel_error_words = l->options.kernel_stacks ? ended : NULL;
 		stack.user_error = l->options.user_stacks ? ended : NULL;
@@ -299,15 +300,15 @@ static bool prove(struct looker *l, struct looked *looked, struct task *task)
 }
 
 /* False when it has ended. */
-static bool look_at_task(struct looker *l, struct looked *looked, struct task *task)
+static bool look_at_task(struct looker *l, struct watched_process *watched, struct task *task)
 {
 	struct task_status status;
 	uint64_t count = 0, now = monotonic_ns();
-	enum seen seen = glance(looked, task, &status, &count);
+	enum seen seen = glance(watched, task, &status, &count);
 
-	if (seen == SEEN_STILL && (task->proved || prove(l, looked, task)))
+	if (seen == SEEN_STILL && (task->proved || prove(l, watched, task)))
 		return true;
-	end_wait(l, looked, task, now, false);
+	end_wait(l, watched, task, now, false);
 	if (seen != SEEN_ANEW)
 		return seen == SEEN_STILL;
 	if (!is_wanted(l, status.state))
@@ -327,10 +328,10 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Brings the list of a process's threads up to date: those that are gone have ended their waits. */
-static bool merge_tasks(struct looker *l, struct looked *looked)
+/* Brings the list of a process's threads up to date, and ends the waits of those that are gone. */
+static bool merge_tasks(struct looker *l, struct watched_process *watched)
 {
-	struct tasks old = looked->tasks, fresh = {0};
+	struct tasks old = watched->tasks, fresh = {0};
 	uint64_t now = monotonic_ns();
 	size_t at = 0;
 
@@ -343,44 +344,44 @@ static bool merge_tasks(struct looker *l, struct looked *looked)
 		if (fresh.len && fresh.data[fresh.len - 1].tid == tid)
 			continue;
 		for (; at < old.len && old.data[at].tid < tid; at++)
-			end_wait(l, looked, &old.data[at], now, false);
+			end_wait(l, watched, &old.data[at], now, false);
 		fresh.data[fresh.len++] =
 			at < old.len && old.data[at].tid == tid ? old.data[at++] : (struct task){.tid = tid};
 	}
 	for (; at < old.len; at++)
-		end_wait(l, looked, &old.data[at], now, false);
+		end_wait(l, watched, &old.data[at], now, false);
 	vec_deinit(&old);
-	looked->tasks = fresh;
+	watched->tasks = fresh;
 	return true;
 }
 
-bool looked_look(struct looker *l, struct looked *looked)
+bool watched_process_look(struct looker *l, struct watched_process *watched)
 {
 	bool lives = false;
 
-	if (process_list_tids(&looked->process, &l->tids) < 0 || !l->tids.len)
+	if (process_list_tids(&watched->process, &l->tids) < 0 || !l->tids.len)
 		return false;
-	if (looked->kernel_thread)
+	if (watched->kernel_thread)
 		return true;
-	if (!merge_tasks(l, looked)) {
+	if (!merge_tasks(l, watched)) {
 		atomic_fetch_add(&l->lost, 1);
 		return true;
 	}
-	for (size_t i = 0; i < looked->tasks.len; i++)
-		lives |= look_at_task(l, looked, &looked->tasks.data[i]);
-	sleeping_end_look(&looked->known);
-	return lives || !process_has_ended(&looked->process); /* threads may have come since they were listed */
+	for (size_t i = 0; i < watched->tasks.len; i++)
+		lives |= look_at_task(l, watched, &watched->tasks.data[i]);
+	sleeping_end_look(&watched->known);
+	return lives || !process_has_ended(&watched->process); /* threads may have come since they were listed */
 }
 
-void looked_end(struct looker *l, struct looked *looked, bool unfinished)
+void watched_process_end(struct looker *l, struct watched_process *watched, bool unfinished)
 {
 	uint64_t now = monotonic_ns();
 
-	for (size_t i = 0; i < looked->tasks.len; i++) {
-		struct task *task = &looked->tasks.data[i];
+	for (size_t i = 0; i < watched->tasks.len; i++) {
+		struct task *task = &watched->tasks.data[i];
 
-		if (unfinished && !task->proved) /* nobody knows yet what it would have become */
+		if (unfinished && !task->proved) /* too early to know whether it is a wait */
 			task->waiting = false;
-		end_wait(l, looked, task, now, unfinished);
+		end_wait(l, watched, task, now, unfinished);
 	}
 }

@@ -20,8 +20,8 @@
 
 enum {
 	INTERVAL_NS = 10000000,
-	SHARE = 20,           /* of one CPU, the part that looking may take: 5 % */
-	BEGIN_NS = 100000000, /* what it may take besides, for the first look, which opens files */
+	SHARE = 20,           /* looking may take 1/SHARE of one CPU: 5 % */
+	BEGIN_NS = 100000000, /* and this on top, for the first look, which opens files */
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 };
@@ -41,8 +41,8 @@ struct sampler {
 	uint64_t ended_ns;
 	uint64_t looked_ns;
 	uint64_t longest_ns; /* between two looks */
-	atomic_ullong looks; /* that are over */
-	atomic_bool over;    /* and no process was left at the last */
+	atomic_ullong looks; /* finished looks */
+	atomic_bool over;    /* no process was left at the last look */
 
 	bool running;
 	pthread_t thread;
@@ -83,7 +83,7 @@ static void *look_on(void *arg)
 	return NULL;
 }
 
-/* A few descriptors for each process: with many, more than the usual limit. */
+/* Each process takes a few descriptors: many processes need more than the usual limit. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -101,7 +101,7 @@ static int start_looking(struct sampler *s, struct err *err)
 	signals_block_for_worker(&before);
 	s->running = pthread_create(&s->thread, NULL, look_on, s) == 0;
 	signals_restore(&before);
-	return s->running ? 0 : err_set(err, EAGAIN, "no thread can be made");
+	return s->running ? 0 : err_set(err, EAGAIN, "cannot create a thread");
 }
 
 static struct sampler *create(const struct sampler_options *options)
@@ -121,7 +121,7 @@ static struct sampler *create(const struct sampler_options *options)
 	s->watch.ops = &sampler_ops;
 	pacer_init(&s->pacer);
 	s->options = *options;
-	s->options.watch.filter.runnable = false; /* it is not seen */
+	s->options.watch.filter.runnable = false; /* it cannot be seen */
 	s->arena = arena_create();
 	s->waits = waits_create(NULL, &waits);
 	s->sleeping = sleeping_create(true);
@@ -141,7 +141,7 @@ int sampler_start(const struct sampler_options *options, struct err *err, struct
 	int rc = 0;
 
 	if (!options->watch.filter.sleeping && !options->watch.filter.uninterruptible)
-		return err_set(err, EINVAL, "/proc does not show who is ready but without a CPU: --state R needs BPF");
+		return err_set(err, EINVAL, "/proc does not show which threads are ready but without a CPU: --state R needs BPF");
 	s = create(options);
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
@@ -175,7 +175,7 @@ static void sampler_destroy(struct watch *watch)
 	watch_list_destroy(s->watched);
 	looker_destroy(s->looker);
 	waits_destroy(s->waits);
-	sleeping_destroy(s->sleeping); /* its modules write to the cache, by options that the naming has */
+	sleeping_destroy(s->sleeping); /* its modules write to the cache, with options that belong to the naming */
 	offcpu_naming_destroy(s->naming);
 	arena_destroy(s->arena);
 	pacer_deinit(&s->pacer);
@@ -199,7 +199,7 @@ uint64_t sampler_looks(const struct watch *watch)
 	return atomic_load(&((const struct sampler *)watch)->looks);
 }
 
-/* One last look, so that what has slept on until now is told from what has not. */
+/* One last look, to find out which threads have slept until now. */
 static void sampler_stop(struct watch *watch)
 {
 	struct sampler *s = (struct sampler *)watch;

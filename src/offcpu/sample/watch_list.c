@@ -13,13 +13,13 @@
 
 enum { SCAN_NS = 100000000 }; /* how often new processes are searched for */
 
-struct watched {
+struct watch_entry {
 	pid_t pid;
-	struct looked *looked;
+	struct watched_process *process;
 };
 
 struct watch_list {
-	VEC_FIELDS(struct watched); /* by rising pid */
+	VEC_FIELDS(struct watch_entry); /* by rising pid */
 	struct watch_list_options options;
 	struct looker *looker;
 	pid_t self;
@@ -44,7 +44,7 @@ void watch_list_destroy(struct watch_list *list)
 	if (!list)
 		return;
 	for (size_t i = 0; i < list->len; i++)
-		looked_close(list->looker, list->data[i].looked);
+		watched_process_close(list->looker, list->data[i].process);
 	vec_deinit(list);
 	u64map_deinit(&list->refused);
 	free(list);
@@ -59,7 +59,7 @@ static bool is_watched(const struct watch_list *list, pid_t pid)
 
 int watch_list_add(struct watch_list *list, pid_t pid, struct err *err)
 {
-	struct watched watched = {.pid = pid};
+	struct watch_entry entry = {.pid = pid};
 	size_t at = sorted_upto(list->data, list->len, .pid, pid);
 	int rc;
 
@@ -67,11 +67,11 @@ int watch_list_add(struct watch_list *list, pid_t pid, struct err *err)
 		return 0;
 	if (!vec_reserve(list, list->len + 1))
 		return err_set(err, ENOMEM, "out of memory");
-	rc = looked_open(pid, err, &watched.looked);
+	rc = watched_process_open(pid, err, &entry.process);
 	if (rc < 0)
 		return rc;
 	memmove(list->data + at + 1, list->data + at, (list->len - at) * sizeof(*list->data));
-	list->data[at] = watched;
+	list->data[at] = entry;
 	list->len++;
 	return 0;
 }
@@ -88,7 +88,7 @@ void watch_list_scan(struct watch_list *list)
 	struct tid_list pids = {0};
 
 	list->scanned_ns = monotonic_ns();
-	process_list_all(&pids); /* what it could not list, the next scan may */
+	process_list_all(&pids); /* the next scan may list what this one missed */
 	for (size_t i = 0; i < pids.len; i++) {
 		pid_t pid = pids.data[i];
 		int rc = is_wanted(list, pid) ? watch_list_add(list, pid, NULL) : 0;
@@ -107,13 +107,13 @@ void watch_list_look(struct watch_list *list)
 	if ((list->options.all_processes || list->options.children) && monotonic_ns() - list->scanned_ns >= SCAN_NS)
 		watch_list_scan(list);
 	for (size_t i = 0; i < list->len; i++) {
-		struct watched watched = list->data[i];
+		struct watch_entry entry = list->data[i];
 
-		if (looked_look(list->looker, watched.looked)) {
-			list->data[kept++] = watched;
+		if (watched_process_look(list->looker, entry.process)) {
+			list->data[kept++] = entry;
 		} else {
-			looked_end(list->looker, watched.looked, false);
-			looked_close(list->looker, watched.looked);
+			watched_process_end(list->looker, entry.process, false);
+			watched_process_close(list->looker, entry.process);
 		}
 	}
 	list->len = kept;
@@ -122,7 +122,7 @@ void watch_list_look(struct watch_list *list)
 void watch_list_end(struct watch_list *list)
 {
 	for (size_t i = 0; i < list->len; i++)
-		looked_end(list->looker, list->data[i].looked, true);
+		watched_process_end(list->looker, list->data[i].process, true);
 }
 
 bool watch_list_is_empty(const struct watch_list *list)

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "offcpu/sample/looker.h"
 
-/* The processes that a looker looks at: some, with their children or without, or all. */
+/* The processes that a looker looks at: all of them, or some, with or without their children. */
 struct watch_list;
 
 struct watch_list_options {
@@ -21,21 +21,21 @@ struct watch_list_options {
 struct watch_list *watch_list_create(struct looker *looker, const struct watch_list_options *options);
 void watch_list_destroy(struct watch_list *list);
 
-/* Errors as of process_open(). */
+/* Fails as process_open() does. */
 int watch_list_add(struct watch_list *list, pid_t pid, struct err *err);
 
-/* Adds the processes that have come since: all, or children of those that are watched. */
+/* Adds new processes: all, or children of watched ones. */
 void watch_list_scan(struct watch_list *list);
 
-/* Looks at each, and drops those that have ended; scans before if that was not done lately. */
+/* Looks at each, and drops those that have ended; scans first if the last scan was long ago. */
 void watch_list_look(struct watch_list *list);
 
-/* The recording ends, and so does what waits. */
+/* The recording ends, and so do the waits under way. */
 void watch_list_end(struct watch_list *list);
 
 bool watch_list_is_empty(const struct watch_list *list);
 
-/* Processes that a scan found and that could not be opened, each once. */
+/* Processes that a scan found but could not open, each counted once. */
 uint64_t watch_list_unreadable(const struct watch_list *list);
 
 #endif
