@@ -61,8 +61,8 @@ int process_check_numbers(struct err *err)
 
 	pthread_once(&once, compare_numbers);
 	return !numbers_differ ? 0
-			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours: a pid means one process there "
-					 "and another to BPF and ptrace; nsenter needs both -p and -m");
+			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours: a pid means one process "
+					 "there and another to BPF and ptrace; nsenter needs both -p and -m");
 }
 
 int process_check_mounted(struct err *err)

@@ -22,7 +22,7 @@ static const struct {
 };
 
 static const char elsewhere[] =
-	"install its debug package, or set DEBUGINFOD_URLS (https://debuginfod.elfutils.org/ serves many distributions)";
+	"install its debug package, or set DEBUGINFOD_URLS (https://debuginfod.elfutils.org/ has many distributions)";
 
 /* Whether a line ID=… or ID_LIKE=… names the distribution: "opensuse-leap" names suse. */
 static bool names(const char *text, const char *id)
