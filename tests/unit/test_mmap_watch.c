@@ -130,7 +130,7 @@ static void test_tells_who_mapped(void **state)
 
 	mapper_start(&mapper);
 	reports.wanted = mapper.pid;
-	mapper_map(&mapper, 1, PROT_READ | PROT_EXEC); /* it is up: whatever it mapped until then is told now */
+	mapper_map(&mapper, 1, PROT_READ | PROT_EXEC); /* it is up: whatever it mapped until then is reported now */
 	assert_true(is_readable(watch, 10000));
 	mmap_watch_read(watch, on_report, &reports);
 	assert_int_equal(reports.times, 1);
@@ -150,7 +150,7 @@ static void test_tells_who_mapped(void **state)
 	mmap_watch_destroy(watch);
 }
 
-/* A program that starts is told of under the number that its parent knows. */
+/* A program that starts is reported under the number that its parent knows. */
 static void test_tells_of_programs(void **state)
 {
 	struct mmap_watch *watch = create_or_skip();
@@ -170,7 +170,7 @@ static void test_tells_of_programs(void **state)
 	mmap_watch_destroy(watch);
 }
 
-/* Round and round the ring, by two in turn: what is left of the other must not be told again. */
+/* Round and round the ring, by two in turn: what is left of the other must not be reported again. */
 static void test_ring_wraps(void **state)
 {
 	struct mmap_watch *watch = create_or_skip();
