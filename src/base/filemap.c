@@ -30,8 +30,8 @@ struct slot {
 };
 
 /*
- * The one mutable global of this program: there is no other way to pass data to a signal handler. Its size is fixed,
- * because a signal handler cannot allocate.
+ * Global and mutable, because there is no other way to pass data to a signal handler. Its size is fixed, because a
+ * signal handler cannot allocate.
  */
 static struct {
 	struct slot slots[FILEMAP_MAX];

@@ -52,7 +52,7 @@ static int open_image(const char *path, struct err *err, struct image **out)
 static int use_image(struct image *image, const char *path, struct err *err, struct subject **out)
 {
 	_cleanup_(cleanup_subject) struct subject *subject = calloc(1, sizeof(*subject));
-	_cleanup_free_ char *real = rootfile_is_near(path) ? realpath(path, NULL) : NULL;
+	_cleanup_free_ char *real = rootfile_real_path(path);
 	int rc;
 
 	if (!subject) {

@@ -7,7 +7,7 @@
 enum {
 	MAX_ABBREVS = 1 << 20,
 	MAX_ATTRS = 1 << 22,
-	MAX_ATTRS_OF_ONE = 256, /* those without bytes would make a small entry slow to read */
+	MAX_ATTRS_OF_ONE = 256, /* attributes without bytes could make a small entry slow to read */
 };
 
 int form_size(uint16_t form, const struct form_sizes *sizes)
@@ -59,7 +59,7 @@ int form_size(uint16_t form, const struct form_sizes *sizes)
 	}
 }
 
-/* Skipping these is what makes a C program quick to read: most of its entries are types. */
+/* Skipping these makes a C program quick to read: most of its entries are types. */
 static enum abbrev_kind kind_of(uint32_t tag)
 {
 	switch (tag) {

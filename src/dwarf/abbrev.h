@@ -8,9 +8,9 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 
-/* The abbreviations of a unit: what each kind of entry in it is, and which attributes in which form it has. */
+/* The abbreviations of a unit: for each kind of entry, what it is and which attributes it has, in which forms. */
 
-/* The attributes that somebody asks for. */
+/* The attributes that are used. */
 enum attr {
 	ATTR_IGNORED,
 	ATTR_NAME,
@@ -20,7 +20,7 @@ enum attr {
 	ATTR_RANGES,
 	ATTR_ENTRY_PC,
 	ATTR_ORIGIN,        /* DW_AT_abstract_origin */
-	ATTR_SPECIFICATION, /* of a member function that is defined outside of its class */
+	ATTR_SPECIFICATION, /* for a member function that is defined outside of its class */
 	ATTR_CALL_FILE,
 	ATTR_CALL_LINE,
 	ATTR_CALL_COLUMN,
@@ -46,7 +46,7 @@ struct abbrev_attr {
 	int8_t size;  /* of the value in bytes, or -1 when that depends on the value */
 };
 
-/* What an entry is to a reader who looks for code. */
+/* What an entry means when looking for code. */
 enum abbrev_kind {
 	ABBREV_OTHER,    /* functions may lie in it */
 	ABBREV_DATA,     /* neither it nor what is in it is code */
@@ -60,7 +60,7 @@ struct abbrev {
 	uint32_t first_attr; /* in abbrevs.attrs */
 	uint32_t nattrs;
 	uint32_t
-		fixed_size; /* bytes of all attributes, when that does not depend on their values; else ABBREV_VARIES */
+		fixed_size; /* bytes of all attributes, if that does not depend on their values; else ABBREV_VARIES */
 	uint8_t kind;       /* enum abbrev_kind */
 	bool has_children;
 	bool has_sibling; /* DW_AT_sibling is among the attributes */
@@ -72,7 +72,7 @@ struct abbrevs {
 	VEC_FIELDS(struct abbrev); /* by rising code */
 	VEC(struct abbrev_attr) attrs;
 	bool dense;   /* entry i has code i + 1 */
-	size_t bytes; /* of the table that were read */
+	size_t bytes; /* bytes of the table that were read */
 };
 
 /* Sizes that forms depend on. */
@@ -83,9 +83,9 @@ struct form_sizes {
 };
 
 /*
- * Reads the table at the cursor, all of it (`until` 0) or one code only: the first entry of a unit needs no more. A
- * table that is cut short keeps what came before. False when memory is exhausted, or when the table is larger than any
- * real one.
+ * Reads the table at the cursor, all of it (`until` 0) or one code only, which is enough for the first entry of a unit.
+ * A table that is cut short keeps what came before. False when memory is exhausted, or when the table is larger than
+ * any real one.
  */
 bool abbrevs_read(struct abbrevs *abbrevs, struct cursor at, const struct form_sizes *sizes, uint64_t until);
 void abbrevs_deinit(struct abbrevs *abbrevs);

@@ -16,7 +16,7 @@ enum {
 	MAX_UNIT_RANGES = 1 << 24, /* of all units together */
 	MIN_LIMIT = 1 << 22,       /* entries of maps; split units come on top of what the file has */
 	MAX_LINKS = 16,            /* from an instance to the entry that has its name */
-	WORK_PER_ENTRY = 16,       /* bytes of shared tables that count as much as an entry */
+	WORK_PER_ENTRY = 16,       /* so many bytes of shared tables count as one entry */
 	MAX_INDEX_WORK = 1 << 28,  /* bytes of abbreviations read to find the roots of all units */
 };
 
@@ -32,28 +32,28 @@ struct dwarf {
 	VEC(struct unit_view *) owned_views;
 };
 
-/* A map that was made from DWARF: names and files are looked up there when they are asked for. */
+/* A map made from DWARF: names and files are looked up there when they are asked for. */
 struct built_map {
 	struct unit_map map;
 	struct dwarf *dwarf;
 	struct unit_view view;
 	struct functions functions;
 	struct line_table lines;
-	size_t work; /* bytes that were read for it, of what units may share */
+	size_t work; /* bytes read for it of tables that units may share */
 };
 
 DEFINE_CLEANUP(dwarf, struct dwarf *, dwarf_destroy)
 
 /*
  * Of a function that several units have (COMDAT) the linker keeps the first copy. GNU ld points the debug info of the
- * others at that one when the sizes are equal: then several units claim the code, and the first tells the truth.
+ * others at that copy when the sizes are equal: then several units claim the code, and the first one is right.
  */
 static uint32_t rank_of(uint32_t unit)
 {
 	return UINT32_MAX - unit;
 }
 
-/* .debug_aranges, for the units that do not tell their ranges at the root: strict DWARF 2 cannot. */
+/* .debug_aranges, for units without ranges at the root: strict DWARF 2 cannot have them. */
 static bool index_by_aranges(struct dwarf *dwarf, struct intervals *intervals, const struct u64map *unranged)
 {
 	struct cursor c = dwarf_cursor(&dwarf->file, &dwarf->file.aranges, 0);
@@ -314,7 +314,7 @@ static const struct unit_map_ops built_ops = {
 	.destroy = built_destroy,
 };
 
-/* Lines are in the linked file; functions too, unless that has but the unit's skeleton. */
+/* Lines are in the linked file; functions too, unless it has only the unit's skeleton. */
 static bool build(struct built_map *built, const struct dwarf_unit *unit)
 {
 	struct dwarf *dwarf = built->dwarf;

@@ -35,7 +35,7 @@ const struct pieces *dwarf_units(const struct dwarf *dwarf);
 uint32_t dwarf_nunits(const struct dwarf *dwarf);
 
 /*
- * Reads a unit. Several threads may do so at once. A damaged unit gives what is readable of it. NULL when memory is
+ * Reads a unit. Several threads may do so at once. A damaged unit gives what can be read of it. NULL when memory is
  * exhausted. The map must not outlive `dwarf`.
  */
 struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t unit);
@@ -43,7 +43,7 @@ struct unit_map *dwarf_map_unit(struct dwarf *dwarf, uint32_t unit);
 /* A .dwo file that was needed and not found, or NULL. */
 const char *dwarf_missing_split(const struct dwarf *dwarf);
 
-/* A .dwo or .dwp file was changed while it was read. Of the other files, who opened them knows. */
+/* A .dwo or .dwp file was changed while it was read. For the other files, ask whoever opened them. */
 bool dwarf_split_has_changed(const struct dwarf *dwarf);
 
 #endif

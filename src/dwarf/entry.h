@@ -10,13 +10,13 @@
 
 /* Reading the entries (DIEs) of a unit. */
 
-/* A unit with all that the values in it refer to. Nothing in it changes once it is open. */
+/* A unit with everything that its values refer to. Nothing in it changes once it is open. */
 struct unit_view {
 	const struct dwarf_file *file;
 	struct dwarf_unit unit;
 	struct abbrevs abbrevs;
 
-	/* A split unit takes addresses, and before DWARF 5 range lists, from the file that has its skeleton. */
+	/* A split unit takes addresses (and, before DWARF 5, range lists) from the file that has its skeleton. */
 	const struct dwarf_file *addr_file;
 	const struct dwarf_file *ranges_file;
 
@@ -24,7 +24,7 @@ struct unit_view {
 	uint64_t addr_base;
 	uint64_t rnglists_base;
 	uint64_t ranges_base; /* added to DW_AT_ranges: GNU's split DWARF 4 */
-	uint64_t low_pc;      /* what range lists start from */
+	uint64_t low_pc;      /* the base address of range lists */
 };
 
 /* An attribute's value as it stands in the file. */
@@ -34,7 +34,7 @@ struct value {
 	const char *string; /* DW_FORM_string */
 };
 
-/* An entry: the attributes that somebody asks for. */
+/* An entry: the attributes that are used. */
 struct entry {
 	const struct abbrev *abbrev;
 	uint32_t present; /* bit for each enum attr; the values of others are not set */
@@ -46,7 +46,7 @@ static inline bool entry_has(const struct entry *entry, enum attr attr)
 	return entry->present >> attr & 1;
 }
 
-/* The attribute's value; one with form 0, which no reader takes for anything, when it is not there. */
+/* The attribute's value; when it is not there, one with form 0, which every reader ignores. */
 static inline const struct value *entry_value(const struct entry *entry, enum attr attr)
 {
 	static const struct value none;
@@ -78,7 +78,7 @@ bool value_address(const struct unit_view *view, const struct value *value, uint
 bool value_number(const struct value *value, uint64_t *number); /* constants and offsets into other sections */
 const char *value_string(const struct unit_view *view, const struct value *value);
 
-/* The entry that the value refers to: which file it is in, and where in its .debug_info. */
+/* The entry that the value refers to: its file, and its offset in the .debug_info there. */
 bool value_reference(const struct unit_view *view, const struct value *value, const struct dwarf_file **file,
 		     uint64_t *offset);
 

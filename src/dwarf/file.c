@@ -9,7 +9,7 @@
 
 enum {
 	MAX_UNITS = 1 << 22,
-	MAX_STRING = 32 << 10, /* longer ones are not names but damage */
+	MAX_STRING = 32 << 10, /* longer ones are damage, not names */
 };
 
 struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *section, uint64_t offset)
@@ -17,7 +17,7 @@ struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *sec
 	struct cursor c = cursor_init(section->data, section->len);
 
 	c.big_endian = file->big_endian;
-	if (offset) /* a section that is not there has no start to count from */
+	if (offset) /* a missing section has no start to count from */
 		cursor_seek(&c, offset);
 	return c;
 }
@@ -45,7 +45,7 @@ uint64_t dwarf_initial_length(struct cursor *c, uint8_t *offset_size)
 	return length;
 }
 
-/* Versions outside 2…5 are of the future, or garbage: their units are left out. */
+/* Versions outside 2…5 are from the future, or garbage: their units are left out. */
 static bool read_header(struct cursor *c, struct dwarf_unit *unit)
 {
 	unit->sizes.version = cursor_u16(c);

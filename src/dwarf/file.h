@@ -16,7 +16,7 @@ struct dwarf_unit {
 	uint64_t dies;   /* of the first entry */
 	uint64_t end;
 	uint64_t abbrevs; /* of the abbreviations, in .debug_abbrev */
-	uint64_t dwo_id;  /* DWARF 5: what a skeleton and its split unit have in common; else 0 */
+	uint64_t dwo_id;  /* DWARF 5: the id that a skeleton and its split unit share; else 0 */
 	struct form_sizes sizes;
 	uint8_t type; /* DW_UT_* */
 };
@@ -43,10 +43,10 @@ struct dwarf_file {
 bool dwarf_file_init(struct dwarf_file *file, struct image *image, bool split);
 void dwarf_file_deinit(struct dwarf_file *file);
 
-/* A cursor over the section, at `offset`; a bad one when that is outside. */
+/* A cursor over the section, at `offset`; a bad cursor when that is outside. */
 struct cursor dwarf_cursor(const struct dwarf_file *file, const struct span *section, uint64_t offset);
 
-/* The unit that holds an entry at an offset of .debug_info, and the one whose header is there; or NULL. */
+/* The unit that has an entry at an offset of .debug_info, and the unit whose header is there; or NULL. */
 const struct dwarf_unit *dwarf_file_unit(const struct dwarf_file *file, uint64_t offset);
 const struct dwarf_unit *dwarf_file_unit_from(const struct dwarf_file *file, uint64_t offset);
 

@@ -11,7 +11,7 @@ enum {
 	MAX_INTERVALS = 1 << 24,
 };
 
-/* What an entry's children are in. */
+/* What contains an entry's children. */
 struct level {
 	uint32_t scope; /* MAP_NONE: in no function */
 	uint32_t depth; /* of functions and inlined calls */
@@ -45,7 +45,7 @@ static bool is_plain_c(const struct value *language)
 	       number == DW_LANG_Mips_Assembler;
 }
 
-/* The entry that names the call: itself, or what it is an instance of. False when memory is exhausted. */
+/* The entry that names the call: itself, or the one it is an instance of. False when memory is exhausted. */
 static bool place_name(struct walk *w, uint64_t offset, const struct entry *entry, uint32_t *name)
 {
 	const struct dwarf_file *file = w->view->file;
@@ -117,8 +117,8 @@ static bool add_scope(struct walk *w, uint64_t offset, const struct entry *entry
 }
 
 /*
- * A function or an inlined call. A function without code is a declaration, or what others are instances of. An inlined
- * call without code of its own may still be where others were inlined.
+ * A function or an inlined call. A function without code is a declaration, or one that others are instances of. An
+ * inlined call without code of its own may still contain other inlined calls.
  */
 static bool visit_code(struct walk *w, uint64_t offset, struct cursor *c, const struct abbrev *abbrev,
 		       struct level *level)
@@ -166,7 +166,7 @@ static bool visit(struct walk *w, struct cursor *c)
 	}
 	if (!abbrev->has_children)
 		return true;
-	/* A link backwards would never end. */
+	/* Following a link backwards would never end. */
 	if (sibling > cursor_offset(c) && (abbrev->kind == ABBREV_DATA || (w->plain_c && is_type(abbrev->tag)))) {
 		cursor_seek(c, sibling);
 		return true;

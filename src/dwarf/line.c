@@ -57,15 +57,14 @@ static bool add_file(struct program *p, const char *name, uint64_t dir, const ch
 		return true;
 	if (name && *name != '/') {
 		file.dir = dir < p->dirs.len ? p->dirs.data[dir] : NULL;
-		/* Since DWARF 5 directory 0 is the compilation's own; others start from there when they are relative.
-		 */
+		/* Since DWARF 5 directory 0 is that of the compilation; relative ones start there. */
 		if (!file.dir || (*file.dir != '/' && !(p->sizes.version >= 5 && dir == 0)))
 			file.comp_dir = comp_dir;
 	}
 	return vec_push(&p->table->files, file);
 }
 
-/* DWARF 2…4: directories, then files, each list ended by an empty string. Number 0 is the unit's own directory. */
+/* DWARF 2…4: directories, then files, each list terminated by an empty string. Number 0 is the unit's own directory. */
 static bool read_old_names(struct program *p, const char *comp_dir)
 {
 	const char *name;
@@ -100,7 +99,7 @@ static const char *format_string(const struct program *p, const struct value *va
 	}
 }
 
-/* DWARF 5: a table that tells its own columns. */
+/* DWARF 5: a table that describes its own columns. */
 static bool read_new_table(struct program *p, bool files, const char *comp_dir)
 {
 	struct {
@@ -135,7 +134,7 @@ static bool read_new_table(struct program *p, bool files, const char *comp_dir)
 			else if (formats[i].content == DW_LNCT_directory_index)
 				dir = value.number;
 		}
-		if (p->c.bad || cursor_left(&p->c) == left) /* of entries without bytes there could be any number */
+		if (p->c.bad || cursor_left(&p->c) == left) /* entries without bytes could be any number */
 			break;
 		if (files ? !add_file(p, path, dir, comp_dir) : !vec_push(&p->dirs, path))
 			return false;
@@ -156,7 +155,7 @@ static bool read_header(struct program *p, const char *comp_dir)
 		cursor_fail(&p->c);
 	if (p->sizes.version == 5) {
 		p->sizes.address = cursor_u8(&p->c);
-		cursor_u8(&p->c); /* segment selectors are no more */
+		cursor_u8(&p->c); /* segment selectors no longer exist */
 	}
 	header_length = cursor_uint(&p->c, p->sizes.offset);
 	program = cursor_offset(&p->c) + (header_length < cursor_left(&p->c) ? header_length : cursor_left(&p->c));
@@ -191,7 +190,7 @@ static void reset(struct program *p)
 	p->dropped = false;
 }
 
-/* Of rows at one address the last counts; a row that says what the one before it says is left out. */
+/* Of rows at one address the last counts; a row that repeats the one before it is left out. */
 static bool add_row(struct program *p, bool end)
 {
 	struct map_row row = {
@@ -320,7 +319,7 @@ static bool run(struct program *p, const char *comp_dir)
 		if (!ok)
 			return false;
 	}
-	p->table->rows.len = p->first; /* a sequence that does not end tells nothing of its last line */
+	p->table->rows.len = p->first; /* a sequence without an end does not say how far its last line goes */
 	return true;
 }
 
@@ -333,7 +332,7 @@ static int compare(const void *a, const void *b)
 	return x->first < y->first ? -1 : 1;
 }
 
-/* Puts the sequences, which stand in any order, in that of their addresses. One that reaches into the next is cut. */
+/* Sorts the sequences, which come in any order, by address. One that reaches into the next is cut. */
 static bool order_rows(struct program *p)
 {
 	VEC(struct map_row) sorted = {0};

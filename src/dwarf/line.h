@@ -9,7 +9,7 @@
 #include "dwarf/file.h"
 #include "dwarf/unit_map.h"
 
-/* The code of a file: DWARF of functions that the linker dropped points elsewhere. */
+/* The range of a file's code: DWARF of functions that the linker dropped points elsewhere. */
 struct code_bounds {
 	uint64_t start;
 	uint64_t end;

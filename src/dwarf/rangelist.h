@@ -16,15 +16,15 @@ struct pc_range {
 };
 
 /*
- * `budget` is how many entries of lists may still be read. Lists are not shared by what any compiler makes: where they
- * are, a small file could have a huge number of ranges.
+ * `budget` is how many entries of lists may still be read. No compiler lets entries share lists: if they did, a small
+ * file could have a huge number of ranges.
  */
 struct pc_ranges {
 	VEC_FIELDS(struct pc_range);
 	uint64_t budget;
 };
 
-/* Enough for all lists that entries of the unit, or of its whole file, can have. */
+/* Enough for all lists that the entries of the unit, or of its whole file, can have. */
 uint64_t ranges_budget(const struct dwarf_file *file, const struct dwarf_file *ranges_file);
 
 /* Replaces `out`. A damaged list keeps what came before the damage. False when memory is exhausted. */

@@ -15,13 +15,13 @@ enum {
 	MAX_SPLIT_FILES = 1 << 16,
 	MAX_COLUMNS = 16,
 	MAX_SEARCH_WORK = 1 << 26, /* bytes of abbreviations read to find one unit among those of a file */
-	MAX_PROBES = 1 << 12,      /* slots of a hash table that are looked at for one unit */
+	MAX_PROBES = 1 << 12,      /* slots of a hash table that are tried for one unit */
 };
 
 struct split_file {
 	char *dir;               /* may be NULL */
-	char *name;              /* the same one may be in several directories */
-	struct split_file *next; /* of those with the same hash */
+	char *name;              /* the same name may be in several directories */
+	struct split_file *next; /* with the same hash */
 	struct image *image;     /* NULL: it is not there */
 	struct dwarf_file dwarf;
 	struct span index; /* .debug_cu_index, of a package */
@@ -31,7 +31,7 @@ struct split_files {
 	split_open open;
 	void *ctx;
 	struct split_file *package; /* the .dwp file, or NULL */
-	pthread_mutex_t lock;       /* of what follows */
+	pthread_mutex_t lock;       /* guards what follows */
 	VEC(struct split_file *) files;
 	struct u64map by_path; /* hash of directory and name to a struct split_file */
 	const char *missing;
@@ -45,7 +45,7 @@ struct contribution {
 	uint64_t rnglists;
 };
 
-/* A unit of a split file: a copy, since the place of its abbreviations is adjusted. */
+/* A unit of a split file: a copy, since the offset of its abbreviations is adjusted. */
 struct split_unit {
 	const struct dwarf_file *file;
 	struct dwarf_unit unit;
@@ -63,7 +63,7 @@ static void destroy_file(struct split_file *file)
 	free(file);
 }
 
-/* Takes the image over. One whose compressed sections are absurd is as good as none. */
+/* Takes the image over. One with absurd compressed sections is treated as missing. */
 static struct split_file *create_file(struct image *image, const char *dir, const char *name)
 {
 	struct split_file *file = calloc(1, sizeof(*file));
@@ -206,7 +206,7 @@ static bool find_in_file(const struct split_file *file, uint64_t id, struct spli
 	return false;
 }
 
-/* A file of another build has the right name, but not the unit: it is as good as missing. */
+/* A file of another build has the right name, but not the unit: it is treated as missing. */
 static bool find_in_files(struct split_files *files, const char *dir, const char *name, uint64_t id,
 			  struct split_unit *out)
 {
@@ -238,10 +238,7 @@ static void take_column(struct contribution *at, uint32_t version, uint32_t sect
 		at->rnglists = offset;
 }
 
-/*
- * .debug_cu_index: a hash table of ids, and for each slot the row of a table that tells the unit's part of each
- * section.
- */
+/* .debug_cu_index: a hash table of ids, and for each slot the row of a table with the unit's part of each section. */
 static bool find_contribution(const struct split_file *package, uint64_t id, struct contribution *out)
 {
 	struct cursor c = dwarf_cursor(&package->dwarf, &package->index, 0);
@@ -293,7 +290,7 @@ static bool find_in_package(const struct split_file *package, uint64_t id, struc
 	return true;
 }
 
-/* In a split file the tables start behind their headers, and the unit does not say where. */
+/* In a split file the tables start right behind their headers; the unit does not say where. */
 static void set_bases(const struct split_unit *split, struct unit_view *view)
 {
 	bool wide = split->unit.sizes.offset == 8;
@@ -306,7 +303,7 @@ static void set_bases(const struct split_unit *split, struct unit_view *view)
 	}
 }
 
-/* Paths are looked at more than once. */
+/* Copied, because paths are read more than once. */
 static char *copy_string(const struct unit_view *view, const struct value *value)
 {
 	const char *string = value_string(view, value);

@@ -28,7 +28,7 @@ void split_files_destroy(struct split_files *files);
 bool split_view_init(struct split_files *files, const struct unit_view *skeleton, const struct entry *root,
 		     struct unit_view *view);
 
-/* The name of a file that was looked for in vain, or was of another build, or NULL. */
+/* The name of a file that was not found, or was of another build; or NULL. */
 const char *split_files_missing(struct split_files *files);
 
 /* One of them was changed while it was read. */

@@ -24,12 +24,12 @@ struct map_piece {
 struct map_scope {
 	uint32_t parent; /* the scope that it was inlined into; MAP_NONE: it is a function of its own */
 	uint32_t name;   /* for unit_map_ops.name */
-	uint32_t at;     /* inlined: the line of the call; else the offset of the function's entry, or MAP_NONE */
+	uint32_t at;     /* if inlined, the line of the call; else the offset of the function's entry, or MAP_NONE */
 	uint16_t file;   /* of the call; MAP_NO_FILE when not known */
 	uint16_t column; /* of the call */
 };
 
-/* From `start` to the start of the next row the code is of this line; line 0: of none. */
+/* From `start` to the start of the next row the code belongs to this line; line 0: to none. */
 struct map_row {
 	uint32_t start;
 	uint32_t line;
@@ -37,7 +37,7 @@ struct map_row {
 	uint16_t column;
 };
 
-/* The parts of a path, from the last one back to the first that is absolute; what is not there is NULL. */
+/* The parts of a path, from the last one back to the first absolute one; missing parts are NULL. */
 struct map_file {
 	const char *name;
 	const char *dir;
@@ -67,8 +67,8 @@ struct unit_map {
 	size_t nscopes;
 	const struct map_row *rows;
 	size_t nrows;
-	bool whole; /* nothing that the unit refers to was missing: worth to be kept */
-	bool in_file; /* its strings are in a file that may change: to be copied before they are looked at */
+	bool whole; /* nothing that the unit refers to was missing: worth keeping */
+	bool in_file; /* its strings are in a file that may change: copy them before looking at them */
 };
 
 /* The innermost scope at an address, or MAP_NONE. */

@@ -3,7 +3,7 @@
 
 #include "elf/symrecords.h"
 
-/* What of the dynamic section matters here; addresses in the file's own terms, 0 when absent. */
+/* The parts of the dynamic section that matter here; addresses in the file's own terms, 0 when absent. */
 struct dynamic {
 	uint64_t symtab;
 	uint64_t strtab;
@@ -56,7 +56,7 @@ static bool read_dynamic(struct image *image, struct dynamic *out)
 	return out->symtab && out->strtab && out->strsz;
 }
 
-/* No field tells the number of symbols, but the hash tables know the highest index. 0 when neither is there. */
+/* No field has the number of symbols, but the hash tables give the highest index. 0 when neither is there. */
 static uint64_t count_by_gnu_hash(struct image *image, uint64_t vaddr)
 {
 	struct cursor c = cursor_at(image, vaddr);

@@ -12,8 +12,10 @@
  * headers were stripped, and for images copied from memory, where section headers are not mapped.
  */
 
-/* Called for each symbol but those with overlong names; the name, of `len` bytes, lives as long as the image. False
- * stops. */
+/*
+ * Called for each symbol, except those with overlong names; the name, of `len` bytes, lives as long as the image. False
+ * stops.
+ */
 typedef bool (*dynsym_visit)(void *ctx, const Elf64_Sym *sym, const char *name, size_t len);
 
 /* False when `visit` stopped it. */

@@ -6,7 +6,7 @@
 
 #include "base/cursor.h"
 
-/* More than any file has that is not made to use our memory up. */
+/* More than any file has, unless it was made to exhaust our memory. */
 enum {
 	MAX_SEGMENTS = 1 << 16,
 	MAX_SECTIONS = 1 << 18,
@@ -146,7 +146,7 @@ static bool read_names(struct headers *h, const void *data, size_t len, uint32_t
 	return h->names && cursor_bytes(&c, h->names, h->names_len);
 }
 
-/* Numbers that do not fit into the header are in the first section's. */
+/* Numbers that do not fit into the header are in the first section header. */
 bool headers_read_tables(struct headers *h, const void *data, size_t len)
 {
 	struct cursor segments = at_offset(h, data, len, h->ehdr.e_phoff);

@@ -21,7 +21,7 @@ enum {
 	MAX_PAGE = 65536,
 	MAX_BUILD_ID = 64,
 	NOTE_ALIGN = 4,
-	MAX_LOADS = 64, /* they are gone through for each address: no linker makes more than a few */
+	MAX_LOADS = 64, /* searched for each address; no linker makes more than a few */
 };
 
 /* A compressed section's bytes. */
@@ -32,15 +32,15 @@ struct unpacked_section {
 };
 
 struct image {
-	struct filemap file; /* not there for an image in memory */
+	struct filemap file; /* unused for an image in memory */
 	bool loaded;         /* `raw` is laid out by address, not by file offset */
-	bool changed;        /* the file did while it was opened */
+	bool changed;        /* the file changed while it was opened */
 	struct headers headers;
 	const uint8_t *raw; /* the whole file, or the loaded image */
 	size_t raw_len;
 	VEC(Elf64_Phdr) loads; /* PT_LOAD only */
 	VEC(struct unpacked_section) unpacked;
-	uint64_t unpacked_size; /* of all of them */
+	uint64_t unpacked_size; /* of all of them together */
 	char build_id[2 * MAX_BUILD_ID + 1];
 	char *path; /* may be NULL */
 	uint64_t identity;
@@ -154,7 +154,7 @@ uint64_t image_identity_of(const struct stat *st)
 	return identity ? identity : 1;
 }
 
-/* The header by itself, before anything is mapped: most files in the world are no ELF files. */
+/* Reads the header by itself, before anything is mapped: most files are not ELF files. */
 static bool read_header(struct image *image, int fd)
 {
 	uint8_t first[HEADERS_FIRST];
@@ -165,7 +165,7 @@ static bool read_header(struct image *image, int fd)
 
 int image_open_fd(int fd, struct err *err, struct image **out)
 {
-	_cleanup_close_ int owned = fd; /* not for long: a process may have more files than we may open */
+	_cleanup_close_ int owned = fd; /* closed soon: a process may have more files than we may open */
 	_cleanup_(cleanup_image) struct image *image = NULL;
 	struct stat st;
 	int ret;
@@ -333,7 +333,7 @@ static bool segment_holds_offset(const Elf64_Phdr *phdr, uint64_t offset, bool p
 
 /*
  * Neighbouring segments may share a page of the file, so an offset rounded down to a page can belong to either.
- * Code is what mappings are looked up for: it wins.
+ * Mappings are looked up for code, so code wins.
  */
 bool image_offset_to_vaddr(const struct image *image, uint64_t offset, uint64_t *vaddr)
 {
@@ -436,7 +436,7 @@ bool image_is_unpackable(const struct image *image)
 	return total <= UNPACK_MAX;
 }
 
-/* The number of the section, 0 when it has no bytes that can be used. */
+/* The number of the section; 0 when it has no usable bytes. */
 static size_t find_data(const struct image *image, const char *name, struct packing *packing)
 {
 	size_t section = find_section(image, name);
@@ -476,7 +476,7 @@ void image_unpack(struct image *image, const char *const *names, size_t n)
 			continue;
 		if (!vec_push(&image->unpacked, unpacked))
 			break;
-		/* The sizes may be others than those which were found to be possible. */
+		/* The sizes may have changed since they were checked. */
 		if (!unpack_is_sane(&unpacked.packing) || unpacked.packing.size > UNPACK_MAX - image->unpacked_size)
 			continue;
 		image->unpacked_size += unpacked.packing.size;

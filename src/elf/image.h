@@ -32,18 +32,18 @@ int image_open_memory(const void *data, size_t len, struct err *err, struct imag
 void image_destroy(struct image *image);
 
 /*
- * A number that tells this very file from others, whatever they claim to be: made of device, inode, size and times. 0
- * for an image in memory.
+ * A number that identifies this very file, whatever others claim to be: made of device, inode, size and times. 0 for an
+ * image in memory.
  */
 uint64_t image_identity(const struct image *image);
 uint64_t image_identity_of(const struct stat *st); /* of a file */
 void image_set_identity(struct image *image, const struct stat *st); /* it was read from a copy of that file */
 
-/* Found only below the target's root, which its owner may fill with what he likes; false until that is noted. */
+/* The file was found only below the target's root, whose owner can put anything there; false until noted. */
 bool image_is_foreign(const struct image *image);
 void image_set_foreign(struct image *image);
 
-/* Where the file was found, for links relative to it; NULL when that was not noted. */
+/* Where the file was found, for links relative to it; NULL until noted. */
 const char *image_path(const struct image *image);
 void image_set_path(struct image *image, const char *path);
 
@@ -69,7 +69,7 @@ const Elf64_Phdr *image_segment_of(const struct image *image, uint32_t type);
 
 /*
  * Section headers by number, where 0 stands for no section, as other headers refer to them. NULL, or no bytes, for a
- * number that there is not, and for a section that is not in the file as it is (SHT_NOBITS, outside of the file).
+ * number that does not exist, and for a section without bytes in the file (SHT_NOBITS, outside of the file).
  */
 size_t image_nsections(const struct image *image);
 const Elf64_Shdr *image_shdr(const struct image *image, size_t index);
@@ -84,7 +84,7 @@ struct span image_section(struct image *image, const char *name);
 
 bool image_has_section(const struct image *image, const char *name); /* with bytes */
 
-/* Unpacks these sections, as far as they are compressed, at once on all cores. */
+/* Unpacks those of these sections that are compressed, in parallel on all cores. */
 void image_unpack(struct image *image, const char *const *names, size_t n);
 
 /* False when the compressed sections would take more memory than any real ones do. */
@@ -99,7 +99,7 @@ struct span image_bytes_at(const struct image *image, uint64_t vaddr);
 /* The addresses between which all of its code lies, from its segments, else from its sections; 0, 0: it has none. */
 void image_code_bounds(const struct image *image, uint64_t *start, uint64_t *end);
 
-/* PT_GNU_EH_FRAME, which survives the stripping of section headers. */
+/* PT_GNU_EH_FRAME, which survives when section headers are stripped. */
 struct span image_eh_frame_hdr(const struct image *image);
 
 #endif

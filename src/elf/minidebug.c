@@ -31,7 +31,7 @@ int minidebug_unpack(struct image *image, struct err *err, uint8_t **data, size_
 
 	if (!packed.data)
 		return err_set(err, ENOENT, "there is no .gnu_debugdata");
-	copy = malloc(packed.len); /* what unpacks it may read a byte twice */
+	copy = malloc(packed.len); /* a copy, as the decompressor may read a byte twice */
 	if (!copy)
 		return err_set(err, ENOMEM, "out of memory");
 	memcpy(copy, packed.data, packed.len);

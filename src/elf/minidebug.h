@@ -9,8 +9,8 @@
 #include "elf/image.h"
 
 /*
- * Unpacks .gnu_debugdata: an xz-compressed ELF file that holds only the symbols which stripping took away. *data is
- * for free(). -ENOENT when the image has none.
+ * Unpacks .gnu_debugdata: an xz-compressed ELF file that holds only the symbols that stripping removed. *data is for
+ * free(). -ENOENT when the image has none.
  */
 int minidebug_unpack(struct image *image, struct err *err, uint8_t **data, size_t *len);
 

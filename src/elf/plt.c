@@ -18,7 +18,7 @@ struct stub {
 struct plt_arch {
 	uint16_t machine;
 	uint32_t jump_slot, glob_dat; /* relocation types */
-	uint32_t step;                /* stubs start at multiples of it */
+	uint32_t step;                /* stubs start at multiples of this */
 	/* Decodes the stub at the start of `code`, which has the address `pc`. */
 	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc, struct stub *out);
 };
@@ -80,7 +80,7 @@ static const struct plt_arch *find_arch(struct image *image)
 	return NULL;
 }
 
-/* Its name when that has an end. */
+/* Its name, if that is terminated. */
 static const char *symbol_name(struct symrecords *symbols, uint64_t index)
 {
 	struct symrecords at = *symbols;

@@ -17,7 +17,7 @@
 
 /*
  * Called for each stub [start, end); the name of the function it jumps to lives as long as the image. False stops. In a
- * file that changes it may end elsewhere at each look: at the end of the file, at the latest.
+ * file that changes, the name may have another end each time it is read: the end of the file at the latest.
  */
 typedef bool (*plt_visit)(void *ctx, uint64_t start, uint64_t end, const char *name);
 

@@ -5,18 +5,17 @@
 #include <errno.h>
 #include <string.h>
 
-/* The bytes of an object and what its header says of the sections. */
+/* The bytes of an object, and what its header says about the sections. */
 struct object {
 	uint8_t *data;
 	size_t len;
 	Elf64_Ehdr ehdr;
-	uint64_t budget; /* relocations and symbols yet to be looked at: sections that overlap would have more than fit
-			  */
+	uint64_t budget; /* relocations and symbols that may still be read: overlapping sections could have too many */
 };
 
 /*
- * Numbers of sections that do not fit into the header would be in the first section, where who opens the object finds
- * them: what is hidden here by its name would be seen there. No compiler makes so many.
+ * A number of sections that does not fit into the header would be in the first section header, where whoever opens the
+ * object later looks: sections that we hide here by name would be visible there. No compiler makes so many.
  */
 static bool is_readable(const Elf64_Ehdr *ehdr)
 {
@@ -86,7 +85,7 @@ bool relocate_visit_code(const uint8_t *data, size_t len, relocate_visit visit, 
 	return true;
 }
 
-/* What is not loaded (debug info) is referred to by offset, also when the compiler keeps a copy of it somewhere. */
+/* Sections that are not loaded (debug info) are referred to by offset, even if the compiler keeps a copy somewhere. */
 static uint64_t section_base(const struct object *o, unsigned i)
 {
 	Elf64_Shdr shdr;
@@ -151,7 +150,7 @@ static bool fits(enum relocation kind, uint64_t value)
 	}
 }
 
-/* One relocation of the section `target`, whose bytes are inside. */
+/* Applies one relocation of the section `target`, whose bytes are inside the object. */
 static void relocate(struct object *o, const Elf64_Shdr *target, const Elf64_Shdr *symbols, const Elf64_Rela *rela)
 {
 	enum relocation kind = relocation_kind(o->ehdr.e_machine, ELF64_R_TYPE(rela->r_info));
@@ -194,8 +193,8 @@ static void relocate_section(struct object *o, const Elf64_Shdr *table)
 }
 
 /*
- * Unwind tables that the compiler did not load have no address, but count from it to the code. Any will do that is near
- * enough.
+ * Unwind tables that the compiler did not load have no address, but refer to code relative to it. Any address that is
+ * near enough will do.
  */
 static void place_eh_frame(struct object *o)
 {
@@ -224,7 +223,7 @@ static void place_symbols(struct object *o, const Elf64_Shdr *table)
 	}
 }
 
-/* Code that was not loaded lies nowhere: its symbols must not name other code. */
+/* Code that was not loaded has no address: its symbols must not name other code. */
 static void hide_unloaded(struct object *o)
 {
 	Elf64_Shdr shdr;
@@ -238,9 +237,9 @@ static void hide_unloaded(struct object *o)
 }
 
 /*
- * What leads to other files: an object that was made in memory has none, and its build-id, which the target could have
- * taken from any file, must not stand for that file. And what is compressed: it cannot be relocated here, and no
- * compiler packs what stays in memory.
+ * Hides sections that lead to other files: an object made in memory has none, and its build-id, which the target could
+ * have copied from any file, must not stand for that file. Also compressed sections: they cannot be relocated here, and
+ * no compiler compresses what stays in memory.
  */
 static void hide_unusable(struct object *o)
 {
@@ -274,7 +273,7 @@ int relocate_object(uint8_t *data, size_t len, struct err *err)
 			if (shdr.sh_type == SHT_SYMTAB)
 				place_symbols(&o, &shdr);
 	}
-	hide_unusable(&o); /* last: relocations could have changed names, too */
+	hide_unusable(&o); /* last, as relocations could have changed names too */
 	o.ehdr.e_type = ET_DYN;
 	o.ehdr.e_entry = 0;
 	o.ehdr.e_phoff = 0;

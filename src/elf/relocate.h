@@ -9,12 +9,12 @@
 #include "base/err.h"
 
 /*
- * ELF objects that a JIT compiler made: its sections' headers say where it has put them (sh_addr), but most such
- * objects are ET_REL, so that their symbols count from their sections and their debug info is still to be relocated.
- * Only 64-bit little-endian objects for x86_64 and aarch64 are taken.
+ * ELF objects that a JIT compiler made: their section headers say where the compiler has put the sections (sh_addr),
+ * but most are ET_REL, so symbols are relative to their sections, and the debug info still has to be relocated. Only
+ * 64-bit little-endian objects for x86_64 and aarch64 are accepted.
  */
 
-/* Called with [start, end) of each section of code that has been put somewhere. False stops. */
+/* Called with [start, end) of each section of code that has an address. False stops. */
 typedef bool (*relocate_visit)(void *ctx, uint64_t start, uint64_t end);
 
 /* False when `visit` stopped it. */
@@ -22,9 +22,9 @@ bool relocate_visit_code(const uint8_t *data, size_t len, relocate_visit visit, 
 
 /*
  * Changes the object in place so that every address in it is one of the target: symbols, .eh_frame, .debug_frame and
- * the other debug sections. A relocation that makes no sense is left out. It can be opened with image_open_memory()
- * then: sections only, since program headers, which would lead to bytes that are not where they say, are taken out; so
- * are the build-id, links to debug files, and sections that are compressed.
+ * the other debug sections. A relocation that makes no sense is left out. Afterwards it can be opened with
+ * image_open_memory(). It has sections only: program headers, which would point to the wrong bytes, are removed, and so
+ * are the build-id, links to debug files, and compressed sections.
  */
 int relocate_object(uint8_t *data, size_t len, struct err *err);
 

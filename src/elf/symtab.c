@@ -26,7 +26,7 @@ struct entry {
 
 struct symtab {
 	VEC_FIELDS(struct entry);
-	struct pieces pieces; /* which entry is seen where */
+	struct pieces pieces; /* which entry is visible where */
 	bool has_locals;
 	struct image *minidebug;
 	uint8_t *minidebug_data;
@@ -112,7 +112,7 @@ static bool add_symbol(struct reader *reader, const Elf64_Sym *sym, const char *
 			return true;
 		limit = section->end;
 	} else if (type == STT_NOTYPE || sym->st_size == 0) {
-		return true; /* nothing tells that it is code, or where it ends */
+		return true; /* nothing says that it is code, or where it ends */
 	}
 	if (ELF64_ST_BIND(sym->st_info) == STB_LOCAL)
 		reader->tab->has_locals = true;
@@ -226,14 +226,14 @@ static bool read_image(struct symtab *tab, struct image *image, bool own)
 		return false;
 	if (!reader.has_table) {
 		reader.source = SYMBOL_DYNSYM;
-		reader.sections.len = 0; /* numbers in these symbols refer to headers that are not there */
+		reader.sections.len = 0; /* section numbers in these symbols refer to headers that are not there */
 		if (!dynsym_read(image, add_dynamic, &reader))
 			return false;
 	}
 	return read_minidebug(tab, image, own);
 }
 
-/* Of names of one address, the best first. */
+/* Orders the names of one address, the best first. */
 static int compare(const struct symtab *tab, const struct interval *a, const struct interval *b)
 {
 	const struct entry *x = &tab->data[a->id];
@@ -267,8 +267,8 @@ static void sift_down(const struct symtab *tab, struct interval *group, size_t a
 }
 
 /*
- * A heap sort, which stays within the group whatever the comparison says. qsort() does not have to: names that change
- * while they are compared may come before each other.
+ * A heap sort, which stays within the group whatever the comparison says. qsort() need not: names that change while
+ * being compared can each come before the other.
  */
 static void sort_group(const struct symtab *tab, struct interval *group, size_t len)
 {
@@ -283,7 +283,9 @@ static void sort_group(const struct symtab *tab, struct interval *group, size_t 
 	}
 }
 
-/* Adds the names of one address to `out`, the best last: so it is seen, and a lesser one only where it reaches further.
+/*
+ * Adds the names of one address to `out`, the best last: so it is visible, and a lesser one only where it reaches
+ * further.
  */
 static bool add_group(struct symtab *tab, struct interval *group, size_t len, uint64_t next, struct intervals *out)
 {

@@ -26,7 +26,7 @@ struct symbol {
 	uint64_t end;
 	const char *name; /* name_len bytes, not NUL-terminated: a version (@VER) is left out */
 	size_t name_len;
-	enum symbol_source source; /* SYMBOL_PLT: the stub that jumps to the function called so */
+	enum symbol_source source; /* SYMBOL_PLT: the stub that jumps to the function of this name */
 	bool own;                  /* it is in the file itself, not only in its debug file */
 };
 
@@ -37,12 +37,12 @@ void symtab_destroy(struct symtab *tab);
 /* The symbol that covers an address. */
 bool symtab_find(const struct symtab *tab, uint64_t vaddr, struct symbol *out);
 
-/* All of them, without order; and which of them is seen where, by index. */
+/* All symbols, in no particular order; and which of them is visible where, by index. */
 size_t symtab_len(const struct symtab *tab);
 struct symbol symtab_at(const struct symtab *tab, size_t index);
 const struct pieces *symtab_pieces(const struct symtab *tab);
 
-/* True when names of functions that are not exported are there: a symbol table survived, here or in a debug file. */
+/* True when names of functions that are not exported are known: a symbol table survived, here or in a debug file. */
 bool symtab_has_locals(const struct symtab *tab);
 
 #endif

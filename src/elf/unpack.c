@@ -13,7 +13,7 @@
 #endif
 
 enum {
-	MAX_RATIO = 1100, /* deflate cannot pack better than 1032 to 1; zstd can, but of debug info nothing does */
+	MAX_RATIO = 1100, /* deflate cannot do better than 1032 to 1; zstd can, but not with debug info */
 	HUGE_PAGE = 2 << 20,
 };
 
@@ -23,7 +23,7 @@ bool unpack_is_sane(const struct packing *packing)
 	       packing->size <= UNPACK_MAX && packing->size / MAX_RATIO <= packing->len;
 }
 
-/* Taking each small page from the kernel would cost a sixth of the time of filling it. */
+/* Getting each small page from the kernel would take a sixth of the time of filling it. */
 uint8_t *unpack_alloc(uint64_t size)
 {
 	uint64_t rounded = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

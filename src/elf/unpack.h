@@ -11,18 +11,18 @@
 /* How a section is packed. */
 struct packing {
 	uint32_t type; /* ELFCOMPRESS_*; 0: not at all */
-	uint64_t size; /* bytes of what is in it, as it says */
+	uint64_t size; /* unpacked size in bytes, as the section claims */
 	const uint8_t *data;
 	size_t len;
 };
 
-/* More than this no real file has in all its compressed sections together. */
+/* No real file has more than this in all its compressed sections together. */
 #define UNPACK_MAX (UINT64_C(2) << 30)
 
-/* False when it is of an unknown type, or says that it holds more than it can. */
+/* False when it is of an unknown type, or claims to hold more than it can. */
 bool unpack_is_sane(const struct packing *packing);
 
-/* Memory for so many bytes, for free(); quick to fill. NULL when there is none. */
+/* Memory for so many bytes, for free(); quick to fill. NULL when memory is exhausted. */
 uint8_t *unpack_alloc(uint64_t size);
 
 /* Fills packing->size bytes. False when the section is damaged. Any thread may do so. */

@@ -152,7 +152,8 @@ static bool fill_stack(struct waits *waits, const struct stack_sample *sample, s
 	out->kernel_error = sample->kernel_error;
 	out->user_end = sample->user_end;
 	out->user_error = sample->user_error ? arena_intern(waits->arena, sample->user_error) : NULL;
-	out->kernel_error_words = sample->kernel_error_words ? arena_intern(waits->arena, sample->kernel_error_words) : NULL;
+	out->kernel_error_words =
+		sample->kernel_error_words ? arena_intern(waits->arena, sample->kernel_error_words) : NULL;
 	out->nkernel = sample->nkernel;
 	out->kernel = arena_alloc(waits->arena, sample->nkernel * sizeof(*out->kernel) + 1);
 	out->addresses = arena_alloc(waits->arena, sample->nuser * sizeof(*out->addresses) + 1);

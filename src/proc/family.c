@@ -64,7 +64,7 @@ static int list_kin(struct kins *out)
 	return rc;
 }
 
-/* 1 when it was not in the list. */
+/* 1 when it was not in the list before. */
 static int add(struct tid_list *pids, struct u64map *known, pid_t pid)
 {
 	bool created;
@@ -76,7 +76,7 @@ static int add(struct tid_list *pids, struct u64map *known, pid_t pid)
 	return vec_push(pids, pid) ? 1 : -ENOMEM;
 }
 
-/* Takes those whose parents are known, until there are none left: a child's number may be less than its parent's. */
+/* Adds processes whose parents are known, until there are no more: a child's pid may be lower than its parent's. */
 static int add_descendants(struct tid_list *pids, struct u64map *known, const struct kins *all)
 {
 	bool more = true;

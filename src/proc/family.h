@@ -9,7 +9,7 @@
 /* Appends all processes that /proc shows now. -errno. */
 int process_list_all(struct tid_list *out);
 
-/* Who started a process; 0 when it has ended. */
+/* The parent of a process; 0 when the process has ended. */
 pid_t process_parent(pid_t pid);
 
 /* Appends the processes that descend from those in the list, as they are now. -errno. */

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "proc/process.h"
 
-/* Hexadecimal or decimal number followed by `stop`; moves past it. False when it is not there. */
+/* Reads a number, hexadecimal or decimal, and the `stop` behind it. False when they are not there. */
 static bool number(const char **p, unsigned base, char stop, uint64_t *out)
 {
 	const char *s = *p;

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-/* What is not listed may have a server behind it: FUSE, NFS, CIFS, 9p, Ceph, autofs… */
+/* File systems that are not listed may have a server behind them: FUSE, NFS, CIFS, 9p, Ceph, autofs… */
 static const char *const local_types[] = {
 	"ext2",     "ext3",	"ext4",	    "xfs",	 "btrfs",	"f2fs",	     "bcachefs",  "zfs",       "jfs",
 	"reiserfs", "nilfs2",	"ubifs",    "jffs2",	 "minix",	"vfat",	     "msdos",	  "exfat",     "ntfs3",
@@ -45,7 +45,10 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-/* "36 35 98:0 /root /where rw,noatime master:1 - type source options": so many optional fields before the dash. */
+/*
+ * "36 35 98:0 /root /where rw,noatime master:1 - type source options", with any number of optional fields before the
+ * dash.
+ */
 static bool parse_line(char *line, struct mount_entry *out)
 {
 	char *save = NULL, *word = strtok_r(line, " \n", &save);

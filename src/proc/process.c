@@ -42,7 +42,7 @@ ssize_t process_read_file(int fd, const char *path, char *buf, size_t size)
 
 static bool numbers_differ;
 
-/* NSpid tells the numbers of a process from the namespace of /proc down to its own: one, where these are the same. */
+/* NSpid lists the pids of a process from the namespace of /proc down to its own: just one if they are the same. */
 static void compare_numbers(void)
 {
 	struct task_status own;
@@ -50,7 +50,7 @@ static void compare_numbers(void)
 	int rc = task_status_read(AT_FDCWD, "/proc/self/status", &own);
 
 	if (rc == -ENOENT)
-		numbers_differ = lstat("/proc/self", &st) == 0; /* it leads nowhere: we have no number there */
+		numbers_differ = lstat("/proc/self", &st) == 0; /* dangling: /proc has no number for us */
 	if (rc == 0)
 		numbers_differ = own.nspids > 1;
 }
@@ -61,8 +61,8 @@ int process_check_numbers(struct err *err)
 
 	pthread_once(&once, compare_numbers);
 	return !numbers_differ ? 0
-			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours, and a number means another "
-					 "process there than to BPF and ptrace; nsenter needs both -p and -m");
+			       : err_set(err, EXDEV, "/proc is of another pid namespace than ours: a pid means one process "
+					 "there and another to BPF and ptrace; nsenter needs both -p and -m");
 }
 
 int process_check_mounted(struct err *err)
@@ -82,7 +82,7 @@ pid_t process_self(void)
 	return readlink("/proc/self", number, sizeof(number) - 1) < 0 ? 0 : (pid_t)strtol(number, NULL, 10);
 }
 
-/* It is of the same process if that is still there afterwards. */
+/* The pidfd is of the same process if that is still there afterwards. */
 static void open_pidfd(struct process *process)
 {
 	struct stat st;
@@ -211,7 +211,7 @@ int process_info(const struct process *process, struct process_info *out)
 	return 0;
 }
 
-/* 1: one lives; 0: none does; -EAGAIN: one went away meanwhile, and another may have come for it. */
+/* 1: a thread lives; 0: none does; -EAGAIN: one went away meanwhile, and another may have replaced it. */
 static int find_living(const struct process *process, const struct tid_list *tids)
 {
 	int rc = 0;
@@ -228,7 +228,7 @@ static int find_living(const struct process *process, const struct tid_list *tid
 
 bool process_has_ended(const struct process *process)
 {
-	enum { MAX_TRIES = 10 }; /* a thread that executes a program takes the main thread's number, and has had another */
+	enum { MAX_TRIES = 10 }; /* a thread that calls exec gives up its number for the main thread's */
 	struct tid_list tids = {0};
 	int rc = -EAGAIN;
 
@@ -258,7 +258,10 @@ uint64_t process_generation(const struct process *process)
 	struct task_stat stat;
 	char path[48];
 
-	/* That of a thread: for that of a process the kernel adds up all threads, and with thousands that takes a millisecond. */
+	/*
+	 * The thread's own file: for that of a process the kernel adds up all threads, which takes a millisecond for
+	 * thousands.
+	 */
 	snprintf(path, sizeof(path), "task/%d/stat", (int)process->mm_tid);
 	return task_stat_read(process->mm_fd, path, &stat) < 0 ? 0 : stat.start_stack;
 }
@@ -269,12 +272,12 @@ int process_count_threads(const struct process *process)
 
 	if (fstat(process->task_fd, &st) < 0)
 		return -errno;
-	return (int)st.st_nlink - 2; /* one link for each thread, beside the directory's own two */
+	return (int)st.st_nlink - 2; /* one link for each thread, besides the directory's own two */
 }
 
 /*
- * /proc/TID is there for every thread, though it is not listed, and it alone has map_files. It is opened by number, which
- * may be another's by then: whose it is tells its own Tgid, as long as our process keeps that number.
+ * /proc/TID exists for every thread, although it is not listed, and only it has map_files. It is opened by number,
+ * which may be another thread's by then: its Tgid tells whose it is, as long as our process keeps that number.
  */
 static int open_thread(const struct process *process, pid_t tid)
 {
@@ -392,7 +395,7 @@ static bool are_all(const uint32_t *ids, uint32_t id)
 	return ids[TASK_ID_REAL] == id && ids[TASK_ID_EFFECTIVE] == id && ids[TASK_ID_SAVED] == id;
 }
 
-/* /proc gives the files of such a process to root; its directory remains its user's. */
+/* In /proc the files of such a process belong to root; its directory still belongs to its user. */
 static bool is_undumpable(const struct process *process)
 {
 	struct stat st;
@@ -400,7 +403,7 @@ static bool is_undumpable(const struct process *process)
 	return fstatat(process->dir_fd, "status", &st, 0) == 0 && st.st_uid != geteuid();
 }
 
-/* What the kernel asks before it asks for ptrace_scope, in its order; false when nothing of that is in the way. */
+/* What the kernel checks before ptrace_scope, in the same order; false when none of that is in the way. */
 static bool find_obstacle(const struct process *process, char *out, size_t size)
 {
 	struct task_status status, own;
@@ -410,7 +413,7 @@ static bool find_obstacle(const struct process *process, char *out, size_t size)
 	    task_status_read(AT_FDCWD, "/proc/self/status", &own) < 0)
 		return false;
 	if (!are_all(uids, geteuid()) && are_all(uids, uids[TASK_ID_REAL]))
-		snprintf(out, size, "the process is another user's");
+		snprintf(out, size, "the process belongs to another user");
 	else if (!are_all(uids, geteuid()))
 		snprintf(out, size, "its user ids (%u, %u, %u) are not all yours (%u)", uids[TASK_ID_REAL],
 			 uids[TASK_ID_EFFECTIVE], uids[TASK_ID_SAVED], (unsigned)geteuid());

@@ -12,12 +12,12 @@
 #include "model/maps.h"
 
 /*
- * A process as /proc shows it. Its directory is held open, so every read is of this process, also when its pid is
- * given to another one later: then the reads fail with ESRCH.
+ * A process as /proc shows it. Its directory is kept open, so every read is of this process: if its pid is given to
+ * another one later, reads fail with ESRCH.
  */
 struct process {
 	pid_t pid;
-	int pidfd;   /* -1 where the kernel has none (before 5.3), or /proc counts otherwise */
+	int pidfd;   /* -1: the kernel has none (before 5.3), or /proc is of another pid namespace */
 	int dir_fd;  /* /proc/PID */
 	int task_fd; /* /proc/PID/task */
 	int mm_fd;   /* /proc/TID of a thread that has the address space: a main thread that has ended has none */
@@ -25,30 +25,31 @@ struct process {
 };
 
 /*
- * Fails with a sentence when there is no such process, or when `pid` is a thread of another one: then with -EINVAL, and
- * out->pid is that one's.
+ * Fails with a sentence when there is no such process. When `pid` is a thread of another process: -EINVAL, and out->pid
+ * is that process.
  */
 int process_open(pid_t pid, struct err *err, struct process *out);
 void process_close(struct process *process);
 
 /*
- * Whether /proc counts as our own pid namespace does. Else its numbers mean other processes to ptrace, process_vm_readv and
- * BPF, or none: then -EXDEV with a sentence, and only what is read below /proc/PID is of that process. Looks but once.
+ * Whether /proc has the pids of our own pid namespace. If not, ptrace, process_vm_readv and BPF take them for other
+ * processes, or none: then -EXDEV with a sentence, and only what is read below /proc/PID belongs to that process.
+ * Checked only once.
  */
 int process_check_numbers(struct err *err);
 
-/* Fails with a sentence where /proc is not there, or something else in its place: then no process can be found. */
+/* Fails with a sentence when /proc is missing, or something else is in its place: then no process can be found. */
 int process_check_mounted(struct err *err);
 
-/* Our own number as /proc counts; 0: it has none for us. */
+/* Our own pid in /proc; 0: we have none there. */
 pid_t process_self(void);
 
-/* The same process once more, with descriptors of its own. */
+/* The same process again, with its own descriptors. */
 int process_dup(const struct process *process, struct err *err, struct process *out);
 
 /*
- * True while the number is this process's, ended or not: nobody can have got it. What was learnt by number before is then
- * of this process.
+ * True while the pid still belongs to this process, ended or not. Whatever was learnt by pid before is then about this
+ * process.
  */
 bool process_has_number(const struct process *process);
 
@@ -84,15 +85,15 @@ struct process_info {
 
 int process_info(const struct process *process, struct process_info *out);
 
-/* True when none of its threads lives, waited for or not: of a living process the main thread may have ended. */
+/* True when none of its threads lives, even if it is still a zombie: the main thread may end before the others. */
 bool process_has_ended(const struct process *process);
 
 /* A number that changes with every exec: where the stack starts. 0 when not permitted. */
 uint64_t process_generation(const struct process *process);
 
 /*
- * True when the process has a userfaultfd, so that reading memory which nobody has touched may wait for ever; also when it
- * has too many files to look, or they may not be looked at.
+ * True when the process has a userfaultfd, so that reading untouched memory may block for ever; also when it has too
+ * many files to check, or we may not look at them.
  */
 bool process_may_have_userfaults(const struct process *process);
 
@@ -106,8 +107,8 @@ const char *process_exe(const struct process *process, struct arena *arena);
 int process_maps(const struct process *process, struct arena *arena, struct err *err, struct maps *out);
 
 /*
- * A sentence on why `what` of this process was refused and the three ways to be allowed: root, CAP_SYS_PTRACE,
- * ptrace_scope. Names the process's owner and what is in the way, as far as it can be told. Returns -code.
+ * Says why `what` of this process was refused, and the three ways to get permission: root, CAP_SYS_PTRACE,
+ * ptrace_scope. Names the process's owner and the obstacle, if it can be told. Returns -code.
  */
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err);
 

@@ -24,7 +24,7 @@ int task_status(const struct process *process, pid_t tid, struct task_status *ou
 
 	snprintf(path, sizeof(path), "%d/status", (int)tid);
 	rc = task_status_read(process->task_fd, path, out);
-	return rc == 0 && !out->has_switches ? -ESRCH : rc; /* without them nobody could tell that it has run */
+	return rc == 0 && !out->has_switches ? -ESRCH : rc; /* without them we could not tell that it has run */
 }
 
 int task_runs(const struct process *process, pid_t tid, uint64_t *out)

@@ -23,7 +23,7 @@ int task_runs(const struct process *process, pid_t tid, uint64_t *out);
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);
 
-/* A thread that has ended: there is nothing to take of it. */
+/* The thread has ended: there is nothing to capture. */
 static inline bool state_is_dead(char state)
 {
 	return state == 'Z' || state == 'X';

@@ -45,7 +45,7 @@ int task_stat_read(int dir_fd, const char *path, struct task_stat *out)
 {
 	char buf[MAX_STAT];
 	ssize_t len = process_read_file(dir_fd, path, buf, sizeof(buf));
-	/* The name may contain anything, also ") R": the last parenthesis ends it. */
+	/* The name may contain anything, even ") R": the last parenthesis ends it. */
 	const char *open_paren = len < 0 ? NULL : strchr(buf, '('), *at = len < 0 ? NULL : strrchr(buf, ')');
 	int number = FIELD_STATE;
 

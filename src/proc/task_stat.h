@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What /proc/PID/stat, or that of a thread, tells: less than "status", and quicker. */
+/* What is in /proc/PID/stat, or that of a thread: less than in "status", but quicker to read. */
 struct task_stat {
 	char name[17];
 	char state;

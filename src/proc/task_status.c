@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-enum { MAX_LINE = 4096 }; /* of a longer one only the beginning is looked at: those that count here are short */
+enum { MAX_LINE = 4096 }; /* only the beginning of longer ones is used: the lines that matter here are short */
 
 /* "status" shows a newline in a name as \\n and a backslash as two. */
 static void parse_name(const char *text, struct task_status *out)
@@ -124,7 +124,7 @@ static void parse_line(const char *line, struct task_status *out)
 	}
 }
 
-/* The part of a file that was read and not looked at yet. */
+/* The part of a file that was read but not used yet. */
 struct reader {
 	char text[MAX_LINE + 1];
 	size_t len;

@@ -8,19 +8,19 @@
 
 enum task_id { TASK_ID_REAL, TASK_ID_EFFECTIVE, TASK_ID_SAVED, TASK_IDS };
 
-/* What /proc/PID/status, or that of a thread, tells. What it does not tell is 0. */
+/* What is in /proc/PID/status, or that of a thread; 0 for what is missing there. */
 struct task_status {
 	char name[17];
 	char state;
 	pid_t tgid;
 	pid_t tracer;
-	pid_t ns_pid;	    /* in the innermost pid namespace, which is what it knows itself by */
+	pid_t ns_pid;	    /* in the innermost pid namespace: its number for itself */
 	unsigned nspids;    /* pid namespaces that number it, from that of /proc down to its own */
 	uint32_t uids[TASK_IDS];
 	uint32_t gids[TASK_IDS];
 	uint64_t permitted; /* capabilities */
 	uint64_t effective;
-	bool has_switches;  /* the kernel tells the next two, the last that are read */
+	bool has_switches;  /* the kernel has the next two, the last that are read */
 	uint64_t nvcsw;
 	uint64_t nivcsw;
 };

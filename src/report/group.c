@@ -21,8 +21,8 @@ static int compare_syscalls(const struct snap_syscall *a, const struct snap_sysc
 }
 
 /*
- * 0 for threads that are shown as one. Named stacks are shared by the threads whose raw stacks are equal, so their
- * addresses tell. Those that were held or could not be captured differ in what there is to say about them.
+ * 0 for threads that are shown as one. Threads with equal raw stacks share the named stack, so comparing addresses is
+ * enough. Threads that were held or could not be captured differ in what there is to say about them.
  */
 static int compare_content(const struct trace_thread *a, const struct trace_thread *b)
 {

@@ -11,8 +11,8 @@ struct group {
 };
 
 /*
- * The threads of a trace in the order in which a reader wants them: what runs, then what hangs in the kernel, then
- * the main thread, then the rest with unusual stacks before idle pools, and last what has ended.
+ * The threads of a trace in the order in which a reader wants them: those that run, then those that hang in the kernel,
+ * then the main thread, then the rest with unusual stacks before idle pools, and finally those that have ended.
  */
 struct groups {
 	VEC_FIELDS(struct group);

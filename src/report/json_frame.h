@@ -8,7 +8,7 @@
 
 /* Stacks in JSON, the same in all documents: $defs/frame and $defs/lacking_module of snapshot.schema.json. */
 
-/* An array of frames, empty when `stack` is NULL. `raw` has the stack pointers to write; NULL: none. */
+/* An array of frames, empty when `stack` is NULL. `raw` has the stack pointers to write; NULL: do not write any. */
 void json_stack(struct json *j, const char *key, const struct stack *stack, const struct raw_stack *raw);
 
 /* The array "lacking". */

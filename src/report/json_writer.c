@@ -52,7 +52,7 @@ void json_array_end(struct json *j)
 	close_bracket(j, ']');
 }
 
-/* How much at the start of the text needs no look at single characters: nearly always all of it. */
+/* How much of the text, from its start, needs no escaping: nearly always all of it. */
 static size_t plain_length(const char *s)
 {
 	size_t len = 0;
@@ -133,7 +133,7 @@ void json_thousandths(struct json *j, const char *key, uint64_t value)
 void json_time(struct json *j, const char *key, int64_t ns)
 {
 	const int64_t second = 1000000000;
-	int64_t part = ns % second + (ns % second < 0 ? second : 0); /* times before 1970 count backwards */
+	int64_t part = ns % second + (ns % second < 0 ? second : 0); /* times before 1970 are negative */
 	time_t seconds = (time_t)(ns / second - (ns % second < 0));
 	char date[32];
 	struct tm tm;

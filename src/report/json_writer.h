@@ -12,7 +12,7 @@
  */
 struct json {
 	FILE *out;
-	bool comma; /* the next value has one before it */
+	bool comma; /* there is a value before the next one */
 };
 
 void json_object(struct json *j, const char *key);
@@ -27,7 +27,7 @@ void json_bool(struct json *j, const char *key, bool value);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_uint(struct json *j, const char *key, uint64_t value);
 
-/* "0x1f": 64 bits are more than most readers keep of a number. */
+/* "0x1f", as a string: most readers do not keep all 64 bits of a number. */
 void json_hex(struct json *j, const char *key, uint64_t value);
 
 /* value / 1000, exactly. */

@@ -9,7 +9,7 @@
 #include "model/offcpu.h"
 #include "model/trace.h"
 
-/* The modules in stacks that lack symbols or debug info, each once, in the order in which they are met. */
+/* The modules in stacks that lack symbols or debug info, each once, in the order in which they are found. */
 struct lacking {
 	VEC_FIELDS(const struct module_info *);
 	struct u64map seen; /* by address */
@@ -21,7 +21,7 @@ bool lacking_add(struct lacking *lacking, const struct stack *stack);
 /* Looks through all user stacks of the trace. False when memory is exhausted. */
 bool lacking_find(struct lacking *lacking, const struct trace *trace);
 
-/* Likewise of the profile, with those of wakers; `skip_idle`: not in rows that are idle. */
+/* The same for the profile, including stacks of wakers; `skip_idle`: leaves idle rows out. */
 bool lacking_find_offcpu(struct lacking *lacking, const struct offcpu_profile *profile, bool skip_idle);
 
 static inline void lacking_deinit(struct lacking *lacking)

@@ -16,7 +16,7 @@ const char *name_thread_state(char state);
 /* How the frame was found: "cfi", "frame_pointer", "code" or "scan"; NULL for the innermost one and in the kernel. */
 const char *name_found_by(const struct frame *frame);
 
-/* How many arguments to show: those of the system call, or all when it is not known. */
+/* How many arguments to show: as many as the system call has, or all when it is unknown. */
 unsigned syscall_nargs(const struct syscall_info *info);
 
 #endif

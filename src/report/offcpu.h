@@ -12,8 +12,8 @@
 struct offcpu_report_options {
 	bool color;
 	bool verbose;   /* text: paths in full, and all threads and stacks instead of the heaviest */
-	unsigned top;   /* text: so many of each; 0: as many as are usually read */
-	bool hide_idle; /* leave out stacks, and in the text threads, that are only idle; totals stay whole */
+	unsigned top;   /* text: show so many of each; 0: the usual number */
+	bool hide_idle; /* leave out idle stacks, and in the text idle threads; totals stay complete */
 };
 
 /* Write one profile; 0 or -errno. */
@@ -25,20 +25,21 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 /*
  * A line for each row, as flame graph tools read them: "thread;main;work;read;ksys_read_[k];schedule_[k] 1234".
  *
- * The thread's name, user frames from the outermost to the innermost, kernel frames likewise with "_[k]", and after
- * the last space the microseconds, at least 1. A thread that did not block but waited for a CPU (state R) has
- * "[waiting for a CPU]_[k]" innermost, so that preemption is not taken for a wait of the function that it hit. What is
- * missing is named: "[incomplete]" outermost in a user stack that ends early, "[no user stack]", "[no kernel
- * stack]_[k]". Where the waker is known, "--" follows, its kernel and user frames from the innermost to the outermost,
- * and its name, as bcc's offwaketime has them. In names ';' becomes ':', and control characters are shown as in the
- * text. Losses and notes have no place in this format: the caller has to show them elsewhere.
+ * The thread's name, user frames from the outermost to the innermost, kernel frames likewise with "_[k]", and after the
+ * last space the microseconds, at least 1. A thread that did not block but waited for a CPU (state R) has "[waiting for
+ * a CPU]_[k]" innermost, so that preemption is not mistaken for a wait of the function that it hit. What is missing is
+ * named: "[incomplete]" outermost in a user stack that ends early, "[no user stack]", "[no kernel stack]_[k]". Where
+ * the waker is known, "--" follows, its kernel and user frames from the innermost to the outermost, and its name, as
+ * bcc's offwaketime has them. In names ';' becomes ':', and control characters are shown as in the text. The format has
+ * no room for losses and notes: the caller has to show them elsewhere.
  */
 int report_offcpu_folded(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
 
 /*
  * --events: a line of JSON for each wait, between a first line that names the format and a last one with losses and
- * notes; docs/schema/offcpu-events.schema.json describes them. A wait's line is not flushed: 0, or -errno when the
- * stream has failed, which is -EIO for the next ones. Only duration, totals, losses and notes of the profile are used.
+ * notes; docs/schema/offcpu-events.schema.json describes them. The line of a wait is not flushed. Returns 0, or -errno
+ * when the stream has failed, and then -EIO for further lines. Only duration, totals, losses and notes of the profile
+ * are used.
  */
 int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out);
 int report_offcpu_event(const struct offcpu_event *event, FILE *out);

@@ -8,7 +8,7 @@
 #include "report/text_format.h"
 #include "report/utf8.h"
 
-/* A name, without what separates names. */
+/* Writes a name without the characters that separate names. */
 static void put_name(const struct text *t, const char *name)
 {
 	char one[8];

@@ -27,7 +27,7 @@ static uint64_t start_of(const struct offcpu_row *row)
 	return process_of(row) ? row->process_start_ns : 0;
 }
 
-/* But for the stacks. */
+/* Apart from the stacks. */
 static bool same_kind(const struct offcpu_row *a, const struct offcpu_row *b)
 {
 	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->state == b->state &&
@@ -46,7 +46,7 @@ static uint64_t hash_kind(const struct offcpu_row *row)
 	return offcpu_hash_reason(hash, row->user_error);
 }
 
-/* Stacks that are the same are so by address: the profile has seen to that. */
+/* Equal stacks have equal addresses: the profile has merged them. */
 static bool same_place(const struct offcpu_row *a, const struct offcpu_row *b)
 {
 	return a->kernel == b->kernel && a->user == b->user && same_kind(a, b);
@@ -68,7 +68,7 @@ static uint64_t hash_functions(uint64_t hash, const struct stack *stack)
 }
 
 struct place {
-	const struct offcpu_row *row; /* the first that was there */
+	const struct offcpu_row *row; /* the first one found */
 	size_t group;
 };
 
@@ -76,7 +76,7 @@ struct search {
 	bool exact;
 	struct chains by_place;
 	struct chains by_functions; /* groups of threads that were preempted */
-	VEC(size_t) preempted;      /* their numbers */
+	VEC(size_t) preempted;      /* the numbers of these groups */
 	VEC(struct place) places;
 };
 
@@ -186,7 +186,7 @@ static int by_falling_total(const void *a, const void *b)
 	return by_order(x->row, y->row);
 }
 
-/* Makes one part of those that compare as equal, in this order. How many there are then. */
+/* Sorts the parts and merges those that compare as equal. Returns how many are left. */
 static size_t add_up(struct offcpu_part *parts, size_t n, int (*compare)(const void *, const void *))
 {
 	size_t kept = 0;
@@ -204,7 +204,7 @@ static size_t add_up(struct offcpu_part *parts, size_t n, int (*compare)(const v
 	return kept + 1;
 }
 
-/* At most a fifth less than the longest, as are all that idle. */
+/* At most a fifth shorter than the longest, as all idle threads are. */
 static bool are_alike(const struct offcpu_part *parts, size_t n)
 {
 	uint64_t least = parts[0].sum.total_ns, most = least;
@@ -227,7 +227,7 @@ static int by_weight(const void *a, const void *b)
 	return by_order(x->row, y->row);
 }
 
-/* Of threads that are in order. */
+/* The threads have to be in order. */
 static size_t count_processes(const struct offcpu_part *threads, size_t n)
 {
 	size_t processes = 1;
@@ -238,7 +238,7 @@ static size_t count_processes(const struct offcpu_part *threads, size_t n)
 	return processes;
 }
 
-/* Puts the rows of each group beside each other, once by thread and once by waker. */
+/* Puts the rows of each group next to each other, once by thread and once by waker. */
 static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
 		    size_t *filled)
 {

@@ -28,7 +28,7 @@ static void put_tid(struct json *j, pid_t tid)
 
 enum { KEY_LEN = 48 };
 
-/* The name of a thread in thread_stats. A later one with the same numbers has a name of its own. */
+/* The key of a thread in thread_stats. A later thread with the same pid and tid has its own key. */
 static void format_key(char key[KEY_LEN], pid_t pid, pid_t tid, unsigned nth)
 {
 	int len = snprintf(key, KEY_LEN, "%d:%d", pid, tid);
@@ -45,7 +45,7 @@ static void put_key(struct json *j, pid_t pid, pid_t tid, unsigned nth)
 	json_string(j, "thread", tid ? key : NULL);
 }
 
-/* Which waits there can be. */
+/* Which waits are recorded at all. */
 static void put_filter(struct json *j, const struct offcpu_filter *filter)
 {
 	json_uint(j, "min_ns", filter->min_ns);
@@ -114,7 +114,7 @@ static void put_total(struct json *j, const struct offcpu_profile *profile)
 	json_uint(j, "min_time_ns", total->min_ns);
 }
 
-/* The total, divided by what the threads were waiting in, and what of it was idle. */
+/* The total, split by the state in which threads waited, and how much of it was idle. */
 static void put_shares(struct json *j, const struct offcpu_profile *profile, bool hide_idle)
 {
 	const struct offcpu_totals totals = offcpu_totals(profile);

@@ -21,7 +21,7 @@ static bool has_unnamed_code(const struct stack *stack)
 	return unnamed && in_file;
 }
 
-/* "python3.12", and a main thread that has given itself another name, such as "MainThread" of node, is nobody. */
+/* Recognises "python3.12". A main thread that has renamed itself, such as node's "MainThread", is not recognised. */
 static enum offcpu_maker maker_of(const char *name)
 {
 	static const char *const starts[OFFCPU_MAKER_OTHER] = {"node", "java", "python"};
@@ -62,13 +62,13 @@ bool offcpu_find_makers(const struct offcpu_profile *profile, bool skip_idle, bo
 const char *offcpu_maker_help(enum offcpu_maker maker)
 {
 	static const char *const help[OFFCPU_MAKERS] = {
-		[OFFCPU_MAKER_NODE] = "node has it named when started with --perf-basic-prof",
+		[OFFCPU_MAKER_NODE] = "node names it when started with --perf-basic-prof",
 		[OFFCPU_MAKER_JAVA] =
-			"java has it named by `jcmd PID Compiler.perfmap' during the recording, by an agent "
+			"java names it with `jcmd PID Compiler.perfmap' during the recording, with an agent "
 			"that writes a perf map, or, if it ends first, when started with "
 			"-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
-		[OFFCPU_MAKER_PYTHON] = "python has it named from 3.12 on, when started with -X perf",
-		[OFFCPU_MAKER_OTHER] = ("some runtimes have it named when asked to, such as node by --perf-basic-prof; "
+		[OFFCPU_MAKER_PYTHON] = "python names it from 3.12 on, when started with -X perf",
+		[OFFCPU_MAKER_OTHER] = ("some runtimes name it when asked to, such as node with --perf-basic-prof; "
 					"see CODE MADE AT RUN TIME in the manual"),
 	};
 

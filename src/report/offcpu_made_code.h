@@ -4,7 +4,7 @@
 
 #include "model/offcpu.h"
 
-/* Who made the code, in memory without a file, that has no names, as far as the name of the process tells. */
+/* Which runtime made the nameless code in no file, judging by the name of the process. */
 enum offcpu_maker {
 	OFFCPU_MAKER_NODE,
 	OFFCPU_MAKER_JAVA,
@@ -14,12 +14,12 @@ enum offcpu_maker {
 };
 
 /*
- * Sets those that have such frames in their user stacks; `skip_idle`: not in rows that are idle. A stack without any
- * frame in a file tells nothing: the maps of the process are not known then. False when memory is exhausted.
+ * Sets the makers that have such frames in their user stacks; `skip_idle`: leaves idle rows out. A stack without any
+ * frame in a file says nothing: the maps of its process are not known. False when memory is exhausted.
  */
 bool offcpu_find_makers(const struct offcpu_profile *profile, bool skip_idle, bool makers[OFFCPU_MAKERS]);
 
-/* What would give it names: a sentence. */
+/* A sentence on what would give it names. */
 const char *offcpu_maker_help(enum offcpu_maker maker);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
-/* The length of the next piece that counts, up to and with the "0x" of an address. */
+/* The length of the next piece to compare, up to and including the "0x" of an address. */
 static size_t piece(const char *s)
 {
 	const char *address = strstr(s, "0x");
@@ -16,7 +16,7 @@ static size_t piece(const char *s)
 	return address ? (size_t)(address - s) + 2 : strlen(s);
 }
 
-/* What follows a piece and does not count. */
+/* The length of the digits of an address, which are not compared. */
 static size_t digits(const char *s)
 {
 	return strspn(s, "0123456789abcdef");

@@ -16,7 +16,7 @@ enum offcpu_stack_kind {
 
 struct offcpu_reason {
 	enum offcpu_stack_kind kind;
-	const char *words; /* of the heaviest row, where addresses differ; borrowed from the profile */
+	const char *words; /* the heaviest row's, if addresses differ; borrowed from the profile */
 	uint64_t waits;
 	uint64_t total_ns;
 };
@@ -33,10 +33,10 @@ static inline void offcpu_reasons_deinit(struct offcpu_reasons *reasons)
 	vec_deinit(reasons);
 }
 
-/* Whether both say the same, but for the addresses (0x12ab) that they name. Both may be NULL. */
+/* Whether both say the same, apart from addresses (0x12ab) in them. Both may be NULL. */
 bool offcpu_same_reason(const char *a, const char *b);
 
-/* Adds one to a hash: the same for what is the same. */
+/* Adds a reason to a hash: equal for equal reasons. */
 uint64_t offcpu_hash_reason(uint64_t hash, const char *reason);
 
 #endif

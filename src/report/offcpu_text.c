@@ -16,8 +16,8 @@
 
 enum {
 	SHOWN_REASONS = 3,
-	SHOWN_MEMBERS = 5, /* of threads that share a stack, unless all are shown: then so many on a line */
-	SHORTEST_RUN = 3,  /* of consecutive tids with one name that are shown as a range */
+	SHOWN_MEMBERS = 5, /* so many of the threads that share a stack are shown; if all are, so many on a line */
+	SHORTEST_RUN = 3,  /* so many consecutive tids with one name are shown as a range */
 };
 
 static bool count_processes(struct offcpu_text *r)
@@ -87,7 +87,7 @@ void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned 
 {
 	fprintf(r->text.out, "%s %d", tid ? "tid" : "pid", tid ? tid : pid);
 	if (tid && nth > 1)
-		fprintf(r->text.out, "#%u", nth); /* others had the number before */
+		fprintf(r->text.out, "#%u", nth); /* other threads had the tid before */
 	put_name(r, name && *name ? name : "?");
 	if (tid && tid != pid && pid != r->pid)
 		fprintf(r->text.out, " (pid %d)", pid);
@@ -98,7 +98,7 @@ static const char *name_of(const struct offcpu_part *thread)
 	return thread->row->thread_name && *thread->row->thread_name ? thread->row->thread_name : "?";
 }
 
-/* How many from here on have the same name, and numbers without a gap. */
+/* How many from here on have the same name and consecutive tids. */
 static size_t run_length(const struct offcpu_part *threads, size_t n)
 {
 	size_t len = 1;
@@ -128,7 +128,7 @@ void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *t
 			fprintf(out, "-%d", thread[len - 1].row->tid);
 		if (times || done + len == n || (i + 1 == SHOWN_MEMBERS && !r->options->verbose) ||
 		    strcmp(name_of(thread), name_of(thread + len)) != 0)
-			put_name(r, name_of(thread)); /* of those before it too */
+			put_name(r, name_of(thread)); /* it stands for those before it too */
 		if (times)
 			fprintf(out, " %s", offcpu_format_wait(thread->sum.total_ns, time));
 	}
@@ -155,7 +155,7 @@ void offcpu_put_rest(const struct offcpu_text *r, size_t n, const char *one, con
 	fputc('\n', r->text.out);
 }
 
-/* The first lines: what was recorded, and what the reader has to know about it. */
+/* The first lines: what was recorded, and what to know about it. */
 
 static void put_part(const struct offcpu_text *r, const char *prefix, const char *what, uint64_t ns)
 {
@@ -167,7 +167,7 @@ static void put_part(const struct offcpu_text *r, const char *prefix, const char
 
 enum { LIMIT_LEN = 48 };
 
-/* As it was given: 1.25 ms is not 1.3 ms. */
+/* Exactly as it was given: 1.25 ms is not 1.3 ms. */
 static const char *format_limit(uint64_t ns, char buf[LIMIT_LEN])
 {
 	static const struct unit {
@@ -224,7 +224,7 @@ static void put_filter(FILE *out, const struct offcpu_filter *filter)
 	}
 }
 
-/* Nothing was recorded: what there is may be what was not asked for. Of an estimate R is no part in any case. */
+/* Nothing was recorded: perhaps the options left it out. An estimate never includes state R. */
 static void put_nothing(FILE *out, const struct offcpu_filter *filter, bool estimate)
 {
 	const bool all_states = filter->sleeping && filter->uninterruptible && (filter->runnable || estimate);
@@ -352,7 +352,7 @@ static void put_losses(const struct offcpu_text *r)
 	fputc('\n', r->text.out);
 }
 
-/* Last, since it is no part of what was seen: how to see more of code that has no names. */
+/* Comes last, since it is advice: how to get names for code that has none. */
 static void put_makers(const struct offcpu_text *r, const bool makers[OFFCPU_MAKERS])
 {
 	bool any = false;

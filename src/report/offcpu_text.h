@@ -16,19 +16,19 @@ struct offcpu_text {
 	struct offcpu_totals totals;
 	struct offcpu_groups groups;
 	size_t processes;
-	pid_t pid; /* of the only process; 0: there are more */
+	pid_t pid; /* the pid of the only process; 0: there are several */
 };
 
 /* The table of threads. False when memory is exhausted. */
 bool offcpu_put_threads(const struct offcpu_text *r);
 
-/* The stacks, and how much is left out. */
+/* The stacks, and how many are left out. */
 void offcpu_put_groups(const struct offcpu_text *r);
 
-/* How many of `all` are shown, where usually so many are. */
+/* How many of `all` are shown, when `usual` is the usual number. */
 size_t offcpu_shown(const struct offcpu_text *r, size_t usual, size_t all);
 
-/* Waits can be shorter than what else is measured here. */
+/* Formats durations: waits can be shorter than anything else that is measured here. */
 const char *offcpu_format_wait(uint64_t ns, char buf[DURATION_LEN]);
 
 /* "12.3 %". */
@@ -44,7 +44,7 @@ void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned 
 /* "tid 4712-4715 worker, 4720 flusher, and 3 more"; each with its time if wanted, and then without ranges. */
 void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times);
 
-/* "  3 more threads, 0.4 % of the time (12 ms): HOW": what is not shown, and how much that is. */
+/* "  3 more threads, 0.4 % of the time (12 ms): HOW": what is not shown, and how much it is. */
 void offcpu_put_rest(const struct offcpu_text *r, size_t n, const char *one, const char *many, uint64_t ns,
 		     const char *how);
 

@@ -88,7 +88,7 @@ static bool put_user_stack(const struct offcpu_text *r, const char *indent, cons
 	return stack && stack->len;
 }
 
-/* Why there is no stack, or why there is no more of it. */
+/* Why there is no stack, or why it ends here. */
 static void put_end(const struct offcpu_text *r, const char *indent, bool has_frames, const char *what, const char *why)
 {
 	if (!why)
@@ -137,7 +137,7 @@ static void put_waker(const struct offcpu_text *r, const struct offcpu_part *wak
 	put_end(r, "  ", user, "user stack", row->waker.user_error);
 }
 
-/* A timer's interrupt hits whoever runs: there may be many, and only the first few tell something. */
+/* A timer interrupt hits whatever thread is running: there may be many, and only the first few are of interest. */
 static void put_wakers(const struct offcpu_text *r, const struct offcpu_group *group)
 {
 	const size_t n = r->options->verbose || group->nwakers < SHOWN_WAKERS ? group->nwakers : SHOWN_WAKERS;

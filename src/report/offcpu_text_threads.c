@@ -10,27 +10,27 @@
 
 enum {
 	SHOWN_THREADS = 20,
-	FOLDED_THREADS = 3, /* as many that wait in one place only, and equally long, are one line */
+	FOLDED_THREADS = 3, /* so many threads that wait in one place only, and equally long, make one line */
 };
 
-/* One of the table: a thread, or several added up. */
+/* A line of the table: a thread, or several added up. */
 struct line {
-	struct offcpu_thread thread; /* the first of several, with their sums */
+	struct offcpu_thread thread; /* of several threads: the first, with the sums of all */
 	const struct offcpu_part *members;
 	size_t nmembers; /* 0: it is one thread */
-	size_t nthreads; /* that were added up */
-	size_t order;    /* of those that are equally heavy */
+	size_t nthreads; /* how many were added up */
+	size_t order;    /* orders equally heavy ones */
 };
 
 struct table {
 	VEC_FIELDS(struct line);
-	struct u64map only_group;    /* pid and tid to the number of the only group that it is in, plus one */
-	size_t *line_of;             /* of each group: the number of its line plus one; 0: it has none */
+	struct u64map only_group;    /* pid and tid to the number of the thread's only group, plus one */
+	size_t *line_of;             /* for each group, the number of its line plus one; 0: none */
 	struct offcpu_part *members; /* of all lines */
 	size_t nmembers;
 };
 
-enum { SEVERAL = 0 }; /* instead of a number in only_group */
+enum { SEVERAL = 0 }; /* in only_group: it is in several groups */
 
 static void table_deinit(struct table *table)
 {
@@ -76,7 +76,7 @@ static size_t only_group(const struct table *table, pid_t pid, pid_t tid)
 	return only ? *only : SEVERAL;
 }
 
-/* A line for the threads that wait in this group's place only, if they are enough. */
+/* Makes one line for the threads that wait only in this group's place, if there are enough of them. */
 static bool fold(struct table *table, const struct offcpu_group *group, size_t number)
 {
 	struct line line = {.members = table->members + table->nmembers};
@@ -135,7 +135,7 @@ static int by_falling_active_time(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Rows may be of threads that are not there. */
+/* Rows may belong to threads that are not listed. */
 static void drop_empty(struct table *table)
 {
 	size_t kept = 0;
@@ -146,7 +146,7 @@ static void drop_empty(struct table *table)
 	table->len = kept;
 }
 
-/* By the time that they did more than idle; with --hide-idle, only those that did. */
+/* By the time that they were not idle; with --hide-idle, only threads that had such time. */
 static bool find_lines(const struct offcpu_text *r, struct table *table)
 {
 	if (!r->options->verbose && !fold_threads(r, table))
@@ -187,7 +187,7 @@ static const char *const column_names[COLUMNS] = {"total",   "share",     "waits
 enum { CELL_LEN = DURATION_LEN };
 static_assert((int)CELL_LEN >= (int)SHARE_LEN, "a cell holds a share");
 
-/* Nothing where there was nothing: what is there is seen better then. */
+/* Empty for zero, so that the other values stand out. */
 static void format_part(const struct offcpu_thread *thread, uint64_t ns, char buf[CELL_LEN])
 {
 	*buf = '\0';
@@ -231,7 +231,7 @@ static void format_cell(const struct offcpu_text *r, const struct offcpu_thread 
 	}
 }
 
-/* What continues a UTF-8 character takes no column. */
+/* Continuation bytes of UTF-8 take no column. */
 static int width_of(const char *s)
 {
 	int width = 0;
@@ -241,7 +241,7 @@ static int width_of(const char *s)
 	return width;
 }
 
-/* 0: there is nothing in the column, and it is left out. */
+/* 0: the column is empty and left out. */
 static void find_widths(const struct offcpu_text *r, const struct table *table, size_t n, int widths[COLUMNS])
 {
 	char cell[CELL_LEN];

@@ -24,6 +24,6 @@ struct offcpu_totals offcpu_totals(const struct offcpu_profile *profile)
 
 uint64_t offcpu_share(uint64_t part, uint64_t whole)
 {
-	/* In 64 bits the product would be too large after two days of one thread. */
+	/* In 64 bits the product would overflow after two days of one thread. */
 	return whole ? (uint64_t)((unsigned __int128)part * 100000 / whole) : 0;
 }

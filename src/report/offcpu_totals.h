@@ -10,7 +10,7 @@ struct offcpu_totals {
 	uint64_t uninterruptible_ns;
 	uint64_t runnable_ns;
 	uint64_t idle_rows;
-	uint64_t idle_count; /* waits in them */
+	uint64_t idle_count; /* waits in these rows */
 	uint64_t idle_ns;
 };
 
@@ -21,7 +21,7 @@ static inline uint64_t offcpu_average(const struct offcpu_sum *sum)
 	return sum->count ? sum->total_ns / sum->count : 0;
 }
 
-/* What --hide-idle leaves out: a thread that waits in idle rows only. */
+/* What --hide-idle leaves out: threads that wait in idle rows only. */
 static inline bool offcpu_only_idles(const struct offcpu_thread *thread)
 {
 	return thread->idle_ns && thread->idle_ns >= thread->sum.total_ns;

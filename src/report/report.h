@@ -10,11 +10,11 @@
 
 struct report_options {
 	bool color;
-	bool group;	/* threads with identical stacks once (text only) */
+	bool group;	/* show threads with identical stacks once (text only) */
 	bool registers;
 	bool show_sp;
 	bool kernel;	/* show kernel stacks */
-	bool verbose;	/* errors in full: each module without symbols and why */
+	bool verbose;	/* errors in full: each module without symbols, and why */
 };
 
 /* Write one trace; 0 or -errno from the stream. */
@@ -22,8 +22,8 @@ int report_text(const struct trace *trace, const struct report_options *options,
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
 
 /*
- * Begins a report. A stream may fail in the middle, when its buffer is full, and tells that at the end, but not why:
- * errno still does, since nothing else in a report sets it.
+ * Begins a report. A stream may fail in the middle, when its buffer is full, and reports that at the end, but not why.
+ * errno still says why, since nothing else in a report sets it.
  */
 static inline void report_begin(void)
 {
@@ -38,7 +38,7 @@ static inline int report_status(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
-/* Ends a report: what the stream has not written yet is written. 0 or -errno. */
+/* Ends a report by flushing the stream. 0 or -errno. */
 static inline int report_flush(FILE *out)
 {
 	if (fflush(out) != 0)

@@ -15,7 +15,7 @@
 
 enum {
 	LINE_WIDTH = 100,
-	TID_RUN = 16, /* as many consecutive tids of one name are shown as a range */
+	TID_RUN = 16, /* so many consecutive tids with one name are shown as a range */
 };
 
 struct text_report {
@@ -24,7 +24,7 @@ struct text_report {
 	const struct trace *trace;
 };
 
-/* The first lines: what was done, and what the reader has to know about it. */
+/* The first lines: what was done, and what to know about it. */
 
 static void put_stopped(FILE *out, const struct capture_info *info)
 {
@@ -98,7 +98,7 @@ static void put_notes(const struct text_report *r)
 
 /* The head of a block: who, in which state, since when, in which system call. */
 
-/* In state R and yet it did not run during the capture: it is ready, and other threads have the processors. */
+/* In state R, but it did not run during the capture: it is ready, and other threads have the CPUs. */
 static bool waits_for_cpu(const struct snap_thread *thread)
 {
 	return thread->state == 'R' && thread->capture == CAPTURE_ASLEEP;
@@ -193,7 +193,7 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	fputc('\n', out);
 }
 
-/* How many members from here on have the same name and, with `consecutive`, rising tids without a gap. */
+/* How many members from here on have the same name and, with `consecutive`, consecutive tids. */
 static size_t run_length(const struct trace_thread *const *members, size_t count, bool consecutive)
 {
 	size_t n = 1;
@@ -298,7 +298,7 @@ static void put_kernel_stack(const struct text_report *r, const struct stack *st
 		text_kernel_frame(&r->text, &stack->data[i]);
 }
 
-/* Why there is no stack, or why there is no more of it. */
+/* Why there is no stack, or why it ends here. */
 static void put_end(const struct text_report *r, const struct trace_thread *t)
 {
 	const struct raw_stack *raw = &t->raw;
@@ -343,7 +343,7 @@ int report_text(const struct trace *trace, const struct report_options *options,
 {
 	struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .trace = trace};
 	_cleanup_(groups_deinit) struct groups groups = {0};
-	/* Registers and stack pointers are of one thread: there is nothing to share. */
+	/* Registers and stack pointers differ between threads, so nothing can be merged. */
 	bool merge = options->group && !options->registers && !options->show_sp;
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
 	int ret = groups_init(&groups, trace, merge);

@@ -32,7 +32,7 @@ void text_untrusted(const struct text *t, const char *s)
 	}
 }
 
-/* value / unit with one decimal below 100, none from there on. */
+/* value / unit, with one decimal below 100 and none above. */
 static void format_unit(uint64_t ns, uint64_t unit, const char *name, char buf[DURATION_LEN])
 {
 	uint64_t tenths = (ns + unit / 20) / (unit / 10);

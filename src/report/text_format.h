@@ -14,7 +14,7 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_STRONG, /* thread names, user functions */
-	STYLE_DIM,    /* addresses and other things that are seldom read */
+	STYLE_DIM,    /* addresses and other things that are rarely read */
 	STYLE_KERNEL,
 	STYLE_CALL,   /* system calls */
 	STYLE_GOOD,

@@ -10,7 +10,7 @@
 
 struct frame_format {
 	bool verbose;                /* paths in full */
-	const struct raw_stack *raw; /* show the stack pointers that are in it; NULL: none */
+	const struct raw_stack *raw; /* show the stack pointers in it; NULL: do not */
 };
 
 /* "note: PREFIXnote". */
@@ -22,7 +22,7 @@ void text_kernel_frame(const struct text *t, const struct frame *frame);
 /* "  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30". */
 void text_user_frame(const struct text *t, const struct frame_format *format, const struct frame *frame, size_t index);
 
-/* Which files have no symbols or no debug info, and what would help: said once for all that it would help. */
+/* Which files have no symbols or no debug info, and what would help: each remedy is given once, for all its files. */
 void text_lacking(const struct text *t, const struct lacking *lacking);
 
 #endif

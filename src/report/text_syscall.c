@@ -6,8 +6,8 @@
 #include "report/text_format.h"
 
 /*
- * The kernel's parameter names tell how a value reads best. What they do not tell the value does: pointers are large,
- * counts are small, and a 32-bit int that is a little below zero is one.
+ * The kernel's parameter names tell how a value reads best. Where they do not, the value does: pointers are large,
+ * counts are small, and what looks like a 32-bit int just below zero is one.
  */
 enum form { FORM_GUESS, FORM_INT, FORM_SIZE, FORM_BITS };
 

@@ -5,7 +5,7 @@ struct form {
 	uint8_t lead_mask;
 	uint8_t lead;
 	uint8_t length;
-	uint32_t least; /* a smaller code has a shorter form, and must use it */
+	uint32_t least; /* a smaller code point has a shorter form, and must use it */
 };
 
 static const struct form forms[] = {

@@ -11,15 +11,15 @@
 
 /*
  * One call at an address: a function, or one that the compiler inlined into it. Strings belong to the source that gave
- * them; what is not known is NULL or 0.
+ * them; unknown values are NULL or 0.
  */
 struct call {
 	const char *linkage; /* as the linker sees it, often mangled */
-	size_t linkage_len;  /* it is not always NUL-terminated */
+	size_t linkage_len;  /* `linkage` is not always NUL-terminated */
 	const char *name;    /* as written in the source, without its scope */
 	enum symbol_source source;
 	bool own;       /* it is in the symbol table of the file itself */
-	bool plt;       /* the stub that jumps to the function called so */
+	bool plt;       /* it is the stub that jumps to the function of this name */
 	bool has_start; /* `start`, the address of the function, is known; never for an inlined call */
 	uint64_t start;
 	const char *file; /* whole path, as far as the source knows it */

@@ -37,7 +37,7 @@ struct cached_map {
 
 DEFINE_CLEANUP(code_cache, struct code_cache *, code_cache_destroy)
 
-/* The block's bytes when they are there and undamaged, else NULL. */
+/* The block's bytes if they are there and undamaged, else NULL. */
 static const uint8_t *get_block(const struct store_entry *entry, const struct cached_block *block)
 {
 	const uint8_t *data;

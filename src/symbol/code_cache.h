@@ -13,11 +13,11 @@
 /*
  * What was learnt of one module's code in earlier runs: its symbols, which unit has which code, and the maps of the
  * units that were asked for. It is used in place, where the store has mapped it. Each part has a checksum, which is
- * looked at when the part is first used, and every index in it is checked: a damaged part is as good as none.
+ * verified when the part is first used, and every index in it is checked: a damaged part is treated as missing.
  */
 struct code_cache;
 
-/* -ENOENT when the store has nothing for the build-id, or what it has is damaged. */
+/* -ENOENT when the store has nothing for the build-id, or only something damaged. */
 int code_cache_open(const struct store *store, const char *build_id, struct code_cache **out);
 void code_cache_destroy(struct code_cache *cache);
 
@@ -42,14 +42,14 @@ const void *code_cache_raw(const struct code_cache *cache, enum code_cache_part 
 
 /* All that is to be kept of a module. */
 struct code_cache_contents {
-	const struct code_cache *old; /* what is there already: its units are kept; or NULL */
+	const struct code_cache *old; /* the present contents, whose units are kept; or NULL */
 	const struct symtab *symtab;  /* NULL: those of `old` */
 	const struct pieces *units;   /* which unit has which code; NULL: as in `old` */
 	uint32_t nunits;
 	struct unit_map *const *maps; /* by number of the unit; NULL, or not `whole`: not kept */
 };
 
-/* Stores them for the build-id. A failure is no reason not to go on. */
+/* Stores them for the build-id. If that fails, just go on. */
 int code_cache_write(const struct store *store, const char *build_id, const struct code_cache_contents *contents,
 		     struct err *err);
 

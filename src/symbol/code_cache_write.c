@@ -12,7 +12,7 @@
 
 enum {
 	MAX_PART = 1 << 28,   /* bytes of one block; a store has room for no more by default */
-	MAX_STRING = 1 << 20, /* no reader gives a longer one, unless its end was taken away since */
+	MAX_STRING = 1 << 20, /* no reader gives a longer one, unless the file has lost its end since */
 };
 
 struct bytes {
@@ -55,7 +55,7 @@ static bool put_string(struct strings *strings, const char *s, uint32_t *offset)
 		return false;
 	if (!s)
 		return true;
-	/* Copied before it is looked at: it may be in a file that is being changed. */
+	/* Copied before it is examined: it may be in a file that is being changed. */
 	at = strings->bytes.len;
 	if (!append(&strings->bytes, s, len) || !append(&strings->bytes, "", 1))
 		return false;

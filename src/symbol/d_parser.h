@@ -11,7 +11,7 @@
 struct d {
 	const char *start; /* of the mangled name */
 	const char *p;
-	const char *reference; /* the back reference that is followed: those in what it stands for come before it */
+	const char *reference; /* the back reference being followed: references inside its target must come before it */
 	VEC_FIELDS(char);
 	size_t limit;
 	unsigned depth;
@@ -20,7 +20,7 @@ struct d {
 	bool full; /* failed for lack of room */
 };
 
-/* All return false once something has failed, and then do nothing any more. */
+/* Once something has failed, all of them do nothing and return false. */
 bool d_fail(struct d *d);
 bool d_add(struct d *d, const char *text);
 bool d_add_n(struct d *d, const char *text, size_t len);
@@ -35,9 +35,9 @@ bool d_enter(struct d *d);
 bool d_take(struct d *d, const char *text);
 
 bool d_number(struct d *d, size_t *out);
-bool d_is_function(const struct d *d); /* a calling convention is next: so starts the type of a function */
+bool d_is_function(const struct d *d); /* a calling convention is next: a function's type starts with it */
 
-/* Parses at the place that a back reference stands for. */
+/* Parses at the place that a back reference points to. */
 bool d_follow(struct d *d, bool (*parse)(struct d *d));
 
 /* Each writes what it is named after. */

@@ -34,7 +34,7 @@ static bool parse_attributes(struct d *d, bool write)
 		if (d_take(d, attributes[i].code)) {
 			if (write)
 				d_add(d, attributes[i].text);
-			i = SIZE_MAX; /* from the first again */
+			i = SIZE_MAX; /* start again from the first */
 		}
 	return !d->failed;
 }

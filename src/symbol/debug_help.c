@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "target/rootfile.h"
 
-/* In the order of preference: derived distributions name what they are like after what they are. */
+/* In order of preference: a derived distribution names itself first, then what it is like. */
 static const struct {
 	const char *id;
 	const char *help;
@@ -22,7 +22,7 @@ static const struct {
 };
 
 static const char elsewhere[] =
-	"install its debug package, or set DEBUGINFOD_URLS (https://debuginfod.elfutils.org/ knows many distributions)";
+	"install its debug package, or set DEBUGINFOD_URLS (https://debuginfod.elfutils.org/ has many distributions)";
 
 /* Whether a line ID=… or ID_LIKE=… names the distribution: "opensuse-leap" names suse. */
 static bool names(const char *text, const char *id)

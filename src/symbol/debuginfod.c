@@ -18,12 +18,12 @@
 enum {
 	DEFAULT_TIMEOUT = 60, /* seconds */
 	MAX_BUILD_ID = 128,   /* hex digits */
-	SHOW_FROM = 4096,     /* bytes; less is the library counting its own rounds */
+	SHOW_FROM = 4096,     /* bytes; less is the library counting its own calls */
 };
 
 static const char soname[] = "libdebuginfod.so.1";
 
-/* What is used of libdebuginfod; the same in every release of that soname. */
+/* The functions of libdebuginfod that we use; the same in every release of that soname. */
 struct client;
 typedef int (*find_fn)(struct client *client, const unsigned char *build_id, int build_id_len, char **path);
 typedef int (*progress_fn)(struct client *client, long a, long b);
@@ -36,7 +36,7 @@ struct library {
 };
 
 struct debuginfod {
-	pthread_mutex_t lock; /* over all below; held while a file is downloaded */
+	pthread_mutex_t lock; /* guards everything below; held while a file is downloaded */
 	int timeout;          /* seconds; 0: none */
 	void (*progress)(void *arg, const char *label, uint64_t bytes, uint64_t total);
 	void *arg;
@@ -47,15 +47,15 @@ struct debuginfod {
 
 	/* Of the download under way */
 	const char *label;
-	long last;          /* what the library told last */
-	uint64_t last_time; /* when that told of progress */
+	long last;          /* the library's last number */
+	uint64_t last_time; /* when it last showed progress */
 	bool timed_out;
 };
 
-/* A signal handler has nothing else to write to. */
+/* Global, because a signal handler has nothing else to write to. */
 static volatile sig_atomic_t interrupted;
 
-/* Whose download this thread waits for: the library calls back with its client only. */
+/* Whose download this thread waits for: the library's callback gets only its client. */
 static _Thread_local struct debuginfod *downloading;
 
 static void on_interrupt(int sig)
@@ -107,7 +107,9 @@ int debuginfod_create(const struct debuginfod_options *options, struct err *err,
 	d->progress = options->progress;
 	d->arg = options->arg;
 	d->one_server = is_one_url();
-	/* The library gives up what comes slower than 100 KiB a second, and asks three times: we count ourselves. */
+	/*
+	 * The library gives up on downloads slower than 100 KiB a second, and retries three times: so we do the timing.
+	 */
 	setenv("DEBUGINFOD_TIMEOUT", "0", 1);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
 	*out = d;
@@ -124,7 +126,7 @@ void debuginfod_destroy(struct debuginfod *d)
 	free(d);
 }
 
-/* The file of the library's cache, also when it does not exist. NULL when memory is exhausted. */
+/* The path in the library's cache, even if the file does not exist. NULL when memory is exhausted. */
 static char *cache_path(enum debuginfod_kind kind, const char *build_id)
 {
 	static const char *const names[] = {"debuginfo", "executable"};
@@ -152,7 +154,7 @@ static char *cache_path(enum debuginfod_kind kind, const char *build_id)
 	return asprintf(&path, "%s/%s/%s", dir, build_id, names[kind]) < 0 ? NULL : path;
 }
 
-/* -ENOENT when it is not there, or only a note that the servers do not have it. */
+/* -ENOENT when it is not there, or when there is only a mark that the servers do not have it. */
 static int open_cached(enum debuginfod_kind kind, const char *build_id)
 {
 	_cleanup_free_ char *path = cache_path(kind, build_id);
@@ -164,7 +166,7 @@ static int open_cached(enum debuginfod_kind kind, const char *build_id)
 	return steal_fd(&fd);
 }
 
-/* Up to 0.188 the library notes a download that was broken off as a file that the servers do not have. */
+/* Up to 0.188 the library marks an interrupted download as a file that the servers do not have. */
 static void forget_miss(enum debuginfod_kind kind, const char *build_id)
 {
 	_cleanup_free_ char *path = cache_path(kind, build_id);
@@ -230,7 +232,7 @@ static int load(struct debuginfod *d, struct err *err)
 	return 0;
 }
 
-/* The library's answer, with Ctrl-C caught meanwhile. */
+/* Gets the library's answer, catching Ctrl-C meanwhile. */
 static int download(struct debuginfod *d, enum debuginfod_kind kind, const char *build_id, const char *label)
 {
 	const struct sigaction catch = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
@@ -259,7 +261,7 @@ static int give_up(struct debuginfod *d, int code, const char *why)
 	return err_set(&d->given_up, code, "%s", why);
 }
 
-/* What a failed download says of those to come. Leaves the sentence in d->given_up or in err. */
+/* What a failed download means for later ones. Leaves the sentence in d->given_up or in err. */
 static int judge(struct debuginfod *d, int ret, uint64_t took, struct err *err)
 {
 	char why[200];
@@ -273,7 +275,7 @@ static int judge(struct debuginfod *d, int ret, uint64_t took, struct err *err)
 	if (ret == -ENOENT)
 		return err_set(err, ENOENT, "the debuginfod server does not have it");
 	snprintf(why, sizeof(why), "the debuginfod server cannot be asked: %s", strerror(-ret));
-	/* Of several servers the others may still answer, if nobody has to wait for this one. */
+	/* With several servers the others may still answer, as long as we do not have to wait for this one. */
 	if (ret == -EFBIG || ret == -EIO || (!d->one_server && took < NS_PER_S))
 		return err_set(err, -ret, "%s", why);
 	return give_up(d, -ret, why);
@@ -300,7 +302,7 @@ static int find_locked(struct debuginfod *d, enum debuginfod_kind kind, const ch
 
 DEFINE_CLEANUP(image, struct image *, image_destroy)
 
-/* A proxy's page of apologies comes with a code of success, and stays in the cache. */
+/* A proxy's error page comes with a success code, and stays in the cache. */
 static int check_file(int fd, const char *build_id, struct err *err)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;

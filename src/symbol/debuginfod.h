@@ -9,12 +9,12 @@
 
 /*
  * Debug info and programs from debuginfod servers, by build-id. libdebuginfod keeps what it gets in its own cache,
- * which debuggers share; it is loaded when the first file is asked for that is not there, since it brings libcurl and
- * some thirty other libraries.
+ * which debuggers share; it is loaded only when a file is asked for that is not there, since it brings libcurl and some
+ * thirty other libraries.
  */
 struct debuginfod;
 
-/* DEBUGINFOD_URLS is set and not empty: servers may be asked though no option says so. */
+/* DEBUGINFOD_URLS is set and not empty: servers may be asked even without an option. */
 bool debuginfod_is_wanted(void);
 
 struct debuginfod_options {
@@ -26,7 +26,10 @@ struct debuginfod_options {
 	void *arg;
 };
 
-/* To be called while there is one thread: libdebuginfod is told by the environment. -ENOENT: no server is known. */
+/*
+ * To be called while there is only one thread: libdebuginfod is configured through the environment. -ENOENT: no server
+ * is known.
+ */
 int debuginfod_create(const struct debuginfod_options *options, struct err *err, struct debuginfod **out);
 void debuginfod_destroy(struct debuginfod *debuginfod);
 
@@ -37,10 +40,10 @@ enum debuginfod_kind {
 
 /*
  * An open file with that build-id (hex), or a negative errno and why: -ENOENT the servers do not have it, -ECANCELED
- * Ctrl-C was pressed during this or an earlier download, -ETIMEDOUT and others the servers cannot be asked, which is
- * then said at once of all further files. For any thread; one downloads at a time. `label` is for progress.
+ * Ctrl-C was pressed during this or an earlier download, -ETIMEDOUT and others the servers cannot be asked; then all
+ * further files fail at once. For any thread; one downloads at a time. `label` is for progress.
  *
- * During a download Ctrl-C only ends that; a second one does what it did before.
+ * During a download Ctrl-C only ends the download; a second one does what it normally does.
  */
 int debuginfod_find(struct debuginfod *debuginfod, enum debuginfod_kind kind, const char *build_id, const char *label,
 		    struct err *err);

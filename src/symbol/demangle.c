@@ -17,15 +17,15 @@
 
 /*
  * Parameters tell overloads apart. libiberty's own limit on recursion refuses C++ names of more than 1,024 bytes, which
- * templates easily have: these go without it, and with a stack that suffices for them. Rust's names need the limit: in
- * them a reference may lead back to itself, and it counts depth there, not length.
+ * templates easily have: these are demangled without it, on a stack that is large enough. Rust's names need the limit:
+ * in them a reference may lead back to itself, and there it counts depth, not length.
  */
 enum {
 	OPTIONS = DMGL_PARAMS | DMGL_ANSI,
 	MAX_LIMITED = 1 << 10, /* bytes of a C++ name that the limit permits */
 	MAX_MANGLED = 8 << 10,
 	MAX_DEMANGLED = 64 << 10,
-	MAX_UNLIMITED_STACK = 2 << 20, /* of a thread, where the limit of stacks does not tell */
+	MAX_UNLIMITED_STACK = 2 << 20, /* of a thread, when the stack limit does not say */
 };
 
 struct output {
@@ -34,8 +34,8 @@ struct output {
 };
 
 /*
- * A name of a hundred bytes can stand for gigabytes, and libiberty has no way to end its printing early but this. It
- * prints from memory on its stack, so nothing but a Rust identifier being decoded is lost by the jump.
+ * A name of a hundred bytes can stand for gigabytes, and this is the only way to make libiberty stop printing early. It
+ * prints from memory on its stack, so the jump leaks nothing but a Rust identifier being decoded.
  */
 static void append(const char *text, size_t len, void *opaque)
 {
@@ -70,7 +70,7 @@ static char *run(print_fn print, const char *name, int options)
 	return out.data;
 }
 
-/* The character of an escape like "$uf6$", and where the text goes on; 0 when it is none that one would want to see. */
+/* The character of an escape like "$uf6$", and where the text goes on; 0 when it should not be shown. */
 static uint32_t read_escape(const char *text, const char **after)
 {
 	char *end;
@@ -128,7 +128,7 @@ static void *answer(void *arg)
 	struct request *request = arg;
 	int options = request->options | (request->len > MAX_LIMITED ? DMGL_NO_RECURSE_LIMIT : 0);
 
-	/* The old Rust scheme looks like C++ and ends in a hash: C++ would take it too. */
+	/* The old Rust scheme looks like C++ and ends in a hash: the C++ demangler would accept it too. */
 	request->text = decode_letters(run(rust_demangle_callback, request->name, request->options));
 	if (!request->text && request->name[1] == 'Z')
 		request->text = run(cplus_demangle_v3_callback, request->name, options);
@@ -136,15 +136,16 @@ static void *answer(void *arg)
 }
 
 /*
- * The most that libiberty may take for a name: what it keeps of each byte, a few frames for each, and for C++ room for the
- * template arguments of each scope, whose product is on the stack as well. The worst names known take half of it.
+ * The most stack that libiberty may need for a name: what it keeps of each byte, a few frames for each, and for C++
+ * room for the template arguments of each scope, as many as the product of the two. The worst known names need half of
+ * it.
  */
 static size_t stack_for(size_t len)
 {
 	return (64 << 10) + 512 * len + 3 * len * len / 2;
 }
 
-/* Whether this thread can surely stand it: all of ours have as much as the limit says. */
+/* Whether this thread surely has enough stack: all of ours have as much as the limit says. */
 static bool fits_here(size_t size)
 {
 	struct rlimit limit;
@@ -154,7 +155,10 @@ static bool fits_here(size_t size)
 	return size <= limit.rlim_cur / 2;
 }
 
-/* In a thread that has the stack for it, which takes memory only as it is used; without one the name stays as it is. */
+/*
+ * Runs in a thread with a large enough stack, which takes memory only as it is used; without one the name stays as it
+ * is.
+ */
 static void answer_apart(struct request *request, size_t size)
 {
 	pthread_attr_t attr;

@@ -3,14 +3,14 @@
 #define STAKEOUT_SYMBOL_DEMANGLE_H
 
 /*
- * The source form of a C++, Rust or D name, for free(). NULL when the name is none of them, as all C names are; when
- * it is damaged; and when its source form would be absurdly long, as a few bytes of repeated references can make it.
+ * The source form of a C++, Rust or D name, for free(). NULL when it is not one of these, like all C names; when it is
+ * damaged; and when its source form would be absurdly long, as a few bytes of repeated references can make it.
  */
 char *demangle(const char *name);
 
 /*
- * The same as addr2line and llvm-symbolizer write it: with the return type of a C++ template function, which its name
- * has, unlike those of other functions. Debuggers leave it out, as the above does.
+ * The same as addr2line and llvm-symbolizer write it: with the return type of C++ template functions, which, unlike
+ * others, have it in their names. Debuggers leave it out, as demangle() does.
  */
 char *demangle_with_return_type(const char *name);
 

@@ -12,12 +12,12 @@
 
 /*
  * The grammar is that of "Name Mangling" in D's ABI specification, with the older form of template names. Why not
- * libiberty's: back references let a hundred bytes stand for gigabytes, and it has no limit to what it writes. Here
- * output, depth and the number of steps are limited, and whatever fails ends all.
+ * libiberty's demangler: back references let a hundred bytes stand for gigabytes, and its output is unlimited. Here
+ * output, depth and the number of steps are limited, and any failure ends it all.
  */
 enum {
 	MAX_DEPTH = 256,
-	MAX_STEPS = 100000, /* types and names that are looked at: back references can repeat what prints nothing */
+	MAX_STEPS = 100000, /* types and names to parse at most: back references can repeat parts that print nothing */
 };
 
 static bool parse_symbol_name(struct d *d);
@@ -89,7 +89,7 @@ bool d_number(struct d *d, size_t *out)
 	return true;
 }
 
-/* A back reference "Q…": the distance to what it stands for, in letters. NULL when it is none. */
+/* A back reference "Q…": the distance to its target, in letters. NULL when it is not one. */
 static const char *find_reference(const struct d *d, const char *p, const char **after)
 {
 	const char *q = p;
@@ -180,7 +180,7 @@ static bool add_identifier(struct d *d, const char *name, size_t len)
 	return d_add_n(d, name, len);
 }
 
-/* Functions of the same name in one function are told apart by an invented parent, "__S" and a number. */
+/* Nested functions of the same name are told apart by an invented parent, "__S" and a number. */
 static bool is_invented(const char *name, size_t len)
 {
 	if (len < 4 || strncmp(name, "__S", 3) != 0)
@@ -201,7 +201,7 @@ static struct mark set_mark(const struct d *d)
 	return (struct mark){d->p, d->len, d->depth, d->reference};
 }
 
-/* False when it was not the guess that failed, but a limit that was reached. */
+/* False when the guess did not fail, but a limit was reached. */
 static bool go_back(struct d *d, const struct mark *mark)
 {
 	if (d->steps > MAX_STEPS || d->full)
@@ -222,7 +222,7 @@ static bool parse_symbol(struct d *d)
 }
 
 /*
- * In the older form the length of the symbol comes first, and the symbol may start with a digit: all ways to part the
+ * In the older form the length of the symbol comes first, and the symbol may start with a digit: all ways to split the
  * digits are tried.
  */
 static bool parse_symbol_argument(struct d *d)
@@ -259,7 +259,7 @@ static bool parse_argument(struct d *d)
 		if (!type || !d_type(d))
 			return d_fail(d);
 		if (*d->p != 'S')
-			d->len = at; /* only literals of structs are written with their type */
+			d->len = at; /* only struct literals are written with their type */
 		return d_value(d, *type);
 	}
 	if (d_take(d, "X") && d_number(d, &len)) { /* mangled in another language */
@@ -318,7 +318,7 @@ static bool parse_symbol_name(struct d *d)
 
 /* The whole. */
 
-/* A function's parameters are part of its name, unless nothing follows: then this was the type of something else. */
+/* A function's parameters are part of its name, unless nothing follows: then it was the type of something else. */
 static bool parse_own_parameters(struct d *d, bool with_modifiers)
 {
 	struct mark mark = set_mark(d);
@@ -370,7 +370,7 @@ bool d_mangled(struct d *d)
 	return true;
 }
 
-/* "_D1a1fFZv.part.0" is a piece of the function that the compiler has set apart. */
+/* "_D1a1fFZv.part.0" is a piece that the compiler split off the function. */
 static bool parse_clone(struct d *d)
 {
 	return !*d->p || (*d->p == '.' && d_add(d, " [clone ") && d_add(d, d->p) && d_add(d, "]"));

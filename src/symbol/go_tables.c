@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	MAX_CANDIDATES = 8, /* places that are looked at more closely */
+	MAX_CANDIDATES = 8, /* candidates that are examined more closely */
 	HEADER_FIXED = 8,   /* magic, two zeros, quantum, size of a pointer */
 };
 
@@ -48,7 +48,7 @@ static struct span span_from(struct span span, uint64_t offset)
 
 typedef bool (*segment_fn)(struct go_tables *tables, struct span bytes, void *arg);
 
-/* Calls `visit` with the bytes of each loadable segment that has the flag, until it has found what it looks for. */
+/* Calls `visit` with the bytes of each loadable segment that has the flag, until it returns true. */
 static bool each_segment(struct go_tables *tables, uint32_t flag, segment_fn visit, void *arg)
 {
 	const Elf64_Phdr *phdr;
@@ -69,7 +69,7 @@ static bool each_segment(struct go_tables *tables, uint32_t flag, segment_fn vis
 	return false;
 }
 
-/* Relocations: the file has nothing, or not the final value, where a position-independent program has a pointer. */
+/* Relocations: in a position-independent program the file does not have the final values of pointers. */
 
 static struct cursor relocations(const struct go_tables *tables)
 {
@@ -95,7 +95,7 @@ static struct cursor relocations(const struct go_tables *tables)
 	return size ? cursor_take(&c, size < cursor_left(&c) ? size : cursor_left(&c)) : (struct cursor){0};
 }
 
-/* The next relocation that moves with the program: it needs no symbol. False at the end. */
+/* The next relative relocation, which needs no symbol. False at the end. */
 static bool next_relative(const struct go_tables *tables, struct cursor *c, uint64_t *where, uint64_t *value)
 {
 	unsigned symbol_shift = tables->ptr_size == 8 ? 32 : 8;
@@ -206,7 +206,7 @@ static void place(struct go_tables *tables, struct cursor *c)
 		*spans[i] = span_from(tables->whole, cursor_uint(c, tables->ptr_size));
 }
 
-/* True when the bytes start with a header all of whose tables are there. */
+/* True when the bytes start with a header, and all its tables are there. */
 static bool read_header(struct go_tables *tables, struct span whole)
 {
 	struct cursor c;
@@ -230,7 +230,7 @@ static bool read_header(struct go_tables *tables, struct span whole)
 	       tables->funcs.len / go_tables_functab_field(tables) > 2 * tables->nfunc;
 }
 
-/* Linked by the system's linker, the tables of a position-independent program are somewhere in .data.rel.ro. */
+/* If the system's linker made it, a position-independent program has the tables somewhere in .data.rel.ro. */
 static bool search_header(struct go_tables *tables, struct span bytes, void *arg)
 {
 	size_t last = tables->big_endian ? 3 : 0;
@@ -245,7 +245,7 @@ static bool search_header(struct go_tables *tables, struct span bytes, void *arg
 	return false;
 }
 
-/* Not every library of a C program is searched: without section headers anything is possible, with them Go shows. */
+/* Avoids searching every library of a C program: section headers show whether it is Go; without them it is searched. */
 static bool may_be_go(struct image *image)
 {
 	static const char *const marks[] = {".go.buildinfo", ".note.go.buildid", ".noptrdata"};
@@ -322,8 +322,8 @@ static uint32_t first_offset(const struct go_tables *tables, uint64_t index)
 }
 
 /*
- * Offsets count from runtime.text, which is where .text starts only when no C code was linked in. A program whose code
- * had to be laid out in several parts has gaps that the offsets do not: it is refused rather than named wrongly.
+ * Offsets count from runtime.text, which is the start of .text only when no C code was linked in. A program whose code
+ * is laid out in several parts has gaps that the offsets do not: it is refused rather than named wrongly.
  */
 static int find_text(struct go_tables *tables, struct err *err)
 {
@@ -334,7 +334,7 @@ static int find_text(struct go_tables *tables, struct err *err)
 	if (!tables->has_module) {
 		if (!tables->text)
 			read_words(tables, header, 1, &tables->text);
-		return tables->text ? 0 : err_set(err, EBADMSG, "where its Go code starts is not known");
+		return tables->text ? 0 : err_set(err, EBADMSG, "the start of its Go code is not known");
 	}
 	tables->text = module[MODULE_TEXT];
 	if (tables->text + first_offset(tables, 0) != module[MODULE_MIN_PC] ||

@@ -5,7 +5,7 @@
 #include "base/cursor.h"
 #include "elf/image.h"
 
-/* What the magic number tells of the layout: the first release that has it. */
+/* The layout, by magic number: the first release that has it. */
 enum go_version {
 	GO_1_2,
 	GO_1_16, /* one table became six, each with an offset in the header */
@@ -15,7 +15,7 @@ enum go_version {
 
 enum {
 	GO_MODULE_WORDS = 50
-}; /* of runtime.moduledata: beyond go:func.*, whose place differs from release to release */
+}; /* words of runtime.moduledata: beyond go:func.*, whose place differs from release to release */
 
 /*
  * The tables that every Go program carries for its own stack traces, stripped or not (.gopclntab), and where they
@@ -26,7 +26,7 @@ struct go_tables {
 	enum go_version version;
 	bool big_endian;
 	unsigned ptr_size;
-	unsigned quantum; /* bytes to which addresses are counted */
+	unsigned quantum; /* addresses are counted in units of so many bytes */
 	uint64_t nfunc;
 	struct span whole; /* from the header on */
 	struct span names;
@@ -34,7 +34,7 @@ struct go_tables {
 	struct span files;
 	struct span pcs;
 	struct span funcs; /* first the addresses, sorted, then a record for each */
-	uint64_t text;     /* what addresses are relative to; 0 before 1.18 */
+	uint64_t text;     /* the address that addresses are relative to; 0 before 1.18 */
 	bool has_module;
 	uint64_t module[GO_MODULE_WORDS]; /* runtime.moduledata as the loader leaves it; from 1.18 on */
 	uint8_t *relocated;               /* owned copy of `whole`, for old position-independent programs */
@@ -47,7 +47,7 @@ void go_tables_deinit(struct go_tables *tables);
 /* A reader in the program's byte order, at an offset of a span; an empty one beyond its end. */
 struct cursor go_tables_at(const struct go_tables *tables, struct span span, uint64_t offset);
 
-/* Bytes of each of the two numbers that the table of functions has for one. */
+/* Bytes of each of the two numbers that the table of functions has for a function. */
 unsigned go_tables_functab_field(const struct go_tables *tables);
 
 /* A reader at an address of the file. */

@@ -15,7 +15,7 @@ struct jit_names {
 	const struct target *target;
 	struct notes *notes;
 	bool opened;
-	VEC(struct source) sources; /* the first that knows an address counts */
+	VEC(struct source) sources; /* the first one that knows an address wins */
 };
 
 struct jit_names *jit_names_create(const struct target *target, struct notes *notes)
@@ -49,7 +49,7 @@ static bool keep(struct jit_names *names, const struct source_ops *ops, void *da
 	return false;
 }
 
-/* A source of another kind is added here. */
+/* Add other kinds of sources here. */
 static bool open_source(void *arg, const struct jit_file *file)
 {
 	struct jit_names *names = arg;

@@ -74,14 +74,14 @@ static const struct kallsyms *load(struct kernel_names *names)
 	if (!names->tried) {
 		names->tried = true;
 		if (!names->path)
-			names->error = "the snapshot was saved without them, and they are not this kernel's";
+			names->error = "the snapshot was saved without them, and the addresses are not this kernel's";
 		else if (kallsyms_load(names->path, &err, &names->kallsyms) < 0)
 			names->error = arena_intern(names->arena, err.msg);
 	}
 	return names->kallsyms;
 }
 
-/* A sleeping thread's kernel stack holds return addresses only, down to the one of the switch that it sleeps in. */
+/* A sleeping thread's kernel stack holds only return addresses, down to that of the switch it sleeps in. */
 static void name_by_address(struct kernel_names *names, uint64_t address, struct frame *frame)
 {
 	const struct kallsyms *kallsyms = load(names);

@@ -40,7 +40,7 @@ static void open_module(void *ctx, size_t i)
 	m->wanted = m->symbols ? module_symbols_want(m->symbols, m->vaddrs.data, m->vaddrs.len) : 0;
 }
 
-/* Unit number i of all that are wanted. */
+/* Reads unit number i of all that are wanted. */
 static void read_unit(void *ctx, size_t i)
 {
 	struct module_lookups *m = ((const struct job *)ctx)->lookups->data;

@@ -10,7 +10,7 @@
 #include "target/modules.h"
 #include "symbol/module_symbols.h"
 
-/* Addresses that are going to be looked up, by module: what that needs is read beforehand, on all cores. */
+/* Addresses that are going to be looked up, by module, so that what is needed can be read beforehand, on all cores. */
 struct module_lookups {
 	struct module *module;
 	struct module_symbols *symbols; /* NULL: it has none */

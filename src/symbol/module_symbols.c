@@ -24,18 +24,18 @@ struct module_symbols {
 	bool searched;                 /* for the files with debug info */
 	struct image *debug;           /* the separate debug file, or NULL */
 	struct image *alt;             /* the file that dwz moved shared DWARF to, or NULL */
-	bool lacks_alt;                /* it is needed and was not found */
-	bool foreign;                  /* a file was used that only the target's root has: not to be kept */
+	bool lacks_alt;                /* the dwz file is needed but was not found */
+	bool foreign;                  /* a file was used that only the target's root has: not to be cached */
 	struct code_cache *cache;      /* what earlier runs learnt, or NULL */
 	struct symtab *symtab;         /* NULL: the cache has the symbols */
-	struct dwarf_source *dwarf;    /* NULL when there is no debug info */
-	struct source lines[NSOURCES]; /* lines and inlined calls: the first that knows an address counts */
+	struct dwarf_source *dwarf;    /* NULL: no debug info */
+	struct source lines[NSOURCES]; /* lines and inlined calls: the first one that knows an address wins */
 	struct source names;           /* the function's own name */
 	struct calls name;             /* of the address being looked up */
 	char problem[640];             /* what module->info.problem points at when symbols or debug info are missing */
 };
 
-/* The kernel's own object, or one that a JIT compiler made: it has no path, and nobody installs debug info for it. */
+/* The kernel's own object (vDSO), or one that a JIT compiler made: it has no path, and no debug info to install. */
 static bool is_special(const struct module *module)
 {
 	return module->jit || module->info.path[0] == '[';
@@ -100,7 +100,7 @@ static int open_split(void *ctx, const char *dir, const char *name, struct image
 	return ret;
 }
 
-/* For the DWARF source, which asks when it needs it. */
+/* For the DWARF source, which calls it when needed. */
 static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
 {
 	struct module_symbols *symbols = ctx;
@@ -125,8 +125,8 @@ static int open_dwarf(void *ctx, struct err *err, struct dwarf **out)
 }
 
 /*
- * The build-id, and which file it was found in: build-ids are claims, and a process must not be able to tell us how to
- * name the code of others. False when the module is not to be cached.
+ * The key is the build-id plus the identity of its file: build-ids are only claims, and a process must not be able to
+ * make us name other processes' code wrongly. False when the module is not to be cached.
  */
 static bool cache_key(const struct module_symbols *symbols, char key[static STORE_KEY_MAX + 1])
 {
@@ -140,14 +140,14 @@ static bool cache_key(const struct module_symbols *symbols, char key[static STOR
 	return len > 0 && len <= STORE_KEY_MAX;
 }
 
-/* A file was changed, or cut short, while it was read: by an upgrade, or by who wants us to err. */
+/* A file was changed, or cut short, while it was read: by an upgrade, or by an attacker. */
 static bool has_changed(const struct module_symbols *symbols)
 {
 	return image_has_changed(symbols->module->image) || (symbols->debug && image_has_changed(symbols->debug)) ||
 	       (symbols->alt && image_has_changed(symbols->alt));
 }
 
-/* What this run has read goes to the cache. It cannot be missing there: the next run reads it again. */
+/* Writes what this run has read to the cache. If that fails no harm is done: the next run reads it again. */
 static void save(struct module_symbols *symbols)
 {
 	struct code_cache_contents contents = {.old = symbols->cache, .symtab = symbols->symtab};
@@ -207,7 +207,7 @@ static void explain_missing(struct module_symbols *symbols, const struct err *wh
 
 static const char changed[] = "its file, or its debug file, was changed while it was read: names and lines may be wrong";
 
-/* What is known only once units have been read. */
+/* Says what is known only once units have been read. */
 static void explain_late(struct module_symbols *symbols)
 {
 	const char *missing;
@@ -291,7 +291,7 @@ void module_symbols_read(struct module_symbols *symbols, size_t index)
 	dwarf_source_read(symbols->dwarf, index);
 }
 
-/* Gives the function, which is the last call, the name in the symbol table, as far as that is the better one. */
+/* Gives the function, which is the last call, its name from the symbol table, if that is the better one. */
 static bool put_name(struct calls *out, const struct call *name)
 {
 	struct call *last;
@@ -311,7 +311,7 @@ static bool put_name(struct calls *out, const struct call *name)
 	return true;
 }
 
-/* Symbols of an object that a JIT compiler announced are of that source, whichever of its tables they are in. */
+/* Symbols of an object announced by a JIT compiler count as from that source, whichever table they are in. */
 static void mark_jit(struct calls *calls)
 {
 	for (size_t i = 0; i < calls->len; i++)

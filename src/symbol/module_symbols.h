@@ -9,8 +9,8 @@
 #include "symbol/store.h"
 
 /*
- * All that names the code of one module, from its sources in order; kept in module->symbol. What was read of its debug
- * info goes to the cache when the module is closed.
+ * Everything that names the code of one module, from its sources in order; kept in module->symbol. What was read of its
+ * debug info goes to the cache when the module is closed.
  */
 struct module_symbols;
 
@@ -27,8 +27,7 @@ struct symbol_options {
 struct module_symbols *module_symbols(struct module *module, const struct symbol_options *options);
 
 /*
- * What finding these addresses will need, in two steps: see dwarf_source_want(). symbol/lookups.h does it for many
- * modules.
+ * Prepares finding these addresses, in two steps: see dwarf_source_want(). symbol/lookups.h does it for many modules.
  */
 size_t module_symbols_want(struct module_symbols *symbols, const uint64_t *vaddrs, size_t n);
 void module_symbols_read(struct module_symbols *symbols, size_t index);

@@ -22,7 +22,7 @@ struct native_names {
 	struct u64map named_pcs[2]; /* pc to struct named_pc, by whether pc - 1 was looked up */
 	struct calls calls;         /* of the pc being named */
 	struct readable *readable;
-	struct jit_names *jit; /* for code that no module knows */
+	struct jit_names *jit; /* for code that is in no module */
 };
 
 struct native_names *native_names_create(struct modules *modules, struct arena *arena,
@@ -67,7 +67,7 @@ static const char *call_name(struct native_names *names, const struct call *call
 	return name && call->plt ? arena_printf(names->arena, "%s@plt", name) : name;
 }
 
-/* `at` is the address in the terms that the call's start is in. */
+/* `at` is the address in the same terms as the call's start. */
 static void fill(struct native_names *names, const struct call *call, uint64_t at, struct frame *frame)
 {
 	frame->symbol = call_name(names, call);
@@ -87,7 +87,7 @@ static struct module *find_module(const struct native_names *names, uint64_t add
 				    : modules_find(names->modules, address, vaddr);
 }
 
-/* Code that no module knows. *at: the address in the terms of the calls. */
+/* Looks up code that is in no module. *at: the address in the terms of the calls. */
 static bool find_made(struct native_names *names, uint64_t address, uint64_t *at)
 {
 	*at = address;

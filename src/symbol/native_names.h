@@ -16,11 +16,14 @@ struct native_names_options {
 	bool demangle;
 	struct symbol_options symbols;
 
-	/* Which module has an address, where there is no process behind the addresses; NULL: that of the modules. */
+	/* Which module has an address, when there is no process behind the addresses; NULL: ask the modules. */
 	struct module *(*find)(void *ctx, uint64_t address, uint64_t *vaddr);
 	void *find_ctx;
 
-	/* Likewise, what is known of an address in no module, in terms of *at: code made at run time. May be NULL. */
+	/*
+	 * In the same way, what is known of an address in no module (code made at run time), in terms of *at. May be
+	 * NULL.
+	 */
 	bool (*find_made)(void *ctx, uint64_t address, uint64_t *at, struct calls *out);
 };
 

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "symbol/demangle.h"
 
-enum { CHUNK = 64 }; /* names that a core takes at a time */
+enum { CHUNK = 64 }; /* names that a thread takes at a time */
 
 struct form_request {
 	const char *name;

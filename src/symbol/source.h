@@ -13,7 +13,7 @@
  * enum symbol_source, a unit test, a fuzz target when it parses foreign bytes.
  */
 struct source_ops {
-	/* Replaces `out` by what is known of the address; false when that is nothing, or when memory is exhausted. */
+	/* Replaces `out` by what is known of the address. False when nothing is, or when memory is exhausted. */
 	bool (*find)(void *source, uint64_t address, struct calls *out);
 	void (*destroy)(void *source); /* NULL is legal */
 };

@@ -13,8 +13,8 @@ enum { MAX_INLINED = 256 };
 
 struct dwarf_source {
 	struct dwarf_source_options options;
-	bool opened;         /* it was tried */
-	struct err error;    /* of opening it late */
+	bool opened;         /* opening it was tried */
+	struct err error;    /* guards opening it late */
 	struct dwarf *dwarf; /* NULL: not opened, or not there */
 	uint32_t nunits;
 	struct unit_map **maps; /* by number of the unit; NULL: not read yet, or not readable */
@@ -37,7 +37,7 @@ static int open_dwarf(struct dwarf_source *source, struct err *err)
 	source->opened = true;
 	ret = source->options.open(source->options.ctx, err, &source->dwarf);
 	if (ret == 0 && source->options.cache && dwarf_nunits(source->dwarf) != source->nunits) {
-		dwarf_destroy(source->dwarf); /* the same build-id, but not what was cached */
+		dwarf_destroy(source->dwarf); /* same build-id, but not the file that was cached */
 		source->dwarf = NULL;
 		return err_set(err, ESTALE, "the debug info has been replaced; the next run reads it");
 	}
@@ -143,7 +143,7 @@ void dwarf_source_read(struct dwarf_source *source, size_t index)
 	source->maps[unit] = dwarf_map_unit(source->dwarf, unit);
 }
 
-/* comp_dir/dir/name, from the first part that is absolute. NULL when the unit does not tell. */
+/* comp_dir/dir/name, from the last absolute part on. NULL when the unit does not say. */
 static const char *path_of(struct dwarf_source *source, uint32_t unit, uint16_t file)
 {
 	struct map_file parts;
@@ -168,7 +168,7 @@ static const char *copy_string(struct arena *arena, const char *s)
 	char *copy = s ? arena_alloc(arena, len + 1) : NULL;
 
 	if (copy)
-		memcpy(copy, s, len); /* the arena's memory is zeroes */
+		memcpy(copy, s, len); /* the arena's memory is zeroed */
 	return copy;
 }
 
@@ -243,7 +243,7 @@ bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls
 		name_call(source, unit, scope, &call);
 		if (!vec_push(out, call))
 			return false;
-		/* Where the inlined call was made, its caller is. */
+		/* The caller's position is where the inlined call was made. */
 		call = (struct call){0};
 		if (scope->parent != MAP_NONE)
 			set_place(&call, path_of(source, unit, scope->file), scope->at, scope->column);

@@ -12,8 +12,8 @@
 #include "symbol/source.h"
 
 /*
- * Lines and inlined calls from DWARF. Only the units that addresses fall into are read, each once; those that the cache
- * has are taken from there, and the DWARF itself is not opened before a unit is needed that the cache does not have.
+ * Lines and inlined calls from DWARF. Only the units that addresses fall into are read, each once; those in the cache
+ * are taken from there, and the DWARF itself is opened only when a unit is needed that is not in the cache.
  */
 struct dwarf_source;
 
@@ -28,15 +28,15 @@ int dwarf_source_create(const struct dwarf_source_options *options, struct err *
 void dwarf_source_destroy(struct dwarf_source *source);
 
 /*
- * What finding these addresses will need, in two steps, so that all cores have work: first the units are counted, then
- * each of them is read, by any thread, before anything else is done with the source.
+ * Prepares finding these addresses, in two steps, so that all cores have work: first the units are counted, then each
+ * of them is read, by any thread, before anything else is done with the source.
  */
 size_t dwarf_source_want(struct dwarf_source *source, const uint64_t *vaddrs, size_t n);
 void dwarf_source_read(struct dwarf_source *source, size_t index);
 
 /*
- * Replaces `out` by the calls at an address. When the function is not known but the line is, there is one call that
- * has no name. False when nothing is known, or when memory is exhausted.
+ * Replaces `out` by the calls at an address. When only the line is known, and not the function, there is one call
+ * without a name. False when nothing is known, or when memory is exhausted.
  */
 bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls *out);
 
@@ -44,12 +44,12 @@ bool dwarf_source_find(struct dwarf_source *source, uint64_t vaddr, struct calls
 extern const struct source_ops dwarf_source_ops;
 
 /*
- * What the cache lacks: fills `units`, `nunits` and `maps` of the contents, which are valid while the source is not
- * used. False when there is nothing new.
+ * What should be added to the cache: fills `units`, `nunits` and `maps` of the contents, which are valid until the
+ * source is used again. False when there is nothing new.
  */
 bool dwarf_source_news(const struct dwarf_source *source, struct code_cache_contents *out);
 
-/* Why a unit that the cache does not have could not be read; code 0: none was needed, or all could be. */
+/* Why a unit that is not in the cache could not be read; code 0: none was needed, or all were read. */
 const struct err *dwarf_source_error(const struct dwarf_source *source);
 
 /* A .dwo file that was needed and not found, or NULL. */

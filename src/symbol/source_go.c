@@ -11,31 +11,31 @@
 
 enum {
 	MAX_INLINED = 256,    /* calls at one address */
-	MAX_LOOKED_AT = 8192, /* functions, in search of some with inlined calls */
-	ENOUGH_CHECKED = 16,  /* functions whose inlined calls make sense */
+	MAX_LOOKED_AT = 8192, /* functions to try, in search of some with inlined calls */
+	ENOUGH_CHECKED = 16,  /* so many functions whose inlined calls make sense are enough */
 	MAX_SHORTENED = 4096, /* bytes of a name that is copied */
-	MAX_NAME = 32 << 10,  /* bytes; a longer one is none */
-	FIRST_GOFUNC = 30,    /* words of runtime.moduledata among which is the address of go:func.* */
+	MAX_NAME = 32 << 10,  /* bytes; anything longer is not a name */
+	FIRST_GOFUNC = 30,    /* words of runtime.moduledata, one of which is the address of go:func.* */
 };
 
-/* Bytes of tables by address, which functions may share, that are read to find the layout and to name one address. */
+/* Limits on bytes read of tables by address, which functions may share: to find the layout, and to name one address. */
 enum { LAYOUT_BUDGET = 16 << 20, LOOKUP_BUDGET = 8 << 20 };
 
-/* How the calls that were inlined into a function are written: a tree, and for each address an index into it. */
+/* How the calls inlined into a function are stored: as a tree, with an index into it for each address. */
 struct inline_layout {
 	enum go_version version;
 	uint8_t funcdata; /* index of the tree */
 	uint8_t pcdata;   /* index of the table of indices */
 	uint8_t size;     /* of an entry of the tree, and offsets of its fields */
 	uint8_t name;
-	uint8_t parent_pc; /* where the call was, from the function's start; 0: in the fields below */
+	uint8_t parent_pc; /* where the call was, from the function's start; 0: given by the fields below */
 	uint8_t parent;
 	uint8_t file;
 	uint8_t line;
-	bool wide_count; /* the number of trees and the like is a word, not a byte */
+	bool wide_count; /* the number of trees and so on is a word, not a byte */
 };
 
-/* One magic number stands for several layouts: the first whose trees make sense is it. */
+/* One magic number stands for several layouts: we take the first whose trees make sense. */
 static const struct inline_layout layouts[] = {
 	{GO_1_20, 3, 2, 16, .name = 4, .parent_pc = 8},
 	{GO_1_18, 3, 2, 20, .name = 12, .parent_pc = 16},
@@ -50,8 +50,8 @@ enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 struct go_source {
 	struct go_tables tables;
 	const struct inline_layout *layout; /* NULL: nothing was ever inlined */
-	bool has_trees;                     /* where they are is known */
-	struct arena *arena;                /* names that are not shown as they are */
+	bool has_trees;                     /* their place is known */
+	struct arena *arena;                /* names that are shown in another form */
 	uint64_t gofunc;                    /* what their offsets are relative to; 0 before 1.18 */
 };
 
@@ -65,10 +65,10 @@ struct func {
 	uint32_t npcdata;
 	uint32_t cu;
 	struct cursor pcdata; /* npcdata offsets, then the funcdata */
-	uint64_t *budget;     /* bytes that may yet be read of its tables by address */
+	uint64_t *budget;     /* bytes of its tables by address that may still be read */
 };
 
-/* The address in the sorted table at an index, the last of which is the end of the last function. */
+/* The address at an index of the sorted table; the last one is the end of the last function. */
 static uint64_t functab_pc(const struct go_tables *t, uint64_t index)
 {
 	struct cursor c = go_tables_at(t, t->funcs, 2 * index * go_tables_functab_field(t));
@@ -93,7 +93,7 @@ static bool read_func(const struct go_tables *t, uint64_t index, uint64_t *budge
 	if (t->version >= GO_1_20)
 		cursor_skip(&c, 4); /* line of the function's start */
 	f->pcdata = c;
-	/* A hole between functions has no record: what is there is of another one. */
+	/* A hole between functions has no record: what lies there belongs to another one. */
 	return !c.bad && f->start == functab_pc(t, index) && f->end > f->start;
 }
 
@@ -114,7 +114,7 @@ static bool find_func(const struct go_tables *t, uint64_t vaddr, uint64_t *budge
 	return read_func(t, low, budget, f) && vaddr >= f->start && vaddr < f->end;
 }
 
-/* A table of values by address: pairs of a difference to the value before, and the bytes for which it holds. */
+/* A table of values by address: pairs of a difference to the previous value, and the bytes for which it holds. */
 struct pc_values {
 	struct cursor c;
 	uint64_t *budget;
@@ -315,7 +315,7 @@ static void choose_layout(struct go_source *source)
 		if (layouts[i].version != t->version)
 			continue;
 		if (!source->layout && t->version != GO_1_2)
-			source->layout = &layouts[i]; /* at least whether something was inlined can be told */
+			source->layout = &layouts[i]; /* it still shows whether something was inlined */
 		for (size_t word = FIRST_GOFUNC; word < last; word++) {
 			uint64_t gofunc = t->version >= GO_1_18 ? t->module[word] : 0;
 
@@ -330,13 +330,13 @@ static void choose_layout(struct go_source *source)
 	}
 }
 
-/* A copy: what is looked at more than once must not change meanwhile. */
+/* A copy, because it is read more than once and must not change meanwhile. */
 static const char *keep(const struct go_source *source, const char *text)
 {
 	return text ? arena_intern_n(source->arena, text, MAX_NAME) : NULL;
 }
 
-/* Since 1.21 the tables spell the types of an instance out; the runtime writes f[...] still. */
+/* Since 1.21 the tables spell out the types of an instance; the runtime still prints f[...]. */
 static const char *shown_name(const struct go_source *source, const char *text)
 {
 	const char *name = keep(source, text);
@@ -365,7 +365,7 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 		outer->file = NULL;
 		outer->line = 0;
 		if (!tree || out->len >= MAX_INLINED || !read_inlined(t, layout, f, tree, index, &inlined))
-			return vec_push(out, call); /* something was inlined there, but not what */
+			return vec_push(out, call); /* something was inlined there, but we do not know what */
 		call.name = shown_name(source, inlined.name);
 		call.source = SYMBOL_GO;
 		if (!vec_push(out, call))

@@ -29,13 +29,13 @@ enum {
 	CHUNK = 256 << 10,
 
 	/*
-	 * perf made an ELF file of each function, and took the 64 bytes of its header for code when it gave lines to
-	 * addresses. V8 adds them to compensate.
+	 * perf turned each function into an ELF file, and counted the 64 bytes of its header as code when it assigned
+	 * lines to addresses. V8 adds 64 to compensate.
 	 */
 	ELF_HEADER = 64,
 };
 
-/* Of the file that are read: the code is in it too. */
+/* Bytes of the file that are read: it contains the code too. */
 #define MAX_BYTES (UINT64_C(2) << 30)
 
 enum record_id {
@@ -47,8 +47,8 @@ enum record_id {
 
 struct code {
 	uint64_t start;
-	uint64_t made_at; /* its address when it was made: what its lines refer to */
-	uint64_t name;    /* offset in the file; 0: what was here has moved away */
+	uint64_t made_at; /* its address when it was made, which its lines refer to */
+	uint64_t name;    /* offset in the file; 0: the code that was here has moved away */
 	uint64_t debug;   /* offset of its lines in the file; 0: none */
 	uint32_t debug_len;
 	uint32_t name_max; /* the record's bytes from the name on, at most MAX_NAME */
@@ -163,8 +163,8 @@ static bool next_line(struct cursor *c, struct line *out)
 }
 
 /*
- * V8 writes records with names from memory that it has freed. Whatever is not exactly as it should be is taken for
- * damaged: no lines are better than wrong ones.
+ * V8 writes records with names from freed memory. Anything that is not exactly as it should be counts as damaged: no
+ * lines are better than wrong ones.
  */
 static void read_debug(struct reading *r, uint64_t offset, uint32_t len)
 {
@@ -247,7 +247,7 @@ static bool read_move(struct reading *r, uint64_t offset)
 		return true;
 	code = r->source->codes.data[*known - 1];
 	code.start = to;
-	/* Where it was is nothing any more; unless it overlaps where it is now, which comes last. */
+	/* Its old place is empty now, except where it overlaps the new one, which is added last. */
 	return add_code(r, &(struct code){.start = from}, size) && add_code(r, &code, size) && remember_index(r, index);
 }
 
@@ -276,7 +276,7 @@ static int read_header(struct jitdump_source *source, struct err *err, uint64_t 
 	source->big_endian = c.big_endian = magic == MAGIC_SWAPPED;
 	if (c.bad || (magic != MAGIC && magic != MAGIC_SWAPPED))
 		return err_set(err, EINVAL, "it is not a jitdump file");
-	cursor_skip(&c, 4); /* the version has never changed the layout */
+	cursor_skip(&c, 4); /* no version has changed the layout */
 	*size = cursor_u32(&c);
 	if (!whole || *size < HEADER)
 		return err_set(err, EINVAL, "its header is damaged");
@@ -342,7 +342,7 @@ static const char *read_name(struct jitdump_source *source, const struct code *c
 	return name && *name ? arena_intern(source->arena, name) : NULL;
 }
 
-/* V8 marks code of its baseline compiler so. It gives offsets into the byte code for addresses there. */
+/* V8's mark for code of its baseline compiler, whose lines have offsets into the byte code instead of addresses. */
 static bool has_useless_lines(const char *name)
 {
 	return strncmp(name, "JS:^", 4) == 0;

@@ -48,7 +48,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A number and the blanks after it, of which there has to be one. NULL when there is none. */
+/* Reads a number and the blanks after it, at least one. NULL when they are not there. */
 static const char *parse_hex(const char *p, const char *end, uint64_t *out)
 {
 	const char *first;
@@ -66,7 +66,7 @@ static const char *parse_hex(const char *p, const char *end, uint64_t *out)
 	return p;
 }
 
-/* "START SIZE name with spaces". The name, or NULL when it is no such line. */
+/* "START SIZE name with spaces". The name, or NULL when the line is different. */
 static const char *parse_line(const char *p, const char *end, uint64_t *start, uint64_t *size)
 {
 	p = parse_hex(p, end, start);
@@ -96,7 +96,7 @@ static bool add_line(struct reading *r, const char *line, const char *end, uint6
 	return intervals_add(&r->intervals, start, start + size, id, id) && vec_push(&r->source->lines, offset);
 }
 
-/* Takes the whole lines of buf[0…len), which is at `offset` of the file. Returns how much of it that was, or -1. */
+/* Takes the complete lines of buf[0…len), which is at `offset` of the file. Returns how many bytes that was, or -1. */
 static ssize_t add_lines(struct reading *r, const char *buf, size_t len, uint64_t offset)
 {
 	const char *p = buf, *nl;
@@ -110,8 +110,8 @@ static ssize_t add_lines(struct reading *r, const char *buf, size_t len, uint64_
 }
 
 /*
- * Takes what it can of the buffer and returns how much that was, or -1. A line longer than the buffer is no line of
- * ours: it is dropped piece by piece, *skip tells that the buffer starts in it.
+ * Takes what it can of the buffer and returns how many bytes that was, or -1. A line longer than the buffer is not a
+ * valid one: it is dropped piece by piece, and *skip says that the buffer starts in its middle.
  */
 static ssize_t take(struct reading *r, const char *buf, size_t len, uint64_t offset, bool *skip)
 {
@@ -129,7 +129,7 @@ static ssize_t take(struct reading *r, const char *buf, size_t len, uint64_t off
 	return *skip ? (ssize_t)len : (ssize_t)start + used;
 }
 
-/* A last line without its end is left out: it may be just being written. */
+/* An unterminated last line is left out: it may still be being written. */
 static int read_lines(struct reading *r, char *buf, struct err *err)
 {
 	uint64_t offset = 0;
@@ -178,7 +178,7 @@ int perf_map_source_create(int fd, struct err *err, struct perf_map_source **out
 	return 0;
 }
 
-/* The line is read again: should the file be another by now, it does not fit any more. */
+/* The line is read again: if the file has been replaced meanwhile, it no longer matches. */
 static bool find(void *ptr, uint64_t address, struct calls *out)
 {
 	struct perf_map_source *source = ptr;

@@ -10,8 +10,8 @@
  * its address and size in hexadecimal and its name. Later lines count where they overlap earlier ones: code is
  * replaced.
  *
- * Such files grow to 100 MB. Kept are the ranges; names are read from the file when they are asked for. The file is
- * never mapped: the target may cut it short at any time.
+ * Such files grow to 100 MB. Only the ranges are kept; names are read from the file when they are asked for. The file
+ * is never mapped: the target may cut it short at any time.
  */
 struct perf_map_source;
 

@@ -24,8 +24,8 @@ struct store {
 };
 
 /*
- * What is before the payload, as this machine writes it: a home directory that machines share may hold files of another
- * kind of machine, and those do not have our byte order or our size of a word.
+ * The header before the payload, as this machine writes it: a home directory shared between machines may hold files of
+ * other kinds of machine, with another byte order or word size.
  */
 struct envelope {
 	char magic[8];
@@ -36,7 +36,7 @@ struct envelope {
 	uint64_t payload_len;
 	char key[STORE_KEY_MAX];
 	char unused[28];
-	uint32_t checksum; /* of all that is before it */
+	uint32_t checksum; /* of everything before it */
 };
 
 static_assert(sizeof(struct envelope) == STORE_ENVELOPE && STORE_ENVELOPE % STORE_ALIGN == 0, "on-disk layout");
@@ -48,8 +48,8 @@ static const char key_suffix[] = ".sym", temporary_prefix[] = ".tmp-";
 enum {
 	BYTE_ORDER_MARK = 0x01020304,
 	TEMPORARY_DIGITS = 16,
-	TEMPORARY_LIFE_S = 3600, /* a run that is still writing after this has been killed */
-	USED_STEP_S = 3600,      /* the time of use is kept only so exactly: to read must not mean to write */
+	TEMPORARY_LIFE_S = 3600, /* a run that seems to be writing for longer than this was killed */
+	USED_STEP_S = 3600,      /* precision of the time of use: reading must not mean writing */
 	NAME_SIZE = STORE_KEY_MAX + sizeof(key_suffix),
 };
 
@@ -98,7 +98,7 @@ static uint32_t checksum(const struct envelope *e)
 	return libdeflate_crc32(0, e, offsetof(struct envelope, checksum));
 }
 
-/* `name` is what name_of_key made. */
+/* `name` comes from name_of_key(). */
 static struct envelope make_envelope(const char *name, uint32_t version, uint64_t payload_len)
 {
 	struct envelope e = {
@@ -182,7 +182,7 @@ const char *store_path(const struct store *store)
 
 /* Reading */
 
-/* In a directory of ours only we can have made the file, but by another hand than this program's perhaps. */
+/* In our own directory only we can have made the file, though perhaps not with this program. */
 static bool is_our_file(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 022);
@@ -199,7 +199,7 @@ static void mark_used(int fd, const struct stat *st)
 {
 	time_t now = time(NULL);
 
-	/* A time in the future is of a clock that was wrong. */
+	/* A time in the future comes from a wrong clock. */
 	if (st->st_mtime > now || now - st->st_mtime >= USED_STEP_S)
 		futimens(fd, NULL);
 }
@@ -235,7 +235,7 @@ void store_release(struct store_entry *entry)
 
 /* Listing and removing */
 
-/* A name in the directory that only this program gives, of a regular file. */
+/* Whether it is a regular file with a name that only this program gives. */
 struct seen_file {
 	char name[NAME_SIZE];
 	struct stat st;
@@ -260,7 +260,7 @@ static int by_age(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* What has not been used for longest comes first. */
+/* The files that have not been used for longest come first. */
 static int scan(const struct store *store, struct err *err, struct seen_files *out)
 {
 	_cleanup_close_ int fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -293,9 +293,9 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * A name proves little, but what this program wrote begins with its magic; or there is nothing in it, as a crash of the
- * machine leaves what was written last. False also when the file is no longer the one that was seen: somebody has just
- * used or replaced it.
+ * A name proves little, but files of this program begin with its magic, or are empty, as a crash of the machine leaves
+ * the last ones written. False also when the file is no longer the one that was seen: somebody has just used or
+ * replaced it.
  */
 static bool is_written_by_us(const struct store *store, const struct seen_file *file, struct envelope *head)
 {
@@ -312,8 +312,8 @@ static bool is_written_by_us(const struct store *store, const struct seen_file *
 }
 
 /*
- * Several runs may do this at once. Each looks after its own file is in place, so the last one to look sees all, and
- * what another has removed meanwhile is gone as well (test_many_processes).
+ * Several runs may do this at once. Each lists the files after its own is in place, so the last one sees all of them,
+ * and a file that another run removed meanwhile is gone as well (test_many_processes).
  */
 static void evict(const struct store *store, const char *except)
 {
@@ -336,7 +336,7 @@ static void evict(const struct store *store, const char *except)
 		if (is_written_by_us(store, file, &head))
 			unlinkat(store->dir_fd, file->name, 0);
 		if (!temporary)
-			total -= (uint64_t)file->st.st_size; /* what is not ours to remove is not ours to count */
+			total -= (uint64_t)file->st.st_size; /* what we must not remove we do not count */
 	}
 }
 
@@ -409,7 +409,7 @@ static int write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-/* A new file of a name that nobody has; the descriptor or -errno. */
+/* A new file with an unused name; the descriptor or -errno. */
 static int create_temporary(const struct store *store, char name[NAME_SIZE])
 {
 	for (int attempt = 0; attempt < 16; attempt++) {
@@ -435,7 +435,7 @@ static int write_parts(int fd, const struct envelope *e, const struct iovec *par
 	return rc;
 }
 
-/* No fsync: a crash of the machine costs at most this file, and its reader finds out. */
+/* No fsync: a crash of the machine costs at most this file, and its reader will notice. */
 static int write_file(const struct store *store, const char *name, const struct envelope *e, const struct iovec *parts,
 		      int nparts)
 {
@@ -446,7 +446,7 @@ static int write_file(const struct store *store, const char *name, const struct 
 		return fd;
 	rc = write_parts(fd, e, parts, nparts);
 	if (close(fd) < 0 && rc == 0)
-		rc = -errno; /* NFS tells only here that the disk is full */
+		rc = -errno; /* NFS reports only here that the disk is full */
 	if (rc == 0 && renameat(store->dir_fd, temporary, store->dir_fd, name) < 0)
 		rc = -errno;
 	if (rc < 0)
@@ -454,7 +454,7 @@ static int write_file(const struct store *store, const char *name, const struct 
 	return rc;
 }
 
-/* What may be written at once. Beyond RLIMIT_FSIZE a signal would end the run. */
+/* The largest file that may be written. Beyond RLIMIT_FSIZE a signal would end the run. */
 static uint64_t largest_file(const struct store *store)
 {
 	struct rlimit limit;

@@ -11,14 +11,14 @@
 #include "base/vec.h"
 
 /*
- * The cache directory: one file for each key, KEY.sym, of at most `limit` bytes together. What is in a file is its
- * writer's business; the store adds an envelope in front and believes nothing that has not the right one. The envelope
- * has a checksum of its own bytes only: a payload is mapped, and most of it is never looked at. Its reader must check
- * the parts that it uses as strictly as those of any foreign file, since a crash of the machine or a bad disk can leave
- * anything behind a good envelope.
+ * The cache directory: one file for each key, KEY.sym, of at most `limit` bytes together. The contents are the writer's
+ * business; the store puts an envelope in front and accepts only files with the right one. The envelope has a checksum
+ * of its own bytes only: a payload is mapped, and most of it is never read. Its reader must check the parts that it
+ * uses as strictly as those of any foreign file, since a crash of the machine or a bad disk can leave anything behind a
+ * good envelope.
  *
- * A key is what names the contents, a build-id and what tells the file that has it: 2 to 128 hexadecimal digits. Upper
- * case is the same as lower case.
+ * A key identifies the contents by build-id and by the file that has it: 2 to 128 hexadecimal digits, in upper or lower
+ * case.
  *
  * Any number of processes may use one directory, and any number of threads one struct store: it does not change after
  * store_open. Files are replaced by rename, so a reader sees a whole one or none; one that is removed stays mapped
@@ -35,19 +35,19 @@ enum {
 #define STORE_DEFAULT_LIMIT (UINT64_C(256) << 20) /* bytes */
 
 /*
- * Where the cache is when nobody says otherwise: $XDG_CACHE_HOME/stakeout, else $HOME/.cache/stakeout. -ENOENT when
- * neither is set to an absolute path. The string is for free().
+ * Where the cache is by default: $XDG_CACHE_HOME/stakeout, else $HOME/.cache/stakeout. -ENOENT when neither is set to
+ * an absolute path. The string is for free().
  */
 int store_default_path(struct err *err, char **out);
 
 /*
  * Opens the directory `path` (NULL: the default) and creates it, for its owner only, if it is missing. Refused, with a
  * sentence that says why there is no cache: a limit of 0; a directory that another user owns, may write to or has put
- * there as a link; one below a directory of another user (the $HOME that sudo leaves in place).
+ * there as a link; a directory below another user's (such as the $HOME that sudo leaves in place).
  */
 int store_open(const char *path, uint64_t limit, struct err *err, struct store **out);
 
-/* The same, but -ENOENT where there is none yet, and any limit will do: for looking and clearing. */
+/* The same, but -ENOENT if there is none yet, and any limit will do: for listing and clearing. */
 int store_open_existing(const char *path, uint64_t limit, struct err *err, struct store **out);
 
 void store_close(struct store *store); /* NULL is legal */
@@ -60,17 +60,17 @@ struct store_entry {
 };
 
 /*
- * The payload that was stored for the key, in this version of its format, and marks it as used now. -ENOENT when there
- * is none, or only one that is damaged, foreign or of another version: store_put replaces those. Release it with
+ * Gets the payload that was stored for the key, in this version of its format, and marks it as used now. -ENOENT when
+ * there is none, or only one that is damaged, foreign or of another version: store_put replaces those. Release it with
  * store_release; the entry does not need the store any more.
  */
 int store_get(const struct store *store, const char *key, uint32_t version, struct store_entry *out);
-void store_release(struct store_entry *entry); /* also of one that is all zero */
+void store_release(struct store_entry *entry); /* also for an entry that is all zero */
 
 /*
  * Stores the parts, one after the other, as the payload of the key, in place of what was there. Then the files that
  * have not been used for longest are removed until the rest is within the limit. -EFBIG when it would be too large by
- * itself. A failure leaves what was there before; it is never a reason not to go on.
+ * itself. A failure leaves what was there before, and can be ignored.
  */
 int store_put(const struct store *store, const char *key, uint32_t version, const struct iovec *parts, int nparts,
 	      struct err *err);
@@ -80,7 +80,7 @@ void store_remove(const struct store *store, const char *key);
 
 /*
  * Whether `file` is the beginning, at least STORE_ENVELOPE bytes, of a whole file of `size` bytes for this key and
- * version. What store_get asks; here for tests.
+ * version. Used by store_get; exported for tests.
  */
 bool store_check(const void *file, size_t len, uint64_t size, const char *key, uint32_t version);
 
@@ -102,7 +102,7 @@ struct store_files {
 struct store_cleared {
 	uint64_t files;
 	uint64_t bytes;
-	uint64_t failed; /* could not be removed; err tells why the last one could not */
+	uint64_t failed; /* could not be removed; err says why for the last one */
 };
 
 const char *store_path(const struct store *store);

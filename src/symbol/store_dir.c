@@ -12,7 +12,7 @@
 #include "target/rootfile.h"
 #include "symbol/store.h"
 
-/* A directory above ours may be root's as well: /tmp, say. */
+/* A directory above ours may also belong to root, like /tmp. */
 static bool ours_or_roots(const struct stat *st)
 {
 	return st->st_uid == geteuid() || st->st_uid == 0;
@@ -24,7 +24,7 @@ static int refuse_owner(struct err *err, const char *path, const struct stat *st
 		       (unsigned)st->st_uid, (unsigned)geteuid());
 }
 
-/* sudo may leave $HOME as it was: a file of root's must not get there, where its owner could not use it. */
+/* sudo may leave $HOME as it was: a file of root's must not end up there, where the user could not access it. */
 int store_default_path(struct err *err, char **out)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -46,7 +46,7 @@ int store_default_path(struct err *err, char **out)
 	return 0;
 }
 
-/* Goes through the directories above and, with `create`, makes what is missing of them where it is ours to do so. */
+/* Checks the directories above and, with `create`, creates missing ones where that is ours to do. */
 static int check_parents(const char *path, bool create, struct err *err)
 {
 	_cleanup_free_ char *part = strdup(path);
@@ -75,7 +75,7 @@ static int check_parents(const char *path, bool create, struct err *err)
 	return 0;
 }
 
-/* A link is followed when it is our own: somebody wants the cache on another disk. */
+/* A link is followed if it is our own: the user may want the cache on another disk. */
 static int open_dir(const char *path, bool create, bool *by_link, struct err *err)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -118,7 +118,7 @@ int store_dir_open(const char *path, bool create, struct err *err)
 		return refuse_owner(err, path, &st);
 	if (st.st_mode & 022)
 		return err_set(err, EPERM, "others may write to %s (mode %04o)", path, (unsigned)st.st_mode & 07777);
-	/* Nobody else has to know what was looked at; but where a link leads was not made for us. */
+	/* Others need not know what was examined; but a directory that a link leads to was not made for us alone. */
 	if ((st.st_mode & 077) && !by_link && fchmod(fd, 0700) < 0 && errno != EROFS)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	return steal_fd(&fd);

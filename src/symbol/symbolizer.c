@@ -19,7 +19,7 @@ struct stack_key {
 
 struct shared_stack {
 	struct stack stack;
-	struct shared_stack *next; /* of those with the same hash */
+	struct shared_stack *next; /* with the same hash */
 	size_t nkeys;
 	struct stack_key keys[];
 };
@@ -115,7 +115,7 @@ bool symbolizer_prepare(struct symbolizer *sym, const struct raw_stack *const *s
 	return native_names_prepare(sym->native, stacks, n);
 }
 
-/* No raw frame has these flags: they keep kernel stacks, and frames of runtimes, apart from native frames. */
+/* Flags that no raw frame has, to keep kernel stacks and frames of runtimes apart from native frames. */
 #define KERNEL_KEY (UINT64_C(1) << 63)
 #define RUNTIME_KEY (UINT64_C(1) << 62)
 
@@ -161,7 +161,7 @@ const struct stack *symbolizer_name_kernel(struct symbolizer *sym, const struct 
 	for (uint32_t i = 0; i < thread->nkernel; i++) {
 		struct stack_key key = {.flags = KERNEL_KEY};
 
-		/* Texts of one snapshot are interned: their addresses tell them apart. */
+		/* Texts of one snapshot are interned, so comparing addresses is enough. */
 		key.value = thread->kernel_pcs ? thread->kernel_pcs[i] : (uintptr_t)thread->kernel_text[i];
 		if (!vec_push(&sym->keys, key))
 			return NULL;

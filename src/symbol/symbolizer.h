@@ -8,12 +8,12 @@
 #include "model/stack.h"
 #include "symbol/native_names.h"
 
-/* Names stacks: function, offset, module, file:line and inlined calls, as far as they are known. */
+/* Names stacks: function, offset, module, file:line and inlined calls, as far as known. */
 struct symbolizer;
 
 struct symbolizer_options {
 	struct native_names_options native;
-	bool kernel_addresses; /* they are the running kernel's: not for a snapshot from elsewhere */
+	bool kernel_addresses; /* from the running kernel: not for a snapshot from elsewhere */
 
 	/* Called once for each different user stack, to put what runtimes know in its place: runtimes_merge(). May be NULL. */
 	bool (*merge)(void *ctx, const struct raw_stack *raw, struct stack *stack);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -205,11 +206,54 @@ int rootfile_stat(int root_fd, const char *path, struct stat *st)
 	return fstat(path_fd, st) < 0 ? -errno : 0;
 }
 
-bool rootfile_is_near(const char *path)
+/* What the kernel calls the file that a path leads to; its length, or -errno. */
+static ssize_t read_real_path(const char *path, char *buf, size_t size)
+{
+	_cleanup_close_ int path_fd = open_path(-1, path, 0, 0);
+	char self[64];
+	ssize_t len;
+
+	if (path_fd < 0)
+		return path_fd;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	len = readlink(self, buf, size);
+	return len < 0 ? -errno : len;
+}
+
+static void run_real_path(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	ssize_t len = read_real_path(arg, (char *)window, PATH_MAX);
+
+	reply->rc = len < 0 ? (int)len : 0;
+	reply->len = len < 0 ? 0 : (uint64_t)len;
+}
+
+static char *real_path_by_helper(const char *path)
+{
+	const struct helper_task task = {
+		.run = run_real_path,
+		.arg = (void *)path,
+		.window = PATH_MAX,
+		.keep = {-1, -1, -1, -1},
+	};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct helper_reply reply;
+
+	if (filesystems_is_dead_path(path) || helper_run(&task, &reply, &bytes) < 0)
+		return NULL;
+	return strndup((char *)bytes, reply.len);
+}
+
+char *rootfile_real_path(const char *path)
 {
 	_cleanup_close_ int path_fd = -1;
+	char buf[PATH_MAX];
+	ssize_t len;
 
-	return find_reach(-1, path, 0, &path_fd) == REACH_DIRECT;
+	if (find_reach(-1, path, 0, &path_fd) == REACH_HELPER)
+		return real_path_by_helper(path);
+	len = read_real_path(path, buf, sizeof(buf));
+	return len < 0 ? NULL : strndup(buf, (size_t)len);
 }
 
 static void run_probe(void *arg, uint8_t *window, struct helper_reply *reply)

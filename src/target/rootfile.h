@@ -30,8 +30,8 @@ int rootfile_open_image(int root_fd, const char *path, struct err *err, struct i
 /* Only looks at it. */
 int rootfile_stat(int root_fd, const char *path, struct stat *st);
 
-/* True when nothing on the way to a path of ours can block for ever. */
-bool rootfile_is_near(const char *path);
+/* Where a path of ours leads when all links are followed, for free(); NULL when it leads nowhere or does not answer. */
+char *rootfile_real_path(const char *path);
 
 /* 0, or -ETIMEDOUT when something on the way to a path of ours did not answer just now. It need not exist. */
 int rootfile_probe(const char *path);

@@ -15,13 +15,13 @@ enum {
 	WORD = 8,
 	FUNCTION_ALIGN = 16,
 	SMALL_CODE = 64 << 10, /* bytes: a vDSO has no more */
-	MAX_SCAN = 8 << 20,    /* bytes of code that are searched for something */
+	MAX_SCAN = 8 << 20,    /* bytes of code that are searched at most */
 	MAX_FOUND = 64,        /* in one file */
 	ENTRY_SIZE = 128,      /* of the startup code at an ELF entry point */
-	SYSCALL_TAIL = 2,      /* bytes at the end of a system call's instruction that tell it from most others */
+	SYSCALL_TAIL = 2,      /* the last bytes of a system call instruction, which tell it from most others */
 };
 
-/* A table in the making, by rising address. */
+/* A table being made, by rising address. */
 struct table {
 	const struct arch *arch;
 	struct bpf_rows *rows;
@@ -58,8 +58,8 @@ static int append(struct bpf_rows *rows, uint32_t pc, struct unwind_row row)
 }
 
 /*
- * What the linker puts between functions belongs to the one before it: nobody stands there, and a third of all rows
- * would say so. No function fits in: one that is aligned as others are would make the gap larger.
+ * Padding between functions is counted to the function before it: no thread ever stands there, and a third of all rows
+ * would be for that. No function fits in such a gap: an aligned one would make the gap larger.
  */
 static bool is_padding(const struct table *t, uint64_t pc)
 {
@@ -68,7 +68,7 @@ static bool is_padding(const struct table *t, uint64_t pc)
 
 /*
  * Adds the rule for a range of file addresses. The records come by rising address; of two that overlap the later one
- * counts, and hides the end of the one before it: so does the search for a single address.
+ * counts, and hides the end of the earlier one, as in the search for a single address.
  */
 static int put(struct table *t, uint64_t start, uint64_t end, struct unwind_row row)
 {
@@ -121,8 +121,8 @@ static bool read_plt(const struct arch *arch, const struct cfi_rule *cfa, struct
 }
 
 /*
- * Functions that align their frame anew keep the CFA in it: *(reg + a) + b, with the sum left out when b is 0 (gcc's;
- * hand-written ones have 8).
+ * Functions that realign their frame keep the CFA in it: *(reg + a) + b, with the sum left out when b is 0 (as in gcc's
+ * code; hand-written code has 8).
  */
 static bool read_kept_cfa(const struct arch *arch, const struct cfi_rule *cfa, struct unwind_row *out)
 {
@@ -181,7 +181,7 @@ static bool read_return_address(const struct arch *arch, const struct cfi_rule *
 	return to_words(ra->offset, &out->ra);
 }
 
-/* True for *(fp + 0), which gcc writes in frames that it aligned anew. */
+/* True for *(fp + 0), which gcc writes in frames that it realigned. */
 static bool is_at_frame_pointer(const struct arch *arch, const struct cfi_rule *fp)
 {
 	enum { BREG0 = 0x70 };
@@ -190,7 +190,7 @@ static bool is_at_frame_pointer(const struct arch *arch, const struct cfi_rule *
 	       fp->expr[1] == 0;
 }
 
-/* A frame pointer that is kept where the row cannot tell is lost: most callers' rows do not need it. */
+/* A frame pointer saved where a row cannot express it is lost: most callers' rows do not need it. */
 static void read_frame_pointer(const struct arch *arch, const struct cfi_rule *fp, struct unwind_row *out)
 {
 	if (fp->kind == CFI_UNSPECIFIED || fp->kind == CFI_SAME_VALUE)
@@ -209,7 +209,7 @@ static bool leaves_at_cfa(const struct cfi_rule *sp)
 	return sp->kind == CFI_UNSPECIFIED || (sp->kind == CFI_CFA_OFFSET && sp->offset == 0);
 }
 
-/* A signal frame by its CFI alone has no kind of its own: the kernel's own trampolines are found by their code. */
+/* CFI that marks a signal frame gets no kind of its own: the kernel's trampolines are found by their code. */
 static struct unwind_row read_row(const struct arch *arch, const struct cfi_row *row)
 {
 	const struct unwind_row unsupported = {.kind = UNWIND_UNSUPPORTED};
@@ -232,7 +232,7 @@ static int put_row(const struct cfi_row *row, void *arg)
 	return put(t, row->start, row->end, read_row(t->arch, row));
 }
 
-/* A full table ends with what it has no room for. */
+/* A full table ends where room ran out. */
 static int close_full(struct bpf_rows *rows)
 {
 	struct unwind_row *last = &rows->data[rows->len - 1];
@@ -242,7 +242,7 @@ static int close_full(struct bpf_rows *rows)
 	return 0;
 }
 
-/* Closes the table: behind the last row nothing is known. `ret` is what putting the last row gave. */
+/* Closes the table: behind the last row nothing is known. `ret` is the result of putting the last row. */
 static int finish(struct table *t, int ret)
 {
 	if (ret == 0)
@@ -250,7 +250,9 @@ static int finish(struct table *t, int ret)
 	return ret == 1 ? close_full(t->rows) : ret;
 }
 
-/* Replaces `rows` by those of `first`, and where that says nothing those of `second`; one of them is `rows`. */
+/*
+ * Replaces `rows` by the rows of `first`, and where that says nothing by those of `second`; one of the two is `rows`.
+ */
 static int merge(const struct bpf_rows *first, const struct bpf_rows *second, struct bpf_rows *rows)
 {
 	struct bpf_rows out = {.base = rows->base, .cut = first->cut || second->cut};
@@ -291,7 +293,7 @@ static int add_eh_frame(struct table *t, struct image *image)
 	return finish(t, cfi_for_each_row(&section, put_row, t));
 }
 
-/* Go writes only this one, and C linked into it only the other. */
+/* Go writes only this section, and C code linked into it only the other. */
 static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 {
 	_cleanup_(section_deinit) struct cfi_section section = {0};
@@ -309,7 +311,7 @@ static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 	return ret == 0 ? merge(t->rows, &rows, t->rows) : ret;
 }
 
-/* Code that the file's CFI does not describe, or not rightly. */
+/* Code that the file's CFI does not describe, or describes wrongly. */
 struct found_code {
 	uint64_t start;
 	uint64_t end;
@@ -329,7 +331,7 @@ static void note(struct scan *s, uint64_t start, uint64_t end, enum unwind_kind 
 	s->found[s->nfound++] = (struct found_code){.start = start, .end = end, .kind = kind};
 }
 
-/* A handler returns to its first byte, and is looked up one before that, as every return address is. */
+/* A handler returns to its first byte, and is looked up one byte before that, like every return address. */
 static void scan_for(struct scan *s, struct span code, const uint8_t *what, size_t len)
 {
 	const uint8_t *at = code.data;
@@ -345,7 +347,7 @@ static void scan_for(struct scan *s, struct span code, const uint8_t *what, size
 	}
 }
 
-/* Marks it where code that something returns to, and that ends here with a system call, does no more than end the thread. */
+/* Marks code that is returned to and only ends the thread, with the system call that ends here. */
 static void note_exit(struct scan *s, struct span code, size_t end)
 {
 	uint64_t target;
@@ -360,8 +362,9 @@ static void note_exit(struct scan *s, struct span code, size_t end)
 }
 
 /*
- * Where a new thread's function returns to: musl's clone(), which has no CFI. Beyond it is nothing, but the frame pointer
- * may be that of the thread that made this one. System calls are rare, and found by the last bytes of a trampoline.
+ * Where a new thread's function returns to: musl's clone(), which has no CFI. It is the outermost frame, but the frame
+ * pointer may be that of the thread that created this one. System calls are rare, and found by the last bytes of a
+ * trampoline.
  */
 static void scan_for_exit(struct scan *s, struct span code)
 {
@@ -404,7 +407,10 @@ static uint64_t row_end(const struct table *t, size_t i)
 	return t->rows->base + (i + 1 < t->rows->len ? t->rows->data[i + 1].pc : t->limit);
 }
 
-/* In all code, or only where nothing usable is said: a libc's trampoline is marked as a signal frame, or has no CFI. */
+/*
+ * Searches all code, or only where the CFI says nothing usable: a libc's trampoline is marked as a signal frame, or has
+ * no CFI.
+ */
 static void scan_code(struct scan *s, const struct table *t, bool all)
 {
 	const struct bpf_rows *rows = t->rows;
@@ -472,7 +478,7 @@ static const struct unwind_row *find(const struct bpf_rows *rows, uint64_t addre
 	return low ? &rows->data[low - 1] : NULL;
 }
 
-/* Nothing has called the startup code; some libcs' has no CFI that says so. */
+/* The startup code was not called by anything; in some libcs it has no CFI that says so. */
 static int add_entry(struct table *t, const struct image *image)
 {
 	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
@@ -501,7 +507,7 @@ int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err
 
 	*out = (struct bpf_rows){0};
 	if (!code_is_walkable(image, arch))
-		return err_set(err, ENOEXEC, "its code is not that of %s", arch->name);
+		return err_set(err, ENOEXEC, "its code is not for %s", arch->name);
 	image_code_bounds(image, &out->base, &end);
 	if (end <= out->base)
 		return err_set(err, ENOENT, "it has no code");

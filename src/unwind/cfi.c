@@ -43,7 +43,7 @@ enum {
 	CFA_GNU_ARGS_SIZE = 0x2e,
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 
-	MAX_INSTRUCTIONS = 1 << 20, /* of one FDE and its CIE */
+	MAX_INSTRUCTIONS = 1 << 20, /* instructions of one FDE and its CIE */
 	/* Compilers nest remember_state once or twice. */
 	MAX_REMEMBERED = 16,
 	INSTRUCTION_COST = 2, /* of the budget */
@@ -73,7 +73,7 @@ struct program {
 
 static void set_rule(struct program *p, uint64_t reg, struct cfi_rule rule)
 {
-	if (reg < ARCH_MAX_DWARF_REGS) /* others (vector registers) are of no use to a walk */
+	if (reg < ARCH_MAX_DWARF_REGS) /* others (vector registers) do not matter to a walk */
 		p->row.regs[reg] = rule;
 }
 
@@ -152,7 +152,7 @@ static bool set_location(struct program *p)
 	return true;
 }
 
-/* Operands are attacker's numbers: products wrap, and the walk checks what comes of them. */
+/* Operands may come from an attacker: products wrap, and the walk checks the results. */
 static int64_t factored(const struct program *p, uint64_t operand)
 {
 	return (int64_t)(operand * (uint64_t)p->fde->cie.data_align);
@@ -282,7 +282,7 @@ static bool run_instruction(struct program *p)
 	case CFA_GNU_ARGS_SIZE: /* for exception landing pads only */
 		cursor_uleb(c);
 		return true;
-	case CFA_AARCH64_NEGATE_RA_STATE: /* return addresses are stripped of their signature whether signed or not */
+	case CFA_AARCH64_NEGATE_RA_STATE: /* signatures are removed from return addresses in any case */
 	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
 		return p->section->arch->id == ARCH_AARCH64;
 	default:
@@ -370,8 +370,9 @@ int cfi_find_row(struct cfi_section *section, struct budget *budget, uint64_t ad
 int cfi_for_each_row(struct cfi_section *section, cfi_row_fn fn, void *arg)
 {
 	/*
-	 * Every instruction of an FDE has a byte of its own, and those of its CIE are fewer than the FDE has bytes. What
-	 * takes more was made to keep the reader busy: a long CIE of many FDEs, or a table that names one FDE over and over.
+	 * Every instruction of an FDE takes at least a byte, and its CIE has fewer instructions than the FDE has bytes.
+	 * Anything that takes more was made to keep the reader busy: a long CIE of many FDEs, or a table that names one
+	 * FDE over and over.
 	 */
 	const uint64_t most = 2 * (uint64_t)section->bytes.len;
 	uint64_t ninsns = 0;

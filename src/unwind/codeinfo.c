@@ -11,7 +11,7 @@
 
 enum { MAX_REMEMBERED = 16384 }; /* about 700 bytes each */
 
-/* What hangs in module.unwind. */
+/* The data in module.unwind. */
 struct module_cfi {
 	struct cfi_section eh_frame;
 	struct cfi_section debug_frame;
@@ -108,7 +108,7 @@ static bool find_row(struct module_cfi *cfi, struct module *module, const struct
 	return cfi_find_row(&cfi->separate, budget, vaddr, out) == 0;
 }
 
-/* Puts the constant, or a copy of what was found, which lives as long as the module, into the map. NULL: out of memory. */
+/* Puts the constant, or a copy of what was found, into the map; it lives as long as the module. NULL: out of memory. */
 static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, const struct code_info *constant,
 					const struct code_info *found)
 {

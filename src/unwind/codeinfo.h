@@ -10,8 +10,8 @@
 #include "unwind/cfi.h"
 
 /*
- * What a module tells about an address of its code, remembered in the module: thousands of threads stand at the same
- * few addresses.
+ * What a module says about an address of its code, cached in the module: thousands of threads stand at the same few
+ * addresses.
  */
 
 enum code_kind {
@@ -28,8 +28,8 @@ struct code_info {
 
 /*
  * `vaddr` is the pc in the file's own terms; unless `exact`, it is a return address: what matters then is the call
- * before it. The result lives until the next call for the same module. Where the budget (may be NULL) has not enough left
- * nothing is known, for now.
+ * before it. The result lives until the next call for the same module. When the budget (may be NULL) does not suffice,
+ * the answer is CODE_UNKNOWN for now.
  */
 const struct code_info *code_info_find(struct module *module, const struct arch *arch, struct budget *budget,
 				       uint64_t vaddr, bool exact);

@@ -142,7 +142,7 @@ static enum expr_end run_constant(struct machine *m, uint8_t op)
 	}
 }
 
-/* Operations on the top of the stack; the caller has seen that it has one. */
+/* Operations on the top of the stack; the caller has checked that it has one. */
 static enum expr_end run_unary(struct machine *m, uint8_t op)
 {
 	uint64_t *top = &m->stack[m->depth - 1];

@@ -9,11 +9,14 @@
 #include "base/budget.h"
 #include "model/mem.h"
 
-/* DWARF expressions, as far as CFI may use them. The stack and the number of operations are bounded, and paid for. */
+/*
+ * DWARF expressions, as far as CFI may use them. The stack and the number of operations are bounded, and charged to the
+ * budget.
+ */
 
 enum expr_end {
 	EXPR_OK,               /* *out: the value on top of the stack */
-	EXPR_INVALID,          /* malformed, too long, more than there is a budget for, or not allowed in CFI */
+	EXPR_INVALID,          /* malformed, too long, over the budget, or not allowed in CFI */
 	EXPR_MISSING_REGISTER, /* *out: the register's number */
 	EXPR_UNREADABLE,       /* *out: the address */
 };

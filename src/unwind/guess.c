@@ -8,11 +8,11 @@
 enum {
 	WORD = 8,
 	SCAN_WORDS = 256,     /* how far up the stack a return address is looked for */
-	STUB_WORDS = 3,       /* likewise in a PLT stub: the lazy ones push two words */
-	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not taken for one to its function */
+	STUB_WORDS = 3,       /* the same in a PLT stub: the lazy ones push two words */
+	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not believed to call its function */
 	ENTRY_SIZE = 128,     /* of the startup code at an ELF entry point */
-	WORD_COST = 4,        /* of the budget, for a word that is looked at */
-	CODE_COST = 16,       /* and for looking whether a call is before the code that it points at */
+	WORD_COST = 4,        /* budget for looking at a word */
+	CODE_COST = 16,       /* and for checking whether a call precedes the code that it points at */
 };
 
 static uint64_t sp_of(const struct walk *w)
@@ -20,7 +20,7 @@ static uint64_t sp_of(const struct walk *w)
 	return w->regs.r[w->arch->dwarf_sp];
 }
 
-/* The startup code of a program or of the dynamic linker: nothing has called it. */
+/* The startup code of a program or of the dynamic linker, which nothing has called. */
 static bool is_entry_code(struct walk *w)
 {
 	uint64_t vaddr;
@@ -38,7 +38,7 @@ static bool is_exit_code(struct walk *w)
 	return !w->exact && walk_read_code(w, w->regs.pc, code, sizeof(code)) && insn_is_exit(w->arch, code, sizeof(code));
 }
 
-/* The registers that calls preserve are kept: code without CFI is mostly small and leaves them alone. */
+/* Callee-saved registers are kept: code without CFI is mostly small and leaves them alone. */
 static void set_caller(const struct walk *w, struct caller *out, uint64_t pc, uint64_t sp, uint32_t flags)
 {
 	*out = (struct caller){.flags = flags, .regs = w->regs};
@@ -70,8 +70,8 @@ static bool is_in_file(struct walk *w, uint64_t pc)
 }
 
 /*
- * Code that a just-in-time compiler made may be unreadable, and interpreters push return addresses that follow no
- * call: being executable has to do then.
+ * JIT-compiled code may be unreadable, and interpreters push return addresses that do not follow a call: there, being
+ * executable has to be enough.
  */
 static bool may_be_return_address(struct walk *w, uint64_t address)
 {
@@ -111,13 +111,13 @@ static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 struct candidate {
 	uint64_t ra;
 	uint64_t slot;   /* where it lies; 0: none */
-	uint64_t target; /* of the call before it, when that is the start of a function near the pc; else 0 */
+	uint64_t target; /* target of the call before it, if that is the start of a function near the pc; else 0 */
 };
 
 /*
- * The best return address in the next `words` words of the stack. The function of the pc starts at or before it, and
- * no other starts in between, so of all calls to places before the pc the nearest is to this very function, and the
- * one lowest on the stack is the latest. Without such, the first return address of any call.
+ * The best return address in the next `words` words of the stack. The function of the pc starts at or before it, and no
+ * other starts in between, so of all calls to places before the pc the nearest is to this very function, and the one
+ * lowest on the stack is the latest. If there is none, the first return address of any call.
  */
 static struct candidate scan(struct walk *w, unsigned words)
 {
@@ -163,7 +163,7 @@ static bool is_plt_stub(struct walk *w)
 	return section && strncmp(section, ".plt", 4) == 0;
 }
 
-/* A call or jump to where no code is: what called is still in its place. */
+/* A call or jump to where there is no code: the return address is still in its place. */
 static bool step_from_nowhere(struct walk *w, struct caller *out)
 {
 	if (w->exact && (step_by_link_register(w, out) || (!w->arch->ra_in_register && step_by_scan(w, 1, out))))
@@ -171,15 +171,15 @@ static bool step_from_nowhere(struct walk *w, struct caller *out)
 	return walk_end(w, STACK_NO_UNWIND_INFO, "0x%" PRIx64 " is not in executable memory", w->regs.pc);
 }
 
-/* A part of the stack that was not copied would have told more. */
+/* The part of the stack that was not copied might have told more. */
 static bool is_cut_short(const struct walk *w)
 {
 	return frame_record(w) && walk_is_beyond_copy(w, frame_record(w) + WORD);
 }
 
 /*
- * In a file's code a leaf is likelier than a frame record that was just set up; a just-in-time compiler's code keeps
- * frame records, and leaves the returns of its own last call in the link register.
+ * In a file's code a leaf is more likely than a frame record that was just set up; JIT-compiled code keeps frame
+ * records, and leaves the return address of its own last call in the link register.
  */
 static bool step_by_registers(struct walk *w, struct caller *out)
 {
@@ -187,7 +187,10 @@ static bool step_by_registers(struct walk *w, struct caller *out)
 	       step_by_link_register(w, out);
 }
 
-/* True when no more of the stack is left than a search would have seen; the main thread's holds the environment too. */
+/*
+ * True when no more of the stack is left than a search would have covered; the main thread's also holds the
+ * environment.
+ */
 static bool is_near_base(const struct walk *w)
 {
 	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
@@ -224,10 +227,16 @@ bool step_by_guess(struct walk *w, struct caller *out)
 		return true;
 	if (is_cut_short(w))
 		return walk_end_unreadable(w, frame_record(w) + WORD);
-	/* Not for code made at run time: what its frames leave on the stack looks like returns and is not. */
+	/*
+	 * Not for code made at run time: its frames leave words on the stack that look like return addresses but are
+	 * not.
+	 */
 	if (is_in_file(w, w->regs.pc) && step_by_scan(w, SCAN_WORDS, out))
 		return true;
-	/* The ABI's mark of the outermost frame, set by startup code and by clone(); believed near the stack's base. */
+	/*
+	 * The ABI's mark of the outermost frame, set by startup code and by clone(); trusted only near the stack's
+	 * base.
+	 */
 	if (w->regs.r[w->arch->dwarf_fp] == 0 && !w->exact && is_near_base(w))
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	return end_without_info(w);

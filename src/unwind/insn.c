@@ -10,7 +10,7 @@ enum {
 	WORD = 8,
 };
 
-/* A place to go on from, with the state that the code before has left. */
+/* A place to continue from, with the state that the code before it left. */
 struct path {
 	uint64_t vaddr;
 	struct insn_state state;

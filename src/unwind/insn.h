@@ -18,13 +18,13 @@
 enum {
 	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
 	INSN_MAX_CALL = 7,
-	INSN_EXIT_BYTES = 16, /* as many as insn_is_exit() wants to see */
+	INSN_EXIT_BYTES = 16, /* as many bytes as insn_is_exit() needs */
 };
 
 /* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
 bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
 
-/* True when the code, which something returns to, does no more than end the thread. */
+/* True when the code, which is returned to, only ends the thread. */
 bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
 
 /*
@@ -58,7 +58,7 @@ enum insn_flow {
 	INSN_JUMP,   /* to target */
 	INSN_BRANCH, /* to target, or on */
 	INSN_RETURN,
-	INSN_STOP, /* nothing can be said of what comes after */
+	INSN_STOP, /* nothing is known about what comes after */
 };
 
 struct insn {
@@ -81,7 +81,7 @@ struct insn_ops {
 extern const struct insn_ops insn_x86_64;
 extern const struct insn_ops insn_aarch64;
 
-/* Offsets come from immediates that nobody vouches for: they wrap. */
+/* Offsets come from untrusted immediates: they wrap. */
 static inline int64_t insn_add(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -108,7 +108,7 @@ static inline void insn_store(struct insn_state *state, unsigned reg, int64_t of
 	state->stored[reg] = insn_slot_at(state, offset);
 }
 
-/* `reg` is loaded from the word at sp + offset. What was put there on the way is what it had anyway. */
+/* `reg` is loaded from the word at sp + offset. If it was stored there on the way, it has that value anyway. */
 static inline void insn_load(struct insn_state *state, unsigned reg, int64_t offset)
 {
 	struct insn_slot slot = insn_slot_at(state, offset);

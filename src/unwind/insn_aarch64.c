@@ -99,7 +99,7 @@ static bool is_stack_access(uint32_t insn)
 	return rn(insn) == SP;
 }
 
-/* A function saves its return address before it calls: one that a call has overwritten is not saved but lost. */
+/* A function saves its return address before it makes calls: storing it after a call does not save the original. */
 static bool saves_lost_address(uint32_t insn, const struct insn_state *state)
 {
 	bool pair = (insn & 0xfe400000) == 0xa8000000 && (rt(insn) == LR || rt2(insn) == LR);
@@ -138,7 +138,7 @@ static bool is_return(uint32_t insn)
 	return insn == (0xd65f0000 | LR << 5) || insn == 0xd65f0bff || insn == 0xd65f0fff; /* ret, retaa, retab */
 }
 
-/* Jumps to where a register says, traps, and what is no instruction. */
+/* Jumps through a register, traps, and invalid instructions. */
 static bool is_stop(uint32_t insn)
 {
 	if ((insn & 0xfe000000) == 0xd6000000) /* br, ret through another register, eret */
@@ -148,7 +148,7 @@ static bool is_stop(uint32_t insn)
 	return insn <= 0xffff; /* udf */
 }
 
-/* What functions start with, or are padded with: after a call, the sign that it does not return. */
+/* Instructions at the start of functions, or padding: after a call, a sign that it does not return. */
 static bool starts_function(uint32_t insn)
 {
 	return (insn & 0xffc003e0) == 0xa98003e0     /* stp x, y, [sp, #-n]! */

@@ -9,13 +9,13 @@ enum {
 	RBP = 5,
 	WORD = 8,
 
-	/* opcodes of the maps 0f, 0f 38 and 0f 3a, told apart from the one-byte ones */
+	/* added to opcodes of the maps 0f, 0f 38 and 0f 3a, to tell them from the one-byte ones */
 	MAP_0F = 0x0f00,
 	MAP_0F38 = 0x3800,
 	MAP_0F3A = 0x3a00,
 };
 
-/* An instruction, taken apart as far as its length and its effect on the stack need. */
+/* An instruction, decoded as far as needed for its length and its effect on the stack. */
 struct x86_insn {
 	unsigned opcode; /* with its map */
 	bool rex_w, rex_r, rex_x, rex_b;
@@ -60,7 +60,7 @@ static bool has_modrm(unsigned opcode)
 	}
 }
 
-/* Bytes of immediate; the length of the few that depend on the ModRM byte is told from d->reg. */
+/* Bytes of the immediate; for the few that depend on the ModRM byte, d->reg decides. */
 static unsigned immediate_size(const struct x86_insn *d)
 {
 	unsigned full = d->operand16 ? 2 : 4;
@@ -266,7 +266,7 @@ static bool is_stack_slot(const struct x86_insn *d)
 	return d->has_sib && d->base == RSP && d->index == RSP && d->mod != 3;
 }
 
-/* What sets or moves the stack pointer other than push and pop; false when the result cannot be told. */
+/* Instructions other than push and pop that set or move the stack pointer; false when the result is unknown. */
 static bool apply_to_sp(const struct x86_insn *d, struct insn_state *state)
 {
 	switch (d->opcode) {
@@ -379,7 +379,7 @@ static bool apply(const struct x86_insn *d, struct insn_state *state, uint64_t n
 	}
 }
 
-/* What functions start with, or are padded with: after a call, the sign that it does not return. */
+/* Instructions at the start of functions, or padding: after a call, a sign that it does not return. */
 static bool starts_function(const struct x86_insn *d)
 {
 	switch (d->opcode) {

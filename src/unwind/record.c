@@ -76,7 +76,10 @@ bool record_read_pointer(struct cursor *c, uint8_t encoding, uint64_t address, u
 	uint64_t here = address + cursor_offset(c);
 	uint64_t value;
 
-	/* An indirect pointer's value is in the target's memory, filled in by its loader: never so for code ranges. */
+	/*
+	 * The value of an indirect pointer is in the target's memory, filled in by its loader: never used for code
+	 * ranges.
+	 */
 	if (encoding & PE_INDIRECT) {
 		c->bad = true;
 		return false;
@@ -195,7 +198,7 @@ static bool read_cie(const struct cfi_section *section, uint64_t offset, struct 
 		return false;
 	if (version == 4 && (cursor_u8(c) != ADDRESS_SIZE || cursor_u8(c) != 0)) /* address and segment size */
 		return false;
-	if (strcmp(augmentation, "eh") == 0) { /* of gcc 2: a pointer to what is now the augmentation data */
+	if (strcmp(augmentation, "eh") == 0) { /* from gcc 2: a pointer to what is now the augmentation data */
 		cursor_skip(c, ADDRESS_SIZE);
 		augmentation[0] = '\0';
 	}
@@ -230,7 +233,7 @@ static bool read_fde(const struct cfi_section *section, const struct header *hea
 		return false;
 	if (out->cie.has_augmentation_data)
 		cursor_skip(&c, cursor_uleb(&c));
-	/* Address 0 is what linkers leave of functions that they dropped. */
+	/* Linkers leave address 0 for functions that they dropped. */
 	if (c.bad || range == 0 || range > INT64_MAX || out->start == 0 || out->start + range < out->start)
 		return false;
 	out->end = out->start + range;

@@ -6,7 +6,7 @@
 
 enum {
 	HDR_VERSION = 1,
-	/* the only base that a table may have to be searched: the header's own address */
+	/* the only base with which a table can be searched: the header's own address */
 	PE_DATAREL = 0x30,
 	PE_BASE_MASK = 0xf0,
 	PE_FORMAT_MASK = 0x07,
@@ -173,7 +173,7 @@ int search_fde(struct cfi_section *section, uint64_t address, struct fde *out)
 		else
 			lo = mid + 1;
 	}
-	/* Neither table nor FDE is trusted: the record itself has to cover the address. */
+	/* The table is not trusted: the record itself has to cover the address. */
 	if (lo == 0 || !search_nth(section, lo - 1, out) || address < out->start || address >= out->end)
 		return -ENOENT;
 	return 0;

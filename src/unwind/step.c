@@ -63,7 +63,7 @@ static bool eval_at(const struct row_step *s, uint64_t address, uint64_t *out, s
 	return walk_read_word(s->w, address, out) || fail(fault, EXPR_UNREADABLE, address);
 }
 
-/* Where sp is not known: fp points at the frame record, and the row tells how far that is from the CFA. */
+/* For when sp is not known: fp points at the frame record, and the row says how far that is from the CFA. */
 static bool cfa_from_frame_record(const struct row_step *s, uint64_t *out, struct fault *fault)
 {
 	const struct arch *arch = s->w->arch;
@@ -121,7 +121,7 @@ static bool eval_rule(const struct row_step *s, unsigned reg, uint64_t *out, str
 	return fail(fault, EXPR_INVALID, 0);
 }
 
-/* Registers that cannot be had are left out: only a later step that needs one will miss it. */
+/* Registers that cannot be recovered are left out: only a later step that needs one will miss it. */
 static void find_registers(const struct row_step *s, struct regs *out)
 {
 	const struct arch *arch = s->w->arch;
@@ -151,7 +151,7 @@ static bool find_return_address(const struct row_step *s, uint64_t *out)
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	if (in_register && !w->arch->ra_in_register)
 		return walk_end(w, STACK_NO_UNWIND_INFO,
-				"the unwind information does not tell where the return address is");
+				"the unwind information does not say where the return address is");
 	if (in_register && !w->exact)
 		return walk_end(w, STACK_NO_PROGRESS,
 				"the return address was in a register that a later call has overwritten");
@@ -161,7 +161,9 @@ static bool find_return_address(const struct row_step *s, uint64_t *out)
 	return true;
 }
 
-/* The stack is left towards its base: only a leaf that keeps nothing on it (aarch64) may stay where it is. */
+/*
+ * A step must move towards the stack's base: only a leaf that keeps nothing on the stack (aarch64) may stay in place.
+ */
 static bool makes_progress(const struct walk *w, const struct caller *caller)
 {
 	uint64_t sp = w->regs.r[w->arch->dwarf_sp];
@@ -176,7 +178,7 @@ static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias
 	struct fault fault;
 
 	*out = (struct caller){.exact = row->signal_frame};
-	/* The outermost frame says so without a CFA that would make sense. */
+	/* The outermost frame is marked as such, and may have no sensible CFA. */
 	if (row->regs[row->ra_reg].kind == CFI_UNDEFINED)
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	if (!eval_cfa(&s, &s.cfa, &fault))
@@ -185,7 +187,7 @@ static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias
 		return false;
 	find_registers(&s, &out->regs);
 	if (!row->signal_frame && !makes_progress(w, out))
-		return walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be nearer to the stack's base");
+		return walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be closer to the stack's base");
 	return true;
 }
 
@@ -208,7 +210,7 @@ static bool step_by_signal_frame(struct walk *w, struct caller *out)
 	return true;
 }
 
-/* Code of no file: a just-in-time compiler's, or a trampoline that the kernel put on the stack. */
+/* Code in no file: JIT-compiled, or a trampoline that the kernel put on the stack. */
 static bool is_loose_sigreturn(struct walk *w)
 {
 	uint8_t code[16];
@@ -220,8 +222,8 @@ static bool is_loose_sigreturn(struct walk *w)
 }
 
 /*
- * The current frame is a signal's: what called it was interrupted, and it was itself not called. It may lead to another
- * stack, in any direction, so only their number keeps a frame that leads to itself from being walked for ever.
+ * The current frame is a signal frame: it was not called, and its caller was interrupted. It may lead to another stack,
+ * in any direction, so only a limit on their number ends a walk through a frame that leads to itself.
  */
 static bool mark_signal_frame(struct walk *w)
 {
@@ -244,7 +246,7 @@ static bool agrees_with_frame_pointer(const struct walk *w, const struct cfi_row
 	       cfa + (uint64_t)rule->offset == w->regs.r[arch->dwarf_fp] + WORD;
 }
 
-/* What reading the code gave is believed only when it leads to the end of a call. */
+/* The result of reading the code is trusted only if it leads to just behind a call. */
 static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct caller *out)
 {
 	uint64_t target;

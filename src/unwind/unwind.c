@@ -7,7 +7,7 @@
 
 #include "unwind/walk.h"
 
-/* Of the budget: for a frame, and for a read of the live process. */
+/* Cost in the budget: of a frame, and of a read of the live process. */
 enum { FRAME_COST = 32, LIVE_COST = 64 };
 
 static bool push_frame(struct walk *w, uint32_t flags)
@@ -21,7 +21,10 @@ static bool push_frame(struct walk *w, uint32_t flags)
 	return vec_push(w->out, frame);
 }
 
-/* Work that the files and the stacks of the process decide on is paid for; once that was refused, nothing is sure. */
+/*
+ * Work whose amount depends on the files and stacks of the process is charged to the budget; once that is refused, the
+ * result is not reliable.
+ */
 static bool is_too_long(struct walk *w)
 {
 	uint64_t vaddr;
@@ -53,7 +56,10 @@ static void walk(struct walk *w, uint32_t depth)
 		w->regs = caller.regs;
 		w->exact = caller.exact;
 		w->sp_is_bound = caller.sp_is_bound;
-		/* The rows of x86_64's PLT stubs compute with the pc, which they name by the return address column. */
+		/*
+		 * The rows of x86_64's PLT stubs use the pc in expressions, and refer to it by the return address
+		 * column.
+		 */
 		if (!w->arch->ra_in_register)
 			regs_put(&w->regs, w->arch->dwarf_ra, w->regs.pc);
 		if (!push_frame(w, caller.flags)) {
@@ -110,7 +116,7 @@ struct layered_mem {
 	uint64_t missing; /* the last address that neither has */
 };
 
-/* In the part of the thread's own stack that --stack-size left out. */
+/* Whether it is in the part of the thread's own stack that --stack-size left out. */
 static bool is_cut_off(const struct snap_thread *thread, uint64_t address)
 {
 	return address >= thread->stack.start && address < thread->stack.region_end;
@@ -136,7 +142,7 @@ static void not_captured(const struct snap_thread *thread, struct raw_stack *out
 	snprintf(out->error, sizeof(out->error), "%s", thread->why ? thread->why : "its registers were not captured");
 }
 
-/* A thread that has just been created, and has yet to return from the system call that did it. */
+/* A thread that has just been created, and has not yet returned from the system call that did it. */
 static bool is_newborn(const struct snapshot *snap, const struct snap_thread *thread)
 {
 	const struct arch *arch = snap->arch;
@@ -165,7 +171,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
 	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
-	/* C libraries describe nothing past that system call: nothing is below a thread's first frame. */
+	/* C libraries have no CFI past that system call: it is the outermost frame of the thread. */
 	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {
 		out->end = STACK_COMPLETE;
 		out->error[0] = '\0';

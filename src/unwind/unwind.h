@@ -13,8 +13,8 @@
 enum { UNWIND_DEFAULT_DEPTH = 65536 };
 
 /*
- * What all walks of one process may cost together, a few seconds: none of the programs that compilers make comes near it.
- * Programs that were made to keep us busy, by unwind information or by stacks, end with a reason when it is used up.
+ * What all walks of one process may cost together: a few seconds. No normally compiled program comes near it. When a
+ * program made to keep us busy, by its unwind information or its stacks, uses it up, stacks end with a reason.
  */
 enum { UNWIND_BUDGET = 1 << 28 };
 
@@ -25,7 +25,7 @@ struct unwind_options {
 };
 
 /*
- * Walks the user stack of one thread from its registers. Never fails: what cannot be walked ends the stack with a
+ * Walks the user stack of one thread from its registers. Never fails: where it cannot go on, the stack ends with a
  * reason. `out` is initialised here; free it with raw_stack_deinit().
  */
 void unwind_thread(const struct snapshot *snap, struct modules *modules, const struct snap_thread *thread,

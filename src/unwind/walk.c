@@ -86,7 +86,7 @@ bool walk_is_return_address(struct walk *w, uint64_t address, uint64_t *target)
 
 	if (address < sizeof(before) || !walk_is_code(w, address - 1))
 		return false;
-	/* Near the start of a mapping fewer bytes are there than the longest call has. */
+	/* Near the start of a mapping there are fewer bytes than the longest call has. */
 	for (size_t len = sizeof(before); len >= INSN_MIN_CALL; len--)
 		if (walk_read_code(w, address - len, before, len))
 			return insn_follows_call(w->arch, before, len, address, target);

@@ -12,7 +12,7 @@
 #include "model/snapshot.h"
 #include "model/stack.h"
 
-/* One walk: the frame it stands at, and what it may read. Shared by the kinds of step. */
+/* One walk: the frame it is at, and what it may read. Shared by all kinds of steps. */
 struct walk {
 	const struct arch *arch;
 	const struct maps *maps;
@@ -60,7 +60,7 @@ bool walk_is_return_address(struct walk *w, uint64_t address, uint64_t *target);
 /* False when there is no caller: the end and its reason are in w->out. */
 bool step_frame(struct walk *w, struct caller *out);
 
-/* The step for code about which nothing is known (guess.c): frame pointer, then a search of the stack. */
+/* The step for code about which nothing is known (guess.c): by frame pointer, then by searching the stack. */
 bool step_by_guess(struct walk *w, struct caller *out);
 
 #endif

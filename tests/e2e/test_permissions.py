@@ -19,7 +19,7 @@ def test_another_users_process(target, stakeout, as_nobody):
 
 SAME_IDS = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 OBSTACLES = {
-    "user": (["--clear-groups"], "the process is another user's"),
+    "user": (["--clear-groups"], "the process belongs to another user"),
     "user ids": ([f"--ruid={NOBODY}", *SAME_IDS[1:]], f"its user ids ({NOBODY}, 0, 0) are not all yours ({NOBODY})"),
     "group ids": ([SAME_IDS[0], "--regid=0", SAME_IDS[2]], f"its group ids (0, 0, 0) are not all yours ({NOBODY})"),
     "capabilities": ([*SAME_IDS, "--inh-caps=+chown", "--ambient-caps=+chown"], "capabilities that stakeout lacks"),

@@ -536,7 +536,7 @@ static void test_refused_files(void **state)
 	tiny_load(t);
 	assert_int_equal(bpf_rows_build(modules_find(t->target->modules, TINY_CODE, &vaddr)->image, &arch_aarch64, &err, &rows),
 			 -ENOEXEC);
-	assert_string_equal(err.msg, "its code is not that of aarch64");
+	assert_string_equal(err.msg, "its code is not for aarch64");
 	assert_int_equal(rows.len, 0);
 	tiny_destroy(t);
 

@@ -13,22 +13,22 @@
 
 enum { MANY = 4 * (1 << 16) / 72 }; /* more than a ring of 64 KiB holds: a record has 72 bytes and a name */
 
-/* What was told. */
-struct told {
+/* What the watch reported. */
+struct reports {
 	pid_t wanted;
 	pid_t unwanted; /* 0: all others */
 	int times;
 	int wrong;
 };
 
-static void on_told(void *arg, pid_t tgid)
+static void on_report(void *arg, pid_t tgid)
 {
-	struct told *told = arg;
+	struct reports *reports = arg;
 
-	if (tgid == told->wanted)
-		told->times++;
-	else if (!told->unwanted || tgid == told->unwanted)
-		told->wrong++;
+	if (tgid == reports->wanted)
+		reports->times++;
+	else if (!reports->unwanted || tgid == reports->unwanted)
+		reports->wrong++;
 }
 
 /* A child that maps as often as it is told to, on one CPU. */
@@ -125,52 +125,52 @@ static bool is_readable(const struct mmap_watch *watch, int timeout_ms)
 static void test_tells_who_mapped(void **state)
 {
 	struct mmap_watch *watch = create_or_skip();
-	struct told told = {0};
+	struct reports reports = {0};
 	struct mapper mapper;
 
 	mapper_start(&mapper);
-	told.wanted = mapper.pid;
-	mapper_map(&mapper, 1, PROT_READ | PROT_EXEC); /* it is up: whatever it mapped until then is told now */
+	reports.wanted = mapper.pid;
+	mapper_map(&mapper, 1, PROT_READ | PROT_EXEC); /* it is up: whatever it mapped until then is reported now */
 	assert_true(is_readable(watch, 10000));
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 1);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 1);
 
-	told.times = 0;
+	reports.times = 0;
 	mapper_map(&mapper, 1, PROT_READ); /* data */
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 0);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 0);
 
 	mapper_map(&mapper, 50, PROT_READ | PROT_EXEC); /* once for a batch */
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 1);
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 1);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 1);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 1);
 	assert_int_equal(mmap_watch_lost(watch), 0);
 	mapper_end(&mapper);
 	mmap_watch_destroy(watch);
 }
 
-/* A program that starts is told of under the number that its parent knows. */
+/* A program that starts is reported under the number that its parent knows. */
 static void test_tells_of_programs(void **state)
 {
 	struct mmap_watch *watch = create_or_skip();
-	struct told told = {0};
+	struct reports reports = {0};
 	int status;
 
-	told.wanted = fork();
-	assert_true(told.wanted >= 0);
-	if (told.wanted == 0) {
+	reports.wanted = fork();
+	assert_true(reports.wanted >= 0);
+	if (reports.wanted == 0) {
 		execl("/bin/true", "true", NULL);
 		_exit(127);
 	}
-	assert_int_equal(waitpid(told.wanted, &status, 0), told.wanted);
+	assert_int_equal(waitpid(reports.wanted, &status, 0), reports.wanted);
 	assert_int_equal(status, 0);
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 1);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 1);
 	mmap_watch_destroy(watch);
 }
 
-/* Round and round the ring, by two in turn: what is left of the other must not be told again. */
+/* Round and round the ring, by two in turn: what is left of the other must not be reported again. */
 static void test_ring_wraps(void **state)
 {
 	struct mmap_watch *watch = create_or_skip();
@@ -179,12 +179,12 @@ static void test_ring_wraps(void **state)
 	mapper_start(&mappers[0]);
 	mapper_start(&mappers[1]);
 	for (int i = 0; i < MANY / 37; i++) {
-		struct told told = {.wanted = mappers[i % 2].pid, .unwanted = mappers[!(i % 2)].pid};
+		struct reports reports = {.wanted = mappers[i % 2].pid, .unwanted = mappers[!(i % 2)].pid};
 
 		mapper_map(&mappers[i % 2], 37, PROT_READ | PROT_EXEC);
-		mmap_watch_read(watch, on_told, &told);
-		assert_int_equal(told.times, 1);
-		assert_int_equal(told.wrong, 0);
+		mmap_watch_read(watch, on_report, &reports);
+		assert_int_equal(reports.times, 1);
+		assert_int_equal(reports.wrong, 0);
 	}
 	assert_int_equal(mmap_watch_lost(watch), 0);
 	mapper_end(&mappers[0]);
@@ -197,17 +197,17 @@ static void test_counts_what_is_lost(void **state)
 	struct mmap_watch *watch = create_or_skip();
 	long page = sysconf(_SC_PAGESIZE);
 	int many = page > 1 << 16 ? MANY * (int)(page >> 16) : MANY;
-	struct told told = {0};
+	struct reports reports = {0};
 	struct mapper mapper;
 
 	mapper_start(&mapper);
-	told.wanted = mapper.pid;
+	reports.wanted = mapper.pid;
 	mapper_map(&mapper, many, PROT_READ | PROT_EXEC);
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 1);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 1);
 	mapper_map(&mapper, 1, PROT_READ | PROT_EXEC); /* with this one the kernel tells */
-	mmap_watch_read(watch, on_told, &told);
-	assert_int_equal(told.times, 2);
+	mmap_watch_read(watch, on_report, &reports);
+	assert_int_equal(reports.times, 2);
 	assert_in_range(mmap_watch_lost(watch), many / 2, many);
 	mapper_end(&mapper);
 	mmap_watch_destroy(watch);
@@ -254,7 +254,7 @@ static void make_lost(struct made *made, uint64_t count)
 
 static void test_parses(void **state)
 {
-	struct told told = {.wanted = 5};
+	struct reports reports = {.wanted = 5};
 	struct made made = {0};
 
 	make_mapping(&made, PERF_RECORD_MISC_USER, 5, PROT_READ | PROT_EXEC);
@@ -264,16 +264,16 @@ static void test_parses(void **state)
 	make_mapping(&made, PERF_RECORD_MISC_USER, 0, PROT_EXEC); /* of other pid namespaces */
 	make_mapping(&made, PERF_RECORD_MISC_USER, UINT32_MAX, PROT_EXEC);
 	make_lost(&made, 4);
-	assert_int_equal(mmap_watch_parse(made.bytes, made.len, on_told, &told), 7);
-	assert_int_equal(told.times, 2);
-	assert_int_equal(told.wrong, 0);
+	assert_int_equal(mmap_watch_parse(made.bytes, made.len, on_report, &reports), 7);
+	assert_int_equal(reports.times, 2);
+	assert_int_equal(reports.wrong, 0);
 }
 
 /* Whatever is cut off or has no length ends there; what comes before it counts. */
 static void test_cut_short(void **state)
 {
 	struct made made = {0};
-	struct told told;
+	struct reports reports;
 
 	make_mapping(&made, PERF_RECORD_MISC_USER, 5, PROT_EXEC);
 	make_lost(&made, 3);
@@ -281,15 +281,15 @@ static void test_cut_short(void **state)
 		uint8_t *copy = malloc(len + 1);
 
 		memcpy(copy, made.bytes, len);
-		told = (struct told){.wanted = 5};
-		assert_int_equal(mmap_watch_parse(copy, len, on_told, &told), 0);
-		assert_int_equal(told.times, len >= made.len - 24);
+		reports = (struct reports){.wanted = 5};
+		assert_int_equal(mmap_watch_parse(copy, len, on_report, &reports), 0);
+		assert_int_equal(reports.times, len >= made.len - 24);
 		free(copy);
 	}
 	memset(made.bytes + 6, 0, 2); /* size of the first */
-	told = (struct told){.wanted = 5};
-	assert_int_equal(mmap_watch_parse(made.bytes, made.len, on_told, &told), 0);
-	assert_int_equal(told.times, 0);
+	reports = (struct reports){.wanted = 5};
+	assert_int_equal(mmap_watch_parse(made.bytes, made.len, on_report, &reports), 0);
+	assert_int_equal(reports.times, 0);
 }
 
 int main(void)

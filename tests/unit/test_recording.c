@@ -155,21 +155,21 @@ static void test_children_that_have_ended(void **state)
 	finish(recording, pid);
 }
 
-struct taken {
+struct nap_count {
 	unsigned naps;
 	int64_t last_end_ns;
 };
 
 static void take(void *arg, const struct offcpu_event *event)
 {
-	struct taken *taken = arg;
+	struct nap_count *count = arg;
 	int64_t end_ns = event->time_ns + (int64_t)event->duration_ns;
 
 	if (!has_frame(event->what->user, "naps_here"))
 		return;
-	assert_true(end_ns > taken->last_end_ns);
-	taken->last_end_ns = end_ns;
-	taken->naps++;
+	assert_true(end_ns > count->last_end_ns);
+	count->last_end_ns = end_ns;
+	count->naps++;
 }
 
 /* Each wait once, in the order of their ends. */
@@ -178,20 +178,20 @@ static void test_events(void **state)
 	pid_t pid = start_child();
 	const struct recording_options options = the_options(&pid, true);
 	struct recording *recording = start(&options, pid);
-	struct taken taken = {0};
+	struct nap_count count = {0};
 	unsigned naps;
 
 	say(to_child[1]);
 	hear(from_child[0]);
-	assert_true(recording_take_events(recording, take, &taken));
+	assert_true(recording_take_events(recording, take, &count));
 	say(to_child[1]);
 	hear(from_child[0]);
 	recording_watch(recording)->ops->stop(recording_watch(recording));
-	assert_true(recording_take_events(recording, take, &taken));
-	naps = taken.naps;
+	assert_true(recording_take_events(recording, take, &count));
+	naps = count.naps;
 	assert_in_range(naps, 2 * NAPS - *disturbed, 2 * NAPS);
-	assert_true(recording_take_events(recording, take, &taken));
-	assert_int_equal(taken.naps, naps);
+	assert_true(recording_take_events(recording, take, &count));
+	assert_int_equal(count.naps, naps);
 	finish(recording, pid);
 }
 

@@ -478,7 +478,7 @@ static void test_code_without_names(void **state)
 	expect_not(state, hiding, "made at run time");
 	f->profile.threads.data[0].name = "node";
 	expect(state, plain,
-	       "\ncode made at run time has no names: node has it named when started with --perf-basic-prof\n");
+	       "\ncode made at run time has no names: node names it when started with --perf-basic-prof\n");
 }
 
 static void test_color(void **state)

@@ -141,7 +141,8 @@ int sampler_start(const struct sampler_options *options, struct err *err, struct
 	int rc = 0;
 
 	if (!options->watch.filter.sleeping && !options->watch.filter.uninterruptible)
-		return err_set(err, EINVAL, "/proc does not show which threads are ready but without a CPU: --state R needs BPF");
+		return err_set(err, EINVAL,
+			       "/proc does not show which threads are ready but without a CPU: --state R needs BPF");
 	s = create(options);
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
