@@ -11,7 +11,7 @@ import pytest
 from harness import TIMEOUT, state, wait_until
 from offcpu_recording import added, assert_whole, let_run, names, rows_of
 
-pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
+pytestmark = pytest.mark.usefixtures("root")
 
 
 FORKING = """
@@ -30,6 +30,7 @@ signal.pause()
 """
 
 
+@pytest.mark.asan
 def test_children_that_come_while_it_begins(record):
     """Whoever is started between the first look at /proc and the first switch that is seen is recorded as well."""
     parent = subprocess.Popen(
@@ -60,7 +61,14 @@ def is_exiting(pid):
 
 
 @pytest.mark.parametrize("minimum", [0, "1us"])
-@pytest.mark.parametrize("who", ["alone", "beside another", "all"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        pytest.param("alone", marks=pytest.mark.asan),
+        pytest.param("beside another", marks=pytest.mark.asan),
+        pytest.param("all", marks=pytest.mark.alone("what other tests start would be recorded as well")),
+    ],
+)
 def test_wait_at_the_very_end(target, record, unshare, who, minimum):
     """The first process of a pid namespace cannot end before all others have, and one of them is held by its tracer."""
     first = subprocess.Popen(
@@ -85,7 +93,12 @@ def test_wait_at_the_very_end(target, record, unshare, who, minimum):
         assert recording.proc.poll() is None
         doc = recording.finish()
         tracer.end()
+    except BaseException:
+        first.kill()  # the first of the namespace ends with its input, and all others with it
+        raise
     finally:
+        first.stdin.close()
+        first.stdout.close()
         first.wait(TIMEOUT)
     waits = [row for row in rows_of(doc, state="S") if row["pid"] == init]
     waits = [row for row in waits if "zap_pid_ns_processes" in names(row["kernel_stack"])]
@@ -93,6 +106,7 @@ def test_wait_at_the_very_end(target, record, unshare, who, minimum):
     assert not waits[0]["kernel_stack_error"] and not waits[0]["user_stack_error"]
 
 
+@pytest.mark.asan
 @pytest.mark.arch
 @pytest.mark.parametrize("minimum", [0, "1ms"])
 def test_wait_for_a_child_of_vfork(target, record, minimum):
@@ -109,6 +123,7 @@ def test_wait_for_a_child_of_vfork(target, record, minimum):
         assert "vfork" in frames[0] and frames[1:3] == ["vforks", "worker"]
 
 
+@pytest.mark.asan
 @pytest.mark.arch
 def test_code_that_is_made_beside_a_stack_that_leads_astray(target, record):
     """Pages that can be written and executed are code, too, which the kernel does not count as such."""
