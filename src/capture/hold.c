@@ -190,8 +190,6 @@ static int hold_late(struct take *take, struct held *h, struct hold_mode mode, u
 		return take_out_of_memory(take);
 	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first}, wait_ns);
 	*h = alone.data[0];
-	if (h->result == HELD_STOPPED && !take->snap->capture.inconsistent_why)
-		take->snap->capture.inconsistent_why = "a thread stopped later than the others";
 	vec_deinit(&alone);
 	return rc;
 }
@@ -208,8 +206,11 @@ static int hold(struct take *take, struct held_list *list, struct hold_mode mode
 		struct held *h = &list->data[i];
 		size_t at;
 
-		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns)
+		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns) {
 			rc = hold_late(take, h, mode, deadline);
+			if (h->result == HELD_STOPPED && !snap->capture.inconsistent_why)
+				snap->capture.inconsistent_why = "a thread stopped later than the others";
+		}
 		if (rc == 0)
 			rc = find_or_add(take, h->tid, &at);
 		if (rc == 0 && at != SIZE_MAX)
@@ -379,6 +380,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 {
 	struct take take = {.capture = c, .snap = snap, .err = err};
 	struct held_list list = {0};
+	uint64_t deadline = monotonic_ns() + (uint64_t)c->options.stop_timeout_ms * 1000000u;
 	size_t stopped = 0, left = 0;
 	int rc = take_look(c);
 
@@ -394,6 +396,9 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 	}
 	if (rc == 0 && list.len)
 		rc = freeze_list(&take, &list, (struct hold_mode){0}, STRAGGLER_NS + list.len * STRAGGLER_NS_PER_THREAD);
+	for (size_t i = 0; rc == 0 && i < list.len; i++)
+		if (list.data[i].result == HELD_TIMEOUT) /* a busy machine: by itself it gets all the time */
+			rc = hold_late(&take, &list.data[i], (struct hold_mode){0}, deadline);
 	if (rc == 0)
 		stopped = store_registers(&take, &list, threads, nthreads);
 	snap->capture.stopped_threads += stopped;

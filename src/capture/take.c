@@ -192,6 +192,7 @@ bool take_has_sp(const struct take *take, const struct snap_thread *t)
 int take_refresh_maps(struct take *take)
 {
 	take->maps_fresh = true;
+	target_forget_files(take->capture->target); /* they are by position in the map */
 	return process_maps(&take->capture->target->process, take->snap->arena, take->err, &take->snap->maps);
 }
 

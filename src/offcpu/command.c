@@ -14,6 +14,7 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 #include "elf/image.h"
+#include "target/rootfile.h"
 
 enum { MAX_FILES = 64, MAX_SCRIPT_LINE = 256 };
 
@@ -47,7 +48,7 @@ static bool is_executable(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+	return rootfile_stat(-1, path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
 /* NULL when it has none. */
@@ -90,7 +91,7 @@ static void add_loader(struct files *files, struct image *image)
 {
 	struct span section = image_section(image, ".interp");
 	struct cursor c = cursor_init(section.data, section.len);
-	char name[PATH_MAX], *path = cursor_string(&c, name, sizeof(name)) ? realpath(name, NULL) : NULL;
+	char name[PATH_MAX], *path = cursor_string(&c, name, sizeof(name)) ? rootfile_real_path(name) : NULL;
 
 	if (!path)
 		return;
@@ -131,7 +132,7 @@ static void add_interpreter(struct files *files, const char *line)
 
 static void map_file(struct files *files, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd = rootfile_open(-1, path, NULL);
 	_cleanup_(cleanup_image) struct image *image = NULL;
 	char line[MAX_SCRIPT_LINE] = "";
 

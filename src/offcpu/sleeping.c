@@ -110,6 +110,7 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 		destroy_files(files);
 		return rc;
 	}
+	target_forget_memory(files->target); /* each look opens it anew */
 	sleeping_forget(sleeping, known);
 	known->files = files;
 	known->generation = process_generation(process);

@@ -14,9 +14,9 @@ static const char *const local_types[] = {
 	"ext2",     "ext3",	"ext4",	    "xfs",	 "btrfs",	"f2fs",	     "bcachefs",  "zfs",       "jfs",
 	"reiserfs", "nilfs2",	"ubifs",    "jffs2",	 "minix",	"vfat",	     "msdos",	  "exfat",     "ntfs3",
 	"hfs",	    "hfsplus",	"iso9660",  "udf",	 "squashfs",	"erofs",     "romfs",	  "cramfs",    "tmpfs",
-	"ramfs",    "rootfs",	"devtmpfs", "hugetlbfs", "overlay",	"aufs",	     "proc",	  "sysfs",     "devpts",
+	"ramfs",    "rootfs",	"devtmpfs", "hugetlbfs", "proc",	  "sysfs",     "devpts",
 	"cgroup",   "cgroup2",	"mqueue",   "debugfs",	 "tracefs",	"securityfs", "configfs", "pstore",    "bpf",
-	"efivarfs", "fusectl",	"nsfs",	    "selinuxfs", "binfmt_misc", "ecryptfs",
+	"efivarfs", "fusectl",	"nsfs",	    "selinuxfs", "binfmt_misc",
 };
 
 bool mount_type_is_local(const char *type)
@@ -62,12 +62,14 @@ static bool parse_line(char *line, struct mount_entry *out)
 		if (i == 4)
 			where = word;
 	}
-	word = word ? strtok_r(NULL, " \n", &save) : NULL;
-	if (!where || !word)
+	out->type = word ? strtok_r(NULL, " \n", &save) : NULL;
+	if (!where || !out->type)
 		return false;
 	unescape(where);
 	out->where = where;
-	out->type = word;
+	strtok_r(NULL, " \n", &save); /* where it comes from */
+	word = strtok_r(NULL, " \n", &save);
+	out->options = word ? word : "";
 	return true;
 }
 

@@ -14,6 +14,7 @@ struct mount_entry {
 	uint32_t dev_minor;
 	const char *where; /* the mount point, as the process sees it */
 	const char *type;
+	const char *options; /* of the file system, "" when there are none */
 };
 
 /* Visits the mounts that a process sees; `dir_fd` is its directory in /proc. 0 or -errno. */

@@ -340,32 +340,6 @@ const char *process_exe(const struct process *process, struct arena *arena)
 	return arena_intern_n(arena, buf, n);
 }
 
-bool process_may_have_userfaults(const struct process *process)
-{
-	enum { MAX_FILES = 1024 }; /* a millisecond */
-	static const char wanted[] = "anon_inode:[userfaultfd]";
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	char link[sizeof(wanted)];
-	int fd = openat(process->mm_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	unsigned n = 0;
-
-	if (fd < 0)
-		return true;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return true;
-	}
-	while ((entry = readdir(dir))) {
-		ssize_t len = readlinkat(fd, entry->d_name, link, sizeof(link));
-
-		if (++n > MAX_FILES || (len == (ssize_t)strlen(wanted) && memcmp(link, wanted, strlen(wanted)) == 0))
-			return true;
-	}
-	return false;
-}
-
 ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size)
 {
 	char path[32];

@@ -91,12 +91,6 @@ bool process_has_ended(const struct process *process);
 /* A number that changes with every exec: where the stack starts. 0 when not permitted. */
 uint64_t process_generation(const struct process *process);
 
-/*
- * True when the process has a userfaultfd, so that reading untouched memory may block for ever; also when it has too
- * many files to check, or we may not look at them.
- */
-bool process_may_have_userfaults(const struct process *process);
-
 /* What /proc says that a descriptor of the process is, such as "socket:[1234]", NUL-terminated; its length, or -errno. */
 ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size);
 

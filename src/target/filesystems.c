@@ -20,8 +20,10 @@
 /* A mount of one: it may have several. */
 struct filesystem {
 	struct mount_entry mount; /* with strings of our own */
+	uint64_t ns;              /* the mount namespace that it was seen in */
 	bool local;
-	bool dead; /* did not answer */
+	bool memory; /* it has no disk either */
+	bool dead;   /* did not answer */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
@@ -50,17 +52,76 @@ static void free_strings(struct filesystem *fs)
 {
 	free((char *)fs->mount.where);
 	free((char *)fs->mount.type);
+	free((char *)fs->mount.options);
 }
 
-/* Numbers are used again: the last that was said of one counts. */
+/* The one that is mounted nearest to a path; with `remote`, of those that may not answer. */
+static struct filesystem *find_path(const char *path, bool remote)
+{
+	struct filesystem *best = NULL;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < known.len; i++) {
+		const char *where = known.data[i].mount.where;
+		size_t len = strlen(where);
+
+		if ((remote && known.data[i].local) || len < longest || strncmp(path, where, len) != 0 ||
+		    (len > 1 && path[len] != '/' && path[len] != '\0'))
+			continue;
+		best = &known.data[i];
+		longest = len;
+	}
+	return best;
+}
+
+/* A list of directories, separated by colons, after `key` in the options: whether all of them are local. */
+static bool are_layers_local(const char *options, const char *key)
+{
+	const char *list = strstr(options, key);
+	size_t left = list ? strcspn(list, ",") : 0;
+
+	for (list = list ? list + strlen(key) : NULL, left -= list ? strlen(key) : 0; list && left;) {
+		size_t len = strcspn(list, ":,");
+		_cleanup_free_ char *path = strndup(list, len);
+		const struct filesystem *below = path && path[0] == '/' ? find_path(path, false) : NULL;
+
+		if (!below || !below->local)
+			return false;
+		left -= len < left ? len + (list[len] == ':') : left;
+		list += len + (list[len] == ':');
+	}
+	return true;
+}
+
+/* overlayfs is what is below it; its layers are named as whoever mounted it saw them. */
+static bool is_local(const struct mount_entry *mount)
+{
+	if (strcmp(mount->type, "overlay") != 0)
+		return mount_type_is_local(mount->type);
+	return are_layers_local(mount->options, "lowerdir=") && are_layers_local(mount->options, "upperdir=");
+}
+
+static bool is_memory(const char *type)
+{
+	return strcmp(type, "tmpfs") == 0 || strcmp(type, "devtmpfs") == 0 || strcmp(type, "hugetlbfs") == 0 ||
+	       strcmp(type, "ramfs") == 0 || strcmp(type, "rootfs") == 0;
+}
+
+/* A mount that is listed again, in another namespace or later, is the same one, or its number was given to another. */
 static void add(void *arg, const struct mount_entry *mount)
 {
 	struct filesystem *old = find_mount(mount->id);
-	struct filesystem fs = {.mount = *mount, .local = mount_type_is_local(mount->type)};
+	struct filesystem fs = {
+		.mount = *mount,
+		.ns = *(const uint64_t *)arg,
+		.local = is_local(mount),
+		.memory = is_memory(mount->type),
+	};
 
 	fs.mount.where = strdup(mount->where);
 	fs.mount.type = strdup(mount->type);
-	if (!fs.mount.where || !fs.mount.type) {
+	fs.mount.options = strdup(mount->options);
+	if (!fs.mount.where || !fs.mount.type || !fs.mount.options) {
 		free_strings(&fs);
 	} else if (old) {
 		fs.dead = old->dead && old->mount.dev_minor == mount->dev_minor;
@@ -71,18 +132,33 @@ static void add(void *arg, const struct mount_entry *mount)
 	}
 }
 
+/* What was seen of a namespace before; those that did not answer are kept in mind. */
+static void forget_namespace(uint64_t ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < known.len; i++) {
+		if (known.data[i].ns == ns && !known.data[i].dead)
+			free_strings(&known.data[i]);
+		else
+			known.data[kept++] = known.data[i];
+	}
+	known.len = kept;
+}
+
 /* Memory that is shared, a memfd or a System V segment, is a file of a file system that is mounted nowhere. */
 static void add_shared_memory(void)
 {
 	_cleanup_close_ int fd = memfd_create("stakeout", MFD_CLOEXEC);
-	struct mount_entry mount = {.id = UINT64_MAX, .where = "(shared memory)", .type = "tmpfs"};
+	struct mount_entry mount = {.id = UINT64_MAX, .where = "(shared memory)", .type = "tmpfs", .options = ""};
+	uint64_t nowhere = 0;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return;
 	mount.dev_major = major(st.st_dev);
 	mount.dev_minor = minor(st.st_dev);
-	add(NULL, &mount);
+	add(&nowhere, &mount);
 }
 
 static uint64_t namespace_of(int dir_fd)
@@ -106,7 +182,8 @@ static void learn_own(void)
 		own_namespace = namespace_of(self);
 		add_shared_memory();
 	}
-	mounts_visit(self, add, NULL);
+	forget_namespace(own_namespace);
+	mounts_visit(self, add, &own_namespace);
 }
 
 void filesystems_learn(int dir_fd)
@@ -117,20 +194,35 @@ void filesystems_learn(int dir_fd)
 	pthread_mutex_lock(&lock);
 	learn_own();
 	if (ns && ns != own_namespace && u64map_put(&namespaces, ns, &created) && created)
-		mounts_visit(dir_fd, add, NULL);
+		mounts_visit(dir_fd, add, &ns);
 	pthread_mutex_unlock(&lock);
 }
 
+/* Numbers are used again: it is local only if nobody says otherwise. */
 bool filesystems_is_local(uint32_t dev_major, uint32_t dev_minor)
 {
+	bool any = false, local = true;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < known.len; i++)
+		if (known.data[i].mount.dev_major == dev_major && known.data[i].mount.dev_minor == dev_minor) {
+			any = true;
+			local &= known.data[i].local;
+		}
+	pthread_mutex_unlock(&lock);
+	return any && local;
+}
+
+bool filesystems_is_memory(uint32_t dev_major, uint32_t dev_minor)
+{
 	const struct filesystem *fs;
-	bool local;
+	bool memory;
 
 	pthread_mutex_lock(&lock);
 	fs = find(dev_major, dev_minor);
-	local = fs && fs->local;
+	memory = fs && fs->memory;
 	pthread_mutex_unlock(&lock);
-	return local;
+	return memory;
 }
 
 bool filesystems_is_local_mount(uint64_t id)
@@ -179,28 +271,10 @@ void filesystems_give_up(uint32_t dev_major, uint32_t dev_minor, const char *wha
 	pthread_mutex_unlock(&lock);
 }
 
-/* The remote one that is mounted nearest to the path. */
-static struct filesystem *find_path(const char *path)
-{
-	struct filesystem *best = NULL;
-	size_t longest = 0;
-
-	for (size_t i = 0; i < known.len; i++) {
-		size_t len = strlen(known.data[i].mount.where);
-
-		if (known.data[i].local || len < longest || strncmp(path, known.data[i].mount.where, len) != 0 ||
-		    (len > 1 && path[len] != '/' && path[len] != '\0'))
-			continue;
-		best = &known.data[i];
-		longest = len;
-	}
-	return best;
-}
-
 void filesystems_give_up_path(const char *path)
 {
 	pthread_mutex_lock(&lock);
-	give_up(find_path(path), path);
+	give_up(find_path(path, true), path);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -222,7 +296,7 @@ bool filesystems_is_dead_path(const char *path)
 	bool dead;
 
 	pthread_mutex_lock(&lock);
-	fs = find_path(path);
+	fs = find_path(path, true);
 	dead = fs && fs->dead;
 	pthread_mutex_unlock(&lock);
 	return dead;

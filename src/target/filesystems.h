@@ -18,6 +18,9 @@ void filesystems_learn(int dir_fd);
 /* False when reading from it may block for ever, or when nobody knows. Reads no file: it is asked while threads are held. */
 bool filesystems_is_local(uint32_t dev_major, uint32_t dev_minor);
 
+/* True for memory that is a file, such as a memfd or a file in /dev/shm. Likewise reads no file. */
+bool filesystems_is_memory(uint32_t dev_major, uint32_t dev_minor);
+
 /* The same by the number of a mount (STATX_MNT_ID): files of btrfs have device numbers that no mount has. */
 bool filesystems_is_local_mount(uint64_t id);
 

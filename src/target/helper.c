@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -94,11 +95,13 @@ static void close_others(const struct helper_task *task, int socket)
 	syscall(SYS_close_range, from, ~0U, 0);
 }
 
-static void be_helper(const struct helper_task *task, uint8_t *window, int socket)
+static void be_helper(const struct helper_task *task, uint8_t *window, int socket, pid_t parent)
 {
 	struct helper_reply reply = {.fd = -1};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
 	prctl(PR_SET_NAME, "stakeout-helper");
 	close_others(task, socket);
 	task->run(task->arg, window, &reply);
@@ -110,6 +113,28 @@ static void be_helper(const struct helper_task *task, uint8_t *window, int socke
 static pid_t make_child(void)
 {
 	return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+}
+
+/*
+ * A helper ends soon after its answer or its SIGKILL, but closing a file may keep it as long as reading it: nobody waits. Who
+ * has not ended yet is looked at again when the next one is done.
+ */
+static void reap(pid_t child)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static pid_t unreaped[64]; /* more than that stay zombies until we end */
+	size_t n = sizeof(unreaped) / sizeof(unreaped[0]);
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < n; i++) {
+		if (!unreaped[i] && child) {
+			unreaped[i] = child;
+			child = 0;
+		}
+		if (unreaped[i] && waitpid(unreaped[i], NULL, __WALL | WNOHANG) != 0)
+			unreaped[i] = 0;
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 static uint8_t *copy_window(const uint8_t *window, uint64_t len)
@@ -125,8 +150,8 @@ static int run_in_window(const struct helper_task *task, uint8_t *window, struct
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
 	sigset_t all, before;
+	pid_t parent = getpid(), child;
 	int sockets[2], rc;
-	pid_t child;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return -errno;
@@ -136,7 +161,7 @@ static int run_in_window(const struct helper_task *task, uint8_t *window, struct
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = make_child();
 	if (child == 0)
-		be_helper(task, window, theirs);
+		be_helper(task, window, theirs, parent);
 	rc = child < 0 ? -errno : 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (rc < 0)
@@ -147,7 +172,7 @@ static int run_in_window(const struct helper_task *task, uint8_t *window, struct
 		rc = receive_reply(ours, reply);
 	if (rc < 0)
 		kill(child, SIGKILL);
-	waitpid(child, NULL, __WALL | (rc < 0 ? WNOHANG : 0));
+	reap(child);
 	if (rc == 0 && task->window && reply->len <= task->window) {
 		*bytes = copy_window(window, reply->len);
 		rc = *bytes ? 0 : -ENOMEM;

@@ -79,6 +79,7 @@ struct opener {
 	const struct target *target;
 	const struct map_entry *entry;
 	bool ignore_deleted;
+	bool in_helper;
 	int (*open)(int root_fd, const char *path, struct stat *st);
 };
 
@@ -89,6 +90,8 @@ static int open_link(const struct opener *o, const char *link, struct stat *st)
 
 	if (path_fd < 0)
 		return -errno;
+	if (!o->in_helper && !rootfile_is_local(path_fd)) /* another file than the mapped one, which is local */
+		return -ESTALE;
 	return check_identity(rootfile_reopen(path_fd, st), st, o->entry, SAME_INODE);
 }
 
@@ -144,6 +147,7 @@ static int open_by_helper(struct opener *o, struct stat *st)
 	if (filesystems_is_dead(entry->dev_major, entry->dev_minor))
 		return -ETIMEDOUT;
 	o->open = rootfile_open_directly;
+	o->in_helper = true;
 	rc = helper_run(&task, &reply, NULL);
 	if (rc == -ETIMEDOUT)
 		filesystems_give_up(entry->dev_major, entry->dev_minor, entry->path);

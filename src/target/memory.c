@@ -137,81 +137,65 @@ static int copy_directly(struct memory *vm, struct memory_job *jobs, size_t njob
 	return -ESRCH;
 }
 
-/* Finds out all that a read has to know beforehand. */
-static void memory_prepare(struct memory *vm)
+/* Who has to deliver a page that is not there. */
+enum delivery {
+	BY_KERNEL, /* from this machine's disks, or out of nothing */
+	BY_FAULT,  /* likewise, unless somebody has registered the memory with a userfaultfd: any process may hold that */
+	FROM_AFAR, /* the server of a file system */
+};
+
+static enum delivery find_delivery(const struct map_entry *entry)
 {
-	if (vm->userfaults != USERFAULTS_UNKNOWN)
-		return;
-	vm->userfaults = process_may_have_userfaults(vm->process) ? USERFAULTS_POSSIBLE : USERFAULTS_NONE;
-	if (vm->pagemap_fd < 0)
-		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	if (!entry->inode)
+		return strncmp(entry->path, "[v", 2) == 0 ? BY_KERNEL : BY_FAULT; /* [vdso], [vvar]: the kernel's own */
+	if (!filesystems_is_local(entry->dev_major, entry->dev_minor))
+		return FROM_AFAR;
+	return filesystems_is_memory(entry->dev_major, entry->dev_minor) ? BY_FAULT : BY_KERNEL;
 }
 
-/* How many bytes from `start` on are in pages that exist: present or swapped out. */
-static uint64_t count_existing(const struct memory *vm, uint64_t start, uint64_t end)
+/* True when all pages of the range exist: present or swapped out. */
+static bool all_exist(struct memory *vm, uint64_t start, uint64_t end)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), exists = UINT64_C(3) << 62;
 	uint64_t pages[512], at = start / page * page;
 
+	if (vm->pagemap_fd < 0)
+		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
 	while (at < end) {
-		ssize_t got = pread(vm->pagemap_fd, pages, sizeof(pages), (off_t)(at / page * sizeof(pages[0])));
+		size_t left = (size_t)((end - at + page - 1) / page), n = left < 512 ? left : 512;
+		ssize_t got = pread(vm->pagemap_fd, pages, n * sizeof(pages[0]), (off_t)(at / page * sizeof(pages[0])));
 
 		if (got <= 0)
-			break;
-		for (size_t i = 0; i < (size_t)got / sizeof(pages[0]) && at < end; i++, at += page)
+			return false;
+		for (size_t i = 0; i < (size_t)got / sizeof(pages[0]); i++, at += page)
 			if (!(pages[i] & exists))
-				return at > start ? at - start : 0;
+				return false;
 	}
-	return at < end ? at > start ? at - start : 0 : end - start;
+	return true;
 }
 
-/* The kernel's own pages, which nobody else delivers. */
-static bool is_kernels(const struct map_entry *entry)
+/* The part of [start, end) that is in the mapping at its start. */
+static uint64_t end_in(const struct map_entry *entry, uint64_t end)
 {
-	return strncmp(entry->path, "[v", 2) == 0;
-}
-
-/* How many bytes from `start` on, in one mapping, can be read without waiting for anybody. */
-static uint64_t count_prompt(const struct memory *vm, const struct map_entry *entry, uint64_t start, uint64_t end)
-{
-	bool is_file = entry->inode != 0;
-
-	if (is_file && !filesystems_is_local(entry->dev_major, entry->dev_minor))
-		return 0;
-	if (vm->userfaults == USERFAULTS_NONE || vm->pagemap_fd < 0 || is_kernels(entry) ||
-	    (is_file && !(entry->perms & MAP_PERM_WRITE)))
-		return end - start;
-	return count_existing(vm, start, end);
+	return entry->end < end ? entry->end : end;
 }
 
 /*
- * Likewise of a job, which may go through several mappings. `slow` is the first mapping that may make us wait; NULL: there
- * is none, or nobody knows what is there.
+ * True when all of it can be read at once by process_vm_readv, which would wait for whoever has to deliver a page. While
+ * threads are held nothing is left to chance: a page that exists may be gone when it is read.
  */
-static uint64_t count_prompt_bytes(const struct memory *vm, const struct memory_job *job, const struct map_entry **slow)
+static bool is_prompt(struct memory *vm, uint64_t start, uint64_t end)
 {
-	uint64_t end = job->len > UINT64_MAX - job->address ? UINT64_MAX : job->address + job->len, at = job->address;
+	while (start < end) {
+		const struct map_entry *entry = maps_find(vm->maps, start);
+		enum delivery delivery = entry ? find_delivery(entry) : BY_FAULT;
+		uint64_t stop = entry ? end_in(entry, end) : end;
 
-	*slow = NULL;
-	if (!vm->maps || !vm->maps->len)
-		return job->len;
-	while (at < end) {
-		const struct map_entry *entry = maps_find(vm->maps, at);
-		uint64_t stop, prompt;
-
-		if (!entry && at > job->address) /* the end of all that is mapped */
-			return at - job->address;
-		if (!entry) /* it was mapped since, or is not at all */
-			return count_existing(vm, at, end);
-		stop = entry->end < end ? entry->end : end;
-		prompt = count_prompt(vm, entry, at, stop);
-		at += prompt;
-		if (at < stop) {
-			*slow = entry;
-			break;
-		}
+		if (delivery == FROM_AFAR || (delivery == BY_FAULT && (vm->held || !all_exist(vm, start, stop))))
+			return false;
+		start = stop;
 	}
-	return at - job->address;
+	return true;
 }
 
 struct read_task {
@@ -224,138 +208,152 @@ static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
 {
 	const struct read_task *task = arg;
 	struct memory_job job = {.address = task->address, .len = task->len, .dst = window};
-	/* Not through /proc/PID/mem, where it can be helped: that waits with the target's memory map locked. */
-	int rc = copy_all(task->vm, &job, 1);
+	int rc = copy_batch(task->vm, &job, 1);
 
 	reply->len = job.done;
 	reply->rc = job.done ? 0 : rc;
 }
 
-static void describe(const struct map_entry *slow, uint64_t address, char *out, size_t size)
+static void describe(const struct map_entry *entry, uint64_t address, char *out, size_t size)
 {
-	snprintf(out, size, "memory at 0x%llx%s%s", (unsigned long long)address, slow && slow->path[0] ? " of " : "",
-		 slow ? slow->path : "");
+	snprintf(out, size, "memory at 0x%llx%s%s", (unsigned long long)address, entry->path[0] ? " of " : "", entry->path);
 }
 
-static void complain(const struct memory_job *job, const struct map_entry *slow)
+/*
+ * Of a mapping of a file that may never answer. Not through /proc/PID/mem: that waits with the target's memory map locked,
+ * and so stops the target and all who look at it.
+ */
+static int read_from_afar(struct memory *vm, const struct map_entry *entry, uint64_t len, struct memory_job *job)
 {
-	char what[512];
-
-	describe(slow, job->address + job->done, what, sizeof(what));
-	if (slow && slow->inode)
-		filesystems_give_up(slow->dev_major, slow->dev_minor, what);
-	else
-		patience_complain("%s did not answer in time: somebody else delivers it (userfaultfd); what is there is left "
-				  "out (--patience gives it longer)",
-				  what);
-}
-
-/* The rest of a job. A mapping that did not answer once is not asked again. */
-static int read_by_helper(struct memory *vm, struct memory_job *job, const struct map_entry *slow)
-{
-	struct read_task rest = {.vm = vm, .address = job->address + job->done, .len = job->len - job->done};
-	const struct helper_task task = {
-		.run = run_read,
-		.arg = &rest,
-		.window = rest.len,
-		.keep = {vm->mem_fd, -1, -1, -1},
-	};
+	struct read_task rest = {.vm = vm, .address = job->address + job->done, .len = len};
+	const struct helper_task task = {.run = run_read, .arg = &rest, .window = len, .keep = {-1, -1, -1, -1}};
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct helper_reply reply;
+	char what[512];
 	int rc;
 
-	if (vm->held) {
-		vm->refused = slow;
-		job->unanswered = true;
+	if (vm->held || vm->use_proc_mem) {
+		vm->refused = entry;
 		return -ETIMEDOUT;
 	}
-	if ((slow && slow->start == vm->dead_start) ||
-	    (slow && slow->inode && filesystems_is_dead(slow->dev_major, slow->dev_minor))) {
-		job->unanswered = true;
+	if (filesystems_is_dead(entry->dev_major, entry->dev_minor))
 		return -ETIMEDOUT;
-	}
 	rc = helper_run(&task, &reply, &bytes);
-	if (bytes && reply.len <= rest.len && has_number(vm->process)) {
+	if (bytes && reply.len <= len && has_number(vm->process)) {
 		memcpy(job->dst + job->done, bytes, reply.len);
 		job->done += reply.len;
 	}
-	/* Through /proc/PID/mem the kernel does not wait for who has to deliver a page: it says that there is none. */
-	job->unanswered = rc == -ETIMEDOUT || (rc < 0 && slow && !slow->inode);
-	if (job->unanswered && slow)
-		vm->dead_start = slow->start;
-	if (job->unanswered)
-		complain(job, slow);
+	describe(entry, rest.address, what, sizeof(what));
+	if (rc == -ETIMEDOUT)
+		filesystems_give_up(entry->dev_major, entry->dev_minor, what);
 	return rc;
 }
 
-/* What can be had at once, then the rest by a helper. */
-static int copy_slowly(struct memory *vm, struct memory_job *job, uint64_t prompt, const struct map_entry *slow)
+/* /proc/PID/mem does not wait for who has to deliver a page to a userfaultfd: it says that there is none. */
+static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint64_t len, struct memory_job *job)
 {
-	struct memory_job first = {.address = job->address, .len = prompt, .dst = job->dst};
-	int rc = prompt ? copy_directly(vm, &first, 1) : 0;
+	struct memory_job part = {.address = job->address + job->done, .len = len, .dst = job->dst + job->done};
+	int rc = copy_proc_mem(vm, &part);
 
-	job->done = first.done;
-	if (rc < 0 || first.done < prompt || (prompt && !slow))
-		return rc;
-	return read_by_helper(vm, job, slow);
+	job->done += part.done;
+	if (rc == -EIO || rc == -EFAULT || rc == -EAGAIN) {
+		vm->refused = entry;
+		return -ETIMEDOUT;
+	}
+	return rc;
 }
 
-bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
+/* What process_vm_readv may wait for, mapping by mapping. */
+static int copy_slowly(struct memory *vm, struct memory_job *job)
 {
-	const struct memory_job job = {.address = address, .len = len};
-	const struct map_entry *slow;
-	bool prompt = count_prompt_bytes(vm, &job, &slow) == len;
+	uint64_t end = job->len > UINT64_MAX - job->address ? UINT64_MAX : job->address + job->len;
+	int rc = 0;
 
-	if (!prompt && slow)
-		vm->refused = slow;
-	return prompt;
+	while (rc == 0 && job->done < job->len) {
+		uint64_t at = job->address + job->done, before = job->done;
+		const struct map_entry *entry = maps_find(vm->maps, at);
+		struct memory_job part = {.address = at, .dst = job->dst + job->done};
+
+		if (!entry) /* not mapped, or since the map was read: what is there nobody knows */
+			return job->done ? 0 : -EFAULT;
+		part.len = end_in(entry, end) - at;
+		switch (find_delivery(entry)) {
+		case FROM_AFAR:
+			rc = read_from_afar(vm, entry, part.len, job);
+			break;
+		case BY_FAULT:
+			rc = entry->perms & MAP_PERM_READ ? read_by_fault(vm, entry, part.len, job) : -EFAULT;
+			break;
+		default:
+			rc = copy_directly(vm, &part, 1);
+			job->done += part.done;
+		}
+		if (job->done == before && rc == 0)
+			rc = -EFAULT;
+	}
+	job->unanswered = rc == -ETIMEDOUT;
+	return job->done && rc != -ESRCH ? 0 : rc;
+}
+
+/* Complains of what was left out without waiting for it. Not while threads are held. */
+static void tell_refused(struct memory *vm)
+{
+	char what[512];
+
+	if (!vm->refused)
+		return;
+	describe(vm->refused, vm->refused->start, what, sizeof(what));
+	if (find_delivery(vm->refused) == FROM_AFAR)
+		patience_complain("%s: its file system may not answer, and nobody waits for it while threads are held, or "
+				  "through /proc/PID/mem; it is left out",
+				  what);
+	else
+		patience_complain("%s: some of it did not answer: nobody has delivered it to its userfaultfd yet; it is left out",
+				  what);
+	vm->refused = NULL;
 }
 
 void memory_hold(struct memory *vm)
 {
-	memory_prepare(vm);
-	vm->refused = NULL;
 	vm->held = true;
 }
 
 void memory_release(struct memory *vm)
 {
-	char what[512];
-
 	vm->held = false;
-	if (!vm->refused)
-		return;
-	describe(vm->refused, vm->refused->start, what, sizeof(what));
-	patience_complain("%s: whoever has to deliver it may not answer, and nobody waits for that while threads are held; "
-			  "it is left out",
-			  what);
+	tell_refused(vm);
+}
+
+bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
+{
+	const struct map_entry *entry = vm->maps ? maps_find(vm->maps, address) : NULL;
+
+	if (entry && find_delivery(entry) == FROM_AFAR) {
+		vm->refused = entry;
+		return false;
+	}
+	return true;
 }
 
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
 {
 	int first_error = 0;
 
-	if (!vm->held)
-		memory_prepare(vm);
+	if (!vm->maps || !vm->maps->len)
+		return copy_directly(vm, jobs, njobs);
 	for (size_t i = 0; i < njobs;) {
-		const struct map_entry *slow = NULL;
-		uint64_t prompt = 0;
 		size_t run = i;
 		int rc = 0;
 
-		/* As many as can be read directly, then one that cannot. */
-		for (; run < njobs; run++) {
-			prompt = count_prompt_bytes(vm, &jobs[run], &slow);
-			if (prompt < jobs[run].len)
-				break;
-		}
+		/* As many as can be read at once, then one that cannot. */
+		while (run < njobs && is_prompt(vm, jobs[run].address, jobs[run].address + jobs[run].len))
+			run++;
 		if (run > i)
 			rc = copy_directly(vm, jobs + i, run - i);
 		if (run < njobs && rc != -ESRCH) {
-			int slow_rc = copy_slowly(vm, &jobs[run], prompt, slow);
+			int slow_rc = copy_slowly(vm, &jobs[run++]);
 
 			rc = rc < 0 ? rc : slow_rc;
-			run++;
 		}
 		if (rc < 0 && !first_error)
 			first_error = rc;
@@ -363,5 +361,7 @@ int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
 			break;
 		i = run;
 	}
+	if (!vm->held)
+		tell_refused(vm);
 	return first_error;
 }

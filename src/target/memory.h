@@ -29,14 +29,8 @@ struct memory {
 	/* What tells whether a read may block for ever. */
 	const struct maps *maps; /* of the target, or NULL: nobody knows, and everything is read directly */
 	int pagemap_fd;
-	enum userfaults {
-		USERFAULTS_UNKNOWN,
-		USERFAULTS_NONE,
-		USERFAULTS_POSSIBLE, /* pages that nobody has touched are somebody's to deliver */
-	} userfaults;
-	uint64_t dead_start; /* of a mapping that did not answer; 0: there is none */
-	bool held; /* threads of the target are held: nothing is read that may block, */
-	const struct map_entry *refused; /* such as this */
+	bool held; /* threads of the target are held: nothing is waited for */
+	const struct map_entry *refused; /* what was left out for that, or because nobody has delivered it, to be told of */
 };
 
 /* `process` must outlive it. */
@@ -55,7 +49,7 @@ struct memory_job {
 void memory_hold(struct memory *vm);
 void memory_release(struct memory *vm);
 
-/* True when all of it can be read without waiting for anybody. */
+/* False when a debugger that reads it may wait for ever: for PTRACE_PEEKDATA, which does not wait for userfaultfds. */
 bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len);
 
 /* The first error met, or 0; jobs after a failed one are still done. -ESRCH: the process is gone, and nothing was read. */

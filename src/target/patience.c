@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+enum { PROMPT_NS = 100000000 };
+
 static _Atomic uint64_t left_ns = (uint64_t)PATIENCE_DEFAULT_MS * 1000000;
 static atomic_bool interrupted;
 static _Atomic int wake_fd = -1; /* readable once somebody has interrupted */
@@ -91,7 +93,10 @@ int patience_wait(int fd)
 		timeout = (struct timespec){.tv_sec = (time_t)(left / NS_PER_S), .tv_nsec = (long)(left % NS_PER_S)};
 		rc = ppoll(fds, 2, &timeout, NULL);
 	} while (rc < 0 && errno == EINTR);
-	spend(monotonic_ns() - started);
+	/* Who answers promptly costs nothing, however often: a long recording would run out of patience with everybody. */
+	left = monotonic_ns() - started;
+	if (!fds[0].revents || left > PROMPT_NS)
+		spend(left);
 	return fds[0].revents ? 0 : -ETIMEDOUT;
 }
 

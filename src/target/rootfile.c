@@ -66,8 +66,7 @@ int rootfile_open_directly(int root_fd, const char *path, struct stat *st)
 	return open_directly(root_fd, path, 0, st);
 }
 
-/* Where a descriptor leads, without asking the file system. */
-static bool is_local(int path_fd)
+bool rootfile_is_local(int path_fd)
 {
 	struct statx stx;
 
@@ -78,32 +77,46 @@ static bool is_local(int path_fd)
 	return filesystems_is_local(stx.stx_dev_major, stx.stx_dev_minor);
 }
 
-enum reach {
-	REACH_DIRECT,  /* nothing on the way can block for ever */
-	REACH_HELPER,  /* something may */
-	REACH_NOTHING, /* there is no such file */
-};
-
-/*
- * The kernel follows a path that it has seen before without asking anybody (RESOLVE_CACHED, Linux 5.12). Where it would
- * have to ask, it is a matter of whether anybody could be asked who does not answer.
- */
-static enum reach find_reach(int root_fd, const char *path, int flags, int *path_fd)
-{
-	*path_fd = open_path(root_fd, path, flags, RESOLVE_CACHED);
-	if (*path_fd >= 0)
-		return is_local(*path_fd) ? REACH_DIRECT : REACH_HELPER;
-	if (*path_fd == -ENOENT || *path_fd == -ENOTDIR || *path_fd == -EACCES)
-		return REACH_NOTHING;
-	return filesystems_any_remote() ? REACH_HELPER : REACH_DIRECT;
-}
-
-struct open_task {
+struct resolve_task {
 	int root_fd;
 	const char *path;
 	int flags;
-	bool only_stat;
 };
+
+static void run_resolve(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	const struct resolve_task *task = arg;
+
+	reply->fd = open_path(task->root_fd, task->path, task->flags, 0);
+	reply->rc = reply->fd < 0 ? reply->fd : 0;
+}
+
+/* A descriptor (O_PATH) of what a path leads to, however far away that is; or -errno. */
+static int resolve_by_helper(int root_fd, const char *path, int flags)
+{
+	struct resolve_task resolve = {.root_fd = root_fd, .path = path, .flags = flags};
+	const struct helper_task task = {.run = run_resolve, .arg = &resolve, .keep = {root_fd, -1, -1, -1}};
+	struct helper_reply reply;
+	int rc = filesystems_is_dead_path(path) ? -ETIMEDOUT : helper_run(&task, &reply, NULL);
+
+	if (rc == -ETIMEDOUT)
+		filesystems_give_up_path(path);
+	return rc < 0 ? rc : reply.fd;
+}
+
+/*
+ * Follows a path without waiting for ever: a descriptor (O_PATH), or -errno. The kernel follows a path that it has seen
+ * before without asking anybody (RESOLVE_CACHED, Linux 5.12). Where it would have to ask, a helper follows it, if anybody
+ * could be asked who does not answer.
+ */
+static int resolve(int root_fd, const char *path, int flags)
+{
+	int path_fd = open_path(root_fd, path, flags, RESOLVE_CACHED);
+
+	if (path_fd >= 0 || path_fd == -ENOENT || path_fd == -ENOTDIR || path_fd == -EACCES)
+		return path_fd;
+	return filesystems_any_remote() ? resolve_by_helper(root_fd, path, flags) : open_path(root_fd, path, flags, 0);
+}
 
 int rootfile_copy(int fd)
 {
@@ -135,49 +148,35 @@ int rootfile_copy(int fd)
 	return lseek(copy, 0, SEEK_SET) < 0 ? -errno : steal_fd(&copy);
 }
 
-static void run_open(void *arg, uint8_t *window, struct helper_reply *reply)
+static void run_copy(void *arg, uint8_t *window, struct helper_reply *reply)
 {
-	const struct open_task *task = arg;
-	int fd = open_directly(task->root_fd, task->path, task->flags, &reply->st);
-
-	if (fd >= 0 && !task->only_stat)
-		fd = rootfile_copy(fd);
-	reply->rc = fd < 0 ? fd : 0;
-	if (fd >= 0 && !task->only_stat)
-		reply->fd = fd;
+	reply->fd = rootfile_copy(rootfile_reopen(*(const int *)arg, &reply->st));
+	reply->rc = reply->fd < 0 ? reply->fd : 0;
 }
 
-static int open_by_helper(int root_fd, const char *path, int flags, bool only_stat, struct stat *st)
+/* Of a file that may never answer. */
+static int copy_by_helper(int path_fd, const char *path, struct stat *st)
 {
-	struct open_task open = {.root_fd = root_fd, .path = path, .flags = flags, .only_stat = only_stat};
-	const struct helper_task task = {.run = run_open, .arg = &open, .keep = {root_fd, -1, -1, -1}};
+	const struct helper_task task = {.run = run_copy, .arg = &path_fd, .keep = {path_fd, -1, -1, -1}};
 	struct helper_reply reply;
-	int rc;
+	int rc = filesystems_is_dead_path(path) ? -ETIMEDOUT : helper_run(&task, &reply, NULL);
 
-	if (filesystems_is_dead_path(path))
-		return -ETIMEDOUT;
-	rc = helper_run(&task, &reply, NULL);
 	if (rc == -ETIMEDOUT)
 		filesystems_give_up_path(path);
 	if (rc < 0)
 		return rc;
 	if (st)
 		*st = reply.st;
-	return only_stat ? 0 : reply.fd;
+	return reply.fd;
 }
 
 static int open_file(int root_fd, const char *path, int flags, struct stat *st)
 {
-	_cleanup_close_ int path_fd = -1;
+	_cleanup_close_ int path_fd = resolve(root_fd, path, flags);
 
-	switch (find_reach(root_fd, path, flags, &path_fd)) {
-	case REACH_HELPER:
-		return open_by_helper(root_fd, path, flags, false, st);
-	case REACH_NOTHING:
+	if (path_fd < 0)
 		return path_fd;
-	default:
-		return path_fd >= 0 ? rootfile_reopen(path_fd, st) : open_directly(root_fd, path, flags, st);
-	}
+	return rootfile_is_local(path_fd) ? rootfile_reopen(path_fd, st) : copy_by_helper(path_fd, path, st);
 }
 
 int rootfile_open(int root_fd, const char *path, struct stat *st)
@@ -190,90 +189,46 @@ int rootfile_open_itself(int root_fd, const char *path, struct stat *st)
 	return open_file(root_fd, path, O_NOFOLLOW, st);
 }
 
+static void run_stat(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	reply->rc = fstat(*(const int *)arg, &reply->st) < 0 ? -errno : 0;
+}
+
 int rootfile_stat(int root_fd, const char *path, struct stat *st)
 {
-	_cleanup_close_ int path_fd = -1;
-	enum reach reach = find_reach(root_fd, path, 0, &path_fd);
-
-	if (reach == REACH_HELPER)
-		return open_by_helper(root_fd, path, 0, true, st);
-	if (reach == REACH_NOTHING)
-		return path_fd;
-	if (path_fd < 0)
-		path_fd = open_path(root_fd, path, 0, 0);
-	if (path_fd < 0)
-		return path_fd;
-	return fstat(path_fd, st) < 0 ? -errno : 0;
-}
-
-/* What the kernel calls the file that a path leads to; its length, or -errno. */
-static ssize_t read_real_path(const char *path, char *buf, size_t size)
-{
-	_cleanup_close_ int path_fd = open_path(-1, path, 0, 0);
-	char self[64];
-	ssize_t len;
-
-	if (path_fd < 0)
-		return path_fd;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-	len = readlink(self, buf, size);
-	return len < 0 ? -errno : len;
-}
-
-static void run_real_path(void *arg, uint8_t *window, struct helper_reply *reply)
-{
-	ssize_t len = read_real_path(arg, (char *)window, PATH_MAX);
-
-	reply->rc = len < 0 ? (int)len : 0;
-	reply->len = len < 0 ? 0 : (uint64_t)len;
-}
-
-static char *real_path_by_helper(const char *path)
-{
-	const struct helper_task task = {
-		.run = run_real_path,
-		.arg = (void *)path,
-		.window = PATH_MAX,
-		.keep = {-1, -1, -1, -1},
-	};
-	_cleanup_free_ uint8_t *bytes = NULL;
+	_cleanup_close_ int path_fd = resolve(root_fd, path, 0);
+	const struct helper_task task = {.run = run_stat, .arg = &path_fd, .keep = {path_fd, -1, -1, -1}};
 	struct helper_reply reply;
+	int rc;
 
-	if (filesystems_is_dead_path(path) || helper_run(&task, &reply, &bytes) < 0)
-		return NULL;
-	return strndup((char *)bytes, reply.len);
+	if (path_fd < 0)
+		return path_fd;
+	if (rootfile_is_local(path_fd))
+		return fstat(path_fd, st) < 0 ? -errno : 0;
+	rc = helper_run(&task, &reply, NULL);
+	*st = reply.st;
+	return rc;
 }
 
 char *rootfile_real_path(const char *path)
 {
-	_cleanup_close_ int path_fd = -1;
-	char buf[PATH_MAX];
+	_cleanup_close_ int path_fd = resolve(-1, path, 0);
+	char self[64], buf[PATH_MAX];
 	ssize_t len;
 
-	if (find_reach(-1, path, 0, &path_fd) == REACH_HELPER)
-		return real_path_by_helper(path);
-	len = read_real_path(path, buf, sizeof(buf));
+	if (path_fd < 0)
+		return NULL;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	len = readlink(self, buf, sizeof(buf)); /* what the kernel calls it: nobody is asked */
 	return len < 0 ? NULL : strndup(buf, (size_t)len);
-}
-
-static void run_probe(void *arg, uint8_t *window, struct helper_reply *reply)
-{
-	stat(arg, &reply->st); /* that it comes back is all */
 }
 
 int rootfile_probe(const char *path)
 {
-	const struct helper_task task = {.run = run_probe, .arg = (void *)path, .keep = {-1, -1, -1, -1}};
-	_cleanup_close_ int path_fd = -1;
-	struct helper_reply reply;
-	int rc;
+	struct stat st;
+	int rc = rootfile_stat(-1, path, &st);
 
-	if (find_reach(-1, path, 0, &path_fd) != REACH_HELPER)
-		return 0;
-	rc = filesystems_is_dead_path(path) ? -ETIMEDOUT : helper_run(&task, &reply, NULL);
-	if (rc == -ETIMEDOUT)
-		filesystems_give_up_path(path);
-	return rc;
+	return rc == -ETIMEDOUT ? rc : 0;
 }
 
 int rootfile_to_image(int fd, const struct stat *st, struct err *err, struct image **out)

@@ -36,6 +36,9 @@ char *rootfile_real_path(const char *path);
 /* 0, or -ETIMEDOUT when something on the way to a path of ours did not answer just now. It need not exist. */
 int rootfile_probe(const char *path);
 
+/* True when reading what an O_PATH descriptor refers to cannot block for ever. Does not ask the file system. */
+bool rootfile_is_local(int path_fd);
+
 /* Opens for reading what an O_PATH descriptor of a local file refers to, with the same check; `path_fd` stays open. */
 int rootfile_reopen(int path_fd, struct stat *st);
 

@@ -118,7 +118,7 @@ int target_check(const struct target *target, struct err *err)
 {
 	if (!process_has_number(&target->process))
 		return err_set(err, ESRCH, "process %d has ended", (int)target->process.pid);
-	if (read_generation(&target->process) != target->generation)
+	if (process_generation(&target->process) && read_generation(&target->process) != target->generation)
 		return err_set(err, EAGAIN, "process %d has executed another program", (int)target->process.pid);
 	return 0;
 }
@@ -127,8 +127,7 @@ void target_set_snapshot(struct target *target, struct snapshot *snap)
 {
 	if (snap && snap == target->snap)
 		return;
-	modules_destroy(target->modules);
-	target->modules = NULL;
+	target_forget_files(target);
 	if (target->owns_snap)
 		snapshot_destroy(target->snap);
 	target->snap = snap;
@@ -158,10 +157,20 @@ int target_read_map(struct target *target, struct err *err)
 	return ask_process(target, target->snap, &ask_vdso, NULL, err);
 }
 
-int target_open_files(struct target *target, const struct modules_options *options, struct err *err)
+void target_forget_memory(struct target *target)
+{
+	memory_deinit(&target->memory);
+}
+
+void target_forget_files(struct target *target)
 {
 	modules_destroy(target->modules);
 	target->modules = NULL;
+}
+
+int target_open_files(struct target *target, const struct modules_options *options, struct err *err)
+{
+	target_forget_files(target);
 	return modules_create(target, options, err, &target->modules);
 }
 

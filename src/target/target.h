@@ -67,6 +67,9 @@ void target_set_snapshot(struct target *target, struct snapshot *snap);
  */
 int target_open_files(struct target *target, const struct modules_options *options, struct err *err);
 
+void target_forget_memory(struct target *target); /* closes what it is read through: many targets may be kept */
+void target_forget_files(struct target *target); /* closes them: the map is to be read again */
+
 /* All of it: the process, its map and its files. `options` may be NULL. */
 int target_open_whole(pid_t pid, const struct modules_options *options, struct err *err, struct target **out);
 

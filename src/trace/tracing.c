@@ -13,6 +13,8 @@
 #include "trace/walking.h"
 #include "unwind/unwind.h"
 
+enum { MAX_EXECS = 3 };
+
 struct tracing {
 	struct target *target;
 	struct snapshot *snap;
@@ -84,6 +86,27 @@ static int open_target(pid_t pid, struct err *err, struct target **out)
 		       (int)pid);
 }
 
+/* A snapshot with its files. -EAGAIN: the process has executed another program before they were opened. */
+static int take(struct tracing *t, struct capture *capture, const struct modules_options *files, struct err *err)
+{
+	int rc = capture_take(capture, err, &t->snap);
+
+	if (rc < 0)
+		return rc;
+	target_set_snapshot(t->target, t->snap);
+	if (!t->target->modules) /* else they were opened before the process was held */
+		rc = open_files(t, files, err);
+	if (rc == 0 && target_check(t->target, err) == -EAGAIN)
+		rc = -EAGAIN;
+	return rc;
+}
+
+static void drop_snapshot(struct tracing *t)
+{
+	target_set_snapshot(t->target, NULL);
+	snapshot_destroy(steal_ptr(t->snap));
+}
+
 int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started_ns, struct err *err, struct tracing **out)
 {
 	_cleanup_(cleanup_tracing) struct tracing *t = calloc(1, sizeof(*t));
@@ -105,13 +128,13 @@ int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started
 	walked.target = t->target;
 	if (rc == 0)
 		rc = capture_open(t->target, &options, err, &capture);
-	if (rc == 0)
-		rc = capture_take(capture, err, &t->snap);
 	if (rc < 0)
 		return rc;
-	target_set_snapshot(t->target, t->snap);
-	if (!t->target->modules) /* else they were opened before the process was held */
-		rc = open_files(t, &files, err);
+	rc = -EAGAIN;
+	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
+		drop_snapshot(t);
+		rc = take(t, capture, &files, err);
+	}
 	if (rc == 0)
 		rc = walk(t, capture, o->ptrace ? &walked : NULL, o->depth, err);
 	if (rc == 0)

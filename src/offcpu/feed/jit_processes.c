@@ -34,7 +34,7 @@ struct jit_process {
 
 struct jit_processes {
 	pthread_mutex_t lock;          /* guards what follows */
-	VEC(struct jit_process *) all; /* by number - 1; NULL: it announced nothing of it is kept */
+	VEC(struct jit_process *) all; /* by number - 1; NULL: nothing of it is kept */
 	size_t held;                   /* how many of them are not NULL */
 	struct u64map refused;         /* by pid and generation: processes for which there was no room */
 	uint64_t announced_bytes;      /* of all processes */
@@ -95,8 +95,10 @@ static struct jit_process *create_process(pid_t tgid, uint64_t generation)
 	process->generation = generation;
 	pthread_mutex_init(&process->lock, NULL);
 	process->target = open_target(tgid, generation);
-	if (process->target)
+	if (process->target) {
+		target_forget_memory(process->target); /* of descriptors there are not many */
 		return process;
+	}
 	destroy_process(process);
 	return NULL;
 }
@@ -225,6 +227,7 @@ static void read_announcement(struct jit_processes *processes, struct jit_proces
 	if (target->snap->jit_images.len && target_check(target, NULL) == 0 &&
 	    has_room(processes, process, target->snap->asked_bytes)) {
 		process->announcement.images = jit_images_create(target->snap, -1, &process->notes);
+		target_forget_memory(target);
 		process->announcement.target = steal_ptr(target);
 	}
 }
