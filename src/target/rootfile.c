@@ -205,8 +205,11 @@ int rootfile_stat(int root_fd, const char *path, struct stat *st)
 		return path_fd;
 	if (rootfile_is_local(path_fd))
 		return fstat(path_fd, st) < 0 ? -errno : 0;
-	rc = helper_run(&task, &reply, NULL);
-	*st = reply.st;
+	rc = filesystems_is_dead_path(path) ? -ETIMEDOUT : helper_run(&task, &reply, NULL);
+	if (rc == -ETIMEDOUT)
+		filesystems_give_up_path(path);
+	else
+		*st = reply.st;
 	return rc;
 }
 

@@ -93,7 +93,7 @@ def odd_stack(hangs, place):
     shown, mount = place
 
     def start(kind, how="sleep", *options):
-        if kind == "uffd":
+        if kind.startswith("uffd"):
             need_userfaultfd()
             return Scene(hangs.target("oddstack", kind, how).settle("spinner", "odd" if how == "spin" else ""))
         (shown / "stack").write_bytes(bytes(1 << 20))
@@ -104,7 +104,7 @@ def odd_stack(hangs, place):
     return start
 
 
-@pytest.fixture(params=["file", "uffd"])
+@pytest.fixture(params=["file", "uffd", "uffd-shared", "uffd-elsewhere"])
 def asleep(request, odd_stack):
     return odd_stack(request.param)
 
@@ -182,7 +182,7 @@ HELD = [("spin", "--stop=auto"), ("spin", "--source=proc")]  # without more it i
 HELD += [(how, option) for how in ("sleep", "spin") for option in ("--stop=all", "--ptrace")]
 
 
-@pytest.mark.parametrize("kind", ["file", "uffd"])
+@pytest.mark.parametrize("kind", ["file", "uffd", "uffd-elsewhere"])
 @pytest.mark.parametrize("how, option", HELD)
 def test_nobody_is_held_meanwhile(hangs, odd_stack, alone, kind, how, option):
     """The target looks at itself: no thread of it stands still for anything like the time that is waited."""

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oddstack file|uffd sleep|spin [FILE]: a thread "odd" whose stack pointer is right below a page that may take for ever
+ * oddstack file|uffd|uffd-shared|uffd-elsewhere sleep|spin [FILE]: a thread "odd" whose stack pointer is right below a page that may take for ever
  * to read. It is in a private mapping of FILE, of which only the page below was touched; or in memory for which a
- * userfaultfd answers, which this program never does. "sleep": the thread sleeps in ppoll; "spin": it runs.
+ * userfaultfd answers, which this program never does: private memory, shared memory, or private memory whose userfaultfd
+ * only another process has. "sleep": the thread sleeps in ppoll; "spin": it runs.
  * Beside it "sleeper" and "spinner" do what their names say, with stacks like any other.
  *
  * Its frames are odd_sleep or odd_spin, whose caller is known from the page that can be read, odd_caller, whose own
@@ -21,6 +22,7 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum { PAGES = 32, TOUCHED = 15, CANNOT = 77 };
@@ -136,7 +138,38 @@ static void map_file(const char *path)
 	close(fd);
 }
 
-static void map_uffd(void)
+/* A child keeps it, until we end. */
+static void give_uffd_away(void)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		target_die("fork");
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	close(uffd);
+	uffd = -1;
+}
+
+static char *map_memory(bool shared)
+{
+	int fd = shared ? memfd_create("odd", MFD_CLOEXEC) : -1;
+	char *memory;
+
+	if (shared && (fd < 0 || ftruncate(fd, (off_t)mapping_size)))
+		target_die("memfd_create");
+	memory = mmap(NULL, mapping_size, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	if (memory == MAP_FAILED)
+		target_die("mmap");
+	if (shared)
+		close(fd);
+	return memory;
+}
+
+static void map_uffd(const char *kind)
 {
 	struct uffdio_api api = {.api = UFFD_API};
 	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
@@ -146,15 +179,15 @@ static void map_uffd(void)
 		perror("userfaultfd");
 		exit(CANNOT);
 	}
-	mapping = mmap(NULL, mapping_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mapping == MAP_FAILED)
-		target_die("mmap");
+	mapping = map_memory(!strcmp(kind, "uffd-shared"));
 	madvise(mapping, mapping_size, MADV_NOHUGEPAGE);
 	mapping[TOUCHED * page] = 1; /* before nobody answers for it any more */
 	range.range.start = (uintptr_t)mapping;
 	range.range.len = mapping_size;
 	if (ioctl(uffd, UFFDIO_REGISTER, &range))
 		target_die("UFFDIO_REGISTER");
+	if (!strcmp(kind, "uffd-elsewhere"))
+		give_uffd_away();
 }
 
 static void odd(void)
@@ -235,7 +268,7 @@ int main(int argc, char **argv)
 	if (is_file)
 		map_file(argv[3]);
 	else
-		map_uffd();
+		map_uffd(argv[1]);
 	target_start("odd", odd);
 	target_start("sleeper", sleeper);
 	target_start("spinner", spinner);

@@ -71,11 +71,32 @@ static void test_of_another_namespace(void **state)
 	scratch_deinit(&scratch);
 }
 
+/* An overlay is as far away as what is below it; where that cannot be told it counts as far. */
+static void test_overlays(void **state)
+{
+	struct scratch scratch;
+	int dir = fake_process(&scratch, "910001 1 4002:1 / /disk rw - ext4 d rw\n"
+					 "910002 1 4002:2 / /disk/net rw - nfs4 host:/x rw\n"
+					 "910003 1 4002:3 / /a rw - overlay o rw,lowerdir=/disk/l1:/disk/l2,upperdir=/disk/u,workdir=/disk/w\n"
+					 "910004 1 4002:4 / /b rw - overlay o rw,lowerdir=/disk/l1:/disk/net/l2,upperdir=/disk/u\n"
+					 "910005 1 4002:5 / /c rw - overlay o ro,lowerdir=/disk/net/l1:/disk/l2\n"
+					 "910006 1 4002:6 / /d rw - overlay o ro,lowerdir=l1:/disk/l2\n");
+
+	filesystems_learn(dir);
+	assert_true(filesystems_is_local(4002, 3));
+	assert_false(filesystems_is_local(4002, 4));
+	assert_false(filesystems_is_local(4002, 5));
+	assert_false(filesystems_is_local(4002, 6));
+	close(dir);
+	scratch_deinit(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_of_another_namespace),
+		cmocka_unit_test(test_overlays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
