@@ -18,6 +18,7 @@ static int fake_process(struct scratch *scratch, const char *mounts)
 	scratch_write(scratch, "mountinfo", mounts, strlen(mounts));
 	scratch_run(scratch, "mkdir ns");
 	scratch_write(scratch, "ns/mnt", "", 0);
+	scratch_open(scratch, "ns/mnt", O_PATH); /* stays open: its inode number, by which it is known, is given to no other */
 	return scratch_open(scratch, ".", O_PATH | O_DIRECTORY);
 }
 
