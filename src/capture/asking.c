@@ -78,7 +78,7 @@ static void drop_copies(struct snapshot *snap, pid_t tid)
 	snap->copies.len = kept;
 }
 
-/* Like pass 2 for the stacks: who has run since was not read at the snapshot's instant. */
+/* Like pass 2 for the stacks: what was read of a thread that has run since is not of the snapshot's instant. */
 static void confirm(struct asking *a)
 {
 	bool looked = false, confirmed = false;

@@ -308,7 +308,7 @@ static ssize_t read_peek(struct mem *mem, uint64_t address, void *buf, size_t le
 	size_t done = 0;
 
 	if (!memory_is_prompt(peek->vm, address, len))
-		return -ETIMEDOUT; /* nobody is held while somebody else is waited for */
+		return -ETIMEDOUT; /* no thread is held while another party is waited for */
 
 	while (done < len) {
 		uint64_t at = address + done, aligned = at & ~UINT64_C(7);

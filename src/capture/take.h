@@ -54,7 +54,7 @@ struct bulk *take_add_bulk(struct snapshot *snap, size_t size, size_t ready);
 
 void take_set_status(struct snapshot *snap, struct snap_thread *t, enum thread_status status, const char *why);
 
-/* Its stack is in memory that somebody else has to deliver, and did not. */
+/* Its stack is in memory that did not answer. */
 void take_set_unanswered(struct snapshot *snap, struct snap_thread *t);
 
 /* Appends a thread that is to be taken. */

@@ -21,7 +21,7 @@ struct name_options {
 	struct symbol_options symbols;
 	struct download_line line;
 	struct store *cache;
-	struct err cache_error; /* code 0: there is a cache, or none was wanted; else a note for who wants all of them */
+	struct err cache_error; /* code 0: there is a cache, or none was wanted; else a note for --verbose */
 	struct err debuginfod_error; /* likewise, for everybody */
 };
 

@@ -31,7 +31,7 @@ struct outputs {
 	struct output report;
 };
 
-/* There is nobody any more to record for. */
+/* No output is left to record for. */
 static bool is_in_vain(const struct outputs *outputs, const struct event_writer *writer)
 {
 	return !outputs->report.file && !event_writer_works(writer);
@@ -224,7 +224,7 @@ static int write_all(const struct offcpu_options *o, struct outputs *outputs, st
 	return has_report ? -EIO : events_rc; /* a broken pipe needs words if that is not all */
 }
 
-/* If none of the processes is there, each is told of; the last by the error. */
+/* If none of the processes is there, each is reported; the last by the error. */
 static int find_targets(const struct offcpu_options *o, struct offcpu_targets *targets, struct err *err)
 {
 	int rc = offcpu_targets_find(targets, &o->pids, err);
@@ -314,7 +314,7 @@ int cmd_offcpu(int argc, char **argv)
 	} else {
 		name_options_open(&o.view.naming);
 		rc = run(&o, &err);
-		if (rc == -EPIPE) /* nobody reads any more: nobody needs words */
+		if (rc == -EPIPE) /* the reader is gone, and a message is of no use */
 			raise(SIGPIPE);
 		if (rc < 0) {
 			cmd_complain(err.msg);

@@ -11,7 +11,7 @@
 #include "base/pacer.h"
 #include "offcpu/record/recording.h"
 
-/* Writes each wait as it is recorded, in a thread of its own: who reads it may stall, the recording ends in time. */
+/* Writes each wait as it is recorded, in a thread of its own: its reader may stall, and the recording ends in time all the same. */
 struct event_writer {
 	FILE *out; /* NULL: there are no events to write */
 	struct recording *recording;
@@ -21,7 +21,7 @@ struct event_writer {
 	atomic_int error; /* an errno; nothing more is written then */
 };
 
-/* What cannot be written is told of by event_writer_stop(): there may be something else to record for. */
+/* event_writer_stop() reports what could not be written: there may be another output to record for. */
 int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err);
 
 /* Whether all could be written so far. */

@@ -38,7 +38,7 @@ struct runtime_ops {
 	bool (*frames)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw);
 
 	/*
-	 * Puts what the runtime knows in the place of native frames. `state` is NULL where nobody looked at the process
+	 * Puts what the runtime knows in the place of native frames. `state` is NULL where the process was not looked at
 	 * (waits over time). False when memory is exhausted.
 	 */
 	bool (*merge)(void *state, const struct raw_stack *raw, struct stack *stack);

@@ -41,7 +41,7 @@ static bool is_proven(struct image *candidate, const struct proof *proof)
 	return proof->has_crc && file_crc(candidate) == proof->crc;
 }
 
-/* No proof: who reads the file will know. */
+/* Without proof the reader has to check. */
 static int try_root(int root_fd, const char *path, const struct proof *proof, struct image **out)
 {
 	_cleanup_(cleanup_image) struct image *image = NULL;

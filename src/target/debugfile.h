@@ -34,7 +34,7 @@ int debugfile_open_alt(struct image *debug, const char *path, int root_fd, struc
 
 /*
  * Split DWARF. A .dwo file is named by the DWARF: `name`, relative to `dir` (may be NULL), where it was compiled; also
- * looked for beside the file at `path` (may be NULL), since builds get moved. Its id must be checked by who reads it.
+ * looked for beside the file at `path` (may be NULL), since builds get moved. The reader must check its id.
  */
 int debugfile_open_dwo(const char *dir, const char *name, const char *path, int root_fd, struct image **out);
 

@@ -198,7 +198,7 @@ void filesystems_learn(int dir_fd)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Numbers are used again: it is local only if nobody says otherwise. */
+/* Numbers are used again: it is local only if all mounts with it are. */
 bool filesystems_is_local(uint32_t dev_major, uint32_t dev_minor)
 {
 	bool any = false, local = true;

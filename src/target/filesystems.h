@@ -8,14 +8,14 @@
 
 /*
  * Which file systems may never answer: those with a server behind them. Known by their device numbers, which are the same
- * in all mount namespaces, from the tables of mounts that we and our targets see: nobody has to touch the file system
- * for it. One table for the whole program, since one that did not answer once is not asked again. Any thread may call.
+ * in all mount namespaces, from the tables of mounts that we and our targets see: the file system itself need not
+ * be touched. One table for the whole program, since one that did not answer once is not asked again. Any thread may call.
  */
 
 /* Learns the mounts that a process sees; `dir_fd` is its directory in /proc, its mount namespace is looked at once. */
 void filesystems_learn(int dir_fd);
 
-/* False when reading from it may block for ever, or when nobody knows. Reads no file: it is asked while threads are held. */
+/* False when reading from it may block for ever, or when it is not known. Reads no file: threads may be held. */
 bool filesystems_is_local(uint32_t dev_major, uint32_t dev_minor);
 
 /* True for memory that is a file, such as a memfd or a file in /dev/shm. Likewise reads no file. */

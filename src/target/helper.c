@@ -116,8 +116,8 @@ static pid_t make_child(void)
 }
 
 /*
- * A helper ends soon after its answer or its SIGKILL, but closing a file may keep it as long as reading it: nobody waits. Who
- * has not ended yet is looked at again when the next one is done.
+ * A helper ends soon after its answer or its SIGKILL, but closing a file can take as long as reading it, so it is not waited
+ * for. One that has not ended yet is tried again when the next one is done.
  */
 static void reap(pid_t child)
 {

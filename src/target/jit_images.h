@@ -25,7 +25,7 @@ bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr);
  */
 int jit_images_copy(struct target *target, struct snapshot *snap, uint64_t descriptor, struct err *err);
 
-/* The modules of the objects in snap->jit_images, which must outlive it. What is wrong with one is told in `notes`. */
+/* The modules of the objects in snap->jit_images, which must outlive it. Problems with one go into `notes`. */
 struct jit_images;
 
 /* NULL when memory is exhausted. */

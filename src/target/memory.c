@@ -64,7 +64,8 @@ static int copy_proc_mem(struct memory *vm, struct memory_job *job)
 }
 
 /*
- * One system call for up to BATCH jobs, of which there is at least one. It stops at the first byte that cannot be read, which may be inside a job:
+ * One system call for up to BATCH jobs, of which there is at least one. It stops at the first byte that cannot be read,
+ * which may be inside a job:
  * that job stays short. Returns how many jobs were dealt with, or -errno when none of them got a byte.
  */
 static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
@@ -140,7 +141,7 @@ static int copy_directly(struct memory *vm, struct memory_job *jobs, size_t njob
 /* Who has to deliver a page that is not there. */
 enum delivery {
 	BY_KERNEL, /* from this machine's disks, or out of nothing */
-	BY_FAULT,  /* likewise, unless somebody has registered the memory with a userfaultfd: any process may hold that */
+	BY_FAULT,  /* likewise, unless the memory is registered with a userfaultfd, which any process may hold */
 	FROM_AFAR, /* the server of a file system */
 };
 
@@ -221,7 +222,7 @@ static void describe(const struct map_entry *entry, uint64_t address, char *out,
 
 /*
  * Of a mapping of a file that may never answer. Not through /proc/PID/mem: that waits with the target's memory map locked,
- * and so stops the target and all who look at it.
+ * which stops the target and every tool that looks at it.
  */
 static int read_from_afar(struct memory *vm, const struct map_entry *entry, uint64_t len, struct memory_job *job)
 {
@@ -249,7 +250,7 @@ static int read_from_afar(struct memory *vm, const struct map_entry *entry, uint
 	return rc;
 }
 
-/* /proc/PID/mem does not wait for who has to deliver a page to a userfaultfd: it says that there is none. */
+/* /proc/PID/mem does not wait for the handler of a userfaultfd: it fails at once. */
 static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint64_t len, struct memory_job *job)
 {
 	struct memory_job part = {.address = job->address + job->done, .len = len, .dst = job->dst + job->done};
@@ -274,7 +275,7 @@ static int copy_slowly(struct memory *vm, struct memory_job *job)
 		const struct map_entry *entry = maps_find(vm->maps, at);
 		struct memory_job part = {.address = at, .dst = job->dst + job->done};
 
-		if (!entry) /* not mapped, or since the map was read: what is there nobody knows */
+		if (!entry) /* not mapped, or only since the map was read: what is there is not known */
 			return job->done ? 0 : -EFAULT;
 		part.len = end_in(entry, end) - at;
 		switch (find_delivery(entry)) {

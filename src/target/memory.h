@@ -11,9 +11,10 @@
 #include "proc/process.h"
 
 /*
- * Reads the memory of a live process. What may block for ever, since somebody else has to deliver it (files with a server
- * behind them, userfaultfd), is read by a helper, for as long as there is patience; all else directly: many pieces with one process_vm_readv, or /proc/PID/mem where that is asked
- * for or the system call is refused. Nothing here allocates: it is used while threads are held.
+ * Reads the memory of a live process without waiting for ever. Most of it is read at once: many pieces with one
+ * process_vm_readv, or through /proc/PID/mem where that is asked for or the system call is refused. Memory that a
+ * userfaultfd handler may owe is read in ways that do not wait for it, and files that a server has to deliver are read by a
+ * helper, for as long as there is patience. Nothing here allocates while threads are held.
  *
  * process_vm_readv takes a number, which may be another process's by then: bytes count only if the number is still this
  * one's afterwards. That it still has the same address space is for the caller to check (target_check, or the passes of
@@ -27,10 +28,10 @@ struct memory {
 	bool use_proc_mem;    /* for all reads */
 
 	/* What tells whether a read may block for ever. */
-	const struct maps *maps; /* of the target, or NULL: nobody knows, and everything is read directly */
+	const struct maps *maps; /* of the target; NULL: not known, and everything is read directly */
 	int pagemap_fd;
 	bool held; /* threads of the target are held: nothing is waited for */
-	const struct map_entry *refused; /* what was left out for that, or because nobody has delivered it, to be told of */
+	const struct map_entry *refused; /* a mapping that was left out and is still to be reported */
 };
 
 /* `process` must outlive it. */
@@ -42,7 +43,7 @@ struct memory_job {
 	uint64_t len;
 	uint8_t *dst;
 	uint64_t done;   /* out: bytes read from the start; fewer than len where memory is not readable, */
-	bool unanswered; /* or where who has to deliver it did not answer, or may not and threads are held */
+	bool unanswered; /* or where it did not come in time, or could not be waited for because threads are held */
 };
 
 /* Around the time in which threads of the target are held. */

@@ -63,7 +63,7 @@ struct image *module_take_image(struct module *module);
 
 struct target *modules_target(const struct modules *modules);
 
-/* What those who read the files want to be told of. */
+/* Notes of everybody who reads the files. */
 struct notes *modules_notes(struct modules *modules);
 
 #endif

@@ -18,7 +18,7 @@ enum { PROMPT_NS = 100000000 };
 
 static _Atomic uint64_t left_ns = (uint64_t)PATIENCE_DEFAULT_MS * 1000000;
 static atomic_bool interrupted;
-static _Atomic int wake_fd = -1; /* readable once somebody has interrupted */
+static _Atomic int wake_fd = -1; /* readable after patience_interrupt() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct notes complaints;
 
@@ -57,7 +57,7 @@ void patience_interrupt(void)
 		return; /* it is readable already */
 }
 
-/* Made when the first has to wait; who interrupts earlier is seen by the flag. */
+/* Made for the first wait; an earlier interrupt is seen by the flag. */
 static int open_wake_fd(void)
 {
 	int fd;

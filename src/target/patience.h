@@ -27,8 +27,8 @@ void patience_hurry(void);
 uint64_t patience_left(void);
 
 /*
- * Waits until the descriptor can be read, for as long as there is patience. 0, or -ETIMEDOUT: it has run out, or somebody
- * has interrupted.
+ * Waits until the descriptor can be read, for as long as there is patience. 0, or -ETIMEDOUT: it has run out, or was
+ * interrupted.
  */
 int patience_wait(int fd);
 

@@ -106,8 +106,8 @@ static int resolve_by_helper(int root_fd, const char *path, int flags)
 
 /*
  * Follows a path without waiting for ever: a descriptor (O_PATH), or -errno. The kernel follows a path that it has seen
- * before without asking anybody (RESOLVE_CACHED, Linux 5.12). Where it would have to ask, a helper follows it, if anybody
- * could be asked who does not answer.
+ * before without asking any file system (RESOLVE_CACHED, Linux 5.12). Where it would have to ask, a helper follows the path
+ * if any file system that may not answer is mounted.
  */
 static int resolve(int root_fd, const char *path, int flags)
 {
@@ -222,7 +222,7 @@ char *rootfile_real_path(const char *path)
 	if (path_fd < 0)
 		return NULL;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-	len = readlink(self, buf, sizeof(buf)); /* what the kernel calls it: nobody is asked */
+	len = readlink(self, buf, sizeof(buf)); /* the kernel knows it: no file system is asked */
 	return len < 0 ? NULL : strndup(buf, (size_t)len);
 }
 

@@ -44,7 +44,7 @@ int rootfile_reopen(int path_fd, struct stat *st);
 
 /*
  * What a helper does to give a file out: opens it by itself, without fear, and copies what was opened (`fd`, or -errno;
- * closed) into memory that nobody changes any more.
+ * closed) into memory that cannot change any more.
  */
 int rootfile_open_directly(int root_fd, const char *path, struct stat *st);
 int rootfile_copy(int fd);

@@ -33,7 +33,7 @@ struct target {
 /* Fails as process_open() does, also for a thread of another process: then with -EINVAL. */
 int target_open(pid_t pid, struct err *err, struct target **out);
 
-/* The same process that somebody else has opened. */
+/* A process that is already open, with descriptors of its own. */
 int target_open_process(const struct process *process, struct err *err, struct target **out);
 
 /* A snapshot that was read from a file, which must outlive the target. NULL when memory is exhausted. */
@@ -52,7 +52,7 @@ void target_look(struct target *target);
  */
 int target_check(const struct target *target, struct err *err);
 
-/* The generation of a process that nobody has opened; 0: not known. */
+/* The generation of a process that is not open; 0: not known. */
 uint64_t target_generation(pid_t pid);
 
 /* A new snapshot with its map and vDSO but without threads, which belongs to the target. */
