@@ -7,7 +7,7 @@
 #include "target/ask.h"
 
 /* One thread's questions. */
-struct asked {
+struct inquiry {
 	struct ask answers;
 	struct ask wants;
 	bool done;
@@ -19,7 +19,7 @@ struct asking {
 	struct snapshot *snap;
 	const struct asker *asker;
 	void *state;
-	struct asked *asked; /* beside snap->threads */
+	struct inquiry *asked; /* beside snap->threads */
 	VEC(struct ask *) wants; /* of this round */
 };
 
@@ -35,7 +35,7 @@ static bool ask_all(struct asking *a)
 	a->wants.len = 0;
 	for (size_t i = 0; i < a->snap->threads.len; i++) {
 		const struct snap_thread *t = &a->snap->threads.data[i];
-		struct asked *asked = &a->asked[i];
+		struct inquiry *asked = &a->asked[i];
 
 		if (asked->done)
 			continue;
@@ -54,7 +54,7 @@ static bool answer_all(struct asking *a)
 	if (!ask_read(&a->capture->target->memory, a->snap, a->wants.data, a->wants.len))
 		return false;
 	for (size_t i = 0; i < a->snap->threads.len; i++) {
-		struct asked *asked = &a->asked[i];
+		struct inquiry *asked = &a->asked[i];
 		struct ask last = asked->answers;
 
 		if (asked->done)

@@ -193,7 +193,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 
 bool capture_unmoved(const struct capture *c, const struct snap_thread *t)
 {
-	const struct observed *o = take_find_observed(c, t->tid);
+	const struct observation *o = take_find_observed(c, t->tid);
 
 	return t->capture == CAPTURE_ASLEEP && o && take_unmoved(o, t);
 }

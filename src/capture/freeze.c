@@ -67,7 +67,7 @@ static long seize_call(struct freeze *fz, pid_t tid, unsigned long options)
 	return rc;
 }
 
-static void seize(struct freeze *fz, struct held *h)
+static void seize(struct freeze *fz, struct held_thread *h)
 {
 	unsigned long options = fz->request->whole_process ? PTRACE_O_TRACECLONE : 0;
 	struct task_status status;
@@ -112,7 +112,7 @@ static void seize_newcomers(struct freeze *fz)
 		if (process_list_tids(fz->request->process, &tids) < 0)
 			break;
 		for (size_t i = 0; i < tids.len; i++) {
-			struct held fresh = {.tid = tids.data[i]};
+			struct held_thread fresh = {.tid = tids.data[i]};
 
 			if (!is_newcomer(fz, &known, tids.data[i]))
 				continue;
@@ -129,7 +129,7 @@ static void seize_newcomers(struct freeze *fz)
  * A thread may have fallen asleep since it was seen running. An interrupt would now make its system call fail with
  * EINTR, and it need not be stopped to be read. The test is test_capture.py::test_no_eintr.
  */
-static void look(struct freeze *fz, struct held *h)
+static void look(struct freeze *fz, struct held_thread *h)
 {
 	char state;
 
@@ -139,7 +139,7 @@ static void look(struct freeze *fz, struct held *h)
 		h->result = HELD_ASLEEP;
 }
 
-static void interrupt(struct held *h)
+static void interrupt(struct held_thread *h)
 {
 	h->asked_ns = monotonic_ns();
 	if (ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL) < 0)
@@ -147,7 +147,7 @@ static void interrupt(struct held *h)
 }
 
 /* Leaves regs.valid 0 for a 32-bit context, whose registers are others. */
-static void take_registers(struct freeze *fz, struct held *h)
+static void take_registers(struct freeze *fz, struct held_thread *h)
 {
 	struct iovec iov = {.iov_base = h->regs.v, .iov_len = sizeof(h->regs.v)};
 	unsigned n = fz->request->arch->nuser_regs;
@@ -157,13 +157,13 @@ static void take_registers(struct freeze *fz, struct held *h)
 }
 
 /* Adopts the thread that a held one has just created; the kernel has attached us to it already. */
-static void adopt_clone(struct freeze *fz, const struct held *parent)
+static void adopt_clone(struct freeze *fz, const struct held_thread *parent)
 {
 	unsigned long tid = 0;
 
 	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) < 0 || fz->list->len >= fz->list->cap)
 		return;
-	fz->list->data[fz->list->len++] = (struct held){
+	fz->list->data[fz->list->len++] = (struct held_thread){
 		.tid = (pid_t)tid,
 		.seized = true,
 		.seized_ns = parent->asked_ns,
@@ -172,7 +172,7 @@ static void adopt_clone(struct freeze *fz, const struct held *parent)
 }
 
 /* Looks once whether the thread has stopped. True when nothing more is to be waited for. */
-static bool reap(struct freeze *fz, struct held *h)
+static bool reap(struct freeze *fz, struct held_thread *h)
 {
 	int status, event;
 	pid_t got = waitpid(h->tid, &status, __WALL | WNOHANG);
@@ -197,7 +197,7 @@ static bool reap(struct freeze *fz, struct held *h)
 }
 
 /* Waits until the thread has stopped, or until the deadline. */
-static bool await(struct freeze *fz, struct held *h, uint64_t deadline)
+static bool await(struct freeze *fz, struct held_thread *h, uint64_t deadline)
 {
 	uint64_t spin_until = fz->request->whole_process ? 0 : monotonic_ns() + SPIN_NS;
 
@@ -241,7 +241,7 @@ static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
 }
 
 /* What to copy of a held thread's stack; false when there is nothing. */
-static bool plan_copy(struct freeze *fz, struct held *h, struct memory_job *job)
+static bool plan_copy(struct freeze *fz, struct held_thread *h, struct memory_job *job)
 {
 	const struct freeze_request *rq = fz->request;
 	uint64_t sp = h->regs.v[rq->arch->user_sp];
@@ -258,13 +258,13 @@ static bool plan_copy(struct freeze *fz, struct held *h, struct memory_job *job)
 	return true;
 }
 
-static void copy_batch(struct freeze *fz, struct held **owners, struct memory_job *jobs, size_t n)
+static void copy_batch(struct freeze *fz, struct held_thread **owners, struct memory_job *jobs, size_t n)
 {
 	const struct freeze_request *rq = fz->request;
 
 	memory_copy(rq->vm, jobs, n);
 	for (size_t i = 0; i < n; i++) {
-		struct held *h = owners[i];
+		struct held_thread *h = owners[i];
 
 		finish_copy(&jobs[i], &h->stack);
 		if (altstack_interrupted(rq->arch, rq->maps, &h->altstack, &h->stack, rq->stack_size, &h->interrupted)) {
@@ -279,11 +279,11 @@ static void copy_batch(struct freeze *fz, struct held **owners, struct memory_jo
 static void copy_stacks(struct freeze *fz, size_t from, size_t to)
 {
 	struct memory_job jobs[BATCH];
-	struct held *owners[BATCH];
+	struct held_thread *owners[BATCH];
 	size_t n = 0;
 
 	for (size_t i = from; i < to; i++) {
-		struct held *h = &fz->list->data[i];
+		struct held_thread *h = &fz->list->data[i];
 
 		if (h->result == HELD_STOPPED && plan_copy(fz, h, &jobs[n]))
 			owners[n++] = h;
@@ -328,7 +328,7 @@ static ssize_t read_peek(struct mem *mem, uint64_t address, void *buf, size_t le
 static void show_held(struct freeze *fz)
 {
 	for (size_t i = 0; i < fz->list->len; i++) {
-		struct held *h = &fz->list->data[i];
+		struct held_thread *h = &fz->list->data[i];
 		struct peek_mem peek = {.mem = {.read = read_peek}, .tid = h->tid, .vm = fz->request->vm};
 
 		if (h->result == HELD_STOPPED)
@@ -336,7 +336,7 @@ static void show_held(struct freeze *fz)
 	}
 }
 
-static void let_go(struct held *h)
+static void let_go(struct held_thread *h)
 {
 	if (h->result != HELD_STOPPED || !h->seized)
 		return;

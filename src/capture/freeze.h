@@ -30,7 +30,7 @@ enum held_result {
 	HELD_TIMEOUT,	/* it did not stop in time */
 };
 
-struct held {
+struct held_thread {
 	pid_t tid;
 	enum held_result result;
 	bool seized;
@@ -48,7 +48,7 @@ struct held {
 enum { FREEZE_ROOM_FOR_CLONES = 256 };
 
 struct held_list {
-	VEC_FIELDS(struct held);
+	VEC_FIELDS(struct held_thread);
 };
 
 struct freeze_request {
@@ -64,7 +64,7 @@ struct freeze_request {
 	bool whole_process;  /* also hold threads that are created meanwhile */
 
 	/* When set: called for each held thread before any is let go (--ptrace). Runs in the tracing thread. */
-	void (*on_held)(void *arg, const struct held *held, struct mem *peek);
+	void (*on_held)(void *arg, const struct held_thread *held, struct mem *peek);
 	void *on_held_arg;
 };
 

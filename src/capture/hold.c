@@ -47,7 +47,7 @@ static void forget_pass(struct snap_thread *t)
 	t->nkernel = 0;
 }
 
-static enum work store_stopped(struct take *take, const struct held *h, struct snap_thread *t)
+static enum work store_stopped(struct take *take, const struct held_thread *h, struct snap_thread *t)
 {
 	struct snapshot *snap = take->snap;
 	uint64_t pc = t->regs.v[snap->arch->user_pc];
@@ -76,7 +76,7 @@ static enum work store_stopped(struct take *take, const struct held *h, struct s
 }
 
 /* Writes what holding a thread gave into the snapshot. */
-static enum work store_held(struct take *take, const struct held *h, struct snap_thread *t)
+static enum work store_held(struct take *take, const struct held_thread *h, struct snap_thread *t)
 {
 	struct snapshot *snap = take->snap;
 	struct task_status status;
@@ -116,7 +116,7 @@ struct hold_mode {
 	bool whole_process;
 };
 
-static void forward_held(void *arg, const struct held *held, struct mem *peek)
+static void forward_held(void *arg, const struct held_thread *held, struct mem *peek)
 {
 	struct take *take = arg;
 	const struct capture_options *options = &take->capture->options;
@@ -180,13 +180,13 @@ static int find_or_add(struct take *take, pid_t tid, size_t *at)
 }
 
 /* One that had not stopped when the others were let go gets the rest of the time, by itself. */
-static int hold_late(struct take *take, struct held *h, struct hold_mode mode, uint64_t deadline)
+static int hold_late(struct take *take, struct held_thread *h, struct hold_mode mode, uint64_t deadline)
 {
 	struct held_list alone = {0};
 	uint64_t now = monotonic_ns(), wait_ns = deadline > now + STRAGGLER_NS ? deadline - now : STRAGGLER_NS;
 	int rc;
 
-	if (!vec_push(&alone, (struct held){.tid = h->tid, .altstack = h->altstack}))
+	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack}))
 		return take_out_of_memory(take);
 	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first}, wait_ns);
 	*h = alone.data[0];
@@ -203,7 +203,7 @@ static int hold(struct take *take, struct held_list *list, struct hold_mode mode
 	int rc = freeze_list(take, list, mode, wait_ns < timeout_ns ? wait_ns : timeout_ns);
 
 	for (size_t i = 0; rc == 0 && i < list->len; i++) {
-		struct held *h = &list->data[i];
+		struct held_thread *h = &list->data[i];
 		size_t at;
 
 		if (h->result == HELD_TIMEOUT && timeout_ns > wait_ns) {
@@ -227,7 +227,7 @@ static int list_running(struct take *take, struct held_list *list)
 	struct snapshot *snap = take->snap;
 
 	for (size_t i = 0; i < snap->threads.len; i++) {
-		struct held h = {.tid = snap->threads.data[i].tid, .altstack = snap->threads.data[i].altstack};
+		struct held_thread h = {.tid = snap->threads.data[i].tid, .altstack = snap->threads.data[i].altstack};
 
 		if (take->work.data[i] == WORK_TAKE && !take_has_sp(take, &snap->threads.data[i]) && !vec_push(list, h))
 			return take_out_of_memory(take);
@@ -271,7 +271,7 @@ static int list_stoppable(struct take *take, struct held_list *list, struct hold
 	for (int running = 0; running < 2; running++) {
 		for (size_t i = 0; i < take->snap->threads.len; i++) {
 			const struct snap_thread *t = &take->snap->threads.data[i];
-			struct held h = {.tid = t->tid, .altstack = t->altstack};
+			struct held_thread h = {.tid = t->tid, .altstack = t->altstack};
 
 			if (take->work.data[i] != WORK_TAKE || t->state == 'D' || take_has_sp(take, t) == running)
 				continue;
@@ -309,7 +309,7 @@ static int take_unstoppable(struct take *take)
 		rc = take_observe(take, 0, true); /* also tells of an exec */
 	for (size_t i = 0; rc == 0 && i < snap->threads.len; i++) {
 		struct snap_thread *t = &snap->threads.data[i];
-		const struct observed *o = take_find_observed(take->capture, t->tid);
+		const struct observation *o = take_find_observed(take->capture, t->tid);
 
 		if (take->work.data[i] != WORK_ASLEEP)
 			continue;
@@ -359,7 +359,7 @@ static size_t store_registers(struct take *take, const struct held_list *list, s
 	size_t stopped = 0;
 
 	for (size_t i = 0, k = 0; i < nthreads && k < list->len; i++) {
-		const struct held *h = &list->data[k];
+		const struct held_thread *h = &list->data[k];
 
 		if (h->tid != threads[i]->tid)
 			continue; /* it was left out */
@@ -385,7 +385,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 	int rc = take_look(c);
 
 	for (size_t i = 0; rc == 0 && i < nthreads; i++) {
-		struct held h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack};
+		struct held_thread h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack};
 
 		if (!capture_unmoved(c, threads[i]))
 			continue;

@@ -18,7 +18,7 @@
  * To add one: a file observer_NAME.c with the two functions, a create function below, and a name for --source.
  */
 
-struct observed {
+struct observation {
 	pid_t tid;
 	char name[16 + 1];
 	char state;
@@ -41,7 +41,7 @@ struct observed {
 };
 
 struct observations {
-	VEC_FIELDS(struct observed);
+	VEC_FIELDS(struct observation);
 	uint64_t generation; /* identity of the address space: changes with exec; 0 when not known */
 };
 

@@ -15,9 +15,9 @@ struct observer_bpf {
 };
 
 static void fill(const struct task_record *record, const __u64 *kernel, const struct observe_request *request,
-		 struct observed *out)
+		 struct observation *out)
 {
-	*out = (struct observed){
+	*out = (struct observation){
 		.tid = (pid_t)record->tid,
 		.state = task_record_state(record),
 		.running = record->flags & TASK_ON_CPU,

@@ -51,7 +51,7 @@ static struct kernel_stack *stack_buffer(struct observer_proc *s, size_t index)
 }
 
 static void observe_details(struct observer_proc *s, const struct observe_request *request, size_t index,
-			    struct observed *out)
+			    struct observation *out)
 {
 	struct task_syscall sc;
 	int rc = task_syscall(s->process, out->tid, &sc);
@@ -93,7 +93,7 @@ static bool still_runs(struct observer_proc *s, pid_t tid)
 
 /* False when the thread has ended. */
 static bool observe_thread(struct observer_proc *s, const struct observe_request *request, pid_t tid, size_t index,
-			   struct observed *out)
+			   struct observation *out)
 {
 	struct task_status status;
 	uint64_t runs = 0;
@@ -103,7 +103,7 @@ static bool observe_thread(struct observer_proc *s, const struct observe_request
 
 	if (task_status(s->process, tid, &status) < 0)
 		return false;
-	*out = (struct observed){
+	*out = (struct observation){
 		.tid = tid,
 		.state = status.state,
 		.running = status.state == 'R' || moves,

@@ -18,7 +18,7 @@ enum {
 static const uint64_t copy_budget = UINT64_C(256) << 20;
 static const uint64_t copy_part = 256 << 10;
 
-static bool store_kernel_stack(struct snapshot *snap, const struct observed *o, struct snap_thread *t)
+static bool store_kernel_stack(struct snapshot *snap, const struct observation *o, struct snap_thread *t)
 {
 	size_t size = o->nkernel * sizeof(uint64_t);
 
@@ -42,7 +42,7 @@ static bool store_kernel_stack(struct snapshot *snap, const struct observed *o, 
 }
 
 /* Writes what a pass saw into the snapshot's thread. False when memory is exhausted. */
-static bool store_observed(struct take *take, const struct observed *o, struct snap_thread *t)
+static bool store_observed(struct take *take, const struct observation *o, struct snap_thread *t)
 {
 	struct task_status status;
 
@@ -64,7 +64,7 @@ static bool store_observed(struct take *take, const struct observed *o, struct s
 }
 
 /* True for a thread of which nothing more can be taken; says why. */
-static bool settle(struct take *take, const struct observed *o, struct snap_thread *t)
+static bool settle(struct take *take, const struct observation *o, struct snap_thread *t)
 {
 	if (state_is_dead(o->state))
 		take_set_status(take->snap, t, THREAD_ZOMBIE, "it has ended and waits to be reaped");
@@ -86,7 +86,7 @@ int take_store_pass(struct take *take)
 	struct capture *c = take->capture;
 
 	for (size_t i = 0; i < c->seen.len; i++) {
-		const struct observed *o = &c->seen.data[i];
+		const struct observation *o = &c->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
 		struct snap_thread *t;
 		size_t at;
@@ -256,7 +256,7 @@ static int check_pass(struct take *take)
 		return rc;
 	drop_ended(take);
 	for (size_t i = 0; i < c->seen.len; i++) {
-		const struct observed *o = &c->seen.data[i];
+		const struct observation *o = &c->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
 
 		if (!take_wants(c, o->tid))
@@ -317,7 +317,7 @@ static size_t settle_taken(struct take *take)
 static int take_alone(struct take *take, size_t at, bool *taken)
 {
 	pid_t tid = take->snap->threads.data[at].tid;
-	const struct observed *o;
+	const struct observation *o;
 	int rc = take_observe(take, tid, false);
 
 	take->work.data[at] = WORK_TAKE;

@@ -164,7 +164,7 @@ int take_look(struct capture *c)
 	return observe(c, &(struct observe_request){.counters_only = true}, NULL);
 }
 
-const struct observed *take_find_observed(const struct capture *c, pid_t tid)
+const struct observation *take_find_observed(const struct capture *c, pid_t tid)
 {
 	uint64_t *slot = u64map_find(&c->seen_index, (uint64_t)tid);
 
@@ -175,7 +175,7 @@ const struct observed *take_find_observed(const struct capture *c, pid_t tid)
  * The count of runs rises when a thread gets a CPU, so equal counts alone prove that it had none since. The counters of
  * context switches rise when it leaves the CPU: they prove it together with its being off-CPU now.
  */
-bool take_unmoved(const struct observed *o, const struct snap_thread *t)
+bool take_unmoved(const struct observation *o, const struct snap_thread *t)
 {
 	if (state_is_dead(o->state))
 		return false;

@@ -71,10 +71,10 @@ int take_observe(struct take *take, pid_t only_tid, bool counters_only);
 /* The same without a snapshot: only counters. */
 int take_look(struct capture *c);
 
-const struct observed *take_find_observed(const struct capture *c, pid_t tid);
+const struct observation *take_find_observed(const struct capture *c, pid_t tid);
 
 /* True when a pass shows that the thread has not run since it was captured asleep. */
-bool take_unmoved(const struct observed *o, const struct snap_thread *t);
+bool take_unmoved(const struct observation *o, const struct snap_thread *t);
 
 /* True when the stack pointer is known: the thread was seen off-CPU, or held. */
 bool take_has_sp(const struct take *take, const struct snap_thread *t);

@@ -94,25 +94,25 @@ static bool find_by_hash(struct symrecords table, struct span bytes, uint64_t *v
 	return false;
 }
 
-struct wanted {
+struct descriptor_search {
 	bool found;
 	uint64_t vaddr;
 };
 
 static bool visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
 {
-	struct wanted *wanted = ctx;
+	struct descriptor_search *search = ctx;
 
 	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
 	    memcmp(name, descriptor_name, len) == 0)
-		*wanted = (struct wanted){.found = true, .vaddr = sym->st_value};
-	return !wanted->found;
+		*search = (struct descriptor_search){.found = true, .vaddr = sym->st_value};
+	return !search->found;
 }
 
 /* The hash table when there is one, for what is exported; then the table of all symbols, which is often stripped. */
 bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 {
-	struct wanted wanted = {0};
+	struct descriptor_search search = {0};
 	uint64_t budget = symrecords_budget(image);
 	bool hashed = false, dynamic = false;
 	const Elf64_Shdr *shdr;
@@ -131,10 +131,10 @@ bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 		    find_in_table(symrecords_init(image, i, &budget), vaddr))
 			return true;
 	if (!dynamic)
-		dynsym_read(image, visit_symbol, &wanted);
-	if (wanted.found)
-		*vaddr = wanted.vaddr;
-	return wanted.found;
+		dynsym_read(image, visit_symbol, &search);
+	if (search.found)
+		*vaddr = search.vaddr;
+	return search.found;
 }
 
 /* Copying the list */

@@ -20,7 +20,7 @@ enum {
 };
 
 /* A module and what it is a module of. */
-struct loaded {
+struct loaded_module {
 	struct module module;
 	const struct map_entry *entry; /* the first mapping */
 	struct mem_copy copy;          /* the memory that the image is in; len is 0 for a file */
@@ -33,8 +33,8 @@ struct modules {
 	struct modules_options options;
 	size_t open_files;
 	size_t max_open_files;
-	VEC(struct loaded *) loaded;
-	struct loaded **by_map; /* for each entry of snap->maps; NULL when no module is mapped there */
+	VEC(struct loaded_module *) loaded;
+	struct loaded_module **by_map; /* for each entry of snap->maps; NULL when no module is mapped there */
 	struct jit_images *jit;
 	struct notes notes;
 };
@@ -91,7 +91,7 @@ static uint64_t first_vaddr(const struct image *image)
 	return phdr ? phdr->p_vaddr - phdr->p_offset : 0;
 }
 
-static int open_copy(struct loaded *loaded, const struct mem_copy *copy, struct err *err)
+static int open_copy(struct loaded_module *loaded, const struct mem_copy *copy, struct err *err)
 {
 	int ret = image_open_memory(copy->data, copy->len, err, &loaded->module.image);
 
@@ -123,7 +123,7 @@ static bool find_extent(const struct maps *maps, const struct map_entry *entry, 
 }
 
 /* Copies a file that exists only in memory into the snapshot, so that a saved one has it too. */
-static int open_from_memory(struct modules *m, struct loaded *loaded)
+static int open_from_memory(struct modules *m, struct loaded_module *loaded)
 {
 	struct mem_copy copy;
 	size_t first, last;
@@ -140,7 +140,7 @@ static int open_from_memory(struct modules *m, struct loaded *loaded)
 	return open_copy(loaded, &copy, NULL);
 }
 
-static void open_module(struct modules *m, struct loaded *loaded)
+static void open_module(struct modules *m, struct loaded_module *loaded)
 {
 	const struct map_entry *entry = loaded->entry;
 	const struct mem_copy *copy = find_copy(m->snap, entry);
@@ -166,10 +166,10 @@ static void open_module(struct modules *m, struct loaded *loaded)
 		info->build_id = entry->build_id;
 }
 
-static struct loaded *find_loaded(const struct modules *m, const struct map_entry *entry)
+static struct loaded_module *find_loaded(const struct modules *m, const struct map_entry *entry)
 {
 	for (size_t i = m->loaded.len; i-- > 0;) {
-		struct loaded *loaded = m->loaded.data[i];
+		struct loaded_module *loaded = m->loaded.data[i];
 
 		if (same_file(loaded->entry, entry) && (!loaded->copy.len || starts_in(entry, &loaded->copy)))
 			return loaded;
@@ -177,9 +177,9 @@ static struct loaded *find_loaded(const struct modules *m, const struct map_entr
 	return NULL;
 }
 
-static struct loaded *add_module(struct modules *m, const struct map_entry *entry)
+static struct loaded_module *add_module(struct modules *m, const struct map_entry *entry)
 {
-	struct loaded *loaded = calloc(1, sizeof(*loaded));
+	struct loaded_module *loaded = calloc(1, sizeof(*loaded));
 
 	if (!loaded || !vec_push(&m->loaded, loaded)) {
 		free(loaded);
@@ -313,7 +313,7 @@ static void close_module(struct module *module)
 	image_destroy(module->image);
 }
 
-static void destroy_loaded(struct loaded *loaded)
+static void destroy_loaded(struct loaded_module *loaded)
 {
 	close_module(&loaded->module);
 	free(loaded);
@@ -364,7 +364,7 @@ void modules_destroy(struct modules *m)
 struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr)
 {
 	const struct map_entry *entry = maps_find(&m->snap->maps, address);
-	struct loaded *loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
+	struct loaded_module *loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
 	struct module *jit = (loaded && loaded->module.image) || !m->jit ? NULL : jit_images_find(m->jit, address);
 	uint64_t offset;
 

@@ -214,7 +214,7 @@ static void child_executes(void)
 }
 
 /* What on_held has told since on_hold. */
-struct told {
+struct report {
 	size_t threads;
 	uint64_t code; /* where the memory map of their snapshot begins */
 	unsigned anew;
@@ -222,7 +222,7 @@ struct told {
 
 static void on_held(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek)
 {
-	struct told *told = arg;
+	struct report *told = arg;
 
 	told->code = told->threads++ ? told->code : snap->maps.data[0].start;
 	if (told->code != snap->maps.data[0].start)
@@ -233,7 +233,7 @@ static void on_held(void *arg, struct snapshot *snap, pid_t tid, const struct us
 
 static int on_hold(void *arg, struct snapshot *snap, struct err *err)
 {
-	struct told *told = arg;
+	struct report *told = arg;
 
 	told->threads = 0;
 	told->anew++;
@@ -247,7 +247,7 @@ static unsigned take_executing(void)
 	struct target *target;
 	struct capture *capture;
 	struct snapshot *snap;
-	struct told told = {0};
+	struct report told = {0};
 	pid_t pid;
 
 	assert_int_equal(pipe(order), 0);

@@ -16,13 +16,13 @@ enum { THREADS = 3, BUFFER = 1 << 20, PATIENCE_MS = 5000 };
 #define MARK UINT64_C(0x5ca1ab1e00c0ffee)
 
 /* What the child tells: shared memory, made anew for each test. */
-struct told {
+struct report {
 	volatile uint64_t turns[THREADS]; /* of each thread's loop */
 	volatile uint64_t mark_at;        /* a word of the main thread's stack that is MARK */
 	volatile uint64_t sent, received, lost;
 };
 
-static struct told *told;
+static struct report *told;
 
 struct fixture {
 	pid_t pid;
@@ -108,7 +108,7 @@ static struct freeze_request request_for(struct fixture *f)
 	};
 }
 
-static struct held *freeze_one(struct fixture *f, const struct freeze_request *request, struct held want)
+static struct held_thread *freeze_one(struct fixture *f, const struct freeze_request *request, struct held_thread want)
 {
 	f->list.len = 0;
 	assert_true(vec_push(&f->list, want));
@@ -116,9 +116,9 @@ static struct held *freeze_one(struct fixture *f, const struct freeze_request *r
 	return &f->list.data[0];
 }
 
-static struct held *freeze_main_thread(struct fixture *f, const struct freeze_request *request)
+static struct held_thread *freeze_main_thread(struct fixture *f, const struct freeze_request *request)
 {
-	return freeze_one(f, request, (struct held){.tid = f->pid});
+	return freeze_one(f, request, (struct held_thread){.tid = f->pid});
 }
 
 /* Nothing is left of the hold: the child is nobody's tracee. A thread that was joined may still be on its way out. */
@@ -158,7 +158,7 @@ static void test_spinner(void **state)
 	struct freeze_request request = request_for(&f);
 	const struct arch *arch = arch_host();
 	const struct map_entry *map;
-	const struct held *h;
+	const struct held_thread *h;
 	uint64_t mark, turns;
 
 	wait_above(&told->turns[0], 0);
@@ -190,7 +190,7 @@ static void test_extent_of_the_copy(void **state)
 {
 	struct fixture f = start(spin_with_mark);
 	struct freeze_request request = request_for(&f);
-	const struct held *h;
+	const struct held_thread *h;
 	uint64_t sp, end;
 
 	wait_above(&told->turns[0], 0);
@@ -202,13 +202,13 @@ static void test_extent_of_the_copy(void **state)
 	assert_int_equal(h->stack.region_end, end);
 
 	request.stack_size = BUFFER;
-	h = freeze_one(&f, &request, (struct held){.tid = f.pid, .stack_end = sp + 512});
+	h = freeze_one(&f, &request, (struct held_thread){.tid = f.pid, .stack_end = sp + 512});
 	assert_int_equal(h->stack.start, sp); /* the loop does not move it */
 	assert_int_equal(h->stack.len, 512);
 	assert_int_equal(h->stack.region_end, sp + 512);
-	h = freeze_one(&f, &request, (struct held){.tid = f.pid, .stack_end = sp - 512}); /* below: not its neighbour */
+	h = freeze_one(&f, &request, (struct held_thread){.tid = f.pid, .stack_end = sp - 512}); /* below: not its neighbour */
 	assert_int_equal(h->stack.region_end, end);
-	h = freeze_one(&f, &request, (struct held){.tid = f.pid, .stack_end = end + 4096});
+	h = freeze_one(&f, &request, (struct held_thread){.tid = f.pid, .stack_end = end + 4096});
 	assert_int_equal(h->stack.region_end, end);
 
 	request.buffer.size = 100;
@@ -248,7 +248,7 @@ static void test_whole_process(void **state)
 		turns[i] = told->turns[i];
 	assert_int_equal(f.list.len, THREADS);
 	for (int i = 0; i < THREADS; i++) {
-		const struct held *h = &f.list.data[i];
+		const struct held_thread *h = &f.list.data[i];
 
 		assert_int_equal(h->result, HELD_STOPPED);
 		assert_true(h->pause_ns > 0);
@@ -274,7 +274,7 @@ static void test_looks_before_it_interrupts(void **state)
 	struct fixture f = start(child_sleeps);
 	struct freeze_request request = request_for(&f);
 	struct task_status before, after;
-	const struct held *h;
+	const struct held_thread *h;
 
 	wait_for_state(&f, 'S');
 	assert_int_equal(task_status(f.process, f.pid, &before), 0);
@@ -358,7 +358,7 @@ static void freeze_as_nobody(void)
 	if (process_open(pid, NULL, &process) < 0)
 		_exit(99);
 	memory_init(&vm, &process, false);
-	if (!vec_push(&list, (struct held){.tid = pid}) || freeze_threads(&request, NULL, &list) < 0)
+	if (!vec_push(&list, (struct held_thread){.tid = pid}) || freeze_threads(&request, NULL, &list) < 0)
 		_exit(99);
 	child_end(pid);
 	_exit(list.data[0].result);
@@ -402,7 +402,7 @@ static void test_timeout(void **state)
 {
 	struct fixture f = start(waits_for_clone);
 	struct freeze_request request = request_for(&f);
-	const struct held *h;
+	const struct held_thread *h;
 
 	wait_for_state(&f, 'D');
 	request.wait_ns = 2000000;
@@ -442,7 +442,7 @@ static void test_signal_is_delivered(void **state)
 
 	wait_above(&told->received, 0);
 	for (int i = 0; i < 200 && stood < 3; i++) {
-		const struct held *h = freeze_main_thread(&f, &request);
+		const struct held_thread *h = freeze_main_thread(&f, &request);
 
 		assert_int_equal(h->result, HELD_STOPPED);
 		assert_true(h->signal == 0 || h->signal == SIGUSR1);
@@ -487,7 +487,7 @@ struct shown {
 	bool beyond;
 };
 
-static void show(void *arg, const struct held *held, struct mem *peek)
+static void show(void *arg, const struct held_thread *held, struct mem *peek)
 {
 	struct shown *shown = arg;
 

@@ -53,7 +53,7 @@ static int pass(struct fixture *f, struct observe_request request)
 	return f->observer->observe(f->observer, &request, NULL, &f->seen);
 }
 
-static const struct observed *find(const struct fixture *f, const char *name)
+static const struct observation *find(const struct fixture *f, const char *name)
 {
 	for (size_t i = 0; i < f->seen.len; i++)
 		if (strcmp(f->seen.data[i].name, name) == 0)
@@ -62,10 +62,10 @@ static const struct observed *find(const struct fixture *f, const char *name)
 }
 
 /* Passes until a thread of that name is in the state; what was seen is in f->seen. */
-static const struct observed *wait_for(struct fixture *f, struct observe_request request, const char *name, char state)
+static const struct observation *wait_for(struct fixture *f, struct observe_request request, const char *name, char state)
 {
 	for (int i = 0; i < PATIENCE_MS; i++, usleep(1000)) {
-		const struct observed *o;
+		const struct observation *o;
 
 		assert_int_equal(pass(f, request), 0);
 		o = find(f, name);
@@ -92,7 +92,7 @@ static void sleeps_and_spins(void)
 	child_sleeps();
 }
 
-static void check_sleeper(const struct fixture *f, const struct observed *o)
+static void check_sleeper(const struct fixture *f, const struct observation *o)
 {
 	const struct arch *arch = arch_host();
 	uint64_t pc_and_sp = UINT64_C(1) << arch->user_pc | UINT64_C(1) << arch->user_sp;
@@ -112,7 +112,7 @@ static void check_sleeper(const struct fixture *f, const struct observed *o)
 }
 
 /* Whoever has a CPU has no registers to show; BPF knows who only waits for one. */
-static void check_spinner(const struct fixture *f, const struct observed *o)
+static void check_spinner(const struct fixture *f, const struct observation *o)
 {
 	if (o->running) {
 		assert_int_equal(o->regs.valid, 0);
@@ -127,7 +127,7 @@ static void check_spinner(const struct fixture *f, const struct observed *o)
 
 static void check_states(create_fn create)
 {
-	const struct observed *o;
+	const struct observation *o;
 	struct fixture f;
 
 	start(&f, create, sleeps_and_spins);
@@ -146,7 +146,7 @@ static void check_states(create_fn create)
 
 static void check_kernel_stack(create_fn create)
 {
-	const struct observed *o;
+	const struct observation *o;
 	struct fixture f;
 
 	start(&f, create, child_sleeps);
@@ -202,7 +202,7 @@ static void check_requests(create_fn create)
 static void check_counters(create_fn create)
 {
 	const struct observe_request counters = {.counters_only = true};
-	struct observed before, same, after;
+	struct observation before, same, after;
 	struct fixture f;
 
 	start(&f, create, child_sleeps);
@@ -275,7 +275,7 @@ static void check_gone(create_fn create)
 
 static void check_zombie(create_fn create)
 {
-	const struct observed *o;
+	const struct observation *o;
 	struct fixture f;
 
 	start(&f, create, child_sleeps);
@@ -291,7 +291,7 @@ static void check_zombie(create_fn create)
 static void test_agree(void **state)
 {
 	const struct arch *arch = arch_host();
-	struct observed by_bpf, by_proc;
+	struct observation by_bpf, by_proc;
 	struct observer *bpf;
 	struct fixture f;
 

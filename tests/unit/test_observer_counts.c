@@ -12,11 +12,11 @@
 #include "capture/observer.h"
 #include "fake_iter.h"
 
-static struct observed pass(struct observer *observer)
+static struct observation pass(struct observer *observer)
 {
 	const struct observe_request counters = {.counters_only = true};
 	struct observations seen = {0};
-	struct observed o;
+	struct observation o;
 
 	assert_int_equal(observer->observe(observer, &counters, NULL, &seen), 0);
 	assert_int_equal(seen.len, 1);

@@ -13,7 +13,7 @@ enum { STACKS = 0x10000, STACKS_END = 0x20000, MAX_SEEN = 4 };
 /* A source that shows what it is given. */
 struct fake_source {
 	struct observer observer;
-	struct observed seen[MAX_SEEN];
+	struct observation seen[MAX_SEEN];
 	size_t nseen;
 	uint64_t generation;
 	int rc;
@@ -81,10 +81,10 @@ static void destroy(struct fixture *f)
 
 static void add_seen(struct fixture *f, pid_t tid, uint64_t sp)
 {
-	struct observed *o = &f->fake.seen[f->fake.nseen++];
+	struct observation *o = &f->fake.seen[f->fake.nseen++];
 	unsigned reg = arch_host()->user_sp;
 
-	*o = (struct observed){.tid = tid, .state = 'S'};
+	*o = (struct observation){.tid = tid, .state = 'S'};
 	o->regs.v[reg] = sp;
 	o->regs.valid = sp ? UINT64_C(1) << reg : 0;
 }
@@ -184,7 +184,7 @@ static void test_extent_of_a_new_stack(void **state)
 
 static void test_unmoved_by_run_counts(void **state)
 {
-	struct observed o = {.state = 'S', .has_runs = true, .runs = 7, .nvcsw = 3, .nivcsw = 1};
+	struct observation o = {.state = 'S', .has_runs = true, .runs = 7, .nvcsw = 3, .nivcsw = 1};
 	struct snap_thread t = {.has_runs = true, .runs = 7, .nvcsw = 3, .nivcsw = 1};
 
 	assert_true(take_unmoved(&o, &t));
@@ -202,9 +202,9 @@ static void test_unmoved_by_run_counts(void **state)
 
 static void test_unmoved_by_context_switches(void **state)
 {
-	const struct observed same = {.state = 'S', .nvcsw = 3, .nivcsw = 1};
+	const struct observation same = {.state = 'S', .nvcsw = 3, .nivcsw = 1};
 	const struct snap_thread t = {.nvcsw = 3, .nivcsw = 1}, counted = {.nvcsw = 3, .nivcsw = 1, .has_runs = true};
-	struct observed o = same;
+	struct observation o = same;
 
 	assert_true(take_unmoved(&o, &t));
 	/* a count that only one of the passes has says nothing */
