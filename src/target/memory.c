@@ -154,25 +154,27 @@ static enum delivery find_delivery(const struct map_entry *entry)
 	return filesystems_is_memory(entry->dev_major, entry->dev_minor) ? BY_FAULT : BY_KERNEL;
 }
 
-/* True when all pages of the range exist: present or swapped out. */
-static bool all_exist(struct memory *vm, uint64_t start, uint64_t end)
+/* How many bytes from `start` on are in pages that exist: present or swapped out. */
+static uint64_t count_existing(struct memory *vm, uint64_t start, uint64_t end)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), exists = UINT64_C(3) << 62;
 	uint64_t pages[512], at = start / page * page;
+	bool absent = false;
 
 	if (vm->pagemap_fd < 0)
 		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
-	while (at < end) {
-		size_t left = (size_t)((end - at + page - 1) / page), n = left < 512 ? left : 512;
+	while (at < end && !absent) {
+		uint64_t left = (end - at + page - 1) / page;
+		size_t n = left < 512 ? (size_t)left : 512;
 		ssize_t got = pread(vm->pagemap_fd, pages, n * sizeof(pages[0]), (off_t)(at / page * sizeof(pages[0])));
 
-		if (got <= 0)
-			return false;
-		for (size_t i = 0; i < (size_t)got / sizeof(pages[0]); i++, at += page)
-			if (!(pages[i] & exists))
-				return false;
+		absent = got <= 0;
+		for (size_t i = 0; !absent && i < (size_t)got / sizeof(pages[0]); i++) {
+			absent = !(pages[i] & exists);
+			at += absent ? 0 : page;
+		}
 	}
-	return true;
+	return at >= end ? end - start : at > start ? at - start : 0;
 }
 
 /* The part of [start, end) that is in the mapping at its start. */
@@ -192,7 +194,7 @@ static bool is_prompt(struct memory *vm, uint64_t start, uint64_t end)
 		enum delivery delivery = entry ? find_delivery(entry) : BY_FAULT;
 		uint64_t stop = entry ? end_in(entry, end) : end;
 
-		if (delivery == FROM_AFAR || (delivery == BY_FAULT && (vm->held || !all_exist(vm, start, stop))))
+		if (delivery == FROM_AFAR || (delivery == BY_FAULT && (vm->held || count_existing(vm, start, stop) < stop - start)))
 			return false;
 		start = stop;
 	}
@@ -275,8 +277,12 @@ static int copy_slowly(struct memory *vm, struct memory_job *job)
 		const struct map_entry *entry = maps_find(vm->maps, at);
 		struct memory_job part = {.address = at, .dst = job->dst + job->done};
 
-		if (!entry) /* not mapped, or only since the map was read: what is there is not known */
+		if (!entry) { /* not mapped, or only since the map was read: of that the pages that are there */
+			part.len = job->done ? 0 : count_existing(vm, at, end);
+			if (part.len && copy_proc_mem(vm, &part) == 0)
+				job->done += part.done;
 			return job->done ? 0 : -EFAULT;
+		}
 		part.len = end_in(entry, end) - at;
 		switch (find_delivery(entry)) {
 		case FROM_AFAR:
@@ -346,8 +352,8 @@ int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)
 		size_t run = i;
 		int rc = 0;
 
-		/* As many as can be read at once, then one that cannot. */
-		while (run < njobs && is_prompt(vm, jobs[run].address, jobs[run].address + jobs[run].len))
+		/* As many as can be read at once, then one that cannot; one alone takes the way that does not wait anyhow. */
+		while (run < njobs && (njobs > 1 || vm->mem_fd < 0) && is_prompt(vm, jobs[run].address, jobs[run].address + jobs[run].len))
 			run++;
 		if (run > i)
 			rc = copy_directly(vm, jobs + i, run - i);

@@ -127,6 +127,96 @@ static void test_gone_process(void **state)
 	process_close(&p);
 }
 
+/* Eight pages with holes, as the map shows them, and two pages that were mapped after it was read. */
+struct holes {
+	uint8_t *region, *later;
+	struct process p;
+	struct memory vm;
+	struct map_entry entry;
+	struct maps maps;
+};
+
+static void make_holes(struct holes *h, bool use_proc_mem)
+{
+	h->region = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	h->later = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(h->region != MAP_FAILED && h->later != MAP_FAILED);
+	madvise(h->region, 8 * PAGE, MADV_NOHUGEPAGE);
+	h->region[0] = 1;
+	h->region[7 * PAGE] = 8; /* all between was never touched, and reads as zeroes */
+	h->later[0] = 9;
+	assert_int_equal(process_open(getpid(), NULL, &h->p), 0);
+	memory_init(&h->vm, &h->p, use_proc_mem);
+	h->entry = (struct map_entry){
+		.start = (uintptr_t)h->region,
+		.end = (uintptr_t)h->region + 8 * PAGE,
+		.perms = MAP_PERM_READ | MAP_PERM_WRITE,
+		.path = "",
+	};
+	h->maps = (struct maps){.data = &h->entry, .len = 1};
+	h->vm.maps = &h->maps;
+}
+
+static void end_holes(struct holes *h)
+{
+	memory_deinit(&h->vm);
+	process_close(&h->p);
+	munmap(h->region, 8 * PAGE);
+	munmap(h->later, 2 * PAGE);
+}
+
+static void check_holes(bool use_proc_mem, bool held, size_t njobs)
+{
+	uint8_t out[2][8 * PAGE];
+	struct holes h;
+	struct memory_job jobs[2];
+
+	make_holes(&h, use_proc_mem);
+	memset(out, 0xee, sizeof(out));
+	for (size_t i = 0; i < njobs; i++)
+		jobs[i] = (struct memory_job){.address = h.entry.start, .len = 8 * PAGE, .dst = out[i]};
+	if (held)
+		memory_hold(&h.vm);
+	assert_int_equal(memory_copy(&h.vm, jobs, njobs), 0);
+	if (held)
+		memory_release(&h.vm);
+	for (size_t i = 0; i < njobs; i++) {
+		assert_int_equal(jobs[i].done, 8 * PAGE);
+		assert_false(jobs[i].unanswered);
+		assert_memory_equal(out[i], h.region, 8 * PAGE);
+	}
+	end_holes(&h);
+}
+
+static void test_memory_with_holes(void **state)
+{
+	for (int i = 0; i < 8; i++)
+		check_holes(i & 1, i & 2, i & 4 ? 2 : 1);
+}
+
+/* The stack of a thread that was made after the map was read; of that what is there. */
+static void test_memory_that_is_not_in_the_map(void **state)
+{
+	for (int i = 0; i < 8; i++) {
+		uint8_t out[2 * PAGE];
+		struct memory_job jobs[2];
+		struct holes h;
+
+		make_holes(&h, i & 1);
+		jobs[0] = (struct memory_job){.address = (uintptr_t)h.later, .len = 2 * PAGE, .dst = out};
+		jobs[1] = (struct memory_job){.address = 4096, .len = 8, .dst = out + PAGE}; /* nothing is there */
+		if (i & 2)
+			memory_hold(&h.vm);
+		memory_copy(&h.vm, jobs, i & 4 ? 2 : 1);
+		if (i & 2)
+			memory_release(&h.vm);
+		assert_int_equal(jobs[0].done, PAGE);
+		assert_int_equal(out[0], 9);
+		assert_int_equal(jobs[1].done, 0);
+		end_holes(&h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +224,8 @@ int main(void)
 		cmocka_unit_test(test_proc_mem),
 		cmocka_unit_test(test_mem_interface),
 		cmocka_unit_test(test_gone_process),
+		cmocka_unit_test(test_memory_with_holes),
+		cmocka_unit_test(test_memory_that_is_not_in_the_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
