@@ -165,7 +165,7 @@ static bool read_header(struct image *image, int fd)
 
 int image_open_fd(int fd, struct err *err, struct image **out)
 {
-	_cleanup_close_ int owned = fd; /* closed soon: a process may have more files than we may open */
+	_cleanup_close_ __attribute__((unused)) int owned = fd; /* closed soon: a process may have more files than we may open */
 	_cleanup_(cleanup_image) struct image *image = NULL;
 	struct stat st;
 	int ret;
