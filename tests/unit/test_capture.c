@@ -240,7 +240,10 @@ static int on_hold(void *arg, struct snapshot *snap, struct err *err)
 	return 0;
 }
 
-/* The child is let go with the order, and may be quick enough for the pass behind the hold to see another program. */
+/*
+ * The child is let go with the order, and may be quick enough for the pass behind the hold to see another program.
+ * That one may be waiting for its own pages (state D) when its turn comes, and is not held then.
+ */
 static unsigned take_executing(void)
 {
 	struct capture_options options = defaults;
@@ -248,6 +251,7 @@ static unsigned take_executing(void)
 	struct capture *capture;
 	struct snapshot *snap;
 	struct report told = {0};
+	size_t held = 0;
 	pid_t pid;
 
 	assert_int_equal(pipe(order), 0);
@@ -261,15 +265,18 @@ static unsigned take_executing(void)
 	assert_int_equal(capture_open(target, &options, NULL, &capture), 0);
 	assert_int_equal(capture_take(capture, NULL, &snap), 0);
 	assert_true(told.anew >= 1);
-	assert_int_equal(told.threads, 1);
-	assert_int_equal(told.code, snap->maps.data[0].start);
+	for (size_t i = 0; i < snap->threads.len; i++)
+		held += snap->threads.data[i].capture == CAPTURE_HELD;
+	assert_int_equal(told.threads, held);
+	if (held)
+		assert_int_equal(told.code, snap->maps.data[0].start);
 	capture_close(capture);
 	target_close(target);
 	snapshot_destroy(snap);
 	child_end(pid);
 	close(order[0]);
 	close(order[1]);
-	return told.anew;
+	return held ? told.anew : 0;
 }
 
 /* Before the hold, and before that of the other program. */
