@@ -100,7 +100,7 @@ int event_writer_start(struct event_writer *writer, FILE *out, struct recording 
 	if (!error)
 		return 0;
 	pacer_deinit(&writer->pacer);
-	return err_set(err, error, "no thread can be made: %s", strerror(error));
+	return err_set(err, error, "cannot create a thread: %s", strerror(error));
 }
 
 bool event_writer_works(const struct event_writer *writer)

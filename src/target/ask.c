@@ -19,14 +19,6 @@ void ask_deinit(struct ask *ask)
 	vec_deinit(ask);
 }
 
-static bool read_jobs(struct memory *memory, struct memory_job *jobs, struct ask_range **ranges, size_t n)
-{
-	memory_copy(memory, jobs, n); /* errors are seen range by range */
-	for (size_t i = 0; i < n; i++)
-		ranges[i]->got = jobs[i].done;
-	return true;
-}
-
 bool ask_read(struct memory *memory, struct snapshot *snap, struct ask *const *asks, size_t n)
 {
 	VEC(struct memory_job) jobs = {0};
@@ -46,7 +38,10 @@ bool ask_read(struct memory *memory, struct snapshot *snap, struct ask *const *a
 			snap->asked_bytes += range->len;
 		}
 	}
-	ok = ok && read_jobs(memory, jobs.data, ranges.data, jobs.len);
+	if (ok)
+		memory_copy(memory, jobs.data, jobs.len); /* errors are seen range by range */
+	for (size_t i = 0; ok && i < jobs.len; i++)
+		ranges.data[i]->got = jobs.data[i].done;
 	vec_deinit(&jobs);
 	vec_deinit(&ranges);
 	return ok;

@@ -333,11 +333,18 @@ void memory_release(struct memory *vm)
 
 bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
 {
-	const struct map_entry *entry = vm->maps ? maps_find(vm->maps, address) : NULL;
+	uint64_t end = address + len;
 
-	if (entry && find_delivery(entry) == FROM_AFAR) {
-		vm->refused = entry;
-		return false;
+	while (vm->maps && address < end) {
+		const struct map_entry *entry = maps_find(vm->maps, address);
+
+		if (!entry)
+			return true; /* what lies behind a gap is not reached */
+		if (find_delivery(entry) == FROM_AFAR) {
+			vm->refused = entry;
+			return false;
+		}
+		address = end_in(entry, end);
 	}
 	return true;
 }

@@ -33,18 +33,6 @@ static uint64_t read_generation(const struct process *process)
 	return process_info(process, &info) < 0 ? 0 : hash_u64(process_generation(process), info.start_time);
 }
 
-uint64_t target_generation(pid_t pid)
-{
-	struct process process;
-	uint64_t generation;
-
-	if (process_open(pid, NULL, &process) < 0)
-		return 0;
-	generation = read_generation(&process);
-	process_close(&process);
-	return generation;
-}
-
 void target_look(struct target *target)
 {
 	process_find_memory(&target->process);

@@ -52,9 +52,6 @@ void target_look(struct target *target);
  */
 int target_check(const struct target *target, struct err *err);
 
-/* The generation of a process that is not open; 0: not known. */
-uint64_t target_generation(pid_t pid);
-
 /* A new snapshot with its map and vDSO but without threads, which belongs to the target. */
 int target_read_map(struct target *target, struct err *err);
 

@@ -4,6 +4,8 @@
 
 #include "child.h"
 
+#include "target/target.h"
+
 /* A child that executes another program when it is told to: one that answers, so that it is known to run. */
 struct exec_child {
 	pid_t pid;
@@ -49,6 +51,19 @@ static inline void exec_child_end(const struct exec_child *child)
 		close(child->in[i]);
 		close(child->out[i]);
 	}
+}
+
+/* What tells its programs apart; 0: it has ended. */
+static inline uint64_t generation_of(pid_t pid)
+{
+	struct target *target;
+	uint64_t generation;
+
+	if (target_open(pid, NULL, &target) < 0)
+		return 0;
+	generation = target->generation;
+	target_close(target);
+	return generation;
 }
 
 #endif

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include "offcpu/feed/jit_processes.h"
-#include "target/target.h"
 
 struct fixture {
 	struct jit_processes *processes;
@@ -47,7 +46,7 @@ static void write_names(const struct fixture *f, const char *text)
 
 static uint32_t add(struct fixture *f)
 {
-	return jit_processes_add(f->processes, f->pid, target_generation(f->pid));
+	return jit_processes_add(f->processes, f->pid, generation_of(f->pid));
 }
 
 static void assert_found(struct fixture *f, uint32_t number, uint64_t address, const char *name)
@@ -114,13 +113,13 @@ static void test_executed(void **state)
 {
 	struct fixture *f = *state;
 	struct exec_child child = exec_child_start();
-	uint64_t before = target_generation(child.pid), after;
+	uint64_t before = generation_of(child.pid), after;
 	uint32_t first = jit_processes_add(f->processes, child.pid, before), second;
 
 	assert_int_not_equal(first, 0);
 	jit_processes_keep(f->processes, first);
 	exec_child_exec(&child);
-	after = target_generation(child.pid);
+	after = generation_of(child.pid);
 	assert_int_not_equal(after, before);
 	second = jit_processes_add(f->processes, child.pid, after);
 	assert_int_not_equal(second, 0);
@@ -135,7 +134,7 @@ static void test_executed_before_names_are_read(void **state)
 {
 	struct fixture *f = *state;
 	struct exec_child child = exec_child_start();
-	uint64_t before = target_generation(child.pid);
+	uint64_t before = generation_of(child.pid);
 	uint32_t number = jit_processes_add(f->processes, child.pid, before);
 
 	jit_processes_keep(f->processes, number);
@@ -168,13 +167,13 @@ static void test_bounded(void **state)
 	for (uint32_t i = 0; i < JIT_PROCESSES_HELD + OVER; i++)
 		pids[i] = child_start(child_sleeps);
 	for (uint32_t i = 0; i < JIT_PROCESSES_HELD; i++) {
-		assert_int_equal(jit_processes_add(f->processes, pids[i], target_generation(pids[i])), i + 1);
+		assert_int_equal(jit_processes_add(f->processes, pids[i], generation_of(pids[i])), i + 1);
 		jit_processes_keep(f->processes, i + 1);
 	}
 	assert_int_equal(jit_processes_over_limit(f->processes), 0);
 	for (uint32_t i = JIT_PROCESSES_HELD; i < JIT_PROCESSES_HELD + OVER; i++) /* each process counts once */
 		for (int times = 0; times < 2; times++)
-			assert_int_equal(jit_processes_add(f->processes, pids[i], target_generation(pids[i])), 0);
+			assert_int_equal(jit_processes_add(f->processes, pids[i], generation_of(pids[i])), 0);
 	assert_int_equal(jit_processes_over_limit(f->processes), OVER);
 	for (uint32_t i = 0; i < JIT_PROCESSES_HELD + OVER; i++)
 		child_end(pids[i]);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "target/target.h"
 
 static const struct mem_copy *find_image(const struct snapshot *snap, uint64_t start)
 {
@@ -34,7 +33,7 @@ static void test_child(void **state)
 	assert_int_equal(target->snap->pid, pid);
 	assert_int_equal(target->snap->threads.len, 0);
 	assert_int_not_equal(target->generation, 0);
-	assert_int_equal(target_generation(pid), target->generation);
+	assert_int_equal(generation_of(pid), target->generation);
 	assert_int_equal(target_check(target, &err), 0);
 	for (size_t i = 0; i < target->snap->maps.len; i++) {
 		const struct map_entry *e = &target->snap->maps.data[i];
@@ -117,7 +116,6 @@ static void test_ended(void **state)
 	assert_int_equal(target_open_whole(pid, NULL, &err, &target), -ESRCH);
 	assert_true(err.msg[0]);
 	assert_null(target);
-	assert_int_equal(target_generation(pid), 0);
 }
 
 /* It has a number, but no memory. */
@@ -234,7 +232,7 @@ static void test_open_process(void **state)
 
 	assert_int_equal(target_open_process(&copy, NULL, &target), 0);
 	process_close(&copy);
-	assert_int_equal(target->generation, target_generation(pid));
+	assert_int_equal(target->generation, generation_of(pid));
 	assert_int_equal(target_check(target, NULL), 0);
 	assert_int_equal(target_read_map(target, NULL), 0);
 	child_end(pid);
