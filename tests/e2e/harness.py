@@ -101,6 +101,11 @@ def states(pid):
     return {state(pid, tid) for tid in tids(pid)} - {None}
 
 
+def wait_for_zombie(pid):
+    """Until the process has ended: its main thread is often the first of its threads to do so."""
+    wait_until(lambda: tids(pid) == [pid] and state(pid) == "Z", f"{pid} has ended, and nobody waits for it")
+
+
 def stop(pid):
     """SIGSTOP, and wait until every thread has followed it."""
     os.kill(pid, signal.SIGSTOP)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import BEHIND_A_SHELL, SANITIZER_ENV, TIMEOUT, built, command, gather, gone, state
-from harness import wait_until
+from harness import wait_for_zombie, wait_until
 from offcpu_recording import assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, assert_exact, churned, measured, recorded_churn, skip_unless
 
@@ -160,7 +160,7 @@ def test_process_that_is_gone(target, record, stakeout):
 def test_process_that_is_not_waited_for(target, stakeout):
     t = target("plain")
     t.proc.stdin.close()
-    wait_until(lambda: state(t.pid) == "Z", "it is a zombie")
+    wait_for_zombie(t.pid)
     result = stakeout("offcpu", "-p", t.pid)
     assert result.code == 1 and "has ended: it is only not yet waited for" in result.err, result
 

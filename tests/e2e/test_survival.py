@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import TIMEOUT, assert_calls, built, command, rounds, state, states
-from harness import stop, symbols, thread, until, wait_until
+from harness import stop, symbols, thread, until, wait_for_zombie, wait_until
 
 pytestmark = pytest.mark.asan
 
@@ -84,7 +84,7 @@ def test_main_thread_has_ended(target, snap, source):
 def test_zombie_process(target, stakeout):
     t = target("plain")
     t.proc.stdin.close()
-    wait_until(lambda: state(t.pid) == "Z", "the target is a zombie")
+    wait_for_zombie(t.pid)
     result = stakeout(t.pid)
     assert result.code == 0 and result.err == "", result
     assert "Z zombie" in result.out and "it has ended and waits to be reaped" in result.out, result
