@@ -112,7 +112,8 @@ enum offcpu_end {
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
 #define OFFCPU_BY_FRAME_POINTER (1ull << 63) /* found by frame pointer */
 #define OFFCPU_INTERRUPTED (1ull << 62)	     /* by a signal, whose trampoline precedes it: not a return address */
-#define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED)
+#define OFFCPU_BY_CODE (1ull << 61)	     /* found by following the code to its return */
+#define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED | OFFCPU_BY_CODE)
 
 struct offcpu_stack {
 	__u32 kind;

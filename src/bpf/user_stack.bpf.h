@@ -104,19 +104,21 @@ struct walk {
 	__u64 fp;
 	__u64 lr;
 	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
+	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */
 	__u32 first; /* where its frames start in the scratch */
 	__u32 n;
 	__u32 which; /* scratch */
 	__u32 end;   /* enum offcpu_end */
-	__u32 by_fp; /* the frame at pc was found by frame pointer */
 	__u32 exact; /* pc is not a return address */
 	__u32 has_fp;
 	__u32 has_lr;
 	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
-	__u32 zero; /* no hidden padding: older verifiers want all of it written before a global function gets it */
 };
+
+/* Older verifiers want all of it written before a global function gets it. */
+static_assert(sizeof(struct walk) == 96, "walk has no hidden padding");
 
 /*
  * Rows found lately, by address: most frames occur again and again, and a search takes some thirty look-ups. A set of
@@ -266,10 +268,66 @@ static bool step_by_frame_pointer(struct walk *w)
 	w->sp_is_bound = !FP_GIVES_SP;
 	w->fp = fp;
 	w->pc = pc;
-	w->by_fp = 1;
+	w->found = OFFCPU_BY_FRAME_POINTER;
 	w->exact = w->has_lr = 0;
 	return true;
 }
+
+/* What code still takes off the stack before it returns. */
+struct epilogue {
+	__u64 frame; /* bytes from sp to above the return address */
+	__u64 ra;    /* from sp to the return address */
+	__u64 fp;    /* and to the caller's frame pointer, */
+	bool has_fp; /* if it is restored */
+};
+
+#if defined(__TARGET_ARCH_x86)
+
+/* "add $N,%rsp; pop %rbp; ret", each but the last optional */
+static bool read_epilogue(__u64 pc, struct epilogue *out)
+{
+	__u64 code;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (void *)pc))
+		return false;
+	out->ra = 0;
+	if ((code & 0x80ffffff) == 0xc48348) {
+		out->ra = code >> 24 & 0x7f;
+		code >>= 32;
+	}
+	out->fp = out->ra;
+	out->has_fp = (code & 0xff) == 0x5d;
+	if (out->has_fp) {
+		out->ra += 8;
+		code >>= 8;
+	}
+	out->frame = out->ra + 8;
+	return (code & 0xff) == 0xc3;
+}
+
+#else
+
+/* "ldp x29,x30,[sp],#N; ret" or "ldr x30,[sp,#M]; add sp,sp,#N; ret" */
+static bool read_epilogue(__u64 pc, struct epilogue *out)
+{
+	enum { LDP = 0xa8c07bfd, LDR = 0xf94003fe, ADD = 0x910003ff, RET = 0xd65f03c0 };
+	__u32 code[3];
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)pc))
+		return false;
+	out->has_fp = (code[0] & 0xffe07fff) == LDP;
+	if (out->has_fp) {
+		out->fp = 0;
+		out->ra = 8;
+		out->frame = (code[0] >> 15 & 0x3f) * 8;
+		return code[1] == RET;
+	}
+	out->ra = (code[0] >> 10 & 0xfff) * 8;
+	out->frame = code[1] >> 10 & 0xfff;
+	return (code[0] & 0xffc003ff) == LDR && (code[1] & 0xffc003ff) == ADD && code[2] == RET && out->ra < out->frame;
+}
+
+#endif
 
 static bool step_over_signal(struct walk *w)
 {
@@ -279,7 +337,7 @@ static bool step_over_signal(struct walk *w)
 	    !read_word(w, sp + signal_frame.fp, &w->fp) || !read_word(w, sp + signal_frame.link, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
 	w->exact = w->has_fp = w->has_lr = 1;
-	w->by_fp = w->sp_is_bound = 0;
+	w->found = w->sp_is_bound = 0;
 	return true;
 }
 
@@ -348,7 +406,7 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 	w->sp = cfa;
 	w->fp = fp;
 	w->pc = pc;
-	w->by_fp = w->exact = w->has_lr = w->sp_is_bound = 0;
+	w->found = w->exact = w->has_lr = w->sp_is_bound = 0;
 	return true;
 }
 
@@ -369,7 +427,29 @@ static bool step_from_stub(struct walk *w)
 		return false;
 	w->sp += linked ? 0 : 8;
 	w->pc = pc;
-	w->by_fp = 1;
+	w->found = OFFCPU_BY_FRAME_POINTER;
+	w->exact = w->has_lr = 0;
+	return true;
+}
+
+/* Code without a table that goes straight to its return: that leaves no doubt, whatever is in its frame pointer. */
+static bool step_by_code(struct walk *w)
+{
+	struct epilogue code = {};
+	struct offcpu_mapping mapping = {};
+	__u64 pc, fp = w->fp;
+
+	if (w->sp_is_bound || !read_epilogue(w->pc, &code) || !read_word(w, w->sp + code.ra, &pc) ||
+	    (code.has_fp && !read_word(w, w->sp + code.fp, &fp)))
+		return false;
+	pc = strip_code(pc);
+	if (!find_mapping(w, pc - 1, &mapping))
+		return false;
+	w->has_fp |= code.has_fp;
+	w->pc = pc;
+	w->sp += code.frame;
+	w->fp = fp;
+	w->found = OFFCPU_BY_CODE;
 	w->exact = w->has_lr = 0;
 	return true;
 }
@@ -440,7 +520,7 @@ static bool step(struct walk *w)
 	case UNWIND_NONE:
 		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
 	case UNWIND_NO_TABLE:
-		return step_by_frame_pointer(w);
+		return step_by_code(w) || step_by_frame_pointer(w);
 	default:
 		return end(w, OFFCPU_END_UNSUPPORTED);
 	}
@@ -451,7 +531,7 @@ static long walk_frame(__u32 index, void *ctx)
 	struct walk *w = ctx;
 	struct stack_scratch *scratch = get_scratch(w->which);
 	__u32 at = w->first + w->n;
-	__u64 frame = w->pc | (w->by_fp ? OFFCPU_BY_FRAME_POINTER : 0) | (w->exact && w->n ? OFFCPU_INTERRUPTED : 0);
+	__u64 frame = w->pc | w->found | (w->exact && w->n ? OFFCPU_INTERRUPTED : 0);
 
 	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
 		w->end = OFFCPU_END_DEPTH;

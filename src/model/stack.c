@@ -16,6 +16,7 @@ const char *stack_end_name(enum stack_end end)
 		[STACK_DEPTH_LIMIT] = "depth_limit",
 		[STACK_MISSING_REGISTER] = "missing_register",
 		[STACK_NOT_CAPTURED] = "not_captured",
+		[STACK_DOUBTFUL] = "doubtful",
 	};
 
 	return names[end];

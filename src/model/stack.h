@@ -18,6 +18,7 @@ enum stack_end {
 	STACK_DEPTH_LIMIT,      /* --depth */
 	STACK_MISSING_REGISTER, /* the step needs a register that was not captured (/proc knows only pc and sp) */
 	STACK_NOT_CAPTURED,     /* there was nothing to walk: see the thread's status */
+	STACK_DOUBTFUL,         /* the outermost frame was reached, but frames may be missing in between */
 	STACK_END_COUNT,
 };
 
@@ -30,6 +31,7 @@ enum frame_flag {
 	FRAME_BY_FRAME_POINTER = 1 << 2, /* found without CFI, by following the frame pointer */
 	FRAME_BY_SCAN = 1 << 3,          /* found without CFI, by searching the stack for a call's return address */
 	FRAME_BY_CODE = 1 << 4,          /* found without CFI, by following the function's code to its return */
+	FRAME_UNREAD = 1 << 5,           /* its code was made at run time, and is not among what was captured */
 };
 
 /* A frame before it has names. */

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "kernel/address_names.h"
 #include "offcpu/profile.h"
+#include "runtime/made_code.h"
 #include "runtime/runtime.h"
 #include "symbol/symbolizer.h"
 
@@ -288,6 +289,8 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		return "its maps cannot be read: it is " OFFCPU_OUTSIDE_NAME;
 	if (stack->user_end == OFFCPU_END_NO_TABLES && naming->options->no_maps)
 		why = naming->options->no_maps(naming->options->no_maps_arg, tgid);
+	if (!why && named && stack->user_end == OFFCPU_END_COMPLETE)
+		why = made_code_doubt(named);
 	if (why)
 		return why;
 	return stack->user_end < sizeof(words) / sizeof(words[0]) ? words[stack->user_end] : NULL;

@@ -230,6 +230,8 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 			user[i].flags |= FRAME_RETURN_ADDRESS;
 		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
 			user[i].flags |= FRAME_BY_FRAME_POINTER;
+		if (frames[i] & OFFCPU_BY_CODE)
+			user[i].flags |= FRAME_BY_CODE;
 	}
 	waits_put_stack(waits, &sample);
 }

@@ -310,12 +310,16 @@ static void put_end(const struct text_report *r, const struct trace_thread *t)
 	text_style(&r->text, trace_thread_is_complete(t) ? STYLE_DIM : STYLE_BAD);
 	if (raw->end == STACK_NOT_CAPTURED)
 		fputs("  -- no user stack", out);
+	else if (raw->end == STACK_DOUBTFUL)
+		fputs("  -- ", out);
 	else
 		fprintf(out, "  -- stack ends here: %s at 0x%" PRIx64, stack_end_name(raw->end), raw->end_pc);
 	if (*why) {
-		fputs(raw->end == STACK_NOT_CAPTURED ? ": " : " (", out);
+		bool ends_here = raw->end != STACK_NOT_CAPTURED && raw->end != STACK_DOUBTFUL;
+
+		fputs(ends_here ? " (" : raw->end == STACK_NOT_CAPTURED ? ": " : "", out);
 		text_untrusted(&r->text, why);
-		fputs(raw->end == STACK_NOT_CAPTURED ? "" : ")", out);
+		fputs(ends_here ? ")" : "", out);
 	}
 	text_style(&r->text, STYLE_PLAIN);
 	fputc('\n', out);

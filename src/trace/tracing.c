@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "runtime/made_code.h"
 #include "runtime/runtime.h"
 #include "symbol/symbolizer.h"
 #include "target/target.h"
@@ -192,6 +193,18 @@ static void end_where_cut(const struct runtimes *runtimes, struct trace_thread *
 	snprintf(t->raw.error, sizeof(t->raw.error), "%s", why ? why : "");
 }
 
+/* Names, too, tell whose code was walked through. */
+static void doubt(struct trace_thread *t)
+{
+	const char *why = t->raw.end == STACK_COMPLETE ? made_code_doubt(t->user) : NULL;
+
+	if (!why)
+		return;
+	t->raw.end = STACK_DOUBTFUL;
+	t->raw.end_pc = t->raw.data[t->raw.len - 1].pc;
+	snprintf(t->raw.error, sizeof(t->raw.error), "%s", why);
+}
+
 static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thread)
 {
 	kernel = kernel && thread->thread->nkernel;
@@ -201,6 +214,7 @@ static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thr
 	if (!thread->user || (kernel && !thread->kernel))
 		return false;
 	end_where_cut(&t->runtimes, thread);
+	doubt(thread);
 	return true;
 }
 

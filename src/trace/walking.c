@@ -4,17 +4,27 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "target/ask.h"
 #include "unwind/unwind.h"
 
 enum {
 	MORE_BYTES = 16 << 10, /* from where a walk could not read on */
 	MAX_ROUNDS = 16,
+	CODE_BLOCK = 64, /* code made at run time is read in such blocks: */
+	CODE_BEFORE = 16, /* a call before the address, */
+	CODE_BEHIND = 32, /* and what comes after it */
 };
 
 struct walk_state {
 	const struct walking *walking;
 	struct trace *trace; /* its threads are beside the snapshot's */
+};
+
+struct code_state {
+	const struct walking *walking;
+	struct trace *trace;
+	struct u64map seen; /* where code was asked for */
 };
 
 static struct trace_thread *find_thread(const struct walk_state *state, const struct snap_thread *thread)
@@ -60,6 +70,63 @@ static void walk_again(void *ctx, const struct snapshot *snap, const struct snap
 
 static const struct asker walk_asker = {.max_rounds = MAX_ROUNDS, .ask = ask_walk, .forget = walk_again};
 
+/* The code of a frame, once for all that are in the same place. */
+static bool want_code(const struct snapshot *snap, uint64_t pc, struct u64map *seen, struct ask *wants)
+{
+	const struct map_entry *map = maps_find(&snap->maps, pc);
+	uint64_t start = (pc - CODE_BEFORE) / CODE_BLOCK * CODE_BLOCK, end = (pc + CODE_BEHIND) / CODE_BLOCK * CODE_BLOCK + CODE_BLOCK;
+	bool created;
+
+	if (!map)
+		return true;
+	if (!u64map_put(seen, start, &created))
+		return false;
+	start = start < map->start ? map->start : start;
+	end = end > map->end ? map->end : end;
+	return !created || ask_want(wants, start, end - start, ASK_BYTES);
+}
+
+static bool is_unread(const struct raw_stack *raw)
+{
+	for (size_t i = 0; i < raw->len; i++)
+		if (raw->data[i].flags & FRAME_UNREAD)
+			return true;
+	return false;
+}
+
+/*
+ * Code made at run time is no thread's own: it is read for all of them, wherever they have got to, and they are walked
+ * once more.
+ */
+static bool ask_code(void *ctx, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		     struct ask *wants)
+{
+	struct code_state *state = ctx;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < state->trace->threads.len; i++) {
+		struct trace_thread *t = &state->trace->threads.data[i];
+
+		if (answers->len && is_unread(&t->raw))
+			walk_thread(state->walking, t);
+		for (size_t k = 0; ok && k < t->raw.len; k++)
+			if (t->raw.data[k].flags & FRAME_UNREAD)
+				ok = want_code(snap, t->raw.data[k].pc, &state->seen, wants);
+	}
+	return ok;
+}
+
+static const struct asker code_asker = {.max_rounds = MAX_ROUNDS, .ask = ask_code};
+
+static int read_code(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	struct code_state state = {.walking = walking, .trace = trace};
+	int rc = ask_process(walking->target, walking->target->snap, &code_asker, &state, err);
+
+	u64map_deinit(&state.seen);
+	return rc;
+}
+
 /* /proc tells only pc and sp. Where a walk needed more, the thread is held once to learn the rest. */
 static int complete_registers(const struct walking *walking, struct trace *trace, struct err *err)
 {
@@ -85,6 +152,8 @@ static int walk_live(const struct walking *walking, struct trace *trace, struct 
 	struct walk_state state = {.walking = walking, .trace = trace};
 	int rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
 
+	if (rc == 0 && !walking->walked)
+		rc = read_code(walking, trace, err);
 	if (rc == 0 && strcmp(snap->capture.stop_mode, "auto") == 0)
 		rc = complete_registers(walking, trace, err);
 	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {

@@ -21,21 +21,21 @@ static uint64_t sp_of(const struct walk *w)
 }
 
 /* The startup code of a program or of the dynamic linker, which nothing has called. */
-static bool is_entry_code(struct walk *w)
+static bool is_entry_code(struct walk *w, uint64_t pc)
 {
 	uint64_t vaddr;
-	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
+	struct module *module = modules_find(w->modules, pc, &vaddr);
 	uint64_t entry = module && module->image ? image_entry(module->image) : 0;
 
 	return entry && vaddr >= entry && vaddr - entry < ENTRY_SIZE;
 }
 
 /* The code that calls a new thread's function, and ends the thread when that returns: musl's clone(). */
-static bool is_exit_code(struct walk *w)
+static bool is_exit_code(struct walk *w, uint64_t pc)
 {
 	uint8_t code[INSN_EXIT_BYTES];
 
-	return !w->exact && walk_read_code(w, w->regs.pc, code, sizeof(code)) && insn_is_exit(w->arch, code, sizeof(code));
+	return walk_read_code(w, pc, code, sizeof(code)) && insn_is_exit(w->arch, code, sizeof(code));
 }
 
 /* Callee-saved registers are kept: code without CFI is mostly small and leaves them alone. */
@@ -150,6 +150,8 @@ static bool step_by_scan(struct walk *w, unsigned words, struct caller *out)
 	if (!best.slot)
 		return false;
 	set_caller(w, out, best.ra, best.slot + WORD, FRAME_BY_SCAN);
+	/* That call may have been of any function, and be long over; the one at the stack's base never is. */
+	w->is_unsure |= words == SCAN_WORDS && !best.target && !is_entry_code(w, best.ra) && !is_exit_code(w, best.ra);
 	return true;
 }
 
@@ -217,7 +219,7 @@ bool step_by_guess(struct walk *w, struct caller *out)
 {
 	if (!walk_is_code(w, w->regs.pc - !w->exact))
 		return step_from_nowhere(w, out);
-	if (is_entry_code(w) || is_exit_code(w))
+	if (is_entry_code(w, w->regs.pc) || (!w->exact && is_exit_code(w, w->regs.pc)))
 		return walk_end(w, STACK_COMPLETE, "%s", "");
 	if (!regs_has(&w->regs, w->arch->dwarf_fp))
 		return walk_end_missing(w, w->arch->dwarf_fp);

@@ -149,3 +149,16 @@ bool insn_read_row(const struct image *image, const struct arch *arch, struct bu
 	}
 	return found;
 }
+
+bool insn_read_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address, struct cfi_row *out)
+{
+	struct insn_state state = {.sp = {.known = true}};
+	struct insn insn = {.flow = INSN_NEXT};
+
+	for (size_t at = 0; at < len && insn.flow == INSN_NEXT; at += insn.len) {
+		insn = (struct insn){.flow = INSN_NEXT};
+		if (!ops_for(arch)->step(code + at, len - at, address + at, &state, &insn))
+			return false;
+	}
+	return insn.flow == INSN_RETURN && make_row(arch, &state, out);
+}

@@ -35,6 +35,9 @@ bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
 bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
 		   struct cfi_row *out);
 
+/* The same for bytes of code made at run time, as far as they go straight to a return: nothing else of it is known. */
+bool insn_read_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address, struct cfi_row *out);
+
 /* For the files of the architectures: */
 
 /* The stack pointer, and where the caller's registers lie, as offsets from what sp or fp was at the start. */

@@ -3,11 +3,13 @@
 
 #include "unwind/codeinfo.h"
 #include "unwind/expr.h"
+#include "unwind/insn.h"
 #include "unwind/walk.h"
 
 enum {
 	WORD = 8,
 	MAX_SIGNAL_FRAMES = 64, /* handlers that interrupted handlers */
+	MADE_CODE = 32,         /* bytes of code made at run time that are looked at */
 };
 
 /* A frame, its row, and the CFA once it is known. */
@@ -210,15 +212,14 @@ static bool step_by_signal_frame(struct walk *w, struct caller *out)
 	return true;
 }
 
-/* Code in no file: JIT-compiled, or a trampoline that the kernel put on the stack. */
-static bool is_loose_sigreturn(struct walk *w)
+/* Code in no file: JIT-compiled, or a trampoline that the kernel put on the stack. How many bytes of it were read. */
+static size_t read_loose_code(struct walk *w, uint8_t code[MADE_CODE])
 {
-	uint8_t code[16];
-
-	for (size_t len = sizeof(code); len >= 4; len--)
+	for (size_t len = MADE_CODE; len >= 4; len--)
 		if (walk_read_code(w, w->regs.pc, code, len))
-			return arch_is_sigreturn(w->arch, code, len);
-	return false;
+			return len;
+	w->out->data[w->out->len - 1].flags |= FRAME_UNREAD;
+	return 0;
 }
 
 /*
@@ -251,10 +252,28 @@ static bool step_by_reading(struct walk *w, const struct cfi_row *row, struct ca
 {
 	uint64_t target;
 
-	if (!step_by_row(w, row, 0, out))
-		return false;
-	out->flags = agrees_with_frame_pointer(w, row, out) ? FRAME_BY_FRAME_POINTER : FRAME_BY_CODE;
-	return walk_is_return_address(w, out->regs.pc, &target);
+	w->out->end = STACK_COMPLETE;
+	return step_by_row(w, row, 0, out) && walk_is_return_address(w, out->regs.pc, &target);
+}
+
+/* Through code in no file. Its frame pointer may be anything, but what it does until it returns leaves no doubt. */
+static bool step_through_loose_code(struct walk *w, struct caller *out)
+{
+	uint8_t code[MADE_CODE];
+	size_t len = read_loose_code(w, code);
+	struct cfi_row row;
+
+	if (len && arch_is_sigreturn(w->arch, code, len))
+		return mark_signal_frame(w) && step_by_signal_frame(w, out);
+	if (len && insn_read_straight(w->arch, code, len, w->regs.pc, &row)) {
+		if (step_by_reading(w, &row, out)) {
+			out->flags = FRAME_BY_CODE;
+			return true;
+		}
+		if (w->out->end == STACK_COPY_LIMIT)
+			return false;
+	}
+	return step_by_guess(w, out);
 }
 
 bool step_frame(struct walk *w, struct caller *out)
@@ -263,18 +282,21 @@ bool step_frame(struct walk *w, struct caller *out)
 	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
 	const struct code_info *info = module ? code_info_find(module, w->arch, w->budget, vaddr, w->exact) : NULL;
 
-	if (info ? info->kind == CODE_SIGRETURN : is_loose_sigreturn(w)) {
+	if (!info)
+		return step_through_loose_code(w, out);
+	if (info->kind == CODE_SIGRETURN)
 		return mark_signal_frame(w) && step_by_signal_frame(w, out);
-	}
-	if (info && info->kind == CODE_CFI) {
+	if (info->kind == CODE_CFI) {
 		if (info->row.signal_frame && !mark_signal_frame(w))
 			return false;
 		return step_by_row(w, &info->row, w->regs.pc - vaddr, out);
 	}
-	if (info && info->kind == CODE_READ) {
-		w->out->end = STACK_COMPLETE;
-		if (step_by_reading(w, &info->row, out))
+	if (info->kind == CODE_READ) {
+		if (step_by_reading(w, &info->row, out)) {
+			out->flags = !module->jit && agrees_with_frame_pointer(w, &info->row, out) ? FRAME_BY_FRAME_POINTER
+												    : FRAME_BY_CODE;
 			return true;
+		}
 		if (w->out->end == STACK_COPY_LIMIT)
 			return false;
 	}

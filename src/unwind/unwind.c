@@ -48,7 +48,7 @@ static bool step(struct walk *w, struct caller *caller)
 	return !is_too_long(w) && found;
 }
 
-static void walk(struct walk *w, uint32_t depth)
+static void walk_to_end(struct walk *w, uint32_t depth)
 {
 	struct caller caller = {.regs = w->regs, .exact = true};
 
@@ -83,6 +83,13 @@ static void walk(struct walk *w, uint32_t depth)
 	}
 }
 
+static void walk(struct walk *w, uint32_t depth)
+{
+	walk_to_end(w, depth);
+	if (w->out->end == STACK_COMPLETE && w->is_unsure)
+		walk_end(w, STACK_DOUBTFUL, "frames may be missing: a caller was found by searching the stack");
+}
+
 static struct walk walk_init(const struct snapshot *snap, struct modules *modules, struct mem *mem,
 			     struct budget *budget, struct raw_stack *out)
 {
@@ -113,13 +120,20 @@ struct layered_mem {
 	struct snapshot_mem copies;
 	struct mem *live;
 	struct budget *budget;
-	uint64_t missing; /* the last address that neither has */
+	uint64_t missing; /* the last address that neither has; frames tell which code is missing (FRAME_UNREAD) */
 };
 
 /* Whether it is in the part of the thread's own stack that --stack-size left out. */
 static bool is_cut_off(const struct snap_thread *thread, uint64_t address)
 {
 	return address >= thread->stack.start && address < thread->stack.region_end;
+}
+
+static bool is_code(const struct snapshot *snap, uint64_t address)
+{
+	const struct map_entry *map = maps_find(&snap->maps, address);
+
+	return map && (map->perms & MAP_PERM_EXEC);
 }
 
 static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t len)
@@ -131,7 +145,7 @@ static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t
 		return got;
 	if (m->live && budget_take(m->budget, LIVE_COST))
 		got = m->live->read(m->live, address, buf, len);
-	if (got != (ssize_t)len)
+	if (got != (ssize_t)len && !is_code(m->copies.snap, address))
 		m->missing = address;
 	return got;
 }

@@ -23,6 +23,7 @@ struct walk {
 	struct budget *budget; /* of the process */
 
 	unsigned nsignals; /* signal frames so far */
+	bool is_unsure;    /* a caller was searched for, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
 	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */

@@ -101,6 +101,17 @@ def states(pid):
     return {state(pid, tid) for tid in tids(pid)} - {None}
 
 
+def wait_for_waits(pid, tid, count):
+    """Until the thread has slept so many times more."""
+
+    def waits():
+        status = Path(f"/proc/{pid}/task/{tid}/status").read_text(errors="replace")
+        return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+    enough = waits() + count
+    wait_until(lambda: waits() >= enough, "it has waited often enough")
+
+
 def wait_for_zombie(pid):
     """Until the process has ended: its main thread is often the first of its threads to do so."""
     wait_until(lambda: tids(pid) == [pid] and state(pid) == "Z", f"{pid} has ended, and nobody waits for it")

@@ -56,6 +56,37 @@ def test_announced_to_debuggers(target, stakeout, snap, kind):
     assert text.code == 0 and "jit_inner" in text.out and "jit_outer" in text.out, text
 
 
+BARE_CALLS = ("target_block", "between", "worker")
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("kind", ["record", "sub", "push"])
+def test_code_that_goes_straight_to_its_return(target, stakeout, snap, tmp_path, kind):
+    """Without tables and names, and also where the frame pointer is somebody else's: the code itself leaves no doubt."""
+    t = target("jit_bare", kind).settle()
+    worker = thread(snap(t), "worker")
+    assert_calls(worker, *BARE_CALLS)
+    assert worker["user_stack_end"] == "complete"
+    for caller in ("between", "worker"):
+        assert frame_of(worker, caller)["found_by"] == "code"
+    saved = tmp_path / "saved"
+    assert stakeout("--save", saved, t.pid).code == 0
+    assert_calls(thread(stakeout("replay", "--json", saved).doc, "worker"), *BARE_CALLS)
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace"])
+def test_code_with_a_borrowed_frame_pointer(target, stakeout, option):
+    """What was passed by frame pointer may have been more than one frame: between is missing here."""
+    t = target("jit_bare", "borrowed").settle()
+    result = stakeout("--json", option, t.pid)
+    worker = thread(result.doc, "worker")
+    assert {"target_block", "worker"} < set(symbols(worker)) and "between" not in symbols(worker)
+    assert worker["user_stack_end"] == "doubtful" and result.code == 3
+    text = stakeout(t.pid)
+    assert "-- frames may be missing" in text.out and text.code == 3, text
+
+
 def test_announced_code_is_symbolized(target, stakeout, snap):
     t = target("jit_gdb", "rel").settle()
     address = frame_of(thread(snap(t), "worker"), "jit_inner")["address"]

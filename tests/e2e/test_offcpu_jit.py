@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import wait_until
-from offcpu_recording import rows_of
+from harness import wait_for_waits
+from offcpu_recording import names, rows_of
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
@@ -35,6 +35,22 @@ def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):
     assert {f["symbol_source"] for f in made(row)} == {mode}
     for frame in made(row):
         assert frame["module"] is None and frame["offset"] > 0
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("kind, whole", [("record", True), ("sub", True), ("push", True), ("borrowed", False)])
+def test_code_that_nobody_announces(target, record, kind, whole):
+    """It is passed by what it does until it returns; else by frame pointer, which may miss frames."""
+    t = target("jit_bare", kind, "naps")
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    wait_for_waits(t.pid, t.tids["worker"], 20)
+    rows = rows_of(recording.finish(), t.tids["worker"], state="S")
+    assert rows
+    for row in rows:
+        assert ("between" in names(row["user_stack"]), "worker" in names(row["user_stack"])) == (whole, True)
+        assert (row["user_stack_error"] is None) == whole
+        found = [f["found_by"] for f in row["user_stack"] if f["symbol"] == "worker"]
+        assert found == ["code" if whole else "frame_pointer"]
 
 
 def test_names_that_are_refused(target, record, tmp_path, forget):
@@ -95,12 +111,7 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):
     t = target(Path(tool("node")), option, script, cwd=tmp_path)
     forget(t.pid)
     recording = record("--json", "-p", t.pid)
-
-    def waits():
-        return int(Path(f"/proc/{t.pid}/status").read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
-
-    enough = waits() + 20
-    wait_until(lambda: waits() >= enough, "it has waited often enough")
+    wait_for_waits(t.pid, t.pid, 20)
     if end == "ended":
         t.proc.kill()
         t.proc.wait()

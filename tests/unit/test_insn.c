@@ -140,6 +140,33 @@ static void test_x86_64_rows(void **state)
 	assert_saved(&row, RBX, -16);
 }
 
+/* Code made at run time: nothing but the bytes from the return address on. */
+static void test_straight(void **state)
+{
+	static const uint8_t trampoline[] = {0x48, 0x83, 0xc4, 0x08, 0xc3}; /* add $8,%rsp; ret */
+	static const uint8_t record[] = {0x5d, 0xc3};			     /* pop %rbp; ret */
+	static const uint8_t branch[] = {0x75, 0x00, 0xc3};		     /* jne to the next; ret */
+	static const uint8_t jump[] = {0xeb, 0x00, 0xc3};		     /* jmp to the next; ret */
+	static const uint8_t pair[] = {0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6}; /* ldp x29,x30,[sp],#16; ret */
+	struct cfi_row row;
+
+	assert_true(insn_read_straight(&arch_x86_64, trampoline, sizeof(trampoline), CODE_AT, &row));
+	assert_int_equal(row.cfa.reg, arch_x86_64.dwarf_sp);
+	assert_int_equal(row.cfa.offset, 16);
+	assert_int_equal(row.regs[arch_x86_64.dwarf_fp].kind, CFI_UNSPECIFIED);
+	assert_true(insn_read_straight(&arch_x86_64, record, sizeof(record), CODE_AT, &row));
+	assert_int_equal(row.cfa.offset, 16);
+	assert_int_equal(row.regs[arch_x86_64.dwarf_fp].offset, -16);
+	assert_true(insn_read_straight(&arch_aarch64, pair, sizeof(pair), CODE_AT, &row));
+	assert_int_equal(row.cfa.offset, 16);
+	assert_int_equal(row.regs[arch_aarch64.dwarf_ra].offset, -8);
+
+	assert_false(insn_read_straight(&arch_x86_64, branch, sizeof(branch), CODE_AT, &row));
+	assert_false(insn_read_straight(&arch_x86_64, jump, sizeof(jump), CODE_AT, &row));
+	for (size_t len = 0; len < sizeof(trampoline); len++)
+		assert_false(insn_read_straight(&arch_x86_64, trampoline, len, CODE_AT, &row));
+}
+
 static void test_x86_64_flow(void **state)
 {
 	struct cfi_row row;
@@ -321,7 +348,7 @@ int main(void)
 		cmocka_unit_test(test_x86_64_rows),         cmocka_unit_test(test_x86_64_flow),
 		cmocka_unit_test(test_x86_64_lengths),      cmocka_unit_test(test_aarch64_rows),
 		cmocka_unit_test(test_aarch64_flow),        cmocka_unit_test(test_x86_64_against_cfi),
-		cmocka_unit_test(test_aarch64_against_cfi),
+		cmocka_unit_test(test_aarch64_against_cfi), cmocka_unit_test(test_straight),
 	};
 
 	return cmocka_run_group_tests_name("insn", tests, NULL, NULL);

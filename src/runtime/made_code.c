@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/made_code.h"
+
+#include <string.h>
+
+/* Files of V8, whose code always keeps frame pointers. What calls such code is in one of them. */
+static const char *const keepers[] = {"node", "nodejs", "libnode.so", "chrome", "chromium", "electron", "d8", "deno"};
+
+static bool is_made(const struct frame *frame)
+{
+	return frame->kind == FRAME_KIND_NATIVE &&
+	       (!frame->module || frame->symbol_source == SYMBOL_GDB_JIT || frame->symbol_source == SYMBOL_JITDUMP ||
+		frame->symbol_source == SYMBOL_PERF_MAP);
+}
+
+/* "libnode.so" and "libnode.so.108" */
+static bool is_keeper(const struct module_info *module)
+{
+	const char *slash = strrchr(module->path, '/'), *name = slash ? slash + 1 : module->path;
+
+	for (size_t i = 0; i < sizeof(keepers) / sizeof(keepers[0]); i++) {
+		size_t len = strlen(keepers[i]);
+
+		if (strncmp(name, keepers[i], len) == 0 && (!name[len] || name[len] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/* The file that the code was called from: the first outside of it. */
+static const struct module_info *find_maker(const struct stack *stack, size_t i)
+{
+	while (i < stack->len && is_made(&stack->data[i]))
+		i++;
+	return i < stack->len ? stack->data[i].module : NULL;
+}
+
+const char *made_code_doubt(const struct stack *stack)
+{
+	for (size_t i = 0; i + 1 < stack->len; i++) {
+		const struct frame *frame = &stack->data[i], *caller = frame + 1;
+		const struct module_info *maker;
+
+		if (!is_made(frame) || caller->raw == frame->raw || !(caller->flags & FRAME_BY_FRAME_POINTER))
+			continue;
+		maker = find_maker(stack, i);
+		if (!maker || !is_keeper(maker))
+			return "frames may be missing: code made at run time was passed by frame pointer, which it may not keep";
+	}
+	return NULL;
+}
