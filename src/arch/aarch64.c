@@ -51,8 +51,19 @@ static const int16_t sigframe_offset[NDWARF] = {
 static const struct syscall_info syscalls[] = {
 #include "arch/syscalls_aarch64.h"
 };
+static const struct syscall_info narrow_syscalls[] = {
+#include "arch/syscalls_arm.h"
+};
 
 /* clang-format on */
+
+static const struct arch arm = {
+	.name = "arm",
+	.elf_machine = EM_ARM,
+	.user_syscall_args = {0, 1, 2, 3, 4, 5},
+	.syscalls = narrow_syscalls,
+	.nsyscalls = sizeof(narrow_syscalls) / sizeof(narrow_syscalls[0]),
+};
 
 const struct arch arch_aarch64 = {
 	.id = ARCH_AARCH64,
@@ -81,4 +92,8 @@ const struct arch arch_aarch64 = {
 	.sigframe_context_offset = 128,
 	.syscalls = syscalls,
 	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
+	.narrow = &arm,
+	.user_mode = USER_PSTATE,
+	.narrow_mask = 0x10,
+	.narrow_value = 0x10,
 };

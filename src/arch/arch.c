@@ -67,6 +67,11 @@ uint64_t arch_strip_code_pointer(const struct arch *arch, uint64_t address)
 	return arch->id == ARCH_AARCH64 ? strip_aarch64(address) : address;
 }
 
+const struct arch *arch_of_mode(const struct arch *arch, uint64_t mode)
+{
+	return (mode & arch->narrow_mask) == arch->narrow_value ? arch->narrow : arch;
+}
+
 const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr)
 {
 	if (nr < 0 || (uint64_t)nr >= arch->nsyscalls || !arch->syscalls[nr].name)

@@ -85,6 +85,12 @@ struct arch {
 	/* System calls */
 	const struct syscall_info *syscalls;
 	unsigned nsyscalls;
+
+	/* 32-bit programs: their name, system calls and where those have their arguments; nothing else of it is set */
+	const struct arch *narrow;
+	uint8_t user_mode;       /* the user register that tells, */
+	uint64_t narrow_mask;    /* and what it then holds */
+	uint64_t narrow_value;
 };
 
 extern const struct arch arch_x86_64;
@@ -102,6 +108,9 @@ bool arch_is_sigreturn(const struct arch *arch, const uint8_t *code, size_t len)
 
 /* Clears pointer-authentication and tag bits of a code address (the identity on x86_64). */
 uint64_t arch_strip_code_pointer(const struct arch *arch, uint64_t address);
+
+/* The architecture of code that runs with this in the register user_mode: arch, or arch->narrow. */
+const struct arch *arch_of_mode(const struct arch *arch, uint64_t mode);
 
 /* NULL when the number is not known. */
 const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr);

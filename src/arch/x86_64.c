@@ -58,10 +58,21 @@ static const int16_t sigframe_offset[NDWARF] = {
 static const struct syscall_info syscalls[] = {
 #include "arch/syscalls_x86_64.h"
 };
+static const struct syscall_info narrow_syscalls[] = {
+#include "arch/syscalls_i386.h"
+};
 
 /* clang-format on */
 
 #define BIT(reg) (UINT64_C(1) << (reg))
+
+static const struct arch i386 = {
+	.name = "i386",
+	.elf_machine = EM_386,
+	.user_syscall_args = {USER_rbx, USER_rcx, USER_rdx, USER_rsi, USER_rdi, USER_rbp},
+	.syscalls = narrow_syscalls,
+	.nsyscalls = sizeof(narrow_syscalls) / sizeof(narrow_syscalls[0]),
+};
 
 const struct arch arch_x86_64 = {
 	.id = ARCH_X86_64,
@@ -90,4 +101,8 @@ const struct arch arch_x86_64 = {
 	.sigframe_pc_offset = GREG(16),
 	.syscalls = syscalls,
 	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
+	.narrow = &i386,
+	.user_mode = USER_cs,
+	.narrow_mask = 0xffff,
+	.narrow_value = 0x23,
 };

@@ -100,12 +100,6 @@ static void finish(struct take *take)
 	info->consistent = !info->inconsistent_why;
 }
 
-/* True when the program is a 32-bit one: those have nothing above 4 GiB, and others their stack at least. */
-static bool is_32bit(const struct maps *maps)
-{
-	return maps->len && maps->data[maps->len - 1].end <= UINT64_C(1) << 32;
-}
-
 /* The process as a whole: names, map, vDSO. */
 static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 {
@@ -156,7 +150,7 @@ static int take_once(struct take *take)
 		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->target->process.pid,
 						 (int)c->options.tids[0])
 				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->target->process.pid);
-	if (is_32bit(&take->snap->maps))
+	if (snapshot_arch_of(take->snap, NULL) != take->snap->arch)
 		settle_32bit(take);
 	return c->options.stop == STOP_ALL ? take_stopped(take) : take_passive(take);
 }

@@ -40,15 +40,16 @@ void task_record_registers(const struct task_record *record, struct user_regs *r
 
 void task_record_syscall(const struct task_record *record, struct snap_syscall *out)
 {
-	const struct arch *arch = arch_host();
+	const struct arch *arch = arch_of_mode(arch_host(), record->regs[arch_host()->user_mode]);
 
 	out->nr = record->syscall_nr;
 	out->state = record->syscall_nr >= 0 ? SYSCALL_IN : SYSCALL_NONE;
 	if (out->state != SYSCALL_IN)
 		return;
-	out->args[0] = record->syscall_arg0;
-	for (unsigned i = 1; i < 6; i++)
+	for (unsigned i = 0; i < 6; i++)
 		out->args[i] = record->regs[arch->user_syscall_args[i]];
+	if (arch->user_syscall_args[0] == arch_host()->user_syscall_args[0]) /* the result may have taken its place */
+		out->args[0] = record->syscall_arg0;
 }
 
 bool task_record_is_kernel_worker(const struct task_record *record)

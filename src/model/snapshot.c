@@ -41,6 +41,17 @@ void snapshot_destroy(struct snapshot *snap)
 	free(snap);
 }
 
+/* 32-bit programs have nothing above 4 GiB, and others their stack at least. */
+static bool is_32bit(const struct maps *maps)
+{
+	return maps->len && maps->data[maps->len - 1].end <= UINT64_C(1) << 32;
+}
+
+const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct snap_thread *thread)
+{
+	return is_32bit(&snap->maps) || (thread && thread->status == THREAD_32BIT) ? snap->arch->narrow : snap->arch;
+}
+
 /* Bytes of [address, address + len) that the copy holds from `address` on. */
 static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
 {

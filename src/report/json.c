@@ -59,9 +59,10 @@ static void put_notes(struct json_report *r)
 	json_array_end(&r->json);
 }
 
-static void put_syscall(struct json_report *r, const struct snap_syscall *call)
+static void put_syscall(struct json_report *r, const struct snap_thread *thread)
 {
-	const struct syscall_info *info = arch_syscall(r->trace->snap->arch, call->nr);
+	const struct snap_syscall *call = &thread->syscall;
+	const struct syscall_info *info = arch_syscall(snapshot_arch_of(r->trace->snap, thread), call->nr);
 	struct json *j = &r->json;
 
 	if (call->state != SYSCALL_IN) {
@@ -130,7 +131,7 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 		json_null(j, "off_cpu_ms");
 	else
 		json_thousandths(j, "off_cpu_ms", (uint64_t)thread->off_cpu_ns / 1000);
-	put_syscall(r, &thread->syscall);
+	put_syscall(r, thread);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);
 	put_kernel_stack(r, t);
@@ -157,7 +158,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	json_int(&r.json, "pid", snap->pid);
 	json_string(&r.json, "comm", snap->comm);
 	json_string(&r.json, "exe", snap->exe);
-	json_string(&r.json, "arch", snap->arch->name);
+	json_string(&r.json, "arch", snapshot_arch_of(snap, NULL)->name);
 	json_time(&r.json, "taken_at", snap->taken_at_ns);
 	put_capture(&r.json, snap);
 	put_timings(&r.json, &trace->timings);

@@ -179,7 +179,7 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	if (first->syscall.state == SYSCALL_IN) {
 		fputs("  in ", out);
 		text_style(&r->text, STYLE_CALL);
-		text_syscall(&r->text, r->trace->snap->arch, &first->syscall, differing_args(members, count));
+		text_syscall(&r->text, snapshot_arch_of(r->trace->snap, first), &first->syscall, differing_args(members, count));
 		text_style(&r->text, STYLE_PLAIN);
 	}
 	if (first->state != 'R' || waits_for_cpu(first))

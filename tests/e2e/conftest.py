@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
-from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TIMEOUT, Target, built, name_of, run, tids
+from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
 
 # What a test may be marked with; CONTRIBUTING.md tells when. All but `arch` and `asan` want the reason.
@@ -111,6 +111,17 @@ def target():
     yield start
     for t in reversed(started):  # a tracer before what it traces, which else stays a zombie
         t.end()
+
+
+@pytest.fixture
+def narrow(target):
+    """A 32-bit program that sleeps again and again."""
+    if not (TARGETS / "waits_32bit").exists():
+        pytest.skip("no i686-linux-gnu-gcc at build time")
+    try:
+        return target("waits_32bit")
+    except OSError as error:
+        pytest.skip(f"this kernel runs no 32-bit programs: {error}")
 
 
 @pytest.fixture

@@ -101,15 +101,15 @@ def states(pid):
     return {state(pid, tid) for tid in tids(pid)} - {None}
 
 
-def wait_for_waits(pid, tid, count):
-    """Until the thread has slept so many times more."""
+def let_wait(tids, times=2):
+    """Until each thread, or the main thread of each process, has waited so often."""
 
-    def waits():
-        status = Path(f"/proc/{pid}/task/{tid}/status").read_text(errors="replace")
+    def waits(tid):
+        status = Path(f"/proc/{tid}/status").read_text(errors="replace")
         return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
 
-    enough = waits() + count
-    wait_until(lambda: waits() >= enough, "it has waited often enough")
+    enough = {tid: waits(tid) + times for tid in tids}
+    wait_until(lambda: all(waits(tid) >= count for tid, count in enough.items()), "all have waited")
 
 
 def wait_for_zombie(pid):

@@ -5,7 +5,7 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from harness import ROOT, thread
+from harness import ROOT, thread, until
 
 pytestmark = pytest.mark.asan
 
@@ -82,6 +82,17 @@ def test_document(target, stakeout):
     assert set(doc["timings_ms"]) >= {"capture", "unwind", "symbolize", "total"}
     assert doc["timings_ms"]["total"] >= doc["timings_ms"]["capture"] >= 0
     assert [th["tid"] for th in doc["threads"]] == sorted(th["tid"] for th in doc["threads"])
+
+
+def test_32bit_program(narrow, stakeout, source):
+    """It has system calls of its own, with numbers and registers of their own."""
+
+    doc = until(lambda: stakeout("--json", source, narrow.pid).doc, lambda doc: doc["threads"][0]["syscall"])
+    call = doc["threads"][0]["syscall"]
+    assert (call["nr"], call["name"]) == (162, "nanosleep")
+    assert int(call["args"][0], 16) in range(1, 1 << 32) and call["args"][1] == "0x0"
+    assert doc["arch"] == "i386"
+    until(lambda: stakeout(source, narrow.pid).out, lambda out: "in nanosleep(" in out)
 
 
 def test_odd_thread_names(target, stakeout, source):

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import wait_for_waits
+from harness import let_wait
 from offcpu_recording import names, rows_of
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
@@ -43,7 +43,7 @@ def test_code_that_nobody_announces(target, record, kind, whole):
     """It is passed by what it does until it returns; else by frame pointer, which may miss frames."""
     t = target("jit_bare", kind, "naps")
     recording = record("--json", "--min", 0, "-p", t.pid)
-    wait_for_waits(t.pid, t.tids["worker"], 20)
+    let_wait([t.tids["worker"]], 20)
     rows = rows_of(recording.finish(), t.tids["worker"], state="S")
     assert rows
     for row in rows:
@@ -111,7 +111,7 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):
     t = target(Path(tool("node")), option, script, cwd=tmp_path)
     forget(t.pid)
     recording = record("--json", "-p", t.pid)
-    wait_for_waits(t.pid, t.pid, 20)
+    let_wait([t.pid], 20)
     if end == "ended":
         t.proc.kill()
         t.proc.wait()

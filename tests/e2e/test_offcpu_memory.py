@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bpf_map import BpfMap, bpf_maps, fields, resident_maps
-from harness import STAKEOUT, TARGETS, bare, built, state, wait_until
+from harness import STAKEOUT, bare, built, let_wait, state, wait_until
 from offcpu_recording import Recording, added, assert_whole, let_run, names, rows_of
 
 MIB = 1 << 20
@@ -66,16 +66,6 @@ def record():
 
 def code_mappings(pid):
     return sum(line.split()[1][2] == "x" for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
-
-
-def let_wait(pids, times=2):
-    """Until each process has waited so often."""
-
-    def waits(pid):
-        return int(fields(f"/proc/{pid}/status")["voluntary_ctxt_switches"])
-
-    enough = {pid: waits(pid) + times for pid in pids}
-    wait_until(lambda: all(waits(pid) >= count for pid, count in enough.items()), "all have waited")
 
 
 class Fleet:
@@ -191,14 +181,9 @@ def test_million_rows(target, record):
 
 
 @pytest.mark.asan
-def test_32bit_program(target, record):
+def test_32bit_program(narrow, record):
     """It is not walked, and says so."""
-    if not (TARGETS / "waits_32bit").exists():
-        pytest.skip("no i686-linux-gnu-gcc at build time")
-    try:
-        t = target("waits_32bit")
-    except OSError as error:
-        pytest.skip(f"this kernel runs no 32-bit programs: {error}")
+    t = narrow
     recording = record("--json", "-p", t.pid)
     let_wait([t.pid], 20)
     rows = rows_of(recording.finish(), t.pid, "narrow_wait", "S")
