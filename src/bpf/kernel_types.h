@@ -6,6 +6,10 @@
  * The few kernel types that the BPF programs read, with only the fields they read. Offsets are taken from the
  * running kernel's BTF when the program is loaded (CO-RE), so neither order nor neighbours matter, and no header
  * generated from one particular kernel is needed to build.
+ *
+ * Sizes change, too: on_cpu was an int until Linux 7.2 made it one byte of several. A direct load gets the kernel's
+ * size, but only if the field is unsigned in both places: so integers are declared unsigned here, and FIELD() reads
+ * those that the kernel has signed. BPF_CORE_READ() takes the size from here, and is for fields of 64 bits and for text.
  */
 
 typedef signed char __s8;
@@ -35,7 +39,7 @@ struct pid_namespace {
 };
 
 struct upid {
-	int nr;
+	unsigned int nr;
 	struct pid_namespace *ns;
 };
 
@@ -67,25 +71,25 @@ struct vm_area_struct {
 };
 
 typedef struct {
-	int counter;
+	unsigned int counter;
 } atomic_t;
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to end */
-	int nr_threads; /* threads that still exist */
+	unsigned int nr_threads; /* threads that still exist */
 };
 
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu;
-	int exit_state;
+	unsigned int on_cpu;
+	unsigned int exit_state;
 	unsigned int policy;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
-	int pid;
-	int tgid;
+	unsigned int pid;
+	unsigned int tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
@@ -100,7 +104,7 @@ struct task_struct {
 
 /* Before 5.14 the field had no underscores. */
 struct task_struct___before_5_14 {
-	long state;
+	unsigned long state;
 };
 
 /* aarch64: the system call as the entry code saved it, behind the registers that ptrace shows. */

@@ -488,7 +488,8 @@ static void end_thread(struct task_struct *task)
 {
 	__u32 tgid = target_of(task);
 
-	if (!all_processes && !task->signal->live.counter && task->signal->nr_threads <= 1 && task->group_leader->exit_state)
+	if (!all_processes && !FIELD(task->signal, live.counter) && FIELD(task->signal, nr_threads) <= 1 &&
+	    FIELD(task->group_leader, exit_state))
 		bpf_map_delete_elem(&targets, &tgid);
 }
 
@@ -604,14 +605,14 @@ int note_waiting(struct bpf_iter__task *ctx)
 	if (!task || !is_watched(task))
 		return 0;
 	note_listed(task);
-	if (task->exit_state)
+	if (FIELD(task, exit_state))
 		end_thread(task); /* it ended while nobody watched */
 	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
 	/* Also for running threads: here it is allocated without a scheduler lock held. */
 	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	runs = runs_of(task);
-	if (!s || !want_waiting || s->left_ns || task->on_cpu || task->exit_state)
+	if (!s || !want_waiting || s->left_ns || is_on_cpu(task) || FIELD(task, exit_state))
 		return 0;
 	letter = letter_of(false, state_of(task));
 	if (!letter)
@@ -621,7 +622,7 @@ int note_waiting(struct bpf_iter__task *ctx)
 	s->noted_delay_ns = delay_of(task);
 	if (__sync_val_compare_and_swap(&s->left_ns, 0, left))
 		return 0;
-	if (task->on_cpu || runs_of(task) != runs)
+	if (is_on_cpu(task) || runs_of(task) != runs)
 		__sync_val_compare_and_swap(&s->left_ns, left, 0);
 	return 0;
 }
@@ -635,7 +636,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct thread_state *s;
 	__u64 left, ends = wait_end();
 
-	if (!task || task->flags & PF_KTHREAD || task->on_cpu)
+	if (!task || task->flags & PF_KTHREAD || is_on_cpu(task))
 		return 0;
 	s = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!s || !s->left_ns || !is_watched(task))
@@ -721,7 +722,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		s->tgid = tgid;
 		s->tid = number_of(task);
 	}
-	if (task->signal->live.counter != 0)
+	if (FIELD(task->signal, live.counter) != 0)
 		return 0;
 	bpf_map_delete_elem(&processes, &tgid);
 	bpf_map_delete_elem(&requested, &tgid);

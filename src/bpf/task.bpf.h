@@ -9,6 +9,9 @@
 
 enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pid namespaces */ };
 
+/* An integer with the size and the sign that the running kernel gives it. `from` is a pointer that BTF knows. */
+#define FIELD(from, field) BPF_CORE_READ_BITFIELD(from, field)
+
 /* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
 const volatile __u32 ns_inum;
 
@@ -16,6 +19,7 @@ const volatile __u32 ns_inum;
 static __u32 number_of(struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;
+	struct pid_namespace *ns;
 	struct upid *number;
 	__u32 depth;
 
@@ -26,8 +30,9 @@ static __u32 number_of(struct task_struct *task)
 	depth = pid->level;
 	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
 		number = (void *)pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);
-		if (BPF_CORE_READ(number, ns, ns.inum) == ns_inum)
-			return BPF_CORE_READ(number, nr);
+		ns = BPF_CORE_READ(number, ns);
+		if (BPF_CORE_READ_BITFIELD_PROBED(ns, ns.inum) == ns_inum)
+			return BPF_CORE_READ_BITFIELD_PROBED(number, nr);
 	}
 	return 0;
 }
@@ -35,6 +40,11 @@ static __u32 number_of(struct task_struct *task)
 static __u32 process_of(struct task_struct *task)
 {
 	return ns_inum ? number_of(task->group_leader) : task->tgid;
+}
+
+static __u32 is_on_cpu(struct task_struct *task)
+{
+	return FIELD(task, on_cpu) != 0;
 }
 
 static __u32 state_of(struct task_struct *task)
