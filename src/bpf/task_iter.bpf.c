@@ -39,22 +39,22 @@ static __u64 kernel_stack[TASK_RECORD_KERNEL];
 static __u64 left_cpu(struct task_struct *task)
 {
 	enum { SCHED_NORMAL = 0, SCHED_BATCH = 3, SCHED_IDLE = 5 };
-	__u64 arrived = BPF_CORE_READ(task, sched_info.last_arrival);
-	__u32 policy = BPF_CORE_READ(task, policy);
+	__u64 arrived = task->sched_info.last_arrival;
+	__u32 policy = task->policy;
 
 	if (policy != SCHED_NORMAL && policy != SCHED_BATCH && policy != SCHED_IDLE)
 		return arrived;
-	return arrived + BPF_CORE_READ(task, se.sum_exec_runtime) - BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	return arrived + task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
 }
 
 static void take_off_cpu_time(struct task_struct *task)
 {
 	__u64 left, now;
 
-	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !BPF_CORE_READ(task, sched_info.last_arrival))
+	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !task->sched_info.last_arrival)
 		return; /* this kernel does not keep it, or the thread has not run yet */
 	left = left_cpu(task);
-	now = left_cpu((struct task_struct *)bpf_get_current_task());
+	now = left_cpu((struct task_struct *)bpf_get_current_task_btf());
 	record.off_cpu_ns = now > left ? now - left : 0;
 	record.flags |= TASK_HAS_OFF_CPU;
 }
@@ -66,15 +66,15 @@ static void take_registers(struct task_struct *task)
 	if (!regs || bpf_probe_read_kernel(record.regs, REGS_WORDS * sizeof(__u64), regs))
 		return;
 	record.flags |= TASK_HAS_REGS;
-	record.altstack_start = BPF_CORE_READ(task, sas_ss_sp);
-	record.altstack_len = BPF_CORE_READ(task, sas_ss_size);
+	record.altstack_start = task->sas_ss_sp;
+	record.altstack_len = task->sas_ss_size;
 #if defined(__TARGET_ARCH_x86)
 	record.syscall_nr = (__s64)record.regs[REG_ORIG_AX];
 	record.syscall_arg0 = record.regs[REG_DI];
-	record.fs_base = BPF_CORE_READ(task, thread.fsbase);
-	record.gs_base = BPF_CORE_READ(task, thread.gsbase);
+	record.fs_base = task->thread.fsbase;
+	record.gs_base = task->thread.gsbase;
 #else
-	record.syscall_nr = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, syscallno);
+	record.syscall_nr = (__s32)BPF_CORE_READ_BITFIELD_PROBED((struct pt_regs___arm64_entry *)regs, syscallno);
 	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, orig_x0);
 #endif
 }
@@ -102,17 +102,18 @@ int dump_task(struct bpf_iter__task *ctx)
 	record.syscall_nr = -1;
 	/* Counters first: a thread that runs while the rest is read has other counters in the next pass. */
 	if (bpf_core_field_exists(task->sched_info.pcount)) {
-		record.runs = BPF_CORE_READ(task, sched_info.pcount);
+		record.runs = task->sched_info.pcount;
 		record.flags |= TASK_HAS_RUNS;
 	}
-	record.nvcsw = BPF_CORE_READ(task, nvcsw);
-	record.nivcsw = BPF_CORE_READ(task, nivcsw);
+	record.nvcsw = task->nvcsw;
+	record.nivcsw = task->nivcsw;
+	barrier();
 	record.state = state_of(task);
-	record.exit_state = BPF_CORE_READ(task, exit_state);
-	record.mm = (__u64)BPF_CORE_READ(task, mm);
-	if (BPF_CORE_READ(task, on_cpu))
+	record.exit_state = FIELD(task, exit_state);
+	record.mm = (__u64)task->mm;
+	if (is_on_cpu(task))
 		record.flags |= TASK_ON_CPU;
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	if (task->flags & PF_KTHREAD)
 		record.flags |= TASK_IS_KERNEL_THREAD;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 
@@ -133,7 +134,7 @@ int dump_task(struct bpf_iter__task *ctx)
 	 * Switched out since the counters were read: it did run. Without the count of its runs, which rises when a
 	 * thread gets a CPU and not when it leaves it, the second pass could take it for one that slept throughout.
 	 */
-	if (BPF_CORE_READ(task, nvcsw) != record.nvcsw || BPF_CORE_READ(task, nivcsw) != record.nivcsw)
+	if (task->nvcsw != record.nvcsw || task->nivcsw != record.nivcsw)
 		record.flags |= TASK_ON_CPU;
 
 	bpf_seq_write(seq, &record, sizeof(record));
