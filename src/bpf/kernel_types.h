@@ -113,6 +113,11 @@ struct pt_regs___arm64_entry {
 	__s32 syscallno;
 };
 
+#pragma clang attribute pop
+
+struct pt_regs;
+
+/* What an iterator is given is the same everywhere, and needs no BTF. */
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -123,9 +128,5 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
-
-#pragma clang attribute pop
-
-struct pt_regs;
 
 #endif

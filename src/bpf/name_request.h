@@ -2,12 +2,15 @@
 #ifndef STAKEOUT_BPF_NAME_REQUEST_H
 #define STAKEOUT_BPF_NAME_REQUEST_H
 
-/*
- * How many kernel addresses are named in one run, and how long each text may be. Shared by the program and its caller.
- */
-enum {
-	NAME_REQUEST_COUNT = 64,
-	NAME_REQUEST_TEXT = 256,
+/* A kernel address, and its text, as the program and its caller pass them to each other. */
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+struct name_request {
+	__u64 address;
+	char text[256];
 };
 
 #endif

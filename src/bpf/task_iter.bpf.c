@@ -21,11 +21,7 @@ enum { REGS_WORDS = TASK_RECORD_REGS_AARCH64 };
 #error "say which words of pt_regs to copy"
 #endif
 
-/* Set by the reader before each pass. */
-__u32 target_tgid;     /* in the reader's pid namespace; 0: every process, but not the kernel's threads */
-__u32 only_tid;	       /* 0: every thread */
-__u32 counters_only;   /* pass 2: neither registers nor kernel stacks */
-__u32 want_kernel;
+struct task_pass pass; /* set by the reader before each */
 
 /* There is only one reader: the skeleton is private to its process, which reads from one thread. */
 static struct task_record record;
@@ -90,10 +86,10 @@ int dump_task(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	tgid = process_of(task);
-	if (target_tgid ? tgid != target_tgid : task->flags & PF_KTHREAD)
+	if (pass.target_tgid ? tgid != pass.target_tgid : task->flags & PF_KTHREAD)
 		return 0;
-	tid = task->thread_pid ? number_of(task) : 0; /* it has been reaped */
-	if (!tid || (only_tid && tid != only_tid))
+	tid = BPF_CORE_READ(task, thread_pid) ? number_of(task) : 0; /* it has been reaped */
+	if (!tid || (pass.only_tid && tid != pass.only_tid))
 		return 0;
 
 	__builtin_memset(&record, 0, sizeof(record));
@@ -110,18 +106,18 @@ int dump_task(struct bpf_iter__task *ctx)
 	barrier();
 	record.state = state_of(task);
 	record.exit_state = FIELD(task, exit_state);
-	record.mm = (__u64)task->mm;
+	record.mm = (__u64)BPF_CORE_READ(task, mm);
 	if (is_on_cpu(task))
 		record.flags |= TASK_ON_CPU;
 	if (task->flags & PF_KTHREAD)
 		record.flags |= TASK_IS_KERNEL_THREAD;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 
-	if (!counters_only && !record.exit_state) {
+	if (!pass.counters_only && !record.exit_state) {
 		take_off_cpu_time(task);
 		if (!(record.flags & TASK_IS_KERNEL_THREAD))
 			take_registers(task);
-		if (want_kernel && !(record.flags & TASK_ON_CPU)) {
+		if (pass.want_kernel && !(record.flags & TASK_ON_CPU)) {
 			len = bpf_get_task_stack(task, kernel_stack, sizeof(kernel_stack), 0);
 			if (len < 0)
 				record.kernel_error = (__s32)len;

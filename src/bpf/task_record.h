@@ -19,6 +19,14 @@ enum {
 	TASK_RECORD_KERNEL = 127,      /* frames of the kernel stack: the kernel's own limit */
 };
 
+/* What a pass is to show. */
+struct task_pass {
+	__u32 target_tgid;   /* in the reader's pid namespace; 0: every process, but not the kernel's threads */
+	__u32 only_tid;	     /* 0: every thread */
+	__u32 counters_only; /* pass 2: neither registers nor kernel stacks */
+	__u32 want_kernel;
+};
+
 enum task_record_flag {
 	TASK_ON_CPU = 1 << 0,
 	TASK_HAS_REGS = 1 << 1,

@@ -14,16 +14,17 @@ enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
 
 static int choose_observer(struct capture *c, struct err *err)
 {
+	const bool by_libbpf = c->options.source == SOURCE_LIBBPF;
 	struct err why = {0};
 	int rc;
 
 	if (c->options.source != SOURCE_PROC) {
 		rc = process_check_numbers(&why);
 		if (rc == 0)
-			rc = observer_bpf_create(&c->target->process, &why, &c->observer);
+			rc = (by_libbpf ? observer_libbpf_create : observer_bpf_create)(&c->target->process, &why, &c->observer);
 		if (rc == 0)
 			return 0;
-		if (c->options.source == SOURCE_BPF)
+		if (c->options.source != SOURCE_AUTO)
 			return err_set(err, -rc, "%s", why.msg);
 		snprintf(c->observer_note, sizeof(c->observer_note),
 			 "threads are read through /proc, which shows only pc and sp: %s", why.msg);
@@ -118,6 +119,8 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
 	if (c->observer_note[0] && c->options.stop != STOP_ALL)
 		notes_add(&snap->notes, "%s", c->observer_note);
+	if (c->observer->slow_why)
+		notes_add(&snap->notes, "BPF took longer to set up than it should: %s", c->observer->slow_why);
 	if (info.kernel_thread)
 		return 0;
 	rc = process_maps(&c->target->process, snap->arena, err, &snap->maps);

@@ -29,6 +29,7 @@ enum source_choice {
 	SOURCE_AUTO, /* the BPF iterator, else /proc */
 	SOURCE_BPF,
 	SOURCE_PROC,
+	SOURCE_LIBBPF, /* the BPF iterator as libbpf loads it, which is what the first falls back to */
 };
 
 struct capture_options {

@@ -54,6 +54,7 @@ struct observe_request {
 
 struct observer {
 	const char *name;
+	const char *slow_why; /* why it took longer to set up than it should; NULL otherwise */
 	/* Fills `out` anew. -ESRCH when the process is gone. */
 	int (*observe)(struct observer *observer, const struct observe_request *request, struct err *err,
 		       struct observations *out);
@@ -62,6 +63,7 @@ struct observer {
 
 /* `process` must outlive the observer. */
 int observer_bpf_create(const struct process *process, struct err *err, struct observer **out);
+int observer_libbpf_create(const struct process *process, struct err *err, struct observer **out);
 int observer_proc_create(const struct process *process, struct err *err, struct observer **out);
 
 #endif

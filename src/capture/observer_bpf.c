@@ -97,7 +97,8 @@ static void destroy(struct observer *observer)
 	free(observer);
 }
 
-int observer_bpf_create(const struct process *process, struct err *err, struct observer **out)
+static int create(const struct process *process, int (*create_iter)(pid_t pid, struct err *err, struct task_iter **out),
+		  struct err *err, struct observer **out)
 {
 	struct observer_bpf *s = calloc(1, sizeof(*s));
 	int rc;
@@ -106,11 +107,22 @@ int observer_bpf_create(const struct process *process, struct err *err, struct o
 		return err_set(err, ENOMEM, "out of memory");
 	s->observer = (struct observer){.name = "bpf", .observe = observe, .destroy = destroy};
 	s->process = process;
-	rc = task_iter_create(process->pid, err, &s->iter);
+	rc = create_iter(process->pid, err, &s->iter);
 	if (rc < 0) {
 		free(s);
 		return rc;
 	}
+	s->observer.slow_why = task_iter_passed_over(s->iter);
 	*out = &s->observer;
 	return 0;
+}
+
+int observer_bpf_create(const struct process *process, struct err *err, struct observer **out)
+{
+	return create(process, task_iter_create, err, out);
+}
+
+int observer_libbpf_create(const struct process *process, struct err *err, struct observer **out)
+{
+	return create(process, task_iter_create_by_libbpf, err, out);
 }

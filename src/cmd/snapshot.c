@@ -70,7 +70,7 @@ static int print_version(void)
 
 /* In the order of enum stop_mode and enum source_choice. */
 static const char *const stop_words[] = {"auto", "all", "none", NULL};
-static const char *const source_words[] = {"auto", "bpf", "proc", NULL};
+static const char *const source_words[] = {"auto", "bpf", "proc", "libbpf", NULL};
 
 static int parse_pid(const char *value, struct pid_vec *out, struct err *err)
 {

@@ -21,24 +21,20 @@ int address_names_ask(const uint64_t *addresses, size_t count, void (*found)(voi
 {
 	_cleanup_(cleanup_skeleton) struct kernel_names_bpf *skel = NULL;
 	LIBBPF_OPTS(bpf_test_run_opts, run);
+	struct name_request *request;
 
 	libbpf_set_print(loading_quiet);
 	skel = kernel_names_bpf__open_and_load();
 	if (!skel)
 		return err_set(err, errno, "naming kernel addresses with BPF: %s", strerror(errno));
-	for (size_t from = 0; from < count; from += NAME_REQUEST_COUNT) {
-		size_t n = count - from < NAME_REQUEST_COUNT ? count - from : NAME_REQUEST_COUNT;
-
-		skel->bss->count = (__u32)n;
-		memcpy(skel->bss->addresses, addresses + from, n * sizeof(*addresses));
-		if (bpf_prog_test_run_opts(bpf_program__fd(skel->progs.name_addresses), &run) < 0)
+	request = &skel->bss->request;
+	for (size_t i = 0; i < count; i++) {
+		request->address = addresses[i];
+		request->text[0] = '\0';
+		if (bpf_prog_test_run_opts(bpf_program__fd(skel->progs.name_address), &run) < 0)
 			return err_set(err, errno, "naming kernel addresses with BPF: %s", strerror(errno));
-		for (size_t i = 0; i < n; i++) {
-			const char *text = skel->bss->texts[i];
-
-			if (memchr(text, '\0', NAME_REQUEST_TEXT - 1) && strchr(text, '+'))
-				found(arg, from + i, text);
-		}
+		if (memchr(request->text, '\0', sizeof(request->text) - 1) && strchr(request->text, '+'))
+			found(arg, i, request->text);
 	}
 	return 0;
 }

@@ -64,9 +64,9 @@ uint32_t loading_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST ? (uint32_t)st.st_ino : 0;
 }
 
-int loading_read_iterator(struct bpf_link *link, struct words *out, struct err *err)
+int loading_read_iterator(int link, struct words *out, struct err *err)
 {
-	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	_cleanup_close_ int fd = bpf_iter_create(link);
 	size_t len = 0;
 
 	out->len = 0;

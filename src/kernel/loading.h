@@ -19,10 +19,10 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 /* Our pid namespace, as the programs want it; 0: the initial one. */
 uint32_t loading_pid_namespace(void);
 
-/* Runs an iterator once and leaves what it wrote in `out`, 8-byte aligned as its records are. */
+/* Runs an iterator, given its link's descriptor, once and leaves what it wrote in `out`, 8-byte aligned as its records are. */
 struct words {
 	VEC_FIELDS(__u64);
 };
-int loading_read_iterator(struct bpf_link *link, struct words *out, struct err *err);
+int loading_read_iterator(int link, struct words *out, struct err *err);
 
 #endif

@@ -394,7 +394,7 @@ int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 
 int offcpu_probe_note_waiting(struct offcpu_probe *probe, struct err *err)
 {
-	int rc = loading_read_iterator(probe->skel->links.note_waiting, &probe->words, err);
+	int rc = loading_read_iterator(bpf_link__fd(probe->skel->links.note_waiting), &probe->words, err);
 
 	probe->skel->bss->noted_all = true;
 	return rc < 0 ? rc : 0;
@@ -414,7 +414,7 @@ uint64_t offcpu_probe_end(struct offcpu_probe *probe)
 
 int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n)
 {
-	int rc = loading_read_iterator(probe->skel->links.list_waiting, &probe->words, err);
+	int rc = loading_read_iterator(bpf_link__fd(probe->skel->links.list_waiting), &probe->words, err);
 
 	offcpu_bpf__detach(probe->skel);
 	*open = (const struct offcpu_open *)probe->words.data;

@@ -68,88 +68,141 @@ bool task_record_is_kernel_worker(const struct task_record *record)
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "kernel/loading.h"
+#include "task_iter.lskel.h"
 #include "task_iter.skel.h"
 
 #define DOUBT "this kernel may lack bpf_task_pt_regs or task iterators"
 
 struct task_iter {
-	struct task_iter_bpf *skel;
-	struct bpf_link *link;
+	struct task_iter_light *light; /* the kernel relocated the program, or */
+	struct task_iter_bpf *skel;    /* libbpf did */
+	struct err passed_over;	       /* why libbpf had to */
+	struct task_pass *pass;
+	int program; /* its descriptor */
+	int link;
 	struct words words; /* the last pass */
 };
+
+DEFINE_CLEANUP(task_iter, struct task_iter *, task_iter_destroy)
 
 bool task_iter_built_in(void)
 {
 	return true;
 }
 
-/* Kernels since 6.1 walk one process or one thread; older ones walk all tasks, and the program skips the others. */
-static struct bpf_link *attach(struct task_iter_bpf *skel, pid_t pid, pid_t tid)
+/* Linux 5.17 and later relocate a program by their own BTF, which libbpf takes ten times as long to read. */
+static int load_light(struct task_iter *iter)
 {
-	union bpf_iter_link_info info = {.task = {.pid = tid ? 0 : (__u32)pid, .tid = (__u32)tid}};
-	DECLARE_LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = pid || tid ? bpf_program__attach_iter(skel->progs.dump_task, &opts) : NULL;
+	int rc;
 
-	return link ? link : bpf_program__attach_iter(skel->progs.dump_task, NULL);
+	iter->light = task_iter_light__open();
+	if (!iter->light)
+		return -ENOMEM;
+	iter->light->rodata->ns_inum = loading_pid_namespace();
+	rc = task_iter_light__load(iter->light);
+	if (rc < 0)
+		return rc;
+	iter->pass = &iter->light->bss->pass;
+	iter->program = iter->light->progs.dump_task.prog_fd;
+	return 0;
 }
 
-int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
+static int load_by_libbpf(struct task_iter *iter, struct err *err)
 {
-	struct task_iter *iter = calloc(1, sizeof(*iter));
+	int rc;
+
+	libbpf_set_print(loading_quiet);
+	iter->skel = task_iter_bpf__open();
+	if (!iter->skel)
+		return loading_explain(err, errno, "opening the BPF task iterator", DOUBT);
+	iter->skel->rodata->ns_inum = loading_pid_namespace();
+	rc = task_iter_bpf__load(iter->skel);
+	if (rc)
+		return loading_explain(err, -rc, "loading the BPF task iterator", DOUBT);
+	iter->pass = &iter->skel->bss->pass;
+	iter->program = bpf_program__fd(iter->skel->progs.dump_task);
+	return 0;
+}
+
+static int load(struct task_iter *iter, struct err *err)
+{
+	int rc = load_light(iter);
+
+	if (rc == 0)
+		return 0;
+	task_iter_light__destroy(steal_ptr(iter->light));
+	err_set(&iter->passed_over, -rc, "this kernel does not relocate BPF programs, as Linux 5.17 and later do (%s)",
+		strerror(-rc));
+	return load_by_libbpf(iter, err);
+}
+
+/* Kernels since 6.1 walk one process or one thread; older ones walk all tasks, and the program skips the others. */
+static int attach(const struct task_iter *iter, pid_t pid, pid_t tid)
+{
+	union bpf_iter_link_info info = {.task = {.pid = tid ? 0 : (__u32)pid, .tid = (__u32)tid}};
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info, .iter_info_len = sizeof(info));
+	int link = pid || tid ? bpf_link_create(iter->program, 0, BPF_TRACE_ITER, &opts) : -1;
+
+	return link >= 0 ? link : bpf_link_create(iter->program, 0, BPF_TRACE_ITER, NULL);
+}
+
+static int create(pid_t pid, int (*load_program)(struct task_iter *iter, struct err *err), struct err *err,
+		  struct task_iter **out)
+{
+	_cleanup_(cleanup_task_iter) struct task_iter *iter = calloc(1, sizeof(*iter));
 	int rc;
 
 	if (!iter)
 		return err_set(err, ENOMEM, "out of memory");
-	libbpf_set_print(loading_quiet);
-	iter->skel = task_iter_bpf__open();
-	if (!iter->skel) {
-		rc = loading_explain(err, errno, "opening the BPF task iterator", DOUBT);
-		task_iter_destroy(iter);
+	iter->link = -1;
+	rc = load_program(iter, err);
+	if (rc < 0)
 		return rc;
-	}
-	iter->skel->rodata->ns_inum = loading_pid_namespace();
-	rc = task_iter_bpf__load(iter->skel);
-	if (rc) {
-		rc = loading_explain(err, -rc, "loading the BPF task iterator", DOUBT);
-		task_iter_destroy(iter);
-		return rc;
-	}
-	iter->skel->bss->target_tgid = (__u32)pid;
-	iter->link = attach(iter->skel, pid, 0);
-	if (!iter->link) {
-		rc = loading_explain(err, errno, "attaching the BPF task iterator", DOUBT);
-		task_iter_destroy(iter);
-		return rc;
-	}
-	*out = iter;
+	iter->pass->target_tgid = (__u32)pid;
+	iter->link = attach(iter, pid, 0);
+	if (iter->link < 0)
+		return loading_explain(err, errno, "attaching the BPF task iterator", DOUBT);
+	*out = steal_ptr(iter);
 	return 0;
+}
+
+int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
+{
+	return create(pid, load, err, out);
+}
+
+int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out)
+{
+	return create(pid, load_by_libbpf, err, out);
+}
+
+const char *task_iter_passed_over(const struct task_iter *iter)
+{
+	return iter->passed_over.code ? iter->passed_over.msg : NULL;
 }
 
 void task_iter_destroy(struct task_iter *iter)
 {
 	if (!iter)
 		return;
-	bpf_link__destroy(iter->link);
+	if (iter->link >= 0)
+		close(iter->link);
+	task_iter_light__destroy(iter->light);
 	task_iter_bpf__destroy(iter->skel);
 	vec_deinit(&iter->words);
 	free(iter);
 }
 
-static void cleanup_link(struct bpf_link **link)
-{
-	bpf_link__destroy(*link);
-}
-
 int task_iter_pass(struct task_iter *iter, const struct task_iter_request *request, struct err *err)
 {
-	_cleanup_(cleanup_link) struct bpf_link *one = NULL;
+	_cleanup_close_ int one = -1;
 
-	iter->skel->bss->only_tid = (__u32)request->only_tid;
-	iter->skel->bss->counters_only = request->counters_only;
-	iter->skel->bss->want_kernel = request->kernel_stacks;
+	iter->pass->only_tid = (__u32)request->only_tid;
+	iter->pass->counters_only = request->counters_only;
+	iter->pass->want_kernel = request->kernel_stacks;
 	if (request->only_tid)
-		one = attach(iter->skel, 0, request->only_tid);
-	return loading_read_iterator(one ? one : iter->link, &iter->words, err);
+		one = attach(iter, 0, request->only_tid);
+	return loading_read_iterator(one >= 0 ? one : iter->link, &iter->words, err);
 }
 
 const struct task_record *task_iter_next(const struct task_iter *iter, size_t *pos, const __u64 **kernel)
@@ -178,6 +231,16 @@ bool task_iter_built_in(void)
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 {
 	return err_set(err, ENOTSUP, "this stakeout was built without BPF (clang, bpftool or libbpf was missing)");
+}
+
+int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out)
+{
+	return task_iter_create(pid, err, out);
+}
+
+const char *task_iter_passed_over(const struct task_iter *iter)
+{
+	return NULL;
 }
 
 void task_iter_destroy(struct task_iter *iter)

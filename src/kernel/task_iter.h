@@ -23,6 +23,10 @@ bool task_iter_built_in(void);
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out);
 void task_iter_destroy(struct task_iter *iter);
 
+/* The same by libbpf, which task_iter_create() falls back to, and why it had to; NULL: it had not. */
+int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out);
+const char *task_iter_passed_over(const struct task_iter *iter);
+
 struct task_iter_request {
 	pid_t only_tid;	    /* 0: all threads */
 	bool counters_only; /* neither registers nor kernel stacks */

@@ -237,6 +237,11 @@ def command(*args):
     return [str(STAKEOUT), *(str(a) for a in args)]
 
 
+def refusing(how):
+    """The environment of a kernel that refuses some BPF programs: tests/targets/refuse_bpf.c."""
+    return {"LD_PRELOAD": str(built("refuse_bpf")), "ASAN_OPTIONS": "verify_asan_link_order=0", **how}
+
+
 def run(*args, wrap=(), env=None, **popen):
     """Runs the program to its end; a crash or a sanitizer's report fails the test."""
     full_env = {**os.environ, **SANITIZER_ENV, **(env or {})}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import SLOW, assert_calls, rounds, symbols, thread, tids, until, wait_until
+from harness import SLOW, assert_calls, refusing, rounds, run, symbols, thread, tids, until, wait_until
 from offcpu_recording import MS
 from offcpu_truth import TICK_NS, is_stolen_from, stolen
 
@@ -262,7 +262,7 @@ def test_kernel_stack(target, snap, source, root):
 
 
 @pytest.mark.arch
-def test_both_sources_agree(target, stakeout, snap, bpf_missing, root):
+def test_all_sources_agree(target, stakeout, snap, bpf_missing, root):
     if bpf_missing:
         pytest.skip(bpf_missing)
     t = target("signals").settle()
@@ -279,7 +279,23 @@ def test_both_sources_agree(target, stakeout, snap, bpf_missing, root):
             for th in doc["threads"]
         }
 
-    assert view(snap(t, "--source=bpf")) == view(snap(t, "--source=proc"))
+    assert view(snap(t, "--source=bpf")) == view(snap(t, "--source=libbpf")) == view(snap(t, "--source=proc"))
+
+
+@pytest.mark.arch
+def test_kernel_that_does_not_relocate_programs(target, bpf_missing, root):
+    """Before Linux 5.17 libbpf has to: all is as usual, only later."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("plain").settle()
+    doc = run("--json", t.pid, env=refusing({"REFUSE_LOADER": "1"})).doc
+    assert doc["capture"]["method"] == "bpf"
+    assert all(th["off_cpu_ms"] is not None for th in doc["threads"])
+    assert [note for note in doc["notes"] if note.startswith("BPF took longer to set up than it should: ")] == [
+        "BPF took longer to set up than it should: this kernel does not relocate BPF programs, as Linux 5.17 and later do "
+        "(Invalid argument)"
+    ]
+    assert not any("BPF" in note for note in run("--json", "--source=libbpf", t.pid).doc["notes"]), "it was asked for"
 
 
 def test_deadlock(target, snap):

@@ -4,12 +4,11 @@
 import re
 
 import pytest
-from harness import bare, built, run
+from harness import bare, refusing, run
 from offcpu_recording import why_not
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.arch, pytest.mark.asan]
 
-PRELOAD_ENV = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any: the programs are loaded again for each
 
 # Numbers of the kernel's interface. Only kernel stacks need the first, only user stacks the other (Linux 5.17).
@@ -17,10 +16,6 @@ GET_STACK, LOOP = 67, 181
 
 # Its last words, not its way there.
 VERIFIER_SAYS = re.compile("loading the BPF programs failed: the kernel's verifier says \"invalid func [^\"\n]+\"")
-
-
-def refusing(how):
-    return {"LD_PRELOAD": str(built("refuse_bpf")), **PRELOAD_ENV, **how}
 
 
 def recorded(t, refusals, *args, program="on_switch", **more):
@@ -210,7 +205,7 @@ def test_command_is_not_run_in_vain(tmp_path):
 @pytest.mark.parametrize("source", ["auto", "switch"])
 def test_no_task_iterator(waiting, source):
     """What is not over has no stacks, and its row says why."""
-    result = recorded(waiting, 99, f"--source={source}", program="dump_task")
+    result = recorded(waiting, 99, f"--source={source}", program="dump_task", REFUSE_LOADER="1")
     row = row_of(result.doc, waiting.tids["worker"])
     told = "waits that are not over have no stacks: "
     (why,) = [note.removeprefix(told) for note in result.doc["notes"] if note.startswith(told)]

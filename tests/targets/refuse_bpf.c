@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For LD_PRELOAD: a kernel that refuses to load some BPF programs. REFUSE_BPF="NAME COUNT" refuses the first COUNT loads of
- * programs with that name. REFUSE_HELPER=NUMBER is a kernel without that helper: it is called by a number that no kernel
- * has, so that the verifier refuses programs which may come to it, and no others. REFUSE_BPF_GROWING, whatever it is: a
- * kernel whose BPF has no allocator of its own, and that refuses hash tables which grow.
+ * programs with that name; REFUSE_LOADER, whatever it is, all programs that would load others. REFUSE_HELPER=NUMBER is a
+ * kernel without that helper: it is called by a number that no kernel has, so that the verifier refuses programs which may
+ * come to it, and no others. REFUSE_BPF_GROWING, whatever it is: a kernel whose BPF has no allocator of its own, and that
+ * refuses hash tables which grow.
  */
 /* build: -shared -fPIC -ldl */
 #define _GNU_SOURCE
@@ -72,9 +73,14 @@ static bool take_helper_away(union bpf_attr *attr)
 	return true;
 }
 
+static bool is_loader(const union bpf_attr *attr)
+{
+	return getenv("REFUSE_LOADER") && strcmp(attr->prog_name, "__loader.prog") == 0;
+}
+
 static bool is_load_refused(union bpf_attr *attr)
 {
-	return is_refused(attr) || !take_helper_away(attr);
+	return is_loader(attr) || is_refused(attr) || !take_helper_away(attr);
 }
 
 long syscall(long nr, ...)

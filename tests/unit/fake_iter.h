@@ -20,6 +20,16 @@ int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 	return 0;
 }
 
+int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out)
+{
+	return task_iter_create(pid, err, out);
+}
+
+const char *task_iter_passed_over(const struct task_iter *iter)
+{
+	return NULL;
+}
+
 void task_iter_destroy(struct task_iter *iter)
 {
 }

@@ -8,7 +8,7 @@
 #include "kernel/kallsyms.h"
 #include "kernel/address_names.h"
 
-enum { COUNT = 150 }; /* more than one request takes */
+enum { COUNT = 150 };
 
 static char texts[COUNT][256];
 

@@ -99,10 +99,10 @@ static void read_record(const char *btf_path, struct task_record *out)
 	assert_non_null(skel);
 	skel->rodata->ns_inum = loading_pid_namespace();
 	assert_int_equal(task_iter_bpf__load(skel), 0);
-	skel->bss->target_tgid = (__u32)pid;
+	skel->bss->pass.target_tgid = (__u32)pid;
 	assert_int_equal(task_iter_bpf__attach(skel), 0);
 	for (int i = 0; i < 5000; i++, usleep(1000)) { /* until it sleeps */
-		assert_int_equal(loading_read_iterator(skel->links.dump_task, &words, &err), 0);
+		assert_int_equal(loading_read_iterator(bpf_link__fd(skel->links.dump_task), &words, &err), 0);
 		assert_true(words.len >= sizeof(*out) / 8);
 		memcpy(out, words.data, sizeof(*out));
 		if (out->state == 1)

@@ -323,40 +323,51 @@ static void test_agree(void **state)
 	finish(&f);
 }
 
-#define BOTH(name)                                                                                                     \
+#define EACH(name)                                                                                                     \
 	static void test_##name##_bpf(void **state)                                                                    \
 	{                                                                                                              \
 		check_##name(observer_bpf_create);                                                                       \
+	}                                                                                                              \
+	static void test_##name##_libbpf(void **state)                                                                 \
+	{                                                                                                              \
+		check_##name(observer_libbpf_create);                                                                    \
 	}                                                                                                              \
 	static void test_##name##_proc(void **state)                                                                   \
 	{                                                                                                              \
 		check_##name(observer_proc_create);                                                                      \
 	}
 
-BOTH(states)
-BOTH(kernel_stack)
-BOTH(requests)
-BOTH(counters)
-BOTH(generation)
-BOTH(gone)
-BOTH(zombie)
+EACH(states)
+EACH(kernel_stack)
+EACH(requests)
+EACH(counters)
+EACH(generation)
+EACH(gone)
+EACH(zombie)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states_bpf),
+		cmocka_unit_test(test_states_libbpf),
 		cmocka_unit_test(test_states_proc),
 		cmocka_unit_test(test_kernel_stack_bpf),
+		cmocka_unit_test(test_kernel_stack_libbpf),
 		cmocka_unit_test(test_kernel_stack_proc),
 		cmocka_unit_test(test_requests_bpf),
+		cmocka_unit_test(test_requests_libbpf),
 		cmocka_unit_test(test_requests_proc),
 		cmocka_unit_test(test_counters_bpf),
+		cmocka_unit_test(test_counters_libbpf),
 		cmocka_unit_test(test_counters_proc),
 		cmocka_unit_test(test_generation_bpf),
+		cmocka_unit_test(test_generation_libbpf),
 		cmocka_unit_test(test_generation_proc),
 		cmocka_unit_test(test_gone_bpf),
+		cmocka_unit_test(test_gone_libbpf),
 		cmocka_unit_test(test_gone_proc),
 		cmocka_unit_test(test_zombie_bpf),
+		cmocka_unit_test(test_zombie_libbpf),
 		cmocka_unit_test(test_zombie_proc),
 		cmocka_unit_test(test_agree),
 	};
