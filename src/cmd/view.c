@@ -191,6 +191,8 @@ int view_show(struct view *view, struct tracing *tracing, struct err *err)
 
 	if (rc < 0)
 		return rc;
+	if (view->options.save)
+		tracing_saved(tracing);
 	open_names(view, &notes);
 	names.native.symbols = view->options.naming.symbols;
 	rc = tracing_name(tracing, &names, err, &trace);

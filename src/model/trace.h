@@ -16,9 +16,12 @@ struct trace_thread {
 	const struct stack *kernel; /* likewise */
 };
 
+/* One stage after the other: their sum is the total, but for the capture of a saved snapshot, which was done before. */
 struct trace_timings {
+	uint64_t setup_ns; /* until the capture can begin */
 	uint64_t capture_ns;
 	uint64_t unwind_ns;
+	uint64_t save_ns; /* 0: it was not saved */
 	uint64_t symbolize_ns;
 	uint64_t total_ns;
 };

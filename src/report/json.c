@@ -38,8 +38,10 @@ static void put_capture(struct json *j, const struct snapshot *snap)
 static void put_timings(struct json *j, const struct trace_timings *t)
 {
 	json_object(j, "timings_ms");
+	json_thousandths(j, "setup", t->setup_ns / 1000);
 	json_thousandths(j, "capture", t->capture_ns / 1000);
 	json_thousandths(j, "unwind", t->unwind_ns / 1000);
+	json_thousandths(j, "save", t->save_ns / 1000);
 	json_thousandths(j, "symbolize", t->symbolize_ns / 1000);
 	json_thousandths(j, "total", t->total_ns / 1000);
 	json_object_end(j);

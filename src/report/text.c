@@ -51,13 +51,23 @@ static void put_consistency(const struct text_report *r, const struct capture_in
 	}
 }
 
+static void put_stage(FILE *out, const char *before, const char *name, uint64_t ns)
+{
+	char buf[DURATION_LEN];
+
+	fprintf(out, "%s%s %s", before, name, format_duration(ns, buf));
+}
+
 static void put_timings(FILE *out, const struct trace_timings *t)
 {
-	char capture[DURATION_LEN], unwind[DURATION_LEN], symbols[DURATION_LEN], total[DURATION_LEN];
-
-	fprintf(out, "; capture %s, unwind %s, symbols %s, total %s\n", format_duration(t->capture_ns, capture),
-		format_duration(t->unwind_ns, unwind), format_duration(t->symbolize_ns, symbols),
-		format_duration(t->total_ns, total));
+	put_stage(out, "; ", "set-up", t->setup_ns);
+	put_stage(out, ", ", "capture", t->capture_ns);
+	put_stage(out, ", ", "unwind", t->unwind_ns);
+	if (t->save_ns)
+		put_stage(out, ", ", "save", t->save_ns);
+	put_stage(out, ", ", "symbols", t->symbolize_ns);
+	put_stage(out, ", ", "total", t->total_ns);
+	fputc('\n', out);
 }
 
 static void put_summary(const struct text_report *r)

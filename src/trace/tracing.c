@@ -24,9 +24,25 @@ struct tracing {
 	struct symbolizer *symbolizer;
 	struct trace trace;
 	uint64_t started_ns;
+	uint64_t stage_ns; /* when the stage that is going on began */
 };
 
 DEFINE_CLEANUP(capture, struct capture *, capture_close)
+
+static void begin(struct tracing *t, uint64_t started_ns)
+{
+	t->started_ns = started_ns;
+	t->stage_ns = started_ns;
+}
+
+/* The time since the stage before has ended is this one's. */
+static void end_stage(struct tracing *t, uint64_t *ns)
+{
+	uint64_t now = monotonic_ns();
+
+	*ns += now - t->stage_ns;
+	t->stage_ns = now;
+}
 
 void tracing_destroy(struct tracing *t)
 {
@@ -45,6 +61,11 @@ const struct snapshot *tracing_snapshot(const struct tracing *t)
 	return t->snap;
 }
 
+void tracing_saved(struct tracing *t)
+{
+	end_stage(t, &t->trace.timings.save_ns);
+}
+
 static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, uint32_t depth, struct err *err)
 {
 	struct budget budget = {.left = UNWIND_BUDGET};
@@ -56,23 +77,12 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 		.depth = depth,
 		.budget = &budget,
 	};
-	uint64_t before = monotonic_ns();
 	int rc = runtimes_init(&t->runtimes, t->target) ? 0 : err_set(err, ENOMEM, "out of memory");
 
 	if (rc == 0)
 		rc = walking_run(&walking, &t->trace, err);
 	t->trace.snap = t->snap;
-	t->trace.timings.capture_ns = t->snap->capture.capture_ns;
-	t->trace.timings.unwind_ns += monotonic_ns() - before;
-	return rc;
-}
-
-static int open_files(struct tracing *t, const struct modules_options *files, struct err *err)
-{
-	uint64_t before = monotonic_ns();
-	int rc = target_open_files(t->target, files, err);
-
-	t->trace.timings.unwind_ns += monotonic_ns() - before;
+	end_stage(t, &t->trace.timings.unwind_ns);
 	return rc;
 }
 
@@ -92,13 +102,15 @@ static int take(struct tracing *t, struct capture *capture, const struct modules
 {
 	int rc = capture_take(capture, err, &t->snap);
 
+	end_stage(t, &t->trace.timings.capture_ns);
 	if (rc < 0)
 		return rc;
 	target_set_snapshot(t->target, t->snap);
 	if (!t->target->modules) /* else they were opened before the process was held */
-		rc = open_files(t, files, err);
+		rc = target_open_files(t->target, files, err);
 	if (rc == 0 && target_check(t->target, err) == -EAGAIN)
 		rc = -EAGAIN;
+	end_stage(t, &t->trace.timings.unwind_ns);
 	return rc;
 }
 
@@ -119,7 +131,7 @@ int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started
 
 	if (!t)
 		return err_set(err, ENOMEM, "out of memory");
-	t->started_ns = started_ns;
+	begin(t, started_ns);
 	if (o->ptrace) {
 		options.on_hold = ptrace_walk_begin;
 		options.on_held = ptrace_walk_thread;
@@ -131,6 +143,7 @@ int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started
 		rc = capture_open(t->target, &options, err, &capture);
 	if (rc < 0)
 		return rc;
+	end_stage(t, &t->trace.timings.setup_ns);
 	rc = -EAGAIN;
 	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
 		drop_snapshot(t);
@@ -154,12 +167,14 @@ int tracing_replay(struct snapshot *snap, const struct tracing_options *o, uint6
 		snapshot_destroy(snap);
 		return err_set(err, ENOMEM, "out of memory");
 	}
-	t->started_ns = started_ns;
+	begin(t, started_ns);
 	t->snap = snap;
+	t->trace.timings.capture_ns = snap->capture.capture_ns;
 	t->target = target_open_saved(snap);
 	if (!t->target)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = open_files(t, &files, err);
+	end_stage(t, &t->trace.timings.setup_ns);
+	rc = target_open_files(t->target, &files, err);
 	if (rc == 0)
 		rc = walk(t, NULL, NULL, o->depth, err);
 	if (rc == 0)
@@ -220,7 +235,6 @@ static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thr
 
 int tracing_name(struct tracing *t, const struct tracing_names *names, struct err *err, struct trace **out)
 {
-	uint64_t before = monotonic_ns();
 	bool ok;
 
 	t->symbolizing = (struct symbolizer_options){
@@ -237,8 +251,8 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 		return err_set(err, ENOMEM, "out of memory");
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);
 	notes_add_all(&t->trace.notes, modules_notes(t->target->modules));
-	t->trace.timings.symbolize_ns = monotonic_ns() - before;
-	t->trace.timings.total_ns = monotonic_ns() - t->started_ns;
+	end_stage(t, &t->trace.timings.symbolize_ns);
+	t->trace.timings.total_ns = t->stage_ns - t->started_ns;
 	*out = &t->trace;
 	return 0;
 }

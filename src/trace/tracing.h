@@ -43,6 +43,9 @@ void tracing_destroy(struct tracing *tracing); /* NULL is legal */
 
 const struct snapshot *tracing_snapshot(const struct tracing *tracing);
 
+/* The snapshot has been saved: says where the time has gone. */
+void tracing_saved(struct tracing *tracing);
+
 /* Names the stacks. `names` must outlive the tracing; the trace lives as long as that. */
 int tracing_name(struct tracing *tracing, const struct tracing_names *names, struct err *err, struct trace **out);
 

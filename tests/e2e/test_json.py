@@ -79,8 +79,9 @@ def test_document(target, stakeout):
     assert doc["arch"] in ("x86_64", "aarch64")
     taken = datetime.fromisoformat(doc["taken_at"].replace("Z", "+00:00")).timestamp()
     assert before - 1 <= taken <= after + 1
-    assert set(doc["timings_ms"]) >= {"capture", "unwind", "symbolize", "total"}
-    assert doc["timings_ms"]["total"] >= doc["timings_ms"]["capture"] >= 0
+    stages = {name: ms for name, ms in doc["timings_ms"].items() if name != "total"}
+    assert set(stages) == {"setup", "capture", "unwind", "save", "symbolize"} and stages["save"] == 0
+    assert sum(stages.values()) == pytest.approx(doc["timings_ms"]["total"], abs=0.01), "microseconds are cut off"
     assert [th["tid"] for th in doc["threads"]] == sorted(th["tid"] for th in doc["threads"])
 
 

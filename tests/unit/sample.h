@@ -173,7 +173,7 @@ static inline void sample_trace(struct trace *trace, const struct snapshot *snap
 	};
 
 	*trace = (struct trace){
-		.snap = snap, .timings = {1900000, 400000, 3100000, 6000000},
+		.snap = snap, .timings = {500000, 1900000, 400000, 100000, 3100000, 6000000},
 	};
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		struct trace_thread t = {

@@ -22,7 +22,7 @@ static void test_process(void **state)
 	       "\"capture\":{\"method\":\"bpf\",\"stop_mode\":\"auto\",\"threads\":8,\"stopped_threads\":1,"
 	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
 	       "\"inconsistent_reason\":\"1 thread moved\"},"
-	       "\"timings_ms\":{\"capture\":1.900,\"unwind\":0.400,\"symbolize\":3.100,\"total\":6.000},"
+	       "\"timings_ms\":{\"setup\":0.500,\"capture\":1.900,\"unwind\":0.400,\"save\":0.100,\"symbolize\":3.100,\"total\":6.000},"
 	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"
 	       "\"lacking\":[{\"module\":\"/usr/bin/server\",\"build_id\":null,"
 	       "\"problem\":\"no debug information\",\"help\":null}],\"threads\":[{");

@@ -7,7 +7,7 @@ static const struct report_options single = {.kernel = true};
 
 static const char whole[] =
 	"stakeout: server (pid 4711): 8 threads, 1 stopped (longest pause 23 µs), 2 taken again, "
-	"not consistent (1 thread moved); capture 1.9 ms, unwind 400 µs, symbols 3.1 ms, total 6.0 ms\n"
+	"not consistent (1 thread moved); set-up 500 µs, capture 1.9 ms, unwind 400 µs, save 100 µs, symbols 3.1 ms, total 6.0 ms\n"
 	"note: BPF is not permitted: registers come from /proc\n"
 	"\n"
 	"tid 4715 hasher  R running  held 23 µs\n"
@@ -62,7 +62,7 @@ static void test_summary(void **state)
 	f->snap->capture = (struct capture_info){.consistent = true};
 	f->snap->threads.len = 1;
 	f->snap->replayed = true;
-	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; capture ");
+	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; set-up ");
 }
 
 static void test_ready_but_not_running(void **state)

@@ -56,6 +56,27 @@ static void expect_waiting(const struct trace *trace)
 	assert_non_null(find(t->user, "main"));
 }
 
+static void expect_sum(const struct trace_timings *t)
+{
+	assert_int_equal(t->setup_ns + t->capture_ns + t->unwind_ns + t->save_ns + t->symbolize_ns, t->total_ns);
+}
+
+/* What is named is all of the time. */
+static void test_saved(void **state)
+{
+	struct trace_child child = trace_child_start(waits_outside);
+	struct tracing *tracing = take(child.pid, &defaults);
+	const struct trace *trace;
+
+	trace_child_finish(&child);
+	tracing_saved(tracing);
+	trace = name(tracing);
+	assert_true(trace->timings.setup_ns > 0);
+	assert_true(trace->timings.save_ns > 0);
+	expect_sum(&trace->timings);
+	tracing_destroy(tracing);
+}
+
 /* All that needs the process is done when the capture is: names come from the files, which are open. */
 static void test_live(void **state)
 {
@@ -70,7 +91,8 @@ static void test_live(void **state)
 	assert_true(trace->timings.capture_ns > 0);
 	assert_true(trace->timings.unwind_ns > 0);
 	assert_true(trace->timings.symbolize_ns > 0);
-	assert_true(trace->timings.total_ns >= trace->timings.capture_ns);
+	assert_int_equal(trace->timings.save_ns, 0);
+	expect_sum(&trace->timings);
 	tracing_destroy(tracing);
 	tracing_destroy(NULL);
 }
@@ -299,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_saved),
 		cmocka_unit_test(test_ptrace),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_replay),
