@@ -79,6 +79,14 @@ _stakeout() {
 		_stakeout_offcpu "$cur" "$prev"
 		return
 	fi
+	if [[ ${COMP_WORDS[1]} == help && $COMP_CWORD -gt 1 ]]; then
+		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache version" -- "$cur"))
+		return
+	fi
+	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then
+		COMPREPLY=()
+		return
+	fi
 	if [[ ${COMP_WORDS[1]} == cache && $COMP_CWORD -gt 1 ]]; then
 		COMPREPLY=($(compgen -W "--clear --json --verbose --help -v -h" -- "$cur"))
 		return
@@ -97,7 +105,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache $(cd /proc && echo [0-9]*)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache help version $(cd /proc && echo [0-9]*)" -- "$cur"))
 		fi
 		;;
 	esac

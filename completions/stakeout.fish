@@ -4,15 +4,18 @@
 set -l symbolize '__fish_seen_subcommand_from symbolize'
 set -l cache '__fish_seen_subcommand_from cache'
 set -l offcpu '__fish_seen_subcommand_from offcpu'
-set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache'
+set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache help version'
 
 complete -c stakeout -f
-complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache' -a '(__fish_complete_pids)'
+complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache help version' -a '(__fish_complete_pids)'
 complete -c stakeout -n __fish_is_first_arg -a snapshot -d 'Show running processes'
 complete -c stakeout -n __fish_is_first_arg -a replay -d 'Show a saved snapshot'
 complete -c stakeout -n __fish_is_first_arg -a symbolize -d 'Name addresses'
 complete -c stakeout -n __fish_is_first_arg -a offcpu -d 'Record where threads wait'
 complete -c stakeout -n __fish_is_first_arg -a cache -d 'Show or clear what is kept between runs'
+complete -c stakeout -n __fish_is_first_arg -a help -d 'Show commands and options'
+complete -c stakeout -n __fish_is_first_arg -a version -d 'Show the version and features'
+complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache version'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
 complete -c stakeout -n $stacks -s p -l pid -x -a '(__fish_complete_pids)' -d 'A process'
 complete -c stakeout -n $stacks -s r -l registers -d 'Show all general registers'

@@ -8,9 +8,19 @@ _stakeout_what() {
 		_alternative 'pids:process:_pids' \
 			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
-				cache\:"show or clear what is kept between runs"))'
+				cache\:"show or clear what is kept between runs" help\:"show commands and options"
+				version\:"show the version and features"))'
 	fi
 }
+
+if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
+	_values command snapshot offcpu replay symbolize cache version
+	return
+fi
+
+if [[ $words[2] == version ]] && (( CURRENT > 2 )); then
+	return
+fi
 
 if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 	shift words

@@ -16,6 +16,8 @@ int cmd_replay(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
+int cmd_help(int argc, char **argv);
+int cmd_version(int argc, char **argv);
 
 /* Says what is wrong with the arguments ("": getopt has said it already) and where help is; returns EXIT_USAGE. */
 int cmd_misused(const char *command, const char *what);

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
 
-static const struct {
-	const char *name;
-	char *called; /* for getopt's messages too */
-	int (*run)(int argc, char **argv);
-} commands[] = {
-	{"snapshot", "stakeout", cmd_snapshot},
-	{"replay", "stakeout replay", cmd_replay},
-	{"cache", "stakeout cache", cmd_cache},
-	{"symbolize", "stakeout symbolize", cmd_symbolize},
-	{"offcpu", "stakeout offcpu", cmd_offcpu},
-};
-
-/* `stakeout COMMAND …`; without a command's name the arguments are those of a snapshot: `stakeout PID…`. */
+/* `stakeout COMMAND …`; without a command's name the arguments are those of a snapshot: `stakeout PROCESS…`. */
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(argv[1], commands[i].name) == 0) {
-			argv[1] = commands[i].called;
-			return commands[i].run(argc - 1, argv + 1);
-		}
+	const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+
+	if (command) {
+		argv[1] = command->called;
+		return command->run(argc - 1, argv + 1);
+	}
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return cmd_help(1, argv);
 	if (argc > 0)
 		argv[0] = commands[0].called;
 	return cmd_snapshot(argc, argv);

@@ -10,7 +10,6 @@
 #include "cmd/interrupt.h"
 #include "cmd/parse.h"
 #include "cmd/view.h"
-#include "kernel/task_iter.h"
 
 enum {
 	OPT_STOP = 1,
@@ -37,10 +36,7 @@ struct options {
 };
 
 static const char help[] =
-	"Usage: stakeout [OPTION…] PID…\n"
-	"       stakeout replay [OPTION…] FILE\n"
-	"       stakeout symbolize [OPTION…] [ADDRESS…]\n"
-	"       stakeout cache [OPTION…]\n"
+	"Usage: stakeout [snapshot] [OPTION…] PID…\n"
 	"\n"
 	"Shows what every thread of running processes is doing and what it waits for. Threads that are asleep are not\n"
 	"stopped; threads that run are held for microseconds.\n"
@@ -60,13 +56,6 @@ static const char help[] =
 static const char epilogue[] =
 	"\n"
 	"Exit status: 0 every stack is complete, 3 some are not (the output says why), 1 nothing captured, 2 wrong usage.\n";
-
-static int print_version(void)
-{
-	printf("stakeout %s\nfeatures: %cbpf +elfutils +demangle; architectures: x86_64 aarch64\n", STAKEOUT_VERSION,
-	       task_iter_built_in() ? '+' : '-');
-	return cmd_printed();
-}
 
 /* In the order of enum stop_mode and enum source_choice. */
 static const char *const stop_words[] = {"auto", "all", "none", NULL};
@@ -148,7 +137,7 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 			return cmd_printed();
 		}
 		if (opt == OPT_VERSION)
-			return print_version();
+			return cmd_version(1, argv);
 		if (opt == OPT_SAVE) {
 			view->save = optarg;
 			continue;

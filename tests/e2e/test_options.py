@@ -12,15 +12,36 @@ from harness import TIMEOUT, assert_calls, command, symbols, thread
 ESCAPE = "\033["
 
 
-def test_help(stakeout):
-    result = stakeout("--help")
+def test_help_of_snapshots(stakeout):
+    result = stakeout("snapshot", "--help")
     assert result.code == 0
     assert result.err == ""
     options = """--registers --show-rsp --stop --ptrace --proc-mem --stack-size --stop-timeout --ignore-deleted --tid
         --kernel --no-kernel --depth --save --json --color --verbose --help --version --no-group""".split()
     assert [option for option in options if option not in result.out] == []
-    assert "replay" in result.out
     assert "--source" not in result.out, "a hidden switch"
+    assert stakeout("help", "snapshot").out == stakeout("1", "--help").out == result.out
+
+
+def test_overview_names_every_command(stakeout):
+    result = stakeout("--help")
+    assert (result.code, result.err) == (0, "")
+    assert stakeout("help").out == stakeout("-h").out == stakeout("help", "--help").out == result.out
+    names = re.findall(r"^  ([a-z]+)  +[a-z]", result.out.split("Commands:")[1].split("\n\n")[0], re.M)
+    assert names == ["snapshot", "offcpu", "replay", "symbolize", "cache", "help", "version"]
+    for name in names:
+        asked = stakeout("help", name)
+        assert asked.code == 0 and asked.out.startswith("Usage: stakeout"), asked
+        assert asked.out == stakeout(name, "--help").out
+
+
+@pytest.mark.parametrize("word, meant", [("ofcpu", "offcpu"), ("replya", "replay"), ("symb", "symbolize"), ("xyzzy", None)])
+def test_help_of_a_command_that_is_not_there(stakeout, word, meant):
+    result = stakeout("help", word)
+    assert result.code == 2 and result.out == ""
+    assert f"there is no command '{word}'" in result.err
+    assert ("did you mean" in result.err) == (meant is not None)
+    assert meant is None or f"did you mean '{meant}'?" in result.err
 
 
 COMMANDS = [(), ("replay",), ("cache",), ("symbolize",), ("offcpu",)]
@@ -40,7 +61,7 @@ def test_wrong_option_is_told_once(stakeout, name, wrong):
     assert result.code == 2 and result.out == ""
 
 
-@pytest.mark.parametrize("args", [*((*name, "--help") for name in COMMANDS), ("--version",), ("cache",)], ids=" ".join)
+@pytest.mark.parametrize("args", [*((*name, "--help") for name in COMMANDS), ("--version",), ("version",), ("help",), ("cache",)], ids=" ".join)
 def test_full_disk(args):
     with open("/dev/full", "w") as full:
         done = subprocess.run(command(*args), stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT)
@@ -53,6 +74,8 @@ def test_version(stakeout):
     assert result.code == 0
     assert re.match(r"stakeout \d+\.\d+\.\d+", result.out)
     assert "bpf" in result.out.lower(), "the features built in"
+    assert stakeout("version").out == result.out
+    assert stakeout("version", "1").code == 2
 
 
 @pytest.mark.parametrize(
