@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 # bash completion for stakeout
 
+_stakeout_processes() {
+	echo /proc/[0-9]* | tr ' ' '\n' | sed 's,/proc/,,'
+	cat /proc/[0-9]*/comm 2>/dev/null | grep -v '[^[:alnum:]._-]' | sort -u
+}
+
 _stakeout_symbolize() {
 	local cur=$1 prev=$2
 	local options="--exe --pid --build-id --section --addresses --functions --inlines --demangle --no-demangle
@@ -8,7 +13,7 @@ _stakeout_symbolize() {
 
 	case $prev in
 	--exe | -e) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	--pid | -p) COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")) ;;
+	--pid | -p) COMPREPLY=($(compgen -W "$(_stakeout_processes)" -- "$cur")) ;;
 	--demangle) COMPREPLY=($(compgen -W "auto none" -- "$cur")) ;;
 	--build-id | --section | -j | --debuginfod-timeout | --patience) COMPREPLY=() ;;
 	*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
@@ -52,7 +57,7 @@ _stakeout_offcpu() {
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))
 			[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
 		else
-			COMPREPLY=($(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur"))
+			COMPREPLY=($(compgen -W "$(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac
@@ -60,9 +65,9 @@ _stakeout_offcpu() {
 
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local options="--pid --tid --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
+	local options="--pid --tid --all --children --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --no-group --json --output --color= --no-color --ignore-deleted
-		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --verbose --help --version -p -t -r -o -v -h"
+		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --verbose --help --version -p -t -a -r -o -v -h"
 
 	# bash splits --stop=auto into three words
 	if [[ $cur == "=" ]]; then
@@ -105,7 +110,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache help version $(cd /proc && echo [0-9]*)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache help version $(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac

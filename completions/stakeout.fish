@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 # fish completion for stakeout
 
+function __stakeout_processes
+	__fish_complete_pids
+	cat /proc/*/comm 2>/dev/null | string match -r '^[\w.-]+$' | sort -u
+end
+
 set -l symbolize '__fish_seen_subcommand_from symbolize'
 set -l cache '__fish_seen_subcommand_from cache'
 set -l offcpu '__fish_seen_subcommand_from offcpu'
 set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache help version'
 
 complete -c stakeout -f
-complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache help version' -a '(__fish_complete_pids)'
+complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache help version' -a '(__stakeout_processes)'
 complete -c stakeout -n __fish_is_first_arg -a snapshot -d 'Show running processes'
 complete -c stakeout -n __fish_is_first_arg -a replay -d 'Show a saved snapshot'
 complete -c stakeout -n __fish_is_first_arg -a symbolize -d 'Name addresses'
@@ -17,7 +22,7 @@ complete -c stakeout -n __fish_is_first_arg -a help -d 'Show commands and option
 complete -c stakeout -n __fish_is_first_arg -a version -d 'Show the version and features'
 complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache version'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
-complete -c stakeout -n $stacks -s p -l pid -x -a '(__fish_complete_pids)' -d 'A process'
+complete -c stakeout -n $stacks -s p -l pid -x -a '(__stakeout_processes)' -d 'A process'
 complete -c stakeout -n $stacks -s r -l registers -d 'Show all general registers'
 complete -c stakeout -n $stacks -l show-sp -d 'Show the stack pointer of each frame'
 complete -c stakeout -n $stacks -l show-rsp -d 'Show the stack pointer of each frame'
@@ -30,6 +35,8 @@ complete -c stakeout -n $stacks -l stop-timeout -x -d 'Milliseconds to wait for 
 complete -c stakeout -n $stacks -l ignore-deleted -d 'Also try the path of deleted files'
 complete -c stakeout -n $stacks -l no-demangle -d 'Show names as the linker has them'
 complete -c stakeout -n $stacks -s t -l tid -x -d 'Only this thread'
+complete -c stakeout -n $stacks -s a -l all -d 'All processes of a name that several have'
+complete -c stakeout -n $stacks -l children -d 'Also processes that these have started'
 complete -c stakeout -n $stacks -l kernel -d 'Show kernel stacks'
 complete -c stakeout -n $stacks -l no-kernel -d 'Do not show kernel stacks'
 complete -c stakeout -n $stacks -l depth -x -d 'At most this many frames'
@@ -44,7 +51,7 @@ complete -c stakeout -n $stacks -s h -l help -d 'Show a summary of the options'
 complete -c stakeout -n $stacks -l version -d 'Show the version and features'
 
 complete -c stakeout -n $symbolize -s e -l exe -r -F -d 'The file that the addresses belong to'
-complete -c stakeout -n $symbolize -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process that they belong to'
+complete -c stakeout -n $symbolize -s p -l pid -x -a '(__stakeout_processes)' -d 'The process that they belong to'
 complete -c stakeout -n $symbolize -l build-id -x -d 'The build-id of the file that they belong to'
 complete -c stakeout -n $symbolize -s j -l section -x -d 'Addresses count from this section'
 complete -c stakeout -n $symbolize -s a -l addresses -d 'Show the address first'
@@ -57,7 +64,7 @@ complete -c stakeout -n $symbolize -l pretty-print -d 'One line for each functio
 complete -c stakeout -n $symbolize -l json -d 'One JSON object for each address'
 complete -c stakeout -n $symbolize -s h -l help -d 'Show a summary of the options'
 
-complete -c stakeout -n $offcpu -s p -l pid -x -a '(__fish_complete_pids)' -d 'A process'
+complete -c stakeout -n $offcpu -s p -l pid -x -a '(__stakeout_processes)' -d 'A process'
 complete -c stakeout -n $offcpu -s a -l all -d 'All processes'
 complete -c stakeout -n $offcpu -s d -l duration -x -a '5 10 30 1min' -d 'For how long (seconds, or with a suffix)'
 complete -c stakeout -n $offcpu -l min -x -a '0 10us 100us 1ms 10ms 100ms 1s' -d 'Only waits at least as long'

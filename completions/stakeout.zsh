@@ -1,11 +1,15 @@
 #compdef stakeout
 # SPDX-License-Identifier: MIT
 
+_stakeout_processes() {
+	_alternative 'pids:process:_pids' "names:name:(${(u)$(cat /proc/[0-9]*/comm(N) 2>/dev/null | grep -v '[^[:alnum:]._-]')})"
+}
+
 _stakeout_what() {
 	if [[ $words[2] == replay ]] && (( CURRENT > 2 )); then
 		_files
 	else
-		_alternative 'pids:process:_pids' \
+		_alternative 'processes:process:_stakeout_processes' \
 			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
 				cache\:"show or clear what is kept between runs" help\:"show commands and options"
@@ -27,7 +31,7 @@ if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 	(( CURRENT-- ))
 	_arguments -s -S \
 		'(-e --exe)'{-e,--exe}'[the file that the addresses belong to]:file:_files' \
-		'(-p --pid)'{-p,--pid}'[the process that they belong to]:process:_pids' \
+		'(-p --pid)'{-p,--pid}'[the process that they belong to]:process:_stakeout_processes' \
 		'--build-id[the build-id of the file that they belong to]:build-id:' \
 		'(-j --section)'{-j,--section}'[addresses count from this section]:section:' \
 		'(-a --addresses)'{-a,--addresses}'[show the address first]' \
@@ -57,7 +61,7 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 	shift words
 	(( CURRENT-- ))
 	_arguments \
-		'*'{-p,--pid}'[a process]:process:_pids' \
+		'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
 		'(-a --all)'{-a,--all}'[all processes]' \
 		'(-d --duration)'{-d,--duration}'[for how long]:seconds, or a time with a suffix:' \
 		'--min[only waits at least as long]:time (suffixes ns, us, ms, s, min, h):' \
@@ -85,7 +89,7 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 		'(-v --verbose)'{-v,--verbose}'[all stacks, and paths in full]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
-		'*:process:_pids'
+		'*:process:_stakeout_processes'
 	return
 fi
 
@@ -101,7 +105,7 @@ if [[ $words[2] == cache ]] && (( CURRENT > 2 )); then
 fi
 
 _arguments -S \
-	'*'{-p,--pid}'[a process]:process:_pids' \
+	'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
 	'(-r --registers)'{-r,--registers}'[show all general registers]' \
 	'(--show-sp --show-rsp)'{--show-sp,--show-rsp}'[show the stack pointer of each frame]' \
 	'--stop=[which threads to stop]:mode:((auto\:"those that run" all\:"the whole process" none\:"no thread"))' \
@@ -116,6 +120,8 @@ _arguments -S \
 	'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 	'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 	'*'{-t,--tid}'[only this thread]:thread id:' \
+	'(-a --all)'{-a,--all}'[all processes of a name that several have]' \
+	'--children[also processes that these have started]' \
 	'(--no-kernel)--kernel[show kernel stacks]' \
 	'(--kernel)--no-kernel[do not show kernel stacks]' \
 	'--depth[at most this many frames]:frames:' \

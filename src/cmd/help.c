@@ -8,19 +8,20 @@
 #include "kernel/task_iter.h"
 
 static const char usage[] =
-	"Usage: stakeout [OPTION…] PID…\n"
+	"Usage: stakeout [OPTION…] PROCESS…\n"
 	"       stakeout COMMAND …\n"
 	"\n"
-	"Shows what threads of running processes do, and what they wait for.\n"
+	"Shows what threads of running processes do, and what they wait for. PROCESS is a pid or a name.\n"
 	"\n"
 	"Commands:\n";
 
 static const char examples[] =
 	"\n"
 	"Examples:\n"
-	"  stakeout 4711                      every thread of the process\n"
+	"  stakeout nginx                     every thread of the process of that name\n"
+	"  stakeout -t 4712                   one thread\n"
 	"  stakeout --json 4711               for programs\n"
-	"  stakeout offcpu -d 10 -p 4711      ten seconds of its waits\n"
+	"  stakeout offcpu -d 10 -p nginx     ten seconds of its waits\n"
 	"\n"
 	"`stakeout help COMMAND` lists the options of a command: `stakeout help snapshot` those of the default one. The manual\n"
 	"is stakeout(1).\n";

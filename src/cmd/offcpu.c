@@ -227,7 +227,7 @@ static int write_all(const struct offcpu_options *o, struct outputs *outputs, st
 /* If none of the processes is there, each is reported; the last by the error. */
 static int find_targets(const struct offcpu_options *o, struct offcpu_targets *targets, struct err *err)
 {
-	int rc = offcpu_targets_find(targets, &o->pids, err);
+	int rc = offcpu_targets_find(targets, &o->processes, err);
 
 	for (size_t i = 0; rc < 0 && i + 1 < targets->notes.len; i++)
 		cmd_complain(targets->notes.data[i]);

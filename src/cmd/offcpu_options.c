@@ -9,7 +9,7 @@
 #include "cmd/parse.h"
 
 enum {
-	OPT_PID_ARGUMENT = 1, /* what getopt gives for an argument that is no option */
+	OPT_PROCESS = 1, /* what getopt gives for an argument that is no option */
 	OPT_MIN = 256,
 	OPT_MAX,
 	OPT_STATE,
@@ -30,7 +30,7 @@ enum {
 static const uint64_t millisecond = 1000000, second = 1000000000;
 
 const char offcpu_help[] =
-	"Usage: stakeout offcpu [OPTION…] -p PID…\n"
+	"Usage: stakeout offcpu [OPTION…] -p PROCESS…\n"
 	"       stakeout offcpu [OPTION…] -a\n"
 	"       stakeout offcpu [OPTION…] -- COMMAND [ARGUMENT…]\n"
 	"\n"
@@ -38,8 +38,8 @@ const char offcpu_help[] =
 	"--duration, with COMMAND or the last process, or with Ctrl-C. A TIME has a suffix: ns, us, ms, s, min or h.\n"
 	"\n"
 	"What to record:\n"
-	"  -p, --pid PID…         these processes; may be repeated, and pids may be separated by commas\n"
-	"  -a, --all              all processes\n"
+	"  -p, --pid PROCESS…     a pid or a name; may be repeated, and several may be separated by commas\n"
+	"  -a, --all              all processes; with a name, all that have it\n"
 	"  -d, --duration TIME    for how long; a bare number is in seconds\n"
 	"      --min TIME         only waits at least as long (1ms)\n"
 	"      --max TIME         only waits at most as long\n"
@@ -67,38 +67,8 @@ const char offcpu_help[] =
 	"  -v, --verbose          all stacks, and errors and paths in full\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a PID was not there (the\n"
+	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a PROCESS was not there (the\n"
 	"output says what), 1 nothing was recorded or not all could be written, 2 wrong usage.\n";
-
-static int add_pid(struct offcpu_pids *pids, const char *text, size_t len, struct err *err)
-{
-	char digits[16] = "";
-	uint64_t pid;
-
-	if (len < sizeof(digits))
-		memcpy(digits, text, len);
-	if (strspn(digits, "0123456789") != len || !parse_size(digits, 1, INT32_MAX, &pid))
-		return err_set(err, EINVAL, "'%.*s' is not a process id", (int)len, text);
-	for (size_t i = 0; i < pids->len; i++)
-		if (pids->data[i] == (pid_t)pid)
-			return 0;
-	return vec_push(pids, (pid_t)pid) ? 0 : err_set(err, ENOMEM, "out of memory");
-}
-
-/* "12", or "12,34". */
-static int parse_pids(struct offcpu_pids *pids, const char *text, struct err *err)
-{
-	int rc = 0;
-
-	for (;;) {
-		size_t len = strcspn(text, ",");
-
-		rc = add_pid(pids, text, len, err);
-		if (rc < 0 || !text[len])
-			return rc;
-		text += len + 1;
-	}
-}
 
 /* "D", "S,D" or "SD"; more of these options add to it. */
 static int parse_states(struct offcpu_filter *filter, const char *text, struct err *err)
@@ -154,9 +124,9 @@ static int take_option(struct reading *r, int opt, const char *value, struct err
 	int word;
 
 	switch (opt) {
-	case OPT_PID_ARGUMENT:
+	case OPT_PROCESS:
 	case 'p':
-		return parse_pids(&o->pids, value, err);
+		return process_args_add(&o->processes, value, err);
 	case 'a':
 		o->all = true;
 		return 0;
@@ -252,13 +222,13 @@ static const char *of_report(const struct offcpu_options *o)
 static int check(const struct reading *r, struct err *err)
 {
 	const struct offcpu_options *o = r->o;
-	unsigned subjects = (o->pids.len > 0) + o->all + (o->command != NULL);
+	unsigned subjects = (o->processes.len > 0) + o->all + (o->command != NULL);
 	bool events_only = o->events && !o->events_path;
 
 	if (!subjects)
-		return err_set(err, EINVAL, "which process? give -p PID, -a or -- COMMAND");
+		return err_set(err, EINVAL, "which process? give -p PROCESS, -a or -- COMMAND");
 	if (subjects > 1)
-		return err_set(err, EINVAL, "give either -p PID, -a or -- COMMAND");
+		return err_set(err, EINVAL, "give either -p PROCESS, -a or -- COMMAND");
 	if (o->source == OFFCPU_SOURCE_PROC && (o->events || o->wakers))
 		return err_set(err, EINVAL, "%s needs BPF: not with --source=proc", o->events ? "--events" : "--wakers");
 	if (o->filter.max_ns < o->filter.min_ns)
@@ -283,11 +253,16 @@ static int finish(struct reading *r, int argc, char **argv, struct err *err)
 {
 	struct offcpu_options *o = r->o;
 
-	/* Arguments before "--" came as OPT_PID_ARGUMENT. */
+	/* Arguments before "--" came as OPT_PROCESS. */
 	o->command = optind < argc ? argv + optind : NULL;
+	if (o->all && process_args_have_names(&o->processes)) { /* all of these names */
+		o->processes.all = true;
+		o->all = false;
+	}
 	if (!o->filter.sleeping && !o->filter.uninterruptible && !o->filter.runnable)
 		o->filter.sleeping = o->filter.uninterruptible = o->filter.runnable = true;
 	o->children = r->children < 0 ? o->command != NULL : r->children;
+	o->processes.children = o->children;
 	o->kernel = !r->user_only;
 	o->user = !r->kernel_only;
 	return check(r, err);
@@ -298,7 +273,7 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 	struct reading r = {.o = options, .children = -1};
 	int opt, rc;
 
-	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .threads = true, .view = {.format = &report_format_text}};
+	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .processes = {.takes_all = true}, .threads = true, .view = {.format = &report_format_text}};
 	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
 		if (opt == '?')
 			return err_set(err, EINVAL, "%s", "") /* getopt has said it */;
@@ -315,6 +290,6 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 
 void offcpu_options_deinit(struct offcpu_options *options)
 {
-	vec_deinit(&options->pids);
+	process_args_deinit(&options->processes);
 	name_options_deinit(&options->view.naming);
 }

@@ -4,10 +4,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/err.h"
-#include "base/vec.h"
+#include "cmd/process_args.h"
 #include "cmd/view.h"
 #include "model/offcpu.h"
 
@@ -22,13 +21,9 @@ enum offcpu_source {
 	OFFCPU_SOURCE_PROC,
 };
 
-struct offcpu_pids {
-	VEC_FIELDS(pid_t);
-};
-
 struct offcpu_options {
-	/* Exactly one of these: some pids, all, or a command, NULL-terminated. */
-	struct offcpu_pids pids; /* each once */
+	/* Exactly one of these: some processes, all, or a command, NULL-terminated. */
+	struct process_args processes;
 	bool all;
 	char **command;
 

@@ -5,7 +5,7 @@
 
 #include "offcpu/sample/sampler.h"
 
-static struct watch_options watch_options(const struct offcpu_options *o, const struct offcpu_pids *pids,
+static struct watch_options watch_options(const struct offcpu_options *o, const struct tid_list *pids,
 					  const struct child *child)
 {
 	return (struct watch_options){
@@ -49,7 +49,7 @@ void offcpu_session_deinit(struct offcpu_session *session)
 	watch_destroy(session->watch);
 }
 
-int offcpu_session_start(struct offcpu_session *session, const struct offcpu_options *o, const struct offcpu_pids *pids,
+int offcpu_session_start(struct offcpu_session *session, const struct offcpu_options *o, const struct tid_list *pids,
 			 const struct child *child, struct err *err)
 {
 	struct sampler_options sampling = {.watch = watch_options(o, pids, child)};

@@ -19,7 +19,7 @@ struct offcpu_session {
  * estimated, unless what is wanted cannot be had that way.
  */
 int offcpu_session_start(struct offcpu_session *session, const struct offcpu_options *options,
-			 const struct offcpu_pids *pids, const struct child *child, struct err *err);
+			 const struct tid_list *pids, const struct child *child, struct err *err);
 void offcpu_session_deinit(struct offcpu_session *session);
 
 #endif

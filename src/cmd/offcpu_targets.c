@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/cleanup.h"
 #include "proc/process.h"
 
 static int note(struct offcpu_targets *targets, const char *text)
@@ -45,24 +46,43 @@ static int take(struct offcpu_targets *targets, pid_t pid, struct err *err)
 	return rc;
 }
 
-int offcpu_targets_find(struct offcpu_targets *targets, const struct offcpu_pids *wanted, struct err *err)
+/* It stays in `err`, too. */
+static int add_missing(struct offcpu_targets *targets, const struct err *err)
 {
-	int rc = 0, failed = 0;
+	targets->missing = true;
+	return note(targets, arena_intern(targets->arena, err->msg));
+}
+
+static int take_all(struct offcpu_targets *targets, const struct tid_list *pids, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < pids->len && rc != -ENOMEM; i++) {
+		rc = take(targets, pids->data[i], err);
+		if (rc < 0 && rc != -ENOMEM)
+			rc = add_missing(targets, err);
+	}
+	return rc;
+}
+
+int offcpu_targets_find(struct offcpu_targets *targets, const struct process_args *wanted, struct err *err)
+{
+	_cleanup_(notes_deinit) struct notes missing = {0};
+	struct tid_list pids = {0};
+	int rc;
 
 	targets->arena = arena_create();
-	if (!targets->arena)
-		return err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < wanted->len && rc != -ENOMEM; i++) {
-		rc = take(targets, wanted->data[i], err);
-		if (rc == 0 || rc == -ENOMEM)
-			continue;
-		failed = rc;
-		targets->missing = true;
-		rc = note(targets, arena_intern(targets->arena, err->msg));
+	rc = targets->arena ? process_args_find(wanted, err, &pids, &missing) : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < missing.len; i++) {
+		err_set(err, ESRCH, "%s", missing.data[i]);
+		rc = add_missing(targets, err);
 	}
+	if (rc == 0)
+		rc = take_all(targets, &pids, err);
+	vec_deinit(&pids);
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
-	return wanted->len && !targets->pids.len ? failed : 0;
+	return rc == 0 && wanted->len && !targets->pids.len ? -err->code : rc;
 }
 
 void offcpu_targets_deinit(struct offcpu_targets *targets)

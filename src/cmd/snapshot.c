@@ -9,7 +9,9 @@
 #include "cmd/cmd.h"
 #include "cmd/interrupt.h"
 #include "cmd/parse.h"
+#include "cmd/process_args.h"
 #include "cmd/view.h"
+#include "proc/family.h"
 
 enum {
 	OPT_STOP = 1,
@@ -19,31 +21,33 @@ enum {
 	OPT_STOP_TIMEOUT,
 	OPT_SAVE,
 	OPT_SOURCE,
+	OPT_CHILDREN,
 	OPT_VERSION,
 };
 
 enum { DEFAULT_STACK_SIZE = 8 * 1024 * 1024, DEFAULT_STOP_TIMEOUT_MS = 1000 };
 
-struct pid_vec {
-	VEC_FIELDS(pid_t);
-};
-
 struct options {
 	struct capture_options capture;
 	bool ptrace;
-	struct pid_vec pids;
-	struct pid_vec tids;
+	struct process_args processes;
+	struct tid_list tids; /* of these threads only */
 };
 
 static const char help[] =
-	"Usage: stakeout [snapshot] [OPTION…] PID…\n"
+	"Usage: stakeout [snapshot] [OPTION…] PROCESS…\n"
+	"       stakeout [snapshot] [OPTION…] -t TID…\n"
 	"\n"
 	"Shows what every thread of running processes is doing and what it waits for. Threads that are asleep are not\n"
-	"stopped; threads that run are held for microseconds.\n"
+	"stopped; threads that run are held for microseconds. PROCESS is a pid or a name; several may be separated by commas.\n"
+	"\n"
+	"Which processes:\n"
+	"  -p, --pid PROCESS      the same as PROCESS\n"
+	"  -t, --tid TID          only this thread; its process need not be given\n"
+	"  -a, --all              all processes of a name that several have\n"
+	"      --children         also processes that these have started\n"
 	"\n"
 	"Capture:\n"
-	"  -p, --pid PID          the same as PID\n"
-	"  -t, --tid TID          only this thread (may be repeated)\n"
 	"      --stop MODE        auto: hold only what runs (the default); all: hold the whole process once; none: hold\n"
 	"                         nothing, running threads are reported as not captured\n"
 	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
@@ -61,15 +65,6 @@ static const char epilogue[] =
 static const char *const stop_words[] = {"auto", "all", "none", NULL};
 static const char *const source_words[] = {"auto", "bpf", "proc", "libbpf", NULL};
 
-static int parse_pid(const char *value, struct pid_vec *out, struct err *err)
-{
-	uint64_t pid;
-
-	if (!parse_size(value, 1, INT32_MAX, &pid) || strspn(value, "0123456789") != strlen(value))
-		return err_set(err, EINVAL, "'%s' is not a process or thread id", value);
-	return vec_push(out, (pid_t)pid) ? 0 : err_set(err, ENOMEM, "out of memory");
-}
-
 static int parse_option(struct options *o, int opt, const char *value, struct err *err)
 {
 	uint64_t number;
@@ -77,9 +72,15 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 
 	switch (opt) {
 	case 'p':
-		return parse_pid(value, &o->pids, err);
+		return process_args_add(&o->processes, value, err);
 	case 't':
-		return parse_pid(value, &o->tids, err);
+		return process_args_add_numbers(&o->tids, value, err);
+	case 'a':
+		o->processes.all = true;
+		return 0;
+	case OPT_CHILDREN:
+		o->processes.children = true;
+		return 0;
 	case OPT_STOP:
 		word = parse_word("--stop", value, stop_words, err);
 		o->capture.stop = word < 0 ? STOP_AUTO : (enum stop_mode)word;
@@ -112,6 +113,8 @@ static const struct option long_options[] = {
 	VIEW_LONG_OPTIONS,
 	{"pid", required_argument, NULL, 'p'},
 	{"tid", required_argument, NULL, 't'},
+	{"all", no_argument, NULL, 'a'},
+	{"children", no_argument, NULL, OPT_CHILDREN},
 	{"stop", required_argument, NULL, OPT_STOP},
 	{"ptrace", no_argument, NULL, OPT_PTRACE},
 	{"proc-mem", no_argument, NULL, OPT_PROC_MEM},
@@ -129,7 +132,7 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 	struct err err = {0};
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS "p:t:", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS "p:t:a", long_options, NULL)) != -1) {
 		if (opt == '?')
 			return cmd_misused(argv[0], "");
 		if (opt == 'h') {
@@ -149,43 +152,139 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 			return cmd_misused(argv[0], err.msg);
 	}
 	for (int i = optind; i < argc; i++)
-		if (parse_pid(argv[i], &o->pids, &err) < 0)
+		if (process_args_add(&o->processes, argv[i], &err) < 0)
 			return cmd_misused(argv[0], err.msg);
-	if (!o->pids.len)
-		return cmd_misused(argv[0], "which process? give its pid");
-	if (view->save && o->pids.len > 1)
-		return cmd_misused(argv[0], "--save takes one process");
+	if (!o->processes.len && !o->tids.len)
+		return cmd_misused(argv[0], "which process? give its pid or its name");
+	if (o->processes.all && !process_args_have_names(&o->processes))
+		return cmd_misused(argv[0], "--all is for the processes of a name: give one");
+	if (o->tids.len && o->processes.children)
+		return cmd_misused(argv[0], "-t is for single threads: not with --children");
 	if (o->ptrace && o->capture.stop == STOP_NONE)
 		return cmd_misused(argv[0], "--ptrace has to stop the process: it cannot be used with --stop=none");
 	if (o->ptrace)
 		o->capture.stop = STOP_ALL;
 	o->capture.kernel_stacks = view->report.kernel;
-	o->capture.tids = o->tids.len ? o->tids.data : NULL;
-	o->capture.ntids = o->tids.len;
 	return -1;
+}
+
+/* The processes of the threads that were asked for. */
+static int find_processes_of_threads(const struct tid_list *tids, struct err *err, struct tid_list *out, struct notes *missing)
+{
+	for (size_t i = 0; i < tids->len; i++) {
+		pid_t pid = process_of_thread(tids->data[i]);
+
+		if (!pid)
+			notes_add(missing, "there is no thread %d", (int)tids->data[i]);
+		else if (!tid_list_has(out, pid) && !vec_push(out, pid))
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* Those of the processes that started them, too, but not our own. */
+static int add_children(struct tid_list *pids, struct err *err)
+{
+	int rc = process_add_descendants(pids);
+	pid_t self = process_self();
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pids->len; i++)
+		if (pids->data[i] != self)
+			pids->data[kept++] = pids->data[i];
+	pids->len = kept;
+	return rc < 0 ? err_set(err, -rc, "listing the children: %s", strerror(-rc)) : 0;
+}
+
+static int find_processes(const struct options *o, struct err *err, struct tid_list *out, struct notes *missing)
+{
+	int rc = o->processes.len ? process_args_find(&o->processes, err, out, missing)
+				  : find_processes_of_threads(&o->tids, err, out, missing);
+
+	return rc == 0 && o->processes.children && out->len ? add_children(out, err) : rc;
+}
+
+/* Those of the threads that are the process's own; when none is, all, so that the capture says which it does not have. */
+static int choose_threads(pid_t pid, const struct tid_list *tids, struct err *err, struct tid_list *out)
+{
+	for (size_t i = 0; i < tids->len; i++)
+		if (process_of_thread(tids->data[i]) == pid && !vec_push(out, tids->data[i]))
+			return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; !out->len && i < tids->len; i++)
+		if (!vec_push(out, tids->data[i]))
+			return err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 static int show_process(pid_t pid, const struct options *o, struct view *view, struct err *err)
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
-	const struct tracing_options options = {
+	struct tracing_options options = {
 		.capture = o->capture,
 		.ptrace = o->ptrace,
 		.ignore_deleted = view->options.ignore_deleted,
 		.depth = view->options.depth,
 	};
-	int rc = tracing_capture(pid, &options, monotonic_ns(), err, &tracing);
+	struct tid_list tids = {0};
+	uint64_t started = monotonic_ns();
+	int rc = choose_threads(pid, &o->tids, err, &tids);
 
-	return rc < 0 ? rc : view_show(view, tracing, err);
+	options.capture.tids = tids.data;
+	options.capture.ntids = tids.len;
+	if (rc == 0)
+		rc = tracing_capture(pid, &options, started, err, &tracing);
+	if (rc == 0)
+		rc = view_show(view, tracing, err);
+	vec_deinit(&tids);
+	return rc;
+}
+
+/* How many could not be shown. */
+static unsigned show_processes(const struct tid_list *pids, const struct options *o, struct view *view)
+{
+	unsigned failed = 0;
+
+	for (size_t i = 0; i < pids->len; i++) {
+		struct err err = {0};
+
+		if (show_process(pids->data[i], o, view, &err) < 0) {
+			cmd_complain(err.msg);
+			failed++;
+		}
+	}
+	return failed;
+}
+
+static int snapshot(char **argv, const struct options *o, struct view *view)
+{
+	_cleanup_(notes_deinit) struct notes missing = {0};
+	struct tid_list pids = {0};
+	struct err err = {0};
+	unsigned failed;
+	int code = EXIT_NOTHING;
+
+	if (find_processes(o, &err, &pids, &missing) < 0) {
+		cmd_complain(err.msg);
+	} else if (view->options.save && pids.len > 1) {
+		code = cmd_misused(argv[0], "--save takes one process");
+	} else {
+		for (size_t i = 0; i < missing.len; i++)
+			cmd_complain(missing.data[i]);
+		failed = show_processes(&pids, o, view);
+		if (view->documents)
+			code = failed || missing.len || view->incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
+	}
+	vec_deinit(&pids);
+	return code;
 }
 
 int cmd_snapshot(int argc, char **argv)
 {
 	struct options o = {
 		.capture = {.stack_size = DEFAULT_STACK_SIZE, .stop_timeout_ms = DEFAULT_STOP_TIMEOUT_MS},
+		.processes = {.takes_all = true},
 	};
 	struct view view;
-	unsigned failed = 0;
 	int code;
 
 	view_init(&view);
@@ -193,20 +292,10 @@ int cmd_snapshot(int argc, char **argv)
 	if (code < 0)
 		code = cmd_check_proc();
 	interrupt_catch();
-	for (size_t i = 0; code < 0 && i < o.pids.len; i++) {
-		struct err err = {0};
-
-		if (show_process(o.pids.data[i], &o, &view, &err) < 0) {
-			cmd_complain(err.msg);
-			failed++;
-		}
-	}
-	if (code < 0 && !view.documents)
-		code = EXIT_NOTHING;
-	else if (code < 0)
-		code = failed || view.incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
+	if (code < 0)
+		code = snapshot(argv, &o, &view);
 	view_deinit(&view);
-	vec_deinit(&o.pids);
+	process_args_deinit(&o.processes);
 	vec_deinit(&o.tids);
 	return code;
 }

@@ -15,6 +15,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/name_options.h"
 #include "cmd/parse.h"
+#include "cmd/process_args.h"
 #include "cmd/subject.h"
 #include "target/patience.h"
 
@@ -28,7 +29,7 @@ enum {
 /* clang-format off */
 static const char help[] =
 	"Usage: stakeout symbolize -e FILE [OPTION…] [ADDRESS…]\n"
-	"       stakeout symbolize -p PID [OPTION…] [ADDRESS…]\n"
+	"       stakeout symbolize -p PROCESS [OPTION…] [ADDRESS…]\n"
 	"       stakeout symbolize --build-id ID [OPTION…] [ADDRESS…]\n"
 	"\n"
 	"Names the functions, files and lines of addresses, as addr2line does. Addresses are hexadecimal, with or\n"
@@ -36,7 +37,8 @@ static const char help[] =
 	"\n"
 	"What the addresses belong to:\n"
 	"  -e, --exe FILE         a program, library or debug file\n"
-	"      --pid PID          a running process: addresses as it sees them. Without -e or --build-id also -p PID\n"
+	"      --pid PROCESS      a running process, by pid or name: addresses as it sees them. Without -e or --build-id\n"
+	"                         also -p PROCESS\n"
 	"      --build-id ID      the file with this build-id, installed or from a debuginfod server\n"
 	"  -j, --section NAME     addresses count from the start of this section of the file\n"
 	"\n"
@@ -79,24 +81,11 @@ static const struct option long_options[] = {
 struct options {
 	const char *file;
 	const char *section;
-	pid_t pid;                       /* 0: not given */
+	struct process_args process;
 	char build_id[MAX_BUILD_ID + 1]; /* "": not given */
 	struct answer_format format;
 	struct name_options naming;
 };
-
-static int parse_pid(const char *value, struct options *o, struct err *err)
-{
-	uint64_t pid;
-
-	if (!parse_size(value, 1, INT32_MAX, &pid) || strspn(value, "0123456789") != strlen(value))
-		return err_set(
-			err, EINVAL,
-			"'%s' is not a process id (-p means --pretty-print only together with -e, --build-id or --pid)",
-			value);
-	o->pid = (pid_t)pid;
-	return 0;
-}
 
 static int parse_build_id(const char *value, struct options *o, struct err *err)
 {
@@ -128,7 +117,7 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 		o->section = value;
 		return 0;
 	case OPT_PID:
-		return parse_pid(value, o, err);
+		return process_args_add(&o->process, value, err);
 	case OPT_BUILD_ID:
 		return parse_build_id(value, o, err);
 	case 'a':
@@ -153,7 +142,7 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 		return 0;
 	case 'p':
 		if (value)
-			return parse_pid(value, o, err);
+			return process_args_add(&o->process, value, err);
 		o->format.pretty = true;
 		return 0;
 	case OPT_JSON:
@@ -202,7 +191,7 @@ static int parse_arguments(int argc, char **argv, struct options *o)
 		if (parse_option(o, opt, optarg, &err) < 0)
 			return cmd_misused(argv[0], err.msg);
 	}
-	switch (!!o->file + !!o->pid + !!o->build_id[0]) {
+	switch (!!o->file + !!o->process.len + !!o->build_id[0]) {
 	case 0:
 		return cmd_misused(argv[0], "give a file (-e), a process (-p) or a build-id (--build-id)");
 	case 1:
@@ -210,7 +199,9 @@ static int parse_arguments(int argc, char **argv, struct options *o)
 	default:
 		return cmd_misused(argv[0], "give only one of -e, --pid and --build-id");
 	}
-	if (o->pid && o->section)
+	if (o->process.len > 1)
+		return cmd_misused(argv[0], "addresses are those of one process: give one");
+	if (o->process.len && o->section)
 		return cmd_misused(argv[0], "--section is for files, not for a process");
 	return -1;
 }
@@ -218,14 +209,29 @@ static int parse_arguments(int argc, char **argv, struct options *o)
 DEFINE_CLEANUP(subject, struct subject *, subject_destroy)
 DEFINE_CLEANUP(answers, struct answers *, answers_destroy)
 
+static int open_process(const struct process_args *process, struct err *err, struct subject **out)
+{
+	_cleanup_(notes_deinit) struct notes missing = {0};
+	struct tid_list pids = {0};
+	int rc = process_args_find(process, err, &pids, &missing);
+
+	if (rc == 0 && pids.len)
+		rc = subject_open_process(pids.data[0], err, out);
+	else if (rc == 0)
+		rc = err_set(err, ESRCH, "%s (-p means --pretty-print only together with -e, --build-id or --pid)",
+			     missing.data[0]);
+	vec_deinit(&pids);
+	return rc;
+}
+
 static int open_subject(struct options *o, struct err *err, struct subject **out)
 {
 	int rc;
 
 	if (o->file)
 		rc = subject_open_file(o->file, err, out);
-	else if (o->pid)
-		rc = subject_open_process(o->pid, err, out);
+	else if (o->process.len)
+		rc = open_process(&o->process, err, out);
 	else
 		rc = subject_open_build_id(o->build_id, o->naming.symbols.debuginfod, err, out);
 	return rc == 0 && o->section ? subject_use_section(*out, o->section, err) : rc;
@@ -393,8 +399,10 @@ int cmd_symbolize(int argc, char **argv)
 
 	if (code < 0)
 		code = cmd_check_proc();
-	if (code >= 0)
+	if (code >= 0) {
+		process_args_deinit(&o.process);
 		return code;
+	}
 	/* It belongs to the stream, which is flushed after the end of this function. */
 	buffer = malloc(OUTPUT_BUFFER);
 	if (buffer)
@@ -405,6 +413,7 @@ int cmd_symbolize(int argc, char **argv)
 	interrupt_catch();
 	rc = symbolize(&o, argv + optind, &err);
 	name_options_deinit(&o.naming);
+	process_args_deinit(&o.process);
 	if (rc < 0) {
 		cmd_complain(err.msg);
 		return EXIT_NOTHING;

@@ -72,6 +72,14 @@ struct tid_list {
 	VEC_FIELDS(pid_t);
 };
 
+static inline bool tid_list_has(const struct tid_list *list, pid_t tid)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i] == tid)
+			return true;
+	return false;
+}
+
 /* Thread ids in the order of the directory. -ESRCH when the process is gone. */
 int process_list_tids(const struct process *process, struct tid_list *out);
 

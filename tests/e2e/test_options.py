@@ -83,11 +83,10 @@ def test_version(stakeout):
     [
         (),
         ("--no-such-option", "1"),
-        ("not-a-pid",),
         ("0",),
         ("-5",),
         ("99999999999999999999",),
-        ("1x",),
+        ("1,",),
         ("--stop=some", "1"),
         ("--depth", "none", "1"),
         ("--depth", "-1", "1"),

@@ -111,8 +111,8 @@ static void test_defaults(void **state)
 {
 	OPTIONS(o, "-p", "12");
 
-	assert_int_equal(o.pids.len, 1);
-	assert_int_equal(o.pids.data[0], 12);
+	assert_int_equal(o.processes.len, 1);
+	assert_int_equal(o.processes.data[0].pid, 12);
 	assert_false(o.all);
 	assert_null(o.command);
 	assert_int_equal(o.duration_ns, 0);
@@ -133,8 +133,21 @@ static void test_pids(void **state)
 	static const pid_t want[] = {1, 2, 3, 4, 5, 6, INT32_MAX};
 	OPTIONS(o, "-p", "1,2", "3", "--pid=4,5", "6", "-p2147483647", "1", "-p", "2");
 
-	assert_int_equal(o.pids.len, sizeof(want) / sizeof(want[0]));
-	assert_memory_equal(o.pids.data, want, sizeof(want));
+	assert_int_equal(o.processes.len, sizeof(want) / sizeof(want[0]));
+	for (size_t i = 0; i < o.processes.len; i++)
+		assert_int_equal(o.processes.data[i].pid, want[i]);
+}
+
+static void test_names(void **state)
+{
+	OPTIONS(o, "-p", "nginx,12", "--children");
+	OPTIONS(p, "-a", "12x");
+
+	assert_string_equal(o.processes.data[0].name, "nginx");
+	assert_int_equal(o.processes.data[1].pid, 12);
+	assert_true(o.processes.children && !o.processes.all && !o.all);
+	assert_string_equal(p.processes.data[0].name, "12x");
+	assert_true(p.processes.all && !p.all); /* all of that name, not all that there are */
 }
 
 static void test_all(void **state)
@@ -143,7 +156,7 @@ static void test_all(void **state)
 	OPTIONS(p, "--all");
 
 	assert_true(o.all && p.all);
-	assert_int_equal(o.pids.len, 0);
+	assert_int_equal(o.processes.len, 0);
 	assert_int_equal(o.filter.min_ns, 0);
 }
 
@@ -153,7 +166,7 @@ static void test_command(void **state)
 	OPTIONS(o, "-d", "1", "--", "sleep", "--json", "-p", "12");
 	OPTIONS(p, "--no-children", "--", "12");
 
-	assert_int_equal(o.pids.len, 0);
+	assert_int_equal(o.processes.len, 0);
 	assert_string_equal(o.command[0], "sleep");
 	assert_string_equal(o.command[1], "--json");
 	assert_string_equal(o.command[3], "12");
@@ -162,7 +175,7 @@ static void test_command(void **state)
 	assert_true(o.children);
 	assert_string_equal(p.command[0], "12");
 	assert_null(p.command[1]);
-	assert_int_equal(p.pids.len, 0);
+	assert_int_equal(p.processes.len, 0);
 	assert_false(p.children);
 }
 
@@ -255,14 +268,13 @@ static void expect_wrong(const char *words, char **argv)
 
 static void test_wrong_values(void **state)
 {
-	WRONG("'0' is not a process id", "-p", "0");
-	WRONG("'12x' is not a process id", "12x");
-	WRONG("'1k' is not a process id", "-p", "1k");
-	WRONG("'-3' is not a process id", "-p", "-3");
-	WRONG("'' is not a process id", "-p", "1,,2");
-	WRONG("'' is not a process id", "-p", "1,");
-	WRONG("'' is not a process id", "-p", "");
-	WRONG("'2147483648' is not a process id", "-p", "2147483648");
+	WRONG("'0' is not a process or thread id", "-p", "0");
+	WRONG("'-3' is neither a process id nor a name", "-p", "-3");
+	WRONG("'' is neither a process id nor a name", "-p", "1,,2");
+	WRONG("'' is neither", "-p", "1,");
+	WRONG("'' is neither", "-p", "");
+	WRONG("'2147483648' is not a process or thread id", "-p", "2147483648");
+	WRONG("give either -p PROCESS, -a or -- COMMAND", "-a", "-p", "12");
 	WRONG("'11111111111111111111111111' is not", "-p", "11111111111111111111111111");
 	WRONG("--duration takes a time", "-a", "-d", "soon");
 	WRONG("--duration must be more than 0", "-a", "-d", "0");
@@ -285,9 +297,9 @@ static void test_what_excludes_each_other(void **state)
 {
 	WRONG("which process?", "-v");
 	WRONG("which process?", "--");
-	WRONG("give either -p PID, -a or -- COMMAND", "-a", "12");
-	WRONG("give either -p PID, -a or -- COMMAND", "-a", "--", "true");
-	WRONG("give either -p PID, -a or -- COMMAND", "-p", "12", "--", "true");
+	WRONG("give either -p PROCESS, -a or -- COMMAND", "-a", "12");
+	WRONG("give either -p PROCESS, -a or -- COMMAND", "-a", "--", "true");
+	WRONG("give either -p PROCESS, -a or -- COMMAND", "-p", "12", "--", "true");
 	WRONG("--max is less than --min", "-a", "--max", "1us");
 	WRONG("leave no stack", "-a", "--kernel-only", "--user-only");
 	WRONG("either --json or --folded", "-a", "--json", "--folded");
@@ -318,7 +330,7 @@ static void test_help(void **state)
 
 	assert_int_equal(READ(&o, "-h"), 1);
 	assert_int_equal(READ(&o, "--help", "--frobnicate"), 1);
-	assert_non_null(strstr(offcpu_help, "a PID was not there"));
+	assert_non_null(strstr(offcpu_help, "a PROCESS was not there"));
 	for (const char *line = offcpu_help; *line; line += strcspn(line, "\n") + 1)
 		if (strcspn(line, "\n") > 120)
 			fail_msg("too long: %.*s", (int)strcspn(line, "\n"), line);
@@ -331,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_time),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_pids),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_command),
 		cmocka_unit_test(test_what_to_record),

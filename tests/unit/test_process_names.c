@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "child.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "target/process_names.h"
+
+static void sleeps_renamed(void)
+{
+	prctl(PR_SET_NAME, "a child's name");
+	child_sleeps();
+}
+
+static bool is_named(const struct process_names *names, pid_t pid, const char *name)
+{
+	for (size_t i = 0; i < names->len; i++)
+		if (names->data[i].pid == pid && (!name || strcmp(names->data[i].name, name) == 0))
+			return true;
+	return false;
+}
+
+static struct process_names list(struct arena *arena)
+{
+	struct process_names names = {0};
+
+	assert_int_equal(process_names_list(arena, NULL, &names), 0);
+	return names;
+}
+
+static void test_comm_and_program(void **state)
+{
+	struct arena *arena = arena_create();
+	pid_t child = child_start(sleeps_renamed);
+	struct process_names names = {0};
+
+	do { /* until it has renamed itself */
+		vec_deinit(&names);
+		names = list(arena);
+	} while (!is_named(&names, child, "a child's name"));
+	assert_true(is_named(&names, child, "test_process_names"));
+	child_end(child);
+	vec_deinit(&names);
+	arena_destroy(arena);
+}
+
+static void test_neither_us_nor_our_ancestors(void **state)
+{
+	struct arena *arena = arena_create();
+	struct process_names names = list(arena);
+
+	assert_false(is_named(&names, getpid(), NULL));
+	assert_false(is_named(&names, getppid(), NULL));
+	vec_deinit(&names);
+	arena_destroy(arena);
+}
+
+static void exits(void)
+{
+}
+
+static void test_not_what_has_ended(void **state)
+{
+	struct arena *arena = arena_create();
+	pid_t child = child_start(exits);
+	struct process_names names;
+	siginfo_t ended;
+
+	assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
+	names = list(arena);
+	assert_false(is_named(&names, child, NULL));
+	child_end(child);
+	vec_deinit(&names);
+	arena_destroy(arena);
+}
+
+static void test_portrait(void **state)
+{
+	struct arena *arena = arena_create();
+	pid_t child = child_start(child_sleeps);
+	struct process_portrait portrait;
+
+	assert_int_equal(process_portrait(child, arena, &portrait), 0);
+	assert_int_equal(portrait.pid, child);
+	assert_int_equal(portrait.uid, geteuid());
+	assert_int_equal(portrait.threads, 1);
+	assert_non_null(strstr(portrait.command_line, "test_process_names"));
+	child_end(child);
+	assert_int_equal(process_portrait(child, arena, &portrait), -ESRCH);
+	arena_destroy(arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_comm_and_program),
+		cmocka_unit_test(test_neither_us_nor_our_ancestors),
+		cmocka_unit_test(test_not_what_has_ended),
+		cmocka_unit_test(test_portrait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
