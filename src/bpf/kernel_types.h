@@ -60,6 +60,10 @@ struct sched_info {
 };
 
 struct thread_struct {
+	unsigned short es;
+	unsigned short ds;
+	unsigned short fsindex;
+	unsigned short gsindex;
 	unsigned long fsbase;
 	unsigned long gsbase;
 };

@@ -69,6 +69,10 @@ static void take_registers(struct task_struct *task)
 	record.syscall_arg0 = record.regs[REG_DI];
 	record.fs_base = task->thread.fsbase;
 	record.gs_base = task->thread.gsbase;
+	record.segments[0] = task->thread.ds;
+	record.segments[1] = task->thread.es;
+	record.segments[2] = task->thread.fsindex;
+	record.segments[3] = task->thread.gsindex;
 #else
 	record.syscall_nr = (__s32)BPF_CORE_READ_BITFIELD_PROBED((struct pt_regs___arm64_entry *)regs, syscallno);
 	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, orig_x0);
@@ -103,6 +107,7 @@ int dump_task(struct bpf_iter__task *ctx)
 	}
 	record.nvcsw = task->nvcsw;
 	record.nivcsw = task->nivcsw;
+	record.cpu_ns = task->se.sum_exec_runtime;
 	barrier();
 	record.state = state_of(task);
 	record.exit_state = FIELD(task, exit_state);

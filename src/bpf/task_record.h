@@ -16,6 +16,7 @@ enum {
 	TASK_RECORD_REGS = 34,	       /* room for pt_regs of either architecture, as far as ptrace shows it: */
 	TASK_RECORD_REGS_X86_64 = 21,  /* r15 … ss */
 	TASK_RECORD_REGS_AARCH64 = 34, /* x0 … x30, sp, pc, pstate */
+	TASK_RECORD_SEGMENTS = 4,
 	TASK_RECORD_KERNEL = 127,      /* frames of the kernel stack: the kernel's own limit */
 };
 
@@ -53,12 +54,14 @@ struct task_record {
 	__u64 altstack_len;
 	__u64 fs_base; /* x86_64 only */
 	__u64 gs_base;
+	__u16 segments[TASK_RECORD_SEGMENTS]; /* likewise: ds, es, fs, gs */
+	__u64 cpu_ns; /* how long it has run, ever */
 	char comm[16];
 	__u32 nkernel;
 	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 136 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 152 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -29,6 +29,7 @@ struct observation {
 	bool has_runs;
 	bool kernel_worker; /* runs for the kernel only (io_uring): no user stack */
 	int64_t off_cpu_ns; /* -1: not known */
+	int64_t cpu_ns;     /* how long it has run, ever; -1: not known */
 	struct snap_syscall syscall;
 	struct user_regs regs;
 	struct altstack altstack;

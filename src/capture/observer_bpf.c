@@ -26,6 +26,7 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 		.runs = record->runs,
 		.has_runs = record->flags & TASK_HAS_RUNS && record->runs, /* a kernel that does not keep it says 0 */
 		.off_cpu_ns = -1,
+		.cpu_ns = (int64_t)record->cpu_ns,
 	};
 	memcpy(out->name, record->comm, sizeof(record->comm));
 	if (request->counters_only)

@@ -96,9 +96,9 @@ static bool observe_thread(struct observer_proc *s, const struct observe_request
 			   struct observation *out)
 {
 	struct task_status status;
-	uint64_t runs = 0;
+	uint64_t runs = 0, cpu_ns = 0;
 	/* Counters first: a thread that runs while the rest is read shows other counters in the next pass. */
-	bool has_runs = task_runs(s->process, tid, &runs) == 0 && runs; /* a kernel that does not keep it says 0 */
+	bool has_runs = task_runs(s->process, tid, &runs, &cpu_ns) == 0 && runs; /* a kernel that does not keep it says 0 */
 	bool moves = !has_runs && request->counters_only && still_runs(s, tid);
 
 	if (task_status(s->process, tid, &status) < 0)
@@ -112,6 +112,7 @@ static bool observe_thread(struct observer_proc *s, const struct observe_request
 		.runs = runs,
 		.has_runs = has_runs,
 		.off_cpu_ns = -1,
+		.cpu_ns = has_runs ? (int64_t)cpu_ns : -1,
 	};
 	memcpy(out->name, status.name, sizeof(out->name));
 	if (request->counters_only || state_is_dead(out->state))

@@ -34,7 +34,9 @@ void task_record_registers(const struct task_record *record, struct user_regs *r
 	if (arch->id == ARCH_X86_64) {
 		regs->v[n] = record->fs_base;
 		regs->v[n + 1] = record->gs_base;
-		regs->valid |= UINT64_C(3) << n;
+		for (unsigned i = 0; i < TASK_RECORD_SEGMENTS; i++)
+			regs->v[n + 2 + i] = record->segments[i];
+		regs->valid = (UINT64_C(1) << (n + 2 + TASK_RECORD_SEGMENTS)) - 1;
 	}
 }
 

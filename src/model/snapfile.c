@@ -201,6 +201,7 @@ static void put_thread(struct bytes *b, const struct snap_thread *t, unsigned nr
 	put_kernel_stack(b, t);
 	put_copy(b, &t->stack);
 	put_copy(b, &t->interrupted);
+	put_u64(b, (uint64_t)t->cpu_ns);
 }
 
 /* Writing goes on after an error, which sticks: the caller looks once, at the end. */
@@ -559,6 +560,7 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_copy(c, snap, err, &t.interrupted);
 	if (ret || c->bad)
 		return ret;
+	t.cpu_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : -1; /* not in older files */
 	if (t.tid <= 0 || t.tracer < 0)
 		return err_set(err, EINVAL, "a thread with the number %d, traced by %d", (int)t.tid, (int)t.tracer);
 	if (snap->threads.len >= MAX_THREADS)

@@ -27,14 +27,19 @@ int task_status(const struct process *process, pid_t tid, struct task_status *ou
 	return rc == 0 && !out->has_switches ? -ESRCH : rc; /* without them we could not tell that it has run */
 }
 
-int task_runs(const struct process *process, pid_t tid, uint64_t *out)
+int task_runs(const struct process *process, pid_t tid, uint64_t *out, uint64_t *cpu_ns)
 {
 	char buf[128];
 	ssize_t len = read_task_file(process, tid, "schedstat", buf, sizeof(buf));
+	uint64_t ran;
 
 	if (len < 0)
 		return (int)len;
-	return sscanf(buf, "%*u %*u %" SCNu64, out) == 1 ? 0 : -EINVAL;
+	if (sscanf(buf, "%" SCNu64 " %*u %" SCNu64, &ran, out) != 2)
+		return -EINVAL;
+	if (cpu_ns)
+		*cpu_ns = ran;
+	return 0;
 }
 
 static int read_stat(const struct process *process, pid_t tid, struct task_stat *out)

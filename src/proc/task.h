@@ -15,10 +15,10 @@
 int task_status(const struct process *process, pid_t tid, struct task_status *out);
 
 /*
- * How often the thread got a CPU, from "schedstat". It rises when a thread gets one, the counters of context switches
+ * How often the thread got a CPU, and (if wanted) for how long, from "schedstat". It rises when a thread gets one, the counters of context switches
  * when it leaves it. -ENOENT: the kernel does not count.
  */
-int task_runs(const struct process *process, pid_t tid, uint64_t *out);
+int task_runs(const struct process *process, pid_t tid, uint64_t *out, uint64_t *cpu_ns);
 
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);

@@ -133,6 +133,10 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 		json_null(j, "off_cpu_ms");
 	else
 		json_thousandths(j, "off_cpu_ms", (uint64_t)thread->off_cpu_ns / 1000);
+	if (thread->cpu_ns < 0)
+		json_null(j, "cpu_ms");
+	else
+		json_thousandths(j, "cpu_ms", (uint64_t)thread->cpu_ns / 1000);
 	put_syscall(r, thread);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);

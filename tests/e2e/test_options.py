@@ -132,7 +132,7 @@ def test_identical_stacks_are_shown_once(target, stakeout):
 
 
 REGISTERS = {
-    "x86_64": "rip rsp rbp rbx r15 rax orig_rax eflags".split(),
+    "x86_64": "rip rsp rbp rbx r15 rax orig_rax eflags fs_base ds es fs gs".split(),
     "aarch64": "pc sp x0 x19 x29 x30 pstate".split(),
 }
 

@@ -60,7 +60,7 @@ static const struct stack sample_spin = SAMPLE_STACK(
 
 static inline struct snap_thread sample_thread(pid_t tid, const char *name, char state)
 {
-	struct snap_thread t = {.tid = tid, .state = state, .capture = CAPTURE_ASLEEP, .off_cpu_ns = -1};
+	struct snap_thread t = {.tid = tid, .state = state, .capture = CAPTURE_ASLEEP, .off_cpu_ns = -1, .cpu_ns = -1};
 
 	memcpy(t.name, name, strlen(name) + 1);
 	return t;
@@ -81,6 +81,7 @@ static inline void sample_threads(struct snapshot *snap)
 	for (unsigned i = 0; i < 64; i++)
 		stack[i] = (uint8_t)i;
 	t.off_cpu_ns = 34000000;
+	t.cpu_ns = INT64_C(1520000000);
 	t.syscall = (struct snap_syscall){SYSCALL_IN, 232, {5, 0x7ffc00001000, 10128, 100, 8, 0xdead}};
 	t.kernel_pcs = pcs;
 	t.nkernel = 3;

@@ -308,6 +308,8 @@ static void test_agree(void **state)
 	assert_int_equal(by_bpf.nivcsw, by_proc.nivcsw);
 	if (by_bpf.has_runs && by_proc.has_runs)
 		assert_int_equal(by_bpf.runs, by_proc.runs);
+	if (by_proc.has_runs)
+		assert_int_equal(by_bpf.cpu_ns, by_proc.cpu_ns);
 	assert_int_equal(by_bpf.syscall.nr, by_proc.syscall.nr);
 	assert_memory_equal(by_bpf.syscall.args, by_proc.syscall.args, sizeof(by_bpf.syscall.args));
 	for (unsigned i = 0; i < arch->nuser_regs; i++)

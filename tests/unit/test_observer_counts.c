@@ -61,12 +61,14 @@ static void test_proc(void **state)
 	assert_false(pass(observer).has_runs);
 	scratch_text(&s, "5/schedstat", "0 0 0\n");
 	assert_false(pass(observer).has_runs);
+	assert_int_equal(pass(observer).cpu_ns, -1);
 	assert_false(pass(observer).running);
 	scratch_text(&s, "5/syscall", "running\n");
 	assert_true(pass(observer).running); /* it is about to sleep, and no count could tell */
 	scratch_text(&s, "5/schedstat", "1000 2000 7\n");
 	assert_true(pass(observer).has_runs);
 	assert_int_equal(pass(observer).runs, 7);
+	assert_int_equal(pass(observer).cpu_ns, 1000);
 	observer->destroy(observer);
 	process_close(&process);
 	scratch_deinit(&s);

@@ -70,7 +70,7 @@ static void assert_thread_equal(const struct snap_thread *a, const struct snap_t
 	assert_text_equal(a->why, b->why);
 	assert_int_equal(a->tracer, b->tracer);
 	assert_true(a->nvcsw == b->nvcsw && a->nivcsw == b->nivcsw);
-	assert_true(a->off_cpu_ns == b->off_cpu_ns && a->pause_ns == b->pause_ns);
+	assert_true(a->off_cpu_ns == b->off_cpu_ns && a->pause_ns == b->pause_ns && a->cpu_ns == b->cpu_ns);
 	assert_int_equal(a->retakes, b->retakes);
 	assert_int_equal(a->syscall.state, b->syscall.state);
 	assert_true(a->syscall.nr == b->syscall.nr);

@@ -170,7 +170,7 @@ enum seen {
 static enum seen glance(const struct watched_process *watched, const struct task *task, struct task_status *status,
 			uint64_t *count)
 {
-	bool counted = task_runs(&watched->process, task->tid, count) == 0 && *count;
+	bool counted = task_runs(&watched->process, task->tid, count, NULL) == 0 && *count;
 
 	if (counted && task->waiting && *count == task->count)
 		return SEEN_STILL;
