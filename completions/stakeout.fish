@@ -40,13 +40,15 @@ complete -c stakeout -n $stacks -l children -d 'Also processes that these have s
 complete -c stakeout -n $stacks -l kernel -d 'Show kernel stacks'
 complete -c stakeout -n $stacks -l no-kernel -d 'Do not show kernel stacks'
 complete -c stakeout -n $stacks -l depth -x -d 'At most this many frames'
+complete -c stakeout -n $stacks -l no-addresses -d 'Leave out the addresses of frames'
+complete -c stakeout -n $stacks -l long -d 'Do not shorten lines to fit the terminal'
 complete -c stakeout -n $stacks -l no-group -d 'One block for each thread'
 complete -c stakeout -n $stacks -l save -r -F -d 'Also write the snapshot to a file'
 complete -c stakeout -n $stacks -l json -d 'One JSON document for each process'
 complete -c stakeout -n $stacks -s o -l output -r -F -d 'Write the report to a file'
 complete -c stakeout -n $stacks -l color -x -a 'auto always never' -d Colours
 complete -c stakeout -n $stacks -l no-color -d 'No colours'
-complete -c stakeout -n $stacks -s v -l verbose -d 'Paths and errors in full'
+complete -c stakeout -n $stacks -s v -l verbose -d 'All frames, and paths in full'
 complete -c stakeout -n $stacks -s h -l help -d 'Show a summary of the options'
 complete -c stakeout -n $stacks -l version -d 'Show the version and features'
 

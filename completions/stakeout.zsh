@@ -125,13 +125,15 @@ _arguments -S \
 	'(--no-kernel)--kernel[show kernel stacks]' \
 	'(--kernel)--no-kernel[do not show kernel stacks]' \
 	'--depth[at most this many frames]:frames:' \
+	'--no-addresses[leave out the addresses of frames]' \
+	'--long[do not shorten lines to fit the terminal]' \
 	'--no-group[one block for each thread]' \
 	'--save[also write the snapshot to a file]:file:_files' \
 	'--json[one JSON document for each process]' \
 	'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
 	'--color=[colours]:when:(auto always never)' \
 	'--no-color[no colours]' \
-	'(-v --verbose)'{-v,--verbose}'[paths and errors in full]' \
+	'(-v --verbose)'{-v,--verbose}'[all frames, and paths in full]' \
 	'(- *)'{-h,--help}'[show a summary of the options]' \
 	'(- *)--version[show the version and features]' \
 	'*:process:_stakeout_what'

@@ -7,4 +7,7 @@
 /* Whether there is a terminal, and one that knows more than to write what comes. */
 bool terminal_is_capable(int fd);
 
+/* False: there is none, or it does not say. */
+bool terminal_size(int fd, unsigned *columns, unsigned *rows);
+
 #endif

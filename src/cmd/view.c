@@ -19,6 +19,8 @@ const char view_help[] =
 	"      --kernel           show kernel stacks (the default)\n"
 	"      --no-kernel        do not show kernel stacks\n"
 	"      --depth N          walk at most N frames\n"
+	"      --no-addresses     leave out the addresses of frames\n"
+	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"      --no-group         one block for each thread, also when stacks are equal\n"
 	"      --json             one JSON document for each process, one per line\n"
 	"  -o, --output FILE      write there instead of standard output\n"
@@ -26,7 +28,7 @@ const char view_help[] =
 	"      --no-demangle      show names as the linker has them\n"
 	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
 	NAME_HELP
-	"  -v, --verbose          errors and paths in full\n"
+	"  -v, --verbose          all frames, how they were found, and paths in full\n"
 	"  -h, --help             this text\n";
 
 void view_init(struct view *view)
@@ -94,6 +96,12 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_IGNORE_DELETED:
 		options->ignore_deleted = true;
 		return 1;
+	case VIEW_NO_ADDRESSES:
+		options->report.no_addresses = true;
+		return 1;
+	case VIEW_LONG:
+		options->long_lines = true;
+		return 1;
 	case VIEW_NO_DEMANGLE:
 		options->no_demangle = true;
 		return 1;
@@ -117,6 +125,18 @@ bool view_has_color(const struct view_options *options, FILE *out)
 	return options->color == COLOR_ALWAYS;
 }
 
+/* Addresses are rarely read: where there is little room they are the first to go. */
+static void fit_terminal(struct view_options *options, FILE *out)
+{
+	enum { ROOM_FOR_ADDRESSES = 100 };
+	unsigned columns, rows;
+
+	if (options->long_lines || !terminal_size(fileno(out), &columns, &rows))
+		return;
+	options->report.width = columns;
+	options->report.no_addresses |= columns < ROOM_FOR_ADDRESSES;
+}
+
 static int open_output(struct view *view, struct err *err)
 {
 	struct output output;
@@ -131,6 +151,7 @@ static int open_output(struct view *view, struct err *err)
 		return rc;
 	view->out = output.file;
 	view->options.report.color = view_has_color(&view->options, view->out);
+	fit_terminal(&view->options, view->out);
 	return 0;
 }
 

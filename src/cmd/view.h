@@ -25,6 +25,7 @@ struct view_options {
 	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum color_mode color;
 	bool no_demangle;
+	bool long_lines; /* also where the terminal is narrower */
 	struct name_options naming;
 };
 
@@ -48,6 +49,8 @@ enum {
 	VIEW_NO_COLOR,
 	VIEW_IGNORE_DELETED,
 	VIEW_NO_DEMANGLE,
+	VIEW_NO_ADDRESSES,
+	VIEW_LONG,
 	VIEW_OPTION_END,
 };
 
@@ -67,7 +70,9 @@ enum {
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
 	{"ignore-deleted", no_argument, NULL, VIEW_IGNORE_DELETED},     \
 	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
-	NAME_LONG_OPTIONS,                                            \
+	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},         \
+	{"long", no_argument, NULL, VIEW_LONG},                         \
+	NAME_LONG_OPTIONS,                                              \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}
 /* clang-format on */

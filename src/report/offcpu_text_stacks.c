@@ -68,23 +68,24 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 	fputc('\n', out);
 }
 
+static struct frame_format frame_format(const struct offcpu_text *r, const char *indent)
+{
+	return (struct frame_format){.verbose = r->options->verbose, .indent = indent};
+}
+
 static bool put_kernel_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
 {
-	for (size_t i = 0; stack && i < stack->len; i++) {
-		fputs(indent, r->text.out);
-		text_kernel_frame(&r->text, &stack->data[i]);
-	}
+	const struct frame_format format = frame_format(r, indent);
+
+	text_kernel_stack(&r->text, &format, stack);
 	return stack && stack->len;
 }
 
 static bool put_user_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
 {
-	const struct frame_format format = {.verbose = r->options->verbose};
+	const struct frame_format format = frame_format(r, indent);
 
-	for (size_t i = 0; stack && i < stack->len; i++) {
-		fputs(indent, r->text.out);
-		text_user_frame(&r->text, &format, &stack->data[i], i);
-	}
+	text_user_stack(&r->text, &format, stack);
 	return stack && stack->len;
 }
 

@@ -14,7 +14,9 @@ struct report_options {
 	bool registers;
 	bool show_sp;
 	bool kernel;	/* show kernel stacks */
-	bool verbose;	/* errors in full: each module without symbols, and why */
+	bool verbose;	/* all frames, how they were found, and paths in full */
+	bool no_addresses; /* of user frames (text only) */
+	unsigned width; /* columns of the terminal that the text has to fit into; 0: any */
 };
 
 /* Write one trace; 0 or -errno from the stream. */

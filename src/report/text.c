@@ -302,12 +302,6 @@ static void put_registers(const struct text_report *r, const struct user_regs *r
 		fputc('\n', r->text.out);
 }
 
-static void put_kernel_stack(const struct text_report *r, const struct stack *stack)
-{
-	for (size_t i = 0; stack && i < stack->len; i++)
-		text_kernel_frame(&r->text, &stack->data[i]);
-}
-
 /* Why there is no stack, or why it ends here. */
 static void put_end(const struct text_report *r, const struct trace_thread *t)
 {
@@ -340,16 +334,17 @@ static void put_group(const struct text_report *r, const struct trace_thread *co
 	const struct trace_thread *first = members[0];
 	const struct frame_format format = {
 		.verbose = r->options->verbose,
+		.no_addresses = r->options->no_addresses,
 		.raw = r->options->show_sp ? &first->raw : NULL,
+		.width = r->options->width,
 	};
 
 	put_head(r, members, count);
 	if (r->options->registers)
 		put_registers(r, &first->thread->regs);
 	if (r->options->kernel)
-		put_kernel_stack(r, first->kernel);
-	for (size_t i = 0; first->user && i < first->user->len; i++)
-		text_user_frame(&r->text, &format, &first->user->data[i], i);
+		text_kernel_stack(&r->text, &format, first->kernel);
+	text_user_stack(&r->text, &format, first->user);
 	put_end(r, first);
 }
 

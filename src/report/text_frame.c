@@ -2,6 +2,11 @@
 #include "report/text_frame.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/shorten.h"
 
 void text_note(const struct text *t, const char *prefix, const char *note)
 {
@@ -21,7 +26,7 @@ static void put_symbol(const struct text *t, const struct frame *frame, enum sty
 		fprintf(t->out, "+0x%" PRIx64, frame->offset);
 }
 
-void text_kernel_frame(const struct text *t, const struct frame *frame)
+static void put_kernel_frame(const struct text *t, const struct frame *frame)
 {
 	fputs("  k   ", t->out);
 	if (frame->symbol) {
@@ -39,23 +44,62 @@ void text_kernel_frame(const struct text *t, const struct frame *frame)
 	fputc('\n', t->out);
 }
 
+/* On the way from a system call to the function that does it: the same in every stack. */
+static bool is_entry(const struct frame *frame)
+{
+	static const char *const starts[] = {
+		"entry_SYSCALL_", "do_syscall_64", "x64_sys_call", "__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_",
+		"invoke_syscall", "do_el0_svc", "el0_svc", "el0t_64_sync", "el0_sync",
+	};
+
+	for (size_t i = 0; frame->symbol && i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+static void put_indent(const struct text *t, const struct frame_format *format)
+{
+	if (format->indent)
+		fputs(format->indent, t->out);
+}
+
+void text_kernel_stack(const struct text *t, const struct frame_format *format, const struct stack *stack)
+{
+	size_t shown = stack ? stack->len : 0;
+
+	while (shown > 1 && !format->verbose && is_entry(&stack->data[shown - 1]))
+		shown--;
+	for (size_t i = 0; i < shown; i++) {
+		put_indent(t, format);
+		put_kernel_frame(t, &stack->data[i]);
+	}
+}
+
+/* What a line leaves out to be shorter. */
+struct cut {
+	size_t name;    /* columns that the function's name has at most */
+	bool no_offset; /* "+0x56" */
+	bool no_module; /* "in libc.so.6" */
+};
+
 /* The address column; empty for an inlined call, which has the address of the frame that it is part of. */
-static void put_address(const struct text *t, const struct raw_stack *raw, const struct frame *frame)
+static void put_address(const struct text *t, const struct frame_format *format, const struct frame *frame)
 {
 	enum { WIDTH = 2 + 16 };
+	const struct raw_stack *raw = format->raw;
 	FILE *out = t->out;
 
 	text_style(t, STYLE_DIM);
-	if (frame->inlined)
-		fprintf(out, "%*s", WIDTH, "");
-	else
-		fprintf(out, "0x%016" PRIx64, frame->address);
+	if (!format->no_addresses && frame->inlined)
+		fprintf(out, "%*s  ", WIDTH, "");
+	else if (!format->no_addresses)
+		fprintf(out, "0x%016" PRIx64 "  ", frame->address);
 	if (raw && frame->raw < raw->len && !frame->inlined)
-		fprintf(out, "  sp 0x%016" PRIx64, raw->data[frame->raw].sp);
+		fprintf(out, "sp 0x%016" PRIx64 "  ", raw->data[frame->raw].sp);
 	else if (raw)
-		fprintf(out, "  %*s", 3 + WIDTH, "");
+		fprintf(out, "%*s", 3 + WIDTH + 2, "");
 	text_style(t, STYLE_PLAIN);
-	fputs("  ", out);
 }
 
 static void put_module(const struct text *t, const struct frame_format *format, const struct module_info *module)
@@ -73,43 +117,158 @@ static void put_source(const struct text *t, const struct frame_format *format, 
 		fprintf(t->out, ":%" PRIu32, frame->line);
 }
 
-static void put_place(const struct text *t, const struct frame_format *format, const struct frame *frame)
+static void put_function(const struct text *t, const struct frame *frame, const struct cut *cut)
 {
-	if (frame->kind == FRAME_KIND_SIGNAL) {
+	_cleanup_free_ char *name = text_columns(frame->symbol) > cut->name ? shorten_name(frame->symbol, cut->name) : NULL;
+
+	text_style(t, STYLE_STRONG);
+	text_untrusted(t, name ? name : frame->symbol);
+	text_style(t, STYLE_PLAIN);
+	if (frame->has_offset && !frame->inlined && !cut->no_offset)
+		fprintf(t->out, "+0x%" PRIx64, frame->offset);
+}
+
+/* "??  in sleep+0x64af": what is before the offset must not read as a function. */
+static void put_place(const struct text *t, const struct frame_format *format, const struct frame *frame,
+		      const struct cut *cut)
+{
+	bool has_module = frame->module && !frame->inlined && !cut->no_module;
+
+	if (frame->kind == FRAME_KIND_SIGNAL)
 		fputs("<signal handler called>", t->out);
-	} else if (frame->symbol) {
-		put_symbol(t, frame, STYLE_STRONG);
-		if (frame->module && !frame->inlined) {
-			text_style(t, STYLE_DIM);
-			fputs("  in ", t->out);
-			put_module(t, format, frame->module);
-			text_style(t, STYLE_PLAIN);
-		}
-	} else if (frame->module) {
-		put_module(t, format, frame->module);
-		fprintf(t->out, "+0x%" PRIx64, frame->module_offset);
-	} else {
+	else if (frame->symbol)
+		put_function(t, frame, cut);
+	else
 		fputs("??", t->out);
+	if (has_module && frame->kind != FRAME_KIND_SIGNAL) {
+		text_style(t, STYLE_DIM);
+		fputs("  in ", t->out);
+		put_module(t, format, frame->module);
+		if (!frame->symbol)
+			fprintf(t->out, "+0x%" PRIx64, frame->module_offset);
+		text_style(t, STYLE_PLAIN);
 	}
 	put_source(t, format, frame);
 }
 
-void text_user_frame(const struct text *t, const struct frame_format *format, const struct frame *frame, size_t index)
+static void put_user_frame(const struct text *t, const struct frame_format *format, const struct frame *frame,
+			   size_t index, const struct cut *cut)
 {
 	FILE *out = t->out;
 
+	put_indent(t, format);
 	fprintf(out, "  #%-2zu ", index);
-	put_address(t, format->raw, frame);
-	put_place(t, format, frame);
+	put_address(t, format, frame);
+	put_place(t, format, frame, cut);
 	if (frame->inlined)
 		fputs("  [inlined]", out);
-	if (frame->flags & FRAME_BY_FRAME_POINTER)
+	if (format->verbose && frame->flags & FRAME_BY_FRAME_POINTER)
 		fputs("  [by frame pointer]", out);
-	if (frame->flags & FRAME_BY_CODE)
+	if (format->verbose && frame->flags & FRAME_BY_CODE)
 		fputs("  [by reading the code]", out);
 	if (frame->flags & FRAME_BY_SCAN)
 		fputs("  [by stack scan]", out);
-	fputc('\n', out);
+}
+
+static size_t line_columns(const struct frame_format *format, const struct frame *frame, size_t index, const struct cut *cut)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t len;
+	struct text plain = {.out = open_memstream(&line, &len)};
+
+	if (!plain.out)
+		return 0;
+	put_user_frame(&plain, format, frame, index, cut);
+	fclose(plain.out);
+	return line ? text_columns(line) : 0;
+}
+
+/* First the name becomes shorter, then what can be found elsewhere is left out. */
+static void fit(const struct frame_format *format, const struct frame *frame, size_t index, struct cut *cut)
+{
+	enum { GOOD_NAME = 24, LEAST_NAME = 12 };
+	size_t columns = line_columns(format, frame, index, cut), name = frame->symbol ? text_columns(frame->symbol) : 0, over;
+
+	if (columns <= format->width || !name)
+		return;
+	over = columns - format->width;
+	if (name < over + GOOD_NAME) {
+		cut->no_offset = true;
+		cut->no_module = frame->file != NULL;
+		columns = line_columns(format, frame, index, cut);
+		over = columns > format->width ? columns - format->width : 0;
+	}
+	cut->name = name < over + LEAST_NAME ? LEAST_NAME : name - over;
+}
+
+static bool are_equal(const struct frame *a, const struct frame *b)
+{
+	return a->address == b->address && a->symbol == b->symbol && a->inlined == b->inlined && a->kind == b->kind &&
+	       a->line == b->line && a->file == b->file;
+}
+
+/* How often the next `period` frames come, one after the other; 1: once. */
+static size_t count_rounds(const struct stack *stack, size_t at, size_t period)
+{
+	size_t i = at + period;
+
+	while (i < stack->len && are_equal(&stack->data[i], &stack->data[i - period]))
+		i++;
+	return (i - at) / period;
+}
+
+enum { MAX_PERIOD = 8, LEAST_SAVED = 3 };
+
+/* How many frames from here on are repeated, and how often they come; 0: none are. */
+static size_t find_period(const struct stack *stack, size_t at, size_t *rounds)
+{
+	for (size_t period = 1; period <= MAX_PERIOD; period++) {
+		*rounds = count_rounds(stack, at, period);
+		if ((*rounds - 1) * period >= LEAST_SAVED)
+			return period;
+	}
+	return 0;
+}
+
+static void put_repetition(const struct text *t, const struct frame_format *format, size_t period, size_t more)
+{
+	put_indent(t, format);
+	text_style(t, STYLE_DIM);
+	if (period == 1)
+		fprintf(t->out, "  …   %zu more times", more);
+	else
+		fprintf(t->out, "  …   these %zu frames %zu more %s", period, more, more == 1 ? "time" : "times");
+	text_style(t, STYLE_PLAIN);
+	fputc('\n', t->out);
+}
+
+static void put_frames(const struct text *t, const struct frame_format *format, const struct stack *stack, size_t from,
+		       size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		struct cut cut = {.name = SIZE_MAX};
+
+		if (format->width)
+			fit(format, &stack->data[i], i, &cut);
+		put_user_frame(t, format, &stack->data[i], i, &cut);
+		fputc('\n', t->out);
+	}
+}
+
+void text_user_stack(const struct text *t, const struct frame_format *format, const struct stack *stack)
+{
+	bool all = format->verbose || format->raw; /* no two stack pointers are the same */
+
+	for (size_t i = 0, shown; stack && i < stack->len; i += shown) {
+		size_t rounds = 1, period = all ? 0 : find_period(stack, i, &rounds);
+
+		shown = period ? period : 1;
+		put_frames(t, format, stack, i, i + shown);
+		if (period) {
+			put_repetition(t, format, period, rounds - 1);
+			shown = period * rounds;
+		}
+	}
 }
 
 void text_lacking(const struct text *t, const struct lacking *lacking)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import termios
 
 import pytest
 from harness import TIMEOUT, assert_calls, command, symbols, thread
@@ -261,12 +262,12 @@ def test_color(target, stakeout):
     assert ESCAPE in stakeout("--color=always", t.pid, env={"NO_COLOR": "1"}).out
 
 
-@pytest.mark.parametrize("env, colored", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)])
-def test_color_on_a_terminal(target, env, colored):
-    t = target("plain").settle()
+def on_a_terminal(*args, columns=80, rows=1000, env=None):
+    """What the program writes to a terminal of that size, and its exit code."""
     ours, its = os.openpty()
+    termios.tcsetwinsize(its, (rows, columns))
     with open(ours, "rb", buffering=0) as terminal:
-        proc = subprocess.Popen(command(t.pid), stdout=its, env={**os.environ, "TERM": "xterm", **env})
+        proc = subprocess.Popen(command(*args), stdout=its, env={**os.environ, "TERM": "xterm", **(env or {})})
         os.close(its)
         said = b""
         try:
@@ -274,8 +275,54 @@ def test_color_on_a_terminal(target, env, colored):
                 said += data
         except OSError:  # EIO: the other end is closed
             pass
-        assert proc.wait(TIMEOUT) == 0
-    assert (ESCAPE.encode() in said) == colored
+        return proc.wait(TIMEOUT), said.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("env, colored", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)])
+def test_color_on_a_terminal(target, env, colored):
+    t = target("plain").settle()
+    code, said = on_a_terminal(t.pid, env=env)
+    assert code == 0
+    assert (ESCAPE in said) == colored
+
+
+def frame_lines(text):
+    return [line for line in text.splitlines() if re.match(r"  (#\d|k )", line)]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_fit_the_terminal(target, stakeout, columns):
+    t = target("cxx").settle()
+    _, said = on_a_terminal("--no-color", t.pid, columns=columns)
+    lines = frame_lines(said)
+    assert lines and max(map(len, lines)) <= columns, said
+    assert any("0x0000" in line for line in lines) == (columns >= 100)
+    _, whole = on_a_terminal("--no-color", "--long", t.pid, columns=columns)
+    assert frame_lines(whole) == frame_lines(stakeout(t.pid).out), "nothing is cut in a pipe, either"
+    assert max(map(len, frame_lines(whole))) > columns
+
+
+def test_no_addresses(target, stakeout):
+    t = target("plain").settle()
+    assert re.search(r"#0  0x[0-9a-f]{16}  ", stakeout(t.pid).out)
+    result = stakeout("--no-addresses", t.pid)
+    assert re.search(r"#0  [a-z_]", result.out) and not re.search(r"#\d+ +0x", result.out), result
+
+
+def test_recursion_is_shown_once(target, stakeout):
+    t = target("recursion", 50).settle()
+    text = stakeout("--no-kernel", t.pid).out
+    assert re.search(r"recurse.*\n  …   \d\d more times\n", text) and text.count("recurse+") <= 3, text
+    assert stakeout("--no-kernel", "-v", t.pid).out.count("recurse+") == 50
+
+
+def test_way_into_the_kernel(target, stakeout, snap):
+    t = target("plain").settle()
+    if not all(th["kernel_stack"] for th in snap(t)["threads"]):
+        pytest.skip("no kernel stacks here")
+    entry = re.compile(r"  k   (do_syscall_64|el0_svc)")
+    assert entry.search(stakeout("-v", t.pid).out)
+    assert not entry.search(stakeout(t.pid).out)
 
 
 def test_several_processes(target, stakeout):

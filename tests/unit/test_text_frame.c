@@ -37,31 +37,122 @@ static void test_note(void **state)
 
 static void test_kernel_frames(void **state)
 {
+	const struct frame_format plain = {0}, indented = {.indent = "  "};
 	struct fixture f;
 
 	begin(&f, false);
-	text_kernel_frame(&f.text, &sample_disk_kernel.data[0]);
-	text_kernel_frame(&f.text, &sample_disk_kernel.data[1]);
-	expect(&f, "  k   xfs_buf_lock+0x3a [xfs]\n  k   0xffffffff81234567\n");
+	text_kernel_stack(&f.text, &indented, &sample_disk_kernel);
+	text_kernel_stack(&f.text, &plain, NULL);
+	expect(&f, "    k   xfs_buf_lock+0x3a [xfs]\n    k   0xffffffff81234567\n");
 	begin(&f, true);
-	text_kernel_frame(&f.text, &sample_disk_kernel.data[1]);
-	expect(&f, "  k   \033[33m0xffffffff81234567\033[0m\n");
+	text_kernel_stack(&f.text, &plain, &sample_disk_kernel);
+	expect(&f, "  k   \033[33mxfs_buf_lock\033[0m+0x3a [xfs]\n  k   \033[33m0xffffffff81234567\033[0m\n");
+}
+
+/* The way into the kernel is shown with -v, or where there is nothing else. */
+static void test_entry_frames(void **state)
+{
+	const struct frame_format plain = {0}, verbose = {.verbose = true};
+	const struct stack entry = SAMPLE_STACK(SAMPLE_KERNEL("do_nanosleep", 1), SAMPLE_KERNEL("__x64_sys_nanosleep", 2),
+						SAMPLE_KERNEL("do_syscall_64", 3), SAMPLE_KERNEL("entry_SYSCALL_64_after_hwframe", 4));
+	const struct stack arm = SAMPLE_STACK(SAMPLE_KERNEL("__arm64_sys_pause", 1), SAMPLE_KERNEL("invoke_syscall", 2),
+					      SAMPLE_KERNEL("el0_svc_common.constprop.0", 3), SAMPLE_KERNEL("do_el0_svc", 4),
+					      SAMPLE_KERNEL("el0_svc", 5), SAMPLE_KERNEL("el0t_64_sync_handler", 6),
+					      SAMPLE_KERNEL("el0t_64_sync", 7));
+	const struct stack fault = SAMPLE_STACK(SAMPLE_KERNEL("do_syscall_64", 1), SAMPLE_KERNEL("asm_exc_page_fault", 2));
+	struct fixture f;
+
+	begin(&f, false);
+	text_kernel_stack(&f.text, &plain, &entry);
+	text_kernel_stack(&f.text, &plain, &arm);
+	text_kernel_stack(&f.text, &plain, &fault);
+	expect(&f, "  k   do_nanosleep+0x1\n"
+		   "  k   __arm64_sys_pause+0x1\n"
+		   "  k   do_syscall_64+0x1\n  k   asm_exc_page_fault+0x2\n");
+	begin(&f, false);
+	text_kernel_stack(&f.text, &verbose, &entry);
+	expect(&f, "  k   do_nanosleep+0x1\n  k   __x64_sys_nanosleep+0x2\n  k   do_syscall_64+0x3\n"
+		   "  k   entry_SYSCALL_64_after_hwframe+0x4\n");
 }
 
 static void test_user_frames(void **state)
 {
-	const struct frame_format verbose = {.verbose = true}, plain = {0};
-	const struct frame by_code = {.address = 16, .flags = FRAME_BY_CODE};
+	const struct frame_format verbose = {.verbose = true}, plain = {0}, no_addresses = {.no_addresses = true};
+	const struct stack one = {.data = sample_epoll.data, .len = 1};
+	const struct stack by_code = SAMPLE_STACK({.address = 16, .flags = FRAME_BY_CODE});
+	const struct stack module_only = SAMPLE_STACK({.address = 16, .module = &sample_exe, .module_offset = 0x64af,
+						       .flags = FRAME_BY_FRAME_POINTER});
 	struct fixture f;
 
 	begin(&f, false);
-	text_user_frame(&f.text, &plain, &sample_epoll.data[0], 0);
-	text_user_frame(&f.text, &verbose, &sample_epoll.data[0], 10);
-	text_user_frame(&f.text, &plain, &by_code, 100);
+	text_user_stack(&f.text, &plain, &one);
+	text_user_stack(&f.text, &verbose, &one);
+	text_user_stack(&f.text, &no_addresses, &one);
+	text_user_stack(&f.text, &plain, &by_code);
+	text_user_stack(&f.text, &verbose, &by_code);
+	text_user_stack(&f.text, &plain, &module_only);
+	text_user_stack(&f.text, &verbose, &module_only);
 	expect(&f, "  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
-		   "  #10 0x00007f0000001056  __epoll_wait+0x56  in /usr/lib/libc.so.6"
+		   "  #0  0x00007f0000001056  __epoll_wait+0x56  in /usr/lib/libc.so.6"
 		   "  at ../sysdeps/unix/sysv/linux/epoll_wait.c:30\n"
-		   "  #100 0x0000000000000010  ??  [by reading the code]\n");
+		   "  #0  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
+		   "  #0  0x0000000000000010  ??\n"
+		   "  #0  0x0000000000000010  ??  [by reading the code]\n"
+		   "  #0  0x0000000000000010  ??  in server+0x64af\n"
+		   "  #0  0x0000000000000010  ??  in /usr/bin/server+0x64af  [by frame pointer]\n");
+}
+
+static struct frame named(const char *symbol)
+{
+	return (struct frame){.address = 16, .symbol = symbol, .offset = 1, .has_offset = true};
+}
+
+static void test_recursion(void **state)
+{
+	const struct frame_format plain = {.no_addresses = true}, verbose = {.verbose = true, .no_addresses = true};
+	const char *odd = "odd", *even = "even", *deep = "deep";
+	const struct stack stack = SAMPLE_STACK(named("leaf"), named(deep), named(deep), named(deep), named(deep), named(odd),
+						named(even), named(odd), named(even), named(odd), named(even), named("main"),
+						named("start"), named("start"));
+	struct fixture f;
+
+	begin(&f, false);
+	text_user_stack(&f.text, &plain, &stack);
+	expect(&f, "  #0  leaf+0x1\n"
+		   "  #1  deep+0x1\n  …   3 more times\n"
+		   "  #5  odd+0x1\n  #6  even+0x1\n  …   these 2 frames 2 more times\n"
+		   "  #11 main+0x1\n  #12 start+0x1\n  #13 start+0x1\n");
+	begin(&f, false);
+	text_user_stack(&f.text, &verbose, &stack);
+	fflush(f.text.out);
+	assert_null(strstr(f.got, "more times"));
+	assert_non_null(strstr(f.got, "  #4  deep+0x1\n  #5  odd+0x1\n  #6  even+0x1\n  #7  odd+0x1\n"));
+	fclose(f.text.out);
+	free(f.got);
+}
+
+static void test_width(void **state)
+{
+	const struct stack stack = SAMPLE_STACK(
+		{.symbol = "std::vector<std::pair<int, std::string>, std::allocator<x> >::push_back(int const&)", .offset = 1,
+		 .has_offset = true, .module = &sample_libc, .file = "/a/b/c.cc", .line = 7},
+		{.symbol = "short", .offset = 1, .has_offset = true, .module = &sample_libc});
+	struct frame_format format = {.no_addresses = true};
+	struct fixture f;
+
+	begin(&f, false);
+	text_user_stack(&f.text, &format, &stack);
+	format.width = 80;
+	text_user_stack(&f.text, &format, &stack);
+	format.width = 50;
+	text_user_stack(&f.text, &format, &stack);
+	expect(&f, "  #0  std::vector<std::pair<int, std::string>, std::allocator<x> >::push_back(int const&)+0x1"
+		   "  in libc.so.6  at b/c.cc:7\n"
+		   "  #1  short+0x1  in libc.so.6\n"
+		   "  #0  std::vector<…>::push_back(int const&)+0x1  in libc.so.6  at b/c.cc:7\n"
+		   "  #1  short+0x1  in libc.so.6\n"
+		   "  #0  std::vector<…>::push_back(…)  at b/c.cc:7\n"
+		   "  #1  short+0x1  in libc.so.6\n");
 }
 
 static void test_stack_pointers(void **state)
@@ -70,10 +161,9 @@ static void test_stack_pointers(void **state)
 	const struct frame_format format = {.raw = &raw};
 	struct fixture f;
 
-	sample_raw(&raw, 1);
+	sample_raw(&raw, 1); /* the second is beyond what was walked */
 	begin(&f, false);
-	text_user_frame(&f.text, &format, &sample_epoll.data[0], 0);
-	text_user_frame(&f.text, &format, &sample_epoll.data[1], 1); /* beyond what was walked */
+	text_user_stack(&f.text, &format, &sample_epoll);
 	expect(&f, "  #0  0x00007f0000001056  sp 0x00007ffc00000000  __epoll_wait+0x56  in libc.so.6"
 		   "  at linux/epoll_wait.c:30\n"
 		   "  #1  0x0000555500001234                         aeMain+0x34  in server\n");
@@ -100,6 +190,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_note),        cmocka_unit_test(test_kernel_frames),
+		cmocka_unit_test(test_entry_frames), cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_user_frames), cmocka_unit_test(test_stack_pointers),
 		cmocka_unit_test(test_lacking),
 	};

@@ -44,6 +44,8 @@ static void test_options(void **state)
 	assert_true(take_option(VIEW_IGNORE_DELETED, NULL).ignore_deleted);
 	assert_string_equal(take_option('o', "file").output, "file");
 	assert_true(take_option('v', NULL).report.verbose);
+	assert_true(take_option(VIEW_NO_ADDRESSES, NULL).report.no_addresses);
+	assert_true(take_option(VIEW_LONG, NULL).long_lines);
 }
 
 static void expect_wrong(int opt, const char *value, const char *option)
