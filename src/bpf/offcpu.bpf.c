@@ -541,9 +541,10 @@ int on_finish_switch(struct pt_regs *ctx)
 
 /*
  * An interrupt's wake-ups seem to come from the thread it interrupted; the loader recognises them by the kernel stack,
- * where it can be taken.
+ * where it can be taken. Most waits are short and will not be reported, so their wakers' stacks are not taken: only if
+ * the thread then waits for a CPU for long is one missing.
  */
-static void note_waker(void *ctx, struct thread_state *s)
+static void note_waker(void *ctx, struct thread_state *s, __u64 left)
 {
 	struct task_struct *waker = (struct task_struct *)bpf_get_current_task_btf();
 	struct stack_scratch *scratch;
@@ -553,7 +554,10 @@ static void note_waker(void *ctx, struct thread_state *s)
 	if (!s->waker_tid)
 		s->waker_tid = OFFCPU_OUTSIDE;
 	__builtin_memcpy(s->waker_comm, waker->comm, OFFCPU_COMM);
-	s->waker_stack = (struct offcpu_stack_id){};
+	s->waker_stack = (struct offcpu_stack_id){.low = OFFCPU_STACK_EARLY};
+	if (!is_reported(left, s->woken_ns))
+		return;
+	s->waker_stack.low = 0;
 	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER);
 	if (scratch) {
 		send_stack(scratch);
@@ -566,12 +570,16 @@ SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct thread_state *s = bpf_task_storage_get(&threads, p, 0, 0);
+	__u64 left;
 
-	if (!s || !s->left_ns || s->woken_ns)
+	if (!s)
+		return 0;
+	left = s->left_ns;
+	if (!left || s->woken_ns)
 		return 0;
 	s->woken_ns = bpf_ktime_get_ns();
 	if (want_wakers)
-		note_waker(ctx, s);
+		note_waker(ctx, s, left);
 	return 0;
 }
 

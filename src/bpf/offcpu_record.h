@@ -32,6 +32,7 @@ struct offcpu_stack_id {
 };
 
 #define OFFCPU_STACK_BEFORE 2 /* the low half for a wait that began before stacks were taken */
+#define OFFCPU_STACK_EARLY 4  /* the same for the waker of a wait that was still too short to be reported */
 
 enum offcpu_state {
 	OFFCPU_SLEEPING = 'S',

@@ -42,15 +42,21 @@ struct waits {
 
 DEFINE_CLEANUP(waits, struct waits *, waits_destroy)
 
+/* Stands for stacks that were not taken, for this reason. */
+static void put_reason(struct waits *waits, uint64_t low, const char *words)
+{
+	const struct stack_sample none = {
+		.id.low = low,
+		.user_end = OFFCPU_END_NO_USER,
+		.user_error = words,
+		.kernel_error_words = words,
+	};
+
+	waits_put_stack(waits, &none);
+}
+
 struct waits *waits_create(struct tables *tables, const struct waits_options *options)
 {
-	static const char began_before[] = "the wait began before the recording, and stacks are taken when a wait begins";
-	const struct stack_sample before = {
-		.id.low = OFFCPU_STACK_BEFORE,
-		.user_end = OFFCPU_END_NO_USER,
-		.user_error = began_before,
-		.kernel_error_words = began_before,
-	};
 	_cleanup_(cleanup_waits) struct waits *waits = calloc(1, sizeof(*waits));
 
 	if (!waits)
@@ -62,7 +68,10 @@ struct waits *waits_create(struct tables *tables, const struct waits_options *op
 		return NULL;
 	waits->over_limit.user_end = OFFCPU_END_NO_USER;
 	waits->over_limit.user_error = waits->over_limit.kernel_error_words = "there were too many different stacks to keep it";
-	waits_put_stack(waits, &before);
+	put_reason(waits, OFFCPU_STACK_BEFORE,
+		   "the wait began before the recording, and stacks are taken when a wait begins");
+	put_reason(waits, OFFCPU_STACK_EARLY,
+		   "the wait was shorter than --min when it was woken, by this thread or by an interrupt that hit it");
 	return steal_ptr(waits);
 }
 

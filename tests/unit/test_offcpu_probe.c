@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -357,6 +358,97 @@ static void test_open_wait(void **state)
 	end(probe, pid);
 }
 
+/* Answers each question at once: it is always woken by the test, and never waits for long. */
+static void echo(void)
+{
+	for (;;)
+		tell(from_child[1], hear(to_child[0]));
+}
+
+/* A waker's stacks are taken only of waits that are already long enough. */
+static void test_wakers_of_short_waits(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(echo);
+	struct seen seen = {.tgid = pid};
+	struct offcpu_probe *probe;
+
+	options.wakers = true;
+	options.filter.min_ns = 3600ull * NS_PER_S;
+	probe = start(pid, &options);
+	for (pid_t i = 1; i <= NAPS; i++) {
+		tell(to_child[1], i);
+		assert_int_equal(hear(from_child[0]), i);
+	}
+	stop(probe, &seen, NULL);
+	assert_int_equal(seen.stacks, 0);
+	end(probe, pid);
+}
+
+static void keep(void *arg, const void *record, size_t len)
+{
+	const struct offcpu_wait *wait = record;
+
+	if (wait->kind == OFFCPU_WAIT && wait->key.state == OFFCPU_SLEEPING)
+		*(struct offcpu_wait *)arg = *wait;
+}
+
+/* Keeps the CPU that the child wants, so that it waits for it. False: not permitted. */
+static bool take_cpu_from(pid_t pid)
+{
+	const struct sched_param first = {.sched_priority = 1};
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0 && sched_setaffinity(pid, sizeof(one), &one) == 0 &&
+	       sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+}
+
+static void give_cpu_back(const cpu_set_t *before)
+{
+	const struct sched_param usual = {0};
+
+	sched_setscheduler(0, SCHED_OTHER, &usual);
+	sched_setaffinity(0, sizeof(*before), before);
+}
+
+/* A wait that was short when it was woken, and long because there was no CPU, has a waker without stacks. */
+static void test_waker_of_starved_thread(void **state)
+{
+	const uint64_t long_ns = NS_PER_S / 2;
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(echo);
+	struct offcpu_wait wait = {0};
+	struct offcpu_probe *probe;
+	cpu_set_t before;
+
+	options.wakers = true;
+	options.filter.min_ns = long_ns;
+	probe = start(pid, &options);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	if (!take_cpu_from(pid)) {
+		end(probe, pid);
+		skip();
+	}
+	tell(to_child[1], 1);
+	assert_int_equal(hear(from_child[0]), 1);
+	for (int i = 0; i < PATIENCE && !is_asleep(pid); i++)
+		nap();
+	tell(to_child[1], 2);
+	for (uint64_t until = monotonic_ns() + long_ns + long_ns / 5; monotonic_ns() < until;)
+		;
+	give_cpu_back(&before);
+	assert_int_equal(hear(from_child[0]), 2);
+	offcpu_probe_end(probe);
+	assert_int_equal(offcpu_probe_poll(probe, 0, keep, &wait), 0);
+	assert_int_equal(wait.key.tid, pid);
+	assert_int_equal(wait.key.waker_tid, getpid());
+	assert_int_equal(wait.key.waker_stack.low, OFFCPU_STACK_EARLY);
+	assert_true(wait.runnable_ns >= long_ns);
+	end(probe, pid);
+}
+
 /* Who is watched, and not shown by the kernel's iterator. */
 static void test_hidden(void **state)
 {
@@ -698,6 +790,8 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_threshold),
 		cmocka_unit_test(test_open_wait),
+		cmocka_unit_test(test_wakers_of_short_waits),
+		cmocka_unit_test(test_waker_of_starved_thread),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_without_children),
