@@ -240,17 +240,12 @@ static void end_child(struct child *child)
 	child_wait(child);
 }
 
-static void end_writer(struct event_writer *writer)
-{
-	event_writer_stop(writer, NULL);
-}
-
 static int run(struct offcpu_options *o, struct err *err)
 {
 	_cleanup_(offcpu_session_deinit) struct offcpu_session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
 	_cleanup_(offcpu_targets_deinit) struct offcpu_targets targets = {0};
-	_cleanup_(end_writer) struct event_writer writer = {0};
+	_cleanup_(event_writer_deinit) struct event_writer writer = {0};
 	_cleanup_(end_child) struct child child = CHILD_NONE;
 	_cleanup_(notes_deinit) struct notes silent = {0};
 	sigset_t signals, before;

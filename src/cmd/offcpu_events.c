@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "report/offcpu.h"
 #include "report/report.h"
 
 enum { INTERVAL_NS = 100000000 };
@@ -25,7 +25,7 @@ static void write_event(void *arg, const struct offcpu_event *event)
 	struct event_writer *writer = arg;
 
 	if (event_writer_works(writer))
-		keep(writer, report_offcpu_event(event, writer->out));
+		keep(writer, report_offcpu_event(&writer->stacks, event, writer->out));
 }
 
 /*
@@ -81,16 +81,17 @@ static int tell(const struct event_writer *writer, struct err *err)
 
 int event_writer_start(struct event_writer *writer, FILE *out, struct recording *recording, struct err *err)
 {
-	struct offcpu_filter filter;
+	struct offcpu_profile head;
 	sigset_t before;
 	int error;
 
 	*writer = (struct event_writer){.out = out, .recording = recording};
 	if (!out)
 		return 0;
-	filter = recording_filter(recording);
+	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread at a time, and millions of small writes */
+	head = recording_head(recording);
 	block_broken_pipe(&before);
-	atomic_store(&writer->error, -report_offcpu_events_begin(recording_method(recording), false, &filter, out));
+	atomic_store(&writer->error, -report_offcpu_events_begin(&head, out));
 	restore_broken_pipe(&before);
 	pacer_init(&writer->pacer);
 	signals_block_for_worker(&before);
@@ -134,4 +135,10 @@ int event_writer_end(struct event_writer *writer, const struct offcpu_profile *p
 	atomic_store(&writer->error, -report_offcpu_events_end(profile, writer->out));
 	restore_broken_pipe(&before);
 	return tell(writer, err);
+}
+
+void event_writer_deinit(struct event_writer *writer)
+{
+	event_writer_stop(writer, NULL);
+	offcpu_event_stacks_deinit(&writer->stacks);
 }

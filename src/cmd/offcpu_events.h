@@ -10,11 +10,13 @@
 #include "base/err.h"
 #include "base/pacer.h"
 #include "offcpu/record/recording.h"
+#include "report/offcpu.h"
 
 /* Writes each wait as it is recorded, in a thread of its own: its reader may stall, and the recording ends in time all the same. */
 struct event_writer {
 	FILE *out; /* NULL: there are no events to write */
 	struct recording *recording;
+	struct offcpu_event_stacks stacks; /* that were written */
 	struct pacer pacer;
 	pthread_t thread;
 	bool running;
@@ -32,5 +34,7 @@ int event_writer_stop(struct event_writer *writer, struct err *err);
 
 /* Ends the output with what the profile says of the whole. */
 int event_writer_end(struct event_writer *writer, const struct offcpu_profile *profile, struct err *err);
+
+void event_writer_deinit(struct event_writer *writer);
 
 #endif

@@ -82,6 +82,7 @@ struct offcpu_filter {
 
 /* A wait that began before the recording counts from its start, one that is not over at its end counts up to there. */
 struct offcpu_profile {
+	int64_t start_ns;     /* CLOCK_REALTIME, when the recording began */
 	uint64_t duration_ns; /* of the recording */
 	bool estimate;        /* sampled from /proc: times are multiples of the interval */
 	bool by_process;      /* rows are given for each thread, and added up for each process in the end */

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/chains.h"
+#include "base/vec.h"
 #include "model/offcpu.h"
 
 /* Reports of `stakeout offcpu`. */
@@ -35,14 +37,31 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
  */
 int report_offcpu_folded(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
 
+/* What a line of --events says of a stack. */
+struct offcpu_event_stack {
+	const struct stack *kernel;
+	const struct stack *user;
+	const char *kernel_error;
+	const char *user_error;
+};
+
+/* The stacks that have a line already, each by its number, which is its index plus one. */
+struct offcpu_event_stacks {
+	VEC(struct offcpu_event_stack) all;
+	struct chains by_content;
+};
+
+void offcpu_event_stacks_deinit(struct offcpu_event_stacks *stacks);
+
 /*
- * --events: a line of JSON for each wait, between a first line that names the format and a last one with losses and
- * notes; docs/schema/offcpu-events.schema.json describes them. The line of a wait is not flushed. Returns 0, or -errno
- * when the stream has failed, and then -EIO for further lines. Only duration, totals, losses and notes of the profile
- * are used.
+ * --events: a line of JSON for each wait, before it one for each of its stacks that is new, between a first line that
+ * names the format and a last one with losses and notes; docs/schema/offcpu-events.schema.json describes them. The lines
+ * of a wait are not flushed. Stacks are the same when their pointers are, which must stay valid. Returns 0, or -errno when
+ * memory is exhausted or the stream has failed, and then -EIO for further lines. Of the profile that it begins with only
+ * method, estimate, start and filter are used, of the one that it ends with only duration, totals, losses and notes.
  */
-int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out);
-int report_offcpu_event(const struct offcpu_event *event, FILE *out);
+int report_offcpu_events_begin(const struct offcpu_profile *profile, FILE *out);
+int report_offcpu_event(struct offcpu_event_stacks *stacks, const struct offcpu_event *event, FILE *out);
 int report_offcpu_events_end(const struct offcpu_profile *profile, FILE *out);
 
 #endif

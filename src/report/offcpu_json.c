@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "report/json_frame.h"
 #include "report/json_writer.h"
 #include "report/offcpu_reasons.h"
@@ -14,7 +15,7 @@
 
 /* docs/schema/offcpu.schema.json and offcpu-events.schema.json describe these documents. */
 static const char schema[] = "stakeout.offcpu/1";
-static const char events_schema[] = "stakeout.offcpu-events/1";
+static const char events_schema[] = "stakeout.offcpu-events/2";
 
 enum { TOP_THREADS = 10 };
 
@@ -183,6 +184,13 @@ static void put_who(struct json *j, const struct offcpu_row *row)
 	json_string(j, "state", state);
 }
 
+static void put_waker(struct json *j, const struct offcpu_waker *waker)
+{
+	json_int(j, "pid", waker->pid);
+	json_int(j, "tid", waker->tid);
+	json_string(j, "thread_name", waker->name);
+}
+
 static void put_where(struct json *j, const struct offcpu_row *row)
 {
 	const struct offcpu_waker *waker = &row->waker;
@@ -196,9 +204,7 @@ static void put_where(struct json *j, const struct offcpu_row *row)
 		return;
 	}
 	json_object(j, "waker");
-	json_int(j, "pid", waker->pid);
-	json_int(j, "tid", waker->tid);
-	json_string(j, "thread_name", waker->name);
+	put_waker(j, waker);
 	json_stack(j, "kernel_stack", waker->kernel, NULL);
 	json_string(j, "kernel_stack_error", waker->kernel_error);
 	json_stack(j, "user_stack", waker->user, NULL);
@@ -234,6 +240,7 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&j, NULL);
 	json_string(&j, "schema", schema);
+	json_time(&j, "start_time", profile->start_ns);
 	json_string(&j, "method", profile->method);
 	json_bool(&j, "estimate", profile->estimate);
 	json_uint(&j, "duration_ns", profile->duration_ns);
@@ -271,32 +278,98 @@ static void end_line(struct json *j)
 	fputc('\n', j->out);
 }
 
-int report_offcpu_events_begin(const char *method, bool estimate, const struct offcpu_filter *filter, FILE *out)
+int report_offcpu_events_begin(const struct offcpu_profile *profile, FILE *out)
 {
 	struct json j = {.out = out};
 
 	report_begin();
 	begin_line(&j, "begin");
 	json_string(&j, "schema", events_schema);
-	json_string(&j, "method", method);
-	json_bool(&j, "estimate", estimate);
-	put_filter(&j, filter);
+	json_time(&j, "start_time", profile->start_ns);
+	json_string(&j, "method", profile->method);
+	json_bool(&j, "estimate", profile->estimate);
+	put_filter(&j, &profile->filter);
 	end_line(&j);
 	return report_flush(out);
 }
 
-int report_offcpu_event(const struct offcpu_event *event, FILE *out)
+void offcpu_event_stacks_deinit(struct offcpu_event_stacks *stacks)
+{
+	vec_deinit(&stacks->all);
+	chains_deinit(&stacks->by_content);
+}
+
+static uint64_t hash_stack(const struct offcpu_event_stack *stack)
+{
+	return hash_u64(hash_u64(hash_u64(hash_u64(HASH_SEED, (uintptr_t)stack->kernel), (uintptr_t)stack->user),
+				 (uintptr_t)stack->kernel_error),
+			(uintptr_t)stack->user_error);
+}
+
+static bool is_same_stack(const struct offcpu_event_stack *a, const struct offcpu_event_stack *b)
+{
+	return a->kernel == b->kernel && a->user == b->user && a->kernel_error == b->kernel_error &&
+	       a->user_error == b->user_error;
+}
+
+static void put_stack(const struct offcpu_event_stack *stack, size_t number, FILE *out)
 {
 	struct json j = {.out = out};
 
+	begin_line(&j, "stack");
+	json_uint(&j, "stack", number);
+	json_stack(&j, "kernel_stack", stack->kernel, NULL);
+	json_string(&j, "kernel_stack_error", stack->kernel_error);
+	json_stack(&j, "user_stack", stack->user, NULL);
+	json_string(&j, "user_stack_error", stack->user_error);
+	end_line(&j);
+}
+
+/* The number of a stack, with a line of its own when it is new; 0: memory is exhausted. */
+static size_t number_of(struct offcpu_event_stacks *stacks, const struct offcpu_event_stack *stack, FILE *out)
+{
+	const uint64_t hash = hash_stack(stack);
+
+	for (size_t i = chains_first(&stacks->by_content, hash); i; i = chains_next(&stacks->by_content, i))
+		if (is_same_stack(&stacks->all.data[i - 1], stack))
+			return i;
+	if (!vec_reserve(&stacks->all, stacks->all.len + 1) || !chains_add(&stacks->by_content, hash))
+		return 0;
+	vec_push(&stacks->all, *stack);
+	put_stack(stack, stacks->all.len, out);
+	return stacks->all.len;
+}
+
+int report_offcpu_event(struct offcpu_event_stacks *stacks, const struct offcpu_event *event, FILE *out)
+{
+	const struct offcpu_row *what = event->what;
+	const struct offcpu_waker *waker = &what->waker;
+	const struct offcpu_event_stack own = {what->kernel, what->user, what->kernel_error, what->user_error};
+	const struct offcpu_event_stack wakers = {waker->kernel, waker->user, waker->kernel_error, waker->user_error};
+	size_t stack, waker_stack = 0;
+	struct json j = {.out = out};
+
 	report_begin();
+	stack = number_of(stacks, &own, out);
+	if (what->has_waker)
+		waker_stack = number_of(stacks, &wakers, out);
+	if (!stack || (what->has_waker && !waker_stack))
+		return -ENOMEM;
 	begin_line(&j, "wait");
 	json_time(&j, "time", event->time_ns);
 	json_uint(&j, "duration_ns", event->duration_ns);
 	json_uint(&j, "runnable_ns", event->runnable_ns);
 	json_bool(&j, "unfinished", event->unfinished);
-	put_who(&j, event->what);
-	put_where(&j, event->what);
+	put_who(&j, what);
+	json_uint(&j, "stack", stack);
+	if (what->has_waker) {
+		json_object(&j, "waker");
+		put_waker(&j, waker);
+		json_uint(&j, "stack", waker_stack);
+		json_object_end(&j);
+	} else {
+		json_null(&j, "waker");
+	}
 	end_line(&j);
 	return report_status(out);
 }

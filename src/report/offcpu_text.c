@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -255,6 +256,18 @@ static void put_method(const struct offcpu_text *r)
 	fputc('\n', r->text.out);
 }
 
+/* In local time, as log files have it: "2023-11-14 22:13:20". */
+static void put_start(FILE *out, int64_t start_ns)
+{
+	const time_t seconds = (time_t)(start_ns / 1000000000);
+	char date[32];
+	struct tm tm;
+
+	localtime_r(&seconds, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm);
+	fputs(date, out);
+}
+
 static void put_summary(const struct offcpu_text *r)
 {
 	const struct offcpu_profile *profile = r->profile;
@@ -262,7 +275,8 @@ static void put_summary(const struct offcpu_text *r)
 	char time[DURATION_LEN];
 	FILE *out = r->text.out;
 
-	fprintf(out, "stakeout offcpu: %s", offcpu_format_wait(profile->duration_ns, time));
+	fprintf(out, "stakeout offcpu: %s from ", offcpu_format_wait(profile->duration_ns, time));
+	put_start(out, profile->start_ns);
 	if (n)
 		fprintf(out, ", %zu %s of ", n, n == 1 ? "thread" : "threads");
 	if (r->pid)

@@ -30,6 +30,32 @@ def why_not(rung):
     return probe.err.strip()
 
 
+class Events:
+    """What --events wrote: its first and last line, and the waits, with their stacks in them as in the report."""
+
+    def __init__(self, text):
+        self.lines = [json.loads(line) for line in text.splitlines()]
+        self.begin, *between, self.end = self.lines
+        self.waits, self.stacks = [], {}
+        for line in between:
+            if line["type"] == "stack":
+                assert line["stack"] not in self.stacks, line
+                self.stacks[line["stack"]] = {k: v for k, v in line.items() if "_stack" in k}
+            else:
+                self.waits.append(self._whole(line))
+        used = {w["stack"] for wait in self.waits for w in (wait, wait["waker"]) if w}
+        assert used == self.stacks.keys()
+
+    def _whole(self, wait):
+        waker = wait["waker"] and {**wait["waker"], **self.stacks[wait["waker"]["stack"]]}
+        return {**wait, **self.stacks[wait["stack"]], "waker": waker}
+
+    def validate(self):
+        validate = validator("offcpu-events").validate
+        for line in self.lines:
+            validate(line)
+
+
 class Recording:
     """
     A run of stakeout offcpu that has begun to record. With -- COMMAND: `say` and `hear` talk to the command. Its

@@ -13,10 +13,15 @@ from datetime import datetime, timezone
 
 import pytest
 from harness import SANITIZER_ENV, TIMEOUT, command, kernel_stack, state, tids, wait_until
-from offcpu_recording import MS, added, assert_adds_up, names, rows_of, validator
+from offcpu_recording import MS, Events, added, assert_adds_up, names, rows_of
 from offcpu_truth import SITES, WAKERS, assert_counts, limits, measured
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
+
+
+def when(time):
+    """Seconds since 1970."""
+    return datetime.strptime(time[:26] + "Z", "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc).timestamp()
 
 
 @pytest.mark.alone("counts of waits are compared with what the threads measure")
@@ -28,8 +33,10 @@ def test_events(target, record):
     result = recording.end()
     after = time.time()
     assert result.code in (0, 3), result
-    begin, *waits, end = (json.loads(line) for line in result.out.splitlines())
-    assert (begin["type"], begin["schema"], end["type"]) == ("begin", "stakeout.offcpu-events/1", "end")
+    events = Events(result.out)
+    begin, waits, end = events.begin, events.waits, events.end
+    assert (begin["type"], begin["schema"], end["type"]) == ("begin", "stakeout.offcpu-events/2", "end")
+    assert before <= when(begin["start_time"]) <= min(when(e["time"]) for e in waits)
     assert (begin["min_ns"], begin["max_ns"], begin["states"]) == (MS, None, ["S", "D", "R"])
     assert {e["type"] for e in waits} == {"wait"}
     assert (end["total_events"], end["total_time_ns"]) == (len(waits), sum(e["duration_ns"] for e in waits))
@@ -44,15 +51,12 @@ def test_events(target, record):
     assert_counts(lacking)
     for e in waits:
         assert e["pid"] == t.pid and e["thread_name"]
-        moment = datetime.strptime(e["time"][:26] + "Z", "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
-        assert before <= moment.timestamp() <= after
+        assert before <= when(e["time"]) <= after
     for site, (waker, function) in WAKERS.items():
         by = [e["waker"] for e in waits if e["tid"] == t.tids[SITES[site]] and site in names(e["user_stack"])]
         right = [w for w in by if w and (w["pid"], w["tid"]) == (t.pid, t.tids[waker])]
         assert right and all(function in names(w["user_stack"]) for w in right), (site, by)
-    validate = validator("offcpu-events").validate
-    for line in (begin, *waits, end):
-        validate(line)
+    events.validate()
 
 
 def test_events_beside_the_report(target, record, tmp_path):
@@ -61,11 +65,13 @@ def test_events_beside_the_report(target, record, tmp_path):
     recording = record(f"--events={tmp_path / 'events'}", "--json", "-p", t.pid)
     t.ask("go")
     doc = recording.finish()
-    begin, *waits, end = (json.loads(line) for line in (tmp_path / "events").read_text().splitlines())
+    events = Events((tmp_path / "events").read_text())
+    begin, waits, end = events.begin, events.waits, events.end
     assert_adds_up(doc)
     for name in ("duration_ns", "lost", "notes", "total_time_ns", "total_events", "max_time_ns", "min_time_ns"):
         assert end[name] == doc[name], name
-    assert begin["method"] == doc["method"]
+    for name in ("start_time", "method", "min_ns"):
+        assert begin[name] == doc[name], name
     by_thread = defaultdict(list)
     for e in waits:
         by_thread[f"{e['pid']}:{e['tid']}"].append(e["duration_ns"])
@@ -75,9 +81,7 @@ def test_events_beside_the_report(target, record, tmp_path):
         mine = [e for e in waits if e["tid"] == t.tids[thread_name] and site in names(e["user_stack"])]
         assert mine and len(mine) == added(rows_of(doc, t.tids[thread_name], site)), site
     assert not any(e["waker"] for e in waits)
-    validate = validator("offcpu-events").validate
-    for line in (begin, *waits, end):
-        validate(line)
+    events.validate()
 
 
 def test_events_are_streamed(target, record):
@@ -133,10 +137,10 @@ def test_events_into_a_reader_that_stalls(stalled, how):
     end = time.monotonic_ns()
     out, err = proc.communicate(timeout=TIMEOUT)
     assert proc.returncode in (0, 3), err
-    lines = [json.loads(line) for line in out.splitlines()]
-    assert [line["type"] for line in (lines[0], lines[1], lines[-1])] == ["begin", "wait", "end"]
-    assert lines[-1]["duration_ns"] < end - begin
-    assert lines[-1]["total_events"] == len(lines) - 2
+    events = Events(out)
+    assert (events.begin["type"], events.end["type"]) == ("begin", "end")
+    assert events.end["duration_ns"] < end - begin
+    assert events.waits and events.end["total_events"] == len(events.waits)
 
 
 def test_second_interrupt_gives_up(stalled):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """stakeout offcpu: waits that began before it and are not over when it ends, as those of threads that hang."""
 
-import json
-
 import pytest
 from harness import bare, run, thread
+from offcpu_recording import Events
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -39,9 +38,9 @@ def test_hanging_threads(target, snap, rung):
 def test_events(target, rung):
     t = target("deadlock").settle()
     result = run("offcpu", "--events", f"--source={rung}", "-d", "0.3", "-p", t.pid)
-    events = [json.loads(line) for line in result.out.splitlines()]
+    waits = Events(result.out).waits
     for tid in t.tids.values():
-        (event,) = [e for e in events if e.get("tid") == tid]
+        (event,) = [e for e in waits if e["tid"] == tid]
         assert event["unfinished"] is True and event["user_stack"]
 
 

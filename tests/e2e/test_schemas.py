@@ -45,5 +45,5 @@ def test_frames_are_those_of_the_snapshot(name, parts):
 def test_events_are_described_as_in_the_report():
     report, events = load("offcpu")["$defs"], load("offcpu-events")["$defs"]
     common = report.keys() & events.keys()
-    assert common >= {"method", "lost", "kernel_stack", "user_stack", "waker", "state"}
+    assert common >= {"method", "lost", "kernel_stack", "user_stack", "thread_name", "state", "time"}
     assert {part: events[part] for part in common} == {part: report[part] for part in common}

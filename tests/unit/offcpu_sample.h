@@ -74,6 +74,7 @@ static const struct offcpu_filter sample_filter = {
 
 static inline void sample_offcpu(struct offcpu_profile *p)
 {
+	p->start_ns = INT64_C(1700000000000000042);
 	p->duration_ns = 10000 * SAMPLE_MS;
 	p->method = "sched_exit";
 	p->filter = sample_filter;

@@ -17,7 +17,7 @@ static void test_one_line(void **state)
 static void test_head(void **state)
 {
 	expect(state, plain,
-	       "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"sched_exit\",\"estimate\":false,"
+	       "{\"schema\":\"stakeout.offcpu/1\",\"start_time\":\"2023-11-14T22:13:20.000000042Z\",\"method\":\"sched_exit\",\"estimate\":false,"
 	       "\"duration_ns\":10000000000,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],"
 	       "\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
 	       "\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},"
@@ -149,7 +149,7 @@ static void test_nothing(void **state)
 {
 	clear(*state);
 	assert_string_equal(report(*state, plain),
-			    "{\"schema\":\"stakeout.offcpu/1\",\"method\":\"switch\",\"estimate\":false,"
+			    "{\"schema\":\"stakeout.offcpu/1\",\"start_time\":\"1970-01-01T00:00:00.000000000Z\",\"method\":\"switch\",\"estimate\":false,"
 			    "\"duration_ns\":0,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],"
 			    "\"notes\":[],\"lost\":{},\"incomplete\":[],\"total_time_ns\":0,\"total_events\":0,"
 			    "\"unfinished_events\":0,\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
@@ -168,68 +168,101 @@ static void test_large_totals(void **state)
 	expect(state, plain, "\"time_ms\":4611686018427.387,\"percentage\":25.000}");
 }
 
+static const char *write_events(struct fixture *f, const struct offcpu_event *events, size_t n)
+{
+	struct offcpu_event_stacks stacks = {0};
+	size_t len;
+	FILE *out = open_memstream(&f->text, &len);
+
+	assert_int_equal(report_offcpu_events_begin(&f->profile, out), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(report_offcpu_event(&stacks, &events[i], out), 0);
+	assert_int_equal(report_offcpu_events_end(&f->profile, out), 0);
+	fclose(out);
+	offcpu_event_stacks_deinit(&stacks);
+	return f->text;
+}
+
 static void test_events(void **state)
 {
 	struct fixture *f = *state;
-	struct offcpu_event event = {
+	const struct offcpu_event event = {
 		.time_ns = INT64_C(1700000000000000042),
 		.duration_ns = 1500,
 		.runnable_ns = 200,
 		.unfinished = true,
 		.what = &f->profile.rows.data[4],
 	};
-	size_t len;
-	FILE *out = open_memstream(&f->text, &len);
 
-	assert_int_equal(report_offcpu_events_begin("kprobe", true, &sample_filter, out), 0);
-	assert_int_equal(report_offcpu_event(&event, out), 0);
-	assert_int_equal(report_offcpu_events_end(&f->profile, out), 0);
-	fclose(out);
 	assert_string_equal(
-		f->text,
-		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/1\",\"method\":\"kprobe\",\"estimate\":true,"
-		"\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"]}\n"
+		write_events(f, &event, 1),
+		"{\"type\":\"begin\",\"schema\":\"stakeout.offcpu-events/2\",\"start_time\":\"2023-11-14T22:13:20.000000042Z\","
+		"\"method\":\"sched_exit\",\"estimate\":false,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"]}\n"
+		"{\"type\":\"stack\",\"stack\":1,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
+		"\"user_stack_error\":null}\n"
 		"{\"type\":\"wait\",\"time\":\"2023-11-14T22:13:20.000000042Z\",\"duration_ns\":1500,"
 		"\"runnable_ns\":200,\"unfinished\":true,\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;"
 		"\\u000a\","
-		"\"state\":\"S\",\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
-		"\"user_stack_error\":null,\"waker\":null}\n"
+		"\"state\":\"S\",\"stack\":1,\"waker\":null}\n"
 		"{\"type\":\"end\",\"duration_ns\":10000000000,"
 		"\"notes\":[\"no \\u001b[31mkernel stacks: run as root\"],"
 		"\"lost\":{\"waits\":12,\"stacks\":0,\"requests\":1},\"total_time_ns\":9990000900,\"total_events\":127,"
 		"\"unfinished_events\":1,\"avg_time_ns\":78661424,\"max_time_ns\":300000000,\"min_time_ns\":300}\n");
 }
 
-static void test_event_with_stacks(void **state)
+/* How often a text is in another. */
+static size_t count(const char *text, const char *part)
+{
+	size_t n = 0;
+
+	while ((text = strstr(text, part))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+/* A stack has one line, before the first wait that has it; one that ends for another reason is another stack. */
+static void test_event_stacks(void **state)
 {
 	struct fixture *f = *state;
-	struct offcpu_event event = {.what = &f->profile.rows.data[1]};
-	size_t len;
-	FILE *out = open_memstream(&f->text, &len);
+	struct offcpu_row other_reason = f->profile.rows.data[1];
+	const struct offcpu_event events[] = {{.what = &f->profile.rows.data[1]}, {.what = &f->profile.rows.data[0]},
+					      {.what = &f->profile.rows.data[1]}, {.what = &other_reason}};
+	const char *text;
 
-	assert_int_equal(report_offcpu_event(&event, out), 0);
-	fclose(out);
-	assert_non_null(strstr(f->text, "\"tid\":4712,\"thread_name\":\"worker\",\"state\":\"S\",\"kernel_stack\":[{"));
-	assert_non_null(strstr(f->text, "\"waker\":{\"pid\":4711,"));
-	assert_non_null(strstr(f->text, "\"unfinished\":false,"));
-	assert_ptr_equal(strchr(f->text, '\n'), f->text + len - 1);
+	other_reason.user_error = "another reason";
+	text = write_events(f, events, sizeof(events) / sizeof(events[0]));
+	assert_int_equal(count(text, "{\"type\":\"stack\""), 4);
+	assert_int_equal(count(text, "{\"type\":\"stack\",\"stack\":1,\"kernel_stack\":[{"), 1);
+	assert_int_equal(count(text, "\"user_stack_error\":\"EFAULT: stack page not resident\"}"), 1);
+	assert_int_equal(count(text, "\"user_stack_error\":\"another reason\"}"), 1);
+	assert_int_equal(count(text, "\"thread_name\":\"worker\",\"state\":\"S\",\"stack\":1,"
+				     "\"waker\":{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"stack\":2}}\n"),
+			 2);
+	assert_int_equal(count(text, "\"state\":\"S\",\"stack\":4,\"waker\":{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"stack\":2}}\n"), 1);
+	assert_true(strstr(text, "{\"type\":\"stack\",\"stack\":3") < strstr(text, "\"stack\":3,\"waker\":null}\n"));
 }
 
 static void test_stream_error(void **state)
 {
 	struct fixture *f = *state;
 	struct offcpu_event event = {.what = &f->profile.rows.data[1]};
+	struct offcpu_event_stacks stacks = {0};
 	FILE *full = fopen("/dev/full", "w");
 	struct full_once once;
 
 	expect_stream_error(state);
 	assert_non_null(full);
-	assert_int_equal(report_offcpu_events_begin("kprobe", true, &sample_filter, full), -ENOSPC);
-	assert_int_equal(report_offcpu_event(&event, full), -EIO);
+	assert_int_equal(report_offcpu_events_begin(&f->profile, full), -ENOSPC);
+	assert_int_equal(report_offcpu_event(&stacks, &event, full), -EIO);
 	fclose(full);
 	full = full_once_open(&once);
-	assert_int_equal(report_offcpu_event(&event, full), -ENOSPC);
-	assert_int_equal(report_offcpu_event(&event, full), -EIO);
+	offcpu_event_stacks_deinit(&stacks);
+	stacks = (struct offcpu_event_stacks){0};
+	assert_int_equal(report_offcpu_event(&stacks, &event, full), -ENOSPC);
+	assert_int_equal(report_offcpu_event(&stacks, &event, full), -EIO);
+	offcpu_event_stacks_deinit(&stacks);
 	fclose(full);
 }
 
@@ -249,7 +282,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_totals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_events, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_event_with_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_event_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
 	};
 

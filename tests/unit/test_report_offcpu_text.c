@@ -6,7 +6,7 @@ static const struct offcpu_report_options plain;
 static const struct offcpu_report_options hiding = {.hide_idle = true};
 
 static const char whole[] =
-	"stakeout offcpu: 10.0 s, 4 threads of 2 processes, waits of at least 1 ms; method sched_exit\n"
+	"stakeout offcpu: 10.0 s from 2023-11-14 22:13:20, 4 threads of 2 processes, waits of at least 1 ms; method sched_exit\n"
 	"off-CPU 10.0 s: 127 waits, 1 not over, average 78.7 ms, longest 300 ms\n"
 	"  blocked 9.6 s (96.1 %), uninterruptible 300 ms (3.0 %),\n"
 	"  waiting for a CPU 92.0 ms (0.9 %);\n"
@@ -77,7 +77,7 @@ static void test_whole(void **state)
 static void test_nothing(void **state)
 {
 	clear(*state);
-	assert_string_equal(report(*state, plain), "stakeout offcpu: 0, waits of at least 1 ms; method switch\n"
+	assert_string_equal(report(*state, plain), "stakeout offcpu: 0 from 1970-01-01 00:00:00, waits of at least 1 ms; method switch\n"
 						   "no waits of at least 1 ms: see --min\n");
 }
 
@@ -129,7 +129,7 @@ static void test_filter(void **state)
 	clear(f);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		f->profile.filter = cases[i].filter;
-		snprintf(want, sizeof(want), "stakeout offcpu: 0%s; method switch\n%s", cases[i].first,
+		snprintf(want, sizeof(want), "stakeout offcpu: 0 from 1970-01-01 00:00:00%s; method switch\n%s", cases[i].first,
 			 cases[i].nothing);
 		assert_string_equal(report(f, plain), want);
 	}
@@ -160,7 +160,7 @@ static void test_estimate(void **state)
 	f->profile.method = "proc";
 	f->profile.threads.len = 1;
 	expect(state, plain,
-	       "stakeout offcpu: 10.0 s, 1 thread of pid 4711, waits of at least 1 ms; method proc, an estimate\n");
+	       "stakeout offcpu: 10.0 s from 2023-11-14 22:13:20, 1 thread of pid 4711, waits of at least 1 ms; method proc, an estimate\n");
 }
 
 static void test_no_losses(void **state)
@@ -179,7 +179,7 @@ static void test_one_process(void **state)
 
 	f->profile.threads.len = 2;
 	expect(state, plain,
-	       "stakeout offcpu: 10.0 s, 2 threads of pid 4711, waits of at least 1 ms; method sched_exit\n");
+	       "stakeout offcpu: 10.0 s from 2023-11-14 22:13:20, 2 threads of pid 4711, waits of at least 1 ms; method sched_exit\n");
 	expect(state, plain, "\n   total   share  waits  average  longest  blocked  for CPU     idle  thread\n");
 	expect(state, plain, "  tid 4712 worker\n");
 	expect(state, plain, "\n600 ms  6.0 %  tid 4712 worker  S sleeping\n");
@@ -544,5 +544,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
 	};
 
+	setenv("TZ", "UTC", 1); /* the report has local time */
 	return cmocka_run_group_tests_name("report_offcpu_text", tests, NULL, NULL);
 }

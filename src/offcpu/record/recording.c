@@ -117,7 +117,7 @@ static void take_wait(struct recording *r, const void *record, size_t len)
 	if (!row || !r->options.events)
 		return;
 	event.row = *row;
-	snprintf(event.name, sizeof(event.name), "%s", row->name);
+	memcpy(event.name, row->name, sizeof(event.name));
 	event.start_ns = wait->start_ns;
 	event.duration_ns = wait->duration_ns;
 	event.runnable_ns = wait->runnable_ns;
@@ -483,11 +483,6 @@ static void recording_destroy(struct watch *watch)
 	free(r);
 }
 
-const char *recording_method(const struct recording *r)
-{
-	return offcpu_probe_method(r->probe);
-}
-
 struct watch *recording_watch(struct recording *r)
 {
 	return &r->watch;
@@ -498,9 +493,14 @@ static bool recording_is_over(const struct watch *watch)
 	return !offcpu_probe_watches_any(((const struct recording *)watch)->probe);
 }
 
-struct offcpu_filter recording_filter(const struct recording *r)
+struct offcpu_profile recording_head(const struct recording *r)
 {
-	return r->options.watch.filter;
+	return (struct offcpu_profile){
+		.start_ns = r->epoch_ns + (int64_t)r->started_ns,
+		.method = offcpu_probe_method(r->probe),
+		.filter = r->options.watch.filter,
+		.by_process = !r->options.watch.by_thread,
+	};
 }
 
 static struct watch_progress recording_progress(struct watch *watch)
@@ -677,8 +677,8 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 	recording_stop(watch);
 	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
 		late_places_find(&r->late_places, r->tables, r->waits);
-	*out = (struct offcpu_profile){.duration_ns = r->ended_ns - r->started_ns, .method = recording_method(r),
-					.filter = recording_filter(r), .by_process = !r->options.watch.by_thread};
+	*out = recording_head(r);
+	out->duration_ns = r->ended_ns - r->started_ns;
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);

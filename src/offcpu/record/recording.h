@@ -28,8 +28,8 @@ struct recording_options {
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out);
 struct watch *recording_watch(struct recording *recording); /* the recording itself, which its ops also end */
 
-const char *recording_method(const struct recording *recording);
-struct offcpu_filter recording_filter(const struct recording *recording);
+/* What is known from the start: the profile without waits, duration, losses and notes. Owns nothing. */
+struct offcpu_profile recording_head(const struct recording *recording);
 
 /*
  * Calls `take` for each wait since the last call, in the order of their ends; NULL: they are dropped. False when memory is

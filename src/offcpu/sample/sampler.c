@@ -38,6 +38,7 @@ struct sampler {
 	struct offcpu_naming *naming;
 
 	uint64_t started_ns;
+	int64_t start_ns; /* the same in CLOCK_REALTIME */
 	uint64_t ended_ns;
 	uint64_t looked_ns;
 	uint64_t longest_ns; /* between two looks */
@@ -151,6 +152,7 @@ int sampler_start(const struct sampler_options *options, struct err *err, struct
 	for (size_t i = 0; rc == 0 && i < options->watch.npids; i++)
 		rc = watch_list_add(s->watched, options->watch.pids[i], err);
 	s->started_ns = monotonic_ns();
+	s->start_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	if (rc == 0)
 		rc = start_looking(s, err);
 	if (rc < 0)
@@ -259,8 +261,8 @@ static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_pr
 	bool ok;
 
 	sampler_stop(watch);
-	*out = (struct offcpu_profile){.duration_ns = s->ended_ns - s->started_ns, .method = "proc", .estimate = true,
-					.filter = s->options.watch.filter,
+	*out = (struct offcpu_profile){.start_ns = s->start_ns, .duration_ns = s->ended_ns - s->started_ns,
+					.method = "proc", .estimate = true, .filter = s->options.watch.filter,
 					.by_process = !s->options.watch.by_thread};
 	ok = offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
