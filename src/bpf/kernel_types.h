@@ -57,6 +57,7 @@ struct sched_info {
 	unsigned long pcount;
 	unsigned long long run_delay;
 	unsigned long long last_arrival;
+	unsigned long long last_queued;
 };
 
 struct thread_struct {

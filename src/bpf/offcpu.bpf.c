@@ -49,6 +49,7 @@ const volatile bool want_sleeping = true;
 const volatile bool want_uninterruptible = true;
 const volatile bool want_runnable = true;
 const volatile bool want_waiting = true; /* also waits that began before */
+const volatile bool only_misjudged; /* the scheduler's account of waits for a CPU will do, but for some wake-ups */
 const volatile bool has_prev_state; /* the tracepoint has the state in which a thread leaves */
 const volatile bool want_events; /* each wait is sent; none are added up here */
 
@@ -346,18 +347,19 @@ static __u64 delay_of(struct task_struct *task)
 
 /*
  * How long a thread was ready to run but had no CPU: from the scheduler's own statistics, which are up to date when the
- * thread is back, or else since the wake-up.
+ * thread is back, or else since the wake-up, before which it cannot have been ready.
  */
 static __u64 runnable_ns(struct task_struct *task, const struct thread_state *s, __u64 left, __u64 now, __u64 duration)
 {
-	__u64 ready = 0;
+	__u64 ready = s->woken_ns && s->woken_ns < now ? now - s->woken_ns : 0, delay;
 
 	if ((left & NOTED ? s->noted_state : s->state) == OFFCPU_RUNNABLE)
 		return duration;
-	if (!end_at_switch && bpf_core_field_exists(task->sched_info.run_delay))
-		ready = delay_of(task) - (left & NOTED ? s->noted_delay_ns : s->delay_ns);
-	else if (s->woken_ns && s->woken_ns < now)
-		ready = now - s->woken_ns;
+	if (!end_at_switch && bpf_core_field_exists(task->sched_info.run_delay)) {
+		delay = delay_of(task) - (left & NOTED ? s->noted_delay_ns : s->delay_ns);
+		if (!s->woken_ns || delay < ready)
+			ready = delay;
+	}
 	return ready < duration ? ready : duration;
 }
 
@@ -565,13 +567,29 @@ static void note_waker(void *ctx, struct thread_state *s, __u64 left)
 	}
 }
 
-/* Not loaded when neither wakers nor the time of the wake-up are wanted: reading another CPU's thread is expensive. */
+/*
+ * A thread may stay in a run queue for a while after it fell asleep (Linux 6.12). If it is moved to another CPU's queue
+ * meanwhile, the scheduler has it waiting for a CPU from then on, through all of its sleep
+ * (test_threads_that_are_moved_in_their_sleep).
+ */
+static bool is_misjudged(struct task_struct *asleep)
+{
+	return asleep->sched_info.last_queued;
+}
+
+/*
+ * Not loaded when neither wakers nor the time of the wake-up are wanted, and does next to nothing when only those of few
+ * threads are: reading another CPU's thread is expensive.
+ */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, p, 0, 0);
+	struct thread_state *s;
 	__u64 left;
 
+	if (only_misjudged && !is_misjudged(p))
+		return 0;
+	s = bpf_task_storage_get(&threads, p, 0, 0);
 	if (!s)
 		return 0;
 	left = s->left_ns;

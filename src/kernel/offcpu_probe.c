@@ -28,7 +28,8 @@ enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
 struct kernel_facts {
 	bool sched_exit; /* the tracepoint */
 	bool prev_state;
-	bool run_delay;
+	bool run_delay;	      /* the scheduler counts how long a thread waits for a CPU */
+	bool delayed_dequeue; /* and is wrong at times (Linux 6.12): see is_misjudged() in offcpu.bpf.c */
 	bool own_allocator; /* BPF has memory of its own for maps that grow (Linux 6.1) */
 };
 
@@ -65,14 +66,13 @@ static bool has_prev_state(const struct btf *btf)
 	return !name || !*name || strcmp(name, "prev_state") == 0;
 }
 
-/* Whether the scheduler counts how long a thread waits for a CPU. */
-static bool has_run_delay(const struct btf *btf)
+static bool has_member(const struct btf *btf, const char *structure, const char *member)
 {
-	int id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+	int id = btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT);
 	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
 
 	for (unsigned i = 0; type && i < btf_vlen(type); i++)
-		if (strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), "run_delay") == 0)
+		if (strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), member) == 0)
 			return true;
 	return false;
 }
@@ -87,7 +87,8 @@ static struct kernel_facts ask_kernel(void)
 		return facts;
 	facts.sched_exit = btf__find_by_name_kind(btf, "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF) > 0;
 	facts.prev_state = has_prev_state(btf);
-	facts.run_delay = has_run_delay(btf);
+	facts.run_delay = has_member(btf, "sched_info", "run_delay");
+	facts.delayed_dequeue = has_member(btf, "sched_entity", "sched_delayed");
 	facts.own_allocator = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
 	btf__free(btf);
 	return facts;
@@ -121,6 +122,12 @@ static bool has_user_stacks(const struct offcpu_probe *probe)
 	return probe->stacks == STACKS_WANTED || probe->stacks == STACKS_USER;
 }
 
+/* All of them, not only those of threads that the scheduler misjudges. */
+static bool wants_wakeups(const struct offcpu_probe *probe, const struct offcpu_probe_options *options)
+{
+	return options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !probe->kernel.run_delay;
+}
+
 static void configure(struct offcpu_probe *probe, const struct offcpu_probe_options *options)
 {
 	const struct arch *arch = arch_host();
@@ -148,7 +155,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->has_prev_state = probe->kernel.prev_state;
 	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
 	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->filter.min_ns == 0;
-	bpf_program__set_autoload(skel->progs.on_waking, options->wakers || probe->rung == OFFCPU_RUNG_SWITCH || !probe->kernel.run_delay);
+	skel->rodata->only_misjudged = !wants_wakeups(probe, options);
+	bpf_program__set_autoload(skel->progs.on_waking, wants_wakeups(probe, options) || probe->kernel.delayed_dequeue);
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
 	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings);

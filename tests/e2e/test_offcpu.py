@@ -125,3 +125,13 @@ def test_waiting_for_a_cpu(target, record):
         for row in rows:
             assert f"spin_{name}" in names(row["user_stack"])
             assert_whole(row)
+
+
+def test_threads_that_are_moved_in_their_sleep(target, record):
+    """The scheduler's account of such a thread has it waiting for a CPU while it sleeps."""
+    t = target("waits_moved")
+    recording = record("--json", "--min", "0", "-p", t.pid)
+    late_ns = int(t.ask("100"))
+    rows = rows_of(recording.finish(), t.tids["sleeper"], "nap", "S")
+    assert rows
+    assert sum(row["runnable_ns"] for row in rows) <= late_ns
