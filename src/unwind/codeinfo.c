@@ -24,6 +24,7 @@ struct module_cfi {
 
 static const struct code_info unknown = {.kind = CODE_UNKNOWN};
 static const struct code_info sigreturn = {.kind = CODE_SIGRETURN};
+static const struct code_info start = {.kind = CODE_START};
 
 static void module_cfi_destroy(void *p)
 {
@@ -139,6 +140,20 @@ static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, co
 	return constant;
 }
 
+/* A return address that no call has left, and before which there is no function: only padding. */
+static bool is_start(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
+		     uint64_t vaddr)
+{
+	struct span before = image_bytes_at(module->image, vaddr - INSN_MAX_CALL);
+	struct cfi_row row;
+	uint64_t target;
+
+	if (before.data && before.len >= INSN_MAX_CALL &&
+	    insn_follows_call(arch, before.data, INSN_MAX_CALL, vaddr, &target))
+		return false;
+	return find_row(cfi, module, arch, budget, vaddr, &row);
+}
+
 static bool is_sigreturn(const struct image *image, const struct arch *arch, uint64_t vaddr)
 {
 	struct span code = image_bytes_at(image, vaddr);
@@ -170,6 +185,8 @@ const struct code_info *code_info_find(struct module *module, const struct arch 
 	} else if (find_row(cfi, module, arch, budget, exact ? vaddr : vaddr - 1, &found.row)) {
 		found.kind = CODE_CFI;
 		constant = NULL;
+	} else if (!exact && is_start(cfi, module, arch, budget, vaddr)) {
+		constant = &start;
 	} else if (insn_read_row(module->image, arch, budget, vaddr, &found.row)) {
 		found.kind = CODE_READ;
 		constant = NULL;

@@ -19,6 +19,7 @@ enum code_kind {
 	CODE_CFI,       /* `row` is the compiler's */
 	CODE_READ,      /* `row` was made by reading the instructions up to the function's return */
 	CODE_SIGRETURN, /* the trampoline that a signal handler returns to */
+	CODE_START,     /* the start of a function that nothing has called, as makecontext() has it returned to */
 };
 
 struct code_info {

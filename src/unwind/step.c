@@ -286,6 +286,8 @@ bool step_frame(struct walk *w, struct caller *out)
 		return step_through_loose_code(w, out);
 	if (info->kind == CODE_SIGRETURN)
 		return mark_signal_frame(w) && step_by_signal_frame(w, out);
+	if (info->kind == CODE_START)
+		return walk_end(w, STACK_COMPLETE, "%s", "");
 	if (info->kind == CODE_CFI) {
 		if (info->row.signal_frame && !mark_signal_frame(w))
 			return false;

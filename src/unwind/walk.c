@@ -37,10 +37,18 @@ bool walk_end_unreadable(struct walk *w, uint64_t address)
 	return walk_end(w, STACK_UNREADABLE, "cannot read the word at 0x%" PRIx64, address);
 }
 
+/* A stop would not tell it: callers do not find it again, and nothing says where it was saved. */
+static bool is_lost_by_calls(const struct walk *w, uint64_t reg)
+{
+	return !w->exact && reg < w->arch->ndwarf_regs && !(w->arch->callee_saved >> reg & 1) && reg != w->arch->dwarf_sp;
+}
+
 bool walk_end_missing(struct walk *w, uint64_t reg)
 {
 	const char *name = reg < w->arch->ndwarf_regs ? w->arch->dwarf_reg_names[reg] : NULL;
 
+	if (name && is_lost_by_calls(w, reg))
+		return walk_end(w, STACK_NO_UNWIND_INFO, "the unwind information wants register %s, which calls do not keep", name);
 	if (name)
 		return walk_end(w, STACK_MISSING_REGISTER, "the step needs register %s, which is not known", name);
 	return walk_end(w, STACK_MISSING_REGISTER, "the step needs DWARF register %" PRIu64 ", which is not known",

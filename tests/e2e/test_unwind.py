@@ -35,6 +35,30 @@ def test_builds(target, snap, name):
 
 
 @pytest.mark.arch
+@pytest.mark.parametrize("how", ["malloc", "mmap", "landing"])
+def test_return_to_the_start_of_a_function(target, snap, how):
+    """No call has left that address: it is the outermost function of a makecontext() stack, wherever that lies."""
+    t = target("contexts", how).settle()
+    worker = thread(snap(t), "worker")
+    assert_calls(worker, "target_block", "on_context")
+    assert symbols(worker).index("on_context") == len(symbols(worker)) - 2
+    if how == "landing":
+        assert symbols(worker)[-1] == "landing" and worker["user_stack"][-1]["offset"] == 0
+
+
+@pytest.mark.arch
+def test_register_that_calls_do_not_keep(target, snap, source):
+    """Nobody is stopped to learn it, since that would not tell."""
+    t = target("lost_cfa").settle()
+    doc = snap(t, source)
+    worker = thread(doc, "worker")
+    assert symbols(worker)[-1] == "lost"
+    assert worker["user_stack_end"] == "no_unwind_info" and "which calls do not keep" in worker["user_stack_error"]
+    assert doc["capture"]["stopped_threads"] == 0
+    assert not [note for note in doc["notes"] if "stopped" in note]
+
+
+@pytest.mark.arch
 def test_return_to_nowhere(target, snap):
     """An address that is in no code is no frame: nothing was called from there."""
     t = target("waits_astray")
