@@ -108,7 +108,7 @@ static void visit_perf_maps(const struct target *target, const struct owner *own
 			continue;
 		snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)places[i].pid);
 		file.fd = open_perf_map(owner, places[i].root_fd, path, &err);
-		if (err.code == ENOENT || err.code == ENOTDIR)
+		if (err.code == ENOENT || err.code == ENOTDIR || err.code == ESRCH) /* a sandbox in a dead process's /proc */
 			continue;
 		file.path = path;
 		file.problem = &err;

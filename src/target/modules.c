@@ -25,6 +25,7 @@ struct loaded_module {
 	const struct map_entry *entry; /* the first mapping */
 	struct mem_copy copy;          /* the memory that the image is in; len is 0 for a file */
 	uint64_t copy_vaddr;           /* of the copy's first byte, in the image's own terms */
+	bool is_made;                  /* there is no file on disk and no object in it: it holds code made at run time */
 };
 
 struct modules {
@@ -140,6 +141,17 @@ static int open_from_memory(struct modules *m, struct loaded_module *loaded)
 	return open_copy(loaded, &copy, NULL);
 }
 
+/* Compilers write their code through one mapping of such a file, and run it in another. */
+static bool is_in_memory(const struct map_entry *entry)
+{
+	static const char *const starts[] = {"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(entry->path, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
 static void open_module(struct modules *m, struct loaded_module *loaded)
 {
 	const struct map_entry *entry = loaded->entry;
@@ -156,6 +168,7 @@ static void open_module(struct modules *m, struct loaded_module *loaded)
 		ret = open_file(m, entry, &err, &loaded->module.image);
 	if (ret < 0 && entry->deleted && open_from_memory(m, loaded) == 0)
 		ret = 0;
+	loaded->is_made = ret < 0 && is_in_memory(entry);
 	if (ret < 0)
 		info->problem = arena_intern(m->snap->arena, err.msg);
 	else
@@ -372,7 +385,7 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 		*vaddr = address;
 		return jit;
 	}
-	if (!loaded)
+	if (!loaded || loaded->is_made)
 		return NULL;
 	offset = address - entry->start + entry->offset;
 	*vaddr = offset;

@@ -53,8 +53,9 @@ int modules_create(struct target *target, const struct modules_options *options,
 void modules_destroy(struct modules *modules);
 
 /*
- * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped
- * there. Several mappings of one file give one module. Code that a JIT compiler announced to debuggers is a module too.
+ * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped there, or
+ * one in memory (memfd) that is no object, as compilers use for what they make. Several mappings of one file give one
+ * module. Code that a JIT compiler announced to debuggers is a module too.
  */
 struct module *modules_find(struct modules *modules, uint64_t address, uint64_t *vaddr);
 

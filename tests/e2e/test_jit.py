@@ -74,6 +74,26 @@ def test_code_that_goes_straight_to_its_return(target, stakeout, snap, tmp_path,
     assert_calls(thread(stakeout("replay", "--json", saved).doc, "worker"), *BARE_CALLS)
 
 
+def test_code_in_a_file_in_memory(target, snap, stakeout):
+    """That file is no module which lacks something."""
+    t = target("jit_bare", "record", "memfd").settle()
+    try:
+        worker = thread(snap(t), "worker")
+        assert_calls(worker, "target_block", "made_inner", "between", "made_outer", "worker")
+        assert [f["module"] for f in made(worker)] == [None, None]
+        assert "memfd" not in stakeout(t.pid).out
+    finally:
+        Path(f"/tmp/perf-{t.pid}.map").unlink(missing_ok=True)
+
+
+def test_dead_root_directory(target, snap, root):
+    """There can be no file with names, and nobody wants to hear of it."""
+    t = target("jit_bare", "record", "sandboxed").settle()
+    doc = snap(t)
+    assert_calls(thread(doc, "worker"), "target_block", "between", "worker")
+    assert not [note for note in doc["notes"] if "names of code made at run time" in note], doc["notes"]
+
+
 @pytest.mark.arch
 @pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace"])
 def test_code_with_a_borrowed_frame_pointer(target, stakeout, option):
