@@ -291,6 +291,24 @@ void module_symbols_read(struct module_symbols *symbols, size_t index)
 	dwarf_source_read(symbols->dwarf, index);
 }
 
+static bool is_mangled(const struct call *call)
+{
+	return call->linkage && call->linkage_len > 2 && call->linkage[0] == '_' &&
+	       (call->linkage[1] == 'Z' || call->linkage[1] == 'R');
+}
+
+/*
+ * The compiler or the linker has merged functions that do the same: the table has all their names at one address, and DWARF
+ * that of the function whose code it is. A clone ("name.constprop.0") is that function, and says more.
+ */
+static bool is_merged(const struct call *function, const struct call *name)
+{
+	if (!is_mangled(function) || !is_mangled(name) || !function->has_start || function->start != name->start)
+		return false;
+	return name->linkage_len < function->linkage_len ||
+	       memcmp(name->linkage, function->linkage, function->linkage_len) != 0;
+}
+
 /* Gives the function, which is the last call, its name from the symbol table, if that is the better one. */
 static bool put_name(struct calls *out, const struct call *name)
 {
@@ -299,7 +317,7 @@ static bool put_name(struct calls *out, const struct call *name)
 	if (!out->len && !vec_push(out, (struct call){0}))
 		return false;
 	last = &out->data[out->len - 1];
-	if (!name->own && (last->linkage || last->name))
+	if ((!name->own && (last->linkage || last->name)) || is_merged(last, name))
 		return true;
 	last->linkage = name->linkage;
 	last->linkage_len = name->linkage_len;

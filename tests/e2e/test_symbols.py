@@ -72,6 +72,7 @@ def test_demangled(target, snap):
     th = thread(snap(t), "templates")
     hold = next(frame["symbol"] for frame in th["user_stack"] if "hold" in (frame["symbol"] or ""))
     assert hold.startswith("cxx::Box<std::") and ", 3>::hold(std::vector<" in hold, hold
+    assert_calls(th, "cxx::templates")  # which has two more names in the symbol table
     assert_calls(thread(snap(t), "catch"), "cxx::catches")
 
 

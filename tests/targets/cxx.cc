@@ -83,6 +83,10 @@ FRAME void catches()
 	}
 }
 
+/* As if functions that do the same had been merged. */
+void a() __attribute__((alias("_ZN3cxx9templatesEv")));
+void z_which_has_a_longer_name() __attribute__((alias("_ZN3cxx9templatesEv")));
+
 struct Guard {
 	FRAME ~Guard()
 	{
