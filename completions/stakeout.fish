@@ -40,6 +40,11 @@ complete -c stakeout -n $stacks -l children -d 'Also processes that these have s
 complete -c stakeout -n $stacks -l kernel -d 'Show kernel stacks'
 complete -c stakeout -n $stacks -l no-kernel -d 'Do not show kernel stacks'
 complete -c stakeout -n $stacks -l depth -x -d 'At most this many frames'
+complete -c stakeout -n $stacks -l brief -d 'Only the table: a line for each stack'
+complete -c stakeout -n $stacks -l state -x -a 'R\trunning S\tsleeping D\tuninterruptible T\tstopped Z\tended' \
+    -d 'Only threads in these states'
+complete -c stakeout -n $stacks -l name -x -d 'Only threads with such a name'
+complete -c stakeout -n $stacks -l grep -x -d 'Only threads with a match in their stacks'
 complete -c stakeout -n $stacks -l no-addresses -d 'Leave out the addresses of frames'
 complete -c stakeout -n $stacks -l long -d 'Do not shorten lines to fit the terminal'
 complete -c stakeout -n $stacks -l no-group -d 'One block for each thread'

@@ -125,6 +125,10 @@ _arguments -S \
 	'(--no-kernel)--kernel[show kernel stacks]' \
 	'(--kernel)--no-kernel[do not show kernel stacks]' \
 	'--depth[at most this many frames]:frames:' \
+	'--brief[only the table: a line for each stack]' \
+	'*--state[only threads in these states]:states:(R S D R,D T Z)' \
+	'--name[only threads with such a name]:pattern:' \
+	'--grep[only threads with a match in their stacks]:regular expression:' \
 	'--no-addresses[leave out the addresses of frames]' \
 	'--long[do not shorten lines to fit the terminal]' \
 	'--no-group[one block for each thread]' \

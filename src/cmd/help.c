@@ -20,6 +20,8 @@ static const char examples[] =
 	"Examples:\n"
 	"  stakeout nginx                     every thread of the process of that name\n"
 	"  stakeout -t 4712                   one thread\n"
+	"  stakeout --brief 4711              a line for each stack\n"
+	"  stakeout --state R,D 4711          only threads that run, or cannot be interrupted\n"
 	"  stakeout --json 4711               for programs\n"
 	"  stakeout offcpu -d 10 -p nginx     ten seconds of its waits\n"
 	"\n"

@@ -59,6 +59,8 @@ int cmd_replay(int argc, char **argv)
 		if (view_option(&view.options, opt, optarg, &err) < 0)
 			return cmd_misused(argv[0], err.msg);
 	}
+	if (view_check(&view.options, &err) < 0)
+		return cmd_misused(argv[0], err.msg);
 	if (argc - optind != 1)
 		return cmd_misused(argv[0], "give one file");
 	rc = cmd_check_proc();

@@ -154,6 +154,8 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 	for (int i = optind; i < argc; i++)
 		if (process_args_add(&o->processes, argv[i], &err) < 0)
 			return cmd_misused(argv[0], err.msg);
+	if (view_check(view, &err) < 0)
+		return cmd_misused(argv[0], err.msg);
 	if (!o->processes.len && !o->tids.len)
 		return cmd_misused(argv[0], "which process? give its pid or its name");
 	if (o->processes.all && !process_args_have_names(&o->processes))

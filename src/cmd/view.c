@@ -13,7 +13,14 @@
 #include "target/patience.h"
 
 const char view_help[] =
+	"Which threads:\n"
+	"      --state LETTERS    only those in these states, such as R,D: R running or ready, S sleeping, D uninterruptible,\n"
+	"                         T stopped, t traced, Z ended\n"
+	"      --name GLOB        only those with such a name: 'worker*'\n"
+	"      --grep REGEX       only those with a match in their stacks: functions, modules, files, the system call\n"
+	"\n"
 	"Output:\n"
+	"      --brief            only the table: a line for each stack\n"
 	"  -r, --registers        show all general registers\n"
 	"      --show-rsp         show the stack pointer of each frame (also --show-sp)\n"
 	"      --kernel           show kernel stacks (the default)\n"
@@ -42,6 +49,7 @@ void view_deinit(struct view *view)
 		fclose(view->out);
 	view->out = NULL;
 	name_options_deinit(&view->options.naming);
+	selection_deinit(&view->options.selection);
 }
 
 /* In the order of enum color_mode. */
@@ -99,6 +107,18 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_NO_ADDRESSES:
 		options->report.no_addresses = true;
 		return 1;
+	case VIEW_BRIEF:
+		options->report.brief = true;
+		return 1;
+	case VIEW_STATE:
+		word = selection_add_states(&options->selection, value, err);
+		return word < 0 ? word : 1;
+	case VIEW_NAME:
+		options->selection.name = value;
+		return 1;
+	case VIEW_GREP:
+		word = selection_set_regex(&options->selection, value, err);
+		return word < 0 ? word : 1;
 	case VIEW_LONG:
 		options->long_lines = true;
 		return 1;
@@ -116,6 +136,13 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	}
 }
 
+int view_check(const struct view_options *options, struct err *err)
+{
+	if (options->report.brief && !options->format->is_text)
+		return err_set(err, EINVAL, "--brief is for the text: %s has all", options->format->option);
+	return 0;
+}
+
 bool view_has_color(const struct view_options *options, FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");
@@ -131,7 +158,10 @@ static void fit_terminal(struct view_options *options, FILE *out)
 	enum { ROOM_FOR_ADDRESSES = 100 };
 	unsigned columns, rows;
 
-	if (options->long_lines || !terminal_size(fileno(out), &columns, &rows))
+	if (!terminal_size(fileno(out), &columns, &rows))
+		return;
+	options->report.height = rows;
+	if (options->long_lines)
 		return;
 	options->report.width = columns;
 	options->report.no_addresses |= columns < ROOM_FOR_ADDRESSES;
@@ -219,6 +249,7 @@ int view_show(struct view *view, struct tracing *tracing, struct err *err)
 	rc = tracing_name(tracing, &names, err, &trace);
 	if (rc < 0)
 		return rc;
+	selection_apply(&view->options.selection, trace);
 	notes_add_all(&trace->notes, &notes);
 	view->incomplete |= patience_tell(&trace->notes);
 	return write_report(view, trace, err);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "cmd/name_options.h"
+#include "cmd/selection.h"
 #include "report/format.h"
 #include "trace/tracing.h"
 
@@ -25,6 +26,7 @@ struct view_options {
 	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum color_mode color;
 	bool no_demangle;
+	struct selection selection;
 	bool long_lines; /* also where the terminal is narrower */
 	struct name_options naming;
 };
@@ -51,6 +53,10 @@ enum {
 	VIEW_NO_DEMANGLE,
 	VIEW_NO_ADDRESSES,
 	VIEW_LONG,
+	VIEW_BRIEF,
+	VIEW_STATE,
+	VIEW_NAME,
+	VIEW_GREP,
 	VIEW_OPTION_END,
 };
 
@@ -72,6 +78,10 @@ enum {
 	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
 	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},         \
 	{"long", no_argument, NULL, VIEW_LONG},                         \
+	{"brief", no_argument, NULL, VIEW_BRIEF},                       \
+	{"state", required_argument, NULL, VIEW_STATE},                 \
+	{"name", required_argument, NULL, VIEW_NAME},                   \
+	{"grep", required_argument, NULL, VIEW_GREP},                   \
 	NAME_LONG_OPTIONS,                                              \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}
@@ -87,6 +97,9 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 
 /* -EINVAL when another one was chosen before. */
 int view_choose_format(struct view_options *options, const struct report_format *format, struct err *err);
+
+/* -EINVAL when options exclude each other. */
+int view_check(const struct view_options *options, struct err *err);
 
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);

@@ -16,6 +16,8 @@ struct report_options {
 	bool kernel;	/* show kernel stacks */
 	bool verbose;	/* all frames, how they were found, and paths in full */
 	bool no_addresses; /* of user frames (text only) */
+	bool brief;     /* only the table of groups (text only) */
+	unsigned height; /* rows of the terminal: with more, a table of groups comes first; 0: there is none */
 	unsigned width; /* columns of the terminal that the text has to fit into; 0: any */
 };
 

@@ -12,9 +12,10 @@
 #include "report/names.h"
 #include "report/text_format.h"
 #include "report/text_frame.h"
+#include "report/text_table.h"
 
 enum {
-	LINE_WIDTH = 100,
+	LINE_WIDTH = 100, /* of lists, where the terminal has no other */
 	TID_RUN = 16, /* so many consecutive tids with one name are shown as a range */
 };
 
@@ -83,6 +84,8 @@ static void put_summary(const struct text_report *r)
 	text_style(&r->text, STYLE_PLAIN);
 	fprintf(out, " (pid %d%s): %zu %s", snap->pid, snap->replayed ? ", replayed" : "", n,
 		n == 1 ? "thread" : "threads");
+	if (r->trace->threads.len < n)
+		fprintf(out, " (%zu shown)", r->trace->threads.len);
 	put_stopped(out, info);
 	if (info->retaken_threads)
 		fprintf(out, ", %" PRIu32 " taken again", info->retaken_threads);
@@ -108,44 +111,27 @@ static void put_notes(const struct text_report *r)
 
 /* The head of a block: who, in which state, since when, in which system call. */
 
-/* In state R, but it did not run during the capture: it is ready, and other threads have the CPUs. */
-static bool waits_for_cpu(const struct snap_thread *thread)
-{
-	return thread->state == 'R' && thread->capture == CAPTURE_ASLEEP;
-}
-
-static void put_state(const struct text_report *r, const struct snap_thread *thread)
-{
-	char state = thread->state;
-	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
-
-	fputs("  ", r->text.out);
-	if (style != STYLE_PLAIN)
-		text_style(&r->text, style);
-	fprintf(r->text.out, "%c %s", state > ' ' && state < 0x7f ? state : '?',
-		waits_for_cpu(thread) ? "waiting for a CPU" : name_thread_state(state));
-	if (style != STYLE_PLAIN)
-		text_style(&r->text, STYLE_PLAIN);
-}
-
-static void put_range(FILE *out, const char *what, uint64_t least, uint64_t most)
+/* The words are before and behind the time. */
+static void put_range(FILE *out, const char *before, uint64_t least, uint64_t most, const char *behind)
 {
 	char from[DURATION_LEN], to[DURATION_LEN];
 
 	format_duration(least, from);
 	format_duration(most, to);
 	if (strcmp(from, to) == 0)
-		fprintf(out, "  %s %s", what, from);
+		fprintf(out, "  %s %s%s", before, from, behind);
 	else
-		fprintf(out, "  %s %s to %s", what, from, to);
+		fprintf(out, "  %s %s to %s%s", before, from, to, behind);
 }
 
-static void put_off_cpu(FILE *out, const struct trace_thread *const *members, size_t count)
+/* One of the times of all members that have it. */
+static void put_times(FILE *out, const char *before, const char *behind, const struct trace_thread *const *members,
+		      size_t count, int64_t (*time_of)(const struct snap_thread *thread))
 {
 	int64_t least = INT64_MAX, most = -1;
 
 	for (size_t i = 0; i < count; i++) {
-		int64_t ns = members[i]->thread->off_cpu_ns;
+		int64_t ns = time_of(members[i]->thread);
 
 		if (ns < 0)
 			continue;
@@ -153,7 +139,23 @@ static void put_off_cpu(FILE *out, const struct trace_thread *const *members, si
 		most = ns > most ? ns : most;
 	}
 	if (most >= 0)
-		put_range(out, "off-CPU", (uint64_t)least, (uint64_t)most);
+		put_range(out, before, (uint64_t)least, (uint64_t)most, behind);
+}
+
+/* A thread that runs is not off-CPU; since when one that is ready waits for a CPU is not known. */
+static int64_t off_cpu_time(const struct snap_thread *thread)
+{
+	return thread->state == 'R' ? -1 : thread->off_cpu_ns;
+}
+
+static int64_t ready_time(const struct snap_thread *thread)
+{
+	return thread_is_ready(thread) ? thread->off_cpu_ns : -1;
+}
+
+static int64_t cpu_time(const struct snap_thread *thread)
+{
+	return thread->cpu_ns;
 }
 
 static void put_pause(FILE *out, const struct trace_thread *const *members, size_t count)
@@ -166,7 +168,7 @@ static void put_pause(FILE *out, const struct trace_thread *const *members, size
 		least = ns < least ? ns : least;
 		most = ns > most ? ns : most;
 	}
-	put_range(out, "held", least, most);
+	put_range(out, "held", least, most, "");
 }
 
 static unsigned differing_args(const struct trace_thread *const *members, size_t count)
@@ -185,15 +187,11 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	const struct snap_thread *first = members[0]->thread;
 	FILE *out = r->text.out;
 
-	put_state(r, first);
-	if (first->syscall.state == SYSCALL_IN) {
-		fputs("  in ", out);
-		text_style(&r->text, STYLE_CALL);
-		text_syscall(&r->text, snapshot_arch_of(r->trace->snap, first), &first->syscall, differing_args(members, count));
-		text_style(&r->text, STYLE_PLAIN);
-	}
-	if (first->state != 'R' || waits_for_cpu(first))
-		put_off_cpu(out, members, count);
+	fputs("  ", out);
+	text_state(&r->text, first, 0);
+	put_times(out, "off-CPU", "", members, count, off_cpu_time);
+	put_times(out, "last ran", " ago", members, count, ready_time);
+	put_times(out, "CPU time", "", members, count, cpu_time);
 	if (first->capture == CAPTURE_HELD)
 		put_pause(out, members, count);
 	if (first->capture == CAPTURE_MOVED)
@@ -201,6 +199,20 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	if (first->tracer)
 		fprintf(out, "  traced by pid %d", first->tracer);
 	fputc('\n', out);
+}
+
+/* A thread that is ready is not blocked there. */
+static void put_syscall(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const struct snap_thread *first = members[0]->thread;
+
+	if (first->syscall.state != SYSCALL_IN)
+		return;
+	fputs(first->state == 'R' ? "  during " : "  in ", r->text.out);
+	text_style(&r->text, STYLE_CALL);
+	text_syscall(&r->text, snapshot_arch_of(r->trace->snap, first), &first->syscall, differing_args(members, count));
+	text_style(&r->text, STYLE_PLAIN);
+	fputc('\n', r->text.out);
 }
 
 /* How many members from here on have the same name and, with `consecutive`, consecutive tids. */
@@ -214,17 +226,19 @@ static size_t run_length(const struct trace_thread *const *members, size_t count
 	return n;
 }
 
-static void put_word(FILE *out, int *column, int len, const char *indent)
+static void put_word(const struct text_report *r, int *column, int len, const char *indent)
 {
-	if (*column + 1 + len > LINE_WIDTH) {
-		fprintf(out, "\n%s", indent);
+	int width = r->options->width ? (int)r->options->width : LINE_WIDTH;
+
+	if (*column + 1 + len > width) {
+		fprintf(r->text.out, "\n%s", indent);
 		*column = (int)strlen(indent);
 	}
-	fputc(' ', out);
+	fputc(' ', r->text.out);
 	*column += 1 + len;
 }
 
-static void put_tids(FILE *out, const struct trace_thread *const *members, size_t count, int *column)
+static void put_tids(const struct text_report *r, const struct trace_thread *const *members, size_t count, int *column)
 {
 	char word[32];
 
@@ -238,8 +252,8 @@ static void put_tids(FILE *out, const struct trace_thread *const *members, size_
 			snprintf(word, sizeof(word), "%d", tid);
 		else
 			snprintf(word, sizeof(word), "%d-%d", tid, tid + (pid_t)n - 1);
-		put_word(out, column, (int)strlen(word), "     ");
-		fputs(word, out);
+		put_word(r, column, (int)strlen(word), "     ");
+		fputs(word, r->text.out);
 	}
 }
 
@@ -254,8 +268,8 @@ static void put_members(const struct text_report *r, const struct trace_thread *
 		const char *name = members[i]->thread->name;
 
 		n = run_length(members + i, count - i, false);
-		put_tids(out, members + i, n, &column);
-		put_word(out, &column, (int)strlen(name) + 1, "     ");
+		put_tids(r, members + i, n, &column);
+		put_word(r, &column, (int)strlen(name) + 1, "     ");
 		text_style(&r->text, STYLE_STRONG);
 		text_untrusted(&r->text, name);
 		text_style(&r->text, STYLE_PLAIN);
@@ -282,6 +296,7 @@ static void put_head(const struct text_report *r, const struct trace_thread *con
 	put_situation(r, members, count);
 	if (count > 1)
 		put_members(r, members, count);
+	put_syscall(r, members, count);
 }
 
 /* The body: registers and stacks. */
@@ -348,12 +363,27 @@ static void put_group(const struct text_report *r, const struct trace_thread *co
 	put_end(r, first);
 }
 
+/* How many lines the blocks take, at least. */
+static size_t count_lines(const struct text_report *r, const struct groups *groups)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < groups->len; i++) {
+		const struct trace_thread *first = groups->members[groups->data[i].first];
+
+		n += 3 + (first->user ? first->user->len : 0);
+		n += r->options->kernel && first->kernel ? first->kernel->len : 0;
+	}
+	return n;
+}
+
 int report_text(const struct trace *trace, const struct report_options *options, FILE *out)
 {
+	enum { SCREENFUL = 50 };
 	struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .trace = trace};
 	_cleanup_(groups_deinit) struct groups groups = {0};
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
-	bool merge = options->group && !options->registers && !options->show_sp;
+	bool merge = options->brief || (options->group && !options->registers && !options->show_sp);
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
 	int ret = groups_init(&groups, trace, merge);
 
@@ -364,6 +394,10 @@ int report_text(const struct trace *trace, const struct report_options *options,
 	report_begin();
 	put_summary(&r);
 	put_notes(&r);
+	if (options->brief || (groups.len > 1 && count_lines(&r, &groups) > (options->height ? options->height : SCREENFUL)))
+		text_table(&r.text, &groups, trace->snap, options->width);
+	if (options->brief)
+		return report_flush(out);
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, groups.members + groups.data[i].first, groups.data[i].count);
 	text_lacking(&r.text, &lacking);

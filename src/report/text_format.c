@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/names.h"
 #include "report/utf8.h"
 
 void text_style(const struct text *t, enum style style)
@@ -61,6 +62,19 @@ const char *format_duration(uint64_t ns, char buf[DURATION_LEN])
 	else
 		snprintf(buf, DURATION_LEN, "%" PRIu64 " d %02" PRIu64 " h", hours / 24, hours % 24);
 	return buf;
+}
+
+void text_state(const struct text *t, const struct snap_thread *thread, int columns)
+{
+	char state = thread->state;
+	enum style style = state == 'R' ? STYLE_GOOD : state == 'D' ? STYLE_BAD : STYLE_PLAIN;
+
+	if (style != STYLE_PLAIN)
+		text_style(t, style);
+	fprintf(t->out, "%c %-*s", state > ' ' && state < 0x7f ? state : '?', columns > 2 ? columns - 2 : 0,
+		thread_is_ready(thread) ? "ready, no CPU" : name_thread_state(state));
+	if (style != STYLE_PLAIN)
+		text_style(t, STYLE_PLAIN);
 }
 
 const char *path_tail(const char *path, unsigned keep)

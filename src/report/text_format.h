@@ -36,6 +36,9 @@ void text_untrusted(const struct text *t, const char *s);
 enum { DURATION_LEN = 32 };
 const char *format_duration(uint64_t ns, char buf[DURATION_LEN]);
 
+/* "S sleeping", "R ready, no CPU"…, in at least so many columns. */
+void text_state(const struct text *t, const struct snap_thread *thread, int columns);
+
 /* The last `keep` components of a path. */
 const char *path_tail(const char *path, unsigned keep);
 

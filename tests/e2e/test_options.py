@@ -8,7 +8,7 @@ import subprocess
 import termios
 
 import pytest
-from harness import TIMEOUT, assert_calls, command, symbols, thread
+from harness import TIMEOUT, assert_calls, command, symbols, thread, tids, until
 
 ESCAPE = "\033["
 
@@ -97,6 +97,8 @@ def test_version(stakeout):
         ("--color=maybe", "1"),
         ("--tid", "zero", "1"),
         ("--source=other", "1"),
+        ("--state", "Q", "1"),
+        ("--grep", "(", "1"),
         ("replay",),
     ],
     ids=" ".join,
@@ -300,6 +302,38 @@ def test_lines_fit_the_terminal(target, stakeout, columns):
     _, whole = on_a_terminal("--no-color", "--long", t.pid, columns=columns)
     assert frame_lines(whole) == frame_lines(stakeout(t.pid).out), "nothing is cut in a pipe, either"
     assert max(map(len, frame_lines(whole))) > columns
+
+
+def test_table(target, stakeout):
+    t = target("sleepers", "-n", 5, "-d", 3).settle()
+    brief = stakeout("--brief", t.pid)
+    assert brief.code == 0
+    assert re.search(r"^      5  S sleeping .* sleeper +target_block \(\w+\)$", brief.out, re.M), brief
+    assert "#0" not in brief.out
+    assert "threads  state" not in on_a_terminal(t.pid)[1], "it all fits"
+    said = on_a_terminal("--no-color", t.pid, rows=10)[1]
+    assert said.index("threads  state") < said.index("#0"), said
+    assert stakeout("--brief", "--json", t.pid).code == 2
+
+
+def test_selected_threads(target, stakeout, snap):
+    t = target("sleepers", "-n", 3, "-d", 3, "-s", 1)
+    names = lambda *args: sorted(th["name"] for th in snap(t, *args)["threads"])
+    assert names("--name", "sl*er") == ["sleeper"] * 3
+    assert names("--grep", "^descend$") == ["sleeper"] * 3
+    assert names("--state", "R,D", "--name", "spin*") == ["spinner"]
+    assert names("--state", "S", "--name", "spinner") == []
+    doc = snap(t, "--name", "spinner")
+    assert doc["capture"]["threads"] == len(tids(t.pid)) and len(doc["threads"]) == 1
+    assert re.search(r"\d threads \(3 shown\)", stakeout("--name", "sleeper", t.pid).out)
+
+
+def test_cpu_time(target, snap):
+    t = target("sleepers", "-n", 1, "-s", 1)
+    cpu = lambda name: thread(snap(t), name)["cpu_ms"]
+    before = cpu("spinner")
+    until(lambda: snap(t), lambda doc: thread(doc, "spinner")["cpu_ms"] > before)
+    assert cpu("sleeper") == cpu("sleeper")
 
 
 def test_no_addresses(target, stakeout):

@@ -22,21 +22,21 @@ static const char whole[] =
 	"  k   0xffffffff81234567\n"
 	"  -- no user stack: it did not stop within 1000 ms\n"
 	"\n"
-	"tid 4711 server  S sleeping  in epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=100)"
-	"  off-CPU 34.0 ms\n"
+	"tid 4711 server  S sleeping  off-CPU 34.0 ms  CPU time 1.5 s\n"
+	"  in epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=100)\n"
 	"  k   ep_poll+0x2d1\n"
 	"  k   do_epoll_wait+0x8c\n"
 	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
 	"  #1  0x0000555500001234  aeMain+0x34  in server\n"
 	"\n"
-	"tid 4717 evil\\x1b[31m\"\\\xef\xbf\xbd  S sleeping  in syscall 9999(1, 2, 3, 4, 5, 6)"
-	"  ran during the capture: may be torn\n"
+	"tid 4717 evil\\x1b[31m\"\\\xef\xbf\xbd  S sleeping  ran during the capture: may be torn\n"
+	"  in syscall 9999(1, 2, 3, 4, 5, 6)\n"
 	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
 	"  -- stack ends here: no_unwind_info at 0x7f0000009999 (libc.so.6 has no CFI for this address)\n"
 	"\n"
-	"3 threads  S sleeping  in futex(uaddr=…, op=0x189, val=0, utime=0, uaddr2=0, val3=-1)"
-	"  off-CPU 12.3 s to 14.3 s\n"
+	"3 threads  S sleeping  off-CPU 12.3 s to 14.3 s\n"
 	"  tid 4712 4713 worker, 4714 flusher\n"
+	"  in futex(uaddr=…, op=0x189, val=0, utime=0, uaddr2=0, val3=-1)\n"
 	"  k   futex_wait_queue+0x60\n"
 	"  k   futex_wait+0x15e\n"
 	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
@@ -70,13 +70,53 @@ static void test_ready_but_not_running(void **state)
 
 	f->snap->threads.data[4].capture = CAPTURE_ASLEEP;
 	f->snap->threads.data[4].off_cpu_ns = 3000000;
-	expect(state, grouped, "\ntid 4715 hasher  R waiting for a CPU  off-CPU 3.0 ms\n");
+	f->snap->threads.data[4].syscall = (struct snap_syscall){SYSCALL_IN, 39, {0}};
+	expect(state, grouped, "last ran 3.0 ms ago\n  during getpid()\n"); /* it is not blocked there */
+	expect(state, grouped, "\ntid 4715 hasher  R ready, no CPU  last ran 3.0 ms ago\n");
+}
+
+static const char table[] =
+	"\n"
+	"threads  state                off-CPU        CPU  thread                   in\n"
+	"      1  R running                                4715 hasher              mix\n"
+	"      1  D uninterruptible                        4716 disk                xfs_buf_lock\n"
+	"      1  S sleeping           34.0 ms      1.5 s  4711 server              aeMain (epoll_wait)\n"
+	"      1  S sleeping                               4717 evil\\x1b[31m\"\\\xef\xbf\xbd     __futex_abstimed_wait_common\n"
+	"      3  S sleeping            14.3 s             worker …                 __futex_abstimed_wait_common (futex)\n"
+	"      1  Z zombie                                 4718 gone                -\n";
+
+/* First a table, when there is more than fits the screen. */
+static void test_table(void **state)
+{
+	struct report_options options = grouped;
+
+	expect_not(state, options, "threads  state ");
+	options.height = 20;
+	expect(state, options, table);
+	expect(state, options, "\ntid 4715 hasher  R running  held 23 µs\n");
+	options.height = 200;
+	expect_not(state, options, "threads  state ");
+	options.brief = true;
+	expect(state, options, table);
+	expect_not(state, options, "\ntid 4715");
+	expect_not(state, options, "module ");
+	options.width = 90; /* long names are shortened */
+	expect(state, options, "  worker …                 __fut…ait_common (futex)\n");
+}
+
+static void test_selected(void **state)
+{
+	struct fixture *f = *state;
+
+	while (f->trace.threads.len > 1)
+		raw_stack_deinit(&f->trace.threads.data[--f->trace.threads.len].raw);
+	expect(state, grouped, "stakeout: server (pid 4711): 8 threads (1 shown), 1 stopped");
 }
 
 static void test_no_group(void **state)
 {
-	expect(state, single, "\ntid 4712 worker  S sleeping  in futex(uaddr=0x7f0000100000, ");
-	expect(state, single, "\ntid 4714 flusher  S sleeping  in futex(uaddr=0x7f0000100002, ");
+	expect(state, single, "\ntid 4712 worker  S sleeping  off-CPU 12.3 s\n  in futex(uaddr=0x7f0000100000, ");
+	expect(state, single, "\ntid 4714 flusher  S sleeping  off-CPU 14.3 s\n  in futex(uaddr=0x7f0000100002, ");
 	expect_not(state, single, "3 threads");
 }
 
@@ -201,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table, setup, teardown), cmocka_unit_test_setup_teardown(test_selected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),

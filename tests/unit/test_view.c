@@ -72,6 +72,11 @@ static void test_wrong_values(void **state)
 	expect_wrong(VIEW_COLOR, "", "--color");
 }
 
+static const char *value_for(int opt)
+{
+	return opt == VIEW_COLOR ? "auto" : opt == VIEW_STATE ? "R" : "1";
+}
+
 /* Every long option is one that is taken, and no other value is. */
 static void test_all_options_are_taken(void **state)
 {
@@ -80,18 +85,20 @@ static void test_all_options_are_taken(void **state)
 
 	view_init(&view);
 	for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]); i++) {
-		const char *value = longs[i].val == VIEW_COLOR ? "auto" : longs[i].has_arg ? "1" : NULL;
+		const char *value = longs[i].has_arg ? value_for(longs[i].val) : NULL;
 
 		if (longs[i].val != 'h')
 			assert_int_equal(view_option(&view.options, longs[i].val, value, NULL), 1);
 	}
+	view_deinit(&view);
 	for (int opt = VIEW_OPTION_FIRST + 1; opt < VIEW_OPTION_END; opt++)
-		assert_int_equal(view_option(&view.options, opt, opt == VIEW_COLOR ? "never" : "1", NULL), 1);
+		assert_int_equal(view_option(&view.options, opt, value_for(opt), NULL), 1);
 	assert_int_equal(view_option(&view.options, VIEW_OPTION_FIRST, NULL, NULL), 0);
 	assert_int_equal(view_option(&view.options, VIEW_OPTION_END, NULL, NULL), 0);
 	assert_int_equal(view_option(&view.options, 'h', NULL, NULL), 0); /* the command's own */
 	assert_int_equal(view_option(&view.options, '?', NULL, NULL), 0);
 	assert_int_equal(view_option(&view.options, 1, NULL, NULL), 0);
+	view_deinit(&view);
 }
 
 struct fixture {

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/text_table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/shorten.h"
+
+/* The C library wraps system calls and starts threads: its frames say little of what a thread is for. */
+static bool is_c_library(const struct module_info *module)
+{
+	static const char *const starts[] = {
+		"libc.so", "libc-", "libc.musl-", "libpthread.so", "libpthread-", "ld-linux", "ld-musl-", "[vdso]",
+	};
+	const char *name = path_tail(module->path, 1);
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+const struct frame *text_table_frame(const struct trace_thread *thread)
+{
+	const struct stack *user = thread->user, *kernel = thread->kernel;
+	const struct frame *nameless = NULL;
+
+	for (size_t i = 0; user && i < user->len; i++) {
+		const struct frame *frame = &user->data[i];
+
+		if (frame->kind == FRAME_KIND_SIGNAL || (frame->module && is_c_library(frame->module)))
+			continue;
+		if (frame->symbol && strcmp(frame->symbol, "_start") != 0)
+			return frame;
+		nameless = nameless || frame->symbol ? nameless : frame;
+	}
+	if (nameless)
+		return nameless;
+	if (user && user->len)
+		return &user->data[0];
+	return kernel && kernel->len ? &kernel->data[0] : NULL;
+}
+
+/* What a group has of time; -1: not known. */
+struct times {
+	int64_t off_cpu_ns; /* the longest */
+	int64_t cpu_ns;     /* of all */
+};
+
+static struct times sum_times(const struct trace_thread *const *members, size_t count)
+{
+	struct times times = {-1, -1};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct snap_thread *thread = members[i]->thread;
+
+		if (thread->off_cpu_ns > times.off_cpu_ns)
+			times.off_cpu_ns = thread->off_cpu_ns;
+		if (thread->cpu_ns >= 0)
+			times.cpu_ns = (times.cpu_ns < 0 ? 0 : times.cpu_ns) + thread->cpu_ns;
+	}
+	return times;
+}
+
+enum {
+	STATE_WIDTH = 17,
+	TIME_WIDTH = 11,
+	WHO_WIDTH = 23,
+	BEFORE_WHERE = 7 + 2 + STATE_WIDTH + 2 * TIME_WIDTH + 2 + WHO_WIDTH + 2,
+	LEAST_WHERE = 16,
+};
+
+/* In a column of numbers, right-justified by characters and not by bytes. */
+static void put_time(FILE *out, int64_t ns)
+{
+	char text[DURATION_LEN] = "";
+
+	if (ns >= 0)
+		format_duration((uint64_t)ns, text);
+	fprintf(out, "%*s%s", TIME_WIDTH - (int)text_columns(text), "", text);
+}
+
+/* "4715 hasher", "worker", or "worker …" when there are several names; for free(). */
+static char *format_who(const struct trace_thread *const *members, size_t count)
+{
+	const struct snap_thread *first = members[0]->thread;
+	char *who = NULL;
+	size_t len;
+	const struct text text = {.out = open_memstream(&who, &len)};
+	bool differ = false;
+
+	if (!text.out)
+		return NULL;
+	for (size_t i = 1; i < count; i++)
+		differ |= strcmp(members[i]->thread->name, first->name) != 0;
+	if (count == 1)
+		fprintf(text.out, "%d ", first->tid);
+	text_untrusted(&text, first->name);
+	fputs(differ ? " …" : "", text.out);
+	fclose(text.out);
+	return who;
+}
+
+static void put_who(FILE *out, const struct trace_thread *const *members, size_t count)
+{
+	_cleanup_free_ char *who = format_who(members, count), *fitting = who ? shorten_name(who, WHO_WIDTH) : NULL;
+
+	if (fitting)
+		fprintf(out, "  %s%*s  ", fitting, WHO_WIDTH - (int)text_columns(fitting), "");
+}
+
+/* Its name in at most `room` columns, or its module. */
+static void put_where(const struct text *t, const struct trace_thread *thread, size_t room)
+{
+	const struct frame *frame = text_table_frame(thread);
+	_cleanup_free_ char *name = NULL;
+
+	if (!frame) {
+		fputs("-", t->out);
+	} else if (frame->symbol) {
+		name = shorten_name(frame->symbol, room);
+		text_style(t, STYLE_STRONG);
+		text_untrusted(t, name ? name : frame->symbol);
+		text_style(t, STYLE_PLAIN);
+	} else if (frame->module) {
+		fputs("?? in ", t->out);
+		text_untrusted(t, path_tail(frame->module->path, 1));
+	} else {
+		fprintf(t->out, "?? 0x%" PRIx64, frame->address);
+	}
+}
+
+
+/* " (futex)" for a thread that is blocked there, or "". */
+static void format_syscall(const struct snap_thread *thread, const struct snapshot *snap, char *buf, size_t size)
+{
+	bool blocked = thread->syscall.state == SYSCALL_IN && thread->state != 'R';
+	const struct syscall_info *info =
+		blocked ? arch_syscall(snapshot_arch_of(snap, thread), thread->syscall.nr) : NULL;
+
+	snprintf(buf, size, info ? " (%s)" : "", info ? info->name : "");
+}
+
+static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count,
+		      const struct snapshot *snap, unsigned width)
+{
+	const struct snap_thread *first = members[0]->thread;
+	struct times times = sum_times(members, count);
+	char call[64];
+	size_t room = SIZE_MAX;
+
+	format_syscall(first, snap, call, sizeof(call));
+	if (width) {
+		size_t taken = BEFORE_WHERE + strlen(call);
+
+		room = width > taken + LEAST_WHERE ? width - taken : LEAST_WHERE;
+	}
+	fprintf(t->out, "%7zu  ", count);
+	text_state(t, first, STATE_WIDTH);
+	put_time(t->out, times.off_cpu_ns);
+	put_time(t->out, times.cpu_ns);
+	put_who(t->out, members, count);
+	put_where(t, members[0], room);
+	fprintf(t->out, "%s\n", call);
+}
+
+void text_table(const struct text *t, const struct groups *groups, const struct snapshot *snap, unsigned width)
+{
+	if (!groups->len)
+		return;
+	text_style(t, STYLE_DIM);
+	fprintf(t->out, "\n%7s  %-*s%*s%*s  %-*s  %s\n", "threads", STATE_WIDTH, "state", TIME_WIDTH, "off-CPU",
+		TIME_WIDTH, "CPU", WHO_WIDTH, "thread", "in");
+	text_style(t, STYLE_PLAIN);
+	for (size_t i = 0; i < groups->len; i++)
+		put_group(t, groups->members + groups->data[i].first, groups->data[i].count, snap, width);
+}
