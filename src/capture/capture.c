@@ -115,6 +115,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->exe = process_exe(&c->target->process, snap->arena);
 	snap->kernel_thread = info.kernel_thread;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
 	if (c->observer_note[0] && c->options.stop != STOP_ALL)

@@ -125,6 +125,7 @@ static void put_process(struct bytes *b, const struct snapshot *snap)
 	put_string(b, snap->exe);
 	put_u8(b, snap->kernel_thread);
 	put_u64(b, (uint64_t)snap->taken_at_ns);
+	put_u64(b, (uint64_t)snap->taken_at_monotonic_ns);
 }
 
 static void put_capture(struct bytes *b, const struct capture_info *info)
@@ -358,6 +359,7 @@ static int get_process(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_string(c, snap, err, &snap->exe);
 	snap->kernel_thread = cursor_u8(c) != 0;
 	snap->taken_at_ns = (int64_t)cursor_u64(c);
+	snap->taken_at_monotonic_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : 0; /* not in older files */
 	if (!ret && !c->bad && snap->pid <= 0)
 		return err_set(err, EINVAL, "process id %d", snap->pid);
 	return ret;

@@ -127,6 +127,7 @@ struct snapshot {
 	bool kernel_thread;
 	bool replayed;	   /* read from a file: no live process behind it */
 	int64_t taken_at_ns; /* CLOCK_REALTIME */
+	int64_t taken_at_monotonic_ns; /* CLOCK_MONOTONIC; 0: not known */
 	struct capture_info capture;
 	VEC(struct snap_thread) threads;
 	struct maps maps;

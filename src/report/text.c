@@ -12,6 +12,7 @@
 #include "report/names.h"
 #include "report/text_format.h"
 #include "report/text_frame.h"
+#include "report/text_syscall.h"
 #include "report/text_table.h"
 
 enum {
@@ -201,17 +202,35 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	fputc('\n', out);
 }
 
+/* Numbers of another pid namespace are those of no thread here. */
+static void put_joined(const struct text_report *r, const struct trace_thread *thread)
+{
+	const struct snapshot *snap = r->trace->snap;
+	pid_t joined = text_syscall_joins(snap, thread);
+
+	for (size_t i = 0; joined && i < snap->threads.len; i++)
+		if (snap->threads.data[i].tid == joined) {
+			fprintf(r->text.out, ": waits for tid %d ", (int)joined);
+			text_untrusted(&r->text, snap->threads.data[i].name);
+			fputs(" to end", r->text.out);
+			return;
+		}
+}
+
 /* A thread that is ready is not blocked there. */
 static void put_syscall(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct snap_thread *first = members[0]->thread;
+	unsigned differ = differing_args(members, count);
 
 	if (first->syscall.state != SYSCALL_IN)
 		return;
 	fputs(first->state == 'R' ? "  during " : "  in ", r->text.out);
 	text_style(&r->text, STYLE_CALL);
-	text_syscall(&r->text, snapshot_arch_of(r->trace->snap, first), &first->syscall, differing_args(members, count));
+	text_syscall(&r->text, r->trace->snap, members[0], differ);
 	text_style(&r->text, STYLE_PLAIN);
+	if (!differ || count == 1)
+		put_joined(r, members[0]);
 	fputc('\n', r->text.out);
 }
 

@@ -42,10 +42,4 @@ void text_state(const struct text *t, const struct snap_thread *thread, int colu
 /* The last `keep` components of a path. */
 const char *path_tail(const char *path, unsigned keep);
 
-/*
- * "futex(uaddr=0x7f12, op=0x80, val=2)". `args_differ` has bit i set when argument i is not the same in all threads
- * of the group; it is shown as "…".
- */
-void text_syscall(const struct text *t, const struct arch *arch, const struct snap_syscall *call, unsigned args_differ);
-
 #endif

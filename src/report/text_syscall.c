@@ -1,34 +1,69 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-#include <string.h>
+#include "report/text_syscall.h"
 
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
 #include "report/names.h"
-#include "report/text_format.h"
+
+/* A parameter of a call: the kernel's name for it, and its value. */
+struct arg {
+	const char *name;
+	size_t len;
+	uint64_t value;
+};
+
+/* What is to be shown. */
+struct shown_call {
+	const struct text *t;
+	const struct snapshot *snap;
+	const struct snap_thread *thread; /* whose stack may have what an argument points to */
+	const struct arch *arch;
+	const struct syscall_info *info; /* NULL: it is not known */
+	const uint64_t *args;
+};
 
 /*
- * The kernel's parameter names tell how a value reads best. Where they do not, the value does: pointers are large,
- * counts are small, and what looks like a 32-bit int just below zero is one.
+ * The kernel's parameter names tell how a value reads best, in one base for each kind. Where they do not, the value does:
+ * pointers are large, and what looks like a 32-bit int just below zero is one.
  */
-enum form { FORM_GUESS, FORM_INT, FORM_SIZE, FORM_BITS };
+enum form { FORM_GUESS, FORM_INT, FORM_SIZE, FORM_BITS, FORM_POINTER, FORM_MODE };
 
-static enum form form_of(const char *name, size_t len)
+static bool ends_with(const struct arg *arg, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	return arg->len >= n && strncmp(arg->name + arg->len - n, suffix, n) == 0;
+}
+
+static bool is_named(const struct arg *arg, const char *name)
+{
+	return arg->len == strlen(name) && ends_with(arg, name);
+}
+
+static enum form form_of(const struct arg *arg)
 {
 	static const struct {
 		const char *suffix;
 		enum form form;
 	} rules[] = {
-		{"fd", FORM_INT},    {"fildes", FORM_INT}, {"pid", FORM_INT},    {"timeout", FORM_INT},
-		{"op", FORM_BITS},   {"flags", FORM_BITS}, {"flag", FORM_BITS},  {"prot", FORM_BITS},
-		{"mask", FORM_BITS}, {"cmd", FORM_BITS},   {"count", FORM_SIZE}, {"len", FORM_SIZE},
-		{"size", FORM_SIZE}, {"vlen", FORM_SIZE},
+		{"fd", FORM_INT},         {"fildes", FORM_INT},     {"pid", FORM_INT},       {"timeout", FORM_INT},
+		{"op", FORM_BITS},        {"flags", FORM_BITS},     {"flag", FORM_BITS},     {"prot", FORM_BITS},
+		{"sigmask", FORM_POINTER}, {"mask", FORM_BITS},     {"cmd", FORM_BITS},      {"options", FORM_BITS},
+		{"count", FORM_SIZE},     {"len", FORM_SIZE},       {"size", FORM_SIZE},     {"events", FORM_GUESS},
+		{"buf", FORM_POINTER},    {"ptr", FORM_POINTER},    {"addr", FORM_POINTER},  {"addr2", FORM_POINTER},
+		{"filename", FORM_POINTER}, {"path", FORM_POINTER}, {"pathname", FORM_POINTER}, {"ufds", FORM_POINTER},
+		{"inp", FORM_POINTER},    {"outp", FORM_POINTER},   {"exp", FORM_POINTER},   {"rmtp", FORM_POINTER},
+		{"vec", FORM_POINTER},    {"ru", FORM_POINTER},     {"infop", FORM_POINTER}, {"uinfo", FORM_POINTER},
+		{"mode", FORM_MODE},
 	};
 
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		size_t n = strlen(rules[i].suffix);
-
-		if (len >= n && strncmp(name + len - n, rules[i].suffix, n) == 0)
+	for (size_t i = 0; arg->name && i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (ends_with(arg, rules[i].suffix))
 			return rules[i].form;
-	}
 	return FORM_GUESS;
 }
 
@@ -45,39 +80,298 @@ static bool is_small_negative(uint64_t value)
 	return (wide < 0 && wide >= -4096) || (value <= UINT32_MAX && narrow < 0 && narrow >= -4096);
 }
 
-static void put_value(const struct text *t, enum form form, uint64_t value)
+static void put_plain(FILE *out, enum form form, uint64_t value)
 {
-	if (form == FORM_BITS && value && !is_small_negative(value))
-		fprintf(t->out, "0x%" PRIx64, value);
+	const uint64_t larger_than_sizes = UINT64_C(1) << 40;
+
+	if (form == FORM_POINTER && !value)
+		fputs("NULL", out);
+	else if (form == FORM_POINTER || (form == FORM_BITS && value && !is_small_negative(value)))
+		fprintf(out, "0x%" PRIx64, value);
+	else if (form == FORM_MODE && !is_small_negative(value))
+		fprintf(out, "0%" PRIo64, value);
 	else if (is_small_negative(value) || (form == FORM_INT && !is_pointer(value)))
-		fprintf(t->out, "%" PRId32, (int32_t)value);
-	else if (form == FORM_SIZE || value < 0x10000)
-		fprintf(t->out, "%" PRIu64, value);
+		fprintf(out, "%" PRId32, (int32_t)value);
+	else if (form == FORM_SIZE ? value < larger_than_sizes : value <= UINT32_MAX)
+		fprintf(out, "%" PRIu64, value);
 	else
-		fprintf(t->out, "0x%" PRIx64, value);
+		fprintf(out, "0x%" PRIx64, value);
 }
 
-void text_syscall(const struct text *t, const struct arch *arch, const struct snap_syscall *call, unsigned args_differ)
+/* Times */
+
+/* Of which clock a time is, and whether it is a point in it. */
+struct time_kind {
+	clockid_t clock;
+	bool absolute;
+	bool microseconds; /* in place of nanoseconds: struct timeval */
+};
+
+static bool is_call(const struct shown_call *call, const char *name)
 {
-	const struct syscall_info *info = arch_syscall(arch, call->nr);
-	const char *name = info ? info->args : NULL;
+	return call->info && strcmp(call->info->name, name) == 0;
+}
 
-	if (info)
-		fprintf(t->out, "%s(", info->name);
-	else
-		fprintf(t->out, "syscall %" PRId64 "(", call->nr);
-	for (unsigned i = 0; i < syscall_nargs(info); i++) {
-		size_t len = name ? strcspn(name, ",") : 0;
+static int futex_op(const struct shown_call *call)
+{
+	return (int)call->args[1] & FUTEX_CMD_MASK;
+}
 
-		fputs(i ? ", " : "", t->out);
-		if (name)
-			fprintf(t->out, "%.*s=", (int)len, name);
-		if (args_differ >> i & 1)
-			fputs("…", t->out);
-		else
-			put_value(t, name ? form_of(name, len) : FORM_GUESS, call->args[i]);
-		if (name)
-			name += name[len] ? len + 1 : len;
+static struct time_kind time_kind(const struct shown_call *call)
+{
+	struct time_kind kind = {.clock = CLOCK_MONOTONIC, .microseconds = is_call(call, "select")};
+
+	if (is_call(call, "clock_nanosleep")) {
+		kind.clock = (clockid_t)call->args[0];
+		kind.absolute = call->args[1] & TIMER_ABSTIME;
+	} else if (is_call(call, "futex")) {
+		int op = futex_op(call);
+
+		kind.absolute = op != FUTEX_WAIT;
+		if (op == FUTEX_LOCK_PI || call->args[1] & FUTEX_CLOCK_REALTIME)
+			kind.clock = CLOCK_REALTIME;
 	}
-	fputc(')', t->out);
+	return kind;
+}
+
+/* When the snapshot was taken, by that clock; 0: not known. */
+static int64_t taken_at(const struct snapshot *snap, clockid_t clock)
+{
+	return clock == CLOCK_REALTIME ? snap->taken_at_ns : clock == CLOCK_MONOTONIC ? snap->taken_at_monotonic_ns : 0;
+}
+
+static bool put_time(const struct shown_call *call, uint64_t address)
+{
+	struct time_kind kind = time_kind(call);
+	struct snapshot_mem memory;
+	char text[DURATION_LEN];
+	int64_t value[2], ns, now = 0;
+
+	if (call->arch != call->snap->arch) /* a 32-bit program's is another struct */
+		return false;
+	snapshot_mem_init(&memory, call->snap, call->thread);
+	if (!mem_read_exact(&memory.mem, address, value, sizeof(value)) || value[0] < 0 || value[0] > INT64_MAX / NS_PER_S - 1 ||
+	    value[1] < 0 || value[1] >= NS_PER_S)
+		return false;
+	ns = value[0] * NS_PER_S + (kind.microseconds ? value[1] % 1000000 * 1000 : value[1]);
+	if (kind.absolute) {
+		now = taken_at(call->snap, kind.clock);
+		if (!now)
+			return false;
+		ns -= now;
+	}
+	format_duration((uint64_t)(ns < 0 ? -ns : ns), text);
+	fprintf(call->t->out, "%s%s", text, !kind.absolute ? "" : ns < 0 ? " ago" : " from now");
+	return true;
+}
+
+/* A pointer to a time to wait for. */
+static bool is_time_pointer(const struct shown_call *call, const struct arg *arg)
+{
+	return is_named(arg, "rqtp") || is_named(arg, "tsp") || is_named(arg, "uts") || is_named(arg, "tvp") ||
+	       (is_named(arg, "utime") && is_call(call, "futex")) ||
+	       (is_named(arg, "timeout") && (is_call(call, "epoll_pwait2") || is_call(call, "recvmmsg") ||
+					     is_call(call, "semtimedop") || is_call(call, "io_getevents") ||
+					     is_call(call, "io_pgetevents")));
+}
+
+static bool is_milliseconds(const struct shown_call *call, const struct arg *arg)
+{
+	return is_named(arg, "timeout_msecs") ||
+	       (is_named(arg, "timeout") && !is_pointer(arg->value) &&
+		(is_call(call, "epoll_wait") || is_call(call, "epoll_pwait")));
+}
+
+static bool put_timeout(const struct shown_call *call, const struct arg *arg)
+{
+	int32_t ms = (int32_t)arg->value;
+	char text[DURATION_LEN];
+
+	if (is_milliseconds(call, arg)) {
+		if (ms < 0)
+			fputs("none", call->t->out);
+		else
+			fputs(ms ? format_duration((uint64_t)ms * (NS_PER_S / 1000), text) : "0", call->t->out);
+		return true;
+	}
+	if (!is_time_pointer(call, arg))
+		return false;
+	if (!arg->value)
+		fputs("none", call->t->out);
+	return !arg->value || put_time(call, arg->value);
+}
+
+/* Names */
+
+static void put_futex_op(FILE *out, uint64_t value)
+{
+	static const char *const ops[] = {
+		[FUTEX_WAIT] = "WAIT", [FUTEX_WAKE] = "WAKE", [FUTEX_FD] = "FD", [FUTEX_REQUEUE] = "REQUEUE",
+		[FUTEX_CMP_REQUEUE] = "CMP_REQUEUE", [FUTEX_WAKE_OP] = "WAKE_OP", [FUTEX_LOCK_PI] = "LOCK_PI",
+		[FUTEX_UNLOCK_PI] = "UNLOCK_PI", [FUTEX_TRYLOCK_PI] = "TRYLOCK_PI", [FUTEX_WAIT_BITSET] = "WAIT_BITSET",
+		[FUTEX_WAKE_BITSET] = "WAKE_BITSET", [FUTEX_WAIT_REQUEUE_PI] = "WAIT_REQUEUE_PI",
+		[FUTEX_CMP_REQUEUE_PI] = "CMP_REQUEUE_PI", [13] = "LOCK_PI2",
+	};
+	uint32_t op = (uint32_t)value & (uint32_t)FUTEX_CMD_MASK;
+
+	if (op >= sizeof(ops) / sizeof(ops[0])) {
+		fprintf(out, "0x%" PRIx32, (uint32_t)value);
+		return;
+	}
+	fprintf(out, "FUTEX_%s%s%s", ops[op], value & FUTEX_PRIVATE_FLAG ? "|PRIVATE" : "",
+		value & FUTEX_CLOCK_REALTIME ? "|CLOCK_REALTIME" : "");
+}
+
+static bool put_clock(FILE *out, uint64_t value)
+{
+	static const char *const clocks[] = {
+		"REALTIME", "MONOTONIC", "PROCESS_CPUTIME_ID", "THREAD_CPUTIME_ID", "MONOTONIC_RAW", "REALTIME_COARSE",
+		"MONOTONIC_COARSE", "BOOTTIME", "REALTIME_ALARM", "BOOTTIME_ALARM", NULL, "TAI",
+	};
+
+	if (value >= sizeof(clocks) / sizeof(clocks[0]) || !clocks[value])
+		return false;
+	fprintf(out, "CLOCK_%s", clocks[value]);
+	return true;
+}
+
+/* True when the value has been written as what it means. */
+static bool put_meaning(const struct shown_call *call, const struct arg *arg)
+{
+	enum { CWD = -100 }; /* AT_FDCWD */
+	FILE *out = call->t->out;
+
+	if (!arg->name)
+		return false;
+	if (ends_with(arg, "fd") && (int32_t)arg->value == CWD) {
+		fputs("AT_FDCWD", out);
+		return true;
+	}
+	if (is_call(call, "futex") && is_named(arg, "op")) {
+		put_futex_op(out, arg->value);
+		return true;
+	}
+	if (is_call(call, "clock_nanosleep") && is_named(arg, "flags") && arg->value == TIMER_ABSTIME) {
+		fputs("TIMER_ABSTIME", out);
+		return true;
+	}
+	if (is_named(arg, "which_clock") || is_named(arg, "clockid"))
+		return put_clock(out, arg->value);
+	return put_timeout(call, arg);
+}
+
+/* A futex that is waited for has no second one, and mostly no bits to choose by. */
+static bool is_unused(const struct shown_call *call, const struct arg *arg)
+{
+	int op;
+
+	if (!is_call(call, "futex") || !arg->name)
+		return false;
+	op = futex_op(call);
+	if (is_named(arg, "uaddr2"))
+		return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_WAKE;
+	if (is_named(arg, "val3"))
+		return op == FUTEX_WAIT || op == FUTEX_LOCK_PI || op == FUTEX_WAKE ||
+		       (op == FUTEX_WAIT_BITSET && (uint32_t)arg->value == FUTEX_BITSET_MATCH_ANY);
+	return false;
+}
+
+/* restart_syscall() goes on with a call that was interrupted, whose arguments are still in the registers. */
+
+/* Aliases and versions have the name with something before or behind it. */
+static bool has_function(const struct stack *stack, const char *name)
+{
+	for (size_t i = 0; stack && i < stack->len; i++)
+		if (stack->data[i].symbol && strstr(stack->data[i].symbol, name))
+			return true;
+	return false;
+}
+
+static const struct syscall_info *find_call(const struct arch *arch, const char *name)
+{
+	for (unsigned i = 0; i < arch->nsyscalls; i++)
+		if (arch->syscalls[i].name && strcmp(arch->syscalls[i].name, name) == 0)
+			return &arch->syscalls[i];
+	return NULL;
+}
+
+/* Which one, by the function that waits in the kernel or has called it; NULL: they do not tell. */
+static const struct syscall_info *find_restarted(const struct shown_call *call, const struct trace_thread *thread)
+{
+	enum { MAX_CLOCK = 16, INNERMOST = 4 };
+	const struct arch *arch = call->arch;
+	const struct stack *kernel = thread->kernel, *all = thread->user;
+	const struct stack user = {.data = all ? all->data : NULL, .len = all && all->len < INNERMOST ? all->len : all ? INNERMOST : 0};
+
+	if (!is_call(call, "restart_syscall"))
+		return NULL;
+	if (has_function(kernel, "nanosleep") || has_function(&user, "nanosleep"))
+		return find_call(arch, call->args[0] < MAX_CLOCK ? "clock_nanosleep" : "nanosleep");
+	if (has_function(kernel, "futex_wait") || has_function(&user, "futex") || has_function(&user, "lll_lock"))
+		return find_call(arch, "futex");
+	if (has_function(kernel, "poll") || has_function(&user, "poll"))
+		return find_call(arch, is_pointer(call->args[2]) ? "ppoll" : "poll");
+	return NULL;
+}
+
+static void put_args(const struct shown_call *call, unsigned args_differ)
+{
+	const char *name = call->info ? call->info->args : NULL;
+	const char *separator = "";
+	FILE *out = call->t->out;
+
+	for (unsigned i = 0; i < syscall_nargs(call->info); i++) {
+		struct arg arg = {.name = name, .len = name ? strcspn(name, ",") : 0, .value = call->args[i]};
+
+		if (name)
+			name += name[arg.len] ? arg.len + 1 : arg.len;
+		if (is_unused(call, &arg))
+			continue;
+		fputs(separator, out);
+		separator = ", ";
+		if (arg.name)
+			fprintf(out, "%.*s=", (int)arg.len, arg.name);
+		if (args_differ >> i & 1)
+			fputs("…", out);
+		else if (!put_meaning(call, &arg))
+			put_plain(out, form_of(&arg), arg.value);
+	}
+}
+
+void text_syscall(const struct text *t, const struct snapshot *snap, const struct trace_thread *thread, unsigned args_differ)
+{
+	const struct snap_syscall *syscall = &thread->thread->syscall;
+	const struct arch *arch = snapshot_arch_of(snap, thread->thread);
+	struct shown_call call = {
+		.t = t,
+		.snap = snap,
+		.thread = thread->thread,
+		.arch = arch,
+		.info = arch_syscall(arch, syscall->nr),
+		.args = syscall->args,
+	};
+	const struct syscall_info *restarted = find_restarted(&call, thread);
+
+	call.info = restarted ? restarted : call.info;
+	if (call.info)
+		fprintf(t->out, "%s(", call.info->name);
+	else
+		fprintf(t->out, "syscall %" PRId64 "(", syscall->nr);
+	put_args(&call, args_differ);
+	fputs(restarted ? "), restarted" : ")", t->out);
+}
+
+/* glibc waits until the kernel clears the thread's number, which is what the futex is compared with. */
+pid_t text_syscall_joins(const struct snapshot *snap, const struct trace_thread *thread)
+{
+	const struct snap_syscall *syscall = &thread->thread->syscall;
+	const struct syscall_info *info =
+		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(snap, thread->thread), syscall->nr) : NULL;
+
+	if (!info || strcmp(info->name, "futex") != 0)
+		return 0;
+	if (!has_function(thread->user, "pthread_join") && !has_function(thread->user, "pthread_clockjoin") &&
+	    !has_function(thread->user, "pthread_timedjoin"))
+		return 0;
+	return (pid_t)syscall->args[2];
 }

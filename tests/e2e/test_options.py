@@ -4,11 +4,12 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import termios
 
 import pytest
-from harness import TIMEOUT, assert_calls, command, symbols, thread, tids, until
+from harness import TIMEOUT, assert_calls, command, stop, symbols, thread, tids, until
 
 ESCAPE = "\033["
 
@@ -334,6 +335,29 @@ def test_cpu_time(target, snap):
     before = cpu("spinner")
     until(lambda: snap(t), lambda doc: thread(doc, "spinner")["cpu_ms"] > before)
     assert cpu("sleeper") == cpu("sleeper")
+
+
+@pytest.mark.arch
+def test_arguments_by_their_meaning(target, stakeout, snap):
+    t = target("waits_shown").settle()
+    (joined,) = [th["tid"] for th in snap(t)["threads"] if th["name"] == "joined"]
+    text = stakeout(t.pid).out
+    joins, sleeps, polls = (re.search(rf"^tid \d+ {name} .*\n  in (.*)", text, re.M).group(1) for name in ("joins", "sleeps", "polls"))
+    assert re.match(r"futex\(uaddr=0x[0-9a-f]+, op=FUTEX_WAIT\S*, val=\d+, ", joins), joins
+    assert joins.endswith(f": waits for tid {joined} joined to end")
+    assert re.match(r"clock_nanosleep\(which_clock=CLOCK_MONOTONIC, flags=0, rqtp=1 d 00 h, ", sleeps), sleeps
+    assert re.match(r"poll\(.*timeout_msecs=none\)|ppoll\(.*tsp=none,", polls), polls
+
+
+@pytest.mark.arch
+def test_call_that_is_restarted(target, stakeout):
+    """A stop interrupts a sleep, and the kernel goes on with it by another call."""
+    t = target("waits_shown").settle()
+    stop(t.pid)
+    os.kill(t.pid, signal.SIGCONT)
+    t.settle()
+    text = stakeout(t.pid).out
+    assert re.search(r"^tid \d+ sleeps .*\n  in clock_nanosleep\(.*rqtp=1 d 00 h, .*\), restarted$", text, re.M), text
 
 
 def test_no_addresses(target, stakeout):

@@ -132,6 +132,7 @@ static inline struct snapshot *sample_snapshot(void)
 	snap->comm = "server";
 	snap->exe = "/usr/bin/server";
 	snap->taken_at_ns = INT64_C(1700000000000000042);
+	snap->taken_at_monotonic_ns = INT64_C(123456789);
 	snap->capture = (struct capture_info){
 		.method = "bpf", .stop_mode = "auto", .stopped_threads = 1, .retaken_threads = 2, .max_pause_ns = 23417,
 		.capture_ns = 1900000, .inconsistent_why = "1 thread moved",

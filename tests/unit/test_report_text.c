@@ -23,7 +23,7 @@ static const char whole[] =
 	"  -- no user stack: it did not stop within 1000 ms\n"
 	"\n"
 	"tid 4711 server  S sleeping  off-CPU 34.0 ms  CPU time 1.5 s\n"
-	"  in epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=100)\n"
+	"  in epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=100 ms)\n"
 	"  k   ep_poll+0x2d1\n"
 	"  k   do_epoll_wait+0x8c\n"
 	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"
@@ -36,7 +36,7 @@ static const char whole[] =
 	"\n"
 	"3 threads  S sleeping  off-CPU 12.3 s to 14.3 s\n"
 	"  tid 4712 4713 worker, 4714 flusher\n"
-	"  in futex(uaddr=…, op=0x189, val=0, utime=0, uaddr2=0, val3=-1)\n"
+	"  in futex(uaddr=…, op=FUTEX_WAIT_BITSET|PRIVATE|CLOCK_REALTIME, val=0, utime=none)\n"
 	"  k   futex_wait_queue+0x60\n"
 	"  k   futex_wait+0x15e\n"
 	"  #0  0x00007f0000002000  __futex_abstimed_wait_common+0xc4  in libc.so.6\n"
@@ -111,6 +111,20 @@ static void test_selected(void **state)
 	while (f->trace.threads.len > 1)
 		raw_stack_deinit(&f->trace.threads.data[--f->trace.threads.len].raw);
 	expect(state, grouped, "stakeout: server (pid 4711): 8 threads (1 shown), 1 stopped");
+}
+
+/* A thread that is joined is named. */
+static void test_joined(void **state)
+{
+	const struct stack join = SAMPLE_STACK({.symbol = "pthread_join"});
+	struct fixture *f = *state;
+
+	f->trace.threads.data[0].user = &join;
+	f->snap->threads.data[0].syscall = (struct snap_syscall){SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4714, 0, 0, 0xffffffff}};
+	expect(state, grouped, "  in futex(uaddr=0x7f0000000000, op=FUTEX_WAIT_BITSET|CLOCK_REALTIME, val=4714, utime=none)"
+			       ": waits for tid 4714 flusher to end\n");
+	f->snap->threads.data[0].syscall.args[2] = 2; /* not one of its threads */
+	expect(state, grouped, "val=2, utime=none)\n");
 }
 
 static void test_no_group(void **state)
@@ -241,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown), cmocka_unit_test_setup_teardown(test_selected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),

@@ -130,7 +130,7 @@ static void test_round_trip(void **state)
 	assert_text_equal(back->exe, snap->exe);
 	assert_int_equal(back->kernel_thread, snap->kernel_thread);
 	assert_true(back->replayed);
-	assert_true(back->taken_at_ns == snap->taken_at_ns);
+	assert_true(back->taken_at_ns == snap->taken_at_ns && back->taken_at_monotonic_ns == snap->taken_at_monotonic_ns);
 	assert_capture_equal(&back->capture, &snap->capture);
 	assert_maps_equal(&back->maps, &snap->maps);
 	assert_int_equal(back->notes.len, snap->notes.len);

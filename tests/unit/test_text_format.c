@@ -91,46 +91,6 @@ static void test_styles(void **state)
 	free(color);
 }
 
-static void put_call(const struct text *t, const void *arg)
-{
-	text_syscall(t, &arch_x86_64, arg, 0);
-}
-
-static void put_differing_call(const struct text *t, const void *arg)
-{
-	text_syscall(t, &arch_x86_64, arg, 1 << 0 | 1 << 2);
-}
-
-static void put_arm_call(const struct text *t, const void *arg)
-{
-	text_syscall(t, &arch_aarch64, arg, 0);
-}
-
-static void check_call(void (*put)(const struct text *, const void *), struct snap_syscall call, const char *want)
-{
-	char *out = with_text(put, &call, false);
-
-	assert_string_equal(out, want);
-	free(out);
-}
-
-static void test_syscalls(void **state)
-{
-	check_call(put_call, (struct snap_syscall){.nr = 232, .args = {5, 0x7ffc00001000, 10128, 0xffffffff}},
-		   "epoll_wait(epfd=5, events=0x7ffc00001000, maxevents=10128, timeout=-1)");
-	check_call(put_differing_call, (struct snap_syscall){.nr = 202, .args = {1, 0x189, 2, 0, 0, UINT64_MAX}},
-		   "futex(uaddr=…, op=0x189, val=…, utime=0, uaddr2=0, val3=-1)");
-	check_call(put_call, (struct snap_syscall){.nr = 0, .args = {3, 0x555500001000, 4194304}},
-		   "read(fd=3, buf=0x555500001000, count=4194304)");
-	check_call(put_call, (struct snap_syscall){.nr = 257, .args = {0xffffff9c, 0x555500001000, 0x80000, 0}},
-		   "openat(dfd=-100, filename=0x555500001000, flags=0x80000, mode=0)");
-	check_call(put_call, (struct snap_syscall){.nr = 34}, "pause()");
-	check_call(put_call, (struct snap_syscall){.nr = 12345, .args = {1, 2, 3, 4, 5, 0x100000000}},
-		   "syscall 12345(1, 2, 3, 4, 5, 0x100000000)");
-	check_call(put_arm_call, (struct snap_syscall){.nr = 63, .args = {0, 0xaaaa00001000, 1}},
-		   "read(fd=0, buf=0xaaaa00001000, count=1)");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,7 +98,6 @@ int main(void)
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_untrusted),
 		cmocka_unit_test(test_styles),
-		cmocka_unit_test(test_syscalls),
 	};
 
 	return cmocka_run_group_tests_name("text_format", tests, NULL, NULL);

@@ -4,22 +4,25 @@
 
 #include <stdlib.h>
 
-#include "report/text_format.h"
+#include "report/text_syscall.h"
+#include "sample.h"
 
 /* An architecture with two calls: one that has six parameters of the given names, and one without any. */
 static char *call_text(const char *params, int64_t nr, const uint64_t *args, unsigned args_differ)
 {
 	const struct syscall_info calls[] = {{.name = "call", .args = params}, {.name = "nothing", .args = ""}};
 	const struct arch arch = {.syscalls = calls, .nsyscalls = 2};
-	struct snap_syscall call = {.state = SYSCALL_IN, .nr = nr};
+	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN, .nr = nr}};
+	const struct snapshot snap = {.arch = &arch};
+	const struct trace_thread shown = {.thread = &thread};
 	char *text = NULL;
 	size_t len;
 	struct text t = {.out = open_memstream(&text, &len)};
 
 	assert_non_null(t.out);
 	for (unsigned i = 0; i < 6; i++)
-		call.args[i] = args[i];
-	text_syscall(&t, &arch, &call, args_differ);
+		thread.syscall.args[i] = args[i];
+	text_syscall(&t, &snap, &shown, args_differ);
 	fclose(t.out);
 	return text;
 }
@@ -47,6 +50,7 @@ static void test_sizes(void **state)
 	EXPECT("count,len,size,vlen", "call(count=4194304, len=65536, size=0, vlen=4294967296)", 4194304, 65536, 0,
 	       UINT64_C(1) << 32);
 	EXPECT("count", "call(count=-1)", UINT64_MAX);
+	EXPECT("addrlen", "call(addrlen=0x7ffc00001000)", UINT64_C(0x7ffc00001000)); /* some are pointers */
 }
 
 static void test_bits(void **state)
@@ -59,15 +63,151 @@ static void test_bits(void **state)
 /* Where the name does not tell, the value does: small ones are numbers, large ones addresses. */
 static void test_guesses(void **state)
 {
-	EXPECT("a,b,c,d,e,f", "call(a=0, b=65535, c=0x10000, d=0x7f0000000000, e=-4096, f=-22)", 0, 65535, 65536,
+	EXPECT("a,b,c,d,e,f", "call(a=0, b=65535, c=65536, d=0x7f0000000000, e=-4096, f=-22)", 0, 65535, 65536,
 	       UINT64_C(0x7f0000000000), (uint64_t)-4096, (uint32_t)-22);
-	EXPECT("a,b", "call(a=0xffffffffffffefff, b=0xffffefff)", (uint64_t)-4097, (uint32_t)-4097);
+	EXPECT("a,b", "call(a=0xffffffffffffefff, b=4294963199)", (uint64_t)-4097, (uint32_t)-4097);
+}
+
+static void test_pointers(void **state)
+{
+	EXPECT("buf,uaddr,filename,ufds", "call(buf=NULL, uaddr=0x401000, filename=0x7f0000000000, ufds=0x10)", 0, 0x401000,
+	       UINT64_C(0x7f0000000000), 16);
+	EXPECT("mode", "call(mode=0644)", 0644);
+}
+
+/* By names of the real calls. */
+
+static struct snapshot *snap;
+
+static char *real_text(const char *name, const uint64_t *args, const struct stack *user, const struct stack *kernel)
+{
+	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN}};
+	const struct trace_thread shown = {.thread = &thread, .user = user, .kernel = kernel};
+	uint64_t stack[] = {1, 500000000, 1000, 0, 7, 2000000000};
+	char *text = NULL;
+	size_t len;
+	struct text t = {.out = open_memstream(&text, &len)};
+
+	while (!arch_syscall(&arch_x86_64, thread.syscall.nr) ||
+	       strcmp(arch_syscall(&arch_x86_64, thread.syscall.nr)->name, name) != 0)
+		thread.syscall.nr++;
+	memcpy(thread.syscall.args, args, sizeof(thread.syscall.args));
+	thread.stack = (struct mem_copy){.start = 0x7ffc00000000, .len = sizeof(stack), .region_end = 0x7ffc00001000,
+					 .data = (uint8_t *)stack};
+	text_syscall(&t, snap, &shown, 0);
+	fclose(t.out);
+	return text;
+}
+
+static void expect_real(const char *name, const char *want, const uint64_t *args)
+{
+	char *text = real_text(name, args, NULL, NULL);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+#define REAL(name, want, ...) expect_real(name, want, (const uint64_t[6]){__VA_ARGS__})
+
+static int make_snapshot(void **state)
+{
+	snap = sample_snapshot();
+	snap->taken_at_ns = INT64_C(999) * 1000000000;
+	snap->taken_at_monotonic_ns = 500000000;
+	return 0;
+}
+
+static int drop_snapshot(void **state)
+{
+	snapshot_destroy(snap);
+	return 0;
+}
+
+static void test_futexes(void **state)
+{
+	REAL("futex", "futex(uaddr=0x7f0000000000, op=FUTEX_WAIT_BITSET|PRIVATE|CLOCK_REALTIME, val=0, utime=none)",
+	     UINT64_C(0x7f0000000000), 0x189, 0, 0, 0, 0xffffffff);
+	REAL("futex", "futex(uaddr=0x10, op=FUTEX_WAIT|PRIVATE, val=2, utime=1.5 s)", 16, 128, 2, UINT64_C(0x7ffc00000000));
+	REAL("futex", "futex(uaddr=0x10, op=FUTEX_WAIT_BITSET|CLOCK_REALTIME, val=2, utime=1.0 s from now)", 16, 0x109, 2,
+	     UINT64_C(0x7ffc00000010), 0, 0xffffffff);
+	REAL("futex", "futex(uaddr=0x10, op=FUTEX_WAIT_BITSET, val=2, utime=1.0 s from now, val3=7)", 16, 9, 2,
+	     UINT64_C(0x7ffc00000000), 0, 7);
+	REAL("futex", "futex(uaddr=0x10, op=FUTEX_LOCK_PI|PRIVATE, val=0, utime=none)", 16, 0x86, 0, 0);
+	REAL("futex", "futex(uaddr=0x10, op=FUTEX_WAIT_REQUEUE_PI, val=0, utime=none, uaddr2=0x20, val3=0)", 16, 11, 0, 0, 32, 0);
+	REAL("futex", "futex(uaddr=0x10, op=0x7f, val=0, utime=none, uaddr2=NULL, val3=0)", 16, 0x7f, 0, 0, 0, 0);
+}
+
+static void test_times(void **state)
+{
+	REAL("epoll_wait", "epoll_wait(epfd=5, events=0x7f0000000000, maxevents=1, timeout=none)", 5,
+	     UINT64_C(0x7f0000000000), 1, 0xffffffff);
+	REAL("epoll_wait", "epoll_wait(epfd=5, events=0x7f0000000000, maxevents=1, timeout=100 ms)", 5,
+	     UINT64_C(0x7f0000000000), 1, 100);
+	REAL("poll", "poll(ufds=0x7f0000000000, nfds=1, timeout_msecs=1 min 00 s)", UINT64_C(0x7f0000000000), 1, 60000);
+	REAL("poll", "poll(ufds=NULL, nfds=0, timeout_msecs=0)", 0, 0, 0);
+	REAL("ppoll", "ppoll(ufds=NULL, nfds=0, tsp=1.5 s, sigmask=NULL, sigsetsize=8)", 0, 0, UINT64_C(0x7ffc00000000), 0, 8);
+	REAL("nanosleep", "nanosleep(rqtp=16 min 40 s, rmtp=NULL)", UINT64_C(0x7ffc00000010));
+	REAL("nanosleep", "nanosleep(rqtp=0x7ffc00000020, rmtp=NULL)", UINT64_C(0x7ffc00000020)); /* no such time */
+	REAL("nanosleep", "nanosleep(rqtp=0x7f0000000000, rmtp=NULL)", UINT64_C(0x7f0000000000)); /* was not copied */
+	REAL("clock_nanosleep", "clock_nanosleep(which_clock=CLOCK_MONOTONIC, flags=TIMER_ABSTIME, rqtp=1.0 s from now, rmtp=NULL)",
+	     1, 1, UINT64_C(0x7ffc00000000));
+	snap->taken_at_monotonic_ns = INT64_C(2500000000);
+	REAL("clock_nanosleep", "clock_nanosleep(which_clock=CLOCK_MONOTONIC, flags=TIMER_ABSTIME, rqtp=1.0 s ago, rmtp=NULL)", 1, 1,
+	     UINT64_C(0x7ffc00000000));
+	snap->taken_at_monotonic_ns = 0; /* an older file */
+	REAL("clock_nanosleep", "clock_nanosleep(which_clock=CLOCK_MONOTONIC, flags=TIMER_ABSTIME, rqtp=0x7ffc00000000, rmtp=NULL)",
+	     1, 1, UINT64_C(0x7ffc00000000));
+	REAL("clock_nanosleep", "clock_nanosleep(which_clock=77, flags=0, rqtp=1.5 s, rmtp=NULL)", 77, 0, UINT64_C(0x7ffc00000000));
+}
+
+static void test_directories(void **state)
+{
+	REAL("openat", "openat(dfd=AT_FDCWD, filename=0x7f0000000000, flags=0, mode=00)", 0xffffff9c, UINT64_C(0x7f0000000000));
+	REAL("openat", "openat(dfd=AT_FDCWD, filename=0x7f0000000000, flags=0x80000, mode=0600)", (uint64_t)-100,
+	     UINT64_C(0x7f0000000000), 0x80000, 0600);
+}
+
+static void expect_restarted(const char *function, bool in_kernel, const uint64_t *args, const char *want)
+{
+	const struct stack stack = SAMPLE_STACK({.symbol = function});
+	char *text = real_text("restart_syscall", args, in_kernel ? NULL : &stack, in_kernel ? &stack : NULL);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_restarted(void **state)
+{
+	static const uint64_t sleeps[6] = {0, 0, 0x7ffc00000000, 0}, polls[6] = {0, 0, 100}, waits[6] = {16, 128, 2, 0};
+
+	expect_restarted("hrtimer_nanosleep_restart", true, sleeps,
+			 "clock_nanosleep(which_clock=CLOCK_REALTIME, flags=0, rqtp=1.5 s, rmtp=NULL), restarted");
+	expect_restarted("clock_nanosleep@@GLIBC_2.17", false, sleeps,
+			 "clock_nanosleep(which_clock=CLOCK_REALTIME, flags=0, rqtp=1.5 s, rmtp=NULL), restarted");
+	expect_restarted("do_restart_poll", true, polls, "poll(ufds=NULL, nfds=0, timeout_msecs=100 ms), restarted");
+	expect_restarted("futex_wait_restart", true, waits, "futex(uaddr=0x10, op=FUTEX_WAIT|PRIVATE, val=2, utime=none), restarted");
+	expect_restarted("something", true, sleeps, "restart_syscall()");
+}
+
+static void test_joins(void **state)
+{
+	const struct stack join = SAMPLE_STACK({.symbol = "__futex_abstimed_wait_cancelable64"},
+						      {.symbol = "__pthread_clockjoin_ex"}, {.symbol = "main"});
+	struct snap_thread thread = {.syscall = {SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4712}}};
+	struct trace_thread shown = {.thread = &thread, .user = &join};
+
+	assert_int_equal(text_syscall_joins(snap, &shown), 4712);
+	shown.user = &sample_futex;
+	assert_int_equal(text_syscall_joins(snap, &shown), 0);
+	shown.user = &join;
+	thread.syscall.nr = 0;
+	assert_int_equal(text_syscall_joins(snap, &shown), 0);
 }
 
 /* The end of the name counts, and the whole of it. */
 static void test_suffixes(void **state)
 {
-	EXPECT("epfd,f,d,op2", "call(epfd=70000, f=0x11170, d=0x11170, op2=0x11170)", 70000, 70000, 70000, 70000);
+	EXPECT("epfd,f,d,op2", "call(epfd=70000, f=70000, d=70000, op2=70000)", 70000, 70000, 70000, 70000);
 }
 
 static void test_arguments_that_differ(void **state)
@@ -106,6 +246,12 @@ int main(void)
 		cmocka_unit_test(test_suffixes),
 		cmocka_unit_test(test_arguments_that_differ),
 		cmocka_unit_test(test_unknown_parameters),
+		cmocka_unit_test(test_pointers),
+		cmocka_unit_test_setup_teardown(test_futexes, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_times, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_directories, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_restarted, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_joins, make_snapshot, drop_snapshot),
 	};
 
 	return cmocka_run_group_tests_name("text_syscall", tests, NULL, NULL);
