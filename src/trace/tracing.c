@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/background.h"
 #include "base/clock.h"
 #include "runtime/made_code.h"
 #include "runtime/runtime.h"
@@ -25,6 +26,13 @@ struct tracing {
 	struct trace trace;
 	uint64_t started_ns;
 	uint64_t stage_ns; /* when the stage that is going on began */
+};
+
+/* What is asked of the thread that finds names. */
+struct naming {
+	struct tracing *tracing;
+	bool kernel;
+	bool ok;
 };
 
 DEFINE_CLEANUP(capture, struct capture *, capture_close)
@@ -233,9 +241,22 @@ static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thr
 	return true;
 }
 
+static void find_names(void *arg)
+{
+	struct naming *naming = arg;
+	struct tracing *t = naming->tracing;
+	bool ok;
+
+	t->symbolizer = symbolizer_create(t->target->modules, &t->symbolizing);
+	ok = t->symbolizer && prepare_names(t->symbolizer, &t->trace);
+	for (size_t i = 0; ok && i < t->trace.threads.len; i++)
+		ok = name_thread(t, naming->kernel, &t->trace.threads.data[i]);
+	naming->ok = ok;
+}
+
 int tracing_name(struct tracing *t, const struct tracing_names *names, struct err *err, struct trace **out)
 {
-	bool ok;
+	struct naming naming = {.tracing = t, .kernel = names->kernel};
 
 	t->symbolizing = (struct symbolizer_options){
 		.native = names->native,
@@ -243,11 +264,8 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 		.merge = runtimes_merge,
 		.merge_ctx = &t->runtimes,
 	};
-	t->symbolizer = symbolizer_create(t->target->modules, &t->symbolizing);
-	ok = t->symbolizer && prepare_names(t->symbolizer, &t->trace);
-	for (size_t i = 0; ok && i < t->trace.threads.len; i++)
-		ok = name_thread(t, names->kernel, &t->trace.threads.data[i]);
-	if (!ok)
+	background_run(find_names, &naming);
+	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);
 	notes_add_all(&t->trace.notes, modules_notes(t->target->modules));

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, command, wait_until
+from harness import SANITIZER_ENV, TIMEOUT, Target, built, command, tids, wait_until
 
 pytestmark = pytest.mark.asan
 
@@ -241,6 +241,41 @@ def test_interrupt_goes_on_without(program, env, serve):
         proc.wait()
     assert proc.returncode in (0, 1), (proc.returncode, err)
     assert '"problem":' in out and "cancelled" in out, (out, err)
+
+
+def priorities(pid):
+    """Policy and nice value of each thread."""
+    found = {}
+    for tid in tids(pid):
+        try:
+            found[tid] = os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid)
+        except ProcessLookupError:
+            pass  # it has ended just now
+    return found
+
+
+def test_the_target_comes_first(env, serve, tmp_path, tool):
+    """Once it is captured, what looks up names gives way; only the thread that waits for that keeps its priority."""
+    stripped = tmp_path / "plain"
+    subprocess.run([tool("strip"), "-o", stripped, built("plain")], check=True)
+    server = serve(stall)
+    t = Target([stripped])
+    proc = subprocess.Popen(
+        command("--no-cache", f"--debuginfod={server.url}", t.pid),
+        env={**os.environ, **SANITIZER_ENV, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        assert server.asked.wait(TIMEOUT)
+        threads = priorities(proc.pid)
+    finally:
+        proc.kill()
+        proc.wait()
+        t.end()
+    usual = priorities(os.getpid())[os.getpid()]
+    assert threads.pop(proc.pid) == usual and threads
+    assert all(policy != os.SCHED_OTHER and nice >= min(usual[1] + 10, 19) for policy, nice in threads.values()), threads
 
 
 def test_progress_on_a_terminal(program, env, serve):
