@@ -41,8 +41,34 @@ int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
+/* The helpers of our programs that not every kernel has, by number and by the first kernel that lets such programs call it. */
+static const struct helper {
+	int number;
+	const char *name, *since;
+} helpers[] = {
+	{BPF_FUNC_task_storage_get, "bpf_task_storage_get", "5.12"},
+	{BPF_FUNC_get_current_task_btf, "bpf_get_current_task_btf", "5.11"},
+	{BPF_FUNC_snprintf, "bpf_snprintf", "5.13"},
+	{BPF_FUNC_task_pt_regs, "bpf_task_pt_regs", "5.15"},
+	{BPF_FUNC_find_vma, "bpf_find_vma", "5.17"},
+	{BPF_FUNC_loop, "bpf_loop", "5.17"},
+};
+
+/* The verifier says "invalid func unknown#175" of one that it does not know, and "unknown func NAME#175" of one that it refuses. */
+static const struct helper *find_helper(const char *said)
+{
+	const char *number = strstr(said, "func ") ? strrchr(said, '#') : NULL;
+
+	for (size_t i = 0; number && i < sizeof(helpers) / sizeof(helpers[0]); i++)
+		if (atoi(number + 1) == helpers[i].number)
+			return &helpers[i];
+	return NULL;
+}
+
 int loading_explain(struct err *err, int code, const char *step, const char *doubt)
 {
+	const char *colon = doubt ? ": " : "";
+	const struct helper *helper;
 	char said[sizeof(refusal)];
 
 	memcpy(said, refusal, sizeof(said));
@@ -51,9 +77,14 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
+	doubt = doubt ? doubt : "";
+	helper = find_helper(said);
+	if (helper)
+		return err_set(err, code, "%s failed: this kernel has no %s for it, which Linux %s has%s%s", step, helper->name,
+			       helper->since, colon, doubt);
 	if (said[0])
 		return err_set(err, code, "%s failed: the kernel's verifier says \"%s\"", step, said);
-	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), doubt ? ": " : "", doubt ? doubt : "");
+	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), colon, doubt);
 }
 
 uint32_t loading_pid_namespace(void)

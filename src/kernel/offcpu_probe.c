@@ -178,6 +178,14 @@ static void allocate_before(struct offcpu_bpf *skel)
 	bpf_map__set_max_entries(skel->maps.known_stacks, ALLOCATED_STACKS);
 }
 
+/* What an old kernel lacks that none of the rungs can do without; NULL when it has it. */
+static const char *find_lack(void)
+{
+	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 0
+		       ? "this kernel has no storage for what BPF notes of a thread, which Linux 5.12 has"
+		       : NULL;
+}
+
 static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
 	int rc;
@@ -190,7 +198,7 @@ static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *o
 	if (!probe->kernel.own_allocator)
 		allocate_before(probe->skel);
 	rc = offcpu_bpf__load(probe->skel);
-	return rc ? loading_explain(err, -rc, "loading the BPF programs", NULL) : 0;
+	return rc ? loading_explain(err, -rc, "loading the BPF programs", find_lack()) : 0;
 }
 
 /* A probe that can be loaded may still be refused when it is attached. */

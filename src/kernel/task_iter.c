@@ -73,7 +73,7 @@ bool task_record_is_kernel_worker(const struct task_record *record)
 #include "task_iter.lskel.h"
 #include "task_iter.skel.h"
 
-#define DOUBT "this kernel may lack bpf_task_pt_regs or task iterators"
+#define DOUBT "task iterators that show registers need Linux 5.15"
 
 struct task_iter {
 	struct task_iter_light *light; /* the kernel relocated the program, or */

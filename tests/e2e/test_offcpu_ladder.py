@@ -13,6 +13,7 @@ LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any:
 
 # Numbers of the kernel's interface. Only kernel stacks need the first, only user stacks the other (Linux 5.17).
 GET_STACK, LOOP = 67, 181
+TASK_STORAGE = 29  # a type of maps
 
 # Its last words, not its way there.
 VERIFIER_SAYS = re.compile("loading the BPF programs failed: the kernel's verifier says \"invalid func [^\"\n]+\"")
@@ -54,6 +55,13 @@ def test_tables_that_do_not_grow(waiting):
     row = row_of(result.doc, waiting.tids["worker"])
     assert result.code == 0 and result.doc["notes"] == []
     assert row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]
+
+
+def test_no_task_storage(waiting):
+    """A kernel before 5.12: what is missing has a name, and /proc is asked instead."""
+    result = run("offcpu", "--json", "-d", "0.5", "-p", waiting.pid, env=refusing({"REFUSE_MAP": str(TASK_STORAGE)}))
+    assert result.doc["method"] == "proc"
+    assert any("BPF notes of a thread, which Linux 5.12 has" in note for note in result.doc["notes"]), result.doc["notes"]
 
 
 def test_kernel_stacks_only(waiting):

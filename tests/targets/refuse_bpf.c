@@ -4,7 +4,7 @@
  * programs with that name; REFUSE_LOADER, whatever it is, all programs that would load others. REFUSE_HELPER=NUMBER is a
  * kernel without that helper: it is called by a number that no kernel has, so that the verifier refuses programs which may
  * come to it, and no others. REFUSE_BPF_GROWING, whatever it is: a kernel whose BPF has no allocator of its own, and that
- * refuses hash tables which grow.
+ * refuses hash tables which grow. REFUSE_MAP=NUMBER: a kernel without maps of that type.
  */
 /* build: -shared -fPIC -ldl */
 #define _GNU_SOURCE
@@ -37,6 +37,13 @@ static bool is_growing_table(const union bpf_attr *attr)
 {
 	return getenv("REFUSE_BPF_GROWING") && attr->map_type == BPF_MAP_TYPE_HASH &&
 	       attr->map_flags & BPF_F_NO_PREALLOC;
+}
+
+static bool is_map_refused(const union bpf_attr *attr)
+{
+	const char *what = getenv("REFUSE_MAP");
+
+	return is_growing_table(attr) || (what && attr->map_type == (uint32_t)atoi(what));
 }
 
 struct btf;
@@ -96,7 +103,7 @@ long syscall(long nr, ...)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
 	if (nr == SYS_bpf && ((a[0] == BPF_PROG_LOAD && is_load_refused((union bpf_attr *)a[1])) ||
-			      (a[0] == BPF_MAP_CREATE && is_growing_table((const union bpf_attr *)a[1])))) {
+			      (a[0] == BPF_MAP_CREATE && is_map_refused((const union bpf_attr *)a[1])))) {
 		errno = EINVAL;
 		return -1;
 	}

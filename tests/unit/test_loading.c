@@ -4,6 +4,7 @@
 #ifdef HAVE_BPF
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernel/loading.h"
@@ -17,10 +18,17 @@ static void hear(const char *fmt, ...)
 	va_end(ap);
 }
 
+static void refuse_saying(const char *words)
+{
+	char log[200];
+
+	snprintf(log, sizeof(log), "0: R1=ctx()\n%s\nprocessed 7 insns\n", words);
+	hear("prog '%s': -- BEGIN PROG LOAD LOG --\n%s-- END PROG LOAD LOG --\n", "on_switch", log);
+}
+
 static void refuse(void)
 {
-	hear("prog '%s': -- BEGIN PROG LOAD LOG --\n%s-- END PROG LOAD LOG --\n", "on_switch",
-	     "0: R1=ctx()\nunknown func bpf_loop#181\nprocessed 7 insns\n");
+	refuse_saying("R1 type=scalar expected=ctx");
 }
 
 static void test_refusal(void **state)
@@ -31,7 +39,7 @@ static void test_refusal(void **state)
 	assert_int_equal(loading_explain(&err, EINVAL, "loading", NULL), -EINVAL);
 	assert_non_null(strstr(err.msg, "loading failed"));
 	if (!strstr(err.msg, "BTF")) /* which this kernel lacks */
-		assert_non_null(strstr(err.msg, "unknown func bpf_loop#181"));
+		assert_non_null(strstr(err.msg, "R1 type=scalar expected=ctx"));
 }
 
 /* What the verifier said of one step is not said of another, also if it was not told at once. */
@@ -44,12 +52,37 @@ static void test_refusal_is_said_once(void **state)
 	assert_non_null(strstr(err.msg, "CAP_BPF"));
 	assert_int_equal(loading_explain(&err, EINVAL, "attaching", NULL), -EINVAL);
 	assert_non_null(strstr(err.msg, "attaching failed"));
-	assert_null(strstr(err.msg, "bpf_loop"));
+	assert_null(strstr(err.msg, "type=scalar"));
+}
+
+static void expect_helper(const char *words, const char *sentence)
+{
+	struct err err = {0};
+
+	refuse_saying(words);
+	assert_int_equal(loading_explain(&err, EINVAL, "loading", "it is old"), -EINVAL);
+	if (!strstr(err.msg, "BTF"))
+		assert_string_equal(err.msg, sentence);
+}
+
+/* What a kernel lacks has a name, and a kernel that has it. */
+static void test_missing_helper(void **state)
+{
+	expect_helper("invalid func unknown#175",
+		      "loading failed: this kernel has no bpf_task_pt_regs for it, which Linux 5.15 has: it is old");
+	expect_helper("unknown func bpf_loop#181",
+		      "loading failed: this kernel has no bpf_loop for it, which Linux 5.17 has: it is old");
+	expect_helper("program of this type cannot use helper bpf_task_storage_get#156",
+		      "loading failed: the kernel's verifier says \"program of this type cannot use helper "
+		      "bpf_task_storage_get#156\"");
+	expect_helper("invalid func unknown#8388607",
+		      "loading failed: the kernel's verifier says \"invalid func unknown#8388607\"");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missing_helper),
 		cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_refusal_is_said_once),
 	};
