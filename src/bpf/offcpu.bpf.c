@@ -51,6 +51,8 @@ const volatile bool want_runnable = true;
 const volatile bool want_waiting = true; /* also waits that began before */
 const volatile bool only_misjudged; /* the scheduler's account of waits for a CPU will do, but for some wake-ups */
 const volatile bool has_prev_state; /* the tracepoint has the state in which a thread leaves */
+const volatile bool storage_hides; /* task storage that is there may not be found: see `spares` */
+const volatile __u32 pretended;    /* enum offcpu_pretence */
 const volatile bool want_events; /* each wait is sent; none are added up here */
 
 /* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
@@ -117,6 +119,7 @@ struct {
 
 struct thread_state {
 	__u64 left_ns;	/* 0: the thread is on a CPU, or not watched */
+	__u64 back_ns;	/* of a spare: when it came back, and its storage was not to be had */
 	__u64 woken_ns; /* 0: nobody has woken it */
 	__u64 delay_ns; /* its total wait for a CPU when it left; see runnable_ns() */
 	__u32 state;
@@ -140,6 +143,74 @@ struct {
 	__type(value, struct thread_state);
 } threads SEC(".maps");
 
+/*
+ * A CPU refuses task storage while a thread that changes some has been preempted or interrupted on it, whosever that is:
+ * new storage, and before Linux 6.2 any (storage_hides). What has to be noted of a thread then goes here: its state, or
+ * that it came back. Allocated in advance, so it also helps when there is no memory.
+ */
+struct spare_key {
+	__u64 start_ns; /* of the thread, as pids are used again */
+	__u32 pid;
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct spare_key);
+	__type(value, struct thread_state);
+} spares SEC(".maps");
+
+bool has_spares; /* or had: until then nobody has to look */
+
+static const struct thread_state no_state;
+
+static struct spare_key key_of(struct task_struct *task)
+{
+	return (struct spare_key){.start_ns = task->start_time, .pid = task->pid};
+}
+
+static struct thread_state *find_spare(struct task_struct *task)
+{
+	struct spare_key key = key_of(task);
+
+	return has_spares ? bpf_map_lookup_elem(&spares, &key) : 0;
+}
+
+static struct thread_state *make_spare(struct task_struct *task)
+{
+	struct spare_key key = key_of(task);
+
+	has_spares = true;
+	bpf_map_update_elem(&spares, &key, &no_state, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&spares, &key);
+}
+
+static void drop_spare(struct task_struct *task)
+{
+	struct spare_key key = key_of(task);
+
+	if (has_spares)
+		bpf_map_delete_elem(&spares, &key);
+}
+
+/* What was noted of a thread; 0: nothing. */
+static struct thread_state *find_state(struct task_struct *task)
+{
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+
+	return s ? s : find_spare(task);
+}
+
+static struct thread_state *make_state(struct task_struct *task)
+{
+	struct thread_state *s = 0;
+
+	if (!(pretended & OFFCPU_BUSY_LEAVING))
+		s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return s ? s : make_spare(task);
+}
+
 static void lose(enum offcpu_lost what)
 {
 	__sync_fetch_and_add(&losses[what], 1);
@@ -149,7 +220,7 @@ static void lose(enum offcpu_lost what)
 static __u32 target_of(struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
-	struct thread_state *s = tgid ? 0 : bpf_task_storage_get(&threads, task, 0, 0);
+	struct thread_state *s = tgid ? 0 : find_state(task);
 
 	return s ? s->tgid : tgid;
 }
@@ -415,16 +486,16 @@ static __u64 take_left(struct thread_state *s)
 }
 
 /* The wait that a thread ends by getting a CPU; 0: none to report. Most are short, and nothing is done for them. */
-static struct offcpu_wait *end_wait(struct task_struct *task)
+static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_state *s, __u64 ends)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
 	struct stack_scratch *scratch;
-	__u64 left, ends;
+	__u64 left;
 
 	if (!s || !s->left_ns)
 		return 0;
 	left = take_left(s);
-	ends = wait_end();
+	if (!ends)
+		ends = wait_end();
 	if (!is_reported(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
@@ -435,11 +506,45 @@ static struct offcpu_wait *end_wait(struct task_struct *task)
 	return &scratch->wait;
 }
 
+/* Storage that may be there cannot be found: notes when the thread came back, and where, for settle(). */
+static __always_inline void note_return(void *ctx, struct task_struct *task)
+{
+	struct thread_state *s = is_watched(task) ? make_spare(task) : 0;
+	struct stack_scratch *scratch;
+
+	if (!s)
+		return;
+	s->back_ns = wait_end();
+	scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
+	if (scratch && send_stack(scratch))
+		s->stack = scratch->head.id;
+}
+
+/* The thread leaves its CPU: ends the wait before, if it came back unnoticed, and needs no spare any more. */
+static __attribute__((noinline)) void settle(struct task_struct *task)
+{
+	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0), *spare = find_spare(task);
+	struct offcpu_wait *wait;
+
+	if (!s || !spare)
+		return;
+	wait = spare->back_ns ? end_wait(task, s, spare->back_ns) : 0;
+	if (wait && !wait->key.stack.low)
+		wait->key.stack = spare->stack;
+	if (wait)
+		report_wait(wait, 0);
+	drop_spare(task);
+}
+
 /* The current thread has just got a CPU. */
 static __always_inline void resume(void *ctx)
 {
-	struct offcpu_wait *wait = end_wait((struct task_struct *)bpf_get_current_task_btf());
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct thread_state *s = pretended & OFFCPU_BUSY_BACK ? 0 : find_state(task);
+	struct offcpu_wait *wait = end_wait(task, s, 0);
 
+	if (!s && storage_hides)
+		note_return(ctx, task);
 	if (wait) /* a wait that began before the recording has no stack yet */
 		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
@@ -447,7 +552,7 @@ static __always_inline void resume(void *ctx)
 /* The thread leaves its CPU. */
 static __always_inline void leave(void *ctx, struct task_struct *task, __u32 letter)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread_state *s = make_state(task);
 
 	if (!s) {
 		lose(OFFCPU_LOST_STATE);
@@ -472,7 +577,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 /* It leaves for something that is not a wait. If we missed that it came back, its earlier wait is over too. */
 static void drop_wait(struct task_struct *task)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+	struct thread_state *s = find_state(task);
 
 	if (!s || !s->left_ns)
 		return;
@@ -490,6 +595,7 @@ static void end_thread(struct task_struct *task)
 {
 	__u32 tgid = target_of(task);
 
+	drop_spare(task);
 	if (!all_processes && !FIELD(task->signal, live.counter) && FIELD(task->signal, nr_threads) <= 1 &&
 	    FIELD(task->group_leader, exit_state))
 		bpf_map_delete_elem(&targets, &tgid);
@@ -510,6 +616,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		 */
 		state = has_prev_state ? (__u32)ctx[3] : state_of(prev);
 		letter = letter_of(preempt, state);
+		if (has_spares)
+			settle(prev);
 		if (letter)
 			leave(ctx, prev, letter);
 		else
@@ -518,7 +626,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			end_thread(prev);
 	}
 	if (end_at_switch) {
-		wait = end_wait(next);
+		wait = end_wait(next, find_state(next), 0);
 		if (wait)
 			report_wait(wait, 0);
 	}
@@ -589,7 +697,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 
 	if (only_misjudged && !is_misjudged(p))
 		return 0;
-	s = bpf_task_storage_get(&threads, p, 0, 0);
+	s = find_state(p);
 	if (!s)
 		return 0;
 	left = s->left_ns;
@@ -633,10 +741,12 @@ int note_waiting(struct bpf_iter__task *ctx)
 	note_listed(task);
 	if (FIELD(task, exit_state))
 		end_thread(task); /* it ended while nobody watched */
-	if (noted_all && bpf_task_storage_get(&threads, task, 0, 0))
+	s = find_state(task);
+	if (noted_all && s)
 		return 0;
 	/* Also for running threads: here it is allocated without a scheduler lock held. */
-	s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s)
+		s = make_state(task);
 	runs = runs_of(task);
 	if (!s || !want_waiting || s->left_ns || is_on_cpu(task) || FIELD(task, exit_state))
 		return 0;
@@ -664,7 +774,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 
 	if (!task || task->flags & PF_KTHREAD || is_on_cpu(task))
 		return 0;
-	s = bpf_task_storage_get(&threads, task, 0, 0);
+	s = find_state(task);
 	if (!s || !s->left_ns || !is_watched(task))
 		return 0;
 	open.runs = runs_of(task);
@@ -741,7 +851,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
+	struct thread_state *s = find_state(task);
 	__u32 tgid = process_of(task);
 
 	if (s) {

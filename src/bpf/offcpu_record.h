@@ -160,6 +160,12 @@ enum offcpu_target {
 	OFFCPU_TARGET_LISTED = 2, /* the iterator has shown one of its threads */
 };
 
+/* For tests: task storage is refused as if its CPU were busy with some other. */
+enum offcpu_pretence {
+	OFFCPU_BUSY_LEAVING = 1 << 0, /* when a thread leaves its CPU */
+	OFFCPU_BUSY_BACK = 1 << 1,    /* when it is back, as before Linux 6.2 */
+};
+
 /* Every loss by name; shown by name in reports. */
 enum offcpu_lost {
 	OFFCPU_LOST_WAITS,	 /* the ring buffer was full */

@@ -30,6 +30,7 @@ struct kernel_facts {
 	bool prev_state;
 	bool run_delay;	      /* the scheduler counts how long a thread waits for a CPU */
 	bool delayed_dequeue; /* and is wrong at times (Linux 6.12): see is_misjudged() in offcpu.bpf.c */
+	bool storage_hides; /* task storage is not found while its CPU is busy with some other (until Linux 6.2) */
 	bool own_allocator; /* BPF has memory of its own for maps that grow (Linux 6.1) */
 };
 
@@ -89,6 +90,8 @@ static struct kernel_facts ask_kernel(void)
 	facts.prev_state = has_prev_state(btf);
 	facts.run_delay = has_member(btf, "sched_info", "run_delay");
 	facts.delayed_dequeue = has_member(btf, "sched_entity", "sched_delayed");
+	facts.storage_hides = btf__find_by_name_kind(btf, "bpf_task_storage_busy", BTF_KIND_VAR) > 0 &&
+			      btf__find_by_name_kind(btf, "bpf_task_storage_get_recur", BTF_KIND_FUNC) < 0;
 	facts.own_allocator = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
 	btf__free(btf);
 	return facts;
@@ -152,6 +155,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_runnable = options->filter.runnable;
 	skel->rodata->want_events = options->events;
 	skel->rodata->want_waiting = !options->only_new;
+	skel->rodata->storage_hides = probe->kernel.storage_hides || options->pretended & OFFCPU_BUSY_BACK;
+	skel->rodata->pretended = options->pretended;
 	skel->rodata->has_prev_state = probe->kernel.prev_state;
 	skel->rodata->end_at_switch = probe->rung == OFFCPU_RUNG_SWITCH;
 	skel->rodata->stack_at_switch = probe->rung == OFFCPU_RUNG_SWITCH || options->filter.min_ns == 0;

@@ -33,6 +33,7 @@ struct offcpu_probe_options {
 	bool wakers;
 	bool only_new; /* not waits that began before */
 	bool events; /* a record for each wait; otherwise they are added up where possible */
+	uint32_t pretended; /* enum offcpu_pretence; 0: nothing */
 	uint32_t ring_bytes;			  /* a power of two */
 	uint32_t max_mappings;			  /* of all processes together */
 };

@@ -204,9 +204,8 @@ static unsigned let_nap(void)
 enum { QUESTIONS = 3 }; /* the child waits for one, and may wait for a lock of the pipe that it is in, or the answer's */
 
 /* Every wait is told, each after its stack, and those of nobody else. */
-static void check_rung(enum offcpu_rung rung)
+static void check_all(struct offcpu_probe_options options)
 {
-	struct offcpu_probe_options options = the_options(rung);
 	pid_t pid = start_child(naps);
 	struct seen seen = {.tgid = pid, .whole = true};
 	struct offcpu_probe *probe;
@@ -222,6 +221,28 @@ static void check_rung(enum offcpu_rung rung)
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		assert_int_equal(offcpu_probe_loss(probe, i), 0);
 	end(probe, pid);
+}
+
+static void check_rung(enum offcpu_rung rung)
+{
+	check_all(the_options(rung));
+}
+
+/* Task storage is refused, and nothing is lost. */
+static void test_busy_when_leaving(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+
+	options.pretended = OFFCPU_BUSY_LEAVING;
+	check_all(options);
+}
+
+static void test_busy_when_back(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+
+	options.pretended = OFFCPU_BUSY_BACK;
+	check_all(options);
 }
 
 static void test_auto(void **state)
@@ -786,6 +807,8 @@ int main(void)
 		cmocka_unit_test(test_sched_exit),
 		cmocka_unit_test(test_kprobe),
 		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_busy_when_leaving),
+		cmocka_unit_test(test_busy_when_back),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_threshold),
