@@ -186,7 +186,7 @@ static int hold_late(struct take *take, struct held_thread *h, struct hold_mode 
 	uint64_t now = monotonic_ns(), wait_ns = deadline > now + STRAGGLER_NS ? deadline - now : STRAGGLER_NS;
 	int rc;
 
-	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack}))
+	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack, .stack_end = h->stack_end}))
 		return take_out_of_memory(take);
 	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first}, wait_ns);
 	*h = alone.data[0];
