@@ -38,7 +38,9 @@ static int replay(const char *path, struct view *view, struct err *err)
 	if (rc < 0)
 		return err_prefix(err, "%s", path);
 	rc = tracing_replay(snap, &options, started, err, &tracing);
-	return rc < 0 ? rc : view_show(view, tracing, err);
+	if (rc == 0)
+		rc = view_show(view, steal_ptr(tracing), err);
+	return rc < 0 ? rc : view_finish(view, err);
 }
 
 int cmd_replay(int argc, char **argv)

@@ -236,7 +236,7 @@ static int show_process(pid_t pid, const struct options *o, struct view *view, s
 	if (rc == 0)
 		rc = tracing_capture(pid, &options, started, err, &tracing);
 	if (rc == 0)
-		rc = view_show(view, tracing, err);
+		rc = view_show(view, steal_ptr(tracing), err);
 	vec_deinit(&tids);
 	return rc;
 }
@@ -273,7 +273,9 @@ static int snapshot(char **argv, const struct options *o, struct view *view)
 		for (size_t i = 0; i < missing.len; i++)
 			cmd_complain(missing.data[i]);
 		failed = show_processes(&pids, o, view);
-		if (view->documents)
+		if (view_finish(view, &err) < 0)
+			cmd_complain(err.msg);
+		else if (view->documents)
 			code = failed || missing.len || view->incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
 	}
 	vec_deinit(&pids);

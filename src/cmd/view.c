@@ -43,11 +43,21 @@ void view_init(struct view *view)
 	*view = (struct view){.options = {.format = &report_format_text, .report = {.group = true, .kernel = true}}};
 }
 
+static void release(struct view *view)
+{
+	for (size_t i = 0; i < view->held.len; i++)
+		tracing_destroy(view->held.data[i]);
+	view->held.len = view->traces.len = 0;
+}
+
 void view_deinit(struct view *view)
 {
 	if (view->out && view->out != stdout)
 		fclose(view->out);
 	view->out = NULL;
+	release(view);
+	vec_deinit(&view->held);
+	vec_deinit(&view->traces);
 	name_options_deinit(&view->options.naming);
 	selection_deinit(&view->options.selection);
 }
@@ -185,22 +195,60 @@ static int open_output(struct view *view, struct err *err)
 	return 0;
 }
 
+static int written(struct view *view, int rc, struct err *err)
+{
+	if (rc == 0 && fflush(view->out) != 0)
+		rc = -errno;
+	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
+}
+
+int view_finish(struct view *view, struct err *err)
+{
+	unsigned n = (unsigned)view->held.len;
+	int rc;
+
+	if (!n)
+		return 0;
+	rc = open_output(view, err);
+	if (rc < 0)
+		return rc;
+	if (view->documents)
+		fputc('\n', view->out);
+	rc = view->options.format->traces(view->traces.data, view->traces.len, &view->options.report, view->out);
+	release(view);
+	rc = written(view, rc, err);
+	if (rc == 0)
+		view->documents += n;
+	return rc;
+}
+
+/* So many processes are shown as one: each takes memory, and half a dozen descriptors. */
+enum { MAX_HELD = 64 };
+
+static int hold(struct view *view, struct tracing *tracing, const struct trace *trace, struct err *err)
+{
+	int rc = view->held.len >= MAX_HELD ? view_finish(view, err) : 0;
+
+	if (rc == 0 && (!vec_reserve(&view->held, view->held.len + 1) || !vec_push(&view->traces, trace)))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc < 0) {
+		tracing_destroy(tracing);
+		return rc;
+	}
+	view->held.data[view->held.len++] = tracing;
+	return 0;
+}
+
 static int write_report(struct view *view, const struct trace *trace, struct err *err)
 {
 	int rc = open_output(view, err);
 
 	if (rc < 0)
 		return rc;
-	if (view->documents && view->options.format->is_text)
-		fputc('\n', view->out);
-	rc = view->options.format->trace(trace, &view->options.report, view->out);
-	if (rc == 0 && fflush(view->out) != 0)
-		rc = -errno;
-	if (rc < 0)
-		return err_set(err, -rc, "writing the output: %s", strerror(-rc));
-	view->documents++;
-	view->incomplete |= !trace_is_complete(trace);
-	return 0;
+	rc = written(view, view->options.format->trace(trace, &view->options.report, view->out), err);
+	if (rc == 0)
+		view->documents++;
+	return rc;
 }
 
 /* Before anything is printed: whoever reads the output may stop reading. */
@@ -230,14 +278,13 @@ static void open_names(struct view *view, struct notes *notes)
 		notes_add(notes, "%s", naming->debuginfod_error.msg);
 }
 
-int view_show(struct view *view, struct tracing *tracing, struct err *err)
+static int name_stacks(struct view *view, struct tracing *tracing, struct err *err, struct trace **out)
 {
 	struct tracing_names names = {
 		.native = {.demangle = !view->options.no_demangle},
 		.kernel = view->options.report.kernel,
 	};
 	_cleanup_(notes_deinit) struct notes notes = {0};
-	struct trace *trace;
 	int rc = view->options.save ? save(view, tracing_snapshot(tracing), err) : 0;
 
 	if (rc < 0)
@@ -246,11 +293,25 @@ int view_show(struct view *view, struct tracing *tracing, struct err *err)
 		tracing_saved(tracing);
 	open_names(view, &notes);
 	names.native.symbols = view->options.naming.symbols;
-	rc = tracing_name(tracing, &names, err, &trace);
+	rc = tracing_name(tracing, &names, err, out);
 	if (rc < 0)
 		return rc;
-	selection_apply(&view->options.selection, trace);
-	notes_add_all(&trace->notes, &notes);
-	view->incomplete |= patience_tell(&trace->notes);
+	selection_apply(&view->options.selection, *out);
+	notes_add_all(&(*out)->notes, &notes);
+	view->incomplete |= patience_tell(&(*out)->notes);
+	view->incomplete |= !trace_is_complete(*out);
+	return 0;
+}
+
+int view_show(struct view *view, struct tracing *tracing, struct err *err)
+{
+	_cleanup_(cleanup_tracing) struct tracing *owned = tracing;
+	struct trace *trace;
+	int rc = name_stacks(view, owned, err, &trace);
+
+	if (rc < 0)
+		return rc;
+	if (view->options.format->traces)
+		return hold(view, steal_ptr(owned), trace, err);
 	return write_report(view, trace, err);
 }

@@ -35,6 +35,8 @@ struct view {
 	struct view_options options;
 	FILE *out;	    /* opened with the first document */
 	unsigned documents; /* written */
+	VEC(struct tracing *) held; /* for a format that shows several processes as one */
+	VEC(const struct trace *) traces; /* of these */
 	bool incomplete;    /* one of them has an incomplete stack */
 };
 
@@ -104,7 +106,13 @@ int view_check(const struct view_options *options, struct err *err);
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);
 
-/* Saves the snapshot if that is wanted, names its stacks and prints them. */
+/*
+ * Saves the snapshot if that is wanted, names its stacks, and prints them or holds them until view_finish(). The tracing is
+ * taken over, also on failure.
+ */
 int view_show(struct view *view, struct tracing *tracing, struct err *err);
+
+/* Prints what is held. */
+int view_finish(struct view *view, struct err *err);
 
 #endif

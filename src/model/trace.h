@@ -10,6 +10,7 @@
 /* A snapshot with its stacks walked and named: all that a report needs. */
 
 struct trace_thread {
+	const struct snapshot *snap; /* that the thread is in */
 	const struct snap_thread *thread;
 	struct raw_stack raw;	    /* the user stack as walked; sp of each frame is here */
 	const struct stack *user;   /* named, owned by the symbolizer; may be shared; NULL when there is none */

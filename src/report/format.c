@@ -4,7 +4,7 @@
 const struct report_format report_format_text = {
 	.is_text = true,
 	.has_notes = true,
-	.trace = report_text,
+	.traces = report_text,
 	.profile = report_offcpu_text,
 };
 

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/lacking.h"
 
+#include <string.h>
+
+static bool are_equal(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Each process has its own account of a file that it shares with others. */
+static bool is_there(const struct lacking *lacking, const struct module_info *module)
+{
+	if (u64map_find(&lacking->seen, (uintptr_t)module))
+		return true;
+	for (size_t i = 0; i < lacking->len; i++) {
+		const struct module_info *other = lacking->data[i];
+
+		if (strcmp(other->path, module->path) == 0 && are_equal(other->build_id, module->build_id) &&
+		    strcmp(other->problem, module->problem) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool add(struct lacking *lacking, const struct module_info *module)
 {
 	bool created;
 
-	if (!module || !module->problem)
+	if (!module || !module->problem || is_there(lacking, module))
 		return true;
 	return u64map_put(&lacking->seen, (uintptr_t)module, &created) && (!created || vec_push(lacking, module));
 }

@@ -21,8 +21,8 @@ struct report_options {
 	unsigned width; /* columns of the terminal that the text has to fit into; 0: any */
 };
 
-/* Write one trace; 0 or -errno from the stream. */
-int report_text(const struct trace *trace, const struct report_options *options, FILE *out);
+/* Write one trace, or several as one; 0 or -errno from the stream. */
+int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out);
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
 
 /*

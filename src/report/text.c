@@ -23,7 +23,7 @@ enum {
 struct text_report {
 	struct text text;
 	const struct report_options *options;
-	const struct trace *trace;
+	bool several; /* processes: threads are named with theirs */
 };
 
 /* The first lines: what was done, and what to know about it. */
@@ -72,9 +72,9 @@ static void put_timings(FILE *out, const struct trace_timings *t)
 	fputc('\n', out);
 }
 
-static void put_summary(const struct text_report *r)
+static void put_summary(const struct text_report *r, const struct trace *trace)
 {
-	const struct snapshot *snap = r->trace->snap;
+	const struct snapshot *snap = trace->snap;
 	const struct capture_info *info = &snap->capture;
 	size_t n = snap->threads.len;
 	FILE *out = r->text.out;
@@ -85,29 +85,32 @@ static void put_summary(const struct text_report *r)
 	text_style(&r->text, STYLE_PLAIN);
 	fprintf(out, " (pid %d%s): %zu %s", snap->pid, snap->replayed ? ", replayed" : "", n,
 		n == 1 ? "thread" : "threads");
-	if (r->trace->threads.len < n)
-		fprintf(out, " (%zu shown)", r->trace->threads.len);
+	if (trace->threads.len < n)
+		fprintf(out, " (%zu shown)", trace->threads.len);
 	put_stopped(out, info);
 	if (info->retaken_threads)
 		fprintf(out, ", %" PRIu32 " taken again", info->retaken_threads);
 	put_consistency(r, info);
-	put_timings(out, &r->trace->timings);
+	put_timings(out, &trace->timings);
 }
 
-static void put_notes(const struct text_report *r)
+/* All that there is to know, each once. */
+static void put_notes(const struct text_report *r, const struct trace *const *traces, size_t n)
 {
-	const struct snapshot *snap = r->trace->snap;
+	_cleanup_(notes_deinit) struct notes notes = {0};
 
-	for (size_t i = 0; i < snap->notes.len; i++)
-		text_note(&r->text, "", snap->notes.data[i]);
-	for (size_t i = 0; i < r->trace->notes.len; i++)
-		text_note(&r->text, "", r->trace->notes.data[i]);
-	if (!r->options->kernel)
-		return;
-	if (snap->capture.kernel_stack_error)
-		text_note(&r->text, "no kernel stacks: ", snap->capture.kernel_stack_error);
-	if (r->trace->kernel_symbols_error)
-		text_note(&r->text, "no names in kernel stacks: ", r->trace->kernel_symbols_error);
+	for (size_t i = 0; i < n; i++) {
+		const struct snapshot *snap = traces[i]->snap;
+
+		notes_add_all(&notes, &snap->notes);
+		notes_add_all(&notes, &traces[i]->notes);
+		if (r->options->kernel && snap->capture.kernel_stack_error)
+			notes_add(&notes, "no kernel stacks: %s", snap->capture.kernel_stack_error);
+		if (r->options->kernel && traces[i]->kernel_symbols_error)
+			notes_add(&notes, "no names in kernel stacks: %s", traces[i]->kernel_symbols_error);
+	}
+	for (size_t i = 0; i < notes.len; i++)
+		text_note(&r->text, "", notes.data[i]);
 }
 
 /* The head of a block: who, in which state, since when, in which system call. */
@@ -205,8 +208,8 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 /* Numbers of another pid namespace are those of no thread here. */
 static void put_joined(const struct text_report *r, const struct trace_thread *thread)
 {
-	const struct snapshot *snap = r->trace->snap;
-	pid_t joined = text_syscall_joins(snap, thread);
+	const struct snapshot *snap = thread->snap;
+	pid_t joined = text_syscall_joins(thread);
 
 	for (size_t i = 0; joined && i < snap->threads.len; i++)
 		if (snap->threads.data[i].tid == joined) {
@@ -227,7 +230,7 @@ static void put_syscall(const struct text_report *r, const struct trace_thread *
 		return;
 	fputs(first->state == 'R' ? "  during " : "  in ", r->text.out);
 	text_style(&r->text, STYLE_CALL);
-	text_syscall(&r->text, r->trace->snap, members[0], differ);
+	text_syscall(&r->text, members[0], differ);
 	text_style(&r->text, STYLE_PLAIN);
 	if (!differ || count == 1)
 		put_joined(r, members[0]);
@@ -262,21 +265,23 @@ static void put_tids(const struct text_report *r, const struct trace_thread *con
 	char word[32];
 
 	for (size_t i = 0, n; i < count; i += n) {
-		pid_t tid = members[i]->thread->tid;
+		pid_t tid = members[i]->thread->tid, pid = members[i]->snap->pid;
 
 		n = run_length(members + i, count - i, true);
-		if (n < TID_RUN)
+		if (n < TID_RUN || r->several)
 			n = 1;
-		if (n == 1)
-			snprintf(word, sizeof(word), "%d", tid);
-		else
+		if (n > 1)
 			snprintf(word, sizeof(word), "%d-%d", tid, tid + (pid_t)n - 1);
+		else if (r->several && tid != pid)
+			snprintf(word, sizeof(word), "%d:%d", pid, tid);
+		else
+			snprintf(word, sizeof(word), "%d", tid);
 		put_word(r, column, (int)strlen(word), "     ");
 		fputs(word, r->text.out);
 	}
 }
 
-/* "  tid 4712 4713 worker, 4714 flusher", wrapped. */
+/* "  tid 4712 4713 worker, 4714 flusher", wrapped; PID:TID where there are several processes. */
 static void put_members(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	FILE *out = r->text.out;
@@ -312,6 +317,8 @@ static void put_head(const struct text_report *r, const struct trace_thread *con
 	else
 		fprintf(r->text.out, "%zu threads", count);
 	text_style(&r->text, STYLE_PLAIN);
+	if (count == 1 && r->several && first->tid != members[0]->snap->pid)
+		fprintf(r->text.out, " (pid %d)", (int)members[0]->snap->pid);
 	put_situation(r, members, count);
 	if (count > 1)
 		put_members(r, members, count);
@@ -320,9 +327,10 @@ static void put_head(const struct text_report *r, const struct trace_thread *con
 
 /* The body: registers and stacks. */
 
-static void put_registers(const struct text_report *r, const struct user_regs *regs)
+static void put_registers(const struct text_report *r, const struct trace_thread *thread)
 {
-	const struct arch *arch = r->trace->snap->arch;
+	const struct arch *arch = thread->snap->arch;
+	const struct user_regs *regs = &thread->thread->regs;
 	unsigned shown = 0;
 
 	for (unsigned i = 0; i < arch->nuser_regs; i++) {
@@ -375,7 +383,7 @@ static void put_group(const struct text_report *r, const struct trace_thread *co
 
 	put_head(r, members, count);
 	if (r->options->registers)
-		put_registers(r, &first->thread->regs);
+		put_registers(r, first);
 	if (r->options->kernel)
 		text_kernel_stack(&r->text, &format, first->kernel);
 	text_user_stack(&r->text, &format, first->user);
@@ -396,29 +404,37 @@ static size_t count_lines(const struct text_report *r, const struct groups *grou
 	return n;
 }
 
-int report_text(const struct trace *trace, const struct report_options *options, FILE *out)
+static int put_all(const struct text_report *r, const struct trace *const *traces, size_t n, const struct groups *groups)
 {
 	enum { SCREENFUL = 50 };
-	struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .trace = trace};
-	_cleanup_(groups_deinit) struct groups groups = {0};
+	_cleanup_(lacking_deinit) struct lacking lacking = {0};
+	const struct report_options *options = r->options;
+	size_t fits = options->height ? options->height : SCREENFUL;
+
+	for (size_t i = 0; i < n; i++)
+		if (!lacking_find(&lacking, traces[i]))
+			return -ENOMEM;
+	report_begin();
+	for (size_t i = 0; i < n; i++)
+		put_summary(r, traces[i]);
+	put_notes(r, traces, n);
+	if (options->brief || (groups->len > 1 && count_lines(r, groups) > fits))
+		text_table(&r->text, groups, options->width);
+	if (options->brief)
+		return report_flush(r->text.out);
+	for (size_t i = 0; i < groups->len; i++)
+		put_group(r, groups->members + groups->data[i].first, groups->data[i].count);
+	text_lacking(&r->text, &lacking);
+	return report_flush(r->text.out);
+}
+
+int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+{
+	const struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .several = n > 1};
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
 	bool merge = options->brief || (options->group && !options->registers && !options->show_sp);
-	_cleanup_(lacking_deinit) struct lacking lacking = {0};
-	int ret = groups_init(&groups, trace, merge);
+	_cleanup_(groups_deinit) struct groups groups = {0};
+	int ret = groups_init(&groups, traces, n, merge);
 
-	if (ret)
-		return ret;
-	if (!lacking_find(&lacking, trace))
-		return -ENOMEM;
-	report_begin();
-	put_summary(&r);
-	put_notes(&r);
-	if (options->brief || (groups.len > 1 && count_lines(&r, &groups) > (options->height ? options->height : SCREENFUL)))
-		text_table(&r.text, &groups, trace->snap, options->width);
-	if (options->brief)
-		return report_flush(out);
-	for (size_t i = 0; i < groups.len; i++)
-		put_group(&r, groups.members + groups.data[i].first, groups.data[i].count);
-	text_lacking(&r.text, &lacking);
-	return report_flush(out);
+	return ret ? ret : put_all(&r, traces, n, &groups);
 }

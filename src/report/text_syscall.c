@@ -338,8 +338,9 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 	}
 }
 
-void text_syscall(const struct text *t, const struct snapshot *snap, const struct trace_thread *thread, unsigned args_differ)
+void text_syscall(const struct text *t, const struct trace_thread *thread, unsigned args_differ)
 {
+	const struct snapshot *snap = thread->snap;
 	const struct snap_syscall *syscall = &thread->thread->syscall;
 	const struct arch *arch = snapshot_arch_of(snap, thread->thread);
 	struct shown_call call = {
@@ -362,11 +363,11 @@ void text_syscall(const struct text *t, const struct snapshot *snap, const struc
 }
 
 /* glibc waits until the kernel clears the thread's number, which is what the futex is compared with. */
-pid_t text_syscall_joins(const struct snapshot *snap, const struct trace_thread *thread)
+pid_t text_syscall_joins(const struct trace_thread *thread)
 {
 	const struct snap_syscall *syscall = &thread->thread->syscall;
 	const struct syscall_info *info =
-		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(snap, thread->thread), syscall->nr) : NULL;
+		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(thread->snap, thread->thread), syscall->nr) : NULL;
 
 	if (!info || strcmp(info->name, "futex") != 0)
 		return 0;

@@ -133,24 +133,24 @@ static void put_where(const struct text *t, const struct trace_thread *thread, s
 
 
 /* " (futex)" for a thread that is blocked there, or "". */
-static void format_syscall(const struct snap_thread *thread, const struct snapshot *snap, char *buf, size_t size)
+static void format_syscall(const struct trace_thread *member, char *buf, size_t size)
 {
+	const struct snap_thread *thread = member->thread;
 	bool blocked = thread->syscall.state == SYSCALL_IN && thread->state != 'R';
 	const struct syscall_info *info =
-		blocked ? arch_syscall(snapshot_arch_of(snap, thread), thread->syscall.nr) : NULL;
+		blocked ? arch_syscall(snapshot_arch_of(member->snap, thread), thread->syscall.nr) : NULL;
 
 	snprintf(buf, size, info ? " (%s)" : "", info ? info->name : "");
 }
 
-static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count,
-		      const struct snapshot *snap, unsigned width)
+static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count, unsigned width)
 {
 	const struct snap_thread *first = members[0]->thread;
 	struct times times = sum_times(members, count);
 	char call[64];
 	size_t room = SIZE_MAX;
 
-	format_syscall(first, snap, call, sizeof(call));
+	format_syscall(members[0], call, sizeof(call));
 	if (width) {
 		size_t taken = BEFORE_WHERE + strlen(call);
 
@@ -165,7 +165,7 @@ static void put_group(const struct text *t, const struct trace_thread *const *me
 	fprintf(t->out, "%s\n", call);
 }
 
-void text_table(const struct text *t, const struct groups *groups, const struct snapshot *snap, unsigned width)
+void text_table(const struct text *t, const struct groups *groups, unsigned width)
 {
 	if (!groups->len)
 		return;
@@ -174,5 +174,5 @@ void text_table(const struct text *t, const struct groups *groups, const struct 
 		TIME_WIDTH, "CPU", WHO_WIDTH, "thread", "in");
 	text_style(t, STYLE_PLAIN);
 	for (size_t i = 0; i < groups->len; i++)
-		put_group(t, groups->members + groups->data[i].first, groups->data[i].count, snap, width);
+		put_group(t, groups->members + groups->data[i].first, groups->data[i].count, width);
 }

@@ -10,7 +10,7 @@
  * A line for each group: how many threads, in which state, for how long they have not run, their CPU time, their name, and
  * where they are, with the system call. `width` is that of the terminal, 0: any.
  */
-void text_table(const struct text *t, const struct groups *groups, const struct snapshot *snap, unsigned width);
+void text_table(const struct text *t, const struct groups *groups, unsigned width);
 
 /*
  * The frame that tells where a thread is: the innermost one that is not the C library's, and has a name if any of these has.

@@ -173,7 +173,7 @@ int walking_run(const struct walking *walking, struct trace *trace, struct err *
 	if (!vec_reserve(&trace->threads, snap->threads.len))
 		return err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < snap->threads.len; i++)
-		vec_push(&trace->threads, (struct trace_thread){.thread = &snap->threads.data[i]});
+		vec_push(&trace->threads, (struct trace_thread){.snap = snap, .thread = &snap->threads.data[i]});
 	if (walking->capture)
 		rc = walk_live(walking, trace, err);
 	else

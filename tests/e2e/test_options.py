@@ -390,6 +390,19 @@ def test_several_processes(target, stakeout):
     assert [doc["pid"] for doc in result.docs] == [a.pid, b.pid]
     text = stakeout(a.pid, b.pid).out
     assert "outer" in text and "leaf_fault" in text
+    assert [line.split()[3].rstrip("):") for line in text.splitlines()[:2]] == [str(a.pid), str(b.pid)]
+
+
+def test_equal_stacks_of_several_processes(target, stakeout):
+    """They are shown once, wherever the processes have their code."""
+    several = [target("plain").settle() for _ in range(3)]
+    text = stakeout(*(t.pid for t in several)).out
+    workers = " ".join(f"{t.pid}:{t.tids['worker']}" for t in sorted(several, key=lambda t: t.tids["worker"]))
+    assert re.search(rf"^3 threads  S sleeping .*\n  tid {workers} worker$", text, re.M), text
+    assert text.count(" inner+") == 1
+    mains = " ".join(str(t.pid) for t in sorted(several, key=lambda t: t.pid))
+    assert re.search(rf"^  tid {mains} plain$", text, re.M), text
+    assert stakeout("--no-group", *(t.pid for t in several)).out.count(" inner+") == 3
 
 
 @pytest.mark.parametrize("mode", ["auto", "all", "none"])

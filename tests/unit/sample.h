@@ -179,7 +179,7 @@ static inline void sample_trace(struct trace *trace, const struct snapshot *snap
 	};
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		struct trace_thread t = {
-			.thread = &snap->threads.data[i], .user = stacks[i].user, .kernel = stacks[i].kernel,
+			.snap = snap, .thread = &snap->threads.data[i], .user = stacks[i].user, .kernel = stacks[i].kernel,
 		};
 
 		sample_raw(&t.raw, t.user ? t.user->data[t.user->len - 1].raw + 1 : 0);

@@ -22,7 +22,7 @@ static void make(struct snapshot *snap, struct trace *trace)
 	*snap = (struct snapshot){.pid = PID};
 	*trace = (struct trace){.snap = snap};
 	for (size_t i = 0; i < NTHREADS; i++)
-		assert_true(vec_push(&trace->threads, (struct trace_thread){.thread = &threads[i], .user = &stack_a}));
+		assert_true(vec_push(&trace->threads, (struct trace_thread){.snap = snap, .thread = &threads[i], .user = &stack_a}));
 }
 
 static pid_t tid_at(const struct groups *g, size_t group, size_t member)
@@ -38,7 +38,7 @@ static void test_order_and_merge(void **state)
 	struct groups g;
 
 	make(&snap, &trace);
-	assert_int_equal(groups_init(&g, &trace, true), 0);
+	assert_int_equal(groups_init(&g, &(const struct trace *){&trace}, 1, true), 0);
 	assert_int_equal(g.len, 6);
 	for (size_t i = 0; i < g.len; i++)
 		assert_int_equal(tid_at(&g, i, 0), want[i]);
@@ -55,7 +55,7 @@ static void test_no_merge(void **state)
 	struct groups g;
 
 	make(&snap, &trace);
-	assert_int_equal(groups_init(&g, &trace, false), 0);
+	assert_int_equal(groups_init(&g, &(const struct trace *){&trace}, 1, false), 0);
 	assert_int_equal(g.len, NTHREADS);
 	assert_int_equal(tid_at(&g, 0, 0), 102);
 	assert_int_equal(tid_at(&g, NTHREADS - 1, 0), 103);
@@ -72,12 +72,12 @@ static void test_what_keeps_threads_apart(void **state)
 	make(&snap, &trace);
 	trace.threads.len = 2;
 	trace.threads.data[1].user = &stack_b;
-	assert_int_equal(groups_init(&g, &trace, true), 0);
+	assert_int_equal(groups_init(&g, &(const struct trace *){&trace}, 1, true), 0);
 	assert_int_equal(g.len, 2);
 	groups_deinit(&g);
 	trace.threads.data[1].user = &stack_a;
 	trace.threads.data[1].raw.end = STACK_NO_UNWIND_INFO;
-	assert_int_equal(groups_init(&g, &trace, true), 0);
+	assert_int_equal(groups_init(&g, &(const struct trace *){&trace}, 1, true), 0);
 	assert_int_equal(g.len, 2);
 	groups_deinit(&g);
 	trace_deinit(&trace);
@@ -89,7 +89,7 @@ static void test_nothing(void **state)
 	struct trace trace = {.snap = &snap};
 	struct groups g;
 
-	assert_int_equal(groups_init(&g, &trace, true), 0);
+	assert_int_equal(groups_init(&g, &(const struct trace *){&trace}, 1, true), 0);
 	assert_int_equal(g.len, 0);
 	groups_deinit(&g);
 }

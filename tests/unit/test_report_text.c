@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#define REPORT report_text
+#include "report/report.h"
+
+static int report_one(const struct trace *trace, const struct report_options *options, FILE *out)
+{
+	return report_text(&trace, 1, options, out);
+}
+
+#define REPORT report_one
 #include "report_fixture.h"
 
 static const struct report_options grouped = {.kernel = true, .group = true};
@@ -127,6 +134,40 @@ static void test_joined(void **state)
 	expect(state, grouped, "val=2, utime=none)\n");
 }
 
+/* Threads of several processes with the same stacks are shown as one, and what is to be said of all is said once. */
+static void test_several_processes(void **state)
+{
+	struct fixture *f = *state;
+	struct snapshot *other = sample_snapshot();
+	struct trace trace;
+	const struct trace *both[] = {&f->trace, &trace};
+	static const struct module_info libc = {.path = "/usr/lib/libc.so.6", .build_id = "ab12"};
+	const struct stack moved = SAMPLE_STACK({.address = 0x7e0000002000, .symbol = "__futex_abstimed_wait_common", .offset = 0xc4,
+						 .has_offset = true, .module = &libc, .module_offset = 0x2000});
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	other->pid = 5711;
+	for (size_t i = 0; i < other->threads.len; i++)
+		other->threads.data[i].tid += 1000;
+	sample_trace(&trace, other);
+	for (size_t i = 1; i < 4; i++) /* at another address */
+		trace.threads.data[i].user = &moved;
+	assert_int_equal(report_text(both, 2, &grouped, out), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "stakeout: server (pid 4711): 8 threads"));
+	assert_non_null(strstr(text, "\nstakeout: server (pid 5711): 8 threads"));
+	assert_non_null(strstr(text, "\n6 threads  S sleeping  off-CPU 12.3 s to 14.3 s\n"
+				     "  tid 4711:4712 4711:4713 worker, 4711:4714 flusher, 5711:5712 5711:5713 worker, 5711:5714 flusher\n"));
+	assert_non_null(strstr(text, "\n2 threads  S sleeping  off-CPU 34.0 ms  CPU time 1.5 s\n  tid 4711 5711 server\n"));
+	assert_null(strstr(strstr(text, "\nnote: ") + 1, "\nnote: "));
+	assert_null(strstr(strstr(text, "\nmodule ") + 1, "\nmodule "));
+	free(text);
+	trace_deinit(&trace);
+	snapshot_destroy(other);
+}
+
 static void test_no_group(void **state)
 {
 	expect(state, single, "\ntid 4712 worker  S sleeping  off-CPU 12.3 s\n  in futex(uaddr=0x7f0000100000, ");
@@ -223,7 +264,7 @@ static void test_large_groups(void **state)
 	for (int i = 0; i < 200; i++) {
 		threads[i] = sample_thread(5000 + (i < 100 ? i : 3 * i), "pool", 'S');
 		assert_true(
-			vec_push(&trace.threads, (struct trace_thread){.thread = &threads[i], .user = &sample_futex}));
+			vec_push(&trace.threads, (struct trace_thread){.snap = f->snap, .thread = &threads[i], .user = &sample_futex}));
 	}
 	text = report(f, &trace, &grouped);
 	assert_non_null(strstr(text, "\n200 threads  S sleeping\n  tid 5000-5099 5300 5303 5306 "));
@@ -241,10 +282,10 @@ static void test_stream_error(void **state)
 	struct full_once once;
 
 	assert_non_null(full);
-	assert_int_equal(report_text(&f->trace, &grouped, full), -ENOSPC);
+	assert_int_equal(report_one(&f->trace, &grouped, full), -ENOSPC);
 	fclose(full);
 	full = full_once_open(&once);
-	assert_int_equal(report_text(&f->trace, &grouped, full), -ENOSPC);
+	assert_int_equal(report_one(&f->trace, &grouped, full), -ENOSPC);
 	assert_true(once.writes > 2);
 	fclose(full);
 }
@@ -256,6 +297,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_several_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown), cmocka_unit_test_setup_teardown(test_selected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),

@@ -14,7 +14,7 @@ static char *call_text(const char *params, int64_t nr, const uint64_t *args, uns
 	const struct arch arch = {.syscalls = calls, .nsyscalls = 2};
 	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN, .nr = nr}};
 	const struct snapshot snap = {.arch = &arch};
-	const struct trace_thread shown = {.thread = &thread};
+	const struct trace_thread shown = {.snap = &snap, .thread = &thread};
 	char *text = NULL;
 	size_t len;
 	struct text t = {.out = open_memstream(&text, &len)};
@@ -22,7 +22,7 @@ static char *call_text(const char *params, int64_t nr, const uint64_t *args, uns
 	assert_non_null(t.out);
 	for (unsigned i = 0; i < 6; i++)
 		thread.syscall.args[i] = args[i];
-	text_syscall(&t, &snap, &shown, args_differ);
+	text_syscall(&t, &shown, args_differ);
 	fclose(t.out);
 	return text;
 }
@@ -82,7 +82,7 @@ static struct snapshot *snap;
 static char *real_text(const char *name, const uint64_t *args, const struct stack *user, const struct stack *kernel)
 {
 	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN}};
-	const struct trace_thread shown = {.thread = &thread, .user = user, .kernel = kernel};
+	const struct trace_thread shown = {.snap = snap, .thread = &thread, .user = user, .kernel = kernel};
 	uint64_t stack[] = {1, 500000000, 1000, 0, 7, 2000000000};
 	char *text = NULL;
 	size_t len;
@@ -94,7 +94,7 @@ static char *real_text(const char *name, const uint64_t *args, const struct stac
 	memcpy(thread.syscall.args, args, sizeof(thread.syscall.args));
 	thread.stack = (struct mem_copy){.start = 0x7ffc00000000, .len = sizeof(stack), .region_end = 0x7ffc00001000,
 					 .data = (uint8_t *)stack};
-	text_syscall(&t, snap, &shown, 0);
+	text_syscall(&t, &shown, 0);
 	fclose(t.out);
 	return text;
 }
@@ -194,14 +194,14 @@ static void test_joins(void **state)
 	const struct stack join = SAMPLE_STACK({.symbol = "__futex_abstimed_wait_cancelable64"},
 						      {.symbol = "__pthread_clockjoin_ex"}, {.symbol = "main"});
 	struct snap_thread thread = {.syscall = {SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4712}}};
-	struct trace_thread shown = {.thread = &thread, .user = &join};
+	struct trace_thread shown = {.snap = snap, .thread = &thread, .user = &join};
 
-	assert_int_equal(text_syscall_joins(snap, &shown), 4712);
+	assert_int_equal(text_syscall_joins(&shown), 4712);
 	shown.user = &sample_futex;
-	assert_int_equal(text_syscall_joins(snap, &shown), 0);
+	assert_int_equal(text_syscall_joins(&shown), 0);
 	shown.user = &join;
 	thread.syscall.nr = 0;
-	assert_int_equal(text_syscall_joins(snap, &shown), 0);
+	assert_int_equal(text_syscall_joins(&shown), 0);
 }
 
 /* The end of the name counts, and the whole of it. */

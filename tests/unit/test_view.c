@@ -129,8 +129,7 @@ static int show(struct fixture *f)
 	f->view.options.output = f->output;
 	assert_int_equal(tracing_replay(snap, &options, 0, NULL, &tracing), 0);
 	rc = view_show(&f->view, tracing, &f->err);
-	tracing_destroy(tracing);
-	return rc;
+	return rc < 0 ? rc : view_finish(&f->view, &f->err);
 }
 
 static char *finish(struct fixture *f)
