@@ -5,21 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-
-static bool has_unnamed_code(const struct stack *stack)
-{
-	bool unnamed = false, in_file = false;
-
-	for (size_t i = 0; stack && i < stack->len; i++) {
-		const struct frame *frame = &stack->data[i];
-
-		if (frame->module)
-			in_file = true;
-		else if (frame->kind == FRAME_KIND_NATIVE && !frame->symbol && !(frame->flags & FRAME_BY_SCAN))
-			unnamed = true;
-	}
-	return unnamed && in_file;
-}
+#include "report/nameless.h"
 
 /* Recognises "python3.12". A main thread that has renamed itself, such as node's "MainThread", is not recognised. */
 static enum offcpu_maker maker_of(const char *name)
@@ -52,7 +38,7 @@ bool offcpu_find_makers(const struct offcpu_profile *profile, bool skip_idle, bo
 		const struct offcpu_row *row = &profile->rows.data[i];
 		const uint64_t *name = u64map_find(&names, (uint32_t)row->pid);
 
-		if ((row->idle && skip_idle) || !has_unnamed_code(row->user))
+		if ((row->idle && skip_idle) || !nameless_code_is_in(row->user))
 			continue;
 		makers[maker_of(name ? (const char *)(uintptr_t)*name : row->thread_name)] = true;
 	}

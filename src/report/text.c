@@ -12,6 +12,7 @@
 #include "report/names.h"
 #include "report/text_format.h"
 #include "report/text_frame.h"
+#include "report/text_hint.h"
 #include "report/text_syscall.h"
 #include "report/text_table.h"
 
@@ -424,6 +425,7 @@ static int put_all(const struct text_report *r, const struct trace *const *trace
 		return report_flush(r->text.out);
 	for (size_t i = 0; i < groups->len; i++)
 		put_group(r, groups->members + groups->data[i].first, groups->data[i].count);
+	text_hints(&r->text, traces, n);
 	text_lacking(&r->text, &lacking);
 	return report_flush(r->text.out);
 }
