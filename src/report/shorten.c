@@ -87,22 +87,24 @@ static char *skip_columns(char *s, size_t columns)
 	return s;
 }
 
-/* The end of a qualified name says more than its start. */
+/* The end of a qualified name says more than its start. There is room for the dots behind it. */
 static void empty_middle(char *name, size_t max)
 {
 	size_t columns = text_columns(name), head = max / 3, tail = max > head ? max - head - 1 : 0;
 	char *from = skip_columns(name, head), *to = skip_columns(name, columns - tail);
 
-	if (columns <= max || to - from < (ptrdiff_t)sizeof(DOTS) - 1)
+	if (columns <= max)
 		return;
-	memcpy(from, DOTS, sizeof(DOTS) - 1);
 	memmove(from + sizeof(DOTS) - 1, to, strlen(to) + 1);
+	memcpy(from, DOTS, sizeof(DOTS) - 1);
 }
 
 char *shorten_name(const char *name, size_t max)
 {
-	char *copy = strdup(name);
+	char *copy = malloc(strlen(name) + sizeof(DOTS));
 
+	if (copy)
+		strcpy(copy, name);
 	if (copy && text_columns(copy) > max)
 		empty_brackets(copy, '<', '>');
 	if (copy && text_columns(copy) > max)

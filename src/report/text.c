@@ -10,6 +10,7 @@
 #include "report/group.h"
 #include "report/lacking.h"
 #include "report/names.h"
+#include "report/shorten.h"
 #include "report/text_format.h"
 #include "report/text_frame.h"
 #include "report/text_hint.h"
@@ -18,6 +19,7 @@
 
 enum {
 	LINE_WIDTH = 100, /* of lists, where the terminal has no other */
+	INDENT = 5,	  /* "  in " */
 	TID_RUN = 16, /* so many consecutive tids with one name are shown as a range */
 };
 
@@ -61,9 +63,9 @@ static void put_stage(FILE *out, const char *before, const char *name, uint64_t 
 	fprintf(out, "%s%s %s", before, name, format_duration(ns, buf));
 }
 
-static void put_timings(FILE *out, const struct trace_timings *t)
+static void put_timings(FILE *out, const struct trace_timings *t, const char *before)
 {
-	put_stage(out, "; ", "set-up", t->setup_ns);
+	put_stage(out, before, "set-up", t->setup_ns);
 	put_stage(out, ", ", "capture", t->capture_ns);
 	put_stage(out, ", ", "unwind", t->unwind_ns);
 	if (t->save_ns)
@@ -73,7 +75,7 @@ static void put_timings(FILE *out, const struct trace_timings *t)
 	fputc('\n', out);
 }
 
-static void put_summary(const struct text_report *r, const struct trace *trace)
+static void put_process(const struct text_report *r, const struct trace *trace)
 {
 	const struct snapshot *snap = trace->snap;
 	const struct capture_info *info = &snap->capture;
@@ -92,7 +94,30 @@ static void put_summary(const struct text_report *r, const struct trace *trace)
 	if (info->retaken_threads)
 		fprintf(out, ", %" PRIu32 " taken again", info->retaken_threads);
 	put_consistency(r, info);
-	put_timings(out, &trace->timings);
+}
+
+static size_t count_columns(const struct text_report *r, const struct trace *trace)
+{
+	_cleanup_free_ char *line = NULL;
+	struct text_report plain = *r;
+	size_t len;
+
+	plain.text = (struct text){.out = open_memstream(&line, &len)};
+	if (!plain.text.out)
+		return 0;
+	put_process(&plain, trace);
+	put_timings(plain.text.out, &trace->timings, "; ");
+	fclose(plain.text.out);
+	return line ? text_columns(line) - 1 : 0; /* without the newline */
+}
+
+/* The times are on a line of their own where the terminal has no room for them. */
+static void put_summary(const struct text_report *r, const struct trace *trace)
+{
+	unsigned width = r->options->width;
+
+	put_process(r, trace);
+	put_timings(r->text.out, &trace->timings, width && count_columns(r, trace) > width ? "\n  " : "; ");
 }
 
 /* All that there is to know, each once. */
@@ -225,13 +250,13 @@ static void put_joined(const struct text_report *r, const struct trace_thread *t
 static void put_syscall(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct snap_thread *first = members[0]->thread;
-	unsigned differ = differing_args(members, count);
+	unsigned differ = differing_args(members, count), width = r->options->width;
 
 	if (first->syscall.state != SYSCALL_IN)
 		return;
 	fputs(first->state == 'R' ? "  during " : "  in ", r->text.out);
 	text_style(&r->text, STYLE_CALL);
-	text_syscall(&r->text, members[0], differ);
+	text_syscall(&r->text, members[0], differ, width > INDENT ? width - INDENT : width);
 	text_style(&r->text, STYLE_PLAIN);
 	if (!differ || count == 1)
 		put_joined(r, members[0]);

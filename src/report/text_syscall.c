@@ -6,8 +6,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "report/names.h"
+#include "report/shorten.h"
 
 /* A parameter of a call: the kernel's name for it, and its value. */
 struct arg {
@@ -24,6 +26,7 @@ struct shown_call {
 	const struct arch *arch;
 	const struct syscall_info *info; /* NULL: it is not known */
 	const uint64_t *args;
+	bool no_names; /* of parameters */
 };
 
 /*
@@ -329,7 +332,7 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 			continue;
 		fputs(separator, out);
 		separator = ", ";
-		if (arg.name)
+		if (arg.name && !call->no_names)
 			fprintf(out, "%.*s=", (int)arg.len, arg.name);
 		if (args_differ >> i & 1)
 			fputs("…", out);
@@ -338,7 +341,7 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 	}
 }
 
-void text_syscall(const struct text *t, const struct trace_thread *thread, unsigned args_differ)
+static void put_call(const struct text *t, const struct trace_thread *thread, unsigned args_differ, bool no_names)
 {
 	const struct snapshot *snap = thread->snap;
 	const struct snap_syscall *syscall = &thread->thread->syscall;
@@ -350,6 +353,7 @@ void text_syscall(const struct text *t, const struct trace_thread *thread, unsig
 		.arch = arch,
 		.info = arch_syscall(arch, syscall->nr),
 		.args = syscall->args,
+		.no_names = no_names,
 	};
 	const struct syscall_info *restarted = find_restarted(&call, thread);
 
@@ -360,6 +364,24 @@ void text_syscall(const struct text *t, const struct trace_thread *thread, unsig
 		fprintf(t->out, "syscall %" PRId64 "(", syscall->nr);
 	put_args(&call, args_differ);
 	fputs(restarted ? "), restarted" : ")", t->out);
+}
+
+static size_t count_columns(const struct trace_thread *thread, unsigned args_differ)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t len;
+	const struct text plain = {.out = open_memstream(&line, &len)};
+
+	if (!plain.out)
+		return 0;
+	put_call(&plain, thread, args_differ, false);
+	fclose(plain.out);
+	return line ? text_columns(line) : 0;
+}
+
+void text_syscall(const struct text *t, const struct trace_thread *thread, unsigned args_differ, unsigned room)
+{
+	put_call(t, thread, args_differ, room && count_columns(thread, args_differ) > room);
 }
 
 /* glibc waits until the kernel clears the thread's number, which is what the futex is compared with. */

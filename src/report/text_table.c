@@ -63,13 +63,27 @@ static struct times sum_times(const struct trace_thread *const *members, size_t 
 	return times;
 }
 
-enum {
-	STATE_WIDTH = 17,
-	TIME_WIDTH = 11,
-	WHO_WIDTH = 23,
-	BEFORE_WHERE = 7 + 2 + STATE_WIDTH + 2 * TIME_WIDTH + 2 + WHO_WIDTH + 2,
-	LEAST_WHERE = 16,
+enum { COUNT_WIDTH = 7, TIME_WIDTH = 11, LEAST_WHERE = 16 };
+
+/* How wide the columns are that have to give way on a narrow terminal, and what is left for the last one. */
+struct layout {
+	bool narrow; /* only the letter of the state */
+	int state;
+	int who;
+	size_t where;
 };
+
+static struct layout find_layout(unsigned width)
+{
+	enum { NARROW = 100 };
+	bool narrow = width && width < NARROW;
+	struct layout layout = {.narrow = narrow, .state = narrow ? 5 : 17, .who = narrow ? 18 : 23, .where = SIZE_MAX};
+	size_t taken = COUNT_WIDTH + 2 + (size_t)layout.state + 2 * TIME_WIDTH + 2 + (size_t)layout.who + 2;
+
+	if (width)
+		layout.where = width > taken + LEAST_WHERE ? width - taken : LEAST_WHERE;
+	return layout;
+}
 
 /* In a column of numbers, right-justified by characters and not by bytes. */
 static void put_time(FILE *out, int64_t ns)
@@ -102,12 +116,12 @@ static char *format_who(const struct trace_thread *const *members, size_t count)
 	return who;
 }
 
-static void put_who(FILE *out, const struct trace_thread *const *members, size_t count)
+static void put_who(FILE *out, const struct trace_thread *const *members, size_t count, int width)
 {
-	_cleanup_free_ char *who = format_who(members, count), *fitting = who ? shorten_name(who, WHO_WIDTH) : NULL;
+	_cleanup_free_ char *who = format_who(members, count), *fitting = who ? shorten_name(who, (size_t)width) : NULL;
 
 	if (fitting)
-		fprintf(out, "  %s%*s  ", fitting, WHO_WIDTH - (int)text_columns(fitting), "");
+		fprintf(out, "  %s%*s  ", fitting, width - (int)text_columns(fitting), "");
 }
 
 /* Its name in at most `room` columns, or its module. */
@@ -124,13 +138,13 @@ static void put_where(const struct text *t, const struct trace_thread *thread, s
 		text_untrusted(t, name ? name : frame->symbol);
 		text_style(t, STYLE_PLAIN);
 	} else if (frame->module) {
+		name = shorten_name(path_tail(frame->module->path, 1), room - strlen("?? in "));
 		fputs("?? in ", t->out);
-		text_untrusted(t, path_tail(frame->module->path, 1));
+		text_untrusted(t, name ? name : path_tail(frame->module->path, 1));
 	} else {
 		fprintf(t->out, "?? 0x%" PRIx64, frame->address);
 	}
 }
-
 
 /* " (futex)" for a thread that is blocked there, or "". */
 static void format_syscall(const struct trace_thread *member, char *buf, size_t size)
@@ -143,36 +157,38 @@ static void format_syscall(const struct trace_thread *member, char *buf, size_t 
 	snprintf(buf, size, info ? " (%s)" : "", info ? info->name : "");
 }
 
-static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count, unsigned width)
+static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count,
+		      const struct layout *layout)
 {
 	const struct snap_thread *first = members[0]->thread;
 	struct times times = sum_times(members, count);
 	char call[64];
-	size_t room = SIZE_MAX;
 
 	format_syscall(members[0], call, sizeof(call));
-	if (width) {
-		size_t taken = BEFORE_WHERE + strlen(call);
-
-		room = width > taken + LEAST_WHERE ? width - taken : LEAST_WHERE;
-	}
-	fprintf(t->out, "%7zu  ", count);
-	text_state(t, first, STATE_WIDTH);
+	if (layout->where < strlen(call) + LEAST_WHERE)
+		call[0] = '\0';
+	fprintf(t->out, "%*zu  ", COUNT_WIDTH, count);
+	if (layout->narrow)
+		fprintf(t->out, "%-*c", layout->state, first->state ? first->state : '?');
+	else
+		text_state(t, first, layout->state);
 	put_time(t->out, times.off_cpu_ns);
 	put_time(t->out, times.cpu_ns);
-	put_who(t->out, members, count);
-	put_where(t, members[0], room);
+	put_who(t->out, members, count, layout->who);
+	put_where(t, members[0], layout->where - strlen(call));
 	fprintf(t->out, "%s\n", call);
 }
 
 void text_table(const struct text *t, const struct groups *groups, unsigned width)
 {
+	const struct layout layout = find_layout(width);
+
 	if (!groups->len)
 		return;
 	text_style(t, STYLE_DIM);
-	fprintf(t->out, "\n%7s  %-*s%*s%*s  %-*s  %s\n", "threads", STATE_WIDTH, "state", TIME_WIDTH, "off-CPU",
-		TIME_WIDTH, "CPU", WHO_WIDTH, "thread", "in");
+	fprintf(t->out, "\n%*s  %-*s%*s%*s  %-*s  %s\n", COUNT_WIDTH, "threads", layout.state, "state", TIME_WIDTH,
+		"off-CPU", TIME_WIDTH, "CPU", layout.who, "thread", "in");
 	text_style(t, STYLE_PLAIN);
 	for (size_t i = 0; i < groups->len; i++)
-		put_group(t, groups->members + groups->data[i].first, groups->data[i].count, width);
+		put_group(t, groups->members + groups->data[i].first, groups->data[i].count, &layout);
 }

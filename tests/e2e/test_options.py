@@ -296,9 +296,11 @@ def frame_lines(text):
 @pytest.mark.parametrize("columns", [80, 120])
 def test_lines_fit_the_terminal(target, stakeout, columns):
     t = target("cxx").settle()
-    _, said = on_a_terminal("--no-color", t.pid, columns=columns)
+    _, said = on_a_terminal("--no-color", t.pid, columns=columns, rows=10)
     lines = frame_lines(said)
     assert lines and max(map(len, lines)) <= columns, said
+    others = [line for line in said.splitlines() if not line.startswith(("module ", "note: ", "  install "))]
+    assert max(map(len, others)) <= columns, others
     assert any("0x0000" in line for line in lines) == (columns >= 100)
     _, whole = on_a_terminal("--no-color", "--long", t.pid, columns=columns)
     assert frame_lines(whole) == frame_lines(stakeout(t.pid).out), "nothing is cut in a pipe, either"

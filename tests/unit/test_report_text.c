@@ -107,8 +107,13 @@ static void test_table(void **state)
 	expect(state, options, table);
 	expect_not(state, options, "\ntid 4715");
 	expect_not(state, options, "module ");
-	options.width = 90; /* long names are shortened */
-	expect(state, options, "  worker …                 __fut…ait_common (futex)\n");
+	options.width = 110; /* long names are shortened */
+	expect(state, options, "  worker …                 __futex_a…timed_wait_common (futex)\n");
+	options.width = 80;
+	expect(state, options, "not consistent (1 thread moved)\n  set-up 500 µs, capture 1.9 ms, ");
+	expect(state, options, "\nthreads  state    off-CPU        CPU  thread              in\n"
+			       "      1  R                            4715 hasher         mix\n");
+	expect(state, options, "      3  S         14.3 s             worker …            __futex…ed_wait_common\n");
 }
 
 static void test_selected(void **state)

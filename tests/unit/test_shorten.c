@@ -38,6 +38,8 @@ static void test_operators(void **state)
 static void test_middle(void **state)
 {
 	expect("abcdefghijklmnopqrstuvwxyz", 10, "abc…uvwxyz");
+	expect("abcdefgh", 7, "ab…efgh");
+	expect("abcdefgh", 1, "…");
 	expect("äöüäöüäöüäöü", 6, "äö…äöü");
 	expect("unbalanced<<<<<<<<<<<<<", 9, "unb…<<<<<");
 }

@@ -22,7 +22,7 @@ static char *call_text(const char *params, int64_t nr, const uint64_t *args, uns
 	assert_non_null(t.out);
 	for (unsigned i = 0; i < 6; i++)
 		thread.syscall.args[i] = args[i];
-	text_syscall(&t, &shown, args_differ);
+	text_syscall(&t, &shown, args_differ, 0);
 	fclose(t.out);
 	return text;
 }
@@ -79,6 +79,8 @@ static void test_pointers(void **state)
 
 static struct snapshot *snap;
 
+static unsigned room; /* columns */
+
 static char *real_text(const char *name, const uint64_t *args, const struct stack *user, const struct stack *kernel)
 {
 	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN}};
@@ -94,7 +96,7 @@ static char *real_text(const char *name, const uint64_t *args, const struct stac
 	memcpy(thread.syscall.args, args, sizeof(thread.syscall.args));
 	thread.stack = (struct mem_copy){.start = 0x7ffc00000000, .len = sizeof(stack), .region_end = 0x7ffc00001000,
 					 .data = (uint8_t *)stack};
-	text_syscall(&t, &shown, 0);
+	text_syscall(&t, &shown, 0, room);
 	fclose(t.out);
 	return text;
 }
@@ -158,6 +160,15 @@ static void test_times(void **state)
 	REAL("clock_nanosleep", "clock_nanosleep(which_clock=CLOCK_MONOTONIC, flags=TIMER_ABSTIME, rqtp=0x7ffc00000000, rmtp=NULL)",
 	     1, 1, UINT64_C(0x7ffc00000000));
 	REAL("clock_nanosleep", "clock_nanosleep(which_clock=77, flags=0, rqtp=1.5 s, rmtp=NULL)", 77, 0, UINT64_C(0x7ffc00000000));
+}
+
+/* What they are is clear from the order. */
+static void test_without_names(void **state)
+{
+	room = 40;
+	REAL("futex", "futex(0x10, FUTEX_WAIT|PRIVATE, 2, none)", 16, 128, 2, 0);
+	REAL("close", "close(fd=3)", 3);
+	room = 0;
 }
 
 static void test_directories(void **state)
@@ -249,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_pointers),
 		cmocka_unit_test_setup_teardown(test_futexes, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_times, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_without_names, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_directories, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_restarted, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_joins, make_snapshot, drop_snapshot),
