@@ -5,16 +5,18 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cmd/commands.h"
 #include "cmd/likeness.h"
 #include "cmd/parse.h"
+#include "cmd/terminal.h"
 #include "proc/family.h"
 #include "report/text_format.h"
 #include "target/process_names.h"
 
-enum { MAX_LISTED = 40 };
+enum { MAX_LISTED = 40, BEFORE_COMMAND = 9 + 2 + 12 + 1 + 12 + 1 + 8 + 2 };
 
 DEFINE_CLEANUP(arena, struct arena *, arena_destroy)
 
@@ -160,6 +162,27 @@ static const char *user_name(uint32_t uid, char buf[16])
 	return buf;
 }
 
+/* The start of it, as far as the terminal has room. */
+static void put_command_line(const struct text *text, const char *line, size_t taken)
+{
+	unsigned columns, rows;
+	char start[512];
+	size_t len = strlen(line), room = len;
+
+	if (terminal_size(STDERR_FILENO, &columns, &rows))
+		room = columns > taken + 1 ? columns - taken - 1 : 1;
+	if (room >= len || room >= sizeof(start)) {
+		text_untrusted(text, line);
+		return;
+	}
+	memcpy(start, line, room);
+	while (room && ((unsigned char)line[room] & 0xc0) == 0x80) /* in the middle of a character */
+		room--;
+	start[room] = '\0';
+	text_untrusted(text, start);
+	fputs("…", text->out);
+}
+
 static void show_namesakes(const struct tid_list *pids, struct arena *arena)
 {
 	const struct text text = {.out = stderr};
@@ -173,7 +196,7 @@ static void show_namesakes(const struct tid_list *pids, struct arena *arena)
 			continue;
 		fprintf(stderr, "%9d  %-12s %12s %8d  ", (int)portrait.pid, user_name(portrait.uid, uid),
 			format_duration(portrait.age_ns, age), portrait.threads);
-		text_untrusted(&text, portrait.command_line);
+		put_command_line(&text, portrait.command_line, BEFORE_COMMAND);
 		fputc('\n', stderr);
 	}
 	if (shown < pids->len)

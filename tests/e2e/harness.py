@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What the tests are written with: targets, runs of the program under test, and what to expect of a document."""
 
+import fcntl
 import json
 import os
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -255,6 +258,23 @@ def run(*args, wrap=(), env=None, **popen):
     )
     result = Result([str(a) for a in args], done.returncode, done.stdout.decode(), done.stderr.decode())
     return result.sound()
+
+
+def on_a_terminal(*args, columns=80, rows=1000, env=None, stream="stdout"):
+    """Runs the program with a terminal of that size for a stream: its exit code, and what it writes there."""
+    ours, its = os.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    with open(ours, "rb", buffering=0) as terminal:
+        streams = {"stdout": subprocess.DEVNULL, "stderr": None, stream: its}
+        proc = subprocess.Popen(command(*args), env={**os.environ, "TERM": "xterm", **(env or {})}, **streams)
+        os.close(its)
+        said = b""
+        try:
+            while data := terminal.read(4096):
+                said += data
+        except OSError:  # EIO: the other end is closed
+            pass
+        return proc.wait(TIMEOUT), said.decode().replace("\r\n", "\n")
 
 
 def thread(doc, name):

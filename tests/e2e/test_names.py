@@ -8,7 +8,7 @@ import subprocess
 import uuid
 
 import pytest
-from harness import STAKEOUT, TIMEOUT, built
+from harness import STAKEOUT, TIMEOUT, built, on_a_terminal
 
 
 @pytest.fixture
@@ -94,6 +94,15 @@ def test_several_of_one_name(target, stakeout, program):
     assert f"2 processes are named '{path.name}'" in lines[-1] and "--all" in lines[-1]
     for all_of_them in ("-a", "--all"):
         assert pids(stakeout("--json", all_of_them, path.name)) == sorted(t.pid for t in both)
+
+
+def test_list_fits_the_terminal(target, program):
+    path = program()
+    both = [target(path, "ä" * 100).settle(), target(path).settle()]
+    code, said = on_a_terminal(path.name, columns=60, stream="stderr")
+    *lines, last = said.splitlines()
+    assert code == 1 and "--all" in last
+    assert len(lines) == 1 + len(both) and all(len(line) <= 60 and line.endswith("…") for line in lines[1:]), said
 
 
 def test_lists(target, stakeout, program):

@@ -6,10 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import termios
 
 import pytest
-from harness import TIMEOUT, assert_calls, command, stop, symbols, thread, tids, until
+from harness import TIMEOUT, assert_calls, command, on_a_terminal, stop, symbols, thread, tids, until
 
 ESCAPE = "\033["
 
@@ -263,22 +262,6 @@ def test_color(target, stakeout):
     assert ESCAPE not in stakeout("--color=auto", t.pid).out, "not a terminal"
     # What the command line asks for is stronger than the environment.
     assert ESCAPE in stakeout("--color=always", t.pid, env={"NO_COLOR": "1"}).out
-
-
-def on_a_terminal(*args, columns=80, rows=1000, env=None):
-    """What the program writes to a terminal of that size, and its exit code."""
-    ours, its = os.openpty()
-    termios.tcsetwinsize(its, (rows, columns))
-    with open(ours, "rb", buffering=0) as terminal:
-        proc = subprocess.Popen(command(*args), stdout=its, env={**os.environ, "TERM": "xterm", **(env or {})})
-        os.close(its)
-        said = b""
-        try:
-            while data := terminal.read(4096):
-                said += data
-        except OSError:  # EIO: the other end is closed
-            pass
-        return proc.wait(TIMEOUT), said.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("env, colored", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)])
