@@ -58,7 +58,8 @@ static int add_part(struct process_args *args, const char *part, struct err *err
 			return rc;
 	}
 	for (size_t i = 0; i < args->len; i++)
-		if (arg.pid ? args->data[i].pid == arg.pid : args->data[i].name && strcmp(args->data[i].name, part) == 0)
+		if (arg.pid ? args->data[i].pid == arg.pid
+			    : args->data[i].name && strcmp(args->data[i].name, part) == 0)
 			return 0;
 	arg.name = arg.pid ? NULL : strdup(part);
 	if ((arg.pid || arg.name) && vec_push(args, arg))
@@ -125,7 +126,8 @@ static bool descends_from(pid_t pid, const struct tid_list *others)
 	enum { MAX_GENERATIONS = 64 };
 	int generation = 0;
 
-	for (pid = process_parent(pid); pid > 0 && generation < MAX_GENERATIONS; pid = process_parent(pid), generation++)
+	for (pid = process_parent(pid); pid > 0 && generation < MAX_GENERATIONS;
+	     pid = process_parent(pid), generation++)
 		if (tid_list_has(others, pid))
 			return true;
 	return false;

@@ -38,8 +38,8 @@ static uintptr_t stack_id(const struct groups *groups, const struct stack *stack
 }
 
 /*
- * 0 for threads that are shown as one. Threads that were held or could not be captured differ in what there is to say about
- * them.
+ * 0 for threads that are shown as one. Threads that were held or could not be captured differ in what there is to say
+ * about them.
  */
 static int compare_content(const struct groups *g, const struct trace_thread *a, const struct trace_thread *b)
 {

@@ -25,7 +25,8 @@ static bool follows_operator(const char *name, const char *at)
 {
 	static const char word[] = "operator";
 
-	return at - name >= (ptrdiff_t)sizeof(word) - 1 && strncmp(at - (sizeof(word) - 1), word, sizeof(word) - 1) == 0;
+	return at - name >= (ptrdiff_t)sizeof(word) - 1 &&
+	       strncmp(at - (sizeof(word) - 1), word, sizeof(word) - 1) == 0;
 }
 
 /* Whether the bracket there belongs to an operator's name: operator<, operator->, operator(). */

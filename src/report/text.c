@@ -19,8 +19,8 @@
 
 enum {
 	LINE_WIDTH = 100, /* of lists, where the terminal has no other */
-	INDENT = 5,	  /* "  in " */
-	TID_RUN = 16, /* so many consecutive tids with one name are shown as a range */
+	INDENT = 5,       /* "  in " */
+	TID_RUN = 16,     /* so many consecutive tids with one name are shown as a range */
 };
 
 struct text_report {
@@ -430,7 +430,8 @@ static size_t count_lines(const struct text_report *r, const struct groups *grou
 	return n;
 }
 
-static int put_all(const struct text_report *r, const struct trace *const *traces, size_t n, const struct groups *groups)
+static int put_all(const struct text_report *r, const struct trace *const *traces, size_t n,
+		   const struct groups *groups)
 {
 	enum { SCREENFUL = 50 };
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
@@ -457,7 +458,8 @@ static int put_all(const struct text_report *r, const struct trace *const *trace
 
 int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
 {
-	const struct text_report r = {.text = {.out = out, .color = options->color}, .options = options, .several = n > 1};
+	const struct text_report r = {
+		.text = {.out = out, .color = options->color}, .options = options, .several = n > 1};
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
 	bool merge = options->brief || (options->group && !options->registers && !options->show_sp);
 	_cleanup_(groups_deinit) struct groups groups = {0};

@@ -48,8 +48,8 @@ static void put_kernel_frame(const struct text *t, const struct frame *frame)
 static bool is_entry(const struct frame *frame)
 {
 	static const char *const starts[] = {
-		"entry_SYSCALL_", "do_syscall_64", "x64_sys_call", "__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_",
-		"invoke_syscall", "do_el0_svc", "el0_svc", "el0t_64_sync", "el0_sync",
+		"entry_SYSCALL_", "do_syscall_64",  "x64_sys_call", "__x64_sys_", "__arm64_sys_", "__se_sys_",
+		"__do_sys_",      "invoke_syscall", "do_el0_svc",   "el0_svc",    "el0t_64_sync", "el0_sync",
 	};
 
 	for (size_t i = 0; frame->symbol && i < sizeof(starts) / sizeof(starts[0]); i++)
@@ -119,7 +119,8 @@ static void put_source(const struct text *t, const struct frame_format *format, 
 
 static void put_function(const struct text *t, const struct frame *frame, const struct cut *cut)
 {
-	_cleanup_free_ char *name = text_columns(frame->symbol) > cut->name ? shorten_name(frame->symbol, cut->name) : NULL;
+	_cleanup_free_ char *name =
+		text_columns(frame->symbol) > cut->name ? shorten_name(frame->symbol, cut->name) : NULL;
 
 	text_style(t, STYLE_STRONG);
 	text_untrusted(t, name ? name : frame->symbol);
@@ -170,7 +171,8 @@ static void put_user_frame(const struct text *t, const struct frame_format *form
 		fputs("  [by stack scan]", out);
 }
 
-static size_t line_columns(const struct frame_format *format, const struct frame *frame, size_t index, const struct cut *cut)
+static size_t line_columns(const struct frame_format *format, const struct frame *frame, size_t index,
+			   const struct cut *cut)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t len;
@@ -187,7 +189,8 @@ static size_t line_columns(const struct frame_format *format, const struct frame
 static void fit(const struct frame_format *format, const struct frame *frame, size_t index, struct cut *cut)
 {
 	enum { GOOD_NAME = 24, LEAST_NAME = 12 };
-	size_t columns = line_columns(format, frame, index, cut), name = frame->symbol ? text_columns(frame->symbol) : 0, over;
+	size_t columns = line_columns(format, frame, index, cut),
+	       name = frame->symbol ? text_columns(frame->symbol) : 0, over;
 
 	if (columns <= format->width || !name)
 		return;

@@ -45,11 +45,15 @@ static void put_advice(FILE *out, enum maker maker, const struct snapshot *snap)
 {
 	switch (maker) {
 	case MAKER_JAVA:
-		fprintf(out, "code made by Java has no names: `jcmd %d Compiler.perfmap` (17 and later) writes them, then look again",
+		fprintf(out,
+			"code made by Java has no names: `jcmd %d Compiler.perfmap` (17 and later) writes them, then "
+			"look again",
 			(int)snap->pid);
 		return;
 	case MAKER_NODE:
-		fputs("code made by Node.js has no names: start it with --perf-basic-prof --interpreted-frames-native-stack", out);
+		fputs("code made by Node.js has no names: start it with --perf-basic-prof "
+		      "--interpreted-frames-native-stack",
+		      out);
 		return;
 	case MAKER_PYTHON:
 		fputs("functions of Python have no names: start it with -X perf (3.12 and later)", out);

@@ -30,8 +30,8 @@ struct shown_call {
 };
 
 /*
- * The kernel's parameter names tell how a value reads best, in one base for each kind. Where they do not, the value does:
- * pointers are large, and what looks like a 32-bit int just below zero is one.
+ * The kernel's parameter names tell how a value reads best, in one base for each kind. Where they do not, the value
+ * does: pointers are large, and what looks like a 32-bit int just below zero is one.
  */
 enum form { FORM_GUESS, FORM_INT, FORM_SIZE, FORM_BITS, FORM_POINTER, FORM_MODE };
 
@@ -53,15 +53,17 @@ static enum form form_of(const struct arg *arg)
 		const char *suffix;
 		enum form form;
 	} rules[] = {
-		{"fd", FORM_INT},         {"fildes", FORM_INT},     {"pid", FORM_INT},       {"timeout", FORM_INT},
-		{"op", FORM_BITS},        {"flags", FORM_BITS},     {"flag", FORM_BITS},     {"prot", FORM_BITS},
-		{"sigmask", FORM_POINTER}, {"mask", FORM_BITS},     {"cmd", FORM_BITS},      {"options", FORM_BITS},
-		{"count", FORM_SIZE},     {"len", FORM_SIZE},       {"size", FORM_SIZE},     {"events", FORM_GUESS},
-		{"buf", FORM_POINTER},    {"ptr", FORM_POINTER},    {"addr", FORM_POINTER},  {"addr2", FORM_POINTER},
-		{"filename", FORM_POINTER}, {"path", FORM_POINTER}, {"pathname", FORM_POINTER}, {"ufds", FORM_POINTER},
-		{"inp", FORM_POINTER},    {"outp", FORM_POINTER},   {"exp", FORM_POINTER},   {"rmtp", FORM_POINTER},
-		{"vec", FORM_POINTER},    {"ru", FORM_POINTER},     {"infop", FORM_POINTER}, {"uinfo", FORM_POINTER},
-		{"mode", FORM_MODE},
+		{"fd", FORM_INT},           {"fildes", FORM_INT},       {"pid", FORM_INT},
+		{"timeout", FORM_INT},      {"op", FORM_BITS},          {"flags", FORM_BITS},
+		{"flag", FORM_BITS},        {"prot", FORM_BITS},        {"sigmask", FORM_POINTER},
+		{"mask", FORM_BITS},        {"cmd", FORM_BITS},         {"options", FORM_BITS},
+		{"count", FORM_SIZE},       {"len", FORM_SIZE},         {"size", FORM_SIZE},
+		{"buf", FORM_POINTER},      {"ptr", FORM_POINTER},      {"addr", FORM_POINTER},
+		{"addr2", FORM_POINTER},    {"filename", FORM_POINTER}, {"path", FORM_POINTER},
+		{"pathname", FORM_POINTER}, {"ufds", FORM_POINTER},     {"inp", FORM_POINTER},
+		{"outp", FORM_POINTER},     {"exp", FORM_POINTER},      {"rmtp", FORM_POINTER},
+		{"vec", FORM_POINTER},      {"ru", FORM_POINTER},       {"infop", FORM_POINTER},
+		{"uinfo", FORM_POINTER},    {"mode", FORM_MODE},
 	};
 
 	for (size_t i = 0; arg->name && i < sizeof(rules) / sizeof(rules[0]); i++)
@@ -91,7 +93,7 @@ static void put_plain(FILE *out, enum form form, uint64_t value)
 		fputs("NULL", out);
 	else if (form == FORM_POINTER || (form == FORM_BITS && value && !is_small_negative(value)))
 		fprintf(out, "0x%" PRIx64, value);
-	else if (form == FORM_MODE && !is_small_negative(value))
+	else if (form == FORM_MODE && value && !is_small_negative(value))
 		fprintf(out, "0%" PRIo64, value);
 	else if (is_small_negative(value) || (form == FORM_INT && !is_pointer(value)))
 		fprintf(out, "%" PRId32, (int32_t)value);
@@ -153,8 +155,8 @@ static bool put_time(const struct shown_call *call, uint64_t address)
 	if (call->arch != call->snap->arch) /* a 32-bit program's is another struct */
 		return false;
 	snapshot_mem_init(&memory, call->snap, call->thread);
-	if (!mem_read_exact(&memory.mem, address, value, sizeof(value)) || value[0] < 0 || value[0] > INT64_MAX / NS_PER_S - 1 ||
-	    value[1] < 0 || value[1] >= NS_PER_S)
+	if (!mem_read_exact(&memory.mem, address, value, sizeof(value)) || value[0] < 0 ||
+	    value[0] > INT64_MAX / NS_PER_S - 1 || value[1] < 0 || value[1] >= NS_PER_S)
 		return false;
 	ns = value[0] * NS_PER_S + (kind.microseconds ? value[1] % 1000000 * 1000 : value[1]);
 	if (kind.absolute) {
@@ -173,16 +175,15 @@ static bool is_time_pointer(const struct shown_call *call, const struct arg *arg
 {
 	return is_named(arg, "rqtp") || is_named(arg, "tsp") || is_named(arg, "uts") || is_named(arg, "tvp") ||
 	       (is_named(arg, "utime") && is_call(call, "futex")) ||
-	       (is_named(arg, "timeout") && (is_call(call, "epoll_pwait2") || is_call(call, "recvmmsg") ||
-					     is_call(call, "semtimedop") || is_call(call, "io_getevents") ||
-					     is_call(call, "io_pgetevents")));
+	       (is_named(arg, "timeout") &&
+		(is_call(call, "epoll_pwait2") || is_call(call, "recvmmsg") || is_call(call, "semtimedop") ||
+		 is_call(call, "io_getevents") || is_call(call, "io_pgetevents")));
 }
 
 static bool is_milliseconds(const struct shown_call *call, const struct arg *arg)
 {
-	return is_named(arg, "timeout_msecs") ||
-	       (is_named(arg, "timeout") && !is_pointer(arg->value) &&
-		(is_call(call, "epoll_wait") || is_call(call, "epoll_pwait")));
+	return is_named(arg, "timeout_msecs") || (is_named(arg, "timeout") && !is_pointer(arg->value) &&
+						  (is_call(call, "epoll_wait") || is_call(call, "epoll_pwait")));
 }
 
 static bool put_timeout(const struct shown_call *call, const struct arg *arg)
@@ -209,11 +210,20 @@ static bool put_timeout(const struct shown_call *call, const struct arg *arg)
 static void put_futex_op(FILE *out, uint64_t value)
 {
 	static const char *const ops[] = {
-		[FUTEX_WAIT] = "WAIT", [FUTEX_WAKE] = "WAKE", [FUTEX_FD] = "FD", [FUTEX_REQUEUE] = "REQUEUE",
-		[FUTEX_CMP_REQUEUE] = "CMP_REQUEUE", [FUTEX_WAKE_OP] = "WAKE_OP", [FUTEX_LOCK_PI] = "LOCK_PI",
-		[FUTEX_UNLOCK_PI] = "UNLOCK_PI", [FUTEX_TRYLOCK_PI] = "TRYLOCK_PI", [FUTEX_WAIT_BITSET] = "WAIT_BITSET",
-		[FUTEX_WAKE_BITSET] = "WAKE_BITSET", [FUTEX_WAIT_REQUEUE_PI] = "WAIT_REQUEUE_PI",
-		[FUTEX_CMP_REQUEUE_PI] = "CMP_REQUEUE_PI", [13] = "LOCK_PI2",
+		[FUTEX_WAIT] = "WAIT",
+		[FUTEX_WAKE] = "WAKE",
+		[FUTEX_FD] = "FD",
+		[FUTEX_REQUEUE] = "REQUEUE",
+		[FUTEX_CMP_REQUEUE] = "CMP_REQUEUE",
+		[FUTEX_WAKE_OP] = "WAKE_OP",
+		[FUTEX_LOCK_PI] = "LOCK_PI",
+		[FUTEX_UNLOCK_PI] = "UNLOCK_PI",
+		[FUTEX_TRYLOCK_PI] = "TRYLOCK_PI",
+		[FUTEX_WAIT_BITSET] = "WAIT_BITSET",
+		[FUTEX_WAKE_BITSET] = "WAKE_BITSET",
+		[FUTEX_WAIT_REQUEUE_PI] = "WAIT_REQUEUE_PI",
+		[FUTEX_CMP_REQUEUE_PI] = "CMP_REQUEUE_PI",
+		[13] = "LOCK_PI2",
 	};
 	uint32_t op = (uint32_t)value & (uint32_t)FUTEX_CMD_MASK;
 
@@ -228,8 +238,18 @@ static void put_futex_op(FILE *out, uint64_t value)
 static bool put_clock(FILE *out, uint64_t value)
 {
 	static const char *const clocks[] = {
-		"REALTIME", "MONOTONIC", "PROCESS_CPUTIME_ID", "THREAD_CPUTIME_ID", "MONOTONIC_RAW", "REALTIME_COARSE",
-		"MONOTONIC_COARSE", "BOOTTIME", "REALTIME_ALARM", "BOOTTIME_ALARM", NULL, "TAI",
+		"REALTIME",
+		"MONOTONIC",
+		"PROCESS_CPUTIME_ID",
+		"THREAD_CPUTIME_ID",
+		"MONOTONIC_RAW",
+		"REALTIME_COARSE",
+		"MONOTONIC_COARSE",
+		"BOOTTIME",
+		"REALTIME_ALARM",
+		"BOOTTIME_ALARM",
+		NULL,
+		"TAI",
 	};
 
 	if (value >= sizeof(clocks) / sizeof(clocks[0]) || !clocks[value])
@@ -304,7 +324,10 @@ static const struct syscall_info *find_restarted(const struct shown_call *call, 
 	enum { MAX_CLOCK = 16, INNERMOST = 4 };
 	const struct arch *arch = call->arch;
 	const struct stack *kernel = thread->kernel, *all = thread->user;
-	const struct stack user = {.data = all ? all->data : NULL, .len = all && all->len < INNERMOST ? all->len : all ? INNERMOST : 0};
+	const struct stack user = {.data = all ? all->data : NULL,
+				   .len = all && all->len < INNERMOST ? all->len
+					  : all                       ? INNERMOST
+								      : 0};
 
 	if (!is_call(call, "restart_syscall"))
 		return NULL;
@@ -389,7 +412,8 @@ pid_t text_syscall_joins(const struct trace_thread *thread)
 {
 	const struct snap_syscall *syscall = &thread->thread->syscall;
 	const struct syscall_info *info =
-		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(thread->snap, thread->thread), syscall->nr) : NULL;
+		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(thread->snap, thread->thread), syscall->nr)
+					     : NULL;
 
 	if (!info || strcmp(info->name, "futex") != 0)
 		return 0;

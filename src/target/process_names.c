@@ -43,13 +43,14 @@ static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
 }
 
 /*
- * The command line is in the memory of the process, whose map may be locked for as long as it waits for a dead file system.
- * That must not keep us from finding another one, so a helper reads it.
+ * The command line is in the memory of the process, whose map may be locked for as long as it waits for a dead file
+ * system. That must not keep us from finding another one, so a helper reads it.
  */
 static int read_arguments(const struct process *process, struct arguments *out)
 {
 	int dir_fd = process->dir_fd;
-	const struct helper_task task = {.run = run_read, .arg = &dir_fd, .window = MAX_COMMAND_LINE, .keep = {dir_fd, -1, -1, -1}};
+	const struct helper_task task = {
+		.run = run_read, .arg = &dir_fd, .window = MAX_COMMAND_LINE, .keep = {dir_fd, -1, -1, -1}};
 	struct helper_reply reply;
 	uint8_t *bytes = NULL;
 	int rc = helper_run(&task, &reply, &bytes);

@@ -5,10 +5,10 @@
 
 /* Options are single letters, but for those in `words`. */
 struct interpreter {
-	const char *name;    /* may be followed by a version */
-	const char *code;    /* behind these there is code in place of a file */
-	const char *valued;  /* these take the next word, if they are the last letter of their own */
-	const char *script;  /* so does this one, and that is what is run */
+	const char *name;     /* may be followed by a version */
+	const char *code;     /* behind these there is code in place of a file */
+	const char *valued;   /* these take the next word, if they are the last letter of their own */
+	const char *script;   /* so does this one, and that is what is run */
 	const char *words[8]; /* long options that take the next word */
 };
 
@@ -32,8 +32,18 @@ static const struct interpreter interpreters[] = {
 
 /* Java has words in place of letters. */
 static const char *const java_valued[] = {
-	"-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules",
-	"--add-opens", "--add-exports", "--add-reads", "--enable-native-access", "--source",
+	"-cp",
+	"-classpath",
+	"--class-path",
+	"-p",
+	"--module-path",
+	"--upgrade-module-path",
+	"--add-modules",
+	"--add-opens",
+	"--add-exports",
+	"--add-reads",
+	"--enable-native-access",
+	"--source",
 };
 static const char *const java_script[] = {"-jar", "-m", "--module"};
 

@@ -173,7 +173,7 @@ static void test_without_names(void **state)
 
 static void test_directories(void **state)
 {
-	REAL("openat", "openat(dfd=AT_FDCWD, filename=0x7f0000000000, flags=0, mode=00)", 0xffffff9c, UINT64_C(0x7f0000000000));
+	REAL("openat", "openat(dfd=AT_FDCWD, filename=0x7f0000000000, flags=0, mode=0)", 0xffffff9c, UINT64_C(0x7f0000000000));
 	REAL("openat", "openat(dfd=AT_FDCWD, filename=0x7f0000000000, flags=0x80000, mode=0600)", (uint64_t)-100,
 	     UINT64_C(0x7f0000000000), 0x80000, 0600);
 }
