@@ -75,6 +75,7 @@ def test_only_whole_names(target, stakeout, program):
     assert f"there is no process named '{path.name[:-1]}'; did you mean '{path.name}'?" in result.err
 
 
+@pytest.mark.asan
 def test_script_of_an_interpreter(stakeout, python_script):
     proc, path = python_script()
     assert pids(stakeout("--json", path.name)) == [proc.pid]
@@ -82,6 +83,7 @@ def test_script_of_an_interpreter(stakeout, python_script):
     assert pids(stakeout("--json", path.name)) == [other.pid]
 
 
+@pytest.mark.asan
 def test_several_of_one_name(target, stakeout, program):
     path = program()
     both = [target(path).settle(), target(path).settle()]

@@ -276,6 +276,7 @@ def frame_lines(text):
     return [line for line in text.splitlines() if re.match(r"  (#\d|k )", line)]
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("columns", [80, 120])
 def test_lines_fit_the_terminal(target, stakeout, columns):
     t = target("cxx").settle()
@@ -323,6 +324,7 @@ def test_cpu_time(target, snap):
 
 
 @pytest.mark.arch
+@pytest.mark.asan
 def test_arguments_by_their_meaning(target, stakeout, snap):
     t = target("waits_shown").settle()
     (joined,) = [th["tid"] for th in snap(t)["threads"] if th["name"] == "joined"]
@@ -378,6 +380,7 @@ def test_several_processes(target, stakeout):
     assert [line.split()[3].rstrip("):") for line in text.splitlines()[:2]] == [str(a.pid), str(b.pid)]
 
 
+@pytest.mark.asan
 def test_equal_stacks_of_several_processes(target, stakeout):
     """They are shown once, wherever the processes have their code."""
     several = [target("plain").settle() for _ in range(3)]
