@@ -8,8 +8,8 @@
 #include "base/signals.h"
 
 /*
- * A thread of this nice value that competes with another one gets a tenth of the CPU: enough to come to an end on a machine
- * where all of them are busy.
+ * A thread of this nice value that competes with another one gets a tenth of the CPU: enough to come to an end on a
+ * machine where all of them are busy.
  */
 enum { NICER = 10 };
 

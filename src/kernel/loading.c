@@ -41,7 +41,7 @@ int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* The helpers of our programs that not every kernel has, by number and by the first kernel that lets such programs call it. */
+/* The helpers of our programs that not every kernel has, and the first one that lets such programs call it. */
 static const struct helper {
 	int number;
 	const char *name, *since;
@@ -54,7 +54,7 @@ static const struct helper {
 	{BPF_FUNC_loop, "bpf_loop", "5.17"},
 };
 
-/* The verifier says "invalid func unknown#175" of one that it does not know, and "unknown func NAME#175" of one that it refuses. */
+/* The verifier says "invalid func unknown#175" of one that it has not heard of, "unknown func NAME#175" of others. */
 static const struct helper *find_helper(const char *said)
 {
 	const char *number = strstr(said, "func ") ? strrchr(said, '#') : NULL;
@@ -80,8 +80,8 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 	doubt = doubt ? doubt : "";
 	helper = find_helper(said);
 	if (helper)
-		return err_set(err, code, "%s failed: this kernel has no %s for it, which Linux %s has%s%s", step, helper->name,
-			       helper->since, colon, doubt);
+		return err_set(err, code, "%s failed: this kernel has no %s for it, which Linux %s has%s%s", step,
+			       helper->name, helper->since, colon, doubt);
 	if (said[0])
 		return err_set(err, code, "%s failed: the kernel's verifier says \"%s\"", step, said);
 	return err_set(err, code, "%s failed: %s%s%s", step, strerror(code), colon, doubt);

@@ -13,13 +13,13 @@
 /* For libbpf_set_print(), since libbpf prints to standard error by default; we report failures in our own words. */
 int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap);
 
-/* Explains to the user why a step was refused. `doubt`: what the kernel may be too old for, or NULL. Returns -code. */
+/* Explains to the user why a step was refused. `doubt`: what the kernel may lack, or NULL. Returns -code. */
 int loading_explain(struct err *err, int code, const char *step, const char *doubt);
 
 /* Our pid namespace, as the programs want it; 0: the initial one. */
 uint32_t loading_pid_namespace(void);
 
-/* Runs an iterator, given its link's descriptor, once and leaves what it wrote in `out`, 8-byte aligned as its records are. */
+/* Runs the iterator of a link once and leaves what it wrote in `out`, 8-byte aligned as its records are. */
 struct words {
 	VEC_FIELDS(__u64);
 };

@@ -245,6 +245,13 @@ def refusing(how):
     return {"LD_PRELOAD": str(built("refuse_bpf")), "ASAN_OPTIONS": "verify_asan_link_order=0", **how}
 
 
+def without_btf(unshare):
+    """For `wrap`: a mount namespace without the kernel's BTF, and without the places in which libbpf looks for it besides."""
+    places = "/sys/kernel/btf /boot /lib/modules /usr/lib/debug"
+    hide = f"for d in {places}; do [ ! -d $d ] || mount -t tmpfs none $d || exit; done"
+    return [unshare, "-m", "sh", "-c", f'{hide}; exec "$@"', "sh"]
+
+
 def run(*args, wrap=(), env=None, **popen):
     """Runs the program to its end; a crash or a sanitizer's report fails the test."""
     full_env = {**os.environ, **SANITIZER_ENV, **(env or {})}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import SLOW, assert_calls, refusing, rounds, run, symbols, thread, tids, until, wait_until
+from harness import SLOW, assert_calls, refusing, rounds, run, symbols, thread, tids, until, wait_until, without_btf
 from offcpu_recording import MS
 from offcpu_truth import TICK_NS, is_stolen_from, stolen
 
@@ -296,6 +296,22 @@ def test_kernel_that_does_not_relocate_programs(target, bpf_missing, root):
         "(Invalid argument)"
     ]
     assert not any("BPF" in note for note in run("--json", "--source=libbpf", t.pid).doc["notes"]), "it was asked for"
+
+
+@pytest.mark.arch
+def test_btf_that_is_hidden(target, unshare, bpf_missing, root):
+    """As in a container without it: the kernel itself needs no file to relocate programs. With libbpf there is /proc."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("plain").settle()
+    hide = without_btf(unshare)
+    if any("BPF took longer" in note for note in run("--json", t.pid).doc["notes"]):
+        pytest.skip("this kernel does not relocate BPF programs")
+    doc = run("--json", t.pid, wrap=hide).doc
+    assert doc["capture"]["method"] == "bpf" and not any("BPF" in note for note in doc["notes"])
+    doc = run("--json", t.pid, wrap=hide, env=refusing({"REFUSE_LOADER": "1"})).doc
+    assert doc["capture"]["method"] == "proc"
+    assert any("this kernel has no BTF (/sys/kernel/btf/vmlinux)" in note for note in doc["notes"]), doc["notes"]
 
 
 def test_deadlock(target, snap):

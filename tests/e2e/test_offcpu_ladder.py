@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from harness import bare, refusing, run
+from harness import bare, refusing, run, without_btf
 from offcpu_recording import why_not
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.arch, pytest.mark.asan]
@@ -139,17 +139,10 @@ def test_estimate(waiting):
     assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
 
 
-# A mount namespace without the file, and without those in which BTF is looked for besides.
-NO_BTF = (
-    "for d in /sys/kernel/btf /boot /lib/modules /usr/lib/debug; do "
-    "[ ! -d $d ] || mount -t tmpfs none $d || exit; done"
-)
-
-
 def test_no_btf(waiting, unshare, bpf_missing):
     if bpf_missing:
         pytest.skip(bpf_missing)
-    wrap = [unshare, "-m", "sh", "-c", f'{NO_BTF}; exec "$@"', "sh"]
+    wrap = without_btf(unshare)
     result = run("offcpu", "--json", "-d", "0.5", "-p", waiting.pid, wrap=wrap)
     assert result.code == 3 and result.doc["method"] == "proc" and result.doc["estimate"], result
     reason = "this kernel has no BTF (/sys/kernel/btf/vmlinux)"
