@@ -33,6 +33,25 @@ struct offcpu_waker {
 	const char *user_error;
 };
 
+/* What a thread waited for, as far as its stacks tell. */
+enum offcpu_cause {
+	OFFCPU_CAUSE_CPU,  /* nothing else: it was preempted */
+	OFFCPU_CAUSE_LOCK, /* of the program or of the kernel */
+	OFFCPU_CAUSE_CONDITION, /* a condition variable, a semaphore, or parked by its runtime */
+	OFFCPU_CAUSE_FUTEX,	/* one of these two */
+	OFFCPU_CAUSE_DISK,
+	OFFCPU_CAUSE_FAULT, /* a page that was not in memory */
+	OFFCPU_CAUSE_NETWORK,
+	OFFCPU_CAUSE_PIPE,   /* or another channel to a process of this machine */
+	OFFCPU_CAUSE_EVENTS, /* of several descriptors, or of the kernel: poll, epoll, io_uring */
+	OFFCPU_CAUSE_TIMER,
+	OFFCPU_CAUSE_CHILD,
+	OFFCPU_CAUSE_SIGNAL,
+	OFFCPU_CAUSE_TERMINAL,
+	OFFCPU_CAUSE_OTHER, /* or not known */
+	OFFCPU_CAUSES,
+};
+
 /* Waits with the same process, thread, state, stacks and waker. */
 struct offcpu_row {
 	pid_t pid;
@@ -47,6 +66,7 @@ struct offcpu_row {
 	const struct stack *user;
 	const char *kernel_error; /* why the kernel stack is missing, or NULL */
 	const char *user_error;   /* why the user stack is missing or ends early, or NULL: it is whole */
+	enum offcpu_cause cause;  /* offcpu_profile_finish() fills it in */
 	bool idle;                /* here the thread waits for work, nearly all the time: an event loop, a pool */
 	bool has_waker;
 	struct offcpu_waker waker;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "offcpu/cause.h"
 #include "offcpu/idle.h"
 #include "offcpu/merge.h"
 
@@ -63,6 +64,12 @@ static void count_threads(struct offcpu_profile *profile)
 	}
 }
 
+static void find_causes(struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->rows.len; i++)
+		profile->rows.data[i].cause = offcpu_cause_of(&profile->rows.data[i]);
+}
+
 bool offcpu_profile_finish(struct offcpu_profile *profile)
 {
 	bool ok;
@@ -71,6 +78,7 @@ bool offcpu_profile_finish(struct offcpu_profile *profile)
 	/* Threads are idle, not processes: so mark them before they are added up. */
 	ok = offcpu_merge_rows(profile) && offcpu_mark_idle(profile) &&
 	     (!profile->by_process || offcpu_merge_threads(profile));
+	find_causes(profile);
 	if (profile->threads.len)
 		qsort(profile->threads.data, profile->threads.len, sizeof(*profile->threads.data), compare_threads);
 	if (profile->rows.len)

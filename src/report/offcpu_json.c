@@ -129,6 +129,16 @@ static void put_shares(struct json *j, const struct offcpu_profile *profile, boo
 	json_uint(j, "total_ns", totals.idle_ns);
 	json_bool(j, "hidden", hide_idle);
 	json_object_end(j);
+	json_array(j, "causes");
+	for (enum offcpu_cause cause = 0; cause < OFFCPU_CAUSES; cause++) {
+		json_object(j, NULL);
+		json_string(j, "cause", offcpu_cause_name(cause));
+		json_uint(j, "count", totals.causes[cause].count);
+		json_uint(j, "total_ns", totals.causes[cause].total_ns);
+		json_uint(j, "idle_ns", totals.causes[cause].idle_ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 static void put_top_threads(struct json *j, const struct offcpu_profile *profile, bool hide_idle)
@@ -223,6 +233,7 @@ static void put_row(struct json *j, const struct offcpu_row *row)
 	json_uint(j, "max_ns", row->sum.max_ns);
 	json_uint(j, "min_ns", row->sum.min_ns);
 	json_uint(j, "runnable_ns", row->sum.runnable_ns);
+	json_string(j, "cause", offcpu_cause_name(row->cause));
 	json_bool(j, "idle", row->idle);
 	put_where(j, row);
 	json_object_end(j);

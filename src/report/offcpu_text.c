@@ -256,6 +256,40 @@ static void put_method(const struct offcpu_text *r)
 	fputc('\n', r->text.out);
 }
 
+static uint64_t busy_ns(const struct offcpu_text *r, enum offcpu_cause cause)
+{
+	return r->totals.causes[cause].total_ns - r->totals.causes[cause].idle_ns;
+}
+
+/* It would be shown as 0.0 %. */
+static bool is_next_to_nothing(const struct offcpu_text *r, uint64_t ns)
+{
+	return offcpu_share(ns, r->profile->total.total_ns) < 50;
+}
+
+/* "  not idle, by cause: lock 598 ms (6.0 %), disk 300 ms (3.0 %)": the largest first. */
+static void put_causes(const struct offcpu_text *r)
+{
+	enum offcpu_cause order[OFFCPU_CAUSES];
+	size_t n = 0;
+
+	for (enum offcpu_cause cause = 0; cause < OFFCPU_CAUSES; cause++) {
+		size_t at = n;
+
+		if (!busy_ns(r, cause) || (!r->options->verbose && is_next_to_nothing(r, busy_ns(r, cause))))
+			continue;
+		for (; at && busy_ns(r, order[at - 1]) < busy_ns(r, cause); at--)
+			order[at] = order[at - 1];
+		order[at] = cause;
+		n++;
+	}
+	for (size_t i = 0; i < n; i++)
+		put_part(r, i ? ", " : r->totals.idle_rows ? "  not idle, by cause: " : "  by cause: ", offcpu_cause_name(order[i]),
+			 busy_ns(r, order[i]));
+	if (n)
+		fputc('\n', r->text.out);
+}
+
 /* In local time, as log files have it: "2023-11-14 22:13:20". */
 static void put_start(FILE *out, int64_t start_ns)
 {
@@ -302,6 +336,7 @@ static void put_summary(const struct offcpu_text *r)
 		fputs(r->options->hide_idle ? ": hidden" : ": comes last, --hide-idle leaves it out", out);
 	}
 	fputc('\n', out);
+	put_causes(r);
 }
 
 /* "incomplete user stacks: 12 of 480 waits (3.1 % of the time): EFAULT: … (10), …": of one kind, or nothing. */

@@ -54,6 +54,8 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 	put_threads_of(r, group);
 	fputs("  ", out);
 	put_state(r, row->state);
+	if (row->cause != OFFCPU_CAUSE_CPU && row->cause != OFFCPU_CAUSE_OTHER)
+		fprintf(out, ", %s", offcpu_cause_name(row->cause));
 	fputs(group->idle ? "  [idle]\n" : "\n", out);
 	fputs("  ", out);
 	if (group->nthreads > 1) {

@@ -4,6 +4,13 @@
 
 #include "model/offcpu.h"
 
+/* Waits for one cause. */
+struct offcpu_cause_total {
+	uint64_t count; /* 0 also when threads only had to wait for a CPU once they were awake */
+	uint64_t total_ns;
+	uint64_t idle_ns; /* of it */
+};
+
 /* What a profile does not add up by itself. */
 struct offcpu_totals {
 	uint64_t sleeping_ns; /* of all threads, as in struct offcpu_thread */
@@ -12,9 +19,13 @@ struct offcpu_totals {
 	uint64_t idle_rows;
 	uint64_t idle_count; /* waits in these rows */
 	uint64_t idle_ns;
+	struct offcpu_cause_total causes[OFFCPU_CAUSES]; /* of all rows; the time without a CPU is always that of the CPU */
 };
 
 struct offcpu_totals offcpu_totals(const struct offcpu_profile *profile);
+
+/* "lock", "page fault"… */
+const char *offcpu_cause_name(enum offcpu_cause cause);
 
 static inline uint64_t offcpu_average(const struct offcpu_sum *sum)
 {

@@ -197,7 +197,7 @@ def test_idle_threads_in_the_text(target, record):
     (sleepers,) = [stack for stack in stacks if "sleeper_wait" in stack and " S sleeping" in stack]
     (worker,) = [stack for stack in stacks if "worker_wait" in stack and " S sleeping" in stack]
     assert stacks.index(worker) < stacks.index(sleepers)
-    assert "60 threads  S sleeping  [idle]" in sleepers and "60 waits, 60 not over" in sleepers
+    assert "60 threads  S sleeping, condition  [idle]" in sleepers and "60 waits, 60 not over" in sleepers
 
 
 def test_filter_is_told(target, record):
@@ -218,3 +218,17 @@ def test_estimate_in_the_text(target, record, as_nobody):
     result = recording.end()
     said = result.out + result.err
     assert result.code == 3 and "estimate" in said and "CAP_BPF" in said, result
+
+
+def test_causes(target, record):
+    """Each call site by what it waits for; all causes add up to the total."""
+    causes = {"sleep_long": "timer", "lock_wait": "lock", "pipe_wait": "pipe", "cond_wait": "condition", "vfork_wait": "child"}
+    t = target("waits_exact", 1000, 10)
+    recording = record("--json", "-p", t.pid)
+    t.ask("go")
+    doc = recording.finish()
+    for site, cause in causes.items():
+        rows = rows_of(doc, t.tids[SITES[site]], site, "SD")
+        assert rows and {row["cause"] for row in rows} == {cause}, site
+    assert sum(c["total_ns"] for c in doc["causes"]) == doc["total_time_ns"]
+    assert next(c["total_ns"] for c in doc["causes"] if c["cause"] == "no CPU") == doc["runnable_time_ns"]

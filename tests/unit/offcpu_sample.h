@@ -41,12 +41,12 @@ static inline struct offcpu_sum sample_sum(uint64_t count, uint64_t total, uint6
 static inline void sample_offcpu_rows(struct offcpu_profile *p)
 {
 	vec_push(&p->rows, (struct offcpu_row){
-		.pid = 4711, .tid = 4711, .thread_name = "server", .state = 'S', .idle = true,
+		.pid = 4711, .tid = 4711, .thread_name = "server", .state = 'S', .idle = true, .cause = OFFCPU_CAUSE_EVENTS,
 		.sum = sample_unfinished(sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0)),
 		.kernel = &sample_epoll_kernel, .user = &sample_epoll,
 	});
 	vec_push(&p->rows, (struct offcpu_row){
-		.pid = 4711, .tid = 4712, .thread_name = "worker", .state = 'S',
+		.pid = 4711, .tid = 4712, .thread_name = "worker", .state = 'S', .cause = OFFCPU_CAUSE_LOCK,
 		.sum = sample_sum(4, 600 * SAMPLE_MS, 300 * SAMPLE_MS, 20 * SAMPLE_MS, 2 * SAMPLE_MS),
 		.kernel = &sample_futex_kernel, .user = &sample_futex,
 		.user_error = "EFAULT: stack page not resident", .has_waker = true,
@@ -54,7 +54,7 @@ static inline void sample_offcpu_rows(struct offcpu_profile *p)
 			  .user = &sample_spin},
 	});
 	vec_push(&p->rows, (struct offcpu_row){
-		.pid = 4711, .tid = 4713, .thread_name = "disk", .state = 'D',
+		.pid = 4711, .tid = 4713, .thread_name = "disk", .state = 'D', .cause = OFFCPU_CAUSE_DISK,
 		.sum = sample_sum(1, 300 * SAMPLE_MS, 300 * SAMPLE_MS, 300 * SAMPLE_MS, 0),
 		.kernel = &sample_disk_kernel, .user_error = "no unwind tables yet",
 	});
@@ -64,7 +64,7 @@ static inline void sample_offcpu_rows(struct offcpu_profile *p)
 		.user = &sample_spin, .kernel_error = "not permitted",
 	});
 	vec_push(&p->rows, (struct offcpu_row){
-		.pid = 99, .tid = 0, .thread_name = SAMPLE_EVIL ";\n", .state = 'S',
+		.pid = 99, .tid = 0, .thread_name = SAMPLE_EVIL ";\n", .state = 'S', .cause = OFFCPU_CAUSE_OTHER,
 		.sum = sample_sum(2, 900, 600, 300, 0),
 	});
 }

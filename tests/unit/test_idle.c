@@ -69,7 +69,7 @@ static void deinit(struct fixture *f)
 static bool are_idle(const struct wait *waits, size_t n)
 {
 	struct fixture f = {.profile.duration_ns = DURATION};
-	uint64_t ns = 0;
+	uint64_t ns = 0, of_threads = 0;
 	size_t idle = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -79,7 +79,9 @@ static bool are_idle(const struct wait *waits, size_t n)
 		idle += f.profile.rows.data[i].idle;
 		ns += f.profile.rows.data[i].idle ? f.profile.rows.data[i].sum.total_ns : 0;
 	}
-	assert_int_equal(f.profile.threads.data[0].idle_ns, ns);
+	for (size_t i = 0; i < f.profile.threads.len; i++)
+		of_threads += f.profile.threads.data[i].idle_ns;
+	assert_int_equal(of_threads, ns);
 	assert_true(idle == 0 || idle == n);
 	deinit(&f);
 	return idle;
@@ -96,7 +98,7 @@ static void test_kernel(void **state)
 	static const char *const work[] = {
 		"ep_poll",           "poll_schedule_timeout.constprop.0",
 		"pipe_read",         "__x64_sys_epoll_pwait2",
-		"__arm64_sys_ppoll", "do_nanosleep",
+		"__arm64_sys_ppoll", "do_mq_timedreceive",
 		"inet_csk_accept",   "__do_sys_pause",
 		"n_tty_read",        "io_cqring_wait",
 		"__sys_accept4",     "eventfd_read",
@@ -104,6 +106,8 @@ static void test_kernel(void **state)
 	};
 	static const char *const other[] = {
 		"pipe_write",
+		"do_nanosleep",
+		"__x64_sys_clock_nanosleep",
 		"sk_wait_data",
 		"do_wait",
 		"request_wait_answer",
@@ -128,7 +132,7 @@ static void test_kernel(void **state)
 /* Only sleeps, and not those of a process, whose threads nobody has counted. */
 static void test_state(void **state)
 {
-	struct wait wait = {.kernel = {"do_nanosleep"}};
+	struct wait wait = {.kernel = {"ep_poll"}};
 	struct fixture f = {.profile.duration_ns = DURATION};
 
 	assert_true(is_idle(wait));
@@ -182,6 +186,43 @@ static void test_futex(void **state)
 	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"wait_seconds", "epoll_wait"}}));
 }
 
+/* Java's own threads wait for semaphores that are only theirs. */
+static void test_java(void **state)
+{
+	assert_true(is_idle((struct wait){
+		.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PosixSemaphore::wait()", "GangWorker::loop()"}}));
+	assert_true(is_idle((struct wait){
+		.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PosixSemaphore::wait()", "os::signal_wait()"}}));
+	assert_true(is_idle((struct wait){.kernel = FUTEX,
+					  .user = {"pthread_cond_wait", "os::PlatformMonitor::wait(long)", "Monitor::wait(long)",
+						   "JVM_WaitForReferencePendingList"}}));
+}
+
+/* Threads that wait for a semaphore in one place take work from there; one thread, or in two places, may want a lock. */
+static void test_semaphores(void **state)
+{
+	struct wait waits[] = {
+		{.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "take_work", "worker"}},
+		{.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "take_work", "worker"}, .tid = 2},
+	};
+
+	assert_true(are_idle(waits, 2));
+	assert_false(is_idle(waits[0]));
+	waits[1].user[1] = "enter";
+	assert_false(are_idle(waits, 2));
+	waits[1].user[1] = "take_work";
+	waits[1].ns = DURATION / 2; /* it mostly works */
+	assert_false(are_idle(waits, 2));
+}
+
+/* Whatever call it sleeps with. */
+static void test_sleeps(void **state)
+{
+	assert_false(is_idle((struct wait){.kernel = {"do_select"}, .user = {"select", "pysleep", "time_sleep", "main"}}));
+	assert_false(is_idle((struct wait){.kernel = {"poll_schedule_timeout"}, .user = {"select", "time_sleep", "main"}}));
+	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_timedwait", "JavaThread::sleep(long)", "JVM_Sleep"}}));
+}
+
 /* The queue of a thread pool; but not the interpreter's own lock below it, nor any other lock. */
 static void test_python_queue(void **state)
 {
@@ -226,7 +267,7 @@ static void test_without_kernel_stacks(void **state)
 {
 	assert_true(is_idle((struct wait){.user = {"__GI___poll", "main"}}));
 	assert_true(is_idle((struct wait){.user = {"__libc_accept@GLIBC_2.2.5", "main"}}));
-	assert_true(is_idle((struct wait){.user = {"__clock_nanosleep_time64", "main"}}));
+	assert_false(is_idle((struct wait){.user = {"__clock_nanosleep_time64", "main"}}));
 	assert_true(is_idle((struct wait){.user = {"__syscall_cancel_arch", "__internal_syscall_cancel",
 						   "__syscall_cancel", "epoll_wait", "main"}}));
 	assert_true(is_idle((struct wait){.user = {"__futex_abstimed_wait_common", "pthread_cond_wait", "main"}}));
@@ -303,7 +344,8 @@ int main(void)
 		cmocka_unit_test(test_locks),       cmocka_unit_test(test_without_kernel_stacks),
 		cmocka_unit_test(test_time),        cmocka_unit_test(test_places),
 		cmocka_unit_test(test_other_waits), cmocka_unit_test(test_python_queue),
-		cmocka_unit_test(test_starving),
+		cmocka_unit_test(test_starving),    cmocka_unit_test(test_java),
+		cmocka_unit_test(test_semaphores),  cmocka_unit_test(test_sleeps),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_idle", tests, NULL, NULL);

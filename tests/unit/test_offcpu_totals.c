@@ -10,11 +10,12 @@ static void test_totals(void **state)
 		{.sleeping_ns = 2, .uninterruptible_ns = 20, .runnable_ns = 200},
 	};
 	struct offcpu_row rows[] = {
-		{.sum = {.count = 1, .total_ns = 5}, .idle = true},
-		{.sum = {.count = 7, .total_ns = 50}},
-		{.sum = {.count = 2, .total_ns = 6}, .idle = true},
+		{.sum = {.count = 1, .total_ns = 5, .runnable_ns = 1}, .cause = OFFCPU_CAUSE_TIMER, .idle = true},
+		{.sum = {.count = 7, .total_ns = 50, .runnable_ns = 50}, .cause = OFFCPU_CAUSE_CPU},
+		{.sum = {.count = 2, .total_ns = 6}, .cause = OFFCPU_CAUSE_LOCK, .idle = true},
+		{.sum = {.count = 4, .total_ns = 30, .runnable_ns = 10}, .cause = OFFCPU_CAUSE_LOCK},
 	};
-	struct offcpu_profile profile = {.threads = {threads, 2, 2}, .rows = {rows, 3, 3}};
+	struct offcpu_profile profile = {.threads = {threads, 2, 2}, .rows = {rows, 4, 4}};
 	const struct offcpu_totals totals = offcpu_totals(&profile);
 
 	assert_int_equal(totals.sleeping_ns, 3);
@@ -23,6 +24,14 @@ static void test_totals(void **state)
 	assert_int_equal(totals.idle_rows, 2);
 	assert_int_equal(totals.idle_count, 3);
 	assert_int_equal(totals.idle_ns, 11);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_TIMER].total_ns, 4);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_TIMER].idle_ns, 4);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_LOCK].count, 6);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_LOCK].total_ns, 26);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_LOCK].idle_ns, 6);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_CPU].count, 7);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_CPU].total_ns, 61);
+	assert_int_equal(totals.causes[OFFCPU_CAUSE_CPU].idle_ns, 1);
 }
 
 static void test_shares(void **state)

@@ -29,6 +29,12 @@ static void test_head(void **state)
 	       "\"max_time_ns\":300000000,\"min_time_ns\":300,"
 	       "\"sleeping_time_ns\":9598000900,\"uninterruptible_time_ns\":300000000,\"runnable_time_ns\":92000000,"
 	       "\"idle\":{\"stacks\":1,\"count\":90,\"total_ns\":9000000000,\"hidden\":false},"
+	       "\"causes\":[{\"cause\":\"no CPU\",\"count\":30,\"total_ns\":92000000,\"idle_ns\":0},"
+	       "{\"cause\":\"lock\",\"count\":4,\"total_ns\":598000000,\"idle_ns\":0},");
+	expect(state, plain,
+	       "{\"cause\":\"events\",\"count\":90,\"total_ns\":9000000000,\"idle_ns\":9000000000},");
+	expect(state, plain,
+	       "{\"cause\":\"other\",\"count\":2,\"total_ns\":900,\"idle_ns\":0}],"
 	       "\"top_blocking_threads\":[{\"pid\":4711,\"tid\":4711,\"thread\":\"4711:4711\","
 	       "\"thread_name\":\"server\",\"time_ms\":9000.000,\"percentage\":90.090},");
 }
@@ -102,7 +108,7 @@ static void test_stacks(void **state)
 	expect(state, plain,
 	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\","
 	       "\"thread\":\"4711:4711\",\"count\":90,\"unfinished\":1,"
-	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"runnable_ns\":0,\"idle\":true,"
+	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"runnable_ns\":0,\"cause\":\"events\",\"idle\":true,"
 	       "\"kernel_stack\":[{\"address\":\"0xffffffff81000000\",\"kind\":\"kernel\",\"symbol\":\"ep_poll\",");
 	expect(state, plain,
 	       "\"kernel_stack_error\":null,\"user_stack\":[{\"address\":\"0x7f0000001056\",\"kind\":\"native\","
@@ -115,7 +121,7 @@ static void test_stacks(void **state)
 	expect(state, plain,
 	       "\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
 	       "\"state\":\"S\",\"thread\":null,"
-	       "\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,"
+	       "\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"runnable_ns\":0,\"cause\":\"other\","
 	       "\"idle\":false,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 	       "\"user_stack_error\":null,\"waker\":null}],\"lacking\":[{\"module\":\"/usr/bin/server\","
 	       "\"build_id\":null,\"problem\":\"no debug information\",\"help\":null}]}\n");
@@ -147,15 +153,19 @@ static void test_idle_is_hidden(void **state)
 
 static void test_nothing(void **state)
 {
+	const char *text;
+
 	clear(*state);
-	assert_string_equal(report(*state, plain),
-			    "{\"schema\":\"stakeout.offcpu/1\",\"start_time\":\"1970-01-01T00:00:00.000000000Z\",\"method\":\"switch\",\"estimate\":false,"
-			    "\"duration_ns\":0,\"min_ns\":1000000,\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],"
-			    "\"notes\":[],\"lost\":{},\"incomplete\":[],\"total_time_ns\":0,\"total_events\":0,"
-			    "\"unfinished_events\":0,\"avg_time_ns\":0,\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
-			    "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
-			    "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},"
-			    "\"top_blocking_threads\":[],\"thread_stats\":{},\"stacks\":[],\"lacking\":[]}\n");
+	text = report(*state, plain);
+	assert_non_null(strstr(text, "{\"schema\":\"stakeout.offcpu/1\",\"start_time\":\"1970-01-01T00:00:00.000000000Z\","
+				     "\"method\":\"switch\",\"estimate\":false,\"duration_ns\":0,\"min_ns\":1000000,"
+				     "\"max_ns\":null,\"states\":[\"S\",\"D\",\"R\"],\"notes\":[],\"lost\":{},\"incomplete\":[],"
+				     "\"total_time_ns\":0,\"total_events\":0,\"unfinished_events\":0,\"avg_time_ns\":0,"
+				     "\"max_time_ns\":0,\"min_time_ns\":0,\"sleeping_time_ns\":0,"
+				     "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
+				     "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},\"causes\":["));
+	assert_non_null(strstr(text, "{\"cause\":\"other\",\"count\":0,\"total_ns\":0,\"idle_ns\":0}],"
+				     "\"top_blocking_threads\":[],\"thread_stats\":{},\"stacks\":[],\"lacking\":[]}\n"));
 }
 
 /* A share of more than 64 bits can multiply. */

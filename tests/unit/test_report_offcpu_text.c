@@ -11,6 +11,7 @@ static const char whole[] =
 	"  blocked 9.6 s (96.1 %), uninterruptible 300 ms (3.0 %),\n"
 	"  waiting for a CPU 92.0 ms (0.9 %);\n"
 	"  of all, idle 9.0 s (90.1 %): comes last, --hide-idle leaves it out\n"
+	"  not idle, by cause: lock 598 ms (6.0 %), disk 300 ms (3.0 %), no CPU 92.0 ms (0.9 %)\n"
 	"lost: 12 waits, 1 requests\n"
 	"incomplete user stacks: 5 of 127 waits (9.0 % of the time): EFAULT: stack page not resident (4), "
 	"no unwind tables yet (1)\n"
@@ -26,7 +27,7 @@ static const char whole[] =
 	"tid 99 evil\\x1b[31m\"\\\xef\xbf\xbd;\\x0a\n"
 	"   9.0 s  90.1 %     90   100 ms   100 ms  100.0 %                      100.0 %  tid 4711 server\n"
 	"\n"
-	"600 ms  6.0 %  tid 4712 worker (pid 4711)  S sleeping\n"
+	"600 ms  6.0 %  tid 4712 worker (pid 4711)  S sleeping, lock\n"
 	"  4 waits, average 150 ms, longest 300 ms, 2.0 ms of it waiting for a CPU\n"
 	"  k   futex_wait_queue+0x60\n"
 	"  k   futex_wait+0x15e\n"
@@ -41,7 +42,7 @@ static const char whole[] =
 	"    #3  0x0000555500005000  ??  in server+0x5000\n"
 	"    #4  0x0000000012345678  ??  [by stack scan]\n"
 	"\n"
-	"300 ms  3.0 %  tid 4713 disk (pid 4711)  D uninterruptible\n"
+	"300 ms  3.0 %  tid 4713 disk (pid 4711)  D uninterruptible, disk\n"
 	"  1 wait\n"
 	"  k   xfs_buf_lock+0x3a [xfs]\n"
 	"  k   0xffffffff81234567\n"
@@ -60,7 +61,7 @@ static const char whole[] =
 	"  2 waits, average 450 ns, longest 600 ns\n"
 	"  -- no stack: none was taken\n"
 	"\n"
-	"9.0 s  90.1 %  tid 4711 server  S sleeping  [idle]\n"
+	"9.0 s  90.1 %  tid 4711 server  S sleeping, events  [idle]\n"
 	"  90 waits, 1 not over, average 100 ms, longest 100 ms\n"
 	"  k   ep_poll+0x2d1\n"
 	"  k   do_epoll_wait+0x8c\n"
@@ -182,7 +183,7 @@ static void test_one_process(void **state)
 	       "stakeout offcpu: 10.0 s from 2023-11-14 22:13:20, 2 threads of pid 4711, waits of at least 1 ms; method sched_exit\n");
 	expect(state, plain, "\n   total   share  waits  average  longest  blocked  for CPU     idle  thread\n");
 	expect(state, plain, "  tid 4712 worker\n");
-	expect(state, plain, "\n600 ms  6.0 %  tid 4712 worker  S sleeping\n");
+	expect(state, plain, "\n600 ms  6.0 %  tid 4712 worker  S sleeping, lock\n");
 	f->profile.rows.data[1].waker.pid = 5000;
 	expect(state, plain, "  woken by tid 4711 server (pid 5000)\n");
 }
@@ -209,7 +210,7 @@ static void test_unfinished(void **state)
 
 	f->profile.rows.data[2].sum.unfinished = 1;
 	f->profile.rows.data[3].sum.unfinished = 30;
-	expect(state, plain, "D uninterruptible\n  1 wait, not over\n");
+	expect(state, plain, "D uninterruptible, disk\n  1 wait, not over\n");
 	expect(state, plain, "R waiting for a CPU\n  30 waits, 30 not over, average");
 }
 
@@ -320,7 +321,7 @@ static void test_wakers(void **state)
 	row.waker = (struct offcpu_waker){0};
 	assert_true(vec_push(&f->profile.rows, row));
 	text = report(f, plain);
-	assert_non_null(strstr(text, "\n780 ms  7.8 %  tid 4712 worker (pid 4711)  S sleeping\n"
+	assert_non_null(strstr(text, "\n780 ms  7.8 %  tid 4712 worker (pid 4711)  S sleeping, lock\n"
 				     "  16 waits, average 48.8 ms, longest 300 ms, 2.0 ms of it waiting for a CPU\n"));
 	assert_non_null(strstr(text, "\n  woken by tid 4711 server (4 waits, 600 ms)\n    k   futex_wait_queue"));
 	assert_non_null(strstr(text, "\n  woken by tid 4720 server (pid 4711) (2 waits, 30.0 ms)\n"));
@@ -371,7 +372,7 @@ static void test_pool(void **state)
 		text, "\n  16 min 40 s  10010.0 %    100   10.0 s   10.0 s             100.0 %           100.0 %  "
 		      "100 threads: tid 5000-5099 pool (pid 4711)\n"
 		      "        9.0 s     90.1 %"));
-	assert_non_null(strstr(text, "\n16 min 40 s  10010.0 %  100 threads of pid 4711  D uninterruptible  [idle]\n"
+	assert_non_null(strstr(text, "\n16 min 40 s  10010.0 %  100 threads of pid 4711  D uninterruptible, disk  [idle]\n"
 				     "  tid 5000-5099 pool\n"
 				     "  100 waits, average 10.0 s, longest 10.0 s\n"
 				     "  k   xfs_buf_lock"));
@@ -396,7 +397,7 @@ static void test_shared_stack(void **state)
 	add_threads(f, 5010, 1, 280 * SAMPLE_MS, false);
 	text = report(f, plain);
 	assert_non_null(strstr(text, "  3 threads: tid 4713 disk, 5000, 5010 pool (pid 4711)\n"));
-	assert_non_null(strstr(text, "\n870 ms  8.7 %  3 threads of pid 4711  D uninterruptible\n"
+	assert_non_null(strstr(text, "\n870 ms  8.7 %  3 threads of pid 4711  D uninterruptible, disk\n"
 				     "  tid 4713 disk, 5000, 5010 pool\n  3 waits,"));
 	f->profile.threads.len--; /* a row without its thread */
 	expect(state, plain, "\n  590 ms   5.9 %      2   295 ms   300 ms             100.0 %");
@@ -450,7 +451,7 @@ static void test_processes_that_share_a_stack(void **state)
 	}
 	expect(state, plain, "  3 threads: tid 4712, 5000, 5001 worker\n");
 	expect(state, plain,
-	       "\n1.8 s  18.0 %  3 threads of 3 processes  S sleeping\n"
+	       "\n1.8 s  18.0 %  3 threads of 3 processes  S sleeping, lock\n"
 	       "  tid 4712, 5000, 5001 worker\n  12 waits, ");
 }
 
@@ -485,7 +486,7 @@ static void test_color(void **state)
 	const struct offcpu_report_options options = {.color = true};
 
 	expect_not(state, plain, "\033");
-	expect(state, options, "\033[1m9.0 s\033[0m  90.1 %  tid 4711 \033[1mserver\033[0m  S sleeping  [idle]\n");
+	expect(state, options, "\033[1m9.0 s\033[0m  90.1 %  tid 4711 \033[1mserver\033[0m  S sleeping, events  [idle]\n");
 	expect(state, options, "\033[31mlost: 12 waits, 1 requests\033[0m\n");
 	expect(state, options, "\033[31mD uninterruptible\033[0m");
 	expect(state, options, "\033[32mR waiting for a CPU\033[0m");
@@ -504,7 +505,7 @@ static void test_hostile_words(void **state)
 	f->profile.rows.data[3].thread_name = NULL;
 	expect(state, plain, "user stack ends here: \\x1b]0;mine\\x07\n");
 	expect(state, plain, "woken by tid 4711 \\x1b[2J\n");
-	expect(state, plain, "  ? unknown\n  1 wait\n");
+	expect(state, plain, "  ? unknown, disk\n  1 wait\n");
 	expect(state, plain, "  tid 4712 ? (pid 4711)  R");
 	expect_not(state, plain, "\033");
 }

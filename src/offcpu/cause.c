@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/cause.h"
+
+#include <string.h>
+
+#include "offcpu/name_kinds.h"
+
+enum { NEAR_FRAMES = 16 }; /* the innermost ones of the user stack, which tell what a futex is */
+
+struct kernel_function {
+	const char *name; /* with '*' at its end: only the beginning of the name */
+	enum offcpu_cause cause;
+};
+
+/* Memory that had to be brought first, whatever for: on any place of the stack it is the cause. */
+static const struct kernel_function faults[] = {
+	{"asm_exc_page_fault", OFFCPU_CAUSE_FAULT}, {"exc_page_fault", OFFCPU_CAUSE_FAULT},
+	{"handle_mm_fault", OFFCPU_CAUSE_FAULT},    {"handle_userfault", OFFCPU_CAUSE_FAULT},
+	{"do_mem_abort", OFFCPU_CAUSE_FAULT},       {"do_page_fault", OFFCPU_CAUSE_FAULT},
+	{NULL, OFFCPU_CAUSE_OTHER},
+};
+
+/* The first function from the inside that is in the table decides. */
+static const struct kernel_function functions[] = {
+	{"__mutex_lock*", OFFCPU_CAUSE_LOCK},
+	{"rwsem_down_*", OFFCPU_CAUSE_LOCK},
+	{"percpu_rwsem_wait", OFFCPU_CAUSE_LOCK},
+	{"rt_mutex_*", OFFCPU_CAUSE_LOCK},
+	{"__rt_mutex_*", OFFCPU_CAUSE_LOCK},
+	{"futex_lock_pi", OFFCPU_CAUSE_LOCK},
+	{"flock_lock_inode*", OFFCPU_CAUSE_LOCK},
+	{"fcntl_setlk", OFFCPU_CAUSE_LOCK},
+	{"do_semtimedop", OFFCPU_CAUSE_LOCK},
+	{"__do_semtimedop", OFFCPU_CAUSE_LOCK},
+	{"futex_wait", OFFCPU_CAUSE_FUTEX},
+	{"__futex_wait", OFFCPU_CAUSE_FUTEX},
+	{"futex_wait_queue*", OFFCPU_CAUSE_FUTEX},
+	{"futex_wait_requeue_pi", OFFCPU_CAUSE_FUTEX},
+	{"do_futex", OFFCPU_CAUSE_FUTEX},
+	{"io_schedule*", OFFCPU_CAUSE_DISK},
+	{"folio_wait_*", OFFCPU_CAUSE_DISK},
+	{"wait_on_page_*", OFFCPU_CAUSE_DISK},
+	{"__wait_on_buffer", OFFCPU_CAUSE_DISK},
+	{"submit_bio_wait", OFFCPU_CAUSE_DISK},
+	{"balance_dirty_pages*", OFFCPU_CAUSE_DISK},
+	{"wb_wait_for_completion", OFFCPU_CAUSE_DISK},
+	{"request_wait_answer", OFFCPU_CAUSE_DISK}, /* of a file system in user space */
+	{"jbd2_*", OFFCPU_CAUSE_DISK},
+	{"ext4_*", OFFCPU_CAUSE_DISK},
+	{"xfs_*", OFFCPU_CAUSE_DISK},
+	{"btrfs_*", OFFCPU_CAUSE_DISK},
+	{"blkdev_*", OFFCPU_CAUSE_DISK},
+	{"do_fsync", OFFCPU_CAUSE_DISK},
+	{"rpc_wait_bit_killable", OFFCPU_CAUSE_NETWORK},
+	{"sk_wait_data", OFFCPU_CAUSE_NETWORK},
+	{"tcp_*", OFFCPU_CAUSE_NETWORK},
+	{"udp_*", OFFCPU_CAUSE_NETWORK},
+	{"udpv6_*", OFFCPU_CAUSE_NETWORK},
+	{"inet_*", OFFCPU_CAUSE_NETWORK},
+	{"raw_recvmsg", OFFCPU_CAUSE_NETWORK},
+	{"netlink_*", OFFCPU_CAUSE_NETWORK},
+	{"packet_recvmsg", OFFCPU_CAUSE_NETWORK},
+	{"pipe_*", OFFCPU_CAUSE_PIPE},
+	{"anon_pipe_*", OFFCPU_CAUSE_PIPE},
+	{"fifo_*", OFFCPU_CAUSE_PIPE},
+	{"wait_for_partner", OFFCPU_CAUSE_PIPE},
+	{"unix_*", OFFCPU_CAUSE_PIPE},
+	{"do_msgrcv", OFFCPU_CAUSE_PIPE},
+	{"do_msgsnd", OFFCPU_CAUSE_PIPE},
+	{"do_mq_*", OFFCPU_CAUSE_PIPE},
+	{"ep_poll", OFFCPU_CAUSE_EVENTS},
+	{"do_epoll_wait", OFFCPU_CAUSE_EVENTS},
+	{"poll_schedule_timeout", OFFCPU_CAUSE_EVENTS},
+	{"do_poll", OFFCPU_CAUSE_EVENTS},
+	{"do_sys_poll", OFFCPU_CAUSE_EVENTS},
+	{"do_select", OFFCPU_CAUSE_EVENTS},
+	{"io_cqring_wait*", OFFCPU_CAUSE_EVENTS},
+	{"read_events", OFFCPU_CAUSE_EVENTS},
+	{"eventfd_read", OFFCPU_CAUSE_EVENTS},
+	{"inotify_read", OFFCPU_CAUSE_EVENTS},
+	{"fanotify_read", OFFCPU_CAUSE_EVENTS},
+	{"do_nanosleep", OFFCPU_CAUSE_TIMER},
+	{"hrtimer_nanosleep", OFFCPU_CAUSE_TIMER},
+	{"timerfd_read*", OFFCPU_CAUSE_TIMER},
+	{"msleep*", OFFCPU_CAUSE_TIMER},
+	{"do_wait", OFFCPU_CAUSE_CHILD},
+	{"__do_wait", OFFCPU_CAUSE_CHILD},
+	{"kernel_wait4", OFFCPU_CAUSE_CHILD},
+	{"kernel_waitid", OFFCPU_CAUSE_CHILD},
+	{"kernel_clone", OFFCPU_CAUSE_CHILD}, /* vfork() */
+	{"do_sigtimedwait", OFFCPU_CAUSE_SIGNAL},
+	{"sigsuspend", OFFCPU_CAUSE_SIGNAL},
+	{"signalfd_read*", OFFCPU_CAUSE_SIGNAL},
+	{"__x64_sys_pause", OFFCPU_CAUSE_SIGNAL},
+	{"__do_sys_pause", OFFCPU_CAUSE_SIGNAL},
+	{"get_signal", OFFCPU_CAUSE_SIGNAL},
+	{"n_tty_*", OFFCPU_CAUSE_TERMINAL},
+	{"tty_*", OFFCPU_CAUSE_TERMINAL},
+	{NULL, OFFCPU_CAUSE_OTHER},
+};
+
+/* Compilers give functions suffixes: "ep_poll.constprop.0". */
+static bool is_function(const char *symbol, const char *name)
+{
+	const size_t len = strcspn(name, "*");
+
+	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.');
+}
+
+static enum offcpu_cause find_cause(const struct stack *kernel, const struct kernel_function *table)
+{
+	for (size_t i = 0; kernel && i < kernel->len; i++)
+		for (const struct kernel_function *f = table; kernel->data[i].symbol && f->name; f++)
+			if (is_function(kernel->data[i].symbol, f->name))
+				return f->cause;
+	return OFFCPU_CAUSE_OTHER;
+}
+
+/* A lock that is made of a condition variable, such as an interpreter's, is a lock. */
+static enum offcpu_cause find_futex(const struct stack *user)
+{
+	enum offcpu_cause cause = OFFCPU_CAUSE_FUTEX;
+
+	for (size_t i = 0; user && i < user->len && i < NEAR_FRAMES; i++) {
+		unsigned kinds = user->data[i].symbol ? offcpu_name_kinds(user->data[i].symbol) : 0;
+
+		if (kinds & NAME_LOCK)
+			return OFFCPU_CAUSE_LOCK;
+		if (kinds & (NAME_CONDITION | NAME_SEMAPHORE))
+			cause = OFFCPU_CAUSE_CONDITION;
+	}
+	return cause;
+}
+
+enum offcpu_cause offcpu_cause_of(const struct offcpu_row *row)
+{
+	enum offcpu_cause cause;
+
+	if (row->state == 'R')
+		return OFFCPU_CAUSE_CPU;
+	cause = find_cause(row->kernel, faults);
+	if (cause == OFFCPU_CAUSE_OTHER)
+		cause = find_cause(row->kernel, functions);
+	if (cause == OFFCPU_CAUSE_FUTEX || (cause == OFFCPU_CAUSE_OTHER && !row->kernel))
+		return find_futex(row->user) == OFFCPU_CAUSE_FUTEX ? cause : find_futex(row->user);
+	return cause;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/name_kinds.h"
+
+#include <string.h>
+#include <strings.h>
+
+/*
+ * System calls that wait for work, and the C library's functions for them. Not reads: nobody knows what they read from.
+ * Nor sleeps: who sleeps again and again looks for something that could have woken it.
+ */
+static const char *const calls[] = {
+	"epoll_wait",      "epoll_pwait",     "epoll_pwait2",    "poll",   "ppoll",   "select",      "pselect",
+	"pselect6",        "io_getevents",    "io_pgetevents",   "accept", "accept4", "msgrcv",      "mq_receive",
+	"mq_timedreceive", "pause",           "sigwait",         "sigwaitinfo", "sigtimedwait", "rt_sigtimedwait",
+	"sigsuspend",      "rt_sigsuspend",   NULL,
+};
+
+/* The same deeper in the kernel, where the call itself left no frame; and reads from anything but sockets. */
+static const char *const kernel_functions[] = {
+	"ep_poll",
+	"poll_schedule_timeout",
+	"io_cqring_wait",
+	"read_events",
+	"inet_csk_accept",
+	"unix_accept",
+	"sigsuspend",
+	"do_sigtimedwait",
+	"do_msgrcv",
+	"pipe_read",
+	"anon_pipe_read",
+	"fifo_pipe_read",
+	"n_tty_read",
+	"do_mq_timedreceive",
+	"eventfd_read",
+	"signalfd_read",
+	"timerfd_read",
+	"inotify_read",
+	"signalfd_read_iter",
+	"timerfd_read_iter",
+	"fanotify_read",
+	NULL,
+};
+
+static const char *const kernel_futex[] = {"futex_wait", "futex_wait_requeue_pi", NULL};
+
+static const char *const library_plumbing[] = {"syscall_c", "internal_syscall_c", "cp_", NULL};
+
+static const char *const library_conditions[] = {
+	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "cnd_wait", "cnd_timedwait", NULL,
+};
+
+/*
+ * Of Rust, where channels park the thread too; of Go, whose threads without a goroutine sleep on a note; and of Java, where
+ * this is how threads of the garbage collector and the one for signals wait.
+ */
+static const char *const runtime_conditions[] = {
+	"Condvar::wait",       "Condvar>::wait",       "::park", "runtime.notesleep",
+	"runtime.notetsleep", "PosixSemaphore::wait", NULL,
+};
+
+static const char *const library_semaphores[] = {
+	"sem_wait",         "sem_timedwait",     "sem_clockwait",          "new_sem_wait", "new_sem_wait_fast",
+	"new_sem_wait_slow", "new_sem_wait_common", NULL,
+};
+
+/* Of Python, which may call select(), and of Java, which waits for a condition that never comes. */
+static const char *const runtime_sleeps[] = {"time_sleep", "pysleep", "JVM_Sleep", "JavaThread::sleep", NULL};
+
+/* Besides everything named lock: the interpreter locks of Python and Ruby, and the locks of Java's objects. */
+static const char *const locks[] = {"mutex", "take_gil", "PyEval_RestoreThread", "gvl_acquire", "Monitor::enter", NULL};
+
+static bool starts_with(const char *s, const char *start)
+{
+	return strncmp(s, start, strlen(start)) == 0;
+}
+
+/* "do_poll" or "do_poll.constprop.0". */
+static bool is_kernel_function(const char *symbol, const char *name)
+{
+	size_t len = strlen(name);
+
+	return starts_with(symbol, name) && (!symbol[len] || symbol[len] == '.');
+}
+
+/* "poll" is the call of "__x64_sys_poll". */
+static bool is_system_call(const char *symbol, const char *name)
+{
+	const char *call = starts_with(symbol, "__") ? strstr(symbol, "_sys_") : NULL;
+
+	return call && is_kernel_function(call + strlen("_sys_"), name);
+}
+
+/* "poll" of "__GI___poll", "accept" of "__libc_accept". */
+static const char *library_name(const char *symbol)
+{
+	for (;;) {
+		if (*symbol == '_')
+			symbol++;
+		else if (starts_with(symbol, "GI_"))
+			symbol += strlen("GI_");
+		else if (starts_with(symbol, "libc_"))
+			symbol += strlen("libc_");
+		else
+			return symbol;
+	}
+}
+
+/* "clock_nanosleep", "clock_nanosleep@@GLIBC_2.17", "__clock_nanosleep_time64". */
+static bool is_library_function(const char *symbol, const char *name)
+{
+	symbol = library_name(symbol);
+	if (!starts_with(symbol, name))
+		return false;
+	symbol += strlen(name);
+	if (starts_with(symbol, "_time"))
+		symbol += strlen("_time");
+	if (starts_with(symbol, "64"))
+		symbol += strlen("64");
+	return !*symbol || *symbol == '@' || *symbol == '.';
+}
+
+static bool is_plumbing(const char *symbol, const char *name)
+{
+	return starts_with(library_name(symbol), name);
+}
+
+static bool contains(const char *symbol, const char *name)
+{
+	return strstr(symbol, name);
+}
+
+/* "lock" as a word: not in "clock" or "block". */
+static bool is_lock_at(const char *name, size_t at)
+{
+	for (const char *const *lock = locks; *lock; lock++)
+		if (strncasecmp(name + at, *lock, strlen(*lock)) == 0)
+			return true;
+	return strncasecmp(name + at, "lock", 4) == 0 && (!at || !strchr("bcBC", name[at - 1]));
+}
+
+/* Parameters and template arguments only say what a function is given: most condition variables are given a lock. */
+static bool is_about_lock(const char *name)
+{
+	size_t depth = 0;
+
+	name += *name == '<'; /* "<RwLock<T>>::read" in Rust: the type is part of the name */
+	for (size_t i = 0; name[i]; i++) {
+		if (strchr("<([{", name[i]))
+			depth++;
+		else if (strchr(">)]}", name[i]))
+			depth -= depth > 0;
+		else if (!depth && is_lock_at(name, i))
+			return true;
+	}
+	return false;
+}
+
+static unsigned kind_if_any(unsigned kind, const char *symbol, const char *const *names,
+			    bool (*match)(const char *symbol, const char *name))
+{
+	for (; *names; names++)
+		if (match(symbol, *names))
+			return kind;
+	return 0;
+}
+
+unsigned offcpu_name_kinds(const char *symbol)
+{
+	return kind_if_any(NAME_KERNEL_WORK, symbol, kernel_functions, is_kernel_function) |
+	       kind_if_any(NAME_KERNEL_WORK, symbol, calls, is_system_call) |
+	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, is_kernel_function) |
+	       kind_if_any(NAME_CALL, symbol, calls, is_library_function) |
+	       kind_if_any(NAME_PLUMBING, symbol, library_plumbing, is_plumbing) |
+	       kind_if_any(NAME_CONDITION, symbol, library_conditions, is_library_function) |
+	       kind_if_any(NAME_CONDITION, symbol, runtime_conditions, contains) |
+	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, is_library_function) |
+	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) |
+	       (is_about_lock(symbol) ? NAME_LOCK : 0);
+}
