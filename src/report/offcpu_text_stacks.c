@@ -75,6 +75,32 @@ static struct frame_format frame_format(const struct offcpu_text *r, const char 
 	return (struct frame_format){.verbose = r->options->verbose, .indent = indent};
 }
 
+/* How the kernel wakes a thread, whoever it is and whatever it waits for. */
+static bool is_wake_up(const char *symbol)
+{
+	static const char *const names[] = {"try_to_wake_up",       "default_wake_function", "autoremove_wake_function",
+					    "woken_wake_function",  "__wake_up",             "__wake_up_common",
+					    "__wake_up_common_lock", "__wake_up_sync_key",   "__wake_up_sync",
+					    "wake_up_process",      "wake_up_state",         "wake_up_q",
+					    "pollwake",             "ep_autoremove_wake_function"};
+	const size_t len = symbol ? strcspn(symbol, ".") : 0; /* "__wake_up_common.isra.0" */
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (len && strlen(names[i]) == len && strncmp(symbol, names[i], len) == 0)
+			return true;
+	return false;
+}
+
+/* A waker's stack from where it says something: the innermost frames are nearly the same for all. */
+static struct stack without_wake_up(const struct stack *stack)
+{
+	size_t skip = 0;
+
+	while (skip + 1 < stack->len && is_wake_up(stack->data[skip].symbol))
+		skip++;
+	return (struct stack){.data = stack->data + skip, .len = stack->len - skip};
+}
+
 static bool put_kernel_stack(const struct offcpu_text *r, const char *indent, const struct stack *stack)
 {
 	const struct frame_format format = frame_format(r, indent);
@@ -117,6 +143,7 @@ static void put_woken(const struct offcpu_text *r, const struct offcpu_sum *sum)
 static void put_waker(const struct offcpu_text *r, const struct offcpu_part *waker, bool alone)
 {
 	const struct offcpu_row *row = waker->row;
+	struct stack cut = {0};
 	bool kernel, user;
 
 	if (row->has_waker) {
@@ -134,7 +161,9 @@ static void put_waker(const struct offcpu_text *r, const struct offcpu_part *wak
 		put_woken(r, &waker->sum);
 	else if (row->has_waker)
 		fputc('\n', r->text.out);
-	kernel = put_kernel_stack(r, "  ", row->waker.kernel);
+	if (row->waker.kernel)
+		cut = r->options->verbose ? *row->waker.kernel : without_wake_up(row->waker.kernel);
+	kernel = put_kernel_stack(r, "  ", &cut);
 	put_end(r, "  ", kernel, "kernel stack", row->waker.kernel_error);
 	user = put_user_stack(r, "  ", row->waker.user);
 	put_end(r, "  ", user, "user stack", row->waker.user_error);

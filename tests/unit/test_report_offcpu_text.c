@@ -305,6 +305,26 @@ static void test_many(void **state)
 }
 
 /* One stack with several wakers is shown once. */
+/* The frames by which the kernel wakes whomever are only shown if all is. */
+static void test_frames_of_wake_ups(void **state)
+{
+	const struct offcpu_report_options verbose = {.verbose = true};
+	struct fixture *f = *state;
+	struct frame frames[] = {
+		{.symbol = "try_to_wake_up", .kind = FRAME_KIND_KERNEL},
+		{.symbol = "__wake_up_common.isra.0", .kind = FRAME_KIND_KERNEL},
+		{.symbol = "anon_pipe_write", .kind = FRAME_KIND_KERNEL},
+		{.symbol = "try_to_wake_up", .kind = FRAME_KIND_KERNEL},
+	};
+	const struct stack stack = {.data = frames, .len = 4}, only = {.data = frames, .len = 2};
+
+	f->profile.rows.data[1].waker.kernel = &stack;
+	expect(state, plain, "woken by tid 4711 server\n    k   anon_pipe_write\n    k   try_to_wake_up\n");
+	expect(state, verbose, "woken by tid 4711 server\n    k   try_to_wake_up\n    k   __wake_up_common.isra.0\n");
+	f->profile.rows.data[1].waker.kernel = &only;
+	expect(state, plain, "woken by tid 4711 server\n    k   __wake_up_common.isra.0\n");
+}
+
 static void test_wakers(void **state)
 {
 	struct fixture *f = *state;
@@ -534,6 +554,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_idle, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frames_of_wake_ups, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pool, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_processes_that_share_a_stack, setup, teardown),
