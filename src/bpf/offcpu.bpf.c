@@ -119,6 +119,7 @@ struct {
 
 struct thread_state {
 	__u64 left_ns;	/* 0: the thread is on a CPU, or not watched */
+	__u64 ran_ns;	/* for how long it had been on a CPU when the recording began */
 	__u64 back_ns;	/* of a spare: when it came back, and its storage was not to be had */
 	__u64 woken_ns; /* 0: nobody has woken it */
 	__u64 delay_ns; /* its total wait for a CPU when it left; see runnable_ns() */
@@ -586,6 +587,32 @@ static void drop_wait(struct task_struct *task)
 	s->left_ns = 0;
 }
 
+static void fill_ran(struct task_struct *task, const struct thread_state *s, struct offcpu_ran *ran)
+{
+	ran->kind = OFFCPU_RAN;
+	ran->tgid = process_of(task);
+	ran->tid = number_of(task);
+	if (!ran->tid) {
+		ran->tgid = s->tgid;
+		ran->tid = s->tid;
+	}
+	ran->thread_start_ns = task->start_time;
+	ran->ran_ns = task->se.sum_exec_runtime - s->ran_ns;
+	ran->until_ns = wait_end();
+}
+
+/* A thread that ends tells how long it ran; if there is no room for that, it is not known. */
+static void tell_ran(struct task_struct *task)
+{
+	struct thread_state *s = find_state(task);
+	struct offcpu_ran ran = {};
+
+	if (!s)
+		return;
+	fill_ran(task, s, &ran);
+	bpf_ringbuf_output(&ring, &ran, sizeof(ran), BPF_RB_NO_WAKEUP);
+}
+
 /*
  * The thread will never run again. Until here it may have waited, while giving back memory and files, so its process
  * remains a target until its last thread gets here. Threads other than the main thread have already been subtracted
@@ -622,8 +649,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			leave(ctx, prev, letter);
 		else
 			drop_wait(prev);
-		if (state & TASK_DEAD)
+		if (state & TASK_DEAD) {
+			tell_ran(prev);
 			end_thread(prev);
+		}
 	}
 	if (end_at_switch) {
 		wait = end_wait(next, find_state(next), 0);
@@ -747,6 +776,8 @@ int note_waiting(struct bpf_iter__task *ctx)
 	/* Also for running threads: here it is allocated without a scheduler lock held. */
 	if (!s)
 		s = make_state(task);
+	if (s)
+		s->ran_ns = task->se.sum_exec_runtime;
 	runs = runs_of(task);
 	if (!s || !want_waiting || s->left_ns || is_on_cpu(task) || FIELD(task, exit_state))
 		return 0;
@@ -784,6 +815,24 @@ int list_waiting(struct bpf_iter__task *ctx)
 	fill_wait(task, s, left, ends, &open.wait);
 	if (bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
 		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator will call again */
+	return 0;
+}
+
+/* At the end: how long the threads that are still there have been on a CPU. */
+SEC("iter/task")
+int list_ran(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_ran ran = {};
+	struct thread_state *s;
+
+	if (!task || task->flags & PF_KTHREAD || task->exit_state)
+		return 0;
+	s = find_state(task);
+	if (!s || !is_watched(task))
+		return 0;
+	fill_ran(task, s, &ran);
+	bpf_seq_write(ctx->meta->seq, &ran, sizeof(ran)); /* if there is no room, the iterator will call again */
 	return 0;
 }
 

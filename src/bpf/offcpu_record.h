@@ -23,6 +23,7 @@ enum offcpu_kind {
 	OFFCPU_NEED_MAPS = 3,	/* struct offcpu_process: its tables are missing or too old */
 	OFFCPU_EXEC = 4,	/* struct offcpu_process */
 	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
+	OFFCPU_RAN = 6,		/* struct offcpu_ran: a thread has ended */
 };
 
 /* The id of a stack: two hashes of its frames. 0, 0: no stack. Those made by BPF have an odd low half. */
@@ -93,6 +94,17 @@ struct offcpu_sums {
 struct offcpu_open {
 	struct offcpu_wait wait;
 	__u64 runs;
+};
+
+/* How long a thread has been on a CPU since the recording began, or the thread did. */
+struct offcpu_ran {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u32 zero;
+	__u64 thread_start_ns;
+	__u64 ran_ns;
+	__u64 until_ns; /* its end, or that of the recording */
 };
 
 /* How a user stack ended. */
@@ -183,6 +195,7 @@ static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padd
 static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
 static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "offcpu_open has no hidden padding");
+static_assert(sizeof(struct offcpu_ran) == 40, "offcpu_ran has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 

@@ -44,6 +44,7 @@ struct offcpu_probe {
 	struct err lacks;       /* why fewer stacks are taken than were wanted */
 	struct err passed_over; /* why no better rung is used; see offcpu_probe_passed_over() */
 	struct words words;     /* what an iterator wrote */
+	struct words ran;       /* what list_ran() wrote */
 	int ncpus;
 	uint64_t *per_cpu; /* room for one value of each */
 	offcpu_record_fn handle;
@@ -327,6 +328,7 @@ void offcpu_probe_destroy(struct offcpu_probe *probe)
 	ring_buffer__free(probe->ring);
 	offcpu_bpf__destroy(probe->skel);
 	vec_deinit(&probe->words);
+	vec_deinit(&probe->ran);
 	free(probe->per_cpu);
 	free(probe);
 }
@@ -440,6 +442,15 @@ int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct 
 	offcpu_bpf__detach(probe->skel);
 	*open = (const struct offcpu_open *)probe->words.data;
 	*n = rc < 0 ? 0 : probe->words.len * sizeof(__u64) / sizeof(**open);
+	return rc;
+}
+
+int offcpu_probe_ran(struct offcpu_probe *probe, struct err *err, const struct offcpu_ran **ran, size_t *n)
+{
+	int rc = loading_read_iterator(bpf_link__fd(probe->skel->links.list_ran), &probe->ran, err);
+
+	*ran = (const struct offcpu_ran *)probe->ran.data;
+	*n = rc < 0 ? 0 : probe->ran.len * sizeof(__u64) / sizeof(**ran);
 	return rc;
 }
 

@@ -72,6 +72,12 @@ uint64_t offcpu_probe_begin_ns(const struct offcpu_probe *probe); /* from when w
 uint64_t offcpu_probe_end(struct offcpu_probe *probe);
 int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct offcpu_open **open, size_t *n);
 
+/*
+ * How long each thread that is still there was on a CPU; those that ended have sent it. To be called between
+ * offcpu_probe_end() and offcpu_probe_stop(); the list is valid until the next call.
+ */
+int offcpu_probe_ran(struct offcpu_probe *probe, struct err *err, const struct offcpu_ran **ran, size_t *n);
+
 /* Calls `take` for each sum. To be called after offcpu_probe_stop(). */
 typedef void (*offcpu_sums_fn)(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums);
 int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg);

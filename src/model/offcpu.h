@@ -83,6 +83,8 @@ struct offcpu_thread {
 	uint64_t sleeping_ns;        /* S, without what was runnable */
 	uint64_t uninterruptible_ns; /* D, likewise */
 	uint64_t runnable_ns;        /* waiting for a CPU: preempted, or awake */
+	uint64_t elapsed_ns;         /* of the recording, as long as it lived; 0: not known */
+	uint64_t on_cpu_ns;          /* of this; what is missing in its sum are waits that are not recorded */
 	uint64_t idle_ns;            /* of its sum: in rows that are idle; offcpu_profile_finish() fills it in */
 };
 

@@ -22,6 +22,12 @@ struct keyed_thread {
 	char name[OFFCPU_COMM + 1]; /* thread.name */
 };
 
+/* Of a thread; see struct offcpu_ran. */
+struct run_time {
+	uint64_t ran_ns;
+	uint64_t until_ns;
+};
+
 struct waits {
 	struct tables *tables;
 	struct waits_options options;
@@ -32,6 +38,8 @@ struct waits {
 	struct chains by_key;
 	VEC(struct keyed_thread *) threads;
 	struct chains by_thread; /* by numbers and start */
+	struct u64map ran; /* hash of a thread, as in by_thread, to its index + 1 in `times` */
+	VEC(struct run_time) times;
 	size_t stack_bytes;
 	struct wait_stack over_limit; /* stands for stacks that are not kept */
 	struct u64map dropped; /* hashes of the ids of dropped stacks */
@@ -94,6 +102,8 @@ void waits_destroy(struct waits *waits)
 	chains_deinit(&waits->by_key);
 	chains_deinit(&waits->by_thread);
 	u64map_deinit(&waits->dropped);
+	u64map_deinit(&waits->ran);
+	vec_deinit(&waits->times);
 	arena_destroy(waits->arena);
 	free(waits);
 }
@@ -295,9 +305,14 @@ static bool is_of_thread(const struct keyed_thread *thread, const struct offcpu_
 	       thread->thread.start_ns == key->thread_start_ns;
 }
 
+static uint64_t hash_thread(uint32_t tgid, uint32_t tid, uint64_t start_ns)
+{
+	return hash_u64(hash_u64(HASH_SEED, (uint64_t)tgid << 32 | tid), start_ns);
+}
+
 static struct keyed_thread *find_thread(const struct waits *waits, const struct offcpu_key *key, uint64_t *hash)
 {
-	*hash = hash_u64(hash_u64(HASH_SEED, (uint64_t)key->tgid << 32 | key->tid), key->thread_start_ns);
+	*hash = hash_thread(key->tgid, key->tid, key->thread_start_ns);
 	for (size_t i = chains_first(&waits->by_thread, *hash); i; i = chains_next(&waits->by_thread, i))
 		if (is_of_thread(waits->threads.data[i - 1], key))
 			return waits->threads.data[i - 1];
@@ -453,6 +468,35 @@ void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const str
 	};
 
 	add(waits, &group);
+}
+
+void waits_add_ran(struct waits *waits, const void *record, size_t len)
+{
+	const struct offcpu_ran *ran = record;
+	uint64_t *index;
+	bool created;
+
+	if (len < sizeof(*ran) || waits->times.len >= waits->options.max_rows)
+		return;
+	index = u64map_put(&waits->ran, hash_thread(ran->tgid, ran->tid, ran->thread_start_ns), &created);
+	if (index && created && vec_push(&waits->times, (struct run_time){ran->ran_ns, ran->until_ns}))
+		*index = waits->times.len;
+}
+
+void waits_settle_ran(struct waits *waits, uint64_t begin_ns)
+{
+	for (size_t i = 0; i < waits->threads.len; i++) {
+		struct offcpu_thread *thread = &waits->threads.data[i]->thread;
+		const uint64_t hash = hash_thread((uint32_t)thread->pid, (uint32_t)thread->tid, thread->start_ns);
+		const uint64_t *index = u64map_find(&waits->ran, hash);
+		const uint64_t from = thread->start_ns > begin_ns ? thread->start_ns : begin_ns;
+		const struct run_time *time = index && *index ? &waits->times.data[*index - 1] : NULL;
+
+		if (!time || time->until_ns <= from)
+			continue;
+		thread->elapsed_ns = time->until_ns - from;
+		thread->on_cpu_ns = time->ran_ns < thread->elapsed_ns ? time->ran_ns : thread->elapsed_ns;
+	}
 }
 
 size_t waits_nrows(const struct waits *waits)

@@ -88,6 +88,13 @@ const struct wait_row *waits_add_wait(struct waits *waits, const void *record, s
 /* Waits that were added up in the kernel; their stacks come before. */
 void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums);
 
+/*
+ * Takes a record of kind OFFCPU_RAN. waits_settle_ran() then tells the threads, when all are known, for a recording that
+ * began at this time.
+ */
+void waits_add_ran(struct waits *waits, const void *record, size_t len);
+void waits_settle_ran(struct waits *waits, uint64_t begin_ns);
+
 size_t waits_nrows(const struct waits *waits);
 const struct wait_row *waits_row(const struct waits *waits, size_t index);
 size_t waits_nstacks(const struct waits *waits);

@@ -181,6 +181,13 @@ static void put_thread(struct json *j, const struct offcpu_thread *thread)
 	json_uint(j, "uninterruptible_time_ns", thread->uninterruptible_ns);
 	json_uint(j, "runnable_time_ns", thread->runnable_ns);
 	json_uint(j, "idle_time_ns", thread->idle_ns);
+	if (thread->elapsed_ns) {
+		json_uint(j, "on_cpu_time_ns", thread->on_cpu_ns);
+		json_uint(j, "elapsed_time_ns", thread->elapsed_ns);
+	} else {
+		json_null(j, "on_cpu_time_ns");
+		json_null(j, "elapsed_time_ns");
+	}
 	json_object_end(j);
 }
 

@@ -121,6 +121,8 @@ static void add_thread(struct line *line, const struct offcpu_thread *thread, si
 	sums->uninterruptible_ns += thread->uninterruptible_ns;
 	sums->runnable_ns += thread->runnable_ns;
 	sums->idle_ns += thread->idle_ns;
+	sums->elapsed_ns += thread->elapsed_ns;
+	sums->on_cpu_ns += thread->on_cpu_ns;
 }
 
 static int by_falling_active_time(const void *a, const void *b)
@@ -170,6 +172,7 @@ static bool find_lines(const struct offcpu_text *r, struct table *table)
 
 enum column {
 	COLUMN_TOTAL,
+	COLUMN_ON_CPU,
 	COLUMN_SHARE,
 	COLUMN_WAITS,
 	COLUMN_AVERAGE,
@@ -181,7 +184,7 @@ enum column {
 	COLUMNS,
 };
 
-static const char *const column_names[COLUMNS] = {"total",   "share",     "waits",   "average", "longest",
+static const char *const column_names[COLUMNS] = {"total",   "on CPU",    "share",   "waits", "average", "longest",
 						  "blocked", "uninterr.", "for CPU", "idle"};
 
 enum { CELL_LEN = DURATION_LEN };
@@ -201,6 +204,11 @@ static void format_cell(const struct offcpu_text *r, const struct offcpu_thread 
 	switch (column) {
 	case COLUMN_TOTAL:
 		offcpu_format_wait(thread->sum.total_ns, buf);
+		break;
+	case COLUMN_ON_CPU:
+		*buf = '\0';
+		if (thread->on_cpu_ns)
+			offcpu_format_wait(thread->on_cpu_ns, buf);
 		break;
 	case COLUMN_SHARE:
 		offcpu_format_share(thread->sum.total_ns, r->profile->total.total_ns, buf);

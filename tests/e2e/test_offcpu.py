@@ -135,3 +135,32 @@ def test_threads_that_are_moved_in_their_sleep(target, record):
     rows = rows_of(recording.finish(), t.tids["sleeper"], "nap", "S")
     assert rows
     assert sum(row["runnable_ns"] for row in rows) <= late_ns
+
+
+def run_ns(pid, tid):
+    """For how long a thread has been on a CPU, by the scheduler's account."""
+    return int(Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[0])
+
+
+def test_time_on_a_cpu(target, record):
+    """It is what the scheduler counts, and with the waits it is no more than the time of the recording."""
+    tick = 20000000  # of a thread that runs, the account is a few milliseconds old
+    t = target("waits_pair")
+    first = run_ns(t.pid, t.pid)
+    recording = record("--json", "--min", "0", "-p", t.pid)
+    begun = run_ns(t.pid, t.pid)
+    recording.until_seen(100)
+    ending = run_ns(t.pid, t.pid)
+    doc = recording.finish()
+    stats = doc["thread_stats"][f"{t.pid}:{t.pid}"]
+    assert ending - begun - tick <= stats["on_cpu_time_ns"] <= run_ns(t.pid, t.pid) - first + tick
+    assert stats["elapsed_time_ns"] <= doc["duration_ns"]
+    assert stats["on_cpu_time_ns"] + stats["total_time_ns"] <= stats["elapsed_time_ns"] + tick
+
+
+def test_time_on_a_cpu_of_threads_that_end(record):
+    recording = record("--json", "--min", "0", "--", "sh", "-c", "for i in 1 2 3; do sleep 0.01; done")
+    doc = recording.finish(None)
+    assert len(doc["thread_stats"]) >= 4
+    for stats in doc["thread_stats"].values():
+        assert 0 < stats["on_cpu_time_ns"] <= stats["elapsed_time_ns"] <= doc["duration_ns"]

@@ -65,10 +65,19 @@ static void test_threads(void **state)
 	       "\"4711:4712\":{\"thread_name\":\"worker\",\"count\":34,\"unfinished\":0,\"total_time_ns\":690000000,"
 	       "\"avg_time_ns\":20294117,\"max_time_ns\":300000000,\"min_time_ns\":1000000,"
 	       "\"sleeping_time_ns\":598000000,\"uninterruptible_time_ns\":0,\"runnable_time_ns\":92000000,"
-	       "\"idle_time_ns\":0},");
+	       "\"idle_time_ns\":0,\"on_cpu_time_ns\":null,\"elapsed_time_ns\":null},");
 	expect(state, plain, "\"4711:4711\":{\"thread_name\":\"server\",\"count\":90,\"unfinished\":1,");
-	expect(state, plain, "\"runnable_time_ns\":0,\"idle_time_ns\":9000000000},");
+	expect(state, plain, "\"runnable_time_ns\":0,\"idle_time_ns\":9000000000,");
 	expect(state, plain, "\"99:99\":{");
+}
+
+static void test_on_cpu(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.threads.data[0].elapsed_ns = 9500 * SAMPLE_MS;
+	f->profile.threads.data[0].on_cpu_ns = 250 * SAMPLE_MS;
+	expect(state, plain, "\"idle_time_ns\":9000000000,\"on_cpu_time_ns\":250000000,\"elapsed_time_ns\":9500000000},");
 }
 
 /* Numbers that were used again: each thread and row has a name of its own. */
@@ -284,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_filter, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_estimate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_on_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_top_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),

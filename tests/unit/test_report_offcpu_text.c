@@ -305,6 +305,16 @@ static void test_many(void **state)
 }
 
 /* One stack with several wakers is shown once. */
+static void test_on_cpu(void **state)
+{
+	struct fixture *f = *state;
+
+	f->profile.threads.data[1].elapsed_ns = 10000 * SAMPLE_MS;
+	f->profile.threads.data[1].on_cpu_ns = 8000 * SAMPLE_MS;
+	expect(state, plain, "   total  on CPU   share  waits");
+	expect(state, plain, "\n  690 ms   8.0 s   6.9 %     34");
+}
+
 /* The frames by which the kernel wakes whomever are only shown if all is. */
 static void test_frames_of_wake_ups(void **state)
 {
@@ -555,6 +565,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames_of_wake_ups, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_on_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pool, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_processes_that_share_a_stack, setup, teardown),

@@ -113,6 +113,32 @@ static void test_keys(void **state)
 	finish(&f);
 }
 
+/* How long threads ran is known before or after their waits, and of a thread with a number that is used again by its start. */
+static void test_ran(void **state)
+{
+	struct offcpu_wait wait = a_wait(11, 'S', 100, 1), later = a_wait(11, 'S', 100, 1), other = a_wait(12, 'S', 100, 1);
+	const struct offcpu_ran first = {.kind = OFFCPU_RAN, .tgid = 10, .tid = 11, .thread_start_ns = 50, .ran_ns = 30, .until_ns = 1400};
+	const struct offcpu_ran second = {.kind = OFFCPU_RAN, .tgid = 10, .tid = 11, .thread_start_ns = 1500, .ran_ns = 7000, .until_ns = 2000};
+	struct fixture f;
+
+	wait.key.thread_start_ns = 50;
+	later.key.thread_start_ns = 1500;
+	start(&f, 10);
+	waits_add_ran(f.waits, &first, sizeof(first));
+	assert_non_null(add(&f, &wait));
+	assert_non_null(add(&f, &later));
+	assert_non_null(add(&f, &other));
+	waits_add_ran(f.waits, &second, sizeof(second));
+	waits_add_ran(f.waits, &second, sizeof(second) - 1);
+	waits_settle_ran(f.waits, 1000);
+	assert_int_equal(waits_thread(f.waits, 0)->elapsed_ns, 400);
+	assert_int_equal(waits_thread(f.waits, 0)->on_cpu_ns, 30);
+	assert_int_equal(waits_thread(f.waits, 1)->elapsed_ns, 500);
+	assert_int_equal(waits_thread(f.waits, 1)->on_cpu_ns, 500); /* never more */
+	assert_int_equal(waits_thread(f.waits, 2)->elapsed_ns, 0);
+	finish(&f);
+}
+
 static void test_threads(void **state)
 {
 	struct offcpu_wait waits[] = {a_wait(11, 'S', 100, 1), a_wait(11, 'D', 50, 2), a_wait(11, 'R', 7, 3),
@@ -465,7 +491,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),        cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_threads),     cmocka_unit_test(test_stack),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_ran),     cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_reused_numbers), cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_names_change),
 		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),

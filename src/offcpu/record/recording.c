@@ -180,6 +180,9 @@ static void take_record(void *arg, const void *record, size_t len)
 	case OFFCPU_WAIT:
 		take_wait(r, record, len);
 		break;
+	case OFFCPU_RAN:
+		waits_add_ran(r->waits, record, len);
+		break;
 	case OFFCPU_NEED_MAPS:
 	case OFFCPU_EXEC:
 	case OFFCPU_EXIT:
@@ -566,15 +569,20 @@ static void take_unfinished(struct recording *r)
 						   .user_stacks = r->options.watch.user_stacks};
 	struct unfinished *unfinished = NULL;
 	const struct offcpu_open *open = NULL;
+	const struct offcpu_ran *ran = NULL;
 	struct err err = {0}, why = {0};
-	size_t n = 0;
+	size_t n = 0, nran = 0;
 
 	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
 		note(r, "waits that are not over have no stacks", why.msg);
+	if (offcpu_probe_ran(r->probe, &err, &ran, &nran) < 0)
+		note(r, "the time that threads were on a CPU is not known", err.msg);
 	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
 		note_failed_read(r, "waits that are not over are missing", err.msg);
 	end_threads(r);
 	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
+	for (size_t i = 0; i < nran; i++)
+		waits_add_ran(r->waits, &ran[i], sizeof(ran[i]));
 	for (size_t i = 0; i < n; i++) {
 		struct offcpu_wait wait = open[i].wait;
 
@@ -679,6 +687,7 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 		late_places_find(&r->late_places, r->tables, r->waits);
 	*out = recording_head(r);
 	out->duration_ns = r->ended_ns - r->started_ns;
+	waits_settle_ran(r->waits, r->started_ns);
 	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
