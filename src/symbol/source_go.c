@@ -7,14 +7,13 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "symbol/go_tables.h"
+#include "elf/go_funcs.h"
 
 enum {
 	MAX_INLINED = 256,    /* calls at one address */
 	MAX_LOOKED_AT = 8192, /* functions to try, in search of some with inlined calls */
 	ENOUGH_CHECKED = 16,  /* so many functions whose inlined calls make sense are enough */
 	MAX_SHORTENED = 4096, /* bytes of a name that is copied */
-	MAX_NAME = 32 << 10,  /* bytes; anything longer is not a name */
 	FIRST_GOFUNC = 30,    /* words of runtime.moduledata, one of which is the address of go:func.* */
 };
 
@@ -55,116 +54,7 @@ struct go_source {
 	uint64_t gofunc;                    /* what their offsets are relative to; 0 before 1.18 */
 };
 
-/* One function: its record, decoded. */
-struct func {
-	uint64_t start; /* address */
-	uint64_t end;
-	uint32_t name;
-	uint32_t pcfile; /* tables of file numbers and lines by address */
-	uint32_t pcln;
-	uint32_t npcdata;
-	uint32_t cu;
-	struct cursor pcdata; /* npcdata offsets, then the funcdata */
-	uint64_t *budget;     /* bytes of its tables by address that may still be read */
-};
-
-/* The address at an index of the sorted table; the last one is the end of the last function. */
-static uint64_t functab_pc(const struct go_tables *t, uint64_t index)
-{
-	struct cursor c = go_tables_at(t, t->funcs, 2 * index * go_tables_functab_field(t));
-
-	return t->text + cursor_uint(&c, go_tables_functab_field(t));
-}
-
-static bool read_func(const struct go_tables *t, uint64_t index, uint64_t *budget, struct func *f)
-{
-	struct cursor c = go_tables_at(t, t->funcs, (2 * index + 1) * go_tables_functab_field(t));
-	uint64_t record = cursor_uint(&c, go_tables_functab_field(t));
-
-	*f = (struct func){.end = functab_pc(t, index + 1), .budget = budget};
-	c = go_tables_at(t, t->version == GO_1_2 ? t->whole : t->funcs, record);
-	f->start = t->text + cursor_uint(&c, go_tables_functab_field(t));
-	f->name = cursor_u32(&c);
-	cursor_skip(&c, 12); /* size of the arguments, deferreturn, pcsp */
-	f->pcfile = cursor_u32(&c);
-	f->pcln = cursor_u32(&c);
-	f->npcdata = cursor_u32(&c);
-	f->cu = t->version >= GO_1_16 ? cursor_u32(&c) : 0;
-	if (t->version >= GO_1_20)
-		cursor_skip(&c, 4); /* line of the function's start */
-	f->pcdata = c;
-	/* A hole between functions has no record: what lies there belongs to another one. */
-	return !c.bad && f->start == functab_pc(t, index) && f->end > f->start;
-}
-
-static bool find_func(const struct go_tables *t, uint64_t vaddr, uint64_t *budget, struct func *f)
-{
-	uint64_t low = 0, high = t->nfunc;
-
-	if (vaddr < functab_pc(t, 0) || vaddr >= functab_pc(t, t->nfunc))
-		return false;
-	while (high - low > 1) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (functab_pc(t, mid) <= vaddr)
-			low = mid;
-		else
-			high = mid;
-	}
-	return read_func(t, low, budget, f) && vaddr >= f->start && vaddr < f->end;
-}
-
-/* A table of values by address: pairs of a difference to the previous value, and the bytes for which it holds. */
-struct pc_values {
-	struct cursor c;
-	uint64_t *budget;
-	uint64_t pc; /* where the value ends */
-	int32_t value;
-	bool started;
-};
-
-static struct pc_values pc_values(const struct go_tables *t, const struct func *f, uint32_t offset)
-{
-	/* Offset 0 stands for no table. */
-	struct pc_values v = {
-		.c = go_tables_at(t, t->pcs, offset ? offset : UINT64_MAX),
-		.budget = f->budget,
-		.pc = f->start,
-		.value = -1,
-	};
-
-	if (cursor_left(&v.c) > *f->budget)
-		v.c.end = v.c.p + *f->budget;
-	return v;
-}
-
-static bool pc_values_next(const struct go_tables *t, struct pc_values *v)
-{
-	size_t before = cursor_left(&v->c);
-	uint32_t zigzag = (uint32_t)cursor_uleb(&v->c);
-	uint64_t step = (uint32_t)cursor_uleb(&v->c) * (uint64_t)t->quantum;
-
-	*v->budget -= before - cursor_left(&v->c);
-	if (zigzag == 0 && v->started)
-		return false;
-	v->started = true;
-	v->value = (int32_t)((uint32_t)v->value + (-(zigzag & 1) ^ (zigzag >> 1)));
-	v->pc += step;
-	return !v->c.bad && step > 0;
-}
-
-/* -1 when the table has nothing for the address. */
-static int32_t value_at(const struct go_tables *t, const struct func *f, uint32_t offset, uint64_t vaddr)
-{
-	struct pc_values v = pc_values(t, f, offset);
-
-	while (pc_values_next(t, &v))
-		if (vaddr < v.pc)
-			return v.value;
-	return -1;
-}
-
-static uint32_t pcdata_table(const struct func *f, unsigned index)
+static uint32_t pcdata_table(const struct go_func *f, unsigned index)
 {
 	struct cursor c = f->pcdata;
 
@@ -172,23 +62,7 @@ static uint32_t pcdata_table(const struct func *f, unsigned index)
 	return index < f->npcdata ? cursor_u32(&c) : 0;
 }
 
-static const char *string_at(const struct go_tables *t, struct span span, uint32_t offset)
-{
-	struct cursor c = go_tables_at(t, span, offset);
-	const char *text;
-
-	if (cursor_left(&c) > MAX_NAME)
-		c.end = c.p + MAX_NAME;
-	text = cursor_cstr(&c);
-	return text && text[0] ? text : NULL;
-}
-
-static const char *name_at(const struct go_tables *t, uint32_t offset)
-{
-	return string_at(t, t->names, offset);
-}
-
-static const char *file_at(const struct go_tables *t, const struct func *f, int32_t number)
+static const char *file_at(const struct go_tables *t, const struct go_func *f, int32_t number)
 {
 	struct cursor c =
 		go_tables_at(t, t->version == GO_1_2 ? t->files : t->cus, 4 * ((uint64_t)f->cu + (uint32_t)number));
@@ -196,14 +70,14 @@ static const char *file_at(const struct go_tables *t, const struct func *f, int3
 
 	if (c.bad || number < 0)
 		return NULL;
-	return string_at(t, t->version == GO_1_2 ? t->whole : t->files, offset);
+	return go_string_at(t, t->version == GO_1_2 ? t->whole : t->files, offset);
 }
 
-static void set_position(const struct go_tables *t, const struct func *f, uint64_t vaddr, struct call *call)
+static void set_position(const struct go_tables *t, const struct go_func *f, uint64_t vaddr, struct call *call)
 {
-	int32_t line = value_at(t, f, f->pcln, vaddr);
+	int32_t line = go_value_at(t, f, f->pcln, vaddr);
 
-	call->file = file_at(t, f, value_at(t, f, f->pcfile, vaddr));
+	call->file = file_at(t, f, go_value_at(t, f, f->pcfile, vaddr));
 	call->line = call->file && line > 0 ? (uint32_t)line : 0;
 }
 
@@ -218,7 +92,7 @@ struct inlined_call {
 };
 
 /* The address of the function's tree; 0 when it has none. */
-static uint64_t find_tree(const struct go_source *source, const struct inline_layout *layout, const struct func *f,
+static uint64_t find_tree(const struct go_source *source, const struct inline_layout *layout, const struct go_func *f,
 			  uint64_t gofunc)
 {
 	const struct go_tables *t = &source->tables;
@@ -245,7 +119,7 @@ static uint64_t find_tree(const struct go_source *source, const struct inline_la
 	return cursor_uint(&c, t->ptr_size);
 }
 
-static bool read_inlined(const struct go_tables *t, const struct inline_layout *layout, const struct func *f,
+static bool read_inlined(const struct go_tables *t, const struct inline_layout *layout, const struct go_func *f,
 			 uint64_t tree, int32_t index, struct inlined_call *out)
 {
 	struct cursor entry = go_tables_memory(t, tree + (uint64_t)index * layout->size);
@@ -253,7 +127,7 @@ static bool read_inlined(const struct go_tables *t, const struct inline_layout *
 
 	*out = (struct inlined_call){0};
 	cursor_seek(&c, layout->name);
-	out->name = name_at(t, cursor_u32(&c));
+	out->name = go_name_at(t, cursor_u32(&c));
 	if (layout->parent_pc) {
 		cursor_seek(&c, layout->parent_pc);
 		out->pc = f->start + cursor_u32(&c);
@@ -286,15 +160,15 @@ static unsigned count_good_trees(const struct go_source *source, const struct in
 
 	for (uint64_t i = 0; i < t->nfunc && i < MAX_LOOKED_AT && good < ENOUGH_CHECKED; i++) {
 		struct inlined_call inlined;
-		struct pc_values v;
-		struct func f;
+		struct go_values v;
+		struct go_func f;
 		uint64_t tree;
 
-		if (!read_func(t, i, budget, &f))
+		if (!go_func_nth(t, i, budget, &f))
 			continue;
 		tree = find_tree(source, layout, &f, gofunc);
-		v = pc_values(t, &f, pcdata_table(&f, layout->pcdata));
-		while (tree && pc_values_next(t, &v) && v.pc <= f.end) {
+		v = go_values(t, &f, pcdata_table(&f, layout->pcdata));
+		while (tree && go_values_next(t, &v) && v.end <= f.end) {
 			if (v.value < 0)
 				continue;
 			if (!read_inlined(t, layout, &f, tree, v.value, &inlined) || !is_plausible(t, &inlined))
@@ -333,7 +207,7 @@ static void choose_layout(struct go_source *source)
 /* A copy, because it is read more than once and must not change meanwhile. */
 static const char *keep(const struct go_source *source, const char *text)
 {
-	return text ? arena_intern_n(source->arena, text, MAX_NAME) : NULL;
+	return text ? arena_intern_n(source->arena, text, GO_NAME_MAX) : NULL;
 }
 
 /* Since 1.21 the tables spell out the types of an instance; the runtime still prints f[...]. */
@@ -349,13 +223,13 @@ static const char *shown_name(const struct go_source *source, const char *text)
 }
 
 /* The calls that were inlined at an address; the position in the function itself is left in `outer`. */
-static bool push_inlined(const struct go_source *source, const struct func *f, uint64_t vaddr, struct calls *out,
+static bool push_inlined(const struct go_source *source, const struct go_func *f, uint64_t vaddr, struct calls *out,
 			 struct call *outer)
 {
 	const struct go_tables *t = &source->tables;
 	const struct inline_layout *layout = source->layout;
 	uint64_t tree = layout && source->has_trees ? find_tree(source, layout, f, source->gofunc) : 0;
-	int32_t index = layout ? value_at(t, f, pcdata_table(f, layout->pcdata), vaddr) : -1;
+	int32_t index = layout ? go_value_at(t, f, pcdata_table(f, layout->pcdata), vaddr) : -1;
 	struct inlined_call inlined;
 
 	set_position(t, f, vaddr, outer);
@@ -371,7 +245,7 @@ static bool push_inlined(const struct go_source *source, const struct func *f, u
 		if (!vec_push(out, call))
 			return false;
 		if (layout->parent_pc) {
-			index = value_at(t, f, pcdata_table(f, layout->pcdata), inlined.pc);
+			index = go_value_at(t, f, pcdata_table(f, layout->pcdata), inlined.pc);
 			set_position(t, f, inlined.pc, outer);
 		} else {
 			index = inlined.parent;
@@ -386,14 +260,14 @@ bool go_source_find(struct go_source *source, uint64_t vaddr, struct calls *out)
 {
 	struct call call = {.source = SYMBOL_GO, .has_start = true};
 	uint64_t budget = LOOKUP_BUDGET;
-	struct func f;
+	struct go_func f;
 
 	out->len = 0;
-	if (!find_func(&source->tables, vaddr, &budget, &f))
+	if (!go_func_find(&source->tables, vaddr, &budget, &f))
 		return false;
-	if (f.pcln && value_at(&source->tables, &f, f.pcln, vaddr) < 0)
+	if (f.pcln && go_value_at(&source->tables, &f, f.pcln, vaddr) < 0)
 		return false; /* padding up to the next function */
-	call.name = shown_name(source, name_at(&source->tables, f.name));
+	call.name = shown_name(source, go_name_at(&source->tables, f.name));
 	call.start = f.start;
 	if (!call.name || !push_inlined(source, &f, vaddr, out, &call))
 		return false;

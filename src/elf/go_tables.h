@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STAKEOUT_SYMBOL_GO_TABLES_H
-#define STAKEOUT_SYMBOL_GO_TABLES_H
+#ifndef STAKEOUT_ELF_GO_TABLES_H
+#define STAKEOUT_ELF_GO_TABLES_H
 
 #include "base/cursor.h"
 #include "elf/image.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol/go_tables.h"
+#include "elf/go_tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
