@@ -87,6 +87,7 @@ const struct arch arch_aarch64 = {
 	.sigreturn_code = sigreturn_code,
 	.sigreturn_len = sigreturn_len,
 	.dwarf_link = 30,
+	.dwarf_go = 28,
 	.sigframe_offset = sigframe_offset,
 	.sigframe_pc_offset = SAVED(32),
 	.sigframe_context_offset = 128,

@@ -70,6 +70,7 @@ struct arch {
 	unsigned ndwarf_regs;
 	uint8_t dwarf_sp, dwarf_fp, dwarf_ra; /* dwarf_ra: CFI's usual return address column */
 	uint8_t dwarf_link; /* where a return address may be that is not on the stack: LR, or rdi in glibc's vfork() of x86_64 */
+	uint8_t dwarf_go; /* where Go keeps the goroutine that runs */
 	bool fp_gives_sp;		      /* a frame record is the top of its frame: the caller's sp is behind it */
 	bool ra_in_register;		      /* a leaf function's return address is in dwarf_ra (LR) */
 	uint64_t callee_saved;		      /* mask: unspecified rule means "same value" */

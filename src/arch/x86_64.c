@@ -97,6 +97,7 @@ const struct arch arch_x86_64 = {
 	.sigreturn_code = sigreturn_code,
 	.sigreturn_len = sigreturn_len,
 	.dwarf_link = RDI,
+	.dwarf_go = R14,
 	.sigframe_offset = sigframe_offset,
 	.sigframe_pc_offset = GREG(16),
 	.syscalls = syscalls,

@@ -16,6 +16,9 @@ struct module_cfi {
 	struct cfi_section eh_frame;
 	struct cfi_section debug_frame;
 	struct cfi_section separate; /* the debug file's .debug_frame */
+	struct go_tables go;
+	bool has_go;
+	bool go_searched;
 	struct image *debug;
 	bool debug_searched;
 	struct u64map known; /* address and exactness to struct code_info */
@@ -35,6 +38,7 @@ static void module_cfi_destroy(void *p)
 	cfi_section_deinit(&cfi->eh_frame);
 	cfi_section_deinit(&cfi->debug_frame);
 	cfi_section_deinit(&cfi->separate);
+	go_tables_deinit(&cfi->go);
 	image_destroy(cfi->debug);
 	u64map_deinit(&cfi->known);
 	arena_destroy(cfi->arena);
@@ -99,14 +103,40 @@ static void search_debug_file(struct module_cfi *cfi, struct module *module, con
 		code_open_debug_frame(&cfi->separate, arch, cfi->debug);
 }
 
-static bool find_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
-		     uint64_t vaddr, struct cfi_row *out)
+static bool find_debug_row(struct module_cfi *cfi, struct module *module, const struct arch *arch,
+			   struct budget *budget, uint64_t vaddr, struct cfi_row *out)
 {
-	if (cfi_find_row(&cfi->eh_frame, budget, vaddr, out) == 0 ||
-	    cfi_find_row(&cfi->debug_frame, budget, vaddr, out) == 0)
+	if (cfi_find_row(&cfi->debug_frame, budget, vaddr, out) == 0)
 		return true;
 	search_debug_file(cfi, module, arch);
 	return cfi_find_row(&cfi->separate, budget, vaddr, out) == 0;
+}
+
+static bool find_go_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
+			uint64_t vaddr, bool exact, struct code_info *out)
+{
+	struct go_row row;
+
+	if (!cfi->go_searched)
+		cfi->has_go = go_tables_init(&cfi->go, module->image, NULL) == 0;
+	cfi->go_searched = true;
+	if (!cfi->has_go || !go_rows_find(&cfi->go, arch, budget, vaddr, exact, &row))
+		return false;
+	*out = (struct code_info){.kind = CODE_GO, .go = row.kind, .row = row.row};
+	return true;
+}
+
+/*
+ * C code that is linked into a Go program has .eh_frame, Go's own never has. Go's tables come before .debug_frame,
+ * which is made of them, but does not tell where stacks are changed.
+ */
+static bool find_row(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
+		     uint64_t vaddr, bool exact, struct code_info *out)
+{
+	out->kind = CODE_CFI;
+	return cfi_find_row(&cfi->eh_frame, budget, vaddr, &out->row) == 0 ||
+	       find_go_row(cfi, module, arch, budget, vaddr, exact, out) ||
+	       find_debug_row(cfi, module, arch, budget, vaddr, &out->row);
 }
 
 /* Puts the constant, or a copy of what was found, into the map; it lives as long as the module. NULL: out of memory. */
@@ -145,13 +175,13 @@ static bool is_start(struct module_cfi *cfi, struct module *module, const struct
 		     uint64_t vaddr)
 {
 	struct span before = image_bytes_at(module->image, vaddr - INSN_MAX_CALL);
-	struct cfi_row row;
+	struct code_info there;
 	uint64_t target;
 
 	if (before.data && before.len >= INSN_MAX_CALL &&
 	    insn_follows_call(arch, before.data, INSN_MAX_CALL, vaddr, &target))
 		return false;
-	return find_row(cfi, module, arch, budget, vaddr, &row);
+	return find_row(cfi, module, arch, budget, vaddr, true, &there);
 }
 
 static bool is_sigreturn(const struct image *image, const struct arch *arch, uint64_t vaddr)
@@ -182,8 +212,7 @@ const struct code_info *code_info_find(struct module *module, const struct arch 
 	 */
 	if (is_sigreturn(module->image, arch, vaddr)) {
 		constant = &sigreturn;
-	} else if (find_row(cfi, module, arch, budget, exact ? vaddr : vaddr - 1, &found.row)) {
-		found.kind = CODE_CFI;
+	} else if (find_row(cfi, module, arch, budget, exact ? vaddr : vaddr - 1, exact, &found)) {
 		constant = NULL;
 	} else if (!exact && is_start(cfi, module, arch, budget, vaddr)) {
 		constant = &start;

@@ -8,6 +8,7 @@
 #include "arch/arch.h"
 #include "target/modules.h"
 #include "unwind/cfi.h"
+#include "unwind/go_rows.h"
 
 /*
  * What a module says about an address of its code, cached in the module: thousands of threads stand at the same few
@@ -17,6 +18,7 @@
 enum code_kind {
 	CODE_UNKNOWN,   /* nothing is said */
 	CODE_CFI,       /* `row` is the compiler's */
+	CODE_GO,        /* `row` is from Go's tables, and `go` says what it is good for */
 	CODE_READ,      /* `row` was made by reading the instructions up to the function's return */
 	CODE_SIGRETURN, /* the trampoline that a signal handler returns to */
 	CODE_START,     /* the start of a function that nothing has called, as makecontext() has it returned to */
@@ -24,6 +26,7 @@ enum code_kind {
 
 struct code_info {
 	enum code_kind kind;
+	enum go_row_kind go; /* of CODE_GO */
 	struct cfi_row row;
 };
 

@@ -3,6 +3,7 @@
 
 #include "unwind/codeinfo.h"
 #include "unwind/expr.h"
+#include "unwind/go_stack.h"
 #include "unwind/insn.h"
 #include "unwind/walk.h"
 
@@ -276,6 +277,43 @@ static bool step_through_loose_code(struct walk *w, struct caller *out)
 	return step_by_guess(w, out);
 }
 
+/* The frame may be the outermost on this stack, and was made on another. */
+static bool step_to_goroutine(struct walk *w, const struct code_info *info, struct caller *out)
+{
+	struct regs regs;
+
+	if (!go_stack_find(w, info->go, &info->row, &regs))
+		return false;
+	if (info->go == GO_ROW_MORESTACK) {
+		*out = (struct caller){.regs = regs, .exact = true};
+		return true;
+	}
+	w->regs = regs;
+	return step_by_row(w, &info->row, 0, out);
+}
+
+/* A search of the stack would not help: goroutines' stacks lie side by side. */
+static bool step_in_go(struct walk *w, const struct code_info *info, struct caller *out)
+{
+	uint64_t target;
+
+	switch (info->go) {
+	case GO_ROW_PLAIN:
+		return step_by_row(w, &info->row, 0, out);
+	case GO_ROW_CALLBACK:
+		if (!step_by_row(w, &info->row, 0, out))
+			return false;
+		out->exact = true;
+		return true;
+	case GO_ROW_UNSURE:
+		if (step_by_row(w, &info->row, 0, out) && walk_is_return_address(w, out->regs.pc, &target))
+			return true;
+		return walk_end(w, STACK_NO_UNWIND_INFO, "the Go runtime is switching stacks here");
+	default:
+		return step_to_goroutine(w, info, out);
+	}
+}
+
 bool step_frame(struct walk *w, struct caller *out)
 {
 	uint64_t vaddr;
@@ -293,6 +331,8 @@ bool step_frame(struct walk *w, struct caller *out)
 			return false;
 		return step_by_row(w, &info->row, w->regs.pc - vaddr, out);
 	}
+	if (info->kind == CODE_GO)
+		return step_in_go(w, info, out);
 	if (info->kind == CODE_READ) {
 		if (step_by_reading(w, &info->row, out)) {
 			out->flags = !module->jit && agrees_with_frame_pointer(w, &info->row, out) ? FRAME_BY_FRAME_POINTER

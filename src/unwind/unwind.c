@@ -119,14 +119,14 @@ struct layered_mem {
 	struct mem mem;
 	struct snapshot_mem copies;
 	struct mem *live;
-	struct budget *budget;
+	const struct walk *walk;
 	uint64_t missing; /* the last address that neither has; frames tell which code is missing (FRAME_UNREAD) */
 };
 
 /* Whether it is in the part of the thread's own stack that --stack-size left out. */
-static bool is_cut_off(const struct snap_thread *thread, uint64_t address)
+static bool is_cut_off(const struct walk *w, uint64_t address)
 {
-	return address >= thread->stack.start && address < thread->stack.region_end;
+	return w->stack && address >= w->stack->start && address < w->stack->region_end;
 }
 
 static bool is_code(const struct snapshot *snap, uint64_t address)
@@ -141,9 +141,9 @@ static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t
 	struct layered_mem *m = (struct layered_mem *)mem;
 	ssize_t got = m->copies.mem.read(&m->copies.mem, address, buf, len);
 
-	if (got == (ssize_t)len || is_cut_off(m->copies.thread, address))
+	if (got == (ssize_t)len || is_cut_off(m->walk, address))
 		return got;
-	if (m->live && budget_take(m->budget, LIVE_COST))
+	if (m->live && budget_take(m->walk->budget, LIVE_COST))
 		got = m->live->read(m->live, address, buf, len);
 	if (got != (ssize_t)len && !is_code(m->copies.snap, address))
 		m->missing = address;
@@ -173,7 +173,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 		   const struct unwind_options *options, struct raw_stack *out)
 {
 	struct budget own = {.left = UNWIND_BUDGET}, *budget = options->budget ? options->budget : &own;
-	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live, .budget = budget};
+	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live};
 	struct walk w = walk_init(snap, modules, &mem.mem, budget, out);
 	bool has_regs = thread->status == THREAD_CAPTURED || thread->status == THREAD_UNREADABLE;
 
@@ -184,6 +184,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	}
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
+	mem.walk = &w;
 	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
 	/* C libraries have no CFI past that system call: it is the outermost frame of the thread. */
 	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {

@@ -18,12 +18,13 @@ struct walk {
 	const struct maps *maps;
 	struct modules *modules;
 	struct mem *mem;
-	const struct mem_copy *stack; /* to tell where the copy ended; may be NULL */
+	const struct mem_copy *stack; /* to tell where the copy ended; NULL: there is none, or the walk has left that stack */
 	struct raw_stack *out;
 	struct budget *budget; /* of the process */
 
-	unsigned nsignals; /* signal frames so far */
-	bool is_unsure;    /* a caller was searched for, and may be the wrong one */
+	unsigned nsignals;  /* signal frames so far, */
+	unsigned nswitches; /* and changes to the stack of a goroutine */
+	bool is_unsure;     /* a caller was searched for, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
 	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */

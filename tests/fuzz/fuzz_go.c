@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbol/source_go.h"
+#include "unwind/go_rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Where the code of the seeds is. */
 enum { TEXT = 0x400000, TEXT_SIZE = 0x180, STEP = 0x10 };
+
+static int check_row(const struct go_row *row, void *arg)
+{
+	if (row->row.end <= row->row.start || row->row.ra_reg >= ARCH_MAX_DWARF_REGS)
+		abort();
+	return 0;
+}
+
+/* The frames of all functions. */
+static void look_at_rows(struct image *image)
+{
+	const struct arch *archs[] = {&arch_x86_64, &arch_aarch64};
+	struct go_tables tables;
+	struct go_row row;
+
+	if (go_tables_init(&tables, image, NULL) != 0)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		go_rows_for_each(&tables, archs[i], check_row, NULL);
+		for (uint64_t at = 0; at < TEXT_SIZE; at += STEP)
+			if (go_rows_find(&tables, archs[i], NULL, TEXT + at, at & STEP, &row))
+				check_row(&row, NULL);
+	}
+	go_tables_deinit(&tables);
+}
 
 /* The input is a loaded ELF image. All strings of all calls must be there. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -29,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			}
 		}
 	go_source_destroy(source);
+	look_at_rows(image);
 	image_destroy(image);
 	vec_deinit(&calls);
 	return 0;

@@ -10,7 +10,7 @@
 
 /*
  * A tiny Go program as the linkers of all releases would write its tables. main.outer has main.mid inlined, and that
- * main.inner; main.(*T[int]).leaf has nothing inlined.
+ * main.inner; main.(*T[int]).leaf, or whatever it is called, has nothing inlined.
  */
 struct gomake {
 	unsigned release; /* 9, 12, 13, 16, 18, 20, 26: Go 1.x */
@@ -21,7 +21,12 @@ struct gomake {
 	bool pie;             /* pointers are in relocations only */
 	bool no_module;       /* no runtime.moduledata */
 	unsigned gofunc_word; /* of runtime.moduledata; 0: where the release has it */
-	uint8_t data[0x1000];
+	uint16_t machine;     /* 0: EM_X86_64 */
+	const char *leaf;     /* instead of main.(*T[int]).leaf */
+	uint8_t leaf_flags;
+	int32_t leaf_frame; /* its frame, from 8 bytes behind its start on */
+	bool code;          /* with a segment for the code, which is at GOMAKE_CODE: only for files */
+	uint8_t data[0x1200];
 	size_t at;
 	unsigned nrelocs;
 };
@@ -36,6 +41,12 @@ enum {
 	GOMAKE_DYNAMIC = 0x980,
 	GOMAKE_RELA = 0xa00,
 	GOMAKE_SHDRS = 0xd00,
+	GOMAKE_CODE = 0x1000,
+	GOMAKE_CODE_SIZE = 0x180,
+	GOMAKE_LEAF = 0x100, /* where the second function starts */
+	GOMAKE_FRAME = 0x38, /* of the first one, between these offsets */
+	GOMAKE_FRAME_START = 0x10,
+	GOMAKE_FRAME_END = 0xe0,
 };
 
 static inline void gomake_set(struct gomake *g, size_t at, unsigned size, uint64_t value)
@@ -117,7 +128,7 @@ static inline void gomake_names(struct gomake *g, size_t base, struct gomake_nam
 	n->outer = gomake_string(g, base, "main.outer");
 	n->mid = gomake_string(g, base, "main.mid");
 	n->inner = gomake_string(g, base, "main.inner");
-	n->leaf = gomake_string(g, base, "main.(*T[int]).leaf");
+	n->leaf = gomake_string(g, base, g->leaf ? g->leaf : "main.(*T[int]).leaf");
 }
 
 static inline void gomake_align(struct gomake *g)
@@ -126,7 +137,8 @@ static inline void gomake_align(struct gomake *g)
 }
 
 struct gomake_func {
-	uint32_t start, name, pcfile, pcln, pctree;
+	uint32_t start, name, pcsp, pcfile, pcln, pctree;
+	uint8_t flags;
 	bool tree;
 };
 
@@ -143,7 +155,7 @@ static inline void gomake_func(struct gomake *g, const struct gomake_func *f)
 	gomake_put(g, 4, f->name);
 	gomake_put(g, 4, 8);
 	gomake_put(g, 4, 0);
-	gomake_put(g, 4, 1);
+	gomake_put(g, 4, f->pcsp);
 	gomake_put(g, 4, f->pcfile);
 	gomake_put(g, 4, f->pcln);
 	gomake_put(g, 4, f->tree ? npcdata : 0);
@@ -152,7 +164,8 @@ static inline void gomake_func(struct gomake *g, const struct gomake_func *f)
 	if (g->release >= 20)
 		gomake_put(g, 4, 10);
 	if (g->release >= 12)
-		gomake_put(g, 2, 0x107), gomake_put(g, 1, 0), gomake_put(g, 1, f->tree ? tree + 1 : 0);
+		gomake_put(g, 1, 7), gomake_put(g, 1, f->flags), gomake_put(g, 1, 0),
+			gomake_put(g, 1, f->tree ? tree + 1 : 0);
 	else
 		gomake_put(g, 4, f->tree ? tree + 1 : 0);
 	for (unsigned i = 0; f->tree && i < npcdata; i++)
@@ -232,9 +245,9 @@ static inline void gomake_headers(struct gomake *g)
 	g->data[EI_DATA] = g->big_endian ? ELFDATA2MSB : ELFDATA2LSB;
 	g->data[EI_VERSION] = EV_CURRENT;
 	g->at = EI_NIDENT;
-	gomake_put(g, 2, ET_DYN), gomake_put(g, 2, EM_X86_64), gomake_put(g, 4, EV_CURRENT);
+	gomake_put(g, 2, ET_DYN), gomake_put(g, 2, g->machine ? g->machine : EM_X86_64), gomake_put(g, 4, EV_CURRENT);
 	gomake_word(g, 0), gomake_word(g, phdrs), gomake_word(g, shdrs), gomake_put(g, 4, 0);
-	gomake_put(g, 2, phdrs), gomake_put(g, 2, wide ? 56 : 32), gomake_put(g, 2, 2);
+	gomake_put(g, 2, phdrs), gomake_put(g, 2, wide ? 56 : 32), gomake_put(g, 2, g->code ? 3 : 2);
 	gomake_put(g, 2, wide ? 64 : 40), gomake_put(g, 2, g->sections ? 3 : 0), gomake_put(g, 2, g->sections ? 2 : 0);
 	for (int i = 0; i < 2; i++) {
 		size_t offset = i ? GOMAKE_DYNAMIC : 0, size = i ? 0x80 : sizeof(g->data);
@@ -247,6 +260,11 @@ static inline void gomake_headers(struct gomake *g)
 		if (!wide)
 			gomake_put(g, 4, PF_R | PF_W);
 		gomake_word(g, 0x1000);
+	}
+	if (g->code) { /* of 64 bits */
+		gomake_put(g, 4, PT_LOAD), gomake_put(g, 4, PF_R | PF_X);
+		gomake_word(g, GOMAKE_CODE), gomake_word(g, GOMAKE_TEXT), gomake_word(g, 0);
+		gomake_word(g, GOMAKE_CODE_SIZE), gomake_word(g, GOMAKE_CODE_SIZE), gomake_word(g, 0x1000);
 	}
 	names = GOMAKE_SHDRS + 0x200;
 	g->at = GOMAKE_SHDRS;
@@ -275,11 +293,14 @@ static inline void gomake(struct gomake *g)
 	const struct gomake_run lines[] = {{0x20, 11}, {0x40, 31}, {0x80, 52}, {0xf0, 14}, {0}};
 	const struct gomake_run files[] = {{0x40, file}, {0x80, file + 1}, {0xf0, file}, {0}};
 	const struct gomake_run trees[] = {{0x20, -1}, {0x40, 0}, {0x80, 1}, {0xf0, -1}, {0}};
+	const struct gomake_run frames[] = {{GOMAKE_FRAME_START, 0}, {GOMAKE_FRAME_END, GOMAKE_FRAME}, {0xf0, 0}, {0}};
+	const struct gomake_run leaf_frames[] = {
+		{g->leaf_frame ? 8 : 0x80, 0}, {g->leaf_frame ? 0x80 : 0, g->leaf_frame}, {0}};
 	const struct gomake_run leaf_lines[] = {{0x80, 70}, {0}};
 	const struct gomake_run leaf_files[] = {{0x80, file}, {0}};
 	size_t tables[5] = {0}; /* names, units, files, values, functions */
 	struct gomake_names names;
-	struct gomake_func outer = {.tree = true}, leaf = {.start = 0x100};
+	struct gomake_func outer = {.tree = true}, leaf = {.start = GOMAKE_LEAF, .flags = g->leaf_flags};
 	uint32_t file_a, file_b;
 	size_t functab, base;
 
@@ -303,6 +324,8 @@ static inline void gomake(struct gomake *g)
 	outer.pcln = gomake_values(g, base, lines);
 	outer.pcfile = gomake_values(g, base, files);
 	outer.pctree = gomake_values(g, base, trees);
+	outer.pcsp = gomake_values(g, base, frames);
+	leaf.pcsp = gomake_values(g, base, leaf_frames);
 	leaf.pcln = gomake_values(g, base, leaf_lines);
 	leaf.pcfile = gomake_values(g, base, leaf_files);
 	gomake_align(g);
