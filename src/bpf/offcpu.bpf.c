@@ -11,6 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/go_layout.h"
 #include "bpf/offcpu_record.h"
 #include "bpf/unwind_row.h"
 

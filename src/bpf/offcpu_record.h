@@ -120,13 +120,15 @@ enum offcpu_end {
 	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
 	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is not in executable memory */
 	OFFCPU_END_MANY_MAPPINGS = 10, /* not in the first OFFCPU_MAX_MAPPINGS mappings, and the process has more */
+	OFFCPU_END_SWITCHED = 11, /* Go's runtime has changed stacks, and what it keeps of that was not found */
 };
 
 /* Followed by nkernel and then nuser addresses, innermost first. User addresses have marks in their high bits. */
 #define OFFCPU_BY_FRAME_POINTER (1ull << 63) /* found by frame pointer */
 #define OFFCPU_INTERRUPTED (1ull << 62)	     /* by a signal, whose trampoline precedes it: not a return address */
 #define OFFCPU_BY_CODE (1ull << 61)	     /* found by following the code to its return */
-#define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED | OFFCPU_BY_CODE)
+#define OFFCPU_RESUMES (1ull << 60)	     /* where it goes on later: not a return address either */
+#define OFFCPU_MARKS (OFFCPU_BY_FRAME_POINTER | OFFCPU_INTERRUPTED | OFFCPU_BY_CODE | OFFCPU_RESUMES)
 
 struct offcpu_stack {
 	__u32 kind;

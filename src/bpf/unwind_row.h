@@ -3,7 +3,7 @@
 #define STAKEOUT_BPF_UNWIND_ROW_H
 
 /*
- * Call frame information as BPF searches it: one row for each stretch of code with the same rules, by rising address.
+ * Call frame information, and Go's tables, as BPF searches them: one row for each stretch of code with the same rules, by rising address.
  * It holds only what real compilers write: the CFA from the stack or frame pointer, return address and frame pointer
  * saved at the CFA or still in their registers, or the return address in rdi, where the C library's vfork() on x86_64
  * keeps it. Anything else is a row that says so. Shared by the BPF program and its loader.
@@ -29,6 +29,15 @@ enum unwind_kind {
 	UNWIND_AT_SP = 8,	/* a frame that was aligned anew: cfa = *(sp + 8 * cfa) + 8 * ra */
 	UNWIND_AT_FP = 9,	/* likewise: cfa = *(fp + 8 * cfa) + 8 * ra */
 
+	/*
+	 * Functions of Go's runtime that may have changed from a goroutine's stack to the thread's (go_layout.h): with the sp
+	 * that they had on the goroutine's they are as UNWIND_FROM_SP.
+	 */
+	UNWIND_GO_FRAME = 11,	  /* by fp, which points at cfa + 8 * fp */
+	UNWIND_GO_SYSTEM = 12,	  /* the goroutine has the sp */
+	UNWIND_GO_C = 13,	  /* it is kept above the frame of the C function that was called */
+	UNWIND_GO_MORESTACK = 14, /* the goroutine has sp and pc of the caller */
+
 	UNWIND_NO_TABLE = 10, /* never in a table: code in no file, or in one without CFI: by frame pointer, marked */
 };
 
@@ -37,6 +46,7 @@ enum unwind_flag {
 	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
 	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register, or rdi */
 	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is at the address in this frame's */
+	UNWIND_RESUMES = 1 << 4,   /* the caller's pc does not follow a call: Go goes on there when C has returned */
 };
 
 struct unwind_row {

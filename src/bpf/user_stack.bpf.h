@@ -98,18 +98,21 @@ static struct stack_scratch *get_scratch(__u32 which)
 	return bpf_map_lookup_elem(&scratches, &which);
 }
 
+enum exactness { RETURN_ADDRESS = 0, INTERRUPTED = 1, RESUMES = 2 };
+
 struct walk {
 	__u64 pc;
 	__u64 sp;
 	__u64 fp;
 	__u64 lr;
+	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began */
 	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
 	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */
 	__u32 first; /* where its frames start in the scratch */
 	__u32 n;
 	__u32 which; /* scratch */
 	__u32 end;   /* enum offcpu_end */
-	__u32 exact; /* pc is not a return address */
+	__u32 exact; /* enum exactness: pc is not a return address */
 	__u32 has_fp;
 	__u32 has_lr;
 	__u32 only_innermost;
@@ -118,7 +121,7 @@ struct walk {
 };
 
 /* Older verifiers want all of it written before a global function gets it. */
-static_assert(sizeof(struct walk) == 96, "walk has no hidden padding");
+static_assert(sizeof(struct walk) == 104, "walk has no hidden padding");
 
 /*
  * Rows found lately, by address: most frames occur again and again, and a search takes some thirty look-ups. A set of
@@ -336,7 +339,8 @@ static bool step_over_signal(struct walk *w)
 	if (!read_word(w, sp + signal_frame.pc, &w->pc) || !read_word(w, sp + signal_frame.sp, &w->sp) ||
 	    !read_word(w, sp + signal_frame.fp, &w->fp) || !read_word(w, sp + signal_frame.link, &w->lr))
 		return end(w, OFFCPU_END_FAULT);
-	w->exact = w->has_fp = w->has_lr = 1;
+	w->exact = INTERRUPTED;
+	w->has_fp = w->has_lr = 1;
 	w->found = w->sp_is_bound = 0;
 	return true;
 }
@@ -406,8 +410,130 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 	w->sp = cfa;
 	w->fp = fp;
 	w->pc = pc;
-	w->found = w->exact = w->has_lr = w->sp_is_bound = 0;
+	w->found = w->has_lr = w->sp_is_bound = 0;
+	w->exact = row->flags & UNWIND_RESUMES ? RESUMES : RETURN_ADDRESS;
 	return true;
+}
+
+static bool read_user(__u64 address, __u64 *out)
+{
+	return !(address & 7) && bpf_probe_read_user(out, sizeof(*out), (void *)address) == 0;
+}
+
+static bool is_on_stack(__u64 goroutine, __u64 sp)
+{
+	__u64 low, high;
+
+	return read_user(goroutine + GO_G_STACK_LOW, &low) && read_user(goroutine + GO_G_STACK_HIGH, &high) && sp >= low &&
+	       sp < high && !(sp & 7);
+}
+
+static bool is_run_by(__u64 goroutine, __u64 m)
+{
+	__u64 runs;
+
+	return read_user(goroutine + GO_G_M, &runs) && runs == m;
+}
+
+/* The goroutine that the thread works for; 0 when it has left that for good. Negative: it was not found. */
+static int find_goroutine(struct walk *w, __u64 *g, bool *old)
+{
+	__u64 m, g0, first;
+
+	if (!w->go || !read_user(w->go + GO_G_M, &m) || !read_user(m + GO_M_G0, &g0) || g0 != w->go ||
+	    !read_user(m + GO_M_CURG_OLD, &first))
+		return -1;
+	*old = first && first != g0 && is_run_by(first, m);
+	*g = first;
+	if (*old || (read_user(m + GO_M_CURG, g) && *g && *g != g0 && is_run_by(*g, m)))
+		return 0;
+	*g = 0;
+	return first ? -1 : 0;
+}
+
+/* Goes to where the goroutine was left; with pc and link register for `morestack`. */
+__attribute__((noinline)) int go_to_saved(struct walk *w, int morestack)
+{
+	__u64 g = 0, sp, pc, lr = 0, fp = 0;
+	bool old = false;
+
+	if (!w || find_goroutine(w, &g, &old) < 0)
+		return w ? end(w, OFFCPU_END_SWITCHED) : 0;
+	if (!g)
+		return end(w, OFFCPU_END_COMPLETE);
+	if (!read_user(g + GO_G_SP, &sp) || !is_on_stack(g, sp) || !read_user(g + (old ? GO_G_FP_OLD : GO_G_FP), &fp) ||
+	    !read_user(g + (old ? GO_G_LR_OLD : GO_G_LR), &lr) || !read_user(g + GO_G_PC, &pc))
+		return end(w, OFFCPU_END_SWITCHED);
+	w->sp = sp;
+	w->fp = fp;
+	w->has_fp = 1;
+	w->found = w->sp_is_bound = 0;
+	if (!morestack)
+		return 1;
+	w->pc = pc;
+	w->lr = lr;
+	w->has_lr = 1;
+	w->exact = RESUMES;
+	return 1;
+}
+
+static bool is_goroutine(__u64 g)
+{
+	__u64 m, curg;
+
+	if (!read_user(g + GO_G_M, &m))
+		return false;
+	return (read_user(m + GO_M_CURG_OLD, &curg) && curg == g) || (read_user(m + GO_M_CURG, &curg) && curg == g);
+}
+
+/* Goes to where asmcgocall was called, which keeps the goroutine and its depth at these offsets. */
+__attribute__((noinline)) int go_to_kept(struct walk *w, __u32 goroutine, __u32 depth)
+{
+	__u64 g, below, high, sp;
+
+	if (!w || !read_user(w->sp + goroutine, &g) || !read_user(w->sp + depth, &below))
+		return 0;
+	sp = below;
+	if (!g) {
+		if (sp <= w->sp || sp - w->sp > GO_C_NEAR)
+			return 0;
+	} else {
+		if (!is_goroutine(g) || !read_user(g + GO_G_STACK_HIGH, &high) || !is_on_stack(g, high - below))
+			return 0;
+		sp = high - below;
+	}
+	w->sp = sp;
+	w->has_fp = w->found = w->sp_is_bound = 0;
+	return 1;
+}
+
+static bool go_to_caller_of_c(struct walk *w)
+{
+#if defined(__TARGET_ARCH_x86)
+	return go_to_kept(w, GO_X86_C_GOROUTINE_OLD, GO_X86_C_DEPTH_OLD) || go_to_kept(w, GO_X86_C_GOROUTINE, GO_X86_C_DEPTH);
+#else
+	return go_to_kept(w, GO_ARM_C_GOROUTINE, GO_ARM_C_DEPTH);
+#endif
+}
+
+static bool step_to_goroutine(struct walk *w, struct unwind_row *row)
+{
+	if (row->kind == UNWIND_GO_MORESTACK)
+		return go_to_saved(w, true);
+	if (row->kind == UNWIND_GO_SYSTEM) {
+		if (!go_to_saved(w, false))
+			return false;
+	} else if (row->kind == UNWIND_GO_C) {
+		if (!go_to_caller_of_c(w))
+			return end(w, OFFCPU_END_SWITCHED);
+	} else {
+		if (!w->has_fp)
+			return end(w, OFFCPU_END_SWITCHED);
+		w->sp = w->fp - 8 * ((__s64)row->fp + row->cfa);
+		w->sp_is_bound = 0;
+	}
+	row->kind = UNWIND_FROM_SP;
+	return step_by_row(w, row);
 }
 
 /*
@@ -513,6 +639,11 @@ static bool step(struct walk *w)
 	case UNWIND_AT_SP:
 	case UNWIND_AT_FP:
 		return step_by_row(w, &row);
+	case UNWIND_GO_FRAME:
+	case UNWIND_GO_SYSTEM:
+	case UNWIND_GO_C:
+	case UNWIND_GO_MORESTACK:
+		return step_to_goroutine(w, &row);
 	case UNWIND_SIGNAL:
 		return step_over_signal(w);
 	case UNWIND_END:
@@ -531,7 +662,8 @@ static long walk_frame(__u32 index, void *ctx)
 	struct walk *w = ctx;
 	struct stack_scratch *scratch = get_scratch(w->which);
 	__u32 at = w->first + w->n;
-	__u64 frame = w->pc | w->found | (w->exact && w->n ? OFFCPU_INTERRUPTED : 0);
+	__u64 mark = w->exact == RESUMES ? OFFCPU_RESUMES : OFFCPU_INTERRUPTED;
+	__u64 frame = w->pc | w->found | (w->exact && w->n ? mark : 0);
 
 	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
 		w->end = OFFCPU_END_DEPTH;
@@ -584,7 +716,7 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = 1, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
+	struct walk w = {.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (maps)
@@ -595,11 +727,13 @@ static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct 
 	w.sp = regs->sp;
 	w.fp = regs->bp;
 	w.lr = regs->di;
+	w.go = regs->r14;
 #else
 	w.pc = regs->pc;
 	w.sp = regs->sp;
 	w.fp = regs->regs[29];
 	w.lr = strip_code(regs->regs[30]);
+	w.go = regs->regs[28];
 #endif
 	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)
 		w.copied = w.sp;

@@ -283,6 +283,7 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		[OFFCPU_END_32BIT] = "it is a 32-bit program, which is not walked",
 		[OFFCPU_END_NOT_CODE] = "the return address is not in executable memory",
 		[OFFCPU_END_MANY_MAPPINGS] = "the process has more executable mappings than are kept per process",
+		[OFFCPU_END_SWITCHED] = "the Go runtime has switched stacks here",
 	};
 	const char *why = NULL;
 
@@ -290,8 +291,8 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		return NULL;
 	if (!stack)
 		return LOST;
-	if (named && (runtimes_is_cut(&naming->runtimes, named, &why) || ends_at_start(named)))
-		return why;
+	if (named && ends_at_start(named))
+		return NULL;
 	if (stack->user_error)
 		return stack->user_error;
 	if (naming->options->no_user_stacks)

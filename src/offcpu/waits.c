@@ -245,7 +245,7 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 		user[i] = (struct raw_frame){.pc = frames[i] & ~OFFCPU_MARKS};
 		if (frames[i] & OFFCPU_INTERRUPTED && i)
 			user[i - 1].flags = (user[i - 1].flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
-		else if (i)
+		else if (i && !(frames[i] & OFFCPU_RESUMES))
 			user[i].flags |= FRAME_RETURN_ADDRESS;
 		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
 			user[i].flags |= FRAME_BY_FRAME_POINTER;

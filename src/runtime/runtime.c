@@ -2,15 +2,13 @@
 #include "runtime/runtime.h"
 
 static const struct runtime_ops *const runtime_list[] = {
-	&go_runtime,
+	NULL,
 };
-
-enum { RUNTIME_COUNT = sizeof(runtime_list) / sizeof(runtime_list[0]) };
 
 bool runtimes_init(struct runtimes *runtimes, struct target *target)
 {
 	*runtimes = (struct runtimes){0};
-	for (size_t i = 0; i < RUNTIME_COUNT; i++) {
+	for (size_t i = 0; runtime_list[i]; i++) {
 		struct runtime runtime = {.ops = runtime_list[i]};
 
 		if (target && runtime.ops->detect && !runtime.ops->detect(target, &runtime.state))
@@ -54,13 +52,4 @@ bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
 			return false;
 	}
 	return true;
-}
-
-bool runtimes_is_cut(const struct runtimes *runtimes, const struct stack *stack, const char **why)
-{
-	*why = NULL;
-	for (size_t i = 0; i < runtimes->len; i++)
-		if (runtimes->data[i].ops->is_cut && runtimes->data[i].ops->is_cut(stack, why))
-			return true;
-	return false;
 }

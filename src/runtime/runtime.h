@@ -42,15 +42,7 @@ struct runtime_ops {
 	 * (waits over time). False when memory is exhausted.
 	 */
 	bool (*merge)(void *state, const struct raw_stack *raw, struct stack *stack);
-
-	/*
-	 * True when merge() has cut the stack off at its last frame: what was found behind it belongs to something else.
-	 * *why: what is missing; NULL: the stack is whole.
-	 */
-	bool (*is_cut)(const struct stack *stack, const char **why);
 };
-
-extern const struct runtime_ops go_runtime;
 
 struct runtime {
 	const struct runtime_ops *ops;
@@ -72,7 +64,5 @@ bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *sna
 
 /* For struct symbolizer_options: `runtimes` is a struct runtimes. */
 bool runtimes_merge(void *runtimes, const struct raw_stack *raw, struct stack *stack);
-
-bool runtimes_is_cut(const struct runtimes *runtimes, const struct stack *stack, const char **why);
 
 #endif

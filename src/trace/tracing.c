@@ -203,20 +203,7 @@ static bool prepare_names(struct symbolizer *sym, const struct trace *trace)
 	return ok;
 }
 
-/* Names may tell that the walk went too far. */
-static void end_where_cut(const struct runtimes *runtimes, struct trace_thread *t)
-{
-	const char *why;
-
-	if (!runtimes_is_cut(runtimes, t->user, &why))
-		return;
-	t->raw.len = t->user->data[t->user->len - 1].raw + 1;
-	t->raw.end = why ? STACK_NO_UNWIND_INFO : STACK_COMPLETE;
-	t->raw.end_pc = t->raw.data[t->raw.len - 1].pc;
-	snprintf(t->raw.error, sizeof(t->raw.error), "%s", why ? why : "");
-}
-
-/* Names, too, tell whose code was walked through. */
+/* Names tell whose code was walked through. */
 static void doubt(struct trace_thread *t)
 {
 	const char *why = t->raw.end == STACK_COMPLETE ? made_code_doubt(t->user) : NULL;
@@ -236,7 +223,6 @@ static bool name_thread(struct tracing *t, bool kernel, struct trace_thread *thr
 		thread->kernel = symbolizer_name_kernel(t->symbolizer, thread->thread);
 	if (!thread->user || (kernel && !thread->kernel))
 		return false;
-	end_where_cut(&t->runtimes, thread);
 	doubt(thread);
 	return true;
 }

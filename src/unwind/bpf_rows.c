@@ -9,6 +9,7 @@
 #include "base/cursor.h"
 #include "unwind/cfi.h"
 #include "unwind/codeinfo.h"
+#include "unwind/go_rows.h"
 #include "unwind/insn.h"
 
 enum {
@@ -293,6 +294,56 @@ static int add_eh_frame(struct table *t, struct image *image)
 	return finish(t, cfi_for_each_row(&section, put_row, t));
 }
 
+static struct unwind_row read_go_row(const struct arch *arch, const struct go_row *row)
+{
+	static const enum unwind_kind kinds[] = {
+		[GO_ROW_FRAME] = UNWIND_GO_FRAME,
+		[GO_ROW_SYSTEM] = UNWIND_GO_SYSTEM,
+		[GO_ROW_C] = UNWIND_GO_C,
+		[GO_ROW_MORESTACK] = UNWIND_GO_MORESTACK,
+	};
+	struct unwind_row out = read_row(arch, &row->row);
+
+	if (row->kind == GO_ROW_PLAIN || out.kind == UNWIND_UNSUPPORTED)
+		return out;
+	if (row->kind == GO_ROW_CALLBACK) {
+		out.flags |= UNWIND_RESUMES;
+		return out;
+	}
+	if (row->kind == GO_ROW_UNSURE || out.kind != UNWIND_FROM_SP)
+		return (struct unwind_row){.kind = UNWIND_UNSUPPORTED};
+	out.kind = (__u8)kinds[row->kind];
+	return out;
+}
+
+static int put_go_row(const struct go_row *row, void *arg)
+{
+	struct table *t = arg;
+
+	return put(t, row->row.start, row->row.end, read_go_row(t->arch, row));
+}
+
+static void tables_deinit(struct go_tables *tables)
+{
+	go_tables_deinit(tables);
+}
+
+/* Before .debug_frame, as in the snapshot's unwinder. */
+static int add_go(struct table *t, struct image *image)
+{
+	_cleanup_(tables_deinit) struct go_tables tables = {0};
+	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
+	struct table more = *t;
+	int ret;
+
+	if (go_tables_init(&tables, image, NULL) != 0)
+		return 0;
+	more.rows = &rows;
+	more.end = 0;
+	ret = finish(&more, go_rows_for_each(&tables, t->arch, put_go_row, &more));
+	return ret == 0 ? merge(t->rows, &rows, t->rows) : ret;
+}
+
 /* Go writes only this section, and C code linked into it only the other. */
 static int add_debug_frame(struct table *t, struct image *image, bool *has_some)
 {
@@ -514,6 +565,8 @@ int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err
 	t.limit = end - out->base < UINT32_MAX ? end - out->base : UINT32_MAX;
 	t.dense = t.limit <= SMALL_CODE;
 	ret = add_eh_frame(&t, image);
+	if (ret == 0)
+		ret = add_go(&t, image);
 	if (ret == 0)
 		ret = add_debug_frame(&t, image, &has_debug_frame);
 	if (ret == 0)

@@ -16,8 +16,8 @@ enum { BPF_ROWS_MAX = 4 << 20 };
 
 /*
  * The CFI of one file as the table that BPF searches: rows by rising pc, each up to the pc of the next, the first at 0
- * and the last one without CFI. Like the snapshot's unwinder it uses .eh_frame, and .debug_frame where that says
- * nothing.
+ * and the last one without CFI. Like the snapshot's unwinder it uses .eh_frame, where that says nothing Go's own tables,
+ * and then .debug_frame.
  */
 struct bpf_rows {
 	VEC_FIELDS(struct unwind_row);

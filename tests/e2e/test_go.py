@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stripped Go programs: functions, lines and inlined calls from .gopclntab, as Go's own runtime tells them."""
+"""Go programs, also stripped ones: whole stacks, functions, lines and inlined calls, as Go's own runtime tells them."""
 
 import os
 import re
@@ -11,7 +11,8 @@ from harness import ROOT, gather, symbols, thread, until
 
 SOURCE = ROOT / "tests/targets/golang.go"
 SWITCHES = ROOT / "tests/targets/go_switches.go"
-SWITCHED = "the Go runtime has switched stacks here"
+CALLBACKS = ROOT / "tests/targets/go_callbacks.go"
+STRIP = {"full": [], "stripped": ["-ldflags", "-s -w"]}
 
 # How programs are linked decides where the tables are and what has to be relocated.
 KINDS = {
@@ -81,11 +82,13 @@ def cut_section_headers(path):
 def check_stack(t, doc):
     truth = t.ask().split("\t")
     assert truth[0].startswith("main.serve "), truth
-    main = [line for line in truth if line.startswith("main.")]
-    frames = [f for f in thread(doc, t.pid)["user_stack"] if (f["symbol"] or "").startswith("main.")]
-    got = [f"{f['symbol']} {f['source']['file']}:{f['source']['line']}" for f in frames if f["symbol"] != "main.hear"]
-    assert got == main
+    main = thread(doc, t.pid)
+    frames = main["user_stack"][symbols(main).index("main.serve") :]
+    got = [f"{f['symbol']} {f['source']['file']}:{f['source']['line']}" for f in frames]
+    assert got == truth
+    assert main["user_stack_error"] is None
     assert {f["symbol_source"] for f in frames} == {"gopclntab"}
+    assert {f["found_by"] for f in main["user_stack"]} <= {None, "cfi"}
     inlined = [f["symbol"] for f in frames if f["inlined"]]
     assert inlined == ["main.third", "main.second", "main.first"]
 
@@ -148,47 +151,126 @@ def test_many_addresses(stakeout, go, kind, rng, tool):
     assert len(wrong) <= compared // 500, wrong
 
 
-@pytest.fixture(scope="session")
-def switches(tmp_path_factory, compiler):
-    """A program whose threads wait on stacks that the runtime has switched to."""
-    path = tmp_path_factory.mktemp("switches") / "switches"
-    compiler(SWITCHES, path)
-    return path
+@pytest.fixture(scope="session", params=STRIP)
+def build(request, tmp_path_factory, compiler):
+    """build(SOURCE): the program, with symbols and without."""
+    where = tmp_path_factory.mktemp("build")
+    made = {}
+
+    def make(source):
+        path = where / source.stem
+        if path not in made:
+            compiler(source, path, *STRIP[request.param])
+            made[path] = True
+        return path
+
+    return make
 
 
-BOTH_SWITCHES = {"runtime.mcall", "runtime.asmcgocall"}
+def names(stack):
+    return [(f["symbol"] or "?").removesuffix(".abi0") for f in stack]
 
 
-def check_switches(stacks):
-    """Stacks as (functions, error): they end where they were switched, and say so unless nothing is behind that."""
-    ends = {"runtime.mcall": None, "runtime.systemstack": SWITCHED, "runtime.asmcgocall": SWITCHED}
+def own_stacks(t):
+    """The functions of each goroutine, as the program tells them."""
+    blocks = [block.split("|")[1:] for block in t.ask().split("||")]
+    calls = [[line for line in block if line[:1] not in ("", "\t") and "created by" not in line] for block in blocks]
+    return [[re.sub(r"\([^()]*\)$", "", line) for line in block] for block in calls]
+
+
+# The functions in which goroutines of the target wait.
+WAITS = {"main._Cfunc_wait_in_c", "main._Cfunc_call_go", "main.waitInGo"}
+
+
+def check_against_own(t, stacks):
+    """Each of our stacks in which one of the functions waits is one of the program's own, to its beginning."""
+    own = own_stacks(t)
     found = set()
     for functions, error in stacks:
-        functions = [(name or "?").removesuffix(".abi0") for name in functions]
-        for name in ends.keys() & set(functions[1:]):
-            assert functions.index(name) == len(functions) - 1 and error == ends[name], (functions, error)
-            found.add(name)
+        waits = WAITS & set(functions)
+        if not waits:
+            continue
+        assert error is None and functions.index("runtime.goexit") == len(functions) - 1, functions
+        # Go's runtime shows neither itself nor C, and starts with the function that it remembers of a system call.
+        shown = [name for name in functions if "." in name and not name.startswith(("runtime.", "runtime/"))]
+        assert any(shown[-len(stack) :] == stack for stack in own if waits <= set(stack)), (functions, own)
+        found |= waits
     return found
 
 
-def test_switched_stacks(target, snap, switches):
-    t = target(switches)
+def test_stacks_behind_c(target, snap, build, source):
+    """Behind C the walk goes on on the goroutine's stack, and Go that C has called is on top of its caller."""
+    t = target(build(CALLBACKS))
+
+    def look(_):
+        threads = [th for th in snap(t, source)["threads"] if th["capture"] == "asleep"]
+        return check_against_own(t, ((names(th["user_stack"]), th["user_stack_error"]) for th in threads))
+
+    gather(look, WAITS)
+
+
+def test_stacks_behind_c_are_saved(target, snap, stakeout, build, tmp_path):
+    """What was read of goroutines is part of the snapshot."""
+    t = target(build(CALLBACKS))
+    file = tmp_path / "saved"
+
+    def stacks(doc):
+        threads = [th for th in doc["threads"] if WAITS & set(names(th["user_stack"]))]
+        return sorted((th["tid"], th["user_stack_error"], names(th["user_stack"])) for th in threads)
+
+    live = until(lambda: snap(t, "--save", file), lambda doc: len(stacks(doc)) == 3)
+    assert stacks(stakeout("replay", "--json", file).doc) == stacks(live)
+
+
+ENDS = {"runtime.goexit", "runtime.mcall", "runtime.mstart", "runtime.rt0_go", "runtime.morestack"}
+SWITCHES_SEEN = {"runtime.mcall", "runtime.systemstack", "runtime.asmcgocall"}
+
+
+def check_switches(stacks):
+    """Stacks as (functions, error): behind a switch they go on to the goroutine's first function, unless it was left."""
+    found = set()
+    for functions, error in stacks:
+        if error:
+            continue  # taken in the middle of a switch, or of a thread that ran
+        assert functions[-1] in ENDS, functions
+        assert not (ENDS - {"runtime.morestack"}) & set(functions[1:-1]), functions
+        for name in {"runtime.systemstack", "runtime.asmcgocall"} & set(functions[1:]):
+            caller = functions[functions.index(name) + 1]
+            assert caller.startswith("runtime."), functions
+            found.add(name)
+        found |= {functions[-1]}
+    return found
+
+
+def test_switched_stacks(target, snap, build):
+    t = target(build(SWITCHES))
 
     def look(_):
         threads = [th for th in snap(t)["threads"] if th["capture"] != "moved"]
-        return check_switches(([f["symbol"] for f in th["user_stack"]], th["user_stack_error"]) for th in threads)
+        return check_switches((names(th["user_stack"]), th["user_stack_error"]) for th in threads)
 
-    gather(look, BOTH_SWITCHES)
+    gather(look, SWITCHES_SEEN)
 
 
 @pytest.mark.parametrize("how", ["auto", "proc"])
-def test_switched_stacks_of_waits(target, stakeout, root, switches, how):
-    t = target(switches)
+def test_switched_stacks_of_waits(target, stakeout, root, build, how):
+    t = target(build(SWITCHES))
+    # /proc does not tell the register that leads to the goroutine.
+    wanted = SWITCHES_SEEN - ({"runtime.systemstack"} if how == "proc" else set())
 
     def look(patience):
         args = "--json", "-d", patience / 2, "--min", "0.1ms", f"--source={how}", "-p", t.pid
-        rows = stakeout("offcpu", *args).doc["stacks"]
-        rows = [row for row in rows if not (row["user_stack_error"] or "").startswith("the wait ended while")]
-        return check_switches(([f["symbol"] for f in row["user_stack"]], row["user_stack_error"]) for row in rows)
+        rows = [row for row in stakeout("offcpu", *args).doc["stacks"] if row["user_stack"]]
+        return check_switches((names(row["user_stack"]), row["user_stack_error"]) for row in rows)
 
-    gather(look, BOTH_SWITCHES)
+    gather(look, wanted)
+
+
+def test_waits_behind_c(target, stakeout, root, build):
+    t = target(build(CALLBACKS))
+
+    def look(patience):
+        rows = stakeout("offcpu", "--json", "-d", patience / 2, "-p", t.pid).doc["stacks"]
+        return check_against_own(t, ((names(row["user_stack"]), row["user_stack_error"]) for row in rows))
+
+    gather(look, WAITS)

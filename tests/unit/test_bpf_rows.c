@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "elfmake.h"
+#include "gomake.h"
+#include "scratch.h"
 #include "tinyworld.h"
 #include "unwind/bpf_rows.h"
 
@@ -548,6 +550,82 @@ static void test_refused_files(void **state)
 	elfmake_deinit(&e);
 }
 
+/* The rows of a Go program whose second function has this name, and this code. */
+static struct bpf_rows build_go(const char *name, int32_t frame, const uint8_t *code, size_t len)
+{
+	struct gomake *g = calloc(1, sizeof(*g));
+	struct scratch dir;
+	struct image *image;
+	struct bpf_rows rows;
+
+	assert_non_null(g);
+	*g = (struct gomake){.release = 20,
+			     .ptr_size = 8,
+			     .quantum = 1,
+			     .sections = true,
+			     .code = true,
+			     .leaf = name,
+			     .leaf_frame = frame};
+	gomake(g);
+	if (len)
+		memcpy(g->data + GOMAKE_CODE + GOMAKE_LEAF, code, len);
+	scratch_init(&dir);
+	scratch_write(&dir, "go", g->data, sizeof(g->data));
+	image = scratch_image(&dir, "go");
+	assert_int_equal(bpf_rows_build(image, &arch_x86_64, NULL, &rows), 0);
+	image_destroy(image);
+	scratch_deinit(&dir);
+	free(g);
+	return rows;
+}
+
+static void test_go(void **state)
+{
+	struct bpf_rows rows = build_go("runtime.goexit", 0, NULL, 0);
+
+	EXPECT_ROW(&rows, GOMAKE_TEXT, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
+	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_FRAME_START, .kind = UNWIND_FROM_SP,
+		   .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = GOMAKE_FRAME / 8 + 1, .ra = -1, .fp = -2);
+	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_FRAME_END, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA, .cfa = 1,
+		   .ra = -1);
+	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_LEAF, .kind = UNWIND_END);
+	bpf_rows_deinit(&rows);
+}
+
+/* Only behind its call has the function certainly changed stacks: that is where the callee's return address leads. */
+static void test_go_switch(void **state)
+{
+	static const uint8_t code[] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x90, 0xc3};
+	struct bpf_rows rows = build_go("runtime.systemstack", 0, code, sizeof(code));
+	const uint64_t call = GOMAKE_TEXT + GOMAKE_LEAF + 8;
+
+	EXPECT_ROW(&rows, call, .kind = UNWIND_UNSUPPORTED);
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_SYSTEM, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
+	EXPECT_ROW(&rows, call + 5, .kind = UNWIND_UNSUPPORTED);
+	bpf_rows_deinit(&rows);
+
+	rows = build_go("runtime.asmcgocall", 8, code, sizeof(code));
+	EXPECT_ROW(&rows, call, .kind = UNWIND_GO_FRAME, .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 2,
+		   .ra = -1, .fp = -2);
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_C, .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 2,
+		   .ra = -1, .fp = -2);
+	bpf_rows_deinit(&rows);
+
+	rows = build_go("runtime.morestack", 0, code, sizeof(code));
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_MORESTACK, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
+	bpf_rows_deinit(&rows);
+
+	rows = build_go("runtime.mcall", 0, code, sizeof(code));
+	EXPECT_ROW(&rows, call, .kind = UNWIND_UNSUPPORTED);
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_END);
+	bpf_rows_deinit(&rows);
+
+	rows = build_go("runtime.cgocallback", 0, code, sizeof(code));
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA | UNWIND_RESUMES, .cfa = 1,
+		   .ra = -1);
+	bpf_rows_deinit(&rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +638,7 @@ int main(void)
 		cmocka_unit_test(test_debug_frame),        cmocka_unit_test(test_without_cfi),
 		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_endless_cie),
 		cmocka_unit_test(test_refused_files),      cmocka_unit_test(test_thread_end),
+		cmocka_unit_test(test_go),                 cmocka_unit_test(test_go_switch),
 	};
 
 	return cmocka_run_group_tests_name("bpf_rows", tests, NULL, NULL);

@@ -213,57 +213,6 @@ static void test_no_kernel_stacks(void **state)
 	tracing_destroy(tracing);
 }
 
-/* A function that is called as the Go runtime calls its own, on another stack: what is behind it is not the caller's. */
-static void leave_goroutine(void) __asm__("runtime.mcall");
-static void call_on_system_stack(void) __asm__("runtime.systemstack");
-
-static __attribute__((noinline, used)) void leave_goroutine(void)
-{
-	waits_inside();
-	__asm__ volatile("");
-}
-
-static __attribute__((noinline, used)) void call_on_system_stack(void)
-{
-	waits_inside();
-	__asm__ volatile("");
-}
-
-static __attribute__((noinline)) void goroutine(void)
-{
-	leave_goroutine();
-	__asm__ volatile("");
-}
-
-static __attribute__((noinline)) void calling_goroutine(void)
-{
-	call_on_system_stack();
-	__asm__ volatile("");
-}
-
-static void check_switch(void (*body)(void), const char *last, enum stack_end end)
-{
-	struct trace_child child = trace_child_start(body);
-	struct tracing *tracing = take(child.pid, &defaults);
-	const struct trace_thread *t = &name(tracing)->threads.data[0];
-
-	assert_non_null(find(t->user, "waits_inside"));
-	assert_string_equal(t->user->data[t->user->len - 1].symbol, last);
-	assert_null(find(t->user, "main"));
-	assert_int_equal(t->raw.end, end);
-	assert_int_equal(t->raw.len, t->user->data[t->user->len - 1].raw + 1);
-	assert_int_equal(t->raw.end_pc, t->raw.data[t->raw.len - 1].pc);
-	assert_int_equal(t->raw.error[0] == '\0', end == STACK_COMPLETE);
-	tracing_destroy(tracing);
-	trace_child_finish(&child);
-}
-
-static void test_stack_ends_where_runtimes_cut_it(void **state)
-{
-	check_switch(goroutine, "runtime.mcall", STACK_COMPLETE);
-	check_switch(calling_goroutine, "runtime.systemstack", STACK_NO_UNWIND_INFO);
-}
-
 static int tid_pipe[2];
 
 static void *tell_tid(void *arg)
@@ -327,7 +276,6 @@ int main(void)
 		cmocka_unit_test(test_replay),
 		cmocka_unit_test(test_replay_without_files),
 		cmocka_unit_test(test_no_kernel_stacks),
-		cmocka_unit_test(test_stack_ends_where_runtimes_cut_it),
 		cmocka_unit_test(test_thread_of_a_process),
 		cmocka_unit_test(test_ended),
 	};
