@@ -33,6 +33,14 @@ static bool is_named(const char *name, const char *what)
 	return strncmp(name, what, len) == 0 && (!name[len] || strcmp(name + len, ".abi0") == 0);
 }
 
+/* Whether it has the flag, too: a wrapper for callers that pass arguments otherwise has the same name, but not that. */
+static bool is_flagged(const struct go_tables *t, const struct go_func *f, enum role role)
+{
+	unsigned needed = role == ROLE_PLAIN ? 0 : role == ROLE_TOP ? GO_FUNC_TOP : GO_FUNC_WRITES_SP;
+
+	return t->version < GO_1_18 || (f->flags & needed) == needed;
+}
+
 /* The names are what all releases have in common: flags came with 1.17, and the numbers of functions change. */
 static enum role role_of(const struct go_tables *t, const struct go_func *f)
 {
@@ -56,7 +64,7 @@ static enum role role_of(const struct go_tables *t, const struct go_func *f)
 
 	if (name && strncmp(name, package, sizeof(package) - 1) == 0)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-			if (is_named(name + sizeof(package) - 1, known[i].name))
+			if (is_named(name + sizeof(package) - 1, known[i].name) && is_flagged(t, f, known[i].role))
 				return known[i].role;
 	if (f->flags & GO_FUNC_TOP)
 		return ROLE_TOP;

@@ -8,6 +8,7 @@
 #include "gomake.h"
 #include "scratch.h"
 #include "tinyworld.h"
+#include "elf/go_funcs.h"
 #include "unwind/bpf_rows.h"
 
 enum {
@@ -551,7 +552,7 @@ static void test_refused_files(void **state)
 }
 
 /* The rows of a Go program whose second function has this name, and this code. */
-static struct bpf_rows build_go(const char *name, int32_t frame, const uint8_t *code, size_t len)
+static struct bpf_rows build_go(const char *name, uint8_t flags, int32_t frame, const uint8_t *code, size_t len)
 {
 	struct gomake *g = calloc(1, sizeof(*g));
 	struct scratch dir;
@@ -565,7 +566,8 @@ static struct bpf_rows build_go(const char *name, int32_t frame, const uint8_t *
 			     .sections = true,
 			     .code = true,
 			     .leaf = name,
-			     .leaf_frame = frame};
+			     .leaf_frame = frame,
+			     .leaf_flags = flags};
 	gomake(g);
 	if (len)
 		memcpy(g->data + GOMAKE_CODE + GOMAKE_LEAF, code, len);
@@ -581,7 +583,7 @@ static struct bpf_rows build_go(const char *name, int32_t frame, const uint8_t *
 
 static void test_go(void **state)
 {
-	struct bpf_rows rows = build_go("runtime.goexit", 0, NULL, 0);
+	struct bpf_rows rows = build_go("runtime.goexit", GO_FUNC_TOP, 0, NULL, 0);
 
 	EXPECT_ROW(&rows, GOMAKE_TEXT, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
 	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_FRAME_START, .kind = UNWIND_FROM_SP,
@@ -596,7 +598,7 @@ static void test_go(void **state)
 static void test_go_switch(void **state)
 {
 	static const uint8_t code[] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x90, 0xc3};
-	struct bpf_rows rows = build_go("runtime.systemstack", 0, code, sizeof(code));
+	struct bpf_rows rows = build_go("runtime.systemstack", GO_FUNC_WRITES_SP, 0, code, sizeof(code));
 	const uint64_t call = GOMAKE_TEXT + GOMAKE_LEAF + 8;
 
 	EXPECT_ROW(&rows, call, .kind = UNWIND_UNSUPPORTED);
@@ -604,23 +606,23 @@ static void test_go_switch(void **state)
 	EXPECT_ROW(&rows, call + 5, .kind = UNWIND_UNSUPPORTED);
 	bpf_rows_deinit(&rows);
 
-	rows = build_go("runtime.asmcgocall", 8, code, sizeof(code));
+	rows = build_go("runtime.asmcgocall", GO_FUNC_WRITES_SP, 8, code, sizeof(code));
 	EXPECT_ROW(&rows, call, .kind = UNWIND_GO_FRAME, .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 2,
 		   .ra = -1, .fp = -2);
 	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_C, .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 2,
 		   .ra = -1, .fp = -2);
 	bpf_rows_deinit(&rows);
 
-	rows = build_go("runtime.morestack", 0, code, sizeof(code));
+	rows = build_go("runtime.morestack", GO_FUNC_WRITES_SP, 0, code, sizeof(code));
 	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_MORESTACK, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
 	bpf_rows_deinit(&rows);
 
-	rows = build_go("runtime.mcall", 0, code, sizeof(code));
+	rows = build_go("runtime.mcall", GO_FUNC_WRITES_SP, 0, code, sizeof(code));
 	EXPECT_ROW(&rows, call, .kind = UNWIND_UNSUPPORTED);
 	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_END);
 	bpf_rows_deinit(&rows);
 
-	rows = build_go("runtime.cgocallback", 0, code, sizeof(code));
+	rows = build_go("runtime.cgocallback", GO_FUNC_WRITES_SP, 0, code, sizeof(code));
 	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA | UNWIND_RESUMES, .cfa = 1,
 		   .ra = -1);
 	bpf_rows_deinit(&rows);

@@ -110,14 +110,20 @@ static void test_frames_aarch64(void **state)
 	unload(p);
 }
 
-/* The second function, as of this name and with these flags, 16 bytes behind its start. */
-static struct go_row find_role(const char *name, uint8_t flags, int32_t frame, bool exact)
+static struct go_row find_role_in(unsigned release, const char *name, uint8_t flags, int32_t frame, bool exact)
 {
-	struct program *p = load((struct gomake){.leaf = name, .leaf_flags = flags, .leaf_frame = frame});
+	struct program *p =
+		load((struct gomake){.release = release, .leaf = name, .leaf_flags = flags, .leaf_frame = frame});
 	struct go_row row = find(p, &arch_x86_64, GOMAKE_LEAF + 16, exact);
 
 	unload(p);
 	return row;
+}
+
+/* The second function, as of this name and with these flags, 16 bytes behind its start. */
+static struct go_row find_role(const char *name, uint8_t flags, int32_t frame, bool exact)
+{
+	return find_role_in(20, name, flags, frame, exact);
 }
 
 static bool ends(struct go_row row)
@@ -127,10 +133,9 @@ static bool ends(struct go_row row)
 
 static void test_outermost(void **state)
 {
-	assert_true(ends(find_role("runtime.goexit", 0, 0, false))); /* before 1.17 there are no flags */
+	assert_true(ends(find_role("runtime.goexit", GO_FUNC_TOP, 0, false)));
 	assert_true(ends(find_role("runtime.goexit.abi0", GO_FUNC_TOP, 0, false)));
-	assert_true(ends(find_role("runtime.mstart", 0, 0, false)));
-	assert_true(ends(find_role("runtime.rt0_go", GO_FUNC_TOP, 0, false)));
+	assert_true(ends(find_role("runtime.rt0_go", GO_FUNC_TOP | GO_FUNC_WRITES_SP, 0, false)));
 	assert_true(ends(find_role("runtime.other", GO_FUNC_TOP, 0, true)));
 	assert_false(ends(find_role("runtime.goexit0", 0, 0, false)));
 	assert_false(ends(find_role("main.goexit", 0, 0, false)));
@@ -148,7 +153,7 @@ static void test_switches(void **state)
 	assert_int_equal(row.kind, GO_ROW_SYSTEM);
 	expect_cfa(&row.row, RSP, 16);
 	assert_int_equal(find_role("runtime.asmcgocall", GO_FUNC_WRITES_SP, 0, false).kind, GO_ROW_C);
-	assert_int_equal(find_role("runtime.morestack", 0, 0, false).kind, GO_ROW_MORESTACK);
+	assert_int_equal(find_role("runtime.morestack", GO_FUNC_WRITES_SP, 0, false).kind, GO_ROW_MORESTACK);
 	/* Whether it has done so yet is not known. */
 	assert_int_equal(find_role("runtime.systemstack", GO_FUNC_WRITES_SP, 0, true).kind, GO_ROW_UNSURE);
 	assert_int_equal(find_role("runtime.systemstack_switch", 0, 0, false).kind, GO_ROW_PLAIN);
@@ -157,6 +162,18 @@ static void test_switches(void **state)
 	assert_int_equal(row.kind, GO_ROW_CALLBACK);
 	expect_cfa(&row.row, RSP, 0x28);
 	assert_int_equal(find_role("runtime.cgocallback", GO_FUNC_WRITES_SP, 0x20, true).kind, GO_ROW_PLAIN);
+}
+
+/* The wrapper of a function only calls it; releases that have wrappers have flags. */
+static void test_wrappers(void **state)
+{
+	assert_int_equal(find_role("runtime.asmcgocall", 0, 0x18, false).kind, GO_ROW_PLAIN);
+	assert_false(ends(find_role("runtime.goexit", 0, 0x18, false)));
+	for (unsigned release = 9; release <= 16; release += 7) {
+		assert_int_equal(find_role_in(release, "runtime.asmcgocall", 0, 0, false).kind, GO_ROW_C);
+		assert_true(ends(find_role_in(release, "runtime.goexit", 0, 0, false)));
+		assert_true(ends(find_role_in(release, "runtime.mstart", 0, 0, false)));
+	}
 }
 
 /* nanotime1 calls the vDSO on another stack, and has its frame pointer on the first. */
@@ -220,13 +237,10 @@ static void test_all_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames_x86_64),
-		cmocka_unit_test(test_frames_aarch64),
-		cmocka_unit_test(test_outermost),
-		cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_frame_pointer_stays),
-		cmocka_unit_test(test_not_known),
-		cmocka_unit_test(test_all_rows),
+		cmocka_unit_test(test_frames_x86_64), cmocka_unit_test(test_frames_aarch64),
+		cmocka_unit_test(test_outermost),     cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_wrappers),      cmocka_unit_test(test_frame_pointer_stays),
+		cmocka_unit_test(test_not_known),     cmocka_unit_test(test_all_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
