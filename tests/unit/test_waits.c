@@ -274,6 +274,26 @@ static void test_signal(void **state)
 	finish(&f);
 }
 
+/* Neither is one where Go will go on, and the frame before it is an ordinary one. */
+static void test_resumes(void **state)
+{
+	struct stack_record record = a_stack(1);
+	struct offcpu_wait wait = a_wait(11, 'S', 5, 1);
+	const struct wait_stack *stack;
+	struct fixture f;
+
+	record.head.nuser = 3;
+	record.frames[3] = 0x400200;
+	record.frames[4] = 0x400300 | OFFCPU_RESUMES;
+	start(&f, 10);
+	waits_add_stack(f.waits, &record, sizeof(record));
+	stack = add(&f, &wait)->stack;
+	assert_int_equal(stack->user.data[1].flags, FRAME_RETURN_ADDRESS);
+	assert_int_equal(stack->user.data[2].pc, 0x400300);
+	assert_int_equal(stack->user.data[2].flags, 0);
+	finish(&f);
+}
+
 /* What the kernel has added up is added to what came as single waits. */
 static void test_sums_of_the_kernel(void **state)
 {
@@ -497,7 +517,8 @@ int main(void)
 		cmocka_unit_test(test_names_change),
 		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
-		cmocka_unit_test(test_signal),      cmocka_unit_test(test_sums_of_the_kernel),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_resumes),      cmocka_unit_test(test_sums_of_the_kernel),
 		cmocka_unit_test(test_unfinished),  cmocka_unit_test(test_interrupt),
 		cmocka_unit_test(test_limit_of_stacks), cmocka_unit_test(test_many_stacks_over_the_limit),
 	};
