@@ -329,14 +329,15 @@ static void tables_deinit(struct go_tables *tables)
 }
 
 /* Before .debug_frame, as in the snapshot's unwinder. */
-static int add_go(struct table *t, struct image *image)
+static int add_go(struct table *t, struct image *image, bool *has_some)
 {
 	_cleanup_(tables_deinit) struct go_tables tables = {0};
 	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
 	struct table more = *t;
 	int ret;
 
-	if (go_tables_init(&tables, image, NULL) != 0)
+	*has_some = go_tables_init(&tables, image, NULL) == 0;
+	if (!*has_some)
 		return 0;
 	more.rows = &rows;
 	more.end = 0;
@@ -552,7 +553,7 @@ static int add_entry(struct table *t, const struct image *image)
 int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err, struct bpf_rows *out)
 {
 	struct table t = {.arch = arch, .rows = out};
-	bool has_debug_frame;
+	bool has_go, has_debug_frame;
 	uint64_t end;
 	int ret;
 
@@ -566,11 +567,11 @@ int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err
 	t.dense = t.limit <= SMALL_CODE;
 	ret = add_eh_frame(&t, image);
 	if (ret == 0)
-		ret = add_go(&t, image);
+		ret = add_go(&t, image, &has_go);
 	if (ret == 0)
 		ret = add_debug_frame(&t, image, &has_debug_frame);
 	if (ret == 0)
-		ret = add_found(&t, image, has_debug_frame || t.limit <= SMALL_CODE);
+		ret = add_found(&t, image, has_go || has_debug_frame || t.limit <= SMALL_CODE);
 	if (ret == 0)
 		ret = add_entry(&t, image);
 	if (ret != 0) {

@@ -43,8 +43,9 @@ enum {
 	GOMAKE_SHDRS = 0xd00,
 	GOMAKE_CODE = 0x1000,
 	GOMAKE_CODE_SIZE = 0x180,
-	GOMAKE_LEAF = 0x100, /* where the second function starts */
-	GOMAKE_FRAME = 0x38, /* of the first one, between these offsets */
+	GOMAKE_CODE_BSS = 0x20000, /* with what is not in the file: as much as real programs have */
+	GOMAKE_LEAF = 0x100,       /* where the second function starts */
+	GOMAKE_FRAME = 0x38,       /* of the first one, between these offsets */
 	GOMAKE_FRAME_START = 0x10,
 	GOMAKE_FRAME_END = 0xe0,
 };
@@ -264,7 +265,7 @@ static inline void gomake_headers(struct gomake *g)
 	if (g->code) { /* of 64 bits */
 		gomake_put(g, 4, PT_LOAD), gomake_put(g, 4, PF_R | PF_X);
 		gomake_word(g, GOMAKE_CODE), gomake_word(g, GOMAKE_TEXT), gomake_word(g, 0);
-		gomake_word(g, GOMAKE_CODE_SIZE), gomake_word(g, GOMAKE_CODE_SIZE), gomake_word(g, 0x1000);
+		gomake_word(g, GOMAKE_CODE_SIZE), gomake_word(g, GOMAKE_CODE_BSS), gomake_word(g, 0x1000);
 	}
 	names = GOMAKE_SHDRS + 0x200;
 	g->at = GOMAKE_SHDRS;

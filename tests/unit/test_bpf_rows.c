@@ -628,6 +628,17 @@ static void test_go_switch(void **state)
 	bpf_rows_deinit(&rows);
 }
 
+/* To Go's tables it is a function like any other. */
+static void test_go_trampoline(void **state)
+{
+	static const uint8_t code[] = {0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	struct bpf_rows rows = build_go("runtime.sigreturn__sigaction", 0, 0, code, sizeof(code));
+
+	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_LEAF, .kind = UNWIND_SIGNAL);
+	EXPECT_ROW(&rows, GOMAKE_TEXT + GOMAKE_LEAF + 1, .kind = UNWIND_SIGNAL);
+	bpf_rows_deinit(&rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,6 +652,7 @@ int main(void)
 		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_endless_cie),
 		cmocka_unit_test(test_refused_files),      cmocka_unit_test(test_thread_end),
 		cmocka_unit_test(test_go),                 cmocka_unit_test(test_go_switch),
+		cmocka_unit_test(test_go_trampoline),
 	};
 
 	return cmocka_run_group_tests_name("bpf_rows", tests, NULL, NULL);
