@@ -827,7 +827,7 @@ int list_ran(struct bpf_iter__task *ctx)
 	struct offcpu_ran ran = {};
 	struct thread_state *s;
 
-	if (!task || task->flags & PF_KTHREAD || task->exit_state)
+	if (!task || task->flags & PF_KTHREAD || FIELD(task, exit_state))
 		return 0;
 	s = find_state(task);
 	if (!s || !is_watched(task))

@@ -81,6 +81,11 @@ int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct 
 	return -ENOSYS;
 }
 
+int offcpu_probe_ran(struct offcpu_probe *probe, struct err *err, const struct offcpu_ran **ran, size_t *n)
+{
+	return -ENOSYS;
+}
+
 int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg)
 {
 	return -ENOSYS;
