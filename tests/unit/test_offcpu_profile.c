@@ -102,7 +102,7 @@ static void test_order(void **state)
 /* Two threads that are idle for nearly all of the time, but not for twice that: who is idle is found by thread. */
 static void test_processes(void **state)
 {
-	struct frame frame = {.symbol = "do_nanosleep", .kind = FRAME_KIND_KERNEL};
+	struct frame frame = {.symbol = "ep_poll", .kind = FRAME_KIND_KERNEL};
 	struct stack kernel = {.data = &frame, .len = 1};
 	struct offcpu_profile profile = {.duration_ns = 1000, .by_process = true};
 
