@@ -14,9 +14,12 @@ struct kernel_function {
 
 /* Memory that had to be brought first, whatever for: on any place of the stack it is the cause. */
 static const struct kernel_function faults[] = {
-	{"asm_exc_page_fault", OFFCPU_CAUSE_FAULT}, {"exc_page_fault", OFFCPU_CAUSE_FAULT},
-	{"handle_mm_fault", OFFCPU_CAUSE_FAULT},    {"handle_userfault", OFFCPU_CAUSE_FAULT},
-	{"do_mem_abort", OFFCPU_CAUSE_FAULT},       {"do_page_fault", OFFCPU_CAUSE_FAULT},
+	{"asm_exc_page_fault", OFFCPU_CAUSE_FAULT},
+	{"exc_page_fault", OFFCPU_CAUSE_FAULT},
+	{"handle_mm_fault", OFFCPU_CAUSE_FAULT},
+	{"handle_userfault", OFFCPU_CAUSE_FAULT},
+	{"do_mem_abort", OFFCPU_CAUSE_FAULT},
+	{"do_page_fault", OFFCPU_CAUSE_FAULT},
 	{NULL, OFFCPU_CAUSE_OTHER},
 };
 

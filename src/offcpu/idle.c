@@ -62,10 +62,10 @@ static bool is_python_queue(const struct stack *stack, size_t i)
 
 /* What the names on a stack say about it. */
 struct stack_traits {
-	unsigned kinds;     /* of all names */
-	bool named;         /* at least one frame has a name */
-	size_t call;        /* number of innermost frames that belong to the waiting call */
-	bool condition;     /* it waits for a condition variable */
+	unsigned kinds; /* of all names */
+	bool named;     /* at least one frame has a name */
+	size_t call;    /* number of innermost frames that belong to the waiting call */
+	bool condition; /* it waits for a condition variable */
 	bool semaphore;
 	uint64_t functions; /* a hash of the other frames' names */
 };
@@ -149,8 +149,8 @@ static uint64_t asleep_ns(const struct offcpu_sum *sum)
 }
 
 /*
- * A number for where a thread waits for work; 0: it does not, or is not idle there because it waits too little. *pool: a
- * number for where the threads of its process do, if it is idle only when others are, too; or 0.
+ * A number for where a thread waits for work; 0: it does not, or is not idle there because it waits too little. *pool:
+ * a number for where the threads of its process do, if it is idle only when others are, too; or 0.
  */
 static bool find_place(struct idle *idle, const struct offcpu_row *row, uint64_t *place, uint64_t *pool)
 {
@@ -192,7 +192,8 @@ static bool find_places(struct idle *idle)
 		uint64_t place, pool, *ns;
 		bool created;
 
-		if (!find_place(idle, row, &place, &pool) || !vec_push(&idle->places, place) || !vec_push(&idle->pools, pool))
+		if (!find_place(idle, row, &place, &pool) || !vec_push(&idle->places, place) ||
+		    !vec_push(&idle->pools, pool))
 			return false;
 		ns = place ? u64map_put(&idle->times, place, &created) : NULL;
 		if (ns)
@@ -232,7 +233,7 @@ static bool count_members(struct idle *idle)
 	return true;
 }
 
-/* One thread alone may wait for a semaphore that stands for a lock; of threads in one and the same place, each takes work. */
+/* One thread alone may wait for a semaphore that stands for a lock; several in one place take work from there. */
 static bool is_alone(const struct idle *idle, uint64_t pool)
 {
 	const uint64_t *members = pool ? u64map_find(&idle->members, pool) : NULL;

@@ -9,10 +9,10 @@
  * Nor sleeps: who sleeps again and again looks for something that could have woken it.
  */
 static const char *const calls[] = {
-	"epoll_wait",      "epoll_pwait",     "epoll_pwait2",    "poll",   "ppoll",   "select",      "pselect",
-	"pselect6",        "io_getevents",    "io_pgetevents",   "accept", "accept4", "msgrcv",      "mq_receive",
-	"mq_timedreceive", "pause",           "sigwait",         "sigwaitinfo", "sigtimedwait", "rt_sigtimedwait",
-	"sigsuspend",      "rt_sigsuspend",   NULL,
+	"epoll_wait",   "epoll_pwait",     "epoll_pwait2",    "poll",          "ppoll",   "select",
+	"pselect",      "pselect6",        "io_getevents",    "io_pgetevents", "accept",  "accept4",
+	"msgrcv",       "mq_receive",      "mq_timedreceive", "pause",         "sigwait", "sigwaitinfo",
+	"sigtimedwait", "rt_sigtimedwait", "sigsuspend",      "rt_sigsuspend", NULL,
 };
 
 /* The same deeper in the kernel, where the call itself left no frame; and reads from anything but sockets. */
@@ -50,17 +50,17 @@ static const char *const library_conditions[] = {
 };
 
 /*
- * Of Rust, where channels park the thread too; of Go, whose threads without a goroutine sleep on a note; and of Java, where
- * this is how threads of the garbage collector and the one for signals wait.
+ * Of Rust, where channels park the thread too; of Go, whose threads without a goroutine sleep on a note; and of Java,
+ * where this is how threads of the garbage collector and the one for signals wait.
  */
 static const char *const runtime_conditions[] = {
-	"Condvar::wait",       "Condvar>::wait",       "::park", "runtime.notesleep",
+	"Condvar::wait",      "Condvar>::wait",       "::park", "runtime.notesleep",
 	"runtime.notetsleep", "PosixSemaphore::wait", NULL,
 };
 
 static const char *const library_semaphores[] = {
-	"sem_wait",         "sem_timedwait",     "sem_clockwait",          "new_sem_wait", "new_sem_wait_fast",
-	"new_sem_wait_slow", "new_sem_wait_common", NULL,
+	"sem_wait",          "sem_timedwait",     "sem_clockwait",       "new_sem_wait",
+	"new_sem_wait_fast", "new_sem_wait_slow", "new_sem_wait_common", NULL,
 };
 
 /* Of Python, which may call select(), and of Java, which waits for a condition that never comes. */
@@ -174,6 +174,5 @@ unsigned offcpu_name_kinds(const char *symbol)
 	       kind_if_any(NAME_CONDITION, symbol, library_conditions, is_library_function) |
 	       kind_if_any(NAME_CONDITION, symbol, runtime_conditions, contains) |
 	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, is_library_function) |
-	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) |
-	       (is_about_lock(symbol) ? NAME_LOCK : 0);
+	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) | (is_about_lock(symbol) ? NAME_LOCK : 0);
 }
