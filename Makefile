@@ -76,7 +76,7 @@ $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
 
-# A program that loads the other one: the kernel reads its own BTF, which takes a tenth of the time that libbpf takes.
+# A program that loads the other one: the kernel searches its own BTF, in a fraction of the time in which libbpf reads it.
 $(BUILD)/gen/%.lskel.h: $(BUILD)/gen/%.bpf.o
 	$(call say,SKEL,$@){ echo '#pragma GCC system_header' && $(BPFTOOL) gen skeleton -L $< name $*_light; } > $@.tmp && \
 		mv $@.tmp $@
@@ -262,6 +262,12 @@ check-vm: ## run the end-to-end tests marked arch on the other one, in a virtual
 	@tools/setup build vm
 	@mkdir -p $(BUILD)
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
+
+.PHONY: check-kernels
+check-kernels: ## boot Debian's kernels and tell what each lets the program do, for hours (KERNELS="amd64:sid:cloud …" for some)
+	@tools/setup build vm kernels
+	@mkdir -p $(BUILD)/vm
+	+@tests/vm/kernels $(BUILD)/vm $(KERNELS)
 
 .PHONY: soak
 soak: $(BUILD)/stakeout $(TARGETS) ## what takes hours (SOAK=rounds, servers or kills; SOAK_ROUNDS, SOAK_SNAPSHOTS, SOAK_KILLS)
