@@ -290,7 +290,12 @@ static int list_stoppable(struct take *take, struct held_list *list, struct hold
 	return 0;
 }
 
-/* What could not be stopped (state D, traced by another) is read as it sleeps. */
+static bool did_not_stop(const struct snap_thread *t)
+{
+	return t->status == THREAD_TRACED || t->status == THREAD_STOP_TIMEOUT;
+}
+
+/* What could not be stopped (state D, traced by another, too late on a busy machine) is read as it sleeps. */
 static int take_unstoppable(struct take *take)
 {
 	struct snapshot *snap = take->snap;
@@ -299,7 +304,7 @@ static int take_unstoppable(struct take *take)
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
 
-		if (t->status == THREAD_TRACED && take_has_sp(take, t))
+		if (did_not_stop(t) && take_has_sp(take, t))
 			take->work.data[i] = WORK_TAKE;
 		else if (t->capture == CAPTURE_HELD)
 			take->work.data[i] = WORK_SETTLED;
@@ -313,7 +318,7 @@ static int take_unstoppable(struct take *take)
 
 		if (take->work.data[i] != WORK_ASLEEP)
 			continue;
-		if (t->status == THREAD_TRACED) {
+		if (did_not_stop(t)) {
 			t->status = THREAD_CAPTURED;
 			t->why = NULL;
 		}
