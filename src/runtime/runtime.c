@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/runtime.h"
 
+/* Go is not among them: its stacks are native ones, and how they change is for the walk (unwind/go_stack.h). */
 static const struct runtime_ops *const runtime_list[] = {
 	NULL,
 };
