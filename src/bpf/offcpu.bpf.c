@@ -498,6 +498,8 @@ static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_stat
 	left = take_left(s);
 	if (!ends)
 		ends = wait_end();
+	if (ends < left) /* the clocks of two CPUs may differ by a little */
+		ends = left;
 	if (!is_reported(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
@@ -632,6 +634,7 @@ static void end_thread(struct task_struct *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	struct thread_state *s;
 	struct offcpu_wait *wait;
 	__u32 state, letter;
 
@@ -656,9 +659,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		}
 	}
 	if (end_at_switch) {
-		wait = end_wait(next, find_state(next), 0);
+		s = find_state(next);
+		wait = end_wait(next, s, 0);
 		if (wait)
 			report_wait(wait, 0);
+		if (!s && storage_hides && is_watched(next)) {
+			s = make_spare(next);
+			if (s)
+				s->back_ns = wait_end();
+		}
 	}
 	return 0;
 }

@@ -133,7 +133,7 @@ static int load(struct task_iter *iter, struct err *err)
 	if (rc == 0)
 		return 0;
 	task_iter_light__destroy(steal_ptr(iter->light));
-	err_set(&iter->passed_over, -rc, "this kernel does not relocate BPF programs, as Linux 5.17 and later do (%s)",
+	err_set(&iter->passed_over, -rc, "the kernel did not load the program by itself, as Linux 5.17 and later can (%s)",
 		strerror(-rc));
 	return load_by_libbpf(iter, err);
 }

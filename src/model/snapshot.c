@@ -53,15 +53,20 @@ const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct sn
 }
 
 /* Bytes of [address, address + len) that the copy holds from `address` on. */
-static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
+static size_t copy_size(const struct mem_copy *copy, uint64_t address, size_t len)
 {
 	uint64_t offset = address - copy->start;
 
 	if (address < copy->start || offset >= copy->len)
 		return 0;
-	if (len > copy->len - offset)
-		len = (size_t)(copy->len - offset);
-	memcpy(buf, copy->data + offset, len);
+	return len < copy->len - offset ? len : (size_t)(copy->len - offset);
+}
+
+static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
+{
+	len = copy_size(copy, address, len);
+	if (len)
+		memcpy(buf, copy->data + (address - copy->start), len);
 	return len;
 }
 
@@ -75,11 +80,12 @@ static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, s
 
 	for (size_t i = 0; !got && i < m->snap->images.len; i++)
 		got = copy_read(&m->snap->images.data[i], address, buf, len);
-	for (size_t i = 0; !got && i < m->snap->copies.len; i++) {
+	for (size_t i = 0; got < len && i < m->snap->copies.len; i++) { /* they may overlap: the longest part counts */
 		const struct snap_copy *copy = &m->snap->copies.data[i];
+		size_t more = copy->tid && (!m->thread || copy->tid != m->thread->tid) ? 0 : copy_size(&copy->copy, address, len);
 
-		if (!copy->tid || (m->thread && copy->tid == m->thread->tid))
-			got = copy_read(&copy->copy, address, buf, len);
+		if (more > got)
+			got = copy_read(&copy->copy, address, buf, more);
 	}
 	return got ? (ssize_t)got : -EFAULT;
 }

@@ -144,13 +144,13 @@ struct snapshot {
 struct snapshot *snapshot_create(pid_t pid, const struct arch *arch);
 void snapshot_destroy(struct snapshot *snap);
 
+/* That of the code which a thread, or the program as a whole (NULL), consists of: snap->arch, or its 32-bit sister. */
+const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct snap_thread *thread);
+
 /*
  * Reads what the snapshot holds of the target's memory: the stack of `thread`, then the images. Embed it, init it,
  * pass &m.mem; nothing to free.
  */
-/* That of the code which a thread, or the program as a whole (NULL), consists of: snap->arch, or its 32-bit sister. */
-const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct snap_thread *thread);
-
 struct snapshot_mem {
 	struct mem mem;
 	const struct snapshot *snap;

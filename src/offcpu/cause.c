@@ -137,14 +137,15 @@ static enum offcpu_cause find_futex(const struct stack *user)
 
 enum offcpu_cause offcpu_cause_of(const struct offcpu_row *row)
 {
-	enum offcpu_cause cause;
+	enum offcpu_cause cause, futex;
 
 	if (row->state == 'R')
 		return OFFCPU_CAUSE_CPU;
 	cause = find_cause(row->kernel, faults);
 	if (cause == OFFCPU_CAUSE_OTHER)
 		cause = find_cause(row->kernel, functions);
-	if (cause == OFFCPU_CAUSE_FUTEX || (cause == OFFCPU_CAUSE_OTHER && !row->kernel))
-		return find_futex(row->user) == OFFCPU_CAUSE_FUTEX ? cause : find_futex(row->user);
-	return cause;
+	if (cause != OFFCPU_CAUSE_FUTEX && (cause != OFFCPU_CAUSE_OTHER || row->kernel))
+		return cause;
+	futex = find_futex(row->user);
+	return futex == OFFCPU_CAUSE_FUTEX ? cause : futex;
 }

@@ -257,17 +257,6 @@ static struct named_stack *name_stack(struct offcpu_naming *naming, const struct
 	return named;
 }
 
-/*
- * A return address that is the start of a function was not left by a call: that function is the outermost one, as on stacks
- * of makecontext(), whatever lies behind it. BPF's tables do not tell (unwind/codeinfo.h, CODE_START); the name does.
- */
-static bool ends_at_start(const struct stack *named)
-{
-	const struct frame *last = named->len ? &named->data[named->len - 1] : NULL;
-
-	return last && last->flags & FRAME_RETURN_ADDRESS && last->has_offset && !last->offset;
-}
-
 #define LOST "the stack was lost: the ring buffer was full"
 
 static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, const struct wait_stack *stack,
@@ -291,8 +280,6 @@ static const char *user_error(const struct offcpu_naming *naming, pid_t tgid, co
 		return NULL;
 	if (!stack)
 		return LOST;
-	if (named && ends_at_start(named))
-		return NULL;
 	if (stack->user_error)
 		return stack->user_error;
 	if (naming->options->no_user_stacks)

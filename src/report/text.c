@@ -201,14 +201,22 @@ static void put_pause(FILE *out, const struct trace_thread *const *members, size
 	put_range(out, "held", least, most, "");
 }
 
+/* Pointers of two processes are not the same when they are equal: they lead to what each of them has there. */
+static bool is_same_arg(const struct trace_thread *a, const struct trace_thread *b, unsigned arg)
+{
+	enum { LEAST_POINTER = 0x10000 };
+	uint64_t value = a->thread->syscall.args[arg];
+
+	return b->thread->syscall.args[arg] == value && (a->snap == b->snap || value < LEAST_POINTER);
+}
+
 static unsigned differing_args(const struct trace_thread *const *members, size_t count)
 {
-	const uint64_t *first = members[0]->thread->syscall.args;
 	unsigned differ = 0;
 
 	for (size_t i = 1; i < count; i++)
 		for (unsigned a = 0; a < 6; a++)
-			differ |= (unsigned)(members[i]->thread->syscall.args[a] != first[a]) << a;
+			differ |= (unsigned)!is_same_arg(members[0], members[i], a) << a;
 	return differ;
 }
 

@@ -161,7 +161,7 @@ static bool put_time(const struct shown_call *call, uint64_t address)
 	ns = value[0] * NS_PER_S + (kind.microseconds ? value[1] % 1000000 * 1000 : value[1]);
 	if (kind.absolute) {
 		now = taken_at(call->snap, kind.clock);
-		if (!now)
+		if (now <= 0)
 			return false;
 		ns -= now;
 	}

@@ -169,7 +169,7 @@ static void put_group(const struct text *t, const struct trace_thread *const *me
 		call[0] = '\0';
 	fprintf(t->out, "%*zu  ", COUNT_WIDTH, count);
 	if (layout->narrow)
-		fprintf(t->out, "%-*c", layout->state, first->state ? first->state : '?');
+		fprintf(t->out, "%-*c", layout->state, first->state > ' ' && first->state < 0x7f ? first->state : '?');
 	else
 		text_state(t, first, layout->state);
 	put_time(t->out, times.off_cpu_ns);

@@ -97,15 +97,6 @@ static bool find_made(struct native_names *names, uint64_t address, uint64_t *at
 	return names->jit && jit_names_find(names->jit, address, &names->calls);
 }
 
-/* Where no call ends, as behind padding, the return address may be the start of a function: makecontext() makes such. */
-static bool find_start(struct native_names *names, struct module_symbols *symbols, uint64_t at)
-{
-	const struct calls *calls = &names->calls;
-
-	return module_symbols_find(symbols, at, &names->calls) && calls->len && calls->data[calls->len - 1].has_start &&
-	       calls->data[calls->len - 1].start == at;
-}
-
 static struct named_pc *resolve(struct native_names *names, uint64_t pc, bool return_address)
 {
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
@@ -119,8 +110,7 @@ static struct named_pc *resolve(struct native_names *names, uint64_t pc, bool re
 		common.module = &module->info;
 		common.module_offset = at + return_address;
 	}
-	if ((!symbols || !module_symbols_find(symbols, at, &names->calls)) &&
-	    !(symbols && return_address && find_start(names, symbols, at + 1)) && !find_made(names, address, &at))
+	if ((!symbols || !module_symbols_find(symbols, at, &names->calls)) && !find_made(names, address, &at))
 		names->calls.len = 0;
 	len = names->calls.len ? names->calls.len : 1;
 	named = arena_alloc(names->arena, sizeof(*named) + len * sizeof(common));

@@ -168,7 +168,7 @@ static void open_module(struct modules *m, struct loaded_module *loaded)
 		ret = open_file(m, entry, &err, &loaded->module.image);
 	if (ret < 0 && entry->deleted && open_from_memory(m, loaded) == 0)
 		ret = 0;
-	loaded->is_made = ret < 0 && is_in_memory(entry);
+	loaded->is_made = (ret == -ENOEXEC || (ret < 0 && m->snap->replayed)) && is_in_memory(entry);
 	if (ret < 0)
 		info->problem = arena_intern(m->snap->arena, err.msg);
 	else

@@ -11,8 +11,7 @@
 enum {
 	MORE_BYTES = 16 << 10, /* from where a walk could not read on */
 	MAX_ROUNDS = 16,
-	CODE_BLOCK = 64, /* code made at run time is read in such blocks: */
-	CODE_BEFORE = 16, /* a call before the address, */
+	CODE_BEFORE = 16, /* of code made at run time: a call before the address, */
 	CODE_BEHIND = 32, /* and what comes after it */
 };
 
@@ -74,15 +73,15 @@ static const struct asker walk_asker = {.max_rounds = MAX_ROUNDS, .ask = ask_wal
 static bool want_code(const struct snapshot *snap, uint64_t pc, struct u64map *seen, struct ask *wants)
 {
 	const struct map_entry *map = maps_find(&snap->maps, pc);
-	uint64_t start = (pc - CODE_BEFORE) / CODE_BLOCK * CODE_BLOCK, end = (pc + CODE_BEHIND) / CODE_BLOCK * CODE_BLOCK + CODE_BLOCK;
+	uint64_t start, end;
 	bool created;
 
 	if (!map)
 		return true;
-	if (!u64map_put(seen, start, &created))
+	if (!u64map_put(seen, pc, &created))
 		return false;
-	start = start < map->start ? map->start : start;
-	end = end > map->end ? map->end : end;
+	start = pc - map->start < CODE_BEFORE ? map->start : pc - CODE_BEFORE;
+	end = map->end - pc < CODE_BEHIND ? map->end : pc + CODE_BEHIND;
 	return !created || ask_want(wants, start, end - start, ASK_BYTES);
 }
 

@@ -9,6 +9,7 @@
 enum {
 	WORD = 8,
 	MAX_SWITCH = 4096, /* bytes of a function that changes stacks: longer ones are left out */
+	LONGEST_NAME = 40, /* of the functions that are known by name, and more */
 };
 
 /* Limits on bytes of tables, which functions may share: for one address, and for a whole file. */
@@ -60,9 +61,11 @@ static enum role role_of(const struct go_tables *t, const struct go_func *f)
 		{"cgocallback_gofunc", ROLE_CALLBACK},
 	};
 	static const char package[] = "runtime.";
-	const char *name = go_name_at(t, f->name);
+	char name[LONGEST_NAME + 1] = "";
+	struct cursor c = go_tables_at(t, t->names, f->name);
 
-	if (name && strncmp(name, package, sizeof(package) - 1) == 0)
+	memcpy(name, c.p, cursor_left(&c) < LONGEST_NAME ? cursor_left(&c) : LONGEST_NAME);
+	if (strncmp(name, package, sizeof(package) - 1) == 0)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 			if (is_named(name + sizeof(package) - 1, known[i].name) && is_flagged(t, f, known[i].role))
 				return known[i].role;
@@ -92,7 +95,7 @@ static void forget_registers(const struct arch *arch, struct cfi_row *row)
  */
 static void describe_frame(const struct arch *arch, int32_t size, struct cfi_row *row)
 {
-	int64_t cfa = arch->ra_in_register ? size : size + WORD;
+	int64_t cfa = arch->ra_in_register ? size : (int64_t)size + WORD;
 	int64_t ra = arch->ra_in_register ? -(int64_t)size : -WORD;
 
 	row->ra_reg = arch->dwarf_ra;
@@ -193,8 +196,9 @@ static int put_function(const struct go_tables *t, const struct arch *arch, cons
 	struct go_values v = go_values(t, f, f->pcsp);
 	int ret = 0;
 
-	if (switches && f->end - f->start > MAX_SWITCH)
+	if (switches && (f->end - f->start > MAX_SWITCH || f->end - f->start > *f->budget))
 		return 0;
+	*f->budget -= switches ? f->end - f->start : 0;
 	while (ret == 0 && go_values_next(t, &v) && v.start < f->end) {
 		struct go_row row = {.row = {.start = v.start}};
 
@@ -211,12 +215,14 @@ static int put_function(const struct go_tables *t, const struct arch *arch, cons
 
 int go_rows_for_each(const struct go_tables *t, const struct arch *arch, go_row_fn fn, void *arg)
 {
-	uint64_t budget = ALL_BUDGET;
+	uint64_t budget = ALL_BUDGET, last = 0;
 	struct go_func f;
 	int ret = 0;
 
 	for (uint64_t i = 0; ret == 0 && i < t->nfunc; i++)
-		if (go_func_nth(t, i, &budget, &f))
+		if (go_func_nth(t, i, &budget, &f) && f.start >= last) {
+			last = f.end;
 			ret = put_function(t, arch, &f, fn, arg);
+		}
 	return ret;
 }

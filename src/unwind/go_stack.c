@@ -44,6 +44,14 @@ static bool read_at(struct walk *w, uint64_t base, unsigned offset, uint64_t *ou
 	return base && base % sizeof(*out) == 0 && walk_read_word(w, base + offset, out);
 }
 
+/* A function as a value: a pointer to a pointer to its code. */
+static bool is_function(struct walk *w, uint64_t value)
+{
+	uint64_t code;
+
+	return read_at(w, value, 0, &code) && walk_is_code(w, code);
+}
+
 /*
  * `g0` is the goroutine of the thread's own stack, on which the walk is. *goroutine: the one that the thread works for;
  * 0 when it has left that for good.
@@ -66,8 +74,8 @@ static bool find_goroutine(struct walk *w, uint64_t g0, uint64_t *goroutine, con
 		if (back == m)
 			return true;
 	}
-	*goroutine = words[0]; /* in both layouts it is 0 when there is none */
-	return !*goroutine;
+	*goroutine = 0; /* in both layouts the first is 0 when there is none; in the old one the other is a function */
+	return !words[0] && (!words[1] || is_function(w, words[1]));
 }
 
 /* True when a thread works for it. */

@@ -306,7 +306,9 @@ static bool step_in_go(struct walk *w, const struct code_info *info, struct call
 		out->exact = true;
 		return true;
 	case GO_ROW_UNSURE:
-		if (step_by_row(w, &info->row, 0, out) && walk_is_return_address(w, out->regs.pc, &target))
+		if (!step_by_row(w, &info->row, 0, out))
+			return false;
+		if (walk_is_return_address(w, out->regs.pc, &target))
 			return true;
 		return walk_end(w, STACK_NO_UNWIND_INFO, "the Go runtime is switching stacks here");
 	default:
@@ -324,8 +326,10 @@ bool step_frame(struct walk *w, struct caller *out)
 		return step_through_loose_code(w, out);
 	if (info->kind == CODE_SIGRETURN)
 		return mark_signal_frame(w) && step_by_signal_frame(w, out);
-	if (info->kind == CODE_START)
+	if (info->kind == CODE_START) {
+		w->out->data[w->out->len - 1].flags &= ~(uint32_t)FRAME_RETURN_ADDRESS;
 		return walk_end(w, STACK_COMPLETE, "%s", "");
+	}
 	if (info->kind == CODE_CFI) {
 		if (info->row.signal_frame && !mark_signal_frame(w))
 			return false;

@@ -292,8 +292,8 @@ def test_kernel_that_does_not_relocate_programs(target, bpf_missing, root):
     assert doc["capture"]["method"] == "bpf"
     assert all(th["off_cpu_ms"] is not None for th in doc["threads"])
     assert [note for note in doc["notes"] if note.startswith("BPF took longer to set up than it should: ")] == [
-        "BPF took longer to set up than it should: this kernel does not relocate BPF programs, as Linux 5.17 and later do "
-        "(Invalid argument)"
+        "BPF took longer to set up than it should: the kernel did not load the program by itself, as Linux 5.17 and later "
+        "can (Invalid argument)"
     ]
     assert not any("BPF" in note for note in run("--json", "--source=libbpf", t.pid).doc["notes"]), "it was asked for"
 

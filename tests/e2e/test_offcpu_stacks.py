@@ -70,7 +70,6 @@ BLOCKED = """plain plain_nopie plain_static plain_static_pie plain_no_hdr plain_
 def test_stacks_are_those_of_a_snapshot(target, record, stakeout, rung):
     """Of every kind of code that a snapshot is tested with, frame by frame."""
     targets = [*(target(name).settle() for name in BLOCKED), target("recursion", 100).settle()]
-    targets.append(target("contexts", "landing").settle())
     recording = record("--json", "--min", 0, f"--source={rung}", *(a for t in targets for a in ("-p", t.pid)))
     for t in targets * 2:  # what had begun before the recording, and what has begun within it
         wake(t)

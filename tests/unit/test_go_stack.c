@@ -122,6 +122,20 @@ static void test_not_a_goroutine(void **state)
 	expect_none(G + 64, TINY_STACK);
 }
 
+/* Another layout than is known: nothing tells that there is none. */
+static void test_neither_goroutine_nor_function(void **state)
+{
+	struct tiny *t = create(&arch_x86_64, true);
+	struct regs regs;
+
+	put(t, M + 192, 0);
+	put(t, M + 184, TINY_STACK + KEPT);
+	put(t, KEPT, 0x10);
+	assert_false(go_stack_find(&t->walk, GO_ROW_MORESTACK, NULL, &regs));
+	assert_int_equal(t->out.end, STACK_NO_UNWIND_INFO);
+	tiny_destroy(t);
+}
+
 /* The thread is about to look for another goroutine. */
 static void test_has_left_the_goroutine(void **state)
 {
@@ -130,8 +144,10 @@ static void test_has_left_the_goroutine(void **state)
 		struct regs regs;
 
 		put(t, M + (old ? 192 : 184), 0);
-		if (old)
+		if (old) {
 			put(t, M + 184, TINY_STACK + KEPT); /* its first function */
+			put(t, KEPT, TINY_CODE);
+		}
 		assert_false(go_stack_find(&t->walk, GO_ROW_MORESTACK, NULL, &regs));
 		assert_int_equal(t->out.end, STACK_COMPLETE);
 		tiny_destroy(t);
@@ -184,7 +200,7 @@ int main(void)
 		cmocka_unit_test(test_saved_link_register),
 		cmocka_unit_test(test_kept_by_a_call_of_c),
 		cmocka_unit_test(test_not_a_goroutine),
-		cmocka_unit_test(test_has_left_the_goroutine),
+		cmocka_unit_test(test_has_left_the_goroutine), cmocka_unit_test(test_neither_goroutine_nor_function),
 		cmocka_unit_test(test_frame),
 		cmocka_unit_test(test_missing_register),
 		cmocka_unit_test(test_endless_switches),

@@ -573,10 +573,10 @@ static void take_unfinished(struct recording *r)
 	struct err err = {0}, why = {0};
 	size_t n = 0, nran = 0;
 
-	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
-		note(r, "waits that are not over have no stacks", why.msg);
 	if (offcpu_probe_ran(r->probe, &err, &ran, &nran) < 0)
 		note(r, "the time that threads were on a CPU is not known", err.msg);
+	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
+		note(r, "waits that are not over have no stacks", why.msg);
 	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
 		note_failed_read(r, "waits that are not over are missing", err.msg);
 	end_threads(r);
