@@ -498,8 +498,6 @@ static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_stat
 	left = take_left(s);
 	if (!ends)
 		ends = wait_end();
-	if (ends < left) /* the clocks of two CPUs may differ by a little */
-		ends = left;
 	if (!is_reported(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);

@@ -407,18 +407,20 @@ void text_syscall(const struct text *t, const struct trace_thread *thread, unsig
 	put_call(t, thread, args_differ, room && count_columns(thread, args_differ) > room);
 }
 
-/* glibc waits until the kernel clears the thread's number, which is what the futex is compared with. */
+/*
+ * glibc waits until the kernel clears the thread's number, which is what the futex is compared with, and the kernel wakes
+ * processes that share it. Locks that hold their owner's number have another bit set in it when somebody waits.
+ */
 pid_t text_syscall_joins(const struct trace_thread *thread)
 {
 	const struct snap_syscall *syscall = &thread->thread->syscall;
 	const struct syscall_info *info =
 		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(thread->snap, thread->thread), syscall->nr)
 					     : NULL;
+	uint32_t op;
 
-	if (!info || strcmp(info->name, "futex") != 0)
+	if (!info || strcmp(info->name, "futex") != 0 || syscall->args[1] & FUTEX_PRIVATE_FLAG)
 		return 0;
-	if (!has_function(thread->user, "pthread_join") && !has_function(thread->user, "pthread_clockjoin") &&
-	    !has_function(thread->user, "pthread_timedjoin"))
-		return 0;
-	return (pid_t)syscall->args[2];
+	op = (uint32_t)syscall->args[1] & (uint32_t)FUTEX_CMD_MASK;
+	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET ? (pid_t)syscall->args[2] : 0;
 }

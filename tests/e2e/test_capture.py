@@ -168,7 +168,7 @@ def test_stacks_are_not_torn(target, snap, source):
                 (name for name in own if name in ("nap", "descend")), reverse=True
             )
             assert own.count("descend") <= 40 and own.count("nap") <= 1
-    assert seen["whole"] > seen["moved"], seen
+    assert seen["whole"] > seen["moved"] / SLOW, seen
     t.assert_progress()
 
 

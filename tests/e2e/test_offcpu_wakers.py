@@ -15,7 +15,7 @@ def waker_name(waker):
 @pytest.mark.arch
 def test_wakers(target, record):
     t = target("waits_exact", 1000, 30)
-    recording = record("--json", "--wakers", "-p", t.pid)
+    recording = record("--json", "--wakers", "--min", 0, "-p", t.pid)
     t.ask("go")
     doc = recording.finish()
     for site, (waker, function) in WAKERS.items():

@@ -202,15 +202,16 @@ static void test_restarted(void **state)
 
 static void test_joins(void **state)
 {
-	const struct stack join = SAMPLE_STACK({.symbol = "__futex_abstimed_wait_cancelable64"},
-						      {.symbol = "__pthread_clockjoin_ex"}, {.symbol = "main"});
 	struct snap_thread thread = {.syscall = {SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4712}}};
-	struct trace_thread shown = {.snap = snap, .thread = &thread, .user = &join};
+	struct trace_thread shown = {.snap = snap, .thread = &thread};
 
 	assert_int_equal(text_syscall_joins(&shown), 4712);
-	shown.user = &sample_futex;
+	thread.syscall.args[1] = 0x189; /* private: nobody but this process is woken */
 	assert_int_equal(text_syscall_joins(&shown), 0);
-	shown.user = &join;
+	thread.syscall.args[1] = 1; /* wakes */
+	assert_int_equal(text_syscall_joins(&shown), 0);
+	thread.syscall.args[1] = 0;
+	assert_int_equal(text_syscall_joins(&shown), 4712);
 	thread.syscall.nr = 0;
 	assert_int_equal(text_syscall_joins(&shown), 0);
 }
