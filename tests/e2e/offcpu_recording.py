@@ -191,6 +191,11 @@ def rows_of(doc, tid=None, site=None, state="SDR"):
     ]
 
 
+def over(rows):
+    """Those with waits that have ended: one that has not is walked from outside, as in a snapshot, and not by BPF."""
+    return [row for row in rows if row["unfinished"] < row["count"]]
+
+
 def added(rows, what="count"):
     return sum(row[what] for row in rows)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bpf_map import BpfMap, bpf_maps, fields, resident_maps
 from harness import STAKEOUT, bare, built, let_wait, state, wait_until
-from offcpu_recording import Recording, added, assert_whole, let_run, names, rows_of
+from offcpu_recording import Recording, added, assert_whole, let_run, names, over, rows_of
 
 MIB = 1 << 20
 
@@ -158,7 +158,7 @@ def test_more_mappings_than_fit(target, record):
     let_run(t)
     doc = recording.finish()
     assert doc["lost"]["mappings_over_limit"] == code_mappings(t.pid) - 4096
-    rows = rows_of(doc, t.tids["worker"], state="S")
+    rows = over(rows_of(doc, t.tids["worker"], state="S"))
     assert added(rows) >= 15
     assert all(row["user_stack_error"] for row in rows)
 
@@ -182,11 +182,11 @@ def test_million_rows(target, record):
 
 @pytest.mark.asan
 def test_32bit_program(narrow, record):
-    """It is not walked, and says so."""
+    """BPF does not walk it, and says so."""
     t = narrow
     recording = record("--json", "-p", t.pid)
     let_wait([t.pid], 20)
-    rows = rows_of(recording.finish(), t.pid, "narrow_wait", "S")
+    rows = over(rows_of(recording.finish(), t.pid, "narrow_wait", "S"))
     assert added(rows) >= 15
     for row in rows:
         assert names(row["user_stack"]) == ["narrow_wait"]
