@@ -170,12 +170,12 @@ class Target:
             self.end()
             raise
 
-    def readline(self):
-        deadline = time.monotonic() + TIMEOUT
+    def readline(self, limit=TIMEOUT):
+        deadline = time.monotonic() + limit
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
             readable, _, _ = select.select([self.proc.stdout], [], [], max(left, 0))
-            assert readable, f"{self.proc.args[0]} said nothing within {TIMEOUT} s"
+            assert readable, f"{self.proc.args[0]} said nothing within {limit} s"
             data = os.read(self.proc.stdout.fileno(), 65536)
             if not data:
                 break
@@ -183,9 +183,9 @@ class Target:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode(errors="replace")
 
-    def ask(self, question="?"):
+    def ask(self, question="?", limit=TIMEOUT):
         self.proc.stdin.write(question.encode() + b"\n")
-        return self.readline()
+        return self.readline(limit)
 
     def assert_progress(self):
         """The target runs on: the number that it counts rises."""

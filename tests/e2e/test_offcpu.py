@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import SLOW, STAKEOUT, wait_until
-from offcpu_recording import added, assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
+from offcpu_recording import MS, added, assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, TOLERANCE, assert_exact, assert_stolen, measured, most_stolen_ns, skip_unless
 from offcpu_truth import switches
 
@@ -134,7 +134,8 @@ def test_threads_that_are_moved_in_their_sleep(target, record):
     late_ns = int(t.ask("100"))
     rows = rows_of(recording.finish(), t.tids["sleeper"], "nap", "S")
     assert rows
-    assert sum(row["runnable_ns"] for row in rows) <= late_ns
+    # Of 100 naps, a third is misjudged; of 10 the wake-up may be missed, as a kernel may run no BPF program for it.
+    assert sum(row["runnable_ns"] for row in rows) <= late_ns + 10 * 20 * MS
 
 
 def run_ns(pid, tid):

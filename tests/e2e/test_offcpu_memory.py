@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bpf_map import BpfMap, bpf_maps, fields, resident_maps
-from harness import STAKEOUT, bare, built, let_wait, state, wait_until
+from harness import STAKEOUT, TIMEOUT, bare, built, let_wait, state, wait_until
 from offcpu_recording import Recording, added, assert_whole, let_run, names, over, rows_of
 
 MIB = 1 << 20
@@ -80,11 +80,11 @@ class Fleet:
         self.target = target("waits_fleet", built("plugin"), directory, processes, images, maps, how)
 
     def go(self):
-        self.pids = [int(pid) for pid in self.target.ask("go").split()]
+        self.pids = [int(pid) for pid in self.target.ask("go", 4 * TIMEOUT).split()]
         assert len(self.pids) == len(self.last)
 
     def end(self):
-        self.target.ask("end")
+        self.target.ask("end", 4 * TIMEOUT)
         assert not any(Path(f"/proc/{pid}").exists() for pid in self.pids)
 
     def assert_named(self, doc):
