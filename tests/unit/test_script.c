@@ -48,6 +48,31 @@ static void test_java(void **state)
 	assert_null(NAME("java", "-jar"));
 }
 
+/* Values of options: in the same word, in the next one, behind "="; letters that share a word. */
+static void test_values(void **state)
+{
+	assert_string_equal(NAME("python3", "-mhttp.server", "80"), "http.server");
+	assert_string_equal(NAME("python3", "-Bum", "http.server", "80"), "http.server");
+	assert_string_equal(NAME("python3", "-uXdev", "--check-hash-based-pycs", "never", "manage.py"), "manage.py");
+	assert_string_equal(NAME("perl", "-MData::Dumper", "-Mre=debug", "-wT", "-I", "lib", "-Ilib", "spamd"), "spamd");
+	assert_string_equal(NAME("perl", "-d:Devel::Cover", "-i.orig", "-Fe", "-CSDE", "spamd"), "spamd");
+	assert_string_equal(NAME("ruby", "-rbundler/setup", "-r", "set", "-W:no-experimental", "-Eutf-8:", "puma"), "puma");
+	assert_string_equal(NAME("ruby", "--disable", "gems", "--enable=yjit", "-S", "/usr/bin/rails", "s"), "rails");
+	assert_string_equal(NAME("php", "-derror_log=e", "-d", "x=y", "--define", "x=r", "worker.php"), "worker.php");
+	assert_string_equal(NAME("php", "-S", "localhost:80", "-t", "www", "router.php"), "router.php");
+	assert_string_equal(NAME("php", "--file=/srv/worker.php", "x"), "worker.php");
+	assert_string_equal(NAME("node", "-r", "ts-node/register", "server.js"), "server.js");
+	assert_string_equal(NAME("node", "--inspect", "--experimental-repl-await", "server.js", "x"), "server.js");
+	assert_string_equal(NAME("node", "--title", "x", "--env-file=.env", "server.js"), "server.js");
+	assert_string_equal(NAME("lua5.4", "-e", "x = 1", "-lposix", "main.lua"), "main.lua");
+	assert_string_equal(NAME("bash", "-oe", "pipefail", "+x", "+o", "posix", "backup.sh"), "backup.sh");
+	assert_string_equal(NAME("zsh", "-opipefail", "--emulate", "sh", "backup.sh"), "backup.sh");
+	assert_string_equal(NAME("tclsh8.6", "-encoding", "utf-8", "main.tcl"), "main.tcl");
+	assert_string_equal(NAME("guile", "-L", "lib", "-e", "main", "-s", "main.scm"), "main.scm");
+	assert_string_equal(NAME("java", "--module-path=mods", "--module=app/org.example.Main"), "Main");
+	assert_string_equal(NAME("java", "@class.path", "--patch-module", "a=b", "org.example.Main"), "Main");
+}
+
 static void test_no_script(void **state)
 {
 	static const char *const nothing[] = {NULL};
@@ -58,6 +83,16 @@ static void test_no_script(void **state)
 	assert_null(NAME("python3", "-W"));
 	assert_null(NAME("python3", "-m"));
 	assert_null(NAME("bash", "-i"));
+	assert_null(NAME("bash", "-s", "--", "install"));
+	assert_null(NAME("bash", "-oc", "pipefail", "sleep 1"));
+	assert_null(NAME("node", "--eval", "run()", "server.js"));
+	assert_null(NAME("node", "--eval=run()", "server.js"));
+	assert_null(NAME("node", "-pe", "run()"));
+	assert_null(NAME("perl", "-de", "0"));
+	assert_null(NAME("perl", "-0777ne", "print", "text"));
+	assert_null(NAME("perl", "-MData::Dumper", "-erun()", "text"));
+	assert_null(NAME("ruby", "-rset", "-ne", "print", "text"));
+	assert_null(NAME("php", "--run", "run();"));
 	assert_null(NAME("grep", "nginx"));
 	assert_null(script_name("python3", nothing, 0));
 }
@@ -68,6 +103,7 @@ int main(void)
 		cmocka_unit_test(test_interpreters),
 		cmocka_unit_test(test_scripts),
 		cmocka_unit_test(test_java),
+		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_no_script),
 	};
 
