@@ -23,13 +23,18 @@ def left_out(text):
     print(f"  left out: {text}", flush=True)
 
 
-def launcher():
-    """bench/launch.c, compiled: a process forked by Python would be charged with Python's own memory."""
-    program, source = BUILD / "launch", HERE / "launch.c"
+def compiled(name, *flags):
+    """bench/NAME.c, compiled."""
+    program, source = BUILD / name, HERE / f"{name}.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         BUILD.mkdir(parents=True, exist_ok=True)
-        subprocess.run([shutil.which("cc") or "gcc", "-O2", "-o", program, source], check=True)
+        subprocess.run([shutil.which("cc") or "gcc", "-O2", *flags, "-o", program, source], check=True)
     return program
+
+
+def launcher():
+    """A process forked by Python would be charged with Python's own memory."""
+    return compiled("launch")
 
 
 class Sample:

@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import Sample, figure, median
+from measure import Sample, compiled, figure, left_out, median
+from stints import Stints
 from harness import Target, built, command, wait_until, state, tids
 
 
@@ -137,6 +138,44 @@ def bench_threads(rounds, count=1000):
     figure(f"peak memory under 64 MiB plus the copied stacks: {peak:.1f} MiB with them", peak < 64)
 
 
+def spinner_of(target):
+    comm = {tid: Path(f"/proc/{target.pid}/task/{tid}/comm").read_text().strip() for tid in tids(target.pid)}
+    return next(tid for tid, name in comm.items() if name == "spinner")
+
+
+def bench_naming(rounds, count=100):
+    """
+    The same program giving way and not, in turn. The gap has whatever else the machine did; the scheduler's events tell
+    what the program's own threads took.
+    """
+    print(f"\n{count} threads asleep, one that spins: names looked up without a cache, {rounds} runs each; in ms")
+    if not Stints.available():
+        return left_out("it takes root and tracefs to see who gets a CPU")
+    kinds = {"giving way": None, "as it is": {**os.environ, "LD_PRELOAD": str(compiled("eager", "-shared", "-fPIC"))}}
+    rows = {kind: [] for kind in kinds}
+    target = Target([built("sleepers"), "-n", count, "-d", 20, "-s", 1])
+    try:
+        spinner = spinner_of(target)
+        for _ in range(rounds):
+            for kind, env in kinds.items():
+                settle(target, running=1)
+                with Stints(spinner) as stints:
+                    target.ask("gap")
+                    run = Run(command(target.pid, "--no-cache"), env)
+                    gap = int(target.ask("gap")) / 1e6
+                    stints.read()
+                taken = stints.of("stakeout")
+                rows[kind].append((gap, max(taken, default=0), sum(taken), run.wall * 1000))
+    finally:
+        target.end()
+    print(f"  {'':17} {'gap':>13} {'longest stint':>15} {'all stints':>13} {'wall':>15}   (median and worst)")
+    for kind, of in rows.items():
+        columns = [f"{statistics.median(c):7.2f} {max(c):5.1f}" for c in zip(*of)]
+        print(f"  {kind:17} {columns[0]} {columns[1]:>15} {columns[2]:>13} {columns[3]:>15}")
+    lowered, usual = (statistics.median(row[2] for row in of) for of in rows.values())
+    figure(f"takes less of the spinning thread's CPU than without: {lowered:.2f} ms, {usual:.2f} ms", lowered < usual)
+
+
 def bench_start(rounds, count=10):
     """All tools in turn, so that whatever else the machine does meets all of them."""
     print(f"\n{count} threads: wall and processor time of the whole command, in ms")
@@ -224,6 +263,7 @@ def main(quick):
     rounds = 4 if quick else 10
     bench_start(rounds * 3)
     bench_threads(rounds)
+    bench_naming(rounds * 5)
     bench_without_debug_files(rounds)
     bench_eintr()
     bench_many()

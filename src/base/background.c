@@ -14,6 +14,7 @@
 enum { NICER = 10 };
 
 struct job {
+	const cpu_set_t *busy;
 	void (*work)(void *arg);
 	void *arg;
 };
@@ -28,18 +29,34 @@ static void give_way(void)
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICER);
 }
 
+/* Likewise. */
+static void leave(const cpu_set_t *busy)
+{
+	cpu_set_t own;
+
+	if (sched_getaffinity(0, sizeof(own), &own) < 0)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, busy))
+			CPU_CLR(cpu, &own);
+	if (CPU_COUNT(&own))
+		sched_setaffinity(0, sizeof(own), &own);
+}
+
 static void *run(void *arg)
 {
 	struct job *job = arg;
 
 	give_way();
+	if (job->busy)
+		leave(job->busy);
 	job->work(job->arg);
 	return NULL;
 }
 
-void background_run(void (*work)(void *arg), void *arg)
+void background_run(const cpu_set_t *busy, void (*work)(void *arg), void *arg)
 {
-	struct job job = {work, arg};
+	struct job job = {busy, work, arg};
 	pthread_t thread;
 	sigset_t before;
 	int error;

@@ -2,10 +2,14 @@
 #ifndef STAKEOUT_BASE_BACKGROUND_H
 #define STAKEOUT_BASE_BACKGROUND_H
 
+#include <sched.h>
+
 /*
  * Does the work in a thread of lower priority, and returns when it is done: whoever else wants a CPU, such as the process
- * that is looked at, gets it first. What the work starts on other cores has that priority, too; the caller keeps its own.
+ * that is looked at, gets it first. It stays off the CPUs that are `busy` (may be NULL), if it may use any other: once it
+ * has a CPU it keeps that up to the next tick, of whatever priority it is. What the work starts on other cores does
+ * the same; the caller keeps its own priority and CPUs.
  */
-void background_run(void (*work)(void *arg), void *arg);
+void background_run(const cpu_set_t *busy, void (*work)(void *arg), void *arg);
 
 #endif

@@ -60,6 +60,13 @@ int task_state(const struct process *process, pid_t tid, char *out)
 	return 0;
 }
 
+int task_cpu(const struct process *process, pid_t tid)
+{
+	struct task_stat stat;
+
+	return read_stat(process, tid, &stat) == 0 && stat.state == 'R' ? stat.cpu : -1;
+}
+
 bool task_is_kernel_worker(const struct process *process, pid_t tid)
 {
 	struct task_stat stat;

@@ -23,6 +23,9 @@ int task_runs(const struct process *process, pid_t tid, uint64_t *out, uint64_t 
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);
 
+/* The CPU of a thread that runs, or is ready to; -1: it is neither. */
+int task_cpu(const struct process *process, pid_t tid);
+
 /* The thread has ended: there is nothing to capture. */
 static inline bool state_is_dead(char state)
 {

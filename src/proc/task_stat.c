@@ -16,6 +16,7 @@ enum {
 	FIELD_FLAGS = 9,
 	FIELD_START_TIME = 22,
 	FIELD_START_STACK = 28,
+	FIELD_CPU = 39,
 };
 
 static void take_field(int number, const char *text, struct task_stat *out)
@@ -36,6 +37,9 @@ static void take_field(int number, const char *text, struct task_stat *out)
 	case FIELD_START_STACK:
 		out->start_stack = strtoull(text, NULL, 10);
 		break;
+	case FIELD_CPU:
+		out->cpu = (int)strtol(text, NULL, 10);
+		break;
 	default:
 		break;
 	}
@@ -51,11 +55,11 @@ int task_stat_read(int dir_fd, const char *path, struct task_stat *out)
 
 	if (len < 0)
 		return (int)len;
-	*out = (struct task_stat){0};
+	*out = (struct task_stat){.cpu = -1};
 	if (!open_paren || !at || at < open_paren)
 		return -EINVAL;
 	snprintf(out->name, sizeof(out->name), "%.*s", (int)(at - open_paren - 1), open_paren + 1);
-	for (at = strchr(at, ' '); at && at[1] && number <= FIELD_START_STACK; at = strchr(at + 1, ' '))
+	for (at = strchr(at, ' '); at && at[1] && number <= FIELD_CPU; at = strchr(at + 1, ' '))
 		take_field(number++, at + 1, out);
 	return number > FIELD_START_TIME ? 0 : -EINVAL;
 }

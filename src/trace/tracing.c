@@ -7,6 +7,7 @@
 
 #include "base/background.h"
 #include "base/clock.h"
+#include "proc/task.h"
 #include "runtime/made_code.h"
 #include "runtime/runtime.h"
 #include "symbol/symbolizer.h"
@@ -15,7 +16,10 @@
 #include "trace/walking.h"
 #include "unwind/unwind.h"
 
-enum { MAX_EXECS = 3 };
+enum {
+	MAX_EXECS = 3,
+	MAX_LOOKS = 64, /* at threads that run: hardly a machine has more CPUs that are worth to be left alone */
+};
 
 struct tracing {
 	struct target *target;
@@ -240,9 +244,30 @@ static void find_names(void *arg)
 	naming->ok = ok;
 }
 
+void tracing_find_busy(const struct tracing *t, cpu_set_t *out)
+{
+	int looks = 0;
+
+	CPU_ZERO(out);
+	if (!target_is_live(t->target))
+		return;
+	for (size_t i = 0; i < t->snap->threads.len && looks < MAX_LOOKS; i++) {
+		const struct snap_thread *thread = &t->snap->threads.data[i];
+		int cpu = -1;
+
+		if (thread->state == 'R') {
+			cpu = task_cpu(&t->target->process, thread->tid);
+			looks++;
+		}
+		if (cpu >= 0 && cpu < CPU_SETSIZE)
+			CPU_SET(cpu, out);
+	}
+}
+
 int tracing_name(struct tracing *t, const struct tracing_names *names, struct err *err, struct trace **out)
 {
 	struct naming naming = {.tracing = t, .kernel = names->kernel};
+	cpu_set_t busy;
 
 	t->symbolizing = (struct symbolizer_options){
 		.native = names->native,
@@ -250,7 +275,8 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 		.merge = runtimes_merge,
 		.merge_ctx = &t->runtimes,
 	};
-	background_run(find_names, &naming);
+	tracing_find_busy(t, &busy);
+	background_run(&busy, find_names, &naming);
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);

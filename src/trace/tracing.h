@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_TRACE_TRACING_H
 #define STAKEOUT_TRACE_TRACING_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -45,6 +46,9 @@ const struct snapshot *tracing_snapshot(const struct tracing *tracing);
 
 /* The snapshot has been saved: says where the time has gone. */
 void tracing_saved(struct tracing *tracing);
+
+/* The CPUs that threads which ran when they were captured have now. Names are looked up on others, if there are any. */
+void tracing_find_busy(const struct tracing *tracing, cpu_set_t *out);
 
 /* Names the stacks. `names` must outlive the tracing; the trace lives as long as that. */
 int tracing_name(struct tracing *tracing, const struct tracing_names *names, struct err *err, struct trace **out);

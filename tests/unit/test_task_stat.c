@@ -24,7 +24,7 @@ static struct task_stat read_text(const char *text, int want)
 static void test_fields(void **state)
 {
 	struct task_stat stat = read_text("12 (a) R 1 (b) S 77 12 12 0 -1 2097168 0 0 0 0 0 0 0 0 20 0 1 0 12345 9 9 "
-					  "18446744073709551615 1 1 140732227 0 0 0 0 0\n",
+					  "18446744073709551615 1 1 140732227 0 0 0 0 0 0 0 0 0 17 3 0\n",
 					  0);
 
 	assert_string_equal(stat.name, "a) R 1 (b");
@@ -34,6 +34,7 @@ static void test_fields(void **state)
 	assert_true(stat.flags & TASK_FLAG_IO_WORKER);
 	assert_int_equal(stat.start_time, 12345);
 	assert_int_equal(stat.start_stack, 140732227);
+	assert_int_equal(stat.cpu, 3);
 }
 
 static void test_long_name(void **state)
@@ -44,6 +45,7 @@ static void test_long_name(void **state)
 	assert_int_equal(stat.state, 'I');
 	assert_int_equal(stat.start_time, 5);
 	assert_int_equal(stat.start_stack, 0);
+	assert_int_equal(stat.cpu, -1);
 }
 
 static void test_damaged(void **state)

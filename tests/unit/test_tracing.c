@@ -2,11 +2,13 @@
 #include "trace_child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "model/snapfile.h"
+#include "proc/task_stat.h"
 #include "sample.h"
 #include "trace/tracing.h"
 
@@ -266,6 +268,44 @@ static void test_ended(void **state)
 	assert_null(tracing);
 }
 
+static void expect_busy(void (*body)(void), char state, const cpu_set_t *wanted)
+{
+	pid_t pid = child_start(body);
+	struct tracing *tracing;
+	struct task_stat stat;
+	char path[32];
+	cpu_set_t busy;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	do { /* it has told that it is there, but may not be asleep yet */
+		assert_int_equal(task_stat_read(AT_FDCWD, path, &stat), 0);
+		sched_yield();
+	} while (stat.state != state);
+	tracing = take(pid, &defaults);
+	tracing_find_busy(tracing, &busy);
+	assert_true(CPU_EQUAL(&busy, wanted));
+	name(tracing);
+	tracing_destroy(tracing);
+	child_end(pid);
+}
+
+static void test_busy_cpus(void **state)
+{
+	cpu_set_t own, one, none;
+	int cpu = CPU_SETSIZE - 1;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(own), &own), 0);
+	while (!CPU_ISSET(cpu, &own))
+		cpu--;
+	CPU_ZERO(&none);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0); /* so will be the child's */
+	expect_busy(child_spins, 'R', &one);
+	expect_busy(child_sleeps, 'S', &none);
+	assert_int_equal(sched_setaffinity(0, sizeof(own), &own), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_no_kernel_stacks),
 		cmocka_unit_test(test_thread_of_a_process),
 		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_busy_cpus),
 	};
 
 	return cmocka_run_group_tests_name("tracing", tests, NULL, NULL);
