@@ -435,20 +435,29 @@ static bool is_run_by(__u64 goroutine, __u64 m)
 	return read_user(goroutine + GO_G_M, &runs) && runs == m;
 }
 
+/* A function as a value: a pointer to a pointer to its code. */
+static bool is_function(struct walk *w, __u64 value)
+{
+	struct offcpu_mapping mapping = {};
+	__u64 code;
+
+	return read_user(value, &code) && find_mapping(w, code, &mapping);
+}
+
 /* The goroutine that the thread works for; 0 when it has left that for good. Negative: it was not found. */
 static int find_goroutine(struct walk *w, __u64 *g, bool *old)
 {
-	__u64 m, g0, first;
+	__u64 m, g0, first, second;
 
 	if (!w->go || !read_user(w->go + GO_G_M, &m) || !read_user(m + GO_M_G0, &g0) || g0 != w->go ||
-	    !read_user(m + GO_M_CURG_OLD, &first))
+	    !read_user(m + GO_M_CURG_OLD, &first) || !read_user(m + GO_M_CURG, &second))
 		return -1;
 	*old = first && first != g0 && is_run_by(first, m);
-	*g = first;
-	if (*old || (read_user(m + GO_M_CURG, g) && *g && *g != g0 && is_run_by(*g, m)))
+	*g = *old ? first : second;
+	if (*old || (second && second != g0 && is_run_by(second, m)))
 		return 0;
-	*g = 0;
-	return first ? -1 : 0;
+	*g = 0; /* in both layouts the first is 0 when there is none; in the old one the other is a function */
+	return !first && (!second || is_function(w, second)) ? 0 : -1;
 }
 
 /* Goes to where the goroutine was left; with pc and link register for `morestack`. */
