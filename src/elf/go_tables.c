@@ -8,6 +8,7 @@
 enum {
 	MAX_CANDIDATES = 8, /* candidates that are examined more closely */
 	HEADER_FIXED = 8,   /* magic, two zeros, quantum, size of a pointer */
+	UNIT = 64,          /* bytes that are searched or copied for a unit of the budget */
 };
 
 static const uint64_t max_search = UINT64_C(1) << 30;
@@ -61,7 +62,7 @@ static bool each_segment(struct go_tables *tables, uint32_t flag, segment_fn vis
 			continue;
 		bytes = image_bytes_at(tables->image, phdr->p_vaddr);
 		total += bytes.data ? bytes.len : 0;
-		if (total > max_search)
+		if (total > max_search || !budget_take(tables->budget, bytes.len / UNIT + 1))
 			return false;
 		if (bytes.data && visit(tables, bytes, arg))
 			return true;
@@ -84,7 +85,7 @@ static struct cursor relocations(const struct go_tables *tables)
 		uint64_t tag = cursor_uint(&c, tables->ptr_size);
 		uint64_t value = cursor_uint(&c, tables->ptr_size);
 
-		if (c.bad || tag == DT_NULL)
+		if (c.bad || tag == DT_NULL || !budget_take(tables->budget, 1))
 			break;
 		if (tag == DT_RELA)
 			start = value;
@@ -100,7 +101,7 @@ static bool next_relative(const struct go_tables *tables, struct cursor *c, uint
 {
 	unsigned symbol_shift = tables->ptr_size == 8 ? 32 : 8;
 
-	while (cursor_left(c)) {
+	while (cursor_left(c) && budget_take(tables->budget, 1)) {
 		uint64_t info;
 
 		*where = cursor_uint(c, tables->ptr_size);
@@ -131,6 +132,8 @@ static int relocate(struct go_tables *tables, struct err *err)
 		    tables->whole.len - offset < tables->ptr_size)
 			continue;
 		if (!tables->relocated) {
+			if (!budget_take(tables->budget, tables->whole.len / UNIT))
+				return 0;
 			tables->relocated = malloc(tables->whole.len);
 			if (!tables->relocated)
 				return err_set(err, ENOMEM, "out of memory");
@@ -343,15 +346,10 @@ static int find_text(struct go_tables *tables, struct err *err)
 	return 0;
 }
 
-int go_tables_init(struct go_tables *tables, struct image *image, struct err *err)
+static int open_tables(struct go_tables *tables, struct err *err)
 {
 	int ret;
 
-	*tables = (struct go_tables){
-		.image = image,
-		.big_endian = image_is_big_endian(image),
-		.ptr_size = image_is_64bit(image) ? 8 : 4,
-	};
 	if (!find_header(tables))
 		return err_set(err, ENOENT, "it has no Go tables");
 	if (tables->version >= GO_1_18)
@@ -359,6 +357,23 @@ int go_tables_init(struct go_tables *tables, struct image *image, struct err *er
 	ret = relocate(tables, err);
 	if (ret == 0 && tables->relocated && !read_header(tables, tables->whole))
 		ret = err_set(err, EBADMSG, "its Go tables are damaged");
+	return ret;
+}
+
+int go_tables_init(struct go_tables *tables, struct image *image, struct budget *budget, struct err *err)
+{
+	int ret;
+
+	*tables = (struct go_tables){
+		.image = image,
+		.budget = budget,
+		.big_endian = image_is_big_endian(image),
+		.ptr_size = image_is_64bit(image) ? 8 : 4,
+	};
+	ret = open_tables(tables, err);
+	if (budget && budget->refused)
+		ret = err_set(err, EBUSY, "it takes too long to find its Go tables");
+	tables->budget = NULL;
 	if (ret < 0)
 		go_tables_deinit(tables);
 	return ret;

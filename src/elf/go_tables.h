@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_ELF_GO_TABLES_H
 #define STAKEOUT_ELF_GO_TABLES_H
 
+#include "base/budget.h"
 #include "base/cursor.h"
 #include "elf/image.h"
 
@@ -22,7 +23,8 @@ enum {
  * are. Offsets in them start where each of these spans starts; a span may be longer than its table.
  */
 struct go_tables {
-	struct image *image; /* borrowed */
+	struct image *image;   /* borrowed */
+	struct budget *budget; /* for finding them */
 	enum go_version version;
 	bool big_endian;
 	unsigned ptr_size;
@@ -40,8 +42,11 @@ struct go_tables {
 	uint8_t *relocated;               /* owned copy of `whole`, for old position-independent programs */
 };
 
-/* -ENOENT when it is not a Go program, another error when its tables cannot be used. */
-int go_tables_init(struct go_tables *tables, struct image *image, struct err *err);
+/*
+ * -ENOENT when it is not a Go program, -EBUSY when the budget (may be NULL) does not suffice to search for them, another
+ * error when its tables cannot be used.
+ */
+int go_tables_init(struct go_tables *tables, struct image *image, struct budget *budget, struct err *err);
 void go_tables_deinit(struct go_tables *tables);
 
 /* A reader in the program's byte order, at an offset of a span; an empty one beyond its end. */

@@ -286,7 +286,7 @@ int go_source_create(struct image *image, struct err *err, struct go_source **ou
 		source->arena = arena_create();
 	if (!source || !source->arena)
 		return err_set(err, ENOMEM, "out of memory");
-	ret = go_tables_init(&source->tables, image, err);
+	ret = go_tables_init(&source->tables, image, NULL, err);
 	if (ret < 0)
 		return ret;
 	choose_layout(source);

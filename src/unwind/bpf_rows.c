@@ -336,7 +336,7 @@ static int add_go(struct table *t, struct image *image, bool *has_some)
 	struct table more = *t;
 	int ret;
 
-	*has_some = go_tables_init(&tables, image, NULL) == 0;
+	*has_some = go_tables_init(&tables, image, NULL, NULL) == 0;
 	if (!*has_some)
 		return 0;
 	more.rows = &rows;

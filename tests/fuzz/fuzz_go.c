@@ -25,7 +25,7 @@ static void look_at_rows(struct image *image)
 	struct go_tables tables;
 	struct go_row row;
 
-	if (go_tables_init(&tables, image, NULL) != 0)
+	if (go_tables_init(&tables, image, NULL, NULL) != 0)
 		return;
 	for (unsigned i = 0; i < 2; i++) {
 		go_rows_for_each(&tables, archs[i], check_row, NULL);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gomake.h"
 #include "elf/go_funcs.h"
+#include "unwind/codeinfo.h"
 #include "unwind/go_rows.h"
 
 enum { RBX = 3, RBP = 6, RSP = 7, R14 = 14, RIP = 16, X19 = 19, X28 = 28, FP = 29, LR = 30, SP = 31 };
@@ -28,7 +30,7 @@ static struct program *load(struct gomake how)
 	p->file.ptr_size = 8;
 	gomake(&p->file);
 	assert_int_equal(image_open_memory(p->file.data, sizeof(p->file.data), NULL, &p->image), 0);
-	if (go_tables_init(&p->tables, p->image, &err) != 0)
+	if (go_tables_init(&p->tables, p->image, NULL, &err) != 0)
 		fail_msg("%s", err.msg);
 	return p;
 }
@@ -234,6 +236,47 @@ static void test_all_rows(void **state)
 	unload(p);
 }
 
+/* Searching a file without section headers is paid for; what was given up is not taken for an answer. */
+static void test_search_is_paid_for(void **state)
+{
+	const struct gomake ways[] = {{.release = 20}, {.release = 20, .pie = true}, {.release = 16, .pie = true}};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct program *p = load(ways[i]);
+		const uint64_t all = 1 << 20;
+		struct budget budget = {.left = all};
+		struct go_tables tables;
+		uint64_t needed;
+
+		assert_int_equal(go_tables_init(&tables, p->image, &budget, NULL), 0);
+		needed = all - budget.left;
+		assert_true(needed > sizeof(p->file.data) / 128);
+		go_tables_deinit(&tables);
+		for (uint64_t left = 0; left < needed; left++) {
+			budget = (struct budget){.left = left};
+			assert_int_equal(go_tables_init(&tables, p->image, &budget, NULL), -EBUSY);
+			assert_true(budget.refused);
+		}
+		unload(p);
+	}
+}
+
+static void test_search_given_up(void **state)
+{
+	struct program *p = load((struct gomake){0});
+	struct module module = {.image = p->image};
+	struct budget budget = {.left = 1};
+	const uint64_t vaddr = GOMAKE_TEXT + GOMAKE_FRAME_START;
+
+	assert_int_equal(code_info_find(&module, &arch_x86_64, &budget, vaddr, true)->kind, CODE_UNKNOWN);
+	assert_true(budget.refused);
+	budget = (struct budget){.left = 1 << 20};
+	assert_int_equal(code_info_find(&module, &arch_x86_64, &budget, vaddr, true)->kind, CODE_GO);
+	assert_false(budget.refused);
+	module.unwind_free(module.unwind);
+	unload(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +284,8 @@ int main(void)
 		cmocka_unit_test(test_outermost),     cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_wrappers),      cmocka_unit_test(test_frame_pointer_stays),
 		cmocka_unit_test(test_not_known),     cmocka_unit_test(test_all_rows),
+		cmocka_unit_test(test_search_is_paid_for),
+		cmocka_unit_test(test_search_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
