@@ -174,14 +174,10 @@ static const struct code_info *remember(struct module_cfi *cfi, uint64_t key, co
 static bool is_start(struct module_cfi *cfi, struct module *module, const struct arch *arch, struct budget *budget,
 		     uint64_t vaddr)
 {
-	struct span before = image_bytes_at(module->image, vaddr - INSN_MAX_CALL);
 	struct code_info there;
-	uint64_t target;
 
-	if (before.data && before.len >= INSN_MAX_CALL &&
-	    insn_follows_call(arch, before.data, INSN_MAX_CALL, vaddr, &target))
-		return false;
-	return find_row(cfi, module, arch, budget, vaddr, true, &there);
+	return !insn_ends_call(arch, image_bytes_at(module->image, vaddr - INSN_MAX_CALL), vaddr) &&
+	       find_row(cfi, module, arch, budget, vaddr, true, &there);
 }
 
 static bool is_sigreturn(const struct image *image, const struct arch *arch, uint64_t vaddr)

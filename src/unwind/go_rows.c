@@ -165,14 +165,6 @@ bool go_rows_find(const struct go_tables *t, const struct arch *arch, struct bud
 	return make_row(arch, role_of(t, &f), v.value, exact, out);
 }
 
-static bool ends_call(const struct arch *arch, struct span code, uint64_t address)
-{
-	uint64_t offset = address - code.vaddr, target;
-
-	return code.data && offset >= INSN_MAX_CALL && offset <= code.len &&
-	       insn_follows_call(arch, code.data + offset - INSN_MAX_CALL, INSN_MAX_CALL, address, &target);
-}
-
 static int put_bytes(const struct arch *arch, enum role role, const struct go_values *v, struct span code, go_row_fn fn,
 		     void *arg)
 {
@@ -181,7 +173,7 @@ static int put_bytes(const struct arch *arch, enum role role, const struct go_va
 	for (uint64_t at = v->start; ret == 0 && at < v->end; at++) {
 		struct go_row row = {.row = {.start = at, .end = at + 1}};
 
-		if (make_row(arch, role, v->value, !ends_call(arch, code, at + 1), &row))
+		if (make_row(arch, role, v->value, !insn_ends_call(arch, code, at + 1), &row))
 			ret = fn(&row, arg);
 	}
 	return ret;

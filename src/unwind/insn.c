@@ -42,6 +42,14 @@ bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t le
 	return ops_for(arch)->follows_call(before, len, address, target);
 }
 
+bool insn_ends_call(const struct arch *arch, struct span code, uint64_t address)
+{
+	uint64_t offset = address - code.vaddr, target;
+
+	return code.data && offset >= INSN_MAX_CALL && offset <= code.len &&
+	       insn_follows_call(arch, code.data + offset - INSN_MAX_CALL, INSN_MAX_CALL, address, &target);
+}
+
 bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len)
 {
 	return ops_for(arch)->is_exit(code, len);

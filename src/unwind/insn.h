@@ -24,6 +24,9 @@ enum {
 /* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
 bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
 
+/* True when a call ends at the address, which the span has or ends at. */
+bool insn_ends_call(const struct arch *arch, struct span code, uint64_t address);
+
 /* True when the code, which is returned to, only ends the thread. */
 bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
 
