@@ -120,20 +120,13 @@ struct layered_mem {
 	struct snapshot_mem copies;
 	struct mem *live;
 	const struct walk *walk;
-	uint64_t missing; /* the last address that neither has; frames tell which code is missing (FRAME_UNREAD) */
+	uint64_t missing; /* the last address of data that neither has */
 };
 
 /* Whether it is in the part of the thread's own stack that --stack-size left out. */
 static bool is_cut_off(const struct walk *w, uint64_t address)
 {
 	return w->stack && address >= w->stack->start && address < w->stack->region_end;
-}
-
-static bool is_code(const struct snapshot *snap, uint64_t address)
-{
-	const struct map_entry *map = maps_find(&snap->maps, address);
-
-	return map && (map->perms & MAP_PERM_EXEC);
 }
 
 static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t len)
@@ -145,7 +138,7 @@ static ssize_t layered_read(struct mem *mem, uint64_t address, void *buf, size_t
 		return got;
 	if (m->live && budget_take(m->walk->budget, LIVE_COST))
 		got = m->live->read(m->live, address, buf, len);
-	if (got != (ssize_t)len && !is_code(m->copies.snap, address))
+	if (got != (ssize_t)len && !m->walk->reads_code)
 		m->missing = address;
 	return got;
 }

@@ -69,6 +69,7 @@ bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len)
 {
 	uint64_t vaddr;
 	struct module *module = modules_find(w->modules, address, &vaddr);
+	bool got;
 
 	if (module && module->image) {
 		struct span code = image_bytes_at(module->image, vaddr);
@@ -78,7 +79,10 @@ bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len)
 			return true;
 		}
 	}
-	return mem_read_exact(w->mem, address, buf, len);
+	w->reads_code = true;
+	got = mem_read_exact(w->mem, address, buf, len);
+	w->reads_code = false;
+	return got;
 }
 
 bool walk_is_code(const struct walk *w, uint64_t address)

@@ -27,6 +27,7 @@ struct walk {
 	bool is_unsure;     /* a caller was searched for, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
+	bool reads_code; /* not data: what is missing of it is asked for by frames (FRAME_UNREAD) */
 	bool exact; /* pc is where execution stood, not where a call returns to: innermost, or interrupted */
 };
 

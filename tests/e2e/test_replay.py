@@ -4,7 +4,7 @@
 import shutil
 
 import pytest
-from harness import built, rounds, thread
+from harness import assert_calls, built, rounds, thread
 
 pytestmark = pytest.mark.asan
 
@@ -39,6 +39,18 @@ def test_the_same_stacks(saved, stakeout, name, args):
     assert stacks(again.doc) == stacks(first.doc)
     for key in ("pid", "comm", "exe", "arch", "taken_at", "capture"):
         assert again.doc[key] == first.doc[key]
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("name", ["signals", "signals_execstack"])
+def test_stack_behind_an_alternate_one(target, stakeout, tmp_path, name, source):
+    """Where it is not known in time, it is asked for while the process is looked at, whether it is executable or not."""
+    t = target(name).settle()
+    file = tmp_path / "snapshot"
+    first = stakeout("--json", source, "--save", file, t.pid)
+    t.end()
+    for doc in (first.doc, stakeout("replay", "--json", file).doc):
+        assert_calls(thread(doc, "altstack"), "block_in_handler", "interrupted", "altstack")
 
 
 def test_text_and_options(saved, stakeout):

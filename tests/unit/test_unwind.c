@@ -591,6 +591,12 @@ static void test_missing_memory(void **state)
 	assert_int_equal(out.missing, STACK + 8 * 4);
 	raw_stack_deinit(&out);
 
+	assert_int_equal(w->snap->maps.data[2].start, STACK);
+	w->snap->maps.data[2].perms |= MAP_PERM_EXEC; /* an executable stack is data, too */
+	out = WALK(w, STACK_UNREADABLE, address_of(F_LEAF), return_into(F_FRAME));
+	assert_int_equal(out.missing, STACK + 8 * 4);
+	raw_stack_deinit(&out);
+
 	w->snap->copies.data[0].tid = 0; /* what was read for the process is everybody's */
 	EXPECT(w, STACK_COMPLETE, address_of(F_LEAF), return_into(F_FRAME), return_into(F_END));
 

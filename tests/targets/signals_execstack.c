@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* build: -z execstack */
+#include "signals.c"
