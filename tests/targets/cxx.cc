@@ -17,7 +17,8 @@
 #include <unistd.h>
 #include <vector>
 
-#define FRAME   __attribute__((noipa, optimize("no-optimize-sibling-calls")))
+#include "frame.h"
+
 #define INLINED __attribute__((always_inline)) inline
 
 namespace cxx

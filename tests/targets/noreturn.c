@@ -3,7 +3,7 @@
  * noreturn: the call to a function that never returns is the last instruction of its caller, so the return address
  * is the first byte of the next function: only pc - 1 names the caller.
  */
-/* build: -fno-toplevel-reorder -falign-functions=1 -fno-reorder-functions */
+/* build: -falign-functions=1 */
 #include "target.h"
 
 __attribute__((noreturn)) FRAME static void never_returns(void)
@@ -12,12 +12,12 @@ __attribute__((noreturn)) FRAME static void never_returns(void)
 	__builtin_unreachable();
 }
 
-FRAME static void last_call(void)
+IN_ORDER FRAME static void last_call(void)
 {
 	never_returns();
 }
 
-FRAME static int next_function(void)
+IN_ORDER FRAME static int next_function(void)
 {
 	return 1;
 }

@@ -25,8 +25,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* A function that stays a frame of its own: not inlined, cloned or specialised, and its calls are not tail calls. */
-#define FRAME __attribute__((noipa, optimize("no-optimize-sibling-calls")))
+#include "frame.h"
 
 enum { TARGET_MAX_NAMED = 64 };
 

@@ -4,7 +4,7 @@
 /* build: -fno-omit-frame-pointer -fno-stack-protector -fno-pic -no-pie -nostdlib -static */
 #include <asm/unistd.h>
 
-#define FRAME __attribute__((noipa, optimize("no-optimize-sibling-calls")))
+#include "frame.h"
 
 enum { NAP_NS = 4000000, PR_SET_PDEATHSIG = 1, SIGKILL = 9 };
 
