@@ -154,7 +154,7 @@ static void format_syscall(const struct trace_thread *member, char *buf, size_t 
 	const struct syscall_info *info =
 		blocked ? arch_syscall(snapshot_arch_of(member->snap, thread), thread->syscall.nr) : NULL;
 
-	snprintf(buf, size, info ? " (%s)" : "", info ? info->name : "");
+	snprintf(buf, size, "%s%s%s", info ? " (" : "", info ? info->name : "", info ? ")" : "");
 }
 
 static void put_group(const struct text *t, const struct trace_thread *const *members, size_t count,
