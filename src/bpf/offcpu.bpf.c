@@ -19,6 +19,7 @@ typedef _Bool bool;
 enum { false, true };
 
 #include "bpf/task.bpf.h"
+#include "bpf/thread_state.bpf.h"
 #include "bpf/user_stack.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -52,8 +53,6 @@ const volatile bool want_runnable = true;
 const volatile bool want_waiting = true; /* also waits that began before */
 const volatile bool only_misjudged; /* the scheduler's account of waits for a CPU will do, but for some wake-ups */
 const volatile bool has_prev_state; /* the tracepoint has the state in which a thread leaves */
-const volatile bool storage_hides; /* task storage that is there may not be found: see `spares` */
-const volatile __u32 pretended;    /* enum offcpu_pretence */
 const volatile bool want_events; /* each wait is sent; none are added up here */
 
 /* Set by the loader when all programs are attached, and when no more waits are to begin; 0 until then. */
@@ -110,108 +109,6 @@ struct {
 	__type(key, __u32);   /* tgid */
 	__type(value, __u64); /* when the answer was that nothing is new; 0: no answer yet */
 } requested SEC(".maps");
-
-/*
- * An iterator notes the threads that wait when the recording begins, while such a thread may get a CPU and leave it
- * again. So each of the two has its own fields, and the one word that both change says whose fields count: the iterator
- * cannot overwrite what the thread wrote, whoever comes first.
- */
-#define NOTED (1ull << 63) /* in left_ns: note_waiting() wrote it, and its fields count */
-
-struct thread_state {
-	__u64 left_ns;	/* 0: the thread is on a CPU, or not watched */
-	__u64 ran_ns;	/* for how long it had been on a CPU when the recording began */
-	__u64 back_ns;	/* of a spare: when it came back, and its storage was not to be had */
-	__u64 woken_ns; /* 0: nobody has woken it */
-	__u64 delay_ns; /* its total wait for a CPU when it left; see runnable_ns() */
-	__u32 state;
-	__u32 waker_tgid;
-	__u32 waker_tid;
-	__u32 tgid; /* of an exiting thread: it may lose its pid and tid before it leaves its CPU for the last time */
-	__u32 tid;
-	__u8 sent; /* the loader has its stack */
-	__u8 zero[3];
-	__u32 noted_state;
-	__u64 noted_delay_ns;
-	struct offcpu_stack_id stack; /* if it is taken at switch-out */
-	struct offcpu_stack_id waker_stack;
-	char waker_comm[OFFCPU_COMM];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread_state);
-} threads SEC(".maps");
-
-/*
- * A CPU refuses task storage while a thread that changes some has been preempted or interrupted on it, whosever that is:
- * new storage, and before Linux 6.2 any (storage_hides). What has to be noted of a thread then goes here: its state, or
- * that it came back. Allocated in advance, so it also helps when there is no memory.
- */
-struct spare_key {
-	__u64 start_ns; /* of the thread, as pids are used again */
-	__u32 pid;
-	__u32 zero;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct spare_key);
-	__type(value, struct thread_state);
-} spares SEC(".maps");
-
-bool has_spares; /* or had: until then nobody has to look */
-
-static const struct thread_state no_state;
-
-static struct spare_key key_of(struct task_struct *task)
-{
-	return (struct spare_key){.start_ns = task->start_time, .pid = task->pid};
-}
-
-static struct thread_state *find_spare(struct task_struct *task)
-{
-	struct spare_key key = key_of(task);
-
-	return has_spares ? bpf_map_lookup_elem(&spares, &key) : 0;
-}
-
-static struct thread_state *make_spare(struct task_struct *task)
-{
-	struct spare_key key = key_of(task);
-
-	has_spares = true;
-	bpf_map_update_elem(&spares, &key, &no_state, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&spares, &key);
-}
-
-static void drop_spare(struct task_struct *task)
-{
-	struct spare_key key = key_of(task);
-
-	if (has_spares)
-		bpf_map_delete_elem(&spares, &key);
-}
-
-/* What was noted of a thread; 0: nothing. */
-static struct thread_state *find_state(struct task_struct *task)
-{
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-
-	return s ? s : find_spare(task);
-}
-
-static struct thread_state *make_state(struct task_struct *task)
-{
-	struct thread_state *s = 0;
-
-	if (!(pretended & OFFCPU_BUSY_LEAVING))
-		s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return s ? s : make_spare(task);
-}
 
 static void lose(enum offcpu_lost what)
 {
