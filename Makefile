@@ -171,10 +171,8 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libstakeout.a
 # Unit tests run side by side, but for those that need the processors for themselves, and why:
 #	test_offcpu_probe, test_recording	naps of 3 ms are counted, and whoever else runs cuts them short
 UNIT_ALONE := test_offcpu_probe test_recording
-# Those that are run again when they have failed, once, and why chance can fail them:
-#	test_offcpu_probe	on the rung "switch" one or two of 40 returns to a CPU are seldom missed, and counted as such
-#				(OFFCPU_LOST_RESUMES); why is not known yet
-UNIT_CHANCE := test_offcpu_probe
+# Those that are run again when they have failed, once, and why chance can fail them: none
+UNIT_CHANCE :=
 JOBS ?= $(shell nproc)
 UNIT_ALONE_BINS := $(UNIT_ALONE:%=$(BUILD)/tests/unit/%)
 

@@ -411,27 +411,70 @@ static __always_inline void note_return(void *ctx, struct task_struct *task)
 	struct thread_state *s = is_watched(task) ? make_spare(task) : 0;
 	struct stack_scratch *scratch;
 
-	if (!s)
+	if (!s || s->back_ns)
 		return;
 	s->back_ns = wait_end();
 	scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
 	if (scratch && send_stack(scratch))
-		s->stack = scratch->head.id;
+		s->back_stack = scratch->head.id;
 }
 
-/* The thread leaves its CPU: ends the wait before, if it came back unnoticed, and needs no spare any more. */
-static __attribute__((noinline)) void settle(struct task_struct *task)
+/* How long the thread has been on a CPU since it left. */
+static __u64 ran_since(struct task_struct *task, const struct thread_state *s)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0), *spare = find_spare(task);
+	return task->se.sum_exec_runtime - (s->left_ns & NOTED ? s->ran_ns : s->left_ran_ns);
+}
+
+/*
+ * The thread leaves its CPU, and nobody saw it come back: the kernel does not run a program in the context of a process
+ * that it hides from BPF, nor a kprobe while another is at work on that CPU. It came back as long ago as it has run since.
+ */
+static __attribute__((noinline)) void mend(struct task_struct *task, struct thread_state *s)
+{
+	__u64 left = s->left_ns & ~NOTED, back = bpf_ktime_get_ns() - ran_since(task, s), end = end_ns;
 	struct offcpu_wait *wait;
 
-	if (!s || !spare)
+	if (s->left_ns & NOTED && s->left_ran_ns) { /* too late: it had already been seen to leave, and to come back */
+		s->left_ns = 0;
 		return;
+	}
+	if (back < left)
+		back = left;
+	if (end && back > end)
+		back = end;
+	wait = end_wait(task, s, back);
+	if (!wait)
+		return;
+	if (!wait->key.stack.low)
+		wait->key.stack.low = OFFCPU_STACK_UNSEEN;
+	report_wait(wait, 0);
+}
+
+/* The thread leaves its CPU. `s`: its storage, or 0. What is in a spare is over, and goes there. */
+static __attribute__((noinline)) void settle(struct task_struct *task, struct thread_state *s)
+{
+	struct thread_state *spare = find_spare(task);
+	struct offcpu_wait *wait;
+
+	if (!spare)
+		return;
+	if (spare->left_ns)
+		mend(task, spare);
+	if (!s)
+		return;
+	if (!spare->back_ns && spare->left_ran_ns && take_left(s)) /* the last time but one, unseen: too late to tell */
+		lose(OFFCPU_LOST_RESUMES);
 	wait = spare->back_ns ? end_wait(task, s, spare->back_ns) : 0;
 	if (wait && !wait->key.stack.low)
-		wait->key.stack = spare->stack;
+		wait->key.stack = spare->back_stack;
 	if (wait)
 		report_wait(wait, 0);
+	if (spare->ran_ns)
+		s->ran_ns = spare->ran_ns;
+	if (spare->tid) {
+		s->tgid = spare->tgid;
+		s->tid = spare->tid;
+	}
 	drop_spare(task);
 }
 
@@ -439,30 +482,39 @@ static __attribute__((noinline)) void settle(struct task_struct *task)
 static __always_inline void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct thread_state *s = pretended & OFFCPU_BUSY_BACK ? 0 : find_state(task);
-	struct offcpu_wait *wait = end_wait(task, s, 0);
+	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
+	bool was_noted = s && s->left_ns;
+	struct offcpu_wait *wait;
 
-	if (!s && storage_hides)
+	if (pretended & OFFCPU_UNSEEN_BACK)
+		return;
+	wait = end_wait(task, s, 0);
+	if (storage_hides && !was_noted && !find_storage(task, OFFCPU_BUSY_BACK, 0))
 		note_return(ctx, task);
 	if (wait) /* a wait that began before the recording has no stack yet */
 		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
 
-/* The thread leaves its CPU. */
+/* The thread leaves its CPU to wait. */
 static __always_inline void leave(void *ctx, struct task_struct *task, __u32 letter)
 {
-	struct thread_state *s = make_state(task);
+	struct thread_state *s = find_storage(task, OFFCPU_BUSY_LEAVING, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
+	if (nspares)
+		settle(task, s);
+	if (!s)
+		s = make_spare(task);
 	if (!s) {
 		lose(OFFCPU_LOST_STATE);
 		return;
 	}
-	if (s->left_ns && !(s->left_ns & NOTED))
-		lose(OFFCPU_LOST_RESUMES);
+	if (s->left_ns)
+		mend(task, s);
 	s->woken_ns = 0;
 	s->waker_tid = 0;
 	s->state = letter;
 	s->delay_ns = delay_of(task);
+	s->left_ran_ns = task->se.sum_exec_runtime;
 	if (stack_at_switch) {
 		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
 
@@ -473,20 +525,21 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 	s->left_ns = bpf_ktime_get_ns();
 }
 
-/* It leaves for something that is not a wait. If we missed that it came back, its earlier wait is over too. */
-static void drop_wait(struct task_struct *task)
+/* It leaves for something that is not a wait, or when the recording has ended. */
+static void leave_unnoted(struct task_struct *task)
 {
-	struct thread_state *s = find_state(task);
+	struct thread_state *s = find_storage(task, OFFCPU_BUSY_LEAVING, 0);
 
-	if (!s || !s->left_ns)
-		return;
-	if (!(s->left_ns & NOTED))
-		lose(OFFCPU_LOST_RESUMES);
-	s->left_ns = 0;
+	if (nspares)
+		settle(task, s);
+	if (s && s->left_ns)
+		mend(task, s);
 }
 
 static void fill_ran(struct task_struct *task, const struct thread_state *s, struct offcpu_ran *ran)
 {
+	const struct thread_state *spare = find_spare(task);
+
 	ran->kind = OFFCPU_RAN;
 	ran->tgid = process_of(task);
 	ran->tid = number_of(task);
@@ -495,7 +548,7 @@ static void fill_ran(struct task_struct *task, const struct thread_state *s, str
 		ran->tid = s->tid;
 	}
 	ran->thread_start_ns = task->start_time;
-	ran->ran_ns = task->se.sum_exec_runtime - s->ran_ns;
+	ran->ran_ns = task->se.sum_exec_runtime - (spare && spare->ran_ns ? spare->ran_ns : s->ran_ns);
 	ran->until_ns = wait_end();
 }
 
@@ -526,44 +579,53 @@ static void end_thread(struct task_struct *task)
 		bpf_map_delete_elem(&targets, &tgid);
 }
 
+/*
+ * The thread leaves its CPU. One that is being woken right now already has another state: the fourth argument is the one
+ * in which it decided to leave.
+ */
+static __always_inline void leave_cpu(__u64 *ctx, bool preempted, struct task_struct *task)
+{
+	__u32 state = has_prev_state ? (__u32)ctx[3] : state_of(task);
+	__u32 letter = end_ns ? 0 : letter_of(preempted, state);
+
+	if (letter)
+		leave(ctx, task, letter);
+	else
+		leave_unnoted(task);
+	if (state & TASK_DEAD && !end_ns) {
+		tell_ran(task);
+		end_thread(task);
+	}
+}
+
+/* The thread gets a CPU, in the context of the one that leaves it. */
+static __always_inline void enter_cpu(struct task_struct *task)
+{
+	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
+	bool was_noted = s && s->left_ns;
+	struct offcpu_wait *wait;
+
+	if (pretended & OFFCPU_UNSEEN_BACK)
+		return;
+	wait = end_wait(task, s, 0);
+	if (wait)
+		report_wait(wait, 0);
+	if (storage_hides && !was_noted && !find_storage(task, OFFCPU_BUSY_BACK, 0) && is_watched(task)) {
+		s = make_spare(task);
+		if (s && !s->back_ns)
+			s->back_ns = wait_end();
+	}
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct thread_state *s;
-	struct offcpu_wait *wait;
-	__u32 state, letter;
-
 	if (!begin_ns)
 		return 0;
-	if (!end_ns && is_watched(prev)) {
-		/*
-		 * A thread that is being woken right now already has another state: the fourth argument is the one in
-		 * which it decided to leave.
-		 */
-		state = has_prev_state ? (__u32)ctx[3] : state_of(prev);
-		letter = letter_of(preempt, state);
-		if (has_spares)
-			settle(prev);
-		if (letter)
-			leave(ctx, prev, letter);
-		else
-			drop_wait(prev);
-		if (state & TASK_DEAD) {
-			tell_ran(prev);
-			end_thread(prev);
-		}
-	}
-	if (end_at_switch) {
-		s = find_state(next);
-		wait = end_wait(next, s, 0);
-		if (wait)
-			report_wait(wait, 0);
-		if (!s && storage_hides && is_watched(next)) {
-			s = make_spare(next);
-			if (s)
-				s->back_ns = wait_end();
-		}
-	}
+	if (is_watched(prev))
+		leave_cpu(ctx, preempt, prev);
+	if (end_at_switch)
+		enter_cpu(next);
 	return 0;
 }
 
@@ -678,9 +740,9 @@ int note_waiting(struct bpf_iter__task *ctx)
 	s = find_state(task);
 	if (noted_all && s)
 		return 0;
-	/* Also for running threads: here it is allocated without a scheduler lock held. */
-	if (!s)
-		s = make_state(task);
+	/* Also for running threads: here it is allocated without a scheduler lock held. Meanwhile it may have left. */
+	if (!s && (find_storage(task, OFFCPU_BUSY_NOTING, BPF_LOCAL_STORAGE_GET_F_CREATE) || make_spare(task)))
+		s = find_state(task);
 	if (s)
 		s->ran_ns = task->se.sum_exec_runtime;
 	runs = runs_of(task);
@@ -699,6 +761,33 @@ int note_waiting(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* Tells a wait to the loader. False: there is no room, and the iterator will call again. */
+static bool list_wait(struct bpf_iter__task *ctx, struct thread_state *s, __u64 left, const struct offcpu_open *open)
+{
+	if (!bpf_seq_write(ctx->meta->seq, open, sizeof(*open)))
+		return true;
+	__sync_val_compare_and_swap(&s->left_ns, 0, left);
+	return false;
+}
+
+/* The wait of a thread that came back while its storage was not to be had, and has not been since. */
+static bool list_returned(struct bpf_iter__task *ctx, struct task_struct *task)
+{
+	struct thread_state *spare = find_spare(task), *s = spare ? find_storage(task, 0, 0) : 0;
+	struct offcpu_open open = {};
+	__u64 left;
+
+	if (!spare || !spare->back_ns || !s)
+		return true;
+	left = take_left(s);
+	if (!is_reported(left, spare->back_ns))
+		return true;
+	fill_wait(task, s, left, spare->back_ns, &open.wait);
+	if (!open.wait.key.stack.low)
+		open.wait.key.stack = spare->back_stack;
+	return list_wait(ctx, s, left, &open);
+}
+
 /* At the end: lists the threads that still wait, unless one has just come back and reported it itself. */
 SEC("iter/task")
 int list_waiting(struct bpf_iter__task *ctx)
@@ -708,18 +797,22 @@ int list_waiting(struct bpf_iter__task *ctx)
 	struct thread_state *s;
 	__u64 left, ends = wait_end();
 
-	if (!task || task->flags & PF_KTHREAD || is_on_cpu(task))
+	if (!task || task->flags & PF_KTHREAD || !list_returned(ctx, task))
 		return 0;
 	s = find_state(task);
 	if (!s || !s->left_ns || !is_watched(task))
 		return 0;
+	if (is_on_cpu(task)) {
+		if (ran_since(task, s) && take_left(s)) /* nobody saw it come back */
+			lose(OFFCPU_LOST_RESUMES);
+		return 0;
+	}
 	open.runs = runs_of(task);
 	left = take_left(s);
 	if (!is_reported(left, ends))
 		return 0;
 	fill_wait(task, s, left, ends, &open.wait);
-	if (bpf_seq_write(ctx->meta->seq, &open, sizeof(open)))
-		__sync_val_compare_and_swap(&s->left_ns, 0, left); /* no room: the iterator will call again */
+	list_wait(ctx, s, left, &open);
 	return 0;
 }
 

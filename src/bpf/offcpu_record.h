@@ -34,6 +34,7 @@ struct offcpu_stack_id {
 
 #define OFFCPU_STACK_BEFORE 2 /* the low half for a wait that began before stacks were taken */
 #define OFFCPU_STACK_EARLY 4  /* the same for the waker of a wait that was still too short to be reported */
+#define OFFCPU_STACK_UNSEEN 6 /* the same for a wait whose end nobody saw, and the stack was to be taken there */
 
 enum offcpu_state {
 	OFFCPU_SLEEPING = 'S',
@@ -174,10 +175,13 @@ enum offcpu_target {
 	OFFCPU_TARGET_LISTED = 2, /* the iterator has shown one of its threads */
 };
 
-/* For tests: task storage is refused as if its CPU were busy with some other. */
+/* For tests: task storage is refused as if its CPU were busy with some other, or a program is not run. */
 enum offcpu_pretence {
 	OFFCPU_BUSY_LEAVING = 1 << 0, /* when a thread leaves its CPU */
 	OFFCPU_BUSY_BACK = 1 << 1,    /* when it is back, as before Linux 6.2 */
+	OFFCPU_BUSY_NOTING = 1 << 2,  /* when the threads that wait already are noted */
+	OFFCPU_BUSY_AT_TIMES = 1 << 3, /* not always then, but in all orders */
+	OFFCPU_UNSEEN_BACK = 1 << 4,   /* nobody is told that a thread is back */
 };
 
 /* Every loss by name; shown by name in reports. */
@@ -186,7 +190,7 @@ enum offcpu_lost {
 	OFFCPU_LOST_STACKS,	 /* the same, for a stack */
 	OFFCPU_LOST_STATE,	 /* no room to note when a thread left its CPU */
 	OFFCPU_LOST_REQUESTS,	 /* the tables of a process could not be asked for */
-	OFFCPU_LOST_RESUMES,	 /* a thread left its CPU, but we never saw it come back */
+	OFFCPU_LOST_RESUMES,	 /* nobody saw when a thread came back, and then the recording ended */
 	OFFCPU_LOST_PROCESSES,	 /* no room for one more process to watch */
 	OFFCPU_LOST_ASKED,	 /* no room to ask for one more process */
 	OFFCPU_LOSSES,

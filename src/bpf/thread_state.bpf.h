@@ -17,7 +17,8 @@ const volatile __u32 pretended;    /* enum offcpu_pretence */
 
 struct thread_state {
 	__u64 left_ns;	/* 0: the thread is on a CPU, or not watched */
-	__u64 ran_ns;	/* for how long it had been on a CPU when the recording began */
+	__u64 left_ran_ns; /* for how long it had been on a CPU when it left */
+	__u64 ran_ns;	/* the same when the recording began */
 	__u64 back_ns;	/* of a spare: when it came back, and its storage was not to be had */
 	__u64 woken_ns; /* 0: nobody has woken it */
 	__u64 delay_ns; /* its total wait for a CPU when it left; see runnable_ns() */
@@ -31,6 +32,7 @@ struct thread_state {
 	__u32 noted_state;
 	__u64 noted_delay_ns;
 	struct offcpu_stack_id stack; /* if it is taken at switch-out */
+	struct offcpu_stack_id back_stack; /* of a spare: with back_ns */
 	struct offcpu_stack_id waker_stack;
 	char waker_comm[OFFCPU_COMM];
 };
@@ -60,7 +62,7 @@ struct {
 	__type(value, struct thread_state);
 } spares SEC(".maps");
 
-bool has_spares; /* or had: until then nobody has to look */
+__u32 nspares; /* most of the time nobody has to look */
 
 static const struct thread_state no_state;
 
@@ -73,15 +75,16 @@ static struct thread_state *find_spare(struct task_struct *task)
 {
 	struct spare_key key = key_of(task);
 
-	return has_spares ? bpf_map_lookup_elem(&spares, &key) : 0;
+	return nspares ? bpf_map_lookup_elem(&spares, &key) : 0;
 }
 
 static struct thread_state *make_spare(struct task_struct *task)
 {
 	struct spare_key key = key_of(task);
 
-	has_spares = true;
-	bpf_map_update_elem(&spares, &key, &no_state, BPF_NOEXIST);
+	__sync_fetch_and_add(&nspares, 1);
+	if (bpf_map_update_elem(&spares, &key, &no_state, BPF_NOEXIST))
+		__sync_fetch_and_add(&nspares, -1);
 	return bpf_map_lookup_elem(&spares, &key);
 }
 
@@ -89,25 +92,43 @@ static void drop_spare(struct task_struct *task)
 {
 	struct spare_key key = key_of(task);
 
-	if (has_spares)
-		bpf_map_delete_elem(&spares, &key);
+	if (nspares && !bpf_map_delete_elem(&spares, &key))
+		__sync_fetch_and_add(&nspares, -1);
 }
 
-/* What was noted of a thread; 0: nothing. */
+/* For tests: at times in a way that is the same through one event, and has all that can follow each other. */
+static bool is_busy(struct task_struct *task, __u32 when)
+{
+	__u32 switches;
+
+	if (!(pretended & when))
+		return false;
+	if (!(pretended & OFFCPU_BUSY_AT_TIMES))
+		return true;
+	switches = task->nvcsw + task->nivcsw;
+	return (switches * 2654435761u >> 16) & when;
+}
+
+/* `when`: enum offcpu_pretence, or 0. */
+static struct thread_state *find_storage(struct task_struct *task, __u32 when, __u64 flags)
+{
+	return is_busy(task, when) ? 0 : bpf_task_storage_get(&threads, task, 0, flags);
+}
+
+/* What was noted of a thread; 0: nothing. A wait that is in a spare is the last one. */
+static struct thread_state *find_state_when(struct task_struct *task, __u32 when)
+{
+	struct thread_state *spare = find_spare(task), *s;
+
+	if (spare && spare->left_ns)
+		return spare;
+	s = find_storage(task, when, 0);
+	return s ? s : spare;
+}
+
 static struct thread_state *find_state(struct task_struct *task)
 {
-	struct thread_state *s = bpf_task_storage_get(&threads, task, 0, 0);
-
-	return s ? s : find_spare(task);
-}
-
-static struct thread_state *make_state(struct task_struct *task)
-{
-	struct thread_state *s = 0;
-
-	if (!(pretended & OFFCPU_BUSY_LEAVING))
-		s = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return s ? s : make_spare(task);
+	return find_state_when(task, 0);
 }
 
 #endif

@@ -80,6 +80,7 @@ struct waits *waits_create(struct tables *tables, const struct waits_options *op
 		   "the wait began before the recording, and stacks are taken when a wait begins");
 	put_reason(waits, OFFCPU_STACK_EARLY,
 		   "the wait was shorter than --min when it was woken, by this thread or by an interrupt that hit it");
+	put_reason(waits, OFFCPU_STACK_UNSEEN, "the kernel did not tell when the thread came back, where its stack is taken");
 	return steal_ptr(waits);
 }
 

@@ -2,6 +2,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "kernel/offcpu_probe.h"
 #include "proc/task.h"
+#include "proc/task_status.h"
 
 enum { NAPS = 20, NAP_US = 3000, SHORT_NAP_US = 50, MIN_NS = 1000000, POLL_MS = 10, PATIENCE = 500 };
 
@@ -33,9 +35,20 @@ static pid_t hear(int fd)
 	return value;
 }
 
+/* What the child did, by its own account. */
+struct deeds {
+	uint64_t from_ns, until_ns;
+	uint64_t sleeps;   /* how often it has left its CPU to wait: one whose CPU is taken away may find its nap over */
+	uint64_t switches; /* and at all, up to the end */
+};
+
 struct seen {
 	pid_t tgid;
+	struct deeds deeds; /* if set, only these waits count */
 	unsigned told, waits, others, stacks, exits, execs;
+	unsigned unseen; /* waits whose end was not seen, and so without a stack */
+	uint64_t missed; /* waits whose end is not known */
+	bool in_thread;	 /* the kernel tells each thread itself that it is back */
 	bool whole; /* each wait came after its stack */
 	struct offcpu_stack_id ids[512];
 };
@@ -46,6 +59,11 @@ static bool has_stack(const struct seen *seen, struct offcpu_stack_id id)
 		if (memcmp(&seen->ids[i], &id, sizeof(id)) == 0)
 			return true;
 	return false;
+}
+
+static bool is_of(const struct deeds *deeds, uint64_t ns)
+{
+	return !deeds->until_ns || (ns >= deeds->from_ns && ns <= deeds->until_ns);
 }
 
 static void take(void *arg, const void *record, size_t len)
@@ -63,8 +81,11 @@ static void take(void *arg, const void *record, size_t len)
 			seen->others++;
 			break;
 		}
-		seen->waits += wait->key.state != OFFCPU_RUNNABLE;
-		if (wait->key.stack.low != OFFCPU_STACK_BEFORE)
+		if (wait->key.state == OFFCPU_RUNNABLE || !is_of(&seen->deeds, wait->start_ns))
+			break;
+		seen->waits++;
+		seen->unseen += wait->key.stack.low == OFFCPU_STACK_UNSEEN;
+		if (wait->key.stack.low != OFFCPU_STACK_BEFORE && wait->key.stack.low != OFFCPU_STACK_UNSEEN)
 			seen->whole &= has_stack(seen, wait->key.stack);
 		break;
 	case OFFCPU_STACK:
@@ -150,6 +171,9 @@ static size_t stop(struct offcpu_probe *probe, struct seen *seen, struct offcpu_
 	offcpu_probe_end(probe);
 	assert_int_equal(offcpu_probe_stop(probe, &err, &all, &n), 0);
 	assert_int_equal(offcpu_probe_poll(probe, 0, take, seen), 0);
+	for (size_t i = 0; i < n; i++)
+		if (!(all[i].wait.flags & OFFCPU_UNFINISHED)) /* it was over, but its thread could not tell it */
+			take(seen, &all[i].wait, sizeof(all[i].wait));
 	if (n && open)
 		*open = all[n - 1];
 	return n;
@@ -168,107 +192,196 @@ static void nap(void)
 	nap_for(NAP_US);
 }
 
-/* How often this thread has left its CPU to wait, by the kernel's count. */
-static pid_t count_sleeps(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return (pid_t)usage.ru_nvcsw;
-}
-
 static void naps(void)
 {
 	for (;;) {
-		pid_t before;
+		struct deeds deeds = {.from_ns = monotonic_ns()};
+		struct rusage before, after;
 
+		getrusage(RUSAGE_THREAD, &after); /* so that this needs no page later */
 		hear(to_child[0]);
-		before = count_sleeps();
+		deeds.from_ns = monotonic_ns();
+		getrusage(RUSAGE_THREAD, &before);
 		for (int i = 0; i < 2 * NAPS; i++)
 			nap_for(i % 2 ? SHORT_NAP_US : NAP_US);
-		tell(from_child[1], count_sleeps() - before);
+		getrusage(RUSAGE_THREAD, &after);
+		deeds.until_ns = monotonic_ns();
+		deeds.sleeps = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
+		deeds.switches = (uint64_t)(after.ru_nvcsw + after.ru_nivcsw);
+		if (write(from_child[1], &deeds, sizeof(deeds)) != sizeof(deeds))
+			_exit(1);
 	}
 }
 
-/* Lets the child nap; how often it has slept: one whose CPU is taken away at the wrong time may find its nap over. */
-static unsigned let_nap(void)
+static uint64_t count_switches(pid_t pid)
 {
-	pid_t sleeps;
+	struct task_status status = {0};
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	assert_int_equal(task_status_read(AT_FDCWD, path, &status), 0);
+	return status.nvcsw + status.nivcsw;
+}
+
+/* Lets the child nap, until it has left its CPU once more: then nothing that it did before is still to be told. */
+static struct deeds let_nap(pid_t pid)
+{
+	struct deeds deeds = {0};
 
 	tell(to_child[1], 1);
-	sleeps = hear(from_child[0]);
-	assert_true(sleeps > NAPS / 2);
-	return (unsigned)sleeps;
+	assert_int_equal(read(from_child[0], &deeds, sizeof(deeds)), sizeof(deeds));
+	assert_true(deeds.sleeps > NAPS / 2);
+	while (count_switches(pid) <= deeds.switches)
+		nap();
+	return deeds;
 }
 
 enum { QUESTIONS = 3 }; /* the child waits for one, and may wait for a lock of the pipe that it is in, or the answer's */
 
-static void assert_nothing_lost(struct offcpu_probe *probe)
+static void assert_not_lost(struct offcpu_probe *probe, enum offcpu_lost what)
 {
-	for (int i = 0; i < OFFCPU_LOSSES; i++)
-		if (offcpu_probe_loss(probe, i))
-			fail_msg("%llu lost of kind %d (enum offcpu_lost)", (unsigned long long)offcpu_probe_loss(probe, i), i);
+	uint64_t n = offcpu_probe_loss(probe, what);
+
+	if (n)
+		fail_msg("%llu lost of kind %d (enum offcpu_lost)", (unsigned long long)n, (int)what);
 }
 
-/* Every wait is told, each after its stack, and those of nobody else. */
-static void check_all(struct offcpu_probe_options options)
+/* What is told of a child's naps: each wait after its stack, and those of nobody else. */
+static struct seen record_naps(const struct offcpu_probe_options *options)
 {
 	pid_t pid = start_child(naps);
 	struct seen seen = {.tgid = pid, .whole = true};
-	struct offcpu_probe *probe;
-	unsigned sleeps;
+	struct offcpu_probe *probe = start(pid, options);
 
-	options.filter.min_ns = 0;
-	probe = start(pid, &options);
-	sleeps = let_nap();
+	seen.deeds = let_nap(pid);
 	stop(probe, &seen, NULL);
-	assert_nothing_lost(probe);
-	assert_in_range(seen.waits, sleeps, sleeps + QUESTIONS);
+	seen.missed = offcpu_probe_loss(probe, OFFCPU_LOST_RESUMES);
+	seen.in_thread = strcmp(offcpu_probe_method(probe), "sched_exit") == 0;
+	for (int i = 0; i < OFFCPU_LOSSES; i++)
+		if (i != OFFCPU_LOST_RESUMES)
+			assert_not_lost(probe, i);
 	assert_true(seen.whole);
 	assert_int_equal(seen.others, 0);
 	end(probe, pid);
+	return seen;
 }
 
-static void check_rung(enum offcpu_rung rung)
+/* Stacks are taken when a thread leaves its CPU if every wait counts, and otherwise when it is back. */
+enum { EVERY_NS = 0, ALMOST_EVERY_NS = 1 };
+
+static struct seen record_rung(enum offcpu_rung rung, uint64_t min_ns, uint32_t pretended)
 {
-	check_all(the_options(rung));
+	struct offcpu_probe_options options = the_options(rung);
+
+	options.filter.min_ns = min_ns;
+	options.pretended = pretended;
+	return record_naps(&options);
+}
+
+/*
+ * Every wait is told. A return may go unseen at any time, as when the thread before is hidden from BPF: then the next
+ * switch tells, and only after the naps, when the recording ends, may there be none.
+ */
+static struct seen check_rung(enum offcpu_rung rung, uint64_t min_ns, uint32_t pretended)
+{
+	struct seen seen = record_rung(rung, min_ns, pretended);
+
+	assert_int_equal(seen.waits, seen.deeds.sleeps);
+	assert_in_range(seen.missed, 0, 1);
+	if (seen.in_thread && !(pretended & OFFCPU_UNSEEN_BACK))
+		assert_int_equal(seen.unseen, 0);
+	return seen;
 }
 
 /* Task storage is refused, and nothing is lost. */
 static void test_busy_when_leaving(void **state)
 {
-	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
-
-	options.pretended = OFFCPU_BUSY_LEAVING;
-	check_all(options);
+	check_rung(OFFCPU_RUNG_AUTO, EVERY_NS, OFFCPU_BUSY_LEAVING | OFFCPU_BUSY_NOTING);
+	check_rung(OFFCPU_RUNG_AUTO, ALMOST_EVERY_NS, OFFCPU_BUSY_LEAVING);
+	check_rung(OFFCPU_RUNG_SWITCH, EVERY_NS, OFFCPU_BUSY_LEAVING);
 }
 
 static void test_busy_when_back(void **state)
 {
-	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	check_rung(OFFCPU_RUNG_AUTO, ALMOST_EVERY_NS, OFFCPU_BUSY_BACK);
+	check_rung(OFFCPU_RUNG_SWITCH, EVERY_NS, OFFCPU_BUSY_BACK);
+}
 
-	options.pretended = OFFCPU_BUSY_BACK;
-	check_all(options);
+static void test_busy_at_times(void **state)
+{
+	const uint32_t at_times = OFFCPU_BUSY_LEAVING | OFFCPU_BUSY_BACK | OFFCPU_BUSY_AT_TIMES;
+	struct seen seen;
+
+	check_rung(OFFCPU_RUNG_AUTO, EVERY_NS, at_times);
+	check_rung(OFFCPU_RUNG_AUTO, ALMOST_EVERY_NS, at_times);
+	/* There a return may go unseen, too: what both make unknown is counted, not only that of naps. */
+	seen = record_rung(OFFCPU_RUNG_SWITCH, EVERY_NS, at_times);
+	assert_in_range(seen.deeds.sleeps, seen.waits, seen.waits + seen.missed);
+}
+
+/* A program that is not run does not lose a wait, but at most its stack. */
+static void test_unseen_back(void **state)
+{
+	struct seen seen = check_rung(OFFCPU_RUNG_AUTO, ALMOST_EVERY_NS, OFFCPU_UNSEEN_BACK);
+
+	assert_int_equal(seen.unseen, seen.in_thread ? seen.waits : seen.unseen);
+	seen = check_rung(OFFCPU_RUNG_AUTO, EVERY_NS, OFFCPU_UNSEEN_BACK);
+	assert_int_equal(seen.unseen, 0);
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	return clock_ns(clock);
+}
+
+/* How long the child ran before is not forgotten when what was noted of it gets another place. */
+static void test_ran(void **state)
+{
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	pid_t pid = start_child(naps);
+	struct seen seen = {.tgid = pid};
+	const struct offcpu_ran *ran = NULL;
+	struct offcpu_probe *probe;
+	struct err err = {0};
+	uint64_t before;
+	size_t n = 0;
+
+	let_nap(pid);
+	before = cpu_ns(pid);
+	options.pretended = OFFCPU_BUSY_NOTING;
+	probe = start(pid, &options);
+	let_nap(pid);
+	offcpu_probe_end(probe);
+	assert_int_equal(offcpu_probe_ran(probe, &err, &ran, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(ran->tid, pid);
+	assert_in_range(ran->ran_ns, 1, cpu_ns(pid) - before);
+	stop(probe, &seen, NULL);
+	end(probe, pid);
 }
 
 static void test_auto(void **state)
 {
-	check_rung(OFFCPU_RUNG_AUTO);
+	check_rung(OFFCPU_RUNG_AUTO, EVERY_NS, 0);
+	check_rung(OFFCPU_RUNG_AUTO, ALMOST_EVERY_NS, 0);
 }
 
 static void test_sched_exit(void **state)
 {
-	check_rung(OFFCPU_RUNG_SCHED_EXIT);
+	check_rung(OFFCPU_RUNG_SCHED_EXIT, EVERY_NS, 0);
 }
 
 static void test_kprobe(void **state)
 {
-	check_rung(OFFCPU_RUNG_KPROBE);
+	check_rung(OFFCPU_RUNG_KPROBE, EVERY_NS, 0);
 }
 
 static void test_switch(void **state)
 {
-	check_rung(OFFCPU_RUNG_SWITCH);
+	check_rung(OFFCPU_RUNG_SWITCH, EVERY_NS, 0);
 }
 
 /* States that were not asked for are not told. */
@@ -281,7 +394,7 @@ static void test_states(void **state)
 
 	options.filter.sleeping = false;
 	probe = start(pid, &options);
-	let_nap();
+	let_nap(pid);
 	assert_int_equal(stop(probe, &seen, NULL), 0);
 	assert_int_equal(seen.waits, 0);
 	end(probe, pid);
@@ -311,7 +424,7 @@ static void add(void *arg, const struct offcpu_key *key, const struct offcpu_sum
 }
 
 /* Without events no wait is sent, only their sums are there; *sleeps is how often the child has slept meanwhile. */
-static struct added add_up(uint64_t min_ns, unsigned *sleeps)
+static struct added add_up(uint64_t min_ns, uint64_t *sleeps)
 {
 	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
 	pid_t pid = start_child(naps);
@@ -322,7 +435,7 @@ static struct added add_up(uint64_t min_ns, unsigned *sleeps)
 	options.events = false;
 	options.filter.min_ns = min_ns;
 	probe = start(pid, &options);
-	*sleeps = let_nap();
+	*sleeps = let_nap(pid).sleeps;
 	stop(probe, &seen, NULL);
 	assert_int_equal(seen.told, 0);
 	assert_int_equal(offcpu_probe_sums(probe, add, &added), 0);
@@ -335,7 +448,7 @@ static struct added add_up(uint64_t min_ns, unsigned *sleeps)
 
 static void test_sums(void **state)
 {
-	unsigned sleeps;
+	uint64_t sleeps;
 	struct added added = add_up(0, &sleeps);
 
 	assert_in_range(added.count, sleeps, sleeps + QUESTIONS);
@@ -344,7 +457,7 @@ static void test_sums(void **state)
 /* Short naps are not counted, as no sum has a wait below the threshold: add() looks at that. */
 static void test_threshold(void **state)
 {
-	unsigned sleeps;
+	uint64_t sleeps;
 	struct added added = add_up(MIN_NS, &sleeps);
 
 	assert_in_range(added.count, NAPS / 2, sleeps + QUESTIONS);
@@ -815,6 +928,9 @@ int main(void)
 		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_busy_when_leaving),
 		cmocka_unit_test(test_busy_when_back),
+		cmocka_unit_test(test_busy_at_times),
+		cmocka_unit_test(test_unseen_back),
+		cmocka_unit_test(test_ran),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_threshold),
