@@ -75,7 +75,7 @@ class Recording:
         )
         os.close(theirs)
         self._out = self.proc.stdout.fileno()
-        self._said = {self._out: b"", self._terminal: b""}
+        self._said = {self._out: bytearray(), self._terminal: bytearray()}
         self._open = set(self._said)
 
     def _read(self, fd):
@@ -101,6 +101,9 @@ class Recording:
 
     def _until(self, fd, text):
         return self._until_enough(fd, lambda said: text in said, text)
+
+    def _until_end(self, fd):
+        self._until_enough(fd, lambda said: False, "end")
 
     def begun(self):
         if not self._until(self._terminal, b" waits, "):
@@ -132,8 +135,8 @@ class Recording:
         """Ends it (None: waits until it ends) and returns the result."""
         if sig and self.proc.poll() is None:
             self.proc.send_signal(sig)
-        self._until(self._out, b"\0")  # all of it
-        self._until(self._terminal, b"\0")
+        self._until_end(self._out)
+        self._until_end(self._terminal)
         self.proc.wait(TIMEOUT)
         self.close()
         out, err = self._said[self._out].decode(), self._said[self._terminal].decode()
