@@ -9,7 +9,7 @@
 
 #include <sys/epoll.h>
 
-enum { TICK_MS = 20, WORK_US = 5000 };
+enum { TICK_MS = 1000, WORK_US = 5000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, never = PTHREAD_COND_INITIALIZER;
@@ -37,7 +37,7 @@ FRAME static void pool_wait(void)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TICK_MS * 1000000;
+	until.tv_nsec += TICK_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&lock);
