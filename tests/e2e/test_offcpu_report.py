@@ -74,11 +74,12 @@ def test_folded(target, record):
                 slack = TOLERANCE * added(rows, "total_ns") + 10000 * added(rows) + 1000 * lines[site, states]
                 slack += most_stolen_ns(truth)  # between the two who record
                 assert abs(ns[site, states] - added(rows, "total_ns")) <= slack, (site, states, ns, rows)
-            own, waited = th["sites"][site], ns[site, "SD"] + ns[site, "R"]
+            own, slept = th["sites"][site], ns[site, "SD"]
             slack = TOLERANCE * own["off_ns"] + 50000 * (own["switches"] + own["preempted"] + own["calls"])  # see test_offcpu.py
             least = own["off_ns"] - most_stolen_ns(truth) - slack
-            most = own["all_ns"] + 1000 * (lines[site, "SD"] + lines[site, "R"])
-            assert least <= waited <= most, (site, ns, own)
+            assert least <= slept + ns[site, "R"], (site, ns, own)
+            # it may be pushed off its CPU while it looks at the clock, too
+            assert slept <= own["all_ns"] + 1000 * lines[site, "SD"], (site, ns, own)
 
 
 def test_name_that_would_write_to_the_terminal(record):
