@@ -31,17 +31,19 @@ static int look_at(struct offcpu_targets *targets, const struct process *process
 	return 0;
 }
 
-static int take(struct offcpu_targets *targets, pid_t pid, struct err *err)
+static int take(struct offcpu_targets *targets, struct process_id id, struct err *err)
 {
 	struct process process;
-	int rc = process_open(pid, err, &process);
+	int rc = process_open(id.pid, err, &process);
 
 	if (rc == -EINVAL)
-		return err_set(err, EINVAL, "%d is a thread of process %d: use `-p %d`", (int)pid, (int)process.pid,
+		return err_set(err, EINVAL, "%d is a thread of process %d: use `-p %d`", (int)id.pid, (int)process.pid,
 			       (int)process.pid);
 	if (rc < 0)
 		return rc;
-	rc = look_at(targets, &process, err);
+	rc = process_check_id(&process, id, err);
+	if (rc == 0)
+		rc = look_at(targets, &process, err);
 	process_close(&process);
 	return rc;
 }
@@ -53,12 +55,12 @@ static int add_missing(struct offcpu_targets *targets, const struct err *err)
 	return note(targets, arena_intern(targets->arena, err->msg));
 }
 
-static int take_all(struct offcpu_targets *targets, const struct tid_list *pids, struct err *err)
+static int take_all(struct offcpu_targets *targets, const struct process_ids *ids, struct err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < pids->len && rc != -ENOMEM; i++) {
-		rc = take(targets, pids->data[i], err);
+	for (size_t i = 0; i < ids->len && rc != -ENOMEM; i++) {
+		rc = take(targets, ids->data[i], err);
 		if (rc < 0 && rc != -ENOMEM)
 			rc = add_missing(targets, err);
 	}
@@ -68,18 +70,18 @@ static int take_all(struct offcpu_targets *targets, const struct tid_list *pids,
 int offcpu_targets_find(struct offcpu_targets *targets, const struct process_args *wanted, struct err *err)
 {
 	_cleanup_(notes_deinit) struct notes missing = {0};
-	struct tid_list pids = {0};
+	struct process_ids ids = {0};
 	int rc;
 
 	targets->arena = arena_create();
-	rc = targets->arena ? process_args_find(wanted, err, &pids, &missing) : -ENOMEM;
+	rc = targets->arena ? process_args_find(wanted, err, &ids, &missing) : -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < missing.len; i++) {
 		err_set(err, ESRCH, "%s", missing.data[i]);
 		rc = add_missing(targets, err);
 	}
 	if (rc == 0)
-		rc = take_all(targets, &pids, err);
-	vec_deinit(&pids);
+		rc = take_all(targets, &ids, err);
+	vec_deinit(&ids);
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
 	return rc == 0 && wanted->len && !targets->pids.len ? -err->code : rc;

@@ -35,6 +35,11 @@ static int add_once(struct tid_list *list, pid_t pid, struct err *err)
 	return tid_list_has(list, pid) || vec_push(list, pid) ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+static int add_process(struct process_ids *ids, struct process_id id, struct err *err)
+{
+	return process_ids_have(ids, id.pid) || vec_push(ids, id) ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
 /* A copy of what is before the next comma, and where to go on; NULL when memory is exhausted. */
 static char *next_part(const char **text)
 {
@@ -121,36 +126,36 @@ static const char *guess(const char *word, const struct process_names *names, st
 	return text ? text : "";
 }
 
-static bool descends_from(pid_t pid, const struct tid_list *others)
+static bool descends_from(pid_t pid, const struct process_ids *others)
 {
 	enum { MAX_GENERATIONS = 64 };
 	int generation = 0;
 
 	for (pid = process_parent(pid); pid > 0 && generation < MAX_GENERATIONS;
 	     pid = process_parent(pid), generation++)
-		if (tid_list_has(others, pid))
+		if (process_ids_have(others, pid))
 			return true;
 	return false;
 }
 
 /* Children of another one come along with that. */
-static void keep_ancestors(struct tid_list *pids)
+static void keep_ancestors(struct process_ids *ids)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < pids->len; i++)
-		if (!descends_from(pids->data[i], pids))
-			pids->data[kept++] = pids->data[i];
-	pids->len = kept;
+	for (size_t i = 0; i < ids->len; i++)
+		if (!descends_from(ids->data[i].pid, ids))
+			ids->data[kept++] = ids->data[i];
+	ids->len = kept;
 }
 
-static int find_name(const struct process_names *names, const char *name, struct err *err, struct tid_list *out)
+static int find_name(const struct process_names *names, const char *name, struct err *err, struct process_ids *out)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < names->len; i++)
 		if (strcmp(names->data[i].name, name) == 0)
-			rc = add_once(out, names->data[i].pid, err);
+			rc = add_process(out, names->data[i].id, err);
 	return rc;
 }
 
@@ -185,30 +190,30 @@ static void put_command_line(const struct text *text, const char *line, size_t t
 	fputs("…", text->out);
 }
 
-static void show_namesakes(const struct tid_list *pids, struct arena *arena)
+static void show_namesakes(const struct process_ids *ids, struct arena *arena)
 {
 	const struct text text = {.out = stderr};
 	struct process_portrait portrait;
 	char age[DURATION_LEN], uid[16];
-	size_t shown = pids->len > MAX_LISTED ? MAX_LISTED : pids->len;
+	size_t shown = ids->len > MAX_LISTED ? MAX_LISTED : ids->len;
 
 	fprintf(stderr, "%9s  %-12s %12s %8s  %s\n", "PID", "USER", "AGE", "THREADS", "COMMAND");
 	for (size_t i = 0; i < shown; i++) {
-		if (process_portrait(pids->data[i], arena, &portrait) < 0)
+		if (process_portrait(ids->data[i].pid, arena, &portrait) < 0)
 			continue;
 		fprintf(stderr, "%9d  %-12s %12s %8d  ", (int)portrait.pid, user_name(portrait.uid, uid),
 			format_duration(portrait.age_ns, age), portrait.threads);
 		put_command_line(&text, portrait.command_line, BEFORE_COMMAND);
 		fputc('\n', stderr);
 	}
-	if (shown < pids->len)
-		fprintf(stderr, "%9s  and %zu more\n", "…", pids->len - shown);
+	if (shown < ids->len)
+		fprintf(stderr, "%9s  and %zu more\n", "…", ids->len - shown);
 }
 
 static int take_name(const struct process_args *args, const char *name, const struct process_names *names,
-		     struct arena *arena, struct err *err, struct tid_list *out, struct notes *missing)
+		     struct arena *arena, struct err *err, struct process_ids *out, struct notes *missing)
 {
-	struct tid_list found = {0};
+	struct process_ids found = {0};
 	int rc = find_name(names, name, err, &found);
 
 	if (rc == 0 && args->children)
@@ -221,12 +226,12 @@ static int take_name(const struct process_args *args, const char *name, const st
 			     args->takes_all ? ", or --all for all of them" : "");
 	}
 	for (size_t i = 0; rc == 0 && i < found.len; i++)
-		rc = add_once(out, found.data[i], err);
+		rc = add_process(out, found.data[i], err);
 	vec_deinit(&found);
 	return rc;
 }
 
-int process_args_find(const struct process_args *args, struct err *err, struct tid_list *out, struct notes *missing)
+int process_args_find(const struct process_args *args, struct err *err, struct process_ids *out, struct notes *missing)
 {
 	_cleanup_(cleanup_arena) struct arena *arena = arena_create();
 	struct process_names names = {0};
@@ -235,7 +240,7 @@ int process_args_find(const struct process_args *args, struct err *err, struct t
 	if (rc == 0 && process_args_have_names(args))
 		rc = process_names_list(arena, err, &names);
 	for (size_t i = 0; rc == 0 && i < args->len; i++)
-		rc = args->data[i].pid ? add_once(out, args->data[i].pid, err)
+		rc = args->data[i].pid ? add_process(out, (struct process_id){.pid = args->data[i].pid}, err)
 				       : take_name(args, args->data[i].name, &names, arena, err, out, missing);
 	vec_deinit(&names);
 	return rc;

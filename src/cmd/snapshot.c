@@ -171,34 +171,39 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 }
 
 /* The processes of the threads that were asked for. */
-static int find_processes_of_threads(const struct tid_list *tids, struct err *err, struct tid_list *out, struct notes *missing)
+static int find_processes_of_threads(const struct tid_list *tids, struct err *err, struct process_ids *out,
+				     struct notes *missing)
 {
 	for (size_t i = 0; i < tids->len; i++) {
 		pid_t pid = process_of_thread(tids->data[i]);
 
 		if (!pid)
 			notes_add(missing, "there is no thread %d", (int)tids->data[i]);
-		else if (!tid_list_has(out, pid) && !vec_push(out, pid))
+		else if (!process_ids_have(out, pid) && !vec_push(out, (struct process_id){.pid = pid}))
 			return err_set(err, ENOMEM, "out of memory");
 	}
 	return 0;
 }
 
-/* Those of the processes that started them, too, but not our own. */
-static int add_children(struct tid_list *pids, struct err *err)
+/* What they have started, too, but not our own process. */
+static int add_children(struct process_ids *ids, struct err *err)
 {
-	int rc = process_add_descendants(pids);
+	struct tid_list pids = {0};
 	pid_t self = process_self();
-	size_t kept = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < pids->len; i++)
-		if (pids->data[i] != self)
-			pids->data[kept++] = pids->data[i];
-	pids->len = kept;
+	for (size_t i = 0; rc == 0 && i < ids->len; i++)
+		rc = vec_push(&pids, ids->data[i].pid) ? 0 : -ENOMEM;
+	if (rc == 0)
+		rc = process_add_descendants(&pids);
+	for (size_t i = ids->len; rc == 0 && i < pids.len; i++)
+		if (pids.data[i] != self && !vec_push(ids, (struct process_id){.pid = pids.data[i]}))
+			rc = -ENOMEM;
+	vec_deinit(&pids);
 	return rc < 0 ? err_set(err, -rc, "listing the children: %s", strerror(-rc)) : 0;
 }
 
-static int find_processes(const struct options *o, struct err *err, struct tid_list *out, struct notes *missing)
+static int find_processes(const struct options *o, struct err *err, struct process_ids *out, struct notes *missing)
 {
 	int rc = o->processes.len ? process_args_find(&o->processes, err, out, missing)
 				  : find_processes_of_threads(&o->tids, err, out, missing);
@@ -218,7 +223,7 @@ static int choose_threads(pid_t pid, const struct tid_list *tids, struct err *er
 	return 0;
 }
 
-static int show_process(pid_t pid, const struct options *o, struct view *view, struct err *err)
+static int show_process(struct process_id id, const struct options *o, struct view *view, struct err *err)
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
 	struct tracing_options options = {
@@ -229,12 +234,12 @@ static int show_process(pid_t pid, const struct options *o, struct view *view, s
 	};
 	struct tid_list tids = {0};
 	uint64_t started = monotonic_ns();
-	int rc = choose_threads(pid, &o->tids, err, &tids);
+	int rc = choose_threads(id.pid, &o->tids, err, &tids);
 
 	options.capture.tids = tids.data;
 	options.capture.ntids = tids.len;
 	if (rc == 0)
-		rc = tracing_capture(pid, &options, started, err, &tracing);
+		rc = tracing_capture(id, &options, started, err, &tracing);
 	if (rc == 0)
 		rc = view_show(view, steal_ptr(tracing), err);
 	vec_deinit(&tids);
@@ -242,14 +247,14 @@ static int show_process(pid_t pid, const struct options *o, struct view *view, s
 }
 
 /* How many could not be shown. */
-static unsigned show_processes(const struct tid_list *pids, const struct options *o, struct view *view)
+static unsigned show_processes(const struct process_ids *ids, const struct options *o, struct view *view)
 {
 	unsigned failed = 0;
 
-	for (size_t i = 0; i < pids->len; i++) {
+	for (size_t i = 0; i < ids->len; i++) {
 		struct err err = {0};
 
-		if (show_process(pids->data[i], o, view, &err) < 0) {
+		if (show_process(ids->data[i], o, view, &err) < 0) {
 			cmd_complain(err.msg);
 			failed++;
 		}
@@ -260,25 +265,25 @@ static unsigned show_processes(const struct tid_list *pids, const struct options
 static int snapshot(char **argv, const struct options *o, struct view *view)
 {
 	_cleanup_(notes_deinit) struct notes missing = {0};
-	struct tid_list pids = {0};
+	struct process_ids ids = {0};
 	struct err err = {0};
 	unsigned failed;
 	int code = EXIT_NOTHING;
 
-	if (find_processes(o, &err, &pids, &missing) < 0) {
+	if (find_processes(o, &err, &ids, &missing) < 0) {
 		cmd_complain(err.msg);
-	} else if (view->options.save && pids.len > 1) {
+	} else if (view->options.save && ids.len > 1) {
 		code = cmd_misused(argv[0], "--save takes one process");
 	} else {
 		for (size_t i = 0; i < missing.len; i++)
 			cmd_complain(missing.data[i]);
-		failed = show_processes(&pids, o, view);
+		failed = show_processes(&ids, o, view);
 		if (view_finish(view, &err) < 0)
 			cmd_complain(err.msg);
 		else if (view->documents)
 			code = failed || missing.len || view->incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
 	}
-	vec_deinit(&pids);
+	vec_deinit(&ids);
 	return code;
 }
 

@@ -114,14 +114,16 @@ int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct 
 		       id);
 }
 
-int subject_open_process(pid_t pid, struct err *err, struct subject **out)
+int subject_open_process(struct process_id id, struct err *err, struct subject **out)
 {
 	_cleanup_(cleanup_subject) struct subject *subject = calloc(1, sizeof(*subject));
 	int rc;
 
 	if (!subject)
 		return err_set(err, ENOMEM, "out of memory");
-	rc = target_open_whole(pid, NULL, err, &subject->process);
+	rc = target_open_whole(id.pid, NULL, err, &subject->process);
+	if (rc == 0)
+		rc = process_check_id(&subject->process->process, id, err);
 	if (rc == 0 && !(subject->jit = jit_names_create(subject->process, modules_notes(subject->process->modules))))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "proc/process.h"
 #include "target/modules.h"
 #include "symbol/debuginfod.h"
 #include "symbol/jit_names.h"
@@ -23,7 +24,7 @@ int subject_open_file(const char *path, struct err *err, struct subject **out);
 int subject_open_build_id(const char *id, struct debuginfod *debuginfod, struct err *err, struct subject **out);
 
 /* The process as its memory map is now; it is not stopped. */
-int subject_open_process(pid_t pid, struct err *err, struct subject **out);
+int subject_open_process(struct process_id id, struct err *err, struct subject **out);
 
 void subject_destroy(struct subject *subject);
 

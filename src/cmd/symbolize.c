@@ -212,15 +212,15 @@ DEFINE_CLEANUP(answers, struct answers *, answers_destroy)
 static int open_process(const struct process_args *process, struct err *err, struct subject **out)
 {
 	_cleanup_(notes_deinit) struct notes missing = {0};
-	struct tid_list pids = {0};
-	int rc = process_args_find(process, err, &pids, &missing);
+	struct process_ids ids = {0};
+	int rc = process_args_find(process, err, &ids, &missing);
 
-	if (rc == 0 && pids.len)
-		rc = subject_open_process(pids.data[0], err, out);
+	if (rc == 0 && ids.len)
+		rc = subject_open_process(ids.data[0], err, out);
 	else if (rc == 0)
 		rc = err_set(err, ESRCH, "%s (-p means --pretty-print only together with -e, --build-id or --pid)",
 			     missing.data[0]);
-	vec_deinit(&pids);
+	vec_deinit(&ids);
 	return rc;
 }
 

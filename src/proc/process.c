@@ -211,6 +211,15 @@ int process_info(const struct process *process, struct process_info *out)
 	return 0;
 }
 
+int process_check_id(const struct process *process, struct process_id id, struct err *err)
+{
+	struct process_info info;
+
+	if (!id.start_time || (process_info(process, &info) == 0 && info.start_time == id.start_time))
+		return 0;
+	return err_set(err, ESRCH, "process %d has ended", (int)id.pid);
+}
+
 /* 1: a thread lives; 0: none does; -EAGAIN: one went away meanwhile, and another may have replaced it. */
 static int find_living(const struct process *process, const struct tid_list *tids)
 {

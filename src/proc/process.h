@@ -93,6 +93,27 @@ struct process_info {
 
 int process_info(const struct process *process, struct process_info *out);
 
+/* A process that was found, and is opened later: by then its number may be another one's. */
+struct process_id {
+	pid_t pid;
+	uint64_t start_time; /* as above; 0: whoever has the number is meant */
+};
+
+struct process_ids {
+	VEC_FIELDS(struct process_id);
+};
+
+static inline bool process_ids_have(const struct process_ids *ids, pid_t pid)
+{
+	for (size_t i = 0; i < ids->len; i++)
+		if (ids->data[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* -ESRCH with a sentence: the process that was found has ended, and this is another one. */
+int process_check_id(const struct process *process, struct process_id id, struct err *err);
+
 /* True when none of its threads lives, even if it is still a zombie: the main thread may end before the others. */
 bool process_has_ended(const struct process *process);
 

@@ -65,14 +65,14 @@ static int read_arguments(const struct process *process, struct arguments *out)
 	return 0;
 }
 
-static int add(struct process_names *names, pid_t pid, const char *name)
+static int add(struct process_names *names, struct process_id id, const char *name)
 {
 	if (!name)
 		return -ENOMEM;
-	for (size_t i = names->len; i-- > 0 && names->data[i].pid == pid;)
+	for (size_t i = names->len; i-- > 0 && names->data[i].id.pid == id.pid;)
 		if (names->data[i].name == name)
 			return 0;
-	return vec_push(names, (struct process_name){.pid = pid, .name = name}) ? 0 : -ENOMEM;
+	return vec_push(names, (struct process_name){.id = id, .name = name}) ? 0 : -ENOMEM;
 }
 
 static int add_names(const struct process *process, struct arena *arena, struct process_names *out)
@@ -80,22 +80,24 @@ static int add_names(const struct process *process, struct arena *arena, struct 
 	_cleanup_(arguments_deinit) struct arguments arguments = {0};
 	const char *exe, *program, *script;
 	struct process_info info;
+	struct process_id id;
 	int rc;
 
 	if (process_info(process, &info) < 0 || process_has_ended(process))
 		return 0;
-	rc = add(out, process->pid, arena_intern(arena, info.comm));
+	id = (struct process_id){process->pid, info.start_time};
+	rc = add(out, id, arena_intern(arena, info.comm));
 	if (rc < 0 || info.kernel_thread)
 		return rc;
 	exe = process_exe(process, arena);
 	program = exe ? strrchr(exe, '/') : NULL;
 	program = program ? program + 1 : exe ? exe : info.comm;
 	if (exe)
-		rc = add(out, process->pid, arena_intern(arena, program));
+		rc = add(out, id, arena_intern(arena, program));
 	if (rc < 0 || !script_has_interpreter(program) || read_arguments(process, &arguments) < 0)
 		return rc;
 	script = script_name(program, arguments.words, arguments.n);
-	return script && *script ? add(out, process->pid, arena_intern(arena, script)) : 0;
+	return script && *script ? add(out, id, arena_intern(arena, script)) : 0;
 }
 
 /* This process, and those that it descends from. */

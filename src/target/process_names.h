@@ -8,11 +8,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "proc/process.h"
 
 /* By what people call processes. */
 
 struct process_name {
-	pid_t pid;
+	struct process_id id;
 	const char *name; /* the arena's */
 };
 

@@ -98,15 +98,16 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 	return rc;
 }
 
-static int open_target(pid_t pid, struct err *err, struct target **out)
+static int open_target(struct process_id id, struct err *err, struct target **out)
 {
-	int rc = target_open(pid, err, out);
-	pid_t tgid = rc == -EINVAL ? process_of_thread(pid) : 0;
+	int pid = (int)id.pid, rc = target_open(id.pid, err, out);
+	pid_t tgid = rc == -EINVAL ? process_of_thread(id.pid) : 0;
 
+	if (rc == 0)
+		return process_check_id(&(*out)->process, id, err);
 	if (!tgid)
 		return rc;
-	return err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", (int)pid, (int)tgid, (int)tgid,
-		       (int)pid);
+	return err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", pid, (int)tgid, (int)tgid, pid);
 }
 
 /* A snapshot with its files. -EAGAIN: the process has executed another program before they were opened. */
@@ -132,7 +133,8 @@ static void drop_snapshot(struct tracing *t)
 	snapshot_destroy(steal_ptr(t->snap));
 }
 
-int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started_ns, struct err *err, struct tracing **out)
+int tracing_capture(struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err,
+		    struct tracing **out)
 {
 	_cleanup_(cleanup_tracing) struct tracing *t = calloc(1, sizeof(*t));
 	_cleanup_(cleanup_capture) struct capture *capture = NULL;
@@ -149,7 +151,7 @@ int tracing_capture(pid_t pid, const struct tracing_options *o, uint64_t started
 		options.on_held = ptrace_walk_thread;
 		options.on_held_arg = &walked;
 	}
-	rc = open_target(pid, err, &t->target);
+	rc = open_target(id, err, &t->target);
 	walked.target = t->target;
 	if (rc == 0)
 		rc = capture_open(t->target, &options, err, &capture);

@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
+#include "proc/process.h"
 #include "symbol/native_names.h"
 
 /*
@@ -32,8 +33,8 @@ struct tracing_names {
 	bool kernel; /* kernel stacks, too */
 };
 
-/* Captures a live process and walks its stacks. `started_ns` (CLOCK_MONOTONIC) is when the user began to wait. */
-int tracing_capture(pid_t pid, const struct tracing_options *options, uint64_t started_ns, struct err *err,
+/* Captures a live process and walks its stacks; -ESRCH when another one has got its number. `started_ns` (CLOCK_MONOTONIC) is when the user began to wait. */
+int tracing_capture(struct process_id id, const struct tracing_options *options, uint64_t started_ns, struct err *err,
 		    struct tracing **out);
 
 /* Walks the stacks of a saved snapshot, which it takes over, also on failure. */

@@ -16,7 +16,7 @@ static void sleeps_renamed(void)
 static bool is_named(const struct process_names *names, pid_t pid, const char *name)
 {
 	for (size_t i = 0; i < names->len; i++)
-		if (names->data[i].pid == pid && (!name || strcmp(names->data[i].name, name) == 0))
+		if (names->data[i].id.pid == pid && (!name || strcmp(names->data[i].name, name) == 0))
 			return true;
 	return false;
 }

@@ -136,7 +136,7 @@ static void test_process(void **state)
 	char self[PATH_MAX] = "";
 
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	assert_int_equal(subject_open_process(getpid(), &err, &subject), 0);
+	assert_int_equal(subject_open_process((struct process_id){.pid = getpid()}, &err, &subject), 0);
 	module = subject_find(subject, here, &vaddr);
 	assert_non_null(module);
 	assert_string_equal(module->info.path, self);
@@ -157,10 +157,20 @@ static void test_process_that_is_not_there(void **state)
 	struct subject *subject = NULL;
 	struct err err = {0};
 
-	assert_int_equal(subject_open_process(INT_MAX, &err, &subject), -ESRCH);
+	assert_int_equal(subject_open_process((struct process_id){.pid = INT_MAX}, &err, &subject), -ESRCH);
 	assert_null(subject);
 	assert_true(err.msg[0] != '\0');
 	subject_destroy(NULL);
+}
+
+static void test_number_used_again(void **state)
+{
+	struct subject *subject = NULL;
+	struct err err = {0};
+
+	assert_int_equal(subject_open_process((struct process_id){.pid = getpid(), .start_time = 1}, &err, &subject), -ESRCH);
+	assert_null(subject);
+	assert_non_null(strstr(err.msg, "has ended"));
 }
 
 int main(void)
@@ -172,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_32_bits),
 		cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_process_that_is_not_there),
 	};
 

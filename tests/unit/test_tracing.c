@@ -41,7 +41,7 @@ static struct tracing *take(pid_t pid, const struct tracing_options *options)
 	struct tracing *tracing = NULL;
 	struct err err = {0};
 
-	if (tracing_capture(pid, options, monotonic_ns(), &err, &tracing) != 0)
+	if (tracing_capture((struct process_id){.pid = pid}, options, monotonic_ns(), &err, &tracing) != 0)
 		fail_msg("%s", err.msg);
 	return tracing;
 }
@@ -247,7 +247,7 @@ static void test_thread_of_a_process(void **state)
 	assert_int_equal(pipe(tid_pipe), 0);
 	pid = child_start(with_thread);
 	assert_int_equal(read(tid_pipe[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
-	assert_int_equal(tracing_capture(tid, &defaults, 0, &err, &tracing), -EINVAL);
+	assert_int_equal(tracing_capture((struct process_id){.pid = tid}, &defaults, 0, &err, &tracing), -EINVAL);
 	assert_null(tracing);
 	snprintf(wanted, sizeof(wanted), "use `stakeout %d -t %d`", (int)pid, (int)tid);
 	assert_non_null(strstr(err.msg, wanted));
@@ -263,9 +263,31 @@ static void test_ended(void **state)
 	struct err err = {0};
 
 	child_end(pid);
-	assert_int_equal(tracing_capture(pid, &defaults, 0, &err, &tracing), -ESRCH);
+	assert_int_equal(tracing_capture((struct process_id){.pid = pid}, &defaults, 0, &err, &tracing), -ESRCH);
 	assert_true(err.msg[0]);
 	assert_null(tracing);
+}
+
+/* One that was found and has ended; the number is another one's by now. */
+static void test_number_used_again(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct process_id id = {.pid = pid};
+	struct tracing *tracing = NULL;
+	struct task_stat stat;
+	struct err err = {0};
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	assert_int_equal(task_stat_read(AT_FDCWD, path, &stat), 0);
+	id.start_time = stat.start_time - 1;
+	assert_int_equal(tracing_capture(id, &defaults, 0, &err, &tracing), -ESRCH);
+	assert_non_null(strstr(err.msg, "has ended"));
+	assert_null(tracing);
+	id.start_time = stat.start_time;
+	assert_int_equal(tracing_capture(id, &defaults, 0, &err, &tracing), 0);
+	tracing_destroy(tracing);
+	child_end(pid);
 }
 
 static void expect_busy(void (*body)(void), char state, const cpu_set_t *wanted)
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_no_kernel_stacks),
 		cmocka_unit_test(test_thread_of_a_process),
 		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_busy_cpus),
 	};
 
