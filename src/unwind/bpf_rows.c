@@ -485,6 +485,23 @@ static void scan_for_exits(struct scan *s, const struct table *t)
 			scan_for_exit(s, code_between(s, t->rows->base + t->rows->data[i].pc, row_end(t, i)));
 }
 
+/*
+ * Where a function returns to that makecontext() was given. No call has left that address, and it is looked up one byte
+ * before, in padding that counts to another function.
+ */
+static void scan_for_context_end(struct scan *s, const struct table *t)
+{
+	struct span code;
+	size_t at;
+
+	s->left = MAX_SCAN;
+	code = code_between(s, t->rows->base, t->rows->base + t->limit);
+	for (at = FUNCTION_ALIGN - code.vaddr % FUNCTION_ALIGN; at + INSN_CONTEXT_BYTES <= code.len; at += FUNCTION_ALIGN)
+		if (s->nfound < MAX_FOUND && insn_is_context_end(s->arch, code.data + at) &&
+		    !insn_ends_call(s->arch, code, code.vaddr + at))
+			note(s, code.vaddr + at - 1, code.vaddr + at, UNWIND_END);
+}
+
 static int compare_found(const void *a, const void *b)
 {
 	const struct found_code *x = a, *y = b;
@@ -502,6 +519,7 @@ static int add_found(struct table *t, const struct image *image, bool all)
 
 	scan_code(&s, t, all);
 	scan_for_exits(&s, t);
+	scan_for_context_end(&s, t);
 	if (!s.nfound)
 		return 0;
 	qsort(s.found, s.nfound, sizeof(s.found[0]), compare_found);

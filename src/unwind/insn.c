@@ -55,6 +55,11 @@ bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len)
 	return ops_for(arch)->is_exit(code, len);
 }
 
+bool insn_is_context_end(const struct arch *arch, const uint8_t code[static INSN_CONTEXT_BYTES])
+{
+	return ops_for(arch)->is_context_end(code);
+}
+
 /* True once per address: a loop is read once. */
 static bool visit(struct reader *r, uint64_t vaddr)
 {

@@ -18,7 +18,8 @@
 enum {
 	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
 	INSN_MAX_CALL = 7,
-	INSN_EXIT_BYTES = 16, /* as many bytes as insn_is_exit() needs */
+	INSN_EXIT_BYTES = 16, /* as many bytes as insn_is_exit() needs, */
+	INSN_CONTEXT_BYTES = 12, /* and insn_is_context_end() */
 };
 
 /* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
@@ -29,6 +30,9 @@ bool insn_ends_call(const struct arch *arch, struct span code, uint64_t address)
 
 /* True when the code, which is returned to, only ends the thread. */
 bool insn_is_exit(const struct arch *arch, const uint8_t *code, size_t len);
+
+/* True when the code is what the C library has a function return to that makecontext() was given. */
+bool insn_is_context_end(const struct arch *arch, const uint8_t code[static INSN_CONTEXT_BYTES]);
 
 /*
  * Follows the code from a file address to the function's return, and states what it undoes on the way as a row: where
@@ -75,6 +79,7 @@ struct insn {
 
 struct insn_ops {
 	bool (*is_exit)(const uint8_t *code, size_t len);
+	bool (*is_context_end)(const uint8_t code[static INSN_CONTEXT_BYTES]);
 	bool (*follows_call)(const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
 
 	/*

@@ -216,4 +216,16 @@ static bool is_exit(const uint8_t *code, size_t len)
 	return false;
 }
 
-const struct insn_ops insn_aarch64 = {.is_exit = is_exit, .follows_call = follows_call, .step = step};
+/* glibc: bti c, or nop in its place; mov x0, x19, where makecontext() has put the next context; cbnz x0. */
+static bool is_context_end(const uint8_t code[static INSN_CONTEXT_BYTES])
+{
+	struct cursor c = cursor_init(code, INSN_CONTEXT_BYTES);
+	uint32_t insn = cursor_u32(&c);
+
+	if (insn == 0xd503245f || insn == 0xd503201f)
+		insn = cursor_u32(&c);
+	return insn == 0xaa1303e0 && (cursor_u32(&c) & 0xff00001f) == 0xb5000000;
+}
+
+const struct insn_ops insn_aarch64 = {
+	.is_exit = is_exit, .is_context_end = is_context_end, .follows_call = follows_call, .step = step};

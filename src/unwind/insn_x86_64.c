@@ -451,4 +451,21 @@ static bool is_exit(const uint8_t *code, size_t len)
 	return at && memmem(at, len - (size_t)(at - code), call, sizeof(call));
 }
 
-const struct insn_ops insn_x86_64 = {.is_exit = is_exit, .follows_call = follows_call, .step = step};
+/*
+ * glibc: mov %rbx, %rsp, where makecontext() has put the next context; then mov (%rsp), %rdi, or first a look whether
+ * there is a shadow stack. It may begin with endbr64.
+ */
+static bool is_context_end(const uint8_t code[static INSN_CONTEXT_BYTES])
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa}, set_sp[] = {0x48, 0x89, 0xdc},
+			     load[] = {0x48, 0x8b, 0x3c, 0x24}, look[] = {0x64, 0xf7, 0x04, 0x25};
+
+	if (memcmp(code, endbr, sizeof(endbr)) == 0)
+		code += sizeof(endbr);
+	return memcmp(code, set_sp, sizeof(set_sp)) == 0 &&
+	       (memcmp(code + sizeof(set_sp), load, sizeof(load)) == 0 ||
+		memcmp(code + sizeof(set_sp), look, sizeof(look)) == 0);
+}
+
+const struct insn_ops insn_x86_64 = {
+	.is_exit = is_exit, .is_context_end = is_context_end, .follows_call = follows_call, .step = step};

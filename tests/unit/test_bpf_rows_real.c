@@ -483,6 +483,7 @@ static const char *const targets[] = {
 	"cxx",
 	"recursion",
 	"signals",
+	"contexts",
 	"noreturn",
 	"vla",
 	"demo",

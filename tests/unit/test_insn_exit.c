@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* insn_is_exit(); test_insn.c has the rest of insn.c. */
+/* insn_is_exit() and insn_is_context_end(); test_insn.c has the rest of insn.c. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -50,9 +50,33 @@ static void test_truncated(void **state)
 	assert_true(insn_is_exit(&arch_x86_64, x86, sizeof(x86)));
 }
 
+static void test_context_end_x86_64(void **state)
+{
+	static const uint8_t plain[INSN_CONTEXT_BYTES] = {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff};
+	static const uint8_t shadow[INSN_CONTEXT_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x89, 0xdc, 0x64, 0xf7, 0x04, 0x25, 0x48};
+	static const uint8_t from_rbp[INSN_CONTEXT_BYTES] = {0x48, 0x89, 0xec, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff};
+	static const uint8_t returns[INSN_CONTEXT_BYTES] = {0x48, 0x89, 0xdc, 0x5b, 0xc3};
+
+	assert_true(insn_is_context_end(&arch_x86_64, plain));
+	assert_true(insn_is_context_end(&arch_x86_64, shadow));
+	assert_false(insn_is_context_end(&arch_x86_64, from_rbp));
+	assert_false(insn_is_context_end(&arch_x86_64, returns));
+}
+
+static void test_context_end_aarch64(void **state)
+{
+	assert_true(insn_is_context_end(&arch_aarch64, (const uint8_t *)(uint32_t[]){0xd503201f, 0xaa1303e0, 0xb5fff9c0}));
+	assert_true(insn_is_context_end(&arch_aarch64, (const uint8_t *)(uint32_t[]){0xd503245f, 0xaa1303e0, 0xb5fff9c0}));
+	assert_true(insn_is_context_end(&arch_aarch64, (const uint8_t *)(uint32_t[]){0xaa1303e0, 0xb5fff9c0, 0x17fff579}));
+	assert_false(insn_is_context_end(&arch_aarch64, (const uint8_t *)(uint32_t[]){0xd503201f, 0xaa1403e0, 0xb5fff9c0}));
+	assert_false(insn_is_context_end(&arch_aarch64, (const uint8_t *)(uint32_t[]){0xd503201f, 0xaa1303e0, 0xb4fff9c0}));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_context_end_x86_64),
+		cmocka_unit_test(test_context_end_aarch64),
 		cmocka_unit_test(test_x86_64),
 		cmocka_unit_test(test_aarch64),
 		cmocka_unit_test(test_truncated),
