@@ -46,7 +46,11 @@ enum unwind_flag {
 	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
 	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register, or rdi */
 	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is at the address in this frame's */
-	UNWIND_RESUMES = 1 << 4,   /* the caller's pc does not follow a call: Go goes on there when C has returned */
+	/*
+	 * The caller's pc does not follow a call: Go goes on there when C has returned. Of UNWIND_END: this one's does not,
+	 * and is the start of the outermost function.
+	 */
+	UNWIND_RESUMES = 1 << 4,
 };
 
 struct unwind_row {

@@ -656,6 +656,8 @@ static bool step(struct walk *w)
 	case UNWIND_SIGNAL:
 		return step_over_signal(w);
 	case UNWIND_END:
+		if (row.flags & UNWIND_RESUMES)
+			w->exact = RESUMES;
 		return end(w, OFFCPU_END_COMPLETE);
 	case UNWIND_NONE:
 		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
@@ -682,7 +684,11 @@ static long walk_frame(__u32 index, void *ctx)
 	w->n++;
 	if (w->only_innermost)
 		w->end = OFFCPU_END_32BIT;
-	return w->only_innermost || !step(w);
+	if (!w->only_innermost && step(w))
+		return 0;
+	if (w->end == OFFCPU_END_COMPLETE && w->exact == RESUMES)
+		scratch->frames[at] |= OFFCPU_RESUMES;
+	return 1;
 }
 
 /* True when the thread is in 32-bit code, whose stack has words of another size. */

@@ -368,6 +368,7 @@ struct found_code {
 	uint64_t start;
 	uint64_t end;
 	enum unwind_kind kind;
+	enum unwind_flag flags;
 };
 
 struct scan {
@@ -378,9 +379,9 @@ struct scan {
 	size_t nfound;
 };
 
-static void note(struct scan *s, uint64_t start, uint64_t end, enum unwind_kind kind)
+static void note(struct scan *s, struct found_code code)
 {
-	s->found[s->nfound++] = (struct found_code){.start = start, .end = end, .kind = kind};
+	s->found[s->nfound++] = code;
 }
 
 /* A handler returns to its first byte, and is looked up one byte before that, like every return address. */
@@ -394,7 +395,7 @@ static void scan_for(struct scan *s, struct span code, const uint8_t *what, size
 		if (!at)
 			break;
 		start = code.vaddr + (uint64_t)(at - code.data);
-		note(s, start - 1, start + len, UNWIND_SIGNAL);
+		note(s, (struct found_code){start - 1, start + len, UNWIND_SIGNAL, 0});
 		at += len;
 	}
 }
@@ -408,7 +409,7 @@ static void note_exit(struct scan *s, struct span code, size_t end)
 		if (!insn_follows_call(s->arch, code.data + at - INSN_MAX_CALL, INSN_MAX_CALL, code.vaddr + at, &target) ||
 		    !insn_is_exit(s->arch, code.data + at, end - at))
 			continue;
-		note(s, code.vaddr + at - 1, code.vaddr + at, UNWIND_END);
+		note(s, (struct found_code){code.vaddr + at - 1, code.vaddr + at, UNWIND_END, 0});
 		return;
 	}
 }
@@ -499,7 +500,7 @@ static void scan_for_context_end(struct scan *s, const struct table *t)
 	for (at = FUNCTION_ALIGN - code.vaddr % FUNCTION_ALIGN; at + INSN_CONTEXT_BYTES <= code.len; at += FUNCTION_ALIGN)
 		if (s->nfound < MAX_FOUND && insn_is_context_end(s->arch, code.data + at) &&
 		    !insn_ends_call(s->arch, code, code.vaddr + at))
-			note(s, code.vaddr + at - 1, code.vaddr + at, UNWIND_END);
+			note(s, (struct found_code){code.vaddr + at - 1, code.vaddr + at, UNWIND_END, UNWIND_RESUMES});
 }
 
 static int compare_found(const void *a, const void *b)
@@ -527,7 +528,8 @@ static int add_found(struct table *t, const struct image *image, bool all)
 	more.end = 0;
 	more.dense = true;
 	for (size_t i = 0; i < s.nfound && ret == 0; i++)
-		ret = put(&more, s.found[i].start, s.found[i].end, (struct unwind_row){.kind = s.found[i].kind});
+		ret = put(&more, s.found[i].start, s.found[i].end,
+			  (struct unwind_row){.kind = (__u8)s.found[i].kind, .flags = (__u8)s.found[i].flags});
 	ret = finish(&more, ret);
 	return ret == 0 ? merge(&rows, t->rows, t->rows) : ret;
 }

@@ -62,7 +62,7 @@ def addresses(frames):
 
 
 BLOCKED = """plain plain_nopie plain_static plain_static_pie plain_no_hdr plain_debug_frame plain_frame_pointer signals vla
-    noreturn cxx deadlock lost_cfa""".split()
+    noreturn cxx deadlock lost_cfa contexts""".split()
 
 
 @pytest.mark.asan
