@@ -13,9 +13,10 @@ from _pytest.runner import runtestprotocol
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
 
-# What a test may be marked with; CONTRIBUTING.md tells when. All but `arch` and `asan` want the reason.
+# What a test may be marked with; CONTRIBUTING.md tells when. Those with (why) want the reason.
 MARKERS = {
     "arch": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too",
+    "native": "what an arch test would not tell again on the emulated machine: it, or this variant of it, runs here only",
     "asan": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too",
     "alone(why)": "it needs the processors for itself: nothing else runs beside it",
     "chance(why)": "it may fail by chance: it is then run again, once",

@@ -38,6 +38,11 @@ BEHIND_A_SHELL = 'exec 3<&0; "$0" "$@" <&3 & wait'
 HAVE_NO_STACK = ("zombie", "exited", "kernel_thread")
 
 
+def native(*values):
+    """For parametrize: a variant of an `arch` test that would tell nothing more on the emulated machine."""
+    return pytest.param(*values, marks=pytest.mark.native)
+
+
 def rounds(count):
     """How often to repeat what may go wrong by chance: less where everything is slow."""
     return range(max(2, int(count / SLOW)))

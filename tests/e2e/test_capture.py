@@ -25,7 +25,7 @@ def snaps_of_one_moment(t, take):
     it: that is said, and only then may it be said. Of what was stolen the last tick is not told.
     """
     docs, unexplained = [], []
-    for _ in range(20 if SLOW == 1 else 8):
+    for _ in range(20 if SLOW == 1 else 3):
         before = waited_for_cpu_ns(t.pid)
         doc = take()
         waited = waited_for_cpu_ns(t.pid) - before
@@ -102,7 +102,6 @@ def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
     t.assert_progress()
 
 
-@pytest.mark.arch
 def test_running_beside_many_asleep(target, snap, source):
     t = target("sleepers", "-n", 200, "-s", 2).settle("spinner")
     doc = snap(t, source)

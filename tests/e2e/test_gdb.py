@@ -166,7 +166,7 @@ BUNDLED = [
     ("dlopen", "PLUGIN"),
 ]
 # One for each way to walk: gdb is slow on the emulated machine.
-WALKS = ("plain", "plain_debug_frame", "plain_frame_pointer", "signals", "cxx", "noreturn", "spinners")
+WALKS = ("plain_frame_pointer", "signals", "cxx", "spinners")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from deadfs import BOUND, DeadFs, Run, Scene, assert_runs_freely, need_fuse, need_userfaultfd
-from harness import SLOW, assert_calls, built, symbols, thread, wait_until
+from harness import SLOW, assert_calls, built, native, symbols, thread, wait_until
 from offcpu_recording import assert_whole, names, rows_of
 from test_namespaces import libraries
 
@@ -104,7 +104,7 @@ def odd_stack(hangs, place):
     return start
 
 
-@pytest.fixture(params=["file", "uffd", "uffd-shared", "uffd-elsewhere"])
+@pytest.fixture(params=["file", "uffd", native("uffd-shared"), native("uffd-elsewhere")])
 def asleep(request, odd_stack):
     return odd_stack(request.param)
 
@@ -143,7 +143,9 @@ def test_memory_in_the_text(hangs, asleep):
 
 @pytest.mark.arch
 @pytest.mark.asan
-@pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace", "--source=proc", "--proc-mem"])
+@pytest.mark.parametrize(
+    "option", ["--stop=auto", native("--stop=all"), "--ptrace", native("--source=proc"), "--proc-mem"]
+)
 def test_memory(hangs, asleep, option):
     result = hangs.run("--json", option, asleep.die().pid).result()
     assert result.code == 3, result

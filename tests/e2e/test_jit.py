@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from agreement import newest_llvm
-from harness import Target, assert_calls, built, symbols, thread, until
+from harness import Target, assert_calls, built, native, symbols, thread, until
 
 pytestmark = pytest.mark.asan
 
@@ -39,7 +39,7 @@ def files(target, tmp_path):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("kind", ["rel", "abs"])
+@pytest.mark.parametrize("kind", ["rel", native("abs")])
 def test_announced_to_debuggers(target, stakeout, snap, kind):
     """Names and unwind tables: the frame pointer is of no use in this code."""
     t = target("jit_gdb", kind).settle()
@@ -95,7 +95,7 @@ def test_dead_root_directory(target, snap, root):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--ptrace"])
+@pytest.mark.parametrize("option", ["--stop=auto", native("--stop=all"), "--ptrace"])
 def test_code_with_a_borrowed_frame_pointer(target, stakeout, option):
     """What was passed by frame pointer may have been more than one frame: between is missing here."""
     t = target("jit_bare", "borrowed").settle()
@@ -155,7 +155,7 @@ def test_perf_map(files, stakeout, snap):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("mode", ["jitdump", "swapped"])
+@pytest.mark.parametrize("mode", ["jitdump", native("swapped")])
 def test_jitdump(files, stakeout, snap, mode):
     """Replaced and moved code, lines, both byte orders."""
     t = files(mode)

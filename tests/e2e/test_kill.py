@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, command, rounds, states, tids, wait_until
+from harness import TIMEOUT, command, native, rounds, states, tids, wait_until
 
 
 def traced(pid):
@@ -44,7 +44,7 @@ def test_target_runs_on(target, rng, sig, stop_mode):
 
 @pytest.mark.asan
 @pytest.mark.arch
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda s: s.name)
+@pytest.mark.parametrize("sig", [native(signal.SIGINT), signal.SIGKILL], ids=lambda s: s.name)
 def test_target_runs_on_after_ptrace_mode(target, rng, sig):
     """--ptrace unwinds while the threads are held: the longest window there is."""
     t = target("sleepers", "-n", 50, "-d", 50, "-s", 1)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import let_wait
+from harness import let_wait, native
 from offcpu_recording import names, rows_of
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
@@ -38,7 +38,7 @@ def test_wait_that_is_not_over(target, record, tmp_path, forget, mode, inner):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("kind, whole", [("record", True), ("sub", True), ("push", True), ("borrowed", False)])
+@pytest.mark.parametrize("kind, whole", [("record", True), native("sub", True), ("push", True), ("borrowed", False)])
 def test_code_that_nobody_announces(target, record, kind, whole):
     """It is passed by what it does until it returns; else by frame pointer, which may miss frames."""
     t = target("jit_bare", kind, "naps")
@@ -76,7 +76,7 @@ def test_many_names_that_are_refused(target, record, tmp_path, forget):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("kind", ["rel", "abs"])
+@pytest.mark.parametrize("kind", ["rel", native("abs")])
 def test_code_announced_to_debuggers(target, record, kind):
     """By the names in the objects, and walked by their unwind tables: the wait is not over."""
     t = target("jit_gdb", kind).settle()

@@ -4,10 +4,10 @@
 import re
 
 import pytest
-from harness import bare, refusing, run, without_btf
+from harness import bare, native, refusing, run, without_btf
 from offcpu_recording import why_not
 
-pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.arch, pytest.mark.asan]
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
 LOADS = 4  # with all stacks, with kernel stacks, with user stacks, without any: the programs are loaded again for each
 
@@ -42,6 +42,7 @@ def row_of(doc, tid):
     return next(row for row in doc["stacks"] if row["tid"] == tid)
 
 
+@pytest.mark.arch
 def test_nothing_refused(waiting):
     result = recorded(waiting, 0, "--source=switch")
     row = row_of(result.doc, waiting.tids["worker"])
@@ -74,6 +75,7 @@ def test_kernel_stacks_only(waiting):
     assert any(note.startswith("no user stacks: ") for note in result.doc["notes"]), result.doc["notes"]
 
 
+@pytest.mark.arch
 def test_user_stacks_only(waiting):
     result = recorded(waiting, 2, "--source=switch")
     row = row_of(result.doc, waiting.tids["worker"])
@@ -85,7 +87,8 @@ def test_user_stacks_only(waiting):
     ]
 
 
-@pytest.mark.parametrize("wakers", ((), ("--wakers",)), ids=("alone", "wakers"))
+@pytest.mark.arch
+@pytest.mark.parametrize("wakers", (native(()), ("--wakers",)), ids=("alone", "wakers"))
 @pytest.mark.parametrize("helper, lacks", ((GET_STACK, "kernel"), (LOOP, "user")))
 def test_kernel_without_a_helper(target, helper, lacks, wakers):
     """The verifier is the kernel's own, and sees what the programs would call: also on behalf of wakers."""
@@ -139,6 +142,7 @@ def test_estimate(waiting):
     assert row_of(result.doc, waiting.tids["worker"])["user_stack"]
 
 
+@pytest.mark.arch
 def test_no_btf(waiting, unshare, bpf_missing):
     if bpf_missing:
         pytest.skip(bpf_missing)
@@ -152,6 +156,7 @@ def test_no_btf(waiting, unshare, bpf_missing):
     assert result.code == 1 and reason in result.err and "--events needs BPF" in result.err, result
 
 
+@pytest.mark.arch
 def test_lesser_rung(waiting):
     """Where the tracepoint is refused that is said, with what it means; stacks are as good, and the exit code is 0."""
     if not has("sched_exit"):
@@ -168,6 +173,7 @@ def test_lesser_rung(waiting):
         assert "; kprobe: " in note and "CONFIG_KPROBE_EVENTS" in note, note
 
 
+@pytest.mark.arch
 def test_last_rung(waiting):
     """The kprobe is refused too, or not there."""
     if not has("kprobe"):
@@ -180,6 +186,7 @@ def test_last_rung(waiting):
     assert "sched_exit: this kernel has no tracepoint" in note and "; kprobe: loading" in note, note
 
 
+@pytest.mark.arch
 def test_usual_rung(waiting):
     """The best that a kernel has needs no words: neither the tracepoint nor, where there is none, the kprobe."""
     result = recorded(waiting, 0)
@@ -188,6 +195,7 @@ def test_usual_rung(waiting):
     assert bool(result.doc["notes"]) == (best == "switch"), result.doc["notes"]
 
 
+@pytest.mark.arch
 @pytest.mark.parametrize("rung", ("sched_exit", "kprobe", "switch"))
 def test_forced_rung(waiting, rung):
     """One that was asked for is no step down."""
@@ -203,7 +211,8 @@ def test_command_is_not_run_in_vain(tmp_path):
     assert result.code == 1 and not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("source", ["auto", "switch"])
+@pytest.mark.arch
+@pytest.mark.parametrize("source", ["auto", native("switch")])
 def test_no_task_iterator(waiting, source):
     """What is not over has no stacks, and its row says why."""
     result = recorded(waiting, 99, f"--source={source}", program="dump_task", REFUSE_LOADER="1")

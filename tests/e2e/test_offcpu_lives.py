@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, state, wait_until
+from harness import TIMEOUT, native, state, wait_until
 from offcpu_recording import added, assert_whole, let_run, names, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -108,7 +108,7 @@ def test_wait_at_the_very_end(target, record, unshare, who, minimum):
 
 @pytest.mark.asan
 @pytest.mark.arch
-@pytest.mark.parametrize("minimum", [0, "1ms"])
+@pytest.mark.parametrize("minimum", [0, native("1ms")])
 def test_wait_for_a_child_of_vfork(target, record, minimum):
     """Where the return address is in a register meanwhile: the child uses the same stack."""
     t = target("waits_vfork")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, state, stop, thread, until, wait_until
+from harness import TIMEOUT, native, state, stop, thread, until, wait_until
 from offcpu_recording import added, assert_whole, let_run, names, rows_of
 from offcpu_truth import SITES, measured, switches
 
@@ -22,7 +22,7 @@ def without_stack(rows, rung):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("minimum", ["1ms", "0"])
+@pytest.mark.parametrize("minimum", [native("1ms"), "0"])
 def test_right_thread(target, record, rung, minimum):
     """Two processes that switch to each other on one CPU: neither has the other one's stack, state or name."""
     t = target("waits_pair")
@@ -198,7 +198,6 @@ def test_no_threads(target, record):
         assert added(rows_of(one, site=site, state="SD")) == added(rows_of(each, site=site, state="SD")), site
 
 
-@pytest.mark.arch
 def test_threads_with_the_same_stack(target, record):
     """Ten threads sleep in the same function: one row a thread, or one a process."""
     t = target("sleepers", "-n", 10, "-d", 5).settle()

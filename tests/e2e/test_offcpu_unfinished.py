@@ -57,7 +57,6 @@ def test_state(target, rung):
     assert doc["stacks"] == []
 
 
-@pytest.mark.arch
 def test_kernel_only(target, rung):
     t = target("deadlock").settle()
     doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "--kernel-only", "-p", t.pid).doc
@@ -67,7 +66,6 @@ def test_kernel_only(target, rung):
         assert any("futex" in bare(frame["symbol"]) for frame in row["kernel_stack"])
 
 
-@pytest.mark.arch
 def test_wakers(target, rung):
     """Nobody has woken them."""
     t = target("deadlock").settle()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import TIMEOUT, assert_calls, command, on_a_terminal, stop, symbols, thread, tids, until
+from harness import TIMEOUT, assert_calls, command, native, on_a_terminal, stop, symbols, thread, tids, until
 
 ESCAPE = "\033["
 
@@ -141,7 +141,7 @@ REGISTERS = {
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("option", ["-r", "--registers"])
+@pytest.mark.parametrize("option", ["-r", native("--registers")])
 def test_registers(target, stakeout, snap, option):
     t = target("spinners", "loop").settle("loop")
     doc = snap(t, option, "--stop=all")
@@ -166,7 +166,7 @@ def test_registers_of_sleeping_threads(target, snap, source):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("option", ["--show-rsp", "--show-sp"])
+@pytest.mark.parametrize("option", [native("--show-rsp"), "--show-sp"])
 def test_stack_pointers(target, stakeout, snap, option):
     t = target("plain").settle()
     registers = thread(snap(t, "-r"), "worker")["registers"]
@@ -177,7 +177,7 @@ def test_stack_pointers(target, stakeout, snap, option):
 
 @pytest.mark.arch
 @pytest.mark.parametrize(
-    "args", [("--ptrace",), ("--proc-mem",), ("--stop=all", "--proc-mem"), ("--stop=all",), ()], ids=" ".join
+    "args", [("--ptrace",), ("--proc-mem",), native(("--stop=all", "--proc-mem")), ("--stop=all",), ()], ids=" ".join
 )
 def test_ways_to_read_memory(target, snap, args):
     t = target("sleepers", "-n", 3, "-d", 30, "-s", 1)

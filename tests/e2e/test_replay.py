@@ -4,7 +4,7 @@
 import shutil
 
 import pytest
-from harness import assert_calls, built, rounds, thread
+from harness import assert_calls, built, native, rounds, thread
 
 pytestmark = pytest.mark.asan
 
@@ -29,7 +29,14 @@ def saved(target, stakeout, tmp_path):
 @pytest.mark.arch
 @pytest.mark.parametrize(
     "name, args",
-    [("plain", ()), ("signals", ()), ("cxx", ()), ("vla", ()), ("spinners", ("loop", "vdso")), ("zombie_main", ())],
+    [
+        native("plain", ()),
+        ("signals", ()),
+        ("cxx", ()),
+        native("vla", ()),
+        ("spinners", ("loop", "vdso")),
+        native("zombie_main", ()),
+    ],
 )
 def test_the_same_stacks(saved, stakeout, name, args):
     t, file, first = saved(name, *args)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, assert_calls, built, command, rounds, state, states
+from harness import TIMEOUT, assert_calls, built, command, native, rounds, state, states
 from harness import stop, symbols, thread, until, wait_for_zombie, wait_until
 
 pytestmark = pytest.mark.asan
@@ -153,7 +153,7 @@ def test_already_traced_with_stop_all(target, stakeout):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("stop_mode", ["auto", "all", "none"])
+@pytest.mark.parametrize("stop_mode", ["auto", "all", native("none")])
 def test_state_t_stays(target, snap, stop_mode):
     t = target("spinners", "loop")
     stop(t.pid)
@@ -203,7 +203,7 @@ def test_odd_file_descriptors(target, stakeout):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("stop_mode", ["auto", "all"])
+@pytest.mark.parametrize("stop_mode", ["auto", native("all")])
 def test_thread_of_the_kernel_in_the_process(target, snap, source, stop_mode):
     """io_uring's polling thread belongs to the process and has no user stack."""
     if subprocess.run([built("uring")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode == 77:

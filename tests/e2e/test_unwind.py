@@ -4,19 +4,19 @@
 import subprocess
 
 import pytest
-from harness import assert_calls, built, symbols, thread, until
+from harness import assert_calls, built, native, symbols, thread, until
 
 pytestmark = pytest.mark.asan
 
 BUILDS = [
     "plain",
-    "plain_nopie",
-    "plain_static",
+    native("plain_nopie"),
+    native("plain_static"),
     "plain_static_pie",
     "plain_no_hdr",
     "plain_debug_frame",
     "plain_frame_pointer",
-    "plain_musl",
+    native("plain_musl"),
     "plain_musl_static",
 ]
 
