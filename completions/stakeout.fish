@@ -90,6 +90,8 @@ complete -c stakeout -n $offcpu -l folded -d 'A line for each stack, for flame g
 complete -c stakeout -n $offcpu -l events -d 'A line of JSON for each wait; =FILE: there, besides the report'
 complete -c stakeout -n $offcpu -l hide-idle -d 'Leave out where threads only wait for work'
 complete -c stakeout -n $offcpu -l top -x -d 'So many threads and stacks in the text'
+complete -c stakeout -n $offcpu -l no-addresses -d 'Leave out the addresses of frames'
+complete -c stakeout -n $offcpu -l long -d 'Do not shorten lines to fit the terminal'
 complete -c stakeout -n $offcpu -s o -l output -r -F -d 'Write the report to a file'
 complete -c stakeout -n $offcpu -l color -x -a 'auto always never' -d Colours
 complete -c stakeout -n $offcpu -l no-color -d 'No colours'

@@ -79,6 +79,8 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'--events=-[a line of JSON for each wait]::file:_files' \
 		'--hide-idle[leave out where threads only wait for work]' \
 		'--top[so many threads and stacks in the text]:number:' \
+		'--no-addresses[leave out the addresses of frames]' \
+		'--long[do not shorten lines to fit the terminal]' \
 		'(-o --output)'{-o,--output}'[write the report to a file]:file:_files' \
 		'--color=[colours]:when:(auto always never)' \
 		'--no-color[no colours]' \

@@ -9,11 +9,15 @@
 #include <linux/types.h>
 #endif
 
+#include "bpf/wait_bucket.h"
+
 enum {
 	OFFCPU_KERNEL_FRAMES = 127, /* the kernel's own limit of frames */
 	OFFCPU_USER_FRAMES = 256,
 	OFFCPU_COMM = 16,
 	OFFCPU_MAX_SUMS = 1 << 17, /* rows that are added up in the kernel */
+	OFFCPU_MAX_LENGTHS = 1 << 14, /* of these, the ones with more waits than the next says */
+	OFFCPU_FIRST_WAITS = 44,
 	OFFCPU_MAX_MAPPINGS = 4096, /* of one process */
 };
 
@@ -86,6 +90,13 @@ struct offcpu_sums {
 	__u32 stack_missing; /* there was no room for it: it is to be sent again */
 	char comm[OFFCPU_COMM]; /* the last one: threads take their names late */
 	char waker_comm[OFFCPU_COMM];
+	__u32 number; /* of its lengths, when it has more than these */
+	__u8 first[OFFCPU_FIRST_WAITS]; /* the buckets of its first waits */
+};
+
+/* How many of the waits of a row are in each bucket, after the first ones. */
+struct offcpu_lengths_counted {
+	__u32 counts[OFFCPU_BUCKETS];
 };
 
 /*
@@ -198,7 +209,8 @@ enum offcpu_lost {
 
 static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key has no hidden padding");
 static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padding");
-static_assert(sizeof(struct offcpu_sums) == 88, "offcpu_sums has no hidden padding");
+static_assert(OFFCPU_BUCKETS <= 256, "a bucket fits into a byte");
+static_assert(sizeof(struct offcpu_sums) == 136, "offcpu_sums has no hidden padding");
 static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
 static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "offcpu_open has no hidden padding");
 static_assert(sizeof(struct offcpu_ran) == 40, "offcpu_ran has no hidden padding");

@@ -145,13 +145,19 @@ static void tell_losses(const struct offcpu_profile *profile)
 static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, FILE *out,
 			 struct err *err)
 {
-	const struct offcpu_report_options options = {
+	struct view_options view = o->view;
+	struct offcpu_report_options options = {
 		.color = view_has_color(&o->view, out),
 		.verbose = o->view.report.verbose,
 		.hide_idle = o->hide_idle,
 		.top = o->top,
 	};
-	int rc = o->view.format->profile(profile, &options, out);
+	int rc;
+
+	view_fit_terminal(&view, out);
+	options.width = view.report.width;
+	options.no_addresses = view.report.no_addresses;
+	rc = o->view.format->profile(profile, &options, out);
 
 	if (!o->view.format->has_notes)
 		tell_losses(profile);

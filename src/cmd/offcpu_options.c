@@ -60,6 +60,8 @@ const char offcpu_help[] =
 	"                         report as well\n"
 	"      --hide-idle        leave out where threads only wait for work: event loops, pools\n"
 	"      --top N            so many threads and stacks in the text (20 and 50)\n"
+	"      --no-addresses     leave out the addresses of frames\n"
+	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n"
@@ -197,6 +199,8 @@ static const struct option long_options[] = {
 	{"hide-idle", no_argument, NULL, OPT_HIDE_IDLE},
 	{"top", required_argument, NULL, OPT_TOP},
 	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
+	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},
+	{"long", no_argument, NULL, VIEW_LONG},
 	{"json", no_argument, NULL, VIEW_JSON},
 	{"output", required_argument, NULL, 'o'},
 	{"color", required_argument, NULL, VIEW_COLOR},
@@ -216,6 +220,8 @@ static const char *path_or_stdout(const char *path)
 /* An option that changes nothing but the report; NULL: there is none. */
 static const char *of_report(const struct offcpu_options *o)
 {
+	if (o->view.report.no_addresses || o->view.long_lines)
+		return o->view.long_lines ? "--long" : "--no-addresses";
 	return o->hide_idle ? "--hide-idle" : o->top ? "--top" : !o->threads ? "--no-threads" : NULL;
 }
 

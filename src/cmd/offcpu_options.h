@@ -40,7 +40,7 @@ struct offcpu_options {
 	uint32_t top; /* threads and stacks in the text; 0: the default */
 	bool events;
 	const char *events_path;  /* where to; NULL: to the output, in place of the report */
-	struct view_options view; /* of it: format, output, color, no_demangle, naming, report.verbose */
+	struct view_options view; /* of it: format, output, color, no_demangle, long_lines, naming, report.verbose and .no_addresses */
 };
 
 extern const char offcpu_help[];

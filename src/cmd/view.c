@@ -163,7 +163,7 @@ bool view_has_color(const struct view_options *options, FILE *out)
 }
 
 /* Addresses are rarely read: where there is little room they are the first to go. */
-static void fit_terminal(struct view_options *options, FILE *out)
+void view_fit_terminal(struct view_options *options, FILE *out)
 {
 	enum { ROOM_FOR_ADDRESSES = 100 };
 	unsigned columns, rows;
@@ -191,7 +191,7 @@ static int open_output(struct view *view, struct err *err)
 		return rc;
 	view->out = output.file;
 	view->options.report.color = view_has_color(&view->options, view->out);
-	fit_terminal(&view->options, view->out);
+	view_fit_terminal(&view->options, view->out);
 	return 0;
 }
 

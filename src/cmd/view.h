@@ -106,6 +106,9 @@ int view_check(const struct view_options *options, struct err *err);
 /* Whether what goes there is to be coloured. */
 bool view_has_color(const struct view_options *options, FILE *out);
 
+/* Makes the text fit the terminal that it goes to, if it does and long lines are not wanted. */
+void view_fit_terminal(struct view_options *options, FILE *out);
+
 /*
  * Saves the snapshot if that is wanted, names its stacks, and prints them or holds them until view_finish(). The tracing is
  * taken over, also on failure.

@@ -19,7 +19,8 @@
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
 
-enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16 }; /* sums that do not fit are sent one by one */
+/* Waits whose sums do not fit are sent one by one. */
+enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16, ALLOCATED_LENGTHS = 1 << 12 };
 
 /* Which stacks are taken, from the best to the least. */
 enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
@@ -176,12 +177,13 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 static void allocate_before(struct offcpu_bpf *skel)
 {
 	struct bpf_map *const maps[] = {skel->maps.targets, skel->maps.processes, skel->maps.requested, skel->maps.sums,
-					skel->maps.known_stacks};
+					skel->maps.known_stacks, skel->maps.lengths};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		bpf_map__set_map_flags(maps[i], bpf_map__map_flags(maps[i]) & ~(__u32)BPF_F_NO_PREALLOC);
 	bpf_map__set_max_entries(skel->maps.sums, ALLOCATED_SUMS);
 	bpf_map__set_max_entries(skel->maps.known_stacks, ALLOCATED_STACKS);
+	bpf_map__set_max_entries(skel->maps.lengths, ALLOCATED_LENGTHS);
 }
 
 /* What an old kernel lacks that none of the rungs can do without; NULL when it has it. */
@@ -454,15 +456,23 @@ int offcpu_probe_ran(struct offcpu_probe *probe, struct err *err, const struct o
 	return rc;
 }
 
+static bool read_lengths(struct offcpu_probe *probe, const struct offcpu_sums *sums,
+			 struct offcpu_lengths_counted *lengths)
+{
+	return sums->count > OFFCPU_FIRST_WAITS &&
+	       bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.lengths), &sums->number, lengths) == 0;
+}
+
 int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg)
 {
 	int fd = bpf_map__fd(probe->skel->maps.sums);
 	struct offcpu_key key, *last = NULL;
+	struct offcpu_lengths_counted lengths;
 	struct offcpu_sums sums;
 
 	while (bpf_map_get_next_key(fd, last, &key) == 0) {
 		if (bpf_map_lookup_elem(fd, &key, &sums) == 0)
-			take(arg, &key, &sums);
+			take(arg, &key, &sums, read_lengths(probe, &sums, &lengths) ? &lengths : NULL);
 		last = &key;
 	}
 	return errno == ENOENT ? 0 : -errno;

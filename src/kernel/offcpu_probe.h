@@ -78,8 +78,9 @@ int offcpu_probe_stop(struct offcpu_probe *probe, struct err *err, const struct 
  */
 int offcpu_probe_ran(struct offcpu_probe *probe, struct err *err, const struct offcpu_ran **ran, size_t *n);
 
-/* Calls `take` for each sum. To be called after offcpu_probe_stop(). */
-typedef void (*offcpu_sums_fn)(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums);
+/* Calls `take` for each sum; lengths: NULL when its first waits are all. To be called after offcpu_probe_stop(). */
+typedef void (*offcpu_sums_fn)(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums,
+			       const struct offcpu_lengths_counted *lengths);
 int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg);
 
 uint64_t offcpu_probe_seen(struct offcpu_probe *probe); /* waits so far */

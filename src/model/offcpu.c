@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/offcpu.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void offcpu_profile_deinit(struct offcpu_profile *profile)
 {
 	vec_deinit(&profile->threads);
 	vec_deinit(&profile->rows);
+	vec_deinit(&profile->lengths);
 	vec_deinit(&profile->losses);
 	vec_deinit(&profile->notes);
 }
@@ -18,4 +22,111 @@ bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offc
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row)
 {
 	return vec_push(&profile->rows, row);
+}
+
+void offcpu_lengths_deinit(struct offcpu_lengths *lengths)
+{
+	vec_deinit(lengths);
+}
+
+bool offcpu_lengths_add(struct offcpu_lengths *lengths, uint64_t ns, uint64_t count)
+{
+	size_t at = 0, end = lengths->len;
+
+	while (at < end) {
+		size_t middle = at + (end - at) / 2;
+
+		if (lengths->data[middle].ns < ns)
+			at = middle + 1;
+		else
+			end = middle;
+	}
+	if (at < lengths->len && lengths->data[at].ns == ns) {
+		lengths->data[at].count += count;
+		return true;
+	}
+	if (!vec_reserve(lengths, lengths->len + 1))
+		return false;
+	memmove(lengths->data + at + 1, lengths->data + at, (lengths->len - at) * sizeof(*lengths->data));
+	lengths->data[at] = (struct offcpu_length){ns, count};
+	lengths->len++;
+	return true;
+}
+
+size_t offcpu_profile_add_lengths(struct offcpu_profile *profile, const struct offcpu_lengths *lengths)
+{
+	const size_t number = profile->lengths.len + 1;
+
+	return vec_push(&profile->lengths, (struct offcpu_lengths_link){lengths, number}) ? number : 0;
+}
+
+void offcpu_profile_join_lengths(struct offcpu_profile *profile, struct offcpu_row *to, const struct offcpu_row *row)
+{
+	struct offcpu_lengths_link *links = profile->lengths.data;
+	size_t next;
+
+	if (!to->lengths || !row->lengths) {
+		to->lengths = 0;
+		return;
+	}
+	next = links[to->lengths - 1].next;
+	links[to->lengths - 1].next = links[row->lengths - 1].next;
+	links[row->lengths - 1].next = next;
+}
+
+bool offcpu_gather_lengths(struct offcpu_lengths *all, const struct offcpu_profile *profile, const struct offcpu_row *row)
+{
+	size_t number = row->lengths;
+
+	if (!number)
+		return true;
+	do {
+		const struct offcpu_lengths *lengths = profile->lengths.data[number - 1].lengths;
+
+		if (!vec_reserve(all, all->len + lengths->len))
+			return false;
+		for (size_t i = 0; i < lengths->len; i++)
+			vec_push(all, lengths->data[i]);
+		number = profile->lengths.data[number - 1].next;
+	} while (number != row->lengths);
+	return true;
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const struct offcpu_length *x = a, *y = b;
+
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* The length of the wait of this rank, from 1 on. The shortest and the longest are known exactly. */
+static uint64_t length_of(const struct offcpu_lengths *all, const struct offcpu_sum *sum, uint64_t rank)
+{
+	uint64_t seen = 0, ns = 0;
+
+	if (rank == 1 || rank == sum->count)
+		return rank == 1 ? sum->min_ns : sum->max_ns;
+	for (size_t i = 0; i < all->len && seen < rank; i++) {
+		seen += all->data[i].count;
+		ns = all->data[i].ns;
+	}
+	return ns < sum->min_ns ? sum->min_ns : ns > sum->max_ns ? sum->max_ns : ns;
+}
+
+struct offcpu_quantiles offcpu_take_quantiles(struct offcpu_lengths *all, const struct offcpu_sum *sum)
+{
+	struct offcpu_quantiles quantiles = {0};
+	uint64_t count = 0;
+
+	if (all->len)
+		qsort(all->data, all->len, sizeof(*all->data), by_length);
+	for (size_t i = 0; i < all->len; i++)
+		count += all->data[i].count;
+	if (count && count == sum->count) {
+		quantiles.are_known = true;
+		quantiles.p50_ns = length_of(all, sum, count - count / 2);
+		quantiles.p99_ns = length_of(all, sum, count - count / 100);
+	}
+	all->len = 0;
+	return quantiles;
 }

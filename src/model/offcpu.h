@@ -21,6 +21,29 @@ struct offcpu_sum {
 	uint64_t runnable_ns; /* of the total: awake, and waiting for a CPU */
 };
 
+/* So many waits that took about this long. */
+struct offcpu_length {
+	uint64_t ns;
+	uint64_t count;
+};
+
+/* By rising length, each once. */
+struct offcpu_lengths {
+	VEC_FIELDS(struct offcpu_length);
+};
+
+void offcpu_lengths_deinit(struct offcpu_lengths *lengths);
+
+/* False when memory is exhausted. */
+bool offcpu_lengths_add(struct offcpu_lengths *lengths, uint64_t ns, uint64_t count);
+
+/* The length that half of the waits, and 99 of 100, do not exceed; within 6.25 %. */
+struct offcpu_quantiles {
+	bool are_known;
+	uint64_t p50_ns;
+	uint64_t p99_ns;
+};
+
 /* The thread that woke another one. */
 struct offcpu_waker {
 	pid_t pid;
@@ -62,6 +85,7 @@ struct offcpu_row {
 	unsigned nth;            /* as that of the thread; offcpu_profile_finish() fills it in */
 	char state;              /* S, D, or R: preempted */
 	struct offcpu_sum sum;
+	size_t lengths;             /* of its waits: a number that the profile gave; 0: they are not known */
 	const struct stack *kernel; /* innermost first; NULL: there is none */
 	const struct stack *user;
 	const char *kernel_error; /* why the kernel stack is missing, or NULL */
@@ -102,6 +126,12 @@ struct offcpu_filter {
 	bool runnable;
 };
 
+/* Lengths that were added up are a ring: each has the number of the next. */
+struct offcpu_lengths_link {
+	const struct offcpu_lengths *lengths;
+	size_t next;
+};
+
 /* A wait that began before the recording counts from its start, one that is not over at its end counts up to there. */
 struct offcpu_profile {
 	int64_t start_ns;     /* CLOCK_REALTIME, when the recording began */
@@ -113,6 +143,7 @@ struct offcpu_profile {
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
 	VEC(struct offcpu_row) rows;       /* by falling total */
+	VEC(struct offcpu_lengths_link) lengths;
 	VEC(struct offcpu_loss) losses;    /* every counter, also those that are 0 */
 	VEC(const char *) notes;           /* fallbacks taken, what is missing and how to get it */
 };
@@ -122,6 +153,19 @@ void offcpu_profile_deinit(struct offcpu_profile *profile);
 /* Adds a thread, and its sum to the total; and a row. False when memory is exhausted. */
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
+
+/* The number of these lengths, which are borrowed; 0 when memory is exhausted. */
+size_t offcpu_profile_add_lengths(struct offcpu_profile *profile, const struct offcpu_lengths *lengths);
+
+/* Adds the lengths of one row to those of another. */
+void offcpu_profile_join_lengths(struct offcpu_profile *profile, struct offcpu_row *to, const struct offcpu_row *row);
+
+/*
+ * The quantiles of some rows together: each is gathered, then all are asked for. `all` can be used again. False when memory
+ * is exhausted.
+ */
+bool offcpu_gather_lengths(struct offcpu_lengths *all, const struct offcpu_profile *profile, const struct offcpu_row *row);
+struct offcpu_quantiles offcpu_take_quantiles(struct offcpu_lengths *all, const struct offcpu_sum *sum);
 
 /* One wait, for --events. */
 struct offcpu_event {

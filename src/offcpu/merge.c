@@ -21,6 +21,7 @@ struct distinct_stacks {
 };
 
 struct merge {
+	struct offcpu_profile *profile;
 	struct distinct_stacks stacks;
 	struct distinct_stacks interrupts; /* stacks of interrupts that woke threads */
 	struct chains by_outer; /* frames of a kernel stack without its innermost ones, to such stacks */
@@ -171,9 +172,10 @@ static uint64_t hash_row(const struct offcpu_row *row)
 	return hash_text(hash, row->waker.user_error);
 }
 
-static void join(struct offcpu_row *to, const struct offcpu_row *row)
+static void join(struct offcpu_profile *profile, struct offcpu_row *to, const struct offcpu_row *row)
 {
 	offcpu_sum_merge(&to->sum, &row->sum);
+	offcpu_profile_join_lengths(profile, to, row);
 	if (row->thread_name)
 		to->thread_name = row->thread_name;
 	if (row->waker.name)
@@ -275,7 +277,7 @@ static bool keep(struct merge *merge, struct offcpu_row *rows, struct offcpu_row
 	if (!same && is_unfinished(&row))
 		same = find_finished(merge, rows, &row);
 	if (same) {
-		join(&rows[same - 1], &row);
+		join(merge->profile, &rows[same - 1], &row);
 		merge->idle_ns.data[same - 1] += idle_ns;
 		return true;
 	}
@@ -327,7 +329,7 @@ static bool mark_idle(const struct merge *merge, struct offcpu_row *rows)
 
 bool offcpu_merge_rows(struct offcpu_profile *profile)
 {
-	_cleanup_(merge_deinit) struct merge merge = {.interrupts = {.by_name = true}};
+	_cleanup_(merge_deinit) struct merge merge = {.profile = profile, .interrupts = {.by_name = true}};
 	struct offcpu_row *rows = profile->rows.data;
 	size_t done = 0;
 	bool marked;

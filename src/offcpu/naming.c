@@ -362,11 +362,14 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 	return true;
 }
 
-static bool add_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_profile *out)
+static bool add_row(struct offcpu_naming *naming, const struct waits *waits, size_t index, struct offcpu_profile *out)
 {
 	struct offcpu_row row;
 
-	return offcpu_naming_row(naming, from, &row) && offcpu_profile_add_row(out, row);
+	if (!offcpu_naming_row(naming, waits_row(waits, index), &row))
+		return false;
+	row.lengths = offcpu_profile_add_lengths(out, waits_lengths(waits, index));
+	return row.lengths && offcpu_profile_add_row(out, row);
 }
 
 bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits, struct offcpu_profile *out)
@@ -378,7 +381,7 @@ bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits,
 			return false;
 	}
 	for (size_t i = 0; i < waits_nrows(waits); i++)
-		if (!add_row(naming, waits_row(waits, i), out))
+		if (!add_row(naming, waits, i, out))
 			return false;
 	return offcpu_profile_finish(out);
 }

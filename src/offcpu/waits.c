@@ -14,6 +14,7 @@ enum { MAX_DROPPED = 1 << 18 }; /* how many dropped stacks are remembered */
 struct keyed_row {
 	struct wait_row row;
 	struct offcpu_key key;
+	struct offcpu_lengths lengths;
 	char name[OFFCPU_COMM + 1]; /* row.name */
 };
 
@@ -92,8 +93,10 @@ void waits_destroy(struct waits *waits)
 		raw_stack_deinit(&waits->stacks.data[i]->user);
 		free(waits->stacks.data[i]);
 	}
-	for (size_t i = 0; i < waits->rows.len; i++)
+	for (size_t i = 0; i < waits->rows.len; i++) {
+		offcpu_lengths_deinit(&waits->rows.data[i]->lengths);
 		free(waits->rows.data[i]);
+	}
 	for (size_t i = 0; i < waits->threads.len; i++)
 		free(waits->threads.data[i]);
 	vec_deinit(&waits->stacks);
@@ -286,6 +289,8 @@ static struct keyed_row *create_row(struct waits *waits, const struct offcpu_key
 struct wait_group {
 	struct offcpu_key key;
 	struct offcpu_sum sum;
+	const uint8_t *first; /* buckets of waits; NULL: it is one wait */
+	const struct offcpu_lengths_counted *lengths; /* of further ones, or NULL */
 	const char *comm;
 	const char *waker_comm;
 	pid_t waker_tgid;
@@ -399,6 +404,22 @@ static void note_owner(struct wait_stack *stack, pid_t tgid)
 	stack->is_shared |= stack->tgid != tgid;
 }
 
+/* What does not fit into memory is missing, which makes the lengths of the row unknown. */
+static void add_lengths(struct offcpu_lengths *lengths, const struct wait_group *group)
+{
+	const uint64_t nfirst = group->sum.count < OFFCPU_FIRST_WAITS ? group->sum.count : OFFCPU_FIRST_WAITS;
+
+	if (!group->first) {
+		offcpu_lengths_add(lengths, offcpu_bucket_middle(offcpu_bucket_of(group->sum.total_ns)), 1);
+		return;
+	}
+	for (uint64_t i = 0; i < nfirst; i++)
+		offcpu_lengths_add(lengths, offcpu_bucket_middle(group->first[i]), 1);
+	for (uint32_t bucket = 0; group->lengths && bucket < OFFCPU_BUCKETS; bucket++)
+		if (group->lengths->counts[bucket])
+			offcpu_lengths_add(lengths, offcpu_bucket_middle(bucket), group->lengths->counts[bucket]);
+}
+
 static const struct wait_row *add(struct waits *waits, const struct wait_group *group)
 {
 	struct keyed_row *row;
@@ -427,6 +448,7 @@ static const struct wait_row *add(struct waits *waits, const struct wait_group *
 		row->row.waker_stack = find_for_row(waits, group->key.waker_stack);
 	keep_comm(row->name, group->comm);
 	offcpu_sum_merge(&row->row.sum, &group->sum);
+	add_lengths(&row->lengths, group);
 	return &row->row;
 }
 
@@ -450,7 +472,8 @@ const struct wait_row *waits_add_wait(struct waits *waits, const void *record, s
 	return add(waits, &group);
 }
 
-void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums)
+void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums,
+		    const struct offcpu_lengths_counted *lengths)
 {
 	const struct wait_group group = {
 		.key = *key,
@@ -463,6 +486,8 @@ void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const str
 				.min_ns = sums->min_ns,
 				.runnable_ns = sums->runnable_ns,
 			},
+		.first = sums->first,
+		.lengths = lengths,
 		.comm = sums->comm,
 		.waker_comm = sums->waker_comm,
 		.waker_tgid = (pid_t)sums->waker_tgid,
@@ -508,6 +533,11 @@ size_t waits_nrows(const struct waits *waits)
 const struct wait_row *waits_row(const struct waits *waits, size_t index)
 {
 	return &waits->rows.data[index]->row;
+}
+
+const struct offcpu_lengths *waits_lengths(const struct waits *waits, size_t index)
+{
+	return &waits->rows.data[index]->lengths;
 }
 
 size_t waits_nstacks(const struct waits *waits)

@@ -85,8 +85,9 @@ void waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);
 
-/* Waits that were added up in the kernel; their stacks come before. */
-void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums);
+/* Waits that were added up in the kernel; their stacks come before. lengths: NULL when the first waits are all. */
+void waits_add_sums(struct waits *waits, const struct offcpu_key *key, const struct offcpu_sums *sums,
+		    const struct offcpu_lengths_counted *lengths);
 
 /*
  * Takes a record of kind OFFCPU_RAN. waits_settle_ran() then tells the threads, when all are known, for a recording that
@@ -97,6 +98,7 @@ void waits_settle_ran(struct waits *waits, uint64_t begin_ns);
 
 size_t waits_nrows(const struct waits *waits);
 const struct wait_row *waits_row(const struct waits *waits, size_t index);
+const struct offcpu_lengths *waits_lengths(const struct waits *waits, size_t index); /* of that row */
 size_t waits_nstacks(const struct waits *waits);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);

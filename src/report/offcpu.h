@@ -15,6 +15,8 @@ struct offcpu_report_options {
 	bool color;
 	bool verbose;   /* text: paths in full, and all threads and stacks instead of the heaviest */
 	unsigned top;   /* text: show so many of each; 0: the usual number */
+	unsigned width; /* text: columns of the terminal that it has to fit into; 0: any */
+	bool no_addresses; /* text: of user frames */
 	bool hide_idle; /* leave out idle stacks, and in the text idle threads; totals stay complete */
 };
 

@@ -238,10 +238,22 @@ static size_t count_processes(const struct offcpu_part *threads, size_t n)
 	return processes;
 }
 
-/* Puts the rows of each group next to each other, once by thread and once by waker. */
-static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
+/* The rows have to be those of the group, not added up yet. */
+static bool find_quantiles(struct offcpu_group *group, const struct offcpu_profile *profile, const struct offcpu_part *rows,
+			   struct offcpu_lengths *lengths)
+{
+	for (size_t i = 0; i < group->nrows; i++)
+		if (!offcpu_gather_lengths(lengths, profile, rows[i].row))
+			return false;
+	group->quantiles = offcpu_take_quantiles(lengths, &group->sum);
+	return true;
+}
+
+/* Puts the rows of each group next to each other, once by thread and once by waker. False when memory is exhausted. */
+static bool arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
 		    size_t *filled)
 {
+	_cleanup_(offcpu_lengths_deinit) struct offcpu_lengths lengths = {0};
 	size_t place = 0;
 
 	for (size_t i = 0; i < groups->len; i++) {
@@ -259,6 +271,8 @@ static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 		struct offcpu_part *threads = groups->threads + filled[i] - group->nrows;
 		struct offcpu_part *wakers = groups->wakers + filled[i] - group->nrows;
 
+		if (!find_quantiles(group, profile, threads, &lengths))
+			return false;
 		group->threads = threads;
 		group->nthreads = add_up(threads, group->nrows, by_thread);
 		group->nprocesses = count_processes(threads, group->nthreads);
@@ -269,6 +283,7 @@ static void arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 		group->nwakers = add_up(wakers, group->nrows, by_waker);
 		qsort(wakers, group->nwakers, sizeof(*wakers), by_falling_total);
 	}
+	return true;
 }
 
 bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile, bool exact)
@@ -293,7 +308,8 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 		group->nrows++;
 		offcpu_sum_merge(&group->sum, &row->sum);
 	}
-	arrange(groups, profile, group_of, filled);
+	if (!arrange(groups, profile, group_of, filled))
+		return false;
 	if (groups->len)
 		qsort(groups->data, groups->len, sizeof(*groups->data), by_weight);
 	return true;

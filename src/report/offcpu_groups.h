@@ -21,6 +21,7 @@ struct offcpu_group {
 	size_t nrows;
 	size_t nplaces; /* different stacks, by address */
 	struct offcpu_sum sum;
+	struct offcpu_quantiles quantiles;
 	bool idle;  /* either all rows are idle or none is */
 	bool alike; /* all threads waited about equally long: then they are sorted by tid, else the heaviest first */
 	const struct offcpu_part *threads; /* borrowed from the groups */

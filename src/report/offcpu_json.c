@@ -229,7 +229,15 @@ static void put_where(struct json *j, const struct offcpu_row *row)
 	json_object_end(j);
 }
 
-static void put_row(struct json *j, const struct offcpu_row *row)
+static void put_quantile(struct json *j, const char *key, const struct offcpu_quantiles *quantiles, uint64_t ns)
+{
+	if (quantiles->are_known)
+		json_uint(j, key, ns);
+	else
+		json_null(j, key);
+}
+
+static void put_row(struct json *j, const struct offcpu_row *row, const struct offcpu_quantiles *quantiles)
 {
 	json_object(j, NULL);
 	put_who(j, row);
@@ -239,11 +247,34 @@ static void put_row(struct json *j, const struct offcpu_row *row)
 	json_uint(j, "total_ns", row->sum.total_ns);
 	json_uint(j, "max_ns", row->sum.max_ns);
 	json_uint(j, "min_ns", row->sum.min_ns);
+	put_quantile(j, "p50_ns", quantiles, quantiles->p50_ns);
+	put_quantile(j, "p99_ns", quantiles, quantiles->p99_ns);
 	json_uint(j, "runnable_ns", row->sum.runnable_ns);
 	json_string(j, "cause", offcpu_cause_name(row->cause));
 	json_bool(j, "idle", row->idle);
 	put_where(j, row);
 	json_object_end(j);
+}
+
+/* False when memory is exhausted. */
+static bool put_rows(struct json *j, const struct offcpu_profile *profile, bool hide_idle)
+{
+	_cleanup_(offcpu_lengths_deinit) struct offcpu_lengths lengths = {0};
+	struct offcpu_quantiles quantiles;
+	bool ok = true;
+
+	json_array(j, "stacks");
+	for (size_t i = 0; ok && i < profile->rows.len; i++) {
+		const struct offcpu_row *row = &profile->rows.data[i];
+
+		if (row->idle && hide_idle)
+			continue;
+		ok = offcpu_gather_lengths(&lengths, profile, row);
+		quantiles = offcpu_take_quantiles(&lengths, &row->sum);
+		put_row(j, row, &quantiles);
+	}
+	json_array_end(j);
+	return ok;
 }
 
 int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
@@ -273,11 +304,8 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	for (size_t i = 0; i < profile->threads.len; i++)
 		put_thread(&j, &profile->threads.data[i]);
 	json_object_end(&j);
-	json_array(&j, "stacks");
-	for (size_t i = 0; i < profile->rows.len; i++)
-		if (!profile->rows.data[i].idle || !options->hide_idle)
-			put_row(&j, &profile->rows.data[i]);
-	json_array_end(&j);
+	if (!put_rows(&j, profile, options->hide_idle))
+		return -ENOMEM;
 	json_lacking(&j, &lacking);
 	json_object_end(&j);
 	fputc('\n', out);

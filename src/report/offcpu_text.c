@@ -14,6 +14,7 @@
 #include "report/offcpu_reasons.h"
 #include "report/report.h"
 #include "report/text_frame.h"
+#include "report/wrap.h"
 
 enum {
 	SHOWN_REASONS = 3,
@@ -62,9 +63,23 @@ const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LE
 	return buf;
 }
 
-void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum)
+/* Of less than 100 waits p99 is the longest, and one or two are told by average and longest. */
+static void put_quantiles(FILE *out, const struct offcpu_sum *sum, const struct offcpu_quantiles *quantiles)
 {
-	char average[DURATION_LEN], longest[DURATION_LEN];
+	enum { FEW = 3, MANY = 100 };
+	char time[DURATION_LEN];
+
+	if (!quantiles || !quantiles->are_known)
+		return;
+	if (sum->count >= FEW)
+		fprintf(out, ", p50 %s", offcpu_format_wait(quantiles->p50_ns, time));
+	if (sum->count >= MANY)
+		fprintf(out, ", p99 %s", offcpu_format_wait(quantiles->p99_ns, time));
+}
+
+void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum, const struct offcpu_quantiles *quantiles)
+{
+	char time[DURATION_LEN];
 
 	fprintf(out, "%" PRIu64 " %s", sum->count, sum->count == 1 ? "wait" : "waits");
 	if (sum->unfinished && sum->count == 1)
@@ -72,8 +87,10 @@ void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum)
 	else if (sum->unfinished)
 		fprintf(out, ", %" PRIu64 " not over", sum->unfinished);
 	if (sum->count > 1)
-		fprintf(out, ", average %s, longest %s", offcpu_format_wait(offcpu_average(sum), average),
-			offcpu_format_wait(sum->max_ns, longest));
+		fprintf(out, ", average %s", offcpu_format_wait(offcpu_average(sum), time));
+	put_quantiles(out, sum, quantiles);
+	if (sum->count > 1)
+		fprintf(out, ", longest %s", offcpu_format_wait(sum->max_ns, time));
 }
 
 static void put_name(const struct offcpu_text *r, const char *name)
@@ -327,7 +344,7 @@ static void put_summary(const struct offcpu_text *r)
 		return;
 	}
 	fprintf(out, "off-CPU %s: ", offcpu_format_wait(profile->total.total_ns, time));
-	offcpu_put_waits(out, &profile->total);
+	offcpu_put_waits(out, &profile->total, NULL);
 	put_part(r, "\n  ", "blocked", r->totals.sleeping_ns);
 	put_part(r, ", ", "uninterruptible", r->totals.uninterruptible_ns);
 	put_part(r, ",\n  ", "waiting for a CPU", r->totals.runnable_ns);
@@ -442,7 +459,7 @@ static bool write_report(struct offcpu_text *r)
 	return true;
 }
 
-int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
+static bool write_to(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
 {
 	struct offcpu_text r = {
 		.text = {.out = out, .color = options->color},
@@ -450,10 +467,32 @@ int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu
 		.profile = profile,
 		.totals = offcpu_totals(profile),
 	};
+	bool ok = write_report(&r);
+
+	offcpu_groups_deinit(&r.groups);
+	return ok;
+}
+
+/* For a terminal: what is still too long after names and columns made room goes on in another line. */
+static bool write_wrapped(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	FILE *whole = open_memstream(&text, &len);
+	bool ok = whole && write_to(profile, options, whole);
+
+	ok = whole && fclose(whole) == 0 && ok;
+	report_begin(); /* a stream in memory may have left something in errno */
+	if (ok)
+		wrap_lines(text, options->width, out);
+	return ok;
+}
+
+int report_offcpu_text(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out)
+{
 	bool ok;
 
 	report_begin();
-	ok = write_report(&r);
-	offcpu_groups_deinit(&r.groups);
+	ok = options->width ? write_wrapped(profile, options, out) : write_to(profile, options, out);
 	return ok ? report_flush(out) : -ENOMEM;
 }

@@ -35,8 +35,8 @@ const char *offcpu_format_wait(uint64_t ns, char buf[DURATION_LEN]);
 enum { SHARE_LEN = 32 };
 const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LEN]);
 
-/* "3 waits, 1 not over, average 12 ms, longest 30 ms". */
-void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum);
+/* "100 waits, 1 not over, average 12 ms, p50 11 ms, p99 23 ms, longest 30 ms"; quantiles: NULL when they are not wanted. */
+void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum, const struct offcpu_quantiles *quantiles);
 
 /* "tid 4712 worker (pid 4711)". */
 void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned nth, const char *name); /* nth 0: any */

@@ -62,7 +62,7 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 		offcpu_put_members(r, group->threads, group->nthreads, !group->alike);
 		fputs("\n  ", out);
 	}
-	offcpu_put_waits(out, sum);
+	offcpu_put_waits(out, sum, &group->quantiles);
 	if (sum->runnable_ns && row->state != 'R')
 		fprintf(out, ", %s of it waiting for a CPU", offcpu_format_wait(sum->runnable_ns, time));
 	if (group->nplaces > 1)
@@ -72,7 +72,12 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 
 static struct frame_format frame_format(const struct offcpu_text *r, const char *indent)
 {
-	return (struct frame_format){.verbose = r->options->verbose, .indent = indent};
+	return (struct frame_format){
+		.verbose = r->options->verbose,
+		.no_addresses = r->options->no_addresses,
+		.indent = indent,
+		.width = r->options->width,
+	};
 }
 
 /* How the kernel wakes a thread, whoever it is and whatever it waits for. */

@@ -269,6 +269,27 @@ static void find_widths(const struct offcpu_text *r, const struct table *table, 
 	}
 }
 
+enum { LEAST_WHO = 28 }; /* columns for who it is, where lines have to fit */
+
+static size_t columns_left(const struct offcpu_text *r, const int widths[COLUMNS])
+{
+	size_t used = 2;
+
+	for (int column = 0; column < COLUMNS; column++)
+		used += widths[column] ? (size_t)widths[column] + 2 : 0;
+	return r->options->width > used ? r->options->width - used : 0;
+}
+
+/* On a narrow terminal: first goes what the others tell as well, then what is read least. */
+static void drop_columns(const struct offcpu_text *r, int widths[COLUMNS])
+{
+	static const enum column order[] = {COLUMN_SHARE,           COLUMN_BLOCKED, COLUMN_AVERAGE, COLUMN_ON_CPU,
+					    COLUMN_UNINTERRUPTIBLE, COLUMN_RUNNABLE, COLUMN_IDLE,    COLUMN_LONGEST};
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]) && columns_left(r, widths) < LEAST_WHO; i++)
+		widths[order[i]] = 0;
+}
+
 static void put_cell(FILE *out, int width, const char *s)
 {
 	if (width)
@@ -303,6 +324,8 @@ static void put_table(const struct offcpu_text *r, const struct table *table, si
 	FILE *out = r->text.out;
 
 	find_widths(r, table, n, widths);
+	if (r->options->width)
+		drop_columns(r, widths);
 	fputc('\n', out);
 	text_style(&r->text, STYLE_DIM);
 	for (int column = 0; column < COLUMNS; column++)

@@ -9,8 +9,8 @@ import subprocess
 from collections import defaultdict
 
 import pytest
-from harness import SLOW, TIMEOUT, command, state, wait_until
-from offcpu_recording import FOR_A_CPU, added, let_run, rows_of, validator
+from harness import SLOW, TIMEOUT, command, on_a_terminal, state, wait_until
+from offcpu_recording import FOR_A_CPU, MS, Events, added, let_run, rows_of, validator
 from offcpu_truth import SITES, TOLERANCE, measured, most_stolen_ns
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -233,3 +233,65 @@ def test_causes(target, record):
         assert rows and {row["cause"] for row in rows} == {cause}, site
     assert sum(c["total_ns"] for c in doc["causes"]) == doc["total_time_ns"]
     assert next(c["total_ns"] for c in doc["causes"] if c["cause"] == "no CPU") == doc["runnable_time_ns"]
+
+
+MOST_OFF = 0.0625  # of a quantile
+
+
+def nth(values, share):
+    """The one that so many of them do not exceed, in percent."""
+    return sorted(values)[-(-len(values) * share // 100) - 1]
+
+
+def test_quantiles_are_those_of_the_events(target, record, tmp_path):
+    t = target("waits_exact", 1000, 60)
+    recording = record("--json", f"--events={tmp_path / 'events'}", "--min", 0, "-p", t.pid)
+    t.ask("go")
+    doc, lengths = recording.finish(), defaultdict(list)
+    key = lambda w: (w["tid"], w["state"], json.dumps([w["kernel_stack"], w["user_stack"], w["user_stack_error"]]))
+    for wait in Events((tmp_path / "events").read_text()).waits:
+        lengths[key(wait)].append(wait["duration_ns"])
+    seen = 0
+    for row in doc["stacks"]:
+        assert row["min_ns"] <= row["p50_ns"] <= row["p99_ns"] <= row["max_ns"], row
+        truth = lengths[key(row)]
+        if row["unfinished"] or len(truth) != row["count"]:  # rows of which the last is not over
+            continue
+        for share in (50, 99):
+            exact = nth(truth, share)
+            assert abs(row[f"p{share}_ns"] - exact) <= MOST_OFF * exact, (share, sorted(truth), row)
+        seen += row["count"]
+    assert seen >= doc["total_events"] / 2, doc["total_events"]
+
+
+@pytest.mark.arch
+def test_quantiles_are_those_that_threads_measure(target, record):
+    """Without events waits are counted in the kernel. A wait is no longer than the call that it is in."""
+    t = target("waits_lengths").settle("napper")
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    took = sorted(json.loads(t.ask("go")))
+    doc = recording.finish()
+    row = max(rows_of(doc, t.tids["napper"], "nap_wait", "S"), key=lambda row: row["count"])
+    assert row["min_ns"] <= row["p50_ns"] <= row["p99_ns"] <= row["max_ns"]
+    assert 100 <= row["count"] <= len(took), row
+    missing = len(took) - row["count"]
+    for share, least in ((50, 2 * MS), (99, 30 * MS)):
+        most = took[min(-(-row["count"] * share // 100) - 1 + missing, len(took) - 1)]
+        assert least <= row[f"p{share}_ns"] <= most * (1 + MOST_OFF), (share, row, took)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_fit_the_terminal(target, stakeout, columns):
+    t = target("cxx").settle()
+    run = ("offcpu", "-d", "0.2", "-p", t.pid)
+    frames = lambda text: [line for line in text.splitlines() if line.startswith("  #")]
+    _, said = on_a_terminal(*run, "--no-color", columns=columns)
+    lines = [line for line in said.splitlines() if not line.startswith(("module ", "note: "))]
+    assert frames(said) and max(map(len, lines)) <= columns, said
+    assert any("0x0000" in line for line in frames(said)) == (columns >= 100)
+    _, whole = on_a_terminal(*run, "--no-color", "--long", columns=columns)
+    piped = stakeout(*run)
+    for text in (whole, piped.out):
+        assert max(map(len, frames(text))) > columns, text
+    bare = stakeout(*run, "--no-addresses")
+    assert frames(bare.out) and "0x0000" not in bare.out and "0x0000" in piped.out, bare

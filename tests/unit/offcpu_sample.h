@@ -40,10 +40,14 @@ static inline struct offcpu_sum sample_sum(uint64_t count, uint64_t total, uint6
 
 static inline void sample_offcpu_rows(struct offcpu_profile *p)
 {
+	static struct offcpu_length waits[] = {{99500000, 80}, {101000000, 10}};
+	static const struct offcpu_lengths lengths = {.data = waits, .len = 2};
+
 	vec_push(&p->rows, (struct offcpu_row){
 		.pid = 4711, .tid = 4711, .thread_name = "server", .state = 'S', .idle = true, .cause = OFFCPU_CAUSE_EVENTS,
 		.sum = sample_unfinished(sample_sum(90, 9000 * SAMPLE_MS, 100 * SAMPLE_MS, 99 * SAMPLE_MS, 0)),
 		.kernel = &sample_epoll_kernel, .user = &sample_epoll,
+		.lengths = offcpu_profile_add_lengths(p, &lengths),
 	});
 	vec_push(&p->rows, (struct offcpu_row){
 		.pid = 4711, .tid = 4712, .thread_name = "worker", .state = 'S', .cause = OFFCPU_CAUSE_LOCK,

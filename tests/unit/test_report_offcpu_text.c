@@ -62,7 +62,7 @@ static const char whole[] =
 	"  -- no stack: none was taken\n"
 	"\n"
 	"9.0 s  90.1 %  tid 4711 server  S sleeping, events  [idle]\n"
-	"  90 waits, 1 not over, average 100 ms, longest 100 ms\n"
+	"  90 waits, 1 not over, average 100 ms, p50 99.5 ms, longest 100 ms\n"
 	"  k   ep_poll+0x2d1\n"
 	"  k   do_epoll_wait+0x8c\n"
 	"  #0  0x00007f0000001056  __epoll_wait+0x56  in libc.so.6  at linux/epoll_wait.c:30\n"

@@ -312,7 +312,7 @@ static void test_sums_of_the_kernel(void **state)
 
 	start(&f, 10);
 	row = add(&f, &wait);
-	waits_add_sums(f.waits, &wait.key, &sums);
+	waits_add_sums(f.waits, &wait.key, &sums, NULL);
 	assert_int_equal(waits_nrows(f.waits), 1);
 	assert_int_equal(row->sum.count, 4);
 	assert_int_equal(row->sum.unfinished, 1);
@@ -441,7 +441,7 @@ static void test_limit_of_stacks(void **state)
 	assert_int_equal(row->stack->id.low, 7);
 	assert_int_equal(row->waker_stack->id.low, 9);
 	dropped.key.tid = 12;
-	waits_add_sums(f.waits, &dropped.key, &sums); /* at the end */
+	waits_add_sums(f.waits, &dropped.key, &sums, NULL); /* at the end */
 	assert_true(is_over_limit(waits_row(f.waits, 2)->stack));
 	dropped.key.stack.low = dropped.key.stack.high = 0; /* it has none */
 	assert_null(add(&f, &dropped)->stack);

@@ -592,9 +592,10 @@ static void take_unfinished(struct recording *r)
 	unfinished_destroy(unfinished);
 }
 
-static void take_sums(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums)
+static void take_sums(void *arg, const struct offcpu_key *key, const struct offcpu_sums *sums,
+		      const struct offcpu_lengths_counted *lengths)
 {
-	waits_add_sums(arg, key, sums);
+	waits_add_sums(arg, key, sums, lengths);
 }
 
 static void recording_stop(struct watch *watch)
