@@ -81,7 +81,7 @@ complete -c stakeout -n $offcpu -l state -x -a 'S\tsleeping D\tuninterruptible R
 complete -c stakeout -n $offcpu -l children -d 'Also processes that these start'
 complete -c stakeout -n $offcpu -l no-children -d 'Not the processes that these start'
 complete -c stakeout -n $offcpu -l threads -d 'Each thread by itself'
-complete -c stakeout -n $offcpu -l no-threads -d 'The threads of a process together'
+complete -c stakeout -n $offcpu -l no-threads -d 'All processes of a program together'
 complete -c stakeout -n $offcpu -l wakers -d 'Also who ended the wait'
 complete -c stakeout -n $offcpu -l kernel-only -d 'No user stacks'
 complete -c stakeout -n $offcpu -l user-only -d 'No kernel stacks'

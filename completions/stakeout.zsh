@@ -70,7 +70,7 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'(--no-children)--children[also processes that these start]' \
 		'(--children)--no-children[not the processes that these start]' \
 		'(--no-threads)--threads[each thread by itself]' \
-		'(--threads)--no-threads[the threads of a process together]' \
+		'(--threads)--no-threads[all processes of a program together]' \
 		'--wakers[also who ended the wait]' \
 		'(--user-only)--kernel-only[no user stacks]' \
 		'(--kernel-only)--user-only[no kernel stacks]' \

@@ -48,7 +48,7 @@ const char offcpu_help[] =
 	"      --children         also processes that these have started or will; the default with COMMAND\n"
 	"      --no-children      not those\n"
 	"      --threads          each thread by itself (the default)\n"
-	"      --no-threads       the threads of a process together\n"
+	"      --no-threads       all threads of all processes of a program together\n"
 	"      --wakers           also who ended the wait, and its stacks\n"
 	"      --kernel-only      no user stacks\n"
 	"      --user-only        no kernel stacks\n"

@@ -8,6 +8,8 @@ void offcpu_profile_deinit(struct offcpu_profile *profile)
 {
 	vec_deinit(&profile->threads);
 	vec_deinit(&profile->rows);
+	vec_deinit(&profile->processes);
+	vec_deinit(&profile->members);
 	vec_deinit(&profile->lengths);
 	vec_deinit(&profile->losses);
 	vec_deinit(&profile->notes);
@@ -22,6 +24,24 @@ bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offc
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row)
 {
 	return vec_push(&profile->rows, row);
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct offcpu_identity *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+const struct offcpu_identity *offcpu_profile_process(const struct offcpu_profile *profile, pid_t pid, uint64_t start_ns)
+{
+	const struct offcpu_identity key = {.pid = pid, .start_ns = start_ns};
+
+	if (!profile->processes.len)
+		return NULL;
+	return bsearch(&key, profile->processes.data, profile->processes.len, sizeof(key), compare_processes);
 }
 
 void offcpu_lengths_deinit(struct offcpu_lengths *lengths)

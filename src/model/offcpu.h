@@ -75,11 +75,32 @@ enum offcpu_cause {
 	OFFCPU_CAUSES,
 };
 
+/* Who has waits: a process. Strings are NULL where they are not known. */
+struct offcpu_identity {
+	pid_t pid;
+	uint64_t start_ns; /* as process_start_ns of its threads */
+	const char *name;  /* of its main thread */
+	const char *file;  /* the program's */
+	const char *script; /* what the program runs, if it is an interpreter */
+	const char *command_line;
+};
+
+/* A process whose waits are part of a row (--no-threads). */
+struct offcpu_member {
+	pid_t pid;
+	uint64_t start_ns;
+	size_t nthreads; /* of it, that have waited there */
+	uint64_t total_ns;
+};
+
 /* Waits with the same process, thread, state, stacks and waker. */
 struct offcpu_row {
-	pid_t pid;
-	pid_t tid;               /* 0: of all threads of the process (--no-threads) */
-	const char *thread_name; /* then of its main thread, where that is known */
+	pid_t pid;               /* 0: of several processes of one program */
+	pid_t tid;               /* 0: of all threads of the program's processes (--no-threads) */
+	uint64_t program;        /* then a number that those of one program have in common; else 0 */
+	size_t first_member;     /* then in the profile, the heaviest first */
+	size_t nmembers;
+	const char *thread_name; /* then of a main thread, where that is known */
 	uint64_t process_start_ns; /* numbers are used again: with their starts they are not; 0: not known */
 	uint64_t thread_start_ns;
 	unsigned nth;            /* as that of the thread; offcpu_profile_finish() fills it in */
@@ -143,6 +164,8 @@ struct offcpu_profile {
 	struct offcpu_sum total;
 	VEC(struct offcpu_thread) threads; /* by falling total */
 	VEC(struct offcpu_row) rows;       /* by falling total */
+	VEC(struct offcpu_identity) processes; /* by pid and start; those of all rows, or none */
+	VEC(struct offcpu_member) members;
 	VEC(struct offcpu_lengths_link) lengths;
 	VEC(struct offcpu_loss) losses;    /* every counter, also those that are 0 */
 	VEC(const char *) notes;           /* fallbacks taken, what is missing and how to get it */
@@ -153,6 +176,9 @@ void offcpu_profile_deinit(struct offcpu_profile *profile);
 /* Adds a thread, and its sum to the total; and a row. False when memory is exhausted. */
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
+
+/* NULL: it is not among the processes of the profile. */
+const struct offcpu_identity *offcpu_profile_process(const struct offcpu_profile *profile, pid_t pid, uint64_t start_ns);
 
 /* The number of these lengths, which are borrowed; 0 when memory is exhausted. */
 size_t offcpu_profile_add_lengths(struct offcpu_profile *profile, const struct offcpu_lengths *lengths);

@@ -13,7 +13,9 @@
 bool offcpu_merge_rows(struct offcpu_profile *profile);
 
 /*
- * Makes rows of threads rows of processes, with the name of the main thread. They are idle when nearly all of the time
+ * Makes rows of threads rows of programs, with the name of a main thread: processes are of one program if they run the
+ * same file, and the same script where that is an interpreter. Stacks are the same there when they have the same frames
+ * wherever the processes have the files that these are in. They are idle when nearly all of the time
  * with their stacks, whoever the waker, is that of threads which are idle there. False when memory is exhausted.
  */
 bool offcpu_merge_threads(struct offcpu_profile *profile);

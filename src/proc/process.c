@@ -18,6 +18,14 @@
 #include "proc/task.h"
 #include "proc/task_stat.h"
 
+ssize_t process_read_arguments(pid_t pid, char *buf, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	return process_read_file(AT_FDCWD, path, buf, size);
+}
+
 ssize_t process_read_file(int fd, const char *path, char *buf, size_t size)
 {
 	_cleanup_close_ int file = openat(fd, path, O_RDONLY | O_CLOEXEC);

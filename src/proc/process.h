@@ -68,6 +68,9 @@ int process_count_threads(const struct process *process);
 /* Reads a small file below the directory `fd` whole, NUL-terminated; its length, or -errno. Cut at size - 1. */
 ssize_t process_read_file(int fd, const char *path, char *buf, size_t size);
 
+/* The arguments of a process, each with its NUL, likewise. It may block, as long as somebody has its memory map locked. */
+ssize_t process_read_arguments(pid_t pid, char *buf, size_t size);
+
 struct tid_list {
 	VEC_FIELDS(pid_t);
 };

@@ -14,12 +14,14 @@ void offcpu_groups_deinit(struct offcpu_groups *groups)
 	vec_deinit(groups);
 	free(groups->threads);
 	free(groups->wakers);
+	free(groups->members);
 	groups->threads = groups->wakers = NULL;
+	groups->members = NULL;
 }
 
 static pid_t process_of(const struct offcpu_row *row)
 {
-	return row->user && row->tid ? 0 : row->pid;
+	return (row->user && row->tid) || row->program ? 0 : row->pid;
 }
 
 static uint64_t start_of(const struct offcpu_row *row)
@@ -30,7 +32,7 @@ static uint64_t start_of(const struct offcpu_row *row)
 /* Apart from the stacks. */
 static bool same_kind(const struct offcpu_row *a, const struct offcpu_row *b)
 {
-	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->state == b->state &&
+	return process_of(a) == process_of(b) && start_of(a) == start_of(b) && a->program == b->program && a->state == b->state &&
 	       a->idle == b->idle && offcpu_same_reason(a->kernel_error, b->kernel_error) &&
 	       offcpu_same_reason(a->user_error, b->user_error);
 }
@@ -40,6 +42,7 @@ static uint64_t hash_kind(const struct offcpu_row *row)
 	uint64_t hash = hash_u64(HASH_SEED, (uint32_t)process_of(row));
 
 	hash = hash_u64(hash, start_of(row));
+	hash = hash_u64(hash, row->program);
 	hash = hash_u64(hash, (unsigned char)row->state);
 	hash = hash_u64(hash, row->idle);
 	hash = offcpu_hash_reason(hash, row->kernel_error);
@@ -249,12 +252,57 @@ static bool find_quantiles(struct offcpu_group *group, const struct offcpu_profi
 	return true;
 }
 
+static int by_pid(const void *a, const void *b)
+{
+	const struct offcpu_member *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int by_falling_share(const void *a, const void *b)
+{
+	const struct offcpu_member *x = a, *y = b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return by_pid(a, b);
+}
+
+/* The processes of all rows together; a thread may be in several of them. `members` has room for them. How many it took. */
+static size_t find_members(struct offcpu_group *group, const struct offcpu_profile *profile, const struct offcpu_part *rows,
+			   struct offcpu_member *members)
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < group->nrows; i++)
+		for (size_t k = 0; k < rows[i].row->nmembers; k++)
+			members[n++] = profile->members.data[rows[i].row->first_member + k];
+	if (!n)
+		return 0;
+	qsort(members, n, sizeof(*members), by_pid);
+	for (size_t i = 1; i < n; i++) {
+		if (by_pid(&members[i], &members[kept]) != 0) {
+			members[++kept] = members[i];
+			continue;
+		}
+		members[kept].total_ns += members[i].total_ns;
+		if (members[i].nthreads > members[kept].nthreads)
+			members[kept].nthreads = members[i].nthreads;
+	}
+	qsort(members, kept + 1, sizeof(*members), by_falling_share);
+	group->members = members;
+	group->nmembers = kept + 1;
+	return n;
+}
+
 /* Puts the rows of each group next to each other, once by thread and once by waker. False when memory is exhausted. */
 static bool arrange(struct offcpu_groups *groups, const struct offcpu_profile *profile, const size_t *group_of,
 		    size_t *filled)
 {
 	_cleanup_(offcpu_lengths_deinit) struct offcpu_lengths lengths = {0};
-	size_t place = 0;
+	size_t place = 0, members = 0;
 
 	for (size_t i = 0; i < groups->len; i++) {
 		filled[i] = place;
@@ -273,6 +321,7 @@ static bool arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 
 		if (!find_quantiles(group, profile, threads, &lengths))
 			return false;
+		members += find_members(group, profile, threads, groups->members + members);
 		group->threads = threads;
 		group->nthreads = add_up(threads, group->nrows, by_thread);
 		group->nprocesses = count_processes(threads, group->nthreads);
@@ -286,6 +335,15 @@ static bool arrange(struct offcpu_groups *groups, const struct offcpu_profile *p
 	return true;
 }
 
+static size_t count_members(const struct offcpu_profile *profile)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < profile->rows.len; i++)
+		n += profile->rows.data[i].nmembers;
+	return n;
+}
+
 bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profile *profile, bool exact)
 {
 	_cleanup_(search_deinit) struct search search = {.exact = exact};
@@ -295,7 +353,8 @@ bool offcpu_groups_find(struct offcpu_groups *groups, const struct offcpu_profil
 
 	groups->threads = calloc(n + 1, sizeof(*groups->threads));
 	groups->wakers = calloc(n + 1, sizeof(*groups->wakers));
-	if (!group_of || !filled || !groups->threads || !groups->wakers)
+	groups->members = calloc(count_members(profile) + 1, sizeof(*groups->members));
+	if (!group_of || !filled || !groups->threads || !groups->wakers || !groups->members)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct offcpu_row *row = &profile->rows.data[i];

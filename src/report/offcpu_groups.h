@@ -27,6 +27,8 @@ struct offcpu_group {
 	const struct offcpu_part *threads; /* borrowed from the groups */
 	size_t nthreads;
 	size_t nprocesses;                /* that these threads belong to */
+	const struct offcpu_member *members; /* of rows of programs: their processes, the heaviest first; borrowed too */
+	size_t nmembers;
 	const struct offcpu_part *wakers; /* the heaviest first; one may stand for rows without a waker; borrowed too */
 	size_t nwakers;
 };
@@ -35,6 +37,7 @@ struct offcpu_group {
 struct offcpu_groups {
 	VEC_FIELDS(struct offcpu_group);
 	struct offcpu_part *threads, *wakers;
+	struct offcpu_member *members;
 };
 
 /* Groups the rows of a profile, which have to be in order. False when memory is exhausted. */

@@ -195,7 +195,10 @@ static void put_who(struct json *j, const struct offcpu_row *row)
 {
 	const char state[] = {row->state && strchr("SDR", row->state) ? row->state : '?', '\0'};
 
-	json_int(j, "pid", row->pid);
+	if (row->program && !row->pid)
+		json_null(j, "pid");
+	else
+		json_int(j, "pid", row->pid);
 	put_tid(j, row->tid);
 	json_string(j, "thread_name", row->thread_name);
 	json_string(j, "state", state);
@@ -237,11 +240,48 @@ static void put_quantile(struct json *j, const char *key, const struct offcpu_qu
 		json_null(j, key);
 }
 
-static void put_row(struct json *j, const struct offcpu_row *row, const struct offcpu_quantiles *quantiles)
+enum { MAX_PIDS = 64 };
+
+/* Of a row of a program: whose waits it has. */
+static void put_members(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row)
+{
+	const struct offcpu_member *members = profile->members.data + row->first_member;
+	uint64_t threads = 0;
+
+	if (!row->program)
+		return;
+	for (size_t i = 0; i < row->nmembers; i++)
+		threads += members[i].nthreads;
+	json_uint(j, "processes", row->nmembers);
+	json_uint(j, "threads", threads);
+	json_array(j, "pids");
+	for (size_t i = 0; i < row->nmembers && i < MAX_PIDS; i++)
+		json_int(j, NULL, members[i].pid);
+	json_array_end(j);
+}
+
+static void put_processes(struct json *j, const struct offcpu_profile *profile)
+{
+	json_array(j, "processes");
+	for (size_t i = 0; i < profile->processes.len; i++) {
+		const struct offcpu_identity *process = &profile->processes.data[i];
+
+		json_object(j, NULL);
+		json_int(j, "pid", process->pid);
+		json_string(j, "name", process->name);
+		json_string(j, "program", process->file);
+		json_string(j, "cmdline", process->command_line);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_row(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row, const struct offcpu_quantiles *quantiles)
 {
 	json_object(j, NULL);
 	put_who(j, row);
 	put_key(j, row->pid, row->tid, row->nth);
+	put_members(j, profile, row);
 	json_uint(j, "count", row->sum.count);
 	json_uint(j, "unfinished", row->sum.unfinished);
 	json_uint(j, "total_ns", row->sum.total_ns);
@@ -271,7 +311,7 @@ static bool put_rows(struct json *j, const struct offcpu_profile *profile, bool 
 			continue;
 		ok = offcpu_gather_lengths(&lengths, profile, row);
 		quantiles = offcpu_take_quantiles(&lengths, &row->sum);
-		put_row(j, row, &quantiles);
+		put_row(j, profile, row, &quantiles);
 	}
 	json_array_end(j);
 	return ok;
@@ -304,6 +344,7 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	for (size_t i = 0; i < profile->threads.len; i++)
 		put_thread(&j, &profile->threads.data[i]);
 	json_object_end(&j);
+	put_processes(&j, profile);
 	if (!put_rows(&j, profile, options->hide_idle))
 		return -ENOMEM;
 	json_lacking(&j, &lacking);

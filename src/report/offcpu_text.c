@@ -7,8 +7,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
-#include "base/map.h"
 #include "report/lacking.h"
 #include "report/offcpu_made_code.h"
 #include "report/offcpu_reasons.h"
@@ -18,27 +16,7 @@
 
 enum {
 	SHOWN_REASONS = 3,
-	SHOWN_MEMBERS = 5, /* so many of the threads that share a stack are shown; if all are, so many on a line */
-	SHORTEST_RUN = 3,  /* so many consecutive tids with one name are shown as a range */
 };
-
-static bool count_processes(struct offcpu_text *r)
-{
-	_cleanup_(u64map_deinit) struct u64map pids = {0};
-	bool created;
-
-	for (size_t i = 0; i < r->profile->threads.len; i++) {
-		const struct offcpu_thread *thread = &r->profile->threads.data[i];
-
-		r->pid = thread->pid;
-		if (!u64map_put(&pids, hash_u64((uint32_t)thread->pid, thread->process_start_ns), &created))
-			return false;
-	}
-	r->processes = pids.len;
-	if (r->processes != 1)
-		r->pid = 0;
-	return true;
-}
 
 size_t offcpu_shown(const struct offcpu_text *r, size_t usual, size_t all)
 {
@@ -66,15 +44,16 @@ const char *offcpu_format_share(uint64_t part, uint64_t whole, char buf[SHARE_LE
 /* Of less than 100 waits p99 is the longest, and one or two are told by average and longest. */
 static void put_quantiles(FILE *out, const struct offcpu_sum *sum, const struct offcpu_quantiles *quantiles)
 {
-	enum { FEW = 3, MANY = 100 };
-	char time[DURATION_LEN];
+	enum { FEW = 3 };
+	char time[DURATION_LEN], longest[DURATION_LEN];
 
-	if (!quantiles || !quantiles->are_known)
+	if (!quantiles || !quantiles->are_known || sum->count < FEW)
 		return;
-	if (sum->count >= FEW)
-		fprintf(out, ", p50 %s", offcpu_format_wait(quantiles->p50_ns, time));
-	if (sum->count >= MANY)
-		fprintf(out, ", p99 %s", offcpu_format_wait(quantiles->p99_ns, time));
+	offcpu_format_wait(sum->max_ns, longest);
+	if (strcmp(offcpu_format_wait(quantiles->p50_ns, time), longest) != 0)
+		fprintf(out, ", p50 %s", time);
+	if (strcmp(offcpu_format_wait(quantiles->p99_ns, time), longest) != 0)
+		fprintf(out, ", p99 %s", time);
 }
 
 void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum, const struct offcpu_quantiles *quantiles)
@@ -91,72 +70,6 @@ void offcpu_put_waits(FILE *out, const struct offcpu_sum *sum, const struct offc
 	put_quantiles(out, sum, quantiles);
 	if (sum->count > 1)
 		fprintf(out, ", longest %s", offcpu_format_wait(sum->max_ns, time));
-}
-
-static void put_name(const struct offcpu_text *r, const char *name)
-{
-	fputc(' ', r->text.out);
-	text_style(&r->text, STYLE_STRONG);
-	text_untrusted(&r->text, name);
-	text_style(&r->text, STYLE_PLAIN);
-}
-
-void offcpu_put_who(const struct offcpu_text *r, pid_t pid, pid_t tid, unsigned nth, const char *name)
-{
-	fprintf(r->text.out, "%s %d", tid ? "tid" : "pid", tid ? tid : pid);
-	if (tid && nth > 1)
-		fprintf(r->text.out, "#%u", nth); /* other threads had the tid before */
-	put_name(r, name && *name ? name : "?");
-	if (tid && tid != pid && pid != r->pid)
-		fprintf(r->text.out, " (pid %d)", pid);
-}
-
-static const char *name_of(const struct offcpu_part *thread)
-{
-	return thread->row->thread_name && *thread->row->thread_name ? thread->row->thread_name : "?";
-}
-
-/* How many from here on have the same name and consecutive tids. */
-static size_t run_length(const struct offcpu_part *threads, size_t n)
-{
-	size_t len = 1;
-
-	while (len < n && threads[len].row->tid == threads[0].row->tid + (pid_t)len &&
-	       strcmp(name_of(&threads[len]), name_of(&threads[0])) == 0)
-		len++;
-	return len < SHORTEST_RUN ? 1 : len;
-}
-
-void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times)
-{
-	char time[DURATION_LEN];
-	FILE *out = r->text.out;
-	uint64_t rest_ns = 0;
-	size_t done = 0, len;
-
-	fputs("tid ", out);
-	for (size_t i = 0; done < n && (i < SHOWN_MEMBERS || r->options->verbose); i++, done += len) {
-		const struct offcpu_part *thread = &threads[done];
-
-		len = times ? 1 : run_length(thread, n - done);
-		if (i)
-			fputs(i % SHOWN_MEMBERS ? ", " : ",\n      ", out);
-		fprintf(out, "%d", thread->row->tid);
-		if (len > 1)
-			fprintf(out, "-%d", thread[len - 1].row->tid);
-		if (times || done + len == n || (i + 1 == SHOWN_MEMBERS && !r->options->verbose) ||
-		    strcmp(name_of(thread), name_of(thread + len)) != 0)
-			put_name(r, name_of(thread)); /* it stands for those before it too */
-		if (times)
-			fprintf(out, " %s", offcpu_format_wait(thread->sum.total_ns, time));
-	}
-	if (done == n)
-		return;
-	for (size_t i = done; i < n; i++)
-		rest_ns += threads[i].sum.total_ns;
-	fprintf(out, ", and %zu more", n - done);
-	if (times)
-		fprintf(out, " %s", offcpu_format_wait(rest_ns, time));
 }
 
 void offcpu_put_rest(const struct offcpu_text *r, size_t n, const char *one, const char *many, uint64_t ns,
@@ -441,7 +354,7 @@ static bool write_report(struct offcpu_text *r)
 	const bool hide_idle = r->options->hide_idle;
 	bool makers[OFFCPU_MAKERS];
 
-	if (!count_processes(r) || !offcpu_groups_find(&r->groups, r->profile, r->options->verbose) ||
+	if (!offcpu_find_names(r) || !offcpu_groups_find(&r->groups, r->profile, r->options->verbose) ||
 	    !offcpu_reasons_find(&reasons, r->profile) || !lacking_find_offcpu(&lacking, r->profile, hide_idle) ||
 	    !offcpu_find_makers(r->profile, hide_idle, makers))
 		return false;
@@ -470,6 +383,7 @@ static bool write_to(const struct offcpu_profile *profile, const struct offcpu_r
 	bool ok = write_report(&r);
 
 	offcpu_groups_deinit(&r.groups);
+	u64map_deinit(&r.ambiguous);
 	return ok;
 }
 

@@ -21,12 +21,36 @@ static void put_state(const struct offcpu_text *r, char state)
 		text_style(&r->text, STYLE_PLAIN);
 }
 
+/* Of rows of programs. */
+static size_t count_threads(const struct offcpu_group *group)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < group->nmembers; i++)
+		n += group->members[i].nthreads;
+	return n;
+}
+
 static void put_threads_of(const struct offcpu_text *r, const struct offcpu_group *group)
 {
 	const struct offcpu_row *row = group->row;
 
+	if (group->nmembers > 1) {
+		offcpu_put_program(r, &(struct offcpu_who){.pid = group->members[0].pid,
+							   .start_ns = group->members[0].start_ns,
+							   .name = row->thread_name},
+				   group->nmembers, count_threads(group));
+		return;
+	}
 	if (group->nthreads == 1) {
-		offcpu_put_who(r, row->pid, row->tid, row->nth, row->thread_name);
+		offcpu_put_who(r, &(struct offcpu_who){.pid = row->pid,
+						       .start_ns = row->process_start_ns,
+						       .tid = row->tid,
+						       .nth = row->nth,
+						       .name = row->thread_name,
+						       .columns = r->options->width * 2 / 3});
+		if (count_threads(group) > 1)
+			fprintf(r->text.out, ", %zu threads", count_threads(group));
 		return;
 	}
 	text_style(&r->text, STYLE_STRONG);
@@ -60,6 +84,10 @@ static void put_head(const struct offcpu_text *r, const struct offcpu_group *gro
 	fputs("  ", out);
 	if (group->nthreads > 1) {
 		offcpu_put_members(r, group->threads, group->nthreads, !group->alike);
+		fputs("\n  ", out);
+	}
+	if (group->nmembers > 1) {
+		offcpu_put_processes(r, group->members, group->nmembers);
 		fputs("\n  ", out);
 	}
 	offcpu_put_waits(out, sum, &group->quantiles);
@@ -154,7 +182,8 @@ static void put_waker(const struct offcpu_text *r, const struct offcpu_part *wak
 	if (row->has_waker) {
 		fputs("  woken by ", r->text.out);
 		if (row->waker.tid)
-			offcpu_put_who(r, row->waker.pid, row->waker.tid, 0, row->waker.name);
+			offcpu_put_who(r, &(struct offcpu_who){
+						  .pid = row->waker.pid, .tid = row->waker.tid, .name = row->waker.name});
 		else if (row->waker.interrupt)
 			fputs("an interrupt", r->text.out);
 		else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/map.h"
 
 enum {
@@ -19,6 +20,7 @@ struct line {
 	const struct offcpu_part *members;
 	size_t nmembers; /* 0: it is one thread */
 	size_t nthreads; /* how many were added up */
+	size_t nprocesses; /* of a program: that these belong to; 0: it is not a program's */
 	size_t order;    /* orders equally heavy ones */
 };
 
@@ -148,12 +150,64 @@ static void drop_empty(struct table *table)
 	table->len = kept;
 }
 
+/* With --no-threads: by what the process of a thread runs, which the rows know. */
+static bool note_programs(const struct offcpu_text *r, struct u64map *programs)
+{
+	bool created;
+
+	for (size_t i = 0; i < r->profile->rows.len; i++) {
+		const struct offcpu_row *row = &r->profile->rows.data[i];
+
+		for (size_t k = 0; k < row->nmembers; k++) {
+			uint64_t *program = u64map_put(
+				programs, (uint32_t)r->profile->members.data[row->first_member + k].pid, &created);
+
+			if (!program)
+				return false;
+			*program = row->program;
+		}
+	}
+	return true;
+}
+
+/* A line for each program. */
+static bool find_programs(const struct offcpu_text *r, struct table *table)
+{
+	_cleanup_(u64map_deinit) struct u64map programs = {0}, lines = {0}, processes = {0};
+	bool created;
+
+	if (!note_programs(r, &programs))
+		return false;
+	for (size_t i = 0; i < r->profile->threads.len; i++) {
+		const struct offcpu_thread *thread = &r->profile->threads.data[i];
+		const uint64_t *program = u64map_find(&programs, (uint32_t)thread->pid);
+		uint64_t *at;
+
+		if (r->options->hide_idle && offcpu_only_idles(thread))
+			continue;
+		at = u64map_put(&lines, program ? *program : (uint32_t)thread->pid, &created);
+		if (!at || (created && !vec_push(table, (struct line){0})))
+			return false;
+		if (created)
+			*at = table->len;
+		if (!u64map_put(&processes, hash_u64((uint32_t)thread->pid, thread->process_start_ns), &created))
+			return false;
+		table->data[*at - 1].nprocesses += created;
+		add_thread(&table->data[*at - 1], thread, i);
+		if (thread->tid == thread->pid)
+			table->data[*at - 1].thread.name = thread->name;
+	}
+	return true;
+}
+
 /* By the time that they were not idle; with --hide-idle, only threads that had such time. */
 static bool find_lines(const struct offcpu_text *r, struct table *table)
 {
-	if (!r->options->verbose && !fold_threads(r, table))
+	if (r->profile->by_process && !find_programs(r, table))
 		return false;
-	for (size_t i = 0; i < r->profile->threads.len; i++) {
+	if (!r->profile->by_process && !r->options->verbose && !fold_threads(r, table))
+		return false;
+	for (size_t i = r->profile->by_process ? r->profile->threads.len : 0; i < r->profile->threads.len; i++) {
 		const struct offcpu_thread *thread = &r->profile->threads.data[i];
 		size_t only = only_group(table, thread->pid, thread->tid);
 
@@ -299,6 +353,14 @@ static void put_cell(FILE *out, int width, const char *s)
 static void put_line(const struct offcpu_text *r, const struct line *line, const int widths[COLUMNS])
 {
 	const struct offcpu_thread *thread = &line->thread;
+	const struct offcpu_who who = {
+		.pid = thread->pid,
+		.start_ns = thread->process_start_ns,
+		.tid = line->nprocesses ? 0 : thread->tid,
+		.nth = thread->nth,
+		.name = thread->name,
+		.columns = columns_left(r, widths),
+	};
 	char cell[CELL_LEN];
 	FILE *out = r->text.out;
 
@@ -307,8 +369,12 @@ static void put_line(const struct offcpu_text *r, const struct line *line, const
 		put_cell(out, widths[column], cell);
 	}
 	fputs("  ", out);
-	if (!line->nmembers) {
-		offcpu_put_who(r, thread->pid, thread->tid, thread->nth, thread->name);
+	if (line->nprocesses > 1) {
+		offcpu_put_program(r, &who, line->nprocesses, line->nthreads);
+	} else if (!line->nmembers) {
+		offcpu_put_who(r, &who);
+		if (line->nprocesses && line->nthreads > 1)
+			fprintf(out, ", %zu threads", line->nthreads);
 	} else {
 		fprintf(out, "%zu threads: ", line->nmembers);
 		offcpu_put_members(r, line->members, line->nmembers, false);
@@ -330,7 +396,7 @@ static void put_table(const struct offcpu_text *r, const struct table *table, si
 	text_style(&r->text, STYLE_DIM);
 	for (int column = 0; column < COLUMNS; column++)
 		put_cell(out, widths[column], column_names[column]);
-	fputs("  thread", out);
+	fputs(r->profile->by_process ? "  process" : "  thread", out);
 	text_style(&r->text, STYLE_PLAIN);
 	fputc('\n', out);
 	for (size_t i = 0; i < n; i++)
@@ -341,6 +407,7 @@ bool offcpu_put_threads(const struct offcpu_text *r)
 {
 	_cleanup_(table_deinit) struct table table = {0};
 	uint64_t rest_ns = 0, hidden_ns = 0;
+	const bool by_process = r->profile->by_process;
 	size_t n, rest = 0, hidden = r->profile->threads.len;
 
 	if (!r->profile->threads.len)
@@ -360,9 +427,10 @@ bool offcpu_put_threads(const struct offcpu_text *r)
 		hidden_ns -= line->thread.sum.total_ns;
 		hidden -= line->nthreads;
 		rest_ns += i < n ? 0 : line->thread.sum.total_ns;
-		rest += i < n ? 0 : line->nthreads;
+		rest += i < n ? 0 : by_process ? line->nprocesses : line->nthreads;
 	}
-	offcpu_put_rest(r, rest, "more thread", "more threads", rest_ns, ": -v shows all");
+	offcpu_put_rest(r, rest, by_process ? "more process" : "more thread", by_process ? "more processes" : "more threads",
+			rest_ns, ": -v shows all");
 	offcpu_put_rest(r, hidden, "idle thread hidden", "idle threads hidden", hidden_ns, "");
 	return true;
 }

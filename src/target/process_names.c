@@ -33,6 +33,23 @@ static void arguments_deinit(struct arguments *arguments)
 	free(arguments->text);
 }
 
+static void split_words(struct arguments *arguments)
+{
+	for (size_t at = 0; at < arguments->len && arguments->n < MAX_ARGUMENTS;
+	     at += strlen(arguments->text + at) + 1)
+		arguments->words[arguments->n++] = arguments->text + at;
+}
+
+/* The words become one text, with spaces between them. */
+static void join_words(struct arguments *arguments)
+{
+	for (size_t i = 0; i < arguments->len; i++)
+		if (!arguments->text[i])
+			arguments->text[i] = ' ';
+	while (arguments->len && arguments->text[arguments->len - 1] == ' ')
+		arguments->text[--arguments->len] = '\0';
+}
+
 static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
 {
 	const int *dir_fd = arg;
@@ -60,9 +77,48 @@ static int read_arguments(const struct process *process, struct arguments *out)
 		return rc < 0 ? rc : -ENOENT;
 	}
 	*out = (struct arguments){.text = (char *)bytes, .len = reply.len - 1};
-	for (size_t at = 0; at < out->len && out->n < MAX_ARGUMENTS; at += strlen(out->text + at) + 1)
-		out->words[out->n++] = out->text + at;
+	split_words(out);
 	return 0;
+}
+
+/* The command lines of several processes, each in a slot of the window with its length before it. */
+struct lines_task {
+	const struct process_program *programs;
+	size_t n;
+};
+
+struct line_slot {
+	uint32_t len;
+	char text[PROCESS_LINE_BYTES];
+};
+
+static void run_read_lines(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	const struct lines_task *task = arg;
+	struct line_slot *slots = (struct line_slot *)window;
+
+	for (size_t i = 0; i < task->n; i++) {
+		ssize_t len = process_read_arguments(task->programs[i].pid, slots[i].text, sizeof(slots[i].text));
+
+		slots[i].len = len > 0 ? (uint32_t)len : 0;
+	}
+	reply->len = task->n * sizeof(*slots);
+}
+
+/* For free(); NULL: they are not known. */
+static struct line_slot *read_lines(const struct process_program *programs, size_t n)
+{
+	struct lines_task lines = {programs, n};
+	const struct helper_task task = {
+		.run = run_read_lines, .arg = &lines, .window = n * sizeof(struct line_slot), .keep = {-1, -1, -1, -1}};
+	struct helper_reply reply;
+	uint8_t *bytes = NULL;
+
+	if (helper_run(&task, &reply, &bytes) < 0) {
+		free(bytes);
+		return NULL;
+	}
+	return (struct line_slot *)bytes;
 }
 
 static int add(struct process_names *names, struct process_id id, const char *name)
@@ -73,6 +129,13 @@ static int add(struct process_names *names, struct process_id id, const char *na
 		if (names->data[i].name == name)
 			return 0;
 	return vec_push(names, (struct process_name){.id = id, .name = name}) ? 0 : -ENOMEM;
+}
+
+static const char *path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
 }
 
 static int add_names(const struct process *process, struct arena *arena, struct process_names *out)
@@ -90,8 +153,7 @@ static int add_names(const struct process *process, struct arena *arena, struct 
 	if (rc < 0 || info.kernel_thread)
 		return rc;
 	exe = process_exe(process, arena);
-	program = exe ? strrchr(exe, '/') : NULL;
-	program = program ? program + 1 : exe ? exe : info.comm;
+	program = exe ? path_name(exe) : info.comm;
 	if (exe)
 		rc = add(out, id, arena_intern(arena, program));
 	if (rc < 0 || !script_has_interpreter(program) || read_arguments(process, &arguments) < 0)
@@ -146,20 +208,69 @@ static const char *command_line(const struct process *process, const struct proc
 
 	if (read_arguments(process, &arguments) < 0)
 		return arena_printf(arena, "[%s]", info->comm);
-	for (size_t i = 0; i < arguments.len; i++)
-		if (!arguments.text[i])
-			arguments.text[i] = ' ';
-	while (arguments.len && arguments.text[arguments.len - 1] == ' ')
-		arguments.text[--arguments.len] = '\0';
+	join_words(&arguments);
 	return arena_intern(arena, arguments.text);
+}
+
+static uint64_t start_of(const struct process_info *info)
+{
+	return info->start_time * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 static uint64_t age_of(const struct process_info *info)
 {
-	uint64_t now = clock_ns(CLOCK_BOOTTIME);
-	uint64_t start = info->start_time * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	uint64_t now = clock_ns(CLOCK_BOOTTIME), start = start_of(info);
 
 	return start < now ? now - start : 0;
+}
+
+static void read_program(pid_t pid, struct arena *arena, struct process_program *out)
+{
+	struct process process;
+	struct process_info info;
+
+	*out = (struct process_program){0};
+	if (process_open(pid, NULL, &process) < 0)
+		return;
+	if (process_info(&process, &info) == 0 && !process_has_ended(&process)) {
+		out->pid = pid;
+		out->start_ns = start_of(&info);
+		out->name = arena_intern(arena, info.comm);
+		out->file = process_exe(&process, arena);
+	}
+	process_close(&process);
+}
+
+static void take_line(struct line_slot *slot, struct arena *arena, struct process_program *out)
+{
+	struct arguments arguments = {.text = slot->text, .len = slot->len};
+	const char *program = out->file ? path_name(out->file) : NULL, *script = NULL;
+
+	if (!slot->len || slot->len >= sizeof(slot->text))
+		return;
+	slot->text[slot->len] = '\0';
+	split_words(&arguments);
+	if (program && script_has_interpreter(program))
+		script = script_name(program, arguments.words, arguments.n);
+	out->script = script && *script ? arena_intern(arena, script) : NULL;
+	join_words(&arguments);
+	out->command_line = *arguments.text ? arena_intern(arena, arguments.text) : NULL;
+}
+
+size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, struct process_program *out)
+{
+	struct line_slot *slots;
+	size_t living = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		read_program(pids[i], arena, &out[living]);
+		living += out[living].pid != 0;
+	}
+	slots = living ? read_lines(out, living) : NULL;
+	for (size_t i = 0; slots && i < living; i++)
+		take_line(&slots[i], arena, &out[i]);
+	free(slots);
+	return living;
 }
 
 int process_portrait(pid_t pid, struct arena *arena, struct process_portrait *out)

@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_TARGET_PROCESS_NAMES_H
 #define STAKEOUT_TARGET_PROCESS_NAMES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,6 +37,24 @@ struct process_portrait {
 	int threads;
 	const char *command_line; /* the arena's; its name in brackets where there is none */
 };
+
+/* What a process runs. Strings are the arena's. */
+struct process_program {
+	pid_t pid;
+	uint64_t start_ns;        /* since boot, in whole clock ticks */
+	const char *name;         /* of its main thread */
+	const char *file;         /* NULL: not known */
+	const char *script;       /* what an interpreter runs (target/script.h), or NULL */
+	const char *command_line; /* cut at PROCESS_LINE_BYTES; NULL: there is none, or it is not known */
+};
+
+enum { PROCESS_LINE_BYTES = 512 };
+
+/*
+ * Those that live, in the same order; how many. All command lines are read by one helper, so that many cost little; but if
+ * one process does not answer, all are missing.
+ */
+size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, struct process_program *out);
 
 /* -ESRCH: it has ended. */
 int process_portrait(pid_t pid, struct arena *arena, struct process_portrait *out);

@@ -295,3 +295,37 @@ def test_lines_fit_the_terminal(target, stakeout, columns):
         assert max(map(len, frames(text))) > columns, text
     bare = stakeout(*run, "--no-addresses")
     assert frames(bare.out) and "0x0000" not in bare.out and "0x0000" in piped.out, bare
+
+
+def test_processes_of_one_program(target, record):
+    """With --no-threads they are one row, wherever each has its code, and tell of whom it is."""
+    a, b = (target("waits_deep", 3, nap) for nap in (4000, 4001))
+    args = "-p", a.pid, "-p", b.pid
+    apart, together, text = record("--json", *args), record("--json", "--no-threads", *args), record("--no-threads", *args)
+    for t in (a, b):
+        let_run(t)
+    apart, together, text = apart.finish(), together.finish(), text.end().out
+    pids = {a.pid, b.pid}
+    assert {row["pid"] for row in rows_of(apart, site="bottom_wait", state="S")} == pids
+    row = rows_of(together, site="bottom_wait", state="S")[0]
+    assert row["pid"] is row["tid"] is row["thread"] is None
+    assert (row["processes"], row["threads"], set(row["pids"])) == (2, 2, pids), row
+    assert added(together["stacks"]) == together["total_events"]
+    assert "processes" not in apart["stacks"][0] and "pids" not in apart["stacks"][0]
+    for doc in (apart, together):
+        validator("offcpu").validate(doc)
+        assert {p["pid"]: p["cmdline"].split()[1:] for p in doc["processes"]} == {a.pid: ["3", "4000"], b.pid: ["3", "4001"]}
+        assert all(p["name"] == "waits_deep" and p["program"].endswith("/waits_deep") for p in doc["processes"])
+    assert re.search(r"^[\d.]+ m?s  [\d.]+ %  2 processes of waits_deep  S sleeping, timer$", text, re.M), text
+    assert re.search(r"^( +[\d.]+( [mµ]?s| %)?)+  2 processes of waits_deep, 4 threads$", text, re.M), text
+
+
+def test_command_lines_tell_processes_apart(target, record):
+    a, b = (target("waits_deep", 3, nap) for nap in (4000, 4001))
+    one, both = record("-p", a.pid), record("-p", a.pid, "-p", b.pid)
+    for t in (a, b):
+        let_run(t)
+    one, both = one.end().out, both.end().out
+    assert "waits_deep 3 4000)" not in one
+    for t, nap in ((a, 4000), (b, 4001)):
+        assert re.search(rf"  tid {t.tids['worker']} worker \(pid {t.pid}: \S+/waits_deep 3 {nap}\)$", both, re.M), both

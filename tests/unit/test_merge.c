@@ -210,6 +210,113 @@ static void test_threads(void **state)
 	assert_null(rows[2].kernel);
 }
 
+static void add_process(struct fixture *f, struct offcpu_identity process)
+{
+	assert_true(vec_push(&f->profile.processes, process));
+}
+
+static void add_at(struct fixture *f, pid_t pid, pid_t tid, const struct stack *user, uint64_t total_ns)
+{
+	struct offcpu_row *row = add(f);
+
+	row->pid = pid;
+	row->tid = tid;
+	row->user = user;
+	row->sum.total_ns = total_ns;
+}
+
+/* Of one program: the same place in the same file is the same, wherever each has it, and at another address it is not. */
+static void test_programs(void **state)
+{
+	static const struct module_info exe = {.path = "/bin/server"}, lib = {.path = "/lib/lib.so"};
+	const struct stack here = STACK({.address = 0x1010, .module = &exe, .module_offset = 0x10}),
+			   there = STACK({.address = 0x2010, .module = &exe, .module_offset = 0x10}),
+			   next = STACK({.address = 0x2011, .module = &exe, .module_offset = 0x11}),
+			   library = STACK({.address = 0x2010, .module = &lib, .module_offset = 0x10}),
+			   made = STACK({.address = 0x3000}), made_too = STACK({.address = 0x4000});
+	struct fixture *f = *state;
+	const struct offcpu_member *members;
+	struct offcpu_row *rows;
+
+	add_process(f, (struct offcpu_identity){.pid = 10, .name = "server", .file = "/bin/server"});
+	add_process(f, (struct offcpu_identity){.pid = 20, .name = "server", .file = "/bin/server"});
+	add_at(f, 10, 10, &here, 30);
+	add_at(f, 20, 20, &there, 40);
+	add_at(f, 20, 21, &there, 50);
+	add_at(f, 20, 20, &next, 1);
+	add_at(f, 20, 20, &library, 1);
+	add_at(f, 10, 10, &made, 1);
+	add_at(f, 20, 20, &made_too, 1);
+	assert_true(offcpu_merge_threads(&f->profile));
+	rows = f->profile.rows.data;
+	assert_int_equal(f->profile.rows.len, 5);
+	assert_int_equal(rows[0].pid, 0);
+	assert_int_equal(rows[0].tid, 0);
+	assert_string_equal(rows[0].thread_name, "server");
+	assert_int_equal(rows[0].sum.total_ns, 120);
+	assert_int_equal(rows[0].nmembers, 2);
+	members = f->profile.members.data + rows[0].first_member;
+	assert_int_equal(members[0].pid, 20); /* the heaviest first */
+	assert_int_equal(members[0].nthreads, 2);
+	assert_int_equal(members[0].total_ns, 90);
+	assert_int_equal(members[1].pid, 10);
+	assert_int_equal(members[1].nthreads, 1);
+	for (size_t i = 1; i < 5; i++)
+		assert_int_equal(rows[i].nmembers, 1);
+	assert_int_equal(rows[3].pid, 10);
+	assert_int_equal(rows[4].pid, 20);
+}
+
+/* What makes processes those of one program; each has the same stacks. */
+static void test_which_program(void **state)
+{
+	static const struct {
+		struct offcpu_identity a, b;
+		bool same;
+	} cases[] = {
+		{{.name = "x", .file = "/bin/x"}, {.name = "y", .file = "/bin/x"}, true},
+		{{.name = "x", .file = "/bin/x"}, {.name = "x", .file = "/usr/bin/x"}, false},
+		{{.name = "x", .file = "/bin/py", .script = "a"}, {.name = "x", .file = "/bin/py", .script = "b"}, false},
+		{{.name = "x", .file = "/bin/py", .script = "a"}, {.name = "y", .file = "/bin/py", .script = "a"}, true},
+		{{.name = "x", .file = "/bin/x"}, {.name = "x"}, true}, /* it has ended before somebody looked */
+		{{.name = "x", .file = "/bin/x"}, {.name = "y"}, false},
+		{{.name = "x"}, {.name = "x"}, true},
+		{{.name = "x"}, {.name = NULL}, false},
+		{{.name = NULL}, {.name = NULL}, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = *state;
+		struct offcpu_identity a = cases[i].a, b = cases[i].b;
+
+		a.pid = 10;
+		b.pid = 20;
+		add_process(f, a);
+		add_process(f, b);
+		add_at(f, 10, 10, &f->user, 30);
+		add_at(f, 20, 20, &f->user, 30);
+		assert_true(offcpu_merge_threads(&f->profile));
+		if (f->profile.rows.len != (cases[i].same ? 1 : 2))
+			fail_msg("case %zu: %zu rows", i, f->profile.rows.len);
+		offcpu_profile_deinit(&f->profile);
+		f->profile = (struct offcpu_profile){0};
+	}
+}
+
+/* Of two programs with that name nobody knows which it was. */
+static void test_name_of_several_programs(void **state)
+{
+	struct fixture *f = *state;
+
+	add_process(f, (struct offcpu_identity){.pid = 10, .name = "x", .file = "/bin/x"});
+	add_process(f, (struct offcpu_identity){.pid = 20, .name = "x", .file = "/usr/bin/x"});
+	add_process(f, (struct offcpu_identity){.pid = 30, .name = "x"});
+	for (pid_t pid = 10; pid <= 30; pid += 10)
+		add_at(f, pid, pid, &f->user, 30);
+	assert_true(offcpu_merge_threads(&f->profile));
+	assert_int_equal(f->profile.rows.len, 3);
+}
+
 /* Two processes with a thread that works, the second one's for twice as long, and two that are idle. */
 static void add_pools(struct fixture *f)
 {
@@ -371,6 +478,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unfinished_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_which_program, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_name_of_several_programs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_threads_with_wakers, setup, teardown),
 	};

@@ -91,6 +91,27 @@ static void test_portrait(void **state)
 	arena_destroy(arena);
 }
 
+static void test_programs(void **state)
+{
+	struct arena *arena = arena_create();
+	pid_t child = child_start(child_sleeps);
+	const pid_t pids[] = {child, 0, getpid()};
+	struct process_program programs[3];
+
+	assert_int_equal(process_programs(pids, 3, arena, programs), 2);
+	assert_int_equal(programs[0].pid, child);
+	assert_non_null(strstr(programs[0].file, "/test_process_names"));
+	assert_string_equal(programs[0].file, programs[1].file);
+	assert_non_null(strstr(programs[0].command_line, "test_process_names"));
+	assert_null(programs[0].script);
+	assert_true(programs[0].start_ns >= programs[1].start_ns && programs[1].start_ns);
+	assert_int_equal(programs[1].pid, getpid());
+	child_end(child);
+	assert_int_equal(process_programs(pids, 1, arena, programs), 0);
+	assert_int_equal(process_programs(pids, 0, arena, programs), 0);
+	arena_destroy(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +119,7 @@ int main(void)
 		cmocka_unit_test(test_neither_us_nor_our_ancestors),
 		cmocka_unit_test(test_not_what_has_ended),
 		cmocka_unit_test(test_portrait),
+		cmocka_unit_test(test_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,7 +174,34 @@ static void test_nothing(void **state)
 				     "\"uninterruptible_time_ns\":0,\"runnable_time_ns\":0,"
 				     "\"idle\":{\"stacks\":0,\"count\":0,\"total_ns\":0,\"hidden\":false},\"causes\":["));
 	assert_non_null(strstr(text, "{\"cause\":\"other\",\"count\":0,\"total_ns\":0,\"idle_ns\":0}],"
-				     "\"top_blocking_threads\":[],\"thread_stats\":{},\"stacks\":[],\"lacking\":[]}\n"));
+				     "\"top_blocking_threads\":[],\"thread_stats\":{},\"processes\":[],\"stacks\":[],\"lacking\":[]}\n"));
+}
+
+static void test_programs(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_row *row = &f->profile.rows.data[0];
+
+	assert_true(vec_push(&f->profile.processes, (struct offcpu_identity){.pid = 7, .name = "server", .file = "/bin/server",
+									     .command_line = "server -p \t1"}));
+	assert_true(vec_push(&f->profile.processes, (struct offcpu_identity){.pid = 8}));
+	expect(state, plain, "\"processes\":[{\"pid\":7,\"name\":\"server\",\"program\":\"/bin/server\","
+			     "\"cmdline\":\"server -p \\u00091\"},{\"pid\":8,\"name\":null,\"program\":null,\"cmdline\":null}],");
+	expect_not(state, plain, "\"pids\"");
+	for (pid_t pid = 100; pid < 170; pid++)
+		assert_true(vec_push(&f->profile.members, (struct offcpu_member){.pid = pid, .nthreads = 2}));
+	row->program = 1;
+	row->pid = row->tid = 0;
+	row->nmembers = 2;
+	expect(state, plain, "{\"pid\":null,\"tid\":null,\"thread_name\":\"server\",\"state\":\"S\",\"thread\":null,"
+			     "\"processes\":2,\"threads\":4,\"pids\":[100,101],\"count\":90,");
+	row->nmembers = 70;
+	expect(state, plain, "\"processes\":70,\"threads\":140,\"pids\":[100,");
+	expect(state, plain, ",162,163],\"count\":90,"); /* no more than 64 */
+	row->nmembers = 1;
+	row->pid = 100;
+	expect(state, plain, "{\"pid\":100,\"tid\":null,\"thread_name\":\"server\",\"state\":\"S\",\"thread\":null,"
+			     "\"processes\":1,\"threads\":2,\"pids\":[100],");
 }
 
 /* A share of more than 64 bits can multiply. */
@@ -300,6 +327,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waker_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_is_hidden, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_totals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_events, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_event_stacks, setup, teardown),

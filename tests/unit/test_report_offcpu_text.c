@@ -439,10 +439,100 @@ static void test_shared_stack(void **state)
 	add_threads(f, 6000, 5, 10 * SAMPLE_MS, false);
 	text = report(f, plain);
 	assert_null(strstr(text, "threads: "));
-	assert_non_null(strstr(text, "\n  tid 4713 disk 300 ms, 5000 pool 290 ms, 5010 pool 280 ms, 6000 pool 10.0 ms, "
-				     "6001 pool 10.0 ms, and 3 more 30.0 ms\n"));
+	assert_non_null(strstr(text, "\n  tid 4713 disk 300 ms, 5000 pool 290 ms, 5010 280 ms, 6000 10.0 ms, "
+				     "6001 10.0 ms, and 3 more 30.0 ms\n"));
 	expect(state, (struct offcpu_report_options){.verbose = true},
-	       "6001 pool 10.0 ms,\n      6002 pool 10.0 ms, 6003");
+	       "6001 10.0 ms,\n      6002 10.0 ms, 6003");
+}
+
+static void add_process(struct fixture *f, pid_t pid, const char *name, const char *command_line)
+{
+	const struct offcpu_identity process = {.pid = pid, .name = name, .command_line = command_line};
+
+	assert_true(vec_push(&f->profile.processes, process));
+}
+
+/* What is the same of two processes does not tell them apart. */
+static void test_command_lines(void **state)
+{
+	struct fixture *f = *state;
+
+	add_process(f, 99, "server", "server --port \033[31m1");
+	add_process(f, 4711, "server", "server --port \033[31m1");
+	expect(state, plain, "  tid 4711 server\n");
+	f->profile.processes.data[1].command_line = "server --port 2";
+	expect(state, plain, "  tid 4711 server (server --port 2)\n");
+	expect(state, plain, "  tid 4712 worker (pid 4711: server --port 2)\n");
+	expect(state, plain, "%  tid 4711 server (server --port 2)  S sleeping");
+	expect(state, plain, "(server --port \\x1b[31m1)\n");
+	f->profile.processes.data[1].command_line = "server --port 2 --quick";
+	expect(state, (struct offcpu_report_options){.width = 60}, "  tid 4711 server (server --port 2…)\n");
+	expect(state, (struct offcpu_report_options){.width = 60}, "  tid 4712 worker (pid 4711)\n"); /* no room at all */
+	f->profile.processes.data[1].name = "another";
+	expect(state, plain, "  tid 4711 server\n");
+}
+
+/* Rows of a program, whose processes are told with their times unless these are alike. */
+static void test_programs(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_row *row = &f->profile.rows.data[2];
+	struct offcpu_member members[] = {{.pid = 7, .nthreads = 2, .total_ns = 200 * SAMPLE_MS},
+					  {.pid = 8, .nthreads = 1, .total_ns = 100 * SAMPLE_MS}};
+
+	f->profile.by_process = true;
+	for (size_t i = 0; i < 2; i++)
+		assert_true(vec_push(&f->profile.members, members[i]));
+	row->pid = row->tid = 0;
+	row->program = 1;
+	row->nmembers = 2;
+	expect(state, plain, "\n300 ms  3.0 %  2 processes of disk, 3 threads  D uninterruptible, disk\n"
+			     "  pid 7 200 ms, 8 100 ms\n  1 wait\n");
+	f->profile.members.data[1].total_ns = 199 * SAMPLE_MS;
+	expect(state, plain, "3 threads  D uninterruptible, disk\n  pid 7, 8\n");
+	assert_true(vec_push(&f->profile.processes, (struct offcpu_identity){.pid = 7, .script = "app.py"}));
+	expect(state, plain, "%  2 processes of disk app.py, 3 threads  D");
+	row->nmembers = 1;
+	row->pid = 7;
+	expect(state, plain, "%  pid 7 disk, 2 threads  D");
+}
+
+/* In the table a line for each program: here two processes of one, and one of another. */
+static void test_table_of_programs(void **state)
+{
+	struct fixture *f = *state;
+	struct offcpu_member members[] = {{.pid = 4711, .nthreads = 1}, {.pid = 99, .nthreads = 1}};
+
+	f->profile.by_process = true;
+	for (size_t i = 0; i < 2; i++)
+		assert_true(vec_push(&f->profile.members, members[i]));
+	for (size_t i = 0; i < f->profile.rows.len; i++) {
+		f->profile.rows.data[i].program = 1;
+		f->profile.rows.data[i].nmembers = 2;
+	}
+	expect(state, plain, "  process\n  10.0 s  100.0 %    127 ");
+	expect(state, plain, "%  2 processes of evil\\x1b[31m\"\\\xef\xbf\xbd;\\x0a, 4 threads\n");
+	for (size_t i = 0; i < f->profile.rows.len; i++)
+		f->profile.rows.data[i].nmembers = 1;
+	expect(state, plain, "%  pid 4711 server, 3 threads\n");
+	expect(state, plain, "%  pid 99 evil");
+	expect(state, (struct offcpu_report_options){.top = 1}, "\n  1 more process, 0.0 % of the time");
+}
+
+static void test_quantiles(void **state)
+{
+	static struct offcpu_length waits[] = {{20000000, 60}, {150000000, 50}, {250000000, 9}, {300000000, 1}};
+	static const struct offcpu_lengths lengths = {.data = waits, .len = 4};
+	struct fixture *f = *state;
+	struct offcpu_row *row = &f->profile.rows.data[1];
+
+	row->sum.count = 120;
+	row->lengths = offcpu_profile_add_lengths(&f->profile, &lengths);
+	expect(state, plain, "  120 waits, average 5.0 ms, p50 20.0 ms, p99 250 ms, longest 300 ms, ");
+	row->sum.max_ns = 250000000;
+	expect(state, plain, "p50 20.0 ms, longest 250 ms, "); /* nothing is said twice */
+	row->sum.count = 121;
+	expect(state, plain, "  121 waits, average 5.0 ms, longest 250 ms, "); /* of one nobody knows */
 }
 
 /* A busy loop is preempted anywhere. */
@@ -570,6 +660,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_shared_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_processes_that_share_a_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_wakers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_command_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table_of_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_quantiles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_code_without_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_color, setup, teardown),

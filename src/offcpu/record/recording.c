@@ -21,6 +21,7 @@
 #include "offcpu/feed/process_reader.h"
 #include "offcpu/feed/remaps.h"
 #include "offcpu/feed/tables.h"
+#include "offcpu/programs.h"
 #include "offcpu/record/unfinished.h"
 #include "offcpu/waits.h"
 #include "proc/family.h"
@@ -56,6 +57,7 @@ struct recording {
 	struct tables *tables;
 	struct process_reader *processes;
 	struct waits *waits;
+	struct programs *programs;
 	struct late_places late_places;
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
@@ -378,6 +380,17 @@ static int start_threads(struct recording *r, struct err *err)
 	return r->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
 }
 
+/* Some may end before the recording does. A command is not what it will be yet. */
+static void read_programs(struct recording *r)
+{
+	if (r->options.only_new)
+		return;
+	if (r->options.watch.all_processes)
+		programs_read_all(r->programs);
+	else
+		programs_read(r->programs, r->options.watch.pids, r->options.watch.npids);
+}
+
 static int create_probe(struct recording *r, struct err *err)
 {
 	const struct watch_options *watch = &r->options.watch;
@@ -432,11 +445,13 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->names.no_maps = why_no_maps;
 	r->names.no_maps_arg = r;
 	r->naming = r->waits ? offcpu_naming_create(&r->names) : NULL;
-	if (!r->naming)
+	r->programs = programs_create();
+	if (!r->naming || !r->programs)
 		return err_set(err, ENOMEM, "out of memory");
 	if (r->options.watch.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
 		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
 	rc = watch(r, err);
+	read_programs(r);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
 	if (rc == 0)
@@ -473,6 +488,7 @@ static void recording_destroy(struct watch *watch)
 	end_threads(r);
 	late_places_deinit(&r->late_places);
 	waits_destroy(r->waits);
+	programs_destroy(r->programs);
 	process_reader_destroy(r->processes);
 	tables_destroy(r->tables);	  /* its modules write to the cache, with options that belong to the naming */
 	offcpu_naming_destroy(r->naming);
@@ -610,6 +626,7 @@ static void recording_stop(struct watch *watch)
 	rc = offcpu_probe_sums(r->probe, take_sums, r->waits);
 	if (rc < 0)
 		note_failed_read(r, "waits are missing, their sums cannot be read", strerror(-rc));
+	programs_read_waiting(r->programs, r->waits);
 }
 
 static bool has_user_errors(const struct offcpu_profile *profile)
@@ -689,7 +706,7 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 	*out = recording_head(r);
 	out->duration_ns = r->ended_ns - r->started_ns;
 	waits_settle_ran(r->waits, r->started_ns);
-	if (!offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
+	if (!programs_fill(r->programs, r->waits, out) || !offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
 	add_made_notes(r);

@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "offcpu/sample/looker.h"
 #include "offcpu/naming.h"
+#include "offcpu/programs.h"
 #include "offcpu/sleeping.h"
 #include "offcpu/waits.h"
 #include "offcpu/sample/watch_list.h"
@@ -31,6 +32,7 @@ struct sampler {
 	struct sampler_options options;
 	struct arena *arena; /* of notes */
 	struct waits *waits;
+	struct programs *programs;
 	struct sleeping *sleeping;
 	struct looker *looker;
 	struct watch_list *watched;
@@ -125,6 +127,7 @@ static struct sampler *create(const struct sampler_options *options)
 	s->options.watch.filter.runnable = false; /* it cannot be seen */
 	s->arena = arena_create();
 	s->waits = waits_create(NULL, &waits);
+	s->programs = programs_create();
 	s->sleeping = sleeping_create(true);
 	s->looker = looker_create(&looker, s->waits, s->sleeping);
 	s->watched = watch_list_create(s->looker, &watched);
@@ -133,7 +136,7 @@ static struct sampler *create(const struct sampler_options *options)
 	s->names.native.find_ctx = s->sleeping;
 	s->naming = offcpu_naming_create(&s->names);
 	s->options.why = s->arena ? arena_intern(s->arena, options->why) : NULL;
-	return s->arena && s->waits && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
+	return s->arena && s->waits && s->programs && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
 }
 
 int sampler_start(const struct sampler_options *options, struct err *err, struct watch **out)
@@ -151,6 +154,8 @@ int sampler_start(const struct sampler_options *options, struct err *err, struct
 		allow_descriptors();
 	for (size_t i = 0; rc == 0 && i < options->watch.npids; i++)
 		rc = watch_list_add(s->watched, options->watch.pids[i], err);
+	if (options->watch.all_processes)
+		programs_read_all(s->programs);
 	s->started_ns = monotonic_ns();
 	s->start_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	if (rc == 0)
@@ -178,6 +183,7 @@ static void sampler_destroy(struct watch *watch)
 	watch_list_destroy(s->watched);
 	looker_destroy(s->looker);
 	waits_destroy(s->waits);
+	programs_destroy(s->programs);
 	sleeping_destroy(s->sleeping); /* its modules write to the cache, with options that belong to the naming */
 	offcpu_naming_destroy(s->naming);
 	arena_destroy(s->arena);
@@ -213,6 +219,7 @@ static void sampler_stop(struct watch *watch)
 	look(s);
 	watch_list_end(s->watched);
 	s->ended_ns = monotonic_ns();
+	programs_read_waiting(s->programs, s->waits);
 }
 
 static bool add_note(struct offcpu_profile *out, const char *note)
@@ -264,7 +271,7 @@ static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_pr
 	*out = (struct offcpu_profile){.start_ns = s->start_ns, .duration_ns = s->ended_ns - s->started_ns,
 					.method = "proc", .estimate = true, .filter = s->options.watch.filter,
 					.by_process = !s->options.watch.by_thread};
-	ok = offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
+	ok = programs_fill(s->programs, s->waits, out) && offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
