@@ -94,7 +94,8 @@ void offcpu_profile_join_lengths(struct offcpu_profile *profile, struct offcpu_r
 	links[row->lengths - 1].next = next;
 }
 
-bool offcpu_gather_lengths(struct offcpu_lengths *all, const struct offcpu_profile *profile, const struct offcpu_row *row)
+bool offcpu_gather_lengths(struct offcpu_lengths *all, const struct offcpu_profile *profile,
+			   const struct offcpu_row *row)
 {
 	size_t number = row->lengths;
 

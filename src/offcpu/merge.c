@@ -512,10 +512,11 @@ static bool find_programs(const struct offcpu_profile *profile, struct u64map *p
 }
 
 /* Never 0. A process of which only the name is known is taken for one of the program that others of this name run. */
-static uint64_t program_of(const struct offcpu_identity *process, const struct u64map *programs, const struct offcpu_row *row)
+static uint64_t program_of(const struct offcpu_identity *process, const struct u64map *programs,
+			   const struct offcpu_row *row)
 {
-	const uint64_t own = hash_process(row->pid, row->process_start_ns), name =
-		process && process->name ? hash_text(HASH_SEED, process->name) : 0;
+	const uint64_t own = hash_process(row->pid, row->process_start_ns);
+	const uint64_t name = process && process->name ? hash_text(HASH_SEED, process->name) : 0;
 	const uint64_t *program = name ? u64map_find(programs, name) : NULL;
 
 	if (process && process->file)

@@ -49,8 +49,8 @@ void programs_read(struct programs *programs, const pid_t *pids, size_t n)
 		some = n - done < AT_ONCE ? n - done : AT_ONCE;
 		if (!vec_reserve(&programs->all, programs->all.len + some))
 			return;
-		programs->all.len += process_programs(pids + done, some, programs->arena,
-						      programs->all.data + programs->all.len);
+		programs->all.len +=
+			process_programs(pids + done, some, programs->arena, programs->all.data + programs->all.len);
 	}
 }
 
@@ -85,8 +85,9 @@ static bool list_waiting(const struct waits *waits, struct offcpu_profile *out)
 
 		if (!number)
 			return false;
-		if (created && !vec_push(&out->processes, (struct offcpu_identity){.pid = thread->pid,
-										 .start_ns = thread->process_start_ns}))
+		if (created &&
+		    !vec_push(&out->processes,
+			      (struct offcpu_identity){.pid = thread->pid, .start_ns = thread->process_start_ns}))
 			return false;
 		if (created)
 			*number = out->processes.len;
@@ -111,7 +112,8 @@ void programs_read_waiting(struct programs *programs, const struct waits *waits)
 	vec_deinit(&pids);
 }
 
-/* BPF knows starts by a clock that stands still while the machine is suspended; /proc has whole ticks, by one that does not. */
+/* BPF knows starts by a clock that stands still while the machine is suspended; /proc has whole ticks, by one that does
+ * not. */
 static bool is_start(uint64_t read_ns, uint64_t start_ns, uint64_t suspended_ns)
 {
 	const uint64_t slack = 2 * NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);

@@ -23,7 +23,8 @@ void programs_read(struct programs *programs, const pid_t *pids, size_t n);
 void programs_read_all(struct programs *programs);
 void programs_read_waiting(struct programs *programs, const struct waits *waits);
 
-/* Fills in the processes of a profile that is of these waits. Strings are the programs'. False when memory is exhausted. */
+/* Fills in the processes of a profile that is of these waits. Strings are the programs'. False when memory is
+ * exhausted. */
 bool programs_fill(const struct programs *programs, const struct waits *waits, struct offcpu_profile *out);
 
 #endif

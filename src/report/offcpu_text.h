@@ -61,7 +61,7 @@ void offcpu_put_program(const struct offcpu_text *r, const struct offcpu_who *wh
 /* "pid 4711 3.0 s, 4712 2.1 s, and 3 more 1.0 s", the times only if they differ. */
 void offcpu_put_processes(const struct offcpu_text *r, const struct offcpu_member *members, size_t n);
 
-/* "tid 4712-4715 worker, 4720 flusher, and 3 more"; each with its time if wanted, without ranges: "tid 4712 worker 3.0 s". */
+/* "tid 4712-4715 worker, 4720 flusher, and 3 more"; or without ranges, but with times: "tid 4712 worker 3.0 s, 4713 2.1 s". */
 void offcpu_put_members(const struct offcpu_text *r, const struct offcpu_part *threads, size_t n, bool times);
 
 /* "  3 more threads, 0.4 % of the time (12 ms): HOW": what is not shown, and how much it is. */

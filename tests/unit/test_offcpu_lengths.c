@@ -49,10 +49,14 @@ static void test_added_in_any_order(void **state)
 /* The smallest length that so many of the waits do not exceed. */
 static void test_quantiles(void **state)
 {
-	struct offcpu_length one[] = {{7, 1}}, two[] = {{7, 1}, {9, 1}}, hundred[] = {{1, 49}, {2, 1}, {3, 48}, {4, 1}, {5, 1}},
+	struct offcpu_length one[] = {{7, 1}}, two[] = {{7, 1}, {9, 1}},
+			     hundred[] = {{1, 49}, {2, 1}, {3, 48}, {4, 1}, {5, 1}},
 			     many[] = {{1, 990}, {8, 9}, {9, 1}}, more[] = {{1, 989}, {8, 10}, {9, 1}};
-	const struct offcpu_lengths all[] = {{.data = one, .len = 1}, {.data = two, .len = 2}, {.data = hundred, .len = 5},
-					     {.data = many, .len = 3}, {.data = more, .len = 3}};
+	const struct offcpu_lengths all[] = {{.data = one, .len = 1},
+					     {.data = two, .len = 2},
+					     {.data = hundred, .len = 5},
+					     {.data = many, .len = 3},
+					     {.data = more, .len = 3}};
 	struct offcpu_profile profile = {0};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -122,10 +126,8 @@ static void test_not_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_added_in_any_order),
-		cmocka_unit_test(test_quantiles),
-		cmocka_unit_test(test_within_min_and_max),
-		cmocka_unit_test(test_joined),
+		cmocka_unit_test(test_added_in_any_order), cmocka_unit_test(test_quantiles),
+		cmocka_unit_test(test_within_min_and_max), cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_not_known),
 	};
 

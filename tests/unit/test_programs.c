@@ -53,14 +53,16 @@ static void test_living_process(void **state)
 	assert_true(programs_fill(programs, waits, &profile));
 	assert_int_equal(profile.processes.len, 1);
 	assert_int_equal(profile.processes.data[0].pid, child);
-	assert_string_equal(profile.processes.data[0].name, "test_programs"); /* of the main thread, which has no waits */
+	assert_string_equal(profile.processes.data[0].name,
+			    "test_programs"); /* of the main thread, which has no waits */
 	assert_non_null(strstr(profile.processes.data[0].file, "/test_programs"));
 	assert_non_null(strstr(profile.processes.data[0].command_line, "test_programs"));
 	add_wait(child, child, "main", 0);
 	offcpu_profile_deinit(&profile);
 	profile = (struct offcpu_profile){0};
 	assert_true(programs_fill(programs, waits, &profile));
-	assert_string_equal(profile.processes.data[0].name, "main"); /* the name when it waited is the one of the report */
+	assert_string_equal(profile.processes.data[0].name,
+			    "main"); /* the name when it waited is the one of the report */
 	offcpu_profile_deinit(&profile);
 	child_end(child);
 	programs_destroy(programs);

@@ -55,11 +55,8 @@ static void test_deep_indent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_fits),
-		cmocka_unit_test(test_what_does_not),
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_colours),
-		cmocka_unit_test(test_deep_indent),
+		cmocka_unit_test(test_what_fits), cmocka_unit_test(test_what_does_not), cmocka_unit_test(test_units),
+		cmocka_unit_test(test_colours),   cmocka_unit_test(test_deep_indent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -706,7 +706,8 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 	*out = recording_head(r);
 	out->duration_ns = r->ended_ns - r->started_ns;
 	waits_settle_ran(r->waits, r->started_ns);
-	if (!programs_fill(r->programs, r->waits, out) || !offcpu_naming_fill(r->naming, r->waits, out) || !add_losses(r, out))
+	if (!programs_fill(r->programs, r->waits, out) || !offcpu_naming_fill(r->naming, r->waits, out) ||
+	    !add_losses(r, out))
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
 	add_made_notes(r);

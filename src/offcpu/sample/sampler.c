@@ -271,7 +271,8 @@ static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_pr
 	*out = (struct offcpu_profile){.start_ns = s->start_ns, .duration_ns = s->ended_ns - s->started_ns,
 					.method = "proc", .estimate = true, .filter = s->options.watch.filter,
 					.by_process = !s->options.watch.by_thread};
-	ok = programs_fill(s->programs, s->waits, out) && offcpu_naming_fill(s->naming, s->waits, out) && add_losses(s, out) && add_notes(s, out);
+	ok = programs_fill(s->programs, s->waits, out) && offcpu_naming_fill(s->naming, s->waits, out) &&
+	     add_losses(s, out) && add_notes(s, out);
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
