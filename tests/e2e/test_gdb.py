@@ -165,8 +165,8 @@ BUNDLED = [
     ("spinners", "loop", "vdso", "plt"),
     ("dlopen", "PLUGIN"),
 ]
-# One for each way to walk: gdb is slow on the emulated machine.
-WALKS = ("plain_frame_pointer", "signals", "cxx", "spinners")
+# What differs most between architectures: gdb takes the emulated machine longer than anything else.
+WALKS = ("plain_frame_pointer", "signals")
 
 
 @pytest.mark.parametrize(
