@@ -20,6 +20,7 @@ enum {
 
 struct programs {
 	struct arena *arena;
+	bool lines; /* are read: all processes have answered so far */
 	VEC(struct process_program) all; /* what was read later comes last */
 };
 
@@ -29,9 +30,11 @@ struct programs *programs_create(void)
 {
 	_cleanup_(cleanup_programs) struct programs *programs = calloc(1, sizeof(*programs));
 
-	if (programs)
-		programs->arena = arena_create();
-	return programs && programs->arena ? steal_ptr(programs) : NULL;
+	if (!programs)
+		return NULL;
+	programs->lines = true;
+	programs->arena = arena_create();
+	return programs->arena ? steal_ptr(programs) : NULL;
 }
 
 void programs_destroy(struct programs *programs)
@@ -50,7 +53,8 @@ void programs_read(struct programs *programs, const pid_t *pids, size_t n)
 		if (!vec_reserve(&programs->all, programs->all.len + some))
 			return;
 		programs->all.len +=
-			process_programs(pids + done, some, programs->arena, programs->all.data + programs->all.len);
+			process_programs(pids + done, some, programs->arena, &programs->lines,
+					 programs->all.data + programs->all.len);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include "proc/process.h"
 #include "proc/task_status.h"
 #include "target/helper.h"
+#include "target/patience.h"
 #include "target/script.h"
 
 enum {
@@ -114,7 +115,12 @@ static struct line_slot *read_lines(const struct process_program *programs, size
 	struct helper_reply reply;
 	uint8_t *bytes = NULL;
 
-	if (helper_run(&task, &reply, &bytes) < 0) {
+	int rc = helper_run(&task, &reply, &bytes);
+
+	if (rc == -ETIMEDOUT)
+		patience_complain("a process did not give its command line in time; those of all are left out "
+				  "(--patience gives it longer)");
+	if (rc < 0) {
 		free(bytes);
 		return NULL;
 	}
@@ -257,7 +263,7 @@ static void take_line(struct line_slot *slot, struct arena *arena, struct proces
 	out->command_line = *arguments.text ? arena_intern(arena, arguments.text) : NULL;
 }
 
-size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, struct process_program *out)
+size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, bool *lines, struct process_program *out)
 {
 	struct line_slot *slots;
 	size_t living = 0;
@@ -266,7 +272,8 @@ size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, struct
 		read_program(pids[i], arena, &out[living]);
 		living += out[living].pid != 0;
 	}
-	slots = living ? read_lines(out, living) : NULL;
+	slots = living && *lines ? read_lines(out, living) : NULL;
+	*lines = *lines && (slots || !living);
 	for (size_t i = 0; slots && i < living; i++)
 		take_line(&slots[i], arena, &out[i]);
 	free(slots);

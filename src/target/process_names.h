@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_TARGET_PROCESS_NAMES_H
 #define STAKEOUT_TARGET_PROCESS_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -52,9 +53,9 @@ enum { PROCESS_LINE_BYTES = 512 };
 
 /*
  * Those that live, in the same order; how many. All command lines are read by one helper, so that many cost little; but if
- * one process does not answer, all are missing.
+ * one process does not answer, all are missing, and *lines becomes false: without it they are not read.
  */
-size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, struct process_program *out);
+size_t process_programs(const pid_t *pids, size_t n, struct arena *arena, bool *lines, struct process_program *out);
 
 /* -ESRCH: it has ended. */
 int process_portrait(pid_t pid, struct arena *arena, struct process_portrait *out);

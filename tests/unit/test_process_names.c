@@ -97,8 +97,9 @@ static void test_programs(void **state)
 	pid_t child = child_start(child_sleeps);
 	const pid_t pids[] = {child, 0, getpid()};
 	struct process_program programs[3];
+	bool lines = true;
 
-	assert_int_equal(process_programs(pids, 3, arena, programs), 2);
+	assert_int_equal(process_programs(pids, 3, arena, &lines, programs), 2);
 	assert_int_equal(programs[0].pid, child);
 	assert_non_null(strstr(programs[0].file, "/test_process_names"));
 	assert_string_equal(programs[0].file, programs[1].file);
@@ -106,9 +107,13 @@ static void test_programs(void **state)
 	assert_null(programs[0].script);
 	assert_true(programs[0].start_ns >= programs[1].start_ns && programs[1].start_ns);
 	assert_int_equal(programs[1].pid, getpid());
+	assert_true(lines);
+	lines = false;
+	assert_int_equal(process_programs(pids, 1, arena, &lines, programs), 1);
+	assert_null(programs[0].command_line);
 	child_end(child);
-	assert_int_equal(process_programs(pids, 1, arena, programs), 0);
-	assert_int_equal(process_programs(pids, 0, arena, programs), 0);
+	assert_int_equal(process_programs(pids, 1, arena, &lines, programs), 0);
+	assert_int_equal(process_programs(pids, 0, arena, &lines, programs), 0);
 	arena_destroy(arena);
 }
 
