@@ -97,10 +97,11 @@ static void forget(void *state, const struct snapshot *snap, const struct snap_t
 	f->forgotten[index_of(snap, thread)]++;
 }
 
+/* Not one that was pushed off its CPU on its way to sleep: it would run once more. */
 static bool all_captured_as(const struct snapshot *snap, enum thread_capture how)
 {
 	for (size_t i = 0; i < snap->threads.len; i++)
-		if (snap->threads.data[i].capture != how)
+		if (snap->threads.data[i].capture != how || (how == CAPTURE_ASLEEP && snap->threads.data[i].state != 'S'))
 			return false;
 	return snap->threads.len == 2;
 }

@@ -17,9 +17,11 @@ struct fixture {
 	struct trace trace;
 };
 
+/* Not pushed off its CPU on its way to sleep: it would run once more. */
 static bool is_captured_as(const struct snapshot *snap, enum thread_capture how)
 {
-	return snap && snap->threads.len == 1 && snap->threads.data[0].capture == how;
+	return snap && snap->threads.len == 1 && snap->threads.data[0].capture == how &&
+	       (how != CAPTURE_ASLEEP || snap->threads.data[0].state == 'S');
 }
 
 static void start(struct fixture *f, enum source_choice source, enum stop_mode stop)
