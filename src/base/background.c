@@ -29,17 +29,19 @@ static void give_way(void)
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICER);
 }
 
-/* Likewise. */
+/* Likewise; but not if that left less than half of them for work that many can share. */
 static void leave(const cpu_set_t *busy)
 {
 	cpu_set_t own;
+	int usable;
 
 	if (sched_getaffinity(0, sizeof(own), &own) < 0)
 		return;
+	usable = CPU_COUNT(&own);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, busy))
 			CPU_CLR(cpu, &own);
-	if (CPU_COUNT(&own))
+	if (2 * CPU_COUNT(&own) >= usable)
 		sched_setaffinity(0, sizeof(own), &own);
 }
 

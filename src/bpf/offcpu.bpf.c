@@ -32,7 +32,10 @@ enum {
 	TASK_RTLOCK_WAIT = 0x1000, /* a spin lock that sleeps, with PREEMPT_RT */
 	TASK_FROZEN = 0x8000,
 };
-enum { ASK_AGAIN_NS = 200000000 };
+enum {
+	ASK_AGAIN_NS = 200000000,
+	JUST_BACK_NS = 1000000, /* who has run for so long and was not seen to come back will not be */
+};
 enum { EEXIST = 17 };
 
 /* Set by the loader. */
@@ -843,7 +846,7 @@ int list_waiting(struct bpf_iter__task *ctx)
 	if (!s || !s->left_ns || !is_watched(task))
 		return 0;
 	if (is_on_cpu(task)) {
-		if (ran_since(task, s) && take_left(s)) /* nobody saw it come back */
+		if (ran_since(task, s) > JUST_BACK_NS && take_left(s)) /* nobody saw it come back */
 			lose(OFFCPU_LOST_RESUMES);
 		return 0;
 	}

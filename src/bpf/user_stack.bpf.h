@@ -436,7 +436,7 @@ static bool is_run_by(__u64 goroutine, __u64 m)
 }
 
 /* A function as a value: a pointer to a pointer to its code. */
-static bool is_function(struct walk *w, __u64 value)
+static __attribute__((noinline)) bool is_function(struct walk *w, __u64 value)
 {
 	struct offcpu_mapping mapping = {};
 	__u64 code;
@@ -444,32 +444,40 @@ static bool is_function(struct walk *w, __u64 value)
 	return read_user(value, &code) && find_mapping(w, code, &mapping);
 }
 
-/* The goroutine that the thread works for; 0 when it has left that for good. Negative: it was not found. */
+enum { GO_LOST, GO_FOUND, GO_LEFT };
+
+/* The goroutine that the thread works for. GO_LEFT: it has left that for good, if *g is 0 or a function. */
 static int find_goroutine(struct walk *w, __u64 *g, bool *old)
 {
 	__u64 m, g0, first, second;
 
 	if (!w->go || !read_user(w->go + GO_G_M, &m) || !read_user(m + GO_M_G0, &g0) || g0 != w->go ||
 	    !read_user(m + GO_M_CURG_OLD, &first) || !read_user(m + GO_M_CURG, &second))
-		return -1;
+		return GO_LOST;
 	*old = first && first != g0 && is_run_by(first, m);
 	*g = *old ? first : second;
 	if (*old || (second && second != g0 && is_run_by(second, m)))
-		return 0;
-	*g = 0; /* in both layouts the first is 0 when there is none; in the old one the other is a function */
-	return !first && (!second || is_function(w, second)) ? 0 : -1;
+		return GO_FOUND;
+	/* In both layouts the first is 0 when there is none; in the old one the other is a function. */
+	return first ? GO_LOST : GO_LEFT;
 }
 
-/* Goes to where the goroutine was left; with pc and link register for `morestack`. */
+/*
+ * Goes to where the goroutine was left; with pc and link register for `morestack`. GO_LEFT: fp is what may be a
+ * function, for the caller to find out, as functions that call each other share a small stack.
+ */
 __attribute__((noinline)) int go_to_saved(struct walk *w, int morestack)
 {
 	__u64 g = 0, sp, pc, lr = 0, fp = 0;
 	bool old = false;
+	int found = w ? find_goroutine(w, &g, &old) : GO_LOST;
 
-	if (!w || find_goroutine(w, &g, &old) < 0)
-		return w ? end(w, OFFCPU_END_SWITCHED) : 0;
-	if (!g)
-		return end(w, OFFCPU_END_COMPLETE);
+	if (!w || found == GO_LOST)
+		return w ? end(w, OFFCPU_END_SWITCHED) : GO_LOST;
+	if (found == GO_LEFT) {
+		w->fp = g;
+		return GO_LEFT;
+	}
 	if (!read_user(g + GO_G_SP, &sp) || !is_on_stack(g, sp) || !read_user(g + (old ? GO_G_FP_OLD : GO_G_FP), &fp) ||
 	    !read_user(g + (old ? GO_G_LR_OLD : GO_G_LR), &lr) || !read_user(g + GO_G_PC, &pc))
 		return end(w, OFFCPU_END_SWITCHED);
@@ -478,12 +486,21 @@ __attribute__((noinline)) int go_to_saved(struct walk *w, int morestack)
 	w->has_fp = 1;
 	w->found = w->sp_is_bound = 0;
 	if (!morestack)
-		return 1;
+		return GO_FOUND;
 	w->pc = pc;
 	w->lr = lr;
 	w->has_lr = 1;
 	w->exact = RESUMES;
-	return 1;
+	return GO_FOUND;
+}
+
+static bool step_to_saved(struct walk *w, bool morestack)
+{
+	int found = go_to_saved(w, morestack);
+
+	if (found == GO_LEFT)
+		return end(w, !w->fp || is_function(w, w->fp) ? OFFCPU_END_COMPLETE : OFFCPU_END_SWITCHED);
+	return found == GO_FOUND;
 }
 
 static bool is_goroutine(__u64 g)
@@ -528,9 +545,9 @@ static bool go_to_caller_of_c(struct walk *w)
 static bool step_to_goroutine(struct walk *w, struct unwind_row *row)
 {
 	if (row->kind == UNWIND_GO_MORESTACK)
-		return go_to_saved(w, true);
+		return step_to_saved(w, true);
 	if (row->kind == UNWIND_GO_SYSTEM) {
-		if (!go_to_saved(w, false))
+		if (!step_to_saved(w, false))
 			return false;
 	} else if (row->kind == UNWIND_GO_C) {
 		if (!go_to_caller_of_c(w))

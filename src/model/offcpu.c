@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 void offcpu_profile_deinit(struct offcpu_profile *profile)
 {
 	vec_deinit(&profile->threads);
@@ -13,6 +15,11 @@ void offcpu_profile_deinit(struct offcpu_profile *profile)
 	vec_deinit(&profile->lengths);
 	vec_deinit(&profile->losses);
 	vec_deinit(&profile->notes);
+}
+
+uint64_t offcpu_process_key(pid_t pid, uint64_t start_ns)
+{
+	return hash_u64(hash_u64(HASH_SEED, (uint32_t)pid), start_ns);
 }
 
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread)

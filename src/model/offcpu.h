@@ -82,8 +82,12 @@ struct offcpu_identity {
 	const char *name;  /* of its main thread */
 	const char *file;  /* the program's */
 	const char *script; /* what the program runs, if it is an interpreter */
+	const char *script_word; /* the same with directories or packages */
 	const char *command_line;
 };
+
+/* A number may be used again: this tells the processes that have had it apart. */
+uint64_t offcpu_process_key(pid_t pid, uint64_t start_ns);
 
 /* A process whose waits are part of a row (--no-threads). */
 struct offcpu_member {

@@ -481,14 +481,9 @@ bool offcpu_merge_rows(struct offcpu_profile *profile)
 	return merge_rows(profile, SAME_ADDRESS);
 }
 
-static uint64_t hash_process(pid_t pid, uint64_t start_ns)
-{
-	return hash_u64(hash_u64(HASH_SEED, (uint32_t)pid), start_ns);
-}
-
 static uint64_t hash_program(const struct offcpu_identity *process)
 {
-	return hash_text(hash_text(HASH_SEED, process->file), process->script);
+	return hash_text(hash_text(HASH_SEED, process->file), process->script_word);
 }
 
 enum { SEVERAL = 0 };
@@ -515,7 +510,7 @@ static bool find_programs(const struct offcpu_profile *profile, struct u64map *p
 static uint64_t program_of(const struct offcpu_identity *process, const struct u64map *programs,
 			   const struct offcpu_row *row)
 {
-	const uint64_t own = hash_process(row->pid, row->process_start_ns);
+	const uint64_t own = offcpu_process_key(row->pid, row->process_start_ns);
 	const uint64_t name = process && process->name ? hash_text(HASH_SEED, process->name) : 0;
 	const uint64_t *program = name ? u64map_find(programs, name) : NULL;
 
@@ -539,7 +534,7 @@ bool offcpu_merge_threads(struct offcpu_profile *profile)
 
 		if (thread->tid != thread->pid)
 			continue;
-		name = u64map_put(&names, hash_process(thread->pid, thread->process_start_ns), &created);
+		name = u64map_put(&names, offcpu_process_key(thread->pid, thread->process_start_ns), &created);
 		if (!name)
 			return false;
 		*name = (uintptr_t)thread->name;
@@ -547,7 +542,7 @@ bool offcpu_merge_threads(struct offcpu_profile *profile)
 	for (size_t i = 0; i < profile->rows.len; i++) {
 		struct offcpu_row *row = &profile->rows.data[i];
 		const struct offcpu_identity *process = offcpu_profile_process(profile, row->pid, row->process_start_ns);
-		const uint64_t *name = u64map_find(&names, hash_process(row->pid, row->process_start_ns));
+		const uint64_t *name = u64map_find(&names, offcpu_process_key(row->pid, row->process_start_ns));
 
 		row->program = program_of(process, &programs, row);
 		if (name && *name)

@@ -2,19 +2,19 @@
 #include "offcpu/programs.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/chains.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/map.h"
 #include "proc/family.h"
 #include "target/process_names.h"
 
 enum {
-	AT_ONCE = 4096,         /* so many are read together */
+	AT_ONCE = 512,          /* so many are read together */
 	MAX_PROGRAMS = 1 << 14, /* of further processes only the name is known */
 };
 
@@ -83,9 +83,9 @@ static bool list_waiting(const struct waits *waits, struct offcpu_profile *out)
 
 	for (size_t i = 0; i < waits_nthreads(waits); i++) {
 		const struct offcpu_thread *thread = waits_thread(waits, i);
-		const uint64_t hash = hash_u64(hash_u64(HASH_SEED, (uint32_t)thread->pid), thread->process_start_ns);
+		const uint64_t key = offcpu_process_key(thread->pid, thread->process_start_ns);
 		bool created;
-		uint64_t *number = u64map_put(&numbers, hash, &created);
+		uint64_t *number = u64map_put(&numbers, key, &created);
 
 		if (!number)
 			return false;
@@ -116,17 +116,23 @@ void programs_read_waiting(struct programs *programs, const struct waits *waits)
 	vec_deinit(&pids);
 }
 
-/* BPF knows starts by a clock that stands still while the machine is suspended; /proc has whole ticks, by one that does
- * not. */
+/*
+ * BPF knows starts by a clock that stands still while the machine is suspended; /proc has whole ticks, by one that does
+ * not, and is ahead by what the machine had been suspended for at that time.
+ */
 static bool is_start(uint64_t read_ns, uint64_t start_ns, uint64_t suspended_ns)
 {
 	const uint64_t slack = 2 * NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 
-	return !start_ns || (read_ns + slack > start_ns && read_ns < start_ns + slack) ||
-	       (read_ns + slack > start_ns + suspended_ns && read_ns < start_ns + suspended_ns + slack);
+	return !start_ns || (read_ns + slack > start_ns && read_ns < start_ns + suspended_ns + slack);
 }
 
-/* What was read last counts, and comes first in `by_pid`. */
+static bool is_same_file(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* What was read last counts, and comes first in `by_pid`. What was read before an exec tells of another program. */
 static void describe(const struct programs *programs, const struct chains *by_pid, uint64_t suspended_ns,
 		     struct offcpu_identity *process)
 {
@@ -135,9 +141,12 @@ static void describe(const struct programs *programs, const struct chains *by_pi
 
 		if (program->pid != process->pid || !is_start(program->start_ns, process->start_ns, suspended_ns))
 			continue;
+		if (process->file && !is_same_file(process->file, program->file))
+			continue;
 		process->name = process->name ? process->name : program->name;
 		process->file = process->file ? process->file : program->file;
 		process->script = process->script ? process->script : program->script;
+		process->script_word = process->script_word ? process->script_word : program->script_word;
 		process->command_line = process->command_line ? process->command_line : program->command_line;
 	}
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/map.h"
 
 enum {
@@ -159,8 +158,8 @@ static bool note_programs(const struct offcpu_text *r, struct u64map *programs)
 		const struct offcpu_row *row = &r->profile->rows.data[i];
 
 		for (size_t k = 0; k < row->nmembers; k++) {
-			uint64_t *program = u64map_put(
-				programs, (uint32_t)r->profile->members.data[row->first_member + k].pid, &created);
+			const struct offcpu_member *member = &r->profile->members.data[row->first_member + k];
+			uint64_t *program = u64map_put(programs, offcpu_process_key(member->pid, member->start_ns), &created);
 
 			if (!program)
 				return false;
@@ -180,17 +179,18 @@ static bool find_programs(const struct offcpu_text *r, struct table *table)
 		return false;
 	for (size_t i = 0; i < r->profile->threads.len; i++) {
 		const struct offcpu_thread *thread = &r->profile->threads.data[i];
-		const uint64_t *program = u64map_find(&programs, (uint32_t)thread->pid);
+		const uint64_t process = offcpu_process_key(thread->pid, thread->process_start_ns);
+		const uint64_t *program = u64map_find(&programs, process);
 		uint64_t *at;
 
 		if (r->options->hide_idle && offcpu_only_idles(thread))
 			continue;
-		at = u64map_put(&lines, program ? *program : (uint32_t)thread->pid, &created);
+		at = u64map_put(&lines, program ? *program : process, &created);
 		if (!at || (created && !vec_push(table, (struct line){0})))
 			return false;
 		if (created)
 			*at = table->len;
-		if (!u64map_put(&processes, hash_u64((uint32_t)thread->pid, thread->process_start_ns), &created))
+		if (!u64map_put(&processes, process, &created))
 			return false;
 		table->data[*at - 1].nprocesses += created;
 		add_thread(&table->data[*at - 1], thread, i);

@@ -90,7 +90,7 @@ struct lines_task {
 
 struct line_slot {
 	uint32_t len;
-	char text[PROCESS_LINE_BYTES];
+	char text[MAX_COMMAND_LINE];
 };
 
 static void run_read_lines(void *arg, uint8_t *window, struct helper_reply *reply)
@@ -112,12 +112,12 @@ static struct line_slot *read_lines(const struct process_program *programs, size
 	struct lines_task lines = {programs, n};
 	const struct helper_task task = {
 		.run = run_read_lines, .arg = &lines, .window = n * sizeof(struct line_slot), .keep = {-1, -1, -1, -1}};
+	const bool asked = patience_left() > 0;
 	struct helper_reply reply;
 	uint8_t *bytes = NULL;
-
 	int rc = helper_run(&task, &reply, &bytes);
 
-	if (rc == -ETIMEDOUT)
+	if (rc == -ETIMEDOUT && asked)
 		patience_complain("a process did not give its command line in time; those of all are left out "
 				  "(--patience gives it longer)");
 	if (rc < 0) {
@@ -247,19 +247,35 @@ static void read_program(pid_t pid, struct arena *arena, struct process_program 
 	process_close(&process);
 }
 
+static void take_script(const struct arguments *arguments, const char *program, struct arena *arena,
+			struct process_program *out)
+{
+	const char *script = script_name(program, arguments->words, arguments->n);
+	size_t word = arguments->n;
+
+	if (!script || !*script)
+		return;
+	while (word-- > 0 && arguments->words[word] > script)
+		;
+	out->script = arena_intern(arena, script);
+	out->script_word = arena_intern(arena, arguments->words[word]);
+}
+
 static void take_line(struct line_slot *slot, struct arena *arena, struct process_program *out)
 {
 	struct arguments arguments = {.text = slot->text, .len = slot->len};
-	const char *program = out->file ? path_name(out->file) : NULL, *script = NULL;
+	const char *program = out->file ? path_name(out->file) : NULL;
 
 	if (!slot->len || slot->len >= sizeof(slot->text))
 		return;
 	slot->text[slot->len] = '\0';
 	split_words(&arguments);
+	if (slot->len == sizeof(slot->text) - 1) /* the last one may be cut */
+		arguments.n--;
 	if (program && script_has_interpreter(program))
-		script = script_name(program, arguments.words, arguments.n);
-	out->script = script && *script ? arena_intern(arena, script) : NULL;
+		take_script(&arguments, program, arena, out);
 	join_words(&arguments);
+	slot->text[PROCESS_LINE_BYTES - 1] = '\0';
 	out->command_line = *arguments.text ? arena_intern(arena, arguments.text) : NULL;
 }
 

@@ -46,6 +46,7 @@ struct process_program {
 	const char *name;         /* of its main thread */
 	const char *file;         /* NULL: not known */
 	const char *script;       /* what an interpreter runs (target/script.h), or NULL */
+	const char *script_word;  /* the argument that says so, with directories or packages */
 	const char *command_line; /* cut at PROCESS_LINE_BYTES; NULL: there is none, or it is not known */
 };
 

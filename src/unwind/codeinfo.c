@@ -117,9 +117,10 @@ static bool find_go_row(struct module_cfi *cfi, struct module *module, const str
 {
 	struct go_row row;
 
-	if (!cfi->go_searched)
+	if (!cfi->go_searched) {
 		cfi->has_go = go_tables_init(&cfi->go, module->image, budget, NULL) == 0;
-	cfi->go_searched = !budget || !budget->refused;
+		cfi->go_searched = cfi->has_go || !budget || !budget->refused;
+	}
 	if (!cfi->has_go || !go_rows_find(&cfi->go, arch, budget, vaddr, exact, &row))
 		return false;
 	*out = (struct code_info){.kind = CODE_GO, .go = row.kind, .row = row.row};

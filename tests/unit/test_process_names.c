@@ -2,10 +2,14 @@
 #include "child.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "scratch.h"
 #include "target/process_names.h"
+
+static char script[128];
 
 static void sleeps_renamed(void)
 {
@@ -117,6 +121,43 @@ static void test_programs(void **state)
 	arena_destroy(arena);
 }
 
+enum { OPTIONS = 100, LOOKS = 10000 };
+
+static void runs_script(void)
+{
+	char *args[OPTIONS + 3] = {"sh"};
+
+	for (size_t i = 0; i < OPTIONS; i++)
+		args[i + 1] = "-euuu";
+	args[OPTIONS + 1] = script;
+	execv("/bin/sh", args);
+	_exit(1);
+}
+
+/* Its name comes from the whole command line, of which less is kept. */
+static void test_script_behind_many_options(void **state)
+{
+	struct arena *arena = arena_create();
+	struct process_program program = {0};
+	bool lines = true;
+	struct scratch s;
+	pid_t child;
+
+	scratch_init(&s);
+	scratch_run(&s, "mkfifo wait && echo 'read line <%s/wait' >wait.sh", s.dir);
+	snprintf(script, sizeof(script), "%s/wait.sh", s.dir);
+	child = child_start(runs_script);
+	for (int i = 0; i < LOOKS && !program.script; i++) /* it may not have been executed yet */
+		assert_int_equal(process_programs(&child, 1, arena, &lines, &program), 1);
+	assert_non_null(program.script);
+	assert_string_equal(program.script, "wait.sh");
+	assert_string_equal(program.script_word, script);
+	assert_int_equal(strlen(program.command_line), PROCESS_LINE_BYTES - 1);
+	child_end(child);
+	scratch_deinit(&s);
+	arena_destroy(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +166,7 @@ int main(void)
 		cmocka_unit_test(test_not_what_has_ended),
 		cmocka_unit_test(test_portrait),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_script_behind_many_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "offcpu/programs.h"
+#include "target/process_names.h"
 
 static struct waits *waits;
 
@@ -40,6 +42,17 @@ static int teardown(void **state)
 static uint64_t started_now(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t start_of(pid_t pid)
+{
+	struct arena *arena = arena_create();
+	struct process_program program;
+	bool lines = true;
+
+	assert_int_equal(process_programs(&pid, 1, arena, &lines, &program), 1);
+	arena_destroy(arena);
+	return program.start_ns;
 }
 
 static void test_living_process(void **state)
@@ -77,11 +90,12 @@ static void test_which_process(void **state)
 	pid_t child = child_start(child_sleeps);
 
 	add_wait(child, child, "before", now + hour);
-	add_wait(child, child, "child", started_now());
+	add_wait(child, child, "child", start_of(child));
 	programs_read(programs, &child, 1);
 	assert_true(programs_fill(programs, waits, &profile));
 	assert_int_equal(profile.processes.len, 2);
 	assert_string_equal(profile.processes.data[0].name, "child");
+	assert_non_null(profile.processes.data[0].file);
 	assert_string_equal(profile.processes.data[1].name, "before");
 	assert_null(profile.processes.data[1].file);
 	assert_ptr_equal(offcpu_profile_process(&profile, child, now + hour), &profile.processes.data[1]);

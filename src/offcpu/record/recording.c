@@ -451,7 +451,6 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	if (r->options.watch.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
 		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
 	rc = watch(r, err);
-	read_programs(r);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
 	if (rc == 0)
@@ -465,6 +464,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		rc = watch_latecomers(r, err);
 	if (rc < 0)
 		return rc;
+	read_programs(r);
 	*out = steal_ptr(r);
 	return 0;
 }
