@@ -276,8 +276,8 @@ static void test_which_program(void **state)
 	} cases[] = {
 		{{.name = "x", .file = "/bin/x"}, {.name = "y", .file = "/bin/x"}, true},
 		{{.name = "x", .file = "/bin/x"}, {.name = "x", .file = "/usr/bin/x"}, false},
-		{{.name = "x", .file = "/bin/py", .script = "a"}, {.name = "x", .file = "/bin/py", .script = "b"}, false},
-		{{.name = "x", .file = "/bin/py", .script = "a"}, {.name = "y", .file = "/bin/py", .script = "a"}, true},
+		{{.name = "x", .file = "/bin/py", .script_word = "a"}, {.name = "x", .file = "/bin/py", .script_word = "b"}, false},
+		{{.name = "x", .file = "/bin/py", .script_word = "a"}, {.name = "y", .file = "/bin/py", .script_word = "a"}, true},
 		{{.name = "x", .file = "/bin/x"}, {.name = "x"}, true}, /* it has ended before somebody looked */
 		{{.name = "x", .file = "/bin/x"}, {.name = "y"}, false},
 		{{.name = "x"}, {.name = "x"}, true},
