@@ -21,6 +21,7 @@ enum { false, true };
 #include "bpf/task.bpf.h"
 #include "bpf/thread_state.bpf.h"
 #include "bpf/user_stack.bpf.h"
+#include "bpf/wait_sums.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -78,26 +79,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u8); /* enum offcpu_target */
 } targets SEC(".maps");
-
-/* Finished waits, added up: a thread's entries change only while it gets a CPU. Waits that do not fit are sent. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OFFCPU_MAX_SUMS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct offcpu_key);
-	__type(value, struct offcpu_sums);
-} sums SEC(".maps");
-
-/* By the numbers of these: which of the many waits of a row were how long. What does not fit is sent, too. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OFFCPU_MAX_LENGTHS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, struct offcpu_lengths_counted);
-} lengths SEC(".maps");
-
-__u32 nsums;
 
 /* How many waits were long enough. */
 struct {
@@ -267,62 +248,6 @@ static bool is_same_stack(struct offcpu_stack_id a, struct offcpu_stack_id b)
 	return a.low == b.low && a.high == b.high;
 }
 
-static const struct offcpu_sums no_waits;
-static const struct offcpu_lengths_counted no_lengths;
-
-/* False when there is no room. */
-static bool count_length(struct offcpu_sums *sum, __u32 bucket)
-{
-	struct offcpu_lengths_counted *counted;
-	__u64 n = sum->count;
-
-	if (n < OFFCPU_FIRST_WAITS) {
-		sum->first[n] = bucket;
-		return true;
-	}
-	counted = bpf_map_lookup_elem(&lengths, &sum->number);
-	if (!counted) {
-		bpf_map_update_elem(&lengths, &sum->number, &no_lengths, BPF_NOEXIST);
-		counted = bpf_map_lookup_elem(&lengths, &sum->number);
-	}
-	if (!counted || bucket >= OFFCPU_BUCKETS || counted->counts[bucket] == -1u)
-		return false;
-	counted->counts[bucket]++;
-	return true;
-}
-
-/* False when there is no room. */
-static bool add_up(const struct offcpu_wait *wait, struct offcpu_sums *sum, bool sent)
-{
-	__u32 bucket = offcpu_bucket_of(wait->duration_ns);
-
-	if (bucket >= OFFCPU_BUCKETS)
-		return false;
-	if (!sum) {
-		bpf_map_update_elem(&sums, &wait->key, &no_waits, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&sums, &wait->key);
-		if (!sum)
-			return false;
-		sum->min_ns = -1ull;
-		sum->number = __sync_fetch_and_add(&nsums, 1);
-		sum->waker_tgid = wait->waker_tgid;
-		__builtin_memcpy(sum->waker_comm, wait->waker_comm, OFFCPU_COMM);
-	}
-	sum->stack_missing = !sent;
-	if (!count_length(sum, bucket))
-		return false;
-	sum->count++;
-	sum->unfinished += wait->flags & OFFCPU_UNFINISHED;
-	sum->total_ns += wait->duration_ns;
-	sum->runnable_ns += wait->runnable_ns;
-	if (wait->duration_ns > sum->max_ns)
-		sum->max_ns = wait->duration_ns;
-	if (wait->duration_ns < sum->min_ns)
-		sum->min_ns = wait->duration_ns;
-	__builtin_memcpy(sum->comm, wait->comm, OFFCPU_COMM);
-	return true;
-}
-
 static void count_seen(void)
 {
 	__u32 key = 0;
@@ -448,15 +373,41 @@ static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_stat
 	return &scratch->wait;
 }
 
-/* Storage that may be there cannot be found: notes when the thread came back, and where, for settle(). */
-static __always_inline void note_return(void *ctx, struct task_struct *task)
+/*
+ * A thread has just got a CPU: the wait that this ends and that is to be reported, or 0. *hidden: something may have been
+ * noted of the thread, but cannot be found.
+ */
+static __always_inline struct offcpu_wait *come_back(struct task_struct *task, bool *hidden)
+{
+	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
+
+	*hidden = false;
+	if (pretended & OFFCPU_UNSEEN_BACK)
+		return 0;
+	if (storage_hides && !(s && s->left_ns))
+		*hidden = !find_storage(task, OFFCPU_BUSY_BACK, 0);
+	return end_wait(task, s, 0);
+}
+
+/* Then when it came back is noted for settle(); 0: not now. */
+static __always_inline struct thread_state *note_back(struct task_struct *task)
 {
 	struct thread_state *s = is_watched(task) ? make_spare(task) : 0;
-	struct stack_scratch *scratch;
 
 	if (!s || s->back_ns)
-		return;
+		return 0;
 	s->back_ns = wait_end();
+	return s;
+}
+
+/* And where. */
+static __always_inline void note_return(void *ctx, struct task_struct *task)
+{
+	struct thread_state *s = note_back(task);
+	struct stack_scratch *scratch;
+
+	if (!s)
+		return;
 	scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
 	if (scratch && send_stack(scratch))
 		s->back_stack = scratch->head.id;
@@ -525,14 +476,10 @@ static __attribute__((noinline)) void settle(struct task_struct *task, struct th
 static __always_inline void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
-	bool was_noted = s && s->left_ns;
-	struct offcpu_wait *wait;
+	bool hidden;
+	struct offcpu_wait *wait = come_back(task, &hidden);
 
-	if (pretended & OFFCPU_UNSEEN_BACK)
-		return;
-	wait = end_wait(task, s, 0);
-	if (storage_hides && !was_noted && !find_storage(task, OFFCPU_BUSY_BACK, 0))
+	if (hidden)
 		note_return(ctx, task);
 	if (wait) /* a wait that began before the recording has no stack yet */
 		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
@@ -644,20 +591,13 @@ static __always_inline void leave_cpu(__u64 *ctx, bool preempted, struct task_st
 /* The thread gets a CPU, in the context of the one that leaves it. */
 static __always_inline void enter_cpu(struct task_struct *task)
 {
-	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
-	bool was_noted = s && s->left_ns;
-	struct offcpu_wait *wait;
+	bool hidden;
+	struct offcpu_wait *wait = come_back(task, &hidden);
 
-	if (pretended & OFFCPU_UNSEEN_BACK)
-		return;
-	wait = end_wait(task, s, 0);
 	if (wait)
 		report_wait(wait, 0);
-	if (storage_hides && !was_noted && !find_storage(task, OFFCPU_BUSY_BACK, 0) && is_watched(task)) {
-		s = make_spare(task);
-		if (s && !s->back_ns)
-			s->back_ns = wait_end();
-	}
+	if (hidden)
+		note_back(task);
 }
 
 SEC("tp_btf/sched_switch")

@@ -32,8 +32,9 @@ int process_args_add_numbers(struct tid_list *numbers, const char *text, struct 
 bool process_args_have_names(const struct process_args *args);
 
 /*
- * Appends the processes, each once, those found by name as they are now: see process_check_id(). Names that nobody has go to `missing`, each as a sentence. -ENOTUNIQ when a name is that
- * of several processes: they are listed on the standard error.
+ * Appends the processes, each once, those found by name as they are now: see process_check_id(). Names that nobody has go
+ * to `missing`, each as a sentence. -ENOTUNIQ when a name is that of several processes: they are listed on the standard
+ * error.
  */
 int process_args_find(const struct process_args *args, struct err *err, struct process_ids *out, struct notes *missing);
 

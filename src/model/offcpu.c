@@ -42,6 +42,29 @@ static int compare_processes(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+void offcpu_profile_sort_processes(struct offcpu_profile *profile)
+{
+	if (profile->processes.len)
+		qsort(profile->processes.data, profile->processes.len, sizeof(*profile->processes.data), compare_processes);
+}
+
+static int by_falling_total(const void *a, const void *b)
+{
+	const struct offcpu_member *x = a, *y = b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+void offcpu_sort_members(struct offcpu_member *members, size_t n)
+{
+	if (n)
+		qsort(members, n, sizeof(*members), by_falling_total);
+}
+
 const struct offcpu_identity *offcpu_profile_process(const struct offcpu_profile *profile, pid_t pid, uint64_t start_ns)
 {
 	const struct offcpu_identity key = {.pid = pid, .start_ns = start_ns};

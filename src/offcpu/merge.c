@@ -403,15 +403,6 @@ static int by_row_and_thread(const void *a, const void *b)
 	return (x->thread_start_ns > y->thread_start_ns) - (x->thread_start_ns < y->thread_start_ns);
 }
 
-static int by_falling_total(const void *a, const void *b)
-{
-	const struct offcpu_member *x = a, *y = b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
 static bool add_share(struct offcpu_profile *profile, const struct share *share, const struct share *last)
 {
 	struct offcpu_row *row = &profile->rows.data[share->row];
@@ -448,8 +439,7 @@ static bool find_members(struct offcpu_profile *profile, struct merge *merge)
 		if (!row->program)
 			continue;
 		if (row->nmembers)
-			qsort(profile->members.data + row->first_member, row->nmembers, sizeof(struct offcpu_member),
-			      by_falling_total);
+			offcpu_sort_members(profile->members.data + row->first_member, row->nmembers);
 		row->tid = 0;
 		row->thread_start_ns = 0;
 		row->pid = row->nmembers == 1 ? row->pid : 0;

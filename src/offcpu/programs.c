@@ -67,15 +67,6 @@ void programs_read_all(struct programs *programs)
 	vec_deinit(&pids);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct offcpu_identity *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
 /* The processes that have waits, each once, with the name of the main thread if that has waits, too. */
 static bool list_waiting(const struct waits *waits, struct offcpu_profile *out)
 {
@@ -98,8 +89,7 @@ static bool list_waiting(const struct waits *waits, struct offcpu_profile *out)
 		if (thread->tid == thread->pid)
 			out->processes.data[*number - 1].name = thread->name;
 	}
-	if (out->processes.len)
-		qsort(out->processes.data, out->processes.len, sizeof(*out->processes.data), by_number);
+	offcpu_profile_sort_processes(out);
 	return true;
 }
 

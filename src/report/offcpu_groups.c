@@ -261,15 +261,6 @@ static int by_pid(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-static int by_falling_share(const void *a, const void *b)
-{
-	const struct offcpu_member *x = a, *y = b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	return by_pid(a, b);
-}
-
 /* The processes of all rows together; a thread may be in several of them. `members` has room for them. How many it took. */
 static size_t find_members(struct offcpu_group *group, const struct offcpu_profile *profile, const struct offcpu_part *rows,
 			   struct offcpu_member *members)
@@ -291,7 +282,7 @@ static size_t find_members(struct offcpu_group *group, const struct offcpu_profi
 		if (members[i].nthreads > members[kept].nthreads)
 			members[kept].nthreads = members[i].nthreads;
 	}
-	qsort(members, kept + 1, sizeof(*members), by_falling_share);
+	offcpu_sort_members(members, kept + 1);
 	group->members = members;
 	group->nmembers = kept + 1;
 	return n;

@@ -276,7 +276,8 @@ static void put_processes(struct json *j, const struct offcpu_profile *profile)
 	json_array_end(j);
 }
 
-static void put_row(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row, const struct offcpu_quantiles *quantiles)
+static void put_row(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row,
+		    const struct offcpu_quantiles *quantiles)
 {
 	json_object(j, NULL);
 	put_who(j, row);

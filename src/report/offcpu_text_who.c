@@ -26,7 +26,7 @@ static bool count_processes(struct offcpu_text *r)
 		const struct offcpu_thread *thread = &r->profile->threads.data[i];
 
 		r->pid = thread->pid;
-		if (!u64map_put(&pids, hash_u64((uint32_t)thread->pid, thread->process_start_ns), &created))
+		if (!u64map_put(&pids, offcpu_process_key(thread->pid, thread->process_start_ns), &created))
 			return false;
 	}
 	r->processes = pids.len;

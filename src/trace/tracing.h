@@ -33,7 +33,10 @@ struct tracing_names {
 	bool kernel; /* kernel stacks, too */
 };
 
-/* Captures a live process and walks its stacks; -ESRCH when another one has got its number. `started_ns` (CLOCK_MONOTONIC) is when the user began to wait. */
+/*
+ * Captures a live process and walks its stacks; -ESRCH when another one has got its number. `started_ns` (CLOCK_MONOTONIC)
+ * is when the user began to wait.
+ */
 int tracing_capture(struct process_id id, const struct tracing_options *options, uint64_t started_ns, struct err *err,
 		    struct tracing **out);
 
