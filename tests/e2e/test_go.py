@@ -2,6 +2,7 @@
 """Go programs, also stripped ones: whole stacks, functions, lines and inlined calls, as Go's own runtime tells them."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -203,7 +204,8 @@ def test_stacks_behind_c(target, snap, build, source):
     t = target(build(CALLBACKS))
 
     def look(_):
-        threads = [th for th in snap(t, source)["threads"] if th["capture"] == "asleep"]
+        # On aarch64 a thread that sleeps in a leaf function is held when /proc does not tell its link register.
+        threads = [th for th in snap(t, source)["threads"] if th["state"] == "S" and th["capture"] != "moved"]
         return check_against_own(t, ((names(th["user_stack"]), th["user_stack_error"]) for th in threads))
 
     gather(look, WAITS)
@@ -261,7 +263,9 @@ def test_switched_stacks_of_waits(target, stakeout, root, build, how):
         rows = [row for row in stakeout("offcpu", *args).doc["stacks"] if row["user_stack"]]
         return check_switches((names(row["user_stack"]), row["user_stack_error"]) for row in rows)
 
-    gather(look, SWITCHES_SEEN)
+    # Threads without work sleep in leaf functions, whose callers only a register tells on aarch64: /proc does not.
+    by_register = {"runtime.mcall"} if how == "proc" and platform.machine() == "aarch64" else set()
+    gather(look, SWITCHES_SEEN - by_register)
 
 
 def test_waits_behind_c(target, stakeout, root, build):

@@ -73,12 +73,16 @@ def blocks(out):
 
 @pytest.fixture
 def both(tool):
-    """both(PATH, FLAG…, text=…): our output and addr2line's."""
+    """
+    both(PATH, FLAG…, text=…): our output and addr2line's. Where no line is known it gives the file that the last local
+    symbol came from, if there is one: on aarch64 that is crti.o for much that came from elsewhere.
+    """
     for name in ("addr2line", "nm"):
         tool(name)
 
     def run_both(path, *flags, text):
-        return ask("-e", path, *flags, text=text), addr2line("-e", path, *flags, text=text)
+        theirs = addr2line("-e", path, *flags, text=text)
+        return ask("-e", path, *flags, text=text), re.sub(r"\bcrti\.o:\?", "??:?", theirs)
 
     return run_both
 

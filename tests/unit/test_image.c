@@ -218,7 +218,17 @@ static void test_sections(void **state)
 	image_destroy(image);
 }
 
-/* One that exists only in memory: our own vDSO. */
+static bool has_segment(const Elf64_Ehdr *ehdr, uint32_t type)
+{
+	const Elf64_Phdr *phdrs = (const Elf64_Phdr *)((const uint8_t *)ehdr + ehdr->e_phoff);
+
+	for (unsigned i = 0; i < ehdr->e_phnum; i++)
+		if (phdrs[i].p_type == type)
+			return true;
+	return false;
+}
+
+/* One that exists only in memory: our own vDSO, which not every kernel gives unwind tables. */
 static void test_vdso(void **state)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -235,7 +245,7 @@ static void test_vdso(void **state)
 	assert_int_equal(image_machine(image), arch_host()->elf_machine);
 	assert_non_null(image_build_id(image));
 	hdr = image_eh_frame_hdr(image);
-	assert_ptr_equal(hdr.data, (const uint8_t *)vdso + hdr.vaddr);
+	assert_ptr_equal(hdr.data, has_segment(vdso, PT_GNU_EH_FRAME) ? (const uint8_t *)vdso + hdr.vaddr : NULL);
 	image_destroy(image);
 }
 

@@ -337,9 +337,9 @@ static char *name_all(struct fixture *f, uint64_t from, uint64_t to)
 	return text;
 }
 
-static char *name_text_section(const struct scratch *s, const char *name)
+static char *name_text_section_as(const struct scratch *s, const char *name, const struct symbolizer_options *options)
 {
-	struct fixture f = of_file(s, name, &demangling);
+	struct fixture f = of_file(s, name, options);
 	struct image *image = scratch_image(s, name);
 	struct span text = image_section(image, ".text");
 	char *all = name_all(&f, text.vaddr, text.vaddr + text.len);
@@ -347,6 +347,11 @@ static char *name_text_section(const struct scratch *s, const char *name)
 	image_destroy(image);
 	finish(&f);
 	return all;
+}
+
+static char *name_text_section(const struct scratch *s, const char *name)
+{
+	return name_text_section_as(s, name, &demangling);
 }
 
 static struct scratch make_library(const char *flags)
@@ -477,7 +482,6 @@ static void test_cplusplus(void **state)
 {
 	static const struct symbolizer_options raw = {.native.demangle = false};
 	struct scratch s;
-	struct fixture f;
 	char *all;
 
 	scratch_needs("c++");
@@ -489,11 +493,9 @@ static void test_cplusplus(void **state)
 	assert_non_null(strstr(all, " space::box<int>::keep(int)+0 "));
 	assert_non_null(strstr(all, " plain+0 "));
 	free(all);
-	f = of_file(&s, "l.so", &raw);
-	all = name_all(&f, 0x1000, 0x1400);
+	all = name_text_section_as(&s, "l.so", &raw);
 	assert_non_null(strstr(all, " _ZN5space3boxIiE4keepEi+0 "));
 	free(all);
-	finish(&f);
 	scratch_deinit(&s);
 }
 
