@@ -45,6 +45,8 @@ complete -c stakeout -n $stacks -l state -x -a 'R\trunning S\tsleeping D\tuninte
     -d 'Only threads in these states'
 complete -c stakeout -n $stacks -l name -x -d 'Only threads with such a name'
 complete -c stakeout -n $stacks -l grep -x -d 'Only threads with a match in their stacks'
+complete -c stakeout -n $stacks -l raw -d 'Also native frames that others stand for'
+complete -c stakeout -n $stacks -l no-runtime -d 'Only native frames'
 complete -c stakeout -n $stacks -l no-addresses -d 'Leave out the addresses of frames'
 complete -c stakeout -n $stacks -l long -d 'Do not shorten lines to fit the terminal'
 complete -c stakeout -n $stacks -l no-group -d 'One block for each thread'

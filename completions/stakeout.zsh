@@ -131,6 +131,8 @@ _arguments -S \
 	'*--state[only threads in these states]:states:(R S D R,D T Z)' \
 	'--name[only threads with such a name]:pattern:' \
 	'--grep[only threads with a match in their stacks]:regular expression:' \
+	'--raw[also native frames that others stand for]' \
+	'--no-runtime[only native frames]' \
 	'--no-addresses[leave out the addresses of frames]' \
 	'--long[do not shorten lines to fit the terminal]' \
 	'--no-group[one block for each thread]' \

@@ -22,6 +22,7 @@ static int replay(const char *path, struct view *view, struct err *err)
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
 	const struct tracing_options options = {
 		.ignore_deleted = view->options.ignore_deleted,
+		.no_runtimes = view->options.no_runtimes,
 		.depth = view->options.depth,
 	};
 	struct snapshot *snap = NULL;

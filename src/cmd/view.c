@@ -26,6 +26,8 @@ const char view_help[] =
 	"      --kernel           show kernel stacks (the default)\n"
 	"      --no-kernel        do not show kernel stacks\n"
 	"      --depth N          walk at most N frames\n"
+	"      --raw              also the native frames that those of Python, Java or JavaScript stand for\n"
+	"      --no-runtime       only native frames: do not look for such runtimes\n"
 	"      --no-addresses     leave out the addresses of frames\n"
 	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"      --no-group         one block for each thread, also when stacks are equal\n"
@@ -129,6 +131,12 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_GREP:
 		word = selection_set_regex(&options->selection, value, err);
 		return word < 0 ? word : 1;
+	case VIEW_RAW:
+		options->raw = true;
+		return 1;
+	case VIEW_NO_RUNTIME:
+		options->no_runtimes = true;
+		return 1;
 	case VIEW_LONG:
 		options->long_lines = true;
 		return 1;
@@ -148,6 +156,8 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 
 int view_check(const struct view_options *options, struct err *err)
 {
+	if (options->raw && options->no_runtimes)
+		return err_set(err, EINVAL, "give either --raw or --no-runtime");
 	if (options->report.brief && !options->format->is_text)
 		return err_set(err, EINVAL, "--brief is for the text: %s has all", options->format->option);
 	return 0;
@@ -283,6 +293,7 @@ static int name_stacks(struct view *view, struct tracing *tracing, struct err *e
 	struct tracing_names names = {
 		.native = {.demangle = !view->options.no_demangle},
 		.kernel = view->options.report.kernel,
+		.raw = view->options.raw,
 	};
 	_cleanup_(notes_deinit) struct notes notes = {0};
 	int rc = view->options.save ? save(view, tracing_snapshot(tracing), err) : 0;

@@ -26,6 +26,8 @@ struct view_options {
 	const char *save;   /* where to write the raw snapshot, or NULL */
 	enum color_mode color;
 	bool no_demangle;
+	bool raw;
+	bool no_runtimes;
 	struct selection selection;
 	bool long_lines; /* also where the terminal is narrower */
 	struct name_options naming;
@@ -59,6 +61,8 @@ enum {
 	VIEW_STATE,
 	VIEW_NAME,
 	VIEW_GREP,
+	VIEW_RAW,
+	VIEW_NO_RUNTIME,
 	VIEW_OPTION_END,
 };
 
@@ -84,6 +88,8 @@ enum {
 	{"state", required_argument, NULL, VIEW_STATE},                 \
 	{"name", required_argument, NULL, VIEW_NAME},                   \
 	{"grep", required_argument, NULL, VIEW_GREP},                   \
+	{"raw", no_argument, NULL, VIEW_RAW},                           \
+	{"no-runtime", no_argument, NULL, VIEW_NO_RUNTIME},             \
 	NAME_LONG_OPTIONS,                                              \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}

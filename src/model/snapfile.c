@@ -29,6 +29,8 @@ enum {
 	MAX_JIT_IMAGES = 1000 * 1000,
 	MAX_COPIES = 1 << 20,
 	MAX_NOTES = 1000,
+	MAX_RUNTIMES = 16,
+	MAX_FACTS = 1 << 16,
 	MAX_KERNEL_FRAMES = 4096,
 	READ_CHUNK = 1024 * 1024,
 };
@@ -46,6 +48,7 @@ enum {
 	TAG_IMAGE = TAG('I', 'M', 'A', 'G'),     /* one each */
 	TAG_JIT_IMAGE = TAG('J', 'I', 'T', 'I'), /* one each */
 	TAG_COPY = TAG('C', 'O', 'P', 'Y'),      /* one each */
+	TAG_RUNTIME = TAG('R', 'U', 'N', 'T'),   /* one each */
 	TAG_THREAD = TAG('T', 'H', 'R', 'D'),    /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
@@ -167,6 +170,16 @@ static void put_maps(struct bytes *b, const struct maps *maps)
 	}
 }
 
+static void put_runtime(struct bytes *b, const struct snap_runtime *runtime)
+{
+	put_string(b, runtime->name);
+	put_string(b, runtime->version);
+	put_string(b, runtime->problem);
+	put_u32(b, runtime->nfacts);
+	for (uint32_t i = 0; i < runtime->nfacts; i++)
+		put_u64(b, runtime->facts[i]);
+}
+
 static void put_kernel_stack(struct bytes *b, const struct snap_thread *t)
 {
 	put_u32(b, t->nkernel);
@@ -270,6 +283,10 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 		put_u32(&w.section, (uint32_t)snap->copies.data[i].tid);
 		put_copy(&w.section, &snap->copies.data[i].copy);
 		write_section(&w, TAG_COPY);
+	}
+	for (size_t i = 0; i < snap->runtimes.len; i++) {
+		put_runtime(&w.section, &snap->runtimes.data[i]);
+		write_section(&w, TAG_RUNTIME);
 	}
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		put_thread(&w.section, &snap->threads.data[i], snap->arch->nuser_regs);
@@ -474,6 +491,30 @@ static int get_asked(struct cursor *c, struct snapshot *snap, struct err *err)
 	return vec_push(&snap->copies, copy) ? 0 : no_memory(err);
 }
 
+static int get_runtime(struct cursor *c, struct snapshot *snap, struct err *err)
+{
+	struct snap_runtime runtime = {0};
+	int ret = get_text(c, snap, err, &runtime.name);
+
+	if (!ret)
+		ret = get_string(c, snap, err, &runtime.version);
+	if (!ret)
+		ret = get_string(c, snap, err, &runtime.problem);
+	if (ret)
+		return ret;
+	runtime.nfacts = cursor_u32(c);
+	if (runtime.nfacts > MAX_FACTS || snap->runtimes.len >= MAX_RUNTIMES)
+		return err_set(err, EINVAL, "%" PRIu32 " facts of runtime %zu", runtime.nfacts, snap->runtimes.len + 1);
+	runtime.facts = arena_alloc(snap->arena, runtime.nfacts * sizeof(*runtime.facts) + 1);
+	if (!runtime.facts)
+		return no_memory(err);
+	for (uint32_t i = 0; i < runtime.nfacts; i++)
+		runtime.facts[i] = cursor_u64(c);
+	if (c->bad)
+		return 0;
+	return vec_push(&snap->runtimes, runtime) ? 0 : no_memory(err);
+}
+
 static int get_regs(struct cursor *c, const struct arch *arch, struct err *err, struct user_regs *out)
 {
 	uint32_t nregs = cursor_u32(c);
@@ -637,7 +678,8 @@ static const struct section {
 	{TAG_PROCESS, "process", get_process}, {TAG_CAPTURE, "capture", get_capture},
 	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
 	{TAG_IMAGE, "image", get_image},       {TAG_JIT_IMAGE, "JIT image", get_jit_image},
-	{TAG_COPY, "copy", get_asked},         {TAG_THREAD, "thread", get_thread},
+	{TAG_COPY, "copy", get_asked},         {TAG_RUNTIME, "runtime", get_runtime},
+	{TAG_THREAD, "thread", get_thread},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

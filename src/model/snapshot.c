@@ -36,9 +36,37 @@ void snapshot_destroy(struct snapshot *snap)
 	vec_deinit(&snap->images);
 	vec_deinit(&snap->jit_images);
 	vec_deinit(&snap->copies);
+	vec_deinit(&snap->runtimes);
 	notes_deinit(&snap->notes);
 	arena_destroy(snap->arena);
 	free(snap);
+}
+
+static bool copy_string(struct snapshot *snap, const char *from, const char **out)
+{
+	*out = from ? arena_intern(snap->arena, from) : NULL;
+	return *out || !from;
+}
+
+struct snap_runtime *snapshot_add_runtime(struct snapshot *snap, const struct snap_runtime *runtime)
+{
+	struct snap_runtime copy = {.nfacts = runtime->nfacts};
+
+	copy.facts = arena_alloc(snap->arena, runtime->nfacts * sizeof(*copy.facts) + 1);
+	if (!copy.facts || !copy_string(snap, runtime->name, &copy.name) ||
+	    !copy_string(snap, runtime->version, &copy.version) || !copy_string(snap, runtime->problem, &copy.problem))
+		return NULL;
+	if (copy.nfacts)
+		memcpy(copy.facts, runtime->facts, copy.nfacts * sizeof(*copy.facts));
+	return vec_push(&snap->runtimes, copy) ? &snap->runtimes.data[snap->runtimes.len - 1] : NULL;
+}
+
+struct snap_runtime *snapshot_find_runtime(const struct snapshot *snap, const char *name)
+{
+	for (size_t i = 0; i < snap->runtimes.len; i++)
+		if (strcmp(snap->runtimes.data[i].name, name) == 0)
+			return &snap->runtimes.data[i];
+	return NULL;
 }
 
 /* 32-bit programs have nothing above 4 GiB, and others their stack at least. */

@@ -118,6 +118,15 @@ struct snap_copy {
 	struct mem_copy copy;
 };
 
+/* A language runtime that the process has. What is found in its files is kept: they may be elsewhere later. */
+struct snap_runtime {
+	const char *name;    /* "python" */
+	const char *version; /* NULL: not known */
+	const char *problem; /* why its frames cannot be read; NULL otherwise */
+	uint64_t *facts;     /* whatever its reader wants to remember */
+	uint32_t nfacts;
+};
+
 struct snapshot {
 	struct arena *arena; /* owns every string and small array below */
 	const struct arch *arch;
@@ -134,6 +143,7 @@ struct snapshot {
 	VEC(struct mem_copy) images; /* ELF images that exist only in memory: the vDSO */
 	VEC(struct mem_copy) jit_images; /* ELF objects that JIT compilers announced to debuggers, the latest first */
 	VEC(struct snap_copy) copies;    /* what later stages asked for besides */
+	VEC(struct snap_runtime) runtimes;
 	uint64_t asked_bytes; /* by all of them, also in vain; not in a file */
 	struct notes notes; /* of the capture */
 
@@ -143,6 +153,10 @@ struct snapshot {
 /* NULL when memory is exhausted. */
 struct snapshot *snapshot_create(pid_t pid, const struct arch *arch);
 void snapshot_destroy(struct snapshot *snap);
+
+/* Copies everything. NULL when memory is exhausted. The pointers are good until the next one is added. */
+struct snap_runtime *snapshot_add_runtime(struct snapshot *snap, const struct snap_runtime *runtime);
+struct snap_runtime *snapshot_find_runtime(const struct snapshot *snap, const char *name); /* NULL: there is none */
 
 /* That of the code which a thread, or the program as a whole (NULL), consists of: snap->arch, or its 32-bit sister. */
 const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct snap_thread *thread);

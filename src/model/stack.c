@@ -28,6 +28,38 @@ const char *frame_kind_name(enum frame_kind kind)
 		[FRAME_KIND_NATIVE] = "native",
 		[FRAME_KIND_KERNEL] = "kernel",
 		[FRAME_KIND_SIGNAL] = "signal",
+		[FRAME_KIND_PYTHON] = "python",
+		[FRAME_KIND_JAVA] = "java",
+		[FRAME_KIND_JS] = "js",
+		[FRAME_KIND_STUB] = "stub",
+		[FRAME_KIND_MARKER] = "marker",
+	};
+
+	return names[kind];
+}
+
+const char *frame_kind_mark(enum frame_kind kind)
+{
+	switch (kind) {
+	case FRAME_KIND_PYTHON:
+		return "py";
+	case FRAME_KIND_JAVA:
+	case FRAME_KIND_JS:
+	case FRAME_KIND_STUB:
+		return frame_kind_name(kind);
+	case FRAME_KIND_MARKER:
+		return "--";
+	default:
+		return NULL;
+	}
+}
+
+const char *line_kind_name(enum line_kind kind)
+{
+	static const char *const names[LINE_KIND_COUNT] = {
+		[LINE_CURRENT] = "current",
+		[LINE_APPROXIMATE] = "approximate",
+		[LINE_DEFINITION] = "definition",
 	};
 
 	return names[kind];
@@ -39,7 +71,7 @@ const char *symbol_source_name(enum symbol_source source)
 		[SYMBOL_SYMTAB] = "symtab",   [SYMBOL_DYNSYM] = "dynsym",     [SYMBOL_MINIDEBUG] = "gnu_debugdata",
 		[SYMBOL_PLT] = "plt",         [SYMBOL_DWARF] = "dwarf",       [SYMBOL_GO] = "gopclntab",
 		[SYMBOL_GDB_JIT] = "gdb_jit", [SYMBOL_JITDUMP] = "jitdump",   [SYMBOL_PERF_MAP] = "perf_map",
-		[SYMBOL_KERNEL] = "kernel",   [SYMBOL_KALLSYMS] = "kallsyms",
+		[SYMBOL_KERNEL] = "kernel",   [SYMBOL_KALLSYMS] = "kallsyms", [SYMBOL_RUNTIME] = "runtime",
 	};
 
 	return names[source];

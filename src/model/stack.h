@@ -69,10 +69,28 @@ enum frame_kind {
 	FRAME_KIND_NATIVE,
 	FRAME_KIND_KERNEL,
 	FRAME_KIND_SIGNAL,
+	FRAME_KIND_PYTHON,
+	FRAME_KIND_JAVA,
+	FRAME_KIND_JS,
+	FRAME_KIND_STUB,   /* code of a runtime that is no function of the program */
+	FRAME_KIND_MARKER, /* no frame: says what is not shown here */
 	FRAME_KIND_COUNT,
 };
 
 const char *frame_kind_name(enum frame_kind kind);
+
+/* The same in front of a line of text: "py"; NULL for what the processor itself runs. */
+const char *frame_kind_mark(enum frame_kind kind);
+
+/* What the line of a frame is. */
+enum line_kind {
+	LINE_CURRENT,     /* where it is */
+	LINE_APPROXIMATE, /* or close to that */
+	LINE_DEFINITION,  /* where the function begins */
+	LINE_KIND_COUNT,
+};
+
+const char *line_kind_name(enum line_kind kind);
 
 /* Where the name of a function came from. */
 enum symbol_source {
@@ -88,6 +106,7 @@ enum symbol_source {
 	SYMBOL_PERF_MAP, /* perf-PID.map */
 	SYMBOL_KERNEL,   /* the kernel was asked at capture */
 	SYMBOL_KALLSYMS, /* /proc/kallsyms */
+	SYMBOL_RUNTIME,  /* what a language runtime keeps of its functions */
 	SYMBOL_SOURCE_COUNT,
 };
 
@@ -118,6 +137,9 @@ struct frame {
 	const char *file;
 	uint32_t line;
 	uint32_t column;
+	enum line_kind line_kind;
+	const char *tier;  /* how a runtime executes it: "interpreted", "C2"; NULL: nothing to tell */
+	uint32_t replaces; /* native frames that it and those behind it stand for; on the first of them */
 };
 
 /* A named stack, innermost frame first; shared by all threads whose raw stacks are equal. */

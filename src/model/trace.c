@@ -9,6 +9,11 @@ void trace_deinit(struct trace *trace)
 	notes_deinit(&trace->notes);
 }
 
+const char *trace_thread_name(const struct trace_thread *t)
+{
+	return t->runtime.name ? t->runtime.name : t->thread->name;
+}
+
 bool trace_thread_is_complete(const struct trace_thread *t)
 {
 	switch (t->thread->status) {

@@ -9,13 +9,29 @@
 
 /* A snapshot with its stacks walked and named: all that a report needs. */
 
+/* What a language runtime knows of a thread. What is not known is NULL or false. Strings outlive the trace. */
+struct thread_runtime {
+	const char *runtime; /* its name; NULL: the thread is none of a runtime's */
+	const char *name;    /* that the program gave it */
+	const char *state;   /* in the runtime's own words */
+	const char *problem; /* why its frames are not shown */
+	bool is_daemon;
+	bool has_gil; /* the runtime has a global lock; then: */
+	bool holds_gil;
+	bool waits_for_gil;
+};
+
 struct trace_thread {
 	const struct snapshot *snap; /* that the thread is in */
 	const struct snap_thread *thread;
 	struct raw_stack raw;	    /* the user stack as walked; sp of each frame is here */
 	const struct stack *user;   /* named, owned by the symbolizer; may be shared; NULL when there is none */
 	const struct stack *kernel; /* likewise */
+	struct thread_runtime runtime;
 };
+
+/* The name that the program gave the thread, or that the kernel has. */
+const char *trace_thread_name(const struct trace_thread *t);
 
 /* One stage after the other: their sum is the total, but for the capture of a saved snapshot, which was done before. */
 struct trace_timings {

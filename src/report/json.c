@@ -114,6 +114,38 @@ static void put_user_stack(struct json_report *r, const struct trace_thread *t)
 	json_string(&r->json, "user_stack_error", raw->error[0] ? raw->error : NULL);
 }
 
+static void put_runtime(struct json *j, const struct thread_runtime *runtime)
+{
+	if (!runtime->runtime) {
+		json_null(j, "runtime");
+		return;
+	}
+	json_object(j, "runtime");
+	json_string(j, "name", runtime->runtime);
+	json_string(j, "thread_name", runtime->name);
+	json_string(j, "state", runtime->state);
+	json_string(j, "problem", runtime->problem);
+	json_bool(j, "daemon", runtime->is_daemon);
+	if (runtime->has_gil) {
+		json_bool(j, "holds_gil", runtime->holds_gil);
+		json_bool(j, "waits_for_gil", runtime->waits_for_gil);
+	}
+	json_object_end(j);
+}
+
+static void put_runtimes(struct json *j, const struct snapshot *snap)
+{
+	json_array(j, "runtimes");
+	for (size_t i = 0; i < snap->runtimes.len; i++) {
+		json_object(j, NULL);
+		json_string(j, "name", snap->runtimes.data[i].name);
+		json_string(j, "version", snap->runtimes.data[i].version);
+		json_string(j, "problem", snap->runtimes.data[i].problem);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void put_thread(struct json_report *r, const struct trace_thread *t)
 {
 	const struct snap_thread *thread = t->thread;
@@ -137,6 +169,7 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 		json_null(j, "cpu_ms");
 	else
 		json_thousandths(j, "cpu_ms", (uint64_t)thread->cpu_ns / 1000);
+	put_runtime(j, &t->runtime);
 	put_syscall(r, thread);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);
@@ -166,6 +199,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	json_string(&r.json, "exe", snap->exe);
 	json_string(&r.json, "arch", snapshot_arch_of(snap, NULL)->name);
 	json_time(&r.json, "taken_at", snap->taken_at_ns);
+	put_runtimes(&r.json, snap);
 	put_capture(&r.json, snap);
 	put_timings(&r.json, &trace->timings);
 	put_notes(&r);

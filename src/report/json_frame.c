@@ -35,6 +35,11 @@ static void put_frame(struct json *j, const struct frame *frame, const struct ra
 		json_null(j, "module_offset");
 	put_source(j, frame);
 	json_bool(j, "inlined", frame->inlined);
+	if (frame_kind_mark(frame->kind)) {
+		json_string(j, "tier", frame->tier);
+		json_string(j, "line_kind", frame->file ? line_kind_name(frame->line_kind) : NULL);
+		json_uint(j, "replaces", frame->replaces);
+	}
 	json_string(j, "found_by", name_found_by(frame));
 	if (raw && frame->raw < raw->len)
 		json_hex(j, "sp", raw->data[frame->raw].sp);

@@ -75,6 +75,21 @@ static void put_timings(FILE *out, const struct trace_timings *t, const char *be
 	fputc('\n', out);
 }
 
+/* ", python 3.11.2" */
+static void put_runtimes(const struct text_report *r, const struct snapshot *snap)
+{
+	for (size_t i = 0; i < snap->runtimes.len; i++) {
+		const struct snap_runtime *runtime = &snap->runtimes.data[i];
+
+		fputs(", ", r->text.out);
+		text_untrusted(&r->text, runtime->name);
+		if (runtime->version) {
+			fputc(' ', r->text.out);
+			text_untrusted(&r->text, runtime->version);
+		}
+	}
+}
+
 static void put_process(const struct text_report *r, const struct trace *trace)
 {
 	const struct snapshot *snap = trace->snap;
@@ -86,8 +101,9 @@ static void put_process(const struct text_report *r, const struct trace *trace)
 	text_style(&r->text, STYLE_STRONG);
 	text_untrusted(&r->text, snap->comm ? snap->comm : "?");
 	text_style(&r->text, STYLE_PLAIN);
-	fprintf(out, " (pid %d%s): %zu %s", snap->pid, snap->replayed ? ", replayed" : "", n,
-		n == 1 ? "thread" : "threads");
+	fprintf(out, " (pid %d%s", snap->pid, snap->replayed ? ", replayed" : "");
+	put_runtimes(r, snap);
+	fprintf(out, "): %zu %s", n, n == 1 ? "thread" : "threads");
 	if (trace->threads.len < n)
 		fprintf(out, " (%zu shown)", trace->threads.len);
 	put_stopped(out, info);
@@ -129,6 +145,10 @@ static void put_notes(const struct text_report *r, const struct trace *const *tr
 		const struct snapshot *snap = traces[i]->snap;
 
 		notes_add_all(&notes, &snap->notes);
+		for (size_t k = 0; k < snap->runtimes.len; k++)
+			if (snap->runtimes.data[k].problem)
+				notes_add(&notes, "no frames of %s: %s", snap->runtimes.data[k].name,
+					  snap->runtimes.data[k].problem);
 		notes_add_all(&notes, &traces[i]->notes);
 		if (r->options->kernel && snap->capture.kernel_stack_error)
 			notes_add(&notes, "no kernel stacks: %s", snap->capture.kernel_stack_error);
@@ -220,6 +240,35 @@ static unsigned differing_args(const struct trace_thread *const *members, size_t
 	return differ;
 }
 
+static bool is_same_word(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_runtime(const struct thread_runtime *a, const struct thread_runtime *b)
+{
+	return is_same_word(a->runtime, b->runtime) && is_same_word(a->state, b->state) && a->is_daemon == b->is_daemon &&
+	       a->holds_gil == b->holds_gil && a->waits_for_gil == b->waits_for_gil;
+}
+
+/* What a runtime knows of the members, if it is the same of all. */
+static void put_runtime(const struct text_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const struct thread_runtime *runtime = &members[0]->runtime;
+
+	for (size_t i = 1; i < count; i++)
+		if (!is_same_runtime(runtime, &members[i]->runtime))
+			return;
+	if (!runtime->runtime)
+		return;
+	if (runtime->state) {
+		fputs("  ", r->text.out);
+		text_untrusted(&r->text, runtime->state);
+	}
+	fputs(runtime->is_daemon ? "  daemon" : "", r->text.out);
+	fputs(runtime->holds_gil ? "  holds the GIL" : runtime->waits_for_gil ? "  waits for the GIL" : "", r->text.out);
+}
+
 static void put_situation(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct snap_thread *first = members[0]->thread;
@@ -227,6 +276,7 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 
 	fputs("  ", out);
 	text_state(&r->text, first, 0);
+	put_runtime(r, members, count);
 	put_times(out, "off-CPU", "", members, count, off_cpu_time);
 	put_times(out, "last ran", " ago", members, count, ready_time);
 	put_times(out, "CPU time", "", members, count, cpu_time);
@@ -276,7 +326,7 @@ static size_t run_length(const struct trace_thread *const *members, size_t count
 {
 	size_t n = 1;
 
-	while (n < count && strcmp(members[n]->thread->name, members[0]->thread->name) == 0 &&
+	while (n < count && strcmp(trace_thread_name(members[n]), trace_thread_name(members[0])) == 0 &&
 	       (!consecutive || members[n]->thread->tid == members[0]->thread->tid + (pid_t)n))
 		n++;
 	return n;
@@ -323,7 +373,7 @@ static void put_members(const struct text_report *r, const struct trace_thread *
 
 	fputs("  tid", out);
 	for (size_t i = 0, n; i < count; i += n) {
-		const char *name = members[i]->thread->name;
+		const char *name = trace_thread_name(members[i]);
 
 		n = run_length(members + i, count - i, false);
 		put_tids(r, members + i, n, &column);
@@ -347,7 +397,7 @@ static void put_head(const struct text_report *r, const struct trace_thread *con
 		fputc('\n', r->text.out);
 	text_style(&r->text, STYLE_STRONG);
 	if (count == 1)
-		text_untrusted(&r->text, first->name);
+		text_untrusted(&r->text, trace_thread_name(members[0]));
 	else
 		fprintf(r->text.out, "%zu threads", count);
 	text_style(&r->text, STYLE_PLAIN);
@@ -385,6 +435,11 @@ static void put_end(const struct text_report *r, const struct trace_thread *t)
 	const char *why = t->thread->why ? t->thread->why : raw->error;
 	FILE *out = r->text.out;
 
+	if (t->runtime.problem) {
+		fprintf(out, "  -- no frames of %s: ", t->runtime.runtime ? t->runtime.runtime : "its runtime");
+		text_untrusted(&r->text, t->runtime.problem);
+		fputc('\n', out);
+	}
 	if (raw->end == STACK_COMPLETE)
 		return;
 	text_style(&r->text, trace_thread_is_complete(t) ? STYLE_DIM : STYLE_BAD);

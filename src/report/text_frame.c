@@ -88,14 +88,17 @@ static void put_address(const struct text *t, const struct frame_format *format,
 {
 	enum { WIDTH = 2 + 16 };
 	const struct raw_stack *raw = format->raw;
+	const char *mark = frame_kind_mark(frame->kind);
 	FILE *out = t->out;
 
 	text_style(t, STYLE_DIM);
-	if (!format->no_addresses && frame->inlined)
+	if (mark)
+		fprintf(out, "%-*s  ", format->no_addresses ? 0 : WIDTH, mark);
+	else if (!format->no_addresses && frame->inlined)
 		fprintf(out, "%*s  ", WIDTH, "");
 	else if (!format->no_addresses)
 		fprintf(out, "0x%016" PRIx64 "  ", frame->address);
-	if (raw && frame->raw < raw->len && !frame->inlined)
+	if (raw && frame->raw < raw->len && !frame->inlined && !mark)
 		fprintf(out, "sp 0x%016" PRIx64 "  ", raw->data[frame->raw].sp);
 	else if (raw)
 		fprintf(out, "%*s", 3 + WIDTH + 2, "");
@@ -115,6 +118,10 @@ static void put_source(const struct text *t, const struct frame_format *format, 
 	text_untrusted(t, format->verbose ? frame->file : path_tail(frame->file, 2));
 	if (frame->line)
 		fprintf(t->out, ":%" PRIu32, frame->line);
+	if (frame->line && frame->line_kind == LINE_APPROXIMATE)
+		fputs(" or close to it", t->out);
+	if (frame->line && frame->line_kind == LINE_DEFINITION)
+		fputs(" (where it begins)", t->out);
 }
 
 static void put_function(const struct text *t, const struct frame *frame, const struct cut *cut)
@@ -161,6 +168,8 @@ static void put_user_frame(const struct text *t, const struct frame_format *form
 	fprintf(out, "  #%-2zu ", index);
 	put_address(t, format, frame);
 	put_place(t, format, frame, cut);
+	if (frame->tier)
+		fprintf(out, "  [%s]", frame->tier);
 	if (frame->inlined)
 		fputs("  [inlined]", out);
 	if (format->verbose && frame->flags & FRAME_BY_FRAME_POINTER)

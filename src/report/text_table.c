@@ -21,11 +21,19 @@ static bool is_c_library(const struct module_info *module)
 	return false;
 }
 
+static bool is_program(enum frame_kind kind)
+{
+	return kind == FRAME_KIND_PYTHON || kind == FRAME_KIND_JAVA || kind == FRAME_KIND_JS;
+}
+
 const struct frame *text_table_frame(const struct trace_thread *thread)
 {
 	const struct stack *user = thread->user, *kernel = thread->kernel;
 	const struct frame *nameless = NULL;
 
+	for (size_t i = 0; user && i < user->len; i++) /* where there is a program, the rest is what executes it */
+		if (user->data[i].symbol && is_program(user->data[i].kind))
+			return &user->data[i];
 	for (size_t i = 0; user && i < user->len; i++) {
 		const struct frame *frame = &user->data[i];
 
@@ -98,7 +106,7 @@ static void put_time(FILE *out, int64_t ns)
 /* "4715 hasher", "worker", or "worker …" when there are several names; for free(). */
 static char *format_who(const struct trace_thread *const *members, size_t count)
 {
-	const struct snap_thread *first = members[0]->thread;
+	const char *name = trace_thread_name(members[0]);
 	char *who = NULL;
 	size_t len;
 	const struct text text = {.out = open_memstream(&who, &len)};
@@ -107,10 +115,10 @@ static char *format_who(const struct trace_thread *const *members, size_t count)
 	if (!text.out)
 		return NULL;
 	for (size_t i = 1; i < count; i++)
-		differ |= strcmp(members[i]->thread->name, first->name) != 0;
+		differ |= strcmp(trace_thread_name(members[i]), name) != 0;
 	if (count == 1)
-		fprintf(text.out, "%d ", first->tid);
-	text_untrusted(&text, first->name);
+		fprintf(text.out, "%d ", members[0]->thread->tid);
+	text_untrusted(&text, name);
 	fputs(differ ? " …" : "", text.out);
 	fclose(text.out);
 	return who;

@@ -42,6 +42,15 @@ bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *sna
 	return true;
 }
 
+void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
+		     struct thread_runtime *out)
+{
+	*out = (struct thread_runtime){0};
+	for (size_t i = 0; !out->runtime && i < runtimes->len; i++)
+		if (runtimes->data[i].ops->thread)
+			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, out);
+}
+
 bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
 {
 	const struct runtimes *runtimes = ctx;
@@ -49,7 +58,7 @@ bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
 	for (size_t i = 0; i < runtimes->len; i++) {
 		const struct runtime *runtime = &runtimes->data[i];
 
-		if (runtime->ops->merge && !runtime->ops->merge(runtime->state, raw, stack))
+		if (runtime->ops->merge && !runtime->ops->merge(runtime->state, raw, runtimes->keep, stack))
 			return false;
 	}
 	return true;

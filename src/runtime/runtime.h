@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
+#include "model/trace.h"
 #include "target/ask.h"
 #include "target/target.h"
 
@@ -15,15 +16,16 @@
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
  *
- * The order of calls for one process: detect, then for each thread the asker while it is looked at, frames when all is
- * copied, and merge once for each different stack when that has names.
+ * The order of calls for one process: detect, then for each thread the asker while it is looked at, then once what is no
+ * thread's own, frames and thread when all is copied, and merge once for each different stack when that has names.
  */
 struct runtime_ops {
 	const char *name;
 
 	/*
-	 * Whether the process has it, by its files; *state is then what the other functions get. NULL: it cannot be told
-	 * from the files, and the stacks tell.
+	 * Whether the process has it, by its files; *state is then what the other functions get. A live process's is added
+	 * to target->snap->runtimes, where a saved one's is found, whose files may be missing. NULL: it cannot be told from
+	 * the files, and the stacks tell.
 	 */
 	bool (*detect)(struct target *target, void **state);
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
@@ -31,17 +33,24 @@ struct runtime_ops {
 	/* What to copy for a thread besides its stack. NULL: nothing. */
 	const struct asker *asker;
 
+	/* What to copy that is no thread's own, such as names, when all threads have been asked. NULL: nothing. */
+	const struct asker *names;
+
 	/*
 	 * Appends the runtime's frames of a thread to raw->runtime, innermost first, from what was copied. NULL: its
 	 * frames are native ones. False when memory is exhausted.
 	 */
 	bool (*frames)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw);
 
+	/* What the runtime knows of a thread, if that is one of its own. NULL: nothing. */
+	void (*thread)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out);
+
 	/*
-	 * Puts what the runtime knows in the place of native frames. `state` is NULL where the process was not looked at
-	 * (waits over time). False when memory is exhausted.
+	 * Puts what the runtime knows in the place of native frames, or before them where these are to be kept: see
+	 * runtime/replace.h. `state` is NULL where the process was not looked at (waits over time). False when memory is
+	 * exhausted.
 	 */
-	bool (*merge)(void *state, const struct raw_stack *raw, struct stack *stack);
+	bool (*merge)(void *state, const struct raw_stack *raw, bool keep, struct stack *stack);
 };
 
 struct runtime {
@@ -52,6 +61,7 @@ struct runtime {
 /* The runtimes of one process. */
 struct runtimes {
 	VEC_FIELDS(struct runtime);
+	bool keep; /* native frames that others stand for */
 };
 
 /* Fills in those that the process has; without a target all of them, with no state. False when memory is exhausted. */
@@ -61,6 +71,10 @@ void runtimes_deinit(struct runtimes *runtimes);
 /* The frames that all of them tell of a thread. */
 bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct raw_stack *raw);
+
+/* What they know of it; the first that knows it decides. */
+void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
+		     struct thread_runtime *out);
 
 /* For struct symbolizer_options: `runtimes` is a struct runtimes. */
 bool runtimes_merge(void *runtimes, const struct raw_stack *raw, struct stack *stack);

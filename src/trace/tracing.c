@@ -78,7 +78,8 @@ void tracing_saved(struct tracing *t)
 	end_stage(t, &t->trace.timings.save_ns);
 }
 
-static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, uint32_t depth, struct err *err)
+static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, const struct tracing_options *o,
+		struct err *err)
 {
 	struct budget budget = {.left = UNWIND_BUDGET};
 	const struct walking walking = {
@@ -86,11 +87,13 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 		.capture = capture,
 		.walked = walked,
 		.runtimes = &t->runtimes,
-		.depth = depth,
+		.depth = o->depth,
 		.budget = &budget,
 	};
-	int rc = runtimes_init(&t->runtimes, t->target) ? 0 : err_set(err, ENOMEM, "out of memory");
+	int rc = 0;
 
+	if (!o->no_runtimes && !runtimes_init(&t->runtimes, t->target))
+		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)
 		rc = walking_run(&walking, &t->trace, err);
 	t->trace.snap = t->snap;
@@ -164,7 +167,7 @@ int tracing_capture(struct process_id id, const struct tracing_options *o, uint6
 		rc = take(t, capture, &files, err);
 	}
 	if (rc == 0)
-		rc = walk(t, capture, o->ptrace ? &walked : NULL, o->depth, err);
+		rc = walk(t, capture, o->ptrace ? &walked : NULL, o, err);
 	if (rc == 0)
 		*out = steal_ptr(t);
 	return rc;
@@ -190,7 +193,7 @@ int tracing_replay(struct snapshot *snap, const struct tracing_options *o, uint6
 	end_stage(t, &t->trace.timings.setup_ns);
 	rc = target_open_files(t->target, &files, err);
 	if (rc == 0)
-		rc = walk(t, NULL, NULL, o->depth, err);
+		rc = walk(t, NULL, NULL, o, err);
 	if (rc == 0)
 		*out = steal_ptr(t);
 	return rc;
@@ -277,6 +280,7 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 		.merge = runtimes_merge,
 		.merge_ctx = &t->runtimes,
 	};
+	t->runtimes.keep = names->raw;
 	tracing_find_busy(t, &busy);
 	background_run(&busy, find_names, &naming);
 	if (!naming.ok)

@@ -26,11 +26,13 @@ struct tracing_options {
 	bool ptrace;                    /* walk while the process is held, by reading word by word */
 	bool ignore_deleted;            /* of deleted files whatever has their paths now */
 	uint32_t depth;                 /* most frames; 0: the default */
+	bool no_runtimes;               /* only what the processor runs */
 };
 
 struct tracing_names {
 	struct native_names_options native;
 	bool kernel; /* kernel stacks, too */
+	bool raw;    /* all native frames, also those that frames of a runtime stand for */
 };
 
 /*

@@ -160,8 +160,22 @@ static int walk_live(const struct walking *walking, struct trace *trace, struct 
 
 		if (runtime->ops->asker)
 			rc = capture_ask(walking->capture, snap, runtime->ops->asker, runtime->state, err);
+		if (rc == 0 && runtime->ops->names)
+			rc = ask_process(walking->target, snap, runtime->ops->names, runtime->state, err);
 	}
 	return rc;
+}
+
+static int add_runtimes(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		struct trace_thread *t = &trace->threads.data[i];
+
+		if (!runtimes_frames(walking->runtimes, t->snap, t->thread, &t->raw))
+			return err_set(err, ENOMEM, "out of memory");
+		runtimes_thread(walking->runtimes, t->snap, t->thread, &t->runtime);
+	}
+	return 0;
 }
 
 int walking_run(const struct walking *walking, struct trace *trace, struct err *err)
@@ -178,8 +192,5 @@ int walking_run(const struct walking *walking, struct trace *trace, struct err *
 	else
 		for (size_t i = 0; i < trace->threads.len; i++)
 			walk_thread(walking, &trace->threads.data[i]);
-	for (size_t i = 0; rc == 0 && i < trace->threads.len; i++)
-		if (!runtimes_frames(walking->runtimes, snap, trace->threads.data[i].thread, &trace->threads.data[i].raw))
-			rc = err_set(err, ENOMEM, "out of memory");
-	return rc;
+	return rc < 0 ? rc : add_runtimes(walking, trace, err);
 }

@@ -18,7 +18,7 @@ static void test_process(void **state)
 {
 	expect(state, plain,
 	       "{\"schema\":\"stakeout.snapshot/1\",\"pid\":4711,\"comm\":\"server\",\"exe\":\"/usr/bin/server\","
-	       "\"arch\":\"x86_64\",\"taken_at\":\"2023-11-14T22:13:20.000000042Z\","
+	       "\"arch\":\"x86_64\",\"taken_at\":\"2023-11-14T22:13:20.000000042Z\",\"runtimes\":[],"
 	       "\"capture\":{\"method\":\"bpf\",\"stop_mode\":\"auto\",\"threads\":8,\"stopped_threads\":1,"
 	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
 	       "\"inconsistent_reason\":\"1 thread moved\"},"
@@ -41,12 +41,13 @@ static void test_thread(void **state)
 	expect(state, plain,
 	       "{\"tid\":4711,\"name\":\"server\",\"state\":\"S\",\"status\":\"captured\",\"capture\":\"asleep\","
 	       "\"status_reason\":null,\"stopped\":false,\"pause_us\":0.000,\"off_cpu_ms\":34.000,\"cpu_ms\":1520.000,"
+	       "\"runtime\":null,"
 	       "\"syscall\":{\"nr\":232,\"name\":\"epoll_wait\","
 	       "\"args\":[\"0x5\",\"0x7ffc00001000\",\"0x2790\",\"0x64\"]},"
 	       "\"kernel_stack\":[{");
 	expect(state, plain,
 	       "\"name\":\"hasher\",\"state\":\"R\",\"status\":\"captured\",\"capture\":\"held\","
-	       "\"status_reason\":null,\"stopped\":true,\"pause_us\":23.417,\"off_cpu_ms\":null,\"cpu_ms\":null,\"syscall\":null,"
+	       "\"status_reason\":null,\"stopped\":true,\"pause_us\":23.417,\"off_cpu_ms\":null,\"cpu_ms\":null,\"runtime\":null,\"syscall\":null,"
 	       "\"kernel_stack\":[],\"kernel_stack_error\":null,");
 	expect(state, plain,
 	       "\"status\":\"stop_timeout\",\"capture\":\"none\",\"status_reason\":\"it did not stop within 1000 ms\"");
@@ -58,6 +59,27 @@ static void test_thread(void **state)
 	expect(state, plain,
 	       "\"user_stack_end\":\"no_unwind_info\",\"user_stack_end_pc\":\"0x7f0000009999\","
 	       "\"user_stack_error\":\"libc.so.6 has no CFI for this address\",\"tracer_pid\":null}");
+}
+
+static void test_runtime(void **state)
+{
+	const struct snap_runtime python = {.name = "python", .version = "3.11.2"}, java = {.name = "java", .problem = "too old"};
+	struct fixture *f = *state;
+
+	assert_non_null(snapshot_add_runtime(f->snap, &python));
+	assert_non_null(snapshot_add_runtime(f->snap, &java));
+	f->trace.threads.data[0].runtime =
+		(struct thread_runtime){.runtime = "python", .name = "MainThread", .has_gil = true, .holds_gil = true};
+	f->trace.threads.data[1].runtime = (struct thread_runtime){.runtime = "java", .state = "PARKED", .is_daemon = true};
+	expect(state, plain,
+	       "\"runtimes\":[{\"name\":\"python\",\"version\":\"3.11.2\",\"problem\":null},"
+	       "{\"name\":\"java\",\"version\":null,\"problem\":\"too old\"}]");
+	expect(state, plain,
+	       "\"runtime\":{\"name\":\"python\",\"thread_name\":\"MainThread\",\"state\":null,\"problem\":null,"
+	       "\"daemon\":false,\"holds_gil\":true,\"waits_for_gil\":false},");
+	expect(state, plain,
+	       "\"runtime\":{\"name\":\"java\",\"thread_name\":null,\"state\":\"PARKED\",\"problem\":null,"
+	       "\"daemon\":true},");
 }
 
 static void test_names_are_escaped(void **state)
@@ -160,6 +182,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_time_before_1970, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_runtime, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_are_escaped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_of_a_newer_snapshot, setup, teardown),

@@ -71,6 +71,24 @@ static void test_summary(void **state)
 	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; set-up ");
 }
 
+/* What runtimes know: in the first line, in the notes, and of threads, whose names are the program's. */
+static void test_runtime(void **state)
+{
+	const struct snap_runtime python = {.name = "python", .version = "3.11.2"}, java = {.name = "java", .problem = "too old"};
+	struct fixture *f = *state;
+	struct trace_thread *t = &f->trace.threads.data[0];
+
+	assert_non_null(snapshot_add_runtime(f->snap, &python));
+	assert_non_null(snapshot_add_runtime(f->snap, &java));
+	t->runtime = (struct thread_runtime){.runtime = "python", .name = "MainThread", .holds_gil = true, .problem = "it ran"};
+	expect(state, grouped, "stakeout: server (pid 4711, python 3.11.2, java): 8 threads");
+	expect(state, grouped, "note: no frames of java: too old\n");
+	expect(state, grouped, "\ntid 4711 MainThread  S sleeping  holds the GIL  off-CPU");
+	expect(state, grouped, "  -- no frames of python: it ran\n");
+	t->runtime = (struct thread_runtime){.runtime = "java", .state = "PARKED", .is_daemon = true};
+	expect(state, grouped, "\ntid 4711 server  S sleeping  PARKED  daemon  off-CPU");
+}
+
 static void test_ready_but_not_running(void **state)
 {
 	struct fixture *f = *state;
@@ -300,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_runtime, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_processes, setup, teardown),

@@ -54,7 +54,7 @@ static bool fake_frames(void *state, const struct snapshot *snap, const struct s
 	return !fake->fails;
 }
 
-static bool fake_merge(void *state, const struct raw_stack *raw, struct stack *stack)
+static bool fake_merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct fake *fake = state;
 

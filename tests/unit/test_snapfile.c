@@ -121,9 +121,20 @@ static void test_round_trip(void **state)
 	struct snapshot *snap = sample_snapshot(), *back = NULL;
 	struct err err = {0};
 	size_t len;
-	char *data = save(snap, &len);
+	char *data;
+	uint64_t facts[] = {0x955a80, UINT64_MAX};
+	const struct snap_runtime python = {.name = "python", .version = "3.11.2", .facts = facts, .nfacts = 2}, *runtime;
 
+	assert_non_null(snapshot_add_runtime(snap, &python));
+	data = save(snap, &len);
 	assert_int_equal(load(data, len, &err, &back), 0);
+	runtime = snapshot_find_runtime(back, "python");
+	assert_non_null(runtime);
+	assert_string_equal(runtime->version, "3.11.2");
+	assert_null(runtime->problem);
+	assert_int_equal(runtime->nfacts, 2);
+	assert_true(runtime->facts[0] == 0x955a80 && runtime->facts[1] == UINT64_MAX);
+	assert_null(snapshot_find_runtime(back, "java"));
 	assert_ptr_equal(back->arch, snap->arch);
 	assert_int_equal(back->pid, snap->pid);
 	assert_text_equal(back->comm, snap->comm);

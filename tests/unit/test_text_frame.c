@@ -102,6 +102,30 @@ static void test_user_frames(void **state)
 		   "  #0  0x0000000000000010  ??  in /usr/bin/server+0x64af  [by frame pointer]\n");
 }
 
+static void test_runtime_frames(void **state)
+{
+	const struct frame_format plain = {0}, no_addresses = {.no_addresses = true};
+	const struct stack stack = SAMPLE_STACK(
+		{.kind = FRAME_KIND_PYTHON, .symbol = "Handler.get", .file = "/srv/app.py", .line = 41},
+		{.kind = FRAME_KIND_JAVA, .symbol = "LockSupport.park", .file = "LockSupport.java", .line = 376, .tier = "C2",
+		 .line_kind = LINE_APPROXIMATE},
+		{.kind = FRAME_KIND_JS, .symbol = "onRequest", .file = "app.js", .line = 12, .line_kind = LINE_DEFINITION},
+		{.kind = FRAME_KIND_MARKER, .symbol = "the rest is on the heap"});
+	struct fixture f;
+
+	begin(&f, false);
+	text_user_stack(&f.text, &plain, &stack);
+	text_user_stack(&f.text, &no_addresses, &stack);
+	expect(&f, "  #0  py                  Handler.get  at srv/app.py:41\n"
+		   "  #1  java                LockSupport.park  at LockSupport.java:376 or close to it  [C2]\n"
+		   "  #2  js                  onRequest  at app.js:12 (where it begins)\n"
+		   "  #3  --                  the rest is on the heap\n"
+		   "  #0  py  Handler.get  at srv/app.py:41\n"
+		   "  #1  java  LockSupport.park  at LockSupport.java:376 or close to it  [C2]\n"
+		   "  #2  js  onRequest  at app.js:12 (where it begins)\n"
+		   "  #3  --  the rest is on the heap\n");
+}
+
 static struct frame named(const char *symbol)
 {
 	return (struct frame){.address = 16, .symbol = symbol, .offset = 1, .has_offset = true};
@@ -192,7 +216,7 @@ int main(void)
 		cmocka_unit_test(test_note),        cmocka_unit_test(test_kernel_frames),
 		cmocka_unit_test(test_entry_frames), cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_width),
-		cmocka_unit_test(test_user_frames), cmocka_unit_test(test_stack_pointers),
+		cmocka_unit_test(test_user_frames), cmocka_unit_test(test_runtime_frames), cmocka_unit_test(test_stack_pointers),
 		cmocka_unit_test(test_lacking),
 	};
 
