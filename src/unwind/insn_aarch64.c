@@ -38,6 +38,11 @@ static unsigned rt2(uint32_t insn)
 	return bits(insn, 10, 5);
 }
 
+static bool is_stack_access(uint32_t insn)
+{
+	return rn(insn) == SP;
+}
+
 static bool is_call(uint32_t insn)
 {
 	return (insn & 0xfc000000) == 0x94000000     /* bl */
@@ -80,6 +85,23 @@ static void apply_indexed(uint32_t insn, struct insn_state *state)
 		insn_move_sp(state, offset);
 }
 
+/*
+ * How far ldp/stp or ldr/str of other registers (floating-point ones, 32-bit ones) move sp; 0: not at all. What these hold
+ * is of no interest.
+ */
+static int64_t moves_sp(uint32_t insn)
+{
+	bool vector = bits(insn, 26, 1);
+
+	if (!is_stack_access(insn))
+		return 0;
+	if ((insn & 0x3a800000) == 0x28800000) /* ldp, stp, ldpsw with pre- or post-index */
+		return signed_bits(insn, 15, 7) * (vector ? 4 << bits(insn, 30, 2) : bits(insn, 31, 1) ? 8 : 4);
+	if ((insn & 0x3b200400) == 0x38000400) /* ldr, str of any size likewise */
+		return signed_bits(insn, 12, 9);
+	return 0;
+}
+
 /* add/sub sp, sp or fp, #imm; false for other sources */
 static bool apply_to_sp(uint32_t insn, struct insn_state *state)
 {
@@ -92,11 +114,6 @@ static bool apply_to_sp(uint32_t insn, struct insn_state *state)
 	else
 		insn_sp_from_fp(state, imm);
 	return rn(insn) == SP || rn(insn) == FP;
-}
-
-static bool is_stack_access(uint32_t insn)
-{
-	return rn(insn) == SP;
 }
 
 /* A function saves its return address before it makes calls: storing it after a call does not save the original. */
@@ -130,6 +147,8 @@ static bool apply_data(uint32_t insn, struct insn_state *state)
 		return apply_to_sp(insn, state);
 	else if ((insn & 0xffe0001f) == 0x8b20001f) /* add sp, x, y: a frame whose size is computed */
 		return false;
+	else
+		insn_move_sp(state, moves_sp(insn));
 	return true;
 }
 

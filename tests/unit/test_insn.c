@@ -260,6 +260,14 @@ static void test_aarch64_rows(void **state)
 	assert_true(AARCH64(&row, 0xf84107fe, 0xd65f03c0));
 	assert_cfa(&row, SP, 16);
 	assert_saved(&row, LR, -16);
+	/* Registers of other kinds: what they hold does not matter, where they leave sp does. */
+	assert_true(AARCH64(&row, 0x6dbf27e8, 0xfc1f0fe8,                                    /* stp, str d: #-16 each */
+			    0x6cc127e8, 0xacc127e8, 0x2cc127e8, 0x28c127e8, 0x68c127e8,      /* ldp d, q, s, w; ldpsw */
+			    0xfc4107e8, 0x3cc107e8, 0xb84107e8,                              /* ldr d, q, w: #16 each */
+			    0x6d4127e8, 0xfd400be8, 0xfc4083e8, 0xfc410428, 0x6cc12428, 0xb8410be8, 0xfc616be8, /* none */
+			    0xa8c17bfd, 0xd65f03c0));
+	assert_cfa(&row, SP, 16 + 32 + 8 + 8 + 8 + 3 * 16 - 2 * 16 + 16);
+	assert_saved(&row, LR, -8);
 	/* at the start: stp x29, x30, [sp, #-32]!; str x19, [sp, #16]; bl; ldr; ldp; ret */
 	assert_true(AARCH64(&row, 0xa9be7bfd, 0xf9000bf3, 0x94000010, 0xf9400bf3, 0xa8c27bfd, 0xd65f03c0));
 	assert_cfa(&row, SP, 0);
