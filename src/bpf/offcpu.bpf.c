@@ -105,6 +105,23 @@ struct {
 	__type(value, __u64); /* when the answer was that nothing is new; 0: no answer yet */
 } requested SEC(".maps");
 
+/*
+ * A switch takes the CPU from one thread and gives it to another. What time that is costs as much as all the rest of what
+ * is done at most switches, so it is asked for once, and kept for the program that runs when the other one is back.
+ */
+struct switch_time {
+	__u64 ns;
+	__u32 pid; /* of the thread that gets the CPU; 0: none is kept */
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_time);
+} switch_times SEC(".maps");
+
 static void lose(enum offcpu_lost what)
 {
 	__sync_fetch_and_add(&losses[what], 1);
@@ -309,6 +326,28 @@ static __u64 wait_end(void)
 	return end ? end : bpf_ktime_get_ns();
 }
 
+static void keep_time(struct task_struct *next, __u64 ns)
+{
+	__u32 key = 0;
+	struct switch_time *kept = bpf_map_lookup_elem(&switch_times, &key);
+
+	if (kept)
+		*kept = (struct switch_time){.ns = ns, .pid = next->pid};
+}
+
+/* When the CPU was given to the thread that runs now; 0: not known. */
+static __u64 take_time(struct task_struct *task)
+{
+	__u32 key = 0, pid;
+	struct switch_time *kept = bpf_map_lookup_elem(&switch_times, &key);
+
+	if (!kept)
+		return 0;
+	pid = kept->pid;
+	kept->pid = 0;
+	return pid == task->pid ? kept->ns : 0;
+}
+
 /* Whether to report this wait: not too short, not too long, and not ending before it began. */
 static bool is_reported(__u64 left, __u64 ends)
 {
@@ -352,7 +391,10 @@ static __u64 take_left(struct thread_state *s)
 	return __sync_lock_test_and_set(&s->left_ns, 0);
 }
 
-/* The wait that a thread ends by getting a CPU; 0: none to report. Most are short, and nothing is done for them. */
+/*
+ * The wait that a thread ends by getting a CPU at that time, or now (0); 0: none to report. Most are short, and nothing is
+ * done for them.
+ */
 static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_state *s, __u64 ends)
 {
 	struct stack_scratch *scratch;
@@ -361,8 +403,8 @@ static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_stat
 	if (!s || !s->left_ns)
 		return 0;
 	left = take_left(s);
-	if (!ends)
-		ends = wait_end();
+	if (!ends || end_ns)
+		ends = ends && ends < end_ns ? ends : wait_end();
 	if (!is_reported(left, ends))
 		return 0;
 	scratch = get_scratch(SCRATCH_WAITER);
@@ -374,10 +416,10 @@ static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_stat
 }
 
 /*
- * A thread has just got a CPU: the wait that this ends and that is to be reported, or 0. *hidden: something may have been
- * noted of the thread, but cannot be found.
+ * A thread has just got a CPU: the wait that this ends and that is to be reported, or 0. `now`: 0 if it is not known.
+ * *hidden: something may have been noted of the thread, but cannot be found.
  */
-static __always_inline struct offcpu_wait *come_back(struct task_struct *task, bool *hidden)
+static __always_inline struct offcpu_wait *come_back(struct task_struct *task, __u64 now, bool *hidden)
 {
 	struct thread_state *s = find_state_when(task, OFFCPU_BUSY_BACK);
 
@@ -386,7 +428,7 @@ static __always_inline struct offcpu_wait *come_back(struct task_struct *task, b
 		return 0;
 	if (storage_hides && !(s && s->left_ns))
 		*hidden = !find_storage(task, OFFCPU_BUSY_BACK, 0);
-	return end_wait(task, s, 0);
+	return end_wait(task, s, now);
 }
 
 /* Then when it came back is noted for settle(); 0: not now. */
@@ -477,7 +519,7 @@ static __always_inline void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	bool hidden;
-	struct offcpu_wait *wait = come_back(task, &hidden);
+	struct offcpu_wait *wait = come_back(task, take_time(task), &hidden);
 
 	if (hidden)
 		note_return(ctx, task);
@@ -485,9 +527,10 @@ static __always_inline void resume(void *ctx)
 		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
 }
 
-/* The thread leaves its CPU to wait. */
-static __always_inline void leave(void *ctx, struct task_struct *task, __u32 letter)
+/* The thread leaves its CPU to wait. Returns when; 0: not known. */
+static __always_inline __u64 leave(void *ctx, struct task_struct *task, __u32 letter)
 {
+	__u64 now;
 	struct thread_state *s = find_storage(task, OFFCPU_BUSY_LEAVING, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (nspares)
@@ -496,7 +539,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 		s = make_spare(task);
 	if (!s) {
 		lose(OFFCPU_LOST_STATE);
-		return;
+		return 0;
 	}
 	if (s->left_ns)
 		mend(task, s);
@@ -512,7 +555,9 @@ static __always_inline void leave(void *ctx, struct task_struct *task, __u32 let
 			s->sent = send_stack(scratch);
 		s->stack = scratch ? scratch->head.id : (struct offcpu_stack_id){};
 	}
-	s->left_ns = bpf_ktime_get_ns();
+	now = bpf_ktime_get_ns();
+	s->left_ns = now;
+	return now;
 }
 
 /* It leaves for something that is not a wait, or when the recording has ended. */
@@ -571,28 +616,30 @@ static void end_thread(struct task_struct *task)
 
 /*
  * The thread leaves its CPU. One that is being woken right now already has another state: the fourth argument is the one
- * in which it decided to leave.
+ * in which it decided to leave. Returns the time if it is known.
  */
-static __always_inline void leave_cpu(__u64 *ctx, bool preempted, struct task_struct *task)
+static __always_inline __u64 leave_cpu(__u64 *ctx, bool preempted, struct task_struct *task)
 {
 	__u32 state = has_prev_state ? (__u32)ctx[3] : state_of(task);
 	__u32 letter = end_ns ? 0 : letter_of(preempted, state);
+	__u64 now = 0;
 
 	if (letter)
-		leave(ctx, task, letter);
+		now = leave(ctx, task, letter);
 	else
 		leave_unnoted(task);
 	if (state & TASK_DEAD && !end_ns) {
 		tell_ran(task);
 		end_thread(task);
 	}
+	return now;
 }
 
 /* The thread gets a CPU, in the context of the one that leaves it. */
-static __always_inline void enter_cpu(struct task_struct *task)
+static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 {
 	bool hidden;
-	struct offcpu_wait *wait = come_back(task, &hidden);
+	struct offcpu_wait *wait = come_back(task, now, &hidden);
 
 	if (wait)
 		report_wait(wait, 0);
@@ -603,12 +650,16 @@ static __always_inline void enter_cpu(struct task_struct *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	__u64 now = 0;
+
 	if (!begin_ns)
 		return 0;
 	if (is_watched(prev))
-		leave_cpu(ctx, preempt, prev);
+		now = leave_cpu(ctx, preempt, prev);
 	if (end_at_switch)
-		enter_cpu(next);
+		enter_cpu(next, now);
+	else if (now)
+		keep_time(next, now);
 	return 0;
 }
 
