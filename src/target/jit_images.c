@@ -11,7 +11,7 @@
 #include "base/cursor.h"
 #include "base/intervals.h"
 #include "base/map.h"
-#include "elf/dynsym.h"
+#include "elf/exported.h"
 #include "elf/relocate.h"
 #include "elf/symrecords.h"
 #include "target/ask.h"
@@ -57,84 +57,23 @@ static bool find_in_table(struct symrecords table, uint64_t *vaddr)
 	return false;
 }
 
-static uint32_t gnu_hash(const char *name)
-{
-	uint32_t hash = 5381;
-
-	for (; *name; name++)
-		hash = hash * 33 + (unsigned char)*name;
-	return hash;
-}
-
-/* The table's parts: u32 counts, a filter of 64-bit words, a u32 for each bucket, a u32 for each symbol. */
-static bool find_by_hash(struct symrecords table, struct span bytes, uint64_t *vaddr)
-{
-	struct cursor c = cursor_init(bytes.data, bytes.len);
-	uint32_t nbuckets = cursor_u32(&c), first = cursor_u32(&c), nfilter = cursor_u32(&c);
-	uint32_t want = gnu_hash(descriptor_name), hash;
-	uint64_t buckets = 16 + (uint64_t)nfilter * 8, i;
-	Elf64_Sym sym;
-
-	if (!nbuckets || !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))
-		return false;
-	i = cursor_u32(&c);
-	if (c.bad || i < first || !cursor_seek(&c, buckets + (uint64_t)nbuckets * 4 + (i - first) * 4))
-		return false;
-	do {
-		hash = cursor_u32(&c); /* the lowest bit ends the bucket */
-		if (c.bad || !symrecords_charge(&table, sizeof(hash)))
-			return false;
-		if ((hash | 1) == (want | 1) && symrecords_seek(&table, i) && symrecords_next(&table, &sym) &&
-		    is_descriptor(&table, &sym)) {
-			*vaddr = sym.st_value;
-			return true;
-		}
-		i++;
-	} while (!(hash & 1));
-	return false;
-}
-
-struct descriptor_search {
-	bool found;
-	uint64_t vaddr;
-};
-
-static bool visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_t len)
-{
-	struct descriptor_search *search = ctx;
-
-	if (sym->st_shndx != SHN_UNDEF && sym->st_value && len == strlen(descriptor_name) &&
-	    memcmp(name, descriptor_name, len) == 0)
-		*search = (struct descriptor_search){.found = true, .vaddr = sym->st_value};
-	return !search->found;
-}
-
-/* The hash table when there is one, for what is exported; then the table of all symbols, which is often stripped. */
+/* What is exported; then the table of all symbols, which is often stripped. */
 bool jit_images_find_descriptor(struct image *image, uint64_t *vaddr)
 {
-	struct descriptor_search search = {0};
 	uint64_t budget = symrecords_budget(image);
-	bool hashed = false, dynamic = false;
 	const Elf64_Shdr *shdr;
+	Elf64_Sym sym;
 
 	if (!image_is_64bit(image) || image_is_big_endian(image))
 		return false;
-	for (size_t i = 1; (shdr = image_shdr(image, i)); i++) {
-		hashed |= shdr->sh_type == SHT_GNU_HASH;
-		dynamic |= shdr->sh_type == SHT_DYNSYM;
-		if (shdr->sh_type == SHT_GNU_HASH &&
-		    find_by_hash(symrecords_init(image, shdr->sh_link, &budget), image_shdr_bytes(image, i), vaddr))
-			return true;
+	if (exported_find(image, descriptor_name, &sym)) {
+		*vaddr = sym.st_value;
+		return true;
 	}
 	for (size_t i = 1; (shdr = image_shdr(image, i)); i++)
-		if ((shdr->sh_type == SHT_SYMTAB || (shdr->sh_type == SHT_DYNSYM && !hashed)) &&
-		    find_in_table(symrecords_init(image, i, &budget), vaddr))
+		if (shdr->sh_type == SHT_SYMTAB && find_in_table(symrecords_init(image, i, &budget), vaddr))
 			return true;
-	if (!dynamic)
-		dynsym_read(image, visit_symbol, &search);
-	if (search.found)
-		*vaddr = search.vaddr;
-	return search.found;
+	return false;
 }
 
 /* Copying the list */
