@@ -147,6 +147,8 @@ static int take_once(struct take *take)
 	if (rc == 0)
 		rc = describe(c, take->snap, take->err);
 	if (rc == 0)
+		rc = take_begin_reading(take);
+	if (rc == 0)
 		rc = take_store_pass(take);
 	if (rc < 0)
 		return rc;
@@ -178,6 +180,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 			rc = 0;
 		}
 		vec_deinit(&take.work);
+		vec_deinit(&take.unread);
 		vec_deinit(&take.sps);
 		u64map_deinit(&take.index);
 		if (take.snap)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "model/mem.h"
 #include "model/snapshot.h"
 
 /*
@@ -18,6 +19,8 @@
  */
 struct capture;
 struct target;
+
+struct thread_reader;
 
 enum stop_mode {
 	STOP_AUTO, /* hold what runs */
@@ -51,6 +54,22 @@ struct capture_options {
 	int (*on_hold)(void *arg, struct snapshot *snap, struct err *err);
 	void (*on_held)(void *arg, struct snapshot *snap, pid_t tid, const struct user_regs *regs, struct mem *peek);
 	void *on_held_arg;
+
+	const struct thread_reader *reader; /* NULL: there is none */
+};
+
+/*
+ * Who reads more of a thread than its stack while its memory stands still: in the same instant, and proved by the same
+ * passes. What it reads through `mem` is kept in snap->copies. All functions are set.
+ */
+struct thread_reader {
+	/* The snapshot has its map; files may be opened. True when it wants to read this process. */
+	bool (*begin)(void *arg, struct snapshot *snap);
+	/* Before each look at the threads: they may be others than before. */
+	void (*refresh)(void *arg);
+	/* A thread that sleeps, or is held: nothing is allocated here, and no file opened. */
+	void (*read)(void *arg, pid_t tid, struct mem *mem);
+	void *arg;
 };
 
 /* The target must outlive it. */

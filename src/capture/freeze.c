@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "capture/altstack.h"
+#include "capture/capture.h"
 #include "proc/task.h"
 
 enum {
@@ -336,6 +337,22 @@ static void show_held(struct freeze *fz)
 	}
 }
 
+/* What language runtimes want of the threads of one part of the list. */
+static void read_more(struct freeze *fz, size_t from, size_t to)
+{
+	const struct freeze_request *rq = fz->request;
+
+	for (size_t i = from; rq->reader && i < to; i++) {
+		struct held_thread *h = &fz->list->data[i];
+		struct thread_recorder recorder;
+
+		if (h->result != HELD_STOPPED)
+			continue;
+		thread_recorder_init(&recorder, rq->vm, rq->room, h->tid, &h->stack, &h->interrupted);
+		rq->reader->read(rq->reader->arg, h->tid, &recorder.mem);
+	}
+}
+
 static void let_go(struct held_thread *h)
 {
 	if (h->result != HELD_STOPPED || !h->seized)
@@ -357,6 +374,7 @@ static void stop_wave(struct freeze *fz, size_t from, const size_t *to)
 		if (fz->list->data[i].result == HELD_PENDING && !await(fz, &fz->list->data[i], deadline))
 			fz->list->data[i].result = HELD_TIMEOUT;
 	copy_stacks(fz, from, *to);
+	read_more(fz, from, *to);
 }
 
 static void *freeze_main(void *arg)

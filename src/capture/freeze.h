@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "target/memory.h"
+#include "target/recorder.h"
 #include "model/snapshot.h"
 #include "proc/process.h"
 
@@ -19,6 +20,8 @@
  * All ptrace calls are made from a thread of their own that ends with the call. Its end makes the kernel let go of
  * whatever it still traces, also of a thread in state D that never stopped and so cannot be detached.
  */
+
+struct thread_reader;
 
 enum held_result {
 	HELD_PENDING,	/* internal */
@@ -62,6 +65,10 @@ struct freeze_request {
 	size_t nfirst;	     /* so many at the start of the list, those asleep, are stopped and copied before the rest */
 	bool look_first;     /* leave alone what is asleep just before its interrupt */
 	bool whole_process;  /* also hold threads that are created meanwhile */
+
+	/* When set: reads more of each held thread, through memory that keeps it in `room`. Runs in the tracing thread. */
+	const struct thread_reader *reader;
+	struct recorder_room *room;
 
 	/* When set: called for each held thread before any is let go (--ptrace). Runs in the tracing thread. */
 	void (*on_held)(void *arg, const struct held_thread *held, struct mem *peek);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that run, or all of them: held together for one instant. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -114,6 +115,7 @@ struct hold_mode {
 	size_t known_bytes; /* of the stacks of those */
 	bool look_first;
 	bool whole_process;
+	bool reads; /* what options.reader wants, too */
 };
 
 static void forward_held(void *arg, const struct held_thread *held, struct mem *peek)
@@ -136,7 +138,9 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 	struct capture *c = take->capture;
 	size_t unknown = list->len - mode.nfirst + (mode.whole_process ? FREEZE_ROOM_FOR_CLONES : 0);
 	uint64_t room = unknown * c->options.stack_size;
+	struct recorder_room more;
 	struct bulk *bulk;
+	int rc;
 	struct freeze_request request = {
 		.process = &c->target->process,
 		.arch = take->snap->arch,
@@ -157,7 +161,14 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 	if (!bulk)
 		return take_out_of_memory(take);
 	request.buffer = *bulk;
-	return freeze_threads(&request, take->err, list);
+	if (!mode.reads || !c->reads)
+		return freeze_threads(&request, take->err, list);
+	if (!take_add_room(take, list->len + (mode.whole_process ? FREEZE_ROOM_FOR_CLONES : 0), &more))
+		return take_out_of_memory(take);
+	request.reader = c->options.reader;
+	request.room = &more;
+	rc = freeze_threads(&request, take->err, list);
+	return rc < 0 ? (free(more.copies), rc) : take_keep_room(take, &more);
 }
 
 /*
@@ -188,7 +199,7 @@ static int hold_late(struct take *take, struct held_thread *h, struct hold_mode 
 
 	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack, .stack_end = h->stack_end}))
 		return take_out_of_memory(take);
-	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first}, wait_ns);
+	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first, .reads = mode.reads}, wait_ns);
 	*h = alone.data[0];
 	vec_deinit(&alone);
 	return rc;
@@ -260,7 +271,7 @@ int take_hold_running(struct take *take)
 	}
 	rc = list_running(take, &list);
 	if (rc == 0 && list.len)
-		rc = hold(take, &list, (struct hold_mode){.look_first = true});
+		rc = hold(take, &list, (struct hold_mode){.look_first = true, .reads = true});
 	vec_deinit(&list);
 	return rc;
 }
@@ -335,13 +346,14 @@ int take_stopped(struct take *take)
 	int rc = 0;
 
 	for (int tries = 0; rc == 0 && again && tries < 3; tries++) {
-		struct hold_mode mode = {.whole_process = !take->capture->options.tids};
+		struct hold_mode mode = {.whole_process = !take->capture->options.tids, .reads = true};
 		struct held_list list = {0};
 
 		if (tries > 0)
 			rc = take_refresh_maps(take);
 		if (rc == 0)
 			rc = list_stoppable(take, &list, &mode); /* reads the memory map again, if need be */
+		take_refresh_reader(take);
 		if (rc == 0 && take->capture->options.on_hold)
 			rc = take->capture->options.on_hold(take->capture->options.on_held_arg, take->snap, take->err);
 		if (rc == 0 && list.len)

@@ -135,6 +135,7 @@ static int want_stacks(struct take *take, struct copies *copies)
 		if (take->work.data[i] != WORK_TAKE || !take_has_sp(take, t))
 			continue;
 		take->work.data[i] = WORK_ASLEEP;
+		take->unread.data[i] = true;
 		t->capture = CAPTURE_ASLEEP;
 		t->stack = take_stack_extent(take, t->tid, t->regs.v[snap->arch->user_sp]);
 		t->interrupted = (struct mem_copy){0};
@@ -225,7 +226,7 @@ int take_copy_asleep(struct take *take)
 		else if (take->work.data[i] == WORK_ASLEEP && !t->stack.len)
 			take_set_status(take->snap, t, THREAD_UNREADABLE, "its stack pointer is not in readable memory");
 	}
-	return rc;
+	return rc < 0 ? rc : take_read_asleep(take);
 }
 
 /* What pass 2 does not show has ended, unless the pass itself was cut short. */
@@ -295,6 +296,7 @@ static int take_round(struct take *take, bool first)
 		if (rc == 0)
 			rc = take_store_pass(take);
 	}
+	take_refresh_reader(take);
 	if (rc == 0)
 		rc = take_copy_asleep(take);
 	if (rc == 0)

@@ -54,7 +54,8 @@ int take_add_thread(struct take *take, pid_t tid, size_t *index)
 	bool created;
 	uint64_t *slot = u64map_put(&take->index, (uint64_t)tid, &created);
 
-	if (!slot || !vec_push(&take->snap->threads, fresh) || !vec_push(&take->work, WORK_TAKE))
+	if (!slot || !vec_push(&take->snap->threads, fresh) || !vec_push(&take->work, WORK_TAKE) ||
+	    !vec_push(&take->unread, false))
 		return take_out_of_memory(take);
 	*slot = take->snap->threads.len - 1;
 	*index = (size_t)*slot;

@@ -7,6 +7,7 @@
 #include "capture/capture.h"
 #include "capture/observer.h"
 #include "proc/process.h"
+#include "target/recorder.h"
 #include "target/target.h"
 
 /* A snapshot in the making; shared by the files of this folder only. */
@@ -16,6 +17,7 @@ struct capture {
 	struct target *target;
 	struct observer *observer;
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
+	bool reads;		  /* options.reader wants to read this process */
 	char observer_note[512];	  /* why the first choice was not taken, or "" */
 	struct observations seen; /* by the last pass */
 	struct u64map seen_index; /* tid to position in it */
@@ -39,6 +41,7 @@ struct take {
 	struct capture *capture;
 	struct snapshot *snap;
 	VEC(enum work) work; /* beside snap->threads */
+	VEC(bool) unread;    /* likewise: its stack was just copied, and what options.reader wants was not */
 	struct u64map index; /* tid to position in snap->threads */
 	VEC(struct stack_pointer) sps; /* those that the last full pass knew, rising */
 	uint64_t generation;
@@ -88,6 +91,14 @@ int take_refresh_maps(struct take *take);
  * memory map again, once a round, when sp is not in it.
  */
 struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
+
+/* reading.c: what options.reader wants of threads. Room for so many of them; false when memory is exhausted. */
+bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *room);
+/* What was read becomes part of the snapshot, in place of what was read of the same threads before. Frees the room. */
+int take_keep_room(struct take *take, struct recorder_room *room);
+int take_read_asleep(struct take *take); /* of those that were copied asleep in this round */
+int take_begin_reading(struct take *take);
+void take_refresh_reader(struct take *take);
 
 /* passive.c */
 int take_store_pass(struct take *take);

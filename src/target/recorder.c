@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/recorder.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Bytes of the copy from `address` on, at most `len`. */
+static size_t read_copy(const struct mem_copy *copy, uint64_t address, uint8_t *buf, size_t len)
+{
+	uint64_t offset = address - copy->start;
+
+	if (address < copy->start || offset >= copy->len)
+		return 0;
+	if (len > copy->len - offset)
+		len = (size_t)(copy->len - offset);
+	memcpy(buf, copy->data + offset, len);
+	return len;
+}
+
+static size_t find_in_thread(const struct thread_recorder *r, uint64_t address, uint8_t *buf, size_t len)
+{
+	size_t got = r->stack ? read_copy(r->stack, address, buf, len) : 0;
+
+	if (!got && r->interrupted)
+		got = read_copy(r->interrupted, address, buf, len);
+	for (size_t i = r->room->len; !got && i > r->first; i--) /* the latest is the likeliest */
+		got = read_copy(&r->room->copies[i - 1].copy, address, buf, len);
+	return got;
+}
+
+/* Reads the block of an address; false: it cannot be read, or there is no room for it. */
+static bool fetch_block(struct thread_recorder *r, uint64_t address)
+{
+	struct recorder_room *room = r->room;
+	uint64_t start = address & ~(uint64_t)(RECORDER_THREAD_BLOCK - 1);
+	struct memory_job job = {.address = start, .len = RECORDER_THREAD_BLOCK, .dst = room->bytes.data + room->used};
+
+	if (room->len == room->cap || room->len - r->first == RECORDER_THREAD_COPIES ||
+	    room->bytes.size - room->used < RECORDER_THREAD_BLOCK)
+		return false;
+	memory_copy(r->vm, &job, 1);
+	if (job.done <= address - start)
+		return false;
+	room->used += RECORDER_THREAD_BLOCK;
+	room->copies[room->len++] = (struct snap_copy){
+		.tid = r->tid,
+		.copy = {.start = start, .len = job.done, .region_end = start + job.done, .data = job.dst},
+	};
+	return true;
+}
+
+static ssize_t read_thread(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	struct thread_recorder *r = (struct thread_recorder *)mem;
+	size_t done = 0;
+
+	while (done < len) {
+		size_t got = find_in_thread(r, address + done, (uint8_t *)buf + done, len - done);
+
+		if (!got && !fetch_block(r, address + done))
+			break;
+		done += got;
+	}
+	return done ? (ssize_t)done : -EFAULT;
+}
+
+void thread_recorder_init(struct thread_recorder *recorder, struct memory *vm, struct recorder_room *room, pid_t tid,
+			  const struct mem_copy *stack, const struct mem_copy *interrupted)
+{
+	*recorder = (struct thread_recorder){
+		.mem = {.read = read_thread},
+		.vm = vm,
+		.room = room,
+		.first = room->len,
+		.tid = tid,
+		.stack = stack,
+		.interrupted = interrupted,
+	};
+}
+
+static uint64_t block_of(uint64_t address)
+{
+	return address / RECORDER_PROCESS_BLOCK;
+}
+
+/* A copy of several blocks is found by each of them. Others' copies, which are no whole blocks, give way. */
+static bool add_blocks(struct process_recorder *r, const struct mem_copy *copy)
+{
+	bool whole = copy->start % RECORDER_PROCESS_BLOCK == 0;
+	struct mem_copy *own;
+
+	if (!copy->len || copy->len > RECORDER_PROCESS_BYTES || copy->len > UINT64_MAX - copy->start)
+		return true;
+	own = arena_alloc(r->snap->arena, sizeof(*own));
+	if (!own)
+		return false;
+	*own = *copy;
+	for (uint64_t block = block_of(copy->start); block <= block_of(copy->start + copy->len - 1); block++) {
+		bool created;
+		uint64_t *slot = u64map_put(&r->blocks, block, &created);
+
+		if (!slot)
+			return false;
+		if (created || whole)
+			*slot = (uintptr_t)own;
+	}
+	return true;
+}
+
+/* From the block of an address on, as many as `len` bytes need. */
+static bool fetch_blocks(struct process_recorder *r, uint64_t address, size_t len)
+{
+	uint64_t start = block_of(address) * RECORDER_PROCESS_BLOCK, end;
+	struct snap_copy copy = {.copy.start = start};
+	struct memory_job job = {.address = start};
+
+	if (!r->vm || len > r->left || len > UINT64_MAX - address - RECORDER_PROCESS_BLOCK)
+		return false;
+	end = (block_of(address + len - 1) + 1) * RECORDER_PROCESS_BLOCK;
+	job.len = end - start;
+	job.dst = arena_alloc(r->snap->arena, job.len);
+	if (!job.dst)
+		return false;
+	r->left -= job.len < r->left ? job.len : r->left;
+	memory_copy(r->vm, &job, 1);
+	if (job.done <= address - start)
+		return false;
+	copy.copy.len = job.done;
+	copy.copy.region_end = start + job.done;
+	copy.copy.data = job.dst;
+	return vec_push(&r->snap->copies, copy) && add_blocks(r, &copy.copy);
+}
+
+static size_t find_in_process(const struct process_recorder *r, uint64_t address, uint8_t *buf, size_t len)
+{
+	uint64_t *slot = u64map_find(&r->blocks, block_of(address));
+
+	return slot ? read_copy((const struct mem_copy *)(uintptr_t)*slot, address, buf, len) : 0;
+}
+
+static ssize_t read_process(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	struct process_recorder *r = (struct process_recorder *)mem;
+	size_t done = 0;
+
+	while (done < len) {
+		size_t got = find_in_process(r, address + done, (uint8_t *)buf + done, len - done);
+
+		if (!got && !fetch_blocks(r, address + done, len - done))
+			break;
+		done += got;
+		/* A block that is known but ends before the address would be read for ever. */
+		if (!got && !find_in_process(r, address + done, (uint8_t *)buf + done, 1))
+			break;
+	}
+	return done ? (ssize_t)done : -EFAULT;
+}
+
+bool process_recorder_init(struct process_recorder *recorder, struct memory *vm, struct snapshot *snap)
+{
+	*recorder = (struct process_recorder){
+		.mem = {.read = read_process},
+		.vm = vm,
+		.snap = snap,
+		.left = RECORDER_PROCESS_BYTES,
+	};
+	for (size_t i = 0; i < snap->copies.len; i++)
+		if (!snap->copies.data[i].tid && !add_blocks(recorder, &snap->copies.data[i].copy)) {
+			process_recorder_deinit(recorder);
+			return false;
+		}
+	return true;
+}
+
+void process_recorder_deinit(struct process_recorder *recorder)
+{
+	u64map_deinit(&recorder->blocks);
+}
