@@ -46,7 +46,7 @@ struct runtime_frame {
 	uint64_t code;    /* which function, in the runtime's own terms, */
 	uint64_t place;   /* and where in it */
 	uint32_t raw;     /* index of the raw frame whose place it takes */
-	uint32_t runtime; /* which runtime's: its position in the list of those found */
+	uint32_t runtime; /* which runtime's: the enum frame_kind of its frames */
 };
 
 /* Innermost frame first. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/runtime.h"
 
+#include "runtime/python/python.h"
+
 /* Go is not among them: its stacks are native ones, and how they change is for the walk (unwind/go_stack.h). */
 static const struct runtime_ops *const runtime_list[] = {
+	&python_ops,
 	NULL,
 };
 
@@ -28,6 +31,28 @@ void runtimes_deinit(struct runtimes *runtimes)
 		if (runtimes->data[i].ops->destroy)
 			runtimes->data[i].ops->destroy(runtimes->data[i].state);
 	vec_deinit(runtimes);
+}
+
+bool runtimes_are_likely(const struct maps *maps)
+{
+	for (size_t i = 0; runtime_list[i]; i++)
+		if (runtime_list[i]->is_likely && runtime_list[i]->is_likely(maps))
+			return true;
+	return false;
+}
+
+void runtimes_refresh(const struct runtimes *runtimes)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->refresh)
+			runtimes->data[i].ops->refresh(runtimes->data[i].state);
+}
+
+void runtimes_read(const struct runtimes *runtimes, pid_t tid, struct mem *mem)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->read)
+			runtimes->data[i].ops->read(runtimes->data[i].state, tid, mem);
 }
 
 bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,

@@ -16,8 +16,8 @@
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
  *
- * The order of calls for one process: detect, then for each thread the asker while it is looked at, then once what is no
- * thread's own, frames and thread when all is copied, and merge once for each different stack when that has names.
+ * The order of calls for one process: detect, then for each thread read and the asker while it is looked at, then once what
+ * is no thread's own, frames and thread when all is copied, and merge once for each different stack when that has names.
  */
 struct runtime_ops {
 	const char *name;
@@ -30,7 +30,19 @@ struct runtime_ops {
 	bool (*detect)(struct target *target, void **state);
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
 
-	/* What to copy for a thread besides its stack. NULL: nothing. */
+	/*
+	 * Whether the process may have it, by the names in its map. If so, it is detected before threads are looked at, and
+	 * what it wants of them is read in the same instant as their stacks. NULL: it needs no such thing.
+	 */
+	bool (*is_likely)(const struct maps *maps);
+	void (*refresh)(void *state); /* before each look at the threads: they may be others. NULL: nothing to do */
+	/*
+	 * Reads what frames() will want of a thread whose memory stands still; all that is read through `mem` is kept. The
+	 * thread may be held meanwhile: nothing is allocated, and no file opened. NULL: nothing.
+	 */
+	void (*read)(void *state, pid_t tid, struct mem *mem);
+
+	/* What to copy for a thread besides its stack, when all stacks have been walked. NULL: nothing. */
 	const struct asker *asker;
 
 	/* What to copy that is no thread's own, such as names, when all threads have been asked. NULL: nothing. */
@@ -67,6 +79,11 @@ struct runtimes {
 /* Fills in those that the process has; without a target all of them, with no state. False when memory is exhausted. */
 bool runtimes_init(struct runtimes *runtimes, struct target *target);
 void runtimes_deinit(struct runtimes *runtimes);
+
+/* Whether any of those that read threads may be there. */
+bool runtimes_are_likely(const struct maps *maps);
+void runtimes_refresh(const struct runtimes *runtimes);
+void runtimes_read(const struct runtimes *runtimes, pid_t tid, struct mem *mem);
 
 /* The frames that all of them tell of a thread. */
 bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,

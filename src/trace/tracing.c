@@ -25,6 +25,8 @@ struct tracing {
 	struct target *target;
 	struct snapshot *snap;
 	struct runtimes runtimes;
+	bool runtimes_found; /* before threads were looked at, for this snapshot */
+	struct modules_options files;
 	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
 	struct trace trace;
@@ -92,7 +94,7 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 	};
 	int rc = 0;
 
-	if (!o->no_runtimes && !runtimes_init(&t->runtimes, t->target))
+	if (!o->no_runtimes && !t->runtimes_found && !runtimes_init(&t->runtimes, t->target))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)
 		rc = walking_run(&walking, &t->trace, err);
@@ -132,8 +134,34 @@ static int take(struct tracing *t, struct capture *capture, const struct modules
 
 static void drop_snapshot(struct tracing *t)
 {
+	t->runtimes_found = false;
 	target_set_snapshot(t->target, NULL);
 	snapshot_destroy(steal_ptr(t->snap));
+}
+
+/* For struct thread_reader: runtimes whose frames change are found before threads are looked at. */
+static bool find_runtimes(void *arg, struct snapshot *snap)
+{
+	struct tracing *t = arg;
+
+	runtimes_deinit(&t->runtimes);
+	t->runtimes_found = runtimes_are_likely(&snap->maps) && target_open_files(t->target, &t->files, NULL) == 0 &&
+			    runtimes_init(&t->runtimes, t->target);
+	return t->runtimes_found && t->runtimes.len;
+}
+
+static void refresh_runtimes(void *arg)
+{
+	struct tracing *t = arg;
+
+	runtimes_refresh(&t->runtimes);
+}
+
+static void read_runtimes(void *arg, pid_t tid, struct mem *mem)
+{
+	struct tracing *t = arg;
+
+	runtimes_read(&t->runtimes, tid, mem);
 }
 
 int tracing_capture(struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err,
@@ -143,11 +171,15 @@ int tracing_capture(struct process_id id, const struct tracing_options *o, uint6
 	_cleanup_(cleanup_capture) struct capture *capture = NULL;
 	const struct modules_options files = {.ignore_deleted = o->ignore_deleted};
 	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walked = {.files = files, .depth = o->depth};
+	struct thread_reader reader = {.begin = find_runtimes, .refresh = refresh_runtimes, .read = read_runtimes, .arg = t};
 	struct capture_options options = o->capture;
 	int rc;
 
 	if (!t)
 		return err_set(err, ENOMEM, "out of memory");
+	t->files = files;
+	if (!o->no_runtimes)
+		options.reader = &reader;
 	begin(t, started_ns);
 	if (o->ptrace) {
 		options.on_hold = ptrace_walk_begin;

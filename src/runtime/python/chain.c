@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/chain.h"
+
+#include <string.h>
+
+enum {
+	HEAD = 136, /* of a frame: all that is read of it. The sanity of a layout bounds its offsets by 128 */
+	OWNED_BY_C_STACK = 3, /* and above, since 3.14 */
+	MAX_ACTIVATIONS = PYTHON_MAX_FRAMES * 2,
+};
+
+static const char unreadable[] = "a frame of the interpreter could not be read";
+static const char broken[] = "the interpreter's activations and its frames do not fit together";
+
+struct head {
+	uint64_t code;
+	uint64_t previous;
+	uint64_t instr;
+	uint8_t owner;
+};
+
+static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
+{
+	return mem_read_exact(mem, address, out, sizeof(*out));
+}
+
+static size_t head_size(const struct python_layout *layout)
+{
+	static const enum python_word words[] = {PY_FRAME_CODE, PY_FRAME_PREVIOUS, PY_FRAME_INSTR, PY_FRAME_OWNER};
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (layout->at[words[i]] + 8 > size)
+			size = layout->at[words[i]] + 8;
+	return size < HEAD ? size : HEAD;
+}
+
+static bool read_head(const struct python_layout *layout, struct mem *mem, uint64_t frame, struct head *out)
+{
+	uint8_t bytes[HEAD] = {0};
+	uint32_t number;
+
+	if (!mem_read_exact(mem, frame, bytes, head_size(layout)))
+		return false;
+	memcpy(&out->code, bytes + layout->at[PY_FRAME_CODE], 8);
+	memcpy(&out->previous, bytes + layout->at[PY_FRAME_PREVIOUS], 8);
+	memcpy(&out->instr, bytes + layout->at[PY_FRAME_INSTR], 8);
+	out->owner = bytes[layout->at[PY_FRAME_OWNER]];
+	out->code &= ~UINT64_C(3); /* tagged since 3.14 */
+	out->previous &= ~UINT64_C(3);
+	if (layout->at[PY_FRAMES] == PY_FRAMES_OBJECTS) {
+		number = (uint32_t)out->instr;
+		out->instr = number;
+	}
+	return true;
+}
+
+static bool add_frame(struct python_chain *out, uint64_t address, const struct head *head, uint64_t anchor)
+{
+	out->cut = out->len == PYTHON_MAX_FRAMES;
+	if (out->cut)
+		return false;
+	out->frames[out->len++] = (struct python_frame){
+		.address = address,
+		.code = head->code,
+		.instr = head->instr,
+		.anchor = anchor,
+	};
+	return true;
+}
+
+/* One frame behind the other. Since 3.12 the last of an activation is followed by one that is on the C stack. */
+static void read_frames(const struct python_layout *layout, struct mem *mem, uint64_t frame, struct python_chain *out)
+{
+	bool shims = layout->at[PY_FRAMES] == PY_FRAMES_SHIM;
+	size_t first = 0; /* of the activation */
+
+	for (int i = 0; frame && !out->cut && i < MAX_ACTIVATIONS; i++) {
+		struct head head;
+
+		if (!read_head(layout, mem, frame, &head)) {
+			out->problem = unreadable;
+			return;
+		}
+		if (shims && head.owner >= OWNED_BY_C_STACK) {
+			for (; first < out->len; first++)
+				out->frames[first].anchor = frame;
+		} else {
+			add_frame(out, frame, &head, 0);
+		}
+		frame = head.previous;
+	}
+	if (frame && !out->cut)
+		out->problem = broken; /* a ring of shims */
+	if (shims && !out->cut && first < out->len)
+		out->problem = broken;
+}
+
+/* 3.11: the structs on the C stack have the innermost frame of each activation, whose outermost is marked. */
+static void read_cframes(const struct python_layout *layout, struct mem *mem, uint64_t cframe, struct python_chain *out)
+{
+	uint64_t expected = 0;
+
+	for (int i = 0; cframe && !out->cut && i < MAX_ACTIVATIONS; i++) {
+		struct head head = {0};
+		uint64_t frame, previous;
+
+		if (!read_u64(mem, cframe + layout->at[PY_CFRAME_FRAME], &frame) ||
+		    !read_u64(mem, cframe + layout->at[PY_CFRAME_PREVIOUS], &previous)) {
+			out->problem = unreadable;
+			return;
+		}
+		if (out->len && frame != expected) {
+			out->problem = broken;
+			return;
+		}
+		for (expected = frame; frame && !head.owner && !out->cut; frame = expected) {
+			if (!read_head(layout, mem, frame, &head)) {
+				out->problem = unreadable;
+				return;
+			}
+			add_frame(out, frame, &head, cframe);
+			expected = head.previous;
+		}
+		cframe = previous;
+	}
+	if (expected && !out->cut)
+		out->problem = broken;
+}
+
+bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t tid)
+{
+	uint64_t native, self;
+
+	if (!layout->at[PY_TSTATE_NATIVE])
+		return read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD], &self) && self == thread;
+	return read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &native) && native == (uint64_t)tid;
+}
+
+void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out)
+{
+	uint64_t root;
+
+	out->len = 0;
+	out->cut = false;
+	out->problem = NULL;
+	if (!read_u64(mem, tstate + layout->at[PY_TSTATE_FRAME], &root)) {
+		out->problem = "its thread state could not be read";
+		return;
+	}
+	if (layout->at[PY_FRAMES] == PY_FRAMES_CFRAME) {
+		read_cframes(layout, mem, root, out);
+		return;
+	}
+	if (layout->at[PY_CFRAME_PREVIOUS] && !read_u64(mem, root + layout->at[PY_CFRAME_FRAME], &root)) {
+		out->problem = unreadable;
+		return;
+	}
+	read_frames(layout, mem, root, out);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_PYTHON_CODE_H
+#define STAKEOUT_RUNTIME_PYTHON_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "model/mem.h"
+#include "runtime/python/layout.h"
+
+/* Code objects: the functions of the program. They do not change, so that they can be read when nobody is held. */
+
+struct python_code {
+	bool valid;       /* it is a code object; else nothing below is set */
+	const char *name; /* qualified where the version has that; NULL: it cannot be read */
+	const char *file;
+	uint32_t first_line;
+	const uint8_t *lines; /* the table, or NULL */
+	size_t nlines;
+	uint64_t start; /* of its instructions; 0: they are elsewhere (PY_FRAMES_OBJECTS) */
+	uint64_t size;  /* of these, in bytes */
+};
+
+struct python_codes {
+	const struct python_layout *layout;
+	struct mem *mem;
+	struct arena *arena;
+	struct u64map by_address; /* struct python_code */
+};
+
+void python_codes_deinit(struct python_codes *codes);
+
+/* The code object at an address, read once. NULL when memory is exhausted. */
+const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address);
+
+/* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */
+bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset);
+
+/* 0: not known. */
+uint32_t python_code_line(const struct python_layout *layout, const struct python_code *code, int64_t offset);
+
+#endif

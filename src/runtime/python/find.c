@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/find.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/exported.h"
+#include "target/modules.h"
+
+bool python_is_likely(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->len; i++)
+		if (strstr(maps->data[i].path, "python"))
+			return true;
+	return false;
+}
+
+/* The N of "python3.N" in a path; 0: none. */
+static unsigned minor_in(const char *path)
+{
+	const char *at = strstr(path, "python3.");
+	unsigned long minor = at ? strtoul(at + strlen("python3."), NULL, 10) : 0;
+
+	return minor < 100 ? (unsigned)minor : 0;
+}
+
+/* By the interpreter's own file, else by any that it has mapped: the modules of its library are in a folder of that name. */
+static unsigned find_minor(const struct maps *maps, const char *path)
+{
+	const char *name = strrchr(path, '/');
+	unsigned minor = minor_in(name ? name : path);
+
+	for (size_t i = 0; !minor && i < maps->len; i++)
+		minor = minor_in(maps->data[i].path);
+	return minor;
+}
+
+static uint64_t find_symbol(struct image *image, const char *name, uint64_t bias, uint64_t *end)
+{
+	Elf64_Sym sym;
+
+	if (!exported_find(image, name, &sym))
+		return 0;
+	if (end)
+		*end = bias + sym.st_value + sym.st_size;
+	return bias + sym.st_value;
+}
+
+bool python_find(struct target *target, struct python_symbols *out)
+{
+	const struct maps *maps = &target->snap->maps;
+	const struct module *last = NULL;
+
+	for (size_t i = 0; i < maps->len; i++) {
+		uint64_t vaddr, bias;
+		struct module *module;
+
+		if (!(maps->data[i].perms & MAP_PERM_EXEC))
+			continue;
+		module = modules_find(target->modules, maps->data[i].start, &vaddr);
+		if (!module || module == last || !module->image || module->jit)
+			continue;
+		last = module;
+		bias = maps->data[i].start - vaddr;
+		*out = (struct python_symbols){.runtime = find_symbol(module->image, "_PyRuntime", bias, NULL)};
+		if (!out->runtime)
+			continue;
+		out->code_type = find_symbol(module->image, "PyCode_Type", bias, NULL);
+		out->version = find_symbol(module->image, "Py_Version", bias, NULL);
+		out->eval = find_symbol(module->image, "_PyEval_EvalFrameDefault", bias, &out->eval_end);
+		out->minor = find_minor(maps, module->info.path);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_PYTHON_LAYOUT_H
+#define STAKEOUT_RUNTIME_PYTHON_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/mem.h"
+
+/*
+ * Where things are in a CPython process: addresses, and offsets in its structures. They come from the target itself where it
+ * tells them (PyCode_Type.tp_members; _Py_DebugOffsets from 3.13 on), else from a table by version; all are checked against
+ * what is in memory before anything is read with them (threads.h). Words, so that a snapshot keeps them as they are.
+ */
+enum python_word {
+	PY_VERSION, /* as Py_Version: 0x030b02f0 is 3.11.2; without the last three parts where these are not known */
+	PY_FRAMES,  /* enum python_frames */
+	PY_RUNTIME, /* addresses: _PyRuntime, */
+	PY_CODE_TYPE,  /* PyCode_Type, */
+	PY_EVAL_START, /* _PyEval_EvalFrameDefault, and its end */
+	PY_EVAL_END,
+	PY_RUNTIME_INTERPRETERS, /* offsets in _PyRuntimeState: the first interpreter; */
+	PY_RUNTIME_GIL,          /* the GIL, up to 3.11; 0: in the interpreter */
+	PY_RUNTIME_CURRENT,      /* the thread state that has it; 0: not known there */
+	PY_INTERP_NEXT,          /* in PyInterpreterState */
+	PY_INTERP_THREADS,
+	PY_INTERP_MODULES,
+	PY_INTERP_GIL,    /* a pointer to the GIL; 0: it is in the runtime */
+	PY_TSTATE_NEXT,   /* in PyThreadState */
+	PY_TSTATE_INTERP,
+	PY_TSTATE_FRAME,  /* the innermost frame; PY_FRAMES_CFRAME: the innermost cframe */
+	PY_TSTATE_THREAD, /* what pthread_self() is */
+	PY_TSTATE_NATIVE, /* the tid; 0: not there */
+	PY_PTHREAD_TID,   /* in the C library's struct: the tid; 0: not needed */
+	PY_CFRAME_FRAME,  /* in _PyCFrame: the innermost frame of an activation of the interpreter */
+	PY_CFRAME_PREVIOUS,
+	PY_FRAME_CODE, /* in a frame */
+	PY_FRAME_PREVIOUS,
+	PY_FRAME_INSTR, /* a pointer to an instruction; PY_FRAMES_OBJECTS: an int, the number of one */
+	PY_FRAME_OWNER, /* a byte: see PY_FRAMES_SHIM and PY_FRAMES_CFRAME */
+	PY_FRAME_LOCALS,
+	PY_CODE_FILENAME, /* in a code object */
+	PY_CODE_NAME,
+	PY_CODE_QUALNAME, /* 0: it has none */
+	PY_CODE_FIRSTLINE,
+	PY_CODE_LINES,
+	PY_CODE_BYTES, /* the instructions; PY_FRAMES_OBJECTS: a pointer to a bytes object of them */
+	PY_STR_ASCII,  /* where the characters of an ASCII string begin */
+	PY_STR_OTHER,  /* and those of any other */
+	PY_GIL_HOLDER, /* in the GIL: the thread state that has or had it, */
+	PY_GIL_LOCKED, /* and whether it has */
+	PY_WORDS,
+};
+
+enum python_frames {
+	PY_FRAMES_OBJECTS = 1, /* up to 3.10: each call is a frame object and an activation of the interpreter */
+	PY_FRAMES_CFRAME = 2,  /* 3.11: an activation has a struct on the C stack, whose innermost frame is known */
+	PY_FRAMES_SHIM = 3,    /* since 3.12 an activation has a frame on the C stack, which stands behind its last */
+};
+
+struct python_layout {
+	uint64_t at[PY_WORDS];
+};
+
+static inline unsigned python_minor(const struct python_layout *layout)
+{
+	return layout->at[PY_VERSION] >> 16 & 0xff;
+}
+
+/* What is found in the file before any memory is read: addresses in the process, 0: not exported. */
+struct python_symbols {
+	uint64_t runtime;
+	uint64_t code_type;
+	uint64_t version; /* of Py_Version */
+	uint64_t eval;
+	uint64_t eval_end;
+	unsigned minor; /* by a file's name; 0: not known */
+};
+
+/* Fills it in for the process that `mem` reads. The sentence says why it cannot be read. */
+int python_layout_read(const struct python_symbols *symbols, struct mem *mem, struct err *err, struct python_layout *out);
+
+/* Whether the offsets are ones that a structure can have: words of a snapshot that is read from a file may be anything. */
+bool python_layout_is_sane(const struct python_layout *layout);
+
+#endif

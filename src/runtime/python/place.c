@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/place.h"
+
+#include <string.h>
+
+static const char mismatch[] = "the interpreter's frames do not match the native ones";
+
+/* Whether it is code of the file that has the interpreter: the compiler moves parts of that far from its symbol. */
+static bool is_interpreter(const struct python_layout *layout, const struct maps *maps, uint64_t pc)
+{
+	const struct map_entry *own = maps_find(maps, layout->at[PY_EVAL_START]), *at = maps_find(maps, pc);
+
+	return own && at && own->inode == at->inode && own->dev_major == at->dev_major && own->dev_minor == at->dev_minor;
+}
+
+/* The native frame from `from` on whose part of the stack has the address; raw->len: none. */
+static uint32_t find_frame(const struct raw_stack *raw, uint32_t from, uint64_t address)
+{
+	for (uint32_t i = from; i + 1 < raw->len; i++)
+		if (address >= raw->data[i].sp && address < raw->data[i + 1].sp)
+			return i;
+	return (uint32_t)raw->len;
+}
+
+static const char *place_by_anchor(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
+				   const struct python_chain *chain, uint32_t *out)
+{
+	uint64_t last = 0;
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < chain->len; i++) {
+		uint64_t anchor = chain->frames[i].anchor;
+
+		if (!anchor && chain->cut) {
+			out[i] = (uint32_t)raw->len;
+			continue;
+		}
+		if (anchor != last)
+			at = find_frame(raw, last ? at + 1 : 0, anchor);
+		if (at == raw->len ? raw->end == STACK_COMPLETE : !is_interpreter(layout, maps, raw->data[at].pc))
+			return mismatch;
+		last = anchor;
+		out[i] = at;
+	}
+	return NULL;
+}
+
+static const char *place_by_count(const struct python_layout *layout, const struct raw_stack *raw,
+				  const struct python_chain *chain, uint32_t *out)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < raw->len; i++) {
+		uint64_t pc = raw->data[i].pc;
+
+		if (pc < layout->at[PY_EVAL_START] || pc >= layout->at[PY_EVAL_END])
+			continue;
+		if (n < chain->len)
+			out[n] = i;
+		n++;
+	}
+	/* More Python frames than native ones are those that the walk did not get to, or that are just being begun. */
+	if ((n > chain->len && !chain->cut) || (n < chain->len && raw->end == STACK_COMPLETE))
+		return mismatch;
+	for (; n < chain->len; n++)
+		out[n] = (uint32_t)raw->len;
+	return NULL;
+}
+
+const char *python_place(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
+			 const struct python_chain *chain, uint32_t *out)
+{
+	if (layout->at[PY_FRAMES] == PY_FRAMES_OBJECTS)
+		return place_by_count(layout, raw, chain, out);
+	return place_by_anchor(layout, maps, raw, chain, out);
+}

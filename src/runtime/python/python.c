@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/python.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "proc/process.h"
+#include "runtime/python/chain.h"
+#include "runtime/python/code.h"
+#include "runtime/python/find.h"
+#include "runtime/python/place.h"
+#include "runtime/python/threads.h"
+#include "runtime/replace.h"
+#include "target/recorder.h"
+
+enum { THREAD_FACTS = 3 }; /* words of each thread behind those of the layout */
+
+static const char name[] = "python";
+
+struct python {
+	struct target *target;
+	struct python_layout layout;
+	struct python_threads threads; /* as listed last */
+	struct python_threads known;   /* as listed ever */
+	struct u64map by_tid;          /* to position in `known` */
+	struct arena *arena;
+	struct process_recorder recorder;
+	struct python_codes codes;
+	struct u64map problems;    /* by tid: a sentence */
+	struct python_chain chain; /* the one that is being read */
+	uint32_t places[PYTHON_MAX_FRAMES];
+};
+
+static void destroy(void *state)
+{
+	struct python *py = state;
+
+	if (!py)
+		return;
+	vec_deinit(&py->threads);
+	vec_deinit(&py->known);
+	u64map_deinit(&py->by_tid);
+	u64map_deinit(&py->problems);
+	python_codes_deinit(&py->codes);
+	process_recorder_deinit(&py->recorder);
+	arena_destroy(py->arena);
+	free(py);
+}
+
+DEFINE_CLEANUP(python, struct python *, destroy)
+
+static struct python *create(struct target *target)
+{
+	_cleanup_(cleanup_python) struct python *py = calloc(1, sizeof(*py));
+	struct memory *live = target_is_live(target) ? &target->memory : NULL;
+
+	if (!py)
+		return NULL;
+	py->target = target;
+	py->arena = arena_create();
+	if (!py->arena || !process_recorder_init(&py->recorder, live, target->snap))
+		return NULL;
+	py->codes = (struct python_codes){.layout = &py->layout, .mem = &py->recorder.mem, .arena = py->arena};
+	return steal_ptr(py);
+}
+
+static bool add_known(struct python *py, const struct python_thread *thread)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&py->by_tid, (uint64_t)thread->tid, &created);
+
+	if (!slot)
+		return false;
+	if (!created) {
+		py->known.data[*slot] = *thread;
+		return true;
+	}
+	*slot = py->known.len;
+	return vec_push(&py->known, *thread);
+}
+
+static const struct python_thread *find_thread(const struct python *py, pid_t tid)
+{
+	uint64_t *slot = u64map_find(&py->by_tid, (uint64_t)tid);
+
+	return slot ? &py->known.data[*slot] : NULL;
+}
+
+/* Threads come and go: what was listed before stays known, as one that was held may have ended since. */
+static int list_threads(struct python *py, struct err *err)
+{
+	struct tid_list tids = {0};
+	int rc = process_list_tids(&py->target->process, &tids);
+
+	if (rc == 0)
+		rc = python_threads_list(&py->layout, &py->target->memory.mem, &tids, err, &py->threads);
+	for (size_t i = 0; rc == 0 && i < py->threads.len; i++)
+		rc = add_known(py, &py->threads.data[i]) ? 0 : -1;
+	vec_deinit(&tids);
+	return rc;
+}
+
+static void refresh(void *state)
+{
+	list_threads(state, NULL);
+}
+
+static void put_version(const struct python_layout *layout, char *out, size_t size)
+{
+	unsigned version = (unsigned)layout->at[PY_VERSION];
+
+	if (!version)
+		snprintf(out, size, "%s", "");
+	else if (version & 0xff) /* its level is never 0 */
+		snprintf(out, size, "3.%u.%u", version >> 16 & 0xff, version >> 8 & 0xff);
+	else
+		snprintf(out, size, "3.%u", version >> 16 & 0xff);
+}
+
+static bool detect_live(struct target *target, struct python *py)
+{
+	struct snap_runtime found = {.name = name};
+	struct python_symbols symbols;
+	struct err err = {0};
+	char version[32];
+	int rc;
+
+	if (!python_find(target, &symbols))
+		return false;
+	rc = python_layout_read(&symbols, &target->memory.mem, &err, &py->layout);
+	if (rc == 0)
+		rc = list_threads(py, &err);
+	put_version(&py->layout, version, sizeof(version));
+	found.version = version[0] ? version : NULL;
+	found.problem = rc < 0 ? err.msg : NULL;
+	found.facts = py->layout.at;
+	found.nfacts = PY_WORDS;
+	return snapshot_add_runtime(target->snap, &found) && rc == 0;
+}
+
+static bool detect_saved(struct target *target, struct python *py)
+{
+	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
+
+	if (!saved || saved->problem || saved->nfacts < PY_WORDS)
+		return false;
+	memcpy(py->layout.at, saved->facts, sizeof(py->layout.at));
+	for (uint32_t i = PY_WORDS; i + THREAD_FACTS <= saved->nfacts; i += THREAD_FACTS) {
+		const uint64_t *fact = &saved->facts[i];
+		struct python_thread thread = {.tid = (pid_t)fact[0], .tstate = fact[1], .thread = fact[2]};
+
+		if (!add_known(py, &thread))
+			return false;
+	}
+	return python_layout_is_sane(&py->layout);
+}
+
+static bool detect(struct target *target, void **state)
+{
+	_cleanup_(cleanup_python) struct python *py = NULL;
+	bool live = target_is_live(target);
+
+	if (live ? !python_is_likely(&target->snap->maps) : !snapshot_find_runtime(target->snap, name))
+		return false;
+	py = create(target);
+	if (!py || !(live ? detect_live(target, py) : detect_saved(target, py)))
+		return false;
+	*state = steal_ptr(py);
+	return true;
+}
+
+/* All that can change while the thread runs; the rest is read when it is let go. */
+static void read_thread(void *state, pid_t tid, struct mem *mem)
+{
+	struct python *py = state;
+	const struct python_thread *thread = find_thread(py, tid);
+
+	if (thread && python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, tid))
+		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
+}
+
+/* What was copied of one thread. */
+struct thread_copies {
+	struct mem mem;
+	const struct snap_thread *thread;
+	VEC(const struct mem_copy *) copies;
+};
+
+static ssize_t read_copies(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	const struct thread_copies *c = (const struct thread_copies *)mem;
+	size_t done = 0, before = SIZE_MAX;
+
+	while (done < len && done != before) {
+		before = done;
+		for (size_t i = 0; done == before && i < c->copies.len; i++) {
+			const struct mem_copy *copy = c->copies.data[i];
+			uint64_t offset = address + done - copy->start;
+			size_t part = len - done;
+
+			if (address + done < copy->start || offset >= copy->len)
+				continue;
+			if (part > copy->len - offset)
+				part = (size_t)(copy->len - offset);
+			memcpy((uint8_t *)buf + done, copy->data + offset, part);
+			done += part;
+		}
+	}
+	return (ssize_t)done;
+}
+
+static bool copies_init(struct thread_copies *c, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	bool ok;
+
+	*c = (struct thread_copies){.mem = {.read = read_copies}, .thread = thread};
+	ok = vec_push(&c->copies, &thread->stack) && vec_push(&c->copies, &thread->interrupted);
+	for (size_t i = 0; ok && i < snap->copies.len; i++)
+		if (snap->copies.data[i].tid == thread->tid)
+			ok = vec_push(&c->copies, &snap->copies.data[i].copy);
+	return ok;
+}
+
+/* That no frame comes twice, and that each is at an instruction of its code object. */
+static const char *check_frames(struct python *py)
+{
+	struct u64map seen = {0};
+	const char *problem = NULL;
+
+	for (size_t i = 0; !problem && i < py->chain.len; i++) {
+		const struct python_frame *frame = &py->chain.frames[i];
+		const struct python_code *code = python_codes_find(&py->codes, frame->code);
+		int64_t offset;
+		bool created;
+
+		if (!code || !code->valid)
+			problem = "a frame's code object is none";
+		else if (!python_code_offset(&py->layout, code, frame->instr, &offset))
+			problem = "a frame is not at an instruction of its function";
+		else if (u64map_put(&seen, frame->address, &created) && !created)
+			problem = "its frames are a ring";
+	}
+	u64map_deinit(&seen);
+	return problem;
+}
+
+/* The chain of a thread in py->chain, from what was copied; NULL, or why there is none. */
+static const char *take_chain(struct python *py, const struct snapshot *snap, const struct snap_thread *thread,
+			      const struct python_thread *own)
+{
+	struct thread_copies copies;
+	const char *problem = NULL;
+
+	py->chain.len = 0;
+	if (thread->status != THREAD_CAPTURED)
+		return NULL; /* it says why by itself */
+	if (thread->capture == CAPTURE_MOVED)
+		return "it ran while it was read";
+	if (!copies_init(&copies, snap, thread))
+		problem = "out of memory";
+	else if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, thread->tid))
+		problem = "its thread state changed while it was read";
+	else
+		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->chain);
+	vec_deinit(&copies.copies);
+	if (!problem)
+		problem = py->chain.problem;
+	if (!problem)
+		problem = check_frames(py);
+	if (problem)
+		py->chain.len = 0;
+	return problem;
+}
+
+/* Which thread has which thread state is known only now. */
+static bool keep_facts(struct python *py)
+{
+	struct snapshot *snap = py->target->snap;
+	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
+	uint32_t n = PY_WORDS;
+	uint64_t *facts = arena_alloc(snap->arena, (PY_WORDS + py->known.len * THREAD_FACTS) * sizeof(*facts));
+
+	if (!facts || !runtime)
+		return false;
+	memcpy(facts, py->layout.at, sizeof(py->layout.at));
+	for (size_t i = 0; i < py->known.len; i++) {
+		facts[n++] = (uint64_t)py->known.data[i].tid;
+		facts[n++] = py->known.data[i].tstate;
+		facts[n++] = py->known.data[i].thread;
+	}
+	runtime->facts = facts;
+	runtime->nfacts = n;
+	return true;
+}
+
+/* Names, files and line tables: read through memory that keeps them, so that nothing is left to be wanted. */
+static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		      struct ask *wants)
+{
+	struct python *py = state;
+
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct python_thread *own = find_thread(py, snap->threads.data[i].tid);
+
+		if (own)
+			take_chain(py, snap, &snap->threads.data[i], own);
+	}
+	return keep_facts(py);
+}
+
+static const struct asker names = {.max_rounds = 0, .ask = ask_names};
+
+static void set_problem(struct python *py, pid_t tid, const char *problem)
+{
+	bool created;
+	uint64_t *slot = problem ? u64map_put(&py->problems, (uint64_t)tid, &created) : NULL;
+
+	if (slot)
+		*slot = (uintptr_t)problem;
+}
+
+static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
+{
+	struct python *py = state;
+	const struct python_thread *own = find_thread(py, thread->tid);
+	const char *problem;
+	bool ok = true;
+
+	if (!own)
+		return true;
+	problem = take_chain(py, snap, thread, own);
+	if (!problem && py->chain.len)
+		problem = python_place(&py->layout, &snap->maps, raw, &py->chain, py->places);
+	set_problem(py, thread->tid, problem);
+	for (size_t i = 0; ok && !problem && i < py->chain.len; i++)
+		ok = vec_push(&raw->runtime, (struct runtime_frame){.code = py->chain.frames[i].code,
+								    .place = py->chain.frames[i].instr,
+								    .raw = py->places[i],
+								    .runtime = FRAME_KIND_PYTHON});
+	return ok;
+}
+
+static void tell_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
+{
+	struct python *py = state;
+	uint64_t *problem = u64map_find(&py->problems, (uint64_t)thread->tid);
+
+	if (!find_thread(py, thread->tid))
+		return;
+	out->runtime = name;
+	if (problem)
+		out->problem = (const char *)(uintptr_t)*problem;
+}
+
+static struct frame name_frame(struct python *py, const struct raw_stack *raw, const struct runtime_frame *from)
+{
+	const struct python_code *code = python_codes_find(&py->codes, from->code);
+	struct frame frame = {.kind = FRAME_KIND_PYTHON, .address = from->raw < raw->len ? raw->data[from->raw].pc : 0};
+	int64_t offset;
+
+	if (!code || !code->name)
+		return frame;
+	frame.symbol = code->name;
+	frame.symbol_source = SYMBOL_RUNTIME;
+	frame.file = code->file;
+	if (python_code_offset(&py->layout, code, from->place, &offset))
+		frame.line = python_code_line(&py->layout, code, offset);
+	return frame;
+}
+
+static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
+{
+	struct python *py = state;
+	struct stack own = {0};
+	bool ok = true;
+
+	for (size_t i = 0, next; ok && py && i < raw->runtime.len; i = next) {
+		const struct runtime_frame *first = &raw->runtime.data[i];
+
+		own.len = 0;
+		for (next = i; ok && next < raw->runtime.len; next++) {
+			const struct runtime_frame *frame = &raw->runtime.data[next];
+
+			if (frame->runtime != first->runtime || frame->raw != first->raw)
+				break;
+			if (frame->runtime == FRAME_KIND_PYTHON)
+				ok = vec_push(&own, name_frame(py, raw, frame));
+		}
+		ok = ok && stack_replace(stack, first->raw, first->raw, own.data, own.len, keep);
+	}
+	vec_deinit(&own);
+	return ok;
+}
+
+const struct runtime_ops python_ops = {
+	.name = name,
+	.is_likely = python_is_likely,
+	.detect = detect,
+	.destroy = destroy,
+	.refresh = refresh,
+	.read = read_thread,
+	.names = &names,
+	.frames = frames,
+	.thread = tell_thread,
+	.merge = merge,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/strings.h"
+
+#include <string.h>
+
+/* PyVarObject, PyBytesObject, PyASCIIObject: the same in all versions */
+enum {
+	OBJECT_SIZE = 16, /* ob_size of what has one; the length of a str */
+	BYTES_DATA = 32,
+	STR_STATE = 32, /* bits: 0 and 1 interned, 2 to 4 kind, 5 compact, 6 ASCII */
+};
+
+struct text {
+	uint64_t start;
+	size_t length; /* characters */
+	unsigned kind; /* bytes each */
+};
+
+/* Only strings whose characters follow their head: others are made by code that nobody has written for years. */
+static bool find_text(const struct python_layout *layout, struct mem *mem, uint64_t object, struct text *out)
+{
+	uint64_t head[5];
+	uint32_t state;
+	int64_t length;
+
+	if (!mem_read_exact(mem, object, head, sizeof(head)))
+		return false;
+	length = (int64_t)head[OBJECT_SIZE / 8];
+	state = (uint32_t)head[STR_STATE / 8];
+	out->kind = state >> 2 & 7;
+	if (length < 0 || !(state & 1 << 5) || (out->kind != 1 && out->kind != 2 && out->kind != 4))
+		return false;
+	out->length = length > PYTHON_MAX_STRING ? PYTHON_MAX_STRING : (size_t)length;
+	out->start = object + layout->at[state & 1 << 6 ? PY_STR_ASCII : PY_STR_OTHER];
+	return true;
+}
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | (c >> 18 & 7));
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+const char *python_string(const struct python_layout *layout, struct mem *mem, uint64_t object, struct arena *arena)
+{
+	uint8_t bytes[PYTHON_MAX_STRING * 4];
+	char utf8[PYTHON_MAX_STRING * 4];
+	struct text text;
+	size_t len = 0;
+
+	if (!find_text(layout, mem, object, &text) ||
+	    (text.length && !mem_read_exact(mem, text.start, bytes, text.length * text.kind)))
+		return NULL;
+	for (size_t i = 0; i < text.length; i++) {
+		uint32_t c = 0;
+
+		memcpy(&c, bytes + i * text.kind, text.kind);
+		len += put_utf8(utf8 + len, c ? c : ' '); /* a NUL would end it */
+	}
+	return arena_intern_n(arena, utf8, len);
+}
+
+bool python_bytes(struct mem *mem, uint64_t object, struct arena *arena, const uint8_t **data, size_t *len)
+{
+	uint64_t size;
+	uint8_t *copy;
+
+	if (!mem_read_exact(mem, object + OBJECT_SIZE, &size, sizeof(size)) || size > PYTHON_MAX_BYTES)
+		return false;
+	copy = arena_alloc(arena, size + 1);
+	if (!copy || (size && !mem_read_exact(mem, object + BYTES_DATA, copy, size)))
+		return false;
+	*data = copy;
+	*len = size;
+	return true;
+}

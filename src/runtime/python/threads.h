@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_PYTHON_THREADS_H
+#define STAKEOUT_RUNTIME_PYTHON_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "model/mem.h"
+#include "proc/process.h"
+#include "runtime/python/layout.h"
+
+/* The thread states of a process: which thread has which. */
+
+enum {
+	PYTHON_MAX_THREADS = 4096,
+	PYTHON_MAX_INTERPRETERS = 256,
+};
+
+struct python_thread {
+	pid_t tid;
+	uint64_t tstate;
+	uint64_t interp;
+	uint64_t thread; /* what pthread_self() is */
+};
+
+struct python_threads {
+	VEC_FIELDS(struct python_thread);
+};
+
+/*
+ * Fills the list anew. The layout is checked by that: each thread state must say that it is its interpreter's, and be of a
+ * thread of the process. Up to 3.10 it finds where the C library has the tid, and writes it into the layout. -EINVAL with
+ * the reason when it does not hold; `tids` may be empty, and is then not compared with.
+ */
+int python_threads_list(struct python_layout *layout, struct mem *mem, const struct tid_list *tids, struct err *err,
+			struct python_threads *out);
+
+#endif

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Frames of Python programs, compared with what Python itself says of them."""
+
+import json
+import os
+
+import pytest
+from harness import rounds, thread
+from pythons import CHOSEN, python_frames, start
+
+# How often a recursing target is looked at: `make check-runtimes` says 10000.
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
+
+
+@pytest.fixture(params=CHOSEN)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def python(version):
+    """python(SCRIPT, ARG…): a started and ready target."""
+    started = []
+
+    def begin(script, *args, **more):
+        started.append(start(version, script, *args, **more))
+        return started[-1]
+
+    yield begin
+    for t in started:
+        t.end()
+
+
+def truth(t):
+    said = json.loads(t.ask("truth"))
+    return {int(tid): frames for tid, frames in said["frames"].items()}, {
+        int(tid): names for tid, names in said["names"].items()
+    }
+
+
+def assert_same(doc, frames):
+    seen = {th["tid"]: python_frames(th) for th in doc["threads"] if th["tid"] in frames}
+    assert seen.keys() == frames.keys()
+    for tid, expected in frames.items():
+        assert seen[tid] == expected, (tid, doc["runtimes"], thread(doc, tid)["runtime"])
+
+
+def look(stakeout, t, *args):
+    result = stakeout("--json", *args, t.pid)
+    assert result.code in (0, 3), result
+    return result.doc
+
+
+@pytest.mark.asan
+def test_frames_of_waiting_threads(python, stakeout):
+    """Function, file, line and order of all threads, as sys._current_frames() has them."""
+    t = python("waits.py").settle()
+    frames, _ = truth(t)
+    assert len(frames) == 19
+    doc = look(stakeout, t.settle())
+    assert [r["name"] for r in doc["runtimes"]] == ["python"] and not doc["runtimes"][0]["problem"]
+    assert_same(doc, frames)
+
+
+def test_native_frames_stay(python, stakeout):
+    """Only the interpreter's own frames give way: what is between and below stays, and --raw shows all."""
+    t = python("waits.py", "from_c").settle()
+    doc, raw, native = (look(stakeout, t, *args) for args in ([], ["--raw"], ["--no-runtime"]))
+    assert not native["runtimes"]
+    for th in doc["threads"]:
+        stack, whole, plain = (thread(d, th["tid"])["user_stack"] for d in (doc, raw, native))
+        kept = [frame["address"] for frame in stack if frame["kind"] == "native"]
+        addresses = [frame["address"] for frame in plain]
+        assert [frame["address"] for frame in whole if frame["kind"] == "native"] == addresses
+        assert not [frame for frame in plain if frame["kind"] == "python"]
+        replaced = sum(frame.get("replaces", 0) for frame in stack)
+        assert replaced and len(kept) + replaced == len(addresses)
+        left = iter(addresses)
+        assert all(address in left for address in kept)
+        assert len(whole) == len(plain) + len([frame for frame in stack if frame["kind"] == "python"])
+    names = [frame["symbol"] for th in doc["threads"] for frame in th["user_stack"]]
+    assert any("qsort" in name or "msort" in name for name in names if name), names
+
+
+@pytest.mark.asan
+def test_replay(python, stakeout, tmp_path):
+    """A saved snapshot has all that is needed: the same frames when the process has gone."""
+    t = python("waits.py").settle()
+    frames, _ = truth(t)
+    file = tmp_path / "snapshot"
+    first = look(stakeout, t.settle(), "--save", file)
+    t.end()
+    again = stakeout("replay", "--json", file).doc
+    assert_same(again, frames)
+    keys = ("tid", "user_stack", "user_stack_end", "runtime")
+    assert [[th[key] for key in keys] for th in again["threads"]] == [[th[key] for key in keys] for th in first["threads"]]
+
+
+@pytest.mark.parametrize("how", ["--source=proc", "--stop=all", "--proc-mem"])
+def test_other_ways_to_capture(python, stakeout, how):
+    t = python("waits.py", "methods", "generators", "c_callbacks").settle()
+    frames, _ = truth(t)
+    assert_same(look(stakeout, t.settle(), how), frames)
+
+
+# What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
+BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
+ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}
+BELOW = ["run", "run", "_bootstrap_inner", "_bootstrap"]
+
+
+def is_way(name):
+    return name[0] == "f" and name[1:] and set(name[1:]) <= set("abcde")
+
+
+def check_recursion(frames):
+    """Each function's name is its caller's and a letter more; returns how many there are."""
+    names = [name.split(".")[-1] for name, file, line in frames]
+    ways = [name for name in names if is_way(name)]
+    first = next((i for i, name in enumerate(names) if is_way(name) or name == "run"), 0)
+    expected = []
+    for name in ways:
+        expected += [name, *(BETWEEN[name[-2]] if len(name) > 2 else [])]
+    assert names[first:] == expected + BELOW, names
+    assert set(names[:first]) <= ABOVE, names
+    assert all(inner[:-1] == outer for inner, outer in zip(ways, ways[1:])), names
+    assert not ways or len(ways[-1]) == 2, names
+    return len(ways)
+
+
+def test_recursing_thread(python, stakeout):
+    """It recurses and returns as fast as it can: what is shown of it was there at one instant, in each snapshot."""
+    t = python("recurse.py", "7")
+    shown, deepest = 0, 0
+    for _ in rounds(LOOKS):
+        doc = look(stakeout, t, "--no-kernel")
+        (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
+        frames = python_frames(th)
+        if th["runtime"]["problem"] or th["status"] != "captured":
+            assert not frames
+            continue
+        deepest = max(deepest, check_recursion(frames))
+        shown += 1
+    assert shown > LOOKS / 2 and deepest > 5, (shown, deepest)

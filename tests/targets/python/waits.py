@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""Threads that wait, each with another kind of call in its stack. Asked for `truth`, it says what Python itself knows of them:
+a line of JSON, {tid: [[function, file, line], …]}, innermost first."""
+
+import asyncio
+import ctypes
+import functools
+import json
+import sys
+import threading
+
+gate = threading.Lock()
+gate.acquire()
+waiting = threading.Semaphore(0)
+
+
+def block():
+    waiting.release()
+    gate.acquire()
+
+
+class Handler:
+    def get(self, depth):
+        if depth:
+            return self.get(depth - 1)
+        return self.answer()
+
+    def answer(self):
+        def inner():
+            block()
+
+        return inner()
+
+    @staticmethod
+    def still():
+        block()
+
+    @property
+    def value(self):
+        block()
+
+    def __getattr__(self, name):
+        block()
+
+    def __lt__(self, other):
+        block()
+        return True
+
+    def __enter__(self):
+        block()
+
+    def __exit__(self, *why):
+        pass
+
+
+def methods():
+    Handler().get(4)
+
+
+def c_callbacks():
+    return list(map(lambda item: sorted([item, 2], key=lambda key: functools.reduce(lambda a, b: block(), [key, 1])), [1]))
+
+
+def numbers():
+    yield 1
+    yield from more_numbers()
+
+
+def more_numbers():
+    yield 2
+    block()
+    yield 3
+
+
+def generators():
+    for number in (n * 2 for n in numbers()):
+        pass
+
+
+async def leaf():
+    await asyncio.sleep(0)
+    block()
+
+
+async def branch(depth):
+    if depth:
+        await branch(depth - 1)
+    else:
+        await asyncio.gather(leaf())
+
+
+def coroutines():
+    asyncio.run(branch(5))
+
+
+def comprehensions():
+    return [x for x in [y for y in (block() for _ in range(1))]]
+
+
+def slots():
+    with Handler():
+        pass
+
+
+def attributes():
+    return Handler().missing
+
+
+def comparisons():
+    return sorted([Handler(), Handler()])
+
+
+def properties():
+    return Handler().value
+
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def from_c():
+    """qsort() calls back: C frames that are not the interpreter's."""
+
+    def compare(a, b):
+        block()
+        return 0
+
+    array = (ctypes.c_int * 2)(2, 1)
+    ctypes.CDLL(None).qsort(array, 2, 4, CALLBACK(compare))
+
+
+def übergrößenträger():
+    block()
+
+
+def 数():
+    block()
+
+
+def deep(n=400):
+    return deep(n - 1) if n else block()
+
+
+def made():
+    exec(compile("def made_here():\n\n\n    block()\nmade_here()", "<made>", "exec"), {"block": block})
+
+
+def long_lines():
+    (block if True else
+     print)(
+        *[]
+    )
+
+
+def raising():
+    try:
+        raise ValueError
+    except ValueError:
+        try:
+            raise KeyError
+        finally:
+            block()
+
+
+class Meta(type):
+    def __call__(cls):
+        block()
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+def many_names():
+    a = b = c = d = e = f = g = h = i = j = k = l = m = n = o = p = 1
+    return [Made(), a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+
+
+KINDS = [methods, Handler.still, c_callbacks, generators, coroutines, comprehensions, slots, attributes, comparisons, properties, from_c,
+         übergrößenträger, 数, deep, made, long_lines, raising, many_names]
+
+
+def describe(frame):
+    said = []
+    while frame:
+        code = frame.f_code
+        said.append([getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno])
+        frame = frame.f_back
+    return said
+
+
+def tid_of(ident):
+    """By its own account: before 3.8 it would have none."""
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return thread.native_id
+    return None
+
+
+def speak():
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "truth":
+            own = threading.get_ident()
+            frames = {tid_of(ident): describe(frame) for ident, frame in sys._current_frames().items() if ident != own}
+            names = {thread.native_id: [thread.name, thread.daemon] for thread in threading.enumerate()}
+            print(json.dumps({"frames": frames, "names": names}), flush=True)
+
+
+def main():
+    sys.setrecursionlimit(10000)
+    threading.stack_size(16 << 20)
+    only = sys.argv[1:]
+    kinds = [kind for kind in KINDS if not only or kind.__name__ in only]
+    for number, kind in enumerate(kinds):
+        threading.Thread(target=kind, name=f"{kind.__name__} #{number}", daemon=number % 2 == 0).start()
+    for _ in kinds:
+        waiting.acquire()
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    speaker.join()
+
+
+main()
