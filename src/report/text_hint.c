@@ -20,13 +20,17 @@ static enum maker maker_of(const struct snapshot *snap)
 	return MAKER_OTHER;
 }
 
-/* Python's functions are data of its own function that executes them. */
+/* Python's functions are data of its own function that executes them; unless they are known, that is what is shown. */
 static bool is_interpreted(const struct stack *stack)
 {
-	for (size_t i = 0; stack && i < stack->len; i++)
-		if (stack->data[i].symbol && strncmp(stack->data[i].symbol, "_PyEval_EvalFrame", 17) == 0)
-			return true;
-	return false;
+	bool found = false;
+
+	for (size_t i = 0; stack && i < stack->len; i++) {
+		if (stack->data[i].kind == FRAME_KIND_PYTHON)
+			return false;
+		found |= stack->data[i].symbol && strncmp(stack->data[i].symbol, "_PyEval_EvalFrame", 17) == 0;
+	}
+	return found;
 }
 
 static bool lacks_names(const struct trace *trace, enum maker maker)

@@ -47,6 +47,9 @@ static void test_advice(void **state)
 						{.symbol = "main", .module = &sample_exe});
 	const struct stack python = SAMPLE_STACK({.symbol = "_PyEval_EvalFrameDefault", .module = &sample_exe});
 
+	const struct stack read = SAMPLE_STACK({.symbol = "Handler.get", .kind = FRAME_KIND_PYTHON},
+					       {.symbol = "_PyEval_EvalFrame", .module = &sample_exe});
+
 	expect_one("/usr/bin/java", &made, "\ncode made by Java has no names: `jcmd 77 Compiler.perfmap` (17 and later) writes them, "
 					   "then look again\n");
 	expect_one("/usr/bin/node", &made, "\ncode made by Node.js has no names: start it with --perf-basic-prof "
@@ -55,6 +58,7 @@ static void test_advice(void **state)
 	expect_one(NULL, &made, "\ncode made at run time has no names: see CODE MADE AT RUN TIME in stakeout(1)\n");
 	expect_one("/usr/bin/java", &named, ""); /* somebody has told the name */
 	expect_one("/usr/bin/server", &python, "");
+	expect_one("/usr/bin/python3.11", &read, ""); /* its frames were read */
 	expect_one("/usr/bin/java", NULL, "");
 }
 

@@ -371,6 +371,29 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 	return frame;
 }
 
+/*
+ * What the interpreter is entered through says nothing of the program: the raw frames behind the one that executes it which
+ * are only that.
+ */
+static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw)
+{
+	static const char *const starts[] = {"_PyEval_", "PyEval_EvalCode", "_PyFunction_Vectorcall"};
+	size_t i = 0;
+
+	while (i < stack->len && stack->data[i].raw <= raw)
+		i++;
+	for (bool is_entry = true; is_entry && i < stack->len; i++) {
+		const struct frame *frame = &stack->data[i];
+
+		is_entry = false;
+		for (size_t k = 0; frame->symbol && k < sizeof(starts) / sizeof(starts[0]); k++)
+			is_entry |= strncmp(frame->symbol, starts[k], strlen(starts[k])) == 0;
+		if (is_entry && !frame->inlined)
+			raw = frame->raw;
+	}
+	return raw;
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct python *py = state;
@@ -389,7 +412,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 			if (frame->runtime == FRAME_KIND_PYTHON)
 				ok = vec_push(&own, name_frame(py, raw, frame));
 		}
-		ok = ok && stack_replace(stack, first->raw, first->raw, own.data, own.len, keep);
+		ok = ok && stack_replace(stack, first->raw, last_of_interpreter(stack, first->raw), own.data, own.len, keep);
 	}
 	vec_deinit(&own);
 	return ok;
