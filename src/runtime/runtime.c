@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/runtime.h"
 
+#include "runtime/hotspot/hotspot.h"
 #include "runtime/python/python.h"
 
 /* Go is not among them: its stacks are native ones, and how they change is for the walk (unwind/go_stack.h). */
 static const struct runtime_ops *const runtime_list[] = {
 	&python_ops,
+	&hotspot_runtime,
 	NULL,
 };
+
+static bool add(struct runtimes *runtimes, const struct runtime *runtime)
+{
+	struct stepper stepper = {
+		.ops = runtime->ops->stepper,
+		.state = runtime->state,
+		.runtime = (uint32_t)runtimes->len,
+	};
+
+	return vec_push(runtimes, *runtime) && (!stepper.ops || !runtime->state || vec_push(&runtimes->steppers, stepper));
+}
 
 bool runtimes_init(struct runtimes *runtimes, struct target *target)
 {
@@ -17,7 +30,7 @@ bool runtimes_init(struct runtimes *runtimes, struct target *target)
 
 		if (target && runtime.ops->detect && !runtime.ops->detect(target, &runtime.state))
 			continue;
-		if (!vec_push(runtimes, runtime)) {
+		if (!add(runtimes, &runtime)) {
 			runtimes_deinit(runtimes);
 			return false;
 		}
@@ -30,6 +43,7 @@ void runtimes_deinit(struct runtimes *runtimes)
 	for (size_t i = 0; i < runtimes->len; i++)
 		if (runtimes->data[i].ops->destroy)
 			runtimes->data[i].ops->destroy(runtimes->data[i].state);
+	vec_deinit(&runtimes->steppers);
 	vec_deinit(runtimes);
 }
 

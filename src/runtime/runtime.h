@@ -11,13 +11,15 @@
 #include "model/trace.h"
 #include "target/ask.h"
 #include "target/target.h"
+#include "unwind/stepper.h"
 
 /*
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
  *
- * The order of calls for one process: detect, then for each thread read and the asker while it is looked at, then once what
- * is no thread's own, frames and thread when all is copied, and merge once for each different stack when that has names.
+ * The order of calls for one process: detect; read for each thread when its stack is copied; code, and the stepper as threads
+ * are walked; the asker for each thread; names once, for what is no thread's own; frames and thread when all is copied; and
+ * merge once for each different stack when that has names.
  */
 struct runtime_ops {
 	const char *name;
@@ -41,6 +43,13 @@ struct runtime_ops {
 	 * thread may be held meanwhile: nothing is allocated, and no file opened. NULL: nothing.
 	 */
 	void (*read)(void *state, pid_t tid, struct mem *mem);
+
+	/*
+	 * How to walk through code that it made itself, and what to copy of the process as a whole for that, before threads
+	 * are walked. NULL: it makes none that needs it; nothing.
+	 */
+	const struct stepper_ops *stepper;
+	const struct asker *code;
 
 	/* What to copy for a thread besides its stack, when all stacks have been walked. NULL: nothing. */
 	const struct asker *asker;
@@ -73,6 +82,7 @@ struct runtime {
 /* The runtimes of one process. */
 struct runtimes {
 	VEC_FIELDS(struct runtime);
+	VEC(struct stepper) steppers;
 	bool keep; /* native frames that others stand for */
 };
 

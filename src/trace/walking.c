@@ -33,7 +33,12 @@ static struct trace_thread *find_thread(const struct walk_state *state, const st
 
 static void walk_thread(const struct walking *walking, struct trace_thread *t)
 {
-	const struct unwind_options options = {.depth = walking->depth, .budget = walking->budget};
+	const struct unwind_options options = {
+		.depth = walking->depth,
+		.budget = walking->budget,
+		.steppers = walking->runtimes->steppers.data,
+		.nsteppers = walking->runtimes->steppers.len,
+	};
 
 	raw_stack_deinit(&t->raw);
 	unwind_thread(walking->target->snap, walking->target->modules, t->thread, &options, &t->raw);
@@ -145,12 +150,29 @@ static int complete_registers(const struct walking *walking, struct trace *trace
 	return rc;
 }
 
+/* What they need to walk through code of their own: the stacks, which were copied, tell where that is. */
+static int read_runtimes_code(const struct walking *walking, struct err *err)
+{
+	struct target *target = walking->target;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {
+		const struct runtime *runtime = &walking->runtimes->data[i];
+
+		if (runtime->ops->code)
+			rc = ask_process(target, target->snap, runtime->ops->code, runtime->state, err);
+	}
+	return rc;
+}
+
 static int walk_live(const struct walking *walking, struct trace *trace, struct err *err)
 {
 	struct snapshot *snap = walking->target->snap;
 	struct walk_state state = {.walking = walking, .trace = trace};
-	int rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
+	int rc = read_runtimes_code(walking, err);
 
+	if (rc == 0)
+		rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
 	if (rc == 0 && !walking->walked)
 		rc = read_code(walking, trace, err);
 	if (rc == 0 && strcmp(snap->capture.stop_mode, "auto") == 0)

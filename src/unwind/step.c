@@ -316,12 +316,42 @@ static bool step_in_go(struct walk *w, const struct code_info *info, struct call
 	}
 }
 
+static const struct stepper *find_stepper(const struct walk *w)
+{
+	for (size_t i = 0; i < w->nsteppers; i++)
+		if (w->steppers[i].ops->owns(w->steppers[i].state, w->regs.pc))
+			return &w->steppers[i];
+	return NULL;
+}
+
+/* The code of a runtime: in no file, or in one that tells nothing of it. */
+static enum step_result step_in_runtime(struct walk *w, struct caller *out)
+{
+	const struct stepper *stepper = find_stepper(w);
+	enum step_result result;
+
+	if (!stepper)
+		return STEP_UNKNOWN;
+	*out = (struct caller){0};
+	result = stepper->ops->step(stepper->state, stepper->runtime, w, out);
+	if (result == STEP_FOUND && !makes_progress(w, out)) {
+		walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be closer to the stack's base");
+		return STEP_END;
+	}
+	return result;
+}
+
 bool step_frame(struct walk *w, struct caller *out)
 {
+	enum step_result result = step_in_runtime(w, out);
+	const struct code_info *info;
+	struct module *module;
 	uint64_t vaddr;
-	struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
-	const struct code_info *info = module ? code_info_find(module, w->arch, w->budget, vaddr, w->exact) : NULL;
 
+	if (result != STEP_UNKNOWN)
+		return result == STEP_FOUND;
+	module = modules_find(w->modules, w->regs.pc, &vaddr);
+	info = module ? code_info_find(module, w->arch, w->budget, vaddr, w->exact) : NULL;
 	if (!info)
 		return step_through_loose_code(w, out);
 	if (info->kind == CODE_SIGRETURN)

@@ -91,7 +91,7 @@ static void walk(struct walk *w, uint32_t depth)
 }
 
 static struct walk walk_init(const struct snapshot *snap, struct modules *modules, struct mem *mem,
-			     struct budget *budget, struct raw_stack *out)
+			     const struct unwind_options *options, struct budget *budget, struct raw_stack *out)
 {
 	return (struct walk){
 		.arch = snap->arch,
@@ -100,6 +100,8 @@ static struct walk walk_init(const struct snapshot *snap, struct modules *module
 		.mem = mem,
 		.out = out,
 		.budget = budget,
+		.steppers = options->steppers,
+		.nsteppers = options->nsteppers,
 	};
 }
 
@@ -107,7 +109,7 @@ void unwind_regs(const struct snapshot *snap, struct modules *modules, const str
 		 const struct unwind_options *options, struct raw_stack *out)
 {
 	struct budget own = {.left = UNWIND_BUDGET};
-	struct walk w = walk_init(snap, modules, mem, options->budget ? options->budget : &own, out);
+	struct walk w = walk_init(snap, modules, mem, options, options->budget ? options->budget : &own, out);
 
 	*out = (struct raw_stack){0};
 	w.regs = *regs;
@@ -167,7 +169,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 {
 	struct budget own = {.left = UNWIND_BUDGET}, *budget = options->budget ? options->budget : &own;
 	struct layered_mem mem = {.mem = {.read = layered_read}, .live = options->live};
-	struct walk w = walk_init(snap, modules, &mem.mem, budget, out);
+	struct walk w = walk_init(snap, modules, &mem.mem, options, budget, out);
 	bool has_regs = thread->status == THREAD_CAPTURED || thread->status == THREAD_UNREADABLE;
 
 	*out = (struct raw_stack){0};

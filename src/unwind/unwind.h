@@ -9,6 +9,7 @@
 #include "model/mem.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
+#include "unwind/stepper.h"
 
 enum { UNWIND_DEFAULT_DEPTH = 65536 };
 
@@ -22,6 +23,8 @@ struct unwind_options {
 	uint32_t depth;	  /* most frames; 0 means UNWIND_DEFAULT_DEPTH */
 	struct mem *live; /* tried for what the snapshot's copies do not hold; NULL: nothing else is read */
 	struct budget *budget; /* of the process; NULL: UNWIND_BUDGET for each walk */
+	const struct stepper *steppers; /* of the runtimes that the process has */
+	size_t nsteppers;
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "model/mem.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
+#include "unwind/stepper.h"
 
 /* One walk: the frame it is at, and what it may read. Shared by all kinds of steps. */
 struct walk {
@@ -21,6 +22,8 @@ struct walk {
 	const struct mem_copy *stack; /* to tell where the copy ended; NULL: there is none, or the walk has left that stack */
 	struct raw_stack *out;
 	struct budget *budget; /* of the process */
+	const struct stepper *steppers;
+	size_t nsteppers;
 
 	unsigned nsignals;  /* signal frames so far, */
 	unsigned nswitches; /* and changes to the stack of a goroutine */

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/hotspot/frame.h"
+
+#include "runtime/hotspot/scopes.h"
+
+enum {
+	WORD = 8,
+	/* slots of an interpreted frame, in words from its frame pointer */
+	SENDER_SP = -1,
+	METHOD = -3,
+};
+
+/* What the virtual machine's own conventions add to those of an architecture. */
+struct conventions {
+	enum arch_id arch;
+	int8_t bcp;      /* slot of an interpreted frame: the bytecode that is executed */
+	int8_t bcp_old;  /* the same in 8 */
+	uint8_t bcp_reg; /* while it is executed */
+	struct {
+		uint8_t reg;
+		int8_t slot; /* of the stub by which native code calls Java: what it saved for that */
+	} saved[10];
+};
+
+static const struct conventions conventions[] = {
+	{
+		.arch = ARCH_X86_64,
+		.bcp = -8,
+		.bcp_old = -7,
+		.bcp_reg = 13,
+		.saved = {{3, -7}, {12, -8}, {13, -9}, {14, -10}, {15, -11}},
+	},
+	{
+		.arch = ARCH_AARCH64,
+		.bcp = -9,
+		.bcp_old = -7,
+		.bcp_reg = 22,
+		.saved = {{19, -9}, {20, -10}, {21, -11}, {22, -12}, {23, -13}, {24, -14}, {25, -15}, {26, -16}, {27, -17},
+			  {28, -18}},
+	},
+};
+
+static const struct conventions *conventions_of(const struct arch *arch)
+{
+	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++)
+		if (conventions[i].arch == arch->id)
+			return &conventions[i];
+	return NULL;
+}
+
+static bool slot_at(struct walk *w, uint64_t fp, int slot, uint64_t *out)
+{
+	return walk_read_word(w, fp + (uint64_t)(int64_t)slot * WORD, out);
+}
+
+static uint64_t sp_of(const struct walk *w)
+{
+	return w->regs.r[w->arch->dwarf_sp];
+}
+
+/* Whether the frame pointer is known, and may be that of a frame here. */
+static bool has_frame_pointer(const struct walk *w, uint64_t *fp)
+{
+	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
+
+	if (!regs_has(&w->regs, w->arch->dwarf_fp))
+		return false;
+	*fp = w->regs.r[w->arch->dwarf_fp];
+	return stack && *fp % WORD == 0 && *fp >= sp_of(w) && *fp < stack->end;
+}
+
+/* Compiled code keeps no register but these two for its caller. */
+static void set_caller(const struct walk *w, struct caller *out, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	out->regs.pc = arch_strip_code_pointer(w->arch, pc);
+	regs_put(&out->regs, w->arch->dwarf_sp, sp);
+	regs_put(&out->regs, w->arch->dwarf_fp, fp);
+}
+
+static enum step_result end_unreadable(struct walk *w, uint64_t address)
+{
+	walk_end_unreadable(w, address);
+	return STEP_END;
+}
+
+/* The record of frame pointer and return address that ends below `end`. */
+static enum step_result step_by_record(struct walk *w, uint64_t end, uint64_t sp, struct caller *out)
+{
+	uint64_t pc, fp;
+
+	if (!walk_read_word(w, end - WORD, &pc))
+		return end_unreadable(w, end - WORD);
+	if (!walk_read_word(w, end - 2 * WORD, &fp))
+		return end_unreadable(w, end - 2 * WORD);
+	set_caller(w, out, pc, sp, fp);
+	return STEP_FOUND;
+}
+
+/* Compiled methods, wrappers and most stubs: the size of their frames is known. */
+static enum step_result step_by_size(struct walk *w, const struct blob *blob, struct caller *out)
+{
+	uint64_t end = sp_of(w) + (uint64_t)blob->frame_size * WORD;
+
+	return w->sp_is_bound ? STEP_UNKNOWN : step_by_record(w, end, end, out);
+}
+
+static enum step_result step_by_frame_pointer(struct walk *w, struct caller *out)
+{
+	uint64_t fp;
+
+	if (!regs_has(&w->regs, w->arch->dwarf_fp)) {
+		walk_end_missing(w, w->arch->dwarf_fp);
+		return STEP_END;
+	}
+	if (!has_frame_pointer(w, &fp))
+		return STEP_UNKNOWN;
+	return step_by_record(w, fp + 2 * WORD, fp + 2 * WORD, out);
+}
+
+/* Back to native code, which gets its registers back. */
+static enum step_result step_from_entry(struct walk *w, const struct conventions *c, struct caller *out)
+{
+	enum step_result result = step_by_frame_pointer(w, out);
+	uint64_t fp = w->regs.r[w->arch->dwarf_fp], value;
+
+	for (size_t i = 0; result == STEP_FOUND && i < sizeof(c->saved) / sizeof(c->saved[0]) && c->saved[i].slot; i++)
+		if (slot_at(w, fp, c->saved[i].slot, &value))
+			regs_put(&out->regs, c->saved[i].reg, value);
+	return result;
+}
+
+/*
+ * The sp of its caller is kept in the frame, since it may have moved that for its own variables. An interpreted caller's
+ * may be lower than this very frame (aarch64): there it is of no use, and its frame pointer tells all.
+ */
+static enum step_result step_interpreted(struct walk *w, const struct conventions *c, bool is_old, struct caller *out,
+					 struct java_place *place)
+{
+	enum step_result result = step_by_frame_pointer(w, out);
+	uint64_t fp = w->regs.r[w->arch->dwarf_fp], sender;
+
+	if (result != STEP_FOUND)
+		return result;
+	if (!slot_at(w, fp, SENDER_SP, &sender) || !slot_at(w, fp, METHOD, &place->code) ||
+	    !slot_at(w, fp, is_old ? c->bcp_old : c->bcp, &place->place))
+		return STEP_UNKNOWN;
+	if (sender % WORD || !place->code || place->code % WORD)
+		return STEP_UNKNOWN;
+	if (w->exact && regs_has(&w->regs, c->bcp_reg))
+		place->place = w->regs.r[c->bcp_reg];
+	if (sender < fp + 2 * WORD)
+		out->sp_is_bound = true;
+	else
+		regs_put(&out->regs, w->arch->dwarf_sp, sender);
+	return STEP_FOUND;
+}
+
+/*
+ * A compiled frame that the virtual machine has given up has another return address, and keeps the true one. Its place is
+ * what the frame stands for; the frame itself is as before.
+ */
+static enum step_result step_compiled(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out,
+				      struct java_place *place)
+{
+	uint64_t slot, pc;
+
+	if (!w->sp_is_bound && scopes_is_deoptimized(cache, blob, w->regs.pc, &slot)) {
+		if (!walk_read_word(w, sp_of(w) + slot, &pc) || pc < blob->code_begin || pc >= blob->code_end)
+			return STEP_UNKNOWN;
+		place->place = pc;
+	}
+	return step_by_size(w, blob, out);
+}
+
+enum step_result java_step(struct code_cache *cache, struct walk *w, struct caller *out, struct java_place *place)
+{
+	const struct conventions *c = conventions_of(w->arch);
+	const struct blob *blob = c ? code_cache_find(cache, w->regs.pc) : NULL;
+
+	if (!blob)
+		return STEP_UNKNOWN;
+	*place = (struct java_place){.code = blob->start, .place = w->regs.pc};
+	if (w->regs.pc == cache->layout->facts[HS_CALL_RETURN])
+		return step_from_entry(w, c, out);
+	if (blob->kind == BLOB_INTERPRETER)
+		return step_interpreted(w, c, cache->layout->facts[HS_FEATURE] == 8, out, place);
+	if (blob->kind == BLOB_COMPILED)
+		return step_compiled(cache, w, blob, out, place);
+	if (blob->frame_size)
+		return step_by_size(w, blob, out);
+	out->flags = FRAME_BY_FRAME_POINTER;
+	return step_by_frame_pointer(w, out);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/hotspot/hotspot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "runtime/hotspot/code_cache.h"
+#include "runtime/hotspot/frame.h"
+#include "runtime/hotspot/method.h"
+#include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/vmstructs.h"
+#include "runtime/replace.h"
+
+static const char name[] = "openjdk";
+static const char library[] = "libjvm.so";
+
+enum {
+	MAX_BYTES = 128 << 20, /* of the process, for all of its stacks */
+	MAX_CODE = 1 << 16,    /* addresses of code that are looked at */
+	MAX_PLACES = 1 << 17,
+	CODE_ROUNDS = 16,
+	NAME_ROUNDS = 48,
+	TOP_BYTES = 64, /* code that is read before and behind the place where a thread stands */
+};
+
+struct hotspot {
+	struct layout layout;
+	struct pages pages;
+	struct code_cache cache;
+	struct arena *arena; /* names */
+	struct methods methods;
+	uint32_t runtime; /* its position, as in struct runtime_frame; UINT32_MAX: it has no frame */
+
+	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
+	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
+	struct u64map seen;            /* of both, by hash */
+	bool collected;
+};
+
+/* Detecting */
+
+static void destroy(void *state)
+{
+	struct hotspot *hs = state;
+
+	if (!hs)
+		return;
+	pages_deinit(&hs->pages);
+	code_cache_deinit(&hs->cache);
+	methods_deinit(&hs->methods);
+	arena_destroy(hs->arena);
+	vec_deinit(&hs->code);
+	vec_deinit(&hs->places);
+	u64map_deinit(&hs->seen);
+	free(hs);
+}
+
+static bool is_library(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(slash ? slash + 1 : path, library) == 0;
+}
+
+static struct module *find_library(struct target *target, uint64_t *bias)
+{
+	const struct maps *maps = &target->snap->maps;
+
+	for (size_t i = 0; i < maps->len; i++) {
+		const struct map_entry *e = &maps->data[i];
+		struct module *module;
+		uint64_t vaddr;
+
+		if (!(e->perms & MAP_PERM_EXEC) || !e->path || !is_library(e->path))
+			continue;
+		module = modules_find(target->modules, e->start, &vaddr);
+		if (!module)
+			continue;
+		*bias = e->start - vaddr;
+		return module;
+	}
+	return NULL;
+}
+
+/* NULL: there is none, or memory is exhausted. */
+static const struct snap_runtime *look(struct target *target)
+{
+	struct layout layout;
+	char version[VMSTRUCTS_VERSION] = "";
+	uint64_t bias;
+	struct module *module = find_library(target, &bias);
+	struct snap_runtime found = {.name = name, .facts = layout.facts};
+
+	if (!module)
+		return NULL;
+	found.problem = module->image ? vmstructs_read(target, module, bias, &layout, version) : module->info.problem;
+	found.version = version[0] ? version : NULL;
+	found.nfacts = found.problem ? 0 : HS_FACT_COUNT;
+	return snapshot_add_runtime(target->snap, &found);
+}
+
+static struct hotspot *create(const struct snap_runtime *found)
+{
+	struct hotspot *hs = calloc(1, sizeof(*hs));
+
+	if (!hs)
+		return NULL;
+	layout_load(&hs->layout, found->facts, found->nfacts);
+	hs->runtime = UINT32_MAX;
+	hs->arena = arena_create();
+	pages_init(&hs->pages, MAX_BYTES);
+	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
+	methods_init(&hs->methods, &hs->layout, &hs->pages, hs->arena);
+	if (hs->arena)
+		return hs;
+	destroy(hs);
+	return NULL;
+}
+
+static bool detect(struct target *target, void **state)
+{
+	const struct snap_runtime *found =
+		target_is_live(target) ? look(target) : snapshot_find_runtime(target->snap, name);
+	struct hotspot *hs = found && !found->problem ? create(found) : NULL;
+
+	if (!hs || layout_problem(&hs->layout) || (!target_is_live(target) && !pages_load(&hs->pages, target->snap))) {
+		destroy(hs);
+		return false;
+	}
+	*state = hs;
+	return true;
+}
+
+/* Code */
+
+/* True the first time. */
+static bool is_new(struct hotspot *hs, uint64_t a, uint64_t b)
+{
+	uint64_t key = (a * UINT64_C(0x9e3779b97f4a7c15)) ^ b;
+	bool created = false;
+
+	if (!u64map_put(&hs->seen, key, &created))
+		hs->pages.no_memory = true;
+	return created;
+}
+
+static bool add_code(struct hotspot *hs, uint64_t pc)
+{
+	return !code_cache_owns(&hs->cache, pc) || hs->code.len >= MAX_CODE || !is_new(hs, pc, 0) || vec_push(&hs->code, pc);
+}
+
+static bool collect_copy(struct hotspot *hs, const struct mem_copy *copy)
+{
+	uint64_t skip = -copy->start % 8;
+
+	for (uint64_t at = skip; at + 8 <= copy->len; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, copy->data + at, sizeof(word));
+		if (!add_code(hs, le64toh(word)))
+			return false;
+	}
+	return true;
+}
+
+/* Any word on a stack may be where a call into the code returns to. */
+static bool collect_thread(struct hotspot *hs, const struct snapshot *snap, const struct snap_thread *t)
+{
+	struct regs regs;
+
+	if (!collect_copy(hs, &t->stack) || !collect_copy(hs, &t->interrupted))
+		return false;
+	if (!arch_to_dwarf(snap->arch, &t->regs, &regs) || !code_cache_owns(&hs->cache, regs.pc))
+		return true;
+	pages_foresee(&hs->pages, regs.pc - TOP_BYTES, 2 * TOP_BYTES);
+	return add_code(hs, regs.pc) && (!regs_has(&regs, snap->arch->dwarf_link) || add_code(hs, regs.r[snap->arch->dwarf_link]));
+}
+
+static bool collect(struct hotspot *hs, const struct snapshot *snap)
+{
+	hs->collected = true;
+	for (size_t i = 0; i < snap->threads.len; i++)
+		if (!collect_thread(hs, snap, &snap->threads.data[i]))
+			return false;
+	return true;
+}
+
+/* Reads as much of the code at an address as a step will; true when nothing of it is missing any more. */
+static bool know_code(struct hotspot *hs, uint64_t pc)
+{
+	const struct blob *blob;
+	uint64_t slot;
+
+	hs->pages.lacks = false;
+	blob = code_cache_find(&hs->cache, pc);
+	if (blob && blob->kind == BLOB_COMPILED)
+		scopes_is_deoptimized(&hs->cache, blob, pc, &slot);
+	return !hs->pages.lacks;
+}
+
+static bool ask_code(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		     struct ask *wants)
+{
+	struct hotspot *hs = state;
+	size_t left = 0;
+
+	if (!pages_take(&hs->pages, answers) || (!hs->collected && !collect(hs, snap)))
+		return false;
+	for (size_t i = 0; i < hs->code.len; i++)
+		if (!know_code(hs, hs->code.data[i]))
+			hs->code.data[left++] = hs->code.data[i];
+	hs->code.len = left;
+	return pages_want(&hs->pages, wants);
+}
+
+static const struct asker code_asker = {.max_rounds = CODE_ROUNDS, .ask = ask_code};
+
+/* Walking */
+
+static bool owns(void *state, uint64_t pc)
+{
+	const struct hotspot *hs = state;
+
+	return code_cache_owns(&hs->cache, pc);
+}
+
+static bool note_place(struct hotspot *hs, struct raw_stack *raw, const struct java_place *place)
+{
+	struct runtime_frame frame = {
+		.code = place->code,
+		.place = place->place,
+		.raw = (uint32_t)(raw->len - 1),
+		.runtime = hs->runtime,
+	};
+
+	if (hs->places.len < MAX_PLACES && is_new(hs, place->code, place->place) && !vec_push(&hs->places, *place))
+		return false;
+	return vec_push(&raw->runtime, frame);
+}
+
+static enum step_result step(void *state, uint32_t runtime, struct walk *w, struct caller *out)
+{
+	struct hotspot *hs = state;
+	struct java_place place = {0};
+	enum step_result result = java_step(&hs->cache, w, out, &place);
+
+	hs->runtime = runtime;
+	if (result == STEP_FOUND && place.code && !note_place(hs, w->out, &place)) {
+		walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
+		return STEP_END;
+	}
+	return result;
+}
+
+static const struct stepper_ops stepper = {.owns = owns, .step = step};
+
+/* Naming */
+
+struct named {
+	struct frame data[SCOPES_MAX];
+	size_t len;
+};
+
+static bool name_method(struct hotspot *hs, uint64_t address, int32_t bci, const char *tier, struct named *out)
+{
+	const struct method *method = methods_find(&hs->methods, address);
+	struct frame *frame = &out->data[out->len];
+
+	if (!method)
+		return false;
+	*frame = (struct frame){
+		.kind = FRAME_KIND_JAVA,
+		.symbol = method->name,
+		.symbol_source = SYMBOL_RUNTIME,
+		.file = method->file,
+		.tier = method->is_native ? "native" : tier,
+	};
+	out->len++;
+	return method->is_native || methods_find_line(&hs->methods, method, bci, &frame->line);
+}
+
+static bool name_interpreted(struct hotspot *hs, const struct java_place *place, struct named *out)
+{
+	const struct method *method = methods_find(&hs->methods, place->code);
+	uint64_t bci = method ? place->place - method->bytecode : 0;
+
+	return method && name_method(hs, place->code, bci < method->code_size ? (int32_t)bci : INT32_MAX, "interpreted", out);
+}
+
+static bool name_compiled(struct hotspot *hs, const struct blob *blob, uint64_t pc, struct named *out)
+{
+	struct scopes scopes;
+	bool ok = true;
+
+	if (!scopes_find(&hs->cache, blob, pc, &scopes))
+		return false;
+	for (size_t i = 0; i < scopes.len; i++) {
+		size_t n = out->len;
+
+		ok = name_method(hs, scopes.data[i].method, scopes.data[i].bci, scopes.tier, out) && ok;
+		if (out->len == n)
+			continue;
+		out->data[n].inlined = i + 1 < scopes.len;
+		if (!i && scopes.approximate)
+			out->data[n].line_kind = LINE_APPROXIMATE;
+	}
+	if (out->len < scopes.len) /* all or nothing */
+		out->len = 0;
+	return ok;
+}
+
+static bool name_stub(struct hotspot *hs, const struct blob *blob, uint64_t pc, struct named *out)
+{
+	const char *symbol = pc == hs->layout.facts[HS_CALL_RETURN] ? "call_stub" : arena_intern(hs->arena, blob->name);
+
+	out->data[0] = (struct frame){.kind = FRAME_KIND_STUB, .symbol = symbol, .symbol_source = SYMBOL_RUNTIME};
+	out->len = 1;
+	return symbol;
+}
+
+/* False when not all that tells of it is known; out->len is 0 when there is no name for it. */
+static bool name_place(struct hotspot *hs, const struct java_place *place, struct named *out)
+{
+	const struct blob *found = code_cache_find(&hs->cache, place->place);
+	struct blob blob;
+	uint64_t method;
+
+	out->len = 0;
+	if (!code_cache_owns(&hs->cache, place->code))
+		return name_interpreted(hs, place, out);
+	if (!found || found->start != place->code)
+		return false;
+	blob = *found;
+	switch (blob.kind) {
+	case BLOB_COMPILED:
+		return name_compiled(hs, &blob, place->place, out);
+	case BLOB_NATIVE:
+		return scopes_method(&hs->cache, &blob, &method) && name_method(hs, method, INT32_MAX, "native", out);
+	default:
+		return name_stub(hs, &blob, place->place, out);
+	}
+}
+
+static bool know_place(struct hotspot *hs, const struct java_place *place)
+{
+	struct named named;
+
+	hs->pages.lacks = false;
+	name_place(hs, place, &named);
+	return !hs->pages.lacks;
+}
+
+static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		      struct ask *wants)
+{
+	struct hotspot *hs = state;
+	size_t left = 0;
+
+	if (!pages_take(&hs->pages, answers))
+		return false;
+	for (size_t i = 0; i < hs->places.len; i++)
+		if (!know_place(hs, &hs->places.data[i]))
+			hs->places.data[left++] = hs->places.data[i];
+	hs->places.len = left;
+	return pages_want(&hs->pages, wants);
+}
+
+static const struct asker names_asker = {.max_rounds = NAME_ROUNDS, .ask = ask_names};
+
+static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
+{
+	struct hotspot *hs = state;
+
+	for (size_t i = 0; hs && i < raw->runtime.len; i++) {
+		const struct runtime_frame *frame = &raw->runtime.data[i];
+		const struct java_place place = {.code = frame->code, .place = frame->place};
+		struct named named;
+
+		if (frame->runtime != hs->runtime)
+			continue;
+		name_place(hs, &place, &named);
+		if (!stack_replace(stack, frame->raw, frame->raw, named.data, named.len, keep))
+			return false;
+	}
+	return !hs || !hs->pages.no_memory;
+}
+
+const struct runtime_ops hotspot_runtime = {
+	.name = name,
+	.detect = detect,
+	.destroy = destroy,
+	.stepper = &stepper,
+	.code = &code_asker,
+	.names = &names_asker,
+	.merge = merge,
+};

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Java: frames of the program in the place of those of interpreter and compilers, as the virtual machine tells them."""
+
+import shutil
+import subprocess
+
+import pytest
+from harness import ROOT, Target, thread
+
+SOURCE = ROOT / "tests/targets/JavaStacks.java"
+
+# What executes the program: the interpreter, either compiler, or all of them in one stack.
+MODES = {
+    "mixed": [],
+    "interpreted": ["-Xint"],
+    "c1": ["-XX:TieredStopAtLevel=1"],
+    "c2": ["-XX:-TieredCompilation"],
+    "no_inlining": ["-XX:-Inline"],
+    "frame_pointers": ["-XX:+PreserveFramePointer"],
+}
+
+# They end after 15 bytes for the kernel.
+KINDS = ["enterer", "initialiser", "latched", "locker", "plain", "recursion", "reflector", "sleeper", "streamer", "waiter"]
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory):
+    if not shutil.which("javac"):
+        pytest.skip("javac is not installed")
+    where = tmp_path_factory.mktemp("java")
+    subprocess.run(["javac", "-g", "-d", where, SOURCE], check=True)
+    return where
+
+
+@pytest.fixture
+def java(classes):
+    """java(KIND…, options=…): the target, ready."""
+    started = []
+
+    def start(*kinds, options=()):
+        argv = [shutil.which("java"), "-Xshare:auto", *options, "-cp", classes, "JavaStacks", *kinds]
+        started.append(Target(argv, stderr=subprocess.DEVNULL))
+        return started[-1]
+
+    yield start
+    for t in started:
+        t.end()
+
+
+def truth(t):
+    """What the target says of its threads: (function, file, line) of each frame, the innermost first."""
+    stacks = {}
+    line = t.ask("stacks")
+    while line != "end":
+        name, function, file, number = line.split("\t")
+        stacks.setdefault(name, []).append((function, None if file == "null" else file, max(int(number), 0) or None))
+        line = t.readline()
+    return stacks
+
+
+def frames_of(t):
+    return [f for f in t["user_stack"] if f["kind"] == "java"]
+
+
+def is_hidden(frame):
+    """The virtual machine leaves out what it has made itself of method handles."""
+    return "LambdaForm$" in frame["symbol"]
+
+
+def place_of(frame):
+    source = frame["source"] or {"file": None, "line": 0}
+    return frame["symbol"], source["file"], source["line"] or None
+
+
+def shown(t):
+    return [place_of(f) for f in frames_of(t) if not is_hidden(f)]
+
+
+def assert_like_truth(doc, stacks, names):
+    for name in names:
+        assert shown(thread(doc, name[:15])) == stacks[name], name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_as_the_target_says(java, snap, mode):
+    """Every thread that blocks: names, files, lines and order, and whole."""
+    t = java("all", options=MODES[mode])
+    doc = snap(t)
+    stacks = truth(t)
+    assert_like_truth(doc, stacks, [*KINDS, "Reference Handler", "Finalizer", "Common-Cleaner"])
+    for kind in KINDS:
+        assert thread(doc, kind)["user_stack_end"] == "complete", kind
+
+
+def test_tiers(java, snap):
+    """How each frame is executed; only compiled code has inlined frames."""
+    recursion = frames_of(thread(snap(java("recursion", options=["-XX:-TieredCompilation"])), "recursion"))
+    assert {f["tier"] for f in recursion} == {"native", "interpreted", "C2"}
+    assert {f["tier"] for f in recursion if f["inlined"]} == {"C2"}
+    recursion = frames_of(thread(snap(java("recursion", options=["-XX:TieredStopAtLevel=1"])), "recursion"))
+    assert "C1" in {f["tier"] for f in recursion}
+    recursion = frames_of(thread(snap(java("recursion", options=["-Xint"])), "recursion"))
+    assert {f["tier"] for f in recursion} == {"native", "interpreted"}
+
+
+def test_saved(java, stakeout, tmp_path):
+    """Of the process nothing is left then."""
+    t = java("all")
+    saved = tmp_path / "saved"
+    first = stakeout("--json", "--save", saved, t.pid)
+    t.end()
+    again = stakeout("replay", "--json", saved)
+    assert again.code == first.code
+    for kind in KINDS:
+        assert thread(again.doc, kind)["user_stack"] == thread(first.doc, kind)["user_stack"]
+    assert again.doc["runtimes"] == first.doc["runtimes"] and first.doc["runtimes"][0]["name"] == "openjdk"
+
+
+def test_raw_and_without(java, stakeout):
+    """--raw keeps native frames behind those that stand for them, --no-runtime shows nothing else."""
+    t = java("plain")
+    usual = thread(stakeout("--json", t.pid).doc, "plain")["user_stack"]
+    raw = thread(stakeout("--json", "--raw", t.pid).doc, "plain")["user_stack"]
+    without = thread(stakeout("--json", "--no-runtime", t.pid).doc, "plain")["user_stack"]
+    native = [f["address"] for f in raw if f["kind"] == "native"]
+    made = [f for f in usual if f["kind"] != "native"]
+    assert [f["symbol"] for f in raw if f["kind"] != "native"] == [f["symbol"] for f in made]
+    assert len(native) == sum(f.get("replaces", 0) or 0 for f in made) + len([f for f in usual if f["kind"] == "native"])
+    assert {f["kind"] for f in without} == {"native"}
+
+
+def test_text(java, stakeout):
+    t = java("sleeper")
+    text = stakeout(t.pid).out
+    assert "openjdk" in text.splitlines()[0]
+    assert "java.lang.Thread.sleep" in text and "JavaStacks.sleep  at JavaStacks.java:" in text
+    assert "[interpreted]" in text and "perfmap" not in text
