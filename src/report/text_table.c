@@ -26,14 +26,51 @@ static bool is_program(enum frame_kind kind)
 	return kind == FRAME_KIND_PYTHON || kind == FRAME_KIND_JAVA || kind == FRAME_KIND_JS;
 }
 
+static bool starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* What comes with the language: as with the C library, many a thread waits there. */
+static bool is_library(const struct frame *frame)
+{
+	static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+	const char *file = frame->file ? frame->file : "";
+
+	if (frame->kind == FRAME_KIND_JS)
+		return starts_with(file, "node:");
+	if (frame->kind == FRAME_KIND_PYTHON)
+		return *file == '<' || (strstr(file, "/lib/python3") && !strstr(file, "-packages/"));
+	for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (starts_with(frame->symbol, packages[i]))
+			return true;
+	return false;
+}
+
+/* Where there is a program that a runtime executes, the rest is what executes it; NULL: there is none. */
+static const struct frame *find_program(const struct stack *stack)
+{
+	const struct frame *library = NULL;
+
+	for (size_t i = 0; stack && i < stack->len; i++) {
+		const struct frame *frame = &stack->data[i];
+
+		if (!frame->symbol || !is_program(frame->kind))
+			continue;
+		if (!is_library(frame))
+			return frame;
+		library = library ? library : frame;
+	}
+	return library;
+}
+
 const struct frame *text_table_frame(const struct trace_thread *thread)
 {
 	const struct stack *user = thread->user, *kernel = thread->kernel;
-	const struct frame *nameless = NULL;
+	const struct frame *nameless = NULL, *program = find_program(user);
 
-	for (size_t i = 0; user && i < user->len; i++) /* where there is a program, the rest is what executes it */
-		if (user->data[i].symbol && is_program(user->data[i].kind))
-			return &user->data[i];
+	if (program)
+		return program;
 	for (size_t i = 0; user && i < user->len; i++) {
 		const struct frame *frame = &user->data[i];
 

@@ -32,11 +32,30 @@ static void test_names_before_places(void **state)
 	assert_ptr_equal(text_table_frame(&thread)->module, &jemalloc);
 }
 
+/* Of a program that a runtime executes neither that nor what comes with the language, unless there is nothing else. */
+static void test_programs(void **state)
+{
+	const struct stack python = SAMPLE_STACK(
+		{.symbol = "PyObject_Vectorcall", .module = &sample_exe},
+		{.symbol = "Condition.wait", .kind = FRAME_KIND_PYTHON, .file = "/usr/lib/python3.11/threading.py"},
+		{.symbol = "Model.save", .kind = FRAME_KIND_PYTHON, .file = "/usr/lib/python3.11/site-packages/orm.py"},
+		{.symbol = "main", .kind = FRAME_KIND_PYTHON, .file = "/srv/app.py"});
+	const struct stack java = SAMPLE_STACK({.symbol = "jdk.internal.misc.Unsafe.park", .kind = FRAME_KIND_JAVA},
+					       {.symbol = "java.lang.Thread.run", .kind = FRAME_KIND_JAVA});
+	const struct stack js = SAMPLE_STACK({.symbol = "Module._load", .kind = FRAME_KIND_JS, .file = "node:internal/loader"},
+					     {.symbol = "onRequest", .kind = FRAME_KIND_JS, .file = "/srv/app.js"});
+
+	assert_string_equal(where(&python, NULL), "Model.save");
+	assert_string_equal(where(&java, NULL), "jdk.internal.misc.Unsafe.park");
+	assert_string_equal(where(&js, NULL), "onRequest");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outside_of_the_c_library),
 		cmocka_unit_test(test_names_before_places),
+		cmocka_unit_test(test_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
