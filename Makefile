@@ -46,7 +46,8 @@ endif
 ifeq ($(NO_BPF),)
 ALL_CFLAGS += -DHAVE_BPF=1
 LIBS := -lbpf $(LIBS)
-SKELETONS := $(patsubst src/bpf/%.bpf.c,$(BUILD)/gen/%.skel.h,$(wildcard src/bpf/*.bpf.c)) $(BUILD)/gen/task_iter.lskel.h
+SKELETONS := $(patsubst src/bpf/%.bpf.c,$(BUILD)/gen/%.skel.h,$(wildcard src/bpf/*.bpf.c)) \
+	$(BUILD)/gen/offcpu_finding.skel.h $(BUILD)/gen/task_iter.lskel.h
 endif
 # Clang does not look for <asm/types.h> where the host's compiler does.
 BPF_CPPFLAGS ?= $(addprefix -idirafter ,$(wildcard /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)))
@@ -73,8 +74,20 @@ $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
 	$(call say,BPF,$<)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) $(BPF_CPPFLAGS) -Isrc -Wall \
 		-c -o $@ $<
 
+# The same programs, for kernels that let them look at what a process has mapped.
+$(BUILD)/gen/offcpu_finding.bpf.o: src/bpf/offcpu.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) $(BPF_CPPFLAGS) -Isrc -Wall \
+		-DFINDS_CODE -c -o $@ $<
+
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
+
+# One loader works with both, by the first one's types: what it shares with them must lie at the same places.
+$(BUILD)/gen/offcpu_finding.skel.h: $(BUILD)/gen/offcpu_finding.bpf.o $(BUILD)/gen/offcpu.skel.h
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name offcpu_finding_bpf > $@.tmp && \
+		sed -n '/__rodata {/,/} \*bss;/p' $(BUILD)/gen/offcpu.skel.h > $@.plain && \
+		sed -n '/__rodata {/,/} \*bss;/p' $@.tmp | sed s/_finding_bpf/_bpf/ | cmp - $@.plain && mv $@.tmp $@
 
 # A program that loads the other one: the kernel searches its own BTF, in a fraction of the time in which libbpf reads it.
 $(BUILD)/gen/%.lskel.h: $(BUILD)/gen/%.bpf.o

@@ -69,10 +69,43 @@ struct thread_struct {
 	unsigned long gsbase;
 };
 
-struct mm_struct;
+typedef struct {
+	void *vdso;
+	const void *vdso_image; /* x86 has several */
+} mm_context_t;
+
+struct mm_struct {
+	mm_context_t context;
+	unsigned int map_count;
+	unsigned long exec_vm; /* pages of code */
+};
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+/* Of Linux 6.6 to 6.10. */
+struct inode___before_6_11 {
+	struct timespec64 __i_ctime;
+};
+
+struct inode {
+	__u64 i_ctime_sec;
+	unsigned int i_ctime_nsec;
+};
+
+struct file {
+	struct inode *f_inode;
+};
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
 	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+	struct mm_struct *vm_mm;
 };
 
 typedef struct {

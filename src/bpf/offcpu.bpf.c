@@ -21,6 +21,7 @@ enum { false, true };
 #include "bpf/task.bpf.h"
 #include "bpf/thread_state.bpf.h"
 #include "bpf/user_stack.bpf.h"
+#include "bpf/found_code.bpf.h"
 #include "bpf/wait_sums.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -189,6 +190,55 @@ static void request_maps(__u32 tgid)
 	}
 }
 
+/* The loader is told first: it has the set before the stacks that are walked with it. */
+static bool give_found_set(struct found *f, __u32 tgid, __u32 first)
+{
+	struct offcpu_maps maps = {.first = first, .count = f->head.count, .set = f->head.set};
+
+	f->head.kind = OFFCPU_FOUND;
+	f->head.tgid = tgid;
+	f->look.set = maps.set;
+	if (maps.count > OFFCPU_FOUND_MAPPINGS)
+		return false;
+	if (bpf_ringbuf_output(&ring, f, sizeof(f->head) + maps.count * sizeof(f->mappings[0]), BPF_RB_NO_WAKEUP))
+		return false;
+	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
+	return bpf_map_update_elem(&processes, &tgid, &maps, 0) == 0;
+}
+
+static int look_for_code(__u32 tgid, __u32 which, struct stack_scratch *scratch)
+{
+	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
+	__u32 first = 0;
+	int found;
+
+	if (!f || !tgid)
+		return FOUND_NOTHING;
+	found = find_code(tgid, scratch->head.set, which, missed_by(&scratch->walk), &first);
+	return found != FOUND_SET || give_found_set(f, tgid, first) ? found : FOUND_NOTHING;
+}
+
+/* Walks the user stack of the current thread. `may_look`: if need be by what is found to be mapped. */
+static __always_inline void take_user_stack(struct task_struct *task, __u32 tgid, __u32 which, bool may_look,
+					    struct stack_scratch *scratch)
+{
+	int found = FOUND_NOTHING;
+
+	walk_user(tgid, which);
+	if (scratch->head.user_end != OFFCPU_END_NO_TABLES)
+		return;
+	if (may_look)
+		found = look_for_code(tgid, which, scratch);
+	if (found == FOUND_SET)
+		walk_user(tgid, which);
+	if (scratch->head.user_end == OFFCPU_END_NO_TABLES && scratch->head.set)
+		scratch->head.user_end = found == FOUND_NO_CODE ? OFFCPU_END_NOT_CODE : why_unknown(task, &scratch->walk);
+	if (scratch->head.user_end == OFFCPU_END_NOT_CODE && scratch->head.nuser > 1 && !scratch->walk.exact)
+		scratch->head.nuser--;
+	if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
+		request_maps(tgid);
+}
+
 /*
  * The id of a stack: a hash of its frames and of whatever else makes two stacks different. Processes share stacks,
  * since the meaning of a user address depends only on the set of mappings; but while that is unknown, the process may
@@ -216,7 +266,7 @@ __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tg
  * Takes the stacks of the current thread and leaves them in the scratch. Inlined: unwinding a frame of ours on the
  * kernel stack costs as much as several of the kernel's own, which have unwind tables.
  */
-static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which)
+static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which, bool may_look)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct stack_scratch *scratch = get_scratch(which);
@@ -235,11 +285,8 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return 0;
 	/* An exiting thread gives up its memory: what is mapped may be another process's. */
-	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm) {
-		walk_user(task, tgid, which, scratch);
-		if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
-			request_maps(tgid);
-	}
+	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
+		take_user_stack(task, tgid, which, may_look, scratch);
 	hash_stack(scratch, tgid);
 	return scratch;
 }
@@ -284,6 +331,7 @@ static void report_wait(struct offcpu_wait *wait, struct stack_scratch *scratch)
 	bool sent = true;
 
 	count_seen();
+	wait->stack_cut = 0;
 	if (scratch)
 		wait->key.stack = scratch->head.id;
 	sum = want_events ? 0 : bpf_map_lookup_elem(&sums, &wait->key);
@@ -369,6 +417,7 @@ static void fill_wait(struct task_struct *task, const struct thread_state *s, __
 	}
 	wait->key.state = left & NOTED ? s->noted_state : s->state;
 	wait->key.stack = s->stack;
+	wait->stack_cut = s->stack_cut;
 	if (left & NOTED) /* it began before the recording: no stack was taken */
 		wait->key.stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
 	wait->key.process_start_ns = task->group_leader->start_time;
@@ -450,7 +499,7 @@ static __always_inline void note_return(void *ctx, struct task_struct *task)
 
 	if (!s)
 		return;
-	scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
+	scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER, true);
 	if (scratch && send_stack(scratch))
 		s->back_stack = scratch->head.id;
 }
@@ -486,6 +535,13 @@ static __attribute__((noinline)) void mend(struct task_struct *task, struct thre
 	report_wait(wait, 0);
 }
 
+/* The stack that was taken when the thread came back, if none was before, or only a part. */
+static void use_back_stack(struct offcpu_wait *wait, const struct thread_state *spare)
+{
+	if (!wait->key.stack.low || (wait->stack_cut && spare->back_stack.low))
+		wait->key.stack = spare->back_stack;
+}
+
 /* The thread leaves its CPU. `s`: its storage, or 0. What is in a spare is over, and goes there. */
 static __attribute__((noinline)) void settle(struct task_struct *task, struct thread_state *s)
 {
@@ -501,10 +557,10 @@ static __attribute__((noinline)) void settle(struct task_struct *task, struct th
 	if (!spare->back_ns && spare->left_ran_ns && take_left(s)) /* the last time but one, unseen: too late to tell */
 		lose(OFFCPU_LOST_RESUMES);
 	wait = spare->back_ns ? end_wait(task, s, spare->back_ns) : 0;
-	if (wait && !wait->key.stack.low)
-		wait->key.stack = spare->back_stack;
-	if (wait)
+	if (wait) {
+		use_back_stack(wait, spare);
 		report_wait(wait, 0);
+	}
 	if (spare->ran_ns)
 		s->ran_ns = spare->ran_ns;
 	if (spare->tid) {
@@ -518,20 +574,23 @@ static __attribute__((noinline)) void settle(struct task_struct *task, struct th
 static __always_inline void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	bool hidden;
+	bool hidden, has_stack;
 	struct offcpu_wait *wait = come_back(task, take_time(task), &hidden);
 
 	if (hidden)
 		note_return(ctx, task);
-	if (wait) /* a wait that began before the recording has no stack yet */
-		report_wait(wait, wait->key.stack.low ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER));
+	if (!wait)
+		return;
+	/* A wait that began before the recording has no stack yet. */
+	has_stack = wait->key.stack.low && !wait->stack_cut;
+	report_wait(wait, has_stack ? 0 : take_stack(ctx, wait->key.tgid, SCRATCH_WAITER, true));
 }
 
 /* The thread leaves its CPU to wait. Returns when; 0: not known. */
 static __always_inline __u64 leave(void *ctx, struct task_struct *task, __u32 letter)
 {
-	__u64 now;
 	struct thread_state *s = find_storage(task, OFFCPU_BUSY_LEAVING, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u64 now;
 
 	if (nspares)
 		settle(task, s);
@@ -549,8 +608,9 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *task, __u32 le
 	s->delay_ns = delay_of(task);
 	s->left_ran_ns = task->se.sum_exec_runtime;
 	if (stack_at_switch) {
-		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER);
+		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER, false);
 
+		s->stack_cut = scratch && scratch->head.user_end == OFFCPU_END_NO_TABLES;
 		if (scratch && !(s->sent && is_same_stack(s->stack, scratch->head.id))) /* threads often wait at one place */
 			s->sent = send_stack(scratch);
 		s->stack = scratch ? scratch->head.id : (struct offcpu_stack_id){};
@@ -698,7 +758,7 @@ static void note_waker(void *ctx, struct thread_state *s, __u64 left)
 	if (!is_reported(left, s->woken_ns))
 		return;
 	s->waker_stack.low = 0;
-	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER);
+	scratch = take_stack(ctx, s->waker_tgid, SCRATCH_WAKER, false);
 	if (scratch) {
 		send_stack(scratch);
 		s->waker_stack = scratch->head.id;
@@ -796,8 +856,9 @@ int note_waiting(struct bpf_iter__task *ctx)
 }
 
 /* Tells a wait to the loader. False: there is no room, and the iterator will call again. */
-static bool list_wait(struct bpf_iter__task *ctx, struct thread_state *s, __u64 left, const struct offcpu_open *open)
+static bool list_wait(struct bpf_iter__task *ctx, struct thread_state *s, __u64 left, struct offcpu_open *open)
 {
+	open->wait.stack_cut = 0;
 	if (!bpf_seq_write(ctx->meta->seq, open, sizeof(*open)))
 		return true;
 	__sync_val_compare_and_swap(&s->left_ns, 0, left);
@@ -817,8 +878,7 @@ static bool list_returned(struct bpf_iter__task *ctx, struct task_struct *task)
 	if (!is_reported(left, spare->back_ns))
 		return true;
 	fill_wait(task, s, left, spare->back_ns, &open.wait);
-	if (!open.wait.key.stack.low)
-		open.wait.key.stack = spare->back_stack;
+	use_back_stack(&open.wait, spare);
 	return list_wait(ctx, s, left, &open);
 }
 
@@ -846,6 +906,8 @@ int list_waiting(struct bpf_iter__task *ctx)
 	if (!is_reported(left, ends))
 		return 0;
 	fill_wait(task, s, left, ends, &open.wait);
+	if (open.wait.stack_cut && !end_at_switch) /* the loader reads it, from outside */
+		open.wait.key.stack = (struct offcpu_stack_id){};
 	list_wait(ctx, s, left, &open);
 	return 0;
 }
@@ -893,6 +955,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	bpf_map_delete_elem(&requested, &new_tgid);
+	bpf_map_delete_elem(&looks, &new_tgid);
 	if (!all_processes) {
 		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
 			bpf_map_delete_elem(&targets, &new_tgid);
@@ -920,6 +983,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, even of a waker that is not watched */
 	bpf_map_delete_elem(&requested, &tgid);
+	bpf_map_delete_elem(&looks, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXEC, tgid);
 	return 0;
@@ -943,6 +1007,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	bpf_map_delete_elem(&processes, &tgid);
 	bpf_map_delete_elem(&requested, &tgid);
+	bpf_map_delete_elem(&looks, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXIT, tgid);
 	return 0;

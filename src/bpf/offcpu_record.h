@@ -19,6 +19,8 @@ enum {
 	OFFCPU_MAX_LENGTHS = 1 << 14, /* of these, the ones with more waits than the next says */
 	OFFCPU_FIRST_WAITS = 44,
 	OFFCPU_MAX_MAPPINGS = 4096, /* of one process */
+	OFFCPU_FOUND_MAPPINGS = 128, /* of one process, in a set that BPF has made */
+	OFFCPU_FOUND_SLOTS = 1 << 14, /* for all of those: behind the loader's in `mappings` */
 };
 
 enum offcpu_kind {
@@ -28,6 +30,7 @@ enum offcpu_kind {
 	OFFCPU_EXEC = 4,	/* struct offcpu_process */
 	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
 	OFFCPU_RAN = 6,		/* struct offcpu_ran: a thread has ended */
+	OFFCPU_FOUND = 7,	/* struct offcpu_found: before the first stack that was walked with it */
 };
 
 /* The id of a stack: two hashes of its frames. 0, 0: no stack. Those made by BPF have an odd low half. */
@@ -73,7 +76,7 @@ struct offcpu_wait {
 	__u64 duration_ns;
 	__u64 runnable_ns; /* its last part, from the wake-up to getting a CPU; all of it when preempted */
 	__u32 waker_tgid;
-	__u32 zero;
+	__u32 stack_cut; /* only while BPF works on it: see struct thread_state */
 	char comm[OFFCPU_COMM];
 	char waker_comm[OFFCPU_COMM];
 };
@@ -173,12 +176,48 @@ struct offcpu_mapping {
 	__u64 end;
 	__u64 bias; /* address of the target - bias = unwind_row.pc */
 	__u32 object; /* number of the table; OFFCPU_NO_OBJECT: code without tables */
-	__u32 nrows;
+	__u32 nrows;  /* 0: likewise */
 	__u32 set;
-	__u32 zero;
+	__u32 serial; /* of the table: its number may be another file's by now */
 };
 
 #define OFFCPU_NO_OBJECT 0xffffffffu
+
+/*
+ * A set that BPF has made, of what it found mapped in the process: followed by `count` of struct offcpu_mapping, by rising
+ * address. It has only code whose file is known. Its number has OFFCPU_FOUND_SET; its slots are given to another set when
+ * all others have been used.
+ */
+struct offcpu_found {
+	__u32 kind;
+	__u32 tgid;
+	__u32 set;
+	__u32 count;
+};
+
+#define OFFCPU_FOUND_SET (1u << 31)
+
+/*
+ * What is mapped, as the kernel knows it. The address of an inode is that of one file for as long as somebody has this
+ * open, which the loader does; when its contents change, so does its time. Numbers of devices and inodes would not do: a
+ * file system may show other ones to user space, or use the same twice. Both are 0 for the vDSO.
+ */
+struct offcpu_file {
+	__u64 inode; /* of the vDSO: what the kernel tells several by */
+	__u64 changed_s;
+	__u64 page; /* of the file, where the mapping starts */
+	__u32 changed_ns;
+	__u32 zero;
+};
+
+/* What the loader knows of it. */
+struct offcpu_file_code {
+	__u64 shift;  /* start of the mapping + shift = offcpu_mapping.bias */
+	__u32 object; /* as in struct offcpu_mapping, but always the number of the file */
+	__u32 nrows;
+	__u32 serial;
+	__u32 zero;
+};
 
 /* A process to watch. */
 enum offcpu_target {
@@ -186,13 +225,14 @@ enum offcpu_target {
 	OFFCPU_TARGET_LISTED = 2, /* the iterator has shown one of its threads */
 };
 
-/* For tests: task storage is refused as if its CPU were busy with some other, or a program is not run. */
+/* For tests: task storage is refused as if its CPU were busy with some other, a program is not run, or the kernel older. */
 enum offcpu_pretence {
 	OFFCPU_BUSY_LEAVING = 1 << 0, /* when a thread leaves its CPU */
 	OFFCPU_BUSY_BACK = 1 << 1,    /* when it is back, as before Linux 6.2 */
 	OFFCPU_BUSY_NOTING = 1 << 2,  /* when the threads that wait already are noted */
 	OFFCPU_BUSY_AT_TIMES = 1 << 3, /* not always then, but in all orders */
 	OFFCPU_UNSEEN_BACK = 1 << 4,   /* nobody is told that a thread is back */
+	OFFCPU_NEVER_FINDS = 1 << 5,   /* BPF cannot look at what is mapped, as before Linux 6.7 */
 };
 
 /* Every loss by name; shown by name in reports. */
@@ -216,6 +256,9 @@ static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "off
 static_assert(sizeof(struct offcpu_ran) == 40, "offcpu_ran has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
+static_assert(sizeof(struct offcpu_found) == 16, "offcpu_found has no hidden padding");
+static_assert(sizeof(struct offcpu_file) == 32, "offcpu_file has no hidden padding");
+static_assert(sizeof(struct offcpu_file_code) == 24, "offcpu_file_code has no hidden padding");
 
 /* Where in a signal frame, at sp, the kernel saved the registers that a walk needs. */
 struct offcpu_signal_frame {

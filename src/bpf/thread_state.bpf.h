@@ -28,7 +28,8 @@ struct thread_state {
 	__u32 tgid; /* of an exiting thread: it may lose its pid and tid before it leaves its CPU for the last time */
 	__u32 tid;
 	__u8 sent; /* the loader has its stack */
-	__u8 zero[3];
+	__u8 stack_cut; /* for want of maps: it is taken again when the thread is back, and they may be known */
+	__u8 zero[2];
 	__u32 noted_state;
 	__u64 noted_delay_ns;
 	struct offcpu_stack_id stack; /* if it is taken at switch-out */

@@ -39,6 +39,8 @@ enum {
 
 const volatile struct offcpu_signal_frame signal_frame = {}; /* set by the loader */
 
+enum { VM_EXEC = 4 };
+
 enum { MAPPING_STEPS = 13, ROW_STEPS = 23 }; /* halvings needed to search OFFCPU_MAX_MAPPINGS, and BPF_ROWS_MAX */
 
 struct {
@@ -71,6 +73,28 @@ struct {
 	__array(values, struct rows_table);
 } objects SEC(".maps");
 
+enum exactness { RETURN_ADDRESS = 0, INTERRUPTED = 1, RESUMES = 2 };
+
+struct walk {
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 lr;
+	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began */
+	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
+	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */
+	__u32 first; /* where its frames start in the scratch */
+	__u32 n;
+	__u32 which; /* scratch, which it is in */
+	__u32 end;   /* enum offcpu_end */
+	__u32 exact; /* enum exactness: pc is not a return address */
+	__u32 has_fp;
+	__u32 has_lr;
+	__u32 only_innermost;
+	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
+	struct offcpu_maps maps;
+};
+
 enum { OFFCPU_FRAMES = OFFCPU_KERNEL_FRAMES + OFFCPU_USER_FRAMES };
 
 enum { COPY_WORDS = 128 };
@@ -81,6 +105,7 @@ struct stack_scratch {
 	__u64 frames[OFFCPU_FRAMES];
 	__u64 copy[COPY_WORDS]; /* a copy of the stack from where the walk starts: one read instead of many */
 	struct offcpu_wait wait; /* here because the programs' own stack is small */
+	struct walk walk;
 };
 
 /* One for the thread that resumed, one for the waker, which may be an interrupt that comes between. */
@@ -97,31 +122,6 @@ static struct stack_scratch *get_scratch(__u32 which)
 {
 	return bpf_map_lookup_elem(&scratches, &which);
 }
-
-enum exactness { RETURN_ADDRESS = 0, INTERRUPTED = 1, RESUMES = 2 };
-
-struct walk {
-	__u64 pc;
-	__u64 sp;
-	__u64 fp;
-	__u64 lr;
-	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began */
-	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
-	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */
-	__u32 first; /* where its frames start in the scratch */
-	__u32 n;
-	__u32 which; /* scratch */
-	__u32 end;   /* enum offcpu_end */
-	__u32 exact; /* enum exactness: pc is not a return address */
-	__u32 has_fp;
-	__u32 has_lr;
-	__u32 only_innermost;
-	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
-	struct offcpu_maps maps;
-};
-
-/* Older verifiers want all of it written before a global function gets it. */
-static_assert(sizeof(struct walk) == 104, "walk has no hidden padding");
 
 /*
  * Rows found lately, by address: most frames occur again and again, and a search takes some thirty look-ups. A set of
@@ -201,36 +201,43 @@ __attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offc
 	m = low ? bpf_map_lookup_elem(&mappings, &key) : 0;
 	if (!m)
 		return 0;
-	*out = *m; /* its place may have been given to another set meanwhile */
-	return out->set == w->maps.set && out->start <= pc && pc < out->end;
+	*out = *m;
+	asm volatile("" ::: "memory");
+	/* Its place may have been given to another set before, or meanwhile. */
+	return out->set == w->maps.set && m->set == w->maps.set && out->start <= pc && pc < out->end;
 }
 
-/* The last row that starts at or before the address. */
-__attribute__((noinline)) int find_row(__u32 object, __u32 nrows, __u32 at, struct unwind_row *out)
+enum { ROW_NONE, ROW_FOUND, ROW_OF_OTHERS /* the table is another file's by now */ };
+
+/* The last row that starts at or before the address. The one behind the last says which table it is. */
+__attribute__((noinline)) int find_row(struct offcpu_mapping *mapping, __u32 at, struct unwind_row *out)
 {
-	__u32 low = 0, high = nrows;
+	__u32 low = 0, high, object, nrows;
 	struct unwind_row *row;
 	void *table;
 
-	if (!out)
-		return 0;
+	if (!out || !mapping)
+		return ROW_NONE;
+	object = mapping->object;
+	high = nrows = mapping->nrows;
 	table = bpf_map_lookup_elem(&objects, &object);
-	if (!table)
-		return 0;
+	row = table ? bpf_map_lookup_elem(table, &nrows) : 0;
+	if (!row || row->pc != mapping->serial)
+		return ROW_OF_OTHERS;
 	for (int i = 0; i < ROW_STEPS && low < high; i++) {
 		__u32 mid = (low + high) / 2;
 
 		row = bpf_map_lookup_elem(table, &mid);
 		if (!row)
-			return 0;
+			return ROW_NONE;
 		halve(&low, &high, mid, row->pc <= at);
 	}
 	low--;
 	row = bpf_map_lookup_elem(table, &low); /* nothing comes before the first */
 	if (!row)
-		return 0;
+		return ROW_NONE;
 	*out = *row;
-	return 1;
+	return ROW_FOUND;
 }
 
 static bool read_word(struct walk *w, __u64 address, __u64 *out)
@@ -610,17 +617,21 @@ static bool step_by_code(struct walk *w)
 static bool search_row(struct walk *w, __u64 at, struct unwind_row *out)
 {
 	struct offcpu_mapping mapping = {};
+	int found = ROW_NONE;
 	__u64 offset;
 
 	if (!find_mapping(w, at, &mapping))
 		return false;
 	offset = at - mapping.bias;
-	out->kind = UNWIND_NONE;
-	if (mapping.object == OFFCPU_NO_OBJECT)
+	if (mapping.object == OFFCPU_NO_OBJECT || !mapping.nrows) {
 		out->kind = UNWIND_NO_TABLE;
-	else if (offset > 0xffffffff || !find_row(mapping.object, mapping.nrows, (__u32)offset, out))
+		return true;
+	}
+	if (offset <= 0xffffffff)
+		found = find_row(&mapping, (__u32)offset, out);
+	if (found == ROW_NONE)
 		out->kind = UNWIND_NONE;
-	return true;
+	return found != ROW_OF_OTHERS;
 }
 
 __attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out)
@@ -687,17 +698,21 @@ static bool step(struct walk *w)
 
 static long walk_frame(__u32 index, void *ctx)
 {
-	struct walk *w = ctx;
-	struct stack_scratch *scratch = get_scratch(w->which);
-	__u32 at = w->first + w->n;
-	__u64 mark = w->exact == RESUMES ? OFFCPU_RESUMES : OFFCPU_INTERRUPTED;
-	__u64 frame = w->pc | w->found | (w->exact && w->n ? mark : 0);
+	struct stack_scratch *scratch = get_scratch(*(__u32 *)ctx);
+	struct walk *w;
+	__u64 mark;
+	__u32 at;
 
-	if (!scratch || w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
+	if (!scratch)
+		return 1;
+	w = &scratch->walk;
+	at = w->first + w->n;
+	if (w->n >= OFFCPU_USER_FRAMES || at >= OFFCPU_FRAMES) {
 		w->end = OFFCPU_END_DEPTH;
 		return 1;
 	}
-	scratch->frames[at] = frame;
+	mark = w->exact == RESUMES ? OFFCPU_RESUMES : OFFCPU_INTERRUPTED;
+	scratch->frames[at] = w->pc | w->found | (w->exact && w->n ? mark : 0);
 	w->n++;
 	if (w->only_innermost)
 		w->end = OFFCPU_END_32BIT;
@@ -723,9 +738,14 @@ static bool is_32bit(const struct user_registers *regs)
 #endif
 }
 
+/* Where the walk came to code that is not known. */
+static __u64 missed_by(const struct walk *w)
+{
+	return w->pc - !w->exact;
+}
+
 static long note_code(struct task_struct *task, struct vm_area_struct *vma, void *ctx)
 {
-	enum { VM_EXEC = 4 };
 	bool *is_code = ctx;
 
 	*is_code = vma->vm_flags & VM_EXEC;
@@ -737,48 +757,55 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 {
 	enum { ENOENT = 2 };
 	bool is_code = false;
-	long rc = bpf_find_vma(task, w->pc - !w->exact, note_code, &is_code, 0);
+	long rc = bpf_find_vma(task, missed_by(w), note_code, &is_code, 0);
 
 	if (rc == -ENOENT || (rc == 0 && !is_code))
 		return OFFCPU_END_NOT_CODE;
 	return w->maps.count < OFFCPU_MAX_MAPPINGS ? OFFCPU_END_NO_TABLES : OFFCPU_END_MANY_MAPPINGS;
 }
 
-/* Puts the frames behind those of the kernel. */
-static void walk_user(struct task_struct *task, __u32 tgid, __u32 which, struct stack_scratch *scratch)
+/*
+ * Puts the frames behind those of the kernel. A global function, as it may have to be done twice: with the maps that were
+ * known, and with those that were then found. The walk is in the scratch as there is little room on the programs' own stack.
+ */
+__attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
-	struct walk w = {.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
+	struct stack_scratch *scratch = get_scratch(which);
+	struct walk *w;
 
+	if (!scratch)
+		return 0;
+	w = &scratch->walk;
+	*w = (struct walk){
+		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	if (maps)
-		w.maps = *maps;
-	scratch->head.set = w.maps.set;
+		w->maps = *maps;
+	scratch->head.set = w->maps.set;
 #if defined(__TARGET_ARCH_x86)
-	w.pc = regs->ip;
-	w.sp = regs->sp;
-	w.fp = regs->bp;
-	w.lr = regs->di;
-	w.go = regs->r14;
+	w->pc = regs->ip;
+	w->sp = regs->sp;
+	w->fp = regs->bp;
+	w->lr = regs->di;
+	w->go = regs->r14;
 #else
-	w.pc = regs->pc;
-	w.sp = regs->sp;
-	w.fp = regs->regs[29];
-	w.lr = strip_code(regs->regs[30]);
-	w.go = regs->regs[28];
+	w->pc = regs->pc;
+	w->sp = regs->sp;
+	w->fp = regs->regs[29];
+	w->lr = strip_code(regs->regs[30]);
+	w->go = regs->regs[28];
 #endif
-	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w.sp) == 0)
-		w.copied = w.sp;
-	if (!w.pc)
-		return; /* a thread that the kernel runs in this process, such as io_uring's */
-	w.only_innermost = is_32bit(regs);
-	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &w, 0);
-	if (w.end == OFFCPU_END_NO_TABLES && w.maps.set)
-		w.end = why_unknown(task, &w);
-	if (w.end == OFFCPU_END_NOT_CODE && w.n > 1 && !w.exact)
-		w.n--;
-	scratch->head.nuser = w.n;
-	scratch->head.user_end = w.end;
+	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w->sp) == 0)
+		w->copied = w->sp;
+	if (!w->pc)
+		return 0; /* a thread that the kernel runs in this process, such as io_uring's */
+	w->only_innermost = is_32bit(regs);
+	bpf_loop(OFFCPU_USER_FRAMES + 1, walk_frame, &which, 0);
+	scratch->head.nuser = w->n;
+	scratch->head.user_end = w->end;
+	return 0;
 }
 
 #endif

@@ -25,6 +25,7 @@ enum {
 	OPT_HIDE_IDLE,
 	OPT_TOP,
 	OPT_SOURCE,
+	OPT_READ_MAPS,
 };
 
 static const uint64_t millisecond = 1000000, second = 1000000000;
@@ -175,6 +176,9 @@ static int take_option(struct reading *r, int opt, const char *value, struct err
 		word = parse_word("--source", value, source_words, err);
 		o->source = word < 0 ? OFFCPU_SOURCE_AUTO : (enum offcpu_source)word;
 		return word < 0 ? word : 0;
+	case OPT_READ_MAPS:
+		o->read_maps = true;
+		return 0;
 	default:
 		return err_set(err, EINVAL, "unknown option");
 	}
@@ -199,6 +203,7 @@ static const struct option long_options[] = {
 	{"hide-idle", no_argument, NULL, OPT_HIDE_IDLE},
 	{"top", required_argument, NULL, OPT_TOP},
 	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
+	{"read-maps", no_argument, NULL, OPT_READ_MAPS}, /* for tests: BPF looks at nobody's mappings */
 	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},
 	{"long", no_argument, NULL, VIEW_LONG},
 	{"json", no_argument, NULL, VIEW_JSON},

@@ -35,6 +35,7 @@ struct offcpu_options {
 	bool kernel; /* take kernel stacks */
 	bool user;
 	enum offcpu_source source;
+	bool read_maps; /* --read-maps: the maps of processes are only known once they are read, as before Linux 6.7 */
 
 	bool hide_idle;
 	uint32_t top; /* threads and stacks in the text; 0: the default */

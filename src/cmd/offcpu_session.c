@@ -34,6 +34,7 @@ static int start_recording(struct offcpu_session *session, const struct watch_op
 	const struct recording_options options = {
 		.watch = *watch,
 		.rung = rungs[o->source],
+		.read_maps = o->read_maps,
 		.only_new = child->pid != 0, /* the command waits for us: that is none of its own waits */
 		.events = o->events,
 	};

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
+#include "offcpu_finding.skel.h"
 
 /* Waits whose sums do not fit are sent one by one. */
 enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16, ALLOCATED_LENGTHS = 1 << 12 };
@@ -33,6 +34,7 @@ struct kernel_facts {
 	bool delayed_dequeue; /* and is wrong at times (Linux 6.12): see is_misjudged() in offcpu.bpf.c */
 	bool storage_hides; /* task storage is not found while its CPU is busy with some other (until Linux 6.2) */
 	bool own_allocator; /* BPF has memory of its own for maps that grow (Linux 6.1) */
+	bool lists_mappings; /* BPF can look at what a process has mapped (Linux 6.7) */
 };
 
 struct offcpu_probe {
@@ -42,6 +44,7 @@ struct offcpu_probe {
 	enum offcpu_rung rung;
 	char switch_symbol[64]; /* the function that a kprobe is put on */
 	enum stacks stacks;
+	bool finds_code;
 	struct err lacks;       /* why fewer stacks are taken than were wanted */
 	struct err passed_over; /* why no better rung is used; see offcpu_probe_passed_over() */
 	struct words words;     /* what an iterator wrote */
@@ -95,6 +98,7 @@ static struct kernel_facts ask_kernel(void)
 	facts.storage_hides = btf__find_by_name_kind(btf, "bpf_task_storage_busy", BTF_KIND_VAR) > 0 &&
 			      btf__find_by_name_kind(btf, "bpf_task_storage_get_recur", BTF_KIND_FUNC) < 0;
 	facts.own_allocator = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	facts.lists_mappings = btf__find_by_name_kind(btf, "bpf_iter_task_vma_new", BTF_KIND_FUNC) > 0;
 	btf__free(btf);
 	return facts;
 }
@@ -166,7 +170,13 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	bpf_program__set_autoload(skel->progs.on_waking, wants_wakeups(probe, options) || probe->kernel.delayed_dequeue);
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->rung == OFFCPU_RUNG_SCHED_EXIT);
 	bpf_program__set_autoload(skel->progs.on_finish_switch, probe->rung == OFFCPU_RUNG_KPROBE);
-	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings);
+	bpf_program__set_autoload(skel->progs.tell_file, probe->finds_code);
+	skel->rodata->first_found_slot = options->max_mappings;
+	bpf_map__set_max_entries(skel->maps.mappings, options->max_mappings + (probe->finds_code ? OFFCPU_FOUND_SLOTS : 0));
+	if (!probe->finds_code) {
+		bpf_map__set_max_entries(skel->maps.files, 1);
+		bpf_map__set_max_entries(skel->maps.looks, 1);
+	}
 	bpf_map__set_max_entries(skel->maps.ring, options->ring_bytes);
 }
 
@@ -177,7 +187,8 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 static void allocate_before(struct offcpu_bpf *skel)
 {
 	struct bpf_map *const maps[] = {skel->maps.targets, skel->maps.processes, skel->maps.requested, skel->maps.sums,
-					skel->maps.known_stacks, skel->maps.lengths};
+					skel->maps.known_stacks, skel->maps.lengths, skel->maps.looks,
+					skel->maps.files};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		bpf_map__set_map_flags(maps[i], bpf_map__map_flags(maps[i]) & ~(__u32)BPF_F_NO_PREALLOC);
@@ -194,12 +205,30 @@ static const char *find_lack(void)
 		       : NULL;
 }
 
-static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
+/* The programs that suit the kernel. Both kinds have the same types: the Makefile sees to that. */
+static struct offcpu_bpf *open_programs(bool finds_code)
+{
+	struct offcpu_bpf *skel = calloc(1, sizeof(*skel));
+	int rc = skel ? offcpu_bpf__create_skeleton(skel) : -ENOMEM;
+
+	if (rc == 0 && finds_code)
+		skel->skeleton->data = (void *)offcpu_finding_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (rc == 0)
+		rc = bpf_object__open_skeleton(skel->skeleton, NULL);
+	if (rc == 0)
+		return skel;
+	if (skel)
+		offcpu_bpf__destroy(skel);
+	errno = -rc;
+	return NULL;
+}
+
+static int load_programs(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
 {
 	int rc;
 
 	offcpu_bpf__destroy(probe->skel);
-	probe->skel = offcpu_bpf__open();
+	probe->skel = open_programs(probe->finds_code);
 	if (!probe->skel)
 		return loading_explain(err, errno, "opening the BPF programs", NULL);
 	configure(probe, options);
@@ -207,6 +236,21 @@ static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *o
 		allocate_before(probe->skel);
 	rc = offcpu_bpf__load(probe->skel);
 	return rc ? loading_explain(err, -rc, "loading the BPF programs", find_lack()) : 0;
+}
+
+/* A kernel may have what finds code and not let these programs use it: then the loader reads all maps, as on older ones. */
+static int load(struct offcpu_probe *probe, const struct offcpu_probe_options *options, struct err *err)
+{
+	int rc;
+
+	/* Where a wait ends at the switch, nothing is ever looked at in the thread that is back. */
+	probe->finds_code = probe->kernel.lists_mappings && options->user_stacks && has_user_stacks(probe) &&
+			    probe->rung != OFFCPU_RUNG_SWITCH && !(options->pretended & OFFCPU_NEVER_FINDS);
+	rc = load_programs(probe, options, err);
+	if (rc == 0 || rc == -EPERM || !probe->finds_code)
+		return rc;
+	probe->finds_code = false;
+	return load_programs(probe, options, err);
 }
 
 /* A probe that can be loaded may still be refused when it is attached. */
@@ -490,18 +534,20 @@ uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
 	return total;
 }
 
-int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
+/* The serial number is in a row of its own behind the others. */
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n, uint32_t serial)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_INNER_MAP);
+	const struct unwind_row last = {.pc = serial};
 	_cleanup_close_ int fd = -1;
 	__u32 count = (__u32)n;
 	__u32 *keys;
 	int rc;
 
-	if (n == 0 || n > UINT32_MAX)
+	if (n == 0 || n >= UINT32_MAX)
 		return -ENOSPC;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rows", sizeof(*keys), sizeof(*rows), count, &create);
-	if (fd < 0)
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rows", sizeof(*keys), sizeof(*rows), count + 1, &create);
+	if (fd < 0 || bpf_map_update_elem(fd, &count, &last, BPF_ANY) < 0)
 		return -errno;
 	keys = malloc(n * sizeof(*keys));
 	if (!keys)
@@ -556,6 +602,36 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 
 	if (offcpu_probe_set_of(probe, tgid) == set)
 		bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
+}
+
+bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
+{
+	return probe->finds_code;
+}
+
+int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+
+	probe->skel->bss->asked_file.address = (uintptr_t)address;
+	if (bpf_prog_test_run_opts(bpf_program__fd(probe->skel->progs.tell_file), &run) < 0)
+		return -errno;
+	*out = probe->skel->bss->asked_file.file;
+	out->page = 0;
+	return probe->skel->bss->asked_file.done ? 0 : -ENOENT;
+}
+
+int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code)
+{
+	if (bpf_map_update_elem(bpf_map__fd(probe->skel->maps.files), file, code, BPF_ANY) < 0)
+		return -errno;
+	__atomic_fetch_add(&probe->skel->bss->nfiles, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void offcpu_probe_forget_file(struct offcpu_probe *probe, const struct offcpu_file *file)
+{
+	bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.files), file);
 }
 
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)

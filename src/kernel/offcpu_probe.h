@@ -85,8 +85,8 @@ int offcpu_probe_sums(struct offcpu_probe *probe, offcpu_sums_fn take, void *arg
 
 uint64_t offcpu_probe_seen(struct offcpu_probe *probe); /* waits so far */
 
-/* Tables. A descriptor for close(), or -errno. Rows are copied. */
-int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n);
+/* Tables. A descriptor for close(), or -errno. Rows are copied. Only mappings with this serial number lead to it. */
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n, uint32_t serial);
 
 /*
  * Gives these tables to these objects, in the same order. All in one call: the kernel waits until nobody uses the old
@@ -97,6 +97,17 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
 uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid); /* what BPF walks it with; 0: nothing */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */
+
+/* Whether BPF finds out itself what a process has mapped (Linux 6.7), by the files that it is told of. */
+bool offcpu_probe_finds_code(const struct offcpu_probe *probe);
+
+/*
+ * Which file we have mapped at an address, as BPF knows it, as long as it is mapped; without the page. -ENOENT: none, nor
+ * the vDSO. By one thread at a time.
+ */
+int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out);
+int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code);
+void offcpu_probe_forget_file(struct offcpu_probe *probe, const struct offcpu_file *file);
 
 /* BPF may ask for the process again; without news, only after a while. */
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news);

@@ -96,7 +96,7 @@ uint64_t offcpu_probe_seen(struct offcpu_probe *probe)
 	return 0;
 }
 
-int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n, uint32_t serial)
 {
 	return -ENOSYS;
 }
@@ -122,6 +122,25 @@ uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 }
 
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
+{
+}
+
+bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
+{
+	return false;
+}
+
+int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
+{
+	return -ENOSYS;
+}
+
+int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code)
+{
+	return -ENOSYS;
+}
+
+void offcpu_probe_forget_file(struct offcpu_probe *probe, const struct offcpu_file *file)
 {
 }
 

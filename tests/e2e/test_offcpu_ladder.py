@@ -58,6 +58,16 @@ def test_tables_that_do_not_grow(waiting):
     assert row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]
 
 
+def test_mappings_that_bpf_may_not_list(waiting):
+    """A kernel that has the iterator of mappings, but not for these programs: they are loaded without it."""
+    if not has("sched_exit"):
+        pytest.skip(why_not("sched_exit"))
+    result = recorded(waiting, 1, "--source=sched_exit", program="on_sched_exit")
+    row = row_of(result.doc, waiting.tids["worker"])
+    assert result.code == 0 and result.doc["notes"] == []
+    assert row["kernel_stack"] and "worker" in [bare(f["symbol"]) for f in row["user_stack"]]
+
+
 def test_no_task_storage(waiting):
     """A kernel before 5.12: what is missing has a name, and /proc is asked instead."""
     result = run("offcpu", "--json", "-d", "0.5", "-p", waiting.pid, env=refusing({"REFUSE_MAP": str(TASK_STORAGE)}))

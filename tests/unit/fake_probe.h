@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "kernel/offcpu_probe.h"
 
 /* In place of kernel/offcpu_probe.c, for tests of what is given to BPF: it keeps that, and asks no kernel. */
-enum { FAKE_SLOTS = 1 << 18, FAKE_OBJECTS = 4096 };
+enum { FAKE_SLOTS = 1 << 18, FAKE_OBJECTS = 4096, FAKE_FILES = 64 };
 
 struct offcpu_probe {
 	struct offcpu_mapping *mappings;
@@ -25,6 +26,10 @@ struct offcpu_probe {
 	bool crowded;                /* processes are */
 	unsigned answers;
 	bool news; /* of the last answer */
+	bool finds; /* what processes have mapped, by these files */
+	unsigned nfiles;
+	struct offcpu_file files[FAKE_FILES];
+	struct offcpu_file_code codes[FAKE_FILES];
 };
 
 static inline void fake_probe_init(struct offcpu_probe *probe)
@@ -38,7 +43,7 @@ static inline void fake_probe_deinit(struct offcpu_probe *probe)
 }
 
 /* A table is a file with its number of rows. */
-int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n)
+int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_row *rows, size_t n, uint32_t serial)
 {
 	uint64_t count = n;
 	int fd = n && !probe->full ? memfd_create("rows", MFD_CLOEXEC) : -1;
@@ -88,6 +93,37 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 {
 	if (offcpu_probe_set_of(probe, tgid) == set)
 		probe->maps = (struct offcpu_maps){0};
+}
+
+bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
+{
+	return probe->finds;
+}
+
+/* Each address is another file's. */
+int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
+{
+	*out = (struct offcpu_file){.inode = (uintptr_t)address};
+	return 0;
+}
+
+int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code)
+{
+	if (probe->nfiles == FAKE_FILES)
+		return -ENOSPC;
+	probe->files[probe->nfiles] = *file;
+	probe->codes[probe->nfiles++] = *code;
+	return 0;
+}
+
+void offcpu_probe_forget_file(struct offcpu_probe *probe, const struct offcpu_file *file)
+{
+	for (unsigned i = 0; i < probe->nfiles; i++)
+		if (memcmp(&probe->files[i], file, sizeof(*file)) == 0) {
+			probe->files[i] = probe->files[--probe->nfiles];
+			probe->codes[i] = probe->codes[probe->nfiles];
+			return;
+		}
 }
 
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)

@@ -182,7 +182,7 @@ static void test_command(void **state)
 static void test_what_to_record(void **state)
 {
 	OPTIONS(o, "12", "-d", "1.5", "--min=10us", "--max", "2s", "--state", "D", "--children", "--no-threads",
-		"--wakers", "--kernel-only", "--source", "switch");
+		"--wakers", "--kernel-only", "--source", "switch", "--read-maps");
 	OPTIONS(p, "12", "--duration=90ms", "--state=S,R", "--no-threads", "--threads", "--user-only", "--max", "1ms");
 
 	assert_int_equal(o.duration_ns, 1500000000);
@@ -192,6 +192,7 @@ static void test_what_to_record(void **state)
 	assert_true(o.children && o.wakers && o.kernel);
 	assert_false(o.threads || o.user);
 	assert_int_equal(o.source, OFFCPU_SOURCE_SWITCH);
+	assert_true(o.read_maps && !p.read_maps);
 	assert_int_equal(p.duration_ns, 90000000);
 	assert_states(&p.filter, "SR");
 	assert_true(p.threads && p.user);

@@ -935,20 +935,22 @@ static void test_losses(void **state)
 
 static void test_limits(void **state)
 {
-	const struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
+	struct offcpu_probe_options options = the_options(OFFCPU_RUNG_AUTO);
 	const struct offcpu_mapping mapping = {.start = 1, .end = 2, .set = 1};
 	const struct unwind_row row = {.kind = UNWIND_END};
 	uint32_t objects[] = {0, 4095};
 	pid_t pid = start_child(child_sleeps);
-	struct offcpu_probe *probe = start(pid, &options);
+	struct offcpu_probe *probe;
 	int tables[2];
 
+	options.pretended = OFFCPU_NEVER_FINDS; /* its own mappings lie behind */
+	probe = start(pid, &options);
 	assert_int_equal(offcpu_probe_set_mapping(probe, options.max_mappings - 1, &mapping), 0);
 	assert_true(offcpu_probe_set_mapping(probe, options.max_mappings, &mapping) < 0);
-	tables[0] = offcpu_probe_create_table(probe, &row, 1);
-	tables[1] = offcpu_probe_create_table(probe, &row, 1);
+	tables[0] = offcpu_probe_create_table(probe, &row, 1, 0);
+	tables[1] = offcpu_probe_create_table(probe, &row, 1, 0);
 	assert_true(tables[0] >= 0 && tables[1] >= 0);
-	assert_int_equal(offcpu_probe_create_table(probe, &row, 0), -ENOSPC);
+	assert_int_equal(offcpu_probe_create_table(probe, &row, 0, 0), -ENOSPC);
 	assert_int_equal(offcpu_probe_set_objects(probe, objects, tables, 2), 0);
 	assert_int_equal(offcpu_probe_set_objects(probe, objects, tables, 0), 0);
 	objects[1] = 4096;

@@ -75,7 +75,7 @@ static void describe(struct offcpu_probe *probe, pid_t pid)
 	const struct offcpu_mapping mapping = {
 		.start = here - AROUND, .end = here + AROUND, .bias = here - AROUND, .nrows = 1, .set = 1};
 	const uint32_t object = 0;
-	int table = offcpu_probe_create_table(probe, &row, 1);
+	int table = offcpu_probe_create_table(probe, &row, 1, 0);
 
 	assert_true(table >= 0);
 	assert_int_equal(offcpu_probe_set_objects(probe, &object, &table, 1), 0);

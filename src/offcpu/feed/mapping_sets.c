@@ -168,6 +168,7 @@ static int set_mapping(struct mapping_sets *sets, const struct set *set, uint32_
 		record.object = m->object;
 		record.bias += table.base;
 		record.nrows = table.nrows;
+		record.serial = table.serial;
 	}
 	return offcpu_probe_set_mapping(sets->probe, set->first + i, &record);
 }
@@ -197,8 +198,8 @@ static struct set *create_set(struct mapping_sets *sets, struct mappings *mappin
 		free(set);
 		return NULL;
 	}
-	/* The high half tells it from earlier sets in the same place. */
-	set->id = (1 + sets->made++ % UINT16_MAX) * MAX_SETS | index;
+	/* The high half tells it from earlier sets in the same place; its highest bit is for sets that BPF makes. */
+	set->id = (1 + sets->made++ % INT16_MAX) * MAX_SETS | index;
 	set->mappings = *mappings;
 	*mappings = (struct mappings){0};
 	shrink(&set->mappings);

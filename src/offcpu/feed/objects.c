@@ -8,6 +8,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "offcpu/feed/file_pin.h"
 #include "target/mapped_file.h"
 #include "unwind/bpf_rows.h"
 
@@ -35,6 +36,8 @@ struct object {
 	bool reading;          /* a thread is reading it, without the lock */
 	struct start starts[MAX_STARTS];
 	uint32_t nstarts;
+	uint32_t ntold; /* of these, the ones that BPF knows the file by */
+	struct file_pin pin;
 	struct object_table table;
 	enum objects_fit fit;
 	uint32_t taken;
@@ -58,6 +61,7 @@ struct objects {
 	uint64_t rows;         /* that BPF has, or will have */
 	int none;              /* an empty table */
 	struct changes changes;
+	uint32_t serial; /* of the last table */
 	uint32_t lost; /* tables that BPF could not be given since this was last reported */
 	uint64_t made;
 
@@ -95,6 +99,7 @@ static void destroy_object(struct object *object)
 	if (!object)
 		return;
 	module_destroy(object->module);
+	file_pin_deinit(&object->pin);
 	if (object->fd >= 0)
 		close(object->fd);
 	free(object->memory);
@@ -173,7 +178,8 @@ static struct module *create_module(struct image *image, const char *path)
 	return image && module_create(image, path, NULL, &module) == 0 ? module : NULL;
 }
 
-static struct object *create_object(const struct modules *modules, const struct map_entry *entry, struct module *module)
+static struct object *create_object(struct offcpu_probe *probe, const struct modules *modules,
+				    const struct map_entry *entry, struct module *module)
 {
 	_cleanup_(cleanup_object) struct object *object = calloc(1, sizeof(*object));
 	bool ok;
@@ -189,6 +195,8 @@ static struct object *create_object(const struct modules *modules, const struct 
 	else
 		copy_memory(object, module->image);
 	ok = object->fd >= 0 || object->memory;
+	if (ok)
+		file_pin_init(&object->pin, probe, object->fd, module->image, entry);
 	/* When the process has just ended, or no descriptors are left, the copy in memory is kept instead. */
 	if (!ok && image_identity(module->image))
 		object->module = create_module(module_take_image(module), object->path);
@@ -217,7 +225,7 @@ static bool change(struct objects *objects, uint32_t number, int table)
 }
 
 /* Makes room for the rows, counts them, and makes a table of them. */
-static int create_table(struct objects *objects, const struct bpf_rows *rows)
+static int create_table(struct objects *objects, const struct bpf_rows *rows, uint32_t serial)
 {
 	int table;
 
@@ -225,41 +233,66 @@ static int create_table(struct objects *objects, const struct bpf_rows *rows)
 		return -1;
 	objects->rows += rows->len;
 	pthread_mutex_unlock(objects->taking);
-	table = offcpu_probe_create_table(objects->probe, rows->data, rows->len);
+	table = offcpu_probe_create_table(objects->probe, rows->data, rows->len, serial);
 	pthread_mutex_lock(objects->taking);
 	if (table < 0)
 		objects->rows -= rows->len;
 	return table;
 }
 
-static void make_ready(struct objects *objects, struct object *object)
+/* Tells BPF how the file may be mapped, once it has the table. */
+static void tell_starts(struct objects *objects, struct object *object, uint32_t number)
+{
+	for (; object->ready && object->taken && object->ntold < object->nstarts; object->ntold++) {
+		const struct start *start = &object->starts[object->ntold];
+		const struct offcpu_file_code code = {
+			.shift = object->table.base - start->vaddr,
+			.object = number,
+			.nrows = object->table.nrows,
+			.serial = object->table.serial,
+		};
+
+		file_pin_tell(&object->pin, objects->probe, start->offset, &code);
+	}
+}
+
+static void forget_starts(struct objects *objects, struct object *object)
+{
+	while (object->ntold)
+		file_pin_forget(&object->pin, objects->probe, object->starts[--object->ntold].offset);
+}
+
+static void make_ready(struct objects *objects, struct object *object, uint32_t number)
 {
 	object->ready = true;
 	objects->made++;
+	tell_starts(objects, object, number);
 }
 
 /* Makes the table of a file for BPF. */
 static void add_table(struct objects *objects, struct object *object, uint32_t number, struct image *image)
 {
+	const uint32_t serial = ++objects->serial;
 	struct bpf_rows rows = {0};
 	bool any;
 	int table;
 
 	object->ready = false;
+	object->table.serial = serial;
 	pthread_mutex_unlock(objects->taking);
 	any = bpf_rows_build(image, arch_host(), NULL, &rows) == 0 && rows.len;
 	pthread_mutex_lock(objects->taking);
 	object->fit = any ? OBJECTS_NO_TABLE : OBJECTS_FIT;
-	table = any ? create_table(objects, &rows) : -1;
+	table = any ? create_table(objects, &rows, serial) : -1;
 	if (table >= 0 && change(objects, number, table)) {
-		object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len};
+		object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len, .serial = serial};
 		object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
 	} else if (table >= 0) {
 		objects->rows -= rows.len;
 		close(table);
 	}
 	if (!object->table.nrows)
-		make_ready(objects, object);
+		make_ready(objects, object, number);
 	bpf_rows_deinit(&rows);
 	if (objects->changes.objects.len >= MAX_CHANGES)
 		flush(objects);
@@ -269,13 +302,14 @@ static void remove_table(struct objects *objects, struct object *object, uint32_
 {
 	static const struct unwind_row none = {.kind = UNWIND_NONE};
 
+	forget_starts(objects, object);
 	if (!object->table.nrows)
 		return;
 	objects->rows -= object->table.nrows;
 	object->table = (struct object_table){0};
 	object->ready = false;
 	if (objects->none < 0)
-		objects->none = offcpu_probe_create_table(objects->probe, &none, 1);
+		objects->none = offcpu_probe_create_table(objects->probe, &none, 1, 0);
 	if (objects->none >= 0)
 		change(objects, number, objects->none);
 }
@@ -287,12 +321,12 @@ static void settle(struct objects *objects, uint32_t number, bool was_removed, b
 
 	if (refused && object && object->table.nrows) {
 		objects->rows -= object->table.nrows;
-		object->table = (struct object_table){0};
+		object->table = (struct object_table){.serial = object->table.serial};
 		object->fit = OBJECTS_NO_TABLE;
 		objects->lost++;
 	}
 	if (object)
-		make_ready(objects, object);
+		make_ready(objects, object, number);
 	if (was_removed && objects->keys[number] == GOING)
 		objects->keys[number] = FREE;
 }
@@ -338,7 +372,7 @@ static bool add_object(struct objects *objects, const struct modules *modules, c
 	struct object *object;
 
 	pthread_mutex_unlock(objects->taking);
-	object = create_object(modules, entry, module);
+	object = create_object(objects->probe, modules, entry, module);
 	pthread_mutex_lock(objects->taking);
 	if (!object || !take_number(objects, number)) {
 		destroy_object(object);
@@ -382,6 +416,7 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 		add_table(objects, object, number, image);
 	if (!find_start(object, entry->offset, &known) && object->nstarts < MAX_STARTS)
 		object->starts[object->nstarts++] = (struct start){.offset = entry->offset, .vaddr = vaddr};
+	tell_starts(objects, object, number);
 	*fit = object->fit;
 	return number;
 }
@@ -404,6 +439,16 @@ bool objects_take_known(struct objects *objects, uint64_t key, const struct map_
 void objects_take_again(struct objects *objects, uint32_t number)
 {
 	objects->all[number]->taken++;
+}
+
+bool objects_take_found(struct objects *objects, uint32_t number, uint32_t serial)
+{
+	struct object *object = number < objects->limits.files ? objects->all[number] : NULL;
+
+	if (!object || !object->taken || object->table.serial != serial)
+		return false;
+	object->taken++;
+	return true;
 }
 
 void objects_give(struct objects *objects, uint32_t number)

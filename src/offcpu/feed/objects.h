@@ -14,6 +14,8 @@
  * of the file, to name addresses when the processes are gone. A file that nobody uses any more is dropped, unless an
  * address in it is still to be named: then only its table is.
  *
+ * Where BPF finds out itself what a process has mapped, it is told of each file as well (file_pin.h).
+ *
  * Taking and giving back needs a lock. It is released while files are read, tables are made and BPF is given them: that
  * takes long, and threads that need only known files do not wait for it. One thread at a time takes new files. Any
  * thread may keep objects and ask for modules, without the lock.
@@ -57,6 +59,9 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,
 			uint64_t *vaddr, enum objects_fit *fit);
 void objects_take_again(struct objects *objects, uint32_t number);
+
+/* The same for a mapping that BPF has found. False when the file that had this number, or its table, is gone. */
+bool objects_take_found(struct objects *objects, uint32_t number, uint32_t serial);
 void objects_give(struct objects *objects, uint32_t number);
 
 /*
@@ -71,6 +76,7 @@ uint64_t objects_made(const struct objects *objects); /* rises when a new file h
 struct object_table {
 	uint64_t base; /* address in the file that the rows count from */
 	uint32_t nrows;
+	uint32_t serial; /* each table has another */
 };
 
 struct object_table objects_table(const struct objects *objects, uint32_t number);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/sorted.h"
+#include "offcpu/feed/found_sets.h"
 #include "offcpu/feed/jit_processes.h"
 #include "offcpu/feed/listing.h"
 #include "offcpu/feed/mapping_sets.h"
@@ -39,6 +40,7 @@ struct tables {
 	pthread_mutex_t lock; /* needed to change anything that follows; not held for long: see objects.h */
 	struct objects *objects;
 	struct mapping_sets *sets;
+	struct found_sets *found;
 	struct jit_processes *jit;
 	VEC(struct owner) owners; /* by rising tgid */
 	VEC(uint32_t) unnamed;    /* ended processes that made code, whose names are still to be read */
@@ -75,14 +77,17 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	tables->objects = objects_create(probe, &tables->lock, &limits, make_room, tables);
 	if (tables->objects)
 		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
+	if (tables->sets)
+		tables->found = found_sets_create(tables->objects);
 	tables->jit = jit_processes_create();
-	return tables->sets && tables->jit ? steal_ptr(tables) : NULL;
+	return tables->found && tables->jit ? steal_ptr(tables) : NULL;
 }
 
 void tables_destroy(struct tables *tables)
 {
 	if (!tables)
 		return;
+	found_sets_destroy(tables->found);
 	mapping_sets_destroy(tables->sets);
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
@@ -161,7 +166,8 @@ static bool make_room(void *arg)
 {
 	struct tables *tables = arg;
 
-	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets));
+	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets)) ||
+	       found_sets_drop_oldest(tables->found);
 }
 
 static void lose_mappings(struct tables *tables, pid_t tgid, size_t count)
@@ -332,12 +338,25 @@ void tables_read_names(struct tables *tables)
 		jit_processes_read_names(tables->jit, maker);
 }
 
+void tables_add_found(struct tables *tables, const void *record, size_t len)
+{
+	pthread_mutex_lock(&tables->lock);
+	found_sets_add(tables->found, record, len);
+	pthread_mutex_unlock(&tables->lock);
+}
+
+static bool find_mapping(struct tables *tables, uint32_t set, uint64_t address, struct mapping *out)
+{
+	return set & OFFCPU_FOUND_SET ? found_sets_find(tables->found, set, address, out)
+				      : mapping_sets_find(tables->sets, set, address, out);
+}
+
 uint64_t tables_place(struct tables *tables, uint32_t set, uint64_t address)
 {
 	struct mapping mapping;
 	uint64_t place;
 
-	if (!mapping_sets_find(tables->sets, set, address, &mapping))
+	if (!find_mapping(tables, set, address, &mapping))
 		return 0;
 	if (mapping.object != OFFCPU_NO_OBJECT)
 		return place_make(mapping.object + 1, address - mapping.bias);

@@ -56,6 +56,9 @@ uint64_t tables_made(struct tables *tables); /* rises when a new file has become
 bool tables_forget_process(struct tables *tables, pid_t tgid);
 void tables_read_names(struct tables *tables); /* may take long */
 
+/* BPF has found out itself what a process has mapped: this record, as it comes from the ring, with a new set. Any thread. */
+void tables_add_found(struct tables *tables, const void *record, size_t len);
+
 /*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
  * code that is in no file. `set` is that of the stack record with the address. 0: the address is in no known mapping.

@@ -182,6 +182,9 @@ static void take_record(void *arg, const void *record, size_t len)
 	case OFFCPU_WAIT:
 		take_wait(r, record, len);
 		break;
+	case OFFCPU_FOUND:
+		tables_add_found(r->tables, record, len);
+		break;
 	case OFFCPU_RAN:
 		waits_add_ran(r->waits, record, len);
 		break;
@@ -396,6 +399,7 @@ static int create_probe(struct recording *r, struct err *err)
 	const struct watch_options *watch = &r->options.watch;
 	const struct offcpu_probe_options options = {
 		.rung = r->options.rung,
+		.pretended = r->options.read_maps ? OFFCPU_NEVER_FINDS : 0,
 		.filter = watch->filter,
 		.all_processes = watch->all_processes,
 		.children = watch->children,

@@ -20,6 +20,7 @@ struct recording;
 struct recording_options {
 	struct watch_options watch;
 	enum offcpu_rung rung;
+	bool read_maps; /* as on kernels where BPF cannot look at what processes have mapped */
 	bool only_new; /* not waits that began before */
 	bool events;   /* recording_take_events() will be called now and then */
 };

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_FOUND_CODE_H
+#define STAKEOUT_BPF_FOUND_CODE_H
+
+/*
+ * What the current process has mapped, when the loader has not told yet: new processes are gone before it has read their
+ * maps, but usually have no file that it does not know. Without FINDS_CODE nothing is found: kernels without the iterator
+ * refuse a program that names it, even where it is never called.
+ */
+
+enum {
+	MAX_VISITED = 1024, /* mappings of a process: nobody can be interrupted while they are looked at */
+	LOOK_AGAIN_NS = 200000000,
+};
+
+/* Set by the loader. */
+const volatile __u32 first_found_slot;
+volatile __u32 nfiles; /* how many files it has made known so far */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384); /* a file may be mapped from several places */
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct offcpu_file);
+	__type(value, struct offcpu_file_code);
+} files SEC(".maps");
+
+/* How a process was when it was looked at in vain, or when something was found. It is not again until that has changed. */
+struct look {
+	__u64 ns;
+	__u64 pages;
+	__u32 set;
+	__u32 nfiles;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* tgid */
+	__type(value, struct look);
+} looks SEC(".maps");
+
+struct found {
+	struct offcpu_found head;
+	struct offcpu_mapping mappings[OFFCPU_FOUND_MAPPINGS];
+	struct offcpu_file file; /* here because the programs' own stack is small */
+	struct look look;
+	__u64 missed;
+	__u32 nvisited;
+	__u32 nunknown; /* mappings of code that is in no file, or in one that is not known */
+	__u32 is_code;	/* where the walk ended is code, */
+	__u32 is_known; /* and of a file that is known */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct found);
+} found_scratches SEC(".maps");
+
+__u64 nfound_slots; /* given out so far */
+__u32 nfound_sets;
+
+enum finding { FOUND_NOTHING, FOUND_SET, FOUND_NO_CODE };
+
+/* What is mapped. False: no file, and not the vDSO. */
+static bool identify(struct vm_area_struct *vma, struct offcpu_file *out)
+{
+	enum { QUERIED = 1u << 31 }; /* a mark that the kernel keeps with the time */
+	struct file *file = vma->vm_file;
+	struct mm_struct *mm = vma->vm_mm;
+	struct inode *inode;
+
+	*out = (struct offcpu_file){.page = vma->vm_pgoff};
+	if (file) {
+		inode = file->f_inode;
+		out->inode = (__u64)inode;
+		if (bpf_core_field_exists(inode->i_ctime_sec)) {
+			out->changed_s = inode->i_ctime_sec;
+			out->changed_ns = inode->i_ctime_nsec & ~QUERIED;
+		} else {
+			out->changed_s = ((struct inode___before_6_11 *)inode)->__i_ctime.tv_sec;
+			out->changed_ns = ((struct inode___before_6_11 *)inode)->__i_ctime.tv_nsec;
+		}
+		return inode != 0;
+	}
+	if (!mm || vma->vm_start != (__u64)BPF_CORE_READ(mm, context.vdso))
+		return false;
+	if (bpf_core_field_exists(mm->context.vdso_image))
+		out->inode = (__u64)BPF_CORE_READ(mm, context.vdso_image);
+	out->page = 0;
+	return true;
+}
+
+/* For the loader: which file it has mapped at an address, as identify() says. */
+struct {
+	__u64 address;
+	struct offcpu_file file;
+	__u32 done;
+} asked_file;
+
+static long note_file(struct task_struct *task, struct vm_area_struct *vma, void *ctx)
+{
+	struct offcpu_file file;
+
+	asked_file.done = identify(vma, &file);
+	asked_file.file = file;
+	return 0;
+}
+
+SEC("?raw_tp")
+int tell_file(void *ctx)
+{
+	__u64 none = 0;
+
+	asked_file.done = 0;
+	bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(), asked_file.address, note_file, &none, 0);
+	return 0;
+}
+
+#ifdef FINDS_CODE
+
+struct bpf_iter_task_vma {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, __u64 address) __ksym;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
+
+static struct offcpu_mapping *found_at(struct found *f, __u32 i)
+{
+	asm volatile("" : "+r"(i)); /* shows the verifier a bound that the compiler already knows */
+	return &f->mappings[i % OFFCPU_FOUND_MAPPINGS];
+}
+
+/* False: that is enough. */
+static bool visit(struct found *f, struct vm_area_struct *vma)
+{
+	struct offcpu_file_code *code;
+	struct offcpu_mapping *m;
+	bool here;
+
+	if (++f->nvisited > MAX_VISITED)
+		return false;
+	if (!(vma->vm_flags & VM_EXEC))
+		return true;
+	here = vma->vm_start <= f->missed && f->missed < vma->vm_end;
+	f->is_code |= here;
+	code = identify(vma, &f->file) ? bpf_map_lookup_elem(&files, &f->file) : 0;
+	if (!code) {
+		f->nunknown++;
+		return true;
+	}
+	if (f->head.count >= OFFCPU_FOUND_MAPPINGS)
+		return false;
+	f->is_known |= here;
+	m = found_at(f, f->head.count++);
+	m->start = vma->vm_start;
+	m->end = vma->vm_end;
+	m->bias = vma->vm_start + code->shift;
+	m->object = code->object;
+	m->nrows = code->nrows;
+	m->serial = code->serial;
+	return true;
+}
+
+/* Gives the set a number and places; false: there are none. A set that had them before is unknown, and found again. */
+static bool place_set(struct found *f, __u32 *first)
+{
+	__u64 at = OFFCPU_FOUND_SLOTS;
+
+	for (int i = 0; i < 2 && at + f->head.count > OFFCPU_FOUND_SLOTS; i++) /* all in one piece */
+		at = __sync_fetch_and_add(&nfound_slots, f->head.count) % OFFCPU_FOUND_SLOTS;
+	f->head.set = __sync_fetch_and_add(&nfound_sets, 1) | OFFCPU_FOUND_SET;
+	*first = first_found_slot + (__u32)at;
+	return at + f->head.count <= OFFCPU_FOUND_SLOTS;
+}
+
+static void write_set(struct found *f, __u32 first)
+{
+	for (__u32 i = 0; i < OFFCPU_FOUND_MAPPINGS && i < f->head.count; i++) {
+		struct offcpu_mapping *from = found_at(f, i), *m;
+		__u32 at = first + i;
+
+		m = bpf_map_lookup_elem(&mappings, &at);
+		if (!m)
+			return;
+		m->set = 0; /* neither the old set's nor this one's: somebody may be walking by it */
+		asm volatile("" ::: "memory");
+		m->start = from->start;
+		m->end = from->end;
+		m->bias = from->bias;
+		m->object = from->object;
+		m->nrows = from->nrows;
+		m->serial = from->serial;
+		asm volatile("" ::: "memory");
+		m->set = f->head.set;
+	}
+}
+
+/* Whether looking may tell more than the last time. Notes that it is done. */
+static bool is_worth_looking(struct found *f, struct task_struct *task, __u32 tgid, __u32 set)
+{
+	struct look *last = bpf_map_lookup_elem(&looks, &tgid);
+
+	f->look = (struct look){.ns = bpf_ktime_get_ns(), .set = set, .nfiles = nfiles};
+	f->look.pages = BPF_CORE_READ(task, mm, exec_vm);
+	return !last || last->set != set || last->pages != f->look.pages || last->nfiles != f->look.nfiles ||
+	       f->look.ns - last->ns > LOOK_AGAIN_NS;
+}
+
+static bool visit_all(struct found *f, struct task_struct *task)
+{
+	struct vm_area_struct *vma;
+	struct bpf_iter_task_vma it;
+	bool ok;
+
+	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = 0;
+	/* Fails while somebody changes the map, or the last one's lock on this CPU is still to be given back. */
+	ok = bpf_iter_task_vma_new(&it, task, 0) == 0;
+	while ((vma = bpf_iter_task_vma_next(&it)))
+		if (!visit(f, vma)) {
+			ok = false;
+			break;
+		}
+	bpf_iter_task_vma_destroy(&it);
+	return ok;
+}
+
+/*
+ * Looks at what the current process has mapped, as it has no set yet, or `set` lacks the address. FOUND_SET: there is a
+ * set with it in the scratch, whose places are from *first. A set of the loader's is replaced only by one that knows
+ * everything, as the loader may know more of code that is in no file.
+ */
+__attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed, __u32 *first)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
+
+	if (!f || !first || !is_worth_looking(f, task, tgid, set))
+		return FOUND_NOTHING;
+	f->missed = missed;
+	if (BPF_CORE_READ_BITFIELD_PROBED(task->mm, map_count) > MAX_VISITED || !visit_all(f, task))
+		return FOUND_NOTHING;
+	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
+	if (!f->is_code)
+		return FOUND_NO_CODE;
+	if (!f->is_known || (f->nunknown && set && !(set & OFFCPU_FOUND_SET)) || !place_set(f, first))
+		return FOUND_NOTHING;
+	write_set(f, *first);
+	return FOUND_SET;
+}
+
+#else
+
+static int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed, __u32 *first)
+{
+	return FOUND_NOTHING;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Processes that have ended before anybody could read what they had mapped."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+from harness import built
+from offcpu_recording import assert_exit_code, names, over, why_not
+
+pytestmark = [pytest.mark.usefixtures("root")]
+
+COUNT = 5
+UNKNOWN = "its maps were not known yet when the stack was taken"
+
+
+class Blind:
+    """A recording of waits_brief whose loader is stopped while the processes live: only BPF sees them."""
+
+    def __init__(self, record, tmp_path, *args):
+        self.report = tmp_path / "report"
+        self.recording = record("--json", "-o", self.report, *args, "--", built("waits_brief"))
+        assert self.recording.hear().startswith("ready ")
+
+    def run(self, *command):
+        """The pids of COUNT processes that came and went."""
+        self.recording.proc.send_signal(signal.SIGSTOP)
+        os.waitpid(self.recording.proc.pid, os.WUNTRACED)
+        said = self.recording.ask(" ".join(str(word) for word in (COUNT, *command)))
+        self.recording.proc.send_signal(signal.SIGCONT)
+        return [int(pid) for pid in said.split()]
+
+    def end(self):
+        self.recording.proc.stdin.close()
+        result = self.recording.end(None)
+        doc = json.loads(self.report.read_text())
+        assert_exit_code(result, doc)
+        return doc
+
+
+def sleeps_of(doc, pids):
+    """The rows of all of them, asleep for as long as a nap takes."""
+    rows = [row for row in over(doc["stacks"]) if row["pid"] in pids and row["state"] == "S" and row["max_ns"] > 2000000]
+    assert {row["pid"] for row in rows} == set(pids), [(row["pid"], row["state"], names(row["user_stack"])) for row in rows]
+    return rows
+
+
+@pytest.fixture
+def finding():
+    """Skips where BPF cannot look at what a process has mapped while the process is back on a CPU."""
+    if why_not("sched_exit"):
+        pytest.skip(why_not("sched_exit"))
+
+
+@pytest.mark.parametrize("minimum", (0, "1ms"))
+def test_stacks_of_who_was_never_read(record, tmp_path, finding, minimum):
+    blind = Blind(record, tmp_path, "--min", minimum)
+    pids = blind.run(built("waits_brief"), "nap")
+    for row in sleeps_of(blind.end(), pids):
+        assert not row["user_stack_error"], row
+        frames = names(row["user_stack"])
+        assert frames[frames.index("brief_nap") + 1] == "main" and frames[-1] == "_start", frames
+
+
+def test_old_way(record, tmp_path):
+    """Where BPF cannot look, the stacks of such processes are cut, and say so."""
+    blind = Blind(record, tmp_path, "--read-maps")
+    pids = blind.run(built("waits_brief"), "nap")
+    rows = sleeps_of(blind.end(), pids)
+    assert {row["user_stack_error"] for row in rows} == {UNKNOWN}
+    assert not any("brief_nap" in names(row["user_stack"]) for row in rows)
+
+
+def test_other_program(record, tmp_path, finding):
+    """Who executes another program at once is not walked by the tables of the one that it came from."""
+    blind = Blind(record, tmp_path)
+    pids = blind.run(shutil.which("sleep"), "0.003")
+    doc = blind.end()
+    for row in sleeps_of(doc, pids):
+        assert not {"brief_nap", "run", "answer"} & set(names(row["user_stack"])), row
+
+
+def test_replaced_program(record, tmp_path, finding):
+    """Another file has the name of one that is known: its code is not taken for that one's."""
+    program, other = tmp_path / "program", tmp_path / "other"
+    shutil.copy(built("waits_brief"), program)
+    shutil.copy(built("waits_brief"), other)
+    blind = Blind(record, tmp_path)
+    known = blind.run(built("waits_brief"), "nap")
+    os.replace(other, program)
+    unknown = blind.run(program, "nap")
+    doc = blind.end()
+    assert not any(row["user_stack_error"] for row in sleeps_of(doc, known))
+    for row in sleeps_of(doc, unknown):
+        assert row["user_stack_error"] == UNKNOWN and "brief_nap" not in names(row["user_stack"]), row
