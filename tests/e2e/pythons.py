@@ -33,8 +33,8 @@ def command(version):
     return _commands[version]
 
 
-def start(version, script, *args, options=()):
-    return Target([*command(version), *options, SCRIPTS / script, *args])
+def start(version, script, *args, options=(), wrap=()):
+    return Target([*wrap, *command(version), *options, SCRIPTS / script, *args])
 
 
 def python_frames(thread):

@@ -3,9 +3,10 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
-from harness import rounds, thread
+from harness import rounds, thread, until
 from pythons import CHOSEN, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
@@ -45,6 +46,11 @@ def assert_same(doc, frames):
         assert seen[tid] == expected, (tid, doc["runtimes"], thread(doc, tid)["runtime"])
 
 
+def own_number(pid, tid):
+    status = Path(f"/proc/{pid}/task/{tid}/status").read_text()
+    return int(status.split("NSpid:")[1].split("\n")[0].split()[-1])
+
+
 def look(stakeout, t, *args):
     result = stakeout("--json", *args, t.pid)
     assert result.code in (0, 3), result
@@ -60,6 +66,47 @@ def test_frames_of_waiting_threads(python, stakeout):
     doc = look(stakeout, t.settle())
     assert [r["name"] for r in doc["runtimes"]] == ["python"] and not doc["runtimes"][0]["problem"]
     assert_same(doc, frames)
+
+
+@pytest.mark.asan
+def test_threads(python, stakeout):
+    """Names, daemons, and who has the lock: nobody, where all wait for others."""
+    t = python("waits.py").settle()
+    _, names = truth(t)
+    doc = look(stakeout, t.settle())
+    for th in doc["threads"]:
+        runtime = th["runtime"]
+        assert [runtime["thread_name"], runtime["daemon"]] == names[th["tid"]]
+        assert not runtime["holds_gil"] and not runtime["waits_for_gil"] and not runtime["problem"]
+
+
+def named(doc, what):
+    """The names of the threads of which the runtime says that."""
+    return {th["runtime"]["thread_name"] for th in doc["threads"] if th["runtime"][what]}
+
+
+def test_gil(python, stakeout):
+    """One has it, and is in C code that does not let go of it; all others that want to run wait for it."""
+    t = python("gil.py", "3")
+    waiters = {f"waiter {number}" for number in range(3)}
+    doc = until(lambda: look(stakeout, t), lambda doc: waiters <= named(doc, "waits_for_gil"))
+    assert named(doc, "holds_gil") == {"holder"}
+    assert named(doc, "waits_for_gil") <= waiters | {"MainThread"}  # which may not have come to its own wait yet
+
+
+@pytest.mark.usefixtures("root")
+def test_pid_namespace(stakeout, version, tool):
+    """Threads have other numbers there."""
+    t = start(version, "waits.py", "methods", "generators", wrap=[tool("unshare"), "--pid", "--fork", "--kill-child"])
+    try:
+        (child,) = [int(pid) for pid in Path(f"/proc/{t.pid}/task/{t.pid}/children").read_text().split()]
+        said = json.loads(t.ask("truth"))["frames"]
+        doc = stakeout("--json", child).doc
+        numbers = {own_number(child, th["tid"]): th for th in doc["threads"]}
+        for own, frames in said.items():
+            assert python_frames(numbers[int(own)]) == frames
+    finally:
+        t.end()
 
 
 def test_native_frames_stay(python, stakeout):

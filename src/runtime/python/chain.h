@@ -31,8 +31,8 @@ struct python_chain {
 	const char *problem; /* why it does not hold together; NULL: it does */
 };
 
-/* `thread` is what the list said of the thread state (threads.h). False: it is not the thread's any more. */
-bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t tid);
+/* `thread` and `own` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
+bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own);
 
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out);
 

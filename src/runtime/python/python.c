@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/python/python.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "proc/process.h"
+#include "proc/task.h"
 #include "runtime/python/chain.h"
 #include "runtime/python/code.h"
 #include "runtime/python/find.h"
+#include "runtime/python/gil.h"
+#include "runtime/python/names.h"
 #include "runtime/python/place.h"
+#include "runtime/python/strings.h"
 #include "runtime/python/threads.h"
 #include "runtime/replace.h"
 #include "target/recorder.h"
 
-enum { THREAD_FACTS = 3 }; /* words of each thread behind those of the layout */
+enum { THREAD_FACTS = 7 }; /* words of each thread behind those of the layout */
 
 static const char name[] = "python";
+
+/* Each has a lock of its own since 3.12. */
+struct interpreter {
+	uint64_t address;
+	struct python_gil gil;
+	bool held; /* the lock was read while a thread was held: at the snapshot's instant, whatever happens since */
+};
 
 struct python {
 	struct target *target;
@@ -30,6 +41,7 @@ struct python {
 	struct process_recorder recorder;
 	struct python_codes codes;
 	struct u64map problems;    /* by tid: a sentence */
+	VEC(struct interpreter) interpreters;
 	struct python_chain chain; /* the one that is being read */
 	uint32_t places[PYTHON_MAX_FRAMES];
 };
@@ -42,6 +54,7 @@ static void destroy(void *state)
 		return;
 	vec_deinit(&py->threads);
 	vec_deinit(&py->known);
+	vec_deinit(&py->interpreters);
 	u64map_deinit(&py->by_tid);
 	u64map_deinit(&py->problems);
 	python_codes_deinit(&py->codes);
@@ -89,17 +102,48 @@ static const struct python_thread *find_thread(const struct python *py, pid_t ti
 	return slot ? &py->known.data[*slot] : NULL;
 }
 
+/* The numbers that threads have for themselves: others than ours when they are in a pid namespace of their own. */
+static int list_own_numbers(const struct process *process, const struct tid_list *tids, struct tid_list *out)
+{
+	struct task_status status;
+	bool same = task_status(process, process->pid, &status) == 0 && status.nspids < 2;
+
+	for (size_t i = 0; i < tids->len; i++) {
+		pid_t own = tids->data[i];
+
+		if (!same)
+			own = task_status(process, own, &status) == 0 ? status.ns_pid : 0;
+		if (!vec_push(out, own))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void set_our_number(struct python_thread *thread, const struct tid_list *tids, const struct tid_list *own)
+{
+	for (size_t i = 0; i < own->len; i++)
+		if (own->data[i] == thread->own)
+			thread->tid = tids->data[i];
+}
+
 /* Threads come and go: what was listed before stays known, as one that was held may have ended since. */
 static int list_threads(struct python *py, struct err *err)
 {
-	struct tid_list tids = {0};
+	struct tid_list tids = {0}, own = {0};
 	int rc = process_list_tids(&py->target->process, &tids);
 
 	if (rc == 0)
-		rc = python_threads_list(&py->layout, &py->target->memory.mem, &tids, err, &py->threads);
-	for (size_t i = 0; rc == 0 && i < py->threads.len; i++)
-		rc = add_known(py, &py->threads.data[i]) ? 0 : -1;
+		rc = list_own_numbers(&py->target->process, &tids, &own);
+	if (rc < 0)
+		err_set(err, -rc, "its threads cannot be listed");
+	else
+		rc = python_threads_list(&py->layout, &py->target->memory.mem, &own, err, &py->threads);
+	for (size_t i = 0; rc == 0 && i < py->threads.len; i++) {
+		set_our_number(&py->threads.data[i], &tids, &own);
+		rc = add_known(py, &py->threads.data[i]) ? 0 : err_set(err, ENOMEM, "out of memory");
+	}
 	vec_deinit(&tids);
+	vec_deinit(&own);
 	return rc;
 }
 
@@ -150,7 +194,15 @@ static bool detect_saved(struct target *target, struct python *py)
 	memcpy(py->layout.at, saved->facts, sizeof(py->layout.at));
 	for (uint32_t i = PY_WORDS; i + THREAD_FACTS <= saved->nfacts; i += THREAD_FACTS) {
 		const uint64_t *fact = &saved->facts[i];
-		struct python_thread thread = {.tid = (pid_t)fact[0], .tstate = fact[1], .thread = fact[2]};
+		struct python_thread thread = {
+			.tid = (pid_t)fact[0],
+			.tstate = fact[1],
+			.thread = fact[2],
+			.interp = fact[3],
+			.name = fact[4],
+			.is_daemon = fact[5],
+			.own = (pid_t)fact[6],
+		};
 
 		if (!add_known(py, &thread))
 			return false;
@@ -178,8 +230,12 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 	struct python *py = state;
 	const struct python_thread *thread = find_thread(py, tid);
 
-	if (thread && python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, tid))
-		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
+	struct python_gil gil;
+
+	if (!thread || !python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->own))
+		return;
+	python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
+	python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
 }
 
 /* What was copied of one thread. */
@@ -247,6 +303,26 @@ static const char *check_frames(struct python *py)
 	return problem;
 }
 
+static struct interpreter *find_interpreter(struct python *py, uint64_t address)
+{
+	for (size_t i = 0; i < py->interpreters.len; i++)
+		if (py->interpreters.data[i].address == address)
+			return &py->interpreters.data[i];
+	return NULL;
+}
+
+/* Who has the lock, as of the instant at which this thread was read. */
+static bool take_gil(struct python *py, struct mem *mem, const struct python_thread *own, bool held)
+{
+	struct interpreter now = {.address = own->interp, .held = held}, *known = find_interpreter(py, own->interp);
+
+	if (!python_gil_read(&py->layout, mem, own->interp, &now.gil))
+		return true;
+	if (known && (held || !known->held))
+		*known = now;
+	return known || py->interpreters.len == PYTHON_MAX_INTERPRETERS || vec_push(&py->interpreters, now);
+}
+
 /* The chain of a thread in py->chain, from what was copied; NULL, or why there is none. */
 static const char *take_chain(struct python *py, const struct snapshot *snap, const struct snap_thread *thread,
 			      const struct python_thread *own)
@@ -261,10 +337,12 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		return "it ran while it was read";
 	if (!copies_init(&copies, snap, thread))
 		problem = "out of memory";
-	else if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, thread->tid))
+	else if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
 		problem = "its thread state changed while it was read";
 	else
 		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->chain);
+	if (!problem && !take_gil(py, &copies.mem, own, thread->capture == CAPTURE_HELD))
+		problem = "out of memory";
 	vec_deinit(&copies.copies);
 	if (!problem)
 		problem = py->chain.problem;
@@ -290,6 +368,10 @@ static bool keep_facts(struct python *py)
 		facts[n++] = (uint64_t)py->known.data[i].tid;
 		facts[n++] = py->known.data[i].tstate;
 		facts[n++] = py->known.data[i].thread;
+		facts[n++] = py->known.data[i].interp;
+		facts[n++] = py->known.data[i].name;
+		facts[n++] = py->known.data[i].is_daemon;
+		facts[n++] = (uint64_t)py->known.data[i].own;
 	}
 	runtime->facts = facts;
 	runtime->nfacts = n;
@@ -308,6 +390,10 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		if (own)
 			take_chain(py, snap, &snap->threads.data[i], own);
 	}
+	python_names_read(&py->layout, &py->target->memory.mem, &py->known);
+	for (size_t i = 0; i < py->known.len; i++)
+		if (py->known.data[i].name)
+			python_string(&py->layout, &py->recorder.mem, py->known.data[i].name, py->arena); /* to be kept */
 	return keep_facts(py);
 }
 
@@ -347,10 +433,18 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 {
 	struct python *py = state;
 	uint64_t *problem = u64map_find(&py->problems, (uint64_t)thread->tid);
+	const struct python_thread *own = find_thread(py, thread->tid);
+	const struct interpreter *interpreter = own ? find_interpreter(py, own->interp) : NULL;
 
-	if (!find_thread(py, thread->tid))
+	if (!own)
 		return;
 	out->runtime = name;
+	out->is_daemon = own->is_daemon;
+	if (own->name)
+		out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
+	out->has_gil = interpreter;
+	out->holds_gil = interpreter && interpreter->gil.holder == own->tstate;
+	out->waits_for_gil = interpreter && !out->holds_gil && python_gil_is_awaited(&interpreter->gil, thread);
 	if (problem)
 		out->problem = (const char *)(uintptr_t)*problem;
 }

@@ -35,7 +35,7 @@ static int list_interpreter(const struct python_layout *layout, struct mem *mem,
 		    !read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD], &thread.thread) || owner != interp ||
 		    (layout->at[PY_TSTATE_NATIVE] && !read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &native)))
 			return out->len ? 0 : err_set(err, EINVAL, "layout check failed: a thread state is not its interpreter's");
-		thread.tid = (pid_t)native;
+		thread.tid = thread.own = (pid_t)native;
 		if (!vec_push(out, thread))
 			return err_set(err, ENOMEM, "out of memory");
 	}
@@ -71,7 +71,7 @@ static bool is_tid_offset(struct mem *mem, const struct tid_list *tids, uint64_t
 		for (size_t k = 0; k < i; k++)
 			if (threads->data[k].tid == (pid_t)tid)
 				return false;
-		threads->data[i].tid = (pid_t)tid;
+		threads->data[i].tid = threads->data[i].own = (pid_t)tid;
 	}
 	return threads->len;
 }
@@ -87,7 +87,7 @@ static int find_tids(struct python_layout *layout, struct mem *mem, const struct
 			uint32_t tid = 0;
 
 			mem_read_exact(mem, threads->data[i].thread + known, &tid, sizeof(tid));
-			threads->data[i].tid = (pid_t)tid;
+			threads->data[i].tid = threads->data[i].own = (pid_t)tid;
 		}
 		return 0;
 	}

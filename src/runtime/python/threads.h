@@ -21,9 +21,12 @@ enum {
 
 struct python_thread {
 	pid_t tid;
+	pid_t own; /* its number for itself, in its own pid namespace */
 	uint64_t tstate;
 	uint64_t interp;
 	uint64_t thread; /* what pthread_self() is */
+	uint64_t name;   /* that the program gave it: the address of a str; 0: not known */
+	bool is_daemon;
 };
 
 struct python_threads {
@@ -31,7 +34,8 @@ struct python_threads {
 };
 
 /*
- * Fills the list anew. The layout is checked by that: each thread state must say that it is its interpreter's, and be of a
+ * Fills the list anew; `tids` has the numbers that the threads have for themselves, and so has the list, in both fields.
+ * The layout is checked by that: each thread state must say that it is its interpreter's, and be of a
  * thread of the process. Up to 3.10 it finds where the C library has the tid, and writes it into the layout. -EINVAL with
  * the reason when it does not hold; `tids` may be empty, and is then not compared with.
  */

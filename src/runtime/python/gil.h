@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_PYTHON_GIL_H
+#define STAKEOUT_RUNTIME_PYTHON_GIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/mem.h"
+#include "model/snapshot.h"
+#include "runtime/python/layout.h"
+
+/* The lock that lets one thread of an interpreter run at a time. */
+struct python_gil {
+	uint64_t address;
+	uint64_t holder; /* thread state; 0: nobody has it */
+};
+
+/* False: it cannot be read, or this version's is not known. */
+bool python_gil_read(const struct python_layout *layout, struct mem *mem, uint64_t interp, struct python_gil *out);
+
+/* Whether the thread sleeps until it gets it. */
+bool python_gil_is_awaited(const struct python_gil *gil, const struct snap_thread *thread);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/names.h"
+
+#include "runtime/python/dict.h"
+
+enum {
+	MODULE_DICT = 16,    /* PyModuleObject */
+	INT_DIGIT = 24,
+	MAX_OBJECTS = PYTHON_MAX_THREADS,
+};
+
+struct reading {
+	const struct python_layout *layout;
+	struct mem *mem;
+	struct python_threads *threads;
+	unsigned left; /* objects that may still be looked at */
+};
+
+static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
+{
+	return mem_read_exact(mem, address, out, sizeof(*out));
+}
+
+/* An int of one digit, which has 30 bits: tids and truth values are such. */
+static uint64_t read_int(struct mem *mem, uint64_t object)
+{
+	uint32_t digit = 0;
+
+	return object && mem_read_exact(mem, object + INT_DIGIT, &digit, sizeof(digit)) ? digit : 0;
+}
+
+static bool take_thread(void *ctx, uint64_t key, uint64_t object)
+{
+	struct reading *r = ctx;
+	uint64_t own = read_int(r->mem, python_attribute(r->layout, r->mem, object, "_native_id"));
+	uint64_t daemon;
+
+	for (size_t i = 0; own && i < r->threads->len; i++) {
+		struct python_thread *thread = &r->threads->data[i];
+
+		if ((uint64_t)thread->own != own)
+			continue;
+		thread->name = python_attribute(r->layout, r->mem, object, "_name");
+		daemon = python_attribute(r->layout, r->mem, object, "_daemonic");
+		thread->is_daemon = daemon && read_int(r->mem, daemon) == 1;
+	}
+	return --r->left;
+}
+
+/* Each interpreter has modules of its own. */
+void python_names_read(const struct python_layout *layout, struct mem *mem, struct python_threads *threads)
+{
+	struct reading reading = {.layout = layout, .mem = mem, .threads = threads, .left = MAX_OBJECTS};
+	uint64_t last = 0;
+
+	for (size_t i = 0; reading.left && i < threads->len; i++) {
+		uint64_t modules, module, dict, active;
+
+		if (threads->data[i].interp == last || !layout->at[PY_INTERP_MODULES])
+			continue;
+		last = threads->data[i].interp;
+		if (!read_u64(mem, last + layout->at[PY_INTERP_MODULES], &modules) || !modules)
+			continue;
+		module = python_dict_get(layout, mem, modules, "threading");
+		if (!module || !read_u64(mem, module + MODULE_DICT, &dict))
+			continue;
+		active = python_dict_get(layout, mem, dict, "_active");
+		if (active)
+			python_dict_visit(layout, mem, active, take_thread, &reading);
+	}
+}

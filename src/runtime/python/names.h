@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_PYTHON_NAMES_H
+#define STAKEOUT_RUNTIME_PYTHON_NAMES_H
+
+#include "model/mem.h"
+#include "runtime/python/threads.h"
+
+/*
+ * What the module `threading` knows of the listed threads: fills in `name`, the address of a str, and `is_daemon`. A program
+ * that has not imported it has no such names. What changes meanwhile is left out.
+ */
+void python_names_read(const struct python_layout *layout, struct mem *mem, struct python_threads *threads);
+
+#endif
