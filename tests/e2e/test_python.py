@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import rounds, thread, until
+from harness import rounds, states, thread, until, wait_until
 from pythons import CHOSEN, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
@@ -101,6 +101,7 @@ def test_pid_namespace(stakeout, version, tool):
     try:
         (child,) = [int(pid) for pid in Path(f"/proc/{t.pid}/task/{t.pid}/children").read_text().split()]
         said = json.loads(t.ask("truth"))["frames"]
+        wait_until(lambda: states(child) == {"S"}, "all of it sleeps")
         doc = stakeout("--json", child).doc
         numbers = {own_number(child, th["tid"]): th for th in doc["threads"]}
         for own, frames in said.items():

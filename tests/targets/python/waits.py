@@ -8,6 +8,7 @@ import functools
 import json
 import sys
 import threading
+import time
 
 gate = threading.Lock()
 gate.acquire()
@@ -196,7 +197,20 @@ def tid_of(ident):
     return None
 
 
+def main_waits():
+    """The main thread is where it will be, too: it stays at one instruction although the lock is free."""
+    main, last = threading.main_thread().ident, None
+    while True:
+        frame = sys._current_frames()[main]
+        here = (frame.f_code.co_name, frame.f_lasti)
+        if here == last and "join" in describe(frame)[1][0] + here[0]:
+            return
+        last = here
+        time.sleep(0.01)
+
+
 def speak():
+    main_waits()
     print("ready", flush=True)
     for line in sys.stdin:
         if line.strip() == "truth":
