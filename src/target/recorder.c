@@ -128,7 +128,7 @@ static bool fetch_blocks(struct process_recorder *r, uint64_t address, size_t le
 	copy.copy.len = job.done;
 	copy.copy.region_end = start + job.done;
 	copy.copy.data = job.dst;
-	return vec_push(&r->snap->copies, copy) && add_blocks(r, &copy.copy);
+	return (r->passing || vec_push(&r->snap->copies, copy)) && add_blocks(r, &copy.copy);
 }
 
 static size_t find_in_process(const struct process_recorder *r, uint64_t address, uint8_t *buf, size_t len)

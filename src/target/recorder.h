@@ -20,7 +20,7 @@
 
 enum {
 	RECORDER_THREAD_BLOCK = 1024,
-	RECORDER_THREAD_COPIES = 256, /* most blocks of one thread */
+	RECORDER_THREAD_COPIES = 1024, /* most blocks of one thread */
 	RECORDER_PROCESS_BLOCK = 512,
 	RECORDER_PROCESS_BYTES = 16 << 20, /* most of what is no thread's own */
 };
@@ -55,6 +55,7 @@ struct process_recorder {
 	struct snapshot *snap;
 	struct u64map blocks; /* by number to struct mem_copy */
 	uint64_t left;        /* bytes that may still be read */
+	bool passing;         /* only for this recorder's own reads: it becomes no part of the snapshot. Set after init */
 };
 
 /* False when memory is exhausted. */

@@ -151,6 +151,18 @@ def test_other_ways_to_capture(python, stakeout, how):
     assert_same(look(stakeout, t.settle(), how), frames)
 
 
+def test_deep_recursion(python, stakeout):
+    """Of more than 1,024 frames the innermost are shown, and that there are more."""
+    t = python("waits.py", "abyss").settle()
+    frames, _ = truth(t)
+    (deep,) = [tid for tid, known in frames.items() if len(known) > 3000]
+    th = thread(look(stakeout, t.settle()), deep)
+    shown = python_frames(th)
+    assert not th["runtime"]["problem"]
+    assert len(shown) == 1024 and shown == frames[deep][:1024]
+    assert [frame["symbol"] for frame in th["user_stack"] if frame["kind"] == "marker"]
+
+
 # What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
 BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
 ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}

@@ -88,12 +88,29 @@ static void test_rings(void **state)
 	pymem_put64(&memory, TSTATE + l.at[PY_TSTATE_FRAME], FRAMES);
 	put_frame(&l, FRAMES, CODE, FRAMES, 0);
 	python_chain_read(&l, &memory.mem, TSTATE, &chain);
-	assert_true(chain.cut);
-	assert_int_equal(chain.len, PYTHON_MAX_FRAMES);
+	assert_non_null(chain.problem);
 	put_frame(&l, FRAMES, CODE, FRAMES, 3);
 	python_chain_read(&l, &memory.mem, TSTATE, &chain);
 	assert_non_null(chain.problem);
-	assert_true(memory.reads < 8 * PYTHON_MAX_FRAMES);
+	assert_true(memory.reads < 33 * PYTHON_MAX_FRAMES);
+}
+
+/* Of a deep recursion the innermost are shown, in their place: its end is found all the same. */
+static void test_many(void **state)
+{
+	struct python_layout l = pymem_layout();
+	uint64_t n = PYTHON_MAX_FRAMES * 3;
+
+	pymem_put64(&memory, TSTATE + l.at[PY_TSTATE_FRAME], FRAMES);
+	for (uint64_t i = 0; i < n; i++)
+		put_frame(&l, FRAMES + i * 0x60, CODE, i + 1 < n ? FRAMES + (i + 1) * 0x60 : STACK, 0);
+	put_frame(&l, STACK, 0, FRAMES, 3);
+	python_chain_read(&l, &memory.mem, TSTATE, &chain);
+	assert_null(chain.problem);
+	assert_true(chain.cut);
+	assert_int_equal(chain.len, PYTHON_MAX_FRAMES);
+	expect_frame(0, FRAMES, CODE, STACK);
+	expect_frame(PYTHON_MAX_FRAMES - 1, FRAMES + (PYTHON_MAX_FRAMES - 1) * 0x60, CODE, STACK);
 }
 
 static struct python_layout layout_3_11(void)
@@ -194,7 +211,7 @@ int main(void)
 		cmocka_unit_test_setup(test_shims, reset),   cmocka_unit_test_setup(test_none, reset),
 		cmocka_unit_test_setup(test_broken_shims, reset), cmocka_unit_test_setup(test_rings, reset),
 		cmocka_unit_test_setup(test_cframes, reset), cmocka_unit_test_setup(test_objects, reset),
-		cmocka_unit_test_setup(test_whose, reset),
+		cmocka_unit_test_setup(test_whose, reset),   cmocka_unit_test_setup(test_many, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

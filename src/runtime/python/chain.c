@@ -7,6 +7,7 @@ enum {
 	HEAD = 136, /* of a frame: all that is read of it. The sanity of a layout bounds its offsets by 128 */
 	OWNED_BY_C_STACK = 3, /* and above, since 3.14 */
 	MAX_ACTIVATIONS = PYTHON_MAX_FRAMES * 2,
+	MAX_WALK = PYTHON_MAX_FRAMES * 16, /* frames that are passed on the way to the end of an activation */
 };
 
 static const char unreadable[] = "a frame of the interpreter could not be read";
@@ -69,13 +70,16 @@ static bool add_frame(struct python_chain *out, uint64_t address, const struct h
 	return true;
 }
 
-/* One frame behind the other. Since 3.12 the last of an activation is followed by one that is on the C stack. */
+/*
+ * One frame behind the other. Since 3.12 the last of an activation is followed by one that is on the C stack: when there
+ * are more than are wanted, the walk still goes on to there.
+ */
 static void read_frames(const struct python_layout *layout, struct mem *mem, uint64_t frame, struct python_chain *out)
 {
 	bool shims = layout->at[PY_FRAMES] == PY_FRAMES_SHIM;
 	size_t first = 0; /* of the activation */
 
-	for (int i = 0; frame && !out->cut && i < MAX_ACTIVATIONS; i++) {
+	for (int i = 0; frame && !(out->cut && (first == out->len || !shims)) && i < MAX_WALK; i++) {
 		struct head head;
 
 		if (!read_head(layout, mem, frame, &head)) {
@@ -90,10 +94,8 @@ static void read_frames(const struct python_layout *layout, struct mem *mem, uin
 		}
 		frame = head.previous;
 	}
-	if (frame && !out->cut)
-		out->problem = broken; /* a ring of shims */
-	if (shims && !out->cut && first < out->len)
-		out->problem = broken;
+	if ((frame && !out->cut) || (shims && first < out->len))
+		out->problem = broken; /* a ring, or no activation's */
 }
 
 /* 3.11: the structs on the C stack have the innermost frame of each activation, whose outermost is marked. */

@@ -6,7 +6,7 @@
 enum {
 	MODULE_DICT = 16,    /* PyModuleObject */
 	INT_DIGIT = 24,
-	MAX_OBJECTS = PYTHON_MAX_THREADS,
+	SPARE = 64, /* entries of threads that are not listed: they have begun or ended since */
 };
 
 struct reading {
@@ -50,7 +50,7 @@ static bool take_thread(void *ctx, uint64_t key, uint64_t object)
 /* Each interpreter has modules of its own. */
 void python_names_read(const struct python_layout *layout, struct mem *mem, struct python_threads *threads)
 {
-	struct reading reading = {.layout = layout, .mem = mem, .threads = threads, .left = MAX_OBJECTS};
+	struct reading reading = {.layout = layout, .mem = mem, .threads = threads, .left = (unsigned)threads->len + SPARE};
 	uint64_t last = 0;
 
 	for (size_t i = 0; reading.left && i < threads->len; i++) {

@@ -31,10 +31,8 @@ static const char *place_by_anchor(const struct python_layout *layout, const str
 	for (size_t i = 0; i < chain->len; i++) {
 		uint64_t anchor = chain->frames[i].anchor;
 
-		if (!anchor && chain->cut) {
-			out[i] = (uint32_t)raw->len;
-			continue;
-		}
+		if (!anchor)
+			return mismatch;
 		if (anchor != last)
 			at = find_frame(raw, last ? at + 1 : 0, anchor);
 		if (at == raw->len ? raw->end == STACK_COMPLETE : !is_interpreter(layout, maps, raw->data[at].pc))

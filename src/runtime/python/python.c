@@ -378,6 +378,19 @@ static bool keep_facts(struct python *py)
 	return true;
 }
 
+/* Much is read to find few names, and only these are kept. */
+static bool read_names(struct python *py)
+{
+	struct process_recorder passing;
+
+	if (!process_recorder_init(&passing, &py->target->memory, py->target->snap))
+		return false;
+	passing.passing = true;
+	python_names_read(&py->layout, &passing.mem, &py->known);
+	process_recorder_deinit(&passing);
+	return true;
+}
+
 /* Names, files and line tables: read through memory that keeps them, so that nothing is left to be wanted. */
 static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		      struct ask *wants)
@@ -390,7 +403,8 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		if (own)
 			take_chain(py, snap, &snap->threads.data[i], own);
 	}
-	python_names_read(&py->layout, &py->target->memory.mem, &py->known);
+	if (!read_names(py))
+		return false;
 	for (size_t i = 0; i < py->known.len; i++)
 		if (py->known.data[i].name)
 			python_string(&py->layout, &py->recorder.mem, py->known.data[i].name, py->arena); /* to be kept */
@@ -426,6 +440,8 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 								    .place = py->chain.frames[i].instr,
 								    .raw = py->places[i],
 								    .runtime = FRAME_KIND_PYTHON});
+	if (ok && !problem && py->chain.cut)
+		ok = vec_push(&raw->runtime, (struct runtime_frame){.raw = py->places[py->chain.len - 1], .runtime = FRAME_KIND_PYTHON});
 	return ok;
 }
 
@@ -455,6 +471,11 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 	struct frame frame = {.kind = FRAME_KIND_PYTHON, .address = from->raw < raw->len ? raw->data[from->raw].pc : 0};
 	int64_t offset;
 
+	if (!from->code) {
+		frame.kind = FRAME_KIND_MARKER;
+		frame.symbol = "more frames of Python, which are not shown";
+		return frame;
+	}
 	if (!code || !code->name)
 		return frame;
 	frame.symbol = code->name;

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Strings, bytes, dictionaries and attributes in made-up memory. */
+#include "pymem.h"
+
+#include "runtime/python/dict.h"
+#include "runtime/python/strings.h"
+
+enum { AT = PYMEM_BASE + 0x1000 };
+
+static struct pymem memory = {.mem = {.read = pymem_read}};
+static struct arena *arena;
+
+static int reset(void **state)
+{
+	memset(memory.bytes, 0, sizeof(memory.bytes));
+	memory.reads = 0;
+	arena = arena_create();
+	return !arena;
+}
+
+static int finish(void **state)
+{
+	arena_destroy(arena);
+	return 0;
+}
+
+enum { COMPACT = 1 << 5, ASCII = 1 << 6 };
+
+static void put_string(uint64_t at, uint64_t length, uint32_t state, const void *text, size_t size)
+{
+	pymem_put64(&memory, at + 16, length);
+	pymem_put64(&memory, at + 32, state);
+	pymem_put(&memory, at + (state & ASCII ? 40 : 56), text, size);
+}
+
+static void put_ascii(uint64_t at, const char *text)
+{
+	put_string(at, strlen(text), 1 << 2 | COMPACT | ASCII, text, strlen(text));
+}
+
+static const char *read_string(uint64_t at)
+{
+	struct python_layout layout = pymem_layout();
+
+	return python_string(&layout, &memory.mem, at, arena);
+}
+
+static void test_strings(void **state)
+{
+	static const uint16_t two[] = {0x436, 'x', 0x4e2d};
+	static const uint32_t four[] = {0x1f600, '!'};
+
+	put_ascii(AT, "Handler.get");
+	assert_string_equal(read_string(AT), "Handler.get");
+	put_string(AT, 3, 1 << 2 | COMPACT, "n\xe9\xff", 3);
+	assert_string_equal(read_string(AT), "né\xc3\xbf");
+	put_string(AT, 3, 2 << 2 | COMPACT, two, sizeof(two));
+	assert_string_equal(read_string(AT), "жx中");
+	put_string(AT, 2, 4 << 2 | COMPACT, four, sizeof(four));
+	assert_string_equal(read_string(AT), "😀!");
+	put_string(AT, 0, 1 << 2 | COMPACT | ASCII, "", 0);
+	assert_string_equal(read_string(AT), "");
+	put_string(AT, 3, 1 << 2 | COMPACT | ASCII, "a\0b", 3);
+	assert_string_equal(read_string(AT), "a b");
+}
+
+static void test_hostile_strings(void **state)
+{
+	assert_null(read_string(8));
+	assert_null(read_string(AT)); /* all zeros: no kind */
+	put_string(AT, 3, 3 << 2 | COMPACT, "abc", 3);
+	assert_null(read_string(AT));
+	put_string(AT, 3, 1 << 2, "abc", 3); /* not compact */
+	assert_null(read_string(AT));
+	put_string(AT, UINT64_MAX, 1 << 2 | COMPACT | ASCII, "abc", 3);
+	assert_null(read_string(AT));
+	/* Of a huge one the beginning is read, if that is there. */
+	put_string(AT, INT64_MAX, 4 << 2 | COMPACT, "a\0\0", 4);
+	assert_int_equal(strlen(read_string(AT)), PYTHON_MAX_STRING);
+	put_string(PYMEM_BASE + PYMEM_SIZE - 64, 100, 1 << 2 | COMPACT | ASCII, "abc", 3);
+	assert_null(read_string(PYMEM_BASE + PYMEM_SIZE - 64));
+}
+
+static void test_bytes(void **state)
+{
+	const uint8_t *data;
+	size_t len;
+
+	pymem_put64(&memory, AT + 16, 3);
+	pymem_put(&memory, AT + 32, "abc", 3);
+	assert_true(python_bytes(&memory.mem, AT, arena, &data, &len));
+	assert_int_equal(len, 3);
+	assert_memory_equal(data, "abc", 3);
+	pymem_put64(&memory, AT + 16, PYTHON_MAX_BYTES + 1);
+	assert_false(python_bytes(&memory.mem, AT, arena, &data, &len));
+	pymem_put64(&memory, AT + 16, UINT64_MAX);
+	assert_false(python_bytes(&memory.mem, AT, arena, &data, &len));
+	assert_false(python_bytes(&memory.mem, 8, arena, &data, &len));
+}
+
+enum { DICT = AT + 0x1000, KEYS = AT + 0x2000, VALUES = AT + 0x3000, STRINGS = AT + 0x4000, TYPE = AT + 0x8000 };
+
+/* Keys "k0", "k1"… at STRINGS, 64 bytes apart; the values are 0x500, 0x510… */
+static void put_dict(const struct python_layout *l, unsigned n, bool general, bool split)
+{
+	bool old = python_minor(l) < 11;
+	unsigned stride = general || old ? 24 : 16;
+	uint64_t entries = old ? KEYS + 40 + 8 : KEYS + 32 + 8;
+
+	pymem_put64(&memory, DICT + 32, KEYS);
+	pymem_put64(&memory, DICT + 40, split ? VALUES : 0);
+	pymem_put64(&memory, KEYS + 8, old ? 8 : 3 | 3 << 8 | (general ? 0 : split ? 2 : 1) << 16);
+	pymem_put64(&memory, KEYS + (old ? 32 : 24), n);
+	for (unsigned i = 0; i < n; i++) {
+		char key[8] = {'k', (char)('0' + i)};
+		uint64_t at = entries + i * stride + (stride == 24 ? 8 : 0);
+		uint64_t values = VALUES + (python_minor(l) >= 13 ? 8 : 0);
+
+		put_string(STRINGS + i * 64, 2, 1 << 2 | COMPACT | ASCII, key, 2);
+		pymem_put(&memory, STRINGS + i * 64 + l->at[PY_STR_ASCII], key, 2);
+		pymem_put64(&memory, at, STRINGS + i * 64);
+		pymem_put64(&memory, split ? values + i * 8 : at + 8, 0x500 + i * 16);
+	}
+}
+
+static void test_dicts(void **state)
+{
+	for (unsigned minor = 8; minor < 16; minor++)
+		for (int kind = 0; kind < 3; kind++) {
+			struct python_layout l = pymem_layout();
+
+			l.at[PY_VERSION] = UINT64_C(3) << 24 | minor << 16;
+			l.at[PY_STR_ASCII] = minor < 12 ? 48 : 40;
+			reset(state);
+			put_dict(&l, 4, kind == 0, kind == 2);
+			assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k0"), 0x500);
+			assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k3"), 0x530);
+			assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k4"), 0);
+			assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k33"), 0);
+			finish(state);
+		}
+	reset(state);
+}
+
+/* Too many entries, sizes that overflow, keys that are nowhere. */
+static void test_hostile_dicts(void **state)
+{
+	struct python_layout l = pymem_layout();
+
+	assert_int_equal(python_dict_get(&l, &memory.mem, 8, "k0"), 0);
+	assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k0"), 0);
+	put_dict(&l, 4, true, false);
+	pymem_put64(&memory, KEYS + 24, PYTHON_MAX_ENTRIES + 1);
+	assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k0"), 0);
+	put_dict(&l, 4, true, false);
+	pymem_put64(&memory, KEYS + 8, 3 | 0xff << 8);
+	assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k0"), 0);
+	l.at[PY_VERSION] = 0x03090000;
+	pymem_put64(&memory, KEYS + 8, UINT64_MAX);
+	assert_int_equal(python_dict_get(&l, &memory.mem, DICT, "k0"), 0);
+	assert_true(memory.reads < 100);
+}
+
+/* An instance of a class of 3.13 has its values behind itself, and their names in the class. */
+static void test_attributes(void **state)
+{
+	struct python_layout l = pymem_layout();
+	uint64_t object = AT + 0x10000;
+
+	put_dict(&l, 3, false, true);
+	pymem_put64(&memory, object + 8, TYPE);
+	pymem_put64(&memory, TYPE + 32, 16);
+	pymem_put64(&memory, TYPE + 168, 1 << 2);
+	pymem_put64(&memory, TYPE + 880, KEYS);
+	pymem_put64(&memory, object + 16, UINT64_C(1) << 24);
+	pymem_put64(&memory, object + 24 + 8, 0x700);
+	assert_int_equal(python_attribute(&l, &memory.mem, object, "k1"), 0x700);
+	assert_int_equal(python_attribute(&l, &memory.mem, object, "k0"), 0); /* it has none yet */
+	/* When they do not count any more, it has a dictionary. */
+	pymem_put64(&memory, object + 16, 0);
+	pymem_put64(&memory, object - 24, DICT);
+	assert_int_equal(python_attribute(&l, &memory.mem, object, "k2"), 0x520);
+	assert_int_equal(python_attribute(&l, &memory.mem, 8, "k2"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_strings, reset, finish),
+		cmocka_unit_test_setup_teardown(test_hostile_strings, reset, finish),
+		cmocka_unit_test_setup_teardown(test_bytes, reset, finish),
+		cmocka_unit_test_setup_teardown(test_dicts, NULL, finish),
+		cmocka_unit_test_setup_teardown(test_hostile_dicts, reset, finish),
+		cmocka_unit_test_setup_teardown(test_attributes, reset, finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
