@@ -6,8 +6,16 @@
 /* Files of V8, whose code always keeps frame pointers. What calls such code is in one of them. */
 static const char *const keepers[] = {"node", "nodejs", "libnode.so", "chrome", "chromium", "electron", "d8", "deno"};
 
+/* What HotSpot itself does not lead through is passed like any other. */
+static bool is_java(const struct frame *frame)
+{
+	return frame->kind == FRAME_KIND_JAVA || frame->kind == FRAME_KIND_STUB;
+}
+
 static bool is_made(const struct frame *frame)
 {
+	if (is_java(frame))
+		return true;
 	return frame->kind == FRAME_KIND_NATIVE &&
 	       (!frame->module || frame->symbol_source == SYMBOL_GDB_JIT || frame->symbol_source == SYMBOL_JITDUMP ||
 		frame->symbol_source == SYMBOL_PERF_MAP);
@@ -41,7 +49,8 @@ const char *made_code_doubt(const struct stack *stack)
 		const struct frame *frame = &stack->data[i], *caller = frame + 1;
 		const struct module_info *maker;
 
-		if (!is_made(frame) || caller->raw == frame->raw || !(caller->flags & FRAME_BY_FRAME_POINTER))
+		if (!is_made(frame) || caller->raw == frame->raw ||
+		    !(caller->flags & (FRAME_BY_FRAME_POINTER | (is_java(frame) ? FRAME_BY_SCAN : 0))))
 			continue;
 		maker = find_maker(stack, i);
 		if (!maker || !is_keeper(maker))

@@ -338,6 +338,7 @@ static enum step_result step_in_runtime(struct walk *w, struct caller *out)
 		walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be closer to the stack's base");
 		return STEP_END;
 	}
+	w->is_unsure |= result == STEP_UNKNOWN; /* what is found now is a guess, and so is all that depends on it */
 	return result;
 }
 

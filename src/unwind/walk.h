@@ -27,7 +27,7 @@ struct walk {
 
 	unsigned nsignals;  /* signal frames so far, */
 	unsigned nswitches; /* and changes to the stack of a goroutine */
-	bool is_unsure;     /* a caller was searched for, and may be the wrong one */
+	bool is_unsure;     /* a caller was searched for or guessed, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
 	bool reads_code; /* not data: what is missing of it is asked for by frames (FRAME_UNREAD) */

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, Target, thread
+from harness import ROOT, Target, gather, name_of, thread, tids, wait_until
 
-SOURCE = ROOT / "tests/targets/JavaStacks.java"
+SOURCES = [ROOT / "tests/targets/JavaStacks.java", ROOT / "tests/targets/JavaChains.java"]
 
 # Another release than the host's: `make check-runtimes` names the command that starts it.
 JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()
@@ -33,7 +33,8 @@ def classes(tmp_path_factory):
     if not shutil.which("javac"):
         pytest.skip("javac is not installed")
     where = tmp_path_factory.mktemp("java")
-    subprocess.run(["javac", "-g", "-nowarn", "--release", "8", "-d", where, SOURCE], check=True, stderr=subprocess.DEVNULL)
+    command = ["javac", "-g", "-nowarn", "--release", "8", "-d", where, *SOURCES]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     return where
 
 
@@ -42,8 +43,8 @@ def java(classes):
     """java(KIND…, options=…): the target, ready."""
     started = []
 
-    def start(*kinds, options=()):
-        argv = [*JAVA, *options, "-cp", classes, "JavaStacks", *kinds]
+    def start(*kinds, options=(), main="JavaStacks"):
+        argv = [*JAVA, *options, "-cp", classes, main, *kinds]
         started.append(Target(argv, stderr=subprocess.DEVNULL))
         return started[-1]
 
@@ -153,3 +154,45 @@ def test_text(java, stakeout):
     assert "openjdk" in text.splitlines()[0]
     assert "java.lang.Thread.sleep" in text and "JavaStacks.sleep  at JavaStacks.java:" in text
     assert "[interpreted]" in text and "perfmap" not in text
+
+
+CHAIN = re.compile(r"JavaChains\.([abc])([abc])$")
+
+# Frames of one size each, many methods in one frame, and calls from compiled into interpreted code and back.
+RUNNING = {
+    "mixed": [],
+    "interpreted": ["-Xint"],
+    "c1": ["-XX:TieredStopAtLevel=1"],
+    "no_inlining": ["-XX:-Inline"],
+    "both": [
+        "-XX:-Inline",
+        "-XX:CompileCommand=quiet",
+        *(f"-XX:CompileCommand=exclude,JavaChains.{name}" for name in ("bb", "ca", "ac")),
+    ],
+}
+
+
+def assert_chain(t):
+    """Each method was called by one that calls it, up to the first: nothing is missing in between."""
+    names = [f["symbol"] for f in frames_of(t)]
+    chain = [match.groups() for match in map(CHAIN.match, names) if match]
+    for callee, caller in zip(chain, chain[1:]):
+        assert callee[0] == caller[1], names
+    assert not chain or chain[-1] == ("a", "a"), names
+    assert len(chain) <= 21 and names[-1] == "java.lang.Thread.run", names
+    return len(chain)
+
+
+@pytest.mark.parametrize("mode", RUNNING)
+def test_running(java, look, mode):
+    """A thread that calls and returns as fast as it can: what is said to be whole is right."""
+    t = java("1", options=RUNNING[mode], main="JavaChains")
+    tid = wait_until(lambda: [tid for tid in tids(t.pid) if name_of(t.pid, tid) == "chains0"], "it has its name")[0]
+
+    def count(patience):
+        docs = [look(t, "-t", tid) for _ in range(30)]
+        whole = [t for doc in docs for t in doc["threads"] if t["user_stack_end"] == "complete"]
+        return {depth for depth in map(assert_chain, whole) if depth > 3} and {"deep"}
+
+    gather(count, {"deep"})
+    t.assert_progress()

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/hotspot/frame.h"
 
+#include <string.h>
+
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/top.h"
 
 enum {
 	WORD = 8,
@@ -96,12 +99,63 @@ static enum step_result step_by_record(struct walk *w, uint64_t end, uint64_t sp
 	return STEP_FOUND;
 }
 
+/* No frame, or one without its record: the return address is where the call left it, and the frame pointer as it was. */
+static enum step_result step_by_link(struct walk *w, uint64_t end, struct caller *out)
+{
+	const struct arch *arch = w->arch;
+	uint64_t pc, sp = end;
+
+	if (arch->ra_in_register) {
+		if (!regs_has(&w->regs, arch->dwarf_ra)) {
+			walk_end_missing(w, arch->dwarf_ra);
+			return STEP_END;
+		}
+		pc = w->regs.r[arch->dwarf_ra];
+	} else if (!walk_read_word(w, end, &pc)) {
+		return end_unreadable(w, end);
+	} else {
+		sp += WORD;
+	}
+	out->regs.pc = arch_strip_code_pointer(arch, pc);
+	regs_put(&out->regs, arch->dwarf_sp, sp);
+	if (regs_has(&w->regs, arch->dwarf_fp))
+		regs_put(&out->regs, arch->dwarf_fp, w->regs.r[arch->dwarf_fp]);
+	return STEP_FOUND;
+}
+
+static enum top_state find_top(struct code_cache *cache, const struct walk *w, const struct blob *blob)
+{
+	uint64_t start, len;
+	uint8_t code[TOP_MAX_WINDOW];
+
+	if (!w->exact)
+		return TOP_WHOLE;
+	if (!top_window(blob, w->regs.pc, &start, &len) || !pages_read(cache->pages, start, code, len))
+		return TOP_UNKNOWN;
+	return top_find(w->arch, blob, w->regs.pc, code, start, len);
+}
+
 /* Compiled methods, wrappers and most stubs: the size of their frames is known. */
-static enum step_result step_by_size(struct walk *w, const struct blob *blob, struct caller *out)
+static enum step_result step_by_size(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
 {
 	uint64_t end = sp_of(w) + (uint64_t)blob->frame_size * WORD;
 
-	return w->sp_is_bound ? STEP_UNKNOWN : step_by_record(w, end, end, out);
+	if (w->sp_is_bound)
+		return STEP_UNKNOWN;
+	switch (find_top(cache, w, blob)) {
+	case TOP_WHOLE:
+		return step_by_record(w, end, end, out);
+	case TOP_RECORD:
+		end = sp_of(w) + 2 * WORD;
+		return step_by_record(w, end, end, out);
+	case TOP_NONE:
+		return step_by_link(w, sp_of(w), out);
+	case TOP_UNSAVED:
+		return step_by_link(w, w->arch->ra_in_register ? end : end - WORD, out);
+	case TOP_UNKNOWN:
+		break;
+	}
+	return STEP_UNKNOWN;
 }
 
 static enum step_result step_by_frame_pointer(struct walk *w, struct caller *out)
@@ -129,29 +183,41 @@ static enum step_result step_from_entry(struct walk *w, const struct conventions
 	return result;
 }
 
+/* The frame of a thread that runs is the interpreter's only if the bytecode that it executes is of the frame's method. */
+static bool executes(struct methods *methods, const struct walk *w, const struct conventions *c, struct java_place *place)
+{
+	uint64_t start, size, bcp = w->regs.r[c->bcp_reg];
+
+	if (!regs_has(&w->regs, c->bcp_reg) || !methods_find_code(methods, place->code, &start, &size) || bcp - start >= size)
+		return false;
+	place->place = bcp;
+	return true;
+}
+
 /*
  * The sp of its caller is kept in the frame, since it may have moved that for its own variables. An interpreted caller's
  * may be lower than this very frame (aarch64): there it is of no use, and its frame pointer tells all.
  */
-static enum step_result step_interpreted(struct walk *w, const struct conventions *c, bool is_old, struct caller *out,
-					 struct java_place *place)
+static enum step_result step_interpreted(struct methods *methods, struct walk *w, const struct conventions *c,
+					 struct caller *out, struct java_place *place)
 {
+	bool is_old = methods->layout->facts[HS_FEATURE] == 8;
 	enum step_result result = step_by_frame_pointer(w, out);
 	uint64_t fp = w->regs.r[w->arch->dwarf_fp], sender;
+	struct java_place found;
 
 	if (result != STEP_FOUND)
 		return result;
-	if (!slot_at(w, fp, SENDER_SP, &sender) || !slot_at(w, fp, METHOD, &place->code) ||
-	    !slot_at(w, fp, is_old ? c->bcp_old : c->bcp, &place->place))
+	if (!slot_at(w, fp, SENDER_SP, &sender) || !slot_at(w, fp, METHOD, &found.code) ||
+	    !slot_at(w, fp, is_old ? c->bcp_old : c->bcp, &found.place))
 		return STEP_UNKNOWN;
-	if (sender % WORD || !place->code || place->code % WORD)
+	if (sender % WORD || !found.code || found.code % WORD || (w->exact && !executes(methods, w, c, &found)))
 		return STEP_UNKNOWN;
-	if (w->exact && regs_has(&w->regs, c->bcp_reg))
-		place->place = w->regs.r[c->bcp_reg];
 	if (sender < fp + 2 * WORD)
 		out->sp_is_bound = true;
 	else
 		regs_put(&out->regs, w->arch->dwarf_sp, sender);
+	*place = found;
 	return STEP_FOUND;
 }
 
@@ -169,25 +235,56 @@ static enum step_result step_compiled(struct code_cache *cache, struct walk *w, 
 			return STEP_UNKNOWN;
 		place->place = pc;
 	}
-	return step_by_size(w, blob, out);
+	return step_by_size(cache, w, blob, out);
 }
 
-enum step_result java_step(struct code_cache *cache, struct walk *w, struct caller *out, struct java_place *place)
+/* Stubs that pick a method of an object have no frame: they jump on. */
+static bool is_frameless(const struct blob *blob)
 {
-	const struct conventions *c = conventions_of(w->arch);
-	const struct blob *blob = c ? code_cache_find(cache, w->regs.pc) : NULL;
+	return strncmp(blob->name, "vtable chunks", 13) == 0;
+}
 
-	if (!blob)
-		return STEP_UNKNOWN;
-	*place = (struct java_place){.code = blob->start, .place = w->regs.pc};
-	if (w->regs.pc == cache->layout->facts[HS_CALL_RETURN])
-		return step_from_entry(w, c, out);
-	if (blob->kind == BLOB_INTERPRETER)
-		return step_interpreted(w, c, cache->layout->facts[HS_FEATURE] == 8, out, place);
-	if (blob->kind == BLOB_COMPILED)
-		return step_compiled(cache, w, blob, out, place);
+/* What a running thread does in a stub of no known frame is anybody's guess. */
+static enum step_result step_in_stub(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
+{
 	if (blob->frame_size)
-		return step_by_size(w, blob, out);
+		return step_by_size(cache, w, blob, out);
+	if (w->exact)
+		return is_frameless(blob) && !w->sp_is_bound ? step_by_link(w, sp_of(w), out) : STEP_UNKNOWN;
 	out->flags = FRAME_BY_FRAME_POINTER;
 	return step_by_frame_pointer(w, out);
+}
+
+/* A caller is in executable code, and if that is the virtual machine's in a blob: else the frame was none. */
+static enum step_result check_caller(struct code_cache *cache, const struct walk *w, enum step_result result,
+				     const struct caller *out)
+{
+	uint64_t pc = out->regs.pc;
+	bool is_sound = pc && (code_cache_owns(cache, pc) ? code_cache_find(cache, pc) != NULL : walk_is_code(w, pc - 1));
+
+	return result == STEP_FOUND && !is_sound ? STEP_UNKNOWN : result;
+}
+
+enum step_result java_step(struct code_cache *cache, struct methods *methods, struct walk *w, struct caller *out,
+			   struct java_place *place)
+{
+	const struct conventions *c = conventions_of(w->arch);
+	const struct blob *found = c ? code_cache_find(cache, w->regs.pc) : NULL;
+	enum step_result result;
+	struct blob blob;
+
+	*place = (struct java_place){0};
+	if (!found)
+		return STEP_UNKNOWN;
+	blob = *found;
+	if (blob.kind == BLOB_INTERPRETER)
+		return check_caller(cache, w, step_interpreted(methods, w, c, out, place), out);
+	*place = (struct java_place){.code = blob.start, .place = w->regs.pc};
+	if (w->regs.pc == cache->layout->facts[HS_CALL_RETURN])
+		result = step_from_entry(w, c, out);
+	else if (blob.kind == BLOB_COMPILED)
+		result = step_compiled(cache, w, &blob, out, place);
+	else
+		result = step_in_stub(cache, w, &blob, out);
+	return check_caller(cache, w, result, out);
 }

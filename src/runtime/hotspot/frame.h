@@ -3,6 +3,7 @@
 #define STAKEOUT_RUNTIME_HOTSPOT_FRAME_H
 
 #include "runtime/hotspot/code_cache.h"
+#include "runtime/hotspot/method.h"
 #include "unwind/walk.h"
 
 /*
@@ -15,9 +16,13 @@ struct java_place {
 };
 
 /*
- * One step from the current frame, whose pc is in a code heap. *place is set when it is STEP_FOUND: `code` is 0 when the
- * frame stands for nothing.
+ * One step from the current frame, whose pc is in a code heap. *place is what the frame stands for, whatever the result:
+ * `code` is 0 when that is not known.
  */
-enum step_result java_step(struct code_cache *cache, struct walk *w, struct caller *out, struct java_place *place);
+enum step_result java_step(struct code_cache *cache, struct methods *methods, struct walk *w, struct caller *out,
+			   struct java_place *place);
+
+/* Where an interpreted frame with this frame pointer has its method. */
+enum { JAVA_METHOD_SLOT = -3 * 8 };
 
 #endif

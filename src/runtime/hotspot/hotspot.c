@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/hotspot/hotspot.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "runtime/hotspot/frame.h"
 #include "runtime/hotspot/method.h"
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/top.h"
 #include "runtime/hotspot/vmstructs.h"
 #include "runtime/replace.h"
 
@@ -21,7 +23,12 @@ enum {
 	MAX_PLACES = 1 << 17,
 	CODE_ROUNDS = 16,
 	NAME_ROUNDS = 48,
-	TOP_BYTES = 64, /* code that is read before and behind the place where a thread stands */
+};
+
+/* A thread that stands in code of the virtual machine. */
+struct top {
+	uint64_t pc;
+	uint64_t method; /* if that is the interpreter: perhaps what it executes */
 };
 
 struct hotspot {
@@ -32,6 +39,7 @@ struct hotspot {
 	struct methods methods;
 	uint32_t runtime; /* its position, as in struct runtime_frame; UINT32_MAX: it has no frame */
 
+	VEC(struct top) tops; /* where threads stand */
 	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
 	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
 	struct u64map seen;            /* of both, by hash */
@@ -50,6 +58,7 @@ static void destroy(void *state)
 	code_cache_deinit(&hs->cache);
 	methods_deinit(&hs->methods);
 	arena_destroy(hs->arena);
+	vec_deinit(&hs->tops);
 	vec_deinit(&hs->code);
 	vec_deinit(&hs->places);
 	u64map_deinit(&hs->seen);
@@ -164,17 +173,26 @@ static bool collect_copy(struct hotspot *hs, const struct mem_copy *copy)
 	return true;
 }
 
+static bool add_top(struct hotspot *hs, const struct snapshot *snap, const struct snap_thread *t)
+{
+	struct snapshot_mem mem;
+	struct top top = {0};
+	struct regs regs;
+
+	if (!arch_to_dwarf(snap->arch, &t->regs, &regs) || !code_cache_owns(&hs->cache, regs.pc))
+		return true;
+	top.pc = regs.pc;
+	snapshot_mem_init(&mem, snap, t);
+	if (regs_has(&regs, snap->arch->dwarf_fp))
+		mem_read_exact(&mem.mem, regs.r[snap->arch->dwarf_fp] + (uint64_t)JAVA_METHOD_SLOT, &top.method, sizeof(top.method));
+	return vec_push(&hs->tops, top) && add_code(hs, regs.pc) &&
+	       (!regs_has(&regs, snap->arch->dwarf_link) || add_code(hs, regs.r[snap->arch->dwarf_link]));
+}
+
 /* Any word on a stack may be where a call into the code returns to. */
 static bool collect_thread(struct hotspot *hs, const struct snapshot *snap, const struct snap_thread *t)
 {
-	struct regs regs;
-
-	if (!collect_copy(hs, &t->stack) || !collect_copy(hs, &t->interrupted))
-		return false;
-	if (!arch_to_dwarf(snap->arch, &t->regs, &regs) || !code_cache_owns(&hs->cache, regs.pc))
-		return true;
-	pages_foresee(&hs->pages, regs.pc - TOP_BYTES, 2 * TOP_BYTES);
-	return add_code(hs, regs.pc) && (!regs_has(&regs, snap->arch->dwarf_link) || add_code(hs, regs.r[snap->arch->dwarf_link]));
+	return collect_copy(hs, &t->stack) && collect_copy(hs, &t->interrupted) && add_top(hs, snap, t);
 }
 
 static bool collect(struct hotspot *hs, const struct snapshot *snap)
@@ -199,6 +217,19 @@ static bool know_code(struct hotspot *hs, uint64_t pc)
 	return !hs->pages.lacks;
 }
 
+static void know_top(struct hotspot *hs, const struct top *top)
+{
+	const struct blob *blob = code_cache_find(&hs->cache, top->pc);
+	uint64_t start, len;
+
+	if (!blob)
+		return;
+	if (blob->kind == BLOB_INTERPRETER)
+		methods_find_code(&hs->methods, le64toh(top->method), &start, &len);
+	else if (top_window(blob, top->pc, &start, &len))
+		pages_foresee(&hs->pages, start, len);
+}
+
 static bool ask_code(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		     struct ask *wants)
 {
@@ -207,6 +238,8 @@ static bool ask_code(void *state, const struct snapshot *snap, const struct snap
 
 	if (!pages_take(&hs->pages, answers) || (!hs->collected && !collect(hs, snap)))
 		return false;
+	for (size_t i = 0; i < hs->tops.len; i++)
+		know_top(hs, &hs->tops.data[i]);
 	for (size_t i = 0; i < hs->code.len; i++)
 		if (!know_code(hs, hs->code.data[i]))
 			hs->code.data[left++] = hs->code.data[i];
@@ -242,11 +275,11 @@ static bool note_place(struct hotspot *hs, struct raw_stack *raw, const struct j
 static enum step_result step(void *state, uint32_t runtime, struct walk *w, struct caller *out)
 {
 	struct hotspot *hs = state;
-	struct java_place place = {0};
-	enum step_result result = java_step(&hs->cache, w, out, &place);
+	struct java_place place;
+	enum step_result result = java_step(&hs->cache, &hs->methods, w, out, &place);
 
 	hs->runtime = runtime;
-	if (result == STEP_FOUND && place.code && !note_place(hs, w->out, &place)) {
+	if (place.code && !note_place(hs, w->out, &place)) {
 		walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
 		return STEP_END;
 	}
@@ -377,9 +410,13 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 		const struct java_place place = {.code = frame->code, .place = frame->place};
 		struct named named;
 
-		if (frame->runtime != hs->runtime)
+		if (frame->runtime != hs->runtime || frame->raw >= raw->len)
 			continue;
 		name_place(hs, &place, &named);
+		for (size_t k = 0; k < named.len; k++) {
+			named.data[k].flags = raw->data[frame->raw].flags;
+			named.data[k].address = raw->data[frame->raw].pc;
+		}
 		if (!stack_replace(stack, frame->raw, frame->raw, named.data, named.len, keep))
 			return false;
 	}

@@ -178,6 +178,18 @@ static bool read_method(const struct methods *m, uint64_t address, struct method
 	return read_names(m, pool, index & 0xffff, out);
 }
 
+bool methods_find_code(struct methods *m, uint64_t address, uint64_t *start, uint64_t *size)
+{
+	uint64_t constant;
+
+	if (!address || address % 8 || !get(m, address, HS_METHOD_CONST, &constant) || !constant || constant % 8 ||
+	    !get(m, constant, HS_CONST_CODE_SIZE, size))
+		return false;
+	*start = constant + m->layout->facts[HS_SIZE_CONST_METHOD];
+	*size &= 0xffff;
+	return true;
+}
+
 const struct method *methods_find(struct methods *m, uint64_t address)
 {
 	uint64_t *slot = u64map_find(&m->known, address);

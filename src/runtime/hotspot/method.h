@@ -47,6 +47,9 @@ void methods_deinit(struct methods *methods);
 /* NULL: there is no method, or not all that tells of it is known. */
 const struct method *methods_find(struct methods *methods, uint64_t address);
 
+/* Only where its bytecode is, and how long. */
+bool methods_find_code(struct methods *methods, uint64_t address, uint64_t *start, uint64_t *size);
+
 /* False: not all of the table is known. *line is 0 when the method does not tell. */
 bool methods_find_line(struct methods *methods, const struct method *method, int32_t bci, uint32_t *line);
 

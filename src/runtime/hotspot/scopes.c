@@ -70,7 +70,10 @@ static bool find_parts(const struct code_cache *cache, const struct blob *blob, 
 	return out->pcs < out->pcs_end && out->pcs_end - out->pcs <= MAX_PCS;
 }
 
-/* The entry for the pc, else the nearest before it. The first and the last of the table are marks. */
+/*
+ * The entry for the pc, else the nearest behind it: entries are for the ends of calls, and what is done before these is
+ * theirs. The first and the last of the table are marks.
+ */
 static bool find_scope(const struct code_cache *cache, const struct blob *blob, const struct parts *parts, uint64_t pc,
 		       uint64_t *scope, bool *approximate)
 {
@@ -84,7 +87,7 @@ static bool find_scope(const struct code_cache *cache, const struct blob *blob, 
 		if (!layout_get(cache->layout, table + i * size, size, HS_PC_DESC_PC_OFFSET, &at) ||
 		    !layout_get(cache->layout, table + i * size, size, HS_PC_DESC_SCOPE_OFFSET, &offset))
 			return false;
-		if ((int64_t)at < 0 || (int64_t)at > want || (int64_t)at <= best)
+		if ((int64_t)at < want || !offset || at > blob->size || (best >= 0 && (int64_t)at >= best))
 			continue;
 		best = (int64_t)at;
 		*scope = offset;
@@ -149,7 +152,13 @@ bool scopes_find(struct code_cache *cache, const struct blob *blob, uint64_t pc,
 	    !find_scope(cache, blob, &parts, pc, &offset, &out->approximate))
 		return false;
 	out->tier = level >= C2_LEVEL ? "C2" : "C1";
-	return read_chain(cache, &parts, offset, out);
+	if (!read_chain(cache, &parts, offset, out))
+		return false;
+	if (out->approximate) { /* only what was compiled is certain then, and not which of what was inlined is executed */
+		out->data[0] = out->data[out->len - 1];
+		out->len = 1;
+	}
+	return true;
 }
 
 bool scopes_is_deoptimized(struct code_cache *cache, const struct blob *blob, uint64_t pc, uint64_t *slot)

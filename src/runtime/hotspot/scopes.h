@@ -18,7 +18,7 @@ struct scope {
 struct scopes {
 	struct scope data[SCOPES_MAX];
 	size_t len;
-	bool approximate; /* the address is none of those that the compiler told of, but after one */
+	bool approximate; /* the address is none of those that the compiler told of: the line is of one near it */
 	const char *tier; /* "C1", "C2" */
 };
 
