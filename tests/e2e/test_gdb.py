@@ -136,7 +136,7 @@ def compare(ours, theirs, where):
 def assert_agreement(pid, snap, gdb_stacks):
     """SIGSTOPs the process and compares every thread; returns how many frames were compared."""
     stop(pid)
-    doc = snap(pid)
+    doc = snap(pid, "--no-runtime")  # gdb knows native frames only
     theirs = gdb_stacks(pid)
     assert {th["tid"] for th in doc["threads"] if th["status"] != "zombie"} == set(theirs)
     for th in doc["threads"]:
