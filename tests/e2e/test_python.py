@@ -163,6 +163,21 @@ def test_deep_recursion(python, stakeout):
     assert [frame["symbol"] for frame in th["user_stack"] if frame["kind"] == "marker"]
 
 
+@pytest.mark.asan
+@pytest.mark.parametrize("what", ["lengths", "type", "list"])
+def test_hostile_memory(python, stakeout, what):
+    """What says nonsense costs frames or their names, and says so: never the run, and never a wrong frame."""
+    t = python("hostile.py", what).settle()
+    doc = look(stakeout, t)
+    assert len(doc["threads"]) == 2 and all(th["user_stack"] for th in doc["threads"])
+    (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
+    frames = python_frames(th)
+    if what == "type":
+        assert th["runtime"]["problem"] and not frames
+    elif frames:
+        assert frames[0][0] is None or frames[0][0].startswith("victim")
+
+
 # What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
 BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
 ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}

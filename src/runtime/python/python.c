@@ -488,16 +488,16 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 
 /*
  * What the interpreter is entered through says nothing of the program: the raw frames behind the one that executes it which
- * are only that.
+ * are only that, up to the next one that does.
  */
-static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw)
+static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw, uint32_t next)
 {
 	static const char *const starts[] = {"_PyEval_", "PyEval_EvalCode", "_PyFunction_Vectorcall"};
 	size_t i = 0;
 
 	while (i < stack->len && stack->data[i].raw <= raw)
 		i++;
-	for (bool is_entry = true; is_entry && i < stack->len; i++) {
+	for (bool is_entry = true; is_entry && i < stack->len && stack->data[i].raw < next; i++) {
 		const struct frame *frame = &stack->data[i];
 
 		is_entry = false;
@@ -513,6 +513,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 {
 	struct python *py = state;
 	struct stack own = {0};
+	uint32_t last;
 	bool ok = true;
 
 	for (size_t i = 0, next; ok && py && i < raw->runtime.len; i = next) {
@@ -527,7 +528,8 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 			if (frame->runtime == FRAME_KIND_PYTHON)
 				ok = vec_push(&own, name_frame(py, raw, frame));
 		}
-		ok = ok && stack_replace(stack, first->raw, last_of_interpreter(stack, first->raw), own.data, own.len, keep);
+		last = last_of_interpreter(stack, first->raw, next < raw->runtime.len ? raw->runtime.data[next].raw : UINT32_MAX);
+		ok = ok && stack_replace(stack, first->raw, last, own.data, own.len, keep);
 	}
 	vec_deinit(&own);
 	return ok;
