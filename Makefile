@@ -241,6 +241,15 @@ RUNS ?= 10000
 torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes all the time, RUNS times (10000)
 	@RUNS=$(RUNS) $(RUN_TESTS) -t 7200 $(BUILD)/torture tests/torture/run
 
+# The whole matrix of versions, each looked at RUNTIME_LOOKS times while it recurses.
+PYTHONS ?= host 3.9 3.11 3.13 3.14 3.15
+RUNTIME_LOOKS ?= 10000
+
+.PHONY: check-runtimes
+check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python that can be had, for an hour (PYTHONS="3.13", RUNTIME_LOOKS=100)
+	@STAKEOUT_TEST_PYTHONS='$(PYTHONS)' STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
+		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py
+
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung, and as fast as it can be built
 	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0 CFLAGS=-O0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import rounds, states, thread, until, wait_until
-from pythons import CHOSEN, python_frames, start
+from pythons import CHOSEN, HOST, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
@@ -108,6 +108,21 @@ def test_pid_namespace(stakeout, version, tool):
             assert python_frames(numbers[int(own)]) == frames
     finally:
         t.end()
+
+
+def test_perf_trampolines(python, stakeout, version):
+    """With -X perf each call goes through code of its own, which is not shown beside the frame."""
+    if version in (HOST, "3.9"):
+        pytest.skip("since 3.12 there is -X perf")
+    t = python("waits.py", "methods", "c_callbacks", "generators", options=["-X", "perf"]).settle()
+    try:
+        frames, _ = truth(t)
+        doc = look(stakeout, t.settle())
+    finally:
+        Path(f"/tmp/perf-{t.pid}.map").unlink(missing_ok=True)
+    assert_same(doc, frames)
+    for th in doc["threads"]:
+        assert not [frame for frame in th["user_stack"] if frame["kind"] == "native" and not frame["module"]]
 
 
 def test_native_frames_stay(python, stakeout):

@@ -488,7 +488,7 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 
 /*
  * What the interpreter is entered through says nothing of the program: the raw frames behind the one that executes it which
- * are only that, up to the next one that does.
+ * are only that, up to the next one that does. With -X perf each call goes through a few instructions made at run time.
  */
 static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw, uint32_t next)
 {
@@ -500,7 +500,7 @@ static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw, uin
 	for (bool is_entry = true; is_entry && i < stack->len && stack->data[i].raw < next; i++) {
 		const struct frame *frame = &stack->data[i];
 
-		is_entry = false;
+		is_entry = !frame->module;
 		for (size_t k = 0; frame->symbol && k < sizeof(starts) / sizeof(starts[0]); k++)
 			is_entry |= strncmp(frame->symbol, starts[k], strlen(starts[k])) == 0;
 		if (is_entry && !frame->inlined)
