@@ -228,9 +228,69 @@ static void test_signal_frame_that_leads_to_itself(void **state)
 	tiny_destroy(t);
 }
 
+/* A runtime whose code is what no file has, and what its steps are told to find. */
+struct teller {
+	enum step_result result;
+	uint64_t pc;
+	uint64_t sp;
+};
+
+static bool teller_owns(void *state, uint64_t pc)
+{
+	return pc >= TINY_JIT && pc < TINY_JIT + TINY_JIT_LEN;
+}
+
+static enum step_result teller_step(void *state, uint32_t runtime, struct walk *w, struct caller *out)
+{
+	const struct teller *teller = state;
+
+	assert_int_equal(runtime, 7);
+	out->regs.pc = teller->pc;
+	regs_put(&out->regs, w->arch->dwarf_sp, teller->sp);
+	if (teller->result == STEP_END)
+		walk_end(w, STACK_UNREADABLE, "told so");
+	return teller->result;
+}
+
+static void test_runtime_steps(void **state)
+{
+	static const struct stepper_ops ops = {.owns = teller_owns, .step = teller_step};
+	struct teller teller = {.result = STEP_FOUND, .pc = TINY_CODE + 0x20, .sp = TINY_STACK + 8 * 20};
+	const struct stepper stepper = {.ops = &ops, .state = &teller, .runtime = 7};
+	struct tiny *t = tiny_create(&arch_aarch64);
+	struct caller caller;
+
+	tiny_stand(t, TINY_JIT + 0x20, 2, false);
+	t->walk.steppers = &stepper;
+	t->walk.nsteppers = 1;
+	assert_true(tiny_step(t, &caller));
+	assert_int_equal(caller.regs.pc, TINY_CODE + 0x20);
+	assert_int_equal(caller.flags, 0);
+	assert_false(t->walk.is_unsure);
+
+	teller.sp = TINY_STACK + 8 * 2; /* not towards the base */
+	assert_false(tiny_step(t, &caller));
+	assert_int_equal(t->out.end, STACK_NO_PROGRESS);
+
+	teller.result = STEP_END;
+	assert_false(tiny_step(t, &caller));
+	assert_int_equal(t->out.end, STACK_UNREADABLE);
+
+	/* What it cannot tell is guessed, and said to be. */
+	teller.result = STEP_UNKNOWN;
+	regs_put(&t->walk.regs, FP, TINY_STACK + 8 * 10);
+	t->stack[10] = TINY_STACK + 8 * 30;
+	t->stack[11] = TINY_JIT + 0x40;
+	assert_true(tiny_step(t, &caller));
+	assert_int_equal(caller.regs.pc, TINY_JIT + 0x40);
+	assert_true(t->walk.is_unsure);
+	tiny_destroy(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_runtime_steps),
 		cmocka_unit_test(test_sp_from_the_frame_record),
 		cmocka_unit_test(test_sp_from_a_record_further_up),
 		cmocka_unit_test(test_bound_without_a_frame_record),

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+
+#include "hotspot_fake.h"
+#include "runtime/hotspot/frame.h"
+
+#define STACK UINT64_C(0x7ffd00000000)
+#define OTHER UINT64_C(0x7f0000000000) /* native code */
+
+enum { WORDS = 64, X_FP = 29, X_LR = 30, X_SP = 31, X_BCP = 22, R_RBP = 6, R_RSP = 7, R_BCP = 13 };
+
+struct world {
+	struct mem mem;
+	struct fake fake;
+	struct code_cache cache;
+	struct methods methods;
+	struct arena *arena;
+	uint64_t stack[WORDS];
+	struct maps maps;
+	struct raw_stack out;
+	struct walk walk;
+	uint64_t compiled, interpreter, stub;
+};
+
+static struct world *world;
+
+static ssize_t read_stack(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	uint64_t offset = address - STACK;
+
+	if (offset > sizeof(world->stack) || len > sizeof(world->stack) - offset)
+		return -EFAULT;
+	memcpy(buf, (uint8_t *)world->stack + offset, len);
+	return (ssize_t)len;
+}
+
+static int set_up(void **state)
+{
+	world = calloc(1, sizeof(*world));
+	assert_non_null(world);
+	fake_init(&world->fake);
+	world->compiled = fake_blob(&world->fake, 1, 8, "nmethod", 6) + FAKE_CODE;
+	world->interpreter = fake_blob(&world->fake, 10, 8, "Interpreter", -1) + FAKE_CODE;
+	world->stub = fake_blob(&world->fake, 20, 8, "StubRoutines (1)", -1) + FAKE_CODE;
+	world->fake.layout.facts[HS_CALL_RETURN] = world->stub + 0x40;
+	world->arena = arena_create();
+	world->mem.read = read_stack;
+	vec_push(&world->maps, ((struct map_entry){.start = FAKE_BASE, .end = FAKE_BASE + FAKE_SIZE, .perms = MAP_PERM_EXEC, .path = ""}));
+	vec_push(&world->maps, ((struct map_entry){.start = OTHER, .end = OTHER + 0x1000, .perms = MAP_PERM_EXEC, .path = ""}));
+	vec_push(&world->maps, ((struct map_entry){.start = STACK, .end = STACK + sizeof(world->stack), .perms = MAP_PERM_READ, .path = ""}));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	code_cache_deinit(&world->cache);
+	methods_deinit(&world->methods);
+	arena_destroy(world->arena);
+	fake_deinit(&world->fake);
+	vec_deinit(&world->maps);
+	raw_stack_deinit(&world->out);
+	free(world);
+	return 0;
+}
+
+/* sp and fp are numbers of words on the stack. */
+static enum step_result step(const struct arch *arch, uint64_t pc, unsigned sp, unsigned fp, struct caller *caller, struct java_place *place)
+{
+	fake_load(&world->fake);
+	code_cache_deinit(&world->cache);
+	methods_deinit(&world->methods);
+	code_cache_init(&world->cache, &world->fake.layout, &world->fake.pages);
+	methods_init(&world->methods, &world->fake.layout, &world->fake.pages, world->arena);
+	world->walk.arch = arch;
+	world->walk.maps = &world->maps;
+	world->walk.mem = &world->mem;
+	world->walk.out = &world->out;
+	world->walk.regs.pc = pc;
+	regs_put(&world->walk.regs, arch->dwarf_sp, STACK + 8 * sp);
+	regs_put(&world->walk.regs, arch->dwarf_fp, STACK + 8 * fp);
+	*caller = (struct caller){0};
+	return java_step(&world->cache, &world->methods, &world->walk, caller, place);
+}
+
+static void test_compiled(void **state)
+{
+	struct caller caller;
+	struct java_place place;
+
+	world->stack[2 + 6 - 1] = OTHER + 0x20;
+	world->stack[2 + 6 - 2] = 0x1234; /* its caller uses that register for something else */
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.pc, OTHER + 0x20);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 8);
+	assert_int_equal(caller.regs.r[X_FP], 0x1234);
+	assert_int_equal(place.code, world->compiled - FAKE_CODE);
+	assert_int_equal(place.place, world->compiled + 0x40);
+	world->walk.sp_is_bound = true; /* then nothing is certain */
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, 2, 30, &caller, &place), STEP_UNKNOWN);
+}
+
+static void test_deoptimized(void **state)
+{
+	uint64_t start = world->compiled - FAKE_CODE;
+	struct caller caller;
+	struct java_place place;
+
+	fake_put(&world->fake, start + FAKE_NM_DEOPT, world->compiled + 0x80, 8);
+	fake_put(&world->fake, start + FAKE_NM_ORIG_PC, 16, 4);
+	world->stack[2 + 5] = OTHER + 0x20;
+	world->stack[2 + 2] = world->compiled + 0x24;
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x80, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(place.place, world->compiled + 0x24);
+	assert_int_equal(caller.regs.pc, OTHER + 0x20);
+	world->stack[2 + 2] = OTHER; /* that is not in the method */
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x80, 2, 30, &caller, &place), STEP_UNKNOWN);
+}
+
+static void put_interpreted(unsigned fp, int bcp, uint64_t sender)
+{
+	world->stack[fp] = STACK + 8 * 40;
+	world->stack[fp + 1] = world->compiled + 0x10;
+	world->stack[fp - 1] = sender;
+	world->stack[fp - 3] = FAKE_DATA + 0x3000;
+	world->stack[fp + bcp] = FAKE_DATA + 0x3055;
+}
+
+static void test_interpreted(void **state)
+{
+	static const struct {
+		const struct arch *arch;
+		int bcp, old_bcp;
+	} kinds[] = {{&arch_aarch64, -9, -7}, {&arch_x86_64, -8, -7}};
+	struct caller caller;
+	struct java_place place;
+
+	for (int i = 0; i < 4; i++) {
+		const struct arch *arch = kinds[i / 2].arch;
+		bool old = i % 2;
+
+		memset(world->stack, 0, sizeof(world->stack));
+		world->fake.layout.facts[HS_FEATURE] = old ? 8 : 11;
+		put_interpreted(20, old ? kinds[i / 2].old_bcp : kinds[i / 2].bcp, STACK + 8 * 26);
+		assert_int_equal(step(arch, world->interpreter + 8, 2, 20, &caller, &place), STEP_FOUND);
+		assert_int_equal(caller.regs.pc, world->compiled + 0x10);
+		assert_int_equal(caller.regs.r[arch->dwarf_sp], STACK + 8 * 26);
+		assert_int_equal(caller.regs.r[arch->dwarf_fp], STACK + 8 * 40);
+		assert_false(caller.sp_is_bound);
+		assert_int_equal(place.code, FAKE_DATA + 0x3000);
+		assert_int_equal(place.place, FAKE_DATA + 0x3055);
+	}
+	put_interpreted(20, -9, STACK + 8 * 15); /* of a caller that has left room for its own stack */
+	assert_int_equal(step(&arch_aarch64, world->interpreter + 8, 2, 20, &caller, &place), STEP_FOUND);
+	assert_true(caller.sp_is_bound);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 22);
+}
+
+/* While a frame is made or left, the bytecode register is of another method. */
+static void test_interpreted_top(void **state)
+{
+	enum { METHOD = FAKE_DATA + 0x3000, CONST_METHOD = FAKE_DATA + 0x3100 };
+	struct caller caller;
+	struct java_place place;
+
+	put_interpreted(20, -9, STACK + 8 * 26);
+	fake_put(&world->fake, METHOD + 8, CONST_METHOD, 8);
+	fake_put(&world->fake, CONST_METHOD + 10, 8, 2);
+	world->walk.exact = true;
+	regs_put(&world->walk.regs, X_BCP, CONST_METHOD + FAKE_CONST_METHOD + 7);
+	assert_int_equal(step(&arch_aarch64, world->interpreter + 8, 2, 20, &caller, &place), STEP_FOUND);
+	assert_int_equal(place.place, CONST_METHOD + FAKE_CONST_METHOD + 7);
+	regs_put(&world->walk.regs, X_BCP, CONST_METHOD + FAKE_CONST_METHOD + 8);
+	assert_int_equal(step(&arch_aarch64, world->interpreter + 8, 2, 20, &caller, &place), STEP_UNKNOWN);
+	assert_int_equal(place.code, 0);
+}
+
+/* Native code gets back what it had in registers. */
+static void test_entry(void **state)
+{
+	struct caller caller;
+	struct java_place place;
+
+	world->stack[30] = 0x2929;
+	world->stack[31] = OTHER + 0x44;
+	world->stack[30 - 9] = 0x1919;
+	world->stack[30 - 18] = 0x2828;
+	assert_int_equal(step(&arch_aarch64, world->stub + 0x40, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.pc, OTHER + 0x44);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 32);
+	assert_int_equal(caller.regs.r[X_FP], 0x2929);
+	assert_int_equal(caller.regs.r[19], 0x1919);
+	assert_int_equal(caller.regs.r[28], 0x2828);
+	world->stack[30 - 7] = 0x3;
+	world->stack[30 - 11] = 0x15;
+	assert_int_equal(step(&arch_x86_64, world->stub + 0x40, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.r[R_RSP], STACK + 8 * 32);
+	assert_int_equal(caller.regs.r[R_RBP], 0x2929);
+	assert_int_equal(caller.regs.r[3], 0x3);
+	assert_int_equal(caller.regs.r[15], 0x15);
+}
+
+/* Whatever does not lead to code was no frame. */
+static void test_hostile(void **state)
+{
+	static const uint64_t pcs[] = {0, 1, STACK, FAKE_HEAP + 0x7000, UINT64_MAX};
+	struct caller caller;
+	struct java_place place;
+
+	for (size_t i = 0; i < sizeof(pcs) / sizeof(pcs[0]); i++) {
+		world->stack[2 + 5] = pcs[i];
+		assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, 2, 30, &caller, &place), STEP_UNKNOWN);
+	}
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, WORDS - 2, 30, &caller, &place), STEP_END); /* beyond the stack */
+	assert_int_equal(step(&arch_aarch64, world->interpreter, 20, 10, &caller, &place), STEP_UNKNOWN); /* fp below sp */
+	assert_int_equal(step(&arch_aarch64, world->interpreter, 2, 1 << 20, &caller, &place), STEP_UNKNOWN);
+	assert_int_equal(step(&arch_aarch64, FAKE_HEAP + 0x7000, 2, 20, &caller, &place), STEP_UNKNOWN); /* free */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_compiled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_deoptimized, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_interpreted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_interpreted_top, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_entry, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
