@@ -118,6 +118,51 @@ static void test_nothing_new(void **state)
 	assert_true(f->probe.news);
 }
 
+/* A process ends before the tables of its files are made: they are made all the same, and BPF knows the files by them. */
+static void test_files_of_who_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid = child_start(child_sleeps);
+	uint64_t new_bytes;
+	unsigned told = 0;
+
+	f->probe.finds = true;
+	assert_int_equal(tables_read_known(f->tables, pid, false, NULL, &new_bytes), -EAGAIN);
+	assert_true(new_bytes > 0);
+	child_end(pid);
+	assert_int_equal(f->probe.objects, 0);
+	tables_make_new(f->tables);
+	assert_true(f->probe.objects >= 2); /* this program, libc */
+	assert_int_equal(f->probe.batches, 1);
+	for (unsigned i = 0; i < f->probe.nfiles; i++)
+		told += f->probe.codes[i].nrows == f->probe.rows[f->probe.codes[i].object];
+	assert_true(told >= 2);
+	tables_make_new(f->tables);
+	assert_int_equal(f->probe.batches, 1);
+	read_self(f); /* it has the same files, and the vDSO */
+	assert_true(f->probe.objects <= told + 1);
+	assert_named(f, f->probe.maps.set);
+}
+
+/* What BPF has found out itself names addresses as what was read does. */
+static void test_found(void **state)
+{
+	struct fixture *f = *state;
+	struct {
+		struct offcpu_found head;
+		struct offcpu_mapping mappings[OFFCPU_FOUND_MAPPINGS];
+	} record = {.head = {.kind = OFFCPU_FOUND, .tgid = 1, .set = OFFCPU_FOUND_SET | 9}};
+
+	read_self(f);
+	for (uint32_t i = 0; i < f->probe.maps.count; i++)
+		if (f->probe.mappings[f->probe.maps.first + i].nrows)
+			record.mappings[record.head.count++] = f->probe.mappings[f->probe.maps.first + i];
+	tables_add_found(f->tables, &record, sizeof(record.head) + record.head.count * sizeof(record.mappings[0]));
+	assert_named(f, OFFCPU_FOUND_SET | 9);
+	assert_int_equal(tables_place(f->tables, OFFCPU_FOUND_SET | 8, (uintptr_t)test_found), 0);
+	assert_int_equal(tables_place(f->tables, OFFCPU_FOUND_SET | 9, 8), 0);
+}
+
 /* BPF is left in peace for a while only if it has asked in vain. */
 static void test_not_asked_for(void **state)
 {
@@ -374,6 +419,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_maps_of_a_process, start, finish),
 		cmocka_unit_test_setup_teardown(test_nothing_new, start, finish),
+		cmocka_unit_test_setup_teardown(test_files_of_who_is_gone, start, finish),
+		cmocka_unit_test_setup_teardown(test_found, start, finish),
 		cmocka_unit_test_setup_teardown(test_not_asked_for, start, finish),
 		cmocka_unit_test_setup_teardown(test_new_mapping, start, finish),
 		cmocka_unit_test_setup_teardown(test_made_code, start, finish),

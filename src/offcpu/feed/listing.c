@@ -54,6 +54,8 @@ static bool is_known(void *arg, const struct map_entry *entry, uint64_t identity
 		return vec_push(&r->known_files, known);
 	if (r->options->known_only)
 		note_new(r, entry);
+	if (r->options->known_only && identity && r->options->new_files)
+		new_files_add(r->options->new_files, r->target, entry, identity);
 	return r->options->known_only; /* then it is not opened */
 }
 

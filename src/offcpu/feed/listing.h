@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "offcpu/feed/jit_processes.h"
 #include "offcpu/feed/mapping_sets.h"
+#include "offcpu/feed/new_files.h"
 #include "offcpu/feed/objects.h"
 
 enum { LISTING_MAX = OFFCPU_MAX_MAPPINGS };
@@ -25,6 +26,7 @@ struct listing_options {
 	struct jit_processes *jit;
 	pthread_mutex_t *lock; /* guards both (objects.h); it is taken in here */
 	bool known_only;
+	struct new_files *new_files; /* then the others are put here; may be NULL */
 };
 
 struct target;

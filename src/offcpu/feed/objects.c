@@ -178,25 +178,34 @@ static struct module *create_module(struct image *image, const char *path)
 	return image && module_create(image, path, NULL, &module) == 0 ? module : NULL;
 }
 
-static struct object *create_object(struct offcpu_probe *probe, const struct modules *modules,
-				    const struct map_entry *entry, struct module *module)
+/* Where a new file is: open already, or mapped by a process. */
+struct origin {
+	int fd;                        /* -1: to be opened; taken over */
+	const struct modules *modules; /* NULL: it is open */
+	const struct map_entry *entry;
+};
+
+static struct object *create_object(struct offcpu_probe *probe, const struct origin *from, struct module *module)
 {
 	_cleanup_(cleanup_object) struct object *object = calloc(1, sizeof(*object));
 	bool ok;
 
-	if (!object)
+	if (!object) {
+		if (from->fd >= 0)
+			close(from->fd);
 		return NULL;
-	object->fd = -1;
+	}
+	object->fd = from->fd;
 	object->path = strdup(module->info.path);
 	if (!object->path)
 		return NULL;
-	if (image_identity(module->image))
-		object->fd = mapped_file_open(modules_target(modules), entry, false, NULL, NULL);
-	else
+	if (from->modules && image_identity(module->image))
+		object->fd = mapped_file_open(modules_target(from->modules), from->entry, false, NULL, NULL);
+	else if (from->modules)
 		copy_memory(object, module->image);
 	ok = object->fd >= 0 || object->memory;
 	if (ok)
-		file_pin_init(&object->pin, probe, object->fd, module->image, entry);
+		file_pin_init(&object->pin, probe, object->fd, module->image, from->entry);
 	/* When the process has just ended, or no descriptors are left, the copy in memory is kept instead. */
 	if (!ok && image_identity(module->image))
 		object->module = create_module(module_take_image(module), object->path);
@@ -240,10 +249,15 @@ static int create_table(struct objects *objects, const struct bpf_rows *rows, ui
 	return table;
 }
 
-/* Tells BPF how the file may be mapped, once it has the table. */
+/*
+ * Tells BPF how the file may be mapped, once its table is made. That comes a little later, with others: until then a walk
+ * that comes to this file ends there.
+ */
 static void tell_starts(struct objects *objects, struct object *object, uint32_t number)
 {
-	for (; object->ready && object->taken && object->ntold < object->nstarts; object->ntold++) {
+	const bool made = object->ready || object->table.nrows;
+
+	for (; made && object->taken && object->ntold < object->nstarts; object->ntold++) {
 		const struct start *start = &object->starts[object->ntold];
 		const struct offcpu_file_code code = {
 			.shift = object->table.base - start->vaddr,
@@ -321,6 +335,7 @@ static void settle(struct objects *objects, uint32_t number, bool was_removed, b
 
 	if (refused && object && object->table.nrows) {
 		objects->rows -= object->table.nrows;
+		forget_starts(objects, object);
 		object->table = (struct object_table){.serial = object->table.serial};
 		object->fit = OBJECTS_NO_TABLE;
 		objects->lost++;
@@ -366,13 +381,13 @@ static bool take_number(struct objects *objects, uint32_t *number)
 	return true;
 }
 
-static bool add_object(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
-		       struct module *module, uint64_t key, uint32_t *number)
+static bool add_object(struct objects *objects, const struct origin *from, struct module *module, uint64_t key,
+		       uint32_t *number)
 {
 	struct object *object;
 
 	pthread_mutex_unlock(objects->taking);
-	object = create_object(objects->probe, modules, entry, module);
+	object = create_object(objects->probe, from, module);
 	pthread_mutex_lock(objects->taking);
 	if (!object || !take_number(objects, number)) {
 		destroy_object(object);
@@ -396,18 +411,32 @@ static bool find_start(const struct object *object, uint64_t offset, uint64_t *v
 	return false;
 }
 
-uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
-		      struct module *module, uint64_t vaddr, enum objects_fit *fit)
+/* The number of a file that is known, or is now. */
+static bool find_or_add(struct objects *objects, const struct origin *from, struct module *module, uint64_t key,
+			uint32_t *number)
 {
+	if (!find_key(objects, key, number))
+		return add_object(objects, from, module, key, number);
+	if (from->fd >= 0)
+		close(from->fd);
+	return true;
+}
+
+static uint32_t take(struct objects *objects, const struct origin *from, struct module *module, uint64_t vaddr,
+		     enum objects_fit *fit)
+{
+	const struct map_entry *entry = from->entry;
 	struct image *image = module->image; /* even if it is taken */
 	uint64_t key = objects_key(module), known;
 	struct object *object;
 	uint32_t number;
 
 	*fit = OBJECTS_FIT;
+	if (!key && from->fd >= 0)
+		close(from->fd);
 	if (!key)
 		return OFFCPU_NO_OBJECT;
-	if (!find_key(objects, key, &number) && !add_object(objects, modules, entry, module, key, &number)) {
+	if (!find_or_add(objects, from, module, key, &number)) {
 		*fit = OBJECTS_NO_ROOM;
 		return OFFCPU_NO_OBJECT;
 	}
@@ -419,6 +448,23 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 	tell_starts(objects, object, number);
 	*fit = object->fit;
 	return number;
+}
+
+uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
+		      struct module *module, uint64_t vaddr, enum objects_fit *fit)
+{
+	const struct origin from = {.fd = -1, .modules = modules, .entry = entry};
+
+	return take(objects, &from, module, vaddr, fit);
+}
+
+uint32_t objects_take_open(struct objects *objects, int fd, uint64_t offset, struct module *module, uint64_t vaddr,
+			   enum objects_fit *fit)
+{
+	const struct map_entry entry = {.offset = offset, .path = module->info.path};
+	const struct origin from = {.fd = fd, .entry = &entry};
+
+	return take(objects, &from, module, vaddr, fit);
 }
 
 bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,

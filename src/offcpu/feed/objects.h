@@ -55,6 +55,10 @@ enum objects_fit {
 uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
 		      struct module *module, uint64_t vaddr, enum objects_fit *fit);
 
+/* The same for a file that need not be mapped by anybody, from its descriptor, which is taken over. */
+uint32_t objects_take_open(struct objects *objects, int fd, uint64_t offset, struct module *module, uint64_t vaddr,
+			   enum objects_fit *fit);
+
 /* The same by key, for a file that is taken, whose table BPF has, and that was mapped from there before; else false. */
 bool objects_take_known(struct objects *objects, uint64_t key, const struct map_entry *entry, uint32_t *number,
 			uint64_t *vaddr, enum objects_fit *fit);

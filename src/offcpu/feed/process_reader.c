@@ -14,7 +14,8 @@
 #include "base/signals.h"
 
 enum {
-	FIRST = -10, /* nice value of the thread that reads maps: until then, stacks of a process end at once */
+	FIRST = -10, /* nice value for reading maps and making tables: until then, stacks of a process end at once */
+	LATER = 0,   /* for what can wait */
 	NOBODY = 0,  /* not a process: only wakes the thread that makes tables */
 };
 
@@ -192,8 +193,11 @@ static void *make_tables(void *arg)
 	struct request request;
 
 	while (requests_take(reader->slow, &request)) {
+		setpriority(PRIO_PROCESS, 0, FIRST);
+		tables_make_new(reader->tables);
 		if (request.tgid != NOBODY && !answer_if_known(reader, &request))
 			answer(reader, request);
+		setpriority(PRIO_PROCESS, 0, LATER);
 		tables_read_names(reader->tables);
 	}
 	return NULL;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,8 +17,10 @@
 #include "offcpu/feed/jit_processes.h"
 #include "offcpu/feed/listing.h"
 #include "offcpu/feed/mapping_sets.h"
+#include "offcpu/feed/new_files.h"
 #include "offcpu/feed/objects.h"
 #include "offcpu/place.h"
+#include "target/rootfile.h"
 #include "target/target.h"
 #include "unwind/bpf_rows.h"
 
@@ -25,6 +28,7 @@ static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the 
 
 enum {
 	OTHER_DESCRIPTORS = 2048,
+	LARGE_FILE = 4 << 20, /* its table takes as long as giving some to BPF */
 	FIRST_MAKER = TABLES_MAX_FILES + 1, /* numbers in places: of a file + 1; from here on, of the code's maker */
 };
 
@@ -42,6 +46,8 @@ struct tables {
 	struct mapping_sets *sets;
 	struct found_sets *found;
 	struct jit_processes *jit;
+	struct new_files *new_files; /* has a lock of its own */
+	VEC(uint32_t) spare;         /* objects that were made before a process was read that has them, each taken once */
 	VEC(struct owner) owners; /* by rising tgid */
 	VEC(uint32_t) unnamed;    /* ended processes that made code, whose names are still to be read */
 	struct u64map unplaced;   /* processes for whose mappings there was no room, each counted once */
@@ -80,7 +86,8 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	if (tables->sets)
 		tables->found = found_sets_create(tables->objects);
 	tables->jit = jit_processes_create();
-	return tables->found && tables->jit ? steal_ptr(tables) : NULL;
+	tables->new_files = new_files_create();
+	return tables->found && tables->jit && tables->new_files ? steal_ptr(tables) : NULL;
 }
 
 void tables_destroy(struct tables *tables)
@@ -91,6 +98,8 @@ void tables_destroy(struct tables *tables)
 	mapping_sets_destroy(tables->sets);
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
+	new_files_destroy(tables->new_files);
+	vec_deinit(&tables->spare);
 	vec_deinit(&tables->owners);
 	vec_deinit(&tables->unnamed);
 	u64map_deinit(&tables->unplaced);
@@ -162,12 +171,20 @@ static bool sweep(struct tables *tables)
 	return tables->owners.len < before;
 }
 
+static bool give_spare(struct tables *tables)
+{
+	if (!tables->spare.len)
+		return false;
+	objects_give(tables->objects, tables->spare.data[--tables->spare.len]);
+	return true;
+}
+
 static bool make_room(void *arg)
 {
 	struct tables *tables = arg;
 
 	return mapping_sets_drop_oldest(tables->sets) || (sweep(tables) && mapping_sets_drop_oldest(tables->sets)) ||
-	       found_sets_drop_oldest(tables->found);
+	       give_spare(tables) || found_sets_drop_oldest(tables->found);
 }
 
 static void lose_mappings(struct tables *tables, pid_t tgid, size_t count)
@@ -258,6 +275,7 @@ static int read_process(struct tables *tables, pid_t tgid, bool asked, bool know
 		.jit = tables->jit,
 		.lock = &tables->lock,
 		.known_only = known_only,
+		.new_files = tables->new_files,
 	};
 	_cleanup_(cleanup_target) struct target *target = NULL;
 	bool news = false;
@@ -295,6 +313,62 @@ int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err)
 int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes)
 {
 	return read_process(tables, tgid, asked, true, err, new_bytes);
+}
+
+/* NULL: it is no object, or cannot be read. */
+static struct module *open_module(struct new_file *file)
+{
+	struct module *module = NULL;
+	struct image *image = NULL;
+	int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0 || rootfile_to_image(fd, &file->st, NULL, &image) < 0)
+		return NULL;
+	return module_create(image, file->path, NULL, &module) == 0 ? module : NULL;
+}
+
+static void make_new(struct tables *tables, struct new_file *file)
+{
+	struct module *module = open_module(file);
+	uint64_t vaddr = file->offset;
+	enum objects_fit fit;
+	uint32_t number;
+
+	if (!module)
+		return;
+	image_offset_to_vaddr(module->image, file->offset, &vaddr);
+	pthread_mutex_lock(&tables->lock);
+	if (vec_reserve(&tables->spare, tables->spare.len + 1)) {
+		number = objects_take_open(tables->objects, steal_fd(&file->fd), file->offset, module, vaddr, &fit);
+		if (number != OFFCPU_NO_OBJECT)
+			vec_push(&tables->spare, number);
+	}
+	pthread_mutex_unlock(&tables->lock);
+	module_destroy(module);
+}
+
+static void flush(struct tables *tables)
+{
+	pthread_mutex_lock(&tables->lock);
+	tables->losses.objects += objects_flush(tables->objects);
+	pthread_mutex_unlock(&tables->lock);
+}
+
+/* Giving them to BPF takes long, however many they are: so small ones are given together, and before a large one. */
+void tables_make_new(struct tables *tables)
+{
+	struct new_file file;
+	bool any = false;
+
+	while (new_files_take(tables->new_files, &file)) {
+		if (any && file.st.st_size > LARGE_FILE)
+			flush(tables);
+		make_new(tables, &file);
+		new_file_deinit(&file);
+		any = true;
+	}
+	if (any)
+		flush(tables);
 }
 
 uint64_t tables_made(struct tables *tables)

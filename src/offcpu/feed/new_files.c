@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/feed/new_files.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "target/mapped_file.h"
+
+enum {
+	MAX_WAITING = 64, /* each is a descriptor */
+	MAX_SEEN = 1 << 14,
+};
+
+struct new_files {
+	pthread_mutex_t lock; /* guards what follows */
+	struct u64map seen;   /* whatever was added */
+	VEC(struct new_file) waiting;
+	size_t opening; /* what is going to be added to these */
+};
+
+void new_file_deinit(struct new_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	*file = (struct new_file){.fd = -1};
+}
+
+struct new_files *new_files_create(void)
+{
+	struct new_files *files = calloc(1, sizeof(*files));
+
+	if (files)
+		pthread_mutex_init(&files->lock, NULL);
+	return files;
+}
+
+void new_files_destroy(struct new_files *files)
+{
+	if (!files)
+		return;
+	for (size_t i = 0; i < files->waiting.len; i++)
+		new_file_deinit(&files->waiting.data[i]);
+	vec_deinit(&files->waiting);
+	u64map_deinit(&files->seen);
+	pthread_mutex_destroy(&files->lock);
+	free(files);
+}
+
+/* A file that turned out to have no tables is not opened again for each process that has it. */
+static bool is_new(struct new_files *files, const struct map_entry *entry, uint64_t identity)
+{
+	const uint64_t parts[] = {identity, entry->offset};
+	const uint64_t key = hash_bytes(HASH_SEED, parts, sizeof(parts)) | 1;
+	bool created = false;
+
+	return files->seen.len < MAX_SEEN && u64map_put(&files->seen, key, &created) && created;
+}
+
+/* Reserves room for it. */
+static bool begin(struct new_files *files, const struct map_entry *entry, uint64_t identity)
+{
+	size_t n;
+	bool ok;
+
+	pthread_mutex_lock(&files->lock);
+	n = files->waiting.len + files->opening;
+	ok = n < MAX_WAITING && vec_reserve(&files->waiting, n + 1) && is_new(files, entry, identity);
+	files->opening += ok;
+	pthread_mutex_unlock(&files->lock);
+	return ok;
+}
+
+static void finish(struct new_files *files, const struct new_file *file)
+{
+	pthread_mutex_lock(&files->lock);
+	files->opening--;
+	if (file->fd >= 0)
+		vec_push(&files->waiting, *file);
+	pthread_mutex_unlock(&files->lock);
+}
+
+void new_files_add(struct new_files *files, const struct target *target, const struct map_entry *entry, uint64_t identity)
+{
+	struct new_file file = {.fd = -1, .offset = entry->offset};
+
+	if (!begin(files, entry, identity))
+		return;
+	file.path = strdup(entry->path);
+	if (file.path)
+		file.fd = mapped_file_open(target, entry, false, NULL, &file.st);
+	finish(files, &file);
+	if (file.fd < 0)
+		new_file_deinit(&file);
+}
+
+bool new_files_take(struct new_files *files, struct new_file *out)
+{
+	size_t smallest = 0, n;
+
+	pthread_mutex_lock(&files->lock);
+	n = files->waiting.len;
+	for (size_t i = 1; i < n; i++)
+		if (files->waiting.data[i].st.st_size < files->waiting.data[smallest].st.st_size)
+			smallest = i;
+	if (n) {
+		*out = files->waiting.data[smallest];
+		files->waiting.data[smallest] = files->waiting.data[n - 1];
+		files->waiting.len--;
+	}
+	pthread_mutex_unlock(&files->lock);
+	return n;
+}
