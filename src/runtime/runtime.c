@@ -3,11 +3,13 @@
 
 #include "runtime/hotspot/hotspot.h"
 #include "runtime/python/python.h"
+#include "runtime/v8/v8.h"
 
 /* Go is not among them: its stacks are native ones, and how they change is for the walk (unwind/go_stack.h). */
 static const struct runtime_ops *const runtime_list[] = {
 	&python_ops,
 	&hotspot_runtime,
+	&v8_runtime,
 	NULL,
 };
 

@@ -323,7 +323,7 @@ def test_node(target, snap, tool, tmp_path, option, source):
     t = target(Path(node), option, script, cwd=tmp_path)
     try:
         # What it says comes just before it waits.
-        doc = until(lambda: snap(t), lambda d: any("waiter" in f["symbol"] for f in made(thread(d, t.pid))))
+        doc = until(lambda: snap(t, "--no-runtime"), lambda d: any("waiter" in f["symbol"] for f in made(thread(d, t.pid))))
         found = [f for f in made(thread(doc, t.pid)) if "waiter" in f["symbol"]]
         assert found[0]["symbol_source"] == source
         assert str(script) in found[0]["symbol"]

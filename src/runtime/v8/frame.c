@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/v8/frame.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/v8/function.h"
+#include "runtime/v8/position.h"
+
+enum {
+	WORD = 8,
+	MAX_PLACES = 1024, /* frames of one stack */
+	RECORD = 16,       /* frame pointer and return address */
+	TAG = 1,
+	EXIT_TARGET = 24,  /* from the frame pointer of a builtin that is written in C++: its function, among its arguments */
+};
+
+static bool read_word(struct mem *mem, uint64_t address, uint64_t *out)
+{
+	uint64_t word;
+
+	if (mem->read(mem, address, &word, sizeof(word)) != (ssize_t)sizeof(word))
+		return false;
+	*out = le64toh(word);
+	return true;
+}
+
+static bool is_same_file(const struct map_entry *a, const struct map_entry *b)
+{
+	return a->inode && a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+static bool is_anonymous(const struct map_entry *entry)
+{
+	return !entry->inode && (!entry->path[0] || strncmp(entry->path, "[anon", strlen("[anon")) == 0);
+}
+
+/* Whether the code may be V8's, by where it is; what has unwind information was not passed by its frame pointer. */
+static bool is_code(const struct v8_layout *layout, const struct maps *maps, uint64_t pc, bool *is_builtin)
+{
+	const struct map_entry *file = maps_find(maps, layout->facts[V8_CODE]), *entry = maps_find(maps, pc);
+
+	if (!entry || !(entry->perms & MAP_PERM_EXEC))
+		return false;
+	*is_builtin = file && is_same_file(file, entry);
+	return *is_builtin || is_anonymous(entry);
+}
+
+static bool read_slot(const struct v8_layout *layout, struct mem *mem, uint64_t fp, enum v8_fact slot, uint64_t *out)
+{
+	return read_word(mem, fp + layout->facts[slot], out);
+}
+
+/* The caller of a frame that was found by the frame pointer begins where the record of that ends. */
+static bool find_place(const struct v8_layout *layout, const struct maps *maps, struct mem *mem,
+		       const struct raw_frame *frame, const struct raw_frame *caller, struct v8_place *out)
+{
+	bool is_call = frame->flags & FRAME_RETURN_ADDRESS;
+	uint64_t fp = caller->sp - RECORD, context;
+
+	*out = (struct v8_place){.is_exact = !is_call, .kind = V8_NO_KIND};
+	if (!(caller->flags & FRAME_BY_FRAME_POINTER) || caller->sp < RECORD || fp % WORD ||
+	    !is_code(layout, maps, frame->pc - is_call, &out->is_builtin) ||
+	    !read_slot(layout, mem, fp, V8_FP_CONTEXT, &context))
+		return false;
+	if (!(context & TAG)) {
+		out->kind = context >> 1;
+		if (out->kind == layout->facts[V8_FRAME_BUILTIN_EXIT] &&
+		    (!read_word(mem, fp + EXIT_TARGET, &out->function) || !heap_is_object(out->function)))
+			out->function = 0;
+		return true;
+	}
+	if (!read_slot(layout, mem, fp, V8_FP_FUNCTION, &out->function) || !heap_is_object(out->function))
+		return false;
+	if (out->is_builtin && (!read_slot(layout, mem, fp, V8_FP_BYTECODE, &out->bytecode) ||
+				!read_slot(layout, mem, fp, V8_FP_BYTECODE_OFFSET, &out->offset)))
+		out->bytecode = 0;
+	return true;
+}
+
+bool v8_places_find(const struct v8_layout *layout, const struct maps *maps, struct mem *mem, const struct raw_stack *raw,
+		    struct v8_places *out)
+{
+	for (size_t i = 0; i + 1 < raw->len && out->len < MAX_PLACES; i++) {
+		struct v8_place place;
+
+		if (!find_place(layout, maps, mem, &raw->data[i], &raw->data[i + 1], &place))
+			continue;
+		place.raw = (uint32_t)i;
+		if (!vec_push(out, place))
+			return false;
+	}
+	return true;
+}
+
+/* The interpreter's frames have the bytecode that is executed; the same slots of others are something else. */
+static bool is_interpreted(const struct heap *heap, const struct v8_place *place, const struct js_function *function)
+{
+	return place->is_builtin && function->has_script && heap_is(heap, place->bytecode, V8_TYPE_BYTECODE) &&
+	       heap_is_small(place->offset);
+}
+
+static void find_line(const struct heap *heap, const struct v8_place *place, const struct js_function *function,
+		      bool interpreted, struct js_frame *out)
+{
+	uint32_t position;
+
+	if (!function->source)
+		return;
+	if (interpreted && position_of_bytecode(heap, place->bytecode, place->offset, &position) &&
+	    position_line(heap, function->source, position, &out->line)) {
+		out->line_kind = place->is_exact ? LINE_APPROXIMATE : LINE_CURRENT;
+		return;
+	}
+	out->line_kind = LINE_DEFINITION;
+	if (function->has_start && !position_line(heap, function->source, function->start, &out->line))
+		out->line = 0;
+}
+
+bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct js_frame *out)
+{
+	struct js_function function;
+	bool interpreted;
+
+	memset(out, 0, sizeof(*out));
+	if (!js_function_read(heap, place->function, &function))
+		return false;
+	if (place->kind != V8_NO_KIND && function.has_script)
+		return false;
+	interpreted = is_interpreted(heap, place, &function);
+	out->is_stub = !function.has_script && !function.name[0];
+	snprintf(out->name, sizeof(out->name), "%s", function.name[0] ? function.name : function.has_script && !function.file[0] ? "eval" : "<anonymous>");
+	if (function.has_script) /* that of an eval() has no name */
+		snprintf(out->file, sizeof(out->file), "%s", function.file[0] ? function.file : "<anonymous>");
+	out->tier = interpreted ? "interpreted" : !place->is_builtin ? "compiled" : function.has_script ? NULL : "builtin";
+	find_line(heap, place, &function, interpreted, out);
+	return true;
+}

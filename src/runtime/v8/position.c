@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/v8/position.h"
+
+#include <string.h>
+
+enum {
+	TAG = 1,
+	MAX_TABLE = 64 << 10,
+	MAX_SOURCE = 4 << 20, /* bytes of a script that are read for its lines */
+	CHUNK = 512,
+	NEWEST = 13, /* of V8: of a later one the table was found in another place */
+	MORE = 0x80, /* of a byte: another follows */
+	TABLE_WITH_WRAPPER = 24,
+	TABLE = 32,
+	ENTRY = -1, /* the function's entry, before its first bytecode: from there the first pair is counted */
+};
+
+static bool read_number(struct cursor *c, int64_t *out)
+{
+	uint64_t bits = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t byte = cursor_u8(c);
+
+		if (c->bad)
+			return false;
+		bits |= (uint64_t)(byte & ~MORE) << shift;
+		if (byte & MORE)
+			continue;
+		*out = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+		return true;
+	}
+	return false;
+}
+
+/* A pair of an expression, not of a statement, has the complement of how far it is. What it tells is the same. */
+bool position_find(struct cursor *table, int64_t offset, uint32_t *out)
+{
+	int64_t code = ENTRY, position = 0, best = -1;
+
+	while (cursor_left(table)) {
+		int64_t code_step, position_step;
+
+		if (!read_number(table, &code_step) || !read_number(table, &position_step))
+			return false;
+		if (code_step < 0)
+			code_step = -(code_step + 1);
+		if (code_step > INT32_MAX || position_step > INT32_MAX || position_step < INT32_MIN * INT64_C(2))
+			return false;
+		code += code_step;
+		position += position_step;
+		if (code > offset)
+			break;
+		best = position;
+	}
+	/* Its lowest bit tells what kind it is, and 0 stands for none. */
+	if (best < 0 || best >> 1 < 1 || best >> 1 > UINT32_MAX)
+		return false;
+	*out = (uint32_t)((best >> 1) - 1);
+	return true;
+}
+
+static bool is_bytes(const struct heap *heap, uint64_t value)
+{
+	return heap_is(heap, value, V8_TYPE_BYTES) || heap_is(heap, value, V8_TYPE_TRUSTED_BYTES);
+}
+
+bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t offset, uint32_t *out)
+{
+	const struct v8_layout *layout = heap->layout;
+	uint8_t bytes[MAX_TABLE];
+	uint64_t table, len, size;
+	int64_t at;
+	struct cursor c;
+
+	if (layout->facts[V8_MAJOR] > NEWEST || !heap_is_small(offset) || !heap_is(heap, bytecode, V8_TYPE_BYTECODE) ||
+	    !heap_read(heap, bytecode, V8_ARRAY_LENGTH, &size) ||
+	    !heap_read_at(heap, bytecode, v8_has(layout, V8_BYTECODE_WRAPPER) ? TABLE_WITH_WRAPPER : TABLE, &table))
+		return false;
+	at = heap_small(offset) - (int64_t)layout->facts[V8_BYTECODE_DATA] + TAG;
+	if (!heap_is_small(size) || at < 0 || at >= heap_small(size) || !is_bytes(heap, table) ||
+	    !heap_read(heap, table, V8_ARRAY_LENGTH, &len) || !heap_is_small(len) || heap_small(len) < 0 ||
+	    heap_small(len) > MAX_TABLE ||
+	    !pages_read(heap->pages, table - TAG + layout->facts[V8_ARRAY_DATA], bytes, (size_t)heap_small(len)))
+		return false;
+	c = cursor_init(bytes, (size_t)heap_small(len));
+	return position_find(&c, at, out);
+}
+
+/* Ends of lines, as JavaScript has them. */
+struct line_count {
+	uint32_t line;
+	bool after_return; /* a carriage return, which ends a line together with a line feed that follows */
+};
+
+static void count_unit(struct line_count *count, uint16_t unit)
+{
+	if (unit == '\n' && count->after_return) {
+		count->after_return = false;
+		return;
+	}
+	count->after_return = unit == '\r';
+	count->line += unit == '\n' || unit == '\r' || unit == 0x2028 || unit == 0x2029;
+}
+
+bool position_line(const struct heap *heap, uint64_t source, uint32_t position, uint32_t *out)
+{
+	struct line_count count = {.line = 1};
+	struct heap_text text;
+	uint64_t size;
+
+	if (!heap_flat_text(heap, source, &text) || position > text.len)
+		return false;
+	size = (uint64_t)position << text.two_bytes;
+	if (size > MAX_SOURCE)
+		return false;
+	pages_foresee(heap->pages, text.address, size);
+	for (uint64_t done = 0; done < size;) {
+		uint8_t bytes[CHUNK];
+		size_t part = size - done < CHUNK ? (size_t)(size - done) : CHUNK;
+
+		if (!pages_read(heap->pages, text.address + done, bytes, part))
+			return false;
+		for (size_t i = 0; i < part; i += 1 + text.two_bytes)
+			count_unit(&count, text.two_bytes ? (uint16_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
+		done += part;
+	}
+	*out = count.line;
+	return true;
+}

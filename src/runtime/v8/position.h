@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_V8_POSITION_H
+#define STAKEOUT_RUNTIME_V8_POSITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "runtime/v8/heap.h"
+
+/*
+ * Positions are numbers of characters from the start of a script. A table of pairs tells which belongs to which bytecode:
+ * how far both are from the pair before, as numbers of variable length.
+ */
+
+/* The position of the last pair at or before the bytecode at `offset`. False: there is none, or the table is damaged. */
+bool position_find(struct cursor *table, int64_t offset, uint32_t *out);
+
+/* The same for a BytecodeArray, and the offset as frames keep it. */
+bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t offset, uint32_t *out);
+
+/* The line of a position, from 1 on. False: the source is too large or cannot be read. */
+bool position_line(const struct heap *heap, uint64_t source, uint32_t position, uint32_t *out);
+
+#endif

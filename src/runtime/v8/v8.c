@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/v8/v8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/budget.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "runtime/replace.h"
+#include "runtime/v8/frame.h"
+#include "runtime/v8/layout.h"
+#include "unwind/unwind.h"
+
+/*
+ * V8 moves its objects, but only while the thread that they belong to runs. So what a sleeping thread's frames refer to is
+ * read for that thread, and proved to be of its sleep (target/ask.h). What belongs to one that ran is read when it has been
+ * let go: there every object must have the right type, and be the same when it is read again at the end.
+ */
+
+static const char name[] = "v8";
+
+enum {
+	MAX_THREAD = 8 << 20,  /* bytes that are read for a thread, and for all that ran together, */
+	MAX_BYTES = 64 << 20,  /* and for all threads */
+	MAX_THREADS = 4096,    /* with frames of V8 */
+	ROUNDS = 40,
+	THREAD_FACTS = 2,
+};
+
+/* What is saved of a thread besides its objects. */
+enum thread_flag { THREAD_RAN = 1, THREAD_UNSURE = 2 };
+
+struct v8_thread {
+	pid_t tid;
+	uint32_t flags; /* enum thread_flag */
+	struct pages pages;
+	struct v8_places places;
+};
+
+/* A word of an object that is read a second time. */
+struct check {
+	struct v8_thread *thread;
+	uint64_t address;
+};
+
+struct v8 {
+	struct target *target;
+	struct v8_layout layout;
+	struct arena *arena; /* names */
+	struct budget budget;
+	uint64_t left; /* pieces that may still be read for all threads */
+	struct pages ran; /* what is read for those that ran */
+	VEC(struct v8_thread *) threads; /* those with frames of V8 */
+	struct u64map seen; /* tid → position in it + 1; 0: it has none */
+	struct u64map problems; /* tid → a sentence */
+	VEC(struct check) checks;
+	bool is_checking;
+	VEC(struct frame) named;
+	struct u64map known; /* hash of a frame → position in it + 1 */
+};
+
+/* Finding it */
+
+static void destroy_thread(struct v8_thread *t)
+{
+	pages_deinit(&t->pages);
+	vec_deinit(&t->places);
+	free(t);
+}
+
+static void destroy(void *state)
+{
+	struct v8 *v8 = state;
+
+	if (!v8)
+		return;
+	for (size_t i = 0; i < v8->threads.len; i++)
+		destroy_thread(v8->threads.data[i]);
+	vec_deinit(&v8->threads);
+	pages_deinit(&v8->ran);
+	u64map_deinit(&v8->seen);
+	u64map_deinit(&v8->problems);
+	u64map_deinit(&v8->known);
+	vec_deinit(&v8->checks);
+	vec_deinit(&v8->named);
+	arena_destroy(v8->arena);
+	free(v8);
+}
+
+static struct v8 *create(struct target *target)
+{
+	struct v8 *v8 = calloc(1, sizeof(*v8));
+
+	if (!v8)
+		return NULL;
+	v8->target = target;
+	v8->budget.left = UNWIND_BUDGET;
+	v8->left = MAX_BYTES / PAGES_SIZE;
+	pages_init(&v8->ran, MAX_THREAD);
+	v8->arena = arena_create();
+	if (v8->arena)
+		return v8;
+	destroy(v8);
+	return NULL;
+}
+
+DEFINE_CLEANUP(v8, struct v8 *, destroy)
+
+/* The file that has it: the program, or a library of it. *code is an address of its code. */
+static struct module *find_file(struct target *target, uint64_t *code)
+{
+	const struct maps *maps = &target->snap->maps;
+	const struct module *last = NULL;
+
+	for (size_t i = 0; i < maps->len; i++) {
+		struct module *module;
+		uint64_t vaddr;
+
+		if (!(maps->data[i].perms & MAP_PERM_EXEC))
+			continue;
+		module = modules_find(target->modules, maps->data[i].start, &vaddr);
+		if (!module || module == last || !module->image || module->jit)
+			continue;
+		last = module;
+		if (!v8_layout_is_in(module->image))
+			continue;
+		*code = maps->data[i].start;
+		return module;
+	}
+	return NULL;
+}
+
+static bool detect_live(struct target *target, struct v8 *v8)
+{
+	struct snap_runtime found = {.name = name, .facts = v8->layout.facts, .nfacts = V8_FACT_COUNT};
+	const uint64_t *facts = v8->layout.facts;
+	struct err err = {0};
+	char version[64];
+	uint64_t code;
+	struct module *module = find_file(target, &code);
+	int rc;
+
+	if (!module)
+		return false;
+	v8_layout_read(module->image, &v8->layout);
+	v8->layout.facts[V8_CODE] = code;
+	rc = v8_layout_check(&v8->layout, &err);
+	snprintf(version, sizeof(version), "%u.%u.%u", (unsigned)facts[V8_MAJOR], (unsigned)facts[V8_MINOR],
+		 (unsigned)facts[V8_BUILD]);
+	found.version = v8_has(&v8->layout, V8_MAJOR) ? version : NULL;
+	found.problem = rc < 0 ? err.msg : NULL;
+	return snapshot_add_runtime(target->snap, &found) && rc == 0;
+}
+
+static struct v8_thread *add_thread(struct v8 *v8, pid_t tid)
+{
+	struct v8_thread *t = calloc(1, sizeof(*t));
+	bool created;
+	uint64_t *slot = t ? u64map_put(&v8->seen, (uint64_t)tid, &created) : NULL;
+
+	if (!slot || !vec_push(&v8->threads, t)) {
+		free(t);
+		return NULL;
+	}
+	t->tid = tid;
+	pages_init(&t->pages, MAX_THREAD);
+	*slot = v8->threads.len;
+	return t;
+}
+
+static struct v8_thread *find_thread(const struct v8 *v8, pid_t tid)
+{
+	const uint64_t *slot = u64map_find(&v8->seen, (uint64_t)tid);
+
+	return slot && *slot ? v8->threads.data[*slot - 1] : NULL;
+}
+
+/* What was read for one thread. */
+static bool load_thread(const struct snapshot *snap, struct v8_thread *t)
+{
+	struct ask copies = {0};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < snap->copies.len; i++) {
+		const struct mem_copy *copy = &snap->copies.data[i].copy;
+
+		if (snap->copies.data[i].tid == t->tid)
+			ok = vec_push(&copies, (struct ask_range){
+						       .address = copy->start, .len = copy->len, .got = copy->len, .data = copy->data});
+	}
+	ok = ok && pages_take(&t->pages, &copies);
+	ask_deinit(&copies);
+	return ok;
+}
+
+static bool detect_saved(struct target *target, struct v8 *v8)
+{
+	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
+
+	if (!saved || saved->problem || saved->nfacts < V8_FACT_COUNT)
+		return false;
+	v8_layout_load(saved->facts, V8_FACT_COUNT, &v8->layout);
+	if (v8_layout_check(&v8->layout, NULL) < 0 || !pages_load(&v8->ran, target->snap))
+		return false;
+	for (uint32_t i = V8_FACT_COUNT; i + THREAD_FACTS <= saved->nfacts && v8->threads.len < MAX_THREADS; i += THREAD_FACTS) {
+		struct v8_thread *t = find_thread(v8, (pid_t)saved->facts[i]) ? NULL : add_thread(v8, (pid_t)saved->facts[i]);
+
+		if (!t || !load_thread(target->snap, t))
+			return false;
+		t->flags = (uint32_t)saved->facts[i + 1];
+	}
+	return true;
+}
+
+static bool detect(struct target *target, void **state)
+{
+	_cleanup_(cleanup_v8) struct v8 *v8 = NULL;
+	bool live = target_is_live(target);
+
+	if (!live && !snapshot_find_runtime(target->snap, name))
+		return false;
+	v8 = create(target);
+	if (!v8 || !(live ? detect_live(target, v8) : detect_saved(target, v8)))
+		return false;
+	*state = steal_ptr(v8);
+	return true;
+}
+
+/* Reading */
+
+/* Where the frames of V8 are in a stack that has been walked already; this walk only tells what they refer to. */
+static bool find_places(struct v8 *v8, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	const struct unwind_options options = {.budget = &v8->budget};
+	struct v8_places places = {0};
+	struct raw_stack raw = {0};
+	struct snapshot_mem mem;
+	struct v8_thread *t = NULL;
+	bool created, ok;
+
+	if (v8->threads.len >= MAX_THREADS)
+		return true;
+	unwind_thread(snap, v8->target->modules, thread, &options, &raw);
+	snapshot_mem_init(&mem, snap, thread);
+	ok = v8_places_find(&v8->layout, &snap->maps, &mem.mem, &raw, &places);
+	raw_stack_deinit(&raw);
+	if (ok && places.len)
+		t = add_thread(v8, thread->tid);
+	if (t)
+		t->places = places;
+	else
+		vec_deinit(&places);
+	return ok && (t || places.len == 0) && u64map_put(&v8->seen, (uint64_t)thread->tid, &created);
+}
+
+/* Reads what there is; what is missing is then wanted. */
+static void know_places(const struct v8 *v8, struct v8_thread *t, struct pages *pages)
+{
+	const struct heap heap = {.layout = &v8->layout, .pages = pages};
+	struct js_frame frame;
+
+	for (size_t i = 0; i < t->places.len; i++) {
+		struct v8_place *place = &t->places.data[i];
+
+		if (place->is_known || !v8_place_is_function(place))
+			continue;
+		pages->lacks = false;
+		js_frame_read(&heap, place, &frame);
+		place->is_known = !pages->lacks;
+	}
+}
+
+/* Wants what is missing, as far as the limit of all threads allows. */
+static bool want_pieces(struct v8 *v8, struct pages *pages, struct ask *wants)
+{
+	uint64_t n = 0;
+	size_t first = wants->len;
+	bool ok = pages_want(pages, wants);
+
+	for (size_t i = first; i < wants->len; i++)
+		n += wants->data[i].len / PAGES_SIZE;
+	v8->left -= n < v8->left ? n : v8->left;
+	return ok;
+}
+
+static void limit(const struct v8 *v8, struct pages *pages)
+{
+	if (pages->left > v8->left)
+		pages->left = v8->left;
+}
+
+static bool ask_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread,
+		       const struct ask *answers, struct ask *wants)
+{
+	struct v8 *v8 = state;
+	struct v8_thread *t;
+
+	if (!u64map_find(&v8->seen, (uint64_t)thread->tid) && !find_places(v8, snap, thread))
+		return false;
+	t = find_thread(v8, thread->tid);
+	if (!t)
+		return true;
+	if (thread->capture != CAPTURE_ASLEEP) {
+		t->flags |= THREAD_RAN;
+		return true;
+	}
+	if (!pages_take(&t->pages, answers))
+		return false;
+	limit(v8, &t->pages);
+	know_places(v8, t, &t->pages);
+	return want_pieces(v8, &t->pages, wants);
+}
+
+/* Its objects may have moved meanwhile: they are read as those of a thread that ran. */
+static void forget_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	struct v8_thread *t = find_thread(state, thread->tid);
+
+	if (!t)
+		return;
+	t->flags |= THREAD_RAN;
+	pages_deinit(&t->pages);
+	pages_init(&t->pages, 0);
+	for (size_t i = 0; i < t->places.len; i++)
+		t->places.data[i].is_known = false;
+}
+
+static const struct asker thread_asker = {.max_rounds = ROUNDS, .ask = ask_thread, .forget = forget_thread};
+
+/* Its map, and a field of it. */
+static bool add_checks(struct v8 *v8, struct v8_thread *t, uint64_t object, enum v8_fact field, struct ask *wants)
+{
+	const uint64_t words[] = {object - 1, object - 1 + v8->layout.facts[field]};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < sizeof(words) / sizeof(words[0]); i++)
+		ok = vec_push(&v8->checks, (struct check){.thread = t, .address = words[i]}) &&
+		     ask_want(wants, words[i], sizeof(uint64_t), ASK_PASSING);
+	return ok;
+}
+
+/* Functions may be compiled meanwhile, but what names them stays, unless they have moved. */
+static bool check_function(struct v8 *v8, struct v8_thread *t, uint64_t function, struct ask *wants)
+{
+	const struct heap heap = {.layout = &v8->layout, .pages = &v8->ran};
+	uint64_t shared;
+
+	return !heap_read(&heap, function, V8_FUNCTION_SHARED, &shared) ||
+	       (add_checks(v8, t, function, V8_FUNCTION_SHARED, wants) && add_checks(v8, t, shared, V8_SHARED_NAME, wants) &&
+		add_checks(v8, t, shared, V8_SHARED_SCRIPT, wants));
+}
+
+static bool begin_checks(struct v8 *v8, struct ask *wants)
+{
+	bool ok = true;
+
+	v8->is_checking = true;
+	for (size_t i = 0; ok && i < v8->threads.len; i++) {
+		struct v8_thread *t = v8->threads.data[i];
+
+		for (size_t k = 0; ok && t->flags & THREAD_RAN && k < t->places.len; k++)
+			if (v8_place_is_function(&t->places.data[k]))
+				ok = check_function(v8, t, t->places.data[k].function, wants);
+	}
+	return ok;
+}
+
+static void finish_checks(struct v8 *v8, const struct ask *answers)
+{
+	for (size_t i = 0; i < v8->checks.len; i++) {
+		const struct check *check = &v8->checks.data[i];
+		uint64_t before;
+
+		if (i >= answers->len || answers->data[i].got != sizeof(before) ||
+		    !pages_read(&v8->ran, check->address, &before, sizeof(before)) ||
+		    memcmp(&before, answers->data[i].data, sizeof(before)) != 0)
+			check->thread->flags |= THREAD_UNSURE;
+	}
+	v8->checks.len = 0;
+}
+
+/* What a saved snapshot needs to tell the same. */
+static bool keep_facts(struct v8 *v8)
+{
+	struct snapshot *snap = v8->target->snap;
+	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
+	uint32_t n = V8_FACT_COUNT;
+	uint64_t *facts = arena_alloc(snap->arena, (V8_FACT_COUNT + v8->threads.len * THREAD_FACTS) * sizeof(*facts));
+
+	if (!facts || !runtime)
+		return false;
+	memcpy(facts, v8->layout.facts, sizeof(v8->layout.facts));
+	for (size_t i = 0; i < v8->threads.len; i++) {
+		facts[n++] = (uint64_t)v8->threads.data[i]->tid;
+		facts[n++] = v8->threads.data[i]->flags;
+	}
+	runtime->facts = facts;
+	runtime->nfacts = n;
+	return true;
+}
+
+/* For the threads that ran. */
+static bool ask_ran(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		    struct ask *wants)
+{
+	struct v8 *v8 = state;
+
+	if (v8->is_checking) {
+		finish_checks(v8, answers);
+		return keep_facts(v8);
+	}
+	if (!pages_take(&v8->ran, answers))
+		return false;
+	limit(v8, &v8->ran);
+	for (size_t i = 0; i < v8->threads.len; i++)
+		if (v8->threads.data[i]->flags & THREAD_RAN)
+			know_places(v8, v8->threads.data[i], &v8->ran);
+	if (!want_pieces(v8, &v8->ran, wants))
+		return false;
+	if (!wants->len && !begin_checks(v8, wants))
+		return false;
+	return wants->len || keep_facts(v8);
+}
+
+static const struct asker names_asker = {.max_rounds = 2 * ROUNDS, .ask = ask_ran};
+
+/* Telling */
+
+static bool is_same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->kind == b->kind && a->symbol == b->symbol && a->file == b->file && a->line == b->line &&
+	       a->line_kind == b->line_kind && a->tier == b->tier;
+}
+
+static uint64_t hash_frame(const struct frame *frame)
+{
+	const uint64_t parts[] = {(uint64_t)frame->kind, (uintptr_t)frame->symbol, (uintptr_t)frame->file,
+				  frame->line,           (uint64_t)frame->line_kind, (uintptr_t)frame->tier};
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hash = (hash ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+	return hash;
+}
+
+/* Strings are interned, so that equal frames of several threads are one, and their stacks are found to be equal. */
+static bool add_named(struct v8 *v8, const struct frame *frame, uint32_t place, struct raw_stack *raw)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&v8->known, hash_frame(frame), &created);
+
+	if (!slot)
+		return false;
+	if (created || !is_same_frame(&v8->named.data[*slot - 1], frame)) {
+		if (!vec_push(&v8->named, *frame))
+			return false;
+		*slot = v8->named.len;
+	}
+	return vec_push(&raw->runtime,
+			(struct runtime_frame){.code = *slot - 1, .raw = place, .runtime = FRAME_KIND_JS});
+}
+
+static bool add_function(struct v8 *v8, const struct js_frame *js, uint32_t place, struct raw_stack *raw)
+{
+	const struct frame frame = {
+		.kind = FRAME_KIND_JS,
+		.symbol = arena_intern(v8->arena, js->name),
+		.symbol_source = SYMBOL_RUNTIME,
+		.file = js->file[0] ? arena_intern(v8->arena, js->file) : NULL,
+		.line = js->line,
+		.line_kind = js->line ? js->line_kind : LINE_CURRENT,
+		.tier = js->tier,
+	};
+
+	return frame.symbol && (!js->file[0] || frame.file) && add_named(v8, &frame, place, raw);
+}
+
+static bool add_stub(struct v8 *v8, const char *kind, const struct v8_place *place, struct raw_stack *raw)
+{
+	const struct frame frame = {.kind = FRAME_KIND_STUB, .symbol = kind, .symbol_source = SYMBOL_RUNTIME};
+
+	return add_named(v8, &frame, place->raw, raw);
+}
+
+/* False when memory is exhausted. */
+static bool tell_place(struct v8 *v8, const struct heap *heap, const struct v8_place *place, struct raw_stack *raw,
+		       size_t *failed)
+{
+	struct js_frame frame;
+	bool named = v8_place_is_function(place) && js_frame_read(heap, place, &frame);
+
+	if (named && !frame.is_stub)
+		return add_function(v8, &frame, place->raw, raw);
+	if (place->kind != V8_NO_KIND)
+		return add_stub(v8, v8_frame_kind(&v8->layout, place->kind), place, raw);
+	if (named)
+		return add_stub(v8, "BuiltinFrame", place, raw);
+	(*failed)++;
+	return true;
+}
+
+static bool tell_places(struct v8 *v8, const struct v8_places *places, struct pages *pages, struct raw_stack *raw,
+			size_t *failed)
+{
+	const struct heap heap = {.layout = &v8->layout, .pages = pages};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < places->len; i++)
+		ok = tell_place(v8, &heap, &places->data[i], raw, failed);
+	return ok;
+}
+
+static const char *problem_of(const struct v8_thread *t, const struct snap_thread *thread, size_t failed)
+{
+	if (thread->capture == CAPTURE_MOVED)
+		return "it ran while it was read";
+	if (t->flags & THREAD_UNSURE || (t->flags & THREAD_RAN && failed))
+		return "it ran, and its objects moved before they could be read";
+	return failed ? "not all of its functions could be read" : NULL;
+}
+
+static bool set_problem(struct v8 *v8, pid_t tid, const char *problem)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&v8->problems, (uint64_t)tid, &created);
+
+	if (slot)
+		*slot = (uintptr_t)problem;
+	return slot;
+}
+
+static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
+{
+	struct v8 *v8 = state;
+	struct v8_thread *t = find_thread(v8, thread->tid);
+	size_t before = raw->runtime.len;
+	struct v8_places places = {0};
+	struct snapshot_mem mem;
+	size_t failed = 0;
+	const char *problem;
+	bool ok;
+
+	if (!t)
+		return true;
+	snapshot_mem_init(&mem, snap, thread);
+	ok = v8_places_find(&v8->layout, &snap->maps, &mem.mem, raw, &places) &&
+	     tell_places(v8, &places, t->flags & THREAD_RAN ? &v8->ran : &t->pages, raw, &failed);
+	vec_deinit(&places);
+	problem = problem_of(t, thread, failed);
+	if (!problem || !ok)
+		return ok;
+	if (t->flags & THREAD_RAN || thread->capture == CAPTURE_MOVED)
+		raw->runtime.len = before; /* all or nothing */
+	return set_problem(v8, thread->tid, problem);
+}
+
+static void tell_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
+{
+	struct v8 *v8 = state;
+	const uint64_t *problem = u64map_find(&v8->problems, (uint64_t)thread->tid);
+
+	if (!find_thread(v8, thread->tid))
+		return;
+	out->runtime = name;
+	out->problem = problem ? (const char *)(uintptr_t)*problem : NULL;
+}
+
+static const char *native_name(const struct stack *stack, uint32_t raw)
+{
+	for (size_t i = 0; i < stack->len; i++)
+		if (stack->data[i].raw == raw && !stack->data[i].inlined)
+			return stack->data[i].symbol;
+	return NULL;
+}
+
+/* A builtin has a name in files that were not stripped, which says more than what kind of frame it has. */
+static const char *name_stub(const struct frame *stub, const char *native)
+{
+	static const char prefix[] = "Builtins_";
+
+	if (!native)
+		return stub->symbol;
+	return strncmp(native, prefix, strlen(prefix)) == 0 ? native + strlen(prefix) : NULL;
+}
+
+static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
+{
+	const struct v8 *v8 = state;
+
+	for (size_t i = 0; v8 && i < raw->runtime.len; i++) {
+		const struct runtime_frame *from = &raw->runtime.data[i];
+		struct frame frame;
+
+		if (from->runtime != FRAME_KIND_JS || from->code >= v8->named.len || from->raw >= raw->len)
+			continue;
+		frame = v8->named.data[from->code];
+		frame.address = raw->data[from->raw].pc;
+		frame.flags = raw->data[from->raw].flags;
+		if (frame.kind == FRAME_KIND_STUB)
+			frame.symbol = name_stub(&frame, native_name(stack, from->raw));
+		if (frame.symbol && !stack_replace(stack, from->raw, from->raw, &frame, 1, keep))
+			return false;
+	}
+	return true;
+}
+
+const struct runtime_ops v8_runtime = {
+	.name = name,
+	.detect = detect,
+	.destroy = destroy,
+	.asker = &thread_asker,
+	.names = &names_asker,
+	.frames = frames,
+	.thread = tell_thread,
+	.merge = merge,
+};

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Node.js: frames of the program in the place of those of interpreter and compilers, as V8 itself tells them."""
+
+import os
+
+import pytest
+from harness import thread, until
+from nodes import STACKS, assert_same, line_of, node, shown, truth
+
+PATHS = [
+    "plain", "callback", "sort", "replace", "construct", "accessor", "private", "reflect", "bound", "generator", "closure",
+    "evaluated", "spelled", "proxied", "parsed", "json", "many", "recursion", "timer", "awaited", "promised",
+]  # fmt: skip
+
+
+def blocked(snap, t, tid, name):
+    """A snapshot in which the thread has come to where it blocks."""
+
+    def is_there(doc):
+        found = [thread for thread in doc["threads"] if thread["tid"] == tid]
+        return found and found[0]["syscall"] and found[0]["syscall"]["name"] in name and found[0]["capture"] == "asleep"
+
+    return thread(until(lambda: snap(t), is_there), tid)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths(target, snap, path):
+    t = target(node(), STACKS, path, "wait")
+    expected = truth(t)
+    main = blocked(snap, t, t.pid, ["futex"])
+    assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None
+    assert main["user_stack_end"] == "complete"
+    assert_same(main, expected)
+
+
+@pytest.mark.parametrize("way, calls", [("wait", ["futex"]), ("read", ["read"]), ("exec", ["epoll_pwait", "epoll_wait"])])
+def test_ways(target, snap, tmp_path, way, calls):
+    """Where the thread blocks in native code below functions of Node.js itself."""
+    os.mkfifo(tmp_path / "fifo")
+    t = target(node(), STACKS, "callback", way, tmp_path / "fifo")
+    expected = truth(t)
+    main = blocked(snap, t, t.pid, calls)
+    assert_same(main, expected)
+    assert main["user_stack_end"] == "complete"
+    kinds = [frame["kind"] for frame in main["user_stack"]]
+    assert kinds[0] == "native" and kinds[-1] == "native" and "stub" in kinds
+
+
+def test_worker(target, snap):
+    """Each thread of workers has objects of its own."""
+    t = target(node(), STACKS, "worker", "callback", "wait")
+    expected = truth(t)
+    doc = until(lambda: snap(t), lambda d: sum(bool(shown(other)) for other in d["threads"]) == 1)
+    (worker,) = [other for other in doc["threads"] if shown(other)]
+    assert worker["tid"] != t.pid
+    assert_same(worker, expected)
+
+
+def test_optimised(target, snap):
+    """The function's name, and the line where it begins, where the current one is in V8's tables for optimised code."""
+    t = target(node(), "--allow-natives-syntax", STACKS, "optimised", "wait")
+    expected = truth(t)
+    main = blocked(snap, t, t.pid, ["futex"])
+    frames = [frame for frame in main["user_stack"] if frame["kind"] == "js"]
+    assert [f["symbol"] for f in frames][: len(expected) + 1][1:4] == [name for name, _, _ in expected][:3]
+    (hot,) = [f for f in frames if f["symbol"] == "hot"]
+    assert hot["tier"] == "compiled" and hot["line_kind"] == "definition"
+    assert hot["source"] == {"file": str(STACKS), "line": line_of("function hot("), "column": 0}
+    assert main["user_stack_end"] == "complete"
+
+
+def test_running(target, snap):
+    """A thread that has to be held: its objects are read when it runs on."""
+    t = target(node(), STACKS, "callback", "spin")
+    expected = truth(t)
+    main = thread(until(lambda: snap(t), lambda d: thread(d, t.pid)["capture"] == "held"), t.pid)
+    assert main["runtime"]["problem"] is None
+    found = shown(main)
+    assert found[0][:2] == expected[0][:2]
+    assert_same(main, expected[1:], inner=1)
+
+
+def test_replay(target, snap, stakeout, tmp_path):
+    """Nothing but the file is needed for the same frames."""
+    t = target(node(), STACKS, "spelled", "wait")
+    truth(t)
+    blocked(snap, t, t.pid, ["futex"])
+    saved = tmp_path / "saved"
+    before = stakeout("--json", "--save", saved, t.pid).doc
+    t.end()
+    after = stakeout("replay", "--json", saved).doc
+    assert shown(thread(before, t.pid)) and after["runtimes"] == before["runtimes"]
+    for old, new in zip(before["threads"], after["threads"]):
+        assert new["user_stack"] == old["user_stack"] and new["runtime"] == old["runtime"]
+
+
+def test_options(target, snap, stakeout):
+    """All native frames besides, or nothing else."""
+    t = target(node(), STACKS, "callback", "wait")
+    expected = truth(t)
+    usual = blocked(snap, t, t.pid, ["futex"])
+    raw, none = (thread(snap(t, option), t.pid) for option in ("--raw", "--no-runtime"))
+    assert_same(raw, expected)
+    assert {f["kind"] for f in none["user_stack"]} == {"native"} and none["runtime"] is None
+
+    def natives(thread):
+        return [(f["address"], f["symbol"]) for f in thread["user_stack"] if f["kind"] == "native"]
+
+    assert natives(raw) == natives(none)
+    assert len(none["user_stack"]) == sum(f.get("replaces", f["kind"] == "native") for f in usual["user_stack"])
+
+
+def test_text(target, snap, stakeout):
+    """Where frames have names nobody needs to be told how to get them."""
+    t = target(node(), STACKS, "callback", "wait")
+    truth(t)
+    blocked(snap, t, t.pid, ["futex"])
+    result = stakeout("-t", t.pid, t.pid)
+    assert ", v8 " in result.out.splitlines()[0]
+    assert any(line.split()[1:3] == ["js", "each"] for line in result.out.splitlines())
+    assert "--perf-basic-prof" not in result.out
