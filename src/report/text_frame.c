@@ -110,12 +110,18 @@ static void put_module(const struct text *t, const struct frame_format *format, 
 	text_untrusted(t, format->verbose ? module->path : path_tail(module->path, 1));
 }
 
+/* "node:internal/timers": of a file that is part of the runtime, where all of it counts. */
+static bool is_name(const char *file)
+{
+	return strncmp(file, "node:", 5) == 0;
+}
+
 static void put_source(const struct text *t, const struct frame_format *format, const struct frame *frame)
 {
 	if (!frame->file)
 		return;
 	fputs("  at ", t->out);
-	text_untrusted(t, format->verbose ? frame->file : path_tail(frame->file, 2));
+	text_untrusted(t, format->verbose || is_name(frame->file) ? frame->file : path_tail(frame->file, 2));
 	if (frame->line)
 		fprintf(t->out, ":%" PRIu32, frame->line);
 	if (frame->line && frame->line_kind == LINE_APPROXIMATE)

@@ -109,7 +109,7 @@ static void test_runtime_frames(void **state)
 		{.kind = FRAME_KIND_PYTHON, .symbol = "Handler.get", .file = "/srv/app.py", .line = 41},
 		{.kind = FRAME_KIND_JAVA, .symbol = "LockSupport.park", .file = "LockSupport.java", .line = 376, .tier = "C2",
 		 .line_kind = LINE_APPROXIMATE},
-		{.kind = FRAME_KIND_JS, .symbol = "onRequest", .file = "app.js", .line = 12, .line_kind = LINE_DEFINITION},
+		{.kind = FRAME_KIND_JS, .symbol = "onRequest", .file = "node:internal/app", .line = 12, .line_kind = LINE_DEFINITION},
 		{.kind = FRAME_KIND_MARKER, .symbol = "the rest is on the heap"});
 	struct fixture f;
 
@@ -118,11 +118,11 @@ static void test_runtime_frames(void **state)
 	text_user_stack(&f.text, &no_addresses, &stack);
 	expect(&f, "  #0  py                  Handler.get  at srv/app.py:41\n"
 		   "  #1  java                LockSupport.park  at LockSupport.java:376 or close to it  [C2]\n"
-		   "  #2  js                  onRequest  at app.js:12 (where it begins)\n"
+		   "  #2  js                  onRequest  at node:internal/app:12 (where it begins)\n"
 		   "  #3  --                  the rest is on the heap\n"
 		   "  #0  py  Handler.get  at srv/app.py:41\n"
 		   "  #1  java  LockSupport.park  at LockSupport.java:376 or close to it  [C2]\n"
-		   "  #2  js  onRequest  at app.js:12 (where it begins)\n"
+		   "  #2  js  onRequest  at node:internal/app:12 (where it begins)\n"
 		   "  #3  --  the rest is on the heap\n");
 }
 

@@ -42,7 +42,8 @@ static void test_programs(void **state)
 		{.symbol = "main", .kind = FRAME_KIND_PYTHON, .file = "/srv/app.py"});
 	const struct stack java = SAMPLE_STACK({.symbol = "jdk.internal.misc.Unsafe.park", .kind = FRAME_KIND_JAVA},
 					       {.symbol = "java.lang.Thread.run", .kind = FRAME_KIND_JAVA});
-	const struct stack js = SAMPLE_STACK({.symbol = "Module._load", .kind = FRAME_KIND_JS, .file = "node:internal/loader"},
+	const struct stack js = SAMPLE_STACK({.symbol = "wait", .kind = FRAME_KIND_JS, .tier = "builtin"},
+					     {.symbol = "Module._load", .kind = FRAME_KIND_JS, .file = "node:internal/loader"},
 					     {.symbol = "onRequest", .kind = FRAME_KIND_JS, .file = "/srv/app.js"});
 
 	assert_string_equal(where(&python, NULL), "Model.save");
