@@ -35,25 +35,26 @@ static bool is_keeper(const struct module_info *module)
 	return false;
 }
 
-/* The file that the code was called from: the first outside of it. */
-static const struct module_info *find_maker(const struct stack *stack, size_t i)
+/* By what called it, the first that is not such code: a function of JavaScript, or a file of V8. */
+static bool keeps_frame_pointers(const struct stack *stack, size_t i)
 {
+	const struct frame *caller;
+
 	while (i < stack->len && is_made(&stack->data[i]))
 		i++;
-	return i < stack->len ? stack->data[i].module : NULL;
+	caller = i < stack->len ? &stack->data[i] : NULL;
+	return caller && (caller->kind == FRAME_KIND_JS || (caller->module && is_keeper(caller->module)));
 }
 
 const char *made_code_doubt(const struct stack *stack)
 {
 	for (size_t i = 0; i + 1 < stack->len; i++) {
 		const struct frame *frame = &stack->data[i], *caller = frame + 1;
-		const struct module_info *maker;
 
 		if (!is_made(frame) || caller->raw == frame->raw ||
 		    !(caller->flags & (FRAME_BY_FRAME_POINTER | (is_java(frame) ? FRAME_BY_SCAN : 0))))
 			continue;
-		maker = find_maker(stack, i);
-		if (!maker || !is_keeper(maker))
+		if (!keeps_frame_pointers(stack, i))
 			return "frames may be missing: code made at run time was passed by frame pointer, which it may not keep";
 	}
 	return NULL;

@@ -56,6 +56,24 @@ static void test_no_maker(void **state)
 	assert_non_null(made_code_doubt(&(struct stack){.data = frames, .len = 2}));
 }
 
+/* A runtime's own code is such, too, where it did not lead through it itself; V8's always keeps frame pointers. */
+static void test_runtimes(void **state)
+{
+	struct frame frames[] = {
+		{.raw = 0, .symbol = "stub", .kind = FRAME_KIND_STUB},
+		{.raw = 1, .symbol = "caller", .kind = FRAME_KIND_JS, .flags = FRAME_BY_FRAME_POINTER},
+	};
+	struct stack stack = {.data = frames, .len = 2};
+
+	assert_null(made_code_doubt(&stack));
+	frames[1].kind = FRAME_KIND_JAVA;
+	assert_non_null(made_code_doubt(&stack));
+	frames[1].flags = FRAME_BY_SCAN;
+	assert_non_null(made_code_doubt(&stack));
+	frames[1].flags = 0;
+	assert_null(made_code_doubt(&stack));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -63,6 +81,7 @@ int main(void)
 		cmocka_unit_test(test_certain),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_no_maker),
+		cmocka_unit_test(test_runtimes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
