@@ -242,7 +242,7 @@ torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes a
 	@RUNS=$(RUNS) $(RUN_TESTS) -t 7200 $(BUILD)/torture tests/torture/run
 
 # The whole matrix of versions, each looked at RUNTIME_LOOKS times while it recurses.
-PYTHONS ?= host 3.9 3.11 3.13 3.14 3.15
+PYTHONS ?= host 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 RUNTIME_LOOKS ?= 10000
 
 .PHONY: check-runtimes

@@ -68,7 +68,6 @@ def test_frames_of_waiting_threads(python, stakeout):
     assert_same(doc, frames)
 
 
-@pytest.mark.asan
 def test_threads(python, stakeout):
     """Names, daemons, and who has the lock: nobody, where all wait for others."""
     t = python("waits.py").settle()
