@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, Target, gather, name_of, thread, tids, wait_until
+from harness import ROOT, Target, gather, name_of, tids, wait_until
 
 SOURCES = [ROOT / "tests/targets/JavaStacks.java", ROOT / "tests/targets/JavaChains.java"]
 
@@ -24,8 +24,20 @@ MODES = {
     "frame_pointers": ["-XX:+PreserveFramePointer"],
 }
 
-# They end after 15 bytes for the kernel.
-KINDS = ["enterer", "initialiser", "latched", "locker", "plain", "recursion", "reflector", "sleeper", "streamer", "waiter"]
+KINDS = [
+    "enterer",
+    "initialiser",
+    "latched",
+    "locker",
+    "plain",
+    "recursion",
+    "reflector",
+    "schläfer mit langem Namen",
+    "sleeper",
+    "streamer",
+    "waiter",
+    "睡眠 😴",
+]
 
 
 @pytest.fixture(scope="session")
@@ -53,16 +65,27 @@ def java(classes):
         t.end()
 
 
+def thread(doc, name):
+    """The thread that the program has given this name."""
+    found = [t for t in doc["threads"] if t["runtime"] and t["runtime"]["thread_name"] == name]
+    assert len(found) == 1, f"{name}: {[(t['name'], t['runtime']) for t in doc['threads']]}"
+    return found[0]
+
+
+def answers(t, question):
+    line = t.ask(question)
+    while line != "end":
+        yield line.split("\t")
+        line = t.readline()
+
+
 def truth(t):
     """What the target says of its threads: (function, file, line) of each frame, the innermost first."""
     stacks = {}
-    line = t.ask("stacks")
-    while line != "end":
-        name, function, file, number = line.split("\t")
+    for name, function, file, number in answers(t, "stacks"):
         place = bare(function), None if file == "null" else file, max(int(number), 0) or None
         if not is_hidden(function):
             stacks.setdefault(name, []).append(place)
-        line = t.readline()
     return stacks
 
 
@@ -91,7 +114,7 @@ def shown(t):
 
 def assert_like_truth(doc, stacks, names):
     for name in names:
-        assert shown(thread(doc, name[:15])) == stacks[name], name
+        assert shown(thread(doc, name)) == stacks[name], name
 
 
 @pytest.fixture
@@ -110,6 +133,19 @@ def test_as_the_target_says(java, look, mode):
     assert_like_truth(doc, stacks, [*KINDS, *others])
     for kind in KINDS:
         assert thread(doc, kind)["user_stack_end"] == "complete", kind
+
+
+def test_threads(java, look):
+    """Names of any length and language, states and daemons, of all threads but the one that answers."""
+    t = java("all")
+    doc = look(t)
+    told = {name: (state, daemon == "true") for name, state, daemon in answers(t, "threads") if name != "main"}
+    assert set(KINDS) <= set(told)
+    for name, (state, daemon) in told.items():
+        runtime = thread(doc, name)["runtime"]
+        assert (runtime["name"], runtime["state"], runtime["daemon"]) == ("openjdk", state, daemon), name
+    others = {"VM Thread", "VM Periodic Tas"}
+    assert others == {t["name"] for t in doc["threads"] if t["name"] in others and not t["runtime"]}
 
 
 def test_tiers(java, look):
@@ -138,9 +174,11 @@ def test_saved(java, stakeout, tmp_path):
 def test_raw_and_without(java, stakeout):
     """--raw keeps native frames behind those that stand for them, --no-runtime shows nothing else."""
     t = java("plain")
-    usual = thread(stakeout("--json", t.pid).doc, "plain")["user_stack"]
+    found = thread(stakeout("--json", t.pid).doc, "plain")
+    usual = found["user_stack"]
     raw = thread(stakeout("--json", "--raw", t.pid).doc, "plain")["user_stack"]
-    without = thread(stakeout("--json", "--no-runtime", t.pid).doc, "plain")["user_stack"]
+    doc = stakeout("--json", "--no-runtime", t.pid).doc
+    without = next(other["user_stack"] for other in doc["threads"] if other["tid"] == found["tid"])
     native = [f["address"] for f in raw if f["kind"] == "native"]
     made = [f for f in usual if f["kind"] != "native"]
     assert [f["symbol"] for f in raw if f["kind"] != "native"] == [f["symbol"] for f in made]

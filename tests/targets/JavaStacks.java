@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads that stand in known places, and say so themselves: "stacks" makes the program write what
-// Thread.getAllStackTraces() says of each, a line for each frame.
+// Thread.getAllStackTraces() says of each, a line for each frame, "threads" what each thread is.
 //
 // An argument is the name of a kind of thread; "all" stands for all that block. What is to be compiled is called often
 // before: -XX options decide what becomes of it.
@@ -8,7 +8,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.io.RandomAccessFile;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -152,6 +151,8 @@ public class JavaStacks {
         kinds.put("initialiser", JavaStacks::initialise);
         kinds.put("recursion", JavaStacks::recurse);
         kinds.put("plain", () -> plain(40));
+        kinds.put("schl\u00e4fer mit langem Namen", JavaStacks::sleep);
+        kinds.put("\u7761\u7720 \ud83d\ude34", JavaStacks::sleep);
     }
 
     /** The recursion runs until it is compiled, and then parks wherever it is. */
@@ -181,10 +182,19 @@ public class JavaStacks {
         System.out.flush();
     }
 
+    static void writeThreads() {
+        StringBuilder out = new StringBuilder();
+        for (Thread t : Thread.getAllStackTraces().keySet())
+            out.append(t.getName()).append('\t').append(t.getState()).append('\t').append(t.isDaemon()).append('\n');
+        System.out.print(out.append("end\n"));
+        System.out.flush();
+    }
+
     public static void main(String[] args) throws Exception {
         List<String> wanted = args.length == 0 || args[0].equals("all") ? new java.util.ArrayList<>(kinds.keySet()) : Arrays.asList(args);
         if (wanted.contains("recursion"))
             warmUp();
+        System.setOut(new PrintStream(System.out, true, "UTF-8"));
         lock.lock();
         armed = true;
         synchronized (held) {
@@ -198,6 +208,8 @@ public class JavaStacks {
             for (String line; (line = in.readLine()) != null;)
                 if (line.equals("stacks"))
                     writeStacks();
+                else if (line.equals("threads"))
+                    writeThreads();
                 else
                     System.out.println("?");
         }

@@ -10,6 +10,7 @@
 #include "runtime/hotspot/frame.h"
 #include "runtime/hotspot/method.h"
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/threads.h"
 #include "runtime/hotspot/top.h"
 #include "runtime/hotspot/vmstructs.h"
 #include "runtime/replace.h"
@@ -37,6 +38,8 @@ struct hotspot {
 	struct code_cache cache;
 	struct arena *arena; /* names */
 	struct methods methods;
+	struct java_threads threads;
+	bool has_threads; /* they were read, and nothing of them is missing any more */
 	uint32_t runtime; /* its position, as in struct runtime_frame; UINT32_MAX: it has no frame */
 
 	VEC(struct top) tops; /* where threads stand */
@@ -57,6 +60,7 @@ static void destroy(void *state)
 	pages_deinit(&hs->pages);
 	code_cache_deinit(&hs->cache);
 	methods_deinit(&hs->methods);
+	java_threads_deinit(&hs->threads);
 	arena_destroy(hs->arena);
 	vec_deinit(&hs->tops);
 	vec_deinit(&hs->code);
@@ -121,6 +125,7 @@ static struct hotspot *create(const struct snap_runtime *found)
 	pages_init(&hs->pages, MAX_BYTES);
 	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
 	methods_init(&hs->methods, &hs->layout, &hs->pages, hs->arena);
+	java_threads_init(&hs->threads, &hs->layout, &hs->pages, hs->arena);
 	if (hs->arena)
 		return hs;
 	destroy(hs);
@@ -384,6 +389,18 @@ static bool know_place(struct hotspot *hs, const struct java_place *place)
 	return !hs->pages.lacks;
 }
 
+static bool know_threads(struct hotspot *hs)
+{
+	bool ok;
+
+	if (hs->has_threads)
+		return true;
+	hs->pages.lacks = false;
+	ok = java_threads_read(&hs->threads);
+	hs->has_threads = !hs->pages.lacks;
+	return ok;
+}
+
 static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		      struct ask *wants)
 {
@@ -396,10 +413,30 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		if (!know_place(hs, &hs->places.data[i]))
 			hs->places.data[left++] = hs->places.data[i];
 	hs->places.len = left;
-	return pages_want(&hs->pages, wants);
+	return know_threads(hs) && pages_want(&hs->pages, wants);
 }
 
 static const struct asker names_asker = {.max_rounds = NAME_ROUNDS, .ask = ask_names};
+
+static void describe_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread,
+			    struct thread_runtime *out)
+{
+	struct hotspot *hs = state;
+	const struct java_thread *found;
+	struct regs regs;
+
+	if (!know_threads(hs))
+		return;
+	hs->has_threads = true; /* what is still missing will not come */
+	found = arch_to_dwarf(snap->arch, &thread->regs, &regs) ? java_threads_find(&hs->threads, regs.r[snap->arch->dwarf_sp]) : NULL;
+	if (found)
+		*out = (struct thread_runtime){
+			.runtime = name,
+			.name = found->name,
+			.state = found->state,
+			.is_daemon = found->is_daemon,
+		};
+}
 
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
@@ -430,5 +467,6 @@ const struct runtime_ops hotspot_runtime = {
 	.stepper = &stepper,
 	.code = &code_asker,
 	.names = &names_asker,
+	.thread = describe_thread,
 	.merge = merge,
 };

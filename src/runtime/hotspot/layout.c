@@ -81,7 +81,7 @@ static bool has_methods(const struct layout *l)
 
 static bool has_sane_values(const struct layout *l)
 {
-	for (unsigned fact = HS_BLOB_NAME; fact < HS_FACT_COUNT; fact++)
+	for (unsigned fact = HS_BLOB_NAME; fact <= HS_LAST_FIELD; fact++)
 		if (!is_sane_field(l, fact))
 			return false;
 	for (unsigned fact = HS_SIZE_HEAP_BLOCK; fact <= HS_SIZE_PC_DESC; fact++)

@@ -66,6 +66,29 @@ enum hotspot_fact { /* append-only: their numbers are in saved snapshots */
 	HS_SYMBOL_LENGTH,
 	HS_SYMBOL_LENGTH_AND_REFCOUNT,
 	HS_SYMBOL_BODY,
+	HS_KLASS_CONSTANTS,
+	HS_KLASS_FIELDS,       /* an array of six u2 for each field, */
+	HS_KLASS_FIELD_COUNT,  /* of the array */
+	HS_KLASS_FIELD_STREAM, /* or a compressed stream */
+	HS_LIST_LENGTH,
+	HS_LIST_THREADS,
+	HS_THREAD_NEXT,
+	HS_THREAD_STACK_BASE,
+	HS_THREAD_STACK_SIZE,
+	HS_THREAD_OBJECT,
+	HS_LAST_FIELD = HS_THREAD_OBJECT,
+
+	/* what threads need: they have no names without it */
+	HS_AT_THREADS_LIST, /* addresses of variables: of a list, */
+	HS_AT_FIRST_THREAD, /* or of its first element */
+	HS_THREAD_OBJECT_IS_HANDLE,
+	HS_CLASS_THREAD, /* addresses of classes */
+	HS_CLASS_FIELD_HOLDER,
+	HS_CLASS_STRING,
+	HS_NARROW_OOP_BASE,
+	HS_NARROW_OOP_SHIFT,
+	HS_NARROW_KLASS_BASE,
+	HS_NARROW_KLASS_SHIFT,
 
 	HS_FACT_COUNT,
 };

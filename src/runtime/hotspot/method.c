@@ -3,14 +3,14 @@
 
 #include <string.h>
 
+#include "runtime/hotspot/symbol.h"
+
 enum {
 	LAST_OF_UNSIGNED5 = 192, /* from this on, a byte is followed by another */
 	MAX_UNSIGNED5 = 5,
-	MAX_NAME = 1024,
 	MAX_LINES = 64 << 10,
 	HAS_LINES = 1, /* in ConstMethod's flags */
 	ACC_NATIVE = 0x100,
-	SLOT = 8, /* of the constant pool */
 	EXCLUDES_ZERO_SINCE = 20,
 };
 
@@ -83,45 +83,11 @@ static bool get(const struct methods *m, uint64_t base, enum hotspot_fact fact, 
 	return layout_read(m->layout, m->pages, base, fact, out);
 }
 
-struct text {
-	char bytes[MAX_NAME + 1];
-	size_t len;
-};
-
-static bool read_symbol(const struct methods *m, uint64_t symbol, struct text *out)
-{
-	uint64_t len;
-
-	if (!symbol)
-		return false;
-	if (layout_has(m->layout, HS_SYMBOL_LENGTH)) {
-		if (!get(m, symbol, HS_SYMBOL_LENGTH, &len))
-			return false;
-		len &= 0xffff;
-	} else {
-		if (!get(m, symbol, HS_SYMBOL_LENGTH_AND_REFCOUNT, &len))
-			return false;
-		len = len >> 16 & 0xffff;
-	}
-	out->len = len < MAX_NAME ? (size_t)len : MAX_NAME;
-	out->bytes[out->len] = '\0';
-	return out->len && pages_read(m->pages, symbol + layout_field(m->layout, HS_SYMBOL_BODY).offset, out->bytes, out->len) &&
-	       !memchr(out->bytes, '\0', out->len);
-}
-
-static bool read_pool_symbol(const struct methods *m, uint64_t pool, uint64_t index, struct text *out)
-{
-	uint64_t symbol;
-
-	return index && pages_read_word(m->pages, pool + m->layout->facts[HS_SIZE_CONSTANT_POOL] + SLOT * index, &symbol) &&
-	       read_symbol(m, symbol & ~UINT64_C(1), out);
-}
-
 /*
  * As the virtual machine prints it: packages with dots. What it makes of a lambda has a number after a '+', for which it
  * prints a '/'.
  */
-static void spell_class(struct text *class)
+static void spell_class(struct symbol_text *class)
 {
 	for (size_t i = 0; i < class->len; i++)
 		if (class->bytes[i] == '/')
@@ -142,15 +108,15 @@ static bool read_file_index(const struct methods *m, uint64_t pool, uint64_t kla
 static bool read_names(const struct methods *m, uint64_t pool, uint64_t name_index, struct method *out)
 {
 	uint64_t klass, symbol, length, file_index = 0;
-	struct text class, name, file;
+	struct symbol_text class, name, file;
 	bool ok;
 
 	if (!get(m, pool, HS_POOL_LENGTH, &length) || !get(m, pool, HS_POOL_HOLDER, &klass) || name_index >= length || !klass)
 		return false;
 	ok = read_file_index(m, pool, klass, &file_index) && file_index < length;
-	ok = read_pool_symbol(m, pool, name_index, &name) && ok;
-	ok = get(m, klass, HS_KLASS_NAME, &symbol) && read_symbol(m, symbol, &class) && ok;
-	ok = ok && (!file_index || read_pool_symbol(m, pool, file_index, &file));
+	ok = symbol_read_constant(m->layout, m->pages, pool, name_index, &name) && ok;
+	ok = get(m, klass, HS_KLASS_NAME, &symbol) && symbol_read(m->layout, m->pages, symbol, &class) && ok;
+	ok = ok && (!file_index || symbol_read_constant(m->layout, m->pages, pool, file_index, &file));
 	if (!ok)
 		return false;
 	spell_class(&class);

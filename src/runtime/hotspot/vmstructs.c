@@ -25,6 +25,13 @@ enum {
 	AT_VM_MAJOR,
 	AT_VM_MINOR,
 	AT_VM_RELEASE,
+	AT_CLASS_THREAD,
+	AT_CLASS_FIELD_HOLDER,
+	AT_CLASS_STRING,
+	AT_NARROW_OOP_BASE,
+	AT_NARROW_OOP_SHIFT,
+	AT_NARROW_KLASS_BASE,
+	AT_NARROW_KLASS_SHIFT,
 	ARRAY_LEN,
 	ARRAY_DATA,
 	HEAP_MEMORY,
@@ -44,8 +51,42 @@ struct wanted {
 	bool is_static;
 };
 
+#define OLD_CLASS(name) "_well_known_klasses[SystemDictionary::" name "_klass_knum]"
+#define NEW_CLASS(name) "_klasses[static_cast<int>(vmClassID::" name "_klass_knum)]"
+
 /* Of several with one id, releases have one. */
 static const struct wanted fields[] = {
+	{HS_AT_THREADS_LIST, "ThreadsSMRSupport", "_java_thread_list", 8, true},
+	{HS_AT_FIRST_THREAD, "Threads", "_thread_list", 8, true},
+	{AT_CLASS_THREAD, "SystemDictionary", OLD_CLASS("Thread"), 8, true},
+	{AT_CLASS_THREAD, "vmClasses", NEW_CLASS("Thread"), 8, true},
+	{AT_CLASS_FIELD_HOLDER, "vmClasses", NEW_CLASS("Thread_FieldHolder"), 8, true},
+	{AT_CLASS_STRING, "SystemDictionary", OLD_CLASS("String"), 8, true},
+	{AT_CLASS_STRING, "vmClasses", NEW_CLASS("String"), 8, true},
+	{AT_NARROW_OOP_BASE, "Universe", "_narrow_oop._base", 8, true},
+	{AT_NARROW_OOP_BASE, "CompressedOops", "_narrow_oop._base", 8, true},
+	{AT_NARROW_OOP_BASE, "CompressedOops", "_base", 8, true},
+	{AT_NARROW_OOP_SHIFT, "Universe", "_narrow_oop._shift", 4, true},
+	{AT_NARROW_OOP_SHIFT, "CompressedOops", "_narrow_oop._shift", 4, true},
+	{AT_NARROW_OOP_SHIFT, "CompressedOops", "_shift", 4, true},
+	{AT_NARROW_KLASS_BASE, "Universe", "_narrow_klass._base", 8, true},
+	{AT_NARROW_KLASS_BASE, "CompressedKlassPointers", "_narrow_klass._base", 8, true},
+	{AT_NARROW_KLASS_BASE, "CompressedKlassPointers", "_base", 8, true},
+	{AT_NARROW_KLASS_SHIFT, "Universe", "_narrow_klass._shift", 4, true},
+	{AT_NARROW_KLASS_SHIFT, "CompressedKlassPointers", "_narrow_klass._shift", 4, true},
+	{AT_NARROW_KLASS_SHIFT, "CompressedKlassPointers", "_shift", 4, true},
+	{HS_KLASS_CONSTANTS, "InstanceKlass", "_constants", 8, false},
+	{HS_KLASS_FIELDS, "InstanceKlass", "_fields", 8, false},
+	{HS_KLASS_FIELD_COUNT, "InstanceKlass", "_java_fields_count", 2, false},
+	{HS_KLASS_FIELD_STREAM, "InstanceKlass", "_fieldinfo_stream", 8, false},
+	{HS_LIST_LENGTH, "ThreadsList", "_length", 4, false},
+	{HS_LIST_THREADS, "ThreadsList", "_threads", 8, false},
+	{HS_THREAD_NEXT, "JavaThread", "_next", 8, false},
+	{HS_THREAD_STACK_BASE, "JavaThread", "_stack_base", 8, false},
+	{HS_THREAD_STACK_BASE, "Thread", "_stack_base", 8, false},
+	{HS_THREAD_STACK_SIZE, "JavaThread", "_stack_size", 8, false},
+	{HS_THREAD_STACK_SIZE, "Thread", "_stack_size", 8, false},
+	{HS_THREAD_OBJECT, "JavaThread", "_threadObj", 0, false},
 	{AT_HEAP, "CodeCache", "_heap", 8, true},
 	{AT_HEAPS, "CodeCache", "_heaps", 8, true},
 	{AT_CALL_RETURN, "StubRoutines", "_call_stub_return_address", 8, true},
@@ -369,6 +410,30 @@ static bool read_heaps(struct reading *r)
 	return true;
 }
 
+/* The values of variables that do not change once it has started. What a release does not have stays absent. */
+static void read_values(struct reading *r)
+{
+	static const struct {
+		unsigned at, id;
+		uint8_t size;
+	} values[] = {
+		{AT_CLASS_THREAD, HS_CLASS_THREAD, 8},
+		{AT_CLASS_FIELD_HOLDER, HS_CLASS_FIELD_HOLDER, 8},
+		{AT_CLASS_STRING, HS_CLASS_STRING, 8},
+		{AT_NARROW_OOP_BASE, HS_NARROW_OOP_BASE, 8},
+		{AT_NARROW_OOP_SHIFT, HS_NARROW_OOP_SHIFT, 4},
+		{AT_NARROW_KLASS_BASE, HS_NARROW_KLASS_BASE, 8},
+		{AT_NARROW_KLASS_SHIFT, HS_NARROW_KLASS_SHIFT, 4},
+	};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (r->values[values[i].at] != HS_ABSENT)
+			read_number(r, r->values[values[i].at], values[i].size, &r->values[values[i].id]);
+	for (size_t i = 0; i < NFIELDS; i++)
+		if (fields[i].id == HS_THREAD_OBJECT && r->offsets[i] != HS_ABSENT)
+			r->values[HS_THREAD_OBJECT_IS_HANDLE] = r->type_names[i] && strcmp(r->type_names[i], "OopHandle") == 0;
+}
+
 /* "17.0.15+6-Debian-1" is 17.0.15, "25.432-b06" is 8u432. */
 static void read_version(struct reading *r, char version[VMSTRUCTS_VERSION])
 {
@@ -407,6 +472,7 @@ const char *vmstructs_read(struct target *target, const struct module *module, u
 		return "the description of its layout (gHotSpotVMStructs) cannot be read";
 	settle_fields(&r);
 	read_version(&r, version);
+	read_values(&r);
 	if (!read_heaps(&r) || r.values[AT_CALL_RETURN] == HS_ABSENT ||
 	    !read_number(&r, r.values[AT_CALL_RETURN], 8, &r.values[HS_CALL_RETURN]) || !r.values[HS_CALL_RETURN])
 		return "it has not started yet, or its code cannot be found";

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/hotspot/threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/hotspot/fields.h"
+
+enum {
+	MAX_THREADS = 4096,
+	MAX_NAME = 1024, /* in characters */
+	/* java.lang.Thread's status, which is JVMTI's */
+	ALIVE = 0x1,
+	TERMINATED = 0x2,
+	RUNNABLE = 0x4,
+	WAITS_FOR_EVER = 0x10,
+	WAITS_WITH_TIMEOUT = 0x20,
+	BLOCKED = 0x400,
+	LATIN1 = 0, /* a string's coder */
+	COMPACT_SHIFT = 42, /* where the class is in the first word of an object that has a compact header */
+};
+
+/* Where the fields of Java's own classes are. */
+struct classes {
+	struct java_field name, eetop, daemon, status, holder;
+	bool is_held; /* daemon and status are in the holder */
+	struct java_field value, coder;
+	uint32_t header; /* size of an object's */
+};
+
+void java_threads_init(struct java_threads *threads, const struct layout *layout, struct pages *pages, struct arena *arena)
+{
+	*threads = (struct java_threads){.layout = layout, .pages = pages, .arena = arena};
+}
+
+void java_threads_deinit(struct java_threads *threads)
+{
+	vec_deinit(&threads->list);
+}
+
+const char *java_thread_state(uint32_t status)
+{
+	return status & RUNNABLE             ? "RUNNABLE"
+	       : status & BLOCKED            ? "BLOCKED"
+	       : status & WAITS_FOR_EVER     ? "WAITING"
+	       : status & WAITS_WITH_TIMEOUT ? "TIMED_WAITING"
+	       : status & TERMINATED         ? "TERMINATED"
+	       : status & ALIVE              ? "RUNNABLE"
+					     : "NEW";
+}
+
+static bool get(const struct java_threads *t, uint64_t base, enum hotspot_fact fact, uint64_t *out)
+{
+	return layout_read(t->layout, t->pages, base, fact, out);
+}
+
+static uint64_t fact(const struct java_threads *t, enum hotspot_fact which)
+{
+	return t->layout->facts[which];
+}
+
+static bool has_all(const struct java_threads *t)
+{
+	static const enum hotspot_fact needed[] = {HS_THREAD_STACK_BASE,       HS_THREAD_STACK_SIZE, HS_THREAD_OBJECT,
+						   HS_THREAD_OBJECT_IS_HANDLE, HS_CLASS_THREAD,      HS_CLASS_STRING};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (!layout_has(t->layout, needed[i]))
+			return false;
+	return layout_has(t->layout, HS_AT_THREADS_LIST) || layout_has(t->layout, HS_AT_FIRST_THREAD);
+}
+
+static bool find_classes(const struct java_threads *t, struct classes *out)
+{
+	struct java_field thread[] = {{.name = "name"}, {.name = "eetop"}, {.name = "daemon"}, {.name = "threadStatus"}, {.name = "holder"}};
+	struct java_field string[] = {{.name = "value"}, {.name = "coder"}};
+	struct java_field holder[] = {{.name = "daemon"}, {.name = "threadStatus"}};
+	bool ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_STRING), string, 2, &out->header);
+	uint32_t first;
+
+	ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_THREAD), thread, 5, &first) && ok;
+	out->is_held = layout_has(t->layout, HS_CLASS_FIELD_HOLDER);
+	if (out->is_held)
+		ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_FIELD_HOLDER), holder, 2, &first) && ok;
+	out->name = thread[0];
+	out->eetop = thread[1];
+	out->daemon = out->is_held ? holder[0] : thread[2];
+	out->status = out->is_held ? holder[1] : thread[3];
+	out->holder = thread[4];
+	out->value = string[0];
+	out->coder = string[1];
+	return ok && out->name.type && out->eetop.type == 'J' && out->value.type == '[' &&
+	       (out->header == 8 || out->header == 12 || out->header == 16);
+}
+
+static bool read_u32(const struct java_threads *t, uint64_t address, uint32_t *out)
+{
+	uint8_t b[4];
+
+	if (!pages_read(t->pages, address, b, sizeof(b)))
+		return false;
+	*out = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+	return true;
+}
+
+/* The class of an object, by what its header is like. */
+static bool class_of(const struct java_threads *t, const struct classes *c, uint64_t object, uint64_t *out)
+{
+	uint32_t narrow;
+
+	if (c->header == 16)
+		return pages_read_word(t->pages, object + 8, out);
+	if (!layout_has(t->layout, HS_NARROW_KLASS_BASE) || !layout_has(t->layout, HS_NARROW_KLASS_SHIFT))
+		return false;
+	if (c->header == 8) {
+		if (!pages_read_word(t->pages, object, out))
+			return false;
+		narrow = (uint32_t)(*out >> COMPACT_SHIFT);
+	} else if (!read_u32(t, object + 8, &narrow)) {
+		return false;
+	}
+	*out = fact(t, HS_NARROW_KLASS_BASE) + ((uint64_t)narrow << (fact(t, HS_NARROW_KLASS_SHIFT) & 31));
+	return true;
+}
+
+/* A reference in a field of so many bytes. */
+static bool read_reference(const struct java_threads *t, uint64_t address, bool narrow, uint64_t *out)
+{
+	uint32_t compressed;
+
+	if (!narrow)
+		return pages_read_word(t->pages, address, out) && *out && *out % 8 == 0;
+	if (!layout_has(t->layout, HS_NARROW_OOP_BASE) || !layout_has(t->layout, HS_NARROW_OOP_SHIFT) ||
+	    !read_u32(t, address, &compressed) || !compressed)
+		return false;
+	*out = fact(t, HS_NARROW_OOP_BASE) + ((uint64_t)compressed << (fact(t, HS_NARROW_OOP_SHIFT) & 31));
+	return true;
+}
+
+/* How long an array is, and where its elements are. */
+static bool read_array(const struct java_threads *t, const struct classes *c, uint64_t array, uint32_t *len, uint64_t *data)
+{
+	*data = array + (c->header == 16 ? (fact(t, HS_FEATURE) >= 23 ? 20 : 24) : c->header + 4);
+	return read_u32(t, array + c->header, len);
+}
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* UTF-16, or each byte a character. A NUL ends the name. */
+static const char *make_string(const struct java_threads *t, const uint8_t *bytes, size_t len, bool is_wide)
+{
+	char out[4 * MAX_NAME];
+	size_t n = 0;
+
+	for (size_t i = 0; i + is_wide < len; i += 1 + is_wide) {
+		uint32_t c = bytes[i] | (is_wide ? (uint32_t)bytes[i + 1] << 8 : 0);
+
+		if (c >= 0xd800 && c < 0xdc00 && i + 3 < len && (bytes[i + 3] & 0xfc) == 0xdc) {
+			c = 0x10000 + ((c & 0x3ff) << 10) + (((uint32_t)bytes[i + 3] & 3) << 8 | bytes[i + 2]);
+			i += 2;
+		}
+		if (!c)
+			break;
+		n += put_utf8(out + n, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
+	}
+	return n ? arena_intern_n(t->arena, out, n) : NULL;
+}
+
+static const char *read_characters(const struct java_threads *t, const struct classes *c, uint64_t array, bool is_wide, bool is_chars)
+{
+	uint8_t bytes[2 * MAX_NAME];
+	uint64_t data;
+	uint32_t len;
+
+	if (!read_array(t, c, array, &len, &data))
+		return NULL;
+	if (is_chars) /* not bytes */
+		len = len < MAX_NAME ? 2 * len : sizeof(bytes);
+	if (len > sizeof(bytes))
+		len = sizeof(bytes);
+	if (!is_wide && len > MAX_NAME)
+		len = MAX_NAME;
+	return pages_read(t->pages, data, bytes, len) ? make_string(t, bytes, len, is_wide) : NULL;
+}
+
+static const char *read_name(const struct java_threads *t, const struct classes *c, uint64_t object, bool narrow)
+{
+	uint64_t string, class, value;
+	uint8_t coder = 1;
+
+	if (!read_reference(t, object + c->name.offset, narrow, &string))
+		return NULL;
+	if (c->name.type == '[') /* 8: the characters themselves */
+		return read_characters(t, c, string, true, true);
+	if (!class_of(t, c, string, &class) || class != fact(t, HS_CLASS_STRING) ||
+	    !read_reference(t, string + c->value.offset, narrow, &value))
+		return NULL;
+	if (!c->coder.type)
+		return read_characters(t, c, value, true, true);
+	if (!pages_read(t->pages, string + c->coder.offset, &coder, 1))
+		return NULL;
+	return read_characters(t, c, value, coder != LATIN1, false);
+}
+
+/* What is read of another class than Thread's own is found by the reference that gives the name a sense. */
+static void read_object(const struct java_threads *t, const struct classes *c, uint64_t object, struct java_thread *out)
+{
+	uint64_t base = object;
+	uint32_t status;
+	uint8_t daemon;
+	bool narrow = true;
+
+	out->name = read_name(t, c, object, true);
+	if (!out->name && (out->name = read_name(t, c, object, false)))
+		narrow = false;
+	if (!out->name || (c->is_held && !read_reference(t, object + c->holder.offset, narrow, &base)))
+		return;
+	if (c->status.type == 'I' && read_u32(t, base + c->status.offset, &status))
+		out->state = java_thread_state(status);
+	if (c->daemon.type == 'Z' && pages_read(t->pages, base + c->daemon.offset, &daemon, 1))
+		out->is_daemon = daemon == 1;
+}
+
+/* Its object says which thread it is of: else it was moved meanwhile. */
+static bool find_object(const struct java_threads *t, const struct classes *c, uint64_t thread, uint64_t *object)
+{
+	uint64_t back;
+
+	if (!get(t, thread, HS_THREAD_OBJECT, object) || !*object)
+		return false;
+	if (fact(t, HS_THREAD_OBJECT_IS_HANDLE) && (!pages_read_word(t->pages, *object, object) || !*object))
+		return false;
+	return pages_read_word(t->pages, *object + c->eetop.offset, &back) && back == thread;
+}
+
+static bool read_thread(struct java_threads *t, const struct classes *c, uint64_t thread)
+{
+	struct java_thread found = {0};
+	uint64_t object, size = 0;
+	bool known = get(t, thread, HS_THREAD_STACK_BASE, &found.high) && get(t, thread, HS_THREAD_STACK_SIZE, &size);
+
+	if (c && find_object(t, c, thread, &object))
+		read_object(t, c, object, &found);
+	if (!known || !size || size > found.high)
+		return true;
+	found.low = found.high - size;
+	return vec_push(&t->list, found);
+}
+
+static bool read_list(struct java_threads *t, const struct classes *c)
+{
+	uint64_t list, n, array, thread;
+
+	if (!pages_read_word(t->pages, fact(t, HS_AT_THREADS_LIST), &list) || !list || !get(t, list, HS_LIST_LENGTH, &n) ||
+	    !get(t, list, HS_LIST_THREADS, &array))
+		return true;
+	n &= UINT32_MAX;
+	for (uint64_t i = 0; i < n && i < MAX_THREADS; i++)
+		if (pages_read_word(t->pages, array + 8 * i, &thread) && thread && !read_thread(t, c, thread))
+			return false;
+	return true;
+}
+
+static bool read_chain(struct java_threads *t, const struct classes *c)
+{
+	uint64_t thread;
+
+	if (!pages_read_word(t->pages, fact(t, HS_AT_FIRST_THREAD), &thread))
+		return true;
+	for (unsigned i = 0; thread && i < MAX_THREADS; i++) {
+		if (!read_thread(t, c, thread))
+			return false;
+		if (!get(t, thread, HS_THREAD_NEXT, &thread))
+			return true;
+	}
+	return true;
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	const struct java_thread *x = a, *y = b;
+
+	return x->low < y->low ? -1 : x->low > y->low;
+}
+
+bool java_threads_read(struct java_threads *t)
+{
+	struct classes classes;
+	const struct classes *c;
+	bool ok;
+
+	vec_deinit(&t->list);
+	if (!has_all(t))
+		return true;
+	c = find_classes(t, &classes) ? &classes : NULL;
+	ok = layout_has(t->layout, HS_AT_THREADS_LIST) ? read_list(t, c) : read_chain(t, c);
+	if (ok && t->list.len)
+		qsort(t->list.data, t->list.len, sizeof(*t->list.data), compare_stacks);
+	return ok;
+}
+
+const struct java_thread *java_threads_find(const struct java_threads *t, uint64_t sp)
+{
+	size_t low = 0, high = t->list.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->list.data[middle].high <= sp)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < t->list.len && sp >= t->list.data[low].low ? &t->list.data[low] : NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_RUNTIME_HOTSPOT_THREADS_H
+#define STAKEOUT_RUNTIME_HOTSPOT_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "runtime/hotspot/layout.h"
+#include "runtime/pages.h"
+
+/* What java.lang.Thread knows of a thread. */
+struct java_thread {
+	uint64_t low; /* its stack, which tells whose it is: numbers of threads are other ones in a container */
+	uint64_t high;
+	const char *name;  /* NULL: not known */
+	const char *state; /* as Thread.State has it: "WAITING"; NULL: not known */
+	bool is_daemon;
+};
+
+/*
+ * The threads of a virtual machine. Their objects may be moved while they are read: what does not fit together is left
+ * out, and a thread then has no more than the kernel's name.
+ */
+struct java_threads {
+	const struct layout *layout;
+	struct pages *pages;
+	struct arena *arena;
+	VEC(struct java_thread) list; /* by stack */
+};
+
+void java_threads_init(struct java_threads *threads, const struct layout *layout, struct pages *pages, struct arena *arena);
+void java_threads_deinit(struct java_threads *threads);
+
+/* Reads all of them, as far as what tells of them is known. False when memory is exhausted. */
+bool java_threads_read(struct java_threads *threads);
+
+/* The one whose stack has this address. NULL: it is none of them. */
+const struct java_thread *java_threads_find(const struct java_threads *threads, uint64_t sp);
+
+/* The name of a state in java.lang.Thread's own bits. */
+const char *java_thread_state(uint32_t status);
+
+#endif
