@@ -7,9 +7,9 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, Target, gather, name_of, tids, wait_until
+from harness import ROOT, Target, gather, name_of, tids, until, wait_until
 
-SOURCES = [ROOT / "tests/targets/JavaStacks.java", ROOT / "tests/targets/JavaChains.java"]
+SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaChains", "JavaVirtual")]
 
 # Another release than the host's: `make check-runtimes` names the command that starts it.
 JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()
@@ -234,3 +234,47 @@ def test_running(java, look, mode):
 
     gather(count, {"deep"})
     t.assert_progress()
+
+
+@pytest.fixture
+def virtual(java):
+    """virtual(KIND): a target with one virtual thread; skips what has none."""
+
+    def start(kind):
+        version = subprocess.run([*JAVA, "-version"], capture_output=True, text=True).stderr
+        number = re.search(r'version "(?:1\.)?(\d+)', version)
+        if not number or int(number[1]) < 21:
+            pytest.skip("this Java has no virtual threads")
+        return java(kind, main="JavaVirtual")
+
+    return start
+
+
+def carrier(doc):
+    """The one that a virtual thread is on."""
+    found = [t for t in doc["threads"] if any("JavaVirtual.run" == f["symbol"] for f in frames_of(t))]
+    return found[0] if found else None
+
+
+def test_virtual_thread(virtual, look):
+    """On the stack of its carrier, below its own frames."""
+    t = virtual("mounted")
+    found = carrier(until(lambda: look(t), carrier))
+    names = [f["symbol"] for f in frames_of(found)]
+    assert names.count("JavaVirtual.mounted") == 21
+    assert names.index("JavaVirtual.run") < names.index("JavaVirtual.mounted") < names.index("jdk.internal.vm.Continuation.run")
+    assert names[-1] == "java.util.concurrent.ForkJoinWorkerThread.run"
+    assert found["user_stack_end"] == "complete"
+
+
+def test_virtual_thread_that_was_away(virtual, look):
+    """What is not on the stack is said to be missing, and what called it is there."""
+    t = virtual("resumed")
+    found = carrier(until(lambda: look(t), carrier))
+    kinds = [f["kind"] for f in found["user_stack"]]
+    names = [f["symbol"] for f in found["user_stack"]]
+    assert kinds.count("marker") == 1
+    at = kinds.index("marker")
+    assert set(names[:at]) == {"JavaVirtual.run", "JavaVirtual.resumed"} and names.count("JavaVirtual.resumed") < 21
+    assert names[at + 1] == "jdk.internal.vm.Continuation.run"
+    assert found["user_stack_end"] == "complete"

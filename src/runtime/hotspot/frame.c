@@ -255,6 +255,25 @@ static enum step_result step_in_stub(struct code_cache *cache, struct walk *w, c
 	return step_by_frame_pointer(w, out);
 }
 
+/*
+ * A virtual thread that goes on has only its innermost frames on the stack of its carrier. The last of them returns to a
+ * stub that fetches more, with the frame pointer of the frame in which the carrier called it. What calls such a stub
+ * otherwise is native code.
+ */
+static bool is_return_barrier(const struct code_cache *cache, const struct walk *w, const struct blob *blob)
+{
+	static const char name[] = "StubRoutines (continuation";
+
+	return !w->exact && strncmp(blob->name, name, strlen(name)) == 0 && w->out->len > 1 &&
+	       code_cache_owns(cache, w->out->data[w->out->len - 2].pc);
+}
+
+static enum step_result step_from_barrier(struct walk *w, const struct blob *blob, struct caller *out, struct java_place *place)
+{
+	*place = (struct java_place){.code = blob->start, .place = JAVA_PLACE_ELSEWHERE};
+	return step_by_frame_pointer(w, out);
+}
+
 /* A caller is in executable code, and if that is the virtual machine's in a blob: else the frame was none. */
 static enum step_result check_caller(struct code_cache *cache, const struct walk *w, enum step_result result,
 				     const struct caller *out)
@@ -282,6 +301,8 @@ enum step_result java_step(struct code_cache *cache, struct methods *methods, st
 	*place = (struct java_place){.code = blob.start, .place = w->regs.pc};
 	if (w->regs.pc == cache->layout->facts[HS_CALL_RETURN])
 		result = step_from_entry(w, c, out);
+	else if (is_return_barrier(cache, w, &blob))
+		result = step_from_barrier(w, &blob, out, place);
 	else if (blob.kind == BLOB_COMPILED)
 		result = step_compiled(cache, w, &blob, out, place);
 	else

@@ -15,6 +15,9 @@ struct java_place {
 	uint64_t place;
 };
 
+/* No frame, but the place of those of a virtual thread that are not on the stack. */
+enum { JAVA_PLACE_ELSEWHERE = 0 };
+
 /*
  * One step from the current frame, whose pc is in a code heap. *place is what the frame stands for, whatever the result:
  * `code` is 0 when that is not known.

@@ -357,6 +357,17 @@ static bool name_stub(struct hotspot *hs, const struct blob *blob, uint64_t pc, 
 	return symbol;
 }
 
+static bool name_elsewhere(struct named *out)
+{
+	out->data[0] = (struct frame){
+		.kind = FRAME_KIND_MARKER,
+		.symbol = "more frames of the virtual thread, which are not on the stack",
+		.symbol_source = SYMBOL_RUNTIME,
+	};
+	out->len = 1;
+	return true;
+}
+
 /* False when not all that tells of it is known; out->len is 0 when there is no name for it. */
 static bool name_place(struct hotspot *hs, const struct java_place *place, struct named *out)
 {
@@ -367,6 +378,8 @@ static bool name_place(struct hotspot *hs, const struct java_place *place, struc
 	out->len = 0;
 	if (!code_cache_owns(&hs->cache, place->code))
 		return name_interpreted(hs, place, out);
+	if (place->place == JAVA_PLACE_ELSEWHERE)
+		return name_elsewhere(out);
 	if (!found || found->start != place->code)
 		return false;
 	blob = *found;
