@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "v8make.h"
+
+#include "runtime/v8/position.h"
+
+static struct v8make m;
+
+static int set_up(void **state)
+{
+	v8make_init(&m);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	v8make_deinit(&m);
+	return 0;
+}
+
+static bool find(const void *table, size_t len, int64_t offset, uint32_t *out)
+{
+	struct cursor c = cursor_init(table, len);
+
+	return position_find(&c, offset, out);
+}
+
+/*
+ * As V8 11.3 wrote it: the function's entry at 10, a statement at 20 for bytecode 3, an expression at 15 for bytecode 8, one
+ * at 1000 for 300.
+ */
+static const uint8_t table[] = {
+	0x01, 0x2c,             /* -1 → the entry, 22 */
+	0x08, 0x28,             /* +4, +20 */
+	0x0b, 0x13,             /* +5 of an expression, -10 */
+	0xc9, 0x04, 0xe4, 0x1e, /* +292, +1970 */
+};
+
+static void test_find(void **state)
+{
+	uint32_t position;
+
+	assert_true(find(table, sizeof(table), 0, &position));
+	assert_int_equal(position, 10);
+	assert_true(find(table, sizeof(table), 2, &position));
+	assert_int_equal(position, 10);
+	assert_true(find(table, sizeof(table), 3, &position));
+	assert_int_equal(position, 20);
+	assert_true(find(table, sizeof(table), 7, &position));
+	assert_int_equal(position, 20);
+	assert_true(find(table, sizeof(table), 8, &position));
+	assert_int_equal(position, 15);
+	assert_true(find(table, sizeof(table), 299, &position));
+	assert_int_equal(position, 15);
+	assert_true(find(table, sizeof(table), 300, &position));
+	assert_int_equal(position, 1000);
+}
+
+static void test_damaged(void **state)
+{
+	static const uint8_t endless[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+	static const uint8_t huge[] = {0x00, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+	static const uint8_t negative[] = {0x00, 0x29};
+	static const uint8_t nowhere[] = {0x00, 0x00};
+	uint32_t position;
+
+	assert_false(find(table, 0, 5, &position));
+	assert_false(find(table, 3, 5, &position));
+	assert_false(find(endless, sizeof(endless), 5, &position));
+	assert_false(find(huge, sizeof(huge), 5, &position));
+	assert_false(find(negative, sizeof(negative), 5, &position));
+	assert_false(find(nowhere, sizeof(nowhere), 5, &position));
+}
+
+static uint64_t make_bytecode(int32_t len, uint64_t positions)
+{
+	uint64_t bytecode = v8make_object(&m, V8MAKE_TYPE_BYTECODE, 64);
+
+	v8make_put(&m, bytecode, 8, v8make_small(len));
+	v8make_put(&m, bytecode, 32, positions);
+	return bytecode;
+}
+
+/* Frames count from the tagged address of the object. */
+static uint64_t offset_of(int32_t bytecode)
+{
+	return v8make_small(bytecode + 53);
+}
+
+static void test_bytecode(void **state)
+{
+	uint64_t bytes = v8make_bytes(&m, table, sizeof(table)), bytecode = make_bytecode(400, bytes);
+	uint64_t undefined = v8make_object(&m, V8MAKE_TYPE_ODDBALL, 16), without = make_bytecode(400, undefined);
+	uint32_t position;
+
+	v8make_finish(&m);
+	assert_true(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+	assert_int_equal(position, 15);
+	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(-1), &position));
+	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(400), &position));
+	assert_false(position_of_bytecode(&m.heap, bytecode, bytes, &position));
+	assert_false(position_of_bytecode(&m.heap, bytes, offset_of(8), &position));
+	assert_false(position_of_bytecode(&m.heap, without, offset_of(8), &position));
+	m.layout.facts[V8_MAJOR] = 14; /* the table is elsewhere */
+	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+}
+
+static void test_hostile_table(void **state)
+{
+	uint64_t bytes = v8make_bytes(&m, table, sizeof(table)), bytecode = make_bytecode(INT32_MAX, bytes);
+	uint32_t position;
+
+	v8make_put(&m, bytes, 8, v8make_small(INT32_MAX));
+	v8make_finish(&m);
+	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+}
+
+static void expect_line(uint64_t source, uint32_t position, uint32_t line)
+{
+	uint32_t found;
+
+	assert_true(position_line(&m.heap, source, position, &found));
+	assert_int_equal(found, line);
+}
+
+static void test_lines(void **state)
+{
+	static const uint16_t wide[] = {'a', 0x2028, 'b', 0x2029, 'c', '\n', 'd', 0x0a00};
+	uint64_t plain = v8make_string(&m, "a\nb\r\nc\rd\n"), other = v8make_wide_string(&m, wide, 8);
+	uint32_t line;
+
+	v8make_finish(&m);
+	expect_line(plain, 0, 1);
+	expect_line(plain, 1, 1);
+	expect_line(plain, 2, 2);
+	expect_line(plain, 5, 3);
+	expect_line(plain, 7, 4);
+	expect_line(plain, 9, 5);
+	assert_false(position_line(&m.heap, plain, 10, &line));
+	expect_line(other, 2, 2);
+	expect_line(other, 4, 3);
+	expect_line(other, 6, 4);
+	expect_line(other, 8, 4);
+}
+
+/* More than is read of a script for its lines. */
+static void test_long_source(void **state)
+{
+	uint64_t source = v8make_pair(&m, V8MAKE_TYPE_EXTERNAL_ONE, INT32_MAX, 0, V8MAKE_BASE);
+	struct ask wants = {0};
+	uint32_t line;
+
+	v8make_finish(&m);
+	assert_false(position_line(&m.heap, source, INT32_MAX, &line));
+	assert_true(pages_want(&m.pages, &wants));
+	assert_int_equal(wants.len, 0);
+	ask_deinit(&wants);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_find),	  TEST(test_damaged), TEST(test_bytecode),
+		TEST(test_hostile_table), TEST(test_lines),   TEST(test_long_source),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
