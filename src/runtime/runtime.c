@@ -7,7 +7,7 @@
 
 /* Go is not among them: its stacks are native ones, and how they change is for the walk (unwind/go_stack.h). */
 static const struct runtime_ops *const runtime_list[] = {
-	&python_ops,
+	&python_runtime,
 	&hotspot_runtime,
 	&v8_runtime,
 	NULL,
@@ -15,11 +15,7 @@ static const struct runtime_ops *const runtime_list[] = {
 
 static bool add(struct runtimes *runtimes, const struct runtime *runtime)
 {
-	struct stepper stepper = {
-		.ops = runtime->ops->stepper,
-		.state = runtime->state,
-		.runtime = (uint32_t)runtimes->len,
-	};
+	struct stepper stepper = {.ops = runtime->ops->stepper, .state = runtime->state};
 
 	return vec_push(runtimes, *runtime) && (!stepper.ops || !runtime->state || vec_push(&runtimes->steppers, stepper));
 }

@@ -333,7 +333,7 @@ static enum step_result step_in_runtime(struct walk *w, struct caller *out)
 	if (!stepper)
 		return STEP_UNKNOWN;
 	*out = (struct caller){0};
-	result = stepper->ops->step(stepper->state, stepper->runtime, w, out);
+	result = stepper->ops->step(stepper->state, w, out);
 	if (result == STEP_FOUND && !makes_progress(w, out)) {
 		walk_end(w, STACK_NO_PROGRESS, "the caller's frame would not be closer to the stack's base");
 		return STEP_END;

@@ -21,14 +21,12 @@ enum step_result {
 
 struct stepper_ops {
 	bool (*owns)(void *state, uint64_t pc);
-	/* `runtime` is for struct runtime_frame. */
-	enum step_result (*step)(void *state, uint32_t runtime, struct walk *w, struct caller *out);
+	enum step_result (*step)(void *state, struct walk *w, struct caller *out);
 };
 
 struct stepper {
 	const struct stepper_ops *ops;
 	void *state;
-	uint32_t runtime; /* its position among those found */
 };
 
 #endif

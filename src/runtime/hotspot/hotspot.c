@@ -40,7 +40,6 @@ struct hotspot {
 	struct methods methods;
 	struct java_threads threads;
 	bool has_threads; /* they were read, and nothing of them is missing any more */
-	uint32_t runtime; /* its position, as in struct runtime_frame; UINT32_MAX: it has no frame */
 
 	VEC(struct top) tops; /* where threads stand */
 	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
@@ -120,7 +119,6 @@ static struct hotspot *create(const struct snap_runtime *found)
 	if (!hs)
 		return NULL;
 	layout_load(&hs->layout, found->facts, found->nfacts);
-	hs->runtime = UINT32_MAX;
 	hs->arena = arena_create();
 	pages_init(&hs->pages, MAX_BYTES);
 	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
@@ -269,7 +267,7 @@ static bool note_place(struct hotspot *hs, struct raw_stack *raw, const struct j
 		.code = place->code,
 		.place = place->place,
 		.raw = (uint32_t)(raw->len - 1),
-		.runtime = hs->runtime,
+		.runtime = FRAME_KIND_JAVA,
 	};
 
 	if (hs->places.len < MAX_PLACES && is_new(hs, place->code, place->place) && !vec_push(&hs->places, *place))
@@ -277,13 +275,12 @@ static bool note_place(struct hotspot *hs, struct raw_stack *raw, const struct j
 	return vec_push(&raw->runtime, frame);
 }
 
-static enum step_result step(void *state, uint32_t runtime, struct walk *w, struct caller *out)
+static enum step_result step(void *state, struct walk *w, struct caller *out)
 {
 	struct hotspot *hs = state;
 	struct java_place place;
 	enum step_result result = java_step(&hs->cache, &hs->methods, w, out, &place);
 
-	hs->runtime = runtime;
 	if (place.code && !note_place(hs, w->out, &place)) {
 		walk_end(w, STACK_DEPTH_LIMIT, "out of memory after %zu frames", w->out->len);
 		return STEP_END;
@@ -460,7 +457,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 		const struct java_place place = {.code = frame->code, .place = frame->place};
 		struct named named;
 
-		if (frame->runtime != hs->runtime || frame->raw >= raw->len)
+		if (frame->runtime != FRAME_KIND_JAVA || frame->raw >= raw->len)
 			continue;
 		name_place(hs, &place, &named);
 		for (size_t k = 0; k < named.len; k++) {

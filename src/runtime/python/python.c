@@ -535,7 +535,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return ok;
 }
 
-const struct runtime_ops python_ops = {
+const struct runtime_ops python_runtime = {
 	.name = name,
 	.is_likely = python_is_likely,
 	.detect = detect,

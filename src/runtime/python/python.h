@@ -5,6 +5,6 @@
 #include "runtime/runtime.h"
 
 /* CPython 3.8 to 3.15: docs/internals.md tells how it is read. */
-extern const struct runtime_ops python_ops;
+extern const struct runtime_ops python_runtime;
 
 #endif
