@@ -5,7 +5,7 @@ import re
 
 import pytest
 from harness import bare, native, refusing, run, without_btf
-from offcpu_recording import why_not
+from offcpu_recording import over, why_not
 
 pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.asan]
 
@@ -24,8 +24,13 @@ def recorded(t, refusals, *args, program="on_switch", **more):
     return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=env)
 
 
-def recorded_without(t, helper, *args):
-    return run("offcpu", "--json", "-d", "0.5", *args, "-p", t.pid, env=refusing({"REFUSE_HELPER": str(helper)}))
+def recorded_without(t, helper, has_seen, *args):
+    """A recording in which has_seen(DOC); a slow machine takes longer for that."""
+    for seconds in (0.5, 2, 8):
+        result = run("offcpu", "--json", "-d", seconds, *args, "-p", t.pid, env=refusing({"REFUSE_HELPER": str(helper)}))
+        if has_seen(result.doc):
+            break
+    return result
 
 
 @pytest.fixture
@@ -103,11 +108,18 @@ def test_user_stacks_only(waiting):
 def test_kernel_without_a_helper(target, helper, lacks, wakers):
     """The verifier is the kernel's own, and sees what the programs would call: also on behalf of wakers."""
     t = target("waits_woken")
-    result = recorded_without(t, helper, *wakers)
+
+    def of_reader(doc):
+        return [row for row in over(doc["stacks"]) if row["tid"] == t.tids["reader"] and row["state"] == "S"]
+
+    def of_writer(rows):
+        return [row["waker"] for row in rows if row["waker"] and row["waker"]["tid"] == t.tids["writer"]]
+
+    result = recorded_without(t, helper, lambda doc: of_writer(of_reader(doc)) if wakers else of_reader(doc), *wakers)
     has = "user" if lacks == "kernel" else "kernel"
     notes = result.doc["notes"]
-    rows = [row for row in result.doc["stacks"] if row["tid"] == t.tids["reader"] and row["state"] == "S"]
-    woken = [row["waker"] for row in rows if row["waker"] and row["waker"]["tid"] == t.tids["writer"]]
+    rows = of_reader(result.doc)
+    woken = of_writer(rows)
     assert result.code == 3 and rows and bool(woken) == bool(wakers), result
     for who in (*rows, *woken):
         assert who[f"{has}_stack"] and who[f"{has}_stack_error"] is None, who
@@ -120,9 +132,14 @@ def test_kernel_without_a_helper(target, helper, lacks, wakers):
 def test_interrupts_are_told_without_stacks(target):
     """With --user-only, on a kernel that has kernel stacks only: none are shown, but wakers are those that woke."""
     t = target("waits_woken")
-    result = recorded_without(t, LOOP, "--user-only", "--wakers")
+
+    def has_interrupts(doc):
+        wakers = [row["waker"] for row in doc["stacks"] if row["tid"] == t.tids["writer"] and row["waker"]]
+        return any(waker["tid"] == 0 for waker in wakers)
+
+    result = recorded_without(t, LOOP, has_interrupts, "--user-only", "--wakers")
     wakers = [row["waker"] for row in result.doc["stacks"] if row["tid"] == t.tids["writer"] and row["waker"]]
-    assert result.code == 3 and any(waker["tid"] == 0 for waker in wakers), result
+    assert result.code == 3 and has_interrupts(result.doc), result
     assert not any(who["kernel_stack"] or who["user_stack"] for who in (*result.doc["stacks"], *wakers))
     assert not any("interrupt" in note for note in result.doc["notes"]), result.doc["notes"]
 
