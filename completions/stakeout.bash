@@ -66,7 +66,7 @@ _stakeout_offcpu() {
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --all --children --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
-		--show-rsp --kernel --no-kernel --depth --brief --state --name --grep --raw --no-runtime --no-addresses --long --no-group --json --output --color= --no-color --ignore-deleted
+		--show-rsp --kernel --no-kernel --depth --brief --state --name --grep --raw --no-runtime --locals --no-addresses --long --no-group --json --output --color= --no-color --ignore-deleted
 		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --verbose --help --version -p -t -a -r -o -v -h"
 
 	# bash splits --stop=auto into three words

@@ -46,6 +46,7 @@ complete -c stakeout -n $stacks -l state -x -a 'R\trunning S\tsleeping D\tuninte
 complete -c stakeout -n $stacks -l name -x -d 'Only threads with such a name'
 complete -c stakeout -n $stacks -l grep -x -d 'Only threads with a match in their stacks'
 complete -c stakeout -n $stacks -l raw -d 'Also native frames that others stand for'
+complete -c stakeout -n $stacks -l locals -d 'Variables of Python frames'
 complete -c stakeout -n $stacks -l no-runtime -d 'Only native frames'
 complete -c stakeout -n $stacks -l no-addresses -d 'Leave out the addresses of frames'
 complete -c stakeout -n $stacks -l long -d 'Do not shorten lines to fit the terminal'

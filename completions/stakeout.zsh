@@ -133,6 +133,7 @@ _arguments -S \
 	'--grep[only threads with a match in their stacks]:regular expression:' \
 	'--raw[also native frames that others stand for]' \
 	'--no-runtime[only native frames]' \
+	'--locals[variables of Python frames]' \
 	'--no-addresses[leave out the addresses of frames]' \
 	'--long[do not shorten lines to fit the terminal]' \
 	'--no-group[one block for each thread]' \

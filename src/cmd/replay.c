@@ -23,6 +23,7 @@ static int replay(const char *path, struct view *view, struct err *err)
 	const struct tracing_options options = {
 		.ignore_deleted = view->options.ignore_deleted,
 		.no_runtimes = view->options.no_runtimes,
+		.locals = view->options.locals,
 		.depth = view->options.depth,
 	};
 	struct snapshot *snap = NULL;

@@ -231,6 +231,7 @@ static int show_process(struct process_id id, const struct options *o, struct vi
 		.ptrace = o->ptrace,
 		.ignore_deleted = view->options.ignore_deleted,
 		.no_runtimes = view->options.no_runtimes,
+		.locals = view->options.locals,
 		.depth = view->options.depth,
 	};
 	struct tid_list tids = {0};

@@ -28,6 +28,7 @@ const char view_help[] =
 	"      --depth N          walk at most N frames\n"
 	"      --raw              also the native frames that those of Python, Java or JavaScript stand for\n"
 	"      --no-runtime       only native frames: do not look for such runtimes\n"
+	"      --locals           the variables of each Python frame\n"
 	"      --no-addresses     leave out the addresses of frames\n"
 	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"      --no-group         one block for each thread, also when stacks are equal\n"
@@ -137,6 +138,10 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_NO_RUNTIME:
 		options->no_runtimes = true;
 		return 1;
+	case VIEW_LOCALS:
+		options->locals = true;
+		options->report.group = false; /* equal stacks have variables of their own */
+		return 1;
 	case VIEW_LONG:
 		options->long_lines = true;
 		return 1;
@@ -158,6 +163,8 @@ int view_check(const struct view_options *options, struct err *err)
 {
 	if (options->raw && options->no_runtimes)
 		return err_set(err, EINVAL, "give either --raw or --no-runtime");
+	if (options->locals && options->no_runtimes)
+		return err_set(err, EINVAL, "give either --locals or --no-runtime");
 	if (options->report.brief && !options->format->is_text)
 		return err_set(err, EINVAL, "--brief is for the text: %s has all", options->format->option);
 	return 0;

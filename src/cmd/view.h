@@ -28,6 +28,7 @@ struct view_options {
 	bool no_demangle;
 	bool raw;
 	bool no_runtimes;
+	bool locals;
 	struct selection selection;
 	bool long_lines; /* also where the terminal is narrower */
 	struct name_options naming;
@@ -63,6 +64,7 @@ enum {
 	VIEW_GREP,
 	VIEW_RAW,
 	VIEW_NO_RUNTIME,
+	VIEW_LOCALS,
 	VIEW_OPTION_END,
 };
 
@@ -90,6 +92,7 @@ enum {
 	{"grep", required_argument, NULL, VIEW_GREP},                   \
 	{"raw", no_argument, NULL, VIEW_RAW},                           \
 	{"no-runtime", no_argument, NULL, VIEW_NO_RUNTIME},             \
+	{"locals", no_argument, NULL, VIEW_LOCALS},                     \
 	NAME_LONG_OPTIONS,                                              \
 	{"verbose", no_argument, NULL, 'v'},                            \
 	{"help", no_argument, NULL, 'h'}

@@ -47,6 +47,7 @@ struct runtime_frame {
 	uint64_t place;   /* and where in it */
 	uint32_t raw;     /* index of the raw frame whose place it takes */
 	uint32_t runtime; /* which runtime's: the enum frame_kind of its frames */
+	uint64_t call;    /* which call of the function it is, where its variables are shown; else 0 */
 };
 
 /* Innermost frame first. */
@@ -121,6 +122,12 @@ struct module_info {
 	const char *help;     /* what would help against the problem, or NULL */
 };
 
+/* A variable of a frame, as text. */
+struct frame_local {
+	const char *name;
+	const char *value;
+};
+
 /* A frame with all that is known of it; what is not known is NULL or 0. Strings outlive the stack. */
 struct frame {
 	uint64_t address;
@@ -139,6 +146,8 @@ struct frame {
 	uint32_t column;
 	enum line_kind line_kind;
 	const char *tier;  /* how a runtime executes it: "interpreted", "C2"; NULL: nothing to tell */
+	const struct frame_local *locals; /* NULL: not asked for, or not known */
+	uint32_t nlocals;
 	uint32_t replaces; /* native frames that it and those behind it stand for; on the first of them */
 };
 

@@ -16,6 +16,20 @@ static void put_source(struct json *j, const struct frame *frame)
 	json_object_end(j);
 }
 
+static void put_locals(struct json *j, const struct frame *frame)
+{
+	if (!frame->locals)
+		return;
+	json_array(j, "locals");
+	for (uint32_t i = 0; i < frame->nlocals; i++) {
+		json_object(j, NULL);
+		json_string(j, "name", frame->locals[i].name);
+		json_string(j, "value", frame->locals[i].value);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void put_frame(struct json *j, const struct frame *frame, const struct raw_stack *raw)
 {
 	json_object(j, NULL);
@@ -39,6 +53,7 @@ static void put_frame(struct json *j, const struct frame *frame, const struct ra
 		json_string(j, "tier", frame->tier);
 		json_string(j, "line_kind", frame->file ? line_kind_name(frame->line_kind) : NULL);
 		json_uint(j, "replaces", frame->replaces);
+		put_locals(j, frame);
 	}
 	json_string(j, "found_by", name_found_by(frame));
 	if (raw && frame->raw < raw->len)

@@ -222,7 +222,7 @@ static void fit(const struct frame_format *format, const struct frame *frame, si
 static bool are_equal(const struct frame *a, const struct frame *b)
 {
 	return a->address == b->address && a->symbol == b->symbol && a->inlined == b->inlined && a->kind == b->kind &&
-	       a->line == b->line && a->file == b->file;
+	       a->line == b->line && a->file == b->file && !a->nlocals && !b->nlocals;
 }
 
 /* How often the next `period` frames come, one after the other; 1: once. */
@@ -260,6 +260,20 @@ static void put_repetition(const struct text *t, const struct frame_format *form
 	fputc('\n', t->out);
 }
 
+static void put_locals(const struct text *t, const struct frame_format *format, const struct frame *frame)
+{
+	for (uint32_t i = 0; i < frame->nlocals; i++) {
+		put_indent(t, format);
+		fputs("          ", t->out);
+		text_untrusted(t, frame->locals[i].name);
+		text_style(t, STYLE_DIM);
+		fputs(" = ", t->out);
+		text_untrusted(t, frame->locals[i].value);
+		text_style(t, STYLE_PLAIN);
+		fputc('\n', t->out);
+	}
+}
+
 static void put_frames(const struct text *t, const struct frame_format *format, const struct stack *stack, size_t from,
 		       size_t to)
 {
@@ -270,6 +284,7 @@ static void put_frames(const struct text *t, const struct frame_format *format, 
 			fit(format, &stack->data[i], i, &cut);
 		put_user_frame(t, format, &stack->data[i], i, &cut);
 		fputc('\n', t->out);
+		put_locals(t, format, &stack->data[i]);
 	}
 }
 

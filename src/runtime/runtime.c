@@ -45,6 +45,13 @@ void runtimes_deinit(struct runtimes *runtimes)
 	vec_deinit(runtimes);
 }
 
+void runtimes_want_locals(const struct runtimes *runtimes)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->want_locals && runtimes->data[i].state)
+			runtimes->data[i].ops->want_locals(runtimes->data[i].state);
+}
+
 bool runtimes_are_likely(const struct maps *maps)
 {
 	for (size_t i = 0; runtime_list[i]; i++)

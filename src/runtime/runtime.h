@@ -51,6 +51,9 @@ struct runtime_ops {
 	const struct stepper_ops *stepper;
 	const struct asker *code;
 
+	/* Called after detect when the variables of frames are wanted, too. NULL: it does not show any. */
+	void (*want_locals)(void *state);
+
 	/* What to copy for a thread besides its stack, when all stacks have been walked. NULL: nothing. */
 	const struct asker *asker;
 
@@ -89,6 +92,9 @@ struct runtimes {
 /* Fills in those that the process has; without a target all of them, with no state. False when memory is exhausted. */
 bool runtimes_init(struct runtimes *runtimes, struct target *target);
 void runtimes_deinit(struct runtimes *runtimes);
+
+/* The variables of frames are to be read, too. */
+void runtimes_want_locals(const struct runtimes *runtimes);
 
 /* Whether any of those that read threads may be there. */
 bool runtimes_are_likely(const struct maps *maps);

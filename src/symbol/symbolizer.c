@@ -131,7 +131,8 @@ static bool add_keys(struct keys *keys, const struct raw_stack *raw)
 		uint64_t where = RUNTIME_KEY | (uint64_t)frame->runtime << 32 | frame->raw;
 
 		ok = vec_push(keys, (struct stack_key){.value = frame->code, .flags = where}) &&
-		     vec_push(keys, (struct stack_key){.value = frame->place, .flags = where});
+		     vec_push(keys, (struct stack_key){.value = frame->place, .flags = where}) &&
+		     (!frame->call || vec_push(keys, (struct stack_key){.value = frame->call, .flags = where}));
 	}
 	return ok;
 }

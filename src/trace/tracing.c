@@ -27,6 +27,7 @@ struct tracing {
 	struct runtimes runtimes;
 	bool runtimes_found; /* before threads were looked at, for this snapshot */
 	struct modules_options files;
+	bool locals;
 	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
 	struct trace trace;
@@ -96,6 +97,8 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 
 	if (!o->no_runtimes && !t->runtimes_found && !runtimes_init(&t->runtimes, t->target))
 		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0 && o->locals)
+		runtimes_want_locals(&t->runtimes);
 	if (rc == 0)
 		rc = walking_run(&walking, &t->trace, err);
 	t->trace.snap = t->snap;
@@ -147,6 +150,8 @@ static bool find_runtimes(void *arg, struct snapshot *snap)
 	runtimes_deinit(&t->runtimes);
 	t->runtimes_found = runtimes_are_likely(&snap->maps) && target_open_files(t->target, &t->files, NULL) == 0 &&
 			    runtimes_init(&t->runtimes, t->target);
+	if (t->runtimes_found && t->locals)
+		runtimes_want_locals(&t->runtimes);
 	return t->runtimes_found && t->runtimes.len;
 }
 
@@ -178,6 +183,7 @@ int tracing_capture(struct process_id id, const struct tracing_options *o, uint6
 	if (!t)
 		return err_set(err, ENOMEM, "out of memory");
 	t->files = files;
+	t->locals = o->locals;
 	if (!o->no_runtimes)
 		options.reader = &reader;
 	begin(t, started_ns);

@@ -27,6 +27,7 @@ struct tracing_options {
 	bool ignore_deleted;            /* of deleted files whatever has their paths now */
 	uint32_t depth;                 /* most frames; 0: the default */
 	bool no_runtimes;               /* only what the processor runs */
+	bool locals;                    /* the variables of frames of runtimes, too */
 };
 
 struct tracing_names {

@@ -177,6 +177,39 @@ def test_deep_recursion(python, stakeout):
     assert [frame["symbol"] for frame in th["user_stack"] if frame["kind"] == "marker"]
 
 
+# Of these not all is shown, or only the type.
+SHORTENED = {
+    "thing": "<Thing>",
+    "kinds": "<type>",
+    "inner": "<function>",
+    "enormous": "<int of about 510 bits>",
+    "long": "'" + "x" * 60 + "…'",
+    "many": "[0, 1, 2, 3, …] (100)",
+    "unique": "<set> (3)",
+}
+
+
+@pytest.mark.asan
+def test_locals(python, stakeout, tmp_path):
+    """As repr() shows them, as far as they are shown; a saved snapshot has them, too."""
+    t = python("values.py").settle()
+    expected = {**json.loads(t.ask("truth")), **SHORTENED}
+    file = tmp_path / "snapshot"
+    docs = [look(stakeout, t.settle(), "--locals", "--save", file)]
+    text = stakeout("--locals", t.pid).out
+    assert not [frame for th in look(stakeout, t)["threads"] for frame in th["user_stack"] if "locals" in frame]
+    t.end()
+    docs.append(stakeout("replay", "--locals", "--json", file).doc)
+    for doc in docs:
+        (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
+        (frame,) = [frame for frame in th["user_stack"] if frame["symbol"] == "hold"]
+        shown = {local["name"]: local["value"] for local in frame["locals"]}
+        for name, value in expected.items():
+            assert shown.pop(name) == value
+        assert not shown
+    assert "\n          large = 1180591620717411303427\n" in text
+
+
 @pytest.mark.asan
 @pytest.mark.parametrize("what", ["lengths", "type", "list"])
 def test_hostile_memory(python, stakeout, what):

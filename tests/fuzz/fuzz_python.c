@@ -69,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		target = target_open_saved(snap);
 		if (!target || !runtimes_init(&runtimes, target))
 			abort();
+		runtimes_want_locals(&runtimes);
 		for (size_t i = 0; i < snap->threads.len; i++)
 			show(&runtimes, snap, &snap->threads.data[i]);
 		runtimes_deinit(&runtimes);

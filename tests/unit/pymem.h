@@ -53,6 +53,7 @@ static inline void pymem_put8(struct pymem *m, uint64_t address, uint8_t value)
 static inline struct python_layout pymem_layout(void)
 {
 	struct python_layout layout = {.at = {
+		[PY_FORMAT] = PY_WORDS,
 		[PY_VERSION] = 0x030d05f0,
 		[PY_FRAMES] = PY_FRAMES_SHIM,
 		[PY_RUNTIME] = PYMEM_BASE,
@@ -78,6 +79,7 @@ static inline struct python_layout pymem_layout(void)
 		[PY_CODE_QUALNAME] = 128,
 		[PY_CODE_FIRSTLINE] = 68,
 		[PY_CODE_LINES] = 136,
+		[PY_CODE_VARIABLES] = 96,
 		[PY_CODE_BYTES] = 208,
 		[PY_STR_ASCII] = 40,
 		[PY_STR_OTHER] = 56,

@@ -43,7 +43,7 @@ static int reset(void **state)
 		     {24, PY_TSTATE_THREAD},       {25, PY_TSTATE_NATIVE},  {29, PY_FRAME_PREVIOUS}, {30, PY_FRAME_CODE},
 		     {31, PY_FRAME_INSTR},         {32, PY_FRAME_LOCALS},   {33, PY_FRAME_OWNER},   {35, PY_CODE_FILENAME},
 		     {36, PY_CODE_NAME},           {37, PY_CODE_QUALNAME},  {38, PY_CODE_LINES},    {39, PY_CODE_FIRSTLINE},
-		     {43, PY_CODE_BYTES}};
+		     {41, PY_CODE_VARIABLES},      {43, PY_CODE_BYTES}};
 
 	memset(memory.bytes, 0, sizeof(memory.bytes));
 	memory.reads = 0;

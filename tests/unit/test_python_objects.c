@@ -4,6 +4,7 @@
 
 #include "runtime/python/dict.h"
 #include "runtime/python/strings.h"
+#include "runtime/python/values.h"
 
 enum { AT = PYMEM_BASE + 0x1000 };
 
@@ -183,6 +184,55 @@ static void test_attributes(void **state)
 	assert_int_equal(python_attribute(&l, &memory.mem, 8, "k2"), 0);
 }
 
+/* Types by name; theirs is at 0x100 of the type. */
+static void put_type(uint64_t type, const char *name, uint64_t flags)
+{
+	pymem_put64(&memory, type + 24, type + 0x100);
+	pymem_put(&memory, type + 0x100, name, strlen(name) + 1);
+	pymem_put64(&memory, type + 168, flags);
+}
+
+static void expect_text(uint64_t object, const char *value)
+{
+	struct python_layout l = pymem_layout();
+
+	assert_string_equal(python_value(&l, &memory.mem, object, arena), value);
+}
+
+static void test_values(void **state)
+{
+	struct python_layout l = pymem_layout();
+	uint64_t object = AT + 0x10000, list = TYPE, number = TYPE + 0x200, items = AT + 0x20000;
+
+	put_type(list, "list", 0);
+	put_type(number, "int", 0);
+	pymem_put64(&memory, object + 8, number);
+	pymem_put64(&memory, object + 16, 1 << 3 | 2);
+	pymem_put64(&memory, object + 24, 12);
+	expect_text(object, "-12");
+	pymem_put64(&memory, object + 16, UINT64_MAX & ~UINT64_C(3));
+	assert_non_null(strstr(python_value(&l, &memory.mem, object, arena), "bits"));
+	/* A class of the program may be called so, too. */
+	put_type(number, "int", 1 << 9);
+	expect_text(object, "<int>");
+	/* A list that contains itself, and says that it has more elements than there is memory. */
+	pymem_put64(&memory, object + 8, list);
+	pymem_put64(&memory, object + 16, INT64_MAX);
+	pymem_put64(&memory, object + 24, items);
+	for (unsigned i = 0; i < 8; i++)
+		pymem_put64(&memory, items + i * 8, object);
+	memory.reads = 0;
+	assert_true(strlen(python_value(&l, &memory.mem, object, arena)) <= PYTHON_VALUE_WIDTH + strlen("…"));
+	assert_true(memory.reads < 1000);
+	expect_text(8, "<unreadable>");
+	/* Slots: empty, and numbers by themselves since 3.14 */
+	assert_null(python_slot_value(&l, &memory.mem, 0, arena));
+	l.at[PY_VERSION] = 0x030e00f0;
+	assert_null(python_slot_value(&l, &memory.mem, 1, arena));
+	assert_string_equal(python_slot_value(&l, &memory.mem, (uint64_t)-5 << 2 | 3, arena), "-5");
+	assert_string_equal(python_slot_value(&l, &memory.mem, 17 << 2 | 3, arena), "17");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dicts, NULL, finish),
 		cmocka_unit_test_setup_teardown(test_hostile_dicts, reset, finish),
 		cmocka_unit_test_setup_teardown(test_attributes, reset, finish),
+		cmocka_unit_test_setup_teardown(test_values, reset, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,15 +49,15 @@ static const struct setting v3_11[] = {
 	{PY_FRAMES, PY_FRAMES_CFRAME}, {PY_RUNTIME_INTERPRETERS, 40}, {PY_RUNTIME_GIL, 360}, {PY_RUNTIME_CURRENT, 576},
 	{PY_INTERP_THREADS, 16}, {PY_INTERP_MODULES, 888}, {PY_TSTATE_FRAME, 56}, {PY_TSTATE_THREAD, 152},
 	{PY_TSTATE_NATIVE, 160}, {PY_CFRAME_FRAME, 8}, {PY_CFRAME_PREVIOUS, 16}, {PY_FRAME_CODE, 32},
-	{PY_FRAME_PREVIOUS, 48}, {PY_FRAME_INSTR, 56}, {PY_FRAME_OWNER, 68}, {PY_FRAME_LOCALS, 72}, {PY_STR_ASCII, 48},
-	{PY_STR_OTHER, 72}, {0, 0},
+	{PY_FRAME_PREVIOUS, 48}, {PY_FRAME_INSTR, 56}, {PY_FRAME_OWNER, 68}, {PY_FRAME_LOCALS, 72}, {PY_CODE_VARIABLES, 96},
+	{PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
 
 static const struct setting v3_12[] = {
 	{PY_FRAMES, PY_FRAMES_SHIM}, {PY_RUNTIME_INTERPRETERS, 40}, {PY_INTERP_THREADS, 72}, {PY_INTERP_MODULES, 944},
 	{PY_INTERP_GIL, 384}, {PY_TSTATE_FRAME, 56}, {PY_TSTATE_THREAD, 136}, {PY_TSTATE_NATIVE, 144},
 	{PY_CFRAME_FRAME, 0}, {PY_CFRAME_PREVIOUS, 8}, {PY_FRAME_CODE, 0}, {PY_FRAME_PREVIOUS, 8}, {PY_FRAME_INSTR, 56},
-	{PY_FRAME_OWNER, 70}, {PY_FRAME_LOCALS, 72}, {PY_STR_ASCII, 40}, {PY_STR_OTHER, 56}, {0, 0},
+	{PY_FRAME_OWNER, 70}, {PY_FRAME_LOCALS, 72}, {PY_CODE_VARIABLES, 96}, {PY_STR_ASCII, 40}, {PY_STR_OTHER, 56}, {0, 0},
 };
 
 static const struct setting *const tables[] = {v3_8, v3_9, v3_10, v3_11, v3_12};
@@ -68,7 +68,7 @@ static const struct setting v3_13[] = {
 	{PY_INTERP_GIL, 14}, {PY_TSTATE_NEXT, 21}, {PY_TSTATE_INTERP, 22}, {PY_TSTATE_FRAME, 23}, {PY_TSTATE_THREAD, 24},
 	{PY_TSTATE_NATIVE, 25}, {PY_FRAME_PREVIOUS, 29}, {PY_FRAME_CODE, 30}, {PY_FRAME_INSTR, 31}, {PY_FRAME_LOCALS, 32},
 	{PY_FRAME_OWNER, 33}, {PY_CODE_FILENAME, 35}, {PY_CODE_NAME, 36}, {PY_CODE_QUALNAME, 37}, {PY_CODE_LINES, 38},
-	{PY_CODE_FIRSTLINE, 39}, {PY_CODE_BYTES, 43}, {0, 0},
+	{PY_CODE_FIRSTLINE, 39}, {PY_CODE_VARIABLES, 41}, {PY_CODE_BYTES, 43}, {0, 0},
 };
 
 static const struct setting v3_14[] = {
@@ -76,7 +76,7 @@ static const struct setting v3_14[] = {
 	{PY_INTERP_GIL, 15}, {PY_TSTATE_NEXT, 24}, {PY_TSTATE_INTERP, 25}, {PY_TSTATE_FRAME, 26}, {PY_TSTATE_THREAD, 27},
 	{PY_TSTATE_NATIVE, 28}, {PY_FRAME_PREVIOUS, 32}, {PY_FRAME_CODE, 33}, {PY_FRAME_INSTR, 34}, {PY_FRAME_LOCALS, 35},
 	{PY_FRAME_OWNER, 36}, {PY_CODE_FILENAME, 40}, {PY_CODE_NAME, 41}, {PY_CODE_QUALNAME, 42}, {PY_CODE_LINES, 43},
-	{PY_CODE_FIRSTLINE, 44}, {PY_CODE_BYTES, 48}, {0, 0},
+	{PY_CODE_FIRSTLINE, 44}, {PY_CODE_VARIABLES, 46}, {PY_CODE_BYTES, 48}, {0, 0},
 };
 
 static const struct setting v3_15[] = {
@@ -84,7 +84,7 @@ static const struct setting v3_15[] = {
 	{PY_INTERP_GIL, 15}, {PY_TSTATE_NEXT, 24}, {PY_TSTATE_INTERP, 25}, {PY_TSTATE_FRAME, 26}, {PY_TSTATE_THREAD, 30},
 	{PY_TSTATE_NATIVE, 31}, {PY_FRAME_PREVIOUS, 40}, {PY_FRAME_CODE, 41}, {PY_FRAME_INSTR, 42}, {PY_FRAME_LOCALS, 43},
 	{PY_FRAME_OWNER, 44}, {PY_CODE_FILENAME, 48}, {PY_CODE_NAME, 49}, {PY_CODE_QUALNAME, 50}, {PY_CODE_LINES, 51},
-	{PY_CODE_FIRSTLINE, 52}, {PY_CODE_BYTES, 56}, {0, 0},
+	{PY_CODE_FIRSTLINE, 52}, {PY_CODE_VARIABLES, 54}, {PY_CODE_BYTES, 56}, {0, 0},
 };
 
 static const struct setting *const offset_tables[] = {v3_13, v3_14, v3_15};
@@ -96,7 +96,8 @@ static const struct {
 } members[] = {
 	{"co_filename", PY_CODE_FILENAME},       {"co_name", PY_CODE_NAME},       {"co_qualname", PY_CODE_QUALNAME},
 	{"co_firstlineno", PY_CODE_FIRSTLINE},   {"co_linetable", PY_CODE_LINES}, {"co_lnotab", PY_CODE_LINES},
-	{"co_code", PY_CODE_BYTES}, /* a member up to 3.10 */
+	{"co_code", PY_CODE_BYTES},              {"co_varnames", PY_CODE_VARIABLES},
+	{"co_cellvars", PY_CODE_CELLS},          {"co_freevars", PY_CODE_FREE}, /* the last four are members up to 3.10 */
 };
 
 static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
@@ -186,7 +187,7 @@ bool python_layout_is_sane(const struct python_layout *layout)
 	for (int i = PY_EVAL_END + 1; i < PY_WORDS; i++)
 		if (layout->at[i] > MAX_OFFSET)
 			return false;
-	return layout->at[PY_FRAMES] >= PY_FRAMES_OBJECTS && layout->at[PY_FRAMES] <= PY_FRAMES_SHIM &&
+	return layout->at[PY_FORMAT] == PY_WORDS && layout->at[PY_FRAMES] >= PY_FRAMES_OBJECTS && layout->at[PY_FRAMES] <= PY_FRAMES_SHIM &&
 	       layout->at[PY_RUNTIME] && layout->at[PY_CODE_TYPE] && layout->at[PY_TSTATE_FRAME] && layout->at[PY_CODE_NAME] &&
 	       layout->at[PY_CODE_FILENAME] && layout->at[PY_CODE_LINES] && layout->at[PY_CODE_BYTES] &&
 	       layout->at[PY_FRAME_PREVIOUS] < 128 && layout->at[PY_FRAME_INSTR] < 128 && layout->at[PY_FRAME_CODE] < 128 &&
@@ -200,7 +201,7 @@ int python_layout_read(const struct python_symbols *symbols, struct mem *mem, st
 	unsigned minor;
 	int rc;
 
-	*out = (struct python_layout){0};
+	*out = (struct python_layout){.at[PY_FORMAT] = PY_WORDS};
 	minor = find_minor(symbols, mem, out);
 	known.version = out->at[PY_VERSION];
 	if (!minor)

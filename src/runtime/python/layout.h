@@ -14,6 +14,8 @@
  * what is in memory before anything is read with them (threads.h). Words, so that a snapshot keeps them as they are.
  */
 enum python_word {
+	PY_FORMAT,  /* how many words these are: a snapshot may be of another version of ours */
+	PY_LOCALS,  /* not 0: variables were read, too */
 	PY_VERSION, /* as Py_Version: 0x030b02f0 is 3.11.2; without the last three parts where these are not known */
 	PY_FRAMES,  /* enum python_frames */
 	PY_RUNTIME, /* addresses: _PyRuntime, */
@@ -45,6 +47,9 @@ enum python_word {
 	PY_CODE_QUALNAME, /* 0: it has none */
 	PY_CODE_FIRSTLINE,
 	PY_CODE_LINES,
+	PY_CODE_VARIABLES, /* tuples of names: of all variables; up to 3.10 of those that are the function's alone, */
+	PY_CODE_CELLS,     /* that functions in it share, */
+	PY_CODE_FREE,      /* and that it shares with the one around it */
 	PY_CODE_BYTES, /* the instructions; PY_FRAMES_OBJECTS: a pointer to a bytes object of them */
 	PY_STR_ASCII,  /* where the characters of an ASCII string begin */
 	PY_STR_OTHER,  /* and those of any other */

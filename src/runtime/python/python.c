@@ -13,6 +13,7 @@
 #include "runtime/python/code.h"
 #include "runtime/python/find.h"
 #include "runtime/python/gil.h"
+#include "runtime/python/locals.h"
 #include "runtime/python/names.h"
 #include "runtime/python/place.h"
 #include "runtime/python/strings.h"
@@ -20,7 +21,7 @@
 #include "runtime/replace.h"
 #include "target/recorder.h"
 
-enum { THREAD_FACTS = 7 }; /* words of each thread behind those of the layout */
+enum { MAX_LOCALS_FRAMES = 128, THREAD_FACTS = 7 }; /* words of each thread behind those of the layout */
 
 static const char name[] = "python";
 
@@ -29,6 +30,11 @@ struct interpreter {
 	uint64_t address;
 	struct python_gil gil;
 	bool held; /* the lock was read while a thread was held: at the snapshot's instant, whatever happens since */
+};
+
+struct locals {
+	const struct frame_local *data;
+	uint32_t len;
 };
 
 struct python {
@@ -41,6 +47,8 @@ struct python {
 	struct process_recorder recorder;
 	struct python_codes codes;
 	struct u64map problems;    /* by tid: a sentence */
+	bool wants_locals;
+	struct u64map locals; /* by address of the frame: struct locals */
 	VEC(struct interpreter) interpreters;
 	struct python_chain chain; /* the one that is being read */
 	uint32_t places[PYTHON_MAX_FRAMES];
@@ -57,6 +65,7 @@ static void destroy(void *state)
 	vec_deinit(&py->interpreters);
 	u64map_deinit(&py->by_tid);
 	u64map_deinit(&py->problems);
+	u64map_deinit(&py->locals);
 	python_codes_deinit(&py->codes);
 	process_recorder_deinit(&py->recorder);
 	arena_destroy(py->arena);
@@ -236,6 +245,8 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 		return;
 	python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
 	python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
+	for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
+		python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
 }
 
 /* What was copied of one thread. */
@@ -323,6 +334,23 @@ static bool take_gil(struct python *py, struct mem *mem, const struct python_thr
 	return known || py->interpreters.len == PYTHON_MAX_INTERPRETERS || vec_push(&py->interpreters, now);
 }
 
+/* The variables of the frames in py->chain. */
+static bool take_locals(struct python *py, struct mem *own)
+{
+	for (size_t i = 0; i < py->chain.len && i < MAX_LOCALS_FRAMES; i++) {
+		const struct python_frame *frame = &py->chain.frames[i];
+		bool created;
+		uint64_t *slot = u64map_put(&py->locals, frame->address, &created);
+		struct locals *locals = slot ? arena_alloc(py->arena, sizeof(*locals)) : NULL;
+
+		if (!locals || !python_locals_read(&py->layout, own, &py->recorder.mem, frame->address, frame->code, py->arena,
+						   &locals->data, &locals->len))
+			return false;
+		*slot = (uintptr_t)locals;
+	}
+	return true;
+}
+
 /* The chain of a thread in py->chain, from what was copied; NULL, or why there is none. */
 static const char *take_chain(struct python *py, const struct snapshot *snap, const struct snap_thread *thread,
 			      const struct python_thread *own)
@@ -331,6 +359,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 	const char *problem = NULL;
 
 	py->chain.len = 0;
+	py->chain.cut = false;
 	if (thread->status != THREAD_CAPTURED)
 		return NULL; /* it says why by itself */
 	if (thread->capture == CAPTURE_MOVED)
@@ -343,11 +372,13 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->chain);
 	if (!problem && !take_gil(py, &copies.mem, own, thread->capture == CAPTURE_HELD))
 		problem = "out of memory";
-	vec_deinit(&copies.copies);
 	if (!problem)
 		problem = py->chain.problem;
 	if (!problem)
 		problem = check_frames(py);
+	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
+		problem = "out of memory";
+	vec_deinit(&copies.copies);
 	if (problem)
 		py->chain.len = 0;
 	return problem;
@@ -439,8 +470,9 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 		ok = vec_push(&raw->runtime, (struct runtime_frame){.code = py->chain.frames[i].code,
 								    .place = py->chain.frames[i].instr,
 								    .raw = py->places[i],
+								    .call = py->wants_locals ? py->chain.frames[i].address : 0,
 								    .runtime = FRAME_KIND_PYTHON});
-	if (ok && !problem && py->chain.cut)
+	if (ok && !problem && py->chain.cut && py->chain.len)
 		ok = vec_push(&raw->runtime, (struct runtime_frame){.raw = py->places[py->chain.len - 1], .runtime = FRAME_KIND_PYTHON});
 	return ok;
 }
@@ -469,6 +501,7 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 {
 	const struct python_code *code = python_codes_find(&py->codes, from->code);
 	struct frame frame = {.kind = FRAME_KIND_PYTHON, .address = from->raw < raw->len ? raw->data[from->raw].pc : 0};
+	uint64_t *locals = from->call ? u64map_find(&py->locals, from->call) : NULL;
 	int64_t offset;
 
 	if (!from->code) {
@@ -478,6 +511,10 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 	}
 	if (!code || !code->name)
 		return frame;
+	if (locals) {
+		frame.locals = ((const struct locals *)(uintptr_t)*locals)->data;
+		frame.nlocals = ((const struct locals *)(uintptr_t)*locals)->len;
+	}
 	frame.symbol = code->name;
 	frame.symbol_source = SYMBOL_RUNTIME;
 	frame.file = code->file;
@@ -535,12 +572,23 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return ok;
 }
 
+/* Of a saved snapshot only if they were wanted when it was taken. */
+static void want_locals(void *state)
+{
+	struct python *py = state;
+
+	if (target_is_live(py->target))
+		py->layout.at[PY_LOCALS] = true;
+	py->wants_locals = py->layout.at[PY_LOCALS];
+}
+
 const struct runtime_ops python_runtime = {
 	.name = name,
 	.is_likely = python_is_likely,
 	.detect = detect,
 	.destroy = destroy,
 	.refresh = refresh,
+	.want_locals = want_locals,
 	.read = read_thread,
 	.names = &names,
 	.frames = frames,

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Variables of all kinds. Asked for `truth`, it says what repr() makes of those that are shown whole."""
+
+import json
+import sys
+import threading
+
+gate = threading.Lock()
+gate.acquire()
+begun = threading.Semaphore(0)
+truth = {}
+
+
+class Thing:
+    pass
+
+
+def block():
+    begun.release()
+    gate.acquire()
+
+
+def hold(argument, *rest, keyword=None, **more):
+    zero, one, minus, large, huge = 0, 1, -7, 2**70 + 3, -(2**119)
+    half, third, tiny, whole, nothing = 0.5, 1 / 3, 5e-324, 1e20, -0.0
+    yes, no, none = True, False, None
+    empty, text, wide, emoji = "", "plain", "größe ж 中", "😀"
+    data = b"ab\x00\xff"
+    numbers, pair, single, nested = [1, 2, 3], (1, "two"), (4,), [[1, (2,)], {"k": None}]
+    table, nobody = {"a": 1, 2: [3]}, {}
+    thing, kinds = Thing(), Thing
+    enormous = 2**500
+    long = "x" * 200
+    many = list(range(100))
+    unique = {1, 2, 3}
+    shared = "in a cell"
+
+    def inner():
+        return shared
+
+    truth.update({name: repr(value) for name, value in locals().items()})
+    unset = 1
+    del unset
+    block()
+    return inner
+
+
+def speak():
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "truth":
+            print(json.dumps(truth), flush=True)
+
+
+threading.Thread(target=hold, args=("first", 2, 3), kwargs={"keyword": "k", "extra": 1.25}, daemon=True, name="holding").start()
+begun.acquire()
+speak()
