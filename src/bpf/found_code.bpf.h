@@ -11,6 +11,9 @@
 enum {
 	MAX_VISITED = 1024, /* mappings of a process: nobody can be interrupted while they are looked at */
 	LOOK_AGAIN_NS = 200000000,
+	SETS_AT_ONCE = 4, /* that a process gets as soon as it needs them; then at growing intervals, from the next on */
+	FIRST_GAP_NS = 1000000,
+	MAX_DOUBLINGS = 10,
 };
 
 /* Set by the loader. */
@@ -31,6 +34,8 @@ struct look {
 	__u64 pages;
 	__u32 set;
 	__u32 nfiles;
+	__u32 nsets; /* found so far */
+	__u32 zero;
 };
 
 struct {
@@ -116,8 +121,7 @@ int tell_file(void *ctx)
 	__u64 none = 0;
 
 	asked_file.done = 0;
-	bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(), asked_file.address, note_file, &none, 0);
-	return 0;
+	return bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(), asked_file.address, note_file, &none, 0);
 }
 
 #ifdef FINDS_CODE
@@ -201,15 +205,31 @@ static void write_set(struct found *f, __u32 first)
 	}
 }
 
+/* Some processes map code all the time, and each set makes all stacks new ones. */
+static __u64 gap_after(const struct look *last)
+{
+	__u32 doublings = last->nsets - SETS_AT_ONCE;
+
+	if (last->nsets < SETS_AT_ONCE)
+		return 0;
+	return (__u64)FIRST_GAP_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
+}
+
 /* Whether looking may tell more than the last time. Notes that it is done. */
 static bool is_worth_looking(struct found *f, struct task_struct *task, __u32 tgid, __u32 set)
 {
 	struct look *last = bpf_map_lookup_elem(&looks, &tgid);
+	__u64 since;
 
 	f->look = (struct look){.ns = bpf_ktime_get_ns(), .set = set, .nfiles = nfiles};
 	f->look.pages = BPF_CORE_READ(task, mm, exec_vm);
-	return !last || last->set != set || last->pages != f->look.pages || last->nfiles != f->look.nfiles ||
-	       f->look.ns - last->ns > LOOK_AGAIN_NS;
+	if (!last)
+		return true;
+	f->look.nsets = last->nsets;
+	since = f->look.ns - last->ns;
+	if (since < gap_after(last))
+		return false;
+	return last->set != set || last->pages != f->look.pages || last->nfiles != f->look.nfiles || since > LOOK_AGAIN_NS;
 }
 
 static bool visit_all(struct found *f, struct task_struct *task)

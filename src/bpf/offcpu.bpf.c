@@ -198,6 +198,7 @@ static bool give_found_set(struct found *f, __u32 tgid, __u32 first)
 	f->head.kind = OFFCPU_FOUND;
 	f->head.tgid = tgid;
 	f->look.set = maps.set;
+	f->look.nsets++;
 	if (maps.count > OFFCPU_FOUND_MAPPINGS)
 		return false;
 	if (bpf_ringbuf_output(&ring, f, sizeof(f->head) + maps.count * sizeof(f->mappings[0]), BPF_RB_NO_WAKEUP))

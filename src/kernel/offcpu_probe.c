@@ -7,6 +7,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -609,13 +610,20 @@ bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
 	return probe->finds_code;
 }
 
+/* BPF does not wait for other threads of ours that change the map. */
 int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
 {
+	enum { TRIES = 1000 };
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
 	probe->skel->bss->asked_file.address = (uintptr_t)address;
-	if (bpf_prog_test_run_opts(bpf_program__fd(probe->skel->progs.tell_file), &run) < 0)
-		return -errno;
+	for (int i = 0; i < TRIES; i++) {
+		if (bpf_prog_test_run_opts(bpf_program__fd(probe->skel->progs.tell_file), &run) < 0)
+			return -errno;
+		if ((int)run.retval != -EBUSY)
+			break;
+		sched_yield();
+	}
 	*out = probe->skel->bss->asked_file.file;
 	out->page = 0;
 	return probe->skel->bss->asked_file.done ? 0 : -ENOENT;

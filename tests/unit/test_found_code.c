@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -275,6 +276,33 @@ static void test_identifies(void **state)
 	finish(&f);
 }
 
+static void *maps_all_the_time(void *arg)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const volatile bool *ends = arg;
+
+	while (!*ends)
+		munmap(mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), page);
+	return NULL;
+}
+
+/* Whatever other threads of ours do to the map, which BPF does not wait for. */
+static void test_identifies_while_maps_change(void **state)
+{
+	volatile bool ends = false;
+	struct offcpu_file file;
+	struct fixture f;
+	pthread_t thread;
+
+	start(&f, MIN_NS, 0);
+	assert_int_equal(pthread_create(&thread, NULL, maps_all_the_time, (void *)&ends), 0);
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(offcpu_probe_identify(f.probe, (const void *)(uintptr_t)nap, &file), 0);
+	ends = true;
+	pthread_join(thread, NULL);
+	finish(&f);
+}
+
 /* A file whose contents have changed is another one, although it is where it was. */
 static void test_changed_file(void **state)
 {
@@ -315,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_table_of_others),
 		cmocka_unit_test(test_never_finds),
 		cmocka_unit_test(test_identifies),
+		cmocka_unit_test(test_identifies_while_maps_change),
 		cmocka_unit_test(test_changed_file),
 	};
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "offcpu/feed/listing.h"
@@ -160,6 +161,36 @@ static void test_known_only(void **state)
 	finish(&f);
 }
 
+/* Another thread is making the table of what has no file, the vDSO: it is not known, and is not given back either. */
+static void test_not_ready(void **state)
+{
+	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct listing first, second, third;
+	struct mapping *mapping;
+	struct fixture f;
+	uint32_t object;
+
+	if (!vdso)
+		skip();
+	start(&f, 100);
+	read_self(&f, &first);
+	mapping = (struct mapping *)find(&first, vdso);
+	assert_non_null(mapping);
+	objects_give(f.objects, mapping->object);
+	mapping->object = OFFCPU_NO_OBJECT;
+	flush(&f);
+	assert_int_equal(read_process(&f, getpid(), false, &second), 0);
+	object = find(&second, vdso)->object;
+	assert_true(object != OFFCPU_NO_OBJECT);
+	assert_int_equal(read_process(&f, getpid(), true, &third), -EAGAIN);
+	mappings_deinit(&third.mappings, f.objects);
+	assert_true(objects_table(f.objects, object).nrows > 0);
+	flush(&f);
+	drop(&f, &first);
+	drop(&f, &second);
+	finish(&f);
+}
+
 static void test_too_many_files(void **state)
 {
 	struct listing listing;
@@ -250,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_known_only),
+		cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_too_many_files),
 		cmocka_unit_test(test_too_much_loose_code),
 		cmocka_unit_test(test_too_many_mappings),

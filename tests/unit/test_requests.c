@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include <pthread.h>
+
+#include "base/clock.h"
 #include "offcpu/feed/requests.h"
 
 static int start(void **state)
@@ -117,6 +120,34 @@ static void test_end(void **state)
 	requests_destroy(NULL);
 }
 
+static void *works(void *arg)
+{
+	struct request request;
+
+	while (requests_take(arg, &request))
+		;
+	return NULL;
+}
+
+/* Until all is done, which what was taken last is only when the next is asked for. */
+static void test_wait(void **state)
+{
+	pthread_t thread;
+
+	assert_true(requests_wait(*state, 0));
+	add(*state, 1, REQUEST_READ);
+	assert_false(requests_wait(*state, 0));
+	assert_false(requests_wait(*state, monotonic_ns() + 1000000));
+	assert_next(*state, 1, REQUEST_READ);
+	assert_false(requests_wait(*state, monotonic_ns()));
+	assert_int_equal(pthread_create(&thread, NULL, works, *state), 0);
+	assert_true(requests_wait(*state, UINT64_MAX / 2));
+	add(*state, 2, REQUEST_READ);
+	assert_true(requests_wait(*state, UINT64_MAX / 2));
+	requests_end(*state);
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +156,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ended, start, finish),
 		cmocka_unit_test_setup_teardown(test_too_many, start, finish),
 		cmocka_unit_test_setup_teardown(test_claim, start, finish),
+		cmocka_unit_test_setup_teardown(test_wait, start, finish),
 		cmocka_unit_test_setup_teardown(test_end, start, finish),
 	};
 

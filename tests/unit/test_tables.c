@@ -124,7 +124,7 @@ static void test_files_of_who_is_gone(void **state)
 	struct fixture *f = *state;
 	pid_t pid = child_start(child_sleeps);
 	uint64_t new_bytes;
-	unsigned told = 0;
+	unsigned told = 0, batches;
 
 	f->probe.finds = true;
 	assert_int_equal(tables_read_known(f->tables, pid, false, NULL, &new_bytes), -EAGAIN);
@@ -133,12 +133,13 @@ static void test_files_of_who_is_gone(void **state)
 	assert_int_equal(f->probe.objects, 0);
 	tables_make_new(f->tables);
 	assert_true(f->probe.objects >= 2); /* this program, libc */
-	assert_int_equal(f->probe.batches, 1);
+	batches = f->probe.batches;
+	assert_true(batches < f->probe.objects); /* small ones together */
 	for (unsigned i = 0; i < f->probe.nfiles; i++)
 		told += f->probe.codes[i].nrows == f->probe.rows[f->probe.codes[i].object];
 	assert_true(told >= 2);
 	tables_make_new(f->tables);
-	assert_int_equal(f->probe.batches, 1);
+	assert_int_equal(f->probe.batches, batches);
 	read_self(f); /* it has the same files, and the vDSO */
 	assert_true(f->probe.objects <= told + 1);
 	assert_named(f, f->probe.maps.set);

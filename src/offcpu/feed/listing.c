@@ -75,9 +75,11 @@ static uint32_t take_object(struct reading *r, const struct target *target, cons
 
 	if (r->options->known_only) {
 		key = objects_key(module);
-		if (key && !take_known(r, entry, key, &known))
+		if (key && take_known(r, entry, key, &known))
+			return known.object;
+		if (key) /* also if another thread is just making its table */
 			note_new(r, entry);
-		return known.object;
+		return OFFCPU_NO_OBJECT;
 	}
 	pthread_mutex_lock(r->options->lock);
 	known.object = objects_take(r->objects, target->modules, entry, module, vaddr, &fit);

@@ -12,7 +12,7 @@
 #include "target/mapped_file.h"
 
 enum {
-	MAX_WAITING = 64, /* each is a descriptor */
+	MAX_WAITING = 512, /* each is a descriptor */
 	MAX_SEEN = 1 << 14,
 };
 
@@ -52,25 +52,35 @@ void new_files_destroy(struct new_files *files)
 	free(files);
 }
 
-/* A file that turned out to have no tables is not opened again for each process that has it. */
-static bool is_new(struct new_files *files, const struct map_entry *entry, uint64_t identity)
+static struct new_file *find_waiting(struct new_files *files, uint64_t key)
 {
-	const uint64_t parts[] = {identity, entry->offset};
-	const uint64_t key = hash_bytes(HASH_SEED, parts, sizeof(parts)) | 1;
+	for (size_t i = 0; i < files->waiting.len; i++)
+		if (files->waiting.data[i].key == key)
+			return &files->waiting.data[i];
+	return NULL;
+}
+
+/* A file that turned out to have no tables is not opened again for each process that has it. */
+static bool is_new(struct new_files *files, uint64_t key)
+{
 	bool created = false;
 
 	return files->seen.len < MAX_SEEN && u64map_put(&files->seen, key, &created) && created;
 }
 
-/* Reserves room for it. */
-static bool begin(struct new_files *files, const struct map_entry *entry, uint64_t identity)
+/* Reserves room for it. False: it is, or was, here already, or there is none. */
+static bool begin(struct new_files *files, uint64_t key)
 {
+	struct new_file *waiting;
 	size_t n;
 	bool ok;
 
 	pthread_mutex_lock(&files->lock);
 	n = files->waiting.len + files->opening;
-	ok = n < MAX_WAITING && vec_reserve(&files->waiting, n + 1) && is_new(files, entry, identity);
+	waiting = find_waiting(files, key);
+	if (waiting)
+		waiting->users++;
+	ok = !waiting && n < MAX_WAITING && vec_reserve(&files->waiting, n + 1) && is_new(files, key);
 	files->opening += ok;
 	pthread_mutex_unlock(&files->lock);
 	return ok;
@@ -87,9 +97,15 @@ static void finish(struct new_files *files, const struct new_file *file)
 
 void new_files_add(struct new_files *files, const struct target *target, const struct map_entry *entry, uint64_t identity)
 {
-	struct new_file file = {.fd = -1, .offset = entry->offset};
+	const uint64_t parts[] = {identity, entry->offset};
+	struct new_file file = {
+		.fd = -1,
+		.offset = entry->offset,
+		.key = hash_bytes(HASH_SEED, parts, sizeof(parts)) | 1,
+		.users = 1,
+	};
 
-	if (!begin(files, entry, identity))
+	if (!begin(files, file.key))
 		return;
 	file.path = strdup(entry->path);
 	if (file.path)
@@ -99,18 +115,23 @@ void new_files_add(struct new_files *files, const struct target *target, const s
 		new_file_deinit(&file);
 }
 
+static uint64_t bytes_each(const struct new_file *file)
+{
+	return (uint64_t)file->st.st_size / file->users;
+}
+
 bool new_files_take(struct new_files *files, struct new_file *out)
 {
-	size_t smallest = 0, n;
+	size_t best = 0, n;
 
 	pthread_mutex_lock(&files->lock);
 	n = files->waiting.len;
 	for (size_t i = 1; i < n; i++)
-		if (files->waiting.data[i].st.st_size < files->waiting.data[smallest].st.st_size)
-			smallest = i;
+		if (bytes_each(&files->waiting.data[i]) < bytes_each(&files->waiting.data[best]))
+			best = i;
 	if (n) {
-		*out = files->waiting.data[smallest];
-		files->waiting.data[smallest] = files->waiting.data[n - 1];
+		*out = files->waiting.data[best];
+		files->waiting.data[best] = files->waiting.data[n - 1];
 		files->waiting.len--;
 	}
 	pthread_mutex_unlock(&files->lock);

@@ -10,7 +10,8 @@
 
 /*
  * Files with code that are not known yet, opened as soon as a process was seen to have them: making their tables takes
- * longer than a short-lived process is there. The smallest first, each only once. Any thread may add and take.
+ * longer than a short-lived process is there. Each only once, and those first that take the least for each process that was
+ * seen to have them. Any thread may add and take.
  */
 struct new_files;
 struct target;
@@ -20,6 +21,8 @@ struct new_file {
 	struct stat st; /* of the file, if what was opened is a copy */
 	char *path;
 	uint64_t offset; /* where its code is mapped from */
+	uint64_t key;
+	uint32_t users; /* how often it was added */
 };
 
 void new_file_deinit(struct new_file *file);

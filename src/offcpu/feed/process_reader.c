@@ -207,11 +207,19 @@ int process_reader_start(struct process_reader *reader, struct err *err)
 {
 	sigset_t before;
 
+	if (reader->reading)
+		return 0;
 	signals_block_for_worker(&before);
 	reader->making = pthread_create(&reader->maker, NULL, make_tables, reader) == 0;
 	reader->reading = reader->making && pthread_create(&reader->reader, NULL, read_known, reader) == 0;
 	signals_restore(&before);
 	return reader->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
+}
+
+/* What the first thread cannot do it gives to the second, never the other way. */
+bool process_reader_wait(struct process_reader *reader, uint64_t until_ns)
+{
+	return requests_wait(reader->fresh, until_ns) && requests_wait(reader->slow, until_ns);
 }
 
 void process_reader_end(struct process_reader *reader)

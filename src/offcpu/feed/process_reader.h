@@ -25,9 +25,10 @@ void process_reader_destroy(struct process_reader *reader);
  */
 int process_reader_read(struct process_reader *reader, pid_t tgid, struct err *err);
 
-/* Starts the threads that work on requests. */
+/* Starts the threads that work on requests, unless it was done. */
 int process_reader_start(struct process_reader *reader, struct err *err);
 void process_reader_ask(struct process_reader *reader, pid_t tgid, uint32_t what); /* enum request_flag; any thread */
+bool process_reader_wait(struct process_reader *reader, uint64_t until_ns); /* as requests_wait() */
 void process_reader_end(struct process_reader *reader);
 
 /* Why the maps of a process may not be read, or NULL; lives as long as the reader. Any thread may ask. */

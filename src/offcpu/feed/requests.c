@@ -3,25 +3,33 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct requests {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
+	pthread_cond_t done; /* signalled when nothing is left to do */
 	struct request ring[REQUESTS_MAX];
 	size_t first;
 	size_t len;
 	pid_t taken; /* the one taken last; 0: none yet */
+	bool working; /* on it */
 	bool ended;
 };
 
 struct requests *requests_create(void)
 {
 	struct requests *requests = calloc(1, sizeof(*requests));
+	pthread_condattr_t monotonic;
 
 	if (!requests)
 		return NULL;
 	pthread_mutex_init(&requests->lock, NULL);
 	pthread_cond_init(&requests->wanted, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&requests->done, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	return requests;
 }
 
@@ -30,6 +38,7 @@ void requests_destroy(struct requests *requests)
 	if (!requests)
 		return;
 	pthread_cond_destroy(&requests->wanted);
+	pthread_cond_destroy(&requests->done);
 	pthread_mutex_destroy(&requests->lock);
 	free(requests);
 }
@@ -126,15 +135,32 @@ bool requests_take(struct requests *requests, struct request *out)
 
 	pthread_mutex_lock(&requests->lock);
 	requests->taken = 0;
+	requests->working = false;
+	if (!requests->len)
+		pthread_cond_broadcast(&requests->done);
 	while (!requests->len && !requests->ended)
 		pthread_cond_wait(&requests->wanted, &requests->lock);
 	ended = requests->ended;
 	if (!ended) {
 		*out = pop(requests, find_easiest(requests));
 		requests->taken = out->tgid;
+		requests->working = true;
 	}
 	pthread_mutex_unlock(&requests->lock);
 	return !ended;
+}
+
+bool requests_wait(struct requests *requests, uint64_t until_ns)
+{
+	const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+	bool busy;
+	int rc = 0;
+
+	pthread_mutex_lock(&requests->lock);
+	while ((busy = requests->len || requests->working) && rc == 0)
+		rc = pthread_cond_timedwait(&requests->done, &requests->lock, &until);
+	pthread_mutex_unlock(&requests->lock);
+	return !busy;
 }
 
 void requests_end(struct requests *requests)

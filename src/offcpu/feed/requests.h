@@ -41,6 +41,9 @@ bool requests_claim(struct requests *requests, struct request *request);
 /* Waits for one. False: requests_end() was called. */
 bool requests_take(struct requests *requests, struct request *out);
 
+/* Waits until none is left, nor is being worked on, or until then (CLOCK_MONOTONIC). False: that came first. */
+bool requests_wait(struct requests *requests, uint64_t until_ns);
+
 void requests_end(struct requests *requests);
 
 #endif

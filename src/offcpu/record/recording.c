@@ -34,6 +34,7 @@ enum {
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
+	HEAD_START_NS = 100000000, /* of who makes tables: the first waits need some */
 	MADE_NOTES = 8, /* on names of code made at run time */
 };
 
@@ -243,15 +244,29 @@ static void *watch_mmaps(void *arg)
 	return NULL;
 }
 
-/* Asks for the tables of running processes, so that even the first waits have whole stacks. */
-static void read_all_processes(struct recording *r)
+/*
+ * Reads running processes, so that even the first waits have whole stacks. Where BPF finds out itself what they have mapped,
+ * that goes on while it records: only the tables that most of them need are worth waiting for, and these come first.
+ */
+static int read_all_processes(struct recording *r, struct err *err)
 {
+	const bool waits = !offcpu_probe_finds_code(r->probe);
 	struct tid_list pids = {0};
+	int rc = waits ? 0 : process_reader_start(r->processes, err);
 
+	if (rc < 0)
+		return rc;
 	process_list_all(&pids); /* as far as memory allows: BPF asks for the others when they wait */
-	for (size_t i = 0; i < pids.len; i++)
-		process_reader_read(r->processes, pids.data[i], NULL);
+	for (size_t i = 0; i < pids.len; i++) {
+		if (waits)
+			process_reader_read(r->processes, pids.data[i], NULL);
+		else
+			process_reader_ask(r->processes, pids.data[i], REQUEST_READ);
+	}
 	vec_deinit(&pids);
+	if (!waits)
+		process_reader_wait(r->processes, monotonic_ns() + HEAD_START_NS);
+	return 0;
 }
 
 /* `asked_for`: named by the user, not only found: so failing to read it is worth a note. */
@@ -317,9 +332,7 @@ static int watch(struct recording *r, struct err *err)
 		rc = watch_descendants(r, err);
 	if (rc < 0)
 		return rc;
-	if (r->options.watch.all_processes && r->options.watch.user_stacks)
-		read_all_processes(r);
-	return 0;
+	return r->options.watch.all_processes && r->options.watch.user_stacks ? read_all_processes(r, err) : 0;
 }
 
 /*
