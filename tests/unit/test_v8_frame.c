@@ -7,16 +7,22 @@ enum { FILE_CODE = 0x400000, MADE_CODE = 0x900000, LIBRARY = 0xa00000, STACK = 0
 
 static struct v8make m;
 
-/* A stack of WORDS words. */
+/* A stack of WORDS words, and code. */
 struct stack_mem {
 	struct mem mem;
 	uint64_t words[WORDS];
+	bool has_no_code;
+	uint32_t insn; /* that all of it consists of */
 };
 
 static ssize_t read_stack(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
 	const struct stack_mem *s = (const struct stack_mem *)mem;
 
+	for (size_t i = 0; !s->has_no_code && address >= MADE_CODE - 64 && address < MADE_CODE + 64 && i < len; i += 4)
+		memcpy((uint8_t *)buf + i, &s->insn, 4);
+	if (!s->has_no_code && address >= MADE_CODE - 64 && address < MADE_CODE + 64)
+		return (ssize_t)len;
 	if (address < STACK || address - STACK > sizeof(s->words) - len)
 		return -1;
 	memcpy(buf, (const uint8_t *)s->words + (address - STACK), len);
@@ -31,6 +37,7 @@ static struct map_entry entries[] = {
 	{.start = LIBRARY, .end = LIBRARY + 0x1000, .perms = MAP_PERM_EXEC, .inode = 8, .path = "/lib/libc.so"},
 };
 static const struct maps maps = {.data = entries, .len = 5};
+static const struct v8_process process = {.layout = &m.layout, .arch = &arch_aarch64, .maps = &maps};
 
 static int set_up(void **state)
 {
@@ -56,7 +63,7 @@ static bool find(struct stack_mem *s, uint64_t pc, uint32_t flags, uint32_t call
 	bool found;
 
 	s->mem.read = read_stack;
-	assert_true(v8_places_find(&m.layout, &maps, &s->mem, &raw, &places));
+	assert_true(v8_places_find(&process, &s->mem, &raw, &places));
 	found = places.len == 1;
 	if (found)
 		*out = places.data[0];
@@ -84,7 +91,30 @@ static void test_places(void **state)
 	assert_true(place.is_builtin);
 	assert_true(find(&s, MADE_CODE, 0, FRAME_BY_FRAME_POINTER, &place));
 	assert_true(place.is_exact && !place.is_builtin);
+	assert_int_equal(place.kind, V8_NO_KIND);
+	assert_int_equal(place.function, 0x2001);
 	assert_int_equal(place.bytecode, 0); /* whatever is there, it is none */
+}
+
+/* A function that has just begun, or returns: what is where its frame would be is somebody else's. */
+static void test_edges(void **state)
+{
+	struct stack_mem s = {.words = {[31] = 0x1001, [30] = 0x2001}};
+	struct v8_place place;
+
+	assert_true(find(&s, MADE_CODE, 0, FRAME_BY_CODE, &place));
+	assert_int_equal(place.kind, V8_AT_EDGE);
+	assert_false(v8_place_is_function(&place));
+	assert_false(find(&s, FILE_CODE + 16, 0, FRAME_BY_CODE, &place)); /* a builtin has a name of its own */
+	s.insn = 0x910003fd; /* mov x29, sp */
+	assert_true(find(&s, MADE_CODE, 0, FRAME_BY_FRAME_POINTER, &place));
+	assert_int_equal(place.kind, V8_AT_EDGE);
+	assert_true(find_called(&s, MADE_CODE + 16, &place));
+	assert_int_equal(place.kind, V8_NO_KIND);
+	s.insn = 0;
+	s.has_no_code = true;
+	assert_true(find(&s, MADE_CODE, 0, FRAME_BY_FRAME_POINTER, &place));
+	assert_int_equal(place.kind, V8_AT_EDGE);
 }
 
 /* What was not passed by frame pointer has unwind information, and other files' code is not V8's. */
@@ -126,9 +156,9 @@ static void test_ends(void **state)
 	struct raw_stack raw = {.data = frames, .len = 3};
 	struct v8_places places = {0};
 
-	assert_true(v8_places_find(&m.layout, &maps, &s.mem, &raw, &places));
+	assert_true(v8_places_find(&process, &s.mem, &raw, &places));
 	raw.len = 0;
-	assert_true(v8_places_find(&m.layout, &maps, &s.mem, &raw, &places));
+	assert_true(v8_places_find(&process, &s.mem, &raw, &places));
 	assert_int_equal(places.len, 0);
 	vec_deinit(&places);
 }
@@ -208,7 +238,7 @@ static void test_builtins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_places), TEST(test_others),	TEST(test_marks),
+		TEST(test_places), TEST(test_edges), TEST(test_others),	TEST(test_marks),
 		TEST(test_ends),   TEST(test_function), TEST(test_builtins),
 	};
 

@@ -7,6 +7,7 @@
 
 #include "runtime/v8/function.h"
 #include "runtime/v8/position.h"
+#include "runtime/v8/step.h"
 
 enum {
 	WORD = 8,
@@ -36,15 +37,20 @@ static bool is_anonymous(const struct map_entry *entry)
 	return !entry->inode && (!entry->path[0] || strncmp(entry->path, "[anon", strlen("[anon")) == 0);
 }
 
+bool v8_is_made_code(const struct maps *maps, uint64_t pc)
+{
+	const struct map_entry *entry = maps_find(maps, pc);
+
+	return entry && entry->perms & MAP_PERM_EXEC && is_anonymous(entry);
+}
+
 /* Whether the code may be V8's, by where it is; what has unwind information was not passed by its frame pointer. */
 static bool is_code(const struct v8_layout *layout, const struct maps *maps, uint64_t pc, bool *is_builtin)
 {
 	const struct map_entry *file = maps_find(maps, layout->facts[V8_CODE]), *entry = maps_find(maps, pc);
 
-	if (!entry || !(entry->perms & MAP_PERM_EXEC))
-		return false;
-	*is_builtin = file && is_same_file(file, entry);
-	return *is_builtin || is_anonymous(entry);
+	*is_builtin = file && entry && entry->perms & MAP_PERM_EXEC && is_same_file(file, entry);
+	return *is_builtin || v8_is_made_code(maps, pc);
 }
 
 static bool read_slot(const struct v8_layout *layout, struct mem *mem, uint64_t fp, enum v8_fact slot, uint64_t *out)
@@ -52,17 +58,35 @@ static bool read_slot(const struct v8_layout *layout, struct mem *mem, uint64_t 
 	return read_word(mem, fp + layout->facts[slot], out);
 }
 
-/* The caller of a frame that was found by the frame pointer begins where the record of that ends. */
-static bool find_place(const struct v8_layout *layout, const struct maps *maps, struct mem *mem,
-		       const struct raw_frame *frame, const struct raw_frame *caller, struct v8_place *out)
+/* Code just before an address. */
+static bool read_code(const struct v8_process *p, struct mem *mem, uint64_t end, uint8_t *code, size_t len)
 {
-	bool is_call = frame->flags & FRAME_RETURN_ADDRESS;
-	uint64_t fp = caller->sp - RECORD, context;
+	uint64_t vaddr;
+	struct module *module = p->modules ? modules_find(p->modules, end - len, &vaddr) : NULL;
+	struct span bytes;
 
-	*out = (struct v8_place){.is_exact = !is_call, .kind = V8_NO_KIND};
-	if (!(caller->flags & FRAME_BY_FRAME_POINTER) || caller->sp < RECORD || fp % WORD ||
-	    !is_code(layout, maps, frame->pc - is_call, &out->is_builtin) ||
-	    !read_slot(layout, mem, fp, V8_FP_CONTEXT, &context))
+	if (!module)
+		return mem_read_exact(mem, end - len, code, len);
+	bytes = module->image ? image_bytes_at(module->image, vaddr) : (struct span){0};
+	if (bytes.len < len)
+		return false;
+	memcpy(code, bytes.data, len);
+	return true;
+}
+
+/* It has begun its frame, but what tells of its function may not be there yet. What cannot be read may be so, too. */
+static bool is_beginning(const struct v8_process *p, struct mem *mem, uint64_t pc)
+{
+	uint8_t code[V8_PROLOGUE];
+
+	return !read_code(p, mem, pc, code, sizeof(code)) || v8_begins_frame(p->arch, code, sizeof(code));
+}
+
+static bool read_function(const struct v8_layout *layout, struct mem *mem, uint64_t fp, struct v8_place *out)
+{
+	uint64_t context;
+
+	if (!read_slot(layout, mem, fp, V8_FP_CONTEXT, &context))
 		return false;
 	if (!(context & TAG)) {
 		out->kind = context >> 1;
@@ -79,13 +103,30 @@ static bool find_place(const struct v8_layout *layout, const struct maps *maps, 
 	return true;
 }
 
-bool v8_places_find(const struct v8_layout *layout, const struct maps *maps, struct mem *mem, const struct raw_stack *raw,
-		    struct v8_places *out)
+/* The caller of a frame that was found by the frame pointer begins where the record of that ends. */
+static bool find_place(const struct v8_process *p, struct mem *mem, const struct raw_frame *frame,
+		       const struct raw_frame *caller, struct v8_place *out)
+{
+	bool is_call = frame->flags & FRAME_RETURN_ADDRESS, has_frame = caller->flags & FRAME_BY_FRAME_POINTER;
+	uint64_t fp = caller->sp - RECORD;
+
+	*out = (struct v8_place){.is_exact = !is_call, .kind = V8_NO_KIND};
+	if (!is_code(p->layout, p->maps, frame->pc - is_call, &out->is_builtin))
+		return false;
+	has_frame = has_frame && caller->sp >= RECORD && fp % WORD == 0;
+	if (!is_call && (!has_frame || fp + p->layout->facts[V8_FP_FUNCTION] < frame->sp || is_beginning(p, mem, frame->pc))) {
+		out->kind = V8_AT_EDGE;
+		return !out->is_builtin;
+	}
+	return has_frame && read_function(p->layout, mem, fp, out);
+}
+
+bool v8_places_find(const struct v8_process *process, struct mem *mem, const struct raw_stack *raw, struct v8_places *out)
 {
 	for (size_t i = 0; i + 1 < raw->len && out->len < MAX_PLACES; i++) {
 		struct v8_place place;
 
-		if (!find_place(layout, maps, mem, &raw->data[i], &raw->data[i + 1], &place))
+		if (!find_place(process, mem, &raw->data[i], &raw->data[i + 1], &place))
 			continue;
 		place.raw = (uint32_t)i;
 		if (!vec_push(out, place))

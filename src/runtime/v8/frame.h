@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
 #include "base/vec.h"
 #include "model/maps.h"
 #include "model/mem.h"
 #include "model/stack.h"
+#include "target/modules.h"
 #include "runtime/v8/heap.h"
 
 /*
@@ -28,14 +30,25 @@ struct v8_place {
 };
 
 #define V8_NO_KIND UINT64_MAX
+#define V8_AT_EDGE (UINT64_MAX - 1) /* a function of the program that has no whole frame: it has just begun, or returns */
 
 struct v8_places {
 	VEC_FIELDS(struct v8_place);
 };
 
+/* Code in no file: where V8 is, that is what it compiled. */
+bool v8_is_made_code(const struct maps *maps, uint64_t pc);
+
+/* Where the frames of a stack are found. */
+struct v8_process {
+	const struct v8_layout *layout;
+	const struct arch *arch;
+	const struct maps *maps;
+	struct modules *modules; /* may be NULL */
+};
+
 /* Appends those of a stack whose memory is `mem`. False when memory is exhausted. */
-bool v8_places_find(const struct v8_layout *layout, const struct maps *maps, struct mem *mem, const struct raw_stack *raw,
-		    struct v8_places *out);
+bool v8_places_find(const struct v8_process *process, struct mem *mem, const struct raw_stack *raw, struct v8_places *out);
 
 /* What a frame of a function shows. */
 struct js_frame {

@@ -12,6 +12,7 @@
 #include "runtime/replace.h"
 #include "runtime/v8/frame.h"
 #include "runtime/v8/layout.h"
+#include "runtime/v8/step.h"
 #include "unwind/unwind.h"
 
 /*
@@ -229,12 +230,37 @@ static bool detect(struct target *target, void **state)
 	return true;
 }
 
+/* Walking */
+
+/* Its builtins are passed as any code of a file that has no unwind information. */
+static bool owns(void *state, uint64_t pc)
+{
+	const struct v8 *v8 = state;
+
+	return v8_is_made_code(&v8->target->snap->maps, pc);
+}
+
+static enum step_result step(void *state, struct walk *w, struct caller *out)
+{
+	return v8_step(w, out);
+}
+
+static const struct stepper_ops stepper_ops = {.owns = owns, .step = step};
+
 /* Reading */
+
+static struct v8_process process_of(const struct v8 *v8, const struct snapshot *snap)
+{
+	return (struct v8_process){
+		.layout = &v8->layout, .arch = snap->arch, .maps = &snap->maps, .modules = v8->target->modules};
+}
 
 /* Where the frames of V8 are in a stack that has been walked already; this walk only tells what they refer to. */
 static bool find_places(struct v8 *v8, const struct snapshot *snap, const struct snap_thread *thread)
 {
-	const struct unwind_options options = {.budget = &v8->budget};
+	const struct stepper stepper = {.ops = &stepper_ops, .state = v8};
+	const struct unwind_options options = {.budget = &v8->budget, .steppers = &stepper, .nsteppers = 1};
+	const struct v8_process process = process_of(v8, snap);
 	struct v8_places places = {0};
 	struct raw_stack raw = {0};
 	struct snapshot_mem mem;
@@ -245,7 +271,7 @@ static bool find_places(struct v8 *v8, const struct snapshot *snap, const struct
 		return true;
 	unwind_thread(snap, v8->target->modules, thread, &options, &raw);
 	snapshot_mem_init(&mem, snap, thread);
-	ok = v8_places_find(&v8->layout, &snap->maps, &mem.mem, &raw, &places);
+	ok = v8_places_find(&process, &mem.mem, &raw, &places);
 	raw_stack_deinit(&raw);
 	if (ok && places.len)
 		t = add_thread(v8, thread->tid);
@@ -494,6 +520,8 @@ static bool tell_place(struct v8 *v8, const struct heap *heap, const struct v8_p
 
 	if (named && !frame.is_stub)
 		return add_function(v8, &frame, place->raw, raw);
+	if (place->kind == V8_AT_EDGE)
+		return add_stub(v8, "<entry or return of a function>", place, raw);
 	if (place->kind != V8_NO_KIND)
 		return add_stub(v8, v8_frame_kind(&v8->layout, place->kind), place, raw);
 	if (named)
@@ -536,6 +564,7 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 {
 	struct v8 *v8 = state;
 	struct v8_thread *t = find_thread(v8, thread->tid);
+	const struct v8_process process = process_of(v8, snap);
 	size_t before = raw->runtime.len;
 	struct v8_places places = {0};
 	struct snapshot_mem mem;
@@ -546,7 +575,7 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 	if (!t)
 		return true;
 	snapshot_mem_init(&mem, snap, thread);
-	ok = v8_places_find(&v8->layout, &snap->maps, &mem.mem, raw, &places) &&
+	ok = v8_places_find(&process, &mem.mem, raw, &places) &&
 	     tell_places(v8, &places, t->flags & THREAD_RAN ? &v8->ran : &t->pages, raw, &failed);
 	vec_deinit(&places);
 	problem = problem_of(t, thread, failed);
@@ -611,6 +640,7 @@ const struct runtime_ops v8_runtime = {
 	.name = name,
 	.detect = detect,
 	.destroy = destroy,
+	.stepper = &stepper_ops,
 	.asker = &thread_asker,
 	.names = &names_asker,
 	.frames = frames,
