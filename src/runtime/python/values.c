@@ -166,22 +166,27 @@ static void put_bool(struct line *line, uint64_t object)
 	put(line, digit == 1 ? "True" : "False");
 }
 
-/* The fewest digits that give the same number, and a point as repr() has it. */
+/* The fewest digits that give the same number, with a point and with an exponent where repr() has one. */
 static void put_float(struct line *line, uint64_t object)
 {
+	enum { LEAST_EXPONENT = -4, EXPONENTS = 16 };
 	char text[40];
+	const char *e;
 	double value;
+	int digits, exponent;
 
 	if (!mem_read_exact(line->mem, object + VALUE, &value, sizeof(value)))
 		return;
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, value);
+	for (digits = 0; digits < 17; digits++) {
+		snprintf(text, sizeof(text), "%.*e", digits, value);
 		if (strtod(text, NULL) == value)
 			break;
 	}
+	e = strchr(text, 'e'); /* none in inf and nan */
+	exponent = e ? (int)strtol(e + 1, NULL, 10) : EXPONENTS;
+	if (exponent >= LEAST_EXPONENT && exponent < EXPONENTS)
+		snprintf(text, sizeof(text), "%.*f", digits > exponent ? digits - exponent : 1, value);
 	put(line, text);
-	if (!strpbrk(text, ".en"))
-		put(line, ".0");
 }
 
 /* True when there is to be another element. */

@@ -23,6 +23,7 @@ def block():
 def hold(argument, *rest, keyword=None, **more):
     zero, one, minus, large, huge = 0, 1, -7, 2**70 + 3, -(2**119)
     half, third, tiny, whole, nothing = 0.5, 1 / 3, 5e-324, 1e20, -0.0
+    minutes, longest, sixteen, small, smaller, endless = 600.0, 1e15, 1e16, 0.0001, 0.00001, float("-inf")
     yes, no, none = True, False, None
     empty, text, wide, emoji = "", "plain", "größe ж 中", "😀"
     data = b"ab\x00\xff"
