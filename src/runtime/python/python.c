@@ -20,6 +20,7 @@
 #include "runtime/python/threads.h"
 #include "runtime/replace.h"
 #include "target/recorder.h"
+#include "target/thread_copies.h"
 
 enum { MAX_LOCALS_FRAMES = 128, THREAD_FACTS = 7 }; /* words of each thread behind those of the layout */
 
@@ -46,6 +47,7 @@ struct python {
 	struct arena *arena;
 	struct process_recorder recorder;
 	struct python_codes codes;
+	struct thread_copies copies;
 	struct u64map problems;    /* by tid: a sentence */
 	bool wants_locals;
 	struct u64map locals; /* by address of the frame: struct locals */
@@ -64,6 +66,7 @@ static void destroy(void *state)
 	vec_deinit(&py->known);
 	vec_deinit(&py->interpreters);
 	u64map_deinit(&py->by_tid);
+	thread_copies_deinit(&py->copies);
 	u64map_deinit(&py->problems);
 	u64map_deinit(&py->locals);
 	python_codes_deinit(&py->codes);
@@ -249,48 +252,6 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 		python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
 }
 
-/* What was copied of one thread. */
-struct thread_copies {
-	struct mem mem;
-	const struct snap_thread *thread;
-	VEC(const struct mem_copy *) copies;
-};
-
-static ssize_t read_copies(struct mem *mem, uint64_t address, void *buf, size_t len)
-{
-	const struct thread_copies *c = (const struct thread_copies *)mem;
-	size_t done = 0, before = SIZE_MAX;
-
-	while (done < len && done != before) {
-		before = done;
-		for (size_t i = 0; done == before && i < c->copies.len; i++) {
-			const struct mem_copy *copy = c->copies.data[i];
-			uint64_t offset = address + done - copy->start;
-			size_t part = len - done;
-
-			if (address + done < copy->start || offset >= copy->len)
-				continue;
-			if (part > copy->len - offset)
-				part = (size_t)(copy->len - offset);
-			memcpy((uint8_t *)buf + done, copy->data + offset, part);
-			done += part;
-		}
-	}
-	return (ssize_t)done;
-}
-
-static bool copies_init(struct thread_copies *c, const struct snapshot *snap, const struct snap_thread *thread)
-{
-	bool ok;
-
-	*c = (struct thread_copies){.mem = {.read = read_copies}, .thread = thread};
-	ok = vec_push(&c->copies, &thread->stack) && vec_push(&c->copies, &thread->interrupted);
-	for (size_t i = 0; ok && i < snap->copies.len; i++)
-		if (snap->copies.data[i].tid == thread->tid)
-			ok = vec_push(&c->copies, &snap->copies.data[i].copy);
-	return ok;
-}
-
 /* That no frame comes twice, and that each is at an instruction of its code object. */
 static const char *check_frames(struct python *py)
 {
@@ -355,7 +316,7 @@ static bool take_locals(struct python *py, struct mem *own)
 static const char *take_chain(struct python *py, const struct snapshot *snap, const struct snap_thread *thread,
 			      const struct python_thread *own)
 {
-	struct thread_copies copies;
+	struct thread_copies_mem copies;
 	const char *problem = NULL;
 
 	py->chain.len = 0;
@@ -364,7 +325,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		return NULL; /* it says why by itself */
 	if (thread->capture == CAPTURE_MOVED)
 		return "it ran while it was read";
-	if (!copies_init(&copies, snap, thread))
+	if (!thread_copies_mem_init(&copies, &py->copies, snap, thread))
 		problem = "out of memory";
 	else if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
 		problem = "its thread state changed while it was read";
@@ -378,7 +339,6 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
 		problem = "out of memory";
-	vec_deinit(&copies.copies);
 	if (problem)
 		py->chain.len = 0;
 	return problem;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/thread_copies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sorted.h"
+
+void thread_copies_deinit(struct thread_copies *copies)
+{
+	vec_deinit(copies);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct thread_copy *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool sort(struct thread_copies *copies, const struct snapshot *snap)
+{
+	copies->len = 0;
+	if (!vec_reserve(copies, snap->copies.len))
+		return false;
+	for (size_t i = 0; i < snap->copies.len; i++)
+		if (snap->copies.data[i].tid)
+			copies->data[copies->len++] = (struct thread_copy){.tid = snap->copies.data[i].tid, .index = (uint32_t)i};
+	if (copies->len)
+		qsort(copies->data, copies->len, sizeof(*copies->data), compare);
+	copies->of = snap->copies.len;
+	return true;
+}
+
+static size_t read_copy(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
+{
+	uint64_t offset = address - copy->start;
+
+	if (address < copy->start || offset >= copy->len)
+		return 0;
+	if (len > copy->len - offset)
+		len = (size_t)(copy->len - offset);
+	memcpy(buf, copy->data + offset, len);
+	return len;
+}
+
+static size_t read_part(const struct thread_copies_mem *m, uint64_t address, void *buf, size_t len)
+{
+	size_t got = read_copy(&m->thread->stack, address, buf, len);
+
+	if (!got)
+		got = read_copy(&m->thread->interrupted, address, buf, len);
+	for (size_t i = 0; !got && i < m->n; i++)
+		got = read_copy(&m->snap->copies.data[m->copies[i].index].copy, address, buf, len);
+	return got;
+}
+
+static ssize_t read_copies(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	const struct thread_copies_mem *m = (const struct thread_copies_mem *)mem;
+	size_t done = 0, got = 1;
+
+	for (; got && done < len; done += got)
+		got = read_part(m, address + done, (uint8_t *)buf + done, len - done);
+	return (ssize_t)done;
+}
+
+bool thread_copies_mem_init(struct thread_copies_mem *mem, struct thread_copies *copies, const struct snapshot *snap,
+			    const struct snap_thread *thread)
+{
+	size_t first;
+
+	if (copies->of != snap->copies.len && !sort(copies, snap))
+		return false;
+	first = sorted_upto(copies->data, copies->len, .tid, thread->tid - 1);
+	*mem = (struct thread_copies_mem){
+		.mem = {.read = read_copies},
+		.snap = snap,
+		.thread = thread,
+		.copies = copies->data + first,
+		.n = sorted_upto(copies->data, copies->len, .tid, thread->tid) - first,
+	};
+	return true;
+}
