@@ -124,6 +124,32 @@ def test_perf_trampolines(python, stakeout, version):
         assert not [frame for frame in th["user_stack"] if frame["kind"] == "native" and not frame["module"]]
 
 
+def test_subinterpreter(python, stakeout):
+    """The frames of both interpreters that a thread is in, each where it belongs."""
+    t = python("subinterpreter.py").settle()
+    doc = look(stakeout, t)
+    (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
+    names = [name.split(".")[-1] for name, file, line in python_frames(th)]
+    assert names == ["inner", "outer", "<module>", "run", "run", "_bootstrap_inner", "_bootstrap"], th["runtime"]
+    assert th["runtime"]["thread_name"] == "two of them"
+
+
+def test_embedded(target, stakeout):
+    """Python as a library of a C program, called from a thread of that."""
+    found = sorted(Path("/usr/lib").glob("*-linux-gnu/libpython3.*.so.1.0"))
+    if not found:
+        pytest.skip("no libpython is installed")
+    t = target("embed_python", found[0]).settle()
+    doc = look(stakeout, t)
+    (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
+    names = [(frame["kind"], frame["symbol"]) for frame in th["user_stack"]]
+    left = iter(names)
+    for wanted in (("python", "embedded"), ("python", "<module>"), ("native", "work"), ("native", "work_thread")):
+        assert wanted in left, names
+    assert doc["runtimes"][0]["version"].startswith("3.")
+    assert thread(doc, t.pid)["runtime"]["name"] == "python"  # which has a thread state, but runs no Python
+
+
 def test_native_frames_stay(python, stakeout):
     """Only the interpreter's own frames give way: what is between and below stays, and --raw shows all."""
     t = python("waits.py", "from_c").settle()

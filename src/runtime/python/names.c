@@ -13,6 +13,7 @@ struct reading {
 	const struct python_layout *layout;
 	struct mem *mem;
 	struct python_threads *threads;
+	uint64_t interp;
 	unsigned left; /* objects that may still be looked at */
 };
 
@@ -38,7 +39,7 @@ static bool take_thread(void *ctx, uint64_t key, uint64_t object)
 	for (size_t i = 0; own && i < r->threads->len; i++) {
 		struct python_thread *thread = &r->threads->data[i];
 
-		if ((uint64_t)thread->own != own)
+		if ((uint64_t)thread->own != own || thread->interp != r->interp)
 			continue;
 		thread->name = python_attribute(r->layout, r->mem, object, "_name");
 		daemon = python_attribute(r->layout, r->mem, object, "_daemonic");
@@ -58,7 +59,7 @@ void python_names_read(const struct python_layout *layout, struct mem *mem, stru
 
 		if (threads->data[i].interp == last || !layout->at[PY_INTERP_MODULES])
 			continue;
-		last = threads->data[i].interp;
+		last = reading.interp = threads->data[i].interp;
 		if (!read_u64(mem, last + layout->at[PY_INTERP_MODULES], &modules) || !modules)
 			continue;
 		module = python_dict_get(layout, mem, modules, "threading");

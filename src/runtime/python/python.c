@@ -42,8 +42,8 @@ struct python {
 	struct target *target;
 	struct python_layout layout;
 	struct python_threads threads; /* as listed last */
-	struct python_threads known;   /* as listed ever */
-	struct u64map by_tid;          /* to position in `known` */
+	struct python_threads known;   /* those, and such as have ended since they were listed */
+	struct u64map by_tid;          /* to position in `known`, of the first: a thread has one in each interpreter */
 	struct arena *arena;
 	struct process_recorder recorder;
 	struct python_codes codes;
@@ -52,7 +52,8 @@ struct python {
 	bool wants_locals;
 	struct u64map locals; /* by address of the frame: struct locals */
 	VEC(struct interpreter) interpreters;
-	struct python_chain chain; /* the one that is being read */
+	struct python_chain chain; /* the one that is being read, */
+	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
 };
 
@@ -99,11 +100,8 @@ static bool add_known(struct python *py, const struct python_thread *thread)
 
 	if (!slot)
 		return false;
-	if (!created) {
-		py->known.data[*slot] = *thread;
-		return true;
-	}
-	*slot = py->known.len;
+	if (created)
+		*slot = py->known.len;
 	return vec_push(&py->known, *thread);
 }
 
@@ -112,6 +110,35 @@ static const struct python_thread *find_thread(const struct python *py, pid_t ti
 	uint64_t *slot = u64map_find(&py->by_tid, (uint64_t)tid);
 
 	return slot ? &py->known.data[*slot] : NULL;
+}
+
+/* The thread state of the same thread in another interpreter; NULL: there are no more. */
+static const struct python_thread *find_other(const struct python *py, const struct python_thread *thread)
+{
+	for (const struct python_thread *next = thread + 1; next < py->known.data + py->known.len; next++)
+		if (next->tid == thread->tid)
+			return next;
+	return NULL;
+}
+
+/* What was known of a thread that is listed again is void: its thread state may be another one. */
+static bool renew_known(struct python *py)
+{
+	struct python_threads old = py->known;
+	bool ok = true;
+
+	py->known = (struct python_threads){0};
+	u64map_deinit(&py->by_tid);
+	for (size_t i = 0; ok && i < py->threads.len; i++)
+		ok = add_known(py, &py->threads.data[i]);
+	for (size_t i = 0, listed = py->known.len; ok && i < old.len; i++) {
+		const struct python_thread *again = find_thread(py, old.data[i].tid);
+
+		if (!again || again >= py->known.data + listed)
+			ok = add_known(py, &old.data[i]);
+	}
+	vec_deinit(&old);
+	return ok;
 }
 
 /* The numbers that threads have for themselves: others than ours when they are in a pid namespace of their own. */
@@ -150,10 +177,10 @@ static int list_threads(struct python *py, struct err *err)
 		err_set(err, -rc, "its threads cannot be listed");
 	else
 		rc = python_threads_list(&py->layout, &py->target->memory.mem, &own, err, &py->threads);
-	for (size_t i = 0; rc == 0 && i < py->threads.len; i++) {
+	for (size_t i = 0; rc == 0 && i < py->threads.len; i++)
 		set_our_number(&py->threads.data[i], &tids, &own);
-		rc = add_known(py, &py->threads.data[i]) ? 0 : err_set(err, ENOMEM, "out of memory");
-	}
+	if (rc == 0 && !renew_known(py))
+		rc = err_set(err, ENOMEM, "out of memory");
 	vec_deinit(&tids);
 	vec_deinit(&own);
 	return rc;
@@ -244,12 +271,14 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 
 	struct python_gil gil;
 
-	if (!thread || !python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->own))
-		return;
-	python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
-	python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
-	for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
-		python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
+	for (; thread; thread = find_other(py, thread)) {
+		if (!python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->own))
+			continue;
+		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
+		python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
+		for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
+			python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
+	}
 }
 
 /* That no frame comes twice, and that each is at an instruction of its code object. */
@@ -295,6 +324,27 @@ static bool take_gil(struct python *py, struct mem *mem, const struct python_thr
 	return known || py->interpreters.len == PYTHON_MAX_INTERPRETERS || vec_push(&py->interpreters, now);
 }
 
+/*
+ * Puts the frames of one more interpreter where they belong, by what they have on the C stack: the frames of one that calls
+ * another are further out. Up to 3.10 the interpreter that was made last comes first.
+ */
+static void add_part(struct python *py)
+{
+	struct python_chain *chain = &py->chain;
+	size_t from = chain->len;
+
+	for (size_t i = 0; i < py->part.len && chain->len < PYTHON_MAX_FRAMES; i++) {
+		size_t at = chain->len++;
+
+		while (at > 0 && from && chain->frames[at - 1].anchor > py->part.frames[i].anchor) {
+			chain->frames[at] = chain->frames[at - 1];
+			at--;
+		}
+		chain->frames[at] = py->part.frames[i];
+	}
+	chain->cut |= py->part.cut || from + py->part.len > PYTHON_MAX_FRAMES;
+}
+
 /* The variables of the frames in py->chain. */
 static bool take_locals(struct python *py, struct mem *own)
 {
@@ -327,14 +377,17 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		return "it ran while it was read";
 	if (!thread_copies_mem_init(&copies, &py->copies, snap, thread))
 		problem = "out of memory";
-	else if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
-		problem = "its thread state changed while it was read";
-	else
-		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->chain);
-	if (!problem && !take_gil(py, &copies.mem, own, thread->capture == CAPTURE_HELD))
-		problem = "out of memory";
-	if (!problem)
-		problem = py->chain.problem;
+	for (; own && !problem; own = find_other(py, own)) {
+		if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
+			problem = "its thread state changed while it was read";
+		else if (!take_gil(py, &copies.mem, own, thread->capture == CAPTURE_HELD))
+			problem = "out of memory";
+		if (!problem) {
+			python_chain_read(&py->layout, &copies.mem, own->tstate, &py->part);
+			problem = py->part.problem;
+			add_part(py);
+		}
+	}
 	if (!problem)
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
@@ -442,17 +495,21 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 	struct python *py = state;
 	uint64_t *problem = u64map_find(&py->problems, (uint64_t)thread->tid);
 	const struct python_thread *own = find_thread(py, thread->tid);
-	const struct interpreter *interpreter = own ? find_interpreter(py, own->interp) : NULL;
 
 	if (!own)
 		return;
 	out->runtime = name;
-	out->is_daemon = own->is_daemon;
-	if (own->name)
-		out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
-	out->has_gil = interpreter;
-	out->holds_gil = interpreter && interpreter->gil.holder == own->tstate;
-	out->waits_for_gil = interpreter && !out->holds_gil && python_gil_is_awaited(&interpreter->gil, thread);
+	for (; own; own = find_other(py, own)) { /* the main interpreter's is the last */
+		const struct interpreter *interpreter = find_interpreter(py, own->interp);
+
+		out->is_daemon = own->is_daemon;
+		if (own->name)
+			out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
+		out->has_gil |= interpreter != NULL;
+		out->holds_gil |= interpreter && interpreter->gil.holder == own->tstate;
+		out->waits_for_gil |= interpreter && python_gil_is_awaited(&interpreter->gil, thread);
+	}
+	out->waits_for_gil &= !out->holds_gil;
 	if (problem)
 		out->problem = (const char *)(uintptr_t)*problem;
 }

@@ -69,7 +69,7 @@ static bool is_tid_offset(struct mem *mem, const struct tid_list *tids, uint64_t
 		if (!mem_read_exact(mem, threads->data[i].thread + offset, &tid, sizeof(tid)) || !tid || !is_known(tids, (pid_t)tid))
 			return false;
 		for (size_t k = 0; k < i; k++)
-			if (threads->data[k].tid == (pid_t)tid)
+			if (threads->data[k].tid == (pid_t)tid && threads->data[k].thread != threads->data[i].thread)
 				return false;
 		threads->data[i].tid = threads->data[i].own = (pid_t)tid;
 	}
