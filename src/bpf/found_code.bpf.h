@@ -51,6 +51,9 @@ struct found {
 	struct offcpu_mapping mappings[OFFCPU_FOUND_MAPPINGS];
 	struct offcpu_file file; /* here because the programs' own stack is small */
 	struct look look;
+	struct offcpu_maps maps; /* where its mappings are */
+	__u32 is_shared;	 /* another process had the same: the loader has this set already */
+	__u64 hash;
 	__u64 missed;
 	__u32 nvisited;
 	__u32 nunknown; /* mappings of code that is in no file, or in one that is not known */
@@ -64,6 +67,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct found);
 } found_scratches SEC(".maps");
+
+/* Sets found lately, by a hash of what they have: those of a server's workers are one, and so are their stacks. */
+enum { CACHED_SETS = 1024 };
+
+struct cached_set {
+	__u64 hash;
+	struct offcpu_maps maps;
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CACHED_SETS);
+	__type(key, __u32);
+	__type(value, struct cached_set);
+} cached_sets SEC(".maps");
 
 __u64 nfound_slots; /* given out so far */
 __u32 nfound_sets;
@@ -124,6 +143,26 @@ int tell_file(void *ctx)
 	return bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(), asked_file.address, note_file, &none, 0);
 }
 
+static struct cached_set *cached_place(const struct found *f)
+{
+	__u32 at = (f->hash >> 40) % CACHED_SETS;
+
+	return bpf_map_lookup_elem(&cached_sets, &at);
+}
+
+static void cache_set(struct found *f)
+{
+	struct cached_set *c = cached_place(f);
+
+	if (!c)
+		return;
+	c->hash = 0;
+	asm volatile("" ::: "memory");
+	c->maps = f->maps;
+	asm volatile("" ::: "memory");
+	c->hash = f->hash;
+}
+
 #ifdef FINDS_CODE
 
 struct bpf_iter_task_vma {
@@ -168,26 +207,50 @@ static bool visit(struct found *f, struct vm_area_struct *vma)
 	m->object = code->object;
 	m->nrows = code->nrows;
 	m->serial = code->serial;
+	f->hash = mix(mix(mix(f->hash, m->start), m->end), mix(m->bias, (__u64)m->object << 32 | m->serial));
 	return true;
 }
 
+/* Whether a mapping of that set is still what we found. */
+static bool is_in_set(struct found *f, __u32 i, const struct offcpu_maps *maps)
+{
+	struct offcpu_mapping *m, *mine = found_at(f, i);
+	__u32 at = maps->first + i;
+
+	m = bpf_map_lookup_elem(&mappings, &at);
+	return m && m->set == maps->set && m->start == mine->start && m->object == mine->object && m->serial == mine->serial;
+}
+
+/* A set with the same mappings, unless it is the one that an address was missed with. */
+static bool share_set(struct found *f, __u32 set)
+{
+	struct cached_set *c = cached_place(f);
+
+	if (!c || c->hash != f->hash)
+		return false;
+	f->maps = c->maps;
+	asm volatile("" ::: "memory");
+	return c->hash == f->hash && f->maps.set != set && f->maps.count == f->head.count && is_in_set(f, 0, &f->maps) &&
+	       is_in_set(f, f->head.count - 1, &f->maps);
+}
+
 /* Gives the set a number and places; false: there are none. A set that had them before is unknown, and found again. */
-static bool place_set(struct found *f, __u32 *first)
+static bool place_set(struct found *f)
 {
 	__u64 at = OFFCPU_FOUND_SLOTS;
 
 	for (int i = 0; i < 2 && at + f->head.count > OFFCPU_FOUND_SLOTS; i++) /* all in one piece */
 		at = __sync_fetch_and_add(&nfound_slots, f->head.count) % OFFCPU_FOUND_SLOTS;
 	f->head.set = __sync_fetch_and_add(&nfound_sets, 1) | OFFCPU_FOUND_SET;
-	*first = first_found_slot + (__u32)at;
+	f->maps = (struct offcpu_maps){.first = first_found_slot + (__u32)at, .count = f->head.count, .set = f->head.set};
 	return at + f->head.count <= OFFCPU_FOUND_SLOTS;
 }
 
-static void write_set(struct found *f, __u32 first)
+static void write_set(struct found *f)
 {
 	for (__u32 i = 0; i < OFFCPU_FOUND_MAPPINGS && i < f->head.count; i++) {
 		struct offcpu_mapping *from = found_at(f, i), *m;
-		__u32 at = first + i;
+		__u32 at = f->maps.first + i;
 
 		m = bpf_map_lookup_elem(&mappings, &at);
 		if (!m)
@@ -238,7 +301,8 @@ static bool visit_all(struct found *f, struct task_struct *task)
 	struct bpf_iter_task_vma it;
 	bool ok;
 
-	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = 0;
+	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = f->is_shared = 0;
+	f->hash = 0;
 	/* Fails while somebody changes the map, or the last one's lock on this CPU is still to be given back. */
 	ok = bpf_iter_task_vma_new(&it, task, 0) == 0;
 	while ((vma = bpf_iter_task_vma_next(&it)))
@@ -252,15 +316,15 @@ static bool visit_all(struct found *f, struct task_struct *task)
 
 /*
  * Looks at what the current process has mapped, as it has no set yet, or `set` lacks the address. FOUND_SET: there is a
- * set with it in the scratch, whose places are from *first. A set of the loader's is replaced only by one that knows
+ * set with it in the scratch. A set of the loader's is replaced only by one that knows
  * everything, as the loader may know more of code that is in no file.
  */
-__attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed, __u32 *first)
+__attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
 
-	if (!f || !first || !is_worth_looking(f, task, tgid, set))
+	if (!f || !is_worth_looking(f, task, tgid, set))
 		return FOUND_NOTHING;
 	f->missed = missed;
 	if (BPF_CORE_READ_BITFIELD_PROBED(task->mm, map_count) > MAX_VISITED || !visit_all(f, task))
@@ -268,15 +332,20 @@ __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u6
 	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
 	if (!f->is_code)
 		return FOUND_NO_CODE;
-	if (!f->is_known || (f->nunknown && set && !(set & OFFCPU_FOUND_SET)) || !place_set(f, first))
+	if (!f->is_known || (f->nunknown && set && !(set & OFFCPU_FOUND_SET)))
 		return FOUND_NOTHING;
-	write_set(f, *first);
+	f->is_shared = share_set(f, set);
+	if (f->is_shared)
+		return FOUND_SET;
+	if (!place_set(f))
+		return FOUND_NOTHING;
+	write_set(f);
 	return FOUND_SET;
 }
 
 #else
 
-static int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed, __u32 *first)
+static int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed)
 {
 	return FOUND_NOTHING;
 }

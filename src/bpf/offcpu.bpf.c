@@ -48,7 +48,6 @@ const volatile bool all_processes;
 const volatile bool want_children;
 const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers always have */
 const volatile bool want_kernel = true;
-const volatile bool want_user = true;
 const volatile bool want_wakers;
 const volatile bool end_at_switch;   /* the kernel has no hook in the resumed thread: a wait ends at the switch to it */
 const volatile bool stack_at_switch; /* when the thread leaves: because of that, or as every wait counts anyway */
@@ -191,32 +190,37 @@ static void request_maps(__u32 tgid)
 }
 
 /* The loader is told first: it has the set before the stacks that are walked with it. */
-static bool give_found_set(struct found *f, __u32 tgid, __u32 first)
+static bool tell_found_set(struct found *f, __u32 tgid)
 {
-	struct offcpu_maps maps = {.first = first, .count = f->head.count, .set = f->head.set};
-
 	f->head.kind = OFFCPU_FOUND;
 	f->head.tgid = tgid;
-	f->look.set = maps.set;
+	if (f->head.count > OFFCPU_FOUND_MAPPINGS)
+		return false;
+	if (bpf_ringbuf_output(&ring, f, sizeof(f->head) + f->head.count * sizeof(f->mappings[0]), BPF_RB_NO_WAKEUP))
+		return false;
+	cache_set(f);
+	return true;
+}
+
+static bool give_found_set(struct found *f, __u32 tgid)
+{
+	if (!f->is_shared && !tell_found_set(f, tgid))
+		return false;
+	f->look.set = f->maps.set;
 	f->look.nsets++;
-	if (maps.count > OFFCPU_FOUND_MAPPINGS)
-		return false;
-	if (bpf_ringbuf_output(&ring, f, sizeof(f->head) + maps.count * sizeof(f->mappings[0]), BPF_RB_NO_WAKEUP))
-		return false;
 	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
-	return bpf_map_update_elem(&processes, &tgid, &maps, 0) == 0;
+	return bpf_map_update_elem(&processes, &tgid, &f->maps, 0) == 0;
 }
 
 static int look_for_code(__u32 tgid, __u32 which, struct stack_scratch *scratch)
 {
 	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
-	__u32 first = 0;
 	int found;
 
 	if (!f || !tgid)
 		return FOUND_NOTHING;
-	found = find_code(tgid, scratch->head.set, which, missed_by(&scratch->walk), &first);
-	return found != FOUND_SET || give_found_set(f, tgid, first) ? found : FOUND_NOTHING;
+	found = find_code(tgid, scratch->head.set, which, missed_by(&scratch->walk));
+	return found != FOUND_SET || give_found_set(f, tgid) ? found : FOUND_NOTHING;
 }
 
 /* Walks the user stack of the current thread. `may_look`: if need be by what is found to be mapped. */

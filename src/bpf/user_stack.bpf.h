@@ -37,7 +37,9 @@ enum {
 
 #endif
 
-const volatile struct offcpu_signal_frame signal_frame = {}; /* set by the loader */
+/* Set by the loader. */
+const volatile bool want_user = true;
+const volatile struct offcpu_signal_frame signal_frame = {};
 
 enum { VM_EXEC = 4 };
 
@@ -770,14 +772,16 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
  */
 __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct user_registers *regs = (struct user_registers *)bpf_task_pt_regs(task);
-	struct offcpu_maps *maps = bpf_map_lookup_elem(&processes, &tgid);
 	struct stack_scratch *scratch = get_scratch(which);
+	struct user_registers *regs;
+	struct offcpu_maps *maps;
 	struct walk *w;
 
-	if (!scratch)
+	/* Older kernels look at every global function, and some do not have what this one needs. */
+	if (!want_user || !scratch)
 		return 0;
+	regs = (struct user_registers *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
+	maps = bpf_map_lookup_elem(&processes, &tgid);
 	w = &scratch->walk;
 	*w = (struct walk){
 		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};

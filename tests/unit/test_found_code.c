@@ -200,6 +200,26 @@ static void test_finds_when_back(void **state)
 	finish(&f);
 }
 
+/* Processes with the same mappings share a set, and so their stacks. */
+static void test_shares(void **state)
+{
+	struct fixture f;
+	pid_t other;
+
+	start(&f, MIN_NS, 0);
+	give_table(&f, SERIAL);
+	tell_file(&f);
+	record(&f, 1);
+	other = child_start(naps);
+	assert_int_equal(offcpu_probe_watch(f.probe, other, NULL), 0);
+	for (int i = 0; i < PATIENCE && !offcpu_probe_set_of(f.probe, other); i++)
+		assert_int_equal(offcpu_probe_poll(f.probe, POLL_MS, take, &f.seen), 0);
+	assert_int_equal(offcpu_probe_set_of(f.probe, other), f.seen.set.set);
+	assert_found(&f);
+	child_end(other);
+	finish(&f);
+}
+
 static void test_knows_no_file(void **state)
 {
 	struct fixture f;
@@ -338,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds),
 		cmocka_unit_test(test_finds_when_back),
+		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_knows_no_file),
 		cmocka_unit_test(test_forgotten_file),
 		cmocka_unit_test(test_table_of_others),
