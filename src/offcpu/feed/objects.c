@@ -54,6 +54,7 @@ struct changes {
 struct objects {
 	struct offcpu_probe *probe;
 	pthread_mutex_t *taking;
+	pthread_mutex_t flushing; /* taken before that one: changes are given to BPF one after the other */
 	struct objects_limits limits;
 	room_fn make_room;
 	void *arg;
@@ -81,6 +82,7 @@ struct objects *objects_create(struct offcpu_probe *probe, pthread_mutex_t *lock
 
 	if (!objects)
 		return NULL;
+	pthread_mutex_init(&objects->flushing, NULL);
 	pthread_mutex_init(&objects->lock, NULL);
 	pthread_cond_init(&objects->read, NULL);
 	objects->probe = probe;
@@ -129,6 +131,7 @@ void objects_destroy(struct objects *objects)
 		close(objects->none);
 	pthread_cond_destroy(&objects->read);
 	pthread_mutex_destroy(&objects->lock);
+	pthread_mutex_destroy(&objects->flushing);
 	free(objects->all);
 	free(objects->keys);
 	free(objects);
@@ -346,12 +349,20 @@ static void settle(struct objects *objects, uint32_t number, bool was_removed, b
 		objects->keys[number] = FREE;
 }
 
-/* BPF does not find removed tables, but may still be using one until the call that sets the objects has returned. */
+/*
+ * BPF does not find removed tables, but may still be using one until the call that sets the objects has returned. New ones
+ * it finds at once.
+ */
 static void flush(struct objects *objects)
 {
-	struct changes changes = objects->changes;
-	int rc, none = objects->none;
+	struct changes changes;
+	int rc, none;
 
+	pthread_mutex_unlock(objects->taking);
+	pthread_mutex_lock(&objects->flushing);
+	pthread_mutex_lock(objects->taking);
+	changes = objects->changes;
+	none = objects->none;
 	objects->changes = (struct changes){0};
 	pthread_mutex_unlock(objects->taking);
 	rc = offcpu_probe_set_objects(objects->probe, changes.objects.data, changes.tables.data, changes.objects.len);
@@ -359,6 +370,7 @@ static void flush(struct objects *objects)
 	for (size_t i = 0; i < changes.objects.len; i++)
 		settle(objects, changes.objects.data[i], changes.tables.data[i] == none, rc < 0);
 	drop_changes(&changes, none);
+	pthread_mutex_unlock(&objects->flushing);
 }
 
 uint32_t objects_flush(struct objects *objects)

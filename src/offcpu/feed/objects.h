@@ -70,7 +70,7 @@ void objects_give(struct objects *objects, uint32_t number);
 
 /*
  * Gives BPF the tables of files that were taken, and removes those of files that were given back. Done in batches,
- * since each call takes long. Returns how many files got no table because this failed, since the last call.
+ * since each call takes long. Any thread may do it. Returns how many files got no table because this failed, since the last call.
  */
 uint32_t objects_flush(struct objects *objects);
 

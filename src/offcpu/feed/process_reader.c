@@ -16,16 +16,18 @@
 enum {
 	FIRST = -10, /* nice value for reading maps and making tables: until then, stacks of a process end at once */
 	LATER = 0,   /* for what can wait */
-	NOBODY = 0,  /* not a process: only wakes the thread that makes tables */
+	NOBODY = 0,  /* not a process: only wakes a thread */
 };
 
 struct process_reader {
 	struct tables *tables;
 	struct requests *fresh; /* for the thread that reads processes whose files are known */
 	struct requests *slow;  /* for the thread that makes tables */
-	bool reading, making;
+	struct requests *made;  /* for the thread that gives them to BPF: that there are some */
+	bool reading, making, giving;
 	pthread_t reader;
 	pthread_t maker;
+	pthread_t giver;
 	atomic_ullong gone;
 	atomic_ullong lost;
 
@@ -47,8 +49,9 @@ struct process_reader *process_reader_create(struct tables *tables)
 	reader->tables = tables;
 	reader->fresh = requests_create();
 	reader->slow = requests_create();
+	reader->made = requests_create();
 	reader->arena = arena_create();
-	return reader->fresh && reader->slow && reader->arena ? steal_ptr(reader) : NULL;
+	return reader->fresh && reader->slow && reader->made && reader->arena ? steal_ptr(reader) : NULL;
 }
 
 void process_reader_destroy(struct process_reader *reader)
@@ -58,6 +61,7 @@ void process_reader_destroy(struct process_reader *reader)
 	process_reader_end(reader);
 	requests_destroy(reader->fresh);
 	requests_destroy(reader->slow);
+	requests_destroy(reader->made);
 	u64map_deinit(&reader->reasons);
 	u64map_deinit(&reader->told);
 	arena_destroy(reader->arena);
@@ -186,6 +190,28 @@ static void answer(struct process_reader *reader, struct request request)
 	settle_request(reader, request, rc, &why);
 }
 
+/* The kernel waits until nobody uses what was there before: no table is made later because of that. */
+static void *give_tables(void *arg)
+{
+	struct process_reader *reader = arg;
+	struct request request;
+
+	while (requests_take(reader->made, &request))
+		tables_give(reader->tables);
+	return NULL;
+}
+
+/* Then all of them are with BPF. */
+static void make_new_tables(struct process_reader *reader)
+{
+	bool any = false;
+
+	while (tables_make_one(reader->tables))
+		any |= requests_add(reader->made, (struct request){.tgid = NOBODY});
+	if (any)
+		requests_wait(reader->made, UINT64_MAX / 2);
+}
+
 /* Usually the next process waits for the same tables that this one needed. */
 static void *make_tables(void *arg)
 {
@@ -194,7 +220,7 @@ static void *make_tables(void *arg)
 
 	while (requests_take(reader->slow, &request)) {
 		setpriority(PRIO_PROCESS, 0, FIRST);
-		tables_make_new(reader->tables);
+		make_new_tables(reader);
 		if (request.tgid != NOBODY && !answer_if_known(reader, &request))
 			answer(reader, request);
 		setpriority(PRIO_PROCESS, 0, LATER);
@@ -210,7 +236,8 @@ int process_reader_start(struct process_reader *reader, struct err *err)
 	if (reader->reading)
 		return 0;
 	signals_block_for_worker(&before);
-	reader->making = pthread_create(&reader->maker, NULL, make_tables, reader) == 0;
+	reader->giving = pthread_create(&reader->giver, NULL, give_tables, reader) == 0;
+	reader->making = reader->giving && pthread_create(&reader->maker, NULL, make_tables, reader) == 0;
 	reader->reading = reader->making && pthread_create(&reader->reader, NULL, read_known, reader) == 0;
 	signals_restore(&before);
 	return reader->reading ? 0 : err_set(err, EAGAIN, "cannot create a thread");
@@ -232,7 +259,11 @@ void process_reader_end(struct process_reader *reader)
 		requests_end(reader->slow);
 		pthread_join(reader->maker, NULL);
 	}
-	reader->reading = reader->making = false;
+	if (reader->giving) { /* the maker may have waited for it */
+		requests_end(reader->made);
+		pthread_join(reader->giver, NULL);
+	}
+	reader->reading = reader->making = reader->giving = false;
 	tables_read_names(reader->tables);
 }
 

@@ -28,7 +28,6 @@ static_assert((int)TABLES_MAX_ROWS >= (int)BPF_ROWS_MAX, "there is room for the 
 
 enum {
 	OTHER_DESCRIPTORS = 2048,
-	LARGE_FILE = 4 << 20, /* its table takes as long as giving some to BPF */
 	FIRST_MAKER = TABLES_MAX_FILES + 1, /* numbers in places: of a file + 1; from here on, of the code's maker */
 };
 
@@ -347,28 +346,22 @@ static void make_new(struct tables *tables, struct new_file *file)
 	module_destroy(module);
 }
 
-static void flush(struct tables *tables)
+bool tables_make_one(struct tables *tables)
+{
+	struct new_file file;
+
+	if (!new_files_take(tables->new_files, &file))
+		return false;
+	make_new(tables, &file);
+	new_file_deinit(&file);
+	return true;
+}
+
+void tables_give(struct tables *tables)
 {
 	pthread_mutex_lock(&tables->lock);
 	tables->losses.objects += objects_flush(tables->objects);
 	pthread_mutex_unlock(&tables->lock);
-}
-
-/* Giving them to BPF takes long, however many they are: so small ones are given together, and before a large one. */
-void tables_make_new(struct tables *tables)
-{
-	struct new_file file;
-	bool any = false;
-
-	while (new_files_take(tables->new_files, &file)) {
-		if (any && file.st.st_size > LARGE_FILE)
-			flush(tables);
-		make_new(tables, &file);
-		new_file_deinit(&file);
-		any = true;
-	}
-	if (any)
-		flush(tables);
 }
 
 uint64_t tables_made(struct tables *tables)

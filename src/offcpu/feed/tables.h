@@ -47,10 +47,12 @@ int tables_reread_process(struct tables *tables, pid_t tgid, struct err *err);
 int tables_read_known(struct tables *tables, pid_t tgid, bool asked, struct err *err, uint64_t *new_bytes);
 
 /*
- * Makes the tables of new files that tables_read_known() has met, also if nobody has them any more: others will. Likewise
- * by one thread at a time, and not while that reads processes with new files.
+ * Makes the table of a new file that tables_read_known() has met, also if nobody has it any more: others will. False: there
+ * are none. Likewise by one thread at a time, and not while that reads processes with new files. BPF has the tables when
+ * they have been given to it, which takes long, however many they are, and can be done by another thread.
  */
-void tables_make_new(struct tables *tables);
+bool tables_make_one(struct tables *tables);
+void tables_give(struct tables *tables);
 
 uint64_t tables_made(struct tables *tables); /* rises when a new file has become known */
 
