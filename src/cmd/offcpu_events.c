@@ -11,7 +11,7 @@
 #include "base/signals.h"
 #include "report/report.h"
 
-enum { INTERVAL_NS = 100000000 };
+enum { FIRST_INTERVAL_NS = 10000000, INTERVAL_NS = 100000000 };
 
 /* The first failure counts: the later ones do not know why. */
 static void keep(struct event_writer *writer, int rc)
@@ -42,12 +42,16 @@ static void write_events(struct event_writer *writer)
 		keep(writer, report_flush(writer->out));
 }
 
+/* Somebody waits for the first ones; later there are many at a time. */
 static void *write_on(void *arg)
 {
 	struct event_writer *writer = arg;
+	uint64_t interval_ns = FIRST_INTERVAL_NS;
 
-	while (pacer_rest_until(&writer->pacer, monotonic_ns() + INTERVAL_NS))
+	while (pacer_rest_until(&writer->pacer, monotonic_ns() + interval_ns)) {
 		write_events(writer);
+		interval_ns = interval_ns * 2 < INTERVAL_NS ? interval_ns * 2 : INTERVAL_NS;
+	}
 	return NULL;
 }
 
