@@ -3,6 +3,7 @@
 
 import json
 import os
+import platform
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,28 @@ def test_embedded(target, stakeout):
         assert wanted in left, names
     assert doc["runtimes"][0]["version"].startswith("3.")
     assert thread(doc, t.pid)["runtime"]["name"] == "python"  # which has a thread state, but runs no Python
+
+
+def test_compiled_code(python, stakeout, monkeypatch):
+    """Code that 3.14 and later compile is called by the interpreter, and shown as the function that it is of."""
+    if platform.machine() != "aarch64":
+        pytest.skip("only there the compiled code is known to keep frame pointers")
+    monkeypatch.setenv("PYTHON_JIT", "1")
+    t = python("jit.py")
+    if t.ask("jit?") != "yes":
+        pytest.skip("this Python has no JIT compiler")
+
+    def compiled(doc):
+        (th,) = doc["threads"]
+        frames = python_frames(th)
+        assert th["runtime"]["problem"] or [name for name, file, line in frames][-2:] == ["spin", "<module>"], frames
+        return [frame for frame in th["user_stack"] if frame["kind"] == "python" and frame["tier"] == "JIT"]
+
+    doc = until(lambda: look(stakeout, t), compiled)
+    (th,) = doc["threads"]
+    (frame,) = compiled(doc)
+    assert frame["symbol"] == "hot" and frame["source"]["line"] in (14, 15, 16)
+    assert th["user_stack_end"] == "complete", th
 
 
 def test_native_frames_stay(python, stakeout):

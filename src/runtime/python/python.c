@@ -563,11 +563,31 @@ static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw, uin
 	return raw;
 }
 
+/*
+ * What the interpreter has compiled is called by the activation whose frame it runs, and by nothing else: the raw frames
+ * before the one that executes it which are of no file.
+ */
+static uint32_t first_of_interpreter(const struct stack *stack, uint32_t raw)
+{
+	size_t i = 0;
+
+	while (i < stack->len && stack->data[i].raw < raw)
+		i++;
+	for (; i > 0; i--) {
+		const struct frame *frame = &stack->data[i - 1];
+
+		if (frame->kind != FRAME_KIND_NATIVE || (frame->module && frame->symbol_source != SYMBOL_GDB_JIT))
+			break;
+		raw = frame->raw;
+	}
+	return raw;
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct python *py = state;
 	struct stack own = {0};
-	uint32_t last;
+	uint32_t begin, last;
 	bool ok = true;
 
 	for (size_t i = 0, next; ok && py && i < raw->runtime.len; i = next) {
@@ -583,7 +603,10 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 				ok = vec_push(&own, name_frame(py, raw, frame));
 		}
 		last = last_of_interpreter(stack, first->raw, next < raw->runtime.len ? raw->runtime.data[next].raw : UINT32_MAX);
-		ok = ok && stack_replace(stack, first->raw, last, own.data, own.len, keep);
+		begin = first_of_interpreter(stack, first->raw);
+		if (own.len && begin < first->raw)
+			own.data[0].tier = "JIT";
+		ok = ok && stack_replace(stack, begin, last, own.data, own.len, keep);
 	}
 	vec_deinit(&own);
 	return ok;
