@@ -288,12 +288,101 @@ static void test_held_of_another_program(void **state)
 	fail_msg("the child never executed in time");
 }
 
+/* A reader that wants a word of each thread. */
+struct wanting {
+	bool wants;
+	uint64_t address;
+	unsigned begun, refreshed, read;
+	uint64_t last;
+};
+
+static bool begin_reading(void *arg, struct snapshot *snap)
+{
+	struct wanting *w = arg;
+
+	assert_true(snap->maps.len);
+	w->begun++;
+	return w->wants;
+}
+
+static void refresh_reader(void *arg)
+{
+	((struct wanting *)arg)->refreshed++;
+}
+
+static void read_more(void *arg, pid_t tid, struct mem *mem)
+{
+	struct wanting *w = arg;
+
+	w->read++;
+	assert_true(mem_read_exact(mem, w->address, &w->last, sizeof(w->last)));
+}
+
+static uint64_t wanted_word = UINT64_C(0x1122334455667788);
+
+static struct snapshot *take_with_reader(pid_t pid, struct wanting *w)
+{
+	const struct thread_reader reader = {begin_reading, refresh_reader, read_more, w};
+	struct capture_options options = defaults;
+	struct target *target;
+	struct capture *capture;
+	struct snapshot *snap;
+	struct err err = {0};
+
+	options.source = SOURCE_PROC;
+	options.reader = &reader;
+	w->address = (uintptr_t)&wanted_word; /* the child is a copy of us */
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	if (capture_open(target, &options, &err, &capture) < 0 || capture_take(capture, &err, &snap) < 0)
+		fail_msg("%s", err.msg);
+	capture_close(capture);
+	target_close(target);
+	return snap;
+}
+
+/* What is read of a thread that sleeps or is held is kept, once, however often it had to be taken. */
+static void check_reader(void (*body)(void))
+{
+	pid_t pid = child_start(body);
+	struct wanting w = {.wants = true}, idle = {0};
+	struct snapshot *snap = take_with_reader(pid, &w);
+	size_t copies = 0;
+
+	assert_int_equal(w.begun, 1);
+	assert_true(w.refreshed >= 1 && w.read >= 1);
+	assert_int_equal(w.last, wanted_word);
+	for (size_t i = 0; i < snap->copies.len; i++)
+		if (snap->copies.data[i].tid == pid)
+			copies++;
+	assert_int_equal(copies, 1);
+	snapshot_destroy(snap);
+
+	/* One that does not want this process is asked for nothing more. */
+	snap = take_with_reader(pid, &idle);
+	assert_int_equal(idle.begun, 1);
+	assert_int_equal(idle.refreshed + idle.read, 0);
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
+static void test_reader_of_a_sleeper(void **state)
+{
+	check_reader(child_sleeps);
+}
+
+static void test_reader_of_a_spinner(void **state)
+{
+	check_reader(child_spins);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeper_bpf),  cmocka_unit_test(test_sleeper_proc), cmocka_unit_test(test_spinner_bpf),
 		cmocka_unit_test(test_spinner_proc), cmocka_unit_test(test_stop_all),	  cmocka_unit_test(test_unmoved),
 		cmocka_unit_test(test_only_one_thread), cmocka_unit_test(test_held_of_another_program),
+		cmocka_unit_test(test_reader_of_a_sleeper),
+		cmocka_unit_test(test_reader_of_a_spinner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
