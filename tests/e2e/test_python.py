@@ -274,6 +274,26 @@ def test_hostile_memory(python, stakeout, what):
         assert frames[0][0] is None or frames[0][0].startswith("victim")
 
 
+def test_server_under_load(python, stakeout):
+    """Whatever threads are just doing, their stacks begin where threads do, and their own functions call each other."""
+    t = python("server.py")
+    shown, seen = 0, set()
+    for _ in rounds(25):
+        doc = look(stakeout, t, "--no-kernel")
+        for th in doc["threads"]:
+            frames = python_frames(th)
+            if not frames:
+                continue
+            names = [name.split(".")[-1] for name, file, line in frames]
+            assert names[-1] == ("<module>" if th["tid"] == t.pid else "_bootstrap"), names
+            assert "load" not in names or names[-4:] == ["load", "run", "_bootstrap_inner", "_bootstrap"], names
+            assert "do_GET" not in names or "process_request_thread" in names[names.index("do_GET") :], names
+            assert "_run_once" not in names or "run_forever" in names[names.index("_run_once") :], names
+            shown += 1
+            seen |= set(names)
+    assert shown > 25 and {"load", "_run_once"} <= seen, (shown, seen)
+
+
 # What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
 BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
 ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}
