@@ -246,9 +246,12 @@ PYTHONS ?= host 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 RUNTIME_LOOKS ?= 10000
 
 .PHONY: check-runtimes
-check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python that can be had, for an hour (PYTHONS="3.13", RUNTIME_LOOKS=100)
+check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python and Java that can be had, for an hour (PYTHONS="3.13", JDKS="21", RUNTIME_LOOKS=100)
 	@STAKEOUT_TEST_PYTHONS='$(PYTHONS)' STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
 		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py
+	@tools/prepare-jdks $(JDKS) | while read -r version start; do \
+		STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
+		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py || exit 1; done
 
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung, and as fast as it can be built

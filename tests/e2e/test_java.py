@@ -14,6 +14,9 @@ SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaC
 # Another release than the host's: `make check-runtimes` names the command that starts it.
 JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()
 
+# At a thread that runs.
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
+
 # What executes the program: the interpreter, either compiler, or all of them in one stack.
 MODES = {
     "mixed": [],
@@ -228,7 +231,7 @@ def test_running(java, look, mode):
     tid = wait_until(lambda: [tid for tid in tids(t.pid) if name_of(t.pid, tid) == "chains0"], "it has its name")[0]
 
     def count(patience):
-        docs = [look(t, "-t", tid) for _ in range(30)]
+        docs = [look(t, "-t", tid) for _ in range(LOOKS)]
         whole = [t for doc in docs for t in doc["threads"] if t["user_stack_end"] == "complete"]
         return {depth for depth in map(assert_chain, whole) if depth > 3} and {"deep"}
 
