@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/hotspot/method.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "runtime/hotspot/symbol.h"
 
 enum {
@@ -181,15 +183,21 @@ const struct method *methods_find(struct methods *m, uint64_t address)
 bool methods_find_line(struct methods *m, const struct method *method, int32_t bci, uint32_t *line)
 {
 	bool excludes_zero = m->layout->facts[HS_FEATURE] >= EXCLUDES_ZERO_SINCE;
-	uint8_t bytes[MAX_LINES];
+	_cleanup_free_ uint8_t *bytes = NULL;
 
 	*line = 0;
 	if (!method->lines || bci >= (int32_t)method->code_size)
 		return true;
-	for (size_t len = PAGES_SIZE - method->lines % PAGES_SIZE; len <= sizeof(bytes); len += PAGES_SIZE) {
-		struct cursor c = cursor_init(bytes, len);
+	for (size_t len = PAGES_SIZE - method->lines % PAGES_SIZE; len <= MAX_LINES; len += PAGES_SIZE) {
+		uint8_t *longer = realloc(bytes, len);
+		struct cursor c = cursor_init(longer, len);
 		uint32_t found;
 
+		if (!longer) {
+			m->pages->no_memory = true;
+			return false;
+		}
+		bytes = longer;
 		if (!pages_read(m->pages, method->lines, bytes, len))
 			return false;
 		found = line_table_find(&c, excludes_zero, bci < 0 ? 0 : (uint32_t)bci);
