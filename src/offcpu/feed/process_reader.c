@@ -25,6 +25,7 @@ struct process_reader {
 	struct requests *slow;  /* for the thread that makes tables */
 	struct requests *made;  /* for the thread that gives them to BPF: that there are some */
 	bool reading, making, giving;
+	atomic_bool ending; /* nobody needs tables any more */
 	pthread_t reader;
 	pthread_t maker;
 	pthread_t giver;
@@ -206,7 +207,7 @@ static void make_new_tables(struct process_reader *reader)
 {
 	bool any = false;
 
-	while (tables_make_one(reader->tables))
+	while (!atomic_load(&reader->ending) && tables_make_one(reader->tables))
 		any |= requests_add(reader->made, (struct request){.tgid = NOBODY});
 	if (any)
 		requests_wait(reader->made, UINT64_MAX / 2);
@@ -251,6 +252,7 @@ bool process_reader_wait(struct process_reader *reader, uint64_t until_ns)
 
 void process_reader_end(struct process_reader *reader)
 {
+	atomic_store(&reader->ending, true);
 	if (reader->reading) {
 		requests_end(reader->fresh);
 		pthread_join(reader->reader, NULL);
