@@ -1,23 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""What V8 says of a stack, and what was shown of it."""
+"""The Node.js that tests look at, what V8 says of a stack, and what was shown of it."""
 
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from harness import ROOT, TIMEOUT
 
 STACKS = ROOT / "tests/targets/node/stacks.js"
+RECURSION = ROOT / "tests/targets/node/recurse.js"
+HOST = "host"
+# What `make check` looks at; `make check-runtimes` names more, which tools/prepare-nodes unpacks.
+CHOSEN = os.environ.get("STAKEOUT_TEST_NODES", HOST).split()
+ENVIRONMENT = dict(os.environ)  # before a test has got a cache folder of its own
+
+_programs = {}
 
 
-def node():
-    """The program, which `make check-runtimes` may name, or a skip."""
-    path = os.environ.get("STAKEOUT_NODE") or shutil.which("node")
-    if not path:
-        pytest.skip("node is not installed")
-    return Path(path)
+def program(version):
+    """The program of a version, or a skip that says why it is not there."""
+    if version == HOST:
+        path = shutil.which("node")
+        if not path:
+            pytest.skip("node is not installed")
+        return Path(path)
+    if version not in _programs:
+        done = subprocess.run([ROOT / "tools/prepare-nodes", version], capture_output=True, text=True, env=ENVIRONMENT, timeout=600)
+        _programs[version] = Path(done.stdout.split()[1]) if done.stdout else done.stderr.strip()
+    if isinstance(_programs[version], str):
+        pytest.skip(_programs[version])
+    return _programs[version]
 
 
 def truth(t):
@@ -71,3 +86,19 @@ def assert_same(thread, expected, inner=0):
         assert left and is_same(left[0], frame), (frame, found, expected)
         left.pop(0)
     assert all(is_inner(frame) for frame in left[: len(left) - inner]), (left, found, expected)
+
+
+def assert_calls_fit(thread):
+    """
+    Of recurse.js: which function is called follows from those before. False: the thread was not in them. A function that has
+    just begun, or returns, may not be told.
+    """
+    found = [frame[0] for frame in shown(thread)][::-1]
+    if "main" not in found:
+        return False
+    inner = found[found.index("main") + 1 :]
+    assert inner[:1] in ([], ["entry"]), found
+    numbers = [int(name.removeprefix("f")) for name in inner[1:]]
+    for depth, (caller, callee) in enumerate(zip(numbers, numbers[1:])):
+        assert callee == (3 * caller + depth) % 8, (depth, found)
+    return True

@@ -2,15 +2,31 @@
 """Node.js: frames of the program in the place of those of interpreter and compilers, as V8 itself tells them."""
 
 import os
+import subprocess
 
 import pytest
-from harness import thread, until
-from nodes import STACKS, assert_same, line_of, node, shown, truth
+from harness import rounds, thread, until
+from nodes import CHOSEN, RECURSION, STACKS, assert_calls_fit, assert_same, line_of, program, shown, truth
 
 PATHS = [
     "plain", "callback", "sort", "replace", "construct", "accessor", "private", "reflect", "bound", "generator", "closure",
     "evaluated", "spelled", "proxied", "parsed", "json", "many", "recursion", "timer", "awaited", "promised",
 ]  # fmt: skip
+
+
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
+
+# Without inlining, as what was inlined is not told.
+TIERS = {
+    "interpreted": ["--jitless"],
+    "baseline": ["--always-sparkplug", "--no-opt"],
+    "optimised": ["--max-inlined-bytecode-size=0"],
+}
+
+
+@pytest.fixture(params=CHOSEN)
+def node(request):
+    return program(request.param)
 
 
 def blocked(snap, t, tid, name):
@@ -31,8 +47,8 @@ def sleeps_in(thread, calls):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_paths(target, snap, path):
-    t = target(node(), STACKS, path, "wait")
+def test_paths(node, target, snap, path):
+    t = target(node, STACKS, path, "wait")
     expected = truth(t)
     main = blocked(snap, t, t.pid, ["futex"])
     assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None
@@ -41,10 +57,10 @@ def test_paths(target, snap, path):
 
 
 @pytest.mark.parametrize("way, calls", [("wait", ["futex"]), ("read", ["read"]), ("exec", ["epoll_pwait", "epoll_wait"])])
-def test_ways(target, snap, tmp_path, way, calls):
+def test_ways(node, target, snap, tmp_path, way, calls):
     """Where the thread blocks in native code below functions of Node.js itself."""
     os.mkfifo(tmp_path / "fifo")
-    t = target(node(), STACKS, "callback", way, tmp_path / "fifo")
+    t = target(node, STACKS, "callback", way, tmp_path / "fifo")
     expected = truth(t)
     main = blocked(snap, t, t.pid, calls)
     assert_same(main, expected)
@@ -53,9 +69,9 @@ def test_ways(target, snap, tmp_path, way, calls):
     assert kinds[0] == "native" and kinds[-1] == "native" and "stub" in kinds
 
 
-def test_worker(target, snap):
+def test_worker(node, target, snap):
     """Each thread of workers has objects of its own."""
-    t = target(node(), STACKS, "worker", "callback", "wait")
+    t = target(node, STACKS, "worker", "callback", "wait")
     expected = truth(t)
     doc = until(lambda: snap(t), lambda d: any(sleeps_in(other, ["futex"]) for other in d["threads"]))
     (worker,) = [other for other in doc["threads"] if shown(other)]
@@ -63,9 +79,9 @@ def test_worker(target, snap):
     assert_same(worker, expected)
 
 
-def test_optimised(target, snap):
+def test_optimised(node, target, snap):
     """The function's name, and the line where it begins, where the current one is in V8's tables for optimised code."""
-    t = target(node(), "--allow-natives-syntax", STACKS, "optimised", "wait")
+    t = target(node, "--allow-natives-syntax", STACKS, "optimised", "wait")
     expected = truth(t)
     main = blocked(snap, t, t.pid, ["futex"])
     frames = [frame for frame in main["user_stack"] if frame["kind"] == "js"]
@@ -76,9 +92,9 @@ def test_optimised(target, snap):
     assert main["user_stack_end"] == "complete"
 
 
-def test_running(target, snap):
+def test_running(node, target, snap):
     """A thread that has to be held: its objects are read when it runs on."""
-    t = target(node(), STACKS, "callback", "spin")
+    t = target(node, STACKS, "callback", "spin")
     expected = truth(t)
 
     def spins(doc):
@@ -90,9 +106,9 @@ def test_running(target, snap):
     assert_same(main, expected[1:], inner=1)
 
 
-def test_replay(target, snap, stakeout, tmp_path):
+def test_replay(node, target, snap, stakeout, tmp_path):
     """Nothing but the file is needed for the same frames."""
-    t = target(node(), STACKS, "spelled", "wait")
+    t = target(node, STACKS, "spelled", "wait")
     truth(t)
     blocked(snap, t, t.pid, ["futex"])
     saved = tmp_path / "saved"
@@ -104,9 +120,9 @@ def test_replay(target, snap, stakeout, tmp_path):
         assert new["user_stack"] == old["user_stack"] and new["runtime"] == old["runtime"]
 
 
-def test_options(target, snap, stakeout):
+def test_options(node, target, snap, stakeout):
     """All native frames besides, or nothing else."""
-    t = target(node(), STACKS, "callback", "wait")
+    t = target(node, STACKS, "callback", "wait")
     expected = truth(t)
     usual = blocked(snap, t, t.pid, ["futex"])
     raw, none = (thread(snap(t, option), t.pid) for option in ("--raw", "--no-runtime"))
@@ -120,12 +136,23 @@ def test_options(target, snap, stakeout):
     assert len(none["user_stack"]) == sum(f.get("replaces", f["kind"] == "native") for f in usual["user_stack"])
 
 
-def test_text(target, snap, stakeout):
+def test_text(node, target, snap, stakeout):
     """Where frames have names nobody needs to be told how to get them."""
-    t = target(node(), STACKS, "callback", "wait")
+    t = target(node, STACKS, "callback", "wait")
     truth(t)
     blocked(snap, t, t.pid, ["futex"])
     result = stakeout("-t", t.pid, t.pid)
     assert ", v8 " in result.out.splitlines()[0]
     assert any(line.split()[1:3] == ["js", "each"] for line in result.out.splitlines())
     assert "--perf-basic-prof" not in result.out
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_recursion(node, target, snap, tier):
+    """It recurses and returns as fast as it can, and no frame is missing or wrong."""
+    t = target(node, *TIERS[tier], RECURSION, stderr=subprocess.DEVNULL)
+    seen = 0
+    for _ in rounds(LOOKS):
+        main = thread(snap(t, "-t", t.pid), t.pid)
+        seen += bool(assert_calls_fit(main))
+    assert seen > 1
