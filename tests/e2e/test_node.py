@@ -69,6 +69,7 @@ def test_ways(node, target, snap, tmp_path, way, calls):
     assert kinds[0] == "native" and kinds[-1] == "native" and "stub" in kinds
 
 
+@pytest.mark.asan
 def test_worker(node, target, snap):
     """Each thread of workers has objects of its own."""
     t = target(node, STACKS, "worker", "callback", "wait")
@@ -92,6 +93,7 @@ def test_optimised(node, target, snap):
     assert main["user_stack_end"] == "complete"
 
 
+@pytest.mark.asan
 def test_running(node, target, snap):
     """A thread that has to be held: its objects are read when it runs on."""
     t = target(node, STACKS, "callback", "spin")
@@ -106,6 +108,7 @@ def test_running(node, target, snap):
     assert_same(main, expected[1:], inner=1)
 
 
+@pytest.mark.asan
 def test_replay(node, target, snap, stakeout, tmp_path):
     """Nothing but the file is needed for the same frames."""
     t = target(node, STACKS, "spelled", "wait")
