@@ -154,6 +154,25 @@ static enum delivery find_delivery(const struct map_entry *entry)
 	return filesystems_is_memory(entry->dev_major, entry->dev_minor) ? BY_FAULT : BY_KERNEL;
 }
 
+static void open_pagemap(struct memory *vm)
+{
+	if (vm->pagemap_fd < 0)
+		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+/*
+ * A page that nobody can read although its mapping may be (MADV_GUARD_INSTALL): the C library ends stacks so since glibc 2.42.
+ * Told since Linux 6.15; before that, it looks like memory that was not delivered.
+ */
+static bool is_guard(const struct memory *vm, uint64_t address)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), guard = UINT64_C(1) << 58;
+	uint64_t entry;
+
+	return pread(vm->pagemap_fd, &entry, sizeof(entry), (off_t)(address / page * sizeof(entry))) == sizeof(entry) &&
+	       entry & guard;
+}
+
 /* How many bytes from `start` on are in pages that exist: present or swapped out. */
 static uint64_t count_existing(struct memory *vm, uint64_t start, uint64_t end)
 {
@@ -161,8 +180,7 @@ static uint64_t count_existing(struct memory *vm, uint64_t start, uint64_t end)
 	uint64_t pages[512], at = start / page * page;
 	bool absent = false;
 
-	if (vm->pagemap_fd < 0)
-		vm->pagemap_fd = openat(vm->process->mm_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	open_pagemap(vm);
 	while (at < end && !absent) {
 		uint64_t left = (end - at + page - 1) / page;
 		size_t n = left < 512 ? (size_t)left : 512;
@@ -259,6 +277,10 @@ static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint6
 	int rc = copy_proc_mem(vm, &part);
 
 	job->done += part.done;
+	if (rc < 0 && !vm->held)
+		open_pagemap(vm);
+	if (rc < 0 && is_guard(vm, part.address + part.done))
+		return -EFAULT;
 	if (rc == -EIO || rc == -EFAULT || rc == -EAGAIN) {
 		vm->refused = entry;
 		return -ETIMEDOUT;
@@ -322,6 +344,7 @@ static void tell_refused(struct memory *vm)
 
 void memory_hold(struct memory *vm)
 {
+	open_pagemap(vm); /* no file is opened while threads are held */
 	vm->held = true;
 }
 

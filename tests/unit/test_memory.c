@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "target/memory.h"
+#include "target/patience.h"
 
 enum { PAGE = 4096, JOBS = 600 };
 
@@ -217,6 +218,56 @@ static void test_memory_that_is_not_in_the_map(void **state)
 	}
 }
 
+/* Pages in the middle of a mapping that nobody can read: they end what can be read, and nobody is said to owe them. */
+static void check_guard(bool held)
+{
+	enum { SIZE = 65536, GUARD_INSTALL = 102 };
+	uint8_t *region = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct map_entry entry = {
+		.start = (uintptr_t)region, .end = (uintptr_t)region + 3 * SIZE, .perms = MAP_PERM_READ | MAP_PERM_WRITE, .path = ""};
+	const struct maps maps = {.data = &entry, .len = 1};
+	static uint8_t out[2 * SIZE];
+	struct memory_job job = {.address = entry.start, .len = 2 * SIZE, .dst = out};
+	struct notes notes = {0};
+	struct process p;
+	struct memory vm;
+
+	memset(region, 7, 3 * SIZE);
+	assert_int_equal(process_open(getpid(), NULL, &p), 0);
+	memory_init(&vm, &p, false);
+	vm.maps = &maps;
+	if (madvise(region + SIZE, SIZE, GUARD_INSTALL) < 0) {
+		print_message("skipped: the kernel has no such pages\n");
+		skip();
+	}
+	if (held)
+		memory_hold(&vm);
+	memory_copy(&vm, &job, 1);
+	if (held)
+		memory_release(&vm);
+	assert_int_equal(job.done, SIZE);
+	assert_memory_equal(out, region, SIZE);
+	if (job.unanswered) {
+		print_message("skipped: the kernel does not tell such pages\n");
+		skip();
+	}
+	assert_false(patience_tell(&notes));
+	notes_deinit(&notes);
+	memory_deinit(&vm);
+	process_close(&p);
+	munmap(region, 3 * SIZE);
+}
+
+static void test_guard_pages(void **state)
+{
+	check_guard(false);
+}
+
+static void test_guard_pages_while_held(void **state)
+{
+	check_guard(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +277,8 @@ int main(void)
 		cmocka_unit_test(test_gone_process),
 		cmocka_unit_test(test_memory_with_holes),
 		cmocka_unit_test(test_memory_that_is_not_in_the_map),
+		cmocka_unit_test(test_guard_pages),
+		cmocka_unit_test(test_guard_pages_while_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
