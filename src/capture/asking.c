@@ -19,6 +19,7 @@ struct asking {
 	struct snapshot *snap;
 	const struct asker *asker;
 	void *state;
+	size_t first; /* copy that was made for an answer */
 	struct inquiry *asked; /* beside snap->threads */
 	VEC(struct ask *) wants; /* of this round */
 };
@@ -68,11 +69,12 @@ static bool answer_all(struct asking *a)
 	return true;
 }
 
-static void drop_copies(struct snapshot *snap, pid_t tid)
+/* What was read for the thread since `first`; what was read with its stack was proved with that. */
+static void drop_copies(struct snapshot *snap, pid_t tid, size_t first)
 {
-	size_t kept = 0;
+	size_t kept = first;
 
-	for (size_t i = 0; i < snap->copies.len; i++)
+	for (size_t i = first; i < snap->copies.len; i++)
 		if (snap->copies.data[i].tid != tid)
 			snap->copies.data[kept++] = snap->copies.data[i];
 	snap->copies.len = kept;
@@ -93,7 +95,7 @@ static void confirm(struct asking *a)
 		looked = true;
 		if (confirmed && capture_unmoved(a->capture, t))
 			continue;
-		drop_copies(a->snap, t->tid);
+		drop_copies(a->snap, t->tid, a->first);
 		if (a->asker->forget)
 			a->asker->forget(a->state, a->snap, t);
 	}
@@ -101,7 +103,7 @@ static void confirm(struct asking *a)
 
 int capture_ask(struct capture *c, struct snapshot *snap, const struct asker *asker, void *state, struct err *err)
 {
-	struct asking a = {.capture = c, .snap = snap, .asker = asker, .state = state};
+	struct asking a = {.capture = c, .snap = snap, .asker = asker, .state = state, .first = snap->copies.len};
 	bool ok;
 
 	a.asked = calloc(snap->threads.len + 1, sizeof(*a.asked));

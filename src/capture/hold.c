@@ -163,8 +163,10 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 	request.buffer = *bulk;
 	if (!mode.reads || !c->reads)
 		return freeze_threads(&request, take->err, list);
-	if (!take_add_room(take, list->len + (mode.whole_process ? FREEZE_ROOM_FOR_CLONES : 0), &more))
-		return take_out_of_memory(take);
+	if (!take_add_room(take, list->len + (mode.whole_process ? FREEZE_ROOM_FOR_CLONES : 0), &more)) {
+		take_do_without(take);
+		return freeze_threads(&request, take->err, list);
+	}
 	request.reader = c->options.reader;
 	request.room = &more;
 	rc = freeze_threads(&request, take->err, list);

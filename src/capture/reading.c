@@ -14,10 +14,13 @@ bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *roo
 	size_t ncopies = nthreads * RECORDER_THREAD_COPIES, bytes = ncopies * RECORDER_THREAD_BLOCK;
 	const struct bulk *bulk;
 
-	if (bytes > most_room) {
-		bytes = most_room;
+	if (bytes > most_room - take->room) { /* what earlier rounds read is not given back */
+		bytes = most_room - take->room;
 		ncopies = bytes / RECORDER_THREAD_BLOCK;
 	}
+	if (!ncopies)
+		return false;
+	take->room += bytes;
 	*room = (struct recorder_room){.cap = ncopies};
 	bulk = take_add_bulk(take->snap, bytes, nthreads * READY);
 	room->copies = calloc(ncopies, sizeof(*room->copies));
@@ -54,6 +57,14 @@ int take_keep_room(struct take *take, struct recorder_room *room)
 	return ok ? 0 : take_out_of_memory(take);
 }
 
+/* Native stacks need far less. */
+int take_do_without(struct take *take)
+{
+	take->capture->reads = false;
+	notes_add(&take->snap->notes, "no frames of language runtimes: there is no memory for what has to be read");
+	return 0;
+}
+
 int take_read_asleep(struct take *take)
 {
 	const struct thread_reader *reader = take->capture->options.reader;
@@ -65,7 +76,7 @@ int take_read_asleep(struct take *take)
 	if (!take->capture->reads || !n)
 		return 0;
 	if (!take_add_room(take, n, &room))
-		return take_out_of_memory(take);
+		return take_do_without(take);
 	for (size_t i = 0; i < take->work.len; i++) {
 		const struct snap_thread *t = &take->snap->threads.data[i];
 		struct thread_recorder recorder;

@@ -41,6 +41,7 @@ struct take {
 	struct capture *capture;
 	struct snapshot *snap;
 	VEC(enum work) work; /* beside snap->threads */
+	uint64_t room;       /* bytes that were made ready for options.reader so far */
 	VEC(bool) unread;    /* likewise: its stack was just copied, and what options.reader wants was not */
 	struct u64map index; /* tid to position in snap->threads */
 	VEC(struct stack_pointer) sps; /* those that the last full pass knew, rising */
@@ -96,6 +97,7 @@ struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
 bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *room);
 /* What was read becomes part of the snapshot, in place of what was read of the same threads before. Frees the room. */
 int take_keep_room(struct take *take, struct recorder_room *room);
+int take_do_without(struct take *take); /* when there is no room; never fails */
 int take_read_asleep(struct take *take); /* of those that were copied asleep in this round */
 int take_begin_reading(struct take *take);
 void take_refresh_reader(struct take *take);

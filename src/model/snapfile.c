@@ -172,11 +172,13 @@ static void put_maps(struct bytes *b, const struct maps *maps)
 
 static void put_runtime(struct bytes *b, const struct snap_runtime *runtime)
 {
+	uint32_t nfacts = runtime->nfacts < MAX_FACTS ? runtime->nfacts : MAX_FACTS;
+
 	put_string(b, runtime->name);
 	put_string(b, runtime->version);
 	put_string(b, runtime->problem);
-	put_u32(b, runtime->nfacts);
-	for (uint32_t i = 0; i < runtime->nfacts; i++)
+	put_u32(b, nfacts);
+	for (uint32_t i = 0; i < nfacts; i++)
 		put_u64(b, runtime->facts[i]);
 }
 
@@ -279,7 +281,7 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 		put_copy(&w.section, &snap->jit_images.data[i]);
 		write_section(&w, TAG_JIT_IMAGE);
 	}
-	for (size_t i = 0; i < snap->copies.len; i++) {
+	for (size_t i = 0; i < snap->copies.len && i < MAX_COPIES; i++) {
 		put_u32(&w.section, (uint32_t)snap->copies.data[i].tid);
 		put_copy(&w.section, &snap->copies.data[i].copy);
 		write_section(&w, TAG_COPY);

@@ -53,6 +53,9 @@ static int compare_content(const struct groups *g, const struct trace_thread *a,
 	c = c ? c : compare_syscalls(&s->syscall, &t->syscall);
 	c = c ? c : COMPARE(stack_id(g, a->kernel), stack_id(g, b->kernel));
 	c = c ? c : COMPARE(stack_id(g, a->user), stack_id(g, b->user));
+	c = c ? c : COMPARE(a->runtime.holds_gil, b->runtime.holds_gil);
+	c = c ? c : COMPARE(a->runtime.waits_for_gil, b->runtime.waits_for_gil);
+	c = c ? c : compare_texts(a->runtime.problem, b->runtime.problem);
 	c = c ? c : COMPARE(a->raw.end, b->raw.end);
 	return c || a->raw.end == STACK_COMPLETE ? c : COMPARE(a->raw.end_pc, b->raw.end_pc);
 }

@@ -17,13 +17,13 @@ static size_t read_copy(const struct mem_copy *copy, uint64_t address, uint8_t *
 	return len;
 }
 
-static size_t find_in_thread(const struct thread_recorder *r, uint64_t address, uint8_t *buf, size_t len)
+static size_t find_in_thread(struct thread_recorder *r, uint64_t address, uint8_t *buf, size_t len)
 {
 	size_t got = r->stack ? read_copy(r->stack, address, buf, len) : 0;
 
 	if (!got && r->interrupted)
 		got = read_copy(r->interrupted, address, buf, len);
-	for (size_t i = r->room->len; !got && i > r->first; i--) /* the latest is the likeliest */
+	for (size_t i = r->room->len; !got && i > r->first && r->work; i--, r->work--) /* the latest is the likeliest */
 		got = read_copy(&r->room->copies[i - 1].copy, address, buf, len);
 	return got;
 }
@@ -55,9 +55,10 @@ static ssize_t read_thread(struct mem *mem, uint64_t address, void *buf, size_t 
 	size_t done = 0;
 
 	while (done < len) {
-		size_t got = find_in_thread(r, address + done, (uint8_t *)buf + done, len - done);
+		size_t got = r->work ? find_in_thread(r, address + done, (uint8_t *)buf + done, len - done) : 0;
 
-		if (!got && !fetch_block(r, address + done))
+		r->work -= r->work > 0;
+		if (!r->work || (!got && !fetch_block(r, address + done)))
 			break;
 		done += got;
 	}
@@ -72,6 +73,7 @@ void thread_recorder_init(struct thread_recorder *recorder, struct memory *vm, s
 		.vm = vm,
 		.room = room,
 		.first = room->len,
+		.work = RECORDER_THREAD_WORK,
 		.tid = tid,
 		.stack = stack,
 		.interrupted = interrupted,
@@ -143,6 +145,9 @@ static ssize_t read_process(struct mem *mem, uint64_t address, void *buf, size_t
 	struct process_recorder *r = (struct process_recorder *)mem;
 	size_t done = 0;
 
+	if (!r->work)
+		return -EFAULT;
+	r->work--;
 	while (done < len) {
 		size_t got = find_in_process(r, address + done, (uint8_t *)buf + done, len - done);
 
@@ -163,6 +168,7 @@ bool process_recorder_init(struct process_recorder *recorder, struct memory *vm,
 		.vm = vm,
 		.snap = snap,
 		.left = RECORDER_PROCESS_BYTES,
+		.work = RECORDER_PROCESS_WORK,
 	};
 	for (size_t i = 0; i < snap->copies.len; i++)
 		if (!snap->copies.data[i].tid && !add_blocks(recorder, &snap->copies.data[i].copy)) {

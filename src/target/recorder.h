@@ -23,6 +23,8 @@ enum {
 	RECORDER_THREAD_COPIES = 1024, /* most blocks of one thread */
 	RECORDER_PROCESS_BLOCK = 512,
 	RECORDER_PROCESS_BYTES = 16 << 20, /* most of what is no thread's own */
+	RECORDER_THREAD_WORK = 1 << 20,    /* most looks at copies for one thread, which may be held meanwhile */
+	RECORDER_PROCESS_WORK = 1 << 24,   /* most reads of what is no thread's own: pointers may lead in circles */
 };
 
 /* Room for what is read of several threads; nothing is allocated once it is there. */
@@ -40,6 +42,7 @@ struct thread_recorder {
 	struct memory *vm;
 	struct recorder_room *room;
 	size_t first; /* of its copies in the room */
+	uint32_t work; /* looks at copies that may still be taken */
 	pid_t tid;
 	const struct mem_copy *stack;       /* what is copied already, */
 	const struct mem_copy *interrupted; /* and this; may be NULL */
@@ -55,6 +58,7 @@ struct process_recorder {
 	struct snapshot *snap;
 	struct u64map blocks; /* by number to struct mem_copy */
 	uint64_t left;        /* bytes that may still be read */
+	uint32_t work;        /* and how often */
 	bool passing;         /* only for this recorder's own reads: it becomes no part of the snapshot. Set after init */
 };
 

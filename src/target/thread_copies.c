@@ -6,6 +6,8 @@
 
 #include "base/sorted.h"
 
+enum { MAX_WORK = 1 << 22 };
+
 void thread_copies_deinit(struct thread_copies *copies)
 {
 	vec_deinit(copies);
@@ -18,6 +20,15 @@ static int compare(const void *a, const void *b)
 	if (x->tid != y->tid)
 		return x->tid < y->tid ? -1 : 1;
 	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* What is no thread's own is added while they are read. */
+static bool has_more(const struct thread_copies *copies, const struct snapshot *snap)
+{
+	for (size_t i = copies->of; i < snap->copies.len; i++)
+		if (snap->copies.data[i].tid)
+			return true;
+	return copies->of > snap->copies.len;
 }
 
 static bool sort(struct thread_copies *copies, const struct snapshot *snap)
@@ -46,20 +57,20 @@ static size_t read_copy(const struct mem_copy *copy, uint64_t address, void *buf
 	return len;
 }
 
-static size_t read_part(const struct thread_copies_mem *m, uint64_t address, void *buf, size_t len)
+static size_t read_part(struct thread_copies_mem *m, uint64_t address, void *buf, size_t len)
 {
 	size_t got = read_copy(&m->thread->stack, address, buf, len);
 
 	if (!got)
 		got = read_copy(&m->thread->interrupted, address, buf, len);
-	for (size_t i = 0; !got && i < m->n; i++)
+	for (size_t i = 0; !got && i < m->n && m->work; i++, m->work--)
 		got = read_copy(&m->snap->copies.data[m->copies[i].index].copy, address, buf, len);
 	return got;
 }
 
 static ssize_t read_copies(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
-	const struct thread_copies_mem *m = (const struct thread_copies_mem *)mem;
+	struct thread_copies_mem *m = (struct thread_copies_mem *)mem;
 	size_t done = 0, got = 1;
 
 	for (; got && done < len; done += got)
@@ -72,13 +83,15 @@ bool thread_copies_mem_init(struct thread_copies_mem *mem, struct thread_copies 
 {
 	size_t first;
 
-	if (copies->of != snap->copies.len && !sort(copies, snap))
+	if (has_more(copies, snap) && !sort(copies, snap))
 		return false;
+	copies->of = snap->copies.len;
 	first = sorted_upto(copies->data, copies->len, .tid, thread->tid - 1);
 	*mem = (struct thread_copies_mem){
 		.mem = {.read = read_copies},
 		.snap = snap,
 		.thread = thread,
+		.work = MAX_WORK,
 		.copies = copies->data + first,
 		.n = sorted_upto(copies->data, copies->len, .tid, thread->tid) - first,
 	};

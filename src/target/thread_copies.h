@@ -30,6 +30,7 @@ struct thread_copies_mem {
 	const struct snap_thread *thread;
 	const struct thread_copy *copies;
 	size_t n;
+	uint32_t work; /* looks at copies that may still be taken: a file may have any number of them */
 };
 
 /* False when memory is exhausted. Good until something is copied. */

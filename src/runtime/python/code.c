@@ -10,6 +10,7 @@ enum {
 	OBJECT_TYPE = 8,
 	OBJECT_SIZE = 16,
 	FIRST_WITH_UNITS = 10, /* f_lasti counts units of two bytes since then */
+	MAX_LINES_BYTES = 32 << 20, /* of all line tables */
 };
 
 void python_codes_deinit(struct python_codes *codes)
@@ -63,9 +64,10 @@ static void read_code(struct python_codes *codes, uint64_t address, struct pytho
 	if (!code->name)
 		code->name = read_string(codes, address, PY_CODE_NAME);
 	code->file = read_string(codes, address, PY_CODE_FILENAME);
-	if (!read_u64(codes->mem, address + layout->at[PY_CODE_LINES], &lines) ||
+	if (codes->lines_bytes > MAX_LINES_BYTES || !read_u64(codes->mem, address + layout->at[PY_CODE_LINES], &lines) ||
 	    !python_bytes(codes->mem, lines, codes->arena, &code->lines, &code->nlines))
 		code->lines = NULL;
+	codes->lines_bytes += code->lines ? code->nlines : 0;
 }
 
 const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address)

@@ -29,6 +29,7 @@ struct python_codes {
 	struct mem *mem;
 	struct arena *arena;
 	struct u64map by_address; /* struct python_code */
+	uint64_t lines_bytes;     /* of their line tables */
 };
 
 void python_codes_deinit(struct python_codes *codes);

@@ -34,16 +34,17 @@ static bool take_thread(void *ctx, uint64_t key, uint64_t object)
 {
 	struct reading *r = ctx;
 	uint64_t own = read_int(r->mem, python_attribute(r->layout, r->mem, object, "_native_id"));
-	uint64_t daemon;
+	uint64_t name = own ? python_attribute(r->layout, r->mem, object, "_name") : 0;
+	uint64_t daemon = own ? python_attribute(r->layout, r->mem, object, "_daemonic") : 0;
+	bool is_daemon = daemon && read_int(r->mem, daemon) == 1;
 
 	for (size_t i = 0; own && i < r->threads->len; i++) {
 		struct python_thread *thread = &r->threads->data[i];
 
 		if ((uint64_t)thread->own != own || thread->interp != r->interp)
 			continue;
-		thread->name = python_attribute(r->layout, r->mem, object, "_name");
-		daemon = python_attribute(r->layout, r->mem, object, "_daemonic");
-		thread->is_daemon = daemon && read_int(r->mem, daemon) == 1;
+		thread->name = name;
+		thread->is_daemon = is_daemon;
 	}
 	return --r->left;
 }

@@ -26,13 +26,6 @@ enum { MAX_LOCALS_FRAMES = 128, THREAD_FACTS = 7 }; /* words of each thread behi
 
 static const char name[] = "python";
 
-/* Each has a lock of its own since 3.12. */
-struct interpreter {
-	uint64_t address;
-	struct python_gil gil;
-	bool held; /* the lock was read while a thread was held: at the snapshot's instant, whatever happens since */
-};
-
 struct locals {
 	const struct frame_local *data;
 	uint32_t len;
@@ -51,7 +44,7 @@ struct python {
 	struct u64map problems;    /* by tid: a sentence */
 	bool wants_locals;
 	struct u64map locals; /* by address of the frame: struct locals */
-	VEC(struct interpreter) interpreters;
+	struct u64map gils; /* by thread state: the lock as it was when its own thread was read */
 	struct python_chain chain; /* the one that is being read, */
 	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
@@ -65,7 +58,7 @@ static void destroy(void *state)
 		return;
 	vec_deinit(&py->threads);
 	vec_deinit(&py->known);
-	vec_deinit(&py->interpreters);
+	u64map_deinit(&py->gils);
 	u64map_deinit(&py->by_tid);
 	thread_copies_deinit(&py->copies);
 	u64map_deinit(&py->problems);
@@ -275,6 +268,8 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 		if (!python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->own))
 			continue;
 		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
+		if (py->chain.problem)
+			return;
 		python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
 		for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
 			python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
@@ -304,24 +299,26 @@ static const char *check_frames(struct python *py)
 	return problem;
 }
 
-static struct interpreter *find_interpreter(struct python *py, uint64_t address)
+/*
+ * Whether the thread has the lock, as of the instant at which it was read itself: only who has it can let go of it. What others
+ * saw may be of another instant.
+ */
+static bool take_gil(struct python *py, struct mem *mem, const struct python_thread *own)
 {
-	for (size_t i = 0; i < py->interpreters.len; i++)
-		if (py->interpreters.data[i].address == address)
-			return &py->interpreters.data[i];
-	return NULL;
-}
+	struct python_gil gil, *copy;
+	uint64_t *slot;
+	bool created;
 
-/* Who has the lock, as of the instant at which this thread was read. */
-static bool take_gil(struct python *py, struct mem *mem, const struct python_thread *own, bool held)
-{
-	struct interpreter now = {.address = own->interp, .held = held}, *known = find_interpreter(py, own->interp);
-
-	if (!python_gil_read(&py->layout, mem, own->interp, &now.gil))
+	if (!python_gil_read(&py->layout, mem, own->interp, &gil))
 		return true;
-	if (known && (held || !known->held))
-		*known = now;
-	return known || py->interpreters.len == PYTHON_MAX_INTERPRETERS || vec_push(&py->interpreters, now);
+	slot = u64map_put(&py->gils, own->tstate, &created);
+	copy = slot && created ? arena_alloc(py->arena, sizeof(*copy)) : NULL;
+	if (!slot || (created && !copy))
+		return false;
+	if (created)
+		*slot = (uintptr_t)copy;
+	*(struct python_gil *)(uintptr_t)*slot = gil;
+	return true;
 }
 
 /*
@@ -368,6 +365,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 {
 	struct thread_copies_mem copies;
 	const char *problem = NULL;
+	bool is_found = false;
 
 	py->chain.len = 0;
 	py->chain.cut = false;
@@ -378,16 +376,16 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 	if (!thread_copies_mem_init(&copies, &py->copies, snap, thread))
 		problem = "out of memory";
 	for (; own && !problem; own = find_other(py, own)) {
+		/* A new thread's is its creator's for a moment. */
 		if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
-			problem = "its thread state changed while it was read";
-		else if (!take_gil(py, &copies.mem, own, thread->capture == CAPTURE_HELD))
-			problem = "out of memory";
-		if (!problem) {
-			python_chain_read(&py->layout, &copies.mem, own->tstate, &py->part);
-			problem = py->part.problem;
-			add_part(py);
-		}
+			continue;
+		is_found = true;
+		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->part);
+		problem = take_gil(py, &copies.mem, own) ? py->part.problem : "out of memory";
+		add_part(py);
 	}
+	if (!problem && !is_found)
+		problem = "its thread state changed while it was read";
 	if (!problem)
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
@@ -500,14 +498,15 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 		return;
 	out->runtime = name;
 	for (; own; own = find_other(py, own)) { /* the main interpreter's is the last */
-		const struct interpreter *interpreter = find_interpreter(py, own->interp);
+		uint64_t *slot = u64map_find(&py->gils, own->tstate);
+		const struct python_gil *gil = slot ? (const struct python_gil *)(uintptr_t)*slot : NULL;
 
 		out->is_daemon = own->is_daemon;
 		if (own->name)
 			out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
-		out->has_gil |= interpreter != NULL;
-		out->holds_gil |= interpreter && interpreter->gil.holder == own->tstate;
-		out->waits_for_gil |= interpreter && python_gil_is_awaited(&interpreter->gil, thread);
+		out->has_gil |= gil != NULL;
+		out->holds_gil |= gil && gil->holder == own->tstate;
+		out->waits_for_gil |= gil && python_gil_is_awaited(gil, thread);
 	}
 	out->waits_for_gil &= !out->holds_gil;
 	if (problem)

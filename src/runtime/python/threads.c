@@ -18,15 +18,25 @@ static bool is_known(const struct tid_list *tids, pid_t tid)
 	return !tids->len || tid_list_has(tids, tid);
 }
 
+/* It is among those from `first` on: the list is a ring. */
+static bool is_listed(const struct python_threads *threads, size_t first, uint64_t tstate)
+{
+	for (size_t i = first; i < threads->len; i++)
+		if (threads->data[i].tstate == tstate)
+			return true;
+	return false;
+}
+
 /* One interpreter's. A list that changes meanwhile may lead astray: what does not say that it is this one's ends it. */
 static int list_interpreter(const struct python_layout *layout, struct mem *mem, uint64_t interp, struct err *err,
 			    struct python_threads *out)
 {
 	uint64_t tstate, next;
+	size_t first = out->len;
 
 	if (!read_u64(mem, interp + layout->at[PY_INTERP_THREADS], &tstate))
 		return err_set(err, EINVAL, "layout check failed: an interpreter's state cannot be read");
-	for (; tstate && out->len < PYTHON_MAX_THREADS; tstate = next) {
+	for (; tstate && out->len < PYTHON_MAX_THREADS && !is_listed(out, first, tstate); tstate = next) {
 		struct python_thread thread = {.tstate = tstate, .interp = interp};
 		uint64_t owner, native = 0;
 
