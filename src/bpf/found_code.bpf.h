@@ -9,7 +9,7 @@
  */
 
 enum {
-	MAX_VISITED = 1024, /* mappings of a process: nobody can be interrupted while they are looked at */
+	MAX_VISITED = 1024, /* mappings of a process: no other thread gets this CPU while they are looked at */
 	LOOK_AGAIN_NS = 200000000,
 	SETS_AT_ONCE = 4, /* that a process gets as soon as it needs them; then at growing intervals, from the next on */
 	FIRST_GAP_NS = 1000000,
@@ -56,6 +56,7 @@ struct found {
 	__u64 hash;
 	__u64 missed;
 	__u32 nvisited;
+	__u32 over; /* there are too many */
 	__u32 nunknown; /* mappings of code that is in no file, or in one that is not known */
 	__u32 is_code;	/* where the walk ended is code, */
 	__u32 is_known; /* and of a file that is known */
@@ -156,11 +157,9 @@ static void cache_set(struct found *f)
 
 	if (!c)
 		return;
-	c->hash = 0;
-	asm volatile("" ::: "memory");
+	__sync_lock_test_and_set(&c->hash, 0); /* somebody may be reading it */
 	c->maps = f->maps;
-	asm volatile("" ::: "memory");
-	c->hash = f->hash;
+	__sync_lock_test_and_set(&c->hash, f->hash);
 }
 
 #ifdef FINDS_CODE
@@ -179,7 +178,7 @@ static struct offcpu_mapping *found_at(struct found *f, __u32 i)
 	return &f->mappings[i % OFFCPU_FOUND_MAPPINGS];
 }
 
-/* False: that is enough. */
+/* False: these are too many. */
 static bool visit(struct found *f, struct vm_area_struct *vma)
 {
 	struct offcpu_file_code *code;
@@ -255,16 +254,14 @@ static void write_set(struct found *f)
 		m = bpf_map_lookup_elem(&mappings, &at);
 		if (!m)
 			return;
-		m->set = 0; /* neither the old set's nor this one's: somebody may be walking by it */
-		asm volatile("" ::: "memory");
+		__sync_lock_test_and_set(&m->set, 0); /* neither the old set's nor this one's: somebody may walk by it */
 		m->start = from->start;
 		m->end = from->end;
 		m->bias = from->bias;
 		m->object = from->object;
 		m->nrows = from->nrows;
 		m->serial = from->serial;
-		asm volatile("" ::: "memory");
-		m->set = f->head.set;
+		__sync_lock_test_and_set(&m->set, f->head.set);
 	}
 }
 
@@ -295,19 +292,20 @@ static bool is_worth_looking(struct found *f, struct task_struct *task, __u32 tg
 	return last->set != set || last->pages != f->look.pages || last->nfiles != f->look.nfiles || since > LOOK_AGAIN_NS;
 }
 
+/* False: not now. */
 static bool visit_all(struct found *f, struct task_struct *task)
 {
 	struct vm_area_struct *vma;
 	struct bpf_iter_task_vma it;
 	bool ok;
 
-	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = f->is_shared = 0;
+	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = f->is_shared = f->over = 0;
 	f->hash = 0;
 	/* Fails while somebody changes the map, or the last one's lock on this CPU is still to be given back. */
 	ok = bpf_iter_task_vma_new(&it, task, 0) == 0;
 	while ((vma = bpf_iter_task_vma_next(&it)))
 		if (!visit(f, vma)) {
-			ok = false;
+			f->over = 1;
 			break;
 		}
 	bpf_iter_task_vma_destroy(&it);
@@ -316,8 +314,8 @@ static bool visit_all(struct found *f, struct task_struct *task)
 
 /*
  * Looks at what the current process has mapped, as it has no set yet, or `set` lacks the address. FOUND_SET: there is a
- * set with it in the scratch. A set of the loader's is replaced only by one that knows
- * everything, as the loader may know more of code that is in no file.
+ * set with it in the scratch. A set of the loader's is replaced only by one that knows everything, as the loader may know
+ * more of code that is in no file.
  */
 __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed)
 {
@@ -330,6 +328,8 @@ __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u6
 	if (BPF_CORE_READ_BITFIELD_PROBED(task->mm, map_count) > MAX_VISITED || !visit_all(f, task))
 		return FOUND_NOTHING;
 	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
+	if (f->over)
+		return FOUND_NOTHING;
 	if (!f->is_code)
 		return FOUND_NO_CODE;
 	if (!f->is_known || (f->nunknown && set && !(set & OFFCPU_FOUND_SET)))

@@ -3,6 +3,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -220,6 +221,35 @@ static void test_shares(void **state)
 	finish(&f);
 }
 
+static void maps_much_and_naps(void)
+{
+	const struct place place = find_place();
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	for (int i = 0; i < 2 * OFFCPU_FOUND_MAPPINGS; i++)
+		if (mmap(NULL, (size_t)(place.end - place.start), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)place.offset) ==
+		    MAP_FAILED)
+			_exit(1);
+	naps();
+}
+
+/* A process with more code than a set can have is left to the loader. */
+static void test_too_much_code(void **state)
+{
+	struct fixture f;
+
+	start(&f, MIN_NS, 0);
+	child_end(f.pid);
+	f.pid = child_start(maps_much_and_naps);
+	assert_int_equal(offcpu_probe_watch(f.probe, f.pid, NULL), 0);
+	give_table(&f, SERIAL);
+	tell_file(&f);
+	record(&f, 1);
+	assert_int_equal(f.seen.sets, 0); /* it does not sleep before it has mapped all */
+	assert_int_equal(f.seen.stack.user_end, OFFCPU_END_NO_TABLES);
+	finish(&f);
+}
+
 static void test_knows_no_file(void **state)
 {
 	struct fixture f;
@@ -359,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_finds),
 		cmocka_unit_test(test_finds_when_back),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_too_much_code),
 		cmocka_unit_test(test_knows_no_file),
 		cmocka_unit_test(test_forgotten_file),
 		cmocka_unit_test(test_table_of_others),
