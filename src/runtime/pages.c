@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WANTED = 0, IN_VAIN = 1, READ_COST = 64 };
+
+static const uint64_t max_effort = UINT64_C(1) << 30; /* a second or two */
+
 void pages_init(struct pages *pages, uint64_t bytes)
 {
-	*pages = (struct pages){.left = bytes / PAGES_SIZE};
+	*pages = (struct pages){.left = bytes / PAGES_SIZE, .effort = max_effort};
 }
 
 void pages_deinit(struct pages *pages)
@@ -15,8 +19,6 @@ void pages_deinit(struct pages *pages)
 	u64map_deinit(&pages->known);
 	vec_deinit(&pages->wanted);
 }
-
-enum { WANTED = 0, IN_VAIN = 1 };
 
 static const uint8_t *find(struct pages *pages, uint64_t number)
 {
@@ -50,8 +52,9 @@ bool pages_read(struct pages *pages, uint64_t address, void *buf, size_t len)
 {
 	uint8_t *out = buf;
 
-	if (len && address > UINT64_MAX - (len - 1))
+	if ((len && address > UINT64_MAX - (len - 1)) || pages->effort < len + READ_COST)
 		return false;
+	pages->effort -= len + READ_COST;
 	for (size_t done = 0; done < len;) {
 		uint64_t at = address + done, offset = at % PAGES_SIZE;
 		size_t part = len - done < PAGES_SIZE - offset ? len - done : PAGES_SIZE - (size_t)offset;

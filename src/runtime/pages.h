@@ -23,6 +23,7 @@ struct pages {
 	struct u64map known; /* number of the piece → its bytes, or 0: wanted, or 1: in vain */
 	VEC(uint64_t) wanted; /* numbers of pieces */
 	uint64_t left;        /* how many more may be wanted */
+	uint64_t effort;      /* how many more bytes readers may look at: a process could have them read the same for ever */
 	bool lacks;           /* a reader wanted what may still come; reset it before a call to learn whether it was that one */
 	bool no_memory;       /* of ours: what is known is not to be relied on */
 };

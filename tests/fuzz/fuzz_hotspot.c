@@ -12,8 +12,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
-	MAX_STEPS = 200,
-	MAX_STARTS = 256, /* words of a stack from which a walk is tried */
+	MAX_STEPS = 64,
+	MAX_STARTS = 24, /* words of a stack from which a walk is tried */
 	MAX_FILE = 1 << 20,
 };
 

@@ -103,6 +103,15 @@ static void test_bounds(void **state)
 	assert_false(pages.lacks); /* it will never come */
 	assert_false(pages_read_word(&pages, UINT64_MAX - 3, &word));
 	pages_deinit(&pages);
+
+	pages_init(&pages, 4 * PAGES_SIZE);
+	pages.effort = 100;
+	assert_false(pages_read_word(&pages, AT, &word));
+	assert_true(pages.lacks);
+	pages.lacks = false;
+	assert_false(pages_read_word(&pages, AT, &word)); /* it was looked for long enough */
+	assert_false(pages.lacks);
+	pages_deinit(&pages);
 }
 
 static void test_saved(void **state)

@@ -45,6 +45,7 @@ struct hotspot {
 	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
 	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
 	struct u64map seen;            /* of both, by hash */
+	struct u64map names;           /* of places, by hash: struct kept */
 	bool collected;
 };
 
@@ -65,6 +66,7 @@ static void destroy(void *state)
 	vec_deinit(&hs->code);
 	vec_deinit(&hs->places);
 	u64map_deinit(&hs->seen);
+	u64map_deinit(&hs->names);
 	free(hs);
 }
 
@@ -146,13 +148,17 @@ static bool detect(struct target *target, void **state)
 
 /* Code */
 
+static uint64_t hash(uint64_t a, uint64_t b)
+{
+	return (a * UINT64_C(0x9e3779b97f4a7c15)) ^ b;
+}
+
 /* True the first time. */
 static bool is_new(struct hotspot *hs, uint64_t a, uint64_t b)
 {
-	uint64_t key = (a * UINT64_C(0x9e3779b97f4a7c15)) ^ b;
 	bool created = false;
 
-	if (!u64map_put(&hs->seen, key, &created))
+	if (!u64map_put(&hs->seen, hash(a, b), &created))
 		hs->pages.no_memory = true;
 	return created;
 }
@@ -448,6 +454,34 @@ static void describe_thread(void *state, const struct snapshot *snap, const stru
 		};
 }
 
+/* The frames of a place that many stacks have. */
+struct kept {
+	struct java_place place;
+	size_t len;
+	struct frame data[];
+};
+
+static void name_once(struct hotspot *hs, const struct java_place *place, struct named *out)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&hs->names, hash(place->code, place->place), &created);
+	struct kept *kept = slot ? (struct kept *)(uintptr_t)*slot : NULL;
+
+	if (kept && kept->place.code == place->code && kept->place.place == place->place) {
+		out->len = kept->len;
+		memcpy(out->data, kept->data, kept->len * sizeof(*kept->data));
+		return;
+	}
+	name_place(hs, place, out);
+	kept = slot && created ? arena_alloc(hs->arena, sizeof(*kept) + out->len * sizeof(*kept->data)) : NULL;
+	if (!kept)
+		return;
+	kept->place = *place;
+	kept->len = out->len;
+	memcpy(kept->data, out->data, out->len * sizeof(*kept->data));
+	*slot = (uintptr_t)kept;
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct hotspot *hs = state;
@@ -459,7 +493,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 
 		if (frame->runtime != FRAME_KIND_JAVA || frame->raw >= raw->len)
 			continue;
-		name_place(hs, &place, &named);
+		name_once(hs, &place, &named);
 		for (size_t k = 0; k < named.len; k++) {
 			named.data[k].flags = raw->data[frame->raw].flags;
 			named.data[k].address = raw->data[frame->raw].pc;
