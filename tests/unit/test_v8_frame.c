@@ -184,10 +184,15 @@ static struct v8_place make_function(uint64_t *bytecode)
 
 static void test_function(void **state)
 {
-	uint64_t bytecode;
+	uint64_t bytecode, shared, other;
 	struct v8_place place = make_function(&bytecode);
 	struct js_frame frame;
 
+	memcpy(&shared, m.bytes + (place.function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
+	v8make_put(&m, shared, 8, bytecode);
+	other = v8make_object(&m, V8MAKE_TYPE_BYTECODE, 64);
+	v8make_put(&m, other, 8, v8make_small(10));
+	v8make_put(&m, other, 32, v8make_bytes(&m, "\x08\x4c", 2));
 	v8make_finish(&m);
 	assert_true(js_frame_read(&m.heap, &place, &frame));
 	assert_string_equal(frame.name, "f");
@@ -198,6 +203,9 @@ static void test_function(void **state)
 	place.is_exact = true;
 	assert_true(js_frame_read(&m.heap, &place, &frame));
 	assert_int_equal(frame.line_kind, LINE_APPROXIMATE);
+	place.bytecode = other; /* of another function */
+	assert_true(js_frame_read(&m.heap, &place, &frame));
+	assert_int_equal(frame.line_kind, LINE_DEFINITION);
 	place.is_builtin = false;
 	place.bytecode = 0;
 	assert_true(js_frame_read(&m.heap, &place, &frame));

@@ -14,7 +14,7 @@ enum {
 	MAX_PLACES = 1024, /* frames of one stack */
 	RECORD = 16,       /* frame pointer and return address */
 	TAG = 1,
-	EXIT_TARGET = 24,  /* from the frame pointer of a builtin that is written in C++: its function, among its arguments */
+	EXIT_TARGET = 24,  /* from the frame pointer of a builtin in C++: its function, among its arguments */
 };
 
 static bool read_word(struct mem *mem, uint64_t address, uint64_t *out)
@@ -114,7 +114,8 @@ static bool find_place(const struct v8_process *p, struct mem *mem, const struct
 	if (!is_code(p->layout, p->maps, frame->pc - is_call, &out->is_builtin))
 		return false;
 	has_frame = has_frame && caller->sp >= RECORD && fp % WORD == 0;
-	if (!is_call && (!has_frame || fp + p->layout->facts[V8_FP_FUNCTION] < frame->sp || is_beginning(p, mem, frame->pc))) {
+	if (!is_call && (!has_frame || fp + p->layout->facts[V8_FP_FUNCTION] < frame->sp ||
+			 is_beginning(p, mem, frame->pc))) {
 		out->kind = V8_AT_EDGE;
 		return !out->is_builtin;
 	}
@@ -135,11 +136,19 @@ bool v8_places_find(const struct v8_process *process, struct mem *mem, const str
 	return true;
 }
 
-/* The interpreter's frames have the bytecode that is executed; the same slots of others are something else. */
+/*
+ * The interpreter's frames have the bytecode that is executed; the same slots of others are something else. A function that
+ * tells its own bytecode must have that.
+ */
 static bool is_interpreted(const struct heap *heap, const struct v8_place *place, const struct js_function *function)
 {
-	return place->is_builtin && function->has_script && heap_is(heap, place->bytecode, V8_TYPE_BYTECODE) &&
-	       heap_is_small(place->offset);
+	uint64_t own;
+
+	if (!place->is_builtin || !function->has_script || !heap_is(heap, place->bytecode, V8_TYPE_BYTECODE) ||
+	    !heap_is_small(place->offset))
+		return false;
+	return !v8_has(heap->layout, V8_SHARED_DATA) || !heap_read(heap, function->shared, V8_SHARED_DATA, &own) ||
+	       own == place->bytecode || !heap_is(heap, own, V8_TYPE_BYTECODE);
 }
 
 static void find_line(const struct heap *heap, const struct v8_place *place, const struct js_function *function,
@@ -159,6 +168,14 @@ static void find_line(const struct heap *heap, const struct v8_place *place, con
 		out->line = 0;
 }
 
+/* As V8 itself shows it; code of eval() is in a script without a name. */
+static const char *name_of(const struct js_function *function)
+{
+	if (function->name[0])
+		return function->name;
+	return function->has_script && !function->file[0] ? "eval" : "<anonymous>";
+}
+
 bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct js_frame *out)
 {
 	struct js_function function;
@@ -171,7 +188,7 @@ bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct
 		return false;
 	interpreted = is_interpreted(heap, place, &function);
 	out->is_stub = !function.has_script && !function.name[0];
-	snprintf(out->name, sizeof(out->name), "%s", function.name[0] ? function.name : function.has_script && !function.file[0] ? "eval" : "<anonymous>");
+	snprintf(out->name, sizeof(out->name), "%s", name_of(&function));
 	if (function.has_script) /* that of an eval() has no name */
 		snprintf(out->file, sizeof(out->file), "%s", function.file[0] ? function.file : "<anonymous>");
 	out->tier = interpreted ? "interpreted" : !place->is_builtin ? "compiled" : function.has_script ? NULL : "builtin";

@@ -33,8 +33,8 @@ static void add_number(struct scope_rest *rest, int32_t number)
 }
 
 /*
- * Which slots are there depends on flags whose places change between versions. But what is in them tells: strings are names,
- * a few values stand for what is not there, and the next object is the scope around, which follows the numbers.
+ * Which slots are there depends on flags whose places change between versions. But what is in them tells: strings are
+ * names, a few values stand for what is not there, and the next object is the scope around, which follows the numbers.
  */
 static bool read_rest(const struct heap *heap, uint64_t scope, uint64_t slot, struct scope_rest *out)
 {

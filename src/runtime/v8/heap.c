@@ -47,7 +47,8 @@ bool heap_is_function(const struct heap *heap, uint64_t value)
 	const uint64_t *facts = heap->layout->facts;
 	uint16_t type;
 
-	return heap_type(heap, value, &type) && type >= facts[V8_TYPE_FUNCTION_FIRST] && type <= facts[V8_TYPE_FUNCTION_LAST];
+	return heap_type(heap, value, &type) && type >= facts[V8_TYPE_FUNCTION_FIRST] &&
+	       type <= facts[V8_TYPE_FUNCTION_LAST];
 }
 
 bool heap_is_string(const struct heap *heap, uint64_t value)

@@ -229,7 +229,8 @@ int v8_layout_check(const struct v8_layout *layout, struct err *err)
 		}
 	if (facts[V8_SMI_SHIFT] != WHOLE_SMI_SHIFT)
 		return err_set(err, ENOTSUP, "it compresses its pointers");
-	if (facts[V8_TYPE_FUNCTION_LAST] < facts[V8_TYPE_FUNCTION_FIRST] || facts[V8_TYPE_NO_STRING] > facts[V8_TYPE_SHARED])
+	if (facts[V8_TYPE_FUNCTION_LAST] < facts[V8_TYPE_FUNCTION_FIRST] ||
+	    facts[V8_TYPE_NO_STRING] > facts[V8_TYPE_SHARED])
 		return err_set(err, ENOTSUP, "what it says of its types cannot be");
 	return 0;
 }

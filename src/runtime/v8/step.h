@@ -7,8 +7,8 @@
 #include "unwind/walk.h"
 
 /*
- * Code that V8 makes keeps a frame pointer, but for its first and its last instructions. There the frame pointer is still, or
- * again, the caller's, and following it would leave that out.
+ * Code that V8 makes keeps a frame pointer, but for its first and its last instructions. There the frame pointer is still,
+ * or again, the caller's, and following it would leave that out.
  */
 enum v8_frame_state {
 	V8_FRAME_WHOLE,

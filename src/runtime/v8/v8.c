@@ -189,8 +189,10 @@ static bool load_thread(const struct snapshot *snap, struct v8_thread *t)
 		const struct mem_copy *copy = &snap->copies.data[i].copy;
 
 		if (snap->copies.data[i].tid == t->tid)
-			ok = vec_push(&copies, (struct ask_range){
-						       .address = copy->start, .len = copy->len, .got = copy->len, .data = copy->data});
+			ok = vec_push(&copies, (struct ask_range){.address = copy->start,
+								  .len = copy->len,
+								  .got = copy->len,
+								  .data = copy->data});
 	}
 	ok = ok && pages_take(&t->pages, &copies);
 	ask_deinit(&copies);
@@ -206,8 +208,9 @@ static bool detect_saved(struct target *target, struct v8 *v8)
 	v8_layout_load(saved->facts, V8_FACT_COUNT, &v8->layout);
 	if (v8_layout_check(&v8->layout, NULL) < 0 || !pages_load(&v8->ran, target->snap))
 		return false;
-	for (uint32_t i = V8_FACT_COUNT; i + THREAD_FACTS <= saved->nfacts && v8->threads.len < MAX_THREADS; i += THREAD_FACTS) {
-		struct v8_thread *t = find_thread(v8, (pid_t)saved->facts[i]) ? NULL : add_thread(v8, (pid_t)saved->facts[i]);
+	for (uint32_t i = V8_FACT_COUNT; i + THREAD_FACTS <= saved->nfacts; i += THREAD_FACTS) {
+		pid_t tid = (pid_t)saved->facts[i];
+		struct v8_thread *t = find_thread(v8, tid) || v8->threads.len >= MAX_THREADS ? NULL : add_thread(v8, tid);
 
 		if (!t || !load_thread(target->snap, t))
 			return false;
@@ -375,7 +378,8 @@ static bool check_function(struct v8 *v8, struct v8_thread *t, uint64_t function
 	uint64_t shared;
 
 	return !heap_read(&heap, function, V8_FUNCTION_SHARED, &shared) ||
-	       (add_checks(v8, t, function, V8_FUNCTION_SHARED, wants) && add_checks(v8, t, shared, V8_SHARED_NAME, wants) &&
+	       (add_checks(v8, t, function, V8_FUNCTION_SHARED, wants) &&
+		add_checks(v8, t, shared, V8_SHARED_NAME, wants) &&
 		add_checks(v8, t, shared, V8_SHARED_SCRIPT, wants));
 }
 
