@@ -1,33 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/replace.h"
 
-#include <string.h>
-
-/* The index of the first frame from raw frame `raw` or a later one. Frames come in the order of raw ones. */
-static size_t find_raw(const struct stack *stack, uint32_t raw)
+struct stack_merge stack_merge_begin(struct stack *stack, bool keep)
 {
-	size_t i = 0;
-
-	while (i < stack->len && stack->data[i].raw < raw)
-		i++;
-	return i;
+	return (struct stack_merge){.stack = stack, .keep = keep, .ok = true};
 }
 
-bool stack_replace(struct stack *stack, uint32_t first, uint32_t last, const struct frame *frames, size_t n, bool keep)
+/* Frames come in the order of raw ones. */
+static bool is_before(const struct stack_merge *m, uint32_t raw)
 {
-	size_t from = find_raw(stack, first), to = last < UINT32_MAX ? find_raw(stack, last + 1) : stack->len;
-	size_t rest = keep ? from : to;
+	return m->at < m->stack->len && m->stack->data[m->at].raw < raw;
+}
+
+static bool is_upto(const struct stack_merge *m, uint32_t raw)
+{
+	return m->at < m->stack->len && m->stack->data[m->at].raw <= raw;
+}
+
+static void copy_one(struct stack_merge *m)
+{
+	m->ok = m->ok && vec_push(&m->out, m->stack->data[m->at]);
+	m->at++;
+}
+
+void stack_merge_replace(struct stack_merge *m, uint32_t first, uint32_t last, const struct frame *frames, size_t n)
+{
+	size_t own, replaced = 0;
 
 	if (!n)
-		return true;
-	if (!vec_reserve(stack, stack->len + n))
-		return false;
-	memmove(&stack->data[from + n], &stack->data[rest], (stack->len - rest) * sizeof(*stack->data));
-	stack->len += n - (rest - from);
-	for (size_t i = 0; i < n; i++) {
-		stack->data[from + i] = frames[i];
-		stack->data[from + i].raw = first;
-		stack->data[from + i].replaces = i ? 0 : (uint32_t)(to - from);
+		return;
+	while (is_before(m, first))
+		copy_one(m);
+	own = m->out.len;
+	for (size_t i = 0; m->ok && i < n; i++) {
+		m->ok = vec_push(&m->out, frames[i]);
+		if (m->ok) {
+			m->out.data[own + i].raw = first;
+			m->out.data[own + i].replaces = 0;
+		}
 	}
-	return true;
+	for (; is_upto(m, last); replaced++) {
+		if (m->keep)
+			copy_one(m);
+		else
+			m->at++;
+	}
+	if (m->ok)
+		m->out.data[own].replaces = (uint32_t)replaced;
+}
+
+bool stack_merge_end(struct stack_merge *m)
+{
+	while (m->ok && m->at < m->stack->len)
+		copy_one(m);
+	if (m->ok) {
+		struct stack old = *m->stack;
+
+		*m->stack = m->out;
+		m->out = old;
+	}
+	vec_deinit(&m->out);
+	return m->ok;
 }

@@ -109,6 +109,26 @@ static void test_push_x86_64(void **state)
 }
 
 /* Without a check of the stack's depth; the poll of 8 and 11. */
+/* With -XX:+PreserveFramePointer, and in stubs. */
+static void test_frame_pointer_x86_64(void **state)
+{
+	static const uint8_t bytes[] = {
+		0x55,                         /*  0: push rbp */
+		0x48, 0x8b, 0xec,             /*  1: mov rbp, rsp */
+		0x48, 0x83, 0xec, 0x20,       /*  4: sub rsp, 0x20 */
+		0xe8, 0x00, 0x00, 0x00, 0x00, /*  8: call */
+		0x5d, 0xc3,
+	};
+	static const uint8_t other[] = {0x41, 0x57, 0x90, 0x90, 0x48, 0x83, 0xec, 0x20, 0x5d, 0xc3}; /* push r15 */
+	const struct code code = {&arch_x86_64, bytes, sizeof(bytes), 8, 6}, unknown = {&arch_x86_64, other, sizeof(other), 8, 6};
+
+	assert_int_equal(at(&code, 0), TOP_NONE);
+	assert_int_equal(at(&code, 1), TOP_RECORD);
+	assert_int_equal(at(&code, 4), TOP_RECORD);
+	assert_int_equal(at(&code, 8), TOP_WHOLE);
+	assert_int_equal(at(&unknown, 2), TOP_UNKNOWN);
+}
+
 static void test_sub_x86_64(void **state)
 {
 	static const uint8_t bytes[] = {
@@ -148,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_large_aarch64),
 		cmocka_unit_test(test_push_x86_64),
 		cmocka_unit_test(test_sub_x86_64),
+		cmocka_unit_test(test_frame_pointer_x86_64),
 		cmocka_unit_test(test_hostile),
 	};
 

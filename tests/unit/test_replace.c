@@ -40,6 +40,14 @@ static void expect(struct stack *stack, const char *want)
 	vec_deinit(stack);
 }
 
+static bool stack_replace(struct stack *stack, uint32_t first, uint32_t last, const struct frame *frames, size_t n, bool keep)
+{
+	struct stack_merge merge = stack_merge_begin(stack, keep);
+
+	stack_merge_replace(&merge, first, last, frames, n);
+	return stack_merge_end(&merge);
+}
+
 static void test_one(void **state)
 {
 	struct stack stack = make();
@@ -69,13 +77,14 @@ static void test_keep(void **state)
 	expect(&stack, "read eval_inlined eval inner outer call inner main");
 }
 
-/* One after the other, innermost first, as merging does. */
 static void test_twice(void **state)
 {
 	struct stack stack = make();
+	struct stack_merge merge = stack_merge_begin(&stack, false);
 
-	assert_true(stack_replace(&stack, 0, 0, program, 1, false));
-	assert_true(stack_replace(&stack, 1, 2, program, 2, false));
+	stack_merge_replace(&merge, 0, 0, program, 1);
+	stack_merge_replace(&merge, 1, 2, program, 2);
+	assert_true(stack_merge_end(&merge));
 	expect(&stack, "inner inner outer main");
 }
 

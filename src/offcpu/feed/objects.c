@@ -49,6 +49,7 @@ struct object {
 struct changes {
 	VEC(uint32_t) objects; /* whose tables will change */
 	VEC(int) tables;       /* the new tables; `none` to remove one */
+	VEC(uint32_t) serials; /* of the new tables; 0 to remove one */
 };
 
 struct objects {
@@ -118,6 +119,7 @@ static void drop_changes(struct changes *changes, int none)
 			close(changes->tables.data[i]);
 	vec_deinit(&changes->objects);
 	vec_deinit(&changes->tables);
+	vec_deinit(&changes->serials);
 }
 
 void objects_destroy(struct objects *objects)
@@ -224,15 +226,17 @@ static bool has_room(struct objects *objects, size_t rows)
 }
 
 /* Gives the object this table at the next flush, which closes it. */
-static bool change(struct objects *objects, uint32_t number, int table)
+static bool change(struct objects *objects, uint32_t number, int table, uint32_t serial)
 {
 	struct changes *changes = &objects->changes;
 
 	if (!vec_reserve(&changes->objects, changes->objects.len + 1) ||
-	    !vec_reserve(&changes->tables, changes->tables.len + 1))
+	    !vec_reserve(&changes->tables, changes->tables.len + 1) ||
+	    !vec_reserve(&changes->serials, changes->serials.len + 1))
 		return false;
 	vec_push(&changes->objects, number);
 	vec_push(&changes->tables, table);
+	vec_push(&changes->serials, serial);
 	return true;
 }
 
@@ -301,7 +305,7 @@ static void add_table(struct objects *objects, struct object *object, uint32_t n
 	pthread_mutex_lock(objects->taking);
 	object->fit = any ? OBJECTS_NO_TABLE : OBJECTS_FIT;
 	table = any ? create_table(objects, &rows, serial) : -1;
-	if (table >= 0 && change(objects, number, table)) {
+	if (table >= 0 && change(objects, number, table, serial)) {
 		object->table = (struct object_table){.base = rows.base, .nrows = (uint32_t)rows.len, .serial = serial};
 		object->fit = rows.cut ? OBJECTS_NO_TABLE : OBJECTS_FIT;
 	} else if (table >= 0) {
@@ -328,24 +332,28 @@ static void remove_table(struct objects *objects, struct object *object, uint32_
 	if (objects->none < 0)
 		objects->none = offcpu_probe_create_table(objects->probe, &none, 1, 0);
 	if (objects->none >= 0)
-		change(objects, number, objects->none);
+		change(objects, number, objects->none, 0);
 }
 
-/* BPF has accepted or refused a table. */
-static void settle(struct objects *objects, uint32_t number, bool was_removed, bool refused)
+/*
+ * BPF has accepted or refused a table, or has dropped one (serial 0). Meanwhile the object may have been given back and taken
+ * again: then another table is being made for it, and this one does not count.
+ */
+static void settle(struct objects *objects, uint32_t number, uint32_t serial, bool refused)
 {
 	struct object *object = objects->all[number];
+	bool is_current = serial && object && object->table.serial == serial;
 
-	if (refused && object && object->table.nrows) {
+	if (refused && is_current && object->table.nrows) {
 		objects->rows -= object->table.nrows;
 		forget_starts(objects, object);
-		object->table = (struct object_table){.serial = object->table.serial};
+		object->table.nrows = 0; /* BPF may have found mappings by the rest already */
 		object->fit = OBJECTS_NO_TABLE;
 		objects->lost++;
 	}
-	if (object)
+	if (is_current)
 		make_ready(objects, object, number);
-	if (was_removed && objects->keys[number] == GOING)
+	if (!serial && objects->keys[number] == GOING)
 		objects->keys[number] = FREE;
 }
 
@@ -368,7 +376,7 @@ static void flush(struct objects *objects)
 	rc = offcpu_probe_set_objects(objects->probe, changes.objects.data, changes.tables.data, changes.objects.len);
 	pthread_mutex_lock(objects->taking);
 	for (size_t i = 0; i < changes.objects.len; i++)
-		settle(objects, changes.objects.data[i], changes.tables.data[i] == none, rc < 0);
+		settle(objects, changes.objects.data[i], changes.serials.data[i], rc < 0);
 	drop_changes(&changes, none);
 	pthread_mutex_unlock(&objects->flushing);
 }

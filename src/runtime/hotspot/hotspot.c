@@ -486,6 +486,8 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 {
 	struct hotspot *hs = state;
 
+	struct stack_merge merge = stack_merge_begin(stack, keep);
+
 	for (size_t i = 0; hs && i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
 		const struct java_place place = {.code = frame->code, .place = frame->place};
@@ -498,10 +500,9 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 			named.data[k].flags = raw->data[frame->raw].flags;
 			named.data[k].address = raw->data[frame->raw].pc;
 		}
-		if (!stack_replace(stack, frame->raw, frame->raw, named.data, named.len, keep))
-			return false;
+		stack_merge_replace(&merge, frame->raw, frame->raw, named.data, named.len);
 	}
-	return !hs || !hs->pages.no_memory;
+	return stack_merge_end(&merge) && (!hs || !hs->pages.no_memory);
 }
 
 const struct runtime_ops hotspot_runtime = {

@@ -166,18 +166,41 @@ static bool follows_sub_rsp(const struct window *w, uint64_t at)
 	return (at - w->start >= 4 && sub_rsp(w, at - 4) == 4) || (at - w->start >= 7 && sub_rsp(w, at - 7) == 7);
 }
 
+/* The length of mov rbp, rsp in either encoding; 0: it is not that. */
+static unsigned move_rsp(const struct window *w, uint64_t at)
+{
+	return HAS(w, at, "\x48\x8b\xec") || HAS(w, at, "\x48\x89\xe5") ? 3 : 0;
+}
+
+/* sub rsp, also behind mov rbp, rsp: where frame pointers are kept, and in stubs. */
+static bool makes_frame(const struct window *w, uint64_t at)
+{
+	return sub_rsp(w, at + move_rsp(w, at));
+}
+
+/* push rbp is just before the pc, or there is only mov rbp, rsp between. */
+static bool follows_push(const struct window *w)
+{
+	return (w->pc > w->start && HAS(w, w->pc - 1, "\x55")) ||
+	       (w->pc - w->start > 3 && move_rsp(w, w->pc - 3) && HAS(w, w->pc - 4, "\x55"));
+}
+
+/* A frame is whole only behind what makes it. Any other prologue is not known. */
 static enum top_state prologue_x86_64(const struct window *w)
 {
 	uint64_t complete = w->blob->code_begin + w->blob->frame_complete;
 
-	if (w->pc > w->start && HAS(w, w->pc - 1, "\x55") && sub_rsp(w, w->pc))
+	if (follows_push(w) && makes_frame(w, w->pc))
 		return TOP_RECORD;
 	if (store_rbp(w, w->pc) && follows_sub_rsp(w, w->pc))
 		return TOP_UNSAVED;
 	for (uint64_t at = w->pc; at < complete; at++)
-		if ((HAS(w, at, "\x55") && sub_rsp(w, at + 1)) || (sub_rsp(w, at) && store_rbp(w, at + sub_rsp(w, at))))
+		if ((HAS(w, at, "\x55") && makes_frame(w, at + 1)) || (sub_rsp(w, at) && store_rbp(w, at + sub_rsp(w, at))))
 			return TOP_NONE;
-	return TOP_WHOLE;
+	for (uint64_t at = w->blob->code_begin; at < w->pc; at++)
+		if (sub_rsp(w, at) && at + sub_rsp(w, at) <= w->pc)
+			return TOP_WHOLE;
+	return TOP_UNKNOWN;
 }
 
 /* The length of an instruction of the poll before a return; 0: it is none. */

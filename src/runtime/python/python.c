@@ -585,6 +585,7 @@ static uint32_t first_of_interpreter(const struct stack *stack, uint32_t raw)
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct python *py = state;
+	struct stack_merge merge = stack_merge_begin(stack, keep);
 	struct stack own = {0};
 	uint32_t begin, last;
 	bool ok = true;
@@ -605,10 +606,10 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 		begin = first_of_interpreter(stack, first->raw);
 		if (own.len && begin < first->raw)
 			own.data[0].tier = "JIT";
-		ok = ok && stack_replace(stack, begin, last, own.data, own.len, keep);
+		stack_merge_replace(&merge, begin, last, own.data, own.len);
 	}
 	vec_deinit(&own);
-	return ok;
+	return stack_merge_end(&merge) && ok;
 }
 
 /* Of a saved snapshot only if they were wanted when it was taken. */

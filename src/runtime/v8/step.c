@@ -122,6 +122,7 @@ static enum v8_frame_state read_state(struct walk *w)
 		if (walk_read_code(w, w->regs.pc - V8_CODE_BEFORE, code, len))
 			return v8_frame_state(w->arch, code, len);
 	w->out->data[w->out->len - 1].flags |= FRAME_UNREAD;
+	w->is_unsure = true; /* at its beginning or end it would have no frame */
 	return V8_FRAME_WHOLE;
 }
 

@@ -27,6 +27,7 @@ enum {
 	MAX_THREAD = 8 << 20,  /* bytes that are read for a thread, and for all that ran together, */
 	MAX_BYTES = 64 << 20,  /* and for all threads */
 	MAX_THREADS = 4096,    /* with frames of V8 */
+	MAX_CHECKS = 1 << 16,  /* words that are read a second time */
 	ROUNDS = 40,
 	THREAD_FACTS = 2,
 };
@@ -392,7 +393,9 @@ static bool begin_checks(struct v8 *v8, struct ask *wants)
 		struct v8_thread *t = v8->threads.data[i];
 
 		for (size_t k = 0; ok && t->flags & THREAD_RAN && k < t->places.len; k++)
-			if (v8_place_is_function(&t->places.data[k]))
+			if (v8->checks.len >= MAX_CHECKS)
+				t->flags |= THREAD_UNSURE;
+			else if (v8_place_is_function(&t->places.data[k]))
 				ok = check_function(v8, t, t->places.data[k].function, wants);
 	}
 	return ok;
@@ -622,6 +625,7 @@ static const char *name_stub(const struct frame *stub, const char *native)
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	const struct v8 *v8 = state;
+	struct stack_merge merge = stack_merge_begin(stack, keep);
 
 	for (size_t i = 0; v8 && i < raw->runtime.len; i++) {
 		const struct runtime_frame *from = &raw->runtime.data[i];
@@ -634,10 +638,10 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 		frame.flags = raw->data[from->raw].flags;
 		if (frame.kind == FRAME_KIND_STUB)
 			frame.symbol = name_stub(&frame, native_name(stack, from->raw));
-		if (frame.symbol && !stack_replace(stack, from->raw, from->raw, &frame, 1, keep))
-			return false;
+		if (frame.symbol)
+			stack_merge_replace(&merge, from->raw, from->raw, &frame, 1);
 	}
-	return true;
+	return stack_merge_end(&merge);
 }
 
 const struct runtime_ops v8_runtime = {
