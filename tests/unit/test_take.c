@@ -73,6 +73,7 @@ static void destroy(struct fixture *f)
 	vec_deinit(&f->capture.seen);
 	u64map_deinit(&f->capture.seen_index);
 	vec_deinit(&f->take.work);
+	vec_deinit(&f->take.unread);
 	vec_deinit(&f->take.sps);
 	u64map_deinit(&f->take.index);
 	snapshot_destroy(f->take.snap);
