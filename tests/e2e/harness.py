@@ -247,7 +247,7 @@ def command(*args):
 
 def refusing(how):
     """The environment of a kernel that refuses some BPF programs: tests/targets/refuse_bpf.c."""
-    return {"LD_PRELOAD": str(built("refuse_bpf")), "ASAN_OPTIONS": "verify_asan_link_order=0", **how}
+    return {"LD_PRELOAD": str(built("refuse_bpf")), "ASAN_OPTIONS": f"verify_asan_link_order=0:{SANITIZER_ENV['ASAN_OPTIONS']}", **how}
 
 
 def without_btf(unshare):
