@@ -90,7 +90,7 @@ static size_t copy_size(const struct mem_copy *copy, uint64_t address, size_t le
 	return len < copy->len - offset ? len : (size_t)(copy->len - offset);
 }
 
-static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
+size_t mem_copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
 {
 	len = copy_size(copy, address, len);
 	if (len)
@@ -101,19 +101,19 @@ static size_t copy_read(const struct mem_copy *copy, uint64_t address, void *buf
 static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
 	const struct snapshot_mem *m = (const struct snapshot_mem *)mem;
-	size_t got = m->thread ? copy_read(&m->thread->stack, address, buf, len) : 0;
+	size_t got = m->thread ? mem_copy_read(&m->thread->stack, address, buf, len) : 0;
 
 	if (!got && m->thread)
-		got = copy_read(&m->thread->interrupted, address, buf, len);
+		got = mem_copy_read(&m->thread->interrupted, address, buf, len);
 
 	for (size_t i = 0; !got && i < m->snap->images.len; i++)
-		got = copy_read(&m->snap->images.data[i], address, buf, len);
+		got = mem_copy_read(&m->snap->images.data[i], address, buf, len);
 	for (size_t i = 0; got < len && i < m->snap->copies.len; i++) { /* they may overlap: the longest part counts */
 		const struct snap_copy *copy = &m->snap->copies.data[i];
 		size_t more = copy->tid && (!m->thread || copy->tid != m->thread->tid) ? 0 : copy_size(&copy->copy, address, len);
 
 		if (more > got)
-			got = copy_read(&copy->copy, address, buf, more);
+			got = mem_copy_read(&copy->copy, address, buf, more);
 	}
 	return got ? (ssize_t)got : -EFAULT;
 }

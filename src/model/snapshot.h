@@ -27,6 +27,9 @@ struct mem_copy {
 	bool unanswered; /* it ends where somebody else has to deliver what follows, and did not; not saved */
 };
 
+/* Bytes of [address, address + len) that the copy holds from `address` on; returns how many. */
+size_t mem_copy_read(const struct mem_copy *copy, uint64_t address, void *buf, size_t len);
+
 /* Where a thread's signal handlers run when not on its ordinary stack (sigaltstack). */
 struct altstack {
 	bool known; /* else start and len mean nothing */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "report/utf8.h"
+#include "base/utf8.h"
 
 static void begin(struct json *j, const char *key)
 {

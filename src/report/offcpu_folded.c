@@ -6,7 +6,7 @@
 
 #include "report/report.h"
 #include "report/text_format.h"
-#include "report/utf8.h"
+#include "base/utf8.h"
 
 /* Writes a name without the characters that separate names. */
 static void put_name(const struct text *t, const char *name)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "report/names.h"
-#include "report/utf8.h"
+#include "base/utf8.h"
 
 void text_style(const struct text *t, enum style style)
 {

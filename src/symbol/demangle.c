@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "base/signals.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "symbol/demangle_d.h"
 
@@ -83,17 +84,6 @@ static uint32_t read_escape(const char *text, const char **after)
 	return *end != '$' || c < 0xa0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : (uint32_t)c;
 }
 
-static char *put_utf8(char *to, uint32_t c)
-{
-	unsigned extra = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-	static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
-
-	*to++ = (char)(heads[extra] | c >> 6 * extra);
-	while (extra--)
-		*to++ = (char)(0x80 | (c >> 6 * extra & 0x3f));
-	return to;
-}
-
 /* The old Rust scheme has no letters beyond ASCII; libiberty leaves them escaped. The text does not grow. */
 static char *decode_letters(char *text)
 {
@@ -106,7 +96,7 @@ static char *decode_letters(char *text)
 		uint32_t c = read_escape(from, &after);
 
 		if (c) {
-			to = put_utf8(to, c);
+			to += utf8_put(to, c);
 			from = after;
 		} else {
 			*to++ = *from++;

@@ -4,27 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of the copy from `address` on, at most `len`. */
-static size_t read_copy(const struct mem_copy *copy, uint64_t address, uint8_t *buf, size_t len)
-{
-	uint64_t offset = address - copy->start;
-
-	if (address < copy->start || offset >= copy->len)
-		return 0;
-	if (len > copy->len - offset)
-		len = (size_t)(copy->len - offset);
-	memcpy(buf, copy->data + offset, len);
-	return len;
-}
-
 static size_t find_in_thread(struct thread_recorder *r, uint64_t address, uint8_t *buf, size_t len)
 {
-	size_t got = r->stack ? read_copy(r->stack, address, buf, len) : 0;
+	size_t got = r->stack ? mem_copy_read(r->stack, address, buf, len) : 0;
 
 	if (!got && r->interrupted)
-		got = read_copy(r->interrupted, address, buf, len);
+		got = mem_copy_read(r->interrupted, address, buf, len);
 	for (size_t i = r->room->len; !got && i > r->first && r->work; i--, r->work--) /* the latest is the likeliest */
-		got = read_copy(&r->room->copies[i - 1].copy, address, buf, len);
+		got = mem_copy_read(&r->room->copies[i - 1].copy, address, buf, len);
 	return got;
 }
 
@@ -137,7 +124,7 @@ static size_t find_in_process(const struct process_recorder *r, uint64_t address
 {
 	uint64_t *slot = u64map_find(&r->blocks, block_of(address));
 
-	return slot ? read_copy((const struct mem_copy *)(uintptr_t)*slot, address, buf, len) : 0;
+	return slot ? mem_copy_read((const struct mem_copy *)(uintptr_t)*slot, address, buf, len) : 0;
 }
 
 static ssize_t read_process(struct mem *mem, uint64_t address, void *buf, size_t len)

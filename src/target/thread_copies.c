@@ -45,26 +45,14 @@ static bool sort(struct thread_copies *copies, const struct snapshot *snap)
 	return true;
 }
 
-static size_t read_copy(const struct mem_copy *copy, uint64_t address, void *buf, size_t len)
-{
-	uint64_t offset = address - copy->start;
-
-	if (address < copy->start || offset >= copy->len)
-		return 0;
-	if (len > copy->len - offset)
-		len = (size_t)(copy->len - offset);
-	memcpy(buf, copy->data + offset, len);
-	return len;
-}
-
 static size_t read_part(struct thread_copies_mem *m, uint64_t address, void *buf, size_t len)
 {
-	size_t got = read_copy(&m->thread->stack, address, buf, len);
+	size_t got = mem_copy_read(&m->thread->stack, address, buf, len);
 
 	if (!got)
-		got = read_copy(&m->thread->interrupted, address, buf, len);
+		got = mem_copy_read(&m->thread->interrupted, address, buf, len);
 	for (size_t i = 0; !got && i < m->n && m->work; i++, m->work--)
-		got = read_copy(&m->snap->copies.data[m->copies[i].index].copy, address, buf, len);
+		got = mem_copy_read(&m->snap->copies.data[m->copies[i].index].copy, address, buf, len);
 	return got;
 }
 

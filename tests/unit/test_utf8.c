@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
-#include "report/utf8.h"
+#include <string.h>
+
+#include "base/utf8.h"
 
 static void check(const char *s, size_t want_len, uint32_t want_code)
 {
@@ -34,6 +36,19 @@ static void test_invalid(void **state)
 	check("\xf4\x90\x80\x80", 1, UTF8_REPLACEMENT); /* beyond U+10FFFF */
 }
 
+/* What is put is what is read. */
+static void test_put(void **state)
+{
+	static const uint32_t codes[] = {'a', 0x7f, 0x80, 0xb5, 0x7ff, 0x800, 0x2026, 0xffff, 0x10000, 0x1f41b, 0x10ffff};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		char bytes[UTF8_MAX + 1] = "";
+
+		check(bytes, utf8_put(bytes, codes[i]), codes[i]);
+		assert_int_equal(strlen(bytes), utf8_put(bytes, codes[i]));
+	}
+}
+
 static void test_control(void **state)
 {
 	assert_true(utf8_is_control('\n'));
@@ -53,6 +68,7 @@ int main(void)
 		cmocka_unit_test(test_valid),
 		cmocka_unit_test(test_invalid),
 		cmocka_unit_test(test_control),
+		cmocka_unit_test(test_put),
 	};
 
 	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "runtime/hotspot/fields.h"
 
 enum {
@@ -144,30 +145,6 @@ static bool read_array(const struct java_threads *t, const struct classes *c, ui
 	return read_u32(t, array + c->header, len);
 }
 
-static size_t put_utf8(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* UTF-16, or each byte a character. A NUL ends the name. */
 static const char *make_string(const struct java_threads *t, const uint8_t *bytes, size_t len, bool is_wide)
 {
@@ -183,7 +160,7 @@ static const char *make_string(const struct java_threads *t, const uint8_t *byte
 		}
 		if (!c)
 			break;
-		n += put_utf8(out + n, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
+		n += utf8_put(out + n, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
 	}
 	return n ? arena_intern_n(t->arena, out, n) : NULL;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* PyVarObject, PyBytesObject, PyASCIIObject: the same in all versions */
 enum {
 	OBJECT_SIZE = 16, /* ob_size of what has one; the length of a str */
@@ -35,30 +37,6 @@ static bool find_text(const struct python_layout *layout, struct mem *mem, uint6
 	return true;
 }
 
-static size_t put_utf8(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | (c >> 18 & 7));
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 const char *python_string(const struct python_layout *layout, struct mem *mem, uint64_t object, struct arena *arena)
 {
 	uint8_t bytes[PYTHON_MAX_STRING * 4];
@@ -73,7 +51,7 @@ const char *python_string(const struct python_layout *layout, struct mem *mem, u
 		uint32_t c = 0;
 
 		memcpy(&c, bytes + i * text.kind, text.kind);
-		len += put_utf8(utf8 + len, c ? c : ' '); /* a NUL would end it */
+		len += utf8_put(utf8 + len, c ? c : ' '); /* a NUL would end it */
 	}
 	return arena_intern_n(arena, utf8, len);
 }

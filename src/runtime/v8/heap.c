@@ -4,13 +4,14 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum {
 	TAG = 1,
 	UNCACHED = 0x10, /* of an external string's type: it does not keep where its characters are */
 	MAX_DEPTH = 16,  /* of strings that consist of others */
 	MAX_PARTS = 64,
 	CHUNK = 256,     /* characters that are read at once */
-	REPLACEMENT = 0xfffd,
 };
 
 bool heap_read_at(const struct heap *heap, uint64_t object, uint64_t offset, uint64_t *out)
@@ -179,14 +180,12 @@ struct utf8 {
 /* False when it is full. */
 static bool put_character(struct utf8 *out, uint32_t c)
 {
-	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
-	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	char bytes[UTF8_MAX];
+	size_t n = utf8_put(bytes, c);
 
 	if (n > HEAP_TEXT - out->len)
 		return false;
-	for (size_t i = n; i > 1; i--, c >>= 6)
-		out->bytes[out->len + i - 1] = (char)(0x80 | (c & 0x3f));
-	out->bytes[out->len] = (char)(marks[n] | c);
+	memcpy(out->bytes + out->len, bytes, n);
 	out->len += n;
 	return true;
 }
@@ -199,13 +198,13 @@ static bool put_unit(struct utf8 *out, uint16_t unit)
 	out->high = 0;
 	if (high && unit >= 0xdc00 && unit < 0xe000)
 		return put_character(out, 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (unit - 0xdc00));
-	if (high && !put_character(out, REPLACEMENT))
+	if (high && !put_character(out, UTF8_REPLACEMENT))
 		return false;
 	if (unit >= 0xd800 && unit < 0xdc00) {
 		out->high = unit;
 		return true;
 	}
-	return put_character(out, !unit || (unit >= 0xdc00 && unit < 0xe000) ? REPLACEMENT : unit);
+	return put_character(out, !unit || (unit >= 0xdc00 && unit < 0xe000) ? UTF8_REPLACEMENT : unit);
 }
 
 /* False: it cannot be read. What does not fit is left out. */
@@ -258,7 +257,7 @@ bool heap_string(const struct heap *heap, uint64_t value, char bytes[HEAP_TEXT +
 		if (i == MAX_PARTS || !put_part(heap, parts.data[--parts.len], &parts, &out))
 			return false;
 	if (out.high)
-		put_character(&out, REPLACEMENT);
+		put_character(&out, UTF8_REPLACEMENT);
 	bytes[out.len] = '\0';
 	return true;
 }
