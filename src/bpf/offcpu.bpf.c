@@ -20,8 +20,7 @@ enum { false, true };
 
 #include "bpf/task.bpf.h"
 #include "bpf/thread_state.bpf.h"
-#include "bpf/user_stack.bpf.h"
-#include "bpf/found_code.bpf.h"
+#include "bpf/take_stack.bpf.h"
 #include "bpf/wait_sums.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -34,11 +33,7 @@ enum {
 	TASK_RTLOCK_WAIT = 0x1000, /* a spin lock that sleeps, with PREEMPT_RT */
 	TASK_FROZEN = 0x8000,
 };
-enum {
-	ASK_AGAIN_NS = 200000000,
-	JUST_BACK_NS = 1000000, /* who has run for so long and was not seen to come back will not be */
-};
-enum { EEXIST = 17 };
+enum { JUST_BACK_NS = 1000000 }; /* who has run for so long and was not seen to come back will not be */
 
 /* Set by the loader. */
 const volatile __u64 min_ns;
@@ -46,8 +41,6 @@ const volatile __u64 max_ns = -1ull;
 const volatile __u32 self_tgid;	  /* the loader */
 const volatile bool all_processes;
 const volatile bool want_children;
-const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers always have */
-const volatile bool want_kernel = true;
 const volatile bool want_wakers;
 const volatile bool end_at_switch;   /* the kernel has no hook in the resumed thread: a wait ends at the switch to it */
 const volatile bool stack_at_switch; /* when the thread leaves: because of that, or as every wait counts anyway */
@@ -63,13 +56,6 @@ const volatile bool want_events; /* each wait is sent; none are added up here */
 volatile __u64 begin_ns;
 volatile __u64 end_ns;
 volatile bool noted_all; /* note_waiting() has seen all threads once: now it is for processes that came late */
-
-__u64 losses[OFFCPU_LOSSES];
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1); /* set by the loader */
-} ring SEC(".maps");
 
 /* The processes to watch, unless all are. */
 struct {
@@ -88,23 +74,6 @@ struct {
 	__type(value, __u64);
 } seen SEC(".maps");
 
-/* Stacks that the loader has. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 18);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct offcpu_stack_id);
-	__type(value, __u8);
-} known_stacks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);   /* tgid */
-	__type(value, __u64); /* when the answer was that nothing is new; 0: no answer yet */
-} requested SEC(".maps");
-
 /*
  * A switch takes the CPU from one thread and gives it to another. What time that is costs as much as all the rest of what
  * is done at most switches, so it is asked for once, and kept for the program that runs when the other one is back.
@@ -121,11 +90,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct switch_time);
 } switch_times SEC(".maps");
-
-static void lose(enum offcpu_lost what)
-{
-	__sync_fetch_and_add(&losses[what], 1);
-}
 
 /* As process_of(), but also for an exiting thread. */
 static __u32 target_of(struct task_struct *task)
@@ -158,163 +122,6 @@ static __u32 letter_of(bool preempted, __u32 state)
 	if (state & (TASK_INTERRUPTIBLE | TASK_WAKING))
 		return want_sleeping ? OFFCPU_SLEEPING : 0;
 	return 0; /* stopped, traced, dead */
-}
-
-/*
- * Asks the loader for the tables of a process, only once until it answers; if nothing was new, it does not ask again
- * for a while.
- */
-static void request_maps(__u32 tgid)
-{
-	struct offcpu_process record = {.kind = OFFCPU_NEED_MAPS, .tgid = tgid};
-	__u64 *answered = bpf_map_lookup_elem(&requested, &tgid), none = 0;
-	long rc;
-
-	if (!tgid)
-		return;
-	if (answered) {
-		if (!*answered || bpf_ktime_get_ns() - *answered < ASK_AGAIN_NS)
-			return;
-		*answered = 0;
-	} else {
-		rc = bpf_map_update_elem(&requested, &tgid, &none, BPF_NOEXIST);
-		if (rc && rc != -EEXIST) /* another CPU was first */
-			lose(OFFCPU_LOST_ASKED);
-		if (rc)
-			return;
-	}
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP)) {
-		lose(OFFCPU_LOST_REQUESTS);
-		bpf_map_delete_elem(&requested, &tgid);
-	}
-}
-
-/* The loader is told first: it has the set before the stacks that are walked with it. */
-static bool tell_found_set(struct found *f, __u32 tgid)
-{
-	f->head.kind = OFFCPU_FOUND;
-	f->head.tgid = tgid;
-	if (f->head.count > OFFCPU_FOUND_MAPPINGS)
-		return false;
-	if (bpf_ringbuf_output(&ring, f, sizeof(f->head) + f->head.count * sizeof(f->mappings[0]), BPF_RB_NO_WAKEUP))
-		return false;
-	cache_set(f);
-	return true;
-}
-
-static bool give_found_set(struct found *f, __u32 tgid)
-{
-	if (!f->is_shared && !tell_found_set(f, tgid))
-		return false;
-	f->look.set = f->maps.set;
-	f->look.nsets++;
-	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
-	return bpf_map_update_elem(&processes, &tgid, &f->maps, 0) == 0;
-}
-
-static int look_for_code(__u32 tgid, __u32 which, struct stack_scratch *scratch)
-{
-	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
-	int found;
-
-	if (!f || !tgid)
-		return FOUND_NOTHING;
-	found = find_code(tgid, scratch->head.set, which, missed_by(&scratch->walk));
-	return found != FOUND_SET || give_found_set(f, tgid) ? found : FOUND_NOTHING;
-}
-
-/* Walks the user stack of the current thread. `may_look`: if need be by what is found to be mapped. */
-static __always_inline void take_user_stack(struct task_struct *task, __u32 tgid, __u32 which, bool may_look,
-					    struct stack_scratch *scratch)
-{
-	int found = FOUND_NOTHING;
-
-	walk_user(tgid, which);
-	if (scratch->head.user_end != OFFCPU_END_NO_TABLES)
-		return;
-	if (may_look)
-		found = look_for_code(tgid, which, scratch);
-	if (found == FOUND_SET)
-		walk_user(tgid, which);
-	if (scratch->head.user_end == OFFCPU_END_NO_TABLES && scratch->head.set)
-		scratch->head.user_end = found == FOUND_NO_CODE ? OFFCPU_END_NOT_CODE : why_unknown(task, &scratch->walk);
-	if (scratch->head.user_end == OFFCPU_END_NOT_CODE && scratch->head.nuser > 1 && !scratch->walk.exact)
-		scratch->head.nuser--;
-	if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
-		request_maps(tgid);
-}
-
-/*
- * The id of a stack: a hash of its frames and of whatever else makes two stacks different. Processes share stacks,
- * since the meaning of a user address depends only on the set of mappings; but while that is unknown, the process may
- * give it one.
- */
-__attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tgid)
-{
-	struct offcpu_stack_id id = {};
-	__u32 total;
-
-	if (!scratch)
-		return 0;
-	total = scratch->head.nkernel + scratch->head.nuser;
-	mix_frame(&id, (__u64)(__u32)scratch->head.kernel_error << 32 | scratch->head.nkernel);
-	mix_frame(&id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
-	mix_frame(&id, scratch->head.user_end == OFFCPU_END_NO_TABLES ? tgid : 0);
-	for (__u32 i = 0; i < OFFCPU_FRAMES && i < total; i++)
-		mix_frame(&id, scratch->frames[i]);
-	id.low |= 1; /* never 0: that is no stack */
-	scratch->head.id = id;
-	return 0;
-}
-
-/*
- * Takes the stacks of the current thread and leaves them in the scratch. Inlined: unwinding a frame of ours on the
- * kernel stack costs as much as several of the kernel's own, which have unwind tables.
- */
-static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, __u32 which, bool may_look)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	struct stack_scratch *scratch = get_scratch(which);
-
-	if (!scratch)
-		return 0;
-	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .user_end = OFFCPU_END_NO_USER};
-	if (want_kernel || (can_kernel && which == SCRATCH_WAKER)) {
-		long len = bpf_get_stack(ctx, scratch->frames, OFFCPU_KERNEL_FRAMES * sizeof(__u64), 0);
-
-		if (len < 0)
-			scratch->head.kernel_error = (__s32)len;
-		else
-			scratch->head.nkernel = (__u32)len / sizeof(__u64);
-	}
-	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
-		return 0;
-	/* An exiting thread gives up its memory: what is mapped may be another process's. */
-	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
-		take_user_stack(task, tgid, which, may_look, scratch);
-	hash_stack(scratch, tgid);
-	return scratch;
-}
-
-/* Sends a stack if the loader does not have it. False when there is no room. */
-static bool send_stack(struct stack_scratch *scratch)
-{
-	__u32 total = scratch->head.nkernel + scratch->head.nuser;
-	__u8 one = 1;
-
-	if (bpf_map_lookup_elem(&known_stacks, &scratch->head.id) || total > OFFCPU_FRAMES)
-		return true;
-	if (bpf_ringbuf_output(&ring, scratch, sizeof(scratch->head) + total * sizeof(__u64), BPF_RB_NO_WAKEUP)) {
-		lose(OFFCPU_LOST_STACKS);
-		return false;
-	}
-	bpf_map_update_elem(&known_stacks, &scratch->head.id, &one, 0); /* if it is full, the stack is sent again */
-	return true;
-}
-
-static bool is_same_stack(struct offcpu_stack_id a, struct offcpu_stack_id b)
-{
-	return a.low == b.low && a.high == b.high;
 }
 
 static void count_seen(void)

@@ -396,6 +396,30 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 	return &loaded->module;
 }
 
+struct module *modules_next(struct modules *modules, size_t *at, const struct map_entry **entry, uint64_t *bias)
+{
+	const struct maps *maps = &modules->snap->maps;
+	const struct module *last = NULL;
+	uint64_t vaddr;
+
+	if (*at)
+		last = modules_find(modules, maps->data[*at - 1].start, &vaddr);
+	for (; *at < maps->len; ++*at) {
+		struct module *module;
+
+		*entry = &maps->data[*at];
+		if (!((*entry)->perms & MAP_PERM_EXEC))
+			continue;
+		module = modules_find(modules, (*entry)->start, &vaddr);
+		if (!module || module == last || !module->image || module->jit)
+			continue;
+		*bias = (*entry)->start - vaddr;
+		++*at;
+		return module;
+	}
+	return NULL;
+}
+
 struct image *module_take_image(struct module *module)
 {
 	return steal_ptr(module->image);

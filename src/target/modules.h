@@ -59,6 +59,12 @@ void modules_destroy(struct modules *modules);
  */
 struct module *modules_find(struct modules *modules, uint64_t address, uint64_t *vaddr);
 
+/*
+ * Each file with code that could be opened, one after the other: *at is 0 before the first. NULL: there are no more. *entry is
+ * a mapping of its code, and *bias what an address in it is above the file's own.
+ */
+struct module *modules_next(struct modules *modules, size_t *at, const struct map_entry **entry, uint64_t *bias);
+
 /* The module's image now belongs to the caller, and the module has none. */
 struct image *module_take_image(struct module *module);
 

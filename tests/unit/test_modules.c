@@ -181,6 +181,34 @@ static void test_mappings_of_one_file_are_one_module(void **state)
 	child_end(pid);
 }
 
+static void test_each_file_with_code(void **state)
+{
+	pid_t pid = child_start(body_loads);
+	struct snapshot *snap = take_maps(pid);
+	const struct map_entry *code = library_entry(snap), *entry;
+	struct target *target = open_files(snap);
+	const struct module *last = NULL;
+	unsigned libraries = 0, others = 0;
+	struct module *module;
+	uint64_t bias, vaddr;
+	size_t at = 0;
+
+	for (; (module = modules_next(target->modules, &at, &entry, &bias)); last = module) {
+		assert_non_null(module->image);
+		assert_ptr_not_equal(module, last);
+		assert_true(entry->perms & MAP_PERM_EXEC);
+		assert_ptr_equal(modules_find(target->modules, entry->start, &vaddr), module);
+		assert_int_equal(entry->start - vaddr, bias);
+		libraries += entry == code;
+		others += entry != code;
+	}
+	assert_int_equal(libraries, 1);
+	assert_true(others >= 2); /* this program and its C library */
+	target_close(target);
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
 static void test_deleted_file(void **state)
 {
 	pid_t pid = child_start(body_loads);
@@ -514,6 +542,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mapped_file),
 		cmocka_unit_test(test_mappings_of_one_file_are_one_module),
+		cmocka_unit_test(test_each_file_with_code),
 		cmocka_unit_test(test_deleted_file),
 		cmocka_unit_test(test_replaced_file),
 		cmocka_unit_test(test_memfd),

@@ -48,27 +48,19 @@ static uint64_t find_symbol(struct image *image, const char *name, uint64_t bias
 
 bool python_find(struct target *target, struct python_symbols *out)
 {
-	const struct maps *maps = &target->snap->maps;
-	const struct module *last = NULL;
+	const struct map_entry *entry;
+	struct module *module;
+	uint64_t bias;
+	size_t at = 0;
 
-	for (size_t i = 0; i < maps->len; i++) {
-		uint64_t vaddr, bias;
-		struct module *module;
-
-		if (!(maps->data[i].perms & MAP_PERM_EXEC))
-			continue;
-		module = modules_find(target->modules, maps->data[i].start, &vaddr);
-		if (!module || module == last || !module->image || module->jit)
-			continue;
-		last = module;
-		bias = maps->data[i].start - vaddr;
+	while ((module = modules_next(target->modules, &at, &entry, &bias))) {
 		*out = (struct python_symbols){.runtime = find_symbol(module->image, "_PyRuntime", bias, NULL)};
 		if (!out->runtime)
 			continue;
 		out->code_type = find_symbol(module->image, "PyCode_Type", bias, NULL);
 		out->version = find_symbol(module->image, "Py_Version", bias, NULL);
 		out->eval = find_symbol(module->image, "_PyEval_EvalFrameDefault", bias, &out->eval_end);
-		out->minor = find_minor(maps, module->info.path);
+		out->minor = find_minor(&target->snap->maps, module->info.path);
 		return true;
 	}
 	return false;

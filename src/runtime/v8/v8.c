@@ -114,24 +114,16 @@ DEFINE_CLEANUP(v8, struct v8 *, destroy)
 /* The file that has it: the program, or a library of it. *code is an address of its code. */
 static struct module *find_file(struct target *target, uint64_t *code)
 {
-	const struct maps *maps = &target->snap->maps;
-	const struct module *last = NULL;
+	const struct map_entry *entry;
+	struct module *module;
+	uint64_t bias;
+	size_t at = 0;
 
-	for (size_t i = 0; i < maps->len; i++) {
-		struct module *module;
-		uint64_t vaddr;
-
-		if (!(maps->data[i].perms & MAP_PERM_EXEC))
-			continue;
-		module = modules_find(target->modules, maps->data[i].start, &vaddr);
-		if (!module || module == last || !module->image || module->jit)
-			continue;
-		last = module;
-		if (!v8_layout_is_in(module->image))
-			continue;
-		*code = maps->data[i].start;
-		return module;
-	}
+	while ((module = modules_next(target->modules, &at, &entry, &bias)))
+		if (v8_layout_is_in(module->image)) {
+			*code = entry->start;
+			return module;
+		}
 	return NULL;
 }
 
