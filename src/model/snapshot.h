@@ -121,7 +121,7 @@ struct snap_copy {
 	struct mem_copy copy;
 };
 
-/* A language runtime that the process has. What is found in its files is kept: they may be elsewhere later. */
+/* A language runtime that the process has. What was found in its files is kept: on replay they may be missing. */
 struct snap_runtime {
 	const char *name;    /* "python" */
 	const char *version; /* NULL: not known */

@@ -219,7 +219,7 @@ int python_layout_read(const struct python_symbols *symbols, struct mem *mem, st
 	if (out->at[PY_FRAMES] != PY_FRAMES_OBJECTS) {
 		if (!read_u64(mem, symbols->code_type + 32, &basic_size) ||
 		    (out->at[PY_CODE_BYTES] && out->at[PY_CODE_BYTES] != basic_size))
-			return err_set(err, EINVAL, "layout check failed: where instructions begin in a code object");
+			return err_set(err, EINVAL, "layout check failed: two sources differ in where the instructions of a code object begin");
 		out->at[PY_CODE_BYTES] = basic_size;
 	}
 	out->at[PY_RUNTIME] = symbols->runtime;

@@ -261,7 +261,6 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 {
 	struct python *py = state;
 	const struct python_thread *thread = find_thread(py, tid);
-
 	struct python_gil gil;
 
 	for (; thread; thread = find_other(py, thread)) {
@@ -289,11 +288,11 @@ static const char *check_frames(struct python *py)
 		bool created;
 
 		if (!code || !code->valid)
-			problem = "a frame's code object is none";
+			problem = "a frame does not lead to a code object";
 		else if (!python_code_offset(&py->layout, code, frame->instr, &offset))
 			problem = "a frame is not at an instruction of its function";
 		else if (u64map_put(&seen, frame->address, &created) && !created)
-			problem = "its frames are a ring";
+			problem = "its frames form a ring";
 	}
 	u64map_deinit(&seen);
 	return problem;

@@ -106,7 +106,7 @@ static int find_tids(struct python_layout *layout, struct mem *mem, const struct
 			layout->at[PY_PTHREAD_TID] = offset;
 			return 0;
 		}
-	return err_set(err, EINVAL, "layout check failed: the C library does not have the numbers of the threads where others do");
+	return err_set(err, EINVAL, "layout check failed: the ids of its threads are not where the C library keeps them");
 }
 
 /* Threads that have ended since, or have not begun, are left out. */
