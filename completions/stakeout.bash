@@ -23,7 +23,7 @@ _stakeout_symbolize() {
 _stakeout_offcpu() {
 	local cur=$1 prev=$2 i
 	local options="--pid --all --duration --min --max --state --children --no-children --threads --no-threads --wakers
-		--kernel-only --user-only --json --folded --events --hide-idle --top --no-addresses --long --output --color= --no-color --no-demangle
+		--kernel-only --user-only --no-runtime --json --folded --events --hide-idle --top --raw --no-addresses --long --output --color= --no-color --no-demangle
 		--no-cache --debuginfod --debuginfod-timeout --patience --verbose --help -p -a -d -o -v -h --"
 
 	# behind -- comes a command

@@ -88,6 +88,8 @@ complete -c stakeout -n $offcpu -l no-threads -d 'All processes of a program tog
 complete -c stakeout -n $offcpu -l wakers -d 'Also who ended the wait'
 complete -c stakeout -n $offcpu -l kernel-only -d 'No user stacks'
 complete -c stakeout -n $offcpu -l user-only -d 'No kernel stacks'
+complete -c stakeout -n $offcpu -l no-runtime -d 'Only native frames'
+complete -c stakeout -n $offcpu -l raw -d 'Also native frames that others stand for'
 complete -c stakeout -n $offcpu -l json -d 'One JSON document'
 complete -c stakeout -n $offcpu -l folded -d 'A line for each stack, for flame graphs'
 complete -c stakeout -n $offcpu -l events -d 'A line of JSON for each wait; =FILE: there, besides the report'

@@ -74,6 +74,8 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'--wakers[also who ended the wait]' \
 		'(--user-only)--kernel-only[no user stacks]' \
 		'(--kernel-only)--user-only[no kernel stacks]' \
+		'(--raw)--no-runtime[only native frames]' \
+		'(--no-runtime)--raw[also native frames that others stand for]' \
 		'(--folded)--json[one JSON document]' \
 		'(--json)--folded[a line for each stack, for flame graphs]' \
 		'--events=-[a line of JSON for each wait]::file:_files' \

@@ -750,6 +750,17 @@ static void tell(__u32 kind, __u32 tgid)
 		lose(OFFCPU_LOST_REQUESTS);
 }
 
+/* A child has the memory of its parent, until it executes something. */
+static void copy_runtimes(__u32 tgid, __u32 new_tgid)
+{
+	struct offcpu_runtime *known = bpf_map_lookup_elem(&runtimes, &tgid);
+
+	if (known)
+		bpf_map_update_elem(&runtimes, &new_tgid, known, 0);
+	else
+		bpf_map_delete_elem(&runtimes, &new_tgid);
+}
+
 /*
  * A new process may have the pid of one that has ended. It has its parent's memory, and so its tables, until it calls
  * exec: short-lived children would never get any otherwise.
@@ -768,6 +779,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	bpf_map_delete_elem(&requested, &new_tgid);
 	bpf_map_delete_elem(&looks, &new_tgid);
+	copy_runtimes(tgid, new_tgid);
 	if (!all_processes) {
 		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
 			bpf_map_delete_elem(&targets, &new_tgid);
@@ -796,6 +808,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, even of a waker that is not watched */
 	bpf_map_delete_elem(&requested, &tgid);
 	bpf_map_delete_elem(&looks, &tgid);
+	bpf_map_delete_elem(&runtimes, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXEC, tgid);
 	return 0;
@@ -820,6 +833,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	bpf_map_delete_elem(&processes, &tgid);
 	bpf_map_delete_elem(&requested, &tgid);
 	bpf_map_delete_elem(&looks, &tgid);
+	bpf_map_delete_elem(&runtimes, &tgid);
 	if (is_watched(task))
 		tell(OFFCPU_EXIT, tgid);
 	return 0;

@@ -9,6 +9,7 @@
 #include <linux/types.h>
 #endif
 
+#include "bpf/runtime_layout.h"
 #include "bpf/wait_bucket.h"
 
 enum {
@@ -153,6 +154,10 @@ struct offcpu_stack {
 	__u32 user_end;	    /* enum offcpu_end */
 	__u32 nkernel;
 	__u32 nuser;
+	__u32 nruntime;	   /* frames of runtimes behind those: struct offcpu_runtime_frame */
+	__u32 runtime_end; /* enum offcpu_runtime_end */
+	__u32 tgid;
+	__u32 zero;
 };
 
 struct offcpu_process {
@@ -251,7 +256,7 @@ static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key has no hidden padding
 static_assert(sizeof(struct offcpu_wait) == 136, "offcpu_wait has no hidden padding");
 static_assert(OFFCPU_BUCKETS <= 256, "a bucket fits into a byte");
 static_assert(sizeof(struct offcpu_sums) == 136, "offcpu_sums has no hidden padding");
-static_assert(sizeof(struct offcpu_stack) == 40, "offcpu_stack has no hidden padding");
+static_assert(sizeof(struct offcpu_stack) == 56, "offcpu_stack has no hidden padding");
 static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "offcpu_open has no hidden padding");
 static_assert(sizeof(struct offcpu_ran) == 40, "offcpu_ran has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");

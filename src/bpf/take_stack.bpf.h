@@ -7,6 +7,7 @@
 #include "bpf/ring.bpf.h"
 #include "bpf/user_stack.bpf.h"
 #include "bpf/found_code.bpf.h"
+#include "bpf/python_stack.bpf.h"
 
 enum { ASK_AGAIN_NS = 200000000, EEXIST = 17 };
 
@@ -118,7 +119,7 @@ static __always_inline void take_user_stack(struct task_struct *task, __u32 tgid
 /*
  * The id of a stack: a hash of its frames and of whatever else makes two stacks different. Processes share stacks,
  * since the meaning of a user address depends only on the set of mappings; but while that is unknown, the process may
- * give it one.
+ * give it one, and what a runtime has made is its process's own.
  */
 __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tgid)
 {
@@ -130,7 +131,9 @@ __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tg
 	total = scratch->head.nkernel + scratch->head.nuser;
 	mix_frame(&id, (__u64)(__u32)scratch->head.kernel_error << 32 | scratch->head.nkernel);
 	mix_frame(&id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
-	mix_frame(&id, scratch->head.user_end == OFFCPU_END_NO_TABLES ? tgid : 0);
+	mix_frame(&id, scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.nruntime ? tgid : 0);
+	mix_frame(&id, scratch->runtime_id.low);
+	mix_frame(&id, (__u64)scratch->head.runtime_end << 32 | scratch->head.nruntime);
 	for (__u32 i = 0; i < OFFCPU_FRAMES && i < total; i++)
 		mix_frame(&id, scratch->frames[i]);
 	id.low |= 1; /* never 0: that is no stack */
@@ -149,7 +152,8 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 
 	if (!scratch)
 		return 0;
-	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .user_end = OFFCPU_END_NO_USER};
+	scratch->head = (struct offcpu_stack){.kind = OFFCPU_STACK, .tgid = tgid, .user_end = OFFCPU_END_NO_USER};
+	scratch->runtime_id = (struct offcpu_stack_id){};
 	if (want_kernel || (can_kernel && which == SCRATCH_WAKER)) {
 		long len = bpf_get_stack(ctx, scratch->frames, OFFCPU_KERNEL_FRAMES * sizeof(__u64), 0);
 
@@ -163,6 +167,8 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	/* An exiting thread gives up its memory: what is mapped may be another process's. */
 	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
 		take_user_stack(task, tgid, which, may_look, scratch);
+	if (want_runtimes)
+		take_python_frames(tgid, which);
 	hash_stack(scratch, tgid);
 	return scratch;
 }
@@ -170,12 +176,16 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 /* Sends a stack if the loader does not have it. False when there is no room. */
 static bool send_stack(struct stack_scratch *scratch)
 {
-	__u32 total = scratch->head.nkernel + scratch->head.nuser;
+	__u32 total = scratch->head.nkernel + scratch->head.nuser, n = scratch->head.nruntime, size;
 	__u8 one = 1;
 
-	if (bpf_map_lookup_elem(&known_stacks, &scratch->head.id) || total > OFFCPU_FRAMES)
+	if (bpf_map_lookup_elem(&known_stacks, &scratch->head.id) || total > OFFCPU_FRAMES || n > OFFCPU_RUNTIME_FRAMES)
 		return true;
-	if (bpf_ringbuf_output(&ring, scratch, sizeof(scratch->head) + total * sizeof(__u64), BPF_RB_NO_WAKEUP)) {
+	size = n * sizeof(scratch->runtime[0]);
+	if (n)
+		bpf_probe_read_kernel(&scratch->frames[total], size, scratch->runtime);
+	size += sizeof(scratch->head) + total * sizeof(__u64);
+	if (bpf_ringbuf_output(&ring, scratch, size, BPF_RB_NO_WAKEUP)) {
 		lose(OFFCPU_LOST_STACKS);
 		return false;
 	}

@@ -32,6 +32,10 @@ struct thread_state {
 	__u8 zero[2];
 	__u32 noted_state;
 	__u64 noted_delay_ns;
+	__u64 tstate;	   /* that Python has of it; 0: none is known, and it was looked for */
+	__u64 searched_ns; /* then, */
+	__u32 searches;    /* and so often */
+	__u32 zeroes;
 	struct offcpu_stack_id stack; /* if it is taken at switch-out */
 	struct offcpu_stack_id back_stack; /* of a spare: with back_ns */
 	struct offcpu_stack_id waker_stack;

@@ -332,6 +332,7 @@ static long walk_frame(__u32 index, void *ctx)
 		w->end = OFFCPU_END_DEPTH;
 		return 1;
 	}
+	scratch->sps[w->n] = w->sp;
 	mark = w->exact == RESUMES ? OFFCPU_RESUMES : OFFCPU_INTERRUPTED;
 	scratch->frames[at] = w->pc | w->found | (w->exact && w->n ? mark : 0);
 	w->n++;

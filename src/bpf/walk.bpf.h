@@ -98,10 +98,29 @@ enum { OFFCPU_FRAMES = OFFCPU_KERNEL_FRAMES + OFFCPU_USER_FRAMES };
 
 enum { COPY_WORDS = 128 };
 
+/* Python's frames while they are read: see python_stack.bpf.h. */
+struct python_walk {
+	struct offcpu_python at;
+	__u64 interp;
+	__u64 tstate;
+	__u64 frame;  /* the next one */
+	__u64 cframe; /* 3.11: of the activation that has it */
+	__u64 anchor; /* what the activation that was read last has on the C stack */
+	__u32 own;    /* the thread's number for itself */
+	__u32 cursor; /* native frames before this one are those of activations further in */
+	__u32 placing;  /* the native frame of an activation is being looked for */
+	__u32 unplaced; /* frames were read of which the activation has not been reached */
+	__u8 bytes[OFFCPU_PYTHON_HEAD];
+};
+
 /* A stack while it is taken. */
 struct stack_scratch {
 	struct offcpu_stack head;
-	__u64 frames[OFFCPU_FRAMES];
+	__u64 frames[OFFCPU_FRAMES + OFFCPU_RUNTIME_FRAMES * sizeof(struct offcpu_runtime_frame) / sizeof(__u64)];
+	__u64 sps[OFFCPU_USER_FRAMES]; /* where the stack pointer was, in the user frames */
+	struct offcpu_runtime_frame runtime[OFFCPU_RUNTIME_FRAMES]; /* behind the others when it is sent */
+	struct offcpu_stack_id runtime_id; /* a hash of those */
+	struct python_walk python;
 	__u64 copy[COPY_WORDS]; /* a copy of the stack from where the walk starts: one read instead of many */
 	struct offcpu_wait wait; /* here because the programs' own stack is small */
 	struct walk walk;

@@ -53,6 +53,7 @@ const char offcpu_help[] =
 	"      --wakers           also who ended the wait, and its stacks\n"
 	"      --kernel-only      no user stacks\n"
 	"      --user-only        no kernel stacks\n"
+	"      --no-runtime       only native frames: do not look for Python\n"
 	"\n"
 	"Output:\n"
 	"      --json             one JSON document\n"
@@ -61,6 +62,7 @@ const char offcpu_help[] =
 	"                         report as well\n"
 	"      --hide-idle        leave out where threads only wait for work: event loops, pools\n"
 	"      --top N            so many threads and stacks in the text (20 and 50)\n"
+	"      --raw              also the native frames that those of Python stand for\n"
 	"      --no-addresses     leave out the addresses of frames\n"
 	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"  -o, --output FILE      write there instead of standard output\n"
@@ -204,6 +206,8 @@ static const struct option long_options[] = {
 	{"top", required_argument, NULL, OPT_TOP},
 	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
 	{"read-maps", no_argument, NULL, OPT_READ_MAPS}, /* for tests: BPF looks at nobody's mappings */
+	{"raw", no_argument, NULL, VIEW_RAW},
+	{"no-runtime", no_argument, NULL, VIEW_NO_RUNTIME},
 	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},
 	{"long", no_argument, NULL, VIEW_LONG},
 	{"json", no_argument, NULL, VIEW_JSON},
@@ -255,6 +259,8 @@ static int check(const struct reading *r, struct err *err)
 		return err_set(err, EINVAL,
 			       "%s is for the report, which --events replaces: for both, give a file, --events=FILE",
 			       of_report(o));
+	if (o->view.raw && o->view.no_runtimes)
+		return err_set(err, EINVAL, "give either --raw or --no-runtime");
 	if (o->top && !o->view.format->is_text)
 		return err_set(err, EINVAL, "--top is for the text: %s has all", o->view.format->option);
 	return 0;

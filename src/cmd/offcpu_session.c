@@ -16,6 +16,8 @@ static struct watch_options watch_options(const struct offcpu_options *o, const 
 		.by_thread = o->threads,
 		.kernel_stacks = o->kernel,
 		.user_stacks = o->user,
+		.runtimes = o->user && !o->view.no_runtimes,
+		.keep_native = o->view.raw,
 		.wakers = o->wakers,
 		.filter = o->filter,
 		.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},

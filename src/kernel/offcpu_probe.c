@@ -152,6 +152,7 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->ns_inum = loading_pid_namespace();
 	skel->rodata->self_tgid = (__u32)getpid();
 	skel->rodata->all_processes = options->all_processes;
+	skel->rodata->want_runtimes = options->runtimes;
 	skel->rodata->want_children = options->children;
 	skel->rodata->can_kernel = has_kernel_stacks(probe);
 	skel->rodata->want_kernel = options->kernel_stacks && has_kernel_stacks(probe);
@@ -189,7 +190,7 @@ static void allocate_before(struct offcpu_bpf *skel)
 {
 	struct bpf_map *const maps[] = {skel->maps.targets, skel->maps.processes, skel->maps.requested, skel->maps.sums,
 					skel->maps.known_stacks, skel->maps.lengths, skel->maps.looks,
-					skel->maps.files};
+					skel->maps.files, skel->maps.runtimes};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		bpf_map__set_map_flags(maps[i], bpf_map__map_flags(maps[i]) & ~(__u32)BPF_F_NO_PREALLOC);
@@ -603,6 +604,14 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 
 	if (offcpu_probe_set_of(probe, tgid) == set)
 		bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.processes), &key);
+}
+
+int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime)
+{
+	const int fd = bpf_map__fd(probe->skel->maps.runtimes);
+	__u32 key = (__u32)tgid;
+
+	return (runtime ? bpf_map_update_elem(fd, &key, runtime, BPF_ANY) : bpf_map_delete_elem(fd, &key)) < 0 ? -errno : 0;
 }
 
 bool offcpu_probe_finds_code(const struct offcpu_probe *probe)

@@ -30,6 +30,7 @@ struct offcpu_probe_options {
 	bool children;
 	bool kernel_stacks;
 	bool user_stacks;
+	bool runtimes; /* frames of language runtimes, with user stacks */
 	bool wakers;
 	bool only_new; /* not waits that began before */
 	bool events; /* a record for each wait; otherwise they are added up where possible */
@@ -97,6 +98,9 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
 uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid); /* what BPF walks it with; 0: nothing */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */
+
+/* What it needs to tell the frames of the process's language runtimes; NULL: there are none. */
+int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime);
 
 /* Whether BPF finds out itself what a process has mapped (Linux 6.7), by the files that it is told of. */
 bool offcpu_probe_finds_code(const struct offcpu_probe *probe);

@@ -193,19 +193,39 @@ static const struct stack *name_kernel(struct offcpu_naming *naming, const struc
 	return symbolizer_name_kernel(naming->symbolizer, &thread);
 }
 
+/* Says why frames of a runtime are not there. */
+static bool add_runtime_marker(const struct wait_stack *stack, struct stack *out)
+{
+	static const char *const words[] = {
+		[OFFCPU_RUNTIME_FAULT] = "frames of Python are missing: a page of them is not in memory",
+		[OFFCPU_RUNTIME_MISMATCH] = "frames of Python are missing: they do not match the native ones",
+	};
+	struct frame marker = {.kind = FRAME_KIND_MARKER, .symbol_source = SYMBOL_RUNTIME};
+
+	if (stack->runtime_end >= sizeof(words) / sizeof(words[0]) || !words[stack->runtime_end])
+		return true;
+	marker.symbol = words[stack->runtime_end];
+	if (!vec_push(out, marker))
+		return false;
+	memmove(out->data + 1, out->data, (out->len - 1) * sizeof(*out->data));
+	out->data[0] = marker;
+	return true;
+}
+
 /* Processes share files, but map them at different addresses. */
 static bool name_user(struct offcpu_naming *naming, const struct wait_stack *stack, struct stack *out)
 {
+	const struct offcpu_naming_options *options = naming->options;
 	const struct stack *shared = symbolizer_name(naming->symbolizer, &stack->user);
 
-	for (size_t i = 0; shared && i < shared->len; i++) {
-		struct frame frame = shared->data[i];
-
-		frame.address = stack->addresses[frame.raw];
-		if (!vec_push(out, frame))
+	for (size_t i = 0; shared && i < shared->len; i++)
+		if (!vec_push(out, shared->data[i]))
 			return false;
-	}
-	return shared;
+	if (shared && stack->runtime_process && !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
+		return false;
+	for (size_t i = 0; i < out->len; i++)
+		out->data[i].address = out->data[i].raw < stack->user.len ? stack->addresses[out->data[i].raw] : 0;
+	return shared && add_runtime_marker(stack, out);
 }
 
 /* Where an interrupt begins: the frames outside of it belong to the thread that it hit, which is not involved. */

@@ -17,6 +17,9 @@ struct offcpu_naming_options {
 	const char *no_kernel_stacks;
 	bool hide_kernel_stacks; /* not wanted; wakers have them all the same, to recognise interrupts */
 	bool hide_user_stacks;
+	/* Puts the frames of a process's runtimes in their places: runtime_processes_merge(). May be NULL. */
+	bool (*merge)(void *arg, uint32_t process, const struct raw_stack *raw, struct stack *stack);
+	void *merge_arg;
 	const char *(*no_maps)(void *arg, pid_t tgid); /* why those of a process are missing, or NULL; may be NULL */
 	void *no_maps_arg;
 };

@@ -194,45 +194,114 @@ static bool fill_stack(struct waits *waits, const struct stack_sample *sample, s
 		if (!vec_push(&out->user, frame))
 			return false;
 	}
+	out->runtime_end = sample->runtime_end;
+	for (uint32_t i = 0; i < sample->nruntime; i++)
+		if (!vec_push(&out->user.runtime, sample->runtime[i]))
+			return false;
 	return true;
 }
 
-void waits_put_stack(struct waits *waits, const struct stack_sample *sample)
+struct wait_stack *waits_put_stack(struct waits *waits, const struct stack_sample *sample)
 {
 	struct wait_stack *stack;
 	size_t bytes = sizeof(*stack) + sample->nkernel * sizeof(uint64_t) +
-		       sample->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t));
+		       sample->nuser * (sizeof(struct raw_frame) + sizeof(uint64_t)) +
+		       sample->nruntime * sizeof(struct runtime_frame);
 
 	if (find_stack(waits, sample->id))
-		return;
+		return NULL;
 	if (waits->options.max_stack_bytes && waits->stack_bytes + bytes > waits->options.max_stack_bytes) {
 		drop_stack(waits, sample->id);
-		return;
+		return NULL;
 	}
 	waits->stack_bytes += bytes;
 	stack = vec_reserve(&waits->stacks, waits->stacks.len + 1) ? calloc(1, sizeof(*stack)) : NULL;
 	if (!stack || !chains_add(&waits->by_id, sample->id.low)) {
 		free(stack);
 		waits->lost++;
-		return;
+		return NULL;
 	}
 	stack->number = waits->stacks.len;
 	waits->stacks.data[waits->stacks.len++] = stack;
 	if (!fill_stack(waits, sample, stack))
 		waits->lost++;
+	return stack;
 }
 
-void waits_add_stack(struct waits *waits, const void *record, size_t len)
+static void convert_user(const uint64_t *from, uint32_t n, struct raw_frame *out)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = (struct raw_frame){.pc = from[i] & ~OFFCPU_MARKS};
+		if (from[i] & OFFCPU_INTERRUPTED && i)
+			out[i - 1].flags = (out[i - 1].flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
+		else if (i && !(from[i] & OFFCPU_RESUMES))
+			out[i].flags |= FRAME_RETURN_ADDRESS;
+		if (from[i] & OFFCPU_BY_FRAME_POINTER)
+			out[i].flags |= FRAME_BY_FRAME_POINTER;
+		if (from[i] & OFFCPU_BY_CODE)
+			out[i].flags |= FRAME_BY_CODE;
+	}
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct runtime_frame *x = a, *y = b;
+
+	if (x->raw != y->raw)
+		return x->raw < y->raw ? -1 : 1;
+	return (x->call > y->call) - (x->call < y->call);
+}
+
+/* Puts them in order; what ends an activation of Python says where all of its frames are. Returns how many there are. */
+static uint32_t convert_runtime(const struct offcpu_stack *head, const struct offcpu_runtime_frame *from,
+				struct runtime_frame *out)
+{
+	static const uint32_t kinds[] = {
+		[OFFCPU_PYTHON] = FRAME_KIND_PYTHON, [OFFCPU_JAVA] = FRAME_KIND_JAVA, [OFFCPU_JS] = FRAME_KIND_JS};
+	uint32_t n = 0, first = 0;
+
+	for (uint32_t i = 0; i < head->nruntime; i++) {
+		if (from[i].runtime == 0 || from[i].runtime >= sizeof(kinds) / sizeof(kinds[0]))
+			continue;
+		out[n] = (struct runtime_frame){.code = from[i].code,
+						.place = from[i].place,
+						.raw = from[i].raw,
+						.call = i,
+						.runtime = kinds[from[i].runtime]};
+		if (from[i].runtime != OFFCPU_PYTHON) {
+			first = ++n;
+			continue;
+		}
+		if (from[i].code) {
+			n++;
+			continue;
+		}
+		for (; first < n; first++)
+			out[first].raw = from[i].raw;
+		if (head->runtime_end == OFFCPU_RUNTIME_DEPTH && i + 1 == head->nruntime)
+			first = ++n; /* as it is, it says that there are more */
+	}
+	if (n)
+		qsort(out, n, sizeof(*out), compare_places);
+	for (uint32_t i = 0; i < n; i++)
+		out[i].call = 0;
+	return n;
+}
+
+struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size_t len)
 {
 	const struct offcpu_stack *head = record;
 	const uint64_t *frames = (const uint64_t *)(head + 1);
 	struct raw_frame user[OFFCPU_USER_FRAMES];
+	struct runtime_frame runtime[OFFCPU_RUNTIME_FRAMES];
 	struct stack_sample sample;
 
 	if (len < sizeof(*head) || head->nkernel > OFFCPU_KERNEL_FRAMES || head->nuser > OFFCPU_USER_FRAMES ||
-	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t)) {
+	    head->nruntime > OFFCPU_RUNTIME_FRAMES ||
+	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t) +
+			    head->nruntime * sizeof(struct offcpu_runtime_frame)) {
 		waits->lost++;
-		return;
+		return NULL;
 	}
 	sample = (struct stack_sample){
 		.id = head->id,
@@ -242,21 +311,15 @@ void waits_add_stack(struct waits *waits, const void *record, size_t len)
 		.user = user,
 		.nuser = head->nuser,
 		.user_end = head->user_end,
+		.runtime = runtime,
+		.runtime_end = head->runtime_end,
 		.set = head->set,
 	};
 	frames += head->nkernel;
-	for (uint32_t i = 0; i < head->nuser; i++) {
-		user[i] = (struct raw_frame){.pc = frames[i] & ~OFFCPU_MARKS};
-		if (frames[i] & OFFCPU_INTERRUPTED && i)
-			user[i - 1].flags = (user[i - 1].flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
-		else if (i && !(frames[i] & OFFCPU_RESUMES))
-			user[i].flags |= FRAME_RETURN_ADDRESS;
-		if (frames[i] & OFFCPU_BY_FRAME_POINTER)
-			user[i].flags |= FRAME_BY_FRAME_POINTER;
-		if (frames[i] & OFFCPU_BY_CODE)
-			user[i].flags |= FRAME_BY_CODE;
-	}
-	waits_put_stack(waits, &sample);
+	convert_user(frames, head->nuser, user);
+	frames += head->nuser;
+	sample.nruntime = convert_runtime(head, (const struct offcpu_runtime_frame *)frames, runtime);
+	return waits_put_stack(waits, &sample);
 }
 
 /* The row of a key, or NULL. *hash: the hash of the key. */

@@ -27,6 +27,8 @@ struct wait_stack {
 	int32_t kernel_error; /* -errno, or 0 */
 	struct raw_stack user; /* pc: a place (tables.h), or the address where that is in no known file */
 	uint64_t *addresses;   /* of the user frames, as the process had them */
+	uint32_t runtime_process; /* whose runtimes name frames of it: runtime_processes.h; 0: none do */
+	uint32_t runtime_end;  /* enum offcpu_runtime_end */
 	uint32_t user_end;     /* enum offcpu_end */
 	const char *user_error; /* in words, when user_end does not say enough; or NULL */
 	const char *kernel_error_words; /* likewise */
@@ -41,6 +43,9 @@ struct stack_sample {
 	int32_t kernel_error;
 	const struct raw_frame *user;
 	uint32_t nuser;
+	const struct runtime_frame *runtime;
+	uint32_t nruntime;
+	uint32_t runtime_end;
 	uint32_t user_end;
 	const char *user_error; /* or NULL; copied */
 	const char *kernel_error_words; /* likewise */
@@ -78,9 +83,12 @@ struct waits_options {
 struct waits *waits_create(struct tables *tables, const struct waits_options *options);
 void waits_destroy(struct waits *waits);
 
-/* Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. */
-void waits_add_stack(struct waits *waits, const void *record, size_t len);
-void waits_put_stack(struct waits *waits, const struct stack_sample *sample);
+/*
+ * Takes a record of kind OFFCPU_STACK or OFFCPU_WAIT; records that are cut short are counted as lost. The stack, if it is a
+ * new one that is kept.
+ */
+struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size_t len);
+struct wait_stack *waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);

@@ -29,6 +29,8 @@ struct watch_options {
 	bool by_thread;
 	bool kernel_stacks;
 	bool user_stacks;
+	bool runtimes;     /* frames of language runtimes, */
+	bool keep_native;  /* and the native frames that they stand for */
 	bool wakers;
 	struct offcpu_filter filter;
 	struct native_names_options names; /* `find` is theirs */

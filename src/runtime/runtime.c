@@ -55,7 +55,15 @@ void runtimes_want_locals(const struct runtimes *runtimes)
 bool runtimes_are_likely(const struct maps *maps)
 {
 	for (size_t i = 0; runtime_list[i]; i++)
-		if (runtime_list[i]->is_likely && runtime_list[i]->is_likely(maps))
+		if (runtime_list[i]->read && runtime_list[i]->is_likely(maps))
+			return true;
+	return false;
+}
+
+bool runtimes_are_told(const struct maps *maps)
+{
+	for (size_t i = 0; runtime_list[i]; i++)
+		if (runtime_list[i]->describe && runtime_list[i]->is_likely(maps))
 			return true;
 	return false;
 }

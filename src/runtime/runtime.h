@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "bpf/runtime_layout.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
 #include "model/trace.h"
@@ -33,8 +34,8 @@ struct runtime_ops {
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
 
 	/*
-	 * Whether the process may have it, by the names in its map. If so, it is detected before threads are looked at, and
-	 * what it wants of them is read in the same instant as their stacks. NULL: it needs no such thing.
+	 * Whether the process may have it, by the names in its map. If so, and there is a read(), it is detected before threads
+	 * are looked at, and what it wants of them is read in the same instant as their stacks.
 	 */
 	bool (*is_likely)(const struct maps *maps);
 	void (*refresh)(void *state); /* before each look at the threads: they may be others. NULL: nothing to do */
@@ -70,6 +71,13 @@ struct runtime_ops {
 	void (*thread)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out);
 
 	/*
+	 * For waits over time, whose stacks BPF takes: what BPF needs to tell the runtime's frames; and reads of the live process
+	 * what merge() will want of a stack with such frames. NULL: BPF tells none.
+	 */
+	bool (*describe)(void *state, struct offcpu_runtime *out);
+	void (*learn)(void *state, const struct raw_stack *raw);
+
+	/*
 	 * Puts what the runtime knows in the place of native frames, or before them where these are to be kept: see
 	 * runtime/replace.h. `state` is NULL where the process was not looked at (waits over time). False when memory is
 	 * exhausted.
@@ -96,8 +104,9 @@ void runtimes_deinit(struct runtimes *runtimes);
 /* The variables of frames are to be read, too. */
 void runtimes_want_locals(const struct runtimes *runtimes);
 
-/* Whether any of those that read threads may be there. */
+/* Whether any of those that read threads may be there; and of those whose frames BPF can tell. */
 bool runtimes_are_likely(const struct maps *maps);
+bool runtimes_are_told(const struct maps *maps);
 void runtimes_refresh(const struct runtimes *runtimes);
 void runtimes_read(const struct runtimes *runtimes, pid_t tid, struct mem *mem);
 

@@ -75,6 +75,11 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 	return 0;
 }
 
+int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime)
+{
+	return 0;
+}
+
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
 	if (probe->crowded)

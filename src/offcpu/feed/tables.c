@@ -19,6 +19,7 @@
 #include "offcpu/feed/mapping_sets.h"
 #include "offcpu/feed/new_files.h"
 #include "offcpu/feed/objects.h"
+#include "offcpu/feed/runtime_processes.h"
 #include "offcpu/place.h"
 #include "target/rootfile.h"
 #include "target/target.h"
@@ -45,6 +46,7 @@ struct tables {
 	struct mapping_sets *sets;
 	struct found_sets *found;
 	struct jit_processes *jit;
+	struct runtime_processes *runtimes; /* or NULL */
 	struct new_files *new_files; /* has a lock of its own */
 	VEC(uint32_t) spare;         /* objects that were made before a process was read that has them, each taken once */
 	VEC(struct owner) owners; /* by rising tgid */
@@ -104,6 +106,11 @@ void tables_destroy(struct tables *tables)
 	u64map_deinit(&tables->unplaced);
 	pthread_mutex_destroy(&tables->lock);
 	free(tables);
+}
+
+void tables_set_runtimes(struct tables *tables, struct runtime_processes *runtimes)
+{
+	tables->runtimes = runtimes;
 }
 
 /* The index of the process among the owners, or where it would go. */
@@ -285,6 +292,8 @@ static int read_process(struct tables *tables, pid_t tgid, bool asked, bool know
 		rc = read_mappings(tables, target, &options, err, &news, new_bytes);
 	if (rc == 0)
 		forget_other_program(tables, target, &news);
+	if (rc == 0 && tables->runtimes)
+		runtime_processes_note(tables->runtimes, target);
 	if (!(known_only && rc == -EAGAIN) && (asked || news))
 		offcpu_probe_answered(tables->probe, tgid, rc == 0 && news);
 	return rc;

@@ -29,6 +29,10 @@ enum {
 struct tables *tables_create(struct offcpu_probe *probe);
 void tables_destroy(struct tables *tables);
 
+/* Tells these of each process that is read, and of its end; they must outlive it. */
+struct runtime_processes;
+void tables_set_runtimes(struct tables *tables, struct runtime_processes *runtimes);
+
 /*
  * Reads the map of a process, for the first time or again, and gives BPF what is new. BPF has asked for it, so it is
  * told when nothing is new. Several threads may read at once, but not the same process.

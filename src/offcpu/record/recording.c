@@ -20,6 +20,7 @@
 #include "offcpu/naming.h"
 #include "offcpu/feed/process_reader.h"
 #include "offcpu/feed/remaps.h"
+#include "offcpu/feed/runtime_processes.h"
 #include "offcpu/feed/tables.h"
 #include "offcpu/programs.h"
 #include "offcpu/record/unfinished.h"
@@ -56,6 +57,7 @@ struct recording {
 	struct recording_options options;
 	struct offcpu_probe *probe;
 	struct tables *tables;
+	struct runtime_processes *runtimes;
 	struct process_reader *processes;
 	struct waits *waits;
 	struct programs *programs;
@@ -167,6 +169,15 @@ static uint32_t what_to_ask(uint32_t kind)
 	return kind == OFFCPU_NEED_MAPS ? REQUEST_READ | REQUEST_ASKED : REQUEST_READ;
 }
 
+static void take_stack(struct recording *r, const void *record, size_t len)
+{
+	const struct offcpu_stack *head = record;
+	struct wait_stack *stack = waits_add_stack(r->waits, record, len);
+
+	if (stack && stack->user.runtime.len)
+		stack->runtime_process = runtime_processes_learn(r->runtimes, (pid_t)head->tgid, &stack->user);
+}
+
 static void take_record(void *arg, const void *record, size_t len)
 {
 	const struct offcpu_process *process = record;
@@ -178,7 +189,7 @@ static void take_record(void *arg, const void *record, size_t len)
 	memcpy(&kind, record, sizeof(kind));
 	switch (kind) {
 	case OFFCPU_STACK:
-		waits_add_stack(r->waits, record, len);
+		take_stack(r, record, len);
 		break;
 	case OFFCPU_WAIT:
 		take_wait(r, record, len);
@@ -195,6 +206,8 @@ static void take_record(void *arg, const void *record, size_t len)
 		if (len < sizeof(struct offcpu_process))
 			break;
 		process_reader_ask(r->processes, (pid_t)process->tgid, what_to_ask(kind));
+		if (kind != OFFCPU_NEED_MAPS)
+			runtime_processes_forget(r->runtimes, (pid_t)process->tgid);
 		if (kind != OFFCPU_NEED_MAPS)
 			late_places_end_program(&r->late_places, (pid_t)process->tgid, waits_nstacks(r->waits));
 		break;
@@ -387,6 +400,8 @@ static int start_threads(struct recording *r, struct err *err)
 	int rc = process_reader_start(r->processes, err);
 	sigset_t before;
 
+	if (rc == 0)
+		rc = runtime_processes_start(r->runtimes, err);
 	if (rc < 0)
 		return rc;
 	signals_block_for_worker(&before);
@@ -418,6 +433,7 @@ static int create_probe(struct recording *r, struct err *err)
 		.children = watch->children,
 		.kernel_stacks = watch->kernel_stacks,
 		.user_stacks = watch->user_stacks,
+		.runtimes = watch->runtimes,
 		.wakers = watch->wakers,
 		.only_new = r->options.only_new,
 		.events = r->options.events,
@@ -431,6 +447,7 @@ static int create_probe(struct recording *r, struct err *err)
 int recording_start(const struct recording_options *options, struct err *err, struct recording **out)
 {
 	const struct waits_options waits = {.max_rows = MAX_ROWS, .max_stack_bytes = MAX_STACK_BYTES};
+	const struct runtime_processes_options runtimes = {.keep = options->watch.keep_native};
 	_cleanup_(cleanup_recording) struct recording *r = calloc(1, sizeof(*r));
 	struct err why = {0};
 	int rc;
@@ -450,7 +467,10 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	if (rc < 0)
 		return rc;
 	settle_for_less(r);
-	r->tables = tables_create(r->probe);
+	r->runtimes = runtime_processes_create(r->probe, &runtimes);
+	r->tables = r->runtimes ? tables_create(r->probe) : NULL;
+	if (r->tables && options->watch.runtimes)
+		tables_set_runtimes(r->tables, r->runtimes);
 	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
 	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
 	r->names.hide_kernel_stacks = !options->watch.kernel_stacks;
@@ -459,6 +479,8 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->names.native.find = tables_module;
 	r->names.native.find_made = tables_find_made;
 	r->names.native.find_ctx = r->tables;
+	r->names.merge = runtime_processes_merge;
+	r->names.merge_arg = r->runtimes;
 	r->names.no_maps = why_no_maps;
 	r->names.no_maps_arg = r;
 	r->naming = r->waits ? offcpu_naming_create(&r->names) : NULL;
@@ -495,6 +517,8 @@ static void end_threads(struct recording *r)
 		pthread_join(r->mapper, NULL);
 	if (r->processes)
 		process_reader_end(r->processes);
+	if (r->runtimes)
+		runtime_processes_end(r->runtimes);
 	r->reading = r->mapping = false;
 }
 
@@ -507,6 +531,7 @@ static void recording_destroy(struct watch *watch)
 	waits_destroy(r->waits);
 	programs_destroy(r->programs);
 	process_reader_destroy(r->processes);
+	runtime_processes_destroy(r->runtimes);
 	tables_destroy(r->tables);	  /* its modules write to the cache, with options that belong to the naming */
 	offcpu_naming_destroy(r->naming);
 	mmap_watch_destroy(r->mmaps);

@@ -25,7 +25,7 @@ static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
 	return mem_read_exact(mem, address, out, sizeof(*out));
 }
 
-static size_t head_size(const struct python_layout *layout)
+size_t python_frame_size(const struct python_layout *layout)
 {
 	static const enum python_word words[] = {PY_FRAME_CODE, PY_FRAME_PREVIOUS, PY_FRAME_INSTR, PY_FRAME_OWNER};
 	uint64_t size = 0;
@@ -41,7 +41,7 @@ static bool read_head(const struct python_layout *layout, struct mem *mem, uint6
 	uint8_t bytes[HEAD] = {0};
 	uint32_t number;
 
-	if (!mem_read_exact(mem, frame, bytes, head_size(layout)))
+	if (!mem_read_exact(mem, frame, bytes, python_frame_size(layout)))
 		return false;
 	memcpy(&out->code, bytes + layout->at[PY_FRAME_CODE], 8);
 	memcpy(&out->previous, bytes + layout->at[PY_FRAME_PREVIOUS], 8);

@@ -31,6 +31,9 @@ struct python_chain {
 	const char *problem; /* why it does not hold together; NULL: it does */
 };
 
+/* How many bytes of a frame are read. */
+size_t python_frame_size(const struct python_layout *layout);
+
 /* `thread` and `own` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
 bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own);
 

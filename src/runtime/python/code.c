@@ -86,6 +86,11 @@ const struct python_code *python_codes_find(struct python_codes *codes, uint64_t
 	return code;
 }
 
+bool python_codes_knows(const struct python_codes *codes, uint64_t address)
+{
+	return u64map_find(&codes->by_address, address);
+}
+
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset)
 {
 	if (layout->at[PY_FRAMES] == PY_FRAMES_OBJECTS)

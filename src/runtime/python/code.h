@@ -37,6 +37,8 @@ void python_codes_deinit(struct python_codes *codes);
 /* The code object at an address, read once. NULL when memory is exhausted. */
 const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address);
 
+bool python_codes_knows(const struct python_codes *codes, uint64_t address); /* it was read */
+
 /* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset);
 

@@ -611,6 +611,56 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return stack_merge_end(&merge) && ok;
 }
 
+/* What BPF follows to a thread's frames: as python_chain_read() and python_place() do. */
+static bool describe(void *state, struct offcpu_runtime *out)
+{
+	const struct python *py = state;
+	const uint64_t *at = py->layout.at;
+
+	out->python = (struct offcpu_python){
+		.interpreters = at[PY_RUNTIME] + at[PY_RUNTIME_INTERPRETERS],
+		.eval_start = at[PY_EVAL_START],
+		.eval_end = at[PY_EVAL_END],
+		.frames = (uint32_t)at[PY_FRAMES],
+		.head = (uint32_t)python_frame_size(&py->layout),
+		.interp_next = (uint32_t)at[PY_INTERP_NEXT],
+		.interp_threads = (uint32_t)at[PY_INTERP_THREADS],
+		.tstate_next = (uint32_t)at[PY_TSTATE_NEXT],
+		.tstate_frame = (uint32_t)at[PY_TSTATE_FRAME],
+		.tstate_thread = (uint32_t)at[PY_TSTATE_THREAD],
+		.tstate_native = (uint32_t)at[PY_TSTATE_NATIVE],
+		.pthread_tid = (uint32_t)at[PY_PTHREAD_TID],
+		.cframe_frame = (uint32_t)at[PY_CFRAME_FRAME],
+		.cframe_previous = (uint32_t)at[PY_CFRAME_PREVIOUS],
+		.frame_code = (uint32_t)at[PY_FRAME_CODE],
+		.frame_previous = (uint32_t)at[PY_FRAME_PREVIOUS],
+		.frame_instr = (uint32_t)at[PY_FRAME_INSTR],
+		.frame_owner = (uint32_t)at[PY_FRAME_OWNER],
+	};
+	return out->python.head < OFFCPU_PYTHON_HEAD;
+}
+
+/* Nothing of what was read before counts: the process runs on, and may have put something else there. */
+static void learn(void *state, const struct raw_stack *raw)
+{
+	struct python *py = state;
+	bool fresh = false;
+
+	for (size_t i = 0; i < raw->runtime.len; i++) {
+		const struct runtime_frame *frame = &raw->runtime.data[i];
+
+		if (frame->runtime != FRAME_KIND_PYTHON || !frame->code || python_codes_knows(&py->codes, frame->code))
+			continue;
+		if (!fresh) {
+			process_recorder_deinit(&py->recorder);
+			fresh = process_recorder_init(&py->recorder, &py->target->memory, py->target->snap);
+			py->recorder.passing = true;
+		}
+		if (fresh)
+			python_codes_find(&py->codes, frame->code);
+	}
+}
+
 /* Of a saved snapshot only if they were wanted when it was taken. */
 static void want_locals(void *state)
 {
@@ -632,5 +682,7 @@ const struct runtime_ops python_runtime = {
 	.names = &names,
 	.frames = frames,
 	.thread = tell_thread,
+	.describe = describe,
+	.learn = learn,
 	.merge = merge,
 };

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_RUNTIMES_H
+#define STAKEOUT_BPF_RUNTIMES_H
+
+/* The frames of language runtimes that a walk comes through: see runtime_layout.h. */
+
+#include "bpf/walk.bpf.h"
+
+const volatile bool want_runtimes = true; /* set by the loader */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* tgid */
+	__type(value, struct offcpu_runtime);
+} runtimes SEC(".maps");
+
+/* Appends a frame to those of the stack. False: there is no more room. */
+static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 place, __u32 raw, __u32 runtime)
+{
+	struct offcpu_runtime_frame *frame;
+	__u32 n = scratch->head.nruntime;
+
+	if (n >= OFFCPU_RUNTIME_FRAMES)
+		return false;
+	frame = &scratch->runtime[n];
+	frame->code = code;
+	frame->place = place;
+	frame->raw = raw;
+	frame->runtime = runtime;
+	mix_frame(&scratch->runtime_id, code);
+	mix_frame(&scratch->runtime_id, place);
+	mix_frame(&scratch->runtime_id, (__u64)raw << 32 | runtime);
+	scratch->head.nruntime = n + 1;
+	return true;
+}
+
+/* Those that were found so far are not to be trusted. */
+static void drop_runtime_frames(struct stack_scratch *scratch, __u32 why)
+{
+	scratch->head.nruntime = 0;
+	scratch->head.runtime_end = why;
+	scratch->runtime_id = (struct offcpu_stack_id){};
+}
+
+#endif

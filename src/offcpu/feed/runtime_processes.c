@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "offcpu/feed/runtime_processes.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/signals.h"
+#include "base/vec.h"
+#include "runtime/runtime.h"
+
+enum {
+	MAX_LOOKS = 9, /* at a process that may have a runtime, whose memory is not ready yet: */
+	FIRST_NS = 4000000, /* after so long, then twice as long, and so on */
+};
+
+struct runtime_process {
+	pid_t tgid;
+	_Atomic uint64_t generation; /* of its program; 0: not known yet */
+	pthread_mutex_t lock; /* guards what follows */
+	uint32_t nlooks;
+	_Atomic uint64_t again_ns; /* when to look again; 0: never */
+	struct target *target; /* NULL: it could not be opened, or has no runtime */
+	struct runtimes runtimes;
+};
+
+/* To look for the runtimes of a process (NULL), or to read what the names of a stack need. */
+struct job {
+	struct runtime_process *process;
+	const struct raw_stack *raw;
+};
+
+struct jobs {
+	VEC_FIELDS(struct job);
+};
+
+struct runtime_processes {
+	struct offcpu_probe *probe;
+	struct runtime_processes_options options;
+	bool working;
+	pthread_t worker;
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t more;
+	bool ending;
+	struct jobs jobs;
+	uint64_t again_ns; /* when the first process is to be looked at again; 0: none */
+	VEC(struct runtime_process *) all; /* a number is an index + 1 */
+	struct u64map current;             /* by tgid: the number, or 0 */
+	uint64_t over_limit;
+};
+
+struct runtime_processes *runtime_processes_create(struct offcpu_probe *probe, const struct runtime_processes_options *options)
+{
+	struct runtime_processes *processes = calloc(1, sizeof(*processes));
+	pthread_condattr_t attributes;
+
+	if (!processes)
+		return NULL;
+	processes->probe = probe;
+	processes->options = *options;
+	pthread_mutex_init(&processes->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&processes->more, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return processes;
+}
+
+void runtime_processes_destroy(struct runtime_processes *processes)
+{
+	if (!processes)
+		return;
+	runtime_processes_end(processes);
+	for (size_t i = 0; i < processes->all.len; i++) {
+		struct runtime_process *p = processes->all.data[i];
+
+		runtimes_deinit(&p->runtimes);
+		target_close(p->target);
+		pthread_mutex_destroy(&p->lock);
+		free(p);
+	}
+	vec_deinit(&processes->all);
+	vec_deinit(&processes->jobs);
+	u64map_deinit(&processes->current);
+	pthread_cond_destroy(&processes->more);
+	pthread_mutex_destroy(&processes->lock);
+	free(processes);
+}
+
+/* The number of the process that has this pid now, whether it is known or new. With the lock held. 0: there is no room. */
+static uint32_t take_number(struct runtime_processes *processes, pid_t tgid)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&processes->current, (uint64_t)tgid, &created);
+	struct runtime_process *p;
+
+	if (!slot || *slot)
+		return slot ? (uint32_t)*slot : 0;
+	if (processes->all.len >= RUNTIME_PROCESSES_MAX) {
+		processes->over_limit++;
+		return 0;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p || !vec_push(&processes->all, p)) {
+		free(p);
+		return 0;
+	}
+	p->tgid = tgid;
+	pthread_mutex_init(&p->lock, NULL);
+	*slot = processes->all.len;
+	return (uint32_t)processes->all.len;
+}
+
+/* What BPF needs of all of them. False: nothing. */
+static bool describe(const struct runtimes *runtimes, struct offcpu_runtime *out)
+{
+	bool any = false;
+
+	*out = (struct offcpu_runtime){0};
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const struct runtime *runtime = &runtimes->data[i];
+
+		if (runtime->state && runtime->ops->describe)
+			any |= runtime->ops->describe(runtime->state, out);
+	}
+	return any;
+}
+
+/* Tells BPF, unless it is another program's by now: that may be known only afterwards. */
+static void give(struct runtime_processes *processes, const struct runtime_process *p)
+{
+	struct offcpu_runtime known;
+
+	if (!describe(&p->runtimes, &known) || target_check(p->target, NULL) < 0)
+		return;
+	offcpu_probe_set_runtime(processes->probe, p->tgid, &known);
+	if (target_check(p->target, NULL) < 0)
+		offcpu_probe_set_runtime(processes->probe, p->tgid, NULL);
+}
+
+static void plan(struct runtime_processes *processes, struct runtime_process *p)
+{
+	p->again_ns = 0;
+	if (p->nlooks >= MAX_LOOKS)
+		return;
+	p->again_ns = monotonic_ns() + ((uint64_t)FIRST_NS << p->nlooks++);
+	pthread_mutex_lock(&processes->lock);
+	if (!processes->again_ns || p->again_ns < processes->again_ns)
+		processes->again_ns = p->again_ns;
+	pthread_mutex_unlock(&processes->lock);
+}
+
+/* Looks for its runtimes, unless some are known. With the lock of the process held. */
+static void look(struct runtime_processes *processes, struct runtime_process *p)
+{
+	if (p->target)
+		return;
+	p->again_ns = 0;
+	if (target_open_whole(p->tgid, NULL, NULL, &p->target) < 0)
+		return;
+	p->generation = p->target->generation;
+	if (runtimes_init(&p->runtimes, p->target) && p->runtimes.len) {
+		p->runtimes.keep = processes->options.keep;
+		give(processes, p);
+		return;
+	}
+	runtimes_deinit(&p->runtimes);
+	p->runtimes = (struct runtimes){0};
+	target_close(p->target);
+	p->target = NULL;
+	plan(processes, p);
+}
+
+static void learn(struct runtime_process *p, const struct raw_stack *raw)
+{
+	if (!p->target)
+		return;
+	for (size_t i = 0; i < p->runtimes.len; i++) {
+		const struct runtime *runtime = &p->runtimes.data[i];
+
+		if (runtime->state && runtime->ops->learn)
+			runtime->ops->learn(runtime->state, raw);
+	}
+}
+
+static void do_job(struct runtime_processes *processes, const struct job *job)
+{
+	pthread_mutex_lock(&job->process->lock);
+	look(processes, job->process);
+	if (job->raw)
+		learn(job->process, job->raw);
+	pthread_mutex_unlock(&job->process->lock);
+}
+
+/* Waits for something to do; with the lock held. */
+static void wait_for_more(struct runtime_processes *processes)
+{
+	while (!processes->jobs.len && !processes->ending && (!processes->again_ns || processes->again_ns > monotonic_ns())) {
+		struct timespec until = {
+			.tv_sec = (time_t)(processes->again_ns / 1000000000),
+			.tv_nsec = (long)(processes->again_ns % 1000000000),
+		};
+
+		if (processes->again_ns)
+			pthread_cond_timedwait(&processes->more, &processes->lock, &until);
+		else
+			pthread_cond_wait(&processes->more, &processes->lock);
+	}
+}
+
+/* Adds a job for each process that is to be looked at again by now, and finds out when the next one is; with the lock held. */
+static void add_due(struct runtime_processes *processes, struct jobs *jobs)
+{
+	uint64_t now = monotonic_ns();
+
+	if (!processes->again_ns || processes->again_ns > now)
+		return;
+	processes->again_ns = 0;
+	for (size_t i = 0; i < processes->all.len; i++) {
+		struct runtime_process *p = processes->all.data[i];
+
+		if (p->again_ns && p->again_ns <= now)
+			vec_push(jobs, (struct job){.process = p});
+		else if (p->again_ns && (!processes->again_ns || p->again_ns < processes->again_ns))
+			processes->again_ns = p->again_ns;
+	}
+}
+
+static void *work(void *arg)
+{
+	struct runtime_processes *processes = arg;
+	bool ending = false;
+
+	while (!ending) {
+		struct jobs jobs;
+
+		pthread_mutex_lock(&processes->lock);
+		wait_for_more(processes);
+		jobs = processes->jobs;
+		processes->jobs = (struct jobs){0};
+		ending = processes->ending;
+		if (!ending)
+			add_due(processes, &jobs);
+		pthread_mutex_unlock(&processes->lock);
+		for (size_t i = 0; i < jobs.len; i++)
+			do_job(processes, &jobs.data[i]);
+		vec_deinit(&jobs);
+	}
+	return NULL;
+}
+
+int runtime_processes_start(struct runtime_processes *processes, struct err *err)
+{
+	sigset_t before;
+
+	signals_block_for_worker(&before);
+	processes->working = pthread_create(&processes->worker, NULL, work, processes) == 0;
+	signals_restore(&before);
+	return processes->working ? 0 : err_set(err, EAGAIN, "cannot create a thread");
+}
+
+void runtime_processes_end(struct runtime_processes *processes)
+{
+	pthread_mutex_lock(&processes->lock);
+	processes->ending = true;
+	pthread_cond_signal(&processes->more);
+	pthread_mutex_unlock(&processes->lock);
+	if (processes->working)
+		pthread_join(processes->worker, NULL);
+	processes->working = false;
+}
+
+/* Leaves it to the thread, or does it now if that does not work. */
+static void add_job(struct runtime_processes *processes, uint32_t number, const struct raw_stack *raw)
+{
+	struct job job;
+	bool is_left;
+
+	pthread_mutex_lock(&processes->lock);
+	job = (struct job){.process = processes->all.data[number - 1], .raw = raw};
+	is_left = processes->working && !processes->ending && vec_push(&processes->jobs, job);
+	if (is_left)
+		pthread_cond_signal(&processes->more);
+	pthread_mutex_unlock(&processes->lock);
+	if (!is_left)
+		do_job(processes, &job);
+}
+
+/* Nobody may have told that the process executed another one. With the lock held. */
+static void forget_other_program(struct runtime_processes *processes, const struct target *target)
+{
+	uint64_t *slot = u64map_find(&processes->current, (uint64_t)target->process.pid);
+	struct runtime_process *p = slot && *slot ? processes->all.data[*slot - 1] : NULL;
+
+	if (p && p->generation && p->generation != target->generation)
+		*slot = 0;
+}
+
+void runtime_processes_note(struct runtime_processes *processes, const struct target *target)
+{
+	pid_t tgid = target->process.pid;
+	uint32_t number;
+
+	if (!runtimes_are_told(&target->snap->maps))
+		return;
+	pthread_mutex_lock(&processes->lock);
+	forget_other_program(processes, target);
+	number = take_number(processes, tgid);
+	pthread_mutex_unlock(&processes->lock);
+	if (number)
+		add_job(processes, number, NULL);
+}
+
+void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid)
+{
+	uint64_t *slot;
+
+	pthread_mutex_lock(&processes->lock);
+	slot = u64map_find(&processes->current, (uint64_t)tgid);
+	if (slot)
+		*slot = 0;
+	pthread_mutex_unlock(&processes->lock);
+}
+
+uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid, const struct raw_stack *raw)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&processes->lock);
+	number = take_number(processes, tgid);
+	pthread_mutex_unlock(&processes->lock);
+	if (number)
+		add_job(processes, number, raw);
+	return number;
+}
+
+bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack *raw, struct stack *stack)
+{
+	struct runtime_processes *processes = arg;
+	struct runtime_process *p;
+	bool ok;
+
+	pthread_mutex_lock(&processes->lock);
+	p = processes->all.data[number - 1];
+	pthread_mutex_unlock(&processes->lock);
+	pthread_mutex_lock(&p->lock);
+	learn(p, raw); /* what came before the thread got to it */
+	ok = runtimes_merge(&p->runtimes, raw, stack);
+	pthread_mutex_unlock(&p->lock);
+	return ok;
+}
+
+uint64_t runtime_processes_over_limit(struct runtime_processes *processes)
+{
+	uint64_t over;
+
+	pthread_mutex_lock(&processes->lock);
+	over = processes->over_limit;
+	pthread_mutex_unlock(&processes->lock);
+	return over;
+}

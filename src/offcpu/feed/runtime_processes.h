@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_OFFCPU_FEED_RUNTIME_PROCESSES_H
+#define STAKEOUT_OFFCPU_FEED_RUNTIME_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "kernel/offcpu_probe.h"
+#include "model/stack.h"
+#include "target/target.h"
+
+/*
+ * Processes with language runtimes whose frames BPF tells (bpf/runtime_layout.h). BPF is given what it needs to find these, and
+ * what their names need is read as soon as a stack has come, by a thread of its own: the process may end, or forget its
+ * functions.
+ *
+ * A process has another number when it has executed another program, or is another one with the same pid: names are those
+ * of the program that had the stack.
+ */
+struct runtime_processes;
+
+enum { RUNTIME_PROCESSES_MAX = 512 }; /* each takes descriptors and memory */
+
+struct runtime_processes_options {
+	bool keep; /* native frames that others stand for */
+};
+
+/* NULL when memory is exhausted. */
+struct runtime_processes *runtime_processes_create(struct offcpu_probe *probe, const struct runtime_processes_options *options);
+void runtime_processes_destroy(struct runtime_processes *processes);
+
+int runtime_processes_start(struct runtime_processes *processes, struct err *err);
+void runtime_processes_end(struct runtime_processes *processes); /* when all that was asked for is done */
+
+/*
+ * The map of a process was just read. If there may be runtimes in it, they are looked for: at once, or by the thread when
+ * that was started. Any thread.
+ */
+void runtime_processes_note(struct runtime_processes *processes, const struct target *target);
+
+/* It has ended, or executed another program: what comes with its pid from now on is another's. */
+void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid);
+
+/*
+ * The number of a process that had a stack with frames of runtimes; what their names need is read soon. The stack must
+ * outlive the thread, and not change. 0: there are too many, or memory is exhausted.
+ */
+uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid, const struct raw_stack *raw);
+
+/* For the naming: puts them in their places. False when memory is exhausted. Any thread. */
+bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_stack *raw, struct stack *stack);
+
+/* Processes that were not looked at, over the limit. */
+uint64_t runtime_processes_over_limit(struct runtime_processes *processes);
+
+#endif
