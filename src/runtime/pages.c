@@ -18,12 +18,43 @@ void pages_deinit(struct pages *pages)
 {
 	u64map_deinit(&pages->known);
 	vec_deinit(&pages->wanted);
+	for (size_t i = 0; i < pages->read.len; i++)
+		free(pages->read.data[i]);
+	vec_deinit(&pages->read);
+}
+
+void pages_read_live(struct pages *pages, struct mem *live, uint64_t bytes)
+{
+	pages_deinit(pages);
+	pages_init(pages, bytes);
+	pages->live = live;
+}
+
+static void read_now(struct pages *pages, uint64_t number)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&pages->known, number, &created);
+	uint8_t *piece = slot && created && pages->left ? malloc(PAGES_SIZE) : NULL;
+
+	if (!slot || !created)
+		return;
+	*slot = IN_VAIN;
+	if (!piece)
+		return;
+	pages->left--;
+	if (mem_read_exact(pages->live, number * PAGES_SIZE, piece, PAGES_SIZE) && vec_push(&pages->read, piece))
+		*slot = (uintptr_t)piece;
+	else
+		free(piece);
 }
 
 static const uint8_t *find(struct pages *pages, uint64_t number)
 {
-	const uint64_t *slot = u64map_find(&pages->known, number);
+	const uint64_t *slot;
 
+	if (pages->live)
+		read_now(pages, number);
+	slot = u64map_find(&pages->known, number);
 	pages->lacks |= slot ? *slot == WANTED : pages->left > 0;
 	return slot && *slot > IN_VAIN ? (const uint8_t *)(uintptr_t)*slot : NULL;
 }
@@ -32,7 +63,7 @@ static void note(struct pages *pages, uint64_t number)
 {
 	bool created;
 
-	if (!pages->left || u64map_find(&pages->known, number))
+	if (!pages->left || pages->live || u64map_find(&pages->known, number))
 		return;
 	if (u64map_put(&pages->known, number, &created) && vec_push(&pages->wanted, number))
 		pages->left--;

@@ -26,11 +26,19 @@ struct pages {
 	uint64_t effort;      /* how many more bytes readers may look at: a process could have them read the same for ever */
 	bool lacks;           /* a reader wanted what may still come; reset it before a call to learn whether it was that one */
 	bool no_memory;       /* of ours: what is known is not to be relied on */
+	struct mem *live;     /* what readers lack is read at once, from here; NULL: it is asked for */
+	VEC(uint8_t *) read;  /* the pieces that came from there */
 };
 
 /* At most `bytes` are ever read. */
 void pages_init(struct pages *pages, uint64_t bytes);
 void pages_deinit(struct pages *pages);
+
+/*
+ * For waits over time, where there is no snapshot: from now on readers read the process that this is the memory of, so that
+ * nothing is ever lacking. What was known counts no more: call it anew whenever the process may have changed something.
+ */
+void pages_read_live(struct pages *pages, struct mem *live, uint64_t bytes);
 
 /* False when some of it is not known: it is wanted from now on, unless it cannot be read. */
 bool pages_read(struct pages *pages, uint64_t address, void *buf, size_t len);

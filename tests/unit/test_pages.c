@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "runtime/pages.h"
@@ -137,6 +138,47 @@ static void test_saved(void **state)
 	snapshot_destroy(snap);
 }
 
+struct fake_process {
+	struct mem mem;
+	uint64_t value;
+	int reads;
+};
+
+static ssize_t read_fake(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	struct fake_process *process = (struct fake_process *)mem;
+
+	if (address >= AT + 0x10000)
+		return -EFAULT;
+	process->reads++;
+	memset(buf, 0, len);
+	memcpy(buf, &process->value, sizeof(process->value));
+	return (ssize_t)len;
+}
+
+static void test_live(void **state)
+{
+	struct fake_process process = {.mem.read = read_fake, .value = 7};
+	struct pages pages;
+	uint64_t word;
+
+	pages_init(&pages, 1 << 20);
+	pages_read_live(&pages, &process.mem, 2 * PAGES_SIZE);
+	assert_true(pages_read_word(&pages, AT, &word));
+	assert_int_equal(word, 7);
+	process.value = 8;
+	assert_true(pages_read_word(&pages, AT, &word)); /* all readers see the same */
+	assert_int_equal(word, 7);
+	assert_int_equal(process.reads, 1);
+	assert_false(pages_read_word(&pages, AT + 0x10000, &word));
+	assert_false(pages.lacks); /* it will not come */
+	assert_false(pages_read_word(&pages, AT + 2 * PAGES_SIZE, &word)); /* over the limit */
+	pages_read_live(&pages, &process.mem, 2 * PAGES_SIZE);
+	assert_true(pages_read_word(&pages, AT, &word));
+	assert_int_equal(word, 8);
+	pages_deinit(&pages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +187,7 @@ int main(void)
 		cmocka_unit_test(test_in_vain),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
