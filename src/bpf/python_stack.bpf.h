@@ -138,7 +138,7 @@ static long place_activation(struct stack_scratch *scratch, struct python_walk *
 	if (p->cursor >= nuser && scratch->head.user_end == OFFCPU_END_COMPLETE)
 		return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	p->placing = 0;
-	add_runtime_frame(scratch, 0, 0, p->cursor, OFFCPU_PYTHON);
+	add_runtime_frame(scratch, 0, 0, p->cursor, OFFCPU_PYTHON, 0);
 	p->cursor++;
 	return scratch->head.runtime_end != OFFCPU_RUNTIME_NONE;
 }
@@ -158,6 +158,19 @@ static bool next_cframe(struct python_walk *p)
 static __u64 word_of(const struct python_walk *p, __u32 offset)
 {
 	return *(const __u64 *)&p->bytes[offset & (OFFCPU_PYTHON_HEAD - 8)];
+}
+
+/* Appends a frame; there must be room for the end of the activation, too. What was read of the frame is lost. */
+static bool add_code(struct stack_scratch *scratch, struct python_walk *p, __u64 code, __u64 instr)
+{
+	__u32 version = 0;
+
+	if (scratch->head.nruntime + 1 >= OFFCPU_RUNTIME_FRAMES)
+		return false;
+	if (bpf_probe_read_user(p->bytes, p->at.code_size & (OFFCPU_PYTHON_HEAD - 1), (void *)(code + p->at.code_from)) == 0)
+		for (int i = 0; i < OFFCPU_PYTHON_WORDS; i++)
+			version = offcpu_python_version(version, word_of(p, p->at.code_words[i]));
+	return add_runtime_frame(scratch, code, instr, 0, OFFCPU_PYTHON, version);
 }
 
 /* Reads one more frame, or looks for the place of those that were read. */
@@ -190,8 +203,7 @@ static long walk_python(__u32 index, void *ctx)
 	}
 	if (p->at.frames == PY_FRAMES_OBJECTS)
 		instr = (__u32)instr;
-	/* There must be room for the end of the activation, to which the walk goes on in any case. */
-	if (scratch->head.nruntime + 1 >= OFFCPU_RUNTIME_FRAMES || !add_runtime_frame(scratch, code, instr, 0, OFFCPU_PYTHON))
+	if (!add_code(scratch, p, code, instr))
 		scratch->head.runtime_end = OFFCPU_RUNTIME_DEPTH;
 	p->unplaced = 1;
 	if (p->at.frames == PY_FRAMES_OBJECTS || (p->at.frames == PY_FRAMES_CFRAME && owner)) {
@@ -236,7 +248,7 @@ __attribute__((noinline)) int take_python_frames(__u32 tgid, __u32 which)
 		return 0;
 	if (p->frame || p->placing) { /* more steps than are taken here */
 		scratch->head.runtime_end = OFFCPU_RUNTIME_DEPTH;
-		add_runtime_frame(scratch, 0, 0, scratch->head.nuser, OFFCPU_PYTHON);
+		add_runtime_frame(scratch, 0, 0, scratch->head.nuser, OFFCPU_PYTHON, 0);
 	} else {
 		fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	}

@@ -21,8 +21,9 @@ enum offcpu_runtime_kind {
 struct offcpu_runtime_frame {
 	__u64 code;
 	__u64 place;
-	__u32 raw;     /* index of the user frame whose place it takes; the number of those: of one that was not reached */
-	__u32 runtime; /* enum offcpu_runtime_kind */
+	__u32 version; /* of the code, by what it consists of: it may be given up, and other code get its address; or 0 */
+	__u16 raw;     /* index of the user frame whose place it takes; the number of those: of one that was not reached */
+	__u16 runtime; /* enum offcpu_runtime_kind */
 };
 
 /*
@@ -31,6 +32,8 @@ struct offcpu_runtime_frame {
  */
 
 /* Where CPython has what: struct python_layout (runtime/python/layout.h), as far as it is needed to find frames. */
+enum { OFFCPU_PYTHON_WORDS = 4 };
+
 struct offcpu_python {
 	__u64 interpreters; /* address of the pointer to the first; 0: the process has no Python */
 	__u64 eval_start;
@@ -50,8 +53,18 @@ struct offcpu_python {
 	__u32 frame_previous;
 	__u32 frame_instr;
 	__u32 frame_owner;
+	__u32 code_from; /* the part of a code object that tells it from others, */
+	__u32 code_size; /* at most OFFCPU_PYTHON_HEAD - 1 bytes, */
+	__u32 code_words[OFFCPU_PYTHON_WORDS]; /* and what counts of it: offsets in that part */
 	__u32 zero;
 };
+
+/* Both sides must come to the same. Never 0. */
+static inline __u32 offcpu_python_version(__u64 version, __u64 word)
+{
+	version = (version ^ word) * 0x9e3779b97f4a7c15ull;
+	return (__u32)(version >> 32) | 1;
+}
 
 enum { OFFCPU_PYTHON_HEAD = 128 }; /* most of it */
 
@@ -68,6 +81,6 @@ enum offcpu_runtime_end {
 };
 
 static_assert(sizeof(struct offcpu_runtime_frame) == 24, "offcpu_runtime_frame has no hidden padding");
-static_assert(sizeof(struct offcpu_python) == 88, "offcpu_python has no hidden padding");
+static_assert(sizeof(struct offcpu_python) == 112, "offcpu_python has no hidden padding");
 
 #endif

@@ -17,7 +17,8 @@ struct {
 } runtimes SEC(".maps");
 
 /* Appends a frame to those of the stack. False: there is no more room. */
-static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 place, __u32 raw, __u32 runtime)
+static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 place, __u32 raw, __u32 runtime,
+			      __u32 version)
 {
 	struct offcpu_runtime_frame *frame;
 	__u32 n = scratch->head.nruntime;
@@ -27,11 +28,12 @@ static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 p
 	frame = &scratch->runtime[n];
 	frame->code = code;
 	frame->place = place;
-	frame->raw = raw;
-	frame->runtime = runtime;
+	frame->version = version;
+	frame->raw = (__u16)raw;
+	frame->runtime = (__u16)runtime;
 	mix_frame(&scratch->runtime_id, code);
 	mix_frame(&scratch->runtime_id, place);
-	mix_frame(&scratch->runtime_id, (__u64)raw << 32 | runtime);
+	mix_frame(&scratch->runtime_id, (__u64)version << 32 | raw << 8 | runtime);
 	scratch->head.nruntime = n + 1;
 	return true;
 }

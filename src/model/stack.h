@@ -48,6 +48,7 @@ struct runtime_frame {
 	uint32_t raw;     /* index of the raw frame whose place it takes */
 	uint32_t runtime; /* which runtime's: the enum frame_kind of its frames */
 	uint64_t call;    /* which call of the function it is, where its variables are shown; else 0 */
+	uint32_t version; /* of the function, where other code may get its address while it is recorded; else 0 */
 };
 
 /* Innermost frame first. */

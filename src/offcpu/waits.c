@@ -266,6 +266,7 @@ static uint32_t convert_runtime(const struct offcpu_stack *head, const struct of
 		out[n] = (struct runtime_frame){.code = from[i].code,
 						.place = from[i].place,
 						.raw = from[i].raw,
+						.version = from[i].version,
 						.call = i,
 						.runtime = kinds[from[i].runtime]};
 		if (from[i].runtime != OFFCPU_PYTHON) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/python/code.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "runtime/python/lines.h"
 #include "runtime/python/strings.h"
 
@@ -70,10 +72,50 @@ static void read_code(struct python_codes *codes, uint64_t address, struct pytho
 	codes->lines_bytes += code->lines ? code->nlines : 0;
 }
 
-const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address)
+/* What no two code objects at the same address have in common. */
+static const enum python_word version_words[] = {PY_CODE_FIRSTLINE, PY_CODE_NAME, PY_CODE_FILENAME, PY_CODE_LINES};
+
+static_assert(sizeof(version_words) / sizeof(version_words[0]) == OFFCPU_PYTHON_WORDS, "BPF reads as many");
+
+void python_code_describe(const struct python_layout *layout, struct offcpu_python *out)
+{
+	uint64_t from = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < OFFCPU_PYTHON_WORDS; i++) {
+		uint64_t at = layout->at[version_words[i]] & ~UINT64_C(7);
+
+		from = at < from ? at : from;
+		end = at + 8 > end ? at + 8 : end;
+	}
+	out->code_from = (uint32_t)from;
+	out->code_size = (uint32_t)(end - from);
+	for (size_t i = 0; i < OFFCPU_PYTHON_WORDS; i++)
+		out->code_words[i] = (uint32_t)((layout->at[version_words[i]] & ~UINT64_C(7)) - from);
+}
+
+static uint32_t read_version(struct python_codes *codes, uint64_t address)
+{
+	uint32_t version = 0;
+
+	for (size_t i = 0; i < OFFCPU_PYTHON_WORDS; i++) {
+		uint64_t word;
+
+		if (!read_u64(codes->mem, address + (codes->layout->at[version_words[i]] & ~UINT64_C(7)), &word))
+			return 0;
+		version = offcpu_python_version(version, word);
+	}
+	return version;
+}
+
+static uint64_t key_of(uint64_t address, uint32_t version)
+{
+	return version ? hash_u64(hash_u64(HASH_SEED, address), version) : address;
+}
+
+const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address, uint32_t version)
 {
 	bool created;
-	uint64_t *slot = u64map_put(&codes->by_address, address, &created);
+	uint64_t *slot = u64map_put(&codes->by_address, key_of(address, version), &created);
 	struct python_code *code = slot && created ? arena_alloc(codes->arena, sizeof(*code)) : NULL;
 
 	if (!slot)
@@ -81,14 +123,14 @@ const struct python_code *python_codes_find(struct python_codes *codes, uint64_t
 	if (!created)
 		return (const struct python_code *)(uintptr_t)*slot;
 	*slot = (uintptr_t)code;
-	if (code)
+	if (code && (!version || read_version(codes, address) == version))
 		read_code(codes, address, code);
 	return code;
 }
 
-bool python_codes_knows(const struct python_codes *codes, uint64_t address)
+bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version)
 {
-	return u64map_find(&codes->by_address, address);
+	return u64map_find(&codes->by_address, key_of(address, version));
 }
 
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset)

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "bpf/runtime_layout.h"
 #include "model/mem.h"
 #include "runtime/python/layout.h"
 
@@ -34,10 +35,15 @@ struct python_codes {
 
 void python_codes_deinit(struct python_codes *codes);
 
-/* The code object at an address, read once. NULL when memory is exhausted. */
-const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address);
+/*
+ * The code object at an address, read once. NULL when memory is exhausted. `version`: as BPF has seen it, or 0; if it is
+ * another by the time it is read, it is not valid.
+ */
+const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address, uint32_t version);
+bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version); /* it was read */
 
-bool python_codes_knows(const struct python_codes *codes, uint64_t address); /* it was read */
+/* What BPF needs to tell a version. */
+void python_code_describe(const struct python_layout *layout, struct offcpu_python *out);
 
 /* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset);

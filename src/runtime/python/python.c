@@ -283,7 +283,7 @@ static const char *check_frames(struct python *py)
 
 	for (size_t i = 0; !problem && i < py->chain.len; i++) {
 		const struct python_frame *frame = &py->chain.frames[i];
-		const struct python_code *code = python_codes_find(&py->codes, frame->code);
+		const struct python_code *code = python_codes_find(&py->codes, frame->code, 0);
 		int64_t offset;
 		bool created;
 
@@ -514,7 +514,7 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 
 static struct frame name_frame(struct python *py, const struct raw_stack *raw, const struct runtime_frame *from)
 {
-	const struct python_code *code = python_codes_find(&py->codes, from->code);
+	const struct python_code *code = python_codes_find(&py->codes, from->code, from->version);
 	struct frame frame = {.kind = FRAME_KIND_PYTHON, .address = from->raw < raw->len ? raw->data[from->raw].pc : 0};
 	uint64_t *locals = from->call ? u64map_find(&py->locals, from->call) : NULL;
 	int64_t offset;
@@ -637,7 +637,8 @@ static bool describe(void *state, struct offcpu_runtime *out)
 		.frame_instr = (uint32_t)at[PY_FRAME_INSTR],
 		.frame_owner = (uint32_t)at[PY_FRAME_OWNER],
 	};
-	return out->python.head < OFFCPU_PYTHON_HEAD;
+	python_code_describe(&py->layout, &out->python);
+	return out->python.head < OFFCPU_PYTHON_HEAD && out->python.code_size < OFFCPU_PYTHON_HEAD;
 }
 
 /* Nothing of what was read before counts: the process runs on, and may have put something else there. */
@@ -649,7 +650,8 @@ static void learn(void *state, const struct raw_stack *raw)
 	for (size_t i = 0; i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
 
-		if (frame->runtime != FRAME_KIND_PYTHON || !frame->code || python_codes_knows(&py->codes, frame->code))
+		if (frame->runtime != FRAME_KIND_PYTHON || !frame->code ||
+		    python_codes_knows(&py->codes, frame->code, frame->version))
 			continue;
 		if (!fresh) {
 			process_recorder_deinit(&py->recorder);
@@ -657,7 +659,7 @@ static void learn(void *state, const struct raw_stack *raw)
 			py->recorder.passing = true;
 		}
 		if (fresh)
-			python_codes_find(&py->codes, frame->code);
+			python_codes_find(&py->codes, frame->code, frame->version);
 	}
 }
 
