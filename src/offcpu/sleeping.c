@@ -25,24 +25,28 @@ enum {
 /* The files of a process, from one exec or dlopen() to the next. */
 struct sleeping_files {
 	struct target *target;
+	bool has_runtimes; /* perhaps, by the names in its map */
 	bool used; /* a place refers to one of its modules */
 	struct budget budget; /* for walking the process's stacks */
 };
 
 struct sleeping {
 	bool places;
+	struct runtime_processes *runtimes; /* or NULL */
 	VEC(struct sleeping_files *) files;
 	VEC(struct module *) modules; /* each file once, however many processes have it */
 	struct u64map by_key;         /* of a file, to its number + 1 */
 	uint8_t copy[COPY_BYTES];
 };
 
-struct sleeping *sleeping_create(bool places)
+struct sleeping *sleeping_create(bool places, struct runtime_processes *runtimes)
 {
 	struct sleeping *sleeping = calloc(1, sizeof(*sleeping));
 
-	if (sleeping)
-		sleeping->places = places;
+	if (!sleeping)
+		return NULL;
+	sleeping->places = places;
+	sleeping->runtimes = runtimes;
 	return sleeping;
 }
 
@@ -110,6 +114,7 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 		destroy_files(files);
 		return rc;
 	}
+	files->has_runtimes = sleeping->runtimes && runtimes_are_told(&files->target->snap->maps);
 	target_forget_memory(files->target); /* each look opens it anew */
 	sleeping_forget(sleeping, known);
 	known->files = files;
@@ -129,6 +134,7 @@ static void begin_look(struct sleeping *sleeping, struct sleeping_process *known
 	memory_init(&known->vm, process, false);
 	known->vm.maps = known->files ? &known->files->target->snap->maps : NULL;
 	known->looking = true;
+	known->knows_runtimes = false;
 }
 
 /* The next entry with code from *i on, or NULL. */
@@ -219,7 +225,8 @@ static bool add_places(struct sleeping *sleeping, struct sleeping_files *files, 
 
 static void empty(struct sleeping_stack *stack)
 {
-	stack->frames.len = stack->places.len = 0;
+	stack->frames.len = stack->frames.runtime.len = stack->places.len = 0;
+	stack->runtime_process = 0;
 	stack->error[0] = '\0';
 }
 
@@ -227,6 +234,19 @@ void sleeping_stack_deinit(struct sleeping_stack *stack)
 {
 	raw_stack_deinit(&stack->frames);
 	vec_deinit(&stack->places);
+}
+
+/* The process's runtimes, to be given back; *number is 0 when there are none. */
+static const struct runtimes *take_runtimes(struct sleeping *sleeping, struct sleeping_process *known, uint32_t *number)
+{
+	const struct sleeping_files *files = known->files;
+	const struct runtimes *runtimes = NULL;
+
+	*number = files->has_runtimes ? runtime_processes_take(sleeping->runtimes, files->target, &runtimes) : 0;
+	if (*number && !known->knows_runtimes)
+		runtimes_look(runtimes);
+	known->knows_runtimes |= *number != 0;
+	return *number ? runtimes : NULL;
 }
 
 /* True when the stack is whole. */
@@ -239,7 +259,9 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known,
 	uint64_t sp = sleeper->regs.v[snap->arch->user_sp];
 	struct memory_job job = {.address = sp, .len = COPY_BYTES, .dst = sleeping->copy};
 	struct unwind_options options = {.depth = MAX_FRAMES, .budget = &files->budget};
+	const struct runtimes *runtimes;
 	struct err err = {0};
+	bool ok = true;
 	int rc;
 
 	empty(out);
@@ -249,11 +271,19 @@ static bool walk_once(struct sleeping *sleeping, struct sleeping_process *known,
 		.start = sp, .len = job.done, .region_end = sp + job.done, .data = sleeping->copy};
 	options.live = &known->vm.mem;
 	budget_add(&files->budget, WALK_BUDGET, UNWIND_BUDGET / 16);
+	runtimes = take_runtimes(sleeping, known, &out->runtime_process);
+	options.steppers = runtimes ? runtimes->steppers.data : NULL;
+	options.nsteppers = runtimes ? runtimes->steppers.len : 0;
 	unwind_thread(snap, files->target->modules, &thread, &options, &out->frames);
+	if (runtimes) {
+		ok = runtimes_sleeping(runtimes, thread.tid, &known->vm.mem, &out->frames);
+		runtimes_learn(runtimes, &out->frames);
+		runtime_processes_give(sleeping->runtimes, out->runtime_process);
+	}
 	if (out->frames.end != STACK_COMPLETE && (rc == -EPERM || rc == -EACCES))
 		process_explain_denied(process, -rc, "its memory cannot be read", &err);
 	snprintf(out->error, sizeof(out->error), "%s", err.msg[0] ? err.msg : out->frames.error);
-	if (sleeping->places && !add_places(sleeping, files, out)) {
+	if (!ok || (sleeping->places && !add_places(sleeping, files, out))) {
 		empty(out);
 		snprintf(out->error, sizeof(out->error), "out of memory");
 	}

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
+#include "offcpu/feed/runtime_processes.h"
 #include "proc/process.h"
 #include "target/modules.h"
 #include "target/memory.h"
@@ -20,8 +21,11 @@
  */
 struct sleeping;
 
-/* Without `places` no files are kept, and stacks have none. NULL when memory is exhausted. */
-struct sleeping *sleeping_create(bool places);
+/*
+ * Without `places` no files are kept, and stacks have none. `runtimes` tell frames of theirs; NULL: these are not wanted. NULL
+ * when memory is exhausted.
+ */
+struct sleeping *sleeping_create(bool places, struct runtime_processes *runtimes);
 void sleeping_destroy(struct sleeping *sleeping);
 
 /* What is known of one process; starts zeroed, to be ended with sleeping_forget(). */
@@ -30,6 +34,7 @@ struct sleeping_process {
 	uint64_t generation;
 	uint64_t checked_ns; /* when its memory map was last read */
 	bool looking;	     /* from the first walk of a look to its end: */
+	bool knows_runtimes; /* what they are now was looked at */
 	struct memory vm;
 	struct err err; /* why its files could not be opened, or 0 */
 };
@@ -47,6 +52,7 @@ void sleeping_forget(struct sleeping *sleeping, struct sleeping_process *known);
 struct sleeping_stack {
 	struct raw_stack frames; /* with the addresses of the process */
 	VEC(uint64_t) places;	 /* of each, for sleeping_module(); the address itself when it is in no known file */
+	uint32_t runtime_process; /* whose runtimes told of frames: runtime_processes.h; 0: none did */
 	char error[512];	 /* why it is missing or ends early; "": it is whole */
 };
 

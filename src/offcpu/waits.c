@@ -195,6 +195,7 @@ static bool fill_stack(struct waits *waits, const struct stack_sample *sample, s
 			return false;
 	}
 	out->runtime_end = sample->runtime_end;
+	out->runtime_process = sample->runtime_process;
 	for (uint32_t i = 0; i < sample->nruntime; i++)
 		if (!vec_push(&out->user.runtime, sample->runtime[i]))
 			return false;

@@ -46,6 +46,7 @@ struct stack_sample {
 	const struct runtime_frame *runtime;
 	uint32_t nruntime;
 	uint32_t runtime_end;
+	uint32_t runtime_process; /* as in struct wait_stack */
 	uint32_t user_end;
 	const char *user_error; /* or NULL; copied */
 	const char *kernel_error_words; /* likewise */

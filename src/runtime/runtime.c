@@ -94,6 +94,31 @@ bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *sna
 	return true;
 }
 
+void runtimes_look(const struct runtimes *runtimes)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->look)
+			runtimes->data[i].ops->look(runtimes->data[i].state);
+}
+
+bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw)
+{
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const struct runtime *runtime = &runtimes->data[i];
+
+		if (runtime->ops->sleeping && !runtime->ops->sleeping(runtime->state, tid, mem, raw))
+			return false;
+	}
+	return true;
+}
+
+void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->learn)
+			runtimes->data[i].ops->learn(runtimes->data[i].state, raw);
+}
+
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out)
 {

@@ -78,6 +78,14 @@ struct runtime_ops {
 	void (*learn)(void *state, const struct raw_stack *raw);
 
 	/*
+	 * Likewise for threads that sleep, and are walked without a snapshot: look() comes first, since the process has changed;
+	 * sleeping() appends the frames of a thread, whose memory is read through `mem`, to those that its stepper noted. NULL: nothing
+	 * to do. False when memory is exhausted.
+	 */
+	void (*look)(void *state);
+	bool (*sleeping)(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw);
+
+	/*
 	 * Puts what the runtime knows in the place of native frames, or before them where these are to be kept: see
 	 * runtime/replace.h. `state` is NULL where the process was not looked at (waits over time). False when memory is
 	 * exhausted.
@@ -113,6 +121,11 @@ void runtimes_read(const struct runtimes *runtimes, pid_t tid, struct mem *mem);
 /* The frames that all of them tell of a thread. */
 bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct raw_stack *raw);
+
+/* The same for a sleeping thread of a live process without a snapshot; and what the names of its frames need. */
+void runtimes_look(const struct runtimes *runtimes);
+bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw);
+void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
 
 /* What they know of it; the first that knows it decides. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,

@@ -46,7 +46,7 @@ static struct snap_thread wait_for_sleep(const struct process *process, uint64_t
 /* In one look nobody asks again which program it is: here there would be no answer. */
 static void test_asked_once_in_a_look(void **state)
 {
-	struct sleeping *sleeping = sleeping_create(true);
+	struct sleeping *sleeping = sleeping_create(true, NULL);
 	struct sleeping_process known = {0};
 	struct sleeping_stack stack = {0};
 	struct sleeping_files *files;
@@ -94,7 +94,7 @@ static void test_asked_once_in_a_look(void **state)
 /* Why it cannot be looked at is found out once, and told of every thread. */
 static void test_gone(void **state)
 {
-	struct sleeping *sleeping = sleeping_create(true);
+	struct sleeping *sleeping = sleeping_create(true, NULL);
 	struct sleeping_process known = {0};
 	struct sleeping_stack stack = {0};
 	struct snap_thread thread;

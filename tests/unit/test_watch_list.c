@@ -21,7 +21,7 @@ static void start(struct fixture *f, struct watch_list_options options)
 	const struct looker_options looker = {.filter = {.sleeping = true, .max_ns = UINT64_MAX}};
 
 	f->waits = waits_create(NULL, &waits);
-	f->sleeping = sleeping_create(true);
+	f->sleeping = sleeping_create(true, NULL);
 	f->looker = looker_create(&looker, f->waits, f->sleeping);
 	f->list = watch_list_create(f->looker, &options);
 	assert_non_null(f->waits);

@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/signals.h"
 #include "base/vec.h"
-#include "runtime/runtime.h"
 
 enum {
 	MAX_LOOKS = 9, /* at a process that may have a runtime, whose memory is not ready yet: */
@@ -135,7 +134,7 @@ static void give(struct runtime_processes *processes, const struct runtime_proce
 {
 	struct offcpu_runtime known;
 
-	if (!describe(&p->runtimes, &known) || target_check(p->target, NULL) < 0)
+	if (!processes->probe || !describe(&p->runtimes, &known) || target_check(p->target, NULL) < 0)
 		return;
 	offcpu_probe_set_runtime(processes->probe, p->tgid, &known);
 	if (target_check(p->target, NULL) < 0)
@@ -175,24 +174,12 @@ static void look(struct runtime_processes *processes, struct runtime_process *p)
 	plan(processes, p);
 }
 
-static void learn(struct runtime_process *p, const struct raw_stack *raw)
-{
-	if (!p->target)
-		return;
-	for (size_t i = 0; i < p->runtimes.len; i++) {
-		const struct runtime *runtime = &p->runtimes.data[i];
-
-		if (runtime->state && runtime->ops->learn)
-			runtime->ops->learn(runtime->state, raw);
-	}
-}
-
 static void do_job(struct runtime_processes *processes, const struct job *job)
 {
 	pthread_mutex_lock(&job->process->lock);
 	look(processes, job->process);
 	if (job->raw)
-		learn(job->process, job->raw);
+		runtimes_learn(&job->process->runtimes, job->raw);
 	pthread_mutex_unlock(&job->process->lock);
 }
 
@@ -338,17 +325,50 @@ uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid
 	return number;
 }
 
-bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack *raw, struct stack *stack)
+static struct runtime_process *find(struct runtime_processes *processes, uint32_t number)
 {
-	struct runtime_processes *processes = arg;
 	struct runtime_process *p;
-	bool ok;
 
 	pthread_mutex_lock(&processes->lock);
 	p = processes->all.data[number - 1];
 	pthread_mutex_unlock(&processes->lock);
+	return p;
+}
+
+uint32_t runtime_processes_take(struct runtime_processes *processes, const struct target *target, const struct runtimes **out)
+{
+	struct runtime_process *p;
+	uint32_t number;
+
+	pthread_mutex_lock(&processes->lock);
+	forget_other_program(processes, target);
+	number = take_number(processes, target->process.pid);
+	pthread_mutex_unlock(&processes->lock);
+	if (!number)
+		return 0;
+	p = find(processes, number);
 	pthread_mutex_lock(&p->lock);
-	learn(p, raw); /* what came before the thread got to it */
+	if (!p->nlooks || (p->again_ns && p->again_ns <= monotonic_ns()))
+		look(processes, p);
+	*out = &p->runtimes;
+	if (p->runtimes.len)
+		return number;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+void runtime_processes_give(struct runtime_processes *processes, uint32_t number)
+{
+	pthread_mutex_unlock(&find(processes, number)->lock);
+}
+
+bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack *raw, struct stack *stack)
+{
+	struct runtime_process *p = find(arg, number);
+	bool ok;
+
+	pthread_mutex_lock(&p->lock);
+	runtimes_learn(&p->runtimes, raw); /* what came before the thread got to it */
 	ok = runtimes_merge(&p->runtimes, raw, stack);
 	pthread_mutex_unlock(&p->lock);
 	return ok;

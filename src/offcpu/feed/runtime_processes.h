@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "kernel/offcpu_probe.h"
 #include "model/stack.h"
+#include "runtime/runtime.h"
 #include "target/target.h"
 
 /*
@@ -27,7 +28,7 @@ struct runtime_processes_options {
 	bool keep; /* native frames that others stand for */
 };
 
-/* NULL when memory is exhausted. */
+/* Without a probe: nobody takes stacks in BPF. NULL when memory is exhausted. */
 struct runtime_processes *runtime_processes_create(struct offcpu_probe *probe, const struct runtime_processes_options *options);
 void runtime_processes_destroy(struct runtime_processes *processes);
 
@@ -48,6 +49,13 @@ void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid);
  * outlive the thread, and not change. 0: there are too many, or memory is exhausted.
  */
 uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid, const struct raw_stack *raw);
+
+/*
+ * The number of a process whose sleeping threads are walked, and its runtimes, which nobody else uses until the number is
+ * given back. 0: it has none.
+ */
+uint32_t runtime_processes_take(struct runtime_processes *processes, const struct target *target, const struct runtimes **out);
+void runtime_processes_give(struct runtime_processes *processes, uint32_t number);
 
 /* For the naming: puts them in their places. False when memory is exhausted. Any thread. */
 bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_stack *raw, struct stack *stack);

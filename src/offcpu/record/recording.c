@@ -624,7 +624,8 @@ static void give_stack(struct recording *r, struct unfinished *unfinished, const
 static void take_unfinished(struct recording *r)
 {
 	const struct unfinished_options options = {.kernel_stacks = r->options.watch.kernel_stacks,
-						   .user_stacks = r->options.watch.user_stacks};
+						   .user_stacks = r->options.watch.user_stacks,
+						   .runtimes = r->options.watch.runtimes ? r->runtimes : NULL};
 	struct unfinished *unfinished = NULL;
 	const struct offcpu_open *open = NULL;
 	const struct offcpu_ran *ran = NULL;

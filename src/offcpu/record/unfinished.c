@@ -144,7 +144,7 @@ int unfinished_read(struct offcpu_probe *probe, struct tables *tables, const str
 	if (!u)
 		return err_set(err, ENOMEM, "out of memory");
 	u->options = *options;
-	u->sleeping = sleeping_create(false);
+	u->sleeping = sleeping_create(false, options->runtimes);
 	if (!u->sleeping)
 		return err_set(err, ENOMEM, "out of memory");
 	rc = task_iter_create(0, err, &u->iter);
@@ -191,6 +191,9 @@ static struct stack_sample make_sample(const struct sleeper *sleeper, const stru
 	sample.kernel_error = sleeper->record->kernel_error;
 	sample.user = sleeper->stack.frames.data;
 	sample.nuser = (uint32_t)sleeper->stack.frames.len;
+	sample.runtime = sleeper->stack.frames.runtime.data;
+	sample.nruntime = (uint32_t)sleeper->stack.frames.runtime.len;
+	sample.runtime_process = sleeper->stack.runtime_process;
 	if (sleeper->walked)
 		sample.user_end = OFFCPU_END_COMPLETE;
 	if (sleeper->stack.error[0])

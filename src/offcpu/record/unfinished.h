@@ -16,6 +16,7 @@ struct unfinished;
 struct unfinished_options {
 	bool kernel_stacks;
 	bool user_stacks;
+	struct runtime_processes *runtimes; /* NULL: no frames of runtimes are wanted */
 };
 
 /* Reads the stacks of all threads of watched processes that are not on a CPU now. */

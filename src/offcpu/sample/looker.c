@@ -237,6 +237,9 @@ static void take_user_stack(struct looker *l, struct watched_process *watched, p
 	out->user = l->stack.frames.data;
 	out->places = l->stack.places.data;
 	out->nuser = (uint32_t)l->stack.frames.len;
+	out->runtime = l->stack.frames.runtime.data;
+	out->nruntime = (uint32_t)l->stack.frames.runtime.len;
+	out->runtime_process = l->stack.runtime_process;
 	out->user_end = OFFCPU_END_COMPLETE; /* unless user_error says otherwise */
 	out->user_error = l->stack.error[0] ? l->stack.error : NULL;
 }
@@ -254,6 +257,12 @@ static uint64_t hash_stack(uint64_t hash, const struct stack_sample *stack)
 		hash = hash_text(hash, stack->kernel_text[i]);
 	for (uint32_t i = 0; i < stack->nuser; i++)
 		hash = hash_u64(hash_u64(hash_u64(hash, stack->user[i].pc), stack->places[i]), stack->user[i].flags);
+	for (uint32_t i = 0; i < stack->nruntime; i++) {
+		const struct runtime_frame *frame = &stack->runtime[i];
+
+		hash = hash_u64(hash_u64(hash_u64(hash, frame->code), frame->place), (uint64_t)frame->version << 32 | frame->raw);
+	}
+	hash = hash_u64(hash, stack->nruntime ? stack->runtime_process : 0);
 	return hash;
 }
 
@@ -290,7 +299,7 @@ static bool prove(struct looker *l, struct watched_process *watched, struct task
 		take_user_stack(l, watched, task->tid, &at, rc, &stack);
 	/* Only if it slept on does what was read belong together. */
 	if (glance(watched, task, &status, &count) != SEEN_STILL) {
-		stack.nkernel = stack.nuser = 0;
+		stack.nkernel = stack.nuser = stack.nruntime = 0;
 		stack.kernel_error_words = l->options.kernel_stacks ? ended : NULL;
 		stack.user_error = l->options.user_stacks ? ended : NULL;
 	}

@@ -33,6 +33,7 @@ struct sampler {
 	struct arena *arena; /* of notes */
 	struct waits *waits;
 	struct programs *programs;
+	struct runtime_processes *runtimes;
 	struct sleeping *sleeping;
 	struct looker *looker;
 	struct watch_list *watched;
@@ -117,6 +118,7 @@ static struct sampler *create(const struct sampler_options *options)
 		.user_stacks = options->watch.user_stacks,
 		.filter = options->watch.filter,
 	};
+	const struct runtime_processes_options runtimes = {.keep = options->watch.keep_native};
 	_cleanup_(cleanup_sampler) struct sampler *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -128,15 +130,18 @@ static struct sampler *create(const struct sampler_options *options)
 	s->arena = arena_create();
 	s->waits = waits_create(NULL, &waits);
 	s->programs = programs_create();
-	s->sleeping = sleeping_create(true);
+	s->runtimes = runtime_processes_create(NULL, &runtimes);
+	s->sleeping = sleeping_create(true, options->watch.runtimes ? s->runtimes : NULL);
 	s->looker = looker_create(&looker, s->waits, s->sleeping);
 	s->watched = watch_list_create(s->looker, &watched);
 	s->names.native = options->watch.names;
 	s->names.native.find = sleeping_module;
 	s->names.native.find_ctx = s->sleeping;
+	s->names.merge = runtime_processes_merge;
+	s->names.merge_arg = s->runtimes;
 	s->naming = offcpu_naming_create(&s->names);
 	s->options.why = s->arena ? arena_intern(s->arena, options->why) : NULL;
-	return s->arena && s->waits && s->programs && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
+	return s->arena && s->waits && s->programs && s->runtimes && s->sleeping && s->looker && s->watched && s->naming ? steal_ptr(s) : NULL;
 }
 
 int sampler_start(const struct sampler_options *options, struct err *err, struct watch **out)
@@ -185,6 +190,7 @@ static void sampler_destroy(struct watch *watch)
 	waits_destroy(s->waits);
 	programs_destroy(s->programs);
 	sleeping_destroy(s->sleeping); /* its modules write to the cache, with options that belong to the naming */
+	runtime_processes_destroy(s->runtimes);
 	offcpu_naming_destroy(s->naming);
 	arena_destroy(s->arena);
 	pacer_deinit(&s->pacer);

@@ -93,7 +93,7 @@ void python_code_describe(const struct python_layout *layout, struct offcpu_pyth
 		out->code_words[i] = (uint32_t)((layout->at[version_words[i]] & ~UINT64_C(7)) - from);
 }
 
-static uint32_t read_version(struct python_codes *codes, uint64_t address)
+uint32_t python_codes_version(struct python_codes *codes, uint64_t address)
 {
 	uint32_t version = 0;
 
@@ -123,7 +123,7 @@ const struct python_code *python_codes_find(struct python_codes *codes, uint64_t
 	if (!created)
 		return (const struct python_code *)(uintptr_t)*slot;
 	*slot = (uintptr_t)code;
-	if (code && (!version || read_version(codes, address) == version))
+	if (code && (!version || python_codes_version(codes, address) == version))
 		read_code(codes, address, code);
 	return code;
 }

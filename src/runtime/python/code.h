@@ -42,7 +42,8 @@ void python_codes_deinit(struct python_codes *codes);
 const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address, uint32_t version);
 bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version); /* it was read */
 
-/* What BPF needs to tell a version. */
+/* The version of what is at an address now, as BPF tells it, and what BPF needs for that. 0: it cannot be read. */
+uint32_t python_codes_version(struct python_codes *codes, uint64_t address);
 void python_code_describe(const struct python_layout *layout, struct offcpu_python *out);
 
 /* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */

@@ -463,12 +463,32 @@ static void set_problem(struct python *py, pid_t tid, const char *problem)
 		*slot = (uintptr_t)problem;
 }
 
+/* Tells the frames in py->chain, at the places that were found for them. */
+static bool add_frames(struct python *py, bool versions, struct raw_stack *raw)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < py->chain.len; i++) {
+		const struct python_frame *frame = &py->chain.frames[i];
+
+		ok = vec_push(&raw->runtime,
+			      (struct runtime_frame){.code = frame->code,
+						     .place = frame->instr,
+						     .raw = py->places[i],
+						     .call = py->wants_locals ? frame->address : 0,
+						     .version = versions ? python_codes_version(&py->codes, frame->code) : 0,
+						     .runtime = FRAME_KIND_PYTHON});
+	}
+	if (ok && py->chain.cut && py->chain.len)
+		ok = vec_push(&raw->runtime, (struct runtime_frame){.raw = py->places[py->chain.len - 1], .runtime = FRAME_KIND_PYTHON});
+	return ok;
+}
+
 static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
 {
 	struct python *py = state;
 	const struct python_thread *own = find_thread(py, thread->tid);
 	const char *problem;
-	bool ok = true;
 
 	if (!own)
 		return true;
@@ -476,15 +496,7 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 	if (!problem && py->chain.len)
 		problem = python_place(&py->layout, &snap->maps, raw, &py->chain, py->places);
 	set_problem(py, thread->tid, problem);
-	for (size_t i = 0; ok && !problem && i < py->chain.len; i++)
-		ok = vec_push(&raw->runtime, (struct runtime_frame){.code = py->chain.frames[i].code,
-								    .place = py->chain.frames[i].instr,
-								    .raw = py->places[i],
-								    .call = py->wants_locals ? py->chain.frames[i].address : 0,
-								    .runtime = FRAME_KIND_PYTHON});
-	if (ok && !problem && py->chain.cut && py->chain.len)
-		ok = vec_push(&raw->runtime, (struct runtime_frame){.raw = py->places[py->chain.len - 1], .runtime = FRAME_KIND_PYTHON});
-	return ok;
+	return problem || add_frames(py, false, raw);
 }
 
 static void tell_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
@@ -642,6 +654,42 @@ static bool describe(void *state, struct offcpu_runtime *out)
 }
 
 /* Nothing of what was read before counts: the process runs on, and may have put something else there. */
+static bool read_anew(struct python *py)
+{
+	bool ok;
+
+	process_recorder_deinit(&py->recorder);
+	ok = process_recorder_init(&py->recorder, &py->target->memory, py->target->snap);
+	py->recorder.passing = true;
+	return ok;
+}
+
+static void look(void *state)
+{
+	refresh(state);
+	read_anew(state);
+}
+
+/* A thread whose frames do not fit together is left with its native ones. */
+static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw)
+{
+	struct python *py = state;
+
+	py->chain.len = 0;
+	py->chain.cut = false;
+	for (const struct python_thread *own = find_thread(py, tid); own; own = find_other(py, own)) {
+		if (!python_tstate_is(&py->layout, mem, own->tstate, own->thread, own->own))
+			continue;
+		python_chain_read(&py->layout, mem, own->tstate, &py->part);
+		if (py->part.problem)
+			return true;
+		add_part(py);
+	}
+	if (!py->chain.len || python_place(&py->layout, &py->target->snap->maps, raw, &py->chain, py->places))
+		return true;
+	return add_frames(py, true, raw);
+}
+
 static void learn(void *state, const struct raw_stack *raw)
 {
 	struct python *py = state;
@@ -653,11 +701,8 @@ static void learn(void *state, const struct raw_stack *raw)
 		if (frame->runtime != FRAME_KIND_PYTHON || !frame->code ||
 		    python_codes_knows(&py->codes, frame->code, frame->version))
 			continue;
-		if (!fresh) {
-			process_recorder_deinit(&py->recorder);
-			fresh = process_recorder_init(&py->recorder, &py->target->memory, py->target->snap);
-			py->recorder.passing = true;
-		}
+		if (!fresh)
+			fresh = read_anew(py);
 		if (fresh)
 			python_codes_find(&py->codes, frame->code, frame->version);
 	}
@@ -686,5 +731,7 @@ const struct runtime_ops python_runtime = {
 	.thread = tell_thread,
 	.describe = describe,
 	.learn = learn,
+	.look = look,
+	.sleeping = sleeping,
 	.merge = merge,
 };
