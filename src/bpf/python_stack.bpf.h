@@ -126,6 +126,29 @@ static long fail(struct stack_scratch *scratch, __u32 why)
 	return 1;
 }
 
+static __u64 word_of(const struct python_walk *p, __u32 offset)
+{
+	return *(const __u64 *)&p->bytes[offset & (OFFCPU_PYTHON_HEAD - 8)];
+}
+
+/* Appends a frame; there must be room for the end of the activation, too. What was read of the frame is lost. */
+static bool add_code(struct stack_scratch *scratch, struct python_walk *p, __u32 raw, __u32 runtime)
+{
+	__u64 code = p->code;
+	__u32 version = 0;
+	__u64 hash;
+
+	if (scratch->head.nruntime + 1 >= OFFCPU_RUNTIME_FRAMES)
+		return false;
+	if (bpf_probe_read_user(p->bytes, p->at.code_size & (OFFCPU_PYTHON_HEAD - 1), (void *)(code + p->at.code_from)) == 0 &&
+	    read_python(word_of(p, p->at.code_words[0]) + OFFCPU_PYTHON_STR_HASH, &hash)) {
+		version = offcpu_python_version(0, hash);
+		for (int i = 0; i < OFFCPU_PYTHON_WORDS; i++)
+			version = offcpu_python_version(version, word_of(p, p->at.code_words[i]));
+	}
+	return add_runtime_frame(scratch, code, p->instr, raw, runtime, version);
+}
+
 /* Looks at one more native frame for the activation that was read. */
 static long place_activation(struct stack_scratch *scratch, struct python_walk *p)
 {
@@ -138,7 +161,10 @@ static long place_activation(struct stack_scratch *scratch, struct python_walk *
 	if (p->cursor >= nuser && scratch->head.user_end == OFFCPU_END_COMPLETE)
 		return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	p->placing = 0;
-	add_runtime_frame(scratch, 0, 0, p->cursor, OFFCPU_PYTHON, 0);
+	if (p->at.frames != PY_FRAMES_OBJECTS)
+		add_runtime_frame(scratch, 0, 0, p->cursor, OFFCPU_PYTHON, 0);
+	else if (!add_code(scratch, p, p->cursor, OFFCPU_PYTHON_OBJECT))
+		scratch->head.runtime_end = OFFCPU_RUNTIME_DEPTH;
 	p->cursor++;
 	return scratch->head.runtime_end != OFFCPU_RUNTIME_NONE;
 }
@@ -155,30 +181,12 @@ static bool next_cframe(struct python_walk *p)
 	return read_python(p->cframe + p->at.cframe_frame, &frame) && (!p->frame || frame == p->frame);
 }
 
-static __u64 word_of(const struct python_walk *p, __u32 offset)
-{
-	return *(const __u64 *)&p->bytes[offset & (OFFCPU_PYTHON_HEAD - 8)];
-}
-
-/* Appends a frame; there must be room for the end of the activation, too. What was read of the frame is lost. */
-static bool add_code(struct stack_scratch *scratch, struct python_walk *p, __u64 code, __u64 instr)
-{
-	__u32 version = 0;
-
-	if (scratch->head.nruntime + 1 >= OFFCPU_RUNTIME_FRAMES)
-		return false;
-	if (bpf_probe_read_user(p->bytes, p->at.code_size & (OFFCPU_PYTHON_HEAD - 1), (void *)(code + p->at.code_from)) == 0)
-		for (int i = 0; i < OFFCPU_PYTHON_WORDS; i++)
-			version = offcpu_python_version(version, word_of(p, p->at.code_words[i]));
-	return add_runtime_frame(scratch, code, instr, 0, OFFCPU_PYTHON, version);
-}
-
 /* Reads one more frame, or looks for the place of those that were read. */
 static long walk_python(__u32 index, void *ctx)
 {
 	struct stack_scratch *scratch = get_scratch(*(__u32 *)ctx);
-	__u64 frame, code, instr;
 	struct python_walk *p;
+	__u64 frame;
 	__u8 owner;
 
 	if (!scratch)
@@ -191,26 +199,30 @@ static long walk_python(__u32 index, void *ctx)
 		return 1;
 	if (bpf_probe_read_user(p->bytes, p->at.head & (OFFCPU_PYTHON_HEAD - 1), (void *)frame))
 		return fail(scratch, OFFCPU_RUNTIME_FAULT);
-	code = word_of(p, p->at.frame_code) & ~3ull; /* tagged since 3.14 */
-	instr = word_of(p, p->at.frame_instr);
+	p->code = word_of(p, p->at.frame_code) & ~3ull; /* tagged since 3.14 */
+	p->instr = word_of(p, p->at.frame_instr);
 	owner = p->bytes[p->at.frame_owner & (OFFCPU_PYTHON_HEAD - 1)];
 	p->frame = word_of(p, p->at.frame_previous) & ~3ull;
+	if (p->at.frames == PY_FRAMES_OBJECTS) {
+		p->instr = (__u32)p->instr;
+		p->placing = 1;
+		return 0;
+	}
 	if (p->at.frames == PY_FRAMES_SHIM && owner >= PY_OWNED_BY_C_STACK) {
 		p->anchor = frame;
 		p->placing = p->unplaced;
 		p->unplaced = 0;
 		return 0;
 	}
-	if (p->at.frames == PY_FRAMES_OBJECTS)
-		instr = (__u32)instr;
-	if (!add_code(scratch, p, code, instr))
+	/* The walk goes on to the end of the activation in any case. */
+	if (!add_code(scratch, p, 0, OFFCPU_PYTHON))
 		scratch->head.runtime_end = OFFCPU_RUNTIME_DEPTH;
 	p->unplaced = 1;
-	if (p->at.frames == PY_FRAMES_OBJECTS || (p->at.frames == PY_FRAMES_CFRAME && owner)) {
+	if (p->at.frames == PY_FRAMES_CFRAME && owner) {
 		p->anchor = p->cframe;
 		p->placing = 1;
 		p->unplaced = 0;
-		if (p->at.frames == PY_FRAMES_CFRAME && !next_cframe(p))
+		if (!next_cframe(p))
 			return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	}
 	return 0;

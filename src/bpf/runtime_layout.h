@@ -15,6 +15,7 @@ enum offcpu_runtime_kind {
 	OFFCPU_PYTHON = 1,
 	OFFCPU_JAVA = 2,
 	OFFCPU_JS = 3,
+	OFFCPU_PYTHON_OBJECT = 4, /* up to 3.10, where each frame has an activation of its own */
 };
 
 /* A frame of a runtime, in its own terms: struct runtime_frame (model/stack.h). */
@@ -27,12 +28,12 @@ struct offcpu_runtime_frame {
 };
 
 /*
- * Python's frames come without `raw`, an activation of the interpreter at a time. What ends each has no code, and tells the
+ * Since 3.11 Python's frames come without `raw`, an activation of the interpreter at a time. What ends each has no code, and tells the
  * user frame of them all.
  */
 
 /* Where CPython has what: struct python_layout (runtime/python/layout.h), as far as it is needed to find frames. */
-enum { OFFCPU_PYTHON_WORDS = 4 };
+enum { OFFCPU_PYTHON_WORDS = 4, OFFCPU_PYTHON_STR_HASH = 24 };
 
 struct offcpu_python {
 	__u64 interpreters; /* address of the pointer to the first; 0: the process has no Python */
@@ -55,11 +56,14 @@ struct offcpu_python {
 	__u32 frame_owner;
 	__u32 code_from; /* the part of a code object that tells it from others, */
 	__u32 code_size; /* at most OFFCPU_PYTHON_HEAD - 1 bytes, */
-	__u32 code_words[OFFCPU_PYTHON_WORDS]; /* and what counts of it: offsets in that part */
+	__u32 code_words[OFFCPU_PYTHON_WORDS]; /* and what counts of it: offsets in that part, of the name first */
 	__u32 zero;
 };
 
-/* Both sides must come to the same. Never 0. */
+/*
+ * Both sides must come to the same: by the hash of the name, which Python keeps in the string, and by the other words. What a
+ * code object points to often gets the address of what its predecessor pointed to. Never 0.
+ */
 static inline __u32 offcpu_python_version(__u64 version, __u64 word)
 {
 	version = (version ^ word) * 0x9e3779b97f4a7c15ull;

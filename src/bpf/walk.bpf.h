@@ -104,6 +104,8 @@ struct python_walk {
 	__u64 interp;
 	__u64 tstate;
 	__u64 frame;  /* the next one */
+	__u64 code;   /* of the one that was read, and where that is in it */
+	__u64 instr;
 	__u64 cframe; /* 3.11: of the activation that has it */
 	__u64 anchor; /* what the activation that was read last has on the C stack */
 	__u32 own;    /* the thread's number for itself */

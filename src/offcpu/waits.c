@@ -258,7 +258,8 @@ static uint32_t convert_runtime(const struct offcpu_stack *head, const struct of
 				struct runtime_frame *out)
 {
 	static const uint32_t kinds[] = {
-		[OFFCPU_PYTHON] = FRAME_KIND_PYTHON, [OFFCPU_JAVA] = FRAME_KIND_JAVA, [OFFCPU_JS] = FRAME_KIND_JS};
+		[OFFCPU_PYTHON] = FRAME_KIND_PYTHON, [OFFCPU_JAVA] = FRAME_KIND_JAVA, [OFFCPU_JS] = FRAME_KIND_JS,
+		[OFFCPU_PYTHON_OBJECT] = FRAME_KIND_PYTHON};
 	uint32_t n = 0, first = 0;
 
 	for (uint32_t i = 0; i < head->nruntime; i++) {
@@ -280,8 +281,10 @@ static uint32_t convert_runtime(const struct offcpu_stack *head, const struct of
 		}
 		for (; first < n; first++)
 			out[first].raw = from[i].raw;
-		if (head->runtime_end == OFFCPU_RUNTIME_DEPTH && i + 1 == head->nruntime)
-			first = ++n; /* as it is, it says that there are more */
+	}
+	if (head->runtime_end == OFFCPU_RUNTIME_DEPTH && n && n < OFFCPU_RUNTIME_FRAMES && out[n - 1].runtime == FRAME_KIND_PYTHON) {
+		out[n] = (struct runtime_frame){.raw = out[n - 1].raw, .call = n, .runtime = FRAME_KIND_PYTHON}; /* there are more */
+		n++;
 	}
 	if (n)
 		qsort(out, n, sizeof(*out), compare_places);

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from harness import ROOT, SANITIZER_ENV, TIMEOUT, Result, bare, command, run, wait_until
+from harness import ROOT, SANITIZER_ENV, TIMEOUT, Result, bare, command, run, stop, wait_until
 
 MS = 1000000
 
@@ -174,6 +174,13 @@ def assert_exit_code(result, doc):
         for kind, waits in ((what, lacking), (f"waker_{what}", wakers)):
             told = added([reason for reason in doc["incomplete"] if reason["what"] == kind], "waits")
             assert told == waits or doc["idle"]["hidden"], (kind, doc["incomplete"])
+
+
+def wake(t):
+    """Ends all its threads' waits, which none of them notices: each waits on for the same."""
+    stop(t.pid)
+    os.kill(t.pid, signal.SIGCONT)
+    t.settle()
 
 
 def let_run(t, count=20):

@@ -3,14 +3,13 @@
 
 import os
 import re
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, native, state, stop, thread, until, wait_until
-from offcpu_recording import added, assert_whole, let_run, names, rows_of
+from harness import TIMEOUT, native, state, thread, until, wait_until
+from offcpu_recording import added, assert_whole, let_run, names, rows_of, wake
 from offcpu_truth import SITES, measured, switches
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -48,13 +47,6 @@ def test_right_thread(target, record, rung, minimum):
         for row in rows_of(doc, tid):
             assert not {foreign, f"{foreign}_wait"} & set(names(row["user_stack"])), row["state"]
             assert row["thread_name"] == mine
-
-
-def wake(t):
-    """Ends all its threads' waits, which none of them notices: each waits on for the same."""
-    stop(t.pid)
-    os.kill(t.pid, signal.SIGCONT)
-    t.settle()
 
 
 def addresses(frames):

@@ -72,8 +72,8 @@ static void read_code(struct python_codes *codes, uint64_t address, struct pytho
 	codes->lines_bytes += code->lines ? code->nlines : 0;
 }
 
-/* What no two code objects at the same address have in common. */
-static const enum python_word version_words[] = {PY_CODE_FIRSTLINE, PY_CODE_NAME, PY_CODE_FILENAME, PY_CODE_LINES};
+/* What tells a code object from another that was at the same address, the name first. */
+static const enum python_word version_words[] = {PY_CODE_NAME, PY_CODE_FIRSTLINE, PY_CODE_FILENAME, PY_CODE_LINES};
 
 static_assert(sizeof(version_words) / sizeof(version_words[0]) == OFFCPU_PYTHON_WORDS, "BPF reads as many");
 
@@ -95,10 +95,14 @@ void python_code_describe(const struct python_layout *layout, struct offcpu_pyth
 
 uint32_t python_codes_version(struct python_codes *codes, uint64_t address)
 {
-	uint32_t version = 0;
+	uint64_t name, word;
+	uint32_t version;
 
+	if (!read_u64(codes->mem, address + codes->layout->at[PY_CODE_NAME], &name) ||
+	    !read_u64(codes->mem, name + OFFCPU_PYTHON_STR_HASH, &word))
+		return 0;
+	version = offcpu_python_version(0, word);
 	for (size_t i = 0; i < OFFCPU_PYTHON_WORDS; i++) {
-		uint64_t word;
 
 		if (!read_u64(codes->mem, address + (codes->layout->at[version_words[i]] & ~UINT64_C(7)), &word))
 			return 0;

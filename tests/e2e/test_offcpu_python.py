@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu: frames of Python in the stacks of waits, compared with what Python itself says of them."""
+
+import json
+
+import pytest
+from harness import native, run
+from offcpu_recording import added, rows_of, wake
+from pythons import CHOSEN, SCRIPTS, command, python_frames, start
+
+pytestmark = pytest.mark.usefixtures("root")
+
+TOLD = 255  # frames that BPF tells of a stack; what tells their places takes room, too
+
+
+@pytest.fixture(params=[CHOSEN[0], *[native(version) for version in CHOSEN[1:]]])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def python(version):
+    """python(SCRIPT, ARG…): a started and ready target."""
+    started = []
+
+    def begin(script, *args, **more):
+        started.append(start(version, script, *args, **more))
+        return started[-1]
+
+    yield begin
+    for t in started:
+        t.end()
+
+
+def truth(t):
+    return {int(tid): frames for tid, frames in json.loads(t.ask("truth"))["frames"].items()}
+
+
+def markers(row):
+    return [frame["symbol"] for frame in row["user_stack"] if frame["kind"] == "marker"]
+
+
+def assert_same(rows, frames, *, whole=True):
+    """All waits of the thread were where Python says that it is. /proc does not know enough for all native frames."""
+    assert rows
+    for row in rows:
+        assert not (whole and row["user_stack_error"]) or len(row["user_stack"]) > TOLD, row
+        told = python_frames(row)
+        assert told == frames[: len(told)]
+        assert len(told) == len(frames) or (len(told) > TOLD // 2 and markers(row)), markers(row)
+
+
+def asleep(doc, tid):
+    return [row for row in rows_of(doc, tid, state="S") if row["user_stack"]]
+
+
+@pytest.mark.arch
+def test_frames_of_waits(python, record):
+    """BPF takes them when a wait ends: of calls in C, generators, coroutines and all else that a thread can be in."""
+    t = python("waits.py").settle()
+    frames = truth(t.settle())
+    recording = record("--json", "--min", "0", "-p", t.pid)
+    for _ in range(3):
+        wake(t)
+    doc = recording.finish()
+    assert len(frames) == 19
+    for tid, expected in frames.items():
+        assert added(asleep(doc, tid)) >= 2
+        assert_same(asleep(doc, tid), expected)
+
+
+@pytest.mark.parametrize("source", ["auto", "proc"])
+def test_waits_that_are_not_over(python, record, source):
+    """Their stacks are read at the end, or by looking at the threads, without BPF: what hangs is among them."""
+    t = python("waits.py").settle()
+    frames = {tid: said for tid, said in truth(t.settle()).items() if len(said) < TOLD}
+    recording = record("--json", f"--source={source}", "-p", t.pid)
+    doc = recording.finish()
+    for tid, expected in frames.items():
+        assert_same(asleep(doc, tid), expected, whole=source != "proc")
+
+
+def test_from_the_start(version):
+    """The interpreter of a command is found as soon as there is one, and its functions as they come and go."""
+    doc = run("offcpu", "--json", "--", *command(version), SCRIPTS / "replaced.py").doc
+    waits = {}
+    for row in rows_of(doc, state="S"):
+        for name in {name for name, _, _ in python_frames(row) if name and name.startswith("made_")}:
+            waits[name] = waits.get(name, 0) + row["count"]
+    assert waits, "some can be named before they are given up, however slow it is"
+    assert max(waits.values()) <= 2, "each waits twice"
+
+
+def test_native_frames(python, record):
+    """They are kept beside the others, or are all that there is."""
+    t = python("waits.py", "methods").settle()
+    frames = truth(t.settle())
+    docs = {}
+    for option in ("--raw", "--no-runtime"):
+        recording = record("--json", "--min", "0", option, "-p", t.pid)
+        wake(t)
+        docs[option] = recording.finish()
+    for tid, expected in frames.items():
+        for row in asleep(docs["--raw"], tid):
+            assert python_frames(row) == expected
+            assert any(frame.get("replaces") for frame in row["user_stack"])
+        for row in asleep(docs["--no-runtime"], tid):
+            assert {frame["kind"] for frame in row["user_stack"]} == {"native"}
+
+
+@pytest.mark.parametrize("what", ["lengths", "type", "list"])
+def test_hostile_memory(python, record, what):
+    """Strings without end, something else in the place of a function, a list that is a ring: the report comes all the same."""
+    t = python("hostile.py", what).settle()
+    recording = record("--json", "--min", "0", "-p", t.pid)
+    wake(t)
+    doc = recording.finish()
+    assert added(rows_of(doc, t.pid)) >= 1
