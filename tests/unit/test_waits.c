@@ -294,6 +294,76 @@ static void test_resumes(void **state)
 	finish(&f);
 }
 
+static struct offcpu_runtime_frame told(uint64_t code, uint16_t raw, uint16_t runtime)
+{
+	return (struct offcpu_runtime_frame){.code = code, .place = code + 1, .version = 7, .raw = raw, .runtime = runtime};
+}
+
+/* A stack of four user frames with these of runtimes; the result is good until finish(). */
+static const struct raw_stack *add_told(struct fixture *f, const struct offcpu_runtime_frame *frames, uint32_t n, uint32_t end)
+{
+	static struct {
+		struct offcpu_stack head;
+		uint64_t user[4];
+		struct offcpu_runtime_frame runtime[OFFCPU_RUNTIME_FRAMES];
+	} record;
+
+	record.head = (struct offcpu_stack){
+		.kind = OFFCPU_STACK, .id = {.low = 1, .high = 1}, .nuser = 4, .nruntime = n, .runtime_end = end};
+	memcpy(record.runtime, frames, n * sizeof(*frames));
+	start(f, 10);
+	assert_null(waits_add_stack(f->waits, &record, offsetof(typeof(record), runtime) + n * sizeof(*frames) - 1)); /* cut */
+	return &waits_add_stack(f->waits, &record, offsetof(typeof(record), runtime) + n * sizeof(*frames))->user;
+}
+
+/* What ends an activation of Python tells where all of its frames are; others say it themselves, and come in between. */
+static void test_frames_of_runtimes(void **state)
+{
+	const struct offcpu_runtime_frame frames[] = {
+		told(0x30, 2, OFFCPU_JAVA), told(0x10, 0, OFFCPU_PYTHON), told(0x20, 0, OFFCPU_PYTHON),
+		told(0, 1, OFFCPU_PYTHON),  told(0x40, 0, OFFCPU_PYTHON), told(0, 3, OFFCPU_PYTHON),
+	};
+	static const struct {
+		uint64_t code;
+		uint32_t raw, runtime;
+	} expected[] = {{0x10, 1, FRAME_KIND_PYTHON}, {0x20, 1, FRAME_KIND_PYTHON}, {0x30, 2, FRAME_KIND_JAVA}, {0x40, 3, FRAME_KIND_PYTHON}};
+	const struct raw_stack *stack;
+	struct fixture f;
+
+	stack = add_told(&f, frames, 6, OFFCPU_RUNTIME_NONE);
+	assert_int_equal(stack->runtime.len, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(stack->runtime.data[i].code, expected[i].code);
+		assert_int_equal(stack->runtime.data[i].place, expected[i].code + 1);
+		assert_int_equal(stack->runtime.data[i].raw, expected[i].raw);
+		assert_int_equal(stack->runtime.data[i].runtime, expected[i].runtime);
+		assert_int_equal(stack->runtime.data[i].version, 7);
+		assert_int_equal(stack->runtime.data[i].call, 0);
+	}
+	finish(&f);
+}
+
+/* When there were more, one without code stands for them, behind the last. */
+static void test_more_frames_of_runtimes(void **state)
+{
+	const struct offcpu_runtime_frame frames[] = {told(0x10, 0, OFFCPU_PYTHON), told(0, 2, OFFCPU_PYTHON)};
+	const struct offcpu_runtime_frame objects[] = {told(0x10, 1, OFFCPU_PYTHON_OBJECT), told(0x20, 2, OFFCPU_PYTHON_OBJECT)};
+	const struct raw_stack *stack;
+	struct fixture f;
+
+	stack = add_told(&f, frames, 2, OFFCPU_RUNTIME_DEPTH);
+	assert_int_equal(stack->runtime.len, 2);
+	assert_int_equal(stack->runtime.data[1].code, 0);
+	assert_int_equal(stack->runtime.data[1].raw, 2);
+	finish(&f);
+	stack = add_told(&f, objects, 2, OFFCPU_RUNTIME_DEPTH);
+	assert_int_equal(stack->runtime.len, 3);
+	assert_int_equal(stack->runtime.data[0].raw, 1);
+	assert_int_equal(stack->runtime.data[2].code, 0);
+	assert_int_equal(stack->runtime.data[2].raw, 2);
+	finish(&f);
+}
+
 /* What the kernel has added up is added to what came as single waits. */
 static void test_sums_of_the_kernel(void **state)
 {
@@ -518,6 +588,8 @@ int main(void)
 		cmocka_unit_test(test_half_an_id),  cmocka_unit_test(test_stack_comes_late),
 		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_limit_of_rows),
 		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_frames_of_runtimes),
+		cmocka_unit_test(test_more_frames_of_runtimes),
 		cmocka_unit_test(test_resumes),      cmocka_unit_test(test_sums_of_the_kernel),
 		cmocka_unit_test(test_unfinished),  cmocka_unit_test(test_interrupt),
 		cmocka_unit_test(test_limit_of_stacks), cmocka_unit_test(test_many_stacks_over_the_limit),
