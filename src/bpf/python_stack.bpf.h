@@ -122,7 +122,7 @@ static bool is_place(const struct stack_scratch *scratch, const struct python_wa
 
 static long fail(struct stack_scratch *scratch, __u32 why)
 {
-	drop_runtime_frames(scratch, why);
+	drop_runtime_frames(scratch, scratch->python.first, scratch->python.before, why);
 	return 1;
 }
 
@@ -181,6 +181,17 @@ static bool next_cframe(struct python_walk *p)
 	return read_python(p->cframe + p->at.cframe_frame, &frame) && (!p->frame || frame == p->frame);
 }
 
+/* Up to 3.10: a native frame of the interpreter that is none of this chain's is another's, and then so may be all. */
+static long end_python(struct stack_scratch *scratch, struct python_walk *p)
+{
+	if (p->at.frames != PY_FRAMES_OBJECTS || p->cursor >= scratch->head.nuser)
+		return 1;
+	if (is_place(scratch, p))
+		return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
+	p->cursor++;
+	return 0;
+}
+
 /* Reads one more frame, or looks for the place of those that were read. */
 static long walk_python(__u32 index, void *ctx)
 {
@@ -196,7 +207,7 @@ static long walk_python(__u32 index, void *ctx)
 		return place_activation(scratch, p);
 	frame = p->frame;
 	if (!frame)
-		return 1;
+		return end_python(scratch, p);
 	if (bpf_probe_read_user(p->bytes, p->at.head & (OFFCPU_PYTHON_HEAD - 1), (void *)frame))
 		return fail(scratch, OFFCPU_RUNTIME_FAULT);
 	p->code = word_of(p, p->at.frame_code) & ~3ull; /* tagged since 3.14 */
@@ -251,6 +262,8 @@ __attribute__((noinline)) int take_python_frames(__u32 tgid, __u32 which)
 	p = &scratch->python;
 	p->at = known->python;
 	p->cursor = p->placing = p->unplaced = 0;
+	p->first = scratch->head.nruntime;
+	p->before = scratch->runtime_id;
 	if (!find_tstate(p, which))
 		return 0;
 	if (!find_first_frame(p))

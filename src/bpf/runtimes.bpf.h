@@ -38,12 +38,12 @@ static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 p
 	return true;
 }
 
-/* Those that were found so far are not to be trusted. */
-static void drop_runtime_frames(struct stack_scratch *scratch, __u32 why)
+/* Those that came after the first n, when the hash was this, are not to be trusted. */
+static void drop_runtime_frames(struct stack_scratch *scratch, __u32 n, struct offcpu_stack_id id, __u32 why)
 {
-	scratch->head.nruntime = 0;
+	scratch->head.nruntime = n;
 	scratch->head.runtime_end = why;
-	scratch->runtime_id = (struct offcpu_stack_id){};
+	scratch->runtime_id = id;
 }
 
 #endif

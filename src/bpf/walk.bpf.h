@@ -108,6 +108,8 @@ struct python_walk {
 	__u64 instr;
 	__u64 cframe; /* 3.11: of the activation that has it */
 	__u64 anchor; /* what the activation that was read last has on the C stack */
+	struct offcpu_stack_id before; /* the hash of other runtimes' frames, */
+	__u32 first;  /* and how many there are */
 	__u32 own;    /* the thread's number for itself */
 	__u32 cursor; /* native frames before this one are those of activations further in */
 	__u32 placing;  /* the native frame of an activation is being looked for */
