@@ -22,6 +22,7 @@ enum offcpu_runtime_kind {
 struct offcpu_runtime_frame {
 	__u64 code;
 	__u64 place;
+	__u64 more;    /* what else it takes to name it, or 0 */
 	__u32 version; /* of the code, by what it consists of: it may be given up, and other code get its address; or 0 */
 	__u16 raw;     /* index of the user frame whose place it takes; the number of those: of one that was not reached */
 	__u16 runtime; /* enum offcpu_runtime_kind */
@@ -72,8 +73,50 @@ static inline __u32 offcpu_python_version(__u64 version, __u64 word)
 
 enum { OFFCPU_PYTHON_HEAD = 128 }; /* most of it */
 
+/*
+ * Where V8 has what: struct v8_layout (runtime/v8/layout.h), as far as it is needed to find the SharedFunctionInfo of a
+ * frame's function. Numbers of words: those of a frame are counted from OFFCPU_V8_WORDS words below its frame pointer, those
+ * of an object from its start.
+ */
+struct offcpu_v8 {
+	__u64 code_start; /* its file's code; 0: the process has no V8 */
+	__u64 code_end;
+	__u32 frame_context;
+	__u32 frame_function;
+	__u32 frame_bytecode;
+	__u32 frame_offset;
+	__u32 function_shared;
+	__u32 shared_name;
+	__u32 shared_script;
+	__u32 map_type; /* in bytes */
+	__u32 type_function_first;
+	__u32 type_function_last;
+	__u32 type_shared;
+	__u32 type_bytecode;
+	__u32 kind_builtin_exit;
+	__u32 zero;
+};
+
+enum { OFFCPU_V8_WORDS = 8 };
+
+/*
+ * A frame of V8: `code` is its function's SharedFunctionInfo, or 0, and `more` the bytecode that the interpreter executes
+ * there, or 0. `place` has, from the lowest bit on: where in that bytecode, plus 1, or 0; a bit that the code is V8's own;
+ * what kind of frame it is; and a hash of what the SharedFunctionInfo says of name and script, by which it is known again.
+ */
+enum {
+	OFFCPU_V8_OFFSET_BITS = 24,
+	OFFCPU_V8_BUILTIN_BIT = 24,
+	OFFCPU_V8_KIND_BIT = 25,
+	OFFCPU_V8_PROOF_BIT = 32,
+	OFFCPU_V8_MAX_KIND = 64,
+	OFFCPU_V8_AT_EDGE = 126,  /* it has just begun, or returns: there is no frame that tells of it */
+	OFFCPU_V8_FUNCTION = 127, /* of a function */
+};
+
 struct offcpu_runtime {
 	struct offcpu_python python;
+	struct offcpu_v8 v8;
 };
 
 /* What became of the runtime's frames of a stack. */
@@ -84,7 +127,17 @@ enum offcpu_runtime_end {
 	OFFCPU_RUNTIME_MISMATCH = 3, /* they do not fit together, or not to the native ones */
 };
 
-static_assert(sizeof(struct offcpu_runtime_frame) == 24, "offcpu_runtime_frame has no hidden padding");
+static_assert(sizeof(struct offcpu_runtime_frame) == 32, "offcpu_runtime_frame has no hidden padding");
 static_assert(sizeof(struct offcpu_python) == 112, "offcpu_python has no hidden padding");
+static_assert(sizeof(struct offcpu_v8) == 72, "offcpu_v8 has no hidden padding");
+
+/* By what a SharedFunctionInfo is known again: its words for name and script. */
+static inline __u32 offcpu_v8_proof(__u64 name, __u64 script)
+{
+	__u64 hash = (name * 0x9e3779b97f4a7c15ull) ^ script;
+
+	hash *= 0xff51afd7ed558ccdull;
+	return (__u32)(hash >> 32);
+}
 
 #endif

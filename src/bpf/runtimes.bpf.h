@@ -28,6 +28,7 @@ static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 p
 	frame = &scratch->runtime[n];
 	frame->code = code;
 	frame->place = place;
+	frame->more = 0;
 	frame->version = version;
 	frame->raw = (__u16)raw;
 	frame->runtime = (__u16)runtime;
@@ -36,6 +37,18 @@ static bool add_runtime_frame(struct stack_scratch *scratch, __u64 code, __u64 p
 	mix_frame(&scratch->runtime_id, (__u64)version << 32 | raw << 8 | runtime);
 	scratch->head.nruntime = n + 1;
 	return true;
+}
+
+/* One more word of the frame that was added last. */
+static void add_more(struct stack_scratch *scratch, __u64 more)
+{
+	__u64 last = scratch->head.nruntime - 1;
+
+	asm volatile("" : "+r"(last)); /* keeps the check below to what is used */
+	if (last >= OFFCPU_RUNTIME_FRAMES)
+		return;
+	scratch->runtime[last].more = more;
+	mix_frame(&scratch->runtime_id, more);
 }
 
 /* Those that came after the first n, when the hash was this, are not to be trusted. */

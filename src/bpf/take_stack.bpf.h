@@ -8,6 +8,7 @@
 #include "bpf/user_stack.bpf.h"
 #include "bpf/found_code.bpf.h"
 #include "bpf/python_stack.bpf.h"
+#include "bpf/v8_stack.bpf.h"
 
 enum { ASK_AGAIN_NS = 200000000, EEXIST = 17 };
 
@@ -167,8 +168,10 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	/* An exiting thread gives up its memory: what is mapped may be another process's. */
 	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
 		take_user_stack(task, tgid, which, may_look, scratch);
-	if (want_runtimes)
+	if (want_runtimes) {
 		take_python_frames(tgid, which);
+		take_v8_frames(tgid, which);
+	}
 	hash_stack(scratch, tgid);
 	return scratch;
 }

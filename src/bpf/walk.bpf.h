@@ -117,6 +117,21 @@ struct python_walk {
 	__u8 bytes[OFFCPU_PYTHON_HEAD];
 };
 
+/* V8's frames while they are read: see v8_stack.bpf.h. */
+struct v8_walk {
+	struct offcpu_v8 at;
+	__u64 shared_map; /* maps of this type that were seen in this stack: few objects have others */
+	__u64 function_map;
+	__u64 bytecode_map;
+	__u64 pc; /* of the frame that is looked at */
+	__u64 fp;
+	__u64 place; /* that will be told */
+	__u32 raw;
+	__u32 zero;
+	__u64 frame[OFFCPU_V8_WORDS];  /* what is below the frame pointer */
+	__u64 object[OFFCPU_V8_WORDS]; /* the beginning of an object */
+};
+
 /* A stack while it is taken. */
 struct stack_scratch {
 	struct offcpu_stack head;
@@ -125,6 +140,7 @@ struct stack_scratch {
 	struct offcpu_runtime_frame runtime[OFFCPU_RUNTIME_FRAMES]; /* behind the others when it is sent */
 	struct offcpu_stack_id runtime_id; /* a hash of those */
 	struct python_walk python;
+	struct v8_walk v8;
 	__u64 copy[COPY_WORDS]; /* a copy of the stack from where the walk starts: one read instead of many */
 	struct offcpu_wait wait; /* here because the programs' own stack is small */
 	struct walk walk;

@@ -267,6 +267,7 @@ static uint32_t convert_runtime(const struct offcpu_stack *head, const struct of
 			continue;
 		out[n] = (struct runtime_frame){.code = from[i].code,
 						.place = from[i].place,
+						.more = from[i].more,
 						.raw = from[i].raw,
 						.version = from[i].version,
 						.call = i,

@@ -44,6 +44,23 @@ bool v8_is_made_code(const struct maps *maps, uint64_t pc)
 	return entry && entry->perms & MAP_PERM_EXEC && is_anonymous(entry);
 }
 
+bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, uint64_t *start, uint64_t *end)
+{
+	const struct map_entry *file = maps_find(maps, layout->facts[V8_CODE]);
+
+	*start = *end = 0;
+	for (size_t i = 0; file && i < maps->len; i++) {
+		const struct map_entry *entry = &maps->data[i];
+
+		if (!(entry->perms & MAP_PERM_EXEC) || !is_same_file(file, entry))
+			continue;
+		if (!*end)
+			*start = entry->start;
+		*end = entry->end;
+	}
+	return *end;
+}
+
 /* Whether the code may be V8's, by where it is; what has unwind information was not passed by its frame pointer. */
 static bool is_code(const struct v8_layout *layout, const struct maps *maps, uint64_t pc, bool *is_builtin)
 {
@@ -182,7 +199,7 @@ bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct
 	bool interpreted;
 
 	memset(out, 0, sizeof(*out));
-	if (!js_function_read(heap, place->function, &function))
+	if (place->shared ? !js_shared_read(heap, place->shared, &function) : !js_function_read(heap, place->function, &function))
 		return false;
 	if (place->kind != V8_NO_KIND && function.has_script)
 		return false;

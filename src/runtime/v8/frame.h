@@ -24,6 +24,7 @@ struct v8_place {
 	bool is_exact;   /* nothing was called: what it does now may not be in its frame yet */
 	uint64_t kind;   /* the mark; UINT64_MAX: it is a function's */
 	uint64_t function; /* 0: it has none, or a mark and none that is known */
+	uint64_t shared;   /* of the function, where that is known instead */
 	uint64_t bytecode;
 	uint64_t offset;
 	bool is_known; /* nothing more can be learnt of it */
@@ -38,6 +39,9 @@ struct v8_places {
 
 /* Code in no file: where V8 is, that is what it compiled. */
 bool v8_is_made_code(const struct maps *maps, uint64_t pc);
+
+/* From the first to the last of what its file has as code. False: that is not mapped. */
+bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, uint64_t *start, uint64_t *end);
 
 /* Where the frames of a stack are found. */
 struct v8_process {
@@ -63,7 +67,7 @@ struct js_frame {
 /* Whether there is a function to be read. */
 static inline bool v8_place_is_function(const struct v8_place *place)
 {
-	return place->function;
+	return place->function || place->shared;
 }
 
 /* False: the function cannot be named. What is missing of it may still come when pages->lacks. */

@@ -21,4 +21,7 @@ struct js_function {
 /* False: it is no function, or not all of it can be read. */
 bool js_function_read(const struct heap *heap, uint64_t value, struct js_function *out);
 
+/* The same by what functions of the same source share: a SharedFunctionInfo. */
+bool js_shared_read(const struct heap *heap, uint64_t value, struct js_function *out);
+
 #endif

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/budget.h"
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "runtime/replace.h"
 #include "runtime/v8/frame.h"
 #include "runtime/v8/layout.h"
+#include "runtime/v8/named.h"
 #include "runtime/v8/step.h"
+#include "runtime/v8/told.h"
 #include "unwind/unwind.h"
 
 /*
@@ -51,7 +52,6 @@ struct check {
 struct v8 {
 	struct target *target;
 	struct v8_layout layout;
-	struct arena *arena; /* names */
 	struct budget budget;
 	uint64_t left; /* pieces that may still be read for all threads */
 	struct pages ran; /* what is read for those that ran */
@@ -60,8 +60,8 @@ struct v8 {
 	struct u64map problems; /* tid → a sentence */
 	VEC(struct check) checks;
 	bool is_checking;
-	VEC(struct frame) named;
-	struct u64map known; /* hash of a frame → position in it + 1 */
+	struct v8_named named;
+	struct v8_told told;
 };
 
 /* Finding it */
@@ -85,10 +85,9 @@ static void destroy(void *state)
 	pages_deinit(&v8->ran);
 	u64map_deinit(&v8->seen);
 	u64map_deinit(&v8->problems);
-	u64map_deinit(&v8->known);
 	vec_deinit(&v8->checks);
-	vec_deinit(&v8->named);
-	arena_destroy(v8->arena);
+	v8_told_deinit(&v8->told);
+	v8_named_deinit(&v8->named);
 	free(v8);
 }
 
@@ -102,8 +101,8 @@ static struct v8 *create(struct target *target)
 	v8->budget.left = UNWIND_BUDGET;
 	v8->left = MAX_BYTES / PAGES_SIZE;
 	pages_init(&v8->ran, MAX_THREAD);
-	v8->arena = arena_create();
-	if (v8->arena)
+	v8_told_init(&v8->told, &v8->layout, &v8->named);
+	if (v8_named_init(&v8->named))
 		return v8;
 	destroy(v8);
 	return NULL;
@@ -454,79 +453,22 @@ static const struct asker names_asker = {.max_rounds = 2 * ROUNDS, .ask = ask_ra
 
 /* Telling */
 
-static bool is_same_frame(const struct frame *a, const struct frame *b)
-{
-	return a->kind == b->kind && a->symbol == b->symbol && a->file == b->file && a->line == b->line &&
-	       a->line_kind == b->line_kind && a->tier == b->tier;
-}
-
-static uint64_t hash_frame(const struct frame *frame)
-{
-	const uint64_t parts[] = {(uint64_t)frame->kind, (uintptr_t)frame->symbol, (uintptr_t)frame->file,
-				  frame->line,           (uint64_t)frame->line_kind, (uintptr_t)frame->tier};
-	uint64_t hash = 0;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		hash = (hash ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
-	return hash;
-}
-
-/* Strings are interned, so that equal frames of several threads are one, and their stacks are found to be equal. */
-static bool add_named(struct v8 *v8, const struct frame *frame, uint32_t place, struct raw_stack *raw)
-{
-	bool created;
-	uint64_t *slot = u64map_put(&v8->known, hash_frame(frame), &created);
-
-	if (!slot)
-		return false;
-	if (created || !is_same_frame(&v8->named.data[*slot - 1], frame)) {
-		if (!vec_push(&v8->named, *frame))
-			return false;
-		*slot = v8->named.len;
-	}
-	return vec_push(&raw->runtime,
-			(struct runtime_frame){.code = *slot - 1, .raw = place, .runtime = FRAME_KIND_JS});
-}
-
-static bool add_function(struct v8 *v8, const struct js_frame *js, uint32_t place, struct raw_stack *raw)
-{
-	const struct frame frame = {
-		.kind = FRAME_KIND_JS,
-		.symbol = arena_intern(v8->arena, js->name),
-		.symbol_source = SYMBOL_RUNTIME,
-		.file = js->file[0] ? arena_intern(v8->arena, js->file) : NULL,
-		.line = js->line,
-		.line_kind = js->line ? js->line_kind : LINE_CURRENT,
-		.tier = js->tier,
-	};
-
-	return frame.symbol && (!js->file[0] || frame.file) && add_named(v8, &frame, place, raw);
-}
-
-static bool add_stub(struct v8 *v8, const char *kind, const struct v8_place *place, struct raw_stack *raw)
-{
-	const struct frame frame = {.kind = FRAME_KIND_STUB, .symbol = kind, .symbol_source = SYMBOL_RUNTIME};
-
-	return add_named(v8, &frame, place->raw, raw);
-}
-
 /* False when memory is exhausted. */
 static bool tell_place(struct v8 *v8, const struct heap *heap, const struct v8_place *place, struct raw_stack *raw,
 		       size_t *failed)
 {
-	struct js_frame frame;
-	bool named = v8_place_is_function(place) && js_frame_read(heap, place, &frame);
+	uint32_t named;
 
-	if (named && !frame.is_stub)
-		return add_function(v8, &frame, place->raw, raw);
-	if (place->kind == V8_AT_EDGE)
-		return add_stub(v8, "<entry or return of a function>", place, raw);
-	if (place->kind != V8_NO_KIND)
-		return add_stub(v8, v8_frame_kind(&v8->layout, place->kind), place, raw);
-	if (named)
-		return add_stub(v8, "BuiltinFrame", place, raw);
-	(*failed)++;
-	return true;
+	switch (v8_name_place(&v8->named, heap, place, &named)) {
+	case V8_NAMED:
+		return vec_push(&raw->runtime,
+				(struct runtime_frame){.code = named, .raw = place->raw, .runtime = FRAME_KIND_JS});
+	case V8_NOT_NAMED:
+		(*failed)++;
+		return true;
+	default:
+		return false;
+	}
 }
 
 static bool tell_places(struct v8 *v8, const struct v8_places *places, struct pages *pages, struct raw_stack *raw,
@@ -614,6 +556,14 @@ static const char *name_stub(const struct frame *stub, const char *native)
 	return strncmp(native, prefix, strlen(prefix)) == 0 ? native + strlen(prefix) : NULL;
 }
 
+/* What is shown for a frame, which BPF may have told; NULL: it could not be named. */
+static const struct frame *find_named(const struct v8 *v8, const struct raw_stack *raw, const struct runtime_frame *from)
+{
+	if (from->place)
+		return v8_told_find(&v8->told, raw, from);
+	return from->code < v8->named.frames.len ? &v8->named.frames.data[from->code] : NULL;
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	const struct v8 *v8 = state;
@@ -621,11 +571,15 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 
 	for (size_t i = 0; v8 && i < raw->runtime.len; i++) {
 		const struct runtime_frame *from = &raw->runtime.data[i];
+		const struct frame *named;
 		struct frame frame;
 
-		if (from->runtime != FRAME_KIND_JS || from->code >= v8->named.len || from->raw >= raw->len)
+		if (from->runtime != FRAME_KIND_JS || from->raw >= raw->len)
 			continue;
-		frame = v8->named.data[from->code];
+		named = find_named(v8, raw, from);
+		if (!named)
+			continue;
+		frame = *named;
 		frame.address = raw->data[from->raw].pc;
 		frame.flags = raw->data[from->raw].flags;
 		if (frame.kind == FRAME_KIND_STUB)
@@ -636,8 +590,39 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return stack_merge_end(&merge);
 }
 
+/* For waits over time, by the names that its file is known to have: every process is looked at. */
+static bool is_likely(const struct maps *maps)
+{
+	static const char *const starts[] = {"node", "libnode", "electron"};
+
+	for (size_t i = 0; i < maps->len; i++) {
+		const struct map_entry *entry = &maps->data[i];
+		const char *slash = strrchr(entry->path, '/');
+
+		for (size_t k = 0; slash && entry->perms & MAP_PERM_EXEC && k < sizeof(starts) / sizeof(starts[0]); k++)
+			if (strncmp(slash + 1, starts[k], strlen(starts[k])) == 0)
+				return true;
+	}
+	return false;
+}
+
+static bool describe(void *state, struct offcpu_runtime *out)
+{
+	const struct v8 *v8 = state;
+
+	return v8_told_describe(&v8->layout, &v8->target->snap->maps, &out->v8);
+}
+
+static void learn(void *state, const struct raw_stack *raw)
+{
+	struct v8 *v8 = state;
+
+	v8_told_learn(&v8->told, &v8->target->memory.mem, raw);
+}
+
 const struct runtime_ops v8_runtime = {
 	.name = name,
+	.is_likely = is_likely,
 	.detect = detect,
 	.destroy = destroy,
 	.stepper = &stepper_ops,
@@ -645,5 +630,7 @@ const struct runtime_ops v8_runtime = {
 	.names = &names_asker,
 	.frames = frames,
 	.thread = tell_thread,
+	.describe = describe,
+	.learn = learn,
 	.merge = merge,
 };

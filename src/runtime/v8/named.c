@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/v8/named.h"
+
+bool v8_named_init(struct v8_named *named)
+{
+	*named = (struct v8_named){.arena = arena_create()};
+	return named->arena;
+}
+
+void v8_named_deinit(struct v8_named *named)
+{
+	vec_deinit(&named->frames);
+	u64map_deinit(&named->known);
+	arena_destroy(named->arena);
+}
+
+static bool is_same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->kind == b->kind && a->symbol == b->symbol && a->file == b->file && a->line == b->line &&
+	       a->line_kind == b->line_kind && a->tier == b->tier;
+}
+
+static uint64_t hash_frame(const struct frame *frame)
+{
+	const uint64_t parts[] = {(uint64_t)frame->kind, (uintptr_t)frame->symbol, (uintptr_t)frame->file,
+				  frame->line,           (uint64_t)frame->line_kind, (uintptr_t)frame->tier};
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hash = (hash ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+	return hash;
+}
+
+/* Strings are interned: the same ones have the same address. */
+static enum v8_naming add_frame(struct v8_named *named, const struct frame *frame, uint32_t *out)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&named->known, hash_frame(frame), &created);
+
+	if (!slot)
+		return V8_NO_MEMORY;
+	if (created || !is_same_frame(&named->frames.data[*slot - 1], frame)) {
+		if (!vec_push(&named->frames, *frame))
+			return V8_NO_MEMORY;
+		*slot = named->frames.len;
+	}
+	*out = (uint32_t)*slot - 1;
+	return V8_NAMED;
+}
+
+static enum v8_naming add_function(struct v8_named *named, const struct js_frame *js, uint32_t *out)
+{
+	const struct frame frame = {
+		.kind = FRAME_KIND_JS,
+		.symbol = arena_intern(named->arena, js->name),
+		.symbol_source = SYMBOL_RUNTIME,
+		.file = js->file[0] ? arena_intern(named->arena, js->file) : NULL,
+		.line = js->line,
+		.line_kind = js->line ? js->line_kind : LINE_CURRENT,
+		.tier = js->tier,
+	};
+
+	return frame.symbol && (!js->file[0] || frame.file) ? add_frame(named, &frame, out) : V8_NO_MEMORY;
+}
+
+static enum v8_naming add_stub(struct v8_named *named, const char *kind, uint32_t *out)
+{
+	const struct frame frame = {.kind = FRAME_KIND_STUB, .symbol = kind, .symbol_source = SYMBOL_RUNTIME};
+
+	return add_frame(named, &frame, out);
+}
+
+enum v8_naming v8_name_place(struct v8_named *named, const struct heap *heap, const struct v8_place *place, uint32_t *out)
+{
+	struct js_frame frame;
+	bool is_read = v8_place_is_function(place) && js_frame_read(heap, place, &frame);
+
+	if (is_read && !frame.is_stub)
+		return add_function(named, &frame, out);
+	if (place->kind == V8_AT_EDGE)
+		return add_stub(named, "<entry or return of a function>", out);
+	if (place->kind != V8_NO_KIND)
+		return add_stub(named, v8_frame_kind(heap->layout, place->kind), out);
+	if (is_read)
+		return add_stub(named, "BuiltinFrame", out);
+	return V8_NOT_NAMED;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/v8/told.h"
+
+#include <endian.h>
+
+#include "base/hash.h"
+
+enum {
+	WORD = 8,
+	TAG = 1,
+	MAX_BYTES = 8 << 20,   /* that are read for a stack */
+	MAX_FRAMES = 1 << 17,  /* different ones that are named */
+};
+
+static const uint64_t max_effort = UINT64_C(1) << 33; /* in all: some ten seconds */
+
+void v8_told_init(struct v8_told *told, const struct v8_layout *layout, struct v8_named *named)
+{
+	*told = (struct v8_told){.layout = layout, .named = named, .effort = max_effort};
+}
+
+void v8_told_deinit(struct v8_told *told)
+{
+	pages_deinit(&told->pages);
+	vec_deinit(&told->frames);
+	u64map_deinit(&told->known);
+}
+
+/* The number of a word, of those that BPF reads; false: it is none of them. */
+static bool find_word(uint64_t bytes, uint32_t *out)
+{
+	*out = (uint32_t)(bytes / WORD);
+	return bytes % WORD == 0 && bytes / WORD < OFFCPU_V8_WORDS - 1;
+}
+
+/* The same below a frame pointer. */
+static bool find_slot(uint64_t bytes, uint32_t *out)
+{
+	bytes += OFFCPU_V8_WORDS * WORD;
+	*out = (uint32_t)(bytes / WORD);
+	return bytes % WORD == 0 && bytes / WORD < OFFCPU_V8_WORDS;
+}
+
+bool v8_told_describe(const struct v8_layout *layout, const struct maps *maps, struct offcpu_v8 *out)
+{
+	const uint64_t *facts = layout->facts;
+	uint64_t start, end;
+	struct offcpu_v8 v8 = {
+		.map_type = (uint32_t)facts[V8_MAP_TYPE],
+		.type_function_first = (uint32_t)facts[V8_TYPE_FUNCTION_FIRST],
+		.type_function_last = (uint32_t)facts[V8_TYPE_FUNCTION_LAST],
+		.type_shared = (uint32_t)facts[V8_TYPE_SHARED],
+		.type_bytecode = (uint32_t)facts[V8_TYPE_BYTECODE],
+		.kind_builtin_exit = (uint32_t)facts[V8_FRAME_BUILTIN_EXIT],
+	};
+	bool ok = find_slot(facts[V8_FP_CONTEXT], &v8.frame_context) && find_slot(facts[V8_FP_FUNCTION], &v8.frame_function) &&
+		  find_slot(facts[V8_FP_BYTECODE], &v8.frame_bytecode) &&
+		  find_slot(facts[V8_FP_BYTECODE_OFFSET], &v8.frame_offset) &&
+		  find_word(facts[V8_FUNCTION_SHARED], &v8.function_shared) &&
+		  find_word(facts[V8_SHARED_NAME], &v8.shared_name) && find_word(facts[V8_SHARED_SCRIPT], &v8.shared_script) &&
+		  v8_find_code(layout, maps, &start, &end);
+
+	if (!ok)
+		return false;
+	v8.code_start = start;
+	v8.code_end = end;
+	*out = v8;
+	return true;
+}
+
+static uint64_t kind_of(uint64_t place)
+{
+	uint64_t kind = place >> OFFCPU_V8_KIND_BIT & OFFCPU_V8_FUNCTION;
+
+	return kind == OFFCPU_V8_FUNCTION ? V8_NO_KIND : kind == OFFCPU_V8_AT_EDGE ? V8_AT_EDGE : kind;
+}
+
+static struct v8_place place_of(const struct v8_told_frame *frame)
+{
+	const uint64_t offset = frame->place & ((UINT64_C(1) << OFFCPU_V8_OFFSET_BITS) - 1);
+
+	return (struct v8_place){
+		.is_builtin = frame->place >> OFFCPU_V8_BUILTIN_BIT & 1,
+		.is_exact = frame->is_exact,
+		.kind = kind_of(frame->place),
+		.shared = frame->code,
+		.bytecode = offset ? frame->more : 0,
+		.offset = offset ? (offset - 1) << 32 : 0,
+	};
+}
+
+static bool read_word(struct mem *live, uint64_t address, uint64_t *out)
+{
+	uint64_t word;
+
+	if (!mem_read_exact(live, address, &word, sizeof(word)))
+		return false;
+	*out = le64toh(word);
+	return true;
+}
+
+/* Whether the process has at this instant what BPF saw. */
+static bool is_known_again(const struct v8_told *told, struct mem *live, const struct v8_told_frame *frame)
+{
+	const uint64_t *facts = told->layout->facts;
+	uint64_t name, script;
+
+	if (!frame->code)
+		return true;
+	return heap_is_object(frame->code) && read_word(live, frame->code - TAG + facts[V8_SHARED_NAME], &name) &&
+	       read_word(live, frame->code - TAG + facts[V8_SHARED_SCRIPT], &script) &&
+	       offcpu_v8_proof(name, script) == (uint32_t)(frame->place >> OFFCPU_V8_PROOF_BIT);
+}
+
+static uint64_t hash_frame(const struct v8_told_frame *frame)
+{
+	return hash_u64(hash_u64(hash_u64(hash_u64(HASH_SEED, frame->code), frame->place), frame->more), frame->is_exact);
+}
+
+static bool is_same(const struct v8_told_frame *a, const struct v8_told_frame *b)
+{
+	return a->code == b->code && a->place == b->place && a->more == b->more && a->is_exact == b->is_exact;
+}
+
+static const struct v8_told_frame *find(const struct v8_told *told, const struct v8_told_frame *frame)
+{
+	const uint64_t *slot = u64map_find(&told->known, hash_frame(frame));
+
+	return slot && is_same(&told->frames.data[*slot - 1], frame) ? &told->frames.data[*slot - 1] : NULL;
+}
+
+static struct v8_told_frame told_frame(const struct raw_stack *raw, const struct runtime_frame *from)
+{
+	return (struct v8_told_frame){
+		.code = from->code,
+		.place = from->place,
+		.more = from->more,
+		.is_exact = from->raw < raw->len && !(raw->data[from->raw].flags & FRAME_RETURN_ADDRESS),
+	};
+}
+
+/* What was read before of another frame of the stack still counts: it is known again only if nothing has moved. */
+static void learn_frame(struct v8_told *told, struct mem *live, struct v8_told_frame *frame)
+{
+	const struct heap heap = {.layout = told->layout, .pages = &told->pages};
+	const struct v8_place place = place_of(frame);
+	uint64_t *slot;
+	bool created;
+
+	if (told->frames.len >= MAX_FRAMES || !is_known_again(told, live, frame) ||
+	    v8_name_place(told->named, &heap, &place, &frame->named) != V8_NAMED || !is_known_again(told, live, frame))
+		return;
+	slot = u64map_put(&told->known, hash_frame(frame), &created);
+	if (slot && vec_push(&told->frames, *frame))
+		*slot = told->frames.len;
+}
+
+void v8_told_learn(struct v8_told *told, struct mem *live, const struct raw_stack *raw)
+{
+	bool is_fresh = false;
+
+	for (size_t i = 0; i < raw->runtime.len; i++) {
+		struct v8_told_frame frame = told_frame(raw, &raw->runtime.data[i]);
+
+		if (raw->runtime.data[i].runtime != FRAME_KIND_JS || !frame.place || find(told, &frame))
+			continue;
+		if (!is_fresh) {
+			pages_read_live(&told->pages, live, MAX_BYTES);
+			if (told->pages.effort > told->effort)
+				told->pages.effort = told->effort;
+			told->effort -= told->pages.effort;
+			is_fresh = true;
+		}
+		learn_frame(told, live, &frame);
+	}
+	if (is_fresh)
+		told->effort += told->pages.effort;
+}
+
+const struct frame *v8_told_find(const struct v8_told *told, const struct raw_stack *raw, const struct runtime_frame *frame)
+{
+	const struct v8_told_frame wanted = told_frame(raw, frame), *known = find(told, &wanted);
+
+	return known ? &told->named->frames.data[known->named] : NULL;
+}
