@@ -8,27 +8,34 @@
  */
 
 #include "bpf/go_stack.bpf.h"
+#include "bpf/runtimes.bpf.h"
+#include "bpf/v8_code.h"
 #include "bpf/walk.bpf.h"
 
-/* Steps to the frame record that the frame pointer leads to. One without a return address is the end of the stack. */
-static bool step_by_frame_pointer(struct walk *w)
+/* Steps to a record of frame pointer and return address. One without a return address is the end of the stack. */
+static bool step_to_record(struct walk *w, __u64 record)
 {
 	__u64 fp, pc;
 
-	if (!w->has_fp || w->fp < w->sp || (w->fp & 7) || !w->fp)
-		return end(w, OFFCPU_END_NO_UNWIND);
-	if (!read_word(w, w->fp, &fp) || !read_word(w, w->fp + 8, &pc))
+	if (!read_word(w, record, &fp) || !read_word(w, record + 8, &pc))
 		return end(w, OFFCPU_END_FAULT);
 	pc = strip_code(pc);
 	if (!pc)
 		return end(w, OFFCPU_END_COMPLETE);
-	w->sp = w->fp + 16; /* sp rises, whatever the caller had in its frame pointer */
+	w->sp = record + 16; /* sp rises, whatever the caller had in its frame pointer */
 	w->sp_is_bound = !FP_GIVES_SP;
 	w->fp = fp;
 	w->pc = pc;
 	w->found = OFFCPU_BY_FRAME_POINTER;
 	w->exact = w->has_lr = 0;
 	return true;
+}
+
+static bool step_by_frame_pointer(struct walk *w)
+{
+	if (!w->has_fp || w->fp < w->sp || (w->fp & 7) || !w->fp)
+		return end(w, OFFCPU_END_NO_UNWIND);
+	return step_to_record(w, w->fp);
 }
 
 /* What code still takes off the stack before it returns. */
@@ -97,6 +104,7 @@ static bool step_over_signal(struct walk *w)
 	w->exact = INTERRUPTED;
 	w->has_fp = w->has_lr = 1;
 	w->found = w->sp_is_bound = 0;
+	w->r10 = 0; /* not known */
 	return true;
 }
 
@@ -192,7 +200,7 @@ static bool step_to_goroutine(struct walk *w, struct unwind_row *row)
 
 /*
  * Code without CFI at the top of the stack makes a system call, as in glibc's clone: it has pushed nothing, so its
- * return address is still where the call put it. It must point into known code.
+ * return address is still where the call put it. It must point into known code. V8's makes none.
  */
 static bool step_from_stub(struct walk *w)
 {
@@ -200,6 +208,8 @@ static bool step_from_stub(struct walk *w)
 	const bool linked = HAS_LINK && w->has_lr;
 	__u64 pc = w->lr;
 
+	if (w->pc >= w->v8_start && w->pc < w->v8_end)
+		return false;
 	if (!linked && !read_word(w, w->sp, &pc))
 		return false;
 	pc = strip_code(pc);
@@ -232,6 +242,35 @@ static bool step_by_code(struct walk *w)
 	w->found = OFFCPU_BY_CODE;
 	w->exact = w->has_lr = 0;
 	return true;
+}
+
+/*
+ * Code that V8 made, and of which nothing was called: where it has no frame of its own, the return address is in a register,
+ * or on the top of the stack. -1: it is none, or has its frame.
+ */
+__attribute__((noinline)) int step_from_v8(struct walk *w)
+{
+	__u8 code[V8_CODE_BEFORE + V8_CODE_BEHIND];
+	struct offcpu_mapping mapping = {};
+	__u32 state;
+	__u64 pc;
+
+	if (!w || !w->v8_end || !w->exact || !find_mapping(w, w->pc, &mapping) || mapping.object != OFFCPU_NO_OBJECT ||
+	    bpf_probe_read_user(code, sizeof(code), (void *)(w->pc - V8_CODE_BEFORE)))
+		return -1;
+	state = V8_STATE(code, sizeof(code));
+	if (state == V8_FRAME_WHOLE)
+		return -1;
+	if (state == V8_FRAME_PUSHED)
+		return step_to_record(w, w->sp);
+	pc = HAS_LINK ? w->lr : w->r10;
+	if ((!HAS_LINK && state != V8_FRAME_SCRATCH && !read_word(w, w->sp, &pc)) || !pc)
+		return -1;
+	w->sp += HAS_LINK || state == V8_FRAME_SCRATCH ? 0 : 8;
+	w->pc = strip_code(pc);
+	w->found = OFFCPU_BY_CODE;
+	w->exact = w->has_lr = 0;
+	return 1;
 }
 
 /* The row of an address, from the tables. False when it is in no known mapping. */
@@ -283,6 +322,13 @@ __attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out
 	return 1;
 }
 
+static bool step_without_table(struct walk *w)
+{
+	const int done = step_from_v8(w);
+
+	return done >= 0 ? done : step_by_code(w) || step_by_frame_pointer(w);
+}
+
 static bool step(struct walk *w)
 {
 	struct unwind_row row = {};
@@ -311,7 +357,7 @@ static bool step(struct walk *w)
 	case UNWIND_NONE:
 		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
 	case UNWIND_NO_TABLE:
-		return step_by_code(w) || step_by_frame_pointer(w);
+		return step_without_table(w);
 	default:
 		return end(w, OFFCPU_END_UNSUPPORTED);
 	}
@@ -394,6 +440,7 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 {
 	struct stack_scratch *scratch = get_scratch(which);
 	struct user_registers *regs;
+	struct offcpu_runtime *known;
 	struct offcpu_maps *maps;
 	struct walk *w;
 
@@ -407,6 +454,11 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	if (maps)
 		w->maps = *maps;
+	known = want_runtimes ? bpf_map_lookup_elem(&runtimes, &tgid) : 0;
+	if (known) {
+		w->v8_start = known->v8.code_start;
+		w->v8_end = known->v8.code_end;
+	}
 	scratch->head.set = w->maps.set;
 #if defined(__TARGET_ARCH_x86)
 	w->pc = regs->ip;
@@ -414,6 +466,7 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 	w->fp = regs->bp;
 	w->lr = regs->di;
 	w->go = regs->r14;
+	w->r10 = regs->r10;
 #else
 	w->pc = regs->pc;
 	w->sp = regs->sp;

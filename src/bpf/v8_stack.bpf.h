@@ -8,6 +8,7 @@
  */
 
 #include "bpf/runtimes.bpf.h"
+#include "bpf/v8_code.h"
 
 enum { V8_TAG = 1, V8_TAG_MASK = 3, V8_RECORD = 16, V8_EXIT_TARGET = 24 };
 
@@ -140,12 +141,9 @@ static bool is_at_edge(const struct v8_walk *v, __u64 sp)
 	if (v->fp < sp + (OFFCPU_V8_WORDS - v->at.frame_function) * sizeof(__u64))
 		return true;
 #if defined(__TARGET_ARCH_arm64)
-	enum { MOV_FP_SP = 0x910003fd, PROLOGUE = 4 };
-	__u32 code[PROLOGUE];
+	__u8 code[V8_PROLOGUE];
 
-	if (bpf_probe_read_user(code, sizeof(code), (void *)(v->pc - sizeof(code))))
-		return true;
-	return code[0] == MOV_FP_SP || code[1] == MOV_FP_SP || code[2] == MOV_FP_SP || code[3] == MOV_FP_SP;
+	return bpf_probe_read_user(code, sizeof(code), (void *)(v->pc - sizeof(code))) || v8_begins_aarch64(code, sizeof(code));
 #else
 	return false;
 #endif

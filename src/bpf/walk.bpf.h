@@ -15,6 +15,8 @@ struct pt_regs___user {
 /* x86_64 has no link register: rdi takes its place, see unwind_row.h. */
 enum { CODE_BITS = 64, HAS_LINK = 0, FP_GIVES_SP = 1 };
 
+#define V8_STATE v8_state_x86_64
+
 #elif defined(__TARGET_ARCH_arm64)
 
 struct user_pt_regs___user {
@@ -31,6 +33,8 @@ enum {
 	HAS_LINK = 1,
 	FP_GIVES_SP = 0,
 };
+
+#define V8_STATE v8_state_aarch64
 
 #endif
 
@@ -92,6 +96,9 @@ struct walk {
 	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	struct offcpu_maps maps;
+	__u64 v8_start; /* V8's own code, which keeps frame pointers where it has no unwind information */
+	__u64 v8_end;
+	__u64 r10; /* of x86_64, as it was where the walk began */
 };
 
 enum { OFFCPU_FRAMES = OFFCPU_KERNEL_FRAMES + OFFCPU_USER_FRAMES };

@@ -1,114 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/v8/step.h"
 
-#include <endian.h>
-#include <string.h>
-
 enum {
 	WORD = 8,
-	R10 = 10, /* its DWARF number: what x86_64 keeps the return address in while it drops arguments */
-
-	/* aarch64 */
-	STP_FP_LR = 0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
-	MOV_FP_SP = 0x910003fd,
-	LDP_FP_LR = 0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
-	RET = 0xd65f03c0,
+	R10 = 10, /* its DWARF number */
 };
-
-static uint32_t instruction(const uint8_t *code)
-{
-	uint32_t word;
-
-	memcpy(&word, code, sizeof(word));
-	return le32toh(word);
-}
-
-/* A call, or a jump that is always taken: what follows is not executed next. */
-static bool leaves(uint32_t insn)
-{
-	return (insn & 0x7c000000) == 0x14000000 || (insn & 0xffdffc1f) == 0xd61f0000 || !(insn & 0xffff0000);
-}
-
-/*
- * A function begins with a check of whether it is still good, which ends in a jump, and with what makes its frame; it ends
- * with what drops its frame and arguments, and returns.
- */
-static enum v8_frame_state aarch64_state(const uint8_t *code, size_t len)
-{
-	bool jumped = false;
-
-	if (len >= V8_CODE_BEFORE + 4 && instruction(code) == STP_FP_LR && instruction(code + V8_CODE_BEFORE) == MOV_FP_SP)
-		return V8_FRAME_PUSHED;
-	for (size_t at = V8_CODE_BEFORE; at + 4 <= len; at += 4) {
-		uint32_t insn = instruction(code + at);
-
-		if (insn == STP_FP_LR)
-			return V8_FRAME_NONE;
-		if (insn == LDP_FP_LR)
-			return V8_FRAME_WHOLE;
-		if (insn == RET)
-			return jumped ? V8_FRAME_WHOLE : V8_FRAME_NONE;
-		if (leaves(insn) && ((insn & 0xfffffc1f) != 0xd61f0000 || jumped)) /* but for one br */
-			return V8_FRAME_WHOLE;
-		jumped |= leaves(insn);
-	}
-	return V8_FRAME_WHOLE;
-}
-
-static bool begins(const uint8_t *code, size_t len, const char *bytes, size_t n)
-{
-	return len >= n && memcmp(code, bytes, n) == 0;
-}
-
-#define BEGINS(code, len, bytes) begins(code, len, bytes, sizeof(bytes) - 1)
-
-/* cmp rcx, imm; jg; ret imm: after the frame is gone, the number of arguments decides how they are dropped. */
-static bool is_return(const uint8_t *code, size_t len)
-{
-	if (BEGINS(code, len, "\x48\x83\xf9") && len > 4)
-		return is_return(code + 4, len - 4);
-	if (BEGINS(code, len, "\x48\x81\xf9") && len > 7)
-		return is_return(code + 7, len - 7);
-	if (BEGINS(code, len, "\x7f") && len > 2)
-		return BEGINS(code + 2, len - 2, "\xc2");
-	return BEGINS(code, len, "\xc2") || BEGINS(code, len, "\xc3");
-}
-
-static enum v8_frame_state x86_64_state(const uint8_t *code, size_t len)
-{
-	static const char push_mov[] = "\x55\x48\x89\xe5";
-	const uint8_t *pc = code + V8_CODE_BEFORE;
-	size_t left = len - V8_CODE_BEFORE;
-
-	if (BEGINS(pc, left, "\x48\x89\xe5") && pc[-1] == 0x55)
-		return V8_FRAME_PUSHED;
-	if (is_return(pc, left) || BEGINS(pc, left, "\x41\x5a\x48\x8d\x24\xcc\x41\x52\xc3"))
-		return V8_FRAME_NONE;
-	if (BEGINS(pc, left, "\x48\x8d\x24\xcc\x41\x52\xc3") || BEGINS(pc, left, "\x41\x52\xc3"))
-		return V8_FRAME_SCRATCH;
-	/* No other function begins so close behind one's code. */
-	return memmem(pc, left, push_mov, sizeof(push_mov) - 1) ? V8_FRAME_NONE : V8_FRAME_WHOLE;
-}
 
 enum v8_frame_state v8_frame_state(const struct arch *arch, const uint8_t *code, size_t len)
 {
 	switch (arch->id) {
 	case ARCH_X86_64:
-		return x86_64_state(code, len);
+		return v8_state_x86_64(code, (uint32_t)len);
 	case ARCH_AARCH64:
-		return aarch64_state(code, len);
+		return v8_state_aarch64(code, (uint32_t)len);
 	default:
 		return V8_FRAME_WHOLE;
 	}
 }
 
-/* x86_64 pushes one after the other, so that sp tells what is there; here sp is moved first. */
 bool v8_begins_frame(const struct arch *arch, const uint8_t *code, size_t len)
 {
-	for (size_t at = 0; arch->id == ARCH_AARCH64 && at + 4 <= len; at += 4)
-		if (instruction(code + at) == MOV_FP_SP)
-			return true;
-	return false;
+	return arch->id == ARCH_AARCH64 && v8_begins_aarch64(code, (uint32_t)len);
 }
 
 /* Code that was not copied is asked for, and the walk done again. */
