@@ -12,6 +12,18 @@ from harness import ROOT, TIMEOUT
 
 STACKS = ROOT / "tests/targets/node/stacks.js"
 RECURSION = ROOT / "tests/targets/node/recurse.js"
+PATHS = [
+    "plain", "callback", "sort", "replace", "construct", "accessor", "private", "reflect", "bound", "generator", "closure",
+    "evaluated", "spelled", "proxied", "parsed", "json", "many", "recursion", "timer", "awaited", "promised",
+]  # fmt: skip
+
+# Without inlining, as what was inlined is not told.
+TIERS = {
+    "interpreted": ["--jitless"],
+    "baseline": ["--always-sparkplug", "--no-opt"],
+    "optimised": ["--max-inlined-bytecode-size=0"],
+}
+
 HOST = "host"
 # What `make check` looks at; `make check-runtimes` names more, which tools/prepare-nodes unpacks.
 CHOSEN = os.environ.get("STAKEOUT_TEST_NODES", HOST).split()
@@ -33,6 +45,13 @@ def program(version):
     if isinstance(_programs[version], str):
         pytest.skip(_programs[version])
     return _programs[version]
+
+
+def tier_options(node, tier):
+    """To have functions executed that way."""
+    known = subprocess.run([node, "--v8-options"], capture_output=True, text=True, timeout=TIMEOUT).stdout
+    middle = ["--no-maglev"] if "--maglev (" in known else []  # a compiler that inlines, whatever it is told
+    return [*TIERS[tier], *middle]
 
 
 def truth(t):

@@ -5,23 +5,23 @@ import os
 import subprocess
 
 import pytest
-from harness import TIMEOUT, rounds, thread, until
-from nodes import CHOSEN, RECURSION, STACKS, assert_calls_fit, assert_same, line_of, program, shown, truth
-
-PATHS = [
-    "plain", "callback", "sort", "replace", "construct", "accessor", "private", "reflect", "bound", "generator", "closure",
-    "evaluated", "spelled", "proxied", "parsed", "json", "many", "recursion", "timer", "awaited", "promised",
-]  # fmt: skip
-
+from harness import rounds, thread, until
+from nodes import (
+    CHOSEN,
+    PATHS,
+    RECURSION,
+    STACKS,
+    TIERS,
+    assert_calls_fit,
+    assert_same,
+    line_of,
+    program,
+    shown,
+    tier_options,
+    truth,
+)
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
-
-# Without inlining, as what was inlined is not told.
-TIERS = {
-    "interpreted": ["--jitless"],
-    "baseline": ["--always-sparkplug", "--no-opt"],
-    "optimised": ["--max-inlined-bytecode-size=0"],
-}
 
 
 @pytest.fixture(params=CHOSEN)
@@ -153,9 +153,7 @@ def test_text(node, target, snap, stakeout):
 @pytest.mark.parametrize("tier", TIERS)
 def test_recursion(node, target, snap, tier):
     """It recurses and returns as fast as it can, and no frame is missing or wrong."""
-    known = subprocess.run([node, "--v8-options"], capture_output=True, text=True, timeout=TIMEOUT).stdout
-    middle = ["--no-maglev"] if "--maglev (" in known else []  # a compiler that inlines, whatever it is told
-    t = target(node, *TIERS[tier], *middle, RECURSION, stderr=subprocess.DEVNULL)
+    t = target(node, *tier_options(node, tier), RECURSION, stderr=subprocess.DEVNULL)
     seen = 0
     for _ in rounds(LOOKS):
         main = thread(snap(t, "-t", t.pid), t.pid)

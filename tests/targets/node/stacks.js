@@ -41,6 +41,21 @@ const ways = {
   exec() {
     say(), childProcess.execSync('exec cat', { stdio: ['inherit', 'ignore', 'ignore'] });
   },
+  // The same again and again, for those who look at waits over time.
+  naps() {
+    say(); for (;;) Atomics.wait(cell, 0, 0, 5);
+  },
+  reads() {
+    const pipe = fs.openSync(process.argv[4], 'r+');
+    say(); for (;;) fs.readSync(pipe, Buffer.alloc(1));
+  },
+  execs() {
+    say(); for (;;) childProcess.spawnSync('sleep', ['0.005']);
+  },
+  // With --expose-gc: all objects move, at times.
+  moves() {
+    say(); for (let n = 0; ; n++) n % 10 ? Atomics.wait(cell, 0, 0, 5) : gc();
+  },
   spin() {
     say(); for (let i = 0; i < 1e12; i++) cell[0] += 1;
   },
