@@ -34,10 +34,10 @@ struct top_code {
 	__u64 code_end;
 	__u64 pc;
 	__u64 start; /* of what is known, */
-	__u64 end;   /* and its end: at most TOP_MAX_WINDOW bytes */
-	const __u8 *bytes;
+	__u64 end;   /* and its end */
 	__u32 frame_size;     /* in words */
 	__u32 frame_complete; /* offset in its code from which on the frame is there */
+	__u8 bytes[TOP_MAX_WINDOW];
 };
 
 /* What a prologue has done before the pc, and has still to do. */

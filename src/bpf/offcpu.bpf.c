@@ -18,6 +18,7 @@
 typedef _Bool bool;
 enum { false, true };
 
+#include "bpf/hotspot_top.h"
 #include "bpf/task.bpf.h"
 #include "bpf/thread_state.bpf.h"
 #include "bpf/take_stack.bpf.h"

@@ -114,8 +114,58 @@ enum {
 	OFFCPU_V8_FUNCTION = 127, /* of a function */
 };
 
+/* A field of a structure. */
+struct offcpu_field {
+	__u16 offset;
+	__u8 size; /* 1, 2, 4 or 8; 0: there is none */
+	__u8 is_signed;
+};
+
+/* A part of HotSpot's memory for code, as far as it may grow. */
+struct offcpu_code_heap {
+	__u64 low;
+	__u64 high;
+	__u64 map; /* of its segments: a byte for each */
+	__u64 log2_segment;
+};
+
+enum { OFFCPU_CODE_HEAPS = 8 };
+
+/* Where HotSpot has what: struct layout (runtime/hotspot/layout.h), as far as it is needed to step through its code. */
+struct offcpu_hotspot {
+	__u64 low; /* all heaps are from here */
+	__u64 high; /* to here; 0: the process has no Java */
+	__u64 call_return;
+	__u64 interpreter;
+	__u64 interpreter_end;
+	struct offcpu_code_heap heaps[OFFCPU_CODE_HEAPS];
+	__u32 nheaps;
+	__u32 block;	    /* bytes from the start of a blob's first segment to the blob */
+	__u32 head;	    /* how much of a blob is read */
+	__s32 bytecode;	    /* from the frame pointer of an interpreted frame to where it has what it executes */
+	__u32 method_const; /* of Method: its ConstMethod, */
+	__u32 const_size;   /* the size of that, behind which the bytecode is, */
+	struct offcpu_field const_code_size; /* and how much there is */
+	struct offcpu_field blob_name;
+	struct offcpu_field blob_size;
+	struct offcpu_field frame_size;
+	struct offcpu_field frame_complete;
+	struct offcpu_field code_begin; /* pointers, */
+	struct offcpu_field code_end;
+	struct offcpu_field code_offset; /* or offsets from the blob */
+	struct offcpu_field data_offset;
+	struct offcpu_field compile_id;
+	struct offcpu_field orig_pc_offset;
+	struct offcpu_field deopt_handler; /* a pointer, */
+	struct offcpu_field deopt_offset;  /* or an offset from the blob */
+	__u32 zero;
+};
+
+enum { OFFCPU_HOTSPOT_HEAD = 512 }; /* most of it */
+
 struct offcpu_runtime {
 	struct offcpu_python python;
+	struct offcpu_hotspot hotspot;
 	struct offcpu_v8 v8;
 };
 
@@ -129,6 +179,7 @@ enum offcpu_runtime_end {
 
 static_assert(sizeof(struct offcpu_runtime_frame) == 32, "offcpu_runtime_frame has no hidden padding");
 static_assert(sizeof(struct offcpu_python) == 112, "offcpu_python has no hidden padding");
+static_assert(sizeof(struct offcpu_hotspot) == 376, "offcpu_hotspot has no hidden padding");
 static_assert(sizeof(struct offcpu_v8) == 72, "offcpu_v8 has no hidden padding");
 
 /* By what a SharedFunctionInfo is known again: its words for name and script. */

@@ -8,6 +8,7 @@
  */
 
 #include "bpf/go_stack.bpf.h"
+#include "bpf/hotspot_stack.bpf.h"
 #include "bpf/runtimes.bpf.h"
 #include "bpf/v8_code.h"
 #include "bpf/walk.bpf.h"
@@ -322,19 +323,36 @@ __attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out
 	return 1;
 }
 
-static bool step_without_table(struct walk *w)
+/* Code that no table tells of: by what a runtime knows that has made it, else by what it does, or its frame pointer. */
+__attribute__((noinline)) int step_without_table(struct walk *w)
 {
-	const int done = step_from_v8(w);
+	int java, v8;
 
-	return done >= 0 ? done : step_by_code(w) || step_by_frame_pointer(w);
+	if (!w)
+		return 0;
+	java = is_code_of_java(w) ? step_in_java(w, w->which) : JAVA_STEP_UNKNOWN;
+	if (java != JAVA_STEP_UNKNOWN)
+		return java == JAVA_STEP_FOUND;
+	v8 = step_from_v8(w);
+	return v8 >= 0 ? v8 : step_by_code(w) || step_by_frame_pointer(w);
+}
+
+/* Where a step has found no table. */
+static bool is_now_of_java(struct walk *w)
+{
+	if (w->java == JAVA_NOT_ASKED)
+		ask_for_java(w);
+	return is_code_of_java(w);
 }
 
 static bool step(struct walk *w)
 {
 	struct unwind_row row = {};
 
-	if (!look_up_row(w, &row))
-		return end(w, OFFCPU_END_NO_TABLES);
+	if (w->java == JAVA_KNOWN && is_code_of_java(w))
+		return step_without_table(w);
+	if (!look_up_row(w, &row)) /* a heap of HotSpot's may have grown since its map was read */
+		return is_now_of_java(w) ? step_without_table(w) : end(w, OFFCPU_END_NO_TABLES);
 	switch (row.kind) {
 	case UNWIND_FROM_SP:
 	case UNWIND_FROM_FP:
@@ -357,6 +375,7 @@ static bool step(struct walk *w)
 	case UNWIND_NONE:
 		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
 	case UNWIND_NO_TABLE:
+		is_now_of_java(w);
 		return step_without_table(w);
 	default:
 		return end(w, OFFCPU_END_UNSUPPORTED);
@@ -451,7 +470,8 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 	maps = bpf_map_lookup_elem(&processes, &tgid);
 	w = &scratch->walk;
 	*w = (struct walk){
-		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
+		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel, .tgid = tgid};
+	drop_runtime_frames(scratch, 0, (struct offcpu_stack_id){}, OFFCPU_RUNTIME_NONE);
 	if (maps)
 		w->maps = *maps;
 	known = want_runtimes ? bpf_map_lookup_elem(&runtimes, &tgid) : 0;
@@ -467,12 +487,14 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 	w->lr = regs->di;
 	w->go = regs->r14;
 	w->r10 = regs->r10;
+	w->bytecode = regs->r13;
 #else
 	w->pc = regs->pc;
 	w->sp = regs->sp;
 	w->fp = regs->regs[29];
 	w->lr = strip_code(regs->regs[30]);
 	w->go = regs->regs[28];
+	w->bytecode = regs->regs[22];
 #endif
 	if (bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w->sp) == 0)
 		w->copied = w->sp;

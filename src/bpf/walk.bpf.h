@@ -84,6 +84,7 @@ struct walk {
 	__u64 fp;
 	__u64 lr;
 	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began */
+	__u64 bytecode; /* the register that HotSpot's interpreter keeps its place in, likewise */
 	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
 	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */
 	__u32 first; /* where its frames start in the scratch */
@@ -95,6 +96,8 @@ struct walk {
 	__u32 has_lr;
 	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
+	__u32 tgid;
+	__u32 java; /* enum java_knowledge */
 	struct offcpu_maps maps;
 	__u64 v8_start; /* V8's own code, which keeps frame pointers where it has no unwind information */
 	__u64 v8_end;
@@ -139,6 +142,23 @@ struct v8_walk {
 	__u64 object[OFFCPU_V8_WORDS]; /* the beginning of an object */
 };
 
+/* Whether the process has code of HotSpot: asked when a walk is first at code that no table tells of. */
+enum java_knowledge { JAVA_NOT_ASKED = 0, JAVA_NONE = 1, JAVA_KNOWN = 2 };
+
+enum { JAVA_FRAME_WORDS = 11, JAVA_NAME = 32 };
+
+/* HotSpot's code while it is stepped through: see hotspot_stack.bpf.h. */
+struct java_walk {
+	struct offcpu_hotspot at;
+	__u64 start; /* of the blob */
+	__u64 heap_end;
+	__u64 frame[JAVA_FRAME_WORDS]; /* an interpreted one */
+	char name[JAVA_NAME]; /* of the blob */
+	struct top_code code; /* of the blob */
+	struct top_scan scan;
+	__u8 head[OFFCPU_HOTSPOT_HEAD];
+};
+
 /* A stack while it is taken. */
 struct stack_scratch {
 	struct offcpu_stack head;
@@ -148,6 +168,7 @@ struct stack_scratch {
 	struct offcpu_stack_id runtime_id; /* a hash of those */
 	struct python_walk python;
 	struct v8_walk v8;
+	struct java_walk java;
 	__u64 copy[COPY_WORDS]; /* a copy of the stack from where the walk starts: one read instead of many */
 	struct offcpu_wait wait; /* here because the programs' own stack is small */
 	struct walk walk;

@@ -51,6 +51,18 @@ static const struct conventions *conventions_of(const struct arch *arch)
 	return NULL;
 }
 
+static int bytecode_slot(const struct layout *layout, const struct conventions *c)
+{
+	return layout->facts[HS_FEATURE] == 8 ? c->bcp_old : c->bcp;
+}
+
+int32_t java_bytecode_slot(const struct layout *layout, const struct arch *arch)
+{
+	const struct conventions *c = conventions_of(arch);
+
+	return c ? WORD * bytecode_slot(layout, c) : 0;
+}
+
 static bool slot_at(struct walk *w, uint64_t fp, int slot, uint64_t *out)
 {
 	return walk_read_word(w, fp + (uint64_t)(int64_t)slot * WORD, out);
@@ -201,15 +213,14 @@ static bool executes(struct methods *methods, const struct walk *w, const struct
 static enum step_result step_interpreted(struct methods *methods, struct walk *w, const struct conventions *c,
 					 struct caller *out, struct java_place *place)
 {
-	bool is_old = methods->layout->facts[HS_FEATURE] == 8;
 	enum step_result result = step_by_frame_pointer(w, out);
 	uint64_t fp = w->regs.r[w->arch->dwarf_fp], sender;
-	struct java_place found;
+	struct java_place found = {0};
 
 	if (result != STEP_FOUND)
 		return result;
 	if (!slot_at(w, fp, SENDER_SP, &sender) || !slot_at(w, fp, METHOD, &found.code) ||
-	    !slot_at(w, fp, is_old ? c->bcp_old : c->bcp, &found.place))
+	    !slot_at(w, fp, bytecode_slot(methods->layout, c), &found.place))
 		return STEP_UNKNOWN;
 	if (sender % WORD || !found.code || found.code % WORD || (w->exact && !executes(methods, w, c, &found)))
 		return STEP_UNKNOWN;

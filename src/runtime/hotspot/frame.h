@@ -13,6 +13,7 @@
 struct java_place {
 	uint64_t code;
 	uint64_t place;
+	uint32_t version; /* of waits over time: which compilation was in the blob; else 0 */
 };
 
 /* No frame, but the place of those of a virtual thread that are not on the stack. */
@@ -25,7 +26,8 @@ enum { JAVA_PLACE_ELSEWHERE = 0 };
 enum step_result java_step(struct code_cache *cache, struct methods *methods, struct walk *w, struct caller *out,
 			   struct java_place *place);
 
-/* Where an interpreted frame with this frame pointer has its method. */
+/* Where an interpreted frame has its method, from its frame pointer on; and the bytecode that is executed. */
 enum { JAVA_METHOD_SLOT = -3 * 8 };
+int32_t java_bytecode_slot(const struct layout *layout, const struct arch *arch); /* 0: not known for that architecture */
 
 #endif

@@ -33,6 +33,7 @@ struct top {
 };
 
 struct hotspot {
+	struct target *target;
 	struct layout layout;
 	struct pages pages;
 	struct code_cache cache;
@@ -114,12 +115,21 @@ static const struct snap_runtime *look(struct target *target)
 	return snapshot_add_runtime(target->snap, &found);
 }
 
-static struct hotspot *create(const struct snap_runtime *found)
+static bool is_likely(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->len; i++)
+		if (maps->data[i].path && is_library(maps->data[i].path))
+			return true;
+	return false;
+}
+
+static struct hotspot *create(struct target *target, const struct snap_runtime *found)
 {
 	struct hotspot *hs = calloc(1, sizeof(*hs));
 
 	if (!hs)
 		return NULL;
+	hs->target = target;
 	layout_load(&hs->layout, found->facts, found->nfacts);
 	hs->arena = arena_create();
 	pages_init(&hs->pages, MAX_BYTES);
@@ -136,7 +146,7 @@ static bool detect(struct target *target, void **state)
 {
 	const struct snap_runtime *found =
 		target_is_live(target) ? look(target) : snapshot_find_runtime(target->snap, name);
-	struct hotspot *hs = found && !found->problem ? create(found) : NULL;
+	struct hotspot *hs = found && !found->problem ? create(target, found) : NULL;
 
 	if (!hs || layout_problem(&hs->layout) || (!target_is_live(target) && !pages_load(&hs->pages, target->snap))) {
 		destroy(hs);
@@ -371,6 +381,15 @@ static bool name_elsewhere(struct named *out)
 	return true;
 }
 
+/* Whether that compilation is still in the blob. */
+static bool is_version(const struct hotspot *hs, const struct blob *blob, uint32_t version)
+{
+	uint64_t id;
+
+	return !version || !layout_has(&hs->layout, HS_NM_COMPILE_ID) ||
+	       (layout_read(&hs->layout, hs->cache.pages, blob->start, HS_NM_COMPILE_ID, &id) && (uint32_t)id == version);
+}
+
 /* False when not all that tells of it is known; out->len is 0 when there is no name for it. */
 static bool name_place(struct hotspot *hs, const struct java_place *place, struct named *out)
 {
@@ -383,7 +402,7 @@ static bool name_place(struct hotspot *hs, const struct java_place *place, struc
 		return name_interpreted(hs, place, out);
 	if (place->place == JAVA_PLACE_ELSEWHERE)
 		return name_elsewhere(out);
-	if (!found || found->start != place->code)
+	if (!found || found->start != place->code || !is_version(hs, found, place->version))
 		return false;
 	blob = *found;
 	switch (blob.kind) {
@@ -461,13 +480,23 @@ struct kept {
 	struct frame data[];
 };
 
+static uint64_t hash_place(const struct java_place *place)
+{
+	return hash(hash(place->code, place->place), place->version);
+}
+
+static bool is_same_place(const struct java_place *a, const struct java_place *b)
+{
+	return a->code == b->code && a->place == b->place && a->version == b->version;
+}
+
 static void name_once(struct hotspot *hs, const struct java_place *place, struct named *out)
 {
 	bool created;
-	uint64_t *slot = u64map_put(&hs->names, hash(place->code, place->place), &created);
+	uint64_t *slot = u64map_put(&hs->names, hash_place(place), &created);
 	struct kept *kept = slot ? (struct kept *)(uintptr_t)*slot : NULL;
 
-	if (kept && kept->place.code == place->code && kept->place.place == place->place) {
+	if (kept && is_same_place(&kept->place, place)) {
 		out->len = kept->len;
 		memcpy(out->data, kept->data, kept->len * sizeof(*kept->data));
 		return;
@@ -482,6 +511,11 @@ static void name_once(struct hotspot *hs, const struct java_place *place, struct
 	*slot = (uintptr_t)kept;
 }
 
+static struct java_place place_of(const struct runtime_frame *frame)
+{
+	return (struct java_place){.code = frame->code, .place = frame->place, .version = frame->version};
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct hotspot *hs = state;
@@ -490,7 +524,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 
 	for (size_t i = 0; hs && i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
-		const struct java_place place = {.code = frame->code, .place = frame->place};
+		const struct java_place place = place_of(frame);
 		struct named named;
 
 		if (frame->runtime != FRAME_KIND_JAVA || frame->raw >= raw->len)
@@ -505,13 +539,115 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return stack_merge_end(&merge) && (!hs || !hs->pages.no_memory);
 }
 
+/* Waits over time */
+
+static struct offcpu_field field_for_bpf(const struct layout *layout, enum hotspot_fact fact, uint32_t *head)
+{
+	struct field field = layout_field(layout, fact);
+
+	if (!layout_has(layout, fact))
+		return (struct offcpu_field){0};
+	if (field.offset + field.size > *head)
+		*head = field.offset + field.size;
+	return (struct offcpu_field){.offset = (uint16_t)field.offset, .size = field.size, .is_signed = field.is_signed};
+}
+
+static void describe_heaps(const struct layout *layout, struct offcpu_hotspot *out)
+{
+	out->low = UINT64_MAX;
+	out->nheaps = (uint32_t)layout->facts[HS_NHEAPS];
+	for (uint32_t i = 0; i < out->nheaps && i < OFFCPU_CODE_HEAPS; i++) {
+		const uint64_t *heap = &layout->facts[HS_HEAPS + 5 * i];
+
+		out->heaps[i] = (struct offcpu_code_heap){.low = heap[0], .high = heap[1], .map = heap[2], .log2_segment = heap[4]};
+		out->low = heap[0] < out->low ? heap[0] : out->low;
+		out->high = heap[1] > out->high ? heap[1] : out->high;
+	}
+}
+
+static void describe_blobs(const struct layout *layout, struct offcpu_hotspot *out)
+{
+	out->block = (uint32_t)layout->facts[HS_SIZE_HEAP_BLOCK];
+	out->blob_name = field_for_bpf(layout, HS_BLOB_NAME, &out->head);
+	out->blob_size = field_for_bpf(layout, HS_BLOB_SIZE, &out->head);
+	out->frame_size = field_for_bpf(layout, HS_BLOB_FRAME_SIZE, &out->head);
+	out->frame_complete = field_for_bpf(layout, HS_BLOB_FRAME_COMPLETE, &out->head);
+	out->code_begin = field_for_bpf(layout, HS_BLOB_CODE_BEGIN, &out->head);
+	out->code_end = field_for_bpf(layout, HS_BLOB_CODE_END, &out->head);
+	out->code_offset = field_for_bpf(layout, HS_BLOB_CODE_OFFSET, &out->head);
+	out->data_offset = field_for_bpf(layout, HS_BLOB_DATA_OFFSET, &out->head);
+	out->compile_id = field_for_bpf(layout, HS_NM_COMPILE_ID, &out->head);
+	out->deopt_handler = field_for_bpf(layout, HS_NM_DEOPT_HANDLER, &out->head);
+	out->deopt_offset = field_for_bpf(layout, HS_NM_DEOPT_HANDLER_OFFSET, &out->head);
+	if (out->deopt_handler.size || out->deopt_offset.size)
+		out->orig_pc_offset = field_for_bpf(layout, HS_NM_ORIG_PC_OFFSET, &out->head);
+}
+
+/* What BPF needs to step through its code: as java_step() does. */
+static bool describe(void *state, struct offcpu_runtime *out)
+{
+	struct hotspot *hs = state;
+	const uint64_t *facts = hs->layout.facts;
+	struct offcpu_hotspot found = {0};
+	uint32_t unread = 0;
+
+	if (!layout_has(&hs->layout, HS_INTERPRETER) || !layout_has(&hs->layout, HS_INTERPRETER_SIZE))
+		return false;
+	layout_let_heaps_grow(&hs->layout);
+	describe_heaps(&hs->layout, &found);
+	describe_blobs(&hs->layout, &found);
+	found.call_return = facts[HS_CALL_RETURN];
+	found.interpreter = facts[HS_INTERPRETER];
+	found.interpreter_end = facts[HS_INTERPRETER] + facts[HS_INTERPRETER_SIZE];
+	found.bytecode = java_bytecode_slot(&hs->layout, hs->target->snap->arch);
+	found.method_const = layout_field(&hs->layout, HS_METHOD_CONST).offset;
+	found.const_size = (uint32_t)facts[HS_SIZE_CONST_METHOD];
+	found.const_code_size = field_for_bpf(&hs->layout, HS_CONST_CODE_SIZE, &unread);
+	if (found.head > OFFCPU_HOTSPOT_HEAD || !found.bytecode)
+		return false;
+	out->hotspot = found;
+	return true;
+}
+
+/* Nothing of what was read before counts: the process runs on, and may have put something else there. */
+static void read_anew(struct hotspot *hs)
+{
+	pages_read_live(&hs->pages, &hs->target->memory.mem, MAX_BYTES);
+	code_cache_deinit(&hs->cache);
+	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
+	methods_deinit(&hs->methods);
+	methods_init(&hs->methods, &hs->layout, &hs->pages, hs->arena);
+}
+
+static void learn(void *state, const struct raw_stack *raw)
+{
+	struct hotspot *hs = state;
+	bool fresh = false;
+
+	for (size_t i = 0; i < raw->runtime.len; i++) {
+		const struct runtime_frame *frame = &raw->runtime.data[i];
+		const struct java_place place = place_of(frame);
+		struct named named;
+
+		if (frame->runtime != FRAME_KIND_JAVA || u64map_find(&hs->names, hash_place(&place)))
+			continue;
+		if (!fresh)
+			read_anew(hs);
+		fresh = true;
+		name_once(hs, &place, &named);
+	}
+}
+
 const struct runtime_ops hotspot_runtime = {
 	.name = name,
+	.is_likely = is_likely,
 	.detect = detect,
 	.destroy = destroy,
 	.stepper = &stepper,
 	.code = &code_asker,
 	.names = &names_asker,
 	.thread = describe_thread,
+	.describe = describe,
+	.learn = learn,
 	.merge = merge,
 };

@@ -34,6 +34,18 @@ void layout_load(struct layout *layout, const uint64_t *facts, uint32_t n)
 		layout->facts[i] = i < n ? facts[i] : HS_ABSENT;
 }
 
+void layout_let_heaps_grow(struct layout *layout)
+{
+	for (uint64_t i = 0; i < layout->facts[HS_NHEAPS] && i < HS_MAX_HEAPS; i++) {
+		uint64_t *heap = &layout->facts[HS_HEAPS + 5 * i], *limits = &layout->facts[HS_HEAP_LIMITS + 2 * i];
+
+		if (limits[0] != HS_ABSENT && limits[0] > heap[1])
+			heap[1] = limits[0];
+		if (limits[1] != HS_ABSENT && limits[1] > heap[3])
+			heap[3] = limits[1];
+	}
+}
+
 /* A saved snapshot may say anything. */
 static bool is_sane_field(const struct layout *layout, enum hotspot_fact fact)
 {

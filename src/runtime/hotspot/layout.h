@@ -90,6 +90,12 @@ enum hotspot_fact { /* append-only: their numbers are in saved snapshots */
 	HS_NARROW_KLASS_BASE,
 	HS_NARROW_KLASS_SHIFT,
 
+	/* what waits over time need */
+	HS_HEAP_LIMITS, /* for each of HS_MAX_HEAPS: how far it may grow, and its segment map */
+	HS_HEAP_LIMITS_LAST = HS_HEAP_LIMITS + 8 * 2 - 1,
+	HS_INTERPRETER, /* its code, */
+	HS_INTERPRETER_SIZE,
+
 	HS_FACT_COUNT,
 };
 
@@ -118,6 +124,9 @@ struct field layout_field(const struct layout *layout, enum hotspot_fact fact);
 
 /* From the numbers of a snapshot: those that it does not have are absent. */
 void layout_load(struct layout *layout, const uint64_t *facts, uint32_t n);
+
+/* From now on the heaps are as large as they can become: what is read of the process may be of any time. */
+void layout_let_heaps_grow(struct layout *layout);
 
 /* Why it cannot be used; NULL: everything that is needed is there, and fits together. */
 const char *layout_problem(const struct layout *layout);

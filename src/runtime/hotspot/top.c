@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/hotspot/top.h"
 
-static struct top_code code_of(const struct blob *blob, uint64_t pc)
+#include <string.h>
+
+/* All but its bytes. */
+static void fill(struct top_code *c, const struct blob *blob, uint64_t pc)
 {
-	return (struct top_code){
-		.code_begin = blob->code_begin,
-		.code_end = blob->code_end,
-		.pc = pc,
-		.frame_size = blob->frame_size,
-		.frame_complete = blob->frame_complete,
-	};
+	c->code_begin = blob->code_begin;
+	c->code_end = blob->code_end;
+	c->pc = pc;
+	c->frame_size = blob->frame_size;
+	c->frame_complete = blob->frame_complete;
 }
 
 bool top_window(const struct blob *blob, uint64_t pc, uint64_t *start, uint64_t *len)
 {
-	struct top_code c = code_of(blob, pc);
-	bool ok = top_choose_window(&c);
+	struct top_code c;
+	bool ok;
 
+	fill(&c, blob, pc);
+	ok = top_choose_window(&c);
 	*start = c.start;
 	*len = c.end - c.start;
 	return ok;
@@ -34,12 +37,15 @@ static struct top_scan scan(const struct top_code *c, bool (*look)(const struct 
 enum top_state top_find(const struct arch *arch, const struct blob *blob, uint64_t pc, const uint8_t *code, uint64_t start,
 			uint64_t len)
 {
-	struct top_code c = code_of(blob, pc);
+	struct top_code c;
 	struct top_scan s;
 
+	if (len > sizeof(c.bytes))
+		return TOP_UNKNOWN;
+	fill(&c, blob, pc);
 	c.start = start;
 	c.end = start + len;
-	c.bytes = code;
+	memcpy(c.bytes, code, len);
 	if (arch->id != ARCH_AARCH64 && arch->id != ARCH_X86_64)
 		return TOP_UNKNOWN;
 	if (!top_is_prologue(&c))

@@ -32,6 +32,7 @@ enum {
 	AT_NARROW_OOP_SHIFT,
 	AT_NARROW_KLASS_BASE,
 	AT_NARROW_KLASS_SHIFT,
+	AT_INTERPRETER,
 	ARRAY_LEN,
 	ARRAY_DATA,
 	HEAP_MEMORY,
@@ -39,6 +40,9 @@ enum {
 	HEAP_LOG2,
 	SPACE_LOW,
 	SPACE_HIGH,
+	SPACE_LIMIT,
+	QUEUE_BUFFER,
+	QUEUE_LIMIT,
 	JDK_MAJOR,
 	NVALUES,
 };
@@ -102,6 +106,10 @@ static const struct wanted fields[] = {
 	{HEAP_LOG2, "CodeHeap", "_log2_segment_size", 4, false},
 	{SPACE_LOW, "VirtualSpace", "_low", 8, false},
 	{SPACE_HIGH, "VirtualSpace", "_high", 8, false},
+	{SPACE_LIMIT, "VirtualSpace", "_high_boundary", 8, false},
+	{AT_INTERPRETER, "AbstractInterpreter", "_code", 8, true},
+	{QUEUE_BUFFER, "StubQueue", "_stub_buffer", 8, false},
+	{QUEUE_LIMIT, "StubQueue", "_buffer_limit", 4, false},
 	{JDK_MAJOR, "JDK_Version", "_major", 1, false},
 	{HS_BLOB_NAME, "CodeBlob", "_name", 8, false},
 	{HS_BLOB_SIZE, "CodeBlob", "_size", 4, false},
@@ -374,6 +382,15 @@ static bool read_heap(struct reading *r, uint64_t heap, uint64_t out[5])
 	       read_number(r, heap + offset_of(r, HEAP_LOG2), 4, &out[4]);
 }
 
+/* How far both may grow. What does not say is taken to stay as it is. */
+static void read_limits(struct reading *r, uint64_t heap, uint64_t out[2])
+{
+	if (r->values[SPACE_LIMIT] == HS_ABSENT)
+		return;
+	read_number(r, heap + offset_of(r, HEAP_MEMORY) + offset_of(r, SPACE_LIMIT), 8, &out[0]);
+	read_number(r, heap + offset_of(r, HEAP_SEGMAP) + offset_of(r, SPACE_LIMIT), 8, &out[1]);
+}
+
 static bool has_heap_fields(const struct reading *r)
 {
 	return r->values[HEAP_MEMORY] != HS_ABSENT && r->values[HEAP_SEGMAP] != HS_ABSENT &&
@@ -403,9 +420,11 @@ static bool read_heaps(struct reading *r)
 
 	if (!has_heap_fields(r) || !find_heaps(r, &at, &n))
 		return false;
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++) {
 		if (!read_number(r, at + 8 * i, 8, &heap) || !heap || !read_heap(r, heap, &r->values[HS_HEAPS + 5 * i]))
 			return false;
+		read_limits(r, heap, &r->values[HS_HEAP_LIMITS + 2 * i]);
+	}
 	r->values[HS_NHEAPS] = n;
 	return true;
 }
@@ -432,6 +451,32 @@ static void read_values(struct reading *r)
 	for (size_t i = 0; i < NFIELDS; i++)
 		if (fields[i].id == HS_THREAD_OBJECT && r->offsets[i] != HS_ABSENT)
 			r->values[HS_THREAD_OBJECT_IS_HANDLE] = r->type_names[i] && strcmp(r->type_names[i], "OopHandle") == 0;
+}
+
+static void read_interpreter(struct reading *r)
+{
+	uint64_t queue, start, size;
+
+	if (r->values[AT_INTERPRETER] == HS_ABSENT || r->values[QUEUE_BUFFER] == HS_ABSENT || r->values[QUEUE_LIMIT] == HS_ABSENT ||
+	    !read_number(r, r->values[AT_INTERPRETER], 8, &queue) || !queue ||
+	    !read_number(r, queue + offset_of(r, QUEUE_BUFFER), 8, &start) ||
+	    !read_number(r, queue + offset_of(r, QUEUE_LIMIT), 4, &size))
+		return;
+	r->values[HS_INTERPRETER] = start;
+	r->values[HS_INTERPRETER_SIZE] = size;
+}
+
+/* The first thread of Java is there when stubs and interpreter are made. Some of what is read changes until then. */
+static bool has_started(struct reading *r)
+{
+	uint64_t list, n = 1;
+
+	if (!r->values[HS_CALL_RETURN])
+		return false;
+	if (r->values[HS_AT_THREADS_LIST] != HS_ABSENT && r->values[HS_LIST_LENGTH] != HS_ABSENT)
+		return read_number(r, r->values[HS_AT_THREADS_LIST], 8, &list) &&
+		       read_number(r, list + offset_of(r, HS_LIST_LENGTH), 4, &n) && n;
+	return r->values[HS_AT_FIRST_THREAD] == HS_ABSENT || (read_number(r, r->values[HS_AT_FIRST_THREAD], 8, &n) && n);
 }
 
 /* "17.0.15+6-Debian-1" is 17.0.15, "25.432-b06" is 8u432. */
@@ -474,8 +519,9 @@ const char *vmstructs_read(struct target *target, const struct module *module, u
 	read_version(&r, version);
 	read_values(&r);
 	if (!read_heaps(&r) || r.values[AT_CALL_RETURN] == HS_ABSENT ||
-	    !read_number(&r, r.values[AT_CALL_RETURN], 8, &r.values[HS_CALL_RETURN]) || !r.values[HS_CALL_RETURN])
+	    !read_number(&r, r.values[AT_CALL_RETURN], 8, &r.values[HS_CALL_RETURN]) || !has_started(&r))
 		return "it has not started yet, or its code cannot be found";
+	read_interpreter(&r);
 	layout_load(out, r.values, HS_FACT_COUNT);
 	return layout_problem(out);
 }

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_HOTSPOT_STACK_H
+#define STAKEOUT_BPF_HOTSPOT_STACK_H
+
+/*
+ * Steps through the code that HotSpot has made, as runtime/hotspot/frame.c does, and tells what each frame stands for. All that
+ * is read of it is in the memory of the process, as it is now: heaps grow, and methods are compiled anew.
+ */
+
+#include "bpf/runtimes.bpf.h"
+
+enum {
+	JAVA_SENDER_SP = -8, /* from the frame pointer of an interpreted frame */
+	JAVA_METHOD = -24,
+	JAVA_MAX_HOPS = 64,       /* in the segment map: each leads over up to 254 segments */
+	JAVA_MAX_FRAME = 1 << 17, /* in words */
+	JAVA_MAX_ORIG_PC = 1 << 20,
+	JAVA_FREE = 0xff, /* in the segment map */
+};
+
+enum java_step {
+	JAVA_STEP_UNKNOWN = 0, /* its caller cannot be told from its frame */
+	JAVA_STEP_FOUND = 1,
+	JAVA_STEP_END = 2, /* walk.end says why */
+};
+
+/* What is known of the process goes into the scratch, if it has Java. */
+__attribute__((noinline)) int ask_for_java(struct walk *w)
+{
+	struct offcpu_runtime *known;
+	struct stack_scratch *scratch;
+	__u32 tgid;
+
+	if (!w)
+		return 0;
+	tgid = w->tgid;
+	scratch = get_scratch(w->which);
+	known = want_runtimes ? bpf_map_lookup_elem(&runtimes, &tgid) : 0;
+	w->java = JAVA_NONE;
+	if (!scratch || !known || !known->hotspot.high)
+		return 0;
+	scratch->java.at = known->hotspot;
+	w->java = JAVA_KNOWN;
+	return 0;
+}
+
+static bool is_code_of_java(struct walk *w)
+{
+	struct stack_scratch *scratch = get_scratch(w->which);
+
+	return scratch && w->java == JAVA_KNOWN && w->pc >= scratch->java.at.low && w->pc < scratch->java.at.high;
+}
+
+/* Goes to the caller. */
+static int java_step_to(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	w->pc = strip_code(pc);
+	w->sp = sp;
+	w->fp = fp;
+	w->has_fp = 1;
+	w->found = w->has_lr = w->sp_is_bound = 0;
+	w->exact = RETURN_ADDRESS;
+	return JAVA_STEP_FOUND;
+}
+
+static int java_step_end(struct walk *w, __u32 why)
+{
+	end(w, why);
+	return JAVA_STEP_END;
+}
+
+/* By the record of frame pointer and return address that ends below `above`, where the caller's frame begins. */
+static int java_step_by_record(struct walk *w, __u64 above)
+{
+	__u64 pc, fp;
+
+	if (above < w->sp || !read_word(w, above - 8, &pc) || !read_word(w, above - 16, &fp))
+		return java_step_end(w, OFFCPU_END_FAULT);
+	return java_step_to(w, pc, above, fp);
+}
+
+/* No frame, or one without its record: the return address is where the call left it, and the frame pointer as it was. */
+static int java_step_by_link(struct walk *w, __u64 above)
+{
+	__u64 pc = w->lr;
+
+	if (HAS_LINK)
+		return w->has_lr ? java_step_to(w, pc, above, w->fp) : JAVA_STEP_UNKNOWN;
+	if (!read_word(w, above, &pc))
+		return java_step_end(w, OFFCPU_END_FAULT);
+	return java_step_to(w, pc, above + 8, w->fp);
+}
+
+static bool has_java_frame_pointer(const struct walk *w)
+{
+	return w->has_fp && !(w->fp & 7) && w->fp >= w->sp && w->fp;
+}
+
+static int java_step_by_frame_pointer(struct walk *w)
+{
+	return has_java_frame_pointer(w) ? java_step_by_record(w, w->fp + 16) : JAVA_STEP_UNKNOWN;
+}
+
+/* The frame of a thread that runs is the interpreter's only if the bytecode that it executes is of the frame's method. */
+static bool java_executes(const struct java_walk *j, __u64 method, __u64 bytecode)
+{
+	__u64 constant, size = 0;
+
+	if (bpf_probe_read_user(&constant, sizeof(constant), (void *)(method + j->at.method_const)) ||
+	    bpf_probe_read_user(&size, 2, (void *)(constant + j->at.const_code_size.offset)))
+		return false;
+	return bytecode - (constant + j->at.const_size) < size;
+}
+
+/*
+ * An interpreted frame has the sp of its caller, which it may have moved for its own variables. An interpreted caller's
+ * may be lower than this very frame (aarch64): there it is of no use, and its frame pointer tells all.
+ */
+__attribute__((noinline)) int step_interpreted(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	const __u32 below = (JAVA_FRAME_WORDS - 2) * 8;
+	__u64 method, bytecode, sender, pc, fp, above;
+	struct java_walk *j;
+
+	if (!w || !scratch || !has_java_frame_pointer(w))
+		return JAVA_STEP_UNKNOWN;
+	j = &scratch->java;
+	if (bpf_probe_read_user(j->frame, sizeof(j->frame), (void *)(w->fp - below)))
+		return java_step_end(w, OFFCPU_END_FAULT);
+	fp = j->frame[JAVA_FRAME_WORDS - 2];
+	pc = j->frame[JAVA_FRAME_WORDS - 1];
+	sender = j->frame[JAVA_FRAME_WORDS - 2 + JAVA_SENDER_SP / 8];
+	method = j->frame[JAVA_FRAME_WORDS - 2 + JAVA_METHOD / 8];
+	bytecode = j->frame[((below + j->at.bytecode) / 8) & 7];
+	if ((sender & 7) || !method || (method & 7))
+		return JAVA_STEP_UNKNOWN;
+	if (w->exact) {
+		bytecode = w->bytecode;
+		if (w->n != 1 || !java_executes(j, method, bytecode))
+			return JAVA_STEP_UNKNOWN;
+	}
+	add_runtime_frame(scratch, method, bytecode, w->n - 1, OFFCPU_JAVA, 0);
+	above = w->fp + 16;
+	java_step_to(w, pc, sender < above ? above : sender, fp);
+	w->sp_is_bound = sender < above;
+	return JAVA_STEP_FOUND;
+}
+
+/* Where the blob of the pc starts: each byte of the map tells how far to go back, and the first segment has a 0. */
+__attribute__((noinline)) int find_blob(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	struct offcpu_code_heap *heap = 0;
+	__u64 segment, shift;
+	__u8 back = 0;
+
+	if (!w || !scratch)
+		return 0;
+	for (__u32 i = 0; i < OFFCPU_CODE_HEAPS && i < scratch->java.at.nheaps; i++) {
+		heap = &scratch->java.at.heaps[i];
+		if (w->pc >= heap->low && w->pc < heap->high)
+			break;
+		heap = 0;
+	}
+	if (!heap)
+		return 0;
+	shift = heap->log2_segment & 31;
+	segment = (w->pc - heap->low) >> shift;
+	for (__u32 hops = 0; hops < JAVA_MAX_HOPS; hops++) {
+		if (bpf_probe_read_user(&back, 1, (void *)(heap->map + segment)) || back == JAVA_FREE || back > segment)
+			return 0;
+		if (!back) {
+			scratch->java.start = heap->low + (segment << shift) + scratch->java.at.block;
+			scratch->java.heap_end = heap->high;
+			return 1;
+		}
+		segment -= back;
+	}
+	return 0;
+}
+
+/* Of what was read of the blob. */
+static __u64 java_field(const struct java_walk *j, struct offcpu_field field)
+{
+	const __u32 at = field.offset;
+
+	if (field.size == 8)
+		return *(const __u64 *)&j->head[at & (OFFCPU_HOTSPOT_HEAD - 8)];
+	if (field.size == 4)
+		return field.is_signed ? (__u64)*(const __s32 *)&j->head[at & (OFFCPU_HOTSPOT_HEAD - 4)]
+				       : *(const __u32 *)&j->head[at & (OFFCPU_HOTSPOT_HEAD - 4)];
+	if (field.size == 2)
+		return field.is_signed ? (__u64)*(const __s16 *)&j->head[at & (OFFCPU_HOTSPOT_HEAD - 2)]
+				       : *(const __u16 *)&j->head[at & (OFFCPU_HOTSPOT_HEAD - 2)];
+	return field.size ? j->head[at & (OFFCPU_HOTSPOT_HEAD - 1)] : 0;
+}
+
+/* Reads the blob of the pc. False as well when it is not what a blob is: then nothing of it is used. */
+__attribute__((noinline)) int read_blob(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	__u64 size, frame_size, complete;
+	struct java_walk *j;
+	__u32 head;
+
+	if (!w || !scratch || !find_blob(w, which))
+		return 0;
+	j = &scratch->java;
+	head = j->at.head;
+	if (head > OFFCPU_HOTSPOT_HEAD || bpf_probe_read_user(j->head, head, (void *)j->start))
+		return 0;
+	size = java_field(j, j->at.blob_size);
+	frame_size = java_field(j, j->at.frame_size);
+	complete = java_field(j, j->at.frame_complete);
+	if (j->at.code_begin.size) {
+		j->code.code_begin = java_field(j, j->at.code_begin);
+		j->code.code_end = java_field(j, j->at.code_end);
+	} else {
+		j->code.code_begin = j->start + java_field(j, j->at.code_offset);
+		j->code.code_end = j->start + java_field(j, j->at.data_offset);
+	}
+	j->code.pc = w->pc;
+	j->code.frame_size = frame_size <= JAVA_MAX_FRAME ? (__u32)frame_size : 0; /* -1: it has none */
+	j->code.frame_complete = complete <= size ? (__u32)complete : 0;
+	return size && size <= j->heap_end - j->start && j->code.code_begin >= j->start &&
+	       j->code.code_end - j->start <= size && w->pc >= j->code.code_begin && w->pc < j->code.code_end;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define top_scan_native top_scan_x86_64
+#define top_prologue_native top_prologue_x86_64
+#define top_epilogue_native top_epilogue_x86_64
+#else
+#define top_scan_native top_scan_aarch64
+#define top_prologue_native top_prologue_aarch64
+#define top_epilogue_native top_epilogue_aarch64
+#endif
+
+static long scan_top(__u32 index, void *ctx)
+{
+	struct stack_scratch *scratch = get_scratch(*(__u32 *)ctx);
+
+	return !scratch || !top_scan_native(&scratch->java.code, index, &scratch->java.scan);
+}
+
+/* How much of its frame a method has that was interrupted: enum top_state. */
+__attribute__((noinline)) int find_top(__u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	struct top_code *code;
+	__u64 len;
+
+	if (!scratch)
+		return TOP_UNKNOWN;
+	code = &scratch->java.code;
+	if (!top_choose_window(code))
+		return TOP_UNKNOWN;
+	len = code->end - code->start;
+	if (len > TOP_MAX_WINDOW || bpf_probe_read_user(code->bytes, len, (void *)code->start))
+		return TOP_UNKNOWN;
+	if (!top_is_prologue(code))
+		return top_epilogue_native(code);
+	scratch->java.scan = (struct top_scan){};
+	bpf_loop(TOP_MAX_WINDOW, scan_top, &which, 0);
+	return top_prologue_native(code, &scratch->java.scan);
+}
+
+/* Compiled methods, wrappers and most stubs: the size of their frames is known. */
+__attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	__u64 above;
+
+	if (!w || !scratch || w->sp_is_bound)
+		return JAVA_STEP_UNKNOWN;
+	above = w->sp + 8 * (__u64)scratch->java.code.frame_size;
+	if (!w->exact)
+		return java_step_by_record(w, above);
+	switch (find_top(which)) {
+	case TOP_WHOLE:
+		return java_step_by_record(w, above);
+	case TOP_RECORD:
+		return java_step_by_record(w, w->sp + 16);
+	case TOP_NONE:
+		return java_step_by_link(w, w->sp);
+	case TOP_UNSAVED:
+		return java_step_by_link(w, HAS_LINK ? above : above - 8);
+	default:
+		return JAVA_STEP_UNKNOWN;
+	}
+}
+
+/*
+ * A compiled frame that the virtual machine has given up has another return address, and keeps the true one. Its place is
+ * what the frame stands for; the frame itself is as before.
+ */
+static __u64 place_of_compiled(struct walk *w, const struct java_walk *j)
+{
+	__u64 handler = j->at.deopt_handler.size ? java_field(j, j->at.deopt_handler)
+						 : j->start + java_field(j, j->at.deopt_offset);
+	__u64 slot = java_field(j, j->at.orig_pc_offset), pc;
+
+	if (w->pc != handler || w->sp_is_bound || !j->at.orig_pc_offset.size || slot > JAVA_MAX_ORIG_PC ||
+	    !read_word(w, w->sp + slot, &pc) || pc < j->code.code_begin || pc >= j->code.code_end)
+		return w->pc;
+	return pc;
+}
+
+static __always_inline bool name_starts(const struct java_walk *j, const char *start)
+{
+	for (__u32 i = 0; i < JAVA_NAME && start[i]; i++)
+		if (j->name[i] != start[i])
+			return false;
+	return true;
+}
+
+/*
+ * A virtual thread that goes on has only its innermost frames on the stack of its carrier. The last of them returns to a
+ * stub that fetches more, with the frame pointer of the frame in which the carrier called it. What calls such a stub
+ * otherwise is native code.
+ */
+static bool is_return_barrier(const struct walk *w, const struct stack_scratch *scratch)
+{
+	const struct java_walk *j = &scratch->java;
+	const __u32 at = w->first + w->n - 2;
+	__u64 pc;
+
+	if (w->exact || w->n < 2 || at >= OFFCPU_FRAMES || !name_starts(j, "StubRoutines (continuation"))
+		return false;
+	pc = scratch->frames[at] & ~OFFCPU_MARKS;
+	return pc >= j->at.low && pc < j->at.high;
+}
+
+/* What a running thread does in a stub of no known frame is anybody's guess; but some have none, and jump on. */
+__attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	struct java_walk *j;
+	int result;
+
+	if (!w || !scratch)
+		return JAVA_STEP_UNKNOWN;
+	j = &scratch->java;
+	if (bpf_probe_read_user(j->name, sizeof(j->name), (void *)java_field(j, j->at.blob_name)))
+		j->name[0] = 0;
+	if (is_return_barrier(w, scratch)) {
+		add_runtime_frame(scratch, j->start, 0, w->n - 1, OFFCPU_JAVA, 0);
+		return java_step_by_frame_pointer(w);
+	}
+	add_runtime_frame(scratch, j->start, w->pc, w->n - 1, OFFCPU_JAVA, 0);
+	if (w->exact)
+		return name_starts(j, "vtable chunks") && !w->sp_is_bound ? java_step_by_link(w, w->sp) : JAVA_STEP_UNKNOWN;
+	result = java_step_by_frame_pointer(w);
+	if (result == JAVA_STEP_FOUND)
+		w->found = OFFCPU_BY_FRAME_POINTER;
+	return result;
+}
+
+/* One step from a pc in a code heap: enum java_step. */
+__attribute__((noinline)) int step_in_java(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	struct java_walk *j;
+
+	if (!w || !scratch)
+		return JAVA_STEP_UNKNOWN;
+	j = &scratch->java;
+	if (w->pc >= j->at.interpreter && w->pc < j->at.interpreter_end)
+		return step_interpreted(w, which);
+	if (!read_blob(w, which))
+		return JAVA_STEP_UNKNOWN;
+	if (w->pc == j->at.call_return) {
+		add_runtime_frame(scratch, j->start, w->pc, w->n - 1, OFFCPU_JAVA, 0);
+		return java_step_by_frame_pointer(w);
+	}
+	if (j->code.frame_size < 2)
+		return step_in_stub(w, which);
+	add_runtime_frame(scratch, j->start, place_of_compiled(w, j), w->n - 1, OFFCPU_JAVA,
+			  (__u32)java_field(j, j->at.compile_id));
+	return step_by_size(w, which);
+}
+
+#endif
