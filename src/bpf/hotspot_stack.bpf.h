@@ -266,6 +266,32 @@ __attribute__((noinline)) int find_top(__u32 which)
 	return top_prologue_native(code, &scratch->java.scan);
 }
 
+#if defined(__TARGET_ARCH_x86)
+
+static __u64 below_frame(struct walk *w)
+{
+	return 0;
+}
+
+#else
+
+/*
+ * What is below the frame of a method that has called into the virtual machine: in 8 and 11, where that call tells nothing of
+ * its caller, the address that it returns to, from where the method takes it off again ("add sp, sp, #16").
+ */
+static __u64 below_frame(struct walk *w)
+{
+	__u64 left;
+	__u32 insn;
+
+	return read_word(w, w->sp + 8, &left) && left == w->pc &&
+			       bpf_probe_read_user(&insn, sizeof(insn), (void *)w->pc) == 0 && insn == 0x910043ff
+		       ? 16
+		       : 0;
+}
+
+#endif
+
 /* Compiled methods, wrappers and most stubs: the size of their frames is known. */
 __attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
 {
@@ -276,7 +302,7 @@ __attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
 		return JAVA_STEP_UNKNOWN;
 	above = w->sp + 8 * (__u64)scratch->java.code.frame_size;
 	if (!w->exact)
-		return java_step_by_record(w, above);
+		return java_step_by_record(w, above + below_frame(w));
 	switch (find_top(which)) {
 	case TOP_WHOLE:
 		return java_step_by_record(w, above);

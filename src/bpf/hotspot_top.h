@@ -114,6 +114,20 @@ static inline bool top_is_push_record(__u32 insn)
 	return insn == 0xa9bf7bfd; /* stp x29, x30, [sp, #-16]! */
 }
 
+static inline bool top_is_load_record(__u32 insn)
+{
+	return (insn & 0xffc07fff) == 0xa9407bfd; /* ldp x29, x30, [sp, #N] */
+}
+
+/*
+ * Around a call into the virtual machine, in 8 and 11: stp xzr, xN, [sp, #-16]!, the call, and add sp, sp, #16. In between
+ * the frame is larger than it is said to be.
+ */
+static inline bool top_is_leaving_aarch64(__u32 insn, __u32 before)
+{
+	return (insn == 0x910043ff && !top_is_load_record(before)) || (before & 0xffff83ff) == 0xa9bf03ff;
+}
+
 static inline bool top_is_pop_record(__u32 insn)
 {
 	return insn == 0xa8c17bfd; /* ldp x29, x30, [sp], #16 */
@@ -163,7 +177,9 @@ static inline enum top_state top_epilogue_aarch64(const struct top_code *c)
 
 	if (top_is_pop_record(top_fetch(c, c->pc, 4)))
 		return TOP_RECORD;
-	if (top_is_pop_record(before) || (top_add_sp(before) == size && size))
+	if (top_is_leaving_aarch64(top_fetch(c, c->pc, 4), before))
+		return TOP_UNKNOWN;
+	if (top_is_pop_record(before) || (top_add_sp(before) == size && top_is_load_record(top_fetch(c, c->pc - 8, 4))))
 		return TOP_NONE;
 	if (top_is_add_sp_register(before))
 		return TOP_UNKNOWN;

@@ -109,6 +109,20 @@ static void test_between_entries(void **state)
 	assert_int_equal(scopes.data[0].method, METHOD_A);
 }
 
+/* Behind all entries are slow paths, whose calls tell nothing: the method is certain, and nothing else. */
+static void test_behind_entries(void **state)
+{
+	struct scopes scopes;
+
+	fake_put(&fake, start + FAKE_NM_METHOD, METHOD_B, 8);
+	assert_true(find(0x64, &scopes));
+	assert_true(scopes.approximate);
+	assert_int_equal(scopes.len, 1);
+	assert_int_equal(scopes.data[0].method, METHOD_B);
+	assert_int_equal(scopes.data[0].bci, INT32_MAX);
+	assert_string_equal(scopes.tier, "C2");
+}
+
 static void test_tiers(void **state)
 {
 	struct scopes scopes;
@@ -190,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_inlined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_between_entries, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_behind_entries, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tiers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tables_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_deoptimized, set_up, tear_down),

@@ -82,6 +82,30 @@ static void test_large_aarch64(void **state)
 		assert_int_equal(at(&code, 4 * i), want[i]);
 }
 
+/* A call into the virtual machine, as 8 and 11 make it, and the smallest of all frames. */
+static void test_leaving_aarch64(void **state)
+{
+	static const uint8_t bytes[] = {
+		INSN(0xd10043ff), /*  0: sub sp, sp, #16 */
+		INSN(0xa9007bfd), /*  4: stp x29, x30, [sp] */
+		INSN(0x10000089), /*  8: adr x9, 24 */
+		INSN(0xd280a008), /* 12: mov x8, #0x500 */
+		INSN(0xa9bf27ff), /* 16: stp xzr, x9, [sp, #-16]! */
+		INSN(0xd63f0100), /* 20: blr x8 */
+		INSN(0x910043ff), /* 24: add sp, sp, #16 */
+		INSN(0xa9407bfd), /* 28: ldp x29, x30, [sp] */
+		INSN(0x910043ff), /* 32: add sp, sp, #16 */
+		INSN(0xd65f03c0), /* 36: ret */
+	};
+	const struct code code = {&arch_aarch64, bytes, sizeof(bytes), 8, 2};
+	static const enum top_state want[] = {
+		TOP_NONE, TOP_UNSAVED, TOP_WHOLE, TOP_WHOLE, TOP_WHOLE, TOP_UNKNOWN, TOP_UNKNOWN, TOP_WHOLE, TOP_WHOLE, TOP_NONE,
+	};
+
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_int_equal(at(&code, 4 * i), want[i]);
+}
+
 static void test_push_x86_64(void **state)
 {
 	static const uint8_t bytes[] = {
@@ -166,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_aarch64),
 		cmocka_unit_test(test_large_aarch64),
+		cmocka_unit_test(test_leaving_aarch64),
 		cmocka_unit_test(test_push_x86_64),
 		cmocka_unit_test(test_sub_x86_64),
 		cmocka_unit_test(test_frame_pointer_x86_64),

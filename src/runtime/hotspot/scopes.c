@@ -72,7 +72,8 @@ static bool find_parts(const struct code_cache *cache, const struct blob *blob, 
 
 /*
  * The entry for the pc, else the nearest behind it: entries are for the ends of calls, and what is done before these is
- * theirs. The first and the last of the table are marks.
+ * theirs. The first and the last of the table are marks. *scope is 0 when there is none: a call that tells nothing of its
+ * caller, in the slow paths behind the method's own code.
  */
 static bool find_scope(const struct code_cache *cache, const struct blob *blob, const struct parts *parts, uint64_t pc,
 		       uint64_t *scope, bool *approximate)
@@ -92,8 +93,10 @@ static bool find_scope(const struct code_cache *cache, const struct blob *blob, 
 		best = (int64_t)at;
 		*scope = offset;
 	}
+	if (best < 0)
+		*scope = 0;
 	*approximate = best != want;
-	return best >= 0;
+	return true;
 }
 
 /* The method that a scope names by its number, from 1. */
@@ -152,6 +155,11 @@ bool scopes_find(struct code_cache *cache, const struct blob *blob, uint64_t pc,
 	    !find_scope(cache, blob, &parts, pc, &offset, &out->approximate))
 		return false;
 	out->tier = level >= C2_LEVEL ? "C2" : "C1";
+	if (!offset) {
+		out->data[0].bci = INT32_MAX;
+		out->len = 1;
+		return scopes_method(cache, blob, &out->data[0].method);
+	}
 	if (!read_chain(cache, &parts, offset, out))
 		return false;
 	if (out->approximate) { /* only what was compiled is certain then, and not which of what was inlined is executed */

@@ -12,7 +12,7 @@ enum { SCOPES_MAX = 64 };
 /* A method that compiled code is in at an address, innermost first: all but the last were inlined. */
 struct scope {
 	uint64_t method;
-	int32_t bci; /* -1: at its entry */
+	int32_t bci; /* -1: at its entry; INT32_MAX: not known */
 };
 
 struct scopes {
