@@ -288,6 +288,12 @@ static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint6
 	return rc;
 }
 
+/* Memory that was set aside: for what cannot be read, or for what is put there later. */
+static bool is_closed(const struct map_entry *entry)
+{
+	return !(entry->perms & MAP_PERM_READ) && find_delivery(entry) == BY_FAULT;
+}
+
 /* What process_vm_readv may wait for, mapping by mapping. */
 static int copy_slowly(struct memory *vm, struct memory_job *job)
 {
@@ -299,7 +305,7 @@ static int copy_slowly(struct memory *vm, struct memory_job *job)
 		const struct map_entry *entry = maps_find(vm->maps, at);
 		struct memory_job part = {.address = at, .dst = job->dst + job->done};
 
-		if (!entry) { /* not mapped, or only since the map was read: of that the pages that are there */
+		if (!entry || is_closed(entry)) { /* or was when the map was read: of that the pages that are there */
 			part.len = job->done ? 0 : count_existing(vm, at, end);
 			if (part.len && copy_proc_mem(vm, &part) == 0)
 				job->done += part.done;
@@ -311,7 +317,7 @@ static int copy_slowly(struct memory *vm, struct memory_job *job)
 			rc = read_from_afar(vm, entry, part.len, job);
 			break;
 		case BY_FAULT:
-			rc = entry->perms & MAP_PERM_READ ? read_by_fault(vm, entry, part.len, job) : -EFAULT;
+			rc = read_by_fault(vm, entry, part.len, job);
 			break;
 		default:
 			rc = copy_directly(vm, &part, 1);

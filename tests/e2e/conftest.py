@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import javas
 import pytest
 from _pytest.runner import runtestprotocol
 
@@ -246,6 +247,26 @@ def setpriv(tool):
 def as_nobody(setpriv):
     """The same, and that user has no rights at all."""
     return [*setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory):
+    """Where the targets in Java are."""
+    return javas.build(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture
+def java(classes):
+    """java(KIND…, options=…, main=…): the target, ready."""
+    started = []
+
+    def start(*kinds, **how):
+        started.append(javas.start(classes, *kinds, **how))
+        return started[-1]
+
+    yield start
+    for t in started:
+        t.end()
 
 
 @pytest.fixture

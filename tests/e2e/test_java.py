@@ -2,30 +2,14 @@
 """Java: frames of the program in the place of those of interpreter and compilers, as the virtual machine tells them."""
 
 import os
-import re
-import shutil
-import subprocess
 
+import javas
 import pytest
-from harness import ROOT, Target, gather, name_of, tids, until, wait_until
-
-SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaChains", "JavaVirtual")]
-
-# Another release than the host's: `make check-runtimes` names the command that starts it.
-JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()
+from harness import gather, name_of, tids, until, wait_until
+from javas import MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
 
 # At a thread that runs.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
-
-# What executes the program: the interpreter, either compiler, or all of them in one stack.
-MODES = {
-    "mixed": [],
-    "interpreted": ["-Xint"],
-    "c1": ["-XX:TieredStopAtLevel=1"],
-    "c2": ["-XX:-TieredCompilation"],
-    "no_inlining": ["-XX:-Inline"],
-    "frame_pointers": ["-XX:+PreserveFramePointer"],
-}
 
 KINDS = [
     "enterer",
@@ -43,76 +27,11 @@ KINDS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def classes(tmp_path_factory):
-    if not shutil.which("javac"):
-        pytest.skip("javac is not installed")
-    where = tmp_path_factory.mktemp("java")
-    command = ["javac", "-g", "-nowarn", "--release", "8", "-d", where, *SOURCES]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    return where
-
-
-@pytest.fixture
-def java(classes):
-    """java(KIND…, options=…): the target, ready."""
-    started = []
-
-    def start(*kinds, options=(), main="JavaStacks"):
-        argv = [*JAVA, *options, "-cp", classes, main, *kinds]
-        started.append(Target(argv, stderr=subprocess.DEVNULL))
-        return started[-1]
-
-    yield start
-    for t in started:
-        t.end()
-
-
 def thread(doc, name):
     """The thread that the program has given this name."""
     found = [t for t in doc["threads"] if t["runtime"] and t["runtime"]["thread_name"] == name]
     assert len(found) == 1, f"{name}: {[(t['name'], t['runtime']) for t in doc['threads']]}"
     return found[0]
-
-
-def answers(t, question):
-    line = t.ask(question)
-    while line != "end":
-        yield line.split("\t")
-        line = t.readline()
-
-
-def truth(t):
-    """What the target says of its threads: (function, file, line) of each frame, the innermost first."""
-    stacks = {}
-    for name, function, file, number in answers(t, "stacks"):
-        place = bare(function), None if file == "null" else file, max(int(number), 0) or None
-        if not is_hidden(function):
-            stacks.setdefault(name, []).append(place)
-    return stacks
-
-
-def frames_of(t):
-    return [f for f in t["user_stack"] if f["kind"] == "java"]
-
-
-def is_hidden(symbol):
-    """What it has made itself of method handles the virtual machine leaves out, but not in all releases."""
-    return "LambdaForm$" in symbol
-
-
-def bare(symbol):
-    """The classes of lambdas: before 17 the virtual machine adds a number that is not in their names."""
-    return re.sub(r"(\$\$Lambda\$\d+)/\w+", r"\1", symbol)
-
-
-def place_of(frame):
-    source = frame["source"] or {"file": None, "line": 0}
-    return bare(frame["symbol"]), source["file"], source["line"] or None
-
-
-def shown(t):
-    return [place_of(f) for f in frames_of(t) if not is_hidden(f["symbol"])]
 
 
 def assert_like_truth(doc, stacks, names):
@@ -197,33 +116,6 @@ def test_text(java, stakeout):
     assert "[interpreted]" in text and "perfmap" not in text
 
 
-CHAIN = re.compile(r"JavaChains\.([abc])([abc])$")
-
-# Frames of one size each, many methods in one frame, and calls from compiled into interpreted code and back.
-RUNNING = {
-    "mixed": [],
-    "interpreted": ["-Xint"],
-    "c1": ["-XX:TieredStopAtLevel=1"],
-    "no_inlining": ["-XX:-Inline"],
-    "both": [
-        "-XX:-Inline",
-        "-XX:CompileCommand=quiet",
-        *(f"-XX:CompileCommand=exclude,JavaChains.{name}" for name in ("bb", "ca", "ac")),
-    ],
-}
-
-
-def assert_chain(t):
-    """Each method was called by one that calls it, up to the first: nothing is missing in between."""
-    names = [f["symbol"] for f in frames_of(t)]
-    chain = [match.groups() for match in map(CHAIN.match, names) if match]
-    for callee, caller in zip(chain, chain[1:]):
-        assert callee[0] == caller[1], names
-    assert not chain or chain[-1] == ("a", "a"), names
-    assert len(chain) <= 21 and names[-1] == "java.lang.Thread.run", names
-    return len(chain)
-
-
 @pytest.mark.parametrize("mode", RUNNING)
 def test_running(java, look, mode):
     """A thread that calls and returns as fast as it can: what is said to be whole is right."""
@@ -244,9 +136,7 @@ def virtual(java):
     """virtual(KIND): a target with one virtual thread; skips what has none."""
 
     def start(kind):
-        version = subprocess.run([*JAVA, "-version"], capture_output=True, text=True).stderr
-        number = re.search(r'version "(?:1\.)?(\d+)', version)
-        if not number or int(number[1]) < 21:
+        if javas.version() < 21:
             pytest.skip("this Java has no virtual threads")
         return java(kind, main="JavaVirtual")
 

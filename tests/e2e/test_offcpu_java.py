@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""stakeout offcpu and Java: waits with the frames of the program, as the virtual machine tells them, and whole stacks."""
+
+import os
+
+import javas
+import pytest
+from harness import gather, until
+from javas import MODES, RUNNING, assert_chain, frames_of, shown, truth
+from offcpu_recording import over, rows_of
+
+pytestmark = pytest.mark.usefixtures("root")
+
+NAPPERS = [
+    "asleep",
+    "enterer",
+    "entered",
+    "forked",
+    "holder",
+    "locker",
+    "monitor",
+    "parked",
+    "plain",
+    "pooled",
+    "queue",
+    "recursion",
+    "reflector",
+    "streamer",
+]
+
+
+def rows_by_name(doc, state="S"):
+    rows = {}
+    for row in over(rows_of(doc, state=state)):
+        rows.setdefault(row["thread_name"], []).append(row)
+    return rows
+
+
+def callers(frames):
+    """What has called the method in which the thread waits."""
+    at = max(i for i, (function, _, _) in enumerate(frames) if function.startswith("JavaWaits.nap"))
+    return frames[at + 1 :]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_as_the_target_says(java, record, mode):
+    """Names, files, lines and order of every wait, and all of them are whole."""
+    t = java(main="JavaWaits", options=MODES[mode])
+    recording = record("--json", "--min", 0, "-p", t.pid)
+    assert t.ask("naps") == "done"
+    stacks = truth(t)
+    assert t.ask("naps") == "done"
+    rows = rows_by_name(recording.finish())
+    assert set(stacks) == set(NAPPERS)
+    for name in NAPPERS:
+        for row in rows[name]:
+            assert row["user_stack_error"] is None, (name, shown(row))
+            assert callers(shown(row)) == callers(stacks[name]), name
+        assert stacks[name] in [shown(row) for row in rows[name]], name
+
+
+def chain_rows(doc):
+    return [row for name, rows in rows_by_name(doc, "R").items() if name.startswith("chains") for row in rows]
+
+
+@pytest.mark.alone("its threads are to wait for the one processor that they have, and nothing else")
+@pytest.mark.parametrize("mode", RUNNING)
+def test_interrupted(java, record, mode):
+    """Threads that call and return as fast as they can, and have to take turns: what is said to be whole is right."""
+    t = java("3", options=RUNNING[mode], main="JavaChains", before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+
+    def count(patience):
+        recording = record("--json", "--min", 0, "-p", t.pid)
+        recording.until_seen(200 * patience)
+        whole = [row for row in chain_rows(recording.finish()) if row["user_stack_error"] is None]
+        return {depth for depth in map(assert_chain, whole) if depth > 3} and {"deep"}
+
+    gather(count, {"deep"})
+    t.assert_progress()
+
+
+@pytest.fixture
+def virtual(java):
+    """virtual(KIND): a target whose one virtual thread has to wait for the processor that another one runs on."""
+
+    def start(kind):
+        if javas.version() < 21:
+            pytest.skip("this Java has no virtual threads")
+        return java(kind, main="JavaVirtual", before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+
+    return start
+
+
+def carriers(doc):
+    """What the virtual thread waited in, on the stack of its carrier."""
+    return [row for row in over(rows_of(doc, state="R")) if "JavaVirtual.run" in [f["symbol"] for f in frames_of(row)]]
+
+
+def find_carrier(record, t):
+    def look():
+        recording = record("--json", "--min", 0, "-p", t.pid)
+        recording.until_seen(50)
+        return carriers(recording.finish())
+
+    return until(look, lambda rows: rows)[0]
+
+
+@pytest.mark.alone("its thread is to wait for the one processor that it has")
+def test_virtual_thread(virtual, record):
+    t = virtual("mounted")
+    virtual("mounted")
+    row = find_carrier(record, t)
+    names = [f["symbol"] for f in frames_of(row)]
+    assert names.count("JavaVirtual.mounted") == 21
+    assert names.index("JavaVirtual.run") < names.index("JavaVirtual.mounted") < names.index("jdk.internal.vm.Continuation.run")
+    assert names[-1] == "java.util.concurrent.ForkJoinWorkerThread.run"
+    assert row["user_stack_error"] is None
+
+
+@pytest.mark.alone("its thread is to wait for the one processor that it has")
+def test_virtual_thread_that_was_away(virtual, record):
+    """What is not on the stack is said to be missing, and what called it is there."""
+    t = virtual("resumed")
+    virtual("mounted")
+    row = find_carrier(record, t)
+    kinds = [f["kind"] for f in row["user_stack"]]
+    names = [f["symbol"] for f in row["user_stack"]]
+    assert kinds.count("marker") == 1
+    at = kinds.index("marker")
+    assert set(names[:at]) == {"JavaVirtual.run", "JavaVirtual.resumed"} and names.count("JavaVirtual.resumed") < 21
+    assert names[at + 1] == "jdk.internal.vm.Continuation.run"
+    assert row["user_stack_error"] is None
+
+
+def test_raw_and_without(java, record):
+    """--raw keeps native frames behind those that stand for them, --no-runtime shows nothing else."""
+    t = java(main="JavaWaits")
+
+    def look(*args):
+        recording = record("--json", "--min", 0, *args, "-p", t.pid)
+        assert t.ask("naps") == "done"
+        return rows_by_name(recording.finish())["plain"]
+
+    usual, raw, without = look(), look("--raw"), look("--no-runtime")
+    assert [place for place in map(shown, raw) if place in map(shown, usual)]
+    for row in raw:
+        native = [f for f in row["user_stack"] if f["kind"] == "native"]
+        assert [f for f in native if not f["module"]] and frames_of(row)
+    for row in usual:
+        assert not [f for f in row["user_stack"] if f["kind"] == "native" and not f["module"]]
+    assert {f["kind"] for row in without for f in row["user_stack"]} == {"native"}
+
+
+def test_program_that_has_ended(record, classes):
+    """It is watched from its start on, and its names are known when nothing is left of it."""
+    recording = record("--json", "--min", 0, "--", *javas.JAVA, "-cp", classes, "JavaWaits", "brief")
+    assert recording.hear() == "ready"
+    rows = rows_by_name(recording.finish(None))
+    for name in NAPPERS:
+        found = [row for row in rows[name] if row["user_stack_error"] is None and shown(row)]
+        assert found, name
+        for row in found:
+            assert callers(shown(row))[-1][0].endswith(".run")
