@@ -7,14 +7,14 @@ import platform
 from pathlib import Path
 
 import pytest
-from harness import rounds, states, thread, until, wait_until
+from harness import native, rounds, states, thread, until, wait_until
 from pythons import CHOSEN, HOST, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
 
 
-@pytest.fixture(params=CHOSEN)
+@pytest.fixture(params=[CHOSEN[0], *[native(version) for version in CHOSEN[1:]]])
 def version(request):
     return request.param
 
@@ -59,6 +59,7 @@ def look(stakeout, t, *args):
 
 
 @pytest.mark.asan
+@pytest.mark.arch
 def test_frames_of_waiting_threads(python, stakeout):
     """Function, file, line and order of all threads, as sys._current_frames() has them."""
     t = python("waits.py").settle()
