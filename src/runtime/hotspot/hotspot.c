@@ -277,11 +277,24 @@ static bool owns(void *state, uint64_t pc)
 	return code_cache_owns(&hs->cache, pc);
 }
 
+/* Which compilation is in a blob now; 0: it is none of a method, or the release does not say. */
+static uint32_t version_of(struct hotspot *hs, const struct java_place *place)
+{
+	const struct blob *blob = code_cache_find(&hs->cache, place->place);
+	uint64_t id;
+
+	if (!blob || blob->kind != BLOB_COMPILED || blob->start != place->code || !layout_has(&hs->layout, HS_NM_COMPILE_ID) ||
+	    !layout_read(&hs->layout, hs->cache.pages, blob->start, HS_NM_COMPILE_ID, &id))
+		return 0;
+	return (uint32_t)id;
+}
+
 static bool note_place(struct hotspot *hs, struct raw_stack *raw, const struct java_place *place)
 {
 	struct runtime_frame frame = {
 		.code = place->code,
 		.place = place->place,
+		.version = hs->pages.live ? version_of(hs, place) : 0,
 		.raw = (uint32_t)(raw->len - 1),
 		.runtime = FRAME_KIND_JAVA,
 	};
@@ -619,6 +632,15 @@ static void read_anew(struct hotspot *hs)
 	methods_init(&hs->methods, &hs->layout, &hs->pages, hs->arena);
 }
 
+/* Threads that sleep are walked by the stepper, which notes what it comes through. */
+static void look_anew(void *state)
+{
+	struct hotspot *hs = state;
+
+	layout_let_heaps_grow(&hs->layout);
+	read_anew(hs);
+}
+
 static void learn(void *state, const struct raw_stack *raw)
 {
 	struct hotspot *hs = state;
@@ -649,5 +671,6 @@ const struct runtime_ops hotspot_runtime = {
 	.thread = describe_thread,
 	.describe = describe,
 	.learn = learn,
+	.look = look_anew,
 	.merge = merge,
 };

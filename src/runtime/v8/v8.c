@@ -620,6 +620,21 @@ static void learn(void *state, const struct raw_stack *raw)
 	v8_told_learn(&v8->told, &v8->target->memory.mem, raw);
 }
 
+/* What a sleeping thread's frames refer to stays where it is as long as it sleeps: it is named at once. */
+static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw)
+{
+	struct v8 *v8 = state;
+	const struct v8_process process = process_of(v8, v8->target->snap);
+	struct v8_places places = {0};
+	size_t failed = 0;
+	bool ok;
+
+	pages_read_live(&v8->ran, mem, MAX_THREAD);
+	ok = v8_places_find(&process, mem, raw, &places) && tell_places(v8, &places, &v8->ran, raw, &failed);
+	vec_deinit(&places);
+	return ok;
+}
+
 const struct runtime_ops v8_runtime = {
 	.name = name,
 	.is_likely = is_likely,
@@ -632,5 +647,6 @@ const struct runtime_ops v8_runtime = {
 	.thread = tell_thread,
 	.describe = describe,
 	.learn = learn,
+	.sleeping = sleeping,
 	.merge = merge,
 };
