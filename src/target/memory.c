@@ -281,6 +281,8 @@ static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint6
 		open_pagemap(vm);
 	if (rc < 0 && is_guard(vm, part.address + part.done))
 		return -EFAULT;
+	if (vm->is_old && rc < 0 && rc != -ESRCH)
+		return -EFAULT;
 	if (rc == -EIO || rc == -EFAULT || rc == -EAGAIN) {
 		vm->refused = entry;
 		return -ETIMEDOUT;

@@ -29,6 +29,7 @@ struct memory {
 
 	/* What tells whether a read may block for ever. */
 	const struct maps *maps; /* of the target; NULL: not known, and everything is read directly */
+	bool is_old; /* they were read some time ago: what cannot be read may not be there any more */
 	int pagemap_fd;
 	bool held; /* threads of the target are held: nothing is waited for */
 	const struct map_entry *refused; /* a mapping that was left out and is still to be reported */

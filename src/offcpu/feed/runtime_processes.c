@@ -164,6 +164,7 @@ static void look(struct runtime_processes *processes, struct runtime_process *p)
 	p->generation = p->target->generation;
 	if (runtimes_init(&p->runtimes, p->target) && p->runtimes.len) {
 		p->runtimes.keep = processes->options.keep;
+		p->target->memory.is_old = true;
 		give(processes, p);
 		return;
 	}
