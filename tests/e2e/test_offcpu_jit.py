@@ -110,7 +110,7 @@ def test_node(target, record, tool, tmp_path, forget, option, source, end):
     script.write_text(SCRIPT)
     t = target(Path(tool("node")), option, script, cwd=tmp_path)
     forget(t.pid)
-    recording = record("--json", "-p", t.pid)
+    recording = record("--json", "--no-runtime", "-p", t.pid)  # V8 itself would tell
     let_wait([t.pid], 20)
     if end == "ended":
         t.proc.kill()
@@ -125,7 +125,7 @@ def test_help_where_names_are_missing(target, record, tool, tmp_path):
     script = tmp_path / "script.js"
     script.write_text(SCRIPT)
     t = target(Path(tool("node")), script, cwd=tmp_path)
-    recording = record("-p", t.pid)
+    recording = record("--no-runtime", "-p", t.pid)
     recording.until_seen(20)
     out = recording.end().out
     assert " ??" in out
