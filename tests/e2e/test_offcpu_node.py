@@ -131,9 +131,9 @@ def test_objects_that_move(node, target, record):
     rows = rows_of(recording.finish(), t.pid)
     assert any(shown(row) for row in rows)
     for row in rows:
-        left = iter([frame[:2] for frame in expected])
-        named = [frame[:2] for frame in shown(row) if frame[1]]
-        assert all(frame in left for frame in named), (named, expected)
+        left = iter(expected)  # in this order, though not all of them
+        for name, file, _, _ in shown(row):
+            assert not file or any(true[0] in (None, name) and true[1] == file for true in left), (name, row, expected)
 
 
 @pytest.mark.asan
