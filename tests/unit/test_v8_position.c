@@ -142,6 +142,36 @@ static void test_lines(void **state)
 	expect_line(other, 8, 4);
 }
 
+/* What was counted before counts, unless another source is there now. */
+static void test_index(void **state)
+{
+	struct line_index index = {0};
+	char text[3000] = {0};
+	uint64_t source;
+	uint32_t counted, found;
+
+	for (size_t i = 0; i + 1 < sizeof(text); i++)
+		text[i] = i % 7 == 0 ? '\r' : i % 7 == 1 ? '\n' : 'x'; /* some of these pairs are in two pieces */
+	source = v8make_string(&m, text);
+	v8make_finish(&m);
+	for (uint32_t back = 0; back < 2; back++)
+		for (uint32_t i = 0; i + 1 < sizeof(text); i += 3) {
+			uint32_t at = back ? (uint32_t)sizeof(text) - 2 - i : i;
+
+			m.heap.lines = NULL;
+			assert_true(position_line(&m.heap, source, at, &counted));
+			m.heap.lines = &index;
+			assert_true(position_line(&m.heap, source, at, &found));
+			assert_int_equal(found, counted);
+		}
+	assert_int_equal(index.sources.len, 1);
+	assert_int_equal(index.pieces, index.sources.data[0].before.len);
+	memset(m.bytes + (source - 1 - V8MAKE_BASE) + 16, '\n', sizeof(text) - 1);
+	expect_line(source, 2999, 3000);
+	assert_int_equal(index.sources.len, 1);
+	line_index_deinit(&index);
+}
+
 /* More than is read of a script for its lines. */
 static void test_long_source(void **state)
 {
@@ -162,7 +192,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_find),	  TEST(test_damaged), TEST(test_bytecode),
-		TEST(test_hostile_table), TEST(test_lines),   TEST(test_long_source),
+		TEST(test_hostile_table), TEST(test_lines),   TEST(test_index),
+		TEST(test_long_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "runtime/pages.h"
 #include "runtime/v8/layout.h"
 
+struct line_index;
+
 /*
  * Objects of V8's heap. A value is a word: a small integer in its upper half, or the address of an object plus 1, whose
  * first word is its map, which tells its type. Objects move: nothing is taken for what it should be without its type.
@@ -16,6 +18,7 @@
 struct heap {
 	const struct v8_layout *layout;
 	struct pages *pages;
+	struct line_index *lines; /* what is known of sources; NULL: lines are counted anew each time */
 };
 
 enum { HEAP_TEXT = 1024 }; /* most bytes of a name; longer ones are cut */

@@ -3,11 +3,17 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 enum {
 	TAG = 1,
 	MAX_TABLE = 64 << 10,
 	MAX_SOURCE = 4 << 20, /* bytes of a script that are read for its lines */
 	CHUNK = 512,
+	SAMPLES = 5,
+	SAMPLE = 32,           /* bytes of each */
+	MAX_SOURCES = 1 << 12, /* of which something is kept */
+	MAX_PIECES = 1 << 20,
 	NEWEST = 13, /* of V8: of a later one the table was found in another place */
 	MORE = 0x80, /* of a byte: another follows */
 	TABLE_WITH_WRAPPER = 24,
@@ -87,12 +93,6 @@ bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t o
 	return position_find(&c, at, out);
 }
 
-/* Ends of lines, as JavaScript has them. */
-struct line_count {
-	uint32_t line;
-	bool after_return; /* a carriage return, which ends a line together with a line feed that follows */
-};
-
 static void count_unit(struct line_count *count, uint16_t unit)
 {
 	if (unit == '\n' && count->after_return) {
@@ -103,11 +103,102 @@ static void count_unit(struct line_count *count, uint16_t unit)
 	count->line += unit == '\n' || unit == '\r' || unit == 0x2028 || unit == 0x2029;
 }
 
+static bool count_piece(const struct heap *heap, const struct heap_text *text, uint64_t from, size_t len, struct line_count *count)
+{
+	uint8_t bytes[CHUNK];
+
+	if (!pages_read(heap->pages, text->address + from, bytes, len))
+		return false;
+	for (size_t i = 0; i < len; i += 1 + text->two_bytes)
+		count_unit(count, text->two_bytes ? (uint16_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
+	return true;
+}
+
+void line_index_deinit(struct line_index *index)
+{
+	for (size_t i = 0; i < index->sources.len; i++)
+		vec_deinit(&index->sources.data[i].before);
+	vec_deinit(&index->sources);
+	u64map_deinit(&index->by_address);
+}
+
+/* Of its beginning, middle and end. */
+static bool take_sample(const struct heap *heap, const struct heap_text *text, uint64_t *out)
+{
+	const uint64_t size = (uint64_t)text->len << text->two_bytes;
+
+	*out = hash_u64(HASH_SEED, text->two_bytes);
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		uint8_t bytes[SAMPLE];
+		uint64_t at = size > SAMPLE ? (size - SAMPLE) / (SAMPLES - 1) * i : 0;
+
+		if (!pages_read(heap->pages, text->address + at, bytes, size < SAMPLE ? (size_t)size : SAMPLE))
+			return false;
+		*out = hash_bytes(*out, bytes, size < SAMPLE ? (size_t)size : SAMPLE);
+	}
+	return true;
+}
+
+/* What is known of a source; NULL: nothing may be kept of it. */
+static struct counted_source *find_counted(const struct heap *heap, const struct heap_text *text)
+{
+	struct line_index *index = heap->lines;
+	struct counted_source *source;
+	uint64_t sample, *slot;
+	bool created;
+
+	if (!index || index->pieces >= MAX_PIECES || !take_sample(heap, text, &sample))
+		return NULL;
+	slot = u64map_put(&index->by_address, text->address, &created);
+	if (!slot)
+		return NULL;
+	source = *slot ? &index->sources.data[*slot - 1] : NULL;
+	if (source && source->len == text->len && source->sample == sample)
+		return source;
+	if (source) {
+		index->pieces -= source->before.len;
+		source->before.len = 0;
+	} else {
+		if (index->sources.len >= MAX_SOURCES || !vec_push(&index->sources, (struct counted_source){0}))
+			return NULL;
+		*slot = index->sources.len;
+		source = &index->sources.data[*slot - 1];
+	}
+	source->sample = sample;
+	source->len = text->len;
+	return source;
+}
+
+/* The count before the piece that has this byte, as far as there is memory for it. *at: where that piece begins. */
+static struct line_count find_count(const struct heap *heap, const struct heap_text *text, uint64_t byte, uint64_t *at)
+{
+	struct counted_source *source = find_counted(heap, text);
+	struct line_count count = {.line = 1};
+
+	*at = 0;
+	if (!source)
+		return count;
+	if (!source->before.len && vec_push(&source->before, count))
+		heap->lines->pieces++;
+	while (source->before.len && source->before.len <= byte / CHUNK) {
+		count = source->before.data[source->before.len - 1];
+		if (!count_piece(heap, text, (source->before.len - 1) * CHUNK, CHUNK, &count) || !vec_push(&source->before, count))
+			break;
+		heap->lines->pieces++;
+	}
+	if (!source->before.len)
+		return count;
+	*at = byte / CHUNK < source->before.len ? byte / CHUNK : source->before.len - 1;
+	count = source->before.data[*at];
+	*at *= CHUNK;
+	return count;
+}
+
 bool position_line(const struct heap *heap, uint64_t source, uint32_t position, uint32_t *out)
 {
-	struct line_count count = {.line = 1};
+	struct line_count count;
 	struct heap_text text;
-	uint64_t size;
+	uint64_t size, done;
 
 	if (!heap_flat_text(heap, source, &text) || position > text.len)
 		return false;
@@ -115,16 +206,10 @@ bool position_line(const struct heap *heap, uint64_t source, uint32_t position, 
 	if (size > MAX_SOURCE)
 		return false;
 	pages_foresee(heap->pages, text.address, size);
-	for (uint64_t done = 0; done < size;) {
-		uint8_t bytes[CHUNK];
-		size_t part = size - done < CHUNK ? (size_t)(size - done) : CHUNK;
-
-		if (!pages_read(heap->pages, text.address + done, bytes, part))
+	count = find_count(heap, &text, size, &done);
+	for (; done < size; done += CHUNK)
+		if (!count_piece(heap, &text, done, size - done < CHUNK ? (size_t)(size - done) : CHUNK, &count))
 			return false;
-		for (size_t i = 0; i < part; i += 1 + text.two_bytes)
-			count_unit(&count, text.two_bytes ? (uint16_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
-		done += part;
-	}
 	*out = count.line;
 	return true;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include "base/cursor.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "runtime/v8/heap.h"
 
 /*
@@ -18,6 +20,28 @@ bool position_find(struct cursor *table, int64_t offset, uint32_t *out);
 
 /* The same for a BytecodeArray, and the offset as frames keep it. */
 bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t offset, uint32_t *out);
+
+/* Ends of lines, as JavaScript has them. */
+struct line_count {
+	uint32_t line;
+	bool after_return; /* a carriage return, which ends a line together with a line feed that follows */
+};
+
+/* What was counted in a source: how many lines there are before each piece of it. */
+struct counted_source {
+	uint64_t sample; /* a hash of some of its characters: another source may get its address */
+	uint32_t len;
+	VEC(struct line_count) before;
+};
+
+/* Of sources whose lines are asked for again and again. */
+struct line_index {
+	VEC(struct counted_source) sources;
+	struct u64map by_address; /* position in it + 1 */
+	uint64_t pieces;          /* in all */
+};
+
+void line_index_deinit(struct line_index *index);
 
 /* The line of a position, from 1 on. False: the source is too large or cannot be read. */
 bool position_line(const struct heap *heap, uint64_t source, uint32_t position, uint32_t *out);

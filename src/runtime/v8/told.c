@@ -22,6 +22,7 @@ void v8_told_init(struct v8_told *told, const struct v8_layout *layout, struct v
 void v8_told_deinit(struct v8_told *told)
 {
 	pages_deinit(&told->pages);
+	line_index_deinit(&told->lines);
 	vec_deinit(&told->frames);
 	u64map_deinit(&told->known);
 }
@@ -142,7 +143,7 @@ static struct v8_told_frame told_frame(const struct raw_stack *raw, const struct
 /* What was read before of another frame of the stack still counts: it is known again only if nothing has moved. */
 static void learn_frame(struct v8_told *told, struct mem *live, struct v8_told_frame *frame)
 {
-	const struct heap heap = {.layout = told->layout, .pages = &told->pages};
+	const struct heap heap = {.layout = told->layout, .pages = &told->pages, .lines = &told->lines};
 	const struct v8_place place = place_of(frame);
 	uint64_t *slot;
 	bool created;

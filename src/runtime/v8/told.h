@@ -14,6 +14,7 @@
 #include "runtime/pages.h"
 #include "runtime/v8/layout.h"
 #include "runtime/v8/named.h"
+#include "runtime/v8/position.h"
 
 /*
  * Frames that BPF tells of waits (bpf/v8_stack.bpf.h). They are named soon after the wait, while the process runs: what a
@@ -31,6 +32,7 @@ struct v8_told {
 	const struct v8_layout *layout;
 	struct v8_named *named;
 	struct pages pages;
+	struct line_index lines;
 	uint64_t effort; /* that is left for reading: a process could have the same read for ever */
 	VEC(struct v8_told_frame) frames; /* those that have names */
 	struct u64map known; /* hash of one → position in it + 1 */
