@@ -46,9 +46,9 @@ __attribute__((noinline)) int ask_for_java(struct walk *w)
 
 static bool is_code_of_java(struct walk *w)
 {
-	struct stack_scratch *scratch = get_scratch(w->which);
+	struct stack_scratch *scratch = w->java == JAVA_KNOWN ? get_scratch(w->which) : 0;
 
-	return scratch && w->java == JAVA_KNOWN && w->pc >= scratch->java.at.low && w->pc < scratch->java.at.high;
+	return scratch && w->pc >= scratch->java.at.low && w->pc < scratch->java.at.high;
 }
 
 /* Goes to the caller. */

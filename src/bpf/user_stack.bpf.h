@@ -323,36 +323,40 @@ __attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out
 	return 1;
 }
 
-/* Code that no table tells of: by what a runtime knows that has made it, else by what it does, or its frame pointer. */
+/* Code that no table tells of: by what it does until it returns, or by its frame pointer. */
 __attribute__((noinline)) int step_without_table(struct walk *w)
 {
-	int java, v8;
+	int v8;
 
 	if (!w)
 		return 0;
-	java = is_code_of_java(w) ? step_in_java(w, w->which) : JAVA_STEP_UNKNOWN;
-	if (java != JAVA_STEP_UNKNOWN)
-		return java == JAVA_STEP_FOUND;
 	v8 = step_from_v8(w);
 	return v8 >= 0 ? v8 : step_by_code(w) || step_by_frame_pointer(w);
 }
 
-/* Where a step has found no table. */
-static bool is_now_of_java(struct walk *w)
+static bool step_by_java(struct walk *w)
 {
-	if (w->java == JAVA_NOT_ASKED)
-		ask_for_java(w);
-	return is_code_of_java(w);
+	int result = step_in_java(w, w->which);
+
+	return result == JAVA_STEP_UNKNOWN ? step_without_table(w) : result == JAVA_STEP_FOUND;
 }
 
 static bool step(struct walk *w)
 {
 	struct unwind_row row = {};
+	bool is_known;
 
-	if (w->java == JAVA_KNOWN && is_code_of_java(w))
-		return step_without_table(w);
-	if (!look_up_row(w, &row)) /* a heap of HotSpot's may have grown since its map was read */
-		return is_now_of_java(w) ? step_without_table(w) : end(w, OFFCPU_END_NO_TABLES);
+	if (is_code_of_java(w))
+		return step_by_java(w);
+	is_known = look_up_row(w, &row);
+	/* What was not mapped when the map was read may be HotSpot's as well: its heaps grow. */
+	if ((!is_known || row.kind == UNWIND_NO_TABLE) && w->java == JAVA_NOT_ASKED) {
+		ask_for_java(w);
+		if (is_code_of_java(w))
+			return step_by_java(w);
+	}
+	if (!is_known)
+		return end(w, OFFCPU_END_NO_TABLES);
 	switch (row.kind) {
 	case UNWIND_FROM_SP:
 	case UNWIND_FROM_FP:
@@ -375,7 +379,6 @@ static bool step(struct walk *w)
 	case UNWIND_NONE:
 		return (w->n == 1 && step_from_stub(w)) || step_by_frame_pointer(w);
 	case UNWIND_NO_TABLE:
-		is_now_of_java(w);
 		return step_without_table(w);
 	default:
 		return end(w, OFFCPU_END_UNSUPPORTED);
