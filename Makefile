@@ -256,7 +256,7 @@ check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, 
 		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
 	@tools/prepare-jdks $(JDKS) | while read -r version start; do \
 		STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
-		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py || exit 1; done
+		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py tests/e2e/test_offcpu_java.py || exit 1; done
 
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung, and as fast as it can be built

@@ -218,6 +218,29 @@ static void test_memory_that_is_not_in_the_map(void **state)
 	}
 }
 
+/* Memory that was only set aside when the map was read: heaps grow so. Of that, too, what is there. */
+static void test_memory_that_was_closed(void **state)
+{
+	for (int held = 0; held < 2; held++) {
+		uint8_t out[2 * PAGE];
+		struct memory_job job = {.len = 2 * PAGE, .dst = out};
+		struct holes h;
+
+		make_holes(&h, false);
+		h.entry = (struct map_entry){.start = (uintptr_t)h.later, .end = (uintptr_t)h.later + 2 * PAGE, .path = ""};
+		job.address = h.entry.start;
+		if (held)
+			memory_hold(&h.vm);
+		memory_copy(&h.vm, &job, 1);
+		if (held)
+			memory_release(&h.vm);
+		assert_int_equal(job.done, PAGE);
+		assert_int_equal(out[0], 9);
+		assert_false(job.unanswered);
+		end_holes(&h);
+	}
+}
+
 /* Pages in the middle of a mapping that nobody can read: they end what can be read, and nobody is said to owe them. */
 static void check_guard(bool held)
 {
@@ -277,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_gone_process),
 		cmocka_unit_test(test_memory_with_holes),
 		cmocka_unit_test(test_memory_that_is_not_in_the_map),
+		cmocka_unit_test(test_memory_that_was_closed),
 		cmocka_unit_test(test_guard_pages),
 		cmocka_unit_test(test_guard_pages_while_held),
 	};
