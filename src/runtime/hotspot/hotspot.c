@@ -24,7 +24,11 @@ enum {
 	MAX_PLACES = 1 << 17,
 	CODE_ROUNDS = 16,
 	NAME_ROUNDS = 48,
+	LEARN_BYTES = 16 << 20, /* of the process, for one stack of a wait */
+	MAX_KEPT = 1 << 20,     /* frames with names */
 };
+
+static const uint64_t learn_effort = UINT64_C(1) << 34; /* bytes that readers may look at for all waits: half a minute */
 
 /* A thread that stands in code of the virtual machine. */
 struct top {
@@ -47,6 +51,8 @@ struct hotspot {
 	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
 	struct u64map seen;            /* of both, by hash */
 	struct u64map names;           /* of places, by hash: struct kept */
+	size_t nkept;                  /* frames of these */
+	uint64_t effort;               /* for waits over time: what is left of learn_effort */
 	bool collected;
 };
 
@@ -130,6 +136,7 @@ static struct hotspot *create(struct target *target, const struct snap_runtime *
 	if (!hs)
 		return NULL;
 	hs->target = target;
+	hs->effort = learn_effort;
 	layout_load(&hs->layout, found->facts, found->nfacts);
 	hs->arena = arena_create();
 	pages_init(&hs->pages, MAX_BYTES);
@@ -515,11 +522,12 @@ static void name_once(struct hotspot *hs, const struct java_place *place, struct
 		return;
 	}
 	name_place(hs, place, out);
-	kept = slot && created ? arena_alloc(hs->arena, sizeof(*kept) + out->len * sizeof(*kept->data)) : NULL;
+	kept = slot && created && out->len <= MAX_KEPT - hs->nkept ? arena_alloc(hs->arena, sizeof(*kept) + out->len * sizeof(*kept->data)) : NULL;
 	if (!kept)
 		return;
 	kept->place = *place;
 	kept->len = out->len;
+	hs->nkept += out->len;
 	memcpy(kept->data, out->data, out->len * sizeof(*kept->data));
 	*slot = (uintptr_t)kept;
 }
@@ -625,7 +633,9 @@ static bool describe(void *state, struct offcpu_runtime *out)
 /* Nothing of what was read before counts: the process runs on, and may have put something else there. */
 static void read_anew(struct hotspot *hs)
 {
-	pages_read_live(&hs->pages, &hs->target->memory.mem, MAX_BYTES);
+	pages_read_live(&hs->pages, &hs->target->memory.mem, LEARN_BYTES);
+	if (hs->pages.effort > hs->effort)
+		hs->pages.effort = hs->effort;
 	code_cache_deinit(&hs->cache);
 	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
 	methods_deinit(&hs->methods);
@@ -645,6 +655,7 @@ static void learn(void *state, const struct raw_stack *raw)
 {
 	struct hotspot *hs = state;
 	bool fresh = false;
+	uint64_t before = 0;
 
 	for (size_t i = 0; i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
@@ -653,11 +664,14 @@ static void learn(void *state, const struct raw_stack *raw)
 
 		if (frame->runtime != FRAME_KIND_JAVA || u64map_find(&hs->names, hash_place(&place)))
 			continue;
-		if (!fresh)
+		if (!fresh) {
 			read_anew(hs);
+			before = hs->pages.effort;
+		}
 		fresh = true;
 		name_once(hs, &place, &named);
 	}
+	hs->effort -= fresh ? before - hs->pages.effort : 0;
 }
 
 const struct runtime_ops hotspot_runtime = {
