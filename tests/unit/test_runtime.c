@@ -36,6 +36,33 @@ static void test_init(void **state)
 	target_close(target);
 }
 
+/* By the names of files with code, as every process is asked. */
+static void test_told(void **state)
+{
+	static const struct {
+		const char *path;
+		uint32_t perms;
+		bool told;
+	} known[] = {
+		{"/usr/bin/node", MAP_PERM_EXEC, true},
+		{"/opt/node-22/bin/node", MAP_PERM_EXEC, true},
+		{"/usr/lib/aarch64-linux-gnu/libnode.so.108", MAP_PERM_EXEC, true},
+		{"/usr/lib/electron/electron", MAP_PERM_EXEC, true},
+		{"/usr/bin/node", MAP_PERM_READ, false},
+		{"/usr/lib/node/addon.so", MAP_PERM_EXEC, false},
+		{"/usr/bin/bash", MAP_PERM_EXEC, false},
+		{"[vdso]", MAP_PERM_EXEC, false},
+		{"", MAP_PERM_EXEC, false},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct map_entry entry = {.end = 4096, .path = known[i].path, .perms = known[i].perms};
+		const struct maps maps = {.data = &entry, .len = 1};
+
+		assert_int_equal(runtimes_are_told(&maps), known[i].told);
+	}
+}
+
 /* A runtime that has two frames of a function for each thread, and puts one name at the end. */
 struct fake {
 	unsigned frames, merges, destroyed;
@@ -107,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_init),
+		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_each_has_its_say),
 	};
 
