@@ -137,6 +137,21 @@ def test_virtual_thread_that_was_away(virtual, record):
     assert row["user_stack_error"] is None
 
 
+@pytest.mark.parametrize("source", ["auto", "proc"])
+@pytest.mark.parametrize("mode", ["interpreted", "c2"])
+def test_waits_that_are_not_over(java, record, mode, source):
+    """They are read at the end, or by looking at the threads, without BPF: what hangs is among them."""
+    t = java(options=MODES[mode])
+    stacks = truth(t.settle())
+    rows = {}
+    for row in rows_of(record("--json", f"--source={source}", "-p", t.settle().pid).finish(), state="S"):
+        rows.setdefault(row["thread_name"], []).append(row)
+    found = [name for name in stacks if name in rows]
+    assert len(found) > 5
+    for name in found:
+        assert stacks[name] in [shown(row) for row in rows[name]], name
+
+
 def test_raw_and_without(java, record):
     """--raw keeps native frames behind those that stand for them, --no-runtime shows nothing else."""
     t = java(main="JavaWaits")

@@ -72,6 +72,20 @@ def test_ways(node, target, record, tmp_path, way):
         assert kinds[0] == "native" and kinds[-1] == "native" and "stub" in kinds
 
 
+@pytest.mark.parametrize("source", ["auto", "proc"])
+def test_waits_that_are_not_over(node, target, record, tmp_path, source):
+    """They are read at the end, or by looking at the thread, without BPF: what hangs is among them."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    t = target(node, *tier_options(node, "interpreted"), STACKS, "callback", "reads", fifo)
+    expected = truth(t)
+    with open(fifo, "r+b", buffering=0):
+        rows = rows_of(record("--json", f"--source={source}", "-p", t.settle().pid).finish(), t.pid, state="S")
+    assert rows
+    for row in rows:
+        assert_same(row, expected)
+
+
 def test_worker(node, target, record):
     """Each thread of workers has objects of its own."""
     t = target(node, *tier_options(node, "interpreted"), STACKS, "worker", "callback", "naps")
