@@ -24,29 +24,9 @@ enum java_step {
 	JAVA_STEP_END = 2, /* walk.end says why */
 };
 
-/* What is known of the process goes into the scratch, if it has Java. */
-__attribute__((noinline)) int ask_for_java(struct walk *w)
-{
-	struct offcpu_runtime *known;
-	struct stack_scratch *scratch;
-	__u32 tgid;
-
-	if (!w)
-		return 0;
-	tgid = w->tgid;
-	scratch = get_scratch(w->which);
-	known = want_runtimes ? bpf_map_lookup_elem(&runtimes, &tgid) : 0;
-	w->java = JAVA_NONE;
-	if (!scratch || !known || !known->hotspot.high)
-		return 0;
-	scratch->java.at = known->hotspot;
-	w->java = JAVA_KNOWN;
-	return 0;
-}
-
 static bool is_code_of_java(struct walk *w)
 {
-	struct stack_scratch *scratch = w->java == JAVA_KNOWN ? get_scratch(w->which) : 0;
+	struct stack_scratch *scratch = w->has_java ? get_scratch(w->which) : 0;
 
 	return scratch && w->pc >= scratch->java.at.low && w->pc < scratch->java.at.high;
 }

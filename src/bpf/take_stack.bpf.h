@@ -168,7 +168,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	/* An exiting thread gives up its memory: what is mapped may be another process's. */
 	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
 		take_user_stack(task, tgid, which, may_look, scratch);
-	if (want_runtimes) {
+	if (scratch->head.nuser && scratch->walk.has_runtimes) {
 		take_python_frames(tgid, which);
 		take_v8_frames(tgid, which);
 	}

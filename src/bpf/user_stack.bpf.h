@@ -344,18 +344,10 @@ static bool step_by_java(struct walk *w)
 static bool step(struct walk *w)
 {
 	struct unwind_row row = {};
-	bool is_known;
 
-	if (is_code_of_java(w))
+	if (is_code_of_java(w)) /* whether or not it was mapped when the map was read: its heaps grow */
 		return step_by_java(w);
-	is_known = look_up_row(w, &row);
-	/* What was not mapped when the map was read may be HotSpot's as well: its heaps grow. */
-	if ((!is_known || row.kind == UNWIND_NO_TABLE) && w->java == JAVA_NOT_ASKED) {
-		ask_for_java(w);
-		if (is_code_of_java(w))
-			return step_by_java(w);
-	}
-	if (!is_known)
+	if (!look_up_row(w, &row))
 		return end(w, OFFCPU_END_NO_TABLES);
 	switch (row.kind) {
 	case UNWIND_FROM_SP:
@@ -454,6 +446,19 @@ static __u32 why_unknown(struct task_struct *task, const struct walk *w)
 	return w->maps.count < OFFCPU_MAX_MAPPINGS ? OFFCPU_END_NO_TABLES : OFFCPU_END_MANY_MAPPINGS;
 }
 
+/* What a walk needs to know of the runtimes that the process has; most have none. */
+static void know_runtimes(struct stack_scratch *scratch, const struct offcpu_runtime *known)
+{
+	struct walk *w = &scratch->walk;
+
+	w->has_runtimes = 1;
+	w->v8_start = known->v8.code_start;
+	w->v8_end = known->v8.code_end;
+	w->has_java = known->hotspot.high != 0;
+	if (w->has_java)
+		scratch->java.at = known->hotspot;
+}
+
 /*
  * Puts the frames behind those of the kernel. A global function, as it may have to be done twice: with the maps that were
  * known, and with those that were then found. The walk is in the scratch as there is little room on the programs' own stack.
@@ -473,15 +478,13 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 	maps = bpf_map_lookup_elem(&processes, &tgid);
 	w = &scratch->walk;
 	*w = (struct walk){
-		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel, .tgid = tgid};
+		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
 	drop_runtime_frames(scratch, 0, (struct offcpu_stack_id){}, OFFCPU_RUNTIME_NONE);
 	if (maps)
 		w->maps = *maps;
 	known = want_runtimes ? bpf_map_lookup_elem(&runtimes, &tgid) : 0;
-	if (known) {
-		w->v8_start = known->v8.code_start;
-		w->v8_end = known->v8.code_end;
-	}
+	if (known)
+		know_runtimes(scratch, known);
 	scratch->head.set = w->maps.set;
 #if defined(__TARGET_ARCH_x86)
 	w->pc = regs->ip;

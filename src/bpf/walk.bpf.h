@@ -96,8 +96,8 @@ struct walk {
 	__u32 has_lr;
 	__u32 only_innermost;
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
-	__u32 tgid;
-	__u32 java; /* enum java_knowledge */
+	__u32 has_runtimes; /* the process has some, of which BPF knows */
+	__u32 has_java;
 	struct offcpu_maps maps;
 	__u64 v8_start; /* V8's own code, which keeps frame pointers where it has no unwind information */
 	__u64 v8_end;
@@ -141,9 +141,6 @@ struct v8_walk {
 	__u64 frame[OFFCPU_V8_WORDS];  /* what is below the frame pointer */
 	__u64 object[OFFCPU_V8_WORDS]; /* the beginning of an object */
 };
-
-/* Whether the process has code of HotSpot: asked when a walk is first at code that no table tells of. */
-enum java_knowledge { JAVA_NOT_ASKED = 0, JAVA_NONE = 1, JAVA_KNOWN = 2 };
 
 enum { JAVA_FRAME_WORDS = 11, JAVA_NAME = 32 };
 
