@@ -108,6 +108,38 @@ def test_event_loop(node, target, record):
         assert not shown(row)
 
 
+WAKER = """
+const { Worker } = require('worker_threads');
+const cell = new Int32Array(new SharedArrayBuffer(4));
+const source = "function waits(c) { for (;;) Atomics.wait(c, 0, 0); } waits(require('worker_threads').workerData)";
+new Worker(source, { eval: true, workerData: cell });
+setInterval(function wakes() { Atomics.notify(cell, 0); }, 5);
+console.log('ready ' + process.pid);
+"""
+
+
+def test_waker(node, target, record):
+    """A function that wakes another thread's."""
+    t = target(node, "-e", WAKER)
+    recording = record("--json", "--wakers", "-p", t.pid)
+    recording.until_seen(10 * WAITS)
+
+    def is_in(name, who):
+        return name in [frame[0] for frame in shown(who)]
+
+    rows = [row for row in over(rows_of(recording.finish(), state="S")) if is_in("waits", row)]
+    wakers = [row["waker"] for row in rows if row["waker"] and is_in("notify", row["waker"])]
+    assert wakers and all(who["tid"] == t.pid and is_in("wakes", who) for who in wakers)
+
+
+def test_command(node, record):
+    """It is not known what the program is before it has begun."""
+    script = "const cell = new Int32Array(new SharedArrayBuffer(4)); function leaf() { Atomics.wait(cell, 0, 0, 5); }"
+    recording = record("--json", "--", node, "-e", script + "for (let i = 0; i < 400; i++) leaf();")
+    doc = recording.finish(sig=None)
+    assert any("leaf" in [frame[0] for frame in shown(row)] for row in doc["stacks"])
+
+
 @pytest.mark.parametrize("tier", ["baseline", "optimised"])
 def test_compiled(node, target, record, tier):
     """The function's name, and the line where it begins."""
