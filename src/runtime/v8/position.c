@@ -103,7 +103,8 @@ static void count_unit(struct line_count *count, uint16_t unit)
 	count->line += unit == '\n' || unit == '\r' || unit == 0x2028 || unit == 0x2029;
 }
 
-static bool count_piece(const struct heap *heap, const struct heap_text *text, uint64_t from, size_t len, struct line_count *count)
+static bool count_piece(const struct heap *heap, const struct heap_text *text, uint64_t from, size_t len,
+			struct line_count *count)
 {
 	uint8_t bytes[CHUNK];
 
