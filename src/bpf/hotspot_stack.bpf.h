@@ -363,6 +363,16 @@ __attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
 	return result;
 }
 
+/* Frames of Java are small and many: where the copy of the stack ends, the next part of it is copied at once. */
+static void copy_on(struct walk *w, struct stack_scratch *scratch)
+{
+	const __u64 near = 16 * sizeof(__u64);
+
+	if (w->sp - w->copied + near <= sizeof(scratch->copy))
+		return;
+	w->copied = bpf_probe_read_user(scratch->copy, sizeof(scratch->copy), (void *)w->sp) == 0 ? w->sp : 0;
+}
+
 /* One step from a pc in a code heap: enum java_step. */
 __attribute__((noinline)) int step_in_java(struct walk *w, __u32 which)
 {
@@ -376,6 +386,7 @@ __attribute__((noinline)) int step_in_java(struct walk *w, __u32 which)
 		return step_interpreted(w, which);
 	if (!read_blob(w, which))
 		return JAVA_STEP_UNKNOWN;
+	copy_on(w, scratch);
 	if (w->pc == j->at.call_return) {
 		add_runtime_frame(scratch, j->start, w->pc, w->n - 1, OFFCPU_JAVA, 0);
 		return java_step_by_frame_pointer(w);
