@@ -253,7 +253,8 @@ RUNTIME_LOOKS ?= 10000
 .PHONY: check-runtimes
 check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, Node.js and Java that can be had, for hours (PYTHONS="3.13", NODES="22", JDKS="21", RUNTIME_LOOKS=100)
 	@STAKEOUT_TEST_PYTHONS='$(PYTHONS)' STAKEOUT_TEST_NODES='$(NODES)' STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
-		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
+		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py tests/e2e/test_python_tasks.py \
+		tests/e2e/test_offcpu_python.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
 	@tools/prepare-jdks $(JDKS) | while read -r version start; do \
 		STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
 		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py tests/e2e/test_offcpu_java.py || exit 1; done

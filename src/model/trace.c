@@ -6,7 +6,19 @@ void trace_deinit(struct trace *trace)
 	for (size_t i = 0; i < trace->threads.len; i++)
 		raw_stack_deinit(&trace->threads.data[i].raw);
 	vec_deinit(&trace->threads);
+	vec_deinit(&trace->tasks);
 	notes_deinit(&trace->notes);
+}
+
+const char *task_state_name(enum task_state state)
+{
+	static const char *const names[TASK_STATE_COUNT] = {
+		[TASK_SUSPENDED] = "suspended",
+		[TASK_RUNNING] = "running",
+		[TASK_CREATED] = "created",
+	};
+
+	return state < TASK_STATE_COUNT ? names[state] : "unknown";
 }
 
 const char *trace_thread_name(const struct trace_thread *t)

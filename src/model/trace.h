@@ -30,6 +30,35 @@ struct trace_thread {
 	struct thread_runtime runtime;
 };
 
+/* What a task that is no thread is about to do. */
+enum task_state {
+	TASK_SUSPENDED, /* it waits, or its turn has not come */
+	TASK_RUNNING,   /* its innermost frames are in the stack of a thread */
+	TASK_CREATED,   /* it has not begun */
+	TASK_STATE_COUNT,
+};
+
+const char *task_state_name(enum task_state state);
+
+/* A task that threads run in turns, such as one of asyncio. What is not known is NULL or 0. Strings and stacks outlive the trace. */
+struct trace_task {
+	const char *runtime; /* its name, */
+	const char *library; /* and what has the tasks: "asyncio" */
+	const char *name;
+	pid_t tid; /* of the thread that runs it */
+	enum task_state state;
+	const struct stack *stack; /* innermost first; equal ones are the same */
+	const char *awaits;        /* the type of what it waits for; NULL: nothing, so that it can go on */
+	const char *awaits_task;   /* the name of that, if it is a task */
+	const char *through;       /* the type of what is awaited by the innermost frame and is neither that nor leads to frames */
+	const char *problem;       /* why frames are missing */
+};
+
+struct trace_tasks {
+	VEC_FIELDS(struct trace_task);
+	bool cut; /* there are more */
+};
+
 /* The name that the program gave the thread, or that the kernel has. */
 const char *trace_thread_name(const struct trace_thread *t);
 
@@ -48,6 +77,7 @@ struct trace {
 	struct trace_timings timings;
 	const char *kernel_symbols_error; /* why kernel frames have no names; NULL otherwise */
 	VEC(struct trace_thread) threads;
+	struct trace_tasks tasks;
 	struct notes notes; /* of what came after the capture, whose own are the snapshot's */
 };
 

@@ -182,6 +182,36 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 	json_object_end(j);
 }
 
+static void put_awaited(struct json *j, const struct trace_task *task)
+{
+	if (!task->awaits && !task->through) {
+		json_null(j, "awaits");
+		return;
+	}
+	json_object(j, "awaits");
+	json_string(j, "type", task->awaits);
+	json_string(j, "task", task->awaits_task);
+	json_string(j, "through", task->through);
+	json_object_end(j);
+}
+
+static void put_task(struct json *j, const struct trace_task *task)
+{
+	json_object(j, NULL);
+	json_string(j, "runtime", task->runtime);
+	json_string(j, "library", task->library);
+	json_string(j, "name", task->name);
+	if (task->tid)
+		json_int(j, "tid", task->tid);
+	else
+		json_null(j, "tid");
+	json_string(j, "state", task_state_name(task->state));
+	put_awaited(j, task);
+	json_stack(j, "stack", task->stack, NULL);
+	json_string(j, "problem", task->problem);
+	json_object_end(j);
+}
+
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out)
 {
 	struct json_report r = {.json = {.out = out}, .options = options, .trace = trace};
@@ -207,6 +237,10 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	json_array(&r.json, "threads");
 	for (size_t i = 0; i < trace->threads.len; i++)
 		put_thread(&r, &trace->threads.data[i]);
+	json_array_end(&r.json);
+	json_array(&r.json, "tasks");
+	for (size_t i = 0; i < trace->tasks.len; i++)
+		put_task(&r.json, &trace->tasks.data[i]);
 	json_array_end(&r.json);
 	json_object_end(&r.json);
 	fputc('\n', out);

@@ -128,6 +128,14 @@ void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *sna
 			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, out);
 }
 
+bool runtimes_tasks(const struct runtimes *runtimes, struct trace_tasks *out)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->tasks && !runtimes->data[i].ops->tasks(runtimes->data[i].state, out))
+			return false;
+	return true;
+}
+
 bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
 {
 	const struct runtimes *runtimes = ctx;

@@ -19,8 +19,8 @@
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
  *
  * The order of calls for one process: detect; read for each thread when its stack is copied; code, and the stepper as threads
- * are walked; the asker for each thread; names once, for what is no thread's own; frames and thread when all is copied; and
- * merge once for each different stack when that has names.
+ * are walked; the asker for each thread; names once, for what is no thread's own; frames, thread and tasks when all is copied;
+ * and merge once for each different stack when that has names.
  */
 struct runtime_ops {
 	const char *name;
@@ -69,6 +69,9 @@ struct runtime_ops {
 
 	/* What the runtime knows of a thread, if that is one of its own. NULL: nothing. */
 	void (*thread)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out);
+
+	/* Appends the tasks that its threads run in turns, from what was copied. NULL: it has none. False when memory is exhausted. */
+	bool (*tasks)(void *state, struct trace_tasks *out);
 
 	/*
 	 * For waits over time, whose stacks BPF takes: what BPF needs to tell the runtime's frames; and reads of the live process
@@ -130,6 +133,9 @@ void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw
 /* What they know of it; the first that knows it decides. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out);
+
+/* The tasks of all of them. */
+bool runtimes_tasks(const struct runtimes *runtimes, struct trace_tasks *out);
 
 /* For struct symbolizer_options: `runtimes` is a struct runtimes. */
 bool runtimes_merge(void *runtimes, const struct raw_stack *raw, struct stack *stack);

@@ -197,6 +197,10 @@ static int add_runtimes(const struct walking *walking, struct trace *trace, stru
 			return err_set(err, ENOMEM, "out of memory");
 		runtimes_thread(walking->runtimes, t->snap, t->thread, &t->runtime);
 	}
+	if (!runtimes_tasks(walking->runtimes, &trace->tasks))
+		return err_set(err, ENOMEM, "out of memory");
+	if (trace->tasks.cut)
+		notes_add(&trace->notes, "of the tasks the first %zu are shown: there are more", trace->tasks.len);
 	return 0;
 }
 

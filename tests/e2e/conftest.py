@@ -13,6 +13,7 @@ from _pytest.runner import runtestprotocol
 
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
+from pythons import start as start_python
 
 # What a test may be marked with; CONTRIBUTING.md tells when. Those with (why) want the reason.
 MARKERS = {
@@ -112,6 +113,20 @@ def target():
 
     yield start
     for t in reversed(started):  # a tracer before what it traces, which else stays a zombie
+        t.end()
+
+
+@pytest.fixture
+def python(version):
+    """python(SCRIPT, ARG…): a started and ready target, run by the Python of that version."""
+    started = []
+
+    def begin(script, *args, **more):
+        started.append(start_python(version, script, *args, **more))
+        return started[-1]
+
+    yield begin
+    for t in started:
         t.end()
 
 

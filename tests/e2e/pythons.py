@@ -37,10 +37,10 @@ def start(version, script, *args, options=(), wrap=()):
     return Target([*wrap, *command(version), *options, SCRIPTS / script, *args])
 
 
-def python_frames(thread):
-    """[function, file, line] of each Python frame of a thread of a document, innermost first."""
+def python_frames(thread, key="user_stack"):
+    """[function, file, line] of each Python frame of a thread, or of a task, of a document, innermost first."""
     return [
         [frame["symbol"], frame["source"] and frame["source"]["file"], frame["source"] and frame["source"]["line"]]
-        for frame in thread["user_stack"]
+        for frame in thread[key]
         if frame["kind"] == "python"
     ]

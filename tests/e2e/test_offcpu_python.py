@@ -6,7 +6,7 @@ import json
 import pytest
 from harness import native, run
 from offcpu_recording import added, rows_of, wake
-from pythons import CHOSEN, SCRIPTS, command, python_frames, start
+from pythons import CHOSEN, SCRIPTS, command, python_frames
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -16,20 +16,6 @@ TOLD = 255  # frames that BPF tells of a stack; what tells their places takes ro
 @pytest.fixture(params=[CHOSEN[0], *[native(version) for version in CHOSEN[1:]]])
 def version(request):
     return request.param
-
-
-@pytest.fixture
-def python(version):
-    """python(SCRIPT, ARG…): a started and ready target."""
-    started = []
-
-    def begin(script, *args, **more):
-        started.append(start(version, script, *args, **more))
-        return started[-1]
-
-    yield begin
-    for t in started:
-        t.end()
 
 
 def truth(t):

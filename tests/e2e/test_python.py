@@ -19,20 +19,6 @@ def version(request):
     return request.param
 
 
-@pytest.fixture
-def python(version):
-    """python(SCRIPT, ARG…): a started and ready target."""
-    started = []
-
-    def begin(script, *args, **more):
-        started.append(start(version, script, *args, **more))
-        return started[-1]
-
-    yield begin
-    for t in started:
-        t.end()
-
-
 def truth(t):
     said = json.loads(t.ask("truth"))
     return {int(tid): frames for tid, frames in said["frames"].items()}, {

@@ -56,6 +56,16 @@ static bool read_head(const struct python_layout *layout, struct mem *mem, uint6
 	return true;
 }
 
+bool python_frame_read(const struct python_layout *layout, struct mem *mem, uint64_t address, struct python_frame *out)
+{
+	struct head head;
+
+	if (!read_head(layout, mem, address, &head))
+		return false;
+	*out = (struct python_frame){.address = address, .code = head.code, .instr = head.instr};
+	return true;
+}
+
 static bool add_frame(struct python_chain *out, uint64_t address, const struct head *head, uint64_t anchor)
 {
 	out->cut = out->len == PYTHON_MAX_FRAMES;

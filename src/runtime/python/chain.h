@@ -34,6 +34,9 @@ struct python_chain {
 /* How many bytes of a frame are read. */
 size_t python_frame_size(const struct python_layout *layout);
 
+/* One frame by its address, wherever it is; it has no anchor. */
+bool python_frame_read(const struct python_layout *layout, struct mem *mem, uint64_t address, struct python_frame *out);
+
 /* `thread` and `own` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
 bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own);
 

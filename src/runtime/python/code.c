@@ -156,3 +156,16 @@ uint32_t python_code_line(const struct python_layout *layout, const struct pytho
 		return 0;
 	return python_line(python_minor(layout), code->lines, code->nlines, code->first_line, offset);
 }
+
+void python_code_name(const struct python_layout *layout, const struct python_code *code, uint64_t instr, struct frame *frame)
+{
+	int64_t offset;
+
+	if (!code || !code->name)
+		return;
+	frame->symbol = code->name;
+	frame->symbol_source = SYMBOL_RUNTIME;
+	frame->file = code->file;
+	if (python_code_offset(layout, code, instr, &offset))
+		frame->line = python_code_line(layout, code, offset);
+}

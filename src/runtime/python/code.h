@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "bpf/runtime_layout.h"
 #include "model/mem.h"
+#include "model/stack.h"
 #include "runtime/python/layout.h"
 
 /* Code objects: the functions of the program. They do not change, so that they can be read when nobody is held. */
@@ -48,6 +49,9 @@ void python_code_describe(const struct python_layout *layout, struct offcpu_pyth
 
 /* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset);
+
+/* What is known of a frame that is there: function, file and line. `code` may be one that is not valid. */
+void python_code_name(const struct python_layout *layout, const struct python_code *code, uint64_t instr, struct frame *frame);
 
 /* 0: not known. */
 uint32_t python_code_line(const struct python_layout *layout, const struct python_code *code, int64_t offset);

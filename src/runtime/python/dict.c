@@ -17,6 +17,9 @@ enum {
 	FIRST_CACHED_KEYS = 800,
 	LAST_CACHED_KEYS = 960,
 	KIND_GENERAL = 0,
+	SET_MASK = 32, /* PySetObject, likewise: how many entries there are less one, */
+	SET_TABLE = 40, /* and where: pairs of a member and its hash */
+	SET_SLOTS = PYTHON_MAX_ENTRIES * 8,
 	MAX_KEY = 64,
 };
 
@@ -137,6 +140,23 @@ uint64_t python_dict_get(const struct python_layout *layout, struct mem *mem, ui
 
 	python_dict_visit(layout, mem, dict, compare_key, &search);
 	return search.value;
+}
+
+/* A member that was taken out leaves another object in its place, with a hash that no object has. */
+void python_set_visit(struct mem *mem, uint64_t set, python_visit_member visit, void *ctx)
+{
+	uint64_t mask, table;
+
+	if (!read_u64(mem, set + SET_MASK, &mask) || !read_u64(mem, set + SET_TABLE, &table) || mask >= SET_SLOTS)
+		return;
+	for (uint64_t i = 0; i <= mask; i++) {
+		uint64_t entry[2];
+
+		if (!mem_read_exact(mem, table + i * sizeof(entry), entry, sizeof(entry)))
+			return;
+		if (entry[0] && entry[1] != UINT64_MAX && !visit(ctx, entry[0]))
+			return;
+	}
 }
 
 /* An object without a dictionary of its own: the names are its class's. */

@@ -46,6 +46,33 @@ static uint64_t find_symbol(struct image *image, const char *name, uint64_t bias
 	return bias + sym.st_value;
 }
 
+/*
+ * Since 3.14 the module that has the tasks of asyncio tells where they are in a section of its own: 13 words, each group
+ * of them preceded by the size of what it is about.
+ */
+static void find_tasks(struct target *target, struct python_symbols *out)
+{
+	enum { TASK_NODE = 6, INTERP_TASKS = 8, TSTATE_TASKS = 12, WORDS };
+	const struct map_entry *entry;
+	struct module *module;
+	uint64_t bias, words[WORDS];
+	size_t at = 0;
+
+	while ((module = modules_next(target->modules, &at, &entry, &bias))) {
+		struct span span = {0};
+
+		if (module->image)
+			span = image_section(module->image, ".AsyncioDebug");
+		if (span.len != sizeof(words))
+			continue;
+		memcpy(words, span.data, sizeof(words));
+		out->task_node = words[TASK_NODE];
+		out->interp_tasks = words[INTERP_TASKS];
+		out->tstate_tasks = words[TSTATE_TASKS];
+		return;
+	}
+}
+
 bool python_find(struct target *target, struct python_symbols *out)
 {
 	const struct map_entry *entry;
@@ -58,9 +85,13 @@ bool python_find(struct target *target, struct python_symbols *out)
 		if (!out->runtime)
 			continue;
 		out->code_type = find_symbol(module->image, "PyCode_Type", bias, NULL);
+		out->coro_type = find_symbol(module->image, "PyCoro_Type", bias, NULL);
+		out->gen_type = find_symbol(module->image, "PyGen_Type", bias, NULL);
+		out->async_gen_type = find_symbol(module->image, "PyAsyncGen_Type", bias, NULL);
 		out->version = find_symbol(module->image, "Py_Version", bias, NULL);
 		out->eval = find_symbol(module->image, "_PyEval_EvalFrameDefault", bias, &out->eval_end);
 		out->minor = find_minor(&target->snap->maps, module->info.path);
+		find_tasks(target, out);
 		return true;
 	}
 	return false;

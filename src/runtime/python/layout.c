@@ -28,21 +28,21 @@ struct setting {
 static const struct setting v3_8[] = {
 	{PY_FRAMES, PY_FRAMES_OBJECTS}, {PY_RUNTIME_INTERPRETERS, 32}, {PY_INTERP_THREADS, 8}, {PY_INTERP_MODULES, 56},
 	{PY_TSTATE_FRAME, 24}, {PY_TSTATE_THREAD, 176}, {PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 104},
-	{PY_FRAME_LOCALS, 360}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
+	{PY_FRAME_LOCALS, 360}, {PY_FRAME_STACK, 72}, {PY_GEN_FRAME, 16}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
 
 static const struct setting v3_9[] = {
 	{PY_FRAMES, PY_FRAMES_OBJECTS}, {PY_RUNTIME_INTERPRETERS, 32}, {PY_RUNTIME_GIL, 352}, {PY_RUNTIME_CURRENT, 568},
 	{PY_INTERP_THREADS, 8}, {PY_INTERP_MODULES, 856}, {PY_TSTATE_FRAME, 24}, {PY_TSTATE_THREAD, 176},
-	{PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 104}, {PY_FRAME_LOCALS, 360}, {PY_STR_ASCII, 48},
-	{PY_STR_OTHER, 72}, {0, 0},
+	{PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 104}, {PY_FRAME_LOCALS, 360}, {PY_FRAME_STACK, 72},
+	{PY_GEN_FRAME, 16}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
 
 static const struct setting v3_10[] = {
 	{PY_FRAMES, PY_FRAMES_OBJECTS}, {PY_RUNTIME_INTERPRETERS, 32}, {PY_RUNTIME_GIL, 352}, {PY_RUNTIME_CURRENT, 568},
 	{PY_INTERP_THREADS, 8}, {PY_INTERP_MODULES, 856}, {PY_TSTATE_FRAME, 24}, {PY_TSTATE_THREAD, 176},
-	{PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 96}, {PY_FRAME_LOCALS, 352}, {PY_STR_ASCII, 48},
-	{PY_STR_OTHER, 72}, {0, 0},
+	{PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 96}, {PY_FRAME_LOCALS, 352}, {PY_FRAME_STACK, 80},
+	{PY_GEN_FRAME, 16}, {PY_GEN_STATE, 108}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
 
 static const struct setting v3_11[] = {
@@ -50,14 +50,15 @@ static const struct setting v3_11[] = {
 	{PY_INTERP_THREADS, 16}, {PY_INTERP_MODULES, 888}, {PY_TSTATE_FRAME, 56}, {PY_TSTATE_THREAD, 152},
 	{PY_TSTATE_NATIVE, 160}, {PY_CFRAME_FRAME, 8}, {PY_CFRAME_PREVIOUS, 16}, {PY_FRAME_CODE, 32},
 	{PY_FRAME_PREVIOUS, 48}, {PY_FRAME_INSTR, 56}, {PY_FRAME_OWNER, 68}, {PY_FRAME_LOCALS, 72}, {PY_CODE_VARIABLES, 96},
-	{PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
+	{PY_GEN_FRAME, 80}, {PY_GEN_STATE, 75}, {PY_FRAME_STACK, 64}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
 
 static const struct setting v3_12[] = {
 	{PY_FRAMES, PY_FRAMES_SHIM}, {PY_RUNTIME_INTERPRETERS, 40}, {PY_INTERP_THREADS, 72}, {PY_INTERP_MODULES, 944},
 	{PY_INTERP_GIL, 384}, {PY_TSTATE_FRAME, 56}, {PY_TSTATE_THREAD, 136}, {PY_TSTATE_NATIVE, 144},
 	{PY_CFRAME_FRAME, 0}, {PY_CFRAME_PREVIOUS, 8}, {PY_FRAME_CODE, 0}, {PY_FRAME_PREVIOUS, 8}, {PY_FRAME_INSTR, 56},
-	{PY_FRAME_OWNER, 70}, {PY_FRAME_LOCALS, 72}, {PY_CODE_VARIABLES, 96}, {PY_STR_ASCII, 40}, {PY_STR_OTHER, 56}, {0, 0},
+	{PY_FRAME_OWNER, 70}, {PY_FRAME_LOCALS, 72}, {PY_CODE_VARIABLES, 96}, {PY_GEN_FRAME, 72}, {PY_GEN_STATE, 67},
+	{PY_FRAME_STACK, 64}, {PY_STR_ASCII, 40}, {PY_STR_OTHER, 56}, {0, 0},
 };
 
 static const struct setting *const tables[] = {v3_8, v3_9, v3_10, v3_11, v3_12};
@@ -165,6 +166,9 @@ static int read_offsets(const struct python_symbols *symbols, unsigned minor, st
 		out->at[s->word] = words[s->value];
 	}
 	out->at[PY_FRAMES] = PY_FRAMES_SHIM;
+	out->at[PY_GEN_FRAME] = 72;
+	out->at[PY_GEN_STATE] = 67;
+	out->at[PY_FRAME_STACK] = 64;
 	out->at[PY_STR_ASCII] = 40;
 	out->at[PY_STR_OTHER] = 56;
 	return 0;
@@ -224,6 +228,14 @@ int python_layout_read(const struct python_symbols *symbols, struct mem *mem, st
 	}
 	out->at[PY_RUNTIME] = symbols->runtime;
 	out->at[PY_CODE_TYPE] = symbols->code_type;
+	out->at[PY_CORO_TYPE] = symbols->coro_type;
+	out->at[PY_GEN_TYPE] = symbols->gen_type;
+	out->at[PY_ASYNC_GEN_TYPE] = symbols->async_gen_type;
+	if (symbols->interp_tasks <= MAX_OFFSET && symbols->tstate_tasks <= MAX_OFFSET && symbols->task_node <= MAX_OFFSET) {
+		out->at[PY_INTERP_TASKS] = symbols->interp_tasks;
+		out->at[PY_TSTATE_TASKS] = symbols->tstate_tasks;
+		out->at[PY_TASK_NODE] = symbols->task_node;
+	}
 	out->at[PY_EVAL_START] = symbols->eval;
 	out->at[PY_EVAL_END] = symbols->eval_end;
 	out->at[PY_GIL_HOLDER] = 8;

@@ -15,11 +15,15 @@
  */
 enum python_word {
 	PY_FORMAT,  /* how many words these are: a snapshot may be of another version of ours */
+	PY_THREADS, /* how many threads are told behind them; tasks follow */
 	PY_LOCALS,  /* not 0: variables were read, too */
 	PY_VERSION, /* as Py_Version: 0x030b02f0 is 3.11.2; without the last three parts where these are not known */
 	PY_FRAMES,  /* enum python_frames */
 	PY_RUNTIME, /* addresses: _PyRuntime, */
 	PY_CODE_TYPE,  /* PyCode_Type, */
+	PY_CORO_TYPE,  /* PyCoro_Type, PyGen_Type, PyAsyncGen_Type; 0: not exported, */
+	PY_GEN_TYPE,
+	PY_ASYNC_GEN_TYPE,
 	PY_EVAL_START, /* _PyEval_EvalFrameDefault, and its end */
 	PY_EVAL_END,
 	PY_RUNTIME_INTERPRETERS, /* offsets in _PyRuntimeState: the first interpreter; */
@@ -42,6 +46,12 @@ enum python_word {
 	PY_FRAME_INSTR, /* a pointer to an instruction; PY_FRAMES_OBJECTS: an int, the number of one */
 	PY_FRAME_OWNER, /* a byte: see PY_FRAMES_SHIM and PY_FRAMES_CFRAME */
 	PY_FRAME_LOCALS,
+	PY_FRAME_STACK, /* where the values that it works with end: see coroutine.c */
+	PY_GEN_FRAME, /* in a generator: its frame; PY_FRAMES_OBJECTS: a pointer to that */
+	PY_GEN_STATE, /* a byte; PY_FRAMES_OBJECTS: in the frame, or 0: there is none */
+	PY_INTERP_TASKS, /* the heads of lists of tasks, since 3.14, in an interpreter's and a thread's state, */
+	PY_TSTATE_TASKS,
+	PY_TASK_NODE, /* and where in a task its link is; 0: there are no such lists */
 	PY_CODE_FILENAME, /* in a code object */
 	PY_CODE_NAME,
 	PY_CODE_QUALNAME, /* 0: it has none */
@@ -77,10 +87,16 @@ static inline unsigned python_minor(const struct python_layout *layout)
 struct python_symbols {
 	uint64_t runtime;
 	uint64_t code_type;
+	uint64_t coro_type;
+	uint64_t gen_type;
+	uint64_t async_gen_type;
 	uint64_t version; /* of Py_Version */
 	uint64_t eval;
 	uint64_t eval_end;
 	unsigned minor; /* by a file's name; 0: not known */
+	uint64_t interp_tasks; /* as PY_INTERP_TASKS and so on, which the module that has the tasks tells */
+	uint64_t tstate_tasks;
+	uint64_t task_node;
 };
 
 /* Fills it in for the process that `mem` reads. The sentence says why it cannot be read. */

@@ -49,6 +49,16 @@ static bool take_thread(void *ctx, uint64_t key, uint64_t object)
 	return --r->left;
 }
 
+uint64_t python_module_dict(const struct python_layout *layout, struct mem *mem, uint64_t interp, const char *module)
+{
+	uint64_t modules, object, dict;
+
+	if (!layout->at[PY_INTERP_MODULES] || !read_u64(mem, interp + layout->at[PY_INTERP_MODULES], &modules) || !modules)
+		return 0;
+	object = python_dict_get(layout, mem, modules, module);
+	return object && read_u64(mem, object + MODULE_DICT, &dict) ? dict : 0;
+}
+
 /* Each interpreter has modules of its own. */
 void python_names_read(const struct python_layout *layout, struct mem *mem, struct python_threads *threads)
 {
@@ -56,17 +66,13 @@ void python_names_read(const struct python_layout *layout, struct mem *mem, stru
 	uint64_t last = 0;
 
 	for (size_t i = 0; reading.left && i < threads->len; i++) {
-		uint64_t modules, module, dict, active;
+		uint64_t dict, active;
 
-		if (threads->data[i].interp == last || !layout->at[PY_INTERP_MODULES])
+		if (threads->data[i].interp == last)
 			continue;
 		last = reading.interp = threads->data[i].interp;
-		if (!read_u64(mem, last + layout->at[PY_INTERP_MODULES], &modules) || !modules)
-			continue;
-		module = python_dict_get(layout, mem, modules, "threading");
-		if (!module || !read_u64(mem, module + MODULE_DICT, &dict))
-			continue;
-		active = python_dict_get(layout, mem, dict, "_active");
+		dict = python_module_dict(layout, mem, last, "threading");
+		active = dict ? python_dict_get(layout, mem, dict, "_active") : 0;
 		if (active)
 			python_dict_visit(layout, mem, active, take_thread, &reading);
 	}

@@ -17,12 +17,18 @@
 #include "runtime/python/names.h"
 #include "runtime/python/place.h"
 #include "runtime/python/strings.h"
+#include "runtime/python/task_stacks.h"
+#include "runtime/python/tasks.h"
 #include "runtime/python/threads.h"
 #include "runtime/replace.h"
 #include "target/recorder.h"
 #include "target/thread_copies.h"
 
-enum { MAX_LOCALS_FRAMES = 128, THREAD_FACTS = 7 }; /* words of each thread behind those of the layout */
+enum {
+	MAX_LOCALS_FRAMES = 128,
+	THREAD_FACTS = 7, /* words of each thread behind those of the layout, */
+	TASK_FACTS = 2,   /* and of each task behind these */
+};
 
 static const char name[] = "python";
 
@@ -44,6 +50,9 @@ struct python {
 	struct u64map problems;    /* by tid: a sentence */
 	bool wants_locals;
 	struct u64map locals; /* by address of the frame: struct locals */
+	struct python_task_list tasks;
+	struct trace_tasks told; /* what there is to say of these, if tasks_told */
+	bool tasks_told;
 	struct u64map gils; /* by thread state: the lock as it was when its own thread was read */
 	struct python_chain chain; /* the one that is being read, */
 	struct python_chain part;  /* and what one thread state adds to it */
@@ -58,6 +67,8 @@ static void destroy(void *state)
 		return;
 	vec_deinit(&py->threads);
 	vec_deinit(&py->known);
+	vec_deinit(&py->tasks);
+	vec_deinit(&py->told);
 	u64map_deinit(&py->gils);
 	u64map_deinit(&py->by_tid);
 	thread_copies_deinit(&py->copies);
@@ -224,8 +235,10 @@ static bool detect_saved(struct target *target, struct python *py)
 	if (!saved || saved->problem || saved->nfacts < PY_WORDS)
 		return false;
 	memcpy(py->layout.at, saved->facts, sizeof(py->layout.at));
-	for (uint32_t i = PY_WORDS; i + THREAD_FACTS <= saved->nfacts; i += THREAD_FACTS) {
-		const uint64_t *fact = &saved->facts[i];
+	if (py->layout.at[PY_THREADS] > (saved->nfacts - PY_WORDS) / THREAD_FACTS)
+		return false;
+	for (uint64_t i = 0; i < py->layout.at[PY_THREADS]; i++) {
+		const uint64_t *fact = &saved->facts[PY_WORDS + i * THREAD_FACTS];
 		struct python_thread thread = {
 			.tid = (pid_t)fact[0],
 			.tstate = fact[1],
@@ -239,6 +252,10 @@ static bool detect_saved(struct target *target, struct python *py)
 		if (!add_known(py, &thread))
 			return false;
 	}
+	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS; i + TASK_FACTS <= saved->nfacts; i += TASK_FACTS)
+		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i], .tid = (pid_t)saved->facts[i + 1]}))
+			return false;
+	py->tasks.cut = py->tasks.len == PYTHON_MAX_TASKS;
 	return python_layout_is_sane(&py->layout);
 }
 
@@ -400,10 +417,12 @@ static bool keep_facts(struct python *py)
 	struct snapshot *snap = py->target->snap;
 	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
 	uint32_t n = PY_WORDS;
-	uint64_t *facts = arena_alloc(snap->arena, (PY_WORDS + py->known.len * THREAD_FACTS) * sizeof(*facts));
+	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->tasks.len * TASK_FACTS;
+	uint64_t *facts = arena_alloc(snap->arena, words * sizeof(*facts));
 
 	if (!facts || !runtime)
 		return false;
+	py->layout.at[PY_THREADS] = py->known.len;
 	memcpy(facts, py->layout.at, sizeof(py->layout.at));
 	for (size_t i = 0; i < py->known.len; i++) {
 		facts[n++] = (uint64_t)py->known.data[i].tid;
@@ -414,21 +433,36 @@ static bool keep_facts(struct python *py)
 		facts[n++] = py->known.data[i].is_daemon;
 		facts[n++] = (uint64_t)py->known.data[i].own;
 	}
+	for (size_t i = 0; i < py->tasks.len; i++) {
+		facts[n++] = py->tasks.data[i].object;
+		facts[n++] = (uint64_t)py->tasks.data[i].tid;
+	}
 	runtime->facts = facts;
 	runtime->nfacts = n;
 	return true;
 }
 
-/* Much is read to find few names, and only these are kept. */
-static bool read_names(struct python *py)
+/* Much is read to find few names and tasks, and only these are kept. */
+static bool find_names(struct python *py)
 {
 	struct process_recorder passing;
+	bool ok;
 
 	if (!process_recorder_init(&passing, &py->target->memory, py->target->snap))
 		return false;
 	passing.passing = true;
 	python_names_read(&py->layout, &passing.mem, &py->known);
+	ok = python_tasks_list(&py->layout, &passing.mem, &py->known, &py->tasks);
 	process_recorder_deinit(&passing);
+	return ok;
+}
+
+/* Once: when the process is looked at, so that what it takes is kept, or when a saved one is shown. */
+static bool tell_tasks(struct python *py)
+{
+	if (!py->tasks_told && !python_task_stacks(&py->codes, &py->tasks, &py->told))
+		return false;
+	py->tasks_told = true;
 	return true;
 }
 
@@ -444,12 +478,12 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		if (own)
 			take_chain(py, snap, &snap->threads.data[i], own);
 	}
-	if (!read_names(py))
+	if (!find_names(py))
 		return false;
 	for (size_t i = 0; i < py->known.len; i++)
 		if (py->known.data[i].name)
 			python_string(&py->layout, &py->recorder.mem, py->known.data[i].name, py->arena); /* to be kept */
-	return keep_facts(py);
+	return tell_tasks(py) && keep_facts(py);
 }
 
 static const struct asker names = {.max_rounds = 0, .ask = ask_names};
@@ -524,16 +558,28 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 		out->problem = (const char *)(uintptr_t)*problem;
 }
 
+static bool tasks(void *state, struct trace_tasks *out)
+{
+	struct python *py = state;
+
+	if (!tell_tasks(py))
+		return false;
+	out->cut |= py->tasks.cut;
+	for (size_t i = 0; i < py->told.len; i++)
+		if (!vec_push(out, py->told.data[i]))
+			return false;
+	return true;
+}
+
 static struct frame name_frame(struct python *py, const struct raw_stack *raw, const struct runtime_frame *from)
 {
 	const struct python_code *code = python_codes_find(&py->codes, from->code, from->version);
 	struct frame frame = {.kind = FRAME_KIND_PYTHON, .address = from->raw < raw->len ? raw->data[from->raw].pc : 0};
 	uint64_t *locals = from->call ? u64map_find(&py->locals, from->call) : NULL;
-	int64_t offset;
 
 	if (!from->code) {
 		frame.kind = FRAME_KIND_MARKER;
-		frame.symbol = "more frames of Python, which are not shown";
+		frame.symbol = python_more_frames;
 		return frame;
 	}
 	if (!code || !code->name)
@@ -542,11 +588,7 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 		frame.locals = ((const struct locals *)(uintptr_t)*locals)->data;
 		frame.nlocals = ((const struct locals *)(uintptr_t)*locals)->len;
 	}
-	frame.symbol = code->name;
-	frame.symbol_source = SYMBOL_RUNTIME;
-	frame.file = code->file;
-	if (python_code_offset(&py->layout, code, from->place, &offset))
-		frame.line = python_code_line(&py->layout, code, offset);
+	python_code_name(&py->layout, code, from->place, &frame);
 	return frame;
 }
 
@@ -729,6 +771,7 @@ const struct runtime_ops python_runtime = {
 	.names = &names,
 	.frames = frames,
 	.thread = tell_thread,
+	.tasks = tasks,
 	.describe = describe,
 	.learn = learn,
 	.look = look,

@@ -8,6 +8,7 @@
 
 #include "runtime/python/dict.h"
 #include "runtime/python/strings.h"
+#include "runtime/python/types.h"
 
 enum {
 	MAX_DEPTH = 3,
@@ -18,16 +19,12 @@ enum {
 	FIRST_WITH_TAGS = 12, /* ints have a word of sign and size since then */
 	FIRST_WITH_TAGGED_SLOTS = 14,
 	FIRST_WITH_TUPLE_HASH = 14, /* the items of a tuple come a word later */
-	OBJECT_TYPE = 8,
 	OBJECT_SIZE = 16,
 	VALUE = 16, /* of a float; the content of a cell */
 	LONG_DIGITS = 24,
 	LIST_ITEMS = 24,
 	SET_USED = 24,
 	BYTES_DATA = 32,
-	TYPE_NAME = 24,
-	TYPE_FLAGS = 168,
-	FLAG_HEAP = 1 << 9,
 	SLOT_TAGS = 3,
 	SLOT_INT = 3,
 };
@@ -129,33 +126,64 @@ static void put_number(struct line *line, unsigned __int128 value, bool negative
 	put(line, digits + at);
 }
 
-static void put_int(struct line *line, uint64_t object)
+/* An int: how many digits it has, and if these are few, its value without the sign. */
+static bool read_int(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *ndigits, bool *negative,
+		     unsigned __int128 *value)
 {
 	uint32_t digits[MAX_DIGITS];
-	unsigned __int128 value = 0;
 	uint64_t word, n;
-	bool negative;
-	char text[48];
 
-	if (!read_u64(line->mem, object + OBJECT_SIZE, &word))
-		return;
-	if (python_minor(line->layout) >= FIRST_WITH_TAGS) {
+	if (!read_u64(mem, object + OBJECT_SIZE, &word))
+		return false;
+	if (python_minor(layout) >= FIRST_WITH_TAGS) {
 		n = word >> 3;
-		negative = (word & 3) == 2;
+		*negative = (word & 3) == 2;
 		if ((word & 3) == 1)
 			n = 0;
 	} else {
-		negative = (int64_t)word < 0;
-		n = negative ? -word : word;
+		*negative = (int64_t)word < 0;
+		n = *negative ? -word : word;
 	}
-	if (n > MAX_DIGITS || (n && !mem_read_exact(line->mem, object + LONG_DIGITS, digits, n * sizeof(digits[0])))) {
+	*ndigits = n;
+	*value = 0;
+	if (n > MAX_DIGITS)
+		return true;
+	if (n && !mem_read_exact(mem, object + LONG_DIGITS, digits, n * sizeof(digits[0])))
+		return false;
+	for (uint64_t i = n; i > 0; i--)
+		*value = *value << DIGIT_BITS | (digits[i - 1] & ((1u << DIGIT_BITS) - 1));
+	return true;
+}
+
+static void put_int(struct line *line, uint64_t object)
+{
+	unsigned __int128 value;
+	uint64_t n;
+	bool negative;
+	char text[48];
+
+	if (!read_int(line->layout, line->mem, object, &n, &negative, &value)) {
+		put(line, "<int>");
+	} else if (n > MAX_DIGITS) {
 		snprintf(text, sizeof(text), "<int of about %" PRIu64 " bits>", n * DIGIT_BITS);
 		put(line, text);
-		return;
+	} else {
+		put_number(line, value, negative);
 	}
-	for (uint64_t i = n; i > 0; i--)
-		value = value << DIGIT_BITS | (digits[i - 1] & ((1u << DIGIT_BITS) - 1));
-	put_number(line, value, negative);
+}
+
+bool python_int(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *out)
+{
+	struct python_type type;
+	unsigned __int128 value;
+	uint64_t n;
+	bool negative;
+
+	if (!python_type_read(mem, object, &type) || type.of_program || strcmp(type.name, "int") != 0 ||
+	    !read_int(layout, mem, object, &n, &negative, &value) || negative || n > MAX_DIGITS || value > UINT64_MAX)
+		return false;
+	*out = (uint64_t)value;
+	return true;
 }
 
 static void put_bool(struct line *line, uint64_t object)
@@ -303,42 +331,25 @@ static const struct {
 	{"set", put_set, false},
 };
 
-static bool read_type(struct line *line, uint64_t object, char *name, size_t size, bool *of_program)
-{
-	uint64_t type, text, flags;
-	ssize_t got;
-
-	if (!read_u64(line->mem, object + OBJECT_TYPE, &type) || !read_u64(line->mem, type + TYPE_NAME, &text) ||
-	    !read_u64(line->mem, type + TYPE_FLAGS, &flags))
-		return false;
-	got = line->mem->read(line->mem, text, name, size - 1);
-	if (got <= 0)
-		return false;
-	name[got] = '\0';
-	*of_program = flags & FLAG_HEAP;
-	return true;
-}
-
 static void put_object(struct line *line, uint64_t object)
 {
-	bool of_program;
-	char type[64];
+	struct python_type type;
 
 	if (line->full)
 		return;
-	if (!object || !read_type(line, object, type, sizeof(type), &of_program)) {
+	if (!python_type_read(line->mem, object, &type)) {
 		put(line, "<unreadable>");
 		return;
 	}
-	for (size_t i = 0; !of_program && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].type, type) == 0 && (!kinds[i].container || line->depth < MAX_DEPTH)) {
+	for (size_t i = 0; !type.of_program && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].type, type.name) == 0 && (!kinds[i].container || line->depth < MAX_DEPTH)) {
 			line->depth += kinds[i].container;
 			kinds[i].put(line, object);
 			line->depth -= kinds[i].container;
 			return;
 		}
 	put(line, "<");
-	put(line, type);
+	put(line, type.name);
 	put(line, ">");
 }
 
@@ -361,11 +372,10 @@ const char *python_value(const struct python_layout *layout, struct mem *mem, ui
 
 static uint64_t look_into_cell(struct line *line, uint64_t object)
 {
-	bool of_program;
+	struct python_type type;
 	uint64_t content;
-	char type[64];
 
-	if (!read_type(line, object, type, sizeof(type), &of_program) || of_program || strcmp(type, "cell") != 0)
+	if (!python_type_read(line->mem, object, &type) || type.of_program || strcmp(type.name, "cell") != 0)
 		return object;
 	return read_u64(line->mem, object + VALUE, &content) ? content : 0;
 }

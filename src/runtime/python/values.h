@@ -20,6 +20,9 @@ const char *python_value(const struct python_layout *layout, struct mem *mem, ui
 /* Of a slot of a frame, which may be empty (NULL then), hold a number by itself since 3.14, or a cell with the value in it. */
 const char *python_slot_value(const struct python_layout *layout, struct mem *mem, uint64_t slot, struct arena *arena);
 
+/* An int that is not negative and has at most 64 bits. False: it is something else, or cannot be read. */
+bool python_int(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *out);
+
 /* The items of a tuple: how many, at most `max`, were read. */
 size_t python_tuple_items(const struct python_layout *layout, struct mem *mem, uint64_t tuple, uint64_t *items, size_t max);
 
