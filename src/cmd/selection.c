@@ -86,6 +86,37 @@ static bool is_selected(const struct selection *selection, const struct snapshot
 	       syscall_matches(regex, snapshot_arch_of(snap, t->thread), &t->thread->syscall);
 }
 
+static bool has_state(const struct selection *selection, const struct snapshot *snap, pid_t tid)
+{
+	for (size_t i = 0; i < snap->threads.len; i++)
+		if (snap->threads.data[i].tid == tid)
+			return snap->threads.data[i].state && strchr(selection->states, snap->threads.data[i].state);
+	return false;
+}
+
+/* A task has a name and a stack of its own; its state is that of the thread which runs it. */
+static bool is_selected_task(const struct selection *selection, const struct trace *trace, const struct trace_task *task)
+{
+	const regex_t *regex = &selection->regex;
+
+	if (selection->states[0] && !has_state(selection, trace->snap, task->tid))
+		return false;
+	if (selection->name && (!task->name || fnmatch(selection->name, task->name, 0) != 0))
+		return false;
+	return !selection->has_regex || stack_matches(regex, task->stack) || matches(regex, task->awaits) ||
+	       matches(regex, task->awaits_task);
+}
+
+static void select_tasks(const struct selection *selection, struct trace *trace)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < trace->tasks.len; i++)
+		if (is_selected_task(selection, trace, &trace->tasks.data[i]))
+			trace->tasks.data[kept++] = trace->tasks.data[i];
+	trace->tasks.len = kept;
+}
+
 void selection_apply(const struct selection *selection, struct trace *trace)
 {
 	size_t kept = 0;
@@ -99,6 +130,7 @@ void selection_apply(const struct selection *selection, struct trace *trace)
 			raw_stack_deinit(&t->raw);
 	}
 	trace->threads.len = kept;
+	select_tasks(selection, trace);
 }
 
 void selection_deinit(struct selection *selection)

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "model/trace.h"
 
-/* Which threads are shown: those that are selected by each of the options that were given. */
+/* Which threads and tasks are shown: those that are selected by each of the options that were given. */
 struct selection {
 	char states[64];  /* letters; "": any */
 	const char *name; /* a pattern of fnmatch(3), or NULL */
@@ -22,7 +22,7 @@ int selection_add_states(struct selection *selection, const char *text, struct e
 /* An extended regular expression for what is in the stacks. -EINVAL with a sentence. */
 int selection_set_regex(struct selection *selection, const char *text, struct err *err);
 
-/* Removes the other threads from the trace. */
+/* Removes the other threads and tasks from the trace. */
 void selection_apply(const struct selection *selection, struct trace *trace);
 
 void selection_deinit(struct selection *selection);

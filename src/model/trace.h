@@ -42,6 +42,7 @@ const char *task_state_name(enum task_state state);
 
 /* A task that threads run in turns, such as one of asyncio. What is not known is NULL or 0. Strings and stacks outlive the trace. */
 struct trace_task {
+	const struct snapshot *snap; /* of the process that has it */
 	const char *runtime; /* its name, */
 	const char *library; /* and what has the tasks: "asyncio" */
 	const char *name;

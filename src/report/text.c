@@ -11,11 +11,13 @@
 #include "report/lacking.h"
 #include "report/names.h"
 #include "report/shorten.h"
+#include "report/task_groups.h"
 #include "report/text_format.h"
 #include "report/text_frame.h"
 #include "report/text_hint.h"
 #include "report/text_syscall.h"
 #include "report/text_table.h"
+#include "report/text_tasks.h"
 
 enum {
 	LINE_WIDTH = 100, /* of lists, where the terminal has no other */
@@ -494,7 +496,7 @@ static size_t count_lines(const struct text_report *r, const struct groups *grou
 }
 
 static int put_all(const struct text_report *r, const struct trace *const *traces, size_t n,
-		   const struct groups *groups)
+		   const struct groups *groups, const struct task_groups *tasks)
 {
 	enum { SCREENFUL = 50 };
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
@@ -508,12 +510,15 @@ static int put_all(const struct text_report *r, const struct trace *const *trace
 	for (size_t i = 0; i < n; i++)
 		put_summary(r, traces[i]);
 	put_notes(r, traces, n);
-	if (options->brief || (groups->len > 1 && count_lines(r, groups) > fits))
+	if (options->brief || (groups->len + tasks->len > 1 && count_lines(r, groups) + text_tasks_lines(tasks) > fits)) {
 		text_table(&r->text, groups, options->width);
+		text_tasks_table(&r->text, tasks, options->width, r->several);
+	}
 	if (options->brief)
 		return report_flush(r->text.out);
 	for (size_t i = 0; i < groups->len; i++)
 		put_group(r, groups->members + groups->data[i].first, groups->data[i].count);
+	text_tasks(&r->text, tasks, options, r->several);
 	text_hints(&r->text, traces, n);
 	text_lacking(&r->text, &lacking);
 	return report_flush(r->text.out);
@@ -526,7 +531,10 @@ int report_text(const struct trace *const *traces, size_t n, const struct report
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
 	bool merge = options->brief || (options->group && !options->registers && !options->show_sp);
 	_cleanup_(groups_deinit) struct groups groups = {0};
+	_cleanup_(task_groups_deinit) struct task_groups tasks = {0};
 	int ret = groups_init(&groups, traces, n, merge);
 
-	return ret ? ret : put_all(&r, traces, n, &groups);
+	if (ret == 0)
+		ret = task_groups_init(&tasks, traces, n, options->brief || options->group);
+	return ret ? ret : put_all(&r, traces, n, &groups, &tasks);
 }

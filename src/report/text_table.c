@@ -47,8 +47,7 @@ static bool is_library(const struct frame *frame)
 	return false;
 }
 
-/* Where there is a program that a runtime executes, the rest is what executes it; NULL: there is none. */
-static const struct frame *find_program(const struct stack *stack)
+const struct frame *text_table_program(const struct stack *stack)
 {
 	const struct frame *library = NULL;
 
@@ -67,9 +66,9 @@ static const struct frame *find_program(const struct stack *stack)
 const struct frame *text_table_frame(const struct trace_thread *thread)
 {
 	const struct stack *user = thread->user, *kernel = thread->kernel;
-	const struct frame *nameless = NULL, *program = find_program(user);
+	const struct frame *nameless = NULL, *program = text_table_program(user);
 
-	if (program)
+	if (program) /* the rest is what executes it */
 		return program;
 	for (size_t i = 0; user && i < user->len; i++) {
 		const struct frame *frame = &user->data[i];

@@ -12,6 +12,9 @@
  */
 void text_table(const struct text *t, const struct groups *groups, unsigned width);
 
+/* The innermost frame of a program that a runtime executes, not of the runtime's library if there is another; NULL: there is none. */
+const struct frame *text_table_program(const struct stack *stack);
+
 /*
  * The frame that tells where a thread is: the innermost one that is not the C library's, and has a name if any of these has.
  * If there is none, the innermost of all. NULL: there is none at all.

@@ -188,6 +188,34 @@ static int walk_live(const struct walking *walking, struct trace *trace, struct 
 	return rc;
 }
 
+static bool has_thread(const struct snapshot *snap, pid_t tid)
+{
+	for (size_t i = 0; i < snap->threads.len; i++)
+		if (snap->threads.data[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Those that a thread runs belong to it: when others were asked for (-t), they were not. */
+static int add_tasks(const struct walking *walking, struct trace *trace, struct err *err)
+{
+	const struct snapshot *snap = walking->target->snap;
+	struct trace_tasks *tasks = &trace->tasks;
+	size_t kept = 0;
+
+	if (!runtimes_tasks(walking->runtimes, tasks))
+		return err_set(err, ENOMEM, "out of memory");
+	if (tasks->cut)
+		notes_add(&trace->notes, "of the tasks the first %zu are shown: there are more", tasks->len);
+	for (size_t i = 0; i < tasks->len; i++) {
+		tasks->data[i].snap = snap;
+		if (!tasks->data[i].tid || has_thread(snap, tasks->data[i].tid))
+			tasks->data[kept++] = tasks->data[i];
+	}
+	tasks->len = kept;
+	return 0;
+}
+
 static int add_runtimes(const struct walking *walking, struct trace *trace, struct err *err)
 {
 	for (size_t i = 0; i < trace->threads.len; i++) {
@@ -197,11 +225,7 @@ static int add_runtimes(const struct walking *walking, struct trace *trace, stru
 			return err_set(err, ENOMEM, "out of memory");
 		runtimes_thread(walking->runtimes, t->snap, t->thread, &t->runtime);
 	}
-	if (!runtimes_tasks(walking->runtimes, &trace->tasks))
-		return err_set(err, ENOMEM, "out of memory");
-	if (trace->tasks.cut)
-		notes_add(&trace->notes, "of the tasks the first %zu are shown: there are more", trace->tasks.len);
-	return 0;
+	return add_tasks(walking, trace, err);
 }
 
 int walking_run(const struct walking *walking, struct trace *trace, struct err *err)
