@@ -24,13 +24,20 @@ static int compare_content(const struct trace_task *a, const struct trace_task *
 	return c ? c : compare_texts(a->problem, b->problem);
 }
 
-/* In the order in which they were told, if there is no other. */
+/* "Task-9" comes before "Task-10"; else they are in the order in which they were told. */
+static int compare_names(const struct trace_task *a, const struct trace_task *b)
+{
+	int c = a->name && b->name ? strverscmp(a->name, b->name) : COMPARE(!a->name, !b->name);
+
+	return c ? c : COMPARE(a, b);
+}
+
 static int compare_members(const void *a, const void *b)
 {
 	const struct trace_task *const *x = a, *const *y = b;
 	int c = compare_content(*x, *y);
 
-	return c ? c : COMPARE(*x, *y);
+	return c ? c : compare_names(*x, *y);
 }
 
 static int compare_groups(const void *a, const void *b, void *arg)
@@ -44,7 +51,7 @@ static int compare_groups(const void *a, const void *b, void *arg)
 	c = c ? c : compare_texts(s->library, t->library);
 	c = c ? c : COMPARE(ranks[s->state], ranks[t->state]);
 	c = c ? c : COMPARE(x->count, y->count);
-	return c ? c : COMPARE(s, t);
+	return c ? c : compare_names(s, t);
 }
 
 int task_groups_init(struct task_groups *groups, const struct trace *const *traces, size_t ntraces, bool merge)

@@ -165,6 +165,11 @@ bool process_recorder_init(struct process_recorder *recorder, struct memory *vm,
 	return true;
 }
 
+bool process_recorder_is_full(const struct process_recorder *recorder)
+{
+	return !recorder->work || recorder->left < RECORDER_PROCESS_BLOCK;
+}
+
 void process_recorder_deinit(struct process_recorder *recorder)
 {
 	u64map_deinit(&recorder->blocks);

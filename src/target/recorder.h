@@ -64,6 +64,8 @@ struct process_recorder {
 
 /* False when memory is exhausted. */
 bool process_recorder_init(struct process_recorder *recorder, struct memory *vm, struct snapshot *snap);
+/* It has read as much as it may: what comes later cannot be read. */
+bool process_recorder_is_full(const struct process_recorder *recorder);
 void process_recorder_deinit(struct process_recorder *recorder);
 
 #endif

@@ -70,6 +70,7 @@ def test_awaited(python, stakeout):
     assert tasks["through an iterator"] == {"type": "Future", "task": None, "through": "Stepper"}
     assert tasks["through a generator"] == tasks["inside"] == {"type": "Future", "task": None, "through": None}
     assert tasks["awaits a task"] == {"type": "Task", "task": "awaited", "through": None}
+    assert tasks["of another kind"] == {"type": "Future", "task": None, "through": "Foreign"}
     assert tasks["gathering"]["type"] == "_GatheringFuture"
     assert tasks["blocks"] is None and tasks["never started 0"] is None
 

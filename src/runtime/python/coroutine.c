@@ -5,6 +5,7 @@
 
 enum {
 	HELPER_COROUTINE = 16, /* where all helpers have what they step through */
+	MAX_HELPERS = 3,       /* one steps through what another one steps through */
 	FRAME_VALUES = 64,     /* PyFrameObject, up to 3.10: the first of its values */
 	FRAME_LASTI_NONE = -1,
 	BYTES_DATA = 32,
@@ -36,15 +37,14 @@ bool python_is_coroutine(const struct python_layout *layout, struct mem *mem, ui
 
 uint64_t python_awaited_coroutine(const struct python_layout *layout, struct mem *mem, uint64_t object)
 {
-	struct python_type type;
-	uint64_t inner;
+	for (int i = 0; object && !python_is_coroutine(layout, mem, object); i++) {
+		struct python_type type;
 
-	if (python_is_coroutine(layout, mem, object))
-		return object;
-	if (!python_type_read(mem, object, &type) || type.of_program || type.basic_size < HELPER_COROUTINE + 8 ||
-	    !read_u64(mem, object + HELPER_COROUTINE, &inner) || !python_is_coroutine(layout, mem, inner))
-		return 0;
-	return inner;
+		if (i == MAX_HELPERS || !python_type_read(mem, object, &type) || type.of_program ||
+		    type.basic_size < HELPER_COROUTINE + 8 || !read_u64(mem, object + HELPER_COROUTINE, &object))
+			return 0;
+	}
+	return object;
 }
 
 /* What its own state says; *awaits: it waits, as far as that tells. */

@@ -255,7 +255,7 @@ static bool detect_saved(struct target *target, struct python *py)
 	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS; i + TASK_FACTS <= saved->nfacts; i += TASK_FACTS)
 		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i], .tid = (pid_t)saved->facts[i + 1]}))
 			return false;
-	py->tasks.cut = py->tasks.len == PYTHON_MAX_TASKS;
+	py->tasks.cut = py->layout.at[PY_TASKS_CUT];
 	return python_layout_is_sane(&py->layout);
 }
 
@@ -453,6 +453,7 @@ static bool find_names(struct python *py)
 	passing.passing = true;
 	python_names_read(&py->layout, &passing.mem, &py->known);
 	ok = python_tasks_list(&py->layout, &passing.mem, &py->known, &py->tasks);
+	py->tasks.cut |= process_recorder_is_full(&passing);
 	process_recorder_deinit(&passing);
 	return ok;
 }
@@ -460,9 +461,11 @@ static bool find_names(struct python *py)
 /* Once: when the process is looked at, so that what it takes is kept, or when a saved one is shown. */
 static bool tell_tasks(struct python *py)
 {
-	if (!py->tasks_told && !python_task_stacks(&py->codes, &py->tasks, &py->told))
+	if (!py->tasks_told && !python_task_stacks(&py->codes, &py->tasks, py->wants_locals, &py->told))
 		return false;
 	py->tasks_told = true;
+	py->tasks.cut |= process_recorder_is_full(&py->recorder);
+	py->layout.at[PY_TASKS_CUT] = py->tasks.cut;
 	return true;
 }
 

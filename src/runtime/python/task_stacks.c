@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "runtime/python/coroutine.h"
+#include "runtime/python/locals.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/types.h"
 #include "runtime/python/values.h"
@@ -31,7 +32,7 @@ struct known_stack {
 
 struct telling {
 	struct python_codes *codes;
-	const struct python_task_list *list;
+	bool locals;
 	struct trace_tasks *out;
 	struct u64map places; /* by task: its position in the list, */
 	struct u64map stacks; /* and by hash: struct known_stack */
@@ -42,7 +43,13 @@ static void read_chain(struct python_codes *codes, uint64_t coroutine, struct ch
 {
 	out->len = 0;
 	out->cut = false;
+	out->awaits = 0;
 	out->problem = NULL;
+	if (!python_is_coroutine(codes->layout, codes->mem, coroutine)) {
+		out->state = PYTHON_COROUTINE_SUSPENDED;
+		out->awaits = coroutine;
+		return;
+	}
 	while (coroutine) {
 		struct python_coroutine read;
 
@@ -51,7 +58,7 @@ static void read_chain(struct python_codes *codes, uint64_t coroutine, struct ch
 		if (out->cut)
 			return;
 		if (!python_coroutine_read(codes, coroutine, &read) || (out->len && read.state == PYTHON_COROUTINE_ENDED)) {
-			out->problem = "a coroutine changed while it was read";
+			out->problem = "a coroutine could not be read, or changed meanwhile";
 			return;
 		}
 		if (!out->len)
@@ -97,9 +104,10 @@ static const char *read_name(struct python_codes *codes, uint64_t object)
 	return python_string(codes->layout, codes->mem, object, codes->arena);
 }
 
-static bool are_equal(const struct known_stack *known, const struct chain *chain)
+/* No two calls of a function have the same variables. */
+static bool are_equal(const struct known_stack *known, const struct chain *chain, bool locals)
 {
-	bool same = known->stack.len == chain->len + chain->cut;
+	bool same = !locals && known->stack.len == chain->len + chain->cut;
 
 	for (size_t i = 0; same && i < chain->len; i++)
 		same = known->frames[i].code == chain->frames[i].code && known->frames[i].instr == chain->frames[i].instr;
@@ -117,9 +125,20 @@ static uint64_t hash_chain(const struct chain *chain)
 	return hash;
 }
 
-/* The innermost first; a mark stands for those that are further in. */
-static struct known_stack *make_stack(struct python_codes *codes, const struct chain *chain)
+static bool name_frame(struct telling *t, const struct python_frame *from, struct frame *frame)
 {
+	struct python_codes *codes = t->codes;
+
+	*frame = (struct frame){.kind = FRAME_KIND_PYTHON};
+	python_code_name(codes->layout, python_codes_find(codes, from->code, 0), from->instr, frame);
+	return !t->locals || python_locals_read(codes->layout, codes->mem, codes->mem, from->address, from->code, codes->arena,
+						&frame->locals, &frame->nlocals);
+}
+
+/* The innermost first; a mark stands for those that are further in. */
+static struct known_stack *make_stack(struct telling *t, const struct chain *chain)
+{
+	struct python_codes *codes = t->codes;
 	size_t len = chain->len + chain->cut;
 	struct known_stack *known = arena_alloc(codes->arena, sizeof(*known));
 	struct frame *frames = arena_alloc(codes->arena, (len + 1) * sizeof(*frames));
@@ -130,13 +149,9 @@ static struct known_stack *make_stack(struct python_codes *codes, const struct c
 	memcpy(copies, chain->frames, chain->len * sizeof(*copies));
 	if (chain->cut)
 		frames[0] = (struct frame){.kind = FRAME_KIND_MARKER, .symbol = python_more_frames};
-	for (size_t i = 0; i < chain->len; i++) {
-		const struct python_frame *from = &chain->frames[chain->len - 1 - i];
-		struct frame *frame = &frames[i + chain->cut];
-
-		*frame = (struct frame){.kind = FRAME_KIND_PYTHON};
-		python_code_name(codes->layout, python_codes_find(codes, from->code, 0), from->instr, frame);
-	}
+	for (size_t i = 0; i < chain->len; i++)
+		if (!name_frame(t, &chain->frames[chain->len - 1 - i], &frames[i + chain->cut]))
+			return NULL;
 	known->frames = copies;
 	known->stack.data = frames;
 	known->stack.len = known->stack.cap = len;
@@ -153,9 +168,9 @@ static const struct stack *find_stack(struct telling *t, const struct chain *cha
 
 		if (!slot)
 			return NULL;
-		known = created ? make_stack(t->codes, chain) : (struct known_stack *)(uintptr_t)*slot;
+		known = created ? make_stack(t, chain) : (struct known_stack *)(uintptr_t)*slot;
 		*slot = (uintptr_t)known;
-		if (!known || created || are_equal(known, chain))
+		if (!known || created || are_equal(known, chain, t->locals))
 			return known ? &known->stack : NULL;
 	}
 }
@@ -188,7 +203,7 @@ static bool tell_task(struct telling *t, const struct python_task_entry *entry)
 	if (!python_task_parts(t->codes->layout, t->codes->mem, entry->object, &t->hint, &parts))
 		return true;
 	read_chain(t->codes, parts.coroutine, &chain);
-	if (!chain.len)
+	if (!chain.len && !chain.awaits)
 		return true; /* it has ended meanwhile */
 	task.state = states[chain.state];
 	task.name = read_name(t->codes, parts.name);
@@ -199,9 +214,9 @@ static bool tell_task(struct telling *t, const struct python_task_entry *entry)
 	return task.stack && vec_push(t->out, task);
 }
 
-bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, struct trace_tasks *out)
+bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, bool locals, struct trace_tasks *out)
 {
-	struct telling t = {.codes = codes, .list = list, .out = out};
+	struct telling t = {.codes = codes, .locals = locals, .out = out};
 	bool ok = true, created;
 
 	for (size_t i = 0; ok && i < list->len; i++)

@@ -13,9 +13,9 @@ enum { PYTHON_MAX_AWAITS = 64 }; /* coroutines of one task that wait for each ot
 extern const char python_more_frames[]; /* stands for frames that are not shown */
 
 /*
- * What listed tasks do: each one's coroutines from the innermost on, and what that waits for. All that is read is read through
- * codes->mem. What is appended lives in codes->arena. False when memory is exhausted.
+ * What listed tasks do: each one's coroutines from the innermost on, with their variables if `locals`, and what that waits for.
+ * All that is read is read through codes->mem. What is appended lives in codes->arena. False when memory is exhausted.
  */
-bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, struct trace_tasks *out);
+bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, bool locals, struct trace_tasks *out);
 
 #endif

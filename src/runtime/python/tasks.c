@@ -36,39 +36,61 @@ static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
 	return mem_read_exact(mem, address, out, sizeof(*out));
 }
 
-/* The word that leads to a coroutine is the task's; beside it are what it waits for and its name, in all versions. */
-static bool take_parts(const struct python_layout *layout, struct mem *mem, const uint64_t *words, uint64_t at,
-		       struct python_task_parts *out)
+static bool is_name(struct mem *mem, uint64_t object)
+{
+	struct python_type type;
+
+	return object && object % 8 == 0 && python_type_read(mem, object, &type) && !type.of_program &&
+	       (strcmp(type.name, "str") == 0 || strcmp(type.name, "int") == 0);
+}
+
+/* Beside the coroutine are what the task waits for and its name, in all versions. */
+static void take_parts(const uint64_t *words, uint64_t at, struct python_task_parts *out)
 {
 	uint64_t index = at / 8;
 
-	if (!python_is_coroutine(layout, mem, words[index]))
-		return false;
 	*out = (struct python_task_parts){
 		.coroutine = words[index],
 		.waiter = words[index - 1],
 		.name = words[index + 1],
 		.loop = words[FUTURE_LOOP / 8],
 	};
-	return true;
 }
 
+/*
+ * The word that leads to a coroutine is the task's. Where another task has its own there may be what acts like a coroutine: it
+ * counts while the task waits, since nothing else tells whether it has ended.
+ */
 static bool find_parts(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t size, uint64_t *hint,
 		       struct python_task_parts *out)
 {
-	uint64_t words[LARGE / 8];
+	uint64_t words[LARGE / 8], known = *hint;
 
 	size = size < LARGE ? size & ~UINT64_C(7) : LARGE;
 	if (!mem_read_exact(mem, object, words, size))
 		return false;
-	if (*hint && *hint + 16 <= size && take_parts(layout, mem, words, *hint, out))
+	known = known + 16 <= size ? known : 0;
+	if (known && python_is_coroutine(layout, mem, words[known / 8])) {
+		take_parts(words, known, out);
 		return true;
+	}
 	for (uint64_t at = FUTURE_LOOP + 16; at + 16 <= size; at += 8)
-		if (at != *hint && take_parts(layout, mem, words, at, out)) {
+		if (python_is_coroutine(layout, mem, words[at / 8])) {
+			take_parts(words, at, out);
 			*hint = at;
 			return true;
 		}
-	return false;
+	if (!known)
+		return false;
+	take_parts(words, known, out);
+	return out->coroutine && out->waiter && is_name(mem, out->name);
+}
+
+static bool is_none(struct mem *mem, uint64_t object)
+{
+	struct python_type type;
+
+	return !python_type_read(mem, object, &type) || (!type.of_program && strcmp(type.name, "NoneType") == 0);
 }
 
 bool python_task_parts(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *hint,
@@ -86,7 +108,14 @@ bool python_task_parts(const struct python_layout *layout, struct mem *mem, uint
 		.waiter = python_attribute(layout, mem, object, "_fut_waiter"),
 		.loop = python_attribute(layout, mem, object, "_loop"),
 	};
-	return python_is_coroutine(layout, mem, out->coroutine);
+	if (is_none(mem, out->waiter))
+		out->waiter = 0;
+	return python_is_coroutine(layout, mem, out->coroutine) || (out->coroutine && out->waiter && is_name(mem, out->name));
+}
+
+static bool has_ended(const struct python_layout *layout, struct mem *mem, uint64_t coroutine)
+{
+	return python_is_coroutine(layout, mem, coroutine) && !python_coroutine_is_alive(layout, mem, coroutine);
 }
 
 /* A loop that runs says in which thread; one that is not written in Python does not. False: it does not say. */
@@ -123,7 +152,7 @@ static bool add_task(struct listing *l, uint64_t object)
 	if (!u64map_put(&l->seen, object, &created))
 		return l->ok = false;
 	if (!created || !python_task_parts(l->layout, l->mem, object, &l->hint, &parts) ||
-	    !python_coroutine_is_alive(l->layout, l->mem, parts.coroutine))
+	    has_ended(l->layout, l->mem, parts.coroutine))
 		return true;
 	l->out->cut = l->out->len == PYTHON_MAX_TASKS;
 	if (l->out->cut)

@@ -14,7 +14,7 @@
 /*
  * The tasks of asyncio. Up to 3.13 the module `asyncio.tasks` has them in a set of weak references; since 3.14 those that are
  * implemented in C are in a list of the thread that created them. They change while they are read: each must lead to a
- * coroutine that has not ended, and what does not is left out.
+ * coroutine that has not ended, or to what acts like one and waits; what does not is left out.
  */
 
 enum { PYTHON_MAX_TASKS = 4096 };
@@ -35,7 +35,7 @@ bool python_tasks_list(const struct python_layout *layout, struct mem *mem, cons
 
 /* What a task consists of: addresses of objects. */
 struct python_task_parts {
-	uint64_t coroutine;
+	uint64_t coroutine; /* or, of a task that waits, what acts like one */
 	uint64_t name; /* a str; since 3.12 also an int, the number behind "Task-" */
 	uint64_t waiter; /* the future that it waits for; 0: none */
 	uint64_t loop;

@@ -3,6 +3,7 @@
 line of JSON, {name: {"stack": [[function, file, line], …], "awaits": [type, task], "state": state, "tid": tid}}, the innermost
 first. `tasks.py COUNT` has so many of those that do the same, `tasks.py none` does not even load asyncio."""
 
+import collections.abc
 import gc
 import json
 import sys
@@ -180,6 +181,22 @@ class Stepper:
         return next(self.steps)
 
 
+class Foreign(collections.abc.Coroutine):
+    """Acts like a coroutine, and is none, as those of compiled modules."""
+
+    def __init__(self, coroutine):
+        self.coroutine = coroutine
+
+    def __await__(self):
+        return self.coroutine.__await__()
+
+    def send(self, value):
+        return self.coroutine.send(value)
+
+    def throw(self, *why):
+        return self.coroutine.throw(*why)
+
+
 async def awaiting_object(thing):
     await thing
 
@@ -256,8 +273,10 @@ def spawn_all():
     spawn(awaiting_object(Awaitable(future)), "through a generator")
     spawn(awaiting_object(Wrapped(inside(future))), "through a helper")
     spawn(awaiting_object(Stepper(future)), "through an iterator")
+    spawn(Foreign(inside(future)), "of another kind")
     spawn(sleeper(), "übergrößenträger 数")
     tasks.append(Worker(sleeper(), loop=loop, name="of a subclass"))
+    tasks.append(asyncio.tasks._PyTask(Foreign(inside(future)), loop=loop, name="of another kind in Python"))
     in_python = asyncio.tasks._PyTask(counting(future), loop=loop, name="in Python")
     tasks.extend([in_python, asyncio.tasks._PyTask(awaiting(in_python), loop=loop, name="awaits one in Python")])
     if sys.version_info >= (3, 10):
@@ -300,18 +319,18 @@ def step(thing):
 
 
 def follow(thing):
-    """The coroutine that is awaited, also through helpers."""
+    """The coroutine that is awaited, also through helpers of the interpreter."""
     if thing is None or isinstance(thing, COROUTINES):
         return thing
-    if type(thing).__module__ == "builtins":
-        for referent in gc.get_referents(thing):
-            if isinstance(referent, COROUTINES):
-                return referent
-    return None
+    if type(thing).__module__ != "builtins":
+        return None
+    return next(filter(None, (follow(referent) for referent in gc.get_referents(thing))), None)
 
 
 def describe(task):
     stack, coroutine, state = [], task.get_coro(), None
+    if isinstance(coroutine, Foreign):
+        coroutine, state = None, "suspended"
     while coroutine is not None:
         frame, awaited, running = step(coroutine)
         code = frame.f_code
