@@ -74,7 +74,7 @@ static void put_awaited(const struct text *t, const struct trace_task *const *me
 	const char *task = awaited_task(members, count);
 
 	fputs("awaits ", t->out);
-	text_untrusted(t, first->awaits ? first->awaits : first->through ? first->through : "nothing: it can go on");
+	text_untrusted(t, first->awaits ? first->awaits : first->through ? first->through : "nothing: can go on");
 	if (task) {
 		fputs(" '", t->out);
 		text_untrusted(t, task);
@@ -230,10 +230,11 @@ static void put_line(const struct text *t, const struct trace_task *const *membe
 	_cleanup_free_ char *awaited = format_awaited(members, count);
 	size_t room = width > TAKEN + LEAST_WHERE ? width - TAKEN : width ? LEAST_WHERE : SIZE_MAX;
 	size_t columns = awaited ? text_columns(awaited) : 0;
+	size_t name = frame && frame->symbol ? text_columns(frame->symbol) : 1;
 
 	if (!fitting || !awaited)
 		return;
-	if (room < columns + LEAST_WHERE)
+	if (room < columns + (name < LEAST_WHERE ? name : LEAST_WHERE))
 		columns = 0;
 	fprintf(t->out, "%*zu  %-*s  %s%*s  ", COUNT_WIDTH, count, STATE_WIDTH, state_word(members[0]->state), fitting,
 		WHO_WIDTH - (int)text_columns(fitting), "");

@@ -192,4 +192,46 @@ static inline void sample_trace(struct trace *trace, const struct snapshot *snap
 	strcpy(trace->threads.data[6].raw.error, "libc.so.6 has no CFI for this address");
 }
 
+static const struct stack sample_sleep = SAMPLE_STACK(
+	{.kind = FRAME_KIND_PYTHON, .symbol = "sleep", .file = "/usr/lib/python3.13/asyncio/tasks.py", .line = 718},
+	{.kind = FRAME_KIND_PYTHON, .symbol = "Worker.run", .file = "/srv/app.py", .line = 12});
+static const struct stack sample_join = SAMPLE_STACK(
+	{.kind = FRAME_KIND_PYTHON, .symbol = "main", .file = "/srv/app.py", .line = 30});
+
+/* Eleven that sleep, one that awaits one of these, one that runs, one that has not begun, and one whose turn it is. */
+static inline void sample_tasks(struct trace *trace)
+{
+	static const char *const names[] = {"Task-10", "Task-2", "Task-3", "Task-4", "Task-5", "Task-6",
+					    "Task-7", "Task-8", "Task-9", "Task-11", SAMPLE_EVIL};
+	struct trace_task task = {
+		.snap = trace->snap, .runtime = "python", .library = "asyncio", .tid = 4711, .stack = &sample_sleep, .awaits = "Future"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		task.name = names[i];
+		vec_push(&trace->tasks, task);
+	}
+	task.stack = &sample_join;
+	task.name = "Task-1";
+	task.awaits = "Task";
+	task.awaits_task = "Task-2";
+	vec_push(&trace->tasks, task);
+	task.name = "through";
+	task.awaits = "Future";
+	task.awaits_task = NULL;
+	task.through = "Reader";
+	vec_push(&trace->tasks, task);
+	task.name = "ready";
+	task.awaits = task.through = NULL;
+	task.problem = "a coroutine could not be read";
+	vec_push(&trace->tasks, task);
+	task.name = "busy";
+	task.state = TASK_RUNNING;
+	task.problem = NULL;
+	vec_push(&trace->tasks, task);
+	task.name = NULL;
+	task.state = TASK_CREATED;
+	task.tid = 0;
+	vec_push(&trace->tasks, task);
+}
+
 #endif

@@ -30,7 +30,8 @@ static void put_member(unsigned i, const char *name, uint64_t offset)
 }
 
 static const struct python_symbols symbols = {
-	.runtime = RUNTIME, .code_type = TYPE, .version = VERSION, .eval = 0x400000, .eval_end = 0x410000};
+	.runtime = RUNTIME,   .code_type = TYPE,         .version = VERSION, .eval = 0x400000,
+	.eval_end = 0x410000, .coro_type = TYPE + 0x400, .gen_type = TYPE + 0x800, .async_gen_type = TYPE + 0xc00};
 
 static int reset(void **state)
 {
@@ -87,6 +88,24 @@ static void test_offsets_of_the_target(void **state)
 	assert_int_equal(python_layout_read(&symbols, &memory.mem, &err, &l), 0);
 	assert_memory_equal(&l, &expected, sizeof(l));
 	assert_true(python_layout_is_sane(&l));
+}
+
+/* What the module with the tasks says of these counts only as a whole, and never against the rest. */
+static void test_offsets_of_tasks(void **state)
+{
+	struct python_symbols more = symbols;
+	struct python_layout l;
+
+	more.tstate_tasks = 880;
+	more.interp_tasks = 10896;
+	more.task_node = 152;
+	assert_int_equal(python_layout_read(&more, &memory.mem, &err, &l), 0);
+	assert_int_equal(l.at[PY_TSTATE_TASKS], 880);
+	assert_int_equal(l.at[PY_INTERP_TASKS], 10896);
+	assert_int_equal(l.at[PY_TASK_NODE], 152);
+	more.interp_tasks = UINT64_MAX;
+	assert_int_equal(python_layout_read(&more, &memory.mem, &err, &l), 0);
+	assert_int_equal(l.at[PY_TASK_NODE], 0);
 }
 
 static void refuse(const char *why)

@@ -233,6 +233,58 @@ static void test_values(void **state)
 	assert_string_equal(python_slot_value(&l, &memory.mem, 17 << 2 | 3, arena), "17");
 }
 
+static void test_ints(void **state)
+{
+	struct python_layout l = pymem_layout();
+	uint64_t object = AT + 0x10000, value;
+
+	put_type(TYPE, "int", 0);
+	pymem_put64(&memory, object + 8, TYPE);
+	pymem_put64(&memory, object + 16, 2 << 3);
+	pymem_put64(&memory, object + 24, UINT64_C(3) << 32 | 5);
+	assert_true(python_int(&l, &memory.mem, object, &value));
+	assert_int_equal(value, UINT64_C(3) << 30 | 5);
+	pymem_put64(&memory, object + 16, 2 << 3 | 2); /* negative */
+	assert_false(python_int(&l, &memory.mem, object, &value));
+	pymem_put64(&memory, object + 16, 4 << 3);
+	pymem_put64(&memory, object + 32, UINT64_C(1) << 32 | 1); /* 90 bits */
+	assert_false(python_int(&l, &memory.mem, object, &value));
+	pymem_put64(&memory, object + 16, UINT64_MAX & ~UINT64_C(7));
+	assert_false(python_int(&l, &memory.mem, object, &value));
+	put_type(TYPE, "str", 0);
+	pymem_put64(&memory, object + 16, 1 << 3);
+	assert_false(python_int(&l, &memory.mem, object, &value));
+	assert_false(python_int(&l, &memory.mem, 0, &value));
+}
+
+static bool add_member(void *ctx, uint64_t member)
+{
+	*(uint64_t *)ctx += member;
+	return true;
+}
+
+/* Empty places and those of members that were taken out do not count. */
+static void test_sets(void **state)
+{
+	uint64_t sum = 0;
+
+	pymem_put64(&memory, DICT + 32, 7);
+	pymem_put64(&memory, DICT + 40, VALUES);
+	pymem_put64(&memory, VALUES + 16, 0x1000);
+	pymem_put64(&memory, VALUES + 48, 0x4000);
+	pymem_put64(&memory, VALUES + 56, UINT64_MAX);
+	pymem_put64(&memory, VALUES + 112, 0x20);
+	pymem_put64(&memory, VALUES + 128, 0x7);
+	python_set_visit(&memory.mem, DICT, add_member, &sum);
+	assert_int_equal(sum, 0x1020);
+	pymem_put64(&memory, DICT + 32, UINT64_MAX);
+	python_set_visit(&memory.mem, DICT, add_member, &sum);
+	pymem_put64(&memory, DICT + 32, 7);
+	pymem_put64(&memory, DICT + 40, 8);
+	python_set_visit(&memory.mem, DICT, add_member, &sum);
+	assert_int_equal(sum, 0x1020);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +295,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hostile_dicts, reset, finish),
 		cmocka_unit_test_setup_teardown(test_attributes, reset, finish),
 		cmocka_unit_test_setup_teardown(test_values, reset, finish),
+		cmocka_unit_test_setup_teardown(test_ints, reset, finish),
+		cmocka_unit_test_setup_teardown(test_sets, reset, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,21 @@ static void test_stream_error(void **state)
 	fclose(full);
 }
 
+static void test_tasks(void **state)
+{
+	struct fixture *f = *state;
+
+	expect(state, plain, ",\"tasks\":[]}\n");
+	sample_tasks(&f->trace);
+	expect(state, plain,
+	       "{\"runtime\":\"python\",\"library\":\"asyncio\",\"name\":\"Task-1\",\"tid\":4711,\"state\":\"suspended\","
+	       "\"awaits\":{\"type\":\"Task\",\"task\":\"Task-2\",\"through\":null},\"stack\":[{");
+	expect(state, plain, "\"awaits\":{\"type\":\"Future\",\"task\":null,\"through\":\"Reader\"},");
+	expect(state, plain, "\"name\":\"ready\",\"tid\":4711,\"state\":\"suspended\",\"awaits\":null,");
+	expect(state, plain, "\"problem\":\"a coroutine could not be read\"}");
+	expect(state, plain, "\"name\":null,\"tid\":null,\"state\":\"created\",\"awaits\":null,");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +207,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_stacks_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tasks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("report_json", tests, NULL, NULL);

@@ -67,6 +67,36 @@ static void test_names(void **state)
 	assert_int_equal(count(&(struct selection){.name = "work*", .states = "D"}), 0);
 }
 
+/* How many of the sample's tasks are left. */
+static size_t count_tasks(const struct selection *selection)
+{
+	struct snapshot *snap = sample_snapshot();
+	struct trace trace;
+	size_t n;
+
+	sample_trace(&trace, snap);
+	sample_tasks(&trace);
+	selection_apply(selection, &trace);
+	n = trace.tasks.len;
+	trace_deinit(&trace);
+	snapshot_destroy(snap);
+	return n;
+}
+
+/* They have names and stacks of their own; their state is that of the thread which runs them. */
+static void test_tasks(void **state)
+{
+	struct selection selection = {0};
+
+	assert_int_equal(count_tasks(&selection), 16);
+	assert_int_equal(count_tasks(&(struct selection){.states = "S"}), 15);
+	assert_int_equal(count_tasks(&(struct selection){.states = "R"}), 0);
+	assert_int_equal(count_tasks(&(struct selection){.name = "Task-1*"}), 3);
+	assert_int_equal(selection_set_regex(&selection, "^Worker\\.run$|^Task-2$", NULL), 0);
+	assert_int_equal(count_tasks(&selection), 12);
+	selection_deinit(&selection);
+}
+
 static void test_regex(void **state)
 {
 	struct selection selection = {0};
@@ -90,6 +120,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_regex),
+		cmocka_unit_test(test_tasks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,11 +42,20 @@ static void test_trace_is_complete(void **state)
 	assert_int_equal(trace.threads.len, 0);
 }
 
+static void test_task_states(void **state)
+{
+	for (int i = 0; i < TASK_STATE_COUNT; i++)
+		assert_non_null(task_state_name(i));
+	assert_string_equal(task_state_name(TASK_CREATED), "created");
+	assert_string_equal(task_state_name(TASK_STATE_COUNT), "unknown");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_thread_is_complete),
 		cmocka_unit_test(test_trace_is_complete),
+		cmocka_unit_test(test_task_states),
 	};
 
 	return cmocka_run_group_tests_name("trace", tests, NULL, NULL);

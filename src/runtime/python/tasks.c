@@ -69,7 +69,7 @@ static bool find_parts(const struct python_layout *layout, struct mem *mem, uint
 	size = size < LARGE ? size & ~UINT64_C(7) : LARGE;
 	if (!mem_read_exact(mem, object, words, size))
 		return false;
-	known = known + 16 <= size ? known : 0;
+	known = known <= size - 16 ? known : 0;
 	if (known && python_is_coroutine(layout, mem, words[known / 8])) {
 		take_parts(words, known, out);
 		return true;
