@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A saved snapshot of a Python process, whose memory says anything: its frames are found and named. Native frames are made
+ * A saved snapshot of a Python process, whose memory says anything: its frames are found and named, and so are its tasks. Native frames are made
  * up, one for each 256 bytes of a stack, so that activations of the interpreter have a place.
  */
 #include <stdint.h>
@@ -55,6 +55,18 @@ static void show(const struct runtimes *runtimes, const struct snapshot *snap, c
 	vec_deinit(&stack);
 }
 
+static void show_tasks(const struct runtimes *runtimes)
+{
+	struct trace_tasks tasks = {0};
+
+	if (!runtimes_tasks(runtimes, &tasks))
+		abort();
+	for (size_t i = 0; i < tasks.len; i++)
+		if (!tasks.data[i].stack || tasks.data[i].state >= TASK_STATE_COUNT)
+			abort();
+	vec_deinit(&tasks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	FILE *in = size ? fmemopen((void *)data, size, "r") : NULL;
@@ -72,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		runtimes_want_locals(&runtimes);
 		for (size_t i = 0; i < snap->threads.len; i++)
 			show(&runtimes, snap, &snap->threads.data[i]);
+		show_tasks(&runtimes);
 		runtimes_deinit(&runtimes);
 		target_close(target);
 	}

@@ -231,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_offsets_of_the_target, reset),
+		cmocka_unit_test_setup(test_offsets_of_tasks, reset),
 		cmocka_unit_test_setup(test_refused, reset),
 		cmocka_unit_test_setup_teardown(test_threads, reset, finish),
 		cmocka_unit_test_setup_teardown(test_threads_that_do_not_fit, reset, finish),
