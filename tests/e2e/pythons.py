@@ -34,7 +34,9 @@ def command(version):
 
 
 def start(version, script, *args, options=(), wrap=()):
-    return Target([*wrap, *command(version), *options, SCRIPTS / script, *args])
+    # What a script imports from beside it leaves nothing there.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return Target([*wrap, *command(version), *options, SCRIPTS / script, *args], env=environment)
 
 
 def python_frames(thread, key="user_stack"):

@@ -2,13 +2,17 @@
 """Frames of Python programs, compared with what Python itself says of them."""
 
 import json
+import linecache
 import os
 import platform
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from harness import native, rounds, states, thread, until, wait_until
-from pythons import CHOSEN, HOST, python_frames, start
+from load import Load
+from pythons import CHOSEN, HOST, command, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
@@ -54,6 +58,36 @@ def test_frames_of_waiting_threads(python, stakeout):
     doc = look(stakeout, t.settle())
     assert [r["name"] for r in doc["runtimes"]] == ["python"] and not doc["runtimes"][0]["problem"]
     assert_same(doc, frames)
+
+
+def faulthandler_truth(t):
+    """What faulthandler writes of each thread, as (function, file, line), innermost first."""
+    said = json.loads(t.ask("faulthandler"))
+    stacks = {}
+    for text in said["dump"].split("\n\n"):
+        number = int(re.match(r"(?:Current t|T)hread 0x([0-9a-f]+)", text)[1], 16)
+        frames = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', text, re.M)
+        # Whatever is not ASCII is escaped.
+        places = [(name.encode().decode("unicode_escape"), file, int(line)) for file, line, name in frames]
+        stacks[said["tids"][str(number)]] = places
+    return stacks
+
+
+def test_frames_as_faulthandler_has_them(python, stakeout):
+    """It names the function alone, without what that is in, and no more than 100 frames."""
+    t = python("waits.py").settle()
+    stacks = faulthandler_truth(t)
+    doc = look(stakeout, t.settle())
+    assert stacks.keys() == {th["tid"] for th in doc["threads"]}
+    compared = 0
+    for th in doc["threads"]:
+        places = stacks[th["tid"]]
+        if "dump" in [name for name, file, line in places]:
+            continue  # the one that has answered
+        frames = [(name.split(".")[-1], file, line) for name, file, line in python_frames(th)]
+        assert frames[:100] == places
+        compared += 1
+    assert compared == 19
 
 
 def test_threads(python, stakeout):
@@ -279,6 +313,53 @@ def test_server_under_load(python, stakeout):
             shown += 1
             seen |= set(names)
     assert shown > 25 and {"load", "_run_once"} <= seen, (shown, seen)
+
+
+VIEWS = {"locked": "with gate:", "reading": "os.read(", "template": "with gate:"}
+
+
+@pytest.fixture
+def flask():
+    """A Flask application on its own server."""
+    if subprocess.run([*command(HOST), "-c", "import flask"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("python3-flask is not installed")
+    t = start(HOST, "flask_server.py")
+    yield t
+    t.end()
+
+
+def waiting_views(t):
+    """The threads in which views wait, as Python says it: {view: (tid, frames)}; None before all of them do."""
+    views = {}
+    for tid, frames in truth(t)[0].items():
+        _, file, line = frames[0]
+        (view,) = [name for name, _, _ in frames if name in VIEWS] or [None]
+        if view and VIEWS[view] in linecache.getline(file, line):
+            views[view] = tid, frames
+    return views if views.keys() == VIEWS.keys() else None
+
+
+def test_flask_under_load(flask, stakeout):
+    """Views that wait are shown with all that Flask, Werkzeug and Jinja call them through, as requests go on; none fails."""
+    port = int(flask.ask("port"))
+    with Load(port, "/orders", once=[f"/{view}" for view in VIEWS]) as load:
+        try:
+            views = wait_until(lambda: waiting_views(flask), "all views wait")
+            for _ in rounds(5):
+                doc = look(stakeout, flask)
+                for tid, frames in views.values():
+                    th = thread(doc, tid)
+                    assert python_frames(th) == frames, th["runtime"]
+                    assert th["user_stack_end"] == "complete"
+                load.go_on()
+        finally:
+            flask.ask("open")
+        load.finish_once()
+        load.go_on()
+    functions = {view: [name for name, file, line in frames] for view, (tid, frames) in views.items()}
+    for names in functions.values():
+        assert {"Flask.full_dispatch_request", "Flask.wsgi_app", "WSGIRequestHandler.run_wsgi", "Orders.find"} <= set(names)
+    assert "Template.render" in functions["template"]
 
 
 # What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.

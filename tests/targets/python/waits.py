@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Threads that wait, each with another kind of call in its stack. Asked for `truth`, it says what Python itself knows of them:
-a line of JSON, {tid: [[function, file, line], …]}, innermost first."""
+"""Threads that wait, each with another kind of call in its stack. What Python itself knows of them it says: see truth.py."""
 
 import asyncio
 import ctypes
 import functools
-import json
 import sys
 import threading
 import time
+
+import truth
 
 gate = threading.Lock()
 gate.acquire()
@@ -184,30 +184,13 @@ KINDS = [methods, Handler.still, c_callbacks, generators, coroutines, comprehens
          übergrößenträger, 数, deep, made, long_lines, raising, many_names]
 
 
-def describe(frame):
-    said = []
-    while frame:
-        code = frame.f_code
-        said.append([getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno])
-        frame = frame.f_back
-    return said
-
-
-def tid_of(ident):
-    """By its own account: before 3.8 it would have none."""
-    for thread in threading.enumerate():
-        if thread.ident == ident:
-            return thread.native_id
-    return None
-
-
 def main_waits():
     """The main thread is where it will be, too: it stays at one instruction although the lock is free."""
     main, last = threading.main_thread().ident, None
     while True:
         frame = sys._current_frames()[main]
         here = (frame.f_code.co_name, frame.f_lasti)
-        if here == last and "join" in describe(frame)[1][0] + here[0]:
+        if here == last and "join" in truth.describe(frame)[1][0] + here[0]:
             return
         last = here
         time.sleep(0.01)
@@ -216,12 +199,7 @@ def main_waits():
 def speak():
     main_waits()
     print("ready", flush=True)
-    for line in sys.stdin:
-        if line.strip() == "truth":
-            own = threading.get_ident()
-            frames = {tid_of(ident): describe(frame) for ident, frame in sys._current_frames().items() if ident != own}
-            names = {thread.native_id: [thread.name, thread.daemon] for thread in threading.enumerate()}
-            print(json.dumps({"frames": frames, "names": names}), flush=True)
+    truth.answer()
 
 
 def main():
