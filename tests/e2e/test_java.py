@@ -2,11 +2,13 @@
 """Java: frames of the program in the place of those of interpreter and compilers, as the virtual machine tells them."""
 
 import os
+import re
+import subprocess
 
 import javas
 import pytest
-from harness import gather, name_of, tids, until, wait_until
-from javas import MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
+from harness import TIMEOUT, gather, name_of, tids, until, wait_until
+from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth
 
 # At a thread that runs.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
@@ -114,6 +116,79 @@ def test_text(java, stakeout):
     assert "openjdk" in text.splitlines()[0]
     assert "java.lang.Thread.sleep" in text and "JavaStacks.sleep  at JavaStacks.java:" in text
     assert "[interpreted]" in text and "perfmap" not in text
+
+
+@pytest.fixture
+def pools(java):
+    return java(options=["-Djava.util.concurrent.ForkJoinPool.common.parallelism=3"], main="JavaPools")
+
+
+def look_at_rest(t, look):
+    """A snapshot between two accounts of the target that are the same: idle threads of a pool may just look for work."""
+
+    def take():
+        before, doc, after = truth(t), look(t), truth(t)
+        return before == after and (doc, after)
+
+    return wait_until(take, "all threads stay where they are")
+
+
+# What the virtual machine leaves out when it tells of a virtual thread, though not when it tells of other threads.
+LEFT_OUT = ("jdk.internal.vm.Continuation.enter", "java.lang.Thread.runWith", "java.lang.VirtualThread$VThreadContinuation$")
+
+
+def without_left_out(stack):
+    return [place for place in stack if "$$Lambda" not in place[0] and not place[0].startswith(LEFT_OUT)]
+
+
+def test_application(pools, look):
+    """Pools, a parallel stream, futures, locks, conditions, monitors and timers: all threads, as the target says."""
+    doc, stacks = look_at_rest(pools, look)
+    virtual = stacks.pop("(pinned)", None)
+    del stacks["main"]
+    kinds = {"getter", "supplier", "joiner", "completer", "streamer", "writer", "timed writer", "holder", "enterer 1", "enterer 2",
+             "waiter", "timer", "pool-2-thread-1", *(f"pool-1-thread-{n}" for n in range(1, 7))}  # fmt: skip
+    assert kinds <= stacks.keys() and len([name for name in stacks if "commonPool-worker-" in name]) == 3
+    carriers = [name for name, stack in stacks.items() if "java.lang.VirtualThread.runContinuation" in [place[0] for place in stack]]
+    assert len(carriers) == bool(virtual)
+    assert_like_truth(doc, stacks, stacks.keys() - set(carriers))
+    for name in carriers:
+        assert without_left_out(shown(thread(doc, name))) == without_left_out(virtual + stacks[name])
+    for name in stacks:
+        assert thread(doc, name)["user_stack_end"] == "complete", name
+
+
+def jstack_truth(text):
+    """Of each thread that jstack shows with frames: {name: (tid, frames)}."""
+    threads = {}
+    for part in text.split("\n\n"):
+        head = re.match(r'"(.*)" #\d+.* nid=(\w+) ', part)
+        if not head:
+            continue  # a thread of the virtual machine
+        places = []
+        for function, place in re.findall(r"^\tat (.*)\((?:\S+/)?(.*)\)$", part, re.M):
+            file, _, line = place.partition(":")
+            if not is_hidden(function):
+                places.append((bare(function), file if line else None, int(line) if line else None))
+        threads[head[1]] = int(head[2], 0), places
+    return threads
+
+
+def test_application_as_jstack_says(pools, look, tool):
+    """Names, numbers, methods and lines; of native methods and of those without lines it does not tell the file."""
+    if JAVA != ["java"]:
+        pytest.skip("jstack is of the host's Java")
+    jstack = [tool("jstack"), str(pools.pid)]
+    told = jstack_truth(subprocess.run(jstack, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout)
+    doc, stacks = look_at_rest(pools, look)
+    assert stacks.keys() - told.keys() <= {"(pinned)"}
+    # Carriers of virtual threads may look for work; and of what is on them jstack does not tell.
+    names = [name for name in stacks if name not in ("(pinned)", "main") and not name.startswith("ForkJoinPool-")]
+    for name in names:
+        tid, places = told[name]
+        found = thread(doc, name)
+        assert found["tid"] == tid
+        assert [(function, file if line else None, line) for function, file, line in shown(found)] == places, name
 
 
 @pytest.mark.parametrize("mode", RUNNING)
