@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Node.js: frames of the program in the place of those of interpreter and compilers, as V8 itself tells them."""
 
+import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
-from harness import rounds, thread, until
+from harness import TIMEOUT, rounds, thread, until
+from load import Load
 from nodes import (
     CHOSEN,
     PATHS,
     RECURSION,
+    SERVER,
     STACKS,
     TIERS,
     assert_calls_fit,
     assert_same,
+    assert_same_but_inlined,
     line_of,
+    no_maglev,
     program,
     shown,
     tier_options,
@@ -148,6 +154,72 @@ def test_text(node, target, snap, stakeout):
     assert ", v8 " in result.out.splitlines()[0]
     assert any(line.split()[1:3] == ["js", "each"] for line in result.out.splitlines())
     assert "--perf-basic-prof" not in result.out
+
+
+@pytest.fixture
+def server(node, target, tmp_path):
+    """server(OPTION…): the application, its FIFO and its ports."""
+    fifo = tmp_path / "fifo"
+    for path in (fifo, *(Path(f"{fifo}.{role}") for role in ("serving", "reading", "waiting"))):
+        os.mkfifo(path)
+
+    def start(*options):
+        t = target(node, *options, SERVER, fifo)
+        return t, fifo, json.loads(t.readline())
+
+    return start
+
+
+def next_truth(t):
+    said = json.loads(t.readline())
+    return said["who"], [tuple(site) for site in said["stack"]]
+
+
+def worker_of(doc, expected, calls):
+    """The thread that is where a worker says that it is; None before it has come to wait there."""
+    place = expected[0][1:]
+    found = [t for t in doc["threads"] if sleeps_in(t, calls) and place in [frame[1:3] for frame in shown(t)]]
+    return found[0] if found else None
+
+
+def assert_shown_under_load(server, snap, path, same):
+    """A handler that blocks is shown with all that has called it; requests to another thread go on, and none fails."""
+    t, fifo, ports = server
+    with Load(ports["workerPort"], "/orders", clients=2) as others, Load(ports["port"], "/orders", clients=2) as load:
+        load.go_on(20)
+        with Load(ports["port"], None, clients=0, once=[path]) as once, open(fifo, "wb", buffering=0) as release:
+            who, expected = next_truth(t)
+            try:
+                assert who == "main"
+                for _ in rounds(3):
+                    main = blocked(snap, t, t.pid, ["read"])
+                    assert main["user_stack_end"] == "complete" and main["runtime"]["problem"] is None
+                    same(main, expected)
+                    others.go_on()
+            finally:
+                release.write(b"x")
+            once.finish_once()
+        load.go_on()
+
+
+@pytest.mark.parametrize("path", ["/handled", "/awaited", "/timer"])
+def test_server_under_load(server, node, snap, path):
+    """Interpreted, whatever is called often: of compiled code neither the line nor what was inlined is told."""
+    started = server("--no-opt", "--no-sparkplug", *no_maglev(node))
+    workers = dict(next_truth(started[0]) for _ in range(2))
+    assert_shown_under_load(started, snap, path, assert_same)
+    for role, calls in (("reading", ["read"]), ("waiting", ["futex"])):
+        doc = until(lambda: snap(started[0]), lambda d: worker_of(d, workers[role], calls))
+        assert_same(worker_of(doc, workers[role], calls), workers[role])
+
+
+def test_optimised_server_under_load(server, snap):
+    """With V8's usual options: whatever it has just compiled."""
+    started = server()
+    for _ in range(2):
+        next_truth(started[0])
+    for path in ("/handled", "/awaited", "/timer"):
+        assert_shown_under_load(started, snap, path, assert_same_but_inlined)
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -2,7 +2,7 @@
 // Blocks in the way that its argument names, after it has said what its stack is, as V8 itself tells it:
 //
 //     ready PID
-//     [[FUNCTION, FILE, LINE], …]       innermost first; what V8 does not know is null
+//     [[FUNCTION, FILE, LINE], …]       see truth.js
 //
 // The call that blocks is on the line where the stack was taken.
 'use strict';
@@ -10,24 +10,13 @@
 const fs = require('fs');
 const childProcess = require('child_process');
 const { Worker, isMainThread, workerData } = require('worker_threads');
+const stackAbove = require('./truth.js');
 
-Error.stackTraceLimit = 1000;
 const cell = new Int32Array(new SharedArrayBuffer(4));
-
-function describe(error, sites) {
-  const callers = sites.filter((site) => !site.isAsync || !site.isAsync());
-  return callers.map((site) => [site.getFunctionName(), site.getFileName() || null, site.getLineNumber()]);
-}
 
 // Of its caller and whoever called that.
 function say() {
-  const before = Error.prepareStackTrace;
-  const holder = {};
-  Error.prepareStackTrace = describe;
-  Error.captureStackTrace(holder, say);
-  const stack = holder.stack;
-  Error.prepareStackTrace = before;
-  fs.writeSync(1, `ready ${process.pid}\n${JSON.stringify(stack)}\n`);
+  fs.writeSync(1, `ready ${process.pid}\n${JSON.stringify(stackAbove(say))}\n`);
 }
 
 const ways = {
