@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What the measurements share. Everything is compared within one run: absolute times depend on the machine."""
 
+import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -55,3 +59,74 @@ class Sample:
 
 def median(samples, what="wall"):
     return statistics.median(getattr(sample, what) for sample in samples)
+
+
+def children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Run:
+    """One command's wall and processor time in s, and its exit code. Its output goes to a file: nobody else wakes while it runs."""
+
+    def __init__(self, argv, env=None):
+        with tempfile.TemporaryFile() as out:
+            before = children_cpu()
+            start = time.perf_counter()
+            self.code = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env
+            ).returncode
+            self.wall = time.perf_counter() - start
+            self.cpu = children_cpu() - before
+            out.seek(0)
+            self.out = out.read()
+
+    @property
+    def doc(self):
+        return json.loads(self.out)
+
+    @property
+    def capture(self):
+        return self.doc["capture"]
+
+
+# Targets that have a thread that spins say how long it was kept from running, at most, since they were last asked.
+
+
+def disturbed(target, argv):
+    """What a command did to the spinning thread, in µs, and the run of it."""
+    target.ask("gap")
+    run = Run([str(a) for a in argv])
+    return int(target.ask("gap")) / 1000, run
+
+
+def undisturbed(target, rounds):
+    """What the machine itself does to the spinning thread in the time that a snapshot takes."""
+    gaps = []
+    for _ in range(rounds):
+        target.ask("gap")
+        time.sleep(0.1)
+        gaps.append(int(target.ask("gap")) / 1000)
+    return gaps
+
+
+def compare_gaps(title, target, rounds, argvs):
+    """
+    All tools in turn, so that whatever else the machine does meets all of them. Prints a table, and returns the runs and
+    the medians of gap (µs) and wall time (ms) of each.
+    """
+    print(f"\n{title}: largest gap that a running thread saw, in µs, wall and processor time, in ms")
+    rows = {tool: [] for tool in argvs}
+    noise = undisturbed(target, rounds)
+    for _ in range(rounds):
+        for tool, argv in argvs.items():
+            rows[tool].append(disturbed(target, argv))
+    print(f"  {'':32} {'gap median':>10} {'gap worst':>10} {'wall median':>12} {'processor':>10}")
+    print(f"  {'(no tool)':32} {statistics.median(noise):10.0f} {max(noise):10.0f}")
+    found = {}
+    for tool, taken in rows.items():
+        gaps, runs = zip(*taken)
+        gap, wall, cpu = statistics.median(gaps), median(runs) * 1000, median(runs, "cpu") * 1000
+        print(f"  {tool:32} {gap:10.0f} {max(gaps):10.0f} {wall:12.1f} {cpu:10.1f}")
+        found[tool] = runs, gap, wall
+    return found

@@ -2,20 +2,23 @@
 """100 Python threads of 30 frames: the whole command, and how long a running thread is held, beside what else can show them."""
 
 import json
+import os
 import shutil
+import signal
 import statistics
 import subprocess
+import time
 
 from harness import STAKEOUT
-from measure import Sample, figure, left_out, median
+from measure import Sample, compare_gaps, figure, left_out, median
 from pythons import command, start
 
 LATEST = "3.15"  # has a tool of its own: profiling.sampling dump
 
 
-def threads(version, count, depth):
-    target = start(version, "many.py", str(count), str(depth))
-    return target.settle()
+def threads(version, count, depth, *more):
+    target = start(version, "many.py", str(count), str(depth), *more, stderr=subprocess.DEVNULL)
+    return target if more else target.settle()
 
 
 def compare(name, rounds, argvs):
@@ -30,20 +33,50 @@ def compare(name, rounds, argvs):
     return {what: median(taken) for what, taken in samples.items()}
 
 
-def bench_whole(version, rounds):
-    target = threads(version, 100, 26)
-    argvs = {"stakeout": [STAKEOUT, target.pid], "stakeout --no-runtime": [STAKEOUT, "--no-runtime", target.pid]}
+def tools(version, pid):
+    """What shows Python's frames of a process, by name."""
+    argvs = {"stakeout": [STAKEOUT, pid], "stakeout --no-runtime": [STAKEOUT, "--no-runtime", pid]}
     if shutil.which("py-spy"):
-        argvs["py-spy dump"] = ["py-spy", "dump", "--pid", target.pid]
+        argvs["py-spy dump"] = ["py-spy", "dump", "--pid", pid]
     else:
         left_out("py-spy is not installed")
     if version == LATEST:
-        argvs["profiling.sampling dump"] = [*command(version), "-m", "profiling.sampling", "dump", target.pid]
+        argvs["profiling.sampling dump"] = [*command(version), "-m", "profiling.sampling", "dump", pid]
+    return argvs
+
+
+def dump_by_itself(target, rounds):
+    """Of faulthandler, which the target has to have set up: from the signal until its main thread, which writes, goes on; in ms."""
+    taken, gaps = [], []
+    for _ in range(rounds):
+        target.ask("gap")
+        begun = time.perf_counter()
+        os.kill(target.pid, signal.SIGUSR1)
+        gaps.append(int(target.ask("gap")) / 1000)
+        taken.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(taken), gaps
+
+
+def bench_whole(version, rounds):
+    target = threads(version, 100, 26)
     try:
-        taken = compare(f"100 threads of 30 frames, Python {version}", rounds, argvs)
+        taken = compare(f"100 threads of 30 frames, Python {version}", rounds, tools(version, target.pid))
+        own, _ = dump_by_itself(target, rounds)
     finally:
         target.end()
+    print(f"  {'faulthandler, by a signal':32} {own:8.1f} ms")
     figure(f"whole command below 50 ms: {taken['stakeout']:.1f} ms", taken["stakeout"] < 50)
+
+
+def bench_gap(version, rounds):
+    """What each of them does to a thread that runs beside those that wait."""
+    target = threads(version, 100, 26, "spin")
+    try:
+        compare_gaps(f"100 threads of 30 frames and one that runs, Python {version}", target, rounds, tools(version, target.pid))
+        _, gaps = dump_by_itself(target, rounds)
+    finally:
+        target.end()
+    print(f"  {'faulthandler, by a signal':32} {statistics.median(gaps):10.0f} {max(gaps):10.0f}")
 
 
 def pauses(target, rounds, *options):
@@ -76,4 +109,5 @@ def main(quick):
     rounds = 4 if quick else 10
     for version in ("host", LATEST):
         bench_whole(version, rounds)
+        bench_gap(version, rounds)
         bench_pause(version, rounds)

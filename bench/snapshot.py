@@ -1,40 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Snapshots beside eu-stack, tbstack and gdb: what the target notices of them, how long they take."""
 
-import json
 import os
 import shutil
 import statistics
 import subprocess
-import tempfile
-import time
 from pathlib import Path
 
-from measure import Sample, compiled, figure, left_out, median
+from measure import Run, Sample, compiled, disturbed, figure, left_out, median, undisturbed
 from stints import Stints
 from harness import Target, built, command, wait_until, state, tids
-
-
-class Run:
-    """One command's wall time and exit code. Its output goes to a file: nobody else wakes while it runs."""
-
-    def __init__(self, argv, env=None):
-        with tempfile.TemporaryFile() as out:
-            start = time.perf_counter()
-            self.code = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env
-            ).returncode
-            self.wall = time.perf_counter() - start
-            out.seek(0)
-            self.out = out.read()
-
-    @property
-    def doc(self):
-        return json.loads(self.out)
-
-    @property
-    def capture(self):
-        return self.doc["capture"]
 
 
 def peak_mib(argv):
@@ -89,21 +64,11 @@ def measure_gaps(target, rounds_of):
         gaps, runs = [], []
         for _ in range(rounds_of(tool)):
             settle(target, running=1)
-            target.ask("gap")
-            runs.append(Run(argv(target.pid)))
-            gaps.append(int(target.ask("gap")) / 1000)
+            gap, run = disturbed(target, argv(target.pid))
+            gaps.append(gap)
+            runs.append(run)
         rows[tool] = (gaps, [run.wall * 1000 for run in runs], runs)
     return rows
-
-
-def undisturbed(target, rounds):
-    """What the machine itself does to the spinning thread in the time that a snapshot takes."""
-    gaps = []
-    for _ in range(rounds):
-        target.ask("gap")
-        time.sleep(0.1)
-        gaps.append(int(target.ask("gap")) / 1000)
-    return gaps
 
 
 def bench_threads(rounds, count=1000):

@@ -33,10 +33,10 @@ def command(version):
     return _commands[version]
 
 
-def start(version, script, *args, options=(), wrap=()):
+def start(version, script, *args, options=(), wrap=(), **popen):
     # What a script imports from beside it leaves nothing there.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    return Target([*wrap, *command(version), *options, SCRIPTS / script, *args], env=environment)
+    return Target([*wrap, *command(version), *options, SCRIPTS / script, *args], env=environment, **popen)
 
 
 def python_frames(thread, key="user_stack"):
