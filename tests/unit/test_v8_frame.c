@@ -144,6 +144,28 @@ static void test_marks(void **state)
 	assert_int_equal(place.function, 0x5001);
 }
 
+/* Where V8 is entered, the caller's frame begins farther above: what was called has the frame pointer. */
+static void test_entry(void **state)
+{
+	struct stack_mem s = {.mem.read = read_stack, .words = {[10] = STACK + 20 * 8, [19] = 1 << 1, [29] = 0x1001}};
+	struct raw_frame frames[] = {
+		{.pc = FILE_CODE + 16, .sp = STACK + 12 * 8, .flags = FRAME_RETURN_ADDRESS | FRAME_BY_FRAME_POINTER},
+		{.pc = LIBRARY, .sp = STACK + 32 * 8, .flags = FRAME_RETURN_ADDRESS | FRAME_BY_FRAME_POINTER},
+	};
+	const struct raw_stack raw = {.data = frames, .len = 2};
+	struct v8_places places = {0};
+
+	assert_true(v8_places_find(&process, &s.mem, &raw, &places));
+	assert_int_equal(places.len, 1);
+	assert_int_equal(places.data[0].kind, 1);
+	s.words[10] = STACK + 40 * 8; /* it cannot be there */
+	s.words[29] = 17 << 1;
+	assert_true(v8_places_find(&process, &s.mem, &raw, &places));
+	assert_int_equal(places.len, 2);
+	assert_int_equal(places.data[1].kind, 17);
+	vec_deinit(&places);
+}
+
 /* The innermost frame has no caller, and a sp may be anything. */
 static void test_ends(void **state)
 {
@@ -247,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_places), TEST(test_edges), TEST(test_others),	TEST(test_marks),
+		TEST(test_entry),
 		TEST(test_ends),   TEST(test_function), TEST(test_builtins),
 	};
 

@@ -120,12 +120,24 @@ static bool read_function(const struct v8_layout *layout, struct mem *mem, uint6
 	return true;
 }
 
-/* The caller of a frame that was found by the frame pointer begins where the record of that ends. */
+/*
+ * The caller of a frame that was found by the frame pointer begins where the record of that ends. But where V8 is entered on
+ * aarch64, its frame has more above the record; then what it called has kept the frame pointer, in the same way.
+ */
+static uint64_t find_frame_pointer(struct mem *mem, const struct raw_frame *frame, const struct raw_frame *caller)
+{
+	uint64_t highest = caller->sp - RECORD, fp;
+
+	if (!(frame->flags & FRAME_BY_FRAME_POINTER) || !read_word(mem, frame->sp - RECORD, &fp) || fp < frame->sp || fp > highest)
+		return highest;
+	return fp;
+}
+
 static bool find_place(const struct v8_process *p, struct mem *mem, const struct raw_frame *frame,
 		       const struct raw_frame *caller, struct v8_place *out)
 {
 	bool is_call = frame->flags & FRAME_RETURN_ADDRESS, has_frame = caller->flags & FRAME_BY_FRAME_POINTER;
-	uint64_t fp = caller->sp - RECORD;
+	uint64_t fp = find_frame_pointer(mem, frame, caller);
 
 	*out = (struct v8_place){.is_exact = !is_call, .kind = V8_NO_KIND};
 	if (!is_code(p->layout, p->maps, frame->pc - is_call, &out->is_builtin))
