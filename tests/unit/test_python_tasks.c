@@ -38,8 +38,10 @@ static struct python_layout layout;
 static struct python_codes codes;
 static struct arena *arena;
 
+/* Those of the program are iterators, too. */
 static void put_type(uint64_t at, const char *name, uint64_t basic_size, bool of_program)
 {
+	pymem_put64(&memory, at + 224, of_program || strstr(name, "asend"));
 	pymem_put64(&memory, at + 24, at + 512);
 	pymem_put64(&memory, at + 32, basic_size);
 	pymem_put64(&memory, at + 168, of_program ? 1 << 9 : 0);
@@ -225,7 +227,7 @@ static void test_states(void **state)
 	static const struct {
 		int8_t state;
 		enum task_state told;
-	} states[] = {{CREATED, TASK_CREATED}, {YIELDED, TASK_SUSPENDED}, {AWAITS, TASK_SUSPENDED}, {RUNNING, TASK_RUNNING}};
+	} states[] = {{CREATED, TASK_CREATED}, {AWAITS, TASK_SUSPENDED}, {RUNNING, TASK_RUNNING}};
 	struct trace_tasks out = {0};
 
 	put_chain();
@@ -237,6 +239,14 @@ static void test_states(void **state)
 	}
 	put_coroutine(0, CORO_TYPE, ENDED, 0, 0);
 	assert_null(tell_one(task_at(0), &out));
+	/* Only a generator is suspended without a wait. */
+	put_coroutine(0, GEN_TYPE, YIELDED, 0, OBJECTS + 0x100);
+	assert_int_equal(tell_one(task_at(0), &out)->state, TASK_SUSPENDED);
+	put_coroutine(0, CORO_TYPE, YIELDED, 0, OBJECTS + 0x100);
+	assert_non_null(tell_one(task_at(0), &out)->problem);
+	put_coroutine(0, CORO_TYPE, AWAITS, 0, OBJECTS + 0x300); /* a str */
+	assert_non_null(tell_one(task_at(0), &out)->problem);
+	assert_int_equal(out.data[0].stack->len, 0);
 	vec_deinit(&out);
 }
 
@@ -273,7 +283,7 @@ static void test_hostile_coroutines(void **state)
 	assert_int_equal(task->stack->len, 2);
 	assert_non_null(task->problem);
 	pymem_put64(&memory, coroutine_at(0) + layout.at[PY_GEN_FRAME] + layout.at[PY_FRAME_CODE], OBJECTS);
-	assert_null(tell_one(task_at(0), &out));
+	assert_non_null(tell_one(task_at(0), &out)->problem);
 	assert_null(tell_one(8, &out));
 	assert_null(tell_one(task_at(0) + 1, &out));
 	assert_null(tell_one(UINT64_MAX - 7, &out));
@@ -290,8 +300,7 @@ static void test_hostile_stacks(void **state)
 	put_chain();
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		pymem_put64(&memory, at, counts[i]);
-		assert_true(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
-		assert_int_equal(coroutine.awaits, 0);
+		assert_false(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
 	}
 }
 
@@ -316,6 +325,7 @@ static void test_later_versions(void **state)
 			PYTHON_COROUTINE_SUSPENDED, PYTHON_COROUTINE_RUNNING,   PYTHON_COROUTINE_ENDED};
 
 		pymem_put8(&memory, coroutine_at(0) + layout.at[PY_GEN_STATE], (uint8_t)number);
+		put_object(coroutine_at(0), number == 1 || number == 3 ? GEN_TYPE : CORO_TYPE);
 		assert_true(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
 		assert_int_equal(coroutine.state, states[number]);
 		assert_int_equal(coroutine.awaits, number == 2 ? coroutine_at(1) : 0);
@@ -330,6 +340,7 @@ static void test_earlier_versions(void **state)
 
 	put_chain();
 	layout.at[PY_VERSION] = 0x030c00f0;
+	put_object(coroutine_at(0), GEN_TYPE);
 	for (uint8_t arg = 0; arg < 4; arg++) {
 		pymem_put8(&memory, next + 1, arg);
 		assert_true(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
@@ -359,6 +370,7 @@ static void test_frame_objects(void **state)
 	pymem_put64(&memory, code_at(0) + 48, BYTES);
 	pymem_put64(&memory, BYTES + 16, 200);
 	put_object(coroutine_at(0), CORO_TYPE);
+	put_object(coroutine_at(1), CORO_TYPE);
 	assert_true(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
 	assert_int_equal(coroutine.state, PYTHON_COROUTINE_ENDED);
 	pymem_put64(&memory, coroutine_at(0) + 16, FRAME);
@@ -368,6 +380,8 @@ static void test_frame_objects(void **state)
 	assert_int_equal(coroutine.state, PYTHON_COROUTINE_RUNNING);
 	pymem_put64(&memory, FRAME + 72, VALUES + 16);
 	pymem_put64(&memory, VALUES + 8, coroutine_at(1));
+	assert_false(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
+	put_object(coroutine_at(0), GEN_TYPE);
 	assert_true(python_coroutine_read(&codes, coroutine_at(0), &coroutine));
 	assert_int_equal(coroutine.state, PYTHON_COROUTINE_SUSPENDED);
 	assert_int_equal(coroutine.awaits, 0);

@@ -11,7 +11,7 @@ enum {
 	BYTES_DATA = 32,
 	OP_YIELD_FROM = 72,  /* up to 3.10 */
 	FIRST_AWAIT_ARG = 2, /* 3.11 and 3.12: what a RESUME has that follows a wait, and not a yield */
-	FIRST_WITH_DEPTH = 10, /* a number of values, and not a pointer behind the last one, is kept since then */
+	FIRST_WITH_DEPTH = 10, /* a number of values, and not a pointer behind the last one, is kept since then; f_lasti counts units */
 	FIRST_WITH_YIELD_FROM = 13, /* states tell a wait from a yield since then */
 	FIRST_WITH_POINTER = 14,    /* a pointer again */
 	FIRST_ASCENDING = 15,       /* states are counted from 0 on since then */
@@ -101,18 +101,17 @@ static uint64_t read_awaited(const struct python_layout *layout, struct mem *mem
 }
 
 /* Up to 3.12 the instruction at which it will go on tells whether it waits, or has yielded a value. */
-static bool is_at_wait(struct python_codes *codes, const struct python_frame *frame, int64_t offset)
+static bool is_at_wait(const struct python_layout *layout, struct mem *mem, const struct python_frame *frame)
 {
-	const struct python_layout *layout = codes->layout;
-	uint64_t bytes;
+	uint64_t bytes, offset = frame->instr * (python_minor(layout) >= FIRST_WITH_DEPTH ? 2 : 1);
 	uint8_t unit[2];
 
 	if (python_minor(layout) >= FIRST_WITH_YIELD_FROM)
 		return true;
 	if (layout->at[PY_FRAMES] != PY_FRAMES_OBJECTS)
-		return mem_read_exact(codes->mem, frame->instr + 2, unit, sizeof(unit)) && unit[1] >= FIRST_AWAIT_ARG;
-	return read_u64(codes->mem, frame->code + layout->at[PY_CODE_BYTES], &bytes) &&
-	       mem_read_exact(codes->mem, bytes + BYTES_DATA + (uint64_t)offset + 2, unit, sizeof(unit)) && unit[0] == OP_YIELD_FROM;
+		return mem_read_exact(mem, frame->instr + 2, unit, sizeof(unit)) && unit[1] >= FIRST_AWAIT_ARG;
+	return read_u64(mem, frame->code + layout->at[PY_CODE_BYTES], &bytes) &&
+	       mem_read_exact(mem, bytes + BYTES_DATA + offset + 2, unit, sizeof(unit)) && unit[0] == OP_YIELD_FROM;
 }
 
 /* Where frames are objects a generator points to its own; up to 3.9 only a running one has no end of its values there. */
@@ -148,27 +147,47 @@ bool python_coroutine_is_alive(const struct python_layout *layout, struct mem *m
 	       read_state(layout, state, &awaits) != PYTHON_COROUTINE_ENDED;
 }
 
-bool python_coroutine_read(struct python_codes *codes, uint64_t object, struct python_coroutine *out)
+static bool is_awaitable(const struct python_layout *layout, struct mem *mem, uint64_t object)
 {
-	const struct python_layout *layout = codes->layout;
-	const struct python_code *code;
+	struct python_type type;
+
+	return python_is_coroutine(layout, mem, object) || (python_type_read(mem, object, &type) && type.is_iterator);
+}
+
+/*
+ * What is awaited is a coroutine or an iterator, and only generators are suspended without a wait. Where it looks otherwise the
+ * coroutine is just about to go on, or its words are of two instants (test_tasks_that_run).
+ */
+bool python_coroutine_peek(const struct python_layout *layout, struct mem *mem, uint64_t object, struct python_coroutine *out)
+{
 	uint64_t frame;
-	int64_t offset;
 	int8_t state;
 	bool awaits;
 
 	*out = (struct python_coroutine){0};
-	if (!python_is_coroutine(layout, codes->mem, object) || !find_frame(layout, codes->mem, object, &frame, &state))
+	if (!python_is_coroutine(layout, mem, object) || !find_frame(layout, mem, object, &frame, &state))
 		return false;
 	out->state = read_state(layout, state, &awaits);
 	if (out->state == PYTHON_COROUTINE_ENDED)
 		return true;
-	if (!python_frame_read(layout, codes->mem, frame, &out->frame))
+	if (!python_frame_read(layout, mem, frame, &out->frame))
 		return false;
+	if (awaits && is_at_wait(layout, mem, &out->frame))
+		out->awaits = read_awaited(layout, mem, frame);
+	if (out->awaits)
+		return is_awaitable(layout, mem, out->awaits);
+	return out->state != PYTHON_COROUTINE_SUSPENDED || python_type_of(mem, object) != layout->at[PY_CORO_TYPE];
+}
+
+bool python_coroutine_read(struct python_codes *codes, uint64_t object, struct python_coroutine *out)
+{
+	const struct python_code *code;
+	int64_t offset;
+
+	if (!python_coroutine_peek(codes->layout, codes->mem, object, out))
+		return false;
+	if (out->state == PYTHON_COROUTINE_ENDED)
+		return true;
 	code = python_codes_find(codes, out->frame.code, 0);
-	if (!code || !code->valid || !python_code_offset(layout, code, out->frame.instr, &offset))
-		return false;
-	if (awaits && is_at_wait(codes, &out->frame, offset))
-		out->awaits = read_awaited(layout, codes->mem, frame);
-	return true;
+	return code && code->valid && python_code_offset(codes->layout, code, out->frame.instr, &offset);
 }

@@ -34,7 +34,10 @@ bool python_is_coroutine(const struct python_layout *layout, struct mem *mem, ui
 /* Whether it is one that has not ended. */
 bool python_coroutine_is_alive(const struct python_layout *layout, struct mem *mem, uint64_t object);
 
-/* False: it is none, or its frame is not at an instruction of a code object. `mem` is that of the code objects. */
+/* What its own words say. False: it is none, or cannot be read. */
+bool python_coroutine_peek(const struct python_layout *layout, struct mem *mem, uint64_t object, struct python_coroutine *out);
+
+/* Likewise, through codes->mem. False also if its frame is not at an instruction of a code object. */
 bool python_coroutine_read(struct python_codes *codes, uint64_t object, struct python_coroutine *out);
 
 /*

@@ -27,7 +27,7 @@
 enum {
 	MAX_LOCALS_FRAMES = 128,
 	THREAD_FACTS = 7, /* words of each thread behind those of the layout, */
-	TASK_FACTS = 2,   /* and of each task behind these */
+	TASK_FACTS = 3,   /* and of each task behind these */
 };
 
 static const char name[] = "python";
@@ -253,7 +253,9 @@ static bool detect_saved(struct target *target, struct python *py)
 			return false;
 	}
 	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS; i + TASK_FACTS <= saved->nfacts; i += TASK_FACTS)
-		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i], .tid = (pid_t)saved->facts[i + 1]}))
+		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i],
+								     .tid = (pid_t)saved->facts[i + 1],
+								     .has_changed = saved->facts[i + 2]}))
 			return false;
 	py->tasks.cut = py->layout.at[PY_TASKS_CUT];
 	return python_layout_is_sane(&py->layout);
@@ -436,6 +438,7 @@ static bool keep_facts(struct python *py)
 	for (size_t i = 0; i < py->tasks.len; i++) {
 		facts[n++] = py->tasks.data[i].object;
 		facts[n++] = (uint64_t)py->tasks.data[i].tid;
+		facts[n++] = py->tasks.data[i].has_changed;
 	}
 	runtime->facts = facts;
 	runtime->nfacts = n;
@@ -458,7 +461,7 @@ static bool find_names(struct python *py)
 	return ok;
 }
 
-/* Once: when the process is looked at, so that what it takes is kept, or when a saved one is shown. */
+/* When the process is looked at, so that what it takes is kept, and when a saved one is shown. */
 static bool tell_tasks(struct python *py)
 {
 	if (!py->tasks_told && !python_task_stacks(&py->codes, &py->tasks, py->wants_locals, &py->told))
@@ -474,6 +477,7 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		      struct ask *wants)
 {
 	struct python *py = state;
+	bool changed;
 
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct python_thread *own = find_thread(py, snap->threads.data[i].tid);
@@ -486,7 +490,13 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 	for (size_t i = 0; i < py->known.len; i++)
 		if (py->known.data[i].name)
 			python_string(&py->layout, &py->recorder.mem, py->known.data[i].name, py->arena); /* to be kept */
-	return tell_tasks(py) && keep_facts(py);
+	if (!tell_tasks(py) || !python_tasks_check(&py->codes, &py->target->memory, snap, &py->tasks, &changed))
+		return false;
+	if (changed) { /* they are told anew, as such */
+		py->tasks_told = false;
+		py->told.len = 0;
+	}
+	return keep_facts(py);
 }
 
 static const struct asker names = {.max_rounds = 0, .ask = ask_names};

@@ -12,6 +12,7 @@
 #include "runtime/python/strings.h"
 #include "runtime/python/types.h"
 #include "runtime/python/values.h"
+#include "target/recorder.h"
 
 const char python_more_frames[] = "more frames of Python, which are not shown";
 
@@ -39,14 +40,23 @@ struct telling {
 	uint64_t hint;
 };
 
+/* Of a task that has changed nothing is certain. */
+static void forget(struct chain *chain)
+{
+	chain->problem = "it went on while it was read";
+	chain->len = 0;
+	chain->cut = false;
+	chain->awaits = 0;
+}
+
 static void read_chain(struct python_codes *codes, uint64_t coroutine, struct chain *out)
 {
 	out->len = 0;
 	out->cut = false;
 	out->awaits = 0;
 	out->problem = NULL;
+	out->state = PYTHON_COROUTINE_SUSPENDED;
 	if (!python_is_coroutine(codes->layout, codes->mem, coroutine)) {
-		out->state = PYTHON_COROUTINE_SUSPENDED;
 		out->awaits = coroutine;
 		return;
 	}
@@ -58,7 +68,7 @@ static void read_chain(struct python_codes *codes, uint64_t coroutine, struct ch
 		if (out->cut)
 			return;
 		if (!python_coroutine_read(codes, coroutine, &read) || (out->len && read.state == PYTHON_COROUTINE_ENDED)) {
-			out->problem = "a coroutine could not be read, or changed meanwhile";
+			out->problem = "a coroutine could not be read, or went on meanwhile";
 			return;
 		}
 		if (!out->len)
@@ -203,13 +213,15 @@ static bool tell_task(struct telling *t, const struct python_task_entry *entry)
 	if (!python_task_parts(t->codes->layout, t->codes->mem, entry->object, &t->hint, &parts))
 		return true;
 	read_chain(t->codes, parts.coroutine, &chain);
-	if (!chain.len && !chain.awaits)
-		return true; /* it has ended meanwhile */
+	if (chain.state == PYTHON_COROUTINE_ENDED)
+		return true; /* meanwhile */
+	if (entry->has_changed)
+		forget(&chain);
 	task.state = states[chain.state];
 	task.name = read_name(t->codes, parts.name);
 	task.problem = chain.problem;
 	task.stack = find_stack(t, &chain);
-	if (task.state == TASK_SUSPENDED)
+	if (task.state == TASK_SUSPENDED && !entry->has_changed)
 		tell_awaited(t, parts.waiter, &chain, &task);
 	return task.stack && vec_push(t->out, task);
 }
@@ -226,4 +238,51 @@ bool python_task_stacks(struct python_codes *codes, const struct python_task_lis
 	u64map_deinit(&t.places);
 	u64map_deinit(&t.stacks);
 	return ok;
+}
+
+static bool are_same_coroutines(const struct python_coroutine *a, const struct python_coroutine *b)
+{
+	return a->state == b->state && a->frame.code == b->frame.code && a->frame.instr == b->frame.instr && a->awaits == b->awaits;
+}
+
+static bool is_same_task(const struct python_layout *layout, struct mem *before, struct mem *now, uint64_t object, uint64_t *hint)
+{
+	struct python_task_parts a, b;
+	uint64_t coroutine;
+
+	if (!python_task_parts(layout, before, object, hint, &a) || !python_task_parts(layout, now, object, hint, &b) ||
+	    a.coroutine != b.coroutine || a.waiter != b.waiter)
+		return false;
+	coroutine = python_is_coroutine(layout, before, a.coroutine) ? a.coroutine : 0;
+	for (int i = 0; coroutine && i < PYTHON_MAX_AWAITS; i++) {
+		struct python_coroutine x, y;
+
+		if (!python_coroutine_peek(layout, before, coroutine, &x) || !python_coroutine_peek(layout, now, coroutine, &y) ||
+		    !are_same_coroutines(&x, &y))
+			return false;
+		coroutine = python_awaited_coroutine(layout, before, x.awaits);
+		if (python_awaited_coroutine(layout, now, x.awaits) != coroutine)
+			return false;
+	}
+	return true;
+}
+
+bool python_tasks_check(const struct python_codes *codes, struct memory *vm, const struct snapshot *snap,
+			struct python_task_list *list, bool *changed)
+{
+	struct snapshot *scratch = list->len ? snapshot_create(snap->pid, snap->arch) : NULL; /* which has nothing yet */
+	struct process_recorder now;
+	uint64_t hint = 0;
+	bool ok = scratch && process_recorder_init(&now, vm, scratch);
+
+	*changed = false;
+	for (size_t i = 0; ok && i < list->len; i++) {
+		now.passing = true;
+		list->data[i].has_changed = !is_same_task(codes->layout, codes->mem, &now.mem, list->data[i].object, &hint);
+		*changed |= list->data[i].has_changed;
+	}
+	if (ok)
+		process_recorder_deinit(&now);
+	snapshot_destroy(scratch);
+	return ok || !list->len;
 }

@@ -22,6 +22,7 @@ enum { PYTHON_MAX_TASKS = 4096 };
 struct python_task_entry {
 	uint64_t object;
 	pid_t tid; /* the thread whose loop runs it; 0: not known */
+	bool has_changed; /* between two looks at it: what was read of it may never have been true at one instant */
 };
 
 struct python_task_list {
