@@ -77,7 +77,7 @@ static void put_timings(FILE *out, const struct trace_timings *t, const char *be
 	fputc('\n', out);
 }
 
-/* ", python 3.11.2" */
+/* ", python 3.11.2", and why there are no frames of it */
 static void put_runtimes(const struct text_report *r, const struct snapshot *snap)
 {
 	for (size_t i = 0; i < snap->runtimes.len; i++) {
@@ -88,6 +88,10 @@ static void put_runtimes(const struct text_report *r, const struct snapshot *sna
 		if (runtime->version) {
 			fputc(' ', r->text.out);
 			text_untrusted(&r->text, runtime->version);
+		}
+		if (runtime->problem) {
+			fputs(", no frames: ", r->text.out);
+			text_untrusted(&r->text, runtime->problem);
 		}
 	}
 }
@@ -147,10 +151,6 @@ static void put_notes(const struct text_report *r, const struct trace *const *tr
 		const struct snapshot *snap = traces[i]->snap;
 
 		notes_add_all(&notes, &snap->notes);
-		for (size_t k = 0; k < snap->runtimes.len; k++)
-			if (snap->runtimes.data[k].problem)
-				notes_add(&notes, "no frames of %s: %s", snap->runtimes.data[k].name,
-					  snap->runtimes.data[k].problem);
 		notes_add_all(&notes, &traces[i]->notes);
 		if (r->options->kernel && snap->capture.kernel_stack_error)
 			notes_add(&notes, "no kernel stacks: %s", snap->capture.kernel_stack_error);

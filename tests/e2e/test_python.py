@@ -295,6 +295,21 @@ def test_hostile_memory(python, stakeout, what):
         assert frames[0][0] is None or frames[0][0].startswith("victim")
 
 
+def test_free_threaded(python, stakeout, version):
+    """Such a build is named as not supported in the first line, and native frames are all there. No suite has one to look at."""
+    if subprocess.run([*command(version), "-c", "import sys; sys.exit(sys.version_info < (3, 13))"]).returncode:
+        pytest.skip("since 3.13 Python says whether it is free-threaded")
+    t = python("hostile.py", "free").settle()
+    doc, native = look(stakeout, t), look(stakeout, t, "--no-runtime")
+    (runtime,) = doc["runtimes"]
+    assert runtime["name"] == "python" and runtime["problem"] == "free-threaded builds are not supported"
+    for th in doc["threads"]:
+        addresses = [frame["address"] for frame in th["user_stack"]]
+        assert addresses == [frame["address"] for frame in thread(native, th["tid"])["user_stack"]]
+        assert th["user_stack_end"] == "complete" and {frame["kind"] for frame in th["user_stack"]} == {"native"}
+    assert "free-threaded builds are not supported" in stakeout(t.pid).out.splitlines()[0]
+
+
 def test_server_under_load(python, stakeout):
     """Whatever threads are just doing, their stacks begin where threads do, and their own functions call each other."""
     t = python("server.py")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A thread sleeps, and then what Python knows of it is overwritten: `lengths` of strings and tables, the `type` of a code
-object, the `list` of thread states, which becomes a ring."""
+object, the `list` of thread states, which becomes a ring. `free` makes it a build without the interpreter's lock, for whoever reads
+what it says of itself to debuggers (since 3.13)."""
 
 import ctypes
 import os
@@ -37,10 +38,16 @@ def list_(code):
         put(tstate + 8, tstate)
 
 
+def free(code):
+    runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+    assert ctypes.string_at(runtime, 8) == b"xdebugpy"
+    put(runtime + 16, 1)
+
+
 ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_uint64
 threading.Thread(target=victim, daemon=True).start()
 begun.acquire()
-what = {"lengths": lengths, "type": type_, "list": list_}[sys.argv[1]]
+what = {"lengths": lengths, "type": type_, "list": list_, "free": free}[sys.argv[1]]
 what(victim.__code__)
 os.write(1, b"ready\n")
 os.read(0, 1)
