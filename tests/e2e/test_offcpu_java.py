@@ -173,8 +173,11 @@ def test_raw_and_without(java, record):
 
 def test_program_that_has_ended(record, classes):
     """It is watched from its start on, and its names are known when nothing is left of it."""
-    recording = record("--json", "--min", 0, "--", *javas.JAVA, "-cp", classes, "JavaWaits", "brief")
+    recording = record("--json", "--min", 0, "--", *javas.JAVA, "-cp", classes, "JavaWaits")
     assert recording.hear() == "ready"
+    for _ in range(5):
+        assert recording.ask("naps") == "done"
+    recording.proc.stdin.close()
     rows = rows_by_name(recording.finish(None))
     for name in NAPPERS:
         found = [row for row in rows[name] if row["user_stack_error"] is None and is_napping(shown(row))]

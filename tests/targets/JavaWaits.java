@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Threads that wait again and again in known places, and say so themselves: "stacks" makes the program write where each of
-// them waits, a line for each frame. Every thread waits in a method that is called nap… and never returns.
+// them waits, a line for each frame, "naps" to answer when each has waited often. It ends with its input. Every thread waits in
+// a method that is called nap… and never returns.
 //
-// What is to be compiled is called often before: -XX options decide what becomes of it. With the argument "brief" the
-// program ends when each thread has waited often.
+// What is to be compiled is called often before: -XX options decide what becomes of it.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -249,8 +249,6 @@ public class JavaWaits {
         startAll();
         awaitNaps(OFTEN);
         System.out.println("ready");
-        if (args.length > 0 && args[0].equals("brief"))
-            return;
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = in.readLine()) != null;)
             if (line.equals("stacks")) {
