@@ -231,8 +231,10 @@ __attribute__((noinline)) int find_top(__u32 which)
 	struct top_code *code;
 	__u64 len;
 
-	if (!scratch)
+	/* Once is enough: only signals interrupt other frames than the innermost. */
+	if (!want_user || !scratch || scratch->walk.looked_at_top)
 		return TOP_UNKNOWN;
+	scratch->walk.looked_at_top = 1;
 	code = &scratch->java.code;
 	if (!top_choose_window(code))
 		return TOP_UNKNOWN;

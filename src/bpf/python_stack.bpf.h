@@ -84,7 +84,19 @@ static bool is_search_due(struct thread_state *s)
 	return true;
 }
 
-/* The thread state of the current thread, in p->tstate; 0: it has none. */
+/* Where the chain of frames begins. */
+static bool find_first_frame(struct python_walk *p)
+{
+	if (!read_python(p->tstate + p->at.tstate_frame, &p->frame))
+		return false;
+	if (p->at.frames == PY_FRAMES_CFRAME)
+		p->cframe = p->frame;
+	if (p->at.frames == PY_FRAMES_CFRAME || p->at.cframe_previous)
+		return read_python(p->frame + p->at.cframe_frame, &p->frame);
+	return true;
+}
+
+/* The thread state of the current thread, in p->tstate, and its first frame. False: it has none. */
 static __attribute__((noinline)) int find_tstate(struct python_walk *p, __u32 which)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
@@ -92,8 +104,9 @@ static __attribute__((noinline)) int find_tstate(struct python_walk *p, __u32 wh
 
 	p->own = own_number_of(task);
 	p->tstate = s ? s->tstate : 0;
-	if (p->tstate && is_tstate_of(&p->at, p->tstate, p->own))
+	if (p->tstate && is_tstate_of(&p->at, p->tstate, p->own) && find_first_frame(p) && p->frame)
 		return 1;
+	/* It may have been given up, and another one made: C code that calls Python again and again does that. */
 	p->tstate = 0;
 	if (!is_search_due(s) || !read_python(p->at.interpreters, &p->interp))
 		return 0;
@@ -102,7 +115,7 @@ static __attribute__((noinline)) int find_tstate(struct python_walk *p, __u32 wh
 		p->tstate = 0;
 	if (s)
 		s->tstate = p->tstate;
-	return p->tstate != 0;
+	return p->tstate && find_first_frame(p);
 }
 
 /* The native frame that a cursor stands at is the one of the activation which was read last. */
@@ -239,18 +252,6 @@ static long walk_python(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Where the chain of frames begins. */
-static bool find_first_frame(struct python_walk *p)
-{
-	if (!read_python(p->tstate + p->at.tstate_frame, &p->frame))
-		return false;
-	if (p->at.frames == PY_FRAMES_CFRAME)
-		p->cframe = p->frame;
-	if (p->at.frames == PY_FRAMES_CFRAME || p->at.cframe_previous)
-		return read_python(p->frame + p->at.cframe_frame, &p->frame);
-	return true;
-}
-
 __attribute__((noinline)) int take_python_frames(__u32 tgid, __u32 which)
 {
 	struct stack_scratch *scratch = get_scratch(which);
@@ -266,8 +267,6 @@ __attribute__((noinline)) int take_python_frames(__u32 tgid, __u32 which)
 	p->before = scratch->runtime_id;
 	if (!find_tstate(p, which))
 		return 0;
-	if (!find_first_frame(p))
-		return (int)fail(scratch, OFFCPU_RUNTIME_FAULT);
 	bpf_loop(PY_MAX_STEPS, walk_python, &which, 0);
 	if (!p->unplaced && !p->placing)
 		return 0;

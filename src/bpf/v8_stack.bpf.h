@@ -22,7 +22,7 @@ static bool is_v8_type(const struct v8_walk *v, __u64 map, __u32 first, __u32 la
 {
 	__u16 type;
 
-	if (map == *seen)
+	if (map && map == *seen)
 		return true;
 	if (!is_v8_object(map) || bpf_probe_read_user(&type, sizeof(type), (void *)(map - V8_TAG + v->at.map_type)) ||
 	    type < first || type > last)
@@ -123,7 +123,7 @@ static void tell_marked(struct stack_scratch *scratch, __u64 kind)
 	struct v8_walk *v = &scratch->v8;
 	__u64 function;
 
-	if (kind > OFFCPU_V8_MAX_KIND || !is_v8_code(scratch))
+	if (!kind || kind > OFFCPU_V8_MAX_KIND || !is_v8_code(scratch))
 		return;
 	if (kind != v->at.kind_builtin_exit ||
 	    bpf_probe_read_user(&function, sizeof(function), (void *)(v->fp + V8_EXIT_TARGET))) {

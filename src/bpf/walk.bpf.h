@@ -98,6 +98,8 @@ struct walk {
 	__u32 sp_is_bound; /* after a step by frame pointer on aarch64: sp is at least this */
 	__u32 has_runtimes; /* the process has some, of which BPF knows */
 	__u32 has_java;
+	__u32 looked_at_top; /* how much of its frame an interrupted method of Java has was found out, which takes long */
+	__u32 zero;
 	struct offcpu_maps maps;
 	__u64 v8_start; /* V8's own code, which keeps frame pointers where it has no unwind information */
 	__u64 v8_end;

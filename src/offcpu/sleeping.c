@@ -244,7 +244,7 @@ static const struct runtimes *take_runtimes(struct sleeping *sleeping, struct sl
 
 	*number = files->has_runtimes ? runtime_processes_take(sleeping->runtimes, files->target, &runtimes) : 0;
 	if (*number && !known->knows_runtimes)
-		runtimes_look(runtimes);
+		runtimes_look(runtimes, &files->target->snap->maps);
 	known->knows_runtimes |= *number != 0;
 	return *number ? runtimes : NULL;
 }

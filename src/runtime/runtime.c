@@ -94,11 +94,18 @@ bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *sna
 	return true;
 }
 
-void runtimes_look(const struct runtimes *runtimes)
+void runtimes_look(const struct runtimes *runtimes, const struct maps *maps)
 {
 	for (size_t i = 0; i < runtimes->len; i++)
 		if (runtimes->data[i].ops->look)
-			runtimes->data[i].ops->look(runtimes->data[i].state);
+			runtimes->data[i].ops->look(runtimes->data[i].state, maps);
+}
+
+void runtimes_forget(const struct runtimes *runtimes)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->forget)
+			runtimes->data[i].ops->forget(runtimes->data[i].state);
 }
 
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw)

@@ -81,12 +81,16 @@ struct runtime_ops {
 	void (*learn)(void *state, const struct raw_stack *raw);
 
 	/*
-	 * Likewise for threads that sleep, and are walked without a snapshot: look() comes first, since the process has changed;
+	 * Likewise for threads that sleep, and are walked without a snapshot: look() comes first, since the process has changed, and
+	 * has the map for as long as its threads are walked;
 	 * sleeping() appends the frames of a thread, whose memory is read through `mem`, to those that its stepper noted. NULL: nothing
 	 * to do. False when memory is exhausted.
 	 */
-	void (*look)(void *state);
+	void (*look)(void *state, const struct maps *maps);
 	bool (*sleeping)(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw);
+
+	/* Nothing will be read of the process any more: only what merge() wants is kept. NULL: there is nothing else. */
+	void (*forget)(void *state);
 
 	/*
 	 * Puts what the runtime knows in the place of native frames, or before them where these are to be kept: see
@@ -126,9 +130,10 @@ bool runtimes_frames(const struct runtimes *runtimes, const struct snapshot *sna
 		     struct raw_stack *raw);
 
 /* The same for a sleeping thread of a live process without a snapshot; and what the names of its frames need. */
-void runtimes_look(const struct runtimes *runtimes);
+void runtimes_look(const struct runtimes *runtimes, const struct maps *maps);
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw);
 void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
+void runtimes_forget(const struct runtimes *runtimes);
 
 /* What they know of it; the first that knows it decides. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,

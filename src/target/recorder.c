@@ -72,6 +72,11 @@ static uint64_t block_of(uint64_t address)
 	return address / RECORDER_PROCESS_BLOCK;
 }
 
+static struct arena *arena_of(const struct process_recorder *r)
+{
+	return r->passing ? r->own : r->snap->arena;
+}
+
 /* A copy of several blocks is found by each of them. Others' copies, which are no whole blocks, give way. */
 static bool add_blocks(struct process_recorder *r, const struct mem_copy *copy)
 {
@@ -80,7 +85,7 @@ static bool add_blocks(struct process_recorder *r, const struct mem_copy *copy)
 
 	if (!copy->len || copy->len > RECORDER_PROCESS_BYTES || copy->len > UINT64_MAX - copy->start)
 		return true;
-	own = arena_alloc(r->snap->arena, sizeof(*own));
+	own = arena_alloc(arena_of(r), sizeof(*own));
 	if (!own)
 		return false;
 	*own = *copy;
@@ -107,7 +112,9 @@ static bool fetch_blocks(struct process_recorder *r, uint64_t address, size_t le
 		return false;
 	end = (block_of(address + len - 1) + 1) * RECORDER_PROCESS_BLOCK;
 	job.len = end - start;
-	job.dst = arena_alloc(r->snap->arena, job.len);
+	if (r->passing && !r->own)
+		r->own = arena_create();
+	job.dst = arena_of(r) ? arena_alloc(arena_of(r), job.len) : NULL;
 	if (!job.dst)
 		return false;
 	r->left -= job.len < r->left ? job.len : r->left;
@@ -173,4 +180,6 @@ bool process_recorder_is_full(const struct process_recorder *recorder)
 void process_recorder_deinit(struct process_recorder *recorder)
 {
 	u64map_deinit(&recorder->blocks);
+	arena_destroy(recorder->own);
+	recorder->own = NULL;
 }

@@ -59,6 +59,7 @@ struct process_recorder {
 	struct u64map blocks; /* by number to struct mem_copy */
 	uint64_t left;        /* bytes that may still be read */
 	uint32_t work;        /* and how often */
+	struct arena *own;    /* of what is read in passing */
 	bool passing;         /* only for this recorder's own reads: it becomes no part of the snapshot. Set after init */
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,9 @@
 
 enum {
 	MAX_LOOKS = 9, /* at a process that may have a runtime, whose memory is not ready yet: */
-	FIRST_NS = 4000000, /* after so long, then twice as long, and so on */
+	FIRST_NS = 4000000, /* after so long, then twice as long, and so on, */
+	LONGEST = 14,       /* so often twice: a minute, for those whose map goes on changing */
+	MAP_NS = 200000000, /* how old a map may be that tells which memory can be read without waiting for somebody */
 };
 
 struct runtime_process {
@@ -22,14 +25,21 @@ struct runtime_process {
 	pthread_mutex_t lock; /* guards what follows */
 	uint32_t nlooks;
 	_Atomic uint64_t again_ns; /* when to look again; 0: never */
+	uint64_t not_before_ns;    /* whatever happens */
+	bool has_ended;            /* or executes another program: nothing is read of it any more */
 	struct target *target; /* NULL: it could not be opened, or has no runtime */
 	struct runtimes runtimes;
+	char problem[200]; /* why frames of a runtime are not told; "": nothing is wrong */
+	struct arena *arena; /* of the map */
+	struct maps maps;    /* what it has mapped, */
+	uint64_t mapped_ns;  /* at that time */
 };
 
-/* To look for the runtimes of a process (NULL), or to read what the names of a stack need. */
+/* To look for the runtimes of a process, to read what the names of a stack need, or to close what it is read through. */
 struct job {
 	struct runtime_process *process;
-	const struct raw_stack *raw;
+	const struct raw_stack *raw; /* or NULL */
+	bool is_end;
 };
 
 struct jobs {
@@ -49,6 +59,7 @@ struct runtime_processes {
 	uint64_t again_ns; /* when the first process is to be looked at again; 0: none */
 	VEC(struct runtime_process *) all; /* a number is an index + 1 */
 	struct u64map current;             /* by tgid: the number, or 0 */
+	size_t nopen;              /* those with a target that is read */
 	uint64_t over_limit;
 };
 
@@ -79,6 +90,8 @@ void runtime_processes_destroy(struct runtime_processes *processes)
 
 		runtimes_deinit(&p->runtimes);
 		target_close(p->target);
+		vec_deinit(&p->maps);
+		arena_destroy(p->arena);
 		pthread_mutex_destroy(&p->lock);
 		free(p);
 	}
@@ -99,7 +112,7 @@ static uint32_t take_number(struct runtime_processes *processes, pid_t tgid)
 
 	if (!slot || *slot)
 		return slot ? (uint32_t)*slot : 0;
-	if (processes->all.len >= RUNTIME_PROCESSES_MAX) {
+	if (processes->all.len >= RUNTIME_PROCESSES_EVER) {
 		processes->over_limit++;
 		return 0;
 	}
@@ -143,44 +156,125 @@ static void give(struct runtime_processes *processes, const struct runtime_proce
 
 static void plan(struct runtime_processes *processes, struct runtime_process *p)
 {
-	p->again_ns = 0;
-	if (p->nlooks >= MAX_LOOKS)
+	p->not_before_ns = monotonic_ns() + ((uint64_t)FIRST_NS << (p->nlooks < LONGEST ? p->nlooks : LONGEST));
+	if (p->nlooks++ >= MAX_LOOKS)
 		return;
-	p->again_ns = monotonic_ns() + ((uint64_t)FIRST_NS << p->nlooks++);
+	p->again_ns = p->not_before_ns;
 	pthread_mutex_lock(&processes->lock);
 	if (!processes->again_ns || p->again_ns < processes->again_ns)
 		processes->again_ns = p->again_ns;
 	pthread_mutex_unlock(&processes->lock);
 }
 
+/* Counts one more that is read, or one less. False: there are too many. */
+static bool count_open(struct runtime_processes *processes, bool more)
+{
+	bool ok;
+
+	pthread_mutex_lock(&processes->lock);
+	ok = !more || processes->nopen < RUNTIME_PROCESSES_MAX;
+	processes->over_limit += !ok;
+	if (ok)
+		processes->nopen += more ? 1 : (size_t)-1;
+	pthread_mutex_unlock(&processes->lock);
+	return ok;
+}
+
+/* What a runtime that cannot be read says of itself. */
+static void keep_problem(struct runtime_process *p)
+{
+	const struct snapshot *snap = p->target->snap;
+
+	for (size_t i = 0; i < snap->runtimes.len; i++) {
+		const struct snap_runtime *runtime = &snap->runtimes.data[i];
+
+		if (runtime->problem)
+			snprintf(p->problem, sizeof(p->problem), "frames of %s%s%s are not shown: %s", runtime->name,
+				 runtime->version ? " " : "", runtime->version ? runtime->version : "", runtime->problem);
+	}
+}
+
 /* Looks for its runtimes, unless some are known. With the lock of the process held. */
 static void look(struct runtime_processes *processes, struct runtime_process *p)
 {
-	if (p->target)
+	if (p->target || p->has_ended || monotonic_ns() < p->not_before_ns)
 		return;
 	p->again_ns = 0;
-	if (target_open_whole(p->tgid, NULL, NULL, &p->target) < 0)
+	if (!count_open(processes, true))
 		return;
-	p->generation = p->target->generation;
-	if (runtimes_init(&p->runtimes, p->target) && p->runtimes.len) {
-		p->runtimes.keep = processes->options.keep;
-		p->target->memory.is_old = true;
-		give(processes, p);
+	if (target_open_whole(p->tgid, NULL, NULL, &p->target) == 0) {
+		p->generation = p->target->generation;
+		p->mapped_ns = monotonic_ns();
+		if (runtimes_init(&p->runtimes, p->target) && p->runtimes.len) {
+			p->problem[0] = '\0';
+			p->runtimes.keep = processes->options.keep;
+			p->target->memory.is_old = true;
+			give(processes, p);
+			return;
+		}
+		keep_problem(p);
+		runtimes_deinit(&p->runtimes);
+		p->runtimes = (struct runtimes){0};
+		target_close(p->target);
+		p->target = NULL;
+	}
+	count_open(processes, false);
+	plan(processes, p);
+}
+
+/* Memory that was its own may be a file's by now, which somebody has to deliver. */
+static void renew_map(struct runtime_process *p)
+{
+	struct arena *arena;
+	struct maps maps = {0};
+
+	if (!p->target || p->has_ended || monotonic_ns() - p->mapped_ns < MAP_NS)
+		return;
+	p->mapped_ns = monotonic_ns();
+	arena = arena_create();
+	if (!arena || process_maps(&p->target->process, arena, NULL, &maps) < 0) {
+		vec_deinit(&maps);
+		arena_destroy(arena);
 		return;
 	}
-	runtimes_deinit(&p->runtimes);
-	p->runtimes = (struct runtimes){0};
-	target_close(p->target);
-	p->target = NULL;
-	plan(processes, p);
+	vec_deinit(&p->maps);
+	arena_destroy(p->arena);
+	p->arena = arena;
+	p->maps = maps;
+	p->target->memory.maps = &p->maps;
+}
+
+static void learn(struct runtime_process *p, const struct raw_stack *raw)
+{
+	if (!p->target || p->has_ended)
+		return;
+	renew_map(p);
+	runtimes_learn(&p->runtimes, raw);
+}
+
+/* All of its stacks that came before have been learnt. Names are kept. */
+static void end(struct runtime_processes *processes, struct runtime_process *p)
+{
+	p->again_ns = 0;
+	if (p->target && !p->has_ended) {
+		runtimes_forget(&p->runtimes);
+		target_forget_memory(p->target);
+		target_forget_files(p->target);
+		count_open(processes, false);
+	}
+	p->has_ended = true;
 }
 
 static void do_job(struct runtime_processes *processes, const struct job *job)
 {
 	pthread_mutex_lock(&job->process->lock);
-	look(processes, job->process);
-	if (job->raw)
-		runtimes_learn(&job->process->runtimes, job->raw);
+	if (job->is_end) {
+		end(processes, job->process);
+	} else {
+		look(processes, job->process);
+		if (job->raw)
+			learn(job->process, job->raw);
+	}
 	pthread_mutex_unlock(&job->process->lock);
 }
 
@@ -263,13 +357,13 @@ void runtime_processes_end(struct runtime_processes *processes)
 }
 
 /* Leaves it to the thread, or does it now if that does not work. */
-static void add_job(struct runtime_processes *processes, uint32_t number, const struct raw_stack *raw)
+static void add_job(struct runtime_processes *processes, uint32_t number, const struct raw_stack *raw, bool is_end)
 {
 	struct job job;
 	bool is_left;
 
 	pthread_mutex_lock(&processes->lock);
-	job = (struct job){.process = processes->all.data[number - 1], .raw = raw};
+	job = (struct job){.process = processes->all.data[number - 1], .raw = raw, .is_end = is_end};
 	is_left = processes->working && !processes->ending && vec_push(&processes->jobs, job);
 	if (is_left)
 		pthread_cond_signal(&processes->more);
@@ -300,18 +394,23 @@ void runtime_processes_note(struct runtime_processes *processes, const struct ta
 	number = take_number(processes, tgid);
 	pthread_mutex_unlock(&processes->lock);
 	if (number)
-		add_job(processes, number, NULL);
+		add_job(processes, number, NULL, false);
 }
 
 void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid)
 {
+	uint32_t number = 0;
 	uint64_t *slot;
 
 	pthread_mutex_lock(&processes->lock);
 	slot = u64map_find(&processes->current, (uint64_t)tgid);
-	if (slot)
+	if (slot) {
+		number = (uint32_t)*slot;
 		*slot = 0;
+	}
 	pthread_mutex_unlock(&processes->lock);
+	if (number)
+		add_job(processes, number, NULL, true);
 }
 
 uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid, const struct raw_stack *raw)
@@ -322,7 +421,7 @@ uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid
 	number = take_number(processes, tgid);
 	pthread_mutex_unlock(&processes->lock);
 	if (number)
-		add_job(processes, number, raw);
+		add_job(processes, number, raw, false);
 	return number;
 }
 
@@ -349,10 +448,10 @@ uint32_t runtime_processes_take(struct runtime_processes *processes, const struc
 		return 0;
 	p = find(processes, number);
 	pthread_mutex_lock(&p->lock);
-	if (!p->nlooks || (p->again_ns && p->again_ns <= monotonic_ns()))
-		look(processes, p);
+	look(processes, p);
+	renew_map(p);
 	*out = &p->runtimes;
-	if (p->runtimes.len)
+	if (p->runtimes.len && !p->has_ended)
 		return number;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
@@ -369,18 +468,23 @@ bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack 
 	bool ok;
 
 	pthread_mutex_lock(&p->lock);
-	runtimes_learn(&p->runtimes, raw); /* what came before the thread got to it */
+	look(arg, p); /* if the thread has not got to it */
+	learn(p, raw);
 	ok = runtimes_merge(&p->runtimes, raw, stack);
 	pthread_mutex_unlock(&p->lock);
 	return ok;
 }
 
-uint64_t runtime_processes_over_limit(struct runtime_processes *processes)
+void runtime_processes_notes(struct runtime_processes *processes, runtime_processes_note_fn fn, void *arg)
 {
-	uint64_t over;
+	char text[128];
 
-	pthread_mutex_lock(&processes->lock);
-	over = processes->over_limit;
-	pthread_mutex_unlock(&processes->lock);
-	return over;
+	for (size_t i = 0; i < processes->all.len; i++)
+		if (processes->all.data[i]->problem[0])
+			fn(arg, processes->all.data[i]->problem);
+	if (!processes->over_limit)
+		return;
+	snprintf(text, sizeof(text), "frames of runtimes may be missing: there were more than %d processes at a time that have some",
+		 RUNTIME_PROCESSES_MAX);
+	fn(arg, text);
 }

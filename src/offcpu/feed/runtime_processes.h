@@ -22,7 +22,10 @@
  */
 struct runtime_processes;
 
-enum { RUNTIME_PROCESSES_MAX = 512 }; /* each takes descriptors and memory */
+enum {
+	RUNTIME_PROCESSES_MAX = 512,      /* that are read at the same time: each takes descriptors and memory */
+	RUNTIME_PROCESSES_EVER = 1 << 20, /* in one recording */
+};
 
 struct runtime_processes_options {
 	bool keep; /* native frames that others stand for */
@@ -60,7 +63,8 @@ void runtime_processes_give(struct runtime_processes *processes, uint32_t number
 /* For the naming: puts them in their places. False when memory is exhausted. Any thread. */
 bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_stack *raw, struct stack *stack);
 
-/* Processes that were not looked at, over the limit. */
-uint64_t runtime_processes_over_limit(struct runtime_processes *processes);
+/* Why frames of runtimes may be missing, once for each process. To be called when the thread has ended. */
+typedef void (*runtime_processes_note_fn)(void *arg, const char *note);
+void runtime_processes_notes(struct runtime_processes *processes, runtime_processes_note_fn fn, void *arg);
 
 #endif

@@ -384,7 +384,7 @@ static void settle_for_less(struct recording *r)
 	if (user && r->options.watch.user_stacks) {
 		note(r, "no user stacks", user);
 		r->names.no_user_stacks = user;
-		r->options.watch.user_stacks = false;
+		r->options.watch.user_stacks = r->options.watch.runtimes = false;
 	}
 	if (kernel && r->options.watch.kernel_stacks) {
 		note(r, "no kernel stacks", kernel);
@@ -469,7 +469,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	settle_for_less(r);
 	r->runtimes = runtime_processes_create(r->probe, &runtimes);
 	r->tables = r->runtimes ? tables_create(r->probe) : NULL;
-	if (r->tables && options->watch.runtimes)
+	if (r->tables && r->options.watch.runtimes)
 		tables_set_runtimes(r->tables, r->runtimes);
 	r->processes = r->tables ? process_reader_create(r->tables) : NULL;
 	r->waits = r->processes ? waits_create(r->tables, &waits) : NULL;
@@ -734,6 +734,7 @@ static void add_made_notes(struct recording *r)
 	char why[64];
 
 	tables_notes(r->tables, add_made_note, &notes);
+	runtime_processes_notes(r->runtimes, add_made_note, &notes);
 	snprintf(why, sizeof(why), "%zu more %s not shown", notes.left_out, notes.left_out == 1 ? "note is" : "notes are");
 	if (notes.left_out)
 		note(r, "names of code made at run time", why);

@@ -355,8 +355,12 @@ static bool name_interpreted(struct hotspot *hs, const struct java_place *place,
 {
 	const struct method *method = methods_find(&hs->methods, place->code);
 	uint64_t bci = method ? place->place - method->bytecode : 0;
+	bool is_in = method && bci < method->code_size;
 
-	return method && name_method(hs, place->code, bci < method->code_size ? (int32_t)bci : INT32_MAX, "interpreted", out);
+	/* In a recording, bytecode of another method means that another one has this address by now. */
+	if (!method || (hs->pages.live && !is_in && !method->is_native))
+		return false;
+	return name_method(hs, place->code, is_in ? (int32_t)bci : INT32_MAX, "interpreted", out);
 }
 
 static bool name_compiled(struct hotspot *hs, const struct blob *blob, uint64_t pc, struct named *out)
@@ -634,8 +638,6 @@ static bool describe(void *state, struct offcpu_runtime *out)
 static void read_anew(struct hotspot *hs)
 {
 	pages_read_live(&hs->pages, &hs->target->memory.mem, LEARN_BYTES);
-	if (hs->pages.effort > hs->effort)
-		hs->pages.effort = hs->effort;
 	code_cache_deinit(&hs->cache);
 	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
 	methods_deinit(&hs->methods);
@@ -643,12 +645,19 @@ static void read_anew(struct hotspot *hs)
 }
 
 /* Threads that sleep are walked by the stepper, which notes what it comes through. */
-static void look_anew(void *state)
+static void look_anew(void *state, const struct maps *maps)
 {
 	struct hotspot *hs = state;
 
 	layout_let_heaps_grow(&hs->layout);
 	read_anew(hs);
+}
+
+static void forget(void *state)
+{
+	struct hotspot *hs = state;
+
+	pages_read_live(&hs->pages, NULL, 0);
 }
 
 static void learn(void *state, const struct raw_stack *raw)
@@ -666,7 +675,8 @@ static void learn(void *state, const struct raw_stack *raw)
 			continue;
 		if (!fresh) {
 			read_anew(hs);
-			before = hs->pages.effort;
+			before = hs->pages.effort < hs->effort ? hs->pages.effort : hs->effort;
+			hs->pages.effort = before;
 		}
 		fresh = true;
 		name_once(hs, &place, &named);
@@ -686,5 +696,6 @@ const struct runtime_ops hotspot_runtime = {
 	.describe = describe,
 	.learn = learn,
 	.look = look_anew,
+	.forget = forget,
 	.merge = merge,
 };

@@ -719,8 +719,13 @@ static bool read_anew(struct python *py)
 	return ok;
 }
 
-static void look(void *state)
+/* Threads that have ended are of no use any more. */
+static void look(void *state, const struct maps *maps)
 {
+	struct python *py = state;
+
+	py->known.len = 0;
+	u64map_deinit(&py->by_tid);
 	refresh(state);
 	read_anew(state);
 }

@@ -52,6 +52,7 @@ struct check {
 struct v8 {
 	struct target *target;
 	struct v8_layout layout;
+	const struct maps *maps; /* as they are now, while sleeping threads are walked; NULL: those of the snapshot */
 	struct budget budget;
 	uint64_t left; /* pieces that may still be read for all threads */
 	struct pages ran; /* what is read for those that ran */
@@ -232,7 +233,7 @@ static bool owns(void *state, uint64_t pc)
 {
 	const struct v8 *v8 = state;
 
-	return v8_is_made_code(&v8->target->snap->maps, pc);
+	return v8_is_made_code(v8->maps ? v8->maps : &v8->target->snap->maps, pc);
 }
 
 static enum step_result step(void *state, struct walk *w, struct caller *out)
@@ -247,7 +248,11 @@ static const struct stepper_ops stepper_ops = {.owns = owns, .step = step};
 static struct v8_process process_of(const struct v8 *v8, const struct snapshot *snap)
 {
 	return (struct v8_process){
-		.layout = &v8->layout, .arch = snap->arch, .maps = &snap->maps, .modules = v8->target->modules};
+		.layout = &v8->layout,
+		.arch = snap->arch,
+		.maps = v8->maps ? v8->maps : &snap->maps,
+		.modules = v8->target->modules,
+	};
 }
 
 /* Where the frames of V8 are in a stack that has been walked already; this walk only tells what they refer to. */
@@ -620,6 +625,14 @@ static void learn(void *state, const struct raw_stack *raw)
 	v8_told_learn(&v8->told, &v8->target->memory.mem, raw);
 }
 
+/* V8 makes room for code piece by piece. */
+static void look_anew(void *state, const struct maps *maps)
+{
+	struct v8 *v8 = state;
+
+	v8->maps = maps;
+}
+
 /* What a sleeping thread's frames refer to stays where it is as long as it sleeps: it is named at once. */
 static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw)
 {
@@ -647,6 +660,7 @@ const struct runtime_ops v8_runtime = {
 	.thread = tell_thread,
 	.describe = describe,
 	.learn = learn,
+	.look = look_anew,
 	.sleeping = sleeping,
 	.merge = merge,
 };
