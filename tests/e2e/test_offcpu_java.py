@@ -36,15 +36,23 @@ def rows_by_name(doc, state="S"):
     return rows
 
 
+<<<<<<< HEAD
 def is_napping(frames):
     """Threads also wait elsewhere: for a lock, a page or a CPU, while they start."""
     return any(function.startswith("JavaWaits.nap") for function, _, _ in frames)
+=======
+def naps(frames):
+    """Which of them are the method in which the thread waits."""
+    return [i for i, (function, _, _) in enumerate(frames) if function.startswith("JavaWaits.nap")]
+>>>>>>> 46eaaa3 (tests: what a Java thread naps in, told once)
 
 
 def callers(frames):
-    """What has called the method in which the thread waits."""
-    at = max(i for i, (function, _, _) in enumerate(frames) if function.startswith("JavaWaits.nap"))
-    return frames[at + 1 :]
+    return frames[naps(frames)[-1] + 1 :]
+
+
+def whole_naps(rows):
+    return [row for row in rows if row["user_stack_error"] is None and naps(shown(row))]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -57,7 +65,7 @@ def test_as_the_target_says(java, record, mode):
     assert t.ask("naps") == "done"
     rows = rows_by_name(recording.finish())
     assert set(stacks) == set(NAPPERS)
-    whole = {name: [row for row in rows[name] if row["user_stack_error"] is None] for name in NAPPERS}
+    whole = {name: whole_naps(rows[name]) for name in NAPPERS}
     for name in NAPPERS:
         for row in whole[name]:
             assert callers(shown(row)) == callers(stacks[name]), name
@@ -182,7 +190,14 @@ def test_program_that_has_ended(record, classes):
     recording.proc.stdin.close()
     rows = rows_by_name(recording.finish(None))
     for name in NAPPERS:
+<<<<<<< HEAD
         found = [row for row in rows[name] if row["user_stack_error"] is None and is_napping(shown(row))]
         assert found, name
         for row in found:
             assert callers(shown(row))[-1][0].endswith(".run")
+=======
+        found = [shown(row) for row in whole_naps(rows[name])]
+        assert found, name
+        for frames in found:
+            assert callers(frames)[-1][0].endswith(".run"), frames
+>>>>>>> 46eaaa3 (tests: what a Java thread naps in, told once)
