@@ -116,22 +116,22 @@ def is_possible(names):
 
 
 def test_tasks_that_run(python, stakeout):
-    """A task is told as it was at one instant, or that it went on meanwhile. That it goes on, and looks the same when it is looked at
-    again, cannot be excluded: without the second look one in twenty is told with coroutines that did not await each other."""
+    """A task is told as it was at one instant, or that it went on meanwhile. That one goes on, and looks the same when it is looked at
+    again, cannot be excluded, but is rare."""
     t = python("task_churn.py", "12")
-    whole, wrong = 0, []
+    whole, changed, wrong = 0, 0, []
     for _ in rounds(60):
         for task in look(stakeout, t, "--no-kernel")["tasks"]:
             names = coroutines(task)
             if task["problem"]:
-                assert not names and not task["awaits"], task
+                changed += not names
             elif task["state"] != "suspended":
                 assert len(names) == 1, task
             elif is_possible(names):
                 whole += 1
             else:
                 wrong.append(names)
-    assert whole and len(wrong) * 200 < whole, (whole, wrong)
+    assert whole and changed and len(wrong) * 200 < whole, (whole, changed, wrong)
 
 
 def test_text(python, stakeout):
