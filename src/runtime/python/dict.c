@@ -147,9 +147,9 @@ void python_set_visit(struct mem *mem, uint64_t set, python_visit_member visit, 
 {
 	uint64_t mask, table;
 
-	if (!read_u64(mem, set + SET_MASK, &mask) || !read_u64(mem, set + SET_TABLE, &table) || mask >= SET_SLOTS)
+	if (!read_u64(mem, set + SET_MASK, &mask) || !read_u64(mem, set + SET_TABLE, &table))
 		return;
-	for (uint64_t i = 0; i <= mask; i++) {
+	for (uint64_t i = 0; i <= mask && i < SET_SLOTS; i++) {
 		uint64_t entry[2];
 
 		if (!mem_read_exact(mem, table + i * sizeof(entry), entry, sizeof(entry)))

@@ -23,7 +23,7 @@ void python_dict_visit(const struct python_layout *layout, struct mem *mem, uint
 /* The value of a key that is a str of ASCII; 0: there is none. */
 uint64_t python_dict_get(const struct python_layout *layout, struct mem *mem, uint64_t dict, const char *key);
 
-/* The members of a set, of which it has at most PYTHON_MAX_ENTRIES * 8; false stops. */
+/* The members of a set, in the first PYTHON_MAX_ENTRIES * 8 of its places; false stops. */
 typedef bool (*python_visit_member)(void *ctx, uint64_t member);
 
 void python_set_visit(struct mem *mem, uint64_t set, python_visit_member visit, void *ctx);

@@ -81,18 +81,13 @@ static void read_chain(struct python_codes *codes, uint64_t coroutine, struct ch
 	}
 }
 
-static bool is_none(const struct python_type *type)
-{
-	return !type->of_program && strcmp(type->name, "NoneType") == 0;
-}
-
 /* "_asyncio.Future" and "Future" are the same to a reader. NULL: it is None, or cannot be read. */
 static const char *name_type(struct python_codes *codes, uint64_t object)
 {
 	struct python_type type;
 	const char *dot;
 
-	if (!object || !python_type_read(codes->mem, object, &type) || is_none(&type))
+	if (!python_type_read(codes->mem, object, &type) || python_is_a(codes->mem, object, "NoneType"))
 		return NULL;
 	dot = strrchr(type.name, '.');
 	return arena_intern_n(codes->arena, dot ? dot + 1 : type.name, strlen(dot ? dot + 1 : type.name));
@@ -100,7 +95,6 @@ static const char *name_type(struct python_codes *codes, uint64_t object)
 
 static const char *read_name(struct python_codes *codes, uint64_t object)
 {
-	struct python_type type;
 	uint64_t number;
 	char text[32];
 	int len;
@@ -109,7 +103,7 @@ static const char *read_name(struct python_codes *codes, uint64_t object)
 		len = snprintf(text, sizeof(text), "Task-%" PRIu64, number);
 		return arena_intern_n(codes->arena, text, (size_t)len);
 	}
-	if (!python_type_read(codes->mem, object, &type) || type.of_program || strcmp(type.name, "str") != 0)
+	if (!python_is_a(codes->mem, object, "str"))
 		return NULL;
 	return python_string(codes->layout, codes->mem, object, codes->arena);
 }

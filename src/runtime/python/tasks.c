@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/python/tasks.h"
 
-#include <string.h>
-
 #include "base/map.h"
 #include "runtime/python/coroutine.h"
 #include "runtime/python/dict.h"
@@ -38,10 +36,7 @@ static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
 
 static bool is_name(struct mem *mem, uint64_t object)
 {
-	struct python_type type;
-
-	return object && object % 8 == 0 && python_type_read(mem, object, &type) && !type.of_program &&
-	       (strcmp(type.name, "str") == 0 || strcmp(type.name, "int") == 0);
+	return object % 8 == 0 && (python_is_a(mem, object, "str") || python_is_a(mem, object, "int"));
 }
 
 /* Beside the coroutine are what the task waits for and its name, in all versions. */
@@ -86,13 +81,6 @@ static bool find_parts(const struct python_layout *layout, struct mem *mem, uint
 	return out->coroutine && out->waiter && is_name(mem, out->name);
 }
 
-static bool is_none(struct mem *mem, uint64_t object)
-{
-	struct python_type type;
-
-	return !python_type_read(mem, object, &type) || (!type.of_program && strcmp(type.name, "NoneType") == 0);
-}
-
 bool python_task_parts(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *hint,
 		       struct python_task_parts *out)
 {
@@ -108,7 +96,7 @@ bool python_task_parts(const struct python_layout *layout, struct mem *mem, uint
 		.waiter = python_attribute(layout, mem, object, "_fut_waiter"),
 		.loop = python_attribute(layout, mem, object, "_loop"),
 	};
-	if (is_none(mem, out->waiter))
+	if (python_is_a(mem, out->waiter, "NoneType"))
 		out->waiter = 0;
 	return python_is_coroutine(layout, mem, out->coroutine) || (out->coroutine && out->waiter && is_name(mem, out->name));
 }
@@ -154,7 +142,7 @@ static bool add_task(struct listing *l, uint64_t object)
 	if (!created || !python_task_parts(l->layout, l->mem, object, &l->hint, &parts) ||
 	    has_ended(l->layout, l->mem, parts.coroutine))
 		return true;
-	l->out->cut = l->out->len == PYTHON_MAX_TASKS;
+	l->out->cut |= l->out->len == PYTHON_MAX_TASKS;
 	if (l->out->cut)
 		return false;
 	return l->ok = vec_push(l->out, (struct python_task_entry){.object = object, .tid = find_thread(l, parts.loop)});
@@ -175,9 +163,7 @@ static bool visit_reference(void *ctx, uint64_t reference)
 
 static void visit_set(struct listing *l, uint64_t set, python_visit_member visit)
 {
-	struct python_type type;
-
-	if (l->ok && !l->out->cut && python_type_read(l->mem, set, &type) && !type.of_program && strcmp(type.name, "set") == 0)
+	if (l->ok && !l->out->cut && python_is_a(l->mem, set, "set"))
 		python_set_visit(l->mem, set, visit, l);
 }
 
@@ -208,6 +194,7 @@ static void list_nodes(struct listing *l, uint64_t head, pid_t tid)
 	for (; node && node != head && l->nodes && l->ok; l->nodes--)
 		if (!add_task(l, node - l->layout->at[PY_TASK_NODE]) || !read_u64(l->mem, node, &node))
 			break;
+	l->out->cut |= !l->nodes;
 	l->tid = 0;
 }
 

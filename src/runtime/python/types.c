@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/python/types.h"
 
+#include <string.h>
+
 enum {
 	OBJECT_TYPE = 8,
 	TYPE_NAME = 24, /* PyTypeObject, the same since 3.0 */
@@ -39,4 +41,11 @@ bool python_type_read(struct mem *mem, uint64_t object, struct python_type *out)
 	out->is_iterator = next;
 	out->of_program = flags & FLAG_HEAP;
 	return true;
+}
+
+bool python_is_a(struct mem *mem, uint64_t object, const char *name)
+{
+	struct python_type type;
+
+	return python_type_read(mem, object, &type) && !type.of_program && strcmp(type.name, name) == 0;
 }

@@ -21,4 +21,7 @@ uint64_t python_type_of(struct mem *mem, uint64_t object);
 
 bool python_type_read(struct mem *mem, uint64_t object, struct python_type *out);
 
+/* Whether an object is of a type of the interpreter's own, by its name. */
+bool python_is_a(struct mem *mem, uint64_t object, const char *name);
+
 #endif

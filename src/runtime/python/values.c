@@ -174,13 +174,12 @@ static void put_int(struct line *line, uint64_t object)
 
 bool python_int(const struct python_layout *layout, struct mem *mem, uint64_t object, uint64_t *out)
 {
-	struct python_type type;
 	unsigned __int128 value;
 	uint64_t n;
 	bool negative;
 
-	if (!python_type_read(mem, object, &type) || type.of_program || strcmp(type.name, "int") != 0 ||
-	    !read_int(layout, mem, object, &n, &negative, &value) || negative || n > MAX_DIGITS || value > UINT64_MAX)
+	if (!python_is_a(mem, object, "int") || !read_int(layout, mem, object, &n, &negative, &value) || negative ||
+	    n > MAX_DIGITS || value > UINT64_MAX)
 		return false;
 	*out = (uint64_t)value;
 	return true;
@@ -372,10 +371,9 @@ const char *python_value(const struct python_layout *layout, struct mem *mem, ui
 
 static uint64_t look_into_cell(struct line *line, uint64_t object)
 {
-	struct python_type type;
 	uint64_t content;
 
-	if (!python_type_read(line->mem, object, &type) || type.of_program || strcmp(type.name, "cell") != 0)
+	if (!python_is_a(line->mem, object, "cell"))
 		return object;
 	return read_u64(line->mem, object + VALUE, &content) ? content : 0;
 }
