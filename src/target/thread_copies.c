@@ -80,7 +80,7 @@ bool thread_copies_mem_init(struct thread_copies_mem *mem, struct thread_copies 
 		.snap = snap,
 		.thread = thread,
 		.work = MAX_WORK,
-		.copies = copies->data + first,
+		.copies = copies->len ? copies->data + first : NULL,
 		.n = sorted_upto(copies->data, copies->len, .tid, thread->tid) - first,
 	};
 	return true;
