@@ -252,7 +252,8 @@ static bool detect_saved(struct target *target, struct python *py)
 		if (!add_known(py, &thread))
 			return false;
 	}
-	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS; i + TASK_FACTS <= saved->nfacts; i += TASK_FACTS)
+	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS;
+	     i + TASK_FACTS <= saved->nfacts && py->tasks.len < PYTHON_MAX_TASKS; i += TASK_FACTS)
 		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i],
 								     .tid = (pid_t)saved->facts[i + 1],
 								     .has_changed = saved->facts[i + 2]}))

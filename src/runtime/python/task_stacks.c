@@ -14,6 +14,8 @@
 #include "runtime/python/values.h"
 #include "target/recorder.h"
 
+enum { MAX_LOCALS_FRAMES = 4096 }; /* of all tasks */
+
 const char python_more_frames[] = "more frames of Python, which are not shown";
 
 /* The coroutines of a task, the outermost first, as they await each other. */
@@ -34,6 +36,7 @@ struct known_stack {
 struct telling {
 	struct python_codes *codes;
 	bool locals;
+	unsigned locals_left; /* frames whose variables may still be read */
 	struct trace_tasks *out;
 	struct u64map places; /* by task: its position in the list, */
 	struct u64map stacks; /* and by hash: struct known_stack */
@@ -135,8 +138,11 @@ static bool name_frame(struct telling *t, const struct python_frame *from, struc
 
 	*frame = (struct frame){.kind = FRAME_KIND_PYTHON};
 	python_code_name(codes->layout, python_codes_find(codes, from->code, 0), from->instr, frame);
-	return !t->locals || python_locals_read(codes->layout, codes->mem, codes->mem, from->address, from->code, codes->arena,
-						&frame->locals, &frame->nlocals);
+	if (!t->locals || !t->locals_left)
+		return true;
+	t->locals_left--;
+	return python_locals_read(codes->layout, codes->mem, codes->mem, from->address, from->code, codes->arena, &frame->locals,
+				  &frame->nlocals);
 }
 
 /* The innermost first; a mark stands for those that are further in. */
@@ -222,7 +228,7 @@ static bool tell_task(struct telling *t, const struct python_task_entry *entry)
 
 bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, bool locals, struct trace_tasks *out)
 {
-	struct telling t = {.codes = codes, .locals = locals, .out = out};
+	struct telling t = {.codes = codes, .locals = locals, .locals_left = MAX_LOCALS_FRAMES, .out = out};
 	bool ok = true, created;
 
 	for (size_t i = 0; ok && i < list->len; i++)
