@@ -40,7 +40,10 @@ enum task_state {
 
 const char *task_state_name(enum task_state state);
 
-/* A task that threads run in turns, such as one of asyncio. What is not known is NULL or 0. Strings and stacks outlive the trace. */
+/*
+ * A task that threads run in turns, such as one of asyncio. What is not known is NULL or 0. Strings and stacks outlive the
+ * trace.
+ */
 struct trace_task {
 	const struct snapshot *snap; /* of the process that has it */
 	const char *runtime; /* its name, */

@@ -11,7 +11,10 @@ struct task_group {
 	size_t count;
 };
 
-/* The tasks of one trace after the other: those that run, then those that wait, with unusual stacks first, then those that have not begun. */
+/*
+ * The tasks of one trace after the other: those that run, then those that wait, with unusual stacks first, then those that
+ * have not begun.
+ */
 struct task_groups {
 	VEC_FIELDS(struct task_group);
 	const struct trace_task **members;

@@ -12,7 +12,7 @@
  */
 void text_table(const struct text *t, const struct groups *groups, unsigned width);
 
-/* The innermost frame of a program that a runtime executes, not of the runtime's library if there is another; NULL: there is none. */
+/* The innermost frame of a program that a runtime executes, not of its library if there is another; NULL: there is none. */
 const struct frame *text_table_program(const struct stack *stack);
 
 /*

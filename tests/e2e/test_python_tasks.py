@@ -53,7 +53,7 @@ def assert_same(doc, expected):
 
 @pytest.mark.asan
 def test_tasks(python, stakeout, tmp_path):
-    """Names, coroutines with their lines, what is awaited, and by whose loop they are run: live, and replayed without the process."""
+    """Names, coroutines with their lines, what is awaited, and whose loop runs them: live, and replayed without the process."""
     t = python("tasks.py").settle()
     expected = truth(t)
     assert len(expected) > 400 and {task["state"] for task in expected.values()} == {"suspended", "running", "created"}
@@ -116,8 +116,8 @@ def is_possible(names):
 
 
 def test_tasks_that_run(python, stakeout):
-    """A task is told as it was at one instant, or that it went on meanwhile. That one goes on, and looks the same when it is looked at
-    again, cannot be excluded, but is rare."""
+    """A task is told as it was at one instant, or that it went on meanwhile. That one goes on, and looks the same when it is
+    looked at again, cannot be excluded, but is rare."""
     t = python("task_churn.py", "12")
     whole, changed, wrong = 0, 0, []
     for _ in rounds(60):
@@ -145,7 +145,8 @@ def test_text(python, stakeout):
     (lockers,) = [block for block in text.split("\n\n") if "  locker 1, " in block]
     assert lockers.startswith("16 tasks  suspended\n") and "\n  awaits Future\n  #0  py  " in lockers and " more\n" in lockers
     brief = stakeout("--brief", t.pid).out
-    assert any(line.split()[:3] == ["16", "suspended", "locker"] and line.endswith(" locker (awaits Future)") for line in brief.split("\n"))
+    (line,) = [line for line in brief.split("\n") if line.split()[:3] == ["16", "suspended", "locker"]]
+    assert line.endswith(" locker (awaits Future)")
 
 
 def test_selected(python, stakeout):

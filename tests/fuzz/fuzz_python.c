@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A saved snapshot of a Python process, whose memory says anything: its frames are found and named, and so are its tasks. Native frames are made
+ * A saved snapshot of a Python process, whose memory says anything: its frames are found and named, and so are
+ * its tasks. Native frames are made
  * up, one for each 256 bytes of a stack, so that activations of the interpreter have a place.
  */
 #include <stdint.h>

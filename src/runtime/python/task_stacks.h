@@ -20,9 +20,9 @@ extern const char python_more_frames[]; /* stands for frames that are not shown 
 bool python_task_stacks(struct python_codes *codes, const struct python_task_list *list, bool locals, struct trace_tasks *out);
 
 /*
- * Tasks go on while they are read. Compares each and its coroutines, as they were read through codes->mem, with the process as it is
- * now: if they are the same, there was an instant at which all of it was true, when the first look had ended. Else it sets
- * has_changed, and *changed. False when memory is exhausted.
+ * Tasks go on while they are read. Compares each and its coroutines, as they were read through codes->mem, with the process
+ * as it is now: if they are the same, there was an instant at which all of it was true, when the first look had ended. Else
+ * it sets has_changed, and *changed. False when memory is exhausted.
  */
 bool python_tasks_check(const struct python_codes *codes, struct memory *vm, const struct snapshot *snap,
 			struct python_task_list *list, bool *changed);

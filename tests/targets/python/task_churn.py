@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tasks whose coroutines call each other, sleep for no time, and return, as fast as they can. Each function is named after its caller
-and a letter more, so that coroutines which never awaited each other are seen."""
+"""Tasks whose coroutines call each other, sleep for no time, and return, as fast as they can. Each function is named after its
+caller and a letter more, so that coroutines which never awaited each other are seen."""
 
 import asyncio
 import itertools
