@@ -121,6 +121,11 @@ uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid)
 	return 0;
 }
 
+int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime)
+{
+	return -ENOSYS;
+}
+
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
 }
