@@ -96,8 +96,14 @@ def test_too_many(python, stakeout):
     doc = look(stakeout, t.settle())
     assert len(expected) > MOST_TASKS == len(doc["tasks"])
     assert any("4096" in note for note in doc["notes"]), doc["notes"]
-    assert [task for task in doc["tasks"] if len(expected[task["name"]]["stack"]) <= MOST
-            and told(task) != expected[task["name"]]] == []
+    # Which these are is chance: of a task that one awaits and that is not among them the name may not be known.
+    names = {task["name"] for task in doc["tasks"]}
+    for task in doc["tasks"]:
+        said = expected[task["name"]]
+        possible = [said]
+        if said["awaits"] and said["awaits"][1] not in names:
+            possible.append({**said, "awaits": [said["awaits"][0], None]})
+        assert len(said["stack"]) > MOST or told(task) in possible, task
 
 
 def coroutines(task):
