@@ -10,8 +10,6 @@
 #include "bpf/runtimes.bpf.h"
 #include "bpf/thread_state.bpf.h"
 
-enum { PY_FRAMES_OBJECTS = 1, PY_FRAMES_CFRAME = 2, PY_FRAMES_SHIM = 3 }; /* enum python_frames */
-enum { PY_OWNED_BY_C_STACK = 3 };					 /* and above, since 3.14 */
 enum { PY_MAX_TSTATES = 4096, PY_MAX_STEPS = 6 * OFFCPU_RUNTIME_FRAMES };
 enum { PY_SEARCHES = 4, PY_SEARCH_AGAIN_NS = 100000000 };
 

@@ -33,6 +33,15 @@ struct offcpu_runtime_frame {
  * user frame of them all.
  */
 
+/* How CPython keeps the frames of a thread. */
+enum python_frames {
+	PY_FRAMES_OBJECTS = 1, /* up to 3.10: each call is a frame object and an activation of the interpreter */
+	PY_FRAMES_CFRAME = 2,  /* 3.11: an activation has a struct on the C stack, whose innermost frame is known */
+	PY_FRAMES_SHIM = 3,    /* since 3.12 an activation has a frame on the C stack, which stands behind its last */
+};
+
+enum { PY_OWNED_BY_C_STACK = 3 }; /* and above, since 3.14: the owner of a frame that is on the C stack */
+
 /* Where CPython has what: struct python_layout (runtime/python/layout.h), as far as it is needed to find frames. */
 enum { OFFCPU_PYTHON_WORDS = 4, OFFCPU_PYTHON_STR_HASH = 24 };
 

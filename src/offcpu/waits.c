@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "offcpu/sent_stack.h"
 
 enum { MAX_DROPPED = 1 << 18 }; /* how many dropped stacks are remembered */
 
@@ -229,103 +230,27 @@ struct wait_stack *waits_put_stack(struct waits *waits, const struct stack_sampl
 	return stack;
 }
 
-static void convert_user(const uint64_t *from, uint32_t n, struct raw_frame *out)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		out[i] = (struct raw_frame){.pc = from[i] & ~OFFCPU_MARKS};
-		if (from[i] & OFFCPU_INTERRUPTED && i)
-			out[i - 1].flags = (out[i - 1].flags | FRAME_SIGNAL) & ~(uint32_t)FRAME_RETURN_ADDRESS;
-		else if (i && !(from[i] & OFFCPU_RESUMES))
-			out[i].flags |= FRAME_RETURN_ADDRESS;
-		if (from[i] & OFFCPU_BY_FRAME_POINTER)
-			out[i].flags |= FRAME_BY_FRAME_POINTER;
-		if (from[i] & OFFCPU_BY_CODE)
-			out[i].flags |= FRAME_BY_CODE;
-	}
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct runtime_frame *x = a, *y = b;
-
-	if (x->raw != y->raw)
-		return x->raw < y->raw ? -1 : 1;
-	return (x->call > y->call) - (x->call < y->call);
-}
-
-/* Puts them in order; what ends an activation of Python says where all of its frames are. Returns how many there are. */
-static uint32_t convert_runtime(const struct offcpu_stack *head, const struct offcpu_runtime_frame *from,
-				struct runtime_frame *out)
-{
-	static const uint32_t kinds[] = {
-		[OFFCPU_PYTHON] = FRAME_KIND_PYTHON, [OFFCPU_JAVA] = FRAME_KIND_JAVA, [OFFCPU_JS] = FRAME_KIND_JS,
-		[OFFCPU_PYTHON_OBJECT] = FRAME_KIND_PYTHON};
-	uint32_t n = 0, first = 0;
-
-	for (uint32_t i = 0; i < head->nruntime; i++) {
-		if (from[i].runtime == 0 || from[i].runtime >= sizeof(kinds) / sizeof(kinds[0]))
-			continue;
-		out[n] = (struct runtime_frame){.code = from[i].code,
-						.place = from[i].place,
-						.more = from[i].more,
-						.raw = from[i].raw,
-						.version = from[i].version,
-						.call = i,
-						.runtime = kinds[from[i].runtime]};
-		if (from[i].runtime != OFFCPU_PYTHON) {
-			first = ++n;
-			continue;
-		}
-		if (from[i].code) {
-			n++;
-			continue;
-		}
-		for (; first < n; first++)
-			out[first].raw = from[i].raw;
-	}
-	if (head->runtime_end == OFFCPU_RUNTIME_DEPTH && n && n < OFFCPU_RUNTIME_FRAMES && out[n - 1].runtime == FRAME_KIND_PYTHON) {
-		out[n] = (struct runtime_frame){.raw = out[n - 1].raw, .call = n, .runtime = FRAME_KIND_PYTHON}; /* there are more */
-		n++;
-	}
-	if (n)
-		qsort(out, n, sizeof(*out), compare_places);
-	for (uint32_t i = 0; i < n; i++)
-		out[i].call = 0;
-	return n;
-}
-
 struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size_t len)
 {
-	const struct offcpu_stack *head = record;
-	const uint64_t *frames = (const uint64_t *)(head + 1);
-	struct raw_frame user[OFFCPU_USER_FRAMES];
-	struct runtime_frame runtime[OFFCPU_RUNTIME_FRAMES];
-	struct stack_sample sample;
+	struct sent_stack sent;
 
-	if (len < sizeof(*head) || head->nkernel > OFFCPU_KERNEL_FRAMES || head->nuser > OFFCPU_USER_FRAMES ||
-	    head->nruntime > OFFCPU_RUNTIME_FRAMES ||
-	    len < sizeof(*head) + (head->nkernel + head->nuser) * sizeof(uint64_t) +
-			    head->nruntime * sizeof(struct offcpu_runtime_frame)) {
+	if (!sent_stack_read(record, len, &sent)) {
 		waits->lost++;
 		return NULL;
 	}
-	sample = (struct stack_sample){
-		.id = head->id,
-		.kernel = frames,
-		.nkernel = head->nkernel,
-		.kernel_error = head->kernel_error,
-		.user = user,
-		.nuser = head->nuser,
-		.user_end = head->user_end,
-		.runtime = runtime,
-		.runtime_end = head->runtime_end,
-		.set = head->set,
-	};
-	frames += head->nkernel;
-	convert_user(frames, head->nuser, user);
-	frames += head->nuser;
-	sample.nruntime = convert_runtime(head, (const struct offcpu_runtime_frame *)frames, runtime);
-	return waits_put_stack(waits, &sample);
+	return waits_put_stack(waits, &(struct stack_sample){
+					      .id = sent.head->id,
+					      .kernel = sent.kernel,
+					      .nkernel = sent.head->nkernel,
+					      .kernel_error = sent.head->kernel_error,
+					      .user = sent.user,
+					      .nuser = sent.head->nuser,
+					      .user_end = sent.head->user_end,
+					      .runtime = sent.runtime,
+					      .nruntime = sent.nruntime,
+					      .runtime_end = sent.head->runtime_end,
+					      .set = sent.head->set,
+				      });
 }
 
 /* The row of a key, or NULL. *hash: the hash of the key. */

@@ -372,45 +372,50 @@ static void add_job(struct runtime_processes *processes, uint32_t number, const 
 		do_job(processes, &job);
 }
 
-/* Nobody may have told that the process executed another one. With the lock held. */
-static void forget_other_program(struct runtime_processes *processes, const struct target *target)
-{
-	uint64_t *slot = u64map_find(&processes->current, (uint64_t)target->process.pid);
-	struct runtime_process *p = slot && *slot ? processes->all.data[*slot - 1] : NULL;
-
-	if (p && p->generation && p->generation != target->generation)
-		*slot = 0;
-}
-
-void runtime_processes_note(struct runtime_processes *processes, const struct target *target)
-{
-	pid_t tgid = target->process.pid;
-	uint32_t number;
-
-	if (!runtimes_are_told(&target->snap->maps))
-		return;
-	pthread_mutex_lock(&processes->lock);
-	forget_other_program(processes, target);
-	number = take_number(processes, tgid);
-	pthread_mutex_unlock(&processes->lock);
-	if (number)
-		add_job(processes, number, NULL, false);
-}
-
-void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid)
+/* Ends what is known of the process with this pid, if it executes another program than this one; 0: in any case. */
+static void forget(struct runtime_processes *processes, pid_t tgid, uint64_t generation)
 {
 	uint32_t number = 0;
 	uint64_t *slot;
 
 	pthread_mutex_lock(&processes->lock);
 	slot = u64map_find(&processes->current, (uint64_t)tgid);
-	if (slot) {
-		number = (uint32_t)*slot;
-		*slot = 0;
+	if (slot && *slot) {
+		const struct runtime_process *p = processes->all.data[*slot - 1];
+
+		if (!generation || (p->generation && p->generation != generation)) {
+			number = (uint32_t)*slot;
+			*slot = 0;
+		}
 	}
 	pthread_mutex_unlock(&processes->lock);
 	if (number)
 		add_job(processes, number, NULL, true);
+}
+
+void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid)
+{
+	forget(processes, tgid, 0);
+}
+
+/* Nobody may have told that the process executed another program. */
+static uint32_t find_number(struct runtime_processes *processes, const struct target *target)
+{
+	uint32_t number;
+
+	forget(processes, target->process.pid, target->generation);
+	pthread_mutex_lock(&processes->lock);
+	number = take_number(processes, target->process.pid);
+	pthread_mutex_unlock(&processes->lock);
+	return number;
+}
+
+void runtime_processes_note(struct runtime_processes *processes, const struct target *target)
+{
+	uint32_t number = runtimes_are_told(&target->snap->maps) ? find_number(processes, target) : 0;
+
+	if (number)
+		add_job(processes, number, NULL, false);
 }
 
 uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid, const struct raw_stack *raw)
@@ -437,13 +442,9 @@ static struct runtime_process *find(struct runtime_processes *processes, uint32_
 
 uint32_t runtime_processes_take(struct runtime_processes *processes, const struct target *target, const struct runtimes **out)
 {
+	uint32_t number = find_number(processes, target);
 	struct runtime_process *p;
-	uint32_t number;
 
-	pthread_mutex_lock(&processes->lock);
-	forget_other_program(processes, target);
-	number = take_number(processes, target->process.pid);
-	pthread_mutex_unlock(&processes->lock);
 	if (!number)
 		return 0;
 	p = find(processes, number);

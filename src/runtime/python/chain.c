@@ -5,7 +5,6 @@
 
 enum {
 	HEAD = 136, /* of a frame: all that is read of it. The sanity of a layout bounds its offsets by 128 */
-	OWNED_BY_C_STACK = 3, /* and above, since 3.14 */
 	MAX_ACTIVATIONS = PYTHON_MAX_FRAMES * 2,
 	MAX_WALK = PYTHON_MAX_FRAMES * 16, /* frames that are passed on the way to the end of an activation */
 };
@@ -96,7 +95,7 @@ static void read_frames(const struct python_layout *layout, struct mem *mem, uin
 			out->problem = unreadable;
 			return;
 		}
-		if (shims && head.owner >= OWNED_BY_C_STACK) {
+		if (shims && head.owner >= PY_OWNED_BY_C_STACK) {
 			for (; first < out->len; first++)
 				out->frames[first].anchor = frame;
 		} else {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "bpf/runtime_layout.h"
 #include "model/mem.h"
 
 /*
@@ -67,12 +68,6 @@ enum python_word {
 	PY_GIL_HOLDER, /* in the GIL: the thread state that has or had it, */
 	PY_GIL_LOCKED, /* and whether it has */
 	PY_WORDS,
-};
-
-enum python_frames {
-	PY_FRAMES_OBJECTS = 1, /* up to 3.10: each call is a frame object and an activation of the interpreter */
-	PY_FRAMES_CFRAME = 2,  /* 3.11: an activation has a struct on the C stack, whose innermost frame is known */
-	PY_FRAMES_SHIM = 3,    /* since 3.12 an activation has a frame on the C stack, which stands behind its last */
 };
 
 struct python_layout {

@@ -11,9 +11,9 @@
 #include "runtime/replace.h"
 #include "runtime/v8/frame.h"
 #include "runtime/v8/layout.h"
-#include "runtime/v8/named.h"
+#include "runtime/v8/names.h"
 #include "runtime/v8/step.h"
-#include "runtime/v8/told.h"
+#include "runtime/v8/wait_frames.h"
 #include "unwind/unwind.h"
 
 /*
@@ -61,8 +61,8 @@ struct v8 {
 	struct u64map problems; /* tid → a sentence */
 	VEC(struct check) checks;
 	bool is_checking;
-	struct v8_named named;
-	struct v8_told told;
+	struct v8_names named;
+	struct v8_wait_frames waits;
 };
 
 /* Finding it */
@@ -87,8 +87,8 @@ static void destroy(void *state)
 	u64map_deinit(&v8->seen);
 	u64map_deinit(&v8->problems);
 	vec_deinit(&v8->checks);
-	v8_told_deinit(&v8->told);
-	v8_named_deinit(&v8->named);
+	v8_wait_frames_deinit(&v8->waits);
+	v8_names_deinit(&v8->named);
 	free(v8);
 }
 
@@ -102,8 +102,8 @@ static struct v8 *create(struct target *target)
 	v8->budget.left = UNWIND_BUDGET;
 	v8->left = MAX_BYTES / PAGES_SIZE;
 	pages_init(&v8->ran, MAX_THREAD);
-	v8_told_init(&v8->told, &v8->layout, &v8->named);
-	if (v8_named_init(&v8->named))
+	v8_wait_frames_init(&v8->waits, &v8->layout, &v8->named);
+	if (v8_names_init(&v8->named))
 		return v8;
 	destroy(v8);
 	return NULL;
@@ -565,7 +565,7 @@ static const char *name_stub(const struct frame *stub, const char *native)
 static const struct frame *find_named(const struct v8 *v8, const struct raw_stack *raw, const struct runtime_frame *from)
 {
 	if (from->place)
-		return v8_told_find(&v8->told, raw, from);
+		return v8_wait_frames_find(&v8->waits, raw, from);
 	return from->code < v8->named.frames.len ? &v8->named.frames.data[from->code] : NULL;
 }
 
@@ -615,14 +615,14 @@ static bool describe(void *state, struct offcpu_runtime *out)
 {
 	const struct v8 *v8 = state;
 
-	return v8_told_describe(&v8->layout, &v8->target->snap->maps, &out->v8);
+	return v8_wait_frames_describe(&v8->layout, &v8->target->snap->maps, &out->v8);
 }
 
 static void learn(void *state, const struct raw_stack *raw)
 {
 	struct v8 *v8 = state;
 
-	v8_told_learn(&v8->told, &v8->target->memory.mem, raw);
+	v8_wait_frames_learn(&v8->waits, &v8->target->memory.mem, raw);
 }
 
 /* V8 makes room for code piece by piece. */

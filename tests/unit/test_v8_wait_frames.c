@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "v8make.h"
 
-#include "runtime/v8/told.h"
+#include "runtime/v8/wait_frames.h"
 
 enum { FUNCTION_PLACE = OFFCPU_V8_FUNCTION, EXIT = 25 };
 
 static struct v8make m;
-static struct v8_named named;
-static struct v8_told told;
+static struct v8_names named;
+static struct v8_wait_frames told;
 
 /* The memory of a process, of which something may change when it has been read so often. */
 struct moving_mem {
@@ -32,15 +32,15 @@ static ssize_t read_process(struct mem *mem, uint64_t address, void *buf, size_t
 static int set_up(void **state)
 {
 	v8make_init(&m);
-	assert_true(v8_named_init(&named));
-	v8_told_init(&told, &m.layout, &named);
+	assert_true(v8_names_init(&named));
+	v8_wait_frames_init(&told, &m.layout, &named);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	v8_told_deinit(&told);
-	v8_named_deinit(&named);
+	v8_wait_frames_deinit(&told);
+	v8_names_deinit(&named);
 	v8make_deinit(&m);
 	return 0;
 }
@@ -82,8 +82,8 @@ static const struct frame *name(struct moving_mem *p, struct runtime_frame *fram
 
 	p->mem.read = read_process;
 	frame->runtime = FRAME_KIND_JS;
-	v8_told_learn(&told, &p->mem, &raw);
-	return v8_told_find(&told, &raw, frame);
+	v8_wait_frames_learn(&told, &p->mem, &raw);
+	return v8_wait_frames_find(&told, &raw, frame);
 }
 
 static void test_names(void **state)
@@ -154,8 +154,8 @@ static void test_moved(void **state)
 	reads = p.reads;
 	assert_true(reads > 4);
 	for (int at = 1; at < reads; at++) {
-		v8_told_deinit(&told);
-		v8_told_init(&told, &m.layout, &named);
+		v8_wait_frames_deinit(&told);
+		v8_wait_frames_init(&told, &m.layout, &named);
 		v8make_put(&m, shared, 16, word_of(other, 16));
 		p = (struct moving_mem){.object = shared, .offset = 16, .word = v8make_small(0), .change_at = at};
 		assert_null(name(&p, &frame));
@@ -173,7 +173,7 @@ static void test_describe(void **state)
 	const struct maps maps = {.data = entries, .len = 4}, none = {0};
 	struct offcpu_v8 v8;
 
-	assert_true(v8_told_describe(&m.layout, &maps, &v8));
+	assert_true(v8_wait_frames_describe(&m.layout, &maps, &v8));
 	assert_int_equal(v8.code_start, 0x400000);
 	assert_int_equal(v8.code_end, 0x403000);
 	assert_int_equal(v8.frame_context, 7);
@@ -184,14 +184,14 @@ static void test_describe(void **state)
 	assert_int_equal(v8.shared_name, 2);
 	assert_int_equal(v8.shared_script, 4);
 	assert_int_equal(v8.type_shared, V8MAKE_TYPE_SHARED);
-	assert_false(v8_told_describe(&m.layout, &none, &v8));
+	assert_false(v8_wait_frames_describe(&m.layout, &none, &v8));
 	m.layout.facts[V8_SHARED_SCRIPT] = 56; /* behind what is read */
-	assert_false(v8_told_describe(&m.layout, &maps, &v8));
+	assert_false(v8_wait_frames_describe(&m.layout, &maps, &v8));
 	m.layout.facts[V8_SHARED_SCRIPT] = 12;
-	assert_false(v8_told_describe(&m.layout, &maps, &v8));
+	assert_false(v8_wait_frames_describe(&m.layout, &maps, &v8));
 	m.layout.facts[V8_SHARED_SCRIPT] = 32;
 	m.layout.facts[V8_FP_FUNCTION] = 16; /* above the frame pointer */
-	assert_false(v8_told_describe(&m.layout, &maps, &v8));
+	assert_false(v8_wait_frames_describe(&m.layout, &maps, &v8));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

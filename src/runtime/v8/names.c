@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/v8/named.h"
+#include "runtime/v8/names.h"
 
-bool v8_named_init(struct v8_named *named)
+#include "base/hash.h"
+
+bool v8_names_init(struct v8_names *named)
 {
-	*named = (struct v8_named){.arena = arena_create()};
+	*named = (struct v8_names){.arena = arena_create()};
 	return named->arena;
 }
 
-void v8_named_deinit(struct v8_named *named)
+void v8_names_deinit(struct v8_names *named)
 {
 	vec_deinit(&named->frames);
 	u64map_deinit(&named->known);
@@ -24,22 +26,18 @@ static uint64_t hash_frame(const struct frame *frame)
 {
 	const uint64_t parts[] = {(uint64_t)frame->kind, (uintptr_t)frame->symbol, (uintptr_t)frame->file,
 				  frame->line,           (uint64_t)frame->line_kind, (uintptr_t)frame->tier};
-	uint64_t hash = 0;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		hash = (hash ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
-	return hash;
+	return hash_bytes(HASH_SEED, parts, sizeof(parts));
 }
 
 /* Strings are interned: the same ones have the same address. */
-static enum v8_naming add_frame(struct v8_named *named, const struct frame *frame, uint32_t *out)
+static enum v8_naming add_frame(struct v8_names *named, const struct frame *frame, uint32_t *out)
 {
 	bool created;
 	uint64_t *slot = u64map_put(&named->known, hash_frame(frame), &created);
 
 	if (!slot)
 		return V8_NO_MEMORY;
-	if (created || !is_same_frame(&named->frames.data[*slot - 1], frame)) {
+	if (!*slot || !is_same_frame(&named->frames.data[*slot - 1], frame)) {
 		if (!vec_push(&named->frames, *frame))
 			return V8_NO_MEMORY;
 		*slot = named->frames.len;
@@ -48,7 +46,7 @@ static enum v8_naming add_frame(struct v8_named *named, const struct frame *fram
 	return V8_NAMED;
 }
 
-static enum v8_naming add_function(struct v8_named *named, const struct js_frame *js, uint32_t *out)
+static enum v8_naming add_function(struct v8_names *named, const struct js_frame *js, uint32_t *out)
 {
 	const struct frame frame = {
 		.kind = FRAME_KIND_JS,
@@ -63,14 +61,14 @@ static enum v8_naming add_function(struct v8_named *named, const struct js_frame
 	return frame.symbol && (!js->file[0] || frame.file) ? add_frame(named, &frame, out) : V8_NO_MEMORY;
 }
 
-static enum v8_naming add_stub(struct v8_named *named, const char *kind, uint32_t *out)
+static enum v8_naming add_stub(struct v8_names *named, const char *kind, uint32_t *out)
 {
 	const struct frame frame = {.kind = FRAME_KIND_STUB, .symbol = kind, .symbol_source = SYMBOL_RUNTIME};
 
 	return add_frame(named, &frame, out);
 }
 
-enum v8_naming v8_name_place(struct v8_named *named, const struct heap *heap, const struct v8_place *place, uint32_t *out)
+enum v8_naming v8_name_place(struct v8_names *named, const struct heap *heap, const struct v8_place *place, uint32_t *out)
 {
 	struct js_frame frame;
 	bool is_read = v8_place_is_function(place) && js_frame_read(heap, place, &frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/v8/told.h"
+#include "runtime/v8/wait_frames.h"
 
 #include <endian.h>
 
@@ -14,17 +14,17 @@ enum {
 
 static const uint64_t max_effort = UINT64_C(1) << 33; /* in all: some ten seconds */
 
-void v8_told_init(struct v8_told *told, const struct v8_layout *layout, struct v8_named *named)
+void v8_wait_frames_init(struct v8_wait_frames *waits, const struct v8_layout *layout, struct v8_names *named)
 {
-	*told = (struct v8_told){.layout = layout, .named = named, .effort = max_effort};
+	*waits = (struct v8_wait_frames){.layout = layout, .named = named, .effort = max_effort};
 }
 
-void v8_told_deinit(struct v8_told *told)
+void v8_wait_frames_deinit(struct v8_wait_frames *waits)
 {
-	pages_deinit(&told->pages);
-	line_index_deinit(&told->lines);
-	vec_deinit(&told->frames);
-	u64map_deinit(&told->known);
+	pages_deinit(&waits->pages);
+	line_index_deinit(&waits->lines);
+	vec_deinit(&waits->frames);
+	u64map_deinit(&waits->known);
 }
 
 /* The number of a word, of those that BPF reads; false: it is none of them. */
@@ -42,7 +42,7 @@ static bool find_slot(uint64_t bytes, uint32_t *out)
 	return bytes % WORD == 0 && bytes / WORD < OFFCPU_V8_WORDS;
 }
 
-bool v8_told_describe(const struct v8_layout *layout, const struct maps *maps, struct offcpu_v8 *out)
+bool v8_wait_frames_describe(const struct v8_layout *layout, const struct maps *maps, struct offcpu_v8 *out)
 {
 	const uint64_t *facts = layout->facts;
 	uint64_t start, end;
@@ -76,7 +76,7 @@ static uint64_t kind_of(uint64_t place)
 	return kind == OFFCPU_V8_FUNCTION ? V8_NO_KIND : kind == OFFCPU_V8_AT_EDGE ? V8_AT_EDGE : kind;
 }
 
-static struct v8_place place_of(const struct v8_told_frame *frame)
+static struct v8_place place_of(const struct v8_wait_frame *frame)
 {
 	const uint64_t offset = frame->place & ((UINT64_C(1) << OFFCPU_V8_OFFSET_BITS) - 1);
 
@@ -101,9 +101,9 @@ static bool read_word(struct mem *live, uint64_t address, uint64_t *out)
 }
 
 /* Whether the process has at this instant what BPF saw. */
-static bool is_known_again(const struct v8_told *told, struct mem *live, const struct v8_told_frame *frame)
+static bool is_known_again(const struct v8_wait_frames *waits, struct mem *live, const struct v8_wait_frame *frame)
 {
-	const uint64_t *facts = told->layout->facts;
+	const uint64_t *facts = waits->layout->facts;
 	uint64_t name, script;
 
 	if (!frame->code)
@@ -113,26 +113,26 @@ static bool is_known_again(const struct v8_told *told, struct mem *live, const s
 	       offcpu_v8_proof(name, script) == (uint32_t)(frame->place >> OFFCPU_V8_PROOF_BIT);
 }
 
-static uint64_t hash_frame(const struct v8_told_frame *frame)
+static uint64_t hash_frame(const struct v8_wait_frame *frame)
 {
 	return hash_u64(hash_u64(hash_u64(hash_u64(HASH_SEED, frame->code), frame->place), frame->more), frame->is_exact);
 }
 
-static bool is_same(const struct v8_told_frame *a, const struct v8_told_frame *b)
+static bool is_same(const struct v8_wait_frame *a, const struct v8_wait_frame *b)
 {
 	return a->code == b->code && a->place == b->place && a->more == b->more && a->is_exact == b->is_exact;
 }
 
-static const struct v8_told_frame *find(const struct v8_told *told, const struct v8_told_frame *frame)
+static const struct v8_wait_frame *find(const struct v8_wait_frames *waits, const struct v8_wait_frame *frame)
 {
-	const uint64_t *slot = u64map_find(&told->known, hash_frame(frame));
+	const uint64_t *slot = u64map_find(&waits->known, hash_frame(frame));
 
-	return slot && is_same(&told->frames.data[*slot - 1], frame) ? &told->frames.data[*slot - 1] : NULL;
+	return slot && *slot && is_same(&waits->frames.data[*slot - 1], frame) ? &waits->frames.data[*slot - 1] : NULL;
 }
 
-static struct v8_told_frame told_frame(const struct raw_stack *raw, const struct runtime_frame *from)
+static struct v8_wait_frame wait_frame_of(const struct raw_stack *raw, const struct runtime_frame *from)
 {
-	return (struct v8_told_frame){
+	return (struct v8_wait_frame){
 		.code = from->code,
 		.place = from->place,
 		.more = from->more,
@@ -141,46 +141,46 @@ static struct v8_told_frame told_frame(const struct raw_stack *raw, const struct
 }
 
 /* What was read before of another frame of the stack still counts: it is known again only if nothing has moved. */
-static void learn_frame(struct v8_told *told, struct mem *live, struct v8_told_frame *frame)
+static void learn_frame(struct v8_wait_frames *waits, struct mem *live, struct v8_wait_frame *frame)
 {
-	const struct heap heap = {.layout = told->layout, .pages = &told->pages, .lines = &told->lines};
+	const struct heap heap = {.layout = waits->layout, .pages = &waits->pages, .lines = &waits->lines};
 	const struct v8_place place = place_of(frame);
 	uint64_t *slot;
 	bool created;
 
-	if (told->frames.len >= MAX_FRAMES || !is_known_again(told, live, frame) ||
-	    v8_name_place(told->named, &heap, &place, &frame->named) != V8_NAMED || !is_known_again(told, live, frame))
+	if (waits->frames.len >= MAX_FRAMES || !is_known_again(waits, live, frame) ||
+	    v8_name_place(waits->named, &heap, &place, &frame->named) != V8_NAMED || !is_known_again(waits, live, frame))
 		return;
-	slot = u64map_put(&told->known, hash_frame(frame), &created);
-	if (slot && vec_push(&told->frames, *frame))
-		*slot = told->frames.len;
+	slot = u64map_put(&waits->known, hash_frame(frame), &created);
+	if (slot && vec_push(&waits->frames, *frame))
+		*slot = waits->frames.len;
 }
 
-void v8_told_learn(struct v8_told *told, struct mem *live, const struct raw_stack *raw)
+void v8_wait_frames_learn(struct v8_wait_frames *waits, struct mem *live, const struct raw_stack *raw)
 {
 	bool is_fresh = false;
 
 	for (size_t i = 0; i < raw->runtime.len; i++) {
-		struct v8_told_frame frame = told_frame(raw, &raw->runtime.data[i]);
+		struct v8_wait_frame frame = wait_frame_of(raw, &raw->runtime.data[i]);
 
-		if (raw->runtime.data[i].runtime != FRAME_KIND_JS || !frame.place || find(told, &frame))
+		if (raw->runtime.data[i].runtime != FRAME_KIND_JS || !frame.place || find(waits, &frame))
 			continue;
 		if (!is_fresh) {
-			pages_read_live(&told->pages, live, MAX_BYTES);
-			if (told->pages.effort > told->effort)
-				told->pages.effort = told->effort;
-			told->effort -= told->pages.effort;
+			pages_read_live(&waits->pages, live, MAX_BYTES);
+			if (waits->pages.effort > waits->effort)
+				waits->pages.effort = waits->effort;
+			waits->effort -= waits->pages.effort;
 			is_fresh = true;
 		}
-		learn_frame(told, live, &frame);
+		learn_frame(waits, live, &frame);
 	}
 	if (is_fresh)
-		told->effort += told->pages.effort;
+		waits->effort += waits->pages.effort;
 }
 
-const struct frame *v8_told_find(const struct v8_told *told, const struct raw_stack *raw, const struct runtime_frame *frame)
+const struct frame *v8_wait_frames_find(const struct v8_wait_frames *waits, const struct raw_stack *raw, const struct runtime_frame *frame)
 {
-	const struct v8_told_frame wanted = told_frame(raw, frame), *known = find(told, &wanted);
+	const struct v8_wait_frame wanted = wait_frame_of(raw, frame), *known = find(waits, &wanted);
 
-	return known ? &told->named->frames.data[known->named] : NULL;
+	return known ? &waits->named->frames.data[known->named] : NULL;
 }

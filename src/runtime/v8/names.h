@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STAKEOUT_RUNTIME_V8_NAMED_H
-#define STAKEOUT_RUNTIME_V8_NAMED_H
+#ifndef STAKEOUT_RUNTIME_V8_NAMES_H
+#define STAKEOUT_RUNTIME_V8_NAMES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,18 +12,18 @@
 #include "runtime/v8/frame.h"
 
 /* What is shown for frames of V8. Equal ones are one, so that the stacks of several threads are found to be equal. */
-struct v8_named {
+struct v8_names {
 	struct arena *arena; /* their strings */
 	VEC(struct frame) frames;
 	struct u64map known; /* hash of a frame → position in it + 1 */
 };
 
-bool v8_named_init(struct v8_named *named); /* false when memory is exhausted */
-void v8_named_deinit(struct v8_named *named);
+bool v8_names_init(struct v8_names *named); /* false when memory is exhausted */
+void v8_names_deinit(struct v8_names *named);
 
 enum v8_naming { V8_NAMED, V8_NOT_NAMED, V8_NO_MEMORY };
 
 /* *out is its position in `frames`. */
-enum v8_naming v8_name_place(struct v8_named *named, const struct heap *heap, const struct v8_place *place, uint32_t *out);
+enum v8_naming v8_name_place(struct v8_names *named, const struct heap *heap, const struct v8_place *place, uint32_t *out);
 
 #endif
