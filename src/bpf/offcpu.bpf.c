@@ -23,6 +23,8 @@ enum { false, true };
 #include "bpf/thread_state.bpf.h"
 #include "bpf/take_stack.bpf.h"
 #include "bpf/wait_sums.bpf.h"
+#include "bpf/watched.bpf.h"
+#include "bpf/process_life.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -39,9 +41,6 @@ enum { JUST_BACK_NS = 1000000 }; /* who has run for so long and was not seen to 
 /* Set by the loader. */
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = -1ull;
-const volatile __u32 self_tgid;	  /* the loader */
-const volatile bool all_processes;
-const volatile bool want_children;
 const volatile bool want_wakers;
 const volatile bool end_at_switch;   /* the kernel has no hook in the resumed thread: a wait ends at the switch to it */
 const volatile bool stack_at_switch; /* when the thread leaves: because of that, or as every wait counts anyway */
@@ -57,15 +56,6 @@ const volatile bool want_events; /* each wait is sent; none are added up here */
 volatile __u64 begin_ns;
 volatile __u64 end_ns;
 volatile bool noted_all; /* note_waiting() has seen all threads once: now it is for processes that came late */
-
-/* The processes to watch, unless all are. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, __u8); /* enum offcpu_target */
-} targets SEC(".maps");
 
 /* How many waits were long enough. */
 struct {
@@ -91,27 +81,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct switch_time);
 } switch_times SEC(".maps");
-
-/* As process_of(), but also for an exiting thread. */
-static __u32 target_of(struct task_struct *task)
-{
-	__u32 tgid = process_of(task);
-	struct thread_state *s = tgid ? 0 : find_state(task);
-
-	return s ? s->tgid : tgid;
-}
-
-static bool is_watched(struct task_struct *task)
-{
-	__u32 tgid;
-
-	if (task->flags & PF_KTHREAD || !task->pid)
-		return false;
-	tgid = target_of(task);
-	if (all_processes)
-		return tgid && tgid != self_tgid;
-	return bpf_map_lookup_elem(&targets, &tgid);
-}
 
 /* The letter of a state that is a wait, or 0. */
 static __u32 letter_of(bool preempted, __u32 state)
@@ -740,102 +709,5 @@ int list_ran(struct bpf_iter__task *ctx)
 		return 0;
 	fill_ran(task, s, &ran);
 	bpf_seq_write(ctx->meta->seq, &ran, sizeof(ran)); /* if there is no room, the iterator will call again */
-	return 0;
-}
-
-static void tell(__u32 kind, __u32 tgid)
-{
-	struct offcpu_process record = {.kind = kind, .tgid = tgid};
-
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP))
-		lose(OFFCPU_LOST_REQUESTS);
-}
-
-/* A child has the memory of its parent, until it executes something. */
-static void copy_runtimes(__u32 tgid, __u32 new_tgid)
-{
-	struct offcpu_runtime *known = bpf_map_lookup_elem(&runtimes, &tgid);
-
-	if (known)
-		bpf_map_update_elem(&runtimes, &new_tgid, known, 0);
-	else
-		bpf_map_delete_elem(&runtimes, &new_tgid);
-}
-
-/*
- * A new process may have the pid of one that has ended. It has its parent's memory, and so its tables, until it calls
- * exec: short-lived children would never get any otherwise.
- */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	__u32 tgid = process_of(parent), new_tgid = process_of(child);
-	struct offcpu_maps *maps, copy;
-	__u8 target = OFFCPU_TARGET_UNSEEN;
-
-	if (child->pid != child->tgid || !new_tgid) { /* a thread: make room while no scheduler lock is held */
-		if (is_watched(child))
-			bpf_task_storage_get(&threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		return 0;
-	}
-	bpf_map_delete_elem(&requested, &new_tgid);
-	bpf_map_delete_elem(&looks, &new_tgid);
-	copy_runtimes(tgid, new_tgid);
-	if (!all_processes) {
-		if (!want_children || !bpf_map_lookup_elem(&targets, &tgid)) {
-			bpf_map_delete_elem(&targets, &new_tgid);
-			bpf_map_delete_elem(&processes, &new_tgid); /* of a waker that had this pid before */
-			return 0;
-		}
-		if (bpf_map_update_elem(&targets, &new_tgid, &target, 0))
-			lose(OFFCPU_LOST_PROCESSES);
-	}
-	maps = bpf_map_lookup_elem(&processes, &tgid);
-	if (maps) {
-		copy = *maps;
-		bpf_map_update_elem(&processes, &new_tgid, &copy, 0);
-	} else {
-		bpf_map_delete_elem(&processes, &new_tgid);
-	}
-	bpf_task_storage_get(&threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	__u32 tgid = process_of(task);
-
-	bpf_map_delete_elem(&processes, &tgid); /* the old program's tables, even of a waker that is not watched */
-	bpf_map_delete_elem(&requested, &tgid);
-	bpf_map_delete_elem(&looks, &tgid);
-	bpf_map_delete_elem(&runtimes, &tgid);
-	if (is_watched(task))
-		tell(OFFCPU_EXEC, tgid);
-	return 0;
-}
-
-/*
- * The exiting thread is no longer counted as live. If two exit at the same time both may think they are the last; that
- * does no harm. No thread runs its code any more, but it is a target until it is gone: see end_thread().
- */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct thread_state *s = find_state(task);
-	__u32 tgid = process_of(task);
-
-	if (s) {
-		s->tgid = tgid;
-		s->tid = number_of(task);
-	}
-	if (FIELD(task->signal, live.counter) != 0)
-		return 0;
-	bpf_map_delete_elem(&processes, &tgid);
-	bpf_map_delete_elem(&requested, &tgid);
-	bpf_map_delete_elem(&looks, &tgid);
-	bpf_map_delete_elem(&runtimes, &tgid);
-	if (is_watched(task))
-		tell(OFFCPU_EXIT, tgid);
 	return 0;
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_WATCHED_H
+#define STAKEOUT_BPF_WATCHED_H
+
+/* Whose waits are recorded. */
+
+#include "bpf/thread_state.bpf.h"
+
+/* Set by the loader. */
+const volatile __u32 self_tgid; /* the loader itself, which is not watched */
+const volatile bool all_processes;
+
+/* The processes to watch, unless all are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __u8); /* enum offcpu_target */
+} targets SEC(".maps");
+
+/* As process_of(), but also for an exiting thread. */
+static __u32 target_of(struct task_struct *task)
+{
+	__u32 tgid = process_of(task);
+	struct thread_state *s = tgid ? 0 : find_state(task);
+
+	return s ? s->tgid : tgid;
+}
+
+static bool is_watched(struct task_struct *task)
+{
+	__u32 tgid;
+
+	if (task->flags & PF_KTHREAD || !task->pid)
+		return false;
+	tgid = target_of(task);
+	if (all_processes)
+		return tgid && tgid != self_tgid;
+	return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+#endif
