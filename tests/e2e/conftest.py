@@ -285,6 +285,18 @@ def java(classes):
 
 
 @pytest.fixture
+def virtual(java):
+    """virtual(KIND): a target with one virtual thread; skips what has none."""
+
+    def start(kind, **how):
+        if javas.version() < 21:
+            pytest.skip("this Java has no virtual threads")
+        return java(kind, main="JavaVirtual", **how)
+
+    return start
+
+
+@pytest.fixture
 def record():
     """record(ARG…): a recording that has begun."""
     started = []

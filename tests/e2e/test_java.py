@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 
-import javas
 import pytest
 from harness import TIMEOUT, gather, name_of, tids, until, wait_until
 from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth
@@ -204,18 +203,6 @@ def test_running(java, look, mode):
 
     gather(count, {"deep"})
     t.assert_progress()
-
-
-@pytest.fixture
-def virtual(java):
-    """virtual(KIND): a target with one virtual thread; skips what has none."""
-
-    def start(kind):
-        if javas.version() < 21:
-            pytest.skip("this Java has no virtual threads")
-        return java(kind, main="JavaVirtual")
-
-    return start
 
 
 def carrier(doc):

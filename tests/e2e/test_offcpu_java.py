@@ -11,6 +11,8 @@ from offcpu_recording import added, over, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 
+ONE_CPU = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+
 NAPPERS = [
     "asleep",
     "enterer",
@@ -76,7 +78,7 @@ def chain_rows(doc):
 @pytest.mark.parametrize("mode", RUNNING)
 def test_interrupted(java, record, mode):
     """Threads that call and return as fast as they can, and have to take turns: what is said to be whole is right."""
-    t = java("3", options=RUNNING[mode], main="JavaChains", before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+    t = java("3", options=RUNNING[mode], main="JavaChains", before=ONE_CPU)
 
     def count(patience):
         recording = record("--json", "--min", 0, "-p", t.pid)
@@ -86,18 +88,6 @@ def test_interrupted(java, record, mode):
 
     gather(count, {"deep"})
     t.assert_progress()
-
-
-@pytest.fixture
-def virtual(java):
-    """virtual(KIND): a target whose one virtual thread has to wait for the processor that another one runs on."""
-
-    def start(kind):
-        if javas.version() < 21:
-            pytest.skip("this Java has no virtual threads")
-        return java(kind, main="JavaVirtual", before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
-
-    return start
 
 
 def carriers(doc):
@@ -116,8 +106,8 @@ def find_carrier(record, t):
 
 @pytest.mark.alone("its thread is to wait for the one processor that it has")
 def test_virtual_thread(virtual, record):
-    t = virtual("mounted")
-    virtual("mounted")
+    t = virtual("mounted", before=ONE_CPU)
+    virtual("mounted", before=ONE_CPU)
     row = find_carrier(record, t)
     names = [f["symbol"] for f in frames_of(row)]
     assert names.count("JavaVirtual.mounted") == 21
@@ -129,8 +119,8 @@ def test_virtual_thread(virtual, record):
 @pytest.mark.alone("its thread is to wait for the one processor that it has")
 def test_virtual_thread_that_was_away(virtual, record):
     """What is not on the stack is said to be missing, and what called it is there."""
-    t = virtual("resumed")
-    virtual("mounted")
+    t = virtual("resumed", before=ONE_CPU)
+    virtual("mounted", before=ONE_CPU)
     row = find_carrier(record, t)
     kinds = [f["kind"] for f in row["user_stack"]]
     names = [f["symbol"] for f in row["user_stack"]]
