@@ -9,6 +9,7 @@ from pathlib import Path
 
 import javas
 import pytest
+from _pytest.assertion import rewrite
 from _pytest.runner import runtestprotocol
 
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
@@ -23,6 +24,10 @@ MARKERS = {
     "alone(why)": "it needs the processors for itself: nothing else runs beside it",
     "chance(why)": "it may fail by chance: it is then run again, once",
 }
+
+
+# What an assertion says is cut after some elements otherwise, and what failed once in 1,000 runs is not seen again.
+rewrite.saferepr = lambda what, **limits: repr(what)[:5000]
 
 
 def pytest_configure(config):

@@ -25,9 +25,13 @@ def recorded(t, refusals, *args, program="on_switch", **more):
 
 
 def recorded_without(t, helper, has_seen, *args):
-    """A recording in which has_seen(DOC); a slow machine takes longer for that."""
+    """
+    A recording in which has_seen(DOC); a slow machine takes longer for that. All waits count, so that no waker's stack
+    is missing because its wait was still too short.
+    """
+    env = refusing({"REFUSE_HELPER": str(helper)})
     for seconds in (0.5, 2, 8):
-        result = run("offcpu", "--json", "-d", seconds, *args, "-p", t.pid, env=refusing({"REFUSE_HELPER": str(helper)}))
+        result = run("offcpu", "--json", "--min", 0, "-d", seconds, *args, "-p", t.pid, env=env)
         if has_seen(result.doc):
             break
     return result

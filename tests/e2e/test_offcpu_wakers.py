@@ -7,6 +7,9 @@ from offcpu_truth import SITES, WAKERS
 
 pytestmark = pytest.mark.usefixtures("root")
 
+# One that has waited less than --min when it is woken has no stack of its waker, and counts if it then waits for a CPU.
+ALL = ("--min", 0)
+
 
 def waker_name(waker):
     return waker.get("thread_name", waker.get("name"))
@@ -15,7 +18,7 @@ def waker_name(waker):
 @pytest.mark.arch
 def test_wakers(target, record):
     t = target("waits_exact", 1000, 30)
-    recording = record("--json", "--wakers", "--min", 0, "-p", t.pid)
+    recording = record("--json", "--wakers", *ALL, "-p", t.pid)
     t.ask("go")
     doc = recording.finish()
     for site, (waker, function) in WAKERS.items():
@@ -40,7 +43,7 @@ def woken(doc, t):
 def test_waker_that_is_too_deep(target, record):
     """What is missing of a waker's stack is said, and the exit code knows of it."""
     t = target("waits_woken", 400)
-    recording = record("--json", "--wakers", "-p", t.pid)
+    recording = record("--json", "--wakers", *ALL, "-p", t.pid)
     let_run(t)
     result = recording.end()
     rows = woken(result.doc, t)
@@ -55,7 +58,7 @@ def test_waker_that_is_too_deep(target, record):
 @pytest.mark.parametrize("option, have", (("--user-only", "user"), ("--kernel-only", "kernel")))
 def test_wakers_with_one_kind_of_stack(target, record, option, have):
     t = target("waits_woken")
-    recording = record("--json", "--wakers", option, "-p", t.pid)
+    recording = record("--json", "--wakers", *ALL, option, "-p", t.pid)
     let_run(t)
     doc = recording.finish()
     rows = woken(doc, t)
