@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Strings, bytes, dictionaries and attributes in made-up memory. */
+/* Strings, bytes, dictionaries, attributes and code objects in made-up memory. */
 #include "pymem.h"
 
+#include "runtime/python/code.h"
 #include "runtime/python/dict.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/values.h"
@@ -287,6 +288,43 @@ static void test_sets(void **state)
 	assert_true(memory.reads <= PYTHON_MAX_ENTRIES * 8 + 2);
 }
 
+/* Its function is `name`, of 4 instructions. */
+static void put_code(const struct python_layout *l, uint64_t at, uint64_t name, const char *text)
+{
+	put_ascii(name, text);
+	pymem_put64(&memory, at + 8, l->at[PY_CODE_TYPE]);
+	pymem_put64(&memory, at + 16, 4);
+	pymem_put64(&memory, at + l->at[PY_CODE_NAME], name);
+	pymem_put64(&memory, at + l->at[PY_CODE_QUALNAME], name);
+}
+
+/* Another one at the same address, by the time that its name was read: which of both the name is of, nobody knows. */
+static void test_code_that_was_replaced(void **state)
+{
+	struct python_layout l = pymem_layout();
+	struct python_codes codes = {.layout = &l, .mem = &memory.mem, .arena = arena};
+	uint64_t stays = AT, goes = AT + 0x400;
+	uint32_t of_stays, of_goes;
+
+	put_code(&l, stays, STRINGS, "stays");
+	put_code(&l, goes, STRINGS + 0x100, "goes");
+	of_stays = python_codes_version(&codes, stays);
+	of_goes = python_codes_version(&codes, goes);
+	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
+	assert_string_equal(python_codes_find(&codes, goes, of_goes)->name, "goes");
+	put_code(&l, goes, STRINGS + 0x200, "comes");
+	python_codes_confirm(&codes, stays, of_stays);
+	python_codes_confirm(&codes, goes, of_goes);
+	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
+	assert_false(python_codes_find(&codes, goes, of_goes)->valid);
+	assert_string_equal(python_codes_find(&codes, goes, python_codes_version(&codes, goes))->name, "comes");
+	/* What was confirmed once stays: it is of that time. */
+	put_code(&l, stays, STRINGS + 0x200, "comes");
+	python_codes_confirm(&codes, stays, of_stays);
+	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
+	python_codes_deinit(&codes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +337,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_values, reset, finish),
 		cmocka_unit_test_setup_teardown(test_ints, reset, finish),
 		cmocka_unit_test_setup_teardown(test_sets, reset, finish),
+		cmocka_unit_test_setup_teardown(test_code_that_was_replaced, reset, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,6 @@ uint32_t python_codes_version(struct python_codes *codes, uint64_t address)
 		return 0;
 	version = offcpu_python_version(0, word);
 	for (size_t i = 0; i < OFFCPU_PYTHON_WORDS; i++) {
-
 		if (!read_u64(codes->mem, address + (codes->layout->at[version_words[i]] & ~UINT64_C(7)), &word))
 			return 0;
 		version = offcpu_python_version(version, word);
@@ -135,6 +134,18 @@ const struct python_code *python_codes_find(struct python_codes *codes, uint64_t
 bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version)
 {
 	return u64map_find(&codes->by_address, key_of(address, version));
+}
+
+void python_codes_confirm(struct python_codes *codes, uint64_t address, uint32_t version)
+{
+	const uint64_t *slot = u64map_find(&codes->by_address, key_of(address, version));
+	struct python_code *code = slot ? (struct python_code *)(uintptr_t)*slot : NULL;
+
+	if (!code || code->confirmed || !version)
+		return;
+	if (python_codes_version(codes, address) != version)
+		*code = (struct python_code){0};
+	code->confirmed = true;
 }
 
 bool python_code_offset(const struct python_layout *layout, const struct python_code *code, uint64_t instr, int64_t *offset)

@@ -16,6 +16,7 @@
 /* Code objects: the functions of the program. They do not change, so that they can be read when nobody is held. */
 
 struct python_code {
+	bool confirmed;   /* it was the same after it was read (python_codes_confirm) */
 	bool valid;       /* it is a code object; else nothing below is set */
 	const char *name; /* qualified where the version has that; NULL: it cannot be read */
 	const char *file;
@@ -42,6 +43,12 @@ void python_codes_deinit(struct python_codes *codes);
  */
 const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address, uint32_t version);
 bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version); /* it was read */
+
+/*
+ * Of one that was just read while the process ran on, through memory that is read anew: if another has taken its place
+ * meanwhile, what was read may be of both, and it is not valid.
+ */
+void python_codes_confirm(struct python_codes *codes, uint64_t address, uint32_t version);
 
 /* The version of what is at an address now, as BPF tells it, and what BPF needs for that. 0: it cannot be read. */
 uint32_t python_codes_version(struct python_codes *codes, uint64_t address);

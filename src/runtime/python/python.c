@@ -767,6 +767,11 @@ static void learn(void *state, const struct raw_stack *raw)
 		if (fresh)
 			python_codes_find(&py->codes, frame->code, frame->version);
 	}
+	if (!fresh || !read_anew(py))
+		return;
+	for (size_t i = 0; i < raw->runtime.len; i++)
+		if (raw->runtime.data[i].runtime == FRAME_KIND_PYTHON)
+			python_codes_confirm(&py->codes, raw->runtime.data[i].code, raw->runtime.data[i].version);
 }
 
 /* Of a saved snapshot only if they were wanted when it was taken. */
