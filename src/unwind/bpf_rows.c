@@ -19,6 +19,7 @@ enum {
 	MAX_SCAN = 8 << 20,    /* bytes of code that are searched at most */
 	MAX_FOUND = 64,        /* in one file */
 	ENTRY_SIZE = 128,      /* of the startup code at an ELF entry point */
+	AARCH64_INSN = 4,      /* bytes of each instruction */
 	SYSCALL_TAIL = 2,      /* the last bytes of a system call instruction, which tell it from most others */
 };
 
@@ -534,6 +535,35 @@ static int add_found(struct table *t, const struct image *image, bool all)
 	return ret == 0 ? merge(&rows, t->rows, t->rows) : ret;
 }
 
+/*
+ * The vDSO of newer kernels has no CFI on aarch64, and its functions are where many a thread loses its CPU: their code tells
+ * where the return address is at each instruction. Where it does not, nothing is said.
+ */
+static int add_code(struct table *t, const struct image *image)
+{
+	_cleanup_(rows_deinit) struct bpf_rows rows = {.base = t->rows->base};
+	struct table more = *t;
+	int ret = 0;
+
+	if (t->limit > SMALL_CODE || t->arch->id != ARCH_AARCH64)
+		return 0;
+	more.rows = &rows;
+	more.end = 0;
+	more.dense = true;
+	for (size_t i = 0; i < t->rows->len; i++) {
+		uint64_t at = t->rows->base + t->rows->data[i].pc, end = row_end(t, i);
+
+		for (; ret == 0 && t->rows->data[i].kind == UNWIND_NONE && at < end; at += AARCH64_INSN) {
+			struct cfi_row row;
+
+			if (insn_read_row(image, t->arch, NULL, at, &row))
+				ret = put(&more, at, at + AARCH64_INSN, read_row(t->arch, &row));
+		}
+	}
+	ret = finish(&more, ret);
+	return ret == 0 ? merge(t->rows, &rows, t->rows) : ret;
+}
+
 /* The row that holds for a file address; NULL before the first. */
 static const struct unwind_row *find(const struct bpf_rows *rows, uint64_t address)
 {
@@ -592,6 +622,8 @@ int bpf_rows_build(struct image *image, const struct arch *arch, struct err *err
 		ret = add_debug_frame(&t, image, &has_debug_frame);
 	if (ret == 0)
 		ret = add_found(&t, image, has_go || has_debug_frame || t.limit <= SMALL_CODE);
+	if (ret == 0)
+		ret = add_code(&t, image);
 	if (ret == 0)
 		ret = add_entry(&t, image);
 	if (ret != 0) {
