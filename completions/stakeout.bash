@@ -85,11 +85,15 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == help && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache version" -- "$cur"))
+		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache doctor version" -- "$cur"))
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then
 		COMPREPLY=()
+		return
+	fi
+	if [[ ${COMP_WORDS[1]} == doctor && $COMP_CWORD -gt 1 ]]; then
+		COMPREPLY=($(compgen -W "--json --verbose --help -v -h $(_stakeout_processes)" -- "$cur"))
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == cache && $COMP_CWORD -gt 1 ]]; then
@@ -111,7 +115,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache help version $(_stakeout_processes)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache doctor help version $(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac

@@ -8,8 +8,9 @@ end
 
 set -l symbolize '__fish_seen_subcommand_from symbolize'
 set -l cache '__fish_seen_subcommand_from cache'
+set -l doctor '__fish_seen_subcommand_from doctor'
 set -l offcpu '__fish_seen_subcommand_from offcpu'
-set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache help version'
+set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache doctor help version'
 
 complete -c stakeout -f
 complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache help version' -a '(__stakeout_processes)'
@@ -18,9 +19,10 @@ complete -c stakeout -n __fish_is_first_arg -a replay -d 'Show a saved snapshot'
 complete -c stakeout -n __fish_is_first_arg -a symbolize -d 'Name addresses'
 complete -c stakeout -n __fish_is_first_arg -a offcpu -d 'Record where threads wait'
 complete -c stakeout -n __fish_is_first_arg -a cache -d 'Show or clear what is kept between runs'
+complete -c stakeout -n __fish_is_first_arg -a doctor -d 'Try what works on this machine'
 complete -c stakeout -n __fish_is_first_arg -a help -d 'Show commands and options'
 complete -c stakeout -n __fish_is_first_arg -a version -d 'Show the version and features'
-complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache version'
+complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache doctor version'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
 complete -c stakeout -n $stacks -s p -l pid -x -a '(__stakeout_processes)' -d 'A process'
 complete -c stakeout -n $stacks -s r -l registers -d 'Show all general registers'
@@ -109,6 +111,10 @@ complete -c stakeout -n $cache -l clear -d 'Remove the files'
 complete -c stakeout -n $cache -l json -d 'One JSON document'
 complete -c stakeout -n $cache -s v -l verbose -d 'Each file'
 complete -c stakeout -n $cache -s h -l help -d 'Show a summary of the options'
+
+complete -c stakeout -n $doctor -l json -d 'One JSON document'
+complete -c stakeout -n $doctor -s v -l verbose -d 'Also how long each took'
+complete -c stakeout -n $doctor -s h -l help -d 'Show a summary of the options'
 
 for command in $stacks $symbolize $offcpu
 	complete -c stakeout -n $command -l no-cache -d 'Neither use nor keep the cache'

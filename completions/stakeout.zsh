@@ -12,13 +12,13 @@ _stakeout_what() {
 		_alternative 'processes:process:_stakeout_processes' \
 			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
-				cache\:"show or clear what is kept between runs" help\:"show commands and options"
+				cache\:"show or clear what is kept between runs" doctor\:"try what works here" help\:"show commands and options"
 				version\:"show the version and features"))'
 	fi
 }
 
 if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
-	_values command snapshot offcpu replay symbolize cache version
+	_values command snapshot offcpu replay symbolize cache doctor version
 	return
 fi
 
@@ -94,6 +94,17 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'(-v --verbose)'{-v,--verbose}'[all stacks, and paths in full]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:process:_stakeout_processes'
+	return
+fi
+
+if [[ $words[2] == doctor ]] && (( CURRENT > 2 )); then
+	shift words
+	(( CURRENT-- ))
+	_arguments -S \
+		'--json[one JSON document]' \
+		'(-v --verbose)'{-v,--verbose}'[also how long each took]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
+		':process:_stakeout_processes'
 	return
 fi
 

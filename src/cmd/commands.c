@@ -11,6 +11,7 @@ const struct command commands[] = {
 	{"offcpu", "stakeout offcpu", cmd_offcpu, "where threads wait over time, for how long, and who woke them"},
 	{"replay", "stakeout replay", cmd_replay, "a snapshot that was saved, on any machine"},
 	{"symbolize", "stakeout symbolize", cmd_symbolize, "functions, files and lines of addresses, as addr2line does"},
+	{"doctor", "stakeout doctor", cmd_doctor, "what works on this machine, what does not, and the command that helps"},
 	{"cache", "stakeout cache", cmd_cache, "what is kept between runs: show or clear it"},
 	{"help", "stakeout help", cmd_help, "this list, or the options of a command"},
 	{"version", "stakeout version", cmd_version, "version and built-in features"},

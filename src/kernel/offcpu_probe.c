@@ -267,6 +267,29 @@ static int try_kprobe(struct offcpu_probe *probe)
 	return 0;
 }
 
+/* The kernel has them at all: it is expensive to find that out by loading the programs, each time with fewer stacks. */
+static bool has_kprobes(void)
+{
+	static const char *const doors[] = {
+		"/sys/bus/event_source/devices/kprobe/type",
+		"/sys/kernel/tracing/kprobe_events",
+		"/sys/kernel/debug/tracing/kprobe_events",
+	};
+
+	for (size_t i = 0; i < sizeof(doors) / sizeof(doors[0]); i++)
+		if (access(doors[i], F_OK) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_kprobe(const struct offcpu_probe *probe, int code, struct err *err)
+{
+	return err_set(err, code,
+		       "a kprobe on %s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON, and a kernel with "
+		       "CONFIG_KPROBE_EVENTS that is not locked down",
+		       probe->switch_symbol, strerror(code));
+}
+
 static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const struct offcpu_probe_options *options,
 		    struct err *err)
 {
@@ -277,16 +300,13 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 		return err_set(err, ENOENT, "this kernel has no tracepoint sched_exit_tp");
 	if (rung == OFFCPU_RUNG_KPROBE && !find_switch_symbol(probe->switch_symbol))
 		return err_set(err, ENOENT, "/proc/kallsyms shows no finish_task_switch");
+	if (rung == OFFCPU_RUNG_KPROBE && !has_kprobes())
+		return refuse_kprobe(probe, ENOENT, err);
 	rc = load(probe, options, err);
-	if (rc == 0 && rung == OFFCPU_RUNG_KPROBE) {
-		rc = try_kprobe(probe);
-		if (rc < 0)
-			return err_set(err, -rc,
-				       "a kprobe on %s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON, and a "
-				       "kernel with CONFIG_KPROBE_EVENTS that is not locked down",
-				       probe->switch_symbol, strerror(-rc));
-	}
-	return rc;
+	if (rc < 0 || rung != OFFCPU_RUNG_KPROBE)
+		return rc;
+	rc = try_kprobe(probe);
+	return rc < 0 ? refuse_kprobe(probe, -rc, err) : 0;
 }
 
 /* Appends the reason to that of the rung before. */

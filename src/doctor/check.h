@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_DOCTOR_CHECK_H
+#define STAKEOUT_DOCTOR_CHECK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "doctor/patient.h"
+#include "doctor/rights.h"
+#include "model/finding.h"
+#include "symbol/store.h"
+
+/* What the checks work with. */
+struct doctor {
+	struct arena *arena; /* owns what findings say */
+	struct rights rights;
+	struct patient patient;
+	struct store *cache; /* of names; NULL: there is none */
+	struct diagnosis *diagnosis;
+};
+
+enum { CHECK_PARTLY = 1 };
+
+/*
+ * Something that the program can use. To add one: a function that really does it, and a line in the list of its file; a file
+ * has a line in doctor.c.
+ */
+struct check {
+	const char *group, *name, *about, *costs;
+	/* 0, and in *how what was seen, if that is worth a word; or -errno and a sentence; CHECK_PARTLY and a sentence. */
+	int (*attempt)(struct doctor *doctor, const char **how, struct err *err);
+	uint64_t needed;   /* capabilities that it takes where it is refused */
+	const char *(*remedy)(struct doctor *doctor, int code); /* NULL: what those capabilities tell */
+	const char *better; /* names of checks, with commas: with any of them nothing is lost without this */
+	bool is_extra;      /* nothing is lost without it anyhow */
+};
+
+struct checks {
+	const struct check *list;
+	size_t len;
+};
+
+/* reading.c: processes; kernel.c: what the kernel lets us load and ask; rungs.c: whole stacks, each way; names.c. */
+extern const struct checks reading_checks, kernel_checks, rung_checks, name_checks;
+
+#endif

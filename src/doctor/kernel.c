@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel lets us load and ask. */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "doctor/check.h"
+#include "kernel/mmap_watch.h"
+#include "kernel/task_iter.h"
+
+#define FOR_BPF (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON))
+
+static int create_map(uint32_t type, uint32_t size, uint32_t entries, struct err *err)
+{
+	union bpf_attr attr = {.map_type = type, .key_size = size, .value_size = size, .max_entries = entries};
+	_cleanup_close_ int fd = -1;
+
+	if (!task_iter_built_in())
+		return err_set(err, ENOTSUP, "this build of stakeout has no BPF");
+	fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
+	return fd < 0 ? err_set(err, errno, "%s", strerror(errno)) : 0;
+}
+
+static int try_bpf(struct doctor *doctor, const char **how, struct err *err)
+{
+	return create_map(BPF_MAP_TYPE_ARRAY, 4, 1, err);
+}
+
+/* As large as that of a recording: an old kernel counts it as locked memory, which is limited. */
+static int try_ring(struct doctor *doctor, const char **how, struct err *err)
+{
+	return create_map(BPF_MAP_TYPE_RINGBUF, 0, 16 << 20, err);
+}
+
+static int try_btf(struct doctor *doctor, const char **how, struct err *err)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		return 0;
+	return err_set(err, errno, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
+}
+
+static int try_perf(struct doctor *doctor, const char **how, struct err *err)
+{
+	struct mmap_watch *watch;
+	int rc = mmap_watch_create(err, &watch);
+
+	if (rc == 0)
+		mmap_watch_destroy(watch);
+	return rc;
+}
+
+static void *return_at_once(void *arg)
+{
+	return NULL;
+}
+
+/* As the thread that holds others is started. */
+static int try_realtime(struct doctor *doctor, const char **how, struct err *err)
+{
+	struct sched_param first = {.sched_priority = 1};
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &first);
+	rc = pthread_create(&thread, &attr, return_at_once, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc)
+		return err_set(err, rc, "%s", strerror(rc));
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static const char *remedy_btf(struct doctor *doctor, int code)
+{
+	return "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of all large distributions are";
+}
+
+static const char *remedy_ring(struct doctor *doctor, int code)
+{
+	if (code == EPERM && (doctor->rights.capabilities & FOR_BPF) == FOR_BPF)
+		return "ulimit -l unlimited";
+	return code == EINVAL ? "use Linux 5.8 or newer" : rights_remedy(&doctor->rights, FOR_BPF, doctor->arena);
+}
+
+static const char *remedy_perf(struct doctor *doctor, int code)
+{
+	if (code == EACCES && doctor->rights.perf_event_paranoid > 2)
+		return "sudo sysctl kernel.perf_event_paranoid=2, or run it as root";
+	return rights_remedy(&doctor->rights, RIGHT(CAP_PERFMON), doctor->arena);
+}
+
+static const char *remedy_realtime(struct doctor *doctor, int code)
+{
+	if (doctor->rights.capabilities & RIGHT(CAP_SYS_NICE))
+		return "give the control group a budget for it (cpu.rt_runtime_us), or run it in another group";
+	return rights_remedy(&doctor->rights, RIGHT(CAP_SYS_NICE), doctor->arena);
+}
+
+static const char group[] = "the kernel";
+
+static const struct check list[] = {
+	{
+		.group = group,
+		.name = "bpf",
+		.about = "programs can be loaded into the kernel (BPF)",
+		.costs = "waits over time are estimated, not measured; kernel stacks come from /proc, where root may read them",
+		.attempt = try_bpf,
+		.needed = FOR_BPF,
+	},
+	{
+		.group = group,
+		.name = "btf",
+		.about = "the kernel describes its types (BTF)",
+		.costs = "waits over time are estimated, not measured",
+		.attempt = try_btf,
+		.remedy = remedy_btf,
+	},
+	{
+		.group = group,
+		.name = "ring_buffer",
+		.about = "room for what BPF tells (16 MiB)",
+		.costs = "waits over time are estimated, not measured",
+		.attempt = try_ring,
+		.remedy = remedy_ring,
+	},
+	{
+		.group = group,
+		.name = "perf_event_open",
+		.about = "news of code that processes map (perf_event_open)",
+		.costs = "the first stacks through a library that was just loaded may end there",
+		.attempt = try_perf,
+		.remedy = remedy_perf,
+	},
+	{
+		.group = group,
+		.name = "realtime",
+		.about = "threads are held and let go without a wait for a CPU (SCHED_FIFO)",
+		.costs = "on a busy machine running threads are held for milliseconds instead of microseconds",
+		.attempt = try_realtime,
+		.remedy = remedy_realtime,
+	},
+};
+
+const struct checks kernel_checks = {list, sizeof(list) / sizeof(list[0])};

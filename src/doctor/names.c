@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether addresses can get names. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/check.h"
+#include "kernel/kallsyms.h"
+#include "symbol/debuginfod.h"
+
+static int try_kallsyms(struct doctor *doctor, const char **how, struct err *err)
+{
+	struct kallsyms *names;
+	int rc = kallsyms_load("/proc/kallsyms", err, &names);
+
+	if (rc < 0)
+		return rc;
+	*how = arena_printf(doctor->arena, "%zu functions", kallsyms_len(names));
+	kallsyms_destroy(names);
+	return 0;
+}
+
+static int try_cache(struct doctor *doctor, const char **how, struct err *err)
+{
+	return store_open(NULL, STORE_DEFAULT_LIMIT, err, &doctor->cache);
+}
+
+static int try_debuginfod(struct doctor *doctor, const char **how, struct err *err)
+{
+	void *library;
+
+	if (!debuginfod_is_wanted())
+		return err_set(err, ENOENT, "no server is named: DEBUGINFOD_URLS is not set");
+	library = dlopen("libdebuginfod.so.1", RTLD_LAZY);
+	if (!library)
+		return err_set(err, ENOENT, "%s", dlerror());
+	dlclose(library);
+	*how = getenv("DEBUGINFOD_URLS");
+	return 0;
+}
+
+static const char *remedy_kallsyms(struct doctor *doctor, int code)
+{
+	if (code == EPERM && doctor->rights.kptr_restrict > 0)
+		return "sudo sysctl kernel.kptr_restrict=0, or run it as root";
+	return rights_remedy(&doctor->rights, RIGHT(CAP_SYSLOG), doctor->arena);
+}
+
+static const char *remedy_cache(struct doctor *doctor, int code)
+{
+	return "set XDG_CACHE_HOME to a directory of your own";
+}
+
+static const char *remedy_debuginfod(struct doctor *doctor, int code)
+{
+	return debuginfod_is_wanted() ? "install libdebuginfod1" :
+		"export DEBUGINFOD_URLS=https://debuginfod.elfutils.org, and give --debuginfod";
+}
+
+static const char group[] = "names";
+
+static const struct check list[] = {
+	{
+		.group = group,
+		.name = "kallsyms",
+		.about = "names of kernel functions (/proc/kallsyms)",
+		.costs = "kernel frames are addresses, unless BPF names them",
+		.attempt = try_kallsyms,
+		.remedy = remedy_kallsyms,
+		.better = "snapshot_bpf",
+	},
+	{
+		.group = group,
+		.name = "cache",
+		.about = "what was read of symbols is kept for the next time",
+		.costs = "every run reads the symbols of large programs anew",
+		.attempt = try_cache,
+		.remedy = remedy_cache,
+	},
+	{
+		.group = group,
+		.name = "debuginfod",
+		.about = "debug info that is not installed comes from servers (debuginfod)",
+		.costs = "lines and inlined calls only where a debug package is installed",
+		.attempt = try_debuginfod,
+		.remedy = remedy_debuginfod,
+		.is_extra = true,
+	},
+};
+
+const struct checks name_checks = {list, sizeof(list) / sizeof(list[0])};

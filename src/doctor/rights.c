@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor/rights.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proc/task_status.h"
+
+static const struct {
+	int number;
+	const char *name;
+} capability_names[] = {
+	{CAP_SYS_PTRACE, "sys_ptrace"},
+	{CAP_SYS_ADMIN, "sys_admin"},
+	{CAP_SYS_NICE, "sys_nice"},
+	{CAP_SYSLOG, "syslog"},
+	{CAP_PERFMON, "perfmon"},
+	{CAP_BPF, "bpf"},
+	{CAP_CHECKPOINT_RESTORE, "checkpoint_restore"},
+};
+
+static bool read_text(const char *path, char *buf, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static int read_setting(const char *path)
+{
+	char text[16];
+
+	return read_text(path, text, sizeof(text)) ? atoi(text) : -1;
+}
+
+static bool is_in_user_namespace(void)
+{
+	enum { FIRST = 0xEFFFFFFD }; /* part of the kernel's interface */
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino != FIRST;
+}
+
+/* "[none] integrity confidentiality" */
+static bool is_locked_down(void)
+{
+	char text[64];
+
+	return read_text("/sys/kernel/security/lockdown", text, sizeof(text)) && !strstr(text, "[none]");
+}
+
+void rights_read(struct rights *rights)
+{
+	struct task_status status;
+
+	*rights = (struct rights){
+		.capabilities = task_status_read(AT_FDCWD, "/proc/self/status", &status) == 0 ? status.effective : 0,
+		.in_user_namespace = is_in_user_namespace(),
+		.is_filtered = prctl(PR_GET_SECCOMP) > 0,
+		.is_locked_down = is_locked_down(),
+		.ptrace_scope = read_setting("/proc/sys/kernel/yama/ptrace_scope"),
+		.perf_event_paranoid = read_setting("/proc/sys/kernel/perf_event_paranoid"),
+		.kptr_restrict = read_setting("/proc/sys/kernel/kptr_restrict"),
+	};
+}
+
+/* "--cap-add=bpf --cap-add=perfmon" or "cap_bpf,cap_perfmon" */
+static const char *list(uint64_t capabilities, const char *before, const char *between, struct arena *arena)
+{
+	const char *all = "";
+
+	for (size_t i = 0; all && i < sizeof(capability_names) / sizeof(capability_names[0]); i++)
+		if (capabilities & RIGHT(capability_names[i].number))
+			all = arena_printf(arena, "%s%s%s%s", all, all[0] ? between : "", before, capability_names[i].name);
+	return all ? all : "";
+}
+
+const char *rights_remedy(const struct rights *rights, uint64_t needed, struct arena *arena)
+{
+	uint64_t lacking = needed & ~rights->capabilities;
+
+	if (rights->in_user_namespace)
+		return "run it on the host: in a user namespace these rights are worth nothing outside of it";
+	if (lacking && rights->is_filtered)
+		return arena_printf(arena, "start the container with %s", list(lacking, "--cap-add=", " ", arena));
+	if (lacking)
+		return arena_printf(arena, "sudo stakeout …, or once: sudo setcap %s+ep \"$(command -v stakeout)\"",
+				    list(needed, "cap_", ",", arena));
+	if (rights->is_filtered)
+		return "start the container with --security-opt seccomp=unconfined, or a profile that allows this system call";
+	if (rights->is_locked_down)
+		return "boot with lockdown=none: the kernel is locked down (/sys/kernel/security/lockdown), even against root";
+	return NULL;
+}
+
+const char *rights_remedy_ptrace(const struct rights *rights, struct arena *arena)
+{
+	if (rights->ptrace_scope == 3)
+		return "restart the machine with kernel.yama.ptrace_scope below 3: it cannot be lowered while it runs";
+	if (rights->ptrace_scope > 0 && !(rights->capabilities & RIGHT(CAP_SYS_PTRACE)))
+		return arena_printf(arena, "sudo sysctl kernel.yama.ptrace_scope=0 (it is %d) lets you read your own processes",
+				    rights->ptrace_scope);
+	return rights_remedy(rights, RIGHT(CAP_SYS_PTRACE), arena);
+}

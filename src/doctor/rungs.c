@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole stacks of the patient, kernel and user, each way that the commands can take. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "doctor/check.h"
+#include "offcpu/record/recording.h"
+#include "offcpu/sample/sampler.h"
+#include "trace/tracing.h"
+
+enum { STACK_BYTES = 1 << 20, PATIENCE_MS = 500, WAITS = 2 };
+
+/* Whether it is a stack of the function that waits. */
+static bool is_true(const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->len; i++)
+		if (patient_waits_at(stack->data[i].address))
+			return true;
+	return false;
+}
+
+static int judge(const struct stack *user, const char *user_error, const struct stack *kernel, const char *kernel_error,
+		 struct err *err)
+{
+	if (user_error)
+		return err_set(err, ENODATA, "the user stack is not whole: %s", user_error);
+	if (!is_true(user))
+		return err_set(err, ENODATA, "the user stack is not that of the function that waits");
+	if (kernel && kernel->len)
+		return 0;
+	err_set(err, EPERM, "user stacks, but no kernel stacks%s%s", kernel_error ? ": " : "", kernel_error ? kernel_error : "");
+	return CHECK_PARTLY;
+}
+
+static int judge_trace(const struct trace *trace, struct err *err)
+{
+	const struct trace_thread *thread = trace->threads.len ? &trace->threads.data[0] : NULL;
+
+	if (!thread)
+		return err_set(err, ESRCH, "the process has ended");
+	if (thread->thread->why)
+		return err_set(err, ENODATA, "%s", thread->thread->why);
+	return judge(thread->user, trace_thread_is_complete(thread) ? NULL : thread->raw.error, thread->kernel,
+		     trace->snap->capture.kernel_stack_error, err);
+}
+
+static int try_snapshot(struct doctor *doctor, enum source_choice source, struct err *err)
+{
+	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	const struct tracing_options options = {
+		.capture = {.source = source, .stop = STOP_NONE, .kernel_stacks = true, .stack_size = STACK_BYTES},
+		.no_runtimes = true,
+	};
+	const struct tracing_names names = {.native.symbols.cache = doctor->cache, .kernel = true};
+	struct trace *trace;
+	int rc = tracing_capture((struct process_id){.pid = doctor->patient.pid}, &options, monotonic_ns(), err, &tracing);
+
+	if (rc == 0)
+		rc = tracing_name(tracing, &names, err, &trace);
+	return rc < 0 ? rc : judge_trace(trace, err);
+}
+
+static int try_snapshot_bpf(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_snapshot(doctor, SOURCE_BPF, err);
+}
+
+static int try_snapshot_libbpf(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_snapshot(doctor, SOURCE_LIBBPF, err);
+}
+
+static int try_snapshot_proc(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_snapshot(doctor, SOURCE_PROC, err);
+}
+
+static struct watch_options watch_options(const struct doctor *doctor)
+{
+	return (struct watch_options){
+		.pids = &doctor->patient.pid,
+		.npids = 1,
+		.by_thread = true,
+		.kernel_stacks = true,
+		.user_stacks = true,
+		.names.symbols.cache = doctor->cache,
+		.filter = {.max_ns = UINT64_MAX, .sleeping = true, .uninterruptible = true},
+	};
+}
+
+/* The first waits may come before its code is known: one that is whole will do. */
+static int judge_profile(const struct offcpu_profile *profile, struct err *err)
+{
+	int rc = err_set(err, ENODATA, "no wait was seen");
+
+	for (size_t i = 0; rc < 0 && i < profile->rows.len; i++) {
+		const struct offcpu_row *row = &profile->rows.data[i];
+
+		if (row->state == 'S')
+			rc = judge(row->user, row->user_error, row->kernel, row->kernel_error, err);
+	}
+	return rc;
+}
+
+/* Takes over the watch. */
+static int finish(struct watch *watch, struct err *err)
+{
+	const uint64_t until = monotonic_ns() + (uint64_t)PATIENCE_MS * 1000000;
+	const struct timespec nap = {.tv_nsec = 2000000};
+	struct offcpu_profile profile = {0};
+	int rc;
+
+	while (watch->ops->progress(watch).waits < WAITS && monotonic_ns() < until)
+		nanosleep(&nap, NULL);
+	watch->ops->stop(watch);
+	rc = watch->ops->finish(watch, err, &profile);
+	if (rc == 0)
+		rc = judge_profile(&profile, err);
+	offcpu_profile_deinit(&profile);
+	watch_destroy(watch);
+	return rc;
+}
+
+static int try_recording(struct doctor *doctor, enum offcpu_rung rung, struct err *err)
+{
+	const struct recording_options options = {.watch = watch_options(doctor), .rung = rung};
+	struct recording *recording;
+	int rc = recording_start(&options, err, &recording);
+
+	return rc < 0 ? rc : finish(recording_watch(recording), err);
+}
+
+static int try_sched_exit(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_recording(doctor, OFFCPU_RUNG_SCHED_EXIT, err);
+}
+
+static int try_kprobe(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_recording(doctor, OFFCPU_RUNG_KPROBE, err);
+}
+
+static int try_switch(struct doctor *doctor, const char **how, struct err *err)
+{
+	return try_recording(doctor, OFFCPU_RUNG_SWITCH, err);
+}
+
+static int try_sampler(struct doctor *doctor, const char **how, struct err *err)
+{
+	const struct sampler_options options = {.watch = watch_options(doctor)};
+	struct watch *watch;
+	int rc = sampler_start(&options, err, &watch);
+
+	return rc < 0 ? rc : finish(watch, err);
+}
+
+static const char snapshot[] = "stakeout PID, on a program of its own";
+static const char offcpu[] = "stakeout offcpu, on the same program";
+
+#define FOR_BPF (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON) | RIGHT(CAP_SYS_PTRACE))
+
+static const struct check list[] = {
+	{
+		.group = snapshot,
+		.name = "snapshot_bpf",
+		.about = "by BPF: user and kernel stacks of sleeping threads, nobody is stopped",
+		.costs = "running threads are found by guessing from /proc; without root there are no kernel stacks",
+		.attempt = try_snapshot_bpf,
+		.needed = FOR_BPF,
+		.better = "snapshot_libbpf",
+	},
+	{
+		.group = snapshot,
+		.name = "snapshot_libbpf",
+		.about = "the same, relocated by libbpf, for older kernels",
+		.costs = "nothing where the line above works",
+		.attempt = try_snapshot_libbpf,
+		.needed = FOR_BPF,
+		.better = "snapshot_bpf",
+	},
+	{
+		.group = snapshot,
+		.name = "snapshot_proc",
+		.about = "by /proc",
+		.costs = "nothing where BPF works",
+		.attempt = try_snapshot_proc,
+		.needed = RIGHT(CAP_SYS_ADMIN) | RIGHT(CAP_SYS_PTRACE),
+		.better = "snapshot_bpf,snapshot_libbpf",
+	},
+	{
+		.group = offcpu,
+		.name = "offcpu_sched_exit",
+		.about = "by BPF at the scheduler's own tracepoint (Linux 6.18)",
+		.costs = "nothing where one of the next two works",
+		.attempt = try_sched_exit,
+		.needed = FOR_BPF,
+		.better = "offcpu_kprobe",
+	},
+	{
+		.group = offcpu,
+		.name = "offcpu_kprobe",
+		.about = "by BPF at a kprobe",
+		.costs = "stacks are taken at every switch, which takes three times as long",
+		.attempt = try_kprobe,
+		.needed = FOR_BPF,
+		.better = "offcpu_sched_exit",
+	},
+	{
+		.group = offcpu,
+		.name = "offcpu_switch",
+		.about = "by BPF at every switch",
+		.costs = "waits are estimated from /proc: short ones are missed, and wakers are not known",
+		.attempt = try_switch,
+		.needed = FOR_BPF,
+		.better = "offcpu_sched_exit,offcpu_kprobe",
+	},
+	{
+		.group = offcpu,
+		.name = "offcpu_proc",
+		.about = "by looking at /proc again and again",
+		.costs = "nothing where BPF works",
+		.attempt = try_sampler,
+		.needed = RIGHT(CAP_SYS_ADMIN) | RIGHT(CAP_SYS_PTRACE),
+		.better = "offcpu_sched_exit,offcpu_kprobe,offcpu_switch",
+	},
+};
+
+const struct checks rung_checks = {list, sizeof(list) / sizeof(list[0])};

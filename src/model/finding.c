@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/finding.h"
+
+const char *finding_state_name(enum finding_state state)
+{
+	static const char *const names[FINDING_STATES] = {
+		[FINDING_WORKS] = "works",
+		[FINDING_PARTLY] = "partly",
+		[FINDING_FAILS] = "fails",
+		[FINDING_SPARE] = "spare",
+	};
+
+	return names[state];
+}
+
+void diagnosis_deinit(struct diagnosis *diagnosis)
+{
+	vec_deinit(&diagnosis->findings);
+	for (size_t i = 0; i < diagnosis->verdicts.len; i++)
+		vec_deinit(&diagnosis->verdicts.data[i].lacks);
+	vec_deinit(&diagnosis->verdicts);
+}
+
+/* With a process what matters is what will be missing of it. */
+bool diagnosis_is_good(const struct diagnosis *diagnosis)
+{
+	for (size_t i = 0; i < diagnosis->verdicts.len; i++)
+		if (!diagnosis->verdicts.data[i].rung || diagnosis->verdicts.data[i].lacks.len)
+			return false;
+	for (size_t i = 0; !diagnosis->pid && i < diagnosis->findings.len; i++)
+		if (diagnosis->findings.data[i].state == FINDING_FAILS || diagnosis->findings.data[i].state == FINDING_PARTLY)
+			return false;
+	return !diagnosis->pid || diagnosis->comm;
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""stakeout doctor: what works on this machine, tried, and what that means for a process."""
+
+import json
+
+import pytest
+from harness import ROOT, refusing, run, without_btf
+from offcpu_recording import why_not
+
+SNAPSHOTS = ("snapshot_bpf", "snapshot_libbpf", "snapshot_proc")
+RUNGS = {"offcpu_sched_exit": "sched_exit", "offcpu_kprobe": "kprobe", "offcpu_switch": "switch"}
+
+
+def examined(*args, **how):
+    """The document, after a check that it is valid, and that the exit code agrees with it."""
+    result = run("doctor", "--json", *args, **how)
+    assert result.code in (0, 3), result
+    doc = json.loads(result.out)
+    validate(doc)
+    assert doc["good"] == (result.code == 0), result
+    if not doc["process"]:
+        assert doc["good"] == (not {f["state"] for f in doc["findings"]} & {"partly", "fails"}), doc
+    return doc
+
+
+def validate(doc):
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(doc, json.loads((ROOT / "docs/schema/doctor.schema.json").read_text()))
+    for finding in doc["findings"]:
+        assert (finding["state"] == "works") == (finding["why"] is None) == (finding["costs"] is None), finding
+
+
+def finding(doc, name):
+    (found,) = [f for f in doc["findings"] if f["name"] == name]
+    return found
+
+
+def verdict(doc, command):
+    (found,) = [v for v in doc["process"]["verdicts"] if v["command"] == command]
+    return found
+
+
+@pytest.mark.arch
+@pytest.mark.asan
+def test_agrees_with_the_commands(root, target):
+    """Each way to take a stack works, and is told to, where the command can take it."""
+    t = target("plain").settle()
+    doc = examined()
+    for name, rung in RUNGS.items():
+        why = why_not(rung)
+        assert (finding(doc, name)["state"] == "works") == (why is None), (why, finding(doc, name))
+    for name in SNAPSHOTS:
+        taken = run("--json", f"--source={name.removeprefix('snapshot_')}", t.pid)
+        assert (finding(doc, name)["state"] == "works") == (taken.code == 0), (taken, finding(doc, name))
+    for name in ("proc", "process_vm_readv", "mem", "ptrace", "syscall"):
+        assert finding(doc, name)["state"] == "works", finding(doc, name)
+
+
+def test_text(root):
+    """A line each; what does not work is explained below, in the same words."""
+    result = run("doctor", "-v")
+    doc = examined()
+    for f in doc["findings"]:
+        (line,) = [text for text in result.out.splitlines() if f"({f['name']}, " in text]
+        assert f["about"] in line and line.startswith("  works" if f["state"] == "works" else "  "), line
+    for f in doc["findings"]:
+        assert f["remedy"] is None or f"help: {f['remedy']}" in result.out, f
+
+
+@pytest.mark.asan
+def test_without_rights(root, as_nobody, target):
+    """Own processes can be read; what cannot be done needs named rights, and the process is told of it."""
+    t = target("plain", wrap=as_nobody).settle()
+    doc = examined(t.pid, wrap=as_nobody)
+    assert not doc["good"]
+    for name, capability in (("stack", "cap_sys_admin"), ("bpf", "cap_bpf"), ("realtime", "cap_sys_nice")):
+        assert finding(doc, name)["state"] == "fails", finding(doc, name)
+        assert capability in finding(doc, name)["remedy"], finding(doc, name)
+    assert finding(doc, "snapshot_proc")["state"] == "partly" and "no kernel stacks" in finding(doc, "snapshot_proc")["why"]
+    assert verdict(doc, "snapshot")["method"] == "proc"
+    assert any("kernel stacks need root" in lack for lack in verdict(doc, "snapshot")["lacks"])
+    assert verdict(doc, "offcpu")["method"] == "proc"
+    assert any("waits are estimated" in lack for lack in verdict(doc, "offcpu")["lacks"])
+
+
+def test_another_users_process(root, as_nobody, target):
+    doc = examined(target("plain").settle().pid, wrap=as_nobody)
+    assert verdict(doc, "snapshot")["method"] is None
+    assert any("belongs to another user" in lack for lack in verdict(doc, "snapshot")["lacks"]), doc["process"]
+    assert any("memory map" in lack for lack in verdict(doc, "offcpu")["lacks"]), doc["process"]
+
+
+def test_kernel_without_btf(root, unshare):
+    doc = examined(wrap=without_btf(unshare))
+    assert finding(doc, "btf")["state"] == "fails" and "CONFIG_DEBUG_INFO_BTF" in finding(doc, "btf")["remedy"]
+    for name in RUNGS:
+        assert finding(doc, name)["state"] == "fails", finding(doc, name)
+    assert finding(doc, "offcpu_proc")["state"] == "works", finding(doc, "offcpu_proc")
+
+
+def test_programs_that_are_refused(root, target):
+    """What the verifier says is told, and the process is recorded by /proc."""
+    doc = examined(target("plain").settle().pid, env=refusing({"REFUSE_BPF": "on_switch 1000"}))
+    switch = finding(doc, "offcpu_switch")
+    assert switch["state"] == "fails" and "loading the BPF programs failed" in switch["why"], switch
+    assert verdict(doc, "offcpu")["method"] == "proc" and verdict(doc, "snapshot")["method"] != "proc"
+
+
+def test_user_namespace(root, tool):
+    """Rights that are worth nothing outside: more of them would not help."""
+    wrap = [tool("unshare"), "-Ur"]
+    if run("version", wrap=wrap).code:
+        pytest.skip("no user namespaces here")
+    doc = examined(wrap=wrap)
+    assert finding(doc, "bpf")["state"] == "fails" and "host" in finding(doc, "bpf")["remedy"], finding(doc, "bpf")
+
+
+def test_processes_that_are_not_there(root):
+    nobody = run("doctor", 4_000_000)
+    assert nobody.code == 1 and nobody.out == "" and "4000000" in nobody.err, nobody
+    assert run("doctor", "1", "2").code == 2

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The process that the doctor tries things on, and what helps where something was refused. */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor/patient.h"
+#include "doctor/rights.h"
+
+static struct arena *arena;
+
+static int setup(void **state)
+{
+	arena = arena_create();
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	arena_destroy(arena);
+	return 0;
+}
+
+/* The state letter of a process, and its parent; 0: it is gone. */
+static char look(pid_t pid, int *parent)
+{
+	char path[32], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%*d (%*[^)]) %c %d", &state, parent) != 2)
+		state = 0;
+	fclose(f);
+	return state;
+}
+
+static void test_patient(void **state)
+{
+	struct patient patient;
+	struct err err = {0};
+	int parent = 0;
+	char letter;
+	pid_t pid;
+
+	assert_int_equal(patient_start(&patient, &err), 0);
+	pid = patient.pid;
+	letter = look(pid, &parent);
+	assert_true(letter && letter != 'Z');
+	assert_int_not_equal(parent, getpid());
+	patient_end(&patient);
+	letter = look(pid, &parent);
+	assert_true(letter == 0 || letter == 'Z' || letter == 'X');
+	patient_end(&patient); /* of none */
+	assert_false(patient_waits_at(0));
+	assert_false(patient_waits_at((uintptr_t)&test_patient));
+}
+
+static void expect(const struct rights *rights, uint64_t needed, const char *words)
+{
+	const char *remedy = rights_remedy(rights, needed, arena);
+
+	if (!words)
+		assert_null(remedy);
+	else if (!remedy || !strstr(remedy, words))
+		fail_msg("'%s' is not in '%s'", words, remedy ? remedy : "(nothing)");
+}
+
+/* From what is in the way first. */
+static void test_remedies(void **state)
+{
+	const uint64_t bpf = RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON);
+	struct rights rights = {0};
+
+	expect(&rights, bpf, "setcap cap_perfmon,cap_bpf+ep");
+	rights.is_filtered = true;
+	expect(&rights, bpf, "--cap-add=perfmon --cap-add=bpf");
+	rights.capabilities = RIGHT(CAP_BPF);
+	expect(&rights, bpf, "--cap-add=perfmon");
+	rights.capabilities = bpf;
+	expect(&rights, bpf, "seccomp=unconfined");
+	rights.in_user_namespace = true;
+	expect(&rights, bpf, "on the host");
+	rights = (struct rights){.capabilities = bpf, .is_locked_down = true};
+	expect(&rights, bpf, "lockdown=none");
+	rights.is_locked_down = false;
+	expect(&rights, bpf, NULL);
+}
+
+static void test_remedies_for_ptrace(void **state)
+{
+	struct rights rights = {.ptrace_scope = 1};
+
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "sysctl kernel.yama.ptrace_scope=0 (it is 1)"));
+	rights.ptrace_scope = 3;
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "restart the machine"));
+	rights.ptrace_scope = 0;
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "cap_sys_ptrace"));
+	rights = (struct rights){.ptrace_scope = 2, .capabilities = RIGHT(CAP_SYS_PTRACE), .is_filtered = true};
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "seccomp"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_patient),
+		cmocka_unit_test(test_remedies),
+		cmocka_unit_test(test_remedies_for_ptrace),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
