@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-enum { NAP_MS = 25 /* whoever looks at /proc now and then must see it twice in the same one */, MAX_END_MS = 1000 };
+enum { NAP_MS = 4, MAX_END_MS = 1000 };
 
 const uint64_t patient_word = UINT64_C(0x7374616b656f7574);
 
@@ -32,9 +33,16 @@ __attribute__((noinline, section(PATIENT_SECTION))) static void wait_for_end(int
 {
 	struct pollfd end = {.fd = leash, .events = POLLIN};
 
-	for (;;)
-		if (poll(&end, 1, NAP_MS) > 0)
-			_exit(0);
+	while (poll(&end, 1, -1) <= 0)
+		;
+	_exit(0);
+}
+
+__attribute__((noinline, section(PATIENT_SECTION))) static void *nap_again_and_again(void *arg)
+{
+	while (poll(NULL, 0, NAP_MS) <= 0)
+		;
+	return NULL;
 }
 
 static void drop_privileges(void)
@@ -49,6 +57,7 @@ static void drop_privileges(void)
 /* What a process in between does: whose child the patient is nobody can tell when that has ended. */
 __attribute__((noreturn)) static void become_patient(int leash[2], int tell)
 {
+	pthread_t napper;
 	pid_t pid = fork();
 
 	if (pid)
@@ -57,7 +66,7 @@ __attribute__((noreturn)) static void become_patient(int leash[2], int tell)
 	prctl(PR_SET_NAME, "stakeout-doctor");
 	drop_privileges();
 	pid = getpid();
-	if (write(tell, &pid, sizeof(pid)) == sizeof(pid))
+	if (pthread_create(&napper, NULL, nap_again_and_again, NULL) == 0 && write(tell, &pid, sizeof(pid)) == sizeof(pid))
 		wait_for_end(leash[0]);
 	_exit(1);
 }

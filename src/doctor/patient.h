@@ -9,8 +9,9 @@
 #include "base/err.h"
 
 /*
- * A process to try things on: our own program, in a function whose place is known, that waits some milliseconds, again and
- * again. It is nobody's child, since some kernels let a process read only its own, and has no privilege.
+ * A process to try things on: our own program, in functions whose place is known. Its main thread waits for the end, another
+ * one for some milliseconds, again and again. It is nobody's child, since some kernels let a process read only its own, and
+ * has no privilege.
  */
 struct patient {
 	pid_t pid; /* 0: there is none */
@@ -20,7 +21,7 @@ struct patient {
 int patient_start(struct patient *patient, struct err *err);
 void patient_end(struct patient *patient); /* returns when it has ended */
 
-/* Whether an address of its code is in the function that waits. */
+/* Whether an address of its code is in the functions that wait. */
 bool patient_waits_at(uint64_t pc);
 
 /* Something that it has at the same address as we. */

@@ -10,7 +10,7 @@
 #include "offcpu/sample/sampler.h"
 #include "trace/tracing.h"
 
-enum { STACK_BYTES = 1 << 20, PATIENCE_MS = 500, WAITS = 2 };
+enum { STACK_BYTES = 1 << 20, PATIENCE_MS = 5000, WAITS = 2, LOOKS = 3 };
 
 /* Whether it is a stack of the function that waits. */
 static bool is_true(const struct stack *stack)
@@ -90,7 +90,7 @@ static struct watch_options watch_options(const struct doctor *doctor)
 	};
 }
 
-/* The first waits may come before its code is known: one that is whole will do. */
+/* Waits that are over are those that the kernel told of: those that are not are looked at as in a snapshot. */
 static int judge_profile(const struct offcpu_profile *profile, struct err *err)
 {
 	int rc = err_set(err, ENODATA, "no wait was seen");
@@ -98,21 +98,31 @@ static int judge_profile(const struct offcpu_profile *profile, struct err *err)
 	for (size_t i = 0; rc < 0 && i < profile->rows.len; i++) {
 		const struct offcpu_row *row = &profile->rows.data[i];
 
-		if (row->state == 'S')
+		if (row->state == 'S' && (profile->estimate || row->sum.unfinished < row->sum.count))
 			rc = judge(row->user, row->user_error, row->kernel, row->kernel_error, err);
 	}
 	return rc;
 }
 
+static bool has_seen_waits(struct watch *watch)
+{
+	return watch->ops->progress(watch).waits >= WAITS;
+}
+
+static bool has_looked(struct watch *sampler)
+{
+	return sampler_looks(sampler) >= LOOKS;
+}
+
 /* Takes over the watch. */
-static int finish(struct watch *watch, struct err *err)
+static int finish(struct watch *watch, bool (*is_enough)(struct watch *watch), struct err *err)
 {
 	const uint64_t until = monotonic_ns() + (uint64_t)PATIENCE_MS * 1000000;
 	const struct timespec nap = {.tv_nsec = 2000000};
 	struct offcpu_profile profile = {0};
 	int rc;
 
-	while (watch->ops->progress(watch).waits < WAITS && monotonic_ns() < until)
+	while (!is_enough(watch) && monotonic_ns() < until)
 		nanosleep(&nap, NULL);
 	watch->ops->stop(watch);
 	rc = watch->ops->finish(watch, err, &profile);
@@ -129,7 +139,7 @@ static int try_recording(struct doctor *doctor, enum offcpu_rung rung, struct er
 	struct recording *recording;
 	int rc = recording_start(&options, err, &recording);
 
-	return rc < 0 ? rc : finish(recording_watch(recording), err);
+	return rc < 0 ? rc : finish(recording_watch(recording), has_seen_waits, err);
 }
 
 static int try_sched_exit(struct doctor *doctor, const char **how, struct err *err)
@@ -153,7 +163,7 @@ static int try_sampler(struct doctor *doctor, const char **how, struct err *err)
 	struct watch *watch;
 	int rc = sampler_start(&options, err, &watch);
 
-	return rc < 0 ? rc : finish(watch, err);
+	return rc < 0 ? rc : finish(watch, has_looked, err);
 }
 
 static const char snapshot[] = "stakeout PID, on a program of its own";
