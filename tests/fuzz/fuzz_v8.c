@@ -21,16 +21,28 @@ static void check_text(const char *text)
 		abort();
 }
 
-static void look_at(const struct heap *heap, const struct v8_place *place)
+static void look_at_call(const struct heap *heap, const struct v8_place *place, const struct v8_call *call)
 {
 	struct js_frame frame;
 
-	if (!js_frame_read(heap, place, &frame))
+	if (!js_frame_read(heap, place, call, &frame))
 		return;
 	check_text(frame.name);
 	check_text(frame.file);
 	if (!frame.name[0] || (frame.line && !frame.file[0]))
 		abort();
+}
+
+static void look_at(const struct heap *heap, const struct v8_place *place)
+{
+	struct v8_calls calls;
+
+	if (!v8_place_calls(heap, place, &calls))
+		return;
+	if (!calls.len || calls.len > TRANSLATION_FRAMES)
+		abort();
+	for (size_t i = 0; i < calls.len; i++)
+		look_at_call(heap, place, &calls.data[i]);
 }
 
 static void look(struct cursor *c, const struct v8_layout *layout)
@@ -49,6 +61,7 @@ static void look(struct cursor *c, const struct v8_layout *layout)
 		places[i].function = cursor_u64(c);
 		places[i].bytecode = cursor_u64(c);
 		places[i].offset = cursor_u64(c);
+		places[i].pc = cursor_u64(c);
 	}
 	pages_init(&pages, 0);
 	while (cursor_left(c) >= sizeof(uint64_t) + PIECE) {

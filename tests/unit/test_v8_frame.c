@@ -204,6 +204,17 @@ static struct v8_place make_function(uint64_t *bytecode)
 	return place;
 }
 
+/* A frame that has one function. */
+static bool read_frame(const struct v8_place *place, struct js_frame *out)
+{
+	struct v8_calls calls;
+
+	if (!v8_place_calls(&m.heap, place, &calls))
+		return false;
+	assert_int_equal(calls.len, 1);
+	return js_frame_read(&m.heap, place, &calls.data[0], out);
+}
+
 static void test_function(void **state)
 {
 	uint64_t bytecode, shared, other;
@@ -216,26 +227,26 @@ static void test_function(void **state)
 	v8make_put(&m, other, 8, v8make_small(10));
 	v8make_put(&m, other, 32, v8make_bytes(&m, "\x08\x4c", 2));
 	v8make_finish(&m);
-	assert_true(js_frame_read(&m.heap, &place, &frame));
+	assert_true(read_frame(&place, &frame));
 	assert_string_equal(frame.name, "f");
 	assert_string_equal(frame.file, "/a.js");
 	assert_string_equal(frame.tier, "interpreted");
 	assert_int_equal(frame.line, 3);
 	assert_int_equal(frame.line_kind, LINE_CURRENT);
 	place.is_exact = true;
-	assert_true(js_frame_read(&m.heap, &place, &frame));
+	assert_true(read_frame(&place, &frame));
 	assert_int_equal(frame.line_kind, LINE_APPROXIMATE);
 	place.bytecode = other; /* of another function */
-	assert_true(js_frame_read(&m.heap, &place, &frame));
+	assert_true(read_frame(&place, &frame));
 	assert_int_equal(frame.line_kind, LINE_DEFINITION);
 	place.is_builtin = false;
 	place.bytecode = 0;
-	assert_true(js_frame_read(&m.heap, &place, &frame));
+	assert_true(read_frame(&place, &frame));
 	assert_string_equal(frame.tier, "compiled");
 	assert_int_equal(frame.line, 2);
 	assert_int_equal(frame.line_kind, LINE_DEFINITION);
 	place.function = bytecode;
-	assert_false(js_frame_read(&m.heap, &place, &frame));
+	assert_false(read_frame(&place, &frame));
 }
 
 static void test_builtins(void **state)
@@ -249,18 +260,18 @@ static void test_builtins(void **state)
 	struct js_frame frame;
 
 	v8make_finish(&m);
-	assert_true(js_frame_read(&m.heap, &map, &frame));
+	assert_true(read_frame(&map, &frame));
 	assert_string_equal(frame.name, "map");
 	assert_string_equal(frame.file, "");
 	assert_string_equal(frame.tier, "builtin");
 	assert_false(frame.is_stub);
-	assert_true(js_frame_read(&m.heap, &hidden, &frame));
+	assert_true(read_frame(&hidden, &frame));
 	assert_true(frame.is_stub);
-	assert_true(js_frame_read(&m.heap, &eval, &frame));
+	assert_true(read_frame(&eval, &frame));
 	assert_string_equal(frame.name, "eval");
 	assert_string_equal(frame.file, "<anonymous>");
 	assert_int_equal(frame.line, 0);
-	assert_false(js_frame_read(&m.heap, &exit, &frame)); /* such code is of no script */
+	assert_false(read_frame(&exit, &frame)); /* such code is of no script */
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

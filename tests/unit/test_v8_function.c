@@ -21,6 +21,13 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static bool read_function(const struct heap *heap, uint64_t function, struct js_function *out)
+{
+	uint64_t shared;
+
+	return js_function_shared(heap, function, &shared) && js_shared_read(heap, shared, out);
+}
+
 static uint64_t small(int32_t value)
 {
 	return v8make_small(value);
@@ -30,7 +37,7 @@ static void expect(uint64_t function, const char *name, const char *file, int64_
 {
 	struct js_function found;
 
-	assert_true(js_function_read(&m.heap, function, &found));
+	assert_true(read_function(&m.heap, function, &found));
 	assert_string_equal(found.name, name);
 	assert_string_equal(found.file, file);
 	assert_int_equal(found.has_start ? (int64_t)found.start : -1, start);
@@ -106,7 +113,7 @@ static void test_builtin(void **state)
 	v8make_finish(&m);
 	expect(f, "map", "", -1);
 	expect(g, "", "", -1);
-	assert_true(js_function_read(&m.heap, f, &found));
+	assert_true(read_function(&m.heap, f, &found));
 	assert_false(found.has_script);
 }
 
@@ -137,9 +144,9 @@ static void test_hostile(void **state)
 	bad[5] = string;
 	v8make_finish(&m);
 	for (size_t i = 0; i < 6; i++)
-		assert_false(js_function_read(&m.heap, bad[i], &found));
-	assert_false(js_function_read(&m.heap, 0, &found));
-	assert_false(js_function_read(&m.heap, UINT64_MAX - 2, &found));
+		assert_false(read_function(&m.heap, bad[i], &found));
+	assert_false(read_function(&m.heap, 0, &found));
+	assert_false(read_function(&m.heap, UINT64_MAX - 2, &found));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -80,12 +80,6 @@ static uint64_t make_bytecode(int32_t len, uint64_t positions)
 	return bytecode;
 }
 
-/* Frames count from the tagged address of the object. */
-static uint64_t offset_of(int32_t bytecode)
-{
-	return v8make_small(bytecode + 53);
-}
-
 static void test_bytecode(void **state)
 {
 	uint64_t bytes = v8make_bytes(&m, table, sizeof(table)), bytecode = make_bytecode(400, bytes);
@@ -93,15 +87,16 @@ static void test_bytecode(void **state)
 	uint32_t position;
 
 	v8make_finish(&m);
-	assert_true(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+	assert_true(position_of_bytecode(&m.heap, bytecode, 8, &position));
 	assert_int_equal(position, 15);
-	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(-1), &position));
-	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(400), &position));
-	assert_false(position_of_bytecode(&m.heap, bytecode, bytes, &position));
-	assert_false(position_of_bytecode(&m.heap, bytes, offset_of(8), &position));
-	assert_false(position_of_bytecode(&m.heap, without, offset_of(8), &position));
+	assert_true(position_of_bytecode(&m.heap, bytecode, -1, &position)); /* the function's entry */
+	assert_int_equal(position, 10);
+	assert_false(position_of_bytecode(&m.heap, bytecode, -2, &position));
+	assert_false(position_of_bytecode(&m.heap, bytecode, 400, &position));
+	assert_false(position_of_bytecode(&m.heap, bytes, 8, &position));
+	assert_false(position_of_bytecode(&m.heap, without, 8, &position));
 	m.layout.facts[V8_MAJOR] = 14; /* the table is elsewhere */
-	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+	assert_false(position_of_bytecode(&m.heap, bytecode, 8, &position));
 }
 
 static void test_hostile_table(void **state)
@@ -111,7 +106,7 @@ static void test_hostile_table(void **state)
 
 	v8make_put(&m, bytes, 8, v8make_small(INT32_MAX));
 	v8make_finish(&m);
-	assert_false(position_of_bytecode(&m.heap, bytecode, offset_of(8), &position));
+	assert_false(position_of_bytecode(&m.heap, bytecode, 8, &position));
 }
 
 static void expect_line(uint64_t source, uint32_t position, uint32_t line)

@@ -27,6 +27,14 @@ enum {
 	V8MAKE_TYPE_SCOPE = 261,
 	V8MAKE_TYPE_SHARED = 262,
 	V8MAKE_TYPE_FUNCTION = 2066,
+	V8MAKE_TYPE_INTERPRETER_DATA = 159,
+	V8MAKE_TYPE_ARRAY = 175,
+	V8MAKE_TYPE_WEAK_ARRAY = 240,
+	V8MAKE_TYPE_CODE = 245,
+	V8MAKE_TYPE_STREAM = 252,
+	V8MAKE_BASELINE = 11, /* kinds of code */
+	V8MAKE_MAGLEV = 12,
+	V8MAKE_TURBOFAN = 13,
 };
 
 struct v8make {
@@ -55,7 +63,9 @@ static inline void v8make_layout(struct v8_layout *out)
 		{V8_TYPE_BYTECODE, V8MAKE_TYPE_BYTECODE}, {V8_TYPE_BYTES, V8MAKE_TYPE_BYTES}, {V8_TYPE_ODDBALL, V8MAKE_TYPE_ODDBALL},
 		{V8_TYPE_NO_STRING, 128}, {V8_STRING_REPRESENTATION, 7}, {V8_STRING_ENCODING, 8}, {V8_TAG_CONS, 1},
 		{V8_TAG_EXTERNAL, 2}, {V8_TAG_SLICED, 3}, {V8_TAG_THIN, 5}, {V8_TAG_ONE_BYTE, 8}, {V8_FRAME_ENTRY, 1},
-		{V8_FRAME_STUB, 17}, {V8_FRAME_BUILTIN_EXIT, 25},
+		{V8_FRAME_STUB, 17}, {V8_FRAME_BUILTIN_EXIT, 25}, {V8_STREAM_START, 16}, {V8_KIND_BASELINE, V8MAKE_BASELINE},
+		{V8_TYPE_CODE, V8MAKE_TYPE_CODE}, {V8_TYPE_STREAM, V8MAKE_TYPE_STREAM}, {V8_TYPE_ARRAY, V8MAKE_TYPE_ARRAY},
+		{V8_TYPE_WEAK_ARRAY, V8MAKE_TYPE_WEAK_ARRAY}, {V8_TYPE_INTERPRETER_DATA, V8MAKE_TYPE_INTERPRETER_DATA},
 	};
 
 	v8_layout_load(NULL, 0, out);
@@ -157,6 +167,54 @@ static inline uint64_t v8make_bytes(struct v8make *m, const void *bytes, size_t 
 	v8make_put(m, object, 8, v8make_small((int32_t)len));
 	memcpy(m->bytes + (object - 1 - V8MAKE_BASE) + 16, bytes, len);
 	return object;
+}
+
+static inline uint64_t v8make_array(struct v8make *m, uint16_t type, const uint64_t *elements, size_t n)
+{
+	uint64_t object = v8make_object(m, type, 16 + 8 * n);
+
+	v8make_put(m, object, 8, v8make_small((int32_t)n));
+	for (size_t i = 0; i < n; i++)
+		v8make_put(m, object, 16 + 8 * i, elements[i]);
+	return object;
+}
+
+/* So many bytes of bytecode; the table of their positions may be 0. */
+static inline uint64_t v8make_bytecode(struct v8make *m, const void *bytes, size_t len, uint64_t positions)
+{
+	uint64_t object = v8make_object(m, V8MAKE_TYPE_BYTECODE, 54 + len);
+
+	v8make_put(m, object, 8, v8make_small((int32_t)len));
+	v8make_put(m, object, 32, positions);
+	memcpy(m->bytes + (object - 1 - V8MAKE_BASE) + 54, bytes, len);
+	return object;
+}
+
+/* Compiled code: its instructions, which are all the same, and behind them a table. */
+struct v8make_code {
+	uint64_t object, stream, start;
+};
+
+static inline struct v8make_code v8make_code(struct v8make *m, uint32_t kind, uint32_t size, const void *table, size_t len)
+{
+	struct v8make_code code = {.object = v8make_object(m, V8MAKE_TYPE_CODE, 88)};
+	uint64_t map = v8make_room(m, 16);
+	const uint16_t type = V8MAKE_TYPE_STREAM;
+
+	while (m->len % 32 != 16)
+		v8make_room(m, 8);
+	code.stream = v8make_room(m, 16 + size + len);
+	code.start = code.stream - 1 + 16;
+	memcpy(m->bytes + (map - 1 - V8MAKE_BASE) + 12, &type, sizeof(type));
+	v8make_put(m, code.stream, 0, map);
+	v8make_put(m, code.stream, 8, code.object);
+	memset(m->bytes + (code.start - V8MAKE_BASE), 0xd5, size);
+	if (len)
+		memcpy(m->bytes + (code.start - V8MAKE_BASE) + size, table, len);
+	v8make_put(m, code.object, 32, code.stream);
+	v8make_put(m, code.object, 48, kind);
+	v8make_put(m, code.object, 56, size);
+	return code;
 }
 
 /* Its slots, without the map. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/v8/baseline.h"
 #include "runtime/v8/function.h"
 #include "runtime/v8/position.h"
 #include "runtime/v8/step.h"
@@ -142,6 +143,7 @@ static bool find_place(const struct v8_process *p, struct mem *mem, const struct
 	*out = (struct v8_place){.is_exact = !is_call, .kind = V8_NO_KIND};
 	if (!is_code(p->layout, p->maps, frame->pc - is_call, &out->is_builtin))
 		return false;
+	out->pc = out->is_builtin ? 0 : frame->pc;
 	has_frame = has_frame && caller->sp >= RECORD && fp % WORD == 0;
 	if (!is_call && (!has_frame || fp + p->layout->facts[V8_FP_FUNCTION] < frame->sp ||
 			 is_beginning(p, mem, frame->pc))) {
@@ -169,25 +171,77 @@ bool v8_places_find(const struct v8_process *process, struct mem *mem, const str
  * The interpreter's frames have the bytecode that is executed; the same slots of others are something else. A function that
  * tells its own bytecode must have that.
  */
-static bool is_interpreted(const struct heap *heap, const struct v8_place *place, const struct js_function *function)
+static bool is_interpreted(const struct heap *heap, const struct v8_place *place, uint64_t shared)
 {
 	uint64_t own;
 
-	if (!place->is_builtin || !function->has_script || !heap_is(heap, place->bytecode, V8_TYPE_BYTECODE) ||
-	    !heap_is_small(place->offset))
+	if (!heap_is(heap, place->bytecode, V8_TYPE_BYTECODE) || !heap_is_small(place->offset))
 		return false;
-	return !v8_has(heap->layout, V8_SHARED_DATA) || !heap_read(heap, function->shared, V8_SHARED_DATA, &own) ||
+	return !v8_has(heap->layout, V8_SHARED_DATA) || !heap_read(heap, shared, V8_SHARED_DATA, &own) ||
 	       own == place->bytecode || !heap_is(heap, own, V8_TYPE_BYTECODE);
 }
 
-static void find_line(const struct heap *heap, const struct v8_place *place, const struct js_function *function,
-		      bool interpreted, struct js_frame *out)
+static void find_interpreted(const struct heap *heap, const struct v8_place *place, struct v8_call *out)
+{
+	if (!is_interpreted(heap, place, out->shared))
+		return;
+	out->bytecode = place->bytecode;
+	out->offset = heap_small(place->offset) - (int32_t)heap->layout->facts[V8_BYTECODE_DATA] + TAG;
+}
+
+static void find_baseline(const struct heap *heap, const struct v8_place *place, const struct v8_code *code, struct v8_call *out)
+{
+	uint64_t own, bytecode;
+
+	if (v8_code_of_shared(heap, out->shared, &own) && v8_code_bytecode(heap, code, &bytecode) && bytecode == own &&
+	    v8_baseline_find(heap, code, bytecode, place->pc + place->is_exact, &out->offset))
+		out->bytecode = bytecode;
+}
+
+/* Where nothing was called V8 keeps nothing of what is executed. */
+static bool find_optimised(const struct heap *heap, const struct v8_place *place, const struct v8_code *code, uint64_t shared,
+			   struct v8_calls *out)
+{
+	struct v8_safepoint safepoint;
+
+	return !place->is_exact && v8_safepoint_find(heap, code, place->pc, &safepoint) &&
+	       v8_deopt_find(heap, code, &safepoint, shared, out);
+}
+
+static bool read_shared(const struct heap *heap, const struct v8_place *place, uint64_t *out)
+{
+	*out = place->shared;
+	return place->shared || js_function_shared(heap, place->function, out);
+}
+
+bool v8_place_calls(const struct heap *heap, const struct v8_place *place, struct v8_calls *out)
+{
+	struct v8_call own = {0};
+	struct v8_code code;
+
+	if (!read_shared(heap, place, &own.shared))
+		return false;
+	if (place->is_builtin)
+		find_interpreted(heap, place, &own);
+	else if (place->pc && place->kind == V8_NO_KIND && v8_code_find(heap, place->pc, &code)) {
+		if (code.tier == V8_BASELINE)
+			find_baseline(heap, place, &code, &own);
+		else if (find_optimised(heap, place, &code, own.shared, out))
+			return true;
+	}
+	out->data[0] = own;
+	out->len = 1;
+	return true;
+}
+
+static void find_line(const struct heap *heap, const struct v8_place *place, const struct v8_call *call,
+		      const struct js_function *function, struct js_frame *out)
 {
 	uint32_t position;
 
 	if (!function->source)
 		return;
-	if (interpreted && position_of_bytecode(heap, place->bytecode, place->offset, &position) &&
+	if (call->bytecode && position_of_bytecode(heap, call->bytecode, call->offset, &position) &&
 	    position_line(heap, function->source, position, &out->line)) {
 		out->line_kind = place->is_exact ? LINE_APPROXIMATE : LINE_CURRENT;
 		return;
@@ -205,22 +259,27 @@ static const char *name_of(const struct js_function *function)
 	return function->has_script && !function->file[0] ? "eval" : "<anonymous>";
 }
 
-bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct js_frame *out)
+static const char *tier_of(const struct v8_place *place, const struct v8_call *call, const struct js_function *function)
+{
+	if (!place->is_builtin)
+		return "compiled";
+	if (!function->has_script)
+		return "builtin";
+	return call->bytecode ? "interpreted" : NULL;
+}
+
+bool js_frame_read(const struct heap *heap, const struct v8_place *place, const struct v8_call *call, struct js_frame *out)
 {
 	struct js_function function;
-	bool interpreted;
 
 	memset(out, 0, sizeof(*out));
-	if (place->shared ? !js_shared_read(heap, place->shared, &function) : !js_function_read(heap, place->function, &function))
+	if (!js_shared_read(heap, call->shared, &function) || (place->kind != V8_NO_KIND && function.has_script))
 		return false;
-	if (place->kind != V8_NO_KIND && function.has_script)
-		return false;
-	interpreted = is_interpreted(heap, place, &function);
-	out->is_stub = !function.has_script && !function.name[0];
+	out->is_stub = function.has_script ? call->is_builtin : !function.name[0];
 	snprintf(out->name, sizeof(out->name), "%s", name_of(&function));
 	if (function.has_script) /* that of an eval() has no name */
 		snprintf(out->file, sizeof(out->file), "%s", function.file[0] ? function.file : "<anonymous>");
-	out->tier = interpreted ? "interpreted" : !place->is_builtin ? "compiled" : function.has_script ? NULL : "builtin";
-	find_line(heap, place, &function, interpreted, out);
+	out->tier = tier_of(place, call, &function);
+	find_line(heap, place, call, &function, out);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include "model/mem.h"
 #include "model/stack.h"
 #include "target/modules.h"
+#include "runtime/v8/deopt.h"
 #include "runtime/v8/heap.h"
 
 /*
@@ -20,6 +21,7 @@
  */
 struct v8_place {
 	uint32_t raw;
+	uint64_t pc; /* in code that was made at run time; 0: it is none of that, or not known */
 	bool is_builtin; /* code of the file: the interpreter is one of them */
 	bool is_exact;   /* nothing was called: what it does now may not be in its frame yet */
 	uint64_t kind;   /* the mark; UINT64_MAX: it is a function's */
@@ -70,7 +72,13 @@ static inline bool v8_place_is_function(const struct v8_place *place)
 	return place->function || place->shared;
 }
 
-/* False: the function cannot be named. What is missing of it may still come when pages->lacks. */
-bool js_frame_read(const struct heap *heap, const struct v8_place *place, struct js_frame *out);
+/*
+ * The functions of a frame: what was compiled into each other, or its own only. False: it has none that can be read. What is
+ * missing may still come when pages->lacks; then more than its own may turn out.
+ */
+bool v8_place_calls(const struct heap *heap, const struct v8_place *place, struct v8_calls *out);
+
+/* One of these. False: the function cannot be named. */
+bool js_frame_read(const struct heap *heap, const struct v8_place *place, const struct v8_call *call, struct js_frame *out);
 
 #endif

@@ -135,24 +135,20 @@ static bool read_script(const struct heap *heap, struct js_function *out)
 	return type >= heap->layout->facts[V8_TYPE_NO_STRING] || heap_string(heap, name, out->file);
 }
 
-bool js_shared_read(const struct heap *heap, uint64_t value, struct js_function *out)
+bool js_shared_read(const struct heap *heap, uint64_t shared, struct js_function *out)
 {
 	bool named, placed;
 
 	memset(out, 0, sizeof(*out));
-	out->shared = value;
-	if (!heap_is(heap, value, V8_TYPE_SHARED))
+	out->shared = shared;
+	if (!heap_is(heap, shared, V8_TYPE_SHARED))
 		return false;
 	named = read_name(heap, out); /* what does not depend on each other is asked for together */
 	placed = read_script(heap, out);
 	return named && placed;
 }
 
-bool js_function_read(const struct heap *heap, uint64_t value, struct js_function *out)
+bool js_function_shared(const struct heap *heap, uint64_t function, uint64_t *out)
 {
-	uint64_t shared;
-
-	memset(out, 0, sizeof(*out));
-	return heap_is_function(heap, value) && heap_read(heap, value, V8_FUNCTION_SHARED, &shared) &&
-	       js_shared_read(heap, shared, out);
+	return heap_is_function(heap, function) && heap_read(heap, function, V8_FUNCTION_SHARED, out);
 }

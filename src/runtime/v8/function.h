@@ -18,10 +18,10 @@ struct js_function {
 	uint32_t start; /* position of its definition */
 };
 
-/* False: it is no function, or not all of it can be read. */
-bool js_function_read(const struct heap *heap, uint64_t value, struct js_function *out);
+/* What functions of the same source share: a SharedFunctionInfo. False: it is no function, or cannot be read. */
+bool js_function_shared(const struct heap *heap, uint64_t function, uint64_t *out);
 
-/* The same by what functions of the same source share: a SharedFunctionInfo. */
-bool js_shared_read(const struct heap *heap, uint64_t value, struct js_function *out);
+/* False: it is none of these, or not all of it can be read. */
+bool js_shared_read(const struct heap *heap, uint64_t shared, struct js_function *out);
 
 #endif

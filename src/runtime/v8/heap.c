@@ -59,6 +59,21 @@ bool heap_is_string(const struct heap *heap, uint64_t value)
 	return heap_type(heap, value, &type) && type < heap->layout->facts[V8_TYPE_NO_STRING];
 }
 
+bool heap_is_bytes(const struct heap *heap, uint64_t value)
+{
+	return heap_is(heap, value, V8_TYPE_BYTES) || heap_is(heap, value, V8_TYPE_TRUSTED_BYTES);
+}
+
+bool heap_length(const struct heap *heap, uint64_t array, uint32_t *out)
+{
+	uint64_t len;
+
+	if (!heap_read(heap, array, V8_ARRAY_LENGTH, &len) || !heap_is_small(len) || heap_small(len) < 0)
+		return false;
+	*out = (uint32_t)heap_small(len);
+	return true;
+}
+
 /* Strings */
 
 /* What a string is made of: its own characters, or those of others. */

@@ -47,6 +47,10 @@ bool heap_type(const struct heap *heap, uint64_t value, uint16_t *out);
 bool heap_is(const struct heap *heap, uint64_t value, enum v8_fact type);
 bool heap_is_function(const struct heap *heap, uint64_t value);
 bool heap_is_string(const struct heap *heap, uint64_t value);
+bool heap_is_bytes(const struct heap *heap, uint64_t value);
+
+/* Of an array of any kind: how many elements it has. False: it cannot be read, or that is none. */
+bool heap_length(const struct heap *heap, uint64_t array, uint32_t *out);
 
 /* The characters of a string that are in one piece. */
 struct heap_text {

@@ -56,6 +56,14 @@ static const struct constant fields[] = {
 static const struct constant optional_fields[] = {
 	{V8_SHARED_DATA, {"v8dbg_class_SharedFunctionInfo__function_data__Object"}},
 	{V8_BYTECODE_WRAPPER, {"v8dbg_class_BytecodeArray__wrapper__Tagged_BytecodeWrapper_"}},
+	{V8_STREAM_START,
+	 {"v8dbg_class_InstructionStream__instruction_start__uintptr_t", "v8dbg_class_Code__instruction_start__uintptr_t"}},
+	{V8_CODE_STREAM, {"v8dbg_class_Code__instruction_stream__Tagged_InstructionStream_"}},
+};
+
+static const struct constant optional_halves[] = {
+	{V8_CODE_FLAGS, {"v8dbg_class_Code__flags__uint32_t"}},
+	{V8_CODE_SIZE, {"v8dbg_class_Code__instruction_size__int"}},
 };
 
 static const struct constant frame_slots[] = {
@@ -91,6 +99,16 @@ static const struct constant types[] = {
 static const struct constant optional_types[] = {
 	{V8_TYPE_FUNCTION_LAST, {"v8dbg_LastJSFunctionType"}},
 	{V8_TYPE_TRUSTED_BYTES, {"v8dbg_type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE"}},
+	{V8_KIND_BASELINE, {"v8dbg_CodeKindBaseline"}},
+	{V8_TYPE_CODE, {"v8dbg_type_Code__CODE_TYPE"}},
+	{V8_TYPE_STREAM, {"v8dbg_type_InstructionStream__INSTRUCTION_STREAM_TYPE"}},
+	{V8_TYPE_INTERPRETER_DATA, {"v8dbg_type_InterpreterData__INTERPRETER_DATA_TYPE"}},
+	{V8_TYPE_SHARED_WRAPPER, {"v8dbg_type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE"}},
+	{V8_TYPE_ARRAY, {"v8dbg_type_FixedArray__FIXED_ARRAY_TYPE"}},
+	{V8_TYPE_WEAK_ARRAY, {"v8dbg_type_WeakFixedArray__WEAK_FIXED_ARRAY_TYPE"}},
+	{V8_TYPE_TRUSTED_ARRAY, {"v8dbg_type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE"}},
+	{V8_TYPE_TRUSTED_WEAK_ARRAY, {"v8dbg_type_TrustedWeakFixedArray__TRUSTED_WEAK_FIXED_ARRAY_TYPE"}},
+	{V8_TYPE_PROTECTED_ARRAY, {"v8dbg_type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE"}},
 };
 
 static const struct constant versions[] = {
@@ -134,6 +152,7 @@ struct table {
 static const struct table tables[] = {
 	{fields, LEN(fields), 1, MAX_FIELD, 1, true},
 	{optional_fields, LEN(optional_fields), 1, MAX_FIELD, 8, false},
+	{optional_halves, LEN(optional_halves), 1, MAX_FIELD, 4, false},
 	{frame_slots, LEN(frame_slots), -MAX_FRAME_OFFSET, MAX_FRAME_OFFSET, 8, true},
 	{scope_slots, LEN(scope_slots), 0, MAX_SLOT, 1, true},
 	{types, LEN(types), 1, MAX_TYPE, 1, true},

@@ -91,6 +91,22 @@ enum v8_fact { /* append-only: their numbers are in saved snapshots */
 	V8_FRAME_JS_TO_WASM,
 	V8_FRAME_WASM_TO_JS,
 
+	/* compiled code: a Code tells of instructions that follow it, or are an object of their own, a stream */
+	V8_STREAM_START, /* of the instructions in the object that has them */
+	V8_CODE_STREAM,
+	V8_CODE_FLAGS,
+	V8_CODE_SIZE,    /* of the instructions */
+	V8_KIND_BASELINE, /* of code; two kinds of optimised code follow */
+	V8_TYPE_CODE,
+	V8_TYPE_STREAM,
+	V8_TYPE_INTERPRETER_DATA,
+	V8_TYPE_SHARED_WRAPPER,
+	V8_TYPE_ARRAY,
+	V8_TYPE_WEAK_ARRAY,
+	V8_TYPE_TRUSTED_ARRAY,
+	V8_TYPE_TRUSTED_WEAK_ARRAY,
+	V8_TYPE_PROTECTED_ARRAY,
+
 	V8_FACT_COUNT,
 };
 

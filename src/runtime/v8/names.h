@@ -23,7 +23,13 @@ void v8_names_deinit(struct v8_names *named);
 
 enum v8_naming { V8_NAMED, V8_NOT_NAMED, V8_NO_MEMORY };
 
-/* *out is its position in `frames`. */
-enum v8_naming v8_name_place(struct v8_names *named, const struct heap *heap, const struct v8_place *place, uint32_t *out);
+/* Positions in `frames`, the innermost first: what was inlined into a function is before it. */
+struct v8_named {
+	uint32_t data[TRANSLATION_FRAMES];
+	size_t len;
+};
+
+enum v8_naming v8_name_place(struct v8_names *named, const struct heap *heap, const struct v8_place *place,
+			     struct v8_named *out);
 
 #endif

@@ -66,30 +66,21 @@ bool position_find(struct cursor *table, int64_t offset, uint32_t *out)
 	return true;
 }
 
-static bool is_bytes(const struct heap *heap, uint64_t value)
-{
-	return heap_is(heap, value, V8_TYPE_BYTES) || heap_is(heap, value, V8_TYPE_TRUSTED_BYTES);
-}
-
-bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t offset, uint32_t *out)
+bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, int64_t at, uint32_t *out)
 {
 	const struct v8_layout *layout = heap->layout;
 	uint8_t bytes[MAX_TABLE];
-	uint64_t table, len, size;
-	int64_t at;
+	uint32_t len, size;
+	uint64_t table;
 	struct cursor c;
 
-	if (layout->facts[V8_MAJOR] > NEWEST || !heap_is_small(offset) || !heap_is(heap, bytecode, V8_TYPE_BYTECODE) ||
-	    !heap_read(heap, bytecode, V8_ARRAY_LENGTH, &size) ||
-	    !heap_read_at(heap, bytecode, v8_has(layout, V8_BYTECODE_WRAPPER) ? TABLE_WITH_WRAPPER : TABLE, &table))
+	if (layout->facts[V8_MAJOR] > NEWEST || !heap_is(heap, bytecode, V8_TYPE_BYTECODE) ||
+	    !heap_length(heap, bytecode, &size) || at < ENTRY || at >= size ||
+	    !heap_read_at(heap, bytecode, v8_has(layout, V8_BYTECODE_WRAPPER) ? TABLE_WITH_WRAPPER : TABLE, &table) ||
+	    !heap_is_bytes(heap, table) || !heap_length(heap, table, &len) || len > MAX_TABLE ||
+	    !pages_read(heap->pages, table - TAG + layout->facts[V8_ARRAY_DATA], bytes, len))
 		return false;
-	at = heap_small(offset) - (int64_t)layout->facts[V8_BYTECODE_DATA] + TAG;
-	if (!heap_is_small(size) || at < 0 || at >= heap_small(size) || !is_bytes(heap, table) ||
-	    !heap_read(heap, table, V8_ARRAY_LENGTH, &len) || !heap_is_small(len) || heap_small(len) < 0 ||
-	    heap_small(len) > MAX_TABLE ||
-	    !pages_read(heap->pages, table - TAG + layout->facts[V8_ARRAY_DATA], bytes, (size_t)heap_small(len)))
-		return false;
-	c = cursor_init(bytes, (size_t)heap_small(len));
+	c = cursor_init(bytes, len);
 	return position_find(&c, at, out);
 }
 

@@ -18,8 +18,8 @@
 /* The position of the last pair at or before the bytecode at `offset`. False: there is none, or the table is damaged. */
 bool position_find(struct cursor *table, int64_t offset, uint32_t *out);
 
-/* The same for a BytecodeArray, and the offset as frames keep it. */
-bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, uint64_t offset, uint32_t *out);
+/* The same for a BytecodeArray. -1 is the function's entry, before its first bytecode. */
+bool position_of_bytecode(const struct heap *heap, uint64_t bytecode, int64_t offset, uint32_t *out);
 
 /* Ends of lines, as JavaScript has them. */
 struct line_count {

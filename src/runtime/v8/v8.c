@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "runtime/replace.h"
 #include "runtime/v8/frame.h"
@@ -60,6 +61,7 @@ struct v8 {
 	struct u64map seen; /* tid → position in it + 1; 0: it has none */
 	struct u64map problems; /* tid → a sentence */
 	VEC(struct check) checks;
+	struct u64map checked; /* hash of a thread and an address */
 	bool is_checking;
 	struct v8_names named;
 	struct v8_wait_frames waits;
@@ -87,6 +89,7 @@ static void destroy(void *state)
 	u64map_deinit(&v8->seen);
 	u64map_deinit(&v8->problems);
 	vec_deinit(&v8->checks);
+	u64map_deinit(&v8->checked);
 	v8_wait_frames_deinit(&v8->waits);
 	v8_names_deinit(&v8->named);
 	free(v8);
@@ -286,6 +289,7 @@ static bool find_places(struct v8 *v8, const struct snapshot *snap, const struct
 static void know_places(const struct v8 *v8, struct v8_thread *t, struct pages *pages)
 {
 	const struct heap heap = {.layout = &v8->layout, .pages = pages};
+	struct v8_calls calls;
 	struct js_frame frame;
 
 	for (size_t i = 0; i < t->places.len; i++) {
@@ -294,7 +298,9 @@ static void know_places(const struct v8 *v8, struct v8_thread *t, struct pages *
 		if (place->is_known || !v8_place_is_function(place))
 			continue;
 		pages->lacks = false;
-		js_frame_read(&heap, place, &frame);
+		if (v8_place_calls(&heap, place, &calls))
+			for (size_t k = 0; k < calls.len; k++)
+				js_frame_read(&heap, place, &calls.data[k], &frame);
 		place->is_known = !pages->lacks;
 	}
 }
@@ -356,28 +362,58 @@ static void forget_thread(void *state, const struct snapshot *snap, const struct
 
 static const struct asker thread_asker = {.max_rounds = ROUNDS, .ask = ask_thread, .forget = forget_thread};
 
-/* Its map, and a field of it. */
-static bool add_checks(struct v8 *v8, struct v8_thread *t, uint64_t object, enum v8_fact field, struct ask *wants)
+/* A word is checked once for a thread. */
+static bool add_check(struct v8 *v8, struct v8_thread *t, uint64_t address, struct ask *wants)
 {
-	const uint64_t words[] = {object - 1, object - 1 + v8->layout.facts[field]};
-	bool ok = true;
+	uint64_t key = hash_u64(hash_u64(HASH_SEED, (uint64_t)t->tid), address);
+	bool created;
 
-	for (size_t i = 0; ok && i < sizeof(words) / sizeof(words[0]); i++)
-		ok = vec_push(&v8->checks, (struct check){.thread = t, .address = words[i]}) &&
-		     ask_want(wants, words[i], sizeof(uint64_t), ASK_PASSING);
-	return ok;
+	if (v8->checks.len >= MAX_CHECKS) {
+		t->flags |= THREAD_UNSURE;
+		return true;
+	}
+	if (!u64map_put(&v8->checked, key, &created))
+		return false;
+	return !created || (vec_push(&v8->checks, (struct check){.thread = t, .address = address}) &&
+			    ask_want(wants, address, sizeof(uint64_t), ASK_PASSING));
+}
+
+/* Its map, and a field of it. */
+static bool check_field(struct v8 *v8, struct v8_thread *t, uint64_t object, uint64_t field, struct ask *wants)
+{
+	return add_check(v8, t, object - 1, wants) && add_check(v8, t, object - 1 + field, wants);
 }
 
 /* Functions may be compiled meanwhile, but what names them stays, unless they have moved. */
-static bool check_function(struct v8 *v8, struct v8_thread *t, uint64_t function, struct ask *wants)
+static bool check_calls(struct v8 *v8, struct v8_thread *t, const struct v8_calls *calls, struct ask *wants)
+{
+	const uint64_t *facts = v8->layout.facts;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < calls->len; i++)
+		ok = check_field(v8, t, calls->data[i].shared, facts[V8_SHARED_NAME], wants) &&
+		     check_field(v8, t, calls->data[i].shared, facts[V8_SHARED_SCRIPT], wants);
+	return ok;
+}
+
+/* Compiled code may be freed meanwhile, and other code have its place. */
+static bool check_code(struct v8 *v8, struct v8_thread *t, const struct heap *heap, uint64_t pc, struct ask *wants)
+{
+	struct v8_code code;
+
+	return !pc || !v8_code_find(heap, pc, &code) ||
+	       (add_check(v8, t, code.stream - 1, wants) &&
+		check_field(v8, t, code.object, code.tables->code_data, wants));
+}
+
+static bool check_place(struct v8 *v8, struct v8_thread *t, const struct v8_place *place, struct ask *wants)
 {
 	const struct heap heap = {.layout = &v8->layout, .pages = &v8->ran};
-	uint64_t shared;
+	struct v8_calls calls;
 
-	return !heap_read(&heap, function, V8_FUNCTION_SHARED, &shared) ||
-	       (add_checks(v8, t, function, V8_FUNCTION_SHARED, wants) &&
-		add_checks(v8, t, shared, V8_SHARED_NAME, wants) &&
-		add_checks(v8, t, shared, V8_SHARED_SCRIPT, wants));
+	return !v8_place_calls(&heap, place, &calls) ||
+	       (check_field(v8, t, place->function, v8->layout.facts[V8_FUNCTION_SHARED], wants) &&
+		check_calls(v8, t, &calls, wants) && check_code(v8, t, &heap, place->pc, wants));
 }
 
 static bool begin_checks(struct v8 *v8, struct ask *wants)
@@ -389,10 +425,8 @@ static bool begin_checks(struct v8 *v8, struct ask *wants)
 		struct v8_thread *t = v8->threads.data[i];
 
 		for (size_t k = 0; ok && t->flags & THREAD_RAN && k < t->places.len; k++)
-			if (v8->checks.len >= MAX_CHECKS)
-				t->flags |= THREAD_UNSURE;
-			else if (v8_place_is_function(&t->places.data[k]))
-				ok = check_function(v8, t, t->places.data[k].function, wants);
+			if (v8_place_is_function(&t->places.data[k]))
+				ok = check_place(v8, t, &t->places.data[k], wants);
 	}
 	return ok;
 }
@@ -462,12 +496,16 @@ static const struct asker names_asker = {.max_rounds = 2 * ROUNDS, .ask = ask_ra
 static bool tell_place(struct v8 *v8, const struct heap *heap, const struct v8_place *place, struct raw_stack *raw,
 		       size_t *failed)
 {
-	uint32_t named;
+	struct v8_named found;
+	bool ok = true;
 
-	switch (v8_name_place(&v8->named, heap, place, &named)) {
+	switch (v8_name_place(&v8->named, heap, place, &found)) {
 	case V8_NAMED:
-		return vec_push(&raw->runtime,
-				(struct runtime_frame){.code = named, .raw = place->raw, .runtime = FRAME_KIND_JS});
+		for (size_t i = 0; ok && i < found.len; i++)
+			ok = vec_push(&raw->runtime, (struct runtime_frame){.code = found.data[i],
+									    .raw = place->raw,
+									    .runtime = FRAME_KIND_JS});
+		return ok;
 	case V8_NOT_NAMED:
 		(*failed)++;
 		return true;
@@ -569,28 +607,43 @@ static const struct frame *find_named(const struct v8 *v8, const struct raw_stac
 	return from->code < v8->named.frames.len ? &v8->named.frames.data[from->code] : NULL;
 }
 
+/* What is shown for one native frame, the innermost first. */
+struct shown {
+	struct frame data[TRANSLATION_FRAMES];
+	size_t len;
+};
+
+static void show(const struct raw_stack *raw, const struct stack *stack, const struct runtime_frame *from,
+		 const struct frame *named, struct shown *out)
+{
+	struct frame frame = *named;
+
+	frame.address = raw->data[from->raw].pc;
+	frame.flags = raw->data[from->raw].flags;
+	if (frame.kind == FRAME_KIND_STUB)
+		frame.symbol = name_stub(&frame, native_name(stack, from->raw));
+	if (frame.symbol && out->len < TRANSLATION_FRAMES)
+		out->data[out->len++] = frame;
+}
+
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	const struct v8 *v8 = state;
 	struct stack_merge merge = stack_merge_begin(stack, keep);
 
-	for (size_t i = 0; v8 && i < raw->runtime.len; i++) {
-		const struct runtime_frame *from = &raw->runtime.data[i];
-		const struct frame *named;
-		struct frame frame;
+	for (size_t i = 0, next; v8 && i < raw->runtime.len; i = next) {
+		uint32_t place = raw->runtime.data[i].raw;
+		struct shown shown = {.len = 0};
 
-		if (from->runtime != FRAME_KIND_JS || from->raw >= raw->len)
-			continue;
-		named = find_named(v8, raw, from);
-		if (!named)
-			continue;
-		frame = *named;
-		frame.address = raw->data[from->raw].pc;
-		frame.flags = raw->data[from->raw].flags;
-		if (frame.kind == FRAME_KIND_STUB)
-			frame.symbol = name_stub(&frame, native_name(stack, from->raw));
-		if (frame.symbol)
-			stack_merge_replace(&merge, from->raw, from->raw, &frame, 1);
+		for (next = i; next < raw->runtime.len && raw->runtime.data[next].raw == place; next++) {
+			const struct runtime_frame *from = &raw->runtime.data[next];
+			const struct frame *named =
+				from->runtime == FRAME_KIND_JS && place < raw->len ? find_named(v8, raw, from) : NULL;
+
+			if (named)
+				show(raw, stack, from, named, &shown);
+		}
+		stack_merge_replace(&merge, place, place, shown.data, shown.len);
 	}
 	return stack_merge_end(&merge);
 }

@@ -145,12 +145,14 @@ static void learn_frame(struct v8_wait_frames *waits, struct mem *live, struct v
 {
 	const struct heap heap = {.layout = waits->layout, .pages = &waits->pages, .lines = &waits->lines};
 	const struct v8_place place = place_of(frame);
+	struct v8_named found;
 	uint64_t *slot;
 	bool created;
 
 	if (waits->frames.len >= MAX_FRAMES || !is_known_again(waits, live, frame) ||
-	    v8_name_place(waits->named, &heap, &place, &frame->named) != V8_NAMED || !is_known_again(waits, live, frame))
+	    v8_name_place(waits->named, &heap, &place, &found) != V8_NAMED || !is_known_again(waits, live, frame))
 		return;
+	frame->named = found.data[0];
 	slot = u64map_put(&waits->known, hash_frame(frame), &created);
 	if (slot && vec_push(&waits->frames, *frame))
 		*slot = waits->frames.len;

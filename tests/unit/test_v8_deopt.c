@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "v8make.h"
+
+#include "runtime/v8/frame.h"
+
+static struct v8make m;
+
+/* Functions of V8 11.3: outer() calls inner() in its bytecode 5, which calls something in its bytecode 3. */
+enum { BEGIN = 2, INTERPRETED_ALONE = 24, BUILTIN = 25, LITERAL = 29, PC = 32, SLOTS = 11 + 3 };
+#define SIGNED(n) ((n) * 2)
+
+struct made {
+	struct v8_place place;
+	struct v8make_code code;
+	uint64_t data, literals, outer, inner, inner_bytecode, builtin;
+};
+
+static int set_up(void **state)
+{
+	v8make_init(&m);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	v8make_deinit(&m);
+	return 0;
+}
+
+static uint64_t shared_of(uint64_t function)
+{
+	uint64_t shared;
+
+	memcpy(&shared, m.bytes + (function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
+	return shared;
+}
+
+/* Ten bytes of bytecode, where those from `at` on are at that position of the script. */
+static uint64_t make_bytecode(uint8_t at, uint8_t position)
+{
+	const uint8_t table[] = {(uint8_t)(2 * (at + 1)), (uint8_t)(4 * (position + 1))};
+	const uint8_t bytes[10] = {0};
+
+	return v8make_bytecode(&m, bytes, sizeof(bytes), v8make_bytes(&m, table, sizeof(table)));
+}
+
+static uint64_t make_function(const char *name, uint64_t script, uint64_t bytecode)
+{
+	uint64_t function = v8make_function(&m, v8make_string(&m, name), script);
+
+	v8make_put(&m, shared_of(function), 8, bytecode);
+	return function;
+}
+
+static struct made make(void)
+{
+	static const uint8_t safepoints[] = {1, 0, 0, 0, 1 | 1 << 4 | 1 << 7, 0, 0, 0, PC, 1, 0};
+	static const uint8_t translation[] = {
+		BEGIN, 0, SIGNED(3), SIGNED(3), INTERPRETED_ALONE, SIGNED(5), SIGNED(0), 0,
+		BUILTIN, SIGNED(60), SIGNED(0), 0, LITERAL, SIGNED(2), INTERPRETED_ALONE, SIGNED(3), SIGNED(1), 0,
+	};
+	uint64_t source = v8make_string(&m, "one\ntwo\nthree\nfour\n"), undefined = v8make_object(&m, V8MAKE_TYPE_ODDBALL, 16);
+	uint64_t script = v8make_script(&m, v8make_string(&m, "/a.js"), source), slots[SLOTS] = {0}, literals[3];
+	struct made made = {.code = v8make_code(&m, V8MAKE_TURBOFAN, 64, safepoints, sizeof(safepoints))};
+
+	made.place = (struct v8_place){.kind = V8_NO_KIND, .pc = made.code.start + PC};
+	made.place.function = make_function("outer", script, make_bytecode(5, 4));
+	made.inner_bytecode = make_bytecode(3, 8);
+	made.outer = literals[0] = shared_of(made.place.function);
+	made.inner = literals[1] = shared_of(make_function("inner", script, made.inner_bytecode));
+	made.builtin = v8make_function(&m, v8make_string(&m, "map"), undefined);
+	literals[2] = made.builtin | 2; /* weak */
+	made.literals = v8make_array(&m, V8MAKE_TYPE_WEAK_ARRAY, literals, 3);
+	slots[0] = v8make_bytes(&m, translation, sizeof(translation));
+	slots[2] = made.literals;
+	slots[6] = made.outer;
+	slots[10] = v8make_small(1); /* entries */
+	slots[11 + 2] = v8make_small(PC);
+	made.data = v8make_array(&m, V8MAKE_TYPE_ARRAY, slots, SLOTS);
+	v8make_put(&m, made.code.object, 16, made.data);
+	return made;
+}
+
+static void expect_frame(const struct made *made, const struct v8_call *call, const char *name, uint32_t line)
+{
+	struct js_frame frame;
+
+	assert_true(js_frame_read(&m.heap, &made->place, call, &frame));
+	assert_string_equal(frame.name, name);
+	assert_string_equal(frame.tier, "compiled");
+	assert_int_equal(frame.line, line);
+	assert_int_equal(frame.line_kind, LINE_CURRENT);
+}
+
+static void test_inlined(void **state)
+{
+	struct made made = make();
+	struct v8_calls calls;
+
+	v8make_finish(&m);
+	assert_true(v8_place_calls(&m.heap, &made.place, &calls));
+	assert_int_equal(calls.len, 3);
+	expect_frame(&made, &calls.data[0], "inner", 3);
+	expect_frame(&made, &calls.data[1], "map", 0);
+	expect_frame(&made, &calls.data[2], "outer", 2);
+}
+
+/* What is not right has its own function only, and the line where that begins. */
+static void expect_alone(const struct made *made)
+{
+	struct v8_calls calls;
+
+	v8make_finish(&m);
+	assert_true(v8_place_calls(&m.heap, &made->place, &calls));
+	assert_int_equal(calls.len, 1);
+	assert_int_equal(calls.data[0].shared, made->outer);
+	assert_int_equal(calls.data[0].bytecode, 0);
+}
+
+static void test_nothing_called(void **state)
+{
+	struct made made = make();
+
+	made.place.is_exact = true;
+	expect_alone(&made);
+}
+
+static void test_elsewhere(void **state)
+{
+	struct made made = make();
+
+	made.place.pc++;
+	expect_alone(&made);
+}
+
+/* Each word by itself is enough to have nothing told. */
+static void test_damaged(void **state)
+{
+	static const struct {
+		size_t slot; /* of the data */
+		uint64_t value;
+	} bad[] = {
+		{0, 0}, {2, 0}, {6, 0}, {10, 0}, {10, UINT64_C(2) << 32}, {12, UINT64_C(1) << 32}, {12, UINT64_C(99) << 32},
+		{12, UINT64_MAX}, {13, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct made made = make();
+
+		v8make_put(&m, made.data, 16 + 8 * bad[i].slot, bad[i].value);
+		expect_alone(&made);
+		tear_down(NULL);
+		set_up(NULL);
+	}
+}
+
+static void test_other_types(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.code.object, 16, made.literals);
+	expect_alone(&made);
+}
+
+/* Of another function than the frame's. */
+static void test_other_function(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.literals, 16, made.inner);
+	expect_alone(&made);
+}
+
+static void test_few_literals(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.literals, 8, v8make_small(1));
+	expect_alone(&made);
+}
+
+static void test_no_function(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.literals, 24, made.data);
+	expect_alone(&made);
+}
+
+static void test_short_bytecode(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.inner_bytecode, 8, v8make_small(3));
+	expect_alone(&made);
+}
+
+static void test_no_bytecode(void **state)
+{
+	struct made made = make();
+
+	v8make_put(&m, made.inner, 8, made.data);
+	expect_alone(&made);
+}
+
+/* A version of which nothing is known. */
+static void test_other_version(void **state)
+{
+	struct made made = make();
+
+	m.layout.facts[V8_MINOR] = 9;
+	expect_alone(&made);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_inlined),        TEST(test_nothing_called), TEST(test_elsewhere),    TEST(test_damaged),
+		TEST(test_other_types),    TEST(test_other_function), TEST(test_few_literals), TEST(test_no_function),
+		TEST(test_short_bytecode), TEST(test_no_bytecode),    TEST(test_other_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
