@@ -78,6 +78,7 @@ struct mm_struct {
 	mm_context_t context;
 	unsigned int map_count;
 	unsigned long exec_vm; /* pages of code */
+	unsigned long end_code; /* 0 while a program is being loaded */
 };
 
 struct timespec64 {

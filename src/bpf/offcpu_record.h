@@ -132,7 +132,7 @@ enum offcpu_end {
 	OFFCPU_END_FAULT = 4,	    /* a stack page is not resident */
 	OFFCPU_END_DEPTH = 5,	    /* OFFCPU_USER_FRAMES */
 	OFFCPU_END_NO_PROGRESS = 6,
-	OFFCPU_END_NO_USER = 7, /* a kernel thread, or user stacks were not asked for */
+	OFFCPU_END_NO_USER = 7, /* a kernel thread, no memory of its own, or user stacks were not asked for */
 	OFFCPU_END_32BIT = 8,	/* 32-bit code: only the innermost frame */
 	OFFCPU_END_NOT_CODE = 9, /* the return address, which is left out, is not in executable memory */
 	OFFCPU_END_MANY_MAPPINGS = 10, /* not in the first OFFCPU_MAX_MAPPINGS mappings, and the process has more */

@@ -143,6 +143,15 @@ __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tg
 }
 
 /*
+ * An exiting thread gives up its memory: what is mapped may be another process's. One that executes a program has lost the
+ * old one's memory before it gets the registers to begin the new one with.
+ */
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	return !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm && task->mm->end_code;
+}
+
+/*
  * Takes the stacks of the current thread and leaves them in the scratch. Inlined: unwinding a frame of ours on the
  * kernel stack costs as much as several of the kernel's own, which have unwind tables.
  */
@@ -165,8 +174,7 @@ static __always_inline struct stack_scratch *take_stack(void *ctx, __u32 tgid, _
 	}
 	if (scratch->head.nkernel > OFFCPU_KERNEL_FRAMES)
 		return 0;
-	/* An exiting thread gives up its memory: what is mapped may be another process's. */
-	if (want_user && !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm)
+	if (want_user && has_user_stack(task))
 		take_user_stack(task, tgid, which, may_look, scratch);
 	if (scratch->head.nuser && scratch->walk.has_runtimes) {
 		take_python_frames(tgid, which);

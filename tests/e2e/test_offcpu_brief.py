@@ -7,6 +7,7 @@ import shutil
 import signal
 
 import pytest
+from deadfs import DeadFs, need_fuse
 from harness import built
 from offcpu_recording import assert_exit_code, names, over, why_not
 
@@ -95,3 +96,34 @@ def test_replaced_program(record, tmp_path, finding):
     assert not any(row["user_stack_error"] for row in sleeps_of(doc, known))
     for row in sleeps_of(doc, unknown):
         assert row["user_stack_error"] == UNKNOWN and "brief_nap" not in names(row["user_stack"]), row
+
+
+@pytest.fixture
+def far_away(tmp_path):
+    """waits_brief on a file system where each page has to be waited for, whenever the program is executed."""
+    need_fuse()
+    shown, mount = tmp_path / "shown", tmp_path / "mount"
+    shown.mkdir()
+    mount.mkdir()
+    shutil.copy(built("waits_brief"), shown / "program")
+    fs = DeadFs(shown, mount)
+    yield mount / "program"
+    fs.end()
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("minimum", (0, "1us"))
+def test_wait_between_two_programs(record, far_away, minimum):
+    """
+    Who executes a program has given up the memory of the old one, and still has the registers of that, when the page with
+    the end of the new one's data is waited for.
+    """
+    recording = record("--json", "--min", minimum, "--", built("waits_brief"))
+    assert recording.hear().startswith("ready ")
+    pids = {int(pid) for pid in recording.ask(f"{COUNT} {far_away} nap").split()}
+    recording.proc.stdin.close()
+    rows = [row for row in recording.finish(None)["stacks"] if row["pid"] in pids]
+    between = [row for row in rows if {"load_elf_binary", "handle_mm_fault"} <= set(names(row["kernel_stack"]))]
+    assert between, [names(row["kernel_stack"]) for row in rows]
+    for row in between:
+        assert row["user_stack"] == [] and row["user_stack_error"] is None, row
