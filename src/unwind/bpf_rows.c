@@ -205,10 +205,24 @@ static void read_frame_pointer(const struct arch *arch, const struct cfi_rule *f
 		out->flags |= UNWIND_FP_LOST;
 }
 
-/* True when the caller's stack pointer is the CFA, as it is everywhere but in switches between stacks. */
-static bool leaves_at_cfa(const struct cfi_rule *sp)
+/*
+ * The caller's stack pointer is the CFA, but in switches between stacks, which have no row, and for a while behind the stubs
+ * of aarch64's linkage table: there the row counts from where it is.
+ */
+static bool read_stack_pointer(const struct cfi_rule *sp, struct unwind_row *out)
 {
-	return sp->kind == CFI_UNSPECIFIED || (sp->kind == CFI_CFA_OFFSET && sp->offset == 0);
+	__s16 words;
+
+	if (sp->kind == CFI_UNSPECIFIED || (sp->kind == CFI_CFA_OFFSET && sp->offset == 0))
+		return true;
+	if (sp->kind != CFI_CFA_OFFSET || out->kind != UNWIND_FROM_SP || !to_words(sp->offset, &words))
+		return false;
+	out->cfa = (__s16)(out->cfa + words);
+	if (out->flags & UNWIND_RA_AT_CFA)
+		out->ra = (__s16)(out->ra - words);
+	if (out->flags & UNWIND_FP_AT_CFA)
+		out->fp = (__s16)(out->fp - words);
+	return true;
 }
 
 /* CFI that marks a signal frame gets no kind of its own: the kernel's trampolines are found by their code. */
@@ -220,11 +234,11 @@ static struct unwind_row read_row(const struct arch *arch, const struct cfi_row 
 
 	if (ra->kind == CFI_UNDEFINED)
 		return (struct unwind_row){.kind = UNWIND_END};
-	if (row->signal_frame || row->ra_reg != arch->dwarf_ra || !leaves_at_cfa(&row->regs[arch->dwarf_sp]) ||
-	    !read_cfa(arch, &row->cfa, &out) || !read_return_address(arch, ra, &out))
+	if (row->signal_frame || row->ra_reg != arch->dwarf_ra || !read_cfa(arch, &row->cfa, &out) ||
+	    !read_return_address(arch, ra, &out))
 		return unsupported;
 	read_frame_pointer(arch, &row->regs[arch->dwarf_fp], &out);
-	return out;
+	return read_stack_pointer(&row->regs[arch->dwarf_sp], &out) ? out : unsupported;
 }
 
 static int put_row(const struct cfi_row *row, void *arg)

@@ -62,6 +62,7 @@ struct program {
 	const struct fde *fde;
 	struct cursor code;
 	struct cfi_row row;
+	bool mended; /* the row: where the caller's sp is */
 	uint64_t location; /* where the next row starts */
 	bool has_initial;
 	struct rules initial; /* what the CIE's program left: for restore */
@@ -296,11 +297,43 @@ static bool may_go_on(struct program *p)
 }
 
 /*
+ * The stubs of aarch64's linkage table push the return address, which belongs to nobody's frame, before they jump to glibc's
+ * _dl_runtime_resolve(). Its CFI has that address above the CFA, and does not say that it is popped.
+ */
+static bool leaves_above_cfa(const struct program *p)
+{
+	const struct arch *arch = p->section->arch;
+	const struct cfi_rule *ra = &p->row.regs[p->row.ra_reg];
+
+	return arch->ra_in_register && p->row.cfa.kind == CFI_REGISTER_OFFSET && p->row.cfa.reg == arch->dwarf_sp &&
+	       p->row.regs[arch->dwarf_sp].kind == CFI_UNSPECIFIED && ra->kind == CFI_AT_CFA_OFFSET && ra->offset >= 0;
+}
+
+/* Only for who gets the row: the rows that follow are made of what the program says. */
+static void mend_row(struct program *p)
+{
+	enum { WORD = 8 };
+
+	p->mended = leaves_above_cfa(p);
+	if (p->mended)
+		p->row.regs[p->section->arch->dwarf_sp] =
+			(struct cfi_rule){.kind = CFI_CFA_OFFSET, .offset = p->row.regs[p->row.ra_reg].offset + WORD};
+}
+
+static void unmend_row(struct program *p)
+{
+	if (p->mended)
+		p->row.regs[p->section->arch->dwarf_sp] = (struct cfi_rule){.kind = CFI_UNSPECIFIED};
+	p->mended = false;
+}
+
+/*
  * Runs to the next row; p->row holds it. 1: there is a row; 0: the function's end was reached; -EINVAL: the program is
  * damaged, and what it says from p->row.start on is not known.
  */
 static int next_row(struct program *p)
 {
+	unmend_row(p);
 	p->row.start = p->location;
 	if (p->row.start >= p->fde->end)
 		return 0;
@@ -313,6 +346,7 @@ static int next_row(struct program *p)
 	if (!cursor_left(&p->code) && p->location == p->row.start)
 		p->location = p->fde->end; /* the last row */
 	p->row.end = p->location < p->fde->end ? p->location : p->fde->end;
+	mend_row(p);
 	return 1;
 }
 
@@ -334,7 +368,7 @@ static bool program_start(struct program *p, const struct cfi_section *section, 
 	p->section = section;
 	p->fde = fde;
 	p->location = fde->start;
-	p->has_initial = false;
+	p->has_initial = p->mended = false;
 	p->nremembered = 0;
 	p->ninsns = 0;
 	p->budget = budget;

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, native, state, thread, until, wait_until
-from offcpu_recording import added, assert_whole, let_run, names, rows_of, wake
+from harness import TIMEOUT, built, native, state, thread, until, wait_until
+from offcpu_recording import added, assert_whole, let_run, names, over, rows_of, wake
 from offcpu_truth import SITES, measured, switches
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -271,3 +271,18 @@ def test_return_to_nowhere(target, record):
     known = [row for row in rows if "return address is not in executable memory" in row["user_stack_error"]]
     assert {names(row["user_stack"])[-1] for row in known} == {"astray"}
     assert added(known) > added(rows) / 2
+
+
+@pytest.mark.arch
+@pytest.mark.asan
+def test_call_that_is_being_bound(target, record):
+    """As in a snapshot: the stub that the call goes through has pushed a return address."""
+    t = target("dlopen", built("plugin_lazy")).settle()
+    recording = record("--json", "-p", t.pid)
+    wake(t)
+    rows = over(rows_of(recording.finish(), t.tids["worker"]))
+    assert rows
+    for row in rows:
+        assert_whole(row)
+        found = names(row["user_stack"])
+        assert found[found.index("plugin_inner") + 1 :][:2] == ["plugin_enter", "worker"], found

@@ -59,6 +59,15 @@ def test_register_that_calls_do_not_keep(target, snap, source):
 
 
 @pytest.mark.arch
+def test_call_that_is_being_bound(target, snap):
+    """The C library's function for that has got the return address on the stack from the stub that jumped to it."""
+    t = target("dlopen", built("plugin_lazy")).settle()
+    worker = thread(snap(t), "worker")
+    assert_calls(worker, "target_block", "callback", "plugin_inner", "plugin_enter", "worker", "target_thread_main")
+    assert symbols(worker).count("plugin_inner") == 1 and worker["user_stack_error"] is None, symbols(worker)
+
+
+@pytest.mark.arch
 def test_return_to_nowhere(target, snap):
     """An address that is in no code is no frame: nothing was called from there."""
     t = target("waits_astray")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dlopen LIBRARY: a thread blocked in a callback from a library that was loaded at run time (plugin.c). */
+/* dlopen LIBRARY: a thread blocked in a callback from a library that was loaded at run time (plugin.c, plugin_lazy.c). */
 /* build: -ldl */
 #include "target.h"
 
@@ -20,7 +20,7 @@ FRAME static void worker(void)
 
 int main(int argc, char **argv)
 {
-	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_LAZY) : NULL;
 
 	target_init();
 	if (!library) {

@@ -179,6 +179,11 @@ static void test_aarch64_rules(void **state)
 	EXPECT_OF(a, P(0x0c, FP, 16, 0x80 | FP, 2, 0x80 | LR, 1), .kind = UNWIND_FROM_FP,
 		  .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 2, .fp = -2, .ra = -1);
 	EXPECT_OF(a, P(0x0c, SP, 0, 0x07, LR), .kind = UNWIND_END);
+	/* the return address was pushed by a stub of the linkage table, and is popped as well; or it is somewhere else */
+	EXPECT_OF(a, P(0x0c, SP, 0, 0x11, LR, 0x7f), .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA, .cfa = 2, .ra = -1);
+	EXPECT_OF(a, P(0x0c, SP, 32, 0x11, LR, 0x7f, 0x80 | FP, 4), .kind = UNWIND_FROM_SP,
+		  .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 6, .fp = -6, .ra = -1);
+	EXPECT_OF(a, P(0x0c, FP, 0, 0x11, LR, 0x7f), .kind = UNWIND_FROM_FP, .flags = UNWIND_RA_AT_CFA, .ra = 1);
 	EXPECT_OF(a, P(0x0c, X19, 16, 0x80 | LR, 1), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0c, SP, 16, 0x09, LR, X19), .kind = UNWIND_UNSUPPORTED);
 	EXPECT_OF(a, P(0x0c, SP, 0x80, 0x80, 0x10, 0x80 | LR, 1), .kind = UNWIND_UNSUPPORTED);
