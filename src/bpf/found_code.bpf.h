@@ -35,7 +35,7 @@ struct look {
 	__u32 set;
 	__u32 nfiles;
 	__u32 nsets; /* found so far */
-	__u32 zero;
+	__u32 ncopies; /* of its stacks: see stack_copy.bpf.h */
 };
 
 struct {
@@ -60,6 +60,9 @@ struct found {
 	__u32 nunknown; /* mappings of code that is in no file, or in one that is not known */
 	__u32 is_code;	/* where the walk ended is code, */
 	__u32 is_known; /* and of a file that is known */
+	__u32 nlisted;	/* mappings of code from files, known or not; */
+	__u32 is_listed; /* all of them, for the current stack */
+	struct offcpu_code listed[OFFCPU_FOUND_MAPPINGS];
 };
 
 struct {
@@ -178,10 +181,29 @@ static struct offcpu_mapping *found_at(struct found *f, __u32 i)
 	return &f->mappings[i % OFFCPU_FOUND_MAPPINGS];
 }
 
+static struct offcpu_code *listed_at(struct found *f, __u32 i)
+{
+	asm volatile("" : "+r"(i)); /* likewise */
+	return &f->listed[i % OFFCPU_FOUND_MAPPINGS];
+}
+
+static void list(struct found *f, struct vm_area_struct *vma)
+{
+	struct offcpu_code *code;
+
+	if (f->nlisted < OFFCPU_FOUND_MAPPINGS) {
+		code = listed_at(f, f->nlisted);
+		code->start = vma->vm_start;
+		code->end = vma->vm_end;
+		code->file = f->file;
+	}
+	f->nlisted++;
+}
+
 /* False: these are too many. */
 static bool visit(struct found *f, struct vm_area_struct *vma)
 {
-	struct offcpu_file_code *code;
+	struct offcpu_file_code *code = 0;
 	struct offcpu_mapping *m;
 	bool here;
 
@@ -191,7 +213,10 @@ static bool visit(struct found *f, struct vm_area_struct *vma)
 		return true;
 	here = vma->vm_start <= f->missed && f->missed < vma->vm_end;
 	f->is_code |= here;
-	code = identify(vma, &f->file) ? bpf_map_lookup_elem(&files, &f->file) : 0;
+	if (identify(vma, &f->file)) {
+		list(f, vma);
+		code = bpf_map_lookup_elem(&files, &f->file);
+	}
 	if (!code) {
 		f->nunknown++;
 		return true;
@@ -286,6 +311,7 @@ static bool is_worth_looking(struct found *f, struct task_struct *task, __u32 tg
 	if (!last)
 		return true;
 	f->look.nsets = last->nsets;
+	f->look.ncopies = last->ncopies;
 	since = f->look.ns - last->ns;
 	if (since < gap_after(last))
 		return false;
@@ -299,7 +325,7 @@ static bool visit_all(struct found *f, struct task_struct *task)
 	struct bpf_iter_task_vma it;
 	bool ok;
 
-	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = f->is_shared = f->over = 0;
+	f->head.count = f->nvisited = f->nunknown = f->is_code = f->is_known = f->is_shared = f->over = f->nlisted = 0;
 	f->hash = 0;
 	/* Fails while somebody changes the map, or the last one's lock on this CPU is still to be given back. */
 	ok = bpf_iter_task_vma_new(&it, task, 0) == 0;
@@ -309,6 +335,7 @@ static bool visit_all(struct found *f, struct task_struct *task)
 			break;
 		}
 	bpf_iter_task_vma_destroy(&it);
+	f->is_listed = ok && !f->over && f->nlisted <= OFFCPU_FOUND_MAPPINGS;
 	return ok;
 }
 
@@ -322,9 +349,12 @@ __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u6
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
 
-	if (!f || !is_worth_looking(f, task, tgid, set))
+	if (!f)
 		return FOUND_NOTHING;
+	f->is_listed = 0;
 	f->missed = missed;
+	if (!is_worth_looking(f, task, tgid, set))
+		return FOUND_NOTHING;
 	if (BPF_CORE_READ_BITFIELD_PROBED(task->mm, map_count) > MAX_VISITED || !visit_all(f, task))
 		return FOUND_NOTHING;
 	bpf_map_update_elem(&looks, &tgid, &f->look, 0);

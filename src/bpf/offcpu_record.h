@@ -10,6 +10,7 @@
 #endif
 
 #include "bpf/runtime_layout.h"
+#include "bpf/task_record.h"
 #include "bpf/wait_bucket.h"
 
 enum {
@@ -22,6 +23,9 @@ enum {
 	OFFCPU_MAX_MAPPINGS = 4096, /* of one process */
 	OFFCPU_FOUND_MAPPINGS = 128, /* of one process, in a set that BPF has made */
 	OFFCPU_FOUND_SLOTS = 1 << 14, /* for all of those: behind the loader's in `mappings` */
+	OFFCPU_COPY_BYTES = 16 << 10, /* of a stack that is sent as it was, */
+	OFFCPU_COPY_PIECE = 512,      /* in pieces, each in memory or not */
+	OFFCPU_COPIES_BYTES = 32 << 20, /* of all those */
 };
 
 enum offcpu_kind {
@@ -32,6 +36,7 @@ enum offcpu_kind {
 	OFFCPU_EXIT = 5,	/* struct offcpu_process: the last thread has ended */
 	OFFCPU_RAN = 6,		/* struct offcpu_ran: a thread has ended */
 	OFFCPU_FOUND = 7,	/* struct offcpu_found: before the first stack that was walked with it */
+	OFFCPU_COPY = 8,	/* struct offcpu_copy: before the stack that it is of */
 };
 
 /* The id of a stack: two hashes of its frames. 0, 0: no stack. Those made by BPF have an odd low half. */
@@ -157,7 +162,7 @@ struct offcpu_stack {
 	__u32 nruntime;	   /* frames of runtimes behind those: struct offcpu_runtime_frame */
 	__u32 runtime_end; /* enum offcpu_runtime_end */
 	__u32 tgid;
-	__u32 zero;
+	__u32 copy; /* the number of a copy; 0: none */
 };
 
 struct offcpu_process {
@@ -215,7 +220,29 @@ struct offcpu_file {
 	__u32 zero;
 };
 
-/* What the loader knows of it. */
+/*
+ * A stack that leads to a file whose table is not made yet, as it was: the loader walks it later. Followed by `npieces` of
+ * memory from `start` on, and by `count` of struct offcpu_code, by rising address.
+ */
+struct offcpu_copy {
+	__u32 kind;
+	__u32 tgid;
+	__u32 number; /* from 1 on */
+	__u32 count;
+	__u32 npieces;
+	__u32 present; /* a bit for each piece: it was in memory, unlike a page that is reserved for large variables */
+	__u64 start;   /* a multiple of OFFCPU_COPY_PIECE */
+	__u64 regs[TASK_RECORD_REGS];
+};
+
+/* A mapping of code from a file. */
+struct offcpu_code {
+	__u64 start;
+	__u64 end;
+	struct offcpu_file file;
+};
+
+/* What the loader knows of a file. */
 struct offcpu_file_code {
 	__u64 shift;  /* start of the mapping + shift = offcpu_mapping.bias */
 	__u32 object; /* as in struct offcpu_mapping, but always the number of the file */
@@ -263,6 +290,9 @@ static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden paddi
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
 static_assert(sizeof(struct offcpu_found) == 16, "offcpu_found has no hidden padding");
 static_assert(sizeof(struct offcpu_file) == 32, "offcpu_file has no hidden padding");
+static_assert(sizeof(struct offcpu_copy) == 32 + 8 * TASK_RECORD_REGS, "offcpu_copy has no hidden padding");
+static_assert(OFFCPU_COPY_BYTES / OFFCPU_COPY_PIECE <= 32, "each piece has a bit");
+static_assert(sizeof(struct offcpu_code) == 48, "offcpu_code has no hidden padding");
 static_assert(sizeof(struct offcpu_file_code) == 24, "offcpu_file_code has no hidden padding");
 
 /* Where in a signal frame, at sp, the kernel saved the registers that a walk needs. */

@@ -7,6 +7,7 @@
 #include "bpf/ring.bpf.h"
 #include "bpf/user_stack.bpf.h"
 #include "bpf/found_code.bpf.h"
+#include "bpf/stack_copy.bpf.h"
 #include "bpf/python_stack.bpf.h"
 #include "bpf/v8_stack.bpf.h"
 
@@ -15,6 +16,7 @@ enum { ASK_AGAIN_NS = 200000000, EEXIST = 17 };
 /* Set by the loader. */
 const volatile bool can_kernel = true; /* the kernel allows kernel stacks, which wakers always have */
 const volatile bool want_kernel = true;
+const volatile bool want_copies; /* stacks may be walked later */
 
 /* Stacks that the loader has. */
 struct {
@@ -113,6 +115,8 @@ static __always_inline void take_user_stack(struct task_struct *task, __u32 tgid
 		scratch->head.user_end = found == FOUND_NO_CODE ? OFFCPU_END_NOT_CODE : why_unknown(task, &scratch->walk);
 	if (scratch->head.user_end == OFFCPU_END_NOT_CODE && scratch->head.nuser > 1 && !scratch->walk.exact)
 		scratch->head.nuser--;
+	if (may_look && want_copies && scratch->head.user_end == OFFCPU_END_NO_TABLES && tgid)
+		scratch->head.copy = copy_stack(tgid, which, missed_by(&scratch->walk));
 	if (scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.user_end == OFFCPU_END_MANY_MAPPINGS)
 		request_maps(tgid);
 }
@@ -120,19 +124,20 @@ static __always_inline void take_user_stack(struct task_struct *task, __u32 tgid
 /*
  * The id of a stack: a hash of its frames and of whatever else makes two stacks different. Processes share stacks,
  * since the meaning of a user address depends only on the set of mappings; but while that is unknown, the process may
- * give it one, and what a runtime has made is its process's own.
+ * give it one, and what a runtime has made is its process's own. Where a stack leads of which there is a copy is not known.
  */
 __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tgid)
 {
 	struct offcpu_stack_id id = {};
-	__u32 total;
+	__u32 total, own;
 
 	if (!scratch)
 		return 0;
 	total = scratch->head.nkernel + scratch->head.nuser;
 	mix_frame(&id, (__u64)(__u32)scratch->head.kernel_error << 32 | scratch->head.nkernel);
 	mix_frame(&id, (__u64)scratch->head.set << 32 | scratch->head.user_end);
-	mix_frame(&id, scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.nruntime ? tgid : 0);
+	own = scratch->head.user_end == OFFCPU_END_NO_TABLES || scratch->head.nruntime ? tgid : 0;
+	mix_frame(&id, (__u64)scratch->head.copy << 32 | own);
 	mix_frame(&id, scratch->runtime_id.low);
 	mix_frame(&id, (__u64)scratch->head.runtime_end << 32 | scratch->head.nruntime);
 	for (__u32 i = 0; i < OFFCPU_FRAMES && i < total; i++)

@@ -162,6 +162,7 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	skel->rodata->want_uninterruptible = options->filter.uninterruptible;
 	skel->rodata->want_runnable = options->filter.runnable;
 	skel->rodata->want_events = options->events;
+	skel->rodata->want_copies = !options->events; /* a wait is told at once then, with the stack that it has */
 	skel->rodata->want_waiting = !options->only_new;
 	skel->rodata->storage_hides = probe->kernel.storage_hides || options->pretended & OFFCPU_BUSY_BACK;
 	skel->rodata->pretended = options->pretended;

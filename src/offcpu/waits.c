@@ -169,6 +169,37 @@ static bool copy_kernel_text(struct waits *waits, const struct stack_sample *sam
 	return out->kernel_text;
 }
 
+static bool fill_user(struct waits *waits, const struct stack_sample *sample, struct wait_stack *out)
+{
+	out->addresses = arena_alloc(waits->arena, sample->nuser * sizeof(*out->addresses) + 1);
+	if (!out->addresses)
+		return false;
+	for (uint32_t i = 0; i < sample->nuser; i++) {
+		struct raw_frame frame = sample->user[i];
+
+		out->addresses[i] = frame.pc;
+		frame.pc = place_of(waits, sample, i);
+		if (!vec_push(&out->user, frame))
+			return false;
+	}
+	return true;
+}
+
+bool waits_replace_user(struct waits *waits, struct wait_stack *stack, const struct stack_sample *sample)
+{
+	struct wait_stack other = {0};
+
+	if (!fill_user(waits, sample, &other)) {
+		raw_stack_deinit(&other.user);
+		return false;
+	}
+	raw_stack_deinit(&stack->user);
+	stack->user = other.user;
+	stack->addresses = other.addresses;
+	stack->user_end = sample->user_end;
+	return true;
+}
+
 static bool fill_stack(struct waits *waits, const struct stack_sample *sample, struct wait_stack *out)
 {
 	out->id = sample->id;
@@ -179,22 +210,16 @@ static bool fill_stack(struct waits *waits, const struct stack_sample *sample, s
 	out->kernel_error_words =
 		sample->kernel_error_words ? arena_intern(waits->arena, sample->kernel_error_words) : NULL;
 	out->nkernel = sample->nkernel;
+	out->copy = sample->copy;
 	out->kernel = arena_alloc(waits->arena, sample->nkernel * sizeof(*out->kernel) + 1);
-	out->addresses = arena_alloc(waits->arena, sample->nuser * sizeof(*out->addresses) + 1);
-	if (!out->kernel || !out->addresses)
+	if (!out->kernel)
 		return false;
 	if (sample->kernel_text && !copy_kernel_text(waits, sample, out))
 		return false;
 	if (sample->kernel)
 		memcpy(out->kernel, sample->kernel, sample->nkernel * sizeof(*out->kernel));
-	for (uint32_t i = 0; i < sample->nuser; i++) {
-		struct raw_frame frame = sample->user[i];
-
-		out->addresses[i] = frame.pc;
-		frame.pc = place_of(waits, sample, i);
-		if (!vec_push(&out->user, frame))
-			return false;
-	}
+	if (!fill_user(waits, sample, out))
+		return false;
 	out->runtime_end = sample->runtime_end;
 	out->runtime_process = sample->runtime_process;
 	for (uint32_t i = 0; i < sample->nruntime; i++)
@@ -250,6 +275,7 @@ struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size
 					      .nruntime = sent.nruntime,
 					      .runtime_end = sent.head->runtime_end,
 					      .set = sent.head->set,
+					      .copy = sent.head->copy,
 				      });
 }
 
@@ -537,6 +563,11 @@ const struct offcpu_lengths *waits_lengths(const struct waits *waits, size_t ind
 size_t waits_nstacks(const struct waits *waits)
 {
 	return waits->stacks.len;
+}
+
+struct wait_stack *waits_stack(const struct waits *waits, size_t index)
+{
+	return waits->stacks.data[index];
 }
 
 size_t waits_nthreads(const struct waits *waits)

@@ -32,6 +32,7 @@ struct wait_stack {
 	uint32_t user_end;     /* enum offcpu_end */
 	const char *user_error; /* in words, when user_end does not say enough; or NULL */
 	const char *kernel_error_words; /* likewise */
+	uint32_t copy; /* the number of a copy: stack_copies.h; 0: none */
 };
 
 /* A stack as it was taken; user frames have the addresses of their process. */
@@ -52,6 +53,7 @@ struct stack_sample {
 	const char *kernel_error_words; /* likewise */
 	uint32_t set;		/* the set of mappings that the addresses are in; 0: not known */
 	const uint64_t *places; /* of the user frames, as in struct wait_stack, when there are no such sets; or NULL */
+	uint32_t copy;		/* as in struct wait_stack */
 };
 
 /* Waits with the same key. */
@@ -91,6 +93,9 @@ void waits_destroy(struct waits *waits);
 struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size_t len);
 struct wait_stack *waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 
+/* A stack was walked again, and has these frames, whose addresses are in the sample, and this end. False: no memory for it. */
+bool waits_replace_user(struct waits *waits, struct wait_stack *stack, const struct stack_sample *sample);
+
 /* The row that the wait was added to; NULL when it was lost. */
 const struct wait_row *waits_add_wait(struct waits *waits, const void *record, size_t len);
 
@@ -109,6 +114,7 @@ size_t waits_nrows(const struct waits *waits);
 const struct wait_row *waits_row(const struct waits *waits, size_t index);
 const struct offcpu_lengths *waits_lengths(const struct waits *waits, size_t index); /* of that row */
 size_t waits_nstacks(const struct waits *waits);
+struct wait_stack *waits_stack(const struct waits *waits, size_t index);
 size_t waits_nthreads(const struct waits *waits);
 const struct offcpu_thread *waits_thread(const struct waits *waits, size_t index);
 uint64_t waits_lost(const struct waits *waits);

@@ -36,6 +36,7 @@ struct modules {
 	size_t max_open_files;
 	VEC(struct loaded_module *) loaded;
 	struct loaded_module **by_map; /* for each entry of snap->maps; NULL when no module is mapped there */
+	struct module *const *lent;    /* instead of that, the caller's */
 	struct jit_images *jit;
 	struct notes notes;
 };
@@ -317,6 +318,17 @@ int modules_create(struct target *target, const struct modules_options *options,
 	return 0;
 }
 
+struct modules *modules_lend(struct snapshot *snap, struct module *const *by_map)
+{
+	struct modules *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->snap = snap;
+	m->lent = by_map;
+	return m;
+}
+
 static void close_module(struct module *module)
 {
 	if (module->symbol_free)
@@ -374,13 +386,28 @@ void modules_destroy(struct modules *m)
 	free(m);
 }
 
+static struct module *find_lent(const struct modules *m, const struct map_entry *entry, uint64_t address, uint64_t *vaddr)
+{
+	struct module *module = entry ? m->lent[entry - m->snap->maps.data] : NULL;
+	uint64_t offset = entry ? address - entry->start + entry->offset : 0;
+
+	*vaddr = offset;
+	if (module && module->image)
+		image_offset_to_vaddr(module->image, offset, vaddr);
+	return module;
+}
+
 struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr)
 {
 	const struct map_entry *entry = maps_find(&m->snap->maps, address);
-	struct loaded_module *loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
-	struct module *jit = (loaded && loaded->module.image) || !m->jit ? NULL : jit_images_find(m->jit, address);
+	struct loaded_module *loaded;
+	struct module *jit;
 	uint64_t offset;
 
+	if (m->lent)
+		return find_lent(m, entry, address, vaddr);
+	loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
+	jit = (loaded && loaded->module.image) || !m->jit ? NULL : jit_images_find(m->jit, address);
 	if (jit) {
 		*vaddr = address;
 		return jit;

@@ -50,6 +50,11 @@ struct modules_options {
  * target: see target_open_files().
  */
 int modules_create(struct target *target, const struct modules_options *options, struct err *err, struct modules **out);
+/*
+ * The same of a map whose files the caller has: `by_map` has the module of each of its entries, or NULL. Everything must outlive
+ * this. NULL when memory is exhausted.
+ */
+struct modules *modules_lend(struct snapshot *snap, struct module *const *by_map);
 void modules_destroy(struct modules *modules);
 
 /*

@@ -5,10 +5,11 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from deadfs import DeadFs, need_fuse
-from harness import built
+from harness import built, wait_until
 from offcpu_recording import assert_exit_code, names, over, why_not
 
 pytestmark = [pytest.mark.usefixtures("root")]
@@ -33,6 +34,13 @@ class Blind:
         self.recording.proc.send_signal(signal.SIGCONT)
         return [int(pid) for pid in said.split()]
 
+    def show(self, program):
+        """Lets the loader see a process that has this program, until it has opened the file."""
+        self.recording.say(f"1 {program} stay")
+        maps = Path(f"/proc/{self.recording.proc.pid}/maps")
+        wait_until(lambda: str(program) in maps.read_text(), f"the loader knows {program}")
+        self.recording.ask("")
+
     def end(self):
         self.recording.proc.stdin.close()
         result = self.recording.end(None)
@@ -48,6 +56,13 @@ def sleeps_of(doc, pids):
     return rows
 
 
+def assert_naps(doc, pids):
+    for row in sleeps_of(doc, pids):
+        assert not row["user_stack_error"], row
+        frames = names(row["user_stack"])
+        assert frames[frames.index("brief_nap") + 1] == "main" and frames[-1] == "_start", frames
+
+
 @pytest.fixture
 def finding():
     """Skips where BPF cannot look at what a process has mapped while the process is back on a CPU."""
@@ -59,10 +74,7 @@ def finding():
 def test_stacks_of_who_was_never_read(record, tmp_path, finding, minimum):
     blind = Blind(record, tmp_path, "--min", minimum)
     pids = blind.run(built("waits_brief"), "nap")
-    for row in sleeps_of(blind.end(), pids):
-        assert not row["user_stack_error"], row
-        frames = names(row["user_stack"])
-        assert frames[frames.index("brief_nap") + 1] == "main" and frames[-1] == "_start", frames
+    assert_naps(blind.end(), pids)
 
 
 def test_old_way(record, tmp_path):
@@ -96,6 +108,28 @@ def test_replaced_program(record, tmp_path, finding):
     assert not any(row["user_stack_error"] for row in sleeps_of(doc, known))
     for row in sleeps_of(doc, unknown):
         assert row["user_stack_error"] == UNKNOWN and "brief_nap" not in names(row["user_stack"]), row
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("minimum", (0, "1ms"))
+def test_program_that_is_known_too_late(record, tmp_path, finding, minimum):
+    """Nobody knew the file when stacks led there, nor could any table be made: they are walked when all is over."""
+    program = tmp_path / "program"
+    shutil.copy(built("waits_brief"), program)
+    blind = Blind(record, tmp_path, "--min", minimum)
+    pids = blind.run(program, "nap")
+    blind.show(program)
+    assert_naps(blind.end(), pids)
+
+
+def test_events_are_told_at_once(record, tmp_path, finding):
+    """With the stack that there is, in the report as well."""
+    program = tmp_path / "program"
+    shutil.copy(built("waits_brief"), program)
+    blind = Blind(record, tmp_path, "--events=/dev/null")
+    pids = blind.run(program, "nap")
+    blind.show(program)
+    assert {row["user_stack_error"] for row in sleeps_of(blind.end(), pids)} == {UNKNOWN}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 /*
  * waits_brief: processes that nobody has time to read. Question: "COUNT PROGRAM [ARGUMENT]"; so many processes execute that,
  * one after the other, and each has ended before the answer comes: their pids. With the argument "nap" this program sleeps
- * in brief_nap() for 3 ms, and ends.
+ * in brief_nap() for 3 ms, and ends; with "stay" when it has read a line.
  */
 /* build: -fomit-frame-pointer */
 #include "waits.h"
@@ -50,6 +50,8 @@ int main(int argc, char **argv)
 		brief_nap();
 		return 0;
 	}
+	if (argc > 1 && !strcmp(argv[1], "stay"))
+		return !fgets(line, sizeof(line), stdin);
 	target_init();
 	target_ready();
 	while (fgets(line, sizeof(line), stdin))

@@ -57,6 +57,12 @@ void file_pin_deinit(struct file_pin *pin)
 	*pin = (struct file_pin){0};
 }
 
+bool file_pin_is_of(const struct file_pin *pin, const struct offcpu_file *file)
+{
+	return pin->known && pin->file.inode == file->inode && pin->file.changed_s == file->changed_s &&
+	       pin->file.changed_ns == file->changed_ns;
+}
+
 static struct offcpu_file file_at(const struct file_pin *pin, uint64_t offset)
 {
 	struct offcpu_file file = pin->file;

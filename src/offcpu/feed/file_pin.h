@@ -24,6 +24,8 @@ void file_pin_init(struct file_pin *pin, struct offcpu_probe *probe, int fd, con
 		   const struct map_entry *entry);
 void file_pin_deinit(struct file_pin *pin); /* after it was forgotten everywhere */
 
+bool file_pin_is_of(const struct file_pin *pin, const struct offcpu_file *file); /* wherever that is mapped from */
+
 /* What there is to know of it where it is mapped from this offset. */
 void file_pin_tell(const struct file_pin *pin, struct offcpu_probe *probe, uint64_t offset,
 		   const struct offcpu_file_code *code);

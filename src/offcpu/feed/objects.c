@@ -64,6 +64,7 @@ struct objects {
 	int none;              /* an empty table */
 	struct changes changes;
 	uint32_t serial; /* of the last table */
+	bool ended;      /* no more tables are made */
 	uint32_t lost; /* tables that BPF could not be given since this was last reported */
 	uint64_t made;
 
@@ -461,7 +462,7 @@ static uint32_t take(struct objects *objects, const struct origin *from, struct 
 		return OFFCPU_NO_OBJECT;
 	}
 	object = objects->all[number];
-	if (!object->taken++)
+	if (!object->taken++ && !objects->ended)
 		add_table(objects, object, number, image);
 	if (!find_start(object, entry->offset, &known) && object->nstarts < MAX_STARTS)
 		object->starts[object->nstarts++] = (struct start){.offset = entry->offset, .vaddr = vaddr};
@@ -543,6 +544,24 @@ uint64_t objects_made(const struct objects *objects)
 struct object_table objects_table(const struct objects *objects, uint32_t number)
 {
 	return objects->all[number]->table;
+}
+
+void objects_end_tables(struct objects *objects)
+{
+	objects->ended = true;
+}
+
+bool objects_find_file(struct objects *objects, const struct offcpu_file *file, uint32_t *number)
+{
+	for (*number = 0; *number < objects->limits.files; ++*number) {
+		const struct object *object = objects->all[*number];
+
+		if (object && file_pin_is_of(&object->pin, file)) {
+			objects_keep(objects, *number);
+			return true;
+		}
+	}
+	return false;
 }
 
 void objects_keep(struct objects *objects, uint32_t number)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
@@ -364,6 +365,31 @@ bool tables_make_one(struct tables *tables)
 	make_new(tables, &file);
 	new_file_deinit(&file);
 	return true;
+}
+
+void tables_open_rest(struct tables *tables)
+{
+	pthread_mutex_lock(&tables->lock);
+	objects_end_tables(tables->objects);
+	pthread_mutex_unlock(&tables->lock);
+	while (tables_make_one(tables))
+		;
+}
+
+uint64_t tables_find_file(struct tables *tables, const struct offcpu_file *file)
+{
+	uint64_t offset = file->page * (uint64_t)sysconf(_SC_PAGESIZE), vaddr = offset;
+	const struct module *module;
+	uint32_t number;
+	bool known;
+
+	pthread_mutex_lock(&tables->lock);
+	known = objects_find_file(tables->objects, file, &number);
+	pthread_mutex_unlock(&tables->lock);
+	module = known ? objects_module(tables->objects, number) : NULL;
+	if (!module || !module->image || !image_offset_to_vaddr(module->image, offset, &vaddr))
+		return 0;
+	return place_make(number + 1, vaddr);
 }
 
 void tables_give(struct tables *tables)

@@ -72,6 +72,15 @@ void tables_read_names(struct tables *tables); /* may take long */
 void tables_add_found(struct tables *tables, const void *record, size_t len);
 
 /*
+ * When nobody reads processes any more: opens the files that were still to get a table, as stacks may lead there that are yet to
+ * be walked (stack_copies.h).
+ */
+void tables_open_rest(struct tables *tables);
+
+/* The place of the first byte of a mapping, for which see below, if its file is known; else 0. */
+uint64_t tables_find_file(struct tables *tables, const struct offcpu_file *file);
+
+/*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in
  * code that is in no file. `set` is that of the stack record with the address. 0: the address is in no known mapping.
  * Any thread may ask, while others read processes.

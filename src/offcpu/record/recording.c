@@ -23,6 +23,7 @@
 #include "offcpu/feed/runtime_processes.h"
 #include "offcpu/feed/tables.h"
 #include "offcpu/programs.h"
+#include "offcpu/record/stack_copies.h"
 #include "offcpu/record/unfinished.h"
 #include "offcpu/waits.h"
 #include "proc/family.h"
@@ -62,6 +63,7 @@ struct recording {
 	struct waits *waits;
 	struct programs *programs;
 	struct late_places late_places;
+	struct stack_copies copies;
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
 	uint64_t ended_ns;
@@ -196,6 +198,9 @@ static void take_record(void *arg, const void *record, size_t len)
 		break;
 	case OFFCPU_FOUND:
 		tables_add_found(r->tables, record, len);
+		break;
+	case OFFCPU_COPY:
+		stack_copies_add(&r->copies, record, len);
 		break;
 	case OFFCPU_RAN:
 		waits_add_ran(r->waits, record, len);
@@ -528,6 +533,7 @@ static void recording_destroy(struct watch *watch)
 
 	end_threads(r);
 	late_places_deinit(&r->late_places);
+	stack_copies_deinit(&r->copies);
 	waits_destroy(r->waits);
 	programs_destroy(r->programs);
 	process_reader_destroy(r->processes);
@@ -745,6 +751,8 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 	struct recording *r = (struct recording *)watch;
 
 	recording_stop(watch);
+	stack_copies_walk(&r->copies, r->tables, r->waits);
+	stack_copies_deinit(&r->copies);
 	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
 		late_places_find(&r->late_places, r->tables, r->waits);
 	*out = recording_head(r);
