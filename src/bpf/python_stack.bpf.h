@@ -173,7 +173,7 @@ static long place_activation(struct stack_scratch *scratch, struct python_walk *
 		return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	p->placing = 0;
 	if (p->at.frames != PY_FRAMES_OBJECTS)
-		add_runtime_frame(scratch, 0, 0, p->cursor, OFFCPU_PYTHON, 0);
+		add_runtime_frame(scratch, 0, scratch->head.copy ? p->anchor : 0, p->cursor, OFFCPU_PYTHON, 0);
 	else if (!add_code(scratch, p, p->cursor, OFFCPU_PYTHON_OBJECT))
 		scratch->head.runtime_end = OFFCPU_RUNTIME_DEPTH;
 	p->cursor++;

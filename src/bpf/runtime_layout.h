@@ -30,7 +30,7 @@ struct offcpu_runtime_frame {
 
 /*
  * Since 3.11 Python's frames come without `raw`, an activation of the interpreter at a time. What ends each has no code, and tells the
- * user frame of them all.
+ * user frame of them all; as its place, if there is a copy of the stack, where the activation is on that.
  */
 
 /* How CPython keeps the frames of a thread. */

@@ -45,7 +45,7 @@ struct raw_frame {
 struct runtime_frame {
 	uint64_t code;    /* which function, in the runtime's own terms, */
 	uint64_t place;   /* and where in it; */
-	uint64_t more;    /* and what else it takes to name it, of frames that BPF told */
+	uint64_t more;    /* and what else it takes to name it, of frames that BPF told; Python: where it is on the stack, or 0 */
 	uint32_t raw;     /* index of the raw frame whose place it takes */
 	uint32_t runtime; /* which runtime's: the enum frame_kind of its frames */
 	uint64_t call;    /* which call of the function it is, where its variables are shown; else 0 */

@@ -55,11 +55,13 @@ static uint32_t convert_runtime(const struct offcpu_stack *head, const struct of
 			n++;
 			continue;
 		}
-		for (; first < n; first++)
+		for (; first < n; first++) {
 			out[first].raw = from[i].raw;
+			out[first].more = from[i].place;
+		}
 	}
 	if (head->runtime_end == OFFCPU_RUNTIME_DEPTH && n && n < OFFCPU_RUNTIME_FRAMES && out[n - 1].runtime == FRAME_KIND_PYTHON) {
-		out[n] = (struct runtime_frame){.raw = out[n - 1].raw, .call = n, .runtime = FRAME_KIND_PYTHON}; /* there are more */
+		out[n] = (struct runtime_frame){.raw = out[n - 1].raw, .more = out[n - 1].more, .call = n, .runtime = FRAME_KIND_PYTHON}; /* there are more */
 		n++;
 	}
 	if (n)

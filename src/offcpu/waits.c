@@ -193,7 +193,8 @@ bool waits_replace_user(struct waits *waits, struct wait_stack *stack, const str
 		raw_stack_deinit(&other.user);
 		return false;
 	}
-	raw_stack_deinit(&stack->user);
+	vec_deinit(&stack->user);
+	other.user.runtime = stack->user.runtime;
 	stack->user = other.user;
 	stack->addresses = other.addresses;
 	stack->user_end = sample->user_end;

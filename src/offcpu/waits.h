@@ -93,7 +93,7 @@ void waits_destroy(struct waits *waits);
 struct wait_stack *waits_add_stack(struct waits *waits, const void *record, size_t len);
 struct wait_stack *waits_put_stack(struct waits *waits, const struct stack_sample *sample);
 
-/* A stack was walked again, and has these frames, whose addresses are in the sample, and this end. False: no memory for it. */
+/* A stack was walked again, and has these native frames and this end: all else of the sample is not used. False: no memory. */
 bool waits_replace_user(struct waits *waits, struct wait_stack *stack, const struct stack_sample *sample);
 
 /* The row that the wait was added to; NULL when it was lost. */

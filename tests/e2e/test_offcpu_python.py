@@ -2,10 +2,14 @@
 """stakeout offcpu: frames of Python in the stacks of waits, compared with what Python itself says of them."""
 
 import json
+import os
+import shutil
+import signal
+from pathlib import Path
 
 import pytest
-from harness import native, run
-from offcpu_recording import added, rows_of, wake
+from harness import built, native, run, wait_until
+from offcpu_recording import MS, added, assert_whole, names, rows_of, wake, why_not
 from pythons import CHOSEN, SCRIPTS, command, python_frames
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -75,6 +79,30 @@ def test_from_the_start(version):
             waits[name] = waits.get(name, 0) + row["count"]
     assert waits, "some can be named before they are given up, however slow it is"
     assert max(waits.values()) <= 2, "each waits twice"
+
+
+@pytest.mark.parametrize("minimum", ("0", "1ms"))
+def test_library_that_is_known_too_late(python, record, tmp_path, minimum):
+    """The native stack is walked in the end, and the frames of Python beyond its cut get their places then."""
+    if why_not("sched_exit"):
+        pytest.skip(why_not("sched_exit"))
+    library = tmp_path / "library"
+    shutil.copy(built("plugin"), library)
+    t = python("extension.py").settle()
+    recording = record("--json", "--raw", "--min", minimum, "-p", t.pid)
+    recording.proc.send_signal(signal.SIGSTOP)
+    os.waitpid(recording.proc.pid, os.WUNTRACED)
+    assert t.ask(str(library)) == "done"
+    recording.proc.send_signal(signal.SIGCONT)
+    maps = Path(f"/proc/{recording.proc.pid}/maps")
+    wait_until(lambda: str(library) in maps.read_text(), "the library is known")
+    rows = [row for row in rows_of(recording.finish(), t.pid, "plugin_inner") if row["max_ns"] > 2 * MS]
+    assert rows
+    for row in rows:
+        assert_whole(row)
+        found = names(row["user_stack"])
+        told = [found.index(name) for name in ("plugin_inner", "plugin_enter", "call", "load", "<module>", "_start")]
+        assert told == sorted(told), found
 
 
 def test_native_frames(python, record):

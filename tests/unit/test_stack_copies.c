@@ -18,6 +18,7 @@ struct fixture {
 	struct wait_stack *stack;
 	_Alignas(8) uint8_t record[MAX_RECORD];
 	size_t len;
+	uint64_t anchor; /* where start() has a variable */
 };
 
 static struct offcpu_copy *head(struct fixture *f)
@@ -107,6 +108,7 @@ static int start(void **state)
 								  .nuser = 1,
 								  .user_end = OFFCPU_END_NO_TABLES,
 								  .copy = NUMBER});
+	f.anchor = (uintptr_t)&frame;
 	copy_own_stack(&f);
 	return 0;
 }
@@ -212,6 +214,42 @@ static void test_whole_already(void **state)
 	assert_int_equal(f->stack->user.len, 1);
 }
 
+static void add_runtime_frame(struct fixture *f, uint32_t runtime, uint64_t more)
+{
+	assert_true(vec_push(&f->stack->user.runtime, (struct runtime_frame){.code = 1, .raw = 1, .runtime = runtime, .more = more}));
+}
+
+/* It was not reached by the walk that was cut, and so was said to be behind all frames. */
+static void test_frame_of_python(void **state)
+{
+	struct fixture *f = *state;
+
+	add_runtime_frame(f, FRAME_KIND_PYTHON, f->anchor);
+	f->stack->user.runtime.data[0].raw = 5;
+	walk(f);
+	assert_int_equal(f->stack->user_end, OFFCPU_END_COMPLETE);
+	assert_int_equal(f->stack->user.runtime.len, 1);
+	assert_int_equal(f->stack->user.runtime.data[0].raw, 1);
+}
+
+/* Others do not tell where they are on the stack, and one may be on none. */
+static void test_frames_without_places(void **state)
+{
+	struct fixture *f = *state;
+
+	add_runtime_frame(f, FRAME_KIND_PYTHON, 0);
+	walk(f);
+	assert_untouched(f);
+	f->stack->user.runtime.data[0].more = f->anchor;
+	add_runtime_frame(f, FRAME_KIND_JAVA, f->anchor);
+	walk(f);
+	assert_untouched(f);
+	f->stack->user.runtime.data[1] = (struct runtime_frame){.runtime = FRAME_KIND_PYTHON, .more = 8};
+	walk(f);
+	assert_untouched(f);
+	assert_int_equal(f->stack->user.runtime.data[0].raw, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +259,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_records, start, finish),
 		cmocka_unit_test_setup_teardown(test_limit, start, finish),
 		cmocka_unit_test_setup_teardown(test_whole_already, start, finish),
+		cmocka_unit_test_setup_teardown(test_frame_of_python, start, finish),
+		cmocka_unit_test_setup_teardown(test_frames_without_places, start, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
