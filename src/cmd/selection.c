@@ -74,13 +74,19 @@ static bool syscall_matches(const regex_t *regex, const struct arch *arch, const
 	return info && matches(regex, info->name);
 }
 
+/* The name that is shown, or the one that the kernel has and other tools show. */
+static bool has_name(const struct trace_thread *t, const char *pattern)
+{
+	return fnmatch(pattern, trace_thread_name(t), 0) == 0 || fnmatch(pattern, t->thread->name, 0) == 0;
+}
+
 static bool is_selected(const struct selection *selection, const struct snapshot *snap, const struct trace_thread *t)
 {
 	const regex_t *regex = &selection->regex;
 
 	if (selection->states[0] && (!t->thread->state || !strchr(selection->states, t->thread->state)))
 		return false;
-	if (selection->name && fnmatch(selection->name, t->thread->name, 0) != 0)
+	if (selection->name && !has_name(t, selection->name))
 		return false;
 	return !selection->has_regex || stack_matches(regex, t->user) || stack_matches(regex, t->kernel) ||
 	       syscall_matches(regex, snapshot_arch_of(snap, t->thread), &t->thread->syscall);

@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "cmd/selection.h"
 #include "sample.h"
@@ -67,6 +68,26 @@ static void test_names(void **state)
 	assert_int_equal(count(&(struct selection){.name = "work*", .states = "D"}), 0);
 }
 
+/* A thread that a language runtime knows has two names: either selects it. */
+static void test_runtime_names(void **state)
+{
+	static const char *const patterns[] = {"loop*", "server"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct snapshot *snap = sample_snapshot();
+		struct trace trace;
+
+		sample_trace(&trace, snap);
+		snprintf(snap->threads.data[0].name, sizeof(snap->threads.data[0].name), "server");
+		trace.threads.data[0].runtime.name = "looper";
+		selection_apply(&(struct selection){.name = patterns[i]}, &trace);
+		assert_int_equal(trace.threads.len, 1);
+		assert_string_equal(trace_thread_name(&trace.threads.data[0]), "looper");
+		trace_deinit(&trace);
+		snapshot_destroy(snap);
+	}
+}
+
 /* How many of the sample's tasks are left. */
 static size_t count_tasks(const struct selection *selection)
 {
@@ -119,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_runtime_names),
 		cmocka_unit_test(test_regex),
 		cmocka_unit_test(test_tasks),
 	};
