@@ -559,8 +559,8 @@ static int add_code(struct table *t, const struct image *image)
 	struct table more = *t;
 	int ret = 0;
 
-	if (t->limit > SMALL_CODE || t->arch->id != ARCH_AARCH64)
-		return 0;
+	if (image_identity(image) || t->limit > SMALL_CODE || t->arch->id != ARCH_AARCH64)
+		return 0; /* a file, or more than a vDSO has */
 	more.rows = &rows;
 	more.end = 0;
 	more.dense = true;
