@@ -13,12 +13,13 @@ from harness import ROOT, TIMEOUT
 STACKS = ROOT / "tests/targets/node/stacks.js"
 SERVER = ROOT / "tests/targets/node/server.js"
 RECURSION = ROOT / "tests/targets/node/recurse.js"
+INLINED = ROOT / "tests/targets/node/inlined.js"
 PATHS = [
     "plain", "callback", "sort", "replace", "construct", "accessor", "private", "reflect", "bound", "generator", "closure",
     "evaluated", "spelled", "proxied", "parsed", "json", "many", "recursion", "timer", "awaited", "promised",
 ]  # fmt: skip
 
-# Without inlining, as what was inlined is not told.
+# Without inlining: it takes away the frames of what is called.
 TIERS = {
     "interpreted": ["--jitless"],
     "baseline": ["--always-sparkplug", "--no-opt"],
@@ -48,10 +49,18 @@ def program(version):
     return _programs[version]
 
 
+def v8_options(node):
+    return subprocess.run([node, "--v8-options"], capture_output=True, text=True, timeout=TIMEOUT).stdout
+
+
 def no_maglev(node):
     """Without the compiler in the middle, where there is one: it inlines, whatever it is told."""
-    known = subprocess.run([node, "--v8-options"], capture_output=True, text=True, timeout=TIMEOUT).stdout
-    return ["--no-maglev"] if "--maglev (" in known else []
+    return ["--no-maglev"] if "--maglev (" in v8_options(node) else []
+
+
+def has_maglev(node):
+    """Whether it is in use; V8 may know its options and not have it."""
+    return "default: --maglev\n" in v8_options(node)
 
 
 def tier_options(node, tier):
@@ -110,22 +119,6 @@ def assert_same(thread, expected, inner=0):
         assert left and is_same(left[0], frame), (frame, found, expected)
         left.pop(0)
     assert all(is_inner(frame) for frame in left[: len(left) - inner]), (left, found, expected)
-
-
-def assert_same_but_inlined(thread, expected):
-    """The same of code that V8 optimises: lines may be those where functions begin, and what was inlined there is not told."""
-    tiers = [frame["tier"] for frame in thread["user_stack"] if frame["kind"] == "js"]
-    left = list(zip(shown(thread), tiers))[::-1]
-    compiled = False  # the frame that was found last
-    for name, file, line in reversed(expected):
-        while left and left[0][0][1] is None and not is_same(left[0][0], (name, file, line)):
-            left.pop(0)
-        definition = left and left[0][1] == "compiled" and left[0][0][3] == "definition"
-        if left and is_same((*left[0][0][:2], line, "current") if definition else left[0][0], (name, file, line)):
-            compiled = left.pop(0)[1] == "compiled"
-        else:
-            assert compiled, (name, file, line, left, expected)
-    assert all(is_inner(frame) for frame, _ in left), (left, expected)
 
 
 def assert_calls_fit(thread):

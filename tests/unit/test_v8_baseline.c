@@ -23,7 +23,7 @@ static const uint8_t bytecodes[] = {LDA_ZERO, LDA_SMI, 5, WIDE, LDA_SMI, 5, 5, E
 /* Before them there are 16 bytes of instructions, then 8, 4, 132, 4 and none. */
 static const uint8_t lengths[] = {16, 8, 4, 0x84, 1, 4, 0};
 
-static bool find(const void *bytes, size_t len, const void *table, size_t table_len, uint32_t offset, int32_t *out)
+static bool find(const void *bytes, size_t len, const void *table, size_t table_len, uint32_t offset, int64_t *out)
 {
 	struct v8make_code made;
 	struct v8_code code;
@@ -42,7 +42,7 @@ static bool find(const void *bytes, size_t len, const void *table, size_t table_
 
 static void expect(uint32_t offset, int32_t bytecode)
 {
-	int32_t found;
+	int64_t found;
 
 	assert_true(find(bytecodes, sizeof(bytecodes), lengths, sizeof(lengths), offset, &found));
 	assert_int_equal(found, bytecode);
@@ -50,7 +50,7 @@ static void expect(uint32_t offset, int32_t bytecode)
 
 static void test_find(void **state)
 {
-	int32_t found;
+	int64_t found;
 
 	expect(0, -1);
 	expect(16, -1);
@@ -69,7 +69,7 @@ static void test_others(void **state)
 	static const uint8_t longer[] = {16, 8, 4, 0x84, 1, 4, 0, 0};
 	static const uint8_t behind[] = {16, 8, 4, 0x84, 1, 4, 120};
 	static const uint8_t no_bytecode[] = {LDA_ZERO, 0xff};
-	int32_t found;
+	int64_t found;
 
 	for (size_t len = 0; len < sizeof(lengths); len++)
 		assert_false(find(bytecodes, sizeof(bytecodes), lengths, len, 20, &found));

@@ -34,7 +34,7 @@ static void pass_bytecode(const struct v8_tables *tables, struct v8_bytes *bytes
 }
 
 /* All of both is looked at: they must end together. */
-bool v8_baseline_find(const struct heap *heap, const struct v8_code *code, uint64_t bytecode, uint64_t pc, int32_t *out)
+bool v8_baseline_find(const struct heap *heap, const struct v8_code *code, uint64_t bytecode, uint64_t pc, int64_t *out)
 {
 	struct v8_bytes bytes, table;
 	uint64_t end;
@@ -48,7 +48,7 @@ bool v8_baseline_find(const struct heap *heap, const struct v8_code *code, uint6
 	end = code->start + v8_bytes_number(&table);
 	found = pc <= end;
 	while (!bytes.bad && !table.bad && bytes.at < bytes.len) {
-		int32_t at = (int32_t)bytes.at;
+		uint32_t at = bytes.at;
 
 		pass_bytecode(code->tables, &bytes);
 		end += v8_bytes_number(&table);

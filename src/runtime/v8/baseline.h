@@ -12,6 +12,6 @@
  * whose instructions end at `pc` or have it in them: where a call returns to belongs to the call; -1: those before all of
  * them. False: the table is not one of this bytecode, or cannot be read.
  */
-bool v8_baseline_find(const struct heap *heap, const struct v8_code *code, uint64_t bytecode, uint64_t pc, int32_t *out);
+bool v8_baseline_find(const struct heap *heap, const struct v8_code *code, uint64_t bytecode, uint64_t pc, int64_t *out);
 
 #endif

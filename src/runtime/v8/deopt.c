@@ -80,12 +80,12 @@ static bool read_literal(const struct data *data, uint64_t array, int32_t i, uin
 	return i >= 0 && heap_length(data->heap, array, &len) && read_element(data->heap, array, len, (uint32_t)i, out);
 }
 
-static bool is_within(const struct heap *heap, uint64_t bytecode, int32_t offset)
+static bool is_within(const struct heap *heap, uint64_t bytecode, int64_t offset)
 {
 	uint32_t len;
 
 	return heap_is(heap, bytecode, V8_TYPE_BYTECODE) && heap_length(heap, bytecode, &len) && offset >= -1 &&
-	       (offset < 0 || (uint32_t)offset < len);
+	       offset < len;
 }
 
 /* The function, where it is a literal: that is weak. */

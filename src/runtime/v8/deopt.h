@@ -14,7 +14,7 @@
 struct v8_call {
 	uint64_t shared;
 	uint64_t bytecode; /* 0: it has none, or where it is is not known */
-	int32_t offset;    /* of the bytecode; -1: its entry */
+	int64_t offset;    /* of the bytecode; -1: its entry */
 	bool is_builtin;   /* it was said to be one of V8's */
 };
 

@@ -186,7 +186,7 @@ static void find_interpreted(const struct heap *heap, const struct v8_place *pla
 	if (!is_interpreted(heap, place, out->shared))
 		return;
 	out->bytecode = place->bytecode;
-	out->offset = heap_small(place->offset) - (int32_t)heap->layout->facts[V8_BYTECODE_DATA] + TAG;
+	out->offset = (int64_t)heap_small(place->offset) - (int64_t)heap->layout->facts[V8_BYTECODE_DATA] + TAG;
 }
 
 static void find_baseline(const struct heap *heap, const struct v8_place *place, const struct v8_code *code, struct v8_call *out)
