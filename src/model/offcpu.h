@@ -58,10 +58,10 @@ struct offcpu_waker {
 
 /* What a thread waited for, as far as its stacks tell. */
 enum offcpu_cause {
-	OFFCPU_CAUSE_CPU,  /* nothing else: it was preempted */
-	OFFCPU_CAUSE_LOCK, /* of the program or of the kernel */
-	OFFCPU_CAUSE_CONDITION, /* a condition variable, a semaphore, or parked by its runtime */
-	OFFCPU_CAUSE_FUTEX,	/* one of these two */
+	OFFCPU_CAUSE_CPU,       /* nothing else: it was preempted */
+	OFFCPU_CAUSE_LOCK,      /* of the program or of the kernel */
+	OFFCPU_CAUSE_CONDITION, /* a condition variable, a semaphore, other threads, or parked by its runtime */
+	OFFCPU_CAUSE_FUTEX,     /* one of these two */
 	OFFCPU_CAUSE_DISK,
 	OFFCPU_CAUSE_FAULT, /* a page that was not in memory */
 	OFFCPU_CAUSE_NETWORK,

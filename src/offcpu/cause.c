@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "offcpu/name_kinds.h"
+#include "offcpu/runtime_waits.h"
 
 enum { NEAR_FRAMES = 16 }; /* the innermost ones of the user stack, which tell what a futex is */
 
@@ -32,6 +33,7 @@ static const struct kernel_function functions[] = {
 	{"__rt_mutex_*", OFFCPU_CAUSE_LOCK},
 	{"futex_lock_pi", OFFCPU_CAUSE_LOCK},
 	{"flock_lock_inode*", OFFCPU_CAUSE_LOCK},
+	{"locks_lock_inode_wait", OFFCPU_CAUSE_LOCK},
 	{"fcntl_setlk", OFFCPU_CAUSE_LOCK},
 	{"do_semtimedop", OFFCPU_CAUSE_LOCK},
 	{"__do_semtimedop", OFFCPU_CAUSE_LOCK},
@@ -119,20 +121,81 @@ static enum offcpu_cause find_cause(const struct stack *kernel, const struct ker
 	return OFFCPU_CAUSE_OTHER;
 }
 
-/* A lock that is made of a condition variable, such as an interpreter's, is a lock. */
+static enum offcpu_cause find_runtime(const struct stack *user)
+{
+	size_t frames;
+
+	switch (offcpu_runtime_wait(user, &frames)) {
+	case RUNTIME_WAIT_LOCK:
+		return OFFCPU_CAUSE_LOCK;
+	case RUNTIME_WAIT_CONDITION:
+	case RUNTIME_WAIT_SEMAPHORE:
+	case RUNTIME_WAIT_OTHERS:
+		return OFFCPU_CAUSE_CONDITION;
+	case RUNTIME_WAIT_SLEEP:
+		return OFFCPU_CAUSE_TIMER;
+	case RUNTIME_WAIT_UNKNOWN:
+		break;
+	}
+	return OFFCPU_CAUSE_FUTEX;
+}
+
+/* A lock that is made of a condition variable is a lock. */
 static enum offcpu_cause find_futex(const struct stack *user)
 {
-	enum offcpu_cause cause = OFFCPU_CAUSE_FUTEX;
+	enum offcpu_cause cause = find_runtime(user);
 
+	if (cause != OFFCPU_CAUSE_FUTEX)
+		return cause;
 	for (size_t i = 0; user && i < user->len && i < NEAR_FRAMES; i++) {
-		unsigned kinds = user->data[i].symbol ? offcpu_name_kinds(user->data[i].symbol) : 0;
+		unsigned kinds = offcpu_frame_kinds(&user->data[i]);
 
 		if (kinds & NAME_LOCK)
 			return OFFCPU_CAUSE_LOCK;
-		if (kinds & (NAME_CONDITION | NAME_SEMAPHORE))
+		if (kinds & NAME_SLEEP)
+			return OFFCPU_CAUSE_TIMER;
+		if (kinds & (NAME_CONDITION | NAME_SEMAPHORE | NAME_OTHERS))
 			cause = OFFCPU_CAUSE_CONDITION;
 	}
 	return cause;
+}
+
+/* By the function of the C library, where nothing is known of the kernel. */
+static enum offcpu_cause find_call(const struct stack *user)
+{
+	static const struct {
+		const char *name;
+		enum offcpu_cause cause;
+	} calls[] = {
+		{"clock_nanosleep", OFFCPU_CAUSE_TIMER},
+		{"nanosleep", OFFCPU_CAUSE_TIMER},
+		{"epoll_wait", OFFCPU_CAUSE_EVENTS},
+		{"epoll_pwait", OFFCPU_CAUSE_EVENTS},
+		{"epoll_pwait2", OFFCPU_CAUSE_EVENTS},
+		{"poll", OFFCPU_CAUSE_EVENTS},
+		{"ppoll", OFFCPU_CAUSE_EVENTS},
+		{"select", OFFCPU_CAUSE_EVENTS},
+		{"pselect", OFFCPU_CAUSE_EVENTS},
+		{"wait4", OFFCPU_CAUSE_CHILD},
+		{"waitpid", OFFCPU_CAUSE_CHILD},
+		{"waitid", OFFCPU_CAUSE_CHILD},
+		{"pause", OFFCPU_CAUSE_SIGNAL},
+		{"sigsuspend", OFFCPU_CAUSE_SIGNAL},
+		{"sigwait", OFFCPU_CAUSE_SIGNAL},
+		{"sigwaitinfo", OFFCPU_CAUSE_SIGNAL},
+		{"sigtimedwait", OFFCPU_CAUSE_SIGNAL},
+		{"flock", OFFCPU_CAUSE_LOCK},
+		{"fsync", OFFCPU_CAUSE_DISK},
+		{"fdatasync", OFFCPU_CAUSE_DISK},
+	};
+	size_t i = 0;
+
+	while (user && i < user->len && offcpu_frame_kinds(&user->data[i]) & NAME_PLUMBING)
+		i++;
+	for (size_t k = 0; user && i < user->len && user->data[i].symbol && k < sizeof(calls) / sizeof(calls[0]); k++)
+		if (offcpu_is_library_function(user->data[i].symbol, calls[k].name))
+			return calls[k].cause;
+	return OFFCPU_CAUSE_OTHER;
 }
 
 enum offcpu_cause offcpu_cause_of(const struct offcpu_row *row)
@@ -144,6 +207,8 @@ enum offcpu_cause offcpu_cause_of(const struct offcpu_row *row)
 	cause = find_cause(row->kernel, faults);
 	if (cause == OFFCPU_CAUSE_OTHER)
 		cause = find_cause(row->kernel, functions);
+	if (!row->kernel)
+		cause = find_call(row->user);
 	if (cause != OFFCPU_CAUSE_FUTEX && (cause != OFFCPU_CAUSE_OTHER || row->kernel))
 		return cause;
 	futex = find_futex(row->user);

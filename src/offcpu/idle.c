@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "offcpu/name_kinds.h"
+#include "offcpu/runtime_waits.h"
 
 enum { CALL_FRAMES = 16 }; /* the innermost ones, where the waiting call is searched for */
 
@@ -40,24 +41,16 @@ static bool find_name(struct idle *idle, const struct frame *frame, unsigned *ki
 	*hash = frame->address;
 	if (!frame->symbol)
 		return true;
-	name = u64map_put(&idle->names, (uintptr_t)frame->symbol, &created);
+	/* the same word may be a function of the program and one of its runtime */
+	name = u64map_put(&idle->names, (uintptr_t)frame->symbol ^ (uint64_t)frame->kind << 56, &created);
 	if (!name)
 		return false;
 	if (created)
 		*name = hash_bytes(HASH_SEED, frame->symbol, strlen(frame->symbol)) << NAME_KINDS |
-			offcpu_name_kinds(frame->symbol);
+			offcpu_frame_kinds(frame);
 	*kinds = *name & ((1u << NAME_KINDS) - 1);
 	*hash = *name >> NAME_KINDS;
 	return true;
-}
-
-/* Python waits for its pools' queues with a lock that is not really one: adding to the queue releases it. */
-static bool is_python_queue(const struct stack *stack, size_t i)
-{
-	const char *symbol = stack->data[i].symbol, *caller = i + 1 < stack->len ? stack->data[i + 1].symbol : NULL;
-
-	return symbol && caller && strcmp(symbol, "PyThread_acquire_lock_timed") == 0 &&
-	       strncmp(caller, "_queue_SimpleQueue_get", strlen("_queue_SimpleQueue_get")) == 0;
 }
 
 /* What the names on a stack say about it. */
@@ -80,8 +73,6 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct stack
 	for (size_t i = 0; i < stack->len && i < CALL_FRAMES; i++) {
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
-		if (is_python_queue(stack, i))
-			kinds = NAME_CONDITION;
 		if ((plumbing && kinds & NAME_CALL) || kinds & (NAME_CONDITION | NAME_SEMAPHORE))
 			traits->call = i + 1;
 		else if (traits->condition || traits->semaphore)
@@ -93,12 +84,29 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct stack
 	return true;
 }
 
+/* What the language's library says of the wait, then its frames tell nothing else. */
+static bool find_runtime_call(const struct stack *stack, struct stack_traits *traits)
+{
+	const enum runtime_wait wait = offcpu_runtime_wait(stack, &traits->call);
+
+	traits->condition = wait == RUNTIME_WAIT_CONDITION;
+	traits->semaphore = wait == RUNTIME_WAIT_SEMAPHORE;
+	traits->kinds = wait == RUNTIME_WAIT_LOCK     ? NAME_LOCK
+			: wait == RUNTIME_WAIT_SLEEP  ? NAME_SLEEP
+			: wait == RUNTIME_WAIT_OTHERS ? NAME_OTHERS
+						      : 0;
+	return wait != RUNTIME_WAIT_UNKNOWN;
+}
+
 static bool read_stack(struct idle *idle, const struct stack *stack, struct stack_traits *traits)
 {
+	bool told;
+
 	*traits = (struct stack_traits){.functions = HASH_SEED};
 	if (!stack)
 		return true;
-	if (!find_call(idle, stack, traits))
+	told = find_runtime_call(stack, traits);
+	if (!told && !find_call(idle, stack, traits))
 		return false;
 	for (size_t i = 0; i < stack->len; i++) {
 		unsigned kinds;
@@ -106,7 +114,7 @@ static bool read_stack(struct idle *idle, const struct stack *stack, struct stac
 
 		if (!find_name(idle, &stack->data[i], &kinds, &hash))
 			return false;
-		traits->kinds |= is_python_queue(stack, i) ? 0 : kinds;
+		traits->kinds |= told && i < traits->call ? 0 : kinds;
 		traits->named |= stack->data[i].symbol != NULL;
 		if (i >= traits->call)
 			traits->functions = hash_u64(traits->functions, hash);
@@ -116,7 +124,7 @@ static bool read_stack(struct idle *idle, const struct stack *stack, struct stac
 
 static bool is_for_work(const struct stack_traits *kernel, const struct stack_traits *user)
 {
-	if (user->kinds & (NAME_LOCK | NAME_SLEEP))
+	if (user->kinds & (NAME_LOCK | NAME_SLEEP | NAME_OTHERS))
 		return false;
 	if (!kernel->named)
 		return user->call;

@@ -66,8 +66,21 @@ static const char *const library_semaphores[] = {
 /* Of Python, which may call select(), and of Java, which waits for a condition that never comes. */
 static const char *const runtime_sleeps[] = {"time_sleep", "pysleep", "JVM_Sleep", "JavaThread::sleep", NULL};
 
-/* Besides everything named lock: the interpreter locks of Python and Ruby, and the locks of Java's objects. */
-static const char *const locks[] = {"mutex", "take_gil", "PyEval_RestoreThread", "gvl_acquire", "Monitor::enter", NULL};
+static const char *const library_others[] = {
+	"pthread_join",         "pthread_clockjoin_ex",
+	"pthread_timedjoin_ex", "pthread_timedjoin_np",
+	"pthread_clockjoin_np", "thrd_join",
+	"pthread_barrier_wait", NULL,
+};
+
+/* Of C++, for std::future. */
+static const char *const runtime_others[] = {"atomic_futex_unsigned_base::_M_futex_wait", NULL};
+
+/* The interpreter locks of Python and Ruby, and the locks of Java's objects. */
+static const char *const runtime_locks[] = {
+	"take_gil",        "PyEval_RestoreThread", "gvl_acquire",       "Monitor::enter",
+	"Monitor::EnterI", "Monitor::reenter",     "Monitor::ReenterI", NULL,
+};
 
 static bool starts_with(const char *s, const char *start)
 {
@@ -105,8 +118,7 @@ static const char *library_name(const char *symbol)
 	}
 }
 
-/* "clock_nanosleep", "clock_nanosleep@@GLIBC_2.17", "__clock_nanosleep_time64". */
-static bool is_library_function(const char *symbol, const char *name)
+bool offcpu_is_library_function(const char *symbol, const char *name)
 {
 	symbol = library_name(symbol);
 	if (!starts_with(symbol, name))
@@ -132,10 +144,8 @@ static bool contains(const char *symbol, const char *name)
 /* "lock" as a word: not in "clock" or "block". */
 static bool is_lock_at(const char *name, size_t at)
 {
-	for (const char *const *lock = locks; *lock; lock++)
-		if (strncasecmp(name + at, *lock, strlen(*lock)) == 0)
-			return true;
-	return strncasecmp(name + at, "lock", 4) == 0 && (!at || !strchr("bcBC", name[at - 1]));
+	return strncasecmp(name + at, "mutex", 5) == 0 ||
+	       (strncasecmp(name + at, "lock", 4) == 0 && (!at || !strchr("bcBC", name[at - 1])));
 }
 
 /* Parameters and template arguments only say what a function is given: most condition variables are given a lock. */
@@ -164,15 +174,53 @@ static unsigned kind_if_any(unsigned kind, const char *symbol, const char *const
 	return 0;
 }
 
+bool offcpu_is_runtime_lock(const char *symbol)
+{
+	return kind_if_any(NAME_LOCK, symbol, runtime_locks, contains);
+}
+
 unsigned offcpu_name_kinds(const char *symbol)
 {
 	return kind_if_any(NAME_KERNEL_WORK, symbol, kernel_functions, is_kernel_function) |
 	       kind_if_any(NAME_KERNEL_WORK, symbol, calls, is_system_call) |
 	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, is_kernel_function) |
-	       kind_if_any(NAME_CALL, symbol, calls, is_library_function) |
+	       kind_if_any(NAME_CALL, symbol, calls, offcpu_is_library_function) |
 	       kind_if_any(NAME_PLUMBING, symbol, library_plumbing, is_plumbing) |
-	       kind_if_any(NAME_CONDITION, symbol, library_conditions, is_library_function) |
+	       kind_if_any(NAME_CONDITION, symbol, library_conditions, offcpu_is_library_function) |
 	       kind_if_any(NAME_CONDITION, symbol, runtime_conditions, contains) |
-	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, is_library_function) |
-	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) | (is_about_lock(symbol) ? NAME_LOCK : 0);
+	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, offcpu_is_library_function) |
+	       kind_if_any(NAME_OTHERS, symbol, library_others, offcpu_is_library_function) |
+	       kind_if_any(NAME_OTHERS, symbol, runtime_others, contains) |
+	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) |
+	       (is_about_lock(symbol) || offcpu_is_runtime_lock(symbol) ? NAME_LOCK : 0);
+}
+
+/* "LinkedBlockingQueue.take" of "java.util.concurrent.LinkedBlockingQueue.take". */
+static const char *without_package(const char *name)
+{
+	const char *method = strrchr(name, '.'), *start = method;
+
+	while (start && start > name && start[-1] != '.')
+		start--;
+	return start ? start : name;
+}
+
+static unsigned java_kinds(const char *symbol)
+{
+	static const char *const libraries[] = {"java.", "jdk.", "sun.", NULL};
+
+	return !kind_if_any(NAME_LOCK, symbol, libraries, starts_with) && is_about_lock(without_package(symbol))
+		       ? NAME_LOCK
+		       : 0;
+}
+
+unsigned offcpu_frame_kinds(const struct frame *frame)
+{
+	if (!frame->symbol)
+		return 0;
+	if (frame->kind == FRAME_KIND_JAVA)
+		return java_kinds(frame->symbol);
+	if (frame->kind == FRAME_KIND_PYTHON || frame->kind == FRAME_KIND_JS)
+		return is_about_lock(frame->symbol) ? NAME_LOCK : 0;
+	return offcpu_name_kinds(frame->symbol);
 }

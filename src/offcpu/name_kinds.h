@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "model/stack.h"
+
 /* What the name of a function says about it. */
 enum name_kind {
 	NAME_KERNEL_WORK = 1 << 0, /* in the kernel, waiting for something that is work for the thread */
@@ -14,10 +16,20 @@ enum name_kind {
 	NAME_LOCK = 1 << 5,        /* something to do with a lock */
 	NAME_SEMAPHORE = 1 << 6,   /* in the C library: may be a pool's, or stand for a lock */
 	NAME_SLEEP = 1 << 7,       /* in a runtime, sleeping for a time, whatever the system call */
-	NAME_KINDS = 8,            /* bits */
+	NAME_OTHERS = 1 << 8,      /* for other threads: to end, to come to a barrier, to have a result */
+	NAME_KINDS = 9,            /* bits */
 };
 
-/* A set of enum name_kind. */
+/* A set of enum name_kind, of a function in native code or in the kernel. */
 unsigned offcpu_name_kinds(const char *symbol);
+
+/* The same of any frame; 0: it has no name. */
+unsigned offcpu_frame_kinds(const struct frame *frame);
+
+/* "clock_nanosleep" is also "clock_nanosleep@@GLIBC_2.17" and "__clock_nanosleep_time64". */
+bool offcpu_is_library_function(const char *symbol, const char *name);
+
+/* A lock of a language runtime itself, which code that has nothing to do with locks may wait for. */
+bool offcpu_is_runtime_lock(const char *symbol);
 
 #endif

@@ -58,6 +58,7 @@ static void test_kernel_functions(void **state)
 		{.kernel = {"io_schedule", "folio_wait_bit_common", "ext4_sync_file"},
 		 .cause = OFFCPU_CAUSE_DISK,
 		 .state = 'D'},
+		{.kernel = {"locks_lock_inode_wait", "__do_sys_flock"}, .cause = OFFCPU_CAUSE_LOCK},
 		{.kernel = {"something_new", "do_syscall_64"}, .cause = OFFCPU_CAUSE_OTHER},
 		{.kernel = {"do_nanosleep"}, .cause = OFFCPU_CAUSE_CPU, .state = 'R'},
 	};
@@ -98,18 +99,68 @@ static void test_futexes(void **state)
 		{.kernel = {"futex_wait"}, .user = {"syscall", "work"}, .cause = OFFCPU_CAUSE_FUTEX},
 		{.user = {"pthread_mutex_lock"}, .cause = OFFCPU_CAUSE_LOCK}, /* --user-only */
 		{.user = {"read"}, .cause = OFFCPU_CAUSE_OTHER},
+		{.kernel = {"futex_wait"},
+		 .user = {"futex_wait", "pthread_barrier_wait"},
+		 .cause = OFFCPU_CAUSE_CONDITION},
+		{.kernel = {"futex_wait"},
+		 .user = {"__futex_abstimed_wait_cancelable64", "__pthread_clockjoin_ex", "main"},
+		 .cause = OFFCPU_CAUSE_CONDITION},
+		{.kernel = {"futex_wait"},
+		 .user = {"pthread_cond_timedwait", "JavaThread::sleep(long)", "JVM_Sleep"},
+		 .cause = OFFCPU_CAUSE_TIMER},
 		{.kernel = {"anon_pipe_read"}, .user = {"read", "read_with_lock"}, .cause = OFFCPU_CAUSE_PIPE},
 	};
 
 	check(expected, sizeof(expected) / sizeof(expected[0]));
 }
 
+/* --user-only: the function of the C library tells. */
+static void test_without_kernel_stacks(void **state)
+{
+	static const struct expected expected[] = {
+		{.user = {"clock_nanosleep@@GLIBC_2.17", "usleep", "main"}, .cause = OFFCPU_CAUSE_TIMER},
+		{.user = {"__syscall_cancel_arch", "__internal_syscall_cancel", "__syscall_cancel", "__GI___poll"},
+		 .cause = OFFCPU_CAUSE_EVENTS},
+		{.user = {"__wait4", "main"}, .cause = OFFCPU_CAUSE_CHILD},
+		{.user = {"flock", "main"}, .cause = OFFCPU_CAUSE_LOCK},
+		{.user = {"write", "poll", "main"}, .cause = OFFCPU_CAUSE_OTHER},
+	};
+
+	check(expected, sizeof(expected) / sizeof(expected[0]));
+}
+
+/* What the library of a language says counts more than how it waits. */
+static void test_runtimes(void **state)
+{
+	static const struct {
+		const char *name;
+		enum offcpu_cause cause;
+	} expected[] = {
+		{"java.lang.Thread.sleep", OFFCPU_CAUSE_TIMER},
+		{"java.lang.Object.wait", OFFCPU_CAUSE_CONDITION},
+		{"java.util.concurrent.locks.ReentrantLock.lock", OFFCPU_CAUSE_LOCK},
+		{"java.util.concurrent.Semaphore.acquire", OFFCPU_CAUSE_CONDITION},
+		{"java.util.concurrent.CountDownLatch.await", OFFCPU_CAUSE_CONDITION},
+	};
+	struct frame frames[] = {
+		{.symbol = "pthread_cond_wait"}, {.symbol = "os::PlatformMutex"}, {.kind = FRAME_KIND_JAVA}};
+	const struct stack user = {.data = frames, .len = 3};
+	const struct stack kernel = {.data = &(struct frame){.symbol = "futex_wait"}, .len = 1};
+	const struct offcpu_row row = {.state = 'S', .kernel = &kernel, .user = &user};
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		frames[2].symbol = expected[i].name;
+		if (offcpu_cause_of(&row) != expected[i].cause)
+			fail_msg("%s: %d", expected[i].name, offcpu_cause_of(&row));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernel_functions),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_futexes),
+		cmocka_unit_test(test_kernel_functions), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_futexes),          cmocka_unit_test(test_without_kernel_stacks),
+		cmocka_unit_test(test_runtimes),
 	};
 
 	return cmocka_run_group_tests_name("cause", tests, NULL, NULL);

@@ -34,8 +34,14 @@ static const struct stack *name(struct fixture *f, const char *const names[])
 
 	assert_true(f->nstacks <= sizeof(f->stacks) / sizeof(f->stacks[0]));
 	*named = (struct named){.stack = {.data = named->frames}};
-	for (; named->stack.len < MOST_FRAMES && names[named->stack.len]; named->stack.len++)
-		named->frames[named->stack.len].symbol = names[named->stack.len];
+	for (; named->stack.len < MOST_FRAMES && names[named->stack.len]; named->stack.len++) {
+		const char *symbol = names[named->stack.len];
+
+		named->frames[named->stack.len] = (struct frame){
+			.symbol = symbol,
+			.kind = strncmp(symbol, "java.", 5) == 0 ? FRAME_KIND_JAVA : FRAME_KIND_NATIVE,
+		};
+	}
 	return named->stack.len ? &named->stack : NULL;
 }
 
@@ -184,6 +190,8 @@ static void test_futex(void **state)
 	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "work"}}));
 	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_broadcast", "work"}}));
 	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"wait_seconds", "epoll_wait"}}));
+	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"__pthread_clockjoin_ex", "main"}}));
+	assert_false(is_idle((struct wait){.user = {"pthread_barrier_wait", "main"}}));
 }
 
 /* Java's own threads wait for semaphores that are only theirs. */
@@ -196,6 +204,32 @@ static void test_java(void **state)
 	assert_true(is_idle((struct wait){.kernel = FUTEX,
 					  .user = {"pthread_cond_wait", "os::PlatformMonitor::wait(long)", "Monitor::wait(long)",
 						   "JVM_WaitForReferencePendingList"}}));
+}
+
+#define PARK         "pthread_cond_wait", "Parker::park", "java.util.concurrent.locks.LockSupport.park"
+#define SYNCHRONIZER "java.util.concurrent.locks.AbstractQueuedSynchronizer"
+
+/* Its packages have to do with locks, its pools have not. */
+static void test_java_library(void **state)
+{
+	struct wait semaphores[] = {
+		{.kernel = FUTEX, .user = {PARK, "java.util.concurrent.Semaphore.acquire"}},
+		{.kernel = FUTEX, .user = {PARK, "java.util.concurrent.Semaphore.acquire"}, .tid = 2},
+	};
+
+	assert_true(is_idle((struct wait){.kernel = FUTEX,
+					  .user = {PARK, SYNCHRONIZER "$ConditionObject.await",
+						   "java.util.concurrent.LinkedBlockingQueue.take"}}));
+	assert_false(is_idle((struct wait){
+		.kernel = FUTEX,
+		.user = {PARK, SYNCHRONIZER ".acquire", "java.util.concurrent.locks.ReentrantLock.lock"}}));
+	assert_false(
+		is_idle((struct wait){.kernel = FUTEX, .user = {PARK, "java.util.concurrent.CountDownLatch.await"}}));
+	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_wait", "java.lang.Thread.sleep"}}));
+	assert_false(is_idle((struct wait){
+		.kernel = FUTEX, .user = {PARK, SYNCHRONIZER "$ConditionObject.await", "lock_of_the_program"}}));
+	assert_true(are_idle(semaphores, 2));
+	assert_false(is_idle(semaphores[0]));
 }
 
 /* Threads that wait for a semaphore in one place take work from there; one thread, or in two places, may want a lock. */
@@ -339,13 +373,14 @@ static void test_other_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernel),      cmocka_unit_test(test_state),
-		cmocka_unit_test(test_conditions),  cmocka_unit_test(test_futex),
-		cmocka_unit_test(test_locks),       cmocka_unit_test(test_without_kernel_stacks),
-		cmocka_unit_test(test_time),        cmocka_unit_test(test_places),
-		cmocka_unit_test(test_other_waits), cmocka_unit_test(test_python_queue),
-		cmocka_unit_test(test_starving),    cmocka_unit_test(test_java),
-		cmocka_unit_test(test_semaphores),  cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_kernel),       cmocka_unit_test(test_state),
+		cmocka_unit_test(test_conditions),   cmocka_unit_test(test_futex),
+		cmocka_unit_test(test_locks),        cmocka_unit_test(test_without_kernel_stacks),
+		cmocka_unit_test(test_time),         cmocka_unit_test(test_places),
+		cmocka_unit_test(test_other_waits),  cmocka_unit_test(test_python_queue),
+		cmocka_unit_test(test_starving),     cmocka_unit_test(test_java),
+		cmocka_unit_test(test_semaphores),   cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_java_library),
 	};
 
 	return cmocka_run_group_tests_name("offcpu_idle", tests, NULL, NULL);
