@@ -223,25 +223,6 @@ static void put_pause(FILE *out, const struct trace_thread *const *members, size
 	put_range(out, "held", least, most, "");
 }
 
-/* Pointers of two processes are not the same when they are equal: they lead to what each of them has there. */
-static bool is_same_arg(const struct trace_thread *a, const struct trace_thread *b, unsigned arg)
-{
-	enum { LEAST_POINTER = 0x10000 };
-	uint64_t value = a->thread->syscall.args[arg];
-
-	return b->thread->syscall.args[arg] == value && (a->snap == b->snap || value < LEAST_POINTER);
-}
-
-static unsigned differing_args(const struct trace_thread *const *members, size_t count)
-{
-	unsigned differ = 0;
-
-	for (size_t i = 1; i < count; i++)
-		for (unsigned a = 0; a < 6; a++)
-			differ |= (unsigned)!is_same_arg(members[0], members[i], a) << a;
-	return differ;
-}
-
 static bool is_same_word(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
@@ -292,10 +273,10 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 }
 
 /* Numbers of another pid namespace are those of no thread here. */
-static void put_joined(const struct text_report *r, const struct trace_thread *thread)
+static void put_joined(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
-	const struct snapshot *snap = thread->snap;
-	pid_t joined = text_syscall_joins(thread);
+	const struct snapshot *snap = members[0]->snap;
+	pid_t joined = text_syscall_joins(members, count);
 
 	for (size_t i = 0; joined && i < snap->threads.len; i++)
 		if (snap->threads.data[i].tid == joined) {
@@ -310,16 +291,15 @@ static void put_joined(const struct text_report *r, const struct trace_thread *t
 static void put_syscall(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct snap_thread *first = members[0]->thread;
-	unsigned differ = differing_args(members, count), width = r->options->width;
+	unsigned width = r->options->width;
 
 	if (first->syscall.state != SYSCALL_IN)
 		return;
 	fputs(first->state == 'R' ? "  during " : "  in ", r->text.out);
 	text_style(&r->text, STYLE_CALL);
-	text_syscall(&r->text, members[0], differ, width > INDENT ? width - INDENT : width);
+	text_syscall(&r->text, members, count, width > INDENT ? width - INDENT : width);
 	text_style(&r->text, STYLE_PLAIN);
-	if (!differ || count == 1)
-		put_joined(r, members[0]);
+	put_joined(r, members, count);
 	fputc('\n', r->text.out);
 }
 

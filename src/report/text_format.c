@@ -47,15 +47,25 @@ static void format_unit(uint64_t ns, uint64_t unit, const char *name, char buf[D
 const char *format_duration(uint64_t ns, char buf[DURATION_LEN])
 {
 	const uint64_t us = 1000, ms = 1000 * us, s = 1000 * ms;
-	uint64_t seconds = ns / s, minutes = seconds / 60, hours = minutes / 60;
+	uint64_t seconds, minutes, hours;
 
-	if (ns < ms)
+	/* What would be rounded up to a whole one of the next unit is one. */
+	if (ns < ms - us / 2) {
 		snprintf(buf, DURATION_LEN, "%" PRIu64 " µs", (ns + us / 2) / us);
-	else if (ns < s)
+		return buf;
+	}
+	if (ns < s - ms / 2) {
 		format_unit(ns, ms, "ms", buf);
-	else if (seconds < 60)
+		return buf;
+	}
+	if (ns < 60 * s - s / 20) {
 		format_unit(ns, s, "s", buf);
-	else if (minutes < 60)
+		return buf;
+	}
+	seconds = ns < 60 * s ? 60 : ns / s;
+	minutes = seconds / 60;
+	hours = minutes / 60;
+	if (minutes < 60)
 		snprintf(buf, DURATION_LEN, "%" PRIu64 " min %02" PRIu64 " s", minutes, seconds % 60);
 	else if (hours < 24)
 		snprintf(buf, DURATION_LEN, "%" PRIu64 " h %02" PRIu64 " min", hours, minutes % 60);

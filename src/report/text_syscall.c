@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "report/names.h"
 #include "report/shorten.h"
+#include "report/syscall_words.h"
 
 /* A parameter of a call: the kernel's name for it, and its value. */
 struct arg {
@@ -47,12 +49,18 @@ static bool is_named(const struct arg *arg, const char *name)
 	return arg->len == strlen(name) && ends_with(arg, name);
 }
 
+static bool is_call(const struct shown_call *call, const char *name)
+{
+	return call->info && strcmp(call->info->name, name) == 0;
+}
+
 static enum form form_of(const struct arg *arg)
 {
 	static const struct {
 		const char *suffix;
 		enum form form;
 	} rules[] = {
+		{"infop", FORM_POINTER},    {"upeer_addrlen", FORM_POINTER}, /* before their endings */
 		{"fd", FORM_INT},           {"fildes", FORM_INT},       {"pid", FORM_INT},
 		{"timeout", FORM_INT},      {"op", FORM_BITS},          {"flags", FORM_BITS},
 		{"flag", FORM_BITS},        {"prot", FORM_BITS},        {"sigmask", FORM_POINTER},
@@ -62,14 +70,24 @@ static enum form form_of(const struct arg *arg)
 		{"addr2", FORM_POINTER},    {"filename", FORM_POINTER}, {"path", FORM_POINTER},
 		{"pathname", FORM_POINTER}, {"ufds", FORM_POINTER},     {"inp", FORM_POINTER},
 		{"outp", FORM_POINTER},     {"exp", FORM_POINTER},      {"rmtp", FORM_POINTER},
-		{"vec", FORM_POINTER},      {"ru", FORM_POINTER},       {"infop", FORM_POINTER},
-		{"uinfo", FORM_POINTER},    {"mode", FORM_MODE},
+		{"vec", FORM_POINTER},      {"ru", FORM_POINTER},
+		{"uinfo", FORM_POINTER},    {"mode", FORM_MODE},        {"argp", FORM_POINTER},
+		{"optval", FORM_POINTER},   {"msgp", FORM_POINTER},
 	};
 
 	for (size_t i = 0; arg->name && i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (ends_with(arg, rules[i].suffix))
 			return rules[i].form;
 	return FORM_GUESS;
+}
+
+/* Names that mean something else in other calls. */
+static enum form form_in(const struct shown_call *call, const struct arg *arg)
+{
+	if (arg->name && ((is_named(arg, "addr_len") && is_call(call, "recvfrom")) ||
+			  (is_named(arg, "sig") && is_call(call, "pselect6"))))
+		return FORM_POINTER;
+	return form_of(arg);
 }
 
 static bool is_pointer(uint64_t value)
@@ -111,11 +129,6 @@ struct time_kind {
 	bool absolute;
 	bool microseconds; /* in place of nanoseconds: struct timeval */
 };
-
-static bool is_call(const struct shown_call *call, const char *name)
-{
-	return call->info && strcmp(call->info->name, name) == 0;
-}
 
 static int futex_op(const struct shown_call *call)
 {
@@ -207,57 +220,6 @@ static bool put_timeout(const struct shown_call *call, const struct arg *arg)
 
 /* Names */
 
-static void put_futex_op(FILE *out, uint64_t value)
-{
-	static const char *const ops[] = {
-		[FUTEX_WAIT] = "WAIT",
-		[FUTEX_WAKE] = "WAKE",
-		[FUTEX_FD] = "FD",
-		[FUTEX_REQUEUE] = "REQUEUE",
-		[FUTEX_CMP_REQUEUE] = "CMP_REQUEUE",
-		[FUTEX_WAKE_OP] = "WAKE_OP",
-		[FUTEX_LOCK_PI] = "LOCK_PI",
-		[FUTEX_UNLOCK_PI] = "UNLOCK_PI",
-		[FUTEX_TRYLOCK_PI] = "TRYLOCK_PI",
-		[FUTEX_WAIT_BITSET] = "WAIT_BITSET",
-		[FUTEX_WAKE_BITSET] = "WAKE_BITSET",
-		[FUTEX_WAIT_REQUEUE_PI] = "WAIT_REQUEUE_PI",
-		[FUTEX_CMP_REQUEUE_PI] = "CMP_REQUEUE_PI",
-		[13] = "LOCK_PI2",
-	};
-	uint32_t op = (uint32_t)value & (uint32_t)FUTEX_CMD_MASK;
-
-	if (op >= sizeof(ops) / sizeof(ops[0])) {
-		fprintf(out, "0x%" PRIx32, (uint32_t)value);
-		return;
-	}
-	fprintf(out, "FUTEX_%s%s%s", ops[op], value & FUTEX_PRIVATE_FLAG ? "|PRIVATE" : "",
-		value & FUTEX_CLOCK_REALTIME ? "|CLOCK_REALTIME" : "");
-}
-
-static bool put_clock(FILE *out, uint64_t value)
-{
-	static const char *const clocks[] = {
-		"REALTIME",
-		"MONOTONIC",
-		"PROCESS_CPUTIME_ID",
-		"THREAD_CPUTIME_ID",
-		"MONOTONIC_RAW",
-		"REALTIME_COARSE",
-		"MONOTONIC_COARSE",
-		"BOOTTIME",
-		"REALTIME_ALARM",
-		"BOOTTIME_ALARM",
-		NULL,
-		"TAI",
-	};
-
-	if (value >= sizeof(clocks) / sizeof(clocks[0]) || !clocks[value])
-		return false;
-	fprintf(out, "CLOCK_%s", clocks[value]);
-	return true;
-}
-
 /* True when the value has been written as what it means. */
 static bool put_meaning(const struct shown_call *call, const struct arg *arg)
 {
@@ -270,16 +232,8 @@ static bool put_meaning(const struct shown_call *call, const struct arg *arg)
 		fputs("AT_FDCWD", out);
 		return true;
 	}
-	if (is_call(call, "futex") && is_named(arg, "op")) {
-		put_futex_op(out, arg->value);
+	if (call->info && syscall_word(out, call->info->name, arg->name, arg->len, arg->value))
 		return true;
-	}
-	if (is_call(call, "clock_nanosleep") && is_named(arg, "flags") && arg->value == TIMER_ABSTIME) {
-		fputs("TIMER_ABSTIME", out);
-		return true;
-	}
-	if (is_named(arg, "which_clock") || is_named(arg, "clockid"))
-		return put_clock(out, arg->value);
 	return put_timeout(call, arg);
 }
 
@@ -345,14 +299,16 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 	const char *name = call->info ? call->info->args : NULL;
 	const char *separator = "";
 	FILE *out = call->t->out;
+	bool no_mask = false;
 
 	for (unsigned i = 0; i < syscall_nargs(call->info); i++) {
 		struct arg arg = {.name = name, .len = name ? strcspn(name, ",") : 0, .value = call->args[i]};
 
 		if (name)
 			name += name[arg.len] ? arg.len + 1 : arg.len;
-		if (is_unused(call, &arg))
+		if (is_unused(call, &arg) || (no_mask && is_named(&arg, "sigsetsize")))
 			continue;
+		no_mask = arg.name && is_named(&arg, "sigmask") && !arg.value; /* then nobody reads its size */
 		fputs(separator, out);
 		separator = ", ";
 		if (arg.name && !call->no_names)
@@ -360,31 +316,102 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 		if (args_differ >> i & 1)
 			fputs("…", out);
 		else if (!put_meaning(call, &arg))
-			put_plain(out, form_of(&arg), arg.value);
+			put_plain(out, form_in(call, &arg), arg.value);
 	}
+}
+
+static struct shown_call call_of(const struct text *t, const struct trace_thread *thread, bool *restarted)
+{
+	const struct arch *arch = snapshot_arch_of(thread->snap, thread->thread);
+	struct shown_call call = {
+		.t = t,
+		.snap = thread->snap,
+		.thread = thread->thread,
+		.arch = arch,
+		.info = arch_syscall(arch, thread->thread->syscall.nr),
+		.args = thread->thread->syscall.args,
+	};
+	const struct syscall_info *info = find_restarted(&call, thread);
+
+	*restarted = info;
+	call.info = info ? info : call.info;
+	return call;
+}
+
+/* Threads of a group */
+
+/* Pointers of two processes are not the same when they are equal: they lead to what each of them has there. */
+static bool is_same_value(const struct trace_thread *a, const struct trace_thread *b, unsigned i)
+{
+	enum { LEAST_POINTER = 0x10000 };
+	uint64_t value = a->thread->syscall.args[i];
+
+	return b->thread->syscall.args[i] == value && (a->snap == b->snap || value < LEAST_POINTER);
+}
+
+/* What argument i means, for free(); NULL: only its value is known. */
+static char *format_meaning(const struct trace_thread *thread, unsigned i)
+{
+	char *meaning = NULL;
+	size_t len;
+	const struct text text = {.out = open_memstream(&meaning, &len)};
+	bool restarted, is_known = false;
+
+	if (text.out) {
+		const struct shown_call call = call_of(&text, thread, &restarted);
+		struct arg arg = {.name = call.info ? call.info->args : NULL, .value = call.args[i]};
+
+		for (unsigned n = 0; arg.name && n < i; n++)
+			arg.name = strchr(arg.name, ',') ? strchr(arg.name, ',') + 1 : NULL;
+		arg.len = arg.name ? strcspn(arg.name, ",") : 0;
+		is_known = put_meaning(&call, &arg);
+		fclose(text.out);
+	}
+	if (!is_known) {
+		free(meaning);
+		meaning = NULL;
+	}
+	return meaning;
+}
+
+/* Two pointers are as good as one when they lead to the same time. */
+static bool is_same_arg(const struct trace_thread *const *members, size_t count, unsigned i)
+{
+	_cleanup_free_ char *first = NULL;
+
+	for (size_t k = 1; k < count; k++) {
+		_cleanup_free_ char *other = NULL;
+
+		if (is_same_value(members[0], members[k], i))
+			continue;
+		first = first ? first : format_meaning(members[0], i);
+		other = first ? format_meaning(members[k], i) : NULL;
+		if (!other || strcmp(first, other) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Bit i is set when argument i is not the same in all of them. */
+static unsigned differing_args(const struct trace_thread *const *members, size_t count)
+{
+	unsigned differ = 0;
+
+	for (unsigned i = 0; i < 6; i++)
+		differ |= (unsigned)!is_same_arg(members, count, i) << i;
+	return differ;
 }
 
 static void put_call(const struct text *t, const struct trace_thread *thread, unsigned args_differ, bool no_names)
 {
-	const struct snapshot *snap = thread->snap;
-	const struct snap_syscall *syscall = &thread->thread->syscall;
-	const struct arch *arch = snapshot_arch_of(snap, thread->thread);
-	struct shown_call call = {
-		.t = t,
-		.snap = snap,
-		.thread = thread->thread,
-		.arch = arch,
-		.info = arch_syscall(arch, syscall->nr),
-		.args = syscall->args,
-		.no_names = no_names,
-	};
-	const struct syscall_info *restarted = find_restarted(&call, thread);
+	bool restarted;
+	struct shown_call call = call_of(t, thread, &restarted);
 
-	call.info = restarted ? restarted : call.info;
+	call.no_names = no_names;
 	if (call.info)
 		fprintf(t->out, "%s(", call.info->name);
 	else
-		fprintf(t->out, "syscall %" PRId64 "(", syscall->nr);
+		fprintf(t->out, "syscall %" PRId64 "(", thread->thread->syscall.nr);
 	put_args(&call, args_differ);
 	fputs(restarted ? "), restarted" : ")", t->out);
 }
@@ -402,16 +429,18 @@ static size_t count_columns(const struct trace_thread *thread, unsigned args_dif
 	return line ? text_columns(line) : 0;
 }
 
-void text_syscall(const struct text *t, const struct trace_thread *thread, unsigned args_differ, unsigned room)
+void text_syscall(const struct text *t, const struct trace_thread *const *members, size_t count, unsigned room)
 {
-	put_call(t, thread, args_differ, room && count_columns(thread, args_differ) > room);
+	unsigned differ = differing_args(members, count);
+
+	put_call(t, members[0], differ, room && count_columns(members[0], differ) > room);
 }
 
 /*
  * glibc waits until the kernel clears the thread's number, which is what the futex is compared with, and the kernel wakes
  * processes that share it. Locks that hold their owner's number have another bit set in it when somebody waits.
  */
-pid_t text_syscall_joins(const struct trace_thread *thread)
+static pid_t joined_by(const struct trace_thread *thread)
 {
 	const struct snap_syscall *syscall = &thread->thread->syscall;
 	const struct syscall_info *info =
@@ -423,4 +452,14 @@ pid_t text_syscall_joins(const struct trace_thread *thread)
 		return 0;
 	op = (uint32_t)syscall->args[1] & (uint32_t)FUTEX_CMD_MASK;
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET ? (pid_t)syscall->args[2] : 0;
+}
+
+pid_t text_syscall_joins(const struct trace_thread *const *members, size_t count)
+{
+	pid_t joined = joined_by(members[0]);
+
+	for (size_t i = 1; joined && i < count; i++)
+		if (members[i]->snap != members[0]->snap || joined_by(members[i]) != joined)
+			return 0;
+	return joined;
 }

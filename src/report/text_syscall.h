@@ -6,12 +6,13 @@
 #include "report/text_format.h"
 
 /*
- * "futex(uaddr=0x7f12, op=FUTEX_WAIT|PRIVATE, val=2, utime=none)": what the thread is in, by names where they are known;
- * without those of the parameters where that would be more than `room` columns (0: any). `args_differ` has bit i set when argument i is not the same in all threads of the group; it is shown as "…".
+ * "futex(uaddr=0x7f12, op=FUTEX_WAIT|PRIVATE, val=2, utime=none)": what the threads of a group are in, by names where they are
+ * known; without those of the parameters where that would be more than `room` columns (0: any). An argument that is not the
+ * same in all of them, in what it means or else in its value, is "…".
  */
-void text_syscall(const struct text *t, const struct trace_thread *thread, unsigned args_differ, unsigned room);
+void text_syscall(const struct text *t, const struct trace_thread *const *members, size_t count, unsigned room);
 
-/* The number of the thread whose end it waits for (pthread_join); 0: it does not. */
-pid_t text_syscall_joins(const struct trace_thread *thread);
+/* The number of the thread whose end all of them wait for (pthread_join); 0: they do not. */
+pid_t text_syscall_joins(const struct trace_thread *const *members, size_t count);
 
 #endif

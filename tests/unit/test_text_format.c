@@ -24,6 +24,11 @@ static void test_durations(void **state)
 	check_duration(345600000, "346 ms");
 	check_duration(12345678901, "12.3 s");
 	check_duration(59 * s, "59.0 s");
+	check_duration(999500, "1.0 ms"); /* and not 1000 µs */
+	check_duration(999499999, "999 ms");
+	check_duration(999500000, "1.0 s");
+	check_duration(60 * s - s / 20 - 1, "59.9 s");
+	check_duration(60 * s - s / 20, "1 min 00 s");
 	check_duration(192 * s, "3 min 12 s");
 	check_duration(7505 * s, "2 h 05 min");
 	check_duration(100 * 3600 * s, "4 d 04 h");

@@ -7,35 +7,39 @@
 #include "report/text_syscall.h"
 #include "sample.h"
 
-/* An architecture with two calls: one that has six parameters of the given names, and one without any. */
-static char *call_text(const char *params, int64_t nr, const uint64_t *args, unsigned args_differ)
+/*
+ * An architecture with two calls: one that has six parameters of the given names, and one without any. Of two threads, if
+ * `others` has the arguments of a second one.
+ */
+static char *call_text(const char *params, int64_t nr, const uint64_t *args, const uint64_t *others)
 {
 	const struct syscall_info calls[] = {{.name = "call", .args = params}, {.name = "nothing", .args = ""}};
 	const struct arch arch = {.syscalls = calls, .nsyscalls = 2};
-	struct snap_thread thread = {.syscall = {.state = SYSCALL_IN, .nr = nr}};
+	struct snap_thread threads[2] = {{.syscall = {.state = SYSCALL_IN, .nr = nr}}, {.syscall = {.state = SYSCALL_IN, .nr = nr}}};
 	const struct snapshot snap = {.arch = &arch};
-	const struct trace_thread shown = {.snap = &snap, .thread = &thread};
+	const struct trace_thread shown[] = {{.snap = &snap, .thread = &threads[0]}, {.snap = &snap, .thread = &threads[1]}};
 	char *text = NULL;
 	size_t len;
 	struct text t = {.out = open_memstream(&text, &len)};
 
 	assert_non_null(t.out);
-	for (unsigned i = 0; i < 6; i++)
-		thread.syscall.args[i] = args[i];
-	text_syscall(&t, &shown, args_differ, 0);
+	memcpy(threads[0].syscall.args, args, sizeof(threads[0].syscall.args));
+	if (others)
+		memcpy(threads[1].syscall.args, others, sizeof(threads[1].syscall.args));
+	text_syscall(&t, (const struct trace_thread *const[]){&shown[0], &shown[1]}, others ? 2 : 1, 0);
 	fclose(t.out);
 	return text;
 }
 
-static void expect(const char *params, const char *want, const uint64_t *args, unsigned args_differ)
+static void expect(const char *params, const char *want, const uint64_t *args, const uint64_t *others)
 {
-	char *text = call_text(params, 0, args, args_differ);
+	char *text = call_text(params, 0, args, others);
 
 	assert_string_equal(text, want);
 	free(text);
 }
 
-#define EXPECT(params, want, ...) expect(params, want, (const uint64_t[6]){__VA_ARGS__}, 0)
+#define EXPECT(params, want, ...) expect(params, want, (const uint64_t[6]){__VA_ARGS__}, NULL)
 
 static void test_numbers(void **state)
 {
@@ -96,7 +100,7 @@ static char *real_text(const char *name, const uint64_t *args, const struct stac
 	memcpy(thread.syscall.args, args, sizeof(thread.syscall.args));
 	thread.stack = (struct mem_copy){.start = 0x7ffc00000000, .len = sizeof(stack), .region_end = 0x7ffc00001000,
 					 .data = (uint8_t *)stack};
-	text_syscall(&t, &shown, 0, room);
+	text_syscall(&t, (const struct trace_thread *const[]){&shown}, 1, room);
 	fclose(t.out);
 	return text;
 }
@@ -147,7 +151,8 @@ static void test_times(void **state)
 	     UINT64_C(0x7f0000000000), 1, 100);
 	REAL("poll", "poll(ufds=0x7f0000000000, nfds=1, timeout_msecs=1 min 00 s)", UINT64_C(0x7f0000000000), 1, 60000);
 	REAL("poll", "poll(ufds=NULL, nfds=0, timeout_msecs=0)", 0, 0, 0);
-	REAL("ppoll", "ppoll(ufds=NULL, nfds=0, tsp=1.5 s, sigmask=NULL, sigsetsize=8)", 0, 0, UINT64_C(0x7ffc00000000), 0, 8);
+	REAL("ppoll", "ppoll(ufds=NULL, nfds=0, tsp=1.5 s, sigmask=NULL)", 0, 0, UINT64_C(0x7ffc00000000), 0, 772580660);
+	REAL("ppoll", "ppoll(ufds=NULL, nfds=0, tsp=none, sigmask=0x10, sigsetsize=8)", 0, 0, 0, 16, 8);
 	REAL("nanosleep", "nanosleep(rqtp=16 min 40 s, rmtp=NULL)", UINT64_C(0x7ffc00000010));
 	REAL("nanosleep", "nanosleep(rqtp=0x7ffc00000020, rmtp=NULL)", UINT64_C(0x7ffc00000020)); /* no such time */
 	REAL("nanosleep", "nanosleep(rqtp=0x7f0000000000, rmtp=NULL)", UINT64_C(0x7f0000000000)); /* was not copied */
@@ -203,17 +208,21 @@ static void test_restarted(void **state)
 static void test_joins(void **state)
 {
 	struct snap_thread thread = {.syscall = {SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4712}}};
-	struct trace_thread shown = {.snap = snap, .thread = &thread};
+	struct snap_thread other = thread;
+	struct trace_thread shown[] = {{.snap = snap, .thread = &thread}, {.snap = snap, .thread = &other}};
+	const struct trace_thread *const members[] = {&shown[0], &shown[1]};
 
-	assert_int_equal(text_syscall_joins(&shown), 4712);
+	assert_int_equal(text_syscall_joins(members, 2), 4712);
+	other.syscall.args[2] = 4713;
+	assert_int_equal(text_syscall_joins(members, 2), 0);
 	thread.syscall.args[1] = 0x189; /* private: nobody but this process is woken */
-	assert_int_equal(text_syscall_joins(&shown), 0);
+	assert_int_equal(text_syscall_joins(members, 1), 0);
 	thread.syscall.args[1] = 1; /* wakes */
-	assert_int_equal(text_syscall_joins(&shown), 0);
+	assert_int_equal(text_syscall_joins(members, 1), 0);
 	thread.syscall.args[1] = 0;
-	assert_int_equal(text_syscall_joins(&shown), 4712);
+	assert_int_equal(text_syscall_joins(members, 1), 4712);
 	thread.syscall.nr = 0;
-	assert_int_equal(text_syscall_joins(&shown), 0);
+	assert_int_equal(text_syscall_joins(members, 1), 0);
 }
 
 /* The end of the name counts, and the whole of it. */
@@ -226,14 +235,59 @@ static void test_arguments_that_differ(void **state)
 {
 	static const uint64_t args[6] = {1, 2, 3, 4, 5, 6};
 
-	expect("a,b,c", "call(a=…, b=2, c=…)", args, 1 << 0 | 1 << 2);
-	expect("a,b,c", "call(a=1, b=2, c=3)", args, 1 << 3); /* there is no fourth */
-	expect("a,b,c,d,e,f", "call(a=…, b=…, c=…, d=…, e=…, f=…)", args, 0x3f);
+	expect("a,b,c", "call(a=…, b=2, c=…)", args, (const uint64_t[6]){7, 2, 8, 4, 5, 6});
+	expect("a,b,c", "call(a=1, b=2, c=3)", args, (const uint64_t[6]){1, 2, 3, 7, 5, 6}); /* there is no fourth */
+	expect("a,b,c,d,e,f", "call(a=…, b=…, c=…, d=…, e=…, f=…)", args, (const uint64_t[6]){7, 8, 9, 10, 11, 12});
+}
+
+/* Two threads that sleep for as long as their own stacks say. */
+static void check_sleeps(const uint64_t times[4], const char *want)
+{
+	struct snap_thread threads[2];
+	struct trace_thread shown[2];
+	char *text = NULL;
+	size_t len;
+	struct text t = {.out = open_memstream(&text, &len)};
+
+	for (size_t i = 0; i < 2; i++) {
+		const uint64_t at = 0x7ffc00000000 + i * 0x1000;
+
+		threads[i] = (struct snap_thread){.syscall = {SYSCALL_IN, 35, {at}}}; /* nanosleep */
+		threads[i].stack = (struct mem_copy){
+			.start = at, .len = 16, .region_end = at + 0x1000, .data = (uint8_t *)(times + i * 2)};
+		shown[i] = (struct trace_thread){.snap = snap, .thread = &threads[i]};
+	}
+	text_syscall(&t, (const struct trace_thread *const[]){&shown[0], &shown[1]}, 2, 0);
+	fclose(t.out);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_equal_times(void **state)
+{
+	check_sleeps((const uint64_t[4]){1000, 0, 1000, 0}, "nanosleep(rqtp=16 min 40 s, rmtp=NULL)");
+	check_sleeps((const uint64_t[4]){1000, 0, 2, 0}, "nanosleep(rqtp=…, rmtp=NULL)");
+	check_sleeps((const uint64_t[4]){1000, 0, UINT64_MAX, 0}, "nanosleep(rqtp=…, rmtp=NULL)"); /* no such time */
+}
+
+/* Constants that have names, and pointers whose names do not tell. */
+static void test_words(void **state)
+{
+	REAL("waitid", "waitid(which=P_PID, upid=7, infop=NULL, options=WEXITED|WNOWAIT, ru=NULL)", 1, 7, 0, 0x1000004);
+	REAL("waitid", "waitid(which=9, upid=7, infop=NULL, options=0x10000, ru=NULL)", 9, 7, 0, 0x10000);
+	REAL("wait4", "wait4(upid=-1, stat_addr=NULL, options=0, ru=NULL)", UINT32_MAX);
+	REAL("flock", "flock(fd=3, cmd=LOCK_EX)", 3, 2);
+	REAL("flock", "flock(fd=3, cmd=LOCK_SH|LOCK_NB)", 3, 5);
+	REAL("fcntl", "fcntl(fd=3, cmd=F_OFD_SETLKW, arg=0x7ffc00000000)", 3, 38, UINT64_C(0x7ffc00000000));
+	REAL("fcntl", "fcntl(fd=3, cmd=0x63, arg=0)", 3, 99);
+	REAL("pselect6", "pselect6(n=0, inp=NULL, outp=NULL, exp=NULL, tsp=none, sig=NULL)", 0);
+	REAL("recvfrom", "recvfrom(fd=3, ubuf=0x10, size=9, flags=0, addr=NULL, addr_len=NULL)", 3, 16, 9);
+	REAL("accept", "accept(fd=3, upeer_sockaddr=NULL, upeer_addrlen=NULL)", 3);
 }
 
 static void expect_number(int64_t nr, const char *params, const char *want)
 {
-	char *text = call_text(params, nr, (const uint64_t[6]){1, 2, 3, 4, 5, 6}, 0);
+	char *text = call_text(params, nr, (const uint64_t[6]){1, 2, 3, 4, 5, 6}, NULL);
 
 	assert_string_equal(text, want);
 	free(text);
@@ -263,6 +317,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_times, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_without_names, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_directories, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_equal_times, make_snapshot, drop_snapshot),
+		cmocka_unit_test_setup_teardown(test_words, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_restarted, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_joins, make_snapshot, drop_snapshot),
 	};
