@@ -44,12 +44,22 @@ static void put_kernel_frame(const struct text *t, const struct frame *frame)
 	fputc('\n', t->out);
 }
 
-/* On the way from a system call to the function that does it: the same in every stack. */
+/* On the way from a system call or an interrupt to the function that does it: the same in every stack. */
 static bool is_entry(const struct frame *frame)
 {
 	static const char *const starts[] = {
-		"entry_SYSCALL_", "do_syscall_64",  "x64_sys_call", "__x64_sys_", "__arm64_sys_", "__se_sys_",
-		"__do_sys_",      "invoke_syscall", "do_el0_svc",   "el0_svc",    "el0t_64_sync", "el0_sync",
+		"entry_SYSCALL_",    "do_syscall_64",
+		"x64_sys_call",      "__x64_sys_",
+		"__arm64_sys_",      "__se_sys_",
+		"__do_sys_",         "invoke_syscall",
+		"do_el0_svc",        "el0_svc",
+		"el0t_64_sync",      "el0_sync",
+		"el0t_64_irq",       "el0t_64_fiq",
+		"el0_interrupt",     "__el0_irq_handler",
+		"__el0_fiq_handler", "el0_irq",
+		"asm_sysvec_",       "sysvec_",
+		"irqentry_exit",     "asm_common_interrupt",
+		"common_interrupt",
 	};
 
 	for (size_t i = 0; frame->symbol && i < sizeof(starts) / sizeof(starts[0]); i++)

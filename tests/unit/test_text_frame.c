@@ -49,6 +49,35 @@ static void test_kernel_frames(void **state)
 	expect(&f, "  k   \033[33mxfs_buf_lock\033[0m+0x3a [xfs]\n  k   \033[33m0xffffffff81234567\033[0m\n");
 }
 
+static void expect_kernel(const struct stack *stack, const char *want)
+{
+	struct fixture f;
+
+	begin(&f, false);
+	text_kernel_stack(&f.text, &(struct frame_format){0}, stack);
+	expect(&f, want);
+}
+
+/* Also that of an interrupt, but not what it did, and not one that came when the thread was in the kernel. */
+static void test_interrupts(void **state)
+{
+	expect_kernel(&(const struct stack)SAMPLE_STACK(
+			      SAMPLE_KERNEL("exit_to_user_mode_loop", 1), SAMPLE_KERNEL("el0_interrupt", 2),
+			      SAMPLE_KERNEL("__el0_irq_handler_common", 3), SAMPLE_KERNEL("el0t_64_irq_handler", 4),
+			      SAMPLE_KERNEL("el0t_64_irq", 5)),
+		      "  k   exit_to_user_mode_loop+0x1\n");
+	expect_kernel(&(const struct stack)SAMPLE_STACK(SAMPLE_KERNEL("exit_to_user_mode_loop", 1),
+							SAMPLE_KERNEL("irqentry_exit_to_user_mode", 2),
+							SAMPLE_KERNEL("sysvec_apic_timer_interrupt", 3),
+							SAMPLE_KERNEL("asm_sysvec_apic_timer_interrupt", 4)),
+		      "  k   exit_to_user_mode_loop+0x1\n");
+	expect_kernel(
+		&(const struct stack)SAMPLE_STACK(SAMPLE_KERNEL("preempt_schedule_irq", 1),
+						  SAMPLE_KERNEL("asm_sysvec_apic_timer_interrupt", 2),
+						  SAMPLE_KERNEL("vfs_read", 3), SAMPLE_KERNEL("do_syscall_64", 4)),
+		"  k   preempt_schedule_irq+0x1\n  k   asm_sysvec_apic_timer_interrupt+0x2\n  k   vfs_read+0x3\n");
+}
+
 /* The way into the kernel is shown with -v, or where there is nothing else. */
 static void test_entry_frames(void **state)
 {
@@ -213,11 +242,11 @@ static void test_lacking(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_note),        cmocka_unit_test(test_kernel_frames),
-		cmocka_unit_test(test_entry_frames), cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_width),
-		cmocka_unit_test(test_user_frames), cmocka_unit_test(test_runtime_frames), cmocka_unit_test(test_stack_pointers),
-		cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_note),           cmocka_unit_test(test_kernel_frames),
+		cmocka_unit_test(test_entry_frames),   cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_recursion),      cmocka_unit_test(test_width),
+		cmocka_unit_test(test_user_frames),    cmocka_unit_test(test_runtime_frames),
+		cmocka_unit_test(test_stack_pointers), cmocka_unit_test(test_lacking),
 	};
 
 	return cmocka_run_group_tests_name("text_frame", tests, NULL, NULL);
