@@ -116,3 +116,12 @@ uint64_t stack_hash_functions(const struct stack *stack)
 	}
 	return hash;
 }
+
+const char *name_without_package(const char *name)
+{
+	const char *method = strrchr(name, '.'), *start = method ? method : name;
+
+	while (start > name && start[-1] != '.')
+		start--;
+	return start;
+}

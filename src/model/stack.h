@@ -162,4 +162,7 @@ struct stack {
 bool stack_same_functions(const struct stack *a, const struct stack *b);
 uint64_t stack_hash_functions(const struct stack *stack);
 
+/* "Thread.sleep" of Java's "java.lang.Thread.sleep". */
+const char *name_without_package(const char *name);
+
 #endif

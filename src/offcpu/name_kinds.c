@@ -195,21 +195,11 @@ unsigned offcpu_name_kinds(const char *symbol)
 	       (is_about_lock(symbol) || offcpu_is_runtime_lock(symbol) ? NAME_LOCK : 0);
 }
 
-/* "LinkedBlockingQueue.take" of "java.util.concurrent.LinkedBlockingQueue.take". */
-static const char *without_package(const char *name)
-{
-	const char *method = strrchr(name, '.'), *start = method;
-
-	while (start && start > name && start[-1] != '.')
-		start--;
-	return start ? start : name;
-}
-
 static unsigned java_kinds(const char *symbol)
 {
 	static const char *const libraries[] = {"java.", "jdk.", "sun.", NULL};
 
-	return !kind_if_any(NAME_LOCK, symbol, libraries, starts_with) && is_about_lock(without_package(symbol))
+	return !kind_if_any(NAME_LOCK, symbol, libraries, starts_with) && is_about_lock(name_without_package(symbol))
 		       ? NAME_LOCK
 		       : 0;
 }

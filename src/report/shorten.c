@@ -114,3 +114,11 @@ char *shorten_name(const char *name, size_t max)
 		empty_middle(copy, max);
 	return copy;
 }
+
+char *shorten_symbol(const struct frame *frame, size_t max)
+{
+	const bool too_long = text_columns(frame->symbol) > max;
+
+	return shorten_name(
+		too_long && frame->kind == FRAME_KIND_JAVA ? name_without_package(frame->symbol) : frame->symbol, max);
+}

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "model/stack.h"
+
 /* How many columns a terminal needs for it: one for each character. */
 size_t text_columns(const char *s);
 
@@ -12,5 +14,8 @@ size_t text_columns(const char *s);
  * then the middle "…". A copy for free(), or NULL when memory is exhausted.
  */
 char *shorten_name(const char *name, size_t max);
+
+/* The same of a frame's name; a method of Java loses its package first. */
+char *shorten_symbol(const struct frame *frame, size_t max);
 
 #endif

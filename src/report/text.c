@@ -18,6 +18,7 @@
 #include "report/text_syscall.h"
 #include "report/text_table.h"
 #include "report/text_tasks.h"
+#include "report/wrap.h"
 
 enum {
 	LINE_WIDTH = 100, /* of lists, where the terminal has no other */
@@ -28,6 +29,8 @@ enum {
 struct text_report {
 	struct text text;
 	const struct report_options *options;
+	const struct trace *const *traces;
+	size_t ntraces;
 	bool several; /* processes: threads are named with theirs */
 };
 
@@ -272,19 +275,30 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	fputc('\n', out);
 }
 
-/* Numbers of another pid namespace are those of no thread here. */
+/* As the report calls it; NULL: it is no thread of this process. Numbers of another pid namespace are those of no
+ * thread here. */
+static const char *find_name(const struct text_report *r, const struct snapshot *snap, pid_t tid)
+{
+	for (size_t i = 0; i < r->ntraces; i++)
+		for (size_t k = 0; r->traces[i]->snap == snap && k < r->traces[i]->threads.len; k++)
+			if (r->traces[i]->threads.data[k].thread->tid == tid)
+				return trace_thread_name(&r->traces[i]->threads.data[k]);
+	for (size_t i = 0; i < snap->threads.len; i++) /* one that is not shown */
+		if (snap->threads.data[i].tid == tid)
+			return snap->threads.data[i].name;
+	return NULL;
+}
+
 static void put_joined(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
-	const struct snapshot *snap = members[0]->snap;
 	pid_t joined = text_syscall_joins(members, count);
+	const char *name = joined ? find_name(r, members[0]->snap, joined) : NULL;
 
-	for (size_t i = 0; joined && i < snap->threads.len; i++)
-		if (snap->threads.data[i].tid == joined) {
-			fprintf(r->text.out, ": waits for tid %d ", (int)joined);
-			text_untrusted(&r->text, snap->threads.data[i].name);
-			fputs(" to end", r->text.out);
-			return;
-		}
+	if (!name)
+		return;
+	fprintf(r->text.out, ": waits for tid %d ", (int)joined);
+	text_untrusted(&r->text, name);
+	fputs(" to end", r->text.out);
 }
 
 /* A thread that is ready is not blocked there. */
@@ -397,16 +411,19 @@ static void put_registers(const struct text_report *r, const struct trace_thread
 {
 	const struct arch *arch = thread->snap->arch;
 	const struct user_regs *regs = &thread->thread->regs;
+	enum { REG_COLUMNS = 2 + 8 + 1 + 18, MOST_IN_LINE = 4 };
+	const unsigned width = r->options->width, fitting = width ? width / REG_COLUMNS : MOST_IN_LINE;
+	const unsigned in_line = fitting > MOST_IN_LINE ? MOST_IN_LINE : fitting ? fitting : 1;
 	unsigned shown = 0;
 
 	for (unsigned i = 0; i < arch->nuser_regs; i++) {
 		if (!(regs->valid >> i & 1))
 			continue;
 		fprintf(r->text.out, "  %8s 0x%016" PRIx64, arch->user_reg_names[i], regs->v[i]);
-		if (++shown % 4 == 0)
+		if (++shown % in_line == 0)
 			fputc('\n', r->text.out);
 	}
-	if (shown % 4)
+	if (shown % in_line)
 		fputc('\n', r->text.out);
 }
 
@@ -475,9 +492,10 @@ static size_t count_lines(const struct text_report *r, const struct groups *grou
 	return n;
 }
 
-static int put_all(const struct text_report *r, const struct trace *const *traces, size_t n,
-		   const struct groups *groups, const struct task_groups *tasks)
+static int put_all(const struct text_report *r, const struct groups *groups, const struct task_groups *tasks)
 {
+	const struct trace *const *traces = r->traces;
+	const size_t n = r->ntraces;
 	enum { SCREENFUL = 50 };
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
 	const struct report_options *options = r->options;
@@ -504,10 +522,15 @@ static int put_all(const struct text_report *r, const struct trace *const *trace
 	return report_flush(r->text.out);
 }
 
-int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+static int write_to(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
 {
 	const struct text_report r = {
-		.text = {.out = out, .color = options->color}, .options = options, .several = n > 1};
+		.text = {.out = out, .color = options->color},
+		.options = options,
+		.traces = traces,
+		.ntraces = n,
+		.several = n > 1,
+	};
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
 	bool merge = options->brief || (options->group && !options->registers && !options->show_sp);
 	_cleanup_(groups_deinit) struct groups groups = {0};
@@ -516,5 +539,27 @@ int report_text(const struct trace *const *traces, size_t n, const struct report
 
 	if (ret == 0)
 		ret = task_groups_init(&tasks, traces, n, options->brief || options->group);
-	return ret ? ret : put_all(&r, traces, n, &groups, &tasks);
+	return ret ? ret : put_all(&r, &groups, &tasks);
+}
+
+/* For a terminal: what is still too long after names and columns made room goes on in another line. */
+static int write_wrapped(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	FILE *whole = open_memstream(&text, &len);
+	int ret = whole ? write_to(traces, n, options, whole) : -ENOMEM;
+
+	if (whole && fclose(whole) != 0 && ret == 0)
+		ret = -ENOMEM;
+	if (ret)
+		return ret;
+	report_begin(); /* a stream in memory may have left something in errno */
+	wrap_lines(text, options->width, out);
+	return report_flush(out);
+}
+
+int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+{
+	return options->width ? write_wrapped(traces, n, options, out) : write_to(traces, n, options, out);
 }

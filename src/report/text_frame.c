@@ -91,6 +91,8 @@ struct cut {
 	size_t name;    /* columns that the function's name has at most */
 	bool no_offset; /* "+0x56" */
 	bool no_module; /* "in libc.so.6" */
+	bool no_file;   /* only its line */
+	bool no_tier;   /* "[interpreted]" */
 };
 
 /* The address column; empty for an inlined call, which has the address of the frame that it is part of. */
@@ -126,14 +128,16 @@ static bool is_name(const char *file)
 	return strncmp(file, "node:", 5) == 0;
 }
 
-static void put_source(const struct text *t, const struct frame_format *format, const struct frame *frame)
+static void put_source(const struct text *t, const struct frame_format *format, const struct frame *frame,
+		       const struct cut *cut)
 {
 	if (!frame->file)
 		return;
-	fputs("  at ", t->out);
-	text_untrusted(t, format->verbose || is_name(frame->file) ? frame->file : path_tail(frame->file, 2));
+	fputs(cut->no_file ? "  at line " : "  at ", t->out);
+	if (!cut->no_file)
+		text_untrusted(t, format->verbose || is_name(frame->file) ? frame->file : path_tail(frame->file, 2));
 	if (frame->line)
-		fprintf(t->out, ":%" PRIu32, frame->line);
+		fprintf(t->out, cut->no_file ? "%" PRIu32 : ":%" PRIu32, frame->line);
 	if (frame->line && frame->line_kind == LINE_APPROXIMATE)
 		fputs(" or close to it", t->out);
 	if (frame->line && frame->line_kind == LINE_DEFINITION)
@@ -142,8 +146,7 @@ static void put_source(const struct text *t, const struct frame_format *format, 
 
 static void put_function(const struct text *t, const struct frame *frame, const struct cut *cut)
 {
-	_cleanup_free_ char *name =
-		text_columns(frame->symbol) > cut->name ? shorten_name(frame->symbol, cut->name) : NULL;
+	_cleanup_free_ char *name = text_columns(frame->symbol) > cut->name ? shorten_symbol(frame, cut->name) : NULL;
 
 	text_style(t, STYLE_STRONG);
 	text_untrusted(t, name ? name : frame->symbol);
@@ -172,7 +175,7 @@ static void put_place(const struct text *t, const struct frame_format *format, c
 			fprintf(t->out, "+0x%" PRIx64, frame->module_offset);
 		text_style(t, STYLE_PLAIN);
 	}
-	put_source(t, format, frame);
+	put_source(t, format, frame, cut);
 }
 
 static void put_user_frame(const struct text *t, const struct frame_format *format, const struct frame *frame,
@@ -184,7 +187,7 @@ static void put_user_frame(const struct text *t, const struct frame_format *form
 	fprintf(out, "  #%-2zu ", index);
 	put_address(t, format, frame);
 	put_place(t, format, frame, cut);
-	if (frame->tier)
+	if (frame->tier && !cut->no_tier)
 		fprintf(out, "  [%s]", frame->tier);
 	if (frame->inlined)
 		fputs("  [inlined]", out);
@@ -210,8 +213,36 @@ static size_t line_columns(const struct frame_format *format, const struct frame
 	return line ? text_columns(line) : 0;
 }
 
+/* "Thread.java" of "java.lang.Thread$Builder.start": the class says it, too. */
+static bool is_file_of_class(const struct frame *frame)
+{
+	const char *class = name_without_package(frame->symbol);
+	const size_t len = strcspn(class, "$.");
+
+	return frame->file && frame->line && strncmp(frame->file, class, len) == 0 &&
+	       strcmp(frame->file + len, ".java") == 0;
+}
+
+/* A class and its method are the last to be shortened. */
+static void fit_java(const struct frame_format *format, const struct frame *frame, size_t index, struct cut *cut)
+{
+	enum { LEAST_NAME = 12 };
+	size_t columns, name = text_columns(name_without_package(frame->symbol));
+
+	if (line_columns(format, frame, index, cut) <= format->width)
+		return;
+	cut->name = name;
+	if (line_columns(format, frame, index, cut) > format->width)
+		cut->no_file = is_file_of_class(frame);
+	if (line_columns(format, frame, index, cut) > format->width)
+		cut->no_tier = true;
+	columns = line_columns(format, frame, index, cut);
+	if (columns > format->width)
+		cut->name = name < columns - format->width + LEAST_NAME ? LEAST_NAME : name - (columns - format->width);
+}
+
 /* First the name becomes shorter, then what can be found elsewhere is left out. */
-static void fit(const struct frame_format *format, const struct frame *frame, size_t index, struct cut *cut)
+static void fit_native(const struct frame_format *format, const struct frame *frame, size_t index, struct cut *cut)
 {
 	enum { GOOD_NAME = 24, LEAST_NAME = 12 };
 	size_t columns = line_columns(format, frame, index, cut),
@@ -290,8 +321,10 @@ static void put_frames(const struct text *t, const struct frame_format *format, 
 	for (size_t i = from; i < to; i++) {
 		struct cut cut = {.name = SIZE_MAX};
 
-		if (format->width)
-			fit(format, &stack->data[i], i, &cut);
+		if (format->width && stack->data[i].kind == FRAME_KIND_JAVA && stack->data[i].symbol)
+			fit_java(format, &stack->data[i], i, &cut);
+		else if (format->width)
+			fit_native(format, &stack->data[i], i, &cut);
 		put_user_frame(t, format, &stack->data[i], i, &cut);
 		fputc('\n', t->out);
 		put_locals(t, format, &stack->data[i]);

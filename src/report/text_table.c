@@ -177,7 +177,7 @@ static void put_where(const struct text *t, const struct trace_thread *thread, s
 	if (!frame) {
 		fputs("-", t->out);
 	} else if (frame->symbol) {
-		name = shorten_name(frame->symbol, room);
+		name = shorten_symbol(frame, room);
 		text_style(t, STYLE_STRONG);
 		text_untrusted(t, name ? name : frame->symbol);
 		text_style(t, STYLE_PLAIN);

@@ -7,6 +7,7 @@ static int report_one(const struct trace *trace, const struct report_options *op
 }
 
 #define REPORT report_one
+#include "report/shorten.h"
 #include "report_fixture.h"
 
 static const struct report_options grouped = {.kernel = true, .group = true};
@@ -152,6 +153,10 @@ static void test_joined(void **state)
 	f->snap->threads.data[0].syscall = (struct snap_syscall){SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4714, 0, 0, 0xffffffff}};
 	expect(state, grouped, "  in futex(uaddr=0x7f0000000000, op=FUTEX_WAIT_BITSET|CLOCK_REALTIME, val=4714, utime=none)"
 			       ": waits for tid 4714 flusher to end\n");
+	for (size_t i = 0; i < f->trace.threads.len; i++)
+		if (f->trace.threads.data[i].thread->tid == 4714)
+			f->trace.threads.data[i].runtime.name = "MainThread"; /* as the report calls it */
+	expect(state, grouped, ": waits for tid 4714 MainThread to end\n");
 	f->snap->threads.data[0].syscall.args[2] = 2; /* not one of its threads */
 	expect(state, grouped, "val=2, utime=none)\n");
 }
@@ -195,6 +200,30 @@ static void test_no_group(void **state)
 	expect(state, single, "\ntid 4712 worker  S sleeping  off-CPU 12.3 s\n  in futex(uaddr=0x7f0000100000, ");
 	expect(state, single, "\ntid 4714 flusher  S sleeping  off-CPU 14.3 s\n  in futex(uaddr=0x7f0000100002, ");
 	expect_not(state, single, "3 threads");
+}
+
+/* On a terminal nothing is longer than its lines, whatever its kind. */
+static void test_lines_fit(void **state)
+{
+	struct fixture *f = *state;
+	const struct report_options options = {
+		.group = true, .registers = true, .kernel = true, .width = 80, .no_addresses = true};
+	const char *text;
+
+	f->snap->threads.data[0].syscall =
+		(struct snap_syscall){SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4714, 0, 0, 0xffffffff}};
+	f->snap->threads.data[0].regs.valid = (1u << f->snap->arch->nuser_regs) - 1;
+	text = report(f, &f->trace, &options);
+	while (*text) {
+		const size_t len = strcspn(text, "\n");
+		char line[1000];
+
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		if (text_columns(line) > 80)
+			fail_msg("%s", line);
+		text += len + (text[len] == '\n');
+	}
+	expect(state, options, ": waits\n      for tid 4714 flusher to end\n");
 }
 
 static void test_registers(void **state)
@@ -321,9 +350,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_processes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_table, setup, teardown), cmocka_unit_test_setup_teardown(test_selected, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_selected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lines_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verbose, setup, teardown),

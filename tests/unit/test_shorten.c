@@ -50,11 +50,34 @@ static void test_columns(void **state)
 	assert_int_equal(text_columns("a…ä"), 3);
 }
 
+static void expect_java(const char *name, size_t max, const char *want)
+{
+	char *got = shorten_symbol(&(struct frame){.symbol = name, .kind = FRAME_KIND_JAVA}, max);
+
+	assert_string_equal(got, want);
+	free(got);
+}
+
+/* A class and its method say more than the package. */
+static void test_java(void **state)
+{
+	static const char name[] = "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject.await";
+	char *native = shorten_symbol(&(struct frame){.symbol = "some.library.name"}, 10);
+
+	expect_java(name, 100, name);
+	expect_java(name, 70, "AbstractQueuedSynchronizer$ConditionObject.await");
+	expect_java(name, 20, "Abstra…nObject.await");
+	expect_java("a.method", 4, "a…od");
+	expect_java("nothing", 4, "n…ng");
+	assert_string_equal(native, "som…y.name");
+	free(native);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fits),   cmocka_unit_test(test_templates_first), cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_middle), cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_java),      cmocka_unit_test(test_fits),   cmocka_unit_test(test_templates_first),
+		cmocka_unit_test(test_operators), cmocka_unit_test(test_middle), cmocka_unit_test(test_columns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

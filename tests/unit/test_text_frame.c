@@ -184,6 +184,29 @@ static void test_recursion(void **state)
 	free(f.got);
 }
 
+/* Of a method of Java the class is left to the last: the package, the file that is named so, and the compiler go
+ * before. */
+static void test_java_width(void **state)
+{
+	const struct stack stack =
+		SAMPLE_STACK({.symbol = "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject.await",
+			      .kind = FRAME_KIND_JAVA,
+			      .file = "AbstractQueuedSynchronizer.java",
+			      .line = 1630,
+			      .tier = "interpreted"});
+	struct frame_format format = {.no_addresses = true};
+	struct fixture f;
+
+	begin(&f, false);
+	for (format.width = 120; format.width >= 60; format.width -= 20)
+		text_user_stack(&f.text, &format, &stack);
+	expect(&f, "  #0  java  AbstractQueuedSynchronizer$ConditionObject.await  at "
+		   "AbstractQueuedSynchronizer.java:1630  [interpreted]\n"
+		   "  #0  java  AbstractQueuedSynchronizer$ConditionObject.await  at line 1630  [interpreted]\n"
+		   "  #0  java  AbstractQueuedSynchronizer$ConditionObject.await  at line 1630\n"
+		   "  #0  java  AbstractQue…$ConditionObject.await  at line 1630\n");
+}
+
 static void test_width(void **state)
 {
 	const struct stack stack = SAMPLE_STACK(
@@ -245,8 +268,9 @@ int main(void)
 		cmocka_unit_test(test_note),           cmocka_unit_test(test_kernel_frames),
 		cmocka_unit_test(test_entry_frames),   cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_recursion),      cmocka_unit_test(test_width),
-		cmocka_unit_test(test_user_frames),    cmocka_unit_test(test_runtime_frames),
-		cmocka_unit_test(test_stack_pointers), cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_java_width),     cmocka_unit_test(test_user_frames),
+		cmocka_unit_test(test_runtime_frames), cmocka_unit_test(test_stack_pointers),
+		cmocka_unit_test(test_lacking),
 	};
 
 	return cmocka_run_group_tests_name("text_frame", tests, NULL, NULL);
