@@ -38,6 +38,13 @@ enum {
 	GO_ARM_C_DEPTH = 8,
 	GO_C_DEPTH_MAX = 1 << 30, /* no stack is larger */
 	GO_C_NEAR = 128,          /* bytes: no farther from there is the sp that it keeps */
+
+	/*
+	 * Where cgocallback keeps the sp that the thread's own goroutine had, from its own on the thread's stack, which
+	 * takes its place: the runtime's unwindm() knows these, too.
+	 */
+	GO_X86_CALLBACK_SAVED = 0,
+	GO_ARM_CALLBACK_SAVED = 16,
 };
 
 #endif

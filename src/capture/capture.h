@@ -67,8 +67,8 @@ struct thread_reader {
 	bool (*begin)(void *arg, struct snapshot *snap);
 	/* Before each look at the threads: they may be others than before. */
 	void (*refresh)(void *arg);
-	/* A thread that sleeps, or is held: nothing is allocated here, and no file opened. */
-	void (*read)(void *arg, pid_t tid, struct mem *mem);
+	/* A thread that sleeps, or is held, and its registers: nothing is allocated here, and no file opened. */
+	void (*read)(void *arg, pid_t tid, const struct user_regs *regs, struct mem *mem);
 	void *arg;
 };
 

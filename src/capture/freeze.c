@@ -349,7 +349,7 @@ static void read_more(struct freeze *fz, size_t from, size_t to)
 		if (h->result != HELD_STOPPED)
 			continue;
 		thread_recorder_init(&recorder, rq->vm, rq->room, h->tid, &h->stack, &h->interrupted);
-		rq->reader->read(rq->reader->arg, h->tid, &recorder.mem);
+		rq->reader->read(rq->reader->arg, h->tid, &h->regs, &recorder.mem);
 	}
 }
 

@@ -84,7 +84,7 @@ int take_read_asleep(struct take *take)
 		if (!take->unread.data[i])
 			continue;
 		thread_recorder_init(&recorder, &take->capture->target->memory, &room, t->tid, &t->stack, &t->interrupted);
-		reader->read(reader->arg, t->tid, &recorder.mem);
+		reader->read(reader->arg, t->tid, &t->regs, &recorder.mem);
 		take->unread.data[i] = false;
 	}
 	return take_keep_room(take, &room);

@@ -15,20 +15,30 @@ static size_t find_in_thread(struct thread_recorder *r, uint64_t address, uint8_
 	return got;
 }
 
-/* Reads the block of an address; false: it cannot be read, or there is no room for it. */
-static bool fetch_block(struct thread_recorder *r, uint64_t address)
+/* How many blocks there is room for. */
+static uint64_t blocks_left(const struct thread_recorder *r)
+{
+	uint64_t own = RECORDER_THREAD_COPIES - (r->room->used - r->first_byte) / RECORDER_THREAD_BLOCK;
+	uint64_t all = (r->room->bytes.size - r->room->used) / RECORDER_THREAD_BLOCK;
+
+	return r->room->len == r->room->cap ? 0 : own < all ? own : all;
+}
+
+/* Reads the blocks of `len` bytes at an address; false: the first cannot be read, or there is no room for it. */
+static bool fetch_blocks_of_thread(struct thread_recorder *r, uint64_t address, size_t len)
 {
 	struct recorder_room *room = r->room;
-	uint64_t start = address & ~(uint64_t)(RECORDER_THREAD_BLOCK - 1);
-	struct memory_job job = {.address = start, .len = RECORDER_THREAD_BLOCK, .dst = room->bytes.data + room->used};
+	uint64_t start = address & ~(uint64_t)(RECORDER_THREAD_BLOCK - 1), left = blocks_left(r);
+	uint64_t wanted = (address - start + len + RECORDER_THREAD_BLOCK - 1) / RECORDER_THREAD_BLOCK;
+	struct memory_job job = {.address = start, .dst = room->bytes.data + room->used};
 
-	if (room->len == room->cap || room->len - r->first == RECORDER_THREAD_COPIES ||
-	    room->bytes.size - room->used < RECORDER_THREAD_BLOCK)
+	job.len = (wanted < left ? wanted : left) * RECORDER_THREAD_BLOCK;
+	if (!job.len)
 		return false;
 	memory_copy(r->vm, &job, 1);
 	if (job.done <= address - start)
 		return false;
-	room->used += RECORDER_THREAD_BLOCK;
+	room->used += (job.done + RECORDER_THREAD_BLOCK - 1) / RECORDER_THREAD_BLOCK * RECORDER_THREAD_BLOCK;
 	room->copies[room->len++] = (struct snap_copy){
 		.tid = r->tid,
 		.copy = {.start = start, .len = job.done, .region_end = start + job.done, .data = job.dst},
@@ -45,7 +55,7 @@ static ssize_t read_thread(struct mem *mem, uint64_t address, void *buf, size_t 
 		size_t got = r->work ? find_in_thread(r, address + done, (uint8_t *)buf + done, len - done) : 0;
 
 		r->work -= r->work > 0;
-		if (!r->work || (!got && !fetch_block(r, address + done)))
+		if (!r->work || (!got && !fetch_blocks_of_thread(r, address + done, len - done)))
 			break;
 		done += got;
 	}
@@ -60,6 +70,7 @@ void thread_recorder_init(struct thread_recorder *recorder, struct memory *vm, s
 		.vm = vm,
 		.room = room,
 		.first = room->len,
+		.first_byte = room->used,
 		.work = RECORDER_THREAD_WORK,
 		.tid = tid,
 		.stack = stack,

@@ -41,7 +41,8 @@ struct thread_recorder {
 	struct mem mem;
 	struct memory *vm;
 	struct recorder_room *room;
-	size_t first; /* of its copies in the room */
+	size_t first; /* of its copies in the room, */
+	uint64_t first_byte; /* and of their bytes */
 	uint32_t work; /* looks at copies that may still be taken */
 	pid_t tid;
 	const struct mem_copy *stack;       /* what is copied already, */

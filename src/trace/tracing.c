@@ -14,6 +14,7 @@
 #include "target/target.h"
 #include "trace/ptrace_walk.h"
 #include "trace/walking.h"
+#include "unwind/go_copies.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -26,7 +27,9 @@ struct tracing {
 	struct snapshot *snap;
 	struct runtimes runtimes;
 	bool runtimes_found; /* before threads were looked at, for this snapshot */
+	const struct snapshot *go_snap; /* the one that is being taken, if it may be of a Go program */
 	struct modules_options files;
+	bool no_runtimes;
 	bool locals;
 	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
@@ -148,11 +151,12 @@ static bool find_runtimes(void *arg, struct snapshot *snap)
 	struct tracing *t = arg;
 
 	runtimes_deinit(&t->runtimes);
-	t->runtimes_found = runtimes_are_likely(&snap->maps) && target_open_files(t->target, &t->files, NULL) == 0 &&
-			    runtimes_init(&t->runtimes, t->target);
+	t->runtimes_found = !t->no_runtimes && runtimes_are_likely(&snap->maps) &&
+			    target_open_files(t->target, &t->files, NULL) == 0 && runtimes_init(&t->runtimes, t->target);
 	if (t->runtimes_found && t->locals)
 		runtimes_want_locals(&t->runtimes);
-	return t->runtimes_found && t->runtimes.len;
+	t->go_snap = go_copies_are_likely(snap->arch, &snap->maps) ? snap : NULL;
+	return t->go_snap || (t->runtimes_found && t->runtimes.len);
 }
 
 static void refresh_runtimes(void *arg)
@@ -162,11 +166,13 @@ static void refresh_runtimes(void *arg)
 	runtimes_refresh(&t->runtimes);
 }
 
-static void read_runtimes(void *arg, pid_t tid, struct mem *mem)
+static void read_runtimes(void *arg, pid_t tid, const struct user_regs *regs, struct mem *mem)
 {
 	struct tracing *t = arg;
 
 	runtimes_read(&t->runtimes, tid, mem);
+	if (t->go_snap)
+		go_copies_read(t->go_snap->arch, &t->go_snap->maps, regs, mem);
 }
 
 int tracing_capture(struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err,
@@ -184,8 +190,8 @@ int tracing_capture(struct process_id id, const struct tracing_options *o, uint6
 		return err_set(err, ENOMEM, "out of memory");
 	t->files = files;
 	t->locals = o->locals;
-	if (!o->no_runtimes)
-		options.reader = &reader;
+	t->no_runtimes = o->no_runtimes;
+	options.reader = &reader;
 	begin(t, started_ns);
 	if (o->ptrace) {
 		options.on_hold = ptrace_walk_begin;

@@ -113,6 +113,7 @@ static bool find_saved(struct walk *w, enum go_row_kind kind, struct regs *out)
 	if (!read_at(w, goroutine, GO_G_SP, &sp) || !is_on_stack(w, goroutine, sp))
 		return end_switched(w);
 	regs_put(out, arch->dwarf_sp, sp);
+	regs_put(out, arch->dwarf_go, goroutine);
 	if (read_at(w, goroutine, layout->fp, &value))
 		regs_put(out, arch->dwarf_fp, value);
 	if (kind != GO_ROW_MORESTACK)
@@ -151,6 +152,10 @@ static bool find_kept(struct walk *w, struct regs *out)
 			  !is_on_stack(w, goroutine, high - depth)))
 		return end_switched(w);
 	regs_put(out, w->arch->dwarf_sp, goroutine ? high - depth : depth);
+	if (goroutine)
+		regs_put(out, w->arch->dwarf_go, goroutine);
+	else if (regs_has(&w->regs, w->arch->dwarf_go))
+		regs_put(out, w->arch->dwarf_go, w->regs.r[w->arch->dwarf_go]);
 	return true;
 }
 
@@ -162,6 +167,8 @@ static void find_frame(struct walk *w, const struct cfi_row *row, struct regs *o
 
 	regs_put(out, arch->dwarf_fp, fp);
 	regs_put(out, arch->dwarf_sp, cfa - (uint64_t)row->cfa.offset);
+	if (regs_has(&w->regs, arch->dwarf_go)) /* the goroutine is the same on both stacks */
+		regs_put(out, arch->dwarf_go, w->regs.r[arch->dwarf_go]);
 }
 
 bool go_stack_find(struct walk *w, enum go_row_kind kind, const struct cfi_row *row, struct regs *out)

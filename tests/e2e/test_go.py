@@ -12,6 +12,7 @@ from harness import ROOT, gather, symbols, thread, until
 
 SOURCE = ROOT / "tests/targets/golang.go"
 SWITCHES = ROOT / "tests/targets/go_switches.go"
+HELD = ROOT / "tests/targets/go_held.go"
 CALLBACKS = ROOT / "tests/targets/go_callbacks.go"
 STRIP = {"full": [], "stripped": ["-ldflags", "-s -w"]}
 
@@ -252,6 +253,32 @@ def test_switched_stacks(target, snap, build):
         return check_switches((names(th["user_stack"]), th["user_stack_error"]) for th in threads)
 
     gather(look, SWITCHES_SEEN)
+
+
+def is_told(th):
+    """The thread writes down stacks, which the runtime does on a stack of its own."""
+    return any(name.startswith("runtime.Stack.func") for name in names(th["user_stack"]))
+
+
+@pytest.mark.parametrize("stop", ["auto", "all"])
+def test_held_behind_a_switch(target, snap, stakeout, build, tmp_path, stop):
+    """The goroutine's stack is copied while its thread is held."""
+    t = target(build(HELD))
+    file = tmp_path / "saved"
+
+    def is_held(doc):
+        return any(th["capture"] == "held" and is_told(th) for th in doc["threads"])
+
+    doc = until(lambda: snap(t, f"--stop={stop}", "--save", file), is_held)
+    for seen in doc, stakeout("replay", "--json", file).doc:
+        for th in filter(is_told, seen["threads"]):
+            functions = names(th["user_stack"])
+            assert th["user_stack_error"] is None, functions
+            assert functions[functions.index("runtime.systemstack") :] == (
+                ["runtime.systemstack", "runtime.Stack", "main.main.func2"]
+                + 31 * ["main.deeper"]
+                + ["main.main", "runtime.main", "runtime.goexit"]
+            )
 
 
 @pytest.mark.parametrize("how", ["auto", "proc"])

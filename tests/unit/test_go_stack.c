@@ -41,7 +41,8 @@ static void test_saved(void **state)
 
 		assert_true(go_stack_find(&t->walk, GO_ROW_SYSTEM, NULL, &regs));
 		assert_int_equal(regs.pc, TINY_CODE); /* the frame is still that of systemstack */
-		assert_int_equal(regs.valid, UINT64_C(1) << RSP | UINT64_C(1) << RBP);
+		assert_int_equal(regs.valid, UINT64_C(1) << RSP | UINT64_C(1) << RBP | UINT64_C(1) << R14);
+		assert_int_equal(regs.r[R14], TINY_STACK + G);
 		assert_int_equal(regs.r[RSP], TINY_STACK + SAVED_SP);
 		assert_int_equal(regs.r[RBP], 0x5678);
 		assert_null(t->walk.stack);
@@ -73,7 +74,8 @@ static void expect_kept(const struct arch *arch, size_t goroutine, size_t depth)
 	put(t, KEPT + goroutine, TINY_STACK + G);
 	put(t, KEPT + depth, 64);
 	assert_true(go_stack_find(&t->walk, GO_ROW_C, NULL, &regs));
-	assert_int_equal(regs.valid, UINT64_C(1) << arch->dwarf_sp);
+	assert_int_equal(regs.valid, UINT64_C(1) << arch->dwarf_sp | UINT64_C(1) << arch->dwarf_go);
+	assert_int_equal(regs.r[arch->dwarf_go], TINY_STACK + G);
 	assert_int_equal(regs.r[arch->dwarf_sp], TINY_STACK + STACK_HIGH - 64);
 
 	/* On the thread's stack already: where that was. */
@@ -81,6 +83,7 @@ static void expect_kept(const struct arch *arch, size_t goroutine, size_t depth)
 	put(t, KEPT + depth, TINY_STACK + KEPT + 80);
 	assert_true(go_stack_find(&t->walk, GO_ROW_C, NULL, &regs));
 	assert_int_equal(regs.r[arch->dwarf_sp], TINY_STACK + KEPT + 80);
+	assert_int_equal(regs.r[arch->dwarf_go], TINY_STACK + G0);
 
 	put(t, KEPT + goroutine, TINY_STACK + G);
 	put(t, KEPT + depth, STACK_HIGH - STACK_LOW + 8); /* below the goroutine's stack */
@@ -167,6 +170,8 @@ static void test_frame(void **state)
 	assert_true(go_stack_find(&t->walk, GO_ROW_FRAME, &row, &regs));
 	assert_int_equal(regs.r[RSP], TINY_STACK + STACK_HIGH - 64 + 16 - 0x20);
 	assert_int_equal(regs.r[RBP], TINY_STACK + STACK_HIGH - 64);
+	assert_true(regs_has(&regs, R14)); /* a caller may have changed stacks, too, and needs it */
+	assert_int_equal(regs.r[R14], TINY_STACK + G0);
 	tiny_destroy(t);
 }
 
