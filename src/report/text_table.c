@@ -40,7 +40,7 @@ static bool is_library(const struct frame *frame)
 	if (frame->kind == FRAME_KIND_JS)
 		return starts_with(file, "node:") || !*file;
 	if (frame->kind == FRAME_KIND_PYTHON)
-		return *file == '<' || (strstr(file, "/lib/python3") && !strstr(file, "-packages/"));
+		return starts_with(file, "<frozen ") || (strstr(file, "/lib/python3") && !strstr(file, "-packages/"));
 	for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++)
 		if (starts_with(frame->symbol, packages[i]))
 			return true;

@@ -46,6 +46,12 @@ static void test_programs(void **state)
 					     {.symbol = "Module._load", .kind = FRAME_KIND_JS, .file = "node:internal/loader"},
 					     {.symbol = "onRequest", .kind = FRAME_KIND_JS, .file = "/srv/app.js"});
 
+	const struct stack text = SAMPLE_STACK(
+		{.symbol = "_find_and_load", .kind = FRAME_KIND_PYTHON, .file = "<frozen importlib._bootstrap>"},
+		{.symbol = "deep", .kind = FRAME_KIND_PYTHON, .file = "<string>"},
+		{.symbol = "main", .kind = FRAME_KIND_PYTHON, .file = "/srv/app.py"});
+
+	assert_string_equal(where(&text, NULL), "deep");
 	assert_string_equal(where(&python, NULL), "Model.save");
 	assert_string_equal(where(&java, NULL), "jdk.internal.misc.Unsafe.park");
 	assert_string_equal(where(&js, NULL), "onRequest");
