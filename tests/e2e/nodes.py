@@ -123,12 +123,15 @@ def assert_same(thread, expected, inner=0):
 
 def assert_calls_fit(thread):
     """
-    Of recurse.js: which function is called follows from those before. False: the thread was not in them. A function that has
-    just begun, or returns, may not be told.
+    Of recurse.js: which function is called follows from those before, and on which line. False: the thread was not in them.
+    A function that has just begun, or returns, may not be told.
     """
-    found = [frame[0] for frame in shown(thread)][::-1]
+    frames = shown(thread)[::-1]
+    found = [frame[0] for frame in frames]
     if "main" not in found:
         return False
+    for name, _, line, kind in frames[found.index("main") + 2 : -1]:
+        assert kind == "definition" or line == 4 * int(name.removeprefix("f")) + 5, frames
     inner = found[found.index("main") + 1 :]
     assert inner[:1] in ([], ["entry"]), found
     numbers = [int(name.removeprefix("f")) for name in inner[1:]]
