@@ -266,7 +266,8 @@ static bool place_set(struct found *f)
 	for (int i = 0; i < 2 && at + f->head.count > OFFCPU_FOUND_SLOTS; i++) /* all in one piece */
 		at = __sync_fetch_and_add(&nfound_slots, f->head.count) % OFFCPU_FOUND_SLOTS;
 	f->head.set = __sync_fetch_and_add(&nfound_sets, 1) | OFFCPU_FOUND_SET;
-	f->maps = (struct offcpu_maps){.first = first_found_slot + (__u32)at, .count = f->head.count, .set = f->head.set};
+	f->head.first = first_found_slot + (__u32)at;
+	f->maps = (struct offcpu_maps){.first = f->head.first, .count = f->head.count, .set = f->head.set};
 	return at + f->head.count <= OFFCPU_FOUND_SLOTS;
 }
 

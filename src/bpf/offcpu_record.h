@@ -203,6 +203,8 @@ struct offcpu_found {
 	__u32 tgid;
 	__u32 set;
 	__u32 count;
+	__u32 first; /* of its slots */
+	__u32 zero;
 };
 
 #define OFFCPU_FOUND_SET (1u << 31)
@@ -288,7 +290,7 @@ static_assert(sizeof(struct offcpu_open) == sizeof(struct offcpu_wait) + 8, "off
 static_assert(sizeof(struct offcpu_ran) == 40, "offcpu_ran has no hidden padding");
 static_assert(sizeof(struct offcpu_maps) == 12, "offcpu_maps has no hidden padding");
 static_assert(sizeof(struct offcpu_mapping) == 40, "offcpu_mapping has no hidden padding");
-static_assert(sizeof(struct offcpu_found) == 16, "offcpu_found has no hidden padding");
+static_assert(sizeof(struct offcpu_found) == 24, "offcpu_found has no hidden padding");
 static_assert(sizeof(struct offcpu_file) == 32, "offcpu_file has no hidden padding");
 static_assert(sizeof(struct offcpu_copy) == 32 + 8 * TASK_RECORD_REGS, "offcpu_copy has no hidden padding");
 static_assert(OFFCPU_COPY_BYTES / OFFCPU_COPY_PIECE <= 32, "each piece has a bit");

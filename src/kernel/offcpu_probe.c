@@ -603,6 +603,15 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.mappings), &index, mapping, BPF_ANY) < 0 ? -errno : 0;
 }
 
+void offcpu_probe_forget_mapping(struct offcpu_probe *probe, uint32_t index, uint32_t set)
+{
+	static const struct offcpu_mapping none;
+	struct offcpu_mapping mapping;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.mappings), &index, &mapping) == 0 && mapping.set == set)
+		offcpu_probe_set_mapping(probe, index, &none);
+}
+
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
 	__u32 key = (__u32)tgid;

@@ -95,6 +95,9 @@ int offcpu_probe_create_table(struct offcpu_probe *probe, const struct unwind_ro
  */
 int offcpu_probe_set_objects(struct offcpu_probe *probe, const uint32_t *objects, const int *tables, size_t n);
 int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const struct offcpu_mapping *mapping);
+
+/* Empties a slot, unless it is another set's by now. If BPF is just giving it to another, that may lose the mapping: it is found again. */
+void offcpu_probe_forget_mapping(struct offcpu_probe *probe, uint32_t index, uint32_t set);
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps);
 uint32_t offcpu_probe_set_of(const struct offcpu_probe *probe, pid_t tgid); /* what BPF walks it with; 0: nothing */
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set); /* unless it has another set */

@@ -111,6 +111,10 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 	return -ENOSYS;
 }
 
+void offcpu_probe_forget_mapping(struct offcpu_probe *probe, uint32_t index, uint32_t set)
+{
+}
+
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
 	return -ENOSYS;

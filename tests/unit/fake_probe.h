@@ -75,6 +75,12 @@ int offcpu_probe_set_mapping(struct offcpu_probe *probe, uint32_t index, const s
 	return 0;
 }
 
+void offcpu_probe_forget_mapping(struct offcpu_probe *probe, uint32_t index, uint32_t set)
+{
+	if (index < FAKE_SLOTS && probe->mappings[index].set == set)
+		probe->mappings[index] = (struct offcpu_mapping){0};
+}
+
 int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime)
 {
 	return 0;

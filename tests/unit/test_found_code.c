@@ -64,12 +64,28 @@ static struct place find_place(void)
 }
 
 struct seen {
-	unsigned stacks, sets;
+	unsigned stacks, sets, copies;
+	struct offcpu_copy copy; /* the last one, */
+	struct offcpu_code code; /* and the mapping of this file that it has */
 	struct offcpu_stack stack; /* the last one */
 	struct offcpu_found set;
 	struct offcpu_mapping mapping; /* its first one */
 	bool in_order; /* no stack came before its set */
 };
+
+static void take_copy(struct seen *seen, const void *record, size_t len)
+{
+	const struct offcpu_copy *copy = record;
+	const struct offcpu_code *codes = (const void *)((const char *)(copy + 1) + copy->npieces * OFFCPU_COPY_PIECE);
+
+	assert_true(len >= sizeof(*copy));
+	assert_int_equal(len, sizeof(*copy) + copy->npieces * OFFCPU_COPY_PIECE + copy->count * sizeof(*codes));
+	seen->copy = *copy;
+	seen->copies++;
+	for (uint32_t i = 0; i < copy->count; i++)
+		if (codes[i].start <= (uintptr_t)nap && (uintptr_t)nap < codes[i].end)
+			seen->code = codes[i];
+}
 
 static void take(void *arg, const void *record, size_t len)
 {
@@ -82,6 +98,9 @@ static void take(void *arg, const void *record, size_t len)
 		assert_int_equal(len, sizeof(seen->set) + seen->set.count * sizeof(seen->mapping));
 		memcpy(&seen->mapping, (const char *)record + sizeof(seen->set), sizeof(seen->mapping));
 		seen->sets++;
+		break;
+	case OFFCPU_COPY:
+		take_copy(seen, record, len);
 		break;
 	case OFFCPU_STACK:
 		memcpy(&seen->stack, record, sizeof(seen->stack));
@@ -250,8 +269,10 @@ static void test_too_much_code(void **state)
 	finish(&f);
 }
 
+/* The stack is sent as it is, with what is mapped. */
 static void test_knows_no_file(void **state)
 {
+	struct offcpu_file file;
 	struct fixture f;
 
 	start(&f, MIN_NS, 0);
@@ -259,6 +280,51 @@ static void test_knows_no_file(void **state)
 	record(&f, 1);
 	assert_int_equal(f.seen.sets, 0);
 	assert_int_equal(f.seen.stack.user_end, OFFCPU_END_NO_TABLES);
+	assert_int_equal(f.seen.copy.number, f.seen.stack.copy);
+	assert_int_equal(f.seen.copy.tgid, f.pid);
+	assert_true(f.seen.copy.present & 1 && f.seen.copy.npieces > 1 && f.seen.copy.start % OFFCPU_COPY_PIECE == 0);
+	assert_true(f.seen.code.start == f.place.start && f.seen.code.end == f.place.end);
+	assert_int_equal(offcpu_probe_identify(f.probe, (const void *)(uintptr_t)nap, &file), 0);
+	assert_true(f.seen.code.file.inode == file.inode && f.seen.code.file.changed_s == file.changed_s);
+	assert_int_equal(f.seen.code.file.page, f.place.offset / (uint64_t)sysconf(_SC_PAGESIZE));
+	finish(&f);
+}
+
+/* The file may never become known: then it is cut as before. */
+static void test_copies_end(void **state)
+{
+	enum { MAX_COPIES = 256 };
+	struct fixture f;
+
+	start(&f, MIN_NS, 0);
+	record(&f, 1);
+	for (int i = 0; i < PATIENCE && f.seen.stack.copy; i++)
+		assert_int_equal(offcpu_probe_poll(f.probe, POLL_MS, take, &f.seen), 0);
+	assert_int_equal(f.seen.stack.copy, 0);
+	assert_int_equal(f.seen.copies, MAX_COPIES);
+	assert_int_equal(f.seen.stack.user_end, OFFCPU_END_NO_TABLES);
+	finish(&f);
+}
+
+/* The loader has dropped the set, and so BPF makes another. */
+static void test_forgotten_set(void **state)
+{
+	struct offcpu_found set;
+	struct fixture f;
+
+	start(&f, MIN_NS, 0);
+	give_table(&f, SERIAL);
+	tell_file(&f);
+	record(&f, 1);
+	assert_found(&f);
+	set = f.seen.set;
+	for (uint32_t i = 0; i < set.count; i++)
+		offcpu_probe_forget_mapping(f.probe, set.first + i, set.set);
+	for (int i = 0; i < PATIENCE && f.seen.stack.set == set.set; i++)
+		assert_int_equal(offcpu_probe_poll(f.probe, POLL_MS, take, &f.seen), 0);
+	assert_int_equal(f.seen.sets, 2);
+	f.seen.sets = 1;
+	assert_found(&f);
 	finish(&f);
 }
 
@@ -391,7 +457,9 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_too_much_code),
 		cmocka_unit_test(test_knows_no_file),
+		cmocka_unit_test(test_copies_end),
 		cmocka_unit_test(test_forgotten_file),
+		cmocka_unit_test(test_forgotten_set),
 		cmocka_unit_test(test_table_of_others),
 		cmocka_unit_test(test_never_finds),
 		cmocka_unit_test(test_identifies),

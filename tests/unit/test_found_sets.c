@@ -50,7 +50,7 @@ static int start(void **state)
 	pthread_mutex_init(&f.lock, NULL);
 	pthread_mutex_lock(&f.lock);
 	f.objects = objects_create(&f.probe, &f.lock, &limits, make_room, NULL);
-	f.sets = found_sets_create(f.objects);
+	f.sets = found_sets_create(&f.probe, f.objects);
 	if (!f.sets || target_open_whole(getpid(), NULL, NULL, &f.target) < 0)
 		return -1;
 	f.object = take_own_code(&f);
@@ -140,6 +140,27 @@ static void test_keeps_objects(void **state)
 	assert_false(knows(f, 1, START));
 }
 
+/* BPF may still use it: it is told that it is gone, but for what it has given to others. */
+static void test_drops_what_is_used(void **state)
+{
+	enum { FIRST = 100, COUNT = 3 };
+	struct fixture *f = *state;
+	struct record record;
+	size_t len = make(f, 1, COUNT, &record);
+
+	record.head.first = FIRST;
+	for (uint32_t i = 0; i <= COUNT; i++)
+		f->probe.mappings[FIRST + i] = (struct offcpu_mapping){.start = 1, .set = record.head.set};
+	f->probe.mappings[FIRST + 1].set++;
+	assert_true(found_sets_add(f->sets, &record, len));
+	assert_true(found_sets_drop_oldest(f->sets));
+	assert_int_equal(f->probe.mappings[FIRST].set, 0);
+	assert_int_equal(f->probe.mappings[FIRST].start, 0);
+	assert_int_equal(f->probe.mappings[FIRST + 1].set, record.head.set + 1);
+	assert_int_equal(f->probe.mappings[FIRST + 2].set, 0);
+	assert_int_equal(f->probe.mappings[FIRST + 3].set, record.head.set);
+}
+
 /* A file that is gone, or whose number another has, is left out. */
 static void test_gone(void **state)
 {
@@ -210,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_finds, start, finish),
 		cmocka_unit_test_setup_teardown(test_keeps_objects, start, finish),
+		cmocka_unit_test_setup_teardown(test_drops_what_is_used, start, finish),
 		cmocka_unit_test_setup_teardown(test_gone, start, finish),
 		cmocka_unit_test_setup_teardown(test_many, start, finish),
 		cmocka_unit_test_setup_teardown(test_same_number, start, finish),

@@ -14,10 +14,12 @@ enum {
 
 struct found_set {
 	uint32_t id;              /* 0: none here */
+	uint32_t first, count;    /* its slots in BPF's array */
 	struct mappings mappings; /* less than BPF's, where an object is gone */
 };
 
 struct found_sets {
+	struct offcpu_probe *probe;
 	struct objects *objects;
 	uint32_t order[MAX_SETS]; /* their ids, the oldest from `first` on, in a circle; some have been dropped since */
 	size_t first, len;
@@ -27,13 +29,14 @@ struct found_sets {
 	struct found_set all[MAX_SETS]; /* BPF numbers them in turn, so the low bits are their places */
 };
 
-struct found_sets *found_sets_create(struct objects *objects)
+struct found_sets *found_sets_create(struct offcpu_probe *probe, struct objects *objects)
 {
 	struct found_sets *sets = calloc(1, sizeof(*sets));
 
 	if (!sets)
 		return NULL;
 	pthread_mutex_init(&sets->lock, NULL);
+	sets->probe = probe;
 	sets->objects = objects;
 	return sets;
 }
@@ -66,7 +69,8 @@ static void put(struct found_sets *sets, struct found_set set, struct found_set 
 	mappings_deinit(&before.mappings, sets->objects);
 }
 
-bool found_sets_drop_oldest(struct found_sets *sets)
+/* The place of the oldest, which is not among the others any more; NULL: there are none. */
+static struct found_set *take_oldest(struct found_sets *sets)
 {
 	while (sets->len) {
 		uint32_t id = sets->order[sets->first];
@@ -74,12 +78,27 @@ bool found_sets_drop_oldest(struct found_sets *sets)
 
 		sets->first = (sets->first + 1) % MAX_SETS;
 		sets->len--;
-		if (place->id == id) {
-			put(sets, (struct found_set){0}, place);
-			return true;
-		}
+		if (place->id == id)
+			return place;
 	}
-	return false;
+	return NULL;
+}
+
+static void drop(struct found_sets *sets, struct found_set *place)
+{
+	if (place)
+		put(sets, (struct found_set){0}, place);
+}
+
+/* Stacks that are walked with a set that is not here any more have no names, however many of its files are known. */
+bool found_sets_drop_oldest(struct found_sets *sets)
+{
+	struct found_set *oldest = take_oldest(sets);
+
+	for (uint32_t i = 0; oldest && i < oldest->count; i++)
+		offcpu_probe_forget_mapping(sets->probe, oldest->first + i, oldest->id);
+	drop(sets, oldest);
+	return oldest;
 }
 
 /* A mapping as it is known here. False: its file is not any more. */
@@ -123,8 +142,8 @@ bool found_sets_add(struct found_sets *sets, const void *record, size_t len)
 	    len < sizeof(head) + head.count * sizeof(struct offcpu_mapping))
 		return false;
 	while (sets->len == MAX_SETS || (sets->len && sets->nmappings + head.count > MAX_MAPPINGS))
-		found_sets_drop_oldest(sets);
-	set.id = head.set;
+		drop(sets, take_oldest(sets)); /* BPF has given its slots to others long ago */
+	set = (struct found_set){.id = head.set, .first = head.first, .count = head.count};
 	if (!take_mappings(sets, (const uint8_t *)record + sizeof(head), head.count, &set.mappings))
 		return false;
 	put(sets, set, place_of(sets, head.set));

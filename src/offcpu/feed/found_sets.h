@@ -18,12 +18,15 @@
  */
 struct found_sets;
 
-struct found_sets *found_sets_create(struct objects *objects); /* NULL when memory is exhausted */
+/* `probe` and `objects` must outlive it. NULL when memory is exhausted. */
+struct found_sets *found_sets_create(struct offcpu_probe *probe, struct objects *objects);
 void found_sets_destroy(struct found_sets *sets);
 
 /* A record from the ring, checked. False: it is not one, or memory is exhausted. */
 bool found_sets_add(struct found_sets *sets, const void *record, size_t len);
-bool found_sets_drop_oldest(struct found_sets *sets); /* false: there are none */
+
+/* To make room. BPF may use it still, and then has to make another. False: there are none. */
+bool found_sets_drop_oldest(struct found_sets *sets);
 
 /* As mapping_sets_find(). */
 bool found_sets_find(struct found_sets *sets, uint32_t id, uint64_t address, struct mapping *out);

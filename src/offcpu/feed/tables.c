@@ -86,7 +86,7 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	if (tables->objects)
 		tables->sets = mapping_sets_create(probe, tables->objects, TABLES_MAX_MAPPINGS, make_room, tables);
 	if (tables->sets)
-		tables->found = found_sets_create(tables->objects);
+		tables->found = found_sets_create(probe, tables->objects);
 	tables->jit = jit_processes_create();
 	tables->new_files = new_files_create();
 	return tables->found && tables->jit && tables->new_files ? steal_ptr(tables) : NULL;
