@@ -27,6 +27,7 @@ struct offcpu_probe {
 	unsigned answers;
 	bool news; /* of the last answer */
 	bool finds; /* what processes have mapped, by these files */
+	bool one_file; /* which are all the same */
 	unsigned nfiles;
 	struct offcpu_file files[FAKE_FILES];
 	struct offcpu_file_code codes[FAKE_FILES];
@@ -114,16 +115,7 @@ bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
 /* Each address is another file's. */
 int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
 {
-	*out = (struct offcpu_file){.inode = (uintptr_t)address};
-	return 0;
-}
-
-int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code)
-{
-	if (probe->nfiles == FAKE_FILES)
-		return -ENOSPC;
-	probe->files[probe->nfiles] = *file;
-	probe->codes[probe->nfiles++] = *code;
+	*out = (struct offcpu_file){.inode = probe->one_file ? 1 : (uintptr_t)address};
 	return 0;
 }
 
@@ -135,6 +127,16 @@ void offcpu_probe_forget_file(struct offcpu_probe *probe, const struct offcpu_fi
 			probe->codes[i] = probe->codes[probe->nfiles];
 			return;
 		}
+}
+
+int offcpu_probe_set_file(struct offcpu_probe *probe, const struct offcpu_file *file, const struct offcpu_file_code *code)
+{
+	offcpu_probe_forget_file(probe, file);
+	if (probe->nfiles == FAKE_FILES)
+		return -ENOSPC;
+	probe->files[probe->nfiles] = *file;
+	probe->codes[probe->nfiles++] = *code;
+	return 0;
 }
 
 void offcpu_probe_answered(struct offcpu_probe *probe, pid_t tgid, bool news)

@@ -3,10 +3,12 @@
 #include "fake_probe.h"
 #include "far_disk.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "offcpu/feed/objects.h"
@@ -455,6 +457,52 @@ static void test_no_descriptors(void **state)
 	finish(&f);
 }
 
+/* A copy of this program. */
+static uint32_t take_copy(struct fixture *f)
+{
+	const uint64_t offset = find(f, "/test_objects")->offset;
+	int own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd = memfd_create("copy", MFD_CLOEXEC);
+	struct image *image = NULL;
+	struct module *module = NULL;
+	uint64_t vaddr = offset;
+	enum objects_fit fit;
+	uint32_t number;
+
+	assert_true(own >= 0 && fd >= 0);
+	while (sendfile(fd, own, NULL, 1 << 20) > 0)
+		;
+	close(own);
+	assert_int_equal(image_open_fd(dup(fd), NULL, &image), 0);
+	assert_int_equal(module_create(image, "copy", NULL, &module), 0);
+	image_offset_to_vaddr(image, offset, &vaddr);
+	number = objects_take_open(f->objects, fd, offset, module, vaddr, &fit);
+	module_destroy(module);
+	assert_int_equal(objects_flush(f->objects), 0);
+	return number;
+}
+
+/* What the kernel has as one file, as below two overlays, is known by the other when one is dropped, whichever it is. */
+static void test_twins(void **state)
+{
+	struct fixture f;
+	uint32_t one, other;
+
+	for (int first = 0; first < 2; first++) {
+		start(&f, 8, 1 << 20);
+		f.probe.finds = f.probe.one_file = true;
+		one = take_copy(&f);
+		other = take_copy(&f);
+		assert_true(one != other && f.probe.nfiles == 1);
+		assert_int_equal(f.probe.codes[0].object, other);
+		give(&f, first ? one : other);
+		assert_int_equal(f.probe.nfiles, 1);
+		assert_int_equal(f.probe.codes[0].object, first ? other : one);
+		give(&f, first ? other : one);
+		assert_int_equal(f.probe.nfiles, 0);
+		finish(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_read_when_needed),
 		cmocka_unit_test(test_far_away),
 		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_twins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,10 +278,30 @@ static void tell_starts(struct objects *objects, struct object *object, uint32_t
 	}
 }
 
+/*
+ * Two overlays show the same file below them as two, each with numbers of its own, but it is mapped as the one that it is: then
+ * BPF was told of one of them, and others remain.
+ */
+static void tell_twins(struct objects *objects, const struct object *gone)
+{
+	for (uint32_t i = 0; i < objects->limits.files; i++) {
+		struct object *object = objects->all[i];
+
+		if (!object || object == gone || !file_pin_is_of(&object->pin, &gone->pin.file))
+			continue;
+		object->ntold = 0;
+		tell_starts(objects, object, i);
+	}
+}
+
 static void forget_starts(struct objects *objects, struct object *object)
 {
+	const bool was_told = object->ntold;
+
 	while (object->ntold)
 		file_pin_forget(&object->pin, objects->probe, object->starts[--object->ntold].offset);
+	if (was_told && object->pin.known)
+		tell_twins(objects, object);
 }
 
 static void make_ready(struct objects *objects, struct object *object, uint32_t number)
