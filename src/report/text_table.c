@@ -63,24 +63,86 @@ const struct frame *text_table_program(const struct stack *stack)
 	return library;
 }
 
-const struct frame *text_table_frame(const struct trace_thread *thread)
+/* Of "void std::this_thread::sleep_for<long>(long)" what is behind the type that it returns. */
+static const char *without_type(const char *symbol)
 {
-	const struct stack *user = thread->user, *kernel = thread->kernel;
-	const struct frame *nameless = NULL, *program = text_table_program(user);
+	const char *name = symbol;
+	int depth = 0;
 
-	if (program) /* the rest is what executes it */
-		return program;
+	for (const char *p = symbol; *p; p++) {
+		if (!depth && *p == '(' && p > name)
+			break; /* the parameters */
+		depth += *p == '<' || *p == '(';
+		depth -= *p == '>' || *p == ')';
+		if (!depth && *p == ' ')
+			name = p + 1;
+	}
+	return name;
+}
+
+/* What comes with C++, Rust and Go, for most of which there is no file of its own. */
+static bool is_language(const struct frame *frame)
+{
+	static const char *const starts[] = {
+		"std::", "core::", "__gnu_cxx::", "runtime.", "runtime/", "internal/runtime/", "syscall.",
+	};
+
+	const char *symbol = without_type(frame->symbol);
+
+	/* what was inlined has a name without namespaces */
+	if (frame->file && (strstr(frame->file, "/include/c++/") || starts_with(frame->file, "/rustc/")))
+		return true;
+	symbol += *symbol == '<'; /* "<std::sync::mpsc::Receiver<T>>::recv" */
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (starts_with(symbol, starts[i]))
+			return true;
+	return false;
+}
+
+/* Where all of Go's threads are that wait: who calls these is the better answer. */
+static bool is_go_stub(const char *symbol)
+{
+	static const char *const starts[] = {
+		"runtime.futex",  "runtime.note",      "runtime.mPark",     "runtime.epollwait",
+		"runtime.usleep", "runtime/internal/", "internal/runtime/", "syscall.",
+	};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (starts_with(symbol, starts[i]))
+			return true;
+	return false;
+}
+
+/* The innermost frame that says what a thread is for; *language: the best of what comes with its language, or NULL. */
+static const struct frame *find_native(const struct stack *user, const struct frame **language,
+				       const struct frame **nameless)
+{
 	for (size_t i = 0; user && i < user->len; i++) {
 		const struct frame *frame = &user->data[i];
 
 		if (frame->kind == FRAME_KIND_SIGNAL || (frame->module && is_c_library(frame->module)))
 			continue;
-		if (frame->symbol && strcmp(frame->symbol, "_start") != 0)
+		if (!frame->symbol)
+			*nameless = *nameless ? *nameless : frame;
+		else if (strcmp(frame->symbol, "_start") == 0)
+			continue;
+		else if (!is_language(frame))
 			return frame;
-		nameless = nameless || frame->symbol ? nameless : frame;
+		else if (!*language || is_go_stub((*language)->symbol))
+			*language = frame;
 	}
-	if (nameless)
-		return nameless;
+	return NULL;
+}
+
+const struct frame *text_table_frame(const struct trace_thread *thread)
+{
+	const struct stack *user = thread->user, *kernel = thread->kernel;
+	const struct frame *language = NULL, *nameless = NULL, *program = text_table_program(user);
+
+	if (!program) /* else the rest is what executes it */
+		program = find_native(user, &language, &nameless);
+	if (program || language || nameless)
+		return program ? program : language ? language : nameless;
 	if (user && user->len)
 		return &user->data[0];
 	return kernel && kernel->len ? &kernel->data[0] : NULL;

@@ -57,12 +57,39 @@ static void test_programs(void **state)
 	assert_string_equal(where(&js, NULL), "onRequest");
 }
 
+#define NAMES(...) (&(const struct stack)SAMPLE_STACK(__VA_ARGS__))
+
+/* What comes with the language says as little as the C library. */
+static void test_languages(void **state)
+{
+	const struct frame futex = {.symbol = "runtime.futex"}, sleep = {.symbol = "runtime.notesleep"},
+			   stop = {.symbol = "runtime.stopm"}, call = {.symbol = "internal/runtime/syscall.Syscall6"},
+			   read = {.symbol = "syscall.read"}, go = {.symbol = "main.serve"};
+	const struct frame cxx = {
+		.symbol = "void std::this_thread::sleep_for<long, std::ratio<1l, 1000l> >(long const&)"};
+	const struct frame rust = {.symbol = "<std::sync::mpsc::Receiver<T>>::recv"}, run = {.symbol = "server::run"};
+	const struct frame lambda = {.symbol = "pool(std::vector<int>)::{lambda()#1}::operator()() const"};
+	const struct frame inlined = {
+		.symbol = "wait<x>", .file = "/usr/include/c++/12/condition_variable", .inlined = true};
+	const struct frame returns = {.symbol = "std::string format<std::string>(std::string const&)"};
+
+	assert_string_equal(where(NAMES(call, read, go), NULL), "main.serve");
+	assert_string_equal(where(NAMES(futex, sleep, stop), NULL), "runtime.stopm"); /* it has nothing to do */
+	assert_string_equal(where(NAMES(futex), NULL), "runtime.futex");
+	assert_string_equal(where(NAMES(cxx, lambda), NULL), lambda.symbol);
+	assert_string_equal(where(NAMES(inlined, lambda), NULL), lambda.symbol);
+	assert_string_equal(where(NAMES(cxx, returns), NULL), returns.symbol);
+	assert_string_equal(where(NAMES(rust, run), NULL), "server::run");
+	assert_string_equal(where(NAMES(rust), NULL), rust.symbol);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outside_of_the_c_library),
 		cmocka_unit_test(test_names_before_places),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_languages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
