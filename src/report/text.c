@@ -68,10 +68,18 @@ static void put_stage(FILE *out, const char *before, const char *name, uint64_t 
 	fprintf(out, "%s%s %s", before, name, format_duration(ns, buf));
 }
 
-static void put_timings(FILE *out, const struct trace_timings *t, const char *before)
+/* Their sum is the total. What was done when a saved snapshot was recorded is not part of it. */
+static void put_timings(FILE *out, const struct trace *trace, const char *before)
 {
-	put_stage(out, before, "set-up", t->setup_ns);
-	put_stage(out, ", ", "capture", t->capture_ns);
+	const struct trace_timings *t = &trace->timings;
+
+	if (trace->snap->replayed) {
+		put_stage(out, before, "capture", t->capture_ns);
+		put_stage(out, " when it was recorded; now ", "set-up", t->setup_ns);
+	} else {
+		put_stage(out, before, "set-up", t->setup_ns);
+		put_stage(out, ", ", "capture", t->capture_ns);
+	}
 	put_stage(out, ", ", "unwind", t->unwind_ns);
 	if (t->save_ns)
 		put_stage(out, ", ", "save", t->save_ns);
@@ -131,7 +139,7 @@ static size_t count_columns(const struct text_report *r, const struct trace *tra
 	if (!plain.text.out)
 		return 0;
 	put_process(&plain, trace);
-	put_timings(plain.text.out, &trace->timings, "; ");
+	put_timings(plain.text.out, trace, "; ");
 	fclose(plain.text.out);
 	return line ? text_columns(line) - 1 : 0; /* without the newline */
 }
@@ -142,7 +150,7 @@ static void put_summary(const struct text_report *r, const struct trace *trace)
 	unsigned width = r->options->width;
 
 	put_process(r, trace);
-	put_timings(r->text.out, &trace->timings, width && count_columns(r, trace) > width ? "\n  " : "; ");
+	put_timings(r->text.out, trace, width && count_columns(r, trace) > width ? "\n  " : "; ");
 }
 
 /* All that there is to know, each once. */

@@ -103,6 +103,8 @@ static void put_address(const struct text *t, const struct frame_format *format,
 	const char *mark = frame_kind_mark(frame->kind);
 	FILE *out = t->out;
 
+	if (!mark && !raw && format->no_addresses)
+		return;
 	text_style(t, STYLE_DIM);
 	if (mark)
 		fprintf(out, "%-*s  ", format->no_addresses ? 0 : WIDTH, mark);

@@ -40,12 +40,28 @@ static bool names(const char *text, const char *id)
 	return false;
 }
 
-const char *debug_help(int root_fd)
+/* Whether packages bring files there; programs that were built on the machine are elsewhere. */
+static bool is_of_a_package(const char *path)
 {
-	_cleanup_close_ int fd = rootfile_open(root_fd, "/etc/os-release", NULL);
+	static const char *const places[] = {"/usr/", "/lib", "/bin/", "/sbin/", "/nix/", "/gnu/", "/snap/"};
+
+	if (strncmp(path, "/usr/local/", strlen("/usr/local/")) == 0)
+		return false;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strncmp(path, places[i], strlen(places[i])) == 0)
+			return true;
+	return false;
+}
+
+const char *debug_help(int root_fd, const char *path)
+{
+	_cleanup_close_ int fd = -1;
 	char text[4096];
 	ssize_t len;
 
+	if (!is_of_a_package(path))
+		return "build it with -g, or keep its debug file beside it";
+	fd = rootfile_open(root_fd, "/etc/os-release", NULL);
 	if (fd < 0)
 		fd = rootfile_open(root_fd, "/usr/lib/os-release", NULL);
 	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);

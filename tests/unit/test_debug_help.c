@@ -3,7 +3,7 @@
 
 #include "symbol/debug_help.h"
 
-static const char *help_for(const char *file, const char *text)
+static const char *help_of(const char *path, const char *file, const char *text)
 {
 	struct scratch s;
 	const char *help;
@@ -15,10 +15,28 @@ static const char *help_for(const char *file, const char *text)
 		scratch_text(&s, file, text);
 	fd = open(s.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	help = debug_help(fd);
+	help = debug_help(fd, path);
 	close(fd);
 	scratch_deinit(&s);
 	return help;
+}
+
+static const char *help_for(const char *file, const char *text)
+{
+	return help_of("/usr/bin/server", file, text);
+}
+
+/* There is no package for what somebody has built. */
+static void test_own_programs(void **state)
+{
+	static const char *const own[] = {"/home/me/server", "/usr/local/bin/server", "/opt/server", "/tmp/a.out",
+					  "server"};
+	static const char *const packaged[] = {"/usr/lib/libz.so.1", "/lib64/libz.so.1", "/bin/sh"};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		assert_non_null(strstr(help_of(own[i], "etc/os-release", "ID=debian\n"), "with -g"));
+	for (size_t i = 0; i < sizeof(packaged) / sizeof(packaged[0]); i++)
+		assert_non_null(strstr(help_of(packaged[i], "etc/os-release", "ID=debian\n"), "-dbgsym"));
 }
 
 static void test_distributions(void **state)
@@ -43,6 +61,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_distributions),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_own_programs),
 	};
 
 	return cmocka_run_group_tests_name("debug_help", tests, NULL, NULL);

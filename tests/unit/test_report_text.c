@@ -69,7 +69,7 @@ static void test_summary(void **state)
 	f->snap->capture = (struct capture_info){.consistent = true};
 	f->snap->threads.len = 1;
 	f->snap->replayed = true;
-	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; set-up ");
+	expect(state, grouped, "stakeout: server (pid 4711, replayed): 1 thread, none stopped, consistent; capture ");
 }
 
 /* What runtimes know, or why they are not shown: in the first line, and of threads, whose names are the program's. */
@@ -132,6 +132,22 @@ static void test_table(void **state)
 	expect(state, options, "\nthreads  state    off-CPU        CPU  thread              in\n"
 			       "      1  R                            4715 hasher         mix\n");
 	expect(state, options, "      3  S         14.3 s             worker …            __futex…ed_wait_common\n");
+}
+
+/* What was done before is told apart: the rest adds up to the total. */
+static void test_replayed(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->replayed = true;
+	f->trace.timings = (struct trace_timings){.setup_ns = 94000,
+						  .capture_ns = 778000,
+						  .unwind_ns = 742000,
+						  .symbolize_ns = 941000,
+						  .total_ns = 1777000};
+	expect(state, grouped,
+	       "; capture 778 µs when it was recorded; now set-up 94 µs, unwind 742 µs, symbols 941 µs, total 1.8 "
+	       "ms\n");
 }
 
 static void test_selected(void **state)
@@ -355,6 +371,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lines_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replayed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_pointers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verbose, setup, teardown),

@@ -184,6 +184,17 @@ static void test_recursion(void **state)
 	free(f.got);
 }
 
+/* Colours are for what is there. */
+static void test_no_empty_colours(void **state)
+{
+	const struct stack stack = SAMPLE_STACK({.symbol = "work"});
+	struct fixture f;
+
+	begin(&f, true);
+	text_user_stack(&f.text, &(struct frame_format){.no_addresses = true}, &stack);
+	expect(&f, "  #0  \033[1mwork\033[0m\n");
+}
+
 /* Of a method of Java the class is left to the last: the package, the file that is named so, and the compiler go
  * before. */
 static void test_java_width(void **state)
@@ -268,9 +279,9 @@ int main(void)
 		cmocka_unit_test(test_note),           cmocka_unit_test(test_kernel_frames),
 		cmocka_unit_test(test_entry_frames),   cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_recursion),      cmocka_unit_test(test_width),
-		cmocka_unit_test(test_java_width),     cmocka_unit_test(test_user_frames),
-		cmocka_unit_test(test_runtime_frames), cmocka_unit_test(test_stack_pointers),
-		cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_java_width),     cmocka_unit_test(test_no_empty_colours),
+		cmocka_unit_test(test_user_frames),    cmocka_unit_test(test_runtime_frames),
+		cmocka_unit_test(test_stack_pointers), cmocka_unit_test(test_lacking),
 	};
 
 	return cmocka_run_group_tests_name("text_frame", tests, NULL, NULL);
