@@ -310,7 +310,7 @@ static void refresh_reader(void *arg)
 	((struct wanting *)arg)->refreshed++;
 }
 
-static void read_more(void *arg, pid_t tid, struct mem *mem)
+static void read_more(void *arg, pid_t tid, const struct user_regs *regs, struct mem *mem)
 {
 	struct wanting *w = arg;
 
