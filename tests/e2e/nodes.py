@@ -100,12 +100,6 @@ def is_same(found, expected):
     return not true_line or (line, kind) == (true_line, "current")
 
 
-def line_of(text):
-    """Where it is in the target."""
-    lines = STACKS.read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if text in line)
-
-
 def assert_same(thread, expected, inner=0):
     """
     Frame by frame from the outermost. Only what was called later may come in addition, and functions made with V8's API;

@@ -9,13 +9,14 @@ import pytest
 from harness import let_wait
 from nodes import (
     CHOSEN,
+    INLINED,
     PATHS,
     RECURSION,
     STACKS,
     TIERS,
     assert_calls_fit,
     assert_same,
-    line_of,
+    no_maglev,
     program,
     shown,
     tier_options,
@@ -142,17 +143,29 @@ def test_command(node, record):
 
 @pytest.mark.parametrize("tier", ["baseline", "optimised"])
 def test_compiled(node, target, record, tier):
-    """The function's name, and the line where it begins."""
+    """With the line where it is, as it has called something."""
     t = target(node, *tier_options(node, tier), "--allow-natives-syntax", STACKS, "optimised", "naps")
     expected = truth(t)
     _, rows = recorded(record, t)
     for row in rows:
         assert_whole(row)
-        frames = [frame for frame in row["user_stack"] if frame["kind"] == "js" and frame["source"]]
-        assert [frame["symbol"] for frame in frames][:4] == [name for name, _, _ in expected][:4]
-        (hot,) = [frame for frame in frames if frame["symbol"] == "hot"]
-        assert hot["tier"] == "compiled" and hot["line_kind"] == "definition"
-        assert hot["source"] == {"file": str(STACKS), "line": line_of("function hot("), "column": 0}
+        assert_same(row, expected)
+        (hot,) = [frame for frame in row["user_stack"] if frame["kind"] == "js" and frame["symbol"] == "hot"]
+        assert hot["tier"] == "compiled" and not hot["inlined"]
+
+
+@pytest.mark.parametrize("tier", ["turbofan", "osr", "baseline"])
+def test_inlined(node, target, record, tier):
+    """What was inlined is shown as V8 itself tells it."""
+    options = ["--no-opt", *no_maglev(node)] if tier == "baseline" else []
+    t = target(node, "--allow-natives-syntax", *options, INLINED, tier, "naps")
+    expected = truth(t)
+    _, rows = recorded(record, t)
+    for row in rows:
+        assert_whole(row)
+        assert_same(row, expected)
+        inlined = [frame["symbol"] for frame in row["user_stack"] if frame["kind"] == "js" and frame["inlined"]]
+        assert inlined.count("each") == (tier != "baseline")
 
 
 def test_program_that_has_ended(node, target, record):

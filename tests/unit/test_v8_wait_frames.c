@@ -75,15 +75,22 @@ static uint64_t make_shared(const char *name, uint64_t *bytecode)
 	return word_of(v8make_function(&m, v8make_scope(&m, slots, 8), script), 24);
 }
 
-static const struct frame *name(struct moving_mem *p, struct runtime_frame *frame)
+static const struct frame *name_at(struct moving_mem *p, uint64_t pc, struct runtime_frame *frame)
 {
-	struct raw_frame native = {.flags = FRAME_RETURN_ADDRESS};
+	struct raw_frame native = {.pc = pc, .flags = FRAME_RETURN_ADDRESS};
 	const struct raw_stack raw = {.data = &native, .len = 1, .runtime = {.data = frame, .len = 1}};
+	struct v8_named found;
 
 	p->mem.read = read_process;
 	frame->runtime = FRAME_KIND_JS;
 	v8_wait_frames_learn(&told, &p->mem, &raw);
-	return v8_wait_frames_find(&told, &raw, frame);
+	v8_wait_frames_find(&told, &raw, frame, &found);
+	return found.len ? &named.frames.data[found.data[0]] : NULL;
+}
+
+static const struct frame *name(struct moving_mem *p, struct runtime_frame *frame)
+{
+	return name_at(p, 0, frame);
 }
 
 static void test_names(void **state)
@@ -162,6 +169,43 @@ static void test_moved(void **state)
 	}
 }
 
+/* Baseline code, whose place has the number of a process above its address. What goes while it is read has no wrong line. */
+static void test_code(void **state)
+{
+	static const uint8_t table[] = {0x08, 0x4c}, bytecodes[] = {12, 12, 12, 12, 12}, lengths[] = {16, 4, 4, 4, 4, 4};
+	uint64_t none, shared = make_shared("f", &none), other = make_shared("g", &none);
+	uint64_t bytecode = v8make_bytecode(&m, bytecodes, sizeof(bytecodes), v8make_bytes(&m, table, sizeof(table)));
+	struct v8make_code code = v8make_code(&m, V8MAKE_BASELINE, 64, NULL, 0);
+	uint64_t positions = v8make_bytes(&m, lengths, sizeof(lengths)), pc = UINT64_C(0x1001) << 48 | (code.start + 32);
+	struct runtime_frame frame = {.code = shared, .place = place_of(FUNCTION_PLACE, false, 0, shared)};
+	struct moving_mem p = {0};
+	const struct frame *found;
+	int reads, without = 0;
+
+	v8make_put(&m, shared, 8, bytecode);
+	v8make_put(&m, code.object, 16, bytecode);
+	v8make_put(&m, code.object, 24, positions);
+	found = name_at(&p, pc, &frame);
+	assert_non_null(found);
+	assert_int_equal(found->line, 3);
+	assert_int_equal(found->line_kind, LINE_CURRENT);
+	found = name_at(&p, pc - 16, &frame); /* another place in the same code */
+	assert_non_null(found);
+	assert_int_equal(found->line_kind, LINE_DEFINITION);
+	reads = p.reads;
+	for (int at = 1; at < reads; at++) {
+		v8_wait_frames_deinit(&told);
+		v8_wait_frames_init(&told, &m.layout, &named);
+		v8make_put(&m, code.object, 16, bytecode);
+		p = (struct moving_mem){.object = code.object, .offset = 16, .word = other, .change_at = at};
+		found = name_at(&p, pc, &frame);
+		without += !found;
+		assert_true(!found || (found->line == 3 && found->line_kind == LINE_CURRENT) ||
+			    (found->line == 2 && found->line_kind == LINE_DEFINITION));
+	}
+	assert_true(without > 0);
+}
+
 static void test_describe(void **state)
 {
 	struct map_entry entries[] = {
@@ -198,7 +242,7 @@ static void test_describe(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_marks), TEST(test_moved), TEST(test_describe)};
+	const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_marks), TEST(test_moved), TEST(test_code), TEST(test_describe)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

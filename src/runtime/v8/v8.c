@@ -599,12 +599,14 @@ static const char *name_stub(const struct frame *stub, const char *native)
 	return strncmp(native, prefix, strlen(prefix)) == 0 ? native + strlen(prefix) : NULL;
 }
 
-/* What is shown for a frame, which BPF may have told; NULL: it could not be named. */
-static const struct frame *find_named(const struct v8 *v8, const struct raw_stack *raw, const struct runtime_frame *from)
+/* Which are shown for a frame, which BPF may have told; none: it could not be named. */
+static void find_named(const struct v8 *v8, const struct raw_stack *raw, const struct runtime_frame *from, struct v8_named *out)
 {
+	out->len = 0;
 	if (from->place)
-		return v8_wait_frames_find(&v8->waits, raw, from);
-	return from->code < v8->named.frames.len ? &v8->named.frames.data[from->code] : NULL;
+		v8_wait_frames_find(&v8->waits, raw, from, out);
+	else if (from->code < v8->named.frames.len)
+		out->data[out->len++] = (uint32_t)from->code;
 }
 
 /* What is shown for one native frame, the innermost first. */
@@ -637,11 +639,12 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 
 		for (next = i; next < raw->runtime.len && raw->runtime.data[next].raw == place; next++) {
 			const struct runtime_frame *from = &raw->runtime.data[next];
-			const struct frame *named =
-				from->runtime == FRAME_KIND_JS && place < raw->len ? find_named(v8, raw, from) : NULL;
+			struct v8_named named = {.len = 0};
 
-			if (named)
-				show(raw, stack, from, named, &shown);
+			if (from->runtime == FRAME_KIND_JS && place < raw->len)
+				find_named(v8, raw, from, &named);
+			for (size_t k = 0; k < named.len; k++)
+				show(raw, stack, from, &v8->named.frames.data[named.data[k]], &shown);
 		}
 		stack_merge_replace(&merge, place, place, shown.data, shown.len);
 	}

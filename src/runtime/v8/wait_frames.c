@@ -8,7 +8,9 @@
 enum {
 	WORD = 8,
 	TAG = 1,
-	MAX_BYTES = 8 << 20,   /* that are read for a stack */
+	ADDRESS_BITS = 48,
+	MAX_BYTES = 8 << 20,   /* that are read for a stack, */
+	MAX_AGAIN = 1 << 20,   /* and once more for a frame of compiled code */
 	MAX_FRAMES = 1 << 17,  /* different ones that are named */
 };
 
@@ -22,8 +24,10 @@ void v8_wait_frames_init(struct v8_wait_frames *waits, const struct v8_layout *l
 void v8_wait_frames_deinit(struct v8_wait_frames *waits)
 {
 	pages_deinit(&waits->pages);
+	pages_deinit(&waits->again);
 	line_index_deinit(&waits->lines);
 	vec_deinit(&waits->frames);
+	vec_deinit(&waits->shown);
 	u64map_deinit(&waits->known);
 }
 
@@ -76,12 +80,18 @@ static uint64_t kind_of(uint64_t place)
 	return kind == OFFCPU_V8_FUNCTION ? V8_NO_KIND : kind == OFFCPU_V8_AT_EDGE ? V8_AT_EDGE : kind;
 }
 
+static bool is_builtin(uint64_t place)
+{
+	return place >> OFFCPU_V8_BUILTIN_BIT & 1;
+}
+
 static struct v8_place place_of(const struct v8_wait_frame *frame)
 {
 	const uint64_t offset = frame->place & ((UINT64_C(1) << OFFCPU_V8_OFFSET_BITS) - 1);
 
 	return (struct v8_place){
-		.is_builtin = frame->place >> OFFCPU_V8_BUILTIN_BIT & 1,
+		.pc = frame->pc,
+		.is_builtin = is_builtin(frame->place),
 		.is_exact = frame->is_exact,
 		.kind = kind_of(frame->place),
 		.shared = frame->code,
@@ -115,12 +125,14 @@ static bool is_known_again(const struct v8_wait_frames *waits, struct mem *live,
 
 static uint64_t hash_frame(const struct v8_wait_frame *frame)
 {
-	return hash_u64(hash_u64(hash_u64(hash_u64(HASH_SEED, frame->code), frame->place), frame->more), frame->is_exact);
+	const uint64_t parts[] = {frame->code, frame->place, frame->more, frame->pc, frame->is_exact};
+
+	return hash_bytes(HASH_SEED, parts, sizeof(parts));
 }
 
 static bool is_same(const struct v8_wait_frame *a, const struct v8_wait_frame *b)
 {
-	return a->code == b->code && a->place == b->place && a->more == b->more && a->is_exact == b->is_exact;
+	return a->code == b->code && a->place == b->place && a->more == b->more && a->pc == b->pc && a->is_exact == b->is_exact;
 }
 
 static const struct v8_wait_frame *find(const struct v8_wait_frames *waits, const struct v8_wait_frame *frame)
@@ -130,14 +142,60 @@ static const struct v8_wait_frame *find(const struct v8_wait_frames *waits, cons
 	return slot && *slot && is_same(&waits->frames.data[*slot - 1], frame) ? &waits->frames.data[*slot - 1] : NULL;
 }
 
+/* Frames of a wait have their addresses in other terms (offcpu/place.h), where that of code in no file is the lower part. */
 static struct v8_wait_frame wait_frame_of(const struct raw_stack *raw, const struct runtime_frame *from)
 {
+	const struct raw_frame *native = from->raw < raw->len ? &raw->data[from->raw] : NULL;
+
 	return (struct v8_wait_frame){
 		.code = from->code,
 		.place = from->place,
 		.more = from->more,
-		.is_exact = from->raw < raw->len && !(raw->data[from->raw].flags & FRAME_RETURN_ADDRESS),
+		.pc = native && !is_builtin(from->place) ? native->pc & ((UINT64_C(1) << ADDRESS_BITS) - 1) : 0,
+		.is_exact = native && !(native->flags & FRAME_RETURN_ADDRESS),
 	};
+}
+
+static bool keep(struct v8_wait_frames *waits, const struct v8_named *found, struct v8_wait_frame *frame)
+{
+	bool ok = true;
+
+	frame->first = (uint32_t)waits->shown.len;
+	frame->n = (uint32_t)found->len;
+	for (size_t i = 0; ok && i < found->len; i++)
+		ok = vec_push(&waits->shown, found->data[i]);
+	return ok && vec_push(&waits->frames, *frame);
+}
+
+static bool is_same_word(const struct heap *a, const struct heap *b, uint64_t object, enum v8_fact field)
+{
+	uint64_t first, second;
+
+	return heap_read(a, object, field, &first) && heap_read(b, object, field, &second) && first == second;
+}
+
+/*
+ * BPF knows nothing of what was inlined, so it is looked for once more: should something have moved while it was read, what
+ * refers to it says so now.
+ */
+static bool are_calls_known_again(struct v8_wait_frames *waits, struct mem *live, const struct heap *heap,
+				  const struct v8_place *place)
+{
+	const struct heap again = {.layout = waits->layout, .pages = &waits->again};
+	struct v8_calls first, second;
+
+	if (!place->pc)
+		return true;
+	pages_read_live(&waits->again, live, MAX_AGAIN);
+	if (!v8_place_calls(heap, place, &first) || !v8_place_calls(&again, place, &second) || first.len != second.len)
+		return false;
+	for (size_t i = 0; i < first.len; i++)
+		if (first.data[i].shared != second.data[i].shared || first.data[i].bytecode != second.data[i].bytecode ||
+		    first.data[i].offset != second.data[i].offset ||
+		    !is_same_word(heap, &again, first.data[i].shared, V8_SHARED_NAME) ||
+		    !is_same_word(heap, &again, first.data[i].shared, V8_SHARED_SCRIPT))
+			return false;
+	return true;
 }
 
 /* What was read before of another frame of the stack still counts: it is known again only if nothing has moved. */
@@ -150,11 +208,11 @@ static void learn_frame(struct v8_wait_frames *waits, struct mem *live, struct v
 	bool created;
 
 	if (waits->frames.len >= MAX_FRAMES || !is_known_again(waits, live, frame) ||
-	    v8_name_place(waits->named, &heap, &place, &found) != V8_NAMED || !is_known_again(waits, live, frame))
+	    v8_name_place(waits->named, &heap, &place, &found) != V8_NAMED ||
+	    !are_calls_known_again(waits, live, &heap, &place) || !is_known_again(waits, live, frame))
 		return;
-	frame->named = found.data[0];
 	slot = u64map_put(&waits->known, hash_frame(frame), &created);
-	if (slot && vec_push(&waits->frames, *frame))
+	if (slot && keep(waits, &found, frame))
 		*slot = waits->frames.len;
 }
 
@@ -180,9 +238,12 @@ void v8_wait_frames_learn(struct v8_wait_frames *waits, struct mem *live, const 
 		waits->effort += waits->pages.effort;
 }
 
-const struct frame *v8_wait_frames_find(const struct v8_wait_frames *waits, const struct raw_stack *raw, const struct runtime_frame *frame)
+void v8_wait_frames_find(const struct v8_wait_frames *waits, const struct raw_stack *raw, const struct runtime_frame *frame,
+			 struct v8_named *out)
 {
 	const struct v8_wait_frame wanted = wait_frame_of(raw, frame), *known = find(waits, &wanted);
 
-	return known ? &waits->named->frames.data[known->named] : NULL;
+	out->len = known ? known->n : 0;
+	for (size_t i = 0; i < out->len; i++)
+		out->data[i] = waits->shown.data[known->first + i];
 }

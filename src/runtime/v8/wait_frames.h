@@ -24,17 +24,19 @@ struct v8_wait_frame {
 	uint64_t code;
 	uint64_t place;
 	uint64_t more;
+	uint64_t pc; /* in code that was made at run time, else 0 */
 	bool is_exact;
-	uint32_t named;
+	uint32_t first, n; /* of `shown` */
 };
 
 struct v8_wait_frames {
 	const struct v8_layout *layout;
 	struct v8_names *named;
-	struct pages pages;
+	struct pages pages, again;
 	struct line_index lines;
 	uint64_t effort; /* that is left for reading: a process could have the same read for ever */
 	VEC(struct v8_wait_frame) frames; /* those that have names */
+	VEC(uint32_t) shown; /* positions in the frames of `named` */
 	struct u64map known; /* hash of one → position in it + 1 */
 };
 
@@ -47,7 +49,8 @@ bool v8_wait_frames_describe(const struct v8_layout *layout, const struct maps *
 /* Names those of a stack, from the memory of the process. */
 void v8_wait_frames_learn(struct v8_wait_frames *waits, struct mem *live, const struct raw_stack *raw);
 
-/* NULL: it could not be named. */
-const struct frame *v8_wait_frames_find(const struct v8_wait_frames *waits, const struct raw_stack *raw, const struct runtime_frame *frame);
+/* What is shown for it; nothing: it could not be named. */
+void v8_wait_frames_find(const struct v8_wait_frames *waits, const struct raw_stack *raw, const struct runtime_frame *frame,
+			 struct v8_named *out);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks in a function that compiled code has called, below functions that were inlined into it. With --allow-natives-syntax:
 //
-//     inlined.js turbofan|maglev|osr|deoptimised|baseline
+//     inlined.js turbofan|maglev|osr|deoptimised|baseline [naps]
 //
 //     ready PID
 //     [[FUNCTION, FILE, LINE], …]       see truth.js
@@ -24,8 +24,10 @@ function say() {
 function leaf(x) {
   if (!armed[0] || x !== 3) return x;
   if (tier === 'deoptimised') %DeoptimizeFunction(outer);
-  say(), Atomics.wait(cell, 0, 0, 600000); // its parent may be gone
-  return x;
+  if (process.argv[3] !== 'naps')
+    say(), Atomics.wait(cell, 0, 0, 600000); // its parent may be gone
+  else
+    for (say();;) Atomics.wait(cell, 0, 0, 5);
 }
 %NeverOptimizeFunction(leaf);
 
