@@ -114,7 +114,8 @@ static bool identify(struct vm_area_struct *vma, struct offcpu_file *out)
 		}
 		return inode != 0;
 	}
-	if (!mm || vma->vm_start != (__u64)BPF_CORE_READ(mm, context.vdso))
+	/* 32-bit processes have another, which aarch64 does not tell from this one. */
+	if (!mm || vma->vm_start != (__u64)BPF_CORE_READ(mm, context.vdso) || !(vma->vm_start >> 32))
 		return false;
 	if (bpf_core_field_exists(mm->context.vdso_image))
 		out->inode = (__u64)BPF_CORE_READ(mm, context.vdso_image);

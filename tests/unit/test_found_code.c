@@ -392,6 +392,49 @@ static void test_identifies(void **state)
 	finish(&f);
 }
 
+/* The size of the mapping that starts there. */
+static size_t size_at(uint64_t address)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uint64_t start, end;
+	size_t size = 0;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == address)
+			size = (size_t)(end - start);
+	if (f)
+		fclose(f);
+	return size;
+}
+
+/* Where a 32-bit process has its own, the vDSO is not taken for ours. Nothing may be asked of it once it was moved. */
+static void test_low_vdso(void **state)
+{
+	void *const low = (void *)(uintptr_t)0x40000000, *vdso = (void *)getauxval(AT_SYSINFO_EHDR);
+	const size_t size = size_at((uintptr_t)vdso);
+	struct offcpu_file file;
+	struct fixture f;
+	int status;
+	pid_t pid;
+
+	start(&f, MIN_NS, 0);
+	if (!vdso || (uintptr_t)vdso >> 32 == 0) {
+		finish(&f);
+		skip();
+	}
+	pid = fork();
+	if (pid == 0) {
+		if (mremap(vdso, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, low) != low)
+			_exit(1);
+		_exit(offcpu_probe_identify(f.probe, low, &file) == -ENOENT ? 0 : 2);
+	}
+	assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	finish(&f);
+}
+
 static void *maps_all_the_time(void *arg)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -463,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_table_of_others),
 		cmocka_unit_test(test_never_finds),
 		cmocka_unit_test(test_identifies),
+		cmocka_unit_test(test_low_vdso),
 		cmocka_unit_test(test_identifies_while_maps_change),
 		cmocka_unit_test(test_changed_file),
 	};
