@@ -22,10 +22,11 @@ static const char help[] =
 	"  -v, --verbose          each of them: build-id, size and when it was last used\n"
 	"  -h, --help             this help\n"
 	"\n"
-	"The directory is $XDG_CACHE_HOME/stakeout, else $HOME/.cache/stakeout. $STAKEOUT_CACHE_SIZE limits its size:\n"
-	"bytes, or with a suffix k, M or G (256M); 0 switches the cache off.\n"
+	"The directory is $XDG_CACHE_HOME/stakeout, else $HOME/.cache/stakeout. $STAKEOUT_CACHE_SIZE limits\n"
+	"its size: bytes, or with a suffix k, M or G (256M); 0 switches the cache off.\n"
 	"\n"
-	"Exit status: 0 done, 1 no cache can be used (the reason is shown), 2 wrong usage, 3 some files are left.\n";
+	"Exit status: 0 done, 1 no cache can be used (the reason is shown), 2 wrong usage, 3 some files are\n"
+	"left.\n";
 
 struct cache_options {
 	bool clear;

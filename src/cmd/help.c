@@ -25,8 +25,8 @@ static const char examples[] =
 	"  stakeout --json 4711               for programs\n"
 	"  stakeout offcpu -d 10 -p nginx     ten seconds of its waits\n"
 	"\n"
-	"`stakeout help COMMAND` lists the options of a command: `stakeout help snapshot` those of the default one. The manual\n"
-	"is stakeout(1).\n";
+	"`stakeout help COMMAND` lists the options of a command: `stakeout help snapshot` those of the\n"
+	"default one. The manual is stakeout(1).\n";
 
 static int show_overview(void)
 {

@@ -41,11 +41,12 @@ enum {
 	{"patience", required_argument, NULL, NAME_PATIENCE}
 /* clang-format on */
 
-#define NAME_HELP                                                                                                    \
+#define NAME_HELP                                                                                                      \
 	"      --no-cache         neither use nor keep what was learnt of programs in other runs\n"                    \
 	"      --debuginfod[=URLS]  ask debuginfod servers for debug info; also when DEBUGINFOD_URLS is set\n"         \
 	"      --debuginfod-timeout SECONDS  give up when nothing came for so long\n"                                  \
-	"      --patience TIME    how long to wait, in all, for memory and files that somebody else delivers (2s)\n"
+	"      --patience TIME    how long to wait, in all, for memory and files that somebody else\n"                 \
+	"                         delivers (2s)\n"
 
 /* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
 int name_options_take(struct name_options *naming, int opt, const char *value, struct err *err);

@@ -35,8 +35,9 @@ const char offcpu_help[] =
 	"       stakeout offcpu [OPTION…] -a\n"
 	"       stakeout offcpu [OPTION…] -- COMMAND [ARGUMENT…]\n"
 	"\n"
-	"Records where threads wait: for how long, in which state, and with which kernel and user stacks. Ends after\n"
-	"--duration, with COMMAND or the last process, or with Ctrl-C. A TIME has a suffix: ns, us, ms, s, min or h.\n"
+	"Records where threads wait: for how long, in which state, and with which kernel and user stacks.\n"
+	"Ends after --duration, with COMMAND or the last process, or with Ctrl-C. A TIME has a suffix: ns,\n"
+	"us, ms, s, min or h.\n"
 	"\n"
 	"What to record:\n"
 	"  -p, --pid PROCESS…     a pid or a name; may be repeated, and several may be separated by commas\n"
@@ -44,8 +45,8 @@ const char offcpu_help[] =
 	"  -d, --duration TIME    for how long; a bare number is in seconds\n"
 	"      --min TIME         only waits at least as long (1ms)\n"
 	"      --max TIME         only waits at most as long\n"
-	"      --state LETTERS    only waits in these states: S sleeping, D uninterruptible, R ready but without a CPU\n"
-	"                         (S,D,R)\n"
+	"      --state LETTERS    only waits in these states: S sleeping, D uninterruptible, R ready but\n"
+	"                         without a CPU (S,D,R)\n"
 	"      --children         also processes that these have started or will; the default with COMMAND\n"
 	"      --no-children      not those\n"
 	"      --threads          each thread by itself (the default)\n"
@@ -58,8 +59,8 @@ const char offcpu_help[] =
 	"Output:\n"
 	"      --json             one JSON document\n"
 	"      --folded           a line for each stack, for flame graphs; microseconds\n"
-	"      --events[=FILE]    a line of JSON for each wait as it ends, instead of the report; with FILE there, and the\n"
-	"                         report as well\n"
+	"      --events[=FILE]    a line of JSON for each wait as it ends, instead of the report; with FILE\n"
+	"                         there, and the report as well\n"
 	"      --hide-idle        leave out where threads only wait for work: event loops, pools\n"
 	"      --top N            so many threads and stacks in the text (20 and 50)\n"
 	"      --raw              also the native frames that those of Python, Java or JavaScript stand for\n"
@@ -67,13 +68,13 @@ const char offcpu_help[] =
 	"      --long             lines as long as they are, also on a terminal that is narrower\n"
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
-	"      --no-demangle      show names as the linker has them\n"
-	NAME_HELP
+	"      --no-demangle      show names as the linker has them\n" NAME_HELP
 	"  -v, --verbose          all stacks, and errors and paths in full\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a PROCESS was not there (the\n"
-	"output says what), 1 nothing was recorded or not all could be written, 2 wrong usage.\n";
+	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a\n"
+	"PROCESS was not there (the output says what), 1 nothing was recorded or not all could be written,\n"
+	"2 wrong usage.\n";
 
 /* "D", "S,D" or "SD"; more of these options add to it. */
 static int parse_states(struct offcpu_filter *filter, const char *text, struct err *err)

@@ -13,9 +13,9 @@
 static const char help[] =
 	"Usage: stakeout replay [OPTION…] FILE\n"
 	"\n"
-	"Walks, names and shows a snapshot that `stakeout --save FILE PID` wrote. The programs and libraries are looked up\n"
-	"on this machine and must have the recorded build-ids. FILE may be - for standard input.\n";
-
+	"Walks, names and shows a snapshot that `stakeout --save FILE PID` wrote. The programs and\n"
+	"libraries are looked up on this machine and must have the recorded build-ids. FILE may be - for\n"
+	"standard input.\n";
 
 static int replay(const char *path, struct view *view, struct err *err)
 {

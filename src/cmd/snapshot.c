@@ -38,8 +38,9 @@ static const char help[] =
 	"Usage: stakeout [snapshot] [OPTION…] PROCESS…\n"
 	"       stakeout [snapshot] [OPTION…] -t TID…\n"
 	"\n"
-	"Shows what every thread of running processes is doing and what it waits for. Threads that are asleep are not\n"
-	"stopped; threads that run are held for microseconds. PROCESS is a pid or a name; several may be separated by commas.\n"
+	"Shows what every thread of running processes is doing and what it waits for. Threads that are\n"
+	"asleep are not stopped; threads that run are held for microseconds. PROCESS is a pid or a name;\n"
+	"several may be separated by commas.\n"
 	"\n"
 	"Which processes:\n"
 	"  -p, --pid PROCESS      the same as PROCESS\n"
@@ -48,8 +49,8 @@ static const char help[] =
 	"      --children         also processes that these have started\n"
 	"\n"
 	"Capture:\n"
-	"      --stop MODE        auto: hold only what runs (the default); all: hold the whole process once; none: hold\n"
-	"                         nothing, running threads are reported as not captured\n"
+	"      --stop MODE        auto: hold only what runs (the default); all: hold the whole process\n"
+	"                         once; none: hold nothing, running threads are reported as not captured\n"
 	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
 	"      --stack-size BYTES most to copy of one stack; suffixes k, m (8m)\n"
 	"      --proc-mem         read /proc/PID/mem instead of process_vm_readv\n"
@@ -59,7 +60,8 @@ static const char help[] =
 
 static const char epilogue[] =
 	"\n"
-	"Exit status: 0 every stack is complete, 3 some are not (the output says why), 1 nothing captured, 2 wrong usage.\n";
+	"Exit status: 0 every stack is complete, 3 some are not (the output says why), 1 nothing captured,\n"
+	"2 wrong usage.\n";
 
 /* In the order of enum stop_mode and enum source_choice. */
 static const char *const stop_words[] = {"auto", "all", "none", NULL};

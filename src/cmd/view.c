@@ -14,10 +14,11 @@
 
 const char view_help[] =
 	"Which threads:\n"
-	"      --state LETTERS    only those in these states, such as R,D: R running or ready, S sleeping, D uninterruptible,\n"
-	"                         T stopped, t traced, Z ended\n"
+	"      --state LETTERS    only those in these states, such as R,D: R running or ready, S sleeping,\n"
+	"                         D uninterruptible, T stopped, t traced, Z ended\n"
 	"      --name GLOB        only those with such a name: 'worker*'\n"
-	"      --grep REGEX       only those with a match in their stacks: functions, modules, files, the system call\n"
+	"      --grep REGEX       only those with a match in their stacks: functions, modules, files, the\n"
+	"                         system call\n"
 	"\n"
 	"Output:\n"
 	"      --brief            only the table: a line for each stack\n"
@@ -36,8 +37,7 @@ const char view_help[] =
 	"  -o, --output FILE      write there instead of standard output\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n"
-	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n"
-	NAME_HELP
+	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n" NAME_HELP
 	"  -v, --verbose          all frames, how they were found, and paths in full\n"
 	"  -h, --help             this text\n";
 

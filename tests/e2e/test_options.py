@@ -34,6 +34,7 @@ def test_overview_names_every_command(stakeout):
         asked = stakeout("help", name)
         assert asked.code == 0 and asked.out.startswith("Usage: stakeout"), asked
         assert asked.out == stakeout(name, "--help").out
+        assert [line for line in asked.out.splitlines() if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("word, meant", [("ofcpu", "offcpu"), ("replya", "replay"), ("symb", "symbolize"), ("xyzzy", None)])
