@@ -74,6 +74,7 @@ __attribute__((noinline)) int go_to_saved(struct walk *w, int morestack)
 		return end(w, OFFCPU_END_SWITCHED);
 	w->sp = sp;
 	w->fp = fp;
+	w->go = g;
 	w->has_fp = 1;
 	w->found = w->sp_is_bound = 0;
 	if (!morestack)
@@ -118,9 +119,32 @@ __attribute__((noinline)) int go_to_kept(struct walk *w, __u32 goroutine, __u32 
 		if (!is_goroutine(g) || !read_user(g + GO_G_STACK_HIGH, &high) || !is_on_stack(g, high - below))
 			return 0;
 		sp = high - below;
+		w->go = g;
 	}
 	w->sp = sp;
 	w->has_fp = w->found = w->sp_is_bound = 0;
+	return 1;
+}
+
+/*
+ * From a goroutine's stack to where C, which is on the thread's own, has called Go: the thread's own goroutine has the sp of
+ * the innermost such call, and that is where the one outside of it is kept. Before the stack is left nothing is to be done.
+ */
+__attribute__((noinline)) int go_to_callback(struct walk *w)
+{
+	const __u32 saved = HAS_LINK ? GO_ARM_CALLBACK_SAVED : GO_X86_CALLBACK_SAVED;
+	__u64 m, g0, sp;
+
+	if (!w || !read_user(w->go + GO_G_M, &m) || !read_user(m + GO_M_G0, &g0) || !is_run_by(g0, m))
+		return 0;
+	if (w->go == g0 || !is_on_stack(w->go, w->sp))
+		return 1;
+	sp = w->go_outer;
+	if ((!sp && !read_user(g0 + GO_G_SP, &sp)) || !read_user(sp + saved, &w->go_outer) || w->go_outer < sp)
+		return 0;
+	w->sp = sp;
+	w->go = g0;
+	w->found = w->sp_is_bound = 0;
 	return 1;
 }
 

@@ -37,6 +37,7 @@ enum unwind_kind {
 	UNWIND_GO_SYSTEM = 12,	  /* the goroutine has the sp */
 	UNWIND_GO_C = 13,	  /* it is kept above the frame of the C function that was called */
 	UNWIND_GO_MORESTACK = 14, /* the goroutine has sp and pc of the caller */
+	UNWIND_GO_CALLBACK = 15,  /* the other way round: C, which is on the thread's stack, has called Go */
 
 	UNWIND_NO_TABLE = 10, /* never in a table: code in no file, or in one without CFI: by frame pointer, marked */
 };
@@ -46,11 +47,7 @@ enum unwind_flag {
 	UNWIND_FP_LOST = 1 << 1,   /* it is not known */
 	UNWIND_RA_AT_CFA = 1 << 2, /* the return address is at cfa + 8 * ra; else in the link register, or rdi */
 	UNWIND_FP_AT_FP = 1 << 3,  /* the caller's frame pointer is at the address in this frame's */
-	/*
-	 * The caller's pc does not follow a call: Go goes on there when C has returned. Of UNWIND_END: this one's does not,
-	 * and is the start of the outermost function.
-	 */
-	UNWIND_RESUMES = 1 << 4,
+	UNWIND_RESUMES = 1 << 4, /* of UNWIND_END: pc does not follow a call, and is the start of the outermost function */
 };
 
 struct unwind_row {

@@ -175,7 +175,7 @@ __attribute__((noinline)) int step_by_row(struct walk *w, struct unwind_row *row
 	w->fp = fp;
 	w->pc = pc;
 	w->found = w->has_lr = w->sp_is_bound = 0;
-	w->exact = row->flags & UNWIND_RESUMES ? RESUMES : RETURN_ADDRESS;
+	w->exact = RETURN_ADDRESS;
 	return true;
 }
 
@@ -189,6 +189,10 @@ static bool step_to_goroutine(struct walk *w, struct unwind_row *row)
 	} else if (row->kind == UNWIND_GO_C) {
 		if (!go_to_caller_of_c(w))
 			return end(w, OFFCPU_END_SWITCHED);
+	} else if (row->kind == UNWIND_GO_CALLBACK) {
+		if (!go_to_callback(w))
+			return end(w, OFFCPU_END_SWITCHED);
+		row->flags = UNWIND_RA_AT_CFA | UNWIND_FP_LOST; /* on aarch64 it was below sp */
 	} else {
 		if (!w->has_fp)
 			return end(w, OFFCPU_END_SWITCHED);
@@ -361,6 +365,7 @@ static bool step(struct walk *w)
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_C:
 	case UNWIND_GO_MORESTACK:
+	case UNWIND_GO_CALLBACK:
 		return step_to_goroutine(w, &row);
 	case UNWIND_SIGNAL:
 		return step_over_signal(w);

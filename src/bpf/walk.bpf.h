@@ -83,7 +83,8 @@ struct walk {
 	__u64 sp;
 	__u64 fp;
 	__u64 lr;
-	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began */
+	__u64 go; /* the register that Go keeps its goroutine in, as it was where the walk began, or stacks were changed */
+	__u64 go_outer; /* where the thread's own stack was left by the call from C outside of the last one; 0: there was none */
 	__u64 bytecode; /* the register that HotSpot's interpreter keeps its place in, likewise */
 	__u64 copied; /* the address that the scratch's copy was taken from; 0: none */
 	__u64 found; /* OFFCPU_BY_*: how the frame at pc was found; 0: by its table */

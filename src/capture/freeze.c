@@ -337,6 +337,15 @@ static void show_held(struct freeze *fz)
 	}
 }
 
+bool freeze_is_same_place(const struct arch *arch, const struct user_regs *seen, const struct user_regs *held)
+{
+	uint64_t pc = UINT64_C(1) << arch->user_pc, sp = UINT64_C(1) << arch->user_sp;
+
+	return (seen->valid & pc) && (seen->valid & sp) && seen->v[arch->user_sp] == held->v[arch->user_sp] &&
+	       (seen->v[arch->user_pc] == held->v[arch->user_pc] ||
+		(arch->id == ARCH_AARCH64 && seen->v[arch->user_pc] == held->v[arch->user_pc] + 4));
+}
+
 /* What language runtimes want of the threads of one part of the list. */
 static void read_more(struct freeze *fz, size_t from, size_t to)
 {
@@ -346,7 +355,7 @@ static void read_more(struct freeze *fz, size_t from, size_t to)
 		struct held_thread *h = &fz->list->data[i];
 		struct thread_recorder recorder;
 
-		if (h->result != HELD_STOPPED)
+		if (h->result != HELD_STOPPED || (h->seen && !freeze_is_same_place(rq->arch, h->seen, &h->regs)))
 			continue;
 		thread_recorder_init(&recorder, rq->vm, rq->room, h->tid, &h->stack, &h->interrupted);
 		rq->reader->read(rq->reader->arg, h->tid, &h->regs, &recorder.mem);

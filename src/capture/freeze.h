@@ -40,6 +40,7 @@ struct held_thread {
 	int signal;	    /* to deliver on detach: it was stopped on its way to a signal */
 	struct altstack altstack; /* in */
 	uint64_t stack_end; /* in: where the next thread's stack begins; 0: not known */
+	const struct user_regs *seen; /* in: where it has to stand for more of it to be read; NULL: anywhere */
 	uint64_t seized_ns; /* CLOCK_MONOTONIC */
 	uint64_t asked_ns;  /* at the interrupt */
 	uint64_t pause_ns;  /* from the interrupt to the detach: the pause cannot have been longer */
@@ -49,6 +50,12 @@ struct held_thread {
 };
 
 enum { FREEZE_ROOM_FOR_CLONES = 256 };
+
+/*
+ * True when the registers that a pass saw and those of the stop are of the same place. aarch64 has set the pc back to
+ * the system call by then, to make it start again; the pass's pc, behind it, is what callers then keep.
+ */
+bool freeze_is_same_place(const struct arch *arch, const struct user_regs *seen, const struct user_regs *held);
 
 struct held_list {
 	VEC_FIELDS(struct held_thread);

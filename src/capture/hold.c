@@ -26,19 +26,6 @@ static void count_hold(struct snapshot *snap, struct snap_thread *t, uint64_t pa
 		snap->capture.max_pause_ns = pause_ns;
 }
 
-/*
- * True when the registers that a pass saw and those of the stop are of the same place. aarch64 has set the pc back to
- * the system call by then, to make it start again; the pass's pc, behind it, is what callers then keep.
- */
-static bool same_place(const struct arch *arch, const struct user_regs *seen, const struct user_regs *held)
-{
-	uint64_t pc = UINT64_C(1) << arch->user_pc, sp = UINT64_C(1) << arch->user_sp;
-
-	return (seen->valid & pc) && (seen->valid & sp) && seen->v[arch->user_sp] == held->v[arch->user_sp] &&
-	       (seen->v[arch->user_pc] == held->v[arch->user_pc] ||
-		(arch->id == ARCH_AARCH64 && seen->v[arch->user_pc] == held->v[arch->user_pc] + 4));
-}
-
 /* What the pass told is not of the instant of the stop: the thread has run in between. */
 static void forget_pass(struct snap_thread *t)
 {
@@ -52,7 +39,7 @@ static enum work store_stopped(struct take *take, const struct held_thread *h, s
 {
 	struct snapshot *snap = take->snap;
 	uint64_t pc = t->regs.v[snap->arch->user_pc];
-	bool same = same_place(snap->arch, &t->regs, &h->regs);
+	bool same = freeze_is_same_place(snap->arch, &t->regs, &h->regs);
 
 	count_hold(snap, t, h->pause_ns);
 	if (!same)
@@ -115,7 +102,8 @@ struct hold_mode {
 	size_t known_bytes; /* of the stacks of those */
 	bool look_first;
 	bool whole_process;
-	bool reads; /* what options.reader wants, too */
+	bool reads; /* what options.reader wants, too, */
+	bool adds;  /* in addition to what was read of the same threads before */
 };
 
 static void forward_held(void *arg, const struct held_thread *held, struct mem *peek)
@@ -127,7 +115,7 @@ static void forward_held(void *arg, const struct held_thread *held, struct mem *
 	const struct user_regs *seen = slot ? &take->snap->threads.data[*slot].regs : NULL;
 	struct user_regs regs = held->regs;
 
-	if (seen && same_place(arch, seen, &regs))
+	if (seen && freeze_is_same_place(arch, seen, &regs))
 		regs.v[arch->user_pc] = seen->v[arch->user_pc];
 	options->on_held(options->on_held_arg, take->snap, held->tid, &regs, peek);
 }
@@ -170,7 +158,7 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 	request.reader = c->options.reader;
 	request.room = &more;
 	rc = freeze_threads(&request, take->err, list);
-	return rc < 0 ? (free(more.copies), rc) : take_keep_room(take, &more);
+	return rc < 0 ? (free(more.copies), rc) : take_keep_room(take, &more, !mode.adds);
 }
 
 /*
@@ -199,9 +187,9 @@ static int hold_late(struct take *take, struct held_thread *h, struct hold_mode 
 	uint64_t now = monotonic_ns(), wait_ns = deadline > now + STRAGGLER_NS ? deadline - now : STRAGGLER_NS;
 	int rc;
 
-	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack, .stack_end = h->stack_end}))
+	if (!vec_push(&alone, (struct held_thread){.tid = h->tid, .altstack = h->altstack, .stack_end = h->stack_end, .seen = h->seen}))
 		return take_out_of_memory(take);
-	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first, .reads = mode.reads}, wait_ns);
+	rc = freeze_list(take, &alone, (struct hold_mode){.look_first = mode.look_first, .reads = mode.reads, .adds = mode.adds}, wait_ns);
 	*h = alone.data[0];
 	vec_deinit(&alone);
 	return rc;
@@ -386,7 +374,7 @@ static size_t store_registers(struct take *take, const struct held_list *list, s
 		if (h->result != HELD_STOPPED)
 			continue;
 		stopped++;
-		if (same_place(take->snap->arch, &threads[i]->regs, &h->regs))
+		if (freeze_is_same_place(take->snap->arch, &threads[i]->regs, &h->regs))
 			store_stopped(take, h, threads[i]);
 		else
 			count_hold(take->snap, threads[i], h->pause_ns);
@@ -398,13 +386,14 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 			       struct err *err)
 {
 	struct take take = {.capture = c, .snap = snap, .err = err};
+	const struct hold_mode mode = {.reads = true, .adds = true};
 	struct held_list list = {0};
 	uint64_t deadline = monotonic_ns() + (uint64_t)c->options.stop_timeout_ms * 1000000u;
 	size_t stopped = 0, left = 0;
 	int rc = take_look(c);
 
 	for (size_t i = 0; rc == 0 && i < nthreads; i++) {
-		struct held_thread h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack};
+		struct held_thread h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack, .seen = &threads[i]->regs};
 
 		if (!capture_unmoved(c, threads[i]))
 			continue;
@@ -414,10 +403,10 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 			rc = take_out_of_memory(&take);
 	}
 	if (rc == 0 && list.len)
-		rc = freeze_list(&take, &list, (struct hold_mode){0}, STRAGGLER_NS + list.len * STRAGGLER_NS_PER_THREAD);
+		rc = freeze_list(&take, &list, mode, STRAGGLER_NS + list.len * STRAGGLER_NS_PER_THREAD);
 	for (size_t i = 0; rc == 0 && i < list.len; i++)
 		if (list.data[i].result == HELD_TIMEOUT) /* a busy machine: by itself it gets all the time */
-			rc = hold_late(&take, &list.data[i], (struct hold_mode){0}, deadline);
+			rc = hold_late(&take, &list.data[i], mode, deadline);
 	if (rc == 0)
 		stopped = store_registers(&take, &list, threads, nthreads);
 	snap->capture.stopped_threads += stopped;

@@ -32,14 +32,14 @@ bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *roo
 	return true;
 }
 
-int take_keep_room(struct take *take, struct recorder_room *room)
+int take_keep_room(struct take *take, struct recorder_room *room, bool replaces)
 {
 	struct snapshot *snap = take->snap;
 	struct u64map again = {0};
 	size_t kept = 0;
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < room->len; i++) {
+	for (size_t i = 0; ok && replaces && i < room->len; i++) {
 		bool created;
 
 		ok = u64map_put(&again, (uint64_t)room->copies[i].tid, &created);
@@ -87,7 +87,7 @@ int take_read_asleep(struct take *take)
 		reader->read(reader->arg, t->tid, &t->regs, &recorder.mem);
 		take->unread.data[i] = false;
 	}
-	return take_keep_room(take, &room);
+	return take_keep_room(take, &room, true);
 }
 
 void take_refresh_reader(struct take *take)

@@ -95,8 +95,8 @@ struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
 
 /* reading.c: what options.reader wants of threads. Room for so many of them; false when memory is exhausted. */
 bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *room);
-/* What was read becomes part of the snapshot, in place of what was read of the same threads before. Frees the room. */
-int take_keep_room(struct take *take, struct recorder_room *room);
+/* What was read becomes part of the snapshot, in place of what was read of the same threads before, or with that. Frees the room. */
+int take_keep_room(struct take *take, struct recorder_room *room, bool replaces);
 int take_do_without(struct take *take); /* when there is no room; never fails */
 int take_read_asleep(struct take *take); /* of those that were copied asleep in this round */
 int take_begin_reading(struct take *take);

@@ -316,15 +316,12 @@ static struct unwind_row read_go_row(const struct arch *arch, const struct go_ro
 		[GO_ROW_SYSTEM] = UNWIND_GO_SYSTEM,
 		[GO_ROW_C] = UNWIND_GO_C,
 		[GO_ROW_MORESTACK] = UNWIND_GO_MORESTACK,
+		[GO_ROW_CALLBACK] = UNWIND_GO_CALLBACK,
 	};
 	struct unwind_row out = read_row(arch, &row->row);
 
 	if (row->kind == GO_ROW_PLAIN || out.kind == UNWIND_UNSUPPORTED)
 		return out;
-	if (row->kind == GO_ROW_CALLBACK) {
-		out.flags |= UNWIND_RESUMES;
-		return out;
-	}
 	if (row->kind == GO_ROW_UNSURE || out.kind != UNWIND_FROM_SP)
 		return (struct unwind_row){.kind = UNWIND_UNSUPPORTED};
 	out.kind = (__u8)kinds[row->kind];

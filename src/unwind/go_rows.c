@@ -13,7 +13,7 @@ enum {
 };
 
 /* Limits on bytes of tables, which functions may share: for one address, and for a whole file. */
-enum { FIND_BUDGET = 1 << 20, ALL_BUDGET = 64 << 20 };
+enum { FIND_BUDGET = 1 << 20, ALL_BUDGET = 64 << 20, READ_BUDGET = 1 << 20 };
 
 /* What a function does with the stack, besides having a frame. */
 enum role {
@@ -25,6 +25,7 @@ enum role {
 	ROLE_C,
 	ROLE_MORESTACK,
 	ROLE_WRITES_SP, /* calls or computes something on another stack, or in an aligned frame */
+	ROLE_FOR_C,     /* is called by C, and keeps C's registers in a frame that is not Go's: its code tells */
 };
 
 static bool is_named(const char *name, const char *what)
@@ -69,6 +70,8 @@ static enum role role_of(const struct go_tables *t, const struct go_func *f)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 			if (is_named(name + sizeof(package) - 1, known[i].name) && is_flagged(t, f, known[i].role))
 				return known[i].role;
+	if (is_named(name, "crosscall2"))
+		return ROLE_FOR_C;
 	if (f->flags & GO_FUNC_TOP)
 		return ROLE_TOP;
 	return f->flags & GO_FUNC_WRITES_SP ? ROLE_WRITES_SP : ROLE_PLAIN;
@@ -130,6 +133,18 @@ static enum go_row_kind kind_of(enum role role, int32_t size, bool exact)
 	return size ? GO_ROW_FRAME : GO_ROW_UNSURE;
 }
 
+/* `at` has the row; unless `exact`, the call that ends behind it has left the frame so. */
+static bool read_row(const struct go_tables *t, const struct arch *arch, struct budget *budget, uint64_t at, bool exact,
+		     struct go_row *out)
+{
+	out->kind = GO_ROW_PLAIN;
+	if (!insn_read_row(t->image, arch, budget, exact ? at : at + 1, &out->row))
+		return false;
+	out->row.start = at;
+	out->row.end = at + 1;
+	return true;
+}
+
 /* False when the size of the frame is none. */
 static bool make_row(const struct arch *arch, enum role role, int32_t size, bool exact, struct go_row *out)
 {
@@ -150,6 +165,7 @@ bool go_rows_find(const struct go_tables *t, const struct arch *arch, struct bud
 	uint64_t bytes = FIND_BUDGET;
 	struct go_values v;
 	struct go_func f;
+	enum role role;
 	bool found = false;
 
 	*out = (struct go_row){0};
@@ -160,20 +176,25 @@ bool go_rows_find(const struct go_tables *t, const struct arch *arch, struct bud
 		found = vaddr < v.end;
 	if (!budget_take(budget, FIND_BUDGET - bytes) || !found)
 		return false;
+	role = role_of(t, &f);
+	if (role == ROLE_FOR_C)
+		return read_row(t, arch, budget, vaddr, exact, out);
 	out->row.start = v.start;
 	out->row.end = v.end;
-	return make_row(arch, role_of(t, &f), v.value, exact, out);
+	return make_row(arch, role, v.value, exact, out);
 }
 
-static int put_bytes(const struct arch *arch, enum role role, const struct go_values *v, struct span code, go_row_fn fn,
-		     void *arg)
+static int put_bytes(const struct go_tables *t, const struct arch *arch, enum role role, const struct go_values *v,
+		     struct span code, go_row_fn fn, void *arg)
 {
+	struct budget budget = {.left = READ_BUDGET};
 	int ret = 0;
 
 	for (uint64_t at = v->start; ret == 0 && at < v->end; at++) {
 		struct go_row row = {.row = {.start = at, .end = at + 1}};
+		bool exact = !insn_ends_call(arch, code, at + 1);
 
-		if (make_row(arch, role, v->value, !insn_ends_call(arch, code, at + 1), &row))
+		if (role == ROLE_FOR_C ? read_row(t, arch, &budget, at, exact, &row) : make_row(arch, role, v->value, exact, &row))
 			ret = fn(&row, arg);
 	}
 	return ret;
@@ -198,7 +219,7 @@ static int put_function(const struct go_tables *t, const struct arch *arch, cons
 			v.end = f->end;
 		row.row.end = v.end;
 		if (switches)
-			ret = put_bytes(arch, role, &v, code, fn, arg);
+			ret = put_bytes(t, arch, role, &v, code, fn, arg);
 		else if (make_row(arch, role, v.value, true, &row))
 			ret = fn(&row, arg);
 	}

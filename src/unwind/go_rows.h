@@ -15,7 +15,6 @@
 
 enum go_row_kind {
 	GO_ROW_PLAIN,    /* `row` is as good as CFI */
-	GO_ROW_CALLBACK, /* the same, but the caller waits for C to return: its pc does not follow a call */
 	GO_ROW_UNSURE,   /* the function changes stacks, and `row` holds only until it has done so */
 	/* The function may be on another stack by now. `row` holds with the sp that it had on the first one: */
 	GO_ROW_FRAME,  /* fp, which is that of its frame, tells where that was */
@@ -23,6 +22,7 @@ enum go_row_kind {
 	GO_ROW_C, /* a C function was called; how far down the goroutine's stack it is was put where the call was made
 		   */
 	GO_ROW_MORESTACK, /* the goroutine has it, and the pc at which its function will be tried again */
+	GO_ROW_CALLBACK,  /* the other way round: the first one is the thread's, where C is that has called Go */
 };
 
 struct go_row {

@@ -3,7 +3,7 @@
 
 #include "bpf/go_layout.h"
 
-enum { MAX_SWITCHES = 16 }; /* in one walk: a program made to keep us busy could go on for ever */
+enum { MAX_SWITCHES = 64 }; /* in one walk: a program made to keep us busy could go on for ever */
 
 /* What depends on the release. */
 struct layout {
@@ -159,6 +159,30 @@ static bool find_kept(struct walk *w, struct regs *out)
 	return true;
 }
 
+/*
+ * The thread's own goroutine has the sp that the stack was left with by the innermost call from C, and that is where the one
+ * outside of it is kept. Before that is left the walk is on it already.
+ */
+static bool find_callback(struct walk *w, struct regs *out)
+{
+	const struct arch *arch = w->arch;
+	uint64_t goroutine = w->regs.r[arch->dwarf_go], m, g0, back, sp;
+	unsigned saved = arch->id == ARCH_X86_64 ? GO_X86_CALLBACK_SAVED : GO_ARM_CALLBACK_SAVED;
+
+	if (!read_at(w, goroutine, GO_G_M, &m) || !read_at(w, m, GO_M_G0, &g0) || !read_at(w, g0, GO_G_M, &back) || back != m)
+		return end_switched(w);
+	if (goroutine == g0 || !is_on_stack(w, goroutine, w->regs.r[arch->dwarf_sp])) {
+		*out = w->regs;
+		return true;
+	}
+	sp = w->go_outer;
+	if ((!sp && !read_at(w, g0, GO_G_SP, &sp)) || !read_at(w, sp, saved, &w->go_outer) || w->go_outer < sp)
+		return end_switched(w);
+	regs_put(out, arch->dwarf_sp, sp);
+	regs_put(out, arch->dwarf_go, g0);
+	return true;
+}
+
 /* fp points at where the caller's is saved. */
 static void find_frame(struct walk *w, const struct cfi_row *row, struct regs *out)
 {
@@ -187,5 +211,7 @@ bool go_stack_find(struct walk *w, enum go_row_kind kind, const struct cfi_row *
 		find_frame(w, row, out);
 		return true;
 	}
+	if (kind == GO_ROW_CALLBACK)
+		return find_callback(w, out);
 	return kind == GO_ROW_C ? find_kept(w, out) : find_saved(w, kind, out);
 }

@@ -292,6 +292,26 @@ static bool step_to_goroutine(struct walk *w, const struct code_info *info, stru
 	return step_by_row(w, &info->row, 0, out);
 }
 
+/*
+ * Go that C has called: what called that is on the thread's stack, and saved there what C needs. The frame pointer is not
+ * there any more on aarch64, where it is below sp. On the goroutine's stack there is an address that nothing was called from.
+ */
+static bool step_to_c(struct walk *w, const struct code_info *info, struct caller *out)
+{
+	struct regs regs;
+	uint64_t target;
+
+	if (!go_stack_find(w, info->go, &info->row, &regs))
+		return false;
+	w->regs = regs;
+	if (!step_by_row(w, &info->row, 0, out))
+		return false;
+	out->regs.valid &= ~(UINT64_C(1) << w->arch->dwarf_fp);
+	if (walk_is_return_address(w, out->regs.pc, &target))
+		return true;
+	return walk_end(w, STACK_NO_UNWIND_INFO, "the Go runtime has switched stacks here");
+}
+
 /* A search of the stack would not help: goroutines' stacks lie side by side. */
 static bool step_in_go(struct walk *w, const struct code_info *info, struct caller *out)
 {
@@ -301,10 +321,7 @@ static bool step_in_go(struct walk *w, const struct code_info *info, struct call
 	case GO_ROW_PLAIN:
 		return step_by_row(w, &info->row, 0, out);
 	case GO_ROW_CALLBACK:
-		if (!step_by_row(w, &info->row, 0, out))
-			return false;
-		out->exact = true;
-		return true;
+		return step_to_c(w, info, out);
 	case GO_ROW_UNSURE:
 		if (!step_by_row(w, &info->row, 0, out))
 			return false;

@@ -26,7 +26,8 @@ struct walk {
 	size_t nsteppers;
 
 	unsigned nsignals;  /* signal frames so far, */
-	unsigned nswitches; /* and changes to the stack of a goroutine */
+	unsigned nswitches; /* and changes of stacks in Go */
+	uint64_t go_outer;  /* where the thread's own stack was left by the call from C outside of the last one; 0: there was none */
 	bool is_unsure;     /* a caller was searched for or guessed, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */

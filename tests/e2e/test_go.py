@@ -166,6 +166,7 @@ def build(request, tmp_path_factory, compiler):
             made[path] = True
         return path
 
+    make.stripped = request.param == "stripped"
     return make
 
 
@@ -181,10 +182,27 @@ def own_stacks(t):
 
 
 # The functions in which goroutines of the target wait.
-WAITS = {"main._Cfunc_wait_in_c", "main._Cfunc_call_go", "main.waitInGo"}
+WAITS = {"main._Cfunc_wait_in_c", "main._Cfunc_call_go", "main._Cfunc_call_twice", "main.waitInGo"}
 
 
-def check_against_own(t, stacks):
+def check_c(functions, stripped):
+    """The frames of C between Go that it has called, and Go that has called it; a thread of C's own begins with C."""
+    called_by = functions
+    for n in range(functions.count("crosscall2")):
+        called_by = called_by[called_by.index("crosscall2") + 1 :]
+        if "runtime.asmcgocall" not in called_by:
+            assert stripped or "call_from_thread" in called_by, functions
+            assert not any(name.startswith(("runtime.", "main.")) for name in called_by), functions
+            return
+        c = called_by[: called_by.index("runtime.asmcgocall")]
+        assert len(c) >= 2 and not any("." in name for name in c), functions
+        assert stripped or "call_go" in c or "call_twice" in c, functions
+    assert functions.count("crosscall2") == ("main.waitInGo" in functions) + ("main.callAgain" in functions), functions
+    assert "runtime.systemstack_switch" not in functions, functions
+    assert functions.index("runtime.goexit") == len(functions) - 1, functions
+
+
+def check_against_own(t, stacks, stripped):
     """Each of our stacks in which one of the functions waits is one of the program's own, to its beginning."""
     own = own_stacks(t)
     found = set()
@@ -192,7 +210,8 @@ def check_against_own(t, stacks):
         waits = WAITS & set(functions)
         if not waits:
             continue
-        assert error is None and functions.index("runtime.goexit") == len(functions) - 1, functions
+        assert error is None, (functions, error)
+        check_c(functions, stripped)
         # Go's runtime shows neither itself nor C, and starts with the function that it remembers of a system call.
         shown = [name for name in functions if "." in name and not name.startswith(("runtime.", "runtime/"))]
         assert any(shown[-len(stack) :] == stack for stack in own if waits <= set(stack)), (functions, own)
@@ -207,7 +226,8 @@ def test_stacks_behind_c(target, snap, build, source):
     def look(_):
         # On aarch64 a thread that sleeps in a leaf function is held when /proc does not tell its link register.
         threads = [th for th in snap(t, source)["threads"] if th["state"] == "S" and th["capture"] != "moved"]
-        return check_against_own(t, ((names(th["user_stack"]), th["user_stack_error"]) for th in threads))
+        stacks = ((names(th["user_stack"]), th["user_stack_error"]) for th in threads)
+        return check_against_own(t, stacks, build.stripped)
 
     gather(look, WAITS)
 
@@ -221,7 +241,7 @@ def test_stacks_behind_c_are_saved(target, snap, stakeout, build, tmp_path):
         threads = [th for th in doc["threads"] if WAITS & set(names(th["user_stack"]))]
         return sorted((th["tid"], th["user_stack_error"], names(th["user_stack"])) for th in threads)
 
-    live = until(lambda: snap(t, "--save", file), lambda doc: len(stacks(doc)) == 3)
+    live = until(lambda: snap(t, "--save", file), lambda doc: len(stacks(doc)) == 4)
     assert stacks(stakeout("replay", "--json", file).doc) == stacks(live)
 
 
@@ -300,6 +320,7 @@ def test_waits_behind_c(target, stakeout, root, build):
 
     def look(patience):
         rows = stakeout("offcpu", "--json", "-d", patience / 2, "-p", t.pid).doc["stacks"]
-        return check_against_own(t, ((names(row["user_stack"]), row["user_stack_error"]) for row in rows))
+        stacks = ((names(row["user_stack"]), row["user_stack_error"]) for row in rows)
+        return check_against_own(t, stacks, build.stripped)
 
     gather(look, WAITS)

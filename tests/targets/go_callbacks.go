@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A goroutine that waits in C, one that waits in Go that C has called, and a thread of C's own that does. Answers each
+// A goroutine that waits in C, one that waits in Go that C has called, one in Go that C has called from such Go, and a thread
+// of C's own that waits in Go. Answers each
 // line with all goroutines' stacks as Go's own runtime tells them.
 // Not built by make: tests/e2e/test_go.py does, where Go is installed.
 package main
@@ -8,8 +9,11 @@ package main
 // #include <pthread.h>
 // #include <unistd.h>
 // extern void waitInGo(void);
+// extern void callAgain(void);
+// static int calls; // what is done after a call keeps the caller's frame
 // static void wait_in_c(void) { for (;;) pause(); }
-// static void call_go(void) { waitInGo(); }
+// static __attribute__((noinline)) void call_go(void) { waitInGo(); calls++; }
+// static __attribute__((noinline)) void call_twice(void) { callAgain(); calls++; }
 // static void *call_from_thread(void *arg) { waitInGo(); return arg; }
 // static int start_thread(void) { pthread_t t; return pthread_create(&t, 0, call_from_thread, 0); }
 import "C"
@@ -30,6 +34,11 @@ func waitInGo() {
 	syscall.Read(pipe[0], make([]byte, 1))
 }
 
+//export callAgain
+func callAgain() {
+	C.call_go()
+}
+
 //go:noinline
 func deeper(depth int, f func()) {
 	if depth > 0 {
@@ -45,6 +54,7 @@ func main() {
 	}
 	go func() { deeper(30, func() { C.wait_in_c() }) }()
 	go func() { deeper(3, func() { C.call_go() }) }()
+	go func() { deeper(5, func() { C.call_twice() }) }()
 	fmt.Println("ready", os.Getpid())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

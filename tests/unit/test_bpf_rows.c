@@ -628,8 +628,28 @@ static void test_go_switch(void **state)
 	bpf_rows_deinit(&rows);
 
 	rows = build_go("runtime.cgocallback", GO_FUNC_WRITES_SP, 0, code, sizeof(code));
-	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA | UNWIND_RESUMES, .cfa = 1,
-		   .ra = -1);
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_GO_CALLBACK, .flags = UNWIND_RA_AT_CFA, .cfa = 1, .ra = -1);
+	bpf_rows_deinit(&rows);
+}
+
+/* What C's registers are kept in is no frame of Go's: its code, this of Go 1.17 and later, tells what is where. */
+static void test_go_called_by_c(void **state)
+{
+	static const uint8_t code[] = {
+		0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, /* where it saves them */
+		0xe8, 0, 0, 0, 0,
+		0x48, 0x83, 0xc4, 0x18,       /* add $0x18, %rsp */
+		0x48, 0x8b, 0x1c, 0x24,       /* mov (%rsp), %rbx */
+		0x4c, 0x8b, 0x64, 0x24, 0x08, /* mov 8(%rsp), %r12 */
+		0x48, 0x8b, 0x6c, 0x24, 0x28, /* mov 0x28(%rsp), %rbp */
+		0x48, 0x83, 0xc4, 0x30,       /* add $0x30, %rsp */
+		0xc3,
+	};
+	struct bpf_rows rows = build_go("crosscall2", 0, 0x10, code, sizeof(code));
+	const uint64_t call = GOMAKE_TEXT + GOMAKE_LEAF + 8;
+
+	EXPECT_ROW(&rows, call + 4, .kind = UNWIND_FROM_SP, .flags = UNWIND_RA_AT_CFA | UNWIND_FP_AT_CFA, .cfa = 0x50 / 8,
+		   .ra = -1, .fp = -2);
 	bpf_rows_deinit(&rows);
 }
 
@@ -657,6 +677,7 @@ int main(void)
 		cmocka_unit_test(test_full_table),         cmocka_unit_test(test_endless_cie),
 		cmocka_unit_test(test_refused_files),      cmocka_unit_test(test_thread_end),
 		cmocka_unit_test(test_go),                 cmocka_unit_test(test_go_switch),
+		cmocka_unit_test(test_go_called_by_c),
 		cmocka_unit_test(test_go_trampoline),
 	};
 

@@ -157,6 +157,44 @@ static void test_has_left_the_goroutine(void **state)
 	}
 }
 
+/* Go that C has called, twice: the thread's own stack was left at one place, and before that at another. */
+static void expect_callbacks(const struct arch *arch, size_t saved)
+{
+	enum { INNER = 816, OUTER = 896, BASE = 960 };
+	struct tiny *t = create(arch, true);
+	struct regs regs;
+
+	put(t, G0 + 56, TINY_STACK + INNER);
+	put(t, INNER + saved, TINY_STACK + OUTER);
+	put(t, OUTER + saved, TINY_STACK + BASE);
+	tiny_stand(t, TINY_CODE, SAVED_SP / 8, false);
+	for (unsigned i = 0; i < 2; i++) {
+		regs_put(&t->walk.regs, arch->dwarf_go, TINY_STACK + G);
+		assert_true(go_stack_find(&t->walk, GO_ROW_CALLBACK, NULL, &regs));
+		assert_int_equal(regs.valid, UINT64_C(1) << arch->dwarf_sp | UINT64_C(1) << arch->dwarf_go);
+		assert_int_equal(regs.r[arch->dwarf_sp], TINY_STACK + (i ? OUTER : INNER));
+		assert_int_equal(regs.r[arch->dwarf_go], TINY_STACK + G0);
+	}
+	t->walk.go_outer = 0;
+	put(t, INNER + saved, TINY_STACK); /* nothing is kept there that is outside of it */
+	assert_false(go_stack_find(&t->walk, GO_ROW_CALLBACK, NULL, &regs));
+	assert_int_equal(t->out.end, STACK_NO_UNWIND_INFO);
+
+	/* The stack was not left yet. */
+	regs_put(&t->walk.regs, arch->dwarf_go, TINY_STACK + G0);
+	assert_true(go_stack_find(&t->walk, GO_ROW_CALLBACK, NULL, &regs));
+	assert_int_equal(regs.r[arch->dwarf_sp], TINY_STACK + SAVED_SP);
+	put(t, G0 + 48, 0);
+	assert_false(go_stack_find(&t->walk, GO_ROW_CALLBACK, NULL, &regs));
+	tiny_destroy(t);
+}
+
+static void test_called_by_c(void **state)
+{
+	expect_callbacks(&arch_x86_64, 0);
+	expect_callbacks(&arch_aarch64, 16);
+}
+
 static void test_frame(void **state)
 {
 	struct cfi_row row = {.cfa = {.kind = CFI_REGISTER_OFFSET, .reg = RSP, .offset = 0x20}};
@@ -206,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_kept_by_a_call_of_c),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_has_left_the_goroutine), cmocka_unit_test(test_neither_goroutine_nor_function),
+		cmocka_unit_test(test_called_by_c),
 		cmocka_unit_test(test_frame),
 		cmocka_unit_test(test_missing_register),
 		cmocka_unit_test(test_endless_switches),
