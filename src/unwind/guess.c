@@ -69,6 +69,15 @@ static bool is_in_file(struct walk *w, uint64_t pc)
 	return module && !module->jit;
 }
 
+/* As V8 enters its interpreter, in code of its file, when it has left optimised code. */
+static bool follows_jump(struct walk *w, uint64_t address)
+{
+	uint8_t before[INSN_JUMP_BYTES];
+
+	return walk_read_code(w, address - sizeof(before), before, sizeof(before)) &&
+	       insn_follows_jump(w->arch, before, address);
+}
+
 /*
  * JIT-compiled code may be unreadable, and interpreters push return addresses that do not follow a call: there, being
  * executable has to be enough.
@@ -79,7 +88,8 @@ static bool may_be_return_address(struct walk *w, uint64_t address)
 	uint8_t byte;
 
 	return walk_is_code(w, address - 1) && (!is_in_file(w, address - 1) || !walk_read_code(w, address - 1, &byte, 1) ||
-						walk_is_return_address(w, address, &target));
+						walk_is_return_address(w, address, &target) ||
+						follows_jump(w, address));
 }
 
 /* Where a frame record may be; 0: fp holds something else. */

@@ -42,6 +42,13 @@ bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t le
 	return ops_for(arch)->follows_call(before, len, address, target);
 }
 
+bool insn_follows_jump(const struct arch *arch, const uint8_t before[static INSN_JUMP_BYTES], uint64_t address)
+{
+	const struct insn_ops *ops = ops_for(arch);
+
+	return ops->follows_jump && ops->follows_jump(before, address);
+}
+
 bool insn_ends_call(const struct arch *arch, struct span code, uint64_t address)
 {
 	uint64_t offset = address - code.vaddr, target;

@@ -18,12 +18,16 @@
 enum {
 	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
 	INSN_MAX_CALL = 7,
-	INSN_EXIT_BYTES = 16, /* as many bytes as insn_is_exit() needs, */
+	INSN_JUMP_BYTES = 32, /* as many bytes as insn_follows_jump() needs, */
+	INSN_EXIT_BYTES = 16, /* insn_is_exit(), */
 	INSN_CONTEXT_BYTES = 12, /* and insn_is_context_end() */
 };
 
 /* True when the `len` bytes end in a call; `address` is the one after them. *target: where to, 0 when computed. */
 bool insn_follows_call(const struct arch *arch, const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
+
+/* True when the bytes end in a jump that has been told to return to the address after them, as a call would be. */
+bool insn_follows_jump(const struct arch *arch, const uint8_t before[static INSN_JUMP_BYTES], uint64_t address);
 
 /* True when a call ends at the address, which the span has or ends at. */
 bool insn_ends_call(const struct arch *arch, struct span code, uint64_t address);
@@ -81,6 +85,7 @@ struct insn_ops {
 	bool (*is_exit)(const uint8_t *code, size_t len);
 	bool (*is_context_end)(const uint8_t code[static INSN_CONTEXT_BYTES]);
 	bool (*follows_call)(const uint8_t *before, size_t len, uint64_t address, uint64_t *target);
+	bool (*follows_jump)(const uint8_t before[static INSN_JUMP_BYTES], uint64_t address); /* NULL: never */
 
 	/*
 	 * Decodes one instruction and applies what it does to the state; false: not understood, or the start of another

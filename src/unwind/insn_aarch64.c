@@ -218,6 +218,24 @@ static bool follows_call(const uint8_t *before, size_t len, uint64_t address, ui
 	return is_call(insn);
 }
 
+/* adr x30 with the address, and at last br. */
+static bool follows_jump(const uint8_t before[static INSN_JUMP_BYTES], uint64_t address)
+{
+	struct cursor c = cursor_init(before, INSN_JUMP_BYTES);
+	bool is_set = false;
+	uint32_t insn = 0;
+
+	while (cursor_left(&c)) {
+		uint64_t at = address - cursor_left(&c);
+		int64_t distance;
+
+		insn = cursor_u32(&c);
+		distance = signed_bits(insn, 5, 19) * INSN_LEN + (int64_t)bits(insn, 29, 2);
+		is_set = is_set || ((insn & 0x9f00001f) == 0x1000001e && at + (uint64_t)distance == address);
+	}
+	return is_set && (insn & 0xfffffc1f) == 0xd61f0000;
+}
+
 /* mov x8, #93 (exit), also in its 32-bit form, then svc #0. */
 static bool is_exit(const uint8_t *code, size_t len)
 {
@@ -247,4 +265,4 @@ static bool is_context_end(const uint8_t code[static INSN_CONTEXT_BYTES])
 }
 
 const struct insn_ops insn_aarch64 = {
-	.is_exit = is_exit, .is_context_end = is_context_end, .follows_call = follows_call, .step = step};
+	.is_exit = is_exit, .is_context_end = is_context_end, .follows_call = follows_call, .follows_jump = follows_jump, .step = step};

@@ -141,6 +141,17 @@ def test_inlined(node, target, snap, stakeout, tmp_path, tier):
     assert_same(thread(after, t.pid), expected)
 
 
+def test_resumed(node, target, snap):
+    """The interpreter, where it went on with a function whose optimised code was left."""
+    t = target(node, "--allow-natives-syntax", INLINED, "resumed")
+    expected = truth(t)
+    main = blocked(snap, t, t.pid, ["futex"])
+    assert main["user_stack_end"] == "complete"
+    assert_same(main, expected)
+    (again,) = [f for f in main["user_stack"] if f["kind"] == "js" and f["symbol"] == "again"]
+    assert again["tier"] == "interpreted"
+
+
 def test_inlined_text(node, target, snap, stakeout):
     t = target(node, "--allow-natives-syntax", INLINED, "turbofan")
     truth(t)

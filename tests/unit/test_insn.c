@@ -67,6 +67,24 @@ static void test_aarch64_calls(void **state)
 	assert_false(insn_follows_call(&arch_aarch64, BYTES(0x00, 0x00, 0x3f, 0xd6), 0x401002, &target));
 }
 
+/* As V8 11.3 enters its interpreter, and what is not that. */
+static void test_aarch64_jumps(void **state)
+{
+	uint32_t code[] = {0xd503201f, 0xb89dc3b3, 0x100000de /* adr x30, +24 */, 0x38736a97,
+			   0xd37df2e1, 0xf8616aa2, 0xaa0203f1, 0xd61f0220 /* br x17 */};
+
+	_Static_assert(sizeof(code) == INSN_JUMP_BYTES, "");
+	assert_true(insn_follows_jump(&arch_aarch64, (const uint8_t *)code, 0x401000));
+	assert_false(insn_follows_jump(&arch_x86_64, (const uint8_t *)code, 0x401000));
+	code[2] = 0x100000be; /* to the br */
+	assert_false(insn_follows_jump(&arch_aarch64, (const uint8_t *)code, 0x401000));
+	code[2] = 0x100000dd; /* another register */
+	assert_false(insn_follows_jump(&arch_aarch64, (const uint8_t *)code, 0x401000));
+	code[2] = 0x100000de;
+	code[7] = 0xd65f03c0; /* ret */
+	assert_false(insn_follows_jump(&arch_aarch64, (const uint8_t *)code, 0x401000));
+}
+
 /* Reads the row of code that starts at CODE_AT of an image made for it. */
 static bool read_row(const struct arch *arch, const void *code, size_t len, struct cfi_row *row)
 {
@@ -353,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86_64_calls),        cmocka_unit_test(test_aarch64_calls),
+		cmocka_unit_test(test_aarch64_jumps),
 		cmocka_unit_test(test_x86_64_rows),         cmocka_unit_test(test_x86_64_flow),
 		cmocka_unit_test(test_x86_64_lengths),      cmocka_unit_test(test_aarch64_rows),
 		cmocka_unit_test(test_aarch64_flow),        cmocka_unit_test(test_x86_64_against_cfi),

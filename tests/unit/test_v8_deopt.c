@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "v8make.h"
 
-#include "runtime/v8/frame.h"
+#include "runtime/v8/names.h"
 
 static struct v8make m;
 
@@ -103,6 +103,57 @@ static void test_inlined(void **state)
 	expect_frame(&made, &calls.data[0], "inner", 3);
 	expect_frame(&made, &calls.data[1], "map", 0);
 	expect_frame(&made, &calls.data[2], "outer", 2);
+}
+
+/* Names what is shown for the frame: so many. */
+static void expect_named(const struct made *made, struct v8_names *names, size_t n, struct v8_named *out)
+{
+	v8make_finish(&m);
+	assert_true(v8_names_init(names));
+	assert_int_equal(v8_name_place(names, &m.heap, &made->place, out), V8_NAMED);
+	assert_int_equal(out->len, n);
+}
+
+static void test_names(void **state)
+{
+	struct made made = make();
+	struct v8_names names;
+	struct v8_named named;
+
+	expect_named(&made, &names, 3, &named);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(names.frames.data[named.data[i]].inlined, i < 2);
+	assert_string_equal(names.frames.data[named.data[0]].symbol, "inner");
+	assert_string_equal(names.frames.data[named.data[2]].symbol, "outer");
+	v8_names_deinit(&names);
+}
+
+/* All or nothing of what was inlined. */
+static void test_no_name(void **state)
+{
+	struct made made = make();
+	struct v8_names names;
+	struct v8_named named;
+
+	v8make_put(&m, made.inner, 16, made.data);
+	expect_named(&made, &names, 1, &named);
+	assert_string_equal(names.frames.data[named.data[0]].symbol, "outer");
+	assert_false(names.frames.data[named.data[0]].inlined);
+	v8_names_deinit(&names);
+}
+
+/* A builtin is said to be one, but the function is the program's: it is left out. */
+static void test_no_builtin(void **state)
+{
+	struct made made = make();
+	struct v8_names names;
+	struct v8_named named;
+
+	v8make_put(&m, made.literals, 32, made.place.function | 2);
+	expect_named(&made, &names, 2, &named);
+	assert_string_equal(names.frames.data[named.data[0]].symbol, "inner");
+	assert_string_equal(names.frames.data[named.data[1]].symbol, "outer");
+	v8_names_deinit(&names);
 }
 
 /* What is not right has its own function only, and the line where that begins. */
@@ -217,7 +268,8 @@ static void test_other_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_inlined),        TEST(test_nothing_called), TEST(test_elsewhere),    TEST(test_damaged),
+		TEST(test_inlined),        TEST(test_names),          TEST(test_no_name),      TEST(test_no_builtin),
+		TEST(test_nothing_called), TEST(test_elsewhere),    TEST(test_damaged),
 		TEST(test_other_types),    TEST(test_other_function), TEST(test_few_literals), TEST(test_no_function),
 		TEST(test_short_bytecode), TEST(test_no_bytecode),    TEST(test_other_version),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks in a function that compiled code has called, below functions that were inlined into it. With --allow-natives-syntax:
 //
-//     inlined.js turbofan|maglev|osr|deoptimised|baseline [naps]
+//     inlined.js turbofan|maglev|osr|deoptimised|resumed|baseline [naps]
 //
 //     ready PID
 //     [[FUNCTION, FILE, LINE], …]       see truth.js
@@ -22,6 +22,7 @@ function say() {
 
 // Never compiled.
 function leaf(x) {
+  if (armed[0] && x === 2 && tier === 'resumed') %DeoptimizeFunction(again);
   if (!armed[0] || x !== 3) return x;
   if (tier === 'deoptimised') %DeoptimizeFunction(outer);
   if (process.argv[3] !== 'naps')
@@ -81,6 +82,12 @@ function outer(n) {
   return sum;
 }
 
+// Optimised when it calls for the first time, and interpreted from then on.
+function again(x) {
+  return calls(x) +
+    calls(3);
+}
+
 // Compiled while it runs, so that what is executed is not the code that the function has.
 function loops(n) {
   let sum = 0;
@@ -92,7 +99,7 @@ function loops(n) {
   return sum;
 }
 
-const functions = [calls, Base, Derived, Derived.prototype.method, applied, each, outer, loops];
+const functions = [calls, Base, Derived, Derived.prototype.method, applied, each, outer, again, loops];
 const getter = Object.getOwnPropertyDescriptor(Derived.prototype, 'property').get;
 
 function main() {
@@ -100,6 +107,13 @@ function main() {
   for (let i = 0; i < 100; i++) outer(3);
   if (tier === 'osr')
     return loops(2000);
+  if (tier === 'resumed') {
+    for (let i = 0; i < 100; i++) again(i);
+    %OptimizeFunctionOnNextCall(again);
+    again(5);
+    armed[0] = 1;
+    return again(2);
+  }
   if (tier === 'maglev')
     eval('%OptimizeMaglevOnNextCall(outer)'); // older versions do not know it
   else if (tier !== 'baseline')
