@@ -134,18 +134,34 @@ static bool is_gil(const struct stack *user, size_t i)
 	       is_python_file(user->data[i + 1].module) && offcpu_name_kinds(symbol) & NAME_CONDITION;
 }
 
+/* How it waits for anything else; since 3.13 mostly by the second. */
+static bool is_python_wait(const char *symbol)
+{
+	return symbol &&
+	       (starts_with(symbol, "PyThread_acquire_lock_timed") || starts_with(symbol, "_PyParkingLot_Park"));
+}
+
 /* Its queues wait for a lock that is not really one: adding to the queue releases it. */
 static bool is_python_queue(const struct stack *user, size_t i)
 {
-	const char *symbol = user->data[i].symbol, *file;
 	const struct frame *caller = i + 1 < user->len ? &user->data[i + 1] : NULL;
+	const char *file;
 
-	if (!symbol || !caller || !starts_with(symbol, "PyThread_acquire_lock_timed"))
+	if (!caller || !is_python_wait(user->data[i].symbol))
 		return false;
 	if (caller->symbol)
 		return starts_with(caller->symbol, "_queue_SimpleQueue_get");
 	file = caller->module && caller->module->path ? strrchr(caller->module->path, '/') : NULL;
 	return file && starts_with(file, "/_queue.");
+}
+
+/* What the interpreter itself waits for so is a lock, or has a name that says what else: PyEvent_WaitTimed. */
+static bool is_python_lock(const struct stack *user, size_t end)
+{
+	for (size_t i = 0; i + 1 < end; i++)
+		if (is_python_wait(user->data[i].symbol))
+			return !user->data[i + 1].symbol && is_python_file(user->data[i + 1].module);
+	return false;
 }
 
 static bool is_program(const struct frame *frame)
@@ -191,6 +207,16 @@ static enum runtime_wait find_java(const struct stack *user, size_t *i)
 	return RUNTIME_WAIT_UNKNOWN;
 }
 
+static enum runtime_wait find_python(const struct stack *user, size_t *i)
+{
+	enum runtime_wait wait = find_function(&user->data[*i], python);
+
+	if (wait == RUNTIME_WAIT_UNKNOWN)
+		return is_python_lock(user, *i) ? RUNTIME_WAIT_LOCK : RUNTIME_WAIT_UNKNOWN;
+	++*i;
+	return wait;
+}
+
 /* A condition may be part of something else. */
 static enum runtime_wait find_around(const struct stack *user, size_t *i)
 {
@@ -219,7 +245,7 @@ enum runtime_wait offcpu_runtime_wait(const struct stack *user, size_t *frames)
 	if (wait == RUNTIME_WAIT_UNKNOWN && i < user->len && user->data[i].kind == FRAME_KIND_JAVA)
 		wait = find_java(user, &i);
 	else if (wait == RUNTIME_WAIT_UNKNOWN && i < user->len)
-		wait = find_function(&user->data[i++], python);
+		wait = find_python(user, &i);
 	if (wait == RUNTIME_WAIT_CONDITION)
 		wait = find_around(user, &i);
 	*frames = wait == RUNTIME_WAIT_UNKNOWN ? 0 : i;

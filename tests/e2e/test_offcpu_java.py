@@ -146,6 +146,33 @@ def test_waits_that_are_not_over(java, record, mode, source):
         assert stacks[name] in [shown(row) for row in rows[name]], name
 
 
+# Threads of JavaPools: what each waits for, and whether that is idle.
+CAUSES = {
+    "writer": ("lock", False),
+    "timed writer": ("lock", False),
+    "enterer 1": ("lock", False),
+    "enterer 2": ("lock", False),
+    "waiter": ("condition", True),
+    "timer": ("condition", True),
+    "pool-1-thread-2": ("condition", True),
+    "pool-2-thread-1": ("condition", True),
+    "getter": ("condition", False),
+    "joiner": ("condition", False),
+}
+
+
+def test_causes(java, record):
+    """A thread parks for a lock as for a condition: the methods of Java's library tell."""
+    t = java(options=["-Djava.util.concurrent.ForkJoinPool.common.parallelism=3"], main="JavaPools")
+
+    def look():
+        rows = rows_of(record("--json", "-p", t.pid).finish())
+        return {name: {(row["cause"], row["idle"]) for row in rows if row["thread_name"] == name} for name in CAUSES}
+
+    # Who says that it waits may still be on its way to sleep.
+    until(look, lambda told: told == {name: {expected} for name, expected in CAUSES.items()})
+
+
 def test_raw_and_without(java, record):
     """--raw keeps native frames behind those that stand for them, --no-runtime shows nothing else."""
     t = java(main="JavaWaits")

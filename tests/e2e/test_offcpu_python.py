@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import built, native, run, wait_until
+from harness import built, native, run, until, wait_until
 from offcpu_recording import MS, added, assert_whole, names, rows_of, wake, why_not
 from pythons import CHOSEN, SCRIPTS, command, python_frames
 
@@ -68,6 +68,45 @@ def test_waits_that_are_not_over(python, record, source):
     doc = recording.finish()
     for tid, expected in frames.items():
         assert_same(asleep(doc, tid), expected, whole=source != "proc")
+
+
+# What a function waits for, and whether that is idle.
+CAUSES = {
+    "for_turn": ("lock", False),
+    "for_another_turn": ("lock", False),
+    "for_condition": ("condition", True),
+    "for_event": ("condition", True),
+    "for_queue": ("condition", True),
+    "for_simple_queue": ("condition", True),
+    "for_thread": ("condition", False),
+    "_worker": ("condition", True),
+}
+
+
+def causes(doc):
+    """{function: {(cause, idle)}} of the waits of all threads, by the innermost function that tells what it is for."""
+    found = {}
+    for row in rows_of(doc, state="S"):
+        for name, _, _ in python_frames(row):
+            if name in CAUSES or name == "for_interpreter":
+                found.setdefault(name, set()).add((row["cause"], row["idle"]))
+    return found
+
+
+def test_causes(python, record):
+    """Python waits for nearly all with a lock, and for its own lock with a condition: its library tells them apart."""
+    t = python("causes.py")
+
+    def look():
+        recording = record("--json", "-p", t.pid)
+        recording.until_seen(50)
+        return causes(recording.finish())
+
+    # Who has just begun to wait, or has to wait for the interpreter first, is where it belongs the next time.
+    expected = {name: {told} for name, told in CAUSES.items()}
+    found = until(look, lambda found: {name: found.get(name) for name in CAUSES} == expected)
+    assert ("lock", False) in found["for_interpreter"]
+    assert not any(idle or cause == "condition" for cause, idle in found["for_interpreter"])
 
 
 def test_from_the_start(version):
