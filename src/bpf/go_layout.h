@@ -20,6 +20,13 @@ enum {
 	GO_G_LR = 88,
 	GO_G_FP = 96,
 
+	/*
+	 * Where a program with C code keeps the goroutine as well, from the register that tells C's threads apart. This is
+	 * the place of a program's only variable of that kind; nothing says that it is the only one.
+	 */
+	GO_X86_TLS_BELOW = 8,
+	GO_ARM_TLS_ABOVE = 16,
+
 	/* struct m, a thread. OLD: until a word was dropped from the saved registers, which it has before this one. */
 	GO_M_G0 = 0, /* the goroutine of the thread's own stack */
 	GO_M_CURG_OLD = 192,

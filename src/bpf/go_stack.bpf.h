@@ -35,19 +35,52 @@ static __attribute__((noinline)) bool is_function(struct walk *w, __u64 value)
 	return read_user(value, &code) && find_mapping(w, code, &mapping);
 }
 
+/* Where a thread's variables are, as the kernel noted it when the thread last left its CPU. */
+static __u64 find_tls(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase - GO_X86_TLS_BELOW;
+#else
+	struct task_struct___arm64 *arm = (struct task_struct___arm64 *)task;
+
+	return bpf_core_field_exists(arm->thread.uw.tp_value) ? arm->thread.uw.tp_value + GO_ARM_TLS_ABOVE : 0;
+#endif
+}
+
+static bool is_own(__u64 g, __u64 *m)
+{
+	__u64 g0;
+
+	return g && read_user(g + GO_G_M, m) && read_user(*m + GO_M_G0, &g0) && g0 == g;
+}
+
+/* The thread's own goroutine, on whose stack the walk is. C, which that may have called, has the register for itself. */
+static bool find_own(struct walk *w, __u64 *m)
+{
+	__u64 g = 0;
+
+	if (is_own(w->go, m))
+		return true;
+	if (!read_user(find_tls(), &g) || !is_own(g, m) || !is_on_stack(g, w->sp))
+		return false;
+	w->go = g;
+	return true;
+}
+
 enum { GO_LOST, GO_FOUND, GO_LEFT };
 
 /* The goroutine that the thread works for. GO_LEFT: it has left that for good, if *g is 0 or a function. */
 static int find_goroutine(struct walk *w, __u64 *g, bool *old)
 {
-	__u64 m, g0, first, second;
+	__u64 m, first, second;
 
-	if (!w->go || !read_user(w->go + GO_G_M, &m) || !read_user(m + GO_M_G0, &g0) || g0 != w->go ||
-	    !read_user(m + GO_M_CURG_OLD, &first) || !read_user(m + GO_M_CURG, &second))
+	if (!find_own(w, &m) || !read_user(m + GO_M_CURG_OLD, &first) || !read_user(m + GO_M_CURG, &second))
 		return GO_LOST;
-	*old = first && first != g0 && is_run_by(first, m);
+	*old = first && first != w->go && is_run_by(first, m);
 	*g = *old ? first : second;
-	if (*old || (second && second != g0 && is_run_by(second, m)))
+	if (*old || (second && second != w->go && is_run_by(second, m)))
 		return GO_FOUND;
 	/* In both layouts the first is 0 when there is none; in the old one the other is a function. */
 	return first ? GO_LOST : GO_LEFT;

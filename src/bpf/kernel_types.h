@@ -69,6 +69,12 @@ struct thread_struct {
 	unsigned long gsbase;
 };
 
+struct thread_struct___arm64 {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+
 typedef struct {
 	void *vdso;
 	const void *vdso_image; /* x86 has several */
@@ -139,6 +145,10 @@ struct task_struct {
 	unsigned long sas_ss_sp;
 	unsigned long sas_ss_size;
 	struct thread_struct thread;
+};
+
+struct task_struct___arm64 {
+	struct thread_struct___arm64 thread;
 };
 
 /* Before 5.14 the field had no underscores. */

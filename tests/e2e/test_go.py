@@ -13,6 +13,7 @@ from harness import ROOT, gather, symbols, thread, until
 SOURCE = ROOT / "tests/targets/golang.go"
 SWITCHES = ROOT / "tests/targets/go_switches.go"
 HELD = ROOT / "tests/targets/go_held.go"
+THREADS = ROOT / "tests/targets/go_threads.go"
 CALLBACKS = ROOT / "tests/targets/go_callbacks.go"
 STRIP = {"full": [], "stripped": ["-ldflags", "-s -w"]}
 
@@ -324,3 +325,23 @@ def test_waits_behind_c(target, stakeout, root, build):
         return check_against_own(t, stacks, build.stripped)
 
     gather(look, WAITS)
+
+
+def test_waits_in_c_of_the_runtime(target, stakeout, root, build):
+    """C code that the runtime has called on its own stack, and that uses the register which tells the goroutine."""
+    t = target(build(THREADS))
+
+    def look(patience):
+        args = "--json", "-d", patience / 2, "-p", t.pid
+        found = set()
+        for row in stakeout("offcpu", *args).doc["stacks"]:
+            functions = names(row["user_stack"])
+            if "pthread_create" not in functions or "runtime.systemstack" not in functions:
+                continue  # threads are created by the scheduler, too
+            assert row["user_stack_error"] is None, functions
+            assert functions[functions.index("runtime.asmcgocall") + 1] == "runtime.newm1", functions
+            assert functions[-1] == "runtime.goexit", functions
+            found.add("runtime.systemstack")
+        return found
+
+    gather(look, {"runtime.systemstack"})
