@@ -17,7 +17,7 @@ struct path {
 };
 
 struct reader {
-	const struct image *image;
+	const struct insn_source *source;
 	const struct insn_ops *ops;
 	struct u64map visited;
 	unsigned ninsns;
@@ -84,15 +84,15 @@ static void add_path(struct reader *r, uint64_t vaddr, const struct insn_state *
 /* Follows one path to its end; true when that is a return. */
 static bool follow(struct reader *r, struct path *path)
 {
-	struct span code = image_bytes_at(r->image, path->vaddr);
+	struct span code = {0};
 	struct insn insn;
 
-	while (code.data && visit(r, path->vaddr)) {
+	while (visit(r, path->vaddr)) {
 		uint64_t skip = path->vaddr - code.vaddr;
 
-		if (path->vaddr < code.vaddr || skip >= code.len) {
-			code = image_bytes_at(r->image, path->vaddr);
-			skip = 0;
+		if (path->vaddr < code.vaddr || skip >= code.len || code.len - skip < INSN_MAX_LEN) {
+			code = r->source->at(r->source->ctx, path->vaddr);
+			skip = path->vaddr - code.vaddr;
 			if (!code.data)
 				return false;
 		}
@@ -148,15 +148,22 @@ static bool make_row(const struct arch *arch, const struct insn_state *state, st
 	return true;
 }
 
-bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
-		   struct cfi_row *out)
+static struct insn_state begin(void)
+{
+	return (struct insn_state){.sp = {.known = true}, .fp = {.known = true, .from_fp = true}};
+}
+
+bool insn_read_source(const struct insn_source *source, const struct arch *arch, struct budget *budget, uint64_t address,
+		      bool is_returned_to, struct cfi_row *out)
 {
 	struct path paths[MAX_PATHS];
-	struct reader r = {.image = image, .ops = ops_for(arch), .paths = paths, .budget = budget};
-	struct insn_state start = {.sp = {.known = true}};
+	struct reader r = {.source = source, .ops = ops_for(arch), .paths = paths, .budget = budget};
+	struct insn_state start = begin();
 	bool found = false;
 
-	add_path(&r, vaddr, &start);
+	if (is_returned_to && arch->ra_in_register)
+		start.lost = UINT64_C(1) << arch->dwarf_ra;
+	add_path(&r, address, &start);
 	while (r.npaths && !found) {
 		struct path path = r.paths[--r.npaths];
 
@@ -164,15 +171,28 @@ bool insn_read_row(const struct image *image, const struct arch *arch, struct bu
 	}
 	u64map_deinit(&r.visited);
 	if (found) {
-		out->start = vaddr;
-		out->end = vaddr + 1;
+		out->start = address;
+		out->end = address + 1;
 	}
 	return found;
 }
 
+static struct span image_code_at(void *ctx, uint64_t address)
+{
+	return image_bytes_at(ctx, address);
+}
+
+bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
+		   struct cfi_row *out)
+{
+	struct insn_source source = {.at = image_code_at, .ctx = (void *)image};
+
+	return insn_read_source(&source, arch, budget, vaddr, false, out);
+}
+
 bool insn_read_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address, struct cfi_row *out)
 {
-	struct insn_state state = {.sp = {.known = true}};
+	struct insn_state state = begin();
 	struct insn insn = {.flow = INSN_NEXT};
 
 	for (size_t at = 0; at < len && insn.flow == INSN_NEXT; at += insn.len) {

@@ -18,6 +18,7 @@
 enum {
 	INSN_MIN_CALL = 2, /* bytes of the shortest and the longest call */
 	INSN_MAX_CALL = 7,
+	INSN_MAX_LEN = 15, /* of any instruction */
 	INSN_JUMP_BYTES = 32, /* as many bytes as insn_follows_jump() needs, */
 	INSN_EXIT_BYTES = 16, /* insn_is_exit(), */
 	INSN_CONTEXT_BYTES = 12, /* and insn_is_context_end() */
@@ -46,6 +47,18 @@ bool insn_is_context_end(const struct arch *arch, const uint8_t code[static INSN
 bool insn_read_row(const struct image *image, const struct arch *arch, struct budget *budget, uint64_t vaddr,
 		   struct cfi_row *out);
 
+/*
+ * The same for code from elsewhere: at() gives what is known of it from an address on, which is as much as one instruction
+ * needs, or all up to its end; it stays until the next call. data NULL: nothing. `is_returned_to`: a call has just ended there.
+ */
+struct insn_source {
+	struct span (*at)(void *ctx, uint64_t address);
+	void *ctx;
+};
+
+bool insn_read_source(const struct insn_source *source, const struct arch *arch, struct budget *budget, uint64_t address,
+		      bool is_returned_to, struct cfi_row *out);
+
 /* The same for bytes of code made at run time, as far as they go straight to a return: nothing else of it is known. */
 bool insn_read_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address, struct cfi_row *out);
 
@@ -60,6 +73,7 @@ struct insn_slot {
 
 struct insn_state {
 	struct insn_slot sp; /* always known */
+	struct insn_slot fp; /* unless it is known, sp cannot be taken from it */
 	int64_t high;        /* the highest that sp has been: what lies below was written on the way, not before */
 	struct insn_slot saved[ARCH_MAX_DWARF_REGS];  /* where it was last loaded from */
 	struct insn_slot stored[ARCH_MAX_DWARF_REGS]; /* where it was last stored to on the way */
@@ -138,11 +152,22 @@ static inline void insn_load(struct insn_state *state, unsigned reg, int64_t off
 	state->saved[reg] = slot;
 }
 
-/* sp = fp + offset */
-static inline void insn_sp_from_fp(struct insn_state *state, int64_t offset)
+/* sp = fp + offset; false when fp was set to what is not known. */
+static inline bool insn_sp_from_fp(struct insn_state *state, int64_t offset)
 {
-	state->sp = (struct insn_slot){.known = true, .from_fp = true, .offset = offset};
-	state->high = offset;
+	bool same_base = state->sp.from_fp == state->fp.from_fp;
+
+	state->sp = state->fp;
+	state->sp.offset = insn_add(state->sp.offset, offset);
+	if (!same_base || state->high < state->sp.offset)
+		state->high = state->sp.offset;
+	return state->fp.known;
+}
+
+/* fp = sp + offset */
+static inline void insn_fp_from_sp(struct insn_state *state, int64_t offset)
+{
+	state->fp = insn_slot_at(state, offset);
 }
 
 #endif

@@ -49,6 +49,14 @@ static bool is_call(uint32_t insn)
 	       || (insn & 0xfefff000) == 0xd63f0000; /* blr, blraa, blrab, blraaz, blrabz */
 }
 
+/* What it now points at is the caller's own. */
+static void load(struct insn_state *state, unsigned reg, int64_t offset)
+{
+	insn_load(state, reg, offset);
+	if (reg == FP)
+		state->fp.known = false;
+}
+
 /* ldp/stp of 64-bit registers, relative to sp: the two address bits tell post-index, offset and pre-index. */
 static void apply_pair(uint32_t insn, struct insn_state *state)
 {
@@ -59,8 +67,8 @@ static void apply_pair(uint32_t insn, struct insn_state *state)
 	if (mode == PRE)
 		insn_move_sp(state, offset);
 	if (bits(insn, 22, 1)) {
-		insn_load(state, rt(insn), at);
-		insn_load(state, rt2(insn), at + WORD);
+		load(state, rt(insn), at);
+		load(state, rt2(insn), at + WORD);
 	} else {
 		insn_store(state, rt(insn), at);
 		insn_store(state, rt2(insn), at + WORD);
@@ -78,7 +86,7 @@ static void apply_indexed(uint32_t insn, struct insn_state *state)
 	if (pre)
 		insn_move_sp(state, offset);
 	if (bits(insn, 22, 1))
-		insn_load(state, rt(insn), 0);
+		load(state, rt(insn), 0);
 	else
 		insn_store(state, rt(insn), 0);
 	if (!pre)
@@ -102,18 +110,56 @@ static int64_t moves_sp(uint32_t insn)
 	return 0;
 }
 
-/* add/sub sp, sp or fp, #imm; false for other sources */
-static bool apply_to_sp(uint32_t insn, struct insn_state *state)
+static void lose_return_address(struct insn_state *state)
+{
+	state->lost |= UINT64_C(1) << LR;
+	state->saved[LR].known = false;
+}
+
+static int64_t added_immediate(uint32_t insn)
 {
 	int64_t imm = (int64_t)bits(insn, 10, 12) << (bits(insn, 22, 1) ? 12 : 0);
 
-	if (bits(insn, 30, 1))
-		imm = -imm;
-	if (rn(insn) == SP)
-		insn_move_sp(state, imm);
-	else
-		insn_sp_from_fp(state, imm);
-	return rn(insn) == SP || rn(insn) == FP;
+	return bits(insn, 30, 1) ? -imm : imm;
+}
+
+/* add/sub sp, sp or fp, #imm; false for other sources */
+static bool apply_to_sp(uint32_t insn, struct insn_state *state)
+{
+	if (rn(insn) == FP)
+		return insn_sp_from_fp(state, added_immediate(insn));
+	insn_move_sp(state, added_immediate(insn));
+	return rn(insn) == SP;
+}
+
+/* A frame whose size or place is computed. */
+static bool computes_sp(uint32_t insn)
+{
+	return (insn & 0xbfe0001f) == 0x8b20001f                                   /* add or sub sp, x, y */
+	       || ((insn & 0x9f80001f) == 0x9200001f && bits(insn, 29, 2) != 3); /* and, orr, eor sp, x, #imm */
+}
+
+/* Computes a register, or loads it from elsewhere than the stack. */
+static bool sets(uint32_t insn, unsigned reg)
+{
+	if ((insn & 0x1c000000) == 0x10000000 || (insn & 0x0e000000) == 0x0a000000)
+		return rt(insn) == reg;
+	if (is_stack_access(insn))
+		return false;
+	if ((insn & 0xfe400000) == 0xa8400000) /* ldp */
+		return rt(insn) == reg || rt2(insn) == reg;
+	return (insn & 0xffc00000) == 0xf9400000 && rt(insn) == reg; /* ldr x, [y, #imm] */
+}
+
+static void apply_to_others(uint32_t insn, struct insn_state *state)
+{
+	if ((insn & 0xbf8003ff) == (0x91000000 | SP << 5 | FP)) /* add or sub fp, sp, #imm */
+		insn_fp_from_sp(state, added_immediate(insn));
+	else if (sets(insn, FP))
+		state->fp.known = false;
+	else if (sets(insn, LR))
+		lose_return_address(state);
+	insn_move_sp(state, moves_sp(insn));
 }
 
 /* A function saves its return address before it makes calls: storing it after a call does not save the original. */
@@ -129,8 +175,7 @@ static bool saves_lost_address(uint32_t insn, const struct insn_state *state)
 static bool apply_data(uint32_t insn, struct insn_state *state)
 {
 	if (is_call(insn)) {
-		state->lost |= UINT64_C(1) << LR;
-		state->saved[LR].known = false;
+		lose_return_address(state);
 		return true;
 	}
 	if (saves_lost_address(insn, state)) /* the start of another function */
@@ -140,15 +185,15 @@ static bool apply_data(uint32_t insn, struct insn_state *state)
 	else if ((insn & 0xffa00400) == 0xf8000400 && is_stack_access(insn))
 		apply_indexed(insn, state);
 	else if ((insn & 0xffc00000) == 0xf9400000 && is_stack_access(insn)) /* ldr x, [sp, #imm] */
-		insn_load(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
+		load(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
 	else if ((insn & 0xffc00000) == 0xf9000000 && is_stack_access(insn)) /* str x, [sp, #imm] */
 		insn_store(state, rt(insn), (int64_t)bits(insn, 10, 12) * WORD);
 	else if ((insn & 0xbf80001f) == 0x9100001f) /* add or sub to sp */
 		return apply_to_sp(insn, state);
-	else if ((insn & 0xffe0001f) == 0x8b20001f) /* add sp, x, y: a frame whose size is computed */
+	else if (computes_sp(insn))
 		return false;
 	else
-		insn_move_sp(state, moves_sp(insn));
+		apply_to_others(insn, state);
 	return true;
 }
 

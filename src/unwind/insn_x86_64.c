@@ -266,6 +266,45 @@ static bool is_stack_slot(const struct x86_insn *d)
 	return d->has_sib && d->base == RSP && d->index == RSP && d->mod != 3;
 }
 
+/* The register that an instruction computes, of those that compilers compute frame pointers with; 16: none. */
+static unsigned computed(const struct x86_insn *d)
+{
+	switch (d->opcode) {
+	case 0x00 ... 0x37: /* add, or, adc, sbb, and, sub, xor */
+		return d->opcode & 2 ? d->reg : d->mod == 3 ? d->rm : 16;
+	case 0x81:
+	case 0x83:
+		return d->mod == 3 && d->reg != 7 ? d->rm : 16;
+	case 0x89:
+	case 0xc7:
+		return d->mod == 3 ? d->rm : 16;
+	case 0x8b:
+	case 0x8d:
+		return d->reg;
+	case 0xb8 ... 0xbf:
+		return (d->opcode & 7) | d->rex_b << 3;
+	default:
+		return 16;
+	}
+}
+
+/* mov rbp, rsp; lea rbp, [rsp + d] */
+static bool sets_fp_from_sp(const struct x86_insn *d)
+{
+	return (d->opcode == 0x89 && d->reg == RSP) || (d->opcode == 0x8b && d->mod == 3 && d->rm == RSP) ||
+	       (d->opcode == 0x8d && is_stack_slot(d));
+}
+
+static void apply_to_fp(const struct x86_insn *d, struct insn_state *state)
+{
+	if (computed(d) != RBP)
+		return;
+	if (sets_fp_from_sp(d))
+		insn_fp_from_sp(state, d->disp);
+	else
+		state->fp.known = false;
+}
+
 /* Instructions other than push and pop that set or move the stack pointer; false when the result is unknown. */
 static bool apply_to_sp(const struct x86_insn *d, struct insn_state *state)
 {
@@ -284,7 +323,7 @@ static bool apply_to_sp(const struct x86_insn *d, struct insn_state *state)
 		if (is_stack_slot(d))
 			insn_move_sp(state, d->disp);
 		else if (!d->has_sib && d->rm == RBP && d->mod != 0)
-			insn_sp_from_fp(state, d->disp);
+			return insn_sp_from_fp(state, d->disp);
 		else
 			return false;
 		return true;
@@ -293,13 +332,10 @@ static bool apply_to_sp(const struct x86_insn *d, struct insn_state *state)
 			insn_store(state, to_dwarf[d->reg], d->disp);
 		if (d->mod != 3 || d->rm != RSP)
 			return true;
-		insn_sp_from_fp(state, 0);
-		return d->reg == RBP;
+		return d->reg == RBP && insn_sp_from_fp(state, 0);
 	case 0x8b: /* mov from r/m */
-		if (d->reg == RSP) {
-			insn_sp_from_fp(state, 0);
-			return d->mod == 3 && d->rm == RBP;
-		}
+		if (d->reg == RSP)
+			return d->mod == 3 && d->rm == RBP && insn_sp_from_fp(state, 0);
 		if (d->rex_w && is_stack_slot(d))
 			insn_load(state, to_dwarf[d->reg], d->disp);
 		return true;
@@ -314,6 +350,8 @@ static bool apply_pop(const struct x86_insn *d, struct insn_state *state)
 
 	insn_load(state, to_dwarf[reg], 0);
 	insn_move_sp(state, WORD);
+	if (reg == RBP)
+		state->fp.known = false;
 	return reg != RSP;
 }
 
@@ -349,9 +387,11 @@ static bool apply(const struct x86_insn *d, struct insn_state *state, uint64_t n
 		insn_move_sp(state, WORD);
 		return true;
 	case 0xc9: /* leave */
-		insn_sp_from_fp(state, 0);
+		if (!insn_sp_from_fp(state, 0))
+			return false;
 		insn_load(state, to_dwarf[RBP], 0);
 		insn_move_sp(state, WORD);
+		state->fp.known = false;
 		return true;
 	case 0xc2 ... 0xc3:
 		out->flow = INSN_RETURN;
@@ -375,6 +415,7 @@ static bool apply(const struct x86_insn *d, struct insn_state *state, uint64_t n
 		out->flow = INSN_STOP;
 		return true;
 	default:
+		apply_to_fp(d, state);
 		return apply_to_sp(d, state);
 	}
 }

@@ -151,6 +151,14 @@ static void test_x86_64_rows(void **state)
 	assert_true(X86(&row, 0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3));
 	assert_cfa(&row, RSP, 8);
 	assert_int_equal(row.regs[RBX].kind, CFI_UNSPECIFIED);
+	/* a frame pointer that is set on the way is not the one at the start; of other values nothing is known */
+	assert_true(X86(&row, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3));
+	assert_cfa(&row, RSP, 8);
+	assert_int_equal(row.regs[RBP].kind, CFI_UNSPECIFIED);
+	assert_true(X86(&row, 0x55, 0x48, 0x8d, 0x6c, 0x24, 0x08, 0x48, 0x8d, 0x65, 0xf8, 0x5d, 0xc3));
+	assert_cfa(&row, RSP, 8);
+	assert_false(X86(&row, 0x48, 0x89, 0xc5, 0xc9, 0xc3)); /* mov %rax, %rbp; leave */
+	assert_false(X86(&row, 0x5d, 0xc9, 0xc3));
 	/* registers restored by moves, then a tail call into code that pushes and pops the same */
 	assert_true(
 		X86(&row, 0x48, 0x8b, 0x5c, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10, 0xeb, 0x01, 0xf4, 0x53, 0x5b, 0xc3));
@@ -307,6 +315,14 @@ static void test_aarch64_flow(void **state)
 	assert_false(AARCH64(&row, 0x94000000, 0xd65f03c0));                         /* LR is lost */
 	assert_false(AARCH64(&row, 0x94000000, 0xa9be7bfd, 0xa8c27bfd, 0xd65f03c0)); /* runs into another function */
 	assert_false(AARCH64(&row, 0x8b2163ff, 0xd65f03c0));                         /* add sp, sp, x1 */
+	assert_false(AARCH64(&row, 0xcb2163ff, 0xd65f03c0));                         /* sub sp, sp, x1 */
+	assert_false(AARCH64(&row, 0x927cec3f, 0xd65f03c0));                         /* and sp, x1, #-16 */
+	assert_false(AARCH64(&row, 0xaa0103fe, 0xd65f03c0));                         /* mov x30, x1 */
+	assert_false(AARCH64(&row, 0xf940001e, 0xd65f03c0));                         /* ldr x30, [x0] */
+	assert_false(AARCH64(&row, 0xaa0103fd, 0x910003bf, 0xd65f03c0));             /* mov x29, x1; mov sp, x29 */
+	/* stp x29, x30, [sp, #-16]!; mov x29, sp; mov sp, x29; ldp x29, x30, [sp], #16 */
+	assert_true(AARCH64(&row, 0xa9bf7bfd, 0x910003fd, 0x910003bf, 0xa8c17bfd, 0xd65f03c0));
+	assert_cfa(&row, 31, 0);
 }
 
 struct agreement {
