@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from harness import ROOT, Target
 
-SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools")]
+SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools", "JavaStubs")]
 
 # Another release than the host's: `make check-runtimes` names the command that starts it.
 JAVA = os.environ.get("STAKEOUT_JAVA", "java").split()

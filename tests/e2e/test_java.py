@@ -205,6 +205,39 @@ def test_running(java, look, mode):
     t.assert_progress()
 
 
+# In code of the virtual machine that has no frames of one size: whoever is called there for these is asked for by name.
+STUBS = ["copy", "fill", "zero", "checksum", "equal", "multiply", "raise"]
+APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,JavaStubs.*"]
+
+
+def assert_stub(t, kind):
+    """What was interrupted: a method of the target, or what that called for its purpose, which has all three of its callers."""
+    names = [f["symbol"] for f in frames_of(t)]
+    callers = [f"JavaStubs.{name}" for name in (kind, "work", "run")]
+    own = [name for name in names if name.startswith("JavaStubs.")]
+    is_called = len(own) < len(names) or (t["user_stack"][0]["symbol"] or "").startswith("StubRoutines")
+    assert own and own == names[-len(own) :] == callers[-len(own) :], names
+    assert not is_called or own == callers, names
+    return own == callers
+
+
+def test_stubs(java, look):
+    """Threads that run in stubs, and so have no frames of Java at the top: what is said to be whole is right."""
+    t = java(*STUBS, options=APART, main="JavaStubs")
+
+    def see(patience):
+        seen = set()
+        for _ in range(patience):
+            doc = look(t)
+            for found in (thread(doc, kind) for kind in STUBS):
+                kind = found["runtime"]["thread_name"]
+                if found["user_stack_end"] == "complete" and assert_stub(found, kind):
+                    seen |= {kind, (kind, found["user_stack"][0]["kind"])}
+        return seen
+
+    gather(see, {*STUBS, ("copy", "stub")})
+
+
 def carrier(doc):
     """The one that a virtual thread is on."""
     found = [t for t in doc["threads"] if any("JavaVirtual.run" == f["symbol"] for f in frames_of(t))]

@@ -201,6 +201,72 @@ static void test_entry(void **state)
 	assert_int_equal(caller.regs.r[15], 0x15);
 }
 
+static void put_code(uint64_t at, const uint32_t *code, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fake_put(&world->fake, at + 4 * i, code[i], 4);
+}
+
+/* Routines that Java code calls: their code tells whether they have a frame. */
+static void test_routine(void **state)
+{
+	static const uint32_t framed[] = {
+		0xa9be7bfd, /* stp x29, x30, [sp, #-32]! */
+		0x910003fd, /* mov x29, sp */
+		0xf1000421, /* subs x1, x1, #1 */
+		0x54ffffe1, /* b.ne to the one before */
+		0x910003bf, /* mov sp, x29 */
+		0xa8c27bfd, /* ldp x29, x30, [sp], #32 */
+		0xd65f03c0, /* ret */
+	};
+	struct caller caller;
+	struct java_place place;
+
+	world->walk.exact = true;
+	put_code(world->stub, framed, sizeof(framed) / sizeof(framed[0]));
+	regs_put(&world->walk.regs, X_LR, world->compiled + 0x40);
+	world->stack[20] = 0x2929;
+	world->stack[21] = world->compiled + 0x40;
+	world->stack[24 + 6 - 1] = OTHER + 0x20; /* where that returns to */
+	for (unsigned i = 0; i < sizeof(framed) / sizeof(framed[0]); i++) {
+		bool has_frame = i >= 1 && i <= 5;
+
+		assert_int_equal(step(&arch_aarch64, world->stub + 4 * i, has_frame ? 20 : 24, i >= 2 && i <= 5 ? 20 : 33, &caller, &place),
+				 STEP_FOUND);
+		assert_int_equal(caller.regs.pc, world->compiled + 0x40);
+		assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 24);
+		assert_int_equal(caller.regs.r[X_FP], has_frame ? 0x2929 : STACK + 8 * 33);
+		assert_int_equal(caller.flags, 0);
+	}
+	world->stack[24 + 6 - 1] = 0x1234; /* nothing that it could return to */
+	assert_int_equal(step(&arch_aarch64, world->stub + 8, 20, 20, &caller, &place), STEP_UNKNOWN);
+	world->stack[24 + 6 - 1] = OTHER + 0x20;
+	world->stack[21] = world->interpreter + 8; /* in the place of a method of which nothing is known */
+	assert_int_equal(step(&arch_aarch64, world->stub + 8, 20, 20, &caller, &place), STEP_UNKNOWN);
+}
+
+/* The same where one routine has called another. */
+static void test_routine_that_calls(void **state)
+{
+	static const uint8_t code[] = {0x55, 0x48, 0x8b, 0xec, 0x53, 0xe8, 0, 0, 0, 0, 0x5b, 0xc9, 0xc3}; /* enter; push; call; pop; leave */
+	struct caller caller;
+	struct java_place place;
+
+	for (size_t i = 0; i < sizeof(code); i++)
+		fake_put(&world->fake, world->stub + i, code[i], 1);
+	world->stack[21] = 0x2929;
+	world->stack[22] = world->compiled + 0x40;
+	world->stack[23 + 6 - 1] = OTHER + 0x20;
+	assert_int_equal(step(&arch_x86_64, world->stub + 10, 20, 21, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.pc, world->compiled + 0x40);
+	assert_int_equal(caller.regs.r[R_RSP], STACK + 8 * 23);
+	assert_int_equal(caller.regs.r[R_RBP], 0x2929);
+	assert_int_equal(caller.flags, 0);
+	fake_put(&world->fake, world->stub + 10, 0xf4, 1); /* no return */
+	assert_int_equal(step(&arch_x86_64, world->stub + 10, 20, 21, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.flags, FRAME_BY_FRAME_POINTER);
+}
+
 /* Whatever does not lead to code was no frame. */
 static void test_hostile(void **state)
 {
@@ -226,6 +292,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interpreted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_interpreted_top, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_entry, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_routine, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_routine_that_calls, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
 	};
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/stub.h"
 #include "runtime/hotspot/top.h"
 
 enum {
@@ -255,11 +256,58 @@ static bool is_frameless(const struct blob *blob)
 	return strncmp(blob->name, "vtable chunks", 13) == 0;
 }
 
-/* What a running thread does in a stub of no known frame is anybody's guess. */
+static bool is_code(struct code_cache *cache, const struct walk *w, uint64_t pc)
+{
+	return pc && (code_cache_owns(cache, pc) ? code_cache_find(cache, pc) != NULL : walk_is_code(w, pc - 1));
+}
+
+/* The caller's value of a register that a row tells of: it was saved, or never changed. */
+static bool restore(struct walk *w, const struct cfi_row *row, uint64_t cfa, unsigned reg, uint64_t *out)
+{
+	if (row->regs[reg].kind == CFI_AT_CFA_OFFSET)
+		return walk_read_word(w, cfa + (uint64_t)row->regs[reg].offset, out);
+	*out = w->regs.r[reg];
+	return row->regs[reg].kind == CFI_UNSPECIFIED && regs_has(&w->regs, reg);
+}
+
+/*
+ * Whether the caller of a routine has a frame where it must be. The interpreter has none of its own yet when it calls one: it
+ * does so in the place of a method, whose caller may be anywhere.
+ */
+static bool has_frame(struct code_cache *cache, struct walk *w, const struct caller *caller)
+{
+	const struct blob *blob = code_cache_find(cache, caller->regs.pc);
+	uint64_t sp = caller->regs.r[w->arch->dwarf_sp], pc;
+
+	if (!blob || stub_is_routine(blob))
+		return is_code(cache, w, caller->regs.pc);
+	return blob->frame_size && walk_read_word(w, sp + ((uint64_t)blob->frame_size - 1) * WORD, &pc) &&
+	       is_code(cache, w, arch_strip_code_pointer(w->arch, pc));
+}
+
+static enum step_result step_by_code(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
+{
+	struct cfi_row row;
+	uint64_t cfa, pc, fp;
+
+	if (w->sp_is_bound || !stub_read_row(cache, w->arch, blob, w->regs.pc, w->exact, &row) ||
+	    !regs_has(&w->regs, row.cfa.reg))
+		return STEP_UNKNOWN;
+	cfa = w->regs.r[row.cfa.reg] + (uint64_t)row.cfa.offset;
+	if (cfa % WORD || cfa < sp_of(w) || !restore(w, &row, cfa, w->arch->dwarf_ra, &pc) ||
+	    !restore(w, &row, cfa, w->arch->dwarf_fp, &fp))
+		return STEP_UNKNOWN;
+	set_caller(w, out, pc, cfa, fp);
+	return has_frame(cache, w, out) ? STEP_FOUND : STEP_UNKNOWN;
+}
+
+/* A stub whose frame is not known keeps a frame pointer, at least around the calls that it makes itself. */
 static enum step_result step_in_stub(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
 {
 	if (blob->frame_size)
 		return step_by_size(cache, w, blob, out);
+	if (stub_is_routine(blob) && step_by_code(cache, w, blob, out) == STEP_FOUND)
+		return STEP_FOUND;
 	if (w->exact)
 		return is_frameless(blob) && !w->sp_is_bound ? step_by_link(w, sp_of(w), out) : STEP_UNKNOWN;
 	out->flags = FRAME_BY_FRAME_POINTER;
@@ -289,10 +337,7 @@ static enum step_result step_from_barrier(struct walk *w, const struct blob *blo
 static enum step_result check_caller(struct code_cache *cache, const struct walk *w, enum step_result result,
 				     const struct caller *out)
 {
-	uint64_t pc = out->regs.pc;
-	bool is_sound = pc && (code_cache_owns(cache, pc) ? code_cache_find(cache, pc) != NULL : walk_is_code(w, pc - 1));
-
-	return result == STEP_FOUND && !is_sound ? STEP_UNKNOWN : result;
+	return result == STEP_FOUND && !is_code(cache, w, out->regs.pc) ? STEP_UNKNOWN : result;
 }
 
 enum step_result java_step(struct code_cache *cache, struct methods *methods, struct walk *w, struct caller *out,

@@ -10,6 +10,7 @@
 #include "runtime/hotspot/frame.h"
 #include "runtime/hotspot/method.h"
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/stub.h"
 #include "runtime/hotspot/threads.h"
 #include "runtime/hotspot/top.h"
 #include "runtime/hotspot/vmstructs.h"
@@ -205,14 +206,17 @@ static bool add_top(struct hotspot *hs, const struct snapshot *snap, const struc
 	struct top top = {0};
 	struct regs regs;
 
-	if (!arch_to_dwarf(snap->arch, &t->regs, &regs) || !code_cache_owns(&hs->cache, regs.pc))
+	if (!arch_to_dwarf(snap->arch, &t->regs, &regs))
+		return true;
+	if (regs_has(&regs, snap->arch->dwarf_link) && !add_code(hs, regs.r[snap->arch->dwarf_link]))
+		return false;
+	if (!code_cache_owns(&hs->cache, regs.pc))
 		return true;
 	top.pc = regs.pc;
 	snapshot_mem_init(&mem, snap, t);
 	if (regs_has(&regs, snap->arch->dwarf_fp))
 		mem_read_exact(&mem.mem, regs.r[snap->arch->dwarf_fp] + (uint64_t)JAVA_METHOD_SLOT, &top.method, sizeof(top.method));
-	return vec_push(&hs->tops, top) && add_code(hs, regs.pc) &&
-	       (!regs_has(&regs, snap->arch->dwarf_link) || add_code(hs, regs.r[snap->arch->dwarf_link]));
+	return vec_push(&hs->tops, top) && add_code(hs, regs.pc);
 }
 
 /* Any word on a stack may be where a call into the code returns to. */
@@ -234,23 +238,29 @@ static bool collect(struct hotspot *hs, const struct snapshot *snap)
 static bool know_code(struct hotspot *hs, uint64_t pc)
 {
 	const struct blob *blob;
+	struct cfi_row row;
 	uint64_t slot;
 
 	hs->pages.lacks = false;
 	blob = code_cache_find(&hs->cache, pc);
 	if (blob && blob->kind == BLOB_COMPILED)
 		scopes_is_deoptimized(&hs->cache, blob, pc, &slot);
+	else if (blob && stub_is_routine(blob) && pc != hs->layout.facts[HS_CALL_RETURN])
+		stub_read_row(&hs->cache, hs->target->snap->arch, blob, pc, false, &row);
 	return !hs->pages.lacks;
 }
 
 static void know_top(struct hotspot *hs, const struct top *top)
 {
 	const struct blob *blob = code_cache_find(&hs->cache, top->pc);
+	struct cfi_row row;
 	uint64_t start, len;
 
 	if (!blob)
 		return;
-	if (blob->kind == BLOB_INTERPRETER)
+	if (stub_is_routine(blob))
+		stub_read_row(&hs->cache, hs->target->snap->arch, blob, top->pc, true, &row);
+	else if (blob->kind == BLOB_INTERPRETER)
 		methods_find_code(&hs->methods, le64toh(top->method), &start, &len);
 	else if (top_window(blob, top->pc, &start, &len))
 		pages_foresee(&hs->pages, start, len);
