@@ -59,11 +59,21 @@ static const char *end_of_word(const char *s, const char *end)
 	return s;
 }
 
+/* Two spaces are between the parts of a line that has such. */
+static const char *end_of_part(const char *s, const char *end)
+{
+	while (s < end && !(s[0] == ' ' && s + 1 < end && s[1] == ' '))
+		s++;
+	return s;
+}
+
 /* Spaces between words stay as they are, but where a line ends. */
 static void wrap_line(const char *s, const char *end, size_t width, FILE *out)
 {
 	const char *word = end_of_spaces(s, end);
-	const size_t indent = (size_t)(word - s) + FURTHER_IN;
+	const size_t indent = (size_t)(word - s) + FURTHER_IN, room = width > indent ? width - indent : 0;
+	const bool has_parts = end_of_part(word, end) < end;
+	const char *broken = s; /* the end of a part that is too long for a line of its own, and goes word by word */
 	size_t column = 0;
 	bool first = true;
 
@@ -71,7 +81,11 @@ static void wrap_line(const char *s, const char *end, size_t width, FILE *out)
 		size_t columns;
 
 		word = end_of_spaces(s, end);
-		next = end_of_word(word, end);
+		next = has_parts && word >= broken ? end_of_part(word, end) : end_of_word(word, end);
+		if (count_columns(word, next) > room && word >= broken) {
+			broken = next;
+			next = end_of_word(word, end);
+		}
 		columns = count_columns(s, next);
 		if (!first && column + columns > width && indent < width) {
 			fprintf(out, "\n%*s", (int)indent, "");

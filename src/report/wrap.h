@@ -7,7 +7,7 @@
 
 /*
  * Writes the text so that no line has more than `width` columns, where words allow that: a longer one goes on below, a
- * little further in than it began. Codes for colours take no column.
+ * little further in than it began, and parts with two spaces between them stay whole. Codes for colours take no column.
  */
 void wrap_lines(const char *text, size_t width, FILE *out);
 
