@@ -147,12 +147,12 @@ static bool add_code(struct stack_scratch *scratch, struct python_walk *p, __u32
 {
 	__u64 code = p->code;
 	__u32 version = 0;
-	__u64 hash;
+	__u64 hash = 0;
 
 	if (scratch->head.nruntime + 1 >= OFFCPU_RUNTIME_FRAMES)
 		return false;
 	if (bpf_probe_read_user(p->bytes, p->at.code_size & (OFFCPU_PYTHON_HEAD - 1), (void *)(code + p->at.code_from)) == 0 &&
-	    read_python(word_of(p, p->at.code_words[0]) + OFFCPU_PYTHON_STR_HASH, &hash)) {
+	    (!p->at.by_name || read_python(word_of(p, p->at.code_words[0]) + OFFCPU_PYTHON_STR_HASH, &hash))) {
 		version = offcpu_python_version(0, hash);
 		for (int i = 0; i < OFFCPU_PYTHON_WORDS; i++)
 			version = offcpu_python_version(version, word_of(p, p->at.code_words[i]));

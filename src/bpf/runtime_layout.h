@@ -43,7 +43,7 @@ enum python_frames {
 enum { PY_OWNED_BY_C_STACK = 3 }; /* and above, since 3.14: the owner of a frame that is on the C stack */
 
 /* Where CPython has what: struct python_layout (runtime/python/layout.h), as far as it is needed to find frames. */
-enum { OFFCPU_PYTHON_WORDS = 4, OFFCPU_PYTHON_STR_HASH = 24 };
+enum { OFFCPU_PYTHON_WORDS = 5, OFFCPU_PYTHON_STR_HASH = 24 };
 
 struct offcpu_python {
 	__u64 interpreters; /* address of the pointer to the first; 0: the process has no Python */
@@ -67,12 +67,14 @@ struct offcpu_python {
 	__u32 code_from; /* the part of a code object that tells it from others, */
 	__u32 code_size; /* at most OFFCPU_PYTHON_HEAD - 1 bytes, */
 	__u32 code_words[OFFCPU_PYTHON_WORDS]; /* and what counts of it: offsets in that part, of the name first */
+	__u32 by_name; /* the hash of its name is needed, too */
 	__u32 zero;
 };
 
 /*
- * Both sides must come to the same: by the hash of the name, which Python keeps in the string, and by the other words. What a
- * code object points to often gets the address of what its predecessor pointed to. Never 0.
+ * Both sides must come to the same, by the words of the code object. Since 3.12 one of them is a number that no other has. Before,
+ * the hash of the name comes first, which Python keeps in the string: what a code object points to often gets the address of
+ * what its predecessor pointed to. Never 0.
  */
 static inline __u32 offcpu_python_version(__u64 version, __u64 word)
 {
@@ -187,7 +189,7 @@ enum offcpu_runtime_end {
 };
 
 static_assert(sizeof(struct offcpu_runtime_frame) == 32, "offcpu_runtime_frame has no hidden padding");
-static_assert(sizeof(struct offcpu_python) == 112, "offcpu_python has no hidden padding");
+static_assert(sizeof(struct offcpu_python) == 120, "offcpu_python has no hidden padding");
 static_assert(sizeof(struct offcpu_hotspot) == 376, "offcpu_hotspot has no hidden padding");
 static_assert(sizeof(struct offcpu_v8) == 72, "offcpu_v8 has no hidden padding");
 

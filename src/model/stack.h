@@ -18,7 +18,7 @@ enum stack_end {
 	STACK_DEPTH_LIMIT,      /* --depth */
 	STACK_MISSING_REGISTER, /* the step needs a register that was not captured (/proc knows only pc and sp) */
 	STACK_NOT_CAPTURED,     /* there was nothing to walk: see the thread's status */
-	STACK_DOUBTFUL,         /* the outermost frame was reached, but frames may be missing in between */
+	STACK_DOUBTFUL,         /* the outermost frame was reached, but frames may be missing in between, or have lost their names */
 	STACK_END_COUNT,
 };
 

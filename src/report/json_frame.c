@@ -51,7 +51,7 @@ static void put_frame(struct json *j, const struct frame *frame, const struct ra
 	json_bool(j, "inlined", frame->inlined);
 	if (frame_kind_mark(frame->kind)) {
 		json_string(j, "tier", frame->tier);
-		json_string(j, "line_kind", frame->file ? line_kind_name(frame->line_kind) : NULL);
+		json_string(j, "line_kind", frame->file && frame->line ? line_kind_name(frame->line_kind) : NULL);
 		json_uint(j, "replaces", frame->replaces);
 		put_locals(j, frame);
 	}

@@ -389,7 +389,8 @@ def is_way(name):
 
 def check_recursion(frames):
     """Each function's name is its caller's and a letter more; returns how many there are."""
-    names = [name.split(".")[-1] for name, file, line in frames]
+    # What defines a function is freed when it has: such a frame may have no name.
+    names = [name.split(".")[-1] if name else "<module>" for name, file, line in frames]
     ways = [name for name in names if is_way(name)]
     first = next((i for i, name in enumerate(names) if is_way(name) or name == "run"), 0)
     expected = []
@@ -416,3 +417,49 @@ def test_recursing_thread(python, stakeout):
         deepest = max(deepest, check_recursion(frames))
         shown += 1
     assert shown > LOOKS / 2 and deepest > 5, (shown, deepest)
+
+
+# Lines of a round of fresh.py, by the number of empty lines in each function: where it begins, and where it is.
+FRESH = {
+    "first": lambda gap: (2, 3 + gap),
+    "second": lambda gap: (4 + gap, 5 + 2 * gap),
+    "third": lambda gap: (6 + 2 * gap, 7 + 3 * gap),
+}
+
+
+def check_round(frames):
+    """All are of one round, in order, each at a line of its own; frames without a name say nothing."""
+    made = [frame for frame in frames if frame[1] and frame[1].startswith("round ")]
+    numbers = {int(file.split()[1]) for name, file, line in made}
+    assert len(numbers) <= 1, frames
+    expected = ["third", "second", "first", "<module>"]
+    for name, file, line in made:
+        function = name.split(".")[0]
+        assert file == f"round {min(numbers)}" and function.split("_")[-1] in (str(min(numbers)), "<module>"), frames
+        kind = function.split("_")[0]
+        assert kind in expected, frames
+        if "<locals>" not in name:
+            expected = expected[expected.index(kind) + 1 :]
+        if kind in FRESH:
+            assert line in FRESH[kind](min(numbers) % 7), frames
+    assert all(line != 0 for name, file, line in frames), frames
+
+
+def test_code_that_is_freed(python, stakeout, tmp_path):
+    """Other code may have the memory by the time that names are read: then a frame has none, and the stack is not called whole."""
+    t = python("fresh.py")
+    file = tmp_path / "snapshot"
+    shown = 0
+    for _ in rounds(LOOKS):
+        result = stakeout("--json", "--no-kernel", "--save", file, t.pid)
+        (th,) = [th for th in result.doc["threads"] if th["tid"] != t.pid]
+        frames = python_frames(th)
+        check_round(frames)
+        shown += len(frames) > 4
+        if any(name is None for name, _, _ in frames):
+            assert th["user_stack_end"] != "complete" and result.code == 3, th
+            if th["user_stack_end"] == "doubtful":
+                assert "freed before it was read" in th["user_stack_error"]
+            (again,) = [th for th in stakeout("replay", "--json", file).doc["threads"] if th["tid"] != t.pid]
+            assert python_frames(again) == frames and again["user_stack_end"] == th["user_stack_end"]
+    assert shown

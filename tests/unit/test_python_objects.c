@@ -292,6 +292,7 @@ static void test_sets(void **state)
 static void put_code(const struct python_layout *l, uint64_t at, uint64_t name, const char *text)
 {
 	put_ascii(name, text);
+	pymem_put64(&memory, at, 1);
 	pymem_put64(&memory, at + 8, l->at[PY_CODE_TYPE]);
 	pymem_put64(&memory, at + 16, 4);
 	pymem_put64(&memory, at + l->at[PY_CODE_NAME], name);
@@ -308,19 +309,25 @@ static void test_code_that_was_replaced(void **state)
 
 	put_code(&l, stays, STRINGS, "stays");
 	put_code(&l, goes, STRINGS + 0x100, "goes");
-	of_stays = python_codes_version(&codes, stays);
-	of_goes = python_codes_version(&codes, goes);
+	of_stays = python_code_version(&l, &memory.mem, stays);
+	of_goes = python_code_version(&l, &memory.mem, goes);
 	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
 	assert_string_equal(python_codes_find(&codes, goes, of_goes)->name, "goes");
 	put_code(&l, goes, STRINGS + 0x200, "comes");
-	python_codes_confirm(&codes, stays, of_stays);
-	python_codes_confirm(&codes, goes, of_goes);
+	assert_true(python_codes_confirm(&codes, &memory.mem, stays, of_stays));
+	assert_false(python_codes_confirm(&codes, &memory.mem, goes, of_goes));
 	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
 	assert_false(python_codes_find(&codes, goes, of_goes)->valid);
-	assert_string_equal(python_codes_find(&codes, goes, python_codes_version(&codes, goes))->name, "comes");
+	assert_true(python_codes_find(&codes, goes, of_goes)->gone);
+	assert_string_equal(python_codes_find(&codes, goes, python_code_version(&l, &memory.mem, goes))->name, "comes");
+	/* Freed, but not used again. */
+	pymem_put64(&memory, goes, 0xffff90001230);
+	assert_int_equal(python_code_version(&l, &memory.mem, goes), 0);
+	pymem_put64(&memory, goes, 0);
+	assert_int_equal(python_code_version(&l, &memory.mem, goes), 0);
 	/* What was confirmed once stays: it is of that time. */
 	put_code(&l, stays, STRINGS + 0x200, "comes");
-	python_codes_confirm(&codes, stays, of_stays);
+	python_codes_confirm(&codes, &memory.mem, stays, of_stays);
 	assert_string_equal(python_codes_find(&codes, stays, of_stays)->name, "stays");
 	python_codes_deinit(&codes);
 }

@@ -22,6 +22,7 @@ struct python_frame {
 	uint64_t code;   /* object */
 	uint64_t instr;  /* address of an instruction; PY_FRAMES_OBJECTS: an int, the number of one */
 	uint64_t anchor; /* what the activation of the interpreter that runs it has on the C stack; 0: not known */
+	uint32_t version; /* of the code object, as it was seen when the frame was read (sightings.h); 0: not known */
 };
 
 struct python_chain {

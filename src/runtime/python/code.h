@@ -17,6 +17,7 @@
 
 struct python_code {
 	bool confirmed;   /* it was the same after it was read (python_codes_confirm) */
+	bool gone;        /* it was freed before it was read: it had another version; */
 	bool valid;       /* it is a code object; else nothing below is set */
 	const char *name; /* qualified where the version has that; NULL: it cannot be read */
 	const char *file;
@@ -38,20 +39,23 @@ struct python_codes {
 void python_codes_deinit(struct python_codes *codes);
 
 /*
- * The code object at an address, read once. NULL when memory is exhausted. `version`: as BPF has seen it, or 0; if it is
- * another by the time it is read, it is not valid.
+ * The code object at an address, read once. NULL when memory is exhausted. `version`: as it was when its frame was seen, or
+ * 0: not known; if it is another by the time it is read, it is gone.
  */
 const struct python_code *python_codes_find(struct python_codes *codes, uint64_t address, uint32_t version);
 bool python_codes_knows(const struct python_codes *codes, uint64_t address, uint32_t version); /* it was read */
 
 /*
  * Of one that was just read while the process ran on, through memory that is read anew: if another has taken its place
- * meanwhile, what was read may be of both, and it is not valid.
+ * meanwhile, what was read may be of both, and it is gone, which false says.
  */
-void python_codes_confirm(struct python_codes *codes, uint64_t address, uint32_t version);
+bool python_codes_confirm(struct python_codes *codes, struct mem *fresh, uint64_t address, uint32_t version);
 
-/* The version of what is at an address now, as BPF tells it, and what BPF needs for that. 0: it cannot be read. */
-uint32_t python_codes_version(struct python_codes *codes, uint64_t address);
+/* Of one that is known to be gone; nothing is read. False when memory is exhausted. */
+bool python_codes_give_up(struct python_codes *codes, uint64_t address, uint32_t version);
+
+/* The version of what is at an address now, as BPF tells it, and what BPF needs for that. 0: there is no code object. */
+uint32_t python_code_version(const struct python_layout *layout, struct mem *mem, uint64_t address);
 void python_code_describe(const struct python_layout *layout, struct offcpu_python *out);
 
 /* Where in its instructions a frame is, in bytes; -1: before the first. False: outside of them, so it is another's. */

@@ -16,6 +16,7 @@
 #include "runtime/python/locals.h"
 #include "runtime/python/names.h"
 #include "runtime/python/place.h"
+#include "runtime/python/sightings.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/task_stacks.h"
 #include "runtime/python/tasks.h"
@@ -26,8 +27,10 @@
 
 enum {
 	MAX_LOCALS_FRAMES = 128,
+	INNERMOST = 6, /* frames whose code objects are likely to be short-lived */
 	THREAD_FACTS = 7, /* words of each thread behind those of the layout, */
-	TASK_FACTS = 3,   /* and of each task behind these */
+	SIGHTING_FACTS = 2, /* of each code object behind these, */
+	TASK_FACTS = 3,   /* and of each task at the end */
 };
 
 static const char name[] = "python";
@@ -57,6 +60,7 @@ struct python {
 	struct python_chain chain; /* the one that is being read, */
 	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
+	struct python_sightings sightings;
 };
 
 static void destroy(void *state)
@@ -94,6 +98,7 @@ static struct python *create(struct target *target)
 	if (!py->arena || !process_recorder_init(&py->recorder, live, target->snap))
 		return NULL;
 	py->codes = (struct python_codes){.layout = &py->layout, .mem = &py->recorder.mem, .arena = py->arena};
+	python_sightings_init(&py->sightings);
 	return steal_ptr(py);
 }
 
@@ -190,9 +195,35 @@ static int list_threads(struct python *py, struct err *err)
 	return rc;
 }
 
+/*
+ * Looks at the code objects of the thread that has the lock, which is likely to be held soon: what is noted now need not be noted
+ * then. It runs on meanwhile, so that only what is a code object counts.
+ */
+static void foresee_codes(struct python *py, uint64_t interp)
+{
+	struct mem *mem = &py->target->memory.mem;
+	struct python_gil gil;
+
+	if (!python_gil_read(&py->layout, mem, interp, &gil) || !gil.holder)
+		return;
+	python_chain_read(&py->layout, mem, gil.holder, &py->part);
+	for (size_t i = 0; i < py->part.len; i++) {
+		struct python_sighting seen = {.code = py->part.frames[i].code, .foreseen = true};
+
+		if (python_sightings_find(&py->sightings, seen.code))
+			continue;
+		seen.version = python_code_version(&py->layout, mem, seen.code);
+		if (seen.version)
+			python_sightings_add(&py->sightings, &seen);
+	}
+}
+
 static void refresh(void *state)
 {
-	list_threads(state, NULL);
+	struct python *py = state;
+
+	if (list_threads(py, NULL) == 0)
+		foresee_codes(py, py->threads.data[0].interp);
 }
 
 static void put_version(const struct python_layout *layout, char *out, size_t size)
@@ -228,9 +259,18 @@ static bool detect_live(struct target *target, struct python *py)
 	return snapshot_add_runtime(target->snap, &found) && rc == 0;
 }
 
+static bool add_saved_sighting(struct python *py, const uint64_t *fact)
+{
+	const struct python_sighting seen = {.code = fact[0], .version = (uint32_t)fact[1], .gone = fact[1] >> 32};
+
+	python_sightings_add(&py->sightings, &seen);
+	return !seen.gone || python_codes_give_up(&py->codes, seen.code, seen.version);
+}
+
 static bool detect_saved(struct target *target, struct python *py)
 {
 	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
+	uint64_t sightings;
 
 	if (!saved || saved->problem || saved->nfacts < PY_WORDS)
 		return false;
@@ -252,7 +292,13 @@ static bool detect_saved(struct target *target, struct python *py)
 		if (!add_known(py, &thread))
 			return false;
 	}
-	for (uint64_t i = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS;
+	sightings = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS;
+	if (py->layout.at[PY_SIGHTINGS] > (saved->nfacts - sightings) / SIGHTING_FACTS)
+		return false;
+	for (uint64_t i = 0; i < py->layout.at[PY_SIGHTINGS]; i++)
+		if (!add_saved_sighting(py, &saved->facts[sightings + i * SIGHTING_FACTS]))
+			return false;
+	for (uint64_t i = sightings + py->layout.at[PY_SIGHTINGS] * SIGHTING_FACTS;
 	     i + TASK_FACTS <= saved->nfacts && py->tasks.len < PYTHON_MAX_TASKS; i += TASK_FACTS)
 		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i],
 								     .tid = (pid_t)saved->facts[i + 1],
@@ -276,6 +322,30 @@ static bool detect(struct target *target, void **state)
 	return true;
 }
 
+static uint32_t version_now(struct python *py, uint64_t code)
+{
+	return python_code_version(&py->layout, &py->target->memory.mem, code);
+}
+
+/*
+ * Code objects do not change, but other ones may get their addresses before they are read. Of those that were looked at before, the
+ * innermost are looked at again, as they may be others by now.
+ */
+static void note_codes(struct python *py)
+{
+	for (size_t i = 0; i < py->chain.len; i++) {
+		uint64_t code = py->chain.frames[i].code;
+		struct python_sighting *seen = python_sightings_find(&py->sightings, code);
+
+		if (!seen)
+			python_sightings_add(&py->sightings, &(struct python_sighting){.code = code, .version = version_now(py, code)});
+		else if (seen->foreseen && i < INNERMOST)
+			seen->version = version_now(py, code);
+		if (seen)
+			seen->foreseen = false;
+	}
+}
+
 /* All that can change while the thread runs; the rest is read when it is let go. */
 static void read_thread(void *state, pid_t tid, struct mem *mem)
 {
@@ -289,9 +359,19 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
 		if (py->chain.problem)
 			return;
+		note_codes(py);
 		python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
 		for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
 			python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
+	}
+}
+
+static void find_versions(struct python *py)
+{
+	for (size_t i = 0; i < py->chain.len; i++) {
+		const struct python_sighting *seen = python_sightings_find(&py->sightings, py->chain.frames[i].code);
+
+		py->chain.frames[i].version = seen ? seen->version : 0;
 	}
 }
 
@@ -303,13 +383,13 @@ static const char *check_frames(struct python *py)
 
 	for (size_t i = 0; !problem && i < py->chain.len; i++) {
 		const struct python_frame *frame = &py->chain.frames[i];
-		const struct python_code *code = python_codes_find(&py->codes, frame->code, 0);
+		const struct python_code *code = python_codes_find(&py->codes, frame->code, frame->version);
 		int64_t offset;
 		bool created;
 
-		if (!code || !code->valid)
+		if (!code || (!code->valid && !code->gone))
 			problem = "a frame does not lead to a code object";
-		else if (!python_code_offset(&py->layout, code, frame->instr, &offset))
+		else if (code->valid && !python_code_offset(&py->layout, code, frame->instr, &offset))
 			problem = "a frame is not at an instruction of its function";
 		else if (u64map_put(&seen, frame->address, &created) && !created)
 			problem = "its frames form a ring";
@@ -405,6 +485,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 	}
 	if (!problem && !is_found)
 		problem = "its thread state changed while it was read";
+	find_versions(py);
 	if (!problem)
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
@@ -420,12 +501,13 @@ static bool keep_facts(struct python *py)
 	struct snapshot *snap = py->target->snap;
 	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
 	uint32_t n = PY_WORDS;
-	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->tasks.len * TASK_FACTS;
+	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->sightings.len * SIGHTING_FACTS + py->tasks.len * TASK_FACTS;
 	uint64_t *facts = arena_alloc(snap->arena, words * sizeof(*facts));
 
 	if (!facts || !runtime)
 		return false;
 	py->layout.at[PY_THREADS] = py->known.len;
+	py->layout.at[PY_SIGHTINGS] = py->sightings.len;
 	memcpy(facts, py->layout.at, sizeof(py->layout.at));
 	for (size_t i = 0; i < py->known.len; i++) {
 		facts[n++] = (uint64_t)py->known.data[i].tid;
@@ -435,6 +517,10 @@ static bool keep_facts(struct python *py)
 		facts[n++] = py->known.data[i].name;
 		facts[n++] = py->known.data[i].is_daemon;
 		facts[n++] = (uint64_t)py->known.data[i].own;
+	}
+	for (uint32_t i = 0; i < py->sightings.len; i++) {
+		facts[n++] = py->sightings.data[i].code;
+		facts[n++] = (uint64_t)py->sightings.data[i].gone << 32 | py->sightings.data[i].version;
 	}
 	for (size_t i = 0; i < py->tasks.len; i++) {
 		facts[n++] = py->tasks.data[i].object;
@@ -473,6 +559,16 @@ static bool tell_tasks(struct python *py)
 	return true;
 }
 
+/* Those that are still the same, now that all of them were read, were so all the time. */
+static void confirm_codes(struct python *py)
+{
+	for (uint32_t i = 0; i < py->sightings.len; i++) {
+		struct python_sighting *seen = &py->sightings.data[i];
+
+		seen->gone = !python_codes_confirm(&py->codes, &py->target->memory.mem, seen->code, seen->version);
+	}
+}
+
 /* Names, files and line tables: read through memory that keeps them, so that nothing is left to be wanted. */
 static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		      struct ask *wants)
@@ -497,6 +593,7 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 		py->tasks_told = false;
 		py->told.len = 0;
 	}
+	confirm_codes(py);
 	return keep_facts(py);
 }
 
@@ -524,12 +621,31 @@ static bool add_frames(struct python *py, bool versions, struct raw_stack *raw)
 						     .place = frame->instr,
 						     .raw = py->places[i],
 						     .call = py->wants_locals ? frame->address : 0,
-						     .version = versions ? python_codes_version(&py->codes, frame->code) : 0,
+						     .version = versions ? python_code_version(&py->layout, py->codes.mem, frame->code)
+									 : frame->version,
 						     .runtime = FRAME_KIND_PYTHON});
 	}
 	if (ok && py->chain.cut && py->chain.len)
 		ok = vec_push(&raw->runtime, (struct runtime_frame){.raw = py->places[py->chain.len - 1], .runtime = FRAME_KIND_PYTHON});
 	return ok;
+}
+
+/* A stack is not whole without the names that its frames have. */
+static void doubt(struct python *py, struct raw_stack *raw)
+{
+	size_t gone = 0;
+
+	for (size_t i = 0; i < py->chain.len; i++) {
+		const struct python_code *code = python_codes_find(&py->codes, py->chain.frames[i].code, py->chain.frames[i].version);
+
+		gone += code && code->gone;
+	}
+	if (!gone || raw->end != STACK_COMPLETE)
+		return;
+	raw->end = STACK_DOUBTFUL;
+	raw->end_pc = raw->data[raw->len - 1].pc;
+	snprintf(raw->error, sizeof(raw->error), "%zu frame%s of Python without a name: the code object was freed before it was read",
+		 gone, gone == 1 ? "" : "s");
 }
 
 static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
@@ -544,7 +660,10 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 	if (!problem && py->chain.len)
 		problem = python_place(&py->layout, &snap->maps, raw, &py->chain, py->places);
 	set_problem(py, thread->tid, problem);
-	return problem || add_frames(py, false, raw);
+	if (problem)
+		return true;
+	doubt(py, raw);
+	return add_frames(py, false, raw);
 }
 
 static void tell_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
@@ -727,7 +846,7 @@ static void look(void *state, const struct maps *maps)
 
 	py->known.len = 0;
 	u64map_deinit(&py->by_tid);
-	refresh(state);
+	list_threads(py, NULL);
 	read_anew(state);
 }
 
@@ -771,7 +890,7 @@ static void learn(void *state, const struct raw_stack *raw)
 		return;
 	for (size_t i = 0; i < raw->runtime.len; i++)
 		if (raw->runtime.data[i].runtime == FRAME_KIND_PYTHON)
-			python_codes_confirm(&py->codes, raw->runtime.data[i].code, raw->runtime.data[i].version);
+			python_codes_confirm(&py->codes, py->codes.mem, raw->runtime.data[i].code, raw->runtime.data[i].version);
 }
 
 /* Of a saved snapshot only if they were wanted when it was taken. */
