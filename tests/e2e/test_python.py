@@ -101,6 +101,15 @@ def test_threads(python, stakeout):
         assert not runtime["holds_gil"] and not runtime["waits_for_gil"] and not runtime["problem"]
 
 
+@pytest.mark.parametrize("known_by", ["ident", "main"])
+def test_green_threads(python, stakeout, known_by):
+    """The main thread runs them in turns: it keeps its own name, and is no daemon for theirs."""
+    t = python("green.py", known_by).settle()
+    threads = {th["tid"] == t.pid: th["runtime"] for th in look(stakeout, t)["threads"]}
+    assert [threads[True]["thread_name"], threads[True]["daemon"]] == ["MainThread", False]
+    assert [threads[False]["thread_name"], threads[False]["daemon"]] == ["real", True]
+
+
 def named(doc, what):
     """The names of the threads of which the runtime says that."""
     return {th["runtime"]["thread_name"] for th in doc["threads"] if th["runtime"][what]}

@@ -27,6 +27,7 @@ struct python_thread {
 	uint64_t thread; /* what pthread_self() is */
 	uint64_t name;   /* that the program gave it: the address of a str; 0: not known */
 	bool is_daemon;
+	unsigned match; /* how these two were found (names.c) */
 };
 
 struct python_threads {
