@@ -454,6 +454,8 @@ static void put_end(const struct text_report *r, const struct trace_thread *t)
 		fputs("  -- no user stack", out);
 	else if (raw->end == STACK_DOUBTFUL)
 		fputs("  -- ", out);
+	else if (raw->end == STACK_DEPTH_LIMIT && !raw->end_pc)
+		fprintf(out, "  -- not all is shown: %s", stack_end_name(raw->end));
 	else
 		fprintf(out, "  -- stack ends here: %s at 0x%" PRIx64, stack_end_name(raw->end), raw->end_pc);
 	if (*why) {

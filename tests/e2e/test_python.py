@@ -249,8 +249,11 @@ def test_deep_recursion(python, stakeout):
     t = python("waits.py", "abyss").settle()
     frames, _ = truth(t)
     (deep,) = [tid for tid, known in frames.items() if len(known) > 3000]
-    th = thread(look(stakeout, t.settle()), deep)
+    result = stakeout("--json", t.settle().pid)
+    th = thread(result.doc, deep)
     shown = python_frames(th)
+    assert result.code == 3 and th["user_stack_end"] == "depth_limit" and "1024 frames of Python" in th["user_stack_error"]
+    assert "not all is shown: depth_limit" in stakeout(t.pid).out
     assert not th["runtime"]["problem"]
     assert len(shown) == 1024 and shown == frames[deep][:1024]
     assert [frame["symbol"] for frame in th["user_stack"] if frame["kind"] == "marker"]

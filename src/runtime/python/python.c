@@ -630,11 +630,17 @@ static bool add_frames(struct python *py, bool versions, struct raw_stack *raw)
 	return ok;
 }
 
-/* A stack is not whole without the names that its frames have. */
+/* A stack is not whole without all of its frames, and the names that they have. */
 static void doubt(struct python *py, struct raw_stack *raw)
 {
 	size_t gone = 0;
 
+	if (py->chain.cut && raw->end == STACK_COMPLETE) {
+		raw->end = STACK_DEPTH_LIMIT;
+		raw->end_pc = 0; /* the walk itself came to its end */
+		snprintf(raw->error, sizeof(raw->error), "there are more than %d frames of Python, and the outermost of them are missing",
+			 PYTHON_MAX_FRAMES);
+	}
 	for (size_t i = 0; i < py->chain.len; i++) {
 		const struct python_code *code = python_codes_find(&py->codes, py->chain.frames[i].code, py->chain.frames[i].version);
 
@@ -643,7 +649,7 @@ static void doubt(struct python *py, struct raw_stack *raw)
 	if (!gone || raw->end != STACK_COMPLETE)
 		return;
 	raw->end = STACK_DOUBTFUL;
-	raw->end_pc = raw->data[raw->len - 1].pc;
+	raw->end_pc = 0;
 	snprintf(raw->error, sizeof(raw->error), "%zu frame%s of Python without a name: the code object was freed before it was read",
 		 gone, gone == 1 ? "" : "s");
 }
