@@ -11,6 +11,7 @@ import java.util.zip.CRC32;
 public class JavaStubs extends Thread {
     static volatile long sink;
 
+    volatile boolean works;
     final char kind;
     final byte[] from = new byte[50000], to = new byte[50000];
     final BigInteger number = BigInteger.valueOf(7).pow(500);
@@ -55,6 +56,7 @@ public class JavaStubs extends Thread {
 
     /** Calls nothing else: what is above it was called for the purpose. */
     void work() {
+        works = true;
         for (;;) {
             switch (kind) {
             case 'o': copy(); break;
@@ -74,8 +76,12 @@ public class JavaStubs extends Thread {
     }
 
     public static void main(String[] args) throws Exception {
-        for (String name : args)
-            new JavaStubs(name).start();
+        for (String name : args) {
+            JavaStubs thread = new JavaStubs(name);
+            thread.start();
+            while (!thread.works)
+                Thread.sleep(1);
+        }
         System.out.println("ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         while (in.readLine() != null)
