@@ -190,6 +190,19 @@ bool insn_read_row(const struct image *image, const struct arch *arch, struct bu
 	return insn_read_source(&source, arch, budget, vaddr, false, out);
 }
 
+struct insn_state insn_follow_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address)
+{
+	struct insn_state state = begin();
+	struct insn insn = {.flow = INSN_NEXT};
+
+	for (size_t at = 0; at < len && insn.flow == INSN_NEXT && !state.after_call; at += insn.len) {
+		insn = (struct insn){.flow = INSN_NEXT};
+		if (!ops_for(arch)->step(code + at, len - at, address + at, &state, &insn))
+			break;
+	}
+	return state;
+}
+
 bool insn_read_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address, struct cfi_row *out)
 {
 	struct insn_state state = begin();

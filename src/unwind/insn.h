@@ -117,6 +117,9 @@ static inline int64_t insn_add(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
+/* What straight code has done up to its first jump, call or return, or as far as it is known. */
+struct insn_state insn_follow_straight(const struct arch *arch, const uint8_t *code, size_t len, uint64_t address);
+
 static inline void insn_move_sp(struct insn_state *state, int64_t bytes)
 {
 	state->sp.offset = insn_add(state->sp.offset, bytes);

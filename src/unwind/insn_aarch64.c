@@ -93,6 +93,14 @@ static void apply_indexed(uint32_t insn, struct insn_state *state)
 		insn_move_sp(state, offset);
 }
 
+/* How far ld1 to ld4 and st1 to st4 of several registers move their base, which is by as many bytes as they move. */
+static int64_t moved_by_vectors(uint32_t insn)
+{
+	static const uint8_t count[16] = {[0] = 4, [2] = 4, [4] = 3, [6] = 3, [7] = 1, [8] = 2, [10] = 2};
+
+	return count[bits(insn, 12, 4)] * (bits(insn, 30, 1) ? 16 : 8);
+}
+
 /*
  * How far ldp/stp or ldr/str of other registers (floating-point ones, 32-bit ones) move sp; 0: not at all. What these hold
  * is of no interest.
@@ -107,6 +115,8 @@ static int64_t moves_sp(uint32_t insn)
 		return signed_bits(insn, 15, 7) * (vector ? 4 << bits(insn, 30, 2) : bits(insn, 31, 1) ? 8 : 4);
 	if ((insn & 0x3b200400) == 0x38000400) /* ldr, str of any size likewise */
 		return signed_bits(insn, 12, 9);
+	if ((insn & 0xbfbf0000) == 0x0c9f0000)
+		return moved_by_vectors(insn);
 	return 0;
 }
 

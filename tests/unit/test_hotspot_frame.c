@@ -267,6 +267,67 @@ static void test_routine_that_calls(void **state)
 	assert_int_equal(caller.flags, FRAME_BY_FRAME_POINTER);
 }
 
+/* Registers that were saved for a call to native code are taken off behind it, and the frame begins above them. */
+static void test_saved_for_native(void **state)
+{
+	static const struct {
+		const char *what;
+		unsigned words; /* saved */
+		uint32_t code[5];
+	} cases[] = {
+		{"nothing", 0, {0xaa0003e1, 0x14000010}},
+		{"a barrier", 10, {0xaa0003e1, 0x6cc10fe2 /* ldp d2, d3, [sp], #16 */, 0xacc117e4 /* ldp q4, q5, [sp], #32 */,
+				   0xa8c20be1 /* ldp x1, x2, [sp], #32 */, 0x14000010}},
+		{"vectors", 8, {0x4cdf2fe0 /* ld1 {v0.2d-v3.2d}, [sp], #64 */, 0x14000010}},
+		{"the address, and again for the next call", 2, {0x910043ff /* add sp, sp, #16 */, 0xa9bf23ff, 0xd63f0100}},
+		{"nothing, at the end of the method", 0, {0xa9427bfd /* ldp x29, x30, [sp, #32] */, 0x9100c3ff, 0xd65f03c0}},
+		{"the address, at the end of the method", 2, {0x910043ff, 0xa9427bfd, 0x9100c3ff, 0xd65f03c0}},
+	};
+	static const struct raw_frame callee = {.pc = OTHER + 0x80}, current = {0};
+	struct caller caller;
+	struct java_place place;
+
+	vec_push(&world->out, callee);
+	vec_push(&world->out, current);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(world->stack, 0, sizeof(world->stack));
+		put_code(world->compiled + 0x40, cases[i].code, 5);
+		world->stack[2 + cases[i].words + 6 - 1] = OTHER + 0x20;
+		print_message("%s\n", cases[i].what);
+		assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, 2, 30, &caller, &place), STEP_FOUND);
+		assert_int_equal(caller.regs.pc, OTHER + 0x20);
+		assert_int_equal(caller.regs.r[X_SP], STACK + 8 * (2 + cases[i].words + 6));
+	}
+	world->out.data[0].pc = world->stub; /* what is called by a stub is called as any method is */
+	assert_int_equal(step(&arch_aarch64, world->compiled + 0x40, 4, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * (4 + 6));
+}
+
+static void test_saved_for_native_x86_64(void **state)
+{
+	static const struct {
+		unsigned words;
+		uint8_t code[16];
+	} cases[] = {
+		{4, {0x48, 0x8b, 0x04, 0x24, 0x48, 0x83, 0xc4, 0x20, 0xeb, 0x10}},	     /* mov (%rsp), %rax; add $32, %rsp; jmp */
+		{0, {0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0x67, 0x28, 0x77, 0x10, 0xc3}}, /* add $32, %rsp; pop %rbp: the end */
+	};
+	static const struct raw_frame callee = {.pc = OTHER + 0x80}, current = {0};
+	struct caller caller;
+	struct java_place place;
+
+	vec_push(&world->out, callee);
+	vec_push(&world->out, current);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (size_t k = 0; k < sizeof(cases[i].code); k++)
+			fake_put(&world->fake, world->compiled + 0x40 + k, cases[i].code[k], 1);
+		memset(world->stack, 0, sizeof(world->stack));
+		world->stack[2 + cases[i].words + 6 - 1] = OTHER + 0x20;
+		assert_int_equal(step(&arch_x86_64, world->compiled + 0x40, 2, 30, &caller, &place), STEP_FOUND);
+		assert_int_equal(caller.regs.r[R_RSP], STACK + 8 * (2 + cases[i].words + 6));
+	}
+}
+
 /* Whatever does not lead to code was no frame. */
 static void test_hostile(void **state)
 {
@@ -294,6 +355,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_entry, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routine, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routine_that_calls, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_saved_for_native, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_saved_for_native_x86_64, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
 	};
 

@@ -6,9 +6,11 @@
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/stub.h"
 #include "runtime/hotspot/top.h"
+#include "unwind/insn.h"
 
 enum {
 	WORD = 8,
+	MAX_SAVED = 1 << 14, /* bytes of registers: 32 of the longest vectors, and all others */
 	/* slots of an interpreted frame, in words from its frame pointer */
 	SENDER_SP = -1,
 	METHOD = -3,
@@ -62,6 +64,11 @@ int32_t java_bytecode_slot(const struct layout *layout, const struct arch *arch)
 	const struct conventions *c = conventions_of(arch);
 
 	return c ? WORD * bytecode_slot(layout, c) : 0;
+}
+
+uint64_t java_behind_call(const struct blob *blob, uint64_t pc)
+{
+	return blob->code_end - pc < JAVA_BEHIND_CALL ? blob->code_end - pc : JAVA_BEHIND_CALL;
 }
 
 static bool slot_at(struct walk *w, uint64_t fp, int slot, uint64_t *out)
@@ -148,10 +155,36 @@ static enum top_state find_top(struct code_cache *cache, const struct walk *w, c
 	return top_find(w->arch, blob, w->regs.pc, code, start, len);
 }
 
+static bool calls_native(const struct code_cache *cache, const struct walk *w)
+{
+	return !w->exact && w->out->len > 1 && !code_cache_owns(cache, w->out->data[w->out->len - 2].pc);
+}
+
+/*
+ * Where compiled code calls native code other than by a method, it may have saved registers below its frame, and takes them off
+ * again behind the call: how many bytes. What it takes off in the end, with the record, is the frame itself.
+ */
+static uint64_t saved_below(struct code_cache *cache, const struct walk *w, const struct blob *blob)
+{
+	const struct insn_slot *record;
+	struct insn_state behind;
+	uint8_t code[JAVA_BEHIND_CALL];
+	uint64_t len = java_behind_call(blob, w->regs.pc), taken;
+
+	if (blob->kind != BLOB_COMPILED || !calls_native(cache, w) || !pages_read(cache->pages, w->regs.pc, code, len))
+		return 0;
+	behind = insn_follow_straight(w->arch, code, len, w->regs.pc);
+	record = &behind.saved[w->arch->dwarf_fp];
+	if (behind.sp.from_fp || (record->known && record->from_fp))
+		return 0;
+	taken = record->known ? (uint64_t)record->offset + 2 * WORD - (uint64_t)blob->frame_size * WORD : (uint64_t)behind.high;
+	return taken <= MAX_SAVED && taken % WORD == 0 ? taken : 0;
+}
+
 /* Compiled methods, wrappers and most stubs: the size of their frames is known. */
 static enum step_result step_by_size(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
 {
-	uint64_t end = sp_of(w) + (uint64_t)blob->frame_size * WORD;
+	uint64_t end = sp_of(w) + saved_below(cache, w, blob) + (uint64_t)blob->frame_size * WORD;
 
 	if (w->sp_is_bound)
 		return STEP_UNKNOWN;

@@ -26,6 +26,10 @@ enum { JAVA_PLACE_ELSEWHERE = 0 };
 enum step_result java_step(struct code_cache *cache, struct methods *methods, struct walk *w, struct caller *out,
 			   struct java_place *place);
 
+/* How much of the code behind a call to native code a step looks at. */
+enum { JAVA_BEHIND_CALL = 384 };
+uint64_t java_behind_call(const struct blob *blob, uint64_t pc);
+
 /* Where an interpreted frame has its method, from its frame pointer on; and the bytecode that is executed. */
 enum { JAVA_METHOD_SLOT = -3 * 8 };
 int32_t java_bytecode_slot(const struct layout *layout, const struct arch *arch); /* 0: not known for that architecture */

@@ -22,6 +22,7 @@ static const char library[] = "libjvm.so";
 enum {
 	MAX_BYTES = 128 << 20, /* of the process, for all of its stacks */
 	MAX_CODE = 1 << 16,    /* addresses of code that are looked at */
+	MAX_CALLS = 16,        /* words on a stack that may be where compiled code has called native code; most are leftovers */
 	MAX_PLACES = 1 << 17,
 	CODE_ROUNDS = 16,
 	NAME_ROUNDS = 48,
@@ -48,6 +49,7 @@ struct hotspot {
 	bool has_threads; /* they were read, and nothing of them is missing any more */
 
 	VEC(struct top) tops; /* where threads stand */
+	VEC(uint64_t) calls; /* of native code, which may return there */
 	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
 	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
 	struct u64map seen;            /* of both, by hash */
@@ -71,6 +73,7 @@ static void destroy(void *state)
 	java_threads_deinit(&hs->threads);
 	arena_destroy(hs->arena);
 	vec_deinit(&hs->tops);
+	vec_deinit(&hs->calls);
 	vec_deinit(&hs->code);
 	vec_deinit(&hs->places);
 	u64map_deinit(&hs->seen);
@@ -200,6 +203,29 @@ static bool collect_copy(struct hotspot *hs, const struct mem_copy *copy)
 	return true;
 }
 
+static bool add_call(struct hotspot *hs, uint64_t pc, unsigned *left)
+{
+	if (!*left || !code_cache_owns(&hs->cache, pc))
+		return true;
+	--*left;
+	return !is_new(hs, pc, JAVA_BEHIND_CALL) || vec_push(&hs->calls, pc);
+}
+
+/* A thread in native code that Java has called: the innermost frame of Java is near the top. */
+static bool collect_calls(struct hotspot *hs, const struct mem_copy *stack)
+{
+	unsigned left = MAX_CALLS;
+
+	for (uint64_t at = -stack->start % 8; left && at + 8 <= stack->len; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, stack->data + at, sizeof(word));
+		if (!add_call(hs, le64toh(word), &left))
+			return false;
+	}
+	return true;
+}
+
 static bool add_top(struct hotspot *hs, const struct snapshot *snap, const struct snap_thread *t)
 {
 	struct snapshot_mem mem;
@@ -208,10 +234,11 @@ static bool add_top(struct hotspot *hs, const struct snapshot *snap, const struc
 
 	if (!arch_to_dwarf(snap->arch, &t->regs, &regs))
 		return true;
-	if (regs_has(&regs, snap->arch->dwarf_link) && !add_code(hs, regs.r[snap->arch->dwarf_link]))
+	if (regs_has(&regs, snap->arch->dwarf_link) &&
+	    (!add_code(hs, regs.r[snap->arch->dwarf_link]) || !add_call(hs, regs.r[snap->arch->dwarf_link], &(unsigned){1})))
 		return false;
 	if (!code_cache_owns(&hs->cache, regs.pc))
-		return true;
+		return collect_calls(hs, &t->stack);
 	top.pc = regs.pc;
 	snapshot_mem_init(&mem, snap, t);
 	if (regs_has(&regs, snap->arch->dwarf_fp))
@@ -266,6 +293,15 @@ static void know_top(struct hotspot *hs, const struct top *top)
 		pages_foresee(&hs->pages, start, len);
 }
 
+/* What follows a call tells how much was saved for it. */
+static void know_call(struct hotspot *hs, uint64_t pc)
+{
+	const struct blob *blob = code_cache_find(&hs->cache, pc);
+
+	if (blob && blob->kind == BLOB_COMPILED)
+		pages_foresee(&hs->pages, pc, java_behind_call(blob, pc));
+}
+
 static bool ask_code(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		     struct ask *wants)
 {
@@ -276,6 +312,8 @@ static bool ask_code(void *state, const struct snapshot *snap, const struct snap
 		return false;
 	for (size_t i = 0; i < hs->tops.len; i++)
 		know_top(hs, &hs->tops.data[i]);
+	for (size_t i = 0; i < hs->calls.len; i++)
+		know_call(hs, hs->calls.data[i]);
 	for (size_t i = 0; i < hs->code.len; i++)
 		if (!know_code(hs, hs->code.data[i]))
 			hs->code.data[left++] = hs->code.data[i];
