@@ -13,6 +13,8 @@ enum {
 	ENTRY_SIZE = 128,     /* of the startup code at an ELF entry point */
 	WORD_COST = 4,        /* budget for looking at a word */
 	CODE_COST = 16,       /* and for checking whether a call precedes the code that it points at */
+	TRAP = 0xcc,          /* a byte of code that is not to be executed, */
+	TRAPS_ALIGN = 32,     /* and how what follows is aligned */
 };
 
 static uint64_t sp_of(const struct walk *w)
@@ -92,6 +94,18 @@ static bool may_be_return_address(struct walk *w, uint64_t address)
 						follows_jump(w, address));
 }
 
+/*
+ * Frames that V8 made in the place of one of optimised code, and has not returned to yet, return to the start of code of its
+ * file, before which it puts traps.
+ */
+static bool follows_traps(struct walk *w, uint64_t address)
+{
+	uint8_t code[2];
+
+	return address % TRAPS_ALIGN == 0 && walk_is_code(w, address) && walk_read_code(w, address - 1, code, sizeof(code)) &&
+	       code[0] == TRAP && code[1] != TRAP;
+}
+
 /* Where a frame record may be; 0: fp holds something else. */
 static uint64_t frame_record(const struct walk *w)
 {
@@ -110,7 +124,7 @@ static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 	if (!fp || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + WORD, &ra))
 		return false;
 	ra = arch_strip_code_pointer(w->arch, ra);
-	if (!may_be_return_address(w, ra))
+	if (!may_be_return_address(w, ra) && !follows_traps(w, ra))
 		return false;
 	set_caller(w, out, ra, fp + 2 * WORD, FRAME_BY_FRAME_POINTER);
 	regs_put(&out->regs, w->arch->dwarf_fp, next);

@@ -141,15 +141,16 @@ def test_inlined(node, target, snap, stakeout, tmp_path, tier):
     assert_same(thread(after, t.pid), expected)
 
 
-def test_resumed(node, target, snap):
-    """The interpreter, where it went on with a function whose optimised code was left."""
-    t = target(node, "--allow-natives-syntax", INLINED, "resumed")
+@pytest.mark.parametrize("tier, function", [("resumed", "again"), ("continued", "outer")])
+def test_left_code(node, target, snap, tier, function):
+    """Frames of the interpreter, and of a builtin, that V8 made when it left optimised code."""
+    t = target(node, "--allow-natives-syntax", INLINED, tier)
     expected = truth(t)
     main = blocked(snap, t, t.pid, ["futex"])
     assert main["user_stack_end"] == "complete"
     assert_same(main, expected)
-    (again,) = [f for f in main["user_stack"] if f["kind"] == "js" and f["symbol"] == "again"]
-    assert again["tier"] == "interpreted"
+    (left,) = [f for f in main["user_stack"] if f["kind"] == "js" and f["symbol"] == function]
+    assert left["tier"] == "interpreted"
 
 
 def test_inlined_text(node, target, snap, stakeout):

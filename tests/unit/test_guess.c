@@ -94,6 +94,49 @@ static void test_frame_pointer_tells_sp(void **state)
 	}
 }
 
+/* A frame that V8 made returns to the start of code, which has a trap before it; that of others follows a call. */
+static void test_frame_pointer_to_a_start(void **state)
+{
+	static const uint8_t start[8] = {0}, traps[] = {0xcc, 0xcc, 0xcc, 0xcc};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct tiny *t = stand_at(archs[i], TINY_CODE + 0x20, false);
+		struct caller caller;
+
+		regs_put(&t->walk.regs, t->arch->dwarf_fp, TINY_STACK + 8 * 10);
+		t->stack[10] = 0x1234;
+		t->stack[11] = TINY_CODE + 0x200;
+		t->stack[40] = tiny_return(t, TINY_CODE + 0x300);
+		tiny_code(t, TINY_CODE + 0x1fc, start, sizeof(start));
+		assert_true(tiny_step(t, &caller));
+		assert_int_equal(caller.regs.pc, TINY_CODE + 0x300);
+		tiny_code(t, TINY_CODE + 0x1fc, traps, sizeof(traps));
+		expect_step(t, TINY_CODE + 0x200, TINY_STACK + 8 * 12, FRAME_BY_FRAME_POINTER, &caller);
+		t->stack[11] = TINY_CODE + 0x1fe;
+		assert_true(tiny_step(t, &caller));
+		assert_int_equal(caller.regs.pc, TINY_CODE + 0x300);
+		tiny_destroy(t);
+	}
+}
+
+/* On aarch64 V8 enters its interpreter by a jump that was told where to return to. */
+static void test_frame_pointer_behind_a_jump(void **state)
+{
+	static const uint32_t jump[] = {0x100000fe /* adr x30, +28 */, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,
+					0xd61f0220 /* br x17 */};
+	struct tiny *t = stand_at(&arch_aarch64, TINY_CODE + 0x20, false);
+	struct caller caller;
+
+	regs_put(&t->walk.regs, t->arch->dwarf_fp, TINY_STACK + 8 * 10);
+	t->stack[11] = TINY_CODE + 0x204;
+	t->stack[40] = tiny_return(t, TINY_CODE + 0x300);
+	assert_true(tiny_step(t, &caller));
+	assert_int_equal(caller.regs.pc, TINY_CODE + 0x300);
+	tiny_code(t, TINY_CODE + 0x204 - sizeof(jump), jump, sizeof(jump));
+	expect_step(t, TINY_CODE + 0x204, TINY_STACK + 8 * 12, FRAME_BY_FRAME_POINTER, &caller);
+	tiny_destroy(t);
+}
+
 /* Registers that calls preserve are the caller's as well, others are not. */
 static void test_registers_of_the_caller(void **state)
 {
@@ -252,6 +295,8 @@ int main(void)
 		cmocka_unit_test(test_end_of_a_thread),
 		cmocka_unit_test(test_startup_code),
 		cmocka_unit_test(test_frame_pointer_tells_sp),
+		cmocka_unit_test(test_frame_pointer_to_a_start),
+		cmocka_unit_test(test_frame_pointer_behind_a_jump),
 		cmocka_unit_test(test_registers_of_the_caller),
 		cmocka_unit_test(test_code_of_no_file),
 		cmocka_unit_test(test_link_register_or_frame_record),

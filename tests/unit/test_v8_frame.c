@@ -142,6 +142,11 @@ static void test_marks(void **state)
 	s.words[31] = 25 << 1; /* a builtin written in C++ */
 	assert_true(find_called(&s, FILE_CODE + 16, &place));
 	assert_int_equal(place.function, 0x5001);
+	m.layout.facts[V8_FRAME_JS_CONTINUATION] = 30;
+	s.words[31] = 30 << 1; /* one that goes on where optimised code was left */
+	assert_true(find_called(&s, FILE_CODE + 16, &place));
+	assert_int_equal(place.kind, 30);
+	assert_int_equal(place.function, 0x2001);
 }
 
 /* Where V8 is entered, the caller's frame begins farther above: what was called has the frame pointer. */

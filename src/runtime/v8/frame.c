@@ -100,6 +100,15 @@ static bool is_beginning(const struct v8_process *p, struct mem *mem, uint64_t p
 	return !read_code(p, mem, pc, code, sizeof(code)) || v8_begins_frame(p->arch, code, sizeof(code));
 }
 
+/* Of a builtin in C++, and of one that goes on when V8 has left the optimised code that it was inlined into. */
+static bool read_marked_function(const struct v8_layout *layout, struct mem *mem, uint64_t fp, uint64_t kind, uint64_t *out)
+{
+	if (kind == layout->facts[V8_FRAME_BUILTIN_EXIT])
+		return read_word(mem, fp + EXIT_TARGET, out);
+	return (kind == layout->facts[V8_FRAME_JS_CONTINUATION] || kind == layout->facts[V8_FRAME_JS_CATCHING_CONTINUATION]) &&
+	       read_slot(layout, mem, fp, V8_FP_FUNCTION, out);
+}
+
 static bool read_function(const struct v8_layout *layout, struct mem *mem, uint64_t fp, struct v8_place *out)
 {
 	uint64_t context;
@@ -108,8 +117,7 @@ static bool read_function(const struct v8_layout *layout, struct mem *mem, uint6
 		return false;
 	if (!(context & TAG)) {
 		out->kind = context >> 1;
-		if (out->kind == layout->facts[V8_FRAME_BUILTIN_EXIT] &&
-		    (!read_word(mem, fp + EXIT_TARGET, &out->function) || !heap_is_object(out->function)))
+		if (!read_marked_function(layout, mem, fp, out->kind, &out->function) || !heap_is_object(out->function))
 			out->function = 0;
 		return true;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks in a function that compiled code has called, below functions that were inlined into it. With --allow-natives-syntax:
 //
-//     inlined.js turbofan|maglev|osr|deoptimised|resumed|baseline [naps]
+//     inlined.js turbofan|maglev|osr|deoptimised|resumed|continued|baseline [naps]
 //
 //     ready PID
 //     [[FUNCTION, FILE, LINE], …]       see truth.js
@@ -23,6 +23,7 @@ function say() {
 // Never compiled.
 function leaf(x) {
   if (armed[0] && x === 2 && tier === 'resumed') %DeoptimizeFunction(again);
+  if (armed[0] && x === 2 && tier === 'continued') %DeoptimizeFunction(outer);
   if (!armed[0] || x !== 3) return x;
   if (tier === 'deoptimised') %DeoptimizeFunction(outer);
   if (process.argv[3] !== 'naps')
