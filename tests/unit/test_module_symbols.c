@@ -136,8 +136,8 @@ static void test_problems(void **state)
 	struct fixture f;
 
 	start(&f, "-Wl,--build-id=sha1");
-	expect_problem(&f, "stripped.so", false, 0, "no debug info, and only exported names: ", "build it with -g");
-	expect_problem(&f, "symbols.so", true, 0, "no debug info: ", "build it with -g");
+	expect_problem(&f, "stripped.so", false, 0, "no debug info, and only exported names: ", "keep its debug file");
+	expect_problem(&f, "symbols.so", true, 0, "no debug info: ", "keep its debug file");
 	scratch_deinit(&f.scratch);
 
 	start(&f, "-Wl,--build-id=none");

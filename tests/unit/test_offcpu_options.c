@@ -331,7 +331,7 @@ static void test_help(void **state)
 
 	assert_int_equal(READ(&o, "-h"), 1);
 	assert_int_equal(READ(&o, "--help", "--frobnicate"), 1);
-	assert_non_null(strstr(offcpu_help, "a PROCESS was not there"));
+	assert_non_null(strstr(offcpu_help, "PROCESS was not there"));
 	for (const char *line = offcpu_help; *line; line += strcspn(line, "\n") + 1)
 		if (strcspn(line, "\n") > 120)
 			fail_msg("too long: %.*s", (int)strcspn(line, "\n"), line);
