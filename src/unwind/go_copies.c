@@ -9,10 +9,13 @@ enum {
 	WORD = 8,
 	CHUNK = 8 << 10,      /* bytes that are read at once */
 	MAX_STACK = 64 << 10, /* bytes of a stack that are read: the thread may be held */
-	MAX_SEARCH = 32 << 10, /* bytes of its own stack that are searched for where C was called, */
-	MAX_TRIES = 16,        /* and how many places there are looked at closely */
+	MAX_SEARCH = 32 << 10, /* bytes of its own stack that are searched for what C has left there, */
+	MAX_TRIES = 32,        /* and how many words there are looked at closely */
+	STATIC_ALIGN = 32,     /* of large variables of a Go program */
 	MAX_CALLBACK = 8 << 20, /* C between two callbacks takes no more of the stack */
 };
+
+static const uint64_t heap_size = UINT64_C(1) << 36; /* farther from where the heap begins no goroutine is looked for */
 
 /* The registers of a thread, and what is found of the runtime's own. */
 struct thread {
@@ -35,13 +38,21 @@ static bool read_at(struct mem *mem, uint64_t base, unsigned offset, uint64_t *o
 	return true;
 }
 
-/* The runtime asks for 0x00c000000000 on x86_64 and 0x004000000000 on aarch64, and where that is taken for N << 40 more. */
+/*
+ * How far behind where the heap begins: the runtime asks for 0x00c000000000 on x86_64 and 0x004000000000 on aarch64, and
+ * where that is taken for N << 40 more.
+ */
+static uint64_t heap_offset(const struct arch *arch, uint64_t address)
+{
+	const uint64_t start = arch->id == ARCH_X86_64 ? 0xc000000000 : 0x4000000000, high = UINT64_C(0x7f) << 40;
+
+	return (address & ~high) - start;
+}
+
 bool go_copies_are_likely(const struct arch *arch, const struct maps *maps)
 {
-	const uint64_t hint = arch->id == ARCH_X86_64 ? 0xc000000000 : 0x4000000000, high = UINT64_C(0x7f) << 40;
-
 	for (size_t i = 0; i < maps->len; i++)
-		if (!maps->data[i].inode && (maps->data[i].start & ~high) == hint)
+		if (!maps->data[i].inode && heap_offset(arch, maps->data[i].start) == 0)
 			return true;
 	return false;
 }
@@ -53,14 +64,13 @@ static bool is_run_by(struct mem *mem, uint64_t goroutine, uint64_t m)
 	return read_at(mem, goroutine, GO_G_M, &runs) && runs == m;
 }
 
-/* By the register that Go keeps its goroutine in: that of the thread's own stack, of its signals, or that it works for. */
-static bool find_by_register(struct thread *t)
+/* By a goroutine of the thread: that of its own stack, of its signals, or that it works for. */
+static bool find_by(struct thread *t, uint64_t any)
 {
 	static const uint16_t places[] = {GO_M_CURG_OLD, GO_M_CURG};
 	uint64_t value;
 
-	if (!regs_has(&t->regs, t->arch->dwarf_go) || !read_at(t->mem, t->regs.r[t->arch->dwarf_go], GO_G_M, &t->m) ||
-	    !read_at(t->mem, t->m, GO_M_G0, &t->g0) || !is_run_by(t->mem, t->g0, t->m))
+	if (!read_at(t->mem, any, GO_G_M, &t->m) || !read_at(t->mem, t->m, GO_M_G0, &t->g0) || !is_run_by(t->mem, t->g0, t->m))
 		return false;
 	for (size_t i = 0; !t->goroutine && i < sizeof(places) / sizeof(places[0]); i++)
 		if (read_at(t->mem, t->m, places[i], &value) && value != t->g0 && is_run_by(t->mem, value, t->m))
@@ -84,16 +94,12 @@ static void read_stack(struct thread *t, uint64_t sp, uint64_t end)
 	}
 }
 
-/* `goroutine` was left at sp. */
-static bool read_goroutine(struct thread *t, uint64_t goroutine, uint64_t sp)
+static bool is_on_stack(struct thread *t, uint64_t goroutine, uint64_t sp, uint64_t *high)
 {
-	uint64_t low, high;
+	uint64_t low;
 
-	if (!read_at(t->mem, goroutine, GO_G_STACK_LOW, &low) || !read_at(t->mem, goroutine, GO_G_STACK_HIGH, &high) || sp < low ||
-	    sp >= high)
-		return false;
-	read_stack(t, sp, high);
-	return true;
+	return read_at(t->mem, goroutine, GO_G_STACK_LOW, &low) && read_at(t->mem, goroutine, GO_G_STACK_HIGH, high) && sp >= low &&
+	       sp < *high;
 }
 
 /* Go that was called by C runs on a goroutine's stack; C's frames are on the thread's own. */
@@ -110,29 +116,67 @@ static void read_callback(struct thread *t)
 		read_stack(t, sp, map->end);
 }
 
+/* The stack on which the thread is not: where the goroutine was left, and where C is that has called Go. */
+static void read_others(struct thread *t)
+{
+	uint64_t sp, high;
+
+	if (!t->goroutine)
+		return;
+	if (!is_on_stack(t, t->goroutine, t->regs.r[t->arch->dwarf_sp], &high) && read_at(t->mem, t->goroutine, GO_G_SP, &sp) &&
+	    is_on_stack(t, t->goroutine, sp, &high))
+		read_stack(t, sp, high);
+	read_callback(t);
+}
+
 /* Whether asmcgocall has put these two words on the stack: a goroutine, and how deep in its stack it was. */
 static bool read_kept(struct thread *t, uint64_t goroutine, uint64_t depth)
 {
-	uint64_t m, curg, high;
+	uint64_t high;
 
-	return read_at(t->mem, goroutine, GO_G_M, &m) &&
-	       ((read_at(t->mem, m, GO_M_CURG_OLD, &curg) && curg == goroutine) ||
-		(read_at(t->mem, m, GO_M_CURG, &curg) && curg == goroutine)) &&
-	       read_at(t->mem, m, GO_M_G0, &t->g0) && read_at(t->mem, goroutine, GO_G_STACK_HIGH, &high) &&
-	       read_goroutine(t, goroutine, high - depth);
+	t->goroutine = 0;
+	if (!find_by(t, goroutine) || t->goroutine != goroutine || !read_at(t->mem, goroutine, GO_G_STACK_HIGH, &high) ||
+	    !is_on_stack(t, goroutine, high - depth, &high))
+		return false;
+	read_stack(t, high - depth, high);
+	return true;
 }
 
 static bool may_be_kept(const struct thread *t, uint64_t goroutine, uint64_t depth)
 {
-	const struct map_entry *map;
-
-	if (!depth || depth % WORD || depth > GO_C_DEPTH_MAX || goroutine % WORD || goroutine <= GO_C_DEPTH_MAX)
-		return false;
-	map = maps_find(t->maps, goroutine);
-	return map && (map->perms & MAP_PERM_WRITE) && !map->inode;
+	return depth && depth % WORD == 0 && depth <= GO_C_DEPTH_MAX && goroutine % WORD == 0 &&
+	       heap_offset(t->arch, goroutine) < heap_size;
 }
 
-/* C code has the register for itself. What asmcgocall kept is above C's frames: the first that proves right is the innermost. */
+/* The goroutine of the thread's own stack, which C has put there when it took the register. */
+static bool read_saved(struct thread *t, uint64_t g0)
+{
+	uint64_t high;
+
+	t->goroutine = 0;
+	if (!is_on_stack(t, g0, t->regs.r[t->arch->dwarf_sp], &high) || !find_by(t, g0) || t->g0 != g0)
+		return false;
+	read_others(t);
+	return true;
+}
+
+/* On the heap, or, of the first thread, a variable of the program. */
+static bool may_be_saved(const struct thread *t, uint64_t g0)
+{
+	const struct map_entry *map;
+
+	if (!g0 || g0 % WORD)
+		return false;
+	if (heap_offset(t->arch, g0) < heap_size)
+		return true;
+	map = g0 % STATIC_ALIGN ? NULL : maps_find(t->maps, g0);
+	return map && (map->perms & MAP_PERM_WRITE) && map != maps_find(t->maps, t->regs.r[t->arch->dwarf_sp]);
+}
+
+/*
+ * C code has the register for itself: what it was is saved in its frames, or asmcgocall has kept the goroutine above them.
+ * The first that proves right is the innermost.
+ */
 static void find_on_stack(struct thread *t)
 {
 	bool depth_first = t->arch->id == ARCH_X86_64;
@@ -148,6 +192,8 @@ static void find_on_stack(struct thread *t)
 			before = word;
 			if (may_be_kept(t, goroutine, depth) && (read_kept(t, goroutine, depth) || !--tries))
 				return;
+			if (may_be_saved(t, word) && (read_saved(t, word) || !--tries))
+				return;
 		}
 		if (got < (ssize_t)sizeof(words))
 			return;
@@ -157,16 +203,11 @@ static void find_on_stack(struct thread *t)
 void go_copies_read(const struct arch *arch, const struct maps *maps, const struct user_regs *regs, struct mem *mem)
 {
 	struct thread t = {.arch = arch, .maps = maps, .mem = mem};
-	uint64_t sp;
 
 	if (!arch_to_dwarf(arch, regs, &t.regs))
 		return;
-	if (!find_by_register(&t)) {
+	if (regs_has(&t.regs, arch->dwarf_go) && find_by(&t, t.regs.r[arch->dwarf_go]))
+		read_others(&t);
+	else
 		find_on_stack(&t);
-		return;
-	}
-	if (t.goroutine && t.goroutine != t.regs.r[arch->dwarf_go] && read_at(mem, t.goroutine, GO_G_SP, &sp))
-		read_goroutine(&t, t.goroutine, sp);
-	if (t.goroutine)
-		read_callback(&t);
 }

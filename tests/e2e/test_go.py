@@ -327,21 +327,35 @@ def test_waits_behind_c(target, stakeout, root, build):
     gather(look, WAITS)
 
 
+# The runtime creates a thread on its own stack, by C code that uses the register which tells the goroutine.
+CREATES = ["runtime.asmcgocall", "runtime.newm1", "runtime.newm", "runtime.main.func1", "runtime.systemstack", "runtime.main"]
+
+
+def check_created(functions, error):
+    at = functions.index("pthread_create")
+    assert error is None and functions[functions.index(CREATES[0], at) :] == [*CREATES, "runtime.goexit"], (functions, error)
+
+
+def test_c_of_the_runtime(target, snap, build, source):
+    t = target(build(THREADS))
+
+    def sleeps(doc):
+        main = thread(doc, t.pid)
+        return main["state"] == "S" and main["capture"] != "moved" and "pthread_create" in names(main["user_stack"])
+
+    main = thread(until(lambda: snap(t, source), sleeps), t.pid)
+    check_created(names(main["user_stack"]), main["user_stack_error"])
+
+
 def test_waits_in_c_of_the_runtime(target, stakeout, root, build):
-    """C code that the runtime has called on its own stack, and that uses the register which tells the goroutine."""
     t = target(build(THREADS))
 
     def look(patience):
-        args = "--json", "-d", patience / 2, "-p", t.pid
-        found = set()
-        for row in stakeout("offcpu", *args).doc["stacks"]:
-            functions = names(row["user_stack"])
-            if "pthread_create" not in functions or "runtime.systemstack" not in functions:
-                continue  # threads are created by the scheduler, too
-            assert row["user_stack_error"] is None, functions
-            assert functions[functions.index("runtime.asmcgocall") + 1] == "runtime.newm1", functions
-            assert functions[-1] == "runtime.goexit", functions
-            found.add("runtime.systemstack")
-        return found
+        rows = stakeout("offcpu", "--json", "-d", patience / 2, "-p", t.pid).doc["stacks"]
+        stacks = [(names(row["user_stack"]), row["user_stack_error"]) for row in rows]
+        for functions, error in stacks:
+            if "pthread_create" in functions:
+                check_created(functions, error)
+        return {name for functions, _ in stacks for name in functions}
 
-    gather(look, {"runtime.systemstack"})
+    gather(look, {"pthread_create"})

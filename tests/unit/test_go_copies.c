@@ -6,8 +6,6 @@
 
 #include "unwind/go_copies.h"
 
-#define BASE UINT64_C(0x4000000000)
-
 /* Where the memory has what the runtime knows, a goroutine's stack, and the thread's own. */
 enum {
 	G0 = 0x100, G = 0x300, M = 0x500, SIGNALS = 0x700,
@@ -20,6 +18,7 @@ enum {
 struct world {
 	struct mem mem;
 	const struct arch *arch;
+	uint64_t base; /* where Go has its heap */
 	struct map_entry map;
 	struct maps maps;
 	struct user_regs regs;
@@ -30,7 +29,7 @@ struct world {
 static ssize_t read_world(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
 	struct world *w = (struct world *)mem;
-	uint64_t at = address - BASE;
+	uint64_t at = address - w->base;
 
 	if (at >= SIZE)
 		return -EFAULT;
@@ -40,6 +39,11 @@ static ssize_t read_world(struct mem *mem, uint64_t address, void *buf, size_t l
 	for (uint64_t i = at / 8; i < (at + len + 7) / 8; i++)
 		w->read[i] = true;
 	return (ssize_t)len;
+}
+
+static uint64_t address(const struct world *w, size_t at)
+{
+	return w->base + at;
 }
 
 static void put(struct world *w, size_t at, uint64_t value)
@@ -63,20 +67,23 @@ static struct world *create(const struct arch *arch, bool old)
 	w = (struct world){
 		.mem.read = read_world,
 		.arch = arch,
-		.map = {.start = BASE, .end = BASE + SIZE, .perms = MAP_PERM_READ | MAP_PERM_WRITE, .path = ""},
+		.base = arch == &arch_x86_64 ? 0xc000000000 : 0x4000000000,
+		.map = {.perms = MAP_PERM_READ | MAP_PERM_WRITE, .path = ""},
 	};
+	w.map.start = w.base;
+	w.map.end = w.base + SIZE;
 	w.maps.data = &w.map;
 	w.maps.len = 1;
-	put(&w, G0 + 48, BASE + M);
-	put(&w, G + 48, BASE + M);
-	put(&w, SIGNALS + 48, BASE + M);
-	put(&w, M, BASE + G0);
-	put(&w, M + (old ? 192 : 184), BASE + G);
-	put(&w, G, BASE + LOW);
-	put(&w, G + 8, BASE + HIGH);
-	put(&w, G + 56, BASE + SAVED_SP);
+	put(&w, G0 + 48, address(&w, M));
+	put(&w, G + 48, address(&w, M));
+	put(&w, SIGNALS + 48, address(&w, M));
+	put(&w, M, address(&w, G0));
+	put(&w, M + (old ? 192 : 184), address(&w, G));
+	put(&w, G, address(&w, LOW));
+	put(&w, G + 8, address(&w, HIGH));
+	put(&w, G + 56, address(&w, SAVED_SP));
 	w.regs.valid = UINT64_C(1) << arch->user_pc;
-	put_reg(&w, arch->dwarf_sp, BASE + OWN_SP);
+	put_reg(&w, arch->dwarf_sp, address(&w, OWN_SP));
 	return &w;
 }
 
@@ -101,7 +108,7 @@ static void test_by_register(void **state)
 	for (unsigned i = 0; i < 8; i++) {
 		struct world *w = create(archs[i % 2], i / 2 % 2);
 
-		put_reg(w, w->arch->dwarf_go, BASE + (i / 4 ? SIGNALS : G0));
+		put_reg(w, w->arch->dwarf_go, address(w, i / 4 ? SIGNALS : G0));
 		read_all(w);
 		assert_int_equal(count_read(w, LOW, HIGH), HIGH - SAVED_SP);
 		assert_int_equal(count_read(w, SAVED_SP, HIGH), HIGH - SAVED_SP);
@@ -113,7 +120,8 @@ static void test_on_the_goroutine(void **state)
 {
 	struct world *w = create(&arch_aarch64, true);
 
-	put_reg(w, w->arch->dwarf_go, BASE + G);
+	put_reg(w, w->arch->dwarf_go, address(w, G));
+	put_reg(w, w->arch->dwarf_sp, address(w, SAVED_SP));
 	read_all(w);
 	assert_int_equal(count_read(w, LOW, HIGH), 0);
 }
@@ -123,9 +131,9 @@ static void expect_kept(const struct arch *arch, size_t goroutine, size_t depth,
 	struct world *w = create(arch, old);
 
 	put_reg(w, arch->dwarf_go, 0x1234); /* C has it for itself */
-	put(w, OWN_SP + 0x80, BASE + G0);   /* and what only looks like it on its stack */
+	put(w, OWN_SP + 0x80, address(w, G0));   /* and what only looks like it on its stack */
 	put(w, OWN_SP + 0x88, 0x40);
-	put(w, OWN_SP + 0x400 + goroutine, BASE + G);
+	put(w, OWN_SP + 0x400 + goroutine, address(w, G));
 	put(w, OWN_SP + 0x400 + depth, HIGH - SAVED_SP);
 	read_all(w);
 	assert_int_equal(count_read(w, LOW, HIGH), HIGH - SAVED_SP);
@@ -141,14 +149,40 @@ static void test_kept_by_a_call_of_c(void **state)
 	}
 }
 
+/* C that was called on the thread's own stack already: it has saved the register. */
+static void expect_saved(const struct arch *arch, bool old)
+{
+	struct world *w = create(arch, old);
+
+	put(w, G0, address(w, OWN));
+	put(w, G0 + 8, address(w, OWN + 0x8000));
+	put(w, OWN_SP + 0x40, address(w, SIGNALS)); /* not the one whose stack it is */
+	put(w, OWN_SP + 0x80, address(w, G0));
+	read_all(w);
+	assert_int_equal(count_read(w, LOW, HIGH), HIGH - SAVED_SP);
+	put(w, G0 + 8, address(w, OWN_SP));
+	memset(w->read, 0, sizeof(w->read));
+	read_all(w);
+	assert_int_equal(count_read(w, LOW, HIGH), 0);
+}
+
+static void test_saved_by_c(void **state)
+{
+	for (unsigned old = 0; old < 2; old++) {
+		expect_saved(&arch_x86_64, old);
+		expect_saved(&arch_aarch64, old);
+	}
+}
+
 /* C's frames are on the thread's own stack, above where it was when Go was called. */
 static void expect_callback(const struct arch *arch, size_t saved)
 {
 	struct world *w = create(arch, true);
 
-	put_reg(w, arch->dwarf_go, BASE + G);
-	put(w, G0 + 56, BASE + OWN + 0x8000);
-	put(w, OWN + 0x8000 + saved, BASE + OWN + 0xf000);
+	put_reg(w, arch->dwarf_go, address(w, G));
+	put_reg(w, arch->dwarf_sp, address(w, SAVED_SP));
+	put(w, G0 + 56, address(w, OWN + 0x8000));
+	put(w, OWN + 0x8000 + saved, address(w, OWN + 0xf000));
 	read_all(w);
 	assert_int_equal(count_read(w, OWN + 0x8000, OWN + 0xf000), 0x7000);
 	assert_int_equal(count_read(w, LOW, HIGH), 0);
@@ -164,7 +198,7 @@ static void expect_little(size_t at, uint64_t value)
 {
 	struct world *w = create(&arch_aarch64, true);
 
-	put_reg(w, w->arch->dwarf_go, BASE + G0);
+	put_reg(w, w->arch->dwarf_go, address(w, G0));
 	put(w, at, value);
 	read_all(w);
 	assert_int_equal(count_read(w, LOW, HIGH), 0);
@@ -172,26 +206,28 @@ static void expect_little(size_t at, uint64_t value)
 
 static void test_not_a_goroutine(void **state)
 {
+	const struct world *w = create(&arch_aarch64, true);
+
 	expect_little(G0 + 48, 0);
 	expect_little(G0 + 48, 1);
-	expect_little(M, BASE + SIZE);
+	expect_little(M, address(w, SIZE));
 	expect_little(M + 192, 0);
-	expect_little(G + 48, BASE + G0);
-	expect_little(G + 56, BASE + HIGH);
-	expect_little(G + 56, BASE + LOW - 8);
+	expect_little(G + 48, address(w, G0));
+	expect_little(G + 56, address(w, HIGH));
+	expect_little(G + 56, address(w, LOW - 8));
 }
 
 static void test_bounded(void **state)
 {
 	struct world *w = create(&arch_aarch64, true);
 
-	put_reg(w, w->arch->dwarf_go, BASE + G0);
-	put(w, G + 8, UINT64_MAX - 7);
+	put_reg(w, w->arch->dwarf_go, address(w, G0));
+	put(w, G + 8, address(w, OWN));
 	read_all(w);
 	assert_int_equal(count_read(w, SAVED_SP, SIZE), 64 << 10);
 	w = create(&arch_aarch64, true); /* C's stack, with nothing but what looks like a goroutine */
 	for (size_t at = OWN_SP; at < SIZE; at += 16) {
-		put(w, at, BASE + at);
+		put(w, at, address(w, at));
 		put(w, at + 8, 64);
 	}
 	read_all(w);
@@ -222,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_by_register),
 		cmocka_unit_test(test_on_the_goroutine),
 		cmocka_unit_test(test_kept_by_a_call_of_c),
+		cmocka_unit_test(test_saved_by_c),
 		cmocka_unit_test(test_called_back),
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_bounded),
