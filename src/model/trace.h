@@ -19,6 +19,7 @@ struct thread_runtime {
 	bool has_gil; /* the runtime has a global lock; then: */
 	bool holds_gil;
 	bool waits_for_gil;
+	bool may_wait_for_gil; /* it is not known whether it waits for it */
 };
 
 struct trace_thread {

@@ -128,7 +128,10 @@ static void put_runtime(struct json *j, const struct thread_runtime *runtime)
 	json_bool(j, "daemon", runtime->is_daemon);
 	if (runtime->has_gil) {
 		json_bool(j, "holds_gil", runtime->holds_gil);
-		json_bool(j, "waits_for_gil", runtime->waits_for_gil);
+		if (runtime->may_wait_for_gil)
+			json_null(j, "waits_for_gil");
+		else
+			json_bool(j, "waits_for_gil", runtime->waits_for_gil);
 	}
 	json_object_end(j);
 }

@@ -6,6 +6,7 @@ import linecache
 import os
 import platform
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -122,6 +123,29 @@ def test_gil(python, stakeout):
     doc = until(lambda: look(stakeout, t), lambda doc: waiters <= named(doc, "waits_for_gil"))
     assert named(doc, "holds_gil") == {"holder"}
     assert named(doc, "waits_for_gil") <= waiters | {"MainThread"}  # which may not have come to its own wait yet
+
+
+def test_gil_of_a_stopped_process(python, stakeout):
+    """SIGSTOP takes its threads out of their system calls: those that waited for the lock still do."""
+    t = python("gil.py", "3")
+    waiters = {f"waiter {number}" for number in range(3)}
+
+    def wait(doc):
+        return waiters <= named(doc, "waits_for_gil")
+
+    def stop_and_look():
+        os.kill(t.pid, signal.SIGCONT)
+        until(lambda: look(stakeout, t), wait)
+        os.kill(t.pid, signal.SIGSTOP)
+        wait_until(lambda: states(t.pid) == {"T"}, "all are stopped")
+        return look(stakeout, t)
+
+    doc = until(stop_and_look, wait)
+    assert named(doc, "waits_for_gil") <= waiters | {"MainThread"} and named(doc, "holds_gil") == {"holder"}
+    unknown = look(stakeout, t, "--source=proc")  # where not all registers are known
+    assert all(
+        th["runtime"]["waits_for_gil"] in (True, None) for th in unknown["threads"] if th["runtime"]["thread_name"] in waiters
+    )
 
 
 @pytest.mark.usefixtures("root")

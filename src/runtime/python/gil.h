@@ -19,6 +19,12 @@ struct python_gil {
 bool python_gil_read(const struct python_layout *layout, struct mem *mem, uint64_t interp, struct python_gil *out);
 
 /* Whether the thread sleeps until it gets it. */
-bool python_gil_is_awaited(const struct python_gil *gil, const struct snap_thread *thread);
+enum gil_wait {
+	GIL_NOT_AWAITED,
+	GIL_WAIT_UNKNOWN, /* it is stopped, and its registers are not known */
+	GIL_AWAITED,
+};
+
+enum gil_wait python_gil_find_wait(const struct python_gil *gil, const struct arch *arch, const struct snap_thread *thread);
 
 #endif

@@ -684,15 +684,19 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 	for (; own; own = find_other(py, own)) { /* the main interpreter's is the last */
 		uint64_t *slot = u64map_find(&py->gils, own->tstate);
 		const struct python_gil *gil = slot ? (const struct python_gil *)(uintptr_t)*slot : NULL;
+		enum gil_wait wait;
 
 		out->is_daemon = own->is_daemon;
 		if (own->name)
 			out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
 		out->has_gil |= gil != NULL;
 		out->holds_gil |= gil && gil->holder == own->tstate;
-		out->waits_for_gil |= gil && python_gil_is_awaited(gil, thread);
+		wait = gil ? python_gil_find_wait(gil, snap->arch, thread) : GIL_NOT_AWAITED;
+		out->waits_for_gil |= wait == GIL_AWAITED;
+		out->may_wait_for_gil |= wait == GIL_WAIT_UNKNOWN;
 	}
 	out->waits_for_gil &= !out->holds_gil;
+	out->may_wait_for_gil &= !out->holds_gil && !out->waits_for_gil;
 	if (problem)
 		out->problem = (const char *)(uintptr_t)*problem;
 }
