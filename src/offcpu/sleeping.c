@@ -114,7 +114,7 @@ static int open_files(struct sleeping *sleeping, struct sleeping_process *known,
 		destroy_files(files);
 		return rc;
 	}
-	files->has_runtimes = sleeping->runtimes && runtimes_are_told(&files->target->snap->maps);
+	files->has_runtimes = sleeping->runtimes && runtimes_are_told(&files->target->snap->maps, &files->target->memory.mem);
 	target_forget_memory(files->target); /* each look opens it anew */
 	sleeping_forget(sleeping, known);
 	known->files = files;

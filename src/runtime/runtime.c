@@ -52,18 +52,18 @@ void runtimes_want_locals(const struct runtimes *runtimes)
 			runtimes->data[i].ops->want_locals(runtimes->data[i].state);
 }
 
-bool runtimes_are_likely(const struct maps *maps)
+bool runtimes_are_likely(const struct maps *maps, struct mem *mem)
 {
 	for (size_t i = 0; runtime_list[i]; i++)
-		if (runtime_list[i]->read && runtime_list[i]->is_likely(maps))
+		if (runtime_list[i]->read && runtime_list[i]->is_likely(maps, mem))
 			return true;
 	return false;
 }
 
-bool runtimes_are_told(const struct maps *maps)
+bool runtimes_are_told(const struct maps *maps, struct mem *mem)
 {
 	for (size_t i = 0; runtime_list[i]; i++)
-		if (runtime_list[i]->describe && runtime_list[i]->is_likely(maps))
+		if (runtime_list[i]->describe && runtime_list[i]->is_likely(maps, mem))
 			return true;
 	return false;
 }

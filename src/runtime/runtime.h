@@ -34,10 +34,10 @@ struct runtime_ops {
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
 
 	/*
-	 * Whether the process may have it, by the names in its map. If so, and there is a read(), it is detected before threads
+	 * Whether the process may have it, by the names in its map, or by a glance at its memory, which may be NULL. If so, and there is a read(), it is detected before threads
 	 * are looked at, and what it wants of them is read in the same instant as their stacks.
 	 */
-	bool (*is_likely)(const struct maps *maps);
+	bool (*is_likely)(const struct maps *maps, struct mem *mem);
 	void (*refresh)(void *state); /* before each look at the threads: they may be others. NULL: nothing to do */
 	/*
 	 * Reads what frames() will want of a thread whose memory stands still; all that is read through `mem` is kept. The
@@ -120,8 +120,8 @@ void runtimes_deinit(struct runtimes *runtimes);
 void runtimes_want_locals(const struct runtimes *runtimes);
 
 /* Whether any of those that read threads may be there; and of those whose frames BPF can tell. */
-bool runtimes_are_likely(const struct maps *maps);
-bool runtimes_are_told(const struct maps *maps);
+bool runtimes_are_likely(const struct maps *maps, struct mem *mem);
+bool runtimes_are_told(const struct maps *maps, struct mem *mem);
 void runtimes_refresh(const struct runtimes *runtimes);
 void runtimes_read(const struct runtimes *runtimes, pid_t tid, struct mem *mem);
 

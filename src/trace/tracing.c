@@ -151,7 +151,7 @@ static bool find_runtimes(void *arg, struct snapshot *snap)
 	struct tracing *t = arg;
 
 	runtimes_deinit(&t->runtimes);
-	t->runtimes_found = !t->no_runtimes && runtimes_are_likely(&snap->maps) &&
+	t->runtimes_found = !t->no_runtimes && runtimes_are_likely(&snap->maps, &t->target->memory.mem) &&
 			    target_open_files(t->target, &t->files, NULL) == 0 && runtimes_init(&t->runtimes, t->target);
 	if (t->runtimes_found && t->locals)
 		runtimes_want_locals(&t->runtimes);

@@ -6,14 +6,15 @@ import linecache
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from harness import native, rounds, states, thread, until, wait_until
+from harness import Target, native, rounds, states, thread, until, wait_until
 from load import Load
-from pythons import CHOSEN, HOST, command, python_frames, start
+from pythons import CHOSEN, HOST, TOOL, command, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
@@ -146,6 +147,23 @@ def test_gil_of_a_stopped_process(python, stakeout):
     assert all(
         th["runtime"]["waits_for_gil"] in (True, None) for th in unknown["threads"] if th["runtime"]["thread_name"] in waiters
     )
+
+
+def test_other_name(stakeout, tmp_path):
+    """An interpreter whose files do not say so in their names is known by what it exports."""
+    program = tmp_path / "program"
+    shutil.copy(Path(TOOL).resolve(), program)
+    # Built-in modules only: those of the library are in a folder that is named after it.
+    script = "import sys, posix\ndef named():\n  posix.write(1, b'ready\\n')\n  posix.read(0, 1)\nnamed()"
+    t = Target([program, "-I", "-S", "-c", script])
+    try:
+        if "python" in Path(f"/proc/{t.pid}/maps").read_text():
+            pytest.skip("the interpreter is in a library")
+        doc = until(lambda: look(stakeout, t), lambda doc: doc["threads"][0]["state"] == "S")
+        assert [runtime["name"] for runtime in doc["runtimes"]] == ["python"]
+        assert [name for name, _, _ in python_frames(doc["threads"][0])] == ["named", "<module>"]
+    finally:
+        t.end()
 
 
 @pytest.mark.usefixtures("root")

@@ -59,7 +59,7 @@ static void test_told(void **state)
 		struct map_entry entry = {.end = 4096, .path = known[i].path, .perms = known[i].perms};
 		const struct maps maps = {.data = &entry, .len = 1};
 
-		assert_int_equal(runtimes_are_told(&maps), known[i].told);
+		assert_int_equal(runtimes_are_told(&maps, NULL), known[i].told);
 	}
 }
 

@@ -410,9 +410,9 @@ static uint32_t find_number(struct runtime_processes *processes, const struct ta
 	return number;
 }
 
-void runtime_processes_note(struct runtime_processes *processes, const struct target *target)
+void runtime_processes_note(struct runtime_processes *processes, struct target *target)
 {
-	uint32_t number = runtimes_are_told(&target->snap->maps) ? find_number(processes, target) : 0;
+	uint32_t number = runtimes_are_told(&target->snap->maps, &target->memory.mem) ? find_number(processes, target) : 0;
 
 	if (number)
 		add_job(processes, number, NULL, false);

@@ -42,7 +42,7 @@ void runtime_processes_end(struct runtime_processes *processes); /* when all tha
  * The map of a process was just read. If there may be runtimes in it, they are looked for: at once, or by the thread when
  * that was started. Any thread.
  */
-void runtime_processes_note(struct runtime_processes *processes, const struct target *target);
+void runtime_processes_note(struct runtime_processes *processes, struct target *target);
 
 /* It has ended, or executed another program: what comes with its pid from now on is another's. */
 void runtime_processes_forget(struct runtime_processes *processes, pid_t tgid);

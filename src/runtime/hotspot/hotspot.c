@@ -125,7 +125,7 @@ static const struct snap_runtime *look(struct target *target)
 	return snapshot_add_runtime(target->snap, &found);
 }
 
-static bool is_likely(const struct maps *maps)
+static bool is_likely(const struct maps *maps, struct mem *mem)
 {
 	for (size_t i = 0; i < maps->len; i++)
 		if (maps->data[i].path && is_library(maps->data[i].path))

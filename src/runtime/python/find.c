@@ -5,12 +5,25 @@
 #include <string.h>
 
 #include "elf/exported.h"
+#include "target/exports.h"
 #include "target/modules.h"
 
-bool python_is_likely(const struct maps *maps)
+/* The program itself comes first in the map, and libraries are called so. */
+static bool may_be_interpreter(const struct maps *maps, size_t i)
+{
+	const struct map_entry *entry = &maps->data[i];
+	const char *slash = strrchr(entry->path, '/');
+
+	return entry->inode && !entry->offset && (i == 0 || (slash && strncmp(slash + 1, "lib", 3) == 0));
+}
+
+bool python_is_likely(const struct maps *maps, struct mem *mem)
 {
 	for (size_t i = 0; i < maps->len; i++)
 		if (strstr(maps->data[i].path, "python"))
+			return true;
+	for (size_t i = 0; mem && i < maps->len; i++)
+		if (may_be_interpreter(maps, i) && exports_may_have(mem, maps->data[i].start, "_PyRuntime"))
 			return true;
 	return false;
 }

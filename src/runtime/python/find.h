@@ -7,8 +7,11 @@
 #include "runtime/python/layout.h"
 #include "target/target.h"
 
-/* Whether a map looks like one of a process that has Python: by the names of files, of which no interpreter goes without. */
-bool python_is_likely(const struct maps *maps);
+/*
+ * Whether a process may have Python: by the names of its files, of which few interpreters go without; else by what its program and
+ * libraries export, if their memory can be read (NULL: it cannot).
+ */
+bool python_is_likely(const struct maps *maps, struct mem *mem);
 
 /* Finds the file that has the interpreter, and what it exports. False: there is none. */
 bool python_find(struct target *target, struct python_symbols *out);

@@ -313,7 +313,7 @@ static bool detect(struct target *target, void **state)
 	_cleanup_(cleanup_python) struct python *py = NULL;
 	bool live = target_is_live(target);
 
-	if (live ? !python_is_likely(&target->snap->maps) : !snapshot_find_runtime(target->snap, name))
+	if (live ? !python_is_likely(&target->snap->maps, &target->memory.mem) : !snapshot_find_runtime(target->snap, name))
 		return false;
 	py = create(target);
 	if (!py || !(live ? detect_live(target, py) : detect_saved(target, py)))

@@ -652,7 +652,7 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 }
 
 /* For waits over time, by the names that its file is known to have: every process is looked at. */
-static bool is_likely(const struct maps *maps)
+static bool is_likely(const struct maps *maps, struct mem *mem)
 {
 	static const char *const starts[] = {"node", "libnode", "electron"};
 
