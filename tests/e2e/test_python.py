@@ -309,7 +309,12 @@ SHORTENED = {
     "enormous": "<int of about 510 bits>",
     "long": "'" + "x" * 60 + "…'",
     "many": "[0, 1, 2, 3, …] (100)",
-    "unique": "<set> (3)",
+    "crowd": "{0, 1, 2, 3, …} (10)",
+    "bounded": "deque([193, 194, 195, 196, …], maxlen=150) (150)",
+    "ordered": "OrderedDict({'a': 1})",
+    "preset": "defaultdict({'a': 1})",
+    "own": "Table({'a': 1})",
+    "word": "Word('wörd')",
 }
 
 

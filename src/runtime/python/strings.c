@@ -14,11 +14,11 @@ enum {
 
 struct text {
 	uint64_t start;
-	size_t length; /* characters */
+	uint64_t length; /* characters */
 	unsigned kind; /* bytes each */
 };
 
-/* Only strings whose characters follow their head: others are made by code that nobody has written for years. */
+/* The characters follow the head, but for a class of the program that is a str: then a pointer to them does. */
 static bool find_text(const struct python_layout *layout, struct mem *mem, uint64_t object, struct text *out)
 {
 	uint64_t head[5];
@@ -30,29 +30,47 @@ static bool find_text(const struct python_layout *layout, struct mem *mem, uint6
 	length = (int64_t)head[OBJECT_SIZE / 8];
 	state = (uint32_t)head[STR_STATE / 8];
 	out->kind = state >> 2 & 7;
-	if (length < 0 || !(state & 1 << 5) || (out->kind != 1 && out->kind != 2 && out->kind != 4))
+	if (length < 0 || (out->kind != 1 && out->kind != 2 && out->kind != 4))
 		return false;
-	out->length = length > PYTHON_MAX_STRING ? PYTHON_MAX_STRING : (size_t)length;
+	out->length = (uint64_t)length;
+	if (!(state & 1 << 5))
+		return mem_read_exact(mem, object + layout->at[PY_STR_OTHER], &out->start, sizeof(out->start));
 	out->start = object + layout->at[state & 1 << 6 ? PY_STR_ASCII : PY_STR_OTHER];
+	return true;
+}
+
+bool python_characters(const struct python_layout *layout, struct mem *mem, uint64_t object, uint32_t *out, size_t max,
+		       uint64_t *length)
+{
+	uint8_t bytes[PYTHON_MAX_STRING * 4];
+	struct text text;
+	size_t n;
+
+	if (!find_text(layout, mem, object, &text))
+		return false;
+	*length = text.length;
+	n = text.length < max ? (size_t)text.length : max;
+	n = n < PYTHON_MAX_STRING ? n : PYTHON_MAX_STRING;
+	if (n && !mem_read_exact(mem, text.start, bytes, n * text.kind))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		out[i] = 0;
+		memcpy(&out[i], bytes + i * text.kind, text.kind);
+	}
 	return true;
 }
 
 const char *python_string(const struct python_layout *layout, struct mem *mem, uint64_t object, struct arena *arena)
 {
-	uint8_t bytes[PYTHON_MAX_STRING * 4];
+	uint32_t characters[PYTHON_MAX_STRING];
 	char utf8[PYTHON_MAX_STRING * 4];
-	struct text text;
+	uint64_t length;
 	size_t len = 0;
 
-	if (!find_text(layout, mem, object, &text) ||
-	    (text.length && !mem_read_exact(mem, text.start, bytes, text.length * text.kind)))
+	if (!python_characters(layout, mem, object, characters, PYTHON_MAX_STRING, &length))
 		return NULL;
-	for (size_t i = 0; i < text.length; i++) {
-		uint32_t c = 0;
-
-		memcpy(&c, bytes + i * text.kind, text.kind);
-		len += utf8_put(utf8 + len, c ? c : ' '); /* a NUL would end it */
-	}
+	for (size_t i = 0; i < length && i < PYTHON_MAX_STRING; i++)
+		len += utf8_put(utf8 + len, characters[i] ? characters[i] : ' '); /* a NUL would end it */
 	return arena_intern_n(arena, utf8, len);
 }
 

@@ -40,6 +40,7 @@ bool python_type_read(struct mem *mem, uint64_t object, struct python_type *out)
 	out->name[got] = '\0';
 	out->is_iterator = next;
 	out->of_program = flags & FLAG_HEAP;
+	out->flags = flags;
 	return true;
 }
 

@@ -12,6 +12,7 @@ struct python_type {
 	uint64_t address;
 	uint64_t basic_size; /* of its instances */
 	char name[64];       /* cut, where it is longer; with the module, where the type is not of the program */
+	uint64_t flags;      /* tp_flags */
 	bool is_iterator;
 	bool of_program;     /* made at run time, by a class statement or a module; else it is part of the interpreter or of a library */
 };

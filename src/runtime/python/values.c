@@ -2,11 +2,13 @@
 #include "runtime/python/values.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/python/dict.h"
+#include "runtime/python/quotes.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/types.h"
 
@@ -14,17 +16,28 @@ enum {
 	MAX_DEPTH = 3,
 	MAX_ELEMENTS = 4,
 	MAX_DIGITS = 4, /* of 30 bits each: larger numbers are told by their size */
-	MAX_TEXT = 60,  /* bytes of a string */
+	MAX_TEXT = 60,  /* characters of a string, */
+	MAX_BYTES = 30, /* and of bytes */
 	DIGIT_BITS = 30,
 	FIRST_WITH_TAGS = 12, /* ints have a word of sign and size since then */
 	FIRST_WITH_TAGGED_SLOTS = 14,
 	FIRST_WITH_TUPLE_HASH = 14, /* the items of a tuple come a word later */
 	OBJECT_SIZE = 16,
-	VALUE = 16, /* of a float; the content of a cell */
+	VALUE = 16, /* of a float, and the first of a complex number; the content of a cell */
 	LONG_DIGITS = 24,
 	LIST_ITEMS = 24,
 	SET_USED = 24,
 	BYTES_DATA = 32,
+	BYTEARRAY_START = 40,
+	RANGE_START = 16, /* and its end, and its step */
+	DEQUE_BLOCK = 24,
+	DEQUE_INDEX = 40, /* of its first element in that block */
+	DEQUE_MAX = 64,
+	BLOCK_ELEMENTS = 8,
+	BLOCK_LEN = 64,
+	BLOCK_NEXT = BLOCK_ELEMENTS + BLOCK_LEN * 8,
+	ARRAY_ITEMS = 24,
+	ARRAY_KIND = 40, /* a pointer to a letter */
 	SLOT_TAGS = 3,
 	SLOT_INT = 3,
 };
@@ -67,48 +80,61 @@ static void put(struct line *line, const char *text)
 	put_bytes(line, text, strlen(text));
 }
 
-static void put_quoted(struct line *line, const char *text, size_t len)
+static void put_quoted(struct line *line, const uint32_t *characters, size_t n, bool cut, bool narrow)
 {
-	bool cut = len > MAX_TEXT;
+	char quote[] = {quotes_choose(characters, n), '\0'}, text[QUOTED_CHARACTER];
 
-	if (cut) {
-		len = MAX_TEXT;
-		while (len && ((uint8_t)text[len] & 0xc0) == 0x80)
-			len--;
-	}
-	put(line, "'");
-	put_bytes(line, text, len);
-	put(line, cut ? "…'" : "'");
+	put(line, quote);
+	for (size_t i = 0; i < n; i++)
+		put_bytes(line, text, quotes_put(text, characters[i], quote[0], narrow));
+	put(line, cut ? "…" : "");
+	put(line, quote);
 }
 
 static void put_str(struct line *line, uint64_t object)
 {
-	const char *text = python_string(line->layout, line->mem, object, line->arena);
+	uint32_t characters[MAX_TEXT];
+	uint64_t length;
 
-	if (text)
-		put_quoted(line, text, strlen(text));
+	if (python_characters(line->layout, line->mem, object, characters, MAX_TEXT, &length))
+		put_quoted(line, characters, length < MAX_TEXT ? (size_t)length : MAX_TEXT, length > MAX_TEXT, false);
 	else
 		put(line, "<str>");
 }
 
-static void put_bytes_object(struct line *line, uint64_t object)
+static void put_data(struct line *line, uint64_t start, uint64_t size)
 {
-	uint8_t bytes[MAX_TEXT / 2];
-	char text[sizeof(bytes) * 4 + 1];
-	size_t n = 0, len = 0;
-	uint64_t size;
+	uint8_t bytes[MAX_BYTES];
+	uint32_t characters[MAX_BYTES];
+	size_t n = size < MAX_BYTES ? (size_t)size : MAX_BYTES;
 
-	if (read_u64(line->mem, object + OBJECT_SIZE, &size))
-		n = size < sizeof(bytes) ? (size_t)size : sizeof(bytes);
-	if (n && !mem_read_exact(line->mem, object + BYTES_DATA, bytes, n)) {
+	if (n && !mem_read_exact(line->mem, start, bytes, n)) {
 		put(line, "<bytes>");
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		len += (size_t)sprintf(text + len, bytes[i] >= ' ' && bytes[i] < 0x7f && bytes[i] != '\\' ? "%c" : "\\x%02x", bytes[i]);
-	put(line, "b'");
-	put_bytes(line, text, len);
-	put(line, size > n ? "…'" : "'");
+		characters[i] = bytes[i];
+	put(line, "b");
+	put_quoted(line, characters, n, size > n, true);
+}
+
+static void put_bytes_object(struct line *line, uint64_t object)
+{
+	uint64_t size;
+
+	if (read_u64(line->mem, object + OBJECT_SIZE, &size))
+		put_data(line, object + BYTES_DATA, size);
+}
+
+static void put_bytearray(struct line *line, uint64_t object)
+{
+	uint64_t size, start;
+
+	if (!read_u64(line->mem, object + OBJECT_SIZE, &size) || !read_u64(line->mem, object + BYTEARRAY_START, &start))
+		return;
+	put(line, "bytearray(");
+	put_data(line, start, size);
+	put(line, ")");
 }
 
 static void put_number(struct line *line, unsigned __int128 value, bool negative)
@@ -193,27 +219,51 @@ static void put_bool(struct line *line, uint64_t object)
 	put(line, digit == 1 ? "True" : "False");
 }
 
-/* The fewest digits that give the same number, with a point and with an exponent where repr() has one. */
-static void put_float(struct line *line, uint64_t object)
+/* The fewest digits that give the same number, with an exponent where repr() has one; and with a point, if that is wanted. */
+static void put_double(struct line *line, double value, bool sign, bool point)
 {
 	enum { LEAST_EXPONENT = -4, EXPONENTS = 16 };
 	char text[40];
 	const char *e;
-	double value;
 	int digits, exponent;
 
-	if (!mem_read_exact(line->mem, object + VALUE, &value, sizeof(value)))
-		return;
 	for (digits = 0; digits < 17; digits++) {
 		snprintf(text, sizeof(text), "%.*e", digits, value);
 		if (strtod(text, NULL) == value)
 			break;
 	}
+	if (isnan(value))
+		snprintf(text, sizeof(text), "nan"); /* which has no sign here */
 	e = strchr(text, 'e'); /* none in inf and nan */
 	exponent = e ? (int)strtol(e + 1, NULL, 10) : EXPONENTS;
 	if (exponent >= LEAST_EXPONENT && exponent < EXPONENTS)
-		snprintf(text, sizeof(text), "%.*f", digits > exponent ? digits - exponent : 1, value);
+		snprintf(text, sizeof(text), "%.*f", digits > exponent ? digits - exponent : point, value);
+	if (sign && text[0] != '-')
+		put(line, "+");
 	put(line, text);
+}
+
+static void put_float(struct line *line, uint64_t object)
+{
+	double value;
+
+	if (mem_read_exact(line->mem, object + VALUE, &value, sizeof(value)))
+		put_double(line, value, false, true);
+}
+
+static void put_complex(struct line *line, uint64_t object)
+{
+	double parts[2];
+	bool is_imaginary;
+
+	if (!mem_read_exact(line->mem, object + VALUE, parts, sizeof(parts)))
+		return;
+	is_imaginary = parts[0] == 0 && !signbit(parts[0]);
+	put(line, is_imaginary ? "" : "(");
+	if (!is_imaginary)
+		put_double(line, parts[0], false, false);
+	put_double(line, parts[1], !is_imaginary, false);
+	put(line, is_imaginary ? "j" : "j)");
 }
 
 /* True when there is to be another element. */
@@ -303,14 +353,151 @@ static void put_dict(struct line *line, uint64_t object)
 	line->shown = shown;
 }
 
-static void put_set(struct line *line, uint64_t object)
+static bool put_member(void *ctx, uint64_t member)
 {
+	struct line *line = ctx;
+
+	if (!begin_element(line))
+		return false;
+	put_object(line, member);
+	return true;
+}
+
+static void put_members(struct line *line, uint64_t object, const char *empty, const char *open, const char *close)
+{
+	unsigned shown = line->shown;
 	uint64_t used = 0;
-	char text[40];
 
 	read_u64(line->mem, object + SET_USED, &used);
-	snprintf(text, sizeof(text), "<set> (%" PRIu64 ")", used);
-	put(line, text);
+	put(line, used ? open : empty);
+	line->shown = 0;
+	if (used) {
+		python_set_visit(line->mem, object, put_member, line);
+		put(line, close);
+	}
+	put_length(line, used);
+	line->shown = shown;
+}
+
+static void put_set(struct line *line, uint64_t object)
+{
+	put_members(line, object, "set()", "{", "}");
+}
+
+static void put_frozenset(struct line *line, uint64_t object)
+{
+	put_members(line, object, "frozenset()", "frozenset({", "})");
+}
+
+static void put_range(struct line *line, uint64_t object)
+{
+	uint64_t parts[3], step;
+
+	if (!mem_read_exact(line->mem, object + RANGE_START, parts, sizeof(parts)))
+		return;
+	put(line, "range(");
+	put_object(line, parts[0]);
+	put(line, ", ");
+	put_object(line, parts[1]);
+	if (!python_int(line->layout, line->mem, parts[2], &step) || step != 1) {
+		put(line, ", ");
+		put_object(line, parts[2]);
+	}
+	put(line, ")");
+}
+
+/* Blocks of 64 elements, of which the first begins somewhere in the middle. */
+static void put_deque(struct line *line, uint64_t object)
+{
+	uint64_t len, block, index, max, item;
+	unsigned shown = line->shown;
+
+	if (!read_u64(line->mem, object + OBJECT_SIZE, &len) || !read_u64(line->mem, object + DEQUE_BLOCK, &block) ||
+	    !read_u64(line->mem, object + DEQUE_INDEX, &index) || !read_u64(line->mem, object + DEQUE_MAX, &max))
+		return;
+	put(line, "deque([");
+	line->shown = 0;
+	for (uint64_t i = 0; i < len && begin_element(line); i++, index++) {
+		if (index >= BLOCK_LEN) {
+			index = 0;
+			if (!read_u64(line->mem, block + BLOCK_NEXT, &block))
+				break;
+		}
+		if (!read_u64(line->mem, block + BLOCK_ELEMENTS + index * 8, &item))
+			break;
+		put_object(line, item);
+	}
+	put(line, "]");
+	if (max <= INT64_MAX) {
+		put(line, ", maxlen=");
+		put_number(line, max, false);
+	}
+	put(line, ")");
+	put_length(line, len);
+	line->shown = shown;
+}
+
+static const struct array_kind {
+	char letter;
+	uint8_t size;
+	bool is_signed;
+	bool is_float;
+} array_kinds[] = {
+	{'b', 1, true, false}, {'B', 1, false, false}, {'h', 2, true, false}, {'H', 2, false, false}, {'i', 4, true, false},
+	{'I', 4, false, false}, {'l', 8, true, false}, {'L', 8, false, false}, {'q', 8, true, false}, {'Q', 8, false, false},
+	{'f', 4, true, true},  {'d', 8, true, true},
+};
+
+/* False: it cannot be read. */
+static bool put_array_item(struct line *line, const struct array_kind *kind, uint64_t address)
+{
+	unsigned unused = 64 - kind->size * 8u;
+	uint64_t word = 0;
+	int64_t number;
+	float single;
+	double value;
+
+	if (!mem_read_exact(line->mem, address, &word, kind->size))
+		return false;
+	number = kind->is_signed ? (int64_t)(word << unused) >> unused : 0;
+	if (kind->is_float) {
+		memcpy(&single, &word, sizeof(single));
+		memcpy(&value, &word, sizeof(value));
+		put_double(line, kind->size == sizeof(single) ? (double)single : value, false, true);
+	} else if (number < 0) {
+		put_number(line, -(unsigned __int128)number, true);
+	} else {
+		put_number(line, word, false);
+	}
+	return true;
+}
+
+static void put_array(struct line *line, uint64_t object)
+{
+	uint64_t len, items, description;
+	const struct array_kind *kind = NULL;
+	unsigned shown = line->shown;
+	char letter[] = "?";
+
+	if (!read_u64(line->mem, object + OBJECT_SIZE, &len) || !read_u64(line->mem, object + ARRAY_ITEMS, &items) ||
+	    !read_u64(line->mem, object + ARRAY_KIND, &description) || !mem_read_exact(line->mem, description, letter, 1))
+		return;
+	for (size_t i = 0; i < sizeof(array_kinds) / sizeof(array_kinds[0]); i++)
+		if (array_kinds[i].letter == letter[0])
+			kind = &array_kinds[i];
+	if (!kind) {
+		put(line, "<array.array>");
+		return;
+	}
+	put(line, "array('");
+	put(line, letter);
+	put(line, len ? "', [" : "'");
+	line->shown = 0;
+	for (uint64_t i = 0; i < len && begin_element(line) && put_array_item(line, kind, items + i * kind->size); i++)
+		;
+	put(line, len ? "])" : ")");
+	put_length(line, len);
+	line->shown = shown;
 }
 
 static void put_none(struct line *line, uint64_t object)
@@ -318,21 +505,74 @@ static void put_none(struct line *line, uint64_t object)
 	put(line, "None");
 }
 
-/* By the name that the type itself has, if that is not of the program. */
-static const struct {
+static void put_ellipsis(struct line *line, uint64_t object)
+{
+	put(line, "Ellipsis");
+}
+
+static void put_not_implemented(struct line *line, uint64_t object)
+{
+	put(line, "NotImplemented");
+}
+
+struct kind {
 	const char *type;
 	void (*put)(struct line *line, uint64_t object);
 	bool container;
-} kinds[] = {
+};
+
+/* By the name that the type itself has, if that is not of the program. */
+static const struct kind kinds[] = {
 	{"NoneType", put_none, false}, {"bool", put_bool, false},          {"int", put_int, false},
 	{"float", put_float, false},   {"str", put_str, false},            {"bytes", put_bytes_object, false},
 	{"list", put_list, true},      {"tuple", put_tuple, true},         {"dict", put_dict, true},
-	{"set", put_set, false},
+	{"set", put_set, true},        {"frozenset", put_frozenset, true}, {"range", put_range, true},
+	{"complex", put_complex, false}, {"bytearray", put_bytearray, false}, {"ellipsis", put_ellipsis, false},
+	{"NotImplementedType", put_not_implemented, false},
 };
+
+/* Of modules of the library, which are made at run time in some versions. No class statement gives such a name. */
+static const struct kind of_library[] = {
+	{"collections.deque", put_deque, true},
+	{"array.array", put_array, false},
+};
+
+/* By a flag that all classes have which are such, of the program, too: tp_flags, bits 24 to 29. */
+static const struct kind bases[] = {
+	{"int", put_int, false},    {"list", put_list, true}, {"tuple", put_tuple, true},
+	{"bytes", put_bytes_object, false}, {"str", put_str, false},  {"dict", put_dict, true},
+};
+
+static const struct kind *find_kind(const struct kind *from, size_t n, const char *type)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(from[i].type, type) == 0)
+			return &from[i];
+	return NULL;
+}
+
+static const struct kind *find_base(const struct python_type *type)
+{
+	enum { FIRST_FLAG = 24 };
+
+	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++)
+		if (type->flags >> (FIRST_FLAG + i) & 1)
+			return &bases[i];
+	return NULL;
+}
+
+static void put_as(struct line *line, const struct kind *kind, uint64_t object)
+{
+	line->depth += kind->container;
+	kind->put(line, object);
+	line->depth -= kind->container;
+}
 
 static void put_object(struct line *line, uint64_t object)
 {
+	const struct kind *kind, *base;
 	struct python_type type;
+	const char *dot;
 
 	if (line->full)
 		return;
@@ -340,13 +580,22 @@ static void put_object(struct line *line, uint64_t object)
 		put(line, "<unreadable>");
 		return;
 	}
-	for (size_t i = 0; !type.of_program && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].type, type.name) == 0 && (!kinds[i].container || line->depth < MAX_DEPTH)) {
-			line->depth += kinds[i].container;
-			kinds[i].put(line, object);
-			line->depth -= kinds[i].container;
-			return;
-		}
+	kind = type.of_program ? NULL : find_kind(kinds, sizeof(kinds) / sizeof(kinds[0]), type.name);
+	if (!kind)
+		kind = find_kind(of_library, sizeof(of_library) / sizeof(of_library[0]), type.name);
+	base = kind ? NULL : find_base(&type);
+	if (kind && (!kind->container || line->depth < MAX_DEPTH)) {
+		put_as(line, kind, object);
+		return;
+	}
+	if (base && (!base->container || line->depth < MAX_DEPTH)) { /* Counter({'a': 2}) */
+		dot = strrchr(type.name, '.');
+		put(line, dot ? dot + 1 : type.name);
+		put(line, "(");
+		put_as(line, base, object);
+		put(line, ")");
+		return;
+	}
 	put(line, "<");
 	put(line, type.name);
 	put(line, ">");

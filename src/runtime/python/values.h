@@ -10,7 +10,8 @@
 
 /*
  * An object as a line of text, as repr() would show it, by reading its memory only: numbers, strings, bytes, None, truth
- * values; of containers the length and the first elements; of everything else the type. Cut at PYTHON_VALUE_WIDTH
+ * values; of containers the length and the first elements; of classes that are such their name and the same; of everything else the
+ * type. Cut at PYTHON_VALUE_WIDTH
  * characters, and bounded in depth and in what is read. NULL: memory is exhausted.
  */
 enum { PYTHON_VALUE_WIDTH = 96 };

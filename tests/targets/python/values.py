@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Variables of all kinds. Asked for `truth`, it says what repr() makes of those that are shown whole."""
 
+import array
+import collections
 import json
 import sys
 import threading
@@ -12,6 +14,14 @@ truth = {}
 
 
 class Thing:
+    pass
+
+
+class Table(dict):
+    pass
+
+
+class Word(str):
     pass
 
 
@@ -33,7 +43,18 @@ def hold(argument, *rest, keyword=None, **more):
     enormous = 2**500
     long = "x" * 200
     many = list(range(100))
-    unique = {1, 2, 3}
+    unique, alone, crowd, void, never = {1, 2, 3}, frozenset({"x"}), set(range(10)), set(), frozenset()
+    unique.discard(2)
+    odd, quoted, both, escaped = "a\n\0b\x1b\x7f", "it's", "it's \"so\"", "back\\slash \u202e\xa0\udc80"
+    raw, mutable, blank = b"it's\n\\", bytearray(b"ab\x00"), bytearray()
+    complexes = [1 + 2j, -2.5j, complex(-0.0, 1e20)]
+    dots, refusal = ..., NotImplemented
+    steps, plain = range(1, 10, 2), range(3)
+    queue, bounded = collections.deque([1, 2]), collections.deque(range(200), maxlen=150)
+    bounded.rotate(7)
+    signed, floats, bare = array.array("i", [1, -2]), array.array("d", [0.5]), array.array("Q")
+    ordered, preset = collections.OrderedDict(a=1), collections.defaultdict(int, a=1)
+    count, own, word = collections.Counter("aab"), Table(a=1), Word("wörd")
     shared = "in a cell"
 
     def inner():
