@@ -68,6 +68,13 @@ def tier_options(node, tier):
     return [*TIERS[tier], *no_maglev(node)]
 
 
+def always_options(node, tier):
+    """To have each function compiled as soon as it is called."""
+    if tier == "baseline":
+        return tier_options(node, tier)
+    return ["--always-turbofan"] if "--always-turbofan (" in v8_options(node) else ["--always-opt"]
+
+
 def truth(t):
     """(function, file, line) of each frame, the innermost first, as the target says it once it is ready."""
     return [tuple(site) for site in json.loads(t.readline(TIMEOUT))]

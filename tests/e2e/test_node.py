@@ -17,6 +17,7 @@ from nodes import (
     SERVER,
     STACKS,
     TIERS,
+    always_options,
     assert_calls_fit,
     assert_same,
     has_maglev,
@@ -60,6 +61,18 @@ def test_paths(node, target, snap, path):
     assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None
     assert main["user_stack_end"] == "complete"
     assert_same(main, expected)
+
+
+@pytest.mark.parametrize("tier", ["baseline", "optimised"])
+@pytest.mark.parametrize("path", PATHS)
+def test_compiled_paths(node, target, snap, path, tier):
+    """All that V8 can compile is compiled, that of Node.js itself, too."""
+    t = target(node, *always_options(node, tier), STACKS, path, "wait")
+    expected = truth(t)
+    main = blocked(snap, t, t.pid, ["futex"])
+    assert main["user_stack_end"] == "complete"
+    assert_same(main, expected)
+    assert "compiled" in [f.get("tier") for f in main["user_stack"]]
 
 
 @pytest.mark.parametrize("way, calls", [("wait", ["futex"]), ("read", ["read"]), ("exec", ["epoll_pwait", "epoll_wait"])])
