@@ -200,15 +200,17 @@ static enum offcpu_cause find_call(const struct stack *user)
 
 enum offcpu_cause offcpu_cause_of(const struct offcpu_row *row)
 {
-	enum offcpu_cause cause, futex;
+	enum offcpu_cause cause, call = OFFCPU_CAUSE_OTHER, futex;
 
 	if (row->state == 'R')
 		return OFFCPU_CAUSE_CPU;
 	cause = find_cause(row->kernel, faults);
 	if (cause == OFFCPU_CAUSE_OTHER)
 		cause = find_cause(row->kernel, functions);
-	if (!row->kernel)
-		cause = find_call(row->user);
+	if (!row->kernel || cause == OFFCPU_CAUSE_EVENTS)
+		call = find_call(row->user);
+	if (!row->kernel || call == OFFCPU_CAUSE_SIGNAL) /* aarch64 has no pause(): it is a poll of nothing */
+		cause = call;
 	if (cause != OFFCPU_CAUSE_FUTEX && (cause != OFFCPU_CAUSE_OTHER || row->kernel))
 		return cause;
 	futex = find_futex(row->user);

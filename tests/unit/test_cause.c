@@ -108,6 +108,8 @@ static void test_futexes(void **state)
 		{.kernel = {"futex_wait"},
 		 .user = {"pthread_cond_timedwait", "JavaThread::sleep(long)", "JVM_Sleep"},
 		 .cause = OFFCPU_CAUSE_TIMER},
+		{.kernel = {"do_poll.constprop.0"}, .user = {"pause", "main"}, .cause = OFFCPU_CAUSE_SIGNAL},
+		{.kernel = {"do_poll.constprop.0"}, .user = {"poll", "main"}, .cause = OFFCPU_CAUSE_EVENTS},
 		{.kernel = {"anon_pipe_read"}, .user = {"read", "read_with_lock"}, .cause = OFFCPU_CAUSE_PIPE},
 	};
 
