@@ -15,6 +15,7 @@ struct thread_runtime {
 	const char *name;    /* that the program gave it */
 	const char *state;   /* in the runtime's own words */
 	const char *problem; /* why its frames are not shown */
+	bool has_daemon; /* it is known whether the process waits for it to end: */
 	bool is_daemon;
 	bool has_gil; /* the runtime has a global lock; then: */
 	bool holds_gil;

@@ -125,7 +125,10 @@ static void put_runtime(struct json *j, const struct thread_runtime *runtime)
 	json_string(j, "thread_name", runtime->name);
 	json_string(j, "state", runtime->state);
 	json_string(j, "problem", runtime->problem);
-	json_bool(j, "daemon", runtime->is_daemon);
+	if (runtime->has_daemon)
+		json_bool(j, "daemon", runtime->is_daemon);
+	else
+		json_null(j, "daemon");
 	if (runtime->has_gil) {
 		json_bool(j, "holds_gil", runtime->holds_gil);
 		if (runtime->may_wait_for_gil)

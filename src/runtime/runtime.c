@@ -135,6 +135,16 @@ void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *sna
 			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, out);
 }
 
+void runtimes_note(const struct runtimes *runtimes, struct notes *notes)
+{
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const char *note = runtimes->data[i].ops->note ? runtimes->data[i].ops->note(runtimes->data[i].state) : NULL;
+
+		if (note)
+			notes_add(notes, "%s", note);
+	}
+}
+
 bool runtimes_tasks(const struct runtimes *runtimes, struct trace_tasks *out)
 {
 	for (size_t i = 0; i < runtimes->len; i++)

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "bpf/runtime_layout.h"
+#include "model/notes.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
 #include "model/trace.h"
@@ -69,6 +70,9 @@ struct runtime_ops {
 
 	/* What the runtime knows of a thread, if that is one of its own. NULL: nothing. */
 	void (*thread)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out);
+
+	/* When it was asked for all threads: what it should have known of them, and does not, as a sentence. NULL: nothing. */
+	const char *(*note)(void *state);
 
 	/* Appends the tasks that its threads run in turns, from what was copied. NULL: it has none. False when memory is exhausted. */
 	bool (*tasks)(void *state, struct trace_tasks *out);
@@ -138,6 +142,9 @@ void runtimes_forget(const struct runtimes *runtimes);
 /* What they know of it; the first that knows it decides. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out);
+
+/* What all of them have to say, when all threads were asked for. */
+void runtimes_note(const struct runtimes *runtimes, struct notes *notes);
 
 /* The tasks of all of them. */
 bool runtimes_tasks(const struct runtimes *runtimes, struct trace_tasks *out);

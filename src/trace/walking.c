@@ -225,6 +225,7 @@ static int add_runtimes(const struct walking *walking, struct trace *trace, stru
 			return err_set(err, ENOMEM, "out of memory");
 		runtimes_thread(walking->runtimes, t->snap, t->thread, &t->runtime);
 	}
+	runtimes_note(walking->runtimes, &trace->notes);
 	return add_tasks(walking, trace, err);
 }
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from harness import TIMEOUT, gather, name_of, tids, until, wait_until
-from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth
+from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth, version
 
 # At a thread that runs.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
@@ -69,6 +69,25 @@ def test_threads(java, look):
         assert (runtime["name"], runtime["state"], runtime["daemon"]) == ("openjdk", state, daemon), name
     others = {"VM Thread", "VM Periodic Tas"}
     assert others == {t["name"] for t in doc["threads"] if t["name"] in others and not t["runtime"]}
+
+
+def notes_of_threads(doc):
+    return [note for note in doc["notes"] if "Java's threads" in note]
+
+
+def test_threads_with_zgc(java, look):
+    """Where their objects cannot be read, all that they tell is said to be unknown, and why, once; the frames are the same."""
+    if version() < 17:
+        pytest.skip("this Java's ZGC is an experiment, if there is one")
+    t = java("plain", options=["-XX:+UseZGC"])
+    doc = look(t)
+    stacks = truth(t)
+    known = [t for t in doc["threads"] if t["runtime"]]
+    told = {tuple(t["runtime"][key] is not None for key in ("thread_name", "state", "daemon")) for t in known}
+    can_read = version() < 23  # before its objects had generations
+    assert told == {(can_read,) * 3}
+    assert len(notes_of_threads(doc)) == (0 if can_read else 1)
+    assert stacks["plain"] in [shown(t) for t in known]
 
 
 def test_tiers(java, look):

@@ -58,7 +58,7 @@ def test_paths(node, target, snap, path):
     t = target(node, STACKS, path, "wait")
     expected = truth(t)
     main = blocked(snap, t, t.pid, ["futex"])
-    assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None
+    assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None and main["runtime"]["daemon"] is None
     assert main["user_stack_end"] == "complete"
     assert_same(main, expected)
 

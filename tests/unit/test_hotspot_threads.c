@@ -124,6 +124,7 @@ static struct java_thread find(char *name, size_t size)
 	assert_null(java_threads_find(&threads, STACK_BASE));
 	assert_null(java_threads_find(&threads, STACK_BASE - STACK_SIZE - 1));
 	found = java_threads_find(&threads, STACK_BASE - 8);
+	assert_int_equal(java_threads_lack_objects(&threads), found && !found->name);
 	assert_ptr_equal(java_threads_find(&threads, STACK_BASE - STACK_SIZE), found);
 	if (found)
 		copy = *found;
@@ -140,7 +141,7 @@ static void test_thread(void **state)
 
 	assert_string_equal(name, "worker");
 	assert_string_equal(found.state, "WAITING");
-	assert_true(found.is_daemon);
+	assert_true(found.has_daemon && found.is_daemon);
 }
 
 /* UTF-16, with a character of two halves, and one half alone. */
@@ -204,6 +205,7 @@ static void test_moved(void **state)
 		found = find(name, sizeof(name));
 		assert_string_equal(name, "");
 		assert_null(found.state);
+		assert_false(found.has_daemon);
 		assert_int_equal(found.high, STACK_BASE);
 		tear_down(NULL);
 	}

@@ -85,7 +85,7 @@ static void test_runtime(void **state)
 	expect(state, grouped, "stakeout: server (pid 4711, python 3.11.2, java, no frames: too old): 8 threads");
 	expect(state, grouped, "\ntid 4711 MainThread  S sleeping  holds the GIL  off-CPU");
 	expect(state, grouped, "  -- no frames of python: it ran\n");
-	t->runtime = (struct thread_runtime){.runtime = "java", .state = "PARKED", .is_daemon = true};
+	t->runtime = (struct thread_runtime){.runtime = "java", .state = "PARKED", .has_daemon = true, .is_daemon = true};
 	expect(state, grouped, "\ntid 4711 server  S sleeping  PARKED  daemon  off-CPU");
 }
 

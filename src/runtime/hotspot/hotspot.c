@@ -541,8 +541,19 @@ static void describe_thread(void *state, const struct snapshot *snap, const stru
 			.runtime = name,
 			.name = found->name,
 			.state = found->state,
+			.has_daemon = found->has_daemon,
 			.is_daemon = found->is_daemon,
 		};
+}
+
+/* By what came of it: which collector is in use, and how it marks references, differs between releases. */
+static const char *note(void *state)
+{
+	const struct hotspot *hs = state;
+
+	return java_threads_lack_objects(&hs->threads) ? "Java's threads have the kernel's names, and neither states nor daemons are "
+							 "known: references to their objects cannot be followed, as with generational ZGC"
+						       : NULL;
 }
 
 /* The frames of a place that many stacks have. */
@@ -741,6 +752,7 @@ const struct runtime_ops hotspot_runtime = {
 	.code = &code_asker,
 	.names = &names_asker,
 	.thread = describe_thread,
+	.note = note,
 	.describe = describe,
 	.learn = learn,
 	.look = look_anew,

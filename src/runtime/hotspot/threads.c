@@ -216,8 +216,8 @@ static void read_object(const struct java_threads *t, const struct classes *c, u
 		return;
 	if (c->status.type == 'I' && read_u32(t, base + c->status.offset, &status))
 		out->state = java_thread_state(status);
-	if (c->daemon.type == 'Z' && pages_read(t->pages, base + c->daemon.offset, &daemon, 1))
-		out->is_daemon = daemon == 1;
+	out->has_daemon = c->daemon.type == 'Z' && pages_read(t->pages, base + c->daemon.offset, &daemon, 1);
+	out->is_daemon = out->has_daemon && daemon == 1;
 }
 
 /* Its object says which thread it is of: else it was moved meanwhile. */
@@ -296,6 +296,14 @@ bool java_threads_read(struct java_threads *t)
 	if (ok && t->list.len)
 		qsort(t->list.data, t->list.len, sizeof(*t->list.data), compare_stacks);
 	return ok;
+}
+
+bool java_threads_lack_objects(const struct java_threads *t)
+{
+	for (size_t i = 0; i < t->list.len; i++)
+		if (t->list.data[i].name)
+			return false;
+	return t->list.len > 0;
 }
 
 const struct java_thread *java_threads_find(const struct java_threads *t, uint64_t sp)

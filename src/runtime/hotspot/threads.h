@@ -16,6 +16,7 @@ struct java_thread {
 	uint64_t high;
 	const char *name;  /* NULL: not known */
 	const char *state; /* as Thread.State has it: "WAITING"; NULL: not known */
+	bool has_daemon; /* it is known: */
 	bool is_daemon;
 };
 
@@ -35,6 +36,9 @@ void java_threads_deinit(struct java_threads *threads);
 
 /* Reads all of them, as far as what tells of them is known. False when memory is exhausted. */
 bool java_threads_read(struct java_threads *threads);
+
+/* Whether there are threads, and the object of none could be read. */
+bool java_threads_lack_objects(const struct java_threads *threads);
 
 /* The one whose stack has this address. NULL: it is none of them. */
 const struct java_thread *java_threads_find(const struct java_threads *threads, uint64_t sp);

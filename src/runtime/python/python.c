@@ -686,6 +686,7 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 		const struct python_gil *gil = slot ? (const struct python_gil *)(uintptr_t)*slot : NULL;
 		enum gil_wait wait;
 
+		out->has_daemon |= own->name != 0;
 		out->is_daemon = own->is_daemon;
 		if (own->name)
 			out->name = python_string(&py->layout, &py->recorder.mem, own->name, py->arena);
