@@ -11,7 +11,10 @@ static void put_source(struct json *j, const struct frame *frame)
 	}
 	json_object(j, "source");
 	json_string(j, "file", frame->file);
-	json_uint(j, "line", frame->line);
+	if (frame->line)
+		json_uint(j, "line", frame->line);
+	else
+		json_null(j, "line");
 	json_uint(j, "column", frame->column);
 	json_object_end(j);
 }

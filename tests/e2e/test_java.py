@@ -85,7 +85,7 @@ def test_threads_with_zgc(java, look):
     known = [t for t in doc["threads"] if t["runtime"]]
     told = {tuple(t["runtime"][key] is not None for key in ("thread_name", "state", "daemon")) for t in known}
     can_read = version() < 23  # before its objects had generations
-    assert told == {(can_read,) * 3}
+    assert (can_read,) * 3 in told and told <= {(can_read,) * 3, (False,) * 3}  # one may just be moved
     assert len(notes_of_threads(doc)) == (0 if can_read else 1)
     assert stacks["plain"] in [shown(t) for t in known]
 
@@ -95,6 +95,7 @@ def test_tiers(java, look):
     recursion = frames_of(thread(look(java("recursion", options=["-XX:-TieredCompilation"])), "recursion"))
     assert {f["tier"] for f in recursion} == {"native", "interpreted", "C2"}
     assert {f["tier"] for f in recursion if f["inlined"]} == {"C2"}
+    assert {(f["source"]["line"], f["line_kind"]) for f in recursion if f["tier"] == "native"} == {(None, None)}
     recursion = frames_of(thread(look(java("recursion", options=["-XX:TieredStopAtLevel=1"])), "recursion"))
     assert "C1" in {f["tier"] for f in recursion}
     recursion = frames_of(thread(look(java("recursion", options=["-Xint"])), "recursion"))

@@ -44,6 +44,21 @@ static void test_no_stack(void **state)
 	free(text);
 }
 
+/* As native methods of Java have none. */
+static void test_no_line(void **state)
+{
+	struct frame frames[] = {{.kind = FRAME_KIND_JAVA, .symbol = "Thread.sleep", .file = "Thread.java"},
+				 {.kind = FRAME_KIND_JAVA, .symbol = "Main.run", .file = "Main.java", .line = 7}};
+	const struct stack stack = {.data = frames, .len = 2};
+	char *text = write_stack(&stack, NULL);
+
+	assert_non_null(strstr(text, "\"source\":{\"file\":\"Thread.java\",\"line\":null,\"column\":0},\"inlined\":false,\"tier\":null,"
+				     "\"line_kind\":null"));
+	assert_non_null(strstr(text, "\"source\":{\"file\":\"Main.java\",\"line\":7,\"column\":0},\"inlined\":false,\"tier\":null,"
+				     "\"line_kind\":\"current\""));
+	free(text);
+}
+
 /* A frame without a raw one has no stack pointer. */
 static void test_stack_pointers(void **state)
 {
@@ -84,7 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_no_stack),
+		cmocka_unit_test(test_no_stack), cmocka_unit_test(test_no_line),
 		cmocka_unit_test(test_stack_pointers),
 		cmocka_unit_test(test_lacking),
 	};
