@@ -12,6 +12,7 @@
 /* What a language runtime knows of a thread. What is not known is NULL or false. Strings outlive the trace. */
 struct thread_runtime {
 	const char *runtime; /* its name; NULL: no runtime knows the thread */
+	const char *version; /* of the runtime */
 	const char *name;    /* that the program gave it */
 	const char *state;   /* in the runtime's own words */
 	const char *problem; /* why its frames are not shown */

@@ -122,6 +122,7 @@ static void put_runtime(struct json *j, const struct thread_runtime *runtime)
 	}
 	json_object(j, "runtime");
 	json_string(j, "name", runtime->runtime);
+	json_string(j, "version", runtime->version);
 	json_string(j, "thread_name", runtime->name);
 	json_string(j, "state", runtime->state);
 	json_string(j, "problem", runtime->problem);

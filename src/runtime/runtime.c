@@ -129,10 +129,14 @@ void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out)
 {
+	const struct snap_runtime *found;
+
 	*out = (struct thread_runtime){0};
 	for (size_t i = 0; !out->runtime && i < runtimes->len; i++)
 		if (runtimes->data[i].ops->thread)
 			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, out);
+	found = out->runtime ? snapshot_find_runtime(snap, out->runtime) : NULL;
+	out->version = found ? found->version : NULL;
 }
 
 void runtimes_note(const struct runtimes *runtimes, struct notes *notes)

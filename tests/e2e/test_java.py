@@ -67,6 +67,7 @@ def test_threads(java, look):
     for name, (state, daemon) in told.items():
         runtime = thread(doc, name)["runtime"]
         assert (runtime["name"], runtime["state"], runtime["daemon"]) == ("openjdk", state, daemon), name
+        assert runtime["version"] == doc["runtimes"][0]["version"]
     others = {"VM Thread", "VM Periodic Tas"}
     assert others == {t["name"] for t in doc["threads"] if t["name"] in others and not t["runtime"]}
 

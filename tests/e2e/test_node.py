@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -59,6 +60,7 @@ def test_paths(node, target, snap, path):
     expected = truth(t)
     main = blocked(snap, t, t.pid, ["futex"])
     assert main["runtime"]["name"] == "v8" and main["runtime"]["problem"] is None and main["runtime"]["daemon"] is None
+    assert re.fullmatch(r"\d+(\.\d+){2,3}", main["runtime"]["version"])
     assert main["user_stack_end"] == "complete"
     assert_same(main, expected)
 

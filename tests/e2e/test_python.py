@@ -100,6 +100,7 @@ def test_threads(python, stakeout):
     for th in doc["threads"]:
         runtime = th["runtime"]
         assert [runtime["thread_name"], runtime["daemon"]] == names[th["tid"]]
+        assert runtime["version"] == doc["runtimes"][0]["version"]
         assert not runtime["holds_gil"] and not runtime["waits_for_gil"] and not runtime["problem"]
 
 

@@ -99,7 +99,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_no_stack), cmocka_unit_test(test_no_line),
+		cmocka_unit_test(test_no_stack),
+		cmocka_unit_test(test_no_line),
 		cmocka_unit_test(test_stack_pointers),
 		cmocka_unit_test(test_lacking),
 	};

@@ -69,16 +69,16 @@ static void test_runtime(void **state)
 	assert_non_null(snapshot_add_runtime(f->snap, &python));
 	assert_non_null(snapshot_add_runtime(f->snap, &java));
 	f->trace.threads.data[0].runtime =
-		(struct thread_runtime){.runtime = "python", .name = "MainThread", .has_gil = true, .holds_gil = true};
+		(struct thread_runtime){.runtime = "python", .version = "3.11.2", .name = "MainThread", .has_gil = true, .holds_gil = true};
 	f->trace.threads.data[1].runtime = (struct thread_runtime){.runtime = "java", .state = "PARKED", .has_daemon = true, .is_daemon = true};
 	expect(state, plain,
 	       "\"runtimes\":[{\"name\":\"python\",\"version\":\"3.11.2\",\"problem\":null},"
 	       "{\"name\":\"java\",\"version\":null,\"problem\":\"too old\"}]");
 	expect(state, plain,
-	       "\"runtime\":{\"name\":\"python\",\"thread_name\":\"MainThread\",\"state\":null,\"problem\":null,"
+	       "\"runtime\":{\"name\":\"python\",\"version\":\"3.11.2\",\"thread_name\":\"MainThread\",\"state\":null,\"problem\":null,"
 	       "\"daemon\":null,\"holds_gil\":true,\"waits_for_gil\":false},");
 	expect(state, plain,
-	       "\"runtime\":{\"name\":\"java\",\"thread_name\":null,\"state\":\"PARKED\",\"problem\":null,"
+	       "\"runtime\":{\"name\":\"java\",\"version\":null,\"thread_name\":null,\"state\":\"PARKED\",\"problem\":null,"
 	       "\"daemon\":true},");
 }
 

@@ -130,12 +130,47 @@ static void test_each_has_its_say(void **state)
 	vec_deinit(&stack);
 }
 
+static void tell_first(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
+{
+	if (thread->tid != 8)
+		*out = (struct thread_runtime){.runtime = "first", .has_gil = true, .holds_gil = true};
+}
+
+static void tell_second(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
+{
+	*out = (struct thread_runtime){.runtime = "second", .name = "worker", .state = "WAITING", .has_daemon = true, .is_daemon = true};
+}
+
+static void test_thread(void **state)
+{
+	static const struct runtime_ops first = {.thread = tell_first}, second = {.thread = tell_second};
+	const struct snap_runtime found = {.name = "first", .version = "1.2"};
+	struct snapshot *snap = snapshot_create(7, &arch_x86_64);
+	struct runtimes runtimes = {0};
+	struct thread_runtime told;
+
+	assert_non_null(snap);
+	assert_non_null(snapshot_add_runtime(snap, &found));
+	assert_true(vec_push(&runtimes, (struct runtime){.ops = &first}));
+	assert_true(vec_push(&runtimes, (struct runtime){.ops = &second}));
+	runtimes_thread(&runtimes, snap, &(struct snap_thread){.tid = 7}, &told);
+	assert_string_equal(told.runtime, "first");
+	assert_string_equal(told.version, "1.2");
+	assert_true(told.has_gil && told.holds_gil);
+	runtimes_thread(&runtimes, snap, &(struct snap_thread){.tid = 8}, &told);
+	assert_string_equal(told.runtime, "second");
+	assert_null(told.version);
+	runtimes_deinit(&runtimes);
+	snapshot_destroy(snap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_init),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_each_has_its_say),
+		cmocka_unit_test(test_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
