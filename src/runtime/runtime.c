@@ -126,17 +126,46 @@ void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw
 			runtimes->data[i].ops->learn(runtimes->data[i].state, raw);
 }
 
+/* What the first runtime that knows a thread leaves open. */
+static void fill_in(struct thread_runtime *known, const struct thread_runtime *more)
+{
+	known->name = known->name ? known->name : more->name;
+	known->state = known->state ? known->state : more->state;
+	known->problem = known->problem ? known->problem : more->problem;
+	if (!known->has_daemon) {
+		known->has_daemon = more->has_daemon;
+		known->is_daemon = more->is_daemon;
+	}
+	if (!known->has_gil) {
+		known->has_gil = more->has_gil;
+		known->holds_gil = more->holds_gil;
+		known->waits_for_gil = more->waits_for_gil;
+	}
+}
+
+static const char *version_of(const struct snapshot *snap, const char *runtime)
+{
+	const struct snap_runtime *found = snapshot_find_runtime(snap, runtime);
+
+	return found ? found->version : NULL;
+}
+
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out)
 {
-	const struct snap_runtime *found;
-
 	*out = (struct thread_runtime){0};
-	for (size_t i = 0; !out->runtime && i < runtimes->len; i++)
+	for (size_t i = 0; i < runtimes->len; i++) {
+		struct thread_runtime told = {0};
+
 		if (runtimes->data[i].ops->thread)
-			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, out);
-	found = out->runtime ? snapshot_find_runtime(snap, out->runtime) : NULL;
-	out->version = found ? found->version : NULL;
+			runtimes->data[i].ops->thread(runtimes->data[i].state, snap, thread, &told);
+		if (told.runtime && out->runtime)
+			fill_in(out, &told);
+		else if (told.runtime)
+			*out = told;
+	}
+	if (out->runtime)
+		out->version = version_of(snap, out->runtime);
 }
 
 void runtimes_note(const struct runtimes *runtimes, struct notes *notes)

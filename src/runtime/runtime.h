@@ -139,7 +139,7 @@ bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *m
 void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
 void runtimes_forget(const struct runtimes *runtimes);
 
-/* What they know of it; the first that knows it decides. */
+/* What they know of it: all that the first knows, and of the others what that leaves open. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out);
 

@@ -138,7 +138,8 @@ static void tell_first(void *state, const struct snapshot *snap, const struct sn
 
 static void tell_second(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
 {
-	*out = (struct thread_runtime){.runtime = "second", .name = "worker", .state = "WAITING", .has_daemon = true, .is_daemon = true};
+	assert_null(out->runtime);
+	*out = (struct thread_runtime){.runtime = "second", .has_gil = true, .name = "worker", .state = "WAITING", .has_daemon = true, .is_daemon = true};
 }
 
 static void test_thread(void **state)
@@ -157,9 +158,13 @@ static void test_thread(void **state)
 	assert_string_equal(told.runtime, "first");
 	assert_string_equal(told.version, "1.2");
 	assert_true(told.has_gil && told.holds_gil);
+	assert_string_equal(told.name, "worker"); /* what it leaves open the next one tells */
+	assert_string_equal(told.state, "WAITING");
+	assert_true(told.has_daemon && told.is_daemon);
 	runtimes_thread(&runtimes, snap, &(struct snap_thread){.tid = 8}, &told);
 	assert_string_equal(told.runtime, "second");
 	assert_null(told.version);
+	assert_true(told.has_gil && !told.holds_gil);
 	runtimes_deinit(&runtimes);
 	snapshot_destroy(snap);
 }
