@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from harness import Target, native, rounds, states, thread, until, wait_until
 from load import Load
-from pythons import CHOSEN, HOST, TOOL, command, python_frames, start
+from pythons import CHOSEN, HOST, SCRIPTS, TOOL, command, python_frames, start
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
@@ -278,6 +278,31 @@ def test_replay(python, stakeout, tmp_path):
     assert_same(again, frames)
     keys = ("tid", "user_stack", "user_stack_end", "runtime")
     assert [[th[key] for key in keys] for th in again["threads"]] == [[th[key] for key in keys] for th in first["threads"]]
+
+
+@pytest.mark.skipif(platform.machine() != "aarch64", reason="elsewhere programs keep no frame pointers to walk by")
+def test_replay_without_the_interpreter(stakeout, tmp_path):
+    """Its file is missing, so that native frames are found by frame pointer: those of Python stand for the same ones."""
+    program = tmp_path / "python3"
+    shutil.copy(Path(TOOL).resolve(), program)
+    environment = {**os.environ, "PYTHONHOME": "/usr", "PYTHONDONTWRITEBYTECODE": "1"}
+    t = Target([program, SCRIPTS / "waits.py", "methods", "generators", "c_callbacks"], env=environment)
+    file = tmp_path / "snapshot"
+    try:
+        first = look(stakeout, t.settle(), "--save", file)
+    finally:
+        t.end()
+    program.unlink()
+    again = stakeout("replay", "--json", file).doc
+
+    def places(doc):
+        return {
+            th["tid"]: [[frame["symbol"], frame["address"]] for frame in th["user_stack"] if frame["kind"] == "python"]
+            for th in doc["threads"]
+        }
+
+    assert places(again) == places(first)
+    assert any(len(frames) > 3 for frames in places(first).values())
 
 
 @pytest.mark.parametrize("how", ["--source=proc", "--stop=all", "--proc-mem"])

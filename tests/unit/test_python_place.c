@@ -15,6 +15,7 @@ static struct raw_frame frames[8];
 static struct raw_stack raw = {.data = frames};
 static struct python_chain chain;
 static uint32_t places[PYTHON_MAX_FRAMES];
+static struct u64map known;
 
 static void make(enum stack_end end, size_t n, const uint64_t *pcs)
 {
@@ -37,7 +38,7 @@ static const char *place(enum python_frames kind)
 	struct python_layout layout = pymem_layout();
 
 	layout.at[PY_FRAMES] = kind;
-	return python_place(&layout, &maps, &raw, &chain, places);
+	return python_place(&layout, &maps, &raw, &known, &chain, places);
 }
 
 static void test_by_anchor(void **state)
@@ -73,6 +74,34 @@ static void test_anchors_that_do_not_fit(void **state)
 	assert_int_equal(places[0], raw.len);
 }
 
+static void know(uint64_t anchor, uint64_t pc)
+{
+	bool created;
+
+	*u64map_put(&known, anchor, &created) = pc;
+}
+
+/* Without the files a walk may not know how far frames reach: here each seems to begin where the one before it does. */
+static void test_known_frames(void **state)
+{
+	MAKE(STACK_NO_UNWIND_INFO, LIBRARY, EVAL, CALL, EVAL, LIBRARY);
+	add(SP + 0x280);
+	add(SP + 0x480);
+	assert_null(place(PY_FRAMES_SHIM));
+	assert_int_equal(places[0], 2);
+	know(SP + 0x280, EVAL);
+	know(SP + 0x480, EVAL);
+	assert_null(place(PY_FRAMES_SHIM));
+	assert_int_equal(places[0], 1);
+	assert_int_equal(places[1], 3);
+	know(SP + 0x480, COLD); /* the walk did not get to it */
+	assert_null(place(PY_FRAMES_SHIM));
+	assert_int_equal(places[1], raw.len);
+	raw.end = STACK_COMPLETE;
+	assert_non_null(place(PY_FRAMES_SHIM));
+	u64map_deinit(&known);
+}
+
 static void test_no_anchor(void **state)
 {
 	MAKE(STACK_COMPLETE, EVAL, CALL);
@@ -104,6 +133,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_anchor),
 		cmocka_unit_test(test_anchors_that_do_not_fit),
+		cmocka_unit_test(test_known_frames),
 		cmocka_unit_test(test_no_anchor),
 		cmocka_unit_test(test_by_count),
 	};

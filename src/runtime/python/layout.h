@@ -18,6 +18,7 @@ enum python_word {
 	PY_FORMAT,  /* how many words these are: a snapshot may be of another version of ours */
 	PY_THREADS, /* how many threads are told behind them; code objects and tasks follow */
 	PY_SIGHTINGS, /* how many code objects are told behind the threads */
+	PY_PLACES,    /* and how many activations of the interpreter behind these */
 	PY_TASKS_CUT, /* not 0: there are more than these */
 	PY_LOCALS,  /* not 0: variables were read, too */
 	PY_VERSION, /* as Py_Version: 0x030b02f0 is 3.11.2; without the last three parts where these are not known */

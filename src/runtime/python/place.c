@@ -22,19 +22,28 @@ static uint32_t find_frame(const struct raw_stack *raw, uint32_t from, uint64_t 
 	return (uint32_t)raw->len;
 }
 
+/* The same by what is known of the frame: its pc. It begins below the address, wherever it ends. */
+static uint32_t find_known(const struct raw_stack *raw, uint32_t from, uint64_t address, uint64_t pc)
+{
+	for (uint32_t i = from; i < raw->len && raw->data[i].sp <= address; i++)
+		if (raw->data[i].pc == pc)
+			return i;
+	return (uint32_t)raw->len;
+}
+
 static const char *place_by_anchor(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
-				   const struct python_chain *chain, uint32_t *out)
+				   const struct u64map *known, const struct python_chain *chain, uint32_t *out)
 {
 	uint64_t last = 0;
 	uint32_t at = 0;
 
 	for (size_t i = 0; i < chain->len; i++) {
-		uint64_t anchor = chain->frames[i].anchor;
+		uint64_t anchor = chain->frames[i].anchor, *pc = u64map_find(known, anchor);
 
 		if (!anchor)
 			return mismatch;
 		if (anchor != last)
-			at = find_frame(raw, last ? at + 1 : 0, anchor);
+			at = pc ? find_known(raw, last ? at + 1 : 0, anchor, *pc) : find_frame(raw, last ? at + 1 : 0, anchor);
 		if (at == raw->len ? raw->end == STACK_COMPLETE : !is_interpreter(layout, maps, raw->data[at].pc))
 			return mismatch;
 		last = anchor;
@@ -66,9 +75,9 @@ static const char *place_by_count(const struct python_layout *layout, const stru
 }
 
 const char *python_place(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
-			 const struct python_chain *chain, uint32_t *out)
+			 const struct u64map *known, const struct python_chain *chain, uint32_t *out)
 {
 	if (layout->at[PY_FRAMES] == PY_FRAMES_OBJECTS)
 		return place_by_count(layout, raw, chain, out);
-	return place_by_anchor(layout, maps, raw, chain, out);
+	return place_by_anchor(layout, maps, raw, known, chain, out);
 }

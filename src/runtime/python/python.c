@@ -30,10 +30,17 @@ enum {
 	INNERMOST = 6, /* frames whose code objects are likely to be short-lived */
 	THREAD_FACTS = 7, /* words of each thread behind those of the layout, */
 	SIGHTING_FACTS = 2, /* of each code object behind these, */
+	PLACE_FACTS = 2,    /* of each activation of the interpreter, */
 	TASK_FACTS = 3,   /* and of each task at the end */
 };
 
 static const char name[] = "python";
+
+/* An activation of the interpreter: what it has on the C stack, and the pc of its native frame. */
+struct python_activation {
+	uint64_t anchor;
+	uint64_t pc;
+};
 
 struct locals {
 	const struct frame_local *data;
@@ -61,6 +68,8 @@ struct python {
 	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
 	struct python_sightings sightings;
+	VEC(struct python_activation) found; /* in the live process */
+	struct u64map known_places;          /* those of a saved one: pc by anchor */
 };
 
 static void destroy(void *state)
@@ -78,6 +87,8 @@ static void destroy(void *state)
 	thread_copies_deinit(&py->copies);
 	u64map_deinit(&py->problems);
 	u64map_deinit(&py->locals);
+	vec_deinit(&py->found);
+	u64map_deinit(&py->known_places);
 	python_codes_deinit(&py->codes);
 	process_recorder_deinit(&py->recorder);
 	arena_destroy(py->arena);
@@ -267,10 +278,20 @@ static bool add_saved_sighting(struct python *py, const uint64_t *fact)
 	return !seen.gone || python_codes_give_up(&py->codes, seen.code, seen.version);
 }
 
+static bool add_saved_place(struct python *py, const uint64_t *fact)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&py->known_places, fact[0], &created);
+
+	if (slot)
+		*slot = fact[1];
+	return slot;
+}
+
 static bool detect_saved(struct target *target, struct python *py)
 {
 	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
-	uint64_t sightings;
+	uint64_t sightings, places;
 
 	if (!saved || saved->problem || saved->nfacts < PY_WORDS)
 		return false;
@@ -298,7 +319,13 @@ static bool detect_saved(struct target *target, struct python *py)
 	for (uint64_t i = 0; i < py->layout.at[PY_SIGHTINGS]; i++)
 		if (!add_saved_sighting(py, &saved->facts[sightings + i * SIGHTING_FACTS]))
 			return false;
-	for (uint64_t i = sightings + py->layout.at[PY_SIGHTINGS] * SIGHTING_FACTS;
+	places = sightings + py->layout.at[PY_SIGHTINGS] * SIGHTING_FACTS;
+	if (py->layout.at[PY_PLACES] > (saved->nfacts - places) / PLACE_FACTS)
+		return false;
+	for (uint64_t i = 0; i < py->layout.at[PY_PLACES]; i++)
+		if (!add_saved_place(py, &saved->facts[places + i * PLACE_FACTS]))
+			return false;
+	for (uint64_t i = places + py->layout.at[PY_PLACES] * PLACE_FACTS;
 	     i + TASK_FACTS <= saved->nfacts && py->tasks.len < PYTHON_MAX_TASKS; i += TASK_FACTS)
 		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i],
 								     .tid = (pid_t)saved->facts[i + 1],
@@ -501,13 +528,15 @@ static bool keep_facts(struct python *py)
 	struct snapshot *snap = py->target->snap;
 	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
 	uint32_t n = PY_WORDS;
-	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->sightings.len * SIGHTING_FACTS + py->tasks.len * TASK_FACTS;
+	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->sightings.len * SIGHTING_FACTS + py->found.len * PLACE_FACTS +
+		       py->tasks.len * TASK_FACTS;
 	uint64_t *facts = arena_alloc(snap->arena, words * sizeof(*facts));
 
 	if (!facts || !runtime)
 		return false;
 	py->layout.at[PY_THREADS] = py->known.len;
 	py->layout.at[PY_SIGHTINGS] = py->sightings.len;
+	py->layout.at[PY_PLACES] = py->found.len;
 	memcpy(facts, py->layout.at, sizeof(py->layout.at));
 	for (size_t i = 0; i < py->known.len; i++) {
 		facts[n++] = (uint64_t)py->known.data[i].tid;
@@ -521,6 +550,10 @@ static bool keep_facts(struct python *py)
 	for (uint32_t i = 0; i < py->sightings.len; i++) {
 		facts[n++] = py->sightings.data[i].code;
 		facts[n++] = (uint64_t)py->sightings.data[i].gone << 32 | py->sightings.data[i].version;
+	}
+	for (size_t i = 0; i < py->found.len; i++) {
+		facts[n++] = py->found.data[i].anchor;
+		facts[n++] = py->found.data[i].pc;
 	}
 	for (size_t i = 0; i < py->tasks.len; i++) {
 		facts[n++] = py->tasks.data[i].object;
@@ -654,6 +687,24 @@ static void doubt(struct python *py, struct raw_stack *raw)
 		 gone, gone == 1 ? "" : "s");
 }
 
+/* Who replays the snapshot may not have the files that it takes to find them again. */
+static bool note_places(struct python *py, const struct raw_stack *raw)
+{
+	uint64_t last = 0;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < py->chain.len; i++) {
+		struct python_activation activation = {.anchor = py->chain.frames[i].anchor};
+
+		if (activation.anchor == last || py->places[i] == raw->len)
+			continue;
+		last = activation.anchor;
+		activation.pc = raw->data[py->places[i]].pc;
+		ok = vec_push(&py->found, activation);
+	}
+	return ok;
+}
+
 static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
 {
 	struct python *py = state;
@@ -664,12 +715,12 @@ static bool frames(void *state, const struct snapshot *snap, const struct snap_t
 		return true;
 	problem = take_chain(py, snap, thread, own);
 	if (!problem && py->chain.len)
-		problem = python_place(&py->layout, &snap->maps, raw, &py->chain, py->places);
+		problem = python_place(&py->layout, &snap->maps, raw, &py->known_places, &py->chain, py->places);
 	set_problem(py, thread->tid, problem);
 	if (problem)
 		return true;
 	doubt(py, raw);
-	return add_frames(py, false, raw);
+	return add_frames(py, false, raw) && (!target_is_live(py->target) || note_places(py, raw));
 }
 
 static void tell_thread(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out)
@@ -706,7 +757,7 @@ static bool tasks(void *state, struct trace_tasks *out)
 {
 	struct python *py = state;
 
-	if (!tell_tasks(py))
+	if (!tell_tasks(py) || (py->found.len && !keep_facts(py)))
 		return false;
 	out->cut |= py->tasks.cut;
 	for (size_t i = 0; i < py->told.len; i++)
@@ -876,7 +927,7 @@ static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *
 			return true;
 		add_part(py);
 	}
-	if (!py->chain.len || python_place(&py->layout, &py->target->snap->maps, raw, &py->chain, py->places))
+	if (!py->chain.len || python_place(&py->layout, &py->target->snap->maps, raw, &py->known_places, &py->chain, py->places))
 		return true;
 	return add_frames(py, true, raw);
 }
