@@ -105,6 +105,8 @@ struct offcpu_v8 {
 	__u32 type_shared;
 	__u32 type_bytecode;
 	__u32 kind_builtin_exit;
+	__u32 kind_continuation;
+	__u32 kind_catching_continuation;
 	__u32 zero;
 };
 
@@ -191,7 +193,7 @@ enum offcpu_runtime_end {
 static_assert(sizeof(struct offcpu_runtime_frame) == 32, "offcpu_runtime_frame has no hidden padding");
 static_assert(sizeof(struct offcpu_python) == 120, "offcpu_python has no hidden padding");
 static_assert(sizeof(struct offcpu_hotspot) == 376, "offcpu_hotspot has no hidden padding");
-static_assert(sizeof(struct offcpu_v8) == 72, "offcpu_v8 has no hidden padding");
+static_assert(sizeof(struct offcpu_v8) == 80, "offcpu_v8 has no hidden padding");
 
 /* By what a SharedFunctionInfo is known again: its words for name and script. */
 static inline __u32 offcpu_v8_proof(__u64 name, __u64 script)

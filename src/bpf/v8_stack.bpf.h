@@ -117,7 +117,22 @@ static __attribute__((noinline)) bool is_v8_code(struct stack_scratch *scratch)
 	       (find_mapping(&scratch->walk, scratch->v8.pc, &mapping) && mapping.object == OFFCPU_NO_OBJECT);
 }
 
-/* A mark says what kind of frame it is. A builtin in C++ has its function among its arguments. */
+/*
+ * Of a frame of this kind; 0: it has none. A builtin in C++ has it among its arguments, one that goes on where optimised code
+ * was left has it where functions have it.
+ */
+static __u64 read_marked_function(struct v8_walk *v, __u64 kind)
+{
+	__u64 function = 0;
+
+	if (kind == v->at.kind_continuation || kind == v->at.kind_catching_continuation)
+		return v8_word(v->frame, v->at.frame_function);
+	if (kind == v->at.kind_builtin_exit)
+		bpf_probe_read_user(&function, sizeof(function), (void *)(v->fp + V8_EXIT_TARGET));
+	return function;
+}
+
+/* A mark says what kind of frame it is. */
 static void tell_marked(struct stack_scratch *scratch, __u64 kind)
 {
 	struct v8_walk *v = &scratch->v8;
@@ -125,8 +140,8 @@ static void tell_marked(struct stack_scratch *scratch, __u64 kind)
 
 	if (!kind || kind > OFFCPU_V8_MAX_KIND || !is_v8_code(scratch))
 		return;
-	if (kind != v->at.kind_builtin_exit ||
-	    bpf_probe_read_user(&function, sizeof(function), (void *)(v->fp + V8_EXIT_TARGET))) {
+	function = read_marked_function(v, kind);
+	if (!function) {
 		tell_kind(scratch, kind);
 		return;
 	}

@@ -168,6 +168,17 @@ def test_inlined(node, target, record, tier):
         assert inlined.count("each") == (tier != "baseline")
 
 
+@pytest.mark.parametrize("tier", ["resumed", "continued"])
+def test_left_code(node, target, record, tier):
+    """Frames of the interpreter, and of a builtin, that V8 made when it left optimised code."""
+    t = target(node, "--allow-natives-syntax", INLINED, tier, "naps")
+    expected = truth(t)
+    _, rows = recorded(record, t)
+    for row in rows:
+        assert_whole(row)
+        assert_same(row, expected)
+
+
 def test_program_that_has_ended(node, target, record):
     """The names were read before."""
     t = target(node, *tier_options(node, "interpreted"), STACKS, "spelled", "naps")

@@ -57,6 +57,8 @@ bool v8_wait_frames_describe(const struct v8_layout *layout, const struct maps *
 		.type_shared = (uint32_t)facts[V8_TYPE_SHARED],
 		.type_bytecode = (uint32_t)facts[V8_TYPE_BYTECODE],
 		.kind_builtin_exit = (uint32_t)facts[V8_FRAME_BUILTIN_EXIT],
+		.kind_continuation = (uint32_t)facts[V8_FRAME_JS_CONTINUATION],
+		.kind_catching_continuation = (uint32_t)facts[V8_FRAME_JS_CATCHING_CONTINUATION],
 	};
 	bool ok = find_slot(facts[V8_FP_CONTEXT], &v8.frame_context) && find_slot(facts[V8_FP_FUNCTION], &v8.frame_function) &&
 		  find_slot(facts[V8_FP_BYTECODE], &v8.frame_bytecode) &&
