@@ -320,4 +320,9 @@ static bool is_context_end(const uint8_t code[static INSN_CONTEXT_BYTES])
 }
 
 const struct insn_ops insn_aarch64 = {
-	.is_exit = is_exit, .is_context_end = is_context_end, .follows_call = follows_call, .follows_jump = follows_jump, .step = step};
+	.is_exit = is_exit,
+	.is_context_end = is_context_end,
+	.follows_call = follows_call,
+	.follows_jump = follows_jump,
+	.step = step,
+};

@@ -49,14 +49,20 @@ static bool read_tier(const struct heap *heap, struct v8_code *code)
 	return true;
 }
 
+static bool find_stream(const struct heap *heap, struct v8_code *code)
+{
+	uint64_t field = place_of(heap, V8_CODE_STREAM, code->tables->code_stream);
+
+	return heap_read_at(heap, code->object, field, &code->stream) && heap_is(heap, code->stream, V8_TYPE_STREAM);
+}
+
 static bool read_code(const struct heap *heap, uint64_t object, struct v8_code *out)
 {
 	*out = (struct v8_code){.tables = v8_tables_find(heap->layout), .object = object, .stream = object};
 	if (!out->tables || !v8_has(heap->layout, V8_STREAM_START) || !v8_has(heap->layout, V8_KIND_BASELINE) ||
 	    !heap_is(heap, object, V8_TYPE_CODE) || !read_tier(heap, out))
 		return false;
-	if (has_streams(heap) && (!heap_read_at(heap, object, place_of(heap, V8_CODE_STREAM, out->tables->code_stream), &out->stream) ||
-				  !heap_is(heap, out->stream, V8_TYPE_STREAM)))
+	if (has_streams(heap) && !find_stream(heap, out))
 		return false;
 	out->start = out->stream - TAG + heap->layout->facts[V8_STREAM_START];
 	return read_half(heap, object, place_of(heap, V8_CODE_SIZE, out->tables->code_size), &out->size) &&

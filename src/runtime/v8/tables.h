@@ -36,7 +36,7 @@ struct v8_tables {
 
 	/* instructions of a translation: the number of operands of each, as a digit, and which is which */
 	const char *operands;
-	bool has_update_count; /* that a translation begins with its frames; otherwise with how far back the one is that it repeats */
+	bool has_update_count; /* it begins with how many frames there are; otherwise with how far back the one is that it repeats */
 	uint8_t begin[2];
 	uint8_t interpreted[2];
 	uint8_t builtin[2];
