@@ -36,7 +36,8 @@ struct modules {
 	size_t max_open_files;
 	VEC(struct loaded_module *) loaded;
 	struct loaded_module **by_map; /* for each entry of snap->maps; NULL when no module is mapped there */
-	struct module *const *lent;    /* instead of that, the caller's */
+	module_lender lend;            /* instead of that */
+	void *lender;
 	struct jit_images *jit;
 	struct notes notes;
 };
@@ -318,14 +319,15 @@ int modules_create(struct target *target, const struct modules_options *options,
 	return 0;
 }
 
-struct modules *modules_lend(struct snapshot *snap, struct module *const *by_map)
+struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ctx)
 {
 	struct modules *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
 	m->snap = snap;
-	m->lent = by_map;
+	m->lend = lend;
+	m->lender = ctx;
 	return m;
 }
 
@@ -388,7 +390,7 @@ void modules_destroy(struct modules *m)
 
 static struct module *find_lent(const struct modules *m, const struct map_entry *entry, uint64_t address, uint64_t *vaddr)
 {
-	struct module *module = entry ? m->lent[entry - m->snap->maps.data] : NULL;
+	struct module *module = entry ? m->lend(m->lender, (size_t)(entry - m->snap->maps.data)) : NULL;
 	uint64_t offset = entry ? address - entry->start + entry->offset : 0;
 
 	*vaddr = offset;
@@ -404,7 +406,7 @@ struct module *modules_find(struct modules *m, uint64_t address, uint64_t *vaddr
 	struct module *jit;
 	uint64_t offset;
 
-	if (m->lent)
+	if (m->lend)
 		return find_lent(m, entry, address, vaddr);
 	loaded = entry ? m->by_map[entry - m->snap->maps.data] : NULL;
 	jit = (loaded && loaded->module.image) || !m->jit ? NULL : jit_images_find(m->jit, address);

@@ -51,10 +51,11 @@ struct modules_options {
  */
 int modules_create(struct target *target, const struct modules_options *options, struct err *err, struct modules **out);
 /*
- * The same of a map whose files the caller has: `by_map` has the module of each of its entries, or NULL. Everything must outlive
- * this. NULL when memory is exhausted.
+ * The same of a map whose files the caller has: `lend` gives the module of an entry of the map, or NULL, when it is first needed.
+ * Everything must outlive this. NULL when memory is exhausted.
  */
-struct modules *modules_lend(struct snapshot *snap, struct module *const *by_map);
+typedef struct module *(*module_lender)(void *ctx, size_t entry);
+struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ctx);
 void modules_destroy(struct modules *modules);
 
 /*

@@ -111,7 +111,7 @@ def test_replaced_program(record, tmp_path, finding):
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("minimum", (0, "1ms"))
+@pytest.mark.parametrize("minimum", (pytest.param(0, marks=pytest.mark.asan), "1ms"))
 def test_program_that_is_known_too_late(record, tmp_path, finding, minimum):
     """Nobody knew the file when stacks led there, nor could any table be made: they are walked when all is over."""
     program = tmp_path / "program"

@@ -8,6 +8,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/map.h"
 #include "offcpu/feed/file_pin.h"
 #include "target/mapped_file.h"
 #include "unwind/bpf_rows.h"
@@ -65,6 +66,8 @@ struct objects {
 	struct changes changes;
 	uint32_t serial; /* of the last table */
 	bool ended;      /* no more tables are made */
+	bool indexed;
+	struct u64map by_file; /* a hash of what BPF knows a file by, to its number */
 	uint32_t lost; /* tables that BPF could not be given since this was last reported */
 	uint64_t made;
 
@@ -132,6 +135,7 @@ void objects_destroy(struct objects *objects)
 	drop_changes(&objects->changes, objects->none);
 	if (objects->none >= 0)
 		close(objects->none);
+	u64map_deinit(&objects->by_file);
 	pthread_cond_destroy(&objects->read);
 	pthread_mutex_destroy(&objects->lock);
 	pthread_mutex_destroy(&objects->flushing);
@@ -571,17 +575,39 @@ void objects_end_tables(struct objects *objects)
 	objects->ended = true;
 }
 
+/* Of the file, wherever it is mapped from. */
+static uint64_t hash_file(const struct offcpu_file *file)
+{
+	return hash_u64(hash_u64(hash_u64(HASH_SEED, file->inode), file->changed_s), file->changed_ns) | 1;
+}
+
+static void index_files(struct objects *objects)
+{
+	bool created;
+
+	for (uint32_t i = 0; i < objects->limits.files; i++) {
+		const struct object *object = objects->all[i];
+		uint64_t *slot = NULL;
+
+		if (object && object->pin.known)
+			slot = u64map_put(&objects->by_file, hash_file(&object->pin.file), &created);
+		if (slot)
+			*slot = i;
+	}
+	objects->indexed = true;
+}
+
 bool objects_find_file(struct objects *objects, const struct offcpu_file *file, uint32_t *number)
 {
-	for (*number = 0; *number < objects->limits.files; ++*number) {
-		const struct object *object = objects->all[*number];
+	const uint64_t *slot;
 
-		if (object && file_pin_is_of(&object->pin, file)) {
-			objects_keep(objects, *number);
-			return true;
-		}
-	}
-	return false;
+	if (!objects->indexed)
+		index_files(objects);
+	slot = u64map_find(&objects->by_file, hash_file(file));
+	if (!slot || !file_pin_is_of(&objects->all[*slot]->pin, file))
+		return false;
+	*number = (uint32_t)*slot;
+	return true;
 }
 
 void objects_keep(struct objects *objects, uint32_t number)

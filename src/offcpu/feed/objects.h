@@ -88,7 +88,7 @@ struct object_table objects_table(const struct objects *objects, uint32_t number
 /* From now on files that are taken get no table: nobody will walk by it. */
 void objects_end_tables(struct objects *objects);
 
-/* The number of a file that BPF has seen mapped, which stays from now on. False: it is not known. Needs the lock. */
+/* The number of a file that BPF has seen mapped. False: it is not known. When all files are there that ever will be. */
 bool objects_find_file(struct objects *objects, const struct offcpu_file *file, uint32_t *number);
 
 /* From now on this object, which is taken, stays. */

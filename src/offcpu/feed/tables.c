@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
@@ -376,20 +375,17 @@ void tables_open_rest(struct tables *tables)
 		;
 }
 
-uint64_t tables_find_file(struct tables *tables, const struct offcpu_file *file)
+uint32_t tables_find_file(struct tables *tables, const struct offcpu_file *file)
 {
-	uint64_t offset = file->page * (uint64_t)sysconf(_SC_PAGESIZE), vaddr = offset;
-	const struct module *module;
 	uint32_t number;
-	bool known;
 
-	pthread_mutex_lock(&tables->lock);
-	known = objects_find_file(tables->objects, file, &number);
-	pthread_mutex_unlock(&tables->lock);
-	module = known ? objects_module(tables->objects, number) : NULL;
-	if (!module || !module->image || !image_offset_to_vaddr(module->image, offset, &vaddr))
-		return 0;
-	return place_make(number + 1, vaddr);
+	return objects_find_file(tables->objects, file, &number) ? number + 1 : 0;
+}
+
+struct module *tables_open_file(struct tables *tables, uint32_t number)
+{
+	objects_keep(tables->objects, number - 1);
+	return objects_module(tables->objects, number - 1);
 }
 
 void tables_give(struct tables *tables)

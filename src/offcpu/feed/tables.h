@@ -77,8 +77,9 @@ void tables_add_found(struct tables *tables, const void *record, size_t len);
  */
 void tables_open_rest(struct tables *tables);
 
-/* The place of the first byte of a mapping, for which see below, if its file is known; else 0. */
-uint64_t tables_find_file(struct tables *tables, const struct offcpu_file *file);
+/* Then: the number that places in a file have which BPF has seen mapped, or 0 if it is not known; and the file itself, or NULL. */
+uint32_t tables_find_file(struct tables *tables, const struct offcpu_file *file);
+struct module *tables_open_file(struct tables *tables, uint32_t number);
 
 /*
  * An address in terms that outlive its process: a file with code and the address in it, or a process and its address in

@@ -8,7 +8,6 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "model/snapshot.h"
 #include "offcpu/place.h"
 #include "unwind/unwind.h"
@@ -16,6 +15,7 @@
 enum {
 	WALK_BUDGET = 1 << 20, /* for each walk, on average: some ten times what a deep stack takes */
 	MAX_MAPPINGS = OFFCPU_FOUND_MAPPINGS + 1, /* and the stack itself */
+	MAX_BYTES = OFFCPU_COPIES_BYTES + (1 << 20), /* several CPUs may have come to the limit at once */
 };
 
 void stack_copies_deinit(struct stack_copies *copies)
@@ -44,7 +44,7 @@ void stack_copies_add(struct stack_copies *copies, const void *record, size_t le
 	uint64_t *slot;
 	bool created;
 
-	if (len < sizeof(*copy) || copies->bytes + len > 2 * (size_t)OFFCPU_COPIES_BYTES || !is_sound(record, len))
+	if (len < sizeof(*copy) || copies->bytes + len > MAX_BYTES || !is_sound(record, len))
 		return;
 	copy = malloc(len);
 	if (!copy || !vec_reserve(&copies->all, copies->all.len + 1)) {
@@ -70,15 +70,14 @@ static struct offcpu_copy *find(const struct stack_copies *copies, uint32_t numb
 struct walks {
 	struct tables *tables;
 	struct waits *waits;
-	struct u64map files; /* what the kernel tells files and their mappings by, to their places: most processes have the same */
 	struct budget budget;
 };
 
 /* The code of one process, as far as its files are known. */
 struct code {
+	struct tables *tables;
 	struct snapshot *snap;
-	struct module *modules[MAX_MAPPINGS]; /* of the entries of its map */
-	uint64_t places[MAX_MAPPINGS];	      /* of their first bytes */
+	uint32_t files[MAX_MAPPINGS]; /* of the entries of its map: the numbers of places in them, or 0 */
 };
 
 static void code_deinit(struct code *code)
@@ -86,45 +85,30 @@ static void code_deinit(struct code *code)
 	snapshot_destroy(code->snap);
 }
 
-static uint64_t find_file(struct walks *walks, const struct offcpu_file *file)
-{
-	uint64_t *slot;
-	bool created;
-
-	slot = u64map_put(&walks->files, hash_bytes(HASH_SEED, file, sizeof(*file)) | 1, &created);
-	if (!slot)
-		return 0;
-	if (created)
-		*slot = tables_find_file(walks->tables, file);
-	return *slot;
-}
-
 /* Entries come by rising address. */
-static bool add_entry(struct code *code, struct map_entry entry, struct module *module, uint64_t place)
+static bool add_entry(struct code *code, struct map_entry entry, uint32_t file)
 {
 	size_t n = code->snap->maps.len;
 
 	if (!vec_push(&code->snap->maps, entry))
 		return false;
-	code->modules[n] = module;
-	code->places[n] = place;
+	code->files[n] = file;
 	return true;
 }
 
 /* A file that is not known is left out: the walk ends where it comes to that. */
-static bool add_code(struct code *code, struct walks *walks, const struct offcpu_code *mapping)
+static bool add_code(struct code *code, const struct offcpu_code *mapping)
 {
-	uint64_t place = find_file(walks, &mapping->file), vaddr;
-	struct module *module = place ? tables_module(walks->tables, place, &vaddr) : NULL;
+	const uint32_t file = tables_find_file(code->tables, &mapping->file);
 	const struct map_entry entry = {
 		.start = mapping->start,
 		.end = mapping->end,
 		.offset = mapping->file.page * (uint64_t)sysconf(_SC_PAGESIZE),
 		.perms = MAP_PERM_READ | MAP_PERM_EXEC,
-		.path = module ? module->info.path : "",
+		.path = "",
 	};
 
-	return !module || add_entry(code, entry, module, place);
+	return !file || add_entry(code, entry, file);
 }
 
 static bool add_stack(struct code *code, const struct offcpu_copy *copy)
@@ -136,33 +120,46 @@ static bool add_stack(struct code *code, const struct offcpu_copy *copy)
 		.path = "[stack]",
 	};
 
-	return add_entry(code, entry, NULL, 0);
+	return add_entry(code, entry, 0);
 }
 
-static bool code_init(struct code *code, struct walks *walks, const struct offcpu_copy *copy)
+static bool code_init(struct code *code, struct tables *tables, const struct offcpu_copy *copy)
 {
 	const struct offcpu_code *mappings = (const void *)((const uint8_t *)(copy + 1) + bytes_of(copy));
 	bool ok, is_stack_in = false;
 
-	*code = (struct code){.snap = snapshot_create((pid_t)copy->tgid, arch_host())};
+	*code = (struct code){.tables = tables, .snap = snapshot_create((pid_t)copy->tgid, arch_host())};
 	ok = code->snap;
 	for (uint32_t i = 0; ok && i < copy->count; i++) {
 		if (!is_stack_in && mappings[i].start > copy->start) {
 			ok = add_stack(code, copy);
 			is_stack_in = true;
 		}
-		ok = ok && add_code(code, walks, &mappings[i]);
+		ok = ok && add_code(code, &mappings[i]);
 	}
 	return ok && (is_stack_in || add_stack(code, copy));
+}
+
+/* Only files that a walk comes to are opened: a process may have many. */
+static struct module *lend_module(void *ctx, size_t entry)
+{
+	const struct code *code = ctx;
+
+	return code->files[entry] ? tables_open_file(code->tables, code->files[entry]) : NULL;
 }
 
 static uint64_t find_place(void *ctx, uint64_t address)
 {
 	const struct code *code = ctx;
 	const struct map_entry *entry = maps_find(&code->snap->maps, address);
-	uint64_t place = entry ? code->places[entry - code->snap->maps.data] : 0;
+	const size_t i = entry ? (size_t)(entry - code->snap->maps.data) : 0;
+	const struct module *module = entry ? lend_module(ctx, i) : NULL;
+	uint64_t vaddr;
 
-	return place ? place + (address - entry->start) : 0;
+	if (!module || !module->image ||
+	    !image_offset_to_vaddr(module->image, address - entry->start + entry->offset, &vaddr))
+		return 0;
+	return place_make(code->files[i], vaddr);
 }
 
 /* What there is of the thread's memory. */
@@ -196,7 +193,7 @@ static bool make_thread(const struct offcpu_copy *copy, const struct code *code,
 	memcpy(out->regs.v, copy->regs, n * sizeof(out->regs.v[0]));
 	out->regs.valid = (UINT64_C(1) << n) - 1;
 	entry = maps_find(&code->snap->maps, out->regs.v[arch->user_pc]);
-	return entry && code->modules[entry - code->snap->maps.data];
+	return entry && code->files[entry - code->snap->maps.data];
 }
 
 /* Frames that were found by searching are not for sure, and BPF has none of these. */
@@ -261,9 +258,9 @@ static void walk(struct walks *walks, const struct offcpu_copy *copy, struct wai
 	struct snap_thread thread;
 	struct raw_stack frames;
 
-	if (!code_init(&code, walks, copy) || !make_thread(copy, &code, &thread))
+	if (!code_init(&code, walks->tables, copy) || !make_thread(copy, &code, &thread))
 		return;
-	modules = modules_lend(code.snap, code.modules);
+	modules = modules_lend(code.snap, lend_module, &code);
 	if (!modules)
 		return;
 	budget_add(&walks->budget, WALK_BUDGET, UNWIND_BUDGET / 16);
@@ -296,5 +293,4 @@ void stack_copies_walk(const struct stack_copies *copies, struct tables *tables,
 		if (copy && is_to_be_walked(stack))
 			walk(&walks, copy, stack);
 	}
-	u64map_deinit(&walks.files);
 }
