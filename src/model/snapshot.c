@@ -100,7 +100,8 @@ size_t mem_copy_read(const struct mem_copy *copy, uint64_t address, void *buf, s
 
 static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, size_t len)
 {
-	const struct snapshot_mem *m = (const struct snapshot_mem *)mem;
+	struct snapshot_mem *m = (struct snapshot_mem *)mem;
+	size_t n = m->snap->copies.len, from = m->last < n ? m->last : 0;
 	size_t got = m->thread ? mem_copy_read(&m->thread->stack, address, buf, len) : 0;
 
 	if (!got && m->thread)
@@ -108,12 +109,15 @@ static ssize_t snapshot_mem_read(struct mem *mem, uint64_t address, void *buf, s
 
 	for (size_t i = 0; !got && i < m->snap->images.len; i++)
 		got = mem_copy_read(&m->snap->images.data[i], address, buf, len);
-	for (size_t i = 0; got < len && i < m->snap->copies.len; i++) { /* they may overlap: the longest part counts */
-		const struct snap_copy *copy = &m->snap->copies.data[i];
+	for (size_t i = 0; got < len && i < n; i++) { /* they may overlap: the longest part counts */
+		size_t at = from + i < n ? from + i : from + i - n;
+		const struct snap_copy *copy = &m->snap->copies.data[at];
 		size_t more = copy->tid && (!m->thread || copy->tid != m->thread->tid) ? 0 : copy_size(&copy->copy, address, len);
 
-		if (more > got)
+		if (more > got) {
 			got = mem_copy_read(&copy->copy, address, buf, more);
+			m->last = at;
+		}
 	}
 	return got ? (ssize_t)got : -EFAULT;
 }

@@ -172,6 +172,7 @@ struct snapshot_mem {
 	struct mem mem;
 	const struct snapshot *snap;
 	const struct snap_thread *thread; /* may be NULL */
+	size_t last; /* copy that had what was wanted: the next word is mostly there, or in one near it */
 };
 
 void snapshot_mem_init(struct snapshot_mem *m, const struct snapshot *snap, const struct snap_thread *thread);

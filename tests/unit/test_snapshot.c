@@ -72,6 +72,8 @@ static void test_mem_of_copies(void **state)
 	assert_memory_equal(buf, own + 1, 3);
 	assert_int_equal(m.mem.read(&m.mem, 0x2000, buf, 4), 4);
 	assert_memory_equal(buf, common, 4);
+	assert_int_equal(m.mem.read(&m.mem, 0x1000, buf, 4), 4); /* before the one that had the last */
+	assert_memory_equal(buf, own, 4);
 	assert_int_equal(m.mem.read(&m.mem, 0x1004, buf, 1), -EFAULT);
 	snapshot_mem_init(&m, snap, &other);
 	assert_int_equal(m.mem.read(&m.mem, 0x1000, buf, 4), -EFAULT);
