@@ -393,13 +393,19 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 	}
 }
 
-static void find_versions(struct python *py)
+static const char no_code[] = "a frame does not lead to a code object";
+
+/* Of those that were seen: there was no room for the others. NULL, or why the frames are not believed. */
+static const char *find_versions(struct python *py)
 {
 	for (size_t i = 0; i < py->chain.len; i++) {
 		const struct python_sighting *seen = python_sightings_find(&py->sightings, py->chain.frames[i].code);
 
+		if (seen && !seen->version)
+			return no_code;
 		py->chain.frames[i].version = seen ? seen->version : 0;
 	}
+	return NULL;
 }
 
 /* That no frame comes twice, and that each is at an instruction of its code object. */
@@ -415,7 +421,7 @@ static const char *check_frames(struct python *py)
 		bool created;
 
 		if (!code || (!code->valid && !code->gone))
-			problem = "a frame does not lead to a code object";
+			problem = no_code;
 		else if (code->valid && !python_code_offset(&py->layout, code, frame->instr, &offset))
 			problem = "a frame is not at an instruction of its function";
 		else if (u64map_put(&seen, frame->address, &created) && !created)
@@ -512,7 +518,8 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 	}
 	if (!problem && !is_found)
 		problem = "its thread state changed while it was read";
-	find_versions(py);
+	if (!problem)
+		problem = find_versions(py);
 	if (!problem)
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
