@@ -25,7 +25,7 @@ enum {
 	OFFCPU_FOUND_SLOTS = 1 << 14, /* for all of those: behind the loader's in `mappings` */
 	OFFCPU_COPY_BYTES = 16 << 10, /* of a stack that is sent as it was, */
 	OFFCPU_COPY_PIECE = 512,      /* in pieces, each in memory or not */
-	OFFCPU_COPIES_BYTES = 4 << 20, /* of all those */
+	OFFCPU_COPIES_BYTES = 1 << 20, /* of all those */
 };
 
 enum offcpu_kind {

@@ -15,16 +15,17 @@
 static const char help[] =
 	"Usage: stakeout doctor [OPTION…] [PROCESS]\n"
 	"\n"
-	"Tries all that stakeout can use on this machine, on a program of its own: what works, what does not and why, what\n"
-	"results lack without it, and the command that would help. With a PROCESS (a pid or a name) it ends with what each\n"
-	"command will do with that one, and what will be missing; nobody is stopped for it.\n"
+	"Tries all that stakeout can use on this machine, on a program of its own: what works, what does\n"
+	"not and why, what results lack without it, and the command that would help. With a PROCESS (a pid\n"
+	"or a name) it ends with what each command will do with that one, and what will be missing; nobody\n"
+	"is stopped for it.\n"
 	"\n"
 	"      --json             one JSON document\n"
 	"  -v, --verbose          how long each took, and why something fails that is not needed\n"
 	"  -h, --help             this help\n"
 	"\n"
-	"Exit status: 0 everything works (with a PROCESS: nothing of it will be missing), 1 nothing could be tried or there is\n"
-	"no such process, 2 wrong usage, 3 something does not work.\n";
+	"Exit status: 0 everything works (with a PROCESS: nothing of it will be missing), 1 nothing could be\n"
+	"tried or there is no such process, 2 wrong usage, 3 something does not work.\n";
 
 struct doctor_options {
 	bool json;
