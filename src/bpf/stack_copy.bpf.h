@@ -13,7 +13,7 @@
 #ifdef FINDS_CODE
 
 enum {
-	MAX_COPIES = 256, /* of one process */
+	MAX_COPIES = 64, /* of one process */
 	RED_ZONE = 128, /* below the stack pointer */
 #if defined(__TARGET_ARCH_x86)
 	COPIED_REGS = TASK_RECORD_REGS_X86_64,

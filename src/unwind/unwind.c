@@ -151,7 +151,20 @@ static void not_captured(const struct snap_thread *thread, struct raw_stack *out
 	snprintf(out->error, sizeof(out->error), "%s", thread->why ? thread->why : "its registers were not captured");
 }
 
-/* A thread that has just been created, and has not yet returned from the system call that did it. */
+/* The pc follows a system call, by the last bytes of the instruction. */
+static bool follows_syscall(struct walk *w)
+{
+	enum { TAIL = 2 };
+	const uint8_t *call = w->arch->sigreturn_code[0] + w->arch->sigreturn_len[0] - TAIL;
+	uint8_t code[TAIL];
+
+	return walk_read_code(w, w->regs.pc - TAIL, code, TAIL) && memcmp(code, call, TAIL) == 0;
+}
+
+/*
+ * A thread that has just been created, and has not yet returned from the system call that did it. It has the registers of
+ * who created it, which lead to a stack that is not its own.
+ */
 static bool is_newborn(const struct snapshot *snap, const struct snap_thread *thread)
 {
 	const struct arch *arch = snap->arch;
@@ -180,11 +193,12 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
 	mem.walk = &w;
-	walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
-	/* C libraries have no CFI past that system call: it is the outermost frame of the thread. */
-	if (out->end == STACK_NO_UNWIND_INFO && out->len == 1 && is_newborn(snap, thread)) {
-		out->end = STACK_COMPLETE;
+	if (is_newborn(snap, thread) && follows_syscall(&w)) { /* that is the outermost frame of the thread */
+		walk(&w, 1);
+		out->end = out->len == 1 ? STACK_COMPLETE : out->end;
 		out->error[0] = '\0';
+	} else {
+		walk(&w, options->depth ? options->depth : UNWIND_DEFAULT_DEPTH);
 	}
 	out->missing = out->end == STACK_COMPLETE ? 0 : mem.missing;
 }

@@ -2,6 +2,7 @@
 """stakeout offcpu: stacks, of the right thread and whole, whatever code they lead through."""
 
 import os
+import platform
 import re
 import subprocess
 import time
@@ -273,8 +274,8 @@ def test_return_to_nowhere(target, record):
     assert added(known) > added(rows) / 2
 
 
-@pytest.mark.arch
 @pytest.mark.asan
+@pytest.mark.skipif(platform.machine() == "x86_64", reason="BPF does not know rbx, by which this stack is found there")
 def test_call_that_is_being_bound(target, record):
     """As in a snapshot: the stub that the call goes through has pushed a return address."""
     t = target("dlopen", built("plugin_lazy")).settle()

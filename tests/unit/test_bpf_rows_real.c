@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -280,6 +281,37 @@ static void program_await(struct program *p, const char *word)
 	}
 }
 
+/* A thread that was just created, and has not run yet, has the registers of another. */
+static bool is_any_awake(pid_t pid)
+{
+	char path[64], state = 0;
+	struct dirent *entry;
+	bool found = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", (int)pid, entry->d_name);
+		f = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (!f)
+			continue;
+		found |= fscanf(f, "%*d (%*[^)]) %c", &state) != 1 || state == 'R';
+		fclose(f);
+	}
+	closedir(tasks);
+	return found;
+}
+
+static void program_settle(const struct program *p)
+{
+	for (unsigned i = 0; i < 60000 && is_any_awake(p->pid); i++)
+		poll(NULL, 0, 1);
+}
+
 static void program_end(struct program *p)
 {
 	kill(p->pid, SIGKILL);
@@ -382,6 +414,7 @@ static void compare_program(const char *const *argv, const char *ready)
 
 	program_start(&p, argv);
 	program_await(&p, ready);
+	program_settle(&p);
 	walks = compare_process(p.pid);
 	program_end(&p);
 	assert_true(walks.threads > 0);

@@ -224,9 +224,9 @@ static void test_likely(void **state)
 	struct map_entry entries[] = {{.path = "/usr/bin/java"}, {.path = ""}, {.path = "/opt/jdk/lib/server/libjvm.so"}};
 	struct maps maps = {.data = entries, .len = 3};
 
-	assert_true(hotspot_runtime.is_likely(&maps));
+	assert_true(hotspot_runtime.is_likely(&maps, NULL));
 	entries[2].path = "/tmp/libjvm.so.old";
-	assert_false(hotspot_runtime.is_likely(&maps));
+	assert_false(hotspot_runtime.is_likely(&maps, NULL));
 }
 
 int main(void)

@@ -216,11 +216,13 @@ static void test_gil(void **state)
 	pymem_put64(&memory, GIL + 16, 1);
 	assert_true(python_gil_read(&l, &memory.mem, INTERP, &gil));
 	assert_int_equal(gil.holder, TSTATE);
-	assert_true(python_gil_is_awaited(&gil, &thread));
+	assert_int_equal(python_gil_find_wait(&gil, arch_host(), &thread), GIL_AWAITED);
 	thread.syscall.args[0] = GIL - 8;
-	assert_false(python_gil_is_awaited(&gil, &thread));
+	assert_int_equal(python_gil_find_wait(&gil, arch_host(), &thread), GIL_NOT_AWAITED);
 	thread.syscall.args[0] = GIL + 400;
-	assert_false(python_gil_is_awaited(&gil, &thread));
+	assert_int_equal(python_gil_find_wait(&gil, arch_host(), &thread), GIL_NOT_AWAITED);
+	thread = (struct snap_thread){.state = 'T'};
+	assert_int_equal(python_gil_find_wait(&gil, arch_host(), &thread), GIL_WAIT_UNKNOWN);
 	l.at[PY_RUNTIME_GIL] = 0xb000;
 	pymem_put64(&memory, INTERP + 16, 0);
 	assert_true(python_gil_read(&l, &memory.mem, INTERP, &gil));
