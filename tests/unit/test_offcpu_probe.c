@@ -114,7 +114,7 @@ static struct offcpu_probe_options the_options(enum offcpu_rung rung)
 		.events = true,
 		.kernel_stacks = true,
 		.user_stacks = true,
-		.ring_bytes = 1 << 20,
+		.ring_bytes = 4 << 20, /* also for the stacks that are sent as they were, while nobody reads */
 		.max_mappings = 64,
 	};
 }
