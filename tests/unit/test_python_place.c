@@ -82,6 +82,22 @@ static void know(uint64_t anchor, uint64_t pc)
 }
 
 /* Without the files a walk may not know how far frames reach: here each seems to begin where the one before it does. */
+/* Of an activation that is just begun it may not be known yet which one it follows. */
+static void test_unlinked(void **state)
+{
+	MAKE(STACK_COMPLETE, EVAL, CALL, EVAL, LIBRARY);
+	add(SP + 0x80);
+	assert_non_null(place(PY_FRAMES_SHIM));
+	add(SP + 0x280);
+	assert_null(place(PY_FRAMES_SHIM));
+	MAKE(STACK_COMPLETE, EVAL, CALL, LIBRARY); /* there is no other */
+	add(SP + 0x80);
+	assert_null(place(PY_FRAMES_SHIM));
+	MAKE(STACK_COMPLETE, CALL, EVAL, CALL, EVAL, LIBRARY); /* it has gone on: a program that changes stacks */
+	add(SP + 0x180);
+	assert_null(place(PY_FRAMES_SHIM));
+}
+
 static void test_known_frames(void **state)
 {
 	MAKE(STACK_NO_UNWIND_INFO, LIBRARY, EVAL, CALL, EVAL, LIBRARY);
@@ -133,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_anchor),
 		cmocka_unit_test(test_anchors_that_do_not_fit),
+		cmocka_unit_test(test_unlinked),
 		cmocka_unit_test(test_known_frames),
 		cmocka_unit_test(test_no_anchor),
 		cmocka_unit_test(test_by_count),

@@ -31,6 +31,26 @@ static uint32_t find_known(const struct raw_stack *raw, uint32_t from, uint64_t 
 	return (uint32_t)raw->len;
 }
 
+static bool is_eval(const struct python_layout *layout, uint64_t pc)
+{
+	return pc >= layout->at[PY_EVAL_START] && pc < layout->at[PY_EVAL_END];
+}
+
+/*
+ * The interpreter is just beginning an activation, and this may not say yet which one it follows: compilers put that where they
+ * like. A program that changes stacks itself (greenlet) has such a frame for good, but is seldom right there.
+ */
+static bool is_unlinked(const struct python_layout *layout, const struct raw_stack *raw, const struct python_chain *chain,
+			const uint32_t *places)
+{
+	if (chain->len != 1 || places[0] != 0)
+		return false;
+	for (size_t i = 1; i < raw->len; i++)
+		if (is_eval(layout, raw->data[i].pc))
+			return true;
+	return false;
+}
+
 static const char *place_by_anchor(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
 				   const struct u64map *known, const struct python_chain *chain, uint32_t *out)
 {
@@ -49,7 +69,7 @@ static const char *place_by_anchor(const struct python_layout *layout, const str
 		last = anchor;
 		out[i] = at;
 	}
-	return NULL;
+	return is_unlinked(layout, raw, chain, out) ? mismatch : NULL;
 }
 
 static const char *place_by_count(const struct python_layout *layout, const struct raw_stack *raw,
@@ -58,9 +78,7 @@ static const char *place_by_count(const struct python_layout *layout, const stru
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < raw->len; i++) {
-		uint64_t pc = raw->data[i].pc;
-
-		if (pc < layout->at[PY_EVAL_START] || pc >= layout->at[PY_EVAL_END])
+		if (!is_eval(layout, raw->data[i].pc))
 			continue;
 		if (n < chain->len)
 			out[n] = i;
