@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "cmd/process_args.h"
-#include "cmd/terminal.h"
+#include "cmd/view.h"
 #include "report/doctor.h"
 
 static const char help[] =
@@ -49,11 +47,7 @@ static int find_pid(const struct process_args *args, struct err *err, pid_t *out
 
 static void show(const struct diagnosis *diagnosis, const struct doctor_options *o)
 {
-	const char *no_color = getenv("NO_COLOR");
-	const struct text text = {
-		.out = stdout,
-		.color = terminal_is_capable(STDOUT_FILENO) && !(no_color && *no_color),
-	};
+	const struct text text = {.out = stdout, .color = view_has_color(&(struct view_options){.color = COLOR_AUTO}, stdout)};
 
 	if (o->json)
 		report_doctor_json(diagnosis, stdout);

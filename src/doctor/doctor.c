@@ -10,20 +10,12 @@
 
 static const struct checks *const all[] = {&reading_checks, &kernel_checks, &name_checks, &rung_checks};
 
-static const struct finding *find(const struct findings *findings, const char *name, size_t len)
-{
-	for (size_t i = 0; i < findings->len; i++)
-		if (strlen(findings->data[i].name) == len && memcmp(findings->data[i].name, name, len) == 0)
-			return &findings->data[i];
-	return NULL;
-}
-
 /* Whether one of those in a list with commas works. */
 static bool any_works(const struct findings *findings, const char *names)
 {
 	while (names && *names) {
 		size_t len = strcspn(names, ",");
-		const struct finding *finding = find(findings, names, len);
+		const struct finding *finding = findings_find(findings, names, len);
 
 		if (finding && finding->state == FINDING_WORKS)
 			return true;
@@ -48,7 +40,7 @@ static bool attempt(struct doctor *doctor, const struct check *check)
 
 	finding.ns = monotonic_ns() - started;
 	if (rc != 0) {
-		finding.state = rc == CHECK_PARTLY ? FINDING_PARTLY : check->is_extra ? FINDING_SPARE : FINDING_FAILS;
+		finding.state = rc == CHECK_PARTLY ? FINDING_PARTLY : check->is_extra ? FINDING_NO_LOSS : FINDING_FAILS;
 		finding.why = arena_printf(doctor->arena, "%s", err.msg);
 		finding.costs = check->costs;
 		finding.remedy = find_remedy(doctor, check, err.code);
@@ -57,14 +49,14 @@ static bool attempt(struct doctor *doctor, const struct check *check)
 }
 
 /* When all have been tried: what fails is no loss where something better works. */
-static void find_spares(struct findings *findings)
+static void find_no_losses(struct findings *findings)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		for (size_t j = 0; j < all[i]->len; j++, n++)
 			if (findings->data[n].state != FINDING_WORKS && any_works(findings, all[i]->list[j].better))
-				findings->data[n].state = FINDING_SPARE;
+				findings->data[n].state = FINDING_NO_LOSS;
 	}
 }
 
@@ -74,7 +66,7 @@ static int try_all(struct doctor *doctor, struct err *err)
 		for (size_t j = 0; j < all[i]->len; j++)
 			if (!attempt(doctor, &all[i]->list[j]))
 				return err_set(err, ENOMEM, "out of memory");
-	find_spares(&doctor->diagnosis->findings);
+	find_no_losses(&doctor->diagnosis->findings);
 	return 0;
 }
 

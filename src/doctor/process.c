@@ -13,12 +13,7 @@ enum { STACK_BYTES = 8 << 20 };
 
 static const struct finding *find(const struct doctor *doctor, const char *name)
 {
-	const struct findings *findings = &doctor->diagnosis->findings;
-
-	for (size_t i = 0; i < findings->len; i++)
-		if (strcmp(findings->data[i].name, name) == 0)
-			return &findings->data[i];
-	return NULL;
+	return findings_find(&doctor->diagnosis->findings, name, strlen(name));
 }
 
 static bool works(const struct doctor *doctor, const char *name)

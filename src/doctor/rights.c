@@ -7,9 +7,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "proc/process.h"
 #include "proc/task_status.h"
 
 static const struct {
@@ -25,20 +24,11 @@ static const struct {
 	{CAP_CHECKPOINT_RESTORE, "checkpoint_restore"},
 };
 
-static bool read_text(const char *path, char *buf, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
 static int read_setting(const char *path)
 {
 	char text[16];
 
-	return read_text(path, text, sizeof(text)) ? atoi(text) : -1;
+	return process_read_file(AT_FDCWD, path, text, sizeof(text)) > 0 ? atoi(text) : -1;
 }
 
 static bool is_in_user_namespace(void)
@@ -54,7 +44,7 @@ static bool is_locked_down(void)
 {
 	char text[64];
 
-	return read_text("/sys/kernel/security/lockdown", text, sizeof(text)) && !strstr(text, "[none]");
+	return process_read_file(AT_FDCWD, "/sys/kernel/security/lockdown", text, sizeof(text)) > 0 && !strstr(text, "[none]");
 }
 
 void rights_read(struct rights *rights)

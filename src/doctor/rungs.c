@@ -169,7 +169,7 @@ static int try_sampler(struct doctor *doctor, const char **how, struct err *err)
 static const char snapshot[] = "stakeout PID, on a program of its own";
 static const char offcpu[] = "stakeout offcpu, on the same program";
 
-#define FOR_BPF (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON) | RIGHT(CAP_SYS_PTRACE))
+#define FOR_STACKS (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON) | RIGHT(CAP_SYS_PTRACE))
 
 static const struct check list[] = {
 	{
@@ -178,7 +178,7 @@ static const struct check list[] = {
 		.about = "by BPF: user and kernel stacks of sleeping threads, nobody is stopped",
 		.costs = "running threads are found by guessing from /proc; without root there are no kernel stacks",
 		.attempt = try_snapshot_bpf,
-		.needed = FOR_BPF,
+		.needed = FOR_STACKS,
 		.better = "snapshot_libbpf",
 	},
 	{
@@ -187,7 +187,7 @@ static const struct check list[] = {
 		.about = "the same, relocated by libbpf, for older kernels",
 		.costs = "nothing where the line above works",
 		.attempt = try_snapshot_libbpf,
-		.needed = FOR_BPF,
+		.needed = FOR_STACKS,
 		.better = "snapshot_bpf",
 	},
 	{
@@ -205,7 +205,7 @@ static const struct check list[] = {
 		.about = "by BPF at the scheduler's own tracepoint (Linux 6.18)",
 		.costs = "nothing where one of the next two works",
 		.attempt = try_sched_exit,
-		.needed = FOR_BPF,
+		.needed = FOR_STACKS,
 		.better = "offcpu_kprobe",
 	},
 	{
@@ -214,7 +214,7 @@ static const struct check list[] = {
 		.about = "by BPF at a kprobe",
 		.costs = "stacks are taken at every switch, which takes three times as long",
 		.attempt = try_kprobe,
-		.needed = FOR_BPF,
+		.needed = FOR_STACKS,
 		.better = "offcpu_sched_exit",
 	},
 	{
@@ -223,7 +223,7 @@ static const struct check list[] = {
 		.about = "by BPF at every switch",
 		.costs = "waits are estimated from /proc: short ones are missed, and wakers are not known",
 		.attempt = try_switch,
-		.needed = FOR_BPF,
+		.needed = FOR_STACKS,
 		.better = "offcpu_sched_exit,offcpu_kprobe",
 	},
 	{

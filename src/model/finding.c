@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/finding.h"
 
+#include <string.h>
+
 const char *finding_state_name(enum finding_state state)
 {
 	static const char *const names[FINDING_STATES] = {
 		[FINDING_WORKS] = "works",
 		[FINDING_PARTLY] = "partly",
 		[FINDING_FAILS] = "fails",
-		[FINDING_SPARE] = "spare",
+		[FINDING_NO_LOSS] = "no_loss",
 	};
 
 	return names[state];
+}
+
+const struct finding *findings_find(const struct findings *findings, const char *name, size_t len)
+{
+	for (size_t i = 0; i < findings->len; i++)
+		if (strlen(findings->data[i].name) == len && memcmp(findings->data[i].name, name, len) == 0)
+			return &findings->data[i];
+	return NULL;
 }
 
 void diagnosis_deinit(struct diagnosis *diagnosis)

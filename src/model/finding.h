@@ -14,11 +14,11 @@ enum finding_state {
 	FINDING_WORKS,
 	FINDING_PARTLY,
 	FINDING_FAILS,
-	FINDING_SPARE, /* it fails, but something that works is better: nothing is lost */
+	FINDING_NO_LOSS, /* it fails, but something that works is better: nothing is lost */
 	FINDING_STATES,
 };
 
-/* The name in JSON: "works", "partly", "fails", "spare". */
+/* The name in JSON: "works", "partly", "fails", "no_loss". */
 const char *finding_state_name(enum finding_state state);
 
 /* Strings outlive it. */
@@ -37,6 +37,9 @@ struct finding {
 struct findings {
 	VEC_FIELDS(struct finding);
 };
+
+/* The one with this name, of `len` bytes; NULL: there is none. */
+const struct finding *findings_find(const struct findings *findings, const char *name, size_t len);
 
 /* What a command will do with the process that was asked about. */
 struct verdict {

@@ -12,7 +12,7 @@ static void show_state(const struct text *t, const struct finding *finding)
 		[FINDING_WORKS] = {STYLE_GOOD, "works"},
 		[FINDING_PARTLY] = {STYLE_BAD, "partly"},
 		[FINDING_FAILS] = {STYLE_BAD, "FAILS"},
-		[FINDING_SPARE] = {STYLE_DIM, "no loss"},
+		[FINDING_NO_LOSS] = {STYLE_DIM, "no loss"},
 	};
 
 	text_style(t, shown[finding->state].style);
@@ -42,7 +42,7 @@ static void show_finding(const struct text *t, const struct finding *finding, bo
 	if (verbose)
 		fprintf(t->out, " (%s, %s)", finding->name, format_duration(finding->ns, duration));
 	fputc('\n', t->out);
-	if (finding->state == FINDING_SPARE && !verbose)
+	if (finding->state == FINDING_NO_LOSS && !verbose)
 		return;
 	show_more(t, "why", finding->why);
 	show_more(t, "so", finding->costs);

@@ -3,20 +3,6 @@
 
 #include "runtime/v8/baseline.h"
 
-static struct v8make m;
-
-static int set_up(void **state)
-{
-	v8make_init(&m);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	v8make_deinit(&m);
-	return 0;
-}
-
 /* Bytecodes of V8 11.3: none of operands, one of one, the same widened, twice and four times, and the first again. */
 enum { WIDE = 0, EXTRA_WIDE = 1, LDA_ZERO = 12, LDA_SMI = 13 };
 static const uint8_t bytecodes[] = {LDA_ZERO, LDA_SMI, 5, WIDE, LDA_SMI, 5, 5, EXTRA_WIDE, LDA_SMI, 5, 5, 5, 5, LDA_ZERO};
@@ -29,15 +15,15 @@ static bool find(const void *bytes, size_t len, const void *table, size_t table_
 	struct v8_code code;
 	uint64_t bytecode, positions;
 
-	v8make_deinit(&m);
-	v8make_init(&m);
-	made = v8make_code(&m, V8MAKE_BASELINE, 200, NULL, 0);
-	bytecode = v8make_bytecode(&m, bytes, len, 0);
-	positions = v8make_bytes(&m, table, table_len);
-	v8make_put(&m, made.object, 24, positions);
-	v8make_finish(&m);
-	assert_true(v8_code_find(&m.heap, made.start + offset, &code));
-	return v8_baseline_find(&m.heap, &code, bytecode, made.start + offset, out);
+	v8make_deinit(&v8made);
+	v8make_init(&v8made);
+	made = v8make_code(&v8made, V8MAKE_BASELINE, 200, NULL, 0);
+	bytecode = v8make_bytecode(&v8made, bytes, len, 0);
+	positions = v8make_bytes(&v8made, table, table_len);
+	v8make_put(&v8made, made.object, 24, positions);
+	v8make_finish(&v8made);
+	assert_true(v8_code_find(&v8made.heap, made.start + offset, &code));
+	return v8_baseline_find(&v8made.heap, &code, bytecode, made.start + offset, out);
 }
 
 static void expect(uint32_t offset, int32_t bytecode)
@@ -80,7 +66,7 @@ static void test_others(void **state)
 	assert_false(find(no_bytecode, sizeof(no_bytecode), lengths, 3, 20, &found));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, v8make_set_up, v8make_tear_down)
 
 int main(void)
 {

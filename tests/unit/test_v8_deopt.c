@@ -3,8 +3,6 @@
 
 #include "runtime/v8/names.h"
 
-static struct v8make m;
-
 /* Functions of V8 11.3: outer() calls inner() in its bytecode 5, which calls something in its bytecode 3. */
 enum { BEGIN = 2, INTERPRETED_ALONE = 24, BUILTIN = 25, LITERAL = 29, PC = 32, SLOTS = 11 + 3 };
 #define SIGNED(n) ((n) * 2)
@@ -15,23 +13,11 @@ struct made {
 	uint64_t data, literals, outer, inner, inner_bytecode, builtin;
 };
 
-static int set_up(void **state)
-{
-	v8make_init(&m);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	v8make_deinit(&m);
-	return 0;
-}
-
 static uint64_t shared_of(uint64_t function)
 {
 	uint64_t shared;
 
-	memcpy(&shared, m.bytes + (function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
+	memcpy(&shared, v8made.bytes + (function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
 	return shared;
 }
 
@@ -41,14 +27,14 @@ static uint64_t make_bytecode(uint8_t at, uint8_t position)
 	const uint8_t table[] = {(uint8_t)(2 * (at + 1)), (uint8_t)(4 * (position + 1))};
 	const uint8_t bytes[10] = {0};
 
-	return v8make_bytecode(&m, bytes, sizeof(bytes), v8make_bytes(&m, table, sizeof(table)));
+	return v8make_bytecode(&v8made, bytes, sizeof(bytes), v8make_bytes(&v8made, table, sizeof(table)));
 }
 
 static uint64_t make_function(const char *name, uint64_t script, uint64_t bytecode)
 {
-	uint64_t function = v8make_function(&m, v8make_string(&m, name), script);
+	uint64_t function = v8make_function(&v8made, v8make_string(&v8made, name), script);
 
-	v8make_put(&m, shared_of(function), 8, bytecode);
+	v8make_put(&v8made, shared_of(function), 8, bytecode);
 	return function;
 }
 
@@ -59,25 +45,25 @@ static struct made make(void)
 		BEGIN, 0, SIGNED(3), SIGNED(3), INTERPRETED_ALONE, SIGNED(5), SIGNED(0), 0,
 		BUILTIN, SIGNED(60), SIGNED(0), 0, LITERAL, SIGNED(2), INTERPRETED_ALONE, SIGNED(3), SIGNED(1), 0,
 	};
-	uint64_t source = v8make_string(&m, "one\ntwo\nthree\nfour\n"), undefined = v8make_object(&m, V8MAKE_TYPE_ODDBALL, 16);
-	uint64_t script = v8make_script(&m, v8make_string(&m, "/a.js"), source), slots[SLOTS] = {0}, literals[3];
-	struct made made = {.code = v8make_code(&m, V8MAKE_TURBOFAN, 64, safepoints, sizeof(safepoints))};
+	uint64_t source = v8make_string(&v8made, "one\ntwo\nthree\nfour\n"), undefined = v8make_object(&v8made, V8MAKE_TYPE_ODDBALL, 16);
+	uint64_t script = v8make_script(&v8made, v8make_string(&v8made, "/a.js"), source), slots[SLOTS] = {0}, literals[3];
+	struct made made = {.code = v8make_code(&v8made, V8MAKE_TURBOFAN, 64, safepoints, sizeof(safepoints))};
 
 	made.place = (struct v8_place){.kind = V8_NO_KIND, .pc = made.code.start + PC};
 	made.place.function = make_function("outer", script, make_bytecode(5, 4));
 	made.inner_bytecode = make_bytecode(3, 8);
 	made.outer = literals[0] = shared_of(made.place.function);
 	made.inner = literals[1] = shared_of(make_function("inner", script, made.inner_bytecode));
-	made.builtin = v8make_function(&m, v8make_string(&m, "map"), undefined);
+	made.builtin = v8make_function(&v8made, v8make_string(&v8made, "map"), undefined);
 	literals[2] = made.builtin | 2; /* weak */
-	made.literals = v8make_array(&m, V8MAKE_TYPE_WEAK_ARRAY, literals, 3);
-	slots[0] = v8make_bytes(&m, translation, sizeof(translation));
+	made.literals = v8make_array(&v8made, V8MAKE_TYPE_WEAK_ARRAY, literals, 3);
+	slots[0] = v8make_bytes(&v8made, translation, sizeof(translation));
 	slots[2] = made.literals;
 	slots[6] = made.outer;
 	slots[10] = v8make_small(1); /* entries */
 	slots[11 + 2] = v8make_small(PC);
-	made.data = v8make_array(&m, V8MAKE_TYPE_ARRAY, slots, SLOTS);
-	v8make_put(&m, made.code.object, 16, made.data);
+	made.data = v8make_array(&v8made, V8MAKE_TYPE_ARRAY, slots, SLOTS);
+	v8make_put(&v8made, made.code.object, 16, made.data);
 	return made;
 }
 
@@ -85,7 +71,7 @@ static void expect_frame(const struct made *made, const struct v8_call *call, co
 {
 	struct js_frame frame;
 
-	assert_true(js_frame_read(&m.heap, &made->place, call, &frame));
+	assert_true(js_frame_read(&v8made.heap, &made->place, call, &frame));
 	assert_string_equal(frame.name, name);
 	assert_string_equal(frame.tier, "compiled");
 	assert_int_equal(frame.line, line);
@@ -97,8 +83,8 @@ static void test_inlined(void **state)
 	struct made made = make();
 	struct v8_calls calls;
 
-	v8make_finish(&m);
-	assert_true(v8_place_calls(&m.heap, &made.place, &calls));
+	v8make_finish(&v8made);
+	assert_true(v8_place_calls(&v8made.heap, &made.place, &calls));
 	assert_int_equal(calls.len, 3);
 	expect_frame(&made, &calls.data[0], "inner", 3);
 	expect_frame(&made, &calls.data[1], "map", 0);
@@ -108,9 +94,9 @@ static void test_inlined(void **state)
 /* Names what is shown for the frame: so many. */
 static void expect_named(const struct made *made, struct v8_names *names, size_t n, struct v8_named *out)
 {
-	v8make_finish(&m);
+	v8make_finish(&v8made);
 	assert_true(v8_names_init(names));
-	assert_int_equal(v8_name_place(names, &m.heap, &made->place, out), V8_NAMED);
+	assert_int_equal(v8_name_place(names, &v8made.heap, &made->place, out), V8_NAMED);
 	assert_int_equal(out->len, n);
 }
 
@@ -135,7 +121,7 @@ static void test_no_name(void **state)
 	struct v8_names names;
 	struct v8_named named;
 
-	v8make_put(&m, made.inner, 16, made.data);
+	v8make_put(&v8made, made.inner, 16, made.data);
 	expect_named(&made, &names, 1, &named);
 	assert_string_equal(names.frames.data[named.data[0]].symbol, "outer");
 	assert_false(names.frames.data[named.data[0]].inlined);
@@ -149,7 +135,7 @@ static void test_no_builtin(void **state)
 	struct v8_names names;
 	struct v8_named named;
 
-	v8make_put(&m, made.literals, 32, made.place.function | 2);
+	v8make_put(&v8made, made.literals, 32, made.place.function | 2);
 	expect_named(&made, &names, 2, &named);
 	assert_string_equal(names.frames.data[named.data[0]].symbol, "inner");
 	assert_string_equal(names.frames.data[named.data[1]].symbol, "outer");
@@ -161,8 +147,8 @@ static void expect_alone(const struct made *made)
 {
 	struct v8_calls calls;
 
-	v8make_finish(&m);
-	assert_true(v8_place_calls(&m.heap, &made->place, &calls));
+	v8make_finish(&v8made);
+	assert_true(v8_place_calls(&v8made.heap, &made->place, &calls));
 	assert_int_equal(calls.len, 1);
 	assert_int_equal(calls.data[0].shared, made->outer);
 	assert_int_equal(calls.data[0].bytecode, 0);
@@ -198,10 +184,10 @@ static void test_damaged(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct made made = make();
 
-		v8make_put(&m, made.data, 16 + 8 * bad[i].slot, bad[i].value);
+		v8make_put(&v8made, made.data, 16 + 8 * bad[i].slot, bad[i].value);
 		expect_alone(&made);
-		tear_down(NULL);
-		set_up(NULL);
+		v8make_tear_down(NULL);
+		v8make_set_up(NULL);
 	}
 }
 
@@ -209,7 +195,7 @@ static void test_other_types(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.code.object, 16, made.literals);
+	v8make_put(&v8made, made.code.object, 16, made.literals);
 	expect_alone(&made);
 }
 
@@ -218,7 +204,7 @@ static void test_other_function(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.literals, 16, made.inner);
+	v8make_put(&v8made, made.literals, 16, made.inner);
 	expect_alone(&made);
 }
 
@@ -226,7 +212,7 @@ static void test_few_literals(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.literals, 8, v8make_small(1));
+	v8make_put(&v8made, made.literals, 8, v8make_small(1));
 	expect_alone(&made);
 }
 
@@ -234,7 +220,7 @@ static void test_no_function(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.literals, 24, made.data);
+	v8make_put(&v8made, made.literals, 24, made.data);
 	expect_alone(&made);
 }
 
@@ -242,7 +228,7 @@ static void test_short_bytecode(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.inner_bytecode, 8, v8make_small(3));
+	v8make_put(&v8made, made.inner_bytecode, 8, v8make_small(3));
 	expect_alone(&made);
 }
 
@@ -250,7 +236,7 @@ static void test_no_bytecode(void **state)
 {
 	struct made made = make();
 
-	v8make_put(&m, made.inner, 8, made.data);
+	v8make_put(&v8made, made.inner, 8, made.data);
 	expect_alone(&made);
 }
 
@@ -259,11 +245,11 @@ static void test_other_version(void **state)
 {
 	struct made made = make();
 
-	m.layout.facts[V8_MINOR] = 9;
+	v8made.layout.facts[V8_MINOR] = 9;
 	expect_alone(&made);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, v8make_set_up, v8make_tear_down)
 
 int main(void)
 {

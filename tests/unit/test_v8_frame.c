@@ -5,8 +5,6 @@
 
 enum { FILE_CODE = 0x400000, MADE_CODE = 0x900000, LIBRARY = 0xa00000, STACK = 0x7000, WORDS = 64 };
 
-static struct v8make m;
-
 /* A stack of WORDS words, and code. */
 struct stack_mem {
 	struct mem mem;
@@ -37,19 +35,7 @@ static struct map_entry entries[] = {
 	{.start = LIBRARY, .end = LIBRARY + 0x1000, .perms = MAP_PERM_EXEC, .inode = 8, .path = "/lib/libc.so"},
 };
 static const struct maps maps = {.data = entries, .len = 5};
-static const struct v8_process process = {.layout = &m.layout, .arch = &arch_aarch64, .maps = &maps};
-
-static int set_up(void **state)
-{
-	v8make_init(&m);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	v8make_deinit(&m);
-	return 0;
-}
+static const struct v8_process process = {.layout = &v8made.layout, .arch = &arch_aarch64, .maps = &maps};
 
 /* Finds the frame of one pc, whose frame pointer is in the middle of the stack. */
 static bool find(struct stack_mem *s, uint64_t pc, uint32_t flags, uint32_t caller_flags, struct v8_place *out)
@@ -142,7 +128,7 @@ static void test_marks(void **state)
 	s.words[31] = 25 << 1; /* a builtin written in C++ */
 	assert_true(find_called(&s, FILE_CODE + 16, &place));
 	assert_int_equal(place.function, 0x5001);
-	m.layout.facts[V8_FRAME_JS_CONTINUATION] = 30;
+	v8made.layout.facts[V8_FRAME_JS_CONTINUATION] = 30;
 	s.words[31] = 30 << 1; /* one that goes on where optimised code was left */
 	assert_true(find_called(&s, FILE_CODE + 16, &place));
 	assert_int_equal(place.kind, 30);
@@ -194,16 +180,16 @@ static void test_ends(void **state)
 static struct v8_place make_function(uint64_t *bytecode)
 {
 	static const uint8_t table[] = {0x08, 0x4c}; /* bytecode 3: position 18 */
-	uint64_t bytes = v8make_bytes(&m, table, sizeof(table));
-	uint64_t script = v8make_script(&m, v8make_string(&m, "/a.js"), v8make_string(&m, "// 1\nfunction f(\n) {\n g();\n}"));
-	const uint64_t slots[] = {v8make_small(77), v8make_small(1), v8make_small(0), v8make_string(&m, "f"), v8make_small(-1),
-				  v8make_small(15), v8make_small(28), v8make_object(&m, V8MAKE_TYPE_SCOPE, 8)};
+	uint64_t bytes = v8make_bytes(&v8made, table, sizeof(table));
+	uint64_t script = v8make_script(&v8made, v8make_string(&v8made, "/a.js"), v8make_string(&v8made, "// 1\nfunction f(\n) {\n g();\n}"));
+	const uint64_t slots[] = {v8make_small(77), v8make_small(1), v8make_small(0), v8make_string(&v8made, "f"), v8make_small(-1),
+				  v8make_small(15), v8make_small(28), v8make_object(&v8made, V8MAKE_TYPE_SCOPE, 8)};
 	struct v8_place place = {.kind = V8_NO_KIND, .is_builtin = true};
 
-	*bytecode = v8make_object(&m, V8MAKE_TYPE_BYTECODE, 64);
-	v8make_put(&m, *bytecode, 8, v8make_small(10));
-	v8make_put(&m, *bytecode, 32, bytes);
-	place.function = v8make_function(&m, v8make_scope(&m, slots, 8), script);
+	*bytecode = v8make_object(&v8made, V8MAKE_TYPE_BYTECODE, 64);
+	v8make_put(&v8made, *bytecode, 8, v8make_small(10));
+	v8make_put(&v8made, *bytecode, 32, bytes);
+	place.function = v8make_function(&v8made, v8make_scope(&v8made, slots, 8), script);
 	place.bytecode = *bytecode;
 	place.offset = v8make_small(53 + 5);
 	return place;
@@ -214,10 +200,10 @@ static bool read_frame(const struct v8_place *place, struct js_frame *out)
 {
 	struct v8_calls calls;
 
-	if (!v8_place_calls(&m.heap, place, &calls))
+	if (!v8_place_calls(&v8made.heap, place, &calls))
 		return false;
 	assert_int_equal(calls.len, 1);
-	return js_frame_read(&m.heap, place, &calls.data[0], out);
+	return js_frame_read(&v8made.heap, place, &calls.data[0], out);
 }
 
 static void test_function(void **state)
@@ -226,12 +212,12 @@ static void test_function(void **state)
 	struct v8_place place = make_function(&bytecode);
 	struct js_frame frame;
 
-	memcpy(&shared, m.bytes + (place.function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
-	v8make_put(&m, shared, 8, bytecode);
-	other = v8make_object(&m, V8MAKE_TYPE_BYTECODE, 64);
-	v8make_put(&m, other, 8, v8make_small(10));
-	v8make_put(&m, other, 32, v8make_bytes(&m, "\x08\x4c", 2));
-	v8make_finish(&m);
+	memcpy(&shared, v8made.bytes + (place.function - 1 - V8MAKE_BASE) + 24, sizeof(shared));
+	v8make_put(&v8made, shared, 8, bytecode);
+	other = v8make_object(&v8made, V8MAKE_TYPE_BYTECODE, 64);
+	v8make_put(&v8made, other, 8, v8make_small(10));
+	v8make_put(&v8made, other, 32, v8make_bytes(&v8made, "\x08\x4c", 2));
+	v8make_finish(&v8made);
 	assert_true(read_frame(&place, &frame));
 	assert_string_equal(frame.name, "f");
 	assert_string_equal(frame.file, "/a.js");
@@ -256,15 +242,15 @@ static void test_function(void **state)
 
 static void test_builtins(void **state)
 {
-	uint64_t undefined = v8make_object(&m, V8MAKE_TYPE_ODDBALL, 16);
-	uint64_t script = v8make_script(&m, undefined, undefined);
-	struct v8_place map = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&m, v8make_string(&m, "map"), undefined)};
-	struct v8_place hidden = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&m, v8make_small(0), undefined)};
-	struct v8_place eval = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&m, v8make_small(0), script)};
+	uint64_t undefined = v8make_object(&v8made, V8MAKE_TYPE_ODDBALL, 16);
+	uint64_t script = v8make_script(&v8made, undefined, undefined);
+	struct v8_place map = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&v8made, v8make_string(&v8made, "map"), undefined)};
+	struct v8_place hidden = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&v8made, v8make_small(0), undefined)};
+	struct v8_place eval = {.kind = V8_NO_KIND, .is_builtin = true, .function = v8make_function(&v8made, v8make_small(0), script)};
 	struct v8_place exit = {.kind = 25, .is_builtin = true, .function = eval.function};
 	struct js_frame frame;
 
-	v8make_finish(&m);
+	v8make_finish(&v8made);
 	assert_true(read_frame(&map, &frame));
 	assert_string_equal(frame.name, "map");
 	assert_string_equal(frame.file, "");
@@ -279,7 +265,7 @@ static void test_builtins(void **state)
 	assert_false(read_frame(&exit, &frame)); /* such code is of no script */
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, v8make_set_up, v8make_tear_down)
 
 int main(void)
 {

@@ -3,20 +3,6 @@
 
 #include "runtime/v8/safepoint.h"
 
-static struct v8make m;
-
-static int set_up(void **state)
-{
-	v8make_init(&m);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	v8make_deinit(&m);
-	return 0;
-}
-
 /* As V8 11.3 writes it: how many entries, and how they are made: two bytes for places, one for numbers, no registers. */
 static const uint8_t table[] = {
 	3, 0, 0, 0, 1 | 2 << 4 | 1 << 7, 0, 0, 0,
@@ -29,16 +15,16 @@ static bool find(struct v8make_code made, uint32_t offset, struct v8_safepoint *
 {
 	struct v8_code code;
 
-	assert_true(v8_code_find(&m.heap, made.start + offset, &code));
-	return v8_safepoint_find(&m.heap, &code, made.start + offset, out);
+	assert_true(v8_code_find(&v8made.heap, made.start + offset, &code));
+	return v8_safepoint_find(&v8made.heap, &code, made.start + offset, out);
 }
 
 static void test_find(void **state)
 {
-	struct v8make_code made = v8make_code(&m, V8MAKE_TURBOFAN, 512, table, sizeof(table));
+	struct v8make_code made = v8make_code(&v8made, V8MAKE_TURBOFAN, 512, table, sizeof(table));
 	struct v8_safepoint found;
 
-	v8make_finish(&m);
+	v8make_finish(&v8made);
 	assert_true(find(made, 16, &found));
 	assert_int_equal(found.pc, 16);
 	assert_int_equal(found.deopt, 0);
@@ -58,10 +44,10 @@ static void test_maglev(void **state)
 	static const uint8_t maglev[] = {
 		2, 0, 0, 0, 1 | 1 << 4 | 1 << 7, 0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 0x10, 0, 0, 5, 0x20, 4, 0x41, 5,
 	};
-	struct v8make_code made = v8make_code(&m, V8MAKE_MAGLEV, 128, maglev, sizeof(maglev));
+	struct v8make_code made = v8make_code(&v8made, V8MAKE_MAGLEV, 128, maglev, sizeof(maglev));
 	struct v8_safepoint found;
 
-	v8make_finish(&m);
+	v8make_finish(&v8made);
 	assert_false(find(made, 16, &found));
 	assert_true(find(made, 32, &found));
 	assert_int_equal(found.deopt, 3);
@@ -74,13 +60,13 @@ static void expect_refused(uint32_t len, uint32_t how)
 	struct v8make_code made;
 	struct v8_safepoint found;
 
-	v8make_deinit(&m);
-	v8make_init(&m);
+	v8make_deinit(&v8made);
+	v8make_init(&v8made);
 	memcpy(bad, table, sizeof(bad));
 	memcpy(bad, &len, sizeof(len));
 	memcpy(bad + 4, &how, sizeof(how));
-	made = v8make_code(&m, V8MAKE_TURBOFAN, 512, bad, sizeof(bad));
-	v8make_finish(&m);
+	made = v8make_code(&v8made, V8MAKE_TURBOFAN, 512, bad, sizeof(bad));
+	v8make_finish(&v8made);
 	assert_false(find(made, 16, &found));
 }
 
@@ -98,7 +84,7 @@ static void test_damaged(void **state)
 	expect_refused(3, how | 7 << 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, v8make_set_up, v8make_tear_down)
 
 int main(void)
 {

@@ -3,20 +3,6 @@
 
 #include "runtime/v8/translation.h"
 
-static struct v8make m;
-
-static int set_up(void **state)
-{
-	v8make_init(&m);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	v8make_deinit(&m);
-	return 0;
-}
-
 /* Instructions of V8 11.3, and operands: those that have a sign in their lowest bit. */
 enum { BEGIN = 2, INTERPRETED = 23, INTERPRETED_ALONE = 24, BUILTIN = 25, LITERAL = 29, SLOT = 31, REPEAT = 35, COUNT = 36 };
 #define SIGNED(n) ((n) * 2)
@@ -25,11 +11,11 @@ static bool read(const void *bytes, size_t len, uint32_t at, struct v8_translati
 {
 	uint64_t array;
 
-	v8make_deinit(&m);
-	v8make_init(&m);
-	array = v8make_bytes(&m, bytes, len);
-	v8make_finish(&m);
-	return v8_translation_read(&m.heap, v8_tables_find(&m.layout), array, at, out);
+	v8make_deinit(&v8made);
+	v8make_init(&v8made);
+	array = v8make_bytes(&v8made, bytes, len);
+	v8make_finish(&v8made);
+	return v8_translation_read(&v8made.heap, v8_tables_find(&v8made.layout), array, at, out);
 }
 
 static const uint8_t first[] = {
@@ -86,12 +72,12 @@ static void test_older(void **state)
 		SIGNED(18), SIGNED(12), SIGNED(6), SIGNED(1), SIGNED(0), SIGNED(0),
 	};
 	struct v8_translation t;
-	uint64_t array = v8make_bytes(&m, bytes, sizeof(bytes));
+	uint64_t array = v8make_bytes(&v8made, bytes, sizeof(bytes));
 
-	m.layout.facts[V8_MAJOR] = 10;
-	m.layout.facts[V8_MINOR] = 2;
-	v8make_finish(&m);
-	assert_true(v8_translation_read(&m.heap, v8_tables_find(&m.layout), array, 0, &t));
+	v8made.layout.facts[V8_MAJOR] = 10;
+	v8made.layout.facts[V8_MINOR] = 2;
+	v8make_finish(&v8made);
+	assert_true(v8_translation_read(&v8made.heap, v8_tables_find(&v8made.layout), array, 0, &t));
 	assert_int_equal(t.len, 1);
 	assert_int_equal(t.data[0].offset, 12);
 	assert_int_equal(t.data[0].shared, 6);
@@ -134,7 +120,7 @@ static void test_most_frames(void **state)
 	assert_int_equal(t.len, TRANSLATION_FRAMES);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, v8make_set_up, v8make_tear_down)
 
 int main(void)
 {

@@ -97,6 +97,21 @@ static inline void v8make_deinit(struct v8make *m)
 	free(m->bytes);
 }
 
+/* The one of a test, and what cmocka does before and after each. */
+static struct v8make v8made;
+
+static inline int v8make_set_up(void **state)
+{
+	v8make_init(&v8made);
+	return 0;
+}
+
+static inline int v8make_tear_down(void **state)
+{
+	v8make_deinit(&v8made);
+	return 0;
+}
+
 static inline void v8make_put(struct v8make *m, uint64_t object, size_t offset, uint64_t word)
 {
 	memcpy(m->bytes + (object - 1 - V8MAKE_BASE) + offset, &word, sizeof(word));

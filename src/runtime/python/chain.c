@@ -169,3 +169,29 @@ void python_chain_read(const struct python_layout *layout, struct mem *mem, uint
 	}
 	read_frames(layout, mem, root, out);
 }
+
+void python_chain_describe(const struct python_layout *layout, struct offcpu_python *out)
+{
+	const uint64_t *at = layout->at;
+
+	*out = (struct offcpu_python){
+		.interpreters = at[PY_RUNTIME] + at[PY_RUNTIME_INTERPRETERS],
+		.eval_start = at[PY_EVAL_START],
+		.eval_end = at[PY_EVAL_END],
+		.frames = (uint32_t)at[PY_FRAMES],
+		.head = (uint32_t)python_frame_size(layout),
+		.interp_next = (uint32_t)at[PY_INTERP_NEXT],
+		.interp_threads = (uint32_t)at[PY_INTERP_THREADS],
+		.tstate_next = (uint32_t)at[PY_TSTATE_NEXT],
+		.tstate_frame = (uint32_t)at[PY_TSTATE_FRAME],
+		.tstate_thread = (uint32_t)at[PY_TSTATE_THREAD],
+		.tstate_native = (uint32_t)at[PY_TSTATE_NATIVE],
+		.pthread_tid = (uint32_t)at[PY_PTHREAD_TID],
+		.cframe_frame = (uint32_t)at[PY_CFRAME_FRAME],
+		.cframe_previous = (uint32_t)at[PY_CFRAME_PREVIOUS],
+		.frame_code = (uint32_t)at[PY_FRAME_CODE],
+		.frame_previous = (uint32_t)at[PY_FRAME_PREVIOUS],
+		.frame_instr = (uint32_t)at[PY_FRAME_INSTR],
+		.frame_owner = (uint32_t)at[PY_FRAME_OWNER],
+	};
+}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/runtime_layout.h"
 #include "model/mem.h"
 #include "runtime/python/layout.h"
 
@@ -42,5 +43,8 @@ bool python_frame_read(const struct python_layout *layout, struct mem *mem, uint
 bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own);
 
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out);
+
+/* What BPF follows to a thread's frames, as python_chain_read() does, and to their places, as python_place() does. */
+void python_chain_describe(const struct python_layout *layout, struct offcpu_python *out);
 
 #endif

@@ -99,3 +99,38 @@ const char *python_place(const struct python_layout *layout, const struct maps *
 		return place_by_count(layout, raw, chain, out);
 	return place_by_anchor(layout, maps, raw, known, chain, out);
 }
+
+uint32_t python_last_native(const struct stack *stack, uint32_t raw, uint32_t next)
+{
+	static const char *const starts[] = {"_PyEval_", "PyEval_EvalCode", "_PyFunction_Vectorcall"};
+	size_t i = 0;
+
+	while (i < stack->len && stack->data[i].raw <= raw)
+		i++;
+	for (bool is_entry = true; is_entry && i < stack->len && stack->data[i].raw < next; i++) {
+		const struct frame *frame = &stack->data[i];
+
+		is_entry = !frame->module;
+		for (size_t k = 0; frame->symbol && k < sizeof(starts) / sizeof(starts[0]); k++)
+			is_entry |= strncmp(frame->symbol, starts[k], strlen(starts[k])) == 0;
+		if (is_entry && !frame->inlined)
+			raw = frame->raw;
+	}
+	return raw;
+}
+
+uint32_t python_first_native(const struct stack *stack, uint32_t raw)
+{
+	size_t i = 0;
+
+	while (i < stack->len && stack->data[i].raw < raw)
+		i++;
+	for (; i > 0; i--) {
+		const struct frame *frame = &stack->data[i - 1];
+
+		if (frame->kind != FRAME_KIND_NATIVE || (frame->module && frame->symbol_source != SYMBOL_GDB_JIT))
+			break;
+		raw = frame->raw;
+	}
+	return raw;
+}

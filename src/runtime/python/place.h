@@ -21,4 +21,16 @@
 const char *python_place(const struct python_layout *layout, const struct maps *maps, const struct raw_stack *raw,
 			 const struct u64map *known, const struct python_chain *chain, uint32_t *out);
 
+/*
+ * What the interpreter is entered through says nothing of the program: the raw frames behind the one that executes it which
+ * are only that, up to the next one that does. With -X perf each call goes through a few instructions made at run time.
+ */
+uint32_t python_last_native(const struct stack *stack, uint32_t raw, uint32_t next);
+
+/*
+ * What the interpreter has compiled is called by the activation whose frame it runs, and by nothing else: the raw frames
+ * before the one that executes it which are of no file.
+ */
+uint32_t python_first_native(const struct stack *stack, uint32_t raw);
+
 #endif

@@ -16,7 +16,7 @@
 #include "runtime/python/locals.h"
 #include "runtime/python/names.h"
 #include "runtime/python/place.h"
-#include "runtime/python/sightings.h"
+#include "runtime/python/saved.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/task_stacks.h"
 #include "runtime/python/tasks.h"
@@ -25,22 +25,9 @@
 #include "target/recorder.h"
 #include "target/thread_copies.h"
 
-enum {
-	MAX_LOCALS_FRAMES = 128,
-	INNERMOST = 6, /* frames whose code objects are likely to be short-lived */
-	THREAD_FACTS = 7, /* words of each thread behind those of the layout, */
-	SIGHTING_FACTS = 2, /* of each code object behind these, */
-	PLACE_FACTS = 2,    /* of each activation of the interpreter, */
-	TASK_FACTS = 3,   /* and of each task at the end */
-};
+enum { MAX_LOCALS_FRAMES = 128 };
 
 static const char name[] = "python";
-
-/* An activation of the interpreter: what it has on the C stack, and the pc of its native frame. */
-struct python_activation {
-	uint64_t anchor;
-	uint64_t pc;
-};
 
 struct locals {
 	const struct frame_local *data;
@@ -67,9 +54,9 @@ struct python {
 	struct python_chain chain; /* the one that is being read, */
 	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
-	struct python_sightings sightings;
-	VEC(struct python_activation) found; /* in the live process */
-	struct u64map known_places;          /* those of a saved one: pc by anchor */
+	struct python_sightings *sightings;     /* from the first snapshot on */
+	struct python_activations activations; /* as they were found, now or when the snapshot was saved: */
+	struct u64map known_places;            /* then pc by anchor */
 };
 
 static void destroy(void *state)
@@ -87,7 +74,8 @@ static void destroy(void *state)
 	thread_copies_deinit(&py->copies);
 	u64map_deinit(&py->problems);
 	u64map_deinit(&py->locals);
-	vec_deinit(&py->found);
+	free(py->sightings);
+	vec_deinit(&py->activations);
 	u64map_deinit(&py->known_places);
 	python_codes_deinit(&py->codes);
 	process_recorder_deinit(&py->recorder);
@@ -109,7 +97,6 @@ static struct python *create(struct target *target)
 	if (!py->arena || !process_recorder_init(&py->recorder, live, target->snap))
 		return NULL;
 	py->codes = (struct python_codes){.layout = &py->layout, .mem = &py->recorder.mem, .arena = py->arena};
-	python_sightings_init(&py->sightings);
 	return steal_ptr(py);
 }
 
@@ -206,10 +193,7 @@ static int list_threads(struct python *py, struct err *err)
 	return rc;
 }
 
-/*
- * Looks at the code objects of the thread that has the lock, which is likely to be held soon: what is noted now need not be noted
- * then. It runs on meanwhile, so that only what is a code object counts.
- */
+/* The thread that has the lock is likely to be held soon. */
 static void foresee_codes(struct python *py, uint64_t interp)
 {
 	struct mem *mem = &py->target->memory.mem;
@@ -218,22 +202,16 @@ static void foresee_codes(struct python *py, uint64_t interp)
 	if (!python_gil_read(&py->layout, mem, interp, &gil) || !gil.holder)
 		return;
 	python_chain_read(&py->layout, mem, gil.holder, &py->part);
-	for (size_t i = 0; i < py->part.len; i++) {
-		struct python_sighting seen = {.code = py->part.frames[i].code, .foreseen = true};
-
-		if (python_sightings_find(&py->sightings, seen.code))
-			continue;
-		seen.version = python_code_version(&py->layout, mem, seen.code);
-		if (seen.version)
-			python_sightings_add(&py->sightings, &seen);
-	}
+	python_sightings_foresee(py->sightings, &py->layout, mem, &py->part);
 }
 
 static void refresh(void *state)
 {
 	struct python *py = state;
 
-	if (list_threads(py, NULL) == 0)
+	if (!py->sightings)
+		py->sightings = python_sightings_create();
+	if (list_threads(py, NULL) == 0 && py->sightings)
 		foresee_codes(py, py->threads.data[0].interp);
 }
 
@@ -270,69 +248,41 @@ static bool detect_live(struct target *target, struct python *py)
 	return snapshot_add_runtime(target->snap, &found) && rc == 0;
 }
 
-static bool add_saved_sighting(struct python *py, const uint64_t *fact)
+static struct python_saved saved_parts(struct python *py, struct python_threads *threads)
 {
-	const struct python_sighting seen = {.code = fact[0], .version = (uint32_t)fact[1], .gone = fact[1] >> 32};
-
-	python_sightings_add(&py->sightings, &seen);
-	return !seen.gone || python_codes_give_up(&py->codes, seen.code, seen.version);
+	return (struct python_saved){&py->layout, threads, py->sightings, &py->activations, &py->tasks};
 }
 
-static bool add_saved_place(struct python *py, const uint64_t *fact)
+static bool load_saved(const struct snap_runtime *runtime, struct python *py, struct python_threads *threads)
 {
-	bool created;
-	uint64_t *slot = u64map_put(&py->known_places, fact[0], &created);
+	const struct python_saved parts = saved_parts(py, threads);
+	bool created, ok = py->sightings && python_saved_load(runtime, &parts);
 
-	if (slot)
-		*slot = fact[1];
-	return slot;
+	for (size_t i = 0; ok && i < threads->len; i++)
+		ok = add_known(py, &threads->data[i]);
+	for (uint32_t i = 0; ok && i < py->sightings->len; i++)
+		if (py->sightings->data[i].gone)
+			ok = python_codes_give_up(&py->codes, py->sightings->data[i].code, py->sightings->data[i].version);
+	for (size_t i = 0; ok && i < py->activations.len; i++) {
+		uint64_t *slot = u64map_put(&py->known_places, py->activations.data[i].anchor, &created);
+
+		ok = slot;
+		if (ok)
+			*slot = py->activations.data[i].pc;
+	}
+	return ok;
 }
 
 static bool detect_saved(struct target *target, struct python *py)
 {
 	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
-	uint64_t sightings, places;
+	struct python_threads threads = {0};
+	bool ok;
 
-	if (!saved || saved->problem || saved->nfacts < PY_WORDS)
-		return false;
-	memcpy(py->layout.at, saved->facts, sizeof(py->layout.at));
-	if (py->layout.at[PY_THREADS] > (saved->nfacts - PY_WORDS) / THREAD_FACTS)
-		return false;
-	for (uint64_t i = 0; i < py->layout.at[PY_THREADS]; i++) {
-		const uint64_t *fact = &saved->facts[PY_WORDS + i * THREAD_FACTS];
-		struct python_thread thread = {
-			.tid = (pid_t)fact[0],
-			.tstate = fact[1],
-			.thread = fact[2],
-			.interp = fact[3],
-			.name = fact[4],
-			.is_daemon = fact[5],
-			.own = (pid_t)fact[6],
-		};
-
-		if (!add_known(py, &thread))
-			return false;
-	}
-	sightings = PY_WORDS + py->layout.at[PY_THREADS] * THREAD_FACTS;
-	if (py->layout.at[PY_SIGHTINGS] > (saved->nfacts - sightings) / SIGHTING_FACTS)
-		return false;
-	for (uint64_t i = 0; i < py->layout.at[PY_SIGHTINGS]; i++)
-		if (!add_saved_sighting(py, &saved->facts[sightings + i * SIGHTING_FACTS]))
-			return false;
-	places = sightings + py->layout.at[PY_SIGHTINGS] * SIGHTING_FACTS;
-	if (py->layout.at[PY_PLACES] > (saved->nfacts - places) / PLACE_FACTS)
-		return false;
-	for (uint64_t i = 0; i < py->layout.at[PY_PLACES]; i++)
-		if (!add_saved_place(py, &saved->facts[places + i * PLACE_FACTS]))
-			return false;
-	for (uint64_t i = places + py->layout.at[PY_PLACES] * PLACE_FACTS;
-	     i + TASK_FACTS <= saved->nfacts && py->tasks.len < PYTHON_MAX_TASKS; i += TASK_FACTS)
-		if (!vec_push(&py->tasks, (struct python_task_entry){.object = saved->facts[i],
-								     .tid = (pid_t)saved->facts[i + 1],
-								     .has_changed = saved->facts[i + 2]}))
-			return false;
-	py->tasks.cut = py->layout.at[PY_TASKS_CUT];
-	return python_layout_is_sane(&py->layout);
+	py->sightings = python_sightings_create();
+	ok = saved && !saved->problem && load_saved(saved, py, &threads);
+	vec_deinit(&threads);
+	return ok;
 }
 
 static bool detect(struct target *target, void **state)
@@ -349,30 +299,6 @@ static bool detect(struct target *target, void **state)
 	return true;
 }
 
-static uint32_t version_now(struct python *py, uint64_t code)
-{
-	return python_code_version(&py->layout, &py->target->memory.mem, code);
-}
-
-/*
- * Code objects do not change, but other ones may get their addresses before they are read. Of those that were looked at before, the
- * innermost are looked at again, as they may be others by now.
- */
-static void note_codes(struct python *py)
-{
-	for (size_t i = 0; i < py->chain.len; i++) {
-		uint64_t code = py->chain.frames[i].code;
-		struct python_sighting *seen = python_sightings_find(&py->sightings, code);
-
-		if (!seen)
-			python_sightings_add(&py->sightings, &(struct python_sighting){.code = code, .version = version_now(py, code)});
-		else if (seen->foreseen && i < INNERMOST)
-			seen->version = version_now(py, code);
-		if (seen)
-			seen->foreseen = false;
-	}
-}
-
 /* All that can change while the thread runs; the rest is read when it is let go. */
 static void read_thread(void *state, pid_t tid, struct mem *mem)
 {
@@ -386,7 +312,8 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
 		if (py->chain.problem)
 			return;
-		note_codes(py);
+		if (py->sightings)
+			python_sightings_note(py->sightings, &py->layout, &py->target->memory.mem, &py->chain);
 		python_gil_read(&py->layout, mem, thread->interp, &gil); /* only to be kept */
 		for (size_t i = 0; py->wants_locals && i < py->chain.len && i < MAX_LOCALS_FRAMES; i++)
 			python_locals_touch(&py->layout, mem, py->chain.frames[i].address);
@@ -394,19 +321,6 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 }
 
 static const char no_code[] = "a frame does not lead to a code object";
-
-/* Of those that were seen: there was no room for the others. NULL, or why the frames are not believed. */
-static const char *find_versions(struct python *py)
-{
-	for (size_t i = 0; i < py->chain.len; i++) {
-		const struct python_sighting *seen = python_sightings_find(&py->sightings, py->chain.frames[i].code);
-
-		if (seen && !seen->version)
-			return no_code;
-		py->chain.frames[i].version = seen ? seen->version : 0;
-	}
-	return NULL;
-}
 
 /* That no frame comes twice, and that each is at an instruction of its code object. */
 static const char *check_frames(struct python *py)
@@ -518,8 +432,8 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 	}
 	if (!problem && !is_found)
 		problem = "its thread state changed while it was read";
-	if (!problem)
-		problem = find_versions(py);
+	if (!problem && py->sightings && !python_sightings_tell(py->sightings, &py->chain))
+		problem = no_code;
 	if (!problem)
 		problem = check_frames(py);
 	if (!problem && py->wants_locals && !take_locals(py, &copies.mem))
@@ -532,44 +446,10 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 /* Which thread has which thread state is known only now. */
 static bool keep_facts(struct python *py)
 {
-	struct snapshot *snap = py->target->snap;
-	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
-	uint32_t n = PY_WORDS;
-	size_t words = PY_WORDS + py->known.len * THREAD_FACTS + py->sightings.len * SIGHTING_FACTS + py->found.len * PLACE_FACTS +
-		       py->tasks.len * TASK_FACTS;
-	uint64_t *facts = arena_alloc(snap->arena, words * sizeof(*facts));
+	struct snap_runtime *runtime = snapshot_find_runtime(py->target->snap, name);
+	const struct python_saved parts = saved_parts(py, &py->known);
 
-	if (!facts || !runtime)
-		return false;
-	py->layout.at[PY_THREADS] = py->known.len;
-	py->layout.at[PY_SIGHTINGS] = py->sightings.len;
-	py->layout.at[PY_PLACES] = py->found.len;
-	memcpy(facts, py->layout.at, sizeof(py->layout.at));
-	for (size_t i = 0; i < py->known.len; i++) {
-		facts[n++] = (uint64_t)py->known.data[i].tid;
-		facts[n++] = py->known.data[i].tstate;
-		facts[n++] = py->known.data[i].thread;
-		facts[n++] = py->known.data[i].interp;
-		facts[n++] = py->known.data[i].name;
-		facts[n++] = py->known.data[i].is_daemon;
-		facts[n++] = (uint64_t)py->known.data[i].own;
-	}
-	for (uint32_t i = 0; i < py->sightings.len; i++) {
-		facts[n++] = py->sightings.data[i].code;
-		facts[n++] = (uint64_t)py->sightings.data[i].gone << 32 | py->sightings.data[i].version;
-	}
-	for (size_t i = 0; i < py->found.len; i++) {
-		facts[n++] = py->found.data[i].anchor;
-		facts[n++] = py->found.data[i].pc;
-	}
-	for (size_t i = 0; i < py->tasks.len; i++) {
-		facts[n++] = py->tasks.data[i].object;
-		facts[n++] = (uint64_t)py->tasks.data[i].tid;
-		facts[n++] = py->tasks.data[i].has_changed;
-	}
-	runtime->facts = facts;
-	runtime->nfacts = n;
-	return true;
+	return runtime && py->sightings && python_saved_keep(&parts, py->target->snap, runtime);
 }
 
 /* Much is read to find few names and tasks, and only these are kept. */
@@ -602,8 +482,8 @@ static bool tell_tasks(struct python *py)
 /* Those that are still the same, now that all of them were read, were so all the time. */
 static void confirm_codes(struct python *py)
 {
-	for (uint32_t i = 0; i < py->sightings.len; i++) {
-		struct python_sighting *seen = &py->sightings.data[i];
+	for (uint32_t i = 0; py->sightings && i < py->sightings->len; i++) {
+		struct python_sighting *seen = &py->sightings->data[i];
 
 		seen->gone = !python_codes_confirm(&py->codes, &py->target->memory.mem, seen->code, seen->version);
 	}
@@ -707,7 +587,7 @@ static bool note_places(struct python *py, const struct raw_stack *raw)
 			continue;
 		last = activation.anchor;
 		activation.pc = raw->data[py->places[i]].pc;
-		ok = vec_push(&py->found, activation);
+		ok = vec_push(&py->activations, activation);
 	}
 	return ok;
 }
@@ -764,7 +644,8 @@ static bool tasks(void *state, struct trace_tasks *out)
 {
 	struct python *py = state;
 
-	if (!tell_tasks(py) || (py->found.len && !keep_facts(py)))
+	/* Where activations are is known since the stacks were walked. */
+	if (!tell_tasks(py) || (target_is_live(py->target) && py->activations.len && !keep_facts(py)))
 		return false;
 	out->cut |= py->tasks.cut;
 	for (size_t i = 0; i < py->told.len; i++)
@@ -794,49 +675,6 @@ static struct frame name_frame(struct python *py, const struct raw_stack *raw, c
 	return frame;
 }
 
-/*
- * What the interpreter is entered through says nothing of the program: the raw frames behind the one that executes it which
- * are only that, up to the next one that does. With -X perf each call goes through a few instructions made at run time.
- */
-static uint32_t last_of_interpreter(const struct stack *stack, uint32_t raw, uint32_t next)
-{
-	static const char *const starts[] = {"_PyEval_", "PyEval_EvalCode", "_PyFunction_Vectorcall"};
-	size_t i = 0;
-
-	while (i < stack->len && stack->data[i].raw <= raw)
-		i++;
-	for (bool is_entry = true; is_entry && i < stack->len && stack->data[i].raw < next; i++) {
-		const struct frame *frame = &stack->data[i];
-
-		is_entry = !frame->module;
-		for (size_t k = 0; frame->symbol && k < sizeof(starts) / sizeof(starts[0]); k++)
-			is_entry |= strncmp(frame->symbol, starts[k], strlen(starts[k])) == 0;
-		if (is_entry && !frame->inlined)
-			raw = frame->raw;
-	}
-	return raw;
-}
-
-/*
- * What the interpreter has compiled is called by the activation whose frame it runs, and by nothing else: the raw frames
- * before the one that executes it which are of no file.
- */
-static uint32_t first_of_interpreter(const struct stack *stack, uint32_t raw)
-{
-	size_t i = 0;
-
-	while (i < stack->len && stack->data[i].raw < raw)
-		i++;
-	for (; i > 0; i--) {
-		const struct frame *frame = &stack->data[i - 1];
-
-		if (frame->kind != FRAME_KIND_NATIVE || (frame->module && frame->symbol_source != SYMBOL_GDB_JIT))
-			break;
-		raw = frame->raw;
-	}
-	return raw;
-}
-
 static bool merge(void *state, const struct raw_stack *raw, bool keep, struct stack *stack)
 {
 	struct python *py = state;
@@ -857,8 +695,8 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 			if (frame->runtime == FRAME_KIND_PYTHON)
 				ok = vec_push(&own, name_frame(py, raw, frame));
 		}
-		last = last_of_interpreter(stack, first->raw, next < raw->runtime.len ? raw->runtime.data[next].raw : UINT32_MAX);
-		begin = first_of_interpreter(stack, first->raw);
+		last = python_last_native(stack, first->raw, next < raw->runtime.len ? raw->runtime.data[next].raw : UINT32_MAX);
+		begin = python_first_native(stack, first->raw);
 		if (own.len && begin < first->raw)
 			own.data[0].tier = "JIT";
 		stack_merge_replace(&merge, begin, last, own.data, own.len);
@@ -867,32 +705,11 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	return stack_merge_end(&merge) && ok;
 }
 
-/* What BPF follows to a thread's frames: as python_chain_read() and python_place() do. */
 static bool describe(void *state, struct offcpu_runtime *out)
 {
 	const struct python *py = state;
-	const uint64_t *at = py->layout.at;
 
-	out->python = (struct offcpu_python){
-		.interpreters = at[PY_RUNTIME] + at[PY_RUNTIME_INTERPRETERS],
-		.eval_start = at[PY_EVAL_START],
-		.eval_end = at[PY_EVAL_END],
-		.frames = (uint32_t)at[PY_FRAMES],
-		.head = (uint32_t)python_frame_size(&py->layout),
-		.interp_next = (uint32_t)at[PY_INTERP_NEXT],
-		.interp_threads = (uint32_t)at[PY_INTERP_THREADS],
-		.tstate_next = (uint32_t)at[PY_TSTATE_NEXT],
-		.tstate_frame = (uint32_t)at[PY_TSTATE_FRAME],
-		.tstate_thread = (uint32_t)at[PY_TSTATE_THREAD],
-		.tstate_native = (uint32_t)at[PY_TSTATE_NATIVE],
-		.pthread_tid = (uint32_t)at[PY_PTHREAD_TID],
-		.cframe_frame = (uint32_t)at[PY_CFRAME_FRAME],
-		.cframe_previous = (uint32_t)at[PY_CFRAME_PREVIOUS],
-		.frame_code = (uint32_t)at[PY_FRAME_CODE],
-		.frame_previous = (uint32_t)at[PY_FRAME_PREVIOUS],
-		.frame_instr = (uint32_t)at[PY_FRAME_INSTR],
-		.frame_owner = (uint32_t)at[PY_FRAME_OWNER],
-	};
+	python_chain_describe(&py->layout, &out->python);
 	python_code_describe(&py->layout, &out->python);
 	return out->python.head < OFFCPU_PYTHON_HEAD && out->python.code_size < OFFCPU_PYTHON_HEAD;
 }
