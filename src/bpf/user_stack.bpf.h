@@ -303,23 +303,25 @@ __attribute__((noinline)) int look_up_row(struct walk *w, struct unwind_row *out
 {
 	struct row_cache *cache;
 	struct cached_row *c;
+	__u32 which, forgotten;
 	__u64 at, hash;
-	__u32 which;
 
 	if (!w || !out)
 		return 0;
 	which = w->which;
+	forgotten = nforgotten;
 	cache = bpf_map_lookup_elem(&row_caches, &which);
 	if (!cache)
 		return 0;
 	at = w->pc - !w->exact;
 	hash = (at ^ w->maps.set) * 0x9e3779b97f4a7c15ull;
 	c = &cache->rows[(hash >> 40) % CACHED_ROWS];
-	if (c->at != at || c->set != w->maps.set) {
+	if (c->at != at || c->set != w->maps.set || c->nforgotten != forgotten) {
 		if (!search_row(w, at, out))
 			return 0;
 		c->at = at;
 		c->set = w->maps.set;
+		c->nforgotten = forgotten;
 		c->row = *out;
 	} else {
 		*out = c->row;

@@ -191,13 +191,16 @@ static struct stack_scratch *get_scratch(__u32 which)
 
 /*
  * Rows found lately, by address: most frames occur again and again, and a search takes some thirty look-ups. A set of
- * mappings never changes, so what was found in it stays true.
+ * mappings never changes, so what was found in it stays true until the loader drops it.
  */
 enum { CACHED_ROWS = 1024 };
+
+volatile __u32 nforgotten; /* how many mappings the loader has dropped so far */
 
 struct cached_row {
 	__u64 at;
 	__u32 set;
+	__u32 nforgotten; /* when it was found */
 	struct unwind_row row;
 };
 

@@ -6,7 +6,7 @@
 #include "elf/dynsym.h"
 #include "elf/symrecords.h"
 
-static uint32_t gnu_hash(const char *name)
+uint32_t exported_hash(const char *name)
 {
 	uint32_t hash = 5381;
 
@@ -25,7 +25,7 @@ static bool find_by_hash(struct symrecords table, struct span bytes, const char 
 {
 	struct cursor c = cursor_init(bytes.data, bytes.len);
 	uint32_t nbuckets = cursor_u32(&c), first = cursor_u32(&c), nfilter = cursor_u32(&c);
-	uint32_t want = gnu_hash(name), hash;
+	uint32_t want = exported_hash(name), hash;
 	uint64_t buckets = 16 + (uint64_t)nfilter * 8, i;
 
 	if (!nbuckets || !cursor_seek(&c, buckets + (uint64_t)(want % nbuckets) * 4))

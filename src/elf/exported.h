@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "elf/image.h"
 
@@ -12,5 +13,8 @@
  * words of a table of any size; through all dynamic symbols where there is no such table. False: it has none.
  */
 bool exported_find(struct image *image, const char *name, Elf64_Sym *out);
+
+/* Of a name, in DT_GNU_HASH. */
+uint32_t exported_hash(const char *name);
 
 #endif

@@ -608,8 +608,10 @@ void offcpu_probe_forget_mapping(struct offcpu_probe *probe, uint32_t index, uin
 	static const struct offcpu_mapping none;
 	struct offcpu_mapping mapping;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.mappings), &index, &mapping) == 0 && mapping.set == set)
-		offcpu_probe_set_mapping(probe, index, &none);
+	if (bpf_map_lookup_elem(bpf_map__fd(probe->skel->maps.mappings), &index, &mapping) < 0 || mapping.set != set)
+		return;
+	offcpu_probe_set_mapping(probe, index, &none);
+	__atomic_fetch_add(&probe->skel->bss->nforgotten, 1, __ATOMIC_RELEASE);
 }
 
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)

@@ -4,6 +4,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "elf/exported.h"
+
 enum {
 	MAX_HEADERS = 16,  /* program headers that are looked at, */
 	MAX_DYNAMIC = 64,  /* and words of the dynamic section */
@@ -23,15 +25,6 @@ struct table {
 	uint32_t nfilter;
 	uint32_t shift;
 };
-
-static uint32_t gnu_hash(const char *name)
-{
-	uint32_t hash = 5381;
-
-	for (; *name; name++)
-		hash = hash * 33 + (unsigned char)*name;
-	return hash;
-}
 
 /* Where the dynamic section is, and what addresses in it are above the file's own. 0: there is none. */
 static uint64_t find_dynamic(struct mem *mem, uint64_t start, uint64_t *bias)
@@ -81,7 +74,7 @@ static bool passes_filter(struct mem *mem, uint64_t filter, const struct table *
 bool exports_may_have(struct mem *mem, uint64_t start, const char *name)
 {
 	uint64_t bias, dynamic = find_dynamic(mem, start, &bias), at = dynamic ? find_table(mem, dynamic, bias) : 0, buckets;
-	uint32_t want = gnu_hash(name), symbol, hash = 0;
+	uint32_t want = exported_hash(name), symbol, hash = 0;
 	struct table table;
 
 	if (!at || !mem_read_exact(mem, at, &table, sizeof(table)) || !table.nbuckets ||

@@ -306,6 +306,29 @@ static void test_copies_end(void **state)
 	finish(&f);
 }
 
+/* The loader has dropped the set, and so BPF makes another. */
+static void test_forgotten_set(void **state)
+{
+	struct offcpu_found set;
+	struct fixture f;
+
+	start(&f, MIN_NS, 0);
+	give_table(&f, SERIAL);
+	tell_file(&f);
+	record(&f, 1);
+	assert_found(&f);
+	set = f.seen.set;
+	for (uint32_t i = 0; i < set.count; i++)
+		offcpu_probe_forget_mapping(f.probe, set.first + i, set.set);
+	/* A stack that comes before BPF looks again has none. */
+	for (int i = 0; i < PATIENCE && (f.seen.sets < 2 || f.seen.stack.set != f.seen.set.set); i++)
+		assert_int_equal(offcpu_probe_poll(f.probe, POLL_MS, take, &f.seen), 0);
+	assert_int_equal(f.seen.sets, 2);
+	f.seen.sets = 1;
+	assert_found(&f);
+	finish(&f);
+}
+
 static void test_forgotten_file(void **state)
 {
 	struct fixture f;
@@ -480,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_knows_no_file),
 		cmocka_unit_test(test_copies_end),
 		cmocka_unit_test(test_forgotten_file),
+		cmocka_unit_test(test_forgotten_set),
 		cmocka_unit_test(test_table_of_others),
 		cmocka_unit_test(test_never_finds),
 		cmocka_unit_test(test_identifies),
