@@ -48,7 +48,16 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct rq {
+	__u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq;
 	__u64 sum_exec_runtime;
 	__u64 prev_sum_exec_runtime;
 };

@@ -20,6 +20,7 @@ enum { false, true };
 
 #include "bpf/hotspot_top.h"
 #include "bpf/task.bpf.h"
+#include "bpf/switch_clock.bpf.h"
 #include "bpf/thread_state.bpf.h"
 #include "bpf/take_stack.bpf.h"
 #include "bpf/wait_sums.bpf.h"
@@ -39,7 +40,6 @@ enum {
 enum { JUST_BACK_NS = 1000000 }; /* who has run for so long and was not seen to come back will not be */
 
 /* Set by the loader. */
-const volatile __u64 min_ns;
 const volatile __u64 max_ns = -1ull;
 const volatile bool want_wakers;
 const volatile bool end_at_switch;   /* the kernel has no hook in the resumed thread: a wait ends at the switch to it */
@@ -64,23 +64,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } seen SEC(".maps");
-
-/*
- * A switch takes the CPU from one thread and gives it to another. What time that is costs as much as all the rest of what
- * is done at most switches, so it is asked for once, and kept for the program that runs when the other one is back.
- */
-struct switch_time {
-	__u64 ns;
-	__u32 pid; /* of the thread that gets the CPU; 0: none is kept */
-	__u32 zero;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switch_time);
-} switch_times SEC(".maps");
 
 /* The letter of a state that is a wait, or 0. */
 static __u32 letter_of(bool preempted, __u32 state)
@@ -156,28 +139,6 @@ static __u64 wait_end(void)
 	return end ? end : bpf_ktime_get_ns();
 }
 
-static void keep_time(struct task_struct *next, __u64 ns)
-{
-	__u32 key = 0;
-	struct switch_time *kept = bpf_map_lookup_elem(&switch_times, &key);
-
-	if (kept)
-		*kept = (struct switch_time){.ns = ns, .pid = next->pid};
-}
-
-/* When the CPU was given to the thread that runs now; 0: not known. */
-static __u64 take_time(struct task_struct *task)
-{
-	__u32 key = 0, pid;
-	struct switch_time *kept = bpf_map_lookup_elem(&switch_times, &key);
-
-	if (!kept)
-		return 0;
-	pid = kept->pid;
-	kept->pid = 0;
-	return pid == task->pid ? kept->ns : 0;
-}
-
 /* Whether to report this wait: not too short, not too long, and not ending before it began. */
 static bool is_reported(__u64 left, __u64 ends)
 {
@@ -222,28 +183,37 @@ static __u64 take_left(struct thread_state *s)
 	return __sync_lock_test_and_set(&s->left_ns, 0);
 }
 
-/*
- * The wait that a thread ends by getting a CPU at that time, or now (0); 0: none to report. Most are short, and nothing is
- * done for them.
- */
-static struct offcpu_wait *end_wait(struct task_struct *task, struct thread_state *s, __u64 ends)
+/* Takes a wait that is to be reported; 0: somebody else has. */
+static __attribute__((noinline)) struct offcpu_wait *take_wait(struct task_struct *task, struct thread_state *s, __u64 ends)
 {
-	struct stack_scratch *scratch;
-	__u64 left;
+	struct stack_scratch *scratch = get_scratch(SCRATCH_WAITER);
+	__u64 left = take_left(s);
 
-	if (!s || !s->left_ns)
-		return 0;
-	left = take_left(s);
-	if (!ends || end_ns)
-		ends = ends && ends < end_ns ? ends : wait_end();
-	if (!is_reported(left, ends))
-		return 0;
-	scratch = get_scratch(SCRATCH_WAITER);
-	if (!scratch)
+	if (!left || !scratch)
 		return 0;
 	scratch->wait = (struct offcpu_wait){};
 	fill_wait(task, s, left, ends, &scratch->wait);
 	return &scratch->wait;
+}
+
+/*
+ * The wait that a thread ends by getting a CPU at that time, or now (0); 0: none to report. Most are short, and next to
+ * nothing is done for them: nobody else changes what is not 0, but for the loader, which does not report it either.
+ */
+static __always_inline struct offcpu_wait *end_wait(struct task_struct *task, struct thread_state *s, __u64 ends)
+{
+	__u64 left = s ? s->left_ns : 0, end = end_ns;
+
+	if (!left)
+		return 0;
+	if (!ends)
+		ends = time_of_return(task);
+	if (end && ends > end)
+		ends = end;
+	if (is_reported(left, ends))
+		return take_wait(task, s, ends);
+	s->left_ns = 0;
+	return 0;
 }
 
 /*
@@ -357,7 +327,7 @@ static __always_inline void resume(void *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	bool hidden, has_stack;
-	struct offcpu_wait *wait = come_back(task, take_time(task), &hidden);
+	struct offcpu_wait *wait = come_back(task, 0, &hidden);
 
 	if (hidden)
 		note_return(ctx, task);
@@ -369,7 +339,7 @@ static __always_inline void resume(void *ctx)
 }
 
 /* The thread leaves its CPU to wait. Returns when; 0: not known. */
-static __always_inline __u64 leave(void *ctx, struct task_struct *task, __u32 letter)
+static __always_inline __u64 leave(void *ctx, struct task_struct *task, struct task_struct *next, __u32 letter)
 {
 	struct thread_state *s = find_storage(task, OFFCPU_BUSY_LEAVING, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	__u64 now;
@@ -397,7 +367,7 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *task, __u32 le
 			s->sent = send_stack(scratch);
 		s->stack = scratch ? scratch->head.id : (struct offcpu_stack_id){};
 	}
-	now = bpf_ktime_get_ns();
+	now = time_of_leaving(task, next);
 	s->left_ns = now;
 	return now;
 }
@@ -460,14 +430,14 @@ static void end_thread(struct task_struct *task)
  * The thread leaves its CPU. One that is being woken right now already has another state: the fourth argument is the one
  * in which it decided to leave. Returns the time if it is known.
  */
-static __always_inline __u64 leave_cpu(__u64 *ctx, bool preempted, struct task_struct *task)
+static __always_inline __u64 leave_cpu(__u64 *ctx, bool preempted, struct task_struct *task, struct task_struct *next)
 {
 	__u32 state = has_prev_state ? (__u32)ctx[3] : state_of(task);
 	__u32 letter = end_ns ? 0 : letter_of(preempted, state);
 	__u64 now = 0;
 
 	if (letter)
-		now = leave(ctx, task, letter);
+		now = leave(ctx, task, next, letter);
 	else
 		leave_unnoted(task);
 	if (state & TASK_DEAD && !end_ns) {
@@ -497,11 +467,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!begin_ns)
 		return 0;
 	if (is_watched(prev))
-		now = leave_cpu(ctx, preempt, prev);
+		now = leave_cpu(ctx, preempt, prev, next);
 	if (end_at_switch)
 		enter_cpu(next, now);
-	else if (now)
-		keep_time(next, now);
 	return 0;
 }
 

@@ -78,9 +78,12 @@ static struct spare_key key_of(struct task_struct *task)
 
 static struct thread_state *find_spare(struct task_struct *task)
 {
-	struct spare_key key = key_of(task);
+	struct spare_key key;
 
-	return nspares ? bpf_map_lookup_elem(&spares, &key) : 0;
+	if (!nspares)
+		return 0;
+	key = key_of(task);
+	return bpf_map_lookup_elem(&spares, &key);
 }
 
 static struct thread_state *make_spare(struct task_struct *task)
@@ -95,9 +98,12 @@ static struct thread_state *make_spare(struct task_struct *task)
 
 static void drop_spare(struct task_struct *task)
 {
-	struct spare_key key = key_of(task);
+	struct spare_key key;
 
-	if (nspares && !bpf_map_delete_elem(&spares, &key))
+	if (!nspares)
+		return;
+	key = key_of(task);
+	if (!bpf_map_delete_elem(&spares, &key))
 		__sync_fetch_and_add(&nspares, -1);
 }
 

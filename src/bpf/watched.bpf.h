@@ -19,13 +19,19 @@ struct {
 	__type(value, __u8); /* enum offcpu_target */
 } targets SEC(".maps");
 
+static __attribute__((noinline)) __u32 process_that_was(struct task_struct *task)
+{
+	struct thread_state *s = find_state(task);
+
+	return s ? s->tgid : 0;
+}
+
 /* As process_of(), but also for an exiting thread. */
-static __u32 target_of(struct task_struct *task)
+static __always_inline __u32 target_of(struct task_struct *task)
 {
 	__u32 tgid = process_of(task);
-	struct thread_state *s = tgid ? 0 : find_state(task);
 
-	return s ? s->tgid : tgid;
+	return tgid ? tgid : process_that_was(task);
 }
 
 static bool is_watched(struct task_struct *task)
