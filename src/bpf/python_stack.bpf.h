@@ -116,19 +116,27 @@ static __attribute__((noinline)) int find_tstate(struct python_walk *p, __u32 wh
 	return p->tstate && find_first_frame(p);
 }
 
-/* The native frame that a cursor stands at is the one of the activation which was read last. */
-static bool is_place(const struct stack_scratch *scratch, const struct python_walk *p)
+/* The native frame that a cursor stands at is one of the interpreter's loop. */
+static bool is_eval(const struct stack_scratch *scratch, const struct python_walk *p)
 {
-	__u32 i = p->cursor, at = scratch->head.nkernel + i;
+	__u32 at = scratch->head.nkernel + p->cursor;
 	__u64 pc;
 
-	if (p->at.frames != PY_FRAMES_OBJECTS)
-		return i + 1 < OFFCPU_USER_FRAMES && i + 1 < scratch->head.nuser && scratch->sps[i] <= p->anchor &&
-		       p->anchor < scratch->sps[i + 1];
 	if (at >= OFFCPU_FRAMES)
 		return false;
 	pc = scratch->frames[at] & ~OFFCPU_MARKS;
 	return pc >= p->at.eval_start && pc < p->at.eval_end;
+}
+
+/* The native frame that a cursor stands at is the one of the activation which was read last. */
+static bool is_place(const struct stack_scratch *scratch, const struct python_walk *p)
+{
+	__u32 i = p->cursor;
+
+	if (p->at.frames == PY_FRAMES_OBJECTS)
+		return is_eval(scratch, p);
+	return i + 1 < OFFCPU_USER_FRAMES && i + 1 < scratch->head.nuser && scratch->sps[i] <= p->anchor &&
+	       p->anchor < scratch->sps[i + 1];
 }
 
 static long fail(struct stack_scratch *scratch, __u32 why)
@@ -192,12 +200,18 @@ static bool next_cframe(struct python_walk *p)
 	return read_python(p->cframe + p->at.cframe_frame, &frame) && (!p->frame || frame == p->frame);
 }
 
-/* Up to 3.10: a native frame of the interpreter that is none of this chain's is another's, and then so may be all. */
+/*
+ * A native frame of the interpreter that is none of this chain's is another's, and then so may be all. Since 3.11 that is told by
+ * where they are; but an activation that is just begun, and has no caller, may only not say yet which one it follows.
+ */
 static long end_python(struct stack_scratch *scratch, struct python_walk *p)
 {
-	if (p->at.frames != PY_FRAMES_OBJECTS || p->cursor >= scratch->head.nuser)
+	if (!p->ending && p->at.frames != PY_FRAMES_OBJECTS && p->cursor != 1)
 		return 1;
-	if (is_place(scratch, p))
+	p->ending = 1;
+	if (p->cursor >= scratch->head.nuser)
+		return 1;
+	if (is_eval(scratch, p))
 		return fail(scratch, OFFCPU_RUNTIME_MISMATCH);
 	p->cursor++;
 	return 0;
@@ -260,7 +274,7 @@ __attribute__((noinline)) int take_python_frames(__u32 tgid, __u32 which)
 		return 0;
 	p = &scratch->python;
 	p->at = known->python;
-	p->cursor = p->placing = p->unplaced = 0;
+	p->cursor = p->placing = p->unplaced = p->ending = 0;
 	p->first = scratch->head.nruntime;
 	p->before = scratch->runtime_id;
 	if (!find_tstate(p, which))

@@ -127,6 +127,7 @@ struct python_walk {
 	__u32 cursor; /* native frames before this one are those of activations further in */
 	__u32 placing;  /* the native frame of an activation is being looked for */
 	__u32 unplaced; /* frames were read of which the activation has not been reached */
+	__u32 ending;   /* all were read */
 	__u8 bytes[OFFCPU_PYTHON_HEAD];
 };
 

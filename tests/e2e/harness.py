@@ -120,6 +120,11 @@ def let_wait(tids, times=2):
     wait_until(lambda: all(waits(tid) >= count for tid, count in enough.items()), "all have waited")
 
 
+def preemptions(pid, tid):
+    """How often it has lost its CPU and would have gone on."""
+    return int(Path(f"/proc/{pid}/task/{tid}/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
+
+
 def wait_for_zombie(pid):
     """Until the process has ended: its main thread is often the first of its threads to do so."""
     wait_until(lambda: tids(pid) == [pid] and state(pid) == "Z", f"{pid} has ended, and nobody waits for it")

@@ -15,6 +15,9 @@ ENVIRONMENT = dict(os.environ)  # before a test has got a cache folder of its ow
 SCRIPTS = ROOT / "tests/targets/python"
 TOOL = "/usr/bin/python3"
 
+# How often a recursing target is looked at: `make check-runtimes` says 10000.
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
+
 _commands = {}
 
 
@@ -46,3 +49,29 @@ def python_frames(thread, key="user_stack"):
         for frame in thread[key]
         if frame["kind"] == "python"
     ]
+
+
+# What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
+BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
+ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}
+BELOW = ["run", "run", "_bootstrap_inner", "_bootstrap"]
+
+
+def is_way(name):
+    return name[0] == "f" and name[1:] and set(name[1:]) <= set("abcde")
+
+
+def check_recursion(frames):
+    """Each function's name is its caller's and a letter more; returns how many there are."""
+    # What defines a function is freed when it has: such a frame may have no name.
+    names = [name.split(".")[-1] if name else "<module>" for name, file, line in frames]
+    ways = [name for name in names if is_way(name)]
+    first = next((i for i, name in enumerate(names) if is_way(name) or name == "run"), 0)
+    expected = []
+    for name in ways:
+        expected += [name, *(BETWEEN[name[-2]] if len(name) > 2 else [])]
+    assert names[first:] == expected + BELOW, names
+    assert set(names[:first]) <= ABOVE, names
+    assert all(inner[:-1] == outer for inner, outer in zip(ways, ways[1:])), names
+    assert not ways or len(ways[-1]) == 2, names
+    return len(ways)

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from harness import SLOW, STAKEOUT, wait_until
+from harness import SLOW, STAKEOUT, preemptions, wait_until
 from offcpu_recording import MS, added, assert_adds_up, assert_nothing_lost, assert_whole, names, rows_of
 from offcpu_truth import SITES, TOLERANCE, assert_exact, assert_stolen, measured, most_stolen_ns, skip_unless
 from offcpu_truth import switches
@@ -110,13 +110,12 @@ def test_waiting_for_a_cpu(target, record):
         os.sched_setaffinity(tid, {max(os.sched_getaffinity(0))})
     recording = record("--json", "--min", 0, "--state", "R", *(a for t in both for a in ("-p", t.pid)))
 
-    def preemptions():
-        status = [Path(f"/proc/{pid}/task/{tid}/status").read_text() for tid, (pid, _) in spinners.items()]
-        return [int(text.split("nonvoluntary_ctxt_switches:")[1]) for text in status]
+    def lost():
+        return [preemptions(pid, tid) for tid, (pid, _) in spinners.items()]
 
-    before = preemptions()
-    wait_until(lambda: min(map(int.__sub__, preemptions(), before)) >= 20, "each was preempted")
-    least = dict(zip(spinners, map(int.__sub__, preemptions(), before)))
+    before = lost()
+    wait_until(lambda: min(map(int.__sub__, lost(), before)) >= 20, "each was preempted")
+    least = dict(zip(spinners, map(int.__sub__, lost(), before)))
     doc = recording.finish()
     assert {row["state"] for row in doc["stacks"]} == {"R"}
     for tid, (_, name) in spinners.items():

@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import built, native, run, until, wait_until
+from harness import built, native, preemptions, run, tids, until, wait_until
 from offcpu_recording import MS, added, assert_whole, names, rows_of, wake, why_not
-from pythons import CHOSEN, SCRIPTS, command, python_frames
+from pythons import CHOSEN, LOOKS, SCRIPTS, check_recursion, command, python_frames
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -68,6 +68,21 @@ def test_waits_that_are_not_over(python, record, source):
     doc = recording.finish()
     for tid, expected in frames.items():
         assert_same(asleep(doc, tid), expected, whole=source != "proc")
+
+
+def test_preempted(python, target, record):
+    """A thread that recurses and returns as fast as it can loses its CPU anywhere: what is shown of it was there then."""
+    t, spinner = python("recurse.py", "7"), target("spinners", "loop")
+    (recursing,) = set(tids(t.pid)) - {t.pid}
+    for tid in (recursing, *spinner.tids.values()):
+        os.sched_setaffinity(tid, {max(os.sched_getaffinity(0))})
+    recording = record("--json", "--min", 0, "--state", "R", "-p", t.pid)
+    enough = preemptions(t.pid, recursing) + LOOKS
+    wait_until(lambda: preemptions(t.pid, recursing) >= enough, "it was preempted")
+    rows = [row for row in rows_of(recording.finish(), recursing) if python_frames(row) and not row["user_stack_error"]]
+    for row in rows:
+        check_recursion(python_frames(row))
+    assert added(rows) > LOOKS / 2
 
 
 # What a function waits for, and whether that is idle.

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import SLOW, gather, tids, wait_until
+from harness import SLOW, gather, preemptions, tids, wait_until
 from offcpu_recording import FOR_A_CPU, added, let_run, rows_of
 
 pytestmark = [
@@ -36,8 +36,7 @@ class Sharing:
         wait_until(lambda: self._preemptions() >= enough, "each spinner was preempted")
 
     def _preemptions(self):
-        status = [Path(f"/proc/{self.spinners.pid}/task/{tid}/status") for tid in self.spinners.tids.values()]
-        return min(int(path.read_text().split("nonvoluntary_ctxt_switches:")[1]) for path in status)
+        return min(preemptions(self.spinners.pid, tid) for tid in self.spinners.tids.values())
 
     def waited_for_cpu(self):
         """By the scheduler's account, in ns. It has a wait when that is over: so the last is over here."""

@@ -14,11 +14,7 @@ from pathlib import Path
 import pytest
 from harness import Target, native, rounds, states, thread, until, wait_until
 from load import Load
-from pythons import CHOSEN, HOST, SCRIPTS, TOOL, command, python_frames, start
-
-# How often a recursing target is looked at: `make check-runtimes` says 10000.
-LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
-
+from pythons import CHOSEN, HOST, LOOKS, SCRIPTS, TOOL, check_recursion, command, python_frames, start
 
 @pytest.fixture(params=[CHOSEN[0], *[native(version) for version in CHOSEN[1:]]])
 def version(request):
@@ -460,32 +456,6 @@ def test_flask_under_load(flask, stakeout):
     for names in functions.values():
         assert {"Flask.full_dispatch_request", "Flask.wsgi_app", "WSGIRequestHandler.run_wsgi", "Orders.find"} <= set(names)
     assert "Template.render" in functions["template"]
-
-
-# What stands between a function of recurse.py and the one that it calls, by its last letter, innermost first.
-BETWEEN = {"a": ["go"], "b": ["go", "<lambda>"], "c": ["go", "stream"], "d": ["go"], "e": ["go", "<lambda>"]}
-ABOVE = {"go", "<lambda>", "stream", "lambda_of", "find", "<genexpr>", "<module>"}
-BELOW = ["run", "run", "_bootstrap_inner", "_bootstrap"]
-
-
-def is_way(name):
-    return name[0] == "f" and name[1:] and set(name[1:]) <= set("abcde")
-
-
-def check_recursion(frames):
-    """Each function's name is its caller's and a letter more; returns how many there are."""
-    # What defines a function is freed when it has: such a frame may have no name.
-    names = [name.split(".")[-1] if name else "<module>" for name, file, line in frames]
-    ways = [name for name in names if is_way(name)]
-    first = next((i for i, name in enumerate(names) if is_way(name) or name == "run"), 0)
-    expected = []
-    for name in ways:
-        expected += [name, *(BETWEEN[name[-2]] if len(name) > 2 else [])]
-    assert names[first:] == expected + BELOW, names
-    assert set(names[:first]) <= ABOVE, names
-    assert all(inner[:-1] == outer for inner, outer in zip(ways, ways[1:])), names
-    assert not ways or len(ways[-1]) == 2, names
-    return len(ways)
 
 
 def test_recursing_thread(python, stakeout):
