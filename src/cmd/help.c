@@ -26,7 +26,7 @@ static const char examples[] =
 	"  stakeout offcpu -d 10 -p nginx     ten seconds of its waits\n"
 	"\n"
 	"`stakeout help COMMAND` lists the options of a command: `stakeout help snapshot` those of the\n"
-	"default one. The manual is stakeout(1).\n";
+	"default one. The manual is stakeout(1), with a page for each command: stakeout-offcpu(1).\n";
 
 static int show_overview(void)
 {
