@@ -27,9 +27,11 @@ ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | sed 's/-.*//')
 BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 
 CFLAGS ?= -O2 -g
+# The same bytes wherever and whenever it is built: no path of this directory in them, and no date (check-reproducible).
+SAME_BYTES := -ffile-prefix-map=$(CURDIR)=. -Werror=date-time
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
-	$(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
+	$(SAME_BYTES) $(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
 LIBS := -liberty -llzma -ldeflate -lzstd -lpthread -ldl
 TEST_LIBS := -ldw -lelf # what our own readers are compared with
@@ -63,7 +65,7 @@ $(BUILD)/stakeout: $(BUILD)/src/cmd/main.o $(BUILD)/libstakeout.a
 
 $(BUILD)/libstakeout.a: $(LIB_OBJS)
 	@rm -f $@
-	$(call say,AR,$@)$(AR) rcs $@ $^
+	$(call say,AR,$@)$(AR) rcsD $@ $^
 
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags | $(SKELETONS)
 	@mkdir -p $(@D)
@@ -72,13 +74,13 @@ $(BUILD)/src/%.o: src/%.c $(BUILD)/flags | $(SKELETONS)
 $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) $(BPF_CPPFLAGS) -Isrc -Wall \
-		-c -o $@ $<
+		$(SAME_BYTES) -c -o $@ $<
 
 # The same programs, for kernels that let them look at what a process has mapped.
 $(BUILD)/gen/offcpu_finding.bpf.o: src/bpf/offcpu.bpf.c $(wildcard src/bpf/*.h) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) $(BPF_CPPFLAGS) -Isrc -Wall \
-		-DFINDS_CODE -c -o $@ $<
+		$(SAME_BYTES) -DFINDS_CODE -c -o $@ $<
 
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
@@ -268,14 +270,22 @@ includes: ## check that no folder includes what it must not
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/includes tools/check-includes
 
 .PHONY: docs
-docs: $(BUILD)/stakeout ## check that man page and completions know every option
+docs: $(BUILD)/stakeout ## check that every command has a manual page, and that pages and completions know every option
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
 
 .PHONY: places
 places: $(BUILD)/stakeout ## check what install puts where, and that uninstall leaves nothing of it
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/places tools/check-install $(MAKE) BUILD=$(BUILD)
 
-CHECKS := includes docs places unit e2e asan no-bpf
+.PHONY: same-bytes
+same-bytes: $(BUILD)/stakeout ## check that what is built tells neither where nor when it was
+	@$(RUN_TESTS) -q -t 60 $(BUILD)/same-bytes tools/check-reproducible $^ $(patsubst %.skel.h,%.bpf.o,$(filter %.skel.h,$(SKELETONS)))
+
+.PHONY: check-reproducible
+check-reproducible: ## build twice, in other directories, and compare
+	+@$(RUN_TESTS) -t 3000 $(BUILD)/reproducible tools/check-reproducible -b $(MAKE)
+
+CHECKS := includes docs places same-bytes unit e2e asan no-bpf
 
 .PHONY: check
 check: ## install what is missing, then run all tests
@@ -330,7 +340,7 @@ ZSH_COMPLETIONS ?= share/zsh/$(if $(filter /usr,$(PREFIX)),$(if $(wildcard /etc/
 	site-functions),site-functions)
 INSTALLED := \
 	755:$(BUILD)/stakeout:bin/stakeout \
-	644:docs/man/stakeout.1:share/man/man1/stakeout.1 \
+	$(foreach page,$(sort $(wildcard docs/man/*.1)),644:$(page):share/man/man1/$(notdir $(page))) \
 	644:completions/stakeout.bash:share/bash-completion/completions/stakeout \
 	644:completions/stakeout.zsh:$(ZSH_COMPLETIONS)/_stakeout \
 	644:completions/stakeout.fish:share/fish/vendor_completions.d/stakeout.fish \
