@@ -63,6 +63,23 @@ all: $(BUILD)/stakeout ## build the program (the default)
 $(BUILD)/stakeout: $(BUILD)/src/cmd/main.o $(BUILD)/libstakeout.a
 	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# One file that needs nothing of the machine that it is copied to: the same objects, but for those that would load libraries
+# there. The linker warns of what the C library would still load, and that is an error here.
+STATIC_SRCS := src/base/library.c src/proc/user.c
+STATIC_OBJS := $(STATIC_SRCS:%.c=$(BUILD)/static/%.o)
+STATIC_FLAGS := $(if $(shell $(CC) -dM -E -x c /dev/null 2>/dev/null | grep __pie__),-static-pie,-static) -s -Wl,--fatal-warnings
+STATIC_LIBS := $(if $(NO_BPF),,-lbpf -lelf -lz) $(filter-out -lbpf,$(LIBS))
+
+.PHONY: static
+static: $(BUILD)/static/stakeout ## build the program as one file, build/static/stakeout, that runs on any Linux of this architecture
+
+$(BUILD)/static/stakeout: $(BUILD)/src/cmd/main.o $(STATIC_OBJS) $(BUILD)/libstakeout.a
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) $(STATIC_FLAGS) -o $@ $^ $(STATIC_LIBS)
+
+$(BUILD)/static/src/%.o: src/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -DSTATIC_BUILD -MMD -MP -c -o $@ $<
+
 $(BUILD)/libstakeout.a: $(LIB_OBJS)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcsD $@ $^
@@ -204,7 +221,7 @@ E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
 XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
 
 .PHONY: e2e
-e2e: $(BUILD)/stakeout $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
+e2e: $(BUILD)/stakeout $(if $(SANITIZE),,$(BUILD)/static/stakeout) $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
 	@status=0; \
 	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not alone) || status=1; \
 	$(RUN_TESTS) -t 1200 $(BUILD)/e2e-alone $(PYTEST) $(call E2E_TESTS,alone) || status=1; \
@@ -278,18 +295,24 @@ places: $(BUILD)/stakeout ## check what install puts where, and that uninstall l
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/places tools/check-install $(MAKE) BUILD=$(BUILD)
 
 .PHONY: same-bytes
-same-bytes: $(BUILD)/stakeout ## check that what is built tells neither where nor when it was
+same-bytes: $(BUILD)/stakeout $(BUILD)/static/stakeout ## check that what is built tells neither where nor when it was
 	@$(RUN_TESTS) -q -t 60 $(BUILD)/same-bytes tools/check-reproducible $^ $(patsubst %.skel.h,%.bpf.o,$(filter %.skel.h,$(SKELETONS)))
 
 .PHONY: check-reproducible
 check-reproducible: ## build twice, in other directories, and compare
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/reproducible tools/check-reproducible -b $(MAKE)
 
+.PHONY: check-roots
+check-roots: $(BUILD)/stakeout $(BUILD)/static/stakeout $(TARGETS) ## run the static program in the roots of other systems, made for that (ROOTS="trixie musl" for some)
+	@tools/setup build static test package
+	@roots=$$(tools/prepare-roots $(ROOTS)) && STAKEOUT_TEST_ROOTS="$$roots" $(RUN_TESTS) -t 3000 $(BUILD)/roots \
+		$(PYTEST) $(PYTEST_FLAGS) tests/e2e/test_static.py
+
 CHECKS := includes docs places same-bytes unit e2e asan no-bpf
 
 .PHONY: check
 check: ## install what is missing, then run all tests
-	@tools/setup build test
+	@tools/setup build static test
 	@$(MAKE) check-run
 
 # One after the other, whatever fails: tests that look at timing must not share the machine with a build.
@@ -323,7 +346,7 @@ bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, pyt
 
 .PHONY: setup
 setup: ## install what building and testing need
-	@tools/setup build test vm
+	@tools/setup build static test vm
 
 .PHONY: demo
 demo: ## install what is missing, then show a demo program's threads
@@ -375,4 +398,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 12
 
--include $(shell find $(BUILD)/src $(BUILD)/tests $(TARGETS_DIR) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/src $(BUILD)/static $(BUILD)/tests $(TARGETS_DIR) -name '*.d' 2>/dev/null)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "kernel/task_iter.h"
@@ -73,7 +74,8 @@ int cmd_version(int argc, char **argv)
 	else if (argc > 1)
 		return cmd_misused(argv[0], "it takes nothing");
 	else
-		printf("stakeout %s\nfeatures: %cbpf +elfutils +demangle; architectures: x86_64 aarch64\n", STAKEOUT_VERSION,
-		       task_iter_built_in() ? '+' : '-');
+		printf("stakeout %s\nfeatures: %cbpf %cdebuginfod +demangle; architectures: x86_64 aarch64%s\n", STAKEOUT_VERSION,
+		       task_iter_built_in() ? '+' : '-', library_loading_built_in() ? '+' : '-',
+		       library_loading_built_in() ? "" : "; one static file");
 	return cmd_printed();
 }

@@ -2,7 +2,6 @@
 #include "cmd/process_args.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
 #include "proc/family.h"
+#include "proc/user.h"
 #include "report/text_format.h"
 #include "target/process_names.h"
 
@@ -159,13 +159,10 @@ static int find_name(const struct process_names *names, const char *name, struct
 	return rc;
 }
 
-static const char *user_name(uint32_t uid, char buf[16])
+static const char *describe_user(uint32_t uid, char *buf, size_t size)
 {
-	struct passwd *user = getpwuid(uid);
-
-	if (user)
-		return user->pw_name;
-	snprintf(buf, 16, "%u", (unsigned)uid);
+	if (!user_name(uid, buf, size))
+		snprintf(buf, size, "%u", (unsigned)uid);
 	return buf;
 }
 
@@ -194,14 +191,14 @@ static void show_namesakes(const struct process_ids *ids, struct arena *arena)
 {
 	const struct text text = {.out = stderr};
 	struct process_portrait portrait;
-	char age[DURATION_LEN], uid[16];
+	char age[DURATION_LEN], user[64];
 	size_t shown = ids->len > MAX_LISTED ? MAX_LISTED : ids->len;
 
 	fprintf(stderr, "%9s  %-12s %12s %8s  %s\n", "PID", "USER", "AGE", "THREADS", "COMMAND");
 	for (size_t i = 0; i < shown; i++) {
 		if (process_portrait(ids->data[i].pid, arena, &portrait) < 0)
 			continue;
-		fprintf(stderr, "%9d  %-12s %12s %8d  ", (int)portrait.pid, user_name(portrait.uid, uid),
+		fprintf(stderr, "%9d  %-12s %12s %8d  ", (int)portrait.pid, describe_user(portrait.uid, user, sizeof(user)),
 			format_duration(portrait.age_ns, age), portrait.threads);
 		put_command_line(&text, portrait.command_line, BEFORE_COMMAND);
 		fputc('\n', stderr);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether addresses can get names. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "doctor/check.h"
 #include "kernel/kallsyms.h"
 #include "symbol/debuginfod.h"
@@ -28,14 +28,13 @@ static int try_cache(struct doctor *doctor, const char **how, struct err *err)
 
 static int try_debuginfod(struct doctor *doctor, const char **how, struct err *err)
 {
-	void *library;
+	int rc;
 
 	if (!debuginfod_is_wanted())
 		return err_set(err, ENOENT, "no server is named: DEBUGINFOD_URLS is not set");
-	library = dlopen("libdebuginfod.so.1", RTLD_LAZY);
-	if (!library)
-		return err_set(err, ENOENT, "%s", dlerror());
-	dlclose(library);
+	rc = debuginfod_try(err);
+	if (rc < 0)
+		return rc;
 	*how = getenv("DEBUGINFOD_URLS");
 	return 0;
 }
@@ -54,6 +53,8 @@ static const char *remedy_cache(struct doctor *doctor, int code)
 
 static const char *remedy_debuginfod(struct doctor *doctor, int code)
 {
+	if (!library_loading_built_in())
+		return "use a stakeout that is not one static file: a package, or `make install`";
 	return debuginfod_is_wanted() ? "install libdebuginfod1" :
 		"export DEBUGINFOD_URLS=https://debuginfod.elfutils.org, and give --debuginfod";
 }

@@ -360,11 +360,11 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 
 	if (!probe)
 		return err_set(err, ENOMEM, "out of memory");
+	libbpf_set_print(loading_quiet);
 	probe->ncpus = libbpf_num_possible_cpus();
 	probe->per_cpu = calloc(probe->ncpus > 0 ? (size_t)probe->ncpus : 1, sizeof(*probe->per_cpu));
 	if (!probe->per_cpu)
 		return err_set(err, ENOMEM, "out of memory");
-	libbpf_set_print(loading_quiet);
 	probe->kernel = ask_kernel();
 	rc = try_stacks(probe, options, &why);
 	if (rc < 0)

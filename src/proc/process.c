@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/cleanup.h"
 #include "proc/task.h"
 #include "proc/task_stat.h"
+#include "proc/user.h"
 
 ssize_t process_read_arguments(pid_t pid, char *buf, size_t size)
 {
@@ -370,12 +370,12 @@ ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t
 	return len;
 }
 
-static const char *user_name(uid_t uid, char *buf, size_t size)
+static const char *describe_user(uid_t uid, char *buf, size_t size)
 {
-	struct passwd *pw = getpwuid(uid);
+	static const char word[] = "user ";
 
-	if (pw)
-		snprintf(buf, size, "user %s", pw->pw_name);
+	if (user_name(uid, buf + sizeof(word) - 1, size - (sizeof(word) - 1)))
+		memcpy(buf, word, sizeof(word) - 1);
 	else
 		snprintf(buf, size, "uid %u", (unsigned)uid);
 	return buf;
@@ -441,5 +441,5 @@ int process_explain_denied(const struct process *process, int code, const char *
 	return err_set(err, code,
 		       "process %d (%s, %s): %s: %s. To be allowed, (1) run as root, (2) give stakeout CAP_SYS_PTRACE, or "
 		       "(3) for your own processes set kernel.yama.ptrace_scope to 0%s",
-		       (int)process->pid, info.comm, user_name(st.st_uid, owner, sizeof(owner)), what, strerror(code), hint);
+		       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code), hint);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol/debuginfod.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/library.h"
 #include "elf/image.h"
 
 enum {
@@ -61,6 +61,13 @@ static _Thread_local struct debuginfod *downloading;
 static void on_interrupt(int sig)
 {
 	interrupted = 1;
+}
+
+int debuginfod_try(struct err *err)
+{
+	void *library;
+
+	return library_load(soname, err, &library);
 }
 
 bool debuginfod_is_wanted(void)
@@ -200,7 +207,7 @@ static int on_progress(struct client *client, long a, long b)
 
 static void *load_function(void *handle, const char *name, struct err *err)
 {
-	void *function = dlsym(handle, name);
+	void *function = library_function(handle, name);
 
 	if (!function)
 		err_set(err, ENOSYS, "%s has no %s", soname, name);
@@ -214,9 +221,8 @@ static int load(struct debuginfod *d, struct err *err)
 
 	if (d->client)
 		return 0;
-	handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	if (!handle)
-		return err_set(err, ENOSYS, "debuginfod cannot be used: %s", dlerror());
+	if (library_load(soname, err, &handle) < 0)
+		return err_prefix(err, "debuginfod cannot be used");
 	l->begin = (struct client * (*)(void)) load_function(handle, "debuginfod_begin", err);
 	l->end = (void (*)(struct client *))load_function(handle, "debuginfod_end", err);
 	l->find[DEBUGINFOD_DEBUGINFO] = (find_fn)load_function(handle, "debuginfod_find_debuginfo", err);

@@ -14,6 +14,9 @@
  */
 struct debuginfod;
 
+/* 0 when libdebuginfod can be loaded, or why not. */
+int debuginfod_try(struct err *err);
+
 /* DEBUGINFOD_URLS is set and not empty: servers may be asked even without an option. */
 bool debuginfod_is_wanted(void);
 
