@@ -4,12 +4,13 @@
 import os
 import re
 import subprocess
+from collections import Counter
 
 import pytest
 from harness import TIMEOUT, gather, name_of, tids, until, wait_until
 from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth, version
 
-# At a thread that runs.
+# Stacks of threads that run.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
 
 KINDS = [
@@ -211,18 +212,35 @@ def test_application_as_jstack_says(pools, look, tool):
         assert [(function, file if line else None, line) for function, file, line in shown(found)] == places, name
 
 
+# More than there are processors: what runs and what has just lost its processor are seen alike.
+RUNNERS = 4
+
+
+def runners(t):
+    """Their threads, once all have their names."""
+    named = lambda: [tid for tid in tids(t.pid) if (name_of(t.pid, tid) or "").startswith("chains")]
+    return wait_until(lambda: len(named()) == RUNNERS and named(), "they have their names")
+
+
 @pytest.mark.parametrize("mode", RUNNING)
 def test_running(java, look, mode):
-    """A thread that calls and returns as fast as it can: what is said to be whole is right."""
-    t = java("1", options=RUNNING[mode], main="JavaChains")
-    tid = wait_until(lambda: [tid for tid in tids(t.pid) if name_of(t.pid, tid) == "chains0"], "it has its name")[0]
+    """Threads that call and return as fast as they can: what is said to be whole is right."""
+    t = java(str(RUNNERS), options=RUNNING[mode], main="JavaChains", before=["nice", "-n", "10"])
+    chosen = ",".join(map(str, runners(t)))
+    count = Counter()
 
-    def count(patience):
-        docs = [look(t, "-t", tid) for _ in range(LOOKS)]
-        whole = [t for doc in docs for t in doc["threads"] if t["user_stack_end"] == "complete"]
-        return {depth for depth in map(assert_chain, whole) if depth > 3} and {"deep"}
+    def see(patience):
+        seen = set()
+        for _ in range(0, LOOKS, RUNNERS):
+            for found in look(t, "-t", chosen)["threads"]:
+                count[found["user_stack_end"]] += 1
+                count["held"] += found["capture"] == "held"
+                if found["user_stack_end"] == "complete" and assert_chain(found) > 3:
+                    seen.add("deep")
+        return seen
 
-    gather(count, {"deep"})
+    gather(see, {"deep"})
+    print(dict(count))
     t.assert_progress()
 
 

@@ -5,10 +5,11 @@ import json
 import os
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, rounds, thread, until
+from harness import SLOW, TIMEOUT, rounds, thread, until
 from load import Load
 from nodes import (
     CHOSEN,
@@ -299,13 +300,20 @@ def test_optimised_server_under_load(server, snap):
         assert_shown_under_load(started, snap, path, assert_same)
 
 
+WORKERS = 3
+
+
 @pytest.mark.parametrize("tier", [*TIERS, "usual"])
 def test_recursion(node, target, snap, tier):
-    """It recurses and returns as fast as it can, and no frame is missing or wrong."""
+    """Threads that recurse and return as fast as they can: no frame is missing or wrong."""
     options = [] if tier == "usual" else tier_options(node, tier)
-    t = target(node, *options, RECURSION, stderr=subprocess.DEVNULL)
-    seen = 0
-    for _ in rounds(LOOKS):
-        main = thread(snap(t, "-t", t.pid), t.pid)
-        seen += bool(assert_calls_fit(main))
-    assert seen > 1
+    t = target(node, *options, RECURSION, str(WORKERS), stderr=subprocess.DEVNULL)
+    count, workers = Counter(), set()
+    for _ in rounds(LOOKS / (1 + WORKERS)):
+        for found in snap(t)["threads"]:
+            if assert_calls_fit(found):
+                count[found["user_stack_end"]] += 1
+                count["held"] += found["capture"] == "held"
+                workers |= {found["tid"]} - {t.pid}
+    print(dict(count))
+    assert count["complete"] > LOOKS / SLOW / 2 and len(workers) == WORKERS
