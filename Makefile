@@ -325,7 +325,7 @@ check-run:
 check-vm: ## run the end-to-end tests marked arch on the other one, in a virtual machine (or on VM_ARCH=arm64|amd64)
 	@tools/setup build vm
 	@mkdir -p $(BUILD)
-	+@$(RUN_TESTS) -t 3000 $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
+	+@$(RUN_TESTS) -t $$(($${VM_SECONDS:-1500} + 1500)) $(BUILD)/vm-e2e tests/vm/run $(BUILD)/vm $(VM_ARCH)
 
 .PHONY: check-kernels
 check-kernels: ## boot Debian's kernels and tell what each lets the program do, for hours (KERNELS="amd64:sid:cloud …" for some)
