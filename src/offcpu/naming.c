@@ -35,6 +35,7 @@ struct offcpu_naming {
 	struct u64map named; /* address of a struct wait_stack, plus one for a waker's, to struct named_stack */
 	VEC(struct named_stack *) all;
 	VEC(uint64_t) addresses; /* of the kernel, each once */
+	struct u64map newest; /* by pid and tid: when the last thread of that number began */
 };
 
 DEFINE_CLEANUP(offcpu_naming, struct offcpu_naming *, offcpu_naming_destroy)
@@ -71,6 +72,7 @@ void offcpu_naming_destroy(struct offcpu_naming *naming)
 	vec_deinit(&naming->addresses);
 	u64map_deinit(&naming->texts);
 	u64map_deinit(&naming->named);
+	u64map_deinit(&naming->newest);
 	symbolizer_destroy(naming->symbolizer);
 	runtimes_deinit(&naming->runtimes);
 	arena_destroy(naming->arena);
@@ -335,6 +337,39 @@ static const char *kernel_error(struct offcpu_naming *naming, const struct wait_
 	return arena_printf(naming->arena, "%s: %s", name, strerrordesc_np(-stack->kernel_error));
 }
 
+static uint64_t number_key(pid_t pid, pid_t tid)
+{
+	return (uint64_t)pid << 32 | (uint32_t)tid;
+}
+
+/* Of several threads that had a number one after the other, a name is the last one's. */
+static bool find_newest(struct offcpu_naming *naming, const struct waits *waits)
+{
+	for (size_t i = 0; i < waits_nthreads(waits); i++) {
+		const struct offcpu_thread *thread = waits_thread(waits, i);
+		bool created;
+		uint64_t *start_ns = u64map_put(&naming->newest, number_key(thread->pid, thread->tid), &created);
+
+		if (!start_ns)
+			return false;
+		if (created || thread->start_ns > *start_ns)
+			*start_ns = thread->start_ns;
+	}
+	return true;
+}
+
+/* What the program calls it, or else the kernel. A main thread's is the name of the process. A start of 0 is not known. */
+static const char *name_thread(struct offcpu_naming *naming, pid_t pid, pid_t tid, uint64_t start_ns, const char *comm)
+{
+	const struct offcpu_naming_options *options = naming->options;
+	const uint64_t *newest = u64map_find(&naming->newest, number_key(pid, tid));
+	const char *name = NULL;
+
+	if (options->thread_name && tid != pid && (!start_ns || !newest || *newest <= start_ns))
+		name = options->thread_name(options->merge_arg, pid, tid, start_ns);
+	return name ? name : comm;
+}
+
 /* An interrupt has nothing but its kernel stack. */
 static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct wait_row *from,
 				      const struct named_stack *named)
@@ -350,6 +385,8 @@ static struct offcpu_waker name_waker(struct offcpu_naming *naming, const struct
 		return waker;
 	waker.pid = from->waker_tgid;
 	waker.tid = from->waker_tid;
+	if (waker.tid)
+		waker.name = name_thread(naming, waker.pid, waker.tid, 0, from->waker_name);
 	waker.user = named ? named->user : NULL;
 	waker.user_error = user_error(naming, from->waker_tgid, from->waker_stack, waker.user);
 	return waker;
@@ -365,7 +402,7 @@ bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from
 		.tid = from->tid,
 		.process_start_ns = from->process_start_ns,
 		.thread_start_ns = from->thread_start_ns,
-		.thread_name = from->name,
+		.thread_name = name_thread(naming, from->tgid, from->tid, from->thread_start_ns, from->name),
 		.state = from->state,
 		.sum = from->sum,
 		.kernel = named ? named->kernel : NULL,
@@ -394,10 +431,13 @@ static bool add_row(struct offcpu_naming *naming, const struct waits *waits, siz
 
 bool offcpu_naming_fill(struct offcpu_naming *naming, const struct waits *waits, struct offcpu_profile *out)
 {
-	if (!prepare(naming, waits))
+	if (!prepare(naming, waits) || !find_newest(naming, waits))
 		return false;
 	for (size_t i = 0; i < waits_nthreads(waits); i++) {
-		if (!offcpu_profile_add_thread(out, waits_thread(waits, i)))
+		struct offcpu_thread thread = *waits_thread(waits, i);
+
+		thread.name = name_thread(naming, thread.pid, thread.tid, thread.start_ns, thread.name);
+		if (!offcpu_profile_add_thread(out, &thread))
 			return false;
 	}
 	for (size_t i = 0; i < waits_nrows(waits); i++)

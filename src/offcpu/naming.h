@@ -20,6 +20,8 @@ struct offcpu_naming_options {
 	/* Puts the frames of a process's runtimes in their places: runtime_processes_merge(). May be NULL. */
 	bool (*merge)(void *arg, uint32_t process, const struct raw_stack *raw, struct stack *stack);
 	void *merge_arg;
+	/* What the program calls a thread: runtime_processes_thread_name(), with the same argument. May be NULL; NULL: not known. */
+	const char *(*thread_name)(void *arg, pid_t tgid, pid_t tid, uint64_t start_ns);
 	const char *(*no_maps)(void *arg, pid_t tgid); /* why those of a process are missing, or NULL; may be NULL */
 	void *no_maps_arg;
 };

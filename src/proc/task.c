@@ -116,3 +116,34 @@ int task_kernel_stack(const struct process *process, pid_t tid, struct arena *ar
 	}
 	return (int)n;
 }
+
+int task_numbers_list(const struct process *process, struct task_numbers *out)
+{
+	struct task_status status;
+	int rc = process_list_tids(process, &out->ours);
+	bool same = task_status(process, process->pid, &status) == 0 && status.nspids < 2;
+
+	for (size_t i = 0; rc == 0 && i < out->ours.len; i++) {
+		pid_t own = out->ours.data[i];
+
+		if (!same)
+			own = task_status(process, own, &status) == 0 ? status.ns_pid : 0;
+		if (!vec_push(&out->own, own))
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
+void task_numbers_deinit(struct task_numbers *numbers)
+{
+	vec_deinit(&numbers->ours);
+	vec_deinit(&numbers->own);
+}
+
+pid_t task_numbers_find(const struct task_numbers *numbers, pid_t own)
+{
+	for (size_t i = 0; own && i < numbers->own.len; i++)
+		if (numbers->own.data[i] == own)
+			return numbers->ours.data[i];
+	return 0;
+}

@@ -15,6 +15,21 @@
 int task_status(const struct process *process, pid_t tid, struct task_status *out);
 
 /*
+ * The threads of a process by their numbers, ours and those that they have for themselves, which are others in a pid namespace of
+ * their own; 0: it has ended meanwhile.
+ */
+struct task_numbers {
+	struct tid_list ours;
+	struct tid_list own;
+};
+
+int task_numbers_list(const struct process *process, struct task_numbers *out);
+void task_numbers_deinit(struct task_numbers *numbers);
+
+/* Our number of a thread that has this one for itself; 0: there is none. */
+pid_t task_numbers_find(const struct task_numbers *numbers, pid_t own);
+
+/*
  * How often the thread got a CPU, and (if wanted) for how long, from "schedstat". It rises when a thread gets one, the counters of context switches
  * when it leaves it. -ENOENT: the kernel does not count.
  */

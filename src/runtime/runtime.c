@@ -108,6 +108,13 @@ void runtimes_forget(const struct runtimes *runtimes)
 			runtimes->data[i].ops->forget(runtimes->data[i].state);
 }
 
+void runtimes_name_threads(const struct runtimes *runtimes, runtime_name_fn fn, void *arg)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->name_threads)
+			runtimes->data[i].ops->name_threads(runtimes->data[i].state, fn, arg);
+}
+
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw)
 {
 	for (size_t i = 0; i < runtimes->len; i++) {

@@ -15,6 +15,9 @@
 #include "target/target.h"
 #include "unwind/stepper.h"
 
+/* The name of a thread, which is valid during the call. */
+typedef void (*runtime_name_fn)(void *arg, pid_t tid, const char *name);
+
 /*
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
@@ -85,6 +88,12 @@ struct runtime_ops {
 	void (*learn)(void *state, const struct raw_stack *raw);
 
 	/*
+	 * Tells of each thread of the live process the name that the program gave it. Some may be left out, as it runs on
+	 * meanwhile. NULL: they have none.
+	 */
+	void (*name_threads)(void *state, runtime_name_fn fn, void *arg);
+
+	/*
 	 * Likewise for threads that sleep, and are walked without a snapshot: look() comes first, since the process has changed, and
 	 * has the map for as long as its threads are walked;
 	 * sleeping() appends the frames of a thread, whose memory is read through `mem`, to those that its stepper noted. NULL: nothing
@@ -138,6 +147,9 @@ void runtimes_look(const struct runtimes *runtimes, const struct maps *maps);
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw);
 void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
 void runtimes_forget(const struct runtimes *runtimes);
+
+/* The names that all of them gave threads. */
+void runtimes_name_threads(const struct runtimes *runtimes, runtime_name_fn fn, void *arg);
 
 /* What they know of it: all that the first knows, and of the others what that leaves open. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,

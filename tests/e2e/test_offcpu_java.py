@@ -6,7 +6,7 @@ import os
 import javas
 import pytest
 from harness import gather, until
-from javas import MODES, RUNNING, assert_chain, frames_of, shown, truth
+from javas import MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
 from offcpu_recording import added, over, rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -144,6 +144,20 @@ def test_waits_that_are_not_over(java, record, mode, source):
     assert len(found) > 5
     for name in found:
         assert stacks[name] in [shown(row) for row in rows[name]], name
+
+
+@pytest.mark.parametrize("source", ["auto", "proc"])
+def test_names_of_threads(java, record, source):
+    """Of any length and language, though not that of the thread that answers, which may run."""
+    t = java("all")
+    expected = {name for name, _, _ in answers(t, "threads")} - {"main"}
+    assert any(len(name) > 15 for name in expected)
+
+    def look():
+        doc = record("--json", f"--source={source}", "-p", t.pid).finish()
+        return {row["thread_name"] for row in doc["stacks"]}
+
+    until(look, lambda found: expected <= found)
 
 
 # Threads of JavaPools: what each waits for, and whether that is idle.

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import built, native, preemptions, run, tids, until, wait_until
+from harness import built, name_of, native, preemptions, run, tids, until, wait_until
 from offcpu_recording import MS, added, assert_whole, names, rows_of, wake, why_not
 from pythons import CHOSEN, LOOKS, SCRIPTS, check_recursion, command, python_frames
 
@@ -124,9 +124,44 @@ def test_causes(python, record):
     assert not any(idle or cause == "condition" for cause, idle in found["for_interpreter"])
 
 
+def names_of(t):
+    """What the target calls its threads; a main thread has the name of the process."""
+    told = {int(tid): name for tid, (name, _) in json.loads(t.ask("truth"))["names"].items()}
+    return {**told, t.pid: name_of(t.pid, t.pid)}
+
+
+@pytest.mark.parametrize("source", ["auto", "proc"])
+def test_names_of_threads(python, record, source):
+    t = python("waits.py").settle()
+    expected = names_of(t)
+
+    def look():
+        doc = record("--json", f"--source={source}", "-p", t.settle().pid).finish()
+        return {row["tid"]: row["thread_name"] for row in doc["stacks"]}
+
+    until(look, lambda found: found == expected)
+
+
+def test_names_of_threads_in_events(python, record, tmp_path):
+    """They are read while it records, too: a thread may end before that does."""
+    t = python("waits.py").settle()
+    expected = names_of(t)
+    events = tmp_path / "events"
+    recording = record("--json", "--min", "0", f"--events={events}", "-p", t.pid)
+
+    def are_named():
+        wake(t)
+        seen = [json.loads(line) for line in events.read_text().split("\n")[:-1]]
+        return expected.items() <= {(e["tid"], e["thread_name"]) for e in seen if e["type"] == "wait"}
+
+    wait_until(are_named, "all threads have their names")
+    recording.finish()
+
+
 def test_from_the_start(version):
     """The interpreter of a command is found as soon as there is one, and its functions as they come and go."""
     doc = run("offcpu", "--json", "--", *command(version), SCRIPTS / "replaced.py").doc
+    assert not [note for note in doc["notes"] if "not shown" in note]
     waits = {}
     for row in rows_of(doc, state="S"):
         for name in {name for name, _, _ in python_frames(row) if name and name.startswith("made_")}:

@@ -353,6 +353,47 @@ static void test_waker_errors(void **state)
 	assert_non_null(strstr(row.waker.user_error, "outside of this pid namespace"));
 }
 
+static const char *call_worker(void *arg, pid_t tgid, pid_t tid, uint64_t start_ns)
+{
+	return tid == 12 ? NULL : "what the program calls it";
+}
+
+/* A name is that of the last thread with the number; a main thread, and one that has none, have the kernel's. */
+static void test_names_of_threads(void **state)
+{
+	static const struct {
+		uint32_t tid;
+		uint64_t start_ns;
+		const char *name;
+	} threads[] = {
+		{10, 1, "worker"},
+		{11, 1, "worker"},
+		{11, 2, "what the program calls it"},
+		{12, 1, "worker"},
+	};
+	struct fixture *f = *state;
+
+	f->options.thread_name = call_worker;
+	for (size_t i = 0; i < 4; i++) {
+		const struct offcpu_wait wait = {
+			.kind = OFFCPU_WAIT,
+			.key = {.state = 'S', .tgid = 10, .tid = threads[i].tid, .thread_start_ns = threads[i].start_ns, .waker_tid = 11},
+			.waker_tgid = 10,
+			.waker_comm = "worker",
+			.duration_ns = 10 - i,
+			.comm = "worker",
+		};
+
+		assert_non_null(waits_add_wait(f->waits, &wait, sizeof(wait)));
+	}
+	assert_true(offcpu_naming_fill(f->naming, f->waits, &f->profile));
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(f->profile.threads.data[i].name, threads[i].name);
+		assert_string_equal(f->profile.rows.data[i].thread_name, threads[i].name);
+		assert_string_equal(f->profile.rows.data[i].waker.name, "what the program calls it");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_scheduler_frames, start, finish),
 		cmocka_unit_test_setup_teardown(test_waker, start, finish),
 		cmocka_unit_test_setup_teardown(test_waker_errors, start, finish),
+		cmocka_unit_test_setup_teardown(test_names_of_threads, start, finish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,21 @@ static void test_gone(void **state)
 	process_close(&p);
 }
 
+static void test_numbers(void **state)
+{
+	struct task_numbers numbers = {0};
+	struct process p;
+
+	assert_int_equal(process_open(getpid(), NULL, &p), 0);
+	assert_int_equal(task_numbers_list(&p, &numbers), 0);
+	assert_int_equal(numbers.ours.len, 1);
+	assert_int_equal(task_numbers_find(&numbers, numbers.own.data[0]), getpid());
+	assert_int_equal(task_numbers_find(&numbers, 0), 0);
+	assert_int_equal(task_numbers_find(&numbers, numbers.own.data[0] + 1), 0);
+	task_numbers_deinit(&numbers);
+	process_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +121,7 @@ int main(void)
 		cmocka_unit_test(test_running),
 		cmocka_unit_test(test_kernel_stack),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

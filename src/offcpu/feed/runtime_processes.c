@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/signals.h"
@@ -16,6 +17,8 @@ enum {
 	MAX_LOOKS = 9, /* at a process that may have a runtime, whose memory is not ready yet: */
 	FIRST_NS = 4000000, /* after so long, then twice as long, and so on, */
 	LONGEST = 14,       /* so often twice: a minute, for those whose map goes on changing */
+	FIRST_NAMES_NS = 100000000, /* threads are asked for their names so long after the process became known, */
+	LAST_NAMES = 6,             /* then after twice as long, so often, and so on at that pace */
 	MAP_NS = 200000000, /* how old a map may be that tells which memory can be read without waiting for somebody */
 };
 
@@ -33,6 +36,14 @@ struct runtime_process {
 	struct arena *arena; /* of the map */
 	struct maps maps;    /* what it has mapped, */
 	uint64_t mapped_ns;  /* at that time */
+	uint32_t nnames;           /* how often threads were asked for their names */
+	_Atomic uint64_t names_ns; /* when to do it again; 0: never */
+};
+
+/* What the program calls a thread. */
+struct thread_name {
+	const char *name;
+	uint64_t at_ns; /* when it was read last */
 };
 
 /* To look for the runtimes of a process, to read what the names of a stack need, or to close what it is read through. */
@@ -61,6 +72,10 @@ struct runtime_processes {
 	struct u64map current;             /* by tgid: the number, or 0 */
 	size_t nopen;              /* those with a target that is read */
 	uint64_t over_limit;
+
+	pthread_mutex_t names_lock; /* guards what follows */
+	struct arena *arena;
+	struct u64map names; /* by tgid and tid: struct thread_name */
 };
 
 struct runtime_processes *runtime_processes_create(struct offcpu_probe *probe, const struct runtime_processes_options *options)
@@ -70,9 +85,15 @@ struct runtime_processes *runtime_processes_create(struct offcpu_probe *probe, c
 
 	if (!processes)
 		return NULL;
+	processes->arena = arena_create();
+	if (!processes->arena) {
+		free(processes);
+		return NULL;
+	}
 	processes->probe = probe;
 	processes->options = *options;
 	pthread_mutex_init(&processes->lock, NULL);
+	pthread_mutex_init(&processes->names_lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&processes->more, &attributes);
@@ -100,6 +121,9 @@ void runtime_processes_destroy(struct runtime_processes *processes)
 	u64map_deinit(&processes->current);
 	pthread_cond_destroy(&processes->more);
 	pthread_mutex_destroy(&processes->lock);
+	u64map_deinit(&processes->names);
+	arena_destroy(processes->arena);
+	pthread_mutex_destroy(&processes->names_lock);
 	free(processes);
 }
 
@@ -154,16 +178,28 @@ static void give(struct runtime_processes *processes, const struct runtime_proce
 		offcpu_probe_set_runtime(processes->probe, p->tgid, NULL);
 }
 
+/* The worker is to be awake at that time. */
+static void plan_work(struct runtime_processes *processes, uint64_t ns)
+{
+	pthread_mutex_lock(&processes->lock);
+	if (!processes->again_ns || ns < processes->again_ns)
+		processes->again_ns = ns;
+	pthread_mutex_unlock(&processes->lock);
+}
+
+static void plan_names(struct runtime_processes *processes, struct runtime_process *p)
+{
+	p->names_ns = monotonic_ns() + ((uint64_t)FIRST_NAMES_NS << (p->nnames < LAST_NAMES ? p->nnames : LAST_NAMES));
+	plan_work(processes, p->names_ns);
+}
+
 static void plan(struct runtime_processes *processes, struct runtime_process *p)
 {
 	p->not_before_ns = monotonic_ns() + ((uint64_t)FIRST_NS << (p->nlooks < LONGEST ? p->nlooks : LONGEST));
 	if (p->nlooks++ >= MAX_LOOKS)
 		return;
 	p->again_ns = p->not_before_ns;
-	pthread_mutex_lock(&processes->lock);
-	if (!processes->again_ns || p->again_ns < processes->again_ns)
-		processes->again_ns = p->again_ns;
-	pthread_mutex_unlock(&processes->lock);
+	plan_work(processes, p->again_ns);
 }
 
 /* Counts one more that is read, or one less. False: there are too many. */
@@ -210,6 +246,7 @@ static void look(struct runtime_processes *processes, struct runtime_process *p)
 			p->runtimes.keep = processes->options.keep;
 			p->target->memory.is_old = true;
 			give(processes, p);
+			plan_names(processes, p);
 			return;
 		}
 		keep_problem(p);
@@ -252,10 +289,53 @@ static void learn(struct runtime_process *p, const struct raw_stack *raw)
 	runtimes_learn(&p->runtimes, raw);
 }
 
+struct names_of {
+	struct runtime_processes *processes;
+	pid_t tgid;
+	uint64_t at_ns;
+};
+
+static uint64_t thread_key(pid_t tgid, pid_t tid)
+{
+	return (uint64_t)tgid << 32 | (uint32_t)tid;
+}
+
+/* What does not fit into memory is missing. */
+static void keep_name(void *arg, pid_t tid, const char *text)
+{
+	const struct names_of *names = arg;
+	struct runtime_processes *processes = names->processes;
+	struct thread_name *kept;
+	uint64_t *slot;
+	bool created;
+
+	pthread_mutex_lock(&processes->names_lock);
+	slot = u64map_put(&processes->names, thread_key(names->tgid, tid), &created);
+	kept = slot && created ? arena_alloc(processes->arena, sizeof(*kept)) : slot ? (struct thread_name *)(uintptr_t)*slot : NULL;
+	if (kept) {
+		*slot = (uintptr_t)kept;
+		*kept = (struct thread_name){.name = arena_intern(processes->arena, text), .at_ns = names->at_ns};
+	}
+	pthread_mutex_unlock(&processes->names_lock);
+}
+
+/* With the lock of the process held. */
+static void name_threads(struct runtime_processes *processes, struct runtime_process *p)
+{
+	struct names_of names = {.processes = processes, .tgid = p->tgid, .at_ns = monotonic_ns()};
+
+	p->names_ns = 0;
+	if (!p->target || p->has_ended)
+		return;
+	renew_map(p);
+	runtimes_name_threads(&p->runtimes, keep_name, &names);
+	p->nnames++;
+}
+
 /* All of its stacks that came before have been learnt. Names are kept. */
 static void end(struct runtime_processes *processes, struct runtime_process *p)
 {
-	p->again_ns = 0;
+	p->again_ns = p->names_ns = 0;
 	if (p->target && !p->has_ended) {
 		runtimes_forget(&p->runtimes);
 		target_forget_memory(p->target);
@@ -274,6 +354,10 @@ static void do_job(struct runtime_processes *processes, const struct job *job)
 		look(processes, job->process);
 		if (job->raw)
 			learn(job->process, job->raw);
+		if (job->process->names_ns && job->process->names_ns <= monotonic_ns()) {
+			name_threads(processes, job->process);
+			plan_names(processes, job->process);
+		}
 	}
 	pthread_mutex_unlock(&job->process->lock);
 }
@@ -294,6 +378,14 @@ static void wait_for_more(struct runtime_processes *processes)
 	}
 }
 
+/* When there is something to do for it by itself; 0: never. */
+static uint64_t next_work(const struct runtime_process *p)
+{
+	const uint64_t again = p->again_ns, names = p->names_ns;
+
+	return again && (!names || again < names) ? again : names;
+}
+
 /* Adds a job for each process that is to be looked at again by now, and finds out when the next one is; with the lock held. */
 static void add_due(struct runtime_processes *processes, struct jobs *jobs)
 {
@@ -304,11 +396,12 @@ static void add_due(struct runtime_processes *processes, struct jobs *jobs)
 	processes->again_ns = 0;
 	for (size_t i = 0; i < processes->all.len; i++) {
 		struct runtime_process *p = processes->all.data[i];
+		const uint64_t due = next_work(p);
 
-		if (p->again_ns && p->again_ns <= now)
+		if (due && due <= now)
 			vec_push(jobs, (struct job){.process = p});
-		else if (p->again_ns && (!processes->again_ns || p->again_ns < processes->again_ns))
-			processes->again_ns = p->again_ns;
+		else if (due && (!processes->again_ns || due < processes->again_ns))
+			processes->again_ns = due;
 	}
 }
 
@@ -476,13 +569,48 @@ bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack 
 	return ok;
 }
 
+void runtime_processes_name_threads(struct runtime_processes *processes)
+{
+	for (size_t i = 0; i < processes->all.len; i++) {
+		struct runtime_process *p = processes->all.data[i];
+
+		pthread_mutex_lock(&p->lock);
+		name_threads(processes, p);
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
+const char *runtime_processes_thread_name(void *arg, pid_t tgid, pid_t tid, uint64_t start_ns)
+{
+	struct runtime_processes *processes = arg;
+	const struct thread_name *name;
+	const char *found = NULL;
+	const uint64_t *slot;
+
+	pthread_mutex_lock(&processes->names_lock);
+	slot = u64map_find(&processes->names, thread_key(tgid, tid));
+	name = slot ? (const struct thread_name *)(uintptr_t)*slot : NULL;
+	if (name && name->at_ns >= start_ns)
+		found = name->name;
+	pthread_mutex_unlock(&processes->names_lock);
+	return found;
+}
+
 void runtime_processes_notes(struct runtime_processes *processes, runtime_processes_note_fn fn, void *arg)
 {
+	_cleanup_(u64map_deinit) struct u64map read = {0};
 	char text[128];
+	bool created;
 
-	for (size_t i = 0; i < processes->all.len; i++)
-		if (processes->all.data[i]->problem[0])
-			fn(arg, processes->all.data[i]->problem);
+	/* A program that was just executed may be looked at before its start is known, and be another process after it. */
+	for (size_t i = processes->all.len; i-- > 0;) {
+		const struct runtime_process *p = processes->all.data[i];
+
+		if (p->target)
+			u64map_put(&read, (uint64_t)p->tgid, &created);
+		else if (p->problem[0] && !u64map_find(&read, (uint64_t)p->tgid))
+			fn(arg, p->problem);
+	}
 	if (!processes->over_limit)
 		return;
 	snprintf(text, sizeof(text), "frames of runtimes may be missing: there were more than %d processes at a time that have some",

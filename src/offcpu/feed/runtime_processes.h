@@ -63,6 +63,15 @@ void runtime_processes_give(struct runtime_processes *processes, uint32_t number
 /* For the naming: puts them in their places. False when memory is exhausted. Any thread. */
 bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_stack *raw, struct stack *stack);
 
+/*
+ * Threads have names that only their runtimes know. They are asked for now and then, by the thread, and once more here: to be
+ * called when that has ended. Names are those of the last time, and are gone only when all of this is.
+ */
+void runtime_processes_name_threads(struct runtime_processes *processes);
+
+/* For the naming: that of a thread that began at this time; NULL: not known. Any thread. */
+const char *runtime_processes_thread_name(void *processes, pid_t tgid, pid_t tid, uint64_t start_ns);
+
 /* Why frames of runtimes may be missing, once for each process. To be called when the thread has ended. */
 typedef void (*runtime_processes_note_fn)(void *arg, const char *note);
 void runtime_processes_notes(struct runtime_processes *processes, runtime_processes_note_fn fn, void *arg);

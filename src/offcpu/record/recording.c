@@ -485,6 +485,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	r->names.native.find_made = tables_find_made;
 	r->names.native.find_ctx = r->tables;
 	r->names.merge = runtime_processes_merge;
+	r->names.thread_name = runtime_processes_thread_name;
 	r->names.merge_arg = r->runtimes;
 	r->names.no_maps = why_no_maps;
 	r->names.no_maps_arg = r;
@@ -751,6 +752,7 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 	struct recording *r = (struct recording *)watch;
 
 	recording_stop(watch);
+	runtime_processes_name_threads(r->runtimes);
 	stack_copies_walk(&r->copies, r->tables, r->waits);
 	stack_copies_deinit(&r->copies);
 	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */

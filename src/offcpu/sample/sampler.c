@@ -138,6 +138,7 @@ static struct sampler *create(const struct sampler_options *options)
 	s->names.native.find = sleeping_module;
 	s->names.native.find_ctx = s->sleeping;
 	s->names.merge = runtime_processes_merge;
+	s->names.thread_name = runtime_processes_thread_name;
 	s->names.merge_arg = s->runtimes;
 	s->naming = offcpu_naming_create(&s->names);
 	s->options.why = s->arena ? arena_intern(s->arena, options->why) : NULL;
@@ -274,6 +275,7 @@ static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_pr
 	bool ok;
 
 	sampler_stop(watch);
+	runtime_processes_name_threads(s->runtimes);
 	*out = (struct offcpu_profile){.start_ns = s->start_ns, .duration_ns = s->ended_ns - s->started_ns,
 					.method = "proc", .estimate = true, .filter = s->options.watch.filter,
 					.by_process = !s->options.watch.by_thread};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "proc/task.h"
 #include "runtime/hotspot/code_cache.h"
 #include "runtime/hotspot/frame.h"
 #include "runtime/hotspot/method.h"
@@ -743,6 +744,23 @@ static void learn(void *state, const struct raw_stack *raw)
 	hs->effort -= fresh ? before - hs->pages.effort : 0;
 }
 
+static void name_threads(void *state, runtime_name_fn fn, void *arg)
+{
+	_cleanup_(task_numbers_deinit) struct task_numbers numbers = {0};
+	struct hotspot *hs = state;
+
+	read_anew(hs);
+	if (task_numbers_list(&hs->target->process, &numbers) < 0 || !java_threads_read(&hs->threads))
+		return;
+	for (size_t i = 0; i < hs->threads.list.len; i++) {
+		const struct java_thread *thread = &hs->threads.list.data[i];
+		const pid_t tid = task_numbers_find(&numbers, thread->own);
+
+		if (tid && thread->name)
+			fn(arg, tid, thread->name);
+	}
+}
+
 const struct runtime_ops hotspot_runtime = {
 	.name = name,
 	.is_likely = is_likely,
@@ -755,6 +773,7 @@ const struct runtime_ops hotspot_runtime = {
 	.note = note,
 	.describe = describe,
 	.learn = learn,
+	.name_threads = name_threads,
 	.look = look_anew,
 	.forget = forget,
 	.merge = merge,

@@ -95,6 +95,8 @@ enum hotspot_fact { /* append-only: their numbers are in saved snapshots */
 	HS_HEAP_LIMITS_LAST = HS_HEAP_LIMITS + 8 * 2 - 1,
 	HS_INTERPRETER, /* its code, */
 	HS_INTERPRETER_SIZE,
+	HS_THREAD_OS, /* fields: what the system knows of a thread, */
+	HS_OS_THREAD_ID, /* its number there */
 
 	HS_FACT_COUNT,
 };

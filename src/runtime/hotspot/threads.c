@@ -235,11 +235,13 @@ static bool find_object(const struct java_threads *t, const struct classes *c, u
 static bool read_thread(struct java_threads *t, const struct classes *c, uint64_t thread)
 {
 	struct java_thread found = {0};
-	uint64_t object, size = 0;
+	uint64_t object, size = 0, os, own;
 	bool known = get(t, thread, HS_THREAD_STACK_BASE, &found.high) && get(t, thread, HS_THREAD_STACK_SIZE, &size);
 
 	if (c && find_object(t, c, thread, &object))
 		read_object(t, c, object, &found);
+	if (t->pages->live && get(t, thread, HS_THREAD_OS, &os) && get(t, os, HS_OS_THREAD_ID, &own))
+		found.own = (pid_t)own;
 	if (!known || !size || size > found.high)
 		return true;
 	found.low = found.high - size;

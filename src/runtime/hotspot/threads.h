@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
@@ -14,6 +15,7 @@
 struct java_thread {
 	uint64_t low; /* its stack, which tells whose it is: numbers of threads are other ones in a container */
 	uint64_t high;
+	pid_t own; /* its number for itself; 0: not known */
 	const char *name;  /* NULL: not known */
 	const char *state; /* as Thread.State has it: "WAITING"; NULL: not known */
 	bool has_daemon; /* it is known: */

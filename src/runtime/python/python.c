@@ -148,48 +148,24 @@ static bool renew_known(struct python *py)
 	return ok;
 }
 
-/* The numbers that threads have for themselves: others than ours when they are in a pid namespace of their own. */
-static int list_own_numbers(const struct process *process, const struct tid_list *tids, struct tid_list *out)
-{
-	struct task_status status;
-	bool same = task_status(process, process->pid, &status) == 0 && status.nspids < 2;
-
-	for (size_t i = 0; i < tids->len; i++) {
-		pid_t own = tids->data[i];
-
-		if (!same)
-			own = task_status(process, own, &status) == 0 ? status.ns_pid : 0;
-		if (!vec_push(out, own))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static void set_our_number(struct python_thread *thread, const struct tid_list *tids, const struct tid_list *own)
-{
-	for (size_t i = 0; i < own->len; i++)
-		if (own->data[i] == thread->own)
-			thread->tid = tids->data[i];
-}
-
 /* Threads come and go: what was listed before stays known, as one that was held may have ended since. */
 static int list_threads(struct python *py, struct err *err)
 {
-	struct tid_list tids = {0}, own = {0};
-	int rc = process_list_tids(&py->target->process, &tids);
+	_cleanup_(task_numbers_deinit) struct task_numbers numbers = {0};
+	int rc = task_numbers_list(&py->target->process, &numbers);
 
-	if (rc == 0)
-		rc = list_own_numbers(&py->target->process, &tids, &own);
 	if (rc < 0)
 		err_set(err, -rc, "its threads cannot be listed");
 	else
-		rc = python_threads_list(&py->layout, &py->target->memory.mem, &own, err, &py->threads);
-	for (size_t i = 0; rc == 0 && i < py->threads.len; i++)
-		set_our_number(&py->threads.data[i], &tids, &own);
+		rc = python_threads_list(&py->layout, &py->target->memory.mem, &numbers.own, err, &py->threads);
+	for (size_t i = 0; rc == 0 && i < py->threads.len; i++) {
+		struct python_thread *thread = &py->threads.data[i];
+		pid_t ours = task_numbers_find(&numbers, thread->own);
+
+		thread->tid = ours ? ours : thread->tid;
+	}
 	if (rc == 0 && !renew_known(py))
 		rc = err_set(err, ENOMEM, "out of memory");
-	vec_deinit(&tids);
-	vec_deinit(&own);
 	return rc;
 }
 
@@ -756,6 +732,25 @@ static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *
 	return add_frames(py, true, raw);
 }
 
+static void name_threads(void *state, runtime_name_fn fn, void *arg)
+{
+	struct python *py = state;
+	struct arena *arena = NULL;
+
+	if (!read_anew(py) || list_threads(py, NULL) < 0)
+		return;
+	arena = arena_create();
+	python_names_read(&py->layout, &py->recorder.mem, &py->threads);
+	for (size_t i = 0; arena && i < py->threads.len; i++) {
+		const struct python_thread *thread = &py->threads.data[i];
+		const char *text = thread->name ? python_string(&py->layout, &py->recorder.mem, thread->name, arena) : NULL;
+
+		if (text)
+			fn(arg, thread->tid, text);
+	}
+	arena_destroy(arena);
+}
+
 static void learn(void *state, const struct raw_stack *raw)
 {
 	struct python *py = state;
@@ -803,6 +798,7 @@ const struct runtime_ops python_runtime = {
 	.tasks = tasks,
 	.describe = describe,
 	.learn = learn,
+	.name_threads = name_threads,
 	.look = look,
 	.sleeping = sleeping,
 	.merge = merge,
