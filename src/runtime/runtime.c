@@ -20,14 +20,25 @@ static bool add(struct runtimes *runtimes, const struct runtime *runtime)
 	return vec_push(runtimes, *runtime) && (!stepper.ops || !runtime->state || vec_push(&runtimes->steppers, stepper));
 }
 
+/* A snapshot may have been saved by another version of ours, which kept something else of it. */
+static void tell_unreadable(struct target *target, const char *name)
+{
+	struct snap_runtime *saved = target_is_live(target) ? NULL : snapshot_find_runtime(target->snap, name);
+
+	if (saved && !saved->problem)
+		saved->problem = "another version of stakeout has saved it, and what is told of it there cannot be read";
+}
+
 bool runtimes_init(struct runtimes *runtimes, struct target *target)
 {
 	*runtimes = (struct runtimes){0};
 	for (size_t i = 0; runtime_list[i]; i++) {
 		struct runtime runtime = {.ops = runtime_list[i]};
 
-		if (target && runtime.ops->detect && !runtime.ops->detect(target, &runtime.state))
+		if (target && runtime.ops->detect && !runtime.ops->detect(target, &runtime.state)) {
+			tell_unreadable(target, runtime.ops->name);
 			continue;
+		}
 		if (!add(runtimes, &runtime)) {
 			runtimes_deinit(runtimes);
 			return false;

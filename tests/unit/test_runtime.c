@@ -169,6 +169,29 @@ static void test_thread(void **state)
 	snapshot_destroy(snap);
 }
 
+/* What another version of ours has saved is not guessed at, and the report says so. */
+static void test_saved_by_another_version(void **state)
+{
+	static const char *const names[] = {"python", "openjdk", "v8"};
+	uint64_t facts[400] = {1, 2, 3};
+
+	for (size_t i = 0; i < 3; i++)
+		for (uint32_t n = 0; n < 400; n += 21) {
+			const struct snap_runtime runtime = {.name = names[i], .facts = facts, .nfacts = n};
+			struct snapshot *snap = snapshot_create(1, &arch_x86_64);
+			struct target *target = target_open_saved(snap);
+			struct runtimes found;
+
+			assert_non_null(snapshot_add_runtime(snap, &runtime));
+			assert_true(runtimes_init(&found, target));
+			assert_int_equal(found.len, 0);
+			assert_non_null(strstr(snapshot_find_runtime(snap, names[i])->problem, "another version of stakeout"));
+			runtimes_deinit(&found);
+			target_close(target);
+			snapshot_destroy(snap);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_each_has_its_say),
 		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_saved_by_another_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,13 +198,18 @@ static bool load_thread(const struct snapshot *snap, struct v8_thread *t)
 static bool detect_saved(struct target *target, struct v8 *v8)
 {
 	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
+	uint32_t end = V8_FACT_COUNT; /* of the threads, if any were asked */
 
 	if (!saved || saved->problem || saved->nfacts < V8_FACT_COUNT)
+		return false;
+	if (saved->nfacts > V8_FACT_COUNT)
+		end = saved->nfacts - 1;
+	if (end < saved->nfacts && (saved->facts[end] > MAX_THREADS || saved->facts[end] * THREAD_FACTS != end - V8_FACT_COUNT))
 		return false;
 	v8_layout_load(saved->facts, V8_FACT_COUNT, &v8->layout);
 	if (v8_layout_check(&v8->layout, NULL) < 0 || !pages_load(&v8->ran, target->snap))
 		return false;
-	for (uint32_t i = V8_FACT_COUNT; i + THREAD_FACTS <= saved->nfacts; i += THREAD_FACTS) {
+	for (uint32_t i = V8_FACT_COUNT; i < end; i += THREAD_FACTS) {
 		pid_t tid = (pid_t)saved->facts[i];
 		struct v8_thread *t = find_thread(v8, tid) || v8->threads.len >= MAX_THREADS ? NULL : add_thread(v8, tid);
 
@@ -451,7 +456,7 @@ static bool keep_facts(struct v8 *v8)
 	struct snapshot *snap = v8->target->snap;
 	struct snap_runtime *runtime = snapshot_find_runtime(snap, name);
 	uint32_t n = V8_FACT_COUNT;
-	uint64_t *facts = arena_alloc(snap->arena, (V8_FACT_COUNT + v8->threads.len * THREAD_FACTS) * sizeof(*facts));
+	uint64_t *facts = arena_alloc(snap->arena, (V8_FACT_COUNT + v8->threads.len * THREAD_FACTS + 1) * sizeof(*facts));
 
 	if (!facts || !runtime)
 		return false;
@@ -460,6 +465,7 @@ static bool keep_facts(struct v8 *v8)
 		facts[n++] = (uint64_t)v8->threads.data[i]->tid;
 		facts[n++] = v8->threads.data[i]->flags;
 	}
+	facts[n++] = v8->threads.len; /* comes last: it tells where they begin, and so how many facts whoever saved them knew */
 	runtime->facts = facts;
 	runtime->nfacts = n;
 	return true;
