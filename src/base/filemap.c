@@ -2,7 +2,6 @@
 #include "base/filemap.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/signals.h"
 
 /* A file that cannot be mapped is read, up to here. */
 static const uint64_t max_copy = UINT64_C(1) << 30;
@@ -36,9 +36,7 @@ struct slot {
 static struct {
 	struct slot slots[FILEMAP_MAX];
 	atomic_uint used; /* slots from here on were never used */
-	pthread_mutex_t lock; /* guards installing the handler */
-	struct sigaction before;
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} all;
 
 /* The slot whose mapping has the address, and where the bytes of its file end; NULL when there is none. */
 static struct slot *find_slot(uintptr_t at, uintptr_t *end)
@@ -73,49 +71,17 @@ static bool give_zeroes(uintptr_t at)
 		       0) == (long)from;
 }
 
-/*
- * Does what would have happened without us. A fault cannot be ignored: the instruction runs again, and the default
- * action ends us.
- */
-static void pass_on(int sig, siginfo_t *info, void *context)
-{
-	const struct sigaction by_default = {.sa_handler = SIG_DFL};
-	bool is_fault = info->si_code > 0; /* otherwise somebody sent it */
+static void on_bus_error(int sig, siginfo_t *info, void *context);
 
-	if (all.before.sa_flags & SA_SIGINFO) {
-		all.before.sa_sigaction(sig, info, context);
-	} else if (all.before.sa_handler != SIG_DFL && all.before.sa_handler != SIG_IGN) {
-		all.before.sa_handler(sig);
-	} else if (is_fault || all.before.sa_handler == SIG_DFL) {
-		sigaction(sig, &by_default, NULL);
-		if (!is_fault)
-			raise(sig);
-	}
-}
+static struct signal_loan bus_errors = SIGNAL_LOAN(SIGBUS, on_bus_error);
 
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
 	if (info->si_code <= 0 || !give_zeroes((uintptr_t)info->si_addr))
-		pass_on(sig, info, context);
+		signal_loan_pass_on(&bus_errors, info, context);
 	errno = saved;
-}
-
-/* Done before each mapping: test runners and fuzzers install their own handlers, again for each test. */
-static bool install_handler(void)
-{
-	struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK}, now;
-	bool ok;
-
-	pthread_mutex_lock(&all.lock);
-	ok = sigaction(SIGBUS, NULL, &now) == 0;
-	if (ok && !((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error)) {
-		all.before = now;
-		ok = sigaction(SIGBUS, &ours, NULL) == 0;
-	}
-	pthread_mutex_unlock(&all.lock);
-	return ok;
 }
 
 static void set_range(struct slot *slot, uintptr_t start, uintptr_t end)
@@ -126,7 +92,7 @@ static void set_range(struct slot *slot, uintptr_t start, uintptr_t end)
 	atomic_fetch_add(&slot->version, 1);
 }
 
-static bool take_slot(uint32_t *number)
+static bool find_free_slot(uint32_t *number)
 {
 	for (uint32_t i = 0; i < FILEMAP_MAX; i++) {
 		unsigned used = atomic_load(&all.used);
@@ -142,10 +108,22 @@ static bool take_slot(uint32_t *number)
 	return false;
 }
 
+/* With the handler that looks for it. */
+static bool take_slot(uint32_t *number)
+{
+	if (signal_loan_take(&bus_errors) < 0)
+		return false;
+	if (find_free_slot(number))
+		return true;
+	signal_loan_return(&bus_errors);
+	return false;
+}
+
 static void leave_slot(uint32_t number)
 {
 	set_range(&all.slots[number], 0, 0);
 	atomic_store(&all.slots[number].taken, false);
+	signal_loan_return(&bus_errors);
 }
 
 /* The file is mapped over the beginning of an anonymous mapping, of which at least a page remains behind its end. */
@@ -154,7 +132,7 @@ static bool map_file(int fd, struct filemap *out)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = out->len;
 	void *room;
 
-	if (len > SIZE_MAX - 2 * page || !install_handler() || !take_slot(&out->slot))
+	if (len > SIZE_MAX - 2 * page || !take_slot(&out->slot))
 		return false;
 	out->reserved = (len + page - 1) / page * page + page;
 	room = mmap(NULL, out->reserved, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -9,12 +9,16 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/signals.h"
 #include "capture/altstack.h"
 #include "capture/capture.h"
 #include "proc/task.h"
@@ -22,9 +26,13 @@
 enum {
 	SEIZE_NS = 50 * 1000 * 1000, /* far more than it takes, unless it blocks: see join() */
 	SEIZE_NS_PER_THREAD = 50 * 1000,
-	SPIN_NS = 60 * 1000, /* a running thread stops within a few µs: cheaper than sleeping for its signal */
+	SPIN_NS = 60 * 1000, /* a running thread stops within a few µs: cheaper than sleeping */
+	FIRST_NAP_NS = 20 * 1000, /* see await() */
+	LONGEST_NAP_NS = 2 * 1000 * 1000,
 	BATCH = 64,
 };
+
+#define ESCAPE_SIGNAL 55 /* of the real-time ones, which C libraries use the first of, and others those that are near both ends */
 
 struct freeze {
 	atomic_bool all_seized;
@@ -32,7 +40,6 @@ struct freeze {
 	const struct freeze_request *request;
 	struct held_list *list;
 	uint64_t buffer_used;
-	sigset_t sigchld;
 };
 
 /*
@@ -41,10 +48,16 @@ struct freeze {
  */
 static __thread sigjmp_buf *volatile escape;
 
-static void on_escape_signal(int sig)
+static void on_escape_signal(int sig, siginfo_t *info, void *context);
+
+static struct signal_loan escapes = SIGNAL_LOAN(ESCAPE_SIGNAL, on_escape_signal);
+
+static void on_escape_signal(int sig, siginfo_t *info, void *context)
 {
 	if (escape)
 		siglongjmp(*escape, 1);
+	if (info->si_code != SI_TKILL || info->si_pid != getpid()) /* ours may come too late */
+		signal_loan_pass_on(&escapes, info, context);
 }
 
 /*
@@ -172,12 +185,34 @@ static void adopt_clone(struct freeze *fz, const struct held_thread *parent)
 	};
 }
 
+/*
+ * Another thread of ours that waits for any child may have been told of the stop in our place: then the thread stands, and
+ * nobody will say so. Returns its number, and the status that was told. The test is test_freeze.c::test_others_wait.
+ */
+static pid_t find_untold_stop(pid_t tid, int *status)
+{
+	siginfo_t info;
+	pid_t got;
+
+	if (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) < 0)
+		return 0;
+	got = waitpid(tid, status, __WALL | WNOHANG); /* it may have stopped just now */
+	if (got != 0)
+		return got;
+	*status = 0x7f | info.si_signo << 8;
+	if (info.si_signo == SIGTRAP && (info.si_code & 0xff) == SIGTRAP)
+		*status |= info.si_code >> 8 << 16;
+	return tid;
+}
+
 /* Looks once whether the thread has stopped. True when nothing more is to be waited for. */
-static bool reap(struct freeze *fz, struct held_thread *h)
+static bool reap(struct freeze *fz, struct held_thread *h, bool thoroughly)
 {
 	int status, event;
 	pid_t got = waitpid(h->tid, &status, __WALL | WNOHANG);
 
+	if (got == 0 && thoroughly)
+		got = find_untold_stop(h->tid, &status);
 	if (got == 0)
 		return false;
 	if (got < 0 || !WIFSTOPPED(status)) {
@@ -197,24 +232,28 @@ static bool reap(struct freeze *fz, struct held_thread *h)
 	return true;
 }
 
-/* Waits until the thread has stopped, or until the deadline. */
+/*
+ * Waits until the thread has stopped, or until the deadline. Not for SIGCHLD: that is the whole process's, another thread
+ * may take it, and it may be about somebody else's child.
+ */
 static bool await(struct freeze *fz, struct held_thread *h, uint64_t deadline)
 {
-	uint64_t spin_until = fz->request->whole_process ? 0 : monotonic_ns() + SPIN_NS;
+	uint64_t spin_until = fz->request->whole_process ? 0 : monotonic_ns() + SPIN_NS, nap = 0;
 
 	for (;;) {
+		struct timespec rest;
 		uint64_t now;
-		struct timespec left;
 
-		if (reap(fz, h))
+		if (reap(fz, h, nap > 0))
 			return true;
 		now = monotonic_ns();
 		if (now >= deadline)
 			return false;
 		if (now < spin_until)
 			continue;
-		left = ns_to_timespec(deadline - now);
-		sigtimedwait(&fz->sigchld, NULL, &left);
+		nap = !nap ? FIRST_NAP_NS : nap < LONGEST_NAP_NS ? 2 * nap : nap;
+		rest = ns_to_timespec(nap < deadline - now ? nap : deadline - now);
+		nanosleep(&rest, NULL);
 	}
 }
 
@@ -392,6 +431,7 @@ static void *freeze_main(void *arg)
 	const struct freeze_request *rq = fz->request;
 	struct held_list *list = fz->list;
 
+	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: its naps are short */
 	for (size_t i = 0; i < list->len; i++)
 		seize(fz, &list->data[i]);
 	if (rq->whole_process)
@@ -457,41 +497,54 @@ static int join(struct freeze *fz, pthread_t thread)
 			return fz->escaped ? -EAGAIN : 0;
 		/* Again and again: the signal does nothing to a thread that is about to make the call. */
 		if (!atomic_load(&fz->all_seized))
-			pthread_kill(thread, SIGRTMIN);
+			pthread_kill(thread, ESCAPE_SIGNAL);
 	}
+}
+
+/* No handler of others is to run in the thread that holds. */
+static void block_for_holder(sigset_t *before)
+{
+	sigset_t escape_only;
+
+	signals_block_for_worker(before);
+	sigemptyset(&escape_only);
+	sigaddset(&escape_only, ESCAPE_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &escape_only, NULL);
+}
+
+/* The caller gets its signals again, but Ctrl-Z must not find us holding. */
+static void unblock_all_but_stops(const sigset_t *before)
+{
+	sigset_t mask = *before;
+
+	sigaddset(&mask, SIGTSTP);
+	sigaddset(&mask, SIGTTIN);
+	sigaddset(&mask, SIGTTOU);
+	signals_restore(&mask);
 }
 
 int freeze_threads(const struct freeze_request *request, struct err *err, struct held_list *list)
 {
-	/* A SIGCHLD that is ignored, as a parent may have left it, is not sent; and Ctrl-Z must not find us holding. */
-	const struct sigaction by_default = {.sa_handler = SIG_DFL}, on_escape = {.sa_handler = on_escape_signal};
 	struct freeze fz = {.request = request, .list = list};
-	struct sigaction old_action, old_escape;
-	sigset_t blocked, old;
+	sigset_t old;
 	pthread_t thread;
 	int rc;
 
 	if (!vec_reserve(list, list->len + (request->whole_process ? FREEZE_ROOM_FOR_CLONES : 0)))
 		return err_set(err, ENOMEM, "out of memory");
+	rc = signal_loan_take(&escapes);
+	if (rc < 0)
+		return err_set(err, -rc, "cannot catch signal %d: %s", ESCAPE_SIGNAL, strerror(-rc));
 	memory_hold(request->vm);
-	sigemptyset(&fz.sigchld);
-	sigaddset(&fz.sigchld, SIGCHLD);
-	/* Blocked in all threads of ours, so that it stays pending until sigtimedwait() takes it. */
-	blocked = fz.sigchld;
-	sigaddset(&blocked, SIGTSTP);
-	sigaddset(&blocked, SIGTTIN);
-	sigaddset(&blocked, SIGTTOU);
-	sigaction(SIGCHLD, &by_default, &old_action);
-	sigaction(SIGRTMIN, &on_escape, &old_escape);
-	pthread_sigmask(SIG_BLOCK, &blocked, &old);
+	block_for_holder(&old);
 	rc = start_thread(&fz, &thread);
+	unblock_all_but_stops(&old);
 	if (rc)
 		rc = err_set(err, rc, "cannot start the tracing thread: %s", strerror(rc));
 	else
 		rc = join(&fz, thread);
-	sigaction(SIGRTMIN, &old_escape, NULL);
-	sigaction(SIGCHLD, &old_action, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	signals_restore(&old);
+	signal_loan_return(&escapes);
 	memory_release(request->vm);
 	return rc;
 }

@@ -22,8 +22,8 @@ int address_names_ask(const uint64_t *addresses, size_t count, void (*found)(voi
 	_cleanup_(cleanup_skeleton) struct kernel_names_bpf *skel = NULL;
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	struct name_request *request;
+	LOADING_QUIETLY;
 
-	libbpf_set_print(loading_quiet);
 	skel = kernel_names_bpf__open_and_load();
 	if (!skel)
 		return err_set(err, errno, "naming kernel addresses with BPF: %s", strerror(errno));

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,26 @@ int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 	keep_last_words(text);
 	free(text);
 	return 0;
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static unsigned loaders;
+static libbpf_print_fn_t print_before;
+
+void loading_begin(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!loaders++)
+		print_before = libbpf_set_print(loading_quiet);
+	pthread_mutex_unlock(&lock);
+}
+
+void loading_end(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--loaders)
+		libbpf_set_print(print_before);
+	pthread_mutex_unlock(&lock);
 }
 
 /* The helpers of our programs that not every kernel has, and the first one that lets such programs call it. */

@@ -5,13 +5,26 @@
 #include <bpf/libbpf.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 /* What the loaders of BPF programs share. Only for builds with BPF. */
 
-/* For libbpf_set_print(), since libbpf prints to standard error by default; we report failures in our own words. */
-int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap);
+/*
+ * libbpf prints to standard error, unless the program, which may use it too, has told it otherwise; we report failures in our
+ * own words. From the first loading_begin() to the last loading_end(), in whichever threads, it is silent.
+ */
+void loading_begin(void);
+void loading_end(void);
+int loading_quiet(enum libbpf_print_level level, const char *fmt, va_list ap); /* for libbpf_set_print() */
+
+#define LOADING_QUIETLY _cleanup_(cleanup_loading) __attribute__((unused)) int quiet = (loading_begin(), 0)
+
+static inline void cleanup_loading(int *unused)
+{
+	loading_end();
+}
 
 /* Explains to the user why a step was refused. `doubt`: what the kernel may lack, or NULL. Returns -code. */
 int loading_explain(struct err *err, int code, const char *step, const char *doubt);

@@ -356,6 +356,7 @@ int offcpu_probe_create(const struct offcpu_probe_options *options, struct err *
 {
 	_cleanup_(cleanup_offcpu_probe) struct offcpu_probe *probe = calloc(1, sizeof(*probe));
 	struct err why = {0};
+	LOADING_QUIETLY;
 	int rc;
 
 	if (!probe)
@@ -466,6 +467,7 @@ static int on_record(void *ctx, void *data, size_t len)
 
 int offcpu_probe_start(struct offcpu_probe *probe, struct err *err)
 {
+	LOADING_QUIETLY;
 	int rc;
 
 	probe->ring = ring_buffer__new(bpf_map__fd(probe->skel->maps.ring), on_record, probe, NULL);

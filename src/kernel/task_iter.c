@@ -111,9 +111,9 @@ static int load_light(struct task_iter *iter)
 
 static int load_by_libbpf(struct task_iter *iter, struct err *err)
 {
+	LOADING_QUIETLY;
 	int rc;
 
-	libbpf_set_print(loading_quiet);
 	iter->skel = task_iter_bpf__open();
 	if (!iter->skel)
 		return loading_explain(err, errno, "opening the BPF task iterator", DOUBT);

@@ -301,3 +301,17 @@ bool filesystems_is_dead_path(const char *path)
 	pthread_mutex_unlock(&lock);
 	return dead;
 }
+
+void filesystems_forget(void)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < known.len; i++)
+		free_strings(&known.data[i]);
+	vec_deinit(&known);
+	u64map_deinit(&namespaces);
+	if (own_mounts >= 0)
+		close(own_mounts);
+	own_mounts = -1;
+	own_namespace = 0;
+	pthread_mutex_unlock(&lock);
+}

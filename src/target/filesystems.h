@@ -38,4 +38,7 @@ void filesystems_give_up_path(const char *path);
 bool filesystems_is_dead(uint32_t dev_major, uint32_t dev_minor);
 bool filesystems_is_dead_path(const char *path);
 
+/* Forgets all of it, and closes what was opened. */
+void filesystems_forget(void);
+
 #endif

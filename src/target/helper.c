@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -117,13 +118,14 @@ static pid_t make_child(void)
 
 /*
  * A helper ends soon after its answer or its SIGKILL, but closing a file can take as long as reading it, so it is not waited
- * for. One that has not ended yet is tried again when the next one is done.
+ * for. One that has not ended yet is tried again when the next one is done. True if there are such.
  */
-static void reap(pid_t child)
+static bool reap(pid_t child)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static pid_t unreaped[64]; /* more than that stay zombies until we end */
 	size_t n = sizeof(unreaped) / sizeof(unreaped[0]);
+	bool any = false;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < n; i++) {
@@ -133,8 +135,18 @@ static void reap(pid_t child)
 		}
 		if (unreaped[i] && waitpid(unreaped[i], NULL, __WALL | WNOHANG) != 0)
 			unreaped[i] = 0;
+		any |= unreaped[i] != 0;
 	}
 	pthread_mutex_unlock(&lock);
+	return any;
+}
+
+void helper_reap_all(void)
+{
+	const struct timespec moment = {.tv_nsec = 1000 * 1000};
+
+	for (int i = 0; i < 100 && reap(0); i++)
+		nanosleep(&moment, NULL);
 }
 
 static uint8_t *copy_window(const uint8_t *window, uint64_t len)

@@ -38,4 +38,7 @@ struct helper_task {
  */
 int helper_run(const struct helper_task *task, struct helper_reply *reply, uint8_t **bytes);
 
+/* Waits a moment for helpers that are about to end. One that is stuck in the kernel is left. */
+void helper_reap_all(void);
+
 #endif

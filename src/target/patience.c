@@ -57,6 +57,16 @@ void patience_interrupt(void)
 		return; /* it is readable already */
 }
 
+void patience_resume(void)
+{
+	uint64_t count;
+	int fd = atomic_load(&wake_fd);
+
+	atomic_store(&interrupted, false);
+	if (fd >= 0 && read(fd, &count, sizeof(count)) < 0)
+		return; /* nobody has written to it */
+}
+
 /* Made for the first wait; an earlier interrupt is seen by the flag. */
 static int open_wake_fd(void)
 {
@@ -124,4 +134,18 @@ bool patience_tell(struct notes *out)
 	any = complaints.len > 0;
 	pthread_mutex_unlock(&lock);
 	return any;
+}
+
+void patience_reset(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&lock);
+	fd = atomic_exchange(&wake_fd, -1);
+	if (fd >= 0)
+		close(fd);
+	atomic_store(&interrupted, false);
+	atomic_store(&left_ns, (uint64_t)PATIENCE_DEFAULT_MS * 1000000);
+	notes_deinit(&complaints);
+	pthread_mutex_unlock(&lock);
 }

@@ -20,6 +20,9 @@ void patience_set(uint64_t ns);
 void patience_interrupt(void);
 bool patience_is_interrupted(void);
 
+/* An interrupt is over: to be called when nobody waits. */
+void patience_resume(void);
+
 /* From now on nothing is waited for longer than by default. */
 void patience_hurry(void);
 
@@ -37,5 +40,8 @@ void patience_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)
 
 /* Adds the complaints so far; false when there are none. */
 bool patience_tell(struct notes *out);
+
+/* All is as it was at the start, and what was opened is closed: to be called when nobody waits, or may interrupt. */
+void patience_reset(void);
 
 #endif

@@ -92,12 +92,36 @@ static void test_overlays(void **state)
 	scratch_deinit(&scratch);
 }
 
+static void test_forgotten(void **state)
+{
+	int self = open("/proc/self", O_PATH | O_DIRECTORY), before, after;
+	struct stat st;
+
+	assert_int_equal(stat("/proc", &st), 0);
+	filesystems_forget();
+	before = dup(self);
+	close(before);
+	assert_false(filesystems_is_local(major(st.st_dev), minor(st.st_dev)));
+	filesystems_learn(self);
+	assert_true(filesystems_is_local(major(st.st_dev), minor(st.st_dev)));
+	filesystems_give_up(major(st.st_dev), minor(st.st_dev), "/proc");
+	assert_true(filesystems_is_dead(major(st.st_dev), minor(st.st_dev)));
+	filesystems_forget();
+	after = dup(self);
+	close(after);
+	assert_int_equal(after, before);
+	filesystems_learn(self);
+	assert_false(filesystems_is_dead(major(st.st_dev), minor(st.st_dev)));
+	close(self);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_of_another_namespace),
 		cmocka_unit_test(test_overlays),
+		cmocka_unit_test(test_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "capture/freeze.h"
 #include "proc/task.h"
@@ -515,6 +517,44 @@ static void test_word_by_word(void **state)
 	finish(&f);
 }
 
+/* Takes what is told of any child, as programs that start many do. */
+struct taker {
+	atomic_bool ended;
+	atomic_uint stops;
+};
+
+static void *take_all_children(void *arg)
+{
+	struct taker *taker = arg;
+	int status;
+
+	while (!atomic_load(&taker->ended))
+		if (waitpid(-1, &status, __WALL) > 0 && WIFSTOPPED(status))
+			atomic_fetch_add(&taker->stops, 1);
+	return NULL;
+}
+
+/* Another thread may be told of a stop in place of the one that holds: the thread is captured all the same. */
+static void test_others_wait(void **state)
+{
+	struct fixture f = start(spin_with_mark);
+	struct freeze_request request = request_for(&f);
+	struct taker taker = {0};
+	pthread_t thread;
+	pid_t brief;
+
+	wait_above(&told->turns[0], 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_all_children, &taker), 0);
+	while (atomic_load(&taker.stops) < 3)
+		assert_int_equal(freeze_main_thread(&f, &request)->result, HELD_STOPPED);
+	atomic_store(&taker.ended, true);
+	brief = fork(); /* something to be told */
+	if (brief == 0)
+		_exit(0);
+	pthread_join(thread, NULL);
+	finish(&f);
+}
+
 /* The caller's signal mask and its handling of SIGCHLD are as before. */
 static void test_leaves_signals_as_they_were(void **state)
 {
@@ -551,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_signal_is_delivered),
 		cmocka_unit_test(test_stopped_process_stays_stopped),
 		cmocka_unit_test(test_word_by_word),
+		cmocka_unit_test(test_others_wait),
 		cmocka_unit_test(test_leaves_signals_as_they_were),
 	};
 

@@ -155,6 +155,20 @@ static void test_interrupt(void **state)
 		continue;
 }
 
+static void test_all_are_reaped(void **state)
+{
+	struct helper_task task = TASK(refuse);
+	struct helper_reply reply;
+
+	patience_resume();
+	patience_set(long_ns);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(helper_run(&task, &reply, NULL), -ENOENT);
+	helper_reap_all();
+	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +179,7 @@ int main(void)
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_dead_helper),
 		cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_all_are_reaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,11 +79,33 @@ static void test_missing_helper(void **state)
 		      "loading failed: the kernel's verifier says \"invalid func unknown#8388607\"");
 }
 
+static int print_own(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+/* A program that uses libbpf, too, hears of its own failures. */
+static void test_print_is_put_back(void **state)
+{
+	libbpf_print_fn_t before = libbpf_set_print(print_own);
+
+	loading_begin();
+	{
+		LOADING_QUIETLY;
+
+		assert_ptr_equal(libbpf_set_print(loading_quiet), loading_quiet);
+	}
+	assert_ptr_equal(libbpf_set_print(loading_quiet), loading_quiet);
+	loading_end();
+	assert_ptr_equal(libbpf_set_print(before), print_own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing_helper),
 		cmocka_unit_test(test_refusal),
+		cmocka_unit_test(test_print_is_put_back),
 		cmocka_unit_test(test_refusal_is_said_once),
 	};
 

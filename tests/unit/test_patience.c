@@ -68,15 +68,52 @@ static void test_interrupt(void **state)
 	patience_interrupt();
 	assert_int_equal(patience_wait(fds[0]), -ETIMEDOUT);
 	assert_true(patience_is_interrupted());
+	patience_resume();
+	assert_false(patience_is_interrupted());
+	patience_set(ms);
+	assert_int_equal(patience_wait(fds[0]), -ETIMEDOUT);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	patience_set(3600 * 1000 * ms);
+	assert_int_equal(patience_wait(fds[0]), 0);
 	close(fds[0]);
 	close(fds[1]);
+}
+
+/* Which descriptor is the next, and so whether one was closed. */
+static int next_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void test_reset(void **state)
+{
+	struct notes notes = {0};
+	int before, fds[2];
+
+	patience_reset();
+	before = next_fd();
+	assert_int_equal(pipe(fds), 0);
+	patience_set(ms);
+	assert_int_equal(patience_wait(fds[0]), -ETIMEDOUT);
+	patience_complain("nobody answers");
+	patience_interrupt();
+	close(fds[0]);
+	close(fds[1]);
+	patience_reset();
+	assert_int_equal(next_fd(), before);
+	assert_false(patience_is_interrupted());
+	assert_int_equal(patience_left(), PATIENCE_DEFAULT_MS * ms);
+	assert_false(patience_tell(&notes));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ready),      cmocka_unit_test(test_runs_out),  cmocka_unit_test(test_hurry),
-		cmocka_unit_test(test_complaints), cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_complaints), cmocka_unit_test(test_interrupt), cmocka_unit_test(test_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
