@@ -14,11 +14,11 @@
 #include "cmd/interrupt.h"
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
-#include "cmd/offcpu_session.h"
-#include "cmd/offcpu_targets.h"
 #include "cmd/output.h"
 #include "cmd/terminal.h"
 #include "offcpu/command.h"
+#include "offcpu/session.h"
+#include "offcpu/targets.h"
 #include "proc/process.h"
 #include "report/offcpu.h"
 #include "target/patience.h"
@@ -164,23 +164,6 @@ static int write_profile(const struct offcpu_options *o, const struct offcpu_pro
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }
 
-static bool has_whole_stacks(const struct offcpu_row *row)
-{
-	return !row->user_error && !row->kernel_error &&
-	       (!row->has_waker || (!row->waker.user_error && !row->waker.kernel_error));
-}
-
-static bool is_complete(const struct offcpu_profile *profile)
-{
-	for (size_t i = 0; i < profile->losses.len; i++)
-		if (profile->losses.data[i].count)
-			return false;
-	for (size_t i = 0; i < profile->rows.len; i++)
-		if (!has_whole_stacks(&profile->rows.data[i]))
-			return false;
-	return !profile->estimate;
-}
-
 /* What is not known of the recording itself; `silent` gets what did not answer, and owns it. */
 static int add_notes(const struct offcpu_options *o, const struct offcpu_targets *targets, struct notes *silent,
 		     struct offcpu_profile *out, struct err *err)
@@ -233,11 +216,44 @@ static int write_all(const struct offcpu_options *o, struct outputs *outputs, st
 /* If none of the processes is there, each is reported; the last by the error. */
 static int find_targets(const struct offcpu_options *o, struct offcpu_targets *targets, struct err *err)
 {
-	int rc = offcpu_targets_find(targets, &o->processes, err);
+	_cleanup_(notes_deinit) struct notes missing = {0};
+	struct process_ids ids = {0};
+	int rc = process_args_find(&o->processes, err, &ids, &missing);
 
+	if (rc == 0)
+		rc = offcpu_targets_take(targets, &ids, &missing, err);
+	vec_deinit(&ids);
 	for (size_t i = 0; rc < 0 && i + 1 < targets->notes.len; i++)
 		cmd_complain(targets->notes.data[i]);
 	return rc;
+}
+
+/* Of the command that waits to be let go, if there is one, or of these processes, or of all. */
+static int start_session(struct offcpu_session *session, const struct offcpu_options *o, const struct tid_list *pids,
+			 const struct child *child, struct err *err)
+{
+	const struct offcpu_session_options options = {
+		.watch = {
+			.pids = child->pid ? &child->pid : pids->data,
+			.npids = child->pid ? 1 : pids->len,
+			.all_processes = o->all,
+			.children = o->children,
+			.by_thread = o->threads,
+			.kernel_stacks = o->kernel,
+			.user_stacks = o->user,
+			.runtimes = o->user && !o->view.no_runtimes,
+			.keep_native = o->view.raw,
+			.wakers = o->wakers,
+			.filter = o->filter,
+			.names = {.demangle = !o->view.no_demangle, .symbols = o->view.naming.symbols},
+		},
+		.source = o->source,
+		.read_maps = o->read_maps,
+		.only_new = child->pid != 0, /* the command waits for us: that is none of its own waits */
+		.events = o->events,
+	};
+
+	return offcpu_session_start(session, &options, err);
 }
 
 static void end_child(struct child *child)
@@ -278,7 +294,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	if (rc == 0 && o->command)
 		rc = child_start(&child, o->command, &before, err);
 	if (rc == 0)
-		rc = offcpu_session_start(&session, o, &targets.pids, &child, err);
+		rc = start_session(&session, o, &targets.pids, &child, err);
 	if (rc == 0)
 		rc = event_writer_start(&writer, outputs.events.file, session.recording, err);
 	if (rc == 0 && is_in_vain(&outputs, &writer))
@@ -298,7 +314,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	rc = write_all(o, &outputs, &session, &targets, &writer, &silent, &profile, err);
 	if (rc < 0)
 		return rc;
-	return is_complete(&profile) && !targets.missing && !silent.len ? EXIT_COMPLETE : EXIT_INCOMPLETE;
+	return offcpu_profile_is_complete(&profile) && !targets.missing && !silent.len ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 
 int cmd_offcpu(int argc, char **argv)

@@ -9,17 +9,9 @@
 #include "cmd/process_args.h"
 #include "cmd/view.h"
 #include "model/offcpu.h"
+#include "offcpu/session.h"
 
 /* What `stakeout offcpu` was asked for. Strings are those of argv. */
-
-/* --source: where stacks are taken, for tests; each forces one rung, the last does without BPF. In the order of the words. */
-enum offcpu_source {
-	OFFCPU_SOURCE_AUTO,
-	OFFCPU_SOURCE_SCHED_EXIT,
-	OFFCPU_SOURCE_KPROBE,
-	OFFCPU_SOURCE_SWITCH,
-	OFFCPU_SOURCE_PROC,
-};
 
 struct offcpu_options {
 	/* Exactly one of these: some processes, all, or a command, NULL-terminated. */

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "capture/capture.h"
@@ -187,30 +186,12 @@ static int find_processes_of_threads(const struct tid_list *tids, struct err *er
 	return 0;
 }
 
-/* What they have started, too, but not our own process. */
-static int add_children(struct process_ids *ids, struct err *err)
-{
-	struct tid_list pids = {0};
-	pid_t self = process_self();
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < ids->len; i++)
-		rc = vec_push(&pids, ids->data[i].pid) ? 0 : -ENOMEM;
-	if (rc == 0)
-		rc = process_add_descendants(&pids);
-	for (size_t i = ids->len; rc == 0 && i < pids.len; i++)
-		if (pids.data[i] != self && !vec_push(ids, (struct process_id){.pid = pids.data[i]}))
-			rc = -ENOMEM;
-	vec_deinit(&pids);
-	return rc < 0 ? err_set(err, -rc, "listing the children: %s", strerror(-rc)) : 0;
-}
-
 static int find_processes(const struct options *o, struct err *err, struct process_ids *out, struct notes *missing)
 {
 	int rc = o->processes.len ? process_args_find(&o->processes, err, out, missing)
 				  : find_processes_of_threads(&o->tids, err, out, missing);
 
-	return rc == 0 && o->processes.children && out->len ? add_children(out, err) : rc;
+	return rc == 0 && o->processes.children && out->len ? process_ids_add_descendants(out, err) : rc;
 }
 
 /* Those of the threads that are the process's own; when none is, all, so that the capture says which it does not have. */

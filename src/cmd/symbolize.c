@@ -16,14 +16,12 @@
 #include "cmd/name_options.h"
 #include "cmd/parse.h"
 #include "cmd/process_args.h"
-#include "cmd/subject.h"
+#include "symbol/subject.h"
 #include "target/patience.h"
 
 enum {
 	INPUT_BLOCK = 256 << 10,
 	OUTPUT_BUFFER = 256 << 10,
-	MIN_BUILD_ID = 4, /* hex digits */
-	MAX_BUILD_ID = 128,
 };
 
 /* clang-format off */
@@ -84,21 +82,10 @@ struct options {
 	const char *file;
 	const char *section;
 	struct process_args process;
-	char build_id[MAX_BUILD_ID + 1]; /* "": not given */
+	char build_id[SUBJECT_MAX_BUILD_ID + 1]; /* "": not given */
 	struct answer_format format;
 	struct name_options naming;
 };
-
-static int parse_build_id(const char *value, struct options *o, struct err *err)
-{
-	size_t len = strlen(value);
-
-	if (len < MIN_BUILD_ID || len > MAX_BUILD_ID || len % 2 || strspn(value, "0123456789abcdefABCDEF") != len)
-		return err_set(err, EINVAL, "'%s' is not a build-id", value);
-	for (size_t i = 0; i <= len; i++)
-		o->build_id[i] = (char)tolower((unsigned char)value[i]);
-	return 0;
-}
 
 static int parse_style(const char *value, struct options *o, struct err *err)
 {
@@ -121,7 +108,7 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 	case OPT_PID:
 		return process_args_add(&o->process, value, err);
 	case OPT_BUILD_ID:
-		return parse_build_id(value, o, err);
+		return subject_parse_build_id(value, o->build_id, err);
 	case 'a':
 		o->format.addresses = true;
 		return 0;

@@ -181,3 +181,20 @@ struct offcpu_quantiles offcpu_take_quantiles(struct offcpu_lengths *all, const 
 	all->len = 0;
 	return quantiles;
 }
+
+static bool has_whole_stacks(const struct offcpu_row *row)
+{
+	return !row->user_error && !row->kernel_error &&
+	       (!row->has_waker || (!row->waker.user_error && !row->waker.kernel_error));
+}
+
+bool offcpu_profile_is_complete(const struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->losses.len; i++)
+		if (profile->losses.data[i].count)
+			return false;
+	for (size_t i = 0; i < profile->rows.len; i++)
+		if (!has_whole_stacks(&profile->rows.data[i]))
+			return false;
+	return !profile->estimate;
+}

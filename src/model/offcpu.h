@@ -181,6 +181,9 @@ void offcpu_profile_deinit(struct offcpu_profile *profile);
 bool offcpu_profile_add_thread(struct offcpu_profile *profile, const struct offcpu_thread *thread);
 bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row row);
 
+/* True when nothing was lost, every stack is whole, and no time is an estimate. */
+bool offcpu_profile_is_complete(const struct offcpu_profile *profile);
+
 /* By pid and start, as they have to be to be found; and members, the heaviest first. */
 void offcpu_profile_sort_processes(struct offcpu_profile *profile);
 void offcpu_sort_members(struct offcpu_member *members, size_t n);

@@ -14,7 +14,7 @@
 /*
  * Waits being watched, from the start to the profile: as BPF reports them (record/recording.h), or as /proc shows them
  * (sample/sampler.h). Both have struct watch as their first member. To add a way: a file with its ops and a start
- * function, and a step in cmd/offcpu_session.c.
+ * function, and a step in offcpu/session.c.
  */
 struct watch {
 	const struct watch_ops *ops;

@@ -112,3 +112,20 @@ int process_add_descendants(struct tid_list *pids)
 	u64map_deinit(&known);
 	return rc;
 }
+
+int process_ids_add_descendants(struct process_ids *ids, struct err *err)
+{
+	struct tid_list pids = {0};
+	pid_t self = process_self();
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < ids->len; i++)
+		rc = vec_push(&pids, ids->data[i].pid) ? 0 : -ENOMEM;
+	if (rc == 0)
+		rc = process_add_descendants(&pids);
+	for (size_t i = ids->len; rc == 0 && i < pids.len; i++)
+		if (pids.data[i] != self && !vec_push(ids, (struct process_id){.pid = pids.data[i]}))
+			rc = -ENOMEM;
+	vec_deinit(&pids);
+	return rc < 0 ? err_set(err, -rc, "listing the children: %s", strerror(-rc)) : 0;
+}

@@ -15,4 +15,7 @@ pid_t process_parent(pid_t pid);
 /* Appends the processes that descend from those in the list, as they are now. -errno. */
 int process_add_descendants(struct tid_list *pids);
 
+/* The same, but without our own process. */
+int process_ids_add_descendants(struct process_ids *ids, struct err *err);
+
 #endif

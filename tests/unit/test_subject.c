@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <sys/auxv.h>
 
-#include "cmd/subject.h"
+#include "symbol/subject.h"
 
 static void open_in(const struct scratch *s, const char *name, struct subject **out)
 {

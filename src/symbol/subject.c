@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cmd/subject.h"
+#include "symbol/subject.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -32,6 +33,19 @@ void subject_destroy(struct subject *subject)
 	jit_names_destroy(subject->jit);
 	target_close(subject->process);
 	free(subject);
+}
+
+int subject_parse_build_id(const char *text, char out[SUBJECT_MAX_BUILD_ID + 1], struct err *err)
+{
+	enum { MIN_BUILD_ID = 4 };
+	size_t len = strlen(text);
+
+	if (len < MIN_BUILD_ID || len > SUBJECT_MAX_BUILD_ID || len % 2 ||
+	    strspn(text, "0123456789abcdefABCDEF") != len)
+		return err_set(err, EINVAL, "'%s' is not a build-id", text);
+	for (size_t i = 0; i <= len; i++)
+		out[i] = (char)tolower((unsigned char)text[i]);
+	return 0;
 }
 
 static int open_image(const char *path, struct err *err, struct image **out)

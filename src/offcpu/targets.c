@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cmd/offcpu_targets.h"
+#include "offcpu/targets.h"
 
 #include <errno.h>
 
@@ -67,24 +67,22 @@ static int take_all(struct offcpu_targets *targets, const struct process_ids *id
 	return rc;
 }
 
-int offcpu_targets_find(struct offcpu_targets *targets, const struct process_args *wanted, struct err *err)
+int offcpu_targets_take(struct offcpu_targets *targets, const struct process_ids *ids, const struct notes *missing,
+			struct err *err)
 {
-	_cleanup_(notes_deinit) struct notes missing = {0};
-	struct process_ids ids = {0};
 	int rc;
 
 	targets->arena = arena_create();
-	rc = targets->arena ? process_args_find(wanted, err, &ids, &missing) : -ENOMEM;
-	for (size_t i = 0; rc == 0 && i < missing.len; i++) {
-		err_set(err, ESRCH, "%s", missing.data[i]);
+	rc = targets->arena ? 0 : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < missing->len; i++) {
+		err_set(err, ESRCH, "%s", missing->data[i]);
 		rc = add_missing(targets, err);
 	}
 	if (rc == 0)
-		rc = take_all(targets, &ids, err);
-	vec_deinit(&ids);
+		rc = take_all(targets, ids, err);
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
-	return rc == 0 && wanted->len && !targets->pids.len ? -err->code : rc;
+	return rc == 0 && targets->missing && !targets->pids.len ? -err->code : rc;
 }
 
 void offcpu_targets_deinit(struct offcpu_targets *targets)

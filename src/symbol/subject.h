@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STAKEOUT_CMD_SUBJECT_H
-#define STAKEOUT_CMD_SUBJECT_H
+#ifndef STAKEOUT_SYMBOL_SUBJECT_H
+#define STAKEOUT_SYMBOL_SUBJECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,8 +12,13 @@
 #include "symbol/debuginfod.h"
 #include "symbol/jit_names.h"
 
-/* What the addresses given to `stakeout symbolize` belong to: a file, or a running process. */
+/* What addresses that are to be named belong to: a file, or a running process. */
 struct subject;
+
+enum { SUBJECT_MAX_BUILD_ID = 128 }; /* hex digits */
+
+/* Checks a build-id that somebody has typed, and makes it lower case. */
+int subject_parse_build_id(const char *text, char out[SUBJECT_MAX_BUILD_ID + 1], struct err *err);
 
 int subject_open_file(const char *path, struct err *err, struct subject **out);
 
