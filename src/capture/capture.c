@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "capture/take.h"
+#include "proc/cgroup.h"
+#include "proc/task.h"
 #include "target/ask.h"
 
 enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
@@ -101,6 +103,19 @@ static void finish(struct take *take)
 	info->consistent = !info->inconsistent_why;
 }
 
+/* Only of a process in another pid namespace: a file has to be read for each. */
+static void find_inner_tids(const struct capture *c, struct snapshot *snap)
+{
+	struct task_status status;
+
+	for (size_t i = 0; snap->inner_pid && i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+
+		t->inner_tid = t->tid == snap->pid ? snap->inner_pid
+			       : task_status(&c->target->process, t->tid, &status) == 0 ? status.ns_pid : 0;
+	}
+}
+
 /* The process as a whole: names, map, vDSO. */
 static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 {
@@ -113,6 +128,8 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	target_set_snapshot(c->target, snap);
 	snap->comm = arena_intern(snap->arena, info.comm);
 	snap->exe = process_exe(&c->target->process, snap->arena);
+	snap->inner_pid = process_inner_pid(&c->target->process);
+	cgroup_read(&c->target->process, snap->arena, &snap->container);
 	snap->kernel_thread = info.kernel_thread;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
@@ -175,6 +192,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 		if (rc >= 0) {
 			finish(&take);
 			take_kernel_text(take.snap);
+			find_inner_tids(c, take.snap);
 			take.snap->capture.capture_ns = monotonic_ns() - start;
 			*out = steal_ptr(take.snap);
 			rc = 0;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "model/container.h"
 #include "model/stack.h"
 
 /* Where threads waited over some time: all that a report of `stakeout offcpu` needs. Strings outlive it. */
@@ -84,6 +85,8 @@ struct offcpu_identity {
 	const char *script; /* what the program runs, if it is an interpreter */
 	const char *script_word; /* the same with directories or packages */
 	const char *command_line;
+	pid_t inner_pid; /* in its own pid namespace; 0: that is ours, or it is not known */
+	struct container container;
 };
 
 /* A number may be used again: this tells the processes that have had it apart. */

@@ -129,6 +129,11 @@ static void put_process(struct bytes *b, const struct snapshot *snap)
 	put_u8(b, snap->kernel_thread);
 	put_u64(b, (uint64_t)snap->taken_at_ns);
 	put_u64(b, (uint64_t)snap->taken_at_monotonic_ns);
+	put_u32(b, (uint32_t)snap->inner_pid);
+	put_string(b, snap->container.cgroup);
+	put_string(b, snap->container.engine);
+	put_string(b, snap->container.id);
+	put_string(b, snap->container.pod);
 }
 
 static void put_capture(struct bytes *b, const struct capture_info *info)
@@ -218,6 +223,7 @@ static void put_thread(struct bytes *b, const struct snap_thread *t, unsigned nr
 	put_copy(b, &t->stack);
 	put_copy(b, &t->interrupted);
 	put_u64(b, (uint64_t)t->cpu_ns);
+	put_u32(b, (uint32_t)t->inner_tid);
 }
 
 /* Writing goes on after an error, which sticks: the caller looks once, at the end. */
@@ -368,6 +374,18 @@ static int get_copy(struct cursor *c, struct snapshot *snap, struct err *err, st
 	return 0;
 }
 
+static int get_container(struct cursor *c, struct snapshot *snap, struct err *err)
+{
+	struct container *container = &snap->container;
+	const char **const fields[] = {&container->cgroup, &container->engine, &container->id, &container->pod};
+	int ret = 0;
+
+	snap->inner_pid = (pid_t)cursor_u32(c);
+	for (size_t i = 0; !ret && i < sizeof(fields) / sizeof(fields[0]); i++)
+		ret = get_string(c, snap, err, fields[i]);
+	return ret;
+}
+
 static int get_process(struct cursor *c, struct snapshot *snap, struct err *err)
 {
 	int ret;
@@ -379,7 +397,9 @@ static int get_process(struct cursor *c, struct snapshot *snap, struct err *err)
 	snap->kernel_thread = cursor_u8(c) != 0;
 	snap->taken_at_ns = (int64_t)cursor_u64(c);
 	snap->taken_at_monotonic_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : 0; /* not in older files */
-	if (!ret && !c->bad && snap->pid <= 0)
+	if (!ret && cursor_left(c)) /* likewise */
+		ret = get_container(c, snap, err);
+	if (!ret && !c->bad && (snap->pid <= 0 || snap->inner_pid < 0))
 		return err_set(err, EINVAL, "process id %d", snap->pid);
 	return ret;
 }
@@ -606,7 +626,8 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 	if (ret || c->bad)
 		return ret;
 	t.cpu_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : -1; /* not in older files */
-	if (t.tid <= 0 || t.tracer < 0)
+	t.inner_tid = cursor_left(c) >= 4 ? (pid_t)cursor_u32(c) : 0;
+	if (t.tid <= 0 || t.inner_tid < 0 || t.tracer < 0)
 		return err_set(err, EINVAL, "a thread with the number %d, traced by %d", (int)t.tid, (int)t.tracer);
 	if (snap->threads.len >= MAX_THREADS)
 		return err_set(err, EINVAL, "more than %d threads", MAX_THREADS);

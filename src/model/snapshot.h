@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "base/arena.h"
 #include "base/vec.h"
+#include "model/container.h"
 #include "model/maps.h"
 #include "model/mem.h"
 #include "model/notes.h"
@@ -72,6 +73,7 @@ struct snap_syscall {
 
 struct snap_thread {
 	pid_t tid;
+	pid_t inner_tid; /* as the innermost pid namespace numbers it; 0: that is ours, or it is not known */
 	char name[16 + 1];
 	char state; /* as in /proc/PID/stat: R S D T t Z I … */
 	enum thread_status status;
@@ -134,6 +136,8 @@ struct snapshot {
 	struct arena *arena; /* owns every string and small array below */
 	const struct arch *arch;
 	pid_t pid;
+	pid_t inner_pid; /* likewise */
+	struct container container;
 	const char *comm;
 	const char *exe; /* as the target sees it; NULL for a kernel thread or when not permitted */
 	bool kernel_thread;

@@ -138,6 +138,9 @@ static void describe(const struct programs *programs, const struct chains *by_pi
 		process->script = process->script ? process->script : program->script;
 		process->script_word = process->script_word ? process->script_word : program->script_word;
 		process->command_line = process->command_line ? process->command_line : program->command_line;
+		process->inner_pid = process->inner_pid ? process->inner_pid : program->inner_pid;
+		if (!process->container.cgroup)
+			process->container = program->container;
 	}
 }
 

@@ -219,6 +219,13 @@ int process_info(const struct process *process, struct process_info *out)
 	return 0;
 }
 
+pid_t process_inner_pid(const struct process *process)
+{
+	struct task_status status;
+
+	return task_status_read(process->dir_fd, "status", &status) == 0 && status.nspids > 1 ? status.ns_pid : 0;
+}
+
 int process_check_id(const struct process *process, struct process_id id, struct err *err)
 {
 	struct process_info info;

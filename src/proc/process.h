@@ -96,6 +96,9 @@ struct process_info {
 
 int process_info(const struct process *process, struct process_info *out);
 
+/* Its number in its own pid namespace; 0: that is the one of /proc, or it has ended. */
+pid_t process_inner_pid(const struct process *process);
+
 /* A process that was found, and is opened later: by then its number may be another one's. */
 struct process_id {
 	pid_t pid;

@@ -5,6 +5,7 @@
 #include <stdio_ext.h>
 
 #include "base/cleanup.h"
+#include "report/container.h"
 #include "report/json_frame.h"
 #include "report/json_writer.h"
 #include "report/lacking.h"
@@ -161,6 +162,10 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 
 	json_object(j, NULL);
 	json_int(j, "tid", thread->tid);
+	if (thread->inner_tid)
+		json_int(j, "inner_tid", thread->inner_tid);
+	else
+		json_null(j, "inner_tid");
 	json_string(j, "name", thread->name);
 	json_string(j, "state", state);
 	json_string(j, "status", name_thread_status(thread->status));
@@ -232,6 +237,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	json_object(&r.json, NULL);
 	json_string(&r.json, "schema", schema);
 	json_int(&r.json, "pid", snap->pid);
+	container_json(&r.json, snap->inner_pid, &snap->container);
 	json_string(&r.json, "comm", snap->comm);
 	json_string(&r.json, "exe", snap->exe);
 	json_string(&r.json, "arch", snapshot_arch_of(snap, NULL)->name);

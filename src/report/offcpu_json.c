@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "report/container.h"
 #include "report/json_frame.h"
 #include "report/json_writer.h"
 #include "report/offcpu_reasons.h"
@@ -271,6 +272,7 @@ static void put_processes(struct json *j, const struct offcpu_profile *profile)
 		json_string(j, "name", process->name);
 		json_string(j, "program", process->file);
 		json_string(j, "cmdline", process->command_line);
+		container_json(j, process->inner_pid, &process->container);
 		json_object_end(j);
 	}
 	json_array_end(j);

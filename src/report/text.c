@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "report/container.h"
 #include "report/group.h"
 #include "report/lacking.h"
 #include "report/names.h"
@@ -119,6 +120,7 @@ static void put_process(const struct text_report *r, const struct trace *trace)
 	text_untrusted(&r->text, snap->comm ? snap->comm : "?");
 	text_style(&r->text, STYLE_PLAIN);
 	fprintf(out, " (pid %d%s", snap->pid, snap->replayed ? ", replayed" : "");
+	container_text(&r->text, snap->inner_pid, &snap->container);
 	put_runtimes(r, snap);
 	fprintf(out, "): %zu %s", n, n == 1 ? "thread" : "threads");
 	if (trace->threads.len < n)
@@ -391,12 +393,19 @@ static void put_members(const struct text_report *r, const struct trace_thread *
 	fputc('\n', out);
 }
 
+static void put_tid(FILE *out, const struct snap_thread *thread)
+{
+	fprintf(out, "\ntid %d ", (int)thread->tid);
+	if (thread->inner_tid)
+		fprintf(out, "(%d in its namespace) ", (int)thread->inner_tid);
+}
+
 static void put_head(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct snap_thread *first = members[0]->thread;
 
 	if (count == 1)
-		fprintf(r->text.out, "\ntid %d ", first->tid);
+		put_tid(r->text.out, first);
 	else
 		fputc('\n', r->text.out);
 	text_style(&r->text, STYLE_STRONG);

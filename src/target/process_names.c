@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "proc/cgroup.h"
 #include "proc/family.h"
 #include "proc/process.h"
 #include "proc/task_status.h"
@@ -243,6 +244,8 @@ static void read_program(pid_t pid, struct arena *arena, struct process_program 
 		out->start_ns = start_of(&info);
 		out->name = arena_intern(arena, info.comm);
 		out->file = process_exe(&process, arena);
+		out->inner_pid = process_inner_pid(&process);
+		cgroup_read(&process, arena, &out->container);
 	}
 	process_close(&process);
 }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "model/container.h"
 #include "proc/process.h"
 
 /* By what people call processes. */
@@ -48,6 +49,8 @@ struct process_program {
 	const char *script;       /* what an interpreter runs (target/script.h), or NULL */
 	const char *script_word;  /* the argument that says so, with directories or packages */
 	const char *command_line; /* cut at PROCESS_LINE_BYTES; NULL: there is none, or it is not known */
+	pid_t inner_pid;          /* in its own pid namespace; 0: that is ours */
+	struct container container;
 };
 
 enum { PROCESS_LINE_BYTES = 512 };

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Result, assert_calls, built, command, state, thread, wait_until
+from harness import Result, assert_calls, built, command, state, thread, tids, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -87,12 +87,17 @@ def child_in(wrapper):
     return int(pid)
 
 
-def test_target_in_a_pid_namespace(target, snap, unshare, source):
+def test_target_in_a_pid_namespace(target, snap, stakeout, unshare, source):
     """Seen from outside: the target believes that it has pid 1."""
     t = target("spinners", "loop", wrap=[unshare, "-pf", "--kill-child", "--mount-proc"])
     assert t.tids["loop"] != t.pid
     doc = snap(child_in(t), source)
+    assert doc["inner_pid"] == 1
+    assert [th["inner_tid"] for th in doc["threads"]] == [1, t.tids["loop"]]
     assert_calls(thread(doc, "loop"), "spin_loop")
+    text = stakeout(source, child_in(t)).out
+    assert f"(pid {child_in(t)}, 1 in its namespace" in text, text
+    assert f" ({t.tids['loop']} in its namespace) loop " in text, text
     t.assert_progress()
 
 
@@ -104,10 +109,106 @@ def test_both_in_a_pid_namespace(target, tool, unshare, source):
     done = subprocess.run([*nsenter, *command("--json", source, 1)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     doc = Result([], done.returncode, done.stdout, done.stderr).doc
-    assert doc["pid"] == 1
+    assert doc["pid"] == 1 and doc["inner_pid"] is None
     assert sorted(th["tid"] for th in doc["threads"]) == sorted([1, t.tids["loop"]])
+    assert [th["inner_tid"] for th in doc["threads"]] == [None, None]
     assert_calls(thread(doc, "loop"), "spin_loop")
     t.assert_progress()
+
+
+@pytest.fixture
+def siblings(target, tool, unshare):
+    """Two targets, each the first of a pid namespace of its own, and the start of a command line for each namespace."""
+    both = [target(name, wrap=[unshare, "-pf", "--kill-child", "--mount-proc"]) for name in ("plain", "nappers")]
+    return [(t, [tool("nsenter"), "-t", str(child_in(t)), "-p", "-m"]) for t in both]
+
+
+def numbers(wrapper):
+    """Of the threads of the first process of a pid namespace, inside."""
+    return list(range(1, len(tids(child_in(wrapper))) + 1))
+
+
+def test_sibling_pid_namespaces(siblings, stakeout, source):
+    """They are of equal depth, and have the same numbers: whose they are tells the namespace itself."""
+    for (t, enter), name in zip(siblings, ("plain", "nappers")):
+        doc = stakeout("--json", source, 1, wrap=enter).doc
+        assert doc["comm"] == name and [th["tid"] for th in doc["threads"]] == numbers(t), doc
+
+
+def test_offcpu_in_sibling_pid_namespaces(siblings, stakeout, bpf_missing):
+    """All processes are those of one's own namespace."""
+    for (t, enter), name in zip(siblings, ("plain", "nappers")):
+        doc = stakeout("offcpu", "--json", "-a", "-d", "0.3", "--min", "0", wrap=enter).doc
+        assert bpf_missing or doc["method"] != "proc"
+        (process,) = (p for p in doc["processes"] if p["name"] != "stakeout-helper")
+        assert (process["pid"], process["name"], process["inner_pid"]) == (1, name, None), process
+        assert sorted({row["tid"] for row in doc["stacks"] if row["pid"] == 1}) == numbers(t)
+
+
+def test_all_namespaces_are_others(target, snap, stakeout, unshare, source, tmp_path):
+    """As a container without root's rights has it: user, mount, pid, network, host name, IPC and cgroup."""
+    shutil.copy2(built("plain"), tmp_path / "program")
+    script = 'mount -t tmpfs none "$0/seen" && cp "$0/program" "$0/seen/" && exec "$0/seen/program"'
+    (tmp_path / "seen").mkdir()
+    wrap = [unshare, "-UrmpnuiCf", "--kill-child", "--mount-proc", "sh", "-c", script]
+    t = target(tmp_path, wrap=wrap)
+    pid = child_in(t)
+    wait_until(lambda: state(pid) == "S", "the main thread is asleep")
+    doc = snap(pid, source)
+    assert (doc["inner_pid"], doc["exe"]) == (1, str(tmp_path / "seen/program"))
+    worker = thread(doc, "worker")
+    assert worker["inner_tid"] == t.tids["worker"]
+    assert_calls(worker, "inner", "middle", "outer")
+    assert next(frame for frame in worker["user_stack"] if frame["symbol"] == "inner")["source"]["line"] > 0
+    offcpu = stakeout("offcpu", "--json", "-d", "0.3", "-p", pid).doc
+    (process,) = offcpu["processes"]
+    assert (process["pid"], process["inner_pid"]) == (pid, 1)
+
+
+@pytest.fixture
+def cgroup(tmp_path):
+    """cgroup(PATH, PID): moves a process into a control group of that path, which is removed at the end."""
+    roots = [Path(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup2 " in line]
+    if not roots:
+        pytest.skip("no unified cgroup file system is mounted")
+    made = []
+
+    def move(path, pid):
+        for part in reversed([Path(path), *Path(path).parents][:-1]):
+            place = roots[0] / str(part).lstrip("/")
+            if not place.exists():
+                place.mkdir()
+                made.append(place)
+        (place / "cgroup.procs").write_text(str(pid))
+
+    yield move
+    for place in reversed(made):
+        for pid in (place / "cgroup.procs").read_text().split():
+            (roots[0] / "cgroup.procs").write_text(pid)
+        place.rmdir()
+
+
+def test_container_and_pod(target, snap, stakeout, cgroup):
+    """By the path of the control group; saved with the snapshot."""
+    ident, pod = "0123456789abcdef" * 4, "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+    t = target("plain").settle()
+    path = f"/stakeout-test.slice/kubepods-pod{pod.replace('-', '_')}.slice/cri-containerd-{ident}.scope"
+    cgroup(path, t.pid)
+    doc = snap(t)
+    assert doc["cgroup"].endswith(path)
+    assert doc["container"] == {"engine": "containerd", "id": ident, "pod": pod}
+    words = f"(pid {t.pid}, container 0123456789ab (containerd), pod {pod})"
+    assert words in stakeout(t.pid).out.splitlines()[0]
+    offcpu = stakeout("offcpu", "--json", "-d", "0.3", "-p", t.pid).doc
+    assert offcpu["processes"][0]["container"] == doc["container"]
+
+
+def test_cgroup_that_is_no_container(target, snap, stakeout, cgroup):
+    t = target("plain").settle()
+    cgroup("/stakeout-test.slice/nginx.service", t.pid)
+    doc = snap(t)
+    assert doc["cgroup"].endswith("/stakeout-test.slice/nginx.service") and doc["container"] is None
+    assert f"(pid {t.pid}, cgroup nginx.service)" in stakeout(t.pid).out.splitlines()[0]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ static void test_one_line(void **state)
 static void test_process(void **state)
 {
 	expect(state, plain,
-	       "{\"schema\":\"stakeout.snapshot/1\",\"pid\":4711,\"comm\":\"server\",\"exe\":\"/usr/bin/server\","
+	       "{\"schema\":\"stakeout.snapshot/1\",\"pid\":4711,\"inner_pid\":null,\"cgroup\":null,\"container\":null,\"comm\":\"server\",\"exe\":\"/usr/bin/server\","
 	       "\"arch\":\"x86_64\",\"taken_at\":\"2023-11-14T22:13:20.000000042Z\",\"runtimes\":[],"
 	       "\"capture\":{\"method\":\"bpf\",\"stop_mode\":\"auto\",\"threads\":8,\"stopped_threads\":1,"
 	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
@@ -26,6 +26,20 @@ static void test_process(void **state)
 	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"
 	       "\"lacking\":[{\"module\":\"/usr/bin/server\",\"build_id\":null,"
 	       "\"problem\":\"no debug information\",\"help\":null}],\"threads\":[{");
+}
+
+static void test_container(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->inner_pid = 7;
+	f->snap->threads.data[0].inner_tid = 8;
+	f->snap->container = (struct container){.cgroup = "/docker/x", .engine = "docker", .id = "x"};
+	expect(state, plain, "\"pid\":4711,\"inner_pid\":7,\"cgroup\":\"/docker/x\","
+			     "\"container\":{\"engine\":\"docker\",\"id\":\"x\",\"pod\":null},\"comm\":");
+	expect(state, plain, "{\"tid\":4711,\"inner_tid\":8,");
+	f->snap->container = (struct container){.cgroup = "/x"};
+	expect(state, plain, "\"cgroup\":\"/x\",\"container\":null,");
 }
 
 static void test_time_before_1970(void **state)
@@ -39,7 +53,7 @@ static void test_time_before_1970(void **state)
 static void test_thread(void **state)
 {
 	expect(state, plain,
-	       "{\"tid\":4711,\"name\":\"server\",\"state\":\"S\",\"status\":\"captured\",\"capture\":\"asleep\","
+	       "{\"tid\":4711,\"inner_tid\":null,\"name\":\"server\",\"state\":\"S\",\"status\":\"captured\",\"capture\":\"asleep\","
 	       "\"status_reason\":null,\"stopped\":false,\"pause_us\":0.000,\"off_cpu_ms\":34.000,\"cpu_ms\":1520.000,"
 	       "\"runtime\":null,"
 	       "\"syscall\":{\"nr\":232,\"name\":\"epoll_wait\","
@@ -196,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_container, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_time_before_1970, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runtime, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),

@@ -186,7 +186,8 @@ static void test_programs(void **state)
 									     .command_line = "server -p \t1"}));
 	assert_true(vec_push(&f->profile.processes, (struct offcpu_identity){.pid = 8}));
 	expect(state, plain, "\"processes\":[{\"pid\":7,\"name\":\"server\",\"program\":\"/bin/server\","
-			     "\"cmdline\":\"server -p \\u00091\"},{\"pid\":8,\"name\":null,\"program\":null,\"cmdline\":null}],");
+			     "\"cmdline\":\"server -p \\u00091\",\"inner_pid\":null,\"cgroup\":null,\"container\":null},"
+			     "{\"pid\":8,\"name\":null,\"program\":null,\"cmdline\":null,\"inner_pid\":null,\"cgroup\":null,\"container\":null}],");
 	expect_not(state, plain, "\"pids\"");
 	for (pid_t pid = 100; pid < 170; pid++)
 		assert_true(vec_push(&f->profile.members, (struct offcpu_member){.pid = pid, .nthreads = 2}));

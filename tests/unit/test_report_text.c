@@ -89,6 +89,25 @@ static void test_runtime(void **state)
 	expect(state, grouped, "\ntid 4711 server  S sleeping  PARKED  daemon  off-CPU");
 }
 
+/* Where it runs: numbers of both sides, the container, or else the name of the control group. */
+static void test_container(void **state)
+{
+	struct fixture *f = *state;
+
+	f->snap->inner_pid = 7;
+	f->snap->threads.data[0].inner_tid = 7;
+	f->snap->container = (struct container){
+		.cgroup = "/docker/0123", .engine = "docker",
+		.id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", .pod = "1b\x1b"};
+	expect(state, grouped, "stakeout: server (pid 4711, 7 in its namespace, container 0123456789ab (docker), pod 1b\\x1b): 8 threads");
+	expect(state, grouped, "\ntid 4711 (7 in its namespace) server  S sleeping");
+	f->snap->container = (struct container){.cgroup = "/lxc/web", .engine = "lxc", .id = "web"};
+	expect(state, grouped, "(pid 4711, 7 in its namespace, container web (lxc)): 8 threads");
+	f->snap->inner_pid = 0;
+	f->snap->container = (struct container){.cgroup = "/system.slice/nginx.service"};
+	expect(state, grouped, "(pid 4711, cgroup nginx.service): 8 threads");
+}
+
 static void test_ready_but_not_running(void **state)
 {
 	struct fixture *f = *state;
@@ -363,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runtime, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_container, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_processes, setup, teardown),

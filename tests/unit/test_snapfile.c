@@ -126,6 +126,9 @@ static void test_round_trip(void **state)
 	const struct snap_runtime python = {.name = "python", .version = "3.11.2", .facts = facts, .nfacts = 2}, *runtime;
 
 	assert_non_null(snapshot_add_runtime(snap, &python));
+	snap->inner_pid = 7;
+	snap->container = (struct container){"/docker/x", "docker", "x", "uid"};
+	snap->threads.data[1].inner_tid = 8;
 	data = save(snap, &len);
 	assert_int_equal(load(data, len, &err, &back), 0);
 	runtime = snapshot_find_runtime(back, "python");
@@ -139,6 +142,13 @@ static void test_round_trip(void **state)
 	assert_int_equal(back->pid, snap->pid);
 	assert_text_equal(back->comm, snap->comm);
 	assert_text_equal(back->exe, snap->exe);
+	assert_int_equal(back->inner_pid, 7);
+	assert_string_equal(back->container.cgroup, "/docker/x");
+	assert_string_equal(back->container.engine, "docker");
+	assert_string_equal(back->container.id, "x");
+	assert_string_equal(back->container.pod, "uid");
+	assert_int_equal(back->threads.data[1].inner_tid, 8);
+	assert_int_equal(back->threads.data[2].inner_tid, 0);
 	assert_int_equal(back->kernel_thread, snap->kernel_thread);
 	assert_true(back->replayed);
 	assert_true(back->taken_at_ns == snap->taken_at_ns && back->taken_at_monotonic_ns == snap->taken_at_monotonic_ns);
