@@ -9,6 +9,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/view.h"
 #include "model/snapfile.h"
+#include "privilege/caller.h"
 
 static const char help[] =
 	"Usage: stakeout replay [OPTION…] FILE\n"
@@ -17,32 +18,53 @@ static const char help[] =
 	"libraries are looked up on this machine and must have the recorded build-ids. FILE may be - for\n"
 	"standard input.\n";
 
-static int replay(const char *path, struct view *view, struct err *err)
+static FILE *fopen_as_caller(const char *path)
 {
-	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	_cleanup_(caller_end) struct caller_scope scope = caller_begin_rights();
+
+	return fopen(path, "re");
+}
+
+/* What is replayed. */
+struct recorded {
+	const char *path;
+	FILE *file;
+	uint64_t started_ns;
+};
+
+/* For view_show_opened(). */
+static int open_recorded(void *arg, struct view *view, struct err *err)
+{
+	const struct recorded *recorded = arg;
 	const struct tracing_options options = {
 		.ignore_deleted = view->options.ignore_deleted,
 		.no_runtimes = view->options.no_runtimes,
 		.locals = view->options.locals,
 		.depth = view->options.depth,
 	};
+	struct tracing *tracing = NULL;
 	struct snapshot *snap = NULL;
+	int rc = snapfile_read(recorded->file, err, &snap);
+
+	if (rc < 0)
+		return err_prefix(err, "%s", recorded->path);
+	rc = tracing_replay(snap, &options, recorded->started_ns, err, &tracing);
+	return rc < 0 ? rc : view_hold(view, tracing, err);
+}
+
+static int replay(const char *path, struct view *view, struct err *err)
+{
+	struct recorded recorded = {.path = path, .started_ns = monotonic_ns()};
 	bool from_stdin = strcmp(path, "-") == 0;
-	FILE *f = from_stdin ? stdin : fopen(path, "re");
-	uint64_t started = monotonic_ns();
 	int rc;
 
-	if (!f)
+	recorded.file = from_stdin ? stdin : fopen_as_caller(path);
+	if (!recorded.file)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	rc = snapfile_read(f, err, &snap);
+	rc = view_show_opened(view, fileno(recorded.file), open_recorded, &recorded, err);
 	if (!from_stdin)
-		fclose(f);
-	if (rc < 0)
-		return err_prefix(err, "%s", path);
-	rc = tracing_replay(snap, &options, started, err, &tracing);
-	if (rc == 0)
-		rc = view_show(view, steal_ptr(tracing), err);
-	return rc < 0 ? rc : view_finish(view, err);
+		fclose(recorded.file);
+	return rc;
 }
 
 int cmd_replay(int argc, char **argv)

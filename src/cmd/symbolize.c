@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/name_options.h"
 #include "cmd/parse.h"
+#include "cmd/parsing.h"
 #include "cmd/process_args.h"
 #include "symbol/subject.h"
 #include "target/patience.h"
@@ -213,14 +215,12 @@ static int open_process(const struct process_args *process, struct err *err, str
 	return rc;
 }
 
-static int open_subject(struct options *o, struct err *err, struct subject **out)
+static int open_file(const struct options *o, struct err *err, struct subject **out)
 {
 	int rc;
 
 	if (o->file)
 		rc = subject_open_file(o->file, err, out);
-	else if (o->process.len)
-		rc = open_process(&o->process, err, out);
 	else
 		rc = subject_open_build_id(o->build_id, o->naming.symbols.debuginfod, err, out);
 	return rc == 0 && o->section ? subject_use_section(*out, o->section, err) : rc;
@@ -342,18 +342,30 @@ static int answer_input(struct batch *batch, struct err *err)
 	return rc;
 }
 
-static int symbolize(struct options *o, char **addresses, struct err *err)
+/* What is asked. */
+struct inquiry {
+	struct options *options;
+	char **addresses;
+	struct subject *process; /* opened before rights are given up; NULL: it is about a file */
+};
+
+/* For struct parsing: in the parser. */
+static int answer(void *arg, struct parsing *parsing, struct err *err)
 {
-	_cleanup_(cleanup_subject) struct subject *subject = NULL;
+	const struct inquiry *inquiry = arg;
+	const struct options *o = inquiry->options;
+	char **addresses = inquiry->addresses;
+	_cleanup_(cleanup_subject) struct subject *opened = NULL;
 	_cleanup_(cleanup_answers) struct answers *answers = NULL;
 	struct answer_format format = o->format;
+	struct subject *subject;
 	struct batch batch = {0};
-	int rc = open_subject(o, err, &subject);
+	int rc = inquiry->process ? 0 : open_file(o, err, &opened);
 
 	if (rc < 0)
 		return rc;
+	subject = inquiry->process ? inquiry->process : opened;
 	format.digits = subject_digits(subject);
-	format.escape = isatty(STDOUT_FILENO);
 	answers = answers_create(&format, &o->naming.symbols, subject_jit_names(subject), stdout);
 	if (!answers)
 		return err_set(err, ENOMEM, "out of memory");
@@ -365,6 +377,38 @@ static int symbolize(struct options *o, char **addresses, struct err *err)
 	if (rc == 0)
 		rc = *addresses ? batch_answer(&batch, err) : answer_input(&batch, err);
 	vec_deinit(&batch.questions);
+	if (inquiry->process)
+		subject_keep_names(inquiry->process);
+	return rc;
+}
+
+static int judge(const struct parsing *parsing, int rc, struct err *err)
+{
+	if (rc == -EOWNERDEAD)
+		return err_prefix(err, "the process that reads files has died; please report that");
+	if (rc == 0 && parsing->outcome->rc < 0) {
+		*err = parsing->outcome->err;
+		rc = err->code ? -err->code : -EIO;
+	}
+	return rc;
+}
+
+static int symbolize(struct options *o, char **addresses, struct err *err)
+{
+	_cleanup_(cleanup_subject) struct subject *process = NULL;
+	struct inquiry inquiry = {.options = o, .addresses = addresses};
+	struct parsing parsing = {.work = answer, .arg = &inquiry, .symbols = o->naming.symbols};
+	const struct target *target;
+	int rc = o->process.len ? open_process(&o->process, err, &process) : 0;
+
+	if (rc < 0)
+		return rc;
+	o->format.escape = isatty(STDOUT_FILENO);
+	inquiry.process = process;
+	target = process ? subject_target(process) : NULL;
+	parsing.files = (struct file_scope){&target, process ? 1 : 0};
+	rc = judge(&parsing, parsing_run(&parsing, err), err);
+	parsing_end(&parsing);
 	return rc;
 }
 
@@ -403,9 +447,11 @@ int cmd_symbolize(int argc, char **argv)
 	rc = symbolize(&o, argv + optind, &err);
 	name_options_deinit(&o.naming);
 	process_args_deinit(&o.process);
+	if (rc == -EPIPE)
+		raise(SIGPIPE);
 	if (rc < 0) {
 		cmd_complain(err.msg);
-		return EXIT_NOTHING;
+		return rc == -EOWNERDEAD ? EXIT_INCOMPLETE : EXIT_NOTHING;
 	}
 	return complain_of_silence() ? EXIT_INCOMPLETE : EXIT_COMPLETE;
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/output.h"
 #include "cmd/parse.h"
+#include "cmd/parsing.h"
 #include "cmd/terminal.h"
 #include "model/snapfile.h"
 #include "target/patience.h"
@@ -41,6 +41,14 @@ const char view_help[] =
 	"  -v, --verbose          all frames, how they were found, and paths in full\n"
 	"  -h, --help             this text\n";
 
+/* What a parser is made for. */
+struct view_work {
+	struct view *view;
+	int (*open)(void *arg, struct view *view, struct err *err); /* opens what is to be shown; NULL: it is held already */
+	void *arg;
+	int fd; /* from which it is opened */
+};
+
 void view_init(struct view *view)
 {
 	*view = (struct view){.options = {.format = &report_format_text, .report = {.group = true, .kernel = true}}};
@@ -55,9 +63,7 @@ static void release(struct view *view)
 
 void view_deinit(struct view *view)
 {
-	if (view->out && view->out != stdout)
-		fclose(view->out);
-	view->out = NULL;
+	output_close(&view->output, NULL);
 	release(view);
 	vec_deinit(&view->held);
 	vec_deinit(&view->traces);
@@ -194,77 +200,51 @@ void view_fit_terminal(struct view_options *options, FILE *out)
 	options->report.no_addresses |= columns < ROOM_FOR_ADDRESSES;
 }
 
+/* What is in a file stays until there is something to write. */
 static int open_output(struct view *view, struct err *err)
 {
-	struct output output;
 	int rc;
 
-	if (view->out)
+	if (view->output.file)
 		return 0;
-	rc = output_open(&output, view->options.output, OUTPUT_REPORT, err);
-	if (rc == 0)
-		rc = output_empty(&output, err);
+	rc = output_open(&view->output, view->options.output, OUTPUT_REPORT, err);
 	if (rc < 0)
 		return rc;
-	view->out = output.file;
-	view->options.report.color = view_has_color(&view->options, view->out);
-	view_fit_terminal(&view->options, view->out);
+	view->options.report.color = view_has_color(&view->options, view->output.file);
+	view_fit_terminal(&view->options, view->output.file);
 	return 0;
 }
 
-static int written(struct view *view, int rc, struct err *err)
+static int written(int rc, FILE *out, struct err *err)
 {
-	if (rc == 0 && fflush(view->out) != 0)
+	if (rc == 0 && fflush(out) != 0)
 		rc = -errno;
 	return rc < 0 ? err_set(err, -rc, "writing the output: %s", strerror(-rc)) : 0;
 }
 
-int view_finish(struct view *view, struct err *err)
+static int begin_output(struct view *view, struct err *err)
 {
-	unsigned n = (unsigned)view->held.len;
-	int rc;
+	int rc = view->documents ? 0 : output_empty(&view->output, err);
 
-	if (!n)
-		return 0;
-	rc = open_output(view, err);
-	if (rc < 0)
-		return rc;
-	if (view->documents)
-		fputc('\n', view->out);
-	rc = view->options.format->traces(view->traces.data, view->traces.len, &view->options.report, view->out);
-	release(view);
-	rc = written(view, rc, err);
-	if (rc == 0)
-		view->documents += n;
+	if (rc == 0 && view->documents && view->options.format->traces)
+		fputc('\n', view->output.file);
 	return rc;
 }
 
-/* So many processes are shown as one: each takes memory, and half a dozen descriptors. */
-enum { MAX_HELD = 64 };
-
-static int hold(struct view *view, struct tracing *tracing, const struct trace *trace, struct err *err)
+/* For struct parsing: the report that a parser has written. */
+static int print(void *arg, int fd, struct err *err)
 {
-	int rc = view->held.len >= MAX_HELD ? view_finish(view, err) : 0;
+	struct view *view = ((struct view_work *)arg)->view;
+	char buf[64 << 10];
+	int rc = begin_output(view, err);
+	ssize_t got;
 
-	if (rc == 0 && (!vec_reserve(&view->held, view->held.len + 1) || !vec_push(&view->traces, trace)))
-		rc = err_set(err, ENOMEM, "out of memory");
-	if (rc < 0) {
-		tracing_destroy(tracing);
-		return rc;
-	}
-	view->held.data[view->held.len++] = tracing;
-	return 0;
-}
-
-static int write_report(struct view *view, const struct trace *trace, struct err *err)
-{
-	int rc = open_output(view, err);
-
-	if (rc < 0)
-		return rc;
-	rc = written(view, view->options.format->trace(trace, &view->options.report, view->out), err);
+	while (rc == 0 && (got = read(fd, buf, sizeof(buf))) > 0)
+		if (fwrite(buf, 1, (size_t)got, view->output.file) != (size_t)got)
+			rc = -errno;
+	rc = written(rc, view->output.file, err);
 	if (rc == 0)
-		view->documents++;
+		view->documents += (unsigned)view->held.len + !view->held.len;
 	return rc;
 }
 
@@ -284,52 +264,165 @@ static int save(const struct view *view, const struct snapshot *snap, struct err
 	return rc < 0 ? rc : output_close(&output, err);
 }
 
-static void open_names(struct view *view, struct notes *notes)
+static void add_name_notes(const struct view *view, struct notes *notes)
 {
-	struct name_options *naming = &view->options.naming;
+	const struct name_options *naming = &view->options.naming;
 
-	name_options_open(naming);
 	if (naming->cache_error.code && view->options.report.verbose)
 		notes_add(notes, "%s", naming->cache_error.msg);
 	if (naming->debuginfod_error.code)
 		notes_add(notes, "%s", naming->debuginfod_error.msg);
 }
 
-static int name_stacks(struct view *view, struct tracing *tracing, struct err *err, struct trace **out)
+static int name_stacks(struct view *view, struct tracing *tracing, bool bare, struct err *err, bool *incomplete)
 {
-	struct tracing_names names = {
-		.native = {.demangle = !view->options.no_demangle},
+	const struct tracing_names names = {
+		.native = {.demangle = !view->options.no_demangle, .bare = bare, .symbols = view->options.naming.symbols},
 		.kernel = view->options.report.kernel,
-		.raw = view->options.raw,
+		.raw = view->options.raw || bare,
 	};
-	_cleanup_(notes_deinit) struct notes notes = {0};
-	int rc = view->options.save ? save(view, tracing_snapshot(tracing), err) : 0;
+	struct trace *trace;
+	int rc = tracing_name(tracing, &names, err, &trace);
 
 	if (rc < 0)
 		return rc;
-	if (view->options.save)
-		tracing_saved(tracing);
-	open_names(view, &notes);
-	names.native.symbols = view->options.naming.symbols;
-	rc = tracing_name(tracing, &names, err, out);
+	selection_apply(&view->options.selection, trace);
+	add_name_notes(view, &trace->notes);
+	*incomplete |= patience_tell(&trace->notes);
+	*incomplete |= !trace_is_complete(trace);
+	return vec_push(&view->traces, trace) ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static int write_report(const struct view *view, FILE *out)
+{
+	const struct report_format *format = view->options.format;
+	int rc = 0;
+
+	if (format->traces)
+		return format->traces((const struct trace *const *)view->traces.data, view->traces.len, &view->options.report, out);
+	for (size_t i = 0; rc == 0 && i < view->traces.len; i++)
+		rc = format->trace(view->traces.data[i], &view->options.report, out);
+	return rc;
+}
+
+/* For struct parsing: in the parser. */
+static int parse(void *arg, struct parsing *parsing, struct err *err)
+{
+	struct view_work *work = arg;
+	struct view *view = work->view;
+	struct err *sandbox = &parsing->outcome->sandbox;
+	int rc = work->open ? work->open(work->arg, view, err) : 0;
+
+	for (size_t i = 0; rc == 0 && i < view->held.len; i++)
+		rc = name_stacks(view, view->held.data[i], false, err, &parsing->outcome->incomplete);
+	if (rc == 0 && sandbox->code && view->options.report.verbose)
+		notes_add(&view->traces.data[0]->notes, "names are looked up with more rights than needed: %s", sandbox->msg);
+	if (rc == 0)
+		rc = written(write_report(view, parsing->report), parsing->report, err);
+	if (rc == 0)
+		rc = parsing_hand_over(parsing, err);
+	for (size_t i = 0; i < view->held.len; i++)
+		tracing_keep_names(view->held.data[i]);
+	return rc;
+}
+
+/* The parser has died: what is known without reading anything more. */
+static int show_bare(struct view *view, const char *how, struct err *err)
+{
+	int rc = 0;
+
+	view->incomplete = true;
+	for (size_t i = 0; rc == 0 && i < view->held.len; i++) {
+		rc = name_stacks(view, view->held.data[i], true, err, &view->incomplete);
+		if (rc == 0)
+			notes_add(&view->traces.data[i]->notes,
+				  "no names: the process that reads files and finds them has died (%s); please report that", how);
+	}
+	if (rc == 0)
+		rc = begin_output(view, err);
+	if (rc == 0)
+		rc = written(write_report(view, view->output.file), view->output.file, err);
+	if (rc == 0)
+		view->documents += (unsigned)view->held.len;
+	return rc;
+}
+
+/* What the parser says counts if it has lived to its end; a report that was handed over counts in any case. */
+static int judge(struct view *view, const struct parsing *parsing, int rc, const struct err *how, struct err *err)
+{
+	if (parsing->printed) {
+		view->incomplete |= parsing->outcome->incomplete;
+		*err = parsing->print_error;
+		return parsing->print_error.code ? -parsing->print_error.code : 0;
+	}
+	if (rc == -EOWNERDEAD && view->held.len)
+		return show_bare(view, how->msg, err);
+	if (rc == -EOWNERDEAD)
+		return err_set(err, EOWNERDEAD, "the process that reads it has died (%s); please report that", how->msg);
 	if (rc < 0)
-		return rc;
-	selection_apply(&view->options.selection, *out);
-	notes_add_all(&(*out)->notes, &notes);
-	view->incomplete |= patience_tell(&(*out)->notes);
-	view->incomplete |= !trace_is_complete(*out);
-	return 0;
+		return err_set(err, -rc, "%s", how->msg);
+	return err_set(err, parsing->outcome->err.code ? parsing->outcome->err.code : EIO, "%s", parsing->outcome->err.msg);
+}
+
+static int show(struct view_work *work, struct err *err)
+{
+	struct view *view = work->view;
+	struct parsing parsing = {.work = parse, .print = print, .arg = work, .keep_fd = work->fd};
+	VEC(const struct target *) targets = {0};
+	struct err how = {0};
+	int rc = open_output(view, err);
+
+	name_options_open(&view->options.naming);
+	for (size_t i = 0; rc == 0 && i < view->held.len; i++) {
+		tracing_go_on(view->held.data[i]);
+		if (!vec_push(&targets, tracing_target(view->held.data[i])))
+			rc = err_set(err, ENOMEM, "out of memory");
+	}
+	if (rc == 0) {
+		parsing.files = (struct file_scope){targets.data, targets.len};
+		parsing.symbols = view->options.naming.symbols;
+		rc = judge(view, &parsing, parsing_run(&parsing, &how), &how, err);
+		parsing_end(&parsing);
+	}
+	vec_deinit(&targets);
+	release(view);
+	return rc;
+}
+
+int view_show_opened(struct view *view, int fd, int (*open)(void *arg, struct view *view, struct err *err), void *arg,
+		     struct err *err)
+{
+	return show(&(struct view_work){.view = view, .open = open, .arg = arg, .fd = fd}, err);
+}
+
+int view_finish(struct view *view, struct err *err)
+{
+	return view->held.len ? show(&(struct view_work){.view = view}, err) : 0;
+}
+
+/* So many processes are shown as one: each takes memory, and half a dozen descriptors. */
+enum { MAX_HELD = 64 };
+
+int view_hold(struct view *view, struct tracing *tracing, struct err *err)
+{
+	if (vec_push(&view->held, tracing))
+		return 0;
+	tracing_destroy(tracing);
+	return err_set(err, ENOMEM, "out of memory");
 }
 
 int view_show(struct view *view, struct tracing *tracing, struct err *err)
 {
 	_cleanup_(cleanup_tracing) struct tracing *owned = tracing;
-	struct trace *trace;
-	int rc = name_stacks(view, owned, err, &trace);
+	int rc = view->options.save ? save(view, tracing_snapshot(owned), err) : 0;
 
 	if (rc < 0)
 		return rc;
-	if (view->options.format->traces)
-		return hold(view, steal_ptr(owned), trace, err);
-	return write_report(view, trace, err);
+	if (view->options.save)
+		tracing_saved(owned);
+	tracing_rest(owned);
+	rc = view_hold(view, steal_ptr(owned), err);
+	if (rc < 0)
+		return rc;
+	return view->options.format->traces && view->held.len < MAX_HELD ? 0 : view_finish(view, err);
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "cmd/name_options.h"
+#include "cmd/output.h"
 #include "cmd/selection.h"
 #include "report/format.h"
 #include "trace/tracing.h"
@@ -36,10 +37,10 @@ struct view_options {
 
 struct view {
 	struct view_options options;
-	FILE *out;	    /* opened with the first document */
-	unsigned documents; /* written */
-	VEC(struct tracing *) held; /* for a format that shows several processes as one */
-	VEC(const struct trace *) traces; /* of these */
+	struct output output; /* opened before the first document */
+	unsigned documents;   /* written */
+	VEC(struct tracing *) held; /* captured, to be shown: several for a format that shows them as one */
+	VEC(struct trace *) traces; /* of these, named */
 	bool incomplete;    /* one of them has an incomplete stack */
 };
 
@@ -119,10 +120,15 @@ bool view_has_color(const struct view_options *options, FILE *out);
 void view_fit_terminal(struct view_options *options, FILE *out);
 
 /*
- * Saves the snapshot if that is wanted, names its stacks, and prints them or holds them until view_finish(). The tracing is
- * taken over, also on failure.
+ * Saves the snapshot if that is wanted, has a process without rights name its stacks, and prints them; or holds them for
+ * that until view_finish(). The tracing is taken over, also on failure.
  */
 int view_show(struct view *view, struct tracing *tracing, struct err *err);
+
+/* The same with what `open` makes of a descriptor and hands to view_hold() in that process: not even its format can then do harm here. */
+int view_show_opened(struct view *view, int fd, int (*open)(void *arg, struct view *view, struct err *err), void *arg,
+		     struct err *err);
+int view_hold(struct view *view, struct tracing *tracing, struct err *err);
 
 /* Prints what is held. */
 int view_finish(struct view *view, struct err *err);

@@ -2,11 +2,11 @@
 #ifndef STAKEOUT_DOCTOR_RIGHTS_H
 #define STAKEOUT_DOCTOR_RIGHTS_H
 
-#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "privilege/capabilities.h"
 
 /* What this process may do, and what on this machine may be in the way. */
 struct rights {
@@ -18,8 +18,6 @@ struct rights {
 	int perf_event_paranoid;
 	int kptr_restrict;
 };
-
-#define RIGHT(capability) (UINT64_C(1) << (capability))
 
 void rights_read(struct rights *rights);
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "privilege/broker.h"
 
 /* The kernel's own names of its code, from /proc/kallsyms: a file of megabytes, read whole and kept compact. */
 struct kallsyms;
@@ -25,6 +26,9 @@ void kallsyms_destroy(struct kallsyms *ks);
 bool kallsyms_find(const struct kallsyms *ks, uint64_t address, struct kernel_symbol *out);
 
 size_t kallsyms_len(const struct kallsyms *ks);
+
+/* A broker opens the file for its parser. */
+void kallsyms_errand_add(struct parser_job *job);
 
 /* A line of /proc/PID/task/TID/stack without its address: "symbol+0x1/0x2 [module]". */
 struct kernel_text {

@@ -3,22 +3,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/library.h"
 #include "elf/image.h"
+#include "privilege/message.h"
+#include "privilege/sandbox.h"
 
 enum {
 	DEFAULT_TIMEOUT = 60, /* seconds */
 	MAX_BUILD_ID = 128,   /* hex digits */
 	SHOW_FROM = 4096,     /* bytes; less is the library counting its own calls */
+	FIRST_FREE_FD = STDERR_FILENO + 1,
+	NICER = 10,
 };
 
 static const char soname[] = "libdebuginfod.so.1";
@@ -44,6 +54,10 @@ struct debuginfod {
 	struct library library;
 	struct client *client; /* NULL until it is needed */
 	struct err given_up;   /* code != 0: why no server is asked any more */
+
+	/* The process that downloads for a broker */
+	pid_t downloader; /* 0: not started */
+	int socket;       /* to it */
 
 	/* Of the download under way */
 	const char *label;
@@ -110,6 +124,8 @@ int debuginfod_create(const struct debuginfod_options *options, struct err *err,
 	if (!d)
 		return err_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&d->lock, NULL);
+	d->socket = -1;
+	interrupted = 0;
 	d->timeout = choose_timeout(options->timeout);
 	d->progress = options->progress;
 	d->arg = options->arg;
@@ -127,6 +143,10 @@ void debuginfod_destroy(struct debuginfod *d)
 {
 	if (!d)
 		return;
+	if (d->downloader && !broker_is_there()) {
+		close(d->socket);
+		waitpid(d->downloader, NULL, 0);
+	}
 	if (d->client)
 		d->library.end(d->client);
 	pthread_mutex_destroy(&d->lock);
@@ -249,7 +269,6 @@ static int download(struct debuginfod *d, enum debuginfod_kind kind, const char 
 	d->last = 0;
 	d->last_time = monotonic_ns();
 	d->timed_out = false;
-	interrupted = 0;
 	downloading = d;
 	sigaction(SIGINT, NULL, &before);
 	if (before.sa_handler != SIG_IGN)
@@ -333,6 +352,20 @@ static bool is_build_id(const char *build_id)
 	return len > 0 && len <= MAX_BUILD_ID && len % 2 == 0 && !build_id[len];
 }
 
+/* For a parser: "BUILD-ID LABEL". */
+static int find_by_broker(enum debuginfod_kind kind, const char *build_id, const char *label, struct err *err)
+{
+	char text[ERRAND_ROOM];
+	struct errand_reply reply;
+	struct errand errand;
+
+	snprintf(text, sizeof(text), "%s %s", build_id, label);
+	errand_init(&errand, ERRAND_DOWNLOAD, (int)kind, 0, text);
+	if (broker_ask(&errand, &reply) < 0)
+		return err_set(err, -reply.rc, "%s", reply.rc == -EPIPE ? "debuginfod cannot be asked" : reply.data);
+	return reply.fd < 0 ? err_set(err, EPIPE, "debuginfod cannot be asked") : reply.fd;
+}
+
 int debuginfod_find(struct debuginfod *d, enum debuginfod_kind kind, const char *build_id, const char *label,
 		    struct err *err)
 {
@@ -341,11 +374,141 @@ int debuginfod_find(struct debuginfod *d, enum debuginfod_kind kind, const char 
 
 	if (!is_build_id(build_id))
 		return err_set(err, EINVAL, "not a build-id");
-	pthread_mutex_lock(&d->lock);
-	fd = find_locked(d, kind, build_id, label, err);
-	pthread_mutex_unlock(&d->lock);
+	if (broker_is_there()) {
+		fd = find_by_broker(kind, build_id, label, err);
+	} else {
+		pthread_mutex_lock(&d->lock);
+		fd = find_locked(d, kind, build_id, label, err);
+		pthread_mutex_unlock(&d->lock);
+	}
 	if (fd < 0)
 		return fd;
 	ret = check_file(fd, build_id, err);
 	return ret < 0 ? ret : steal_fd(&fd);
+}
+
+/*
+ * The broker does not download either: it has rights, and the library brings thirty others that talk to the network. A
+ * process of the caller's does, which stays for the next file: it knows who did not answer.
+ */
+
+static void answer(struct debuginfod *d, const struct errand *errand, struct errand_reply *reply)
+{
+	const char *space = strchr(errand->data, ' ');
+	char build_id[MAX_BUILD_ID + 1];
+	struct err err = {0};
+
+	*reply = (struct errand_reply){.rc = -EINVAL, .fd = -1};
+	if (!space || space - errand->data > MAX_BUILD_ID)
+		return;
+	snprintf(build_id, sizeof(build_id), "%.*s", (int)(space - errand->data), errand->data);
+	if (!is_build_id(build_id) || errand->number[0] < 0 || errand->number[0] > DEBUGINFOD_EXECUTABLE)
+		return;
+	reply->fd = find_locked(d, (enum debuginfod_kind)errand->number[0], build_id, space + 1, &err);
+	reply->rc = reply->fd < 0 ? reply->fd : 0;
+	errand_answer(reply, err.msg);
+}
+
+__attribute__((noreturn)) static void be_downloader(struct debuginfod *d, int socket)
+{
+	const struct sigaction catch = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+	struct errand_reply reply;
+	struct errand errand;
+	int unwanted;
+
+	dup2(socket, FIRST_FREE_FD);
+	syscall(SYS_close_range, FIRST_FREE_FD + 1, ~0U, 0);
+	prctl(PR_SET_NAME, "stakeout-fetch");
+	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICER); /* as all that looks for names */
+	signal(SIGINT, SIG_IGN);
+	sigaction(SIGUSR1, &catch, NULL); /* the broker says when Ctrl-C was pressed */
+	if (sandbox_become_caller(NULL) < 0)
+		_exit(1);
+	while (message_receive(FIRST_FREE_FD, &errand, sizeof(errand), &unwanted) > 0) {
+		answer(d, &errand, &reply);
+		message_send(FIRST_FREE_FD, &reply, sizeof(reply), reply.fd);
+		if (reply.fd >= 0)
+			close(reply.fd);
+	}
+	_exit(0);
+}
+
+static int start_downloader(struct debuginfod *d)
+{
+	int sockets[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	d->downloader = fork();
+	if (d->downloader == 0)
+		be_downloader(d, sockets[1]);
+	close(sockets[1]);
+	if (d->downloader < 0) {
+		d->downloader = 0;
+		close(sockets[0]);
+		return -EAGAIN;
+	}
+	d->socket = sockets[0];
+	return 0;
+}
+
+/* The first Ctrl-C ends the download; a second one does what it normally does. False: nobody wants it any more. */
+static bool wait_for_answer(const struct debuginfod *d)
+{
+	const struct sigaction catch = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+	struct pollfd fds[] = {{.fd = d->socket, .events = POLLIN}, {.fd = broker_client(), .events = POLLIN}};
+	struct sigaction before;
+	sigset_t sigint, mask;
+	bool told = false;
+
+	sigemptyset(&sigint);
+	sigaddset(&sigint, SIGINT);
+	sigaction(SIGINT, NULL, &before);
+	sigprocmask(SIG_BLOCK, &sigint, &mask); /* or it could come between the look and the wait */
+	if (before.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &catch, NULL);
+	while (ppoll(fds, 2, NULL, &mask) < 0 && errno == EINTR) {
+		if (interrupted && !told)
+			kill(d->downloader, SIGUSR1);
+		told |= interrupted;
+	}
+	sigaction(SIGINT, &before, NULL);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return fds[0].revents;
+}
+
+static void stop_downloader(struct debuginfod *d)
+{
+	kill(d->downloader, SIGKILL);
+	waitpid(d->downloader, NULL, 0);
+	close(d->socket);
+	d->downloader = 0;
+}
+
+static void serve(void *ctx, const struct errand *errand, struct errand_reply *reply)
+{
+	struct debuginfod *d = ctx;
+	int rc = d->downloader ? 0 : start_downloader(d), fd = -1;
+
+	if (rc == 0 && !message_send(d->socket, errand, sizeof(*errand), -1))
+		rc = -EPIPE;
+	if (rc == 0 && !wait_for_answer(d)) {
+		stop_downloader(d);
+		rc = -EPIPE;
+	}
+	if (rc == 0) {
+		rc = message_receive(d->socket, reply, sizeof(*reply), &fd) == sizeof(*reply) && reply->len < ERRAND_ROOM
+			     ? reply->rc
+			     : -EPIPE;
+	}
+	reply->rc = rc;
+	reply->fd = fd;
+	if (rc == -EPIPE || rc == -EAGAIN)
+		errand_answer(reply, "the process that downloads has ended");
+}
+
+void debuginfod_errand_add(struct parser_job *job, struct debuginfod *d)
+{
+	if (d)
+		job->services[ERRAND_DOWNLOAD] = (struct service){serve, d};
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "privilege/broker.h"
 
 /*
  * Debug info and programs from debuginfod servers, by build-id. libdebuginfod keeps what it gets in its own cache,
@@ -50,5 +51,8 @@ enum debuginfod_kind {
  */
 int debuginfod_find(struct debuginfod *debuginfod, enum debuginfod_kind kind, const char *build_id, const char *label,
 		    struct err *err);
+
+/* A broker has files downloaded for its parser, by a process without its rights. NULL is legal. */
+void debuginfod_errand_add(struct parser_job *job, struct debuginfod *debuginfod);
 
 #endif

@@ -102,7 +102,8 @@ static struct named_pc *resolve(struct native_names *names, uint64_t pc, bool re
 	struct frame common = {.address = pc, .kind = FRAME_KIND_NATIVE};
 	uint64_t address = pc - return_address, at = 0;
 	struct module *module = find_module(names, address, &at);
-	struct module_symbols *symbols = module ? module_symbols(module, &names->options->symbols) : NULL;
+	bool bare = names->options->bare;
+	struct module_symbols *symbols = module && !bare ? module_symbols(module, &names->options->symbols) : NULL;
 	struct named_pc *named;
 	size_t len;
 
@@ -110,7 +111,7 @@ static struct named_pc *resolve(struct native_names *names, uint64_t pc, bool re
 		common.module = &module->info;
 		common.module_offset = at + return_address;
 	}
-	if ((!symbols || !module_symbols_find(symbols, at, &names->calls)) && !find_made(names, address, &at))
+	if (bare || ((!symbols || !module_symbols_find(symbols, at, &names->calls)) && !find_made(names, address, &at)))
 		names->calls.len = 0;
 	len = names->calls.len ? names->calls.len : 1;
 	named = arena_alloc(names->arena, sizeof(*named) + len * sizeof(common));
@@ -138,6 +139,8 @@ bool native_names_prepare(struct native_names *names, const struct raw_stack *co
 	struct u64map seen = {0};
 	bool ok = true;
 
+	if (names->options->bare)
+		return true;
 	for (size_t i = 0; ok && i < n; i++) {
 		for (size_t f = 0; ok && f < stacks[i]->len; f++) {
 			const struct raw_frame *raw = &stacks[i]->data[f];

@@ -14,6 +14,7 @@ struct native_names;
 
 struct native_names_options {
 	bool demangle;
+	bool bare; /* only modules and offsets: no file is read */
 	struct symbol_options symbols;
 
 	/* Which module has an address, when there is no process behind the addresses; NULL: ask the modules. */

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "privilege/caller.h"
 #include "symbol/store_dir.h"
 
 struct store {
@@ -130,6 +131,7 @@ bool store_check(const void *file, size_t len, uint64_t size, const char *key, u
 
 static int store_open_dir(const char *path, uint64_t limit, bool create, struct err *err, struct store **out)
 {
+	_cleanup_(caller_end) struct caller_scope as_caller = caller_begin_identity();
 	_cleanup_free_ struct store *store = calloc(1, sizeof(*store));
 	_cleanup_free_ char *chosen = NULL;
 	int fd, rc = 0;
@@ -180,6 +182,20 @@ const char *store_path(const struct store *store)
 	return store->path;
 }
 
+/* A parser has the broker open, rename and remove files; it reads and writes them itself. */
+
+enum cache_action { CACHE_GET, CACHE_CREATE, CACHE_COMMIT, CACHE_DISCARD, CACHE_REMOVE };
+
+/* A commit has both names. */
+static int ask(enum cache_action action, const char *temporary, const char *name, struct errand_reply *reply)
+{
+	char names[2 * NAME_SIZE];
+	struct errand errand;
+
+	snprintf(names, sizeof(names), "%s/%s", temporary, name);
+	return errand_init(&errand, ERRAND_CACHE, (int)action, 0, names) ? broker_ask(&errand, reply) : -ENAMETOOLONG;
+}
+
 /* Reading */
 
 /* In our own directory only we can have made the file, though perhaps not with this program. */
@@ -193,6 +209,21 @@ static int open_file(const struct store *store, const char *name, struct stat *s
 	_cleanup_close_ int fd = openat(store->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	return fd >= 0 && fstat(fd, st) == 0 && is_our_file(st) ? steal_fd(&fd) : -1;
+}
+
+static int get_file(const struct store *store, const char *name, struct stat *st)
+{
+	_cleanup_(caller_end) struct caller_scope as_caller = {0};
+	struct errand_reply reply;
+
+	if (broker_is_there()) {
+		if (ask(CACHE_GET, "", name, &reply) < 0)
+			return -1;
+		*st = reply.st;
+		return reply.fd;
+	}
+	as_caller = caller_begin_identity();
+	return open_file(store, name, st);
 }
 
 static void mark_used(int fd, const struct stat *st)
@@ -214,7 +245,7 @@ int store_get(const struct store *store, const char *key, uint32_t version, stru
 	*out = (struct store_entry){0};
 	if (!name_of_key(key, name))
 		return -ENOENT;
-	fd = open_file(store, name, &st);
+	fd = get_file(store, name, &st);
 	if (fd < 0 || pread(fd, head, sizeof(head), 0) != sizeof(head) ||
 	    !store_check(head, sizeof(head), (uint64_t)st.st_size, key, version))
 		return -ENOENT;
@@ -342,6 +373,7 @@ static void evict(const struct store *store, const char *except)
 
 int store_list(const struct store *store, struct err *err, struct store_files *out)
 {
+	_cleanup_(caller_end) struct caller_scope as_caller = caller_begin_identity();
 	_cleanup_(cleanup_seen_files) struct seen_files seen = {0};
 	int rc = scan(store, err, &seen);
 
@@ -371,6 +403,7 @@ int store_list(const struct store *store, struct err *err, struct store_files *o
 
 int store_clear(const struct store *store, struct err *err, struct store_cleared *out)
 {
+	_cleanup_(caller_end) struct caller_scope as_caller = caller_begin_identity();
 	_cleanup_(cleanup_seen_files) struct seen_files seen = {0};
 	int rc = scan(store, err, &seen);
 
@@ -435,22 +468,64 @@ static int write_parts(int fd, const struct envelope *e, const struct iovec *par
 	return rc;
 }
 
+static int begin_file(const struct store *store, char temporary[NAME_SIZE])
+{
+	_cleanup_(caller_end) struct caller_scope as_caller = {0};
+	struct errand_reply reply;
+
+	if (broker_is_there()) {
+		int rc = ask(CACHE_CREATE, "", "", &reply);
+
+		snprintf(temporary, NAME_SIZE, "%.*s", (int)NAME_SIZE - 1, rc == 0 ? reply.data : "");
+		return rc < 0 ? rc : reply.fd;
+	}
+	as_caller = caller_begin_identity();
+	return create_temporary(store, temporary);
+}
+
+static int commit_file(const struct store *store, const char *temporary, const char *name)
+{
+	_cleanup_(caller_end) struct caller_scope as_caller = {0};
+	struct errand_reply reply;
+
+	if (broker_is_there())
+		return ask(CACHE_COMMIT, temporary, name, &reply);
+	as_caller = caller_begin_identity();
+	if (renameat(store->dir_fd, temporary, store->dir_fd, name) < 0)
+		return -errno;
+	evict(store, name);
+	return 0;
+}
+
+static void remove_file(const struct store *store, enum cache_action action, const char *name)
+{
+	_cleanup_(caller_end) struct caller_scope as_caller = {0};
+	struct errand_reply reply;
+
+	if (broker_is_there()) {
+		ask(action, "", name, &reply);
+		return;
+	}
+	as_caller = caller_begin_identity();
+	unlinkat(store->dir_fd, name, 0);
+}
+
 /* No fsync: a crash of the machine costs at most this file, and its reader will notice. */
 static int write_file(const struct store *store, const char *name, const struct envelope *e, const struct iovec *parts,
 		      int nparts)
 {
 	char temporary[NAME_SIZE];
-	int rc, fd = create_temporary(store, temporary);
+	int rc, fd = begin_file(store, temporary);
 
 	if (fd < 0)
 		return fd;
 	rc = write_parts(fd, e, parts, nparts);
 	if (close(fd) < 0 && rc == 0)
 		rc = -errno; /* NFS reports only here that the disk is full */
-	if (rc == 0 && renameat(store->dir_fd, temporary, store->dir_fd, name) < 0)
-		rc = -errno;
+	if (rc == 0)
+		rc = commit_file(store, temporary, name);
 	if (rc < 0)
-		unlinkat(store->dir_fd, temporary, 0);
+		remove_file(store, CACHE_DISCARD, temporary);
 	return rc;
 }
 
@@ -484,7 +559,6 @@ int store_put(const struct store *store, const char *key, uint32_t version, cons
 	rc = write_file(store, name, &e, parts, nparts);
 	if (rc < 0)
 		return err_set(err, -rc, "%s/%s cannot be written: %s", store->path, name, strerror(-rc));
-	evict(store, name);
 	return 0;
 }
 
@@ -493,5 +567,57 @@ void store_remove(const struct store *store, const char *key)
 	char name[NAME_SIZE];
 
 	if (name_of_key(key, name))
-		unlinkat(store->dir_fd, name, 0);
+		remove_file(store, CACHE_REMOVE, name);
+}
+
+/* The broker's side */
+
+/* "TEMPORARY/NAME": each must be a name that only this program gives, or empty where it does not count. */
+static bool split_names(const char *names, char temporary[NAME_SIZE], char name[NAME_SIZE])
+{
+	const char *slash = strchr(names, '/');
+
+	if (!slash || slash - names >= NAME_SIZE || strlen(slash + 1) >= NAME_SIZE)
+		return false;
+	snprintf(temporary, NAME_SIZE, "%.*s", (int)(slash - names), names);
+	snprintf(name, NAME_SIZE, "%s", slash + 1);
+	return true;
+}
+
+static void serve(void *ctx, const struct errand *errand, struct errand_reply *reply)
+{
+	const struct store *store = ctx;
+	char temporary[NAME_SIZE], name[NAME_SIZE];
+
+	if (!split_names(errand->data, temporary, name))
+		return;
+	switch (errand->number[0]) {
+	case CACHE_GET:
+		reply->fd = key_in_name(name) ? get_file(store, name, &reply->st) : -1;
+		reply->rc = reply->fd < 0 ? -ENOENT : 0;
+		break;
+	case CACHE_CREATE:
+		reply->fd = begin_file(store, temporary);
+		reply->rc = reply->fd < 0 ? reply->fd : 0;
+		if (reply->rc == 0)
+			errand_answer(reply, temporary);
+		break;
+	case CACHE_COMMIT:
+		if (is_temporary(temporary) && key_in_name(name))
+			reply->rc = commit_file(store, temporary, name);
+		break;
+	case CACHE_DISCARD:
+	case CACHE_REMOVE:
+		if (errand->number[0] == CACHE_DISCARD ? is_temporary(name) : key_in_name(name) > 0) {
+			remove_file(store, (enum cache_action)errand->number[0], name);
+			reply->rc = 0;
+		}
+		break;
+	}
+}
+
+void store_errand_add(struct parser_job *job, const struct store *store)
+{
+	if (store)
+		job->services[ERRAND_CACHE] = (struct service){serve, (void *)store};
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/filemap.h"
 #include "base/vec.h"
+#include "privilege/broker.h"
 
 /*
  * The cache directory: one file for each key, KEY.sym, of at most `limit` bytes together. The contents are the writer's
@@ -112,5 +113,8 @@ int store_list(const struct store *store, struct err *err, struct store_files *o
 
 /* Removes them, and what killed runs left half written; nothing else, and not the directory. */
 int store_clear(const struct store *store, struct err *err, struct store_cleared *out);
+
+/* A broker opens, renames and removes files of the store for its parser. NULL is legal. */
+void store_errand_add(struct parser_job *job, const struct store *store);
 
 #endif

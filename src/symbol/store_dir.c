@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "privilege/caller.h"
 #include "target/rootfile.h"
 #include "symbol/store.h"
 
@@ -24,12 +25,14 @@ static int refuse_owner(struct err *err, const char *path, const struct stat *st
 		       (unsigned)st->st_uid, (unsigned)geteuid());
 }
 
-/* sudo may leave $HOME as it was: a file of root's must not end up there, where the user could not access it. */
+/* Under sudo it is the caller's, whatever $HOME is, and opened as the caller; su may leave $HOME as it was. */
 int store_default_path(struct err *err, char **out)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const struct caller caller = caller_find();
+	_cleanup_free_ char *callers_home = caller.by_sudo ? caller_home(&caller) : NULL;
 	bool by_cache = cache && cache[0] == '/';
-	const char *base = by_cache ? cache : home;
+	const char *base = by_cache ? cache : callers_home ? callers_home : home;
 	struct stat st;
 
 	*out = NULL;

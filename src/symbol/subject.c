@@ -183,6 +183,16 @@ struct module *subject_find(struct subject *subject, uint64_t address, uint64_t 
 	return subject->file;
 }
 
+const struct target *subject_target(const struct subject *subject)
+{
+	return subject->process;
+}
+
+void subject_keep_names(struct subject *subject)
+{
+	modules_close_symbols(subject->process->modules);
+}
+
 struct jit_names *subject_jit_names(struct subject *subject)
 {
 	return subject->jit;

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "proc/process.h"
 #include "target/modules.h"
+#include "target/target.h"
 #include "symbol/debuginfod.h"
 #include "symbol/jit_names.h"
 
@@ -42,6 +43,10 @@ uint64_t subject_clip(const struct subject *subject, uint64_t address);
 
 /* The module at an address, and the address in the file's own terms; NULL: no file is there. */
 struct module *subject_find(struct subject *subject, uint64_t address, uint64_t *vaddr);
+
+/* Only for a process. What was learnt of its files goes to the cache with the second. */
+const struct target *subject_target(const struct subject *subject);
+void subject_keep_names(struct subject *subject);
 
 /* Names of code that is in no file; NULL for a file. */
 struct jit_names *subject_jit_names(struct subject *subject);

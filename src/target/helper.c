@@ -18,56 +18,19 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "privilege/message.h"
 #include "target/patience.h"
-
-/* Room for one descriptor beside a message. */
-union fd_room {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static void send_reply(int socket, const struct helper_reply *reply)
-{
-	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
-	union fd_room room = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (reply->fd >= 0) {
-		struct cmsghdr *header;
-
-		msg.msg_control = room.bytes;
-		msg.msg_controllen = sizeof(room.bytes);
-		header = CMSG_FIRSTHDR(&msg);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &reply->fd, sizeof(int));
-	}
-	sendmsg(socket, &msg, MSG_NOSIGNAL);
-}
 
 static int receive_reply(int socket, struct helper_reply *reply)
 {
-	struct iovec iov = {.iov_base = reply, .iov_len = sizeof(*reply)};
-	union fd_room room = {0};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = room.bytes,
-		.msg_controllen = sizeof(room.bytes),
-	};
-	struct cmsghdr *header;
-	ssize_t got;
+	int fd;
 
-	do
-		got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
-	if (got != (ssize_t)sizeof(*reply))
+	if (message_receive(socket, reply, sizeof(*reply), &fd) != sizeof(*reply)) {
+		if (fd >= 0)
+			close(fd);
 		return -EIO; /* it has died */
-	reply->fd = -1;
-	header = CMSG_FIRSTHDR(&msg);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(&reply->fd, CMSG_DATA(header), sizeof(int));
+	}
+	reply->fd = fd;
 	return 0;
 }
 
@@ -106,7 +69,7 @@ static void be_helper(const struct helper_task *task, uint8_t *window, int socke
 	prctl(PR_SET_NAME, "stakeout-helper");
 	close_others(task, socket);
 	task->run(task->arg, window, &reply);
-	send_reply(socket, &reply);
+	message_send(socket, &reply, sizeof(reply), reply.fd);
 	_exit(0);
 }
 

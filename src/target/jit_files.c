@@ -11,8 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "privilege/broker.h"
 #include "proc/task_stat.h"
 #include "proc/task_status.h"
+#include "target/file_errands.h"
 #include "target/mapped_file.h"
 #include "target/rootfile.h"
 #include "target/target.h"
@@ -160,6 +162,10 @@ void jit_files_visit(const struct target *target, jit_file_fn fn, void *arg)
 
 	if (!target_is_live(target))
 		return;
+	if (broker_is_there()) {
+		file_errand_visit_jit(target, fn, arg);
+		return;
+	}
 	owner = read_owner(target);
 	visit_jitdumps(target, &owner, fn, arg);
 	visit_perf_maps(target, &owner, fn, arg);

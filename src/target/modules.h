@@ -58,6 +58,9 @@ typedef struct module *(*module_lender)(void *ctx, size_t entry);
 struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ctx);
 void modules_destroy(struct modules *modules);
 
+/* Closes what names their code, which keeps what it has learnt in the cache. Not what is made of code in memory. */
+void modules_close_symbols(struct modules *modules);
+
 /*
  * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped there, or
  * one in memory (memfd) that is no object, as compilers use for what they make. Several mappings of one file give one

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/notes.h"
+#include "privilege/broker.h"
 
 /*
  * How long is waited for what may never answer, in all: memory and files with a server behind them. It is the whole
@@ -43,5 +44,8 @@ bool patience_tell(struct notes *out);
 
 /* All is as it was at the start, and what was opened is closed: to be called when nobody waits, or may interrupt. */
 void patience_reset(void);
+
+/* A broker tells its parser the complaints. */
+void patience_errand_add(struct parser_job *job);
 
 #endif

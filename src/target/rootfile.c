@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "privilege/broker.h"
+#include "target/file_errands.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
 
@@ -172,8 +174,11 @@ static int copy_by_helper(int path_fd, const char *path, struct stat *st)
 
 static int open_file(int root_fd, const char *path, int flags, struct stat *st)
 {
-	_cleanup_close_ int path_fd = resolve(root_fd, path, flags);
+	_cleanup_close_ int path_fd = -1;
 
+	if (broker_is_there())
+		return file_errand_open(root_fd, path, flags & O_NOFOLLOW, st);
+	path_fd = resolve(root_fd, path, flags);
 	if (path_fd < 0)
 		return path_fd;
 	return rootfile_is_local(path_fd) ? rootfile_reopen(path_fd, st) : copy_by_helper(path_fd, path, st);
@@ -196,11 +201,13 @@ static void run_stat(void *arg, uint8_t *window, struct helper_reply *reply)
 
 int rootfile_stat(int root_fd, const char *path, struct stat *st)
 {
-	_cleanup_close_ int path_fd = resolve(root_fd, path, 0);
+	_cleanup_close_ int path_fd = broker_is_there() ? -1 : resolve(root_fd, path, 0);
 	const struct helper_task task = {.run = run_stat, .arg = &path_fd, .keep = {path_fd, -1, -1, -1}};
 	struct helper_reply reply;
 	int rc;
 
+	if (broker_is_there())
+		return file_errand_stat(root_fd, path, st);
 	if (path_fd < 0)
 		return path_fd;
 	if (rootfile_is_local(path_fd))
@@ -215,10 +222,13 @@ int rootfile_stat(int root_fd, const char *path, struct stat *st)
 
 char *rootfile_real_path(const char *path)
 {
-	_cleanup_close_ int path_fd = resolve(-1, path, 0);
+	_cleanup_close_ int path_fd = -1;
 	char self[64], buf[PATH_MAX];
 	ssize_t len;
 
+	if (broker_is_there())
+		return file_errand_real_path(path);
+	path_fd = resolve(-1, path, 0);
 	if (path_fd < 0)
 		return NULL;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
@@ -250,6 +260,8 @@ int rootfile_open_image(int root_fd, const char *path, struct err *err, struct i
 
 	if (fd == -EINVAL)
 		return err_set(err, ENOEXEC, "not a regular file");
+	if (fd == -ENOEXEC) /* a broker has looked */
+		return err_set(err, ENOEXEC, "not an ELF file");
 	if (fd == -ETIMEDOUT)
 		return err_set(err, ETIMEDOUT, "its file system did not answer in time (--patience)");
 	if (fd < 0)

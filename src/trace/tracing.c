@@ -36,6 +36,9 @@ struct tracing {
 	struct trace trace;
 	uint64_t started_ns;
 	uint64_t stage_ns; /* when the stage that is going on began */
+	cpu_set_t busy;    /* if has_busy: found beforehand */
+	bool has_busy;
+	uint64_t rested_ns; /* since when nothing is done for it; 0: it is going on */
 };
 
 /* What is asked of the thread that finds names. */
@@ -82,6 +85,32 @@ const struct snapshot *tracing_snapshot(const struct tracing *t)
 void tracing_saved(struct tracing *t)
 {
 	end_stage(t, &t->trace.timings.save_ns);
+}
+
+void tracing_rest(struct tracing *t)
+{
+	t->rested_ns = monotonic_ns();
+}
+
+void tracing_go_on(struct tracing *t)
+{
+	uint64_t rest = t->rested_ns ? monotonic_ns() - t->rested_ns : 0;
+
+	t->started_ns += rest;
+	t->stage_ns += rest;
+	t->rested_ns = 0;
+	tracing_find_busy(t, &t->busy);
+	t->has_busy = true;
+}
+
+void tracing_keep_names(struct tracing *t)
+{
+	modules_close_symbols(t->target->modules);
+}
+
+const struct target *tracing_target(const struct tracing *t)
+{
+	return t->target;
 }
 
 static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *walked, const struct tracing_options *o,
@@ -316,17 +345,17 @@ void tracing_find_busy(const struct tracing *t, cpu_set_t *out)
 int tracing_name(struct tracing *t, const struct tracing_names *names, struct err *err, struct trace **out)
 {
 	struct naming naming = {.tracing = t, .kernel = names->kernel};
-	cpu_set_t busy;
 
 	t->symbolizing = (struct symbolizer_options){
 		.native = names->native,
 		.kernel_addresses = !t->snap->replayed,
-		.merge = runtimes_merge,
+		.merge = names->native.bare ? NULL : runtimes_merge, /* it reads what the process wrote */
 		.merge_ctx = &t->runtimes,
 	};
 	t->runtimes.keep = names->raw;
-	tracing_find_busy(t, &busy);
-	background_run(&busy, find_names, &naming);
+	if (!t->has_busy)
+		tracing_find_busy(t, &t->busy);
+	background_run(&t->busy, find_names, &naming);
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);

@@ -14,6 +14,7 @@
 #include "model/trace.h"
 #include "proc/process.h"
 #include "symbol/native_names.h"
+#include "target/target.h"
 
 /*
  * The pipeline: process → snapshot → walked → named. First all that needs the process: when tracing_capture() is done the
@@ -53,6 +54,18 @@ const struct snapshot *tracing_snapshot(const struct tracing *tracing);
 
 /* The snapshot has been saved: says where the time has gone. */
 void tracing_saved(struct tracing *tracing);
+
+/*
+ * Others come first, until it is named: that time is not its own. Afterwards, what naming has to know of the live process
+ * is looked up, and another process without rights can do it (privilege/broker.h).
+ */
+void tracing_rest(struct tracing *tracing);
+void tracing_go_on(struct tracing *tracing);
+
+/* What was learnt goes to the cache. For a process that ends without tracing_destroy(): that takes as long as its end. */
+void tracing_keep_names(struct tracing *tracing);
+
+const struct target *tracing_target(const struct tracing *tracing);
 
 /* The CPUs that threads which ran when they were captured have now. Names are looked up on others, if there are any. */
 void tracing_find_busy(const struct tracing *tracing, cpu_set_t *out);

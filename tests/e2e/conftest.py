@@ -12,6 +12,7 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.runner import runtestprotocol
 
+from debuginfods import Server
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
 from pythons import start as start_python
@@ -322,3 +323,23 @@ def rung(request):
     if reason:
         pytest.skip(reason)
     return request.param
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(answer):
+        started.append(Server(answer))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.end()
+
+
+@pytest.fixture
+def libdebuginfod():
+    found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    if "libdebuginfod.so.1" not in found:
+        pytest.skip("libdebuginfod is not installed")

@@ -105,6 +105,16 @@ def name_of(pid, tid):
         return None
 
 
+def child_of(pid, name):
+    """A process that this one has started, by the name that it has given itself."""
+
+    def find():
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return next((int(child) for child in children if name_of(child, child) == name[:15]), None)
+
+    return wait_until(find, f"{pid} has a child named {name}")
+
+
 def states(pid):
     return {state(pid, tid) for tid in tids(pid)} - {None}
 

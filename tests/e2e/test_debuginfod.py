@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Debug info from debuginfod servers: a real one, and ones that behave badly. All are on the loopback interface."""
 
-import http.server
 import os
 import pty
 import re
 import signal
 import socket
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 
 import pytest
-from harness import SANITIZER_ENV, TIMEOUT, Target, built, command, tids, wait_until
+from debuginfods import garbage, not_found, stall, stall_half_way
+from harness import SANITIZER_ENV, TIMEOUT, Target, built, child_of, command, tids, wait_until
 
-pytestmark = pytest.mark.asan
+pytestmark = [pytest.mark.asan, pytest.mark.usefixtures("libdebuginfod")]
 
 SOURCE = """
 static int __attribute__((noinline)) hidden(int x) { __asm__ volatile(""); return x * 3; }
@@ -52,80 +51,6 @@ def env(tmp_path):
     """An empty cache of its own, and no server but those that the test names."""
     cache = tmp_path / "cache"
     return {"DEBUGINFOD_CACHE_PATH": str(cache), "DEBUGINFOD_URLS": "", "XDG_CACHE_HOME": str(tmp_path / "xdg")}
-
-
-@pytest.fixture(autouse=True)
-def library():
-    found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
-    if "libdebuginfod.so.1" not in found:
-        pytest.skip("libdebuginfod is not installed")
-
-
-class Server:
-    """Answers every request in one way: `answer(handler)`; `asked` is set with the first."""
-
-    def __init__(self, answer):
-        self.requests, self.asked, self.over = [], threading.Event(), threading.Event()
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.requests.append(self.path)
-                outer.asked.set()
-                answer(self, outer)
-
-            def log_message(self, *args):
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_port}/"
-        self.thread = threading.Thread(target=self.http.serve_forever)
-        self.thread.start()
-
-    def end(self):
-        self.over.set()
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
-
-
-def not_found(handler, server):
-    handler.send_error(404)
-
-
-def garbage(handler, server):
-    page = b"<html>Please log in</html>"
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(page)))
-    handler.end_headers()
-    handler.wfile.write(page)
-
-
-def stall(handler, server):
-    server.over.wait()
-
-
-def stall_half_way(handler, server):
-    handler.send_response(200)
-    handler.send_header("Content-Length", "20000000")
-    handler.end_headers()
-    handler.wfile.write(bytes(10000000))
-    handler.wfile.flush()
-    server.over.wait()
-
-
-@pytest.fixture
-def serve():
-    started = []
-
-    def start(answer):
-        started.append(Server(answer))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.end()
 
 
 @pytest.fixture
@@ -268,13 +193,13 @@ def test_the_target_comes_first(env, serve, tmp_path, tool):
     )
     try:
         assert server.asked.wait(TIMEOUT)
-        threads = priorities(proc.pid)
+        threads = priorities(child_of(proc.pid, "stakeout-parser"))
     finally:
         proc.kill()
         proc.wait()
         t.end()
     usual = priorities(os.getpid())[os.getpid()]
-    assert threads.pop(proc.pid) == usual and threads
+    assert threads.pop(min(threads)) == usual and threads
     assert all(policy != os.SCHED_OTHER and nice >= min(usual[1] + 10, 19) for policy, nice in threads.values()), threads
 
 

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""What is done with which rights: whoever parses has none, and what it could not do is said."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from debuginfods import stall
+from harness import SANITIZER_ENV, STAKEOUT, TIMEOUT, Target, built, child_of, command, wait_until
+
+pytestmark = pytest.mark.usefixtures("root")
+
+OTHER = 12345  # a user whom nobody knows
+SUDO = {"SUDO_UID": str(OTHER), "SUDO_GID": str(OTHER)}
+
+
+def status(pid):
+    lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    return {key: value.split() for key, value in (line.split(":", 1) for line in lines)}
+
+
+def assert_no_rights(pid, uid, seccomp="2"):
+    s = status(pid)
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(s[kind][0], 16) == 0, (kind, s)
+    assert s["NoNewPrivs"] == ["1"] and s["Seccomp"] == [seccomp], s
+    assert s["Uid"] == [str(uid)] * 4, s
+
+
+@pytest.fixture
+def stripped(tmp_path, tool):
+    """A target whose debug info is looked for on servers."""
+    program = tmp_path / "plain"
+    subprocess.run([tool("strip"), "-o", program, built("plain")], check=True)
+    tmp_path.chmod(0o755)
+    t = Target([program])
+    yield t.settle()
+    t.end()
+
+
+@pytest.fixture
+def waiting(libdebuginfod, serve, stripped, tmp_path):
+    """Starts the program, which then waits for a server while it looks for names."""
+    started = []
+
+    def start(*args, env=(), wrap=(), program=STAKEOUT, **popen):
+        server = serve(stall)
+        env = {**os.environ, **SANITIZER_ENV, "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"), **dict(env)}
+        proc = subprocess.Popen(
+            [*wrap, program, *map(str, args), "--no-cache", f"--debuginfod={server.url}", str(stripped.pid)],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **popen,
+        )
+        started.append(proc)
+        assert server.asked.wait(TIMEOUT)
+        return proc
+
+    yield start
+    for proc in started:
+        proc.kill()
+        proc.communicate()
+
+
+def test_parser(waiting):
+    proc = waiting()
+    assert_no_rights(child_of(proc.pid, "stakeout-parser"), 0)
+    assert_no_rights(child_of(proc.pid, "stakeout-fetch"), 0, seccomp="0")
+    assert int(status(proc.pid)["CapEff"][0], 16), "the broker needs rights"
+
+
+@pytest.fixture
+def others_place():
+    """A directory of that user's."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as path:
+        os.chown(path, OTHER, OTHER)
+        yield Path(path)
+
+
+def test_parser_under_sudo(waiting, others_place):
+    proc = waiting(env={**SUDO, "DEBUGINFOD_CACHE_PATH": str(others_place)})
+    for name, seccomp in (("stakeout-parser", "2"), ("stakeout-fetch", "0")):
+        child = child_of(proc.pid, name)
+        assert_no_rights(child, OTHER, seccomp)
+        assert status(child)["Gid"] == [str(OTHER)] * 4 and status(child)["Groups"] == [str(OTHER)]
+
+
+def test_parser_has_nothing_open(waiting):
+    """Neither what belongs to the process nor the user's files: only files to parse, and the way to ask for more."""
+    proc = waiting("-o", "/dev/null")
+    parser = child_of(proc.pid, "stakeout-parser")
+    links = {int(fd.name): os.readlink(fd) for fd in Path(f"/proc/{parser}/fd").iterdir()}
+    others = [link for fd, link in links.items() if fd > 2 and link != "/dev/null"]
+    sockets = [link for link in others if link.startswith("socket:")]
+    assert len(sockets) == 1, links
+    for link in set(others) - set(sockets):
+        assert link.startswith("/") and not link.startswith("/proc") and Path(link.removesuffix(" (deleted)")).is_file() \
+            or link.startswith("/memfd:stakeout-report"), links
+
+
+@pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGKILL])
+def test_parser_dies(waiting, how):
+    """Its report is written by who is left, without names, and says so."""
+    proc = waiting("--json")
+    os.kill(child_of(proc.pid, "stakeout-parser"), how)
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode == 3, err
+    doc = json.loads(out)
+    assert any("has died" in note and f"signal {int(how)}" in note for note in doc["notes"]), doc["notes"]
+    frames = [frame for thread in doc["threads"] for frame in thread["user_stack"]]
+    assert frames and all(frame["symbol"] is None for frame in frames)
+    assert {"plain", "libc.so.6"} <= {os.path.basename(frame["module"]) for frame in frames}, frames
+
+
+def test_text_of_a_parser_that_dies(waiting):
+    proc = waiting()
+    os.kill(child_of(proc.pid, "stakeout-parser"), signal.SIGABRT)
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode == 3, err
+    assert "has died" in out and "signal 6" in out and "in plain+0x" in out, out
+
+
+def test_parser_ends_with_its_parent(waiting):
+    proc = waiting()
+    children = [child_of(proc.pid, name) for name in ("stakeout-parser", "stakeout-fetch")]
+    proc.kill()
+    proc.wait()
+    for child in children:
+        wait_until(lambda pid=child: not Path(f"/proc/{pid}").exists() or status(pid)["State"][0] == "Z", "it has ended")
+
+
+@pytest.fixture
+def symbolizing():
+    """`stakeout symbolize -e`, which waits for addresses."""
+    proc = subprocess.Popen(
+        command("symbolize", "--no-cache", "-f", "-e", built("plain")),
+        env={**os.environ, **SANITIZER_ENV},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield proc
+    proc.kill()
+    proc.communicate()
+
+
+def test_symbolize(symbolizing):
+    parser = child_of(symbolizing.pid, "stakeout-parser")
+    symbolizing.stdin.write("0\n")
+    symbolizing.stdin.flush()
+    assert symbolizing.stdout.readline() == "??\n"
+    assert_no_rights(parser, 0)
+    os.kill(parser, signal.SIGSEGV)
+    out, err = symbolizing.communicate(timeout=TIMEOUT)
+    assert symbolizing.returncode == 3 and "has died" in err and "signal 11" in err, err
+
+
+def test_replay(stakeout, stripped, tmp_path):
+    """The file itself may be what does harm: all of it is read without rights."""
+    saved, fifo = tmp_path / "saved", tmp_path / "fifo"
+    assert stakeout("--save", saved, stripped.pid).code == 0
+    os.mkfifo(fifo)
+    proc = subprocess.Popen(command("replay", fifo), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        with open(fifo, "wb") as f:
+            f.write(saved.read_bytes()[:100])
+            f.flush()
+            assert_no_rights(child_of(proc.pid, "stakeout-parser"), 0)
+            os.kill(child_of(proc.pid, "stakeout-parser"), signal.SIGSEGV)
+            out, err = proc.communicate(timeout=TIMEOUT)
+    finally:
+        proc.kill()
+        proc.wait()
+    assert proc.returncode == 1 and "has died" in err, err
