@@ -302,6 +302,11 @@ same-bytes: $(BUILD)/stakeout $(BUILD)/static/stakeout ## check that what is bui
 check-reproducible: ## build twice, in other directories, and compare
 	+@$(RUN_TESTS) -t 3000 $(BUILD)/reproducible tools/check-reproducible -b $(MAKE)
 
+.PHONY: check-packages
+check-packages: $(BUILD)/stakeout ## build the packages, and compare them with what is installed
+	@tools/setup build package
+	+@$(RUN_TESTS) -t 3000 $(BUILD)/packages tools/check-packages $(BUILD) $(MAKE)
+
 .PHONY: check-roots
 check-roots: $(BUILD)/stakeout $(BUILD)/static/stakeout $(TARGETS) ## run the static program in the roots of other systems, made for that (ROOTS="trixie musl" for some)
 	@tools/setup build static test package
@@ -389,6 +394,14 @@ install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
 uninstall: ## remove what was installed there
 	rm -f $(foreach one,$(INSTALLED),$(call place,$(one)))
 	@cd $(or $(DESTDIR),/) && rmdir --ignore-fail-on-non-empty $(EMPTY_DIRS) 2>/dev/null || true
+
+.PHONY: deb
+deb: ## build a Debian package, in build/deb; lintian must have nothing to say of it
+	@packaging/build-deb $(BUILD)/deb
+
+.PHONY: rpm
+rpm: ## build an RPM package, in build/rpm
+	@packaging/build-rpm $(BUILD)/rpm
 
 .PHONY: clean
 clean: ## remove what was built
