@@ -3,6 +3,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 VERSION := 0.1.0
 
 CLANG ?= clang
@@ -30,8 +31,8 @@ CFLAGS ?= -O2 -g
 # The same bytes wherever and whenever it is built: no path of this directory in them, and no date (check-reproducible).
 SAME_BYTES := -ffile-prefix-map=$(CURDIR)=. -Werror=date-time
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Isrc -I$(BUILD)/gen -Wall -Wextra -Wshadow -Wstrict-prototypes \
-	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -DSTAKEOUT_VERSION=\"$(VERSION)\" \
-	$(SAME_BYTES) $(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
+	-Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -fPIC -fvisibility=hidden -Iinclude \
+	-DSTAKEOUT_VERSION=\"$(VERSION)\" $(SAME_BYTES) $(SAN_FLAGS) $(CFLAGS) $(CPPFLAGS)
 ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
 LIBS := -liberty -llzma -ldeflate -lzstd -lpthread -ldl
 TEST_LIBS := -ldw -lelf # what our own readers are compared with
@@ -58,7 +59,7 @@ LIB_SRCS := $(filter-out src/cmd/main.c src/bpf/%,$(sort $(wildcard src/*/*.c sr
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/%.o)
 
 .PHONY: all
-all: $(BUILD)/stakeout ## build the program (the default)
+all: $(BUILD)/stakeout library ## build the program and the library (the default)
 
 $(BUILD)/stakeout: $(BUILD)/src/cmd/main.o $(BUILD)/libstakeout.a
 	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -83,6 +84,35 @@ $(BUILD)/static/src/%.o: src/%.c $(BUILD)/flags
 $(BUILD)/libstakeout.a: $(LIB_OBJS)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcsD $@ $^
+
+# libstakeout, for other programs: what src/lib needs, and nothing else, with the names of include/stakeout.h. The archive above
+# is that of the program and the tests.
+
+LIBRARY_DIR := $(BUILD)/lib
+LIB_SONAME := libstakeout.so.1
+LIB_PARTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard src/lib/*.c)) $(BUILD)/libstakeout.a
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
+
+.PHONY: library
+library: $(LIBRARY_DIR)/$(LIB_SONAME) $(LIBRARY_DIR)/libstakeout.a ## build libstakeout, shared and static
+
+$(LIBRARY_DIR)/$(LIB_SONAME): $(LIB_PARTS) src/lib/stakeout.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,--version-script=src/lib/stakeout.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(LIB_PARTS) $(LIBS)
+
+# One object, in which all other names are local: they cannot clash with those of a program.
+$(LIBRARY_DIR)/libstakeout.a: $(LIB_PARTS)
+	@mkdir -p $(@D); rm -f $@
+	$(call say,AR,$@)$(CC) -r -nostdlib -o $(@:.a=.o) $^ && $(OBJCOPY) --localize-hidden $(@:.a=.o) && \
+		$(AR) rcsD $@ $(@:.a=.o) && rm $(@:.a=.o)
+
+# Made again for each PREFIX.
+$(LIBRARY_DIR)/libstakeout.pc: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/$(LIBDIR)' 'includedir=$${prefix}/include' '' 'Name: libstakeout' \
+		'Description: Stacks of running processes, names of addresses, and where threads wait' 'Version: $(VERSION)' \
+		'Libs: -L$${libdir} -lstakeout' 'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' > $@
 
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags | $(SKELETONS)
 	@mkdir -p $(@D)
@@ -362,23 +392,31 @@ demo: ## install what is missing, then show a demo program's threads
 demo-run: $(BUILD)/stakeout $(TARGETS_DIR)/demo
 	@tests/targets/demo/run $(BUILD)/stakeout $(TARGETS_DIR)/demo
 
-# What is installed, each as MODE:FILE:PLACE. Debian's zsh has a directory of its own for what packages bring; what the
+# What is installed, each as MODE:FILE:PLACE, or link:FILE:PLACE, of a link to a file beside it. Debian's zsh has a directory of its own for what packages bring; what the
 # administrator installs is in the usual one.
 ZSH_COMPLETIONS ?= share/zsh/$(if $(filter /usr,$(PREFIX)),$(if $(wildcard /etc/debian_version),vendor-completions,$\
 	site-functions),site-functions)
-INSTALLED := \
+INSTALLED = \
 	755:$(BUILD)/stakeout:bin/stakeout \
 	$(foreach page,$(sort $(wildcard docs/man/*.1)),644:$(page):share/man/man1/$(notdir $(page))) \
 	644:completions/stakeout.bash:share/bash-completion/completions/stakeout \
 	644:completions/stakeout.zsh:$(ZSH_COMPLETIONS)/_stakeout \
 	644:completions/stakeout.fish:share/fish/vendor_completions.d/stakeout.fish \
 	$(foreach schema,$(sort $(wildcard docs/schema/*.schema.json)),644:$(schema):share/stakeout/$(notdir $(schema))) \
-	644:LICENSE:share/doc/stakeout/LICENSE
+	644:LICENSE:share/doc/stakeout/LICENSE \
+	$(INSTALLED_LIBRARY)
+INSTALLED_LIBRARY = \
+	644:include/stakeout.h:include/stakeout.h \
+	644:$(LIBRARY_DIR)/$(LIB_SONAME):$(LIBDIR)/$(LIB_SONAME) \
+	link:$(LIB_SONAME):$(LIBDIR)/libstakeout.so \
+	644:$(LIBRARY_DIR)/libstakeout.a:$(LIBDIR)/libstakeout.a \
+	644:$(LIBRARY_DIR)/libstakeout.pc:$(LIBDIR)/pkgconfig/libstakeout.pc \
+	644:docs/man/libstakeout.3:share/man/man3/libstakeout.3
 part = $(word $(1),$(subst :, ,$(2)))
 place = $(DESTDIR)$(PREFIX)/$(call part,3,$(1))
 
 define install_one
-install -D -m $(call part,1,$(1)) $(call part,2,$(1)) $(call place,$(1))
+$(if $(filter link,$(call part,1,$(1))),ln -sf,install -D -m $(call part,1,$(1))) $(call part,2,$(1)) $(call place,$(1))
 
 endef
 
@@ -387,7 +425,7 @@ INSTALLED_DIRS = $(patsubst /%,%,$(patsubst %/,%,$(sort $(dir $(foreach one,$(IN
 EMPTY_DIRS = $(if $(DESTDIR),-p $(INSTALLED_DIRS),$(filter %/stakeout,$(INSTALLED_DIRS)))
 
 .PHONY: install
-install: $(BUILD)/stakeout ## install under PREFIX (and DESTDIR)
+install: $(BUILD)/stakeout library $(LIBRARY_DIR)/libstakeout.pc ## install under PREFIX (and DESTDIR)
 	$(foreach one,$(INSTALLED),$(call install_one,$(one)))
 
 .PHONY: uninstall

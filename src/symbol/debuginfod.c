@@ -22,6 +22,7 @@
 #include "elf/image.h"
 #include "privilege/message.h"
 #include "privilege/sandbox.h"
+#include "target/patience.h"
 
 enum {
 	DEFAULT_TIMEOUT = 60, /* seconds */
@@ -48,6 +49,7 @@ struct library {
 struct debuginfod {
 	pthread_mutex_t lock; /* guards everything below; held while a file is downloaded */
 	int timeout;          /* seconds; 0: none */
+	bool keep_signals;
 	void (*progress)(void *arg, const char *label, uint64_t bytes, uint64_t total);
 	void *arg;
 	bool one_server;
@@ -127,6 +129,7 @@ int debuginfod_create(const struct debuginfod_options *options, struct err *err,
 	d->socket = -1;
 	interrupted = 0;
 	d->timeout = choose_timeout(options->timeout);
+	d->keep_signals = options->keep_signals;
 	d->progress = options->progress;
 	d->arg = options->arg;
 	d->one_server = is_one_url();
@@ -212,6 +215,11 @@ static bool has_moved(struct debuginfod *d, long a, long b)
 	return b > 0 ? a != before : a > before + 1;
 }
 
+static bool is_cancelled(const struct debuginfod *d)
+{
+	return d->keep_signals ? patience_is_interrupted() : interrupted;
+}
+
 static int on_progress(struct client *client, long a, long b)
 {
 	struct debuginfod *d = downloading;
@@ -222,7 +230,7 @@ static int on_progress(struct client *client, long a, long b)
 	d->timed_out = d->timeout && now - d->last_time > (uint64_t)d->timeout * NS_PER_S;
 	if (d->progress)
 		d->progress(d->arg, d->label, b > 0 || a >= SHOW_FROM ? (uint64_t)a : 0, b > 0 ? (uint64_t)b : 0);
-	return interrupted || d->timed_out;
+	return is_cancelled(d) || d->timed_out;
 }
 
 static void *load_function(void *handle, const char *name, struct err *err)
@@ -271,10 +279,11 @@ static int download(struct debuginfod *d, enum debuginfod_kind kind, const char 
 	d->timed_out = false;
 	downloading = d;
 	sigaction(SIGINT, NULL, &before);
-	if (before.sa_handler != SIG_IGN)
+	if (!d->keep_signals && before.sa_handler != SIG_IGN)
 		sigaction(SIGINT, &catch, NULL);
 	ret = d->library.find[kind](d->client, (const unsigned char *)build_id, 0, NULL);
-	sigaction(SIGINT, &before, NULL);
+	if (!d->keep_signals)
+		sigaction(SIGINT, &before, NULL);
 	downloading = NULL;
 	if (d->progress)
 		d->progress(d->arg, NULL, 0, 0);
@@ -291,7 +300,7 @@ static int judge(struct debuginfod *d, int ret, uint64_t took, struct err *err)
 {
 	char why[200];
 
-	if (interrupted)
+	if (is_cancelled(d))
 		return give_up(d, ECANCELED, "the download from the debuginfod server was cancelled");
 	if (d->timed_out) {
 		snprintf(why, sizeof(why), "the debuginfod server sent nothing for %d s", d->timeout);
@@ -318,7 +327,7 @@ static int find_locked(struct debuginfod *d, enum debuginfod_kind kind, const ch
 		ret = download(d, kind, build_id, label);
 		if (ret >= 0)
 			return ret;
-		if (interrupted || d->timed_out)
+		if (is_cancelled(d) || d->timed_out)
 			forget_miss(kind, build_id);
 		ret = judge(d, ret, monotonic_ns() - start, err);
 	}

@@ -24,6 +24,7 @@ bool debuginfod_is_wanted(void);
 struct debuginfod_options {
 	const char *urls; /* separated by spaces; NULL or "": those of DEBUGINFOD_URLS */
 	int timeout;      /* seconds without a byte; 0: DEBUGINFOD_TIMEOUT or 60 */
+	bool keep_signals; /* Ctrl-C is not caught: a download is cancelled by patience_interrupt() */
 
 	/* Called now and then while a file is downloaded, and with label == NULL at its end. May be NULL. */
 	void (*progress)(void *arg, const char *label, uint64_t bytes, uint64_t total); /* total 0: not known */
@@ -47,7 +48,7 @@ enum debuginfod_kind {
  * Ctrl-C was pressed during this or an earlier download, -ETIMEDOUT and others the servers cannot be asked; then all
  * further files fail at once. For any thread; one downloads at a time. `label` is for progress.
  *
- * During a download Ctrl-C only ends the download; a second one does what it normally does.
+ * During a download Ctrl-C, if it is caught, only ends the download; a second one does what it normally does.
  */
 int debuginfod_find(struct debuginfod *debuginfod, enum debuginfod_kind kind, const char *build_id, const char *label,
 		    struct err *err);

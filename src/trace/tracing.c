@@ -82,6 +82,11 @@ const struct snapshot *tracing_snapshot(const struct tracing *t)
 	return t->snap;
 }
 
+const struct trace *tracing_walked(const struct tracing *t)
+{
+	return &t->trace;
+}
+
 void tracing_saved(struct tracing *t)
 {
 	end_stage(t, &t->trace.timings.save_ns);

@@ -52,6 +52,9 @@ void tracing_destroy(struct tracing *tracing); /* NULL is legal */
 
 const struct snapshot *tracing_snapshot(const struct tracing *tracing);
 
+/* The stacks as they were walked, without names. */
+const struct trace *tracing_walked(const struct tracing *tracing);
+
 /* The snapshot has been saved: says where the time has gone. */
 void tracing_saved(struct tracing *tracing);
 
