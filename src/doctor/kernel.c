@@ -79,6 +79,30 @@ static int try_realtime(struct doctor *doctor, const char **how, struct err *err
 	return 0;
 }
 
+/* A cpuset leaves no others. */
+static int try_cpus(struct doctor *doctor, const char **how, struct err *err)
+{
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t before, all, got;
+	int ours;
+
+	memset(&all, 0xff, sizeof(all));
+	if (sched_getaffinity(0, sizeof(before), &before) < 0 || sched_setaffinity(0, sizeof(all), &all) < 0)
+		return err_set(err, errno, "%s", strerror(errno));
+	sched_getaffinity(0, sizeof(got), &got);
+	sched_setaffinity(0, sizeof(before), &before);
+	ours = CPU_COUNT(&got);
+	if (ours < online)
+		return err_set(err, EINVAL, "the cpuset of this control group has %d of %ld", ours, online);
+	*how = arena_printf(doctor->arena, "%d", ours);
+	return 0;
+}
+
+static const char *remedy_cpus(struct doctor *doctor, int code)
+{
+	return "start the container without --cpuset-cpus, or run it in another control group";
+}
+
 static const char *remedy_btf(struct doctor *doctor, int code)
 {
 	return "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of all large distributions are";
@@ -86,23 +110,25 @@ static const char *remedy_btf(struct doctor *doctor, int code)
 
 static const char *remedy_ring(struct doctor *doctor, int code)
 {
-	if (code == EPERM && (doctor->rights.capabilities & FOR_BPF) == FOR_BPF)
+	const struct finding *bpf = findings_find(&doctor->diagnosis->findings, "bpf", strlen("bpf"));
+
+	if (code == EPERM && bpf && bpf->state == FINDING_WORKS)
 		return "ulimit -l unlimited";
-	return code == EINVAL ? "use Linux 5.8 or newer" : rights_remedy(&doctor->rights, FOR_BPF, doctor->arena);
+	return code == EINVAL ? "use Linux 5.8 or newer" : rights_remedy(&doctor->rights, FOR_BPF, "bpf", doctor->arena);
 }
 
 static const char *remedy_perf(struct doctor *doctor, int code)
 {
 	if (code == EACCES && doctor->rights.perf_event_paranoid > 2)
 		return "sudo sysctl kernel.perf_event_paranoid=2, or run it as root";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_PERFMON), doctor->arena);
+	return rights_remedy(&doctor->rights, RIGHT(CAP_PERFMON), "perf_event_open", doctor->arena);
 }
 
 static const char *remedy_realtime(struct doctor *doctor, int code)
 {
 	if (doctor->rights.capabilities & RIGHT(CAP_SYS_NICE))
 		return "give the control group a budget for it (cpu.rt_runtime_us), or run it in another group";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_SYS_NICE), doctor->arena);
+	return rights_remedy(&doctor->rights, RIGHT(CAP_SYS_NICE), NULL, doctor->arena);
 }
 
 static const char group[] = "the kernel";
@@ -115,6 +141,7 @@ static const struct check list[] = {
 		.costs = "waits over time are estimated, not measured; kernel stacks come from /proc, where root may read them",
 		.attempt = try_bpf,
 		.needed = FOR_BPF,
+		.syscall = "bpf",
 	},
 	{
 		.group = group,
@@ -147,6 +174,15 @@ static const struct check list[] = {
 		.costs = "on a busy machine running threads are held for milliseconds instead of microseconds",
 		.attempt = try_realtime,
 		.remedy = remedy_realtime,
+	},
+	{
+		.group = group,
+		.name = "cpus",
+		.about = "all processors can be used",
+		.costs = "symbols are read on fewer processors, and where the process itself may run",
+		.attempt = try_cpus,
+		.remedy = remedy_cpus,
+		.is_extra = true,
 	},
 };
 

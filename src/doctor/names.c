@@ -43,7 +43,7 @@ static const char *remedy_kallsyms(struct doctor *doctor, int code)
 {
 	if (code == EPERM && doctor->rights.kptr_restrict > 0)
 		return "sudo sysctl kernel.kptr_restrict=0, or run it as root";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_SYSLOG), doctor->arena);
+	return rights_remedy(&doctor->rights, RIGHT(CAP_SYSLOG), NULL, doctor->arena);
 }
 
 static const char *remedy_cache(struct doctor *doctor, int code)

@@ -141,9 +141,24 @@ static int try_list(struct doctor *doctor, const char **how, struct err *err)
 	return err_set(err, ENOENT, "/proc hides the processes of other users (hidepid)");
 }
 
+static const char *remedy_traced(struct doctor *doctor, int code, const char *syscall)
+{
+	return code == EPERM || code == EACCES ? rights_remedy_ptrace(&doctor->rights, syscall, doctor->arena) : NULL;
+}
+
 static const char *remedy_ptrace(struct doctor *doctor, int code)
 {
-	return code == EPERM || code == EACCES ? rights_remedy_ptrace(&doctor->rights, doctor->arena) : NULL;
+	return remedy_traced(doctor, code, "ptrace");
+}
+
+static const char *remedy_vm_read(struct doctor *doctor, int code)
+{
+	return remedy_traced(doctor, code, "process_vm_readv");
+}
+
+static const char *remedy_file(struct doctor *doctor, int code)
+{
+	return remedy_traced(doctor, code, NULL);
 }
 
 static const char *remedy_list(struct doctor *doctor, int code)
@@ -168,7 +183,7 @@ static const struct check list[] = {
 		.about = "memory is read at once (process_vm_readv)",
 		.costs = "without it and /proc/PID/mem there are no user stacks",
 		.attempt = try_vm_read,
-		.remedy = remedy_ptrace,
+		.remedy = remedy_vm_read,
 		.better = "mem",
 	},
 	{
@@ -177,7 +192,7 @@ static const struct check list[] = {
 		.about = "memory is read through /proc/PID/mem",
 		.costs = "without it and process_vm_readv there are no user stacks",
 		.attempt = try_mem,
-		.remedy = remedy_ptrace,
+		.remedy = remedy_file,
 	},
 	{
 		.group = group,
@@ -193,7 +208,7 @@ static const struct check list[] = {
 		.about = "system calls and registers of sleeping threads (/proc/PID/syscall)",
 		.costs = "without it and BPF sleeping threads have to be held, too",
 		.attempt = try_syscall,
-		.remedy = remedy_ptrace,
+		.remedy = remedy_file,
 		.better = "snapshot_bpf",
 	},
 	{

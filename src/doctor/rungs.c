@@ -179,6 +179,7 @@ static const struct check list[] = {
 		.costs = "running threads are found by guessing from /proc; without root there are no kernel stacks",
 		.attempt = try_snapshot_bpf,
 		.needed = FOR_STACKS,
+		.syscall = "bpf",
 		.better = "snapshot_libbpf",
 	},
 	{
@@ -188,6 +189,7 @@ static const struct check list[] = {
 		.costs = "nothing where the line above works",
 		.attempt = try_snapshot_libbpf,
 		.needed = FOR_STACKS,
+		.syscall = "bpf",
 		.better = "snapshot_bpf",
 	},
 	{
@@ -206,6 +208,7 @@ static const struct check list[] = {
 		.costs = "nothing where one of the next two works",
 		.attempt = try_sched_exit,
 		.needed = FOR_STACKS,
+		.syscall = "bpf",
 		.better = "offcpu_kprobe",
 	},
 	{
@@ -215,6 +218,7 @@ static const struct check list[] = {
 		.costs = "stacks are taken at every switch, which takes three times as long",
 		.attempt = try_kprobe,
 		.needed = FOR_STACKS,
+		.syscall = "bpf",
 		.better = "offcpu_sched_exit",
 	},
 	{
@@ -224,6 +228,7 @@ static const struct check list[] = {
 		.costs = "waits are estimated from /proc: short ones are missed, and wakers are not known",
 		.attempt = try_switch,
 		.needed = FOR_STACKS,
+		.syscall = "bpf",
 		.better = "offcpu_sched_exit,offcpu_kprobe",
 	},
 	{

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "proc/lsm.h"
 #include "proc/task.h"
 #include "proc/task_stat.h"
 #include "proc/user.h"
@@ -427,9 +429,32 @@ static bool find_obstacle(const struct process *process, char *out, size_t size)
 	return true;
 }
 
+/* Such as in a container: its root has few rights, and other processes may have more. */
+static bool is_root_without_rights(void)
+{
+	struct task_status own;
+
+	return geteuid() == 0 && task_status_read(AT_FDCWD, "/proc/self/status", &own) == 0 &&
+	       !(own.effective >> CAP_SYS_PTRACE & 1);
+}
+
+static bool is_confined(const struct process *process, char *out, size_t size)
+{
+	_cleanup_close_ int self = open("/proc/self", O_PATH | O_CLOEXEC);
+	struct lsm_label ours, its;
+
+	lsm_read(self, &ours);
+	lsm_read(process->dir_fd, &its);
+	if (!ours.module)
+		return false;
+	snprintf(out, size, "%s may be what refuses it: stakeout is confined as %.60s, the process is %.60s", ours.module, ours.name,
+		 its.module ? its.name : "not");
+	return true;
+}
+
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err)
 {
-	char owner[64], scope_text[8] = "", obstacle[120], hint[160] = "";
+	char owner[64], scope_text[8] = "", obstacle[200] = "", hint[260] = "";
 	struct process_info info;
 	struct stat st;
 	int scope = 0;
@@ -438,7 +463,12 @@ int process_explain_denied(const struct process *process, int code, const char *
 		return err_set(err, ESRCH, "process %d has ended", (int)process->pid);
 	if (process_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", scope_text, sizeof(scope_text)) > 0)
 		scope = atoi(scope_text);
-	if (find_obstacle(process, obstacle, sizeof(obstacle)))
+	if (is_root_without_rights())
+		return err_set(err, code, "process %d (%s, %s): %s: %s. This root has no CAP_SYS_PTRACE, as in a container: "
+			       "--cap-add=SYS_PTRACE, or in Kubernetes capabilities: {add: [SYS_PTRACE]}, gives it%s%s",
+			       (int)process->pid, info.comm, user_name(st.st_uid, owner, sizeof(owner)), what, strerror(code),
+			       find_obstacle(process, obstacle, sizeof(obstacle)) ? "; what is in the way: " : "", obstacle);
+	if (find_obstacle(process, obstacle, sizeof(obstacle)) || is_confined(process, obstacle, sizeof(obstacle)))
 		snprintf(hint, sizeof(hint), "; that is not the obstacle here: %s", obstacle);
 	else if (scope > 0)
 		snprintf(hint, sizeof(hint), "; it is %d now: `sysctl kernel.yama.ptrace_scope=0` lets you read your own processes",

@@ -2,6 +2,7 @@
 """stakeout doctor: what works on this machine, tried, and what that means for a process."""
 
 import json
+import re
 
 import pytest
 from harness import ROOT, refusing, run, without_btf
@@ -119,3 +120,41 @@ def test_processes_that_are_not_there(root):
     nobody = run("doctor", 4_000_000)
     assert nobody.code == 1 and nobody.out == "" and "4000000" in nobody.err, nobody
     assert run("doctor", "1", "2").code == 2
+
+
+def readme_table():
+    """The rows of the table of permissions: what one has, and the capabilities that each way to have it takes."""
+    text = (ROOT / "README.md").read_text().split("## Permissions")[1].split("\n\n")[1]
+    rows = dict(re.findall(r"^\| (.*?) \| (.*) \|$", text, re.M))
+    return {what: re.findall(r"CAP_[A-Z_]+(?: and CAP_[A-Z_]+)*", need) for what, need in rows.items()}
+
+
+# What doctor calls that of which the table tells.
+FINDINGS = {
+    "all registers of sleeping threads, off-CPU times": ["snapshot_bpf"],
+    "kernel stacks": ["stack"],
+    "`stakeout offcpu`": ["offcpu_switch"],
+    "names in them": ["kallsyms"],
+}
+NUMBERS = {"CAP_SYS_ADMIN": 21, "CAP_SYSLOG": 34, "CAP_PERFMON": 38, "CAP_BPF": 39}
+
+
+def test_table_of_the_readme(root, target, setpriv, as_nobody, bpf_missing):
+    """What is written there to be needed doctor asks for, and with just that it works."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    table = readme_table()
+    assert set(table) == {"to have", "your own processes", "all processes", *FINDINGS}
+    bare = examined(target("plain", wrap=as_nobody).settle().pid, wrap=as_nobody)
+    assert verdict(bare, "snapshot")["method"] == "proc" and table["your own processes"] == []
+    others = examined(target("plain").settle().pid, wrap=as_nobody)
+    assert table["all processes"] == ["CAP_SYS_PTRACE"]
+    assert verdict(others, "snapshot")["method"] is None and "CAP_SYS_PTRACE" in verdict(others, "snapshot")["lacks"][0]
+    for what, names in FINDINGS.items():
+        (way,) = table[what]
+        numbers = ",".join(f"+cap_{NUMBERS[name]}" for name in way.split(" and "))
+        having = examined(wrap=[*setpriv, f"--inh-caps={numbers}", f"--ambient-caps={numbers}"])
+        for name in names:
+            assert finding(bare, name)["state"] != "works" and finding(having, name)["state"] == "works", finding(having, name)
+            words = (way.split(" and ")[0].lower(), *(["kptr_restrict"] if name == "kallsyms" else []))
+            assert any(word in finding(bare, name)["remedy"] for word in words), finding(bare, name)

@@ -64,7 +64,7 @@ static void test_patient(void **state)
 
 static void expect(const struct rights *rights, uint64_t needed, const char *words)
 {
-	const char *remedy = rights_remedy(rights, needed, arena);
+	const char *remedy = rights_remedy(rights, needed, "bpf", arena);
 
 	if (!words)
 		assert_null(remedy);
@@ -80,10 +80,16 @@ static void test_remedies(void **state)
 
 	expect(&rights, bpf, "setcap cap_perfmon,cap_bpf+ep");
 	rights.is_filtered = true;
+	expect(&rights, bpf, "--cap-add=perfmon --cap-add=bpf (Kubernetes: capabilities: {add: [PERFMON, BPF]}), and as root");
+	rights.is_root = true;
+	expect(&rights, bpf, "{add: [PERFMON, BPF]})");
+	rights.is_filtered = false; /* as Kubernetes starts containers */
 	expect(&rights, bpf, "--cap-add=perfmon --cap-add=bpf");
+	rights.is_filtered = true;
 	rights.capabilities = RIGHT(CAP_BPF);
 	expect(&rights, bpf, "--cap-add=perfmon");
 	rights.capabilities = bpf;
+	expect(&rights, bpf, "{\"names\": [\"bpf\"], \"action\": \"SCMP_ACT_ALLOW\"} to the container's seccomp profile");
 	expect(&rights, bpf, "seccomp=unconfined");
 	rights.in_user_namespace = true;
 	expect(&rights, bpf, "on the host");
@@ -91,19 +97,24 @@ static void test_remedies(void **state)
 	expect(&rights, bpf, "lockdown=none");
 	rights.is_locked_down = false;
 	expect(&rights, bpf, NULL);
+	lsm_parse("docker-default (enforce)\n", &rights.label);
+	expect(&rights, bpf, "AppArmor may be what refuses it (profile docker-default): start the container with "
+			     "--security-opt apparmor=unconfined");
+	lsm_parse("system_u:system_r:container_t:s0:c1,c2", &rights.label);
+	expect(&rights, bpf, "SELinux may be what refuses it (type container_t): start the container with --security-opt label=disable");
 }
 
 static void test_remedies_for_ptrace(void **state)
 {
 	struct rights rights = {.ptrace_scope = 1};
 
-	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "sysctl kernel.yama.ptrace_scope=0 (it is 1)"));
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, "ptrace", arena), "sysctl kernel.yama.ptrace_scope=0 (it is 1)"));
 	rights.ptrace_scope = 3;
-	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "restart the machine"));
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, "ptrace", arena), "restart the machine"));
 	rights.ptrace_scope = 0;
-	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "cap_sys_ptrace"));
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, "ptrace", arena), "cap_sys_ptrace"));
 	rights = (struct rights){.ptrace_scope = 2, .capabilities = RIGHT(CAP_SYS_PTRACE), .is_filtered = true};
-	assert_non_null(strstr(rights_remedy_ptrace(&rights, arena), "seccomp"));
+	assert_non_null(strstr(rights_remedy_ptrace(&rights, "ptrace", arena), "seccomp"));
 }
 
 int main(void)
