@@ -116,6 +116,14 @@ static void find_inner_tids(const struct capture *c, struct snapshot *snap)
 	}
 }
 
+/* Emulators of other processors: what they run is in their stacks only as code that they made. */
+static bool is_emulator(const char *exe)
+{
+	const char *name = exe ? strrchr(exe, '/') : NULL;
+
+	return name && ((strncmp(name, "/qemu-", 6) == 0 && strncmp(name, "/qemu-system-", 13) != 0) || strstr(name, "-binfmt-"));
+}
+
 /* The process as a whole: names, map, vDSO. */
 static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 {
@@ -139,6 +147,8 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 		notes_add(&snap->notes, "%s", c->observer_note);
 	if (c->observer->slow_why)
 		notes_add(&snap->notes, "BPF took longer to set up than it should: %s", c->observer->slow_why);
+	if (is_emulator(snap->exe))
+		notes_add(&snap->notes, "it is an emulator: the stacks are its own, not those of the program that it runs");
 	if (info.kernel_thread)
 		return 0;
 	rc = process_maps(&c->target->process, snap->arena, err, &snap->maps);

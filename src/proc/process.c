@@ -466,7 +466,7 @@ int process_explain_denied(const struct process *process, int code, const char *
 	if (is_root_without_rights())
 		return err_set(err, code, "process %d (%s, %s): %s: %s. This root has no CAP_SYS_PTRACE, as in a container: "
 			       "--cap-add=SYS_PTRACE, or in Kubernetes capabilities: {add: [SYS_PTRACE]}, gives it%s%s",
-			       (int)process->pid, info.comm, user_name(st.st_uid, owner, sizeof(owner)), what, strerror(code),
+			       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code),
 			       find_obstacle(process, obstacle, sizeof(obstacle)) ? "; what is in the way: " : "", obstacle);
 	if (find_obstacle(process, obstacle, sizeof(obstacle)) || is_confined(process, obstacle, sizeof(obstacle)))
 		snprintf(hint, sizeof(hint), "; that is not the obstacle here: %s", obstacle);

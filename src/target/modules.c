@@ -43,34 +43,12 @@ struct modules {
 };
 
 DEFINE_CLEANUP(modules, struct modules *, modules_destroy)
+DEFINE_CLEANUP(image, struct image *, image_destroy)
 
 static bool same_file(const struct map_entry *a, const struct map_entry *b)
 {
 	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
 	       (a->path == b->path || strcmp(a->path, b->path) == 0);
-}
-
-static int open_live_image(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)
-{
-	struct stat st;
-	int fd = mapped_file_open(m->target, entry, m->options.ignore_deleted, err, &st);
-
-	return fd < 0 ? fd : rootfile_to_image(fd, &st, err, out);
-}
-
-static int open_file(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)
-{
-	int ret;
-
-	if (m->open_files >= m->max_open_files)
-		return err_set(err, EMFILE, "more than %zu files are mapped: this one is not read", m->max_open_files);
-	if (m->snap->replayed)
-		ret = mapped_file_open_recorded(entry, err, out);
-	else
-		ret = open_live_image(m, entry, err, out);
-	if (ret == 0)
-		m->open_files++;
-	return ret;
 }
 
 static bool starts_in(const struct map_entry *entry, const struct mem_copy *copy)
@@ -123,6 +101,49 @@ static bool find_extent(const struct maps *maps, const struct map_entry *entry, 
 			*last = i;
 	}
 	return true;
+}
+
+/* Whether a file that was found at the path of a deleted one has another build-id than what is in memory. */
+static bool is_another_build(struct modules *m, const struct map_entry *entry, const struct image *image)
+{
+	_cleanup_(cleanup_image) struct image *loaded = NULL;
+	const char *found = image_build_id(image), *id;
+	struct mem_copy copy;
+	size_t first, last;
+
+	if (!find_extent(&m->snap->maps, entry, &first, &last) ||
+	    memimage_copy(m->snap, &m->target->memory, first, last, NULL, &copy) < 0 ||
+	    image_open_memory(copy.data, copy.len, NULL, &loaded) < 0)
+		return false;
+	id = image_build_id(loaded);
+	return id && (!found || strcmp(id, found) != 0);
+}
+
+static int open_live_image(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)
+{
+	struct stat st;
+	int fd = mapped_file_open(m->target, entry, m->options.ignore_deleted, err, &st);
+	int ret = fd < 0 ? fd : rootfile_to_image(fd, &st, err, out);
+
+	if (ret < 0 || st.st_ino == entry->inode || !entry->deleted || !is_another_build(m, entry, *out))
+		return ret;
+	image_destroy(steal_ptr(*out));
+	return err_set(err, ESTALE, "the file is deleted, and what is at its path now has another build-id");
+}
+
+static int open_file(struct modules *m, const struct map_entry *entry, struct err *err, struct image **out)
+{
+	int ret;
+
+	if (m->open_files >= m->max_open_files)
+		return err_set(err, EMFILE, "more than %zu files are mapped: this one is not read", m->max_open_files);
+	if (m->snap->replayed)
+		ret = mapped_file_open_recorded(entry, err, out);
+	else
+		ret = open_live_image(m, entry, err, out);
+	if (ret == 0)
+		m->open_files++;
+	return ret;
 }
 
 /* Copies a file that exists only in memory into the snapshot, so that a saved one has it too. */
