@@ -30,15 +30,15 @@ static __u32 own_number_of(struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD_PROBED(shifted, numbers[0].nr);
 }
 
-/* Whether a thread state is that of the thread with this number. */
+/* Whether a thread state is that of the thread with this number: see find_forked() in runtime/python/threads.c. */
 static bool is_tstate_of(const struct offcpu_python *at, __u64 tstate, __u32 own)
 {
 	__u64 value;
 	__u32 tid;
 
-	if (at->tstate_native)
-		return read_python(tstate + at->tstate_native, &value) && value == own;
-	return read_python(tstate + at->tstate_thread, &value) &&
+	if (at->tstate_native && read_python(tstate + at->tstate_native, &value) && value == own)
+		return true;
+	return at->pthread_tid && read_python(tstate + at->tstate_thread, &value) &&
 	       bpf_probe_read_user(&tid, sizeof(tid), (void *)(value + at->pthread_tid)) == 0 && tid == own;
 }
 

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import built, name_of, native, preemptions, run, tids, until, wait_until
-from offcpu_recording import MS, added, assert_whole, names, rows_of, wake, why_not
+from harness import built, name_of, native, preemptions, run, state, stop, tids, until, wait_until
+from offcpu_recording import MS, added, assert_whole, names, over, rows_of, wake, why_not
 from pythons import CHOSEN, LOOKS, SCRIPTS, check_recursion, command, python_frames
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -122,6 +122,19 @@ def test_causes(python, record):
     found = until(look, lambda found: {name: found.get(name) for name in CAUSES} == expected)
     assert ("lock", False) in found["for_interpreter"]
     assert not any(idle or cause == "condition" for cause, idle in found["for_interpreter"])
+
+
+def test_forked_by_other_code(python, record):
+    """Its thread state says that it is the parent's thread."""
+    child = python("forked.py").tids["child"]
+    wait_until(lambda: state(child) == "S", "it waits")
+    recording = record("--json", "--min", "0", "-p", child)
+    for _ in range(3):
+        stop(child)
+        os.kill(child, signal.SIGCONT)
+        wait_until(lambda: state(child) == "S", "it waits again")
+    rows = over(asleep(recording.finish(), child))
+    assert rows and all([f[0] for f in python_frames(row)] == ["wait", "main", "<module>"] for row in rows), rows
 
 
 def names_of(t):

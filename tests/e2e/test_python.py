@@ -204,6 +204,19 @@ def test_subinterpreter(python, stakeout):
     assert th["runtime"]["thread_name"] == "two of them"
 
 
+def test_forked_by_other_code(python, stakeout, tmp_path):
+    """Its thread state says that it is the parent's thread."""
+    t = python("forked.py")
+    child, file = t.tids["child"], tmp_path / "saved"
+
+    def look_at_child():
+        return stakeout("--json", "--save", file, child).doc
+
+    doc = until(look_at_child, lambda doc: [f[0] for f in python_frames(thread(doc, child))] == ["wait", "main", "<module>"])
+    assert thread(doc, child)["user_stack_end"] == "complete"
+    assert thread(stakeout("replay", "--json", file).doc, child)["user_stack"] == thread(doc, child)["user_stack"]
+
+
 def test_embedded(target, stakeout):
     """Python as a library of a C program, called from a thread of that."""
     found = sorted(Path("/usr/lib").glob("*-linux-gnu/libpython3.*.so.1.0"))

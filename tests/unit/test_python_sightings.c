@@ -117,14 +117,14 @@ static void test_saved(void **state)
 	const struct python_saved to = {&loaded, &threads2, sightings2, &activations2, &tasks2};
 
 	assert_true(snap && sightings2);
-	assert_true(vec_push(&threads, (struct python_thread){.tid = 5, .own = 2, .tstate = 0x100, .is_daemon = true}));
+	assert_true(vec_push(&threads, (struct python_thread){.tid = 5, .native = 2, .tstate = 0x100, .is_daemon = true}));
 	python_sightings_add(sightings, &(struct python_sighting){.code = 0x1000, .version = 7, .gone = true});
 	assert_true(vec_push(&activations, (struct python_activation){.anchor = 0x7000, .pc = 0x400100}));
 	assert_true(vec_push(&tasks, (struct python_task_entry){.object = 0x2000, .tid = 5, .has_changed = true}));
 	assert_true(python_saved_keep(&from, snap, &runtime));
 	assert_true(python_saved_load(&runtime, &to));
 	assert_memory_equal(loaded.at, layout.at, sizeof(layout.at));
-	assert_true(threads2.len == 1 && threads2.data[0].tid == 5 && threads2.data[0].own == 2 && threads2.data[0].is_daemon);
+	assert_true(threads2.len == 1 && threads2.data[0].tid == 5 && threads2.data[0].native == 2 && threads2.data[0].is_daemon);
 	assert_true(sightings2->len == 1 && sightings2->data[0].version == 7 && sightings2->data[0].gone);
 	assert_true(activations2.len == 1 && activations2.data[0].anchor == 0x7000 && activations2.data[0].pc == 0x400100);
 	assert_true(tasks2.len == 1 && tasks2.data[0].object == 0x2000 && tasks2.data[0].has_changed);

@@ -139,13 +139,13 @@ static void read_cframes(const struct python_layout *layout, struct mem *mem, ui
 		out->problem = broken;
 }
 
-bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own)
+bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t native)
 {
-	uint64_t native, self;
+	uint64_t said, self;
 
 	if (!layout->at[PY_TSTATE_NATIVE])
 		return read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD], &self) && self == thread;
-	return read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &native) && native == (uint64_t)own;
+	return read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &said) && said == (uint64_t)native;
 }
 
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out)

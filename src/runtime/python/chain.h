@@ -39,8 +39,8 @@ size_t python_frame_size(const struct python_layout *layout);
 /* One frame by its address, wherever it is; it has no anchor. */
 bool python_frame_read(const struct python_layout *layout, struct mem *mem, uint64_t address, struct python_frame *out);
 
-/* `thread` and `own` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
-bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t own);
+/* `thread` and `native` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
+bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t native);
 
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out);
 

@@ -42,7 +42,7 @@ enum python_word {
 	PY_TSTATE_FRAME,  /* the innermost frame; PY_FRAMES_CFRAME: the innermost cframe */
 	PY_TSTATE_THREAD, /* what pthread_self() is */
 	PY_TSTATE_NATIVE, /* the tid; 0: not there */
-	PY_PTHREAD_TID,   /* in the C library's struct: the tid; 0: not needed */
+	PY_PTHREAD_TID,   /* in the C library's struct: the tid; 0: not known, and since 3.11 seldom needed */
 	PY_CFRAME_FRAME,  /* in _PyCFrame: the innermost frame of an activation of the interpreter */
 	PY_CFRAME_PREVIOUS,
 	PY_FRAME_CODE, /* in a frame */

@@ -283,7 +283,7 @@ static void read_thread(void *state, pid_t tid, struct mem *mem)
 	struct python_gil gil;
 
 	for (; thread; thread = find_other(py, thread)) {
-		if (!python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->own))
+		if (!python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->native))
 			continue;
 		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
 		if (py->chain.problem)
@@ -399,7 +399,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		problem = "out of memory";
 	for (; own && !problem; own = find_other(py, own)) {
 		/* A new thread's is its creator's for a moment. */
-		if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->own))
+		if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->native))
 			continue;
 		is_found = true;
 		python_chain_read(&py->layout, &copies.mem, own->tstate, &py->part);
@@ -720,7 +720,7 @@ static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *
 	py->chain.len = 0;
 	py->chain.cut = false;
 	for (const struct python_thread *own = find_thread(py, tid); own; own = find_other(py, own)) {
-		if (!python_tstate_is(&py->layout, mem, own->tstate, own->thread, own->own))
+		if (!python_tstate_is(&py->layout, mem, own->tstate, own->thread, own->native))
 			continue;
 		python_chain_read(&py->layout, mem, own->tstate, &py->part);
 		if (py->part.problem)

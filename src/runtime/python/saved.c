@@ -31,7 +31,7 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 		*next++ = thread->interp;
 		*next++ = thread->name;
 		*next++ = thread->is_daemon;
-		*next++ = (uint64_t)thread->own;
+		*next++ = (uint64_t)thread->native;
 	}
 	for (uint32_t i = 0; i < from->sightings->len; i++) {
 		*next++ = from->sightings->data[i].code;
@@ -79,7 +79,7 @@ static bool load_threads(const uint64_t *fact, uint64_t count, struct python_thr
 			.interp = fact[3],
 			.name = fact[4],
 			.is_daemon = fact[5],
-			.own = (pid_t)fact[6],
+			.native = (pid_t)fact[6],
 		};
 
 		if (!vec_push(out, thread))

@@ -2,6 +2,7 @@
 #include "runtime/python/threads.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
 	FIRST_TID_OFFSET = 0x40, /* in the C library's struct pthread: 0xd0 and 0x2d0 in glibc, others elsewhere */
@@ -45,7 +46,7 @@ static int list_interpreter(const struct python_layout *layout, struct mem *mem,
 		    !read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD], &thread.thread) || owner != interp ||
 		    (layout->at[PY_TSTATE_NATIVE] && !read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &native)))
 			return out->len ? 0 : err_set(err, EINVAL, "layout check failed: a thread state is not its interpreter's");
-		thread.tid = thread.own = (pid_t)native;
+		thread.tid = thread.own = thread.native = (pid_t)native;
 		if (!vec_push(out, thread))
 			return err_set(err, ENOMEM, "out of memory");
 	}
@@ -109,6 +110,57 @@ static int find_tids(struct python_layout *layout, struct mem *mem, const struct
 	return err_set(err, EINVAL, "layout check failed: the ids of its threads are not where the C library keeps them");
 }
 
+static bool has_thread(const struct python_threads *threads, uint64_t interp, pid_t tid)
+{
+	for (size_t i = 0; i < threads->len; i++)
+		if (threads->data[i].interp == interp && threads->data[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Where the tid is in what pthread_self() points to, by a thread whose state has it. 0: it cannot be told. */
+static uint64_t find_tid_offset(struct mem *mem, const struct tid_list *tids, const struct python_threads *threads)
+{
+	uint8_t bytes[LAST_TID_OFFSET];
+
+	for (size_t i = 0; i < threads->len; i++) {
+		uint32_t tid = (uint32_t)threads->data[i].tid, word;
+
+		if (!tid_list_has(tids, threads->data[i].tid) ||
+		    !mem_read_exact(mem, threads->data[i].thread, bytes, sizeof(bytes)))
+			continue;
+		for (uint64_t offset = FIRST_TID_OFFSET; offset < LAST_TID_OFFSET; offset += sizeof(word)) {
+			memcpy(&word, bytes + offset, sizeof(word));
+			if (word == tid)
+				return offset;
+		}
+	}
+	return 0;
+}
+
+/*
+ * A program may fork by itself, as uWSGI does, and go on with the same thread state, which has its parent's tid then. What
+ * pthread_self() is has not changed, and the C library has the new tid there. Thread states of threads that were not forked
+ * may lead to the memory of a new one, which has a state of its own.
+ */
+static void find_forked(struct python_layout *layout, struct mem *mem, const struct tid_list *tids, struct python_threads *threads)
+{
+	if (!layout->at[PY_PTHREAD_TID])
+		layout->at[PY_PTHREAD_TID] = find_tid_offset(mem, tids, threads);
+	for (size_t i = 0; i < threads->len; i++) {
+		struct python_thread *thread = &threads->data[i];
+		uint32_t tid;
+
+		if (is_known(tids, thread->tid))
+			continue;
+		if (!layout->at[PY_PTHREAD_TID] && threads->len == 1)
+			find_tids(layout, mem, tids, NULL, threads);
+		else if (layout->at[PY_PTHREAD_TID] && mem_read_exact(mem, thread->thread + layout->at[PY_PTHREAD_TID], &tid, sizeof(tid)) &&
+			 is_known(tids, (pid_t)tid) && !has_thread(threads, thread->interp, (pid_t)tid))
+			thread->tid = thread->own = (pid_t)tid;
+	}
+}
+
 /* Threads that have ended since, or have not begun, are left out. */
 static int check_tids(const struct tid_list *tids, struct err *err, struct python_threads *threads)
 {
@@ -128,5 +180,7 @@ int python_threads_list(struct python_layout *layout, struct mem *mem, const str
 
 	if (rc == 0 && !layout->at[PY_TSTATE_NATIVE])
 		rc = find_tids(layout, mem, tids, err, out);
+	else if (rc == 0)
+		find_forked(layout, mem, tids, out);
 	return rc < 0 ? rc : check_tids(tids, err, out);
 }

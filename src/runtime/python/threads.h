@@ -21,7 +21,8 @@ enum {
 
 struct python_thread {
 	pid_t tid;
-	pid_t own; /* its number for itself, in its own pid namespace */
+	pid_t own; /* its number for itself, in its own pid namespace, */
+	pid_t native; /* and what its thread state says that is: after a fork that Python knows nothing of, its parent's */
 	uint64_t tstate;
 	uint64_t interp;
 	uint64_t thread; /* what pthread_self() is */
@@ -37,7 +38,8 @@ struct python_threads {
 /*
  * Fills the list anew; `tids` has the numbers that the threads have for themselves, and so has the list, in both fields.
  * The layout is checked by that: each thread state must say that it is its interpreter's, and be of a
- * thread of the process. Up to 3.10 it finds where the C library has the tid, and writes it into the layout. -EINVAL with
+ * thread of the process. It finds where the C library has the tid, and writes it into the layout: up to 3.10 a thread state does
+ * not have it, and later it may be that of a thread which has forked the process. -EINVAL with
  * the reason when it does not hold; `tids` may be empty, and is then not compared with.
  */
 int python_threads_list(struct python_layout *layout, struct mem *mem, const struct tid_list *tids, struct err *err,
