@@ -277,6 +277,13 @@ def classes(tmp_path_factory):
 
 
 @pytest.fixture
+def java_in_python(classes):
+    t = javas.start_in_python(classes)
+    yield t
+    t.end()
+
+
+@pytest.fixture
 def java(classes):
     """java(KIND…, options=…, main=…): the target, ready."""
     started = []

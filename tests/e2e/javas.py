@@ -5,11 +5,13 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from harness import ROOT, TARGETS, Target
 
-SOURCES = [ROOT / f"tests/targets/{name}.java" for name in ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools", "JavaStubs")]
+TARGET_NAMES = ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools", "JavaStubs", "JavaInPython")
+SOURCES = [ROOT / f"tests/targets/{name}.java" for name in TARGET_NAMES]
 
 CLASSES = TARGETS / "java"  # tests/vm/run makes them, as that takes an emulated machine a minute
 
@@ -41,6 +43,25 @@ def build(where):
 def start(classes, *kinds, options=(), main="JavaStacks", before=()):
     """The target, ready; `before`: the command that starts it."""
     return Target([*before, *JAVA, *options, "-cp", classes, main, *kinds], stderr=subprocess.DEVNULL)
+
+
+def start_in_python(classes):
+    """Python that has called Java, which has called Python back: a target that waits there."""
+    if JAVA != ["java"] or not shutil.which("java"):
+        pytest.skip("only the host's Java is in the host's Python")
+    library = Path(shutil.which("java")).resolve().parent.parent / "lib/server/libjvm.so"
+    return Target(["/usr/bin/python3", ROOT / "tests/targets/python/java_in_python.py", library, classes], stderr=subprocess.DEVNULL)
+
+
+# Its frames of both, innermost first.
+IN_PYTHON = [
+    ("python", "innermost"),
+    ("python", "back"),
+    ("java", "JavaInPython.back"),
+    *[("java", "JavaInPython.descend")] * 4,
+    ("python", "outermost"),
+    ("python", "<module>"),
+]
 
 
 def version():

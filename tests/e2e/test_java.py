@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 from harness import TIMEOUT, gather, name_of, tids, until, wait_until
-from javas import JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth, version
+from harness import thread as by_tid
+from javas import IN_PYTHON, JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth, version
 
 # Stacks of threads that run.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
@@ -275,6 +276,19 @@ def test_stubs(java, look):
         return seen
 
     gather(see, {*STUBS, ("copy", "stub")})
+
+
+def test_java_in_python(java_in_python, look):
+    """Two runtimes in one stack, which call each other through native code."""
+    t = java_in_python
+    doc = until(lambda: look(t), lambda doc: (by_tid(doc, t.pid)["syscall"] or {}).get("name") == "read")
+    found = by_tid(doc, t.pid)
+    kinds = [(f["kind"], f["symbol"]) for f in found["user_stack"]]
+    assert [frame for frame in kinds if frame[0] in ("python", "java")] == IN_PYTHON
+    between = kinds[kinds.index(("python", "back")) : kinds.index(("java", "JavaInPython.back"))]
+    assert "native" in [kind for kind, _ in between] and kinds[-1] == ("native", "_start")
+    assert found["user_stack_end"] == "complete"
+    assert {runtime["name"] for runtime in doc["runtimes"]} == {"python", "openjdk"}
 
 
 def carrier(doc):

@@ -6,8 +6,8 @@ import os
 import javas
 import pytest
 from harness import gather, until
-from javas import MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
-from offcpu_recording import added, over, rows_of
+from javas import IN_PYTHON, MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
+from offcpu_recording import added, over, rows_of, wake
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -144,6 +144,19 @@ def test_waits_that_are_not_over(java, record, mode, source):
     assert len(found) > 5
     for name in found:
         assert stacks[name] in [shown(row) for row in rows[name]], name
+
+
+def test_java_in_python(java_in_python, record):
+    """Two runtimes in one stack, which call each other through native code."""
+    t = java_in_python.settle()
+    recording = record("--json", "--min", "0", "-p", t.pid)
+    for _ in range(3):
+        wake(t)
+    rows = [row for row in over(rows_of(recording.finish(), t.pid, state="S")) if row["user_stack"]]
+    assert rows
+    for row in rows:
+        assert [(f["kind"], f["symbol"]) for f in row["user_stack"] if f["kind"] in ("python", "java")] == IN_PYTHON
+        assert row["user_stack_error"] is None
 
 
 @pytest.mark.parametrize("source", ["auto", "proc"])

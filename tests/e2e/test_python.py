@@ -474,8 +474,8 @@ def test_flask_under_load(flask, stakeout):
 def test_recursing_thread(python, stakeout):
     """It recurses and returns as fast as it can: what is shown of it was there at one instant, in each snapshot."""
     t = python("recurse.py", "7")
-    shown, deepest = 0, 0
-    for _ in rounds(LOOKS):
+    looks, shown, deepest = rounds(LOOKS), 0, 0
+    for _ in looks:
         doc = look(stakeout, t, "--no-kernel")
         (th,) = [th for th in doc["threads"] if th["tid"] != t.pid]
         frames = python_frames(th)
@@ -484,7 +484,8 @@ def test_recursing_thread(python, stakeout):
             continue
         deepest = max(deepest, check_recursion(frames))
         shown += 1
-    assert shown > LOOKS / 2 and deepest > 5, (shown, deepest)
+    print({"shown": shown, "of": len(looks), "deepest": deepest})
+    assert shown > len(looks) / 2 and deepest > 5, (shown, deepest)
 
 
 # Lines of a round of fresh.py, by the number of empty lines in each function: where it begins, and where it is.
