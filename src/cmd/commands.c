@@ -7,14 +7,14 @@
 #include "cmd/likeness.h"
 
 const struct command commands[] = {
-	{"snapshot", "stakeout", cmd_snapshot, "what every thread of a process is doing (the default)"},
-	{"offcpu", "stakeout offcpu", cmd_offcpu, "where threads wait over time, for how long, and who woke them"},
-	{"replay", "stakeout replay", cmd_replay, "a snapshot that was saved, on any machine"},
-	{"symbolize", "stakeout symbolize", cmd_symbolize, "functions, files and lines of addresses, as addr2line does"},
-	{"doctor", "stakeout doctor", cmd_doctor, "what works on this machine, what does not, and the command that helps"},
-	{"cache", "stakeout cache", cmd_cache, "what is kept between runs: show or clear it"},
-	{"help", "stakeout help", cmd_help, "this list, or the options of a command"},
-	{"version", "stakeout version", cmd_version, "version and built-in features"},
+	{"snapshot", "stakeout", cmd_snapshot, "what every thread of a process is doing (the default)", false},
+	{"offcpu", "stakeout offcpu", cmd_offcpu, "where threads wait over time, for how long, and who woke them", true},
+	{"replay", "stakeout replay", cmd_replay, "a snapshot that was saved, on any machine", false},
+	{"symbolize", "stakeout symbolize", cmd_symbolize, "functions, files and lines of addresses, as addr2line does", false},
+	{"doctor", "stakeout doctor", cmd_doctor, "what works on this machine, what does not, and the command that helps", false},
+	{"cache", "stakeout cache", cmd_cache, "what is kept between runs: show or clear it", false},
+	{"help", "stakeout help", cmd_help, "this list, or the options of a command", false},
+	{"version", "stakeout version", cmd_version, "version and built-in features", false},
 };
 const size_t ncommands = sizeof(commands) / sizeof(commands[0]);
 

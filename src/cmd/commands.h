@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_CMD_COMMANDS_H
 #define STAKEOUT_CMD_COMMANDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* `stakeout NAME …`. */
@@ -10,6 +11,7 @@ struct command {
 	char *called; /* in messages, getopt's too */
 	int (*run)(int argc, char **argv);
 	const char *about; /* one line of the help */
+	bool keeps_rights; /* gives up needless ones itself, if at all */
 };
 
 /* In the order of the help; the first is meant where none is named. */

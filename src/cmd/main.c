@@ -4,6 +4,7 @@
 #include "base/debug.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "privilege/capabilities.h"
 
 /*
  * --debug is every command's, and stands anywhere before what belongs to somebody else ("--", a command to run): it is
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
 	argc = take_debug(argc, argv);
 	command = argc > 1 ? command_find(argv[1]) : NULL;
 
+	if (!command || !command->keeps_rights)
+		capabilities_drop_needless();
 	if (command) {
 		argv[1] = command->called;
 		return command->run(argc - 1, argv + 1);

@@ -19,6 +19,7 @@
 #include "offcpu/command.h"
 #include "offcpu/session.h"
 #include "offcpu/targets.h"
+#include "privilege/capabilities.h"
 #include "proc/process.h"
 #include "report/offcpu.h"
 #include "target/patience.h"
@@ -293,6 +294,7 @@ static int run(struct offcpu_options *o, struct err *err)
 		command_map_code(o->command[0]); /* the child has it too, and so it is among the tables before it starts */
 	if (rc == 0 && o->command)
 		rc = child_start(&child, o->command, &before, err);
+	capabilities_drop_needless(); /* but the command has all that it would have without us */
 	if (rc == 0)
 		rc = start_session(&session, o, &targets.pids, &child, err);
 	if (rc == 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "privilege/caller.h"
 
 static int fail(const char *path, int code, struct err *err)
 {
@@ -47,7 +48,7 @@ static int check(int fd, const char *path, enum output_kind kind, struct err *er
 		return fail(path, errno, err);
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	if (st.st_uid != geteuid() && st.st_uid != 0)
+	if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != caller_find().uid)
 		return err_set(err, EPERM, "%s belongs to another user (uid %u): it is not written to; remove it, or name another file",
 			       path, (unsigned)st.st_uid);
 	if (st.st_nlink > 1)
@@ -83,6 +84,7 @@ static int open_file(const char *path, enum output_kind kind, bool *created)
 
 int output_open(struct output *output, const char *path, enum output_kind kind, struct err *err)
 {
+	_cleanup_(caller_end) struct caller_scope with_callers_rights = caller_begin_rights();
 	_cleanup_close_ int fd = -1;
 	bool created;
 	int rc;
@@ -98,6 +100,8 @@ int output_open(struct output *output, const char *path, enum output_kind kind, 
 	if (fd < 0)
 		return fail(path, -fd, err);
 	rc = created || names_open_file(path) ? 0 : check(fd, path, kind, err);
+	if (rc == 0 && created)
+		rc = caller_give(fd) < 0 ? fail(path, EPERM, err) : 0;
 	if (rc < 0)
 		return rc;
 	output->file = fdopen(fd, "a");

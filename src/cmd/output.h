@@ -11,6 +11,7 @@
  * A file that the command line names for writing: --save, -o, --events. It often lies in a directory where others can write
  * too, and who writes is often root. So nothing is written through a symbolic link, into somebody else's file, or into one
  * that has further names; new files of root are for root alone, and so is a saved snapshot, which has memory of the process.
+ * Under sudo what is created belongs to who called it; rights that the program's own file gives do not count here.
  * Pipes, devices and the names of open files (/dev/stdout, /dev/fd/3) are opened as they are.
  */
 struct output {

@@ -33,7 +33,7 @@ struct caller caller_find(void)
 	unsigned uid, gid;
 
 	/* The environment tells root who is behind it: nobody else is made somebody by it. */
-	if (getuid() == 0 && geteuid() == 0 && read_id("SUDO_UID", &uid) && read_id("SUDO_GID", &gid) && uid != 0)
+	if (getuid() == 0 && read_id("SUDO_UID", &uid) && read_id("SUDO_GID", &gid) && uid != 0)
 		caller = (struct caller){.uid = uid, .gid = gid, .by_sudo = true};
 	return caller;
 }
@@ -54,7 +54,7 @@ static struct {
 static bool find_groups(const struct caller *caller)
 {
 	struct passwd *user = callers_groups.ids ? NULL : getpwuid(caller->uid);
-	int n = 1;
+	int n = 0;
 
 	if (callers_groups.ids)
 		return true;
@@ -121,7 +121,7 @@ struct caller_scope caller_begin_identity(void)
 	struct caller caller = caller_find();
 	struct caller_scope scope = {0};
 
-	if (caller.by_sudo)
+	if (caller.by_sudo && geteuid() == 0) /* else within another such scope */
 		scope.became = become_for_now(&scope, &caller);
 	else
 		scope.lowered = lower(&scope);

@@ -29,6 +29,7 @@ static int refuse_owner(struct err *err, const char *path, const struct stat *st
 int store_default_path(struct err *err, char **out)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	_cleanup_(caller_end) struct caller_scope as_caller = caller_begin_identity();
 	const struct caller caller = caller_find();
 	_cleanup_free_ char *callers_home = caller.by_sudo ? caller_home(&caller) : NULL;
 	bool by_cache = cache && cache[0] == '/';

@@ -3,6 +3,8 @@
 
 import json
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from debuginfods import stall
-from harness import SANITIZER_ENV, STAKEOUT, TIMEOUT, Target, built, child_of, command, wait_until
+from harness import NOBODY, SANITIZER_ENV, STAKEOUT, TIMEOUT, Target, built, child_of, command, wait_until
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -134,6 +136,118 @@ def test_parser_ends_with_its_parent(waiting):
     proc.wait()
     for child in children:
         wait_until(lambda pid=child: not Path(f"/proc/{pid}").exists() or status(pid)["State"][0] == "Z", "it has ended")
+
+
+def allowed(pid, kind="CapBnd"):
+    return int(status(pid)[kind][0], 16)
+
+
+def test_needless_rights_are_dropped_at_start(waiting):
+    proc = waiting()
+    needless = sum(1 << number for number in (9, 12, 13, 16, 17, 18, 22, 25, 27, 31))  # net_admin, sys_module, mknod…
+    assert allowed("self") & needless, "there is nothing to drop"
+    for kind in ("CapBnd", "CapPrm", "CapEff"):
+        assert not allowed(proc.pid, kind) & needless
+
+
+def test_a_command_keeps_all_rights(stakeout):
+    result = stakeout("offcpu", "-o", "/dev/null", "--", "grep", "CapBnd", "/proc/self/status")
+    assert int(result.out.split()[1], 16) == allowed("self"), result
+
+
+def owner(path):
+    return path.stat().st_uid, path.stat().st_gid
+
+
+@pytest.mark.parametrize("option", ["-o", "--save"])
+def test_output_under_sudo(stakeout, stripped, others_place, option):
+    """It belongs to who called sudo, and can be written to again."""
+    there = others_place / "file"
+    for _ in range(2):
+        result = stakeout(option, there, stripped.pid, env=SUDO)
+        assert result.code == 0 and there.stat().st_size, result
+        assert owner(there) == (OTHER, OTHER)
+
+
+def test_output_of_root_itself(stakeout, stripped, tmp_path):
+    assert stakeout("-o", tmp_path / "file", stripped.pid).code == 0
+    assert owner(tmp_path / "file") == (0, 0)
+
+
+def test_cache_under_sudo(stakeout, target, others_place):
+    cache = others_place / "cache"
+    t = target("plain").settle()
+    for _ in range(2):
+        assert stakeout(t.pid, env={**SUDO, "XDG_CACHE_HOME": str(cache)}).code == 0
+    files = [*cache.rglob("*")]
+    assert any(file.suffix == ".sym" for file in files), files
+    assert all(owner(file) == (OTHER, OTHER) for file in [cache, *files]), files
+    shown = stakeout("cache", "--json", env={**SUDO, "XDG_CACHE_HOME": str(cache)})
+    assert shown.code == 0 and shown.doc["files"], shown
+
+
+def test_home_under_sudo(stakeout):
+    """That of the caller, whatever $HOME is."""
+    nobody = pwd.getpwuid(NOBODY)
+    env = {"SUDO_UID": str(nobody.pw_uid), "SUDO_GID": str(nobody.pw_gid), "XDG_CACHE_HOME": "", "HOME": "/root"}
+    result = stakeout("cache", env=env)
+    assert f"{nobody.pw_dir}/.cache/stakeout" in result.out + result.err, result
+
+
+@pytest.fixture
+def gifted(setpriv, tool):
+    """The program with capabilities of its own file, run by nobody: more than `stakeout setup` gives."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as path:
+        place = Path(path)
+        place.chmod(0o755)
+        program = place / "stakeout"
+        shutil.copy(STAKEOUT, program)
+        tried = subprocess.run([tool("setcap"), "cap_sys_ptrace,cap_dac_override,cap_dac_read_search+ep", program])
+        if tried.returncode:
+            pytest.skip("file capabilities cannot be set there")
+
+        def start(*args, env=()):
+            env = {**os.environ, "XDG_CACHE_HOME": str(place / "nowhere"), **dict(env)}
+            return subprocess.run([*setpriv, program, *map(str, args)], capture_output=True, text=True, env=env)
+
+        yield start
+
+
+def test_rights_of_the_file_are_for_processes(gifted, stripped):
+    """What they are for: another user's process."""
+    result = gifted("--source=proc", stripped.pid)
+    assert result.returncode in (0, 3) and f"pid {stripped.pid}" in result.stdout, result
+
+
+@pytest.fixture
+def closed_place(tmp_path):
+    """A directory that only root can enter, with a program and a snapshot."""
+    place = tmp_path / "closed"
+    place.mkdir(mode=0o700)
+    shutil.copy(built("plain"), place / "program")
+    return place
+
+
+def assert_denied(result):
+    assert result.returncode == 1 and "Permission denied" in result.stderr, result
+
+
+def test_files_are_opened_with_the_callers_rights(gifted, stakeout, stripped, closed_place):
+    program, saved = closed_place / "program", closed_place / "saved"
+    assert stakeout("--save", saved, stripped.pid).code == 0
+    assert_denied(gifted("symbolize", "-e", program, "0"))
+    assert_denied(gifted("replay", saved))
+    for option in ("-o", "--save"):
+        assert_denied(gifted(option, closed_place / "new", stripped.pid))
+        assert_denied(gifted(option, saved, stripped.pid))
+    assert_denied(gifted("offcpu", "--source=proc", "-d", "1", "-o", closed_place / "new", "-p", stripped.pid))
+    assert not (closed_place / "new").exists()
+
+
+def test_cache_with_the_callers_rights(gifted, target, closed_place):
+    t = target("plain").settle()
+    gifted("--source=proc", t.pid, env={"XDG_CACHE_HOME": str(closed_place)})
+    assert not (closed_place / "stakeout").exists()
 
 
 @pytest.fixture
