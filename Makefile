@@ -66,7 +66,7 @@ $(BUILD)/stakeout: $(BUILD)/src/cmd/main.o $(BUILD)/libstakeout.a
 
 # One file that needs nothing of the machine that it is copied to: the same objects, but for those that would load libraries
 # there. The linker warns of what the C library would still load, and that is an error here.
-STATIC_SRCS := src/base/library.c src/proc/user.c
+STATIC_SRCS := src/base/library.c src/base/user.c
 STATIC_OBJS := $(STATIC_SRCS:%.c=$(BUILD)/static/%.o)
 STATIC_FLAGS := $(if $(shell $(CC) -dM -E -x c /dev/null 2>/dev/null | grep __pie__),-static-pie,-static) -s -Wl,--fatal-warnings
 STATIC_LIBS := $(if $(NO_BPF),,-lbpf -lelf -lz) $(filter-out -lbpf,$(LIBS))

@@ -12,7 +12,7 @@
 #include "cmd/parse.h"
 #include "cmd/terminal.h"
 #include "proc/family.h"
-#include "proc/user.h"
+#include "base/user.h"
 #include "report/text_format.h"
 #include "target/process_names.h"
 

@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-enum { MAX_GROUPS = 65536 };
+#include "base/user.h"
 
 /* A number in the environment, as sudo leaves it there; false when there is none. */
 static bool read_id(const char *name, unsigned *out)
@@ -40,9 +38,7 @@ struct caller caller_find(void)
 
 char *caller_home(const struct caller *caller)
 {
-	struct passwd *user = getpwuid(caller->uid);
-
-	return user && user->pw_dir && user->pw_dir[0] == '/' ? strdup(user->pw_dir) : NULL;
+	return user_home(caller->uid);
 }
 
 /* All that the caller belongs to, looked up once; only the one that sudo names if the list of users does not tell. */
@@ -53,21 +49,9 @@ static struct {
 
 static bool find_groups(const struct caller *caller)
 {
-	struct passwd *user = callers_groups.ids ? NULL : getpwuid(caller->uid);
-	int n = 0;
-
-	if (callers_groups.ids)
-		return true;
-	if (user)
-		getgrouplist(user->pw_name, caller->gid, NULL, &n);
-	if (n < 1 || n > MAX_GROUPS)
-		n = 1;
-	callers_groups.ids = calloc((size_t)n, sizeof(gid_t));
 	if (!callers_groups.ids)
-		return false;
-	callers_groups.ids[0] = caller->gid;
-	callers_groups.n = user && getgrouplist(user->pw_name, caller->gid, callers_groups.ids, &n) >= 0 ? n : 1;
-	return true;
+		callers_groups.n = user_groups(caller->uid, caller->gid, &callers_groups.ids);
+	return callers_groups.ids;
 }
 
 static bool lower(struct caller_scope *scope)

@@ -18,7 +18,7 @@
 #include "proc/lsm.h"
 #include "proc/task.h"
 #include "proc/task_stat.h"
-#include "proc/user.h"
+#include "base/user.h"
 
 ssize_t process_read_arguments(pid_t pid, char *buf, size_t size)
 {

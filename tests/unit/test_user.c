@@ -2,16 +2,23 @@
 #include "cmocka_all.h"
 
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "proc/user.h"
+#include "base/user.h"
 
 /* The variant of the program in one static file, beside the usual one. */
 bool user_name_in_passwd(uint32_t uid, char *buf, size_t size);
+char *user_home_in_passwd(uint32_t uid);
+int user_groups_in_file(uint32_t uid, gid_t first, gid_t **out);
 #define STATIC_BUILD
 #define user_name user_name_in_passwd
-#include "proc/user.c"
+#define user_home user_home_in_passwd
+#define user_groups user_groups_in_file
+#include "base/user.c"
 #undef user_name
+#undef user_home
+#undef user_groups
 
 typedef bool (*name_fn)(uint32_t uid, char *buf, size_t size);
 static const name_fn variants[] = {user_name, user_name_in_passwd};
@@ -42,6 +49,43 @@ static void test_all_of_the_file(void **state)
 	}
 }
 
+/* The order is a matter of the library's. */
+static void assert_same_groups(uint32_t uid, gid_t first)
+{
+	gid_t *usual, *in_file;
+	int n = user_groups(uid, first, &usual), found = 0;
+
+	assert_int_equal(user_groups_in_file(uid, first, &in_file), n);
+	assert_int_equal(in_file[0], first);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < n; k++)
+			found += in_file[i] == usual[k];
+	assert_int_equal(found, n);
+	free(usual);
+	free(in_file);
+}
+
+static void test_home_and_groups(void **state)
+{
+	_cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
+	struct passwd *user;
+
+	assert_non_null(file);
+	while ((user = fgetpwent(file))) {
+		uint32_t uid = user->pw_uid;
+		gid_t gid = user->pw_gid;
+		char *usual = user_home(uid), *in_passwd = user_home_in_passwd(uid);
+
+		assert_string_equal(in_passwd, usual);
+		free(usual);
+		free(in_passwd);
+		assert_same_groups(uid, gid);
+	}
+	assert_null(user_home(4294967290u));
+	assert_null(user_home_in_passwd(4294967290u));
+	assert_same_groups(4294967290u, 17);
+}
+
 static void test_unknown(void **state)
 {
 	char buf[64] = "as it was";
@@ -67,6 +111,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_all_of_the_file),
+		cmocka_unit_test(test_home_and_groups),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_cut),
 	};
