@@ -9,7 +9,7 @@ _stakeout_processes() {
 _stakeout_symbolize() {
 	local cur=$1 prev=$2
 	local options="--exe --pid --build-id --section --addresses --functions --inlines --demangle --no-demangle
-		--basenames --pretty-print --json --no-cache --debuginfod --debuginfod-timeout --patience --help -e -p -j -a -f -i -C -s -h"
+		--basenames --pretty-print --json --no-cache --debuginfod --debuginfod-timeout --patience --debug --help -e -p -j -a -f -i -C -s -h"
 
 	case $prev in
 	--exe | -e) COMPREPLY=($(compgen -f -- "$cur")) ;;
@@ -24,7 +24,7 @@ _stakeout_offcpu() {
 	local cur=$1 prev=$2 i
 	local options="--pid --all --duration --min --max --state --children --no-children --threads --no-threads --wakers
 		--kernel-only --user-only --no-runtime --json --folded --events --hide-idle --top --raw --no-addresses --long --output --color= --no-color --no-demangle
-		--no-cache --debuginfod --debuginfod-timeout --patience --verbose --help -p -a -d -o -v -h --"
+		--no-cache --debuginfod --debuginfod-timeout --patience --debug --verbose --help -p -a -d -o -v -h --"
 
 	# behind -- comes a command
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -67,7 +67,7 @@ _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local options="--pid --tid --all --children --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --brief --state --name --grep --raw --no-runtime --locals --no-addresses --long --no-group --json --output --color= --no-color --ignore-deleted
-		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --verbose --help --version -p -t -a -r -o -v -h"
+		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --debug --verbose --help --version -p -t -a -r -o -v -h"
 
 	# bash splits --stop=auto into three words
 	if [[ $cur == "=" ]]; then
@@ -85,7 +85,7 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == help && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache doctor version" -- "$cur"))
+		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache doctor setup version" -- "$cur"))
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then
@@ -93,11 +93,19 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == doctor && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "--json --verbose --help -v -h $(_stakeout_processes)" -- "$cur"))
+		COMPREPLY=($(compgen -W "--json --verbose --debug --help -v -h $(_stakeout_processes)" -- "$cur"))
+		return
+	fi
+	if [[ ${COMP_WORDS[1]} == setup && $COMP_CWORD -gt 1 ]]; then
+		if [[ $prev == --group ]]; then
+			COMPREPLY=($(compgen -g -- "$cur"))
+		else
+			COMPREPLY=($(compgen -f -W "--group --dry-run --undo --yes --debug --help -y -h" -- "$cur"))
+		fi
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == cache && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "--clear --json --verbose --help -v -h" -- "$cur"))
+		COMPREPLY=($(compgen -W "--clear --json --verbose --debug --help -v -h" -- "$cur"))
 		return
 	fi
 
@@ -115,7 +123,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache doctor help version $(_stakeout_processes)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache doctor setup help version $(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac

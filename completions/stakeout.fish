@@ -9,20 +9,22 @@ end
 set -l symbolize '__fish_seen_subcommand_from symbolize'
 set -l cache '__fish_seen_subcommand_from cache'
 set -l doctor '__fish_seen_subcommand_from doctor'
+set -l setup '__fish_seen_subcommand_from setup'
 set -l offcpu '__fish_seen_subcommand_from offcpu'
-set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache doctor help version'
+set -l stacks 'not __fish_seen_subcommand_from symbolize offcpu cache doctor setup help version'
 
 complete -c stakeout -f
-complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache help version' -a '(__stakeout_processes)'
+complete -c stakeout -n 'not __fish_seen_subcommand_from replay symbolize cache setup help version' -a '(__stakeout_processes)'
 complete -c stakeout -n __fish_is_first_arg -a snapshot -d 'Show running processes'
 complete -c stakeout -n __fish_is_first_arg -a replay -d 'Show a saved snapshot'
 complete -c stakeout -n __fish_is_first_arg -a symbolize -d 'Name addresses'
 complete -c stakeout -n __fish_is_first_arg -a offcpu -d 'Record where threads wait'
 complete -c stakeout -n __fish_is_first_arg -a cache -d 'Show or clear what is kept between runs'
 complete -c stakeout -n __fish_is_first_arg -a doctor -d 'Try what works on this machine'
+complete -c stakeout -n __fish_is_first_arg -a setup -d 'Let a group use it without sudo'
 complete -c stakeout -n __fish_is_first_arg -a help -d 'Show commands and options'
 complete -c stakeout -n __fish_is_first_arg -a version -d 'Show the version and features'
-complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache doctor version'
+complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot offcpu replay symbolize cache doctor setup version'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
 complete -c stakeout -n $stacks -s p -l pid -x -a '(__stakeout_processes)' -d 'A process'
 complete -c stakeout -n $stacks -s r -l registers -d 'Show all general registers'
@@ -116,6 +118,15 @@ complete -c stakeout -n $doctor -l json -d 'One JSON document'
 complete -c stakeout -n $doctor -s v -l verbose -d 'Also how long each took'
 complete -c stakeout -n $doctor -s h -l help -d 'Show a summary of the options'
 
+complete -c stakeout -n $setup -F
+complete -c stakeout -n $setup -l group -x -a '(__fish_complete_groups)' -d 'Who may run it'
+complete -c stakeout -n $setup -l dry-run -d 'Only show what would be done'
+complete -c stakeout -n $setup -l undo -d 'Take it back'
+complete -c stakeout -n $setup -s y -l yes -d 'Do not ask'
+complete -c stakeout -n $setup -s h -l help -d 'Show a summary of the options'
+for command in $stacks $symbolize $offcpu $cache $doctor $setup
+	complete -c stakeout -n $command -l debug -d 'Say what is tried, how it ends, and when'
+end
 for command in $stacks $symbolize $offcpu
 	complete -c stakeout -n $command -l no-cache -d 'Neither use nor keep the cache'
 	complete -c stakeout -n $command -l debuginfod -d 'Ask debuginfod servers'

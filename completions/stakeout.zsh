@@ -12,13 +12,13 @@ _stakeout_what() {
 		_alternative 'processes:process:_stakeout_processes' \
 			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
-				cache\:"show or clear what is kept between runs" doctor\:"try what works here" help\:"show commands and options"
+				cache\:"show or clear what is kept between runs" doctor\:"try what works here" setup\:"let a group use it" help\:"show commands and options"
 				version\:"show the version and features"))'
 	fi
 }
 
 if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
-	_values command snapshot offcpu replay symbolize cache doctor version
+	_values command snapshot offcpu replay symbolize cache doctor setup version
 	return
 fi
 
@@ -46,6 +46,7 @@ if [[ $words[2] == symbolize ]] && (( CURRENT > 2 )); then
 		'--debuginfod=-[ask debuginfod servers]::URLs:' \
 		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
+		'--debug[say what is tried, how it ends, and when]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:address:'
 	return
@@ -92,8 +93,23 @@ if [[ $words[2] == offcpu ]] && (( CURRENT > 2 )); then
 		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
 		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
 		'(-v --verbose)'{-v,--verbose}'[all stacks, and paths in full]' \
+		'--debug[say what is tried, how it ends, and when]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		'*:process:_stakeout_processes'
+	return
+fi
+
+if [[ $words[2] == setup ]] && (( CURRENT > 2 )); then
+	shift words
+	(( CURRENT-- ))
+	_arguments -S \
+		'--group=[who may run it]:group:_groups' \
+		'--dry-run[only show what would be done]' \
+		'--undo[take it back]' \
+		'(-y --yes)'{-y,--yes}'[do not ask]' \
+		'--debug[say what is tried, how it ends, and when]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
+		':file:_files'
 	return
 fi
 
@@ -103,6 +119,7 @@ if [[ $words[2] == doctor ]] && (( CURRENT > 2 )); then
 	_arguments -S \
 		'--json[one JSON document]' \
 		'(-v --verbose)'{-v,--verbose}'[also how long each took]' \
+		'--debug[say what is tried, how it ends, and when]' \
 		'(- *)'{-h,--help}'[show a summary of the options]' \
 		':process:_stakeout_processes'
 	return
@@ -115,6 +132,7 @@ if [[ $words[2] == cache ]] && (( CURRENT > 2 )); then
 		'--clear[remove the files]' \
 		'--json[one JSON document]' \
 		'(-v --verbose)'{-v,--verbose}'[each file]' \
+		'--debug[say what is tried, how it ends, and when]' \
 		'(- *)'{-h,--help}'[show a summary of the options]'
 	return
 fi
@@ -156,6 +174,7 @@ _arguments -S \
 	'--color=[colours]:when:(auto always never)' \
 	'--no-color[no colours]' \
 	'(-v --verbose)'{-v,--verbose}'[all frames, and paths in full]' \
-	'(- *)'{-h,--help}'[show a summary of the options]' \
+	'--debug[say what is tried, how it ends, and when]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
 	'(- *)--version[show the version and features]' \
 	'*:process:_stakeout_what'

@@ -20,7 +20,7 @@ static const char help[] =
 	"      --clear            remove them\n"
 	"      --json             one JSON document\n"
 	"  -v, --verbose          each of them: build-id, size and when it was last used\n"
-	"  -h, --help             this help\n"
+	DEBUG_HELP "  -h, --help             this help\n"
 	"\n"
 	"The directory is $XDG_CACHE_HOME/stakeout, else $HOME/.cache/stakeout. $STAKEOUT_CACHE_SIZE limits\n"
 	"its size: bytes, or with a suffix k, M or G (256M); 0 switches the cache off.\n"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "privilege/caller.h"
 
 enum { QUIET_TRIES = 100 }; /* 10 ms each, until we say whom we wait for */
 
@@ -26,6 +27,7 @@ static void wait_and_execute(char **command, int go, int failed)
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(126); /* the recording could not begin */
+	caller_begin_rights(); /* it is found by them, too */
 	execvp(command[0], command);
 	code = errno;
 	_exit(write(failed, &code, sizeof(code)) == sizeof(code) ? 127 : 126);

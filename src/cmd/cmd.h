@@ -17,8 +17,12 @@ int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_setup(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+
+/* Every command takes it: main.c does. */
+#define DEBUG_HELP "      --debug            say on the standard error what is tried, how it ends, and when\n"
 
 /* Says what is wrong with the arguments ("": getopt has said it already) and where help is; returns EXIT_USAGE. */
 int cmd_misused(const char *command, const char *what);

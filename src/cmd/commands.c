@@ -12,6 +12,7 @@ const struct command commands[] = {
 	{"replay", "stakeout replay", cmd_replay, "a snapshot that was saved, on any machine", false},
 	{"symbolize", "stakeout symbolize", cmd_symbolize, "functions, files and lines of addresses, as addr2line does", false},
 	{"doctor", "stakeout doctor", cmd_doctor, "what works on this machine, what does not, and the command that helps", false},
+	{"setup", "stakeout setup", cmd_setup, "lets a group use it on all processes, without sudo", true},
 	{"cache", "stakeout cache", cmd_cache, "what is kept between runs: show or clear it", false},
 	{"help", "stakeout help", cmd_help, "this list, or the options of a command", false},
 	{"version", "stakeout version", cmd_version, "version and built-in features", false},

@@ -20,7 +20,7 @@ static const char help[] =
 	"\n"
 	"      --json             one JSON document\n"
 	"  -v, --verbose          how long each took, and why something fails that is not needed\n"
-	"  -h, --help             this help\n"
+	DEBUG_HELP "  -h, --help             this help\n"
 	"\n"
 	"Exit status: 0 everything works (with a PROCESS: nothing of it will be missing), 1 nothing could be\n"
 	"tried or there is no such process, 2 wrong usage, 3 something does not work.\n";

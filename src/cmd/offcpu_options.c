@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "cmd/cmd.h"
 #include "cmd/parse.h"
 
 enum {
@@ -70,7 +71,7 @@ const char offcpu_help[] =
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n" NAME_HELP
 	"  -v, --verbose          all stacks, and errors and paths in full\n"
-	"  -h, --help             this text\n"
+	DEBUG_HELP "  -h, --help             this text\n"
 	"\n"
 	"Exit status: 0 nothing was lost and every stack is complete, 3 something was or is not, or a\n"
 	"PROCESS was not there (the output says what), 1 nothing was recorded or not all could be written,\n"

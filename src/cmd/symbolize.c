@@ -54,7 +54,7 @@ static const char help[] =
 	"  -p, --pretty-print     one line for each function (as -p only with -e, --build-id or --pid)\n"
 	"      --json             one JSON object for each address, one per line, with all that is known\n"
 	NAME_HELP
-	"  -h, --help             this text\n";
+	DEBUG_HELP "  -h, --help             this text\n";
 /* clang-format on */
 
 enum { OPT_PID = 1, OPT_BUILD_ID, OPT_JSON, OPT_NO_DEMANGLE, OPT_PRETTY };

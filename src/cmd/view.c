@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cmd/cmd.h"
 #include "cmd/parse.h"
 #include "cmd/parsing.h"
 #include "cmd/terminal.h"
@@ -39,7 +40,7 @@ const char view_help[] =
 	"      --no-demangle      show names as the linker has them\n"
 	"      --ignore-deleted   try the path of files marked deleted, whatever is there now\n" NAME_HELP
 	"  -v, --verbose          all frames, how they were found, and paths in full\n"
-	"  -h, --help             this text\n";
+	DEBUG_HELP "  -h, --help             this text\n";
 
 /* What a parser is made for. */
 struct view_work {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "privilege/file_rights.h"
 #include "proc/process.h"
 #include "proc/task_status.h"
 
@@ -80,6 +81,16 @@ static const char *list(uint64_t capabilities, const char *before, const char *b
 	return all ? all : "";
 }
 
+static bool setup_gives(uint64_t capabilities)
+{
+	struct needed_right rights[MAX_NEEDED_RIGHTS];
+	size_t n = needed_rights(capabilities_last(), rights);
+
+	for (size_t i = 0; i < n; i++)
+		capabilities &= ~RIGHT(rights[i].capability);
+	return !capabilities;
+}
+
 static const char *in_capitals(const char *names, struct arena *arena)
 {
 	char text[256];
@@ -122,7 +133,7 @@ const char *rights_remedy(const struct rights *rights, uint64_t needed, const ch
 	if (lacking && (rights->is_filtered || rights->is_root))
 		return remedy_in_container(rights, lacking, arena);
 	if (lacking)
-		return arena_printf(arena, "sudo stakeout …, or once: sudo setcap %s+ep \"$(command -v stakeout)\"",
+		return arena_printf(arena, "sudo stakeout …%s%s)", setup_gives(needed) ? ", or once: sudo stakeout setup (" : " (",
 				    list(needed, "cap_", ",", arena));
 	if (rights->is_filtered && syscall)
 		return remedy_filter(syscall, arena);

@@ -85,6 +85,15 @@ int process_check_mounted(struct err *err)
 		       "`mount -t proc proc /proc` mounts it");
 }
 
+bool process_own_program(char *buf, size_t size)
+{
+	ssize_t len = readlink("/proc/self/exe", buf, size - 1);
+
+	if (len >= 0)
+		buf[len] = '\0';
+	return len >= 0;
+}
+
 pid_t process_self(void)
 {
 	char number[16] = "";

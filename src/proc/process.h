@@ -44,6 +44,9 @@ int process_check_mounted(struct err *err);
 /* Our own pid in /proc; 0: we have none there. */
 pid_t process_self(void);
 
+/* The path of this program; false, with errno, when that cannot be told. */
+bool process_own_program(char *buf, size_t size);
+
 /* The same process again, with its own descriptors. */
 int process_dup(const struct process *process, struct err *err, struct process *out);
 

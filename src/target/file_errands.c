@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "privilege/caller.h"
 #include "target/rootfile.h"
 
 /* The parser's side */
@@ -108,17 +107,13 @@ static bool may_have(int fd, const char *path)
 	return is_elf(fd) || has_open_name(path);
 }
 
-/* What is below our own root was named by the caller, or by what the caller let us read. */
 static void serve_file(void *ctx, const struct errand *errand, struct errand_reply *reply)
 {
 	int root_fd = errand->number[0];
-	_cleanup_(caller_end) struct caller_scope lowered = {0};
 	_cleanup_close_ int fd = -1;
 
 	if (!is_root(ctx, root_fd))
 		return;
-	if (root_fd == -1)
-		lowered = caller_begin_rights();
 	fd = errand->number[1] ? rootfile_open_itself(root_fd, errand->data, &reply->st)
 			       : rootfile_open(root_fd, errand->data, &reply->st);
 	reply->rc = fd < 0 ? fd : 0;

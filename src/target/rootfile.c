@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "privilege/broker.h"
+#include "privilege/caller.h"
 #include "target/file_errands.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
@@ -174,10 +175,14 @@ static int copy_by_helper(int path_fd, const char *path, struct stat *st)
 
 static int open_file(int root_fd, const char *path, int flags, struct stat *st)
 {
+	_cleanup_(caller_end) struct caller_scope lowered = {0};
 	_cleanup_close_ int path_fd = -1;
 
 	if (broker_is_there())
 		return file_errand_open(root_fd, path, flags & O_NOFOLLOW, st);
+	/* What is below our own root was named by the caller, or by what the caller let us read. */
+	if (root_fd < 0)
+		lowered = caller_begin_rights();
 	path_fd = resolve(root_fd, path, flags);
 	if (path_fd < 0)
 		return path_fd;

@@ -78,7 +78,7 @@ static void test_remedies(void **state)
 	const uint64_t bpf = RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON);
 	struct rights rights = {0};
 
-	expect(&rights, bpf, "setcap cap_perfmon,cap_bpf+ep");
+	expect(&rights, bpf, "sudo stakeout …, or once: sudo stakeout setup (cap_perfmon,cap_bpf)");
 	rights.is_filtered = true;
 	expect(&rights, bpf, "--cap-add=perfmon --cap-add=bpf (Kubernetes: capabilities: {add: [PERFMON, BPF]}), and as root");
 	rights.is_root = true;
