@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/debug.h"
 #include "capture/take.h"
 #include "proc/cgroup.h"
 #include "proc/task.h"
@@ -24,6 +25,7 @@ static int choose_observer(struct capture *c, struct err *err)
 		rc = process_check_numbers(&why);
 		if (rc == 0)
 			rc = (by_libbpf ? observer_libbpf_create : observer_bpf_create)(&c->target->process, &why, &c->observer);
+		debug_say(rc, "looking at threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
 		if (rc == 0)
 			return 0;
 		if (c->options.source != SOURCE_AUTO)
@@ -31,7 +33,9 @@ static int choose_observer(struct capture *c, struct err *err)
 		snprintf(c->observer_note, sizeof(c->observer_note),
 			 "threads are read through /proc, which shows only pc and sp: %s", why.msg);
 	}
-	return observer_proc_create(&c->target->process, err, &c->observer);
+	rc = observer_proc_create(&c->target->process, err, &c->observer);
+	debug_say(rc, "looking at threads by /proc");
+	return rc;
 }
 
 /* A number that means another process must not stop that one. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/debug.h"
 #include "capture/freeze.h"
 #include "capture/restart.h"
 #include "capture/take.h"
@@ -217,6 +218,7 @@ static int hold(struct take *take, struct held_list *list, struct hold_mode mode
 		if (rc == 0 && at != SIZE_MAX)
 			take->work.data[at] = store_held(take, h, &snap->threads.data[at]);
 	}
+	debug_say(rc, "%zu threads were held by ptrace, the longest for %.1f µs", list->len, (double)snap->capture.max_pause_ns / 1e3);
 	if (mode.whole_process && list->len >= list->cap)
 		snap->capture.inconsistent_why = "more threads were created than could be stopped";
 	return rc;

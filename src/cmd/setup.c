@@ -50,6 +50,7 @@ static int find_program(struct setup *s, const char *path, struct err *err)
 	else if (!process_own_program(s->path, sizeof(s->path)))
 		return err_set(err, errno, "which program this is cannot be told: name it");
 	s->fd = file_rights_open(s->path, err);
+	debug_say(s->fd, "opening %s", s->path);
 	return s->fd < 0 ? s->fd : 0;
 }
 

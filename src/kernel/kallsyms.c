@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "privilege/broker.h"
 #include "base/sorted.h"
 #include "base/vec.h"
@@ -45,7 +46,10 @@ static int open_file(const char *path)
 		return broker_ask(&errand, &reply) < 0 ? reply.rc : reply.fd;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		fd = -errno;
+	debug_say(fd, "opening %s", path);
+	return fd;
 }
 
 static void serve(void *ctx, const struct errand *errand, struct errand_reply *reply)

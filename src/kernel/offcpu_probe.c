@@ -17,6 +17,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/debug.h"
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
 #include "offcpu_finding.skel.h"
@@ -328,6 +329,8 @@ static int try_rungs(struct offcpu_probe *probe, const struct offcpu_probe_optio
 		if (options->rung != OFFCPU_RUNG_AUTO && options->rung != rung)
 			continue;
 		rc = try_rung(probe, rung, options, err);
+		debug_say(rc, "loading BPF programs for waits, rung %s%s%s", offcpu_probe_method(probe), rc < 0 && err ? ": " : "",
+			  rc < 0 && err ? err->msg : "");
 		if (rc < 0)
 			pass_over(probe, err->msg);
 	}

@@ -68,6 +68,7 @@ bool task_record_is_kernel_worker(const struct task_record *record)
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "base/vec.h"
 #include "kernel/loading.h"
 #include "task_iter.lskel.h"
@@ -130,12 +131,15 @@ static int load(struct task_iter *iter, struct err *err)
 {
 	int rc = load_light(iter);
 
+	debug_say(rc, "the kernel loads the BPF task iterator by itself");
 	if (rc == 0)
 		return 0;
 	task_iter_light__destroy(steal_ptr(iter->light));
 	err_set(&iter->passed_over, -rc, "the kernel did not load the program by itself, as Linux 5.17 and later can (%s)",
 		strerror(-rc));
-	return load_by_libbpf(iter, err);
+	rc = load_by_libbpf(iter, err);
+	debug_say(rc, "libbpf loads the BPF task iterator");
+	return rc;
 }
 
 /* Kernels since 6.1 walk one process or one thread; older ones walk all tasks, and the program skips the others. */

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/debug.h"
 #include "base/library.h"
 #include "elf/image.h"
 #include "privilege/message.h"
@@ -287,6 +288,7 @@ static int download(struct debuginfod *d, enum debuginfod_kind kind, const char 
 	downloading = NULL;
 	if (d->progress)
 		d->progress(d->arg, NULL, 0, 0);
+	debug_say(ret, "asking debuginfod servers for %s", build_id);
 	return ret;
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "privilege/caller.h"
 #include "symbol/store_dir.h"
 
@@ -146,6 +147,7 @@ static int store_open_dir(const char *path, uint64_t limit, bool create, struct 
 	if (rc < 0)
 		return rc;
 	fd = store_dir_open(chosen, create, err);
+	debug_say(fd, "opening the cache %s", chosen);
 	if (fd < 0)
 		return fd;
 	store->dir_fd = fd;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "privilege/message.h"
 #include "target/patience.h"
 
@@ -169,6 +170,7 @@ int helper_run(const struct helper_task *task, struct helper_reply *reply, uint8
 			return -ENOMEM;
 	}
 	rc = run_in_window(task, window, reply, bytes);
+	debug_say(rc, "a helper was asked for what may not answer; %.1f s of patience are left", (double)patience_left() / 1e9);
 	if (window)
 		munmap(window, task->window);
 	return rc;

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "target/debugfile.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
@@ -182,6 +183,7 @@ int mapped_file_open(const struct target *target, const struct map_entry *entry,
 		return err_set(err, ESRCH, "there is no process behind the snapshot");
 	fd = filesystems_is_local(entry->dev_major, entry->dev_minor) ? open_live(&o, st ? st : &own)
 								       : open_by_helper(&o, st ? st : &own);
+	debug_say(fd, "opening the mapped file %s", entry->path);
 	return fd >= 0 ? fd : explain_open(entry, -fd, err);
 }
 

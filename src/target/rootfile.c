@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "privilege/broker.h"
 #include "privilege/caller.h"
 #include "target/file_errands.h"
@@ -189,14 +190,23 @@ static int open_file(int root_fd, const char *path, int flags, struct stat *st)
 	return rootfile_is_local(path_fd) ? rootfile_reopen(path_fd, st) : copy_by_helper(path_fd, path, st);
 }
 
+static int open_and_tell(int root_fd, const char *path, int flags, struct stat *st)
+{
+	int fd = open_file(root_fd, path, flags, st);
+
+	if (!broker_is_there()) /* who says it, too */
+		debug_say(fd, "opening %s%s", path, root_fd < 0 ? "" : " of the process's root");
+	return fd;
+}
+
 int rootfile_open(int root_fd, const char *path, struct stat *st)
 {
-	return open_file(root_fd, path, 0, st);
+	return open_and_tell(root_fd, path, 0, st);
 }
 
 int rootfile_open_itself(int root_fd, const char *path, struct stat *st)
 {
-	return open_file(root_fd, path, O_NOFOLLOW, st);
+	return open_and_tell(root_fd, path, O_NOFOLLOW, st);
 }
 
 static void run_stat(void *arg, uint8_t *window, struct helper_reply *reply)

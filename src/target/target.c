@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "base/debug.h"
 #include "base/hash.h"
 #include "target/ask.h"
 #include "target/filesystems.h"
@@ -54,10 +55,13 @@ int target_open(pid_t pid, struct err *err, struct target **out)
 	if (!target)
 		return err_set(err, ENOMEM, "out of memory");
 	rc = process_open(pid, err, &process);
+	debug_say(rc, "opening process %d", (int)pid);
 	if (rc < 0)
 		return rc;
 	target->process = process;
 	target_look(target);
+	debug_say(0, "its memory can%s be read, its root can%s be entered", target->memory.mem_fd < 0 ? "not" : "",
+		  target->root_fd < 0 ? "not" : "");
 	*out = steal_ptr(target);
 	return 0;
 }
