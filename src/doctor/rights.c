@@ -81,16 +81,6 @@ static const char *list(uint64_t capabilities, const char *before, const char *b
 	return all ? all : "";
 }
 
-static bool setup_gives(uint64_t capabilities)
-{
-	struct needed_right rights[MAX_NEEDED_RIGHTS];
-	size_t n = needed_rights(capabilities_last(), rights);
-
-	for (size_t i = 0; i < n; i++)
-		capabilities &= ~RIGHT(rights[i].capability);
-	return !capabilities;
-}
-
 static const char *in_capitals(const char *names, struct arena *arena)
 {
 	char text[256];
@@ -127,14 +117,14 @@ static const char *remedy_label(const struct lsm_label *label, struct arena *are
 const char *rights_remedy(const struct rights *rights, uint64_t needed, const char *syscall, struct arena *arena)
 {
 	uint64_t lacking = needed & ~rights->capabilities;
+	char help[RIGHTS_HELP];
 
 	if (rights->in_user_namespace)
 		return "run it on the host: in a user namespace these rights are worth nothing outside of it";
 	if (lacking && (rights->is_filtered || rights->is_root))
 		return remedy_in_container(rights, lacking, arena);
 	if (lacking)
-		return arena_printf(arena, "sudo stakeout …%s%s)", setup_gives(needed) ? ", or once: sudo stakeout setup (" : " (",
-				    list(needed, "cap_", ",", arena));
+		return arena_intern(arena, rights_help(needed, help));
 	if (rights->is_filtered && syscall)
 		return remedy_filter(syscall, arena);
 	if (rights->is_locked_down)

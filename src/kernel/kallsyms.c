@@ -8,9 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/debug.h"
-#include "privilege/broker.h"
 #include "base/sorted.h"
 #include "base/vec.h"
+#include "privilege/broker.h"
+#include "privilege/capabilities.h"
+#include "privilege/file_rights.h"
 
 enum {
 	CHUNK = 256 << 10,
@@ -144,10 +146,12 @@ static void sort(struct kallsyms *ks)
 
 static int hidden(const char *path, struct err *err)
 {
+	char help[RIGHTS_HELP];
+
 	return err_set(err, EPERM,
 		       "%s shows no addresses: the kernel hides them (kernel.kptr_restrict) from processes without "
-		       "CAP_SYSLOG; run as root, or set kernel.kptr_restrict to 0",
-		       path);
+		       "CAP_SYSLOG: %s; or set kernel.kptr_restrict to 0",
+		       path, rights_help(RIGHT(CAP_SYSLOG), help));
 }
 
 int kallsyms_load(const char *path, struct err *err, struct kallsyms **out)

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "privilege/capabilities.h"
+#include "privilege/file_rights.h"
 
 /* The end of the verifier's log: what it refused. */
 static _Thread_local char refusal[160];
@@ -90,12 +92,13 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 {
 	const char *colon = doubt ? ": " : "";
 	const struct helper *helper;
-	char said[sizeof(refusal)];
+	char said[sizeof(refusal)], help[RIGHTS_HELP];
 
 	memcpy(said, refusal, sizeof(said));
 	refusal[0] = '\0'; /* a later step does not fail for this */
 	if (code == EPERM)
-		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON", step, strerror(code));
+		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON: %s", step, strerror(code),
+			       rights_help(RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON), help));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
 	doubt = doubt ? doubt : "";

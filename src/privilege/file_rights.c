@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -42,6 +43,47 @@ size_t needed_rights(int last_capability, struct needed_right out[static MAX_NEE
 	if (last_capability < CAP_CHECKPOINT_RESTORE)
 		out[n++] = old;
 	return n;
+}
+
+static const char *capability_name(int capability, char buf[static 16])
+{
+	static const char *const others[] = {[CAP_SYS_ADMIN] = "cap_sys_admin", [CAP_SYS_RESOURCE] = "cap_sys_resource"};
+	struct needed_right rights[MAX_NEEDED_RIGHTS];
+	size_t n = needed_rights(CAP_LAST_CAP, rights);
+
+	for (size_t i = 0; i < n; i++)
+		if (rights[i].capability == capability)
+			return rights[i].name;
+	if ((size_t)capability < sizeof(others) / sizeof(others[0]) && others[capability])
+		return others[capability];
+	snprintf(buf, 16, "%d", capability);
+	return buf;
+}
+
+static bool setup_gives(uint64_t capabilities)
+{
+	struct needed_right rights[MAX_NEEDED_RIGHTS];
+	size_t n = needed_rights(capabilities_last(), rights);
+
+	for (size_t i = 0; i < n; i++)
+		capabilities &= ~RIGHT(rights[i].capability);
+	return !capabilities;
+}
+
+const char *rights_help(uint64_t capabilities, char buf[static RIGHTS_HELP])
+{
+	int len = snprintf(buf, RIGHTS_HELP, "sudo stakeout …%s (", setup_gives(capabilities) ? ", or once: sudo stakeout setup" : "");
+	const char *comma = "";
+	char number[16];
+
+	for (int i = 0; i <= CAP_LAST_CAP && len < RIGHTS_HELP; i++)
+		if (capabilities & RIGHT(i)) {
+			len += snprintf(buf + len, (size_t)(RIGHTS_HELP - len), "%s%s", comma, capability_name(i, number));
+			comma = ",";
+		}
+	if (len < RIGHTS_HELP)
+		snprintf(buf + len, (size_t)(RIGHTS_HELP - len), ")");
+	return buf;
 }
 
 int file_rights_open(const char *path, struct err *err)

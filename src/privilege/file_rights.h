@@ -25,6 +25,13 @@ struct needed_right {
 enum { MAX_NEEDED_RIGHTS = 8 };
 size_t needed_rights(int last_capability, struct needed_right out[static MAX_NEEDED_RIGHTS]);
 
+/*
+ * How to get these capabilities, in the same words everywhere: "sudo stakeout …, or once: sudo stakeout setup (cap_bpf)".
+ * Those that `stakeout setup` does not give leave only the first.
+ */
+enum { RIGHTS_HELP = 200 };
+const char *rights_help(uint64_t capabilities, char buf[static RIGHTS_HELP]);
+
 /* A program that may get them: a regular file of one name, that only root can change. -errno and a sentence, or a descriptor. */
 int file_rights_open(const char *path, struct err *err);
 

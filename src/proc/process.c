@@ -15,10 +15,12 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/user.h"
+#include "privilege/capabilities.h"
+#include "privilege/file_rights.h"
 #include "proc/lsm.h"
 #include "proc/task.h"
 #include "proc/task_stat.h"
-#include "base/user.h"
 
 ssize_t process_read_arguments(pid_t pid, char *buf, size_t size)
 {
@@ -463,7 +465,7 @@ static bool is_confined(const struct process *process, char *out, size_t size)
 
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err)
 {
-	char owner[64], scope_text[8] = "", obstacle[200] = "", hint[260] = "";
+	char owner[64], scope_text[8] = "", obstacle[200] = "", hint[260] = "", help[RIGHTS_HELP];
 	struct process_info info;
 	struct stat st;
 	int scope = 0;
@@ -485,7 +487,8 @@ int process_explain_denied(const struct process *process, int code, const char *
 	else
 		snprintf(hint, sizeof(hint), "; that is not the obstacle here: another user namespace may be, or a security module");
 	return err_set(err, code,
-		       "process %d (%s, %s): %s: %s. To be allowed, (1) run as root, (2) give stakeout CAP_SYS_PTRACE, or "
-		       "(3) for your own processes set kernel.yama.ptrace_scope to 0%s",
-		       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code), hint);
+		       "process %d (%s, %s): %s: %s. It takes CAP_SYS_PTRACE, which root has: %s; or for your own processes "
+		       "kernel.yama.ptrace_scope 0%s",
+		       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code),
+		       rights_help(RIGHT(CAP_SYS_PTRACE), help), hint);
 }
