@@ -318,7 +318,7 @@ includes: ## check that no folder includes what it must not
 
 .PHONY: docs
 docs: $(BUILD)/stakeout ## check that every command has a manual page, and that pages and completions know every option
-	@$(RUN_TESTS) -q -t 60 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
+	@$(RUN_TESTS) -q -t 180 $(BUILD)/docs tools/check-docs $(abspath $(BUILD)/stakeout)
 
 .PHONY: places
 places: $(BUILD)/stakeout ## check what install puts where, and that uninstall leaves nothing of it
