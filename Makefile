@@ -251,7 +251,7 @@ E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
 XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
 
 .PHONY: e2e
-e2e: $(BUILD)/stakeout $(if $(SANITIZE),,$(BUILD)/static/stakeout) $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
+e2e: $(BUILD)/stakeout $(if $(SANITIZE),,$(BUILD)/static/stakeout library) $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
 	@status=0; \
 	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not alone) || status=1; \
 	$(RUN_TESTS) -t 1200 $(BUILD)/e2e-alone $(PYTEST) $(call E2E_TESTS,alone) || status=1; \
@@ -267,6 +267,18 @@ asan: ## run unit tests, seeds of the fuzzers and end-to-end tests that are mark
 		ASAN_OPTIONS="$(ASAN_LEAKS):$$ASAN_OPTIONS" $(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) MARKED=asan \
 			$$check || status=1; \
 	done; exit $$status
+
+# Where threads meet that know nothing of each other: those of a program that uses the library.
+TSAN_TESTS := test_library test_signals test_filemap
+
+.PHONY: tsan
+tsan: ## run what many threads do at the same time with ThreadSanitizer
+	@$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread TARGETS_DIR=$(TARGETS_DIR) RESULTS=$(RESULTS) tsan-run
+
+.PHONY: tsan-run
+tsan-run: $(TSAN_TESTS:%=$(BUILD)/tests/unit/%)
+	@status=0; for t in $^; do TSAN_OPTIONS="die_after_fork=0:$$TSAN_OPTIONS" $(RUN_TESTS) -q -t 600 $$t $$t || status=1; done; \
+		exit $$status
 
 .PHONY: replay
 replay: $(REPLAY_BINS) ## run each fuzzer on its seeds, once (asan does that, too)

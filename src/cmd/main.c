@@ -4,6 +4,7 @@
 #include "base/debug.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "privilege/caller.h"
 #include "privilege/capabilities.h"
 
 /*
@@ -33,6 +34,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	caller_act();
 	argc = take_debug(argc, argv);
 	command = argc > 1 ? command_find(argv[1]) : NULL;
 

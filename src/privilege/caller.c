@@ -25,6 +25,13 @@ static bool read_id(const char *name, unsigned *out)
 	return !errno && value < (unsigned)-1;
 }
 
+static bool acts;
+
+void caller_act(void)
+{
+	acts = true;
+}
+
 struct caller caller_find(void)
 {
 	struct caller caller = {.uid = getuid(), .gid = getgid()};
@@ -58,7 +65,7 @@ static bool lower(struct caller_scope *scope)
 {
 	struct capabilities lowered;
 
-	if (geteuid() == 0 || !capabilities_read(&scope->before) || !scope->before.effective)
+	if (!acts || geteuid() == 0 || !capabilities_read(&scope->before) || !scope->before.effective)
 		return false;
 	lowered = scope->before;
 	lowered.effective = 0;

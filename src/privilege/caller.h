@@ -19,6 +19,12 @@ struct caller {
 
 struct caller caller_find(void);
 
+/*
+ * To be said by the program at its start: it acts for its caller. Without that, in a program of others that uses the library,
+ * nothing here changes who it is and what it may do.
+ */
+void caller_act(void);
+
 /* The caller's home directory, by the list of users; for free(). NULL: not known. */
 char *caller_home(const struct caller *caller);
 

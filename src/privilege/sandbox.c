@@ -85,7 +85,7 @@ static const struct rule rules[] = {
 	{SYS_setpriority, IF_EQUAL, 1, 0},
 	{SYS_prlimit64, IF_EQUAL, 0, 0},
 	{SYS_prctl, IF_EQUAL, 0, PR_SET_NAME},
-	{SYS_tgkill, IF_EQUAL, 0, OWN_PID}, /* abort() */
+	{SYS_tgkill, IF_EQUAL, 0, OWN_PID}, /* as the C library's abort */
 	{.call = SYS_getpid},
 	{.call = SYS_getppid},
 	{.call = SYS_gettid},
