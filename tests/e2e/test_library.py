@@ -2,11 +2,13 @@
 """libstakeout, as a program sees it: what it exports, and the examples. tools/check-install tries it where it is installed."""
 
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+from deadfs import BOUND, DeadFs, need_fuse
 from harness import ROOT, STAKEOUT, TIMEOUT, built, kernel_stack, wait_until
 
 HEADER = ROOT / "include/stakeout.h"
@@ -115,6 +117,24 @@ def test_names(example, tmp_path, monkeypatch):
     if not debug:
         pytest.skip("no debug files of a package are installed")
     assert run_example(names, debug.parent.name.upper() + debug.stem, "0", "1000").count("\n") >= 2
+
+
+def test_no_answer(example, tmp_path):
+    """Once the patience is over, which each call has anew, and without a trace of who waited."""
+    need_fuse()
+    shown, mount = tmp_path / "shown", tmp_path / "mount"
+    shown.mkdir()
+    mount.mkdir()
+    shutil.copy(built("plain"), shown)
+    names, fs = example("names"), DeadFs(shown, mount)
+    try:
+        with fs.dead():
+            done = subprocess.run([names, mount / "plain", "0"], capture_output=True, text=True, timeout=BOUND)
+        assert run_example(names, mount / "plain", "0").count("\n") == 1
+    finally:
+        fs.end()
+    fs.assert_unmounted()
+    assert done.returncode == 1 and "did not answer" in done.stderr, done
 
 
 def test_waits(target, example):

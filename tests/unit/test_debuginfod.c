@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "symbol/debuginfod.h"
+#include "target/patience.h"
 
 #define ID       "0123456789abcdef"
 #define OTHER_ID "fedcba9876543210"
@@ -64,6 +65,7 @@ struct fixture {
 	struct server server;
 	struct debuginfod *debuginfod;
 	bool interrupt; /* press Ctrl-C at the first progress */
+	bool cancel;    /* by patience_interrupt() then */
 	unsigned shown; /* calls of progress with the label */
 	unsigned ended;
 	uint64_t most; /* bytes */
@@ -84,6 +86,8 @@ static void on_progress(void *arg, const char *label, uint64_t bytes, uint64_t t
 	if (f->interrupt)
 		raise(SIGINT);
 	f->interrupt = false;
+	if (f->cancel)
+		patience_interrupt();
 }
 
 static void needs_library(void)
@@ -96,11 +100,10 @@ static void needs_library(void)
 	}
 }
 
-static void start(struct fixture *f, struct server how, int timeout)
+static void start_with(struct fixture *f, struct server how, struct debuginfod_options options)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(address);
-	struct debuginfod_options options = {.timeout = timeout, .progress = on_progress, .arg = f};
 	char url[64];
 
 	needs_library();
@@ -114,7 +117,14 @@ static void start(struct fixture *f, struct server how, int timeout)
 	assert_int_equal(pthread_create(&f->server.thread, NULL, serve, &f->server), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d", ntohs(address.sin_port));
 	options.urls = url;
+	options.progress = on_progress;
+	options.arg = f;
 	assert_int_equal(debuginfod_create(&options, NULL, &f->debuginfod), 0);
+}
+
+static void start(struct fixture *f, struct server how, int timeout)
+{
+	start_with(f, how, (struct debuginfod_options){.timeout = timeout});
 }
 
 static void stop_server(struct fixture *f)
@@ -294,6 +304,32 @@ static void test_interrupted(void **state)
 	stop(&f);
 }
 
+static volatile sig_atomic_t sigints;
+
+static void count_sigint(int sig)
+{
+	sigints++;
+}
+
+/* In a library: Ctrl-C is the program's own business. */
+static void test_cancelled_without_signals(void **state)
+{
+	const struct sigaction mine = {.sa_handler = count_sigint};
+	struct sigaction before;
+	struct fixture f;
+
+	start_with(&f, (struct server){.stalls = true}, (struct debuginfod_options){.keep_signals = true});
+	f.interrupt = f.cancel = true;
+	sigints = 0;
+	sigaction(SIGINT, &mine, &before);
+	expect_error(&f, ID, ECANCELED, "cancelled");
+	sigaction(SIGINT, &before, NULL);
+	assert_int_equal(sigints, 1);
+	expect_no_miss(&f, ID);
+	patience_resume();
+	stop(&f);
+}
+
 static void test_refused(void **state)
 {
 	struct fixture f;
@@ -357,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_not_there),       cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_another_file),    cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_stops_half_way),  cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_cancelled_without_signals),
 		cmocka_unit_test(test_refused),         cmocka_unit_test(test_what_is_no_build_id),
 		cmocka_unit_test(test_threads),
 	};

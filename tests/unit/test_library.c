@@ -311,6 +311,31 @@ static void test_errors(void **state)
 	child_end(pid);
 }
 
+/* What a handle cannot have is in the notes of what is made with it. */
+static void test_notes(void **state)
+{
+	const struct stakeout_options options = {
+		.size = sizeof(options),
+		.flags = STAKEOUT_CACHE | STAKEOUT_DEBUGINFOD,
+		.cache_dir = "/proc/nowhere",
+	};
+	pid_t pid = child_start(child_sleeps);
+	struct stakeout_snapshot *snapshot;
+	unsigned found = 0;
+	struct stakeout *stakeout;
+	const char *note;
+
+	unsetenv("DEBUGINFOD_URLS");
+	assert_int_equal(stakeout_create(&options, &stakeout), 0);
+	snapshot = take(stakeout, pid, 0);
+	for (size_t i = 0; (note = stakeout_snapshot_note(snapshot, 0, i)); i++)
+		found += strstr(note, "no cache: ") || strstr(note, "debuginfod is not asked: ");
+	assert_int_equal(found, 2);
+	stakeout_snapshot_free(snapshot);
+	stakeout_free(stakeout);
+	child_end(pid);
+}
+
 /* Addresses of this process, as it sees them, and of its file. */
 static void test_symbols(void **state)
 {
@@ -650,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_without_names),
 		cmocka_unit_test(test_children),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_waits_end_with_the_process),
