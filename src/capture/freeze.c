@@ -27,7 +27,7 @@ enum {
 	SEIZE_NS = 50 * 1000 * 1000, /* far more than it takes, unless it blocks: see join() */
 	SEIZE_NS_PER_THREAD = 50 * 1000,
 	SPIN_NS = 60 * 1000, /* a running thread stops within a few µs: cheaper than sleeping */
-	FIRST_NAP_NS = 20 * 1000, /* see await() */
+	FIRST_NAP_NS = 10 * 1000,
 	LONGEST_NAP_NS = 2 * 1000 * 1000,
 	BATCH = 64,
 };
@@ -232,28 +232,39 @@ static bool reap(struct freeze *fz, struct held_thread *h, bool thoroughly)
 	return true;
 }
 
+/* Short at first, and never much of the time that was waited already: who is held pays for it. */
+static void nap(uint64_t waited, uint64_t left)
+{
+	uint64_t ns = FIRST_NAP_NS + waited / 8;
+	struct timespec rest;
+
+	if (ns > LONGEST_NAP_NS)
+		ns = LONGEST_NAP_NS;
+	rest = ns_to_timespec(ns < left ? ns : left);
+	nanosleep(&rest, NULL);
+}
+
 /*
  * Waits until the thread has stopped, or until the deadline. Not for SIGCHLD: that is the whole process's, another thread
  * may take it, and it may be about somebody else's child.
  */
 static bool await(struct freeze *fz, struct held_thread *h, uint64_t deadline)
 {
-	uint64_t spin_until = fz->request->whole_process ? 0 : monotonic_ns() + SPIN_NS, nap = 0;
+	uint64_t start = monotonic_ns(), spin_until = fz->request->whole_process ? 0 : start + SPIN_NS;
+	bool napped = false;
 
 	for (;;) {
-		struct timespec rest;
 		uint64_t now;
 
-		if (reap(fz, h, nap > 0))
+		if (reap(fz, h, napped))
 			return true;
 		now = monotonic_ns();
 		if (now >= deadline)
 			return false;
 		if (now < spin_until)
 			continue;
-		nap = !nap ? FIRST_NAP_NS : nap < LONGEST_NAP_NS ? 2 * nap : nap;
-		rest = ns_to_timespec(nap < deadline - now ? nap : deadline - now);
-		nanosleep(&rest, NULL);
+		nap(now - start, deadline - now);
+		napped = true;
 	}
 }
 
