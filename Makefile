@@ -320,6 +320,13 @@ check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, 
 		STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
 		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py tests/e2e/test_offcpu_java.py || exit 1; done
 
+LIMITS_THREADS ?= 32000
+
+.PHONY: check-limits
+check-limits: $(BUILD)/stakeout $(TARGETS) ## look at a process with LIMITS_THREADS threads (32000), and at one with 65,000 mappings
+	@STAKEOUT_TEST_THREADS=$(LIMITS_THREADS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=600 \
+		tools/run-tests -t 1800 $(BUILD)/limits $(PYTEST) $(PYTEST_FLAGS) -k 'very_many or as_many' tests/e2e/test_odd_targets.py
+
 .PHONY: no-bpf
 no-bpf: ## build without the BPF rung, and as fast as it can be built
 	@$(RUN_TESTS) -q -t 600 $(BUILD)/no-bpf $(MAKE) BUILD=$(BUILD)/no-bpf BPF=0 CFLAGS=-O0

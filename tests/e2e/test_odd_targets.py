@@ -172,3 +172,16 @@ def test_as_many_mappings_as_allowed(target, snap, source):
     assert len(Path(f"/proc/{t.pid}/maps").read_text().splitlines()) > min(most, 65530) - 500
     doc = snap(t, source)
     assert_calls(thread(doc, t.pid), "target_serve", "main")
+
+
+@pytest.mark.skipif("STAKEOUT_TEST_THREADS" not in os.environ, reason="make check-limits does it")
+def test_very_many_threads(target, snap, source):
+    """As many as a machine has by default, but for some that it needs itself."""
+    count = int(os.environ["STAKEOUT_TEST_THREADS"])
+    most = min(int(Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("pid_max", "threads-max"))
+    if most < count + 5000:
+        pytest.skip(f"the machine has {most} numbers for threads: sysctl kernel.pid_max={2 * count} gives more")
+    t = target("sleepers", "-n", count, "-d", 5).settle()
+    doc = snap(t, source)
+    assert len(doc["threads"]) == count + 1 and doc["capture"]["stopped_threads"] == 0 and doc["capture"]["consistent"]
+    assert sum(symbols(th).count("descend") == 5 for th in doc["threads"]) == count
