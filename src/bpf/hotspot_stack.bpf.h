@@ -24,6 +24,14 @@ enum java_step {
 	JAVA_STEP_END = 2, /* walk.end says why */
 };
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct offcpu_stub_key);
+	__type(value, struct offcpu_stub_rows);
+} java_stubs SEC(".maps");
+
 static bool is_code_of_java(struct walk *w)
 {
 	struct stack_scratch *scratch = w->has_java ? get_scratch(w->which) : 0;
@@ -340,6 +348,64 @@ static bool is_return_barrier(const struct walk *w, const struct stack_scratch *
 	return pc >= j->at.low && pc < j->at.high;
 }
 
+/* Whether what a routine returns to has a frame where it must be: has_frame() in runtime/hotspot/frame.c. */
+static bool has_java_frame(struct walk *w, __u32 which, struct java_walk *j)
+{
+	__u64 pc;
+
+	if (!is_code_of_java(w) || (w->pc >= j->at.interpreter && w->pc < j->at.interpreter_end) || !read_blob(w, which))
+		return false;
+	if (j->code.frame_size < 2)
+		return true;
+	return read_word(w, w->sp + 8 * ((__u64)j->code.frame_size - 1), &pc) && strip_code(pc) >= j->at.low && strip_code(pc) < j->at.high;
+}
+
+/* A routine that was interrupted, by what user space has found out of its code: see struct offcpu_stub_rows. */
+__attribute__((noinline)) int step_in_routine(struct walk *w, __u32 which)
+{
+	struct stack_scratch *scratch = get_scratch(which);
+	struct offcpu_stub_key key = {};
+	struct offcpu_stub_rows *rows;
+	__u64 pc, sp, fp, above;
+	__u8 has_fp, has_lr;
+	int result;
+	__u32 row;
+
+	if (!w || !scratch || w->sp_is_bound)
+		return JAVA_STEP_UNKNOWN;
+	key.block = w->pc / OFFCPU_STUB_BLOCK;
+	key.id = scratch->java.at.id;
+	rows = bpf_map_lookup_elem(&java_stubs, &key);
+	row = rows ? rows->rows[w->pc % OFFCPU_STUB_BLOCK] : OFFCPU_STUB_UNKNOWN;
+	if (!row)
+		return JAVA_STEP_UNKNOWN;
+	pc = w->pc;
+	sp = w->sp;
+	fp = w->fp;
+	has_fp = w->has_fp;
+	has_lr = w->has_lr;
+	above = 8 * (__u64)(row >> OFFCPU_STUB_SHIFT);
+	switch (row % (1 << OFFCPU_STUB_SHIFT)) {
+	case OFFCPU_STUB_LINK:
+		result = java_step_by_link(w, sp + above);
+		break;
+	case OFFCPU_STUB_FROM_SP:
+		result = java_step_by_record(w, sp + above);
+		break;
+	default:
+		result = has_java_frame_pointer(w) ? java_step_by_record(w, fp + above) : JAVA_STEP_UNKNOWN;
+	}
+	if (result != JAVA_STEP_FOUND || has_java_frame(w, which, &scratch->java))
+		return result;
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->has_fp = has_fp;
+	w->has_lr = has_lr;
+	w->exact = 1;
+	return JAVA_STEP_UNKNOWN;
+}
+
 /* What a running thread does in a stub of no known frame is anybody's guess; but some have none, and jump on. */
 __attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
 {
@@ -357,8 +423,10 @@ __attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
 		return java_step_by_frame_pointer(w);
 	}
 	add_runtime_frame(scratch, j->start, w->pc, w->n - 1, OFFCPU_JAVA, 0);
+	if (w->exact && name_starts(j, "vtable chunks"))
+		return w->sp_is_bound ? JAVA_STEP_UNKNOWN : java_step_by_link(w, w->sp);
 	if (w->exact)
-		return name_starts(j, "vtable chunks") && !w->sp_is_bound ? java_step_by_link(w, w->sp) : JAVA_STEP_UNKNOWN;
+		return step_in_routine(w, which);
 	result = java_step_by_frame_pointer(w);
 	if (result == JAVA_STEP_FOUND)
 		w->found = OFFCPU_BY_FRAME_POINTER;

@@ -171,10 +171,33 @@ struct offcpu_hotspot {
 	struct offcpu_field orig_pc_offset;
 	struct offcpu_field deopt_handler; /* a pointer, */
 	struct offcpu_field deopt_offset;  /* or an offset from the blob */
-	__u32 zero;
+	__u32 id; /* of the virtual machine, which no other has */
 };
 
 enum { OFFCPU_HOTSPOT_HEAD = 512 }; /* most of it */
+
+/*
+ * Routines of HotSpot have frames of any kind (runtime/hotspot/stub.h): how to get to the caller, for each address in a block of
+ * code where one may be interrupted. In the low bits a kind, then a number of words.
+ */
+enum { OFFCPU_STUB_BLOCK = 512, OFFCPU_STUB_SHIFT = 2, OFFCPU_STUB_WORDS = 1 << 14 };
+
+enum offcpu_stub_kind {
+	OFFCPU_STUB_UNKNOWN = 0,
+	OFFCPU_STUB_LINK = 1, /* the return address is in its register, or so far above sp; the frame pointer is the caller's */
+	OFFCPU_STUB_FROM_SP = 2, /* frame pointer and return address end so far above sp, where the caller's frame begins, */
+	OFFCPU_STUB_FROM_FP = 3, /* or above the frame pointer */
+};
+
+struct offcpu_stub_key {
+	__u64 block; /* address / OFFCPU_STUB_BLOCK */
+	__u32 id;
+	__u32 zero;
+};
+
+struct offcpu_stub_rows {
+	__u16 rows[OFFCPU_STUB_BLOCK];
+};
 
 struct offcpu_runtime {
 	struct offcpu_python python;

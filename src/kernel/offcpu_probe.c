@@ -651,6 +651,11 @@ int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struc
 	return (runtime ? bpf_map_update_elem(fd, &key, runtime, BPF_ANY) : bpf_map_delete_elem(fd, &key)) < 0 ? -errno : 0;
 }
 
+int offcpu_probe_set_stubs(struct offcpu_probe *probe, const struct offcpu_stub_key *key, const struct offcpu_stub_rows *rows)
+{
+	return bpf_map_update_elem(bpf_map__fd(probe->skel->maps.java_stubs), key, rows, BPF_ANY) < 0 ? -errno : 0;
+}
+
 bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
 {
 	return probe->finds_code;

@@ -105,6 +105,9 @@ void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_
 /* What it needs to tell the frames of the process's language runtimes; NULL: there are none. */
 int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_runtime *runtime);
 
+/* What is known of a block of code of HotSpot's routines: runtime_layout.h. */
+int offcpu_probe_set_stubs(struct offcpu_probe *probe, const struct offcpu_stub_key *key, const struct offcpu_stub_rows *rows);
+
 /* Whether BPF finds out itself what a process has mapped (Linux 6.7), by the files that it is told of. */
 bool offcpu_probe_finds_code(const struct offcpu_probe *probe);
 

@@ -130,6 +130,11 @@ int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struc
 	return -ENOSYS;
 }
 
+int offcpu_probe_set_stubs(struct offcpu_probe *probe, const struct offcpu_stub_key *key, const struct offcpu_stub_rows *rows)
+{
+	return -ENOSYS;
+}
+
 void offcpu_probe_forget_process(struct offcpu_probe *probe, pid_t tgid, uint32_t set)
 {
 }

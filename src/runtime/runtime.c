@@ -119,6 +119,13 @@ void runtimes_forget(const struct runtimes *runtimes)
 			runtimes->data[i].ops->forget(runtimes->data[i].state);
 }
 
+void runtimes_learn_code(const struct runtimes *runtimes, const struct raw_stack *raw, runtime_code_fn fn, void *arg)
+{
+	for (size_t i = 0; i < runtimes->len; i++)
+		if (runtimes->data[i].ops->learn_code)
+			runtimes->data[i].ops->learn_code(runtimes->data[i].state, raw, fn, arg);
+}
+
 void runtimes_name_threads(const struct runtimes *runtimes, runtime_name_fn fn, void *arg)
 {
 	for (size_t i = 0; i < runtimes->len; i++)

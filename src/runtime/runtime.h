@@ -18,6 +18,9 @@
 /* The name of a thread, which is valid during the call. */
 typedef void (*runtime_name_fn)(void *arg, pid_t tid, const char *name);
 
+/* How to get through a block of code, which begins at that address. */
+typedef void (*runtime_code_fn)(void *arg, uint64_t address, const struct offcpu_stub_rows *rows);
+
 /*
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
@@ -87,6 +90,9 @@ struct runtime_ops {
 	bool (*describe)(void *state, struct offcpu_runtime *out);
 	void (*learn)(void *state, const struct raw_stack *raw);
 
+	/* Tells of code that BPF could not step through when it took that stack, each block once. NULL: nothing. */
+	void (*learn_code)(void *state, const struct raw_stack *raw, runtime_code_fn fn, void *arg);
+
 	/*
 	 * Tells of each thread of the live process the name that the program gave it. Some may be left out, as it runs on
 	 * meanwhile. NULL: they have none.
@@ -147,6 +153,9 @@ void runtimes_look(const struct runtimes *runtimes, const struct maps *maps);
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw);
 void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
 void runtimes_forget(const struct runtimes *runtimes);
+
+/* What all of them can tell BPF of the code that the stack leads through. */
+void runtimes_learn_code(const struct runtimes *runtimes, const struct raw_stack *raw, runtime_code_fn fn, void *arg);
 
 /* The names that all of them gave threads. */
 void runtimes_name_threads(const struct runtimes *runtimes, runtime_name_fn fn, void *arg);

@@ -135,3 +135,19 @@ def assert_chain(t):
     assert not chain or chain[-1] == ("a", "a"), names
     assert len(chain) <= 21 and names[-1] == "java.lang.Thread.run", names
     return len(chain)
+
+
+# In code of the virtual machine that has no frames of one size: whoever is called there for these is asked for by name.
+STUBS = ["copy", "fill", "zero", "checksum", "equal", "multiply", "raise"]
+APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,JavaStubs.*"]
+
+
+def assert_stub(t, kind):
+    """What was interrupted: a method of the target, or what that called for its purpose, which has all three of its callers."""
+    names = [f["symbol"] for f in frames_of(t)]
+    callers = [f"JavaStubs.{name}" for name in (kind, "work", "run")]
+    own = [name for name in names if name.startswith("JavaStubs.")]
+    is_called = len(own) < len(names) or (t["user_stack"][0]["symbol"] or "").startswith("StubRoutines")
+    assert own and own == names[-len(own) :] == callers[-len(own) :], names
+    assert not is_called or own == callers, names
+    return own == callers

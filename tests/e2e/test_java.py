@@ -9,7 +9,23 @@ from collections import Counter
 import pytest
 from harness import TIMEOUT, gather, name_of, tids, until, wait_until
 from harness import thread as by_tid
-from javas import IN_PYTHON, JAVA, MODES, RUNNING, answers, assert_chain, bare, frames_of, is_hidden, shown, truth, version
+from javas import (
+    APART,
+    IN_PYTHON,
+    JAVA,
+    MODES,
+    RUNNING,
+    STUBS,
+    answers,
+    assert_chain,
+    assert_stub,
+    bare,
+    frames_of,
+    is_hidden,
+    shown,
+    truth,
+    version,
+)
 
 # Stacks of threads that run.
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "30"))
@@ -243,22 +259,6 @@ def test_running(java, look, mode):
     gather(see, {"deep"})
     print(dict(count))
     t.assert_progress()
-
-
-# In code of the virtual machine that has no frames of one size: whoever is called there for these is asked for by name.
-STUBS = ["copy", "fill", "zero", "checksum", "equal", "multiply", "raise"]
-APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,JavaStubs.*"]
-
-
-def assert_stub(t, kind):
-    """What was interrupted: a method of the target, or what that called for its purpose, which has all three of its callers."""
-    names = [f["symbol"] for f in frames_of(t)]
-    callers = [f"JavaStubs.{name}" for name in (kind, "work", "run")]
-    own = [name for name in names if name.startswith("JavaStubs.")]
-    is_called = len(own) < len(names) or (t["user_stack"][0]["symbol"] or "").startswith("StubRoutines")
-    assert own and own == names[-len(own) :] == callers[-len(own) :], names
-    assert not is_called or own == callers, names
-    return own == callers
 
 
 def test_stubs(java, look):

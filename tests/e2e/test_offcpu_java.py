@@ -6,7 +6,7 @@ import os
 import javas
 import pytest
 from harness import gather, until
-from javas import IN_PYTHON, MODES, RUNNING, answers, assert_chain, frames_of, shown, truth
+from javas import APART, IN_PYTHON, MODES, RUNNING, STUBS, answers, assert_chain, assert_stub, frames_of, shown, truth
 from offcpu_recording import added, over, rows_of, wake
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -102,6 +102,24 @@ def find_carrier(record, t):
         return carriers(recording.finish())
 
     return until(look, lambda rows: rows)[0]
+
+
+@pytest.mark.alone("its threads are to wait for the one processor that they have, and nothing else")
+def test_stubs(java, record):
+    """Threads that lose their CPU in stubs, which have frames of any kind: as soon as their code is known, stacks are whole, and right."""
+    t = java(*STUBS, options=APART, main="JavaStubs", before=ONE_CPU)
+
+    def see(patience):
+        recording = record("--json", "--min", 0, "--state", "R", "-p", t.pid)
+        recording.until_seen(200 * patience)
+        seen = set()
+        for kind, rows in rows_by_name(recording.finish(), state="R").items():
+            for row in rows if kind in STUBS else ():
+                if row["user_stack_error"] is None and assert_stub(row, kind) and row["user_stack"][0]["kind"] == "stub":
+                    seen.add(kind)
+        return seen
+
+    gather(see, set(STUBS) - {"raise"})
 
 
 @pytest.mark.alone("its thread is to wait for the one processor that it has")

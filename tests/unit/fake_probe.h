@@ -87,6 +87,11 @@ int offcpu_probe_set_runtime(struct offcpu_probe *probe, pid_t tgid, const struc
 	return 0;
 }
 
+int offcpu_probe_set_stubs(struct offcpu_probe *probe, const struct offcpu_stub_key *key, const struct offcpu_stub_rows *rows)
+{
+	return 0;
+}
+
 int offcpu_probe_set_process(struct offcpu_probe *probe, pid_t tgid, const struct offcpu_maps *maps)
 {
 	if (probe->crowded)

@@ -24,6 +24,7 @@ enum {
 
 struct runtime_process {
 	pid_t tgid;
+	uint32_t id; /* which no other has */
 	_Atomic uint64_t generation; /* of its program; 0: not known yet */
 	pthread_mutex_t lock; /* guards what follows */
 	uint32_t nlooks;
@@ -146,6 +147,7 @@ static uint32_t take_number(struct runtime_processes *processes, pid_t tgid)
 		return 0;
 	}
 	p->tgid = tgid;
+	p->id = (uint32_t)processes->all.len;
 	pthread_mutex_init(&p->lock, NULL);
 	*slot = processes->all.len;
 	return (uint32_t)processes->all.len;
@@ -173,6 +175,7 @@ static void give(struct runtime_processes *processes, const struct runtime_proce
 
 	if (!processes->probe || !describe(&p->runtimes, &known) || target_check(p->target, NULL) < 0)
 		return;
+	known.hotspot.id = p->id;
 	offcpu_probe_set_runtime(processes->probe, p->tgid, &known);
 	if (target_check(p->target, NULL) < 0)
 		offcpu_probe_set_runtime(processes->probe, p->tgid, NULL);
@@ -281,12 +284,29 @@ static void renew_map(struct runtime_process *p)
 	p->target->memory.maps = &p->maps;
 }
 
-static void learn(struct runtime_process *p, const struct raw_stack *raw)
+struct code_of {
+	struct offcpu_probe *probe;
+	uint32_t id;
+};
+
+static void give_code(void *arg, uint64_t address, const struct offcpu_stub_rows *rows)
 {
+	const struct code_of *code = arg;
+	const struct offcpu_stub_key key = {.block = address / OFFCPU_STUB_BLOCK, .id = code->id};
+
+	offcpu_probe_set_stubs(code->probe, &key, rows); /* where there is no room for it, stacks end there */
+}
+
+static void learn(struct runtime_processes *processes, struct runtime_process *p, const struct raw_stack *raw)
+{
+	struct code_of code = {.probe = processes->probe, .id = p->id};
+
 	if (!p->target || p->has_ended)
 		return;
 	renew_map(p);
 	runtimes_learn(&p->runtimes, raw);
+	if (code.probe)
+		runtimes_learn_code(&p->runtimes, raw, give_code, &code);
 }
 
 struct names_of {
@@ -353,7 +373,7 @@ static void do_job(struct runtime_processes *processes, const struct job *job)
 	} else {
 		look(processes, job->process);
 		if (job->raw)
-			learn(job->process, job->raw);
+			learn(processes, job->process, job->raw);
 		if (job->process->names_ns && job->process->names_ns <= monotonic_ns()) {
 			name_threads(processes, job->process);
 			plan_names(processes, job->process);
@@ -563,7 +583,7 @@ bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack 
 
 	pthread_mutex_lock(&p->lock);
 	look(arg, p); /* if the thread has not got to it */
-	learn(p, raw);
+	learn(arg, p, raw);
 	ok = runtimes_merge(&p->runtimes, raw, stack);
 	pthread_mutex_unlock(&p->lock);
 	return ok;

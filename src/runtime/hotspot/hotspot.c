@@ -29,6 +29,8 @@ enum {
 	NAME_ROUNDS = 48,
 	LEARN_BYTES = 16 << 20, /* of the process, for one stack of a wait */
 	MAX_KEPT = 1 << 20,     /* frames with names */
+	MAX_BLOCKS = 256,       /* of routines' code that BPF is told of, */
+	BLOCKS_AHEAD = 4,       /* so many at once: routines are long */
 };
 
 static const uint64_t learn_effort = UINT64_C(1) << 34; /* bytes that readers may look at for all waits: half a minute */
@@ -57,6 +59,8 @@ struct hotspot {
 	struct u64map names;           /* of places, by hash: struct kept */
 	size_t nkept;                  /* frames of these */
 	uint64_t effort;               /* for waits over time: what is left of learn_effort */
+	struct u64map blocks;          /* of code that BPF was told of, by address */
+	size_t nblocks;
 	bool collected;
 };
 
@@ -79,6 +83,7 @@ static void destroy(void *state)
 	vec_deinit(&hs->places);
 	u64map_deinit(&hs->seen);
 	u64map_deinit(&hs->names);
+	u64map_deinit(&hs->blocks);
 	free(hs);
 }
 
@@ -744,6 +749,35 @@ static void learn(void *state, const struct raw_stack *raw)
 	hs->effort -= fresh ? before - hs->pages.effort : 0;
 }
 
+/* Only of a routine that a thread was interrupted in. */
+static void learn_code(void *state, const struct raw_stack *raw, runtime_code_fn fn, void *arg)
+{
+	struct hotspot *hs = state;
+	const struct runtime_frame *top = raw->runtime.len ? &raw->runtime.data[0] : NULL;
+	uint64_t start = top ? top->place / OFFCPU_STUB_BLOCK * OFFCPU_STUB_BLOCK : 0;
+	const struct blob *found;
+	struct offcpu_stub_rows rows;
+	struct blob blob;
+
+	if (!top || top->runtime != FRAME_KIND_JAVA || top->raw || hs->nblocks >= MAX_BLOCKS || u64map_find(&hs->blocks, start) ||
+	    !code_cache_owns(&hs->cache, top->code))
+		return;
+	read_anew(hs);
+	found = code_cache_find(&hs->cache, top->place);
+	if (!found || !stub_is_routine(found) || found->start != top->code)
+		return;
+	blob = *found;
+	for (unsigned i = 0; i < BLOCKS_AHEAD; i++, start += OFFCPU_STUB_BLOCK) {
+		bool created = false;
+
+		if (start >= blob.code_end || !u64map_put(&hs->blocks, start, &created) || !created)
+			continue;
+		hs->nblocks++;
+		stub_fill_rows(&hs->cache, hs->target->snap->arch, &blob, start, &rows);
+		fn(arg, start, &rows);
+	}
+}
+
 static void name_threads(void *state, runtime_name_fn fn, void *arg)
 {
 	_cleanup_(task_numbers_deinit) struct task_numbers numbers = {0};
@@ -773,6 +807,7 @@ const struct runtime_ops hotspot_runtime = {
 	.note = note,
 	.describe = describe,
 	.learn = learn,
+	.learn_code = learn_code,
 	.name_threads = name_threads,
 	.look = look_anew,
 	.forget = forget,

@@ -3,6 +3,7 @@
 #define STAKEOUT_RUNTIME_HOTSPOT_STUB_H
 
 #include "arch/arch.h"
+#include "bpf/runtime_layout.h"
 #include "runtime/hotspot/code_cache.h"
 #include "unwind/cfi.h"
 
@@ -18,5 +19,9 @@ bool stub_is_routine(const struct blob *blob);
  */
 bool stub_read_row(struct code_cache *cache, const struct arch *arch, const struct blob *blob, uint64_t pc, bool is_exact,
 		   struct cfi_row *out);
+
+/* The same for each address of a block of code where a routine may be interrupted, as BPF wants it. */
+void stub_fill_rows(struct code_cache *cache, const struct arch *arch, const struct blob *blob, uint64_t address,
+		    struct offcpu_stub_rows *out);
 
 #endif
