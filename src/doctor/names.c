@@ -54,7 +54,7 @@ static const char *remedy_cache(struct doctor *doctor, int code)
 static const char *remedy_debuginfod(struct doctor *doctor, int code)
 {
 	if (!library_loading_built_in())
-		return "use a stakeout that is not one static file: a package, or `make install`";
+		return "use a stakeout that is not one static file, or get what is missing with `debuginfod-find debuginfo BUILD-ID`";
 	return debuginfod_is_wanted() ? "install libdebuginfod1" :
 		"export DEBUGINFOD_URLS=https://debuginfod.elfutils.org, and give --debuginfod";
 }

@@ -171,9 +171,11 @@ def test_debuginfod_is_left_out(static, tool, tmp_path):
     assert (found.returncode, found.stdout) == (0, "??\n??:0\n"), found
 
 
-@pytest.fixture(params=ROOTS, ids=lambda place: place.name)
+@pytest.fixture(params=ROOTS or [None], ids=lambda place: place.name if place else "none")
 def foreign(request):
     """The root of another system."""
+    if not request.param:
+        pytest.skip("no systems of other distributions: make check-roots")
     return request.param
 
 
