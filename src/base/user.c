@@ -54,6 +54,19 @@ static int list_groups(const char *name, gid_t first, gid_t *ids, int *n)
 	return found <= room ? found : -1;
 }
 
+bool user_find_group(const char *name, gid_t *out)
+{
+	_cleanup_fclose_ FILE *file = fopen("/etc/group", "re");
+	struct group *group;
+
+	while (file && (group = fgetgrent(file)))
+		if (strcmp(group->gr_name, name) == 0) {
+			*out = group->gr_gid;
+			return true;
+		}
+	return false;
+}
+
 #else
 
 static struct passwd *find_user(uint32_t uid)
@@ -64,6 +77,15 @@ static struct passwd *find_user(uint32_t uid)
 static int list_groups(const char *name, gid_t first, gid_t *ids, int *n)
 {
 	return getgrouplist(name, first, ids, n);
+}
+
+bool user_find_group(const char *name, gid_t *out)
+{
+	struct group *group = getgrnam(name);
+
+	if (group)
+		*out = group->gr_gid;
+	return group;
 }
 
 #endif

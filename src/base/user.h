@@ -21,4 +21,7 @@ char *user_home(uint32_t uid);
 /* This group, then all others that the user belongs to; how many, or -ENOMEM. *out is for free(). */
 int user_groups(uint32_t uid, gid_t first, gid_t **out);
 
+/* False: there is no such group. */
+bool user_find_group(const char *name, gid_t *out);
+
 #endif

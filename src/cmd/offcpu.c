@@ -15,6 +15,7 @@
 #include "cmd/offcpu_events.h"
 #include "cmd/offcpu_options.h"
 #include "cmd/output.h"
+#include "cmd/parsing.h"
 #include "cmd/terminal.h"
 #include "offcpu/command.h"
 #include "offcpu/session.h"
@@ -143,22 +144,25 @@ static void tell_losses(const struct offcpu_profile *profile)
 		cmd_complain(profile->notes.data[i]);
 }
 
-static int write_profile(const struct offcpu_options *o, const struct offcpu_profile *profile, FILE *out,
-			 struct err *err)
+static struct offcpu_report_options report_options(const struct offcpu_options *o, FILE *out)
 {
 	struct view_options view = o->view;
-	struct offcpu_report_options options = {
+
+	view_fit_terminal(&view, out);
+	return (struct offcpu_report_options){
 		.color = view_has_color(&o->view, out),
 		.verbose = o->view.report.verbose,
 		.hide_idle = o->hide_idle,
 		.top = o->top,
+		.width = view.report.width,
+		.no_addresses = view.report.no_addresses,
 	};
-	int rc;
+}
 
-	view_fit_terminal(&view, out);
-	options.width = view.report.width;
-	options.no_addresses = view.report.no_addresses;
-	rc = o->view.format->profile(profile, &options, out);
+static int write_profile(const struct offcpu_options *o, const struct offcpu_report_options *options,
+			 const struct offcpu_profile *profile, FILE *out, struct err *err)
+{
+	int rc = o->view.format->profile(profile, options, out);
 
 	if (!o->view.format->has_notes)
 		tell_losses(profile);
@@ -184,12 +188,119 @@ static int add_notes(const struct offcpu_options *o, const struct offcpu_targets
 	return ok ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+/* What a parser is made for. */
+struct offcpu_work {
+	const struct offcpu_options *options;
+	struct offcpu_report_options form; /* a parser cannot ask a terminal */
+	struct output *report;
+	struct offcpu_session *session;
+	const struct offcpu_targets *targets;
+	struct offcpu_profile *profile;
+	struct notes *silent;
+	const char *death; /* of the parser, which is said in the report */
+};
+
+/* Names and writes what was recorded, in the parser or, if that has died, here. */
+static int write_named(const struct offcpu_work *work, FILE *out, bool *incomplete, struct err *err)
+{
+	struct offcpu_profile *profile = work->profile;
+	int rc = work->session->watch->ops->finish(work->session->watch, err, profile);
+
+	if (rc == 0)
+		rc = add_notes(work->options, work->targets, work->silent, profile, err);
+	if (rc == 0 && work->death && !vec_push(&profile->notes, work->death))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = write_profile(work->options, &work->form, profile, out, err);
+	if (rc == 0)
+		*incomplete = work->death || !offcpu_profile_is_complete(profile) || work->silent->len;
+	return rc;
+}
+
+/* For struct parsing: in the parser. */
+static int name_and_write(void *arg, struct parsing *parsing, struct err *err)
+{
+	const struct offcpu_work *work = arg;
+	int rc = write_named(work, parsing->report, &parsing->outcome->incomplete, err);
+
+	if (rc == 0)
+		rc = parsing_hand_over(parsing, err);
+	work->session->watch->ops->keep_names(work->session->watch);
+	return rc;
+}
+
+static int begin_report(const struct offcpu_work *work, struct err *err)
+{
+	return output_empty(work->report, err);
+}
+
+/* For struct parsing: in the broker. */
+static int print(void *arg, int fd, struct err *err)
+{
+	const struct offcpu_work *work = arg;
+	int rc = begin_report(work, err);
+
+	return rc == 0 ? output_copy(work->report, fd, err) : rc;
+}
+
+static int write_without_names(struct offcpu_work *work, const char *how, bool *incomplete, struct err *err)
+{
+	char words[500];
+	int rc = begin_report(work, err);
+
+	snprintf(words, sizeof(words), "no names: the process that reads files and finds them has died (%s); please report that", how);
+	work->death = words;
+	work->session->watch->ops->forgo_names(work->session->watch);
+	if (rc == 0)
+		rc = write_named(work, work->report->file, incomplete, err);
+	work->death = NULL;
+	return rc;
+}
+
+static int judge(struct offcpu_work *work, const struct parsing *parsing, int rc, const struct err *how, bool *incomplete,
+		 struct err *err)
+{
+	if (parsing->printed) {
+		*incomplete = parsing->outcome->incomplete;
+		*err = parsing->print_error;
+		return -parsing->print_error.code;
+	}
+	if (rc == -EOWNERDEAD)
+		return write_without_names(work, how->msg, incomplete, err);
+	if (rc < 0)
+		return err_set(err, -rc, "%s", how->msg);
+	return err_set(err, parsing->outcome->err.code ? parsing->outcome->err.code : EIO, "%s", parsing->outcome->err.msg);
+}
+
+/* A report alone: names are found, and it is written, by a process without rights. */
+static int write_report(struct offcpu_work *work, bool *incomplete, struct err *err)
+{
+	struct parsing parsing = {.work = name_and_write, .print = print, .arg = work};
+	struct watch_targets targets = {0};
+	struct err how = {0};
+	int rc = 0;
+
+	if (!work->session->watch->ops->prepare(work->session->watch, &targets))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0) {
+		parsing.files = (struct file_scope){targets.data, targets.len};
+		parsing.symbols = work->options->view.naming.symbols;
+		rc = judge(work, &parsing, parsing_run(&parsing, &how), &how, incomplete, err);
+		parsing_end(&parsing);
+	}
+	vec_deinit(&targets);
+	if (output_close(work->report, NULL) < 0 && rc == 0)
+		rc = err_set(err, EIO, "the report cannot be written");
+	return rc;
+}
+
 /* A report is written also when the events beside it could not be; but that is still a failure, said in the end. */
 static int write_all(const struct offcpu_options *o, struct outputs *outputs, struct offcpu_session *session,
 		     const struct offcpu_targets *targets, struct event_writer *writer, struct notes *silent,
 		     struct offcpu_profile *profile, struct err *err)
 {
 	int rc = event_writer_stop(writer, err), events_rc;
+	struct offcpu_report_options form;
 	struct err events_err = {0};
 	bool has_report = outputs->report.file;
 
@@ -204,8 +315,10 @@ static int write_all(const struct offcpu_options *o, struct outputs *outputs, st
 	if (output_close(&outputs->events, NULL) < 0 && events_rc == 0)
 		events_rc = err_set(&events_err, EIO, "the events cannot be written");
 	rc = output_empty(&outputs->report, err);
-	if (rc == 0 && has_report)
-		rc = write_profile(o, profile, outputs->report.file, err);
+	if (rc == 0 && has_report) {
+		form = report_options(o, outputs->report.file);
+		rc = write_profile(o, &form, profile, outputs->report.file, err);
+	}
 	if (output_close(&outputs->report, NULL) < 0 && rc == 0)
 		rc = err_set(err, EIO, "the report cannot be written");
 	if (rc < 0 || events_rc == 0)
@@ -273,6 +386,7 @@ static int run(struct offcpu_options *o, struct err *err)
 	_cleanup_(notes_deinit) struct notes silent = {0};
 	sigset_t signals, before;
 	struct outputs outputs = {0};
+	bool incomplete = true;
 	int rc;
 
 	sigemptyset(&signals);
@@ -313,10 +427,25 @@ static int run(struct offcpu_options *o, struct err *err)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	session.watch->ops->stop(session.watch);
 	child_terminate(&child);
-	rc = write_all(o, &outputs, &session, &targets, &writer, &silent, &profile, err);
+	if (o->events) { /* their names are found while it is recorded */
+		rc = write_all(o, &outputs, &session, &targets, &writer, &silent, &profile, err);
+		incomplete = !offcpu_profile_is_complete(&profile) || silent.len;
+	} else {
+		struct offcpu_work work = {
+			.options = o,
+			.form = report_options(o, outputs.report.file),
+			.report = &outputs.report,
+			.session = &session,
+			.targets = &targets,
+			.profile = &profile,
+			.silent = &silent,
+		};
+
+		rc = write_report(&work, &incomplete, err);
+	}
 	if (rc < 0)
 		return rc;
-	return offcpu_profile_is_complete(&profile) && !targets.missing && !silent.len ? EXIT_COMPLETE : EXIT_INCOMPLETE;
+	return !incomplete && !targets.missing ? EXIT_COMPLETE : EXIT_INCOMPLETE;
 }
 
 int cmd_offcpu(int argc, char **argv)

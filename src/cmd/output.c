@@ -124,6 +124,19 @@ int output_empty(const struct output *output, struct err *err)
 	return !is_regular(output, &st) || ftruncate(fileno(output->file), 0) == 0 ? 0 : fail(output->path, errno, err);
 }
 
+int output_copy(const struct output *output, int fd, struct err *err)
+{
+	char buf[64 << 10];
+	ssize_t got = 0;
+	bool ok = true;
+
+	while (ok && (got = read(fd, buf, sizeof(buf))) > 0)
+		ok = fwrite(buf, 1, (size_t)got, output->file) == (size_t)got;
+	if (!ok || got < 0 || fflush(output->file) != 0)
+		return err_set(err, errno, "writing the output: %s", strerror(errno));
+	return 0;
+}
+
 int output_close(struct output *output, struct err *err)
 {
 	FILE *file = steal_ptr(output->file);

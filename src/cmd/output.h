@@ -28,6 +28,9 @@ int output_open(struct output *output, const char *path, enum output_kind kind, 
 /* To be called before anything is written. */
 int output_empty(const struct output *output, struct err *err);
 
+/* Writes all that can be read from a descriptor. */
+int output_copy(const struct output *output, int fd, struct err *err);
+
 /* Fails when something could not be written. The standard output stays open. */
 int output_close(struct output *output, struct err *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <getopt.h>
-#include <grp.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/debug.h"
+#include "base/user.h"
 #include "cmd/cmd.h"
 #include "privilege/capabilities.h"
 #include "privilege/file_rights.h"
@@ -56,13 +56,10 @@ static int find_program(struct setup *s, const char *path, struct err *err)
 
 static int find_group(struct setup *s, struct err *err)
 {
-	struct group *group = getgrnam(s->group);
-
-	if (!group)
-		return err_set(err, ENOENT, "there is no group %s: create it (groupadd --system %s), or name another with --group",
-			       s->group, s->group);
-	s->gid = group->gr_gid;
-	return 0;
+	if (user_find_group(s->group, &s->gid))
+		return 0;
+	return err_set(err, ENOENT, "there is no group %s: create it (groupadd --system %s), or name another with --group", s->group,
+		       s->group);
 }
 
 static void show_rights(const struct setup *s)

@@ -236,14 +236,10 @@ static int begin_output(struct view *view, struct err *err)
 static int print(void *arg, int fd, struct err *err)
 {
 	struct view *view = ((struct view_work *)arg)->view;
-	char buf[64 << 10];
 	int rc = begin_output(view, err);
-	ssize_t got;
 
-	while (rc == 0 && (got = read(fd, buf, sizeof(buf))) > 0)
-		if (fwrite(buf, 1, (size_t)got, view->output.file) != (size_t)got)
-			rc = -errno;
-	rc = written(rc, view->output.file, err);
+	if (rc == 0)
+		rc = output_copy(&view->output, fd, err);
 	if (rc == 0)
 		view->documents += (unsigned)view->held.len + !view->held.len;
 	return rc;

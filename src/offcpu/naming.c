@@ -36,6 +36,7 @@ struct offcpu_naming {
 	VEC(struct named_stack *) all;
 	VEC(uint64_t) addresses; /* of the kernel, each once */
 	struct u64map newest; /* by pid and tid: when the last thread of that number began */
+	size_t asked;            /* so many of them the kernel was asked for */
 };
 
 DEFINE_CLEANUP(offcpu_naming, struct offcpu_naming *, offcpu_naming_destroy)
@@ -102,30 +103,55 @@ static bool want_stack(struct offcpu_naming *naming, const struct wait_stack *st
 static void keep_text(void *arg, size_t index, const char *text)
 {
 	struct offcpu_naming *naming = arg;
-	uint64_t *slot = u64map_find(&naming->texts, naming->addresses.data[index]);
+	uint64_t *slot = u64map_find(&naming->texts, naming->addresses.data[naming->asked + index]);
 
 	if (slot)
 		*slot = (uintptr_t)arena_intern(naming->arena, text);
 }
 
 /* All names at once: kernel addresses in one question to the kernel, user addresses on all cores. */
-static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
+static bool list_stacks(struct offcpu_naming *naming, const struct waits *waits, const struct raw_stack ***users, size_t *n)
 {
-	_cleanup_free_ const struct raw_stack **users = calloc(2 * waits_nrows(waits) + 1, sizeof(*users));
 	struct u64map seen = {0};
-	bool ok = users;
-	size_t n = 0;
+	bool ok = true;
+
+	*users = calloc(2 * waits_nrows(waits) + 1, sizeof(**users));
+	*n = 0;
+	ok = *users;
 
 	for (size_t i = 0; ok && i < waits_nrows(waits); i++) {
 		const struct wait_row *row = waits_row(waits, i);
 
-		ok = want_stack(naming, row->stack, &seen, &users, &n) &&
-		     want_stack(naming, row->waker_stack, &seen, &users, &n);
+		ok = want_stack(naming, row->stack, &seen, users, n) && want_stack(naming, row->waker_stack, &seen, users, n);
 	}
 	u64map_deinit(&seen);
-	if (ok && naming->addresses.len)
-		address_names_ask(naming->addresses.data, naming->addresses.len, keep_text, naming, NULL);
-	return ok && symbolizer_prepare(naming->symbolizer, users, n);
+	if (ok && naming->addresses.len > naming->asked)
+		address_names_ask(naming->addresses.data + naming->asked, naming->addresses.len - naming->asked, keep_text,
+				  naming, NULL);
+	naming->asked = naming->addresses.len;
+	return ok;
+}
+
+bool offcpu_naming_ask_kernel(struct offcpu_naming *naming, const struct waits *waits)
+{
+	_cleanup_free_ const struct raw_stack **users = NULL;
+	size_t n;
+
+	return list_stacks(naming, waits, &users, &n);
+}
+
+void offcpu_naming_forgo(struct offcpu_naming *naming)
+{
+	naming->symbolizing.native.bare = true;
+	naming->symbolizing.merge = NULL;
+}
+
+static bool prepare(struct offcpu_naming *naming, const struct waits *waits)
+{
+	_cleanup_free_ const struct raw_stack **users = NULL;
+	size_t n;
+
+	return list_stacks(naming, waits, &users, &n) && symbolizer_prepare(naming->symbolizer, users, n);
 }
 
 static bool is_scheduler(const char *name)
@@ -223,7 +249,7 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	for (size_t i = 0; shared && i < shared->len; i++)
 		if (!vec_push(out, shared->data[i]))
 			return false;
-	if (shared && stack->runtime_process && !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
+	if (shared && stack->runtime_process && !naming->symbolizing.native.bare && !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
 		return false;
 	for (size_t i = 0; i < out->len; i++)
 		out->data[i].address = out->data[i].raw < stack->user.len ? stack->addresses[out->data[i].raw] : 0;

@@ -30,6 +30,12 @@ struct offcpu_naming_options {
 struct offcpu_naming *offcpu_naming_create(const struct offcpu_naming_options *options);
 void offcpu_naming_destroy(struct offcpu_naming *naming);
 
+/* Asks the kernel for names of its addresses, which takes rights. False when memory is exhausted. */
+bool offcpu_naming_ask_kernel(struct offcpu_naming *naming, const struct waits *waits);
+
+/* From now on no file is read: frames have modules and offsets only. */
+void offcpu_naming_forgo(struct offcpu_naming *naming);
+
 /* One row by itself; its sum is that of `from`. False when memory is exhausted. */
 bool offcpu_naming_row(struct offcpu_naming *naming, const struct wait_row *from, struct offcpu_row *out);
 

@@ -307,3 +307,18 @@ void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, co
 	begin_look(sleeping, known, process);
 	walk_once(sleeping, known, process, thread, out);
 }
+
+bool sleeping_list_targets(const struct sleeping *sleeping, struct watch_targets *out)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < sleeping->files.len; i++)
+		ok = vec_push(out, sleeping->files.data[i]->target);
+	return ok;
+}
+
+void sleeping_keep_names(struct sleeping *sleeping)
+{
+	for (size_t i = 0; i < sleeping->modules.len; i++)
+		module_close_symbols(sleeping->modules.data[i]);
+}

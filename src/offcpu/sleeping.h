@@ -10,6 +10,7 @@
 #include "model/snapshot.h"
 #include "model/stack.h"
 #include "offcpu/feed/runtime_processes.h"
+#include "offcpu/watch.h"
 #include "proc/process.h"
 #include "target/modules.h"
 #include "target/memory.h"
@@ -64,6 +65,10 @@ void sleeping_stack_deinit(struct sleeping_stack *stack);
  */
 void sleeping_walk(struct sleeping *sleeping, struct sleeping_process *known, const struct process *process,
 		   const struct snap_thread *thread, struct sleeping_stack *out);
+
+/* For struct watch_ops: see there. */
+bool sleeping_list_targets(const struct sleeping *sleeping, struct watch_targets *out);
+void sleeping_keep_names(struct sleeping *sleeping);
 
 /* For struct native_names_options: the module of a place. */
 struct module *sleeping_module(void *sleeping, uint64_t place, uint64_t *vaddr);

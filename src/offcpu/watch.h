@@ -8,8 +8,10 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/vec.h"
 #include "model/offcpu.h"
 #include "symbol/native_names.h"
+#include "target/target.h"
 
 /*
  * Waits being watched, from the start to the profile: as BPF reports them (record/recording.h), or as /proc shows them
@@ -41,6 +43,11 @@ struct watch_progress {
 	uint64_t lost;
 };
 
+/* Processes whose files naming may ask for. */
+struct watch_targets {
+	VEC_FIELDS(const struct target *);
+};
+
 struct watch_ops {
 	void (*destroy)(struct watch *watch);
 	/* The last of the processes has ended; never when all are watched. */
@@ -49,6 +56,15 @@ struct watch_ops {
 	struct watch_progress (*progress)(struct watch *watch);
 	/* No more waits are recorded from now on; what was recorded still has to be finished. */
 	void (*stop)(struct watch *watch);
+	/*
+	 * After that: looks up what names need of the kernel and of processes, so that a process without rights can do
+	 * finish() (privilege/broker.h), and lists those processes. False when memory is exhausted.
+	 */
+	bool (*prepare)(struct watch *watch, struct watch_targets *out);
+	/* What was learnt of files goes to the cache: for that process, which ends without destroy(). */
+	void (*keep_names)(struct watch *watch);
+	/* finish() is to read no file: frames have modules and offsets only. */
+	void (*forgo_names)(struct watch *watch);
 	/* Ends it, names everything and leaves the result in *out, whose strings and stacks belong to the watch. */
 	int (*finish)(struct watch *watch, struct err *err, struct offcpu_profile *out);
 };

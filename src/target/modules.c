@@ -352,7 +352,7 @@ struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ct
 	return m;
 }
 
-static void close_symbols(struct module *module)
+void module_close_symbols(struct module *module)
 {
 	if (module->symbol_free)
 		module->symbol_free(module->symbol);
@@ -363,12 +363,12 @@ static void close_symbols(struct module *module)
 void modules_close_symbols(struct modules *m)
 {
 	for (size_t i = 0; i < m->loaded.len; i++)
-		close_symbols(&m->loaded.data[i]->module);
+		module_close_symbols(&m->loaded.data[i]->module);
 }
 
 static void close_module(struct module *module)
 {
-	close_symbols(module);
+	module_close_symbols(module);
 	if (module->unwind_free)
 		module->unwind_free(module->unwind);
 	image_destroy(module->image);

@@ -60,6 +60,7 @@ void modules_destroy(struct modules *modules);
 
 /* Closes what names their code, which keeps what it has learnt in the cache. Not what is made of code in memory. */
 void modules_close_symbols(struct modules *modules);
+void module_close_symbols(struct module *module);
 
 /*
  * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped there, or

@@ -53,7 +53,7 @@ def waiting(libdebuginfod, serve, stripped, tmp_path):
         server = serve(stall)
         env = {**os.environ, **SANITIZER_ENV, "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"), **dict(env)}
         proc = subprocess.Popen(
-            [*wrap, program, *map(str, args), "--no-cache", f"--debuginfod={server.url}", str(stripped.pid)],
+            [*wrap, program, *map(str, args), "--no-cache", f"--debuginfod={server.url}", f"--pid={stripped.pid}"],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -127,6 +127,27 @@ def test_text_of_a_parser_that_dies(waiting):
     out, err = proc.communicate(timeout=TIMEOUT)
     assert proc.returncode == 3, err
     assert "has died" in out and "signal 6" in out and "in plain+0x" in out, out
+
+
+RUNGS = [["--source=auto"], ["--source=proc"]]
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_parser_of_waits(waiting, rung):
+    proc = waiting("offcpu", "-d", "0.3", *rung)
+    assert_no_rights(child_of(proc.pid, "stakeout-parser"), 0)
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_parser_of_waits_dies(waiting, rung):
+    proc = waiting("offcpu", "--json", "-d", "0.3", *rung)
+    os.kill(child_of(proc.pid, "stakeout-parser"), signal.SIGSEGV)
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode == 3, err
+    doc = json.loads(out)
+    assert any("has died" in note and "signal 11" in note for note in doc["notes"]), doc["notes"]
+    frames = [frame for row in doc["stacks"] for frame in row["user_stack"]]
+    assert frames and all(frame["symbol"] is None and frame["module"] for frame in frames), frames
 
 
 def test_parser_ends_with_its_parent(waiting):

@@ -11,14 +11,17 @@
 bool user_name_in_passwd(uint32_t uid, char *buf, size_t size);
 char *user_home_in_passwd(uint32_t uid);
 int user_groups_in_file(uint32_t uid, gid_t first, gid_t **out);
+bool user_find_group_in_file(const char *name, gid_t *out);
 #define STATIC_BUILD
 #define user_name user_name_in_passwd
 #define user_home user_home_in_passwd
 #define user_groups user_groups_in_file
+#define user_find_group user_find_group_in_file
 #include "base/user.c"
 #undef user_name
 #undef user_home
 #undef user_groups
+#undef user_find_group
 
 typedef bool (*name_fn)(uint32_t uid, char *buf, size_t size);
 static const name_fn variants[] = {user_name, user_name_in_passwd};
@@ -86,6 +89,25 @@ static void test_home_and_groups(void **state)
 	assert_same_groups(4294967290u, 17);
 }
 
+static void test_group(void **state)
+{
+	_cleanup_fclose_ FILE *file = fopen("/etc/group", "re");
+	gid_t usual, in_file, none = 17;
+	struct group *group;
+	char name[64];
+
+	assert_non_null(file);
+	while ((group = fgetgrent(file))) {
+		snprintf(name, sizeof(name), "%s", group->gr_name);
+		assert_true(user_find_group(name, &usual));
+		assert_true(user_find_group_in_file(name, &in_file));
+		assert_int_equal(in_file, usual);
+	}
+	assert_false(user_find_group("no such group", &none));
+	assert_false(user_find_group_in_file("no such group", &none));
+	assert_int_equal(none, 17);
+}
+
 static void test_unknown(void **state)
 {
 	char buf[64] = "as it was";
@@ -112,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_all_of_the_file),
 		cmocka_unit_test(test_home_and_groups),
+		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_cut),
 	};

@@ -257,16 +257,39 @@ static void look_again(struct jit_processes *processes, struct jit_process *proc
 	read_announcement(processes, process);
 }
 
+static void look_once(struct jit_processes *processes, struct jit_process *process)
+{
+	if (process->looked)
+		return;
+	process->looked = true;
+	look_again(processes, process);
+	process->names = jit_names_create(process->target, &process->notes);
+}
+
+bool jit_processes_look(struct jit_processes *processes, struct watch_targets *out)
+{
+	bool ok = true;
+
+	for (uint32_t number = 1; ok && number <= processes->all.len; number++) {
+		struct jit_process *process = find_kept(processes, number);
+
+		if (!process)
+			continue;
+		pthread_mutex_lock(&process->lock);
+		look_once(processes, process);
+		if (process->target && target_is_live(process->target))
+			ok = vec_push(out, process->target);
+		pthread_mutex_unlock(&process->lock);
+	}
+	return ok;
+}
+
 static bool find(struct jit_processes *processes, struct jit_process *process, uint64_t address, struct calls *out)
 {
 	bool found;
 
 	pthread_mutex_lock(&process->lock);
-	if (!process->looked) {
-		process->looked = true;
-		look_again(processes, process);
-		process->names = jit_names_create(process->target, &process->notes);
-	}
+	look_once(processes, process);
 	found = find_announced(process, address, out) ||
 		(process->names && jit_names_find(process->names, address, out));
 	pthread_mutex_unlock(&process->lock);

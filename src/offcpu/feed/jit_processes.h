@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "offcpu/watch.h"
 #include "symbol/calls.h"
 
 /*
@@ -42,6 +43,9 @@ uint64_t jit_processes_over_limit(struct jit_processes *processes);
  */
 uint32_t jit_processes_end(struct jit_processes *processes, pid_t tgid);
 void jit_processes_read_names(struct jit_processes *processes, uint32_t number);
+
+/* Looks at those that are kept, as far as they live, and appends them to the list: later nobody may have the right to. */
+bool jit_processes_look(struct jit_processes *processes, struct watch_targets *out);
 
 /* An address in its code will have to be named. */
 void jit_processes_keep(struct jit_processes *processes, uint32_t number);

@@ -659,3 +659,10 @@ struct module *objects_module(struct objects *objects, uint32_t number)
 	pthread_mutex_unlock(&objects->lock);
 	return module;
 }
+
+void objects_keep_names(struct objects *objects)
+{
+	for (uint32_t i = 0; i < objects->limits.files; i++)
+		if (objects->all[i] && objects->all[i]->module)
+			module_close_symbols(objects->all[i]->module);
+}

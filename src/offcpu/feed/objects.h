@@ -94,6 +94,9 @@ bool objects_find_file(struct objects *objects, const struct offcpu_file *file, 
 /* From now on this object, which is taken, stays. */
 void objects_keep(struct objects *objects, uint32_t number);
 
+/* What was learnt of them goes to the cache. When nobody else uses them. */
+void objects_keep_names(struct objects *objects);
+
 /* The module of an object that stays; NULL when it does not stay, or cannot be read. */
 struct module *objects_module(struct objects *objects, uint32_t number);
 

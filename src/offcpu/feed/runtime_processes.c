@@ -62,6 +62,7 @@ struct runtime_processes {
 	struct offcpu_probe *probe;
 	struct runtime_processes_options options;
 	bool working;
+	bool named; /* the threads, once more */
 	pthread_t worker;
 
 	pthread_mutex_t lock; /* guards what follows */
@@ -591,6 +592,9 @@ bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack 
 
 void runtime_processes_name_threads(struct runtime_processes *processes)
 {
+	if (processes->named)
+		return;
+	processes->named = true;
 	for (size_t i = 0; i < processes->all.len; i++) {
 		struct runtime_process *p = processes->all.data[i];
 

@@ -65,7 +65,7 @@ bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_
 
 /*
  * Threads have names that only their runtimes know. They are asked for now and then, by the thread, and once more here: to be
- * called when that has ended. Names are those of the last time, and are gone only when all of this is.
+ * called when that has ended; only the first time counts. Names are those of the last time, and are gone only when all of this is.
  */
 void runtime_processes_name_threads(struct runtime_processes *processes);
 

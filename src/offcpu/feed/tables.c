@@ -516,3 +516,13 @@ struct tables_losses tables_losses(const struct tables *tables)
 	losses.jit_processes = jit_processes_over_limit(tables->jit);
 	return losses;
 }
+
+bool tables_prepare_names(struct tables *tables, struct watch_targets *out)
+{
+	return jit_processes_look(tables->jit, out);
+}
+
+void tables_keep_names(struct tables *tables)
+{
+	objects_keep_names(tables->objects);
+}

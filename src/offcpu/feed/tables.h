@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "offcpu/watch.h"
 #include "base/err.h"
 #include "target/modules.h"
 #include "kernel/offcpu_probe.h"
@@ -110,5 +111,9 @@ struct tables_losses tables_losses(const struct tables *tables);
 /* Why code made at run time may lack names. To be called when everything that can be named has been. */
 typedef void (*tables_note_fn)(void *arg, const char *note);
 void tables_notes(const struct tables *tables, tables_note_fn fn, void *arg);
+
+/* For struct watch_ops: see there. */
+bool tables_prepare_names(struct tables *tables, struct watch_targets *out);
+void tables_keep_names(struct tables *tables);
 
 #endif

@@ -67,6 +67,7 @@ struct recording {
 	struct offcpu_naming *naming;
 	uint64_t started_ns;
 	uint64_t ended_ns;
+	bool walked; /* what could be walked only at the end */
 	int64_t epoch_ns; /* CLOCK_MONOTONIC's zero in CLOCK_REALTIME */
 	atomic_bool ending;
 
@@ -747,16 +748,44 @@ static void add_made_notes(struct recording *r)
 		note(r, "names of code made at run time", why);
 }
 
-static int recording_finish(struct watch *watch, struct err *err, struct offcpu_profile *out)
+/* What is left to read of processes, and to walk, once. */
+static void walk_late(struct recording *r)
 {
-	struct recording *r = (struct recording *)watch;
-
-	recording_stop(watch);
+	if (r->walked)
+		return;
+	r->walked = true;
 	runtime_processes_name_threads(r->runtimes);
 	stack_copies_walk(&r->copies, r->tables, r->waits);
 	stack_copies_deinit(&r->copies);
 	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
 		late_places_find(&r->late_places, r->tables, r->waits);
+}
+
+static bool recording_prepare(struct watch *watch, struct watch_targets *out)
+{
+	struct recording *r = (struct recording *)watch;
+
+	recording_stop(watch);
+	walk_late(r);
+	return offcpu_naming_ask_kernel(r->naming, r->waits) && tables_prepare_names(r->tables, out);
+}
+
+static void recording_keep_names(struct watch *watch)
+{
+	tables_keep_names(((struct recording *)watch)->tables);
+}
+
+static void recording_forgo_names(struct watch *watch)
+{
+	offcpu_naming_forgo(((struct recording *)watch)->naming);
+}
+
+static int recording_finish(struct watch *watch, struct err *err, struct offcpu_profile *out)
+{
+	struct recording *r = (struct recording *)watch;
+
+	recording_stop(watch);
+	walk_late(r);
 	*out = recording_head(r);
 	out->duration_ns = r->ended_ns - r->started_ns;
 	waits_settle_ran(r->waits, r->started_ns);
@@ -776,5 +805,8 @@ static const struct watch_ops recording_ops = {
 	.is_over = recording_is_over,
 	.progress = recording_progress,
 	.stop = recording_stop,
+	.prepare = recording_prepare,
+	.keep_names = recording_keep_names,
+	.forgo_names = recording_forgo_names,
 	.finish = recording_finish,
 };

@@ -269,6 +269,25 @@ static bool add_losses(const struct sampler *s, struct offcpu_profile *out)
 	return ok;
 }
 
+static bool sampler_prepare(struct watch *watch, struct watch_targets *out)
+{
+	struct sampler *s = (struct sampler *)watch;
+
+	sampler_stop(watch);
+	runtime_processes_name_threads(s->runtimes);
+	return offcpu_naming_ask_kernel(s->naming, s->waits) && sleeping_list_targets(s->sleeping, out);
+}
+
+static void sampler_keep_names(struct watch *watch)
+{
+	sleeping_keep_names(((struct sampler *)watch)->sleeping);
+}
+
+static void sampler_forgo_names(struct watch *watch)
+{
+	offcpu_naming_forgo(((struct sampler *)watch)->naming);
+}
+
 static int sampler_finish(struct watch *watch, struct err *err, struct offcpu_profile *out)
 {
 	struct sampler *s = (struct sampler *)watch;
@@ -289,5 +308,8 @@ static const struct watch_ops sampler_ops = {
 	.is_over = sampler_is_over,
 	.progress = sampler_progress,
 	.stop = sampler_stop,
+	.prepare = sampler_prepare,
+	.keep_names = sampler_keep_names,
+	.forgo_names = sampler_forgo_names,
 	.finish = sampler_finish,
 };
