@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,16 @@
 /* Of this process if it is a parser: there is one broker for all of it. */
 static int broker_socket = -1;
 static pthread_mutex_t broker_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool something_timed_out;
 
 bool broker_is_there(void)
 {
 	return broker_socket >= 0;
+}
+
+bool broker_has_complained(void)
+{
+	return atomic_load(&something_timed_out);
 }
 
 bool errand_init(struct errand *errand, enum errand_kind kind, int a, int b, const char *text)
@@ -70,6 +77,8 @@ int broker_ask(const struct errand *errand, struct errand_reply *reply)
 		return -EPIPE;
 	}
 	reply->fd = fd;
+	if (reply->rc == -ETIMEDOUT || reply->number == ETIMEDOUT)
+		atomic_store(&something_timed_out, true);
 	if (reply->rc < 0 && fd >= 0)
 		close(steal_fd(&reply->fd));
 	return reply->rc;

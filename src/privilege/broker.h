@@ -60,6 +60,9 @@ bool errand_init(struct errand *errand, enum errand_kind kind, int a, int b, con
 /* reply->rc; -EPIPE when there is no broker any more. A descriptor in the reply is the caller's. For any thread. */
 int broker_ask(const struct errand *errand, struct errand_reply *reply);
 
+/* Whether something did not answer the broker in time: then it has complaints that the parser does not know. */
+bool broker_has_complained(void);
+
 /* In the broker: leaves a text in the reply, as much as there is room for. */
 void errand_answer(struct errand_reply *reply, const char *text);
 

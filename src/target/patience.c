@@ -159,7 +159,7 @@ bool patience_tell(struct notes *out)
 {
 	bool any;
 
-	if (broker_is_there())
+	if (broker_is_there() && broker_has_complained())
 		return tell_as_parser(out);
 	pthread_mutex_lock(&lock);
 	notes_add_all(out, &complaints);
