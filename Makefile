@@ -466,6 +466,6 @@ clean: ## remove what was built
 
 .PHONY: help
 help: ## this list
-	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 20
 
 -include $(shell find $(BUILD)/src $(BUILD)/static $(BUILD)/tests $(TARGETS_DIR) -name '*.d' 2>/dev/null)
