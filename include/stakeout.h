@@ -33,12 +33,15 @@
  *   until the last struct stakeout is freed. Notes say so. stakeout_interrupt() ends the waiting of all threads.
  * - Signals. While threads of a target are held, for microseconds, the action for the real-time signal 55 is replaced, and
  *   while files are mapped that for SIGBUS; signals of others are passed on, and the last one done puts back what was there.
- *   A held thread looks like a child to wait(2): while there may be any, do not wait for just any child (-1).
+ *   A held thread looks like a child to wait(2): who waits for any child (-1) may be told that it has stopped.
  * - Threads of the library's own, with all signals blocked but those of faults, and child processes that send no signal
  *   when they end, and that wait(2) sees only with __WALL. None outlives what it works for, unless it cannot be ended.
  * - Recording waits raises the soft limit of open descriptors, up to the hard one, and libbpf is silent while it loads.
  * - STAKEOUT_DEBUGINFOD sets DEBUGINFOD_TIMEOUT and DEBUGINFOD_RETRY_LIMIT in the environment: call stakeout_create() with it
  *   before there are other threads. libdebuginfod stays loaded.
+ *
+ * Rights: what other users' processes and files have in them is read in the calling process, with all of its rights.
+ * stakeout(1) does that in a process without any; a program that may do more than it needs for this should do the same.
  */
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ struct caller caller_find(void)
 	unsigned uid, gid;
 
 	/* The environment tells root who is behind it: nobody else is made somebody by it. */
-	if (getuid() == 0 && read_id("SUDO_UID", &uid) && read_id("SUDO_GID", &gid) && uid != 0)
+	if (acts && getuid() == 0 && read_id("SUDO_UID", &uid) && read_id("SUDO_GID", &gid) && uid != 0)
 		caller = (struct caller){.uid = uid, .gid = gid, .by_sudo = true};
 	return caller;
 }
@@ -84,7 +84,7 @@ struct caller_scope caller_begin_rights(void)
 static void be_root(struct caller_scope *scope)
 {
 	if (seteuid(0) < 0 || setegid(0) < 0 || setgroups((size_t)scope->ngroups, scope->groups) < 0)
-		abort();
+		_exit(1);
 	free(steal_ptr(scope->groups));
 }
 

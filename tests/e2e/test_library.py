@@ -15,7 +15,7 @@ HEADER = ROOT / "include/stakeout.h"
 SHARED = STAKEOUT.parent / "lib/libstakeout.so.1"
 STATIC = STAKEOUT.parent / "lib/libstakeout.a"
 EXAMPLES = sorted((ROOT / "examples").glob("*.c"))
-# Of the C library: what writes into memory, and how a child process of the library's own ends.
+# Of the C library: what writes into memory, and how a child process ends: see tools/check-includes.
 SILENT = {"snprintf", "vsnprintf", "asprintf", "vasprintf", "sprintf", "_exit"}
 
 

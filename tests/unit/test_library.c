@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "child.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -334,6 +336,30 @@ static void test_notes(void **state)
 	stakeout_snapshot_free(snapshot);
 	stakeout_free(stakeout);
 	child_end(pid);
+}
+
+/* What sudo leaves in the environment tells the program whom it works for; a program that uses the library is itself. */
+static void test_stays_who_it_is(void **state)
+{
+	const struct stakeout_options options = {.size = sizeof(options), .flags = STAKEOUT_CACHE};
+	struct stakeout *stakeout;
+	struct scratch scratch;
+	char path[300];
+	struct stat st;
+
+	scratch_init(&scratch);
+	setenv("XDG_CACHE_HOME", scratch.dir, 1);
+	setenv("SUDO_UID", "65534", 1);
+	setenv("SUDO_GID", "65534", 1);
+	assert_int_equal(stakeout_create(&options, &stakeout), 0);
+	stakeout_free(stakeout);
+	snprintf(path, sizeof(path), "%s/stakeout", scratch.dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, geteuid());
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	unsetenv("XDG_CACHE_HOME");
+	scratch_deinit(&scratch);
 }
 
 /* Addresses of this process, as it sees them, and of its file. */
@@ -676,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_children),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_stays_who_it_is),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_waits_end_with_the_process),
