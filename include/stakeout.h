@@ -41,7 +41,7 @@
  *   before there are other threads. libdebuginfod stays loaded.
  *
  * Rights: what other users' processes and files have in them is read in the calling process, with all of its rights.
- * stakeout(1) does that in a process without any; a program that may do more than it needs for this should do the same.
+ * stakeout(1) does most of that in a process without any; a program that has more rights than this needs should do the same.
  */
 
 #ifdef __cplusplus
@@ -135,7 +135,7 @@ struct stakeout_snapshot_options {
 	uint64_t flags;
 	const pid_t *tids; /* only these threads; not with STAKEOUT_CHILDREN */
 	size_t ntids;
-	uint64_t depth;           /* most frames of a stack; 0: 100000 */
+	uint64_t depth;           /* most frames of a stack; 0: 65536 */
 	uint64_t stack_bytes;     /* most to copy of one stack; 0: 8 MiB */
 	uint64_t stop_timeout_ns; /* how long a thread gets to stop; 0: a second */
 };
