@@ -57,10 +57,63 @@ static const struct syscall_info narrow_syscalls[] = {
 
 /* clang-format on */
 
-static const struct arch arm = {
+/* The 32-bit one: struct pt_regs of it has r0 to r15, cpsr and what r0 was before the system call. */
+enum { R4 = 4, R7 = 7, R11 = 11, ARM_SP = 13, ARM_LR, ARM_PC, ARM_CPSR, ORIG_R0, ARM_NUSER, ARM_NDWARF = ARM_PC + 1 };
+
+/* clang-format off */
+#define R_NAMES "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp", "lr", "pc"
+static const char *const arm_user_reg_names[ARM_NUSER] = {R_NAMES, "cpsr", "orig_r0"};
+static const char *const arm_dwarf_reg_names[ARM_NDWARF] = {R_NAMES};
+static const int8_t arm_user_to_dwarf[ARM_NUSER] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ARM_SP, ARM_LR, [ARM_PC] = ARCH_NO_REG, [ARM_CPSR] = ARCH_NO_REG,
+	[ORIG_R0] = ARCH_NO_REG,
+};
+static const int8_t arm_from_wide[ARM_NUSER] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ARM_SP, ARM_LR, [ARM_PC] = USER_PC, [ARM_CPSR] = USER_PSTATE,
+	[ORIG_R0] = ARCH_NO_REG,
+};
+
+/* mov r7, #173; svc 0, in Thumb and not */
+static const uint8_t arm_sigreturn_thumb[] = {0xad, 0x27, 0x00, 0xdf};
+static const uint8_t arm_sigreturn_plain[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
+static const uint8_t *const arm_sigreturn_code[] = {arm_sigreturn_thumb, arm_sigreturn_plain, NULL};
+static const uint8_t arm_sigreturn_len[] = {sizeof(arm_sigreturn_thumb), sizeof(arm_sigreturn_plain)};
+
+/* A siginfo of 128 bytes, then the ucontext: flags, link, the stack in 12, three words of the fault, and the registers. */
+#define ARM_SAVED(i) (128 + 20 + 12 + 4 * (i))
+static const int16_t arm_sigframe_offset[ARM_NDWARF] = {
+	ARM_SAVED(0), ARM_SAVED(1), ARM_SAVED(2), ARM_SAVED(3), ARM_SAVED(4), ARM_SAVED(5), ARM_SAVED(6), ARM_SAVED(7),
+	ARM_SAVED(8), ARM_SAVED(9), ARM_SAVED(10), ARM_SAVED(11), ARM_SAVED(12), ARM_SAVED(13), ARM_SAVED(14), [ARM_PC] = -1,
+};
+/* clang-format on */
+
+const struct arch arch_arm = {
+	.id = ARCH_ARM,
 	.name = "arm",
 	.elf_machine = EM_ARM,
+	.word = 4,
+	.nuser_regs = ARM_NUSER,
+	.user_reg_names = arm_user_reg_names,
+	.user_to_dwarf = arm_user_to_dwarf,
+	.from_wide = arm_from_wide,
+	.user_pc = ARM_PC,
+	.user_sp = ARM_SP,
+	.user_syscall_nr = R7,
+	.user_syscall_result = 0,
 	.user_syscall_args = {0, 1, 2, 3, 4, 5},
+	.ndwarf_regs = ARM_NDWARF,
+	.dwarf_sp = ARM_SP,
+	.dwarf_fp = R11,
+	.dwarf_ra = ARM_LR,
+	.dwarf_link = ARM_LR,
+	.ra_in_register = true,
+	.callee_saved = ((UINT64_C(1) << (R11 - R4 + 1)) - 1) << R4,
+	.dwarf_reg_names = arm_dwarf_reg_names,
+	.sigreturn_code = arm_sigreturn_code,
+	.sigreturn_len = arm_sigreturn_len,
+	.sigframe_offset = arm_sigframe_offset,
+	.sigframe_pc_offset = ARM_SAVED(15),
+	.sigframe_context_offset = 128,
 	.syscalls = narrow_syscalls,
 	.nsyscalls = sizeof(narrow_syscalls) / sizeof(narrow_syscalls[0]),
 };
@@ -69,6 +122,7 @@ const struct arch arch_aarch64 = {
 	.id = ARCH_AARCH64,
 	.name = "aarch64",
 	.elf_machine = EM_AARCH64,
+	.word = 8,
 	.nuser_regs = NUSER,
 	.user_reg_names = user_reg_names,
 	.user_to_dwarf = user_to_dwarf,
@@ -93,7 +147,7 @@ const struct arch arch_aarch64 = {
 	.sigframe_context_offset = 128,
 	.syscalls = syscalls,
 	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
-	.narrow = &arm,
+	.narrow = &arch_arm,
 	.user_mode = USER_PSTATE,
 	.narrow_mask = 0x10,
 	.narrow_value = 0x10,

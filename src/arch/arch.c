@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct arch *const all[] = {&arch_x86_64, &arch_aarch64};
+static const struct arch *const all[] = {&arch_x86_64, &arch_aarch64, &arch_i386, &arch_arm};
 
 const struct arch *arch_host(void)
 {
@@ -64,12 +64,31 @@ static uint64_t strip_aarch64(uint64_t address)
 
 uint64_t arch_strip_code_pointer(const struct arch *arch, uint64_t address)
 {
+	if (arch->id == ARCH_ARM)
+		return address & ~UINT64_C(1);
 	return arch->id == ARCH_AARCH64 ? strip_aarch64(address) : address;
 }
 
 const struct arch *arch_of_mode(const struct arch *arch, uint64_t mode)
 {
-	return (mode & arch->narrow_mask) == arch->narrow_value ? arch->narrow : arch;
+	return arch->narrow && (mode & arch->narrow_mask) == arch->narrow_value ? arch->narrow : arch;
+}
+
+/* /proc tells pc and sp alone, wherever the 32-bit program has the latter. */
+void arch_narrow_registers(const struct arch *narrow, const struct arch *wide, const struct user_regs *regs,
+			   struct user_regs *out)
+{
+	*out = (struct user_regs){0};
+	for (unsigned i = 0; i < narrow->nuser_regs; i++) {
+		int from = narrow->from_wide[i];
+
+		if (i == narrow->user_sp && from != ARCH_NO_REG && !(regs->valid >> from & 1))
+			from = wide->user_sp;
+		if (from == ARCH_NO_REG || !(regs->valid >> from & 1))
+			continue;
+		out->v[i] = (uint32_t)regs->v[from];
+		out->valid |= UINT64_C(1) << i;
+	}
 }
 
 const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr)

@@ -17,6 +17,8 @@
 enum arch_id { /* append-only: written to saved snapshots */
 	ARCH_X86_64 = 1,
 	ARCH_AARCH64 = 2,
+	ARCH_I386 = 3, /* 32-bit programs on the first two */
+	ARCH_ARM = 4,
 };
 
 enum {
@@ -58,6 +60,7 @@ struct arch {
 	enum arch_id id;
 	const char *name;
 	uint16_t elf_machine;
+	uint8_t word; /* bytes of a pointer */
 
 	/* user_regs: names in NT_PRSTATUS order, and where the interesting ones are */
 	unsigned nuser_regs;
@@ -87,8 +90,9 @@ struct arch {
 	const struct syscall_info *syscalls;
 	unsigned nsyscalls;
 
-	/* 32-bit programs: their name, system calls and where those have their arguments; nothing else of it is set */
-	const struct arch *narrow;
+	/* 32-bit programs */
+	const struct arch *narrow; /* NULL: it is that of such programs itself, and then */
+	const int8_t *from_wide;   /* for each user register, which of the 64-bit processor's it is, or ARCH_NO_REG */
 	uint8_t user_mode;       /* the user register that tells, */
 	uint64_t narrow_mask;    /* and what it then holds */
 	uint64_t narrow_value;
@@ -96,6 +100,8 @@ struct arch {
 
 extern const struct arch arch_x86_64;
 extern const struct arch arch_aarch64;
+extern const struct arch arch_i386;
+extern const struct arch arch_arm;
 
 const struct arch *arch_host(void);
 const struct arch *arch_by_id(enum arch_id id);	      /* NULL when unknown */
@@ -107,11 +113,15 @@ bool arch_to_dwarf(const struct arch *arch, const struct user_regs *user, struct
 /* True when `code` starts with the architecture's rt_sigreturn sequence. */
 bool arch_is_sigreturn(const struct arch *arch, const uint8_t *code, size_t len);
 
-/* Clears pointer-authentication and tag bits of a code address (the identity on x86_64). */
+/* Clears pointer-authentication and tag bits of a code address, or that of Thumb (the identity on x86). */
 uint64_t arch_strip_code_pointer(const struct arch *arch, uint64_t address);
 
 /* The architecture of code that runs with this in the register user_mode: arch, or arch->narrow. */
 const struct arch *arch_of_mode(const struct arch *arch, uint64_t mode);
+
+/* The registers of a 32-bit program, by those of the processor on which it runs (`wide`). */
+void arch_narrow_registers(const struct arch *narrow, const struct arch *wide, const struct user_regs *regs,
+			   struct user_regs *out);
 
 /* NULL when the number is not known. */
 const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr);

@@ -66,10 +66,78 @@ static const struct syscall_info narrow_syscalls[] = {
 
 #define BIT(reg) (UINT64_C(1) << (reg))
 
-static const struct arch i386 = {
+/* The 32-bit one: DWARF numbers, and struct user_regs_struct of it in its order: X(name, DWARF number, that of 64 bits). */
+enum { EAX, ECX, EDX, EBX, ESP, EBP, ESI, EDI, EIP, I386_NDWARF };
+
+/* clang-format off */
+#define I386_REGS(X) \
+	X(ebx, EBX, USER_rbx) X(ecx, ECX, USER_rcx) X(edx, EDX, USER_rdx) X(esi, ESI, USER_rsi) X(edi, EDI, USER_rdi) \
+	X(ebp, EBP, USER_rbp) X(eax, EAX, USER_rax) X(ds, ARCH_NO_REG, USER_ds) X(es, ARCH_NO_REG, USER_es) \
+	X(fs, ARCH_NO_REG, USER_fs) X(gs, ARCH_NO_REG, USER_gs) X(orig_eax, ARCH_NO_REG, USER_orig_rax) \
+	X(eip, ARCH_NO_REG, USER_rip) X(cs, ARCH_NO_REG, USER_cs) X(eflags, ARCH_NO_REG, USER_eflags) X(esp, ESP, USER_rsp) \
+	X(ss, ARCH_NO_REG, USER_ss)
+
+#define X(name, dwarf, wide) I386_##name,
+enum { I386_REGS(X) I386_NUSER };
+#undef X
+
+#define X(name, dwarf, wide) #name,
+static const char *const i386_user_reg_names[] = {I386_REGS(X)};
+#undef X
+
+#define X(name, dwarf, wide) dwarf,
+static const int8_t i386_user_to_dwarf[] = {I386_REGS(X)};
+#undef X
+
+#define X(name, dwarf, wide) wide,
+static const int8_t i386_from_wide[] = {I386_REGS(X)};
+#undef X
+
+static const char *const i386_dwarf_reg_names[I386_NDWARF] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"};
+
+/* mov $173, %eax; int $0x80 */
+static const uint8_t i386_sigreturn[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
+static const uint8_t *const i386_sigreturn_code[] = {i386_sigreturn, NULL};
+static const uint8_t i386_sigreturn_len[] = {sizeof(i386_sigreturn)};
+
+/*
+ * At the trampoline the return address has been popped: sp points at the signal's number, two pointers, a siginfo of 128 bytes
+ * and the ucontext, whose mcontext begins at 20 with four segments.
+ */
+#define I386_GREG(i) (12 + 128 + 20 + 4 * (i))
+static const int16_t i386_sigframe_offset[I386_NDWARF] = {
+	[EDI] = I386_GREG(4), [ESI] = I386_GREG(5), [EBP] = I386_GREG(6), [ESP] = I386_GREG(7), [EBX] = I386_GREG(8),
+	[EDX] = I386_GREG(9), [ECX] = I386_GREG(10), [EAX] = I386_GREG(11), [EIP] = -1,
+};
+/* clang-format on */
+
+const struct arch arch_i386 = {
+	.id = ARCH_I386,
 	.name = "i386",
 	.elf_machine = EM_386,
-	.user_syscall_args = {USER_rbx, USER_rcx, USER_rdx, USER_rsi, USER_rdi, USER_rbp},
+	.word = 4,
+	.nuser_regs = I386_NUSER,
+	.user_reg_names = i386_user_reg_names,
+	.user_to_dwarf = i386_user_to_dwarf,
+	.from_wide = i386_from_wide,
+	.user_pc = I386_eip,
+	.user_sp = I386_esp,
+	.user_syscall_nr = I386_orig_eax,
+	.user_syscall_result = I386_eax,
+	.user_syscall_args = {I386_ebx, I386_ecx, I386_edx, I386_esi, I386_edi, I386_ebp},
+	.ndwarf_regs = I386_NDWARF,
+	.dwarf_sp = ESP,
+	.dwarf_fp = EBP,
+	.dwarf_ra = EIP,
+	.dwarf_link = EIP,
+	.fp_gives_sp = true,
+	.callee_saved = BIT(EBX) | BIT(EBP) | BIT(ESI) | BIT(EDI),
+	.dwarf_reg_names = i386_dwarf_reg_names,
+	.sigreturn_code = i386_sigreturn_code,
+	.sigreturn_len = i386_sigreturn_len,
+	.sigframe_offset = i386_sigframe_offset,
+	.sigframe_pc_offset = I386_GREG(14),
+	.sigframe_context_offset = 12 + 128,
 	.syscalls = narrow_syscalls,
 	.nsyscalls = sizeof(narrow_syscalls) / sizeof(narrow_syscalls[0]),
 };
@@ -78,6 +146,7 @@ const struct arch arch_x86_64 = {
 	.id = ARCH_X86_64,
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
+	.word = 8,
 	.nuser_regs = NUSER,
 	.user_reg_names = user_reg_names,
 	.user_to_dwarf = user_to_dwarf,
@@ -102,7 +171,7 @@ const struct arch arch_x86_64 = {
 	.sigframe_pc_offset = GREG(16),
 	.syscalls = syscalls,
 	.nsyscalls = sizeof(syscalls) / sizeof(syscalls[0]),
-	.narrow = &i386,
+	.narrow = &arch_i386,
 	.user_mode = USER_cs,
 	.narrow_mask = 0xffff,
 	.narrow_value = 0x23,

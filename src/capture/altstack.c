@@ -24,7 +24,7 @@ bool altstack_interrupted(const struct arch *arch, const struct maps *maps, cons
 {
 	uint64_t sp_in_context = (uint64_t)(arch->sigframe_offset[arch->dwarf_sp] - arch->sigframe_context_offset);
 
-	if (!alt->known || stack->start - alt->start >= alt->len)
+	if (arch->word != WORD || !alt->known || stack->start - alt->start >= alt->len)
 		return false;
 	for (uint64_t at = 0; at + UC_STACK_LEN + WORD <= stack->len; at += WORD) {
 		const struct map_entry *map;

@@ -159,16 +159,6 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	return rc < 0 ? rc : ask_process(c->target, snap, &ask_vdso, NULL, err);
 }
 
-/* All threads of a 32-bit process are listed, with their kernel stacks, but not walked. */
-static void settle_32bit(struct take *take)
-{
-	for (size_t i = 0; i < take->snap->threads.len; i++)
-		if (take->work.data[i] == WORK_TAKE) {
-			take_set_status(take->snap, &take->snap->threads.data[i], THREAD_32BIT, "it is a 32-bit program, which is not walked");
-			take->work.data[i] = WORK_SETTLED;
-		}
-}
-
 /* The first pass comes before the memory map: an exec after it is noticed by the next pass. */
 static int take_once(struct take *take)
 {
@@ -177,6 +167,8 @@ static int take_once(struct take *take)
 
 	if (rc == 0)
 		rc = describe(c, take->snap, take->err);
+	if (rc == 0)
+		rc = take_choose_arch(take);
 	if (rc == 0)
 		rc = take_begin_reading(take);
 	if (rc == 0)
@@ -187,8 +179,6 @@ static int take_once(struct take *take)
 		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->target->process.pid,
 						 (int)c->options.tids[0])
 				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->target->process.pid);
-	if (snapshot_arch_of(take->snap, NULL) != take->snap->arch)
-		settle_32bit(take);
 	return c->options.stop == STOP_ALL ? take_stopped(take) : take_passive(take);
 }
 

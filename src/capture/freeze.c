@@ -160,14 +160,19 @@ static void interrupt(struct held_thread *h)
 		h->result = HELD_GONE;
 }
 
-/* Leaves regs.valid 0 for a 32-bit context, whose registers are others. */
+/* Leaves regs.valid 0 for a 32-bit context of a 64-bit program, whose registers are others. */
 static void take_registers(struct freeze *fz, struct held_thread *h)
 {
-	struct iovec iov = {.iov_base = h->regs.v, .iov_len = sizeof(h->regs.v)};
-	unsigned n = fz->request->arch->nuser_regs;
+	const unsigned n = fz->request->arch->nuser_regs, word = fz->request->arch->word;
+	uint32_t narrow[ARCH_MAX_USER_REGS];
+	struct iovec iov = {.iov_base = word == 4 ? (void *)narrow : h->regs.v,
+			    .iov_len = word == 4 ? sizeof(narrow) : sizeof(h->regs.v)};
 
-	if (ptrace(PTRACE_GETREGSET, h->tid, (void *)NT_PRSTATUS, &iov) == 0 && iov.iov_len == n * sizeof(h->regs.v[0]))
-		h->regs.valid = (UINT64_C(1) << n) - 1;
+	if (ptrace(PTRACE_GETREGSET, h->tid, (void *)NT_PRSTATUS, &iov) < 0 || iov.iov_len != (size_t)n * word)
+		return;
+	for (unsigned i = 0; word == 4 && i < n; i++)
+		h->regs.v[i] = narrow[i];
+	h->regs.valid = (UINT64_C(1) << n) - 1;
 }
 
 /* Adopts the thread that a held one has just created; the kernel has attached us to it already. */
@@ -393,7 +398,8 @@ bool freeze_is_same_place(const struct arch *arch, const struct user_regs *seen,
 
 	return (seen->valid & pc) && (seen->valid & sp) && seen->v[arch->user_sp] == held->v[arch->user_sp] &&
 	       (seen->v[arch->user_pc] == held->v[arch->user_pc] ||
-		(arch->id == ARCH_AARCH64 && seen->v[arch->user_pc] == held->v[arch->user_pc] + 4));
+		(arch->id == ARCH_AARCH64 && seen->v[arch->user_pc] == held->v[arch->user_pc] + 4) ||
+		(arch->id == ARCH_ARM && seen->v[arch->user_pc] - held->v[arch->user_pc] <= 4));
 }
 
 /* What language runtimes want of the threads of one part of the list. */

@@ -138,6 +138,30 @@ static int collect_sps(struct take *take)
 	return 0;
 }
 
+/* Observers know the processor's registers only. */
+static void narrow_observed(struct take *take)
+{
+	struct observations *seen = &take->capture->seen;
+	const struct arch *arch = take->snap->arch;
+
+	for (size_t i = 0; arch != arch_host() && i < seen->len; i++) {
+		struct user_regs regs = seen->data[i].regs;
+
+		arch_narrow_registers(arch, arch_host(), &regs, &seen->data[i].regs);
+	}
+}
+
+int take_choose_arch(struct take *take)
+{
+	const struct arch *arch = snapshot_arch_of(take->snap, NULL);
+
+	if (arch == take->snap->arch)
+		return 0;
+	take->snap->arch = arch;
+	narrow_observed(take);
+	return collect_sps(take);
+}
+
 int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 {
 	struct capture *c = take->capture;
@@ -157,6 +181,7 @@ int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 		take->generation = c->seen.generation;
 	if (c->seen.generation && c->seen.generation != take->generation)
 		return -EAGAIN;
+	narrow_observed(take);
 	return only_tid || counters_only ? 0 : collect_sps(take);
 }
 

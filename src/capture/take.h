@@ -72,6 +72,9 @@ bool take_wants(const struct capture *c, pid_t tid);
  */
 int take_observe(struct take *take, pid_t only_tid, bool counters_only);
 
+/* When the memory map is known: the program may be a 32-bit one, and what was seen is then told in its own registers. */
+int take_choose_arch(struct take *take);
+
 /* The same without a snapshot: only counters. */
 int take_look(struct capture *c);
 

@@ -100,7 +100,7 @@ static uint64_t count_symbols(struct image *image, const struct dynamic *dyn)
 bool dynsym_read(struct image *image, dynsym_visit visit, void *ctx)
 {
 	uint64_t budget = symrecords_budget(image), count;
-	struct symrecords table = {.wide = image_is_64bit(image), .budget = &budget};
+	struct symrecords table = {.wide = image_is_64bit(image), .is_arm = image_machine(image) == EM_ARM, .budget = &budget};
 	struct dynamic dyn;
 	struct span names;
 	Elf64_Sym sym;

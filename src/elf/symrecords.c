@@ -29,7 +29,7 @@ struct symrecords symrecords_init(const struct image *image, size_t section, uin
 {
 	const Elf64_Shdr *shdr = image_shdr(image, section), *strings = shdr ? image_shdr(image, shdr->sh_link) : NULL;
 	struct span records = plain_bytes(image, section), names = {0};
-	struct symrecords table = {.wide = image_is_64bit(image), .budget = budget};
+	struct symrecords table = {.wide = image_is_64bit(image), .is_arm = image_machine(image) == EM_ARM, .budget = budget};
 
 	if (strings && strings->sh_type == SHT_STRTAB)
 		names = plain_bytes(image, shdr->sh_link);
@@ -67,6 +67,8 @@ bool symrecords_next(struct symrecords *table, Elf64_Sym *sym)
 		sym->st_value = cursor_u64(c);
 		sym->st_size = cursor_u64(c);
 	}
+	if (table->is_arm && ELF64_ST_TYPE(sym->st_info) == STT_FUNC)
+		sym->st_value &= ~UINT64_C(1); /* that it is Thumb */
 	return !c->bad && symrecords_charge(table, record_size(table));
 }
 

@@ -18,6 +18,7 @@ struct symrecords {
 	struct cursor records;
 	struct cursor names;
 	bool wide;        /* 64-bit */
+	bool is_arm;      /* of 32 bits */
 	uint64_t *budget; /* bytes that may still be read of all the file's tables; the table ends when none are left */
 };
 

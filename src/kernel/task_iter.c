@@ -48,9 +48,12 @@ void task_record_syscall(const struct task_record *record, struct snap_syscall *
 	out->state = record->syscall_nr >= 0 ? SYSCALL_IN : SYSCALL_NONE;
 	if (out->state != SYSCALL_IN)
 		return;
-	for (unsigned i = 0; i < 6; i++)
-		out->args[i] = record->regs[arch->user_syscall_args[i]];
-	if (arch->user_syscall_args[0] == arch_host()->user_syscall_args[0]) /* the result may have taken its place */
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned reg = arch->user_syscall_args[i];
+
+		out->args[i] = record->regs[arch->from_wide ? arch->from_wide[reg] : (int)reg];
+	}
+	if (arch->id != ARCH_I386) /* on arm the result may have taken its place; i386 has another first one than x86_64 */
 		out->args[0] = record->syscall_arg0;
 }
 

@@ -77,6 +77,8 @@ static bool is_32bit(const struct maps *maps)
 
 const struct arch *snapshot_arch_of(const struct snapshot *snap, const struct snap_thread *thread)
 {
+	if (!snap->arch->narrow)
+		return snap->arch;
 	return is_32bit(&snap->maps) || (thread && thread->status == THREAD_32BIT) ? snap->arch->narrow : snap->arch;
 }
 

@@ -165,7 +165,7 @@ static bool put_time(const struct shown_call *call, uint64_t address)
 	char text[DURATION_LEN];
 	int64_t value[2], ns, now = 0;
 
-	if (call->arch != call->snap->arch) /* a 32-bit program's is another struct */
+	if (call->arch->word != sizeof(int64_t)) /* a 32-bit program's is another struct */
 		return false;
 	snapshot_mem_init(&memory, call->snap, call->thread);
 	if (!mem_read_exact(&memory.mem, address, value, sizeof(value)) || value[0] < 0 ||

@@ -132,7 +132,7 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 	};
 	int rc = 0;
 
-	if (!o->no_runtimes && !t->runtimes_found && !runtimes_init(&t->runtimes, t->target))
+	if (!o->no_runtimes && t->snap->arch->word == 8 && !t->runtimes_found && !runtimes_init(&t->runtimes, t->target))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0 && o->locals)
 		runtimes_want_locals(&t->runtimes);
@@ -185,11 +185,11 @@ static bool find_runtimes(void *arg, struct snapshot *snap)
 	struct tracing *t = arg;
 
 	runtimes_deinit(&t->runtimes);
-	t->runtimes_found = !t->no_runtimes && runtimes_are_likely(&snap->maps, &t->target->memory.mem) &&
+	t->runtimes_found = !t->no_runtimes && snap->arch->word == 8 && runtimes_are_likely(&snap->maps, &t->target->memory.mem) &&
 			    target_open_files(t->target, &t->files, NULL) == 0 && runtimes_init(&t->runtimes, t->target);
 	if (t->runtimes_found && t->locals)
 		runtimes_want_locals(&t->runtimes);
-	t->go_snap = go_copies_are_likely(snap->arch, &snap->maps) ? snap : NULL;
+	t->go_snap = snap->arch->word == 8 && go_copies_are_likely(snap->arch, &snap->maps) ? snap : NULL;
 	return t->go_snap || (t->runtimes_found && t->runtimes.len);
 }
 

@@ -146,7 +146,7 @@ static bool set_location(struct program *p)
 {
 	uint64_t location;
 
-	if (!record_read_pointer(&p->code, p->fde->cie.pointer_encoding, p->section->bytes.vaddr, p->section->text, &location) ||
+	if (!record_read_pointer(&p->code, p->section->arch->word, p->fde->cie.pointer_encoding, p->section->bytes.vaddr, p->section->text, &location) ||
 	    location < p->location)
 		return false;
 	p->location = location;
@@ -312,12 +312,10 @@ static bool leaves_above_cfa(const struct program *p)
 /* Only for who gets the row: the rows that follow are made of what the program says. */
 static void mend_row(struct program *p)
 {
-	enum { WORD = 8 };
-
 	p->mended = leaves_above_cfa(p);
 	if (p->mended)
 		p->row.regs[p->section->arch->dwarf_sp] =
-			(struct cfi_rule){.kind = CFI_CFA_OFFSET, .offset = p->row.regs[p->row.ra_reg].offset + WORD};
+			(struct cfi_rule){.kind = CFI_CFA_OFFSET, .offset = p->row.regs[p->row.ra_reg].offset + p->section->arch->word};
 }
 
 static void unmend_row(struct program *p)

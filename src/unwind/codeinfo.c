@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "target/debugfile.h"
+#include "unwind/ehabi.h"
 #include "unwind/insn.h"
 
 enum { MAX_REMEMBERED = 16384 }; /* about 700 bytes each */
@@ -69,7 +70,7 @@ void code_open_debug_frame(struct cfi_section *section, const struct arch *arch,
 
 bool code_is_walkable(const struct image *image, const struct arch *arch)
 {
-	return image_machine(image) == arch->elf_machine && image_is_64bit(image) && !image_is_big_endian(image);
+	return image_machine(image) == arch->elf_machine && image_is_64bit(image) == (arch->word == 8) && !image_is_big_endian(image);
 }
 
 static struct module_cfi *module_cfi_get(struct module *module, const struct arch *arch)
@@ -117,6 +118,8 @@ static bool find_go_row(struct module_cfi *cfi, struct module *module, const str
 {
 	struct go_row row;
 
+	if (arch->word != 8)
+		return false;
 	if (!cfi->go_searched) {
 		cfi->has_go = go_tables_init(&cfi->go, module->image, budget, NULL) == 0;
 		cfi->go_searched = cfi->has_go || !budget || !budget->refused;
@@ -135,9 +138,12 @@ static bool find_row(struct module_cfi *cfi, struct module *module, const struct
 		     uint64_t vaddr, bool exact, struct code_info *out)
 {
 	out->kind = CODE_CFI;
-	return cfi_find_row(&cfi->eh_frame, budget, vaddr, &out->row) == 0 ||
-	       find_go_row(cfi, module, arch, budget, vaddr, exact, out) ||
-	       find_debug_row(cfi, module, arch, budget, vaddr, &out->row);
+	if (cfi_find_row(&cfi->eh_frame, budget, vaddr, &out->row) == 0 ||
+	    find_go_row(cfi, module, arch, budget, vaddr, exact, out) ||
+	    find_debug_row(cfi, module, arch, budget, vaddr, &out->row))
+		return true;
+	out->kind = CODE_EHABI;
+	return arch->id == ARCH_ARM && ehabi_find_row(module->image, vaddr, &out->row) == 0;
 }
 
 /* Puts the constant, or a copy of what was found, into the map; it lives as long as the module. NULL: out of memory. */

@@ -18,6 +18,7 @@
 enum code_kind {
 	CODE_UNKNOWN,   /* nothing is said */
 	CODE_CFI,       /* `row` is the compiler's */
+	CODE_EHABI,     /* `row` is from exception tables, which are sure for calls alone */
 	CODE_GO,        /* `row` is from Go's tables, and `go` says what it is good for */
 	CODE_READ,      /* `row` was made by reading the instructions up to the function's return */
 	CODE_SIGRETURN, /* the trampoline that a signal handler returns to */

@@ -117,7 +117,7 @@ static enum expr_end run_constant(struct machine *m, uint8_t op)
 
 	switch (op) {
 	case OP_ADDR:
-		return push(m, cursor_u64(c) + m->env->bias);
+		return push(m, cursor_uint(c, m->env->word) + m->env->bias);
 	case OP_CONST1U:
 		return push(m, cursor_u8(c));
 	case OP_CONST1S:
@@ -154,7 +154,7 @@ static enum expr_end run_unary(struct machine *m, uint8_t op)
 		m->depth--;
 		return EXPR_OK;
 	case OP_DEREF:
-		return deref(m, sizeof(uint64_t));
+		return deref(m, m->env->word);
 	case OP_DEREF_SIZE:
 		return deref(m, cursor_u8(&m->code));
 	case OP_ABS:

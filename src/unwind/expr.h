@@ -26,6 +26,7 @@ struct expr_env {
 	struct mem *mem;
 	struct budget *budget; /* or NULL */
 	uint64_t bias;         /* added to DW_OP_addr: where the file is loaded minus where it says it is */
+	unsigned word;         /* bytes of an address */
 };
 
 /* `initial`, unless NULL, is pushed first: the CFA for a register's rule. */

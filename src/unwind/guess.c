@@ -6,7 +6,6 @@
 #include "unwind/walk.h"
 
 enum {
-	WORD = 8,
 	SCAN_WORDS = 256,     /* how far up the stack a return address is looked for */
 	STUB_WORDS = 3,       /* the same in a PLT stub: the lazy ones push two words */
 	MAX_FUNCTION = 16384, /* a call to a place farther before the pc is not believed to call its function */
@@ -112,7 +111,7 @@ static uint64_t frame_record(const struct walk *w)
 	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
 	uint64_t fp = w->regs.r[w->arch->dwarf_fp];
 
-	return stack && fp >= sp_of(w) && fp < stack->end && fp % WORD == 0 ? fp : 0;
+	return stack && fp >= sp_of(w) && fp < stack->end && fp % w->arch->word == 0 ? fp : 0;
 }
 
 /* Both architectures keep the caller's frame pointer where fp points, and the return address above it. */
@@ -121,12 +120,12 @@ static bool step_by_frame_pointer(struct walk *w, struct caller *out)
 	uint64_t fp = frame_record(w);
 	uint64_t next, ra;
 
-	if (!fp || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + WORD, &ra))
+	if (!fp || !walk_read_word(w, fp, &next) || !walk_read_word(w, fp + w->arch->word, &ra))
 		return false;
 	ra = arch_strip_code_pointer(w->arch, ra);
 	if (!may_be_return_address(w, ra) && !follows_traps(w, ra))
 		return false;
-	set_caller(w, out, ra, fp + 2 * WORD, FRAME_BY_FRAME_POINTER);
+	set_caller(w, out, ra, fp + 2 * w->arch->word, FRAME_BY_FRAME_POINTER);
 	regs_put(&out->regs, w->arch->dwarf_fp, next);
 	out->sp_is_bound = !w->arch->fp_gives_sp;
 	return true;
@@ -146,11 +145,11 @@ struct candidate {
 static struct candidate scan(struct walk *w, unsigned words)
 {
 	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
-	uint64_t end = stack && stack->end - sp_of(w) < words * WORD ? stack->end : sp_of(w) + words * WORD;
+	uint64_t end = stack && stack->end - sp_of(w) < words * w->arch->word ? stack->end : sp_of(w) + words * w->arch->word;
 	struct candidate best = {0};
 	uint64_t word, target;
 
-	for (uint64_t slot = sp_of(w); slot + WORD <= end && walk_read_word(w, slot, &word); slot += WORD) {
+	for (uint64_t slot = sp_of(w); slot + w->arch->word <= end && walk_read_word(w, slot, &word); slot += w->arch->word) {
 		if (!budget_take(w->budget, WORD_COST))
 			break;
 		word = arch_strip_code_pointer(w->arch, word);
@@ -173,7 +172,7 @@ static bool step_by_scan(struct walk *w, unsigned words, struct caller *out)
 
 	if (!best.slot)
 		return false;
-	set_caller(w, out, best.ra, best.slot + WORD, FRAME_BY_SCAN);
+	set_caller(w, out, best.ra, best.slot + w->arch->word, FRAME_BY_SCAN);
 	/* That call may have been of any function, and be long over; the one at the stack's base never is. */
 	w->is_unsure |= words == SCAN_WORDS && !best.target && !is_entry_code(w, best.ra) && !is_exit_code(w, best.ra);
 	return true;
@@ -200,7 +199,7 @@ static bool step_from_nowhere(struct walk *w, struct caller *out)
 /* The part of the stack that was not copied might have told more. */
 static bool is_cut_short(const struct walk *w)
 {
-	return frame_record(w) && walk_is_beyond_copy(w, frame_record(w) + WORD);
+	return frame_record(w) && walk_is_beyond_copy(w, frame_record(w) + w->arch->word);
 }
 
 /*
@@ -221,12 +220,12 @@ static bool is_near_base(const struct walk *w)
 {
 	const struct map_entry *stack = maps_find(w->maps, sp_of(w));
 
-	return stack && (stack->end - sp_of(w) <= SCAN_WORDS * WORD || strcmp(stack->path, "[stack]") == 0);
+	return stack && (stack->end - sp_of(w) <= SCAN_WORDS * w->arch->word || strcmp(stack->path, "[stack]") == 0);
 }
 
 static bool end_without_info(struct walk *w)
 {
-	uint64_t farthest = sp_of(w) + (SCAN_WORDS - 1) * WORD;
+	uint64_t farthest = sp_of(w) + (SCAN_WORDS - 1) * w->arch->word;
 	uint64_t vaddr;
 	const struct module *module = modules_find(w->modules, w->regs.pc, &vaddr);
 
@@ -252,7 +251,7 @@ bool step_by_guess(struct walk *w, struct caller *out)
 	if (step_by_registers(w, out))
 		return true;
 	if (is_cut_short(w))
-		return walk_end_unreadable(w, frame_record(w) + WORD);
+		return walk_end_unreadable(w, frame_record(w) + w->arch->word);
 	/*
 	 * Not for code made at run time: its frames leave words on the stack that look like return addresses but are
 	 * not.

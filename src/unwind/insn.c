@@ -33,6 +33,10 @@ static const struct insn_ops *ops_for(const struct arch *arch)
 		return &insn_x86_64;
 	case ARCH_AARCH64:
 		return &insn_aarch64;
+	case ARCH_I386:
+		return &insn_i386;
+	case ARCH_ARM:
+		return &insn_arm;
 	}
 	return NULL;
 }

@@ -110,6 +110,7 @@ struct insn_ops {
 
 extern const struct insn_ops insn_x86_64;
 extern const struct insn_ops insn_aarch64;
+extern const struct insn_ops insn_i386, insn_arm; /* insn_32bit.c: they know little */
 
 /* Offsets come from untrusted immediates: they wrap. */
 static inline int64_t insn_add(int64_t a, int64_t b)

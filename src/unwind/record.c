@@ -26,8 +26,6 @@ enum {
 	PE_DATAREL = 0x30,
 	PE_ALIGNED = 0x50,
 	PE_INDIRECT = 0x80,
-
-	ADDRESS_SIZE = 8,
 };
 
 /* Where a record lies, once its length and identity have been read. */
@@ -38,11 +36,13 @@ struct header {
 	struct cursor body;  /* after the identity; its start is that of the section */
 };
 
-static bool read_format(struct cursor *c, uint8_t encoding, uint64_t *out)
+static bool read_format(struct cursor *c, unsigned word, uint8_t encoding, uint64_t *out)
 {
 	switch (encoding & PE_FORMAT_MASK) {
 	case PE_ABSPTR:
 	case PE_SIGNED:
+		*out = cursor_uint(c, word);
+		break;
 	case PE_UDATA8:
 	case PE_SDATA8:
 		*out = cursor_u64(c);
@@ -71,7 +71,7 @@ static bool read_format(struct cursor *c, uint8_t encoding, uint64_t *out)
 	return !c->bad;
 }
 
-bool record_read_pointer(struct cursor *c, uint8_t encoding, uint64_t address, uint64_t base, uint64_t *out)
+bool record_read_pointer(struct cursor *c, unsigned word, uint8_t encoding, uint64_t address, uint64_t base, uint64_t *out)
 {
 	uint64_t here = address + cursor_offset(c);
 	uint64_t value;
@@ -104,24 +104,24 @@ bool record_read_pointer(struct cursor *c, uint8_t encoding, uint64_t address, u
 		c->bad = true;
 		return false;
 	}
-	if (!read_format(c, encoding, &value))
+	if (!read_format(c, word, encoding, &value))
 		return false;
 	*out = here + value;
 	return true;
 }
 
 /* Skips a pointer whose value does not matter (the personality routine): only its size does. */
-static void skip_pointer(struct cursor *c, uint8_t encoding, uint64_t address)
+static void skip_pointer(struct cursor *c, unsigned word, uint8_t encoding, uint64_t address)
 {
 	uint64_t value;
 
 	if (encoding == PE_OMIT)
 		return;
 	if ((encoding & PE_BASE_MASK) == PE_ALIGNED) {
-		cursor_skip(c, -(address + cursor_offset(c)) % ADDRESS_SIZE);
+		cursor_skip(c, -(address + cursor_offset(c)) % word);
 		encoding = PE_ABSPTR;
 	}
-	read_format(c, encoding, &value);
+	read_format(c, word, encoding, &value);
 }
 
 /* False at the end: of the bytes, or marked by a length of 0 (.eh_frame), or when a length makes no sense. */
@@ -158,7 +158,7 @@ static bool read_header(const struct cfi_section *section, uint64_t offset, stru
 }
 
 /* The letters after 'z', each with its bytes in the augmentation data. */
-static void read_augmentation(struct cie *cie, const char *letters, struct cursor data, uint64_t address)
+static void read_augmentation(struct cie *cie, unsigned word, const char *letters, struct cursor data, uint64_t address)
 {
 	for (; *letters && !data.bad; letters++) {
 		switch (*letters) {
@@ -166,7 +166,7 @@ static void read_augmentation(struct cie *cie, const char *letters, struct curso
 			cie->pointer_encoding = cursor_u8(&data);
 			break;
 		case 'P':
-			skip_pointer(&data, cursor_u8(&data), address);
+			skip_pointer(&data, word, cursor_u8(&data), address);
 			break;
 		case 'L':
 			cursor_u8(&data);
@@ -185,6 +185,7 @@ static void read_augmentation(struct cie *cie, const char *letters, struct curso
 
 static bool read_cie(const struct cfi_section *section, uint64_t offset, struct cie *out)
 {
+	const unsigned word = section->arch->word;
 	struct header header;
 	struct cursor *c = &header.body;
 	char augmentation[MAX_AUGMENTATION];
@@ -196,10 +197,10 @@ static bool read_cie(const struct cfi_section *section, uint64_t offset, struct 
 	version = cursor_u8(c);
 	if (!cursor_string(c, augmentation, sizeof(augmentation)) || (version != 1 && version != 3 && version != 4))
 		return false;
-	if (version == 4 && (cursor_u8(c) != ADDRESS_SIZE || cursor_u8(c) != 0)) /* address and segment size */
+	if (version == 4 && (cursor_u8(c) != word || cursor_u8(c) != 0)) /* address and segment size */
 		return false;
 	if (strcmp(augmentation, "eh") == 0) { /* from gcc 2: a pointer to what is now the augmentation data */
-		cursor_skip(c, ADDRESS_SIZE);
+		cursor_skip(c, word);
 		augmentation[0] = '\0';
 	}
 	out->code_align = cursor_uleb(c);
@@ -211,7 +212,7 @@ static bool read_cie(const struct cfi_section *section, uint64_t offset, struct 
 		/* Offsets count from the section's start, as everywhere, so that addresses can be told. */
 		data.start = c->start;
 		out->has_augmentation_data = true;
-		read_augmentation(out, augmentation + 1, data, section->bytes.vaddr);
+		read_augmentation(out, word, augmentation + 1, data, section->bytes.vaddr);
 	} else if (augmentation[0]) {
 		return false;
 	}
@@ -228,8 +229,8 @@ static bool read_fde(const struct cfi_section *section, const struct header *hea
 
 	if (!read_cie(section, header->cie_offset, &out->cie))
 		return false;
-	if (!record_read_pointer(&c, out->cie.pointer_encoding, section->bytes.vaddr, section->text, &out->start) ||
-	    !read_format(&c, out->cie.pointer_encoding, &range))
+	if (!record_read_pointer(&c, section->arch->word, out->cie.pointer_encoding, section->bytes.vaddr, section->text, &out->start) ||
+	    !read_format(&c, section->arch->word, out->cie.pointer_encoding, &range))
 		return false;
 	if (out->cie.has_augmentation_data)
 		cursor_skip(&c, cursor_uleb(&c));

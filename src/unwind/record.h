@@ -30,10 +30,10 @@ struct fde {
 };
 
 /*
- * Reads a value encoded as DW_EH_PE_*. `address` is the file address of c->start, for the pc-relative ones; `base`
+ * Reads a value encoded as DW_EH_PE_*; pointers have `word` bytes. `address` is the file address of c->start, for the pc-relative ones; `base`
  * that of the data-relative ones. False, leaving c->bad set, for encodings that cannot be resolved from the file.
  */
-bool record_read_pointer(struct cursor *c, uint8_t encoding, uint64_t address, uint64_t base, uint64_t *out);
+bool record_read_pointer(struct cursor *c, unsigned word, uint8_t encoding, uint64_t address, uint64_t base, uint64_t *out);
 
 /*
  * Reads the record at *offset and moves *offset past it. 1: an FDE; 0: a CIE, or a damaged or empty FDE, to be skipped;

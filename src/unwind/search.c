@@ -11,6 +11,7 @@ enum {
 	PE_BASE_MASK = 0xf0,
 	PE_FORMAT_MASK = 0x07,
 	PE_SIGNED = 0x08,
+	WORD = 8, /* no linker writes pointers whose size depends on the processor here */
 };
 
 struct hdr {
@@ -28,9 +29,9 @@ static bool read_hdr(struct span span, struct hdr *out)
 	uint8_t count_encoding = cursor_u8(&c);
 
 	out->table_encoding = cursor_u8(&c);
-	if (version != HDR_VERSION || !record_read_pointer(&c, frame_encoding, span.vaddr, span.vaddr, &out->eh_frame))
+	if (version != HDR_VERSION || !record_read_pointer(&c, WORD, frame_encoding, span.vaddr, span.vaddr, &out->eh_frame))
 		return false;
-	if (count_encoding == PE_OMIT || !record_read_pointer(&c, count_encoding, span.vaddr, span.vaddr, &out->count))
+	if (count_encoding == PE_OMIT || !record_read_pointer(&c, WORD, count_encoding, span.vaddr, span.vaddr, &out->count))
 		out->table_encoding = PE_OMIT;
 	out->rest = c;
 	return true;

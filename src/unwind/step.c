@@ -8,7 +8,6 @@
 #include "unwind/walk.h"
 
 enum {
-	WORD = 8,
 	MAX_SIGNAL_FRAMES = 64, /* handlers that interrupted handlers */
 	MADE_CODE = 32,         /* bytes of code made at run time that are looked at */
 };
@@ -72,7 +71,7 @@ static bool cfa_from_frame_record(const struct row_step *s, uint64_t *out, struc
 	const struct arch *arch = s->w->arch;
 	const struct cfi_rule *fp = &s->row->regs[arch->dwarf_fp], *ra = &s->row->regs[s->row->ra_reg];
 
-	if (fp->kind != CFI_AT_CFA_OFFSET || ra->kind != CFI_AT_CFA_OFFSET || ra->offset != fp->offset + WORD)
+	if (fp->kind != CFI_AT_CFA_OFFSET || ra->kind != CFI_AT_CFA_OFFSET || ra->offset != fp->offset + arch->word)
 		return fail(fault, EXPR_MISSING_REGISTER, arch->dwarf_sp);
 	if (!regs_has(&s->w->regs, arch->dwarf_fp))
 		return fail(fault, EXPR_MISSING_REGISTER, arch->dwarf_fp);
@@ -177,7 +176,7 @@ static bool makes_progress(const struct walk *w, const struct caller *caller)
 
 static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias, struct caller *out)
 {
-	struct row_step s = {.w = w, .row = row, .env = {.regs = &w->regs, .mem = w->mem, .budget = w->budget, .bias = bias}};
+	struct row_step s = {.w = w, .row = row, .env = {.regs = &w->regs, .mem = w->mem, .budget = w->budget, .bias = bias, .word = w->arch->word}};
 	struct fault fault;
 
 	*out = (struct caller){.exact = row->signal_frame};
@@ -245,7 +244,7 @@ static bool agrees_with_frame_pointer(const struct walk *w, const struct cfi_row
 	uint64_t cfa = caller->regs.r[arch->dwarf_sp];
 
 	return rule->kind == CFI_AT_CFA_OFFSET && regs_has(&w->regs, arch->dwarf_fp) &&
-	       cfa + (uint64_t)rule->offset == w->regs.r[arch->dwarf_fp] + WORD;
+	       cfa + (uint64_t)rule->offset == w->regs.r[arch->dwarf_fp] + arch->word;
 }
 
 /* The result of reading the code is trusted only if it leads to just behind a call. */
@@ -382,6 +381,10 @@ bool step_frame(struct walk *w, struct caller *out)
 		if (info->row.signal_frame && !mark_signal_frame(w))
 			return false;
 		return step_by_row(w, &info->row, w->regs.pc - vaddr, out);
+	}
+	if (info->kind == CODE_EHABI) {
+		w->is_by_ehabi |= w->exact && !walk_follows_syscall(w);
+		return step_by_row(w, &info->row, 0, out);
 	}
 	if (info->kind == CODE_GO)
 		return step_in_go(w, info, out);

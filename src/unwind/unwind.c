@@ -88,6 +88,8 @@ static void walk(struct walk *w, uint32_t depth)
 	walk_to_end(w, depth);
 	if (w->out->end == STACK_COMPLETE && w->is_unsure)
 		walk_end(w, STACK_DOUBTFUL, "frames may be missing: a caller was found by searching the stack");
+	if (w->out->end == STACK_COMPLETE && w->is_by_ehabi)
+		walk_end(w, STACK_DOUBTFUL, "frames may be missing: exception tables, which are all that there is, tell of calls only");
 }
 
 static struct walk walk_init(const struct snapshot *snap, struct modules *modules, struct mem *mem,
@@ -151,16 +153,6 @@ static void not_captured(const struct snap_thread *thread, struct raw_stack *out
 	snprintf(out->error, sizeof(out->error), "%s", thread->why ? thread->why : "its registers were not captured");
 }
 
-/* The pc follows a system call, by the last bytes of the instruction. */
-static bool follows_syscall(struct walk *w)
-{
-	enum { TAIL = 2 };
-	const uint8_t *call = w->arch->sigreturn_code[0] + w->arch->sigreturn_len[0] - TAIL;
-	uint8_t code[TAIL];
-
-	return walk_read_code(w, w->regs.pc - TAIL, code, TAIL) && memcmp(code, call, TAIL) == 0;
-}
-
 /*
  * A thread that has just been created, and has not yet returned from the system call that did it. It has the registers of
  * who created it, which lead to a stack that is not its own.
@@ -193,7 +185,7 @@ void unwind_thread(const struct snapshot *snap, struct modules *modules, const s
 	snapshot_mem_init(&mem.copies, snap, thread);
 	w.stack = &thread->stack;
 	mem.walk = &w;
-	if (is_newborn(snap, thread) && follows_syscall(&w)) { /* that is the outermost frame of the thread */
+	if (is_newborn(snap, thread) && walk_follows_syscall(&w)) { /* that is the outermost frame of the thread */
 		walk(&w, 1);
 		out->end = out->len == 1 ? STACK_COMPLETE : out->end;
 		out->error[0] = '\0';

@@ -57,9 +57,9 @@ bool walk_end_missing(struct walk *w, uint64_t reg)
 
 bool walk_read_word(struct walk *w, uint64_t address, uint64_t *out)
 {
-	uint64_t word;
+	uint64_t word = 0; /* little-endian: a shorter one is its beginning */
 
-	if (!mem_read_exact(w->mem, address, &word, sizeof(word)))
+	if (!mem_read_exact(w->mem, address, &word, w->arch->word))
 		return false;
 	*out = le64toh(word);
 	return true;
@@ -83,6 +83,16 @@ bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len)
 	got = mem_read_exact(w->mem, address, buf, len);
 	w->reads_code = false;
 	return got;
+}
+
+/* By the last bytes of the instruction. */
+bool walk_follows_syscall(struct walk *w)
+{
+	enum { TAIL = 2 };
+	const uint8_t *call = w->arch->sigreturn_code[0] + w->arch->sigreturn_len[0] - TAIL;
+	uint8_t code[TAIL];
+
+	return walk_read_code(w, w->regs.pc - TAIL, code, TAIL) && memcmp(code, call, TAIL) == 0;
 }
 
 bool walk_is_code(const struct walk *w, uint64_t address)

@@ -28,6 +28,7 @@ struct walk {
 	unsigned nsignals;  /* signal frames so far, */
 	unsigned nswitches; /* and changes of stacks in Go */
 	uint64_t go_outer;  /* where the thread's own stack was left by the call from C outside of the last one; 0: there was none */
+	bool is_by_ehabi;   /* where the thread runs is told by tables that are sure for calls alone */
 	bool is_unsure;     /* a caller was searched for or guessed, and may be the wrong one */
 	struct regs regs;
 	bool sp_is_bound; /* sp is not known, only that it is not lower: found by an aarch64 frame record */
@@ -57,6 +58,9 @@ bool walk_read_word(struct walk *w, uint64_t address, uint64_t *out);
 
 /* Code of the target: from its file, else from its memory. */
 bool walk_read_code(struct walk *w, uint64_t address, void *buf, size_t len);
+
+/* True when the pc follows a system call. */
+bool walk_follows_syscall(struct walk *w);
 
 /* True when the address is in an executable mapping. */
 bool walk_is_code(const struct walk *w, uint64_t address);

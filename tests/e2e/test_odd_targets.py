@@ -2,6 +2,7 @@
 """Processes that others hold or guard, or that are large: right, or one line that says why not."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -185,3 +186,42 @@ def test_very_many_threads(target, snap, source):
     doc = snap(t, source)
     assert len(doc["threads"]) == count + 1 and doc["capture"]["stopped_threads"] == 0 and doc["capture"]["consistent"]
     assert sum(symbols(th).count("descend") == 5 for th in doc["threads"]) == count
+
+
+@pytest.fixture
+def arm(target):
+    """arm(NAME): a program of 32-bit ARM, where the machine runs such."""
+
+    def start(name):
+        if platform.machine() != "aarch64":
+            pytest.skip("only aarch64 runs programs of 32-bit ARM")
+        try:
+            return target(name).settle()
+        except OSError as error:
+            pytest.skip(f"this machine runs no 32-bit programs: {error}")
+
+    return start
+
+
+def test_32bit_arm(arm, snap, source):
+    """Its own registers, unwind tables and system calls; by DWARF where it has that, and by exception tables in the C library."""
+    t = arm("plain_arm")
+    doc = snap(t, source)
+    worker = thread(doc, "worker")
+    assert doc["arch"] == "arm" and worker["syscall"]["name"] in ("pause", "ppoll", "nanosleep"), worker["syscall"]
+    assert_calls(worker, "inner", "middle", "outer")
+    assert next(frame for frame in worker["user_stack"] if frame["symbol"] == "inner")["source"]["line"] > 0
+    assert_calls(thread(doc, t.pid), "read", "target_serve", "main")
+
+
+def test_32bit_arm_by_exception_tables(arm, snap, tmp_path, stakeout):
+    """Which are all that there is; a saved snapshot knows the architecture, too."""
+    t = arm("plain_arm_tables")
+    saved = tmp_path / "saved"
+    assert_calls(thread(snap(t, "--save", saved), "worker"), "inner", "middle", "outer")
+    replayed = stakeout("replay", "--json", saved).doc
+    assert replayed["arch"] == "arm"
+    assert_calls(thread(replayed, "worker"), "inner", "middle", "outer")
+    held = snap(t, "--stop=all", "-r")
+    assert_calls(thread(held, "worker"), "inner", "middle", "outer")
+    assert {"r0", "sp", "pc", "cpsr"} <= set(thread(held, "worker")["registers"])

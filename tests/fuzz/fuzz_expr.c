@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct regs regs = {0};
 	struct mem mem = {.read = read_page};
-	struct expr_env env = {.regs = &regs, .mem = &mem, .bias = 0x100000};
+	struct expr_env env = {.word = 8, .regs = &regs, .mem = &mem, .bias = 0x100000};
 	const uint64_t cfa = 0x1800;
 	uint64_t value;
 

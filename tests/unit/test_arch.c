@@ -11,8 +11,8 @@
 
 #include "arch/arch.h"
 
-static const struct arch *const archs[] = {&arch_x86_64, &arch_aarch64};
-enum { NARCHS = 2 };
+static const struct arch *const archs[] = {&arch_x86_64, &arch_aarch64, &arch_i386, &arch_arm};
+enum { NARCHS = 4 };
 
 static void test_lookup(void **state)
 {
@@ -22,7 +22,9 @@ static void test_lookup(void **state)
 	assert_null(arch_by_id(99));
 	assert_ptr_equal(arch_by_machine(EM_X86_64), &arch_x86_64);
 	assert_ptr_equal(arch_by_machine(EM_AARCH64), &arch_aarch64);
-	assert_null(arch_by_machine(EM_386));
+	assert_ptr_equal(arch_by_machine(EM_386), &arch_i386);
+	assert_ptr_equal(arch_by_id(ARCH_ARM), &arch_arm);
+	assert_null(arch_by_machine(EM_RISCV));
 }
 
 static void test_tables_fit(void **state)
@@ -50,6 +52,34 @@ static void test_tables_fit(void **state)
 	assert_string_equal(arch_x86_64.user_reg_names[arch_x86_64.user_syscall_args[3]], "r10");
 	assert_string_equal(arch_aarch64.user_reg_names[arch_aarch64.user_pc], "pc");
 	assert_string_equal(arch_aarch64.user_reg_names[arch_aarch64.user_syscall_nr], "x8");
+}
+
+/* Registers of 32-bit programs are in those of the processor; what /proc tells, in its pc and sp. */
+static void test_narrow_registers(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		const struct arch *wide = archs[i], *narrow = wide->narrow;
+		struct user_regs regs = {.valid = (UINT64_C(1) << wide->nuser_regs) - 1}, out;
+		uint64_t pc_and_sp = UINT64_C(1) << wide->user_pc | UINT64_C(1) << wide->user_sp;
+
+		for (unsigned r = 0; r < wide->nuser_regs; r++)
+			regs.v[r] = UINT64_C(0xdead00000000) + 100 + r;
+		arch_narrow_registers(narrow, wide, &regs, &out);
+		for (unsigned r = 0; r < narrow->nuser_regs; r++) {
+			assert_int_equal(out.valid >> r & 1, narrow->from_wide[r] != ARCH_NO_REG);
+			if (narrow->from_wide[r] != ARCH_NO_REG)
+				assert_int_equal(out.v[r], 100 + narrow->from_wide[r]);
+		}
+		regs.valid = pc_and_sp;
+		arch_narrow_registers(narrow, wide, &regs, &out);
+		assert_int_equal(out.valid, UINT64_C(1) << narrow->user_pc | UINT64_C(1) << narrow->user_sp);
+		assert_int_equal(out.v[narrow->user_pc], 100 + wide->user_pc);
+		assert_int_equal(out.v[narrow->user_sp], 100 + wide->user_sp);
+		assert_null(narrow->narrow);
+		assert_int_equal(narrow->word, 4);
+	}
+	assert_int_equal(arch_strip_code_pointer(&arch_arm, 0x10451), 0x10450); /* Thumb */
+	assert_int_equal(arch_strip_code_pointer(&arch_i386, 0x10451), 0x10451);
 }
 
 static void test_to_dwarf(void **state)
@@ -159,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lookup),
 		cmocka_unit_test(test_tables_fit),
+		cmocka_unit_test(test_narrow_registers),
 		cmocka_unit_test(test_to_dwarf),
 		cmocka_unit_test(test_sigreturn),
 		cmocka_unit_test(test_strip),

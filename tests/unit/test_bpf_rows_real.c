@@ -90,7 +90,7 @@ static bool by_decoder(const struct comparison *cmp, const struct cfi_row *row, 
 {
 	struct mem mem = {.read = echo_read};
 	struct regs regs = {.pc = pc};
-	struct expr_env env = {.regs = &regs, .mem = &mem};
+	struct expr_env env = {.word = 8, .regs = &regs, .mem = &mem};
 
 	regs_put(&regs, cmp->arch->dwarf_sp, SP_VALUE);
 	regs_put(&regs, cmp->arch->dwarf_fp, FP_VALUE);

@@ -23,7 +23,7 @@ static enum expr_end eval_from(const uint8_t *code, size_t len, const uint64_t *
 {
 	struct regs regs = {0};
 	struct mem mem = {.read = read_word};
-	struct expr_env env = {.regs = &regs, .mem = &mem, .bias = 0x100000};
+	struct expr_env env = {.word = 8, .regs = &regs, .mem = &mem, .bias = 0x100000};
 
 	regs_put(&regs, 7, 0x1000);
 	regs_put(&regs, 33, 5);
@@ -169,7 +169,7 @@ static void test_plt_expression(void **state)
 {
 	struct regs regs = {0};
 	struct mem mem = {.read = read_word};
-	struct expr_env env = {.regs = &regs, .mem = &mem};
+	struct expr_env env = {.word = 8, .regs = &regs, .mem = &mem};
 	const uint8_t code[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
 	uint64_t value;
 
@@ -188,7 +188,7 @@ static void test_budget(void **state)
 	struct regs regs = {0};
 	struct mem mem = {.read = read_word};
 	struct budget budget = {.left = 1000};
-	struct expr_env env = {.regs = &regs, .mem = &mem, .budget = &budget};
+	struct expr_env env = {.word = 8, .regs = &regs, .mem = &mem, .budget = &budget};
 	uint64_t value;
 
 	regs_put(&regs, 7, 0x1000);

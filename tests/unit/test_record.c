@@ -14,7 +14,7 @@ static bool read_pointer(const uint8_t *bytes, size_t len, size_t skip, uint8_t 
 	bool found;
 
 	cursor_skip(&c, skip);
-	found = record_read_pointer(&c, encoding, VADDR, BASE, out);
+	found = record_read_pointer(&c, 8, encoding, VADDR, BASE, out);
 	*bad = c.bad;
 	return found;
 }
