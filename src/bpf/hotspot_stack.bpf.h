@@ -360,14 +360,17 @@ static bool has_java_frame(struct walk *w, __u32 which, struct java_walk *j)
 	return read_word(w, w->sp + 8 * ((__u64)j->code.frame_size - 1), &pc) && strip_code(pc) >= j->at.low && strip_code(pc) < j->at.high;
 }
 
-/* A routine that was interrupted, by what user space has found out of its code: see struct offcpu_stub_rows. */
+/*
+ * A routine that was interrupted, or has called another one, by what user space has found out of its code: see struct
+ * offcpu_stub_rows.
+ */
 __attribute__((noinline)) int step_in_routine(struct walk *w, __u32 which)
 {
 	struct stack_scratch *scratch = get_scratch(which);
 	struct offcpu_stub_key key = {};
 	struct offcpu_stub_rows *rows;
 	__u64 pc, sp, fp, above;
-	__u8 has_fp, has_lr;
+	__u8 has_fp, has_lr, exact;
 	int result;
 	__u32 row;
 
@@ -384,6 +387,7 @@ __attribute__((noinline)) int step_in_routine(struct walk *w, __u32 which)
 	fp = w->fp;
 	has_fp = w->has_fp;
 	has_lr = w->has_lr;
+	exact = w->exact;
 	above = 8 * (__u64)(row >> OFFCPU_STUB_SHIFT);
 	switch (row % (1 << OFFCPU_STUB_SHIFT)) {
 	case OFFCPU_STUB_LINK:
@@ -402,7 +406,7 @@ __attribute__((noinline)) int step_in_routine(struct walk *w, __u32 which)
 	w->fp = fp;
 	w->has_fp = has_fp;
 	w->has_lr = has_lr;
-	w->exact = 1;
+	w->exact = exact;
 	return JAVA_STEP_UNKNOWN;
 }
 
@@ -425,8 +429,9 @@ __attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
 	add_runtime_frame(scratch, j->start, w->pc, w->n - 1, OFFCPU_JAVA, 0);
 	if (w->exact && name_starts(j, "vtable chunks"))
 		return w->sp_is_bound ? JAVA_STEP_UNKNOWN : java_step_by_link(w, w->sp);
-	if (w->exact)
-		return step_in_routine(w, which);
+	result = step_in_routine(w, which);
+	if (w->exact || result != JAVA_STEP_UNKNOWN)
+		return result;
 	result = java_step_by_frame_pointer(w);
 	if (result == JAVA_STEP_FOUND)
 		w->found = OFFCPU_BY_FRAME_POINTER;

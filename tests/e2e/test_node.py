@@ -300,14 +300,14 @@ def test_optimised_server_under_load(server, snap):
         assert_shown_under_load(started, snap, path, assert_same)
 
 
-WORKERS = 3
+WORKERS = 7  # many stacks in a look
 
 
 @pytest.mark.parametrize("tier", [*TIERS, "usual"])
 def test_recursion(node, target, snap, tier):
     """Threads that recurse and return as fast as they can: no frame is missing or wrong."""
     options = [] if tier == "usual" else tier_options(node, tier)
-    t = target(node, *options, RECURSION, str(WORKERS), stderr=subprocess.DEVNULL)
+    t = target(node, *options, RECURSION, str(WORKERS), wrap=["nice", "-n", "10"], stderr=subprocess.DEVNULL)
     count, workers = Counter(), set()
     for _ in rounds(LOOKS / (1 + WORKERS)):
         for found in snap(t)["threads"]:

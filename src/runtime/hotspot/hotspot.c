@@ -749,32 +749,42 @@ static void learn(void *state, const struct raw_stack *raw)
 	hs->effort -= fresh ? before - hs->pages.effort : 0;
 }
 
-/* Only of a routine that a thread was interrupted in. */
-static void learn_code(void *state, const struct raw_stack *raw, runtime_code_fn fn, void *arg)
+static void learn_routine(struct hotspot *hs, const struct runtime_frame *frame, runtime_code_fn fn, void *arg)
 {
-	struct hotspot *hs = state;
-	const struct runtime_frame *top = raw->runtime.len ? &raw->runtime.data[0] : NULL;
-	uint64_t start = top ? top->place / OFFCPU_STUB_BLOCK * OFFCPU_STUB_BLOCK : 0;
+	uint64_t start = frame->place / OFFCPU_STUB_BLOCK * OFFCPU_STUB_BLOCK;
 	const struct blob *found;
 	struct offcpu_stub_rows rows;
 	struct blob blob;
 
-	if (!top || top->runtime != FRAME_KIND_JAVA || top->raw || hs->nblocks >= MAX_BLOCKS || u64map_find(&hs->blocks, start) ||
-	    !code_cache_owns(&hs->cache, top->code))
+	if (u64map_find(&hs->blocks, start) || frame->place == hs->layout.facts[HS_CALL_RETURN])
 		return;
 	read_anew(hs);
-	found = code_cache_find(&hs->cache, top->place);
-	if (!found || !stub_is_routine(found) || found->start != top->code)
+	found = code_cache_find(&hs->cache, frame->place);
+	if (!found || !stub_is_routine(found) || found->start != frame->code)
 		return;
 	blob = *found;
-	for (unsigned i = 0; i < BLOCKS_AHEAD; i++, start += OFFCPU_STUB_BLOCK) {
+	for (unsigned i = 0; i < BLOCKS_AHEAD && start < blob.code_end; i++, start += OFFCPU_STUB_BLOCK) {
 		bool created = false;
 
-		if (start >= blob.code_end || !u64map_put(&hs->blocks, start, &created) || !created)
+		if (!u64map_put(&hs->blocks, start, &created) || !created)
 			continue;
 		hs->nblocks++;
 		stub_fill_rows(&hs->cache, hs->target->snap->arch, &blob, start, &rows);
 		fn(arg, start, &rows);
+	}
+}
+
+/* Of a routine that a thread was interrupted in, and of one that has called it. */
+static void learn_code(void *state, const struct raw_stack *raw, runtime_code_fn fn, void *arg)
+{
+	struct hotspot *hs = state;
+
+	for (size_t i = 0; i < raw->runtime.len && i < 2 && hs->nblocks < MAX_BLOCKS; i++) {
+		const struct runtime_frame *frame = &raw->runtime.data[i];
+
+		if (frame->runtime != FRAME_KIND_JAVA || frame->raw != i || !code_cache_owns(&hs->cache, frame->code) || frame->version)
+			return;
+		learn_routine(hs, frame, fn, arg);
 	}
 }
 
