@@ -6,7 +6,7 @@ import os
 import javas
 import pytest
 from harness import gather, until
-from javas import APART, IN_PYTHON, MODES, RUNNING, STUBS, answers, assert_chain, assert_stub, frames_of, shown, truth, version
+from javas import APART, IN_PYTHON, MODES, RUNNING, STUBS, answers, assert_chain, assert_stub, frames_of, shown, truth
 from offcpu_recording import added, over, rows_of, wake
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -119,8 +119,7 @@ def test_stubs(java, record):
                     seen.add(kind)
         return seen
 
-    # Of what a release has no stub for it is in compiled code; what "raise" calls may be native.
-    gather(see, {"fill", "checksum", "copy"} | (set() if version() < 11 else {"equal", "zero"}))
+    gather(see, {"fill", "checksum", "copy"})  # for the others not all releases and processors have stubs
 
 
 @pytest.mark.alone("its thread is to wait for the one processor that it has")

@@ -725,6 +725,20 @@ static void forget(void *state)
 	pages_read_live(&hs->pages, NULL, 0);
 }
 
+/* Readers may look at so much for a stack, and at all that is left for all stacks; what they have looked at is taken from that. */
+static uint64_t begin_effort(struct hotspot *hs)
+{
+	read_anew(hs);
+	if (hs->pages.effort > hs->effort)
+		hs->pages.effort = hs->effort;
+	return hs->pages.effort;
+}
+
+static void end_effort(struct hotspot *hs, uint64_t before)
+{
+	hs->effort -= before - hs->pages.effort;
+}
+
 static void learn(void *state, const struct raw_stack *raw)
 {
 	struct hotspot *hs = state;
@@ -738,28 +752,22 @@ static void learn(void *state, const struct raw_stack *raw)
 
 		if (frame->runtime != FRAME_KIND_JAVA || u64map_find(&hs->names, hash_place(&place)))
 			continue;
-		if (!fresh) {
-			read_anew(hs);
-			before = hs->pages.effort < hs->effort ? hs->pages.effort : hs->effort;
-			hs->pages.effort = before;
-		}
+		if (!fresh)
+			before = begin_effort(hs);
 		fresh = true;
 		name_once(hs, &place, &named);
 	}
-	hs->effort -= fresh ? before - hs->pages.effort : 0;
+	if (fresh)
+		end_effort(hs, before);
 }
 
-static void learn_routine(struct hotspot *hs, const struct runtime_frame *frame, runtime_code_fn fn, void *arg)
+static void tell_routine(struct hotspot *hs, const struct runtime_frame *frame, runtime_code_fn fn, void *arg)
 {
+	const struct blob *found = code_cache_find(&hs->cache, frame->place);
 	uint64_t start = frame->place / OFFCPU_STUB_BLOCK * OFFCPU_STUB_BLOCK;
-	const struct blob *found;
 	struct offcpu_stub_rows rows;
 	struct blob blob;
 
-	if (u64map_find(&hs->blocks, start) || frame->place == hs->layout.facts[HS_CALL_RETURN])
-		return;
-	read_anew(hs);
-	found = code_cache_find(&hs->cache, frame->place);
 	if (!found || !stub_is_routine(found) || found->start != frame->code)
 		return;
 	blob = *found;
@@ -772,6 +780,18 @@ static void learn_routine(struct hotspot *hs, const struct runtime_frame *frame,
 		stub_fill_rows(&hs->cache, hs->target->snap->arch, &blob, start, &rows);
 		fn(arg, start, &rows);
 	}
+}
+
+static void learn_routine(struct hotspot *hs, const struct runtime_frame *frame, runtime_code_fn fn, void *arg)
+{
+	uint64_t before;
+
+	if (u64map_find(&hs->blocks, frame->place / OFFCPU_STUB_BLOCK * OFFCPU_STUB_BLOCK) ||
+	    frame->place == hs->layout.facts[HS_CALL_RETURN])
+		return;
+	before = begin_effort(hs);
+	tell_routine(hs, frame, fn, arg);
+	end_effort(hs, before);
 }
 
 /* Of a routine that a thread was interrupted in, and of one that has called it. */
