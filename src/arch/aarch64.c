@@ -73,11 +73,22 @@ static const int8_t arm_from_wide[ARM_NUSER] = {
 	[ORIG_R0] = ARCH_NO_REG,
 };
 
-/* mov r7, #173; svc 0, in Thumb and not */
+/* mov r7, #173; svc 0, in Thumb, in its wide form, and not; the same with 119, for handlers without a siginfo */
 static const uint8_t arm_sigreturn_thumb[] = {0xad, 0x27, 0x00, 0xdf};
+static const uint8_t arm_sigreturn_wide[] = {0x4f, 0xf0, 0xad, 0x07, 0x00, 0xdf};
 static const uint8_t arm_sigreturn_plain[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
-static const uint8_t *const arm_sigreturn_code[] = {arm_sigreturn_thumb, arm_sigreturn_plain, NULL};
-static const uint8_t arm_sigreturn_len[] = {sizeof(arm_sigreturn_thumb), sizeof(arm_sigreturn_plain)};
+static const uint8_t arm_old_sigreturn_thumb[] = {0x77, 0x27, 0x00, 0xdf};
+static const uint8_t arm_old_sigreturn_wide[] = {0x4f, 0xf0, 0x77, 0x07, 0x00, 0xdf};
+static const uint8_t arm_old_sigreturn_plain[] = {0x77, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
+static const uint8_t *const arm_sigreturn_code[] = {
+	arm_sigreturn_thumb, arm_sigreturn_wide, arm_sigreturn_plain,
+	arm_old_sigreturn_thumb, arm_old_sigreturn_wide, arm_old_sigreturn_plain, NULL,
+};
+static const uint8_t arm_sigreturn_len[] = {
+	sizeof(arm_sigreturn_thumb), sizeof(arm_sigreturn_wide), sizeof(arm_sigreturn_plain),
+	sizeof(arm_old_sigreturn_thumb), sizeof(arm_old_sigreturn_wide), sizeof(arm_old_sigreturn_plain),
+};
+static const uint8_t arm_sigreturn_shift[] = {0, 0, 0, 128, 128, 128};
 
 /* A siginfo of 128 bytes, then the ucontext: flags, link, the stack in 12, three words of the fault, and the registers. */
 #define ARM_SAVED(i) (128 + 20 + 12 + 4 * (i))
@@ -111,6 +122,7 @@ const struct arch arch_arm = {
 	.dwarf_reg_names = arm_dwarf_reg_names,
 	.sigreturn_code = arm_sigreturn_code,
 	.sigreturn_len = arm_sigreturn_len,
+	.sigreturn_shift = arm_sigreturn_shift,
 	.sigframe_offset = arm_sigframe_offset,
 	.sigframe_pc_offset = ARM_SAVED(15),
 	.sigframe_context_offset = 128,

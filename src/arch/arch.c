@@ -43,12 +43,17 @@ bool arch_to_dwarf(const struct arch *arch, const struct user_regs *user, struct
 	return (user->valid & needed) == needed;
 }
 
+int arch_find_sigreturn(const struct arch *arch, const uint8_t *code, size_t len)
+{
+	for (int i = 0; arch->sigreturn_code[i]; i++)
+		if (len >= arch->sigreturn_len[i] && memcmp(code, arch->sigreturn_code[i], arch->sigreturn_len[i]) == 0)
+			return i;
+	return -1;
+}
+
 bool arch_is_sigreturn(const struct arch *arch, const uint8_t *code, size_t len)
 {
-	for (size_t i = 0; arch->sigreturn_code[i]; i++)
-		if (len >= arch->sigreturn_len[i] && memcmp(code, arch->sigreturn_code[i], arch->sigreturn_len[i]) == 0)
-			return true;
-	return false;
+	return arch_find_sigreturn(arch, code, len) >= 0;
 }
 
 /*

@@ -82,6 +82,7 @@ struct arch {
 	/* The signal trampoline: its code, and where in the frame at SP the interrupted registers lie */
 	const uint8_t *const *sigreturn_code; /* NULL-terminated list */
 	const uint8_t *sigreturn_len;
+	const uint8_t *sigreturn_shift; /* how much nearer to SP they are with each of these; NULL: they are not */
 	const int16_t *sigframe_offset; /* per DWARF register, -1 when it is not saved */
 	int16_t sigframe_pc_offset;
 	int16_t sigframe_context_offset; /* of struct ucontext */
@@ -110,7 +111,8 @@ const struct arch *arch_by_machine(uint16_t machine); /* ELF e_machine; NULL whe
 /* Names the user registers by their DWARF numbers. False when pc or sp is missing. */
 bool arch_to_dwarf(const struct arch *arch, const struct user_regs *user, struct regs *out);
 
-/* True when `code` starts with the architecture's rt_sigreturn sequence. */
+/* Which of the architecture's sequences for returning from a signal `code` starts with; -1: none. */
+int arch_find_sigreturn(const struct arch *arch, const uint8_t *code, size_t len);
 bool arch_is_sigreturn(const struct arch *arch, const uint8_t *code, size_t len);
 
 /* Clears pointer-authentication and tag bits of a code address, or that of Thumb (the identity on x86). */

@@ -95,10 +95,12 @@ static const int8_t i386_from_wide[] = {I386_REGS(X)};
 
 static const char *const i386_dwarf_reg_names[I386_NDWARF] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"};
 
-/* mov $173, %eax; int $0x80 */
+/* mov $173, %eax; int $0x80; for handlers without a siginfo pop %eax; mov $119, %eax; int $0x80 */
 static const uint8_t i386_sigreturn[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
-static const uint8_t *const i386_sigreturn_code[] = {i386_sigreturn, NULL};
-static const uint8_t i386_sigreturn_len[] = {sizeof(i386_sigreturn)};
+static const uint8_t i386_old_sigreturn[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
+static const uint8_t *const i386_sigreturn_code[] = {i386_sigreturn, i386_old_sigreturn, NULL};
+static const uint8_t i386_sigreturn_len[] = {sizeof(i386_sigreturn), sizeof(i386_old_sigreturn)};
+static const uint8_t i386_sigreturn_shift[] = {0, 12 + 128 + 20 - 4}; /* the registers are behind the number */
 
 /*
  * At the trampoline the return address has been popped: sp points at the signal's number, two pointers, a siginfo of 128 bytes
@@ -135,6 +137,7 @@ const struct arch arch_i386 = {
 	.dwarf_reg_names = i386_dwarf_reg_names,
 	.sigreturn_code = i386_sigreturn_code,
 	.sigreturn_len = i386_sigreturn_len,
+	.sigreturn_shift = i386_sigreturn_shift,
 	.sigframe_offset = i386_sigframe_offset,
 	.sigframe_pc_offset = I386_GREG(14),
 	.sigframe_context_offset = 12 + 128,

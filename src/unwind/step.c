@@ -193,11 +193,23 @@ static bool step_by_row(struct walk *w, const struct cfi_row *row, uint64_t bias
 	return true;
 }
 
+/* How much nearer the registers are than in a frame with a siginfo. */
+static uint64_t find_shift(struct walk *w)
+{
+	uint8_t code[8];
+	int which = -1;
+
+	for (size_t len = sizeof(code); w->arch->sigreturn_shift && which < 0 && len >= 4; len -= 2)
+		if (walk_read_code(w, w->regs.pc, code, len))
+			which = arch_find_sigreturn(w->arch, code, len);
+	return which < 0 ? 0 : w->arch->sigreturn_shift[which];
+}
+
 /* The kernel has put the interrupted registers on the stack; the stack itself may be another one (sigaltstack). */
 static bool step_by_signal_frame(struct walk *w, struct caller *out)
 {
 	const struct arch *arch = w->arch;
-	uint64_t frame = w->regs.r[arch->dwarf_sp];
+	uint64_t frame = w->regs.r[arch->dwarf_sp] - find_shift(w);
 	uint64_t value;
 
 	*out = (struct caller){.exact = true};

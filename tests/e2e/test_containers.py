@@ -107,7 +107,7 @@ def examined(*wrap, args=()):
     return {finding["name"]: finding for finding in json.loads(result.out)["findings"]}
 
 
-@pytest.mark.parametrize("engine", ("docker", "cri-o", "unconfined"))
+@pytest.mark.parametrize("engine", ("cri-o", "unconfined"))
 def test_doctor_names_what_to_add(engine):
     """And with it, all of that works."""
     found = examined(*contained(engine))

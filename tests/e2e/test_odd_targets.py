@@ -225,3 +225,13 @@ def test_32bit_arm_by_exception_tables(arm, snap, tmp_path, stakeout):
     held = snap(t, "--stop=all", "-r")
     assert_calls(thread(held, "worker"), "inner", "middle", "outer")
     assert {"r0", "sp", "pc", "cpsr"} <= set(thread(held, "worker")["registers"])
+
+
+def test_32bit_arm_signals(arm, snap):
+    """Frames of handlers without a siginfo are others; what was interrupted is where it was."""
+    doc = snap(arm("signals_arm"))
+    assert_calls(thread(doc, "normal"), "target_block", "block_in_handler", "interrupted", "normal", "target_thread_main")
+    leaf = thread(doc, "leaf")
+    assert_calls(leaf, "block_in_handler", "leaf_fault", "leaf", "target_thread_main")
+    assert [frame["kind"] for frame in leaf["user_stack"]].count("signal") == 1
+    assert next(frame for frame in leaf["user_stack"] if frame["symbol"] == "leaf_fault")["offset"] == 0

@@ -112,6 +112,8 @@ static void test_sigreturn(void **state)
 {
 	static const uint8_t x86[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x90};
 	static const uint8_t x86_short[] = {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+	static const uint8_t i386[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
+	static const uint8_t thumb[] = {0x4f, 0xf0, 0x77, 0x07, 0x00, 0xdf};
 	static const uint8_t arm[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
 
 	assert_true(arch_is_sigreturn(&arch_x86_64, x86, sizeof(x86)));
@@ -121,6 +123,11 @@ static void test_sigreturn(void **state)
 	assert_false(arch_is_sigreturn(&arch_x86_64, NULL, 0));
 	assert_true(arch_is_sigreturn(&arch_aarch64, arm, sizeof(arm)));
 	assert_false(arch_is_sigreturn(&arch_aarch64, x86, sizeof(x86)));
+	assert_int_equal(arch_find_sigreturn(&arch_i386, i386, sizeof(i386)), 1);
+	assert_int_equal(arch_i386.sigframe_pc_offset - arch_i386.sigreturn_shift[1], 4 + 14 * 4);
+	assert_int_equal(arch_find_sigreturn(&arch_arm, thumb, sizeof(thumb)), 4);
+	assert_int_equal(arch_arm.sigframe_pc_offset - arch_arm.sigreturn_shift[4], 20 + 12 + 15 * 4);
+	assert_int_equal(arch_find_sigreturn(&arch_arm, thumb, 5), -1);
 }
 
 static void test_strip(void **state)
