@@ -158,7 +158,7 @@ def test_waits_that_are_not_over(java, record, mode, source):
     rows = {}
     for row in rows_of(record("--json", f"--source={source}", "-p", t.settle().pid).finish(), state="S"):
         rows.setdefault(row["thread_name"], []).append(row)
-    found = [name for name in stacks if name in rows]
+    found = [name for name in stacks if name in rows and name != "main"]  # which wrote where the others are
     assert len(found) > 5
     for name in found:
         assert stacks[name] in [shown(row) for row in rows[name]], name
