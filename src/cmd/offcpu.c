@@ -197,7 +197,7 @@ struct offcpu_work {
 	const struct offcpu_targets *targets;
 	struct offcpu_profile *profile;
 	struct notes *silent;
-	const char *death; /* of the parser, which is said in the report */
+	const char *death; /* why there is no parser, which is said in the report */
 };
 
 /* Names and writes what was recorded, in the parser or, if that has died, here. */
@@ -243,12 +243,12 @@ static int print(void *arg, int fd, struct err *err)
 	return rc == 0 ? output_copy(work->report, fd, err) : rc;
 }
 
-static int write_without_names(struct offcpu_work *work, const char *how, bool *incomplete, struct err *err)
+static int write_without_names(struct offcpu_work *work, const struct err *why, bool *incomplete, struct err *err)
 {
-	char words[500];
+	char words[PARSING_WORDS];
 	int rc = begin_report(work, err);
 
-	snprintf(words, sizeof(words), "no names: the process that reads files and finds them has died (%s); please report that", how);
+	parsing_explain(why, words);
 	work->death = words;
 	work->session->watch->ops->forgo_names(work->session->watch);
 	if (rc == 0)
@@ -265,10 +265,8 @@ static int judge(struct offcpu_work *work, const struct parsing *parsing, int rc
 		*err = parsing->print_error;
 		return -parsing->print_error.code;
 	}
-	if (rc == -EOWNERDEAD)
-		return write_without_names(work, how->msg, incomplete, err);
 	if (rc < 0)
-		return err_set(err, -rc, "%s", how->msg);
+		return write_without_names(work, how, incomplete, err);
 	return err_set(err, parsing->outcome->err.code ? parsing->outcome->err.code : EIO, "%s", parsing->outcome->err.msg);
 }
 

@@ -82,6 +82,15 @@ void parsing_end(struct parsing *parsing)
 	parsing->report = NULL;
 }
 
+void parsing_explain(const struct err *why, char out[static PARSING_WORDS])
+{
+	if (why->code == EOWNERDEAD)
+		snprintf(out, PARSING_WORDS, "no names: the process that reads files and finds them has died (%s); please report that",
+			 why->msg);
+	else
+		snprintf(out, PARSING_WORDS, "no names: the process that reads files and finds them could not be made (%s)", why->msg);
+}
+
 static void end_sentence(struct err *err)
 {
 	err->msg[sizeof(err->msg) - 1] = '\0';

@@ -46,6 +46,10 @@ struct parsing {
 int parsing_run(struct parsing *parsing, struct err *err);
 void parsing_end(struct parsing *parsing);
 
+/* Why there are no names, for the report, when parsing_run() has failed with this error. */
+enum { PARSING_WORDS = 520 };
+void parsing_explain(const struct err *why, char out[static PARSING_WORDS]);
+
 /* In the parser: has the report printed now. What follows is no longer waited for by whoever reads it. */
 int parsing_hand_over(struct parsing *parsing, struct err *err);
 

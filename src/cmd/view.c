@@ -323,17 +323,19 @@ static int parse(void *arg, struct parsing *parsing, struct err *err)
 	return rc;
 }
 
-/* The parser has died: what is known without reading anything more. */
-static int show_bare(struct view *view, const char *how, struct err *err)
+/* There is no parser, or it has died: what is known without reading anything more. */
+static int show_bare(struct view *view, const struct err *why, struct err *err)
 {
+	char words[PARSING_WORDS];
 	int rc = 0;
+
+	parsing_explain(why, words);
 
 	view->incomplete = true;
 	for (size_t i = 0; rc == 0 && i < view->held.len; i++) {
 		rc = name_stacks(view, view->held.data[i], true, err, &view->incomplete);
 		if (rc == 0)
-			notes_add(&view->traces.data[i]->notes,
-				  "no names: the process that reads files and finds them has died (%s); please report that", how);
+			notes_add(&view->traces.data[i]->notes, "%s", words);
 	}
 	if (rc == 0)
 		rc = begin_output(view, err);
@@ -352,8 +354,8 @@ static int judge(struct view *view, const struct parsing *parsing, int rc, const
 		*err = parsing->print_error;
 		return parsing->print_error.code ? -parsing->print_error.code : 0;
 	}
-	if (rc == -EOWNERDEAD && view->held.len)
-		return show_bare(view, how->msg, err);
+	if (rc < 0 && view->held.len)
+		return show_bare(view, how, err);
 	if (rc == -EOWNERDEAD)
 		return err_set(err, EOWNERDEAD, "the process that reads it has died (%s); please report that", how->msg);
 	if (rc < 0)

@@ -150,6 +150,18 @@ def test_parser_of_waits_dies(waiting, rung):
     assert frames and all(frame["symbol"] is None and frame["module"] for frame in frames), frames
 
 
+def test_no_process_can_be_made(target, stakeout, as_nobody, tool):
+    """On such a day, too, what is known is shown."""
+    t = target("plain", wrap=as_nobody).settle()
+    few = [*as_nobody, tool("prlimit"), "--nproc=1"]
+    result = stakeout("--json", "--stop=none", t.pid, wrap=few)
+    assert result.code == 3, result
+    assert any("could not be made" in note for note in result.doc["notes"]), result
+    assert all(frame["symbol"] is None for th in result.doc["threads"] for frame in th["user_stack"])
+    result = stakeout("symbolize", "-e", built("plain"), "0", wrap=few)
+    assert result.code == 1 and "a process cannot be made" in result.err, result
+
+
 def test_parser_ends_with_its_parent(waiting):
     proc = waiting()
     children = [child_of(proc.pid, name) for name in ("stakeout-parser", "stakeout-fetch")]
