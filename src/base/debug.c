@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/debug.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,24 +24,12 @@ bool debug_is_on(void)
 	return atomic_load_explicit(&is_on, memory_order_relaxed);
 }
 
-#define NAME(code) [code] = #code
-
 const char *debug_errno_name(int code, char buf[static 32])
 {
-	static const char *const names[] = {
-		NAME(EPERM),	   NAME(ENOENT),	NAME(ESRCH),	  NAME(EINTR),	   NAME(EIO),	       NAME(ENXIO),
-		NAME(E2BIG),	   NAME(ENOEXEC),	NAME(EBADF),	  NAME(ECHILD),	   NAME(EAGAIN),       NAME(ENOMEM),
-		NAME(EACCES),	   NAME(EFAULT),	NAME(EBUSY),	  NAME(EEXIST),	   NAME(EXDEV),	       NAME(ENODEV),
-		NAME(ENOTDIR),	   NAME(EISDIR),	NAME(EINVAL),	  NAME(ENFILE),	   NAME(EMFILE),       NAME(ENOTTY),
-		NAME(ETXTBSY),	   NAME(EFBIG),		NAME(ENOSPC),	  NAME(ESPIPE),	   NAME(EROFS),	       NAME(EMLINK),
-		NAME(EPIPE),	   NAME(ERANGE),	NAME(EDEADLK),	  NAME(ENAMETOOLONG), NAME(ENOSYS),    NAME(ELOOP),
-		NAME(ENODATA),	   NAME(ETIME),		NAME(EPROTO),	  NAME(EBADMSG),   NAME(EOVERFLOW),    NAME(EOPNOTSUPP),
-		NAME(ECONNREFUSED), NAME(ETIMEDOUT),	NAME(ESTALE),	  NAME(ECANCELED), NAME(EOWNERDEAD),   NAME(ENOTCONN),
-		NAME(ECONNRESET),  NAME(EHOSTUNREACH),	NAME(ENETUNREACH),
-	};
+	const char *name = strerrorname_np(code);
 
-	if (code > 0 && (size_t)code < sizeof(names) / sizeof(names[0]) && names[code])
-		return names[code];
+	if (name && code > 0)
+		return name;
 	snprintf(buf, 32, "errno %d", code);
 	return buf;
 }

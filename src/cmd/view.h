@@ -125,7 +125,10 @@ void view_fit_terminal(struct view_options *options, FILE *out);
  */
 int view_show(struct view *view, struct tracing *tracing, struct err *err);
 
-/* The same with what `open` makes of a descriptor and hands to view_hold() in that process: not even its format can then do harm here. */
+/*
+ * The same with what `open` makes of a descriptor and hands to view_hold() in that process: then not even its format can do
+ * harm here.
+ */
 int view_show_opened(struct view *view, int fd, int (*open)(void *arg, struct view *view, struct err *err), void *arg,
 		     struct err *err);
 int view_hold(struct view *view, struct tracing *tracing, struct err *err);

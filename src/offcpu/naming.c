@@ -249,7 +249,8 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	for (size_t i = 0; shared && i < shared->len; i++)
 		if (!vec_push(out, shared->data[i]))
 			return false;
-	if (shared && stack->runtime_process && !naming->symbolizing.native.bare && !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
+	if (shared && stack->runtime_process && !naming->symbolizing.native.bare &&
+	    !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
 		return false;
 	for (size_t i = 0; i < out->len; i++)
 		out->data[i].address = out->data[i].raw < stack->user.len ? stack->addresses[out->data[i].raw] : 0;

@@ -85,7 +85,8 @@ struct parser_job {
 
 /*
  * Has the work done by a parser, and serves it until it has ended. 0 when it came to its end; else -errno: -EOWNERDEAD with
- * how it died, -EPIPE when that was because nobody reads its output, others when it could not be made. Call it with one thread, or with others that hold no lock.
+ * how it died, -EPIPE when that was because nobody reads its output, others when it could not be made. Call it with one
+ * thread, or with others that hold no lock.
  */
 int parser_run(const struct parser_job *job, struct err *err);
 
