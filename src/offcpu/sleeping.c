@@ -320,5 +320,5 @@ bool sleeping_list_targets(const struct sleeping *sleeping, struct watch_targets
 void sleeping_keep_names(struct sleeping *sleeping)
 {
 	for (size_t i = 0; i < sleeping->modules.len; i++)
-		module_close_symbols(sleeping->modules.data[i]);
+		module_keep_symbols(sleeping->modules.data[i]);
 }

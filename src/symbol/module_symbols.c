@@ -148,8 +148,9 @@ static bool has_changed(const struct module_symbols *symbols)
 }
 
 /* Writes what this run has read to the cache. If that fails no harm is done: the next run reads it again. */
-static void save(struct module_symbols *symbols)
+static void save(void *ptr)
 {
+	struct module_symbols *symbols = ptr;
 	struct code_cache_contents contents = {.old = symbols->cache, .symtab = symbols->symtab};
 	char key[STORE_KEY_MAX + 1];
 
@@ -278,6 +279,7 @@ struct module_symbols *module_symbols(struct module *module, const struct symbol
 	}
 	module->symbol = symbols;
 	module->symbol_free = destroy;
+	module->symbol_keep = save;
 	return symbols;
 }
 

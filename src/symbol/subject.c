@@ -190,7 +190,7 @@ const struct target *subject_target(const struct subject *subject)
 
 void subject_keep_names(struct subject *subject)
 {
-	modules_close_symbols(subject->process->modules);
+	modules_keep_symbols(subject->process->modules);
 }
 
 struct jit_names *subject_jit_names(struct subject *subject)

@@ -352,23 +352,22 @@ struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ct
 	return m;
 }
 
-void module_close_symbols(struct module *module)
+void module_keep_symbols(struct module *module)
 {
-	if (module->symbol_free)
-		module->symbol_free(module->symbol);
-	module->symbol_free = NULL;
-	module->symbol = NULL;
+	if (module->symbol_keep)
+		module->symbol_keep(module->symbol);
 }
 
-void modules_close_symbols(struct modules *m)
+void modules_keep_symbols(struct modules *m)
 {
 	for (size_t i = 0; i < m->loaded.len; i++)
-		module_close_symbols(&m->loaded.data[i]->module);
+		module_keep_symbols(&m->loaded.data[i]->module);
 }
 
 static void close_module(struct module *module)
 {
-	module_close_symbols(module);
+	if (module->symbol_free)
+		module->symbol_free(module->symbol);
 	if (module->unwind_free)
 		module->unwind_free(module->unwind);
 	image_destroy(module->image);

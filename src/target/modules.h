@@ -25,6 +25,7 @@ struct module {
 	void (*unwind_free)(void *);
 	void *symbol; /* belongs to the symbolizer, freed by symbol_free */
 	void (*symbol_free)(void *);
+	void (*symbol_keep)(void *); /* puts what was learnt into the cache, as symbol_free does first */
 };
 
 /* The module of a file that no process need have mapped. `image` is taken over, also on failure. */
@@ -58,9 +59,9 @@ typedef struct module *(*module_lender)(void *ctx, size_t entry);
 struct modules *modules_lend(struct snapshot *snap, module_lender lend, void *ctx);
 void modules_destroy(struct modules *modules);
 
-/* Closes what names their code, which keeps what it has learnt in the cache. Not what is made of code in memory. */
-void modules_close_symbols(struct modules *modules);
-void module_close_symbols(struct module *module);
+/* What was learnt of them goes to the cache: for a process that then ends, without freeing what the kernel frees anyway. */
+void modules_keep_symbols(struct modules *modules);
+void module_keep_symbols(struct module *module);
 
 /*
  * The module mapped at an address of the target, and the address in the file's own terms. NULL: no file is mapped there, or

@@ -110,7 +110,7 @@ void tracing_go_on(struct tracing *t)
 
 void tracing_keep_names(struct tracing *t)
 {
-	modules_close_symbols(t->target->modules);
+	modules_keep_symbols(t->target->modules);
 }
 
 const struct target *tracing_target(const struct tracing *t)

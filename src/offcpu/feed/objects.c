@@ -664,5 +664,5 @@ void objects_keep_names(struct objects *objects)
 {
 	for (uint32_t i = 0; i < objects->limits.files; i++)
 		if (objects->all[i] && objects->all[i]->module)
-			module_close_symbols(objects->all[i]->module);
+			module_keep_symbols(objects->all[i]->module);
 }
