@@ -20,7 +20,7 @@ enum v8_frame_state {
 	V8_FRAME_SCRATCH, /* x86_64: the return address is in r10, from which it goes back on the stack */
 };
 
-enum { V8_CODE_BEFORE = 4, V8_CODE_BEHIND = 32, V8_PROLOGUE = 16 };
+enum { V8_CODE_BEFORE = 16, V8_CODE_BEHIND = 32, V8_PROLOGUE = 16 };
 
 enum {
 	V8_STP_FP_LR = 0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) enum v8_frame_state v8_state_aarch6
 {
 	bool jumped = false;
 
-	if ((__u32)v8_code_at(code, len, 0, 4) == V8_STP_FP_LR && (__u32)v8_code_at(code, len, V8_CODE_BEFORE, 4) == V8_MOV_FP_SP)
+	if ((__u32)v8_code_at(code, len, V8_CODE_BEFORE - 4, 4) == V8_STP_FP_LR && (__u32)v8_code_at(code, len, V8_CODE_BEFORE, 4) == V8_MOV_FP_SP)
 		return V8_FRAME_PUSHED;
 	for (__u32 at = V8_CODE_BEFORE; at < V8_CODE_BEFORE + V8_CODE_BEHIND && at + 4 <= len; at += 4) {
 		__u32 insn = (__u32)v8_code_at(code, len, at, 4);
@@ -91,6 +91,22 @@ static inline __attribute__((always_inline)) bool v8_ends(const __u8 *code, __u3
 	       (first == 0xf98148 && v8_is_return(code, len, at + 7));
 }
 
+/* Baseline code has a builtin make its frame: mov ebx, imm32; movabs r12, imm64; call. */
+static inline __attribute__((always_inline)) bool v8_begins_baseline(const __u8 *code, __u32 len, __u32 at)
+{
+	return v8_code_at(code, len, at, 1) == 0xbb && v8_code_at(code, len, at + 5, 2) == 0xbc49 &&
+	       v8_code_at(code, len, at + 15, 1) == 0xe8;
+}
+
+/* Execution stands at one of these. */
+static inline __attribute__((always_inline)) bool v8_is_baseline_start(const __u8 *code, __u32 len)
+{
+	const __u32 mov = 5, movabs = 10;
+
+	return v8_begins_baseline(code, len, V8_CODE_BEFORE) || v8_begins_baseline(code, len, V8_CODE_BEFORE - mov) ||
+	       v8_begins_baseline(code, len, V8_CODE_BEFORE - mov - movabs);
+}
+
 static inline __attribute__((always_inline)) enum v8_frame_state v8_state_x86_64(const __u8 *code, __u32 len)
 {
 	/* mov rbp, rsp; push rbp before it; pop r10; lea rsp, [rsp+rcx*8]; push r10; ret */
@@ -99,6 +115,8 @@ static inline __attribute__((always_inline)) enum v8_frame_state v8_state_x86_64
 
 	if (v8_code_at(code, len, V8_CODE_BEFORE, 3) == mov && code[V8_CODE_BEFORE - 1] == 0x55)
 		return V8_FRAME_PUSHED;
+	if (v8_is_baseline_start(code, len))
+		return V8_FRAME_NONE;
 	if (v8_ends(code, len, V8_CODE_BEFORE) || (v8_code_at(code, len, V8_CODE_BEFORE, 8) == pop_lea_push &&
 						   v8_code_at(code, len, V8_CODE_BEFORE + 8, 1) == 0xc3))
 		return V8_FRAME_NONE;

@@ -10,7 +10,7 @@ static void expect_states(const uint32_t *code, size_t n, const char *states)
 {
 	uint8_t bytes[64 * 4] = {0};
 
-	memcpy(bytes + 4, code, n * 4);
+	memcpy(bytes + V8_CODE_BEFORE, code, n * 4);
 	for (size_t i = 0; states[i]; i++) {
 		size_t left = (n - i) * 4;
 		enum v8_frame_state state = v8_frame_state(&arch_aarch64, bytes + 4 * i, V8_CODE_BEFORE + (left < 32 ? left : 32));
@@ -66,9 +66,13 @@ static void test_body(void **state)
 	expect_states(call, 2, "w");
 }
 
+/* With four bytes before where execution stands. */
 static enum v8_frame_state state_of(const char *bytes, size_t len)
 {
-	return v8_frame_state(&arch_x86_64, (const uint8_t *)bytes, len);
+	uint8_t code[64] = {0};
+
+	memcpy(code + V8_CODE_BEFORE - 4, bytes, len);
+	return v8_frame_state(&arch_x86_64, code, V8_CODE_BEFORE - 4 + len);
 }
 
 #define STATE(bytes) state_of(bytes, sizeof(bytes) - 1)
@@ -97,6 +101,24 @@ static void test_x86_64(void **state)
 	assert_int_equal(STATE("\x90\x90\x90\x90\x48\x83\xf9"), V8_FRAME_WHOLE);
 }
 
+/* As V8 10.2 compiled it: mov ebx, 48; movabs r12; call BaselineOutOfLinePrologue; push rax, three times. */
+static void test_baseline_x86_64(void **state)
+{
+	static const uint8_t code[] = "\xbb\x30\x00\x00\x00\x49\xbc\x41\xdb\x6d\xf8\xa8\x1a\x00\x00"
+				      "\xe8\x2c\x88\xd4\x7f\x50\x50\x50\x48\x8b\x45\x20";
+	static const struct {
+		size_t at;
+		enum v8_frame_state state;
+	} known[] = {{0, V8_FRAME_NONE}, {5, V8_FRAME_NONE}, {15, V8_FRAME_NONE}, {20, V8_FRAME_WHOLE}, {21, V8_FRAME_WHOLE}};
+	uint8_t bytes[64] = {0};
+
+	memcpy(bytes + V8_CODE_BEFORE, code, sizeof(code));
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		assert_int_equal(v8_frame_state(&arch_x86_64, bytes + known[i].at, V8_CODE_BEFORE + 24), known[i].state);
+	bytes[V8_CODE_BEFORE] = 0x90; /* what is called elsewhere has a frame already */
+	assert_int_equal(v8_frame_state(&arch_x86_64, bytes + 15, V8_CODE_BEFORE + 24), V8_FRAME_WHOLE);
+}
+
 static void test_begins(void **state)
 {
 	static const uint32_t code[] = {0xa9bf7bfd, 0x910003fd, 0xa9be03ff, 0xa9016fe1}, body[] = {0xf8520342, 0xf90003fb};
@@ -111,7 +133,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prologue), cmocka_unit_test(test_epilogue), cmocka_unit_test(test_body),
-		cmocka_unit_test(test_x86_64),	 cmocka_unit_test(test_begins),
+		cmocka_unit_test(test_x86_64),
+		cmocka_unit_test(test_baseline_x86_64),	 cmocka_unit_test(test_begins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static enum v8_frame_state read_state(struct walk *w)
 
 	if (!w->exact)
 		return V8_FRAME_WHOLE;
-	for (size_t len = sizeof(code); len > V8_CODE_BEFORE; len -= V8_CODE_BEFORE)
+	for (size_t len = sizeof(code); len > V8_CODE_BEFORE; len -= 4)
 		if (walk_read_code(w, w->regs.pc - V8_CODE_BEFORE, code, len))
 			return v8_frame_state(w->arch, code, len);
 	w->out->data[w->out->len - 1].flags |= FRAME_UNREAD;
