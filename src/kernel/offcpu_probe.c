@@ -23,7 +23,7 @@
 #include "offcpu_finding.skel.h"
 
 /* Waits whose sums do not fit are sent one by one. */
-enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16, ALLOCATED_LENGTHS = 1 << 12 };
+enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16, ALLOCATED_LENGTHS = 1 << 12, ALLOCATED_STUBS = 1 << 9 };
 
 /* Which stacks are taken, from the best to the least. */
 enum stacks { STACKS_WANTED, STACKS_KERNEL, STACKS_USER, STACKS_NONE };
@@ -190,15 +190,15 @@ static void configure(struct offcpu_probe *probe, const struct offcpu_probe_opti
  */
 static void allocate_before(struct offcpu_bpf *skel)
 {
-	struct bpf_map *const maps[] = {skel->maps.targets, skel->maps.processes, skel->maps.requested, skel->maps.sums,
-					skel->maps.known_stacks, skel->maps.lengths, skel->maps.looks,
-					skel->maps.files, skel->maps.runtimes};
+	struct bpf_map *map;
 
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		bpf_map__set_map_flags(maps[i], bpf_map__map_flags(maps[i]) & ~(__u32)BPF_F_NO_PREALLOC);
+	bpf_object__for_each_map(map, skel->obj)
+		if (bpf_map__type(map) == BPF_MAP_TYPE_HASH)
+			bpf_map__set_map_flags(map, bpf_map__map_flags(map) & ~(__u32)BPF_F_NO_PREALLOC);
 	bpf_map__set_max_entries(skel->maps.sums, ALLOCATED_SUMS);
 	bpf_map__set_max_entries(skel->maps.known_stacks, ALLOCATED_STACKS);
 	bpf_map__set_max_entries(skel->maps.lengths, ALLOCATED_LENGTHS);
+	bpf_map__set_max_entries(skel->maps.java_stubs, ALLOCATED_STUBS);
 }
 
 /* What an old kernel lacks that none of the rungs can do without; NULL when it has it. */
