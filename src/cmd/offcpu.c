@@ -281,7 +281,7 @@ static int write_report(struct offcpu_work *work, bool *incomplete, struct err *
 	if (!work->session->watch->ops->prepare(work->session->watch, &targets))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0) {
-		parsing.files = (struct file_scope){targets.data, targets.len};
+		parsing.files = (struct file_scope){.targets = targets.data, .n = targets.len, .roots = targets.roots};
 		parsing.symbols = work->options->view.naming.symbols;
 		rc = judge(work, &parsing, parsing_run(&parsing, &how), &how, incomplete, err);
 		parsing_end(&parsing);

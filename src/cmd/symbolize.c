@@ -406,7 +406,7 @@ static int symbolize(struct options *o, char **addresses, struct err *err)
 	o->format.escape = isatty(STDOUT_FILENO);
 	inquiry.process = process;
 	target = process ? subject_target(process) : NULL;
-	parsing.files = (struct file_scope){&target, process ? 1 : 0};
+	parsing.files = (struct file_scope){.targets = &target, .n = process ? 1 : 0};
 	rc = judge(&parsing, parsing_run(&parsing, err), err);
 	parsing_end(&parsing);
 	return rc;

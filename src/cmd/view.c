@@ -378,7 +378,7 @@ static int show(struct view_work *work, struct err *err)
 			rc = err_set(err, ENOMEM, "out of memory");
 	}
 	if (rc == 0) {
-		parsing.files = (struct file_scope){targets.data, targets.len};
+		parsing.files = (struct file_scope){.targets = targets.data, .n = targets.len};
 		parsing.symbols = view->options.naming.symbols;
 		rc = judge(view, &parsing, parsing_run(&parsing, &how), &how, err);
 		parsing_end(&parsing);

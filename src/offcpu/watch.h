@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "model/offcpu.h"
 #include "symbol/native_names.h"
+#include "target/roots.h"
 #include "target/target.h"
 
 /*
@@ -43,8 +44,9 @@ struct watch_progress {
 	uint64_t lost;
 };
 
-/* Processes whose files naming may ask for. */
+/* Processes whose files naming may ask for, and roots of others. */
 struct watch_targets {
+	struct roots *roots; /* or NULL */
 	VEC_FIELDS(const struct target *);
 };
 

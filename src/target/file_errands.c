@@ -81,7 +81,7 @@ static bool is_root(const struct file_scope *scope, int root_fd)
 	for (size_t i = 0; i < scope->n; i++)
 		if (scope->targets[i]->root_fd == root_fd)
 			return true;
-	return root_fd == -1;
+	return root_fd == -1 || (scope->roots && roots_have(scope->roots, root_fd));
 }
 
 static bool is_elf(int fd)

@@ -8,6 +8,7 @@
 
 #include "privilege/broker.h"
 #include "target/jit_files.h"
+#include "target/roots.h"
 #include "target/target.h"
 
 /*
@@ -15,10 +16,11 @@
  * perf, and what says which distribution it is; but nothing of /proc or /sys, and nothing else that root could read.
  */
 
-/* What a broker serves with: the processes that its parser works on. */
+/* What a broker serves with: the processes that its parser works on, */
 struct file_scope {
 	const struct target *const *targets;
 	size_t n;
+	struct roots *roots; /* of other processes; may be NULL */
 };
 
 void file_errands_add(struct parser_job *job, const struct file_scope *scope);

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Result, assert_calls, built, command, state, thread, tids, wait_until
+from offcpu_recording import rows_of
 
 pytestmark = pytest.mark.usefixtures("root")
 
@@ -42,8 +43,9 @@ def test_chroot(target, snap, tool, jail):
     assert inner["source"]["line"] > 0
 
 
-def test_debug_file_below_the_targets_root(target, snap, tool, jail):
-    """The build-id directory of the target's root is looked at, not only that of our own."""
+@pytest.fixture
+def stripped_jail(jail, tool):
+    """The same with a stripped program, whose debug file is in the build-id directory of that root, and nowhere else."""
     objcopy, program = tool("objcopy"), jail / "program"
     notes = subprocess.run([tool("readelf"), "-n", program], capture_output=True, text=True, check=True).stdout
     build_id = re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
@@ -51,11 +53,28 @@ def test_debug_file_below_the_targets_root(target, snap, tool, jail):
     debug.parent.mkdir(parents=True)
     subprocess.run([objcopy, "--only-keep-debug", program, debug], check=True)
     subprocess.run([objcopy, "--strip-all", program], check=True)
-    t = target(Path("/program"), wrap=[tool("chroot"), jail]).settle()
+    return jail
+
+
+def test_debug_file_below_the_targets_root(target, snap, tool, stripped_jail):
+    t = target(Path("/program"), wrap=[tool("chroot"), stripped_jail]).settle()
     worker = thread(snap(t), "worker")
     assert_calls(worker, "inner", "middle", "outer")
     inner = next(frame for frame in worker["user_stack"] if frame["symbol"] == "inner")
     assert inner["source"]["file"].endswith("plain.c")
+
+
+@pytest.mark.parametrize("end", ["alive", "ended"])
+@pytest.mark.parametrize("maps", [[], ["--read-maps"]], ids=["found", "read"])
+def test_debug_file_below_the_root_of_the_watched(target, record, tool, stripped_jail, maps, end):
+    """Also when the process is gone by then."""
+    t = target(Path("/program"), wrap=[tool("chroot"), stripped_jail]).settle()
+    recording = record("--json", *maps, "-p", t.pid)
+    if end == "ended":
+        t.end()
+    doc = recording.finish()
+    frames = [frame for row in rows_of(doc, site="inner") for frame in row["user_stack"] if frame["symbol"] == "inner"]
+    assert frames and all(frame["source"]["file"].endswith("plain.c") for frame in frames)
 
 
 def test_mount_namespace(target, snap, unshare, tmp_path):

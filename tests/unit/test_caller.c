@@ -41,6 +41,15 @@ static void test_who_it_is(void **state)
 	assert_int_equal(caller_find().uid, getuid() == 0 ? OTHER : getuid());
 }
 
+/* A program that uses the library says nothing of the kind, and stays itself. Runs first: it cannot be taken back. */
+static void test_acts_for_nobody(void **state)
+{
+	set_sudo("12345", "12345");
+	assert_false(caller_find().by_sudo);
+	assert_int_equal(caller_find().uid, getuid());
+	caller_act();
+}
+
 static void test_for_a_while(void **state)
 {
 	gid_t before[64], after[64];
@@ -104,6 +113,7 @@ static void test_give(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_acts_for_nobody, forget_sudo, forget_sudo),
 		cmocka_unit_test_setup_teardown(test_who_it_is, forget_sudo, forget_sudo),
 		cmocka_unit_test_setup_teardown(test_for_a_while, forget_sudo, forget_sudo),
 		cmocka_unit_test_setup_teardown(test_for_good, forget_sudo, forget_sudo),

@@ -10,6 +10,7 @@
 #include "target/target.h"
 
 struct fixture {
+	struct roots *roots;
 	struct new_files *files;
 	struct target *target;
 };
@@ -18,7 +19,9 @@ static int start(void **state)
 {
 	static struct fixture f;
 
-	f = (struct fixture){.files = new_files_create()};
+	f = (struct fixture){.roots = roots_create()};
+	assert_non_null(f.roots);
+	f.files = new_files_create(f.roots);
 	*state = &f;
 	return f.files && target_open_whole(getpid(), NULL, NULL, &f.target) == 0 ? 0 : -1;
 }
@@ -28,6 +31,7 @@ static int finish(void **state)
 	struct fixture *f = *state;
 
 	new_files_destroy(f->files);
+	roots_destroy(f->roots);
 	target_close(f->target);
 	return 0;
 }
@@ -61,8 +65,8 @@ static void test_smallest_first(void **state)
 	assert_int_not_equal(strcmp(first.path, second.path), 0);
 	assert_true(strcmp(first.path, libc->path) == 0 || strcmp(second.path, libc->path) == 0);
 	assert_true(first.fd >= 0 && image_identity_of(&first.st));
-	new_file_deinit(&first);
-	new_file_deinit(&second);
+	new_files_drop(f->files, &first);
+	new_files_drop(f->files, &second);
 }
 
 /* A larger one that many have comes before a smaller one that few do. */
@@ -84,8 +88,8 @@ static void test_shared_first(void **state)
 		assert_true(new_files_take(f->files, &second));
 		assert_string_equal(first.path, shared->path);
 		assert_string_equal(second.path, other->path);
-		new_file_deinit(&first);
-		new_file_deinit(&second);
+		new_files_drop(f->files, &first);
+		new_files_drop(f->files, &second);
 	}
 }
 
@@ -100,13 +104,13 @@ static void test_each_once(void **state)
 	add(f, own);
 	assert_true(new_files_take(f->files, &file));
 	assert_true(file.offset == own->offset);
-	new_file_deinit(&file);
+	new_files_drop(f->files, &file);
 	add(f, own); /* nor when it was taken */
 	assert_false(new_files_take(f->files, &file));
 	elsewhere.offset += (uint64_t)sysconf(_SC_PAGESIZE);
 	add(f, &elsewhere); /* mapped from another place, its address is another */
 	assert_true(new_files_take(f->files, &file));
-	new_file_deinit(&file);
+	new_files_drop(f->files, &file);
 }
 
 /* Who does not come to making tables does not keep all descriptors. */
@@ -120,11 +124,11 @@ static void test_bounded(void **state)
 	for (uint64_t identity = 1; identity < 1000; identity++)
 		new_files_add(f->files, f->target, own, identity);
 	for (; new_files_take(f->files, &file); n++)
-		new_file_deinit(&file);
+		new_files_drop(f->files, &file);
 	assert_in_range(n, 1, 999 - 1);
 	new_files_add(f->files, f->target, own, 999); /* it was not opened before */
 	assert_true(new_files_take(f->files, &file));
-	new_file_deinit(&file);
+	new_files_drop(f->files, &file);
 }
 
 static void test_no_file(void **state)

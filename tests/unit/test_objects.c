@@ -475,7 +475,7 @@ static uint32_t take_copy(struct fixture *f)
 	assert_int_equal(image_open_fd(dup(fd), NULL, &image), 0);
 	assert_int_equal(module_create(image, "copy", NULL, &module), 0);
 	image_offset_to_vaddr(image, offset, &vaddr);
-	number = objects_take_open(f->objects, fd, offset, module, vaddr, &fit);
+	number = objects_take_open(f->objects, &(struct open_file){.fd = fd, .offset = offset}, module, vaddr, &fit);
 	module_destroy(module);
 	assert_int_equal(objects_flush(f->objects), 0);
 	return number;

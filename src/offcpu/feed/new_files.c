@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "target/mapped_file.h"
+#include "target/target.h"
 
 enum {
 	MAX_WAITING = 512, /* each is a descriptor */
@@ -17,26 +18,30 @@ enum {
 };
 
 struct new_files {
+	struct roots *roots;
 	pthread_mutex_t lock; /* guards what follows */
 	struct u64map seen;   /* whatever was added */
 	VEC(struct new_file) waiting;
 	size_t opening; /* what is going to be added to these */
 };
 
-void new_file_deinit(struct new_file *file)
+void new_files_drop(struct new_files *files, struct new_file *file)
 {
+	roots_give(files->roots, file->root);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->path);
 	*file = (struct new_file){.fd = -1};
 }
 
-struct new_files *new_files_create(void)
+struct new_files *new_files_create(struct roots *roots)
 {
 	struct new_files *files = calloc(1, sizeof(*files));
 
-	if (files)
-		pthread_mutex_init(&files->lock, NULL);
+	if (!files)
+		return NULL;
+	files->roots = roots;
+	pthread_mutex_init(&files->lock, NULL);
 	return files;
 }
 
@@ -45,7 +50,7 @@ void new_files_destroy(struct new_files *files)
 	if (!files)
 		return;
 	for (size_t i = 0; i < files->waiting.len; i++)
-		new_file_deinit(&files->waiting.data[i]);
+		new_files_drop(files, &files->waiting.data[i]);
 	vec_deinit(&files->waiting);
 	u64map_deinit(&files->seen);
 	pthread_mutex_destroy(&files->lock);
@@ -108,11 +113,12 @@ void new_files_add(struct new_files *files, const struct target *target, const s
 	if (!begin(files, file.key))
 		return;
 	file.path = strdup(entry->path);
+	file.root = roots_take(files->roots, target->root_fd);
 	if (file.path)
 		file.fd = mapped_file_open(target, entry, false, NULL, &file.st);
 	finish(files, &file);
 	if (file.fd < 0)
-		new_file_deinit(&file);
+		new_files_drop(files, &file);
 }
 
 static uint64_t bytes_each(const struct new_file *file)

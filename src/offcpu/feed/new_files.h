@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "model/maps.h"
+#include "target/roots.h"
 
 /*
  * Files with code that are not known yet, opened as soon as a process was seen to have them: making their tables takes
@@ -20,14 +21,13 @@ struct new_file {
 	int fd;
 	struct stat st; /* of the file, if what was opened is a copy */
 	char *path;
+	struct root *root; /* of who has it, or NULL */
 	uint64_t offset; /* where its code is mapped from */
 	uint64_t key;
 	uint32_t users; /* how often it was added */
 };
 
-void new_file_deinit(struct new_file *file);
-
-struct new_files *new_files_create(void); /* NULL when memory is exhausted */
+struct new_files *new_files_create(struct roots *roots); /* these must outlive it; NULL when memory is exhausted */
 void new_files_destroy(struct new_files *files);
 
 /*
@@ -38,5 +38,6 @@ void new_files_add(struct new_files *files, const struct target *target, const s
 
 /* False: there are none. The file is the caller's. */
 bool new_files_take(struct new_files *files, struct new_file *out);
+void new_files_drop(struct new_files *files, struct new_file *file);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "offcpu/feed/file_pin.h"
 #include "target/mapped_file.h"
+#include "target/target.h"
 #include "unwind/bpf_rows.h"
 
 enum {
@@ -31,6 +32,7 @@ struct start {
 struct object {
 	char *path;
 	int fd;       /* -1: it is in memory only, or has been read */
+	struct root *root; /* debug files may be below it; or NULL */
 	void *memory; /* of `len` bytes, or NULL */
 	size_t len;
 	struct module *module; /* NULL: not read yet */
@@ -58,6 +60,7 @@ struct objects {
 	pthread_mutex_t *taking;
 	pthread_mutex_t flushing; /* taken before that one: changes are given to BPF one after the other */
 	struct objects_limits limits;
+	struct roots *roots;
 	room_fn make_room;
 	void *arg;
 	uint64_t *keys;        /* of the files, by number; or FREE or GOING */
@@ -98,14 +101,16 @@ struct objects *objects_create(struct offcpu_probe *probe, pthread_mutex_t *lock
 	objects->keys = calloc(limits->files, sizeof(*objects->keys));
 	objects->all = calloc(limits->files, sizeof(*objects->all));
 	objects->none = -1;
-	return objects->keys && objects->all ? steal_ptr(objects) : NULL;
+	objects->roots = roots_create();
+	return objects->keys && objects->all && objects->roots ? steal_ptr(objects) : NULL;
 }
 
-static void destroy_object(struct object *object)
+static void destroy_object(struct roots *roots, struct object *object)
 {
 	if (!object)
 		return;
 	module_destroy(object->module);
+	roots_give(roots, object->root);
 	file_pin_deinit(&object->pin);
 	if (object->fd >= 0)
 		close(object->fd);
@@ -113,8 +118,6 @@ static void destroy_object(struct object *object)
 	free(object->path);
 	free(object);
 }
-
-DEFINE_CLEANUP(object, struct object *, destroy_object)
 
 static void drop_changes(struct changes *changes, int none)
 {
@@ -131,11 +134,12 @@ void objects_destroy(struct objects *objects)
 	if (!objects)
 		return;
 	for (uint32_t i = 0; objects->all && i < objects->limits.files; i++)
-		destroy_object(objects->all[i]);
+		destroy_object(objects->roots, objects->all[i]);
 	drop_changes(&objects->changes, objects->none);
 	if (objects->none >= 0)
 		close(objects->none);
 	u64map_deinit(&objects->by_file);
+	roots_destroy(objects->roots);
 	pthread_cond_destroy(&objects->read);
 	pthread_mutex_destroy(&objects->lock);
 	pthread_mutex_destroy(&objects->flushing);
@@ -181,24 +185,49 @@ static void copy_memory(struct object *object, const struct image *image)
 	object->len = bytes.len;
 }
 
-static struct module *create_module(struct image *image, const char *path)
+static struct module *create_module(struct image *image, const struct object *object)
 {
 	struct module *module = NULL;
 
-	return image && module_create(image, path, NULL, &module) == 0 ? module : NULL;
+	if (!image || module_create(image, object->path, NULL, &module) < 0)
+		return NULL;
+	module->root_fd = root_fd(object->root);
+	return module;
 }
 
 /* Where a new file is: open already, or mapped by a process. */
 struct origin {
 	int fd;                        /* -1: to be opened; taken over */
+	struct root *root;             /* if it is open */
 	const struct modules *modules; /* NULL: it is open */
 	const struct map_entry *entry;
 };
 
-static struct object *create_object(struct offcpu_probe *probe, const struct origin *from, struct module *module)
+static bool open_object(struct objects *objects, const struct origin *from, struct module *module, struct object *object)
 {
-	_cleanup_(cleanup_object) struct object *object = calloc(1, sizeof(*object));
+	const struct target *target = from->modules ? modules_target(from->modules) : NULL;
 	bool ok;
+
+	object->path = strdup(module->info.path);
+	if (!object->path)
+		return false;
+	object->root = roots_take(objects->roots, target ? target->root_fd : root_fd(from->root));
+	if (target && image_identity(module->image))
+		object->fd = mapped_file_open(target, from->entry, false, NULL, NULL);
+	else if (target)
+		copy_memory(object, module->image);
+	ok = object->fd >= 0 || object->memory;
+	if (ok)
+		file_pin_init(&object->pin, objects->probe, object->fd, module->image, from->entry);
+	/* When the process has just ended, or no descriptors are left, the copy in memory is kept instead. */
+	if (!ok && image_identity(module->image))
+		object->module = create_module(module_take_image(module), object);
+	return ok || object->module;
+}
+
+static struct object *create_object(struct objects *objects, const struct origin *from, struct module *module)
+{
+	struct object *object = calloc(1, sizeof(*object));
 
 	if (!object) {
 		if (from->fd >= 0)
@@ -206,20 +235,10 @@ static struct object *create_object(struct offcpu_probe *probe, const struct ori
 		return NULL;
 	}
 	object->fd = from->fd;
-	object->path = strdup(module->info.path);
-	if (!object->path)
-		return NULL;
-	if (from->modules && image_identity(module->image))
-		object->fd = mapped_file_open(modules_target(from->modules), from->entry, false, NULL, NULL);
-	else if (from->modules)
-		copy_memory(object, module->image);
-	ok = object->fd >= 0 || object->memory;
-	if (ok)
-		file_pin_init(&object->pin, probe, object->fd, module->image, from->entry);
-	/* When the process has just ended, or no descriptors are left, the copy in memory is kept instead. */
-	if (!ok && image_identity(module->image))
-		object->module = create_module(module_take_image(module), object->path);
-	return ok || object->module ? steal_ptr(object) : NULL;
+	if (open_object(objects, from, module, object))
+		return object;
+	destroy_object(objects->roots, object);
+	return NULL;
 }
 
 static bool has_room(struct objects *objects, size_t rows)
@@ -432,10 +451,10 @@ static bool add_object(struct objects *objects, const struct origin *from, struc
 	struct object *object;
 
 	pthread_mutex_unlock(objects->taking);
-	object = create_object(objects->probe, from, module);
+	object = create_object(objects, from, module);
 	pthread_mutex_lock(objects->taking);
 	if (!object || !take_number(objects, number)) {
-		destroy_object(object);
+		destroy_object(objects->roots, object);
 		return false;
 	}
 	objects->keys[*number] = key;
@@ -503,11 +522,11 @@ uint32_t objects_take(struct objects *objects, const struct modules *modules, co
 	return take(objects, &from, module, vaddr, fit);
 }
 
-uint32_t objects_take_open(struct objects *objects, int fd, uint64_t offset, struct module *module, uint64_t vaddr,
+uint32_t objects_take_open(struct objects *objects, const struct open_file *file, struct module *module, uint64_t vaddr,
 			   enum objects_fit *fit)
 {
-	const struct map_entry entry = {.offset = offset, .path = module->info.path};
-	const struct origin from = {.fd = fd, .entry = &entry};
+	const struct map_entry entry = {.offset = file->offset, .path = module->info.path};
+	const struct origin from = {.fd = file->fd, .root = file->root, .entry = &entry};
 
 	return take(objects, &from, module, vaddr, fit);
 }
@@ -557,7 +576,7 @@ void objects_give(struct objects *objects, uint32_t number)
 	objects->all[number] = NULL;
 	pthread_mutex_unlock(&objects->lock);
 	objects->keys[number] = has_table ? GOING : FREE;
-	destroy_object(object);
+	destroy_object(objects->roots, object);
 }
 
 uint64_t objects_made(const struct objects *objects)
@@ -568,6 +587,11 @@ uint64_t objects_made(const struct objects *objects)
 struct object_table objects_table(const struct objects *objects, uint32_t number)
 {
 	return objects->all[number]->table;
+}
+
+struct roots *objects_roots(struct objects *objects)
+{
+	return objects->roots;
 }
 
 void objects_end_tables(struct objects *objects)
@@ -633,7 +657,7 @@ static void wake(struct objects *objects, struct object *object)
 		image_open_memory(object->memory, object->len, NULL, &image);
 	else if (fd >= 0)
 		image_open_fd(fd, NULL, &image);
-	module = create_module(image, object->path);
+	module = create_module(image, object);
 	pthread_mutex_lock(&objects->lock);
 	object->module = module;
 	object->reading = false;

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "target/modules.h"
 #include "kernel/offcpu_probe.h"
+#include "target/modules.h"
+#include "target/roots.h"
 
 /*
  * Files with code, each once however many processes have it: the table that BPF walks its code with, and a descriptor
@@ -55,8 +56,15 @@ enum objects_fit {
 uint32_t objects_take(struct objects *objects, const struct modules *modules, const struct map_entry *entry,
 		      struct module *module, uint64_t vaddr, enum objects_fit *fit);
 
-/* The same for a file that need not be mapped by anybody, from its descriptor, which is taken over. */
-uint32_t objects_take_open(struct objects *objects, int fd, uint64_t offset, struct module *module, uint64_t vaddr,
+/* A file that need not be mapped by anybody any more. */
+struct open_file {
+	int fd;            /* taken over */
+	uint64_t offset;   /* where its code was mapped from */
+	struct root *root; /* of who mapped it, which stays the caller's; may be NULL */
+};
+
+/* The same for such a file. */
+uint32_t objects_take_open(struct objects *objects, const struct open_file *file, struct module *module, uint64_t vaddr,
 			   enum objects_fit *fit);
 
 /* The same by key, for a file that is taken, whose table BPF has, and that was mapped from there before; else false. */
@@ -84,6 +92,9 @@ struct object_table {
 };
 
 struct object_table objects_table(const struct objects *objects, uint32_t number);
+
+/* The roots that debug files of its objects are looked for below. */
+struct roots *objects_roots(struct objects *objects);
 
 /* From now on files that are taken get no table: nobody will walk by it. */
 void objects_end_tables(struct objects *objects);

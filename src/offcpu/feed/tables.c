@@ -87,7 +87,8 @@ struct tables *tables_create(struct offcpu_probe *probe)
 	if (tables->sets)
 		tables->found = found_sets_create(probe, tables->objects);
 	tables->jit = jit_processes_create();
-	tables->new_files = new_files_create();
+	if (tables->objects)
+		tables->new_files = new_files_create(objects_roots(tables->objects));
 	return tables->found && tables->jit && tables->new_files ? steal_ptr(tables) : NULL;
 }
 
@@ -97,9 +98,9 @@ void tables_destroy(struct tables *tables)
 		return;
 	found_sets_destroy(tables->found);
 	mapping_sets_destroy(tables->sets);
+	new_files_destroy(tables->new_files);
 	objects_destroy(tables->objects);
 	jit_processes_destroy(tables->jit);
-	new_files_destroy(tables->new_files);
 	vec_deinit(&tables->spare);
 	vec_deinit(&tables->owners);
 	vec_deinit(&tables->unnamed);
@@ -337,6 +338,7 @@ static struct module *open_module(struct new_file *file)
 
 static void make_new(struct tables *tables, struct new_file *file)
 {
+	struct open_file open = {.offset = file->offset, .root = file->root};
 	struct module *module = open_module(file);
 	uint64_t vaddr = file->offset;
 	enum objects_fit fit;
@@ -347,7 +349,8 @@ static void make_new(struct tables *tables, struct new_file *file)
 	image_offset_to_vaddr(module->image, file->offset, &vaddr);
 	pthread_mutex_lock(&tables->lock);
 	if (vec_reserve(&tables->spare, tables->spare.len + 1)) {
-		number = objects_take_open(tables->objects, steal_fd(&file->fd), file->offset, module, vaddr, &fit);
+		open.fd = steal_fd(&file->fd);
+		number = objects_take_open(tables->objects, &open, module, vaddr, &fit);
 		if (number != OFFCPU_NO_OBJECT)
 			vec_push(&tables->spare, number);
 	}
@@ -362,7 +365,7 @@ bool tables_make_one(struct tables *tables)
 	if (!new_files_take(tables->new_files, &file))
 		return false;
 	make_new(tables, &file);
-	new_file_deinit(&file);
+	new_files_drop(tables->new_files, &file);
 	return true;
 }
 
@@ -519,6 +522,7 @@ struct tables_losses tables_losses(const struct tables *tables)
 
 bool tables_prepare_names(struct tables *tables, struct watch_targets *out)
 {
+	out->roots = objects_roots(tables->objects);
 	return jit_processes_look(tables->jit, out);
 }
 
