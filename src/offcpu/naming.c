@@ -246,9 +246,10 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 	const struct offcpu_naming_options *options = naming->options;
 	const struct stack *shared = symbolizer_name(naming->symbolizer, &stack->user);
 
+	if (shared && !vec_reserve(out, shared->len))
+		return false;
 	for (size_t i = 0; shared && i < shared->len; i++)
-		if (!vec_push(out, shared->data[i]))
-			return false;
+		vec_push(out, shared->data[i]);
 	if (shared && stack->runtime_process && !naming->symbolizing.native.bare &&
 	    !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
 		return false;

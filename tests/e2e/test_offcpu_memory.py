@@ -131,7 +131,8 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     fleet.assert_named(doc)
     assert not any(doc["lost"].values()), doc["lost"]
     instrumented = b"__asan_init" in STAKEOUT.read_bytes()
-    assert memory < 100 * MIB or instrumented
+    # On a busy machine threads are also taken off their CPU in more places.
+    assert memory < 100 * MIB + 4096 * max(0, len(doc["stacks"]) - 2000) or instrumented
 
 
 @pytest.mark.asan
