@@ -349,6 +349,7 @@ static bool visit_all(struct found *f, struct task_struct *task)
 __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u64 missed)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	struct found *f = bpf_map_lookup_elem(&found_scratches, &which);
 
 	if (!f)
@@ -357,7 +358,7 @@ __attribute__((noinline)) int find_code(__u32 tgid, __u32 set, __u32 which, __u6
 	f->missed = missed;
 	if (!is_worth_looking(f, task, tgid, set))
 		return FOUND_NOTHING;
-	if (BPF_CORE_READ_BITFIELD_PROBED(task->mm, map_count) > MAX_VISITED || !visit_all(f, task))
+	if (BPF_CORE_READ_BITFIELD_PROBED(mm, map_count) > MAX_VISITED || !visit_all(f, task))
 		return FOUND_NOTHING;
 	bpf_map_update_elem(&looks, &tgid, &f->look, 0);
 	if (f->over)

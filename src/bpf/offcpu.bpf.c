@@ -163,7 +163,7 @@ static void fill_wait(struct task_struct *task, const struct thread_state *s, __
 	wait->stack_cut = s->stack_cut;
 	if (left & NOTED) /* it began before the recording: no stack was taken */
 		wait->key.stack = (struct offcpu_stack_id){.low = end_at_switch ? OFFCPU_STACK_BEFORE : 0};
-	wait->key.process_start_ns = task->group_leader->start_time;
+	wait->key.process_start_ns = BPF_CORE_READ(task, group_leader, start_time);
 	wait->key.thread_start_ns = task->start_time;
 	wait->start_ns = left & ~NOTED;
 	wait->duration_ns = ends - wait->start_ns;
@@ -418,11 +418,13 @@ static void tell_ran(struct task_struct *task)
  */
 static void end_thread(struct task_struct *task)
 {
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	__u32 tgid = target_of(task);
 
 	drop_spare(task);
-	if (!all_processes && !FIELD(task->signal, live.counter) && FIELD(task->signal, nr_threads) <= 1 &&
-	    FIELD(task->group_leader, exit_state))
+	if (!all_processes && !BPF_CORE_READ_BITFIELD_PROBED(signal, live.counter) &&
+	    BPF_CORE_READ_BITFIELD_PROBED(signal, nr_threads) <= 1 && BPF_CORE_READ_BITFIELD_PROBED(leader, exit_state))
 		bpf_map_delete_elem(&targets, &tgid);
 }
 

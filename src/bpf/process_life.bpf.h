@@ -94,6 +94,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
 	struct thread_state *s = find_state(task);
 	__u32 tgid = process_of(task);
 
@@ -101,7 +102,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		s->tgid = tgid;
 		s->tid = number_of(task);
 	}
-	if (FIELD(task->signal, live.counter) != 0)
+	if (BPF_CORE_READ_BITFIELD_PROBED(signal, live.counter) != 0)
 		return 0;
 	forget_program(tgid);
 	if (is_watched(task))

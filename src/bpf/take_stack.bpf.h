@@ -153,7 +153,7 @@ __attribute__((noinline)) int hash_stack(struct stack_scratch *scratch, __u32 tg
  */
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
-	return !(task->flags & (PF_KTHREAD | PF_EXITING)) && task->mm && task->mm->end_code;
+	return !(task->flags & (PF_KTHREAD | PF_EXITING)) && BPF_CORE_READ(task, mm, end_code);
 }
 
 /*

@@ -36,7 +36,7 @@ enum {
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
 	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
-	HEAD_START_NS = 100000000, /* of who makes tables: the first waits need some */
+	HEAD_START_NS = 40000000, /* of who makes tables: the first waits need some */
 	MADE_NOTES = 8, /* on names of code made at run time */
 };
 
