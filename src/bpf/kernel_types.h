@@ -133,12 +133,18 @@ struct signal_struct {
 	unsigned int nr_threads; /* threads that still exist */
 };
 
+struct thread_info {
+	unsigned int cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	unsigned int on_cpu;
 	unsigned int exit_state;
 	unsigned int policy;
+	unsigned int rt_priority;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
@@ -158,6 +164,11 @@ struct task_struct {
 
 struct task_struct___arm64 {
 	struct thread_struct___arm64 thread;
+};
+
+/* Before 5.16. */
+struct task_struct___before_5_16 {
+	unsigned int cpu;
 };
 
 /* Before 5.14 the field had no underscores. */

@@ -8,18 +8,12 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "bpf/entry_regs.bpf.h"
+#include "bpf/left_cpu.bpf.h"
 #include "bpf/task.bpf.h"
 #include "bpf/task_record.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-#if defined(__TARGET_ARCH_x86)
-enum { REGS_WORDS = TASK_RECORD_REGS_X86_64, REG_ORIG_AX = 15, REG_DI = 14 };
-#elif defined(__TARGET_ARCH_arm64)
-enum { REGS_WORDS = TASK_RECORD_REGS_AARCH64 };
-#else
-#error "say which words of pt_regs to copy"
-#endif
 
 struct task_pass pass; /* set by the reader before each */
 
@@ -27,56 +21,54 @@ struct task_pass pass; /* set by the reader before each */
 static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
 
-/*
- * When a thread last left its CPU: the scheduler notes when it got there, and how long it has run since. Only the fair
- * classes keep the second figure for each turn; for the others the turn counts as nothing. All of it is in the
- * scheduler's own clock, so "now" is taken from the reader, which is running.
- */
-static __u64 left_cpu(struct task_struct *task)
+static struct cpu_turn turn_of(struct task_struct *task)
 {
-	enum { SCHED_NORMAL = 0, SCHED_BATCH = 3, SCHED_IDLE = 5 };
-	__u64 arrived = task->sched_info.last_arrival;
-	__u32 policy = task->policy;
-
-	if (policy != SCHED_NORMAL && policy != SCHED_BATCH && policy != SCHED_IDLE)
-		return arrived;
-	return arrived + task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+	return (struct cpu_turn){
+		.arrived = task->sched_info.last_arrival,
+		.ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime,
+		.policy = task->policy,
+	};
 }
 
 static void take_off_cpu_time(struct task_struct *task)
 {
-	__u64 left, now;
-
-	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !task->sched_info.last_arrival)
-		return; /* this kernel does not keep it, or the thread has not run yet */
-	left = left_cpu(task);
-	now = left_cpu((struct task_struct *)bpf_get_current_task_btf());
-	record.off_cpu_ns = now > left ? now - left : 0;
-	record.flags |= TASK_HAS_OFF_CPU;
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		set_off_cpu_time(&record, turn_of(task), turn_of((struct task_struct *)bpf_get_current_task_btf()));
 }
 
 static void take_registers(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-	if (!regs || bpf_probe_read_kernel(record.regs, REGS_WORDS * sizeof(__u64), regs))
+	record.user_regs = (__u64)regs;
+	if (!regs || bpf_probe_read_kernel(record.regs, ENTRY_REGS_WORDS * sizeof(__u64), regs))
 		return;
 	record.flags |= TASK_HAS_REGS;
 	record.altstack_start = task->sas_ss_sp;
 	record.altstack_len = task->sas_ss_size;
+	take_syscall(regs, &record);
 #if defined(__TARGET_ARCH_x86)
-	record.syscall_nr = (__s64)record.regs[REG_ORIG_AX];
-	record.syscall_arg0 = record.regs[REG_DI];
 	record.fs_base = task->thread.fsbase;
 	record.gs_base = task->thread.gsbase;
 	record.segments[0] = task->thread.ds;
 	record.segments[1] = task->thread.es;
 	record.segments[2] = task->thread.fsindex;
 	record.segments[3] = task->thread.gsindex;
-#else
-	record.syscall_nr = (__s32)BPF_CORE_READ_BITFIELD_PROBED((struct pt_regs___arm64_entry *)regs, syscallno);
-	record.syscall_arg0 = BPF_CORE_READ((struct pt_regs___arm64_entry *)regs, orig_x0);
 #endif
+}
+
+/* Where it is, for the window's program. */
+static void take_place(struct task_struct *task)
+{
+	enum { SCHED_DEADLINE = 6, ABOVE_ALL = 100 };
+
+	record.task = (__u64)task;
+	record.start_ns = task->start_time;
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		record.cpu = task->thread_info.cpu;
+	else if (bpf_core_field_exists(((struct task_struct___before_5_16 *)task)->cpu))
+		record.cpu = ((struct task_struct___before_5_16 *)task)->cpu;
+	record.rt_priority = task->policy == SCHED_DEADLINE ? ABOVE_ALL : task->rt_priority;
 }
 
 SEC("iter/task")
@@ -120,6 +112,7 @@ int dump_task(struct bpf_iter__task *ctx)
 
 	if (!pass.counters_only && !record.exit_state) {
 		take_off_cpu_time(task);
+		take_place(task);
 		if (!(record.flags & TASK_IS_KERNEL_THREAD))
 			take_registers(task);
 		if (pass.want_kernel && !(record.flags & TASK_ON_CPU)) {

@@ -56,12 +56,18 @@ struct task_record {
 	__u64 gs_base;
 	__u16 segments[TASK_RECORD_SEGMENTS]; /* likewise: ds, es, fs, gs */
 	__u64 cpu_ns; /* how long it has run, ever */
+	__u64 task;   /* where the kernel has the thread, */
+	__u64 user_regs; /* and its user registers: for window_request.h */
+	__u64 start_ns; /* when it was created: a number, and even a place, may be another thread's later */
+	__u32 cpu;     /* where it runs, or ran last */
+	__u16 rt_priority; /* 0: none; 100: of the deadline class */
+	__u16 none;
 	char comm[16];
 	__u32 nkernel;
 	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 152 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 184 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "capture/take.h"
+#include "kernel/window_look.h"
 #include "proc/cgroup.h"
 #include "proc/task.h"
 #include "target/ask.h"
@@ -77,6 +78,7 @@ void capture_close(struct capture *c)
 		return;
 	if (c->observer)
 		c->observer->destroy(c->observer);
+	window_look_destroy(c->look);
 	vec_deinit(&c->seen);
 	u64map_deinit(&c->seen_index);
 	free(c);
@@ -146,7 +148,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
-	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : "auto";
+	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : c->options.stop == STOP_HOLD ? "hold" : "auto";
 	if (c->observer_note[0] && c->options.stop != STOP_ALL)
 		notes_add(&snap->notes, "%s", c->observer_note);
 	if (c->observer->slow_why)

@@ -23,9 +23,10 @@ struct target;
 struct thread_reader;
 
 enum stop_mode {
-	STOP_AUTO, /* hold what runs */
+	STOP_AUTO, /* take the CPUs of what runs for a moment; where that cannot be, hold it */
 	STOP_ALL,  /* hold the whole process once */
 	STOP_NONE, /* hold nothing */
+	STOP_HOLD, /* hold what runs */
 };
 
 enum source_choice {
@@ -42,6 +43,8 @@ struct capture_options {
 	bool kernel_stacks;
 	uint64_t stack_size;	  /* most bytes to copy per thread */
 	unsigned stop_timeout_ms;
+	uint64_t window_ns; /* how long CPUs are taken at most; 0: a millisecond */
+	bool window_lingers; /* for tests: always that long */
 	const pid_t *tids; /* only these; NULL: all */
 	size_t ntids;
 

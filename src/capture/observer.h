@@ -18,6 +18,17 @@
  * To add one: a file observer_NAME.c with the two functions, a create function below, and a name for --source.
  */
 
+/* Where the kernel has a thread, for those who look at it again in a hurry (bpf/window_request.h). */
+struct thread_place {
+	uint64_t task; /* 0: not known */
+	uint64_t regs;
+	uint64_t start_ns;
+	uint32_t cpu;	      /* where it runs, or ran last */
+	uint16_t rt_priority; /* 0: none; 100: of the deadline class */
+};
+
+struct task_record;
+
 struct observation {
 	pid_t tid;
 	char name[16 + 1];
@@ -33,6 +44,7 @@ struct observation {
 	struct snap_syscall syscall;
 	struct user_regs regs;
 	struct altstack altstack;
+	struct thread_place place;
 	int regs_error; /* -errno when the registers were refused */
 
 	const uint64_t *kernel_pcs;	/* valid until the next pass */
@@ -61,6 +73,9 @@ struct observer {
 		       struct observations *out);
 	void (*destroy)(struct observer *observer);
 };
+
+/* What a record of BPF's tells of a thread, but for its kernel stack. */
+void observation_of_record(const struct task_record *record, bool counters_only, struct observation *out);
 
 /* `process` must outlive the observer. */
 int observer_bpf_create(const struct process *process, struct err *err, struct observer **out);

@@ -14,8 +14,7 @@ struct observer_bpf {
 	struct task_iter *iter;
 };
 
-static void fill(const struct task_record *record, const __u64 *kernel, const struct observe_request *request,
-		 struct observation *out)
+void observation_of_record(const struct task_record *record, bool counters_only, struct observation *out)
 {
 	*out = (struct observation){
 		.tid = (pid_t)record->tid,
@@ -29,7 +28,7 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 		.cpu_ns = (int64_t)record->cpu_ns,
 	};
 	memcpy(out->name, record->comm, sizeof(record->comm));
-	if (request->counters_only)
+	if (counters_only)
 		return;
 	out->kernel_worker = task_record_is_kernel_worker(record);
 	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
@@ -40,9 +39,13 @@ static void fill(const struct task_record *record, const __u64 *kernel, const st
 	}
 	if (record->flags & TASK_HAS_REGS)
 		out->altstack = (struct altstack){.known = true, .start = record->altstack_start, .len = record->altstack_len};
-	out->kernel_pcs = (const uint64_t *)kernel;
-	out->nkernel = record->nkernel;
-	out->kernel_error = record->kernel_error;
+	out->place = (struct thread_place){
+		.task = record->task,
+		.regs = record->user_regs,
+		.start_ns = record->start_ns,
+		.cpu = record->cpu,
+		.rt_priority = record->rt_priority,
+	};
 }
 
 static int one_pass(struct observer_bpf *s, const struct observe_request *request, struct err *err,
@@ -54,6 +57,7 @@ static int one_pass(struct observer_bpf *s, const struct observe_request *reques
 		.kernel_stacks = request->kernel_stacks,
 	};
 	const struct task_record *record;
+	struct observation *o;
 	const __u64 *kernel;
 	size_t pos = 0;
 	int rc = task_iter_pass(s->iter, &pass, err);
@@ -65,7 +69,11 @@ static int one_pass(struct observer_bpf *s, const struct observe_request *reques
 	while ((record = task_iter_next(s->iter, &pos, &kernel))) {
 		if (!vec_reserve(out, out->len + 1))
 			return err_set(err, ENOMEM, "out of memory");
-		fill(record, kernel, request, &out->data[out->len++]);
+		o = &out->data[out->len++];
+		observation_of_record(record, request->counters_only, o);
+		o->kernel_pcs = (const uint64_t *)kernel;
+		o->nkernel = record->nkernel;
+		o->kernel_error = record->kernel_error;
 		if (!out->generation)
 			out->generation = record->mm;
 	}

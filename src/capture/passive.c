@@ -3,15 +3,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "capture/altstack.h"
 #include "capture/take.h"
 #include "proc/task.h"
 
 enum {
-	MAX_ROUNDS = 3, /* over all threads, towards one instant */
+	MAX_ROUNDS = 3, /* over all threads, towards one instant; more where windows are tried (quiet.c) */
 	MAX_TRIES = 2,	/* then, for those that moved in every round, each towards an instant of its own */
 	MAX_ALONE = 256, /* then so many of them one by one, */
 	MAX_TRIES_ALONE = 8,
+	SOME_TIME_NS = 300 * 1000, /* that a round takes beside its passes */
 };
 
 /* Past so many bytes in all, only so much of each stack is copied. */
@@ -236,27 +238,59 @@ static void drop_ended(struct take *take)
 		pid_t tid = take->snap->threads.data[i].tid;
 		char state;
 
-		/* One that was held was there at that instant, whatever became of it. */
-		if (take->work.data[i] == WORK_SETTLED || take->work.data[i] == WORK_HELD ||
+		/* One that was held, or read in a window, was there at that instant, whatever became of it. */
+		if (take->work.data[i] == WORK_SETTLED || take->work.data[i] == WORK_HELD || take->work.data[i] == WORK_QUIET ||
 		    take_find_observed(take->capture, tid))
 			continue;
 		take->work.data[i] = task_state(&take->capture->target->process, tid, &state) < 0 ? WORK_DROP : WORK_TAKE;
 	}
 }
 
+/* Of those that were read in a window, and had slept since the first pass for a while. */
+static bool lacks_kernel_stack(const struct take *take, size_t i)
+{
+	const struct snap_thread *t = &take->snap->threads.data[i];
+
+	return take->work.data[i] == WORK_QUIET && !t->nkernel && t->off_cpu_ns >= 0;
+}
+
+static bool any_without_kernel_stack(const struct take *take)
+{
+	for (size_t i = 0; take->capture->options.kernel_stacks && i < take->work.len; i++)
+		if (lacks_kernel_stack(take, i))
+			return true;
+	return false;
+}
+
+/* Whoever has not run since the window is still where it was then. False when memory is exhausted. */
+static bool store_missing_kernel_stacks(struct take *take)
+{
+	for (size_t i = 0; i < take->work.len; i++) {
+		struct snap_thread *t = &take->snap->threads.data[i];
+		const struct observation *o = lacks_kernel_stack(take, i) ? take_find_observed(take->capture, t->tid) : NULL;
+
+		if (o && take_unmoved(o, t) && !store_kernel_stack(take->snap, o, t))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Pass 2. A thread that was copied asleep and has not got a CPU since slept throughout, so the copy is exact, at every
- * instant between the passes: also at the one at which the running threads were held. Returns how many threads must
+ * instant between the passes: also at the one at which the running threads were held, or nobody could run. Returns how many threads must
  * be taken again, or -errno.
  */
 static int check_pass(struct take *take)
 {
 	struct capture *c = take->capture;
-	int again = 0, rc = take_observe(take, 0, true);
+	bool lacks_kernel = any_without_kernel_stack(take);
+	int again = 0, rc = take_observe(take, 0, !lacks_kernel);
 
 	if (rc < 0)
 		return rc;
 	drop_ended(take);
+	if (lacks_kernel && !store_missing_kernel_stacks(take))
+		return take_out_of_memory(take);
 	for (size_t i = 0; i < c->seen.len; i++) {
 		const struct observation *o = &c->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
@@ -277,7 +311,7 @@ static int check_pass(struct take *take)
 static void release_held(struct take *take)
 {
 	for (size_t i = 0; i < take->work.len; i++) {
-		if (take->work.data[i] == WORK_HELD)
+		if (take->work.data[i] == WORK_HELD || take->work.data[i] == WORK_QUIET)
 			take->work.data[i] = WORK_TAKE;
 		if (take->work.data[i] == WORK_TAKE)
 			take->snap->threads.data[i].retakes++;
@@ -287,6 +321,7 @@ static void release_held(struct take *take)
 /* Takes everything that is still to be taken; how many of them have to be taken again, or -errno. */
 static int take_round(struct take *take, bool first)
 {
+	unsigned windows = take->windows_tried;
 	int rc = 0;
 
 	if (!first) {
@@ -298,8 +333,12 @@ static int take_round(struct take *take, bool first)
 	}
 	take_refresh_reader(take);
 	if (rc == 0)
+		rc = take_set_aside(take);
+	if (rc == 0)
 		rc = take_copy_asleep(take);
 	if (rc == 0)
+		rc = take_quiet(take);
+	if (rc == 0 && take->windows_tried == windows) /* else another instant would be no help */
 		rc = take_hold_running(take);
 	return rc < 0 ? rc : check_pass(take);
 }
@@ -309,7 +348,7 @@ static size_t settle_taken(struct take *take)
 	size_t left = 0;
 
 	for (size_t i = 0; i < take->work.len; i++) {
-		if (take->work.data[i] == WORK_ASLEEP || take->work.data[i] == WORK_HELD)
+		if (take->work.data[i] == WORK_ASLEEP || take->work.data[i] == WORK_HELD || take->work.data[i] == WORK_QUIET)
 			take->work.data[i] = WORK_SETTLED;
 		left += take->work.data[i] == WORK_TAKE;
 	}
@@ -381,7 +420,10 @@ static int take_rest(struct take *take)
 /* The passive algorithm: rounds until every thread has been seen to sleep throughout, or was held. */
 int take_passive(struct take *take)
 {
-	for (int round = 0; round < MAX_ROUNDS; round++) {
+	uint64_t start = monotonic_ns();
+
+	take->recent_ns = SOME_TIME_NS + 4 * take->pass_ns;
+	for (unsigned round = 0; round < MAX_ROUNDS + take->windows_tried; round++) {
 		int again;
 
 		if (round > 0)
@@ -389,6 +431,9 @@ int take_passive(struct take *take)
 		again = take_round(take, round == 0);
 		if (again <= 0)
 			return again;
+		/* Threads that sleep for longer get up during a round, too, only less often. */
+		take->recent_ns = take->recent_ns * 4 + 2 * (monotonic_ns() - start);
 	}
+	take->capture->no_windows = true;
 	return take_rest(take);
 }

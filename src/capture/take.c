@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/sorted.h"
 #include "proc/task.h"
 
@@ -171,8 +172,11 @@ int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 		.kernel_stacks = c->options.kernel_stacks && !counters_only,
 		.arena = take->snap->arena,
 	};
+	uint64_t start = monotonic_ns();
 	int rc = observe(c, &request, take->err);
 
+	if (!only_tid && !counters_only)
+		take->pass_ns = monotonic_ns() - start;
 	if (rc < 0)
 		rc = fall_back(take, &request, rc);
 	if (rc < 0)
@@ -242,9 +246,8 @@ static uint64_t next_sp(const struct take *take, pid_t tid, uint64_t sp)
 	return next < take->sps.len ? take->sps.data[next].sp : UINT64_MAX;
 }
 
-struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)
+static struct mem_copy extent_in(const struct take *take, const struct map_entry *map, pid_t tid, uint64_t sp)
 {
-	const struct map_entry *map = find_region(take, sp);
 	struct mem_copy extent = {.start = sp};
 	uint64_t next = next_sp(take, tid, sp);
 
@@ -255,4 +258,14 @@ struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)
 	if (extent.len > take->capture->options.stack_size)
 		extent.len = take->capture->options.stack_size;
 	return extent;
+}
+
+struct mem_copy take_known_extent(const struct take *take, pid_t tid, uint64_t sp)
+{
+	return extent_in(take, maps_find(&take->snap->maps, sp), tid, sp);
+}
+
+struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)
+{
+	return extent_in(take, find_region(take, sp), tid, sp);
 }

@@ -2,6 +2,8 @@
 #ifndef STAKEOUT_CAPTURE_TAKE_H
 #define STAKEOUT_CAPTURE_TAKE_H
 
+#include <sched.h>
+
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/capture.h"
@@ -16,6 +18,8 @@ struct capture {
 	struct capture_options options;
 	struct target *target;
 	struct observer *observer;
+	struct window_look *look; /* NULL: not needed yet */
+	bool no_windows;	  /* they cannot be had, or did not help */
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	bool reads;		  /* options.reader wants to read this process */
 	char observer_note[512];	  /* why the first choice was not taken, or "" */
@@ -28,6 +32,8 @@ enum work {
 	WORK_TAKE,    /* must be taken, or taken again */
 	WORK_ASLEEP,  /* copied while asleep; the next pass tells whether it slept on */
 	WORK_HELD,    /* taken while held in this round */
+	WORK_HURRY,   /* runs, or slept only briefly: to be taken in the window of this round */
+	WORK_QUIET,   /* taken in it */
 	WORK_SETTLED, /* nothing more is to be done */
 	WORK_DROP,    /* it ended: it is no part of the snapshot */
 };
@@ -47,6 +53,10 @@ struct take {
 	VEC(struct stack_pointer) sps; /* those that the last full pass knew, rising */
 	uint64_t generation;
 	bool maps_fresh; /* read in this round */
+	uint64_t recent_ns; /* who slept for less is taken in a window */
+	unsigned windows_tried;
+	cpu_set_t cpus; /* where threads were seen that ran, in this round and before */
+	uint64_t pass_ns; /* how long the last full pass took */
 	struct err *err;
 };
 
@@ -95,6 +105,8 @@ int take_refresh_maps(struct take *take);
  * memory map again, once a round, when sp is not in it.
  */
 struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
+/* The same by the map that is known. */
+struct mem_copy take_known_extent(const struct take *take, pid_t tid, uint64_t sp);
 
 /* reading.c: what options.reader wants of threads. Room for so many of them; false when memory is exhausted. */
 bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *room);
@@ -112,6 +124,10 @@ int take_passive(struct take *take);
 
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
 void take_kernel_text(struct snapshot *snap);
+
+/* quiet.c: whoever runs, or has just done so, is set aside for a window if there can be one; then these are taken in it. */
+int take_set_aside(struct take *take);
+int take_quiet(struct take *take);
 
 /* hold.c */
 int take_hold_running(struct take *take);

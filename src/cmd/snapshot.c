@@ -22,8 +22,11 @@ enum {
 	OPT_SOURCE,
 	OPT_CHILDREN,
 	OPT_VERSION,
+	OPT_WINDOW,
+	OPT_WINDOW_LINGERS,
 };
 
+enum { MIN_WINDOW_NS = 50 * 1000, MAX_WINDOW_NS = 100 * 1000 * 1000 };
 enum { DEFAULT_STACK_SIZE = 8 * 1024 * 1024, DEFAULT_STOP_TIMEOUT_MS = 1000 };
 
 struct options {
@@ -37,9 +40,9 @@ static const char help[] =
 	"Usage: stakeout [snapshot] [OPTION…] PROCESS…\n"
 	"       stakeout [snapshot] [OPTION…] -t TID…\n"
 	"\n"
-	"Shows what every thread of running processes is doing and what it waits for. Threads that are\n"
-	"asleep are not stopped; threads that run are held for microseconds. PROCESS is a pid or a name;\n"
-	"several may be separated by commas.\n"
+	"Shows what every thread of running processes is doing and what it waits for. No thread is stopped:\n"
+	"those that run get no CPU for some microseconds. PROCESS is a pid or a name; several may be\n"
+	"separated by commas.\n"
 	"\n"
 	"Which processes:\n"
 	"  -p, --pid PROCESS      the same as PROCESS\n"
@@ -48,8 +51,10 @@ static const char help[] =
 	"      --children         also processes that these have started\n"
 	"\n"
 	"Capture:\n"
-	"      --stop MODE        auto: hold only what runs (the default); all: hold the whole process\n"
-	"                         once; none: hold nothing, running threads are reported as not captured\n"
+	"      --stop MODE        auto: stop nobody, and take the CPUs of what runs for microseconds (the\n"
+	"                         default); hold: stop what runs, by ptrace; all: stop the whole process\n"
+	"                         once; none: neither, running threads are reported as not captured\n"
+	"      --window TIME      how long CPUs are taken at most (1ms)\n"
 	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
 	"      --stack-size BYTES most to copy of one stack; suffixes k, m (8m)\n"
 	"      --proc-mem         read /proc/PID/mem instead of process_vm_readv\n"
@@ -63,7 +68,7 @@ static const char epilogue[] =
 	"2 wrong usage.\n";
 
 /* In the order of enum stop_mode and enum source_choice. */
-static const char *const stop_words[] = {"auto", "all", "none", NULL};
+static const char *const stop_words[] = {"auto", "all", "none", "hold", NULL};
 static const char *const source_words[] = {"auto", "bpf", "proc", "libbpf", NULL};
 
 static int parse_option(struct options *o, int opt, const char *value, struct err *err)
@@ -100,6 +105,13 @@ static int parse_option(struct options *o, int opt, const char *value, struct er
 		if (!parse_size(value, 1024, UINT64_C(1) << 32, &o->capture.stack_size))
 			return err_set(err, EINVAL, "--stack-size takes 1k to 4g, not '%s'", value);
 		return 0;
+	case OPT_WINDOW:
+		if (!parse_duration(value, 0, &o->capture.window_ns) || o->capture.window_ns < MIN_WINDOW_NS || o->capture.window_ns > MAX_WINDOW_NS)
+			return err_set(err, EINVAL, "--window takes 50us to 100ms, not '%s'", value);
+		return 0;
+	case OPT_WINDOW_LINGERS:
+		o->capture.window_lingers = true;
+		return 0;
 	case OPT_STOP_TIMEOUT:
 		if (!parse_size(value, 1, 3600 * 1000, &number))
 			return err_set(err, EINVAL, "--stop-timeout takes milliseconds, not '%s'", value);
@@ -121,6 +133,8 @@ static const struct option long_options[] = {
 	{"proc-mem", no_argument, NULL, OPT_PROC_MEM},
 	{"stack-size", required_argument, NULL, OPT_STACK_SIZE},
 	{"stop-timeout", required_argument, NULL, OPT_STOP_TIMEOUT},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"window-lingers", no_argument, NULL, OPT_WINDOW_LINGERS}, /* for tests: it lasts as long as it may */
 	{"save", required_argument, NULL, OPT_SAVE},
 	{"source", required_argument, NULL, OPT_SOURCE}, /* for tests: forces a rung */
 	{"version", no_argument, NULL, OPT_VERSION},

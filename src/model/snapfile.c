@@ -147,6 +147,9 @@ static void put_capture(struct bytes *b, const struct capture_info *info)
 	put_u8(b, info->consistent);
 	put_string(b, info->inconsistent_why);
 	put_string(b, info->kernel_stack_error);
+	put_u32(b, info->windows);
+	put_u32(b, info->cpus_taken);
+	put_u64(b, info->window_ns);
 }
 
 static void put_notes(struct bytes *b, const struct snapshot *snap)
@@ -420,6 +423,11 @@ static int get_capture(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_string(c, snap, err, &info->inconsistent_why);
 	if (!ret)
 		ret = get_string(c, snap, err, &info->kernel_stack_error);
+	if (!ret && cursor_left(c)) { /* since there are windows */
+		info->windows = cursor_u32(c);
+		info->cpus_taken = cursor_u32(c);
+		info->window_ns = cursor_u64(c);
+	}
 	return ret;
 }
 

@@ -57,6 +57,7 @@ enum thread_capture { /* append-only: written to saved snapshots */
 	CAPTURE_ASLEEP = 1, /* not stopped: it did not run between the two passes */
 	CAPTURE_HELD = 2,   /* stopped by ptrace for pause_ns */
 	CAPTURE_MOVED = 3,  /* not stopped, and it ran meanwhile: the copy may be torn */
+	CAPTURE_QUIET = 4,  /* not stopped: while it was read, others had the CPUs that it could have run on */
 };
 
 enum syscall_state {
@@ -105,6 +106,9 @@ struct capture_info {
 	uint32_t stopped_threads;
 	uint32_t retaken_threads;
 	uint64_t max_pause_ns;
+	uint32_t windows;     /* how often CPUs were taken for that, */
+	uint32_t cpus_taken;  /* how many at most, */
+	uint64_t window_ns;   /* and for how long at most */
 	uint64_t capture_ns;
 	bool consistent;
 	const char *inconsistent_why; /* NULL when consistent */

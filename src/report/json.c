@@ -31,6 +31,9 @@ static void put_capture(struct json *j, const struct snapshot *snap)
 	json_uint(j, "stopped_threads", info->stopped_threads);
 	json_uint(j, "retaken_threads", info->retaken_threads);
 	json_thousandths(j, "max_pause_us", info->max_pause_ns);
+	json_uint(j, "windows", info->windows);
+	json_thousandths(j, "window_us", info->window_ns);
+	json_uint(j, "cpus_taken", info->cpus_taken);
 	json_bool(j, "consistent", info->consistent);
 	json_string(j, "inconsistent_reason", info->inconsistent_why);
 	json_object_end(j);

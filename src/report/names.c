@@ -28,6 +28,7 @@ const char *name_thread_capture(enum thread_capture capture)
 		[CAPTURE_ASLEEP] = "asleep",
 		[CAPTURE_HELD] = "held",
 		[CAPTURE_MOVED] = "moved",
+		[CAPTURE_QUIET] = "quiet",
 	};
 
 	return LOOKUP(names, capture);
@@ -46,7 +47,7 @@ const char *name_thread_state(char state)
 
 bool thread_is_ready(const struct snap_thread *thread)
 {
-	return thread->state == 'R' && thread->capture == CAPTURE_ASLEEP;
+	return thread->state == 'R' && (thread->capture == CAPTURE_ASLEEP || (thread->capture == CAPTURE_QUIET && thread->off_cpu_ns >= 0));
 }
 
 const char *name_found_by(const struct frame *frame)

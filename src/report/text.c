@@ -43,10 +43,13 @@ static void put_stopped(FILE *out, const struct capture_info *info)
 
 	if (!info->stopped_threads) {
 		fputs(", none stopped", out);
-		return;
+	} else {
+		fprintf(out, ", %" PRIu32 " stopped (longest pause %s)", info->stopped_threads,
+			format_duration(info->max_pause_ns, buf));
 	}
-	fprintf(out, ", %" PRIu32 " stopped (longest pause %s)", info->stopped_threads,
-		format_duration(info->max_pause_ns, buf));
+	if (info->windows)
+		fprintf(out, ", %" PRIu32 " %s taken for %s", info->cpus_taken, info->cpus_taken == 1 ? "CPU" : "CPUs",
+			format_duration(info->window_ns, buf));
 }
 
 static void put_consistency(const struct text_report *r, const struct capture_info *info)
@@ -127,7 +130,7 @@ static void put_process(const struct text_report *r, const struct trace *trace)
 		fprintf(out, " (%zu shown)", trace->threads.len);
 	put_stopped(out, info);
 	if (info->retaken_threads)
-		fprintf(out, ", %" PRIu32 " taken again", info->retaken_threads);
+		fprintf(out, ", %" PRIu32 " %s read again", info->retaken_threads, info->retaken_threads == 1 ? "thread" : "threads");
 	put_consistency(r, info);
 }
 

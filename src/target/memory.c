@@ -68,7 +68,7 @@ static int copy_proc_mem(struct memory *vm, struct memory_job *job)
  * which may be inside a job:
  * that job stays short. Returns how many jobs were dealt with, or -errno when none of them got a byte.
  */
-static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
+static int copy_batch(pid_t mm_tid, struct memory_job *jobs, size_t njobs)
 {
 	struct iovec local[BATCH], remote[BATCH];
 	uint64_t total = 0;
@@ -80,7 +80,7 @@ static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
 		remote[n] = (struct iovec){.iov_base = (void *)(uintptr_t)jobs[n].address, .iov_len = jobs[n].len};
 		total += jobs[n++].len;
 	} while (n < njobs && n < BATCH && total + jobs[n].len <= BATCH_BYTES);
-	got = process_vm_readv(vm->process->mm_tid, local, n, remote, n, 0);
+	got = process_vm_readv(mm_tid, local, n, remote, n, 0);
 	if (got < 0)
 		return -errno;
 	for (size_t i = 0; i < n; i++) {
@@ -90,6 +90,20 @@ static int copy_batch(struct memory *vm, struct memory_job *jobs, size_t njobs)
 			return (int)i + 1;
 	}
 	return (int)n;
+}
+
+uint64_t memory_copy_now(pid_t mm_tid, struct memory_job *jobs, size_t njobs)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < njobs;) {
+		int rc = copy_batch(mm_tid, jobs + i, njobs - i);
+
+		i += rc < 0 ? 1 : (size_t)rc;
+	}
+	for (size_t i = 0; i < njobs; i++)
+		bytes += jobs[i].done;
+	return bytes;
 }
 
 /* The main thread's number is the process's own; that of another thread may be given away while the process lives. */
@@ -109,7 +123,7 @@ static int copy_all(struct memory *vm, struct memory_job *jobs, size_t njobs)
 		int rc;
 
 		if (!vm->use_proc_mem) {
-			rc = copy_batch(vm, jobs + i, njobs - i);
+			rc = copy_batch(vm->process->mm_tid, jobs + i, njobs - i);
 			if (rc == -ENOSYS || rc == -EPERM) {
 				vm->use_proc_mem = true;
 				continue;
@@ -229,7 +243,7 @@ static void run_read(void *arg, uint8_t *window, struct helper_reply *reply)
 {
 	const struct read_task *task = arg;
 	struct memory_job job = {.address = task->address, .len = task->len, .dst = window};
-	int rc = copy_batch(task->vm, &job, 1);
+	int rc = copy_batch(task->vm->process->mm_tid, &job, 1);
 
 	reply->len = job.done;
 	reply->rc = job.done ? 0 : rc;

@@ -54,6 +54,12 @@ void memory_release(struct memory *vm);
 /* False when a debugger that reads it may wait for ever: for PTRACE_PEEKDATA, which does not wait for userfaultfds. */
 bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len);
 
+/*
+ * The same by process_vm_readv alone, for who has no time for more: waits for whoever has to deliver a page, and does not check that
+ * the number is still the process's. How many bytes were read.
+ */
+uint64_t memory_copy_now(pid_t mm_tid, struct memory_job *jobs, size_t njobs);
+
 /* The first error met, or 0; jobs after a failed one are still done. -ESRCH: the process is gone, and nothing was read. */
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs);
 

@@ -66,8 +66,8 @@ def test_only_the_running_thread_is_stopped(target, snap, source, apart):
     def held(doc):
         return thread(doc, "loop")["capture"] == "held"
 
-    docs = snaps_of_one_moment(t, lambda: snap(t, source))
-    docs.append(until(lambda: snap(t, source), held))  # BPF need not stop a thread that has just lost its CPU
+    docs = snaps_of_one_moment(t, lambda: snap(t, source, "--stop=hold"))
+    docs.append(until(lambda: snap(t, source, "--stop=hold"), held))  # BPF need not stop a thread that has just lost its CPU
     for doc in docs:
         loop = thread(doc, "loop")
         assert symbols(loop)[0] == "spin_loop"
@@ -92,7 +92,7 @@ def test_a_preempted_thread_is_not_stopped(target, snap, bpf_missing, root):
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:
-        doc = until(lambda: snap(t), lambda doc: thread(doc, "loop")["capture"] == "asleep")
+        doc = until(lambda: snap(t, "--stop=hold"), lambda doc: thread(doc, "loop")["capture"] == "asleep")
     finally:
         os.sched_setaffinity(0, before)
     loop = thread(doc, "loop")

@@ -25,7 +25,8 @@ static void test_capture(void **state)
 	assert_string_equal(name_thread_capture(CAPTURE_ASLEEP), "asleep");
 	assert_string_equal(name_thread_capture(CAPTURE_HELD), "held");
 	assert_string_equal(name_thread_capture(CAPTURE_MOVED), "moved");
-	assert_string_equal(name_thread_capture((enum thread_capture)(CAPTURE_MOVED + 1)), "unknown");
+	assert_string_equal(name_thread_capture(CAPTURE_QUIET), "quiet");
+	assert_string_equal(name_thread_capture((enum thread_capture)(CAPTURE_QUIET + 1)), "unknown");
 	assert_string_equal(name_thread_capture((enum thread_capture)UINT32_MAX), "unknown");
 }
 

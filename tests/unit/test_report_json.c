@@ -20,7 +20,7 @@ static void test_process(void **state)
 	       "{\"schema\":\"stakeout.snapshot/1\",\"pid\":4711,\"inner_pid\":null,\"cgroup\":null,\"container\":null,\"comm\":\"server\",\"exe\":\"/usr/bin/server\","
 	       "\"arch\":\"x86_64\",\"taken_at\":\"2023-11-14T22:13:20.000000042Z\",\"runtimes\":[],"
 	       "\"capture\":{\"method\":\"bpf\",\"stop_mode\":\"auto\",\"threads\":8,\"stopped_threads\":1,"
-	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"consistent\":false,"
+	       "\"retaken_threads\":2,\"max_pause_us\":23.417,\"windows\":3,\"window_us\":61.250,\"cpus_taken\":2,\"consistent\":false,"
 	       "\"inconsistent_reason\":\"1 thread moved\"},"
 	       "\"timings_ms\":{\"setup\":0.500,\"capture\":1.900,\"unwind\":0.400,\"save\":0.100,\"symbolize\":3.100,\"total\":6.000},"
 	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"

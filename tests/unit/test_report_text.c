@@ -14,7 +14,8 @@ static const struct report_options grouped = {.kernel = true, .group = true};
 static const struct report_options single = {.kernel = true};
 
 static const char whole[] =
-	"stakeout: server (pid 4711): 8 threads, 1 stopped (longest pause 23 µs), 2 taken again, "
+	"stakeout: server (pid 4711): 8 threads, 1 stopped (longest pause 23 µs), 2 CPUs taken for 61 µs, "
+	"2 threads read again, "
 	"not consistent (1 thread moved); set-up 500 µs, capture 1.9 ms, unwind 400 µs, save 100 µs, symbols 3.1 ms, total 6.0 ms\n"
 	"note: BPF is not permitted: registers come from /proc\n"
 	"\n"

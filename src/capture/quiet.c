@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that run, or have just done so: read while nobody can run on their CPUs, and proved not to have run. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/debug.h"
+#include "capture/altstack.h"
+#include "capture/cpus.h"
+#include "capture/take.h"
+#include "capture/window.h"
+#include "kernel/task_iter.h"
+#include "kernel/window_look.h"
+#include "proc/task.h"
+
+enum {
+	MAX_WINDOWS = 4,        /* for one snapshot */
+	HIGHEST_PRIORITY = 99,
+	WINDOW_NS = 1000 * 1000,
+	FIRST_BYTES = 32 << 10, /* of each stack, before any gets more: few are deeper */
+	READY_BYTES = 16 << 10, /* pages of these are there before */
+	MORE_BYTES = 4 << 20,   /* that all the others together get, if there is time */
+	RESERVE_NS = 100 * 1000, /* of the window, for what comes after the copies */
+};
+
+/* One thread that is to be taken. */
+struct hasty {
+	size_t at; /* in the snapshot */
+	struct mem_copy stack;
+	struct mem_copy interrupted;
+	bool read; /* by options.reader, or there is none */
+	bool checked; /* it was looked at again */
+};
+
+/* What the leader works on. If it never comes back it keeps all of it. */
+struct quiet {
+	struct take *take;
+	struct window_look *look;
+	struct window_request *request;
+	pid_t mm_tid;
+	const struct thread_reader *reader; /* or NULL */
+	struct recorder_room room;
+	struct bulk buffer;
+	uint64_t used;
+	uint64_t opened_ns, looked_ns; /* when the window was opened, and the CPUs were taken, */
+	uint64_t copied_ns, read_ns; /* and each step was done */
+	size_t n;
+	struct memory_job jobs[WINDOW_THREADS];
+	struct hasty *owners[WINDOW_THREADS];
+	struct hasty threads[WINDOW_THREADS];
+};
+
+/* Whoever runs, waits for a CPU, or has slept for less than a round takes. */
+static bool is_hasty(const struct take *take, const struct observation *o, const struct snap_thread *t)
+{
+	return o->place.task && o->place.regs && !o->kernel_worker && !state_is_dead(o->state) &&
+	       (o->running || o->state == 'R' || t->retakes || (o->off_cpu_ns >= 0 && (uint64_t)o->off_cpu_ns < take->recent_ns));
+}
+
+static bool may_have_windows(const struct take *take)
+{
+	const struct capture *c = take->capture;
+
+	return !c->no_windows && c->options.stop == STOP_AUTO && take->windows_tried < MAX_WINDOWS;
+}
+
+static bool set_aside(struct take *take)
+{
+	const struct capture *c = take->capture;
+	bool any = false;
+
+	for (size_t i = 0; i < c->seen.len; i++) {
+		const struct observation *o = &c->seen.data[i];
+		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
+
+		if (!slot || take->work.data[*slot] != WORK_TAKE || !is_hasty(take, o, &take->snap->threads.data[*slot]))
+			continue;
+		take->work.data[*slot] = WORK_HURRY;
+		any = true;
+	}
+	return any;
+}
+
+static void give_back(struct take *take)
+{
+	for (size_t i = 0; i < take->work.len; i++)
+		if (take->work.data[i] == WORK_HURRY)
+			take->work.data[i] = WORK_TAKE;
+}
+
+int take_set_aside(struct take *take)
+{
+	struct capture *c = take->capture;
+	struct err why = {0};
+	int rc;
+
+	if (!may_have_windows(take) || !set_aside(take) || c->look)
+		return 0;
+	rc = window_look_create(&why, &c->look);
+	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
+	give_back(take);
+	c->no_windows = rc < 0;
+	if (rc < 0)
+		return 0;
+	/* That took longer than many a thread sleeps. */
+	rc = take_observe(take, 0, false);
+	if (rc == 0)
+		rc = take_store_pass(take);
+	if (rc == 0)
+		set_aside(take);
+	return rc;
+}
+
+/* More room than the first part of each stack has, from behind that. */
+static struct memory_job place(struct quiet *q, struct mem_copy *copy, uint64_t len)
+{
+	uint64_t room = q->buffer.size - q->used;
+
+	copy->data = q->buffer.data + q->used;
+	if (len > room)
+		len = room;
+	q->used += (len + 15) & ~UINT64_C(15);
+	if (q->used > q->buffer.size)
+		q->used = q->buffer.size;
+	return (struct memory_job){.address = copy->start, .len = len, .dst = copy->data};
+}
+
+static bool is_readable(const struct quiet *q, size_t i)
+{
+	const struct task_record *record = &q->request->records[i];
+
+	return !q->request->threads[i].gone && !(record->flags & TASK_ON_CPU) && record->flags & TASK_HAS_REGS && !record->exit_state;
+}
+
+/* Its registers, as the program that it runs has them. */
+static void registers_of(const struct take *take, const struct task_record *record, struct user_regs *out)
+{
+	struct user_regs wide;
+
+	task_record_registers(record, out);
+	wide = *out;
+	if (take->snap->arch != arch_host())
+		arch_narrow_registers(take->snap->arch, arch_host(), &wide, out);
+}
+
+/* What of its stack is to be copied; memory that a server has to deliver is not. */
+static bool plan_stack(struct quiet *q, size_t i)
+{
+	struct hasty *h = &q->threads[i];
+	const struct take *take = q->take;
+	const struct snap_thread *t = &take->snap->threads.data[h->at];
+	struct user_regs regs;
+	uint64_t sp;
+
+	registers_of(take, &q->request->records[i], &regs);
+	sp = regs.v[take->snap->arch->user_sp];
+	h->stack = take_known_extent(take, t->tid, sp);
+	h->interrupted = (struct mem_copy){0};
+	return h->stack.len && memory_is_prompt(&take->capture->target->memory, sp, h->stack.len);
+}
+
+static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
+{
+	if (job->done < job->len)
+		copy->region_end = copy->start + job->done; /* the rest cannot be read */
+	copy->len = job->done;
+}
+
+/* The stacks of those of a range that do not run, as far as most of them go; their jobs are in one piece. How many. */
+static size_t plan_stacks(struct quiet *q, size_t first, size_t end)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < end; i++) {
+		struct hasty *h = &q->threads[i];
+
+		h->stack = (struct mem_copy){0};
+		if (!is_readable(q, i) || !plan_stack(q, i))
+			continue;
+		h->stack.data = q->buffer.data + i * FIRST_BYTES;
+		q->owners[first + n] = h;
+		q->jobs[first + n++] = (struct memory_job){
+			.address = h->stack.start,
+			.len = h->stack.len < FIRST_BYTES ? h->stack.len : FIRST_BYTES,
+			.dst = h->stack.data,
+		};
+	}
+	return n;
+}
+
+static size_t share_start(const struct quiet *q, unsigned share, unsigned of)
+{
+	return q->n * share / of;
+}
+
+/* The registers of one share of them, then their stacks in one call. */
+static void take_share(void *arg, unsigned share, unsigned of)
+{
+	struct quiet *q = arg;
+	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of), n;
+	const struct window_range range = {.first = (uint32_t)first, .count = (uint32_t)(end - first)};
+
+	if (first == end || window_look_run(q->look, &range) < 0)
+		return;
+	n = plan_stacks(q, first, end);
+	memory_copy_now(q->mm_tid, q->jobs + first, n);
+	if (window_is_abandoned())
+		return;
+	for (size_t i = first; i < first + n; i++)
+		finish_copy(&q->jobs[i], &q->owners[i]->stack);
+}
+
+static void check_share(void *arg, unsigned share, unsigned of)
+{
+	struct quiet *q = arg;
+	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of);
+	const struct window_range range = {.first = (uint32_t)first, .count = (uint32_t)(end - first), .again = 1};
+
+	if (first < end && window_look_run(q->look, &range) == 0)
+		for (size_t i = first; i < end; i++)
+			q->threads[i].checked = true;
+}
+
+/*
+ * The same, before anybody is kept waiting for it: what comes out is of no use, but then much of it is in this CPU's caches.
+ */
+static void rehearse(struct quiet *q)
+{
+	const struct window_range range = {.count = (uint32_t)q->n};
+
+	if (window_look_run(q->look, &range) == 0)
+		memory_copy(&q->take->capture->target->memory, q->jobs, plan_stacks(q, 0, q->n));
+	for (size_t i = 0; i < q->n; i++) {
+		q->request->threads[i].gone = 1; /* until it is seen in the window */
+		q->threads[i].stack = (struct mem_copy){0};
+	}
+}
+
+/* Those that are deeper are copied anew, each as a whole; the ordinary stacks of those in a signal handler, too. */
+static bool copy_rest(struct quiet *q, uint64_t until)
+{
+	const struct take *take = q->take;
+	const struct snapshot *snap = take->snap;
+	const uint64_t limit = take->capture->options.stack_size;
+	uint64_t left = MORE_BYTES;
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n && monotonic_ns() + RESERVE_NS < until; i++) {
+		struct hasty *h = &q->threads[i];
+		uint64_t len = h->stack.region_end - h->stack.start;
+		struct memory_job job;
+
+		if (h->stack.len < FIRST_BYTES || h->stack.start + h->stack.len >= h->stack.region_end)
+			continue;
+		len = len > limit ? limit : len;
+		len = len > left ? left : len;
+		if (len <= h->stack.len)
+			continue;
+		left -= len;
+		job = place(q, &h->stack, len);
+		memory_copy_now(q->mm_tid, &job, 1);
+		if (window_is_abandoned())
+			return false;
+		finish_copy(&job, &h->stack);
+	}
+	for (size_t i = 0; i < q->n; i++) {
+		struct hasty *h = &q->threads[i];
+		const struct task_record *record = &q->request->records[i];
+		const struct altstack alt = {.known = true, .start = record->altstack_start, .len = record->altstack_len};
+
+		if (!h->stack.len || !altstack_interrupted(snap->arch, &snap->maps, &alt, &h->stack, FIRST_BYTES, &h->interrupted))
+			continue;
+		q->jobs[n] = place(q, &h->interrupted, h->interrupted.len);
+		q->owners[n++] = h;
+	}
+	memory_copy_now(q->mm_tid, q->jobs, n);
+	if (window_is_abandoned())
+		return false;
+	for (size_t i = 0; i < n; i++)
+		finish_copy(&q->jobs[i], &q->owners[i]->interrupted);
+	return true;
+}
+
+/* What language runtimes want; what there is no time for is taken again. */
+static void read_more(struct quiet *q, uint64_t until)
+{
+	for (size_t i = 0; i < q->n; i++) {
+		struct hasty *h = &q->threads[i];
+		pid_t tid = q->take->snap->threads.data[h->at].tid;
+		struct thread_recorder recorder;
+		struct user_regs regs;
+
+		h->read = !q->reader || !h->stack.len;
+		if (h->read || monotonic_ns() + RESERVE_NS / 2 >= until)
+			continue;
+		registers_of(q->take, &q->request->records[i], &regs);
+		thread_recorder_init(&recorder, &q->take->capture->target->memory, &q->room, tid, &h->stack, &h->interrupted);
+		q->reader->read(q->reader->arg, tid, &regs, &recorder.mem);
+		h->read = true;
+	}
+}
+
+/* In the leader, while the CPUs are taken: no allocation, no file, no output. */
+static void work(void *arg, uint64_t opened_ns, uint64_t until)
+{
+	struct quiet *q = arg;
+
+	q->opened_ns = opened_ns;
+	q->looked_ns = monotonic_ns();
+	if (!window_share(take_share, q))
+		return;
+	q->copied_ns = monotonic_ns();
+	if (!copy_rest(q, until))
+		return;
+	read_more(q, until);
+	q->read_ns = monotonic_ns();
+	window_share(check_share, q);
+}
+
+static void list_hasty(struct take *take, struct quiet *q, cpu_set_t *seen, int *priority)
+{
+	for (size_t i = 0; i < take->capture->seen.len && q->n < WINDOW_THREADS; i++) {
+		const struct observation *o = &take->capture->seen.data[i];
+		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
+
+		if (!slot || take->work.data[*slot] != WORK_HURRY)
+			continue;
+		if (o->place.cpu < CPU_SETSIZE)
+			CPU_SET(o->place.cpu, seen);
+		if (o->place.rt_priority >= *priority)
+			*priority = o->place.rt_priority + 1;
+		q->threads[q->n].at = (size_t)*slot;
+		q->request->threads[q->n++] =
+			(struct window_thread){.task = o->place.task, .regs = o->place.regs, .start_ns = o->place.start_ns};
+	}
+}
+
+/* Pages that are there, and stay: none is to be made while the CPUs are taken. */
+static bool make_room(struct take *take, struct quiet *q)
+{
+	const size_t size = q->n * FIRST_BYTES + MORE_BYTES;
+	const struct capture *c = take->capture;
+
+	q->buffer.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (q->buffer.data == MAP_FAILED)
+		return false;
+	q->buffer.size = size;
+	q->used = q->n * FIRST_BYTES;
+	for (size_t i = 0; i < q->n; i++)
+		for (size_t at = 0; at < READY_BYTES; at += 4096)
+			q->buffer.data[i * FIRST_BYTES + at] = 0;
+	mlock2(q->buffer.data, q->used, MLOCK_ONFAULT); /* if it is allowed */
+	for (size_t i = 0; i < q->n; i++)
+		q->request->records[i] = (struct task_record){0};
+	if (c->reads && take_add_room(take, q->n, &q->room))
+		q->reader = c->options.reader;
+	else if (c->reads)
+		take_do_without(take);
+	return true;
+}
+
+static void keep_buffer(struct take *take, struct quiet *q)
+{
+	munlock(q->buffer.data, q->buffer.size);
+	if (!vec_push(&take->snap->bulk, q->buffer))
+		munmap(q->buffer.data, q->buffer.size);
+	q->buffer.data = NULL;
+}
+
+/* It had a CPU until we took it. Then what the kernel did since is not its doing. */
+static bool was_running(const struct quiet *q, const struct observation *o)
+{
+	return o->state == 'R' && o->off_cpu_ns >= 0 && (uint64_t)o->off_cpu_ns <= q->looked_ns - q->opened_ns + 2000;
+}
+
+/* Writes what the window gave into the snapshot. */
+static enum work store(struct quiet *q, size_t i)
+{
+	struct take *take = q->take;
+	struct hasty *h = &q->threads[i];
+	const struct task_record *record = &q->request->records[i];
+	struct snap_thread *t = &take->snap->threads.data[h->at];
+	struct observation o;
+
+	if (!is_readable(q, i) || !h->checked || q->request->threads[i].moved || !h->read || !h->stack.len)
+		return WORK_TAKE;
+	observation_of_record(record, false, &o);
+	registers_of(take, record, &o.regs);
+	if (t->has_runs && o.has_runs ? t->runs != o.runs : t->nvcsw != o.nvcsw || t->nivcsw != o.nivcsw)
+		t->nkernel = 0; /* it has run since that was taken */
+	t->state = o.state;
+	t->nvcsw = o.nvcsw;
+	t->nivcsw = o.nivcsw;
+	t->runs = o.runs;
+	t->has_runs = o.has_runs;
+	t->off_cpu_ns = o.off_cpu_ns;
+	t->cpu_ns = o.cpu_ns;
+	t->syscall = o.syscall;
+	t->regs = o.regs;
+	t->altstack = o.altstack;
+	t->stack = h->stack;
+	t->interrupted = h->interrupted;
+	t->capture = CAPTURE_QUIET;
+	t->status = THREAD_CAPTURED;
+	t->why = NULL;
+	if (was_running(q, &o)) {
+		t->off_cpu_ns = -1;
+		t->nkernel = 0;
+	}
+	return WORK_QUIET;
+}
+
+static void count_window(struct take *take, const struct window_result *result)
+{
+	struct capture_info *info = &take->snap->capture;
+
+	info->windows++;
+	if (result->length_ns > info->window_ns)
+		info->window_ns = result->length_ns;
+	if (result->taken > info->cpus_taken)
+		info->cpus_taken = result->taken;
+}
+
+static int store_all(struct take *take, struct quiet *q)
+{
+	size_t missed = 0;
+
+	for (size_t i = 0; i < q->n; i++) {
+		enum work work = store(q, i);
+
+		take->work.data[q->threads[i].at] = work;
+		missed += work != WORK_QUIET;
+	}
+	debug_say(0, "%zu threads, %zu not taken: CPUs %.1f µs, registers and stacks %.1f, runtimes and the rest %.1f", q->n, missed,
+		  (double)(q->looked_ns - q->opened_ns) / 1e3, (double)(q->copied_ns - q->looked_ns) / 1e3,
+		  (double)(q->read_ns - q->copied_ns) / 1e3);
+	keep_buffer(take, q);
+	return q->reader ? take_keep_room(take, &q->room, true) : 0;
+}
+
+/* Why there is no window, once. */
+static void do_without(struct take *take, const char *why)
+{
+	take->capture->no_windows = true;
+	notes_add(&take->snap->notes, "threads that run are held by ptrace: %s", why);
+	give_back(take);
+}
+
+static int run(struct take *take, struct quiet *q, const struct window_plan *plan, bool *abandoned)
+{
+	struct memory *vm = &take->capture->target->memory;
+	struct window_result result;
+	int rc;
+
+	rehearse(q);
+	memory_hold(vm);
+	rc = window_run(plan, &result);
+	memory_release(vm);
+	debug_say(rc, "window on %d CPUs", CPU_COUNT(&plan->cpus));
+	*abandoned = rc == -ETIMEDOUT;
+	if (rc == 0) {
+		count_window(take, &result);
+		if (process_has_number(&take->capture->target->process))
+			return store_all(take, q);
+	}
+	if (rc == -EPERM)
+		do_without(take, "taking their CPUs for a moment instead needs root or CAP_SYS_NICE, and real-time time in the control group");
+	else if (rc < 0)
+		do_without(take, "their CPUs could not be taken");
+	give_back(take);
+	return 0;
+}
+
+static bool plan_window(struct take *take, struct quiet *q, struct window_plan *plan)
+{
+	struct cpu_rules rules;
+
+	CPU_ZERO(&plan->cpus);
+	list_hasty(take, q, &take->cpus, &plan->priority);
+	if (!q->n || !cpu_rules_read(&rules))
+		return false;
+	if (plan->priority > HIGHEST_PRIORITY) {
+		do_without(take, "one of them has the highest priority");
+		return false;
+	}
+	if (!cpus_choose(&rules, &take->cpus, take->windows_tried > 1, &plan->cpus)) {
+		do_without(take, "they run on CPUs that this process may not use");
+		return false;
+	}
+	return make_room(take, q);
+}
+
+int take_quiet(struct take *take)
+{
+	const struct capture_options *options = &take->capture->options;
+	struct window_plan plan = {.priority = 1, .work = work, .lingers = options->window_lingers,
+				   .most_ns = options->window_ns ? options->window_ns : WINDOW_NS};
+	struct quiet *q;
+	bool abandoned = false;
+	size_t hasty = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < take->work.len; i++)
+		hasty += take->work.data[i] == WORK_HURRY;
+	if (!hasty)
+		return 0;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return take_out_of_memory(take);
+	q->take = take;
+	q->look = take->capture->look;
+	q->request = window_look_request(q->look);
+	q->mm_tid = take->capture->target->process.mm_tid;
+	plan.arg = q;
+	if (plan_window(take, q, &plan))
+		rc = run(take, q, &plan, &abandoned);
+	take->windows_tried += !take->capture->no_windows;
+	give_back(take);
+	if (abandoned) { /* it may still use these */
+		take->capture->look = NULL;
+		return rc;
+	}
+	if (q->buffer.data)
+		munmap(q->buffer.data, q->buffer.size);
+	free(q->room.copies);
+	free(q);
+	return rc;
+}
