@@ -107,6 +107,8 @@ static void finish(struct take *take)
 	}
 	snap->threads.len = kept;
 	info->consistent = !info->inconsistent_why;
+	if (!info->consistent)
+		info->instant_ns = 0;
 }
 
 /* Only of a process in another pid namespace: a file has to be read for each. */
@@ -162,7 +164,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 }
 
 /* The first pass comes before the memory map: an exec after it is noticed by the next pass. */
-static int take_once(struct take *take)
+static int begin(struct take *take)
 {
 	struct capture *c = take->capture;
 	int rc = take_observe(take, 0, false);
@@ -181,39 +183,94 @@ static int take_once(struct take *take)
 		return c->options.tids ? err_set(take->err, ESRCH, "process %d has no thread %d", (int)c->target->process.pid,
 						 (int)c->options.tids[0])
 				       : err_set(take->err, ESRCH, "process %d has ended", (int)c->target->process.pid);
-	return c->options.stop == STOP_ALL ? take_stopped(take) : take_passive(take);
+	return 0;
+}
+
+static void deinit(struct take *take)
+{
+	vec_deinit(&take->work);
+	vec_deinit(&take->unread);
+	vec_deinit(&take->sps);
+	u64map_deinit(&take->index);
+	if (take->snap)
+		target_set_snapshot(take->capture->target, NULL);
+	snapshot_destroy(take->snap);
+}
+
+static void end(struct take *take, uint64_t start, struct snapshot **out)
+{
+	if (take->rc == 0) {
+		finish(take);
+		take_kernel_text(take->snap);
+		find_inner_tids(take->capture, take->snap);
+		take->snap->capture.capture_ns = monotonic_ns() - start;
+		*out = steal_ptr(take->snap);
+	}
+	deinit(take);
+}
+
+static struct take start_take(struct capture *c, struct window_look **look, struct err *err)
+{
+	struct take take = {.capture = c, .look = look, .err = err, .snap = snapshot_create(c->target->process.pid, arch_host())};
+
+	take.rc = take.snap ? begin(&take) : err_set(err, ENOMEM, "out of memory");
+	return take;
+}
+
+static int take_once(struct capture *c, struct err *err, struct snapshot **out)
+{
+	uint64_t start = monotonic_ns();
+	struct take take = start_take(c, &c->look, err), *all = &take;
+
+	if (take.rc == 0 && c->options.stop == STOP_ALL)
+		take.rc = take_stopped(&take);
+	else if (take.rc == 0)
+		take_passive(&all, 1);
+	end(&take, start, out);
+	return take.rc;
 }
 
 int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 {
 	int rc = -EAGAIN;
 
-	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
-		struct take take = {.capture = c, .err = err, .snap = snapshot_create(c->target->process.pid, arch_host())};
-		uint64_t start = monotonic_ns();
-
-		if (!take.snap)
-			return err_set(err, ENOMEM, "out of memory");
-		rc = take_once(&take);
-		if (rc >= 0) {
-			finish(&take);
-			take_kernel_text(take.snap);
-			find_inner_tids(c, take.snap);
-			take.snap->capture.capture_ns = monotonic_ns() - start;
-			*out = steal_ptr(take.snap);
-			rc = 0;
-		}
-		vec_deinit(&take.work);
-		vec_deinit(&take.unread);
-		vec_deinit(&take.sps);
-		u64map_deinit(&take.index);
-		if (take.snap)
-			target_set_snapshot(c->target, NULL);
-		snapshot_destroy(take.snap);
-	}
+	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++)
+		rc = take_once(c, err, out);
 	if (rc == -EAGAIN)
 		return err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid);
 	return rc;
+}
+
+/* Those that have begun; what they share is the first one's. */
+static void take_together(struct take *takes, size_t n)
+{
+	VEC(struct take *) begun = {0};
+
+	for (size_t i = 0; i < n; i++)
+		if (takes[i].rc == 0 && !vec_push(&begun, &takes[i]))
+			takes[i].rc = take_out_of_memory(&takes[i]);
+	if (begun.len)
+		take_passive(begun.data, begun.len);
+	vec_deinit(&begun);
+}
+
+void capture_take_all(struct capture_job *jobs, size_t n)
+{
+	struct take *takes = calloc(n, sizeof(*takes));
+	uint64_t start = monotonic_ns();
+
+	for (size_t i = 0; takes && i < n; i++)
+		takes[i] = start_take(jobs[i].capture, &jobs[0].capture->look, &jobs[i].err);
+	if (takes)
+		take_together(takes, n);
+	for (size_t i = 0; i < n; i++) {
+		if (takes)
+			end(&takes[i], start, &jobs[i].snap);
+		jobs[i].rc = takes ? takes[i].rc : -EAGAIN;
+		if (jobs[i].rc == -EAGAIN) /* it has executed another program, and comes later than the others */
+			jobs[i].rc = capture_take(jobs[i].capture, &jobs[i].err, &jobs[i].snap);
+	}
+	free(takes);
 }
 
 bool capture_unmoved(const struct capture *c, const struct snap_thread *t)

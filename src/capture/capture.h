@@ -83,6 +83,19 @@ void capture_close(struct capture *capture);
 int capture_take(struct capture *capture, struct err *err, struct snapshot **out);
 
 /*
+ * The same for several processes, at one instant if that can be (capture.instant_ns is equal then): each has a snapshot of its own.
+ * Not for STOP_ALL.
+ */
+struct capture_job {
+	struct capture *capture;
+	int rc; /* out, with err; and snap if it is 0 */
+	struct err err;
+	struct snapshot *snap;
+};
+
+void capture_take_all(struct capture_job *jobs, size_t n);
+
+/*
  * Asks for each thread what else is to be copied of the target's memory (target/ask.h). What was read counts only for
  * threads that were captured asleep and have not run since; of the others nothing more is read.
  */

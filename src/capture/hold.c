@@ -262,6 +262,7 @@ int take_hold_running(struct take *take)
 		return 0;
 	}
 	rc = list_running(take, &list);
+	take->capture->held_now = list.len > 0;
 	if (rc == 0 && list.len)
 		rc = hold(take, &list, (struct hold_mode){.look_first = true, .reads = true});
 	vec_deinit(&list);

@@ -318,10 +318,9 @@ static void release_held(struct take *take)
 	}
 }
 
-/* Takes everything that is still to be taken; how many of them have to be taken again, or -errno. */
-static int take_round(struct take *take, bool first)
+/* The first half of a round: what is asleep is copied, and what runs set aside for a window, if there can be one. */
+static int begin_round(struct take *take, bool first)
 {
-	unsigned windows = take->windows_tried;
 	int rc = 0;
 
 	if (!first) {
@@ -334,13 +333,28 @@ static int take_round(struct take *take, bool first)
 	take_refresh_reader(take);
 	if (rc == 0)
 		rc = take_set_aside(take);
-	if (rc == 0)
-		rc = take_copy_asleep(take);
-	if (rc == 0)
-		rc = take_quiet(take);
-	if (rc == 0 && take->windows_tried == windows) /* else another instant would be no help */
+	return rc < 0 ? rc : take_copy_asleep(take);
+}
+
+/* The second: without a window what runs is held. How many threads have to be taken again, or -errno. */
+static int end_round(struct take *take, bool had_window)
+{
+	int rc = 0;
+
+	if (!had_window) { /* else another instant would be no help */
 		rc = take_hold_running(take);
+		if (rc == 0 && take->capture->held_now)
+			take->snap->capture.instant_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	}
 	return rc < 0 ? rc : check_pass(take);
+}
+
+/* All of it, for one process. */
+static int take_round(struct take *take)
+{
+	int rc = begin_round(take, false);
+
+	return rc < 0 ? rc : end_round(take, false);
 }
 
 static size_t settle_taken(struct take *take)
@@ -388,7 +402,7 @@ static int take_rest(struct take *take)
 	int again = 1, rc = 0;
 
 	for (int i = 0; again > 0 && i < MAX_TRIES; i++) {
-		again = take_round(take, false);
+		again = take_round(take);
 		if (again < 0)
 			return again;
 		settle_taken(take);
@@ -417,23 +431,46 @@ static int take_rest(struct take *take)
 	return rc;
 }
 
-/* The passive algorithm: rounds until every thread has been seen to sleep throughout, or was held. */
-int take_passive(struct take *take)
+/* One round for all of them, towards one instant. How many threads have to be taken again. */
+static int joint_round(struct take *const *takes, size_t n, bool first)
 {
-	uint64_t start = monotonic_ns();
+	bool had_window;
+	int again = 0;
 
-	take->recent_ns = SOME_TIME_NS + 4 * take->pass_ns;
-	for (unsigned round = 0; round < MAX_ROUNDS + take->windows_tried; round++) {
-		int again;
+	for (size_t i = 0; i < n; i++)
+		if (takes[i]->rc == 0)
+			takes[i]->rc = begin_round(takes[i], first);
+	had_window = take_quiet(takes, n);
+	for (size_t i = 0; i < n; i++) {
+		int rc = takes[i]->rc == 0 ? end_round(takes[i], had_window) : takes[i]->rc;
 
-		if (round > 0)
-			release_held(take);
-		again = take_round(take, round == 0);
-		if (again <= 0)
-			return again;
-		/* Threads that sleep for longer get up during a round, too, only less often. */
-		take->recent_ns = take->recent_ns * 4 + 2 * (monotonic_ns() - start);
+		takes[i]->rc = rc < 0 ? rc : 0;
+		takes[i]->again = rc > 0 ? rc : 0;
+		again += takes[i]->again;
 	}
-	take->capture->no_windows = true;
-	return take_rest(take);
+	return again;
+}
+
+/* The passive algorithm: rounds until every thread has been seen to sleep throughout, was read in a window, or was held. */
+void take_passive(struct take *const *takes, size_t n)
+{
+	const uint64_t start = monotonic_ns();
+	int again = 1;
+
+	for (size_t i = 0; i < n; i++)
+		takes[i]->recent_ns = SOME_TIME_NS + 4 * takes[i]->pass_ns;
+	for (unsigned round = 0; again && round < MAX_ROUNDS + takes[0]->windows_tried; round++) {
+		for (size_t i = 0; round > 0 && i < n; i++)
+			release_held(takes[i]);
+		again = joint_round(takes, n, round == 0);
+		/* Threads that sleep for longer get up during a round, too, only less often. */
+		for (size_t i = 0; i < n; i++)
+			takes[i]->recent_ns = takes[i]->recent_ns * 4 + 2 * (monotonic_ns() - start);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (takes[i]->rc == 0 && takes[i]->again) {
+			takes[i]->capture->no_windows = true;
+			takes[i]->snap->capture.instant_ns = 0;
+			takes[i]->rc = take_rest(takes[i]);
+		}
 }

@@ -26,8 +26,20 @@ enum {
 	RESERVE_NS = 100 * 1000, /* of the window, for what comes after the copies */
 };
 
+/* What is one process's. */
+struct part {
+	struct take *take;
+	pid_t mm_tid;
+	size_t first, end; /* of its threads */
+	const struct thread_reader *reader; /* or NULL */
+	struct recorder_room room;
+	struct bulk buffer;
+	uint64_t used;
+};
+
 /* One thread that is to be taken. */
 struct hasty {
+	struct part *part;
 	size_t at; /* in the snapshot */
 	struct mem_copy stack;
 	struct mem_copy interrupted;
@@ -37,16 +49,12 @@ struct hasty {
 
 /* What the leader works on. If it never comes back it keeps all of it. */
 struct quiet {
-	struct take *take;
 	struct window_look *look;
 	struct window_request *request;
-	pid_t mm_tid;
-	const struct thread_reader *reader; /* or NULL */
-	struct recorder_room room;
-	struct bulk buffer;
-	uint64_t used;
 	uint64_t opened_ns, looked_ns; /* when the window was opened, and the CPUs were taken, */
 	uint64_t copied_ns, read_ns; /* and each step was done */
+	struct part *parts;
+	size_t nparts;
 	size_t n;
 	struct memory_job jobs[WINDOW_THREADS];
 	struct hasty *owners[WINDOW_THREADS];
@@ -97,9 +105,9 @@ int take_set_aside(struct take *take)
 	struct err why = {0};
 	int rc;
 
-	if (!may_have_windows(take) || !set_aside(take) || c->look)
+	if (!may_have_windows(take) || !set_aside(take) || *take->look)
 		return 0;
-	rc = window_look_create(&why, &c->look);
+	rc = window_look_create(&why, take->look);
 	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
 	give_back(take);
 	c->no_windows = rc < 0;
@@ -115,16 +123,16 @@ int take_set_aside(struct take *take)
 }
 
 /* More room than the first part of each stack has, from behind that. */
-static struct memory_job place(struct quiet *q, struct mem_copy *copy, uint64_t len)
+static struct memory_job place(struct part *part, struct mem_copy *copy, uint64_t len)
 {
-	uint64_t room = q->buffer.size - q->used;
+	uint64_t room = part->buffer.size - part->used;
 
-	copy->data = q->buffer.data + q->used;
+	copy->data = part->buffer.data + part->used;
 	if (len > room)
 		len = room;
-	q->used += (len + 15) & ~UINT64_C(15);
-	if (q->used > q->buffer.size)
-		q->used = q->buffer.size;
+	part->used += (len + 15) & ~UINT64_C(15);
+	if (part->used > part->buffer.size)
+		part->used = part->buffer.size;
 	return (struct memory_job){.address = copy->start, .len = len, .dst = copy->data};
 }
 
@@ -150,7 +158,7 @@ static void registers_of(const struct take *take, const struct task_record *reco
 static bool plan_stack(struct quiet *q, size_t i)
 {
 	struct hasty *h = &q->threads[i];
-	const struct take *take = q->take;
+	const struct take *take = h->part->take;
 	const struct snap_thread *t = &take->snap->threads.data[h->at];
 	struct user_regs regs;
 	uint64_t sp;
@@ -180,7 +188,7 @@ static size_t plan_stacks(struct quiet *q, size_t first, size_t end)
 		h->stack = (struct mem_copy){0};
 		if (!is_readable(q, i) || !plan_stack(q, i))
 			continue;
-		h->stack.data = q->buffer.data + i * FIRST_BYTES;
+		h->stack.data = h->part->buffer.data + (i - h->part->first) * FIRST_BYTES;
 		q->owners[first + n] = h;
 		q->jobs[first + n++] = (struct memory_job){
 			.address = h->stack.start,
@@ -189,6 +197,21 @@ static size_t plan_stacks(struct quiet *q, size_t first, size_t end)
 		};
 	}
 	return n;
+}
+
+/* Jobs of one process after the other. False: the work was abandoned. */
+static bool copy_jobs(struct quiet *q, size_t first, size_t end)
+{
+	for (size_t i = first, next; i < end; i = next) {
+		const struct part *part = q->owners[i]->part;
+
+		for (next = i; next < end && q->owners[next]->part == part; next++)
+			;
+		memory_copy_now(part->mm_tid, q->jobs + i, next - i);
+		if (window_is_abandoned())
+			return false;
+	}
+	return true;
 }
 
 static size_t share_start(const struct quiet *q, unsigned share, unsigned of)
@@ -206,8 +229,7 @@ static void take_share(void *arg, unsigned share, unsigned of)
 	if (first == end || window_look_run(q->look, &range) < 0)
 		return;
 	n = plan_stacks(q, first, end);
-	memory_copy_now(q->mm_tid, q->jobs + first, n);
-	if (window_is_abandoned())
+	if (!copy_jobs(q, first, first + n))
 		return;
 	for (size_t i = first; i < first + n; i++)
 		finish_copy(&q->jobs[i], &q->owners[i]->stack);
@@ -231,25 +253,25 @@ static void rehearse(struct quiet *q)
 {
 	const struct window_range range = {.count = (uint32_t)q->n};
 
-	if (window_look_run(q->look, &range) == 0)
-		memory_copy(&q->take->capture->target->memory, q->jobs, plan_stacks(q, 0, q->n));
+	for (size_t i = 0; window_look_run(q->look, &range) == 0 && i < q->nparts; i++) {
+		const struct part *part = &q->parts[i];
+
+		memory_copy(&part->take->capture->target->memory, q->jobs + part->first, plan_stacks(q, part->first, part->end));
+	}
 	for (size_t i = 0; i < q->n; i++) {
 		q->request->threads[i].gone = 1; /* until it is seen in the window */
 		q->threads[i].stack = (struct mem_copy){0};
 	}
 }
 
-/* Those that are deeper are copied anew, each as a whole; the ordinary stacks of those in a signal handler, too. */
-static bool copy_rest(struct quiet *q, uint64_t until)
+/* Those that are deeper are copied anew, each as a whole. */
+static bool copy_deep(struct quiet *q, uint64_t until)
 {
-	const struct take *take = q->take;
-	const struct snapshot *snap = take->snap;
-	const uint64_t limit = take->capture->options.stack_size;
 	uint64_t left = MORE_BYTES;
-	size_t n = 0;
 
 	for (size_t i = 0; i < q->n && monotonic_ns() + RESERVE_NS < until; i++) {
 		struct hasty *h = &q->threads[i];
+		const uint64_t limit = h->part->take->capture->options.stack_size;
 		uint64_t len = h->stack.region_end - h->stack.start;
 		struct memory_job job;
 
@@ -260,24 +282,32 @@ static bool copy_rest(struct quiet *q, uint64_t until)
 		if (len <= h->stack.len)
 			continue;
 		left -= len;
-		job = place(q, &h->stack, len);
-		memory_copy_now(q->mm_tid, &job, 1);
+		job = place(h->part, &h->stack, len);
+		memory_copy_now(h->part->mm_tid, &job, 1);
 		if (window_is_abandoned())
 			return false;
 		finish_copy(&job, &h->stack);
 	}
+	return true;
+}
+
+/* The ordinary stacks of those that are in a signal handler on another. */
+static bool copy_interrupted(struct quiet *q)
+{
+	size_t n = 0;
+
 	for (size_t i = 0; i < q->n; i++) {
 		struct hasty *h = &q->threads[i];
+		const struct snapshot *snap = h->part->take->snap;
 		const struct task_record *record = &q->request->records[i];
 		const struct altstack alt = {.known = true, .start = record->altstack_start, .len = record->altstack_len};
 
 		if (!h->stack.len || !altstack_interrupted(snap->arch, &snap->maps, &alt, &h->stack, FIRST_BYTES, &h->interrupted))
 			continue;
-		q->jobs[n] = place(q, &h->interrupted, h->interrupted.len);
+		q->jobs[n] = place(h->part, &h->interrupted, h->interrupted.len);
 		q->owners[n++] = h;
 	}
-	memory_copy_now(q->mm_tid, q->jobs, n);
-	if (window_is_abandoned())
+	if (!copy_jobs(q, 0, n))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		finish_copy(&q->jobs[i], &q->owners[i]->interrupted);
@@ -289,16 +319,17 @@ static void read_more(struct quiet *q, uint64_t until)
 {
 	for (size_t i = 0; i < q->n; i++) {
 		struct hasty *h = &q->threads[i];
-		pid_t tid = q->take->snap->threads.data[h->at].tid;
+		struct part *part = h->part;
+		pid_t tid = part->take->snap->threads.data[h->at].tid;
 		struct thread_recorder recorder;
 		struct user_regs regs;
 
-		h->read = !q->reader || !h->stack.len;
+		h->read = !part->reader || !h->stack.len;
 		if (h->read || monotonic_ns() + RESERVE_NS / 2 >= until)
 			continue;
-		registers_of(q->take, &q->request->records[i], &regs);
-		thread_recorder_init(&recorder, &q->take->capture->target->memory, &q->room, tid, &h->stack, &h->interrupted);
-		q->reader->read(q->reader->arg, tid, &regs, &recorder.mem);
+		registers_of(part->take, &q->request->records[i], &regs);
+		thread_recorder_init(&recorder, &part->take->capture->target->memory, &part->room, tid, &h->stack, &h->interrupted);
+		part->reader->read(part->reader->arg, tid, &regs, &recorder.mem);
 		h->read = true;
 	}
 }
@@ -313,15 +344,18 @@ static void work(void *arg, uint64_t opened_ns, uint64_t until)
 	if (!window_share(take_share, q))
 		return;
 	q->copied_ns = monotonic_ns();
-	if (!copy_rest(q, until))
+	if (!copy_deep(q, until) || !copy_interrupted(q))
 		return;
 	read_more(q, until);
 	q->read_ns = monotonic_ns();
 	window_share(check_share, q);
 }
 
-static void list_hasty(struct take *take, struct quiet *q, cpu_set_t *seen, int *priority)
+static void list_hasty(struct quiet *q, struct part *part, cpu_set_t *seen, int *priority)
 {
+	struct take *take = part->take;
+
+	part->first = q->n;
 	for (size_t i = 0; i < take->capture->seen.len && q->n < WINDOW_THREADS; i++) {
 		const struct observation *o = &take->capture->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
@@ -332,42 +366,44 @@ static void list_hasty(struct take *take, struct quiet *q, cpu_set_t *seen, int 
 			CPU_SET(o->place.cpu, seen);
 		if (o->place.rt_priority >= *priority)
 			*priority = o->place.rt_priority + 1;
-		q->threads[q->n].at = (size_t)*slot;
+		q->threads[q->n] = (struct hasty){.part = part, .at = (size_t)*slot};
+		q->request->records[q->n] = (struct task_record){0};
 		q->request->threads[q->n++] =
 			(struct window_thread){.task = o->place.task, .regs = o->place.regs, .start_ns = o->place.start_ns};
 	}
+	part->end = q->n;
 }
 
 /* Pages that are there, and stay: none is to be made while the CPUs are taken. */
-static bool make_room(struct take *take, struct quiet *q)
+static bool make_room(struct part *part)
 {
-	const size_t size = q->n * FIRST_BYTES + MORE_BYTES;
-	const struct capture *c = take->capture;
+	const struct capture *c = part->take->capture;
+	const size_t n = part->end - part->first, size = n * FIRST_BYTES + MORE_BYTES;
 
-	q->buffer.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (q->buffer.data == MAP_FAILED)
+	part->buffer.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (part->buffer.data == MAP_FAILED) {
+		part->buffer.data = NULL;
 		return false;
-	q->buffer.size = size;
-	q->used = q->n * FIRST_BYTES;
-	for (size_t i = 0; i < q->n; i++)
+	}
+	part->buffer.size = size;
+	part->used = n * FIRST_BYTES;
+	for (size_t i = 0; i < n; i++)
 		for (size_t at = 0; at < READY_BYTES; at += 4096)
-			q->buffer.data[i * FIRST_BYTES + at] = 0;
-	mlock2(q->buffer.data, q->used, MLOCK_ONFAULT); /* if it is allowed */
-	for (size_t i = 0; i < q->n; i++)
-		q->request->records[i] = (struct task_record){0};
-	if (c->reads && take_add_room(take, q->n, &q->room))
-		q->reader = c->options.reader;
-	else if (c->reads)
-		take_do_without(take);
+			part->buffer.data[i * FIRST_BYTES + at] = 0;
+	mlock2(part->buffer.data, part->used, MLOCK_ONFAULT); /* if it is allowed */
+	if (c->reads && n && take_add_room(part->take, n, &part->room))
+		part->reader = c->options.reader;
+	else if (c->reads && n)
+		take_do_without(part->take);
 	return true;
 }
 
-static void keep_buffer(struct take *take, struct quiet *q)
+static void keep_buffer(struct part *part)
 {
-	munlock(q->buffer.data, q->buffer.size);
-	if (!vec_push(&take->snap->bulk, q->buffer))
-		munmap(q->buffer.data, q->buffer.size);
-	q->buffer.data = NULL;
+	munlock(part->buffer.data, part->buffer.size);
+	if (!vec_push(&part->take->snap->bulk, part->buffer))
+		munmap(part->buffer.data, part->buffer.size);
+	part->buffer.data = NULL;
 }
 
 /* It had a CPU until we took it. Then what the kernel did since is not its doing. */
@@ -379,8 +415,8 @@ static bool was_running(const struct quiet *q, const struct observation *o)
 /* Writes what the window gave into the snapshot. */
 static enum work store(struct quiet *q, size_t i)
 {
-	struct take *take = q->take;
 	struct hasty *h = &q->threads[i];
+	struct take *take = h->part->take;
 	const struct task_record *record = &q->request->records[i];
 	struct snap_thread *t = &take->snap->threads.data[h->at];
 	struct observation o;
@@ -424,108 +460,165 @@ static void count_window(struct take *take, const struct window_result *result)
 		info->cpus_taken = result->taken;
 }
 
-static int store_all(struct take *take, struct quiet *q)
+/* What the window gave one process. */
+static int store_part(struct quiet *q, struct part *part)
+{
+	struct take *take = part->take;
+	const bool is_same = process_has_number(&take->capture->target->process);
+
+	for (size_t i = part->first; is_same && i < part->end; i++)
+		take->work.data[q->threads[i].at] = store(q, i);
+	keep_buffer(part);
+	return part->reader ? take_keep_room(take, &part->room, true) : 0;
+}
+
+static void say_times(const struct quiet *q)
 {
 	size_t missed = 0;
 
-	for (size_t i = 0; i < q->n; i++) {
-		enum work work = store(q, i);
-
-		take->work.data[q->threads[i].at] = work;
-		missed += work != WORK_QUIET;
-	}
+	for (size_t i = 0; i < q->n; i++)
+		missed += q->threads[i].part->take->work.data[q->threads[i].at] != WORK_QUIET;
 	debug_say(0, "%zu threads, %zu not taken: CPUs %.1f µs, registers and stacks %.1f, runtimes and the rest %.1f", q->n, missed,
 		  (double)(q->looked_ns - q->opened_ns) / 1e3, (double)(q->copied_ns - q->looked_ns) / 1e3,
 		  (double)(q->read_ns - q->copied_ns) / 1e3);
-	keep_buffer(take, q);
-	return q->reader ? take_keep_room(take, &q->room, true) : 0;
 }
 
 /* Why there is no window, once. */
-static void do_without(struct take *take, const char *why)
+static void do_without(struct quiet *q, const char *why)
 {
-	take->capture->no_windows = true;
-	notes_add(&take->snap->notes, "threads that run are held by ptrace: %s", why);
-	give_back(take);
+	for (size_t i = 0; i < q->nparts; i++) {
+		struct take *take = q->parts[i].take;
+
+		take->capture->no_windows = true;
+		if (q->parts[i].first < q->parts[i].end)
+			notes_add(&take->snap->notes, "threads that run are held by ptrace: %s", why);
+	}
 }
 
-static int run(struct take *take, struct quiet *q, const struct window_plan *plan, bool *abandoned)
+static int run(struct quiet *q, const struct window_plan *plan)
 {
-	struct memory *vm = &take->capture->target->memory;
 	struct window_result result;
 	int rc;
 
 	rehearse(q);
-	memory_hold(vm);
+	for (size_t i = 0; i < q->nparts; i++)
+		memory_hold(&q->parts[i].take->capture->target->memory);
 	rc = window_run(plan, &result);
-	memory_release(vm);
+	for (size_t i = 0; i < q->nparts; i++)
+		memory_release(&q->parts[i].take->capture->target->memory);
 	debug_say(rc, "window on %d CPUs", CPU_COUNT(&plan->cpus));
-	*abandoned = rc == -ETIMEDOUT;
-	if (rc == 0) {
-		count_window(take, &result);
-		if (process_has_number(&take->capture->target->process))
-			return store_all(take, q);
-	}
 	if (rc == -EPERM)
-		do_without(take, "taking their CPUs for a moment instead needs root or CAP_SYS_NICE, and real-time time in the control group");
+		do_without(q, "taking their CPUs for a moment instead needs root or CAP_SYS_NICE, and real-time time in the control group");
 	else if (rc < 0)
-		do_without(take, "their CPUs could not be taken");
-	give_back(take);
+		do_without(q, "their CPUs could not be taken");
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < q->nparts; i++) {
+		struct part *part = &q->parts[i];
+
+		count_window(part->take, &result);
+		part->take->rc = store_part(q, part);
+		part->take->snap->capture.instant_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (monotonic_ns() - q->copied_ns));
+	}
+	say_times(q);
 	return 0;
 }
 
-static bool plan_window(struct take *take, struct quiet *q, struct window_plan *plan)
+static bool plan_window(struct quiet *q, struct window_plan *plan)
 {
+	struct take *first = q->parts[0].take;
 	struct cpu_rules rules;
 
-	CPU_ZERO(&plan->cpus);
-	list_hasty(take, q, &take->cpus, &plan->priority);
+	for (size_t i = 0; i < q->nparts; i++)
+		list_hasty(q, &q->parts[i], &first->cpus, &plan->priority);
 	if (!q->n || !cpu_rules_read(&rules))
 		return false;
 	if (plan->priority > HIGHEST_PRIORITY) {
-		do_without(take, "one of them has the highest priority");
+		do_without(q, "one of them has the highest priority");
 		return false;
 	}
-	if (!cpus_choose(&rules, &take->cpus, take->windows_tried > 1, &plan->cpus)) {
-		do_without(take, "they run on CPUs that this process may not use");
+	if (!cpus_choose(&rules, &first->cpus, first->windows_tried > 1, &plan->cpus)) {
+		do_without(q, "they run on CPUs that this process may not use");
 		return false;
 	}
-	return make_room(take, q);
+	for (size_t i = 0; i < q->nparts; i++)
+		if (!make_room(&q->parts[i]))
+			return false;
+	return true;
 }
 
-int take_quiet(struct take *take)
+static void destroy(struct quiet *q)
 {
-	const struct capture_options *options = &take->capture->options;
+	for (size_t i = 0; i < q->nparts; i++) {
+		if (q->parts[i].buffer.data)
+			munmap(q->parts[i].buffer.data, q->parts[i].buffer.size);
+		free(q->parts[i].room.copies);
+	}
+	free(q->parts);
+	free(q);
+}
+
+static struct quiet *create(struct take *const *takes, size_t n)
+{
+	struct quiet *q = calloc(1, sizeof(*q));
+	struct part *parts = calloc(n, sizeof(*parts));
+
+	if (!q || !parts) {
+		free(q);
+		free(parts);
+		return NULL;
+	}
+	q->parts = parts;
+	q->look = *takes[0]->look;
+	q->request = window_look_request(q->look);
+	for (size_t i = 0; i < n; i++)
+		if (takes[i]->rc == 0)
+			q->parts[q->nparts++] = (struct part){.take = takes[i], .mm_tid = takes[i]->capture->target->process.mm_tid};
+	return q;
+}
+
+static bool any_hasty(struct take *const *takes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; takes[i]->rc == 0 && k < takes[i]->work.len; k++)
+			if (takes[i]->work.data[k] == WORK_HURRY)
+				return true;
+	return false;
+}
+
+static bool try_window(struct take *const *takes, size_t n)
+{
+	const struct capture_options *options = &takes[0]->capture->options;
 	struct window_plan plan = {.priority = 1, .work = work, .lingers = options->window_lingers,
 				   .most_ns = options->window_ns ? options->window_ns : WINDOW_NS};
-	struct quiet *q;
-	bool abandoned = false;
-	size_t hasty = 0;
-	int rc = 0;
+	struct quiet *q = create(takes, n);
+	int rc = -EAGAIN;
 
-	for (size_t i = 0; i < take->work.len; i++)
-		hasty += take->work.data[i] == WORK_HURRY;
-	if (!hasty)
-		return 0;
-	q = calloc(1, sizeof(*q));
 	if (!q)
-		return take_out_of_memory(take);
-	q->take = take;
-	q->look = take->capture->look;
-	q->request = window_look_request(q->look);
-	q->mm_tid = take->capture->target->process.mm_tid;
+		return false;
 	plan.arg = q;
-	if (plan_window(take, q, &plan))
-		rc = run(take, q, &plan, &abandoned);
-	take->windows_tried += !take->capture->no_windows;
-	give_back(take);
-	if (abandoned) { /* it may still use these */
-		take->capture->look = NULL;
-		return rc;
+	if (plan_window(q, &plan))
+		rc = run(q, &plan);
+	if (rc == -ETIMEDOUT)
+		*takes[0]->look = NULL; /* it may still use that, and the rest */
+	else
+		destroy(q);
+	return rc == 0;
+}
+
+bool take_quiet(struct take *const *takes, size_t n)
+{
+	const int64_t now = (int64_t)clock_ns(CLOCK_REALTIME);
+	bool had_window;
+
+	for (size_t i = 0; i < n; i++)
+		takes[i]->snap->capture.instant_ns = now; /* between the two passes of each */
+	if (!any_hasty(takes, n))
+		return false;
+	had_window = try_window(takes, n);
+	for (size_t i = 0; i < n; i++) {
+		takes[i]->windows_tried += had_window;
+		give_back(takes[i]);
 	}
-	if (q->buffer.data)
-		munmap(q->buffer.data, q->buffer.size);
-	free(q->room.copies);
-	free(q);
-	return rc;
+	return had_window;
 }

@@ -18,7 +18,8 @@ struct capture {
 	struct capture_options options;
 	struct target *target;
 	struct observer *observer;
-	struct window_look *look; /* NULL: not needed yet */
+	struct window_look *look; /* NULL: not needed yet, or another one's is used */
+	bool held_now;		  /* the last hold held any */
 	bool no_windows;	  /* they cannot be had, or did not help */
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	bool reads;		  /* options.reader wants to read this process */
@@ -57,6 +58,9 @@ struct take {
 	unsigned windows_tried;
 	cpu_set_t cpus; /* where threads were seen that ran, in this round and before */
 	uint64_t pass_ns; /* how long the last full pass took */
+	struct window_look **look; /* where the one is that is used */
+	int rc;
+	int again; /* threads that moved in the last round */
 	struct err *err;
 };
 
@@ -120,14 +124,15 @@ void take_refresh_reader(struct take *take);
 /* passive.c */
 int take_store_pass(struct take *take);
 int take_copy_asleep(struct take *take);
-int take_passive(struct take *take);
+void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
 void take_kernel_text(struct snapshot *snap);
 
 /* quiet.c: whoever runs, or has just done so, is set aside for a window if there can be one; then these are taken in it. */
 int take_set_aside(struct take *take);
-int take_quiet(struct take *take);
+/* One window for all of them. False: there was none. */
+bool take_quiet(struct take *const *takes, size_t n);
 
 /* hold.c */
 int take_hold_running(struct take *take);

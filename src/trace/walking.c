@@ -175,7 +175,7 @@ static int walk_live(const struct walking *walking, struct trace *trace, struct 
 		rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
 	if (rc == 0 && !walking->walked)
 		rc = read_code(walking, trace, err);
-	if (rc == 0 && strcmp(snap->capture.stop_mode, "auto") == 0)
+	if (rc == 0 && (strcmp(snap->capture.stop_mode, "auto") == 0 || strcmp(snap->capture.stop_mode, "hold") == 0))
 		rc = complete_registers(walking, trace, err);
 	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {
 		const struct runtime *runtime = &walking->runtimes->data[i];
