@@ -65,7 +65,7 @@ _stakeout_offcpu() {
 
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local options="--pid --tid --all --children --stop= --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
+	local options="--pid --tid --all --children --stop= --window --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --brief --state --name --grep --raw --no-runtime --locals --no-addresses --long --no-group --json --output --color= --no-color --ignore-deleted
 		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --debug --verbose --help --version -p -t -a -r -o -v -h"
 
@@ -110,12 +110,12 @@ _stakeout() {
 	fi
 
 	case $prev in
-	--stop) COMPREPLY=($(compgen -W "auto all none" -- "$cur")) ;;
+	--stop) COMPREPLY=($(compgen -W "auto hold all none" -- "$cur")) ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$cur")) ;;
 	--save | --output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--state) COMPREPLY=($(compgen -W "R S D R,D T Z" -- "$cur")) ;;
 	--stack-size) COMPREPLY=($(compgen -W "64k 1m 8m" -- "$cur")) ;;
-	--stop-timeout | --depth | --name | --grep | --tid | -t | --debuginfod-timeout | --patience) COMPREPLY=() ;;
+	--stop-timeout | --window | --depth | --name | --grep | --tid | -t | --debuginfod-timeout | --patience) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -31,7 +31,8 @@ complete -c stakeout -n $stacks -s r -l registers -d 'Show all general registers
 complete -c stakeout -n $stacks -l show-sp -d 'Show the stack pointer of each frame'
 complete -c stakeout -n $stacks -l show-rsp -d 'Show the stack pointer of each frame'
 complete -c stakeout -n $stacks -l stop -x -d 'Which threads to stop' \
-    -a 'auto\t"those that run" all\t"the whole process" none\t"no thread"'
+    -a 'auto\t"none, CPUs are taken" hold\t"those that run" all\t"the whole process" none\t"no thread"'
+complete -c stakeout -n $stacks -l window -x -d 'For how long CPUs are taken at most'
 complete -c stakeout -n $stacks -l ptrace -d 'Unwind while stopped, reading word by word'
 complete -c stakeout -n $stacks -l proc-mem -d 'Read memory through /proc/PID/mem'
 complete -c stakeout -n $stacks -l stack-size -x -d 'Most to copy of each stack (suffixes k, m, g)'

@@ -141,7 +141,8 @@ _arguments -S \
 	'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
 	'(-r --registers)'{-r,--registers}'[show all general registers]' \
 	'(--show-sp --show-rsp)'{--show-sp,--show-rsp}'[show the stack pointer of each frame]' \
-	'--stop=[which threads to stop]:mode:((auto\:"those that run" all\:"the whole process" none\:"no thread"))' \
+	'--stop=[which threads to stop]:mode:((auto\:"none, CPUs are taken" hold\:"those that run" all\:"the whole process" none\:"no thread"))' \
+	'--window=[for how long CPUs are taken at most]:time (1ms):' \
 	'--ptrace[unwind while stopped, reading word by word]' \
 	'--proc-mem[read memory through /proc/PID/mem]' \
 	'--stack-size[most to copy of each stack]:bytes (suffixes k, m, g):' \

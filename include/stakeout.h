@@ -141,7 +141,8 @@ struct stakeout_snapshot_options {
 };
 
 /*
- * Threads that sleep are read without being stopped, those that run are held for microseconds. Fails only if there is
+ * Threads that sleep are read without being stopped, and so are those that run, while threads of the library with real-time
+ * priority have their CPUs for microseconds; without the right to that they are held. Fails only if there is
  * nothing to show: -ESRCH there is no such process, -EPERM or -EACCES it may not be read, -EINVAL it is a thread.
  */
 STAKEOUT_EXPORT int stakeout_snapshot_take(struct stakeout *stakeout, pid_t pid,

@@ -254,6 +254,14 @@ static void take_together(struct take *takes, size_t n)
 	vec_deinit(&begun);
 }
 
+/* Who was captured at the same instant. */
+static void count_companions(struct capture_job *jobs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; jobs[i].rc == 0 && jobs[i].snap->capture.instant_ns && k < n; k++)
+			jobs[i].snap->capture.companions += k != i && jobs[k].rc == 0 && jobs[k].snap->capture.instant_ns == jobs[i].snap->capture.instant_ns;
+}
+
 void capture_take_all(struct capture_job *jobs, size_t n)
 {
 	struct take *takes = calloc(n, sizeof(*takes));
@@ -270,6 +278,7 @@ void capture_take_all(struct capture_job *jobs, size_t n)
 		if (jobs[i].rc == -EAGAIN) /* it has executed another program, and comes later than the others */
 			jobs[i].rc = capture_take(jobs[i].capture, &jobs[i].err, &jobs[i].snap);
 	}
+	count_companions(jobs, n);
 	free(takes);
 }
 

@@ -498,6 +498,7 @@ static void do_without(struct quiet *q, const char *why)
 static int run(struct quiet *q, const struct window_plan *plan)
 {
 	struct window_result result;
+	int64_t instant;
 	int rc;
 
 	rehearse(q);
@@ -513,12 +514,13 @@ static int run(struct quiet *q, const struct window_plan *plan)
 		do_without(q, "their CPUs could not be taken");
 	if (rc < 0)
 		return rc;
+	instant = (int64_t)(clock_ns(CLOCK_REALTIME) - (monotonic_ns() - q->looked_ns));
 	for (size_t i = 0; i < q->nparts; i++) {
 		struct part *part = &q->parts[i];
 
 		count_window(part->take, &result);
 		part->take->rc = store_part(q, part);
-		part->take->snap->capture.instant_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (monotonic_ns() - q->copied_ns));
+		part->take->snap->capture.instant_ns = instant;
 	}
 	say_times(q);
 	return 0;

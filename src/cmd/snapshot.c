@@ -220,10 +220,9 @@ static int choose_threads(pid_t pid, const struct tid_list *tids, struct err *er
 	return 0;
 }
 
-static int show_process(struct process_id id, const struct options *o, struct view *view, struct err *err)
+static struct tracing_options tracing_options_of(const struct options *o, const struct view *view)
 {
-	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
-	struct tracing_options options = {
+	return (struct tracing_options){
 		.capture = o->capture,
 		.ptrace = o->ptrace,
 		.ignore_deleted = view->options.ignore_deleted,
@@ -231,6 +230,12 @@ static int show_process(struct process_id id, const struct options *o, struct vi
 		.locals = view->options.locals,
 		.depth = view->options.depth,
 	};
+}
+
+static int show_process(struct process_id id, const struct options *o, struct view *view, struct err *err)
+{
+	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	struct tracing_options options = tracing_options_of(o, view);
 	struct tid_list tids = {0};
 	uint64_t started = monotonic_ns();
 	int rc = choose_threads(id.pid, &o->tids, err, &tids);
@@ -245,11 +250,39 @@ static int show_process(struct process_id id, const struct options *o, struct vi
 	return rc;
 }
 
+/* Several are captured together, if nobody has to be stopped for it. How many could not be shown. */
+static unsigned show_together(const struct process_ids *ids, const struct options *o, struct view *view)
+{
+	const struct tracing_options options = tracing_options_of(o, view);
+	struct tracing_job *jobs = calloc(ids->len, sizeof(*jobs));
+	unsigned failed = 0;
+
+	if (!jobs) {
+		cmd_complain("out of memory");
+		return (unsigned)ids->len;
+	}
+	for (size_t i = 0; i < ids->len; i++)
+		jobs[i].id = ids->data[i];
+	tracing_capture_all(jobs, ids->len, &options, monotonic_ns());
+	for (size_t i = 0; i < ids->len; i++) {
+		if (jobs[i].rc == 0)
+			jobs[i].rc = view_show(view, jobs[i].tracing, &jobs[i].err);
+		if (jobs[i].rc < 0) {
+			cmd_complain(jobs[i].err.msg);
+			failed++;
+		}
+	}
+	free(jobs);
+	return failed;
+}
+
 /* How many could not be shown. */
 static unsigned show_processes(const struct process_ids *ids, const struct options *o, struct view *view)
 {
 	unsigned failed = 0;
 
+	if (ids->len > 1 && !o->tids.len && o->capture.stop == STOP_AUTO)
+		return show_together(ids, o, view);
 	for (size_t i = 0; i < ids->len; i++) {
 		struct err err = {0};
 

@@ -170,8 +170,8 @@ static const struct check list[] = {
 	{
 		.group = group,
 		.name = "realtime",
-		.about = "threads are held and let go without a wait for a CPU (SCHED_FIFO)",
-		.costs = "on a busy machine running threads are held for milliseconds instead of microseconds",
+		.about = "CPUs of running threads are taken for microseconds, and nobody is stopped (SCHED_FIFO)",
+		.costs = "running threads are stopped by ptrace, on a busy machine for milliseconds instead of microseconds",
 		.attempt = try_realtime,
 		.remedy = remedy_realtime,
 	},

@@ -197,7 +197,7 @@ static const struct check list[] = {
 	{
 		.group = group,
 		.name = "ptrace",
-		.about = "running threads are held for microseconds (ptrace)",
+		.about = "running threads are stopped for microseconds, where their CPUs cannot be taken (ptrace)",
 		.costs = "threads that run are shown without a stack; those that sleep need no ptrace",
 		.attempt = try_ptrace,
 		.remedy = remedy_ptrace,

@@ -150,6 +150,7 @@ static void put_capture(struct bytes *b, const struct capture_info *info)
 	put_u32(b, info->windows);
 	put_u32(b, info->cpus_taken);
 	put_u64(b, info->window_ns);
+	put_u64(b, (uint64_t)info->instant_ns);
 }
 
 static void put_notes(struct bytes *b, const struct snapshot *snap)
@@ -427,6 +428,7 @@ static int get_capture(struct cursor *c, struct snapshot *snap, struct err *err)
 		info->windows = cursor_u32(c);
 		info->cpus_taken = cursor_u32(c);
 		info->window_ns = cursor_u64(c);
+		info->instant_ns = (int64_t)cursor_u64(c);
 	}
 	return ret;
 }

@@ -110,6 +110,7 @@ struct capture_info {
 	uint32_t cpus_taken;  /* how many at most, */
 	uint64_t window_ns;   /* and for how long at most */
 	int64_t instant_ns;   /* CLOCK_REALTIME: when all was as shown; 0: there was no such instant, or it is not known */
+	uint32_t companions;  /* other processes that were captured at this instant */
 	uint64_t capture_ns;
 	bool consistent;
 	const char *inconsistent_why; /* NULL when consistent */

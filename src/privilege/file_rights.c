@@ -28,7 +28,7 @@ size_t needed_rights(int last_capability, struct needed_right out[static MAX_NEE
 		{CAP_PERFMON, "cap_perfmon", "no BPF: the same"},
 		{CAP_CHECKPOINT_RESTORE, "cap_checkpoint_restore", "no names of code in files that were replaced or deleted"},
 		{CAP_SYSLOG, "cap_syslog", "no names in kernel stacks where kernel.kptr_restrict hides addresses"},
-		{CAP_SYS_NICE, "cap_sys_nice", "threads that run are held for longer on a busy machine"},
+		{CAP_SYS_NICE, "cap_sys_nice", "threads that run are stopped by ptrace, and on a busy machine for longer"},
 	};
 	/* Before Linux 5.8 there were no CAP_BPF and CAP_PERFMON. */
 	static const struct needed_right old = {

@@ -34,6 +34,10 @@ static void put_capture(struct json *j, const struct snapshot *snap)
 	json_uint(j, "windows", info->windows);
 	json_thousandths(j, "window_us", info->window_ns);
 	json_uint(j, "cpus_taken", info->cpus_taken);
+	if (info->instant_ns)
+		json_time(j, "instant", info->instant_ns);
+	else
+		json_null(j, "instant");
 	json_bool(j, "consistent", info->consistent);
 	json_string(j, "inconsistent_reason", info->inconsistent_why);
 	json_object_end(j);

@@ -58,6 +58,8 @@ static void put_consistency(const struct text_report *r, const struct capture_in
 	text_style(&r->text, info->consistent ? STYLE_GOOD : STYLE_BAD);
 	fputs(info->consistent ? "consistent" : "not consistent", r->text.out);
 	text_style(&r->text, STYLE_PLAIN);
+	if (info->consistent && info->companions)
+		fprintf(r->text.out, " with %" PRIu32 " other %s", info->companions, info->companions == 1 ? "process" : "processes");
 	if (!info->consistent && info->inconsistent_why) {
 		fputs(" (", r->text.out);
 		text_untrusted(&r->text, info->inconsistent_why);

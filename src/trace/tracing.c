@@ -48,8 +48,6 @@ struct naming {
 	bool ok;
 };
 
-DEFINE_CLEANUP(capture, struct capture *, capture_close)
-
 static void begin(struct tracing *t, uint64_t started_ns)
 {
 	t->started_ns = started_ns;
@@ -155,17 +153,14 @@ static int open_target(struct process_id id, struct err *err, struct target **ou
 	return err_set(err, EINVAL, "%d is a thread of process %d: use `stakeout %d -t %d`", pid, (int)tgid, (int)tgid, pid);
 }
 
-/* A snapshot with its files. -EAGAIN: the process has executed another program before they were opened. */
-static int take(struct tracing *t, struct capture *capture, const struct modules_options *files, struct err *err)
+/* The files of a snapshot that was taken. -EAGAIN: the process has executed another program before they were opened. */
+static int open_files(struct tracing *t, struct err *err)
 {
-	int rc = capture_take(capture, err, &t->snap);
+	int rc = 0;
 
-	end_stage(t, &t->trace.timings.capture_ns);
-	if (rc < 0)
-		return rc;
 	target_set_snapshot(t->target, t->snap);
 	if (!t->target->modules) /* else they were opened before the process was held */
-		rc = target_open_files(t->target, files, err);
+		rc = target_open_files(t->target, &t->files, err);
 	if (rc == 0 && target_check(t->target, err) == -EAGAIN)
 		rc = -EAGAIN;
 	end_stage(t, &t->trace.timings.unwind_ns);
@@ -209,46 +204,113 @@ static void read_runtimes(void *arg, pid_t tid, const struct user_regs *regs, st
 		go_copies_read(t->go_snap->arch, &t->go_snap->maps, regs, mem);
 }
 
-int tracing_capture(struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err,
-		    struct tracing **out)
+/* A process that is about to be captured. */
+struct prepared {
+	struct tracing *tracing;
+	struct capture *capture;
+	struct thread_reader reader;
+	struct ptrace_walk walked;
+};
+
+static void deinit_prepared(struct prepared *p)
 {
-	_cleanup_(cleanup_tracing) struct tracing *t = calloc(1, sizeof(*t));
-	_cleanup_(cleanup_capture) struct capture *capture = NULL;
-	const struct modules_options files = {.ignore_deleted = o->ignore_deleted};
-	_cleanup_(ptrace_walk_deinit) struct ptrace_walk walked = {.files = files, .depth = o->depth};
-	struct thread_reader reader = {.begin = find_runtimes, .refresh = refresh_runtimes, .read = read_runtimes, .arg = t};
+	capture_close(p->capture);
+	ptrace_walk_deinit(&p->walked);
+	tracing_destroy(p->tracing);
+}
+
+/* `p` stays where it is from then on. */
+static int prepare(struct prepared *p, struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err)
+{
 	struct capture_options options = o->capture;
+	struct tracing *t = calloc(1, sizeof(*t));
 	int rc;
 
 	if (!t)
 		return err_set(err, ENOMEM, "out of memory");
-	t->files = files;
+	p->tracing = t;
+	t->files = (struct modules_options){.ignore_deleted = o->ignore_deleted};
 	t->locals = o->locals;
 	t->no_runtimes = o->no_runtimes;
-	options.reader = &reader;
+	p->walked = (struct ptrace_walk){.files = t->files, .depth = o->depth};
+	p->reader = (struct thread_reader){.begin = find_runtimes, .refresh = refresh_runtimes, .read = read_runtimes, .arg = t};
+	options.reader = &p->reader;
 	begin(t, started_ns);
 	if (o->ptrace) {
 		options.on_hold = ptrace_walk_begin;
 		options.on_held = ptrace_walk_thread;
-		options.on_held_arg = &walked;
+		options.on_held_arg = &p->walked;
 	}
 	rc = open_target(id, err, &t->target);
-	walked.target = t->target;
+	p->walked.target = t->target;
 	if (rc == 0)
-		rc = capture_open(t->target, &options, err, &capture);
-	if (rc < 0)
-		return rc;
-	end_stage(t, &t->trace.timings.setup_ns);
-	rc = -EAGAIN;
+		rc = capture_open(t->target, &options, err, &p->capture);
+	if (rc == 0)
+		end_stage(t, &t->trace.timings.setup_ns);
+	return rc;
+}
+
+/* `rc` is what taking the snapshot gave. */
+static int finish(struct prepared *p, const struct tracing_options *o, int rc, struct err *err, struct tracing **out)
+{
+	struct tracing *t = p->tracing;
+
+	end_stage(t, &t->trace.timings.capture_ns);
+	if (rc == 0)
+		rc = open_files(t, err);
 	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++) {
 		drop_snapshot(t);
-		rc = take(t, capture, &files, err);
+		rc = capture_take(p->capture, err, &t->snap);
+		end_stage(t, &t->trace.timings.capture_ns);
+		if (rc == 0)
+			rc = open_files(t, err);
 	}
 	if (rc == 0)
-		rc = walk(t, capture, o->ptrace ? &walked : NULL, o, err);
+		rc = walk(t, p->capture, o->ptrace ? &p->walked : NULL, o, err);
 	if (rc == 0)
-		*out = steal_ptr(t);
+		*out = steal_ptr(p->tracing);
 	return rc;
+}
+
+int tracing_capture(struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err,
+		    struct tracing **out)
+{
+	struct prepared p = {0};
+	int rc = prepare(&p, id, o, started_ns, err);
+
+	if (rc == 0)
+		rc = finish(&p, o, capture_take(p.capture, err, &p.tracing->snap), err, out);
+	deinit_prepared(&p);
+	return rc;
+}
+
+void tracing_capture_all(struct tracing_job *jobs, size_t n, const struct tracing_options *o, uint64_t started_ns)
+{
+	struct prepared *all = calloc(n, sizeof(*all));
+	struct capture_job *captures = calloc(n, sizeof(*captures));
+	size_t begun = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		jobs[i].rc = all && captures ? prepare(&all[i], jobs[i].id, o, started_ns, &jobs[i].err)
+					     : err_set(&jobs[i].err, ENOMEM, "out of memory");
+		if (jobs[i].rc == 0)
+			captures[begun++].capture = all[i].capture;
+	}
+	if (begun)
+		capture_take_all(captures, begun);
+	begun = 0;
+	for (size_t i = 0; all && captures && i < n; i++) {
+		if (jobs[i].rc == 0) {
+			const struct capture_job *taken = &captures[begun++];
+
+			all[i].tracing->snap = taken->snap;
+			jobs[i].err = taken->err;
+			jobs[i].rc = finish(&all[i], o, taken->rc, &jobs[i].err, &jobs[i].tracing);
+		}
+		deinit_prepared(&all[i]);
+	}
+	free(captures);
+	free(all);
 }
 
 int tracing_replay(struct snapshot *snap, const struct tracing_options *o, uint64_t started_ns, struct err *err,

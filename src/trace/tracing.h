@@ -44,6 +44,16 @@ struct tracing_names {
 int tracing_capture(struct process_id id, const struct tracing_options *options, uint64_t started_ns, struct err *err,
 		    struct tracing **out);
 
+/* The same for several processes, at one instant if that can be. */
+struct tracing_job {
+	struct process_id id;
+	int rc; /* out, with err; and tracing if it is 0 */
+	struct err err;
+	struct tracing *tracing;
+};
+
+void tracing_capture_all(struct tracing_job *jobs, size_t n, const struct tracing_options *options, uint64_t started_ns);
+
 /* Walks the stacks of a saved snapshot, which it takes over, also on failure. */
 int tracing_replay(struct snapshot *snap, const struct tracing_options *options, uint64_t started_ns, struct err *err,
 		   struct tracing **out);

@@ -281,7 +281,7 @@ def is_told(th):
     return any(name.startswith("runtime.Stack.func") for name in names(th["user_stack"]))
 
 
-@pytest.mark.parametrize("stop", ["auto", "all"])
+@pytest.mark.parametrize("stop", ["hold", "all"])
 def test_held_behind_a_switch(target, snap, stakeout, build, tmp_path, stop):
     """The goroutine's stack is copied while its thread is held."""
     t = target(build(HELD))

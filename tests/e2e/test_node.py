@@ -178,16 +178,20 @@ def test_inlined_text(node, target, snap, stakeout):
 
 
 @pytest.mark.asan
-def test_running(node, target, snap):
-    """A thread that has to be held: its objects are read when it runs on."""
+@pytest.mark.parametrize("how", ["quiet", "held"])
+def test_running(node, target, snap, how, bpf_missing):
+    """A thread that has to be held, or kept from running: its objects are read when it runs on."""
+    if how == "quiet" and bpf_missing:
+        pytest.skip(bpf_missing)
     t = target(node, STACKS, "callback", "spin")
     expected = truth(t)
 
     def spins(doc):
         main = thread(doc, t.pid)
-        return main["capture"] == "held" and shown(main)[:1] and shown(main)[0][:2] == expected[0][:2]
+        return main["capture"] == how and shown(main)[:1] and shown(main)[0][:2] == expected[0][:2]
 
-    main = thread(until(lambda: snap(t), spins), t.pid)
+    stop = "--stop=hold" if how == "held" else "--stop=auto"
+    main = thread(until(lambda: snap(t, stop), spins), t.pid)
     assert main["runtime"]["problem"] is None
     assert_same(main, expected[1:], inner=1)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Threads that run are read while others have their CPUs: nobody is stopped, and no stack is torn."""
 
+import json
 import os
 import re
 import signal
@@ -73,6 +74,30 @@ def test_threads_that_compute_and_nap(target, snap):
     doc = until(lambda: snap(t), is_quiet)
     assert any(th["capture"] == "quiet" for th in doc["threads"] if th["name"] == "napper")
     assert all(th["user_stack_end"] == "complete" for th in doc["threads"])
+
+
+def test_several_processes_at_one_instant(target, stakeout):
+    """Also one that only sleeps."""
+    pids = [target(*words).pid for words in (["chains", 2], ["nappers"], ["plain"])]
+
+    def take():
+        result = stakeout("--json", *pids)
+        assert result.code in (0, 3), result
+        docs, decoder, rest = [], json.JSONDecoder(), result.out.strip()
+        while rest:
+            doc, end = decoder.raw_decode(rest)
+            docs.append(doc)
+            rest = rest[end:].strip()
+        assert [doc["pid"] for doc in docs] == pids
+        for doc in docs:
+            assert_no_torn_stack(doc)
+            assert (doc["capture"]["instant"] is None) == (not doc["capture"]["consistent"])
+        return docs
+
+    docs = until(take, lambda docs: all(map(is_quiet, docs)))
+    assert len({doc["capture"]["instant"] for doc in docs}) == 1
+    text = stakeout(*pids).out
+    assert text.count("consistent with 2 other processes") in (0, 3)  # and none if one moved all the time
 
 
 def test_threads_of_another_tracer(target, snap, tool):

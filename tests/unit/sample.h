@@ -135,7 +135,7 @@ static inline struct snapshot *sample_snapshot(void)
 	snap->taken_at_monotonic_ns = INT64_C(123456789);
 	snap->capture = (struct capture_info){
 		.method = "bpf", .stop_mode = "auto", .stopped_threads = 1, .retaken_threads = 2, .max_pause_ns = 23417,
-		.windows = 3, .cpus_taken = 2, .window_ns = 61250,
+		.windows = 3, .cpus_taken = 2, .window_ns = 61250, .instant_ns = INT64_C(1700000000000000077),
 		.capture_ns = 1900000, .inconsistent_why = "1 thread moved",
 	};
 	memcpy(vdso, "\177ELF", 4);

@@ -95,7 +95,7 @@ static void assert_capture_equal(const struct capture_info *a, const struct capt
 	assert_int_equal(a->stopped_threads, b->stopped_threads);
 	assert_int_equal(a->retaken_threads, b->retaken_threads);
 	assert_true(a->max_pause_ns == b->max_pause_ns && a->capture_ns == b->capture_ns);
-	assert_true(a->windows == b->windows && a->cpus_taken == b->cpus_taken && a->window_ns == b->window_ns);
+	assert_true(a->windows == b->windows && a->cpus_taken == b->cpus_taken && a->window_ns == b->window_ns && a->instant_ns == b->instant_ns);
 	assert_int_equal(a->consistent, b->consistent);
 	assert_text_equal(a->inconsistent_why, b->inconsistent_why);
 	assert_text_equal(a->kernel_stack_error, b->kernel_stack_error);
