@@ -393,7 +393,7 @@ soak: $(BUILD)/stakeout $(TARGETS) ## what takes hours (SOAK=rounds, servers or 
 	+@$(RUN_TESTS_ENV) BUILD=$(BUILD) tests/soak/run $(SOAK)
 
 .PHONY: bench
-bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, python, java, node, symbolize or offcpu for one; quick)
+bench: $(BUILD)/stakeout $(TARGETS) ## measure beside peers (BENCH=snapshot, window, python, java, node, symbolize or offcpu for one; quick)
 	@STAKEOUT=$(abspath $(BUILD)/stakeout) STAKEOUT_TARGETS=$(abspath $(TARGETS_DIR)) bench/run $(BENCH)
 
 # Setting up, showing, installing

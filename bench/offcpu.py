@@ -4,10 +4,8 @@
 import json
 import os
 import pty
-import pwd
 import random
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from bpf_map import bpf_maps, resident_maps
 from measure import figure, left_out
+from servers import find, postgres, redis
 from harness import Target, built, command, wait_until
 
 ALONE, AGAIN, DEFAULT, EVERY = "(no tool)", "(no tool, again)", "stakeout offcpu -a", "stakeout offcpu -a --min 0"
@@ -53,10 +52,6 @@ tracepoint:sched:sched_switch {
 }
 interval:ms:500 { printf("recording\\n"); }
 """
-
-
-def find(program):
-    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/share/bcc/tools")
 
 
 def is_elf(path):
@@ -375,52 +370,10 @@ def exactness_of_peer(name, argv, totals_of, target):
     print(f"  {name}: totals of threads up to {worst * 100:.2f} % off (no counts, no call sites)")
 
 
-@contextmanager
-def redis(directory):
-    """A redis-server on a socket in the directory: (its pids, its load, as a command of some seconds)."""
-    server = find("redis-server")
-    assert server and find("redis-benchmark"), "redis-server or redis-benchmark: not installed"
-    socket = directory / "redis"
-    options = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", directory]
-    proc = subprocess.Popen([server, *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    try:
-        wait_until(socket.exists, "redis-server is ready")
-        yield proc.pid, lambda n: [find("redis-benchmark"), "-s", socket, "-t", "get", "-n", n, "--csv"]
-    finally:
-        proc.kill()
-        proc.wait()
-
-
 def redis_rate(load, count):
     """Requests a second."""
     done = subprocess.run([str(a) for a in load(count)], capture_output=True, text=True, check=True)
     return float(re.findall(r'^"GET","([\d.]+)"', done.stdout, re.MULTILINE)[0])
-
-
-@contextmanager
-def postgres(directory):
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    assert places, "postgres: not installed"
-    user = pwd.getpwnam("nobody")
-    as_user = dict(user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL)
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    home = directory / "postgres"
-    home.mkdir(mode=0o700)
-    os.chown(home, user.pw_uid, user.pw_gid)
-    directory.chmod(0o711)
-    initdb = [places[-1] / "initdb", "-D", home / "db", "--no-sync", "-A", "trust", "-U", "test"]
-    subprocess.run(initdb, check=True, **as_user, **quiet)
-    options = ["-D", home / "db", "-c", "listen_addresses=", "-k", home]
-    proc = subprocess.Popen([places[-1] / "postgres", *options], **as_user, **quiet)
-    pgbench = [places[-1] / "pgbench", "-h", home, "-U", "test"]
-    try:
-        ready = [places[-1] / "pg_isready", "-h", home, "-U", "test"]
-        wait_until(lambda: subprocess.run(ready, **quiet).returncode == 0, "postgres is ready")
-        subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
-        yield proc.pid, lambda seconds: [*pgbench, "-c", "4", "-T", seconds, "postgres"]
-    finally:
-        proc.send_signal(signal.SIGQUIT)  # its children end with it
-        proc.wait()
 
 
 def pgbench_rate(load, seconds):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Servers of the distribution, with their own load: what is measured runs beside them."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import wait_until
+
+
+def find(program):
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/share/bcc/tools")
+
+
+@contextmanager
+def redis(directory):
+    """A redis-server on a socket in the directory: (its pids, its load, as a command of some seconds)."""
+    server = find("redis-server")
+    assert server and find("redis-benchmark"), "redis-server or redis-benchmark: not installed"
+    socket = directory / "redis"
+    options = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", directory]
+    proc = subprocess.Popen([server, *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(socket.exists, "redis-server is ready")
+        yield proc.pid, lambda n: [find("redis-benchmark"), "-s", socket, "-t", "get", "-n", n, "--csv"]
+    finally:
+        proc.kill()
+        proc.wait()
+
+
+@contextmanager
+def postgres(directory):
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert places, "postgres: not installed"
+    user = pwd.getpwnam("nobody")
+    as_user = dict(user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL)
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    home = directory / "postgres"
+    home.mkdir(mode=0o700)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    directory.chmod(0o711)
+    initdb = [places[-1] / "initdb", "-D", home / "db", "--no-sync", "-A", "trust", "-U", "test"]
+    subprocess.run(initdb, check=True, **as_user, **quiet)
+    options = ["-D", home / "db", "-c", "listen_addresses=", "-k", home]
+    proc = subprocess.Popen([places[-1] / "postgres", *options], **as_user, **quiet)
+    pgbench = [places[-1] / "pgbench", "-h", home, "-U", "test"]
+    try:
+        ready = [places[-1] / "pg_isready", "-h", home, "-U", "test"]
+        wait_until(lambda: subprocess.run(ready, **quiet).returncode == 0, "postgres is ready")
+        subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
+        yield proc.pid, lambda seconds: [*pgbench, "-c", "4", "-T", seconds, "postgres"]
+    finally:
+        proc.send_signal(signal.SIGQUIT)  # its children end with it
+        proc.wait()
