@@ -10,8 +10,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from harness import Target, built, command
-from measure import figure, left_out
+from harness import command
+from measure import compiled, figure, left_out
 from servers import postgres, redis
 from snapshot import TBSTACK, gdb
 
@@ -54,17 +54,21 @@ class Tally:
 
 def bench_programs(rounds):
     print(f"\nprograms that run, {rounds} looks each")
-    for what, argv, wanted in (
-        ("1 thread that spins, 1000 asleep", [built("sleepers"), "-n", 1000, "-d", 20, "-s", 1], 60),
-        ("16 threads that spin", [built("sleepers"), "-n", 1, "-d", 20, "-s", 16], None),
-        ("64 threads that spin", [built("sleepers"), "-n", 1, "-d", 20, "-s", 64], 150),
-        ("8 threads that compute and nap", [built("nappers")], None),
+    for what, numbers, wanted in (
+        ("1 thread that spins, 1000 asleep", (1, 0, 1000), 60),
+        ("16 threads that spin", (16, 0, 0), None),
+        ("64 threads that spin", (64, 0, 0), 150),
+        ("30 threads that compute and nap", (0, 30, 0), None),
+        ("200 threads that compute and nap", (0, 200, 0), None),
     ):
-        target = Target(argv)
+        target = subprocess.Popen([compiled("deep", "-pthread"), *map(str, numbers)], stdout=subprocess.PIPE)
         try:
+            target.stdout.readline()
             Tally(rounds, target.pid).tell(what, wanted)
         finally:
-            target.end()
+            target.kill()
+            target.wait()
+            target.stdout.close()
 
 
 def percentile_of_redis(load, seconds):
