@@ -15,13 +15,16 @@ struct cpu_turn {
 	__u32 policy;
 };
 
-static __u64 left_cpu(struct cpu_turn turn)
+static __u32 is_fair(__u32 policy)
 {
 	enum { SCHED_NORMAL = 0, SCHED_BATCH = 3, SCHED_IDLE = 5 };
 
-	if (turn.policy != SCHED_NORMAL && turn.policy != SCHED_BATCH && turn.policy != SCHED_IDLE)
-		return turn.arrived;
-	return turn.arrived + turn.ran;
+	return policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE;
+}
+
+static __u64 left_cpu(struct cpu_turn turn)
+{
+	return is_fair(turn.policy) ? turn.arrived + turn.ran : turn.arrived;
 }
 
 static void set_off_cpu_time(struct task_record *record, struct cpu_turn turn, struct cpu_turn reader)

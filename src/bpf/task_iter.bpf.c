@@ -126,9 +126,12 @@ int dump_task(struct bpf_iter__task *ctx)
 
 	/*
 	 * Switched out since the counters were read: it did run. Without the count of its runs, which rises when a
-	 * thread gets a CPU and not when it leaves it, the second pass could take it for one that slept throughout.
+	 * thread gets a CPU and not when it leaves it, the second pass could take it for one that slept throughout. And what was
+	 * read last, the kernel stack, may be that of another wait.
 	 */
-	if (task->nvcsw != record.nvcsw || task->nivcsw != record.nivcsw)
+	if (is_on_cpu(task) || task->nvcsw != record.nvcsw || task->nivcsw != record.nivcsw)
+		record.flags |= TASK_ON_CPU;
+	if (bpf_core_field_exists(task->sched_info.pcount) && task->sched_info.pcount != record.runs)
 		record.flags |= TASK_ON_CPU;
 
 	bpf_seq_write(seq, &record, sizeof(record));

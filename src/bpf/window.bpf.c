@@ -46,7 +46,9 @@ static void take_off_cpu_time(struct task_struct *task, struct task_record *reco
 		.ran = own->se.sum_exec_runtime - own->se.prev_sum_exec_runtime,
 		.policy = own->policy,
 	};
-	set_off_cpu_time(record, turn, now);
+	/* Of a real-time thread that we have just preempted it is not known when it left. */
+	if (record->state || is_fair(turn.policy))
+		set_off_cpu_time(record, turn, now);
 }
 
 static void take_registers(struct task_struct *task, __u64 regs, struct task_record *record)
@@ -92,11 +94,12 @@ static void look_again(struct window_thread *thread, const struct task_record *r
 {
 	struct task_struct *task = (struct task_struct *)thread->task;
 	struct task_record now = {.flags = 0};
+	__u32 on_cpu = NUMBER(task, on_cpu); /* before the counters: some rise when a thread leaves its CPU */
 
+	barrier();
 	take_counters(task, &now);
-	thread->moved = now.runs != record->runs || now.nvcsw != record->nvcsw || now.nivcsw != record->nivcsw ||
-			record->flags & TASK_ON_CPU || NUMBER(task, on_cpu) ||
-			BPF_CORE_READ(task, start_time) != thread->start_ns;
+	thread->moved = on_cpu || now.runs != record->runs || now.nvcsw != record->nvcsw || now.nivcsw != record->nivcsw ||
+			record->flags & TASK_ON_CPU || BPF_CORE_READ(task, start_time) != thread->start_ns;
 }
 
 static long look_at(__u32 nth, struct window_range *range)

@@ -465,6 +465,8 @@ static void *freeze_main(void *arg)
 	stop_wave(fz, rq->nfirst, &list->len);
 	if (rq->on_held)
 		show_held(fz);
+	if (rq->stood_ns)
+		*rq->stood_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	for (size_t i = list->len; i-- > 0;)
 		let_go(&list->data[i]);
 	return NULL;

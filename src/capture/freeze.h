@@ -80,6 +80,8 @@ struct freeze_request {
 	/* When set: called for each held thread before any is let go (--ptrace). Runs in the tracing thread. */
 	void (*on_held)(void *arg, const struct held_thread *held, struct mem *peek);
 	void *on_held_arg;
+
+	int64_t *stood_ns; /* out: CLOCK_REALTIME, while all that were held stood; may be NULL */
 };
 
 /*

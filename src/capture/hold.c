@@ -142,6 +142,7 @@ static int freeze_list(struct take *take, struct held_list *list, struct hold_mo
 		.whole_process = mode.whole_process,
 		.on_held = c->options.on_held ? forward_held : NULL,
 		.on_held_arg = take,
+		.stood_ns = &take->snap->capture.instant_ns,
 	};
 
 	if (room > most_room)
@@ -262,7 +263,6 @@ int take_hold_running(struct take *take)
 		return 0;
 	}
 	rc = list_running(take, &list);
-	take->capture->held_now = list.len > 0;
 	if (rc == 0 && list.len)
 		rc = hold(take, &list, (struct hold_mode){.look_first = true, .reads = true});
 	vec_deinit(&list);

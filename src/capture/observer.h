@@ -34,6 +34,7 @@ struct observation {
 	char name[16 + 1];
 	char state;
 	bool running; /* on a CPU, as far as the observer can tell: its registers are not to be had without a stop */
+	bool on_cpu;  /* it is known to have been on one */
 	uint64_t nvcsw;
 	uint64_t nivcsw;
 	uint64_t runs; /* how often it got a CPU, where has_runs */

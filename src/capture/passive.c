@@ -269,7 +269,7 @@ static bool store_missing_kernel_stacks(struct take *take)
 		struct snap_thread *t = &take->snap->threads.data[i];
 		const struct observation *o = lacks_kernel_stack(take, i) ? take_find_observed(take->capture, t->tid) : NULL;
 
-		if (o && take_unmoved(o, t) && !store_kernel_stack(take->snap, o, t))
+		if (o && !o->on_cpu && take_unmoved(o, t) && !store_kernel_stack(take->snap, o, t))
 			return false;
 	}
 	return true;
@@ -341,11 +341,8 @@ static int end_round(struct take *take, bool had_window)
 {
 	int rc = 0;
 
-	if (!had_window) { /* else another instant would be no help */
+	if (!had_window) /* else another instant would be no help */
 		rc = take_hold_running(take);
-		if (rc == 0 && take->capture->held_now)
-			take->snap->capture.instant_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	}
 	return rc < 0 ? rc : check_pass(take);
 }
 
@@ -428,6 +425,8 @@ static int take_rest(struct take *take)
 	snap->capture.inconsistent_why =
 		arena_printf(snap->arena, "%zu of %zu threads ran or were created during every pass and were taken at instants of their own",
 			     snap->threads.len - settled, snap->threads.len);
+	if (!snap->capture.inconsistent_why)
+		snap->capture.inconsistent_why = "threads were taken at instants of their own";
 	return rc;
 }
 

@@ -22,8 +22,9 @@ enum {
 	WINDOW_NS = 1000 * 1000,
 	FIRST_BYTES = 32 << 10, /* of each stack, before any gets more: few are deeper */
 	READY_BYTES = 16 << 10, /* pages of these are there before */
-	MORE_BYTES = 4 << 20,   /* that all the others together get, if there is time */
-	RESERVE_NS = 100 * 1000, /* of the window, for what comes after the copies */
+	MORE_BYTES = 4 << 20,   /* that all deeper ones together get, if there is time */
+	PIECE_BYTES = 64 << 10,
+	RESERVE_NS = 50 * 1000, /* of the window, for the second look */
 };
 
 /* What is one process's. */
@@ -45,6 +46,7 @@ struct hasty {
 	struct mem_copy interrupted;
 	bool read; /* by options.reader, or there is none */
 	bool checked; /* it was looked at again */
+	uint64_t limit; /* of its copy, if it is deep */
 };
 
 /* What the leader works on. If it never comes back it keeps all of it. */
@@ -72,7 +74,7 @@ static bool may_have_windows(const struct take *take)
 {
 	const struct capture *c = take->capture;
 
-	return !c->no_windows && c->options.stop == STOP_AUTO && take->windows_tried < MAX_WINDOWS;
+	return !c->no_windows && c->options.stop == STOP_AUTO && !c->target->memory.use_proc_mem && take->windows_tried < MAX_WINDOWS;
 }
 
 static bool set_aside(struct take *take)
@@ -167,7 +169,7 @@ static bool plan_stack(struct quiet *q, size_t i)
 	sp = regs.v[take->snap->arch->user_sp];
 	h->stack = take_known_extent(take, t->tid, sp);
 	h->interrupted = (struct mem_copy){0};
-	return h->stack.len && memory_is_prompt(&take->capture->target->memory, sp, h->stack.len);
+	return h->stack.len && memory_is_local(&take->capture->target->memory, sp, h->stack.len);
 }
 
 static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
@@ -207,35 +209,38 @@ static bool copy_jobs(struct quiet *q, size_t first, size_t end)
 
 		for (next = i; next < end && q->owners[next]->part == part; next++)
 			;
+		window_block();
 		memory_copy_now(part->mm_tid, q->jobs + i, next - i);
-		if (window_is_abandoned())
+		if (!window_go_on())
 			return false;
 	}
 	return true;
 }
 
+/* The first share is never the smaller one. */
 static size_t share_start(const struct quiet *q, unsigned share, unsigned of)
 {
-	return q->n * share / of;
+	return (q->n * share + of - 1) / of;
 }
 
 /* The registers of one share of them, then their stacks in one call. */
-static void take_share(void *arg, unsigned share, unsigned of)
+static bool take_share(void *arg, unsigned share, unsigned of)
 {
 	struct quiet *q = arg;
 	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of), n;
 	const struct window_range range = {.first = (uint32_t)first, .count = (uint32_t)(end - first)};
 
 	if (first == end || window_look_run(q->look, &range) < 0)
-		return;
+		return true;
 	n = plan_stacks(q, first, end);
 	if (!copy_jobs(q, first, first + n))
-		return;
+		return false;
 	for (size_t i = first; i < first + n; i++)
 		finish_copy(&q->jobs[i], &q->owners[i]->stack);
+	return true;
 }
 
-static void check_share(void *arg, unsigned share, unsigned of)
+static bool check_share(void *arg, unsigned share, unsigned of)
 {
 	struct quiet *q = arg;
 	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of);
@@ -244,6 +249,7 @@ static void check_share(void *arg, unsigned share, unsigned of)
 	if (first < end && window_look_run(q->look, &range) == 0)
 		for (size_t i = first; i < end; i++)
 			q->threads[i].checked = true;
+	return true;
 }
 
 /*
@@ -252,8 +258,9 @@ static void check_share(void *arg, unsigned share, unsigned of)
 static void rehearse(struct quiet *q)
 {
 	const struct window_range range = {.count = (uint32_t)q->n};
+	const bool looked = window_look_run(q->look, &range) == 0;
 
-	for (size_t i = 0; window_look_run(q->look, &range) == 0 && i < q->nparts; i++) {
+	for (size_t i = 0; looked && i < q->nparts; i++) {
 		const struct part *part = &q->parts[i];
 
 		memory_copy(&part->take->capture->target->memory, q->jobs + part->first, plan_stacks(q, part->first, part->end));
@@ -264,29 +271,68 @@ static void rehearse(struct quiet *q)
 	}
 }
 
-/* Those that are deeper are copied anew, each as a whole. */
+/* More of one stack, behind what is there. False: the work was abandoned. */
+static bool copy_piece(struct hasty *h, uint64_t most)
+{
+	uint64_t left = h->stack.region_end - h->stack.start - h->stack.len;
+	struct memory_job job = {
+		.address = h->stack.start + h->stack.len,
+		.len = left < PIECE_BYTES ? left : PIECE_BYTES,
+		.dst = h->stack.data + h->stack.len,
+	};
+
+	if (job.len > most - h->stack.len)
+		job.len = most - h->stack.len;
+	window_block();
+	memory_copy_now(h->part->mm_tid, &job, 1);
+	if (!window_go_on())
+		return false;
+	h->stack.len += job.done;
+	if (job.done < job.len)
+		h->stack.region_end = h->stack.start + h->stack.len;
+	return true;
+}
+
+static bool is_deep(const struct hasty *h)
+{
+	return h->stack.len >= FIRST_BYTES && h->stack.start + h->stack.len < h->stack.region_end;
+}
+
+/*
+ * Those that are deeper, or seem to be, since they lie in a large mapping: piece by piece in turn, as long as there is time. Each has
+ * an equal part of the room.
+ */
 static bool copy_deep(struct quiet *q, uint64_t until)
 {
-	uint64_t left = MORE_BYTES;
+	uint64_t most = MORE_BYTES, deep = 0;
 
-	for (size_t i = 0; i < q->n && monotonic_ns() + RESERVE_NS < until; i++) {
+	for (size_t i = 0; i < q->n; i++)
+		deep += is_deep(&q->threads[i]);
+	most = deep ? MORE_BYTES / deep / PIECE_BYTES * PIECE_BYTES : 0;
+	for (size_t i = 0; most > FIRST_BYTES && i < q->n; i++) {
 		struct hasty *h = &q->threads[i];
-		const uint64_t limit = h->part->take->capture->options.stack_size;
-		uint64_t len = h->stack.region_end - h->stack.start;
-		struct memory_job job;
+		const uint8_t *begun = h->stack.data;
 
-		if (h->stack.len < FIRST_BYTES || h->stack.start + h->stack.len >= h->stack.region_end)
+		if (!is_deep(h))
 			continue;
-		len = len > limit ? limit : len;
-		len = len > left ? left : len;
-		if (len <= h->stack.len)
-			continue;
-		left -= len;
-		job = place(h->part, &h->stack, len);
-		memory_copy_now(h->part->mm_tid, &job, 1);
-		if (window_is_abandoned())
-			return false;
-		finish_copy(&job, &h->stack);
+		h->limit = most < h->part->take->capture->options.stack_size ? most : h->part->take->capture->options.stack_size;
+		if (h->limit <= h->stack.len || place(h->part, &h->stack, h->limit).len < h->limit)
+			h->limit = h->stack.len;
+		memcpy(h->stack.data, begun, h->stack.len);
+	}
+	for (bool any = true; any;) {
+		any = false;
+		for (size_t i = 0; i < q->n; i++) {
+			struct hasty *h = &q->threads[i];
+
+			if (!is_deep(h) || h->stack.len >= h->limit)
+				continue;
+			if (monotonic_ns() >= until)
+				return true;
+			if (!copy_piece(h, h->limit))
+				return false;
+			any = true;
+		}
 	}
 	return true;
 }
@@ -325,7 +371,7 @@ static void read_more(struct quiet *q, uint64_t until)
 		struct user_regs regs;
 
 		h->read = !part->reader || !h->stack.len;
-		if (h->read || monotonic_ns() + RESERVE_NS / 2 >= until)
+		if (h->read || monotonic_ns() + RESERVE_NS >= until)
 			continue;
 		registers_of(part->take, &q->request->records[i], &regs);
 		thread_recorder_init(&recorder, &part->take->capture->target->memory, &part->room, tid, &h->stack, &h->interrupted);
@@ -335,20 +381,25 @@ static void read_more(struct quiet *q, uint64_t until)
 }
 
 /* In the leader, while the CPUs are taken: no allocation, no file, no output. */
-static void work(void *arg, uint64_t opened_ns, uint64_t until)
+static bool work(void *arg, uint64_t opened_ns, uint64_t until)
 {
 	struct quiet *q = arg;
 
 	q->opened_ns = opened_ns;
 	q->looked_ns = monotonic_ns();
 	if (!window_share(take_share, q))
-		return;
+		return false;
 	q->copied_ns = monotonic_ns();
-	if (!copy_deep(q, until) || !copy_interrupted(q))
-		return;
+	if (!copy_deep(q, opened_ns + (until - opened_ns) / 4) || !copy_interrupted(q))
+		return false;
 	read_more(q, until);
 	q->read_ns = monotonic_ns();
-	window_share(check_share, q);
+	if (!window_share(check_share, q))
+		return false;
+	for (size_t i = 0; i < q->n; i++)
+		if (!q->threads[i].checked) /* the window is over, but that matters no more */
+			return check_share(q, 0, 1);
+	return true;
 }
 
 static void list_hasty(struct quiet *q, struct part *part, cpu_set_t *seen, int *priority)
@@ -395,14 +446,13 @@ static bool make_room(struct part *part)
 		part->reader = c->options.reader;
 	else if (c->reads && n)
 		take_do_without(part->take);
-	return true;
+	return vec_reserve(&part->take->snap->bulk, part->take->snap->bulk.len + 1);
 }
 
 static void keep_buffer(struct part *part)
 {
 	munlock(part->buffer.data, part->buffer.size);
-	if (!vec_push(&part->take->snap->bulk, part->buffer))
-		munmap(part->buffer.data, part->buffer.size);
+	vec_push(&part->take->snap->bulk, part->buffer); /* there is room: see make_room() */
 	part->buffer.data = NULL;
 }
 
@@ -425,7 +475,7 @@ static enum work store(struct quiet *q, size_t i)
 		return WORK_TAKE;
 	observation_of_record(record, false, &o);
 	registers_of(take, record, &o.regs);
-	if (t->has_runs && o.has_runs ? t->runs != o.runs : t->nvcsw != o.nvcsw || t->nivcsw != o.nivcsw)
+	if (!take_unmoved(&o, t))
 		t->nkernel = 0; /* it has run since that was taken */
 	t->state = o.state;
 	t->nvcsw = o.nvcsw;
@@ -464,8 +514,10 @@ static void count_window(struct take *take, const struct window_result *result)
 static int store_part(struct quiet *q, struct part *part)
 {
 	struct take *take = part->take;
-	const bool is_same = process_has_number(&take->capture->target->process);
+	const bool is_same = memory_has_number(&take->capture->target->process);
 
+	if (part->first == part->end)
+		return 0;
 	for (size_t i = part->first; is_same && i < part->end; i++)
 		take->work.data[q->threads[i].at] = store(q, i);
 	keep_buffer(part);
@@ -501,7 +553,6 @@ static int run(struct quiet *q, const struct window_plan *plan)
 	int64_t instant;
 	int rc;
 
-	rehearse(q);
 	for (size_t i = 0; i < q->nparts; i++)
 		memory_hold(&q->parts[i].take->capture->target->memory);
 	rc = window_run(plan, &result);
@@ -510,11 +561,13 @@ static int run(struct quiet *q, const struct window_plan *plan)
 	debug_say(rc, "window on %d CPUs", CPU_COUNT(&plan->cpus));
 	if (rc == -EPERM)
 		do_without(q, "taking their CPUs for a moment instead needs root or CAP_SYS_NICE, and real-time time in the control group");
+	else if (rc == -ETIMEDOUT)
+		do_without(q, "memory of the process does not answer");
 	else if (rc < 0)
 		do_without(q, "their CPUs could not be taken");
 	if (rc < 0)
 		return rc;
-	instant = (int64_t)(clock_ns(CLOCK_REALTIME) - (monotonic_ns() - q->looked_ns));
+	instant = (int64_t)(clock_ns(CLOCK_REALTIME) - (monotonic_ns() - q->copied_ns)); /* all had been seen, none again */
 	for (size_t i = 0; i < q->nparts; i++) {
 		struct part *part = &q->parts[i];
 
@@ -533,8 +586,16 @@ static bool plan_window(struct quiet *q, struct window_plan *plan)
 
 	for (size_t i = 0; i < q->nparts; i++)
 		list_hasty(q, &q->parts[i], &first->cpus, &plan->priority);
-	if (!q->n || !cpu_rules_read(&rules))
+	if (!q->n)
 		return false;
+	if (q->n == WINDOW_THREADS) {
+		do_without(q, "they are too many");
+		return false;
+	}
+	if (!cpu_rules_read(&rules)) {
+		do_without(q, "this machine has too many CPUs");
+		return false;
+	}
 	if (plan->priority > HIGHEST_PRIORITY) {
 		do_without(q, "one of them has the highest priority");
 		return false;
@@ -544,8 +605,15 @@ static bool plan_window(struct quiet *q, struct window_plan *plan)
 		return false;
 	}
 	for (size_t i = 0; i < q->nparts; i++)
-		if (!make_room(&q->parts[i]))
+		if (q->parts[i].first < q->parts[i].end && !make_room(&q->parts[i]))
 			return false;
+	rehearse(q);
+	for (size_t i = 0; i < q->nparts; i++) {
+		if (!q->parts[i].take->capture->target->memory.use_proc_mem)
+			continue;
+		do_without(q, "their memory can only be read through /proc/PID/mem");
+		return false;
+	}
 	return true;
 }
 

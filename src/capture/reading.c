@@ -26,6 +26,7 @@ bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *roo
 	room->copies = calloc(ncopies, sizeof(*room->copies));
 	if (!bulk || !room->copies) {
 		free(room->copies);
+		*room = (struct recorder_room){0};
 		return false;
 	}
 	room->bytes = *bulk;
@@ -51,6 +52,7 @@ int take_keep_room(struct take *take, struct recorder_room *room, bool replaces)
 		snap->copies.len = kept;
 	for (size_t i = 0; ok && i < room->len; i++)
 		ok = vec_push(&snap->copies, room->copies[i]);
+	take->room -= room->bytes.size - room->used; /* nobody has touched the rest */
 	u64map_deinit(&again);
 	free(room->copies);
 	room->copies = NULL;

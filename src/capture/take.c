@@ -202,16 +202,17 @@ const struct observation *take_find_observed(const struct capture *c, pid_t tid)
 }
 
 /*
- * The count of runs rises when a thread gets a CPU, so equal counts alone prove that it had none since. The counters of
- * context switches rise when it leaves the CPU: they prove it together with its being off-CPU now.
+ * The count of runs rises when a thread gets a CPU; but not if it was preempted when it had already decided to sleep, and goes on
+ * from there. The counters of context switches rise when it leaves the CPU: together with its being off-CPU now they prove that it
+ * had none since. /proc does not tell that, only that it is runnable: there the count has to do.
  */
 bool take_unmoved(const struct observation *o, const struct snap_thread *t)
 {
 	if (state_is_dead(o->state))
 		return false;
-	if (o->has_runs && t->has_runs)
-		return o->runs == t->runs;
-	return !o->running && o->nvcsw == t->nvcsw && o->nivcsw == t->nivcsw;
+	if (o->nvcsw != t->nvcsw || o->nivcsw != t->nivcsw || o->on_cpu)
+		return false;
+	return o->has_runs && t->has_runs ? o->runs == t->runs : !o->running;
 }
 
 bool take_has_sp(const struct take *take, const struct snap_thread *t)

@@ -19,7 +19,6 @@ struct capture {
 	struct target *target;
 	struct observer *observer;
 	struct window_look *look; /* NULL: not needed yet, or another one's is used */
-	bool held_now;		  /* the last hold held any */
 	bool no_windows;	  /* they cannot be had, or did not help */
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	bool reads;		  /* options.reader wants to read this process */

@@ -19,9 +19,12 @@
 enum {
 	READY_NS = 20 * 1000 * 1000, /* for a helper to be there: then its CPU is done without */
 	PATIENCE_NS = 2000 * 1000 * 1000, /* for the work to come to an end */
+	NAP_NS = 20 * 1000,
 	STACK = 256 << 10,
 	TOUCHED = 32 << 10, /* of each stack, before the window */
 };
+
+static const unsigned ABANDONED = UINT_MAX;
 
 enum step { GATHERING, OPEN, CLOSED };
 enum share { NONE, OFFERED, BEGUN };
@@ -34,14 +37,13 @@ struct window {
 	atomic_uint ready;  /* helpers that wait to be woken; the leader sleeps on it */
 	atomic_uint inside; /* helpers that spin */
 	atomic_uint_fast64_t until;
-	atomic_bool abandoned;
+	atomic_uint touching; /* threads that are at the work, and not blocked; or ABANDONED, which only 0 can become */
 	atomic_uchar shares[CPU_SETSIZE]; /* enum share, of each helper that is inside, by its number */
-	void (*part)(void *arg, unsigned share, unsigned of);
+	bool (*part)(void *arg, unsigned share, unsigned of);
 	void *part_arg;
 	unsigned of;
 	atomic_uint users;
 	unsigned helpers;
-	bool late; /* a helper had not done its share in time, and may still be at it */
 };
 
 static __thread struct window *current;
@@ -50,6 +52,32 @@ static void give(struct window *w)
 {
 	if (atomic_fetch_sub(&w->users, 1) == 1)
 		free(w);
+}
+
+/* False: the work was abandoned. */
+static bool begin_touching(struct window *w)
+{
+	unsigned n = atomic_load(&w->touching);
+
+	while (n != ABANDONED)
+		if (atomic_compare_exchange_weak(&w->touching, &n, n + 1))
+			return true;
+	return false;
+}
+
+static void end_touching(struct window *w)
+{
+	atomic_fetch_sub(&w->touching, 1);
+}
+
+void window_block(void)
+{
+	end_touching(current);
+}
+
+bool window_go_on(void)
+{
+	return begin_touching(current);
 }
 
 static void sleep_while(atomic_uint *word, unsigned value, uint64_t ns)
@@ -90,31 +118,31 @@ static void spin(struct window *w, unsigned number)
 
 		if (atomic_load(&w->shares[number]) == OFFERED &&
 		    atomic_compare_exchange_strong(&w->shares[number], &offered, BEGUN)) {
-			w->part(w->part_arg, number, w->of);
+			if (begin_touching(w) && w->part(w->part_arg, number, w->of))
+				end_touching(w);
 			atomic_store(&w->shares[number], NONE);
 		}
 		pause_spinning();
 	}
 }
 
-/* Until the helper has done its share, or will not begin it any more. False: it does not come to an end. */
-static bool await_share(struct window *w, unsigned number)
+/* Until the helper has done its share, or will not begin it any more. When the window is over others may have this CPU. */
+static void await_share(struct window *w, unsigned number)
 {
-	unsigned char offered = OFFERED;
-	uint64_t now;
+	const struct timespec moment = {.tv_nsec = NAP_NS};
 
 	while (atomic_load(&w->shares[number]) != NONE) {
-		now = monotonic_ns();
-		if (now >= w->until && atomic_compare_exchange_strong(&w->shares[number], &offered, NONE))
-			return true;
-		offered = OFFERED;
-		if (now >= w->until + PATIENCE_NS / 2)
-			return false;
+		unsigned char offered = OFFERED;
+
+		if (monotonic_ns() < w->until)
+			continue;
+		if (atomic_compare_exchange_strong(&w->shares[number], &offered, NONE))
+			return;
+		nanosleep(&moment, NULL);
 	}
-	return true;
 }
 
-bool window_share(void (*part)(void *arg, unsigned share, unsigned of), void *arg)
+bool window_share(bool (*part)(void *arg, unsigned share, unsigned of), void *arg)
 {
 	struct window *w = current;
 
@@ -122,10 +150,12 @@ bool window_share(void (*part)(void *arg, unsigned share, unsigned of), void *ar
 	w->part_arg = arg;
 	for (unsigned i = 1; i < w->of; i++)
 		atomic_store(&w->shares[i], OFFERED);
-	part(arg, 0, w->of);
+	if (!part(arg, 0, w->of))
+		return false;
+	window_block();
 	for (unsigned i = 1; i < w->of; i++)
-		w->late |= !await_share(w, i);
-	return !w->late;
+		await_share(w, i);
+	return window_go_on();
 }
 
 static void *help(void *arg)
@@ -158,11 +188,12 @@ static void await_ready(struct window *w)
 static void open_window(struct window *w, uint64_t opened)
 {
 	const uint64_t patience = opened + w->plan.most_ns / 4;
+	const unsigned ready = atomic_load(&w->ready); /* others may come, but are not waited for */
 
 	atomic_store(&w->until, opened + w->plan.most_ns);
 	atomic_store(&w->step, OPEN);
 	wake_all(&w->step);
-	while (atomic_load(&w->inside) < w->helpers && monotonic_ns() < patience)
+	while (atomic_load(&w->inside) < ready && monotonic_ns() < patience)
 		pause_spinning();
 	w->of = atomic_load(&w->inside) + 1;
 }
@@ -178,18 +209,14 @@ static void *lead(void *arg)
 	opened = monotonic_ns();
 	until = opened + w->plan.most_ns;
 	open_window(w, opened);
-	w->plan.work(w->plan.arg, opened, until);
+	if (begin_touching(w) && w->plan.work(w->plan.arg, opened, until))
+		end_touching(w);
 	while (w->plan.lingers && monotonic_ns() < until)
 		pause_spinning();
 	atomic_store_explicit(&w->step, CLOSED, memory_order_release);
 	w->result = (struct window_result){.length_ns = monotonic_ns() - opened, .taken = atomic_load(&w->inside) + 1};
 	give(w);
 	return NULL;
-}
-
-bool window_is_abandoned(void)
-{
-	return current && atomic_load(&current->abandoned);
 }
 
 static int start(struct window *w, int cpu, void *(*run)(void *arg), pthread_t *thread)
@@ -236,13 +263,17 @@ static int start_helpers(struct window *w, int leader_cpu)
 
 static int join_leader(struct window *w, pthread_t leader)
 {
-	struct timespec until = ns_to_timespec(clock_ns(CLOCK_REALTIME) + PATIENCE_NS);
+	for (;;) {
+		struct timespec until = ns_to_timespec(clock_ns(CLOCK_REALTIME) + PATIENCE_NS);
+		unsigned nobody = 0;
 
-	if (pthread_timedjoin_np(leader, NULL, &until) == 0)
-		return 0;
-	atomic_store(&w->abandoned, true);
-	pthread_detach(leader);
-	return -ETIMEDOUT;
+		if (pthread_timedjoin_np(leader, NULL, &until) == 0)
+			return 0;
+		if (!atomic_compare_exchange_strong(&w->touching, &nobody, ABANDONED))
+			continue; /* it is at it, only slowly */
+		pthread_detach(leader);
+		return -ETIMEDOUT;
+	}
 }
 
 int window_run(const struct window_plan *plan, struct window_result *out)
@@ -266,10 +297,6 @@ int window_run(const struct window_plan *plan, struct window_result *out)
 	else {
 		atomic_store(&w->step, CLOSED); /* helpers that were made go home */
 		wake_all(&w->step);
-	}
-	if (rc == 0 && w->late) {
-		atomic_store(&w->abandoned, true);
-		rc = -ETIMEDOUT;
 	}
 	if (rc == 0)
 		*out = w->result;

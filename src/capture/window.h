@@ -20,8 +20,11 @@ struct window_plan {
 	int priority;     /* 1 to 99 */
 	uint64_t most_ns; /* how long it lasts at most */
 	bool lingers;     /* for tests: it lasts as long as it may */
-	/* In the leader. Until `until` (CLOCK_MONOTONIC) the CPUs stay taken. It should neither allocate, nor fault, nor wait. */
-	void (*work)(void *arg, uint64_t opened_ns, uint64_t until);
+	/*
+	 * In the leader. Until `until` (CLOCK_MONOTONIC) the CPUs stay taken. It should neither allocate, nor fault, nor wait. False: it
+	 * was abandoned.
+	 */
+	bool (*work)(void *arg, uint64_t opened_ns, uint64_t until);
 	void *arg;
 };
 
@@ -31,19 +34,23 @@ struct window_result {
 };
 
 /*
- * 0, or -EPERM without the right to that priority, or -EAGAIN when threads cannot be made. -ETIMEDOUT: the work has not come to an
- * end, and was abandoned: `arg` belongs to it for ever.
+ * 0, or -EPERM without the right to that priority, or -EAGAIN when threads cannot be made. -ETIMEDOUT: the work stands between
+ * window_block() and window_go_on(), and was abandoned there: the memory that is being written belongs to it for ever.
  */
 int window_run(const struct window_plan *plan, struct window_result *out);
 
 /*
  * In the work: does something on all CPUs that are taken, each with another share of `of`; the leader's is 0. When the clock ends the
- * window, shares that nobody has begun are left undone. False when one that was begun does not come to an end: then the work is to
- * end at once, and counts as abandoned.
+ * window, shares that nobody has begun are left undone. A part returns false when it was abandoned, and so does this: then the work
+ * is to end at once.
  */
-bool window_share(void (*part)(void *arg, unsigned share, unsigned of), void *arg);
+bool window_share(bool (*part)(void *arg, unsigned share, unsigned of), void *arg);
 
-/* In the work, and in shares of it, after whatever may have taken long: whether it was abandoned meanwhile. */
-bool window_is_abandoned(void);
+/*
+ * In the work, and in shares of it, around what may never come back. False: it was abandoned meanwhile, and nothing may be touched
+ * any more.
+ */
+void window_block(void);
+bool window_go_on(void);
 
 #endif

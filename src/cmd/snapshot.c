@@ -26,6 +26,7 @@ enum {
 	OPT_WINDOW_LINGERS,
 };
 
+enum { TOGETHER = 64 }; /* processes */
 enum { MIN_WINDOW_NS = 50 * 1000, MAX_WINDOW_NS = 100 * 1000 * 1000 };
 enum { DEFAULT_STACK_SIZE = 8 * 1024 * 1024, DEFAULT_STOP_TIMEOUT_MS = 1000 };
 
@@ -250,21 +251,21 @@ static int show_process(struct process_id id, const struct options *o, struct vi
 	return rc;
 }
 
-/* Several are captured together, if nobody has to be stopped for it. How many could not be shown. */
-static unsigned show_together(const struct process_ids *ids, const struct options *o, struct view *view)
+/* Some processes, captured together. How many could not be shown. */
+static unsigned show_together(const struct process_id *ids, size_t n, const struct options *o, struct view *view)
 {
 	const struct tracing_options options = tracing_options_of(o, view);
-	struct tracing_job *jobs = calloc(ids->len, sizeof(*jobs));
+	struct tracing_job *jobs = calloc(n, sizeof(*jobs));
 	unsigned failed = 0;
 
 	if (!jobs) {
 		cmd_complain("out of memory");
-		return (unsigned)ids->len;
+		return (unsigned)n;
 	}
-	for (size_t i = 0; i < ids->len; i++)
-		jobs[i].id = ids->data[i];
-	tracing_capture_all(jobs, ids->len, &options, monotonic_ns());
-	for (size_t i = 0; i < ids->len; i++) {
+	for (size_t i = 0; i < n; i++)
+		jobs[i].id = ids[i];
+	tracing_capture_all(jobs, n, &options, monotonic_ns());
+	for (size_t i = 0; i < n; i++) {
 		if (jobs[i].rc == 0)
 			jobs[i].rc = view_show(view, jobs[i].tracing, &jobs[i].err);
 		if (jobs[i].rc < 0) {
@@ -281,8 +282,12 @@ static unsigned show_processes(const struct process_ids *ids, const struct optio
 {
 	unsigned failed = 0;
 
-	if (ids->len > 1 && !o->tids.len && o->capture.stop == STOP_AUTO)
-		return show_together(ids, o, view);
+	/* Together if nobody has to be stopped for it; not more than there are descriptors and memory for. */
+	for (size_t i = 0; ids->len > 1 && !o->tids.len && o->capture.stop == STOP_AUTO; i += TOGETHER) {
+		if (i >= ids->len)
+			return failed;
+		failed += show_together(ids->data + i, ids->len - i < TOGETHER ? ids->len - i : TOGETHER, o, view);
+	}
 	for (size_t i = 0; i < ids->len; i++) {
 		struct err err = {0};
 

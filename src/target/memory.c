@@ -107,7 +107,7 @@ uint64_t memory_copy_now(pid_t mm_tid, struct memory_job *jobs, size_t njobs)
 }
 
 /* The main thread's number is the process's own; that of another thread may be given away while the process lives. */
-static bool has_number(const struct process *process)
+bool memory_has_number(const struct process *process)
 {
 	char first[2];
 
@@ -145,7 +145,7 @@ static int copy_directly(struct memory *vm, struct memory_job *jobs, size_t njob
 	bool by_file = vm->use_proc_mem || (njobs == 1 && vm->mem_fd >= 0);
 	int rc = by_file && !vm->use_proc_mem ? copy_proc_mem(vm, jobs) : copy_all(vm, jobs, njobs);
 
-	if (by_file || has_number(vm->process))
+	if (by_file || memory_has_number(vm->process))
 		return rc;
 	for (size_t i = 0; i < njobs; i++)
 		jobs[i].done = 0;
@@ -274,7 +274,7 @@ static int read_from_afar(struct memory *vm, const struct map_entry *entry, uint
 	if (filesystems_is_dead(entry->dev_major, entry->dev_minor))
 		return -ETIMEDOUT;
 	rc = helper_run(&task, &reply, &bytes);
-	if (bytes && reply.len <= len && has_number(vm->process)) {
+	if (bytes && reply.len <= len && memory_has_number(vm->process)) {
 		memcpy(job->dst + job->done, bytes, reply.len);
 		job->done += reply.len;
 	}
@@ -376,22 +376,33 @@ void memory_release(struct memory *vm)
 	tell_refused(vm);
 }
 
-bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
+/* The first mapping that a server has to deliver; NULL: none. What lies behind a gap is not reached. */
+static const struct map_entry *find_far(const struct memory *vm, uint64_t address, uint64_t len)
 {
 	uint64_t end = address + len;
 
 	while (vm->maps && address < end) {
 		const struct map_entry *entry = maps_find(vm->maps, address);
 
-		if (!entry)
-			return true; /* what lies behind a gap is not reached */
-		if (find_delivery(entry) == FROM_AFAR) {
-			vm->refused = entry;
-			return false;
-		}
+		if (!entry || find_delivery(entry) == FROM_AFAR)
+			return entry;
 		address = end_in(entry, end);
 	}
-	return true;
+	return NULL;
+}
+
+bool memory_is_local(const struct memory *vm, uint64_t address, uint64_t len)
+{
+	return !find_far(vm, address, len);
+}
+
+bool memory_is_prompt(struct memory *vm, uint64_t address, uint64_t len)
+{
+	const struct map_entry *far = find_far(vm, address, len);
+
+	if (far)
+		vm->refused = far;
+	return !far;
 }
 
 int memory_copy(struct memory *vm, struct memory_job *jobs, size_t njobs)

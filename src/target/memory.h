@@ -47,6 +47,12 @@ struct memory_job {
 	bool unanswered; /* or where it did not come in time, or could not be waited for because threads are held */
 };
 
+/* Whether the number that memory is read by is still this process's. */
+bool memory_has_number(const struct process *process);
+
+/* Whether no server of a file system has to deliver any of it, as far as the map tells. */
+bool memory_is_local(const struct memory *vm, uint64_t address, uint64_t len);
+
 /* Around the time in which threads of the target are held. */
 void memory_hold(struct memory *vm);
 void memory_release(struct memory *vm);

@@ -32,7 +32,7 @@ bool walk_end_unreadable(struct walk *w, uint64_t address)
 {
 	if (walk_is_beyond_copy(w, address))
 		return walk_end(w, STACK_COPY_LIMIT,
-				"the stack goes on beyond the %" PRIu64 " bytes that were copied (--stack-size)",
+				"the stack goes on beyond the %" PRIu64 " bytes that were copied (--stack-size, --stop=hold)",
 				w->stack->len);
 	return walk_end(w, STACK_UNREADABLE, "cannot read the word at 0x%" PRIx64, address);
 }

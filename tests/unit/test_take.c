@@ -191,9 +191,15 @@ static void test_unmoved_by_run_counts(void **state)
 	assert_true(take_unmoved(&o, &t));
 	o.runs = 8;
 	assert_false(take_unmoved(&o, &t));
-	/* Equal counts are enough, whatever the others say: they rise later. */
+	/* Equal counts are not enough: a thread that was preempted on its way to sleep goes on without being counted. */
 	o.runs = 7;
 	o.nvcsw = 4;
+	assert_false(take_unmoved(&o, &t));
+	o.nvcsw = 3;
+	o.on_cpu = true;
+	assert_false(take_unmoved(&o, &t));
+	o.on_cpu = false;
+	o.running = true; /* or so it seems to /proc, which calls what waits for a CPU so */
 	assert_true(take_unmoved(&o, &t));
 	o.state = 'Z';
 	assert_false(take_unmoved(&o, &t));

@@ -20,7 +20,7 @@ struct job {
 	bool shared;
 };
 
-static void part(void *arg, unsigned share, unsigned of)
+static bool part(void *arg, unsigned share, unsigned of)
 {
 	struct job *job = arg;
 
@@ -28,9 +28,10 @@ static void part(void *arg, unsigned share, unsigned of)
 	job->cpus[share % 64] = sched_getcpu();
 	if (atomic_fetch_or(&job->parts, 1u << share) >> share & 1)
 		atomic_fetch_add(&job->wrong, 1);
+	return true;
 }
 
-static void work(void *arg, uint64_t opened_ns, uint64_t until)
+static bool work(void *arg, uint64_t opened_ns, uint64_t until)
 {
 	struct job *job = arg;
 
@@ -38,6 +39,7 @@ static void work(void *arg, uint64_t opened_ns, uint64_t until)
 	job->opened_ns = opened_ns;
 	job->until = until;
 	job->shared = window_share(part, job);
+	return job->shared;
 }
 
 static struct window_plan plan_of(struct job *job)
@@ -91,11 +93,11 @@ static void test_own_cpu_alone(void **state)
 }
 
 /* The clock ends it: nobody waits for work that takes longer. */
-static void dawdle(void *arg, uint64_t opened_ns, uint64_t until)
+static bool dawdle(void *arg, uint64_t opened_ns, uint64_t until)
 {
 	while (monotonic_ns() < until + 5 * 1000 * 1000)
 		;
-	work(arg, opened_ns, until);
+	return work(arg, opened_ns, until);
 }
 
 static void test_over(void **state)
@@ -118,6 +120,39 @@ static void test_lingers(void **state)
 	plan.most_ns = 3 * 1000 * 1000;
 	plan.lingers = true;
 	assert_true(run(&plan).length_ns >= plan.most_ns);
+}
+
+/* What does not come back is left behind, and finds out when it does. */
+static bool hang(void *arg, uint64_t opened_ns, uint64_t until)
+{
+	static atomic_int *state;
+
+	state = arg; /* of the caller, who is gone then */
+	window_block();
+	while (atomic_load(state) == 0)
+		usleep(1000);
+	atomic_store(state, window_go_on() ? 3 : 2);
+	return false;
+}
+
+static void test_abandoned(void **state)
+{
+	static atomic_int step;
+	struct job job = {0};
+	struct window_plan plan = plan_of(&job);
+	struct window_result result;
+	int rc;
+
+	plan.work = hang;
+	plan.arg = &step;
+	rc = window_run(&plan, &result);
+	if (rc == -EPERM)
+		skip();
+	assert_int_equal(rc, -ETIMEDOUT);
+	atomic_store(&step, 1);
+	while (atomic_load(&step) == 1)
+		usleep(1000);
+	assert_int_equal(atomic_load(&step), 2);
 }
 
 /* Without the right to that priority. */
@@ -146,7 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_cpus), cmocka_unit_test(test_own_cpu_alone), cmocka_unit_test(test_over),
-		cmocka_unit_test(test_lingers),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_lingers),  cmocka_unit_test(test_abandoned), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
