@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/mman.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
@@ -24,6 +25,7 @@ enum {
 	READY_BYTES = 16 << 10, /* pages of these are there before */
 	MORE_BYTES = 4 << 20,   /* that all deeper ones together get, if there is time */
 	PIECE_BYTES = 64 << 10,
+	DEEP_BYTES = 1 << 20, /* of these, pages that are there before */
 	RESERVE_NS = 50 * 1000, /* of the window, for the second look */
 };
 
@@ -252,6 +254,18 @@ static bool check_share(void *arg, unsigned share, unsigned of)
 	return true;
 }
 
+/* Pages for those that are deep, or run, so that it is not known. Linux 5.14; before that they are made in the window. */
+static void prepare_deep(const struct quiet *q, const struct part *part)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = part->first; i < part->end; i++)
+		if (!is_readable(q, i) || q->threads[i].stack.region_end - q->threads[i].stack.start > FIRST_BYTES)
+			bytes += DEEP_BYTES;
+	if (bytes)
+		madvise(part->buffer.data + part->used, bytes < MORE_BYTES ? bytes : MORE_BYTES, MADV_POPULATE_WRITE);
+}
+
 /*
  * The same, before anybody is kept waiting for it: what comes out is of no use, but then much of it is in this CPU's caches.
  */
@@ -265,6 +279,8 @@ static void rehearse(struct quiet *q)
 
 		memory_copy(&part->take->capture->target->memory, q->jobs + part->first, plan_stacks(q, part->first, part->end));
 	}
+	for (size_t i = 0; i < q->nparts; i++)
+		prepare_deep(q, &q->parts[i]);
 	for (size_t i = 0; i < q->n; i++) {
 		q->request->threads[i].gone = 1; /* until it is seen in the window */
 		q->threads[i].stack = (struct mem_copy){0};
@@ -390,7 +406,7 @@ static bool work(void *arg, uint64_t opened_ns, uint64_t until)
 	if (!window_share(take_share, q))
 		return false;
 	q->copied_ns = monotonic_ns();
-	if (!copy_deep(q, opened_ns + (until - opened_ns) / 4) || !copy_interrupted(q))
+	if (!copy_deep(q, opened_ns + (until - opened_ns) / 2) || !copy_interrupted(q))
 		return false;
 	read_more(q, until);
 	q->read_ns = monotonic_ns();
@@ -462,6 +478,16 @@ static bool was_running(const struct quiet *q, const struct observation *o)
 	return o->state == 'R' && o->off_cpu_ns >= 0 && (uint64_t)o->off_cpu_ns <= q->looked_ns - q->opened_ns + 2000;
 }
 
+/*
+ * There was no time for all of its stack: one that ends within what may be copied is held in the end. Others, in a mapping of much
+ * else, are hardly ever that deep.
+ */
+static bool is_cut(const struct hasty *h)
+{
+	return h->stack.start + h->stack.len < h->stack.region_end &&
+	       h->stack.region_end - h->stack.start <= h->part->take->capture->options.stack_size;
+}
+
 /* Writes what the window gave into the snapshot. */
 static enum work store(struct quiet *q, size_t i)
 {
@@ -471,7 +497,7 @@ static enum work store(struct quiet *q, size_t i)
 	struct snap_thread *t = &take->snap->threads.data[h->at];
 	struct observation o;
 
-	if (!is_readable(q, i) || !h->checked || q->request->threads[i].moved || !h->read || !h->stack.len)
+	if (!is_readable(q, i) || !h->checked || q->request->threads[i].moved || !h->read || !h->stack.len || is_cut(h))
 		return WORK_TAKE;
 	observation_of_record(record, false, &o);
 	registers_of(take, record, &o.regs);

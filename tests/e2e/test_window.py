@@ -68,6 +68,15 @@ def test_no_stack_is_torn_by_holding(target, snap, stop):
         assert_no_torn_stack(doc)
 
 
+@pytest.mark.parametrize("depth", [2000, 30000])
+def test_deep_stack(target, snap, depth):
+    """One that takes more than a moment to copy, and one that takes more than all of a window."""
+    t = target("recursion", depth, "spin").settle("worker")
+    doc = snap(t, "--depth", 40000)
+    worker = thread(doc, "worker")
+    assert worker["user_stack_end"] == "complete" and symbols(worker).count("recurse") >= depth - 1, worker["user_stack_end"]
+
+
 def test_threads_that_compute_and_nap(target, snap):
     """They run in every round; but not in all of a window."""
     t = target("nappers")
