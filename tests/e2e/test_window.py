@@ -36,6 +36,7 @@ def assert_no_torn_stack(doc):
             assert [name[:-2] for name in calls] in ([], ["outer"], ["middle", "outer"], ["inner", "middle", "outer"]), calls
 
 
+@pytest.mark.asan
 @pytest.mark.arch
 def test_nobody_is_stopped(target, snap):
     t = target("spinners", "loop").settle("loop")
@@ -85,6 +86,7 @@ def test_threads_that_compute_and_nap(target, snap):
     assert all(th["user_stack_end"] == "complete" for th in doc["threads"])
 
 
+@pytest.mark.asan
 def test_several_processes_at_one_instant(target, stakeout):
     """Also one that only sleeps."""
     pids = [target(*words).pid for words in (["chains", 2], ["nappers"], ["plain"])]
@@ -170,6 +172,7 @@ def test_on_cpus_that_are_not_ours(target, snap, apart):
     t.assert_progress()
 
 
+@pytest.mark.asan
 def test_without_the_right(target, snap, setpriv):
     """Then they are held, and what would help is said."""
     t = target("spinners", "loop").settle("loop")
