@@ -143,6 +143,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int on_cpu;
 	unsigned int exit_state;
+	int exit_signal;
 	unsigned int policy;
 	unsigned int rt_priority;
 	struct sched_entity se;
@@ -150,6 +151,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	unsigned int pid;
 	unsigned int tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;

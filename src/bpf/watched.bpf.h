@@ -7,7 +7,7 @@
 #include "bpf/thread_state.bpf.h"
 
 /* Set by the loader. */
-const volatile __u32 self_tgid; /* the loader itself, which is not watched */
+const volatile __u32 self_tgid; /* the loader itself, which is not watched, and neither are its helpers */
 const volatile bool all_processes;
 
 /* The processes to watch, unless all are. */
@@ -34,6 +34,12 @@ static __always_inline __u32 target_of(struct task_struct *task)
 	return tgid ? tgid : process_that_was(task);
 }
 
+/* A child of the loader that sends no signal when it ends: see target/helper.c. */
+static __always_inline bool is_helper(struct task_struct *task)
+{
+	return !task->exit_signal && process_of(task->real_parent) == self_tgid;
+}
+
 static bool is_watched(struct task_struct *task)
 {
 	__u32 tgid;
@@ -42,7 +48,7 @@ static bool is_watched(struct task_struct *task)
 		return false;
 	tgid = target_of(task);
 	if (all_processes)
-		return tgid && tgid != self_tgid;
+		return tgid && tgid != self_tgid && !is_helper(task);
 	return bpf_map_lookup_elem(&targets, &tgid);
 }
 

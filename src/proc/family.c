@@ -49,6 +49,15 @@ pid_t process_parent(pid_t pid)
 	return stat.parent;
 }
 
+bool process_is_helper(pid_t pid, pid_t self)
+{
+	struct task_stat stat;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return task_stat_read(AT_FDCWD, path, &stat) == 0 && stat.parent == self && !stat.exit_signal;
+}
+
 static int list_kin(struct kins *out)
 {
 	struct tid_list pids = {0};

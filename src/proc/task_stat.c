@@ -16,6 +16,7 @@ enum {
 	FIELD_FLAGS = 9,
 	FIELD_START_TIME = 22,
 	FIELD_START_STACK = 28,
+	FIELD_EXIT_SIGNAL = 38,
 	FIELD_CPU = 39,
 };
 
@@ -36,6 +37,9 @@ static void take_field(int number, const char *text, struct task_stat *out)
 		break;
 	case FIELD_START_STACK:
 		out->start_stack = strtoull(text, NULL, 10);
+		break;
+	case FIELD_EXIT_SIGNAL:
+		out->exit_signal = (int)strtol(text, NULL, 10);
 		break;
 	case FIELD_CPU:
 		out->cpu = (int)strtol(text, NULL, 10);

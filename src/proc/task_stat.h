@@ -13,6 +13,7 @@ struct task_stat {
 	uint64_t flags;	      /* enum task_flag, and others */
 	uint64_t start_time;  /* in clock ticks since boot */
 	uint64_t start_stack; /* where its stack starts; 0 when not permitted */
+	int exit_signal;      /* that its parent gets when it ends; 0: none */
 	int cpu;	      /* that it is on, or was on last; -1: not told */
 };
 

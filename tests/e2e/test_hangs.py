@@ -470,6 +470,18 @@ def test_file_over_time_among_all_processes(hangs, on_dead_fs):
     assert_whole(row)
 
 
+def test_own_helpers_are_not_among_all_processes(hangs, on_dead_fs, rung):
+    """Who waits for the dead file in the program's stead is part of the program, which is not watched."""
+    scene = on_dead_fs("library").die()
+    run = hangs.run("offcpu", "--json", "-a", "-d", 1, "--min", 0, f"--source={rung}")
+    wait_until(lambda: scene.waited_for() or run.ended(), "it waits for an answer")
+    helpers = set(run.processes()) - {run.pid}
+    assert helpers
+    threads = run.result(1 + 3 * BOUND).doc["thread_stats"]
+    assert f"{scene.pid}:{scene.pid}" in threads
+    assert not helpers & {int(key.split(":")[0]) for key in threads}
+
+
 # Ctrl-C
 
 

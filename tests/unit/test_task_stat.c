@@ -34,6 +34,7 @@ static void test_fields(void **state)
 	assert_true(stat.flags & TASK_FLAG_IO_WORKER);
 	assert_int_equal(stat.start_time, 12345);
 	assert_int_equal(stat.start_stack, 140732227);
+	assert_int_equal(stat.exit_signal, 17);
 	assert_int_equal(stat.cpu, 3);
 }
 

@@ -80,7 +80,7 @@ static bool is_wanted(const struct watch_list *list, pid_t pid)
 {
 	if (pid == list->self || is_watched(list, pid))
 		return false;
-	return list->options.all_processes || is_watched(list, process_parent(pid));
+	return list->options.all_processes ? !process_is_helper(pid, list->self) : is_watched(list, process_parent(pid));
 }
 
 void watch_list_scan(struct watch_list *list)
