@@ -187,7 +187,7 @@ static void explain(struct module_symbols *symbols, const char *what, const stru
 
 	snprintf(symbols->problem, sizeof(symbols->problem), "%s: %s", what, why->msg);
 	module->info.problem = symbols->problem;
-	if (why->code == ENOENT)
+	if (why->code == ENOENT && !module->info.help)
 		module->info.help = module->info.build_id ? debug_help(module->root_fd, module->info.path)
 							  : "it has no build-id: build it with -g, or with --build-id";
 }

@@ -189,8 +189,10 @@ static void open_module(struct modules *m, struct loaded_module *loaded)
 		ret = err_set(&err, ENOENT, "it was not captured");
 	else
 		ret = open_file(m, entry, &err, &loaded->module.image);
-	if (ret < 0 && entry->deleted && open_from_memory(m, loaded) == 0)
+	if (ret < 0 && entry->deleted && open_from_memory(m, loaded) == 0) {
 		ret = 0;
+		info->help = arena_intern(m->snap->arena, err.msg); /* the file would have more than what of it is in memory */
+	}
 	loaded->is_made = (ret == -ENOEXEC || (ret < 0 && m->snap->replayed)) && is_in_memory(entry);
 	if (ret < 0)
 		info->problem = arena_intern(m->snap->arena, err.msg);
