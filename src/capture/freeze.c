@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/debug.h"
 #include "base/map.h"
 #include "base/signals.h"
 #include "capture/altstack.h"
 #include "capture/capture.h"
+#include "privilege/remedy.h"
 #include "proc/task.h"
 
 enum {
@@ -481,6 +483,7 @@ static int start_thread(struct freeze *fz, pthread_t *thread)
 {
 	struct sched_param first = {.sched_priority = 1};
 	int rc = EPERM, here = sched_getcpu();
+	char help[REMEDY_SIZE];
 	pthread_attr_t attr;
 	cpu_set_t cpus;
 
@@ -496,6 +499,8 @@ static int start_thread(struct freeze *fz, pthread_t *thread)
 	if (!fz->request->on_held)
 		rc = pthread_create(thread, &attr, freeze_main, fz);
 	pthread_attr_destroy(&attr);
+	if (rc && !fz->request->on_held && debug_is_on())
+		debug_say(-rc, "threads are held without real-time priority (SCHED_FIFO): %s", remedy(REFUSED_REALTIME, help));
 	return rc ? pthread_create(thread, NULL, freeze_main, fz) : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "capture/freeze.h"
 #include "capture/restart.h"
 #include "capture/take.h"
+#include "privilege/remedy.h"
 #include "proc/task.h"
 
 enum {
@@ -69,6 +70,7 @@ static enum work store_held(struct take *take, const struct held_thread *h, stru
 {
 	struct snapshot *snap = take->snap;
 	struct task_status status;
+	char help[REMEDY_SIZE];
 
 	if (h->result == HELD_STOPPED)
 		return store_stopped(take, h, t);
@@ -84,9 +86,9 @@ static enum work store_held(struct take *take, const struct held_thread *h, stru
 				      (int)t->tracer);
 		return WORK_SETTLED;
 	case HELD_DENIED:
-		take_set_status(snap, t, THREAD_NOT_PERMITTED,
-				"it runs, and ptrace was refused: run as root, give stakeout CAP_SYS_PTRACE, or set "
-				"kernel.yama.ptrace_scope to 0");
+		t->status = THREAD_NOT_PERMITTED;
+		t->why = arena_printf(snap->arena, "it runs, and ptrace was refused: %s",
+				      remedy(REFUSED_PTRACE, help));
 		return WORK_SETTLED;
 	case HELD_TIMEOUT:
 		t->status = THREAD_STOP_TIMEOUT;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "capture/altstack.h"
 #include "capture/take.h"
+#include "privilege/remedy.h"
 #include "proc/task.h"
 
 enum {
@@ -23,14 +24,16 @@ static const uint64_t copy_part = 256 << 10;
 static bool store_kernel_stack(struct snapshot *snap, const struct observation *o, struct snap_thread *t)
 {
 	size_t size = o->nkernel * sizeof(uint64_t);
+	char bpf[REMEDY_SIZE], file[REMEDY_SIZE];
 
 	_Static_assert(sizeof(uint64_t) == sizeof(char *), "addresses and texts take the same room");
 	t->nkernel = 0;
 	t->kernel_pcs = NULL;
 	t->kernel_text = NULL;
 	if ((o->kernel_error == -EACCES || o->kernel_error == -EPERM) && !snap->capture.kernel_stack_error)
-		snap->capture.kernel_stack_error = "kernel stacks need root, or CAP_BPF and CAP_PERFMON (BPF), or CAP_SYS_ADMIN "
-						   "(/proc/PID/task/TID/stack)";
+		snap->capture.kernel_stack_error = arena_printf(
+			snap->arena, "kernel stacks take BPF: %s; or /proc/PID/task/TID/stack: %s",
+			remedy(REFUSED_BPF, bpf), remedy(REFUSED_KERNEL_STACK, file));
 	if (!o->nkernel)
 		return true;
 	if (o->kernel_pcs && (t->kernel_pcs = arena_alloc(snap->arena, size)))

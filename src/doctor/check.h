@@ -31,9 +31,9 @@ struct check {
 	const char *group, *name, *about, *costs;
 	/* 0, and in *how what was seen, if that is worth a word; or -errno and a sentence; CHECK_PARTLY and a sentence. */
 	int (*attempt)(struct doctor *doctor, const char **how, struct err *err);
-	uint64_t needed;   /* capabilities that it takes where it is refused */
+	enum refused refused; /* what helps where it is */
 	const char *syscall; /* what is called, where a container's filter may refuse that */
-	const char *(*remedy)(struct doctor *doctor, int code); /* NULL: what those capabilities tell */
+	const char *(*remedy)(struct doctor *doctor, int code); /* NULL: what `refused` tells */
 	const char *better; /* names of checks, with commas: with any of them nothing is lost without this */
 	bool is_extra;      /* nothing is lost without it anyhow */
 };

@@ -28,7 +28,7 @@ static const char *find_remedy(struct doctor *doctor, const struct check *check,
 {
 	if (check->remedy)
 		return check->remedy(doctor, code);
-	return code == EPERM || code == EACCES ? rights_remedy(&doctor->rights, check->needed, check->syscall, doctor->arena) : NULL;
+	return code == EPERM || code == EACCES ? rights_remedy(&doctor->rights, check->refused, check->syscall, doctor->arena) : NULL;
 }
 
 static bool attempt(struct doctor *doctor, const struct check *check)

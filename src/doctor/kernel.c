@@ -13,8 +13,6 @@
 #include "kernel/mmap_watch.h"
 #include "kernel/task_iter.h"
 
-#define FOR_BPF (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON))
-
 static int create_map(uint32_t type, uint32_t size, uint32_t entries, struct err *err)
 {
 	union bpf_attr attr = {.map_type = type, .key_size = size, .value_size = size, .max_entries = entries};
@@ -105,7 +103,7 @@ static const char *remedy_cpus(struct doctor *doctor, int code)
 
 static const char *remedy_btf(struct doctor *doctor, int code)
 {
-	return "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of all large distributions are";
+	return REMEDY_BTF;
 }
 
 static const char *remedy_ring(struct doctor *doctor, int code)
@@ -114,21 +112,7 @@ static const char *remedy_ring(struct doctor *doctor, int code)
 
 	if (code == EPERM && bpf && bpf->state == FINDING_WORKS)
 		return "ulimit -l unlimited";
-	return code == EINVAL ? "use Linux 5.8 or newer" : rights_remedy(&doctor->rights, FOR_BPF, "bpf", doctor->arena);
-}
-
-static const char *remedy_perf(struct doctor *doctor, int code)
-{
-	if (code == EACCES && doctor->rights.perf_event_paranoid > 2)
-		return "sudo sysctl kernel.perf_event_paranoid=2, or run it as root";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_PERFMON), "perf_event_open", doctor->arena);
-}
-
-static const char *remedy_realtime(struct doctor *doctor, int code)
-{
-	if (doctor->rights.capabilities & RIGHT(CAP_SYS_NICE))
-		return "give the control group a budget for it (cpu.rt_runtime_us), or run it in another group";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_SYS_NICE), NULL, doctor->arena);
+	return code == EINVAL ? "use Linux 5.8 or newer" : rights_remedy(&doctor->rights, REFUSED_BPF, "bpf", doctor->arena);
 }
 
 static const char group[] = "the kernel";
@@ -140,7 +124,7 @@ static const struct check list[] = {
 		.about = "programs can be loaded into the kernel (BPF)",
 		.costs = "waits over time are estimated, not measured; kernel stacks come from /proc, where root may read them",
 		.attempt = try_bpf,
-		.needed = FOR_BPF,
+		.refused = REFUSED_BPF,
 		.syscall = "bpf",
 	},
 	{
@@ -165,7 +149,8 @@ static const struct check list[] = {
 		.about = "news of code that processes map (perf_event_open)",
 		.costs = "the first stacks through a library that was just loaded may end there",
 		.attempt = try_perf,
-		.remedy = remedy_perf,
+		.refused = REFUSED_MMAP_WATCH,
+		.syscall = "perf_event_open",
 	},
 	{
 		.group = group,
@@ -173,7 +158,7 @@ static const struct check list[] = {
 		.about = "CPUs of running threads are taken for microseconds, and nobody is stopped (SCHED_FIFO)",
 		.costs = "running threads are stopped by ptrace, on a busy machine for milliseconds instead of microseconds",
 		.attempt = try_realtime,
-		.remedy = remedy_realtime,
+		.refused = REFUSED_REALTIME,
 	},
 	{
 		.group = group,

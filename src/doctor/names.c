@@ -39,13 +39,6 @@ static int try_debuginfod(struct doctor *doctor, const char **how, struct err *e
 	return 0;
 }
 
-static const char *remedy_kallsyms(struct doctor *doctor, int code)
-{
-	if (code == EPERM && doctor->rights.kptr_restrict > 0)
-		return "sudo sysctl kernel.kptr_restrict=0, or run it as root";
-	return rights_remedy(&doctor->rights, RIGHT(CAP_SYSLOG), NULL, doctor->arena);
-}
-
 static const char *remedy_cache(struct doctor *doctor, int code)
 {
 	return "set XDG_CACHE_HOME to a directory of your own";
@@ -68,7 +61,7 @@ static const struct check list[] = {
 		.about = "names of kernel functions (/proc/kallsyms)",
 		.costs = "kernel frames are addresses, unless BPF names them",
 		.attempt = try_kallsyms,
-		.remedy = remedy_kallsyms,
+		.refused = REFUSED_KALLSYMS,
 		.better = "snapshot_bpf",
 	},
 	{

@@ -138,32 +138,12 @@ static int try_list(struct doctor *doctor, const char **how, struct err *err)
 		return 0;
 	if (stat("/proc/1", &st) == 0)
 		return 0;
-	return err_set(err, ENOENT, "/proc hides the processes of other users (hidepid)");
-}
-
-static const char *remedy_traced(struct doctor *doctor, int code, const char *syscall)
-{
-	return code == EPERM || code == EACCES ? rights_remedy_ptrace(&doctor->rights, syscall, doctor->arena) : NULL;
-}
-
-static const char *remedy_ptrace(struct doctor *doctor, int code)
-{
-	return remedy_traced(doctor, code, "ptrace");
-}
-
-static const char *remedy_vm_read(struct doctor *doctor, int code)
-{
-	return remedy_traced(doctor, code, "process_vm_readv");
-}
-
-static const char *remedy_file(struct doctor *doctor, int code)
-{
-	return remedy_traced(doctor, code, NULL);
+	return err_set(err, ENOENT, HIDEPID_HIDES);
 }
 
 static const char *remedy_list(struct doctor *doctor, int code)
 {
-	return "sudo mount -o remount,hidepid=0 /proc, or run it as root";
+	return REMEDY_HIDEPID;
 }
 
 static const char group[] = "reading processes";
@@ -183,7 +163,8 @@ static const struct check list[] = {
 		.about = "memory is read at once (process_vm_readv)",
 		.costs = "without it and /proc/PID/mem there are no user stacks",
 		.attempt = try_vm_read,
-		.remedy = remedy_vm_read,
+		.refused = REFUSED_PTRACE,
+		.syscall = "process_vm_readv",
 		.better = "mem",
 	},
 	{
@@ -192,7 +173,7 @@ static const struct check list[] = {
 		.about = "memory is read through /proc/PID/mem",
 		.costs = "without it and process_vm_readv there are no user stacks",
 		.attempt = try_mem,
-		.remedy = remedy_file,
+		.refused = REFUSED_PTRACE,
 	},
 	{
 		.group = group,
@@ -200,7 +181,8 @@ static const struct check list[] = {
 		.about = "running threads are stopped for microseconds, where their CPUs cannot be taken (ptrace)",
 		.costs = "threads that run are shown without a stack; those that sleep need no ptrace",
 		.attempt = try_ptrace,
-		.remedy = remedy_ptrace,
+		.refused = REFUSED_PTRACE,
+		.syscall = "ptrace",
 	},
 	{
 		.group = group,
@@ -208,7 +190,7 @@ static const struct check list[] = {
 		.about = "system calls and registers of sleeping threads (/proc/PID/syscall)",
 		.costs = "without it and BPF sleeping threads have to be held, too",
 		.attempt = try_syscall,
-		.remedy = remedy_file,
+		.refused = REFUSED_PTRACE,
 		.better = "snapshot_bpf",
 	},
 	{
@@ -217,7 +199,7 @@ static const struct check list[] = {
 		.about = "kernel stacks as text (/proc/PID/stack)",
 		.costs = "without it and BPF there are no kernel stacks",
 		.attempt = try_stack,
-		.needed = RIGHT(CAP_SYS_ADMIN),
+		.refused = REFUSED_KERNEL_STACK,
 		.better = "snapshot_bpf",
 	},
 	{
@@ -226,7 +208,7 @@ static const struct check list[] = {
 		.about = "files that were deleted or replaced while in use (/proc/PID/map_files)",
 		.costs = "code of a program whose package was upgraded underneath has no names, and its stacks may end there",
 		.attempt = try_map_files,
-		.needed = RIGHT(CAP_CHECKPOINT_RESTORE),
+		.refused = REFUSED_MAP_FILES,
 	},
 };
 

@@ -169,8 +169,6 @@ static int try_sampler(struct doctor *doctor, const char **how, struct err *err)
 static const char snapshot[] = "stakeout PID, on a program of its own";
 static const char offcpu[] = "stakeout offcpu, on the same program";
 
-#define FOR_STACKS (RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON) | RIGHT(CAP_SYS_PTRACE))
-
 static const struct check list[] = {
 	{
 		.group = snapshot,
@@ -178,7 +176,7 @@ static const struct check list[] = {
 		.about = "by BPF: user and kernel stacks of sleeping threads, nobody is stopped",
 		.costs = "running threads are found by guessing from /proc; without root there are no kernel stacks",
 		.attempt = try_snapshot_bpf,
-		.needed = FOR_STACKS,
+		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "snapshot_libbpf",
 	},
@@ -188,7 +186,7 @@ static const struct check list[] = {
 		.about = "the same, relocated by libbpf, for older kernels",
 		.costs = "nothing where the line above works",
 		.attempt = try_snapshot_libbpf,
-		.needed = FOR_STACKS,
+		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "snapshot_bpf",
 	},
@@ -198,7 +196,7 @@ static const struct check list[] = {
 		.about = "by /proc",
 		.costs = "nothing where BPF works",
 		.attempt = try_snapshot_proc,
-		.needed = RIGHT(CAP_SYS_ADMIN) | RIGHT(CAP_SYS_PTRACE),
+		.refused = REFUSED_PROC_STACKS,
 		.better = "snapshot_bpf,snapshot_libbpf",
 	},
 	{
@@ -207,7 +205,7 @@ static const struct check list[] = {
 		.about = "by BPF at the scheduler's own tracepoint (Linux 6.18)",
 		.costs = "nothing where one of the next two works",
 		.attempt = try_sched_exit,
-		.needed = FOR_STACKS,
+		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "offcpu_kprobe",
 	},
@@ -217,7 +215,7 @@ static const struct check list[] = {
 		.about = "by BPF at a kprobe",
 		.costs = "stacks are taken at every switch, which takes three times as long",
 		.attempt = try_kprobe,
-		.needed = FOR_STACKS,
+		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "offcpu_sched_exit",
 	},
@@ -227,7 +225,7 @@ static const struct check list[] = {
 		.about = "by BPF at every switch",
 		.costs = "waits are estimated from /proc: short ones are missed, and wakers are not known",
 		.attempt = try_switch,
-		.needed = FOR_STACKS,
+		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "offcpu_sched_exit,offcpu_kprobe",
 	},
@@ -237,7 +235,7 @@ static const struct check list[] = {
 		.about = "by looking at /proc again and again",
 		.costs = "nothing where BPF works",
 		.attempt = try_sampler,
-		.needed = RIGHT(CAP_SYS_ADMIN) | RIGHT(CAP_SYS_PTRACE),
+		.refused = REFUSED_PROC_STACKS,
 		.better = "offcpu_sched_exit,offcpu_kprobe,offcpu_switch",
 	},
 };

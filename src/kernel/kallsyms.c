@@ -11,8 +11,7 @@
 #include "base/sorted.h"
 #include "base/vec.h"
 #include "privilege/broker.h"
-#include "privilege/capabilities.h"
-#include "privilege/file_rights.h"
+#include "privilege/remedy.h"
 
 enum {
 	CHUNK = 256 << 10,
@@ -146,12 +145,12 @@ static void sort(struct kallsyms *ks)
 
 static int hidden(const char *path, struct err *err)
 {
-	char help[RIGHTS_HELP];
+	char help[REMEDY_SIZE];
 
 	return err_set(err, EPERM,
 		       "%s shows no addresses: the kernel hides them (kernel.kptr_restrict) from processes without "
-		       "CAP_SYSLOG: %s; or set kernel.kptr_restrict to 0",
-		       path, rights_help(RIGHT(CAP_SYSLOG), help));
+		       "CAP_SYSLOG: %s",
+		       path, remedy(REFUSED_KALLSYMS, help));
 }
 
 int kallsyms_load(const char *path, struct err *err, struct kallsyms **out)

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "privilege/capabilities.h"
-#include "privilege/file_rights.h"
+#include "privilege/remedy.h"
 
 /* The end of the verifier's log: what it refused. */
 static _Thread_local char refusal[160];
@@ -92,15 +92,15 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 {
 	const char *colon = doubt ? ": " : "";
 	const struct helper *helper;
-	char said[sizeof(refusal)], help[RIGHTS_HELP];
+	char said[sizeof(refusal)], help[REMEDY_SIZE];
 
 	memcpy(said, refusal, sizeof(said));
 	refusal[0] = '\0'; /* a later step does not fail for this */
 	if (code == EPERM)
-		return err_set(err, code, "%s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON: %s", step, strerror(code),
-			       rights_help(RIGHT(CAP_BPF) | RIGHT(CAP_PERFMON), help));
+		return err_set(err, code, "%s was refused (%s): it takes CAP_BPF and CAP_PERFMON: %s", step, strerror(code),
+			       remedy(REFUSED_BPF, help));
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux)", step);
+		return err_set(err, code, "%s failed: this kernel has no BTF (/sys/kernel/btf/vmlinux): " REMEDY_BTF, step);
 	doubt = doubt ? doubt : "";
 	helper = find_helper(said);
 	if (helper)

@@ -15,6 +15,7 @@
 #include "base/cursor.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "privilege/remedy.h"
 
 enum {
 	RING_BYTES = 1 << 16, /* of each CPU: some 500 mappings */
@@ -40,10 +41,10 @@ DEFINE_CLEANUP(mmap_watch, struct mmap_watch *, mmap_watch_destroy)
 
 static int explain(struct err *err, int code)
 {
+	char help[REMEDY_SIZE];
+
 	if (code == EPERM || code == EACCES)
-		return err_set(err, code, "watching mappings was refused (%s): it needs root, or CAP_PERFMON and "
-			       "kernel.perf_event_paranoid at most 2",
-			       strerror(code));
+		return err_set(err, code, "watching mappings was refused (%s): %s", strerror(code), remedy(REFUSED_MMAP_WATCH, help));
 	return err_set(err, code, "watching mappings by perf events: %s", strerror(code));
 }
 

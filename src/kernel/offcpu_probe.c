@@ -21,6 +21,7 @@
 #include "kernel/loading.h"
 #include "offcpu.skel.h"
 #include "offcpu_finding.skel.h"
+#include "privilege/remedy.h"
 
 /* Waits whose sums do not fit are sent one by one. */
 enum { ALLOCATED_SUMS = 1 << 15, ALLOCATED_STACKS = 1 << 16, ALLOCATED_LENGTHS = 1 << 12, ALLOCATED_STUBS = 1 << 9 };
@@ -286,10 +287,10 @@ static bool has_kprobes(void)
 
 static int refuse_kprobe(const struct offcpu_probe *probe, int code, struct err *err)
 {
-	return err_set(err, code,
-		       "a kprobe on %s was refused (%s): it needs root, or CAP_BPF and CAP_PERFMON, and a kernel with "
-		       "CONFIG_KPROBE_EVENTS that is not locked down",
-		       probe->switch_symbol, strerror(code));
+	char help[REMEDY_SIZE];
+
+	return err_set(err, code, "a kprobe on %s was refused (%s): %s", probe->switch_symbol, strerror(code),
+		       remedy(REFUSED_KPROBE, help));
 }
 
 static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const struct offcpu_probe_options *options,

@@ -45,7 +45,7 @@ size_t needed_rights(int last_capability, struct needed_right out[static MAX_NEE
 	return n;
 }
 
-static const char *capability_name(int capability, char buf[static 16])
+const char *capability_name(int capability, char buf[static 16])
 {
 	static const char *const others[] = {[CAP_SYS_ADMIN] = "cap_sys_admin", [CAP_SYS_RESOURCE] = "cap_sys_resource"};
 	struct needed_right rights[MAX_NEEDED_RIGHTS];

@@ -25,9 +25,12 @@ struct needed_right {
 enum { MAX_NEEDED_RIGHTS = 8 };
 size_t needed_rights(int last_capability, struct needed_right out[static MAX_NEEDED_RIGHTS]);
 
+/* "cap_bpf", or the number of one that is not needed here. */
+const char *capability_name(int capability, char buf[static 16]);
+
 /*
- * How to get these capabilities, in the same words everywhere: "sudo stakeout …, or once: sudo stakeout setup (cap_bpf)".
- * Those that `stakeout setup` does not give leave only the first.
+ * How to get these capabilities: "sudo stakeout …, or once: sudo stakeout setup (cap_bpf)". Those that `stakeout setup` does not
+ * give leave only the first. Errors say more: remedy.h.
  */
 enum { RIGHTS_HELP = 200 };
 const char *rights_help(uint64_t capabilities, char buf[static RIGHTS_HELP]);

@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/user.h"
-#include "privilege/capabilities.h"
-#include "privilege/file_rights.h"
+#include "privilege/remedy.h"
 #include "proc/lsm.h"
 #include "proc/task.h"
 #include "proc/task_stat.h"
@@ -117,6 +116,14 @@ static void open_pidfd(struct process *process)
 	}
 }
 
+/* Signals tell of processes that /proc may hide. */
+static int explain_absence(pid_t pid, struct err *err)
+{
+	if (process_check_numbers(NULL) == 0 && kill(pid, 0) < 0 && errno == EPERM)
+		return err_set(err, ESRCH, "process %d: " HIDEPID_HIDES ": " REMEDY_HIDEPID, (int)pid);
+	return err_set(err, ESRCH, "there is no process %d", (int)pid);
+}
+
 int process_open(pid_t pid, struct err *err, struct process *out)
 {
 	_cleanup_close_ int dir = -1;
@@ -127,7 +134,7 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 && errno == ENOENT)
-		return err_set(err, ESRCH, "there is no process %d", (int)pid);
+		return explain_absence(pid, err);
 	if (dir < 0)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	rc = task_status_read(dir, "status", &status);
@@ -440,15 +447,6 @@ static bool find_obstacle(const struct process *process, char *out, size_t size)
 	return true;
 }
 
-/* Such as in a container: its root has few rights, and other processes may have more. */
-static bool is_root_without_rights(void)
-{
-	struct task_status own;
-
-	return geteuid() == 0 && task_status_read(AT_FDCWD, "/proc/self/status", &own) == 0 &&
-	       !(own.effective >> CAP_SYS_PTRACE & 1);
-}
-
 static bool is_confined(const struct process *process, char *out, size_t size)
 {
 	_cleanup_close_ int self = open("/proc/self", O_PATH | O_CLOEXEC);
@@ -465,30 +463,15 @@ static bool is_confined(const struct process *process, char *out, size_t size)
 
 int process_explain_denied(const struct process *process, int code, const char *what, struct err *err)
 {
-	char owner[64], scope_text[8] = "", obstacle[200] = "", hint[260] = "", help[RIGHTS_HELP];
+	char owner[64], obstacle[200], help[REMEDY_SIZE];
 	struct process_info info;
 	struct stat st;
-	int scope = 0;
+	bool is_found;
 
 	if (fstat(process->dir_fd, &st) < 0 || process_info(process, &info) < 0)
 		return err_set(err, ESRCH, "process %d has ended", (int)process->pid);
-	if (process_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", scope_text, sizeof(scope_text)) > 0)
-		scope = atoi(scope_text);
-	if (is_root_without_rights())
-		return err_set(err, code, "process %d (%s, %s): %s: %s. This root has no CAP_SYS_PTRACE, as in a container: "
-			       "--cap-add=SYS_PTRACE, or in Kubernetes capabilities: {add: [SYS_PTRACE]}, gives it%s%s",
-			       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code),
-			       find_obstacle(process, obstacle, sizeof(obstacle)) ? "; what is in the way: " : "", obstacle);
-	if (find_obstacle(process, obstacle, sizeof(obstacle)) || is_confined(process, obstacle, sizeof(obstacle)))
-		snprintf(hint, sizeof(hint), "; that is not the obstacle here: %s", obstacle);
-	else if (scope > 0)
-		snprintf(hint, sizeof(hint), "; it is %d now: `sysctl kernel.yama.ptrace_scope=0` lets you read your own processes",
-			 scope);
-	else
-		snprintf(hint, sizeof(hint), "; that is not the obstacle here: another user namespace may be, or a security module");
-	return err_set(err, code,
-		       "process %d (%s, %s): %s: %s. It takes CAP_SYS_PTRACE, which root has: %s; or for your own processes "
-		       "kernel.yama.ptrace_scope 0%s",
+	is_found = find_obstacle(process, obstacle, sizeof(obstacle)) || is_confined(process, obstacle, sizeof(obstacle));
+	return err_set(err, code, "process %d (%s, %s): %s: %s. It takes CAP_SYS_PTRACE, which the host's root has: %s%s%s",
 		       (int)process->pid, info.comm, describe_user(st.st_uid, owner, sizeof(owner)), what, strerror(code),
-		       rights_help(RIGHT(CAP_SYS_PTRACE), help), hint);
+		       remedy(REFUSED_PTRACE, help), is_found ? "; what is in the way: " : "", is_found ? obstacle : "");
 }

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/debug.h"
+#include "privilege/remedy.h"
 #include "target/debugfile.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
@@ -158,11 +159,12 @@ static int open_by_helper(struct opener *o, struct stat *st)
 
 static int explain_open(const struct map_entry *entry, int code, struct err *err)
 {
+	char help[REMEDY_SIZE];
+
 	if (entry->deleted && code != ETIMEDOUT)
-		return err_set(
-			err, code,
-			"the file is deleted; opening what is left of it through /proc/PID/map_files needs root, "
-			"CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; --ignore-deleted reads what is at its path now");
+		return err_set(err, code, "the file is deleted; opening what is left of it through "
+			       "/proc/PID/map_files: %s; --ignore-deleted reads what is at its path now",
+			       remedy(REFUSED_MAP_FILES, help));
 	if (code == ESTALE)
 		return err_set(err, code, "the file at this path is not the one that is mapped");
 	if (code == EINVAL)

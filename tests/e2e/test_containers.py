@@ -55,7 +55,7 @@ def pod(target, tool, unshare):
 def what_is_had(result):
     """As the manual's table says it."""
     if result.code == 1:
-        assert "--cap-add=SYS_PTRACE" in result.err and len(result.err.splitlines()) == 1, result
+        assert "--cap-add=SYS_PTRACE " in result.err and len(result.err.splitlines()) == 1, result
         return "no"
     doc = result.doc
     assert re.fullmatch(r"/tmp/stakeout-pod-\w+/program", doc["exe"])

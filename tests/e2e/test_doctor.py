@@ -3,9 +3,12 @@
 
 import json
 import re
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
-from harness import ROOT, refusing, run, without_btf
+from harness import ROOT, built, refusing, run, without_btf
 from offcpu_recording import why_not
 
 SNAPSHOTS = ("snapshot_bpf", "snapshot_libbpf", "snapshot_proc")
@@ -79,7 +82,7 @@ def test_without_rights(root, as_nobody, target):
         assert capability in finding(doc, name)["remedy"], finding(doc, name)
     assert finding(doc, "snapshot_proc")["state"] == "partly" and "no kernel stacks" in finding(doc, "snapshot_proc")["why"]
     assert verdict(doc, "snapshot")["method"] == "proc"
-    assert any("kernel stacks need root" in lack for lack in verdict(doc, "snapshot")["lacks"])
+    assert any("kernel stacks take BPF" in lack for lack in verdict(doc, "snapshot")["lacks"])
     assert verdict(doc, "offcpu")["method"] == "proc"
     assert any("waits are estimated" in lack for lack in verdict(doc, "offcpu")["lacks"])
 
@@ -166,3 +169,46 @@ def test_table_of_the_readme(root, target, setpriv, as_nobody, bpf_missing):
             assert finding(bare, name)["state"] != "works" and finding(having, name)["state"] == "works", finding(having, name)
             words = (way.split(" and ")[0].lower(), *(["kptr_restrict"] if name == "kallsyms" else []))
             assert any(word in finding(bare, name)["remedy"] for word in words), finding(bare, name)
+
+
+def test_commands_say_the_same(root, target, as_nobody):
+    """What helps, word for word."""
+    own = target("spinners", "loop", wrap=as_nobody).settle("loop")
+    doc = examined(own.pid, wrap=as_nobody)
+    for name, args in (
+        ("stack", [own.pid]),
+        ("stack", ["offcpu", "-d", "0.2", "--source=proc", "-v", "-p", own.pid]),
+        ("bpf", [own.pid]),
+        ("bpf", ["--source=bpf", own.pid]),
+        ("bpf", ["offcpu", "-d", "0.2", "-p", own.pid]),
+        ("realtime", ["--debug", own.pid]),
+    ):
+        said = run(*args, wrap=as_nobody)
+        assert finding(doc, name)["remedy"] in said.out + said.err, (name, said)
+
+
+def test_commands_say_the_same_of_deleted_files(root, target, as_nobody):
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        t = target("dlopen", shutil.copy(built("plugin"), place), wrap=as_nobody).settle()
+    said = run("-v", t.pid, wrap=as_nobody)
+    assert f"/proc/PID/map_files: {finding(examined(wrap=as_nobody), 'map_files')['remedy']}; --ignore-deleted" in said.out, said
+
+
+def test_commands_say_the_same_of_btf(root, unshare, target):
+    t = target("plain").settle()
+    wrap = without_btf(unshare)
+    for args in (["--source=libbpf", t.pid], ["offcpu", "-d", "0.2", "--source=switch", "-p", t.pid]):
+        said = run(*args, wrap=wrap)
+        assert said.code == 1 and finding(examined(wrap=wrap), "btf")["remedy"] in said.err, said
+
+
+def test_commands_say_the_same_of_hidden_processes(root, unshare, as_nobody, target):
+    """Where /proc hides them, a number is not said to be nobody's."""
+    t = target("plain").settle()
+    script = 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"'
+    wrap = [unshare, "-m", "sh", "-c", script, "-", *as_nobody]
+    hides = finding(examined(wrap=wrap), "proc")
+    said = run(t.pid, wrap=wrap)
+    assert hides["state"] == "fails" and said.code == 1, (hides, said)
+    assert f"process {t.pid}: {hides['why']}: {hides['remedy']}" in said.err, said

@@ -38,7 +38,7 @@ def test_without_bpf_it_is_an_estimate(target, record, as_nobody, tmp_path):
     assert result.code == 3, result
     doc = json.loads(result.out)
     assert doc["estimate"] is True and doc["method"] == "proc"
-    for way in ("root", "CAP_BPF"):
+    for way in ("sudo", "CAP_BPF"):
         assert way in " ".join(doc["notes"]), doc["notes"]
     rows = rows_of(doc, t.tids["worker"], "bottom_wait")
     assert rows and added(rows, "total_ns") <= doc["duration_ns"] * 1.1

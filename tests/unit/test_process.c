@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "privilege/remedy.h"
 #include "proc/family.h"
 #include "proc/process.h"
 #include "proc/task.h"
@@ -172,8 +173,33 @@ static void test_maps(void **state)
 	munmap(page, 4096);
 }
 
-static void test_denied_names_the_three_ways(void **state)
+static void pause_for_ever(void)
 {
+	for (;;)
+		pause();
+}
+
+/* By the signal that it sends; threads of others, and we ourselves, are none. */
+static void test_helper(void **state)
+{
+	pid_t child = child_start(pause_for_ever), helper = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+
+	assert_true(helper >= 0);
+	if (helper == 0)
+		pause_for_ever();
+	assert_true(process_is_helper(helper, getpid()));
+	assert_false(process_is_helper(helper, getppid()));
+	assert_false(process_is_helper(child, getpid()));
+	assert_false(process_is_helper(getpid(), getpid()));
+	child_end(child);
+	kill(helper, SIGKILL);
+	assert_int_equal(waitpid(helper, NULL, __WALL), helper);
+	assert_false(process_is_helper(helper, getpid()));
+}
+
+static void test_denied_names_what_helps(void **state)
+{
+	char help[REMEDY_SIZE];
 	struct err err = {0};
 	struct process p;
 
@@ -181,7 +207,7 @@ static void test_denied_names_the_three_ways(void **state)
 	assert_int_equal(process_explain_denied(&p, EPERM, "its memory cannot be read", &err), -EPERM);
 	assert_non_null(strstr(err.msg, "root"));
 	assert_non_null(strstr(err.msg, "CAP_SYS_PTRACE"));
-	assert_non_null(strstr(err.msg, "ptrace_scope"));
+	assert_non_null(strstr(err.msg, remedy(REFUSED_PTRACE, help)));
 	process_close(&p);
 }
 
@@ -194,7 +220,8 @@ int main(void)
 		cmocka_unit_test(test_thread_is_no_process),
 		cmocka_unit_test(test_has_ended),
 		cmocka_unit_test(test_maps),
-		cmocka_unit_test(test_denied_names_the_three_ways),
+		cmocka_unit_test(test_helper),
+		cmocka_unit_test(test_denied_names_what_helps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

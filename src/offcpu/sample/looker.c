@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "privilege/remedy.h"
 #include "proc/task.h"
 
 enum { MAX_KERNEL_FRAMES = 127 };
@@ -184,9 +185,11 @@ static enum seen glance(const struct watched_process *watched, const struct task
 
 static const char *kernel_error(struct looker *l, int code)
 {
+	char help[REMEDY_SIZE];
+
 	if (code == EACCES || code == EPERM)
-		return arena_printf(l->arena, "%s: /proc/PID/task/TID/stack needs root or CAP_SYS_ADMIN",
-				    strerrorname_np(code));
+		return arena_printf(l->arena, "%s: /proc/PID/task/TID/stack takes CAP_SYS_ADMIN: %s", strerrorname_np(code),
+				    remedy(REFUSED_KERNEL_STACK, help));
 	if (code == ENOENT)
 		return "ENOENT: this kernel has no /proc/PID/task/TID/stack";
 	return arena_printf(l->arena, "%s: %s", strerrorname_np(code), strerrordesc_np(code));
