@@ -78,24 +78,31 @@ def test_stacks(target, example):
     """With each SIGALRM, until the process has ended."""
     t = target("sleepers", "-n", "2").settle()
     proc = subprocess.Popen([example("stacks"), str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    head = f"sleepers (pid {t.pid}): 3 threads, 0 held\n"
+    said = []
     try:
         wait_until(lambda: "sigtimedwait" in kernel_stack(proc.pid, proc.pid), "it waits for a signal")
-        for _ in range(2):
+        for count in (1, 2):
             proc.send_signal(signal.SIGALRM)
-            assert proc.stdout.readline() == f"sleepers (pid {t.pid}): 3 threads, 0 held\n"
-            heads = []
-            while len(heads) < 3 or not line.strip().startswith("native") or "_start" not in line and "clone" not in line:
-                line = proc.stdout.readline()
-                assert line, heads
-                heads += [line] if line.startswith("tid ") else []
-            assert sum("sleeper " in head for head in heads) == 2
+            while said.count(head) < count:  # the end of what is said of one is the start of the next
+                said.append(proc.stdout.readline())
+                assert said[-1], said
         t.end()
         proc.send_signal(signal.SIGALRM)
-        out, err = proc.communicate(timeout=TIMEOUT)
+        said += proc.stdout.readlines()
+        err = proc.stderr.read()
+        proc.wait(TIMEOUT)
     finally:
         proc.kill()
         proc.wait()
+        proc.stdout.close()
+        proc.stderr.close()
     assert (proc.returncode, err.count("\n")) == (1, 1) and str(t.pid) in err
+    before, *stacks = "".join(said).split(head)
+    assert before == "" and len(stacks) == 2, said
+    for text in stacks:
+        assert len(re.findall(r"^tid \d+ ", text, re.M)) == 3 and len(re.findall(r"^tid \d+ sleeper ", text, re.M)) == 2, text
+        assert len(re.findall(r"^  native .* descend\b", text, re.M)) >= 2, text
 
 
 def run_example(path, *args):
