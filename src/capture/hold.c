@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that run, or all of them: held together for one instant. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static enum work store_held(struct take *take, const struct held_thread *h, stru
 {
 	struct snapshot *snap = take->snap;
 	struct task_status status;
-	char help[REMEDY_SIZE];
+	char help[REMEDY_SIZE], why[REMEDY_SIZE + 50];
 
 	if (h->result == HELD_STOPPED)
 		return store_stopped(take, h, t);
@@ -86,9 +87,8 @@ static enum work store_held(struct take *take, const struct held_thread *h, stru
 				      (int)t->tracer);
 		return WORK_SETTLED;
 	case HELD_DENIED:
-		t->status = THREAD_NOT_PERMITTED;
-		t->why = arena_printf(snap->arena, "it runs, and ptrace was refused: %s",
-				      remedy(REFUSED_PTRACE, help));
+		snprintf(why, sizeof(why), "it runs, and ptrace was refused: %s", remedy(REFUSED_PTRACE, help));
+		take_set_status(snap, t, THREAD_NOT_PERMITTED, why);
 		return WORK_SETTLED;
 	case HELD_TIMEOUT:
 		t->status = THREAD_STOP_TIMEOUT;

@@ -101,7 +101,7 @@ static void add_scope(struct text *text, int scope)
 	else if (scope > 0)
 		add(text, "sudo sysctl kernel.yama.ptrace_scope=0 (it is %d)", scope);
 	else
-		add(text, "kernel.yama.ptrace_scope 0 would do, which it is");
+		add(text, "kernel.yama.ptrace_scope 0 is enough, as it is");
 }
 
 const char *remedy_for(enum refused what, const struct standing *standing, char buf[static REMEDY_SIZE])

@@ -162,7 +162,7 @@ static int explain_open(const struct map_entry *entry, int code, struct err *err
 	char help[REMEDY_SIZE];
 
 	if (entry->deleted && code != ETIMEDOUT)
-		return err_set(err, code, "the file is deleted; opening what is left of it through "
+		return err_set(err, code, "the file is deleted; what is left of it can be opened through "
 			       "/proc/PID/map_files: %s; --ignore-deleted reads what is at its path now",
 			       remedy(REFUSED_MAP_FILES, help));
 	if (code == ESTALE)
