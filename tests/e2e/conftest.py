@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import javas
@@ -345,8 +346,9 @@ def serve():
         server.end()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def libdebuginfod():
-    found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
-    if "libdebuginfod.so.1" not in found:
+    """By loading it, as the program does, but in another process."""
+    load = "import ctypes; ctypes.CDLL('libdebuginfod.so.1')"
+    if subprocess.run([sys.executable, "-c", load], capture_output=True).returncode:
         pytest.skip("libdebuginfod is not installed")

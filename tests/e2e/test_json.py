@@ -93,7 +93,7 @@ def test_32bit_program(narrow, stakeout, source):
     assert (call["nr"], call["name"]) == (162, "nanosleep")
     assert int(call["args"][0], 16) in range(1, 1 << 32) and call["args"][1] == "0x0"
     assert doc["arch"] == "i386"
-    assert [frame["symbol"] for frame in doc["threads"][0]["user_stack"]][:2] == ["narrow_wait", "narrow_caller"]
+    assert [frame["symbol"] for frame in doc["threads"][0]["user_stack"]][:2] == ["narrow_wait", "narrow_caller"], doc
     until(lambda: stakeout(source, narrow.pid).out, lambda out: "in nanosleep(" in out)
 
 
