@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that are asleep: read without being stopped, and proved to have slept. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -69,6 +70,15 @@ static bool store_observed(struct take *take, const struct observation *o, struc
 	return store_kernel_stack(take->snap, o, t);
 }
 
+static void refuse_registers(struct snapshot *snap, struct snap_thread *t)
+{
+	char help[REMEDY_SIZE], why[REMEDY_SIZE + 80];
+
+	snprintf(why, sizeof(why), "its registers cannot be read: /proc/PID/task/TID/syscall is refused: %s",
+		 remedy(REFUSED_PTRACE, help));
+	take_set_status(snap, t, THREAD_NOT_PERMITTED, why);
+}
+
 /* True for a thread of which nothing more can be taken; says why. */
 static bool settle(struct take *take, const struct observation *o, struct snap_thread *t)
 {
@@ -79,8 +89,7 @@ static bool settle(struct take *take, const struct observation *o, struct snap_t
 	else if (o->kernel_worker)
 		take_set_status(take->snap, t, THREAD_KERNEL, "it runs for the kernel (io_uring) and has no user stack");
 	else if (o->regs_error)
-		take_set_status(take->snap, t, THREAD_NOT_PERMITTED,
-				"its registers cannot be read: /proc/PID/task/TID/syscall is refused");
+		refuse_registers(take->snap, t);
 	else
 		return false;
 	return true;

@@ -59,7 +59,7 @@ struct raw_stack {
 	enum stack_end end;
 	uint64_t end_pc;       /* where an incomplete walk stopped */
 	uint64_t missing;      /* an address that an incomplete walk could not read; 0: there is none */
-	char error[160];       /* a sentence for an incomplete stack, "" otherwise */
+	char error[320];       /* a sentence for an incomplete stack, "" otherwise */
 };
 
 static inline void raw_stack_deinit(struct raw_stack *stack)

@@ -320,8 +320,10 @@ def test_replay(stakeout, stripped, tmp_path):
         with open(fifo, "wb") as f:
             f.write(saved.read_bytes()[:100])
             f.flush()
-            assert_no_rights(child_of(proc.pid, "stakeout-parser"), 0)
-            os.kill(child_of(proc.pid, "stakeout-parser"), signal.SIGSEGV)
+            parser = child_of(proc.pid, "stakeout-parser")
+            wait_until(lambda: status(parser)["Seccomp"] == ["2"], "it has given up its rights")
+            assert_no_rights(parser, 0)
+            os.kill(parser, signal.SIGSEGV)
             out, err = proc.communicate(timeout=TIMEOUT)
     finally:
         proc.kill()
