@@ -117,6 +117,8 @@ def test_doctor_names_what_to_add(engine):
         (list_of_names,) = re.findall(r"\{add: \[(.*?)\]\}", found[name]["remedy"])
         added.update(list_of_names.split(", "))
     assert added == {"BPF", "PERFMON", "CHECKPOINT_RESTORE", "SYS_NICE", "SYSLOG"}
+    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 2:
+        pytest.skip("kernel.perf_event_paranoid is above 2: perf_event_open() is refused with CAP_PERFMON, too")
     again = run("doctor", "--json", wrap=contained(engine, *added))
     states = {f["name"]: f["state"] for f in json.loads(again.out)["findings"]}
     assert again.code == 0 and {states[name] for name in ("bpf", "map_files", "realtime", "kallsyms")} == {"works"}, states
