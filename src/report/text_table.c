@@ -47,6 +47,28 @@ static bool is_library(const struct frame *frame)
 	return false;
 }
 
+/* Where a library's threads wait, whatever for: who calls these is the better answer. */
+static bool is_wait(const struct frame *frame)
+{
+	static const char *const waits[] = {
+		"jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park", "java.util.concurrent.locks.", "java.lang.Object.wait",
+		"java.lang.Thread.sleep",
+	};
+
+	if (frame->kind == FRAME_KIND_PYTHON)
+		return frame->file && strstr(frame->file, "/selectors.py");
+	for (size_t i = 0; frame->kind == FRAME_KIND_JAVA && i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (starts_with(frame->symbol, waits[i]))
+			return true;
+	return false;
+}
+
+/* All threads begin there. */
+static bool is_start(const struct frame *frame)
+{
+	return starts_with(frame->symbol, frame->kind == FRAME_KIND_JAVA ? "java.lang.Thread.run" : "Thread.");
+}
+
 const struct frame *text_table_program(const struct stack *stack)
 {
 	const struct frame *library = NULL;
@@ -58,7 +80,8 @@ const struct frame *text_table_program(const struct stack *stack)
 			continue;
 		if (!is_library(frame))
 			return frame;
-		library = library ? library : frame;
+		if (!library || (is_wait(library) && !is_wait(frame) && !is_start(frame)))
+			library = frame;
 	}
 	return library;
 }
@@ -230,6 +253,21 @@ static void put_who(FILE *out, const struct trace_thread *const *members, size_t
 		fprintf(out, "  %s%*s  ", fitting, width - (int)text_columns(fitting), "");
 }
 
+/* Of a function without a name, as "<anonymous>" and "<module>", " app.js:4" where there is room for it. */
+static void put_place(const struct text *t, const struct frame *frame, size_t room)
+{
+	char line[16];
+
+	if (frame->symbol[0] != '<' || !is_program(frame->kind) || !frame->file || !frame->line)
+		return;
+	snprintf(line, sizeof(line), ":%u", frame->line);
+	if (text_columns(frame->symbol) + 1 + text_columns(path_tail(frame->file, 1)) + strlen(line) > room)
+		return;
+	fputc(' ', t->out);
+	text_untrusted(t, path_tail(frame->file, 1));
+	fputs(line, t->out);
+}
+
 /* Its name in at most `room` columns, or its module. */
 static void put_where(const struct text *t, const struct trace_thread *thread, size_t room)
 {
@@ -243,6 +281,7 @@ static void put_where(const struct text *t, const struct trace_thread *thread, s
 		text_style(t, STYLE_STRONG);
 		text_untrusted(t, name ? name : frame->symbol);
 		text_style(t, STYLE_PLAIN);
+		put_place(t, frame, room);
 	} else if (frame->module) {
 		name = shorten_name(path_tail(frame->module->path, 1), room - strlen("?? in "));
 		fputs("?? in ", t->out);

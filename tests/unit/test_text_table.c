@@ -57,6 +57,61 @@ static void test_programs(void **state)
 	assert_string_equal(where(&js, NULL), "onRequest");
 }
 
+/* A thread that only a library has: what it waits for, and not how. */
+static void test_waits_of_libraries(void **state)
+{
+	const struct stack pool = SAMPLE_STACK(
+		{.symbol = "jdk.internal.misc.Unsafe.park", .kind = FRAME_KIND_JAVA},
+		{.symbol = "java.util.concurrent.locks.LockSupport.park", .kind = FRAME_KIND_JAVA},
+		{.symbol = "java.util.concurrent.LinkedBlockingQueue.take", .kind = FRAME_KIND_JAVA},
+		{.symbol = "java.util.concurrent.ThreadPoolExecutor.getTask", .kind = FRAME_KIND_JAVA},
+		{.symbol = "java.lang.Thread.run", .kind = FRAME_KIND_JAVA});
+	const struct stack server = SAMPLE_STACK(
+		{.symbol = "_PollLikeSelector.select", .kind = FRAME_KIND_PYTHON, .file = "/usr/lib/python3.11/selectors.py"},
+		{.symbol = "BaseServer.serve_forever", .kind = FRAME_KIND_PYTHON, .file = "/usr/lib/python3.11/socketserver.py"},
+		{.symbol = "Thread.run", .kind = FRAME_KIND_PYTHON, .file = "/usr/lib/python3.11/threading.py"});
+
+	assert_string_equal(where(&pool, NULL), "java.util.concurrent.LinkedBlockingQueue.take");
+	assert_string_equal(where(&server, NULL), "BaseServer.serve_forever");
+}
+
+/* The table's line of a thread with this frame, on a terminal of that width. */
+static char *line_of(const struct frame *frame, unsigned width)
+{
+	const struct stack stack = {.data = (struct frame *)frame, .len = 1};
+	struct snapshot *snap = snapshot_create(7, arch_host());
+	const struct snap_thread thread = {.tid = 7, .state = 'S', .off_cpu_ns = -1, .cpu_ns = -1};
+	const struct trace_thread traced = {.snap = snap, .thread = &thread, .user = &stack};
+	const struct trace_thread *member = &traced;
+	struct group group = {.first = 0, .count = 1};
+	const struct groups groups = {.data = &group, .len = 1, .members = &member};
+	char *text = NULL;
+	size_t len;
+	const struct text t = {.out = open_memstream(&text, &len)};
+
+	text_table(&t, &groups, width);
+	fclose(t.out);
+	snapshot_destroy(snap);
+	return text;
+}
+
+/* A function without a name is told by its place, where there is room for that. */
+static void test_places_of_nameless(void **state)
+{
+	const struct frame nameless = {.symbol = "<anonymous>", .kind = FRAME_KIND_JS, .file = "/srv/app.js", .line = 4};
+	const struct frame named = {.symbol = "serve", .kind = FRAME_KIND_JS, .file = "/srv/app.js", .line = 4};
+	char *line = line_of(&nameless, 0);
+
+	assert_non_null(strstr(line, "  <anonymous> app.js:4\n"));
+	free(line);
+	line = line_of(&nameless, 76);
+	assert_non_null(strstr(line, "  <anonymous>\n"));
+	free(line);
+	line = line_of(&named, 0);
+	assert_non_null(strstr(line, "  serve\n"));
+	free(line);
+}
+
 #define NAMES(...) (&(const struct stack)SAMPLE_STACK(__VA_ARGS__))
 
 /* What comes with the language says as little as the C library. */
@@ -89,6 +144,8 @@ int main(void)
 		cmocka_unit_test(test_outside_of_the_c_library),
 		cmocka_unit_test(test_names_before_places),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_waits_of_libraries),
+		cmocka_unit_test(test_places_of_nameless),
 		cmocka_unit_test(test_languages),
 	};
 
