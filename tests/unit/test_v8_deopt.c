@@ -154,6 +154,25 @@ static void expect_alone(const struct made *made)
 	assert_int_equal(calls.data[0].bytecode, 0);
 }
 
+/* What V8 has dropped was there when the frame was made: it is known that something is missing. */
+static void test_dropped(void **state)
+{
+	struct made made = make();
+	uint64_t none = v8make_array(&v8made, V8MAKE_TYPE_ARRAY, NULL, 0);
+	struct v8_calls calls;
+
+	v8make_finish(&v8made);
+	assert_true(v8_place_calls(&v8made.heap, &made.place, &calls));
+	assert_false(calls.is_left);
+	v8make_put(&v8made, made.code.object, 16, none);
+	expect_alone(&made);
+	assert_true(v8_place_calls(&v8made.heap, &made.place, &calls));
+	assert_true(calls.is_left);
+	made.place.is_exact = true;
+	assert_true(v8_place_calls(&v8made.heap, &made.place, &calls));
+	assert_false(calls.is_left);
+}
+
 static void test_nothing_called(void **state)
 {
 	struct made made = make();
@@ -255,7 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_inlined),        TEST(test_names),          TEST(test_no_name),      TEST(test_no_builtin),
-		TEST(test_nothing_called), TEST(test_elsewhere),    TEST(test_damaged),
+		TEST(test_nothing_called), TEST(test_elsewhere),      TEST(test_damaged),      TEST(test_dropped),
 		TEST(test_other_types),    TEST(test_other_function), TEST(test_few_literals), TEST(test_no_function),
 		TEST(test_short_bytecode), TEST(test_no_bytecode),    TEST(test_other_version),
 	};

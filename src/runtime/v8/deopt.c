@@ -140,3 +140,10 @@ bool v8_deopt_find(const struct heap *heap, const struct v8_code *code, const st
 	       v8_translation_read(heap, code->tables, bytes, at, &translation) && read_calls(&data, &translation, out) &&
 	       out->data[out->len - 1].shared == shared;
 }
+
+bool v8_deopt_is_dropped(const struct heap *heap, const struct v8_code *code)
+{
+	uint32_t len;
+
+	return heap_is(heap, code->data, code->tables->type_deopt) && heap_length(heap, code->data, &len) && !len;
+}

@@ -21,6 +21,7 @@ struct v8_call {
 struct v8_calls {
 	struct v8_call data[TRANSLATION_FRAMES]; /* the innermost first */
 	size_t len;
+	bool is_left; /* V8 has left the code since, and dropped what it knew: more may have been executed there */
 };
 
 /*
@@ -29,5 +30,8 @@ struct v8_calls {
  */
 bool v8_deopt_find(const struct heap *heap, const struct v8_code *code, const struct v8_safepoint *place, uint64_t shared,
 		   struct v8_calls *out);
+
+/* Whether V8 has dropped all that it kept of the code, which it does when it has left it for good. */
+bool v8_deopt_is_dropped(const struct heap *heap, const struct v8_code *code);
 
 #endif

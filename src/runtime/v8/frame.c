@@ -212,8 +212,10 @@ static bool find_optimised(const struct heap *heap, const struct v8_place *place
 {
 	struct v8_safepoint safepoint;
 
-	return !place->is_exact && v8_safepoint_find(heap, code, place->pc, &safepoint) &&
-	       v8_deopt_find(heap, code, &safepoint, shared, out);
+	if (place->is_exact || !v8_safepoint_find(heap, code, place->pc, &safepoint))
+		return false;
+	out->is_left = v8_deopt_is_dropped(heap, code);
+	return v8_deopt_find(heap, code, &safepoint, shared, out);
 }
 
 static bool read_shared(const struct heap *heap, const struct v8_place *place, uint64_t *out)
@@ -227,6 +229,7 @@ bool v8_place_calls(const struct heap *heap, const struct v8_place *place, struc
 	struct v8_call own = {0};
 	struct v8_code code;
 
+	out->is_left = false;
 	if (!read_shared(heap, place, &own.shared))
 		return false;
 	if (place->is_builtin)
