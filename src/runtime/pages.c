@@ -151,12 +151,13 @@ bool pages_take(struct pages *pages, const struct ask *answers)
 	return true;
 }
 
-bool pages_load(struct pages *pages, const struct snapshot *snap)
+bool pages_load(struct pages *pages, const struct snapshot *snap, pid_t tid)
 {
+	pages->left = 0;
 	for (size_t i = 0; i < snap->copies.len; i++) {
 		const struct snap_copy *copy = &snap->copies.data[i];
 
-		if (!copy->tid && !take_copy(pages, copy->copy.start, copy->copy.len, copy->copy.data))
+		if (copy->tid == tid && !take_copy(pages, copy->copy.start, copy->copy.len, copy->copy.data))
 			return false;
 	}
 	return true;

@@ -51,7 +51,10 @@ void pages_foresee(struct pages *pages, uint64_t address, uint64_t len);
 bool pages_take(struct pages *pages, const struct ask *answers);
 bool pages_want(struct pages *pages, struct ask *wants);
 
-/* What a saved snapshot holds. False when memory is exhausted. */
-bool pages_load(struct pages *pages, const struct snapshot *snap);
+/*
+ * What a saved snapshot holds for a thread, or with 0 for no thread in particular. Nothing is lacking then: whatever is not there could
+ * not be read. False when memory is exhausted.
+ */
+bool pages_load(struct pages *pages, const struct snapshot *snap, pid_t tid);
 
 #endif

@@ -129,11 +129,21 @@ static void test_saved(void **state)
 	copy.copy.start += 0x10000;
 	assert_true(vec_push(&snap->copies, copy));
 	pages_init(&pages, 1 << 20);
-	assert_true(pages_load(&pages, snap));
+	assert_true(pages_load(&pages, snap, 0));
 	assert_true(pages_read_word(&pages, AT + PAGES_SIZE, &word));
 	assert_int_equal(word, 7);
 	assert_false(pages_read_word(&pages, AT + 8, &word)); /* only a part of that piece is there */
 	assert_false(pages_read_word(&pages, AT + 0x10000 + PAGES_SIZE, &word));
+	assert_false(pages.lacks); /* nobody waits for it */
+	assert_int_equal(pages.wanted.len, 0);
+	pages_deinit(&pages);
+
+	pages_init(&pages, 1 << 20);
+	assert_true(pages_load(&pages, snap, 5));
+	assert_true(pages_read_word(&pages, AT + 0x10000 + PAGES_SIZE, &word));
+	assert_int_equal(word, 7);
+	assert_false(pages_read_word(&pages, AT + PAGES_SIZE, &word));
+	assert_false(pages.lacks);
 	pages_deinit(&pages);
 	snapshot_destroy(snap);
 }

@@ -55,6 +55,30 @@ static void test_others(void **state)
 	assert_false(v8_code_find(&v8made.heap, UINT64_MAX, &code));
 }
 
+/*
+ * Instructions hold what could be the address of a map, as those of x86_64 do, where there is no memory. As long as it may still come
+ * nothing can be said; of a saved snapshot all that can be had is there.
+ */
+static void test_saved(void **state)
+{
+	struct v8make_code made = v8make_code(&v8made, V8MAKE_BASELINE, 200, NULL, 0);
+	struct snapshot *snap = snapshot_create(1, &arch_x86_64);
+	struct snap_copy copy = {.tid = 7, .copy = {.start = V8MAKE_BASE, .len = V8MAKE_SIZE, .data = v8made.bytes}};
+	struct v8_code code;
+
+	v8make_put(&v8made, made.stream, 96, 0x671895ff41c1);
+	v8make_finish(&v8made);
+	assert_false(v8_code_find(&v8made.heap, made.start + 150, &code));
+	assert_true(v8made.pages.lacks);
+	assert_true(vec_push(&snap->copies, copy));
+	pages_deinit(&v8made.pages);
+	pages_init(&v8made.pages, V8MAKE_SIZE);
+	assert_true(pages_load(&v8made.pages, snap, 7));
+	assert_true(v8_code_find(&v8made.heap, made.start + 150, &code));
+	assert_int_equal(code.object, made.object);
+	snapshot_destroy(snap);
+}
+
 /* Before, instructions followed their Code. */
 static void test_one_object(void **state)
 {
@@ -107,7 +131,7 @@ static void test_bytecode(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_find), TEST(test_others), TEST(test_one_object), TEST(test_bytecode)};
+	const struct CMUnitTest tests[] = {TEST(test_find), TEST(test_others), TEST(test_saved), TEST(test_one_object), TEST(test_bytecode)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

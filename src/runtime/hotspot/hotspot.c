@@ -165,7 +165,7 @@ static bool detect(struct target *target, void **state)
 		target_is_live(target) ? look(target) : snapshot_find_runtime(target->snap, name);
 	struct hotspot *hs = found && !found->problem ? create(target, found) : NULL;
 
-	if (!hs || layout_problem(&hs->layout) || (!target_is_live(target) && !pages_load(&hs->pages, target->snap))) {
+	if (!hs || layout_problem(&hs->layout) || (!target_is_live(target) && !pages_load(&hs->pages, target->snap, 0))) {
 		destroy(hs);
 		return false;
 	}

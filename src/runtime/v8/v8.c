@@ -175,26 +175,6 @@ static struct v8_thread *find_thread(const struct v8 *v8, pid_t tid)
 	return slot && *slot ? v8->threads.data[*slot - 1] : NULL;
 }
 
-/* What was read for one thread. */
-static bool load_thread(const struct snapshot *snap, struct v8_thread *t)
-{
-	struct ask copies = {0};
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < snap->copies.len; i++) {
-		const struct mem_copy *copy = &snap->copies.data[i].copy;
-
-		if (snap->copies.data[i].tid == t->tid)
-			ok = vec_push(&copies, (struct ask_range){.address = copy->start,
-								  .len = copy->len,
-								  .got = copy->len,
-								  .data = copy->data});
-	}
-	ok = ok && pages_take(&t->pages, &copies);
-	ask_deinit(&copies);
-	return ok;
-}
-
 static bool detect_saved(struct target *target, struct v8 *v8)
 {
 	const struct snap_runtime *saved = snapshot_find_runtime(target->snap, name);
@@ -207,13 +187,13 @@ static bool detect_saved(struct target *target, struct v8 *v8)
 	if (end < saved->nfacts && (saved->facts[end] > MAX_THREADS || saved->facts[end] * THREAD_FACTS != end - V8_FACT_COUNT))
 		return false;
 	v8_layout_load(saved->facts, V8_FACT_COUNT, &v8->layout);
-	if (v8_layout_check(&v8->layout, NULL) < 0 || !pages_load(&v8->ran, target->snap))
+	if (v8_layout_check(&v8->layout, NULL) < 0 || !pages_load(&v8->ran, target->snap, 0))
 		return false;
 	for (uint32_t i = V8_FACT_COUNT; i < end; i += THREAD_FACTS) {
 		pid_t tid = (pid_t)saved->facts[i];
 		struct v8_thread *t = find_thread(v8, tid) || v8->threads.len >= MAX_THREADS ? NULL : add_thread(v8, tid);
 
-		if (!t || !load_thread(target->snap, t))
+		if (!t || !pages_load(&t->pages, target->snap, tid))
 			return false;
 		t->flags = (uint32_t)saved->facts[i + 1];
 	}
