@@ -206,6 +206,20 @@ static void test_code(void **state)
 	assert_true(without > 0);
 }
 
+/* Optimised code that V8 has left since: nobody knows any more what was inlined. */
+static void test_left_code(void **state)
+{
+	static const uint8_t safepoints[] = {1, 0, 0, 0, 1 | 1 << 4 | 1 << 7, 0, 0, 0, 32, 1, 0};
+	uint64_t none, shared = make_shared("f", &none);
+	struct v8make_code code = v8make_code(&m, V8MAKE_TURBOFAN, 64, safepoints, sizeof(safepoints));
+	struct runtime_frame frame = {.code = shared, .place = place_of(FUNCTION_PLACE, false, 0, shared)};
+	struct moving_mem p = {0};
+
+	v8make_put(&m, code.object, 16, v8make_array(&m, V8MAKE_TYPE_ARRAY, NULL, 0));
+	assert_null(name_at(&p, code.start + 32, &frame));
+	assert_non_null(name_at(&p, code.start + 16, &frame)); /* where V8 never had anything to tell */
+}
+
 static void test_describe(void **state)
 {
 	struct map_entry entries[] = {
@@ -242,7 +256,9 @@ static void test_describe(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_marks), TEST(test_moved), TEST(test_code), TEST(test_describe)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_names), TEST(test_marks), TEST(test_moved), TEST(test_code), TEST(test_left_code), TEST(test_describe),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

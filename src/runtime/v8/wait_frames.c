@@ -189,7 +189,8 @@ static bool are_calls_known_again(struct v8_wait_frames *waits, struct mem *live
 	if (!place->pc)
 		return true;
 	pages_read_live(&waits->again, live, MAX_AGAIN);
-	if (!v8_place_calls(heap, place, &first) || !v8_place_calls(&again, place, &second) || first.len != second.len)
+	if (!v8_place_calls(heap, place, &first) || !v8_place_calls(&again, place, &second) || first.len != second.len ||
+	    first.is_left)
 		return false;
 	for (size_t i = 0; i < first.len; i++)
 		if (first.data[i].shared != second.data[i].shared || first.data[i].bytecode != second.data[i].bytecode ||
