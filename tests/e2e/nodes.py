@@ -72,7 +72,12 @@ def always_options(node, tier):
     """To have each function compiled as soon as it is called."""
     if tier == "baseline":
         return tier_options(node, tier)
-    return ["--always-turbofan"] if "--always-turbofan (" in v8_options(node) else ["--always-opt"]
+    known = v8_options(node)
+    wait = "--minimum-invocations-before-optimization"  # since 12 the first calls do not count
+    return [
+        "--always-turbofan" if "--always-turbofan (" in known else "--always-opt",
+        *([f"{wait}=0"] if f"{wait} (" in known else []),
+    ]
 
 
 def truth(t):
