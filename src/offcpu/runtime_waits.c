@@ -134,11 +134,11 @@ static bool is_gil(const struct stack *user, size_t i)
 	       is_python_file(user->data[i + 1].module) && offcpu_name_kinds(symbol) & NAME_CONDITION;
 }
 
-/* How it waits for anything else; since 3.13 mostly by the second. */
+/* How it waits for anything else; since 3.13 mostly by the second, which compilers may inline: then the third is left of it. */
 static bool is_python_wait(const char *symbol)
 {
-	return symbol &&
-	       (starts_with(symbol, "PyThread_acquire_lock_timed") || starts_with(symbol, "_PyParkingLot_Park"));
+	return symbol && (starts_with(symbol, "PyThread_acquire_lock_timed") || starts_with(symbol, "_PyParkingLot_Park") ||
+			  starts_with(symbol, "_PySemaphore_Wait"));
 }
 
 /* Its queues wait for a lock that is not really one: adding to the queue releases it. */
@@ -159,7 +159,7 @@ static bool is_python_queue(const struct stack *user, size_t i)
 static bool is_python_lock(const struct stack *user, size_t end)
 {
 	for (size_t i = 0; i + 1 < end; i++)
-		if (is_python_wait(user->data[i].symbol))
+		if (is_python_wait(user->data[i].symbol) && !is_python_wait(user->data[i + 1].symbol))
 			return !user->data[i + 1].symbol && is_python_file(user->data[i + 1].module);
 	return false;
 }

@@ -142,6 +142,14 @@ static void test_python(void **state)
 		{{NATIVE("_PyParkingLot_Park"), EXPORTED("PyEvent_WaitTimed", PROGRAM), PYTHON("main", "/program.py")},
 		 RUNTIME_WAIT_UNKNOWN,
 		 0},
+		/* 3.14 */
+		{{NATIVE("_PySemaphore_Wait"), NAMELESS(PROGRAM), PYTHON("main", "/program.py")}, RUNTIME_WAIT_LOCK, 2},
+		{{NATIVE("_PySemaphore_Wait"), NATIVE("_PyParkingLot_Park"), NAMELESS(PROGRAM), PYTHON("main", "/program.py")},
+		 RUNTIME_WAIT_LOCK,
+		 3},
+		{{NATIVE("_PySemaphore_Wait"), EXPORTED("PyEvent_WaitTimed", PROGRAM), PYTHON("main", "/program.py")},
+		 RUNTIME_WAIT_UNKNOWN,
+		 0},
 	};
 
 	CHECK(expected);
