@@ -207,6 +207,23 @@ static enum runtime_wait find_java(const struct stack *user, size_t *i)
 	return RUNTIME_WAIT_UNKNOWN;
 }
 
+/*
+ * A method that is not native calls the virtual machine, which waits with a condition: for a monitor, or until something of its own is done.
+ * JDK 8 as Debian builds it has no names that say so.
+ */
+static bool is_java_monitor(const struct stack *user, size_t end)
+{
+	const struct frame *method = &user->data[end], *caller = end ? method - 1 : NULL;
+	const char *file = caller && caller->module && caller->module->path ? strrchr(caller->module->path, '/') : NULL;
+
+	if (!file || !starts_with(file, "/libjvm.") || caller->symbol || !method->tier || strcmp(method->tier, "native") == 0)
+		return false;
+	for (size_t i = 0; i < end; i++)
+		if (user->data[i].symbol && offcpu_name_kinds(user->data[i].symbol) & NAME_CONDITION)
+			return true;
+	return false;
+}
+
 static enum runtime_wait find_python(const struct stack *user, size_t *i)
 {
 	enum runtime_wait wait = find_function(&user->data[*i], python);
@@ -243,7 +260,7 @@ enum runtime_wait offcpu_runtime_wait(const struct stack *user, size_t *frames)
 		return RUNTIME_WAIT_UNKNOWN;
 	wait = find_native(user, &i);
 	if (wait == RUNTIME_WAIT_UNKNOWN && i < user->len && user->data[i].kind == FRAME_KIND_JAVA)
-		wait = find_java(user, &i);
+		wait = is_java_monitor(user, i) ? RUNTIME_WAIT_LOCK : find_java(user, &i);
 	else if (wait == RUNTIME_WAIT_UNKNOWN && i < user->len)
 		wait = find_python(user, &i);
 	if (wait == RUNTIME_WAIT_CONDITION)

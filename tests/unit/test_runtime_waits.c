@@ -36,6 +36,11 @@ struct expected {
 #define LOCKS   "java.util.concurrent.locks."
 #define LIBRARY "/usr/lib/python3.11/"
 #define PROGRAM "/usr/bin/python3.11"
+#define JVM     "/usr/lib/jvm/java-8-openjdk/jre/lib/server/libjvm.so"
+#define METHOD(name, how)                                                                                              \
+	{                                                                                                              \
+		.symbol = (name), .kind = FRAME_KIND_JAVA, .tier = (how), .raw = 1                                      \
+	}
 
 static void check(const struct expected *expected, size_t n)
 {
@@ -95,6 +100,10 @@ static void test_java(void **state)
 		 RUNTIME_WAIT_LOCK,
 		 1},
 		{{NATIVE("read"), JAVA("sun.nio.ch.FileDispatcherImpl.read0")}, RUNTIME_WAIT_UNKNOWN, 0},
+		/* 8, whose file has no names: of a method that is native it could be anything */
+		{{NATIVE("pthread_cond_wait"), NAMELESS(JVM), METHOD("W.enter", "interpreted")}, RUNTIME_WAIT_LOCK, 2},
+		{{NATIVE("pthread_cond_wait"), NAMELESS(JVM), METHOD("W.own", "native")}, RUNTIME_WAIT_UNKNOWN, 0},
+		{{NATIVE("read"), NAMELESS(JVM), METHOD("W.enter", "interpreted")}, RUNTIME_WAIT_UNKNOWN, 0},
 		{{NATIVE("futex"), JAVA("W.main"), JAVA("java.lang.Thread.sleep")}, RUNTIME_WAIT_UNKNOWN, 0},
 	};
 
