@@ -160,6 +160,9 @@ def test_waits_that_are_not_over(java, record, mode, source):
         rows.setdefault(row["thread_name"], []).append(row)
     found = [name for name in stacks if name in rows and name != "main"]  # which wrote where the others are
     assert len(found) > 5
+    lacking = {row["user_stack_error"] for name in found for row in rows[name]}
+    if source == "proc" and lacking == {"the step needs register x30, which is not known"}:
+        pytest.skip("its C library waits in a function that keeps no return address on the stack, and /proc does not tell x30")
     for name in found:
         assert stacks[name] in [shown(row) for row in rows[name]], name
 
