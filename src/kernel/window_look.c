@@ -2,6 +2,7 @@
 #include "kernel/window_look.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #ifdef HAVE_BPF
 
