@@ -22,9 +22,12 @@ struct {
 	__type(value, struct switch_clock);
 } switch_clocks SEC(".maps");
 
-static __attribute__((noinline)) void compare_clocks(struct switch_clock *c, __u64 now)
+static __attribute__((noinline)) __u64 compare_clocks(struct switch_clock *c, __u64 now)
 {
-	switch_clock_compare(c, now, bpf_ktime_get_ns());
+	__u64 ns = bpf_ktime_get_ns();
+
+	switch_clock_compare(c, now, ns);
+	return ns;
 }
 
 static __always_inline __u64 time_at(struct switch_clock *c, struct task_struct *task)
@@ -36,9 +39,7 @@ static __always_inline __u64 time_at(struct switch_clock *c, struct task_struct 
 		now = task->se.cfs_rq->rq->clock;
 	if (!now)
 		return bpf_ktime_get_ns();
-	if (now - c->compared > OFFCPU_COMPARED_FOR_NS)
-		compare_clocks(c, now);
-	return switch_clock_at(c, now);
+	return switch_clock_is_due(c, now) ? compare_clocks(c, now) : switch_clock_at(c, now);
 }
 
 /* When `prev` leaves its CPU; kept for `next`, whose program will run as soon as it has it. */

@@ -68,7 +68,9 @@ def assert_same_look(pid, wrap, usual_wrap=()):
     """A snapshot by both; returns the static one's document."""
     usual, other = (run("--json", "--no-cache", pid, wrap=how) for how in (usual_wrap, wrap))
     assert (other.code, other.err) == (usual.code, usual.err), other
-    usual, other = ({**lasting(result.doc), "taken_at": None} for result in (usual, other))
+    usual, other = (
+        {**doc, "taken_at": None, "capture": {**doc["capture"], "instant": None}} for doc in map(lasting, (usual.doc, other.doc))
+    )
     assert other == usual
     return other
 
