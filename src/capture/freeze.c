@@ -290,14 +290,6 @@ static struct memory_job place_copy(struct freeze *fz, struct mem_copy *copy)
 	return (struct memory_job){.address = copy->start, .len = copy->len, .dst = copy->data};
 }
 
-static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
-{
-	copy->len = job->done;
-	copy->unanswered = job->unanswered;
-	if (job->done < job->len) /* the rest is unreadable, not left out */
-		copy->region_end = job->address + job->done;
-}
-
 /* What to copy of a held thread's stack; false when there is nothing. */
 static bool plan_copy(struct freeze *fz, struct held_thread *h, struct memory_job *job)
 {
@@ -324,12 +316,12 @@ static void copy_batch(struct freeze *fz, struct held_thread **owners, struct me
 	for (size_t i = 0; i < n; i++) {
 		struct held_thread *h = owners[i];
 
-		finish_copy(&jobs[i], &h->stack);
+		memory_job_finish(&jobs[i], &h->stack);
 		if (altstack_interrupted(rq->arch, rq->maps, &h->altstack, &h->stack, rq->stack_size, &h->interrupted)) {
 			struct memory_job job = place_copy(fz, &h->interrupted);
 
 			memory_copy(rq->vm, &job, 1);
-			finish_copy(&job, &h->interrupted);
+			memory_job_finish(&job, &h->interrupted);
 		}
 	}
 }

@@ -202,14 +202,8 @@ static int run_copies(struct take *take, struct copies *copies)
 		dst += (copy->len + 15) & ~UINT64_C(15);
 	}
 	rc = memory_copy(&take->capture->target->memory, jobs.data, jobs.len);
-	for (size_t i = 0; i < jobs.len; i++) {
-		struct mem_copy *copy = copies->wanted.data[i];
-
-		copy->len = jobs.data[i].done;
-		copy->unanswered = jobs.data[i].unanswered;
-		if (jobs.data[i].done < jobs.data[i].len)
-			copy->region_end = copy->start + copy->len; /* the rest is unreadable, not left out */
-	}
+	for (size_t i = 0; i < jobs.len; i++)
+		memory_job_finish(&jobs.data[i], copies->wanted.data[i]);
 	vec_deinit(&jobs);
 	copies->wanted.len = 0;
 	copies->total = 0;

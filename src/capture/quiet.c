@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that run, or have just done so: read while nobody can run on their CPUs, and proved not to have run. */
 #include <errno.h>
+#include <linux/mman.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/mman.h>
 #include <sys/mman.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/debug.h"
 #include "capture/altstack.h"
@@ -27,7 +26,10 @@ enum {
 	PIECE_BYTES = 64 << 10,
 	DEEP_BYTES = 1 << 20, /* of these, pages that are there before */
 	RESERVE_NS = 50 * 1000, /* of the window, for the second look */
+	SLACK_NS = 2000, /* between the scheduler's clock and ours */
 };
+
+#define HELD_BECAUSE "threads that run are held by ptrace: "
 
 /* What is one process's. */
 struct part {
@@ -115,8 +117,10 @@ int take_set_aside(struct take *take)
 	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
 	give_back(take);
 	c->no_windows = rc < 0;
-	if (rc < 0)
+	if (rc < 0) {
+		notes_add(&take->snap->notes, HELD_BECAUSE "%s", why.msg);
 		return 0;
+	}
 	/* That took longer than many a thread sleeps. */
 	rc = take_observe(take, 0, false);
 	if (rc == 0)
@@ -172,13 +176,6 @@ static bool plan_stack(struct quiet *q, size_t i)
 	h->stack = take_known_extent(take, t->tid, sp);
 	h->interrupted = (struct mem_copy){0};
 	return h->stack.len && memory_is_local(&take->capture->target->memory, sp, h->stack.len);
-}
-
-static void finish_copy(const struct memory_job *job, struct mem_copy *copy)
-{
-	if (job->done < job->len)
-		copy->region_end = copy->start + job->done; /* the rest cannot be read */
-	copy->len = job->done;
 }
 
 /* The stacks of those of a range that do not run, as far as most of them go; their jobs are in one piece. How many. */
@@ -238,7 +235,7 @@ static bool take_share(void *arg, unsigned share, unsigned of)
 	if (!copy_jobs(q, first, first + n))
 		return false;
 	for (size_t i = first; i < first + n; i++)
-		finish_copy(&q->jobs[i], &q->owners[i]->stack);
+		memory_job_finish(&q->jobs[i], &q->owners[i]->stack);
 	return true;
 }
 
@@ -320,21 +317,21 @@ static bool is_deep(const struct hasty *h)
  */
 static bool copy_deep(struct quiet *q, uint64_t until)
 {
-	uint64_t most = MORE_BYTES, deep = 0;
+	uint64_t most, deep = 0;
 
 	for (size_t i = 0; i < q->n; i++)
 		deep += is_deep(&q->threads[i]);
 	most = deep ? MORE_BYTES / deep / PIECE_BYTES * PIECE_BYTES : 0;
-	for (size_t i = 0; most > FIRST_BYTES && i < q->n; i++) {
+	for (size_t i = 0; i < q->n; i++) {
 		struct hasty *h = &q->threads[i];
+		const uint64_t allowed = h->part->take->capture->options.stack_size;
 		const uint8_t *begun = h->stack.data;
 
-		if (!is_deep(h))
-			continue;
-		h->limit = most < h->part->take->capture->options.stack_size ? most : h->part->take->capture->options.stack_size;
-		if (h->limit <= h->stack.len || place(h->part, &h->stack, h->limit).len < h->limit)
-			h->limit = h->stack.len;
-		memcpy(h->stack.data, begun, h->stack.len);
+		h->limit = most < allowed ? most : allowed;
+		if (!is_deep(h) || h->limit <= h->stack.len || h->limit > h->part->buffer.size - h->part->used)
+			h->limit = h->stack.len; /* it stays where it is */
+		else
+			memcpy(place(h->part, &h->stack, h->limit).dst, begun, h->stack.len);
 	}
 	for (bool any = true; any;) {
 		any = false;
@@ -372,7 +369,7 @@ static bool copy_interrupted(struct quiet *q)
 	if (!copy_jobs(q, 0, n))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		finish_copy(&q->jobs[i], &q->owners[i]->interrupted);
+		memory_job_finish(&q->jobs[i], &q->owners[i]->interrupted);
 	return true;
 }
 
@@ -475,7 +472,7 @@ static void keep_buffer(struct part *part)
 /* It had a CPU until we took it. Then what the kernel did since is not its doing. */
 static bool was_running(const struct quiet *q, const struct observation *o)
 {
-	return o->state == 'R' && o->off_cpu_ns >= 0 && (uint64_t)o->off_cpu_ns <= q->looked_ns - q->opened_ns + 2000;
+	return o->state == 'R' && (o->off_cpu_ns < 0 || (uint64_t)o->off_cpu_ns <= q->looked_ns - q->opened_ns + SLACK_NS);
 }
 
 /*
@@ -569,7 +566,7 @@ static void do_without(struct quiet *q, const char *why)
 
 		take->capture->no_windows = true;
 		if (q->parts[i].first < q->parts[i].end)
-			notes_add(&take->snap->notes, "threads that run are held by ptrace: %s", why);
+			notes_add(&take->snap->notes, HELD_BECAUSE "%s", why);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "model/snapshot.h"
 #include "target/filesystems.h"
 #include "target/helper.h"
 #include "target/patience.h"
@@ -90,6 +91,14 @@ static int copy_batch(pid_t mm_tid, struct memory_job *jobs, size_t njobs)
 			return (int)i + 1;
 	}
 	return (int)n;
+}
+
+void memory_job_finish(const struct memory_job *job, struct mem_copy *copy)
+{
+	copy->len = job->done;
+	copy->unanswered = job->unanswered;
+	if (job->done < job->len)
+		copy->region_end = job->address + job->done; /* the rest is unreadable, not left out */
 }
 
 uint64_t memory_copy_now(pid_t mm_tid, struct memory_job *jobs, size_t njobs)

@@ -39,6 +39,8 @@ struct memory {
 void memory_init(struct memory *vm, const struct process *process, bool prefer_proc_mem);
 void memory_deinit(struct memory *vm);
 
+struct mem_copy;
+
 struct memory_job {
 	uint64_t address;
 	uint64_t len;
@@ -46,6 +48,9 @@ struct memory_job {
 	uint64_t done;   /* out: bytes read from the start; fewer than len where memory is not readable, */
 	bool unanswered; /* or where it did not come in time, or could not be waited for because threads are held */
 };
+
+/* What came of a job that was to make this copy. */
+void memory_job_finish(const struct memory_job *job, struct mem_copy *copy);
 
 /* Whether the number that memory is read by is still this process's. */
 bool memory_has_number(const struct process *process);
