@@ -454,6 +454,7 @@ def test_file_over_time(hangs, dead_file):
         assert "middle" in names(rows[0]["user_stack"]), rows
 
 
+@pytest.mark.alone("dead files of other tests would be met among all processes, too")
 def test_file_over_time_among_all_processes(hangs, on_dead_fs):
     """One process has a dead file; nobody else's stacks have less for it."""
     scene = on_dead_fs("library")
@@ -470,6 +471,7 @@ def test_file_over_time_among_all_processes(hangs, on_dead_fs):
     assert_whole(row)
 
 
+@pytest.mark.alone("dead files of other tests would be met among all processes, too")
 def test_own_helpers_are_not_among_all_processes(hangs, on_dead_fs, rung):
     """Who waits for the dead file in the program's stead is part of the program, which is not watched."""
     scene = on_dead_fs("library").die()
