@@ -111,17 +111,27 @@ def tools(pid):
     return {name: argvs for name, argvs in found.items() if name[0] in "(s" or shutil.which(TBSTACK if name == "tbstack" else name)}
 
 
-def latencies(pid, load, percentile, seconds):
-    print(f"  99.9th percentile of its clients' waits, one look a second for {seconds} s:")
-    for name, argvs in tools(pid).items():
-        over = threading.Event()
-        looks = threading.Thread(target=each_second, args=(argvs, over))
-        looks.start()
-        try:
-            print(f"    {name:24} {percentile(load, seconds):8.2f} ms", flush=True)
-        finally:
-            over.set()
-            looks.join()
+def waits_beside(argvs, load, percentile, seconds):
+    over = threading.Event()
+    looks = threading.Thread(target=each_second, args=(argvs, over))
+    looks.start()
+    try:
+        return percentile(load, seconds)
+    finally:
+        over.set()
+        looks.join()
+
+
+def latencies(pid, load, percentile, rounds, seconds):
+    """In turns, as the machine is not the same from one minute to the next."""
+    print(f"  99.9th percentile of its clients' waits, one look a second, {rounds} times {seconds} s of each in turn:")
+    found = {name: [] for name in tools(pid)}
+    for i in range(rounds):
+        turn = list(tools(pid).items())
+        for name, argvs in turn[i % len(turn) :] + turn[: i % len(turn)]:
+            found[name].append(waits_beside(argvs, load, percentile, seconds))
+    for name, waits in found.items():
+        print(f"    {name:24} {statistics.median(waits):8.2f} ms (median), {min(waits):.2f} to {max(waits):.2f}", flush=True)
 
 
 def consistency(name, pid, load, rounds, amount):
@@ -137,7 +147,7 @@ def consistency(name, pid, load, rounds, amount):
                 proc.wait()
 
 
-def bench_servers(rounds, seconds):
+def bench_servers(rounds, turns):
     for name, server, percentile, amount in (
         ("redis-server", redis, percentile_of_redis, 100000000),
         ("postgres", postgres, percentile_of_pgbench, 3600),
@@ -146,7 +156,7 @@ def bench_servers(rounds, seconds):
         try:
             with tempfile.TemporaryDirectory(dir="/tmp") as directory, server(Path(directory)) as (pid, load):
                 consistency(name, pid, load, rounds, amount)
-                latencies(pid, load, percentile, seconds)
+                latencies(pid, load, percentile, turns, 5)
         except (AssertionError, KeyError, PermissionError) as e:
             left_out(f"{name}: {e}")
 

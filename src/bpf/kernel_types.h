@@ -159,6 +159,7 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	char comm[16];
+	int *clear_child_tid;
 	unsigned long sas_ss_sp;
 	unsigned long sas_ss_size;
 	struct thread_struct thread;

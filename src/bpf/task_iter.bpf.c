@@ -46,6 +46,7 @@ static void take_registers(struct task_struct *task)
 	record.flags |= TASK_HAS_REGS;
 	record.altstack_start = task->sas_ss_sp;
 	record.altstack_len = task->sas_ss_size;
+	record.tid_address = (__u64)BPF_CORE_READ(task, clear_child_tid);
 	take_syscall(regs, &record);
 #if defined(__TARGET_ARCH_x86)
 	record.fs_base = task->thread.fsbase;

@@ -52,6 +52,7 @@ struct task_record {
 	__u64 syscall_arg0;
 	__u64 altstack_start; /* sigaltstack; length 0: none */
 	__u64 altstack_len;
+	__u64 tid_address; /* where the kernel clears the thread's number when it ends: C libraries have it in the thread's descriptor */
 	__u64 fs_base; /* x86_64 only */
 	__u64 gs_base;
 	__u16 segments[TASK_RECORD_SEGMENTS]; /* likewise: ds, es, fs, gs */
@@ -68,6 +69,6 @@ struct task_record {
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 184 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 192 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -282,7 +282,7 @@ static int list_stoppable(struct take *take, struct held_list *list, struct hold
 			if (take->work.data[i] != WORK_TAKE || t->state == 'D' || take_has_sp(take, t) == running)
 				continue;
 			if (!running) {
-				struct mem_copy extent = take_stack_extent(take, t->tid, t->regs.v[take->snap->arch->user_sp]);
+				struct mem_copy extent = take_stack_extent(take, t, t->regs.v[take->snap->arch->user_sp]);
 
 				h.stack_end = extent.region_end;
 				mode->known_bytes += extent.len + 16;

@@ -45,6 +45,7 @@ struct observation {
 	struct snap_syscall syscall;
 	struct user_regs regs;
 	struct altstack altstack;
+	uint64_t tid_address; /* see task_record.h; 0: not known */
 	struct thread_place place;
 	int regs_error; /* -errno when the registers were refused */
 

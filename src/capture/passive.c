@@ -63,6 +63,7 @@ static bool store_observed(struct take *take, const struct observation *o, struc
 	t->syscall = o->syscall;
 	t->regs = o->regs;
 	t->altstack = o->altstack;
+	t->tid_address = o->tid_address;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;
 	if (o->state == 't' && task_status(&take->capture->target->process, o->tid, &status) == 0)
@@ -151,7 +152,7 @@ static int want_stacks(struct take *take, struct copies *copies)
 		take->work.data[i] = WORK_ASLEEP;
 		take->unread.data[i] = true;
 		t->capture = CAPTURE_ASLEEP;
-		t->stack = take_stack_extent(take, t->tid, t->regs.v[snap->arch->user_sp]);
+		t->stack = take_stack_extent(take, t, t->regs.v[snap->arch->user_sp]);
 		t->interrupted = (struct mem_copy){0};
 		if (!want_copy(copies, &t->stack))
 			return take_out_of_memory(take);
@@ -325,7 +326,7 @@ static void release_held(struct take *take)
 }
 
 /* The first half of a round: what is asleep is copied, and what runs set aside for a window, if there can be one. */
-static int begin_round(struct take *take, bool first)
+static int begin_round(struct take *take, bool first, struct foreground *foreground)
 {
 	int rc = 0;
 
@@ -338,7 +339,7 @@ static int begin_round(struct take *take, bool first)
 	}
 	take_refresh_reader(take);
 	if (rc == 0)
-		rc = take_set_aside(take);
+		rc = take_set_aside(take, foreground);
 	return rc < 0 ? rc : take_copy_asleep(take);
 }
 
@@ -355,7 +356,8 @@ static int end_round(struct take *take, bool had_window)
 /* All of it, for one process. */
 static int take_round(struct take *take)
 {
-	int rc = begin_round(take, false);
+	struct foreground none = {0};
+	int rc = begin_round(take, false, &none);
 
 	return rc < 0 ? rc : end_round(take, false);
 }
@@ -439,12 +441,13 @@ static int take_rest(struct take *take)
 /* One round for all of them, towards one instant. How many threads have to be taken again. */
 static int joint_round(struct take *const *takes, size_t n, bool first)
 {
+	struct foreground foreground = {0};
 	bool had_window;
 	int again = 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
-			takes[i]->rc = begin_round(takes[i], first);
+			takes[i]->rc = begin_round(takes[i], first, &foreground);
 	had_window = take_quiet(takes, n);
 	for (size_t i = 0; i < n; i++) {
 		int rc = takes[i]->rc == 0 ? end_round(takes[i], had_window) : takes[i]->rc;
@@ -453,6 +456,7 @@ static int joint_round(struct take *const *takes, size_t n, bool first)
 		takes[i]->again = rc > 0 ? rc : 0;
 		again += takes[i]->again;
 	}
+	foreground_end(&foreground);
 	return again;
 }
 

@@ -26,6 +26,7 @@ enum {
 	PIECE_BYTES = 64 << 10,
 	DEEP_BYTES = 1 << 20, /* of these, pages that are there before */
 	RESERVE_NS = 50 * 1000, /* of the window, for the second look */
+	MANY_THREADS = 2000, /* a round with more takes too long for a hurry */
 	SLACK_NS = 2000, /* between the scheduler's clock and ours */
 };
 
@@ -105,14 +106,28 @@ static void give_back(struct take *take)
 			take->work.data[i] = WORK_TAKE;
 }
 
-int take_set_aside(struct take *take)
+/*
+ * On a loaded machine we would wait for a CPU in the midst of a round: for longer than threads sleep, and what was rehearsed would
+ * not be in the caches any more.
+ */
+static void hurry(const struct take *take, struct foreground *foreground)
+{
+	if (take->capture->seen.len < MANY_THREADS)
+		foreground_begin(foreground);
+}
+
+int take_set_aside(struct take *take, struct foreground *foreground)
 {
 	struct capture *c = take->capture;
 	struct err why = {0};
 	int rc;
 
-	if (!may_have_windows(take) || !set_aside(take) || *take->look)
+	if (!may_have_windows(take) || !set_aside(take))
 		return 0;
+	if (*take->look) {
+		hurry(take, foreground);
+		return 0;
+	}
 	rc = window_look_create(&why, take->look);
 	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
 	give_back(take);
@@ -121,6 +136,7 @@ int take_set_aside(struct take *take)
 		notes_add(&take->snap->notes, HELD_BECAUSE "%s", why.msg);
 		return 0;
 	}
+	hurry(take, foreground);
 	/* That took longer than many a thread sleeps. */
 	rc = take_observe(take, 0, false);
 	if (rc == 0)
@@ -173,7 +189,7 @@ static bool plan_stack(struct quiet *q, size_t i)
 
 	registers_of(take, &q->request->records[i], &regs);
 	sp = regs.v[take->snap->arch->user_sp];
-	h->stack = take_known_extent(take, t->tid, sp);
+	h->stack = take_known_extent(take, t, sp);
 	h->interrupted = (struct mem_copy){0};
 	return h->stack.len && memory_is_local(&take->capture->target->memory, sp, h->stack.len);
 }

@@ -247,26 +247,28 @@ static uint64_t next_sp(const struct take *take, pid_t tid, uint64_t sp)
 	return next < take->sps.len ? take->sps.data[next].sp : UINT64_MAX;
 }
 
-static struct mem_copy extent_in(const struct take *take, const struct map_entry *map, pid_t tid, uint64_t sp)
+static struct mem_copy extent_in(const struct take *take, const struct map_entry *map, const struct snap_thread *t, uint64_t sp)
 {
 	struct mem_copy extent = {.start = sp};
-	uint64_t next = next_sp(take, tid, sp);
+	uint64_t next = next_sp(take, t->tid, sp);
 
 	if (!map)
 		return extent;
 	extent.region_end = next < map->end ? next : map->end;
+	if (t->tid_address > sp && t->tid_address < extent.region_end)
+		extent.region_end = t->tid_address;
 	extent.len = extent.region_end - sp;
 	if (extent.len > take->capture->options.stack_size)
 		extent.len = take->capture->options.stack_size;
 	return extent;
 }
 
-struct mem_copy take_known_extent(const struct take *take, pid_t tid, uint64_t sp)
+struct mem_copy take_known_extent(const struct take *take, const struct snap_thread *t, uint64_t sp)
 {
-	return extent_in(take, maps_find(&take->snap->maps, sp), tid, sp);
+	return extent_in(take, maps_find(&take->snap->maps, sp), t, sp);
 }
 
-struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp)
+struct mem_copy take_stack_extent(struct take *take, const struct snap_thread *t, uint64_t sp)
 {
-	return extent_in(take, find_region(take, sp), tid, sp);
+	return extent_in(take, find_region(take, sp), t, sp);
 }

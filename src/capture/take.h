@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/foreground.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/capture.h"
@@ -103,13 +104,13 @@ bool take_has_sp(const struct take *take, const struct snap_thread *t);
 int take_refresh_maps(struct take *take);
 
 /*
- * What there is to copy of the thread's stack, at sp: to the end of its mapping, but not into the next thread's stack where
- * several share one, and not more than --stack-size. `data` stays NULL and `len` tells how much; 0: nothing. Reads the
+ * What there is to copy of the thread's stack, at sp: to the end of its mapping, but neither into its descriptor, which C libraries
+ * have at the upper end, nor into the next thread's stack where several share one, and not more than --stack-size. `data` stays NULL and `len` tells how much; 0: nothing. Reads the
  * memory map again, once a round, when sp is not in it.
  */
-struct mem_copy take_stack_extent(struct take *take, pid_t tid, uint64_t sp);
+struct mem_copy take_stack_extent(struct take *take, const struct snap_thread *t, uint64_t sp);
 /* The same by the map that is known. */
-struct mem_copy take_known_extent(const struct take *take, pid_t tid, uint64_t sp);
+struct mem_copy take_known_extent(const struct take *take, const struct snap_thread *t, uint64_t sp);
 
 /* reading.c: what options.reader wants of threads. Room for so many of them; false when memory is exhausted. */
 bool take_add_room(struct take *take, size_t nthreads, struct recorder_room *room);
@@ -128,8 +129,8 @@ void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
 void take_kernel_text(struct snapshot *snap);
 
-/* quiet.c: whoever runs, or has just done so, is set aside for a window if there can be one; then these are taken in it. */
-int take_set_aside(struct take *take);
+/* quiet.c: whoever runs, or has just done so, is set aside for a window if there can be one, and we hurry; then these are taken in it. */
+int take_set_aside(struct take *take, struct foreground *foreground);
 /* One window for all of them. False: there was none. */
 bool take_quiet(struct take *const *takes, size_t n);
 

@@ -92,6 +92,7 @@ struct snap_thread {
 	struct snap_syscall syscall;
 	struct user_regs regs;
 	struct altstack altstack; /* not saved */
+	uint64_t tid_address;	  /* where its number is cleared when it ends: in its descriptor; 0: not known; not saved */
 	struct mem_copy stack;
 	struct mem_copy interrupted; /* its ordinary stack, when a signal handler runs on another; else empty */
 

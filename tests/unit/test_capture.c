@@ -375,6 +375,41 @@ static void test_reader_of_a_spinner(void **state)
 	check_reader(child_spins);
 }
 
+static void *rest(void *arg)
+{
+	pause();
+	return arg;
+}
+
+static void child_has_a_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, rest, NULL);
+	rest(NULL);
+}
+
+/* What lies above it is no stack: the C library's record of the thread, and its variables. */
+static void test_stack_ends_at_the_descriptor(void **state)
+{
+	pid_t pid = child_start(child_has_a_thread);
+	struct snapshot *snap = NULL;
+	const struct snap_thread *t;
+
+	for (int i = 0; i < 5000 && (!snap || snap->threads.len < 2 || snap->threads.data[1].capture != CAPTURE_ASLEEP); i++) {
+		snapshot_destroy(snap);
+		snap = take(pid, SOURCE_BPF, STOP_AUTO);
+	}
+	assert_int_equal(snap->threads.len, 2);
+	t = &snap->threads.data[1];
+	assert_true(t->tid_address > t->stack.start);
+	assert_ptr_equal(maps_find(&snap->maps, t->tid_address), maps_find(&snap->maps, t->stack.start));
+	assert_int_equal(t->stack.region_end, t->tid_address);
+	assert_int_equal(t->stack.start + t->stack.len, t->tid_address);
+	snapshot_destroy(snap);
+	child_end(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_only_one_thread), cmocka_unit_test(test_held_of_another_program),
 		cmocka_unit_test(test_reader_of_a_sleeper),
 		cmocka_unit_test(test_reader_of_a_spinner),
+		cmocka_unit_test(test_stack_ends_at_the_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
