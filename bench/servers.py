@@ -12,6 +12,9 @@ from pathlib import Path
 from harness import wait_until
 
 
+quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def find(program):
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/share/bcc/tools")
 
@@ -32,17 +35,21 @@ def redis(directory):
         proc.wait()
 
 
+def home_of_nobody(directory, name):
+    """A directory for a server that does not run as root, and how it is started."""
+    user = pwd.getpwnam("nobody")
+    home = directory / name
+    home.mkdir(mode=0o700)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    directory.chmod(0o711)
+    return home, dict(user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL)
+
+
 @contextmanager
 def postgres(directory):
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     assert places, "postgres: not installed"
-    user = pwd.getpwnam("nobody")
-    as_user = dict(user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL)
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    home = directory / "postgres"
-    home.mkdir(mode=0o700)
-    os.chown(home, user.pw_uid, user.pw_gid)
-    directory.chmod(0o711)
+    home, as_user = home_of_nobody(directory, "postgres")
     initdb = [places[-1] / "initdb", "-D", home / "db", "--no-sync", "-A", "trust", "-U", "test"]
     subprocess.run(initdb, check=True, **as_user, **quiet)
     options = ["-D", home / "db", "-c", "listen_addresses=", "-k", home]
@@ -52,7 +59,26 @@ def postgres(directory):
         ready = [places[-1] / "pg_isready", "-h", home, "-U", "test"]
         wait_until(lambda: subprocess.run(ready, **quiet).returncode == 0, "postgres is ready")
         subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
-        yield proc.pid, lambda seconds: [*pgbench, "-c", "4", "-T", seconds, "postgres"]
+        yield proc.pid, lambda seconds, clients=4: [*pgbench, "-c", clients, "-T", seconds, "postgres"]
     finally:
         proc.send_signal(signal.SIGQUIT)  # its children end with it
+        proc.wait()
+
+
+@contextmanager
+def mariadb(directory):
+    server, install, load = find("mariadbd"), find("mariadb-install-db"), find("mariadb-slap")
+    assert server and install and load, "mariadbd or mariadb-slap: not installed"
+    home, as_user = home_of_nobody(directory, "mariadb")
+    data = ["--no-defaults", f"--datadir={home / 'db'}"]
+    subprocess.run([install, *data, "--skip-test-db"], check=True, **as_user, **quiet)
+    socket = home / "socket"
+    options = [f"--socket={socket}", "--skip-networking", "--skip-grant-tables"]
+    proc = subprocess.Popen([server, *data, *options], **as_user, **quiet)
+    slap = [load, "--no-defaults", "-S", socket, "--auto-generate-sql", "--auto-generate-sql-load-type=mixed", "--concurrency=32"]
+    try:
+        wait_until(socket.exists, "mariadbd is ready")
+        yield proc.pid, lambda n: [*slap, f"--number-of-queries={n}"]
+    finally:
+        proc.kill()
         proc.wait()

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from harness import command
 from measure import compiled, figure, left_out
-from servers import postgres, redis
+from servers import mariadb, postgres, redis
 from snapshot import TBSTACK, gdb
 
+PGBENCH_CLIENTS = 32
 BUSY = 10  # processes beside, for the runs on a busy machine
 LOAD = "while :; do :; done"
 
@@ -81,8 +82,7 @@ def percentile_of_redis(load, seconds):
 
 def percentile_of_pgbench(load, seconds):
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        argv = [str(a) for a in load(seconds)]
-        argv[argv.index("-c") + 1] = "32"
+        argv = [str(a) for a in load(seconds, PGBENCH_CLIENTS)]
         subprocess.run([*argv, "-l"], cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         waits = sorted(int(line.split()[2]) for log in Path(directory).iterdir() for line in log.read_text().splitlines())
     return waits[int(len(waits) * 0.999)] / 1000
@@ -138,7 +138,7 @@ def consistency(name, pid, load, rounds, amount):
     """Under its own load, and then with much else to do for the machine."""
     for beside in (0, BUSY):
         others = [subprocess.Popen(["sh", "-c", LOAD]) for _ in range(beside)]
-        clients = subprocess.Popen([str(a) for a in load(amount)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        clients = subprocess.Popen([str(a) for a in load(*amount)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             Tally(rounds, "--children", pid).tell(f"{name}{f', beside {beside} others' if beside else ''}")
         finally:
@@ -149,14 +149,16 @@ def consistency(name, pid, load, rounds, amount):
 
 def bench_servers(rounds, turns):
     for name, server, percentile, amount in (
-        ("redis-server", redis, percentile_of_redis, 100000000),
-        ("postgres", postgres, percentile_of_pgbench, 3600),
+        ("redis-server", redis, percentile_of_redis, (100000000,)),
+        ("postgres", postgres, percentile_of_pgbench, (3600, PGBENCH_CLIENTS)),
+        ("mariadbd", mariadb, None, (100000000,)),  # its tool knows no percentiles
     ):
         print(f"\n{name} under load, {rounds} looks")
         try:
             with tempfile.TemporaryDirectory(dir="/tmp") as directory, server(Path(directory)) as (pid, load):
                 consistency(name, pid, load, rounds, amount)
-                latencies(pid, load, percentile, turns, 5)
+                if percentile:
+                    latencies(pid, load, percentile, turns, 5)
         except (AssertionError, KeyError, PermissionError) as e:
             left_out(f"{name}: {e}")
 

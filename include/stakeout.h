@@ -128,6 +128,7 @@ enum {
 	STAKEOUT_NO_NAMES = 1 << 4,    /* only unwind: no kernel stacks, no runtimes, frames have pc, kind, flags and found_by */
 	STAKEOUT_STOP_NONE = 1 << 5,   /* hold no thread, not even those that run: they are not captured */
 	STAKEOUT_STOP_ALL = 1 << 6,    /* hold the whole process once */
+	STAKEOUT_STOP_HOLD = 1 << 7,   /* hold those that run, and take no CPU */
 };
 
 struct stakeout_snapshot_options {
@@ -142,8 +143,9 @@ struct stakeout_snapshot_options {
 
 /*
  * Threads that sleep are read without being stopped, and so are those that run, while threads of the library with real-time
- * priority have their CPUs for microseconds; without the right to that they are held. Fails only if there is
- * nothing to show: -ESRCH there is no such process, -EPERM or -EACCES it may not be read, -EINVAL it is a thread.
+ * priority have their CPUs for microseconds, and the calling thread has such priority for milliseconds; without the right to that
+ * they are held. Fails only if there is nothing to show: -ESRCH there is no such process, -EPERM or -EACCES it may not be read,
+ * -EINVAL it is a thread.
  */
 STAKEOUT_EXPORT int stakeout_snapshot_take(struct stakeout *stakeout, pid_t pid,
 					   const struct stakeout_snapshot_options *options,

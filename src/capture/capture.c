@@ -16,16 +16,25 @@
 
 enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
 
+static int create_observer(const struct capture *c, struct err *err, struct observer **out)
+{
+	const struct process *process = &c->target->process;
+	const struct capture *beside = c->options.beside;
+
+	if (beside && !beside->observer_note[0])
+		return observer_beside_create(beside->observer, process, err, out);
+	return (c->options.source == SOURCE_LIBBPF ? observer_libbpf_create : observer_bpf_create)(process, err, out);
+}
+
 static int choose_observer(struct capture *c, struct err *err)
 {
-	const bool by_libbpf = c->options.source == SOURCE_LIBBPF;
 	struct err why = {0};
 	int rc;
 
 	if (c->options.source != SOURCE_PROC) {
 		rc = process_check_numbers(&why);
 		if (rc == 0)
-			rc = (by_libbpf ? observer_libbpf_create : observer_bpf_create)(&c->target->process, &why, &c->observer);
+			rc = create_observer(c, &why, &c->observer);
 		debug_say(rc, "looking at threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
 		if (rc == 0)
 			return 0;
@@ -64,6 +73,7 @@ int capture_open(struct target *target, const struct capture_options *options, s
 	rc = choose_stop(c, err);
 	if (rc == 0)
 		rc = choose_observer(c, err);
+	c->options.beside = NULL; /* it may go before us */
 	if (rc < 0) {
 		capture_close(c);
 		return rc;

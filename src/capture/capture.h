@@ -59,6 +59,7 @@ struct capture_options {
 	void *on_held_arg;
 
 	const struct thread_reader *reader; /* NULL: there is none */
+	const struct capture *beside; /* another one with these options, whose programs are used, by the same thread; NULL: there is none */
 };
 
 /*

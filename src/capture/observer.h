@@ -79,9 +79,10 @@ struct observer {
 /* What a record of BPF's tells of a thread, but for its kernel stack. */
 void observation_of_record(const struct task_record *record, bool counters_only, struct observation *out);
 
-/* `process` must outlive the observer. */
+/* `process` must outlive the observer. The one beside another of BPF's has its program, and is used by the same thread. */
 int observer_bpf_create(const struct process *process, struct err *err, struct observer **out);
 int observer_libbpf_create(const struct process *process, struct err *err, struct observer **out);
+int observer_beside_create(const struct observer *other, const struct process *process, struct err *err, struct observer **out);
 int observer_proc_create(const struct process *process, struct err *err, struct observer **out);
 
 #endif

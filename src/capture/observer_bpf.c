@@ -108,32 +108,47 @@ static void destroy(struct observer *observer)
 	free(observer);
 }
 
-static int create(const struct process *process, int (*create_iter)(pid_t pid, struct err *err, struct task_iter **out),
-		  struct err *err, struct observer **out)
+/* `rc` is what making the iterator gave, which is taken over. */
+static int create(const struct process *process, int rc, struct task_iter *iter, struct err *err, struct observer **out)
 {
-	struct observer_bpf *s = calloc(1, sizeof(*s));
-	int rc;
+	struct observer_bpf *s;
 
-	if (!s)
-		return err_set(err, ENOMEM, "out of memory");
-	s->observer = (struct observer){.name = "bpf", .observe = observe, .destroy = destroy};
-	s->process = process;
-	rc = create_iter(process->pid, err, &s->iter);
-	if (rc < 0) {
-		free(s);
+	if (rc < 0)
 		return rc;
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		task_iter_destroy(iter);
+		return err_set(err, ENOMEM, "out of memory");
 	}
-	s->observer.slow_why = task_iter_passed_over(s->iter);
+	*s = (struct observer_bpf){
+		.observer = {.name = "bpf", .slow_why = task_iter_passed_over(iter), .observe = observe, .destroy = destroy},
+		.process = process,
+		.iter = iter,
+	};
 	*out = &s->observer;
 	return 0;
 }
 
 int observer_bpf_create(const struct process *process, struct err *err, struct observer **out)
 {
-	return create(process, task_iter_create, err, out);
+	struct task_iter *iter = NULL;
+	int rc = task_iter_create(process->pid, err, &iter);
+
+	return create(process, rc, iter, err, out);
 }
 
 int observer_libbpf_create(const struct process *process, struct err *err, struct observer **out)
 {
-	return create(process, task_iter_create_by_libbpf, err, out);
+	struct task_iter *iter = NULL;
+	int rc = task_iter_create_by_libbpf(process->pid, err, &iter);
+
+	return create(process, rc, iter, err, out);
+}
+
+int observer_beside_create(const struct observer *other, const struct process *process, struct err *err, struct observer **out)
+{
+	struct task_iter *iter = NULL;
+	int rc = task_iter_create_beside(((const struct observer_bpf *)other)->iter, process->pid, err, &iter);
+
+	return create(process, rc, iter, err, out);
 }

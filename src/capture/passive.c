@@ -16,6 +16,7 @@ enum {
 	MAX_ALONE = 256, /* then so many of them one by one, */
 	MAX_TRIES_ALONE = 8,
 	SOME_TIME_NS = 300 * 1000, /* that a round takes beside its passes */
+	LONGER = 16, /* in each round, who slept for so many times as long is read in the window, too */
 };
 
 /* Past so many bytes in all, only so much of each stack is copied. */
@@ -325,22 +326,29 @@ static void release_held(struct take *take)
 	}
 }
 
+/* Before the pass, as it takes longer; whoever is created after it has its stack where that map may not have one. */
+static int renew_maps(struct take *take)
+{
+	int rc = take_refresh_maps(take);
+
+	take->maps_fresh = false;
+	return rc;
+}
+
 /* The first half of a round: what is asleep is copied, and what runs set aside for a window, if there can be one. */
-static int begin_round(struct take *take, bool first, struct foreground *foreground)
+static int begin_round(struct take *take, bool anew)
 {
 	int rc = 0;
 
-	if (!first) {
+	if (anew)
 		rc = take_observe(take, 0, false);
-		if (rc == 0)
-			rc = take_refresh_maps(take);
-		if (rc == 0)
-			rc = take_store_pass(take);
-	}
+	if (rc == 0 && anew)
+		rc = take_store_pass(take);
 	take_refresh_reader(take);
-	if (rc == 0)
-		rc = take_set_aside(take, foreground);
-	return rc < 0 ? rc : take_copy_asleep(take);
+	if (rc < 0)
+		return rc;
+	take_set_aside(take);
+	return take_copy_asleep(take);
 }
 
 /* The second: without a window what runs is held. How many threads have to be taken again, or -errno. */
@@ -356,9 +364,10 @@ static int end_round(struct take *take, bool had_window)
 /* All of it, for one process. */
 static int take_round(struct take *take)
 {
-	struct foreground none = {0};
-	int rc = begin_round(take, false, &none);
+	int rc = renew_maps(take);
 
+	if (rc == 0)
+		rc = begin_round(take, true);
 	return rc < 0 ? rc : end_round(take, false);
 }
 
@@ -442,12 +451,16 @@ static int take_rest(struct take *take)
 static int joint_round(struct take *const *takes, size_t n, bool first)
 {
 	struct foreground foreground = {0};
-	bool had_window;
+	bool had_window, anew;
 	int again = 0;
 
+	for (size_t i = 0; !first && i < n; i++)
+		if (takes[i]->rc == 0)
+			takes[i]->rc = renew_maps(takes[i]);
+	anew = take_prepare_window(takes, n, &foreground) || !first;
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
-			takes[i]->rc = begin_round(takes[i], first, &foreground);
+			takes[i]->rc = begin_round(takes[i], anew);
 	had_window = take_quiet(takes, n);
 	for (size_t i = 0; i < n; i++) {
 		int rc = takes[i]->rc == 0 ? end_round(takes[i], had_window) : takes[i]->rc;
@@ -464,17 +477,20 @@ static int joint_round(struct take *const *takes, size_t n, bool first)
 void take_passive(struct take *const *takes, size_t n)
 {
 	const uint64_t start = monotonic_ns();
+	uint64_t passes_ns = 0;
 	int again = 1;
 
 	for (size_t i = 0; i < n; i++)
-		takes[i]->recent_ns = SOME_TIME_NS + 4 * takes[i]->pass_ns;
+		passes_ns += takes[i]->pass_ns;
+	for (size_t i = 0; i < n; i++)
+		takes[i]->recent_ns = SOME_TIME_NS + 4 * passes_ns; /* a round is one of all */
 	for (unsigned round = 0; again && round < MAX_ROUNDS + takes[0]->windows_tried; round++) {
 		for (size_t i = 0; round > 0 && i < n; i++)
 			release_held(takes[i]);
 		again = joint_round(takes, n, round == 0);
 		/* Threads that sleep for longer get up during a round, too, only less often. */
 		for (size_t i = 0; i < n; i++)
-			takes[i]->recent_ns = takes[i]->recent_ns * 4 + 2 * (monotonic_ns() - start);
+			takes[i]->recent_ns = takes[i]->recent_ns * LONGER + 2 * (monotonic_ns() - start);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0 && takes[i]->again) {

@@ -82,23 +82,6 @@ static bool may_have_windows(const struct take *take)
 	return !c->no_windows && c->options.stop == STOP_AUTO && !c->target->memory.use_proc_mem && take->windows_tried < MAX_WINDOWS;
 }
 
-static bool set_aside(struct take *take)
-{
-	const struct capture *c = take->capture;
-	bool any = false;
-
-	for (size_t i = 0; i < c->seen.len; i++) {
-		const struct observation *o = &c->seen.data[i];
-		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
-
-		if (!slot || take->work.data[*slot] != WORK_TAKE || !is_hasty(take, o, &take->snap->threads.data[*slot]))
-			continue;
-		take->work.data[*slot] = WORK_HURRY;
-		any = true;
-	}
-	return any;
-}
-
 static void give_back(struct take *take)
 {
 	for (size_t i = 0; i < take->work.len; i++)
@@ -106,44 +89,73 @@ static void give_back(struct take *take)
 			take->work.data[i] = WORK_TAKE;
 }
 
+void take_set_aside(struct take *take)
+{
+	const struct capture *c = take->capture;
+
+	for (size_t i = 0; may_have_windows(take) && i < c->seen.len; i++) {
+		const struct observation *o = &c->seen.data[i];
+		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
+
+		if (slot && take->work.data[*slot] == WORK_TAKE && is_hasty(take, o, &take->snap->threads.data[*slot]))
+			take->work.data[*slot] = WORK_HURRY;
+	}
+}
+
+static bool wants_window(const struct take *take)
+{
+	const struct capture *c = take->capture;
+
+	if (take->rc < 0 || !may_have_windows(take))
+		return false;
+	for (size_t i = 0; i < c->seen.len; i++) {
+		const uint64_t *slot = u64map_find(&take->index, (uint64_t)c->seen.data[i].tid);
+
+		if (slot && is_hasty(take, &c->seen.data[i], &take->snap->threads.data[*slot]))
+			return true;
+	}
+	return take->again > 0; /* what was seen last were counters only */
+}
+
+static void load_look(struct take *const *takes, size_t n)
+{
+	struct err why = {0};
+	int rc = window_look_create(&why, takes[0]->look);
+
+	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
+	for (size_t i = 0; rc < 0 && i < n; i++) {
+		if (wants_window(takes[i]))
+			notes_add(&takes[i]->snap->notes, HELD_BECAUSE "%s", why.msg);
+		takes[i]->capture->no_windows = true;
+	}
+}
+
 /*
  * On a loaded machine we would wait for a CPU in the midst of a round: for longer than threads sleep, and what was rehearsed would
  * not be in the caches any more.
  */
-static void hurry(const struct take *take, struct foreground *foreground)
+static void hurry(struct take *const *takes, size_t n, struct foreground *foreground)
 {
-	if (take->capture->seen.len < MANY_THREADS)
+	size_t threads = 0;
+
+	for (size_t i = 0; i < n; i++)
+		threads += takes[i]->capture->seen.len;
+	if (threads < MANY_THREADS)
 		foreground_begin(foreground);
 }
 
-int take_set_aside(struct take *take, struct foreground *foreground)
+bool take_prepare_window(struct take *const *takes, size_t n, struct foreground *foreground)
 {
-	struct capture *c = take->capture;
-	struct err why = {0};
-	int rc;
+	bool wanted = false;
 
-	if (!may_have_windows(take) || !set_aside(take))
-		return 0;
-	if (*take->look) {
-		hurry(take, foreground);
-		return 0;
-	}
-	rc = window_look_create(&why, take->look);
-	debug_say(rc, "looking at running threads by BPF%s%s", why.msg[0] ? ": " : "", why.msg);
-	give_back(take);
-	c->no_windows = rc < 0;
-	if (rc < 0) {
-		notes_add(&take->snap->notes, HELD_BECAUSE "%s", why.msg);
-		return 0;
-	}
-	hurry(take, foreground);
-	/* That took longer than many a thread sleeps. */
-	rc = take_observe(take, 0, false);
-	if (rc == 0)
-		rc = take_store_pass(take);
-	if (rc == 0)
-		set_aside(take);
-	return rc;
+	for (size_t i = 0; i < n; i++)
+		wanted |= wants_window(takes[i]);
+	if (wanted && !*takes[0]->look)
+		load_look(takes, n);
+	if (!wanted || !*takes[0]->look)
+		return false;
+	hurry(takes, n, foreground);
+	return true;
 }
 
 /* More room than the first part of each stack has, from behind that. */

@@ -129,8 +129,12 @@ void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
 void take_kernel_text(struct snapshot *snap);
 
-/* quiet.c: whoever runs, or has just done so, is set aside for a window if there can be one, and we hurry; then these are taken in it. */
-int take_set_aside(struct take *take, struct foreground *foreground);
+/*
+ * quiet.c: if there are threads that run, or have just done so, and there can be a window for them, we hurry from then on, and true
+ * says that all are to be seen anew. Then such threads are set aside, and taken in the window.
+ */
+bool take_prepare_window(struct take *const *takes, size_t n, struct foreground *foreground);
+void take_set_aside(struct take *take);
 /* One window for all of them. False: there was none. */
 bool take_quiet(struct take *const *takes, size_t n);
 

@@ -79,17 +79,33 @@ bool task_record_is_kernel_worker(const struct task_record *record)
 
 #define DOUBT "task iterators that show registers need Linux 5.15"
 
-struct task_iter {
+/* What iterators share. */
+struct program {
+	unsigned users;
 	struct task_iter_light *light; /* the kernel relocated the program, or */
 	struct task_iter_bpf *skel;    /* libbpf did */
 	struct err passed_over;	       /* why libbpf had to */
 	struct task_pass *pass;
-	int program; /* its descriptor */
+	int fd;
+};
+
+struct task_iter {
+	struct program *program;
+	pid_t pid;
 	int link;
 	struct words words; /* the last pass */
 };
 
-DEFINE_CLEANUP(task_iter, struct task_iter *, task_iter_destroy)
+static void drop_program(struct program *p)
+{
+	if (!p || --p->users)
+		return;
+	task_iter_light__destroy(p->light);
+	task_iter_bpf__destroy(p->skel);
+	free(p);
+}
+
+DEFINE_CLEANUP(program, struct program *, drop_program)
 
 bool task_iter_built_in(void)
 {
@@ -97,50 +113,50 @@ bool task_iter_built_in(void)
 }
 
 /* Linux 5.17 and later relocate a program by their own BTF, in a fraction of the time in which libbpf reads it. */
-static int load_light(struct task_iter *iter)
+static int load_light(struct program *p)
 {
 	int rc;
 
-	iter->light = task_iter_light__open();
-	if (!iter->light)
+	p->light = task_iter_light__open();
+	if (!p->light)
 		return -ENOMEM;
-	iter->light->rodata->ns_inum = loading_pid_namespace();
-	rc = task_iter_light__load(iter->light);
+	p->light->rodata->ns_inum = loading_pid_namespace();
+	rc = task_iter_light__load(p->light);
 	if (rc < 0)
 		return rc;
-	iter->pass = &iter->light->bss->pass;
-	iter->program = iter->light->progs.dump_task.prog_fd;
+	p->pass = &p->light->bss->pass;
+	p->fd = p->light->progs.dump_task.prog_fd;
 	return 0;
 }
 
-static int load_by_libbpf(struct task_iter *iter, struct err *err)
+static int load_by_libbpf(struct program *p, struct err *err)
 {
 	LOADING_QUIETLY;
 	int rc;
 
-	iter->skel = task_iter_bpf__open();
-	if (!iter->skel)
+	p->skel = task_iter_bpf__open();
+	if (!p->skel)
 		return loading_explain(err, errno, "opening the BPF task iterator", DOUBT);
-	iter->skel->rodata->ns_inum = loading_pid_namespace();
-	rc = task_iter_bpf__load(iter->skel);
+	p->skel->rodata->ns_inum = loading_pid_namespace();
+	rc = task_iter_bpf__load(p->skel);
 	if (rc)
 		return loading_explain(err, -rc, "loading the BPF task iterator", DOUBT);
-	iter->pass = &iter->skel->bss->pass;
-	iter->program = bpf_program__fd(iter->skel->progs.dump_task);
+	p->pass = &p->skel->bss->pass;
+	p->fd = bpf_program__fd(p->skel->progs.dump_task);
 	return 0;
 }
 
-static int load(struct task_iter *iter, struct err *err)
+static int load(struct program *p, struct err *err)
 {
-	int rc = load_light(iter);
+	int rc = load_light(p);
 
 	debug_say(rc, "the kernel loads the BPF task iterator by itself");
 	if (rc == 0)
 		return 0;
-	task_iter_light__destroy(steal_ptr(iter->light));
-	err_set(&iter->passed_over, -rc, "the kernel did not load the program by itself, as Linux 5.17 and later can (%s)",
+	task_iter_light__destroy(steal_ptr(p->light));
+	err_set(&p->passed_over, -rc, "the kernel did not load the program by itself, as Linux 5.17 and later can (%s)",
 		strerror(-rc));
-	rc = load_by_libbpf(iter, err);
+	rc = load_by_libbpf(p, err);
 	debug_say(rc, "libbpf loads the BPF task iterator");
 	return rc;
 }
@@ -150,29 +166,45 @@ static int attach(const struct task_iter *iter, pid_t pid, pid_t tid)
 {
 	union bpf_iter_link_info info = {.task = {.pid = tid ? 0 : (__u32)pid, .tid = (__u32)tid}};
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info, .iter_info_len = sizeof(info));
-	int link = pid || tid ? bpf_link_create(iter->program, 0, BPF_TRACE_ITER, &opts) : -1;
+	int link = pid || tid ? bpf_link_create(iter->program->fd, 0, BPF_TRACE_ITER, &opts) : -1;
 
-	return link >= 0 ? link : bpf_link_create(iter->program, 0, BPF_TRACE_ITER, NULL);
+	return link >= 0 ? link : bpf_link_create(iter->program->fd, 0, BPF_TRACE_ITER, NULL);
 }
 
-static int create(pid_t pid, int (*load_program)(struct task_iter *iter, struct err *err), struct err *err,
-		  struct task_iter **out)
+static int create_with(struct program *program, pid_t pid, struct err *err, struct task_iter **out)
 {
-	_cleanup_(cleanup_task_iter) struct task_iter *iter = calloc(1, sizeof(*iter));
+	struct task_iter *iter = calloc(1, sizeof(*iter));
 	int rc;
 
 	if (!iter)
 		return err_set(err, ENOMEM, "out of memory");
-	iter->link = -1;
-	rc = load_program(iter, err);
-	if (rc < 0)
-		return rc;
-	iter->pass->target_tgid = (__u32)pid;
+	*iter = (struct task_iter){.program = program, .pid = pid};
 	iter->link = attach(iter, pid, 0);
-	if (iter->link < 0)
-		return loading_explain(err, errno, "attaching the BPF task iterator", DOUBT);
-	*out = steal_ptr(iter);
+	if (iter->link < 0) {
+		rc = loading_explain(err, errno, "attaching the BPF task iterator", DOUBT);
+		free(iter);
+		return rc;
+	}
+	program->users++;
+	*out = iter;
 	return 0;
+}
+
+static int create(pid_t pid, int (*load_program)(struct program *p, struct err *err), struct err *err, struct task_iter **out)
+{
+	_cleanup_(cleanup_program) struct program *program = calloc(1, sizeof(*program));
+	int rc;
+
+	if (!program)
+		return err_set(err, ENOMEM, "out of memory");
+	program->users = 1;
+	rc = load_program(program, err);
+	return rc < 0 ? rc : create_with(program, pid, err, out);
+}
+
+int task_iter_create_beside(const struct task_iter *other, pid_t pid, struct err *err, struct task_iter **out)
+{
+	return create_with(other->program, pid, err, out);
 }
 
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
@@ -187,17 +219,15 @@ int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **ou
 
 const char *task_iter_passed_over(const struct task_iter *iter)
 {
-	return iter->passed_over.code ? iter->passed_over.msg : NULL;
+	return iter->program->passed_over.code ? iter->program->passed_over.msg : NULL;
 }
 
 void task_iter_destroy(struct task_iter *iter)
 {
 	if (!iter)
 		return;
-	if (iter->link >= 0)
-		close(iter->link);
-	task_iter_light__destroy(iter->light);
-	task_iter_bpf__destroy(iter->skel);
+	close(iter->link);
+	drop_program(iter->program);
 	vec_deinit(&iter->words);
 	free(iter);
 }
@@ -206,9 +236,12 @@ int task_iter_pass(struct task_iter *iter, const struct task_iter_request *reque
 {
 	_cleanup_close_ int one = -1;
 
-	iter->pass->only_tid = (__u32)request->only_tid;
-	iter->pass->counters_only = request->counters_only;
-	iter->pass->want_kernel = request->kernel_stacks;
+	*iter->program->pass = (struct task_pass){
+		.target_tgid = (__u32)iter->pid,
+		.only_tid = (__u32)request->only_tid,
+		.counters_only = request->counters_only,
+		.want_kernel = request->kernel_stacks,
+	};
 	if (request->only_tid)
 		one = attach(iter, 0, request->only_tid);
 	return loading_read_iterator(one >= 0 ? one : iter->link, &iter->words, err);
@@ -243,6 +276,11 @@ int task_iter_create(pid_t pid, struct err *err, struct task_iter **out)
 }
 
 int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out)
+{
+	return task_iter_create(pid, err, out);
+}
+
+int task_iter_create_beside(const struct task_iter *other, pid_t pid, struct err *err, struct task_iter **out)
 {
 	return task_iter_create(pid, err, out);
 }

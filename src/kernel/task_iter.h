@@ -23,6 +23,9 @@ bool task_iter_built_in(void);
 int task_iter_create(pid_t pid, struct err *err, struct task_iter **out);
 void task_iter_destroy(struct task_iter *iter);
 
+/* The same for another process, with the program that is loaded: one thread uses both, in turn. Which is destroyed first does not matter. */
+int task_iter_create_beside(const struct task_iter *other, pid_t pid, struct err *err, struct task_iter **out);
+
 /* The same by libbpf, which task_iter_create() falls back to, and why it had to; NULL: it had not. */
 int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **out);
 const char *task_iter_passed_over(const struct task_iter *iter);

@@ -53,12 +53,12 @@ void stakeout_snapshot_free(struct stakeout_snapshot *snapshot)
 
 static int check_options(const struct stakeout_snapshot_options *o, struct err *err)
 {
-	const uint64_t stops = STAKEOUT_STOP_ALL | STAKEOUT_STOP_NONE, runtimes = STAKEOUT_RAW | STAKEOUT_NO_RUNTIMES;
+	const uint64_t stops = o->flags & (STAKEOUT_STOP_ALL | STAKEOUT_STOP_NONE | STAKEOUT_STOP_HOLD), runtimes = STAKEOUT_RAW | STAKEOUT_NO_RUNTIMES;
 
 	if (o->ntids && (o->flags & STAKEOUT_CHILDREN))
 		return err_set(err, EINVAL, "single threads are those of one process: not with its children");
-	if ((o->flags & stops) == stops)
-		return err_set(err, EINVAL, "all threads are to be held, and none");
+	if (stops & (stops - 1))
+		return err_set(err, EINVAL, "all threads are to be held, or none, or those that run");
 	if ((o->flags & runtimes) == runtimes)
 		return err_set(err, EINVAL, "frames of runtimes are wanted, and not wanted");
 	return 0;
@@ -73,6 +73,7 @@ static struct tracing_options tracing_options(const struct stakeout_snapshot_opt
 		.capture = {
 			.stop = o->flags & STAKEOUT_STOP_ALL    ? STOP_ALL
 				: o->flags & STAKEOUT_STOP_NONE ? STOP_NONE
+				: o->flags & STAKEOUT_STOP_HOLD ? STOP_HOLD
 								: STOP_AUTO,
 			.kernel_stacks = named && !(o->flags & STAKEOUT_NO_KERNEL),
 			.stack_size = o->stack_bytes ? o->stack_bytes : DEFAULT_STACK_BYTES,
@@ -203,7 +204,7 @@ int stakeout_snapshot_take(struct stakeout *s, pid_t pid, const struct stakeout_
 			   struct stakeout_snapshot **out)
 {
 	const uint64_t flags = STAKEOUT_CHILDREN | STAKEOUT_NO_KERNEL | STAKEOUT_NO_RUNTIMES | STAKEOUT_RAW |
-			       STAKEOUT_NO_NAMES | STAKEOUT_STOP_NONE | STAKEOUT_STOP_ALL;
+			       STAKEOUT_NO_NAMES | STAKEOUT_STOP_NONE | STAKEOUT_STOP_ALL | STAKEOUT_STOP_HOLD;
 	struct stakeout_snapshot_options o;
 	int rc;
 

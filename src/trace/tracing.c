@@ -219,8 +219,9 @@ static void deinit_prepared(struct prepared *p)
 	tracing_destroy(p->tracing);
 }
 
-/* `p` stays where it is from then on. */
-static int prepare(struct prepared *p, struct process_id id, const struct tracing_options *o, uint64_t started_ns, struct err *err)
+/* `p` stays where it is from then on. `beside` is the capture of another process, or NULL. */
+static int prepare(struct prepared *p, struct process_id id, const struct tracing_options *o, const struct capture *beside,
+		   uint64_t started_ns, struct err *err)
 {
 	struct capture_options options = o->capture;
 	struct tracing *t = calloc(1, sizeof(*t));
@@ -235,6 +236,7 @@ static int prepare(struct prepared *p, struct process_id id, const struct tracin
 	p->walked = (struct ptrace_walk){.files = t->files, .depth = o->depth};
 	p->reader = (struct thread_reader){.begin = find_runtimes, .refresh = refresh_runtimes, .read = read_runtimes, .arg = t};
 	options.reader = &p->reader;
+	options.beside = beside;
 	begin(t, started_ns);
 	if (o->ptrace) {
 		options.on_hold = ptrace_walk_begin;
@@ -276,7 +278,7 @@ int tracing_capture(struct process_id id, const struct tracing_options *o, uint6
 		    struct tracing **out)
 {
 	struct prepared p = {0};
-	int rc = prepare(&p, id, o, started_ns, err);
+	int rc = prepare(&p, id, o, NULL, started_ns, err);
 
 	if (rc == 0)
 		rc = finish(&p, o, capture_take(p.capture, err, &p.tracing->snap), err, out);
@@ -291,7 +293,9 @@ void tracing_capture_all(struct tracing_job *jobs, size_t n, const struct tracin
 	size_t begun = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		jobs[i].rc = all && captures ? prepare(&all[i], jobs[i].id, o, started_ns, &jobs[i].err)
+		const struct capture *beside = begun ? captures[0].capture : NULL;
+
+		jobs[i].rc = all && captures ? prepare(&all[i], jobs[i].id, o, beside, started_ns, &jobs[i].err)
 					     : err_set(&jobs[i].err, ENOMEM, "out of memory");
 		if (jobs[i].rc == 0)
 			captures[begun++].capture = all[i].capture;

@@ -25,6 +25,11 @@ int task_iter_create_by_libbpf(pid_t pid, struct err *err, struct task_iter **ou
 	return task_iter_create(pid, err, out);
 }
 
+int task_iter_create_beside(const struct task_iter *other, pid_t pid, struct err *err, struct task_iter **out)
+{
+	return task_iter_create(pid, err, out);
+}
+
 const char *task_iter_passed_over(const struct task_iter *iter)
 {
 	return NULL;

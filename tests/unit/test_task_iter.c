@@ -91,11 +91,52 @@ static void test_agrees_with_proc(void **state)
 	child_end(pid);
 }
 
+static void assert_shows(struct task_iter *iter, pid_t pid)
+{
+	const struct task_record *record;
+	const __u64 *kernel;
+	struct err err = {0};
+	size_t pos = 0;
+
+	if (task_iter_pass(iter, &(struct task_iter_request){0}, &err) < 0)
+		fail_msg("%s", err.msg);
+	record = task_iter_next(iter, &pos, &kernel);
+	assert_non_null(record);
+	assert_int_equal(record->tgid, pid);
+	assert_null(task_iter_next(iter, &pos, &kernel));
+}
+
+/* Two processes by one program, in turn; and the second when the first is not looked at any more. */
+static void test_beside_another(void **state)
+{
+	pid_t first = child_start(child_sleeps), second = child_start(child_sleeps);
+	struct task_iter *one, *other;
+	struct err err = {0};
+
+	if (task_iter_create(first, &err, &one) < 0) {
+		print_message("skipped: %s\n", err.msg);
+		child_end(first);
+		child_end(second);
+		skip();
+	}
+	assert_int_equal(task_iter_create_beside(one, second, &err, &other), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_shows(one, first);
+		assert_shows(other, second);
+	}
+	task_iter_destroy(one);
+	assert_shows(other, second);
+	task_iter_destroy(other);
+	child_end(first);
+	child_end(second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_state_letters),
 		cmocka_unit_test(test_agrees_with_proc),
+		cmocka_unit_test(test_beside_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
