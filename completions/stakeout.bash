@@ -85,8 +85,12 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == help && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "snapshot offcpu replay symbolize cache doctor setup version" -- "$cur"))
+		COMPREPLY=($(compgen -W "snapshot why offcpu replay symbolize cache doctor setup version" -- "$cur"))
 		return
+	fi
+	if [[ ${COMP_WORDS[1]} == why && $COMP_CWORD -gt 1 ]]; then
+		options="--pid --all --children --stop --window --stop-timeout --stack-size --proc-mem --json --output --color --no-color
+			--no-demangle --no-cache --debuginfod --debuginfod= --debuginfod-timeout --patience --verbose --debug --help -p -a -o -v -h"
 	fi
 	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then
 		COMPREPLY=()
@@ -123,7 +127,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot replay symbolize offcpu cache doctor setup help version $(_stakeout_processes)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot why replay symbolize offcpu cache doctor setup help version $(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac

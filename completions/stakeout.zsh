@@ -10,7 +10,7 @@ _stakeout_what() {
 		_files
 	else
 		_alternative 'processes:process:_stakeout_processes' \
-			'commands:command:((snapshot\:"show running processes" replay\:"show a saved snapshot"
+			'commands:command:((snapshot\:"show running processes" why\:"what threads wait for, and deadlocks" replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
 				cache\:"show or clear what is kept between runs" doctor\:"try what works here" setup\:"let a group use it" help\:"show commands and options"
 				version\:"show the version and features"))'
@@ -18,11 +18,38 @@ _stakeout_what() {
 }
 
 if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
-	_values command snapshot offcpu replay symbolize cache doctor setup version
+	_values command snapshot why offcpu replay symbolize cache doctor setup version
 	return
 fi
 
 if [[ $words[2] == version ]] && (( CURRENT > 2 )); then
+	return
+fi
+
+if [[ $words[2] == why ]] && (( CURRENT > 2 )); then
+	shift words
+	(( CURRENT-- ))
+	_arguments -s -S \
+		'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
+		'(-a --all)'{-a,--all}'[all processes of a name that several have]' \
+		'--children[also processes that these have started]' \
+		'--stop[which threads to stop]:mode:(auto hold all none)' \
+		'--window[for how long CPUs are taken at most]:time:' \
+		'--stop-timeout[milliseconds to wait for a thread to stop]:milliseconds:' \
+		'--stack-size[most to copy of each stack]:bytes:' \
+		'--proc-mem[read memory through /proc/PID/mem]' \
+		'--json[one JSON document]' \
+		'(-o --output)'{-o,--output}'[write to a file]:file:_files' \
+		'--color[when to use colors]:when:(auto always never)' \
+		'--no-demangle[show names as the linker has them]' \
+		'--no-cache[neither use nor keep the cache]' \
+		'--debuginfod=-[ask debuginfod servers]::URLs:' \
+		'--debuginfod-timeout[give up when nothing came for so long]:seconds:' \
+		'--patience[how long to wait for memory and files that somebody else delivers]:time:' \
+		'(-v --verbose)'{-v,--verbose}'[all frames, and paths in full]' \
+		'--debug[say what is tried, how it ends, and when]' \
+		'(- *)'{-h,--help}'[show a summary of the options]' \
+		'*:process:_stakeout_processes'
 	return
 fi
 

@@ -94,6 +94,19 @@ void capture_close(struct capture *c)
 	free(c);
 }
 
+/* What threads wait for is found as all else that was read of them is. */
+static int keep_waited(struct snapshot *snap, struct err *err)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+
+		if (t->waited.len && !vec_push(&snap->copies, (struct snap_copy){.tid = t->tid, .copy = t->waited}))
+			return err_set(err, ENOMEM, "out of memory");
+		t->waited = (struct mem_copy){0};
+	}
+	return 0;
+}
+
 /* Removes the threads that ended meanwhile, and counts what was done. */
 static void finish(struct take *take)
 {
@@ -209,6 +222,8 @@ static void deinit(struct take *take)
 
 static void end(struct take *take, uint64_t start, struct snapshot **out)
 {
+	if (take->rc == 0)
+		take->rc = keep_waited(take->snap, take->err);
 	if (take->rc == 0) {
 		finish(take);
 		take_kernel_text(take->snap);

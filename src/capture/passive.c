@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "capture/altstack.h"
 #include "capture/take.h"
+#include "capture/waited.h"
 #include "privilege/remedy.h"
 #include "proc/task.h"
 
@@ -65,6 +66,10 @@ static bool store_observed(struct take *take, const struct observation *o, struc
 	t->regs = o->regs;
 	t->altstack = o->altstack;
 	t->tid_address = o->tid_address;
+	t->waited = (struct mem_copy){0};
+	t->still = STILL_NEVER;
+	t->read_in = take->passes;
+	t->woken = false;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;
 	if (o->state == 't' && task_status(&take->capture->target->process, o->tid, &status) == 0)
@@ -155,7 +160,9 @@ static int want_stacks(struct take *take, struct copies *copies)
 		t->capture = CAPTURE_ASLEEP;
 		t->stack = take_stack_extent(take, t, t->regs.v[snap->arch->user_sp]);
 		t->interrupted = (struct mem_copy){0};
-		if (!want_copy(copies, &t->stack))
+		if (t->state != 'R')
+			t->waited = waited_memory(&snap->maps, snapshot_arch_of(snap, t), &t->syscall);
+		if (!want_copy(copies, &t->stack) || (t->waited.len && !want_copy(copies, &t->waited)))
 			return take_out_of_memory(take);
 	}
 	if (copies->total <= copy_budget)
@@ -283,6 +290,13 @@ static bool store_missing_kernel_stacks(struct take *take)
 	return true;
 }
 
+static void note_stillness(const struct take *take, const struct observation *o, struct snap_thread *t)
+{
+	t->still = STILL_THROUGHOUT;
+	t->still_in = take->passes;
+	t->woken = o->state == 'R';
+}
+
 /*
  * Pass 2. A thread that was copied asleep and has not got a CPU since slept throughout, so the copy is exact, at every
  * instant between the passes: also at the one at which the running threads were held, or nobody could run. Returns how many threads must
@@ -309,6 +323,8 @@ static int check_pass(struct take *take)
 			again += !state_is_dead(o->state); /* created since */
 		else if (take->work.data[*slot] == WORK_ASLEEP && !take_unmoved(o, &take->snap->threads.data[*slot]))
 			take->work.data[*slot] = WORK_TAKE;
+		else if (take->work.data[*slot] == WORK_ASLEEP)
+			note_stillness(take, o, &take->snap->threads.data[*slot]);
 	}
 	for (size_t i = 0; i < take->work.len; i++)
 		again += take->work.data[i] == WORK_TAKE;

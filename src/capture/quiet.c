@@ -11,6 +11,7 @@
 #include "capture/altstack.h"
 #include "capture/cpus.h"
 #include "capture/take.h"
+#include "capture/waited.h"
 #include "capture/window.h"
 #include "kernel/task_iter.h"
 #include "kernel/window_look.h"
@@ -22,6 +23,7 @@ enum {
 	WINDOW_NS = 1000 * 1000,
 	FIRST_BYTES = 32 << 10, /* of each stack, before any gets more: few are deeper */
 	READY_BYTES = 16 << 10, /* pages of these are there before */
+	THREAD_BYTES = FIRST_BYTES + WAITED_BYTES, /* room for each */
 	MORE_BYTES = 4 << 20,   /* that all deeper ones together get, if there is time */
 	PIECE_BYTES = 64 << 10,
 	DEEP_BYTES = 1 << 20, /* of these, pages that are there before */
@@ -49,6 +51,7 @@ struct hasty {
 	size_t at; /* in the snapshot */
 	struct mem_copy stack;
 	struct mem_copy interrupted;
+	struct mem_copy waited;
 	bool read; /* by options.reader, or there is none */
 	bool checked; /* it was looked at again */
 	uint64_t limit; /* of its copy, if it is deep */
@@ -63,8 +66,9 @@ struct quiet {
 	struct part *parts;
 	size_t nparts;
 	size_t n;
-	struct memory_job jobs[WINDOW_THREADS];
-	struct hasty *owners[WINDOW_THREADS];
+	struct memory_job jobs[2 * WINDOW_THREADS]; /* of thread i its stack, and what it waits for, from 2 * i on at the earliest */
+	struct hasty *owners[2 * WINDOW_THREADS];
+	struct mem_copy *copies[2 * WINDOW_THREADS];
 	struct hasty threads[WINDOW_THREADS];
 };
 
@@ -190,6 +194,23 @@ static void registers_of(const struct take *take, const struct task_record *reco
 		arch_narrow_registers(take->snap->arch, arch_host(), &wide, out);
 }
 
+/* What it waits for, if it sleeps; in memory that no server has to deliver. */
+static void plan_waited(struct quiet *q, size_t i)
+{
+	struct hasty *h = &q->threads[i];
+	const struct snapshot *snap = h->part->take->snap;
+	const struct task_record *record = &q->request->records[i];
+	struct snap_syscall syscall = {0};
+
+	h->waited = (struct mem_copy){0};
+	if (!record->state || record->syscall_nr < 0)
+		return;
+	task_record_syscall(record, &syscall);
+	h->waited = waited_memory(&snap->maps, snap->arch, &syscall);
+	if (h->waited.len && !memory_is_local(&h->part->take->capture->target->memory, h->waited.start, h->waited.len))
+		h->waited.len = 0;
+}
+
 /* What of its stack is to be copied; memory that a server has to deliver is not. */
 static bool plan_stack(struct quiet *q, size_t i)
 {
@@ -206,24 +227,34 @@ static bool plan_stack(struct quiet *q, size_t i)
 	return h->stack.len && memory_is_local(&take->capture->target->memory, sp, h->stack.len);
 }
 
-/* The stacks of those of a range that do not run, as far as most of them go; their jobs are in one piece. How many. */
+static void plan_copy(struct quiet *q, size_t at, struct hasty *h, struct mem_copy *copy, uint64_t most)
+{
+	q->owners[at] = h;
+	q->copies[at] = copy;
+	q->jobs[at] = (struct memory_job){.address = copy->start, .len = copy->len < most ? copy->len : most, .dst = copy->data};
+}
+
+/*
+ * The stacks of those of a range that do not run, as far as most of them go, and what they wait for; their jobs are in one piece, from
+ * the range's first on. How many.
+ */
 static size_t plan_stacks(struct quiet *q, size_t first, size_t end)
 {
 	size_t n = 0;
 
 	for (size_t i = first; i < end; i++) {
 		struct hasty *h = &q->threads[i];
+		uint8_t *room = h->part->buffer.data + (i - h->part->first) * THREAD_BYTES;
 
-		h->stack = (struct mem_copy){0};
+		h->stack = h->waited = (struct mem_copy){0};
 		if (!is_readable(q, i) || !plan_stack(q, i))
 			continue;
-		h->stack.data = h->part->buffer.data + (i - h->part->first) * FIRST_BYTES;
-		q->owners[first + n] = h;
-		q->jobs[first + n++] = (struct memory_job){
-			.address = h->stack.start,
-			.len = h->stack.len < FIRST_BYTES ? h->stack.len : FIRST_BYTES,
-			.dst = h->stack.data,
-		};
+		h->stack.data = room;
+		plan_copy(q, 2 * first + n++, h, &h->stack, FIRST_BYTES);
+		plan_waited(q, i);
+		h->waited.data = room + FIRST_BYTES;
+		if (h->waited.len)
+			plan_copy(q, 2 * first + n++, h, &h->waited, WAITED_BYTES);
 	}
 	return n;
 }
@@ -260,10 +291,10 @@ static bool take_share(void *arg, unsigned share, unsigned of)
 	if (first == end || window_look_run(q->look, &range) < 0)
 		return true;
 	n = plan_stacks(q, first, end);
-	if (!copy_jobs(q, first, first + n))
+	if (!copy_jobs(q, 2 * first, 2 * first + n))
 		return false;
-	for (size_t i = first; i < first + n; i++)
-		memory_job_finish(&q->jobs[i], &q->owners[i]->stack);
+	for (size_t i = 2 * first; i < 2 * first + n; i++)
+		memory_job_finish(&q->jobs[i], q->copies[i]);
 	return true;
 }
 
@@ -302,7 +333,7 @@ static void rehearse(struct quiet *q)
 	for (size_t i = 0; looked && i < q->nparts; i++) {
 		const struct part *part = &q->parts[i];
 
-		memory_copy(&part->take->capture->target->memory, q->jobs + part->first, plan_stacks(q, part->first, part->end));
+		memory_copy(&part->take->capture->target->memory, q->jobs + 2 * part->first, plan_stacks(q, part->first, part->end));
 	}
 	for (size_t i = 0; i < q->nparts; i++)
 		prepare_deep(q, &q->parts[i]);
@@ -470,7 +501,7 @@ static void list_hasty(struct quiet *q, struct part *part, cpu_set_t *seen, int 
 static bool make_room(struct part *part)
 {
 	const struct capture *c = part->take->capture;
-	const size_t n = part->end - part->first, size = n * FIRST_BYTES + MORE_BYTES;
+	const size_t n = part->end - part->first, size = n * THREAD_BYTES + MORE_BYTES;
 
 	part->buffer.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (part->buffer.data == MAP_FAILED) {
@@ -478,10 +509,12 @@ static bool make_room(struct part *part)
 		return false;
 	}
 	part->buffer.size = size;
-	part->used = n * FIRST_BYTES;
-	for (size_t i = 0; i < n; i++)
+	part->used = n * THREAD_BYTES;
+	for (size_t i = 0; i < n; i++) {
 		for (size_t at = 0; at < READY_BYTES; at += 4096)
-			part->buffer.data[i * FIRST_BYTES + at] = 0;
+			part->buffer.data[i * THREAD_BYTES + at] = 0;
+		part->buffer.data[i * THREAD_BYTES + FIRST_BYTES] = 0;
+	}
 	mlock2(part->buffer.data, part->used, MLOCK_ONFAULT); /* if it is allowed */
 	if (c->reads && n && take_add_room(part->take, n, &part->room))
 		part->reader = c->options.reader;
@@ -540,6 +573,10 @@ static enum work store(struct quiet *q, size_t i)
 	t->altstack = o.altstack;
 	t->stack = h->stack;
 	t->interrupted = h->interrupted;
+	t->waited = h->waited;
+	t->still = STILL_IN_WINDOW;
+	t->read_in = t->still_in = take->passes;
+	t->woken = false;
 	t->capture = CAPTURE_QUIET;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;

@@ -175,6 +175,7 @@ int take_observe(struct take *take, pid_t only_tid, bool counters_only)
 	uint64_t start = monotonic_ns();
 	int rc = observe(c, &request, take->err);
 
+	take->passes += !counters_only;
 	if (!only_tid && !counters_only)
 		take->pass_ns = monotonic_ns() - start;
 	if (rc < 0)

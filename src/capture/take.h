@@ -58,6 +58,7 @@ struct take {
 	unsigned windows_tried;
 	cpu_set_t cpus; /* where threads were seen that ran, in this round and before */
 	uint64_t pass_ns; /* how long the last full pass took */
+	uint32_t passes;  /* so far, but for those over counters */
 	struct window_look **look; /* where the one is that is used */
 	int rc;
 	int again; /* threads that moved in the last round */

@@ -18,6 +18,7 @@
 struct parsing_outcome {
 	int rc;
 	bool incomplete; /* something is missing in the report */
+	bool deadlock;   /* and this is in it */
 	struct err err;
 	struct err sandbox; /* what rights it could not give up */
 };

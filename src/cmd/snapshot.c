@@ -68,6 +68,36 @@ static const char epilogue[] =
 	"Exit status: 0 every stack is complete, 3 some are not (the output says why), 1 nothing captured,\n"
 	"2 wrong usage.\n";
 
+static const char why_help[] =
+	"Usage: stakeout why [OPTION…] PROCESS…\n"
+	"\n"
+	"Says what each thread waits for, who holds it and what that one waits for, and which threads wait\n"
+	"for each other for ever. Several processes are looked at in one instant. No thread is stopped.\n"
+	"PROCESS is a pid or a name; several may be separated by commas.\n"
+	"\n"
+	"Which processes:\n"
+	"  -p, --pid PROCESS      the same as PROCESS\n"
+	"  -a, --all              all processes of a name that several have\n"
+	"      --children         also processes that these have started\n"
+	"\n"
+	"Capture:\n"
+	"      --stop MODE        auto, hold, all or none: as for a snapshot\n"
+	"      --window TIME      how long CPUs are taken at most (1ms)\n"
+	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
+	"      --stack-size BYTES most to copy of one stack; suffixes k, m (8m)\n"
+	"      --proc-mem         read /proc/PID/mem instead of process_vm_readv\n"
+	"\n"
+	"Output:\n"
+	"      --json             one JSON document\n"
+	"  -o, --output FILE      write there instead of standard output\n"
+	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
+	"      --no-demangle      show names as the linker has them\n" NAME_HELP
+	"  -v, --verbose          all frames, how they were found, and paths in full\n"
+	DEBUG_HELP "  -h, --help             this text\n"
+	"\n"
+	"Exit status: 0 no deadlock was found, 4 one was, 3 none was but not everything could be seen,\n"
+	"1 nothing captured, 2 wrong usage.\n";
+
 /* In the order of enum stop_mode and enum source_choice. */
 static const char *const stop_words[] = {"auto", "all", "none", "hold", NULL};
 static const char *const source_words[] = {"auto", "bpf", "proc", "libbpf", NULL};
@@ -142,19 +172,49 @@ static const struct option long_options[] = {
 	{0},
 };
 
+static const struct option why_options[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"all", no_argument, NULL, 'a'},
+	{"children", no_argument, NULL, OPT_CHILDREN},
+	{"stop", required_argument, NULL, OPT_STOP},
+	{"proc-mem", no_argument, NULL, OPT_PROC_MEM},
+	{"stack-size", required_argument, NULL, OPT_STACK_SIZE},
+	{"stop-timeout", required_argument, NULL, OPT_STOP_TIMEOUT},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"window-lingers", no_argument, NULL, OPT_WINDOW_LINGERS},
+	{"source", required_argument, NULL, OPT_SOURCE},
+	{"json", no_argument, NULL, VIEW_JSON},
+	{"output", required_argument, NULL, 'o'},
+	{"color", required_argument, NULL, VIEW_COLOR},
+	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
+	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
+	NAME_LONG_OPTIONS,
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int print_help(bool why)
+{
+	if (why)
+		fputs(why_help, stdout);
+	else
+		printf("%s\n%s%s", help, view_help, epilogue);
+	return cmd_printed();
+}
+
 /* -1 to go on, else the exit code. */
 static int parse_arguments(int argc, char **argv, struct options *o, struct view_options *view)
 {
+	const char *const letters = view->why ? "p:ao:vh" : VIEW_SHORT_OPTIONS "p:t:a";
 	struct err err = {0};
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, VIEW_SHORT_OPTIONS "p:t:a", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, letters, view->why ? why_options : long_options, NULL)) != -1) {
 		if (opt == '?')
 			return cmd_misused(argv[0], "");
-		if (opt == 'h') {
-			printf("%s\n%s%s", help, view_help, epilogue);
-			return cmd_printed();
-		}
+		if (opt == 'h')
+			return print_help(view->why);
 		if (opt == OPT_VERSION)
 			return cmd_version(1, argv);
 		if (opt == OPT_SAVE) {
@@ -317,6 +377,8 @@ static int snapshot(char **argv, const struct options *o, struct view *view)
 		failed = show_processes(&ids, o, view);
 		if (view_finish(view, &err) < 0)
 			cmd_complain(err.msg);
+		else if (view->documents && view->deadlock)
+			code = EXIT_DEADLOCK;
 		else if (view->documents)
 			code = failed || missing.len || view->incomplete ? EXIT_INCOMPLETE : EXIT_COMPLETE;
 	}
@@ -324,7 +386,7 @@ static int snapshot(char **argv, const struct options *o, struct view *view)
 	return code;
 }
 
-int cmd_snapshot(int argc, char **argv)
+static int run(int argc, char **argv, bool why)
 {
 	struct options o = {
 		.capture = {.stack_size = DEFAULT_STACK_SIZE, .stop_timeout_ms = DEFAULT_STOP_TIMEOUT_MS},
@@ -334,6 +396,7 @@ int cmd_snapshot(int argc, char **argv)
 	int code;
 
 	view_init(&view);
+	view.options.why = why;
 	code = parse_arguments(argc, argv, &o, &view.options);
 	if (code < 0)
 		code = cmd_check_proc();
@@ -344,4 +407,14 @@ int cmd_snapshot(int argc, char **argv)
 	process_args_deinit(&o.processes);
 	vec_deinit(&o.tids);
 	return code;
+}
+
+int cmd_snapshot(int argc, char **argv)
+{
+	return run(argc, argv, false);
+}
+
+int cmd_why(int argc, char **argv)
+{
+	return run(argc, argv, true);
 }

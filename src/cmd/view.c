@@ -12,6 +12,7 @@
 #include "cmd/terminal.h"
 #include "model/snapfile.h"
 #include "target/patience.h"
+#include "wait/graph.h"
 
 const char view_help[] =
 	"Which threads:\n"
@@ -290,11 +291,24 @@ static int name_stacks(struct view *view, struct tracing *tracing, bool bare, st
 	return vec_push(&view->traces, trace) ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-static int write_report(const struct view *view, FILE *out)
+static int write_why(const struct view *view, FILE *out, bool *deadlock)
+{
+	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
+	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
+
+	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
+		return -ENOMEM;
+	*deadlock = deadlocks.len > 0;
+	return view->options.format->why(traces, view->traces.len, &deadlocks, &view->options.report, out);
+}
+
+static int write_report(const struct view *view, FILE *out, bool *deadlock)
 {
 	const struct report_format *format = view->options.format;
 	int rc = 0;
 
+	if (view->options.why)
+		return write_why(view, out, deadlock);
 	if (format->traces)
 		return format->traces((const struct trace *const *)view->traces.data, view->traces.len, &view->options.report, out);
 	for (size_t i = 0; rc == 0 && i < view->traces.len; i++)
@@ -315,7 +329,7 @@ static int parse(void *arg, struct parsing *parsing, struct err *err)
 	if (rc == 0 && sandbox->code && view->options.report.verbose)
 		notes_add(&view->traces.data[0]->notes, "names are looked up with more rights than needed: %s", sandbox->msg);
 	if (rc == 0)
-		rc = written(write_report(view, parsing->report), parsing->report, err);
+		rc = written(write_report(view, parsing->report, &parsing->outcome->deadlock), parsing->report, err);
 	if (rc == 0)
 		rc = parsing_hand_over(parsing, err);
 	for (size_t i = 0; i < view->held.len; i++)
@@ -340,7 +354,7 @@ static int show_bare(struct view *view, const struct err *why, struct err *err)
 	if (rc == 0)
 		rc = begin_output(view, err);
 	if (rc == 0)
-		rc = written(write_report(view, view->output.file), view->output.file, err);
+		rc = written(write_report(view, view->output.file, &view->deadlock), view->output.file, err);
 	if (rc == 0)
 		view->documents += (unsigned)view->held.len;
 	return rc;
@@ -351,6 +365,7 @@ static int judge(struct view *view, const struct parsing *parsing, int rc, const
 {
 	if (parsing->printed) {
 		view->incomplete |= parsing->outcome->incomplete;
+		view->deadlock |= parsing->outcome->deadlock;
 		*err = parsing->print_error;
 		return parsing->print_error.code ? -parsing->print_error.code : 0;
 	}
@@ -423,5 +438,5 @@ int view_show(struct view *view, struct tracing *tracing, struct err *err)
 	rc = view_hold(view, steal_ptr(owned), err);
 	if (rc < 0)
 		return rc;
-	return view->options.format->traces && view->held.len < MAX_HELD ? 0 : view_finish(view, err);
+	return (view->options.why || view->options.format->traces) && view->held.len < MAX_HELD ? 0 : view_finish(view, err);
 }

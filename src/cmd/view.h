@@ -32,6 +32,7 @@ struct view_options {
 	bool locals;
 	struct selection selection;
 	bool long_lines; /* also where the terminal is narrower */
+	bool why;        /* only what threads wait for, and deadlocks */
 	struct name_options naming;
 };
 
@@ -42,6 +43,7 @@ struct view {
 	VEC(struct tracing *) held; /* captured, to be shown: several for a format that shows them as one */
 	VEC(struct trace *) traces; /* of these, named */
 	bool incomplete;    /* one of them has an incomplete stack */
+	bool deadlock;      /* options.why: one was found */
 };
 
 /* The options that both commands take; their values start at VIEW_OPTION_FIRST. */

@@ -228,6 +228,11 @@ static void put_thread(struct bytes *b, const struct snap_thread *t, unsigned nr
 	put_copy(b, &t->interrupted);
 	put_u64(b, (uint64_t)t->cpu_ns);
 	put_u32(b, (uint32_t)t->inner_tid);
+	put_u64(b, t->tid_address);
+	put_u8(b, (uint8_t)t->still);
+	put_u8(b, t->woken);
+	put_u32(b, t->read_in);
+	put_u32(b, t->still_in);
 }
 
 /* Writing goes on after an error, which sticks: the caller looks once, at the end. */
@@ -637,6 +642,16 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 		return ret;
 	t.cpu_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : -1; /* not in older files */
 	t.inner_tid = cursor_left(c) >= 4 ? (pid_t)cursor_u32(c) : 0;
+	if (cursor_left(c) >= 18) { /* likewise */
+		uint8_t still;
+
+		t.tid_address = cursor_u64(c);
+		still = cursor_u8(c);
+		t.still = still <= STILL_IN_WINDOW ? (enum thread_stillness)still : STILL_NEVER;
+		t.woken = cursor_u8(c);
+		t.read_in = cursor_u32(c);
+		t.still_in = cursor_u32(c);
+	}
 	if (t.tid <= 0 || t.inner_tid < 0 || t.tracer < 0)
 		return err_set(err, EINVAL, "a thread with the number %d, traced by %d", (int)t.tid, (int)t.tracer);
 	if (snap->threads.len >= MAX_THREADS)

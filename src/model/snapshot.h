@@ -60,6 +60,13 @@ enum thread_capture { /* append-only: written to saved snapshots */
 	CAPTURE_QUIET = 4,  /* not stopped: while it was read, others had the CPUs that it could have run on */
 };
 
+/* When it is known not to have run, also if it was stopped later for something else. */
+enum thread_stillness { /* append-only: written to saved snapshots */
+	STILL_NEVER = 0,
+	STILL_THROUGHOUT = 1, /* between the two passes, in which all that was read of others was */
+	STILL_IN_WINDOW = 2,  /* only while it was read in a window */
+};
+
 enum syscall_state {
 	SYSCALL_UNKNOWN = 0,
 	SYSCALL_NONE = 1, /* not in a system call: running user code, or in a fault */
@@ -92,9 +99,13 @@ struct snap_thread {
 	struct snap_syscall syscall;
 	struct user_regs regs;
 	struct altstack altstack; /* not saved */
-	uint64_t tid_address;	  /* where its number is cleared when it ends: in its descriptor; 0: not known; not saved */
+	uint64_t tid_address;	  /* where its number is cleared when it ends: in its descriptor; 0: not known */
 	struct mem_copy stack;
 	struct mem_copy interrupted; /* its ordinary stack, when a signal handler runs on another; else empty */
+	struct mem_copy waited; /* what it waits for in a system call (capture/waited.h), until that is among the snapshot's copies */
+	enum thread_stillness still;
+	uint32_t read_in, still_in; /* the passes over the threads: the one that it was read after, and the last that it did not run before */
+	bool woken; /* while it was read: it does not wait any more, but has not run since */
 
 	uint64_t *kernel_pcs;	  /* innermost first; addresses, or NULL when only text is known */
 	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as the kernel says it; NULL, or NULLs in it: not known */

@@ -6,6 +6,7 @@
 
 #include "model/snapshot.h"
 #include "model/stack.h"
+#include "model/wait.h"
 
 /* A snapshot with its stacks walked and named: all that a report needs. */
 
@@ -31,6 +32,7 @@ struct trace_thread {
 	const struct stack *user;   /* named, owned by the symbolizer; may be shared; NULL when there is none */
 	const struct stack *kernel; /* likewise */
 	struct thread_runtime runtime;
+	struct wait wait;
 };
 
 /* What a task that is no thread is about to do. */

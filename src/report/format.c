@@ -5,6 +5,7 @@ const struct report_format report_format_text = {
 	.is_text = true,
 	.has_notes = true,
 	.traces = report_text,
+	.why = report_why_text,
 	.profile = report_offcpu_text,
 };
 
@@ -12,6 +13,7 @@ const struct report_format report_format_json = {
 	.option = "--json",
 	.has_notes = true,
 	.trace = report_json,
+	.why = report_why_json,
 	.profile = report_offcpu_json,
 };
 

@@ -20,6 +20,8 @@ struct report_format {
 	/* Each writes one document; 0 or -errno. NULL: there is no such report. */
 	int (*trace)(const struct trace *trace, const struct report_options *options, FILE *out);
 	int (*traces)(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out); /* all in one */
+	int (*why)(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		   FILE *out);
 	int (*profile)(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
 };
 

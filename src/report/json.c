@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "report/container.h"
 #include "report/json_frame.h"
+#include "report/json_wait.h"
 #include "report/json_writer.h"
 #include "report/lacking.h"
 #include "report/names.h"
@@ -190,6 +191,7 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 		json_thousandths(j, "cpu_ms", (uint64_t)thread->cpu_ns / 1000);
 	put_runtime(j, &t->runtime);
 	put_syscall(r, thread);
+	json_wait(j, &t->wait);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);
 	put_kernel_stack(r, t);

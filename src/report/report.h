@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "model/trace.h"
+#include "model/deadlock.h"
 
 struct report_options {
 	bool color;
@@ -24,6 +24,12 @@ struct report_options {
 /* Write one trace, or several as one; 0 or -errno from the stream. */
 int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out);
 int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
+
+/* Only what each thread waits for, and who is in a deadlock. */
+int report_why_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		    FILE *out);
+int report_why_json(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		    FILE *out);
 
 /*
  * Begins a report. A stream may fail in the middle, when its buffer is full, and reports that at the end, but not why.

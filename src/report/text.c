@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "report/container.h"
 #include "report/group.h"
 #include "report/lacking.h"
 #include "report/names.h"
@@ -16,9 +15,11 @@
 #include "report/text_format.h"
 #include "report/text_frame.h"
 #include "report/text_hint.h"
+#include "report/text_summary.h"
 #include "report/text_syscall.h"
 #include "report/text_table.h"
 #include "report/text_tasks.h"
+#include "report/wait_words.h"
 #include "report/wrap.h"
 
 enum {
@@ -34,150 +35,6 @@ struct text_report {
 	size_t ntraces;
 	bool several; /* processes: threads are named with theirs */
 };
-
-/* The first lines: what was done, and what to know about it. */
-
-static void put_stopped(FILE *out, const struct capture_info *info)
-{
-	char buf[DURATION_LEN];
-
-	if (!info->stopped_threads) {
-		fputs(", none stopped", out);
-	} else {
-		fprintf(out, ", %" PRIu32 " stopped (longest pause %s)", info->stopped_threads,
-			format_duration(info->max_pause_ns, buf));
-	}
-	if (info->windows)
-		fprintf(out, ", %" PRIu32 " %s taken for %s", info->cpus_taken, info->cpus_taken == 1 ? "CPU" : "CPUs",
-			format_duration(info->window_ns, buf));
-}
-
-static void put_consistency(const struct text_report *r, const struct capture_info *info)
-{
-	fputs(", ", r->text.out);
-	text_style(&r->text, info->consistent ? STYLE_GOOD : STYLE_BAD);
-	fputs(info->consistent ? "consistent" : "not consistent", r->text.out);
-	text_style(&r->text, STYLE_PLAIN);
-	if (info->consistent && info->companions)
-		fprintf(r->text.out, " with %" PRIu32 " other %s", info->companions, info->companions == 1 ? "process" : "processes");
-	if (!info->consistent && info->inconsistent_why) {
-		fputs(" (", r->text.out);
-		text_untrusted(&r->text, info->inconsistent_why);
-		fputc(')', r->text.out);
-	}
-}
-
-static void put_stage(FILE *out, const char *before, const char *name, uint64_t ns)
-{
-	char buf[DURATION_LEN];
-
-	fprintf(out, "%s%s %s", before, name, format_duration(ns, buf));
-}
-
-/* Their sum is the total. What was done when a saved snapshot was recorded is not part of it. */
-static void put_timings(FILE *out, const struct trace *trace, const char *before)
-{
-	const struct trace_timings *t = &trace->timings;
-
-	if (trace->snap->replayed) {
-		put_stage(out, before, "capture", t->capture_ns);
-		put_stage(out, " when it was recorded; now ", "set-up", t->setup_ns);
-	} else {
-		put_stage(out, before, "set-up", t->setup_ns);
-		put_stage(out, ", ", "capture", t->capture_ns);
-	}
-	put_stage(out, ", ", "unwind", t->unwind_ns);
-	if (t->save_ns)
-		put_stage(out, ", ", "save", t->save_ns);
-	put_stage(out, ", ", "symbols", t->symbolize_ns);
-	put_stage(out, ", ", "total", t->total_ns);
-	fputc('\n', out);
-}
-
-/* ", python 3.11.2", and why there are no frames of it */
-static void put_runtimes(const struct text_report *r, const struct snapshot *snap)
-{
-	for (size_t i = 0; i < snap->runtimes.len; i++) {
-		const struct snap_runtime *runtime = &snap->runtimes.data[i];
-
-		fputs(", ", r->text.out);
-		text_untrusted(&r->text, runtime->name);
-		if (runtime->version) {
-			fputc(' ', r->text.out);
-			text_untrusted(&r->text, runtime->version);
-		}
-		if (runtime->problem) {
-			fputs(", no frames: ", r->text.out);
-			text_untrusted(&r->text, runtime->problem);
-		}
-	}
-}
-
-static void put_process(const struct text_report *r, const struct trace *trace)
-{
-	const struct snapshot *snap = trace->snap;
-	const struct capture_info *info = &snap->capture;
-	size_t n = snap->threads.len;
-	FILE *out = r->text.out;
-
-	fputs("stakeout: ", out);
-	text_style(&r->text, STYLE_STRONG);
-	text_untrusted(&r->text, snap->comm ? snap->comm : "?");
-	text_style(&r->text, STYLE_PLAIN);
-	fprintf(out, " (pid %d%s", snap->pid, snap->replayed ? ", replayed" : "");
-	container_text(&r->text, snap->inner_pid, &snap->container);
-	put_runtimes(r, snap);
-	fprintf(out, "): %zu %s", n, n == 1 ? "thread" : "threads");
-	if (trace->threads.len < n)
-		fprintf(out, " (%zu shown)", trace->threads.len);
-	put_stopped(out, info);
-	if (info->retaken_threads)
-		fprintf(out, ", %" PRIu32 " %s read again", info->retaken_threads, info->retaken_threads == 1 ? "thread" : "threads");
-	put_consistency(r, info);
-}
-
-static size_t count_columns(const struct text_report *r, const struct trace *trace)
-{
-	_cleanup_free_ char *line = NULL;
-	struct text_report plain = *r;
-	size_t len;
-
-	plain.text = (struct text){.out = open_memstream(&line, &len)};
-	if (!plain.text.out)
-		return 0;
-	put_process(&plain, trace);
-	put_timings(plain.text.out, trace, "; ");
-	fclose(plain.text.out);
-	return line ? text_columns(line) - 1 : 0; /* without the newline */
-}
-
-/* The times are on a line of their own where the terminal has no room for them. */
-static void put_summary(const struct text_report *r, const struct trace *trace)
-{
-	unsigned width = r->options->width;
-
-	put_process(r, trace);
-	put_timings(r->text.out, trace, width && count_columns(r, trace) > width ? "\n  " : "; ");
-}
-
-/* All that there is to know, each once. */
-static void put_notes(const struct text_report *r, const struct trace *const *traces, size_t n)
-{
-	_cleanup_(notes_deinit) struct notes notes = {0};
-
-	for (size_t i = 0; i < n; i++) {
-		const struct snapshot *snap = traces[i]->snap;
-
-		notes_add_all(&notes, &snap->notes);
-		notes_add_all(&notes, &traces[i]->notes);
-		if (r->options->kernel && snap->capture.kernel_stack_error)
-			notes_add(&notes, "no kernel stacks: %s", snap->capture.kernel_stack_error);
-		if (r->options->kernel && traces[i]->kernel_symbols_error)
-			notes_add(&notes, "no names in kernel stacks: %s", traces[i]->kernel_symbols_error);
-	}
-	for (size_t i = 0; i < notes.len; i++)
-		text_note(&r->text, "", notes.data[i]);
-}
 
 /* The head of a block: who, in which state, since when, in which system call. */
 
@@ -290,30 +147,20 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	fputc('\n', out);
 }
 
-/* As the report calls it; NULL: it is no thread of this process. Numbers of another pid namespace are those of no
- * thread here. */
-static const char *find_name(const struct text_report *r, const struct snapshot *snap, pid_t tid)
+/* What it is for, if that is the same for all. */
+static void put_wait(const struct text_report *r, const struct trace_thread *const *members, size_t count)
 {
-	for (size_t i = 0; i < r->ntraces; i++)
-		for (size_t k = 0; r->traces[i]->snap == snap && k < r->traces[i]->threads.len; k++)
-			if (r->traces[i]->threads.data[k].thread->tid == tid)
-				return trace_thread_name(&r->traces[i]->threads.data[k]);
-	for (size_t i = 0; i < snap->threads.len; i++) /* one that is not shown */
-		if (snap->threads.data[i].tid == tid)
-			return snap->threads.data[i].name;
-	return NULL;
-}
+	const struct wait *wait = &members[0]->wait;
 
-static void put_joined(const struct text_report *r, const struct trace_thread *const *members, size_t count)
-{
-	pid_t joined = text_syscall_joins(members, count);
-	const char *name = joined ? find_name(r, members[0]->snap, joined) : NULL;
-
-	if (!name)
+	for (size_t i = 1; i < count; i++)
+		if (!wait_is_same(members[0], members[i]))
+			return;
+	if (wait->kind == WAIT_NOTHING || wait->kind == WAIT_FUTEX)
 		return;
-	fprintf(r->text.out, ": waits for tid %d ", (int)joined);
-	text_untrusted(&r->text, name);
-	fputs(" to end", r->text.out);
+	fputs("  waits for ", r->text.out);
+	wait_put_object(&r->text, wait);
+	wait_put_holder(&r->text, wait, r->traces, r->ntraces);
+	fputc('\n', r->text.out);
 }
 
 /* A thread that is ready is not blocked there. */
@@ -328,7 +175,6 @@ static void put_syscall(const struct text_report *r, const struct trace_thread *
 	text_style(&r->text, STYLE_CALL);
 	text_syscall(&r->text, members, count, width > INDENT ? width - INDENT : width);
 	text_style(&r->text, STYLE_PLAIN);
-	put_joined(r, members, count);
 	fputc('\n', r->text.out);
 }
 
@@ -425,6 +271,7 @@ static void put_head(const struct text_report *r, const struct trace_thread *con
 	if (count > 1)
 		put_members(r, members, count);
 	put_syscall(r, members, count);
+	put_wait(r, members, count);
 }
 
 /* The body: registers and stacks. */
@@ -529,9 +376,7 @@ static int put_all(const struct text_report *r, const struct groups *groups, con
 		if (!lacking_find(&lacking, traces[i]))
 			return -ENOMEM;
 	report_begin();
-	for (size_t i = 0; i < n; i++)
-		put_summary(r, traces[i]);
-	put_notes(r, traces, n);
+	text_summary(&r->text, options, traces, n);
 	if (options->brief || (groups->len + tasks->len > 1 && count_lines(r, groups) + text_tasks_lines(tasks) > fits)) {
 		text_table(&r->text, groups, options->width);
 		text_tasks_table(&r->text, tasks, options->width, r->several);

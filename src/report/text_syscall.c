@@ -435,31 +435,3 @@ void text_syscall(const struct text *t, const struct trace_thread *const *member
 
 	put_call(t, members[0], differ, room && count_columns(members[0], differ) > room);
 }
-
-/*
- * glibc waits until the kernel clears the thread's number, which is what the futex is compared with, and the kernel wakes
- * processes that share it. Locks that hold their owner's number have another bit set in it when somebody waits.
- */
-static pid_t joined_by(const struct trace_thread *thread)
-{
-	const struct snap_syscall *syscall = &thread->thread->syscall;
-	const struct syscall_info *info =
-		syscall->state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(thread->snap, thread->thread), syscall->nr)
-					     : NULL;
-	uint32_t op;
-
-	if (!info || strcmp(info->name, "futex") != 0 || syscall->args[1] & FUTEX_PRIVATE_FLAG)
-		return 0;
-	op = (uint32_t)syscall->args[1] & (uint32_t)FUTEX_CMD_MASK;
-	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET ? (pid_t)syscall->args[2] : 0;
-}
-
-pid_t text_syscall_joins(const struct trace_thread *const *members, size_t count)
-{
-	pid_t joined = joined_by(members[0]);
-
-	for (size_t i = 1; joined && i < count; i++)
-		if (members[i]->snap != members[0]->snap || joined_by(members[i]) != joined)
-			return 0;
-	return joined;
-}

@@ -12,7 +12,4 @@
  */
 void text_syscall(const struct text *t, const struct trace_thread *const *members, size_t count, unsigned room);
 
-/* The number of the thread whose end all of them wait for (pthread_join); 0: they do not. */
-pid_t text_syscall_joins(const struct trace_thread *const *members, size_t count);
-
 #endif

@@ -16,6 +16,7 @@
 #include "trace/walking.h"
 #include "unwind/go_copies.h"
 #include "unwind/unwind.h"
+#include "wait/waits.h"
 
 enum {
 	MAX_EXECS = 3,
@@ -429,6 +430,7 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 	background_run(&t->busy, find_names, &naming);
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
+	waits_find(&t->trace);
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);
 	notes_add_all(&t->trace.notes, modules_notes(t->target->modules));
 	end_stage(t, &t->trace.timings.symbolize_ns);

@@ -332,7 +332,7 @@ def test_arguments_by_their_meaning(target, stakeout, snap):
     text = stakeout(t.pid).out
     joins, sleeps, polls = (re.search(rf"^tid \d+ {name} .*\n  in (.*)", text, re.M).group(1) for name in ("joins", "sleeps", "polls"))
     assert re.match(r"futex\(uaddr=0x[0-9a-f]+, op=FUTEX_WAIT\S*, val=\d+, ", joins), joins
-    assert joins.endswith(f": waits for tid {joined} joined to end")
+    assert f"\n  waits for the end of a thread: tid {joined} joined\n" in text
     assert re.match(r"clock_nanosleep\(which_clock=CLOCK_MONOTONIC, flags=0, rqtp=1 d 00 h, ", sleeps), sleeps
     assert re.match(r"poll\(.*timeout_msecs=none\)|ppoll\(.*tsp=none,", polls), polls
 

@@ -179,22 +179,32 @@ static void test_selected(void **state)
 	expect(state, grouped, "stakeout: server (pid 4711): 8 threads (1 shown), 1 stopped");
 }
 
-/* A thread that is joined is named. */
-static void test_joined(void **state)
+/* What a thread waits for, and who has it. */
+static void test_waits(void **state)
 {
-	const struct stack join = SAMPLE_STACK({.symbol = "pthread_join"});
 	struct fixture *f = *state;
+	struct wait *wait = &f->trace.threads.data[0].wait;
 
-	f->trace.threads.data[0].user = &join;
 	f->snap->threads.data[0].syscall = (struct snap_syscall){SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4714, 0, 0, 0xffffffff}};
-	expect(state, grouped, "  in futex(uaddr=0x7f0000000000, op=FUTEX_WAIT_BITSET|CLOCK_REALTIME, val=4714, utime=none)"
-			       ": waits for tid 4714 flusher to end\n");
+	*wait = (struct wait){.kind = WAIT_JOIN, .holder = HOLDER_THREAD, .owner = 4714, .owner_pid = 4711};
+	expect(state, grouped, "  in futex(uaddr=0x7f0000000000, op=FUTEX_WAIT_BITSET|CLOCK_REALTIME, val=4714, utime=none)\n"
+			       "  waits for the end of a thread: tid 4714 flusher\n");
 	for (size_t i = 0; i < f->trace.threads.len; i++)
 		if (f->trace.threads.data[i].thread->tid == 4714)
 			f->trace.threads.data[i].runtime.name = "MainThread"; /* as the report calls it */
-	expect(state, grouped, ": waits for tid 4714 MainThread to end\n");
-	f->snap->threads.data[0].syscall.args[2] = 2; /* not one of its threads */
-	expect(state, grouped, "val=2, utime=none)\n");
+	expect(state, grouped, "  waits for the end of a thread: tid 4714 MainThread\n");
+	*wait = (struct wait){.kind = WAIT_MUTEX, .address = 0x7f0000000010, .holder = HOLDER_THREAD, .owner = 4714, .owner_pid = 4711};
+	expect(state, grouped, "  waits for mutex 0x7f0000000010, held by tid 4714 MainThread\n");
+	wait->path = "/usr/bin/server";
+	wait->offset = 0x4010;
+	wait->holder = HOLDER_ENDED;
+	expect(state, grouped, "  waits for mutex 0x7f0000000010 (server+0x4010), held by tid 4714, which has ended\n");
+	wait->holder = HOLDER_NONE;
+	expect(state, grouped, "  waits for mutex 0x7f0000000010 (server+0x4010), which nobody holds just now\n");
+	*wait = (struct wait){.kind = WAIT_WRITE_LOCK, .word = 0x7f0000000018, .holder = HOLDER_READERS};
+	expect(state, grouped, "  waits for the right to write under lock 0x7f0000000018, held by readers, which it does not record\n");
+	*wait = (struct wait){.kind = WAIT_SEMAPHORE, .word = 0x7f0000000018};
+	expect(state, grouped, "  waits for semaphore 0x7f0000000018\n");
 }
 
 /* Threads of several processes with the same stacks are shown as one, and what is to be said of all is said once. */
@@ -259,7 +269,6 @@ static void test_lines_fit(void **state)
 			fail_msg("%s", line);
 		text += len + (text[len] == '\n');
 	}
-	expect(state, options, ": waits\n      for tid 4714 flusher to end\n");
 }
 
 static void test_registers(void **state)
@@ -385,7 +394,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_runtime, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_container, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ready_but_not_running, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_joined, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_selected, setup, teardown),

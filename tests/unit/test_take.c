@@ -92,7 +92,8 @@ static void add_seen(struct fixture *f, pid_t tid, uint64_t sp)
 
 static void expect_extent(struct fixture *f, pid_t tid, uint64_t sp, uint64_t len, uint64_t region_end)
 {
-	struct mem_copy extent = take_stack_extent(&f->take, tid, sp);
+	const struct snap_thread thread = {.tid = tid};
+	struct mem_copy extent = take_stack_extent(&f->take, &thread, sp);
 
 	assert_int_equal(extent.start, sp);
 	assert_int_equal(extent.len, len);
@@ -107,6 +108,22 @@ static void test_extent_reaches_to_the_end_of_the_mapping(void **state)
 	expect_extent(f, 1, STACKS + 0x100, STACKS_END - STACKS - 0x100, STACKS_END);
 	expect_extent(f, 1, STACKS, STACKS_END - STACKS, STACKS_END);
 	expect_extent(f, 1, STACKS_END - 8, 8, STACKS_END);
+	destroy(f);
+}
+
+/* C libraries have the descriptor of a thread at the upper end of its stack. */
+static void test_extent_ends_at_the_descriptor(void **state)
+{
+	struct fixture *f = make();
+	struct snap_thread thread = {.tid = 1, .tid_address = STACKS_END - 0x800};
+	struct mem_copy extent = take_stack_extent(&f->take, &thread, STACKS + 0x100);
+
+	assert_int_equal(extent.region_end, STACKS_END - 0x800);
+	assert_int_equal(extent.len, STACKS_END - 0x800 - STACKS - 0x100);
+	thread.tid_address = STACKS; /* below: it runs on another stack */
+	assert_int_equal(take_stack_extent(&f->take, &thread, STACKS + 0x100).region_end, STACKS_END);
+	thread.tid_address = STACKS_END + 0x100; /* elsewhere */
+	assert_int_equal(take_stack_extent(&f->take, &thread, STACKS + 0x100).region_end, STACKS_END);
 	destroy(f);
 }
 
@@ -176,7 +193,7 @@ static void test_extent_of_a_new_stack(void **state)
 	expect_extent(f, 1, sp, 0, 0);
 	f->take.maps_fresh = false;
 	f->capture.options.stack_size = 1024;
-	assert_int_equal(take_stack_extent(&f->take, 1, sp).len, 1024);
+	assert_int_equal(take_stack_extent(&f->take, &(struct snap_thread){.tid = 1}, sp).len, 1024);
 	assert_true(f->take.maps_fresh);
 	assert_non_null(maps_find(&f->take.snap->maps, (uintptr_t)page));
 	munmap(page, 4096);
@@ -389,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_extent_reaches_to_the_end_of_the_mapping),
+		cmocka_unit_test(test_extent_ends_at_the_descriptor),
 		cmocka_unit_test(test_extent_ends_at_the_next_stack),
 		cmocka_unit_test(test_extent_of_stacks_in_other_mappings),
 		cmocka_unit_test(test_extent_is_limited),

@@ -205,26 +205,6 @@ static void test_restarted(void **state)
 	expect_restarted("something", true, sleeps, "restart_syscall()");
 }
 
-static void test_joins(void **state)
-{
-	struct snap_thread thread = {.syscall = {SYSCALL_IN, 202, {0x7f0000000000, 0x109, 4712}}};
-	struct snap_thread other = thread;
-	struct trace_thread shown[] = {{.snap = snap, .thread = &thread}, {.snap = snap, .thread = &other}};
-	const struct trace_thread *const members[] = {&shown[0], &shown[1]};
-
-	assert_int_equal(text_syscall_joins(members, 2), 4712);
-	other.syscall.args[2] = 4713;
-	assert_int_equal(text_syscall_joins(members, 2), 0);
-	thread.syscall.args[1] = 0x189; /* private: nobody but this process is woken */
-	assert_int_equal(text_syscall_joins(members, 1), 0);
-	thread.syscall.args[1] = 1; /* wakes */
-	assert_int_equal(text_syscall_joins(members, 1), 0);
-	thread.syscall.args[1] = 0;
-	assert_int_equal(text_syscall_joins(members, 1), 4712);
-	thread.syscall.nr = 0;
-	assert_int_equal(text_syscall_joins(members, 1), 0);
-}
-
 /* The end of the name counts, and the whole of it. */
 static void test_suffixes(void **state)
 {
@@ -320,7 +300,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_equal_times, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_words, make_snapshot, drop_snapshot),
 		cmocka_unit_test_setup_teardown(test_restarted, make_snapshot, drop_snapshot),
-		cmocka_unit_test_setup_teardown(test_joins, make_snapshot, drop_snapshot),
 	};
 
 	return cmocka_run_group_tests_name("text_syscall", tests, NULL, NULL);

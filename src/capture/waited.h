@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_WAITED_H
+#define STAKEOUT_CAPTURE_WAITED_H
+
+#include "arch/arch.h"
+#include "model/snapshot.h"
+
+enum { WAITED_BYTES = 64 }; /* as large as a lock is, from the word on that the kernel compares */
+
+/*
+ * The memory that tells what a thread in this system call waits for, and who has it: `start` and `len`, without data; len 0: there
+ * is none. It is read while the thread sleeps, with its stack.
+ */
+struct mem_copy waited_memory(const struct maps *maps, const struct arch *arch, const struct snap_syscall *syscall);
+
+#endif

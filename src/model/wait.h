@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_MODEL_WAIT_H
+#define STAKEOUT_MODEL_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What a blocked thread waits for, and who could end that. */
+
+enum wait_kind {
+	WAIT_NOTHING, /* it runs, or it is not known */
+	WAIT_MUTEX,
+	WAIT_READ_LOCK,	 /* of a lock for readers and writers, */
+	WAIT_WRITE_LOCK, /* likewise */
+	WAIT_CONDITION,
+	WAIT_SEMAPHORE,
+	WAIT_BARRIER,
+	WAIT_ONCE,   /* for somebody to initialize something */
+	WAIT_STREAM, /* a FILE of the C library */
+	WAIT_JOIN,   /* for a thread to end */
+	WAIT_FUTEX,  /* something of which no more is known */
+	WAIT_KIND_COUNT,
+};
+
+/* "mutex", "read_lock" …; NULL for WAIT_NOTHING. */
+const char *wait_kind_name(enum wait_kind kind);
+
+/* Who has it. */
+enum wait_holder {
+	HOLDER_NOT_RECORDED, /* by such a thing it cannot be known */
+	HOLDER_NONE,	     /* nobody, at that moment: it is being handed on */
+	HOLDER_THREAD,	     /* `owner` */
+	HOLDER_READERS,	     /* readers: who they are is not recorded */
+	HOLDER_ENDED,	     /* `owner` is no thread any more */
+	HOLDER_COUNT,
+};
+
+/* "not_recorded", "none", "thread" … */
+const char *wait_holder_name(enum wait_holder holder);
+
+struct wait {
+	enum wait_kind kind;
+	uint64_t address; /* of the object; 0: of the word that it waits for, see `word` */
+	uint64_t word;
+	const char *path; /* of the file whose variable it is, and where in that; NULL: of none */
+	uint64_t offset;
+	enum wait_holder holder;
+	pid_t owner;	/* as this report numbers threads, */
+	pid_t owner_pid; /* and its process; 0: of the waiting thread's own */
+	bool shared;	/* it is one of several processes */
+	bool timed;	/* it does not wait for ever */
+	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that */
+};
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/wait_words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* As a sentence has it: "waits for …". */
+static const char *const objects[WAIT_KIND_COUNT] = {
+	[WAIT_MUTEX] = "mutex",
+	[WAIT_READ_LOCK] = "the right to read under lock",
+	[WAIT_WRITE_LOCK] = "the right to write under lock",
+	[WAIT_CONDITION] = "condition variable",
+	[WAIT_SEMAPHORE] = "semaphore",
+	[WAIT_BARRIER] = "others to come to barrier",
+	[WAIT_ONCE] = "the initialization by once control",
+	[WAIT_STREAM] = "the lock of a stream, at",
+	[WAIT_FUTEX] = "futex",
+};
+
+void wait_put_object(const struct text *t, const struct wait *w)
+{
+	const char *slash = w->path ? strrchr(w->path, '/') : NULL;
+
+	if (w->kind == WAIT_JOIN) {
+		fputs("the end of a thread", t->out);
+		return;
+	}
+	fprintf(t->out, "%s 0x%" PRIx64, objects[w->kind], w->address ? w->address : w->word);
+	if (!w->path)
+		return;
+	fputs(" (", t->out);
+	text_untrusted(t, slash ? slash + 1 : w->path);
+	fprintf(t->out, "+0x%" PRIx64 ")", w->offset);
+}
+
+const struct trace_thread *wait_find_owner(const struct wait *w, const struct trace *const *traces, size_t ntraces)
+{
+	for (size_t i = 0; w->holder == HOLDER_THREAD && i < ntraces; i++)
+		for (size_t k = 0; traces[i]->snap->pid == w->owner_pid && k < traces[i]->threads.len; k++)
+			if (traces[i]->threads.data[k].thread->tid == w->owner)
+				return &traces[i]->threads.data[k];
+	return NULL;
+}
+
+static const char *beginning(const struct wait *w)
+{
+	return w->kind == WAIT_JOIN ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
+}
+
+void wait_put_holder(const struct text *t, const struct wait *w, const struct trace *const *traces, size_t ntraces)
+{
+	const struct trace_thread *owner = wait_find_owner(w, traces, ntraces);
+
+	if (w->holder == HOLDER_READERS) {
+		fputs(", held by readers, which it does not record", t->out);
+	} else if (w->holder == HOLDER_NONE) {
+		fputs(", which nobody holds just now", t->out);
+	} else if (w->holder == HOLDER_ENDED) {
+		fprintf(t->out, ", held by tid %d, which has ended", (int)w->owner);
+	} else if (w->holder == HOLDER_THREAD) {
+		fprintf(t->out, "%s tid %d", beginning(w), (int)w->owner);
+		if (owner) {
+			fputc(' ', t->out);
+			text_untrusted(t, trace_thread_name(owner));
+		}
+		if (owner && owner->thread->state == 'R' && w->kind != WAIT_JOIN)
+			fputs(", which runs", t->out);
+	}
+}
+
+bool wait_is_same(const struct trace_thread *a, const struct trace_thread *b)
+{
+	return a->wait.kind == b->wait.kind && a->snap == b->snap && a->wait.address == b->wait.address && a->wait.word == b->wait.word;
+}

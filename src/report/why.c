@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/why.h"
+
+#include <stdlib.h>
+
+#include "report/wait_words.h"
+
+enum { LONGEST_CHAIN = 16 };
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* What it waits for: then the lock; else the system call that it is in, or its state. */
+static int compare_waits(const struct trace_thread *a, const struct trace_thread *b)
+{
+	const struct wait *x = &a->wait, *y = &b->wait;
+	const struct snap_syscall *in = &a->thread->syscall, *other = &b->thread->syscall;
+	int order = compare_numbers(x->kind, y->kind);
+
+	if (!order && x->kind)
+		order = compare_numbers((uint64_t)a->snap->pid, (uint64_t)b->snap->pid);
+	if (!order && x->kind)
+		order = compare_numbers(x->address ? x->address : x->word, y->address ? y->address : y->word);
+	if (!order && !x->kind)
+		order = compare_numbers((uint64_t)a->thread->state, (uint64_t)b->thread->state);
+	if (!order && !x->kind)
+		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
+	return order;
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct trace_thread *x = *(const struct trace_thread *const *)a, *y = *(const struct trace_thread *const *)b;
+	int order = compare_waits(x, y);
+
+	return order ? order : compare_numbers((uint64_t)x->thread->tid, (uint64_t)y->thread->tid);
+}
+
+static unsigned chain_behind(const struct trace_thread *t, const struct trace *const *traces, size_t ntraces)
+{
+	unsigned n = 0;
+
+	while (t && t->wait.kind && n < LONGEST_CHAIN) {
+		t = wait_find_owner(&t->wait, traces, ntraces);
+		n += t != NULL;
+	}
+	return n;
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct why_group *x = a, *y = b;
+
+	if (x->chain != y->chain)
+		return x->chain < y->chain ? 1 : -1;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return compare_numbers(x->first, y->first);
+}
+
+bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ntraces; i++)
+		n += traces[i]->threads.len;
+	groups->members = malloc((n + 1) * sizeof(*groups->members));
+	if (!groups->members)
+		return false;
+	for (size_t i = 0; i < ntraces; i++)
+		for (size_t k = 0; k < traces[i]->threads.len; k++)
+			if (!deadlocks_with(deadlocks, &traces[i]->threads.data[k]))
+				groups->members[groups->n++] = &traces[i]->threads.data[k];
+	n = groups->n;
+	qsort(groups->members, n, sizeof(*groups->members), compare_members);
+	for (size_t i = 0, next; i < n; i = next) {
+		struct why_group group = {.first = i, .chain = chain_behind(groups->members[i], traces, ntraces)};
+
+		for (next = i + 1; next < n && compare_waits(groups->members[i], groups->members[next]) == 0; next++)
+			;
+		group.count = next - i;
+		if (!vec_push(groups, group))
+			return false;
+	}
+	if (groups->len)
+		qsort(groups->data, groups->len, sizeof(*groups->data), compare_groups);
+	return true;
+}
+
+void why_groups_deinit(struct why_groups *groups)
+{
+	vec_deinit(groups);
+	free(groups->members);
+}

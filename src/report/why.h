@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_REPORT_WHY_H
+#define STAKEOUT_REPORT_WHY_H
+
+#include "model/deadlock.h"
+
+/* Threads that wait for the same: members[first] to members[first + count - 1]. */
+struct why_group {
+	size_t first;
+	size_t count;
+	unsigned chain; /* how many threads wait one for the other behind it */
+};
+
+/* The threads of some traces that are in no deadlock, by what they wait for: the longest chains first, then the most threads. */
+struct why_groups {
+	VEC_FIELDS(struct why_group);
+	const struct trace_thread **members;
+	size_t n;
+};
+
+/* False when memory is exhausted. */
+bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks);
+void why_groups_deinit(struct why_groups *groups);
+
+#endif

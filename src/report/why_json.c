@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include "report/json_wait.h"
+#include "report/json_writer.h"
+
+/* docs/schema/why.schema.json describes this document. */
+static const char schema[] = "stakeout.why/1";
+
+static void put_process(struct json *j, const struct snapshot *snap)
+{
+	json_object(j, NULL);
+	json_int(j, "pid", snap->pid);
+	json_string(j, "comm", snap->comm);
+	json_bool(j, "consistent", snap->capture.consistent);
+	if (snap->capture.instant_ns)
+		json_time(j, "instant", snap->capture.instant_ns);
+	else
+		json_null(j, "instant");
+	json_object_end(j);
+}
+
+static void put_number(struct json *j, const struct trace_thread *t)
+{
+	json_int(j, "pid", t->snap->pid);
+	json_int(j, "tid", t->thread->tid);
+}
+
+static void put_thread(struct json *j, const struct trace_thread *t)
+{
+	const char state[] = {t->thread->state ? t->thread->state : '?', '\0'};
+
+	json_object(j, NULL);
+	put_number(j, t);
+	json_string(j, "name", trace_thread_name(t));
+	json_string(j, "state", state);
+	json_wait(j, &t->wait);
+	json_object_end(j);
+}
+
+/* Each waits for the next, the last for the first. */
+static void put_deadlock(struct json *j, const struct deadlock *d)
+{
+	json_array(j, NULL);
+	for (size_t i = 0; i < d->len; i++) {
+		json_object(j, NULL);
+		put_number(j, d->data[i]);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+int report_why_json(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		    FILE *out)
+{
+	struct json j = {.out = out};
+
+	report_begin();
+	json_object(&j, NULL);
+	json_string(&j, "schema", schema);
+	json_array(&j, "processes");
+	for (size_t i = 0; i < n; i++)
+		put_process(&j, traces[i]->snap);
+	json_array_end(&j);
+	json_array(&j, "deadlocks");
+	for (size_t i = 0; i < deadlocks->len; i++)
+		put_deadlock(&j, &deadlocks->data[i]);
+	json_array_end(&j);
+	json_array(&j, "threads");
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < traces[i]->threads.len; k++)
+			put_thread(&j, &traces[i]->threads.data[k]);
+	json_array_end(&j);
+	json_array(&j, "notes");
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < traces[i]->snap->notes.len; k++)
+			json_string(&j, NULL, traces[i]->snap->notes.data[k]);
+		for (size_t k = 0; k < traces[i]->notes.len; k++)
+			json_string(&j, NULL, traces[i]->notes.data[k]);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	fputc('\n', out);
+	return report_flush(out);
+}

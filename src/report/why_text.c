@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "report/text_frame.h"
+#include "report/text_summary.h"
+#include "report/text_syscall.h"
+#include "report/text_table.h"
+#include "report/wait_words.h"
+#include "report/why.h"
+
+enum {
+	MOST_LINKS = 8,	  /* of a chain */
+	MOST_PLACES = 3,  /* where threads of a group are, */
+	MOST_NUMBERS = 8, /* and their numbers */
+};
+
+struct why_report {
+	struct text text;
+	const struct report_options *options;
+	const struct trace *const *traces;
+	size_t n;
+	const struct deadlocks *deadlocks;
+};
+
+static void put_thread(const struct why_report *r, const struct trace_thread *t)
+{
+	fprintf(r->text.out, "tid %d ", (int)t->thread->tid);
+	text_style(&r->text, STYLE_STRONG);
+	text_untrusted(&r->text, trace_thread_name(t));
+	text_style(&r->text, STYLE_PLAIN);
+	if (r->n > 1 && t->thread->tid != t->snap->pid)
+		fprintf(r->text.out, " (pid %d)", (int)t->snap->pid);
+}
+
+/* "waits for …", "runs", "is in read(fd=7)": what a thread does; `several` do. */
+static void put_doing(const struct why_report *r, const struct trace_thread *t, bool several)
+{
+	const struct trace_thread *const *one = &t;
+	FILE *out = r->text.out;
+
+	if (t->wait.kind) {
+		fputs(several ? "wait for " : "waits for ", out);
+		wait_put_object(&r->text, &t->wait);
+		fputs(t->wait.timed ? ", but not for ever" : "", out);
+	} else if (t->thread->state == 'R') {
+		fputs(several ? "run, or are ready to" : "runs, or is ready to", out);
+	} else if (t->thread->syscall.state == SYSCALL_IN) {
+		fputs(several ? "are in " : "is in ", out);
+		text_style(&r->text, STYLE_CALL);
+		text_syscall(&r->text, one, 1, 0);
+		text_style(&r->text, STYLE_PLAIN);
+	} else {
+		fputs(several ? "are: " : "is: ", out);
+		text_state(&r->text, t->thread, 0);
+	}
+}
+
+/* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
+static void put_chain(const struct why_report *r, const struct trace_thread *t)
+{
+	for (int links = 0; t && links < MOST_LINKS; links++) {
+		const struct trace_thread *owner = wait_find_owner(&t->wait, r->traces, r->n);
+
+		wait_put_holder(&r->text, &t->wait, r->traces, r->n);
+		if (!owner || owner == t || owner->thread->state == 'R')
+			return; /* that was said */
+		if (deadlocks_with(r->deadlocks, owner)) {
+			fputs(", which is in the deadlock", r->text.out);
+			return;
+		}
+		fputs(", which ", r->text.out);
+		put_doing(r, owner, false);
+		t = owner;
+	}
+	fputs(", …", r->text.out);
+}
+
+/* Each of them with its stack. */
+static void put_deadlock(const struct why_report *r, const struct deadlock *d)
+{
+	const struct frame_format format = {
+		.verbose = r->options->verbose, .no_addresses = !r->options->verbose, .indent = "  ", .width = r->options->width};
+	FILE *out = r->text.out;
+
+	fputc('\n', out);
+	text_style(&r->text, STYLE_BAD);
+	fputs("DEADLOCK", out);
+	text_style(&r->text, STYLE_PLAIN);
+	fprintf(out, d->len == 1 ? ": a thread waits for itself\n" : ": %zu threads wait for each other\n", d->len);
+	for (size_t i = 0; i < d->len; i++) {
+		const struct trace_thread *t = d->data[i];
+
+		fputs("  ", out);
+		put_thread(r, t);
+		fputs(" waits for ", out);
+		wait_put_object(&r->text, &t->wait);
+		wait_put_holder(&r->text, &t->wait, r->traces, r->n);
+		fputc('\n', out);
+		text_user_stack(&r->text, &format, t->user);
+	}
+}
+
+/* "  in main, handle (7), …": functions in which they are, each once. */
+static void put_places(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const char *shown[MOST_PLACES];
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct frame *frame = text_table_frame(members[i]);
+		const char *name = frame && frame->symbol ? frame->symbol : "??";
+		bool known = false;
+
+		for (size_t k = 0; k < n; k++)
+			known |= shown[k] == name; /* names are the same where functions are */
+		if (known)
+			continue;
+		if (n == MOST_PLACES) {
+			fputs(", …", r->text.out);
+			break;
+		}
+		fputs(n ? ", " : "  in ", r->text.out);
+		text_untrusted(&r->text, name);
+		shown[n++] = name;
+	}
+	if (n)
+		fputc('\n', r->text.out);
+}
+
+static void put_numbers(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+{
+	fputs("  tid", r->text.out);
+	for (size_t i = 0; i < count && i < MOST_NUMBERS; i++) {
+		fprintf(r->text.out, " %d ", (int)members[i]->thread->tid);
+		text_untrusted(&r->text, trace_thread_name(members[i]));
+		fputs(i + 1 < count ? "," : "", r->text.out);
+	}
+	fputs(count > MOST_NUMBERS ? " …\n" : "\n", r->text.out);
+}
+
+static void put_group(const struct why_report *r, const struct why_groups *groups, const struct why_group *group)
+{
+	const struct trace_thread *const *members = groups->members + group->first;
+
+	fputc('\n', r->text.out);
+	if (group->count == 1)
+		put_thread(r, members[0]);
+	else
+		fprintf(r->text.out, "%zu threads", group->count);
+	fputc(' ', r->text.out);
+	put_doing(r, members[0], group->count > 1);
+	if (members[0]->wait.kind)
+		put_chain(r, members[0]);
+	fputc('\n', r->text.out);
+	if (group->count > 1)
+		put_numbers(r, members, group->count);
+	put_places(r, members, group->count);
+}
+
+int report_why_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		    FILE *out)
+{
+	const struct why_report r = {.text = {.out = out, .color = options->color}, .options = options, .traces = traces, .n = n, .deadlocks = deadlocks};
+	_cleanup_(why_groups_deinit) struct why_groups groups = {0};
+
+	if (!why_groups_init(&groups, traces, n, deadlocks))
+		return -ENOMEM;
+	report_begin();
+	text_summary(&r.text, options, traces, n);
+	for (size_t i = 0; i < deadlocks->len; i++)
+		put_deadlock(&r, &deadlocks->data[i]);
+	for (size_t i = 0; i < groups.len; i++)
+		put_group(&r, &groups, &groups.data[i]);
+	if (!deadlocks->len)
+		fputs("\nNo deadlock was found.\n", out);
+	return report_flush(out);
+}

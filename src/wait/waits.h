@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_WAIT_WAITS_H
+#define STAKEOUT_WAIT_WAITS_H
+
+#include "model/trace.h"
+
+/* Says of each thread what it waits for. Its stacks have their names: they tell what memory alone does not. */
+void waits_find(struct trace *trace);
+
+#endif

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""What threads wait for, who holds it, and deadlocks: against programs that know."""
+
+import json
+import os
+import re
+
+import pytest
+from harness import ROOT, rounds, run, thread, until
+
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at a program with many locks
+
+OWNED = {
+    "mutex": "mutex",
+    "recursive": "mutex",
+    "errorcheck": "mutex",
+    "adaptive": "mutex",
+    "robust": "mutex",
+    "pi": "mutex",
+    "timed": "mutex",
+    "write": "write_lock",
+    "read": "read_lock",
+    "stream": "stream",
+    "join": "join",
+}
+OWNERLESS = {"condition": "condition", "semaphore": "semaphore", "barrier": "barrier", "once": "once"}
+
+
+def why(t, *args):
+    """The document, once nobody in the process runs."""
+
+    def look():
+        r = run("why", "--json", *args, t.pid)
+        assert r.code in (0, 4), r
+        return r.doc
+
+    return until(look, lambda doc: all(th["state"] != "R" for th in doc["threads"]))
+
+
+def wait_of(doc, tid):
+    return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+@pytest.mark.parametrize("what", OWNED)
+def test_owner(target, source, what):
+    t = target("locks", what).settle()
+    doc = why(t, source)
+    found = wait_of(doc, t.tids["waiter"])
+    if what == "stream" and source == "--source=proc":  # which does not tell where threads have their descriptors
+        assert (found["kind"], found["holder"]) == ("stream", "not_recorded")
+        return
+    assert (found["kind"], found["holder"]) == (OWNED[what], "thread")
+    assert (found["owner_tid"], found["owner_pid"]) == (t.tids["holder"], t.pid)
+    assert found["certain"] and found["timed"] == (what == "timed") and not found["shared"]
+    if what not in ("join", "stream"):
+        assert found["module"].endswith("/locks"), found
+    assert doc["deadlocks"] == []
+    assert wait_of(doc, t.tids["holder"]) is None  # it is in pause()
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("what", OWNERLESS)
+def test_nobody_is_recorded(target, source, what):
+    t = target("locks", what).settle()
+    found = wait_of(why(t, source), t.tids["waiter"])
+    assert (found["kind"], found["holder"], found["owner_tid"]) == (OWNERLESS[what], "not_recorded", None)
+
+
+def test_readers_are_not_recorded(target):
+    t = target("locks", "readers").settle()
+    found = wait_of(why(t), t.tids["waiter"])
+    assert (found["kind"], found["holder"], found["owner_tid"]) == ("write_lock", "readers", None)
+
+
+def test_owner_that_has_ended(target):
+    t = target("locks", "ended")
+    doc = until(lambda: why(t), lambda doc: (wait_of(doc, t.tids["waiter"]) or {}).get("kind") == "mutex")
+    found = wait_of(doc, t.tids["waiter"])
+    assert (found["holder"], found["owner_tid"], found["owner_pid"], found["certain"]) == ("ended", t.tids["holder"], None, False)
+    assert f"held by tid {t.tids['holder']}, which has ended" in run("why", t.pid).out
+
+
+def assert_cycle(t, doc, names):
+    assert len(doc["deadlocks"]) == 1, doc["deadlocks"]
+    cycle = [member["tid"] for member in doc["deadlocks"][0]]
+    assert sorted(cycle) == sorted(t.tids[name] for name in names)
+    for tid, following in zip(cycle, cycle[1:] + cycle[:1]):
+        assert wait_of(doc, tid)["owner_tid"] == following
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+@pytest.mark.parametrize(
+    "argv, names",
+    [
+        (("deadlock",), ("a_then_b", "b_then_a")),
+        (("locks", "ring"), ("ring_0", "ring_1", "ring_2", "ring_3")),
+        (("locks", "relock"), ("waiter",)),
+        (("locks", "rwlock-cycle"), ("holder", "waiter")),
+    ],
+)
+def test_deadlock(target, source, argv, names):
+    t = target(*argv).settle()
+    assert_cycle(t, why(t, source), names)
+    r = run("why", source, t.pid)
+    assert r.code == 4
+    assert re.search(r"^DEADLOCK: (%d threads wait for each other|a thread waits for itself)$" % len(names), r.out, re.M), r.out
+    assert "No deadlock" not in r.out
+    for name in names:
+        assert re.search(rf"^  tid {t.tids[name]} {name} waits for .*, held by tid \d+ \w+$", r.out, re.M), r.out
+
+
+def test_words(target):
+    t = target("locks", "mutex").settle()
+    r = run("why", t.pid)
+    assert r.code == 0
+    waits = rf"tid {t.tids['waiter']} waiter waits for mutex 0x[0-9a-f]+ \(locks\+0x[0-9a-f]+\), held by tid {t.tids['holder']} holder"
+    assert re.search(rf"^{waits}, which is in (pause|ppoll)\(", r.out, re.M), r.out
+    assert re.search(r"^  in want_mutex$", r.out, re.M), r.out
+    assert r.out.endswith("\nNo deadlock was found.\n")
+
+
+def test_snapshot_says_it_too(target, snap):
+    t = target("deadlock").settle()
+    doc = snap(t)
+    assert thread(doc, "a_then_b")["waits_for"]["owner_tid"] == t.tids["b_then_a"]
+    words = rf"  waits for mutex 0x[0-9a-f]+ \(deadlock\+0x[0-9a-f]+\), held by tid {t.tids['b_then_a']} b_then_a"
+    assert re.search(rf"^{words}$", run(t.pid).out, re.M)
+
+
+def test_saved_snapshot(target, tmp_path):
+    t = target("deadlock").settle()
+    file = tmp_path / "snap"
+    assert run("--save", file, t.pid).code == 0
+    doc = run("replay", "--json", file).doc
+    found = thread(doc, "a_then_b")["waits_for"]
+    assert found["owner_tid"] == t.tids["b_then_a"] and found["certain"]
+
+
+def test_several_processes(target):
+    both = [target("deadlock").settle(), target("locks", "ring").settle()]
+    r = run("why", "--json", *(t.pid for t in both))
+    doc = r.doc
+    assert r.code == 4
+    assert {frozenset(m["tid"] for m in d) for d in doc["deadlocks"]} == {frozenset(t.tids.values()) for t in both}
+    assert len({p["instant"] for p in doc["processes"]}) == 1
+
+
+@pytest.mark.arch
+def test_healthy_program(target):
+    """Always somebody waits for somebody, but never all round."""
+    t = target("locks", "healthy")
+    seen = set()
+    for _ in rounds(LOOKS):
+        r = run("why", "--json", t.pid)
+        assert r.code in (0, 3), r
+        doc = r.doc
+        assert doc["deadlocks"] == []
+        seen |= {th["waits_for"]["holder"] for th in doc["threads"] if th["waits_for"] and th["waits_for"]["kind"] == "mutex"}
+    assert "thread" in seen, seen
+
+
+def test_schema(target):
+    jsonschema = pytest.importorskip("jsonschema")
+    t = target("locks", "ring").settle()
+    schema = json.loads((ROOT / "docs/schema/why.schema.json").read_text())
+    jsonschema.validate(why(t), schema)
+
+
+def test_wrong_usage():
+    assert run("why").code == 2
+    assert run("why", "--registers", "1").code == 2
+    assert "Exit status: 0 no deadlock" in run("why", "--help").out

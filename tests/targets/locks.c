@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * locks WHAT: threads that wait for each kind of lock. `holder` has what is wanted, and sleeps; `waiter` waits for it. With ABBA,
+ * relock, ring or rwlock-cycle they wait for each other, or for themselves. With `healthy` many threads take many locks in order, all the time.
+ */
+#include "target.h"
+
+#include <semaphore.h>
+#include <time.h>
+
+enum { LOCKS = 1000, WORKERS = 64, RING = 4 };
+
+static pthread_mutex_t global_mutex, others[RING];
+static pthread_rwlock_t global_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t global_condition = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t global_barrier, all_hold;
+static pthread_once_t global_once = PTHREAD_ONCE_INIT;
+static sem_t global_semaphore, held;
+static pthread_t holding; /* set before `held` is posted */
+static pthread_mutex_t ordered[LOCKS];
+static pthread_cond_t handed = PTHREAD_COND_INITIALIZER;
+
+/* The holder: has it, says so, and sleeps. */
+static void say_held_and_rest(void)
+{
+	sem_post(&held);
+	target_block();
+}
+
+static void await_held(void)
+{
+	while (sem_wait(&held) < 0)
+		;
+	sem_post(&held);
+	target_arrived();
+}
+
+static void hold_mutex(void)
+{
+	holding = pthread_self();
+	pthread_mutex_lock(&global_mutex);
+	say_held_and_rest();
+}
+
+FRAME static void want_mutex(void)
+{
+	await_held();
+	pthread_mutex_lock(&global_mutex);
+}
+
+static void want_mutex_for_an_hour(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 3600;
+	await_held();
+	pthread_mutex_timedlock(&global_mutex, &until);
+}
+
+static void die_with_mutex(void)
+{
+	holding = pthread_self();
+	pthread_mutex_lock(&global_mutex);
+	sem_post(&held);
+	target_arrived();
+}
+
+static void want_of_the_dead(void)
+{
+	await_held();
+	pthread_join(holding, NULL);
+	pthread_mutex_lock(&global_mutex);
+}
+
+static void hold_to_write(void)
+{
+	pthread_rwlock_wrlock(&global_rwlock);
+	say_held_and_rest();
+}
+
+static void hold_to_read(void)
+{
+	pthread_rwlock_rdlock(&global_rwlock);
+	say_held_and_rest();
+}
+
+static void want_to_read(void)
+{
+	await_held();
+	pthread_rwlock_rdlock(&global_rwlock);
+}
+
+static void want_to_write(void)
+{
+	await_held();
+	pthread_rwlock_wrlock(&global_rwlock);
+}
+
+static void want_condition(void)
+{
+	pthread_mutex_lock(&global_mutex);
+	target_arrived();
+	for (;;)
+		pthread_cond_wait(&global_condition, &global_mutex);
+}
+
+static void want_semaphore(void)
+{
+	target_arrived();
+	while (sem_wait(&global_semaphore) < 0)
+		;
+}
+
+static void want_barrier(void)
+{
+	target_arrived();
+	pthread_barrier_wait(&global_barrier);
+}
+
+static void initialize(void)
+{
+	say_held_and_rest();
+}
+
+static void hold_once(void)
+{
+	pthread_once(&global_once, initialize);
+}
+
+static void want_once(void)
+{
+	await_held();
+	pthread_once(&global_once, initialize);
+}
+
+static void hold_stream(void)
+{
+	flockfile(stderr);
+	say_held_and_rest();
+}
+
+static void want_stream(void)
+{
+	await_held();
+	flockfile(stderr);
+}
+
+static void hold_nothing(void)
+{
+	holding = pthread_self();
+	say_held_and_rest();
+}
+
+static void want_end(void)
+{
+	await_held();
+	pthread_join(holding, NULL);
+}
+
+/* Each has the one of its number, and wants the next. */
+static void take_two(size_t first, size_t second)
+{
+	pthread_mutex_lock(&others[first]);
+	pthread_barrier_wait(&all_hold);
+	target_arrived();
+	pthread_mutex_lock(&others[second]);
+}
+
+static void ring_0(void) { take_two(0, 1); }
+static void ring_1(void) { take_two(1, 2); }
+static void ring_2(void) { take_two(2, 3); }
+static void ring_3(void) { take_two(3, 0); }
+
+static void relock(void)
+{
+	pthread_mutex_lock(&global_mutex);
+	target_arrived();
+	pthread_mutex_lock(&global_mutex);
+}
+
+static void mutex_then_rwlock(void)
+{
+	pthread_mutex_lock(&global_mutex);
+	pthread_barrier_wait(&all_hold);
+	target_arrived();
+	pthread_rwlock_rdlock(&global_rwlock);
+}
+
+static void rwlock_then_mutex(void)
+{
+	pthread_rwlock_wrlock(&global_rwlock);
+	pthread_barrier_wait(&all_hold);
+	target_arrived();
+	pthread_mutex_lock(&global_mutex);
+}
+
+/* Three locks at a time, always in the same order; now and then a try, and a condition. */
+static void *work(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+
+	for (;;) {
+		size_t a = (size_t)rand_r(&seed) % 16, b = a + 1 + (size_t)rand_r(&seed) % 16, c = b + 1 + (size_t)rand_r(&seed) % (LOCKS - b - 1);
+
+		pthread_mutex_lock(&ordered[a]);
+		if (c % 3 == 0 && pthread_mutex_trylock(&ordered[b]) != 0) {
+			pthread_mutex_unlock(&ordered[a]);
+			continue;
+		}
+		if (c % 3 != 0)
+			pthread_mutex_lock(&ordered[b]);
+		pthread_mutex_lock(&ordered[c]);
+		if (c % 64 == 0) {
+			struct timespec soon;
+
+			clock_gettime(CLOCK_REALTIME, &soon);
+			soon.tv_nsec = (soon.tv_nsec + 100 * 1000) % 1000000000;
+			pthread_cond_timedwait(&handed, &ordered[c], &soon);
+		} else if (c % 64 == 1) {
+			pthread_cond_broadcast(&handed);
+			sched_yield();
+		}
+		pthread_mutex_unlock(&ordered[c]);
+		pthread_mutex_unlock(&ordered[b]);
+		pthread_mutex_unlock(&ordered[a]);
+	}
+	return NULL;
+}
+
+static void be_healthy(void)
+{
+	pthread_t thread;
+
+	for (size_t i = 0; i < LOCKS; i++)
+		pthread_mutex_init(&ordered[i], NULL);
+	for (uintptr_t i = 1; i <= WORKERS; i++)
+		pthread_create(&thread, NULL, work, (void *)i);
+}
+
+static void make_mutex(int type, int robust, int protocol)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, type);
+	pthread_mutexattr_setrobust(&attr, robust);
+	pthread_mutexattr_setprotocol(&attr, protocol);
+	pthread_mutex_init(&global_mutex, &attr);
+}
+
+static const struct {
+	const char *what;
+	void (*holder)(void); /* NULL: there is none */
+	void (*waiter)(void);
+	int type, robust, protocol; /* of the mutex */
+} pairs[] = {
+	{"mutex", hold_mutex, want_mutex, PTHREAD_MUTEX_NORMAL, 0, 0},
+	{"recursive", hold_mutex, want_mutex, PTHREAD_MUTEX_RECURSIVE, 0, 0},
+	{"errorcheck", hold_mutex, want_mutex, PTHREAD_MUTEX_ERRORCHECK, 0, 0},
+	{"adaptive", hold_mutex, want_mutex, PTHREAD_MUTEX_ADAPTIVE_NP, 0, 0},
+	{"robust", hold_mutex, want_mutex, 0, PTHREAD_MUTEX_ROBUST, 0},
+	{"pi", hold_mutex, want_mutex, 0, 0, PTHREAD_PRIO_INHERIT},
+	{"timed", hold_mutex, want_mutex_for_an_hour, 0, 0, 0},
+	{"ended", die_with_mutex, want_of_the_dead, 0, 0, 0},
+	{"write", hold_to_write, want_to_write, 0, 0, 0},
+	{"read", hold_to_write, want_to_read, 0, 0, 0},
+	{"readers", hold_to_read, want_to_write, 0, 0, 0},
+	{"condition", NULL, want_condition, 0, 0, 0},
+	{"semaphore", NULL, want_semaphore, 0, 0, 0},
+	{"barrier", NULL, want_barrier, 0, 0, 0},
+	{"once", hold_once, want_once, 0, 0, 0},
+	{"stream", hold_stream, want_stream, 0, 0, 0},
+	{"join", hold_nothing, want_end, 0, 0, 0},
+	{"relock", NULL, relock, 0, 0, 0},
+	{"rwlock-cycle", mutex_then_rwlock, rwlock_then_mutex, 0, 0, 0},
+};
+
+static void start(const char *what)
+{
+	static void (*const ring[RING])(void) = {ring_0, ring_1, ring_2, ring_3};
+	static const char *const names[RING] = {"ring_0", "ring_1", "ring_2", "ring_3"};
+
+	pthread_barrier_init(&all_hold, NULL, strcmp(what, "ring") == 0 ? RING : 2);
+	for (size_t i = 0; strcmp(what, "ring") == 0 && i < RING; i++)
+		target_start(names[i], ring[i]);
+	if (strcmp(what, "healthy") == 0)
+		be_healthy();
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		if (strcmp(what, pairs[i].what) != 0)
+			continue;
+		make_mutex(pairs[i].type, pairs[i].robust, pairs[i].protocol);
+		if (pairs[i].holder)
+			target_start("holder", pairs[i].holder);
+		target_start("waiter", pairs[i].waiter);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		return 2;
+	target_init();
+	sem_init(&held, 0, 0);
+	sem_init(&global_semaphore, 0, 0);
+	pthread_barrier_init(&global_barrier, NULL, 2);
+	start(argv[1]);
+	target_ready();
+	target_serve(NULL);
+}

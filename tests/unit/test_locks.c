@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <linux/futex.h>
+#include <string.h>
+
+#include "wait/locks.h"
+
+enum { MAIN = 4711, WORKER = 4712, LOCK = 0x5000, DESCRIPTOR = 0x7f000000 };
+
+struct fixture {
+	struct snapshot *snap;
+	struct trace trace;
+	struct stack stack;
+	struct frame frame;
+	struct trace_thread thread;
+	struct futex_wait wait;
+};
+
+static void init(struct fixture *f, const char *function)
+{
+	*f = (struct fixture){.snap = snapshot_create(MAIN, arch_host()), .frame = {.symbol = function}};
+	assert_non_null(f->snap);
+	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = MAIN}));
+	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = WORKER, .tid_address = DESCRIPTOR + 0x2d0}));
+	f->trace.snap = f->snap;
+	f->stack.data = &f->frame;
+	f->stack.len = function ? 1 : 0;
+	f->thread = (struct trace_thread){.snap = f->snap, .thread = &f->snap->threads.data[0], .user = &f->stack};
+	f->wait = (struct futex_wait){.trace = &f->trace, .thread = &f->thread, .address = LOCK, .op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG, .value = 2, .nwords = 16};
+}
+
+static struct wait found(struct fixture *f)
+{
+	struct wait out = {0};
+
+	lock_of_futex(&f->wait, &out);
+	return out;
+}
+
+static void set_mutex(struct fixture *f, uint32_t owner, uint32_t users, uint32_t kind)
+{
+	const uint32_t words[] = {2, 1, owner, users, kind};
+
+	memcpy(f->wait.words, words, sizeof(words));
+}
+
+/* A name is not needed where the memory can be nothing else, and what cannot be a lock is none. */
+static void test_mutex_by_its_memory(void **state)
+{
+	struct fixture f;
+
+	init(&f, NULL);
+	set_mutex(&f, WORKER, 1, 0);
+	assert_int_equal(found(&f).kind, WAIT_MUTEX);
+	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).address, LOCK);
+	set_mutex(&f, WORKER, 0, 0); /* nobody uses it */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	set_mutex(&f, WORKER, 1, 0x400); /* there is no such kind */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	set_mutex(&f, 17, 1, 0); /* no thread of the process */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	set_mutex(&f, WORKER, 1, 0);
+	f.wait.value = 1;
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.wait.value = 2;
+	f.wait.nwords = 4; /* the rest could not be read */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	snapshot_destroy(f.snap);
+}
+
+static void test_mutex_by_its_function(void **state)
+{
+	struct fixture f;
+
+	init(&f, "___pthread_mutex_lock");
+	set_mutex(&f, 17, 1, 0);
+	assert_int_equal(found(&f).holder, HOLDER_ENDED);
+	assert_int_equal(found(&f).owner, 17);
+	set_mutex(&f, 0, 1, 0);
+	assert_int_equal(found(&f).holder, HOLDER_NONE);
+	set_mutex(&f, 17, 1, 0x80);
+	assert_int_equal(found(&f).holder, HOLDER_THREAD); /* of another process */
+	assert_true(found(&f).shared);
+	snapshot_destroy(f.snap);
+}
+
+static void test_mutex_that_tells_the_kernel(void **state)
+{
+	struct fixture f;
+
+	init(&f, "pthread_mutex_lock");
+	set_mutex(&f, WORKER, 1, 0x90); /* robust */
+	f.wait.op = FUTEX_WAIT;
+	f.wait.value = f.wait.words[0] = WORKER | FUTEX_WAITERS;
+	assert_int_equal(found(&f).owner, WORKER);
+	assert_false(found(&f).shared);
+	f.wait.op = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
+	f.wait.value = 0;
+	assert_int_equal(found(&f).kind, WAIT_MUTEX);
+	assert_int_equal(found(&f).owner, WORKER);
+	f.wait.nwords = 0;
+	assert_int_equal(found(&f).holder, HOLDER_NONE);
+	snapshot_destroy(f.snap);
+}
+
+static void test_rwlock(void **state)
+{
+	/* readers, writers, phase, futex of writers, two unused, writer, shared */
+	const uint32_t lock[] = {0, 0, 3, 1, 0, 0, WORKER, 0};
+	struct fixture f;
+
+	init(&f, "pthread_rwlock_rdlock");
+	memcpy(f.wait.words, lock + 2, sizeof(lock) - 8); /* the futex is the phase */
+	f.wait.value = 3;
+	assert_int_equal(found(&f).kind, WAIT_READ_LOCK);
+	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).address, LOCK - 8);
+	f.frame.symbol = "__pthread_rwlock_wrlock";
+	memset(f.wait.words, 0, sizeof(f.wait.words));
+	memcpy(f.wait.words, lock + 3, sizeof(lock) - 12);
+	assert_int_equal(found(&f).kind, WAIT_WRITE_LOCK);
+	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).address, LOCK - 12);
+	memset(f.wait.words, 0, sizeof(f.wait.words));
+	assert_int_equal(found(&f).holder, HOLDER_READERS);
+	snapshot_destroy(f.snap);
+}
+
+static void test_stream(void **state)
+{
+	const uint64_t owner = DESCRIPTOR;
+	struct fixture f;
+
+	init(&f, NULL);
+	f.wait.words[0] = 2;
+	memcpy(&f.wait.words[2], &owner, sizeof(owner));
+	f.wait.words[4] = UINT32_MAX;
+	assert_int_equal(found(&f).kind, WAIT_STREAM);
+	assert_int_equal(found(&f).owner, WORKER);
+	f.wait.words[2] -= 0x1000; /* not where a thread has its descriptor */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	snapshot_destroy(f.snap);
+}
+
+static void test_join(void **state)
+{
+	struct fixture f;
+
+	init(&f, "__pthread_clockjoin_ex");
+	f.wait.op = FUTEX_WAIT_BITSET;
+	f.wait.address = DESCRIPTOR + 0x2d0;
+	f.wait.value = WORKER;
+	assert_int_equal(found(&f).kind, WAIT_JOIN);
+	assert_int_equal(found(&f).owner, WORKER);
+	f.wait.address = LOCK; /* it is not known where that has its number */
+	assert_int_equal(found(&f).kind, WAIT_JOIN);
+	f.wait.op |= FUTEX_PRIVATE_FLAG;
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	snapshot_destroy(f.snap);
+}
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *function;
+		enum wait_kind kind;
+	} cases[] = {
+		{"pthread_cond_wait", WAIT_CONDITION},	   {"___pthread_cond_timedwait64", WAIT_CONDITION},
+		{"__GI___pthread_cond_wait", WAIT_CONDITION}, {"sem_clockwait", WAIT_SEMAPHORE},
+		{"__new_sem_wait_slow64", WAIT_SEMAPHORE}, {"pthread_barrier_wait", WAIT_BARRIER},
+		{"__pthread_once_slow", WAIT_ONCE},	   {"my_pthread_cond_wait", WAIT_FUTEX},
+		{"syscall", WAIT_FUTEX},
+	};
+	struct fixture f;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		init(&f, cases[i].function);
+		f.wait.value = 0;
+		assert_int_equal(found(&f).kind, cases[i].kind);
+		assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+		assert_int_equal(found(&f).word, LOCK);
+		snapshot_destroy(f.snap);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mutex_by_its_memory),
+		cmocka_unit_test(test_mutex_by_its_function),
+		cmocka_unit_test(test_mutex_that_tells_the_kernel),
+		cmocka_unit_test(test_rwlock),
+		cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
