@@ -45,6 +45,8 @@ struct wait {
 	uint64_t word;
 	const char *path; /* of the file whose variable it is, and where in that; NULL: of none */
 	uint64_t offset;
+	const char *variable; /* its name, and where in that; NULL: not known */
+	uint64_t variable_offset;
 	enum wait_holder holder;
 	pid_t owner;	/* as this report numbers threads, */
 	pid_t owner_pid; /* and its process; 0: of the waiting thread's own */

@@ -15,6 +15,11 @@ void json_wait(struct json *j, const struct wait *w)
 		json_hex(j, "module_offset", w->offset);
 	else
 		json_null(j, "module_offset");
+	json_string(j, "variable", w->variable);
+	if (w->variable)
+		json_hex(j, "variable_offset", w->variable_offset);
+	else
+		json_null(j, "variable_offset");
 	json_string(j, "holder", wait_holder_name(w->holder));
 	if (w->owner)
 		json_int(j, "owner_tid", w->owner);

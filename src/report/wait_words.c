@@ -25,7 +25,16 @@ void wait_put_object(const struct text *t, const struct wait *w)
 		fputs("the end of a thread", t->out);
 		return;
 	}
-	fprintf(t->out, "%s 0x%" PRIx64, objects[w->kind], w->address ? w->address : w->word);
+	fprintf(t->out, "%s ", objects[w->kind]);
+	if (w->variable) {
+		text_style(t, STYLE_STRONG);
+		text_untrusted(t, w->variable);
+		text_style(t, STYLE_PLAIN);
+		if (w->variable_offset)
+			fprintf(t->out, "+0x%" PRIx64, w->variable_offset);
+		fputc(' ', t->out);
+	}
+	fprintf(t->out, "0x%" PRIx64, w->address ? w->address : w->word);
 	if (!w->path)
 		return;
 	fputs(" (", t->out);

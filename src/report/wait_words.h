@@ -5,7 +5,7 @@
 #include "model/trace.h"
 #include "report/text_format.h"
 
-/* "mutex 0x5568… (server+0x4060)": what it is. */
+/* "mutex cache_lock 0x5568… (server+0x4060)": what it is. */
 void wait_put_object(const struct text *t, const struct wait *wait);
 
 /* ", held by tid 812 worker-3": who has it, named by the traces; nothing where there is nothing to say. */

@@ -11,6 +11,7 @@
 #include "runtime/made_code.h"
 #include "runtime/runtime.h"
 #include "symbol/symbolizer.h"
+#include "symbol/variable_names.h"
 #include "target/target.h"
 #include "trace/ptrace_walk.h"
 #include "trace/walking.h"
@@ -431,6 +432,8 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
 	waits_find(&t->trace);
+	if (!names->native.bare)
+		variable_names_find(t->target->modules, names->native.demangle, &t->trace);
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);
 	notes_add_all(&t->trace.notes, modules_notes(t->target->modules));
 	end_stage(t, &t->trace.timings.symbolize_ns);

@@ -56,6 +56,7 @@ def test_owner(target, source, what):
     assert found["certain"] and found["timed"] == (what == "timed") and not found["shared"]
     if what not in ("join", "stream"):
         assert found["module"].endswith("/locks"), found
+        assert found["variable"] == ("global_rwlock" if "lock" in OWNED[what] else "global_mutex") and found["variable_offset"] == "0x0"
     assert doc["deadlocks"] == []
     assert wait_of(doc, t.tids["holder"]) is None  # it is in pause()
 
@@ -116,7 +117,7 @@ def test_words(target):
     t = target("locks", "mutex").settle()
     r = run("why", t.pid)
     assert r.code == 0
-    waits = rf"tid {t.tids['waiter']} waiter waits for mutex 0x[0-9a-f]+ \(locks\+0x[0-9a-f]+\), held by tid {t.tids['holder']} holder"
+    waits = rf"tid {t.tids['waiter']} waiter waits for mutex global_mutex 0x[0-9a-f]+ \(locks\+0x[0-9a-f]+\), held by tid {t.tids['holder']} holder"
     assert re.search(rf"^{waits}, which is in (pause|ppoll)\(", r.out, re.M), r.out
     assert re.search(r"^  in want_mutex$", r.out, re.M), r.out
     assert r.out.endswith("\nNo deadlock was found.\n")
@@ -126,7 +127,7 @@ def test_snapshot_says_it_too(target, snap):
     t = target("deadlock").settle()
     doc = snap(t)
     assert thread(doc, "a_then_b")["waits_for"]["owner_tid"] == t.tids["b_then_a"]
-    words = rf"  waits for mutex 0x[0-9a-f]+ \(deadlock\+0x[0-9a-f]+\), held by tid {t.tids['b_then_a']} b_then_a"
+    words = rf"  waits for mutex b 0x[0-9a-f]+ \(deadlock\+0x[0-9a-f]+\), held by tid {t.tids['b_then_a']} b_then_a"
     assert re.search(rf"^{words}$", run(t.pid).out, re.M)
 
 
