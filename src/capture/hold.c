@@ -364,9 +364,9 @@ int take_stopped(struct take *take)
 	return rc < 0 ? rc : take_unstoppable(take);
 }
 
-/* Writes the registers that the stops gave; how many threads were stopped. */
+/* Writes the registers that the stops gave; how many threads were stopped, and how many of them elsewhere than they were seen. */
 static size_t store_registers(struct take *take, const struct held_list *list, struct snap_thread **threads,
-			      size_t nthreads)
+			      size_t nthreads, size_t *moved)
 {
 	size_t stopped = 0;
 
@@ -379,10 +379,12 @@ static size_t store_registers(struct take *take, const struct held_list *list, s
 		if (h->result != HELD_STOPPED)
 			continue;
 		stopped++;
-		if (freeze_is_same_place(take->snap->arch, &threads[i]->regs, &h->regs))
+		if (freeze_is_same_place(take->snap->arch, &threads[i]->regs, &h->regs)) {
 			store_stopped(take, h, threads[i]);
-		else
-			count_hold(take->snap, threads[i], h->pause_ns);
+			continue;
+		}
+		count_hold(take->snap, threads[i], h->pause_ns);
+		++*moved;
 	}
 	return stopped;
 }
@@ -394,15 +396,15 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 	const struct hold_mode mode = {.reads = true, .adds = true};
 	struct held_list list = {0};
 	uint64_t deadline = monotonic_ns() + (uint64_t)c->options.stop_timeout_ms * 1000000u;
-	size_t stopped = 0, left = 0;
+	size_t stopped = 0, left = 0, moved = 0;
 	int rc = take_look(c);
 
 	for (size_t i = 0; rc == 0 && i < nthreads; i++) {
 		struct held_thread h = {.tid = threads[i]->tid, .altstack = threads[i]->altstack, .seen = &threads[i]->regs};
 
 		if (!capture_unmoved(c, threads[i]))
-			continue;
-		if (!restart_is_silent(&c->target->process, snap->arch, &threads[i]->syscall))
+			moved++;
+		else if (!restart_is_silent(&c->target->process, snap->arch, &threads[i]->syscall))
 			left++;
 		else if (!vec_push(&list, h))
 			rc = take_out_of_memory(&take);
@@ -413,7 +415,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 		if (list.data[i].result == HELD_TIMEOUT) /* a busy machine: by itself it gets all the time */
 			rc = hold_late(&take, &list.data[i], mode, deadline);
 	if (rc == 0)
-		stopped = store_registers(&take, &list, threads, nthreads);
+		stopped = store_registers(&take, &list, threads, nthreads, &moved);
 	snap->capture.stopped_threads += stopped;
 	if (stopped)
 		notes_add(&snap->notes, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
@@ -423,6 +425,11 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 			      "%zu sleeping thread%s not stopped to learn registers that /proc does not show: the system call would "
 			      "fail with EINTR; --stop=all does it all the same, and with BPF no stop is needed",
 			      left, left == 1 ? " was" : "s were");
+	if (moved)
+		notes_add(&snap->notes,
+			      "%zu sleeping thread%s run on before registers that /proc does not show were learned; --stop=all takes "
+			      "them all at once, and with BPF no stop is needed",
+			      moved, moved == 1 ? " had" : "s had");
 	vec_deinit(&list);
 	return rc;
 }

@@ -139,13 +139,17 @@ def python(version):
 
 @pytest.fixture
 def narrow(target):
-    """A 32-bit program that sleeps again and again."""
-    if not (TARGETS / "waits_32bit").exists():
-        pytest.skip("no i686-linux-gnu-gcc at build time")
-    try:
-        return target("waits_32bit")
-    except OSError as error:
-        pytest.skip(f"this kernel runs no 32-bit programs: {error}")
+    """narrow(ARG…): a 32-bit program that sleeps again and again, or, with an argument, for good."""
+
+    def start(*args):
+        if not (TARGETS / "waits_32bit").exists():
+            pytest.skip("no i686-linux-gnu-gcc at build time")
+        try:
+            return target("waits_32bit", *args)
+        except OSError as error:
+            pytest.skip(f"this kernel runs no 32-bit programs: {error}")
+
+    return start
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from harness import ROOT, thread, until
+from harness import ROOT, state, thread, wait_until
 
 pytestmark = pytest.mark.asan
 
@@ -86,15 +86,23 @@ def test_document(target, stakeout):
 
 
 def test_32bit_program(narrow, stakeout, source):
-    """It has system calls of its own, with numbers and registers of their own."""
+    """
+    It has system calls of its own, with numbers and registers of their own. /proc does not tell the one that its frames are
+    found by: it is learned by a stop, as the program still sleeps then.
+    """
 
-    doc = until(lambda: stakeout("--json", source, narrow.pid).doc, lambda doc: doc["threads"][0]["syscall"])
+    def look(*args):
+        t = narrow("for good")
+        wait_until(lambda: state(t.pid) == "S", "the program is asleep")
+        return stakeout(*args, source, t.pid)
+
+    doc = look("--json").doc
     call = doc["threads"][0]["syscall"]
     assert (call["nr"], call["name"]) == (162, "nanosleep")
     assert int(call["args"][0], 16) in range(1, 1 << 32) and call["args"][1] == "0x0"
     assert doc["arch"] == "i386"
     assert [frame["symbol"] for frame in doc["threads"][0]["user_stack"]][:2] == ["narrow_wait", "narrow_caller"], doc
-    until(lambda: stakeout(source, narrow.pid).out, lambda out: "in nanosleep(" in out)
+    assert "in nanosleep(" in look().out, "of another one: after a stop the system call is another"
 
 
 def test_odd_thread_names(target, stakeout, source):

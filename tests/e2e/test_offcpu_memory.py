@@ -194,7 +194,7 @@ def test_million_rows(target, record):
 @pytest.mark.asan
 def test_32bit_program(narrow, record):
     """BPF does not walk it, and says so."""
-    t = narrow
+    t = narrow()
     recording = record("--json", "-p", t.pid)
     let_wait([t.pid], 20)
     rows = over(rows_of(recording.finish(), t.pid, "narrow_wait", "S"))

@@ -183,6 +183,42 @@ static void test_unmoved(void **state)
 	child_end(pid);
 }
 
+static bool is_noted(const struct snapshot *snap, const char *what)
+{
+	for (size_t i = 0; i < snap->notes.len; i++)
+		if (strstr(snap->notes.data[i], what))
+			return true;
+	return false;
+}
+
+/* What a sleeper's registers were cannot be learned once it has run; that is told. */
+static void test_registers_of_a_sleeper_that_ran(void **state)
+{
+	pid_t pid = child_start(child_sleeps);
+	struct capture_options options = defaults;
+	struct target *target;
+	struct capture *capture;
+	struct snapshot *snap;
+	struct snap_thread *t;
+
+	options.source = SOURCE_PROC;
+	wait_until_asleep(pid);
+	assert_int_equal(target_open(pid, NULL, &target), 0);
+	assert_int_equal(capture_open(target, &options, NULL, &capture), 0);
+	assert_int_equal(capture_take(capture, NULL, &snap), 0);
+	t = &snap->threads.data[0];
+	kill(pid, SIGSTOP);
+	waitpid(pid, NULL, WUNTRACED);
+	kill(pid, SIGCONT);
+	assert_int_equal(capture_complete_registers(capture, snap, &t, 1, NULL), 0);
+	assert_int_equal(snap->capture.stopped_threads, 0);
+	assert_true(is_noted(snap, "1 sleeping thread had run on before registers"));
+	snapshot_destroy(snap);
+	capture_close(capture);
+	target_close(target);
+	child_end(pid);
+}
+
 static void test_only_one_thread(void **state)
 {
 	pid_t pid = child_start(child_sleeps), other = pid + 1;
@@ -415,6 +451,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeper_bpf),  cmocka_unit_test(test_sleeper_proc), cmocka_unit_test(test_spinner_bpf),
 		cmocka_unit_test(test_spinner_proc), cmocka_unit_test(test_stop_all),	  cmocka_unit_test(test_unmoved),
+		cmocka_unit_test(test_registers_of_a_sleeper_that_ran),
 		cmocka_unit_test(test_only_one_thread), cmocka_unit_test(test_held_of_another_program),
 		cmocka_unit_test(test_reader_of_a_sleeper),
 		cmocka_unit_test(test_reader_of_a_spinner),
