@@ -2,6 +2,7 @@
 #include "target/filesystems.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,12 +10,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "proc/mounts.h"
+#include "target/helper.h"
 #include "target/patience.h"
 
 /* A mount of one: it may have several. */
@@ -31,6 +34,7 @@ static VEC(struct filesystem) known;
 static struct u64map namespaces; /* mount namespaces that were looked at, by inode */
 static int own_mounts = -1;      /* /proc/self/mountinfo: poll() tells when it changes */
 static uint64_t own_namespace;
+static bool own_root; /* our root is among our mounts: it is not in a chroot to what is no mount point */
 
 static struct filesystem *find(uint32_t dev_major, uint32_t dev_minor)
 {
@@ -168,6 +172,75 @@ static uint64_t namespace_of(int dir_fd)
 	return fstatat(dir_fd, "ns/mnt", &st, 0) == 0 ? st.st_ino : 0;
 }
 
+static void add_own(void *arg, const struct mount_entry *mount)
+{
+	own_root |= strcmp(mount->where, "/") == 0;
+	add(arg, mount);
+}
+
+/* What another process sees that we do not: its paths are not ours. */
+static void add_hidden(void *arg, const struct mount_entry *mount)
+{
+	if (!find_mount(mount->id))
+		add(arg, mount);
+}
+
+static const char *type_of(int64_t magic)
+{
+	static const struct {
+		int64_t magic;
+		const char *type;
+	} types[] = {
+		{EXT4_SUPER_MAGIC, "ext4"},   {XFS_SUPER_MAGIC, "xfs"},	{BTRFS_SUPER_MAGIC, "btrfs"},
+		{F2FS_SUPER_MAGIC, "f2fs"},   {0x2fc12fc1, "zfs"},	{0xca451a4e, "bcachefs"},
+		{TMPFS_MAGIC, "tmpfs"},	      {RAMFS_MAGIC, "ramfs"},	{SQUASHFS_MAGIC, "squashfs"},
+		{EROFS_SUPER_MAGIC_V1, "erofs"}, {ISOFS_SUPER_MAGIC, "iso9660"},
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].magic == magic)
+			return types[i].type;
+	return NULL;
+}
+
+static void ask_for_root(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	struct statfs fs = {0};
+
+	if (statfs("/", &fs) == 0) /* a server would be asked for that */
+		reply->len = (uint64_t)fs.f_type;
+}
+
+/* Nobody lists the mount that our root is on; what is there can be told without asking it for a file. */
+static void add_root(void)
+{
+	const struct helper_task task = {.run = ask_for_root, .keep = {-1, -1, -1, -1}};
+	struct mount_entry mount = {.where = "/", .options = ""};
+	struct helper_reply reply;
+	uint8_t *none = NULL;
+	struct statx stx;
+
+	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &stx) < 0 ||
+	    !(stx.stx_mask & STATX_MNT_ID) || find_mount(stx.stx_mnt_id) || helper_run(&task, &reply, &none) < 0)
+		return;
+	mount.type = type_of((int64_t)reply.len);
+	mount.id = stx.stx_mnt_id;
+	mount.dev_major = stx.stx_dev_major;
+	mount.dev_minor = stx.stx_dev_minor;
+	if (mount.type)
+		add(&own_namespace, &mount);
+}
+
+/* In a chroot no mount above it is listed, not even the one that it is on. Whoever is first in /proc is in none, as a rule. */
+static void learn_above_root(void)
+{
+	_cleanup_close_ int first = open("/proc/1", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (first >= 0)
+		mounts_visit(first, add_hidden, &own_namespace);
+	add_root();
+}
+
 /* Our own, at first and whenever they have changed. */
 static void learn_own(void)
 {
@@ -183,18 +256,22 @@ static void learn_own(void)
 		add_shared_memory();
 	}
 	forget_namespace(own_namespace);
-	mounts_visit(self, add, &own_namespace);
+	own_root = false;
+	if (mounts_visit(self, add_own, &own_namespace) == 0 && !own_root)
+		learn_above_root();
 }
 
 void filesystems_learn(int dir_fd)
 {
-	uint64_t ns = namespace_of(dir_fd);
+	uint64_t ns = namespace_of(dir_fd), nowhere = 0;
 	bool created;
 
 	pthread_mutex_lock(&lock);
 	learn_own();
 	if (ns && ns != own_namespace && u64map_put(&namespaces, ns, &created) && created)
 		mounts_visit(dir_fd, add, &ns);
+	if (ns && ns == own_namespace && !own_root)
+		mounts_visit(dir_fd, add_hidden, &nowhere);
 	pthread_mutex_unlock(&lock);
 }
 

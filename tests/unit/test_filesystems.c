@@ -3,10 +3,14 @@
 #include "scratch.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "target/filesystems.h"
 #include "target/patience.h"
@@ -115,6 +119,76 @@ static void test_forgotten(void **state)
 	close(self);
 }
 
+enum { KNOWN, NOT_KNOWN, NO_CHROOT };
+
+static bool is_local(const struct stat *st)
+{
+	return filesystems_is_local(major(st->st_dev), minor(st->st_dev));
+}
+
+/* In a root that is no mount point, with nothing but a /proc: nobody lists the mount that its files are on. */
+static int look_in_chroot(const char *root, bool knows_outside)
+{
+	struct stat inside, outside;
+	int self;
+
+	if (chdir(root) < 0 || mkdir("proc", 0755) < 0 || mount("proc", "proc", "proc", 0, NULL) < 0 || stat("/", &outside) < 0 ||
+	    chroot(".") < 0)
+		return NO_CHROOT;
+	self = open("/proc/self", O_PATH | O_DIRECTORY);
+	if (self < 0 || stat("/", &inside) < 0)
+		return NO_CHROOT;
+	filesystems_forget();
+	filesystems_learn(self);
+	return is_local(&inside) && (!knows_outside || is_local(&outside)) ? KNOWN : NOT_KNOWN;
+}
+
+static int exit_code_of(pid_t child)
+{
+	int status;
+
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : NO_CHROOT;
+}
+
+/* With a pid namespace whoever is first in /proc is in the same chroot, and sees no more. */
+static void check_chroot(int namespaces)
+{
+	struct scratch scratch;
+	char root[128];
+	pid_t child;
+	int result;
+
+	scratch_init(&scratch);
+	snprintf(root, sizeof(root), "%s/root", scratch.dir);
+	child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWNS | namespaces) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("none", scratch.dir, "tmpfs", 0, NULL) < 0 || mkdir(root, 0755) < 0)
+			_exit(NO_CHROOT);
+		child = fork();
+		if (child == 0)
+			_exit(look_in_chroot(root, !namespaces));
+		_exit(exit_code_of(child));
+	}
+	result = exit_code_of(child);
+	scratch_deinit(&scratch);
+	if (result == NO_CHROOT) {
+		print_message("skipped: this user can make no chroot in a mount namespace\n");
+		skip();
+	}
+	assert_int_equal(result, KNOWN);
+}
+
+static void test_chroot(void **state)
+{
+	check_chroot(0);
+}
+
+static void test_chroot_without_others(void **state)
+{
+	check_chroot(CLONE_NEWPID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +196,8 @@ int main(void)
 		cmocka_unit_test(test_of_another_namespace),
 		cmocka_unit_test(test_overlays),
 		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_chroot),
+		cmocka_unit_test(test_chroot_without_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
