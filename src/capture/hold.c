@@ -70,6 +70,7 @@ static enum work store_stopped(struct take *take, const struct held_thread *h, s
 static enum work store_held(struct take *take, const struct held_thread *h, struct snap_thread *t)
 {
 	struct snapshot *snap = take->snap;
+	const char *runs = take->capture->options.stop == STOP_ALL ? "" : "it runs, and "; /* else it would not be stopped */
 	struct task_status status;
 	char help[REMEDY_SIZE], why[REMEDY_SIZE + 50];
 
@@ -83,11 +84,11 @@ static enum work store_held(struct take *take, const struct held_thread *h, stru
 		if (task_status(&take->capture->target->process, t->tid, &status) == 0)
 			t->tracer = status.tracer;
 		t->status = THREAD_TRACED;
-		t->why = arena_printf(snap->arena, "it runs, and process %d traces it already: only one tracer can stop it",
+		t->why = arena_printf(snap->arena, "%sprocess %d traces it already: only one tracer can stop it", runs,
 				      (int)t->tracer);
 		return WORK_SETTLED;
 	case HELD_DENIED:
-		snprintf(why, sizeof(why), "it runs, and ptrace was refused: %s", remedy(REFUSED_PTRACE, help));
+		snprintf(why, sizeof(why), "%sptrace was refused: %s", runs, remedy(REFUSED_PTRACE, help));
 		take_set_status(snap, t, THREAD_NOT_PERMITTED, why);
 		return WORK_SETTLED;
 	case HELD_TIMEOUT:

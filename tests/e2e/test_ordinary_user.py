@@ -44,9 +44,12 @@ def test_snapshot(scope, own, stakeout, as_nobody, stop):
     """Whole stacks, of running threads too; or what is in the way, and what helps."""
     result = stakeout("--json", f"--stop={stop}", own.pid, wrap=as_nobody)
     if scope:
-        assert result.code in (1, 3), result  # nothing at all, or what the threads are called
-        assert "spin_loop" not in result.out, result
-        assert f"sudo sysctl kernel.yama.ptrace_scope=0 (it is {scope})" in result.err + result.out, result
+        assert result.code == 3 and result.err == "", result  # what the threads are called, and what they do
+        for th in result.doc["threads"]:
+            assert (th["status"], th["user_stack"]) == ("not_permitted", []), th
+            assert f"sudo sysctl kernel.yama.ptrace_scope=0 (it is {scope})" in th["status_reason"], th
+            runs = th["name"] == "loop" and stop == "auto"
+            assert th["status_reason"].startswith("it runs, and ptrace was refused") == runs, th
     else:
         assert result.code == 0 and result.doc["capture"]["method"] != "bpf", result
         assert symbols(thread(result.doc, "loop"))[0] == "spin_loop"
