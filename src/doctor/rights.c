@@ -43,10 +43,9 @@ static const char *remedy_label(const struct lsm_label *label, struct arena *are
 const char *rights_remedy(const struct rights *rights, enum refused what, const char *syscall, struct arena *arena)
 {
 	const struct standing *standing = &rights->standing;
-	const bool is_forbidden = what == REFUSED_PTRACE && standing->ptrace_scope == 3; /* to all */
 	char help[REMEDY_SIZE];
 
-	if (standing->in_user_namespace || is_forbidden || remedy_needs(what) & ~standing->capabilities)
+	if (standing->in_user_namespace || remedy_is_forbidden(what, standing) || remedy_needs(what) & ~standing->capabilities)
 		return arena_intern(arena, remedy_for(what, standing, help));
 	if (standing->is_filtered && syscall)
 		return remedy_filter(syscall, arena);

@@ -7,11 +7,13 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
@@ -285,6 +287,19 @@ static bool has_kprobes(void)
 	return false;
 }
 
+/* A kprobe without a program: for the same reason. 0 also where only /sys/kernel/tracing can make one. */
+static int ask_for_kprobe(const char *symbol)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .kprobe_func = (uintptr_t)symbol};
+	_cleanup_fclose_ FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
+	_cleanup_close_ int fd = -1;
+
+	if (!f || fscanf(f, "%u", &attr.type) != 1)
+		return 0;
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : 0;
+}
+
 static int refuse_kprobe(const struct offcpu_probe *probe, int code, struct err *err)
 {
 	char help[REMEDY_SIZE];
@@ -303,8 +318,11 @@ static int try_rung(struct offcpu_probe *probe, enum offcpu_rung rung, const str
 		return err_set(err, ENOENT, "this kernel has no tracepoint sched_exit_tp");
 	if (rung == OFFCPU_RUNG_KPROBE && !find_switch_symbol(probe->switch_symbol))
 		return err_set(err, ENOENT, "/proc/kallsyms shows no finish_task_switch");
-	if (rung == OFFCPU_RUNG_KPROBE && !has_kprobes())
-		return refuse_kprobe(probe, ENOENT, err);
+	if (rung == OFFCPU_RUNG_KPROBE) {
+		rc = has_kprobes() ? ask_for_kprobe(probe->switch_symbol) : -ENOENT;
+		if (rc < 0)
+			return refuse_kprobe(probe, -rc, err);
+	}
 	rc = load(probe, options, err);
 	if (rc < 0 || rung != OFFCPU_RUNG_KPROBE)
 		return rc;

@@ -30,8 +30,7 @@ static const struct {
 	[REFUSED_PROC_STACKS] = {.needs = RIGHT(CAP_SYS_ADMIN) | RIGHT(CAP_SYS_PTRACE)},
 	[REFUSED_KERNEL_STACK] = {.needs = RIGHT(CAP_SYS_ADMIN)},
 	[REFUSED_MAP_FILES] = {.needs = RIGHT(CAP_CHECKPOINT_RESTORE)},
-	[REFUSED_MMAP_WATCH] = {RIGHT(CAP_PERFMON),
-				"where kernel.perf_event_paranoid is above 2: sudo sysctl kernel.perf_event_paranoid=2"},
+	[REFUSED_MMAP_WATCH] = {.needs = RIGHT(CAP_PERFMON)},
 	[REFUSED_KALLSYMS] = {RIGHT(CAP_SYSLOG), "where kernel.kptr_restrict is 2: sudo sysctl kernel.kptr_restrict=1"},
 	[REFUSED_REALTIME] = {RIGHT(CAP_SYS_NICE),
 			      "where the control group has no budget for it (cpu.rt_runtime_us): another control group"},
@@ -104,6 +103,21 @@ static void add_scope(struct text *text, int scope)
 		add(text, "kernel.yama.ptrace_scope 0 is enough, as it is");
 }
 
+/*
+ * Kernels of Debian's have a level above those of others, at which perf events, also those of kprobes, take CAP_SYS_ADMIN. Where it
+ * is set on another kernel, CAP_PERFMON is enough, and who has it is not refused.
+ */
+static bool is_paranoid(enum refused what, const struct standing *standing)
+{
+	return (what == REFUSED_MMAP_WATCH || what == REFUSED_KPROBE) && standing->perf_paranoid > 2 &&
+	       !(standing->capabilities & RIGHT(CAP_SYS_ADMIN));
+}
+
+bool remedy_is_forbidden(enum refused what, const struct standing *standing)
+{
+	return is_paranoid(what, standing) || (what == REFUSED_PTRACE && standing->ptrace_scope == 3);
+}
+
 const char *remedy_for(enum refused what, const struct standing *standing, char buf[static REMEDY_SIZE])
 {
 	const uint64_t lacking = remedies[what].needs & ~standing->capabilities;
@@ -119,7 +133,9 @@ const char *remedy_for(enum refused what, const struct standing *standing, char 
 		add_container(&text, lacking, standing->is_root);
 	else if (lacking)
 		add(&text, "%s", rights_help(remedies[what].needs, help));
-	if (remedies[what].besides)
+	if (is_paranoid(what, standing))
+		add(&text, "%ssudo sysctl kernel.perf_event_paranoid=2 (it is %d)", lacking ? "; and " : "", standing->perf_paranoid);
+	else if (remedies[what].besides)
 		add(&text, "%s%s", lacking ? "; " : "", remedies[what].besides);
 	if (what == REFUSED_PTRACE && (lacking || standing->ptrace_scope == 3)) {
 		add(&text, "%s", lacking ? "; for your own processes: " : "");
@@ -138,9 +154,9 @@ static bool is_in_user_namespace(void)
 	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino != FIRST;
 }
 
-static int read_scope(void)
+static int read_setting(const char *path)
 {
-	_cleanup_close_ int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[8] = "";
 
 	return fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ? -1 : atoi(text);
@@ -156,13 +172,14 @@ void standing_read(struct standing *out)
 		.is_root = geteuid() == 0,
 		.is_filtered = prctl(PR_GET_SECCOMP) > 0,
 		.in_user_namespace = is_in_user_namespace(),
-		.ptrace_scope = read_scope(),
+		.ptrace_scope = read_setting("/proc/sys/kernel/yama/ptrace_scope"),
+		.perf_paranoid = read_setting("/proc/sys/kernel/perf_event_paranoid"),
 	};
 }
 
 const char *remedy(enum refused what, char buf[static REMEDY_SIZE])
 {
-	struct standing standing = {.ptrace_scope = -1};
+	struct standing standing = {.ptrace_scope = -1, .perf_paranoid = -1};
 
 	if (!broker_is_there())
 		standing_read(&standing);

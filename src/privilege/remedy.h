@@ -30,6 +30,7 @@ struct standing {
 	bool is_filtered;      /* by seccomp */
 	bool in_user_namespace; /* not the first one, where capabilities are worth less */
 	int ptrace_scope;      /* of the kernel; -1: it has no such setting */
+	int perf_paranoid;     /* likewise */
 };
 
 #define REMEDY_BTF "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of all large distributions are"
@@ -41,6 +42,9 @@ uint64_t remedy_needs(enum refused what);
 
 /* What else may be in the way, and helps: "where …: …"; NULL: nothing is known. */
 const char *remedy_besides(enum refused what);
+
+/* True when a setting of the kernel refuses it, whatever of these capabilities one has. */
+bool remedy_is_forbidden(enum refused what, const struct standing *standing);
 
 /*
  * How to get what is lacking of these capabilities: "sudo stakeout …, or once: sudo stakeout setup (cap_bpf)", or how to start
