@@ -36,6 +36,7 @@ struct check {
 	const char *(*remedy)(struct doctor *doctor, int code); /* NULL: what `refused` tells */
 	const char *better; /* names of checks, with commas: with any of them nothing is lost without this */
 	bool is_extra;      /* nothing is lost without it anyhow */
+	bool beside;        /* it is tried beside its neighbours that are, by another thread, and touches nothing of the doctor's */
 };
 
 struct checks {

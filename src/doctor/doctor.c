@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/parallel.h"
 #include "doctor/check.h"
 #include "doctor/process.h"
 
@@ -31,21 +32,68 @@ static const char *find_remedy(struct doctor *doctor, const struct check *check,
 	return code == EPERM || code == EACCES ? rights_remedy(&doctor->rights, check->refused, check->syscall, doctor->arena) : NULL;
 }
 
-static bool attempt(struct doctor *doctor, const struct check *check)
-{
-	struct finding finding = {.group = check->group, .name = check->name, .about = check->about};
-	const uint64_t started = monotonic_ns();
-	struct err err = {0};
-	int rc = check->attempt(doctor, &finding.how, &err);
+/* What is tried at the same time: one check, or some that can be. */
+struct trial {
+	const struct check *check;
+	const char *how;
+	struct err err;
+	uint64_t ns;
+	int rc;
+};
 
-	finding.ns = monotonic_ns() - started;
-	if (rc != 0) {
-		finding.state = rc == CHECK_PARTLY ? FINDING_PARTLY : check->is_extra ? FINDING_NO_LOSS : FINDING_FAILS;
-		finding.why = arena_printf(doctor->arena, "%s", err.msg);
+struct trials {
+	struct doctor *doctor;
+	VEC_FIELDS(struct trial);
+};
+
+static void attempt(void *ctx, size_t i)
+{
+	struct trials *trials = ctx;
+	struct trial *trial = &trials->data[i];
+	const uint64_t started = monotonic_ns();
+
+	trial->rc = trial->check->attempt(trials->doctor, &trial->how, &trial->err);
+	trial->ns = monotonic_ns() - started;
+}
+
+static bool add_finding(struct doctor *doctor, const struct trial *trial)
+{
+	const struct check *check = trial->check;
+	struct finding finding = {.group = check->group, .name = check->name, .about = check->about, .how = trial->how, .ns = trial->ns};
+
+	if (trial->rc != 0) {
+		finding.state = trial->rc == CHECK_PARTLY ? FINDING_PARTLY : check->is_extra ? FINDING_NO_LOSS : FINDING_FAILS;
+		finding.why = arena_printf(doctor->arena, "%s", trial->err.msg);
 		finding.costs = check->costs;
-		finding.remedy = find_remedy(doctor, check, err.code);
+		finding.remedy = find_remedy(doctor, check, trial->err.code);
 	}
 	return vec_push(&doctor->diagnosis->findings, finding);
+}
+
+/* How many from the first on are tried together. */
+static size_t count_beside(const struct checks *checks, size_t first)
+{
+	size_t n = 1;
+
+	while (checks->list[first].beside && first + n < checks->len && checks->list[first + n].beside)
+		n++;
+	return n;
+}
+
+static bool try_some(struct trials *trials, const struct check *list, size_t n)
+{
+	trials->len = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!vec_push(trials, (struct trial){.check = &list[i]}))
+			return false;
+	if (n == 1)
+		attempt(trials, 0);
+	else
+		parallel_for(n, attempt, trials);
+	for (size_t i = 0; i < n; i++)
+		if (!add_finding(trials->doctor, &trials->data[i]))
+			return false;
+	return true;
 }
 
 /* When all have been tried: what fails is no loss where something better works. */
@@ -62,10 +110,17 @@ static void find_no_losses(struct findings *findings)
 
 static int try_all(struct doctor *doctor, struct err *err)
 {
+	struct trials trials = {.doctor = doctor};
+	bool ok = true;
+
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		for (size_t j = 0; j < all[i]->len; j++)
-			if (!attempt(doctor, &all[i]->list[j]))
-				return err_set(err, ENOMEM, "out of memory");
+		for (size_t j = 0, n; ok && j < all[i]->len; j += n) {
+			n = count_beside(all[i], j);
+			ok = try_some(&trials, &all[i]->list[j], n);
+		}
+	vec_deinit(&trials);
+	if (!ok)
+		return err_set(err, ENOMEM, "out of memory");
 	find_no_losses(&doctor->diagnosis->findings);
 	return 0;
 }

@@ -155,7 +155,7 @@ static const struct check list[] = {
 	{
 		.group = group,
 		.name = "realtime",
-		.about = "CPUs of running threads are taken for microseconds, and nobody is stopped (SCHED_FIFO)",
+		.about = "threads of our own come before all others (SCHED_FIFO)",
 		.costs = "running threads are stopped by ptrace, on a busy machine for milliseconds instead of microseconds",
 		.attempt = try_realtime,
 		.refused = REFUSED_REALTIME,

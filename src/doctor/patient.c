@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-enum { NAP_MS = 4, MAX_END_MS = 1000 };
+enum { NAP_MS = 4, MAX_END_MS = 1000, SPINS = 1 << 16 };
 
 const uint64_t patient_word = UINT64_C(0x7374616b656f7574);
 
@@ -45,6 +45,17 @@ __attribute__((noinline, section(PATIENT_SECTION))) static void *nap_again_and_a
 	return NULL;
 }
 
+/* The same, but it runs. */
+__attribute__((noinline, section(PATIENT_SECTION))) static void run_to_end(int leash)
+{
+	struct pollfd end = {.fd = leash, .events = POLLIN};
+
+	while (poll(&end, 1, 0) <= 0)
+		for (volatile unsigned i = 0; i < SPINS; i++)
+			;
+	_exit(0);
+}
+
 static void drop_privileges(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -55,7 +66,7 @@ static void drop_privileges(void)
 }
 
 /* What a process in between does: whose child the patient is nobody can tell when that has ended. */
-__attribute__((noreturn)) static void become_patient(int leash[2], int tell)
+__attribute__((noreturn)) static void become_patient(int leash[2], int tell, bool runs)
 {
 	pthread_t napper;
 	pid_t pid = fork();
@@ -66,12 +77,14 @@ __attribute__((noreturn)) static void become_patient(int leash[2], int tell)
 	prctl(PR_SET_NAME, "stakeout-doctor");
 	drop_privileges();
 	pid = getpid();
-	if (pthread_create(&napper, NULL, nap_again_and_again, NULL) == 0 && write(tell, &pid, sizeof(pid)) == sizeof(pid))
-		wait_for_end(leash[0]);
+	if (!runs && pthread_create(&napper, NULL, nap_again_and_again, NULL))
+		_exit(1);
+	if (write(tell, &pid, sizeof(pid)) == sizeof(pid))
+		(runs ? run_to_end : wait_for_end)(leash[0]);
 	_exit(1);
 }
 
-int patient_start(struct patient *patient, struct err *err)
+static int start(bool runs, struct patient *patient, struct err *err)
 {
 	_cleanup_close_ int told = -1, leash_end = -1, leash_start = -1;
 	int leash[2], tell[2], status;
@@ -87,7 +100,7 @@ int patient_start(struct patient *patient, struct err *err)
 	told = tell[0];
 	between = fork();
 	if (between == 0)
-		become_patient(leash, tell[1]);
+		become_patient(leash, tell[1], runs);
 	close(tell[1]);
 	if (between < 0)
 		return err_set(err, errno, "a process cannot be started: %s", strerror(errno));
@@ -99,6 +112,16 @@ int patient_start(struct patient *patient, struct err *err)
 	patient->leash = leash_start;
 	leash_start = -1;
 	return 0;
+}
+
+int patient_start(struct patient *patient, struct err *err)
+{
+	return start(false, patient, err);
+}
+
+int patient_start_running(struct patient *patient, struct err *err)
+{
+	return start(true, patient, err);
 }
 
 void patient_end(struct patient *patient)

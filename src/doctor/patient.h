@@ -10,7 +10,7 @@
 
 /*
  * A process to try things on: our own program, in functions whose place is known. Its main thread waits for the end, another
- * one for some milliseconds, again and again. It is nobody's child, since some kernels let a process read only its own, and
+ * one for some milliseconds, again and again; or it has one thread, which runs. It is nobody's child, since some kernels let a process read only its own, and
  * has no privilege.
  */
 struct patient {
@@ -19,9 +19,10 @@ struct patient {
 };
 
 int patient_start(struct patient *patient, struct err *err);
+int patient_start_running(struct patient *patient, struct err *err);
 void patient_end(struct patient *patient); /* returns when it has ended */
 
-/* Whether an address of its code is in the functions that wait. */
+/* Whether an address of its code is in the functions that wait, or run. */
 bool patient_waits_at(uint64_t pc);
 
 /* Something that it has at the same address as we. */

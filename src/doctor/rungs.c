@@ -10,7 +10,7 @@
 #include "offcpu/sample/sampler.h"
 #include "trace/tracing.h"
 
-enum { STACK_BYTES = 1 << 20, PATIENCE_MS = 5000, WAITS = 2, LOOKS = 3 };
+enum { STACK_BYTES = 1 << 20, PATIENCE_MS = 5000, WAITS = 2, LOOKS = 3, WINDOWS = 5, STOP_MS = 1000 };
 
 /* Whether it is a stack of the function that waits. */
 static bool is_true(const struct stack *stack)
@@ -77,6 +77,79 @@ static int try_snapshot_proc(struct doctor *doctor, const char **how, struct err
 	return try_snapshot(doctor, SOURCE_PROC, err);
 }
 
+/* Why a snapshot had no window, as it says itself. */
+static int explain_no_window(const struct snapshot *snap, struct err *err)
+{
+	static const char held[] = "threads that run are held by ptrace: ";
+	const bool by_bpf = strcmp(snap->capture.method, "bpf") == 0;
+
+	for (size_t i = 0; i < snap->notes.len; i++) {
+		const char *note = snap->notes.data[i];
+
+		if (!by_bpf || strncmp(note, held, strlen(held)) == 0)
+			return err_set(err, EPERM, "%s", by_bpf ? note + strlen(held) : note);
+	}
+	return err_set(err, EAGAIN, "the thread ran on, or was not seen, in each of %u", snap->capture.windows);
+}
+
+static int look_through_window(pid_t pid, const char **how, struct arena *arena, struct err *err)
+{
+	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
+	const struct tracing_options options = {
+		.capture = {.stop = STOP_AUTO, .stack_size = STACK_BYTES, .stop_timeout_ms = STOP_MS},
+		.no_runtimes = true,
+	};
+	const struct trace_thread *thread;
+	const struct snapshot *snap;
+	int rc = tracing_capture((struct process_id){.pid = pid}, &options, monotonic_ns(), err, &tracing);
+
+	if (rc < 0)
+		return rc;
+	snap = tracing_snapshot(tracing);
+	if (!tracing_walked(tracing)->threads.len)
+		return err_set(err, ESRCH, "the process has ended");
+	thread = &tracing_walked(tracing)->threads.data[0];
+	if (thread->thread->capture != CAPTURE_QUIET)
+		return explain_no_window(snap, err);
+	if (!thread->raw.len || !patient_waits_at(thread->raw.data[0].pc))
+		return err_set(err, ENODATA, "the stack is not that of the function that runs");
+	*how = arena_printf(arena, "%.0f µs on %u CPU%s", (double)snap->capture.window_ns / 1e3, snap->capture.cpus_taken,
+			    snap->capture.cpus_taken == 1 ? "" : "s");
+	return 0;
+}
+
+/* A window of a thread that runs. On a busy machine it may be missed. */
+static int try_window(struct doctor *doctor, const char **how, struct err *err)
+{
+	struct patient runner;
+	int rc = patient_start_running(&runner, err);
+
+	if (rc < 0)
+		return rc;
+	rc = -EAGAIN;
+	for (int i = 0; rc == -EAGAIN && i < WINDOWS; i++)
+		rc = look_through_window(runner.pid, how, doctor->arena, err);
+	patient_end(&runner);
+	return rc;
+}
+
+static bool works(const struct doctor *doctor, const char *name)
+{
+	const struct finding *finding = findings_find(&doctor->diagnosis->findings, name, strlen(name));
+
+	return finding && finding->state == FINDING_WORKS;
+}
+
+/* It takes both. */
+static const char *remedy_window(struct doctor *doctor, int code)
+{
+	if (!works(doctor, "realtime"))
+		return rights_remedy(&doctor->rights, REFUSED_REALTIME, NULL, doctor->arena);
+	if (!works(doctor, "snapshot_bpf") && !works(doctor, "snapshot_libbpf"))
+		return rights_remedy(&doctor->rights, REFUSED_BPF, "bpf", doctor->arena);
+	return code == EPERM ? "use Linux 5.17 or newer" : NULL;
+}
+
 static struct watch_options watch_options(const struct doctor *doctor)
 {
 	return (struct watch_options){
@@ -86,7 +159,7 @@ static struct watch_options watch_options(const struct doctor *doctor)
 		.kernel_stacks = true,
 		.user_stacks = true,
 		.names.symbols.cache = doctor->cache,
-		.filter = {.max_ns = UINT64_MAX, .sleeping = true, .uninterruptible = true},
+		.filter = {.min_ns = 1, .max_ns = UINT64_MAX, .sleeping = true, .uninterruptible = true}, /* see try_sched_exit() */
 	};
 }
 
@@ -142,6 +215,10 @@ static int try_recording(struct doctor *doctor, enum offcpu_rung rung, struct er
 	return rc < 0 ? rc : finish(recording_watch(recording), has_seen_waits, err);
 }
 
+/*
+ * Where every wait counts, stacks are taken when a thread leaves its CPU, and not when it is back, unless that was not possible. Either
+ * takes the kernel a tenth of a second to check: so here waits of no time do not count, and try_switch() tries the other.
+ */
 static int try_sched_exit(struct doctor *doctor, const char **how, struct err *err)
 {
 	return try_recording(doctor, OFFCPU_RUNG_SCHED_EXIT, err);
@@ -164,6 +241,14 @@ static int try_sampler(struct doctor *doctor, const char **how, struct err *err)
 	int rc = sampler_start(&options, err, &watch);
 
 	return rc < 0 ? rc : finish(watch, has_looked, err);
+}
+
+/* A setting may refuse only what it is put by. */
+static const char *remedy_kprobe(struct doctor *doctor, int code)
+{
+	const enum refused what = remedy_is_forbidden(REFUSED_KPROBE, &doctor->rights.standing) ? REFUSED_KPROBE : REFUSED_STACKS;
+
+	return code == EPERM || code == EACCES ? rights_remedy(&doctor->rights, what, "bpf", doctor->arena) : NULL;
 }
 
 static const char snapshot[] = "stakeout PID, on a program of its own";
@@ -200,11 +285,20 @@ static const struct check list[] = {
 		.better = "snapshot_bpf,snapshot_libbpf",
 	},
 	{
+		.group = snapshot,
+		.name = "window",
+		.about = "threads that run, while their CPUs are taken for microseconds: nobody is stopped",
+		.costs = "running threads are stopped by ptrace, on a busy machine for milliseconds instead of microseconds",
+		.attempt = try_window,
+		.remedy = remedy_window,
+	},
+	{
 		.group = offcpu,
 		.name = "offcpu_sched_exit",
 		.about = "by BPF at the scheduler's own tracepoint (Linux 6.18)",
-		.costs = "nothing where one of the next two works",
+		.costs = "nothing where a kprobe works",
 		.attempt = try_sched_exit,
+		.beside = true,
 		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "offcpu_kprobe",
@@ -215,8 +309,8 @@ static const struct check list[] = {
 		.about = "by BPF at a kprobe",
 		.costs = "stacks are taken at every switch, which takes three times as long",
 		.attempt = try_kprobe,
-		.refused = REFUSED_STACKS,
-		.syscall = "bpf",
+		.beside = true,
+		.remedy = remedy_kprobe,
 		.better = "offcpu_sched_exit",
 	},
 	{
@@ -225,6 +319,7 @@ static const struct check list[] = {
 		.about = "by BPF at every switch",
 		.costs = "waits are estimated from /proc: short ones are missed, and wakers are not known",
 		.attempt = try_switch,
+		.beside = true,
 		.refused = REFUSED_STACKS,
 		.syscall = "bpf",
 		.better = "offcpu_sched_exit,offcpu_kprobe",
@@ -235,6 +330,7 @@ static const struct check list[] = {
 		.about = "by looking at /proc again and again",
 		.costs = "nothing where BPF works",
 		.attempt = try_sampler,
+		.beside = true,
 		.refused = REFUSED_PROC_STACKS,
 		.better = "offcpu_sched_exit,offcpu_kprobe,offcpu_switch",
 	},

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from harness import ROOT, built, refusing, run, without_btf
+from harness import ROOT, built, refusing, run, until, without_btf
 from offcpu_recording import why_not
 
 SNAPSHOTS = ("snapshot_bpf", "snapshot_libbpf", "snapshot_proc")
@@ -60,6 +60,45 @@ def test_agrees_with_the_commands(root, target):
         assert finding(doc, name)["state"] == "works", finding(doc, name)
 
 
+@pytest.mark.arch
+def test_window(root, target, stakeout):
+    """Of a thread that runs, where the command has one."""
+    t = target("spinners", "loop").settle("loop")
+    window = finding(examined(), "window")
+    if window["state"] == "works":
+        assert re.fullmatch(r"\d+ µs on \d+ CPUs?", window["how"]), window
+        until(lambda: stakeout("--json", t.pid).doc, lambda doc: doc["capture"]["windows"])
+    else:
+        assert window["state"] == "fails" and "ptrace" in window["costs"], window
+        assert any(f"are held by ptrace: {window['why']}" in note for note in stakeout("--json", t.pid).doc["notes"]), window
+
+
+def test_window_that_is_refused(root, bpf_missing, tool):
+    """It takes BPF and a priority, and is told which."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    without = [tool("setpriv"), "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
+    window = finding(examined(wrap=without), "window")
+    assert window["state"] == "fails" and "CAP_SYS_NICE" in window["why"] and "SYS_NICE" in window["remedy"], window
+    window = finding(examined(env=refusing({"REFUSE_BPF": "look_at_range 1000", "REFUSE_LOADER": "1"})), "window")
+    assert window["state"] == "fails" and "BPF program for running threads" in window["why"], window
+
+
+def test_kprobe_that_is_refused(root, setpriv):
+    """That is asked before programs are loaded for it, which takes long; and the setting that refuses it is named."""
+    level = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+    if not Path("/sys/bus/event_source/devices/kprobe/type").exists():
+        pytest.skip("this kernel has no kprobes")
+    if level <= 2:
+        pytest.skip("kernel.perf_event_paranoid refuses none")
+    wrap = [*setpriv, "--inh-caps=+cap_38,+cap_39,+cap_34", "--ambient-caps=+cap_38,+cap_39,+cap_34"]
+    kprobe = finding(examined(env=refusing({"REFUSE_BPF": "on_finish_switch 1000"}), wrap=wrap), "offcpu_kprobe")
+    if kprobe["state"] == "works":
+        pytest.skip("this kernel lets CAP_PERFMON do what it wants at this level")
+    assert kprobe["why"].startswith("a kprobe on finish_task_switch"), kprobe
+    assert kprobe["remedy"] == f"sudo sysctl kernel.perf_event_paranoid=2 (it is {level})" and kprobe["remedy"] in kprobe["why"]
+
+
 def test_text(root):
     """A line each; what does not work is explained below, in the same words."""
     result = run("doctor", "-v")
@@ -77,7 +116,7 @@ def test_without_rights(root, as_nobody, target):
     t = target("plain", wrap=as_nobody).settle()
     doc = examined(t.pid, wrap=as_nobody)
     assert not doc["good"]
-    for name, capability in (("stack", "cap_sys_admin"), ("bpf", "cap_bpf"), ("realtime", "cap_sys_nice")):
+    for name, capability in (("stack", "cap_sys_admin"), ("bpf", "cap_bpf"), ("realtime", "cap_sys_nice"), ("window", "cap_sys_nice")):
         assert finding(doc, name)["state"] == "fails", finding(doc, name)
         assert capability in finding(doc, name)["remedy"], finding(doc, name)
     assert finding(doc, "snapshot_proc")["state"] == "partly" and "no kernel stacks" in finding(doc, "snapshot_proc")["why"]

@@ -63,6 +63,23 @@ static void test_patient(void **state)
 	assert_false(patient_waits_at((uintptr_t)&test_patient));
 }
 
+static void test_patient_that_runs(void **state)
+{
+	struct patient patient;
+	struct err err = {0};
+	int parent = 0;
+	pid_t pid;
+
+	assert_int_equal(patient_start_running(&patient, &err), 0);
+	pid = patient.pid;
+	for (int i = 0; i < 5000 && look(pid, &parent) != 'R'; i++)
+		usleep(1000); /* in the system call that tells of it, at most */
+	assert_int_equal(look(pid, &parent), 'R');
+	patient_end(&patient);
+	assert_int_equal(patient.pid, 0);
+	assert_int_not_equal(look(pid, &parent), 'R');
+}
+
 static void expect(const struct rights *rights, enum refused what, const char *words)
 {
 	const char *remedy = rights_remedy(rights, what, "bpf", arena);
@@ -122,12 +139,32 @@ static void test_remedies_for_ptrace(void **state)
 	expect(&rights, REFUSED_PTRACE, "cap_sys_ptrace");
 }
 
+/* Nor is it said that a filter refuses what a setting does. */
+static void test_remedies_for_perf_events(void **state)
+{
+	struct rights rights = {.standing = {.perf_paranoid = 3, .is_root = true, .is_filtered = true}};
+	const char *setting = "sudo sysctl kernel.perf_event_paranoid=2 (it is 3)";
+
+	expect(&rights, REFUSED_MMAP_WATCH, "--cap-add=PERFMON (");
+	expect(&rights, REFUSED_MMAP_WATCH, setting);
+	rights.standing.capabilities = RIGHT(CAP_PERFMON) | RIGHT(CAP_BPF);
+	expect(&rights, REFUSED_MMAP_WATCH, setting);
+	expect(&rights, REFUSED_KPROBE, setting);
+	expect(&rights, REFUSED_BPF, "seccomp");
+	rights.standing.capabilities |= RIGHT(CAP_SYS_ADMIN); /* which is above it */
+	expect(&rights, REFUSED_MMAP_WATCH, "seccomp");
+	rights.standing = (struct standing){.perf_paranoid = 2, .is_filtered = true, .capabilities = RIGHT(CAP_PERFMON)};
+	expect(&rights, REFUSED_MMAP_WATCH, "seccomp");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patient),
+		cmocka_unit_test(test_patient_that_runs),
 		cmocka_unit_test(test_remedies),
 		cmocka_unit_test(test_remedies_for_ptrace),
+		cmocka_unit_test(test_remedies_for_perf_events),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
