@@ -77,7 +77,10 @@ def test_table_of_the_manual(pod, bpf_missing, added, same, others, offcpu):
         if expected != "no":
             doc = run("offcpu", "--json", "-d", "0.2", "-p", 1, wrap=wrap).doc
             assert doc["estimate"] == (offcpu == "estimated"), doc
-            assert not [row for row in doc["stacks"] if row["user_stack_error"]]
+            # The thread that runs may just have been waiting for a CPU when the recording began.
+            before = ("R", "the wait began before the recording, and stacks are taken when a wait begins")
+            errors = {(row["state"], row["user_stack_error"]) for row in doc["stacks"] if row["user_stack_error"]}
+            assert errors <= {before} and any(row["user_stack"] for row in doc["stacks"]), doc["stacks"]
 
 
 def test_neighbour_and_its_files(pod):
@@ -97,7 +100,9 @@ def test_profile_without_ptrace(pod):
     assert result.code == 3, result
     assert_calls(thread(result.doc, "program"), "target_serve", "main")
     loop = thread(result.doc, "loop")
-    assert loop["user_stack_end"] == "not_captured" and loop["user_stack_error"], loop
+    assert loop["user_stack_end"] == "not_captured" and loop["user_stack_error"].startswith("it runs, and ptrace was"), loop
+    for stopped in run("--json", "--stop=all", 1, wrap=[*beside, *contained("docker-old")]).doc["threads"]:
+        assert stopped["status_reason"].startswith("ptrace was refused: "), "whether it runs or not"
     t.assert_progress()
 
 
@@ -107,8 +112,20 @@ def examined(*wrap, args=()):
     return {finding["name"]: finding for finding in json.loads(result.out)["findings"]}
 
 
+PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+
+
+@pytest.fixture
+def paranoid():
+    """How far perf events are refused, which the test may change."""
+    before = PARANOID.read_text()
+    yield int(before)
+    PARANOID.write_text(before)
+
+
+@pytest.mark.alone("it may change a setting of the kernel that other tests depend on")
 @pytest.mark.parametrize("engine", ("cri-o", "unconfined"))
-def test_doctor_names_what_to_add(engine):
+def test_doctor_names_what_to_add(engine, paranoid):
     """And with it, all of that works."""
     found = examined(*contained(engine))
     added = set()
@@ -117,11 +134,17 @@ def test_doctor_names_what_to_add(engine):
         (list_of_names,) = re.findall(r"\{add: \[(.*?)\]\}", found[name]["remedy"])
         added.update(list_of_names.split(", "))
     assert added == {"BPF", "PERFMON", "CHECKPOINT_RESTORE", "SYS_NICE", "SYSLOG"}
-    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 2:
-        pytest.skip("kernel.perf_event_paranoid is above 2: perf_event_open() is refused with CAP_PERFMON, too")
     again = run("doctor", "--json", wrap=contained(engine, *added))
-    states = {f["name"]: f["state"] for f in json.loads(again.out)["findings"]}
-    assert again.code == 0 and {states[name] for name in ("bpf", "map_files", "realtime", "kallsyms")} == {"works"}, states
+    found = {f["name"]: f for f in json.loads(again.out)["findings"]}
+    if found["perf_event_open"]["state"] != "works":  # Debian's kernels refuse it even with CAP_PERFMON, as they are set up
+        assert again.code == 3, again
+        assert found["perf_event_open"]["remedy"] == f"sudo sysctl kernel.perf_event_paranoid=2 (it is {paranoid})", found
+        PARANOID.write_text("2")
+        again = run("doctor", "--json", wrap=contained(engine, *added))
+        found = {f["name"]: f for f in json.loads(again.out)["findings"]}
+    assert again.code == 0, [f for f in found.values() if f["state"] != "works"]
+    for name in ("bpf", "map_files", "realtime", "kallsyms", "perf_event_open", "window"):
+        assert found[name]["state"] == "works", found[name]
 
 
 def test_doctor_of_another_user():
