@@ -2,6 +2,7 @@
 /* Threads that run, or have just done so: read while nobody can run on their CPUs, and proved not to have run. */
 #include <errno.h>
 #include <linux/mman.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "capture/window.h"
 #include "kernel/task_iter.h"
 #include "kernel/window_look.h"
+#include "privilege/remedy.h"
 #include "proc/task.h"
 
 enum {
@@ -635,6 +637,14 @@ static void do_without(struct quiet *q, const char *why)
 	}
 }
 
+static void do_without_priority(struct quiet *q)
+{
+	char help[REMEDY_SIZE], why[REMEDY_SIZE + 100];
+
+	snprintf(why, sizeof(why), "taking their CPUs for a moment instead was refused: %s", remedy(REFUSED_REALTIME, help));
+	do_without(q, why);
+}
+
 static int run(struct quiet *q, const struct window_plan *plan)
 {
 	struct window_result result;
@@ -648,7 +658,7 @@ static int run(struct quiet *q, const struct window_plan *plan)
 		memory_release(&q->parts[i].take->capture->target->memory);
 	debug_say(rc, "window on %d CPUs", CPU_COUNT(&plan->cpus));
 	if (rc == -EPERM)
-		do_without(q, "taking their CPUs for a moment instead needs root or CAP_SYS_NICE, and real-time time in the control group");
+		do_without_priority(q);
 	else if (rc == -ETIMEDOUT)
 		do_without(q, "memory of the process does not answer");
 	else if (rc < 0)

@@ -143,11 +143,13 @@ static bool works(const struct doctor *doctor, const char *name)
 /* It takes both. */
 static const char *remedy_window(struct doctor *doctor, int code)
 {
-	if (!works(doctor, "realtime"))
+	const bool by_bpf = works(doctor, "snapshot_bpf") || works(doctor, "snapshot_libbpf"), realtime = works(doctor, "realtime");
+
+	if (by_bpf && realtime)
+		return code == EPERM ? "use Linux 5.17 or newer" : NULL;
+	if (by_bpf)
 		return rights_remedy(&doctor->rights, REFUSED_REALTIME, NULL, doctor->arena);
-	if (!works(doctor, "snapshot_bpf") && !works(doctor, "snapshot_libbpf"))
-		return rights_remedy(&doctor->rights, REFUSED_BPF, "bpf", doctor->arena);
-	return code == EPERM ? "use Linux 5.17 or newer" : NULL;
+	return rights_remedy(&doctor->rights, realtime ? REFUSED_BPF : REFUSED_WINDOW, "bpf", doctor->arena);
 }
 
 static struct watch_options watch_options(const struct doctor *doctor)

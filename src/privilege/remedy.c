@@ -34,6 +34,7 @@ static const struct {
 	[REFUSED_KALLSYMS] = {RIGHT(CAP_SYSLOG), "where kernel.kptr_restrict is 2: sudo sysctl kernel.kptr_restrict=1"},
 	[REFUSED_REALTIME] = {RIGHT(CAP_SYS_NICE),
 			      "where the control group has no budget for it (cpu.rt_runtime_us): another control group"},
+	[REFUSED_WINDOW] = {.needs = FOR_BPF | RIGHT(CAP_SYS_NICE)},
 };
 
 uint64_t remedy_needs(enum refused what)

@@ -21,6 +21,7 @@ enum refused {
 	REFUSED_MMAP_WATCH,   /* perf_event_open() for all processes */
 	REFUSED_KALLSYMS,
 	REFUSED_REALTIME,
+	REFUSED_WINDOW,       /* real-time scheduling, and BPF to look at threads */
 };
 
 /* Who is refused it. */

@@ -180,7 +180,7 @@ def test_without_the_right(target, snap, setpriv):
     wrap = [*setpriv, f"--inh-caps={caps}", f"--ambient-caps={caps}"]
     doc = until(lambda: run("--json", t.pid, wrap=wrap).doc, lambda doc: thread(doc, "loop")["capture"] == "held")
     assert doc["capture"]["windows"] == 0
-    (note,) = (note for note in doc["notes"] if "CAP_SYS_NICE" in note)
+    (note,) = (note for note in doc["notes"] if "cap_sys_nice" in note)
     assert "held" in note
 
 

@@ -48,7 +48,7 @@ static void test_length(void **state)
 		const struct standing standing = {.is_root = i & 1, .is_filtered = i & 2, .ptrace_scope = 3};
 		char text[REMEDY_SIZE];
 
-		for (enum refused what = REFUSED_PTRACE; what <= REFUSED_REALTIME; what++)
+		for (enum refused what = REFUSED_PTRACE; what <= REFUSED_WINDOW; what++)
 			assert_in_range(strlen(remedy_for(what, &standing, text)), 1, REMEDY_SIZE - 20);
 	}
 }
