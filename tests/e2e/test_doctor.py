@@ -174,11 +174,13 @@ def readme_table():
 # What doctor calls that of which the table tells.
 FINDINGS = {
     "all registers of sleeping threads, off-CPU times": ["snapshot_bpf"],
+    "running threads without stopping them": ["window"],
     "kernel stacks": ["stack"],
     "`stakeout offcpu`": ["offcpu_switch"],
     "names in them": ["kallsyms"],
 }
-NUMBERS = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_SYSLOG": 34, "CAP_PERFMON": 38, "CAP_BPF": 39}
+NUMBERS = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23, "CAP_SYSLOG": 34}
+NUMBERS |= {"CAP_PERFMON": 38, "CAP_BPF": 39}
 
 
 def having_only(setpriv, way):
