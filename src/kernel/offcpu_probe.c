@@ -362,7 +362,7 @@ static int try_stacks(struct offcpu_probe *probe, const struct offcpu_probe_opti
 	const bool both = options->user_stacks && (options->kernel_stacks || options->wakers); /* whose kernel stacks count */
 	int rc = try_rungs(probe, options, err);
 
-	if (rc == 0 || rc == -EPERM)
+	if (rc == 0 || rc == -EPERM || !probe->skel) /* nothing was loaded: there is no such rung, with whatever stacks */
 		return rc;
 	probe->lacks = *err;
 	for (enum stacks stacks = both ? STACKS_KERNEL : STACKS_NONE; rc < 0 && stacks <= STACKS_NONE; stacks++) {

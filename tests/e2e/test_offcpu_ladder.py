@@ -235,6 +235,16 @@ def test_forced_rung(waiting, rung):
     assert recorded(waiting, 0, f"--source={rung}").doc["notes"] == []
 
 
+def test_rung_that_is_not_there(waiting):
+    """Fewer stacks would not help: it is tried once."""
+    missing = [rung for rung in ("sched_exit", "kprobe") if why_not(rung)]
+    if not missing:
+        pytest.skip("this kernel has all rungs")
+    for rung in missing:
+        result = run("offcpu", "--debug", f"--source={rung}", "-d", "0.1", "-p", waiting.pid)
+        assert result.code == 1 and result.err.count(f"rung {rung}") == 1, result
+
+
 def test_command_is_not_run_in_vain(tmp_path):
     """One that cannot be recorded is not started."""
     env = refusing({"REFUSE_BPF": "on_switch 1000"})
