@@ -31,7 +31,7 @@ struct v8_calls {
 bool v8_deopt_find(const struct heap *heap, const struct v8_code *code, const struct v8_safepoint *place, uint64_t shared,
 		   struct v8_calls *out);
 
-/* Whether V8 has dropped all that it kept of the code, which it does when it has left it for good. */
+/* Whether V8 has dropped all that it kept of the code, which 10.2 does when it has left it for good, and later releases never. */
 bool v8_deopt_is_dropped(const struct heap *heap, const struct v8_code *code);
 
 #endif
