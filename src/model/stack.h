@@ -32,6 +32,7 @@ enum frame_flag {
 	FRAME_BY_SCAN = 1 << 3,          /* found without CFI, by searching the stack for a call's return address */
 	FRAME_BY_CODE = 1 << 4,          /* found without CFI, by following the function's code to its return */
 	FRAME_UNREAD = 1 << 5,           /* its code was made at run time, and is not among what was captured */
+	FRAME_UNMAPPED = 1 << 6,         /* whether its code is of a file is not known: for runtimes, while they put theirs in places */
 };
 
 /* A frame before it has names. */

@@ -240,6 +240,17 @@ static bool add_runtime_marker(const struct wait_stack *stack, struct stack *out
 	return true;
 }
 
+/* Where a stack was cut that led to what was not known to be mapped: that may be a file as well as code made at run time. */
+static void mark_unmapped(const struct wait_stack *stack, struct stack *out)
+{
+	for (size_t i = 0; stack->user_end == OFFCPU_END_NO_TABLES && i < out->len; i++) {
+		const uint32_t raw = out->data[i].raw;
+
+		if (raw < stack->user.len && stack->user.data[raw].pc == stack->addresses[raw])
+			out->data[i].flags |= FRAME_UNMAPPED;
+	}
+}
+
 /* Processes share files, but map them at different addresses. */
 static bool name_user(struct offcpu_naming *naming, const struct wait_stack *stack, struct stack *out)
 {
@@ -250,11 +261,14 @@ static bool name_user(struct offcpu_naming *naming, const struct wait_stack *sta
 		return false;
 	for (size_t i = 0; shared && i < shared->len; i++)
 		vec_push(out, shared->data[i]);
+	mark_unmapped(stack, out);
 	if (shared && stack->runtime_process && !naming->symbolizing.native.bare &&
 	    !options->merge(options->merge_arg, stack->runtime_process, &stack->user, out))
 		return false;
-	for (size_t i = 0; i < out->len; i++)
+	for (size_t i = 0; i < out->len; i++) {
 		out->data[i].address = out->data[i].raw < stack->user.len ? stack->addresses[out->data[i].raw] : 0;
+		out->data[i].flags &= ~(uint32_t)FRAME_UNMAPPED;
+	}
 	return shared && add_runtime_marker(stack, out);
 }
 

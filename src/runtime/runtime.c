@@ -211,6 +211,17 @@ bool runtimes_tasks(const struct runtimes *runtimes, struct trace_tasks *out)
 	return true;
 }
 
+bool runtimes_place(const struct runtimes *runtimes, const struct raw_stack *native, struct raw_stack *told)
+{
+	for (size_t i = 0; i < runtimes->len; i++) {
+		const struct runtime *runtime = &runtimes->data[i];
+
+		if (runtime->ops->place && runtime->ops->place(runtime->state, native, told))
+			return true;
+	}
+	return false;
+}
+
 bool runtimes_merge(void *ctx, const struct raw_stack *raw, struct stack *stack)
 {
 	const struct runtimes *runtimes = ctx;

@@ -108,7 +108,14 @@ struct runtime_ops {
 	void (*look)(void *state, const struct maps *maps);
 	bool (*sleeping)(void *state, pid_t tid, struct mem *mem, struct raw_stack *raw);
 
-	/* Nothing will be read of the process any more: only what merge() wants is kept. NULL: there is nothing else. */
+	/*
+	 * For a stack that BPF could not walk to its end: gives the frames that BPF told of it (told->runtime) their places
+	 * among all its native frames, and leaves them as they are if it returns false: they do not fit, or do not tell.
+	 * NULL: it never can.
+	 */
+	bool (*place)(void *state, const struct raw_stack *native, struct raw_stack *told);
+
+	/* Nothing will be read of the process any more: only what place() and merge() want is kept. NULL: there is nothing else. */
 	void (*forget)(void *state);
 
 	/*
@@ -153,6 +160,9 @@ void runtimes_look(const struct runtimes *runtimes, const struct maps *maps);
 bool runtimes_sleeping(const struct runtimes *runtimes, pid_t tid, struct mem *mem, struct raw_stack *raw);
 void runtimes_learn(const struct runtimes *runtimes, const struct raw_stack *raw);
 void runtimes_forget(const struct runtimes *runtimes);
+
+/* Places for frames of one of them. False: they have none. */
+bool runtimes_place(const struct runtimes *runtimes, const struct raw_stack *native, struct raw_stack *told);
 
 /* What all of them can tell BPF of the code that the stack leads through. */
 void runtimes_learn_code(const struct runtimes *runtimes, const struct raw_stack *raw, runtime_code_fn fn, void *arg);

@@ -183,20 +183,24 @@ def test_from_the_start(version):
     assert max(waits.values()) <= 2, "each waits twice"
 
 
+def load_unseen(t, recording, library):
+    """Lets the target wait in a library that whoever records gets to know only later, if at all."""
+    shutil.copy(built("plugin"), library)
+    recording.proc.send_signal(signal.SIGSTOP)
+    os.waitpid(recording.proc.pid, os.WUNTRACED)
+    assert t.ask(str(library)) == "done"
+    recording.proc.send_signal(signal.SIGCONT)
+
+
 @pytest.mark.parametrize("minimum", ("0", "1ms"))
 def test_library_that_is_known_too_late(python, record, tmp_path, minimum):
     """The native stack is walked in the end, and the frames of Python beyond its cut get their places then."""
     if why_not("sched_exit"):
         pytest.skip(why_not("sched_exit"))
-    library = tmp_path / "library"
-    shutil.copy(built("plugin"), library)
     t = python("extension.py").settle()
     recording = record("--json", "--raw", "--min", minimum, "-p", t.pid)
-    recording.proc.send_signal(signal.SIGSTOP)
-    os.waitpid(recording.proc.pid, os.WUNTRACED)
-    assert t.ask(str(library)) == "done"
-    recording.proc.send_signal(signal.SIGCONT)
-    maps = Path(f"/proc/{recording.proc.pid}/maps")
+    library, maps = tmp_path / "library", Path(f"/proc/{recording.proc.pid}/maps")
+    load_unseen(t, recording, library)
     wait_until(lambda: str(library) in maps.read_text(), "the library is known")
     rows = [row for row in rows_of(recording.finish(), t.pid, "plugin_inner") if row["max_ns"] > 2 * MS]
     assert rows
@@ -205,6 +209,21 @@ def test_library_that_is_known_too_late(python, record, tmp_path, minimum):
         found = names(row["user_stack"])
         told = [found.index(name) for name in ("plugin_inner", "plugin_enter", "call", "load", "<module>", "_start")]
         assert told == sorted(told), found
+
+
+def test_library_that_is_not_known(python, record, tmp_path):
+    """The native stack ends in it: it is not taken for something that Python has compiled, and Python's frames come behind it."""
+    t = python("extension.py").settle()
+    recording = record("--json", "--read-maps", "-p", t.pid)
+    load_unseen(t, recording, tmp_path / "library")
+    rows = rows_of(recording.finish(), t.pid, "call")
+    assert rows
+    for row in rows:
+        found = row["user_stack"]
+        first = [frame["kind"] for frame in found].index("python")
+        assert [frame["symbol"] for frame in found[first:]] == ["call", "load", "<module>"], found
+        assert {frame["tier"] for frame in found[first:]} == {None} and not found[first].get("replaces"), found
+        assert names(found[:first])[-2] == "usleep" and row["user_stack_error"], found
 
 
 def test_native_frames(python, record):

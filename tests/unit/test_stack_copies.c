@@ -8,7 +8,7 @@
 #include "offcpu/place.h"
 #include "offcpu/record/stack_copies.h"
 
-enum { NUMBER = 7, MAX_RECORD = sizeof(struct offcpu_copy) + OFFCPU_COPY_BYTES + OFFCPU_FOUND_MAPPINGS * sizeof(struct offcpu_code) };
+enum { NUMBER = 7, PROCESS = 3, MAX_RECORD = sizeof(struct offcpu_copy) + OFFCPU_COPY_BYTES + OFFCPU_FOUND_MAPPINGS * sizeof(struct offcpu_code) };
 
 struct fixture {
 	struct offcpu_probe probe;
@@ -18,7 +18,7 @@ struct fixture {
 	struct wait_stack *stack;
 	_Alignas(8) uint8_t record[MAX_RECORD];
 	size_t len;
-	uint64_t anchor; /* where start() has a variable */
+	uint32_t place; /* of frames of runtimes; 0: they have none */
 };
 
 static struct offcpu_copy *head(struct fixture *f)
@@ -108,7 +108,6 @@ static int start(void **state)
 								  .nuser = 1,
 								  .user_end = OFFCPU_END_NO_TABLES,
 								  .copy = NUMBER});
-	f.anchor = (uintptr_t)&frame;
 	copy_own_stack(&f);
 	return 0;
 }
@@ -124,10 +123,21 @@ static int finish(void **state)
 	return 0;
 }
 
+static bool place(void *arg, uint32_t process, const struct raw_stack *native, struct raw_stack *told)
+{
+	struct fixture *f = arg;
+
+	assert_int_equal(process, PROCESS);
+	assert_true(native->len > 2 && native->end == STACK_COMPLETE);
+	for (size_t i = 0; f->place && i < told->runtime.len; i++)
+		told->runtime.data[i].raw = f->place;
+	return f->place;
+}
+
 static void walk(struct fixture *f)
 {
 	stack_copies_add(&f->copies, f->record, f->len);
-	stack_copies_walk(&f->copies, f->tables, f->waits);
+	stack_copies_walk(&f->copies, f->tables, f->waits, place, f);
 }
 
 static void assert_untouched(const struct fixture *f)
@@ -214,40 +224,39 @@ static void test_whole_already(void **state)
 	assert_int_equal(f->stack->user.len, 1);
 }
 
-static void add_runtime_frame(struct fixture *f, uint32_t runtime, uint64_t more)
+/* They were not reached by the walk that was cut, and so were said to be behind all frames. */
+static void add_runtime_frames(struct fixture *f)
 {
-	assert_true(vec_push(&f->stack->user.runtime, (struct runtime_frame){.code = 1, .raw = 1, .runtime = runtime, .more = more}));
+	f->stack->runtime_process = PROCESS;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(vec_push(&f->stack->user.runtime, (struct runtime_frame){.code = 1, .raw = 1, .runtime = FRAME_KIND_PYTHON}));
 }
 
-/* It was not reached by the walk that was cut, and so was said to be behind all frames. */
-static void test_frame_of_python(void **state)
+static void test_frames_of_runtimes(void **state)
 {
 	struct fixture *f = *state;
 
-	add_runtime_frame(f, FRAME_KIND_PYTHON, f->anchor);
-	f->stack->user.runtime.data[0].raw = 5;
+	add_runtime_frames(f);
+	f->place = 2;
 	walk(f);
 	assert_int_equal(f->stack->user_end, OFFCPU_END_COMPLETE);
-	assert_int_equal(f->stack->user.runtime.len, 1);
-	assert_int_equal(f->stack->user.runtime.data[0].raw, 1);
+	assert_true(f->stack->user.len > 2);
+	assert_int_equal(f->stack->user.runtime.len, 2);
+	assert_int_equal(f->stack->user.runtime.data[0].raw, 2);
+	assert_int_equal(f->stack->user.runtime.data[1].raw, 2);
 }
 
-/* Others do not tell where they are on the stack, and one may be on none. */
+/* The native frames alone would put them behind the outermost. */
 static void test_frames_without_places(void **state)
 {
 	struct fixture *f = *state;
 
-	add_runtime_frame(f, FRAME_KIND_PYTHON, 0);
-	walk(f);
-	assert_untouched(f);
-	f->stack->user.runtime.data[0].more = f->anchor;
-	add_runtime_frame(f, FRAME_KIND_JAVA, f->anchor);
-	walk(f);
-	assert_untouched(f);
-	f->stack->user.runtime.data[1] = (struct runtime_frame){.runtime = FRAME_KIND_PYTHON, .more = 8};
+	add_runtime_frames(f);
 	walk(f);
 	assert_untouched(f);
 	assert_int_equal(f->stack->user.runtime.data[0].raw, 1);
+	stack_copies_walk(&f->copies, f->tables, f->waits, NULL, NULL);
+	assert_untouched(f);
 }
 
 int main(void)
@@ -259,7 +268,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_records, start, finish),
 		cmocka_unit_test_setup_teardown(test_limit, start, finish),
 		cmocka_unit_test_setup_teardown(test_whole_already, start, finish),
-		cmocka_unit_test_setup_teardown(test_frame_of_python, start, finish),
+		cmocka_unit_test_setup_teardown(test_frames_of_runtimes, start, finish),
 		cmocka_unit_test_setup_teardown(test_frames_without_places, start, finish),
 	};
 

@@ -577,6 +577,19 @@ void runtime_processes_give(struct runtime_processes *processes, uint32_t number
 	pthread_mutex_unlock(&find(processes, number)->lock);
 }
 
+bool runtime_processes_place(void *arg, uint32_t number, const struct raw_stack *native, struct raw_stack *told)
+{
+	struct runtime_process *p = number ? find(arg, number) : NULL;
+	bool ok;
+
+	if (!p)
+		return false;
+	pthread_mutex_lock(&p->lock);
+	ok = runtimes_place(&p->runtimes, native, told);
+	pthread_mutex_unlock(&p->lock);
+	return ok;
+}
+
 bool runtime_processes_merge(void *arg, uint32_t number, const struct raw_stack *raw, struct stack *stack)
 {
 	struct runtime_process *p = find(arg, number);

@@ -60,6 +60,12 @@ uint32_t runtime_processes_learn(struct runtime_processes *processes, pid_t tgid
 uint32_t runtime_processes_take(struct runtime_processes *processes, const struct target *target, const struct runtimes **out);
 void runtime_processes_give(struct runtime_processes *processes, uint32_t number);
 
+/*
+ * Where they belong among all native frames of a stack that BPF could not walk to its end: told->runtime gets the places. False: they
+ * have none. The process may be gone.
+ */
+bool runtime_processes_place(void *processes, uint32_t number, const struct raw_stack *native, struct raw_stack *told);
+
 /* For the naming: puts them in their places. False when memory is exhausted. Any thread. */
 bool runtime_processes_merge(void *processes, uint32_t number, const struct raw_stack *raw, struct stack *stack);
 

@@ -755,7 +755,7 @@ static void walk_late(struct recording *r)
 		return;
 	r->walked = true;
 	runtime_processes_name_threads(r->runtimes);
-	stack_copies_walk(&r->copies, r->tables, r->waits);
+	stack_copies_walk(&r->copies, r->tables, r->waits, runtime_processes_place, r->runtimes);
 	stack_copies_deinit(&r->copies);
 	if (!r->options.events && !offcpu_probe_loss(r->probe, OFFCPU_LOST_REQUESTS)) /* else an exec may be missing */
 		late_places_find(&r->late_places, r->tables, r->waits);

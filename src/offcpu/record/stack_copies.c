@@ -70,6 +70,8 @@ static struct offcpu_copy *find(const struct stack_copies *copies, uint32_t numb
 struct walks {
 	struct tables *tables;
 	struct waits *waits;
+	stack_place_fn place;
+	void *place_arg;
 	struct budget budget;
 };
 
@@ -205,27 +207,11 @@ static bool is_certain(const struct raw_stack *frames)
 	return true;
 }
 
-/* The native frame that has this address of the stack; frames->len: none. */
-static uint32_t find_frame(const struct raw_stack *frames, uint64_t address)
+/* Frames of runtimes have their places among those of the stack that was cut. False: it is not known where else. */
+static bool place_runtime(const struct walks *walks, const struct raw_stack *frames, struct wait_stack *stack)
 {
-	for (uint32_t i = 0; i + 1 < frames->len; i++)
-		if (frames->data[i].sp <= address && address < frames->data[i + 1].sp)
-			return i;
-	return (uint32_t)frames->len;
-}
-
-/* Frames of Python beyond what BPF had walked get their places. False: these are not such frames. */
-static bool place_runtime(const struct raw_stack *frames, struct raw_stack *stack)
-{
-	for (size_t i = 0; i < stack->runtime.len; i++) {
-		uint32_t raw = find_frame(frames, stack->runtime.data[i].more);
-
-		if (raw == frames->len && frames->end == STACK_COMPLETE)
-			return false;
-	}
-	for (size_t i = 0; i < stack->runtime.len; i++)
-		stack->runtime.data[i].raw = find_frame(frames, stack->runtime.data[i].more);
-	return true;
+	return !stack->user.runtime.len ||
+	       (walks->place && walks->place(walks->place_arg, stack->runtime_process, frames, &stack->user));
 }
 
 static void replace_frames(struct walks *walks, struct code *code, const struct raw_stack *frames, struct wait_stack *stack)
@@ -238,7 +224,7 @@ static void replace_frames(struct walks *walks, struct code *code, const struct 
 	places = calloc(frames->len + 1, sizeof(*places));
 	for (size_t i = 0; places && i < frames->len; i++)
 		places[i] = place_of_frame(&frames->data[i], find_place, code);
-	if (places && place_runtime(frames, &stack->user))
+	if (places && place_runtime(walks, frames, stack))
 		waits_replace_user(walks->waits, stack,
 				   &(struct stack_sample){
 					   .user = frames->data,
@@ -270,18 +256,9 @@ static void walk(struct walks *walks, const struct offcpu_copy *copy, struct wai
 	modules_destroy(modules);
 }
 
-/* Frames of runtimes have their places among those of the stack that was cut, and only some of Python tell where else. */
-static bool is_to_be_walked(const struct wait_stack *stack)
+void stack_copies_walk(const struct stack_copies *copies, struct tables *tables, struct waits *waits, stack_place_fn place, void *arg)
 {
-	for (size_t i = 0; i < stack->user.runtime.len; i++)
-		if (stack->user.runtime.data[i].runtime != FRAME_KIND_PYTHON || !stack->user.runtime.data[i].more)
-			return false;
-	return stack->user_end == OFFCPU_END_NO_TABLES;
-}
-
-void stack_copies_walk(const struct stack_copies *copies, struct tables *tables, struct waits *waits)
-{
-	struct walks walks = {.tables = tables, .waits = waits};
+	struct walks walks = {.tables = tables, .waits = waits, .place = place, .place_arg = arg};
 
 	if (!copies->all.len)
 		return;
@@ -290,7 +267,7 @@ void stack_copies_walk(const struct stack_copies *copies, struct tables *tables,
 		struct wait_stack *stack = waits_stack(waits, i);
 		const struct offcpu_copy *copy = find(copies, stack->copy);
 
-		if (copy && is_to_be_walked(stack))
+		if (copy && stack->user_end == OFFCPU_END_NO_TABLES)
 			walk(&walks, copy, stack);
 	}
 }

@@ -23,7 +23,16 @@ void stack_copies_deinit(struct stack_copies *copies);
 /* A record of kind OFFCPU_COPY. What cannot be kept is left out. */
 void stack_copies_add(struct stack_copies *copies, const void *record, size_t len);
 
-/* Walks the stacks that have a copy; those that still do not come to an end have at least as many frames as before. */
-void stack_copies_walk(const struct stack_copies *copies, struct tables *tables, struct waits *waits);
+/*
+ * Gives the frames that runtimes of that process told of a stack (told->runtime) their places among all its native frames. False:
+ * they have none, and are left as they are.
+ */
+typedef bool (*stack_place_fn)(void *arg, uint32_t process, const struct raw_stack *native, struct raw_stack *told);
+
+/*
+ * Walks the stacks that have a copy; those that still do not come to an end have at least as many frames as before. A stack with
+ * frames of runtimes stays as it is where these get no places; `place` may be NULL.
+ */
+void stack_copies_walk(const struct stack_copies *copies, struct tables *tables, struct waits *waits, stack_place_fn place, void *arg);
 
 #endif

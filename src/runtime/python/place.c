@@ -128,7 +128,8 @@ uint32_t python_first_native(const struct stack *stack, uint32_t raw)
 	for (; i > 0; i--) {
 		const struct frame *frame = &stack->data[i - 1];
 
-		if (frame->kind != FRAME_KIND_NATIVE || (frame->module && frame->symbol_source != SYMBOL_GDB_JIT))
+		if (frame->kind != FRAME_KIND_NATIVE || (frame->module && frame->symbol_source != SYMBOL_GDB_JIT) ||
+		    frame->flags & FRAME_UNMAPPED)
 			break;
 		raw = frame->raw;
 	}

@@ -732,6 +732,29 @@ static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *
 	return add_frames(py, true, raw);
 }
 
+/* Since 3.11 BPF tells of each frame what its activation has on the C stack. */
+static bool place(void *state, const struct raw_stack *native, struct raw_stack *told)
+{
+	struct python *py = state;
+
+	py->chain.len = 0;
+	py->chain.cut = false;
+	for (size_t i = 0; i < told->runtime.len; i++) {
+		const struct runtime_frame *frame = &told->runtime.data[i];
+
+		if (frame->runtime != FRAME_KIND_PYTHON || py->chain.len == PYTHON_MAX_FRAMES)
+			return false;
+		py->chain.cut |= !frame->code; /* there are more, as it says */
+		if (frame->code)
+			py->chain.frames[py->chain.len++] = (struct python_frame){.anchor = frame->more};
+	}
+	if (!py->chain.len || python_place(&py->layout, &py->target->snap->maps, native, &py->known_places, &py->chain, py->places))
+		return false;
+	for (size_t i = 0; i < told->runtime.len; i++)
+		told->runtime.data[i].raw = py->places[i < py->chain.len ? i : py->chain.len - 1];
+	return true;
+}
+
 static void name_threads(void *state, runtime_name_fn fn, void *arg)
 {
 	struct python *py = state;
@@ -801,5 +824,6 @@ const struct runtime_ops python_runtime = {
 	.name_threads = name_threads,
 	.look = look,
 	.sleeping = sleeping,
+	.place = place,
 	.merge = merge,
 };
