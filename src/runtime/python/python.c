@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "proc/task.h"
 #include "runtime/python/chain.h"
 #include "runtime/python/code.h"
 #include "runtime/python/find.h"
@@ -16,11 +15,11 @@
 #include "runtime/python/locals.h"
 #include "runtime/python/names.h"
 #include "runtime/python/place.h"
+#include "runtime/python/roster.h"
 #include "runtime/python/saved.h"
 #include "runtime/python/strings.h"
 #include "runtime/python/task_stacks.h"
 #include "runtime/python/tasks.h"
-#include "runtime/python/threads.h"
 #include "runtime/replace.h"
 #include "target/recorder.h"
 #include "target/thread_copies.h"
@@ -37,9 +36,7 @@ struct locals {
 struct python {
 	struct target *target;
 	struct python_layout layout;
-	struct python_threads threads; /* as listed last */
-	struct python_threads known;   /* those, and such as have ended since they were listed */
-	struct u64map by_tid;          /* to position in `known`, of the first: a thread has one in each interpreter */
+	struct python_roster roster;
 	struct arena *arena;
 	struct process_recorder recorder;
 	struct python_codes codes;
@@ -65,12 +62,10 @@ static void destroy(void *state)
 
 	if (!py)
 		return;
-	vec_deinit(&py->threads);
-	vec_deinit(&py->known);
+	python_roster_deinit(&py->roster);
 	vec_deinit(&py->tasks);
 	vec_deinit(&py->told);
 	u64map_deinit(&py->gils);
-	u64map_deinit(&py->by_tid);
 	thread_copies_deinit(&py->copies);
 	u64map_deinit(&py->problems);
 	u64map_deinit(&py->locals);
@@ -100,73 +95,9 @@ static struct python *create(struct target *target)
 	return steal_ptr(py);
 }
 
-static bool add_known(struct python *py, const struct python_thread *thread)
-{
-	bool created;
-	uint64_t *slot = u64map_put(&py->by_tid, (uint64_t)thread->tid, &created);
-
-	if (!slot)
-		return false;
-	if (created)
-		*slot = py->known.len;
-	return vec_push(&py->known, *thread);
-}
-
-static const struct python_thread *find_thread(const struct python *py, pid_t tid)
-{
-	uint64_t *slot = u64map_find(&py->by_tid, (uint64_t)tid);
-
-	return slot ? &py->known.data[*slot] : NULL;
-}
-
-/* The thread state of the same thread in another interpreter; NULL: there are no more. */
-static const struct python_thread *find_other(const struct python *py, const struct python_thread *thread)
-{
-	for (const struct python_thread *next = thread + 1; next < py->known.data + py->known.len; next++)
-		if (next->tid == thread->tid)
-			return next;
-	return NULL;
-}
-
-/* What was known of a thread that is listed again is void: its thread state may be another one. */
-static bool renew_known(struct python *py)
-{
-	struct python_threads old = py->known;
-	bool ok = true;
-
-	py->known = (struct python_threads){0};
-	u64map_deinit(&py->by_tid);
-	for (size_t i = 0; ok && i < py->threads.len; i++)
-		ok = add_known(py, &py->threads.data[i]);
-	for (size_t i = 0, listed = py->known.len; ok && i < old.len; i++) {
-		const struct python_thread *again = find_thread(py, old.data[i].tid);
-
-		if (!again || again >= py->known.data + listed)
-			ok = add_known(py, &old.data[i]);
-	}
-	vec_deinit(&old);
-	return ok;
-}
-
-/* Threads come and go: what was listed before stays known, as one that was held may have ended since. */
 static int list_threads(struct python *py, struct err *err)
 {
-	_cleanup_(task_numbers_deinit) struct task_numbers numbers = {0};
-	int rc = task_numbers_list(&py->target->process, &numbers);
-
-	if (rc < 0)
-		err_set(err, -rc, "its threads cannot be listed");
-	else
-		rc = python_threads_list(&py->layout, &py->target->memory.mem, &numbers.own, err, &py->threads);
-	for (size_t i = 0; rc == 0 && i < py->threads.len; i++) {
-		struct python_thread *thread = &py->threads.data[i];
-		pid_t ours = task_numbers_find(&numbers, thread->own);
-
-		thread->tid = ours ? ours : thread->tid;
-	}
-	if (rc == 0 && !renew_known(py))
-		rc = err_set(err, ENOMEM, "out of memory");
-	return rc;
+	return python_roster_list(&py->roster, &py->layout, py->target, err);
 }
 
 /* The thread that has the lock is likely to be held soon. */
@@ -188,7 +119,7 @@ static void refresh(void *state)
 	if (!py->sightings)
 		py->sightings = python_sightings_create();
 	if (list_threads(py, NULL) == 0 && py->sightings)
-		foresee_codes(py, py->threads.data[0].interp);
+		foresee_codes(py, py->roster.listed.data[0].interp);
 }
 
 static void put_version(const struct python_layout *layout, char *out, size_t size)
@@ -235,7 +166,7 @@ static bool load_saved(const struct snap_runtime *runtime, struct python *py, st
 	bool created, ok = py->sightings && python_saved_load(runtime, &parts);
 
 	for (size_t i = 0; ok && i < threads->len; i++)
-		ok = add_known(py, &threads->data[i]);
+		ok = python_roster_add(&py->roster, &threads->data[i]);
 	for (uint32_t i = 0; ok && i < py->sightings->len; i++)
 		if (py->sightings->data[i].gone)
 			ok = python_codes_give_up(&py->codes, py->sightings->data[i].code, py->sightings->data[i].version);
@@ -279,10 +210,10 @@ static bool detect(struct target *target, void **state)
 static void read_thread(void *state, pid_t tid, struct mem *mem)
 {
 	struct python *py = state;
-	const struct python_thread *thread = find_thread(py, tid);
+	const struct python_thread *thread = python_roster_find(&py->roster, tid);
 	struct python_gil gil;
 
-	for (; thread; thread = find_other(py, thread)) {
+	for (; thread; thread = python_roster_find_other(&py->roster, thread)) {
 		if (!python_tstate_is(&py->layout, mem, thread->tstate, thread->thread, thread->native))
 			continue;
 		python_chain_read(&py->layout, mem, thread->tstate, &py->chain);
@@ -397,7 +328,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 		return "it ran while it was read";
 	if (!thread_copies_mem_init(&copies, &py->copies, snap, thread))
 		problem = "out of memory";
-	for (; own && !problem; own = find_other(py, own)) {
+	for (; own && !problem; own = python_roster_find_other(&py->roster, own)) {
 		/* A new thread's is its creator's for a moment. */
 		if (!python_tstate_is(&py->layout, &copies.mem, own->tstate, own->thread, own->native))
 			continue;
@@ -423,7 +354,7 @@ static const char *take_chain(struct python *py, const struct snapshot *snap, co
 static bool keep_facts(struct python *py)
 {
 	struct snap_runtime *runtime = snapshot_find_runtime(py->target->snap, name);
-	const struct python_saved parts = saved_parts(py, &py->known);
+	const struct python_saved parts = saved_parts(py, &py->roster.known);
 
 	return runtime && py->sightings && python_saved_keep(&parts, py->target->snap, runtime);
 }
@@ -437,8 +368,8 @@ static bool find_names(struct python *py)
 	if (!process_recorder_init(&passing, &py->target->memory, py->target->snap))
 		return false;
 	passing.passing = true;
-	python_names_read(&py->layout, &passing.mem, &py->known);
-	ok = python_tasks_list(&py->layout, &passing.mem, &py->known, &py->tasks);
+	python_names_read(&py->layout, &passing.mem, &py->roster.known);
+	ok = python_tasks_list(&py->layout, &passing.mem, &py->roster.known, &py->tasks);
 	py->tasks.cut |= process_recorder_is_full(&passing);
 	process_recorder_deinit(&passing);
 	return ok;
@@ -473,16 +404,16 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 	bool changed;
 
 	for (size_t i = 0; i < snap->threads.len; i++) {
-		const struct python_thread *own = find_thread(py, snap->threads.data[i].tid);
+		const struct python_thread *own = python_roster_find(&py->roster, snap->threads.data[i].tid);
 
 		if (own)
 			take_chain(py, snap, &snap->threads.data[i], own);
 	}
 	if (!find_names(py))
 		return false;
-	for (size_t i = 0; i < py->known.len; i++)
-		if (py->known.data[i].name)
-			python_string(&py->layout, &py->recorder.mem, py->known.data[i].name, py->arena); /* to be kept */
+	for (size_t i = 0; i < py->roster.known.len; i++)
+		if (py->roster.known.data[i].name)
+			python_string(&py->layout, &py->recorder.mem, py->roster.known.data[i].name, py->arena); /* to be kept */
 	if (!tell_tasks(py) || !python_tasks_check(&py->codes, &py->target->memory, snap, &py->tasks, &changed))
 		return false;
 	if (changed) { /* they are told anew, as such */
@@ -571,7 +502,7 @@ static bool note_places(struct python *py, const struct raw_stack *raw)
 static bool frames(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct raw_stack *raw)
 {
 	struct python *py = state;
-	const struct python_thread *own = find_thread(py, thread->tid);
+	const struct python_thread *own = python_roster_find(&py->roster, thread->tid);
 	const char *problem;
 
 	if (!own)
@@ -590,12 +521,12 @@ static void tell_thread(void *state, const struct snapshot *snap, const struct s
 {
 	struct python *py = state;
 	uint64_t *problem = u64map_find(&py->problems, (uint64_t)thread->tid);
-	const struct python_thread *own = find_thread(py, thread->tid);
+	const struct python_thread *own = python_roster_find(&py->roster, thread->tid);
 
 	if (!own)
 		return;
 	out->runtime = name;
-	for (; own; own = find_other(py, own)) { /* the main interpreter's is the last */
+	for (; own; own = python_roster_find_other(&py->roster, own)) { /* the main interpreter's is the last */
 		uint64_t *slot = u64map_find(&py->gils, own->tstate);
 		const struct python_gil *gil = slot ? (const struct python_gil *)(uintptr_t)*slot : NULL;
 		enum gil_wait wait;
@@ -706,8 +637,7 @@ static void look(void *state, const struct maps *maps)
 {
 	struct python *py = state;
 
-	py->known.len = 0;
-	u64map_deinit(&py->by_tid);
+	python_roster_deinit(&py->roster);
 	list_threads(py, NULL);
 	read_anew(state);
 }
@@ -719,7 +649,7 @@ static bool sleeping(void *state, pid_t tid, struct mem *mem, struct raw_stack *
 
 	py->chain.len = 0;
 	py->chain.cut = false;
-	for (const struct python_thread *own = find_thread(py, tid); own; own = find_other(py, own)) {
+	for (const struct python_thread *own = python_roster_find(&py->roster, tid); own; own = python_roster_find_other(&py->roster, own)) {
 		if (!python_tstate_is(&py->layout, mem, own->tstate, own->thread, own->native))
 			continue;
 		python_chain_read(&py->layout, mem, own->tstate, &py->part);
@@ -763,9 +693,9 @@ static void name_threads(void *state, runtime_name_fn fn, void *arg)
 	if (!read_anew(py) || list_threads(py, NULL) < 0)
 		return;
 	arena = arena_create();
-	python_names_read(&py->layout, &py->recorder.mem, &py->threads);
-	for (size_t i = 0; arena && i < py->threads.len; i++) {
-		const struct python_thread *thread = &py->threads.data[i];
+	python_names_read(&py->layout, &py->recorder.mem, &py->roster.listed);
+	for (size_t i = 0; arena && i < py->roster.listed.len; i++) {
+		const struct python_thread *thread = &py->roster.listed.data[i];
 		const char *text = thread->name ? python_string(&py->layout, &py->recorder.mem, thread->name, arena) : NULL;
 
 		if (text)
