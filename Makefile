@@ -310,6 +310,8 @@ torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes a
 PYTHONS ?= host 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 NODES ?= host 18 20 22 24
 RUNTIME_LOOKS ?= 10000
+JAVA_TESTS := tests/e2e/test_java.py tests/e2e/test_offcpu_java.py
+JAVA_RUN = $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 tools/run-tests -t 3600
 
 .PHONY: check-runtimes
 check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, Node.js and Java that can be had, for hours (PYTHONS="3.13", NODES="22", JDKS="21", RUNTIME_LOOKS=100)
@@ -317,8 +319,9 @@ check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, 
 		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py tests/e2e/test_python_tasks.py \
 		tests/e2e/test_offcpu_python.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
 	@tools/prepare-jdks $(JDKS) | while read -r version start; do \
-		STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
-		tools/run-tests -t 3600 $(BUILD)/java-$$version $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_java.py tests/e2e/test_offcpu_java.py || exit 1; done
+		export STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS); \
+		$(JAVA_RUN) $(BUILD)/java-$$version $(PYTEST) $(XDIST) -m 'not alone' $(PYTEST_FLAGS) $(JAVA_TESTS) && \
+		$(JAVA_RUN) $(BUILD)/java-$$version-alone $(PYTEST) -m alone $(PYTEST_FLAGS) $(JAVA_TESTS) || exit 1; done
 
 LIMITS_THREADS ?= 32000
 
