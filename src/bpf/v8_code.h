@@ -91,20 +91,39 @@ static inline __attribute__((always_inline)) bool v8_ends(const __u8 *code, __u3
 	       (first == 0xf98148 && v8_is_return(code, len, at + 7));
 }
 
-/* Baseline code has a builtin make its frame: mov ebx, imm32; movabs r12, imm64; call. */
-static inline __attribute__((always_inline)) bool v8_begins_baseline(const __u8 *code, __u32 len, __u32 at)
+/*
+ * Baseline code has a builtin make its frame: movabs r12, imm64; call, or with less than 4 GiB of memory call [r13+disp32]; before that mov
+ * ebx, imm32, or xor ebx, ebx where the function has no registers.
+ */
+enum { V8_BASELINE_MOV = 5, V8_BASELINE_XOR = 2, V8_BASELINE_MOVABS = 10 };
+
+static inline __attribute__((always_inline)) bool v8_calls_prologue(const __u8 *code, __u32 len, __u32 at)
 {
-	return v8_code_at(code, len, at, 1) == 0xbb && v8_code_at(code, len, at + 5, 2) == 0xbc49 &&
-	       v8_code_at(code, len, at + 15, 1) == 0xe8;
+	const __u32 call = at + V8_BASELINE_MOVABS;
+
+	return v8_code_at(code, len, at, 2) == 0xbc49 &&
+	       (v8_code_at(code, len, call, 1) == 0xe8 || v8_code_at(code, len, call, 3) == 0x95ff41);
+}
+
+static inline __attribute__((always_inline)) bool v8_begins_with_mov(const __u8 *code, __u32 len, __u32 at)
+{
+	return v8_code_at(code, len, at, 1) == 0xbb && v8_calls_prologue(code, len, at + V8_BASELINE_MOV);
+}
+
+static inline __attribute__((always_inline)) bool v8_begins_with_xor(const __u8 *code, __u32 len, __u32 at)
+{
+	return v8_code_at(code, len, at, 2) == 0xdb33 && v8_calls_prologue(code, len, at + V8_BASELINE_XOR);
 }
 
 /* Execution stands at one of these. */
 static inline __attribute__((always_inline)) bool v8_is_baseline_start(const __u8 *code, __u32 len)
 {
-	const __u32 mov = 5, movabs = 10;
+	const __u32 at = V8_CODE_BEFORE;
 
-	return v8_begins_baseline(code, len, V8_CODE_BEFORE) || v8_begins_baseline(code, len, V8_CODE_BEFORE - mov) ||
-	       v8_begins_baseline(code, len, V8_CODE_BEFORE - mov - movabs);
+	return v8_begins_with_mov(code, len, at) || v8_begins_with_xor(code, len, at) ||
+	       v8_begins_with_mov(code, len, at - V8_BASELINE_MOV) || v8_begins_with_xor(code, len, at - V8_BASELINE_XOR) ||
+	       v8_begins_with_mov(code, len, at - V8_BASELINE_MOV - V8_BASELINE_MOVABS) ||
+	       v8_begins_with_xor(code, len, at - V8_BASELINE_XOR - V8_BASELINE_MOVABS);
 }
 
 static inline __attribute__((always_inline)) enum v8_frame_state v8_state_x86_64(const __u8 *code, __u32 len)

@@ -101,22 +101,40 @@ static void test_x86_64(void **state)
 	assert_int_equal(STATE("\x90\x90\x90\x90\x48\x83\xf9"), V8_FRAME_WHOLE);
 }
 
-/* As V8 10.2 compiled it: mov ebx, 48; movabs r12; call BaselineOutOfLinePrologue; push rax, three times. */
-static void test_baseline_x86_64(void **state)
+/* At each of the instructions, which begin there, and at the one behind the call. */
+static void expect_baseline(const uint8_t *code, size_t size, const size_t *starts, size_t behind)
 {
-	static const uint8_t code[] = "\xbb\x30\x00\x00\x00\x49\xbc\x41\xdb\x6d\xf8\xa8\x1a\x00\x00"
-				      "\xe8\x2c\x88\xd4\x7f\x50\x50\x50\x48\x8b\x45\x20";
-	static const struct {
-		size_t at;
-		enum v8_frame_state state;
-	} known[] = {{0, V8_FRAME_NONE}, {5, V8_FRAME_NONE}, {15, V8_FRAME_NONE}, {20, V8_FRAME_WHOLE}, {21, V8_FRAME_WHOLE}};
 	uint8_t bytes[64] = {0};
 
-	memcpy(bytes + V8_CODE_BEFORE, code, sizeof(code));
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		assert_int_equal(v8_frame_state(&arch_x86_64, bytes + known[i].at, V8_CODE_BEFORE + 24), known[i].state);
+	memcpy(bytes + V8_CODE_BEFORE, code, size);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(v8_frame_state(&arch_x86_64, bytes + starts[i], V8_CODE_BEFORE + 24), V8_FRAME_NONE);
+	assert_int_equal(v8_frame_state(&arch_x86_64, bytes + behind, V8_CODE_BEFORE + 24), V8_FRAME_WHOLE);
+	assert_int_equal(v8_frame_state(&arch_x86_64, bytes + behind + 1, V8_CODE_BEFORE + 24), V8_FRAME_WHOLE);
 	bytes[V8_CODE_BEFORE] = 0x90; /* what is called elsewhere has a frame already */
-	assert_int_equal(v8_frame_state(&arch_x86_64, bytes + 15, V8_CODE_BEFORE + 24), V8_FRAME_WHOLE);
+	assert_int_equal(v8_frame_state(&arch_x86_64, bytes + starts[2], V8_CODE_BEFORE + 24), V8_FRAME_WHOLE);
+}
+
+/*
+ * As V8 10.2 compiled it: mov ebx, 48; movabs r12; call BaselineOutOfLinePrologue; push rax, three times. And 12.4, of a function that
+ * needs no registers: xor ebx, ebx; movabs r12; call; mov rbx, [rbp-48]. And both with --no-short-builtin-calls, as where there is little
+ * memory: call [r13+…].
+ */
+static void test_baseline_x86_64(void **state)
+{
+	static const uint8_t mov[] = "\xbb\x30\x00\x00\x00\x49\xbc\x41\xdb\x6d\xf8\xa8\x1a\x00\x00"
+				     "\xe8\x2c\x88\xd4\x7f\x50\x50\x50\x48\x8b\x45\x20";
+	static const uint8_t xor[] = "\x33\xdb\x49\xbc\x59\x11\x4c\xd3\xab\x18\x00\x00"
+				     "\xe8\xef\xb6\xe0\x1f\x48\x8b\x5d\xd0\x48\x8b\x5b\x1f";
+	static const uint8_t mov_far[] = "\xbb\x38\x00\x00\x00\x49\xbc\x21\x51\xc4\x46\x18\x28\x00\x00"
+					 "\x41\xff\x95\xd0\x50\x00\x00\x50\x50\x50\x50\x48\x8b\x45\x20";
+	static const uint8_t xor_far[] = "\x33\xdb\x49\xbc\x59\x11\x00\xf5\xbe\x2b\x00\x00"
+					 "\x41\xff\x95\xd0\x50\x00\x00\x48\x8b\x5d\xd0\x48\x8b\x5b\x1f";
+
+	expect_baseline(mov, sizeof(mov), (const size_t[]){0, 5, 15}, 20);
+	expect_baseline(xor, sizeof(xor), (const size_t[]){0, 2, 12}, 17);
+	expect_baseline(mov_far, sizeof(mov_far), (const size_t[]){0, 5, 15}, 22);
+	expect_baseline(xor_far, sizeof(xor_far), (const size_t[]){0, 2, 12}, 19);
 }
 
 static void test_begins(void **state)
