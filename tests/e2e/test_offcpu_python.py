@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import built, name_of, native, preemptions, run, state, stop, tids, until, wait_until
-from offcpu_recording import MS, added, assert_whole, names, over, rows_of, wake, why_not
+from offcpu_recording import added, assert_whole, names, over, rows_of, wake, why_not
 from pythons import CHOSEN, LOOKS, SCRIPTS, check_recursion, command, python_frames
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -202,7 +202,7 @@ def test_library_that_is_known_too_late(python, record, tmp_path, minimum):
     library, maps = tmp_path / "library", Path(f"/proc/{recording.proc.pid}/maps")
     load_unseen(t, recording, library)
     wait_until(lambda: str(library) in maps.read_text(), "the library is known")
-    rows = [row for row in rows_of(recording.finish(), t.pid, "plugin_inner") if row["max_ns"] > 2 * MS]
+    rows = rows_of(recording.finish(), t.pid, "usleep", state="S")
     assert rows
     for row in rows:
         assert_whole(row)
@@ -216,7 +216,7 @@ def test_library_that_is_not_known(python, record, tmp_path):
     t = python("extension.py").settle()
     recording = record("--json", "--read-maps", "-p", t.pid)
     load_unseen(t, recording, tmp_path / "library")
-    rows = rows_of(recording.finish(), t.pid, "call")
+    rows = rows_of(recording.finish(), t.pid, "usleep", state="S")
     assert rows
     for row in rows:
         found = row["user_stack"]

@@ -4,7 +4,7 @@
 import ctypes
 import sys
 
-NAP_US = 3000
+NAP_US = 30000  # far more than what the slowest machine takes to fall asleep
 
 usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
 
