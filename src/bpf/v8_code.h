@@ -92,8 +92,8 @@ static inline __attribute__((always_inline)) bool v8_ends(const __u8 *code, __u3
 }
 
 /*
- * Baseline code has a builtin make its frame: movabs r12, imm64; call, or with less than 4 GiB of memory call [r13+disp32]; before that mov
- * ebx, imm32, or xor ebx, ebx where the function has no registers.
+ * Baseline code has a builtin make its frame: movabs r12, imm64; call, or call [r13+disp32] where the heap may not grow to 2 GiB
+ * (--max-old-space-size, or little memory); before that mov ebx, imm32, or xor ebx, ebx where the function has no registers.
  */
 enum { V8_BASELINE_MOV = 5, V8_BASELINE_XOR = 2, V8_BASELINE_MOVABS = 10 };
 

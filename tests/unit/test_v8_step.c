@@ -117,8 +117,8 @@ static void expect_baseline(const uint8_t *code, size_t size, const size_t *star
 
 /*
  * As V8 10.2 compiled it: mov ebx, 48; movabs r12; call BaselineOutOfLinePrologue; push rax, three times. And 12.4, of a function that
- * needs no registers: xor ebx, ebx; movabs r12; call; mov rbx, [rbp-48]. And both with --no-short-builtin-calls, as where there is little
- * memory: call [r13+…].
+ * needs no registers: xor ebx, ebx; movabs r12; call; mov rbx, [rbp-48]. And both with --no-short-builtin-calls, as where the
+ * heap is to be small: call [r13+…].
  */
 static void test_baseline_x86_64(void **state)
 {
