@@ -54,6 +54,8 @@ static bool add_threads(struct doctor *doctor, const struct trace *trace, struct
 	if (ok && running && !works(doctor, "ptrace"))
 		ok = add_lack(verdict, arena_printf(doctor->arena, "threads that run (%zu just now) are shown without a stack: %s",
 						    running, find(doctor, "ptrace")->why));
+	if (ok && works(doctor, "ptrace") && !works(doctor, "window"))
+		ok = add_lack(verdict, arena_printf(doctor->arena, "threads that run are stopped for a moment: %s", find(doctor, "window")->why));
 	if (ok && cut)
 		ok = add_lack(verdict, arena_printf(doctor->arena, "%zu of %zu user stacks end early: %s", cut,
 						    trace->threads.len, why_cut ? why_cut : ""));

@@ -122,6 +122,8 @@ def test_without_rights(root, as_nobody, target):
     assert finding(doc, "snapshot_proc")["state"] == "partly" and "no kernel stacks" in finding(doc, "snapshot_proc")["why"]
     assert verdict(doc, "snapshot")["method"] == "proc"
     assert any("kernel stacks take BPF" in lack for lack in verdict(doc, "snapshot")["lacks"])
+    stopped = [lack for lack in verdict(doc, "snapshot")["lacks"] if lack.startswith("threads that run are stopped for a moment: ")]
+    assert len(stopped) == (finding(doc, "ptrace")["state"] == "works"), doc["process"]
     assert verdict(doc, "offcpu")["method"] == "proc"
     assert any("waits are estimated" in lack for lack in verdict(doc, "offcpu")["lacks"])
 
