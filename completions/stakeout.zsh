@@ -33,7 +33,7 @@ if [[ $words[2] == why ]] && (( CURRENT > 2 )); then
 		'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
 		'(-a --all)'{-a,--all}'[all processes of a name that several have]' \
 		'--children[also processes that these have started]' \
-		'--stop[which threads to stop]:mode:(auto hold all none)' \
+		'--stop[which threads to stop]:mode:(auto hold none)' \
 		'--window[for how long CPUs are taken at most]:time:' \
 		'--stop-timeout[milliseconds to wait for a thread to stop]:milliseconds:' \
 		'--stack-size[most to copy of each stack]:bytes:' \

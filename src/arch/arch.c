@@ -102,3 +102,10 @@ const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr)
 		return NULL;
 	return &arch->syscalls[nr];
 }
+
+bool arch_is_futex(const struct arch *arch, int64_t nr)
+{
+	const struct syscall_info *call = arch_syscall(arch, nr);
+
+	return call && (strcmp(call->name, "futex") == 0 || strcmp(call->name, "futex_time64") == 0);
+}

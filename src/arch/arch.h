@@ -128,4 +128,7 @@ void arch_narrow_registers(const struct arch *narrow, const struct arch *wide, c
 /* NULL when the number is not known. */
 const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr);
 
+/* Whether it is the one that waits for a futex, whose address is its first argument and the operation its second. */
+bool arch_is_futex(const struct arch *arch, int64_t nr);
+
 #endif

@@ -6,10 +6,9 @@
 void foreground_begin(struct foreground *f)
 {
 	const struct sched_param first = {.sched_priority = 1};
-	struct sched_param before;
-	int policy = sched_getscheduler(0);
+	const int policy = sched_getscheduler(0), ordinary = policy & ~SCHED_RESET_ON_FORK;
 
-	if (f->begun || policy < 0 || sched_getparam(0, &before) < 0 || before.sched_priority > 0)
+	if (f->begun || policy < 0 || (ordinary != SCHED_OTHER && ordinary != SCHED_BATCH && ordinary != SCHED_IDLE))
 		return;
 	/* What it starts is not like that. */
 	f->begun = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) == 0;

@@ -208,7 +208,7 @@ static void plan_waited(struct quiet *q, size_t i)
 	if (!record->state || record->syscall_nr < 0)
 		return;
 	task_record_syscall(record, &syscall);
-	h->waited = waited_memory(&snap->maps, snap->arch, &syscall);
+	h->waited = waited_memory(&snap->maps, arch_of_mode(arch_host(), record->regs[arch_host()->user_mode]), &syscall);
 	if (h->waited.len && !memory_is_local(&h->part->take->capture->target->memory, h->waited.start, h->waited.len))
 		h->waited.len = 0;
 }
@@ -283,15 +283,24 @@ static size_t share_start(const struct quiet *q, unsigned share, unsigned of)
 	return (q->n * share + of - 1) / of;
 }
 
-/* The registers of one share of them, then their stacks in one call. */
-static bool take_share(void *arg, unsigned share, unsigned of)
+/* The registers of one share of them. */
+static bool look_share(void *arg, unsigned share, unsigned of)
+{
+	struct quiet *q = arg;
+	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of);
+	const struct window_range range = {.first = (uint32_t)first, .count = (uint32_t)(end - first)};
+
+	if (first < end)
+		window_look_run(q->look, &range); /* who is not seen is gone: see rehearse() */
+	return true;
+}
+
+/* When all were looked at, and not before: then what one waits for is read while its owner stands still. All in one call. */
+static bool copy_share(void *arg, unsigned share, unsigned of)
 {
 	struct quiet *q = arg;
 	size_t first = share_start(q, share, of), end = share_start(q, share + 1, of), n;
-	const struct window_range range = {.first = (uint32_t)first, .count = (uint32_t)(end - first)};
 
-	if (first == end || window_look_run(q->look, &range) < 0)
-		return true;
 	n = plan_stacks(q, first, end);
 	if (!copy_jobs(q, 2 * first, 2 * first + n))
 		return false;
@@ -461,7 +470,7 @@ static bool work(void *arg, uint64_t opened_ns, uint64_t until)
 
 	q->opened_ns = opened_ns;
 	q->looked_ns = monotonic_ns();
-	if (!window_share(take_share, q))
+	if (!window_share(look_share, q) || !window_share(copy_share, q))
 		return false;
 	q->copied_ns = monotonic_ns();
 	if (!copy_deep(q, opened_ns + (until - opened_ns) / 2) || !copy_interrupted(q))

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/waited.h"
 
-#include <string.h>
-
 struct mem_copy waited_memory(const struct maps *maps, const struct arch *arch, const struct snap_syscall *syscall)
 {
-	const struct syscall_info *call = syscall->state == SYSCALL_IN ? arch_syscall(arch, syscall->nr) : NULL;
-	const bool is_futex = call && (strcmp(call->name, "futex") == 0 || strcmp(call->name, "futex_time64") == 0);
+	const bool is_futex = syscall->state == SYSCALL_IN && arch_is_futex(arch, syscall->nr);
 	const struct map_entry *map = is_futex ? maps_find(maps, syscall->args[0]) : NULL;
 	struct mem_copy copy = {0};
 

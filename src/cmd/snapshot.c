@@ -72,7 +72,8 @@ static const char why_help[] =
 	"Usage: stakeout why [OPTION…] PROCESS…\n"
 	"\n"
 	"Says what each thread waits for, who holds it and what that one waits for, and which threads wait\n"
-	"for each other for ever. Several processes are looked at in one instant. No thread is stopped.\n"
+	"for each other for ever. Several processes are looked at in one instant. As in a snapshot, no\n"
+	"thread is stopped.\n"
 	"PROCESS is a pid or a name; several may be separated by commas.\n"
 	"\n"
 	"Which processes:\n"
@@ -81,7 +82,7 @@ static const char why_help[] =
 	"      --children         also processes that these have started\n"
 	"\n"
 	"Capture:\n"
-	"      --stop MODE        auto, hold, all or none: as for a snapshot\n"
+	"      --stop MODE        auto, hold or none: as for a snapshot\n"
 	"      --window TIME      how long CPUs are taken at most (1ms)\n"
 	"      --stop-timeout MS  how long a thread gets to stop (1000)\n"
 	"      --stack-size BYTES most to copy of one stack; suffixes k, m (8m)\n"
@@ -238,6 +239,8 @@ static int parse_arguments(int argc, char **argv, struct options *o, struct view
 		return cmd_misused(argv[0], "--all is for the processes of a name: give one");
 	if (o->tids.len && o->processes.children)
 		return cmd_misused(argv[0], "-t is for single threads: not with --children");
+	if (view->why && o->capture.stop == STOP_ALL)
+		return cmd_misused(argv[0], "what threads wait for is read while they sleep: not with --stop=all");
 	if (o->ptrace && o->capture.stop == STOP_NONE)
 		return cmd_misused(argv[0], "--ptrace has to stop the process: it cannot be used with --stop=none");
 	if (o->ptrace)
@@ -371,6 +374,8 @@ static int snapshot(char **argv, const struct options *o, struct view *view)
 		cmd_complain(err.msg);
 	} else if (view->options.save && ids.len > 1) {
 		code = cmd_misused(argv[0], "--save takes one process");
+	} else if (view->options.why && ids.len > TOGETHER) {
+		code = cmd_misused(argv[0], "these are too many processes to be looked at in one instant");
 	} else {
 		for (size_t i = 0; i < missing.len; i++)
 			cmd_complain(missing.data[i]);

@@ -291,7 +291,7 @@ static int name_stacks(struct view *view, struct tracing *tracing, bool bare, st
 	return vec_push(&view->traces, trace) ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-static int write_why(const struct view *view, FILE *out, bool *deadlock)
+static int write_why(const struct view *view, FILE *out, bool *deadlock, bool *incomplete)
 {
 	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
 	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
@@ -299,16 +299,17 @@ static int write_why(const struct view *view, FILE *out, bool *deadlock)
 	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
 		return -ENOMEM;
 	*deadlock = deadlocks.len > 0;
+	*incomplete |= deadlocks.maybe_more;
 	return view->options.format->why(traces, view->traces.len, &deadlocks, &view->options.report, out);
 }
 
-static int write_report(const struct view *view, FILE *out, bool *deadlock)
+static int write_report(const struct view *view, FILE *out, bool *deadlock, bool *incomplete)
 {
 	const struct report_format *format = view->options.format;
 	int rc = 0;
 
 	if (view->options.why)
-		return write_why(view, out, deadlock);
+		return write_why(view, out, deadlock, incomplete);
 	if (format->traces)
 		return format->traces((const struct trace *const *)view->traces.data, view->traces.len, &view->options.report, out);
 	for (size_t i = 0; rc == 0 && i < view->traces.len; i++)
@@ -329,7 +330,7 @@ static int parse(void *arg, struct parsing *parsing, struct err *err)
 	if (rc == 0 && sandbox->code && view->options.report.verbose)
 		notes_add(&view->traces.data[0]->notes, "names are looked up with more rights than needed: %s", sandbox->msg);
 	if (rc == 0)
-		rc = written(write_report(view, parsing->report, &parsing->outcome->deadlock), parsing->report, err);
+		rc = written(write_report(view, parsing->report, &parsing->outcome->deadlock, &parsing->outcome->incomplete), parsing->report, err);
 	if (rc == 0)
 		rc = parsing_hand_over(parsing, err);
 	for (size_t i = 0; i < view->held.len; i++)
@@ -354,7 +355,7 @@ static int show_bare(struct view *view, const struct err *why, struct err *err)
 	if (rc == 0)
 		rc = begin_output(view, err);
 	if (rc == 0)
-		rc = written(write_report(view, view->output.file, &view->deadlock), view->output.file, err);
+		rc = written(write_report(view, view->output.file, &view->deadlock, &view->incomplete), view->output.file, err);
 	if (rc == 0)
 		view->documents += (unsigned)view->held.len;
 	return rc;

@@ -11,6 +11,7 @@ struct deadlock {
 
 struct deadlocks {
 	VEC_FIELDS(struct deadlock);
+	bool maybe_more; /* others wait for each other, too, but not every wait was proved for one instant */
 };
 
 /* NULL: in none. */

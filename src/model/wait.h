@@ -32,7 +32,7 @@ enum wait_holder {
 	HOLDER_NONE,	     /* nobody, at that moment: it is being handed on */
 	HOLDER_THREAD,	     /* `owner` */
 	HOLDER_READERS,	     /* readers: who they are is not recorded */
-	HOLDER_ENDED,	     /* `owner` is no thread any more */
+	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more */
 	HOLDER_COUNT,
 };
 
@@ -48,8 +48,8 @@ struct wait {
 	const char *variable; /* its name, and where in that; NULL: not known */
 	uint64_t variable_offset;
 	enum wait_holder holder;
-	pid_t owner;	/* as this report numbers threads, */
-	pid_t owner_pid; /* and its process; 0: of the waiting thread's own */
+	pid_t owner;	/* as this report numbers threads, if it is one of owner_pid; else as memory has it */
+	pid_t owner_pid; /* 0: it is not known of which process it is */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that */

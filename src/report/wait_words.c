@@ -65,7 +65,7 @@ void wait_put_holder(const struct text *t, const struct wait *w, const struct tr
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
-		fprintf(t->out, ", held by tid %d, which has ended", (int)w->owner);
+		fprintf(t->out, ", held by tid %d, which is no thread of the process any more", (int)w->owner);
 	} else if (w->holder == HOLDER_THREAD) {
 		fprintf(t->out, "%s tid %d", beginning(w), (int)w->owner);
 		if (owner) {

@@ -23,6 +23,10 @@ static int compare_waits(const struct trace_thread *a, const struct trace_thread
 		order = compare_numbers((uint64_t)a->snap->pid, (uint64_t)b->snap->pid);
 	if (!order && x->kind)
 		order = compare_numbers(x->address ? x->address : x->word, y->address ? y->address : y->word);
+	if (!order && x->kind)
+		order = compare_numbers((uint64_t)x->owner, (uint64_t)y->owner);
+	if (!order && x->kind)
+		order = compare_numbers(x->timed, y->timed);
 	if (!order && !x->kind)
 		order = compare_numbers((uint64_t)a->thread->state, (uint64_t)b->thread->state);
 	if (!order && !x->kind)

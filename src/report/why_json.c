@@ -66,6 +66,7 @@ int report_why_json(const struct trace *const *traces, size_t n, const struct de
 	for (size_t i = 0; i < deadlocks->len; i++)
 		put_deadlock(&j, &deadlocks->data[i]);
 	json_array_end(&j);
+	json_bool(&j, "maybe_more_deadlocks", deadlocks->maybe_more);
 	json_array(&j, "threads");
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < traces[i]->threads.len; k++)

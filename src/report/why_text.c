@@ -62,8 +62,12 @@ static void put_doing(const struct why_report *r, const struct trace_thread *t, 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
 static void put_chain(const struct why_report *r, const struct trace_thread *t)
 {
-	for (int links = 0; t && links < MOST_LINKS; links++) {
+	const struct trace_thread *told[MOST_LINKS];
+
+	for (size_t links = 0; links < MOST_LINKS; links++) {
 		const struct trace_thread *owner = wait_find_owner(&t->wait, r->traces, r->n);
+
+		told[links] = t;
 
 		wait_put_holder(&r->text, &t->wait, r->traces, r->n);
 		if (!owner || owner == t || owner->thread->state == 'R')
@@ -72,6 +76,11 @@ static void put_chain(const struct why_report *r, const struct trace_thread *t)
 			fputs(", which is in the deadlock", r->text.out);
 			return;
 		}
+		for (size_t i = 0; i <= links; i++)
+			if (told[i] == owner) {
+				fputs(", which seems to wait for that in turn", r->text.out);
+				return;
+			}
 		fputs(", which ", r->text.out);
 		put_doing(r, owner, false);
 		t = owner;
@@ -175,7 +184,9 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 		put_deadlock(&r, &deadlocks->data[i]);
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, &groups, &groups.data[i]);
-	if (!deadlocks->len)
+	if (deadlocks->maybe_more)
+		fputs("\nSome threads seem to wait for each other, but not every wait could be proved for one instant: look again.\n", out);
+	else if (!deadlocks->len)
 		fputs("\nNo deadlock was found.\n", out);
 	return report_flush(out);
 }

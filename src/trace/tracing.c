@@ -431,7 +431,8 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 	background_run(&t->busy, find_names, &naming);
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
-	waits_find(&t->trace);
+	if (!waits_find(&t->trace))
+		return err_set(err, ENOMEM, "out of memory");
 	if (!names->native.bare)
 		variable_names_find(t->target->modules, names->native.demangle, &t->trace);
 	t->trace.kernel_symbols_error = symbolizer_kernel_error(t->symbolizer);

@@ -2,6 +2,7 @@
 #include "wait/graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 
@@ -10,6 +11,7 @@ struct graph {
 	VEC(const struct trace_thread *) threads;
 	struct u64map index; /* by pid and tid */
 	size_t *seen_in;     /* the search in which a thread was met first, from 1 on; 0: not yet */
+	bool doubtful;	     /* waits count, too, that are not certain */
 };
 
 static uint64_t key_of(pid_t pid, pid_t tid)
@@ -33,13 +35,13 @@ static bool add_threads(struct graph *g, const struct trace *const *traces, size
 	return g->seen_in;
 }
 
-/* For whom it waits for ever, as far as is known for sure; threads.len: for nobody. */
+/* For whom it waits for ever; threads.len: for nobody. */
 static size_t next_of(const struct graph *g, size_t at)
 {
 	const struct wait *w = &g->threads.data[at]->wait;
 	const uint64_t *slot;
 
-	if (w->holder != HOLDER_THREAD || !w->certain || w->timed)
+	if (w->holder != HOLDER_THREAD || w->timed || (!w->certain && !g->doubtful))
 		return g->threads.len;
 	slot = u64map_find(&g->index, key_of(w->owner_pid, w->owner));
 	return slot ? (size_t)*slot : g->threads.len;
@@ -80,8 +82,16 @@ static bool find_cycles(struct graph *g, struct deadlocks *out)
 bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlocks *out)
 {
 	struct graph g = {0};
+	struct deadlocks all = {0};
 	bool ok = add_threads(&g, traces, n) && find_cycles(&g, out);
 
+	if (ok) {
+		memset(g.seen_in, 0, g.threads.len * sizeof(*g.seen_in));
+		g.doubtful = true;
+		ok = find_cycles(&g, &all);
+		out->maybe_more = all.len > out->len;
+	}
+	deadlocks_deinit(&all);
 	vec_deinit(&g.threads);
 	u64map_deinit(&g.index);
 	free(g.seen_in);

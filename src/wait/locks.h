@@ -3,6 +3,7 @@
 #define STAKEOUT_WAIT_LOCKS_H
 
 #include "model/trace.h"
+#include "wait/threads.h"
 
 /*
  * From a futex that a thread waits for to the lock that it is part of, and to its owner. Memory that cannot be a lock is not taken
@@ -11,7 +12,7 @@
 
 /* A thread that waits for a futex: the arguments of its system call, and the memory there, from the futex on. */
 struct futex_wait {
-	const struct trace *trace; /* that has the thread */
+	const struct wait_threads *threads;
 	const struct trace_thread *thread;
 	uint64_t address;
 	uint32_t op, value;
@@ -19,7 +20,17 @@ struct futex_wait {
 	unsigned nwords; /* that could be read */
 };
 
-/* Fills kind, address, word, holder, owner (as the process itself numbers it) and shared. */
-void lock_of_futex(const struct futex_wait *f, struct wait *out);
+/* A lock, and its owner, if that is a thread of the process. */
+struct lock {
+	enum wait_kind kind;
+	uint64_t address, word; /* as in struct wait */
+	enum wait_holder holder;
+	uint32_t number; /* of the owner, as memory has it */
+	const struct snap_thread *owner;
+	bool shared;
+	bool evident; /* that it is this lock, and its owner, is beyond doubt */
+};
+
+struct lock lock_of_futex(const struct futex_wait *f);
 
 #endif

@@ -2,9 +2,15 @@
 #include "wait/waits.h"
 
 #include <linux/futex.h>
-#include <string.h>
 
+#include "target/thread_copies.h"
 #include "wait/locks.h"
+#include "wait/threads.h"
+
+struct waits {
+	struct wait_threads threads;
+	struct thread_copies copies;
+};
 
 static bool is_futex_wait(uint32_t op)
 {
@@ -12,38 +18,38 @@ static bool is_futex_wait(uint32_t op)
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2;
 }
 
-static bool read_futex_wait(const struct trace *trace, const struct trace_thread *t, struct futex_wait *out)
+/* False: it does not wait for one; *ok is set to false when memory is exhausted. */
+static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, struct futex_wait *out, bool *ok)
 {
 	const struct snap_syscall *syscall = &t->thread->syscall;
-	const struct arch *arch = snapshot_arch_of(t->snap, t->thread);
-	const struct syscall_info *call = syscall->state == SYSCALL_IN ? arch_syscall(arch, syscall->nr) : NULL;
-	struct snapshot_mem mem;
+	struct thread_copies_mem mem;
 	ssize_t got;
 
-	if (!call || strcmp(call->name, "futex") != 0 || !is_futex_wait((uint32_t)syscall->args[1]))
+	if (syscall->state != SYSCALL_IN || !arch_is_futex(snapshot_arch_of(t->snap, t->thread), syscall->nr) ||
+	    !is_futex_wait((uint32_t)syscall->args[1]))
 		return false;
 	*out = (struct futex_wait){
-		.trace = trace,
+		.threads = &waits->threads,
 		.thread = t,
 		.address = syscall->args[0],
 		.op = (uint32_t)syscall->args[1],
 		.value = (uint32_t)syscall->args[2],
 	};
-	snapshot_mem_init(&mem, t->snap, t->thread);
-	got = mem.mem.read(&mem.mem, out->address, out->words, sizeof(out->words));
+	*ok = thread_copies_mem_init(&mem, &waits->copies, t->snap, t->thread);
+	got = *ok ? mem.mem.read(&mem.mem, out->address, out->words, sizeof(out->words)) : 0;
 	out->nwords = got > 0 ? (unsigned)got / sizeof(out->words[0]) : 0;
-	return true;
+	return *ok;
 }
 
-/* Where it is, in terms of a file whose variable it is. */
+/* Where it is, in terms of a file whose variable it is: those without a value in the file follow those that have one. */
 static void find_place(const struct snapshot *snap, struct wait *w)
 {
 	const uint64_t address = w->address ? w->address : w->word;
 	const struct map_entry *map = maps_find(&snap->maps, address);
 
-	while (map && map > snap->maps.data && !map->inode && !map->path[0] && map[-1].end == map->start)
-		map--; /* variables without a value in the file follow those that have one */
-	if (!map || !map->inode)
+	if (map && map > snap->maps.data && !map->inode && !map->path[0] && map[-1].end == map->start && map[-1].perms & MAP_PERM_WRITE)
+		map--;
+	if (!map || !map->inode || map->perms & MAP_PERM_SHARED)
 		return;
 	w->path = map->path;
 	w->offset = address - map->start + map->offset;
@@ -51,47 +57,58 @@ static void find_place(const struct snapshot *snap, struct wait *w)
 
 /*
  * What a thread waits for was read while it slept. An owner that did not run then had it all the while; one that was read in a window may
- * have let go of it between the two. A thread that has been woken does not wait any more.
+ * have let go of it between the two. A thread that has been woken does not wait any more. What several processes share may have the
+ * number of an owner in another pid namespace.
  */
-static bool is_certain(const struct snap_thread *t, const struct snap_thread *owner)
+static bool is_certain(const struct snapshot *snap, const struct snap_thread *t, const struct lock *lock)
 {
+	const struct snap_thread *owner = lock->owner;
+
+	if (!owner || !lock->evident || (lock->shared && snap->inner_pid))
+		return false;
 	if (t->woken || t->still == STILL_NEVER || owner->still == STILL_NEVER || owner->read_in > t->read_in || owner->still_in < t->read_in)
 		return false;
 	return t->still == STILL_IN_WINDOW || owner->still == STILL_THROUGHOUT;
 }
 
-/* The owner as threads are numbered here, and whether it is sure. */
-static void find_owner(const struct trace_thread *t, struct wait *w)
+static struct wait wait_for_lock(const struct trace_thread *t, const struct lock *lock)
 {
-	const struct snapshot *snap = t->snap;
-
-	for (size_t i = 0; w->holder == HOLDER_THREAD && i < snap->threads.len; i++) {
-		const struct snap_thread *owner = &snap->threads.data[i];
-
-		if ((owner->inner_tid ? owner->inner_tid : owner->tid) != w->owner)
-			continue;
-		w->owner = owner->tid;
-		w->owner_pid = snap->pid;
-		w->certain = is_certain(t->thread, owner);
-		return;
-	}
+	return (struct wait){
+		.kind = lock->kind,
+		.address = lock->address,
+		.word = lock->word,
+		.holder = lock->holder,
+		.owner = lock->owner ? lock->owner->tid : (pid_t)lock->number,
+		.owner_pid = lock->owner ? t->snap->pid : 0,
+		.shared = lock->shared,
+		.timed = t->thread->syscall.args[3] != 0,
+		.certain = is_certain(t->snap, t->thread, lock),
+	};
 }
 
-static void find_wait(const struct trace *trace, struct trace_thread *t)
+static bool find_wait(struct waits *waits, struct trace_thread *t)
 {
 	struct futex_wait futex;
+	struct lock lock;
+	bool ok = true;
 
 	t->wait = (struct wait){0};
-	if (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED || !read_futex_wait(trace, t, &futex))
-		return;
-	t->wait.timed = t->thread->syscall.args[3] != 0;
-	lock_of_futex(&futex, &t->wait);
+	if (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED || !read_futex_wait(waits, t, &futex, &ok))
+		return ok;
+	lock = lock_of_futex(&futex);
+	t->wait = wait_for_lock(t, &lock);
 	find_place(t->snap, &t->wait);
-	find_owner(t, &t->wait);
+	return true;
 }
 
-void waits_find(struct trace *trace)
+bool waits_find(struct trace *trace)
 {
-	for (size_t i = 0; i < trace->threads.len; i++)
-		find_wait(trace, &trace->threads.data[i]);
+	struct waits waits = {0};
+	bool ok = wait_threads_init(&waits.threads, trace->snap);
+
+	for (size_t i = 0; ok && i < trace->threads.len; i++)
+		ok = find_wait(&waits, &trace->threads.data[i]);
+	wait_threads_deinit(&waits.threads);
+	thread_copies_deinit(&waits.copies);
+	return ok;
 }

@@ -4,7 +4,7 @@
 
 #include "model/trace.h"
 
-/* Says of each thread what it waits for. Its stacks have their names: they tell what memory alone does not. */
-void waits_find(struct trace *trace);
+/* Says of each thread what it waits for. Its stacks have their names: they tell what memory alone does not. False when memory is exhausted. */
+bool waits_find(struct trace *trace);
 
 #endif

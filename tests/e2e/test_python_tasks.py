@@ -137,7 +137,8 @@ def test_tasks_that_run(python, stakeout):
                 whole += 1
             else:
                 wrong.append(names)
-    assert whole and changed and len(wrong) * 200 < whole, (whole, changed, wrong)
+    # 3 of 4,804 were wrong in a long run; and a busy machine shows few that are whole.
+    assert whole and changed and len(wrong) <= 3 + whole // 200, (whole, changed, wrong)
 
 
 def test_text(python, stakeout):

@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from harness import ROOT, rounds, run, thread, until
+from harness import ROOT, child_of, rounds, run, symbols, thread, until
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at a program with many locks
 
@@ -23,7 +23,12 @@ OWNED = {
     "stream": "stream",
     "join": "join",
 }
-OWNERLESS = {"condition": "condition", "semaphore": "semaphore", "barrier": "barrier", "once": "once"}
+OWNERLESS = {  # and the functions that tell it
+    "condition": "pthread_cond_wait",
+    "semaphore": "(new_)?sem_wait",
+    "barrier": "pthread_barrier_wait",
+    "once": "pthread_once",
+}
 
 
 def why(t, *args):
@@ -66,7 +71,10 @@ def test_owner(target, source, what):
 def test_nobody_is_recorded(target, source, what):
     t = target("locks", what).settle()
     found = wait_of(why(t, source), t.tids["waiter"])
-    assert (found["kind"], found["holder"], found["owner_tid"]) == (OWNERLESS[what], "not_recorded", None)
+    # Without its symbol table the C library's inner functions, which the outer ones have jumped to, have no names.
+    names = symbols(thread(run("--json", source, t.pid).doc, "waiter"))
+    is_named = any(re.match(rf"_*(GI_+)?{OWNERLESS[what]}", name or "") for name in names)
+    assert (found["kind"], found["holder"], found["owner_tid"]) == (what if is_named else "futex", "not_recorded", None)
 
 
 def test_readers_are_not_recorded(target):
@@ -80,7 +88,7 @@ def test_owner_that_has_ended(target):
     doc = until(lambda: why(t), lambda doc: (wait_of(doc, t.tids["waiter"]) or {}).get("kind") == "mutex")
     found = wait_of(doc, t.tids["waiter"])
     assert (found["holder"], found["owner_tid"], found["owner_pid"], found["certain"]) == ("ended", t.tids["holder"], None, False)
-    assert f"held by tid {t.tids['holder']}, which has ended" in run("why", t.pid).out
+    assert f"held by tid {t.tids['holder']}, which is no thread of the process any more" in run("why", t.pid).out
 
 
 def assert_cycle(t, doc, names):
@@ -170,7 +178,25 @@ def test_schema(target):
     jsonschema.validate(why(t), schema)
 
 
+def test_small_numbers(target, unshare):
+    """In a pid namespace of its own numbers of threads are small, and look like those of locks."""
+    t = target("locks", "shared-futexes", wrap=[unshare, "--pid", "--fork", "--mount-proc", "--kill-child"])
+    pid = child_of(t.pid, "locks")
+    doc = until(lambda: run("why", "--json", pid).doc, lambda doc: sum(bool(th["waits_for"]) for th in doc["threads"]) == 3)
+    assert doc["deadlocks"] == [], doc
+    assert sorted(th["waits_for"]["kind"] for th in doc["threads"] if th["waits_for"]) == ["futex", "futex", "mutex"]
+    assert all(not th["waits_for"]["certain"] for th in doc["threads"] if th["waits_for"])
+
+
+def test_robust_mutex_that_changed_hands(target):
+    """Who waits since before still has the number of the first owner in its system call."""
+    t = target("locks", "handed-on").settle()
+    found = wait_of(why(t), t.tids["waiter"])
+    assert (found["kind"], found["owner_tid"]) == ("mutex", t.tids["heir"])
+
+
 def test_wrong_usage():
     assert run("why").code == 2
     assert run("why", "--registers", "1").code == 2
+    assert run("why", "--stop=all", "1").code == 2
     assert "Exit status: 0 no deadlock" in run("why", "--help").out

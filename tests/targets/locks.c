@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * locks WHAT: threads that wait for each kind of lock. `holder` has what is wanted, and sleeps; `waiter` waits for it. With ABBA,
- * relock, ring or rwlock-cycle they wait for each other, or for themselves. With `healthy` many threads take many locks in order, all the time.
+ * relock, ring or rwlock-cycle they wait for each other, or for themselves. With `healthy` many threads take many locks in order, all the
+ * time. Others are told below.
  */
 #include "target.h"
 
+#include <linux/futex.h>
 #include <semaphore.h>
 #include <time.h>
 
@@ -195,7 +197,18 @@ static void rwlock_then_mutex(void)
 	pthread_mutex_lock(&global_mutex);
 }
 
-/* Three locks at a time, always in the same order; now and then a try, and a condition. */
+static void make_mutex(pthread_mutex_t *mutex, int type, int robust, int protocol)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, type);
+	pthread_mutexattr_setrobust(&attr, robust);
+	pthread_mutexattr_setprotocol(&attr, protocol);
+	pthread_mutex_init(mutex, &attr);
+}
+
+/* Three locks at a time, then a fourth, always in the same order; now and then a try, and a condition. */
 static void *work(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
@@ -222,6 +235,11 @@ static void *work(void *arg)
 			sched_yield();
 		}
 		pthread_mutex_unlock(&ordered[c]);
+		if (c % 2) /* after all of these */
+			pthread_rwlock_rdlock(&global_rwlock);
+		else
+			pthread_rwlock_wrlock(&global_rwlock);
+		pthread_rwlock_unlock(&global_rwlock);
 		pthread_mutex_unlock(&ordered[b]);
 		pthread_mutex_unlock(&ordered[a]);
 	}
@@ -232,21 +250,102 @@ static void be_healthy(void)
 {
 	pthread_t thread;
 
-	for (size_t i = 0; i < LOCKS; i++)
-		pthread_mutex_init(&ordered[i], NULL);
+	for (size_t i = 0; i < LOCKS; i++) /* of all kinds */
+		make_mutex(&ordered[i], i % 4 == 1 ? PTHREAD_MUTEX_ERRORCHECK : 0, i % 4 == 2 ? PTHREAD_MUTEX_ROBUST : 0,
+			   i % 4 == 3 ? PTHREAD_PRIO_INHERIT : 0);
 	for (uintptr_t i = 1; i <= WORKERS; i++)
 		pthread_create(&thread, NULL, work, (void *)i);
 }
 
-static void make_mutex(int type, int robust, int protocol)
+/*
+ * Futexes that are no locks of the C library: a number that is a thread's, the words of a mutex that one of small numbers has. And a mutex
+ * that another process may have.
+ */
+static void *wait_for_latch(void *arg)
+{
+	static uint32_t latch = 1;
+
+	for (;;)
+		syscall(SYS_futex, &latch, FUTEX_WAIT, 1, NULL, NULL, 0);
+	return arg;
+}
+
+static void *wait_for_words(void *arg)
+{
+	static uint32_t words[16] = {2, 0, 1, 5, 3};
+
+	for (;;)
+		syscall(SYS_futex, words, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, NULL, NULL, 0);
+	return arg;
+}
+
+static void *take_shared_twice(void *arg)
 {
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, type);
-	pthread_mutexattr_setrobust(&attr, robust);
-	pthread_mutexattr_setprotocol(&attr, protocol);
-	pthread_mutex_init(&global_mutex, &attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&others[0], &attr);
+	pthread_mutex_lock(&others[0]);
+	pthread_mutex_lock(&others[0]);
+	return arg;
+}
+
+static void wait_for_others(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, wait_for_latch, NULL);
+	pthread_create(&thread, NULL, wait_for_words, NULL);
+	pthread_create(&thread, NULL, take_shared_twice, NULL);
+}
+
+/* The first owner lets go when both others wait; the one that came first gets it, and the other sleeps on. */
+static atomic_int heir, waiter; /* their numbers, from when on they sleep only for the mutex */
+
+static void await_sleep_of(atomic_int *tid)
+{
+	char name[64], state = 0;
+
+	while (state != 'S') {
+		FILE *file;
+
+		sched_yield();
+		if (!atomic_load(tid))
+			continue;
+		snprintf(name, sizeof(name), "/proc/self/task/%d/stat", atomic_load(tid));
+		file = fopen(name, "r");
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		if (file)
+			fclose(file);
+	}
+}
+
+static void let_go_of_it(void)
+{
+	pthread_mutex_lock(&global_mutex);
+	sem_post(&held);
+	await_sleep_of(&heir);
+	await_sleep_of(&waiter);
+	pthread_mutex_unlock(&global_mutex);
+	target_block();
+}
+
+static void inherit_it(void)
+{
+	await_held();
+	atomic_store(&heir, target_gettid());
+	pthread_mutex_lock(&global_mutex);
+	target_block();
+}
+
+static void wait_for_the_heir(void)
+{
+	await_sleep_of(&heir);
+	target_arrived();
+	atomic_store(&waiter, target_gettid());
+	pthread_mutex_lock(&global_mutex);
 }
 
 static const struct {
@@ -286,10 +385,18 @@ static void start(const char *what)
 		target_start(names[i], ring[i]);
 	if (strcmp(what, "healthy") == 0)
 		be_healthy();
+	if (strcmp(what, "shared-futexes") == 0)
+		wait_for_others();
+	if (strcmp(what, "handed-on") == 0) {
+		make_mutex(&global_mutex, 0, PTHREAD_MUTEX_ROBUST, 0);
+		target_start("first", let_go_of_it);
+		target_start("heir", inherit_it);
+		target_start("waiter", wait_for_the_heir);
+	}
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		if (strcmp(what, pairs[i].what) != 0)
 			continue;
-		make_mutex(pairs[i].type, pairs[i].robust, pairs[i].protocol);
+		make_mutex(&global_mutex, pairs[i].type, pairs[i].robust, pairs[i].protocol);
 		if (pairs[i].holder)
 			target_start("holder", pairs[i].holder);
 		target_start("waiter", pairs[i].waiter);

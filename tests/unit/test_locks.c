@@ -8,9 +8,15 @@
 
 enum { MAIN = 4711, WORKER = 4712, LOCK = 0x5000, DESCRIPTOR = 0x7f000000 };
 
+#if defined(__x86_64__)
+enum { NUMBER = 720 };
+#else
+enum { NUMBER = 208 };
+#endif
+
 struct fixture {
 	struct snapshot *snap;
-	struct trace trace;
+	struct wait_threads threads;
 	struct stack stack;
 	struct frame frame;
 	struct trace_thread thread;
@@ -22,20 +28,23 @@ static void init(struct fixture *f, const char *function)
 	*f = (struct fixture){.snap = snapshot_create(MAIN, arch_host()), .frame = {.symbol = function}};
 	assert_non_null(f->snap);
 	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = MAIN}));
-	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = WORKER, .tid_address = DESCRIPTOR + 0x2d0}));
-	f->trace.snap = f->snap;
+	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = WORKER, .tid_address = DESCRIPTOR + NUMBER}));
+	assert_true(wait_threads_init(&f->threads, f->snap));
 	f->stack.data = &f->frame;
 	f->stack.len = function ? 1 : 0;
 	f->thread = (struct trace_thread){.snap = f->snap, .thread = &f->snap->threads.data[0], .user = &f->stack};
-	f->wait = (struct futex_wait){.trace = &f->trace, .thread = &f->thread, .address = LOCK, .op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG, .value = 2, .nwords = 16};
+	f->wait = (struct futex_wait){.threads = &f->threads, .thread = &f->thread, .address = LOCK, .op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG, .value = 2, .nwords = 16};
 }
 
-static struct wait found(struct fixture *f)
+static void deinit(struct fixture *f)
 {
-	struct wait out = {0};
+	wait_threads_deinit(&f->threads);
+	snapshot_destroy(f->snap);
+}
 
-	lock_of_futex(&f->wait, &out);
-	return out;
+static struct lock found(struct fixture *f)
+{
+	return lock_of_futex(&f->wait);
 }
 
 static void set_mutex(struct fixture *f, uint32_t owner, uint32_t users, uint32_t kind)
@@ -53,8 +62,9 @@ static void test_mutex_by_its_memory(void **state)
 	init(&f, NULL);
 	set_mutex(&f, WORKER, 1, 0);
 	assert_int_equal(found(&f).kind, WAIT_MUTEX);
-	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).number, WORKER);
 	assert_int_equal(found(&f).address, LOCK);
+	assert_false(found(&f).evident); /* a few numbers look like that by chance */
 	set_mutex(&f, WORKER, 0, 0); /* nobody uses it */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
 	set_mutex(&f, WORKER, 1, 0x400); /* there is no such kind */
@@ -67,7 +77,7 @@ static void test_mutex_by_its_memory(void **state)
 	f.wait.value = 2;
 	f.wait.nwords = 4; /* the rest could not be read */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
-	snapshot_destroy(f.snap);
+	deinit(&f);
 }
 
 static void test_mutex_by_its_function(void **state)
@@ -77,13 +87,13 @@ static void test_mutex_by_its_function(void **state)
 	init(&f, "___pthread_mutex_lock");
 	set_mutex(&f, 17, 1, 0);
 	assert_int_equal(found(&f).holder, HOLDER_ENDED);
-	assert_int_equal(found(&f).owner, 17);
+	assert_int_equal(found(&f).number, 17);
 	set_mutex(&f, 0, 1, 0);
 	assert_int_equal(found(&f).holder, HOLDER_NONE);
 	set_mutex(&f, 17, 1, 0x80);
 	assert_int_equal(found(&f).holder, HOLDER_THREAD); /* of another process */
 	assert_true(found(&f).shared);
-	snapshot_destroy(f.snap);
+	deinit(&f);
 }
 
 static void test_mutex_that_tells_the_kernel(void **state)
@@ -93,16 +103,20 @@ static void test_mutex_that_tells_the_kernel(void **state)
 	init(&f, "pthread_mutex_lock");
 	set_mutex(&f, WORKER, 1, 0x90); /* robust */
 	f.wait.op = FUTEX_WAIT;
-	f.wait.value = f.wait.words[0] = WORKER | FUTEX_WAITERS;
-	assert_int_equal(found(&f).owner, WORKER);
+	f.wait.value = MAIN | FUTEX_WAITERS; /* who had it when the call was made */
+	f.wait.words[0] = WORKER | FUTEX_WAITERS; /* who has it now */
+	assert_int_equal(found(&f).number, WORKER);
 	assert_false(found(&f).shared);
 	f.wait.op = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
 	f.wait.value = 0;
 	assert_int_equal(found(&f).kind, WAIT_MUTEX);
-	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).number, WORKER);
+	assert_true(found(&f).evident);
+	f.wait.words[0] = MAIN | FUTEX_WAITERS; /* it gets it just now */
+	assert_false(found(&f).evident);
 	f.wait.nwords = 0;
-	assert_int_equal(found(&f).holder, HOLDER_NONE);
-	snapshot_destroy(f.snap);
+	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	deinit(&f);
 }
 
 static void test_rwlock(void **state)
@@ -111,21 +125,26 @@ static void test_rwlock(void **state)
 	const uint32_t lock[] = {0, 0, 3, 1, 0, 0, WORKER, 0};
 	struct fixture f;
 
-	init(&f, "pthread_rwlock_rdlock");
+	init(&f, "__pthread_rwlock_rdlock_full64");
 	memcpy(f.wait.words, lock + 2, sizeof(lock) - 8); /* the futex is the phase */
 	f.wait.value = 3;
 	assert_int_equal(found(&f).kind, WAIT_READ_LOCK);
-	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).number, WORKER);
 	assert_int_equal(found(&f).address, LOCK - 8);
 	f.frame.symbol = "__pthread_rwlock_wrlock";
 	memset(f.wait.words, 0, sizeof(f.wait.words));
 	memcpy(f.wait.words, lock + 3, sizeof(lock) - 12);
 	assert_int_equal(found(&f).kind, WAIT_WRITE_LOCK);
-	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).number, WORKER);
 	assert_int_equal(found(&f).address, LOCK - 12);
 	memset(f.wait.words, 0, sizeof(f.wait.words));
+	f.wait.words[0] = 3;
+	f.wait.words[4] = 1; /* shared, and held by readers: nobody's number */
 	assert_int_equal(found(&f).holder, HOLDER_READERS);
-	snapshot_destroy(f.snap);
+	assert_true(found(&f).shared);
+	f.wait.value = 0x80000001; /* of another C library */
+	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	deinit(&f);
 }
 
 static void test_stream(void **state)
@@ -138,10 +157,10 @@ static void test_stream(void **state)
 	memcpy(&f.wait.words[2], &owner, sizeof(owner));
 	f.wait.words[4] = UINT32_MAX;
 	assert_int_equal(found(&f).kind, WAIT_STREAM);
-	assert_int_equal(found(&f).owner, WORKER);
+	assert_int_equal(found(&f).number, WORKER);
 	f.wait.words[2] -= 0x1000; /* not where a thread has its descriptor */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
-	snapshot_destroy(f.snap);
+	deinit(&f);
 }
 
 static void test_join(void **state)
@@ -150,15 +169,64 @@ static void test_join(void **state)
 
 	init(&f, "__pthread_clockjoin_ex");
 	f.wait.op = FUTEX_WAIT_BITSET;
-	f.wait.address = DESCRIPTOR + 0x2d0;
-	f.wait.value = WORKER;
+	f.wait.address = DESCRIPTOR + NUMBER;
+	f.wait.value = f.wait.words[0] = WORKER;
 	assert_int_equal(found(&f).kind, WAIT_JOIN);
-	assert_int_equal(found(&f).owner, WORKER);
-	f.wait.address = LOCK; /* it is not known where that has its number */
+	assert_int_equal(found(&f).number, WORKER);
+	f.wait.words[0] = 0; /* it has ended */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.wait.words[0] = WORKER;
+	f.wait.address = LOCK; /* not where that one has its number */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.snap->threads.data[1].tid_address = 0; /* which is not known through /proc */
 	assert_int_equal(found(&f).kind, WAIT_JOIN);
 	f.wait.op |= FUTEX_PRIVATE_FLAG;
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
-	snapshot_destroy(f.snap);
+	f.wait.op = FUTEX_WAIT_BITSET;
+	f.frame.symbol = "wait_for_latch"; /* whose value is a number by chance */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.frame.symbol = "pthread_join";
+	f.wait.value = f.wait.words[0] = MAIN; /* itself */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	deinit(&f);
+}
+
+/* Memory has the numbers of the process's own namespace; there they are small. */
+static void test_other_numbers(void **state)
+{
+	struct fixture f;
+
+	init(&f, "pthread_mutex_lock");
+	wait_threads_deinit(&f.threads);
+	f.snap->inner_pid = 1;
+	f.snap->threads.data[0].inner_tid = 1; /* of the other one it could not be read */
+	assert_true(wait_threads_init(&f.threads, f.snap));
+	set_mutex(&f, 1, 1, 0);
+	assert_ptr_equal(found(&f).owner, &f.snap->threads.data[0]);
+	set_mutex(&f, WORKER, 1, 0);
+	assert_null(found(&f).owner);
+	deinit(&f);
+}
+
+/* What lies in another module does not say what is waited for in this one. */
+static void test_own_functions(void **state)
+{
+	static const struct module_info library = {.path = "libc.so.6"}, program = {.path = "program"};
+	struct frame frames[] = {{.symbol = "syscall", .module = &library}, {.symbol = "pthread_mutex_lock", .module = &program}};
+	struct fixture f;
+
+	init(&f, NULL);
+	f.stack.data = frames;
+	f.stack.len = 2;
+	set_mutex(&f, 17, 1, 0);
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	set_mutex(&f, WORKER, 1, 0); /* by its structure it could be one */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	frames[0].symbol = "__lll_lock_wait";
+	assert_false(found(&f).evident);
+	frames[1].module = &library;
+	assert_true(found(&f).evident);
+	deinit(&f);
 }
 
 static void test_names(void **state)
@@ -171,6 +239,7 @@ static void test_names(void **state)
 		{"__GI___pthread_cond_wait", WAIT_CONDITION}, {"sem_clockwait", WAIT_SEMAPHORE},
 		{"__new_sem_wait_slow64", WAIT_SEMAPHORE}, {"pthread_barrier_wait", WAIT_BARRIER},
 		{"__pthread_once_slow", WAIT_ONCE},	   {"my_pthread_cond_wait", WAIT_FUTEX},
+		{"mtx_lock_all", WAIT_FUTEX},		   {"pthread_cond_wait_for", WAIT_FUTEX},
 		{"syscall", WAIT_FUTEX},
 	};
 	struct fixture f;
@@ -181,7 +250,7 @@ static void test_names(void **state)
 		assert_int_equal(found(&f).kind, cases[i].kind);
 		assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
 		assert_int_equal(found(&f).word, LOCK);
-		snapshot_destroy(f.snap);
+		deinit(&f);
 	}
 }
 
@@ -194,6 +263,8 @@ int main(void)
 		cmocka_unit_test(test_rwlock),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_other_numbers),
+		cmocka_unit_test(test_own_functions),
 		cmocka_unit_test(test_names),
 	};
 

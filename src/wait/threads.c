@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "wait/threads.h"
+
+uint32_t wait_number_of(const struct snapshot *snap, const struct snap_thread *thread)
+{
+	return (uint32_t)(snap->inner_pid ? thread->inner_tid : thread->tid);
+}
+
+/* Of several with one key the first; 0 is none. */
+static bool put(struct u64map *map, uint64_t key, size_t index)
+{
+	bool created;
+	uint64_t *slot = key ? u64map_put(map, key, &created) : NULL;
+
+	if (slot && created)
+		*slot = index;
+	return slot || !key;
+}
+
+bool wait_threads_init(struct wait_threads *threads, const struct snapshot *snap)
+{
+	*threads = (struct wait_threads){.snap = snap};
+	for (size_t i = 0; i < snap->threads.len; i++)
+		if (!put(&threads->by_number, wait_number_of(snap, &snap->threads.data[i]), i) ||
+		    !put(&threads->by_address, snap->threads.data[i].tid_address, i))
+			return false;
+	return true;
+}
+
+void wait_threads_deinit(struct wait_threads *threads)
+{
+	u64map_deinit(&threads->by_number);
+	u64map_deinit(&threads->by_address);
+}
+
+static const struct snap_thread *find(const struct wait_threads *threads, const struct u64map *map, uint64_t key)
+{
+	const uint64_t *slot = key ? u64map_find(map, key) : NULL;
+
+	return slot ? &threads->snap->threads.data[*slot] : NULL;
+}
+
+const struct snap_thread *wait_thread_numbered(const struct wait_threads *threads, uint32_t number)
+{
+	return find(threads, &threads->by_number, number);
+}
+
+const struct snap_thread *wait_thread_at(const struct wait_threads *threads, uint64_t tid_address)
+{
+	return find(threads, &threads->by_address, tid_address);
+}
