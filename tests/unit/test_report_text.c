@@ -198,7 +198,7 @@ static void test_waits(void **state)
 	wait->path = "/usr/bin/server";
 	wait->offset = 0x4010;
 	wait->holder = HOLDER_ENDED;
-	expect(state, grouped, "  waits for mutex 0x7f0000000010 (server+0x4010), held by tid 4714, which has ended\n");
+	expect(state, grouped, "  waits for mutex 0x7f0000000010 (server+0x4010), held by tid 4714, which is no thread of the process any more\n");
 	wait->holder = HOLDER_NONE;
 	expect(state, grouped, "  waits for mutex 0x7f0000000010 (server+0x4010), which nobody holds just now\n");
 	*wait = (struct wait){.kind = WAIT_WRITE_LOCK, .word = 0x7f0000000018, .holder = HOLDER_READERS};
