@@ -110,6 +110,16 @@ static bool is_own_call(const struct trace_thread *t)
 	return t->user && t->user->len && t->user->data[0].symbol && strcmp(t->user->data[0].symbol, "syscall") == 0;
 }
 
+/* By glibc's own code, whose inner functions have no names where it has no symbol table. */
+static bool is_glibc_call(const struct trace_thread *t)
+{
+	const struct module_info *module = t->user && t->user->len ? t->user->data[0].module : NULL;
+	const char *slash = module && module->path ? strrchr(module->path, '/') : NULL;
+
+	return slash && !is_own_call(t) && (strncmp(slash, "/libc.so.6", 10) == 0 || strncmp(slash, "/libc-2.", 8) == 0 ||
+					    strncmp(slash, "/libpthread", 11) == 0);
+}
+
 static void set_owner(const struct futex_wait *f, uint32_t number, struct lock *out)
 {
 	out->number = number == INCONSISTENT ? 0 : number;
@@ -137,7 +147,10 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 {
 	const struct snap_thread *other = wait_thread_at(f->threads, f->address);
 
-	if (!other && named == WAIT_JOIN && !(f->op & FUTEX_PRIVATE_FLAG)) {
+	const bool exact = other;
+	const bool likely = named == WAIT_JOIN || (named == WAIT_NOTHING && is_glibc_call(f->thread) && f->value > WRITE_PHASE);
+
+	if (!other && likely && !(f->op & FUTEX_PRIVATE_FLAG)) {
 		other = wait_thread_numbered(f->threads, f->value);
 		if (other && other->tid_address)
 			return false; /* it would be known */
@@ -145,11 +158,12 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 	if (!other || other == f->thread->thread || wait_number_of(f->threads->snap, other) != f->value ||
 	    (f->nwords && f->words[0] != f->value))
 		return false;
-	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .number = f->value, .owner = other, .evident = true};
+	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .number = f->value, .owner = other,
+			     .evident = exact || named == WAIT_JOIN};
 	return true;
 }
 
-/* By its structure, if a thread of the process owns it; but sure only if the function says so. */
+/* By its structure, if a thread of the process owns it; but sure only if glibc itself waits for it. */
 static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lock *out)
 {
 	const uint32_t kind = f->nwords >= MUTEX_WORDS ? f->words[MUTEX_KIND] : UINT32_MAX;
@@ -162,7 +176,7 @@ static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lo
 		return false;
 	if (named != WAIT_MUTEX && (!f->words[MUTEX_USERS] || !wait_thread_numbered(f->threads, owner)))
 		return false;
-	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX};
+	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX || is_glibc_call(f->thread)};
 	/* A robust one always has that bit; but the kernel sees to it that nobody waits for an owner that has ended. */
 	out->shared = robust ? !wait_thread_numbered(f->threads, owner) : kind & KIND_SHARED;
 	set_owner(f, owner, out);

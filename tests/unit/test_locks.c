@@ -211,7 +211,7 @@ static void test_other_numbers(void **state)
 /* What lies in another module does not say what is waited for in this one. */
 static void test_own_functions(void **state)
 {
-	static const struct module_info library = {.path = "libc.so.6"}, program = {.path = "program"};
+	static const struct module_info library = {.path = "/lib/libc.so.6"}, program = {.path = "program"};
 	struct frame frames[] = {{.symbol = "syscall", .module = &library}, {.symbol = "pthread_mutex_lock", .module = &program}};
 	struct fixture f;
 
@@ -222,10 +222,12 @@ static void test_own_functions(void **state)
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
 	set_mutex(&f, WORKER, 1, 0); /* by its structure it could be one */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
-	frames[0].symbol = "__lll_lock_wait";
-	assert_false(found(&f).evident);
-	frames[1].module = &library;
+	frames[0].symbol = "__lll_lock_wait"; /* of the C library */
 	assert_true(found(&f).evident);
+	frames[0].module = &program;
+	frames[1].symbol = "work";
+	assert_int_equal(found(&f).kind, WAIT_MUTEX);
+	assert_false(found(&f).evident);
 	deinit(&f);
 }
 
