@@ -103,7 +103,9 @@ void take_set_aside(struct take *take)
 		const struct observation *o = &c->seen.data[i];
 		uint64_t *slot = u64map_find(&take->index, (uint64_t)o->tid);
 
-		if (slot && take->work.data[*slot] == WORK_TAKE && is_hasty(take, o, &take->snap->threads.data[*slot]))
+		/* Also who was copied asleep in an earlier round, and may get up in this one. */
+		if (slot && (take->work.data[*slot] == WORK_TAKE || take->work.data[*slot] == WORK_ASLEEP) &&
+		    is_hasty(take, o, &take->snap->threads.data[*slot]))
 			take->work.data[*slot] = WORK_HURRY;
 	}
 }
