@@ -125,3 +125,33 @@ const char *name_without_package(const char *name)
 		start--;
 	return start;
 }
+
+static const char *after(const char *s, const char *start)
+{
+	const size_t len = strlen(start);
+
+	return strncmp(s, start, len) == 0 ? s + len : NULL;
+}
+
+const char *name_in_library(const char *symbol)
+{
+	static const char *const starts[] = {"_", "GI_", "libc_"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]);) {
+		const char *rest = after(symbol, starts[i]);
+
+		symbol = rest ? rest : symbol;
+		i = rest ? 0 : i + 1;
+	}
+	return symbol;
+}
+
+bool name_is_library_function(const char *symbol, const char *name)
+{
+	static const char *const endings[] = {"_time", "64"};
+	const char *rest = after(name_in_library(symbol), name);
+
+	for (size_t i = 0; rest && i < sizeof(endings) / sizeof(endings[0]); i++)
+		rest = after(rest, endings[i]) ? after(rest, endings[i]) : rest;
+	return rest && (!*rest || *rest == '@' || *rest == '.');
+}

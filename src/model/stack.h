@@ -166,4 +166,10 @@ uint64_t stack_hash_functions(const struct stack *stack);
 /* "Thread.sleep" of Java's "java.lang.Thread.sleep". */
 const char *name_without_package(const char *name);
 
+/* Functions of the C library. "poll" of "__GI___poll", "accept" of "__libc_accept". */
+const char *name_in_library(const char *symbol);
+
+/* "clock_nanosleep" is also "clock_nanosleep@@GLIBC_2.17" and "__clock_nanosleep_time64". */
+bool name_is_library_function(const char *symbol, const char *name);
+
 #endif

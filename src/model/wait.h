@@ -39,6 +39,12 @@ enum wait_holder {
 /* "not_recorded", "none", "thread" … */
 const char *wait_holder_name(enum wait_holder holder);
 
+/* A process that can end a wait: it has the other end of a pipe or a socket, or a lock on a file. */
+struct wait_peer {
+	pid_t pid;
+	const char *comm;
+};
+
 struct wait {
 	enum wait_kind kind;
 	uint64_t address; /* of the object; 0: of the word that it waits for, see `word` */
@@ -48,8 +54,11 @@ struct wait {
 	const char *variable; /* its name, and where in that; NULL: not known */
 	uint64_t variable_offset;
 	enum wait_holder holder;
-	pid_t owner;	/* as this report numbers threads, if it is one of owner_pid; else as memory has it */
+	pid_t owner;	 /* as this report numbers threads, if it is one of owner_pid; else as memory has it */
 	pid_t owner_pid; /* 0: it is not known of which process it is */
+	const struct wait_peer *peers; /* as long as none of them acts, it goes on; of a lock in memory: none, see `owner` */
+	uint32_t npeers;
+	bool peers_known; /* nobody else can end it */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that */

@@ -193,7 +193,7 @@ static enum offcpu_cause find_call(const struct stack *user)
 	while (user && i < user->len && offcpu_frame_kinds(&user->data[i]) & NAME_PLUMBING)
 		i++;
 	for (size_t k = 0; user && i < user->len && user->data[i].symbol && k < sizeof(calls) / sizeof(calls[0]); k++)
-		if (offcpu_is_library_function(user->data[i].symbol, calls[k].name))
+		if (name_is_library_function(user->data[i].symbol, calls[k].name))
 			return calls[k].cause;
 	return OFFCPU_CAUSE_OTHER;
 }

@@ -103,37 +103,9 @@ static bool is_system_call(const char *symbol, const char *name)
 	return call && is_kernel_function(call + strlen("_sys_"), name);
 }
 
-/* "poll" of "__GI___poll", "accept" of "__libc_accept". */
-static const char *library_name(const char *symbol)
-{
-	for (;;) {
-		if (*symbol == '_')
-			symbol++;
-		else if (starts_with(symbol, "GI_"))
-			symbol += strlen("GI_");
-		else if (starts_with(symbol, "libc_"))
-			symbol += strlen("libc_");
-		else
-			return symbol;
-	}
-}
-
-bool offcpu_is_library_function(const char *symbol, const char *name)
-{
-	symbol = library_name(symbol);
-	if (!starts_with(symbol, name))
-		return false;
-	symbol += strlen(name);
-	if (starts_with(symbol, "_time"))
-		symbol += strlen("_time");
-	if (starts_with(symbol, "64"))
-		symbol += strlen("64");
-	return !*symbol || *symbol == '@' || *symbol == '.';
-}
-
 static bool is_plumbing(const char *symbol, const char *name)
 {
-	return starts_with(library_name(symbol), name);
+	return starts_with(name_in_library(symbol), name);
 }
 
 static bool contains(const char *symbol, const char *name)
@@ -184,12 +156,12 @@ unsigned offcpu_name_kinds(const char *symbol)
 	return kind_if_any(NAME_KERNEL_WORK, symbol, kernel_functions, is_kernel_function) |
 	       kind_if_any(NAME_KERNEL_WORK, symbol, calls, is_system_call) |
 	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, is_kernel_function) |
-	       kind_if_any(NAME_CALL, symbol, calls, offcpu_is_library_function) |
+	       kind_if_any(NAME_CALL, symbol, calls, name_is_library_function) |
 	       kind_if_any(NAME_PLUMBING, symbol, library_plumbing, is_plumbing) |
-	       kind_if_any(NAME_CONDITION, symbol, library_conditions, offcpu_is_library_function) |
+	       kind_if_any(NAME_CONDITION, symbol, library_conditions, name_is_library_function) |
 	       kind_if_any(NAME_CONDITION, symbol, runtime_conditions, contains) |
-	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, offcpu_is_library_function) |
-	       kind_if_any(NAME_OTHERS, symbol, library_others, offcpu_is_library_function) |
+	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, name_is_library_function) |
+	       kind_if_any(NAME_OTHERS, symbol, library_others, name_is_library_function) |
 	       kind_if_any(NAME_OTHERS, symbol, runtime_others, contains) |
 	       kind_if_any(NAME_SLEEP, symbol, runtime_sleeps, contains) |
 	       (is_about_lock(symbol) || offcpu_is_runtime_lock(symbol) ? NAME_LOCK : 0);

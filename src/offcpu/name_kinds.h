@@ -26,9 +26,6 @@ unsigned offcpu_name_kinds(const char *symbol);
 /* The same of any frame; 0: it has no name. */
 unsigned offcpu_frame_kinds(const struct frame *frame);
 
-/* "clock_nanosleep" is also "clock_nanosleep@@GLIBC_2.17" and "__clock_nanosleep_time64". */
-bool offcpu_is_library_function(const char *symbol, const char *name);
-
 /* A lock of a language runtime itself, which code that has nothing to do with locks may wait for. */
 bool offcpu_is_runtime_lock(const char *symbol);
 

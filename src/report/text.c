@@ -153,7 +153,7 @@ static void put_wait(const struct text_report *r, const struct trace_thread *con
 	const struct wait *wait = &members[0]->wait;
 
 	for (size_t i = 1; i < count; i++)
-		if (!wait_is_same(members[0], members[i]))
+		if (wait_compare(members[0], members[i]) != 0)
 			return;
 	if (wait->kind == WAIT_NOTHING || wait->kind == WAIT_FUTEX)
 		return;

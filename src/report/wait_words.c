@@ -77,7 +77,19 @@ void wait_put_holder(const struct text *t, const struct wait *w, const struct tr
 	}
 }
 
-bool wait_is_same(const struct trace_thread *a, const struct trace_thread *b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
-	return a->wait.kind == b->wait.kind && a->snap == b->snap && a->wait.address == b->wait.address && a->wait.word == b->wait.word;
+	return (a > b) - (a < b);
+}
+
+int wait_compare(const struct trace_thread *a, const struct trace_thread *b)
+{
+	const struct wait *x = &a->wait, *y = &b->wait;
+	const uint64_t left[] = {x->kind, (uint64_t)a->snap->pid, x->address, x->word, (uint64_t)x->owner, x->timed};
+	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, y->address, y->word, (uint64_t)y->owner, y->timed};
+	int order = compare_numbers(left[0], right[0]);
+
+	for (size_t i = 1; !order && x->kind && i < sizeof(left) / sizeof(left[0]); i++)
+		order = compare_numbers(left[i], right[i]);
+	return order;
 }

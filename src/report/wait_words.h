@@ -14,7 +14,7 @@ void wait_put_holder(const struct text *t, const struct wait *wait, const struct
 /* The thread that owns it, if it is one of these; else NULL. */
 const struct trace_thread *wait_find_owner(const struct wait *wait, const struct trace *const *traces, size_t ntraces);
 
-/* Whether both are for the same thing in the same process. */
-bool wait_is_same(const struct trace_thread *a, const struct trace_thread *b);
+/* For sorting; 0: both wait for the same thing of the same process, which the same thread has, or both for nothing that is known. */
+int wait_compare(const struct trace_thread *a, const struct trace_thread *b);
 
 #endif

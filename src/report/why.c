@@ -12,24 +12,15 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* What it waits for: then the lock; else the system call that it is in, or its state. */
+/* By what it waits for; else by the system call that it is in, or its state. */
 static int compare_waits(const struct trace_thread *a, const struct trace_thread *b)
 {
-	const struct wait *x = &a->wait, *y = &b->wait;
 	const struct snap_syscall *in = &a->thread->syscall, *other = &b->thread->syscall;
-	int order = compare_numbers(x->kind, y->kind);
+	int order = wait_compare(a, b);
 
-	if (!order && x->kind)
-		order = compare_numbers((uint64_t)a->snap->pid, (uint64_t)b->snap->pid);
-	if (!order && x->kind)
-		order = compare_numbers(x->address ? x->address : x->word, y->address ? y->address : y->word);
-	if (!order && x->kind)
-		order = compare_numbers((uint64_t)x->owner, (uint64_t)y->owner);
-	if (!order && x->kind)
-		order = compare_numbers(x->timed, y->timed);
-	if (!order && !x->kind)
+	if (!order && !a->wait.kind)
 		order = compare_numbers((uint64_t)a->thread->state, (uint64_t)b->thread->state);
-	if (!order && !x->kind)
+	if (!order && !a->wait.kind)
 		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
 	return order;
 }

@@ -23,24 +23,29 @@ static const uint32_t LOCKED_AND_AWAITED = 2;
 static const uint32_t INCONSISTENT = 0x3fffffff; /* the owner of a robust one has died, and the next has it */
 static const uint32_t READ_PHASE = 2, WRITE_PHASE = 3; /* with somebody who waits for the end of it */
 
-/* Functions of C libraries that wait, without underscores before and what internal ones have behind. */
+/* Functions of C libraries that wait, also inner ones: those that are exported may have jumped to them. */
 static const struct {
 	const char *name;
 	enum wait_kind kind;
 } functions[] = {
 	{"pthread_mutex_lock", WAIT_MUTEX},
+	{"pthread_mutex_lock_full", WAIT_MUTEX},
 	{"pthread_mutex_timedlock", WAIT_MUTEX},
 	{"pthread_mutex_clocklock", WAIT_MUTEX},
 	{"pthread_mutex_cond_lock", WAIT_MUTEX}, /* behind a condition variable */
+	{"pthread_mutex_cond_lock_full", WAIT_MUTEX},
 	{"mtx_lock", WAIT_MUTEX},
 	{"mtx_timedlock", WAIT_MUTEX},
 	{"pthread_rwlock_rdlock", WAIT_READ_LOCK},
+	{"pthread_rwlock_rdlock_full", WAIT_READ_LOCK},
 	{"pthread_rwlock_timedrdlock", WAIT_READ_LOCK},
 	{"pthread_rwlock_clockrdlock", WAIT_READ_LOCK},
 	{"pthread_rwlock_wrlock", WAIT_WRITE_LOCK},
+	{"pthread_rwlock_wrlock_full", WAIT_WRITE_LOCK},
 	{"pthread_rwlock_timedwrlock", WAIT_WRITE_LOCK},
 	{"pthread_rwlock_clockwrlock", WAIT_WRITE_LOCK},
 	{"pthread_cond_wait", WAIT_CONDITION},
+	{"pthread_cond_wait_common", WAIT_CONDITION},
 	{"pthread_cond_timedwait", WAIT_CONDITION},
 	{"pthread_cond_clockwait", WAIT_CONDITION},
 	{"cnd_wait", WAIT_CONDITION},
@@ -49,42 +54,24 @@ static const struct {
 	{"sem_timedwait", WAIT_SEMAPHORE},
 	{"sem_clockwait", WAIT_SEMAPHORE},
 	{"new_sem_wait", WAIT_SEMAPHORE},
+	{"new_sem_wait_slow", WAIT_SEMAPHORE},
 	{"pthread_barrier_wait", WAIT_BARRIER},
 	{"pthread_once", WAIT_ONCE},
+	{"pthread_once_slow", WAIT_ONCE},
 	{"pthread_join", WAIT_JOIN},
-	{"pthread_timedjoin", WAIT_JOIN},
-	{"pthread_clockjoin", WAIT_JOIN},
+	{"pthread_timedjoin_np", WAIT_JOIN},
+	{"pthread_timedjoin_ex", WAIT_JOIN},
+	{"pthread_clockjoin_np", WAIT_JOIN},
+	{"pthread_clockjoin_ex", WAIT_JOIN},
+	{"thrd_join", WAIT_JOIN},
 	{"flockfile", WAIT_STREAM},
 };
 
-/* "_full64", "_slow", "_common", "_ex", "_np", and a version. */
-static bool is_internal_ending(const char *s)
+static enum wait_kind kind_of_function(const char *symbol)
 {
-	static const char *const endings[] = {"_full", "_slow", "_common", "_ex", "_np", "64"};
-
-	while (*s && *s != '@') {
-		size_t i = 0;
-
-		while (i < sizeof(endings) / sizeof(endings[0]) && strncmp(s, endings[i], strlen(endings[i])) != 0)
-			i++;
-		if (i == sizeof(endings) / sizeof(endings[0]))
-			return false;
-		s += strlen(endings[i]);
-	}
-	return true;
-}
-
-static enum wait_kind kind_of_function(const char *name)
-{
-	name += strspn(name, "_");
-	if (strncmp(name, "GI_", 3) == 0)
-		name += 3 + strspn(name + 3, "_");
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		size_t len = strlen(functions[i].name);
-
-		if (strncmp(name, functions[i].name, len) == 0 && is_internal_ending(name + len))
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (name_is_library_function(symbol, functions[i].name))
 			return functions[i].kind;
-	}
 	return WAIT_NOTHING;
 }
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include <getopt.h>
+
+#include "cmd/capture_args.h"
+#include "cmd/cmd.h"
+#include "cmd/interrupt.h"
+#include "cmd/view.h"
+
+static const char help[] =
+	"Usage: stakeout why [OPTION…] PROCESS…\n"
+	"\n"
+	"Says what each thread waits for, who holds it and what that one waits for, and which threads wait\n"
+	"for each other for ever. Several processes are looked at in one instant. As in a snapshot, no\n"
+	"thread is stopped.\n"
+	"PROCESS is a pid or a name; several may be separated by commas.\n"
+	"\n"
+	"Which processes:\n"
+	"  -p, --pid PROCESS      the same as PROCESS\n"
+	CAPTURE_WHICH_HELP
+	"\n"
+	"Capture:\n"
+	"      --stop MODE        auto, hold or none: as for a snapshot\n"
+	CAPTURE_HOW_HELP
+	"\n"
+	"Output:\n"
+	"      --json             one JSON document\n"
+	"  -o, --output FILE      write there instead of standard output\n"
+	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
+	"      --no-demangle      show names as the linker has them\n" NAME_HELP
+	"  -v, --verbose          all frames, how they were found, and paths in full\n"
+	DEBUG_HELP "  -h, --help             this text\n"
+	"\n"
+	"Exit status: 0 no deadlock was found, 4 one was, 3 none was but not everything could be seen,\n"
+	"1 nothing captured, 2 wrong usage.\n";
+
+static const struct option long_options[] = {
+	CAPTURE_LONG_OPTIONS,
+	{"json", no_argument, NULL, VIEW_JSON},
+	{"output", required_argument, NULL, 'o'},
+	{"color", required_argument, NULL, VIEW_COLOR},
+	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
+	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
+	NAME_LONG_OPTIONS,
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int print_help(void)
+{
+	fputs(help, stdout);
+	return cmd_printed();
+}
+
+/* -1 to go on, else the exit code. */
+static int parse_arguments(int argc, char **argv, struct capture_args *args, struct view_options *view)
+{
+	struct err err = {0};
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, CAPTURE_SHORT_OPTIONS "o:vh", long_options, NULL)) != -1) {
+		if (opt == '?')
+			return cmd_misused(argv[0], "");
+		if (opt == 'h')
+			return print_help();
+		rc = view_option(view, opt, optarg, &err);
+		if (rc == 0)
+			rc = capture_args_option(args, opt, optarg, &err);
+		if (rc < 0)
+			return cmd_misused(argv[0], err.msg);
+	}
+	rc = capture_args_add_processes(args, argc - optind, argv + optind, &err);
+	if (rc == 0)
+		rc = capture_args_check(args, &err);
+	if (rc < 0)
+		return cmd_misused(argv[0], err.msg);
+	if (args->capture.stop == STOP_ALL)
+		return cmd_misused(argv[0], "what threads wait for is read while they sleep: not with --stop=all");
+	args->capture.kernel_stacks = true;
+	return cmd_check_proc();
+}
+
+int cmd_why(int argc, char **argv)
+{
+	struct capture_args args;
+	struct view view;
+	int code;
+
+	capture_args_init(&args);
+	view_init(&view);
+	view.options.why = true;
+	code = parse_arguments(argc, argv, &args, &view.options);
+	interrupt_catch();
+	if (code < 0)
+		code = capture_args_show(argv[0], &args, &view);
+	view_deinit(&view);
+	capture_args_deinit(&args);
+	return code;
+}
