@@ -12,7 +12,7 @@
 #include "proc/task.h"
 
 enum {
-	MAX_ROUNDS = 3, /* over all threads, towards one instant; more where windows are tried (quiet.c) */
+	MAX_ROUNDS = 3, /* over all threads, towards one instant; more where windows are tried (hasty.c) */
 	MAX_TRIES = 2,	/* then, for those that moved in every round, each towards an instant of its own */
 	MAX_ALONE = 256, /* then so many of them one by one, */
 	MAX_TRIES_ALONE = 8,

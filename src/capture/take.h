@@ -131,12 +131,14 @@ void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 void take_kernel_text(struct snapshot *snap);
 
 /*
- * quiet.c: if there are threads that run, or have just done so, and there can be a window for them, we hurry from then on, and true
+ * hasty.c: if there are threads that run, or have just done so, and there can be a window for them, we hurry from then on, and true
  * says that all are to be seen anew. Then such threads are set aside, and taken in the window.
  */
 bool take_prepare_window(struct take *const *takes, size_t n, struct foreground *foreground);
 void take_set_aside(struct take *take);
-/* One window for all of them. False: there was none. */
+void take_give_back(struct take *take); /* those that no window gave */
+
+/* quiet.c: one window for all of them. False: there was none. */
 bool take_quiet(struct take *const *takes, size_t n);
 
 /* hold.c */

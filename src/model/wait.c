@@ -7,7 +7,7 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_MUTEX] = "mutex",	        [WAIT_READ_LOCK] = "read_lock", [WAIT_WRITE_LOCK] = "write_lock",
 		[WAIT_CONDITION] = "condition", [WAIT_SEMAPHORE] = "semaphore", [WAIT_BARRIER] = "barrier",
 		[WAIT_ONCE] = "once",	        [WAIT_STREAM] = "stream",	[WAIT_JOIN] = "join",
-		[WAIT_FUTEX] = "futex",
+		[WAIT_FUTURE] = "future",       [WAIT_PARKED] = "parked",	[WAIT_FUTEX] = "futex",
 	};
 
 	return names[kind];

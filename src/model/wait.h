@@ -19,6 +19,8 @@ enum wait_kind {
 	WAIT_ONCE,   /* for somebody to initialize something */
 	WAIT_STREAM, /* a FILE of the C library */
 	WAIT_JOIN,   /* for a thread to end */
+	WAIT_FUTURE, /* the result of something */
+	WAIT_PARKED, /* for another thread to unpark it */
 	WAIT_FUTEX,  /* something of which no more is known */
 	WAIT_KIND_COUNT,
 };
@@ -48,7 +50,7 @@ struct wait_peer {
 struct wait {
 	enum wait_kind kind;
 	uint64_t address; /* of the object; 0: of the word that it waits for, see `word` */
-	uint64_t word;
+	uint64_t word;	  /* 0, if address is, too: that tells nothing */
 	const char *path; /* of the file whose variable it is, and where in that; NULL: of none */
 	uint64_t offset;
 	const char *variable; /* its name, and where in that; NULL: not known */

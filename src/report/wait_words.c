@@ -12,8 +12,10 @@ static const char *const objects[WAIT_KIND_COUNT] = {
 	[WAIT_CONDITION] = "condition variable",
 	[WAIT_SEMAPHORE] = "semaphore",
 	[WAIT_BARRIER] = "others to come to barrier",
-	[WAIT_ONCE] = "the initialization by once control",
+	[WAIT_ONCE] = "an initialization by another thread, at",
 	[WAIT_STREAM] = "the lock of a stream, at",
+	[WAIT_FUTURE] = "the result of a future, at",
+	[WAIT_PARKED] = "another thread to unpark it, at",
 	[WAIT_FUTEX] = "futex",
 };
 
@@ -23,6 +25,10 @@ void wait_put_object(const struct text *t, const struct wait *w)
 
 	if (w->kind == WAIT_JOIN) {
 		fputs("the end of a thread", t->out);
+		return;
+	}
+	if (!w->address && !w->word) {
+		fprintf(t->out, w->kind == WAIT_CONDITION ? "a %s" : "%s", objects[w->kind]);
 		return;
 	}
 	fprintf(t->out, "%s ", objects[w->kind]);
@@ -51,6 +57,12 @@ const struct trace_thread *wait_find_owner(const struct wait *w, const struct tr
 	return NULL;
 }
 
+/* Of others there is no owner. */
+static bool can_have_owner(enum wait_kind kind)
+{
+	return kind == WAIT_MUTEX || kind == WAIT_READ_LOCK || kind == WAIT_WRITE_LOCK || kind == WAIT_STREAM || kind == WAIT_FUTEX;
+}
+
 static const char *beginning(const struct wait *w)
 {
 	return w->kind == WAIT_JOIN ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
@@ -60,7 +72,9 @@ void wait_put_holder(const struct text *t, const struct wait *w, const struct tr
 {
 	const struct trace_thread *owner = wait_find_owner(w, traces, ntraces);
 
-	if (w->holder == HOLDER_READERS) {
+	if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
+		fputs(", whose owner is not recorded", t->out);
+	} else if (w->holder == HOLDER_READERS) {
 		fputs(", held by readers, which it does not record", t->out);
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);

@@ -4,7 +4,8 @@
 #include <linux/futex.h>
 #include <string.h>
 
-enum { INNERMOST = 8 }; /* frames that are looked at for the function that waits */
+#include "wait/lock_names.h"
+#include "wait/locks_musl.h"
 
 /*
  * Words of glibc's objects, by their position; the same on all 64-bit architectures. Mutex: 0 state, 1 count, 2 owner, 3 users,
@@ -23,91 +24,7 @@ static const uint32_t LOCKED_AND_AWAITED = 2;
 static const uint32_t INCONSISTENT = 0x3fffffff; /* the owner of a robust one has died, and the next has it */
 static const uint32_t READ_PHASE = 2, WRITE_PHASE = 3; /* with somebody who waits for the end of it */
 
-/* Functions of C libraries that wait, also inner ones: those that are exported may have jumped to them. */
-static const struct {
-	const char *name;
-	enum wait_kind kind;
-} functions[] = {
-	{"pthread_mutex_lock", WAIT_MUTEX},
-	{"pthread_mutex_lock_full", WAIT_MUTEX},
-	{"pthread_mutex_timedlock", WAIT_MUTEX},
-	{"pthread_mutex_clocklock", WAIT_MUTEX},
-	{"pthread_mutex_cond_lock", WAIT_MUTEX}, /* behind a condition variable */
-	{"pthread_mutex_cond_lock_full", WAIT_MUTEX},
-	{"mtx_lock", WAIT_MUTEX},
-	{"mtx_timedlock", WAIT_MUTEX},
-	{"pthread_rwlock_rdlock", WAIT_READ_LOCK},
-	{"pthread_rwlock_rdlock_full", WAIT_READ_LOCK},
-	{"pthread_rwlock_timedrdlock", WAIT_READ_LOCK},
-	{"pthread_rwlock_clockrdlock", WAIT_READ_LOCK},
-	{"pthread_rwlock_wrlock", WAIT_WRITE_LOCK},
-	{"pthread_rwlock_wrlock_full", WAIT_WRITE_LOCK},
-	{"pthread_rwlock_timedwrlock", WAIT_WRITE_LOCK},
-	{"pthread_rwlock_clockwrlock", WAIT_WRITE_LOCK},
-	{"pthread_cond_wait", WAIT_CONDITION},
-	{"pthread_cond_wait_common", WAIT_CONDITION},
-	{"pthread_cond_timedwait", WAIT_CONDITION},
-	{"pthread_cond_clockwait", WAIT_CONDITION},
-	{"cnd_wait", WAIT_CONDITION},
-	{"cnd_timedwait", WAIT_CONDITION},
-	{"sem_wait", WAIT_SEMAPHORE},
-	{"sem_timedwait", WAIT_SEMAPHORE},
-	{"sem_clockwait", WAIT_SEMAPHORE},
-	{"new_sem_wait", WAIT_SEMAPHORE},
-	{"new_sem_wait_slow", WAIT_SEMAPHORE},
-	{"pthread_barrier_wait", WAIT_BARRIER},
-	{"pthread_once", WAIT_ONCE},
-	{"pthread_once_slow", WAIT_ONCE},
-	{"pthread_join", WAIT_JOIN},
-	{"pthread_timedjoin_np", WAIT_JOIN},
-	{"pthread_timedjoin_ex", WAIT_JOIN},
-	{"pthread_clockjoin_np", WAIT_JOIN},
-	{"pthread_clockjoin_ex", WAIT_JOIN},
-	{"thrd_join", WAIT_JOIN},
-	{"flockfile", WAIT_STREAM},
-};
-
-static enum wait_kind kind_of_function(const char *symbol)
-{
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (name_is_library_function(symbol, functions[i].name))
-			return functions[i].kind;
-	return WAIT_NOTHING;
-}
-
-/* What the function waits for that has called the kernel, be it through others of its library; WAIT_NOTHING: it is not known. */
-static enum wait_kind kind_by_name(const struct trace_thread *t)
-{
-	enum wait_kind kind = WAIT_NOTHING;
-
-	for (size_t i = 0; t->user && kind == WAIT_NOTHING && i < t->user->len && i < INNERMOST; i++) {
-		const struct frame *frame = &t->user->data[i];
-
-		if (frame->module != t->user->data[0].module)
-			break;
-		if (frame->symbol)
-			kind = kind_of_function(frame->symbol);
-	}
-	return kind;
-}
-
-/* By a function for all of them: then it is something of the program's own. */
-static bool is_own_call(const struct trace_thread *t)
-{
-	return t->user && t->user->len && t->user->data[0].symbol && strcmp(t->user->data[0].symbol, "syscall") == 0;
-}
-
-/* By glibc's own code, whose inner functions have no names where it has no symbol table. */
-static bool is_glibc_call(const struct trace_thread *t)
-{
-	const struct module_info *module = t->user && t->user->len ? t->user->data[0].module : NULL;
-	const char *slash = module && module->path ? strrchr(module->path, '/') : NULL;
-
-	return slash && !is_own_call(t) && (strncmp(slash, "/libc.so.6", 10) == 0 || strncmp(slash, "/libc-2.", 8) == 0 ||
-					    strncmp(slash, "/libpthread", 11) == 0);
-}
-
-static void set_owner(const struct futex_wait *f, uint32_t number, struct lock *out)
+void lock_set_owner(const struct futex_wait *f, uint32_t number, struct lock *out)
 {
 	out->number = number == INCONSISTENT ? 0 : number;
 	out->owner = wait_thread_numbered(f->threads, out->number);
@@ -124,7 +41,7 @@ static bool is_pi_mutex(const struct futex_wait *f, uint32_t op, struct lock *ou
 		return false;
 	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG)};
 	if (f->nwords)
-		set_owner(f, f->words[0] & FUTEX_TID_MASK, out);
+		lock_set_owner(f, f->words[0] & FUTEX_TID_MASK, out);
 	out->evident = out->owner != f->thread->thread;
 	return true;
 }
@@ -135,7 +52,7 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 	const struct snap_thread *other = wait_thread_at(f->threads, f->address);
 
 	const bool exact = other;
-	const bool likely = named == WAIT_JOIN || (named == WAIT_NOTHING && is_glibc_call(f->thread) && f->value > WRITE_PHASE);
+	const bool likely = named == WAIT_JOIN || (named == WAIT_NOTHING && lock_is_glibc_call(f->thread) && f->value > WRITE_PHASE);
 
 	if (!other && likely && !(f->op & FUTEX_PRIVATE_FLAG)) {
 		other = wait_thread_numbered(f->threads, f->value);
@@ -163,10 +80,10 @@ static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lo
 		return false;
 	if (named != WAIT_MUTEX && (!f->words[MUTEX_USERS] || !wait_thread_numbered(f->threads, owner)))
 		return false;
-	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX || is_glibc_call(f->thread)};
+	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX || lock_is_glibc_call(f->thread)};
 	/* A robust one always has that bit; but the kernel sees to it that nobody waits for an owner that has ended. */
 	out->shared = robust ? !wait_thread_numbered(f->threads, owner) : kind & KIND_SHARED;
-	set_owner(f, owner, out);
+	lock_set_owner(f, owner, out);
 	return true;
 }
 
@@ -198,7 +115,7 @@ static bool is_rwlock(const struct futex_wait *f, enum wait_kind named, struct l
 	out->address = f->address - 4 * place;
 	out->shared = lock[RWLOCK_SHARED];
 	out->evident = true;
-	set_owner(f, lock[RWLOCK_WRITER], out);
+	lock_set_owner(f, lock[RWLOCK_WRITER], out);
 	if (!lock[RWLOCK_WRITER] && named == WAIT_WRITE_LOCK)
 		out->holder = HOLDER_READERS;
 	return true;
@@ -226,15 +143,43 @@ static bool is_stream(const struct futex_wait *f, enum wait_kind named, struct l
 	return true;
 }
 
+/*
+ * Where the condition variable begins, of which the futex is one of two words, in one of the places that they have had in glibc: the
+ * function that waits has its address on the stack. 0: not found.
+ */
+static uint64_t find_condition(const struct futex_wait *f)
+{
+	static const uint64_t places[] = {32, 36, 40, 44};
+	const struct snapshot *snap = f->threads->snap;
+	const struct snap_thread *t = f->thread->thread;
+	uint64_t stack[128], found = 0;
+	size_t n = mem_copy_read(&t->stack, t->regs.v[snap->arch->user_sp], stack, sizeof(stack)) / sizeof(stack[0]);
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+			if (stack[i] != f->address - places[k] || stack[i] == found)
+				continue;
+			if (found)
+				return 0; /* it may be either */
+			found = stack[i];
+		}
+	return found;
+}
+
 struct lock lock_of_futex(const struct futex_wait *f)
 {
 	const bool is_64bit = snapshot_arch_of(f->threads->snap, f->thread->thread)->word == 8; /* others have other locks */
-	const enum wait_kind named = kind_by_name(f->thread);
+	const enum wait_kind named = lock_kind_by_name(f->thread);
 	struct lock out;
 
+	if (lock_is_musl_call(f->thread) && lock_of_musl(f, named, &out))
+		return out;
 	if (is_pi_mutex(f, f->op & (uint32_t)FUTEX_CMD_MASK, &out) || is_join(f, named, &out))
 		return out;
-	if (is_64bit && !is_own_call(f->thread) && (is_rwlock(f, named, &out) || is_mutex(f, named, &out) || is_stream(f, named, &out)))
+	if (is_64bit && !lock_is_own_call(f->thread) && (is_rwlock(f, named, &out) || is_mutex(f, named, &out) || is_stream(f, named, &out)))
 		return out;
-	return (struct lock){.kind = named == WAIT_NOTHING || named == WAIT_JOIN ? WAIT_FUTEX : named, .word = f->address};
+	out = (struct lock){.kind = named == WAIT_NOTHING || named == WAIT_JOIN ? WAIT_FUTEX : named, .word = f->address};
+	if (named == WAIT_CONDITION && is_64bit && lock_is_glibc_call(f->thread))
+		out.address = find_condition(f);
+	return out;
 }

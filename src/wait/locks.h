@@ -31,6 +31,9 @@ struct lock {
 	bool evident; /* that it is this lock, and its owner, is beyond doubt */
 };
 
+/* For what a library's locks have in common: the thread with this number has it. */
+void lock_set_owner(const struct futex_wait *f, uint32_t number, struct lock *out);
+
 struct lock lock_of_futex(const struct futex_wait *f);
 
 #endif

@@ -6,10 +6,10 @@
  */
 #include "target.h"
 
-#include <linux/futex.h>
 #include <semaphore.h>
 #include <time.h>
 
+enum { WAIT = 0, WAIT_PRIVATE = 128 }; /* for futex(), whose header not every C library has */
 enum { LOCKS = 1000, WORKERS = 64, RING = 4 };
 
 static pthread_mutex_t global_mutex, others[RING];
@@ -266,7 +266,7 @@ static void *wait_for_latch(void *arg)
 	static uint32_t latch = 1;
 
 	for (;;)
-		syscall(SYS_futex, &latch, FUTEX_WAIT, 1, NULL, NULL, 0);
+		syscall(SYS_futex, &latch, WAIT, 1, NULL, NULL, 0);
 	return arg;
 }
 
@@ -275,7 +275,7 @@ static void *wait_for_words(void *arg)
 	static uint32_t words[16] = {2, 0, 1, 5, 3};
 
 	for (;;)
-		syscall(SYS_futex, words, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, NULL, NULL, 0);
+		syscall(SYS_futex, words, WAIT_PRIVATE, 2, NULL, NULL, 0);
 	return arg;
 }
 

@@ -72,7 +72,7 @@ __attribute__((unused)) FRAME static void target_block(void)
 
 static void *target_thread_main(void *arg)
 {
-	target_self = arg;
+	target_self = (struct target_thread *)arg; /* as C++ wants it */
 	prctl(PR_SET_NAME, target_self->name);
 	target_self->run();
 	return NULL;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "wait/lock_names.h"
+
+#include <string.h>
+
+enum { INNERMOST = 8 }; /* frames that are looked at for the function that waits */
+
+/* Functions of C libraries that wait, also inner ones: those that are exported may have jumped to them. */
+static const struct {
+	const char *name;
+	enum wait_kind kind;
+} functions[] = {
+	{"pthread_mutex_lock", WAIT_MUTEX},
+	{"pthread_mutex_lock_full", WAIT_MUTEX},
+	{"pthread_mutex_timedlock", WAIT_MUTEX},
+	{"pthread_mutex_clocklock", WAIT_MUTEX},
+	{"pthread_mutex_cond_lock", WAIT_MUTEX}, /* behind a condition variable */
+	{"pthread_mutex_cond_lock_full", WAIT_MUTEX},
+	{"mtx_lock", WAIT_MUTEX},
+	{"mtx_timedlock", WAIT_MUTEX},
+	{"pthread_rwlock_rdlock", WAIT_READ_LOCK},
+	{"pthread_rwlock_rdlock_full", WAIT_READ_LOCK},
+	{"pthread_rwlock_timedrdlock", WAIT_READ_LOCK},
+	{"pthread_rwlock_clockrdlock", WAIT_READ_LOCK},
+	{"pthread_rwlock_wrlock", WAIT_WRITE_LOCK},
+	{"pthread_rwlock_wrlock_full", WAIT_WRITE_LOCK},
+	{"pthread_rwlock_timedwrlock", WAIT_WRITE_LOCK},
+	{"pthread_rwlock_clockwrlock", WAIT_WRITE_LOCK},
+	{"pthread_cond_wait", WAIT_CONDITION},
+	{"pthread_cond_wait_common", WAIT_CONDITION},
+	{"pthread_cond_timedwait", WAIT_CONDITION},
+	{"pthread_cond_clockwait", WAIT_CONDITION},
+	{"cnd_wait", WAIT_CONDITION},
+	{"cnd_timedwait", WAIT_CONDITION},
+	{"sem_wait", WAIT_SEMAPHORE},
+	{"sem_timedwait", WAIT_SEMAPHORE},
+	{"sem_clockwait", WAIT_SEMAPHORE},
+	{"new_sem_wait", WAIT_SEMAPHORE},
+	{"new_sem_wait_slow", WAIT_SEMAPHORE},
+	{"pthread_barrier_wait", WAIT_BARRIER},
+	{"pthread_once", WAIT_ONCE},
+	{"pthread_once_slow", WAIT_ONCE},
+	{"pthread_once_full", WAIT_ONCE},
+	{"pthread_join", WAIT_JOIN},
+	{"pthread_timedjoin_np", WAIT_JOIN},
+	{"pthread_timedjoin_ex", WAIT_JOIN},
+	{"pthread_clockjoin_np", WAIT_JOIN},
+	{"pthread_clockjoin_ex", WAIT_JOIN},
+	{"thrd_join", WAIT_JOIN},
+	{"flockfile", WAIT_STREAM},
+	{"lockfile", WAIT_STREAM},
+};
+
+/*
+ * Functions of other languages' libraries, by a part of their names: std::future, a static variable that is initialized, and
+ * std::counting_semaphore in C++; Rust's std. They call the kernel by themselves, and none records an owner.
+ */
+static const struct {
+	const char *part;
+	enum wait_kind kind;
+} languages[] = {
+	{"std::__atomic_futex_unsigned_base::_M_futex_wait", WAIT_FUTURE},
+	{"__cxa_guard_acquire", WAIT_ONCE},
+	{"std::__atomic_semaphore::_M_acquire", WAIT_SEMAPHORE},
+	{"::Mutex::lock_contended", WAIT_MUTEX},
+	{"::RwLock::read_contended", WAIT_READ_LOCK},
+	{"::RwLock::write_contended", WAIT_WRITE_LOCK},
+	{"::Condvar::wait", WAIT_CONDITION},
+	{"::Once::call", WAIT_ONCE},
+	{"::Parker::park", WAIT_PARKED},
+	{"std::thread::park", WAIT_PARKED},
+};
+
+static enum wait_kind kind_of_function(const char *symbol)
+{
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (name_is_library_function(symbol, functions[i].name))
+			return functions[i].kind;
+	return WAIT_NOTHING;
+}
+
+static enum wait_kind kind_of_language(const char *symbol)
+{
+	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
+		if (strstr(symbol, languages[i].part))
+			return languages[i].kind;
+	return WAIT_NOTHING;
+}
+
+enum wait_kind lock_kind_by_name(const struct trace_thread *t)
+{
+	const bool own = lock_is_own_call(t);
+	enum wait_kind kind = WAIT_NOTHING;
+
+	for (size_t i = 0; t->user && kind == WAIT_NOTHING && i < t->user->len && i < INNERMOST; i++) {
+		const struct frame *frame = &t->user->data[i];
+
+		if (frame->module != t->user->data[0].module && !own)
+			break;
+		if (frame->symbol)
+			kind = own ? kind_of_language(frame->symbol) : kind_of_function(frame->symbol);
+	}
+	return kind;
+}
+
+bool lock_is_own_call(const struct trace_thread *t)
+{
+	return t->user && t->user->len && t->user->data[0].symbol && strcmp(t->user->data[0].symbol, "syscall") == 0;
+}
+
+/* The file whose code has called the kernel; NULL: it is not known. */
+static const char *caller_file(const struct trace_thread *t)
+{
+	const struct module_info *module = t->user && t->user->len ? t->user->data[0].module : NULL;
+	const char *slash = module && module->path ? strrchr(module->path, '/') : NULL;
+
+	return slash && !lock_is_own_call(t) ? slash + 1 : NULL;
+}
+
+static bool starts_with(const char *s, const char *start)
+{
+	return strncmp(s, start, strlen(start)) == 0;
+}
+
+bool lock_is_glibc_call(const struct trace_thread *t)
+{
+	const char *file = caller_file(t);
+
+	return file && (starts_with(file, "libc.so.6") || starts_with(file, "libc-2.") || starts_with(file, "libpthread"));
+}
+
+bool lock_is_musl_call(const struct trace_thread *t)
+{
+	const char *file = caller_file(t);
+
+	return file && (starts_with(file, "ld-musl-") || starts_with(file, "libc.musl-") || strcmp(file, "libc.so") == 0);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_WAIT_LOCKS_MUSL_H
+#define STAKEOUT_WAIT_LOCKS_MUSL_H
+
+#include "wait/locks.h"
+
+/* The same as lock_of_futex() where musl's code waits, in a function for `named`. False: it is none of its locks. */
+bool lock_of_musl(const struct futex_wait *f, enum wait_kind named, struct lock *out);
+
+#endif
