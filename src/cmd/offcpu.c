@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/interrupt.h"
 #include "cmd/offcpu_events.h"
+#include "cmd/offcpu_look.h"
 #include "cmd/offcpu_options.h"
 #include "cmd/output.h"
 #include "cmd/parsing.h"
@@ -196,6 +197,7 @@ struct offcpu_work {
 	struct offcpu_session *session;
 	const struct offcpu_targets *targets;
 	struct offcpu_profile *profile;
+	struct offcpu_look *look;
 	struct notes *silent;
 	const char *death; /* why there is no parser, which is said in the report */
 };
@@ -203,6 +205,7 @@ struct offcpu_work {
 /* Names and writes what was recorded, in the parser or, if that has died, here. */
 static int write_named(const struct offcpu_work *work, FILE *out, bool *incomplete, struct err *err)
 {
+	const struct native_names_options names = {.demangle = !work->options->view.no_demangle, .symbols = work->options->view.naming.symbols};
 	struct offcpu_profile *profile = work->profile;
 	int rc = work->session->watch->ops->finish(work->session->watch, err, profile);
 
@@ -210,6 +213,8 @@ static int write_named(const struct offcpu_work *work, FILE *out, bool *incomple
 		rc = add_notes(work->options, work->targets, work->silent, profile, err);
 	if (rc == 0 && work->death && !vec_push(&profile->notes, work->death))
 		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0 && !work->death)
+		rc = offcpu_look_tell(work->look, &names, profile, err);
 	if (rc == 0)
 		rc = write_profile(work->options, &work->form, profile, out, err);
 	if (rc == 0)
@@ -278,7 +283,7 @@ static int write_report(struct offcpu_work *work, bool *incomplete, struct err *
 	struct err how = {0};
 	int rc = 0;
 
-	if (!work->session->watch->ops->prepare(work->session->watch, &targets))
+	if (!work->session->watch->ops->prepare(work->session->watch, &targets) || !offcpu_look_prepare(work->look, &targets))
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0) {
 		parsing.files = (struct file_scope){.targets = targets.data, .n = targets.len, .roots = targets.roots};
@@ -378,6 +383,7 @@ static int run(struct offcpu_options *o, struct err *err)
 {
 	_cleanup_(offcpu_session_deinit) struct offcpu_session session = {0};
 	_cleanup_(offcpu_profile_deinit) struct offcpu_profile profile = {0};
+	_cleanup_(offcpu_look_deinit) struct offcpu_look look = {0};
 	_cleanup_(offcpu_targets_deinit) struct offcpu_targets targets = {0};
 	_cleanup_(event_writer_deinit) struct event_writer writer = {0};
 	_cleanup_(end_child) struct child child = CHILD_NONE;
@@ -436,9 +442,11 @@ static int run(struct offcpu_options *o, struct err *err)
 			.session = &session,
 			.targets = &targets,
 			.profile = &profile,
+			.look = &look,
 			.silent = &silent,
 		};
 
+		offcpu_look_take(&look, &targets.pids, o->children);
 		rc = write_report(&work, &incomplete, err);
 	}
 	if (rc < 0)

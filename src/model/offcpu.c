@@ -15,6 +15,7 @@ void offcpu_profile_deinit(struct offcpu_profile *profile)
 	vec_deinit(&profile->lengths);
 	vec_deinit(&profile->losses);
 	vec_deinit(&profile->notes);
+	vec_deinit(&profile->looks);
 }
 
 uint64_t offcpu_process_key(pid_t pid, uint64_t start_ns)
@@ -197,4 +198,30 @@ bool offcpu_profile_is_complete(const struct offcpu_profile *profile)
 		if (!has_whole_stacks(&profile->rows.data[i]))
 			return false;
 	return !profile->estimate;
+}
+
+/* One that has slept since before the recording ended is in the wait that was not over. */
+static bool is_in_it(const struct offcpu_profile *profile, const struct snapshot *snap, const struct snap_thread *t)
+{
+	const int64_t since = snap->taken_at_monotonic_ns - (int64_t)profile->stopped_ns;
+
+	return t->state != 'R' && since >= 0 && t->off_cpu_ns > since;
+}
+
+const struct trace_thread *offcpu_profile_look(const struct offcpu_profile *profile, const struct offcpu_row *row,
+					       const struct offcpu_sum *waits)
+{
+	if (!waits->unfinished || !row->tid)
+		return NULL;
+	for (size_t i = 0; i < profile->looks.len; i++) {
+		const struct trace *trace = profile->looks.data[i];
+
+		for (size_t k = 0; trace->snap->pid == row->pid && k < trace->threads.len; k++) {
+			const struct trace_thread *t = &trace->threads.data[k];
+
+			if (t->thread->tid == row->tid && t->wait.kind && is_in_it(profile, trace->snap, t->thread))
+				return t;
+		}
+	}
+	return NULL;
 }

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "model/container.h"
 #include "model/stack.h"
+#include "model/trace.h"
 
 /* Where threads waited over some time: all that a report of `stakeout offcpu` needs. Strings outlive it. */
 
@@ -176,6 +177,8 @@ struct offcpu_profile {
 	VEC(struct offcpu_lengths_link) lengths;
 	VEC(struct offcpu_loss) losses;    /* every counter, also those that are 0 */
 	VEC(const char *) notes;           /* fallbacks taken, what is missing and how to get it */
+	VEC(const struct trace *) looks;   /* at processes, when the recording had ended: borrowed */
+	uint64_t stopped_ns;               /* then: CLOCK_MONOTONIC, when that was */
 };
 
 void offcpu_profile_deinit(struct offcpu_profile *profile);
@@ -186,6 +189,10 @@ bool offcpu_profile_add_row(struct offcpu_profile *profile, struct offcpu_row ro
 
 /* True when nothing was lost, every stack is whole, and no time is an estimate. */
 bool offcpu_profile_is_complete(const struct offcpu_profile *profile);
+
+/* What the thread of this row waits for, if one of these waits of its is not over; NULL: that is not known. */
+const struct trace_thread *offcpu_profile_look(const struct offcpu_profile *profile, const struct offcpu_row *row,
+					       const struct offcpu_sum *waits);
 
 /* By pid and start, as they have to be to be found; and members, the heaviest first. */
 void offcpu_profile_sort_processes(struct offcpu_profile *profile);

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "report/container.h"
 #include "report/json_frame.h"
+#include "report/json_wait.h"
 #include "report/json_writer.h"
 #include "report/offcpu_reasons.h"
 #include "report/offcpu_totals.h"
@@ -278,6 +279,17 @@ static void put_processes(struct json *j, const struct offcpu_profile *profile)
 	json_array_end(j);
 }
 
+/* What it waits for, if one of its waits is not over. */
+static void put_look(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row)
+{
+	const struct trace_thread *t = offcpu_profile_look(profile, row, &row->sum);
+
+	if (t)
+		json_wait(j, &t->wait);
+	else
+		json_null(j, "waits_for");
+}
+
 static void put_row(struct json *j, const struct offcpu_profile *profile, const struct offcpu_row *row,
 		    const struct offcpu_quantiles *quantiles)
 {
@@ -295,6 +307,7 @@ static void put_row(struct json *j, const struct offcpu_profile *profile, const 
 	json_uint(j, "runnable_ns", row->sum.runnable_ns);
 	json_string(j, "cause", offcpu_cause_name(row->cause));
 	json_bool(j, "idle", row->idle);
+	put_look(j, profile, row);
 	put_where(j, row);
 	json_object_end(j);
 }

@@ -6,8 +6,9 @@
 
 #include "report/names.h"
 #include "report/text_frame.h"
+#include "report/wait_words.h"
 
-enum { SHOWN_STACKS = 50, SHOWN_WAKERS = 3 };
+enum { SHOWN_STACKS = 50, SHOWN_WAKERS = 3, MOST_LOOKS = 3 };
 
 static void put_state(const struct offcpu_text *r, char state)
 {
@@ -219,12 +220,41 @@ static void put_wakers(const struct offcpu_text *r, const struct offcpu_group *g
 	put_woken(r, &rest);
 }
 
+/*
+ * "  still waits for mutex m, held by tid 812 worker": of the members of a group whose waits are not over, each thing once.
+ */
+static void put_looks(const struct offcpu_text *r, const struct offcpu_group *group)
+{
+	const struct trace_thread *told[MOST_LOOKS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < group->nthreads; i++) {
+		const struct trace_thread *t = offcpu_profile_look(r->profile, group->threads[i].row, &group->threads[i].sum);
+		bool known = !t;
+
+		for (size_t k = 0; !known && k < n; k++)
+			known = wait_compare(told[k], t) == 0;
+		if (known)
+			continue;
+		if (n == MOST_LOOKS) {
+			fputs("  …\n", r->text.out);
+			return;
+		}
+		told[n++] = t;
+		fputs("  still waits for ", r->text.out);
+		wait_put_object(&r->text, &t->wait);
+		wait_put_holder(&r->text, &t->wait, r->profile->looks.data, r->profile->looks.len);
+		fputc('\n', r->text.out);
+	}
+}
+
 static void put_group(const struct offcpu_text *r, const struct offcpu_group *group)
 {
 	const struct offcpu_row *row = group->row;
 	bool kernel, user;
 
 	put_head(r, group);
+	put_looks(r, group);
 	kernel = put_kernel_stack(r, "", row->kernel);
 	put_end(r, "", kernel, "kernel stack", row->kernel_error);
 	user = put_user_stack(r, "", row->user);

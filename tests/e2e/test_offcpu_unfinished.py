@@ -44,6 +44,18 @@ def test_events(target, rung):
         assert event["unfinished"] is True and event["user_stack"]
 
 
+def test_what_is_waited_for(target, rung):
+    """As `stakeout why` says it, for waits that are not over; of others it is not known any more."""
+    t = target("locks", "mutex").settle()
+    args = ("offcpu", f"--source={rung}", "-d", "0.2", "-p", t.pid)
+    wait = row_of(run(*args, "--json").doc, t.tids["waiter"])["waits_for"]
+    assert (wait["kind"], wait["variable"], wait["owner_tid"]) == ("mutex", "global_mutex", t.tids["holder"])
+    assert f"still waits for mutex global_mutex {wait['address']}" in run(*args).out
+    t = target("nappers", "1").settle("napper")
+    doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "-p", t.pid).doc
+    assert all(row["waits_for"] is None for row in doc["stacks"] if not row["unfinished"])
+
+
 def test_threshold(target, rung):
     """What has not waited long enough when the recording ends is not told."""
     t = target("deadlock").settle()
