@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/debug.h"
+#include "capture/besides.h"
 #include "capture/take.h"
 #include "kernel/window_look.h"
 #include "proc/cgroup.h"
@@ -255,6 +256,22 @@ static int take_once(struct capture *c, struct err *err, struct snapshot **out)
 	return take.rc;
 }
 
+static void drop(struct capture *c, struct snapshot **snap)
+{
+	target_set_snapshot(c->target, NULL);
+	snapshot_destroy(steal_ptr(*snap));
+}
+
+/* What was captured is kept only with that. */
+static int look_besides(struct capture *c, struct snapshot **snap, struct err *err)
+{
+	int rc = c->options.no_waits ? 0 : besides_gather(&(struct besides){.capture = c, .snap = *snap}, 1, err);
+
+	if (rc < 0)
+		drop(c, snap);
+	return rc;
+}
+
 int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 {
 	int rc = -EAGAIN;
@@ -263,7 +280,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 		rc = take_once(c, err, out);
 	if (rc == -EAGAIN)
 		return err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid);
-	return rc;
+	return rc == 0 ? look_besides(c, out, err) : rc;
 }
 
 /* Those that have begun; what they share is the first one's. */
@@ -287,6 +304,28 @@ static void count_companions(struct capture_job *jobs, size_t n)
 			jobs[i].snap->capture.companions += k != i && jobs[k].rc == 0 && jobs[k].snap->capture.instant_ns == jobs[i].snap->capture.instant_ns;
 }
 
+/* For all that were taken together. */
+static void look_besides_all(struct capture_job *jobs, size_t n)
+{
+	struct besides *all = calloc(n, sizeof(*all));
+	struct err err = {0};
+	size_t taken = 0;
+	int rc = all ? 0 : err_set(&err, ENOMEM, "out of memory");
+
+	for (size_t i = 0; all && i < n; i++)
+		if (jobs[i].rc == 0 && !jobs[i].capture->options.no_waits)
+			all[taken++] = (struct besides){.capture = jobs[i].capture, .snap = jobs[i].snap};
+	if (taken)
+		rc = besides_gather(all, taken, &err);
+	for (size_t i = 0; rc < 0 && i < n; i++)
+		if (jobs[i].rc == 0) {
+			drop(jobs[i].capture, &jobs[i].snap);
+			jobs[i].rc = rc;
+			jobs[i].err = err;
+		}
+	free(all);
+}
+
 void capture_take_all(struct capture_job *jobs, size_t n)
 {
 	struct take *takes = calloc(n, sizeof(*takes));
@@ -300,9 +339,11 @@ void capture_take_all(struct capture_job *jobs, size_t n)
 		if (takes)
 			end(&takes[i], start, &jobs[i].snap);
 		jobs[i].rc = takes ? takes[i].rc : -EAGAIN;
+	}
+	look_besides_all(jobs, n);
+	for (size_t i = 0; i < n; i++)
 		if (jobs[i].rc == -EAGAIN) /* it has executed another program, and comes later than the others */
 			jobs[i].rc = capture_take(jobs[i].capture, &jobs[i].err, &jobs[i].snap);
-	}
 	count_companions(jobs, n);
 	free(takes);
 }

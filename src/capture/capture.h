@@ -45,6 +45,7 @@ struct capture_options {
 	unsigned stop_timeout_ms;
 	uint64_t window_ns; /* how long CPUs are taken at most; 0: a millisecond */
 	bool window_lingers; /* for tests: always that long */
+	bool no_waits; /* what tells what threads wait for is not looked at */
 	const pid_t *tids; /* only these; NULL: all */
 	size_t ntids;
 

@@ -160,7 +160,7 @@ static int want_stacks(struct take *take, struct copies *copies)
 		t->capture = CAPTURE_ASLEEP;
 		t->stack = take_stack_extent(take, t, t->regs.v[snap->arch->user_sp]);
 		t->interrupted = (struct mem_copy){0};
-		if (t->state != 'R')
+		if (t->state != 'R' && !take->capture->options.no_waits)
 			t->waited = waited_memory(&snap->maps, snapshot_arch_of(snap, t), &t->syscall);
 		if (!want_copy(copies, &t->stack) || (t->waited.len && !want_copy(copies, &t->waited)))
 			return take_out_of_memory(take);

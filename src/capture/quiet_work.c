@@ -55,7 +55,7 @@ static void plan_waited(struct quiet *q, size_t i)
 	struct snap_syscall syscall = {0};
 
 	h->waited = (struct mem_copy){0};
-	if (!record->state || record->syscall_nr < 0)
+	if (!record->state || record->syscall_nr < 0 || h->part->take->capture->options.no_waits)
 		return;
 	task_record_syscall(record, &syscall);
 	h->waited = waited_memory(&snap->maps, arch_of_mode(arch_host(), record->regs[arch_host()->user_mode]), &syscall);

@@ -108,7 +108,7 @@ static bool judge_snapshot(struct doctor *doctor, struct verdict *verdict)
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
 	const struct tracing_options options = {
-		.capture = {.stop = STOP_NONE, .kernel_stacks = true, .stack_size = STACK_BYTES},
+		.capture = {.stop = STOP_NONE, .kernel_stacks = true, .no_waits = true, .stack_size = STACK_BYTES},
 	};
 	const struct tracing_names names = {.native.symbols.cache = doctor->cache, .kernel = true};
 	struct process_id id = {.pid = doctor->diagnosis->pid};

@@ -50,7 +50,7 @@ static int try_snapshot(struct doctor *doctor, enum source_choice source, struct
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
 	const struct tracing_options options = {
-		.capture = {.source = source, .stop = STOP_NONE, .kernel_stacks = true, .stack_size = STACK_BYTES},
+		.capture = {.source = source, .stop = STOP_NONE, .kernel_stacks = true, .no_waits = true, .stack_size = STACK_BYTES},
 		.no_runtimes = true,
 	};
 	const struct tracing_names names = {.native.symbols.cache = doctor->cache, .kernel = true};
@@ -96,7 +96,7 @@ static int look_through_window(pid_t pid, const char **how, struct arena *arena,
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
 	const struct tracing_options options = {
-		.capture = {.stop = STOP_AUTO, .stack_size = STACK_BYTES, .stop_timeout_ms = STOP_MS},
+		.capture = {.stop = STOP_AUTO, .no_waits = true, .stack_size = STACK_BYTES, .stop_timeout_ms = STOP_MS},
 		.no_runtimes = true,
 	};
 	const struct trace_thread *thread;

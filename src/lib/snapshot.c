@@ -71,6 +71,7 @@ static struct tracing_options tracing_options(const struct stakeout_snapshot_opt
 
 	return (struct tracing_options){
 		.capture = {
+			.no_waits = true, /* there is no function that tells them */
 			.stop = o->flags & STAKEOUT_STOP_ALL    ? STOP_ALL
 				: o->flags & STAKEOUT_STOP_NONE ? STOP_NONE
 				: o->flags & STAKEOUT_STOP_HOLD ? STOP_HOLD

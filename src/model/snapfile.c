@@ -7,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "model/snapfile_parts.h"
+#include "model/snapfile_waits.h"
 
 /*
  * The file:
@@ -22,7 +24,6 @@ static const char magic[8] = {'S', 'T', 'K', 'O', 'S', 'N', 'A', 'P'};
 enum {
 	VERSION = 1,
 	SECTION_HEADER = 4 + 8,
-	MAX_STRING = 64 * 1024,
 	MAX_THREADS = 1000 * 1000,
 	MAX_MAPS = 1000 * 1000,
 	MAX_IMAGES = 64,
@@ -36,7 +37,6 @@ enum {
 };
 
 #define MAX_SECTION UINT64_C(0x100000000)
-#define NO_STRING   UINT32_MAX
 
 #define TAG(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 
@@ -50,68 +50,14 @@ enum {
 	TAG_COPY = TAG('C', 'O', 'P', 'Y'),      /* one each */
 	TAG_RUNTIME = TAG('R', 'U', 'N', 'T'),   /* one each */
 	TAG_THREAD = TAG('T', 'H', 'R', 'D'),    /* one each */
+	TAG_WAIT = TAG('W', 'A', 'I', 'T'),      /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
 
 /* What a thread record holds of its kernel stack. */
 enum { KERNEL_PCS = 1, KERNEL_TEXT = 2 };
 
-/* The bytes of a section or a file, growing. */
-struct bytes {
-	VEC_FIELDS(uint8_t);
-	bool failed; /* memory was exhausted, and what was put since is missing */
-};
-
-static void cleanup_bytes(struct bytes *b)
-{
-	vec_deinit(b);
-}
-
 /* Writing */
-
-static void put_bytes(struct bytes *b, const void *data, size_t len)
-{
-	if (b->failed || !vec_reserve(b, b->len + len)) {
-		b->failed = true;
-		return;
-	}
-	if (len)
-		memcpy(b->data + b->len, data, len);
-	b->len += len;
-}
-
-static void put_uint(struct bytes *b, uint64_t value, unsigned size)
-{
-	uint8_t raw[8];
-
-	for (unsigned i = 0; i < size; i++)
-		raw[i] = (uint8_t)(value >> (8 * i));
-	put_bytes(b, raw, size);
-}
-
-static void put_u8(struct bytes *b, uint8_t value)
-{
-	put_uint(b, value, 1);
-}
-
-static void put_u32(struct bytes *b, uint32_t value)
-{
-	put_uint(b, value, 4);
-}
-
-static void put_u64(struct bytes *b, uint64_t value)
-{
-	put_uint(b, value, 8);
-}
-
-/* A string too long for the reader is cut: losing its end is better than losing the file. */
-static void put_string(struct bytes *b, const char *s)
-{
-	size_t len = s ? strnlen(s, MAX_STRING) : 0;
-
-	put_u32(b, s ? (uint32_t)len : NO_STRING);
-	put_bytes(b, s, len);
-}
 
 static void put_copy(struct bytes *b, const struct mem_copy *copy)
 {
@@ -233,6 +179,7 @@ static void put_thread(struct bytes *b, const struct snap_thread *t, unsigned nr
 	put_u8(b, t->woken);
 	put_u32(b, t->read_in);
 	put_u32(b, t->still_in);
+	put_u8(b, t->still_besides);
 }
 
 /* Writing goes on after an error, which sticks: the caller looks once, at the end. */
@@ -309,6 +256,10 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 		put_thread(&w.section, &snap->threads.data[i], snap->arch->nuser_regs);
 		write_section(&w, TAG_THREAD);
 	}
+	for (size_t i = 0; i < snap->waits.len; i++) {
+		put_wait(&w.section, &snap->waits.data[i]);
+		write_section(&w, TAG_WAIT);
+	}
 	write_section(&w, TAG_END);
 	cleanup_bytes(&w.section);
 	if (!w.error && fflush(out) != 0)
@@ -317,38 +268,6 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 }
 
 /* Reading: each get_ function takes one record; the caller tests the cursor for a record that is too short. */
-
-static int no_memory(struct err *err)
-{
-	return err_set(err, ENOMEM, "memory is exhausted");
-}
-
-static int get_string(struct cursor *c, struct snapshot *snap, struct err *err, const char **out)
-{
-	uint32_t len = cursor_u32(c);
-	struct cursor text;
-
-	*out = NULL;
-	if (c->bad || len == NO_STRING)
-		return 0;
-	if (len > MAX_STRING)
-		return err_set(err, EINVAL, "a string of %" PRIu32 " bytes", len);
-	text = cursor_take(c, len);
-	if (text.bad)
-		return 0;
-	*out = arena_intern_n(snap->arena, (const char *)text.p, len);
-	return *out ? 0 : no_memory(err);
-}
-
-/* A string that the rest of the program expects to be there. */
-static int get_text(struct cursor *c, struct snapshot *snap, struct err *err, const char **out)
-{
-	int ret = get_string(c, snap, err, out);
-
-	if (!ret && !*out)
-		*out = "";
-	return ret;
-}
 
 /* NULL when it is none: what reports show and files are looked up by is only ever hexadecimal. */
 static int get_build_id(struct cursor *c, struct snapshot *snap, struct err *err, const char **out)
@@ -376,7 +295,7 @@ static int get_copy(struct cursor *c, struct snapshot *snap, struct err *err, st
 	if (copy.len) {
 		copy.data = arena_alloc(snap->arena, copy.len);
 		if (!copy.data)
-			return no_memory(err);
+			return snapfile_no_memory(err);
 		cursor_bytes(&data, copy.data, copy.len);
 	}
 	*out = copy;
@@ -477,7 +396,7 @@ static int get_map_entry(struct cursor *c, struct snapshot *snap, struct err *er
 		return ret;
 	if (e.start >= e.end || e.start < floor)
 		return err_set(err, EINVAL, "mappings out of order at 0x%" PRIx64, e.start);
-	return vec_push(&snap->maps, e) ? 0 : no_memory(err);
+	return vec_push(&snap->maps, e) ? 0 : snapfile_no_memory(err);
 }
 
 static int get_maps(struct cursor *c, struct snapshot *snap, struct err *err)
@@ -501,7 +420,7 @@ static int get_image(struct cursor *c, struct snapshot *snap, struct err *err)
 		return ret;
 	if (snap->images.len >= MAX_IMAGES)
 		return err_set(err, EINVAL, "more than %d images", MAX_IMAGES);
-	return vec_push(&snap->images, copy) ? 0 : no_memory(err);
+	return vec_push(&snap->images, copy) ? 0 : snapfile_no_memory(err);
 }
 
 static int get_jit_image(struct cursor *c, struct snapshot *snap, struct err *err)
@@ -513,7 +432,7 @@ static int get_jit_image(struct cursor *c, struct snapshot *snap, struct err *er
 		return ret;
 	if (snap->jit_images.len >= MAX_JIT_IMAGES)
 		return err_set(err, EINVAL, "more than %d JIT images", MAX_JIT_IMAGES);
-	return vec_push(&snap->jit_images, copy) ? 0 : no_memory(err);
+	return vec_push(&snap->jit_images, copy) ? 0 : snapfile_no_memory(err);
 }
 
 static int get_asked(struct cursor *c, struct snapshot *snap, struct err *err)
@@ -525,7 +444,7 @@ static int get_asked(struct cursor *c, struct snapshot *snap, struct err *err)
 		return ret;
 	if (snap->copies.len >= MAX_COPIES)
 		return err_set(err, EINVAL, "more than %d copies of memory", MAX_COPIES);
-	return vec_push(&snap->copies, copy) ? 0 : no_memory(err);
+	return vec_push(&snap->copies, copy) ? 0 : snapfile_no_memory(err);
 }
 
 static int get_runtime(struct cursor *c, struct snapshot *snap, struct err *err)
@@ -544,12 +463,12 @@ static int get_runtime(struct cursor *c, struct snapshot *snap, struct err *err)
 		return err_set(err, EINVAL, "%" PRIu32 " facts of runtime %zu", runtime.nfacts, snap->runtimes.len + 1);
 	runtime.facts = arena_alloc(snap->arena, runtime.nfacts * sizeof(*runtime.facts) + 1);
 	if (!runtime.facts)
-		return no_memory(err);
+		return snapfile_no_memory(err);
 	for (uint32_t i = 0; i < runtime.nfacts; i++)
 		runtime.facts[i] = cursor_u64(c);
 	if (c->bad)
 		return 0;
-	return vec_push(&snap->runtimes, runtime) ? 0 : no_memory(err);
+	return vec_push(&snap->runtimes, runtime) ? 0 : snapfile_no_memory(err);
 }
 
 static int get_regs(struct cursor *c, const struct arch *arch, struct err *err, struct user_regs *out)
@@ -571,7 +490,7 @@ static int get_kernel_text(struct cursor *c, struct snapshot *snap, struct err *
 {
 	t->kernel_text = arena_alloc(snap->arena, t->nkernel * sizeof(*t->kernel_text));
 	if (!t->kernel_text)
-		return no_memory(err);
+		return snapfile_no_memory(err);
 	for (uint32_t i = 0; i < t->nkernel; i++) {
 		int ret = get_string(c, snap, err, &t->kernel_text[i]);
 
@@ -594,7 +513,7 @@ static int get_kernel_stack(struct cursor *c, struct snapshot *snap, struct err 
 	if (parts & KERNEL_PCS) {
 		t->kernel_pcs = arena_alloc(snap->arena, t->nkernel * sizeof(*t->kernel_pcs));
 		if (!t->kernel_pcs)
-			return no_memory(err);
+			return snapfile_no_memory(err);
 		for (uint32_t i = 0; i < t->nkernel; i++)
 			t->kernel_pcs[i] = cursor_u64(c);
 	}
@@ -652,11 +571,12 @@ static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 		t.read_in = cursor_u32(c);
 		t.still_in = cursor_u32(c);
 	}
+	t.still_besides = cursor_left(c) && cursor_u8(c); /* likewise */
 	if (t.tid <= 0 || t.inner_tid < 0 || t.tracer < 0)
 		return err_set(err, EINVAL, "a thread with the number %d, traced by %d", (int)t.tid, (int)t.tracer);
 	if (snap->threads.len >= MAX_THREADS)
 		return err_set(err, EINVAL, "more than %d threads", MAX_THREADS);
-	return vec_push(&snap->threads, t) ? 0 : no_memory(err);
+	return vec_push(&snap->threads, t) ? 0 : snapfile_no_memory(err);
 }
 
 struct reader {
@@ -681,7 +601,7 @@ static int read_bytes(struct reader *r, uint64_t len, struct err *err)
 		size_t got;
 
 		if (!vec_reserve(&r->buf, r->buf.len + want))
-			return no_memory(err);
+			return snapfile_no_memory(err);
 		got = fread(r->buf.data + r->buf.len, 1, want, r->in);
 		r->buf.len += got;
 		r->offset += got;
@@ -715,7 +635,7 @@ static int read_header(struct reader *r, struct err *err, struct snapshot **out)
 		return err_set(err, EINVAL, "the snapshot is of an architecture that is not known here (%" PRIu32 ")",
 			       id);
 	*out = snapshot_create(0, arch);
-	return *out ? 0 : no_memory(err);
+	return *out ? 0 : snapfile_no_memory(err);
 }
 
 static const struct section {
@@ -727,7 +647,7 @@ static const struct section {
 	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
 	{TAG_IMAGE, "image", get_image},       {TAG_JIT_IMAGE, "JIT image", get_jit_image},
 	{TAG_COPY, "copy", get_asked},         {TAG_RUNTIME, "runtime", get_runtime},
-	{TAG_THREAD, "thread", get_thread},
+	{TAG_THREAD, "thread", get_thread},   {TAG_WAIT, "wait", get_wait},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

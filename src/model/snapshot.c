@@ -37,6 +37,7 @@ void snapshot_destroy(struct snapshot *snap)
 	vec_deinit(&snap->jit_images);
 	vec_deinit(&snap->copies);
 	vec_deinit(&snap->runtimes);
+	vec_deinit(&snap->waits);
 	notes_deinit(&snap->notes);
 	arena_destroy(snap->arena);
 	free(snap);

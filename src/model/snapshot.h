@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "model/container.h"
+#include "model/descriptor.h"
 #include "model/maps.h"
 #include "model/mem.h"
 #include "model/notes.h"
@@ -106,6 +107,7 @@ struct snap_thread {
 	enum thread_stillness still;
 	uint32_t read_in, still_in; /* the passes over the threads: the one that it was read after, and the last that it did not run before */
 	bool woken; /* while it was read: it does not wait any more, but has not run since */
+	bool still_besides; /* nor has it been woken or run until all was seen that tells what it waits for (capture/besides.h) */
 
 	uint64_t *kernel_pcs;	  /* innermost first; addresses, or NULL when only text is known */
 	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as the kernel says it; NULL, or NULLs in it: not known */
@@ -169,6 +171,7 @@ struct snapshot {
 	VEC(struct mem_copy) jit_images; /* ELF objects that JIT compilers announced to debuggers, the latest first */
 	VEC(struct snap_copy) copies;    /* what later stages asked for besides */
 	VEC(struct snap_runtime) runtimes;
+	VEC(struct snap_wait) waits; /* of threads that were blocked in a call on descriptors or files, in their order */
 	uint64_t asked_bytes; /* by all of them, also in vain; not in a file */
 	struct notes notes; /* of the capture */
 

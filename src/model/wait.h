@@ -22,11 +22,25 @@ enum wait_kind {
 	WAIT_FUTURE, /* the result of something */
 	WAIT_PARKED, /* for another thread to unpark it */
 	WAIT_FUTEX,  /* something of which no more is known */
+	WAIT_READ,   /* for what others have to write to a descriptor, or a disk to deliver */
+	WAIT_WRITE,  /* for others to read what fills it */
+	WAIT_SYNC,   /* for a disk to have it */
+	WAIT_ACCEPT,
+	WAIT_CONNECT,
+	WAIT_EVENTS, /* for any of several descriptors to be ready */
+	WAIT_OPEN,   /* for a file that is looked up by its path */
+	WAIT_CONTROL, /* something else on a descriptor, by ioctl() */
 	WAIT_KIND_COUNT,
 };
 
 /* "mutex", "read_lock" …; NULL for WAIT_NOTHING. */
 const char *wait_kind_name(enum wait_kind kind);
+enum wait_kind wait_kind_named(const char *name); /* WAIT_NOTHING: there is none */
+
+static inline bool wait_is_on_descriptors(enum wait_kind kind)
+{
+	return kind >= WAIT_READ && kind <= WAIT_CONTROL;
+}
 
 /* Who has it. */
 enum wait_holder {
@@ -47,6 +61,8 @@ struct wait_peer {
 	const char *comm;
 };
 
+struct snap_wait; /* model/descriptor.h */
+
 struct wait {
 	enum wait_kind kind;
 	uint64_t address; /* of the object; 0: of the word that it waits for, see `word` */
@@ -61,9 +77,10 @@ struct wait {
 	const struct wait_peer *peers; /* as long as none of them acts, it goes on; of a lock in memory: none, see `owner` */
 	uint32_t npeers;
 	bool peers_known; /* nobody else can end it */
+	const struct snap_wait *on; /* the descriptors, or the file; NULL: it waits for none */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
-	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that */
+	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that; for descriptors: in that call */
 };
 
 #endif

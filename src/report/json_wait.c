@@ -1,6 +1,103 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/json_wait.h"
 
+#include "model/descriptor.h"
+
+static void put_peers(struct json *j, const char *key, const struct wait_peer *peers, uint32_t n)
+{
+	json_array(j, key);
+	for (uint32_t i = 0; i < n; i++) {
+		json_object(j, NULL);
+		json_int(j, "pid", peers[i].pid);
+		json_string(j, "comm", peers[i].comm);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_socket(struct json *j, const struct descriptor *d)
+{
+	const struct descriptor_socket *s = &d->socket;
+
+	if (d->kind != DESCRIPTOR_SOCKET) {
+		json_null(j, "socket");
+		return;
+	}
+	json_object(j, "socket");
+	json_string(j, "protocol", s->protocol);
+	json_string(j, "state", s->state);
+	json_string(j, "local", s->local);
+	json_string(j, "remote", s->remote);
+	json_bool(j, "listening", s->listening);
+	json_uint(j, "unread", s->unread);
+	json_uint(j, "unsent", s->unsent);
+	json_object_end(j);
+}
+
+static void put_number(struct json *j, const char *key, bool known, int64_t value)
+{
+	if (known)
+		json_int(j, key, value);
+	else
+		json_null(j, key);
+}
+
+static void put_descriptor(struct json *j, const char *key, const struct descriptor *d)
+{
+	if (d->fd < 0) {
+		json_null(j, key);
+		return;
+	}
+	json_object(j, key);
+	json_int(j, "fd", d->fd);
+	json_string(j, "kind", descriptor_kind_name(d->kind));
+	json_string(j, "name", d->name);
+	put_number(j, "offset", d->offset >= 0, d->offset);
+	put_number(j, "events", d->events, d->events);
+	if (d->left_ns < 0)
+		json_null(j, "left_ms");
+	else
+		json_thousandths(j, "left_ms", (uint64_t)d->left_ns / 1000);
+	put_number(j, "count", d->kind == DESCRIPTOR_EVENTFD, (int64_t)d->count);
+	put_number(j, "pid", d->pid > 0, d->pid);
+	put_socket(j, d);
+	put_peers(j, "peers", d->peers, d->npeers);
+	json_bool(j, "peers_known", d->peers_known);
+	json_object_end(j);
+}
+
+static void put_set(struct json *j, const struct descriptor_set *set)
+{
+	json_object(j, "set");
+	json_uint(j, "total", set->total);
+	json_uint(j, "listening", set->listeners);
+	json_object(j, "kinds");
+	for (unsigned kind = 0; kind < DESCRIPTOR_KIND_COUNT; kind++)
+		if (set->counts[kind])
+			json_uint(j, descriptor_kind_name(kind), set->counts[kind]);
+	json_object_end(j);
+	json_array(j, "descriptors");
+	for (uint32_t i = 0; i < set->len; i++)
+		put_descriptor(j, NULL, &set->data[i]);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+/* What is waited for on descriptors and files; all null of a lock. */
+static void put_on(struct json *j, const struct snap_wait *on)
+{
+	if (on)
+		put_descriptor(j, "descriptor", &on->on);
+	else
+		json_null(j, "descriptor");
+	if (on && on->kind == WAIT_EVENTS)
+		put_set(j, &on->set);
+	else
+		json_null(j, "set");
+	json_string(j, "path", on ? on->path : NULL);
+	json_string(j, "remote_address", on ? on->address : NULL);
+}
+
 void json_wait(struct json *j, const struct wait *w)
 {
 	if (w->kind == WAIT_NOTHING) {
@@ -9,7 +106,10 @@ void json_wait(struct json *j, const struct wait *w)
 	}
 	json_object(j, "waits_for");
 	json_string(j, "kind", wait_kind_name(w->kind));
-	json_hex(j, "address", w->address ? w->address : w->word);
+	if (w->on)
+		json_null(j, "address");
+	else
+		json_hex(j, "address", w->address ? w->address : w->word);
 	json_string(j, "module", w->path);
 	if (w->path)
 		json_hex(j, "module_offset", w->offset);
@@ -29,6 +129,9 @@ void json_wait(struct json *j, const struct wait *w)
 		json_int(j, "owner_pid", w->owner_pid);
 	else
 		json_null(j, "owner_pid");
+	put_on(j, w->on);
+	put_peers(j, "peers", w->peers, w->npeers);
+	json_bool(j, "peers_known", w->peers_known);
 	json_bool(j, "shared", w->shared);
 	json_bool(j, "timed", w->timed);
 	json_bool(j, "certain", w->certain);

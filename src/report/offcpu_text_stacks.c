@@ -221,7 +221,7 @@ static void put_wakers(const struct offcpu_text *r, const struct offcpu_group *g
 }
 
 /*
- * "  still waits for mutex m, held by tid 812 worker": of the members of a group whose waits are not over, each thing once.
+ * "  now: waits for mutex m, held by tid 812 worker": of the members of a group whose waits are not over, each thing once.
  */
 static void put_looks(const struct offcpu_text *r, const struct offcpu_group *group)
 {
@@ -241,9 +241,9 @@ static void put_looks(const struct offcpu_text *r, const struct offcpu_group *gr
 			return;
 		}
 		told[n++] = t;
-		fputs("  still waits for ", r->text.out);
-		wait_put_object(&r->text, &t->wait);
-		wait_put_holder(&r->text, &t->wait, r->profile->looks.data, r->profile->looks.len);
+		fputs("  now: ", r->text.out);
+		wait_put_doing(&r->text, &t, 1);
+		wait_put_holder(&r->text, &t, 1, r->profile->looks.data, r->profile->looks.len);
 		fputc('\n', r->text.out);
 	}
 }

@@ -157,9 +157,9 @@ static void put_wait(const struct text_report *r, const struct trace_thread *con
 			return;
 	if (wait->kind == WAIT_NOTHING || wait->kind == WAIT_FUTEX)
 		return;
-	fputs("  waits for ", r->text.out);
-	wait_put_object(&r->text, wait);
-	wait_put_holder(&r->text, wait, r->traces, r->ntraces);
+	fputs("  ", r->text.out);
+	wait_put_doing(&r->text, members, count);
+	wait_put_holder(&r->text, members, count, r->traces, r->ntraces);
 	fputc('\n', r->text.out);
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/descriptor_words.h"
+
 /* As a sentence has it: "waits for …". */
 static const char *const objects[WAIT_KIND_COUNT] = {
 	[WAIT_MUTEX] = "mutex",
@@ -19,7 +21,7 @@ static const char *const objects[WAIT_KIND_COUNT] = {
 	[WAIT_FUTEX] = "futex",
 };
 
-void wait_put_object(const struct text *t, const struct wait *w)
+static void put_object(const struct text *t, const struct wait *w)
 {
 	const char *slash = w->path ? strrchr(w->path, '/') : NULL;
 
@@ -48,6 +50,16 @@ void wait_put_object(const struct text *t, const struct wait *w)
 	fprintf(t->out, "+0x%" PRIx64 ")", w->offset);
 }
 
+void wait_put_doing(const struct text *t, const struct trace_thread *const *members, size_t count)
+{
+	if (wait_is_on_descriptors(members[0]->wait.kind)) {
+		descriptor_put_doing(t, members, count);
+		return;
+	}
+	fputs(count > 1 ? "wait for " : "waits for ", t->out);
+	put_object(t, &members[0]->wait);
+}
+
 const struct trace_thread *wait_find_owner(const struct wait *w, const struct trace *const *traces, size_t ntraces)
 {
 	for (size_t i = 0; w->holder == HOLDER_THREAD && i < ntraces; i++)
@@ -68,11 +80,14 @@ static const char *beginning(const struct wait *w)
 	return w->kind == WAIT_JOIN ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
 }
 
-void wait_put_holder(const struct text *t, const struct wait *w, const struct trace *const *traces, size_t ntraces)
+void wait_put_holder(const struct text *t, const struct trace_thread *const *members, size_t count, const struct trace *const *traces, size_t ntraces)
 {
+	const struct wait *w = &members[0]->wait;
 	const struct trace_thread *owner = wait_find_owner(w, traces, ntraces);
 
-	if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
+	if (wait_is_on_descriptors(w->kind)) {
+		descriptor_put_peers(t, members, count);
+	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
 		fputs(", whose owner is not recorded", t->out);
 	} else if (w->holder == HOLDER_READERS) {
 		fputs(", held by readers, which it does not record", t->out);
@@ -103,6 +118,8 @@ int wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, y->address, y->word, (uint64_t)y->owner, y->timed};
 	int order = compare_numbers(left[0], right[0]);
 
+	if (!order && wait_is_on_descriptors(x->kind))
+		return descriptor_wait_compare(a, b);
 	for (size_t i = 1; !order && x->kind && i < sizeof(left) / sizeof(left[0]); i++)
 		order = compare_numbers(left[i], right[i]);
 	return order;

@@ -36,22 +36,22 @@ static void put_thread(const struct why_report *r, const struct trace_thread *t)
 		fprintf(r->text.out, " (pid %d)", (int)t->snap->pid);
 }
 
-/* "waits for …", "runs", "is in read(fd=7)": what a thread does; `several` do. */
-static void put_doing(const struct why_report *r, const struct trace_thread *t, bool several)
+/* "waits for …", "runs", "is in read(fd=7)": what a thread does, or several that compare as equal do. */
+static void put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
-	const struct trace_thread *const *one = &t;
+	const struct trace_thread *t = members[0];
+	const bool several = count > 1;
 	FILE *out = r->text.out;
 
 	if (t->wait.kind) {
-		fputs(several ? "wait for " : "waits for ", out);
-		wait_put_object(&r->text, &t->wait);
+		wait_put_doing(&r->text, members, count);
 		fputs(t->wait.timed ? ", but not for ever" : "", out);
 	} else if (t->thread->state == 'R') {
 		fputs(several ? "run, or are ready to" : "runs, or is ready to", out);
 	} else if (t->thread->syscall.state == SYSCALL_IN) {
 		fputs(several ? "are in " : "is in ", out);
 		text_style(&r->text, STYLE_CALL);
-		text_syscall(&r->text, one, 1, 0);
+		text_syscall(&r->text, members, 1, 0);
 		text_style(&r->text, STYLE_PLAIN);
 	} else {
 		fputs(several ? "are: " : "is: ", out);
@@ -60,16 +60,16 @@ static void put_doing(const struct why_report *r, const struct trace_thread *t, 
 }
 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
-static void put_chain(const struct why_report *r, const struct trace_thread *t)
+static void put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
-	const struct trace_thread *told[MOST_LINKS];
+	const struct trace_thread *t = members[0], *told[MOST_LINKS];
 
 	for (size_t links = 0; links < MOST_LINKS; links++) {
 		const struct trace_thread *owner = wait_find_owner(&t->wait, r->traces, r->n);
 
 		told[links] = t;
 
-		wait_put_holder(&r->text, &t->wait, r->traces, r->n);
+		wait_put_holder(&r->text, links ? &t : members, links ? 1 : count, r->traces, r->n);
 		if (!owner || owner == t || owner->thread->state == 'R')
 			return; /* that was said */
 		if (deadlocks_with(r->deadlocks, owner)) {
@@ -82,7 +82,7 @@ static void put_chain(const struct why_report *r, const struct trace_thread *t)
 				return;
 			}
 		fputs(", which ", r->text.out);
-		put_doing(r, owner, false);
+		put_doing(r, &owner, 1);
 		t = owner;
 	}
 	fputs(", …", r->text.out);
@@ -105,9 +105,9 @@ static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 
 		fputs("  ", out);
 		put_thread(r, t);
-		fputs(" waits for ", out);
-		wait_put_object(&r->text, &t->wait);
-		wait_put_holder(&r->text, &t->wait, r->traces, r->n);
+		fputc(' ', out);
+		wait_put_doing(&r->text, &t, 1);
+		wait_put_holder(&r->text, &t, 1, r->traces, r->n);
 		fputc('\n', out);
 		text_user_stack(&r->text, &format, t->user);
 	}
@@ -161,9 +161,9 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 	else
 		fprintf(r->text.out, "%zu threads", group->count);
 	fputc(' ', r->text.out);
-	put_doing(r, members[0], group->count > 1);
+	put_doing(r, members, group->count);
 	if (members[0]->wait.kind)
-		put_chain(r, members[0]);
+		put_chain(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (group->count > 1)
 		put_numbers(r, members, group->count);

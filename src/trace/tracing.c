@@ -32,6 +32,7 @@ struct tracing {
 	const struct snapshot *go_snap; /* the one that is being taken, if it may be of a Go program */
 	struct modules_options files;
 	bool no_runtimes;
+	bool no_waits;
 	bool locals;
 	struct symbolizer_options symbolizing;
 	struct symbolizer *symbolizer;
@@ -235,6 +236,7 @@ static int prepare(struct prepared *p, struct process_id id, const struct tracin
 	t->files = (struct modules_options){.ignore_deleted = o->ignore_deleted};
 	t->locals = o->locals;
 	t->no_runtimes = o->no_runtimes;
+	t->no_waits = o->capture.no_waits;
 	p->walked = (struct ptrace_walk){.files = t->files, .depth = o->depth};
 	p->reader = (struct thread_reader){.begin = find_runtimes, .refresh = refresh_runtimes, .read = read_runtimes, .arg = t};
 	options.reader = &p->reader;
@@ -431,7 +433,7 @@ int tracing_name(struct tracing *t, const struct tracing_names *names, struct er
 	background_run(&t->busy, find_names, &naming);
 	if (!naming.ok)
 		return err_set(err, ENOMEM, "out of memory");
-	if (!waits_find(&t->trace))
+	if (!t->no_waits && !waits_find(&t->trace))
 		return err_set(err, ENOMEM, "out of memory");
 	if (!names->native.bare)
 		variable_names_find(t->target->modules, names->native.demangle, &t->trace);

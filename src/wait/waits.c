@@ -4,12 +4,14 @@
 #include <linux/futex.h>
 
 #include "target/thread_copies.h"
+#include "wait/descriptors.h"
 #include "wait/locks.h"
 #include "wait/threads.h"
 
 struct waits {
 	struct wait_threads threads;
 	struct thread_copies copies;
+	struct u64map on_descriptors;
 };
 
 static bool is_futex_wait(uint32_t op)
@@ -93,7 +95,8 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 	bool ok = true;
 
 	t->wait = (struct wait){0};
-	if (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED || !read_futex_wait(waits, t, &futex, &ok))
+	if (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED || wait_on_descriptors(t, &waits->on_descriptors, &t->wait) ||
+	    !read_futex_wait(waits, t, &futex, &ok))
 		return ok;
 	lock = lock_of_futex(&futex);
 	t->wait = wait_for_lock(t, &lock);
@@ -104,11 +107,12 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 bool waits_find(struct trace *trace)
 {
 	struct waits waits = {0};
-	bool ok = wait_threads_init(&waits.threads, trace->snap);
+	bool ok = wait_threads_init(&waits.threads, trace->snap) && descriptor_waits_index(trace->snap, &waits.on_descriptors);
 
 	for (size_t i = 0; ok && i < trace->threads.len; i++)
 		ok = find_wait(&waits, &trace->threads.data[i]);
 	wait_threads_deinit(&waits.threads);
+	u64map_deinit(&waits.on_descriptors);
 	thread_copies_deinit(&waits.copies);
 	return ok;
 }

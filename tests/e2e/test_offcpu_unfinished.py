@@ -50,7 +50,7 @@ def test_what_is_waited_for(target, rung):
     args = ("offcpu", f"--source={rung}", "-d", "0.2", "-p", t.pid)
     wait = row_of(run(*args, "--json").doc, t.tids["waiter"])["waits_for"]
     assert (wait["kind"], wait["variable"], wait["owner_tid"]) == ("mutex", "global_mutex", t.tids["holder"])
-    assert f"still waits for mutex global_mutex {wait['address']}" in run(*args).out
+    assert f"now: waits for mutex global_mutex {wait['address']}" in run(*args).out
     t = target("nappers", "1").settle("napper")
     doc = run("offcpu", "--json", f"--source={rung}", "-d", "0.2", "-p", t.pid).doc
     assert all(row["waits_for"] is None for row in doc["stacks"] if not row["unfinished"])

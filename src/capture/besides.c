@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/besides.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/take.h"
+
+static besides_gatherer *const gatherers[] = {gather_descriptors};
+
+/* Not if it was woken: then what it waited for has come, and what was read may be of after that. */
+static bool is_blocked_still(const struct observation *o, const struct snap_thread *t)
+{
+	return o && o->state == t->state && t->still != STILL_NEVER && !t->woken && take_unmoved(o, t);
+}
+
+/* A pass over all threads costs less than one for each, where there are many. */
+static void check(struct besides *b)
+{
+	bool looked = false;
+
+	for (size_t i = 0; i < b->snap->threads.len; i++) {
+		struct snap_thread *t = &b->snap->threads.data[i];
+
+		if (!b->gathered[i])
+			continue;
+		if (!looked && take_look(b->capture) < 0)
+			return;
+		looked = true;
+		t->still_besides = is_blocked_still(take_find_observed(b->capture, t->tid), t);
+	}
+}
+
+int besides_gather(struct besides *all, size_t n, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		all[i].gathered = calloc(all[i].snap->threads.len + 1, sizeof(*all[i].gathered));
+		if (!all[i].gathered)
+			rc = -ENOMEM;
+	}
+	for (size_t i = 0; rc == 0 && i < sizeof(gatherers) / sizeof(gatherers[0]); i++)
+		rc = gatherers[i](all, n);
+	for (size_t i = 0; i < n; i++) {
+		if (rc == 0)
+			check(&all[i]);
+		free(all[i].gathered);
+	}
+	return rc < 0 ? err_set(err, -rc, "out of memory") : 0;
+}

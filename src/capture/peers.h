@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_PEERS_H
+#define STAKEOUT_CAPTURE_PEERS_H
+
+#include "capture/besides.h"
+
+/* Finds who has the other ends of the pipes, fifos and sockets that threads wait for, by one search for all. 0 or -ENOMEM. */
+int find_peers(struct besides *all, size_t n);
+
+#endif

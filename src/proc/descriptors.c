@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+enum {
+	INFO_SIZE = 4096,  /* of all but an epoll's what matters is in the first lines */
+	MAX_WATCHED = 64 << 20, /* bytes of such a file */
+};
+
+int descriptors_open(const struct process *process, bool (*is_local)(uint64_t mount), struct descriptors *out)
+{
+	int fd = openat(process->mm_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*out = (struct descriptors){
+		.links = fd,
+		.infos = openat(process->mm_fd, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.is_local = is_local,
+	};
+	return 0;
+}
+
+void descriptors_close(struct descriptors *dirs)
+{
+	cleanup_close(&dirs->links);
+	cleanup_close(&dirs->infos);
+}
+
+static bool starts_with(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* What the kernel has no path for: "anon_inode:[eventfd]", also without brackets. */
+static enum descriptor_kind kind_of_anonymous(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum descriptor_kind kind;
+	} kinds[] = {
+		{"[eventpoll]", DESCRIPTOR_EPOLL},   {"[eventfd]", DESCRIPTOR_EVENTFD},	 {"[timerfd]", DESCRIPTOR_TIMERFD},
+		{"[signalfd]", DESCRIPTOR_SIGNALFD}, {"inotify", DESCRIPTOR_INOTIFY},	 {"[fanotify]", DESCRIPTOR_FANOTIFY},
+		{"[pidfd]", DESCRIPTOR_PIDFD},	     {"[io_uring]", DESCRIPTOR_IO_URING}, {"[userfaultfd]", DESCRIPTOR_USERFAULTFD},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(name, kinds[i].name) == 0)
+			return kinds[i].kind;
+	return DESCRIPTOR_OTHER;
+}
+
+static enum descriptor_kind kind_of_path(const char *path)
+{
+	if (starts_with(path, "/dev/pts/") || starts_with(path, "/dev/tty") || strcmp(path, "/dev/ptmx") == 0 ||
+	    strcmp(path, "/dev/console") == 0)
+		return DESCRIPTOR_TERMINAL;
+	return strcmp(path, "/dev/fuse") == 0 ? DESCRIPTOR_FUSE : DESCRIPTOR_FILE;
+}
+
+void descriptor_parse_link(const char *link, struct descriptor *out)
+{
+	static const char anonymous[] = "anon_inode:";
+
+	if (starts_with(link, "pipe:[")) {
+		out->kind = DESCRIPTOR_PIPE;
+		out->inode = strtoull(link + strlen("pipe:["), NULL, 10);
+	} else if (starts_with(link, "socket:[")) {
+		out->kind = DESCRIPTOR_SOCKET;
+		out->inode = strtoull(link + strlen("socket:["), NULL, 10);
+	} else if (starts_with(link, anonymous)) {
+		out->kind = kind_of_anonymous(link + strlen(anonymous));
+	} else {
+		out->kind = link[0] == '/' ? kind_of_path(link) : starts_with(link, "pidfd:[") ? DESCRIPTOR_PIDFD : DESCRIPTOR_OTHER;
+	}
+}
+
+/* "(3, 999123456)": seconds and nanoseconds; both 0 when it is not set. */
+static int64_t parse_left(const char *text)
+{
+	uint64_t s, ns;
+
+	if (sscanf(text, " (%" SCNu64 ", %" SCNu64 ")", &s, &ns) != 2 || s > INT64_MAX / NS_PER_S - 1 || ns >= NS_PER_S || (!s && !ns))
+		return -1;
+	return (int64_t)(s * NS_PER_S + ns);
+}
+
+void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *mount)
+{
+	*mount = 0;
+	for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *value = strchr(line, ':');
+		const size_t len = value ? (size_t)(value - line) : 0;
+
+		if (!value || memchr(line, '\n', len))
+			continue;
+		value++;
+		if (len == 3 && starts_with(line, "pos"))
+			out->offset = strtoll(value, NULL, 10);
+		else if (len == 5 && starts_with(line, "flags"))
+			out->flags = (uint32_t)strtoul(value, NULL, 8);
+		else if (len == 6 && starts_with(line, "mnt_id"))
+			*mount = strtoull(value, NULL, 10);
+		else if (len == 3 && starts_with(line, "ino") && !out->inode)
+			out->inode = strtoull(value, NULL, 10);
+		else if (len == 13 && starts_with(line, "eventfd-count"))
+			out->count = strtoull(value, NULL, 16);
+		else if (len == 8 && starts_with(line, "it_value"))
+			out->left_ns = parse_left(value);
+		else if (len == 3 && starts_with(line, "Pid"))
+			out->pid = (pid_t)strtol(value, NULL, 10);
+	}
+}
+
+/* A path may lead to anything; its inode is asked for only where no server has to answer. */
+static void find_type(const struct descriptors *dirs, const char *number, uint64_t mount, struct descriptor *out)
+{
+	struct statx st;
+
+	if (!dirs->is_local(mount) || statx(dirs->links, number, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) < 0)
+		return;
+	switch (st.stx_mode & S_IFMT) {
+	case S_IFIFO:
+		out->kind = DESCRIPTOR_FIFO;
+		break;
+	case S_IFDIR:
+		out->kind = DESCRIPTOR_DIRECTORY;
+		break;
+	case S_IFCHR:
+	case S_IFBLK:
+		out->kind = DESCRIPTOR_DEVICE;
+		break;
+	default:
+		break;
+	}
+	out->inode = out->kind == DESCRIPTOR_FIFO ? st.stx_ino : 0;
+}
+
+/* Of pipes and sockets the link tells all. */
+static bool has_info(enum descriptor_kind kind)
+{
+	return kind != DESCRIPTOR_PIPE && kind != DESCRIPTOR_SOCKET;
+}
+
+static void read_info(const struct descriptors *dirs, const char *number, struct descriptor *out)
+{
+	const bool is_path = out->kind == DESCRIPTOR_FILE;
+	char text[INFO_SIZE];
+	uint64_t mount = 0;
+
+	if (dirs->infos >= 0 && process_read_file(dirs->infos, number, text, sizeof(text)) >= 0)
+		descriptor_parse_info(text, out, &mount);
+	if (is_path)
+		find_type(dirs, number, mount, out);
+	if (out->kind != DESCRIPTOR_FIFO)
+		out->inode = 0;
+	if (out->kind != DESCRIPTOR_FILE)
+		out->offset = -1;
+}
+
+int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena, struct descriptor *out)
+{
+	char link[4096], number[16];
+	ssize_t len;
+
+	*out = (struct descriptor){.fd = fd, .offset = -1, .left_ns = -1};
+	snprintf(number, sizeof(number), "%d", fd);
+	len = readlinkat(dirs->links, number, link, sizeof(link) - 1);
+	if (len < 0)
+		return -errno;
+	link[len] = '\0';
+	descriptor_parse_link(link, out);
+	if (has_info(out->kind))
+		read_info(dirs, number, out);
+	out->name = arena_intern(arena, link);
+	return out->name ? 0 : -ENOMEM;
+}
+
+bool descriptor_parse_watched(const char *line, struct watched_descriptor *out)
+{
+	int fd;
+
+	if (sscanf(line, "tfd: %d events: %" SCNx32 " data: %*x pos:%*d ino:%" SCNx64 " sdev:%" SCNx64, &fd, &out->events, &out->inode,
+		   &out->device) != 4)
+		return false;
+	out->fd = fd;
+	return fd >= 0;
+}
+
+int descriptors_watched(const struct descriptors *dirs, int epoll, struct watched_descriptors *out)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	struct watched_descriptor watched;
+	size_t size = 0, bytes = 0;
+	ssize_t len;
+	char number[16];
+	int fd;
+
+	snprintf(number, sizeof(number), "%d", epoll);
+	fd = openat(dirs->infos, number, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (bytes < MAX_WATCHED && (len = getline(&line, &size, f)) > 0) {
+		bytes += (size_t)len;
+		if (descriptor_parse_watched(line, &watched) && !vec_push(out, watched))
+			return -ENOMEM;
+	}
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_PROC_DESCRIPTORS_H
+#define STAKEOUT_PROC_DESCRIPTORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "model/descriptor.h"
+#include "proc/process.h"
+
+/* The descriptors of one process: /proc/PID/fd and /proc/PID/fdinfo. */
+struct descriptors {
+	int links;
+	int infos; /* -1: it cannot be opened */
+	/* Whether files of a mount can be looked at without waiting for a server; `mount` is 0 when it is not known. */
+	bool (*is_local)(uint64_t mount);
+};
+
+/* 0 or -errno: -EACCES when they are not for us to see. */
+int descriptors_open(const struct process *process, bool (*is_local)(uint64_t mount), struct descriptors *out);
+void descriptors_close(struct descriptors *dirs);
+
+/* What a descriptor is; names go to the arena. -ENOENT: there is none with this number. -ENOMEM. */
+int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena, struct descriptor *out);
+
+/* The kind, and the inode, by what the link says; for a path DESCRIPTOR_FILE. */
+void descriptor_parse_link(const char *link, struct descriptor *out);
+
+/* What its fdinfo tells besides; *mount is 0 where that does not tell. */
+void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *mount);
+
+/* A line of an epoll's fdinfo. */
+struct watched_descriptor {
+	int fd;
+	uint32_t events;
+	uint64_t inode;
+	uint64_t device; /* of the file system that the inode is of */
+};
+
+struct watched_descriptors {
+	VEC_FIELDS(struct watched_descriptor);
+};
+
+/* False: it is no such line. */
+bool descriptor_parse_watched(const char *line, struct watched_descriptor *out);
+
+/* What an epoll watches. 0 or -errno. */
+int descriptors_watched(const struct descriptors *dirs, int epoll, struct watched_descriptors *out);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "proc/descriptors.h"
+#include "proc/family.h"
+#include "proc/task.h"
+#include "proc/task_stat.h"
+
+enum { FIRST_PID_NAMESPACE = 0xEFFFFFFC }; /* the inode that the kernel gives it (PROC_PID_INIT_INO) */
+
+struct search {
+	struct held *things;
+	size_t n;
+	struct u64map by_inode; /* of pipes and sockets */
+	struct u64map seen;	/* processes */
+	bool any_fifo;
+	bool all;
+};
+
+/* Pipes and sockets are of two file systems. */
+static uint64_t key_of(enum descriptor_kind kind, uint64_t inode)
+{
+	return inode << 1 | (kind == DESCRIPTOR_SOCKET);
+}
+
+static int init(struct search *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		bool created;
+		uint64_t *slot;
+
+		s->any_fifo |= s->things[i].kind == DESCRIPTOR_FIFO;
+		if (s->things[i].kind == DESCRIPTOR_FIFO)
+			continue;
+		slot = u64map_put(&s->by_inode, key_of(s->things[i].kind, s->things[i].inode), &created);
+		if (!slot)
+			return -ENOMEM;
+		*slot = i;
+	}
+	return 0;
+}
+
+/* The permissions of the link are those of the descriptor. */
+static int add_holder(struct held *thing, pid_t pid, int dir, const char *number)
+{
+	struct holder *last = thing->holders.len ? &thing->holders.data[thing->holders.len - 1] : NULL;
+	struct stat st;
+	char path[32];
+	ssize_t len;
+
+	if (fstatat(dir, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0; /* it was just closed */
+	if (!last || last->pid != pid) {
+		struct holder fresh = {.pid = pid};
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+		len = process_read_file(AT_FDCWD, path, fresh.comm, sizeof(fresh.comm));
+		if (len > 0 && fresh.comm[len - 1] == '\n')
+			fresh.comm[len - 1] = '\0';
+		if (!vec_push(&thing->holders, fresh))
+			return -ENOMEM;
+		last = &thing->holders.data[thing->holders.len - 1];
+	}
+	last->reads |= (st.st_mode & S_IRUSR) != 0;
+	last->writes |= (st.st_mode & S_IWUSR) != 0;
+	return 0;
+}
+
+static int look_at_path(struct search *s, pid_t pid, int dir, const char *number, const char *path)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n; i++)
+		if (s->things[i].kind == DESCRIPTOR_FIFO && strcmp(s->things[i].path, path) == 0)
+			rc = add_holder(&s->things[i], pid, dir, number);
+	return rc;
+}
+
+static int look_at(struct search *s, pid_t pid, int dir, const char *number)
+{
+	char link[4096];
+	ssize_t len = readlinkat(dir, number, link, sizeof(link) - 1);
+	struct descriptor d = {0};
+	const uint64_t *slot;
+
+	if (len < 0 || (link[0] != 'p' && link[0] != 's' && !(s->any_fifo && link[0] == '/')))
+		return 0;
+	link[len] = '\0';
+	if (link[0] == '/')
+		return look_at_path(s, pid, dir, number, link);
+	descriptor_parse_link(link, &d);
+	slot = d.inode ? u64map_find(&s->by_inode, key_of(d.kind, d.inode)) : NULL;
+	return slot ? add_holder(&s->things[*slot], pid, dir, number) : 0;
+}
+
+/* How many descriptors there were, or -errno. */
+static int look_at_directory(struct search *s, pid_t pid, const char *path)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	struct dirent *entry;
+	int n = 0, rc;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		rc = look_at(s, pid, dirfd(dir), entry->d_name);
+		if (rc < 0)
+			return rc;
+		n++;
+	}
+	return n;
+}
+
+/* A main thread that has ended has none any more; the others still have theirs. */
+static int look_at_threads(struct search *s, pid_t pid)
+{
+	struct tid_list tids = {0};
+	struct process process;
+	char path[64];
+	int rc = process_open(pid, NULL, &process);
+
+	if (rc < 0)
+		return 0;
+	rc = process_list_tids(&process, &tids);
+	process_close(&process);
+	for (size_t i = 0; rc == 0 && i < tids.len; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", (int)pid, (int)tids.data[i]);
+		rc = look_at_directory(s, pid, path);
+	}
+	vec_deinit(&tids);
+	return rc < 0 && rc != -ENOMEM ? 0 : rc;
+}
+
+static bool has_ended(pid_t pid)
+{
+	struct task_stat stat;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return task_stat_read(AT_FDCWD, path, &stat) == 0 && state_is_dead(stat.state);
+}
+
+static int look_at_process(struct search *s, pid_t pid)
+{
+	char path[32];
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	n = look_at_directory(s, pid, path);
+	if (n == -EACCES || n == -EPERM)
+		s->all = false;
+	if (n <= 0 && n != -ENOMEM && n != -ENOENT && has_ended(pid))
+		n = look_at_threads(s, pid);
+	return n == -ENOMEM ? n : 0;
+}
+
+/* Those that are there, but for those that were seen before. */
+static int look_at_all(struct search *s)
+{
+	struct tid_list pids = {0};
+	int rc = process_list_all(&pids);
+
+	for (size_t i = 0; rc == 0 && i < pids.len; i++) {
+		bool created;
+
+		if (!u64map_put(&s->seen, (uint64_t)pids.data[i], &created))
+			rc = -ENOMEM;
+		else if (created)
+			rc = look_at_process(s, pids.data[i]);
+	}
+	vec_deinit(&pids);
+	return rc;
+}
+
+static bool in_first_namespace(void)
+{
+	struct stat st;
+
+	return process_check_numbers(NULL) == 0 && stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID_NAMESPACE;
+}
+
+/*
+ * In a pid namespace of our own we see only those who are in it. What its first process has may come from outside; what others have made
+ * may have got there only in ways that cannot be seen in any case (SCM_RIGHTS).
+ */
+static void judge(const struct search *s)
+{
+	const bool first = in_first_namespace();
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct held *thing = &s->things[i];
+
+		thing->all = s->all;
+		for (size_t k = 0; !first && k < thing->holders.len; k++)
+			thing->all &= thing->holders.data[k].pid != 1;
+	}
+}
+
+int holders_find(struct held *things, size_t n)
+{
+	struct search s = {.things = things, .n = n, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
+	int rc = init(&s);
+
+	if (rc == 0)
+		rc = look_at_all(&s);
+	if (rc == 0)
+		rc = look_at_all(&s); /* who was started meanwhile has what its parent had */
+	if (rc == 0)
+		judge(&s);
+	u64map_deinit(&s.by_inode);
+	u64map_deinit(&s.seen);
+	return rc;
+}

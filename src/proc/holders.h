@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_PROC_HOLDERS_H
+#define STAKEOUT_PROC_HOLDERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "model/descriptor.h"
+
+/* A process that has a descriptor of it. */
+struct holder {
+	pid_t pid;
+	char comm[16 + 1];
+	bool reads, writes; /* what its descriptors are for */
+};
+
+/* A pipe, a fifo or a socket, and all who have it. */
+struct held {
+	enum descriptor_kind kind;
+	uint64_t inode;
+	const char *path; /* of a fifo */
+	VEC(struct holder) holders;
+	bool all; /* nobody else has it, as far as processes can be seen at all */
+};
+
+/* Looks through the descriptors of all processes, once, for all of these things. 0 or -errno. */
+int holders_find(struct held *things, size_t n);
+
+#endif
