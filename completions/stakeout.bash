@@ -65,7 +65,7 @@ _stakeout_offcpu() {
 
 _stakeout() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local options="--pid --tid --all --children --stop= --window --stop-timeout --stack-size --proc-mem --ptrace --save --registers --show-sp
+	local options="--pid --tid --all --children --stop= --window --stop-timeout --stack-size --proc-mem --no-waits --ptrace --save --registers --show-sp
 		--show-rsp --kernel --no-kernel --depth --brief --state --name --grep --raw --no-runtime --locals --no-addresses --long --no-group --json --output --color= --no-color --ignore-deleted
 		--no-demangle --no-cache --debuginfod --debuginfod-timeout --patience --debug --verbose --help --version -p -t -a -r -o -v -h"
 

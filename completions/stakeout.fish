@@ -35,6 +35,7 @@ complete -c stakeout -n $shown -l show-rsp -d 'Show the stack pointer of each fr
 complete -c stakeout -n $stacks -l stop -x -d 'Which threads to stop' \
     -a 'auto\t"none, CPUs are taken" hold\t"those that run" all\t"the whole process" none\t"no thread"'
 complete -c stakeout -n $stacks -l window -x -d 'For how long CPUs are taken at most'
+complete -c stakeout -n $shown -l no-waits -d 'Do not find out what threads wait for'
 complete -c stakeout -n $shown -l ptrace -d 'Unwind while stopped, reading word by word'
 complete -c stakeout -n $stacks -l proc-mem -d 'Read memory through /proc/PID/mem'
 complete -c stakeout -n $stacks -l stack-size -x -d 'Most to copy of each stack (suffixes k, m, g)'

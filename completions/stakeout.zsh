@@ -170,6 +170,7 @@ _arguments -S \
 	'(--show-sp --show-rsp)'{--show-sp,--show-rsp}'[show the stack pointer of each frame]' \
 	'--stop=[which threads to stop]:mode:((auto\:"none, CPUs are taken" hold\:"those that run" all\:"the whole process" none\:"no thread"))' \
 	'--window=[for how long CPUs are taken at most]:time (1ms):' \
+	'--no-waits[do not find out what threads wait for]' \
 	'--ptrace[unwind while stopped, reading word by word]' \
 	'--proc-mem[read memory through /proc/PID/mem]' \
 	'--stack-size[most to copy of each stack]:bytes (suffixes k, m, g):' \

@@ -3,79 +3,238 @@
 #include "proc/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/map.h"
+#include "base/cleanup.h"
 #include "capture/besides.h"
 #include "capture/blocking.h"
+#include "capture/looking.h"
 #include "capture/peers.h"
 #include "capture/take.h"
-#include "privilege/remedy.h"
-#include "target/filesystems.h"
 
-/* The descriptors of one process: each is looked at once. */
-struct looking {
-	struct besides *besides;
-	struct snapshot *snap;
-	struct descriptors dirs;
-	bool is_open, refused;
-	struct u64map known; /* by number, in `seen` */
-	VEC(struct descriptor) seen;
+enum {
+	REGISTERED_RING = 1 << 4, /* IORING_ENTER_REGISTERED_RING: what looks like a descriptor is none */
+	RING_FLAGS = 3,		  /* the argument of io_uring_enter() that tells */
 };
 
-static void deinit(struct looking *l)
+/* A thread in such a call, and the memory that its arguments lead to. */
+struct blocked {
+	size_t at; /* of the snapshot's threads */
+	const struct blocking_call *call;
+	struct memory_job memory;
+};
+
+struct blockeds {
+	VEC_FIELDS(struct blocked);
+	uint64_t bytes;
+};
+
+/* Arguments in memory */
+
+static uint64_t set_bytes(uint64_t nfds)
 {
-	if (l->is_open)
-		descriptors_close(&l->dirs);
-	u64map_deinit(&l->known);
-	vec_deinit(&l->seen);
+	return (nfds + 63) / 64 * 8;
 }
 
-/* False when they cannot be seen. */
-static bool open_directories(struct looking *l)
+/* Where the arguments of a call lead to, and how much of it is needed; select() has three pointers, which are dealt with one by one. */
+static struct memory_job memory_of(const struct blocking_call *call, const struct snap_syscall *syscall)
 {
-	char help[REMEDY_SIZE];
-	int rc;
+	enum { MAX_PATH_BYTES = 4096, MAX_ADDRESS = 128, MAX_POLL = 1 << 16 };
+	const uint64_t *args = syscall->args;
 
-	if (l->is_open || l->refused)
-		return l->is_open;
-	rc = descriptors_open(&l->besides->capture->target->process, filesystems_is_local_mount, &l->dirs);
-	l->is_open = rc == 0;
-	l->refused = rc < 0;
-	if (rc == -EACCES || rc == -EPERM)
-		notes_add(&l->snap->notes, "which files and sockets threads wait for cannot be told: /proc/PID/fd is refused: %s",
-			  remedy(REFUSED_PTRACE, help));
-	return l->is_open;
+	if (call->form == BLOCKING_PATH)
+		return (struct memory_job){.address = args[call->arg], .len = MAX_PATH_BYTES};
+	if (call->kind == WAIT_CONNECT)
+		return (struct memory_job){.address = args[1], .len = args[2] < MAX_ADDRESS ? args[2] : MAX_ADDRESS};
+	if (call->form == BLOCKING_POLL)
+		return (struct memory_job){.address = args[0], .len = (args[1] < MAX_POLL ? args[1] : MAX_POLL) * sizeof(struct pollfd)};
+	return (struct memory_job){0};
 }
 
-/* 0, or -errno: -ENOENT when there is none with this number. */
-static int look(struct looking *l, int fd, struct descriptor *out)
+static int find_blocked(const struct snapshot *snap, struct blockeds *out)
 {
-	bool created;
-	uint64_t *slot;
-	int rc;
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+		struct blocked b = {.at = i, .call = blocking_call_of(snapshot_arch_of(snap, t), t)};
 
-	if (!open_directories(l))
-		return -EACCES;
-	slot = u64map_put(&l->known, (uint32_t)fd, &created);
-	if (!slot)
-		return -ENOMEM;
-	if (!created) {
-		*out = l->seen.data[*slot];
-		return out->kind == DESCRIPTOR_UNKNOWN ? -ENOENT : 0;
+		if (!b.call)
+			continue;
+		b.memory = memory_of(b.call, &t->syscall);
+		out->bytes += b.memory.len;
+		if (!vec_push(out, b))
+			return -ENOMEM;
 	}
-	*slot = l->seen.len;
-	rc = descriptors_read(&l->dirs, fd, l->snap->arena, out);
-	if (rc < 0)
-		out->kind = DESCRIPTOR_UNKNOWN;
-	return vec_push(&l->seen, *out) ? rc : -ENOMEM;
+	return 0;
+}
+
+/* All of it at once. */
+static int read_memory(struct looking *l, struct blockeds *all)
+{
+	struct bulk *bulk = all->bytes ? take_add_bulk(l->snap, all->bytes, 0) : NULL;
+	uint8_t *dst = bulk ? bulk->data : NULL;
+	VEC(struct memory_job) jobs = {0};
+	size_t n = 0;
+
+	if (!all->bytes)
+		return 0;
+	if (!bulk || !vec_reserve(&jobs, all->len))
+		return -ENOMEM;
+	for (size_t i = 0; i < all->len; i++) {
+		struct memory_job *job = &all->data[i].memory;
+
+		job->dst = dst;
+		dst += job->len;
+		if (job->len)
+			jobs.data[jobs.len++] = *job;
+	}
+	memory_copy(&l->besides->capture->target->memory, jobs.data, jobs.len);
+	for (size_t i = 0; i < all->len; i++)
+		if (all->data[i].memory.len)
+			all->data[i].memory = jobs.data[n++];
+	vec_deinit(&jobs);
+	return 0;
+}
+
+/* Paths */
+
+/* A path that does not begin at the root begins in a directory, which is a descriptor or the working directory. */
+static int find_path(struct looking *l, const struct blocked *b, const struct snap_syscall *syscall, struct snap_wait *out)
+{
+	const char *path = (const char *)b->memory.dst;
+	const size_t len = b->memory.done ? strnlen(path, b->memory.done) : 0;
+	struct descriptor dir = {0};
+	char base[4096];
+
+	if (!len || len == b->memory.done)
+		return -ENOENT;
+	if (path[0] == '/') {
+		out->path = arena_intern_n(l->snap->arena, path, len);
+		return out->path ? 0 : -ENOMEM;
+	}
+	if (b->call->has_directory && (int)syscall->args[b->call->other] != AT_FDCWD) {
+		if (looking_at(l, (int)syscall->args[b->call->other], &dir) < 0)
+			return -ENOENT;
+	} else if (process_working_directory(&l->besides->capture->target->process, base, sizeof(base)) > 0) {
+		dir.name = base;
+	}
+	out->path = dir.name ? arena_printf(l->snap->arena, "%s/%.*s", strcmp(dir.name, "/") == 0 ? "" : dir.name, (int)len, path)
+			     : arena_intern_n(l->snap->arena, path, len);
+	return out->path ? 0 : -ENOMEM;
+}
+
+/* Sets */
+
+static int find_polled(struct looking *l, const struct blocked *b, struct snap_wait *out)
+{
+	const struct pollfd *polled = (const struct pollfd *)b->memory.dst;
+	const size_t n = b->memory.done / sizeof(*polled);
+	struct descriptors_seen set = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (polled[i].fd >= 0)
+			rc = looking_add(l, &set, polled[i].fd, (uint16_t)polled[i].events);
+	if (rc == 0)
+		rc = looking_keep(l, &set, &out->set);
+	vec_deinit(&set);
+	return rc;
+}
+
+/* The three bitmaps: a descriptor may be in several of them. */
+static int find_selected(struct looking *l, const struct snap_syscall *syscall, struct snap_wait *out)
+{
+	enum { MAX_SELECTED = 1 << 16, SETS = 3, WORDS = MAX_SELECTED / 64 };
+	static const uint32_t events[SETS] = {POLLIN, POLLOUT, POLLPRI};
+	const uint64_t nfds = (uint32_t)syscall->args[0] < MAX_SELECTED ? (uint32_t)syscall->args[0] : MAX_SELECTED;
+	_cleanup_free_ uint64_t *bits = calloc(SETS, WORDS * sizeof(*bits));
+	struct memory_job jobs[SETS];
+	struct descriptors_seen set = {0};
+	size_t n = 0;
+	int rc = 0;
+
+	if (!bits)
+		return -ENOMEM;
+	for (size_t i = 0; i < SETS; i++)
+		if (syscall->args[1 + i])
+			jobs[n++] = (struct memory_job){.address = syscall->args[1 + i], .len = set_bytes(nfds), .dst = (uint8_t *)(bits + i * WORDS)};
+	memory_copy(&l->besides->capture->target->memory, jobs, n);
+	for (uint64_t fd = 0; rc == 0 && fd < nfds; fd++) {
+		uint32_t wanted = 0;
+
+		for (size_t i = 0; i < SETS; i++)
+			wanted |= bits[i * WORDS + fd / 64] >> fd % 64 & 1 ? events[i] : 0;
+		if (wanted)
+			rc = looking_add(l, &set, (int)fd, wanted);
+	}
+	if (rc == 0)
+		rc = looking_keep(l, &set, &out->set);
+	vec_deinit(&set);
+	return rc;
+}
+
+static int find_ring(struct looking *l, const struct snap_syscall *syscall, struct snap_wait *out)
+{
+	if (!(syscall->args[RING_FLAGS] & REGISTERED_RING))
+		return looking_at(l, (int)syscall->args[0], &out->on);
+	out->on.kind = DESCRIPTOR_IO_URING;
+	return 0;
+}
+
+/* Two descriptors: the functions of the kernel tell which one is waited for. */
+
+static bool is_in(const struct snap_thread *t, const char *const *names)
+{
+	for (uint32_t i = 0; t->kernel_text && i < t->nkernel; i++)
+		for (size_t k = 0; t->kernel_text[i] && names[k]; k++)
+			if (strstr(t->kernel_text[i], names[k]))
+				return true;
+	return false;
+}
+
+static int find_either(struct looking *l, const struct blocking_call *call, const struct snap_thread *t, struct snap_wait *out)
+{
+	static const char *const full[] = {"wait_for_space", "pipe_wait_writable", "opipe_prep", "sk_stream_wait_memory", "sock_alloc_send", "sock_wait_for_wmem", NULL};
+	static const char *const empty[] = {"pipe_wait_readable", "ipipe_prep", "splice_from_pipe_next", "sk_wait_data", "unix_stream_data_wait", NULL};
+	const bool sends = strncmp(call->name, "sendfile", strlen("sendfile")) == 0;
+
+	out->kind = is_in(t, full) || (sends && t->state == 'S' && !is_in(t, empty)) ? WAIT_WRITE : WAIT_READ;
+	return looking_at(l, (int)t->syscall.args[out->kind == WAIT_WRITE ? call->other : call->arg], &out->on);
 }
 
 /* What it waits for, as far as it can be told. -ENOENT: it waits for nothing like that any more. */
-static int look_at_call(struct looking *l, const struct blocking_call *call, const struct snap_thread *t, struct snap_wait *out)
+static int look_at_call(struct looking *l, const struct blocked *b, const struct snap_thread *t, struct snap_wait *out)
 {
-	if (call->form == BLOCKING_FD)
-		return look(l, (int)t->syscall.args[call->arg], &out->on);
-	return -ENOENT;
+	const struct snap_syscall *syscall = &t->syscall;
+	int rc;
+
+	switch (b->call->form) {
+	case BLOCKING_PATH:
+		return find_path(l, b, syscall, out);
+	case BLOCKING_POLL:
+		return find_polled(l, b, out);
+	case BLOCKING_SELECT:
+		return find_selected(l, syscall, out);
+	case BLOCKING_TWO_FDS:
+		return find_either(l, b->call, t, out);
+	case BLOCKING_EPOLL:
+		rc = looking_at(l, (int)syscall->args[b->call->arg], &out->on);
+		return rc == 0 && out->on.kind == DESCRIPTOR_EPOLL ? looking_at_epoll(l, out->on.fd, &out->set) : rc;
+	case BLOCKING_FD:
+		break;
+	}
+	if (b->call->kind == WAIT_EVENTS)
+		return find_ring(l, syscall, out);
+	if (b->call->kind == WAIT_CONNECT)
+		out->address = looking_at_address(l, b->memory.dst, b->memory.done);
+	rc = looking_at(l, (int)syscall->args[b->call->arg], &out->on);
+	if (rc == 0 && b->call->kind == WAIT_ACCEPT)
+		looking_listens(l, &out->on);
+	if (rc == 0 && out->on.kind == DESCRIPTOR_FILE && (strncmp(b->call->name, "pread", 5) == 0 || strncmp(b->call->name, "pwrite", 6) == 0))
+		out->on.offset = (int64_t)syscall->args[3];
+	return rc;
 }
 
 /* A descriptor that does not fit its call is another one that has got the number since. */
@@ -83,38 +242,49 @@ static bool fits(const struct blocking_call *call, const struct descriptor *d)
 {
 	if (call->kind == WAIT_ACCEPT || call->kind == WAIT_CONNECT)
 		return d->kind == DESCRIPTOR_SOCKET;
+	if (call->form == BLOCKING_FD && call->kind == WAIT_EVENTS)
+		return d->kind == DESCRIPTOR_IO_URING;
 	return call->form != BLOCKING_EPOLL || d->kind == DESCRIPTOR_EPOLL;
 }
 
-static int gather_of_thread(struct looking *l, size_t i)
+static int gather_of_thread(struct looking *l, const struct blocked *b)
 {
-	const struct snap_thread *t = &l->snap->threads.data[i];
-	const struct blocking_call *call = blocking_call_of(snapshot_arch_of(l->snap, t), t);
-	struct snap_wait wait;
-	int rc;
+	const struct snap_thread *t = &l->snap->threads.data[b->at];
+	struct snap_wait wait = {.tid = t->tid, .kind = b->call->kind, .timed = blocking_is_timed(b->call, &t->syscall), .on = {.fd = -1, .offset = -1, .left_ns = -1}};
+	int rc = look_at_call(l, b, t, &wait);
 
-	if (!call)
-		return 0;
-	wait = (struct snap_wait){.tid = t->tid, .kind = call->kind, .timed = blocking_is_timed(call, &t->syscall), .on = {.fd = -1}};
-	rc = look_at_call(l, call, t, &wait);
 	if (rc == -ENOMEM)
 		return rc;
-	if (rc < 0 || !fits(call, &wait.on))
+	if (rc < 0 || !fits(b->call, &wait.on))
 		return 0;
-	l->besides->gathered[i] = true;
+	l->besides->gathered[b->at] = true;
 	return vec_push(&l->snap->waits, wait) ? 0 : -ENOMEM;
+}
+
+static int gather_of_process(struct looking *l)
+{
+	struct blockeds blocked = {0};
+	int rc = find_blocked(l->snap, &blocked);
+
+	if (rc == 0)
+		rc = read_memory(l, &blocked);
+	for (size_t i = 0; rc == 0 && i < blocked.len; i++)
+		rc = gather_of_thread(l, &blocked.data[i]);
+	vec_deinit(&blocked);
+	return rc == 0 ? looking_find_sockets(l) : rc;
 }
 
 int gather_descriptors(struct besides *all, size_t n)
 {
+	struct sockets sockets = {.diag = -1, .net = -1};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct looking l = {.besides = &all[i], .snap = all[i].snap};
+		struct looking l = {.besides = &all[i], .snap = all[i].snap, .sockets = &sockets};
 
-		for (size_t k = 0; rc == 0 && k < l.snap->threads.len; k++)
-			rc = gather_of_thread(&l, k);
-		deinit(&l);
+		rc = gather_of_process(&l);
+		looking_deinit(&l);
 	}
+	sockets_close(&sockets);
 	return rc == 0 ? find_peers(all, n) : rc;
 }

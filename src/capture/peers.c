@@ -2,7 +2,7 @@
 #include "capture/peers.h"
 
 #include <errno.h>
-#include <string.h>
+#include <poll.h>
 
 #include "base/map.h"
 #include "proc/holders.h"
@@ -50,7 +50,9 @@ static const struct held *find(const struct peers *p, const struct descriptor *d
 /* Who can end the wait: a reader waits for whoever writes, and a writer for whoever reads. */
 static bool is_peer(const struct holder *h, const struct descriptor *d, enum wait_kind kind)
 {
-	return d->kind == DESCRIPTOR_SOCKET || (kind == WAIT_WRITE ? h->reads : h->writes);
+	const bool writes = kind == WAIT_WRITE || (kind == WAIT_EVENTS && d->events & POLLOUT);
+
+	return d->kind == DESCRIPTOR_SOCKET || (writes && h->reads) || ((!writes || d->events & POLLIN) && h->writes);
 }
 
 static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind kind, struct descriptor *d)
@@ -71,10 +73,9 @@ static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind k
 	return peers ? 0 : -ENOMEM;
 }
 
-/* For each descriptor that a thread waits for by itself, or with few others. */
+/* For each descriptor that a thread waits for by itself. */
 static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 {
-	enum { FEW = 4 };
 	int rc = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -82,8 +83,8 @@ static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 			struct snap_wait *w = &all[i].snap->waits.data[k];
 
 			rc = found ? assign(p, all[i].snap, w->kind, &w->on) : want(p, &w->on);
-			for (uint32_t s = 0; rc == 0 && w->set.total <= FEW && s < w->set.len; s++)
-				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[s]) : want(p, &w->set.data[s]);
+			if (rc == 0 && w->set.total == 1)
+				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[0]) : want(p, &w->set.data[0]);
 		}
 	return rc;
 }

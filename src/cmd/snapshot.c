@@ -8,6 +8,7 @@
 
 enum {
 	OPT_SAVE = 1,
+	OPT_NO_WAITS,
 	OPT_VERSION,
 };
 
@@ -29,6 +30,7 @@ static const char help[] =
 	"                         default); hold: stop what runs, by ptrace; all: stop the whole process\n"
 	"                         once; none: neither, running threads are reported as not captured\n"
 	CAPTURE_HOW_HELP
+	"      --no-waits         neither find out nor say what threads wait for\n"
 	"      --ptrace           unwind while stopped, reading word by word (slow, for comparison)\n"
 	"      --save FILE        also write the raw snapshot there, for `stakeout replay`\n"
 	"      --version          version and built-in features\n";
@@ -44,6 +46,7 @@ static const struct option long_options[] = {
 	{"tid", required_argument, NULL, 't'},
 	{"ptrace", no_argument, NULL, CAPTURE_PTRACE},
 	{"save", required_argument, NULL, OPT_SAVE},
+	{"no-waits", no_argument, NULL, OPT_NO_WAITS},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{0},
 };
@@ -69,6 +72,10 @@ static int parse_arguments(int argc, char **argv, struct capture_args *args, str
 			return cmd_version(1, argv);
 		if (opt == OPT_SAVE) {
 			view->save = optarg;
+			continue;
+		}
+		if (opt == OPT_NO_WAITS) {
+			args->capture.no_waits = true;
 			continue;
 		}
 		rc = view_option(view, opt, optarg, &err);

@@ -44,6 +44,7 @@ struct descriptor_socket {
 	uint64_t peer; /* inode of the socket at the other end, if that is on this machine */
 	uint32_t unread, unsent; /* bytes in its queues; of one that listens, connections that nobody has accepted yet */
 	bool listening;
+	bool accepted; /* it is one of those that others have connected to a socket that listens */
 };
 
 struct descriptor {

@@ -32,6 +32,7 @@ static void put_descriptor(struct bytes *b, const struct descriptor *d)
 	put_u32(b, d->socket.unread);
 	put_u32(b, d->socket.unsent);
 	put_u8(b, d->socket.listening);
+	put_u8(b, d->socket.accepted);
 	put_u8(b, d->peers_known);
 	put_u32(b, d->npeers);
 	for (uint32_t i = 0; i < d->npeers; i++) {
@@ -99,6 +100,7 @@ static int get_socket(struct cursor *c, struct snapshot *snap, struct err *err, 
 	s->unread = cursor_u32(c);
 	s->unsent = cursor_u32(c);
 	s->listening = cursor_u8(c);
+	s->accepted = cursor_u8(c);
 	return ret;
 }
 

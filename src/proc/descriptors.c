@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/stat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -188,15 +190,50 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 	return out->name ? 0 : -ENOMEM;
 }
 
+bool descriptors_protocol(const struct descriptors *dirs, int fd, char *out, size_t size)
+{
+	char path[48];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%d", dirs->links, fd);
+	len = getxattr(path, "system.sockprotoname", out, size - 1);
+	if (len <= 0)
+		return false;
+	out[len] = '\0';
+	return true;
+}
+
+ssize_t process_working_directory(const struct process *process, char *buf, size_t size)
+{
+	ssize_t len = readlinkat(process->mm_fd, "cwd", buf, size - 1);
+
+	if (len < 0)
+		return -errno;
+	buf[len] = '\0';
+	return len;
+}
+
+/* Like "tfd: %d events: %x data: %x pos:%d ino:%x sdev:%x", with any number of spaces: there may be ten thousands of them. */
 bool descriptor_parse_watched(const char *line, struct watched_descriptor *out)
 {
-	int fd;
+	static const char *const words[] = {"tfd:", "events:", "data:", "pos:", "ino:", "sdev:"};
+	static const int bases[] = {10, 16, 16, 10, 16, 16};
+	uint64_t values[6];
 
-	if (sscanf(line, "tfd: %d events: %" SCNx32 " data: %*x pos:%*d ino:%" SCNx64 " sdev:%" SCNx64, &fd, &out->events, &out->inode,
-		   &out->device) != 4)
-		return false;
-	out->fd = fd;
-	return fd >= 0;
+	for (size_t i = 0; i < 6; i++) {
+		char *end;
+
+		line += strspn(line, " ");
+		if (!starts_with(line, words[i]))
+			return false;
+		line += strlen(words[i]);
+		values[i] = strtoull(line, &end, bases[i]);
+		if (end == line)
+			return false;
+		line = end;
+	}
+	*out = (struct watched_descriptor){.fd = (int)values[0], .events = (uint32_t)values[1], .inode = values[4], .device = values[5]};
+	return values[0] <= INT_MAX;
 }
 
 int descriptors_watched(const struct descriptors *dirs, int epoll, struct watched_descriptors *out)

@@ -30,6 +30,12 @@ void descriptor_parse_link(const char *link, struct descriptor *out);
 /* What its fdinfo tells besides; *mount is 0 where that does not tell. */
 void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *mount);
 
+/* What the kernel calls the protocol of a socket: "TCP", "UNIX-STREAM" … False: it does not tell. */
+bool descriptors_protocol(const struct descriptors *dirs, int fd, char *out, size_t size);
+
+/* The working directory of a process; its length, or -errno. */
+ssize_t process_working_directory(const struct process *process, char *buf, size_t size);
+
 /* A line of an epoll's fdinfo. */
 struct watched_descriptor {
 	int fd;

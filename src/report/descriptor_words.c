@@ -244,7 +244,7 @@ static const char *verb_of(const struct trace_thread *thread, bool several)
 	case WAIT_SYNC:
 		return several ? "wait for the disk, which is to have " : "waits for the disk, which is to have ";
 	case WAIT_ACCEPT:
-		return several ? "wait for connections to " : "waits for connections to ";
+		return several ? "wait for connections on " : "waits for connections on ";
 	case WAIT_CONNECT:
 		return several ? "connect " : "connects ";
 	case WAIT_OPEN:
@@ -256,12 +256,10 @@ static const char *verb_of(const struct trace_thread *thread, bool several)
 	}
 }
 
-/* Which end of a socket tells what it is for: its own if others connect to that, as its port is the lower one, else the other one. */
+/* Which end of a socket tells what it is for: its own if others connect to that, else the other one. */
 static const char *telling_end(const struct descriptor_socket *s, bool *own)
 {
-	const char *local = s->local ? strrchr(s->local, ':') : NULL, *remote = s->remote ? strrchr(s->remote, ':') : NULL;
-
-	*own = !s->remote || (local && remote && strtoul(local + 1, NULL, 10) < strtoul(remote + 1, NULL, 10));
+	*own = !s->remote || s->accepted;
 	return *own ? s->local : s->remote;
 }
 
@@ -307,7 +305,7 @@ static void put_target(const struct text *t, const struct trace_thread *const *m
 	} else {
 		fputs(nouns[d->kind].several, t->out);
 	}
-	if (w->kind == WAIT_CONNECT && w->address) {
+	if (w->kind == WAIT_CONNECT && w->address && !d->socket.remote) {
 		fputs(" to ", t->out);
 		text_untrusted(t, w->address);
 	}
@@ -350,7 +348,7 @@ static const char *word_for_peers(const struct wait *w)
 	const struct descriptor *d = w->kind == WAIT_EVENTS ? w->on->set.data : &w->on->on;
 
 	if (d->kind == DESCRIPTOR_SOCKET)
-		return "the other end is of";
+		return "at the other end";
 	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && d->events & POLLOUT) ? "read by" : "written by";
 }
 

@@ -19,6 +19,7 @@
 #include "report/text_syscall.h"
 #include "report/text_table.h"
 #include "report/text_tasks.h"
+#include "report/descriptor_words.h"
 #include "report/wait_words.h"
 #include "report/wrap.h"
 
@@ -161,6 +162,8 @@ static void put_wait(const struct text_report *r, const struct trace_thread *con
 	wait_put_doing(&r->text, members, count);
 	wait_put_holder(&r->text, members, count, r->traces, r->ntraces);
 	fputc('\n', r->text.out);
+	if (r->options->verbose && wait->kind == WAIT_EVENTS)
+		descriptor_put_set(&r->text, members[0], "    ");
 }
 
 /* A thread that is ready is not blocked there. */

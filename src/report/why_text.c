@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "report/descriptor_words.h"
 #include "report/text_frame.h"
 #include "report/text_summary.h"
 #include "report/text_syscall.h"
@@ -151,6 +152,18 @@ static void put_numbers(const struct why_report *r, const struct trace_thread *c
 	fputs(count > MOST_NUMBERS ? " …\n" : "\n", r->text.out);
 }
 
+/* Each descriptor that they wait for, of an epoll once. */
+static void put_sets(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+{
+	for (size_t i = 0; members[0]->wait.kind == WAIT_EVENTS && i < count; i++) {
+		const struct snap_wait *on = members[i]->wait.on;
+		const bool is_same = i && members[i]->snap == members[i - 1]->snap && on->on.fd >= 0 && on->on.fd == members[i - 1]->wait.on->on.fd;
+
+		if (!is_same)
+			descriptor_put_set(&r->text, members[i], "    ");
+	}
+}
+
 static void put_group(const struct why_report *r, const struct why_groups *groups, const struct why_group *group)
 {
 	const struct trace_thread *const *members = groups->members + group->first;
@@ -165,6 +178,8 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 	if (members[0]->wait.kind)
 		put_chain(r, members, group->count);
 	fputc('\n', r->text.out);
+	if (r->options->verbose)
+		put_sets(r, members, group->count);
 	if (group->count > 1)
 		put_numbers(r, members, group->count);
 	put_places(r, members, group->count);

@@ -4,12 +4,15 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from deadfs import DeadFs, need_fuse
-from harness import ROOT, STAKEOUT, TIMEOUT, built, run, thread, until
+from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, rounds, run, thread, until
 
 # Looks at a target from the pid namespace that it is in.
 INSIDE = """
@@ -112,7 +115,289 @@ def test_file(target, source, dead_file):
         assert words(t, source).endswith(f": {path}, at byte 10")
 
 
-@pytest.mark.parametrize("what", ["pipe-read", "pipe-write", "fifo"])
+def socket(wait):
+    return wait["descriptor"]["socket"]
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+@pytest.mark.parametrize("what, host", [("tcp-read", "127.0.0.1"), ("tcp6-read", "[::1]")])
+def test_tcp(target, source, what, host):
+    t = target("descriptors", what).settle()
+    found = look(t, source)
+    assert (found["kind"], socket(found)["protocol"], socket(found)["state"]) == ("read", "tcp", "established")
+    local, remote = ends_of(t, found["descriptor"]["fd"])
+    assert (socket(found)["local"], socket(found)["remote"]) == (f"{host}:{local}", f"{host}:{remote}")
+    assert peers(found) == [(t.tids["child"], "partner")] and not socket(found)["listening"]
+    assert words(t, source) == (
+        f"tid {t.tids['waiter']} waiter reads fd {found['descriptor']['fd']}: tcp {host}:{local} → {host}:{remote} (established), "
+        f"at the other end pid {t.tids['child']} partner"
+    )
+
+
+def ends_of(t, fd):
+    """The ports of a TCP socket, by the kernel's table."""
+    inode = os.readlink(f"/proc/{t.pid}/fd/{fd}")[len("socket:[") : -1]
+    for file in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{t.pid}/net/{file}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] == inode:
+                return [int(end.split(":")[1], 16) for end in fields[1:3]]
+    raise AssertionError(f"no socket {inode}")
+
+
+@pytest.mark.parametrize("what, protocol", [("tcp-write", "tcp"), ("pair-write", "unix")])
+def test_full_socket(target, source, what, protocol):
+    t = target("descriptors", what).settle()
+    found = look(t, source)
+    assert (found["kind"], socket(found)["protocol"]) == ("write", protocol)
+    assert socket(found)["unsent"] > 0 and peers(found) == [(t.tids["child"], "partner")]
+    assert re.search(", which is full: [0-9]+ bytes are not sent, at the other end pid ", words(t, source))
+
+
+def test_udp(target, source):
+    t = target("descriptors", "udp-read").settle()
+    found = socket(look(t, source))
+    assert found["protocol"] == "udp" and re.fullmatch(r"127\.0\.0\.1:\d+", found["local"]) and found["remote"] is None
+    assert words(t, source).endswith(f": udp {found['local']}")
+
+
+@pytest.mark.arch
+def test_unix(target, source, short_path):
+    t = target("descriptors", "unix-read", short_path).settle()
+    found = look(t, source)
+    assert socket(found) == {
+        "protocol": "unix", "state": "established", "local": None, "remote": str(short_path), "listening": False, "unread": 0, "unsent": 0,
+    }
+    assert peers(found) == [(t.tids["child"], "partner")]
+    assert f": unix → {short_path} (established), at the other end pid {t.tids['child']} partner" in words(t)
+
+
+def test_pair(target):
+    t = target("descriptors", "pair-read").settle()
+    assert words(t).endswith(f": unix (established), at the other end pid {t.tids['child']} partner")
+
+
+@pytest.fixture
+def short_path():
+    """For a socket, whose path is short."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield Path(directory) / "socket"
+
+
+def test_netlink(target):
+    t = target("descriptors", "netlink-read").settle()
+    assert socket(look(t))["protocol"] == "netlink" and words(t).endswith(": netlink")
+
+
+@pytest.mark.parametrize("what", ["tcp", "unix"])
+def test_accept(target, source, what, short_path):
+    t = target("descriptors", f"accept-{what}", short_path).settle()
+    found = look(t, source)
+    assert found["kind"] == "accept" and socket(found)["listening"] and socket(found)["state"] == "listening"
+    assert re.fullmatch(str(short_path) if what == "unix" else r"127\.0\.0\.1:\d+", socket(found)["local"])
+    fd = found["descriptor"]["fd"]
+    assert words(t).endswith(f"waits for connections on fd {fd}: {what} {socket(found)['local']} (listening)")
+
+
+@pytest.mark.parametrize("what", ["tcp", "unix"])
+def test_connect(target, source, what, short_path):
+    t = target("descriptors", f"connect-{what}", short_path).settle()
+    found = look(t, source)
+    assert found["kind"] == "connect" and not found["timed"]
+    assert re.fullmatch(str(short_path) if what == "unix" else r"127\.0\.0\.1:\d+", found["remote_address"])
+    if what == "tcp":
+        assert socket(found)["state"] == "connecting" and f"→ {found['remote_address']} (connecting)" in words(t)
+    else:
+        assert words(t).endswith(f": unix to {short_path}")
+
+
+OTHERS = {
+    "eventfd": ("eventfd", "eventfd, whose count is 0"),
+    "timerfd": ("timerfd", r"timer, which expires in 59 min \d+ s"),
+    "timerfd-unset": ("timerfd", "timer, which is not set"),
+    "signalfd": ("signalfd", "signalfd"),
+    "inotify": ("inotify", "inotify"),
+    "terminal": ("terminal", r"terminal /dev/pts/\d+"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_descriptors(target, what):
+    kind, word = OTHERS[what]
+    t = target("descriptors", what).settle()
+    found = look(t)
+    assert (found["kind"], found["descriptor"]["kind"], found["peers"]) == ("read", kind, [])
+    assert (found["descriptor"]["left_ms"] is not None) == (what == "timerfd")
+    assert re.search(rf" waiter reads fd {found['descriptor']['fd']}: {word}$", words(t))
+
+
+def test_ring(target):
+    t = target("descriptors", "io_uring")
+    if "cannot" in t.tids:
+        pytest.skip("io_uring is not there")
+    found = look(t.settle())
+    assert (found["kind"], found["descriptor"]["kind"]) == ("events", "io_uring")
+    assert words(t).endswith(f"waits for completions of fd {found['descriptor']['fd']}: io_uring")
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+def test_poll_one(target, source):
+    """As a program reads that has a time limit for it."""
+    t = target("descriptors", "poll-tcp").settle()
+    found = look(t, source)
+    assert (found["kind"], found["timed"], found["descriptor"]) == ("events", False, None)
+    (only,) = found["set"]["descriptors"]
+    assert (only["kind"], only["events"], only["socket"]["protocol"]) == ("socket", 1, "tcp")
+    assert peers(found) == [(t.tids["child"], "partner")]
+    assert f" waits to read fd {only['fd']}: tcp 127.0.0.1:" in words(t)
+
+
+def test_pidfd(target):
+    t = target("descriptors", "poll-pidfd").settle()
+    (only,) = look(t)["set"]["descriptors"]
+    assert (only["kind"], only["pid"]) == ("pidfd", t.tids["child"])
+    assert words(t).endswith(f": pidfd of pid {t.tids['child']}")
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+@pytest.mark.parametrize("call", ["poll", "select"])
+def test_two(target, source, call):
+    t = target("descriptors", f"{call}-two").settle()
+    found = look(t, source)
+    assert found["timed"] == (call == "poll")
+    assert found["set"]["kinds"] == {"eventfd": 1, "pipe": 1} and found["set"]["total"] == 2
+    assert {(d["kind"], d["events"]) for d in found["set"]["descriptors"]} == {("eventfd", 1), ("pipe", 4)}
+    line = words(t)
+    assert re.search(r"write fd \d+: pipe \d+", line) and re.search(r"read fd \d+: eventfd, whose count is 0", line)
+    assert (", but not for ever" in line) == (call == "poll")
+
+
+@pytest.mark.asan
+@pytest.mark.arch
+def test_epoll(target, source):
+    t = target("descriptors", "epoll").settle()
+    found = look(t, source)
+    assert (found["kind"], found["descriptor"]["kind"]) == ("events", "epoll")
+    assert found["set"]["kinds"] == {"pipe": 1, "socket": 2, "eventfd": 1, "timerfd": 1} and found["set"]["listening"] == 1
+    assert sorted(d["socket"]["protocol"] for d in found["set"]["descriptors"] if d["socket"]) == ["tcp", "unix"]
+    line = f" waits for events of epoll fd {found['descriptor']['fd']}: 1 pipe, 2 sockets (1 listening), 1 eventfd, 1 timer"
+    assert words(t, source).endswith(line)
+    each = run("why", "-v", source, t.pid).out
+    assert re.search(r"^    read fd \d+: tcp 127\.0\.0\.1:\d+ \(listening\)$", each, re.M)
+    assert re.search(r"^    read fd \d+: timer, which is not set$", each, re.M)
+    assert re.search(r"^    read fd \d+: timer, which is not set$", run("-v", source, t.pid).out, re.M)
+
+
+def test_many(target):
+    """Ten thousand sockets are counted, and some are told one by one."""
+    t = target("descriptors", "epoll-many")
+    if "cannot" in t.tids:
+        pytest.skip("so many descriptors are not allowed")
+    found = look(t.settle())
+    assert found["set"]["kinds"] == {"socket": 10001, "eventfd": 1} and found["set"]["listening"] == 1
+    assert found["set"]["total"] == 10002 and len(found["set"]["descriptors"]) == 1024
+    out = run("why", t.pid).out
+    assert re.search(r"^2 threads wait for events of epoll fd \d+: 10001 sockets \(1 listening\), 1 eventfd each$", out, re.M), out
+
+
+def test_servers(target):
+    """Those that serve clients of one address are one group."""
+    t = target("descriptors", "servers").settle()
+    doc = until(lambda: run("why", "--json", t.pid).doc, lambda doc: all(th["waits_for"] and th["waits_for"]["certain"] for th in doc["threads"]))
+    ends = [socket(th["waits_for"]) for th in doc["threads"] if th["name"] == "server"]
+    assert len(ends) == 40 and len({end["remote"] for end in ends}) == 40
+    (local,) = {end["local"] for end in ends}
+    out = run("why", t.pid).out
+    assert re.search(rf"^40 threads read tcp sockets of clients of {local}: (127\.0\.0\.1:\d+, ){{3}}…, at the other end this process itself$", out, re.M), out
+    assert len(out.splitlines()) < 12
+
+
+def test_chain(target, source):
+    t = target("descriptors", "chain").settle()
+    out = run("why", source, t.pid).out
+    fd = look(t, source, who="worker-3")["descriptor"]["fd"]
+    chain = rf"^31 threads wait for mutex cache_lock 0x[0-9a-f]+ \(descriptors\+0x[0-9a-f]+\), held by tid {t.tids['worker-3']} worker-3, "
+    assert re.search(chain + rf"which reads fd {fd}: tcp 127\.0\.0\.1:\d+ → 127\.0\.0\.1:\d+ \(established\), at the other end pid {t.tids['child']} partner$", out, re.M), out
+
+
+@pytest.mark.parametrize("what", ["open-fifo", "open-fifo-at"])
+def test_open(target, source, tmp_path, what):
+    path = tmp_path / "fifo"
+    t = target("descriptors", what, path).settle()
+    found = look(t, source)
+    assert (found["kind"], found["path"], found["descriptor"]) == ("open", str(path), None)
+    assert words(t, source).endswith(f" waiter opens {path}")
+
+
+def test_relative_path(target, tmp_path):
+    t = target("descriptors", "open-fifo", "fifo", cwd=tmp_path).settle()
+    assert look(t)["path"] == str(tmp_path / "fifo")
+
+
+@pytest.mark.parametrize("what, kind", [("splice-empty", "read"), ("splice-full", "write")])
+def test_either(target, tmp_path, what, kind, root):
+    t = target("descriptors", what, tmp_path / "file").settle()
+    found = look(t)
+    assert (found["kind"], found["descriptor"]["kind"]) == (kind, "pipe")
+
+
+def test_runs_all_the_while(target):
+    """What is said of a thread that goes on all the time is certain only if it fits what the thread was seen in."""
+    t = target("descriptors", "ping-pong")
+    seen = set()
+    for _ in rounds(60):
+        r = run("why", "--json", t.pid)
+        assert r.code in (0, 3), r
+        for th in r.doc["threads"]:
+            wait = th["waits_for"]
+            seen.add(bool(wait and wait["certain"]))
+            if wait and th["name"] in ("ping", "pong"):
+                assert wait["kind"] in ("read", "write") and wait["descriptor"]["kind"] == "pipe"
+                assert th["state"] != "R" and peers(wait) == [(t.pid, "descriptors")]
+    assert seen == {False, True}, seen
+
+
+@pytest.mark.parametrize("what", ["tcp-read", "unix-read"])
+def test_other_network(target, unshare, source, short_path, what, root):
+    """The tables of another network namespace are read there."""
+    up = [unshare, "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    t = target("descriptors", what, short_path, wrap=up).settle()
+    assert os.readlink(f"/proc/{t.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    found = look(t, source)
+    assert (socket(found)["protocol"], socket(found)["state"]) == (what[:-5], "established")
+    assert peers(found) == [(t.tids["child"], "partner")]
+
+
+def test_ordinary_user(target):
+    """For processes of one's own it takes no rights; what others have is not seen, and then it is not said that all was."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    t = target("descriptors", "tcp-read", user=NOBODY, group=NOBODY, extra_groups=[]).settle()
+    found = None
+
+    def take():
+        r = run("why", "--json", t.pid, user=NOBODY, group=NOBODY, extra_groups=[])
+        return thread(r.doc, t.tids["waiter"])["waits_for"]
+
+    found = until(take, lambda wait: wait and wait["certain"])
+    assert socket(found)["state"] == "established" and not found["peers_known"]
+    assert peers(found) == [(t.tids["child"], "partner")]
+
+
+def test_no_waits(target):
+    """Nothing is said, and nothing was looked at."""
+    t = target("descriptors", "chain").settle()
+    doc = run("--json", "--no-waits", t.pid).doc
+    assert all(th["waits_for"] is None for th in doc["threads"])
+    assert "waits for" not in run("--no-waits", t.pid).out and "reads fd" not in run("--no-waits", t.pid).out
+    seen = run("--no-waits", t.pid, wrap=["strace", "-f", "-e", "trace=readlinkat,openat,socket", "-o", "/dev/fd/2"]) if shutil.which("strace") else None
+    assert seen is None or "fdinfo" not in seen.err
+
+
+@pytest.mark.parametrize("what", ["pipe-read", "pipe-write", "fifo", "tcp-read", "epoll", "poll-two", "open-fifo", "connect-tcp", "timerfd"])
 def test_replay(target, tmp_path, what):
     """A saved snapshot tells the same, on any machine."""
     t = target("descriptors", what, tmp_path / "fifo").settle()
@@ -127,10 +412,10 @@ def test_snapshot_says_it_too(target):
     assert re.search(rf"^  reads fd \d+: pipe \d+, which is empty, written by pid {t.tids['child']} partner$", run(t.pid).out, re.M)
 
 
-@pytest.mark.parametrize("what", ["pipe-read"])
-def test_schema(target, what):
+@pytest.mark.parametrize("what", ["pipe-read", "tcp-read", "epoll", "open-fifo", "connect-tcp"])
+def test_schema(target, tmp_path, what):
     jsonschema = pytest.importorskip("jsonschema")
-    t = target("descriptors", what).settle()
+    t = target("descriptors", what, tmp_path / "fifo").settle()
     for command, schema in (("why", "why"), ("snapshot", "snapshot")):
         doc = run(command, "--json", t.pid).doc
         jsonschema.validate(doc, json.loads((ROOT / f"docs/schema/{schema}.schema.json").read_text()))

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -19,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+
+enum { MANY = 10000, WORKERS = 40 };
 
 static int fds[2];
 static const char *argument;
@@ -63,7 +66,7 @@ static void fill(int fd)
 
 FRAME static void read_it(void)
 {
-	char bytes[64];
+	char bytes[256];
 
 	target_arrived();
 	while (read(fds[0], bytes, sizeof(bytes)) >= 0 || errno == EINTR)
@@ -149,11 +152,523 @@ static void file_later(void)
 	target_start("waiter", read_later);
 }
 
+/* Sockets */
+
+static void check(int rc, const char *what)
+{
+	if (rc < 0)
+		target_die(what);
+}
+
+/* A socket that listens, on a port that the kernel chooses, or at a path. */
+static int listening(int family, int backlog, struct sockaddr_storage *address, socklen_t *len)
+{
+	int fd = socket(family, SOCK_STREAM, 0);
+
+	memset(address, 0, sizeof(*address));
+	address->ss_family = (sa_family_t)family;
+	*len = family == AF_INET ? sizeof(struct sockaddr_in) : family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_un);
+	if (family == AF_INET)
+		((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (family == AF_INET6)
+		((struct sockaddr_in6 *)address)->sin6_addr = in6addr_loopback;
+	else
+		snprintf(((struct sockaddr_un *)address)->sun_path, sizeof(((struct sockaddr_un *)address)->sun_path), "%s", argument);
+	check(fd, "socket");
+	check(bind(fd, (struct sockaddr *)address, *len), "bind");
+	check(listen(fd, backlog), "listen");
+	check(getsockname(fd, (struct sockaddr *)address, len), "getsockname");
+	return fd;
+}
+
+/* fds[0] is the client's end, fds[1] the server's. */
+static void connect_ends(int family)
+{
+	struct sockaddr_storage address;
+	socklen_t len;
+	int listener = listening(family, 5, &address, &len);
+
+	fds[0] = socket(family, SOCK_STREAM, 0);
+	check(connect(fds[0], (struct sockaddr *)&address, len), "connect");
+	fds[1] = accept(listener, NULL, NULL);
+	check(fds[1], "accept");
+	close(listener);
+}
+
+static void read_from_partner(void)
+{
+	start_partner(fds[0]);
+	close(fds[1]);
+	target_start("waiter", read_it);
+}
+
+static void tcp_read(void)
+{
+	connect_ends(AF_INET);
+	read_from_partner();
+}
+
+static void tcp6_read(void)
+{
+	connect_ends(AF_INET6);
+	read_from_partner();
+}
+
+static void unix_read(void)
+{
+	connect_ends(AF_UNIX);
+	read_from_partner();
+}
+
+static void pair_read(void)
+{
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), "socketpair");
+	read_from_partner();
+}
+
+static void write_to_partner(void)
+{
+	int other = fds[0];
+
+	start_partner(fds[1]);
+	fill(fds[1]);
+	close(other);
+	target_start("waiter", write_it);
+}
+
+static void tcp_write(void)
+{
+	connect_ends(AF_INET);
+	write_to_partner();
+}
+
+static void pair_write(void)
+{
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), "socketpair");
+	write_to_partner();
+}
+
+static void udp_read(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
+	check(bind(fds[0], (struct sockaddr *)&address, sizeof(address)), "bind");
+	target_start("waiter", read_it);
+}
+
+static void netlink_read(void)
+{
+	fds[0] = socket(AF_NETLINK, SOCK_RAW, 0);
+	target_start("waiter", read_it);
+}
+
+static void accept_it(void)
+{
+	target_arrived();
+	accept(fds[0], NULL, NULL);
+	target_die("accept");
+}
+
+static struct sockaddr_storage where;
+static socklen_t where_len;
+
+static void accept_tcp(void)
+{
+	fds[0] = listening(AF_INET, 5, &where, &where_len);
+	target_start("waiter", accept_it);
+}
+
+static void accept_unix(void)
+{
+	fds[0] = listening(AF_UNIX, 5, &where, &where_len);
+	target_start("waiter", accept_it);
+}
+
+/* Nobody accepts, and the queue is full. */
+static void connect_it(void)
+{
+	target_arrived();
+	connect(fds[0], (struct sockaddr *)&where, where_len);
+	target_die("connect");
+}
+
+static void fill_queue(int family)
+{
+	int fd, rc;
+
+	fds[1] = listening(family, 0, &where, &where_len);
+	do {
+		fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		rc = connect(fd, (struct sockaddr *)&where, where_len);
+		if (rc < 0 && errno == EINPROGRESS) { /* as long as it answers it is not full */
+			struct pollfd done = {.fd = fd, .events = POLLOUT};
+
+			rc = poll(&done, 1, 300) == 1 ? 0 : -1;
+		}
+	} while (rc == 0);
+	fds[0] = socket(family, SOCK_STREAM, 0);
+	target_start("waiter", connect_it);
+}
+
+static void connect_tcp(void)
+{
+	fill_queue(AF_INET);
+}
+
+static void connect_unix(void)
+{
+	fill_queue(AF_UNIX);
+}
+
+/* Other descriptors */
+
+static void read_eventfd(void)
+{
+	fds[0] = eventfd(0, 0);
+	target_start("waiter", read_it);
+}
+
+static void read_timer(void)
+{
+	const struct itimerspec hour = {.it_value.tv_sec = 3600};
+
+	fds[0] = timerfd_create(CLOCK_MONOTONIC, 0);
+	timerfd_settime(fds[0], 0, &hour, NULL);
+	target_start("waiter", read_it);
+}
+
+static void read_unset_timer(void)
+{
+	fds[0] = timerfd_create(CLOCK_MONOTONIC, 0);
+	target_start("waiter", read_it);
+}
+
+static void read_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fds[0] = signalfd(-1, &set, 0);
+	target_start("waiter", read_it);
+}
+
+static void read_inotify(void)
+{
+	fds[0] = inotify_init1(0);
+	target_start("waiter", read_it);
+}
+
+static void read_terminal(void)
+{
+	fds[1] = posix_openpt(O_RDWR | O_NOCTTY);
+	check(fds[1] < 0 || grantpt(fds[1]) || unlockpt(fds[1]) ? -1 : 0, "a terminal");
+	fds[0] = open(ptsname(fds[1]), O_RDWR | O_NOCTTY);
+	target_start("waiter", read_it);
+}
+
+/* Sets */
+
+static void poll_it(void)
+{
+	struct pollfd one = {.fd = fds[0], .events = POLLIN};
+
+	target_arrived();
+	for (;;)
+		poll(&one, 1, -1);
+}
+
+static void poll_tcp(void)
+{
+	connect_ends(AF_INET);
+	start_partner(fds[0]);
+	close(fds[1]);
+	target_start("waiter", poll_it);
+}
+
+static void poll_pidfd(void)
+{
+	start_partner(-1);
+	fds[0] = (int)syscall(SYS_pidfd_open, target_threads[0].tid, 0);
+	target_start("waiter", poll_it);
+}
+
+static void poll_for_a_while(void)
+{
+	struct pollfd two[] = {{.fd = fds[0], .events = POLLIN}, {.fd = -1}, {.fd = fds[1], .events = POLLOUT}};
+
+	target_arrived();
+	for (;;)
+		poll(two, 3, 3600 * 1000);
+}
+
+static void poll_two(void)
+{
+	make_pipe();
+	fill(fds[1]);
+	fds[0] = eventfd(0, 0);
+	target_start("waiter", poll_for_a_while);
+}
+
+static void select_it(void)
+{
+	fd_set reads, writes;
+
+	target_arrived();
+	for (;;) {
+		FD_ZERO(&reads);
+		FD_ZERO(&writes);
+		FD_SET(fds[0], &reads);
+		FD_SET(fds[1], &writes);
+		select(FD_SETSIZE, &reads, &writes, NULL, NULL);
+	}
+}
+
+static void select_two(void)
+{
+	make_pipe();
+	fill(fds[1]);
+	fds[0] = eventfd(0, 0);
+	target_start("waiter", select_it);
+}
+
+static void watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	check(fd, "a descriptor to watch");
+	check(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+}
+
+static void wait_for_events(void)
+{
+	struct epoll_event event;
+
+	target_arrived();
+	for (;;)
+		epoll_wait(fds[0], &event, 1, -1);
+}
+
+static void epoll(void)
+{
+	int ends[2], pipes[2];
+
+	fds[0] = epoll_create1(0);
+	watch(fds[0], listening(AF_INET, 5, &where, &where_len));
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+	watch(fds[0], ends[0]);
+	watch(fds[0], eventfd(0, 0));
+	watch(fds[0], timerfd_create(CLOCK_MONOTONIC, 0));
+	check(pipe(pipes), "pipe");
+	watch(fds[0], pipes[0]);
+	target_start("waiter", wait_for_events);
+}
+
+static void epoll_many(void)
+{
+	const struct rlimit limit = {MANY + 100, MANY + 100};
+	int ends[2];
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0) {
+		target_start("cannot", target_block);
+		return;
+	}
+	fds[0] = epoll_create1(0);
+	for (int i = 0; i < MANY / 2; i++) {
+		check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+		watch(fds[0], ends[0]);
+		watch(fds[0], ends[1]);
+	}
+	watch(fds[0], listening(AF_INET, 5, &where, &where_len));
+	watch(fds[0], eventfd(0, 0));
+	target_start("waiter", wait_for_events);
+	target_start("another", wait_for_events);
+}
+
+static void enter_ring(void)
+{
+	target_arrived();
+	for (;;)
+		syscall(SYS_io_uring_enter, fds[0], 0, 1, IORING_ENTER_GETEVENTS, NULL, 0);
+}
+
+static void ring(void)
+{
+	struct io_uring_params params = {0};
+
+	fds[0] = (int)syscall(SYS_io_uring_setup, 4, &params);
+	target_start(fds[0] < 0 ? "cannot" : "waiter", fds[0] < 0 ? target_block : enter_ring);
+}
+
+/* Several */
+
+/* Clients that say nothing, each served by a thread of its own. */
+static void serve(void)
+{
+	char byte;
+	int fd = accept(fds[0], NULL, NULL);
+
+	check(fd, "accept");
+	target_arrived();
+	while (read(fd, &byte, 1) >= 0 || errno == EINTR)
+		;
+}
+
+static void servers(void)
+{
+	fds[0] = listening(AF_INET, WORKERS, &where, &where_len);
+	for (int i = 0; i < WORKERS; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+		check(connect(fd, (struct sockaddr *)&where, where_len), "connect");
+		target_start("server", serve);
+	}
+}
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int locked;
+
+static void hold_and_read(void)
+{
+	pthread_mutex_lock(&cache_lock);
+	atomic_store(&locked, 1);
+	read_it();
+}
+
+static void want_lock(void)
+{
+	while (!atomic_load(&locked))
+		usleep(1000);
+	target_arrived();
+	pthread_mutex_lock(&cache_lock);
+}
+
+static void chain(void)
+{
+	static char names[31][16];
+
+	connect_ends(AF_INET);
+	start_partner(fds[0]);
+	close(fds[1]);
+	target_start("worker-3", hold_and_read);
+	for (int i = 0; i < 31; i++) {
+		snprintf(names[i], sizeof(names[i]), "wants-%d", i);
+		target_start(names[i], want_lock);
+	}
+}
+
+/* Two threads that hand a byte to and fro as fast as they can. */
+static int to[2], fro[2];
+
+static void play(int in, int out)
+{
+	char byte = 0;
+
+	target_arrived();
+	while (read(in, &byte, 1) == 1 && write(out, &byte, 1) == 1)
+		;
+}
+
+static void ping(void)
+{
+	play(to[0], fro[1]);
+}
+
+static void pong(void)
+{
+	play(fro[0], to[1]);
+}
+
+static void ping_pong(void)
+{
+	check(pipe(to), "pipe");
+	check(pipe(fro), "pipe");
+	target_start("ping", ping);
+	target_start("pong", pong);
+	check((int)write(to[1], "", 1), "write");
+}
+
+/* Files */
+
+static void open_it(void)
+{
+	target_arrived();
+	open(argument, O_RDONLY);
+	target_die("open");
+}
+
+static void open_fifo(void)
+{
+	check(mkfifo(argument, 0600), "mkfifo");
+	target_start("waiter", open_it);
+}
+
+static void open_at(void)
+{
+	target_arrived();
+	openat(fds[0], strrchr(argument, '/') + 1, O_RDONLY);
+	target_die("openat");
+}
+
+/* By its name in a directory that is open. */
+static void open_fifo_at(void)
+{
+	char *directory = strdup(argument);
+
+	check(mkfifo(argument, 0600), "mkfifo");
+	*strrchr(directory, '/') = '\0';
+	fds[0] = open(directory, O_RDONLY | O_DIRECTORY);
+	target_start("waiter", open_at);
+}
+
+/* Two descriptors in one call */
+
+static void splice_it(void)
+{
+	target_arrived();
+	splice(fds[0], NULL, fds[1], NULL, 4096, 0);
+	target_die("splice");
+}
+
+/* From an empty pipe to a file. */
+static void splice_empty(void)
+{
+	make_pipe();
+	fds[1] = open(argument, O_WRONLY | O_CREAT, 0600);
+	target_start("waiter", splice_it);
+}
+
+/* From a file to a full pipe. */
+static void splice_full(void)
+{
+	int pipes[2];
+
+	check(pipe(pipes), "pipe");
+	fill(pipes[1]);
+	fds[0] = open("/proc/self/exe", O_RDONLY);
+	fds[1] = pipes[1];
+	target_start("waiter", splice_it);
+}
+
 static const struct {
 	const char *name;
 	void (*begin)(void);
 } cases[] = {
-	{"pipe-read", pipe_read}, {"pipe-write", pipe_write}, {"pipe-own", pipe_own}, {"fifo", fifo}, {"file-later", file_later},
+	{"pipe-read", pipe_read},	{"pipe-write", pipe_write},   {"pipe-own", pipe_own},
+	{"fifo", fifo},			{"file-later", file_later},   {"tcp-read", tcp_read},
+	{"tcp6-read", tcp6_read},	{"tcp-write", tcp_write},     {"udp-read", udp_read},
+	{"unix-read", unix_read},	{"pair-read", pair_read},     {"pair-write", pair_write},
+	{"netlink-read", netlink_read}, {"accept-tcp", accept_tcp},   {"accept-unix", accept_unix},
+	{"connect-tcp", connect_tcp},	{"connect-unix", connect_unix}, {"eventfd", read_eventfd},
+	{"timerfd", read_timer},	{"timerfd-unset", read_unset_timer}, {"signalfd", read_signals},
+	{"inotify", read_inotify},	{"terminal", read_terminal},  {"poll-tcp", poll_tcp},
+	{"poll-pidfd", poll_pidfd},	{"poll-two", poll_two},	      {"select-two", select_two},
+	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
+	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
+	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
+	{"io_uring", ring},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/looking.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/take.h"
+#include "privilege/remedy.h"
+#include "target/filesystems.h"
+
+enum {
+	MOST_KEPT = 1024, /* of a set; all are counted */
+};
+
+void looking_deinit(struct looking *l)
+{
+	if (l->is_open)
+		descriptors_close(&l->dirs);
+	u64map_deinit(&l->known);
+	vec_deinit(&l->seen);
+	vec_deinit(&l->epolls);
+	wanted_sockets_deinit(&l->wanted);
+	wanted_sockets_deinit(&l->listening);
+	for (size_t i = 0; i < l->crowds.len; i++)
+		free(l->crowds.data[i].inodes);
+	vec_deinit(&l->crowds);
+}
+
+/* False when they cannot be seen. */
+static bool open_directories(struct looking *l)
+{
+	char help[REMEDY_SIZE];
+	int rc;
+
+	if (l->is_open || l->refused)
+		return l->is_open;
+	rc = descriptors_open(&l->besides->capture->target->process, filesystems_is_local_mount, &l->dirs);
+	l->is_open = rc == 0;
+	l->refused = rc < 0;
+	if (rc == -EACCES || rc == -EPERM)
+		notes_add(&l->snap->notes, "which files and sockets threads wait for cannot be told: /proc/PID/fd is refused: %s",
+			  remedy(REFUSED_PTRACE, help));
+	return l->is_open;
+}
+
+static int want_socket(struct looking *l, const struct descriptor *d, bool wants_peer)
+{
+	struct wanted_socket *wanted = d->kind == DESCRIPTOR_SOCKET ? wanted_sockets_add(&l->wanted, d->inode, d->fd) : NULL;
+
+	if (wanted)
+		wanted->wants_peer |= wants_peer;
+	return wanted || d->kind != DESCRIPTOR_SOCKET ? 0 : -ENOMEM;
+}
+
+static int look(struct looking *l, int fd, struct descriptor *out)
+{
+	bool created;
+	uint64_t *slot;
+	int rc;
+
+	if (!open_directories(l))
+		return -EACCES;
+	slot = u64map_put(&l->known, (uint32_t)fd, &created);
+	if (!slot)
+		return -ENOMEM;
+	if (!created) {
+		*out = l->seen.data[*slot];
+		return out->kind == DESCRIPTOR_UNKNOWN ? -ENOENT : 0;
+	}
+	*slot = l->seen.len;
+	rc = descriptors_read(&l->dirs, fd, l->snap->arena, out);
+	if (rc < 0)
+		out->kind = DESCRIPTOR_UNKNOWN;
+	return vec_push(&l->seen, *out) ? rc : -ENOMEM;
+}
+
+int looking_at(struct looking *l, int fd, struct descriptor *out)
+{
+	int rc = look(l, fd, out);
+
+	return rc == 0 ? want_socket(l, out, true) : rc;
+}
+
+void looking_listens(struct looking *l, const struct descriptor *d)
+{
+	struct wanted_socket *wanted = d->kind == DESCRIPTOR_SOCKET ? wanted_sockets_add(&l->wanted, d->inode, d->fd) : NULL;
+
+	if (wanted)
+		wanted->listens = true;
+}
+
+int looking_add(struct looking *l, struct descriptors_seen *set, int fd, uint32_t events)
+{
+	struct descriptor d;
+	int rc = look(l, fd, &d);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc < 0)
+		d = (struct descriptor){.fd = fd, .offset = -1, .left_ns = -1};
+	d.events = events;
+	return vec_push(set, d) ? 0 : -ENOMEM;
+}
+
+static int add_crowd(struct looking *l, const struct descriptors_seen *set, const struct descriptor *kept)
+{
+	struct crowd crowd = {.kept = kept, .inodes = calloc(set->len, sizeof(*crowd.inodes))};
+
+	for (size_t i = 0; crowd.inodes && i < set->len; i++) {
+		if (set->data[i].kind != DESCRIPTOR_SOCKET)
+			continue;
+		crowd.inodes[crowd.len++] = set->data[i].inode;
+		if (!wanted_sockets_add(&l->listening, set->data[i].inode, set->data[i].fd))
+			break;
+	}
+	if (crowd.inodes && vec_push(&l->crowds, crowd))
+		return 0;
+	free(crowd.inodes);
+	return -ENOMEM;
+}
+
+int looking_keep(struct looking *l, const struct descriptors_seen *set, struct descriptor_set *out)
+{
+	int rc = 0;
+
+	*out = (struct descriptor_set){.total = (uint32_t)set->len, .len = set->len < MOST_KEPT ? (uint32_t)set->len : MOST_KEPT};
+	out->data = arena_alloc(l->snap->arena, out->len * sizeof(*out->data) + 1);
+	if (!out->data)
+		return -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < set->len; i++) {
+		out->counts[set->data[i].kind]++;
+		if (set->len == out->len)
+			rc = want_socket(l, &set->data[i], set->len == 1);
+		if (i < out->len)
+			out->data[i] = set->data[i];
+	}
+	return rc == 0 && set->len > out->len ? add_crowd(l, set, out->data) : rc;
+}
+
+/*
+ * A line of an epoll's tells the inode. That the descriptor is still the same one is seen by that; of sockets, of which there may be very
+ * many, no more is read, once it is known by which number their file system goes.
+ */
+static int add_watched(struct looking *l, struct descriptors_seen *set, const struct watched_descriptor *w)
+{
+	struct descriptor *d;
+	int rc;
+
+	if (l->socket_device && w->device == l->socket_device) {
+		struct descriptor socket = {.fd = w->fd, .kind = DESCRIPTOR_SOCKET, .inode = w->inode, .events = w->events, .offset = -1, .left_ns = -1};
+
+		socket.name = set->len < MOST_KEPT ? arena_printf(l->snap->arena, "socket:[%llu]", (unsigned long long)w->inode) : NULL;
+		return vec_push(set, socket) ? 0 : -ENOMEM;
+	}
+	rc = looking_add(l, set, w->fd, w->events);
+	d = rc == 0 ? &set->data[set->len - 1] : NULL;
+	if (d && d->kind == DESCRIPTOR_SOCKET && d->inode == w->inode)
+		l->socket_device = w->device;
+	else if (d && d->inode && d->inode != w->inode) /* it was closed here, and the number given to another */
+		*d = (struct descriptor){.fd = w->fd, .events = w->events, .offset = -1, .left_ns = -1};
+	return rc;
+}
+
+int looking_at_epoll(struct looking *l, int epoll, struct descriptor_set *out)
+{
+	struct watched_descriptors watched = {0};
+	struct descriptors_seen set = {0};
+	int rc;
+
+	for (size_t i = 0; i < l->epolls.len; i++)
+		if (l->epolls.data[i].fd == epoll) {
+			*out = l->epolls.data[i].set;
+			return 0;
+		}
+	rc = descriptors_watched(&l->dirs, epoll, &watched);
+	for (size_t i = 0; rc == 0 && i < watched.len; i++)
+		rc = add_watched(l, &set, &watched.data[i]);
+	if (rc == 0)
+		rc = looking_keep(l, &set, out);
+	if (rc == 0 && !vec_push(&l->epolls, (struct epoll_seen){.fd = epoll, .set = *out}))
+		rc = -ENOMEM;
+	vec_deinit(&watched);
+	vec_deinit(&set);
+	return rc;
+}
+
+const char *looking_at_address(struct looking *l, const void *address, size_t len)
+{
+	return socket_address(address, len, l->snap->arena);
+}
+
+static void describe(const struct looking *l, struct descriptor *d)
+{
+	const struct wanted_socket *wanted = d->kind == DESCRIPTOR_SOCKET ? wanted_sockets_find(&l->wanted, d->inode) : NULL;
+
+	if (!wanted && d->kind == DESCRIPTOR_SOCKET)
+		wanted = wanted_sockets_find(&l->listening, d->inode);
+	if (wanted)
+		d->socket = wanted->facts;
+}
+
+static bool listens(const struct looking *l, uint64_t inode)
+{
+	const struct wanted_socket *wanted = wanted_sockets_find(&l->listening, inode);
+
+	return wanted && wanted->facts.listening;
+}
+
+static uint32_t count_listeners(const struct looking *l, const struct descriptor_set *set)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; set->total > set->len && i < l->crowds.len; i++)
+		for (size_t k = 0; l->crowds.data[i].kept == set->data && k < l->crowds.data[i].len; k++)
+			n += listens(l, l->crowds.data[i].inodes[k]);
+	for (uint32_t i = 0; set->total == set->len && i < set->len; i++)
+		n += set->data[i].socket.listening;
+	return n;
+}
+
+static void open_sockets(struct looking *l)
+{
+	const struct process *process = &l->besides->capture->target->process;
+
+	if (sockets_are_of(l->sockets, process))
+		return;
+	sockets_close(l->sockets);
+	if (sockets_open(process, l->sockets) < 0)
+		notes_add(&l->snap->notes, "what the sockets are that threads wait for cannot be told: neither SOCK_DIAG nor /proc/PID/net can be used");
+}
+
+int looking_find_sockets(struct looking *l)
+{
+	int rc = 0;
+
+	if (l->wanted.len || l->listening.len)
+		open_sockets(l);
+	l->listening.only_listening = true;
+	if (l->wanted.len)
+		rc = sockets_find(l->sockets, &l->wanted, &l->dirs, l->snap->arena);
+	if (rc == 0 && l->listening.len)
+		rc = sockets_find(l->sockets, &l->listening, &l->dirs, l->snap->arena);
+	for (size_t i = 0; rc == 0 && i < l->snap->waits.len; i++) {
+		struct snap_wait *w = &l->snap->waits.data[i];
+
+		describe(l, &w->on);
+		for (uint32_t k = 0; k < w->set.len; k++)
+			describe(l, &w->set.data[k]);
+		w->set.listeners = count_listeners(l, &w->set);
+	}
+	return rc;
+}

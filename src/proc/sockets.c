@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/sockets.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/signals.h"
+
+enum {
+	REPLY_SIZE = 128 << 10,
+	FEW = 16,	     /* unix sockets are asked for one by one: the kernel searches all of them each time */
+	MOST_EXACT = 256,    /* other ends that are asked for */
+	PATIENCE_MS = 1000, /* for the kernel's answer */
+	ALL_STATES = 0xfff & ~(1 << TCP_TIME_WAIT),
+};
+
+/* What the kernel calls a protocol, and how it is asked for. */
+static const struct protocol {
+	const char *kernel; /* of the newer names only the beginning */
+	const char *name;
+	const char *file; /* below /proc/PID/net; NULL: it is only named */
+	uint8_t family, number;
+} protocols[] = {
+	{"TCPv6", "tcp", "tcp6", AF_INET6, IPPROTO_TCP}, {"TCP", "tcp", "tcp", AF_INET, IPPROTO_TCP},
+	{"UDPv6", "udp", "udp6", AF_INET6, IPPROTO_UDP}, {"UDP", "udp", "udp", AF_INET, IPPROTO_UDP},
+	{"UNIX", "unix", "unix", AF_UNIX, 0},		 {"NETLINK", "netlink", NULL, 0, 0},
+	{"PACKET", "packet", NULL, 0, 0},		 {"RAW", "raw", NULL, 0, 0},
+	{"PING", "ping", NULL, 0, 0},			 {"AF_VSOCK", "vsock", NULL, 0, 0},
+	{"MPTCP", "mptcp", NULL, 0, 0},			 {"SCTP", "sctp", NULL, 0, 0},
+};
+
+static const struct protocol *find_protocol(const char *kernel)
+{
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++)
+		if (strncmp(kernel, protocols[i].kernel, strlen(protocols[i].kernel)) == 0)
+			return &protocols[i];
+	return NULL;
+}
+
+/* Namespaces */
+
+static int open_diag(void)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+struct visit_there {
+	int ns;
+	int diag;
+};
+
+static void *open_there(void *arg)
+{
+	struct visit_there *there = arg;
+
+	if (setns(there->ns, CLONE_NEWNET) == 0)
+		there->diag = open_diag();
+	return NULL;
+}
+
+/* A socket stays in the namespace that it was made in; the thread that went there for it ends. */
+static int open_diag_in(int ns)
+{
+	struct visit_there there = {.ns = ns, .diag = -1};
+	sigset_t before;
+	pthread_t thread;
+	int rc;
+
+	signals_block_for_worker(&before);
+	rc = pthread_create(&thread, NULL, open_there, &there);
+	signals_restore(&before);
+	if (rc == 0)
+		pthread_join(thread, NULL);
+	return there.diag;
+}
+
+static uint64_t namespace_of(int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, "ns/net", &st, 0) == 0 ? st.st_ino : 0;
+}
+
+bool sockets_are_of(const struct sockets *sockets, const struct process *process)
+{
+	return sockets->ns && sockets->ns == namespace_of(process->mm_fd);
+}
+
+int sockets_open(const struct process *process, struct sockets *out)
+{
+	_cleanup_close_ int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ns = -1;
+
+	*out = (struct sockets){.ns = namespace_of(process->mm_fd), .diag = -1, .net = -1};
+	if (out->ns && self >= 0 && out->ns == namespace_of(self)) {
+		out->diag = open_diag();
+	} else if (out->ns) {
+		ns = openat(process->mm_fd, "ns/net", O_RDONLY | O_CLOEXEC);
+		if (ns >= 0)
+			out->diag = open_diag_in(ns);
+	}
+	if (out->diag < 0)
+		out->net = openat(process->mm_fd, "net", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return out->diag >= 0 || out->net >= 0 ? 0 : -errno;
+}
+
+void sockets_close(struct sockets *sockets)
+{
+	cleanup_close(&sockets->diag);
+	cleanup_close(&sockets->net);
+}
+
+/* What is wanted */
+
+struct wanted_socket *wanted_sockets_add(struct wanted_sockets *wanted, uint64_t inode, int fd)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&wanted->by_inode, inode, &created);
+
+	if (!slot)
+		return NULL;
+	if (created) {
+		*slot = wanted->len;
+		if (!vec_push(wanted, (struct wanted_socket){.inode = inode, .fd = fd}))
+			return NULL;
+	}
+	return &wanted->data[*slot];
+}
+
+const struct wanted_socket *wanted_sockets_find(const struct wanted_sockets *wanted, uint64_t inode)
+{
+	const uint64_t *slot = u64map_find(&wanted->by_inode, inode);
+
+	return slot ? &wanted->data[*slot] : NULL;
+}
+
+void wanted_sockets_deinit(struct wanted_sockets *wanted)
+{
+	vec_deinit(wanted);
+	u64map_deinit(&wanted->by_inode);
+}
+
+struct finding {
+	const struct sockets *sockets;
+	struct wanted_sockets *wanted;
+	const struct protocol *protocol;
+	struct arena *arena;
+	struct u64map ports; /* of IP, that somebody listens on */
+	struct u64map peers; /* inodes of other ends of unix sockets, and the names that they have */
+	uint64_t exact;	     /* the inode that was found */
+	bool names_peers;    /* what is looked for are these names */
+	bool no_memory;
+};
+
+static void found(void *arg, const struct diag_socket *s)
+{
+	struct finding *f = arg;
+	uint64_t *slot = u64map_find(&f->wanted->by_inode, s->inode);
+	struct wanted_socket *w = slot ? &f->wanted->data[*slot] : NULL;
+	bool created;
+
+	if (s->family != AF_UNIX && s->state == TCP_LISTEN && !u64map_put(&f->ports, s->local_port, &created))
+		f->no_memory = true;
+	if (!s->inode || !w || w->found)
+		return;
+	w->found = true;
+	if (!socket_describe(s, f->protocol->name, f->arena, &w->facts) || (s->peer && !u64map_put(&f->peers, s->peer, &created)))
+		f->no_memory = true;
+}
+
+/* The name of the other end. */
+static void found_peer(void *arg, const struct diag_socket *s)
+{
+	struct finding *f = arg;
+	uint64_t *slot = u64map_find(&f->peers, s->inode);
+	struct descriptor_socket facts = {0};
+
+	if (!slot || !s->has_name)
+		return;
+	if (!socket_describe(s, "unix", f->arena, &facts))
+		f->no_memory = true;
+	*slot = (uint64_t)(uintptr_t)facts.local;
+}
+
+static void found_exact(void *arg, const struct diag_socket *s)
+{
+	((struct finding *)arg)->exact = s->inode;
+}
+
+/* By SOCK_DIAG */
+
+/* Sends a request, and visits all that is replied. 0 or -errno. */
+static int ask(int diag, const void *body, size_t len, bool all, void (*visit)(void *arg, const struct diag_socket *s), void *arg)
+{
+	struct {
+		struct nlmsghdr header;
+		uint8_t body[sizeof(struct inet_diag_req_v2)];
+	} request = {.header = {.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + len),
+				.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | (all ? NLM_F_DUMP : 0))}};
+	_cleanup_free_ uint8_t *reply = malloc(REPLY_SIZE);
+	int rc = 1;
+
+	if (!reply)
+		return -ENOMEM;
+	memcpy(request.body, body, len);
+	if (send(diag, &request, NLMSG_HDRLEN + len, 0) < 0)
+		return -errno;
+	while (rc > 0) {
+		ssize_t got = recv(diag, reply, REPLY_SIZE, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EIO;
+		rc = sockets_parse(reply, (size_t)got, visit, arg);
+		if (!all && rc > 0)
+			rc = 0; /* there is one answer */
+	}
+	return rc;
+}
+
+static uint32_t states_of(const struct wanted_sockets *wanted)
+{
+	bool only_listening = true;
+
+	for (size_t i = 0; !wanted->only_listening && i < wanted->len; i++)
+		only_listening &= wanted->data[i].found || wanted->data[i].listens;
+	return wanted->only_listening || only_listening ? 1 << TCP_LISTEN : ALL_STATES;
+}
+
+static int ask_inet(struct finding *f)
+{
+	struct inet_diag_req_v2 request = {.sdiag_family = f->protocol->family, .sdiag_protocol = f->protocol->number};
+
+	request.idiag_states = f->protocol->number == IPPROTO_TCP ? states_of(f->wanted) : ~0u;
+	return ask(f->sockets->diag, &request, sizeof(request), true, found, f);
+}
+
+static int ask_unix(struct finding *f, uint64_t inode)
+{
+	struct unix_diag_req request = {
+		.sdiag_family = AF_UNIX,
+		.udiag_states = f->wanted->only_listening ? 1 << TCP_LISTEN : ~0u,
+		.udiag_ino = (uint32_t)inode,
+		.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN,
+		.udiag_cookie = {~0u, ~0u},
+	};
+
+	return ask(f->sockets->diag, &request, sizeof(request), !inode, f->names_peers ? found_peer : found, f);
+}
+
+/* A few by inode, else all at once. */
+static int ask_unix_wanted(struct finding *f)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < f->wanted->len; i++)
+		n += !f->wanted->data[i].found;
+	if (n > FEW || f->wanted->only_listening)
+		return ask_unix(f, 0);
+	for (size_t i = 0; rc != -ENOMEM && i < f->wanted->len; i++)
+		if (!f->wanted->data[i].found)
+			rc = ask_unix(f, f->wanted->data[i].inode); /* it may be of another kind */
+	return rc;
+}
+
+/* What the other ends of unix sockets are called: whoever connects has no name, and the one who accepts has. */
+static void name_peers(struct finding *f)
+{
+	f->names_peers = true;
+	if (f->peers.len > FEW)
+		ask_unix(f, 0);
+	for (size_t i = 0; f->peers.len <= FEW && i < f->wanted->len; i++)
+		if (f->wanted->data[i].facts.peer)
+			ask_unix(f, f->wanted->data[i].facts.peer);
+	for (size_t i = 0; i < f->wanted->len; i++) {
+		struct descriptor_socket *s = &f->wanted->data[i].facts;
+		const uint64_t *slot = s->peer ? u64map_find(&f->peers, s->peer) : NULL;
+
+		if (slot && *slot)
+			s->remote = (const char *)(uintptr_t)*slot;
+	}
+}
+
+/* "10.0.0.5:41022" back to numbers. */
+static bool parse_end(const char *text, uint8_t family, __be32 address[static 4], __be16 *port)
+{
+	char host[INET6_ADDRSTRLEN + 2];
+	const char *colon = text ? strrchr(text, ':') : NULL;
+	const size_t skip = text && text[0] == '[', len = colon ? (size_t)(colon - text) : 0;
+
+	if (!colon || len < 2 * skip + 1 || len - 2 * skip >= sizeof(host))
+		return false;
+	memcpy(host, text + skip, len - 2 * skip);
+	host[len - 2 * skip] = '\0';
+	*port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+	return inet_pton(family, host, address) == 1;
+}
+
+/* The socket at the other end of a connection within this machine has the same addresses in the other order. */
+static uint64_t find_other_end(struct finding *f, const struct descriptor_socket *s)
+{
+	const uint8_t family = s->remote && s->remote[0] == '[' ? AF_INET6 : AF_INET;
+	struct inet_diag_req_v2 request = {
+		.sdiag_family = family,
+		.sdiag_protocol = f->protocol->number,
+		.idiag_states = ~0u,
+		.id = {.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
+	};
+	const size_t host = s->local ? strcspn(s->local, ":") : 0;
+	const bool is_loopback = s->local && s->remote && strncmp(s->local, "127.", 4) == 0 && strncmp(s->remote, "127.", 4) == 0;
+	const bool is_same = s->local && s->remote && strncmp(s->local, s->remote, s->local[0] == '[' ? strcspn(s->local, "]") : host) == 0;
+
+	if ((!is_loopback && !is_same) || !parse_end(s->remote, family, request.id.idiag_src, &request.id.idiag_sport) ||
+	    !parse_end(s->local, family, request.id.idiag_dst, &request.id.idiag_dport))
+		return 0;
+	f->exact = 0;
+	ask(f->sockets->diag, &request, sizeof(request), false, found_exact, f);
+	return f->exact;
+}
+
+static void find_other_ends(struct finding *f)
+{
+	unsigned asked = 0;
+
+	for (size_t i = 0; i < f->wanted->len && asked < MOST_EXACT; i++) {
+		struct wanted_socket *w = &f->wanted->data[i];
+
+		if (!w->found || !w->wants_peer || w->facts.peer || w->facts.protocol != f->protocol->name || w->facts.listening)
+			continue;
+		w->facts.peer = find_other_end(f, &w->facts);
+		asked++;
+	}
+}
+
+static void find_accepted(struct finding *f)
+{
+	for (size_t i = 0; i < f->wanted->len; i++) {
+		struct descriptor_socket *s = &f->wanted->data[i].facts;
+		const char *port = s->protocol == f->protocol->name && s->remote && s->local ? strrchr(s->local, ':') : NULL;
+
+		s->accepted |= port && u64map_find(&f->ports, strtoul(port + 1, NULL, 10));
+	}
+}
+
+/* By /proc/PID/net */
+
+static int read_file(struct finding *f)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	struct diag_socket s;
+	size_t size = 0;
+	int fd = openat(f->sockets->net, f->protocol->file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	file = fdopen(fd, "r");
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (getline(&line, &size, file) > 0)
+		if (sockets_parse_line(line, f->protocol->family == AF_UNIX, &s))
+			found(f, &s);
+	return 0;
+}
+
+/* Both */
+
+static void find_of_protocol(struct finding *f)
+{
+	if (!f->protocol->file)
+		return;
+	if (f->sockets->diag < 0) {
+		read_file(f);
+		find_accepted(f);
+	} else if (f->protocol->family == AF_UNIX) {
+		ask_unix_wanted(f);
+		name_peers(f);
+	} else {
+		ask_inet(f);
+		find_accepted(f);
+		find_other_ends(f);
+	}
+}
+
+/* That of the first one of which nothing is known; NULL: it has none that is known here. */
+static const struct protocol *next_protocol(struct wanted_sockets *wanted, const struct descriptors *dirs, bool *left)
+{
+	char kernel[32];
+
+	for (size_t i = 0; i < wanted->len; i++) {
+		struct wanted_socket *w = &wanted->data[i];
+		const struct protocol *protocol;
+
+		if (w->found || w->tried)
+			continue;
+		w->tried = true;
+		*left = true;
+		protocol = descriptors_protocol(dirs, w->fd, kernel, sizeof(kernel)) ? find_protocol(kernel) : NULL;
+		if (!protocol)
+			return NULL;
+		w->facts.protocol = protocol->name; /* if no more is found */
+		return protocol;
+	}
+	*left = false;
+	return NULL;
+}
+
+/* Of very many only those that listen: of the kinds that do. */
+static void find_listening(struct finding *f)
+{
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+		f->protocol = &protocols[i];
+		if (protocols[i].number == IPPROTO_TCP || protocols[i].family == AF_UNIX)
+			find_of_protocol(f);
+	}
+}
+
+int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena)
+{
+	struct finding f = {.sockets = sockets, .wanted = wanted, .arena = arena};
+	uint64_t done = 0;
+	bool left = true;
+
+	if (wanted->only_listening) {
+		find_listening(&f);
+		left = false;
+	}
+	while (left) {
+		f.protocol = next_protocol(wanted, dirs, &left);
+		if (!f.protocol || done >> (f.protocol - protocols) & 1)
+			continue;
+		done |= UINT64_C(1) << (f.protocol - protocols); /* what was not found by then is of another namespace, or gone */
+		find_of_protocol(&f);
+	}
+	u64map_deinit(&f.peers);
+	u64map_deinit(&f.ports);
+	return f.no_memory ? -ENOMEM : 0;
+}

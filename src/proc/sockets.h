@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_PROC_SOCKETS_H
+#define STAKEOUT_PROC_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/descriptor.h"
+#include "proc/descriptors.h"
+#include "proc/process.h"
+
+/*
+ * What sockets are: their protocols, states, addresses and other ends, by inode. The kernel is asked through SOCK_DIAG, in the network
+ * namespace of the process that has them; where such a socket cannot be had there, /proc/PID/net is read, which tells less.
+ */
+struct sockets {
+	uint64_t ns; /* inode of the network namespace */
+	int diag;    /* -1: there is none, */
+	int net;     /* and /proc/PID/net, or -1 */
+};
+
+/* 0 or -errno when neither can be had. */
+int sockets_open(const struct process *process, struct sockets *out);
+void sockets_close(struct sockets *sockets);
+bool sockets_are_of(const struct sockets *sockets, const struct process *process); /* of its network namespace */
+
+struct wanted_socket {
+	uint64_t inode;
+	int fd;		    /* a descriptor of it */
+	bool listens;	    /* it does, if it is a stream: somebody accepts connections there */
+	bool wants_peer;    /* who has the other end is of interest */
+	bool found, tried;
+	struct descriptor_socket facts;
+};
+
+struct wanted_sockets {
+	VEC_FIELDS(struct wanted_socket);
+	struct u64map by_inode;
+	bool only_listening; /* there are so many that only those are looked for */
+};
+
+/* Each inode is there once. NULL when memory is exhausted; good until the next one. */
+struct wanted_socket *wanted_sockets_add(struct wanted_sockets *wanted, uint64_t inode, int fd);
+const struct wanted_socket *wanted_sockets_find(const struct wanted_sockets *wanted, uint64_t inode); /* NULL: it is not there */
+void wanted_sockets_deinit(struct wanted_sockets *wanted);
+
+/*
+ * Finds what they are; `dirs` are the descriptors of the process that has them. 0 or -ENOMEM: of what could not be found the protocol is
+ * told at most.
+ */
+int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena);
+
+/* A socket as the kernel tells it. */
+struct diag_socket {
+	uint64_t inode;
+	uint64_t peer; /* of a unix socket */
+	uint8_t family, type, state;
+	uint8_t local[16], remote[16]; /* addresses of IP, 4 or 16 bytes */
+	uint16_t local_port, remote_port;
+	uint32_t scope; /* the interface that it is bound to */
+	uint32_t unread, unsent;
+	const char *name; /* of a unix socket; not terminated, may begin with NUL */
+	size_t name_len;
+	bool has_name;
+};
+
+/* Reads the messages in a reply. Returns 1 when more replies follow, 0 at the end, or -errno that the kernel reports; -EBADMSG: damaged. */
+int sockets_parse(const void *reply, size_t len, void (*visit)(void *arg, const struct diag_socket *socket), void *arg);
+
+/* A line of /proc/net/tcp, udp, or with is_unix of /proc/net/unix. False: it is none. */
+bool sockets_parse_line(const char *line, bool is_unix, struct diag_socket *out);
+
+/* What it is in words. False when memory is exhausted. */
+bool socket_describe(const struct diag_socket *socket, const char *protocol, struct arena *arena, struct descriptor_socket *out);
+
+/* "10.0.0.9:5432", "[::1]:80", a path, "@abstract": an address as a program gives it to connect(); NULL when it is none that is known. */
+const char *socket_address(const void *address, size_t len, struct arena *arena);
+
+#endif
