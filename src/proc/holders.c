@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/parallel.h"
 #include "proc/descriptors.h"
 #include "proc/family.h"
 #include "proc/task.h"
@@ -25,7 +27,10 @@ struct search {
 	struct u64map by_inode; /* of pipes and sockets */
 	struct u64map seen;	/* processes */
 	bool any_fifo;
+	struct tid_list pids; /* of this round: several threads look at them */
+	pthread_mutex_t lock; /* of all that follows, and of what is found */
 	bool all;
+	int rc;
 };
 
 /* Pipes and sockets are of two file systems. */
@@ -51,30 +56,39 @@ static int init(struct search *s)
 	return 0;
 }
 
-/* The permissions of the link are those of the descriptor. */
-static int add_holder(struct held *thing, pid_t pid, int dir, const char *number)
+/* NULL when memory is exhausted. */
+static struct holder *find_holder(struct held *thing, pid_t pid)
 {
-	struct holder *last = thing->holders.len ? &thing->holders.data[thing->holders.len - 1] : NULL;
-	struct stat st;
+	struct holder fresh = {.pid = pid};
 	char path[32];
 	ssize_t len;
 
+	for (size_t i = thing->holders.len; i > 0; i--)
+		if (thing->holders.data[i - 1].pid == pid)
+			return &thing->holders.data[i - 1];
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	len = process_read_file(AT_FDCWD, path, fresh.comm, sizeof(fresh.comm));
+	if (len > 0 && fresh.comm[len - 1] == '\n')
+		fresh.comm[len - 1] = '\0';
+	return vec_push(&thing->holders, fresh) ? &thing->holders.data[thing->holders.len - 1] : NULL;
+}
+
+/* The permissions of the link are those of the descriptor. */
+static int add_holder(struct search *s, struct held *thing, pid_t pid, int dir, const char *number)
+{
+	struct holder *holder;
+	struct stat st;
+
 	if (fstatat(dir, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* it was just closed */
-	if (!last || last->pid != pid) {
-		struct holder fresh = {.pid = pid};
-
-		snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-		len = process_read_file(AT_FDCWD, path, fresh.comm, sizeof(fresh.comm));
-		if (len > 0 && fresh.comm[len - 1] == '\n')
-			fresh.comm[len - 1] = '\0';
-		if (!vec_push(&thing->holders, fresh))
-			return -ENOMEM;
-		last = &thing->holders.data[thing->holders.len - 1];
+	pthread_mutex_lock(&s->lock);
+	holder = find_holder(thing, pid);
+	if (holder) {
+		holder->reads |= (st.st_mode & S_IRUSR) != 0;
+		holder->writes |= (st.st_mode & S_IWUSR) != 0;
 	}
-	last->reads |= (st.st_mode & S_IRUSR) != 0;
-	last->writes |= (st.st_mode & S_IWUSR) != 0;
-	return 0;
+	pthread_mutex_unlock(&s->lock);
+	return holder ? 0 : -ENOMEM;
 }
 
 static int look_at_path(struct search *s, pid_t pid, int dir, const char *number, const char *path)
@@ -83,7 +97,7 @@ static int look_at_path(struct search *s, pid_t pid, int dir, const char *number
 
 	for (size_t i = 0; rc == 0 && i < s->n; i++)
 		if (s->things[i].kind == DESCRIPTOR_FIFO && strcmp(s->things[i].path, path) == 0)
-			rc = add_holder(&s->things[i], pid, dir, number);
+			rc = add_holder(s, &s->things[i], pid, dir, number);
 	return rc;
 }
 
@@ -101,7 +115,7 @@ static int look_at(struct search *s, pid_t pid, int dir, const char *number)
 		return look_at_path(s, pid, dir, number, link);
 	descriptor_parse_link(link, &d);
 	slot = d.inode ? u64map_find(&s->by_inode, key_of(d.kind, d.inode)) : NULL;
-	return slot ? add_holder(&s->things[*slot], pid, dir, number) : 0;
+	return slot ? add_holder(s, &s->things[*slot], pid, dir, number) : 0;
 }
 
 /* How many descriptors there were, or -errno. */
@@ -153,36 +167,53 @@ static bool has_ended(pid_t pid)
 	return task_stat_read(AT_FDCWD, path, &stat) == 0 && state_is_dead(stat.state);
 }
 
-static int look_at_process(struct search *s, pid_t pid)
+/* For parallel_for(). */
+static void look_at_process(void *arg, size_t i)
 {
+	struct search *s = arg;
+	const pid_t pid = s->pids.data[i];
 	char path[32];
 	int n;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	n = look_at_directory(s, pid, path);
-	if (n == -EACCES || n == -EPERM)
-		s->all = false;
 	if (n <= 0 && n != -ENOMEM && n != -ENOENT && has_ended(pid))
 		n = look_at_threads(s, pid);
-	return n == -ENOMEM ? n : 0;
+	if (n >= 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->all &= n != -EACCES && n != -EPERM;
+	s->rc = n == -ENOMEM ? n : s->rc;
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* Those that are there, but for those that were seen before. */
 static int look_at_all(struct search *s)
 {
-	struct tid_list pids = {0};
-	int rc = process_list_all(&pids);
+	size_t kept = 0;
+	int rc;
 
-	for (size_t i = 0; rc == 0 && i < pids.len; i++) {
+	s->pids.len = 0;
+	rc = process_list_all(&s->pids);
+	for (size_t i = 0; rc == 0 && i < s->pids.len; i++) {
 		bool created;
 
-		if (!u64map_put(&s->seen, (uint64_t)pids.data[i], &created))
+		if (!u64map_put(&s->seen, (uint64_t)s->pids.data[i], &created))
 			rc = -ENOMEM;
 		else if (created)
-			rc = look_at_process(s, pids.data[i]);
+			s->pids.data[kept++] = s->pids.data[i];
 	}
-	vec_deinit(&pids);
-	return rc;
+	s->pids.len = kept;
+	if (rc == 0)
+		parallel_for(kept, look_at_process, s);
+	return rc < 0 ? rc : s->rc;
+}
+
+static int compare_holders(const void *a, const void *b)
+{
+	const pid_t x = ((const struct holder *)a)->pid, y = ((const struct holder *)b)->pid;
+
+	return (x > y) - (x < y);
 }
 
 static bool in_first_namespace(void)
@@ -203,6 +234,8 @@ static void judge(const struct search *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct held *thing = &s->things[i];
 
+		if (thing->holders.len)
+			qsort(thing->holders.data, thing->holders.len, sizeof(*thing->holders.data), compare_holders);
 		thing->all = s->all;
 		for (size_t k = 0; !first && k < thing->holders.len; k++)
 			thing->all &= thing->holders.data[k].pid != 1;
@@ -211,7 +244,7 @@ static void judge(const struct search *s)
 
 int holders_find(struct held *things, size_t n)
 {
-	struct search s = {.things = things, .n = n, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
+	struct search s = {.things = things, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
 	int rc = init(&s);
 
 	if (rc == 0)
@@ -222,5 +255,6 @@ int holders_find(struct held *things, size_t n)
 		judge(&s);
 	u64map_deinit(&s.by_inode);
 	u64map_deinit(&s.seen);
+	vec_deinit(&s.pids);
 	return rc;
 }

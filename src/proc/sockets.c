@@ -22,7 +22,7 @@
 #include "base/signals.h"
 
 enum {
-	REPLY_SIZE = 128 << 10,
+	REPLY_SIZE = 32 << 10, /* more the kernel does not send at once */
 	FEW = 16,	     /* unix sockets are asked for one by one: the kernel searches all of them each time */
 	MOST_EXACT = 256,    /* other ends that are asked for */
 	PATIENCE_MS = 1000, /* for the kernel's answer */
@@ -217,11 +217,9 @@ static int ask(int diag, const void *body, size_t len, bool all, void (*visit)(v
 	} request = {.header = {.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + len),
 				.nlmsg_type = SOCK_DIAG_BY_FAMILY,
 				.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | (all ? NLM_F_DUMP : 0))}};
-	_cleanup_free_ uint8_t *reply = malloc(REPLY_SIZE);
+	uint8_t reply[REPLY_SIZE];
 	int rc = 1;
 
-	if (!reply)
-		return -ENOMEM;
 	memcpy(request.body, body, len);
 	if (send(diag, &request, NLMSG_HDRLEN + len, 0) < 0)
 		return -errno;
