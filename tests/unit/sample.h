@@ -124,6 +124,30 @@ static inline void sample_threads(struct snapshot *snap)
 	vec_push(&snap->threads, t);
 }
 
+/* A thread that waits for a set of descriptors, and one that writes to a socket whose other end two processes have. */
+static inline void sample_waits(struct snapshot *snap)
+{
+	struct wait_peer *peers = arena_alloc(snap->arena, 2 * sizeof(*peers));
+	struct descriptor *set = arena_alloc(snap->arena, 2 * sizeof(*set));
+	struct snap_wait w = {
+		.tid = SAMPLE_PID, .kind = WAIT_EVENTS, .timed = true, .on = {.fd = 5, .kind = DESCRIPTOR_EPOLL, .name = "anon_inode:[eventpoll]", .offset = -1, .left_ns = -1}};
+
+	peers[0] = (struct wait_peer){.pid = 12, .comm = "reader"};
+	peers[1] = (struct wait_peer){.pid = 13, .comm = SAMPLE_EVIL};
+	set[0] = (struct descriptor){.fd = 6, .kind = DESCRIPTOR_TIMERFD, .name = "anon_inode:[timerfd]", .events = 1, .offset = -1, .left_ns = INT64_C(1500000000)};
+	set[1] = (struct descriptor){.fd = 7, .kind = DESCRIPTOR_FILE, .name = "/a/file", .events = 4, .flags = 02, .offset = 4096, .left_ns = -1};
+	w.set = (struct descriptor_set){.data = set, .len = 2, .total = 9, .listeners = 1};
+	w.set.counts[DESCRIPTOR_TIMERFD] = 1;
+	w.set.counts[DESCRIPTOR_FILE] = 8;
+	vec_push(&snap->waits, w);
+	w = (struct snap_wait){
+		.tid = SAMPLE_PID + 6, .kind = WAIT_WRITE, .path = "/a/path", .address = "10.0.0.9:5432",
+		.on = {.fd = 8, .kind = DESCRIPTOR_SOCKET, .name = "socket:[99]", .inode = 99, .offset = -1, .left_ns = -1, .count = 3, .pid = 4,
+		       .socket = {"tcp", "established", "10.0.0.5:41022", "10.0.0.9:5432", 100, 1, 2, false, true}, .peers = peers, .npeers = 2, .peers_known = true}};
+	vec_push(&snap->waits, w);
+	snap->threads.data[0].still_besides = true;
+}
+
 static inline struct snapshot *sample_snapshot(void)
 {
 	struct snapshot *snap = snapshot_create(SAMPLE_PID, &arch_x86_64);
@@ -156,6 +180,7 @@ static inline struct snapshot *sample_snapshot(void)
 						 .path = "[stack]"});
 	notes_add(&snap->notes, "BPF is not permitted: registers come from /proc");
 	sample_threads(snap);
+	sample_waits(snap);
 	return snap;
 }
 

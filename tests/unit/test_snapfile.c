@@ -117,6 +117,76 @@ static void assert_maps_equal(const struct maps *a, const struct maps *b)
 	}
 }
 
+static void assert_descriptor_equal(const struct descriptor *a, const struct descriptor *b)
+{
+	assert_true(a->fd == b->fd && a->kind == b->kind && a->inode == b->inode && a->flags == b->flags && a->events == b->events);
+	assert_true(a->offset == b->offset && a->left_ns == b->left_ns && a->count == b->count && a->pid == b->pid);
+	assert_text_equal(a->name, b->name);
+	assert_text_equal(a->socket.protocol, b->socket.protocol);
+	assert_text_equal(a->socket.state, b->socket.state);
+	assert_text_equal(a->socket.local, b->socket.local);
+	assert_text_equal(a->socket.remote, b->socket.remote);
+	assert_true(a->socket.peer == b->socket.peer && a->socket.unread == b->socket.unread && a->socket.unsent == b->socket.unsent);
+	assert_true(a->socket.listening == b->socket.listening && a->socket.accepted == b->socket.accepted);
+	assert_true(a->peers_known == b->peers_known && a->npeers == b->npeers);
+	for (uint32_t i = 0; i < a->npeers; i++) {
+		assert_int_equal(a->peers[i].pid, b->peers[i].pid);
+		assert_text_equal(a->peers[i].comm, b->peers[i].comm);
+	}
+}
+
+static void assert_wait_equal(const struct snap_wait *a, const struct snap_wait *b)
+{
+	assert_true(a->tid == b->tid && a->kind == b->kind && a->timed == b->timed);
+	assert_text_equal(a->path, b->path);
+	assert_text_equal(a->address, b->address);
+	assert_descriptor_equal(&a->on, &b->on);
+	assert_true(a->set.len == b->set.len && a->set.total == b->set.total && a->set.listeners == b->set.listeners);
+	assert_memory_equal(a->set.counts, b->set.counts, sizeof(a->set.counts));
+	for (uint32_t i = 0; i < a->set.len; i++)
+		assert_descriptor_equal(&a->set.data[i], &b->set.data[i]);
+}
+
+static void test_waits(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	size_t len;
+	char *data = save(snap, &len);
+
+	assert_int_equal(load(data, len, NULL, &back), 0);
+	assert_int_equal(back->waits.len, 2);
+	for (size_t i = 0; i < back->waits.len; i++)
+		assert_wait_equal(&back->waits.data[i], &snap->waits.data[i]);
+	assert_true(back->threads.data[0].still_besides && !back->threads.data[1].still_besides);
+	free(data);
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+}
+
+/* Of a later version: left out; a number of parts that the record cannot hold: an error, and no memory for them. */
+static void test_odd_waits(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	struct err err = {0};
+	size_t len, at;
+	char *data = save(snap, &len), *kind = memmem(data, len, "events", 6), *comm = memmem(data, len, "reader", 6);
+
+	assert_non_null(kind);
+	assert_non_null(comm);
+	kind[0] = 'E';
+	assert_int_equal(load(data, len, &err, &back), 0);
+	assert_int_equal(back->waits.len, 1);
+	snapshot_destroy(back);
+	kind[0] = 'e';
+	back = NULL;
+	at = (size_t)(comm - data) - 4 - 4 - 4; /* before its length and its number: how many there are */
+	memset(data + at, 0x7f, 4);
+	assert_int_equal(load(data, len, &err, &back), -EINVAL);
+	assert_non_null(strstr(err.msg, "wait section"));
+	free(data);
+	snapshot_destroy(snap);
+}
+
 static void test_round_trip(void **state)
 {
 	struct snapshot *snap = sample_snapshot(), *back = NULL;
@@ -368,7 +438,8 @@ static void test_write_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_round_trip),	    cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_odd_waits),
 		cmocka_unit_test(test_copies_are_replayed),         cmocka_unit_test(test_empty_snapshot),
 		cmocka_unit_test(test_build_ids),          cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_every_byte_flipped), cmocka_unit_test(test_error_says_where),

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "proc/descriptors.h"
+
+static void expect_link(const char *link, enum descriptor_kind kind, uint64_t inode)
+{
+	struct descriptor d = {0};
+
+	descriptor_parse_link(link, &d);
+	assert_int_equal(d.kind, kind);
+	assert_int_equal(d.inode, inode);
+}
+
+static void test_links(void **state)
+{
+	expect_link("pipe:[4711]", DESCRIPTOR_PIPE, 4711);
+	expect_link("socket:[18446744073709551615]", DESCRIPTOR_SOCKET, UINT64_MAX);
+	expect_link("pipe:[", DESCRIPTOR_PIPE, 0);
+	expect_link("anon_inode:[eventpoll]", DESCRIPTOR_EPOLL, 0);
+	expect_link("anon_inode:inotify", DESCRIPTOR_INOTIFY, 0);
+	expect_link("anon_inode:[pidfd]", DESCRIPTOR_PIDFD, 0);
+	expect_link("anon_inode:bpf-map", DESCRIPTOR_OTHER, 0);
+	expect_link("anon_inode:", DESCRIPTOR_OTHER, 0);
+	expect_link("/dev/pts/3", DESCRIPTOR_TERMINAL, 0);
+	expect_link("/dev/fuse", DESCRIPTOR_FUSE, 0);
+	expect_link("/pipe:[4711]", DESCRIPTOR_FILE, 0);
+	expect_link("/memfd:x (deleted)", DESCRIPTOR_FILE, 0);
+	expect_link("net:[4026531840]", DESCRIPTOR_OTHER, 0);
+	expect_link("", DESCRIPTOR_OTHER, 0);
+}
+
+static struct descriptor parse_info(const char *text, uint64_t *mount)
+{
+	struct descriptor d = {.offset = -1, .left_ns = -1};
+
+	descriptor_parse_info(text, &d, mount);
+	return d;
+}
+
+static void test_infos(void **state)
+{
+	uint64_t mount;
+	struct descriptor d = parse_info("pos:\t4096\nflags:\t0100002\nmnt_id:\t29\nino:\t77\n", &mount);
+
+	assert_true(d.offset == 4096 && d.flags == 0100002 && mount == 29 && d.inode == 77);
+	d = parse_info("pos:\t0\neventfd-count:               1f\neventfd-id: 3\n", &mount);
+	assert_true(d.count == 0x1f && mount == 0);
+	d = parse_info("it_value: (3, 500000000)\nit_interval: (9, 0)\n", &mount);
+	assert_true(d.left_ns == INT64_C(3500000000));
+	d = parse_info("Pid:\t812\nNSpid:\t812\t7\n", &mount);
+	assert_int_equal(d.pid, 812);
+}
+
+/* Times that cannot be, lines without an end, and names that only begin like those that are known. */
+static void test_damaged_infos(void **state)
+{
+	static const char *const none[] = {
+		"", "\n\n", ":", "pos", "it_value:", "it_value: (", "it_value: (0, 0)", "it_value: (1, 1000000000)",
+		"it_value: (18446744073709551615, 1)", "it_value: (9223372036, 1)", "it_value: (x, y)", "posx:\t1", "Pidx:\t1", "\npo\ns:\t7",
+	};
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		uint64_t mount;
+		struct descriptor d = parse_info(none[i], &mount);
+
+		assert_true(d.left_ns == -1 && d.offset == -1 && d.pid == 0 && mount == 0);
+	}
+}
+
+static void test_watched(void **state)
+{
+	static const char line[] = "tfd:        7 events: 80000019 data: ffffffffffffffff  pos:-1 ino:2a sdev:8\n";
+	struct watched_descriptor w = {0};
+	char cut[sizeof(line)];
+
+	assert_true(descriptor_parse_watched(line, &w));
+	assert_true(w.fd == 7 && w.events == 0x80000019 && w.inode == 0x2a && w.device == 8);
+	for (size_t len = 0; len < sizeof(line) - 3; len++) { /* to where the last number begins */
+		memcpy(cut, line, len);
+		cut[len] = '\0';
+		assert_false(descriptor_parse_watched(cut, &w));
+	}
+	assert_false(descriptor_parse_watched("tfd: 99999999999 events: 1 data: 1 pos:0 ino:1 sdev:1", &w));
+	assert_false(descriptor_parse_watched("tfd: -1 events: 1 data: 1 pos:0 ino:1 sdev:1", &w));
+	assert_false(descriptor_parse_watched("pos:\t0\n", &w));
+}
+
+static void test_kinds_have_names(void **state)
+{
+	for (enum descriptor_kind kind = 0; kind < DESCRIPTOR_KIND_COUNT; kind++)
+		assert_non_null(descriptor_kind_name(kind));
+	for (enum wait_kind kind = WAIT_NOTHING + 1; kind < WAIT_KIND_COUNT; kind++)
+		assert_int_equal(wait_kind_named(wait_kind_name(kind)), kind);
+	assert_int_equal(wait_kind_named("nothing like that"), WAIT_NOTHING);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_links),	cmocka_unit_test(test_infos),		 cmocka_unit_test(test_damaged_infos),
+		cmocka_unit_test(test_watched), cmocka_unit_test(test_kinds_have_names),
+	};
+
+	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}

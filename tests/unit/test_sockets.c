@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "proc/sockets.h"
+
+/* Replies, as the kernel would put them together. */
+struct reply {
+	_Alignas(8) uint8_t data[1024];
+	size_t len;
+};
+
+static void *add(struct reply *r, uint16_t type, size_t body)
+{
+	struct nlmsghdr *header = (struct nlmsghdr *)(r->data + r->len);
+
+	*header = (struct nlmsghdr){.nlmsg_len = (uint32_t)NLMSG_LENGTH(body), .nlmsg_type = type};
+	r->len += NLMSG_SPACE(body);
+	return NLMSG_DATA(header);
+}
+
+static void add_tcp(struct reply *r, uint32_t inode)
+{
+	struct inet_diag_msg *m = add(r, SOCK_DIAG_BY_FAMILY, sizeof(*m));
+
+	*m = (struct inet_diag_msg){.idiag_family = AF_INET, .idiag_state = TCP_ESTABLISHED, .idiag_inode = inode, .idiag_rqueue = 3};
+	m->id.idiag_sport = htons(41022);
+	m->id.idiag_dport = htons(5432);
+	m->id.idiag_src[0] = htonl(0x0a000005);
+	m->id.idiag_dst[0] = htonl(0x0a000009);
+}
+
+/* With a name and the other end. */
+static void add_unix(struct reply *r, uint32_t inode, const char *name, uint16_t len)
+{
+	const size_t size = sizeof(struct unix_diag_msg) + RTA_SPACE(len) + RTA_SPACE(4);
+	struct unix_diag_msg *m = add(r, SOCK_DIAG_BY_FAMILY, size);
+	struct rtattr *attribute = (struct rtattr *)(m + 1);
+	const uint32_t peer = 99;
+
+	*m = (struct unix_diag_msg){.udiag_family = AF_UNIX, .udiag_type = SOCK_STREAM, .udiag_state = TCP_LISTEN, .udiag_ino = inode};
+	*attribute = (struct rtattr){.rta_len = (uint16_t)RTA_LENGTH(len), .rta_type = UNIX_DIAG_NAME};
+	memcpy(RTA_DATA(attribute), name, len);
+	attribute = (struct rtattr *)((uint8_t *)attribute + RTA_SPACE(len));
+	*attribute = (struct rtattr){.rta_len = RTA_LENGTH(4), .rta_type = UNIX_DIAG_PEER};
+	memcpy(RTA_DATA(attribute), &peer, 4);
+}
+
+struct seen {
+	struct arena *arena;
+	struct descriptor_socket facts[8];
+	uint64_t inodes[8];
+	size_t n;
+};
+
+static void see(void *arg, const struct diag_socket *s)
+{
+	struct seen *seen = arg;
+
+	if (seen->n < 8 && socket_describe(s, s->family == AF_UNIX ? "unix" : "tcp", seen->arena, &seen->facts[seen->n]))
+		seen->inodes[seen->n++] = s->inode;
+}
+
+static void test_replies(void **state)
+{
+	struct seen seen = {.arena = arena_create()};
+	struct reply r = {0};
+
+	add_tcp(&r, 7);
+	add_unix(&r, 8, "/run/x.sock", 11);
+	add_unix(&r, 9, "\0abs\0tract", 10);
+	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), 1);
+	*(int32_t *)add(&r, NLMSG_DONE, 4) = 0;
+	seen.n = 0;
+	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), 0);
+	assert_int_equal(seen.n, 3);
+	assert_true(seen.inodes[0] == 7 && seen.inodes[1] == 8 && seen.inodes[2] == 9);
+	assert_string_equal(seen.facts[0].local, "10.0.0.5:41022");
+	assert_string_equal(seen.facts[0].remote, "10.0.0.9:5432");
+	assert_string_equal(seen.facts[0].state, "established");
+	assert_int_equal(seen.facts[0].unread, 3);
+	assert_string_equal(seen.facts[1].local, "/run/x.sock");
+	assert_true(seen.facts[1].listening && seen.facts[1].peer == 99);
+	assert_string_equal(seen.facts[2].local, "@abs@tract");
+	arena_destroy(seen.arena);
+}
+
+static void test_errors(void **state)
+{
+	struct seen seen = {.arena = arena_create()};
+	struct reply r = {0};
+
+	*(int32_t *)add(&r, NLMSG_ERROR, 4) = -ENOENT;
+	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -ENOENT);
+	r.len = 0;
+	*(int32_t *)add(&r, NLMSG_ERROR, 4) = 5;
+	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -EBADMSG);
+	r.len = 0;
+	add(&r, NLMSG_ERROR, 0);
+	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -EBADMSG);
+	arena_destroy(seen.arena);
+}
+
+/* Cut anywhere, and with any byte changed: nothing is read beyond its end. Each is a copy of its own, for the sanitizers. */
+static void test_hostile_replies(void **state)
+{
+	static const uint8_t masks[] = {0xff, 0x80, 0x01, 0x10};
+	struct seen seen = {.arena = arena_create()};
+	struct reply r = {0};
+
+	add_unix(&r, 8, "/run/x.sock", 11);
+	add_tcp(&r, 7);
+	for (size_t len = 0; len <= r.len; len++) {
+		uint8_t *copy = malloc(len + 1);
+
+		memcpy(copy, r.data, len);
+		seen.n = 0;
+		sockets_parse(copy, len, see, &seen);
+		free(copy);
+	}
+	for (size_t i = 0; i < r.len * sizeof(masks); i++) {
+		uint8_t *copy = malloc(r.len);
+
+		memcpy(copy, r.data, r.len);
+		copy[i / sizeof(masks)] ^= masks[i % sizeof(masks)];
+		seen.n = 0;
+		sockets_parse(copy, r.len, see, &seen);
+		free(copy);
+	}
+	arena_destroy(seen.arena);
+}
+
+static void test_lines(void **state)
+{
+	struct arena *arena = arena_create();
+	struct descriptor_socket facts;
+	struct diag_socket s;
+
+	assert_true(sockets_parse_line("   1: 0100007F:1F90 0200007F:C350 01 00000010:00000020 00:00000000 00000000  1000        0 4711 1 0000 20 4\n", false, &s));
+	assert_true(s.inode == 4711 && s.unsent == 0x10 && s.unread == 0x20);
+	assert_true(socket_describe(&s, "tcp", arena, &facts));
+	assert_string_equal(facts.local, "127.0.0.1:8080");
+	assert_string_equal(facts.remote, "127.0.0.2:50000");
+	assert_true(sockets_parse_line("   0: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 12 1\n", false, &s));
+	assert_true(socket_describe(&s, "tcp", arena, &facts));
+	assert_string_equal(facts.local, "[::1]:80");
+	assert_null(facts.remote);
+	assert_true(facts.listening);
+	assert_true(sockets_parse_line("   0: 0000000000000000FFFF00000100007F:0050 0000000000000000FFFF00000100007F:1234 01 0:0 00:0 0 0 0 12 1\n", false, &s));
+	assert_true(socket_describe(&s, "tcp", arena, &facts));
+	assert_string_equal(facts.local, "127.0.0.1:80"); /* IPv4 on a socket of IPv6 */
+	assert_true(sockets_parse_line("0000000000000000: 00000002 00000000 00010000 0001 01 812 /run/a b\n", true, &s));
+	assert_true(socket_describe(&s, "unix", arena, &facts));
+	assert_string_equal(facts.local, "/run/a b");
+	assert_true(facts.listening && s.inode == 812);
+	assert_true(sockets_parse_line("0000000000000000: 00000003 00000000 00000000 0001 03 813\n", true, &s));
+	assert_true(s.state == TCP_ESTABLISHED && !s.has_name);
+	arena_destroy(arena);
+}
+
+static void test_damaged_lines(void **state)
+{
+	static const char *const lines[] = {
+		"", "\n", ":", "sl  local_address rem_address   st\n", "0: 0100007F", "0: 0100007F:", "0: 0100007F:1F90 0200007F", "0: 01007F:1 01007F:1 01 0:0 0:0 0 0 0 1",
+		"0: 0100007F:1F90 0200007F:C350 01 00000010", "0: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 0 0",
+	};
+	struct diag_socket s;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_false(sockets_parse_line(lines[i], false, &s));
+		assert_false(sockets_parse_line(lines[i], true, &s));
+	}
+}
+
+static void test_addresses(void **state)
+{
+	struct arena *arena = arena_create();
+	struct sockaddr_un where = {.sun_family = AF_UNIX, .sun_path = "/run/x"};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(0x7f000001)};
+	uint8_t longest[256] = {AF_UNIX};
+
+	assert_string_equal(socket_address(&in, sizeof(in), arena), "127.0.0.1:80");
+	assert_null(socket_address(&in, sizeof(in) - 1, arena));
+	assert_null(socket_address(&in, 1, arena));
+	assert_null(socket_address(&in, 0, arena));
+	assert_string_equal(socket_address(&where, sizeof(where), arena), "/run/x");
+	assert_null(socket_address(&where, 2, arena));
+	memset(longest + 2, 'x', sizeof(longest) - 2);
+	assert_non_null(socket_address(longest, 128, arena));
+	assert_null(socket_address(longest, 129, arena));
+	arena_destroy(arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replies), cmocka_unit_test(test_errors),	      cmocka_unit_test(test_hostile_replies),
+		cmocka_unit_test(test_lines),	cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_addresses),
+	};
+
+	return cmocka_run_group_tests_name("sockets", tests, NULL, NULL);
+}
