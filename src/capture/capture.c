@@ -14,6 +14,7 @@
 #include "proc/cgroup.h"
 #include "proc/task.h"
 #include "target/ask.h"
+#include "target/sharers.h"
 
 enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
 
@@ -171,6 +172,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->inner_pid = process_inner_pid(&c->target->process);
 	cgroup_read(&c->target->process, snap->arena, &snap->container);
 	snap->kernel_thread = info.kernel_thread;
+	snap->partial = c->options.tids;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
@@ -229,6 +231,7 @@ static void end(struct take *take, uint64_t start, struct snapshot **out)
 		finish(take);
 		take_kernel_text(take->snap);
 		find_inner_tids(take->capture, take->snap);
+		sharers_find(&take->capture->target->process, take->snap);
 		take->snap->capture.capture_ns = monotonic_ns() - start;
 		*out = steal_ptr(take->snap);
 	}

@@ -351,7 +351,7 @@ static int renew_maps(struct take *take)
 	return rc;
 }
 
-/* The first half of a round: what is asleep is copied, and what runs set aside for a window, if there can be one. */
+/* A round begins with a look at all of them. */
 static int begin_round(struct take *take, bool anew)
 {
 	int rc = 0;
@@ -361,8 +361,12 @@ static int begin_round(struct take *take, bool anew)
 	if (rc == 0 && anew)
 		rc = take_store_pass(take);
 	take_refresh_reader(take);
-	if (rc < 0)
-		return rc;
+	return rc;
+}
+
+/* Then what is asleep is copied, and what runs set aside for a window, if there can be one. */
+static int copy_round(struct take *take)
+{
 	take_set_aside(take);
 	return take_copy_asleep(take);
 }
@@ -384,6 +388,8 @@ static int take_round(struct take *take)
 
 	if (rc == 0)
 		rc = begin_round(take, true);
+	if (rc == 0)
+		rc = copy_round(take);
 	return rc < 0 ? rc : end_round(take, false);
 }
 
@@ -463,7 +469,23 @@ static int take_rest(struct take *take)
 	return rc;
 }
 
-/* One round for all of them, towards one instant. How many threads have to be taken again. */
+/* The same number for what belongs to one round, whatever passes some of them needed besides: they are compared between processes. */
+static void align_passes(struct take *const *takes, size_t n, bool first)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = takes[i]->passes > most ? takes[i]->passes : most;
+	for (size_t i = 0; i < n; i++)
+		takes[i]->passes = most;
+	for (size_t i = 0; first && i < n; i++) /* all are of the last pass */
+		for (size_t k = 0; k < takes[i]->snap->threads.len; k++)
+			takes[i]->snap->threads.data[k].read_in = most;
+}
+
+/*
+ * One round for all of them, towards one instant. All are looked at before anything is copied of any, and all copied before any is looked
+ * at again: so a thread of one process that was still all the round had what it had when a lock was read that one of another waits for. How many threads have to be taken again. */
 static int joint_round(struct take *const *takes, size_t n, bool first)
 {
 	struct foreground foreground = {0};
@@ -474,9 +496,13 @@ static int joint_round(struct take *const *takes, size_t n, bool first)
 		if (takes[i]->rc == 0)
 			takes[i]->rc = renew_maps(takes[i]);
 	anew = take_prepare_window(takes, n, &foreground) || !first;
+	align_passes(takes, n, first);
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
 			takes[i]->rc = begin_round(takes[i], anew);
+	for (size_t i = 0; i < n; i++)
+		if (takes[i]->rc == 0)
+			takes[i]->rc = copy_round(takes[i]);
 	had_window = take_quiet(takes, n);
 	for (size_t i = 0; i < n; i++) {
 		int rc = takes[i]->rc == 0 ? end_round(takes[i], had_window) : takes[i]->rc;

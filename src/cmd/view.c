@@ -13,6 +13,7 @@
 #include "model/snapfile.h"
 #include "target/patience.h"
 #include "wait/graph.h"
+#include "wait/shared.h"
 
 const char view_help[] =
 	"Which threads:\n"
@@ -296,6 +297,7 @@ static int write_why(const struct view *view, FILE *out, bool *deadlock, bool *i
 	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
 	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
 
+	waits_find_shared(view->traces.data, view->traces.len);
 	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
 		return -ENOMEM;
 	*deadlock = deadlocks.len > 0;

@@ -31,6 +31,7 @@ void snapshot_destroy(struct snapshot *snap)
 	for (size_t i = 0; i < snap->bulk.len; i++)
 		munmap(snap->bulk.data[i].data, snap->bulk.data[i].size);
 	vec_deinit(&snap->bulk);
+	vec_deinit(&snap->strangers);
 	vec_deinit(&snap->threads);
 	vec_deinit(&snap->maps);
 	vec_deinit(&snap->images);

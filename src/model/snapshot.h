@@ -152,6 +152,13 @@ struct snap_runtime {
 	uint32_t nfacts;
 };
 
+/* A thread of another process that may own a lock in memory which both share. */
+struct snap_stranger {
+	uint32_t number; /* as that memory has it */
+	pid_t pid;
+	const char *comm;
+};
+
 struct snapshot {
 	struct arena *arena; /* owns every string and small array below */
 	const struct arch *arch;
@@ -174,6 +181,12 @@ struct snapshot {
 	VEC(struct snap_wait) waits; /* of threads that were blocked in a call on descriptors or files, in their order */
 	uint64_t asked_bytes; /* by all of them, also in vain; not in a file */
 	struct notes notes; /* of the capture */
+	bool partial; /* only some of its threads were wanted */
+
+	/* Where threads wait for locks in memory that several processes share; not saved. */
+	uint64_t pid_ns, ipc_ns; /* its namespaces; 0: not known */
+	bool has_doubtful_numbers; /* numbers of threads in that memory may be of another pid namespace */
+	VEC(struct snap_stranger) strangers;
 
 	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */
 };

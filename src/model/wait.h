@@ -80,6 +80,8 @@ struct wait {
 	const struct snap_wait *on; /* the descriptors, or the file; NULL: it waits for none */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
+	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; else NULL */
+	bool evident;	/* that it is this lock is beyond doubt, and so is that it has this number as its owner */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that; for descriptors: in that call */
 };
 

@@ -21,3 +21,9 @@ const struct report_format report_format_folded = {
 	.option = "--folded",
 	.profile = report_offcpu_folded,
 };
+
+const struct report_format report_format_dot = {
+	.option = "--dot",
+	.has_notes = true,
+	.why = report_why_dot,
+};

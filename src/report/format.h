@@ -28,5 +28,6 @@ struct report_format {
 extern const struct report_format report_format_text;
 extern const struct report_format report_format_json;
 extern const struct report_format report_format_folded;
+extern const struct report_format report_format_dot;
 
 #endif

@@ -30,6 +30,8 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 		    FILE *out);
 int report_why_json(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
 		    FILE *out);
+int report_why_dot(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		   FILE *out); /* a graph, in the language of graphviz */
 
 /*
  * Begins a report. A stream may fail in the middle, when its buffer is full, and reports that at the end, but not why.

@@ -50,6 +50,24 @@ static void put_object(const struct text *t, const struct wait *w)
 	fprintf(t->out, "+0x%" PRIx64 ")", w->offset);
 }
 
+/* Of a process that has no other. */
+static const struct trace_thread *only_thread(pid_t pid, const struct trace *const *traces, size_t ntraces)
+{
+	const struct trace_thread *found = NULL;
+
+	for (size_t i = 0; i < ntraces; i++)
+		for (size_t k = 0; traces[i]->snap->pid == pid && !traces[i]->snap->partial && k < traces[i]->threads.len; k++) {
+			const struct trace_thread *t = &traces[i]->threads.data[k];
+
+			if (t->thread->status == THREAD_ZOMBIE)
+				continue;
+			if (found)
+				return NULL;
+			found = t;
+		}
+	return found;
+}
+
 void wait_put_doing(const struct text *t, const struct trace_thread *const *members, size_t count)
 {
 	if (wait_is_on_descriptors(members[0]->wait.kind)) {
@@ -62,6 +80,8 @@ void wait_put_doing(const struct text *t, const struct trace_thread *const *memb
 
 const struct trace_thread *wait_find_owner(const struct wait *w, const struct trace *const *traces, size_t ntraces)
 {
+	if (w->npeers == 1 && w->peers_known)
+		return only_thread(w->peers[0].pid, traces, ntraces);
 	for (size_t i = 0; w->holder == HOLDER_THREAD && i < ntraces; i++)
 		for (size_t k = 0; traces[i]->snap->pid == w->owner_pid && k < traces[i]->threads.len; k++)
 			if (traces[i]->threads.data[k].thread->tid == w->owner)
@@ -78,6 +98,29 @@ static bool can_have_owner(enum wait_kind kind)
 static const char *beginning(const struct wait *w)
 {
 	return w->kind == WAIT_JOIN ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
+}
+
+void wait_put_process(const struct text *t, pid_t pid, const char *comm)
+{
+	fprintf(t->out, "pid %d (", (int)pid);
+	text_untrusted(t, comm ? comm : "?");
+	fputc(')', t->out);
+}
+
+/* Of a lock that several processes share. */
+static void put_owners_process(const struct text *t, const struct wait *w, const struct trace_thread *owner)
+{
+	if (!w->shared)
+		return;
+	fputs(" of ", t->out);
+	if (owner) {
+		wait_put_process(t, owner->snap->pid, owner->snap->comm);
+	} else if (w->owner_comm) {
+		wait_put_process(t, w->owner_pid, w->owner_comm);
+		fputs(", which is not looked at: give it, too", t->out);
+	} else {
+		fputs("another process, which is not known", t->out);
+	}
 }
 
 void wait_put_holder(const struct text *t, const struct trace_thread *const *members, size_t count, const struct trace *const *traces, size_t ntraces)
@@ -101,6 +144,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 			fputc(' ', t->out);
 			text_untrusted(t, trace_thread_name(owner));
 		}
+		put_owners_process(t, w, owner);
 		if (owner && owner->thread->state == 'R' && w->kind != WAIT_JOIN)
 			fputs(", which runs", t->out);
 	}

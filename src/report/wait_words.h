@@ -14,7 +14,10 @@ void wait_put_doing(const struct text *t, const struct trace_thread *const *memb
 /* ", held by tid 812 worker-3": who has it, named by the traces; nothing where there is nothing to say. */
 void wait_put_holder(const struct text *t, const struct trace_thread *const *members, size_t count, const struct trace *const *traces, size_t ntraces);
 
-/* The thread that owns it, if it is one of these; else NULL. */
+/* "pid 812 (server)" */
+void wait_put_process(const struct text *t, pid_t pid, const char *comm);
+
+/* The thread that owns it, or the only one of the only process that can end it, if it is one of these; else NULL. */
 const struct trace_thread *wait_find_owner(const struct wait *wait, const struct trace *const *traces, size_t ntraces);
 
 /*

@@ -33,8 +33,10 @@ static void put_thread(const struct why_report *r, const struct trace_thread *t)
 	text_style(&r->text, STYLE_STRONG);
 	text_untrusted(&r->text, trace_thread_name(t));
 	text_style(&r->text, STYLE_PLAIN);
-	if (r->n > 1 && t->thread->tid != t->snap->pid)
-		fprintf(r->text.out, " (pid %d)", (int)t->snap->pid);
+	if (r->n > 1) {
+		fputs(" of ", r->text.out);
+		wait_put_process(&r->text, t->snap->pid, t->snap->comm);
+	}
 }
 
 /* "waits for …", "runs", "is in read(fd=7)": what a thread does, or several that compare as equal do. */
@@ -89,6 +91,20 @@ static void put_chain(const struct why_report *r, const struct trace_thread *con
 	fputs(", …", r->text.out);
 }
 
+static size_t count_processes(const struct deadlock *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->len; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < i; k++)
+			known |= d->data[k]->snap == d->data[i]->snap;
+		n += !known;
+	}
+	return n;
+}
+
 /* Each of them with its stack. */
 static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 {
@@ -100,7 +116,12 @@ static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 	text_style(&r->text, STYLE_BAD);
 	fputs("DEADLOCK", out);
 	text_style(&r->text, STYLE_PLAIN);
-	fprintf(out, d->len == 1 ? ": a thread waits for itself\n" : ": %zu threads wait for each other\n", d->len);
+	if (d->len == 1)
+		fputs(": a thread waits for itself\n", out);
+	else if (count_processes(d) == 1)
+		fprintf(out, ": %zu threads wait for each other\n", d->len);
+	else
+		fprintf(out, ": %zu threads of %zu processes wait for each other\n", d->len, count_processes(d));
 	for (size_t i = 0; i < d->len; i++) {
 		const struct trace_thread *t = d->data[i];
 

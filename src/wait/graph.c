@@ -6,12 +6,38 @@
 
 #include "base/map.h"
 
-/* All threads, and for whom each waits: a thread waits for one other at most. */
+static const size_t NOBODY = SIZE_MAX;
+
+/* How much a wait has to be proved for. */
+enum proof {
+	PROVED_AT_INSTANT,  /* of locks in memory, which tell who has them: at the instant of the snapshot */
+	PROVED_UNTIL_LATER, /* also of what had to be read from the kernel after it: until all of that was read */
+	UNPROVED,
+};
+
+/*
+ * Threads, and behind them the processes, as somebody may wait for all threads of one. Each points at whom it is stuck with: a thread at
+ * the one that has its lock, or at all processes that could end its wait; a process at all of its threads. It goes on if one of those does.
+ */
+struct vertex {
+	size_t met;	/* when, from 1 on; 0: not yet */
+	size_t low;	/* the first met of those that can be reached, as far as known */
+	size_t next;	/* of those it points at, the one to be looked at */
+	bool open;	/* its component is not known yet */
+	bool free;	/* it may go on */
+};
+
 struct graph {
+	const struct trace *const *traces;
+	size_t n;
 	VEC(const struct trace_thread *) threads;
-	struct u64map index; /* by pid and tid */
-	size_t *seen_in;     /* the search in which a thread was met first, from 1 on; 0: not yet */
-	bool doubtful;	     /* waits count, too, that are not certain */
+	size_t *first;	     /* of each trace, and the end of all */
+	struct u64map index; /* threads by pid and tid, and processes by pid */
+	struct vertex *vertices;
+	VEC(size_t) path; /* from where the search began to where it is */
+	VEC(size_t) open; /* in the order in which they were met */
+	enum proof proof;
+	size_t met;
 };
 
 static uint64_t key_of(pid_t pid, pid_t tid)
@@ -19,81 +45,251 @@ static uint64_t key_of(pid_t pid, pid_t tid)
 	return (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
 }
 
-static bool add_threads(struct graph *g, const struct trace *const *traces, size_t n)
+static size_t find(const struct graph *g, pid_t pid, pid_t tid)
 {
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < traces[i]->threads.len; k++) {
-			const struct trace_thread *t = &traces[i]->threads.data[k];
-			bool created;
-			uint64_t *slot = u64map_put(&g->index, key_of(t->snap->pid, t->thread->tid), &created);
+	const uint64_t *slot = u64map_find(&g->index, key_of(pid, tid));
 
-			if (!slot || !vec_push(&g->threads, t))
+	return slot ? (size_t)*slot : NOBODY;
+}
+
+static bool put(struct graph *g, pid_t pid, pid_t tid, size_t vertex)
+{
+	bool created;
+	uint64_t *slot = u64map_put(&g->index, key_of(pid, tid), &created);
+
+	if (slot)
+		*slot = vertex;
+	return slot;
+}
+
+static bool add_all(struct graph *g)
+{
+	g->first = calloc(g->n + 1, sizeof(*g->first));
+	for (size_t i = 0; g->first && i < g->n; i++) {
+		g->first[i] = g->threads.len;
+		for (size_t k = 0; k < g->traces[i]->threads.len; k++) {
+			const struct trace_thread *t = &g->traces[i]->threads.data[k];
+
+			if (!put(g, t->snap->pid, t->thread->tid, g->threads.len) || !vec_push(&g->threads, t))
 				return false;
-			*slot = g->threads.len - 1;
 		}
-	g->seen_in = calloc(g->threads.len + 1, sizeof(*g->seen_in));
-	return g->seen_in;
+	}
+	if (!g->first)
+		return false;
+	g->first[g->n] = g->threads.len;
+	for (size_t i = 0; i < g->n; i++)
+		if (!put(g, g->traces[i]->snap->pid, 0, g->threads.len + i))
+			return false;
+	g->vertices = calloc(g->threads.len + g->n + 1, sizeof(*g->vertices));
+	return g->vertices && vec_reserve(&g->path, g->threads.len + g->n) && vec_reserve(&g->open, g->threads.len + g->n);
 }
 
-/* For whom it waits for ever; threads.len: for nobody. */
-static size_t next_of(const struct graph *g, size_t at)
+static void deinit(struct graph *g)
 {
-	const struct wait *w = &g->threads.data[at]->wait;
-	const uint64_t *slot;
-
-	if (w->holder != HOLDER_THREAD || w->timed || (!w->certain && !g->doubtful))
-		return g->threads.len;
-	slot = u64map_find(&g->index, key_of(w->owner_pid, w->owner));
-	return slot ? (size_t)*slot : g->threads.len;
+	vec_deinit(&g->threads);
+	vec_deinit(&g->path);
+	vec_deinit(&g->open);
+	u64map_deinit(&g->index);
+	free(g->first);
+	free(g->vertices);
 }
 
-static bool add_cycle(const struct graph *g, size_t first, struct deadlocks *out)
+static bool is_process(const struct graph *g, size_t v)
 {
-	struct deadlock cycle = {0};
-	size_t at = first;
+	return v >= g->threads.len;
+}
+
+static bool has_ended(const struct trace_thread *t)
+{
+	return t->thread->status == THREAD_ZOMBIE;
+}
+
+/* All that could end its wait is among the processes that were looked at. */
+static bool has_all_peers(const struct graph *g, const struct wait *w)
+{
+	for (size_t i = 0; i < w->npeers; i++)
+		if (find(g, w->peers[i].pid, 0) == NOBODY)
+			return false;
+	return w->npeers && w->peers_known;
+}
+
+/* It goes on only if one goes on that it points at. */
+static bool is_bound(const struct graph *g, size_t v)
+{
+	const struct trace_thread *t = is_process(g, v) ? NULL : g->threads.data[v];
+
+	if (!t)
+		return !g->traces[v - g->threads.len]->snap->partial;
+	if (has_ended(t))
+		return true;
+	if (t->wait.timed || (g->proof != UNPROVED && !t->wait.certain) || (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides))
+		return false;
+	if (t->wait.holder == HOLDER_THREAD)
+		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
+	return g->proof != PROVED_AT_INSTANT && has_all_peers(g, &t->wait);
+}
+
+/* The next that a bound one points at; NOBODY: there are no more. */
+static size_t next_of(const struct graph *g, size_t v)
+{
+	const size_t k = g->vertices[v].next++;
+	const struct trace_thread *t;
+
+	if (is_process(g, v)) {
+		const size_t i = v - g->threads.len;
+
+		return g->first[i] + k < g->first[i + 1] ? g->first[i] + k : NOBODY;
+	}
+	t = g->threads.data[v];
+	if (has_ended(t))
+		return NOBODY;
+	if (t->wait.holder == HOLDER_THREAD)
+		return k == 0 ? find(g, t->wait.owner_pid, t->wait.owner) : NOBODY;
+	return k < t->wait.npeers ? find(g, t->wait.peers[k].pid, 0) : NOBODY;
+}
+
+static int compare_vertices(const void *a, const void *b)
+{
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Where each has one that it waits for, they come in this order; else by process. Processes themselves are left out. */
+static bool add_deadlock(const struct graph *g, size_t *members, size_t n, struct deadlocks *out)
+{
+	struct deadlock deadlock = {0};
 	bool ok = true;
 
-	do {
-		ok = vec_push(&cycle, g->threads.data[at]);
-		at = next_of(g, at);
-	} while (ok && at != first);
-	ok = ok && vec_push(out, cycle);
+	qsort(members, n, sizeof(*members), compare_vertices);
+	if (!is_process(g, members[n - 1])) {
+		size_t at = members[0];
+
+		do {
+			const struct wait *w = &g->threads.data[at]->wait;
+
+			ok = vec_push(&deadlock, g->threads.data[at]);
+			at = find(g, w->owner_pid, w->owner);
+		} while (ok && at != members[0]);
+	} else {
+		for (size_t i = 0; ok && i < n && !is_process(g, members[i]); i++)
+			ok = vec_push(&deadlock, g->threads.data[members[i]]);
+	}
+	ok = ok && vec_push(out, deadlock);
 	if (!ok)
-		vec_deinit(&cycle);
+		vec_deinit(&deadlock);
 	return ok;
 }
 
-/* Along the waits from each thread that was not met yet: who is met again in the same search closes a cycle. */
-static bool find_cycles(struct graph *g, struct deadlocks *out)
+static bool waits_for_itself(const struct graph *g, size_t v)
 {
-	for (size_t i = 0; i < g->threads.len; i++) {
-		size_t at = i;
+	const struct trace_thread *t = is_process(g, v) ? NULL : g->threads.data[v];
 
-		while (at < g->threads.len && !g->seen_in[at]) {
-			g->seen_in[at] = i + 1;
-			at = next_of(g, at);
+	return t && t->wait.holder == HOLDER_THREAD && find(g, t->wait.owner_pid, t->wait.owner) == v;
+}
+
+/* Those of the last component that are bound for ever, because all are that they point at, and who are in a circle. */
+static bool close_component(struct graph *g, size_t root, struct deadlocks *out)
+{
+	size_t first = g->open.len, n;
+	bool is_free = false;
+
+	do
+		is_free |= g->vertices[g->open.data[--first]].free;
+	while (g->open.data[first] != root);
+	for (size_t i = first; i < g->open.len; i++) {
+		g->vertices[g->open.data[i]].free = is_free;
+		g->vertices[g->open.data[i]].open = false;
+	}
+	n = g->open.len - first;
+	g->open.len = first;
+	if (is_free || (n == 1 && !waits_for_itself(g, root)))
+		return true;
+	return add_deadlock(g, g->open.data + first, n, out);
+}
+
+static void meet(struct graph *g, size_t v)
+{
+	g->met++;
+	g->vertices[v] = (struct vertex){.met = g->met, .low = g->met, .open = true, .free = !is_bound(g, v)};
+	g->path.data[g->path.len++] = v;
+	g->open.data[g->open.len++] = v;
+}
+
+/* What is known of one that `v` points at. */
+static void learn(struct graph *g, size_t v, size_t other)
+{
+	const struct vertex *o = &g->vertices[other];
+
+	if (o->open && o->low < g->vertices[v].low)
+		g->vertices[v].low = o->low;
+	if (!o->open && o->free)
+		g->vertices[v].free = true;
+}
+
+/* Tarjan's search: components come in an order in which all that one points at are known before it. */
+static bool search_from(struct graph *g, size_t start, struct deadlocks *out)
+{
+	meet(g, start);
+	while (g->path.len) {
+		const size_t v = g->path.data[g->path.len - 1];
+		const size_t next = g->vertices[v].free ? NOBODY : next_of(g, v);
+
+		if (next != NOBODY && !g->vertices[next].met) {
+			meet(g, next);
+			continue;
 		}
-		if (at < g->threads.len && g->seen_in[at] == i + 1 && !add_cycle(g, at, out))
+		if (next != NOBODY) {
+			learn(g, v, next);
+			continue;
+		}
+		g->path.len--;
+		if (g->vertices[v].low == g->vertices[v].met && !close_component(g, v, out))
 			return false;
+		if (g->path.len)
+			learn(g, g->path.data[g->path.len - 1], v);
+	}
+	return true;
+}
+
+static bool search(struct graph *g, enum proof proof, struct deadlocks *out)
+{
+	g->proof = proof;
+	g->met = 0;
+	memset(g->vertices, 0, (g->threads.len + g->n) * sizeof(*g->vertices));
+	for (size_t i = 0; i < g->threads.len; i++)
+		if (!g->vertices[i].met && !search_from(g, i, out))
+			return false;
+	return true;
+}
+
+/* What was not found already: circles of locks alone are found in both ways. */
+static bool add_new(struct deadlocks *found, struct deadlocks *out)
+{
+	const size_t before = out->len;
+
+	for (size_t i = 0; i < found->len; i++) {
+		const struct deadlocks known = {.data = out->data, .len = before};
+
+		if (deadlocks_with(&known, found->data[i].data[0]))
+			continue;
+		if (!vec_push(out, found->data[i]))
+			return false;
+		found->data[i] = (struct deadlock){0};
 	}
 	return true;
 }
 
 bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlocks *out)
 {
-	struct graph g = {0};
-	struct deadlocks all = {0};
-	bool ok = add_threads(&g, traces, n) && find_cycles(&g, out);
+	struct graph g = {.traces = traces, .n = n};
+	struct deadlocks later = {0}, all = {0};
+	bool ok = add_all(&g) && search(&g, PROVED_AT_INSTANT, out) && search(&g, PROVED_UNTIL_LATER, &later) && add_new(&later, out) &&
+		  search(&g, UNPROVED, &all);
 
-	if (ok) {
-		memset(g.seen_in, 0, g.threads.len * sizeof(*g.seen_in));
-		g.doubtful = true;
-		ok = find_cycles(&g, &all);
-		out->maybe_more = all.len > out->len;
-	}
+	out->maybe_more = ok && all.len > out->len;
+	deadlocks_deinit(&later);
 	deadlocks_deinit(&all);
-	vec_deinit(&g.threads);
-	u64map_deinit(&g.index);
-	free(g.seen_in);
+	deinit(&g);
 	return ok;
 }

@@ -51,3 +51,10 @@ const struct snap_thread *wait_thread_at(const struct wait_threads *threads, uin
 {
 	return find(threads, &threads->by_address, tid_address);
 }
+
+bool wait_is_of_one_instant(const struct snap_thread *t, const struct snap_thread *owner)
+{
+	if (t->woken || t->still == STILL_NEVER || owner->still == STILL_NEVER || owner->read_in > t->read_in || owner->still_in < t->read_in)
+		return false;
+	return t->still == STILL_IN_WINDOW || owner->still == STILL_THROUGHOUT;
+}

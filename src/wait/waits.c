@@ -6,6 +6,7 @@
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
 #include "wait/locks.h"
+#include "wait/shared.h"
 #include "wait/threads.h"
 
 struct waits {
@@ -57,20 +58,30 @@ static void find_place(const struct snapshot *snap, struct wait *w)
 	w->offset = address - map->start + map->offset;
 }
 
-/*
- * What a thread waits for was read while it slept. An owner that did not run then had it all the while; one that was read in a window may
- * have let go of it between the two. A thread that has been woken does not wait any more. What several processes share may have the
- * number of an owner in another pid namespace.
- */
+/* What several processes share may have the number of an owner in another pid namespace. */
 static bool is_certain(const struct snapshot *snap, const struct snap_thread *t, const struct lock *lock)
 {
-	const struct snap_thread *owner = lock->owner;
+	const bool is_shared = wait_shared_map(snap, lock->address ? lock->address : lock->word);
 
-	if (!owner || !lock->evident || (lock->shared && snap->inner_pid))
+	if (!lock->owner || !lock->evident || (lock->shared && snap->inner_pid) || (is_shared && snap->has_doubtful_numbers))
 		return false;
-	if (t->woken || t->still == STILL_NEVER || owner->still == STILL_NEVER || owner->read_in > t->read_in || owner->still_in < t->read_in)
-		return false;
-	return t->still == STILL_IN_WINDOW || owner->still == STILL_THROUGHOUT;
+	return wait_is_of_one_instant(t, lock->owner);
+}
+
+/* A number that is no thread of the process: another one's, if both share that memory; else who had it was one of its own, or of its parent. */
+static void find_stranger(const struct snapshot *snap, struct wait *w)
+{
+	if (w->holder != HOLDER_THREAD || w->owner_pid || !w->shared)
+		return;
+	if (!wait_shared_map(snap, w->address ? w->address : w->word)) {
+		w->holder = HOLDER_ENDED;
+		return;
+	}
+	for (size_t i = 0; !snap->has_doubtful_numbers && i < snap->strangers.len; i++)
+		if (snap->strangers.data[i].number == (uint32_t)w->owner) {
+			w->owner_pid = snap->strangers.data[i].pid;
+			w->owner_comm = snap->strangers.data[i].comm;
+		}
 }
 
 static struct wait wait_for_lock(const struct trace_thread *t, const struct lock *lock)
@@ -84,6 +95,7 @@ static struct wait wait_for_lock(const struct trace_thread *t, const struct lock
 		.owner_pid = lock->owner ? t->snap->pid : 0,
 		.shared = lock->shared,
 		.timed = t->thread->syscall.args[3] != 0,
+		.evident = lock->evident,
 		.certain = is_certain(t->snap, t->thread, lock),
 	};
 }
@@ -101,6 +113,7 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 	lock = lock_of_futex(&futex);
 	t->wait = wait_for_lock(t, &lock);
 	find_place(t->snap, &t->wait);
+	find_stranger(t->snap, &t->wait);
 	return true;
 }
 

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "wait/graph.h"
+
+/* Some processes with threads, numbered 100 * (process + 1) + thread. */
+enum { PROCESSES = 4, THREADS = 4, MAX_PEERS = 4 };
+
+struct world {
+	struct snapshot snaps[PROCESSES];
+	struct snap_thread threads[PROCESSES][THREADS];
+	struct trace_thread traced[PROCESSES][THREADS];
+	struct trace traces[PROCESSES];
+	const struct trace *all[PROCESSES];
+	struct wait_peer peers[PROCESSES][THREADS][MAX_PEERS];
+	struct deadlocks found;
+};
+
+static pid_t pid_of(unsigned process)
+{
+	return (pid_t)(100 * (process + 1));
+}
+
+/* Each process has so many threads, which run. */
+static void init(struct world *w, unsigned nthreads)
+{
+	*w = (struct world){0};
+	for (unsigned p = 0; p < PROCESSES; p++) {
+		w->snaps[p].pid = pid_of(p);
+		w->traces[p].snap = &w->snaps[p];
+		w->traces[p].threads.data = w->traced[p];
+		w->traces[p].threads.len = nthreads;
+		w->all[p] = &w->traces[p];
+		for (unsigned t = 0; t < nthreads; t++) {
+			w->threads[p][t] = (struct snap_thread){.tid = pid_of(p) + (pid_t)t, .state = 'S', .still_besides = true};
+			w->traced[p][t] = (struct trace_thread){.snap = &w->snaps[p], .thread = &w->threads[p][t]};
+		}
+	}
+}
+
+static void wants_lock(struct world *w, unsigned p, unsigned t, unsigned owner_p, unsigned owner_t)
+{
+	w->traced[p][t].wait = (struct wait){.kind = WAIT_MUTEX, .holder = HOLDER_THREAD, .owner = pid_of(owner_p) + (pid_t)owner_t,
+					     .owner_pid = pid_of(owner_p), .certain = true};
+}
+
+static void wants_one_of(struct world *w, unsigned p, unsigned t, unsigned n, const unsigned *peers)
+{
+	for (unsigned i = 0; i < n; i++)
+		w->peers[p][t][i] = (struct wait_peer){.pid = pid_of(peers[i]), .comm = "peer"};
+	w->traced[p][t].wait = (struct wait){.kind = WAIT_FUTEX, .peers = w->peers[p][t], .npeers = n, .peers_known = true, .certain = true};
+}
+
+#define ONE_OF(...) sizeof((unsigned[]){__VA_ARGS__}) / sizeof(unsigned), (const unsigned[]){__VA_ARGS__}
+
+static const struct deadlocks *find(struct world *w, size_t nprocesses)
+{
+	deadlocks_deinit(&w->found);
+	w->found.maybe_more = false;
+	assert_true(deadlocks_find(w->all, nprocesses, &w->found));
+	return &w->found;
+}
+
+static bool has(const struct world *w, size_t which, unsigned p, unsigned t)
+{
+	return which < w->found.len && deadlocks_with(&w->found, &w->traced[p][t]) == &w->found.data[which];
+}
+
+/* Who waits behind a circle is no part of it. */
+static void test_circle(void **state)
+{
+	struct world w;
+
+	init(&w, 4);
+	wants_lock(&w, 0, 2, 0, 1);
+	wants_lock(&w, 0, 1, 0, 3);
+	wants_lock(&w, 0, 3, 0, 2);
+	wants_lock(&w, 0, 0, 0, 3);
+	assert_int_equal(find(&w, 1)->len, 1);
+	assert_int_equal(w.found.data[0].len, 3);
+	for (size_t i = 0; i < 3; i++) /* each waits for the next */
+		assert_int_equal(w.found.data[0].data[i]->wait.owner, w.found.data[0].data[(i + 1) % 3]->thread->tid);
+	assert_null(deadlocks_with(&w.found, &w.traced[0][0]));
+	assert_false(w.found.maybe_more);
+	w.traced[0][1].wait.timed = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_false(w.found.maybe_more);
+	w.traced[0][1].wait.timed = false;
+	w.traced[0][1].wait.certain = false;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(w.found.maybe_more);
+	deadlocks_deinit(&w.found);
+}
+
+static void test_itself(void **state)
+{
+	struct world w;
+
+	init(&w, 2);
+	wants_lock(&w, 0, 1, 0, 1);
+	assert_int_equal(find(&w, 1)->len, 1);
+	assert_true(has(&w, 0, 0, 1));
+	/* a process of one thread that wants what it has itself, in another descriptor */
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(0));
+	assert_int_equal(find(&w, 1)->len, 1);
+	assert_int_equal(w.found.data[0].len, 1);
+	deadlocks_deinit(&w.found);
+}
+
+/* Both read what only the other could write. */
+static void test_two_processes(void **state)
+{
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	assert_int_equal(find(&w, 2)->len, 1);
+	assert_int_equal(w.found.data[0].len, 2);
+	assert_int_equal(find(&w, 1)->len, 0); /* the other one is not looked at */
+	assert_false(w.found.maybe_more);
+	w.traced[0][0].wait.peers_known = false; /* somebody else may do it */
+	assert_int_equal(find(&w, 2)->len, 0);
+	w.traced[0][0].wait.peers_known = true;
+	w.threads[1][0].still_besides = false; /* it ran before it was known who has the other end */
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more);
+	w.threads[1][0].still_besides = true;
+	w.snaps[1].partial = true; /* and has other threads */
+	assert_int_equal(find(&w, 2)->len, 0);
+	deadlocks_deinit(&w.found);
+}
+
+/* One thread that is free frees its process, and with it all who wait for that. */
+static void test_every_thread(void **state)
+{
+	struct world w;
+
+	init(&w, 2);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 0, 1, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	assert_int_equal(find(&w, 2)->len, 0); /* the second thread of the other process runs */
+	wants_lock(&w, 1, 1, 1, 0);
+	assert_int_equal(find(&w, 2)->len, 1);
+	assert_int_equal(w.found.data[0].len, 4);
+	w.traced[1][1].wait.timed = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	w.threads[1][1].status = THREAD_ZOMBIE; /* nor does a dead one act */
+	assert_int_equal(find(&w, 2)->len, 1);
+	assert_int_equal(w.found.data[0].len, 3);
+	deadlocks_deinit(&w.found);
+}
+
+/* One of several that could end it is enough to do so. */
+static void test_one_of_several(void **state)
+{
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1, 2));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	wants_one_of(&w, 2, 0, ONE_OF(3));
+	assert_int_equal(find(&w, 4)->len, 0);
+	wants_one_of(&w, 3, 0, ONE_OF(3, 0));
+	assert_int_equal(find(&w, 4)->len, 1);
+	assert_int_equal(w.found.data[0].len, 4);
+	deadlocks_deinit(&w.found);
+}
+
+/* Two that have nothing to do with each other, and one that can only wait for one of them. */
+static void test_components(void **state)
+{
+	struct world w;
+
+	init(&w, 2);
+	wants_lock(&w, 0, 0, 0, 1);
+	wants_lock(&w, 0, 1, 0, 0);
+	wants_one_of(&w, 1, 0, ONE_OF(2));
+	wants_lock(&w, 1, 1, 1, 0);
+	wants_one_of(&w, 2, 0, ONE_OF(1));
+	wants_one_of(&w, 2, 1, ONE_OF(0)); /* which will never do anything */
+	wants_one_of(&w, 3, 0, ONE_OF(0));
+	assert_int_equal(find(&w, 4)->len, 2);
+	assert_true(has(&w, 0, 0, 0) && has(&w, 0, 0, 1));
+	assert_true(has(&w, 1, 1, 0) && has(&w, 1, 1, 1) && has(&w, 1, 2, 0));
+	assert_null(deadlocks_with(&w.found, &w.traced[2][1])); /* it waits, but nobody waits for it in turn */
+	assert_null(deadlocks_with(&w.found, &w.traced[3][0]));
+	deadlocks_deinit(&w.found);
+}
+
+/* Locks alone are proved at the instant of the snapshot, whatever happens while other things are looked at. */
+static void test_locks_need_no_more(void **state)
+{
+	struct world w;
+
+	init(&w, 1);
+	wants_lock(&w, 0, 0, 1, 0);
+	wants_lock(&w, 1, 0, 0, 0);
+	w.threads[1][0].still_besides = false;
+	assert_int_equal(find(&w, 2)->len, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	assert_int_equal(find(&w, 2)->len, 0);
+	deadlocks_deinit(&w.found);
+}
+
+/* Long chains are no deep recursion. */
+static void test_many(void **state)
+{
+	enum { MANY = 200000 };
+	struct snap_thread *threads = calloc(MANY, sizeof(*threads));
+	struct trace_thread *traced = calloc(MANY, sizeof(*traced));
+	struct snapshot snap = {.pid = 1};
+	struct trace trace = {.snap = &snap, .threads = {.data = traced, .len = MANY}};
+	const struct trace *all = &trace;
+	struct deadlocks found = {0};
+
+	assert_true(threads && traced);
+	for (int i = 0; i < MANY; i++) {
+		threads[i].tid = i + 1;
+		traced[i] = (struct trace_thread){.snap = &snap, .thread = &threads[i]};
+		traced[i].wait = (struct wait){.kind = WAIT_MUTEX, .holder = HOLDER_THREAD, .owner_pid = 1, .owner = (i + 1) % MANY + 1, .certain = true};
+	}
+	assert_true(deadlocks_find(&all, 1, &found));
+	assert_int_equal(found.len, 1);
+	assert_int_equal(found.data[0].len, MANY);
+	deadlocks_deinit(&found);
+	free(threads);
+	free(traced);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_circle),		   cmocka_unit_test(test_itself),
+		cmocka_unit_test(test_two_processes),	   cmocka_unit_test(test_every_thread),
+		cmocka_unit_test(test_one_of_several),	   cmocka_unit_test(test_components),
+		cmocka_unit_test(test_locks_need_no_more), cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
