@@ -397,6 +397,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 	const struct hold_mode mode = {.reads = true, .adds = true};
 	struct held_list list = {0};
 	uint64_t deadline = monotonic_ns() + (uint64_t)c->options.stop_timeout_ms * 1000000u;
+	const int64_t instant = snap->capture.instant_ns; /* which stays: only of threads that have slept since then more is learned */
 	size_t stopped = 0, left = 0, moved = 0;
 	int rc = take_look(c);
 
@@ -417,6 +418,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 			rc = hold_late(&take, &list.data[i], mode, deadline);
 	if (rc == 0)
 		stopped = store_registers(&take, &list, threads, nthreads, &moved);
+	snap->capture.instant_ns = instant;
 	snap->capture.stopped_threads += stopped;
 	if (stopped)
 		notes_add(&snap->notes, "%zu sleeping thread%s stopped to learn registers that /proc does not show; with BPF none would be",
