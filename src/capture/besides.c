@@ -6,7 +6,7 @@
 
 #include "capture/take.h"
 
-static besides_gatherer *const gatherers[] = {gather_descriptors};
+static besides_gatherer *const gatherers[] = {gather_descriptors, gather_file_locks};
 
 /* Not if it was woken: then what it waited for has come, and what was read may be of after that. */
 static bool is_blocked_still(const struct observation *o, const struct snap_thread *t)
@@ -14,25 +14,30 @@ static bool is_blocked_still(const struct observation *o, const struct snap_thre
 	return o && o->state == t->state && t->still != STILL_NEVER && !t->woken && take_unmoved(o, t);
 }
 
-/* A pass over all threads costs less than one for each, where there are many. */
+static bool any_gathered(const struct besides *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < all[i].snap->threads.len; k++)
+			if (all[i].gathered[k])
+				return true;
+	return false;
+}
+
+/* A pass over all threads costs less than one for each, where there are many. Also of those who wait for something else: others may wait for them. */
 static void check(struct besides *b)
 {
-	bool looked = false;
-
+	if (take_look(b->capture) < 0)
+		return;
 	for (size_t i = 0; i < b->snap->threads.len; i++) {
 		struct snap_thread *t = &b->snap->threads.data[i];
 
-		if (!b->gathered[i])
-			continue;
-		if (!looked && take_look(b->capture) < 0)
-			return;
-		looked = true;
 		t->still_besides = is_blocked_still(take_find_observed(b->capture, t->tid), t);
 	}
 }
 
 int besides_gather(struct besides *all, size_t n, struct err *err)
 {
+	bool any;
 	int rc = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -42,8 +47,9 @@ int besides_gather(struct besides *all, size_t n, struct err *err)
 	}
 	for (size_t i = 0; rc == 0 && i < sizeof(gatherers) / sizeof(gatherers[0]); i++)
 		rc = gatherers[i](all, n);
+	any = rc == 0 && any_gathered(all, n);
 	for (size_t i = 0; i < n; i++) {
-		if (rc == 0)
+		if (any)
 			check(&all[i]);
 		free(all[i].gathered);
 	}

@@ -29,6 +29,7 @@ struct besides {
 typedef int besides_gatherer(struct besides *all, size_t n);
 
 besides_gatherer gather_descriptors; /* descriptors.c */
+besides_gatherer gather_file_locks;  /* file_locks.c */
 
 /* Of threads in these snapshots; `capture` and `snap` are set. What cannot be had is told in notes. 0, or -ENOMEM with a sentence. */
 int besides_gather(struct besides *all, size_t n, struct err *err);

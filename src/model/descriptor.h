@@ -73,6 +73,21 @@ struct descriptor_set {
 	uint32_t listeners; /* of the sockets */
 };
 
+enum lock_kind { /* append-only: written to saved snapshots */
+	LOCK_NONE = 0,
+	LOCK_BY_FLOCK = 1, /* of an open file, whoever has that */
+	LOCK_BY_FCNTL = 2, /* of a process */
+	LOCK_BY_OFD = 3,   /* of an open file, by fcntl() */
+	LOCK_KIND_COUNT,
+};
+
+/* A lock on a file as it is asked for: bytes from `start` to `end`, with that; UINT64_MAX: to wherever the file ends. */
+struct wanted_lock {
+	enum lock_kind kind;
+	bool writes; /* nobody else may have one */
+	uint64_t start, end;
+};
+
 /* What a thread waits for in a system call on descriptors or files: seen while it was blocked there, see capture/besides.h. */
 struct snap_wait {
 	pid_t tid;
@@ -82,6 +97,7 @@ struct snap_wait {
 	const char *address; /* that it connects to */
 	struct descriptor on;
 	struct descriptor_set set;
+	struct wanted_lock lock; /* WAIT_FILE_LOCK, on `on`; its peers are who have the lock */
 };
 
 #endif

@@ -58,6 +58,10 @@ void put_wait(struct bytes *b, const struct snap_wait *w)
 	put_u32(b, w->set.len);
 	for (uint32_t i = 0; i < w->set.len; i++)
 		put_descriptor(b, &w->set.data[i]);
+	put_u8(b, (uint8_t)w->lock.kind);
+	put_u8(b, w->lock.writes);
+	put_u64(b, w->lock.start);
+	put_u64(b, w->lock.end);
 }
 
 /* How many records follow, each of so many bytes at least. */
@@ -163,6 +167,14 @@ int get_wait(struct cursor *c, struct snapshot *snap, struct err *err)
 		ret = get_descriptor(c, snap, err, &w.on);
 	if (!ret)
 		ret = get_set(c, snap, err, &w.set);
+	if (!ret && cursor_left(c) >= 18) {
+		const uint8_t lock = cursor_u8(c);
+
+		w.lock.kind = lock < LOCK_KIND_COUNT ? (enum lock_kind)lock : LOCK_NONE;
+		w.lock.writes = cursor_u8(c);
+		w.lock.start = cursor_u64(c);
+		w.lock.end = cursor_u64(c);
+	}
 	if (ret || c->bad)
 		return ret;
 	w.kind = wait_kind_named(kind);

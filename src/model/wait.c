@@ -13,6 +13,7 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_READ] = "read",		[WAIT_WRITE] = "write",
 		[WAIT_SYNC] = "sync",	        [WAIT_ACCEPT] = "accept",	[WAIT_CONNECT] = "connect",
 		[WAIT_EVENTS] = "events",       [WAIT_OPEN] = "open",		[WAIT_CONTROL] = "control",
+		[WAIT_FILE_LOCK] = "file_lock",
 	};
 
 	return names[kind];

@@ -30,6 +30,7 @@ enum wait_kind {
 	WAIT_EVENTS, /* for any of several descriptors to be ready */
 	WAIT_OPEN,   /* for a file that is looked up by its path */
 	WAIT_CONTROL, /* something else on a descriptor, by ioctl() */
+	WAIT_FILE_LOCK, /* on a descriptor, too */
 	WAIT_KIND_COUNT,
 };
 
@@ -39,7 +40,7 @@ enum wait_kind wait_kind_named(const char *name); /* WAIT_NOTHING: there is none
 
 static inline bool wait_is_on_descriptors(enum wait_kind kind)
 {
-	return kind >= WAIT_READ && kind <= WAIT_CONTROL;
+	return kind >= WAIT_READ && kind <= WAIT_FILE_LOCK;
 }
 
 /* Who has it. */

@@ -256,6 +256,23 @@ static const char *verb_of(const struct trace_thread *thread, bool several)
 	}
 }
 
+/* "waits for a write lock (fcntl) on bytes 0 to 99 of fd 3: /var/lib/x" */
+static void put_lock(const struct text *t, const struct trace_thread *const *members, size_t count)
+{
+	static const char *const ways[LOCK_KIND_COUNT] = {"", " (flock)", " (fcntl)", " (fcntl, of an open file)"};
+	const struct snap_wait *w = members[0]->wait.on;
+
+	fprintf(t->out, "%s for a %s lock%s on ", count > 1 ? "wait" : "waits", w->lock.writes ? "write" : "read", ways[w->lock.kind]);
+	if (w->lock.end != UINT64_MAX)
+		fprintf(t->out, "bytes %" PRIu64 " to %" PRIu64 " of ", w->lock.start, w->lock.end);
+	else if (w->lock.start)
+		fprintf(t->out, "all from byte %" PRIu64 " on of ", w->lock.start);
+	if (is_same_fd(members, count))
+		put_descriptor(t, &w->on);
+	else
+		text_untrusted(t, w->on.name ? w->on.name : "a file");
+}
+
 /* Which end of a socket tells what it is for: its own if others connect to that, else the other one. */
 static const char *telling_end(const struct descriptor_socket *s, bool *own)
 {
@@ -315,6 +332,8 @@ void descriptor_put_doing(const struct text *t, const struct trace_thread *const
 {
 	if (members[0]->wait.kind == WAIT_EVENTS) {
 		put_events(t, members, count);
+	} else if (members[0]->wait.kind == WAIT_FILE_LOCK) {
+		put_lock(t, members, count);
 	} else {
 		fputs(verb_of(members[0], count > 1), t->out);
 		put_target(t, members, count);
@@ -347,6 +366,8 @@ static const char *word_for_peers(const struct wait *w)
 {
 	const struct descriptor *d = w->kind == WAIT_EVENTS ? w->on->set.data : &w->on->on;
 
+	if (w->kind == WAIT_FILE_LOCK)
+		return "held by";
 	if (d->kind == DESCRIPTOR_SOCKET)
 		return "at the other end";
 	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && d->events & POLLOUT) ? "read by" : "written by";
@@ -367,8 +388,9 @@ void descriptor_put_peers(const struct text *t, const struct trace_thread *const
 		return;
 	}
 	for (uint32_t i = 0; i < w->npeers && i < MOST_PEERS; i++) {
-		fprintf(t->out, "%spid %d ", i ? ", " : "", (int)w->peers[i].pid);
+		fprintf(t->out, "%spid %d (", i ? ", " : "", (int)w->peers[i].pid);
 		text_untrusted(t, w->peers[i].comm);
+		fputc(')', t->out);
 	}
 	fputs(w->npeers > MOST_PEERS ? ", …" : "", t->out);
 }
@@ -422,6 +444,15 @@ static int compare_sets(const struct trace_thread *a, const struct trace_thread 
 	return order;
 }
 
+static int compare_locks(const struct wanted_lock *a, const struct wanted_lock *b)
+{
+	int order = compare_numbers(a->kind, b->kind);
+
+	order = order ? order : compare_numbers(a->writes, b->writes);
+	order = order ? order : compare_numbers(a->start, b->start);
+	return order ? order : compare_numbers(a->end, b->end);
+}
+
 int descriptor_wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct wait *x = &a->wait, *y = &b->wait;
@@ -433,6 +464,8 @@ int descriptor_wait_compare(const struct trace_thread *a, const struct trace_thr
 		return compare_sets(a, b);
 	if (!order && x->kind == WAIT_OPEN)
 		order = compare_words(x->on->path, y->on->path);
+	if (!order && x->kind == WAIT_FILE_LOCK)
+		order = compare_locks(&x->on->lock, &y->on->lock);
 	if (!order && x->kind == WAIT_CONNECT)
 		order = compare_words(x->on->address, y->on->address);
 	return order ? order : compare_descriptors(a, b);

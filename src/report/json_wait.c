@@ -98,6 +98,25 @@ static void put_on(struct json *j, const struct snap_wait *on)
 	json_string(j, "remote_address", on ? on->address : NULL);
 }
 
+static void put_lock(struct json *j, const struct snap_wait *on)
+{
+	static const char *const names[LOCK_KIND_COUNT] = {"unknown", "flock", "fcntl", "ofd"};
+
+	if (!on || on->kind != WAIT_FILE_LOCK) {
+		json_null(j, "file_lock");
+		return;
+	}
+	json_object(j, "file_lock");
+	json_string(j, "kind", names[on->lock.kind]);
+	json_bool(j, "writes", on->lock.writes);
+	json_uint(j, "start", on->lock.start);
+	if (on->lock.end == UINT64_MAX)
+		json_null(j, "end");
+	else
+		json_uint(j, "end", on->lock.end);
+	json_object_end(j);
+}
+
 void json_wait(struct json *j, const struct wait *w)
 {
 	if (w->kind == WAIT_NOTHING) {
@@ -130,6 +149,7 @@ void json_wait(struct json *j, const struct wait *w)
 	else
 		json_null(j, "owner_pid");
 	put_on(j, w->on);
+	put_lock(j, w->on);
 	put_peers(j, "peers", w->peers, w->npeers);
 	json_bool(j, "peers_known", w->peers_known);
 	json_bool(j, "shared", w->shared);

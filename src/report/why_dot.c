@@ -182,8 +182,7 @@ static void put_doing(const struct text *t, const struct trace_thread *thread)
 	if (has_edge(thread))
 		return;
 	if (thread->wait.kind) {
-		fputs("waits for ", t->out);
-		wait_put_object(t, &thread->wait);
+		wait_put_doing(t, &thread, 1);
 	} else if (thread->thread->state == 'R') {
 		fputs("runs, or is ready to", t->out);
 	} else if (thread->thread->syscall.state == SYSCALL_IN) {
@@ -320,7 +319,7 @@ static bool put_edge_label(const struct graph *g, const struct trace_thread *t)
 
 	if (!label_begin(&label))
 		return false;
-	wait_put_object(&label.to, &t->wait);
+	wait_put_doing(&label.to, &t, 1);
 	if (t->wait.timed)
 		fputs("\nnot for ever", label.to.out);
 	fflush(label.to.out);

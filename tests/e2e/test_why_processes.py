@@ -30,6 +30,17 @@ def blocked(tids, *args):
     return until(lambda: look(*args), lambda doc: all(holder in ("thread", "ended") for holder in holders(doc)))
 
 
+def all_maps_are_seen():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            open(f"/proc/{pid}/maps").read()
+        except PermissionError:
+            return False
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return True
+
+
 @pytest.fixture
 def pair(target, tmp_path):
     """pair(KIND, ROLE, ROLE): two processes that share locks."""
@@ -86,8 +97,11 @@ def test_other_pid_namespace(pair, target, unshare, tmp_path):
         "locks_shared", tmp_path / "memory", "mutex", "waiter", wrap=[unshare, "--pid", "--fork", "--mount-proc", "--kill-child"]
     )
     pid = child_of(there.pid, "locks_shared")
-    doc = until(lambda: look(pid, holder.pid), lambda doc: any(th["waits_for"] for th in doc["threads"] if th["pid"] == pid))
-    found = next(th["waits_for"] for th in doc["threads"] if th["waits_for"])
+
+    def locks(doc):
+        return [th["waits_for"] for th in doc["threads"] if th["pid"] == pid and th["waits_for"] and th["waits_for"]["kind"] == "mutex"]
+
+    (found,) = locks(until(lambda: look(pid, holder.pid), locks))
     assert (found["kind"], found["owner_pid"], found["certain"]) == ("mutex", None, False)
     assert found["owner_tid"] == holder.tids["holder"]  # as memory has it
     assert "of another process, which is not known" in run("why", pid).out
@@ -107,8 +121,11 @@ def test_same_pid_namespace(target, unshare, tmp_path):
         with open(f"/proc/{shell}/task/{shell}/children") as f:
             return [int(pid) for pid in f.read().split()]
 
-    doc = until(lambda: look(*processes()), lambda doc: doc["deadlocks"])
-    assert sorted(m["pid"] for m in doc["deadlocks"][0]) == sorted(processes())
+    doc = until(lambda: look(*processes()), lambda doc: doc["deadlocks"] or doc["maybe_more_deadlocks"])
+    if all_maps_are_seen():
+        assert sorted(m["pid"] for m in doc["deadlocks"][0]) == sorted(processes())
+    else:  # somebody else may share the memory
+        assert doc["deadlocks"] == []
 
 
 def test_somebody_else_may_have_it(pair, target, unshare, tmp_path):
