@@ -89,7 +89,7 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == why && $COMP_CWORD -gt 1 ]]; then
-		options="--pid --all --children --stop --window --stop-timeout --stack-size --proc-mem --json --output --color --no-color
+		options="--pid --all --children --stop --window --stop-timeout --stack-size --proc-mem --json --dot --output --color --no-color
 			--no-demangle --no-cache --debuginfod --debuginfod= --debuginfod-timeout --patience --verbose --debug --help -p -a -o -v -h"
 	fi
 	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then

@@ -28,6 +28,7 @@ complete -c stakeout -n __fish_is_first_arg -a help -d 'Show commands and option
 complete -c stakeout -n __fish_is_first_arg -a version -d 'Show the version and features'
 complete -c stakeout -n '__fish_seen_subcommand_from help' -a 'snapshot why offcpu replay symbolize cache doctor setup version'
 complete -c stakeout -n '__fish_seen_subcommand_from replay' -F
+complete -c stakeout -n '__fish_seen_subcommand_from why' -l dot -d 'A graph for graphviz'
 complete -c stakeout -n $stacks -s p -l pid -x -a '(__stakeout_processes)' -d 'A process'
 complete -c stakeout -n $shown -s r -l registers -d 'Show all general registers'
 complete -c stakeout -n $shown -l show-sp -d 'Show the stack pointer of each frame'

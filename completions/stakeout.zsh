@@ -39,6 +39,7 @@ if [[ $words[2] == why ]] && (( CURRENT > 2 )); then
 		'--stack-size[most to copy of each stack]:bytes:' \
 		'--proc-mem[read memory through /proc/PID/mem]' \
 		'--json[one JSON document]' \
+		'--dot[a graph for graphviz]' \
 		'(-o --output)'{-o,--output}'[write to a file]:file:_files' \
 		'--color[when to use colors]:when:(auto always never)' \
 		'--no-demangle[show names as the linker has them]' \

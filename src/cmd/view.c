@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/parse.h"
 #include "cmd/parsing.h"
+#include "cmd/render.h"
 #include "cmd/terminal.h"
 #include "model/snapfile.h"
 #include "target/patience.h"
@@ -113,6 +114,9 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 		return 1;
 	case VIEW_JSON:
 		word = view_choose_format(options, &report_format_json, err);
+		return word < 0 ? word : 1;
+	case VIEW_DOT:
+		word = view_choose_format(options, &report_format_dot, err);
 		return word < 0 ? word : 1;
 	case VIEW_COLOR:
 		word = parse_word("--color", value, color_words, err);
@@ -234,6 +238,11 @@ static int begin_output(struct view *view, struct err *err)
 	return rc;
 }
 
+static int put_report(const struct view *view, int fd, struct err *err)
+{
+	return view->options.picture ? render_svg(fd, fileno(view->output.file), err) : output_copy(&view->output, fd, err);
+}
+
 /* For struct parsing: the report that a parser has written. */
 static int print(void *arg, int fd, struct err *err)
 {
@@ -241,7 +250,7 @@ static int print(void *arg, int fd, struct err *err)
 	int rc = begin_output(view, err);
 
 	if (rc == 0)
-		rc = output_copy(&view->output, fd, err);
+		rc = put_report(view, fd, err);
 	if (rc == 0)
 		view->documents += (unsigned)view->held.len + !view->held.len;
 	return rc;
@@ -340,6 +349,23 @@ static int parse(void *arg, struct parsing *parsing, struct err *err)
 	return rc;
 }
 
+/* A picture is made of what is in a file. */
+static int put_bare(struct view *view, struct err *err)
+{
+	_cleanup_fclose_ FILE *graph = view->options.picture ? tmpfile() : NULL;
+	FILE *out = graph ? graph : view->output.file;
+	int rc;
+
+	if (view->options.picture && !graph)
+		return err_set(err, errno, "making a temporary file: %s", strerror(errno));
+	rc = written(write_report(view, out, &view->deadlock, &view->incomplete), out, err);
+	if (rc == 0 && graph) {
+		rewind(graph);
+		rc = put_report(view, fileno(graph), err);
+	}
+	return rc;
+}
+
 /* There is no parser, or it has died: what is known without reading anything more. */
 static int show_bare(struct view *view, const struct err *why, struct err *err)
 {
@@ -357,7 +383,7 @@ static int show_bare(struct view *view, const struct err *why, struct err *err)
 	if (rc == 0)
 		rc = begin_output(view, err);
 	if (rc == 0)
-		rc = written(write_report(view, view->output.file, &view->deadlock, &view->incomplete), view->output.file, err);
+		rc = put_bare(view, err);
 	if (rc == 0)
 		view->documents += (unsigned)view->held.len;
 	return rc;

@@ -33,6 +33,7 @@ struct view_options {
 	struct selection selection;
 	bool long_lines; /* also where the terminal is narrower */
 	bool why;        /* only what threads wait for, and deadlocks */
+	bool picture;    /* what was made by report_format_dot is shown as one */
 	struct name_options naming;
 };
 
@@ -68,6 +69,7 @@ enum {
 	VIEW_RAW,
 	VIEW_NO_RUNTIME,
 	VIEW_LOCALS,
+	VIEW_DOT,
 	VIEW_OPTION_END,
 };
 

@@ -4,6 +4,7 @@
 #include "cmd/capture_args.h"
 #include "cmd/cmd.h"
 #include "cmd/interrupt.h"
+#include "cmd/render.h"
 #include "cmd/view.h"
 
 static const char help[] =
@@ -24,7 +25,10 @@ static const char help[] =
 	"\n"
 	"Output:\n"
 	"      --json             one JSON document\n"
-	"  -o, --output FILE      write there instead of standard output\n"
+	"      --dot              who waits for whom, as a graph for graphviz; deadlocks are red, what is\n"
+	"                         not certain is dashed\n"
+	"  -o, --output FILE      write there instead of standard output; to NAME.svg a picture of the\n"
+	"                         graph, which graphviz's program dot makes\n"
 	"      --color WHEN       auto, always or never; NO_COLOR is honoured\n"
 	"      --no-demangle      show names as the linker has them\n" NAME_HELP
 	"  -v, --verbose          all frames, how they were found, and paths in full\n"
@@ -36,6 +40,7 @@ static const char help[] =
 static const struct option long_options[] = {
 	CAPTURE_LONG_OPTIONS,
 	{"json", no_argument, NULL, VIEW_JSON},
+	{"dot", no_argument, NULL, VIEW_DOT},
 	{"output", required_argument, NULL, 'o'},
 	{"color", required_argument, NULL, VIEW_COLOR},
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
@@ -50,6 +55,18 @@ static int print_help(void)
 {
 	fputs(help, stdout);
 	return cmd_printed();
+}
+
+/* Before anything is looked at: it may be impossible. */
+static int choose_picture(struct view_options *view, struct err *err)
+{
+	int rc;
+
+	view->picture = render_is_wanted(view->output);
+	if (!view->picture)
+		return 0;
+	rc = view_choose_format(view, &report_format_dot, err);
+	return rc < 0 ? rc : render_check(err);
 }
 
 /* -1 to go on, else the exit code. */
@@ -72,6 +89,8 @@ static int parse_arguments(int argc, char **argv, struct capture_args *args, str
 	rc = capture_args_add_processes(args, argc - optind, argv + optind, &err);
 	if (rc == 0)
 		rc = capture_args_check(args, &err);
+	if (rc == 0)
+		rc = choose_picture(view, &err);
 	if (rc < 0)
 		return cmd_misused(argv[0], err.msg);
 	if (args->capture.stop == STOP_ALL)

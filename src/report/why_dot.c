@@ -176,13 +176,31 @@ static bool has_edge(const struct trace_thread *t)
 	return w->kind && (w->npeers || w->holder == HOLDER_THREAD || w->holder == HOLDER_ENDED || w->holder == HOLDER_READERS);
 }
 
+/* What it waits for, for free(); where that has a name its address says nothing more. NULL when memory is exhausted. */
+static char *words_of(const struct trace_thread *t)
+{
+	struct label label;
+	char *address;
+
+	if (!label_begin(&label))
+		return NULL;
+	wait_put_doing(&label.to, &t, 1);
+	fclose(label.to.out);
+	address = label.text && t->wait.variable ? strstr(label.text, " 0x") : NULL;
+	if (address)
+		*address = '\0';
+	return label.text;
+}
+
 /* What it does, if no edge tells it. */
 static void put_doing(const struct text *t, const struct trace_thread *thread)
 {
+	_cleanup_free_ char *words = thread->wait.kind ? words_of(thread) : NULL;
+
 	if (has_edge(thread))
 		return;
-	if (thread->wait.kind) {
-		wait_put_doing(t, &thread, 1);
+	if (words) {
+		fputs(words, t->out);
 	} else if (thread->thread->state == 'R') {
 		fputs("runs, or is ready to", t->out);
 	} else if (thread->thread->syscall.state == SYSCALL_IN) {
@@ -193,16 +211,31 @@ static void put_doing(const struct text *t, const struct trace_thread *thread)
 	fputc('\n', t->out);
 }
 
+static bool have_one_name(const struct trace_thread *const *members, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(trace_thread_name(members[0]), trace_thread_name(members[i])) != 0)
+			return false;
+	return true;
+}
+
 static void put_threads(const struct graph *g, const struct node *node, const struct text *t)
 {
 	const struct trace_thread *const *members = (const struct trace_thread *const *)g->members.data + node->first;
 
+	const bool same = node->count > 1 && have_one_name(members, node->count);
+
 	if (node->count > 1)
-		fprintf(t->out, "%zu threads\n", node->count);
-	fputs("tid", t->out);
+		fprintf(t->out, "%zu threads", node->count);
+	if (same) {
+		fputs(": ", t->out);
+		text_untrusted(t, trace_thread_name(members[0]));
+	}
+	fputs(node->count > 1 ? "\ntid" : "tid", t->out);
 	for (size_t i = 0; i < node->count && i < MOST_NUMBERS; i++) {
-		fprintf(t->out, " %d ", (int)members[i]->thread->tid);
-		text_untrusted(t, trace_thread_name(members[i]));
+		fprintf(t->out, same ? " %d" : " %d ", (int)members[i]->thread->tid);
+		if (!same)
+			text_untrusted(t, trace_thread_name(members[i]));
 		fputs(i + 1 < node->count ? "," : "", t->out);
 	}
 	fputs(node->count > MOST_NUMBERS ? " …\n" : "\n", t->out);
@@ -223,10 +256,10 @@ static int put_node(const struct graph *g, size_t i)
 	label_end(&label, g->out);
 	if (node->deadlock)
 		fputs(", color=\"#c00000\", fillcolor=\"#ffe4e1\", penwidth=2", g->out);
-	else if (!has_edge(t) && !u64map_find(&g->owners, key_of(t)))
-		fputs(", color=\"#b0b0b0\", fontcolor=\"#606060\"", g->out);
 	else if (t->thread->state == 'R')
 		fputs(", fillcolor=\"#e2f3e2\"", g->out);
+	else if (!has_edge(t) && !u64map_find(&g->owners, key_of(t)))
+		fputs(", color=\"#b0b0b0\", fontcolor=\"#606060\"", g->out);
 	fputs("];\n", g->out);
 	return 0;
 }
@@ -311,21 +344,18 @@ static struct outsider outsider_of(const struct wait *w, uint32_t peer)
 	return o;
 }
 
-/* "mutex cache_lock": where something has a name, its address says nothing more. */
+/* "mutex cache_lock": that it is waited for is what an edge means. */
 static bool put_edge_label(const struct graph *g, const struct trace_thread *t)
 {
+	static const char waits[] = "waits for ";
+	_cleanup_free_ char *words = words_of(t);
 	struct label label;
-	char *address;
 
-	if (!label_begin(&label))
+	if (!words || !label_begin(&label))
 		return false;
-	wait_put_doing(&label.to, &t, 1);
+	fputs(strncmp(words, waits, sizeof(waits) - 1) == 0 ? words + sizeof(waits) - 1 : words, label.to.out);
 	if (t->wait.timed)
 		fputs("\nnot for ever", label.to.out);
-	fflush(label.to.out);
-	address = t->wait.variable ? strstr(label.text, " 0x") : NULL;
-	if (address)
-		memmove(address, t->wait.timed ? "\nnot for ever" : "", t->wait.timed ? sizeof("\nnot for ever") : 1);
 	label_end(&label, g->out);
 	return true;
 }
