@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "base/map.h"
+#include "privilege/remedy.h"
 #include "proc/holders.h"
 
 struct peers {
@@ -89,13 +90,26 @@ static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 	return rc;
 }
 
+static void note_refusal(struct besides *all, size_t n)
+{
+	char help[REMEDY_SIZE];
+
+	remedy(REFUSED_PTRACE, help);
+	for (size_t i = 0; i < n; i++)
+		if (all[i].snap->waits.len)
+			notes_add(&all[i].snap->notes, "other ends of pipes and sockets are not searched for in processes that are not ours to look at: %s", help);
+}
+
 int find_peers(struct besides *all, size_t n)
 {
 	struct peers p = {0};
+	bool refused = false;
 	int rc = visit(&p, all, n, false);
 
 	if (rc == 0 && p.things.len) {
-		rc = holders_find(p.things.data, p.things.len);
+		rc = holders_find(p.things.data, p.things.len, &refused);
+		if (refused)
+			note_refusal(all, n);
 		if (rc != -ENOMEM) /* what was found by then is right */
 			rc = visit(&p, all, n, true);
 	}

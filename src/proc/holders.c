@@ -242,7 +242,7 @@ static void judge(const struct search *s)
 	}
 }
 
-int holders_find(struct held *things, size_t n)
+int holders_find(struct held *things, size_t n, bool *refused)
 {
 	struct search s = {.things = things, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
 	int rc = init(&s);
@@ -253,6 +253,7 @@ int holders_find(struct held *things, size_t n)
 		rc = look_at_all(&s); /* who was started meanwhile has what its parent had */
 	if (rc == 0)
 		judge(&s);
+	*refused = !s.all;
 	u64map_deinit(&s.by_inode);
 	u64map_deinit(&s.seen);
 	vec_deinit(&s.pids);

@@ -25,7 +25,7 @@ struct held {
 	bool all; /* nobody else has it, as far as processes can be seen at all */
 };
 
-/* Looks through the descriptors of all processes, once, for all of these things. 0 or -errno. */
-int holders_find(struct held *things, size_t n);
+/* Looks through the descriptors of all processes, once, for all of these things. *refused: some are not for us to see. 0 or -errno. */
+int holders_find(struct held *things, size_t n, bool *refused);
 
 #endif

@@ -24,7 +24,7 @@
 enum {
 	REPLY_SIZE = 32 << 10, /* more the kernel does not send at once */
 	FEW = 16,	     /* unix sockets are asked for one by one: the kernel searches all of them each time */
-	MOST_EXACT = 256,    /* other ends that are asked for */
+	MOST_EXACT = 1024,   /* other ends that are asked for */
 	PATIENCE_MS = 1000, /* for the kernel's answer */
 	ALL_STATES = 0xfff & ~(1 << TCP_TIME_WAIT),
 };

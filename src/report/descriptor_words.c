@@ -136,22 +136,39 @@ static void put_fill(const struct text *t, const struct descriptor *d, enum wait
 		fprintf(t->out, ", %" PRIu32 " bytes are there", d->socket.unread);
 }
 
-static const char *word_for(uint32_t events)
+static const char *word_for(const struct descriptor *d)
 {
-	const bool reads = events & (POLLIN | POLLRDNORM | POLLPRI), writes = events & (POLLOUT | POLLWRNORM);
+	const bool reads = d->events & (POLLIN | POLLRDNORM | POLLPRI), writes = d->events & (POLLOUT | POLLWRNORM);
 
+	if (d->socket.listening)
+		return "accept on ";
 	return reads && writes ? "read or write " : writes ? "write " : "read ";
 }
 
 /* Sets */
 
-static void put_counts(const struct text *t, const uint32_t counts[static DESCRIPTOR_KIND_COUNT], uint32_t listeners)
+/* The only socket of a set tells more than that there is one; NULL: there are none, or several. */
+static const struct descriptor *only_socket(const struct descriptor_set *set)
+{
+	for (uint32_t i = 0; set->counts[DESCRIPTOR_SOCKET] == 1 && i < set->len; i++)
+		if (set->data[i].kind == DESCRIPTOR_SOCKET && set->data[i].socket.protocol)
+			return &set->data[i];
+	return NULL;
+}
+
+static void put_counts(const struct text *t, const uint32_t counts[static DESCRIPTOR_KIND_COUNT], uint32_t listeners, const struct descriptor *only)
 {
 	const char *separator = "";
 
 	for (unsigned kind = 0; kind < DESCRIPTOR_KIND_COUNT; kind++) {
 		if (!counts[kind])
 			continue;
+		if (kind == DESCRIPTOR_SOCKET && only) {
+			fputs(separator, t->out);
+			put_socket(t, only);
+			separator = ", ";
+			continue;
+		}
 		fprintf(t->out, "%s%" PRIu32 " %s", separator, counts[kind], counts[kind] == 1 ? nouns[kind].one : nouns[kind].several);
 		if (kind == DESCRIPTOR_SOCKET && listeners)
 			fprintf(t->out, " (%" PRIu32 " listening)", listeners);
@@ -176,9 +193,9 @@ static void put_sum(const struct text *t, const struct trace_thread *const *memb
 		listeners += set->listeners;
 	}
 	if (same)
-		put_counts(t, members[0]->wait.on->set.counts, members[0]->wait.on->set.listeners);
+		put_counts(t, members[0]->wait.on->set.counts, members[0]->wait.on->set.listeners, count == 1 ? only_socket(&members[0]->wait.on->set) : NULL);
 	else
-		put_counts(t, counts, listeners);
+		put_counts(t, counts, listeners, NULL);
 	if (count > 1)
 		fputs(same ? " each" : " together", t->out);
 }
@@ -187,7 +204,7 @@ static void put_few(const struct text *t, const struct descriptor_set *set)
 {
 	for (uint32_t i = 0; i < set->len; i++) {
 		fputs(i ? ", or to " : "", t->out);
-		fputs(word_for(set->data[i].events), t->out);
+		fputs(word_for(&set->data[i]), t->out);
 		put_descriptor(t, &set->data[i]);
 	}
 }
@@ -373,7 +390,7 @@ static const char *word_for_peers(const struct wait *w)
 	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && d->events & POLLOUT) ? "read by" : "written by";
 }
 
-void descriptor_put_peers(const struct text *t, const struct trace_thread *const *members, size_t count)
+static void put_peers(const struct text *t, const struct trace_thread *const *members, size_t count)
 {
 	const struct wait *w = &members[0]->wait;
 
@@ -395,12 +412,19 @@ void descriptor_put_peers(const struct text *t, const struct trace_thread *const
 	fputs(w->npeers > MOST_PEERS ? ", …" : "", t->out);
 }
 
+void descriptor_put_peers(const struct text *t, const struct trace_thread *const *members, size_t count)
+{
+	put_peers(t, members, count);
+	if (count == 1 && !members[0]->wait.certain)
+		fputs(" (not certain: it may have gone on)", t->out);
+}
+
 void descriptor_put_set(const struct text *t, const struct trace_thread *thread, const char *indent)
 {
 	const struct descriptor_set *set = &thread->wait.on->set;
 
 	for (uint32_t i = 0; i < set->len; i++) {
-		fprintf(t->out, "%s%s", indent, word_for(set->data[i].events));
+		fprintf(t->out, "%s%s", indent, word_for(&set->data[i]));
 		put_descriptor(t, &set->data[i]);
 		fputc('\n', t->out);
 	}
@@ -422,6 +446,8 @@ static int compare_descriptors(const struct trace_thread *a, const struct trace_
 		order = compare_words(x->socket.protocol, y->socket.protocol);
 		order = order ? order : compare_numbers(own, others);
 		order = order ? order : compare_words(end, other);
+		if (order || end)
+			return order; /* whoever is at the other end */
 	}
 	if (!order && has_name)
 		order = compare_words(x->name, y->name);

@@ -10,7 +10,7 @@
 /* "reads fd 7: tcp 10.0.0.5:41022 → 10.0.0.9:5432 (established)"; of several that compare as equal, what they have in common. */
 void descriptor_put_doing(const struct text *t, const struct trace_thread *const *members, size_t count);
 
-/* ", written by pid 812 producer": who has the other end, if it is the same for all; nothing where there is nothing to say. */
+/* ", written by pid 812 producer": who has the other end, if it is the same for all, and whether that is certain of the only one. */
 void descriptor_put_peers(const struct text *t, const struct trace_thread *const *members, size_t count);
 
 /* Each descriptor of the set that a thread waits for, on a line of its own. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "report/descriptor_words.h"
@@ -147,7 +148,7 @@ static void put_places(const struct why_report *r, const struct trace_thread *co
 		bool known = false;
 
 		for (size_t k = 0; k < n; k++)
-			known |= shown[k] == name; /* names are the same where functions are */
+			known |= strcmp(shown[k], name) == 0;
 		if (known)
 			continue;
 		if (n == MOST_PLACES) {

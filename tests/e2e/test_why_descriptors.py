@@ -286,7 +286,7 @@ def test_epoll(target, source):
     line = f" waits for events of epoll fd {found['descriptor']['fd']}: 1 pipe, 2 sockets (1 listening), 1 eventfd, 1 timer"
     assert words(t, source).endswith(line)
     each = run("why", "-v", source, t.pid).out
-    assert re.search(r"^    read fd \d+: tcp 127\.0\.0\.1:\d+ \(listening\)$", each, re.M)
+    assert re.search(r"^    accept on fd \d+: tcp 127\.0\.0\.1:\d+ \(listening\)$", each, re.M)
     assert re.search(r"^    read fd \d+: timer, which is not set$", each, re.M)
     assert re.search(r"^    read fd \d+: timer, which is not set$", run("-v", source, t.pid).out, re.M)
 
@@ -371,16 +371,36 @@ def test_other_network(target, unshare, source, short_path, what, root):
     assert peers(found) == [(t.tids["child"], "partner")]
 
 
+@pytest.mark.parametrize("what", ["tcp-read", "unix-read", "udp-read", "accept-tcp"])
+def test_other_network_without_rights(target, short_path, what, root):
+    """Who may not enter it reads the tables that /proc has of it."""
+    os.chmod(short_path.parent, 0o777)
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    apart = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if subprocess.run([*apart, "true"], capture_output=True, **user).returncode:
+        pytest.skip("users may not make namespaces")
+    t = target("descriptors", what, short_path, wrap=apart, **user).settle()
+    found = until(
+        lambda: thread(run("why", "--json", t.pid, **user).doc, t.tids["waiter"])["waits_for"], lambda wait: wait and wait["certain"]
+    )
+    assert socket(found)["protocol"] in what
+    if what == "tcp-read":
+        assert socket(found)["state"] == "established"
+        assert [int(socket(found)[end].split(":")[1]) for end in ("local", "remote")] == ends_of(t, found["descriptor"]["fd"])
+    elif what == "accept-tcp":
+        assert socket(found)["listening"]
+
+
 def test_ordinary_user(target):
     """For processes of one's own it takes no rights; what others have is not seen, and then it is not said that all was."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     t = target("descriptors", "tcp-read", user=NOBODY, group=NOBODY, extra_groups=[]).settle()
-    found = None
 
     def take():
-        r = run("why", "--json", t.pid, user=NOBODY, group=NOBODY, extra_groups=[])
-        return thread(r.doc, t.tids["waiter"])["waits_for"]
+        doc = run("why", "--json", t.pid, user=NOBODY, group=NOBODY, extra_groups=[]).doc
+        assert sum("not ours to look at" in note for note in doc["notes"]) == 1, doc["notes"]
+        return thread(doc, t.tids["waiter"])["waits_for"]
 
     found = until(take, lambda wait: wait and wait["certain"])
     assert socket(found)["state"] == "established" and not found["peers_known"]
