@@ -405,9 +405,9 @@ static void put_peers(const struct text *t, const struct trace_thread *const *me
 		return;
 	}
 	for (uint32_t i = 0; i < w->npeers && i < MOST_PEERS; i++) {
-		fprintf(t->out, "%spid %d (", i ? ", " : "", (int)w->peers[i].pid);
+		fprintf(t->out, w->kind == WAIT_FILE_LOCK ? "%spid %d (" : "%spid %d ", i ? ", " : "", (int)w->peers[i].pid);
 		text_untrusted(t, w->peers[i].comm);
-		fputc(')', t->out);
+		fputs(w->kind == WAIT_FILE_LOCK ? ")" : "", t->out);
 	}
 	fputs(w->npeers > MOST_PEERS ? ", …" : "", t->out);
 }
