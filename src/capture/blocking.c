@@ -106,13 +106,25 @@ static int compare(const void *name, const void *call)
 	return strcmp(name, ((const struct blocking_call *)call)->name);
 }
 
+/* A poll() that was interrupted and goes on has its arguments where they were; the kernel's functions tell that it is one. */
+static const char *restarted(const struct snap_thread *thread)
+{
+	for (uint32_t i = 0; thread->kernel_text && i < thread->nkernel; i++)
+		if (thread->kernel_text[i] && strncmp(thread->kernel_text[i], "do_restart_poll", strlen("do_restart_poll")) == 0)
+			return "poll";
+	return "";
+}
+
 const struct blocking_call *blocking_call_of(const struct arch *arch, const struct snap_thread *thread)
 {
 	const struct syscall_info *info = arch_syscall(arch, thread->syscall.nr);
+	const char *name = info ? info->name : "";
 
-	if (thread->state == 'R' || thread->status != THREAD_CAPTURED || thread->syscall.state != SYSCALL_IN || !info)
+	if (thread->state == 'R' || thread->status != THREAD_CAPTURED || thread->syscall.state != SYSCALL_IN)
 		return NULL;
-	return bsearch(info->name, calls, sizeof(calls) / sizeof(calls[0]), sizeof(calls[0]), compare);
+	if (strcmp(name, "restart_syscall") == 0)
+		name = restarted(thread);
+	return bsearch(name, calls, sizeof(calls) / sizeof(calls[0]), sizeof(calls[0]), compare);
 }
 
 bool blocking_is_timed(const struct blocking_call *call, const struct snap_syscall *syscall)

@@ -91,12 +91,25 @@ static int add_holder(struct search *s, struct held *thing, pid_t pid, int dir, 
 	return holder ? 0 : -ENOMEM;
 }
 
+/* The same path may be another file elsewhere. Older kernels do not tell. */
+static bool has_inode(int dir, const char *number, uint64_t inode)
+{
+	struct descriptor d = {0};
+	char path[32], text[1024];
+	uint64_t mount;
+
+	snprintf(path, sizeof(path), "../fdinfo/%s", number);
+	if (process_read_file(dir, path, text, sizeof(text)) > 0)
+		descriptor_parse_info(text, &d, &mount);
+	return !d.inode || d.inode == inode;
+}
+
 static int look_at_path(struct search *s, pid_t pid, int dir, const char *number, const char *path)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->n; i++)
-		if (s->things[i].kind == DESCRIPTOR_FIFO && strcmp(s->things[i].path, path) == 0)
+		if (s->things[i].kind == DESCRIPTOR_FIFO && strcmp(s->things[i].path, path) == 0 && has_inode(dir, number, s->things[i].inode))
 			rc = add_holder(s, &s->things[i], pid, dir, number);
 	return rc;
 }

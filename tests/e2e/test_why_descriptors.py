@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from deadfs import DeadFs, need_fuse
-from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, rounds, run, thread, until
+from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, rounds, run, stop, thread, until
 
 # Looks at a target from the pid namespace that it is in.
 INSIDE = """
@@ -273,6 +274,27 @@ def test_two(target, source, call):
     line = words(t)
     assert re.search(r"write fd \d+: pipe \d+", line) and re.search(r"read fd \d+: eventfd, whose count is 0", line)
     assert (", but not for ever" in line) == (call == "poll")
+
+
+@pytest.mark.arch
+def test_restarted(target):
+    """A call that was interrupted, and goes on, is told as before; on some processors it is another one to the kernel."""
+    t = target("descriptors", "poll-two").settle()
+    before = look(t)
+    stop(t.pid)
+    os.kill(t.pid, signal.SIGCONT)
+    again = look(t.settle())
+    assert {d["fd"]: d["kind"] for d in again["set"]["descriptors"]} == {d["fd"]: d["kind"] for d in before["set"]["descriptors"]}
+    assert again["timed"]
+
+
+def test_same_path_elsewhere(target, unshare, tmp_path, root):
+    """A fifo of the same path in another mount namespace is another one."""
+    apart = [unshare, "-m", "sh", "-c", f'mount -t tmpfs none {tmp_path} && exec "$@"', "sh"]
+    t = target("descriptors", "fifo", tmp_path / "fifo").settle()
+    other = target("descriptors", "fifo", tmp_path / "fifo", wrap=apart).settle()
+    for one in (t, other):
+        assert peers(look(one)) == [(one.tids["child"], "partner")]
 
 
 @pytest.mark.asan
