@@ -22,6 +22,7 @@ enum { KIND_ROBUST = 0x10, KIND_PI = 0x20, KIND_SHARED = 0x80, KIND_BITS = 0x3ff
 
 static const uint32_t LOCKED_AND_AWAITED = 2;
 static const uint32_t INCONSISTENT = 0x3fffffff; /* the owner of a robust one has died, and the next has it */
+static const uint32_t JOINABLE = 2; /* a thread that lives */
 static const uint32_t READ_PHASE = 2, WRITE_PHASE = 3; /* with somebody who waits for the end of it */
 
 void lock_set_owner(const struct futex_wait *f, uint32_t number, struct lock *out)
@@ -46,7 +47,10 @@ static bool is_pi_mutex(const struct futex_wait *f, uint32_t op, struct lock *ou
 	return true;
 }
 
-/* The kernel clears the number of a thread that ends, and wakes who waits for that. */
+/*
+ * The kernel clears a word of a thread that ends, and wakes who waits for that: its number, or since glibc 2.43 another one, of how it can be
+ * joined.
+ */
 static bool is_join(const struct futex_wait *f, enum wait_kind named, struct lock *out)
 {
 	const struct snap_thread *other = wait_thread_at(f->threads, f->address);
@@ -59,11 +63,12 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 		if (other && other->tid_address)
 			return false; /* it would be known */
 	}
-	if (!other || other == f->thread->thread || wait_number_of(f->threads->snap, other) != f->value ||
-	    (f->nwords && f->words[0] != f->value))
+	if (!other || other == f->thread->thread || (f->nwords && f->words[0] != f->value))
 		return false;
-	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .number = f->value, .owner = other,
-			     .evident = exact || named == WAIT_JOIN};
+	if (wait_number_of(f->threads->snap, other) != f->value && !(exact && f->value == JOINABLE))
+		return false;
+	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .owner = other, .evident = exact || named == WAIT_JOIN};
+	out->number = wait_number_of(f->threads->snap, other);
 	return true;
 }
 
@@ -121,10 +126,21 @@ static bool is_rwlock(const struct futex_wait *f, enum wait_kind named, struct l
 	return true;
 }
 
+enum { BEHIND_NUMBER = 856 }; /* the word of how a thread can be joined, on both */
+
 /* From the beginning of glibc's descriptor to the thread's number in it. */
 static uint64_t number_in_descriptor(const struct snapshot *snap)
 {
 	return snap->arch->id == ARCH_X86_64 ? 720 : snap->arch->id == ARCH_AARCH64 ? 208 : 0;
+}
+
+/* The thread that has its descriptor there: what the kernel clears is at one of two places in it. */
+static const struct snap_thread *thread_of_descriptor(const struct wait_threads *threads, uint64_t descriptor)
+{
+	const uint64_t number = descriptor + number_in_descriptor(threads->snap);
+	const struct snap_thread *thread = wait_thread_at(threads, number);
+
+	return thread ? thread : wait_thread_at(threads, number + BEHIND_NUMBER);
 }
 
 static bool is_stream(const struct futex_wait *f, enum wait_kind named, struct lock *out)
@@ -135,7 +151,7 @@ static bool is_stream(const struct futex_wait *f, enum wait_kind named, struct l
 	if (f->nwords < STREAM_WORDS || f->value != LOCKED_AND_AWAITED || (named != WAIT_NOTHING && named != WAIT_STREAM))
 		return false;
 	memcpy(&descriptor, &f->words[STREAM_OWNER], sizeof(descriptor));
-	owner = wait_thread_at(f->threads, descriptor + number_in_descriptor(f->threads->snap));
+	owner = thread_of_descriptor(f->threads, descriptor);
 	if (!owner)
 		return false;
 	*out = (struct lock){.kind = WAIT_STREAM, .address = f->address, .holder = HOLDER_THREAD, .owner = owner, .evident = true};

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "wait/threads.h"
 
-static const uint64_t NOBODY = UINT64_MAX;
-
 uint32_t wait_number_of(const struct snapshot *snap, const struct snap_thread *thread)
 {
 	return (uint32_t)(snap->inner_pid ? thread->inner_tid : thread->tid);
 }
 
-/* One that is several threads' is nobody's (musl has one address for all); 0 is none. */
+static const uint64_t SEVERAL = UINT64_MAX;
+
+/* What several have tells nothing: with musl the kernel clears one word for all of them. 0 is none. */
 static bool put(struct u64map *map, uint64_t key, size_t index)
 {
 	bool created;
 	uint64_t *slot = key ? u64map_put(map, key, &created) : NULL;
 
 	if (slot)
-		*slot = created ? index : NOBODY;
+		*slot = created ? index : SEVERAL;
 	return slot || !key;
 }
 
@@ -39,7 +39,7 @@ static const struct snap_thread *find(const struct wait_threads *threads, const 
 {
 	const uint64_t *slot = key ? u64map_find(map, key) : NULL;
 
-	return slot && *slot != NOBODY ? &threads->snap->threads.data[*slot] : NULL;
+	return slot && *slot != SEVERAL ? &threads->snap->threads.data[*slot] : NULL;
 }
 
 const struct snap_thread *wait_thread_numbered(const struct wait_threads *threads, uint32_t number)

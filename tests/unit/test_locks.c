@@ -158,6 +158,10 @@ static void test_stream(void **state)
 	f.wait.words[4] = UINT32_MAX;
 	assert_int_equal(found(&f).kind, WAIT_STREAM);
 	assert_int_equal(found(&f).number, WORKER);
+	f.snap->threads.data[1].tid_address += 856; /* of a later release */
+	wait_threads_deinit(&f.threads);
+	assert_true(wait_threads_init(&f.threads, f.snap));
+	assert_int_equal(found(&f).number, WORKER);
 	f.wait.words[2] -= 0x1000; /* not where a thread has its descriptor */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
 	deinit(&f);
@@ -173,6 +177,18 @@ static void test_join(void **state)
 	f.wait.value = f.wait.words[0] = WORKER;
 	assert_int_equal(found(&f).kind, WAIT_JOIN);
 	assert_int_equal(found(&f).number, WORKER);
+	f.wait.value = f.wait.words[0] = 2; /* what the kernel clears need not be a number */
+	assert_int_equal(found(&f).kind, WAIT_JOIN);
+	assert_int_equal(found(&f).number, WORKER);
+	assert_true(found(&f).evident);
+	f.snap->threads.data[0].tid_address = f.wait.address; /* the same for all, as with musl: a lock */
+	wait_threads_deinit(&f.threads);
+	assert_true(wait_threads_init(&f.threads, f.snap));
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.snap->threads.data[0].tid_address = 0;
+	wait_threads_deinit(&f.threads);
+	assert_true(wait_threads_init(&f.threads, f.snap));
+	f.wait.value = f.wait.words[0] = WORKER;
 	f.wait.words[0] = 0; /* it has ended */
 	assert_int_equal(found(&f).kind, WAIT_FUTEX);
 	f.wait.words[0] = WORKER;
