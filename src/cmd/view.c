@@ -115,9 +115,6 @@ int view_option(struct view_options *options, int opt, const char *value, struct
 	case VIEW_JSON:
 		word = view_choose_format(options, &report_format_json, err);
 		return word < 0 ? word : 1;
-	case VIEW_DOT:
-		word = view_choose_format(options, &report_format_dot, err);
-		return word < 0 ? word : 1;
 	case VIEW_COLOR:
 		word = parse_word("--color", value, color_words, err);
 		if (word < 0)

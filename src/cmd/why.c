@@ -7,6 +7,8 @@
 #include "cmd/render.h"
 #include "cmd/view.h"
 
+enum { WHY_DOT = 5000 }; /* beyond the options of others */
+
 static const char help[] =
 	"Usage: stakeout why [OPTION…] PROCESS…\n"
 	"\n"
@@ -40,7 +42,7 @@ static const char help[] =
 static const struct option long_options[] = {
 	CAPTURE_LONG_OPTIONS,
 	{"json", no_argument, NULL, VIEW_JSON},
-	{"dot", no_argument, NULL, VIEW_DOT},
+	{"dot", no_argument, NULL, WHY_DOT},
 	{"output", required_argument, NULL, 'o'},
 	{"color", required_argument, NULL, VIEW_COLOR},
 	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
@@ -55,6 +57,14 @@ static int print_help(void)
 {
 	fputs(help, stdout);
 	return cmd_printed();
+}
+
+/* As view_option() does. */
+static int choose_dot(struct view_options *view, struct err *err)
+{
+	int rc = view_choose_format(view, &report_format_dot, err);
+
+	return rc < 0 ? rc : 1;
 }
 
 /* Before anything is looked at: it may be impossible. */
@@ -80,7 +90,7 @@ static int parse_arguments(int argc, char **argv, struct capture_args *args, str
 			return cmd_misused(argv[0], "");
 		if (opt == 'h')
 			return print_help();
-		rc = view_option(view, opt, optarg, &err);
+		rc = opt == WHY_DOT ? choose_dot(view, &err) : view_option(view, opt, optarg, &err);
 		if (rc == 0)
 			rc = capture_args_option(args, opt, optarg, &err);
 		if (rc < 0)
