@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "model/descriptor.h"
 
 static const size_t NOBODY = SIZE_MAX;
 
@@ -113,6 +114,12 @@ static bool has_all_peers(const struct graph *g, const struct wait *w)
 	return w->npeers && w->peers_known;
 }
 
+/* A socket may have a time limit of its own for those who read and write it (SO_RCVTIMEO), which nobody sees from outside. */
+static bool may_time_out(const struct wait *w)
+{
+	return w->on && w->kind != WAIT_EVENTS && w->on->on.kind == DESCRIPTOR_SOCKET;
+}
+
 /* It goes on only if one goes on that it points at. */
 static bool is_bound(const struct graph *g, size_t v)
 {
@@ -122,7 +129,7 @@ static bool is_bound(const struct graph *g, size_t v)
 		return !g->traces[v - g->threads.len]->snap->partial;
 	if (has_ended(t))
 		return true;
-	if (t->wait.timed || (g->proof != UNPROVED && !t->wait.certain) || (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides))
+	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(&t->wait))) || (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides))
 		return false;
 	if (t->wait.holder == HOLDER_THREAD)
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
