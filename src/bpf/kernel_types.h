@@ -48,12 +48,33 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct task_struct;
+
 struct rq {
 	__u64 clock;
+	struct task_struct *curr;
 };
 
 struct cfs_rq {
 	struct rq *rq;
+	unsigned int throttle_count; /* of it, and of those that it is in */
+};
+
+struct timerqueue_node {
+	__s64 expires;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	__s64 _softexpires;
+	void *base;
+	__u8 state;
+};
+
+/* The timer of a thread that sleeps, in the memory of the function that has it sleep. */
+struct hrtimer_sleeper {
+	struct hrtimer timer;
+	struct task_struct *task;
 };
 
 struct sched_entity {
@@ -70,6 +91,7 @@ struct sched_info {
 };
 
 struct thread_struct {
+	unsigned long sp; /* of x86 */
 	unsigned short es;
 	unsigned short ds;
 	unsigned short fsindex;
@@ -78,7 +100,12 @@ struct thread_struct {
 	unsigned long gsbase;
 };
 
+struct cpu_context {
+	unsigned long sp;
+};
+
 struct thread_struct___arm64 {
+	struct cpu_context cpu_context;
 	struct {
 		unsigned long tp_value;
 	} uw;
@@ -158,6 +185,7 @@ struct task_struct {
 	__u64 start_time;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	unsigned long jobctl;
 	char comm[16];
 	int *clear_child_tid;
 	unsigned long sas_ss_sp;

@@ -21,6 +21,13 @@ struct task_pass pass; /* set by the reader before each */
 static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
 
+/* The innermost part of the memory that is the thread's kernel stack. */
+enum { INNERMOST_WORDS = 128, INTERRUPTIBLE = 1 /* a state */ };
+static __u64 innermost[INNERMOST_WORDS];
+
+/* Set by the loader: bpf_loop() is there, as since Linux 5.17. An ordinary loop over so many words takes the kernel seconds to check. */
+const volatile __u32 has_loops;
+
 static struct cpu_turn turn_of(struct task_struct *task)
 {
 	return (struct cpu_turn){
@@ -58,6 +65,86 @@ static void take_registers(struct task_struct *task)
 #endif
 }
 
+static __u64 kernel_sp(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.sp;
+#else
+	return BPF_CORE_READ((struct task_struct___arm64 *)task, thread.cpu_context.sp);
+#endif
+}
+
+/* True when that is the timer of the thread, and it is set. What it looks like tells: its function has an address that is not known here. */
+static __u32 take_timer_at(const struct hrtimer_sleeper *sleeper)
+{
+	enum { SET = 1 };
+	const __s64 most_slack = 1000000000LL * 100;
+	__s64 late = BPF_CORE_READ(sleeper, timer.node.expires), soon = BPF_CORE_READ(sleeper, timer._softexpires);
+	__u64 base = (__u64)BPF_CORE_READ(sleeper, timer.base);
+
+	if (BPF_CORE_READ_BITFIELD_PROBED(sleeper, timer.state) != SET || soon <= 0 || soon > late || late - soon > most_slack ||
+	    base >> 48 != 0xffff)
+		return 0;
+	record.timer_ns = late - (__s64)bpf_ktime_get_ns();
+	record.flags |= TASK_HAS_TIMER;
+	return 1;
+}
+
+/* The memory of a thread's kernel stack, from where it has left its CPU. */
+struct innermost {
+	__u64 task;
+	__u64 sp;
+};
+
+static long look_at_word(__u32 i, struct innermost *in)
+{
+	if (i >= INNERMOST_WORDS || innermost[i] != in->task)
+		return 0;
+	return take_timer_at((void *)(in->sp + i * sizeof(__u64) - bpf_core_field_offset(struct hrtimer_sleeper, task)));
+}
+
+/* A sleep that ends by itself has its timer, which names the thread, not far from where the thread has left its CPU. */
+static void take_timer(struct task_struct *task)
+{
+	struct innermost in = {.task = (__u64)task, .sp = kernel_sp(task)};
+
+	if (has_loops && bpf_core_field_exists(struct hrtimer_sleeper, timer.node.expires) &&
+	    !bpf_probe_read_kernel(innermost, sizeof(innermost), (void *)in.sp))
+		bpf_loop(INNERMOST_WORDS, look_at_word, &in, 0);
+}
+
+/* Which signal has stopped it: the kernel keeps that for its parent. */
+static void take_stop(struct task_struct *task)
+{
+	enum { STOP_SIGNAL_BITS = 0xffff };
+
+	record.stop_signal = task->jobctl & STOP_SIGNAL_BITS;
+}
+
+/*
+ * Of a thread that is ready: who has the CPU that it is to run on. Not the reader itself, which has one only for the moment, nor nobody,
+ * when the CPU is just about to take it.
+ */
+static void take_ahead(struct task_struct *task)
+{
+	struct task_struct *reader = bpf_get_current_task_btf(), *ahead;
+	struct cfs_rq *queue;
+	__u32 tgid;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq))
+		return;
+	queue = BPF_CORE_READ(task, se.cfs_rq);
+	if (bpf_core_field_exists(queue->throttle_count) && BPF_CORE_READ_BITFIELD_PROBED(queue, throttle_count))
+		record.flags |= TASK_THROTTLED;
+	ahead = BPF_CORE_READ(queue, rq, curr);
+	tgid = BPF_CORE_READ_BITFIELD_PROBED(ahead, tgid);
+	if (!tgid || tgid == reader->tgid || ahead == task)
+		return;
+	record.flags |= TASK_HAS_AHEAD;
+	record.ahead_tgid = ns_inum ? 0 : tgid;
+	BPF_CORE_READ_STR_INTO(&record.ahead_comm, ahead, comm);
+}
+
 /* Where it is, for the window's program. */
 static void take_place(struct task_struct *task)
 {
@@ -65,10 +152,13 @@ static void take_place(struct task_struct *task)
 
 	record.task = (__u64)task;
 	record.start_ns = task->start_time;
-	if (bpf_core_field_exists(task->thread_info.cpu))
+	if (bpf_core_field_exists(task->thread_info.cpu)) {
 		record.cpu = task->thread_info.cpu;
-	else if (bpf_core_field_exists(((struct task_struct___before_5_16 *)task)->cpu))
+		record.flags |= TASK_HAS_CPU;
+	} else if (bpf_core_field_exists(((struct task_struct___before_5_16 *)task)->cpu)) {
 		record.cpu = ((struct task_struct___before_5_16 *)task)->cpu;
+		record.flags |= TASK_HAS_CPU;
+	}
 	record.rt_priority = task->policy == SCHED_DEADLINE ? ABOVE_ALL : task->rt_priority;
 }
 
@@ -114,6 +204,11 @@ int dump_task(struct bpf_iter__task *ctx)
 	if (!pass.counters_only && !record.exit_state) {
 		take_off_cpu_time(task);
 		take_place(task);
+		take_stop(task);
+		if (!record.state && !(record.flags & TASK_ON_CPU))
+			take_ahead(task);
+		if (record.state & INTERRUPTIBLE && !(record.flags & TASK_ON_CPU))
+			take_timer(task);
 		if (!(record.flags & TASK_IS_KERNEL_THREAD))
 			take_registers(task);
 		if (pass.want_kernel && !(record.flags & TASK_ON_CPU)) {

@@ -34,6 +34,10 @@ enum task_record_flag {
 	TASK_HAS_OFF_CPU = 1 << 2,
 	TASK_IS_KERNEL_THREAD = 1 << 3,
 	TASK_HAS_RUNS = 1 << 4,
+	TASK_HAS_CPU = 1 << 5,
+	TASK_THROTTLED = 1 << 6, /* its control group has used up its share of CPU time */
+	TASK_HAS_TIMER = 1 << 7,
+	TASK_HAS_AHEAD = 1 << 8,
 };
 
 struct task_record {
@@ -42,7 +46,7 @@ struct task_record {
 	__u32 flags;
 	__u32 state;	  /* task_struct.__state */
 	__u32 exit_state;
-	__u32 zero;
+	__u32 stop_signal; /* that has stopped it, or was the last to do so */
 	__u64 nvcsw;
 	__u64 nivcsw;
 	__u64 runs; /* how often it got a CPU */
@@ -64,11 +68,15 @@ struct task_record {
 	__u16 rt_priority; /* 0: none; 100: of the deadline class */
 	__u16 none;
 	char comm[16];
+	__s64 timer_ns;	      /* until the timer of its wait; negative: it is over by so much */
+	__u32 ahead_tgid;     /* of a thread that is ready: who had the CPU that it was to run on; 0: another namespace's */
+	__u32 nothing;
+	char ahead_comm[16];
 	__u32 nkernel;
 	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 192 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 224 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -28,8 +28,9 @@ struct besides {
 /* For several processes at once: some things are searched for on the whole machine, and only once. 0 or -ENOMEM. */
 typedef int besides_gatherer(struct besides *all, size_t n);
 
-besides_gatherer gather_descriptors; /* descriptors.c */
-besides_gatherer gather_file_locks;  /* file_locks.c */
+besides_gatherer gather_descriptors;  /* descriptors.c */
+besides_gatherer gather_file_locks;   /* file_locks.c */
+besides_gatherer gather_thread_facts; /* thread_facts.c */
 
 /* Of threads in these snapshots; `capture` and `snap` are set. What cannot be had is told in notes. 0, or -ENOMEM with a sentence. */
 int besides_gather(struct besides *all, size_t n, struct err *err);

@@ -47,6 +47,7 @@ struct observation {
 	struct altstack altstack;
 	uint64_t tid_address; /* see task_record.h; 0: not known */
 	struct thread_place place;
+	struct thread_facts facts; /* as far as a pass tells them; the text of `ahead` is valid until the next */
 	int regs_error; /* -errno when the registers were refused */
 
 	const uint64_t *kernel_pcs;	/* valid until the next pass */

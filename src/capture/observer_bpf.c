@@ -14,6 +14,21 @@ struct observer_bpf {
 	struct task_iter *iter;
 };
 
+static struct thread_facts facts_of(const struct task_record *record)
+{
+	struct thread_facts facts = {
+		.cpu = record->flags & TASK_HAS_CPU ? (int32_t)record->cpu : -1,
+		.timer_ns = record->flags & TASK_HAS_TIMER ? record->timer_ns : NO_TIMER,
+		.throttled = record->flags & TASK_THROTTLED,
+	};
+
+	if (task_record_state(record) == 'T' && record->stop_signal <= UINT8_MAX)
+		facts.stop_signal = (uint8_t)record->stop_signal;
+	if (record->flags & TASK_HAS_AHEAD)
+		facts.ahead = (struct wait_peer){.pid = (pid_t)record->ahead_tgid, .comm = record->ahead_comm};
+	return facts;
+}
+
 void observation_of_record(const struct task_record *record, bool counters_only, struct observation *out)
 {
 	*out = (struct observation){
@@ -29,8 +44,10 @@ void observation_of_record(const struct task_record *record, bool counters_only,
 		.cpu_ns = (int64_t)record->cpu_ns,
 	};
 	memcpy(out->name, record->comm, sizeof(record->comm));
+	out->facts = thread_facts_none;
 	if (counters_only)
 		return;
+	out->facts = facts_of(record);
 	out->kernel_worker = task_record_is_kernel_worker(record);
 	if (record->flags & TASK_HAS_OFF_CPU && !out->running)
 		out->off_cpu_ns = (int64_t)record->off_cpu_ns;

@@ -113,6 +113,7 @@ static bool observe_thread(struct observer_proc *s, const struct observe_request
 		.has_runs = has_runs,
 		.off_cpu_ns = -1,
 		.cpu_ns = has_runs ? (int64_t)cpu_ns : -1,
+		.facts = thread_facts_none,
 	};
 	memcpy(out->name, status.name, sizeof(out->name));
 	if (request->counters_only || state_is_dead(out->state))

@@ -72,6 +72,8 @@ static bool store_observed(struct take *take, const struct observation *o, struc
 	t->woken = false;
 	t->status = THREAD_CAPTURED;
 	t->why = NULL;
+	t->facts = o->facts;
+	t->facts.ahead.comm = o->facts.ahead.comm ? arena_intern(take->snap->arena, o->facts.ahead.comm) : NULL;
 	if (o->state == 't' && task_status(&take->capture->target->process, o->tid, &status) == 0)
 		t->tracer = status.tracer;
 	return store_kernel_stack(take->snap, o, t);

@@ -106,8 +106,10 @@ static enum work store(struct quiet *q, size_t i)
 		return WORK_TAKE;
 	observation_of_record(record, false, &o);
 	quiet_registers(take, record, &o.regs);
-	if (!take_unmoved(&o, t))
-		t->nkernel = 0; /* it has run since that was taken */
+	if (!take_unmoved(&o, t)) { /* it has run since that was taken */
+		t->nkernel = 0;
+		t->facts.timer_ns = NO_TIMER;
+	}
 	t->state = o.state;
 	t->nvcsw = o.nvcsw;
 	t->nivcsw = o.nivcsw;

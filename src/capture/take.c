@@ -51,7 +51,7 @@ void take_set_unanswered(struct snapshot *snap, struct snap_thread *t)
 
 int take_add_thread(struct take *take, pid_t tid, size_t *index)
 {
-	struct snap_thread fresh = {.tid = tid, .off_cpu_ns = -1, .cpu_ns = -1};
+	struct snap_thread fresh = {.tid = tid, .off_cpu_ns = -1, .cpu_ns = -1, .facts = thread_facts_none};
 	bool created;
 	uint64_t *slot = u64map_put(&take->index, (uint64_t)tid, &created);
 

@@ -121,6 +121,7 @@ static int load_light(struct program *p)
 	if (!p->light)
 		return -ENOMEM;
 	p->light->rodata->ns_inum = loading_pid_namespace();
+	p->light->rodata->has_loops = 1;
 	rc = task_iter_light__load(p->light);
 	if (rc < 0)
 		return rc;

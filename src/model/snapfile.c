@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "model/snapfile_facts.h"
 #include "model/snapfile_parts.h"
 #include "model/snapfile_waits.h"
 
@@ -50,6 +51,7 @@ enum {
 	TAG_COPY = TAG('C', 'O', 'P', 'Y'),      /* one each */
 	TAG_RUNTIME = TAG('R', 'U', 'N', 'T'),   /* one each */
 	TAG_THREAD = TAG('T', 'H', 'R', 'D'),    /* one each */
+	TAG_FACTS = TAG('F', 'A', 'C', 'T'),     /* one each, behind the thread's */
 	TAG_WAIT = TAG('W', 'A', 'I', 'T'),      /* one each */
 	TAG_END = TAG('E', 'N', 'D', '.'),
 };
@@ -255,6 +257,8 @@ int snapfile_write(const struct snapshot *snap, FILE *out, struct err *err)
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		put_thread(&w.section, &snap->threads.data[i], snap->arch->nuser_regs);
 		write_section(&w, TAG_THREAD);
+		put_facts(&w.section, &snap->threads.data[i]);
+		write_section(&w, TAG_FACTS);
 	}
 	for (size_t i = 0; i < snap->waits.len; i++) {
 		put_wait(&w.section, &snap->waits.data[i]);
@@ -530,7 +534,7 @@ static void get_syscall(struct cursor *c, struct snap_syscall *out)
 
 static int get_thread(struct cursor *c, struct snapshot *snap, struct err *err)
 {
-	struct snap_thread t = {.tid = (pid_t)cursor_u32(c)};
+	struct snap_thread t = {.tid = (pid_t)cursor_u32(c), .facts = thread_facts_none}; /* which older files have not */
 	const char *name;
 	int ret = get_text(c, snap, err, &name);
 
@@ -647,7 +651,8 @@ static const struct section {
 	{TAG_NOTES, "notes", get_notes},       {TAG_MAPS, "maps", get_maps},
 	{TAG_IMAGE, "image", get_image},       {TAG_JIT_IMAGE, "JIT image", get_jit_image},
 	{TAG_COPY, "copy", get_asked},         {TAG_RUNTIME, "runtime", get_runtime},
-	{TAG_THREAD, "thread", get_thread},   {TAG_WAIT, "wait", get_wait},
+	{TAG_THREAD, "thread", get_thread},   {TAG_FACTS, "facts", get_facts},
+	{TAG_WAIT, "wait", get_wait},
 };
 
 static const struct section *section_by_tag(uint32_t tag)

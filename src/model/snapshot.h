@@ -14,6 +14,7 @@
 #include "model/maps.h"
 #include "model/mem.h"
 #include "model/notes.h"
+#include "model/thread_facts.h"
 
 /*
  * A snapshot is what capture took from the process, and nothing else: registers, stack bytes, kernel addresses,
@@ -108,11 +109,18 @@ struct snap_thread {
 	uint32_t read_in, still_in; /* the passes over the threads: the one that it was read after, and the last that it did not run before */
 	bool woken; /* while it was read: it does not wait any more, but has not run since */
 	bool still_besides; /* nor has it been woken or run until all was seen that tells what it waits for (capture/besides.h) */
+	struct thread_facts facts;
 
 	uint64_t *kernel_pcs;	  /* innermost first; addresses, or NULL when only text is known */
 	const char **kernel_text; /* "symbol+0x1/0x2 [module]" as the kernel says it; NULL, or NULLs in it: not known */
 	uint32_t nkernel;
 };
+
+/* In state R, but it did not run during the capture: it is ready, and other threads have the CPUs. */
+static inline bool thread_is_ready(const struct snap_thread *thread)
+{
+	return thread->state == 'R' && (thread->capture == CAPTURE_ASLEEP || (thread->capture == CAPTURE_QUIET && thread->off_cpu_ns >= 0));
+}
 
 struct capture_info {
 	const char *method;    /* "bpf", "proc" or "ptrace": where registers came from */

@@ -71,6 +71,13 @@ struct trace_tasks {
 /* The name that the program gave the thread, or that the kernel has. */
 const char *trace_thread_name(const struct trace_thread *t);
 
+/*
+ * The system call that it is in; NULL: it is in none, or in one that is not known. restart_syscall() goes on with one that was interrupted,
+ * whose arguments are still in the registers: then it is that, if the functions of the kernel or of the C library tell which, and
+ * *restarted is set to true, else to false.
+ */
+const struct syscall_info *trace_thread_call(const struct trace_thread *t, bool *restarted);
+
 /* One stage after the other: their sum is the total, but for the capture of a saved snapshot, which was done before. */
 struct trace_timings {
 	uint64_t setup_ns; /* until the capture can begin */

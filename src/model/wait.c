@@ -14,6 +14,19 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_SYNC] = "sync",	        [WAIT_ACCEPT] = "accept",	[WAIT_CONNECT] = "connect",
 		[WAIT_EVENTS] = "events",       [WAIT_OPEN] = "open",		[WAIT_CONTROL] = "control",
 		[WAIT_FILE_LOCK] = "file_lock",
+
+		[WAIT_CHILD] = "child",	        [WAIT_VFORK] = "vfork",	        [WAIT_TIME] = "time",
+		[WAIT_SIGNAL] = "signal",       [WAIT_STOPPED] = "stopped",     [WAIT_TRACED] = "traced",
+		[WAIT_REAPER] = "reaper",       [WAIT_FROZEN] = "frozen",       [WAIT_THROTTLED] = "throttled",
+		[WAIT_CPU] = "cpu",	        [WAIT_FAULT] = "page",	        [WAIT_SWAP] = "swap",
+		[WAIT_USERFAULT] = "userfault", [WAIT_DISK] = "disk",	        [WAIT_NFS] = "nfs",
+		[WAIT_FUSE] = "fuse",	        [WAIT_REMOTE] = "remote_file",  [WAIT_SECCOMP] = "seccomp",
+		[WAIT_KERNEL_LOCK] = "kernel_lock",
+		[WAIT_SYSV_SEMAPHORE] = "sysv_semaphore",
+		[WAIT_SYSV_MESSAGE] = "sysv_message",
+		[WAIT_SYSV_ROOM] = "sysv_room",
+		[WAIT_MESSAGE] = "message",
+		[WAIT_ROOM] = "room",
 	};
 
 	return names[kind];
@@ -35,4 +48,11 @@ const char *wait_holder_name(enum wait_holder holder)
 	};
 
 	return names[holder];
+}
+
+const char *wait_left_name(enum wait_left left)
+{
+	static const char *const names[LEFT_COUNT] = {[LEFT_EXACT] = "exact", [LEFT_ABOUT] = "about", [LEFT_AT_MOST] = "at_most"};
+
+	return names[left];
 }

@@ -31,7 +31,35 @@ enum wait_kind {
 	WAIT_OPEN,   /* for a file that is looked up by its path */
 	WAIT_CONTROL, /* something else on a descriptor, by ioctl() */
 	WAIT_FILE_LOCK, /* on a descriptor, too */
+
+	/* Neither locks nor descriptors (wait/states.h). */
+	WAIT_CHILD,	 /* for a child, or any, to end or stop */
+	WAIT_VFORK,	 /* for a child that has its memory to execute a program or end */
+	WAIT_TIME,	 /* it sleeps */
+	WAIT_SIGNAL,
+	WAIT_STOPPED,	 /* by a signal */
+	WAIT_TRACED,	 /* its tracer has stopped it */
+	WAIT_REAPER,	 /* it has ended, and its parent was not told yet */
+	WAIT_FROZEN,	 /* with its control group */
+	WAIT_THROTTLED,	 /* its control group has used up its share of CPU time */
+	WAIT_CPU,	 /* it is ready to run */
+	WAIT_FAULT,	 /* for a page of memory, */
+	WAIT_SWAP,	 /* of what was swapped out, */
+	WAIT_USERFAULT,	 /* that some process has to deliver */
+	WAIT_DISK,
+	WAIT_NFS,
+	WAIT_FUSE,
+	WAIT_REMOTE,	 /* another file system of the network */
+	WAIT_SECCOMP,	 /* for a supervisor to decide on its system call */
+	WAIT_KERNEL_LOCK,
+	WAIT_SYSV_SEMAPHORE,
+	WAIT_SYSV_MESSAGE, /* in a queue, */
+	WAIT_SYSV_ROOM,	   /* or for room in it */
+	WAIT_MESSAGE,	   /* likewise of POSIX queues */
+	WAIT_ROOM,
 	WAIT_KIND_COUNT,
+	WAIT_FIRST_STATE = WAIT_CHILD, /* the first and the last of that block */
+	WAIT_LAST_STATE = WAIT_ROOM,
 };
 
 /* "mutex", "read_lock" …; NULL for WAIT_NOTHING. */
@@ -56,10 +84,42 @@ enum wait_holder {
 /* "not_recorded", "none", "thread" … */
 const char *wait_holder_name(enum wait_holder holder);
 
-/* A process that can end a wait: it has the other end of a pipe or a socket, or a lock on a file. */
+/* A process that can end a wait: it has the other end of a pipe or a socket, or a lock on a file; or it is a child, a tracer, who has a CPU. */
 struct wait_peer {
-	pid_t pid;
+	pid_t pid; /* 0: it is one of another namespace */
 	const char *comm;
+	char state; /* as in /proc/PID/stat; 0: not known */
+};
+
+/* How exactly the time is known that is left of a wait. */
+enum wait_left {
+	LEFT_UNKNOWN,
+	LEFT_EXACT,
+	LEFT_ABOUT,   /* when it began is known by when the thread left its CPU */
+	LEFT_AT_MOST, /* when it began is not known, or it was woken since and went on */
+	LEFT_COUNT,
+};
+
+/* "exact", "about", "at_most"; NULL for LEFT_UNKNOWN. */
+const char *wait_left_name(enum wait_left left);
+
+/* What there is to say of waits that are neither for locks nor for descriptors, and of the time that is left of any. */
+struct wait_state {
+	enum wait_left left;
+	int64_t left_ns;
+	uint64_t signals;    /* WAIT_SIGNAL: bit n - 1 for signal n; 0: any that it does not block */
+	int stop_signal;     /* WAIT_STOPPED: which; 0: not known */
+	uint32_t children;   /* WAIT_CHILD: how many may end it; `peers` are the first of them */
+	bool any_child;	     /* it waits for the first of them, whichever that is, */
+	bool children_known; /* and it is known which there are */
+	bool in_fault;	     /* for a page of memory */
+	enum wait_kind medium; /* of a wait on a descriptor: what the kernel waits for there, WAIT_DISK to WAIT_KERNEL_LOCK; WAIT_NOTHING: not known */
+	bool has_key;
+	uint32_t key;	   /* of a System V object, and its number; of semaphores which one of the set */
+	int32_t id, index;
+	const char *place; /* the control group, the file, the queue, or the function of the kernel; NULL: not known */
+	const char *filesystem; /* that the file is on: its type, */
+	const char *device;	/* and where it comes from; NULL: not known */
 };
 
 struct snap_wait; /* model/descriptor.h */
@@ -84,6 +144,13 @@ struct wait {
 	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; else NULL */
 	bool evident;	/* that it is this lock is beyond doubt, and so is that it has this number as its owner */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that; for descriptors: in that call */
+
+	struct wait_state state;
 };
+
+static inline bool wait_is_state(const struct wait *w)
+{
+	return w->kind >= WAIT_FIRST_STATE && w->kind <= WAIT_LAST_STATE;
+}
 
 #endif

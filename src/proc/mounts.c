@@ -67,7 +67,10 @@ static bool parse_line(char *line, struct mount_entry *out)
 		return false;
 	unescape(where);
 	out->where = where;
-	strtok_r(NULL, " \n", &save); /* where it comes from */
+	word = strtok_r(NULL, " \n", &save);
+	if (word)
+		unescape(word);
+	out->source = word ? word : "";
 	word = strtok_r(NULL, " \n", &save);
 	out->options = word ? word : "";
 	return true;

@@ -14,6 +14,7 @@ struct mount_entry {
 	uint32_t dev_minor;
 	const char *where; /* the mount point, as the process sees it */
 	const char *type;
+	const char *source; /* a device, a server's directory …, "" when there is none */
 	const char *options; /* of the file system, "" when there are none */
 };
 

@@ -13,6 +13,7 @@ enum {
 	/* as proc(5) counts */
 	FIELD_STATE = 3,
 	FIELD_PARENT = 4,
+	FIELD_GROUP = 5,
 	FIELD_FLAGS = 9,
 	FIELD_START_TIME = 22,
 	FIELD_START_STACK = 28,
@@ -28,6 +29,9 @@ static void take_field(int number, const char *text, struct task_stat *out)
 		break;
 	case FIELD_PARENT:
 		out->parent = (pid_t)strtol(text, NULL, 10);
+		break;
+	case FIELD_GROUP:
+		out->group = (pid_t)strtol(text, NULL, 10);
 		break;
 	case FIELD_FLAGS:
 		out->flags = strtoull(text, NULL, 10);

@@ -10,6 +10,7 @@ struct task_stat {
 	char name[17];
 	char state;
 	pid_t parent;
+	pid_t group; /* of processes */
 	uint64_t flags;	      /* enum task_flag, and others */
 	uint64_t start_time;  /* in clock ticks since boot */
 	uint64_t start_stack; /* where its stack starts; 0 when not permitted */

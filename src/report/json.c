@@ -191,6 +191,10 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 		json_thousandths(j, "cpu_ms", (uint64_t)thread->cpu_ns / 1000);
 	put_runtime(j, &t->runtime);
 	put_syscall(r, thread);
+	if (t->thread->state == 'R' && t->thread->facts.cpu >= 0)
+		json_int(j, "cpu", t->thread->facts.cpu);
+	else
+		json_null(j, "cpu");
 	json_wait(j, &t->wait);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);

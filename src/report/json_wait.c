@@ -2,14 +2,21 @@
 #include "report/json_wait.h"
 
 #include "model/descriptor.h"
+#include "report/json_state.h"
 
 static void put_peers(struct json *j, const char *key, const struct wait_peer *peers, uint32_t n)
 {
 	json_array(j, key);
 	for (uint32_t i = 0; i < n; i++) {
+		const char state[] = {peers[i].state, '\0'};
+
 		json_object(j, NULL);
-		json_int(j, "pid", peers[i].pid);
+		if (peers[i].pid)
+			json_int(j, "pid", peers[i].pid);
+		else
+			json_null(j, "pid");
 		json_string(j, "comm", peers[i].comm);
+		json_string(j, "state", peers[i].state ? state : NULL);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -125,10 +132,10 @@ void json_wait(struct json *j, const struct wait *w)
 	}
 	json_object(j, "waits_for");
 	json_string(j, "kind", wait_kind_name(w->kind));
-	if (w->on)
-		json_null(j, "address");
-	else
+	if (w->address || w->word)
 		json_hex(j, "address", w->address ? w->address : w->word);
+	else
+		json_null(j, "address");
 	json_string(j, "module", w->path);
 	if (w->path)
 		json_hex(j, "module_offset", w->offset);
@@ -154,6 +161,12 @@ void json_wait(struct json *j, const struct wait *w)
 	json_bool(j, "peers_known", w->peers_known);
 	json_bool(j, "shared", w->shared);
 	json_bool(j, "timed", w->timed);
+	if (w->state.left != LEFT_UNKNOWN)
+		json_int(j, "left_ns", w->state.left_ns);
+	else
+		json_null(j, "left_ns");
+	json_string(j, "left", wait_left_name(w->state.left));
 	json_bool(j, "certain", w->certain);
+	json_wait_state(j, w);
 	json_object_end(j);
 }

@@ -45,11 +45,6 @@ const char *name_thread_state(char state)
 	return LOOKUP(names, (unsigned char)state);
 }
 
-bool thread_is_ready(const struct snap_thread *thread)
-{
-	return thread->state == 'R' && (thread->capture == CAPTURE_ASLEEP || (thread->capture == CAPTURE_QUIET && thread->off_cpu_ns >= 0));
-}
-
 const char *name_found_by(const struct frame *frame)
 {
 	if (frame->kind == FRAME_KIND_KERNEL || frame->raw == 0)

@@ -13,9 +13,6 @@ const char *name_thread_capture(enum thread_capture capture);
 /* "sleeping" for S, and so on. */
 const char *name_thread_state(char state);
 
-/* In state R, but it did not run during the capture: it is ready, and other threads have the CPUs. */
-bool thread_is_ready(const struct snap_thread *thread);
-
 /* How the frame was found: "cfi", "frame_pointer", "code" or "scan"; NULL for the innermost one and in the kernel. */
 const char *name_found_by(const struct frame *frame);
 

@@ -253,47 +253,6 @@ static bool is_unused(const struct shown_call *call, const struct arg *arg)
 	return false;
 }
 
-/* restart_syscall() goes on with a call that was interrupted, whose arguments are still in the registers. */
-
-/* Aliases and versions have the name with something before or behind it. */
-static bool has_function(const struct stack *stack, const char *name)
-{
-	for (size_t i = 0; stack && i < stack->len; i++)
-		if (stack->data[i].symbol && strstr(stack->data[i].symbol, name))
-			return true;
-	return false;
-}
-
-static const struct syscall_info *find_call(const struct arch *arch, const char *name)
-{
-	for (unsigned i = 0; i < arch->nsyscalls; i++)
-		if (arch->syscalls[i].name && strcmp(arch->syscalls[i].name, name) == 0)
-			return &arch->syscalls[i];
-	return NULL;
-}
-
-/* Which one, by the function that waits in the kernel or has called it; NULL: they do not tell. */
-static const struct syscall_info *find_restarted(const struct shown_call *call, const struct trace_thread *thread)
-{
-	enum { MAX_CLOCK = 16, INNERMOST = 4 };
-	const struct arch *arch = call->arch;
-	const struct stack *kernel = thread->kernel, *all = thread->user;
-	const struct stack user = {.data = all ? all->data : NULL,
-				   .len = all && all->len < INNERMOST ? all->len
-					  : all                       ? INNERMOST
-								      : 0};
-
-	if (!is_call(call, "restart_syscall"))
-		return NULL;
-	if (has_function(kernel, "nanosleep") || has_function(&user, "nanosleep"))
-		return find_call(arch, call->args[0] < MAX_CLOCK ? "clock_nanosleep" : "nanosleep");
-	if (has_function(kernel, "futex_wait") || has_function(&user, "futex") || has_function(&user, "lll_lock"))
-		return find_call(arch, "futex");
-	if (has_function(kernel, "poll") || has_function(&user, "poll"))
-		return find_call(arch, is_pointer(call->args[2]) ? "ppoll" : "poll");
-	return NULL;
-}
-
 static void put_args(const struct shown_call *call, unsigned args_differ)
 {
 	const char *name = call->info ? call->info->args : NULL;
@@ -322,19 +281,15 @@ static void put_args(const struct shown_call *call, unsigned args_differ)
 
 static struct shown_call call_of(const struct text *t, const struct trace_thread *thread, bool *restarted)
 {
-	const struct arch *arch = snapshot_arch_of(thread->snap, thread->thread);
 	struct shown_call call = {
 		.t = t,
 		.snap = thread->snap,
 		.thread = thread->thread,
-		.arch = arch,
-		.info = arch_syscall(arch, thread->thread->syscall.nr),
+		.arch = snapshot_arch_of(thread->snap, thread->thread),
 		.args = thread->thread->syscall.args,
 	};
-	const struct syscall_info *info = find_restarted(&call, thread);
 
-	*restarted = info;
-	call.info = info ? info : call.info;
+	call.info = trace_thread_call(thread, restarted);
 	return call;
 }
 

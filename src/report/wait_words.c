@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/descriptor_words.h"
+#include "report/state_words.h"
 
 /* As a sentence has it: "waits for …". */
 static const char *const objects[WAIT_KIND_COUNT] = {
@@ -72,6 +73,11 @@ void wait_put_doing(const struct text *t, const struct trace_thread *const *memb
 {
 	if (wait_is_on_descriptors(members[0]->wait.kind)) {
 		descriptor_put_doing(t, members, count);
+		state_put_medium(t, members, count);
+		return;
+	}
+	if (wait_is_state(&members[0]->wait)) {
+		state_put_doing(t, members, count, false);
 		return;
 	}
 	fputs(count > 1 ? "wait for " : "waits for ", t->out);
@@ -155,16 +161,24 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
+/* Those that run, and those that are ready to, are told together. */
+static uint64_t kind_of(const struct trace_thread *t)
+{
+	return !t->wait.kind && t->thread->state == 'R' ? WAIT_CPU : t->wait.kind;
+}
+
 int wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct wait *x = &a->wait, *y = &b->wait;
 	const uint64_t left[] = {x->kind, (uint64_t)a->snap->pid, x->address, x->word, (uint64_t)x->owner, x->timed};
 	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, y->address, y->word, (uint64_t)y->owner, y->timed};
-	int order = compare_numbers(left[0], right[0]);
+	int order = compare_numbers(kind_of(a), kind_of(b));
 
 	if (!order && wait_is_on_descriptors(x->kind))
 		return descriptor_wait_compare(a, b);
-	for (size_t i = 1; !order && x->kind && i < sizeof(left) / sizeof(left[0]); i++)
+	if (!order && wait_is_state(x))
+		return state_compare(a, b);
+	for (size_t i = 1; !order && x->kind && y->kind && i < sizeof(left) / sizeof(left[0]); i++)
 		order = compare_numbers(left[i], right[i]);
 	return order;
 }

@@ -18,9 +18,9 @@ static int compare_waits(const struct trace_thread *a, const struct trace_thread
 	const struct snap_syscall *in = &a->thread->syscall, *other = &b->thread->syscall;
 	int order = wait_compare(a, b);
 
-	if (!order && !a->wait.kind)
+	if (!order && !a->wait.kind && !b->wait.kind)
 		order = compare_numbers((uint64_t)a->thread->state, (uint64_t)b->thread->state);
-	if (!order && !a->wait.kind)
+	if (!order && !a->wait.kind && !b->wait.kind && a->thread->state != 'R')
 		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
 	return order;
 }

@@ -34,6 +34,10 @@ static void put_thread(struct json *j, const struct trace_thread *t)
 	put_number(j, t);
 	json_string(j, "name", trace_thread_name(t));
 	json_string(j, "state", state);
+	if (t->thread->state == 'R' && t->thread->facts.cpu >= 0)
+		json_int(j, "cpu", t->thread->facts.cpu);
+	else
+		json_null(j, "cpu");
 	json_wait(j, &t->wait);
 	json_object_end(j);
 }

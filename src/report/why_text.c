@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "report/descriptor_words.h"
+#include "report/state_words.h"
 #include "report/text_frame.h"
 #include "report/text_summary.h"
 #include "report/text_syscall.h"
@@ -40,18 +41,28 @@ static void put_thread(const struct why_report *r, const struct trace_thread *t)
 	}
 }
 
-/* "waits for …", "runs", "is in read(fd=7)": what a thread does, or several that compare as equal do. */
+/* The first thread of a process that is looked at, too; NULL: it is not. */
+static const struct trace_thread *find_process(const struct why_report *r, pid_t pid)
+{
+	for (size_t i = 0; pid && i < r->n; i++)
+		for (size_t k = 0; r->traces[i]->snap->pid == pid && k < r->traces[i]->threads.len; k++)
+			if (r->traces[i]->threads.data[k].thread->tid == pid)
+				return &r->traces[i]->threads.data[k];
+	return NULL;
+}
+
+/* "waits for …", "runs", "is in read(fd=7)": what threads do. */
 static void put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct trace_thread *t = members[0];
 	const bool several = count > 1;
 	FILE *out = r->text.out;
 
-	if (t->wait.kind) {
+	if (state_has_words(t)) {
+		state_put_doing(&r->text, members, count, find_process(r, state_only_child(&t->wait)));
+	} else if (t->wait.kind) {
 		wait_put_doing(&r->text, members, count);
-		fputs(t->wait.timed ? ", but not for ever" : "", out);
-	} else if (t->thread->state == 'R') {
-		fputs(several ? "run, or are ready to" : "runs, or is ready to", out);
+		state_put_limit(&r->text, members, count);
 	} else if (t->thread->syscall.state == SYSCALL_IN) {
 		fputs(several ? "are in " : "is in ", out);
 		text_style(&r->text, STYLE_CALL);
@@ -69,12 +80,13 @@ static void put_chain(const struct why_report *r, const struct trace_thread *con
 	const struct trace_thread *t = members[0], *told[MOST_LINKS];
 
 	for (size_t links = 0; links < MOST_LINKS; links++) {
-		const struct trace_thread *owner = wait_find_owner(&t->wait, r->traces, r->n);
+		const struct trace_thread *child = find_process(r, state_only_child(&t->wait));
+		const struct trace_thread *owner = child ? child : wait_find_owner(&t->wait, r->traces, r->n);
 
 		told[links] = t;
 
 		wait_put_holder(&r->text, links ? &t : members, links ? 1 : count, r->traces, r->n);
-		if (!owner || owner == t || owner->thread->state == 'R')
+		if (!owner || owner == t || (owner->thread->state == 'R' && !child))
 			return; /* that was said */
 		if (deadlocks_with(r->deadlocks, owner)) {
 			fputs(", which is in the deadlock", r->text.out);

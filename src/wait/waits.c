@@ -7,7 +7,9 @@
 #include "wait/descriptors.h"
 #include "wait/locks.h"
 #include "wait/shared.h"
+#include "wait/states.h"
 #include "wait/threads.h"
+#include "wait/time_left.h"
 
 struct waits {
 	struct wait_threads threads;
@@ -21,11 +23,10 @@ static bool is_futex_wait(uint32_t op)
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2;
 }
 
-/* False: it does not wait for one; *ok is set to false when memory is exhausted. */
-static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, struct futex_wait *out, bool *ok)
+/* False: it does not wait for one. */
+static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, struct mem *mem, struct futex_wait *out)
 {
 	const struct snap_syscall *syscall = &t->thread->syscall;
-	struct thread_copies_mem mem;
 	ssize_t got;
 
 	if (syscall->state != SYSCALL_IN || !arch_is_futex(snapshot_arch_of(t->snap, t->thread), syscall->nr) ||
@@ -38,10 +39,9 @@ static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, s
 		.op = (uint32_t)syscall->args[1],
 		.value = (uint32_t)syscall->args[2],
 	};
-	*ok = thread_copies_mem_init(&mem, &waits->copies, t->snap, t->thread);
-	got = *ok ? mem.mem.read(&mem.mem, out->address, out->words, sizeof(out->words)) : 0;
+	got = mem->read(mem, out->address, out->words, sizeof(out->words));
 	out->nwords = got > 0 ? (unsigned)got / sizeof(out->words[0]) : 0;
-	return *ok;
+	return true;
 }
 
 /* Where it is, in terms of a file whose variable it is: those without a value in the file follow those that have one. */
@@ -94,26 +94,63 @@ static struct wait wait_for_lock(const struct trace_thread *t, const struct lock
 		.owner = lock->owner ? lock->owner->tid : (pid_t)lock->number,
 		.owner_pid = lock->owner ? t->snap->pid : 0,
 		.shared = lock->shared,
-		.timed = t->thread->syscall.args[3] != 0,
 		.evident = lock->evident,
 		.certain = is_certain(t->snap, t->thread, lock),
 	};
 }
 
-static bool find_wait(struct waits *waits, struct trace_thread *t)
+static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *mem)
 {
 	struct futex_wait futex;
 	struct lock lock;
-	bool ok = true;
 
-	t->wait = (struct wait){0};
-	if (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED || wait_on_descriptors(t, &waits->on_descriptors, &t->wait) ||
-	    !read_futex_wait(waits, t, &futex, &ok))
-		return ok;
+	if (!read_futex_wait(waits, t, mem, &futex))
+		return false;
 	lock = lock_of_futex(&futex);
 	t->wait = wait_for_lock(t, &lock);
 	find_place(t->snap, &t->wait);
 	find_stranger(t->snap, &t->wait);
+	return true;
+}
+
+/* What ends by itself, whatever it waits for. One that is stopped or frozen does not go on when its time is over. */
+static void find_time_left(struct trace_thread *t, struct mem *mem)
+{
+	const struct time_limit limit = time_limit_of(t, mem);
+
+	if (t->wait.kind == WAIT_STOPPED || t->wait.kind == WAIT_TRACED || t->wait.kind == WAIT_FROZEN || t->wait.kind == WAIT_REAPER)
+		return;
+	t->wait.timed = limit.limited;
+	t->wait.state.left = limit.left;
+	t->wait.state.left_ns = limit.left_ns;
+}
+
+/* Where a descriptor leads to what the kernel waits for, the descriptor tells more. */
+static void join_descriptor(struct waits *waits, struct trace_thread *t)
+{
+	const struct wait by_kernel = t->wait;
+
+	if (by_kernel.kind < WAIT_DISK || by_kernel.kind > WAIT_KERNEL_LOCK || by_kernel.kind == WAIT_SECCOMP || by_kernel.state.in_fault ||
+	    !wait_on_descriptors(t, &waits->on_descriptors, &t->wait))
+		return;
+	t->wait.state = by_kernel.state;
+	t->wait.state.medium = by_kernel.kind;
+}
+
+static bool find_wait(struct waits *waits, struct trace_thread *t)
+{
+	struct thread_copies_mem mem;
+
+	t->wait = (struct wait){0};
+	if (!state_wait_by_kernel(t) && (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED))
+		return true;
+	if (!thread_copies_mem_init(&mem, &waits->copies, t->snap, t->thread))
+		return false;
+	join_descriptor(waits, t);
+	if (!t->wait.kind && !find_lock(waits, t, &mem.mem) && !state_wait_by_call(t, &mem.mem))
+		wait_on_descriptors(t, &waits->on_descriptors, &t->wait);
+	if (t->thread->state != 'R')
+		find_time_left(t, &mem.mem);
 	return true;
 }
 

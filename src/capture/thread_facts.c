@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* Of threads that are blocked: which children they wait for, who traces them, which file, object or control group it is about. */
+#include <errno.h>
+#include <linux/wait.h>
+#include <string.h>
+
+#include "capture/besides.h"
+#include "capture/take.h"
+#include "proc/file_place.h"
+#include "proc/freezer.h"
+#include "proc/relatives.h"
+#include "proc/sysvipc.h"
+#include "proc/task.h"
+
+enum {
+	MOST_OTHERS = 64,  /* that are kept of the children */
+	MOST_FILES = 256,  /* threads whose files are looked at */
+	MOST_CPUS = 256,   /* threads whose CPU is asked for */
+	MOST_FRAMES = 8,   /* innermost ones that are looked through */
+};
+
+/* A process whose threads are gone through. */
+struct gathering {
+	const struct process *process;
+	struct snapshot *snap;
+	struct tid_list children; /* of the process, */
+	bool has_children;	  /* once they were listed */
+	unsigned files, cpus;	  /* that were looked at */
+	const char *frozen;	  /* the control group; NULL: it is not frozen */
+	bool failed;		  /* memory is exhausted */
+};
+
+static const struct syscall_info *call_of(const struct gathering *g, const struct snap_thread *t)
+{
+	return t->syscall.state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(g->snap, t), t->syscall.nr) : NULL;
+}
+
+static bool is_function(const char *text, const char *name)
+{
+	const size_t len = strlen(name);
+
+	return text && strncmp(text, name, len) == 0 && (text[len] == '+' || text[len] == '.');
+}
+
+/* The texts are "symbol+0x1/0x2". */
+static bool is_in(const struct snap_thread *t, const char *name)
+{
+	for (uint32_t i = 0; t->kernel_text && i < t->nkernel && i < MOST_FRAMES; i++)
+		if (is_function(t->kernel_text[i], name))
+			return true;
+	return false;
+}
+
+/* Adds another one to those of the thread, for which there is room. */
+static void add_other(struct gathering *g, struct wait_peer *others, struct snap_thread *t, pid_t pid, const struct task_stat *stat)
+{
+	const char *comm = arena_intern(g->snap->arena, stat->name);
+
+	others[t->facts.nothers++] = (struct wait_peer){.pid = pid, .comm = comm, .state = stat->state};
+	g->failed |= !comm;
+}
+
+static struct wait_peer *make_room(struct gathering *g, struct snap_thread *t, size_t n)
+{
+	struct wait_peer *others = arena_alloc(g->snap->arena, n * sizeof(*others));
+
+	t->facts.others = others;
+	t->facts.nothers = 0;
+	g->failed |= !others;
+	return others;
+}
+
+/* The one that it is about, if it is there. */
+static void set_other(struct gathering *g, struct snap_thread *t, pid_t pid)
+{
+	struct task_stat stat;
+	struct wait_peer *other;
+
+	if (pid <= 0 || process_glance(pid, &stat) < 0)
+		return;
+	other = make_room(g, t, 1);
+	if (other)
+		add_other(g, other, t, pid, &stat);
+}
+
+/* Children */
+
+static bool list_children(struct gathering *g)
+{
+	if (!g->has_children) {
+		int rc = process_children(g->process, &g->children);
+
+		g->failed |= rc == -ENOMEM;
+		g->has_children = rc == 0;
+	}
+	return g->has_children;
+}
+
+/* Those of a group of processes, which has the number of our namespace; 0: all of them. */
+static void set_children(struct gathering *g, struct snap_thread *t, pid_t group)
+{
+	const size_t n = list_children(g) ? g->children.len : 0;
+	struct wait_peer *others = make_room(g, t, (n < MOST_OTHERS ? n : MOST_OTHERS) + 1);
+	struct task_stat stat;
+
+	for (size_t i = 0; others && i < n; i++) {
+		const pid_t pid = g->children.data[i];
+		const bool wanted = t->facts.nothers < MOST_OTHERS || group;
+
+		if (wanted && (process_glance(pid, &stat) < 0 || (group && stat.group != group)))
+			continue;
+		if (t->facts.nothers < MOST_OTHERS)
+			add_other(g, others, t, pid, &stat);
+		t->facts.total++;
+	}
+	t->facts.has_children = g->has_children;
+}
+
+/* Our number for the child that has this one in the namespace of the process; 0: there is none. */
+static pid_t find_child(struct gathering *g, pid_t number)
+{
+	unsigned levels = 0, namespaces = 0;
+
+	if (!g->snap->inner_pid)
+		return number;
+	process_innermost_number(g->snap->pid, &levels);
+	for (size_t i = 0; list_children(g) && i < g->children.len; i++)
+		if (process_innermost_number(g->children.data[i], &namespaces) == number && namespaces == levels)
+			return g->children.data[i];
+	return 0;
+}
+
+static void set_child(struct gathering *g, struct snap_thread *t, pid_t pid)
+{
+	set_other(g, t, pid);
+	t->facts.total = t->facts.nothers;
+	t->facts.has_children = pid > 0;
+}
+
+/* Groups have numbers of the namespace, too. */
+static void set_group(struct gathering *g, struct snap_thread *t, pid_t group)
+{
+	struct task_stat stat;
+
+	if (!group && process_glance(g->snap->pid, &stat) == 0)
+		group = stat.group;
+	else if (g->snap->inner_pid)
+		group = 0;
+	if (group)
+		set_children(g, t, group);
+}
+
+static void gather_wait4(struct gathering *g, struct snap_thread *t)
+{
+	const pid_t pid = (pid_t)t->syscall.args[0];
+
+	if (pid > 0)
+		set_child(g, t, find_child(g, pid));
+	else if (pid == -1)
+		set_children(g, t, 0);
+	else
+		set_group(g, t, pid ? -pid : 0);
+}
+
+static void gather_waitid(struct gathering *g, struct snap_thread *t)
+{
+	const pid_t number = (pid_t)t->syscall.args[1];
+
+	switch (t->syscall.args[0]) {
+	case P_ALL:
+		set_children(g, t, 0);
+		break;
+	case P_PID:
+		set_child(g, t, find_child(g, number));
+		break;
+	case P_PGID:
+		set_group(g, t, number);
+		break;
+	case P_PIDFD:
+		set_child(g, t, process_of_pidfd(g->process, (int)t->syscall.args[1]));
+		break;
+	default:
+		break;
+	}
+}
+
+/* It has made no other since: the youngest one. */
+static void gather_vfork(struct gathering *g, struct snap_thread *t)
+{
+	struct tid_list children = {0};
+
+	if (t->state == 'D' && process_thread_children(g->process, t->tid, &children) == 0 && children.len)
+		set_other(g, t, children.data[children.len - 1]);
+	vec_deinit(&children);
+}
+
+/* Objects */
+
+static void set_object(struct gathering *g, struct snap_thread *t, const struct sysv_object *object)
+{
+	t->facts.has_key = true;
+	t->facts.key = object->key;
+	set_other(g, t, object->last);
+}
+
+static void gather_semaphore(struct gathering *g, struct snap_thread *t)
+{
+	struct snapshot_mem memory;
+	struct sysv_object object;
+	uint16_t number;
+	bool one;
+
+	snapshot_mem_init(&memory, g->snap, t);
+	one = t->syscall.args[2] == 1 && mem_read_exact(&memory.mem, t->syscall.args[1], &number, sizeof(number));
+	if (sysv_semaphore_read(g->process, (int)t->syscall.args[0], one ? number : -1, &object))
+		set_object(g, t, &object);
+}
+
+/* Who waits for a message waits for a sender. */
+static void gather_message(struct gathering *g, struct snap_thread *t)
+{
+	struct sysv_object object;
+
+	if (sysv_queue_read(g->process, (int)t->syscall.args[0], true, &object))
+		set_object(g, t, &object);
+}
+
+static void gather_room(struct gathering *g, struct snap_thread *t)
+{
+	struct sysv_object object;
+
+	if (sysv_queue_read(g->process, (int)t->syscall.args[0], false, &object))
+		set_object(g, t, &object);
+}
+
+/* Its first argument is a descriptor. */
+static void gather_file(struct gathering *g, struct snap_thread *t)
+{
+	struct file_place place;
+
+	if (g->files++ >= MOST_FILES || !file_place_read(g->process, (int)t->syscall.args[0], g->snap->arena, &place))
+		return;
+	t->facts.place = place.path;
+	t->facts.filesystem = place.filesystem;
+	t->facts.device = place.device;
+}
+
+static const struct {
+	const char *name;
+	void (*gather)(struct gathering *g, struct snap_thread *t);
+} calls[] = {
+	{"wait4", gather_wait4},
+	{"waitpid", gather_wait4},
+	{"waitid", gather_waitid},
+	{"vfork", gather_vfork},
+	{"clone", gather_vfork},
+	{"clone3", gather_vfork},
+	{"semop", gather_semaphore},
+	{"semtimedop", gather_semaphore},
+	{"semtimedop_time64", gather_semaphore},
+	{"msgrcv", gather_message},
+	{"msgsnd", gather_room},
+	{"mq_timedreceive", gather_file},
+	{"mq_timedreceive_time64", gather_file},
+	{"mq_timedsend", gather_file},
+	{"mq_timedsend_time64", gather_file},
+};
+
+/* A file that may be waited for: reading from others shows other states, and other functions of the kernel. */
+static bool is_in_file(const struct snap_thread *t, const struct syscall_info *call)
+{
+	static const char *const functions[] = {"request_wait_answer", "rpc_wait_bit_killable", "p9_client_rpc", "wait_for_response"};
+	bool waits = t->state == 'D';
+
+	if (!call->args || strncmp(call->args, "fd", 2) != 0 || (call->args[2] && call->args[2] != ','))
+		return false;
+	for (size_t i = 0; !waits && i < sizeof(functions) / sizeof(functions[0]); i++)
+		waits = is_in(t, functions[i]);
+	return waits;
+}
+
+static bool gather_by_call(struct gathering *g, struct snap_thread *t)
+{
+	const struct syscall_info *call = call_of(g, t);
+
+	for (size_t i = 0; call && i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (strcmp(call->name, calls[i].name) == 0) {
+			calls[i].gather(g, t);
+			return true;
+		}
+	if (!call || !is_in_file(t, call))
+		return false;
+	gather_file(g, t);
+	return true;
+}
+
+/* The parent of a process that has ended, which its threads have not told yet. */
+static bool gather_parent(struct gathering *g, struct snap_thread *t)
+{
+	struct task_stat stat;
+
+	if (t->tid != g->snap->pid || !process_has_ended(g->process) || process_glance(t->tid, &stat) < 0)
+		return false;
+	set_other(g, t, stat.parent);
+	return true;
+}
+
+static bool gather_thread(struct gathering *g, struct snap_thread *t)
+{
+	if (state_is_dead(t->state))
+		return gather_parent(g, t);
+	if (t->state == 't') {
+		set_other(g, t, t->tracer);
+		return true;
+	}
+	if (t->state == 'R') {
+		if (t->facts.cpu < 0 && g->cpus++ < MOST_CPUS) /* which BPF tells */
+			t->facts.cpu = task_cpu(g->process, t->tid);
+		return false;
+	}
+	if (g->frozen && t->state != 'T') {
+		t->facts.frozen = true;
+		t->facts.place = g->frozen;
+		return true;
+	}
+	return t->state != 'T' && gather_by_call(g, t);
+}
+
+/* All of its threads are frozen, or none: one of those that are not stopped tells whether it can be. */
+static bool may_be_frozen(const struct snapshot *snap)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+
+		if (t->state == 'S' || t->state == 'D')
+			return t->state == 'D' || !t->kernel_text || is_in(t, "get_signal") || is_in(t, "do_freezer_trap");
+	}
+	return false;
+}
+
+static int gather_process(struct besides *b)
+{
+	struct gathering g = {.process = &b->capture->target->process, .snap = b->snap};
+
+	if (may_be_frozen(b->snap))
+		g.frozen = freezer_find(g.process, b->snap->arena);
+	for (size_t i = 0; i < b->snap->threads.len; i++)
+		b->gathered[i] |= gather_thread(&g, &b->snap->threads.data[i]);
+	vec_deinit(&g.children);
+	return g.failed ? -ENOMEM : 0;
+}
+
+int gather_thread_facts(struct besides *all, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = gather_process(&all[i]);
+	return rc;
+}

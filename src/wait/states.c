@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+#include "wait/states.h"
+
+#include <linux/wait.h>
+#include <string.h>
+
+/* In a function of the kernel, in which states, it waits for this. */
+struct kernel_function {
+	const char *name; /* with '*' at its end: only the beginning of the name */
+	const char *states;
+	enum wait_kind kind;
+};
+
+/* The first one from the inside that is in the table decides. */
+static const struct kernel_function functions[] = {
+	{"do_freezer_trap", "SD", WAIT_FROZEN},
+	{"__refrigerator", "SD", WAIT_FROZEN},
+	{"handle_userfault", "SD", WAIT_USERFAULT},
+	{"seccomp_do_user_notification", "SD", WAIT_SECCOMP},
+	{"request_wait_answer", "SD", WAIT_FUSE},
+	{"fuse_get_req", "SD", WAIT_FUSE},
+	{"rpc_wait_bit_killable", "SD", WAIT_NFS},
+	{"nfs_*", "D", WAIT_NFS},
+	{"nfs4_*", "D", WAIT_NFS},
+	{"p9_client_rpc", "SD", WAIT_REMOTE},
+	{"p9_virtio_zc_request", "SD", WAIT_REMOTE},
+	{"wait_for_response", "SD", WAIT_REMOTE}, /* of CIFS */
+	{"cifs_*", "D", WAIT_REMOTE},
+	{"smb2_*", "D", WAIT_REMOTE},
+	{"ceph_*", "D", WAIT_REMOTE},
+	{"wait_for_vfork_done", "SD", WAIT_VFORK},
+	{"kernel_clone", "D", WAIT_VFORK},
+	{"do_swap_page", "D", WAIT_SWAP},
+	{"swap_readpage", "D", WAIT_SWAP},
+	{"swap_read_folio", "D", WAIT_SWAP},
+	{"__mutex_lock*", "D", WAIT_KERNEL_LOCK},
+	{"rwsem_down_*", "D", WAIT_KERNEL_LOCK},
+	{"percpu_rwsem_wait", "D", WAIT_KERNEL_LOCK},
+	{"__down*", "D", WAIT_KERNEL_LOCK},
+	{"io_schedule*", "D", WAIT_DISK},
+	{"folio_wait_*", "D", WAIT_DISK},
+	{"wait_on_page_*", "D", WAIT_DISK},
+	{"bit_wait_io*", "D", WAIT_DISK},
+	{"blk_io_schedule", "D", WAIT_DISK},
+	{"submit_bio_wait", "D", WAIT_DISK},
+	{"blk_execute_rq", "D", WAIT_DISK},
+	{"balance_dirty_pages*", "D", WAIT_DISK},
+	{"wb_wait_for_completion", "D", WAIT_DISK},
+	{"jbd2_*", "D", WAIT_DISK},
+	{"do_fsync", "D", WAIT_DISK},
+};
+
+/* Memory that has to be brought first, whatever for: on any place of the stack. */
+static const char *const faults[] = {
+	"asm_exc_page_fault", "exc_page_fault", "handle_mm_fault", "do_mem_abort", "do_page_fault", "__do_page_fault",
+};
+
+static bool is_function(const char *symbol, const char *name)
+{
+	const size_t len = strcspn(name, "*");
+
+	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.'); /* ".isra.0" */
+}
+
+static const struct kernel_function *find_function(const struct stack *kernel, char state, const char **symbol)
+{
+	for (size_t i = 0; kernel && i < kernel->len; i++)
+		for (size_t k = 0; kernel->data[i].symbol && k < sizeof(functions) / sizeof(functions[0]); k++)
+			if (is_function(kernel->data[i].symbol, functions[k].name) && strchr(functions[k].states, state)) {
+				*symbol = kernel->data[i].symbol;
+				return &functions[k];
+			}
+	return NULL;
+}
+
+static bool has_fault(const struct stack *kernel)
+{
+	for (size_t i = 0; kernel && i < kernel->len; i++)
+		for (size_t k = 0; kernel->data[i].symbol && k < sizeof(faults) / sizeof(faults[0]); k++)
+			if (is_function(kernel->data[i].symbol, faults[k]))
+				return true;
+	return false;
+}
+
+/* It was there at the instant of the snapshot; what was gathered after that belongs to it only if it did not run in between. */
+static bool is_certain(const struct snap_thread *t, bool gathered)
+{
+	return t->still != STILL_NEVER && !t->woken && (!gathered || t->still_besides);
+}
+
+static void set_kind(struct trace_thread *t, enum wait_kind kind, bool certain)
+{
+	t->wait = (struct wait){.kind = kind, .certain = certain};
+}
+
+/* Those that were gathered for it. */
+static void set_peers(struct trace_thread *t)
+{
+	t->wait.peers = t->thread->facts.others;
+	t->wait.npeers = t->thread->facts.nothers;
+}
+
+static void set_stopped(struct trace_thread *t)
+{
+	set_kind(t, WAIT_STOPPED, is_certain(t->thread, false));
+	t->wait.state.stop_signal = t->thread->facts.stop_signal;
+}
+
+static void set_traced(struct trace_thread *t)
+{
+	set_kind(t, WAIT_TRACED, is_certain(t->thread, t->thread->facts.nothers));
+	set_peers(t);
+	t->wait.peers_known = t->wait.npeers;
+}
+
+/* A process that has ended; a thread that has, while others go on, waits for nobody. */
+static void set_ended(struct trace_thread *t)
+{
+	set_kind(t, WAIT_REAPER, true);
+	set_peers(t);
+	t->wait.peers_known = t->wait.npeers;
+}
+
+static void set_frozen(struct trace_thread *t)
+{
+	set_kind(t, WAIT_FROZEN, is_certain(t->thread, t->thread->facts.frozen));
+	t->wait.state.place = t->thread->facts.frozen ? t->thread->facts.place : NULL;
+}
+
+/* One that runs waits for nothing. */
+static bool set_ready(struct trace_thread *t)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+
+	if (!thread_is_ready(t->thread))
+		return false;
+	set_kind(t, facts->throttled ? WAIT_THROTTLED : WAIT_CPU, t->thread->still != STILL_NEVER);
+	if (facts->throttled) {
+		t->wait.state.place = t->snap->container.cgroup;
+	} else if (facts->ahead.comm) {
+		t->wait.peers = &facts->ahead;
+		t->wait.npeers = 1;
+	}
+	return true;
+}
+
+static void set_file(struct trace_thread *t)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+
+	t->wait.state.place = facts->place;
+	t->wait.state.filesystem = facts->filesystem;
+	t->wait.state.device = facts->device;
+}
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Without the kernel's stack: what the file is on tells, for a thread that cannot be interrupted. */
+static bool set_by_file(struct trace_thread *t)
+{
+	const char *type = t->thread->facts.filesystem;
+
+	if (t->thread->state != 'D' || !type || (t->kernel && t->kernel->len))
+		return false;
+	set_kind(t, has_prefix(type, "fuse") ? WAIT_FUSE : has_prefix(type, "nfs") ? WAIT_NFS : WAIT_DISK, false);
+	set_file(t);
+	return true;
+}
+
+static bool set_by_function(struct trace_thread *t)
+{
+	const char *symbol = NULL;
+	const struct kernel_function *f = find_function(t->kernel, t->thread->state, &symbol);
+	const bool in_fault = has_fault(t->kernel);
+
+	if (!f && !in_fault)
+		return set_by_file(t);
+	if (f && f->kind == WAIT_FROZEN) {
+		set_frozen(t);
+		return true;
+	}
+	set_kind(t, f ? f->kind : WAIT_FAULT, is_certain(t->thread, false));
+	t->wait.state.in_fault = in_fault;
+	if (t->wait.kind == WAIT_KERNEL_LOCK)
+		t->wait.state.place = symbol;
+	else if (t->wait.kind == WAIT_DISK || t->wait.kind == WAIT_NFS || t->wait.kind == WAIT_FUSE || t->wait.kind == WAIT_REMOTE)
+		set_file(t);
+	if (t->wait.kind == WAIT_VFORK) {
+		set_peers(t);
+		t->wait.certain = is_certain(t->thread, true);
+		t->wait.peers_known = t->wait.npeers == 1;
+	}
+	return true;
+}
+
+bool state_wait_by_kernel(struct trace_thread *t)
+{
+	switch (t->thread->state) {
+	case 'Z':
+	case 'X':
+		set_ended(t);
+		return true;
+	case 'T':
+		set_stopped(t);
+		return true;
+	case 't':
+		set_traced(t);
+		return true;
+	case 'R':
+		return set_ready(t);
+	default:
+		break;
+	}
+	if (t->thread->facts.frozen) {
+		set_frozen(t);
+		return true;
+	}
+	return set_by_function(t);
+}
+
+/* Which of its children a thread waits for was seen when they were gathered. */
+static void set_child(struct trace_thread *t, bool any)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+
+	set_kind(t, WAIT_CHILD, is_certain(t->thread, true) && facts->has_children);
+	set_peers(t);
+	t->wait.state.any_child = any;
+	t->wait.state.children = facts->total;
+	t->wait.state.children_known = facts->has_children;
+	t->wait.peers_known = facts->has_children && facts->nothers == facts->total;
+}
+
+static void set_wait4(struct trace_thread *t, struct mem *mem)
+{
+	set_child(t, (int32_t)t->thread->syscall.args[0] <= 0);
+}
+
+static void set_waitid(struct trace_thread *t, struct mem *mem)
+{
+	set_child(t, t->thread->syscall.args[0] == P_ALL || t->thread->syscall.args[0] == P_PGID);
+}
+
+/* State D is what else there would be in the kernel's stack. */
+static void set_vfork(struct trace_thread *t, struct mem *mem)
+{
+	if (t->thread->state != 'D')
+		return;
+	set_kind(t, WAIT_VFORK, is_certain(t->thread, true));
+	set_peers(t);
+	t->wait.peers_known = t->wait.npeers == 1;
+}
+
+static void set_time(struct trace_thread *t, struct mem *mem)
+{
+	set_kind(t, WAIT_TIME, is_certain(t->thread, false));
+}
+
+static void set_signal(struct trace_thread *t, struct mem *mem)
+{
+	set_kind(t, WAIT_SIGNAL, is_certain(t->thread, false));
+}
+
+static void set_signals(struct trace_thread *t, struct mem *mem)
+{
+	uint64_t set = 0;
+
+	set_signal(t, mem);
+	if (mem_read_exact(mem, t->thread->syscall.args[0], &set, sizeof(set)))
+		t->wait.state.signals = set;
+}
+
+/* A set of descriptors without any is a way to sleep. */
+static void set_poll(struct trace_thread *t, struct mem *mem)
+{
+	if (!t->thread->syscall.args[1])
+		(t->thread->syscall.args[2] ? set_time : set_signal)(t, mem);
+}
+
+static void set_old_poll(struct trace_thread *t, struct mem *mem)
+{
+	if (!t->thread->syscall.args[1])
+		((int32_t)t->thread->syscall.args[2] >= 0 ? set_time : set_signal)(t, mem);
+}
+
+static void set_select(struct trace_thread *t, struct mem *mem)
+{
+	const uint64_t *args = t->thread->syscall.args;
+
+	if (!(int32_t)args[0] || (!args[1] && !args[2] && !args[3]))
+		(args[4] ? set_time : set_signal)(t, mem);
+}
+
+static void set_object(struct trace_thread *t, enum wait_kind kind)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+
+	set_kind(t, kind, is_certain(t->thread, false));
+	set_peers(t);
+	t->wait.state.id = (int32_t)t->thread->syscall.args[0];
+	t->wait.state.index = -1;
+	t->wait.state.has_key = facts->has_key;
+	t->wait.state.key = facts->key;
+	t->wait.state.place = facts->place;
+}
+
+/* Of several operations that are to be done together it is not known which one has to wait. */
+static void set_semaphore(struct trace_thread *t, struct mem *mem)
+{
+	uint16_t number;
+
+	set_object(t, WAIT_SYSV_SEMAPHORE);
+	if (t->thread->syscall.args[2] == 1 && mem_read_exact(mem, t->thread->syscall.args[1], &number, sizeof(number)))
+		t->wait.state.index = number;
+}
+
+static void set_sysv_message(struct trace_thread *t, struct mem *mem)
+{
+	set_object(t, WAIT_SYSV_MESSAGE);
+}
+
+static void set_sysv_room(struct trace_thread *t, struct mem *mem)
+{
+	set_object(t, WAIT_SYSV_ROOM);
+}
+
+static void set_message(struct trace_thread *t, struct mem *mem)
+{
+	set_object(t, WAIT_MESSAGE);
+}
+
+static void set_room(struct trace_thread *t, struct mem *mem)
+{
+	set_object(t, WAIT_ROOM);
+}
+
+static const struct {
+	const char *name;
+	void (*set)(struct trace_thread *t, struct mem *mem); /* leaves t->wait as it is where it is something else */
+} calls[] = {
+	{"nanosleep", set_time},
+	{"clock_nanosleep", set_time},
+	{"clock_nanosleep_time64", set_time},
+	{"ppoll", set_poll},
+	{"ppoll_time64", set_poll},
+	{"poll", set_old_poll},
+	{"select", set_select},
+	{"_newselect", set_select},
+	{"pselect6", set_select},
+	{"pselect6_time64", set_select},
+	{"pause", set_signal},
+	{"sigsuspend", set_signal},
+	{"rt_sigsuspend", set_signal},
+	{"rt_sigtimedwait", set_signals},
+	{"rt_sigtimedwait_time64", set_signals},
+	{"wait4", set_wait4},
+	{"waitpid", set_wait4},
+	{"waitid", set_waitid},
+	{"vfork", set_vfork},
+	{"clone", set_vfork},
+	{"clone3", set_vfork},
+	{"semop", set_semaphore},
+	{"semtimedop", set_semaphore},
+	{"semtimedop_time64", set_semaphore},
+	{"msgrcv", set_sysv_message},
+	{"msgsnd", set_sysv_room},
+	{"mq_timedreceive", set_message},
+	{"mq_timedreceive_time64", set_message},
+	{"mq_timedsend", set_room},
+	{"mq_timedsend_time64", set_room},
+};
+
+bool state_wait_by_call(struct trace_thread *t, struct mem *mem)
+{
+	bool restarted;
+	const struct syscall_info *call = t->thread->state == 'R' ? NULL : trace_thread_call(t, &restarted);
+
+	for (size_t i = 0; call && i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (strcmp(call->name, calls[i].name) == 0) {
+			calls[i].set(t, mem);
+			break;
+		}
+	return t->wait.kind != WAIT_NOTHING;
+}
