@@ -85,7 +85,7 @@ static __u32 take_timer_at(const struct hrtimer_sleeper *sleeper)
 	if (BPF_CORE_READ_BITFIELD_PROBED(sleeper, timer.state) != SET || soon <= 0 || soon > late || late - soon > most_slack ||
 	    base >> 48 != 0xffff)
 		return 0;
-	record.timer_ns = late - (__s64)bpf_ktime_get_ns();
+	record.timer_ns = soon - (__s64)bpf_ktime_get_ns(); /* it may be as late as that, to save wake-ups */
 	record.flags |= TASK_HAS_TIMER;
 	return 1;
 }

@@ -12,6 +12,7 @@ static const struct {
 	{"nanosleep", 0, 16},
 	{"clock_nanosleep", 2, 16},
 	{"clock_nanosleep_time64", 2, 16},
+	{"restart_syscall", 0, WAITED_BYTES}, /* which may go on with waiting for a futex */
 	{"rt_sigtimedwait", 0, 8}, /* the signals */
 	{"rt_sigtimedwait_time64", 0, 8},
 	{"semop", 1, 6}, /* the first operation */

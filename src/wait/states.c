@@ -20,19 +20,11 @@ static const struct kernel_function functions[] = {
 	{"request_wait_answer", "SD", WAIT_FUSE},
 	{"fuse_get_req", "SD", WAIT_FUSE},
 	{"rpc_wait_bit_killable", "SD", WAIT_NFS},
-	{"nfs_*", "D", WAIT_NFS},
-	{"nfs4_*", "D", WAIT_NFS},
 	{"p9_client_rpc", "SD", WAIT_REMOTE},
 	{"p9_virtio_zc_request", "SD", WAIT_REMOTE},
 	{"wait_for_response", "SD", WAIT_REMOTE}, /* of CIFS */
-	{"cifs_*", "D", WAIT_REMOTE},
-	{"smb2_*", "D", WAIT_REMOTE},
-	{"ceph_*", "D", WAIT_REMOTE},
 	{"wait_for_vfork_done", "SD", WAIT_VFORK},
 	{"kernel_clone", "D", WAIT_VFORK},
-	{"do_swap_page", "D", WAIT_SWAP},
-	{"swap_readpage", "D", WAIT_SWAP},
-	{"swap_read_folio", "D", WAIT_SWAP},
 	{"__mutex_lock*", "D", WAIT_KERNEL_LOCK},
 	{"rwsem_down_*", "D", WAIT_KERNEL_LOCK},
 	{"percpu_rwsem_wait", "D", WAIT_KERNEL_LOCK},
@@ -50,6 +42,20 @@ static const struct kernel_function functions[] = {
 	{"do_fsync", "D", WAIT_DISK},
 };
 
+/* Where pages come from that are waited for as those of a disk are, or by whom else a file system is; the first one from the inside. */
+static const struct kernel_function origins[] = {
+	{"do_swap_page", "D", WAIT_SWAP},
+	{"swap_readpage", "D", WAIT_SWAP},
+	{"swap_read_folio", "D", WAIT_SWAP},
+	{"nfs_*", "D", WAIT_NFS},
+	{"nfs4_*", "D", WAIT_NFS},
+	{"fuse_*", "D", WAIT_FUSE},
+	{"cifs_*", "D", WAIT_REMOTE},
+	{"smb2_*", "D", WAIT_REMOTE},
+	{"ceph_*", "D", WAIT_REMOTE},
+	{"v9fs_*", "D", WAIT_REMOTE},
+};
+
 /* Memory that has to be brought first, whatever for: on any place of the stack. */
 static const char *const faults[] = {
 	"asm_exc_page_fault", "exc_page_fault", "handle_mm_fault", "do_mem_abort", "do_page_fault", "__do_page_fault",
@@ -62,15 +68,27 @@ static bool is_function(const char *symbol, const char *name)
 	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.'); /* ".isra.0" */
 }
 
-static const struct kernel_function *find_function(const struct stack *kernel, char state, const char **symbol)
+static const struct kernel_function *find_in(const struct stack *kernel, char state, const struct kernel_function *table, size_t n,
+					     const char **symbol)
 {
 	for (size_t i = 0; kernel && i < kernel->len; i++)
-		for (size_t k = 0; kernel->data[i].symbol && k < sizeof(functions) / sizeof(functions[0]); k++)
-			if (is_function(kernel->data[i].symbol, functions[k].name) && strchr(functions[k].states, state)) {
+		for (size_t k = 0; kernel->data[i].symbol && k < n; k++)
+			if (is_function(kernel->data[i].symbol, table[k].name) && strchr(table[k].states, state)) {
 				*symbol = kernel->data[i].symbol;
-				return &functions[k];
+				return &table[k];
 			}
 	return NULL;
+}
+
+static const struct kernel_function *find_function(const struct stack *kernel, char state, const char **symbol)
+{
+	const struct kernel_function *f = find_in(kernel, state, functions, sizeof(functions) / sizeof(functions[0]), symbol), *origin;
+	const char *unused;
+
+	if (f && f->kind != WAIT_DISK)
+		return f;
+	origin = find_in(kernel, state, origins, sizeof(origins) / sizeof(origins[0]), &unused);
+	return origin ? origin : f;
 }
 
 static bool has_fault(const struct stack *kernel)

@@ -2,6 +2,7 @@
 #include "wait/waits.h"
 
 #include <linux/futex.h>
+#include <string.h>
 
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
@@ -23,14 +24,27 @@ static bool is_futex_wait(uint32_t op)
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2;
 }
 
+/* Be it that it was interrupted, and goes on. */
+static bool is_futex(const struct trace_thread *t)
+{
+	bool restarted;
+	const struct syscall_info *call;
+
+	if (t->thread->syscall.state != SYSCALL_IN)
+		return false;
+	if (arch_is_futex(snapshot_arch_of(t->snap, t->thread), t->thread->syscall.nr))
+		return true;
+	call = trace_thread_call(t, &restarted);
+	return restarted && strcmp(call->name, "futex") == 0;
+}
+
 /* False: it does not wait for one. */
 static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, struct mem *mem, struct futex_wait *out)
 {
 	const struct snap_syscall *syscall = &t->thread->syscall;
 	ssize_t got;
 
-	if (syscall->state != SYSCALL_IN || !arch_is_futex(snapshot_arch_of(t->snap, t->thread), syscall->nr) ||
-	    !is_futex_wait((uint32_t)syscall->args[1]))
+	if (!is_futex(t) || !is_futex_wait((uint32_t)syscall->args[1]))
 		return false;
 	*out = (struct futex_wait){
 		.threads = &waits->threads,

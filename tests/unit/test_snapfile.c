@@ -60,6 +60,25 @@ static void assert_copy_equal(const struct mem_copy *a, const struct mem_copy *b
 		assert_memory_equal(a->data, b->data, a->len);
 }
 
+static void assert_peer_equal(const struct wait_peer *a, const struct wait_peer *b)
+{
+	assert_true(a->pid == b->pid && a->state == b->state);
+	assert_text_equal(a->comm, b->comm);
+}
+
+static void assert_facts_equal(const struct thread_facts *a, const struct thread_facts *b)
+{
+	assert_true(a->cpu == b->cpu && a->timer_ns == b->timer_ns && a->stop_signal == b->stop_signal && a->throttled == b->throttled);
+	assert_peer_equal(&a->ahead, &b->ahead);
+	assert_true(a->nothers == b->nothers && a->total == b->total && a->has_children == b->has_children && a->frozen == b->frozen);
+	for (uint32_t i = 0; i < a->nothers; i++)
+		assert_peer_equal(&a->others[i], &b->others[i]);
+	assert_text_equal(a->place, b->place);
+	assert_text_equal(a->filesystem, b->filesystem);
+	assert_text_equal(a->device, b->device);
+	assert_true(a->has_key == b->has_key && a->key == b->key);
+}
+
 static void assert_thread_equal(const struct snap_thread *a, const struct snap_thread *b)
 {
 	assert_int_equal(a->tid, b->tid);
@@ -77,6 +96,7 @@ static void assert_thread_equal(const struct snap_thread *a, const struct snap_t
 	assert_memory_equal(a->syscall.args, b->syscall.args, sizeof(a->syscall.args));
 	assert_memory_equal(&a->regs, &b->regs, sizeof(a->regs));
 	assert_copy_equal(&a->stack, &b->stack);
+	assert_facts_equal(&a->facts, &b->facts);
 	assert_int_equal(a->nkernel, b->nkernel);
 	assert_int_equal(!a->kernel_pcs, !b->kernel_pcs);
 	assert_int_equal(!a->kernel_text, !b->kernel_text);
@@ -194,12 +214,16 @@ static void test_round_trip(void **state)
 	size_t len;
 	char *data;
 	uint64_t facts[] = {0x955a80, UINT64_MAX};
+	const struct wait_peer child = {.pid = 4711, .comm = "sleep", .state = 'S'};
 	const struct snap_runtime python = {.name = "python", .version = "3.11.2", .facts = facts, .nfacts = 2}, *runtime;
 
 	assert_non_null(snapshot_add_runtime(snap, &python));
 	snap->inner_pid = 7;
 	snap->container = (struct container){"/docker/x", "docker", "x", "uid"};
 	snap->threads.data[1].inner_tid = 8;
+	snap->threads.data[1].facts = (struct thread_facts){
+		.cpu = 3, .timer_ns = -5, .stop_signal = 19, .ahead = {.pid = 812, .comm = "ffmpeg"}, .others = &child, .nothers = 1, .total = 70,
+		.has_children = true, .place = "/batch", .filesystem = "ext4", .has_key = true, .key = 0x57};
 	data = save(snap, &len);
 	assert_int_equal(load(data, len, &err, &back), 0);
 	runtime = snapshot_find_runtime(back, "python");
