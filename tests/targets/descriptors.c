@@ -590,6 +590,67 @@ static void ping_pong(void)
 	check((int)write(to[1], "", 1), "write");
 }
 
+/* One number that is now a pipe and now a socket; the functions tell which. */
+enum { NUMBER = 100 };
+
+static atomic_int feeding = -1;
+
+static void wait_once(int in, int out)
+{
+	char byte;
+
+	dup2(in, NUMBER);
+	close(in);
+	atomic_store(&feeding, out);
+	while (read(NUMBER, &byte, 1) < 0 && errno == EINTR)
+		;
+	close(out);
+}
+
+FRAME static void wait_for_pipe(void)
+{
+	int ends[2];
+
+	check(pipe(ends), "pipe");
+	wait_once(ends[0], ends[1]);
+}
+
+FRAME static void wait_for_socket(void)
+{
+	int ends[2];
+
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+	wait_once(ends[0], ends[1]);
+}
+
+static void change(void)
+{
+	target_arrived();
+	for (;;) {
+		wait_for_pipe();
+		wait_for_socket();
+	}
+}
+
+/* Lets it wait for a while that is as long as a look takes, or shorter. */
+static void feed(void)
+{
+	target_arrived();
+	for (unsigned i = 0;; i++) {
+		int fd = atomic_exchange(&feeding, -1);
+
+		usleep(100 << i % 8);
+		if (fd >= 0)
+			check((int)write(fd, "", 1), "write");
+	}
+}
+
+static void changing(void)
+{
+	target_start("waiter", change);
+	target_start("feeder", feed);
+}
+
 /* Files */
 
 static void open_it(void)
@@ -668,7 +729,7 @@ static const struct {
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
 	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
 	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
-	{"io_uring", ring},
+	{"io_uring", ring},		{"changing", changing},
 };
 
 int main(int argc, char **argv)
