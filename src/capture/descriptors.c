@@ -18,6 +18,7 @@
 enum {
 	REGISTERED_RING = 1 << 4, /* IORING_ENTER_REGISTERED_RING: what looks like a descriptor is none */
 	RING_FLAGS = 3,		  /* the argument of io_uring_enter() that tells */
+	MOST_MEMORY = 16 << 20,	  /* that is read of a process for all that */
 };
 
 /* A thread in such a call, and the memory that its arguments lead to. */
@@ -42,7 +43,7 @@ static uint64_t set_bytes(uint64_t nfds)
 /* Where the arguments of a call lead to, and how much of it is needed; select() has three pointers, which are dealt with one by one. */
 static struct memory_job memory_of(const struct blocking_call *call, const struct snap_syscall *syscall)
 {
-	enum { MAX_PATH_BYTES = 4096, MAX_ADDRESS = 128, MAX_POLL = 1 << 16 };
+	enum { MAX_PATH_BYTES = 4096, MAX_ADDRESS = 128, MAX_POLL = 1 << 20 };
 	const uint64_t *args = syscall->args;
 
 	if (call->form == BLOCKING_PATH)
@@ -63,6 +64,8 @@ static int find_blocked(const struct snapshot *snap, struct blockeds *out)
 		if (!b.call)
 			continue;
 		b.memory = memory_of(b.call, &t->syscall);
+		if (b.memory.len > MOST_MEMORY - out->bytes)
+			b.memory.len = 0;
 		out->bytes += b.memory.len;
 		if (!vec_push(out, b))
 			return -ENOMEM;
@@ -127,12 +130,12 @@ static int find_path(struct looking *l, const struct blocked *b, const struct sn
 
 /* Sets */
 
-static int find_polled(struct looking *l, const struct blocked *b, struct snap_wait *out)
+static int find_polled(struct looking *l, const struct blocked *b, const struct snap_syscall *syscall, struct snap_wait *out)
 {
 	const struct pollfd *polled = (const struct pollfd *)b->memory.dst;
 	const size_t n = b->memory.done / sizeof(*polled);
 	struct descriptors_seen set = {0};
-	int rc = 0;
+	int rc = n == (uint32_t)syscall->args[1] ? 0 : -ENOENT;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		if (polled[i].fd >= 0)
@@ -161,6 +164,8 @@ static int find_selected(struct looking *l, const struct snap_syscall *syscall, 
 		if (syscall->args[1 + i])
 			jobs[n++] = (struct memory_job){.address = syscall->args[1 + i], .len = set_bytes(nfds), .dst = (uint8_t *)(bits + i * WORDS)};
 	memory_copy(&l->besides->capture->target->memory, jobs, n);
+	for (size_t i = 0; i < n; i++)
+		rc = jobs[i].done < jobs[i].len ? -ENOENT : rc;
 	for (uint64_t fd = 0; rc == 0 && fd < nfds; fd++) {
 		uint32_t wanted = 0;
 
@@ -214,7 +219,7 @@ static int look_at_call(struct looking *l, const struct blocked *b, const struct
 	case BLOCKING_PATH:
 		return find_path(l, b, syscall, out);
 	case BLOCKING_POLL:
-		return find_polled(l, b, out);
+		return find_polled(l, b, syscall, out);
 	case BLOCKING_SELECT:
 		return find_selected(l, syscall, out);
 	case BLOCKING_TWO_FDS:

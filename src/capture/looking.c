@@ -10,6 +10,7 @@
 
 enum {
 	MOST_KEPT = 1024, /* of a set; all are counted */
+	MOST_WATCHED = 1 << 20,
 };
 
 void looking_deinit(struct looking *l)
@@ -172,7 +173,8 @@ int looking_at_epoll(struct looking *l, int epoll, struct descriptor_set *out)
 			*out = l->epolls.data[i].set;
 			return 0;
 		}
-	rc = descriptors_watched(&l->dirs, epoll, &watched);
+	rc = l->watched < MOST_WATCHED ? descriptors_watched(&l->dirs, epoll, &watched) : -E2BIG;
+	l->watched += watched.len;
 	for (size_t i = 0; rc == 0 && i < watched.len; i++)
 		rc = add_watched(l, &set, &watched.data[i]);
 	if (rc == 0)

@@ -35,6 +35,7 @@ struct looking {
 	struct u64map known; /* by number, in `seen` */
 	struct descriptors_seen seen;
 	VEC(struct epoll_seen) epolls;
+	size_t watched; /* by all of these */
 	struct wanted_sockets wanted;
 	struct wanted_sockets listening; /* of crowds */
 	VEC(struct crowd) crowds;
@@ -50,6 +51,7 @@ int looking_at(struct looking *l, int fd, struct descriptor *out);
 int looking_add(struct looking *l, struct descriptors_seen *set, int fd, uint32_t events);
 int looking_keep(struct looking *l, const struct descriptors_seen *set, struct descriptor_set *out);
 
+/* Likewise; -E2BIG: so many are watched by others already that these are not looked at. */
 int looking_at_epoll(struct looking *l, int epoll, struct descriptor_set *out);
 
 /* Somebody accepts connections there. */
