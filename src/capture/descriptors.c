@@ -266,6 +266,31 @@ static int gather_of_thread(struct looking *l, const struct blocked *b)
 	return vec_push(&l->snap->waits, wait) ? 0 : -ENOMEM;
 }
 
+/* Each once. */
+static int read_epolls(struct looking *l, const struct blockeds *all)
+{
+	struct u64map known = {0};
+	VEC(int) epolls = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < all->len; i++) {
+		const struct snap_thread *t = &l->snap->threads.data[all->data[i].at];
+		const int fd = (int)t->syscall.args[all->data[i].call->arg];
+		struct descriptor d;
+		bool created;
+
+		if (all->data[i].call->form != BLOCKING_EPOLL || looking_at(l, fd, &d) < 0 || d.kind != DESCRIPTOR_EPOLL)
+			continue;
+		if (!u64map_put(&known, (uint32_t)fd, &created) || (created && !vec_push(&epolls, fd)))
+			rc = -ENOMEM;
+	}
+	if (rc == 0)
+		rc = looking_read_epolls(l, epolls.data, epolls.len);
+	vec_deinit(&epolls);
+	u64map_deinit(&known);
+	return rc;
+}
+
 static int gather_of_process(struct looking *l)
 {
 	struct blockeds blocked = {0};
@@ -273,6 +298,8 @@ static int gather_of_process(struct looking *l)
 
 	if (rc == 0)
 		rc = read_memory(l, &blocked);
+	if (rc == 0)
+		rc = read_epolls(l, &blocked);
 	for (size_t i = 0; rc == 0 && i < blocked.len; i++)
 		rc = gather_of_thread(l, &blocked.data[i]);
 	vec_deinit(&blocked);

@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "capture/take.h"
 #include "privilege/remedy.h"
 #include "target/filesystems.h"
+#include "target/helper.h"
+#include "target/patience.h"
 
 enum {
 	MOST_KEPT = 1024, /* of a set; all are counted */
-	MOST_WATCHED = 1 << 20,
+	MOST_EPOLLS = 1024,
+	MOST_INFO = 32 << 20, /* bytes that tell what they watch, of all of them */
 };
 
 void looking_deinit(struct looking *l)
@@ -162,28 +166,78 @@ static int add_watched(struct looking *l, struct descriptors_seen *set, const st
 	return rc;
 }
 
-int looking_at_epoll(struct looking *l, int epoll, struct descriptor_set *out)
+static int keep_epoll(struct looking *l, int epoll, const uint8_t *info, size_t len)
 {
 	struct watched_descriptors watched = {0};
 	struct descriptors_seen set = {0};
-	int rc;
+	struct epoll_seen seen = {.fd = epoll};
+	int rc = descriptors_watched(info, len, &watched) ? 0 : -ENOMEM;
 
+	for (size_t i = 0; rc == 0 && i < watched.len; i++)
+		rc = add_watched(l, &set, &watched.data[i]);
+	if (rc == 0)
+		rc = looking_keep(l, &set, &seen.set);
+	if (rc == 0 && !vec_push(&l->epolls, seen))
+		rc = -ENOMEM;
+	vec_deinit(&watched);
+	vec_deinit(&set);
+	return rc;
+}
+
+/* For the helper: the lengths of all files, and behind these their bytes. */
+struct epoll_reading {
+	int infos;
+	const int *epolls;
+	size_t n;
+};
+
+static void read_epolls(void *arg, uint8_t *window, struct helper_reply *reply)
+{
+	const struct epoll_reading *r = arg;
+	uint64_t *lens = (uint64_t *)window;
+	size_t at = r->n * sizeof(*lens);
+
+	for (size_t i = 0; i < r->n; i++) {
+		ssize_t got = at < MOST_INFO ? descriptors_info(r->infos, r->epolls[i], window + at, MOST_INFO - at) : 0;
+
+		lens[i] = got > 0 ? (uint64_t)got : 0;
+		at += lens[i];
+	}
+	reply->len = at;
+}
+
+int looking_read_epolls(struct looking *l, const int *epolls, size_t n)
+{
+	struct epoll_reading reading = {.epolls = epolls, .n = n < MOST_EPOLLS ? n : MOST_EPOLLS};
+	struct helper_task task = {.run = read_epolls, .arg = &reading, .window = MOST_INFO, .keep = {-1, -1, -1, -1}};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct helper_reply reply;
+	size_t at = reading.n * sizeof(uint64_t);
+	int rc = 0;
+
+	if (!reading.n || !open_directories(l) || l->dirs.infos < 0)
+		return 0;
+	reading.infos = task.keep[0] = l->dirs.infos;
+	rc = helper_run(&task, &reply, &bytes);
+	if (rc == -ETIMEDOUT)
+		patience_complain("what epolls of process %d watch cannot be told: somebody who waits for memory has one of them locked", (int)l->snap->pid);
+	for (size_t i = 0; rc == 0 && bytes && i < reading.n; i++) {
+		uint64_t len = ((const uint64_t *)bytes)[i];
+
+		rc = keep_epoll(l, epolls[i], bytes + at, len);
+		at += len;
+	}
+	return rc == -ENOMEM ? rc : 0;
+}
+
+int looking_at_epoll(const struct looking *l, int epoll, struct descriptor_set *out)
+{
 	for (size_t i = 0; i < l->epolls.len; i++)
 		if (l->epolls.data[i].fd == epoll) {
 			*out = l->epolls.data[i].set;
 			return 0;
 		}
-	rc = l->watched < MOST_WATCHED ? descriptors_watched(&l->dirs, epoll, &watched) : -E2BIG;
-	l->watched += watched.len;
-	for (size_t i = 0; rc == 0 && i < watched.len; i++)
-		rc = add_watched(l, &set, &watched.data[i]);
-	if (rc == 0)
-		rc = looking_keep(l, &set, out);
-	if (rc == 0 && !vec_push(&l->epolls, (struct epoll_seen){.fd = epoll, .set = *out}))
-		rc = -ENOMEM;
-	vec_deinit(&watched);
-	vec_deinit(&set);
-	return rc;
+	return -ENOENT;
 }
 
 const char *looking_at_address(struct looking *l, const void *address, size_t len)

@@ -35,7 +35,6 @@ struct looking {
 	struct u64map known; /* by number, in `seen` */
 	struct descriptors_seen seen;
 	VEC(struct epoll_seen) epolls;
-	size_t watched; /* by all of these */
 	struct wanted_sockets wanted;
 	struct wanted_sockets listening; /* of crowds */
 	VEC(struct crowd) crowds;
@@ -51,8 +50,11 @@ int looking_at(struct looking *l, int fd, struct descriptor *out);
 int looking_add(struct looking *l, struct descriptors_seen *set, int fd, uint32_t events);
 int looking_keep(struct looking *l, const struct descriptors_seen *set, struct descriptor_set *out);
 
-/* Likewise; -E2BIG: so many are watched by others already that these are not looked at. */
-int looking_at_epoll(struct looking *l, int epoll, struct descriptor_set *out);
+/* What these epolls watch, all at once: a helper reads it, as it may not answer. 0 or -ENOMEM. */
+int looking_read_epolls(struct looking *l, const int *epolls, size_t n);
+
+/* What one of them watches. -ENOENT: it could not be had. */
+int looking_at_epoll(const struct looking *l, int epoll, struct descriptor_set *out);
 
 /* Somebody accepts connections there. */
 void looking_listens(struct looking *l, const struct descriptor *d);

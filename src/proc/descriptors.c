@@ -18,7 +18,7 @@
 
 enum {
 	INFO_SIZE = 4096,  /* of all but an epoll's what matters is in the first lines */
-	MAX_WATCHED = 64 << 20, /* bytes of such a file */
+	LINE_SIZE = 256,   /* longer ones are not about what is watched */
 };
 
 int descriptors_open(const struct process *process, bool (*is_local)(uint64_t mount), struct descriptors *out)
@@ -236,29 +236,46 @@ bool descriptor_parse_watched(const char *line, struct watched_descriptor *out)
 	return values[0] <= INT_MAX;
 }
 
-int descriptors_watched(const struct descriptors *dirs, int epoll, struct watched_descriptors *out)
+ssize_t descriptors_info(int infos, int fd, uint8_t *buf, size_t size)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	_cleanup_free_ char *line = NULL;
-	struct watched_descriptor watched;
-	size_t size = 0, bytes = 0;
-	ssize_t len;
-	char number[16];
-	int fd;
+	char number[16] = "", *digit = number + sizeof(number) - 1;
+	size_t len = 0;
+	ssize_t got = 1;
+	int file;
 
-	snprintf(number, sizeof(number), "%d", epoll);
-	fd = openat(dirs->infos, number, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	do
+		*--digit = (char)('0' + fd % 10);
+	while (fd /= 10);
+	file = openat(infos, digit, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
 		return -errno;
-	f = fdopen(fd, "r");
-	if (!f) {
-		close(fd);
-		return -ENOMEM;
+	while (got > 0 && len < size) {
+		got = read(file, buf + len, size - len);
+		len += got > 0 ? (size_t)got : 0;
 	}
-	while (bytes < MAX_WATCHED && (len = getline(&line, &size, f)) > 0) {
-		bytes += (size_t)len;
-		if (descriptor_parse_watched(line, &watched) && !vec_push(out, watched))
-			return -ENOMEM;
+	close(file);
+	return (ssize_t)len;
+}
+
+bool descriptors_watched(const uint8_t *info, size_t len, struct watched_descriptors *out)
+{
+	const char *at = (const char *)info, *const end = at + len;
+
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const size_t length = newline ? (size_t)(newline - at) : (size_t)(end - at);
+		struct watched_descriptor watched;
+		char line[LINE_SIZE];
+
+		if (!newline)
+			break; /* cut */
+		if (length < sizeof(line)) {
+			memcpy(line, at, length);
+			line[length] = '\0';
+			if (descriptor_parse_watched(line, &watched) && !vec_push(out, watched))
+				return false;
+		}
+		at = newline + 1;
 	}
-	return 0;
+	return true;
 }

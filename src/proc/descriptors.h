@@ -51,7 +51,13 @@ struct watched_descriptors {
 /* False: it is no such line. */
 bool descriptor_parse_watched(const char *line, struct watched_descriptor *out);
 
-/* What an epoll watches. 0 or -errno. */
-int descriptors_watched(const struct descriptors *dirs, int epoll, struct watched_descriptors *out);
+/*
+ * The fdinfo of a descriptor; how many bytes there were, cut at `size`, or -errno. That of an epoll may not answer for ever: whoever has it
+ * locked may wait for memory. For a helper: it neither allocates nor takes a lock.
+ */
+ssize_t descriptors_info(int infos, int fd, uint8_t *buf, size_t size);
+
+/* What an epoll watches, from that. False when memory is exhausted. */
+bool descriptors_watched(const uint8_t *info, size_t len, struct watched_descriptors *out);
 
 #endif

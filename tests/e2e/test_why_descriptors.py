@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from deadfs import DeadFs, need_fuse
-from harness import NOBODY, ROOT, SLOW, STAKEOUT, TIMEOUT, built, rounds, run, stop, symbols, thread, until
+from harness import NOBODY, ROOT, SLOW, STAKEOUT, TIMEOUT, built, kernel_stack, rounds, run, stop, symbols, thread, until, wait_until
 
 # Looks at a target from the pid namespace that it is in.
 INSIDE = """
@@ -323,6 +323,17 @@ def test_many(target):
     assert found["set"]["total"] == 10002 and len(found["set"]["descriptors"]) == 1024
     out = run("why", t.pid).out
     assert re.search(r"^2 threads wait for events of epoll fd \d+: 10001 sockets \(1 listening\), 1 eventfd each$", out, re.M), out
+
+
+def test_epoll_that_does_not_answer(target, root):
+    """Whoever has it locked waits for memory: the kernel does not tell what it watches, as long as that takes."""
+    t = target("descriptors", "epoll-stuck")
+    if "cannot" in t.tids:
+        pytest.skip("no userfaultfd for this user")
+    wait_until(lambda: "userfault" in kernel_stack(t.pid, t.tids["waiter"]), "the thread waits for memory")
+    r = run("why", "--json", "--patience", "300ms", t.pid)
+    assert r.code == 3 and any("has one of them locked" in note for note in r.doc["notes"]), r
+    assert thread(r.doc, t.tids["waiter"])["waits_for"] is None
 
 
 def test_servers(target):

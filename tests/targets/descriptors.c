@@ -8,11 +8,14 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
@@ -487,6 +490,34 @@ static void epoll_many(void)
 	target_start("another", wait_for_events);
 }
 
+static struct epoll_event *owed; /* memory that nobody delivers */
+
+/* Something has happened, and the thread is to write it to that memory: it has the epoll locked. */
+static void wait_into_nowhere(void)
+{
+	target_arrived();
+	epoll_wait(fds[0], owed, 1, -1);
+	target_die("epoll_wait");
+}
+
+static void epoll_stuck(void)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	owed = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	range.range = (struct uffdio_range){.start = (uintptr_t)owed, .len = size};
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api) < 0 || ioctl(uffd, UFFDIO_REGISTER, &range) < 0) {
+		target_start("cannot", target_block);
+		return;
+	}
+	fds[0] = epoll_create1(0);
+	watch(fds[0], eventfd(1, 0));
+	target_start("waiter", wait_into_nowhere);
+}
+
 static void enter_ring(void)
 {
 	target_arrived();
@@ -729,7 +760,7 @@ static const struct {
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
 	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
 	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
-	{"io_uring", ring},		{"changing", changing},
+	{"io_uring", ring},		{"changing", changing},     {"epoll-stuck", epoll_stuck},
 };
 
 int main(int argc, char **argv)
