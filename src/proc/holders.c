@@ -24,6 +24,7 @@ enum { FIRST_PID_NAMESPACE = 0xEFFFFFFC }; /* the inode that the kernel gives it
 struct search {
 	struct held *things;
 	size_t n;
+	int proc; /* /proc */
 	struct u64map by_inode; /* of pipes and sockets */
 	struct u64map seen;	/* processes */
 	bool any_fifo;
@@ -95,7 +96,7 @@ static int add_holder(struct search *s, struct held *thing, pid_t pid, int dir, 
 static bool has_inode(int dir, const char *number, uint64_t inode)
 {
 	struct descriptor d = {0};
-	char path[32], text[1024];
+	char path[300], text[1024];
 	uint64_t mount;
 
 	snprintf(path, sizeof(path), "../fdinfo/%s", number);
@@ -131,24 +132,47 @@ static int look_at(struct search *s, pid_t pid, int dir, const char *number)
 	return slot ? add_holder(s, &s->things[*slot], pid, dir, number) : 0;
 }
 
-/* How many descriptors there were, or -errno. */
-static int look_at_directory(struct search *s, pid_t pid, const char *path)
+/* How many descriptors there are in these entries of a directory, or -errno. */
+static int look_at_entries(struct search *s, pid_t pid, int dir, const uint8_t *entries, size_t len)
 {
-	_cleanup_closedir_ DIR *dir = opendir(path);
-	struct dirent *entry;
 	int n = 0, rc;
 
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir))) {
+	for (size_t at = 0; at < len;) {
+		const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+
+		at += entry->d_reclen;
 		if (entry->d_name[0] == '.')
 			continue;
-		rc = look_at(s, pid, dirfd(dir), entry->d_name);
+		rc = look_at(s, pid, dir, entry->d_name);
 		if (rc < 0)
 			return rc;
 		n++;
 	}
 	return n;
+}
+
+/*
+ * The same for all of it. Not by readdir(): it is done for each process of the machine, and one more system call in each of them is a fifth of what
+ * it takes.
+ */
+static int look_at_directory(struct search *s, pid_t pid, const char *path)
+{
+	enum { LONGEST_ENTRY = sizeof(struct dirent64) };
+	_Alignas(struct dirent64) uint8_t entries[32 << 10];
+	_cleanup_close_ int dir = openat(s->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ssize_t len = sizeof(entries);
+	int n = 0, rc = 0;
+
+	if (dir < 0)
+		return -errno;
+	while (rc >= 0 && len > (ssize_t)sizeof(entries) - 2 * LONGEST_ENTRY) { /* else there was room for more */
+		len = getdents64(dir, entries, sizeof(entries));
+		if (len < 0)
+			return -errno;
+		rc = look_at_entries(s, pid, dir, entries, (size_t)len);
+		n += rc;
+	}
+	return rc < 0 ? rc : n;
 }
 
 /* A main thread that has ended has none any more; the others still have theirs. */
@@ -164,7 +188,7 @@ static int look_at_threads(struct search *s, pid_t pid)
 	rc = process_list_tids(&process, &tids);
 	process_close(&process);
 	for (size_t i = 0; rc == 0 && i < tids.len; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", (int)pid, (int)tids.data[i]);
+		snprintf(path, sizeof(path), "%d/task/%d/fd", (int)pid, (int)tids.data[i]);
 		rc = look_at_directory(s, pid, path);
 	}
 	vec_deinit(&tids);
@@ -188,7 +212,7 @@ static void look_at_process(void *arg, size_t i)
 	char path[32];
 	int n;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	snprintf(path, sizeof(path), "%d/fd", (int)pid);
 	n = look_at_directory(s, pid, path);
 	if (n <= 0 && n != -ENOMEM && n != -ENOENT && has_ended(pid))
 		n = look_at_threads(s, pid);
@@ -260,6 +284,9 @@ int holders_find(struct held *things, size_t n, bool *refused)
 	struct search s = {.things = things, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
 	int rc = init(&s);
 
+	s.proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (rc == 0 && s.proc < 0)
+		rc = -errno;
 	if (rc == 0)
 		rc = look_at_all(&s);
 	if (rc == 0)
@@ -267,6 +294,7 @@ int holders_find(struct held *things, size_t n, bool *refused)
 	if (rc == 0)
 		judge(&s);
 	*refused = !s.all;
+	cleanup_close(&s.proc);
 	u64map_deinit(&s.by_inode);
 	u64map_deinit(&s.seen);
 	vec_deinit(&s.pids);
