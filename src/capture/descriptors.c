@@ -135,13 +135,13 @@ static int find_polled(struct looking *l, const struct blocked *b, const struct 
 	const struct pollfd *polled = (const struct pollfd *)b->memory.dst;
 	const size_t n = b->memory.done / sizeof(*polled);
 	struct descriptors_seen set = {0};
-	int rc = n == (uint32_t)syscall->args[1] ? 0 : -ENOENT;
+	int rc = n && n == (uint32_t)syscall->args[1] ? 0 : -ENOENT; /* without any it only sleeps */
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		if (polled[i].fd >= 0)
 			rc = looking_add(l, &set, polled[i].fd, (uint16_t)polled[i].events);
 	if (rc == 0)
-		rc = looking_keep(l, &set, &out->set);
+		rc = set.len ? looking_keep(l, &set, &out->set) : -ENOENT;
 	vec_deinit(&set);
 	return rc;
 }
@@ -175,7 +175,7 @@ static int find_selected(struct looking *l, const struct snap_syscall *syscall, 
 			rc = looking_add(l, &set, (int)fd, wanted);
 	}
 	if (rc == 0)
-		rc = looking_keep(l, &set, &out->set);
+		rc = set.len ? looking_keep(l, &set, &out->set) : -ENOENT;
 	vec_deinit(&set);
 	return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "capture/take.h"
@@ -300,6 +301,8 @@ int looking_find_sockets(struct looking *l)
 		struct snap_wait *w = &l->snap->waits.data[i];
 
 		describe(l, &w->on);
+		if (w->kind == WAIT_CONNECT && w->address && w->on.socket.protocol && strcmp(w->on.socket.protocol, "unix") == 0)
+			w->on.socket.peer = sockets_find_listener(l->sockets, w->address);
 		for (uint32_t k = 0; k < w->set.len; k++)
 			describe(l, &w->set.data[k]);
 		w->set.listeners = count_listeners(l, &w->set);

@@ -437,6 +437,34 @@ static void find_listening(struct finding *f)
 	}
 }
 
+/* Who is to be connected to. */
+struct listener_search {
+	const char *name;
+	struct arena *arena;
+	uint64_t inode;
+};
+
+static void found_listener(void *arg, const struct diag_socket *s)
+{
+	struct listener_search *search = arg;
+	struct descriptor_socket facts = {0};
+
+	if (s->has_name && socket_describe(s, "unix", search->arena, &facts) && strcmp(facts.local, search->name) == 0)
+		search->inode = s->inode;
+}
+
+uint64_t sockets_find_listener(const struct sockets *sockets, const char *name)
+{
+	const struct unix_diag_req request = {
+		.sdiag_family = AF_UNIX, .udiag_states = 1 << TCP_LISTEN, .udiag_show = UDIAG_SHOW_NAME, .udiag_cookie = {~0u, ~0u}};
+	struct listener_search search = {.name = name, .arena = arena_create()};
+
+	if (search.arena && sockets->diag >= 0)
+		ask(sockets->diag, &request, sizeof(request), true, found_listener, &search);
+	arena_destroy(search.arena);
+	return search.inode;
+}
+
 int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena)
 {
 	struct finding f = {.sockets = sockets, .wanted = wanted, .arena = arena};

@@ -54,6 +54,9 @@ void wanted_sockets_deinit(struct wanted_sockets *wanted);
  */
 int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena);
 
+/* The inode of the unix socket that listens under this name, as socket_address() writes it; 0: it is not known. */
+uint64_t sockets_find_listener(const struct sockets *sockets, const char *name);
+
 /* A socket as the kernel tells it. */
 struct diag_socket {
 	uint64_t inode;

@@ -229,10 +229,6 @@ static void put_events(const struct text *t, const struct trace_thread *const *m
 			put_descriptor(t, &w->on);
 		return;
 	}
-	if (!w->set.total) {
-		fputs("for a signal, or the end of its time", t->out); /* a set without descriptors */
-		return;
-	}
 	if (w->on.fd < 0 && !several && w->set.total <= FEW && w->set.len == w->set.total) {
 		fputs("to ", t->out);
 		put_few(t, &w->set);
@@ -386,7 +382,7 @@ static const char *word_for_peers(const struct wait *w)
 	if (w->kind == WAIT_FILE_LOCK)
 		return "held by";
 	if (d->kind == DESCRIPTOR_SOCKET)
-		return "at the other end";
+		return w->kind == WAIT_CONNECT ? "which is of" : "at the other end";
 	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && d->events & POLLOUT) ? "read by" : "written by";
 }
 

@@ -210,7 +210,8 @@ def test_connect(target, source, what, short_path):
     if what == "tcp":
         assert socket(found)["state"] == "connecting" and f"→ {found['remote_address']} (connecting)" in words(t)
     else:
-        assert words(t).endswith(f": unix to {short_path}")
+        assert words(t).endswith(f": unix to {short_path}, which is of this process itself")
+    assert peers(found) == [(t.pid, "descriptors")]  # who listens there
 
 
 OTHERS = {
