@@ -22,7 +22,7 @@ static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
 
 /* The innermost part of the memory that is the thread's kernel stack. */
-enum { INNERMOST_WORDS = 128, INTERRUPTIBLE = 1 /* a state */ };
+enum { INNERMOST_WORDS = 128, WORDS_AT_ONCE = 8, INTERRUPTIBLE = 1 /* a state */ };
 static __u64 innermost[INNERMOST_WORDS];
 
 /* Set by the loader: bpf_loop() is there, as since Linux 5.17. An ordinary loop over so many words takes the kernel seconds to check. */
@@ -96,11 +96,18 @@ struct innermost {
 	__u64 sp;
 };
 
-static long look_at_word(__u32 i, struct innermost *in)
+static long look_at_words(__u32 nth, struct innermost *in)
 {
-	if (i >= INNERMOST_WORDS || innermost[i] != in->task)
-		return 0;
-	return take_timer_at((void *)(in->sp + i * sizeof(__u64) - bpf_core_field_offset(struct hrtimer_sleeper, task)));
+	const __u32 first = nth * WORDS_AT_ONCE;
+
+	if (first > INNERMOST_WORDS - WORDS_AT_ONCE)
+		return 1;
+#pragma unroll
+	for (__u32 i = 0; i < WORDS_AT_ONCE; i++)
+		if (innermost[first + i] == in->task &&
+		    take_timer_at((void *)(in->sp + (first + i) * sizeof(__u64) - bpf_core_field_offset(struct hrtimer_sleeper, task))))
+			return 1;
+	return 0;
 }
 
 /* A sleep that ends by itself has its timer, which names the thread, not far from where the thread has left its CPU. */
@@ -110,7 +117,7 @@ static void take_timer(struct task_struct *task)
 
 	if (has_loops && bpf_core_field_exists(struct hrtimer_sleeper, timer.node.expires) &&
 	    !bpf_probe_read_kernel(innermost, sizeof(innermost), (void *)in.sp))
-		bpf_loop(INNERMOST_WORDS, look_at_word, &in, 0);
+		bpf_loop(INNERMOST_WORDS / WORDS_AT_ONCE, look_at_words, &in, 0);
 }
 
 /* Which signal has stopped it: the kernel keeps that for its parent. */

@@ -164,6 +164,8 @@ static int want_stacks(struct take *take, struct copies *copies)
 		t->interrupted = (struct mem_copy){0};
 		if (t->state != 'R' && !take->capture->options.no_waits)
 			t->waited = waited_memory(&snap->maps, snapshot_arch_of(snap, t), &t->syscall);
+		if (waited_is_copied(&t->waited, &t->stack))
+			t->waited.len = 0;
 		if (!want_copy(copies, &t->stack) || (t->waited.len && !want_copy(copies, &t->waited)))
 			return take_out_of_memory(take);
 	}

@@ -50,3 +50,8 @@ struct mem_copy waited_memory(const struct maps *maps, const struct arch *arch, 
 	copy.region_end = copy.start + copy.len;
 	return copy;
 }
+
+bool waited_is_copied(const struct mem_copy *waited, const struct mem_copy *stack)
+{
+	return waited->start >= stack->start && waited->len <= stack->len && waited->start - stack->start <= stack->len - waited->len;
+}

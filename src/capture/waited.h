@@ -13,4 +13,7 @@ enum { WAITED_BYTES = 64 }; /* as large as a lock is, from the word on that the 
  */
 struct mem_copy waited_memory(const struct maps *maps, const struct arch *arch, const struct snap_syscall *syscall);
 
+/* It is part of what is copied of the thread's stack. */
+bool waited_is_copied(const struct mem_copy *waited, const struct mem_copy *stack);
+
 #endif
