@@ -22,7 +22,7 @@ static struct task_record record;
 static __u64 kernel_stack[TASK_RECORD_KERNEL];
 
 /* The innermost part of the memory that is the thread's kernel stack. */
-enum { INNERMOST_WORDS = 128, WORDS_AT_ONCE = 8, INTERRUPTIBLE = 1 /* a state */ };
+enum { INNERMOST_WORDS = 128, INTERRUPTIBLE = 1 /* a state */ };
 static __u64 innermost[INNERMOST_WORDS];
 
 /* Set by the loader: bpf_loop() is there, as since Linux 5.17. An ordinary loop over so many words takes the kernel seconds to check. */
@@ -96,28 +96,39 @@ struct innermost {
 	__u64 sp;
 };
 
-static long look_at_words(__u32 nth, struct innermost *in)
+static long look_at_word(__u32 i, struct innermost *in)
 {
-	const __u32 first = nth * WORDS_AT_ONCE;
-
-	if (first > INNERMOST_WORDS - WORDS_AT_ONCE)
-		return 1;
-#pragma unroll
-	for (__u32 i = 0; i < WORDS_AT_ONCE; i++)
-		if (innermost[first + i] == in->task &&
-		    take_timer_at((void *)(in->sp + (first + i) * sizeof(__u64) - bpf_core_field_offset(struct hrtimer_sleeper, task))))
-			return 1;
-	return 0;
+	if (i >= INNERMOST_WORDS || innermost[i] != in->task)
+		return 0;
+	return take_timer_at((void *)(in->sp + i * sizeof(__u64) - bpf_core_field_offset(struct hrtimer_sleeper, task)));
 }
 
-/* A sleep that ends by itself has its timer, which names the thread, not far from where the thread has left its CPU. */
+/* It waits for a futex for ever, as most threads do that wait: there is no timer to be looked for. */
+static __u32 has_no_limit(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	enum { NR_FUTEX = 202, LIMIT = 7 /* r10 */ };
+#else
+	enum { NR_FUTEX = 98, LIMIT = 3 };
+#endif
+	return record.syscall_nr == NR_FUTEX && !record.regs[LIMIT];
+}
+
+/*
+ * A sleep that ends by itself has its timer, which names the thread, not far from where the thread has left its CPU. The stack ends with the
+ * user's registers.
+ */
 static void take_timer(struct task_struct *task)
 {
 	struct innermost in = {.task = (__u64)task, .sp = kernel_sp(task)};
+	__u64 size = record.user_regs - in.sp;
 
-	if (has_loops && bpf_core_field_exists(struct hrtimer_sleeper, timer.node.expires) &&
-	    !bpf_probe_read_kernel(innermost, sizeof(innermost), (void *)in.sp))
-		bpf_loop(INNERMOST_WORDS / WORDS_AT_ONCE, look_at_words, &in, 0);
+	if (!has_loops || !bpf_core_field_exists(struct hrtimer_sleeper, timer.node.expires) || record.user_regs <= in.sp)
+		return;
+	if (size > sizeof(innermost))
+		size = sizeof(innermost);
+	if (!bpf_probe_read_kernel(innermost, size, (void *)in.sp))
+		bpf_loop(size / sizeof(__u64), look_at_word, &in, 0);
 }
 
 /* Which signal has stopped it: the kernel keeps that for its parent. */
@@ -214,10 +225,10 @@ int dump_task(struct bpf_iter__task *ctx)
 		take_stop(task);
 		if (!record.state && !(record.flags & TASK_ON_CPU))
 			take_ahead(task);
-		if (record.state & INTERRUPTIBLE && !(record.flags & TASK_ON_CPU))
-			take_timer(task);
 		if (!(record.flags & TASK_IS_KERNEL_THREAD))
 			take_registers(task);
+		if (record.state & INTERRUPTIBLE && record.flags & TASK_HAS_REGS && !(record.flags & TASK_ON_CPU) && !has_no_limit())
+			take_timer(task);
 		if (pass.want_kernel && !(record.flags & TASK_ON_CPU)) {
 			len = bpf_get_task_stack(task, kernel_stack, sizeof(kernel_stack), 0);
 			if (len < 0)

@@ -63,8 +63,11 @@ static const char *const faults[] = {
 
 static bool is_function(const char *symbol, const char *name)
 {
-	const size_t len = strcspn(name, "*");
+	size_t len;
 
+	if (symbol[0] != name[0])
+		return false;
+	len = strcspn(name, "*");
 	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.'); /* ".isra.0" */
 }
 
@@ -188,22 +191,33 @@ static bool set_by_file(struct trace_thread *t)
 	return true;
 }
 
-static bool set_by_function(struct trace_thread *t)
+/* Threads of a pool have the same stack. */
+static const struct kernel_wait *find_kernel_wait(const struct trace_thread *t, struct kernel_wait *last)
 {
-	const char *symbol = NULL;
-	const struct kernel_function *f = find_function(t->kernel, t->thread->state, &symbol);
-	const bool in_fault = has_fault(t->kernel);
+	if (last->kernel != t->kernel || last->state != t->thread->state || !t->kernel) {
+		const struct kernel_function *f;
 
-	if (!f && !in_fault)
+		*last = (struct kernel_wait){.kernel = t->kernel, .state = t->thread->state, .in_fault = has_fault(t->kernel)};
+		f = find_function(t->kernel, t->thread->state, &last->symbol);
+		last->kind = f ? f->kind : last->in_fault ? WAIT_FAULT : WAIT_NOTHING;
+	}
+	return last;
+}
+
+static bool set_by_function(struct trace_thread *t, struct kernel_wait *last)
+{
+	const struct kernel_wait *found = find_kernel_wait(t, last);
+
+	if (!found->kind)
 		return set_by_file(t);
-	if (f && f->kind == WAIT_FROZEN) {
+	if (found->kind == WAIT_FROZEN) {
 		set_frozen(t);
 		return true;
 	}
-	set_kind(t, f ? f->kind : WAIT_FAULT, is_certain(t->thread, false));
-	t->wait.state.in_fault = in_fault;
+	set_kind(t, found->kind, is_certain(t->thread, false));
+	t->wait.state.in_fault = found->in_fault;
 	if (t->wait.kind == WAIT_KERNEL_LOCK)
-		t->wait.state.place = symbol;
+		t->wait.state.place = found->symbol;
 	else if (t->wait.kind == WAIT_DISK || t->wait.kind == WAIT_NFS || t->wait.kind == WAIT_FUSE || t->wait.kind == WAIT_REMOTE)
 		set_file(t);
 	if (t->wait.kind == WAIT_VFORK) {
@@ -214,7 +228,7 @@ static bool set_by_function(struct trace_thread *t)
 	return true;
 }
 
-bool state_wait_by_kernel(struct trace_thread *t)
+bool state_wait_by_kernel(struct trace_thread *t, struct kernel_wait *last)
 {
 	switch (t->thread->state) {
 	case 'Z':
@@ -236,7 +250,7 @@ bool state_wait_by_kernel(struct trace_thread *t)
 		set_frozen(t);
 		return true;
 	}
-	return set_by_function(t);
+	return set_by_function(t, last);
 }
 
 /* Which of its children a thread waits for was seen when they were gathered. */

@@ -16,6 +16,7 @@ struct waits {
 	struct wait_threads threads;
 	struct thread_copies copies;
 	struct u64map on_descriptors;
+	struct kernel_wait last;
 };
 
 static bool is_futex_wait(uint32_t op)
@@ -156,7 +157,7 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 	struct thread_copies_mem mem;
 
 	t->wait = (struct wait){0};
-	if (!state_wait_by_kernel(t) && (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED))
+	if (!state_wait_by_kernel(t, &waits->last) && (t->thread->state == 'R' || t->thread->status != THREAD_CAPTURED))
 		return true;
 	if (!thread_copies_mem_init(&mem, &waits->copies, t->snap, t->thread))
 		return false;

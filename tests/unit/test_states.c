@@ -65,7 +65,7 @@ static void test_functions(void **unused)
 
 		snprintf(functions, sizeof(functions), "%s", cases[i].functions);
 		set_scene(&s, cases[i].state, functions);
-		assert_int_equal(state_wait_by_kernel(&s.t), cases[i].kind != WAIT_NOTHING);
+		assert_int_equal(state_wait_by_kernel(&s.t, &(struct kernel_wait){0}), cases[i].kind != WAIT_NOTHING);
 		assert_int_equal(s.t.wait.kind, cases[i].kind);
 		assert_int_equal(s.t.wait.state.in_fault, cases[i].in_fault);
 		assert_int_equal(s.t.wait.certain, cases[i].kind != WAIT_NOTHING);
@@ -87,7 +87,7 @@ static void test_file_alone(void **unused)
 		set_scene(&s, 'D', none);
 		s.thread.facts.filesystem = cases[i].filesystem;
 		s.thread.facts.place = "/mnt/file";
-		state_wait_by_kernel(&s.t);
+		state_wait_by_kernel(&s.t, &(struct kernel_wait){0});
 		assert_int_equal(s.t.wait.kind, cases[i].kind);
 		assert_false(s.t.wait.certain);
 	}
@@ -103,16 +103,16 @@ static void test_certainty(void **unused)
 	set_scene(&s, 't', none);
 	s.thread.facts.others = &tracer;
 	s.thread.facts.nothers = 1;
-	assert_true(state_wait_by_kernel(&s.t));
+	assert_true(state_wait_by_kernel(&s.t, &(struct kernel_wait){0}));
 	assert_int_equal(s.t.wait.kind, WAIT_TRACED);
 	assert_int_equal(s.t.wait.peers[0].pid, 812);
 	assert_true(s.t.wait.certain);
 	s.thread.still_besides = false;
-	state_wait_by_kernel(&s.t);
+	state_wait_by_kernel(&s.t, &(struct kernel_wait){0});
 	assert_false(s.t.wait.certain);
 	set_scene(&s, 'T', none);
 	s.thread.woken = true;
-	state_wait_by_kernel(&s.t);
+	state_wait_by_kernel(&s.t, &(struct kernel_wait){0});
 	assert_false(s.t.wait.certain);
 }
 
@@ -124,7 +124,7 @@ static void test_frozen_first(void **unused)
 	set_scene(&s, 'D', functions);
 	s.thread.facts.frozen = true;
 	s.thread.facts.place = "/batch";
-	assert_true(state_wait_by_kernel(&s.t));
+	assert_true(state_wait_by_kernel(&s.t, &(struct kernel_wait){0}));
 	assert_int_equal(s.t.wait.kind, WAIT_FROZEN);
 	assert_string_equal(s.t.wait.state.place, "/batch");
 }
