@@ -12,6 +12,7 @@ struct seen {
 	struct mount_entry last;
 	char where[64];
 	char type[64];
+	char source[64];
 };
 
 static void visit(void *arg, const struct mount_entry *mount)
@@ -22,6 +23,7 @@ static void visit(void *arg, const struct mount_entry *mount)
 	seen->last = *mount;
 	snprintf(seen->where, sizeof(seen->where), "%s", mount->where);
 	snprintf(seen->type, sizeof(seen->type), "%s", mount->type);
+	snprintf(seen->source, sizeof(seen->source), "%s", mount->source);
 }
 
 static struct seen read_text(const char *text)
@@ -50,6 +52,7 @@ static void test_lines(void **state)
 	assert_int_equal(seen.last.dev_minor, 12);
 	assert_string_equal(seen.where, "/a b\\c");
 	assert_string_equal(seen.type, "fuse.sshfs");
+	assert_string_equal(seen.source, "me@host:/");
 }
 
 /* A bad line costs that line. */

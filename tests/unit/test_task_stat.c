@@ -64,6 +64,7 @@ static void test_self(void **state)
 	assert_int_equal(task_stat_read(AT_FDCWD, "/proc/self/stat", &stat), 0);
 	assert_int_equal(stat.state, 'R');
 	assert_int_equal(stat.parent, getppid());
+	assert_int_equal(stat.group, getpgrp());
 	assert_true(stat.start_stack != 0);
 	assert_int_equal(task_stat_read(AT_FDCWD, "/proc/self/no-such-file", &stat), -ENOENT);
 }
