@@ -39,6 +39,7 @@ struct observation {
 	uint64_t nivcsw;
 	uint64_t runs; /* how often it got a CPU, where has_runs */
 	bool has_runs;
+	uint64_t start; /* when it was created, by the observer's own clock; 0: not known */
 	bool kernel_worker; /* runs for the kernel only (io_uring): no user stack */
 	int64_t off_cpu_ns; /* -1: not known */
 	int64_t cpu_ns;     /* how long it has run, ever; -1: not known */

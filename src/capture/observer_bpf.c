@@ -58,6 +58,7 @@ void observation_of_record(const struct task_record *record, bool counters_only,
 	if (record->flags & TASK_HAS_REGS)
 		out->altstack = (struct altstack){.known = true, .start = record->altstack_start, .len = record->altstack_len};
 	out->tid_address = record->tid_address;
+	out->start = record->start_ns;
 	out->place = (struct thread_place){
 		.task = record->task,
 		.regs = record->user_regs,

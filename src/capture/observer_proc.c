@@ -118,6 +118,7 @@ static bool observe_thread(struct observer_proc *s, const struct observe_request
 	memcpy(out->name, status.name, sizeof(out->name));
 	if (request->counters_only || state_is_dead(out->state))
 		return true;
+	task_start(s->process, tid, &out->start);
 	if (!out->running)
 		observe_details(s, request, index, out);
 	else

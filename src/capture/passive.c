@@ -60,6 +60,7 @@ static bool store_observed(struct take *take, const struct observation *o, struc
 	t->nivcsw = o->nivcsw;
 	t->runs = o->runs;
 	t->has_runs = o->has_runs;
+	t->start = o->start;
 	t->off_cpu_ns = o->off_cpu_ns;
 	t->cpu_ns = o->cpu_ns;
 	t->syscall = o->syscall;

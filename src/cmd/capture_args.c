@@ -9,7 +9,6 @@
 #include "cmd/parse.h"
 #include "proc/family.h"
 
-enum { TOGETHER = 64 }; /* processes */
 enum { MIN_WINDOW_NS = 50 * 1000, MAX_WINDOW_NS = 100 * 1000 * 1000 };
 enum { DEFAULT_STACK_SIZE = 8 * 1024 * 1024, DEFAULT_STOP_TIMEOUT_MS = 1000 };
 
@@ -121,7 +120,7 @@ static int find_processes_of_threads(const struct tid_list *tids, struct err *er
 	return 0;
 }
 
-static int find_processes(const struct capture_args *args, struct err *err, struct process_ids *out, struct notes *missing)
+int capture_args_find(const struct capture_args *args, struct err *err, struct process_ids *out, struct notes *missing)
 {
 	int rc = args->processes.len ? process_args_find(&args->processes, err, out, missing)
 				  : find_processes_of_threads(&args->tids, err, out, missing);
@@ -141,22 +140,22 @@ static int choose_threads(pid_t pid, const struct tid_list *tids, struct err *er
 	return 0;
 }
 
-static struct tracing_options tracing_options_of(const struct capture_args *args, const struct view *view)
+static struct tracing_options tracing_options_of(const struct capture_args *args, const struct view_options *view)
 {
 	return (struct tracing_options){
 		.capture = args->capture,
 		.ptrace = args->ptrace,
-		.ignore_deleted = view->options.ignore_deleted,
-		.no_runtimes = view->options.no_runtimes,
-		.locals = view->options.locals,
-		.depth = view->options.depth,
+		.ignore_deleted = view->ignore_deleted,
+		.no_runtimes = view->no_runtimes,
+		.locals = view->locals,
+		.depth = view->depth,
 	};
 }
 
 static int show_process(struct process_id id, const struct capture_args *args, struct view *view, struct err *err)
 {
 	_cleanup_(cleanup_tracing) struct tracing *tracing = NULL;
-	struct tracing_options options = tracing_options_of(args, view);
+	struct tracing_options options = tracing_options_of(args, &view->options);
 	struct tid_list tids = {0};
 	uint64_t started = monotonic_ns();
 	int rc = choose_threads(id.pid, &args->tids, err, &tids);
@@ -171,10 +170,28 @@ static int show_process(struct process_id id, const struct capture_args *args, s
 	return rc;
 }
 
+/* Together if nobody has to be stopped for it. */
+static bool takes_together(const struct capture_args *args, size_t n)
+{
+	return n > 1 && !args->tids.len && args->capture.stop == STOP_AUTO;
+}
+
+void capture_args_take(const struct capture_args *args, const struct view_options *view, struct tracing_job *jobs, size_t n)
+{
+	const struct tracing_options options = tracing_options_of(args, view);
+
+	if (takes_together(args, n)) {
+		tracing_capture_all(jobs, n, &options, monotonic_ns());
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		jobs[i].rc = tracing_capture(jobs[i].id, &options, monotonic_ns(), &jobs[i].err, &jobs[i].tracing);
+}
+
 /* Some processes, captured together. How many could not be shown. */
 static unsigned show_together(const struct process_id *ids, size_t n, const struct capture_args *args, struct view *view)
 {
-	const struct tracing_options options = tracing_options_of(args, view);
+	const struct tracing_options options = tracing_options_of(args, &view->options);
 	struct tracing_job *jobs = calloc(n, sizeof(*jobs));
 	unsigned failed = 0;
 
@@ -202,11 +219,11 @@ static unsigned show_processes(const struct process_ids *ids, const struct captu
 {
 	unsigned failed = 0;
 
-	/* Together if nobody has to be stopped for it; not more than there are descriptors and memory for. */
-	for (size_t i = 0; ids->len > 1 && !args->tids.len && args->capture.stop == STOP_AUTO; i += TOGETHER) {
+	/* Not more at a time than there are descriptors and memory for. */
+	for (size_t i = 0; takes_together(args, ids->len); i += CAPTURE_TOGETHER) {
 		if (i >= ids->len)
 			return failed;
-		failed += show_together(ids->data + i, ids->len - i < TOGETHER ? ids->len - i : TOGETHER, args, view);
+		failed += show_together(ids->data + i, ids->len - i < CAPTURE_TOGETHER ? ids->len - i : CAPTURE_TOGETHER, args, view);
 	}
 	for (size_t i = 0; i < ids->len; i++) {
 		struct err err = {0};
@@ -227,11 +244,11 @@ int capture_args_show(const char *command, const struct capture_args *args, stru
 	unsigned failed;
 	int code = EXIT_NOTHING;
 
-	if (find_processes(args, &err, &ids, &missing) < 0) {
+	if (capture_args_find(args, &err, &ids, &missing) < 0) {
 		cmd_complain(err.msg);
 	} else if (view->options.save && ids.len > 1) {
 		code = cmd_misused(command, "--save takes one process");
-	} else if (view->options.why && ids.len > TOGETHER) {
+	} else if (view->options.why && ids.len > CAPTURE_TOGETHER) {
 		code = cmd_misused(command, "these are too many processes to be looked at in one instant");
 	} else {
 		for (size_t i = 0; i < missing.len; i++)

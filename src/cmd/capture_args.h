@@ -68,6 +68,16 @@ int capture_args_add_processes(struct capture_args *args, int n, char **words, s
 /* -EINVAL when options exclude each other, or there is no process. */
 int capture_args_check(const struct capture_args *args, struct err *err);
 
+/*
+ * The processes as they are now; what is not there goes to `missing`, as sentences. At most CAPTURE_TOGETHER of them can be captured
+ * in one instant.
+ */
+enum { CAPTURE_TOGETHER = 64 };
+int capture_args_find(const struct capture_args *args, struct err *err, struct process_ids *out, struct notes *missing);
+
+/* Captures them: together if that can be, else one after the other. Each has an outcome of its own. */
+void capture_args_take(const struct capture_args *args, const struct view_options *view, struct tracing_job *jobs, size_t n);
+
 /* Captures the processes and shows them. The exit code; `command` is how it is called in messages. */
 int capture_args_show(const char *command, const struct capture_args *args, struct view *view);
 

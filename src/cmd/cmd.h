@@ -8,12 +8,13 @@ enum exit_code {
 	EXIT_NOTHING = 1,    /* nothing was captured */
 	EXIT_USAGE = 2,	     /* wrong usage */
 	EXIT_INCOMPLETE = 3, /* some stack or process is missing or cut short; the output says which and why */
-	EXIT_DEADLOCK = 4,   /* `stakeout why` has found one */
+	EXIT_DEADLOCK = 4,   /* `stakeout why` or `stakeout watch` has found one */
 };
 
 /* argv[0] is how the command is called in its messages: "stakeout offcpu". Each has its own file, and its options. */
 int cmd_snapshot(int argc, char **argv);
 int cmd_why(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);

@@ -9,6 +9,7 @@
 const struct command commands[] = {
 	{"snapshot", "stakeout", cmd_snapshot, "what every thread of a process is doing (the default)", false},
 	{"why", "stakeout why", cmd_why, "what each thread waits for, who holds it, and deadlocks", true},
+	{"watch", "stakeout watch", cmd_watch, "which threads are stuck, and which only slow: several looks, compared", false},
 	{"offcpu", "stakeout offcpu", cmd_offcpu, "where threads wait over time, for how long, and who woke them", true},
 	{"replay", "stakeout replay", cmd_replay, "a snapshot that was saved, on any machine", false},
 	{"symbolize", "stakeout symbolize", cmd_symbolize, "functions, files and lines of addresses, as addr2line does", false},

@@ -60,7 +60,7 @@ void view_init(struct view *view)
 
 static void release(struct view *view)
 {
-	for (size_t i = 0; i < view->held.len; i++)
+	for (size_t i = 0; !view->borrows && i < view->held.len; i++)
 		tracing_destroy(view->held.data[i]);
 	view->held.len = view->traces.len = 0;
 }
@@ -230,7 +230,7 @@ static int begin_output(struct view *view, struct err *err)
 {
 	int rc = view->documents ? 0 : output_empty(&view->output, err);
 
-	if (rc == 0 && view->documents && view->options.format->traces)
+	if (rc == 0 && view->documents && view->options.format->traces && !view->writer.write)
 		fputc('\n', view->output.file);
 	return rc;
 }
@@ -316,6 +316,8 @@ static int write_report(const struct view *view, FILE *out, bool *deadlock, bool
 	const struct report_format *format = view->options.format;
 	int rc = 0;
 
+	if (view->writer.write)
+		return view->writer.write(view->writer.arg, view, out, deadlock, incomplete);
 	if (view->options.why)
 		return write_why(view, out, deadlock, incomplete);
 	if (format->traces)
@@ -438,6 +440,19 @@ int view_show_opened(struct view *view, int fd, int (*open)(void *arg, struct vi
 int view_finish(struct view *view, struct err *err)
 {
 	return view->held.len ? show(&(struct view_work){.view = view}, err) : 0;
+}
+
+int view_finish_bare(struct view *view, struct err *err)
+{
+	int rc = open_output(view, err);
+
+	view->held.len = 0;
+	if (rc == 0)
+		rc = begin_output(view, err);
+	if (rc == 0)
+		rc = written(write_report(view, view->output.file, &view->deadlock, &view->incomplete), view->output.file, err);
+	view->documents += rc == 0;
+	return rc;
 }
 
 /* So many processes are shown as one: each takes memory, and half a dozen descriptors. */

@@ -16,6 +16,8 @@
 
 /* From a snapshot to the output: what `stakeout PID` and `stakeout replay` have in common. */
 
+struct view;
+
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct view_options {
@@ -37,11 +39,22 @@ struct view_options {
 	struct name_options naming;
 };
 
+/*
+ * Writes the report of what is held, with names, in place of the format's own: in a parser, where what it leaves in ordinary memory is
+ * lost; or here, without names, when there is none. 0 or -errno.
+ */
+struct view_writer {
+	int (*write)(void *arg, const struct view *view, FILE *out, bool *deadlock, bool *incomplete);
+	void *arg;
+};
+
 struct view {
 	struct view_options options;
+	struct view_writer writer; /* may be empty */
 	struct output output; /* opened before the first document */
 	unsigned documents;   /* written */
 	VEC(struct tracing *) held; /* captured, to be shown: several for a format that shows them as one */
+	bool borrows;               /* these: somebody else destroys them */
 	VEC(struct trace *) traces; /* of these, named */
 	bool incomplete;    /* one of them has an incomplete stack */
 	bool deadlock;      /* options.why: one was found */
@@ -138,5 +151,8 @@ int view_hold(struct view *view, struct tracing *tracing, struct err *err);
 
 /* Prints what is held. */
 int view_finish(struct view *view, struct err *err);
+
+/* The same without names, and without a parser: for a writer that needs none, also if nothing is held. */
+int view_finish_bare(struct view *view, struct err *err);
 
 #endif

@@ -94,6 +94,7 @@ struct snap_thread {
 	uint64_t nivcsw;
 	uint64_t runs; /* how often it got a CPU, where has_runs; for the live process only, not saved */
 	bool has_runs;
+	uint64_t start; /* when it was created, by a clock of capture.method's own: numbers are used again; 0: not known, not saved */
 	int64_t off_cpu_ns; /* since it last ran; -1 when the kernel does not tell */
 	int64_t cpu_ns;     /* how long it has run since it was started; likewise */
 	uint64_t pause_ns;  /* how long it was held; 0 when it was not */

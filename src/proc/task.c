@@ -60,6 +60,16 @@ int task_state(const struct process *process, pid_t tid, char *out)
 	return 0;
 }
 
+int task_start(const struct process *process, pid_t tid, uint64_t *out)
+{
+	struct task_stat stat;
+
+	if (read_stat(process, tid, &stat) < 0)
+		return -ESRCH;
+	*out = stat.start_time;
+	return 0;
+}
+
 int task_cpu(const struct process *process, pid_t tid)
 {
 	struct task_stat stat;

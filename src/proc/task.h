@@ -38,6 +38,9 @@ int task_runs(const struct process *process, pid_t tid, uint64_t *out, uint64_t 
 /* Only the state letter, from "stat": the cheapest look. */
 int task_state(const struct process *process, pid_t tid, char *out);
 
+/* When it was created, in clock ticks since boot. */
+int task_start(const struct process *process, pid_t tid, uint64_t *out);
+
 /* The CPU of a thread that runs, or is ready to; -1: it is neither. */
 int task_cpu(const struct process *process, pid_t tid);
 

@@ -6,6 +6,8 @@ const struct report_format report_format_text = {
 	.has_notes = true,
 	.traces = report_text,
 	.why = report_why_text,
+	.watch_round = report_watch_round_text,
+	.watch_summary = report_watch_summary_text,
 	.profile = report_offcpu_text,
 };
 
@@ -14,6 +16,8 @@ const struct report_format report_format_json = {
 	.has_notes = true,
 	.trace = report_json,
 	.why = report_why_json,
+	.watch_round = report_watch_round_json,
+	.watch_summary = report_watch_summary_json,
 	.profile = report_offcpu_json,
 };
 

@@ -7,6 +7,7 @@
 
 #include "report/offcpu.h"
 #include "report/report.h"
+#include "report/watch.h"
 
 /*
  * A format of reports. To add one: a file for each function, its struct in format.c, and its option in the commands that
@@ -22,6 +23,8 @@ struct report_format {
 	int (*traces)(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out); /* all in one */
 	int (*why)(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
 		   FILE *out);
+	int (*watch_round)(const struct watch_report *report, const struct report_options *options, FILE *out);
+	int (*watch_summary)(const struct watch_report *report, const struct report_options *options, FILE *out);
 	int (*profile)(const struct offcpu_profile *profile, const struct offcpu_report_options *options, FILE *out);
 };
 

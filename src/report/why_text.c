@@ -14,6 +14,7 @@
 #include "report/text_table.h"
 #include "report/wait_words.h"
 #include "report/why.h"
+#include "report/why_words.h"
 
 enum {
 	MOST_LINKS = 8,	  /* of a chain */
@@ -21,15 +22,7 @@ enum {
 	MOST_NUMBERS = 8, /* and their numbers */
 };
 
-struct why_report {
-	struct text text;
-	const struct report_options *options;
-	const struct trace *const *traces;
-	size_t n;
-	const struct deadlocks *deadlocks;
-};
-
-static void put_thread(const struct why_report *r, const struct trace_thread *t)
+void why_put_thread(const struct why_report *r, const struct trace_thread *t)
 {
 	fprintf(r->text.out, "tid %d ", (int)t->thread->tid);
 	text_style(&r->text, STYLE_STRONG);
@@ -52,7 +45,7 @@ static const struct trace_thread *find_process(const struct why_report *r, pid_t
 }
 
 /* "waits for …", "runs", "is in read(fd=7)": what threads do. */
-static void put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+void why_put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct trace_thread *t = members[0];
 	const bool several = count > 1;
@@ -75,7 +68,7 @@ static void put_doing(const struct why_report *r, const struct trace_thread *con
 }
 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
-static void put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+void why_put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const struct trace_thread *t = members[0], *told[MOST_LINKS];
 
@@ -98,7 +91,7 @@ static void put_chain(const struct why_report *r, const struct trace_thread *con
 				return;
 			}
 		fputs(", which ", r->text.out);
-		put_doing(r, &owner, 1);
+		why_put_doing(r, &owner, 1);
 		t = owner;
 	}
 	fputs(", …", r->text.out);
@@ -119,7 +112,7 @@ static size_t count_processes(const struct deadlock *d)
 }
 
 /* Each of them with its stack. */
-static void put_deadlock(const struct why_report *r, const struct deadlock *d)
+void why_put_deadlock(const struct why_report *r, const struct deadlock *d)
 {
 	const struct frame_format format = {
 		.verbose = r->options->verbose, .no_addresses = !r->options->verbose, .indent = "  ", .width = r->options->width};
@@ -139,7 +132,7 @@ static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 		const struct trace_thread *t = d->data[i];
 
 		fputs("  ", out);
-		put_thread(r, t);
+		why_put_thread(r, t);
 		fputc(' ', out);
 		wait_put_doing(&r->text, &t, 1);
 		wait_put_holder(&r->text, &t, 1, r->traces, r->n);
@@ -204,13 +197,13 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 
 	fputc('\n', r->text.out);
 	if (group->count == 1)
-		put_thread(r, members[0]);
+		why_put_thread(r, members[0]);
 	else
 		fprintf(r->text.out, "%zu threads", group->count);
 	fputc(' ', r->text.out);
-	put_doing(r, members, group->count);
+	why_put_doing(r, members, group->count);
 	if (members[0]->wait.kind)
-		put_chain(r, members, group->count);
+		why_put_chain(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (r->options->verbose)
 		put_sets(r, members, group->count);
@@ -230,7 +223,7 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 	report_begin();
 	text_summary(&r.text, options, traces, n);
 	for (size_t i = 0; i < deadlocks->len; i++)
-		put_deadlock(&r, &deadlocks->data[i]);
+		why_put_deadlock(&r, &deadlocks->data[i]);
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, &groups, &groups.data[i]);
 	if (deadlocks->maybe_more)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/watch.h"
+
+#include <stdlib.h>
+
+#include "report/wait_words.h"
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* What it waits for is another thread's, or of the kernel, which does not let it be interrupted; or it was stopped. */
+static bool is_blocked(const struct trace_thread *t)
+{
+	switch (t->wait.kind) {
+	case WAIT_MUTEX:
+	case WAIT_READ_LOCK:
+	case WAIT_WRITE_LOCK:
+	case WAIT_ONCE:
+	case WAIT_STREAM:
+		return true;
+	default:
+		return t->thread->state == 'D' || t->thread->state == 'T' || t->thread->state == 't';
+	}
+}
+
+static enum watch_section section_of(const struct watched_thread *t)
+{
+	switch (t->verdict) {
+	case WATCH_STUCK:
+		return is_blocked(t->traced) ? WATCH_SECTION_BLOCKED : WATCH_SECTION_WAITING;
+	case WATCH_HALTED:
+		return WATCH_SECTION_HALTED;
+	case WATCH_LOOPS:
+		return WATCH_SECTION_LOOPS;
+	default:
+		return WATCH_SECTION_BUSY;
+	}
+}
+
+/* Threads that run are told of one by one. */
+static int compare_content(const struct watched_thread *a, const struct watched_thread *b)
+{
+	const struct snap_syscall *in = &a->traced->thread->syscall, *other = &b->traced->thread->syscall;
+	int order = compare_numbers(section_of(a), section_of(b));
+
+	if (!order && section_of(a) == WATCH_SECTION_BUSY)
+		order = compare_numbers((uint64_t)watch_cpu_share(b) + 1, (uint64_t)watch_cpu_share(a) + 1);
+	if (!order && section_of(a) == WATCH_SECTION_BUSY && a != b)
+		order = a->pid != b->pid ? compare_numbers((uint64_t)a->pid, (uint64_t)b->pid) : compare_numbers((uint64_t)a->tid, (uint64_t)b->tid);
+	if (!order)
+		order = wait_compare(a->traced, b->traced);
+	if (!order && section_of(a) == WATCH_SECTION_HALTED)
+		order = compare_numbers(b->still, a->still);
+	if (!order)
+		order = compare_numbers((uint64_t)a->last.state, (uint64_t)b->last.state);
+	if (!order)
+		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
+	return order ? order : compare_numbers(a->last.stack, b->last.stack);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct watched_thread *x = *(const struct watched_thread *const *)a, *y = *(const struct watched_thread *const *)b;
+	int order = compare_content(x, y);
+
+	if (!order)
+		order = compare_numbers((uint64_t)x->pid, (uint64_t)y->pid);
+	return order ? order : compare_numbers((uint64_t)x->tid, (uint64_t)y->tid);
+}
+
+/* Of a section the largest groups first; busy threads are in their order. */
+static int compare_groups(const void *a, const void *b)
+{
+	const struct watch_group *x = a, *y = b;
+	int order = compare_numbers(x->section, y->section);
+
+	if (!order && x->section != WATCH_SECTION_BUSY)
+		order = compare_numbers(y->count, x->count);
+	return order ? order : compare_numbers(x->first, y->first);
+}
+
+static void list_members(struct watch_groups *groups, const struct watch_log *watch, const struct deadlocks *deadlocks, size_t *n)
+{
+	*n = 0;
+	for (size_t i = 0; i < watch->threads.len; i++) {
+		const struct watched_thread *t = &watch->threads.data[i];
+
+		if (t->verdict != WATCH_UNKNOWN && t->traced && !(deadlocks && deadlocks_with(deadlocks, t->traced)))
+			groups->members[(*n)++] = t;
+	}
+}
+
+bool watch_groups_init(struct watch_groups *groups, const struct watch_log *watch, const struct deadlocks *deadlocks)
+{
+	size_t n;
+
+	*groups = (struct watch_groups){.members = malloc((watch->threads.len + 1) * sizeof(*groups->members))};
+	if (!groups->members)
+		return false;
+	list_members(groups, watch, deadlocks, &n);
+	qsort(groups->members, n, sizeof(*groups->members), compare_members);
+	for (size_t i = 0, next; i < n; i = next) {
+		struct watch_group group = {.section = section_of(groups->members[i]), .first = i, .share = -1};
+
+		for (next = i; next < n && (next == i || compare_content(groups->members[i], groups->members[next]) == 0); next++) {
+			int64_t share = watch_cpu_share(groups->members[next]);
+
+			if (share >= 0)
+				group.share = share + (group.share < 0 ? 0 : group.share);
+		}
+		group.count = next - i;
+		if (!vec_push(groups, group))
+			return false;
+	}
+	if (groups->len)
+		qsort(groups->data, groups->len, sizeof(*groups->data), compare_groups);
+	return true;
+}
+
+void watch_groups_deinit(struct watch_groups *groups)
+{
+	vec_deinit(groups);
+	free(groups->members);
+	groups->members = NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "watch/verdict.h"
+
+enum { HALTED_AFTER = 2 }; /* looks without a move */
+
+static bool same_stack(const struct watch_look *a, const struct watch_look *b)
+{
+	return a->stack && a->stack == b->stack;
+}
+
+/*
+ * What runs uses CPU, and what leaves it is counted as a switch. Where the CPU time is not known, a thread that is ready to run may
+ * have run all the while. Who was stopped for the look before has run because of that: its stack alone can tell, and it tells less.
+ */
+static bool is_still(const struct watch_look *before, const struct watch_look *now)
+{
+	if (before->nvcsw != now->nvcsw || before->nivcsw != now->nivcsw)
+		return false;
+	if (before->cpu_ns < 0 || now->cpu_ns < 0)
+		return now->state != 'R' && before->state != 'R';
+	return before->cpu_ns == now->cpu_ns;
+}
+
+enum watch_step watch_step_between(const struct watch_look *before, const struct watch_look *now)
+{
+	bool known = before->stack && now->stack;
+
+	if (is_still(before, now) && (!known || same_stack(before, now)))
+		return WATCH_STILL;
+	return now->state != 'R' && same_stack(before, now) ? WATCH_RETURNED : WATCH_RAN;
+}
+
+enum watch_verdict watch_verdict_of(const struct watched_thread *t)
+{
+	uint32_t steps = t->steps[WATCH_STILL] + t->steps[WATCH_RETURNED] + t->steps[WATCH_RAN];
+
+	if (t->ended)
+		return WATCH_GONE;
+	if (!steps)
+		return WATCH_UNKNOWN;
+	if (t->steps[WATCH_STILL] == steps)
+		return WATCH_STUCK;
+	if (t->still >= HALTED_AFTER)
+		return WATCH_HALTED;
+	return t->steps[WATCH_RAN] ? WATCH_BUSY : WATCH_LOOPS;
+}
