@@ -13,7 +13,8 @@ const char *watch_verdict_name(enum watch_verdict verdict)
 {
 	static const char *const names[WATCH_VERDICTS] = {
 		[WATCH_UNKNOWN] = "unknown", [WATCH_STUCK] = "stuck", [WATCH_HALTED] = "halted",
-		[WATCH_LOOPS] = "returned",  [WATCH_BUSY] = "busy",   [WATCH_GONE] = "ended",
+		[WATCH_LOOPS] = "returned",  [WATCH_MOVES] = "moves", [WATCH_BUSY] = "busy",
+		[WATCH_GONE] = "ended",
 	};
 
 	return names[verdict];
@@ -77,7 +78,5 @@ bool watch_has_news(const struct watched_thread *t)
 		return t->born > 1;
 	if (t->before == WATCH_FIRST)
 		return t->step != WATCH_STILL;
-	if (t->step == WATCH_RAN)
-		return t->before != WATCH_RAN || t->place != t->place_before;
-	return t->before == WATCH_RAN;
+	return t->place != t->place_before || t->busy != t->was_busy;
 }

@@ -35,12 +35,13 @@ enum watch_verdict {
 	WATCH_STUCK,    /* it never moved */
 	WATCH_HALTED,   /* it moved, but no more in the last looks */
 	WATCH_LOOPS,    /* it moved, and came back to the same place each time */
-	WATCH_BUSY,     /* it ran, or was in several places */
+	WATCH_MOVES,    /* it was in several places, or seen running, but used little CPU */
+	WATCH_BUSY,     /* it ran */
 	WATCH_GONE,     /* it has ended */
 	WATCH_VERDICTS,
 };
 
-/* "unknown", "stuck", "halted", "returned", "busy", "ended" */
+/* "unknown", "stuck", "halted", "returned", "moves", "busy", "ended" */
 const char *watch_verdict_name(enum watch_verdict verdict);
 
 /* A look at a thread: only what is compared, and costs nothing to keep. */
@@ -50,7 +51,6 @@ struct watch_look {
 	int64_t cpu_ns; /* -1: not known */
 	uint64_t stack; /* stands for the user stack, unnamed, and the system call; 0: not known */
 	char state;
-	bool held; /* it was stopped for the look, and so its counters rise afterwards */
 };
 
 /* A function that it was seen in. */
@@ -75,7 +75,9 @@ struct watched_thread {
 	uint32_t born, ended;        /* in which round; born 1: it was there; ended 0: it has not */
 	uint32_t steps[WATCH_STEPS]; /* how many of each */
 	uint32_t still;	             /* of the last ones, in a row */
+	uint64_t still_since_ns;     /* CLOCK_MONOTONIC: the look before these */
 	enum watch_step step, before; /* of the last round, and of the one before */
+	bool busy, was_busy;         /* likewise: it used much CPU */
 	int64_t step_cpu_ns;         /* in the last step; -1: not known */
 	uint64_t step_ns;            /* which took so long */
 	bool seen;                   /* in the last round */
@@ -126,7 +128,10 @@ const struct watched_process *watch_process(const struct watch_log *watch, pid_t
 int64_t watch_cpu_share(const struct watched_thread *thread);
 int64_t watch_step_cpu_share(const struct watched_thread *thread);
 
-/* Whether there is something to tell of its last step: it is new, began or ceased to run, or runs elsewhere. */
+/* From this on a thread is busy, in hundredths of a percent of a CPU. */
+enum { WATCH_BUSY_FROM = 500 };
+
+/* Whether there is something to tell of its last step: it is new, in another place, or began or ceased to be busy. */
 bool watch_has_news(const struct watched_thread *thread);
 
 #endif

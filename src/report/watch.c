@@ -34,23 +34,45 @@ static enum watch_section section_of(const struct watched_thread *t)
 		return WATCH_SECTION_HALTED;
 	case WATCH_LOOPS:
 		return WATCH_SECTION_LOOPS;
+	case WATCH_MOVES:
+		return WATCH_SECTION_MOVES;
+	case WATCH_UNKNOWN:
+		return is_blocked(t->traced) ? WATCH_SECTION_BLOCKED : WATCH_SECTION_WAITING;
 	default:
 		return WATCH_SECTION_BUSY;
 	}
 }
 
-/* Threads that run are told of one by one. */
+/*
+ * Who waits for the same lock is told of together, wherever it was asked for; who only waits for something to happen, if it does that
+ * in the same place, even if each waits for something of its own.
+ */
+static int compare_waits(const struct watched_thread *a, const struct watched_thread *b)
+{
+	if (section_of(a) == WATCH_SECTION_BLOCKED)
+		return wait_compare(a->traced, b->traced);
+	if (a->traced->wait.timed != b->traced->wait.timed)
+		return a->traced->wait.timed ? 1 : -1;
+	return compare_numbers(a->traced->wait.kind, b->traced->wait.kind);
+}
+
+/* Threads that were in several places are told of one by one. */
+static bool stands_alone(const struct watched_thread *t)
+{
+	return t->verdict == WATCH_BUSY || t->verdict == WATCH_MOVES;
+}
+
 static int compare_content(const struct watched_thread *a, const struct watched_thread *b)
 {
 	const struct snap_syscall *in = &a->traced->thread->syscall, *other = &b->traced->thread->syscall;
 	int order = compare_numbers(section_of(a), section_of(b));
 
-	if (!order && section_of(a) == WATCH_SECTION_BUSY)
+	if (!order && stands_alone(a))
 		order = compare_numbers((uint64_t)watch_cpu_share(b) + 1, (uint64_t)watch_cpu_share(a) + 1);
-	if (!order && section_of(a) == WATCH_SECTION_BUSY && a != b)
+	if (!order && stands_alone(a) && a != b)
 		order = a->pid != b->pid ? compare_numbers((uint64_t)a->pid, (uint64_t)b->pid) : compare_numbers((uint64_t)a->tid, (uint64_t)b->tid);
 	if (!order)
-		order = wait_compare(a->traced, b->traced);
+		order = compare_waits(a, b);
 	if (!order && section_of(a) == WATCH_SECTION_HALTED)
 		order = compare_numbers(b->still, a->still);
 	if (!order)
@@ -66,17 +88,19 @@ static int compare_members(const void *a, const void *b)
 	int order = compare_content(x, y);
 
 	if (!order)
+		order = wait_compare(x->traced, y->traced); /* so that equal ones are neighbours */
+	if (!order)
 		order = compare_numbers((uint64_t)x->pid, (uint64_t)y->pid);
 	return order ? order : compare_numbers((uint64_t)x->tid, (uint64_t)y->tid);
 }
 
-/* Of a section the largest groups first; busy threads are in their order. */
+/* Of a section the largest groups first; threads that stand alone are in their order. */
 static int compare_groups(const void *a, const void *b)
 {
 	const struct watch_group *x = a, *y = b;
 	int order = compare_numbers(x->section, y->section);
 
-	if (!order && x->section != WATCH_SECTION_BUSY)
+	if (!order)
 		order = compare_numbers(y->count, x->count);
 	return order ? order : compare_numbers(x->first, y->first);
 }
@@ -87,7 +111,7 @@ static void list_members(struct watch_groups *groups, const struct watch_log *wa
 	for (size_t i = 0; i < watch->threads.len; i++) {
 		const struct watched_thread *t = &watch->threads.data[i];
 
-		if (t->verdict != WATCH_UNKNOWN && t->traced && !(deadlocks && deadlocks_with(deadlocks, t->traced)))
+		if ((t->verdict != WATCH_UNKNOWN || watch->rounds == 1) && t->traced && !(deadlocks && deadlocks_with(deadlocks, t->traced)))
 			groups->members[(*n)++] = t;
 	}
 }

@@ -27,6 +27,7 @@ enum watch_section {
 	WATCH_SECTION_WAITING, /* never moved: they wait for something to happen */
 	WATCH_SECTION_HALTED,
 	WATCH_SECTION_LOOPS,
+	WATCH_SECTION_MOVES,
 	WATCH_SECTION_BUSY,
 	WATCH_SECTIONS,
 };
@@ -38,7 +39,10 @@ struct watch_group {
 	int64_t share; /* of CPU, of all of them, as watch_cpu_share() tells it */
 };
 
-/* All threads that live and were seen twice, by what they have done and where; those of the most interest first. */
+/*
+ * All threads that live, by what they have done and where; those of the most interest first. Those that were seen only once are there
+ * only in the first round, by what they do.
+ */
 struct watch_groups {
 	VEC_FIELDS(struct watch_group);
 	const struct watched_thread **members;

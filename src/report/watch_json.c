@@ -27,11 +27,11 @@ static void put_round_or_null(struct json *j, const char *key, uint32_t round)
 		json_null(j, key);
 }
 
-static void put_beginning(struct json *j, const struct watch_log *w, const char *kind)
+static void put_beginning(struct json *j, const struct watch_log *w, const char *type)
 {
 	json_object(j, NULL);
 	json_string(j, "schema", schema);
-	json_string(j, "kind", kind);
+	json_string(j, "type", type);
 	json_uint(j, "round", w->rounds);
 	json_uint(j, "elapsed_ns", w->now_ns - w->begun_ns);
 }

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "report/text_frame.h"
+#include "report/wait_words.h"
 #include "report/watch_words.h"
 
 enum {
@@ -61,6 +62,7 @@ static void put_section(const struct why_report *r, const struct watch_log *w, e
 		[WATCH_SECTION_WAITING] = "DID NOT MOVE",
 		[WATCH_SECTION_HALTED] = "STOPPED MOVING",
 		[WATCH_SECTION_LOOPS] = "BACK IN THE SAME PLACE",
+		[WATCH_SECTION_MOVES] = "MOVES",
 		[WATCH_SECTION_BUSY] = "BUSY",
 	};
 	char buf[DURATION_LEN];
@@ -83,6 +85,9 @@ static void put_section(const struct why_report *r, const struct watch_log *w, e
 		break;
 	case WATCH_SECTION_LOOPS:
 		fprintf(out, "moved, but each look found %s in the same place: slow, or a loop that waits\n", count == 1 ? "it" : "them");
+		break;
+	case WATCH_SECTION_MOVES:
+		fprintf(out, "moved, with little CPU: slow, or %s has little to do\n", count == 1 ? "it" : "each");
 		break;
 	default:
 		fputs("ran\n", out);
@@ -114,33 +119,18 @@ static void put_stack(const struct why_report *r, const struct trace_thread *t)
 	fputc('\n', r->text.out);
 }
 
-static void put_who(const struct why_report *r, const struct watched_thread *const *members, size_t count)
-{
-	fputs("  ", r->text.out);
-	if (count == 1)
-		watch_put_thread(r, members[0]);
-	else
-		fprintf(r->text.out, "%zu threads", count);
-}
-
-static void put_doing(const struct why_report *r, const struct trace_thread *t, size_t count)
-{
-	why_put_doing(r, t, count > 1);
-	if (t->wait.kind)
-		why_put_chain(r, t);
-}
-
 /* Who does not move: what for, and where. */
 static void put_still(const struct why_report *r, const struct watched_thread *const *members, const struct watch_group *group)
 {
 	char buf[DURATION_LEN];
 
-	put_who(r, members, group->count);
+	fputs("  ", r->text.out);
+	watch_put_threads(r, members, group->count);
 	fputc(' ', r->text.out);
 	if (group->section == WATCH_SECTION_HALTED)
 		fprintf(r->text.out, "%s not moved for %s; %s ", group->count == 1 ? "has" : "have",
-			format_duration(members[0]->still * members[0]->step_ns, buf), group->count == 1 ? "it" : "they");
-	put_doing(r, members[0]->traced, group->count);
+			format_duration(members[0]->last.at_ns - members[0]->still_since_ns, buf), group->count == 1 ? "it" : "they");
+	watch_put_doing(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (group->count > 1)
 		put_numbers(r, members, group->count);
@@ -154,7 +144,7 @@ static void put_loop(const struct why_report *r, const struct watched_thread *co
 	fputs("    ", r->text.out);
 	watch_put_share(&r->text, group->share);
 	if (group->count == 1)
-		fprintf(r->text.out, ", moved between %" PRIu32 " of %" PRIu32 " looks", members[0]->steps[WATCH_RETURNED], members[0]->looks);
+		fprintf(r->text.out, ", moved in %" PRIu32 " of %" PRIu32 " intervals", members[0]->steps[WATCH_RETURNED], members[0]->looks - 1);
 	fputc('\n', r->text.out);
 }
 
@@ -175,7 +165,8 @@ static void put_busy(const struct why_report *r, const struct watched_thread *co
 	for (uint32_t i = 0; i < t->nplaces; i++)
 		places[i] = t->places[i];
 	qsort(places, t->nplaces, sizeof(places[0]), compare_places);
-	put_who(r, members, 1);
+	fputs("  ", out);
+	watch_put_thread(r, t);
 	fputs(": ", out);
 	watch_put_share(&r->text, group->share);
 	for (uint32_t i = 0; i < t->nplaces; i++) {
@@ -197,12 +188,31 @@ static void put_group(const struct why_report *r, const struct watch_groups *gro
 {
 	const struct watched_thread *const *members = groups->members + group->first;
 
-	if (group->section == WATCH_SECTION_BUSY)
+	if (group->section == WATCH_SECTION_BUSY || group->section == WATCH_SECTION_MOVES)
 		put_busy(r, members, group);
 	else if (group->section == WATCH_SECTION_LOOPS)
 		put_loop(r, members, group);
 	else
 		put_still(r, members, group);
+}
+
+/* With all frames it was told when it was found. */
+static void put_deadlock(const struct why_report *r, const struct deadlock *d)
+{
+	fputc('\n', r->text.out);
+	text_style(&r->text, STYLE_BAD);
+	fputs("DEADLOCK", r->text.out);
+	text_style(&r->text, STYLE_PLAIN);
+	fprintf(r->text.out, d->len == 1 ? ": a thread waits for itself\n" : ": %zu threads wait for each other\n", d->len);
+	for (size_t i = 0; i < d->len; i++) {
+		fputs("  ", r->text.out);
+		why_put_thread(r, d->data[i]);
+		fputs(" waits for ", r->text.out);
+		wait_put_object(&r->text, &d->data[i]->wait);
+		wait_put_holder(&r->text, &d->data[i]->wait, r->traces, r->n);
+		fputc('\n', r->text.out);
+		put_stack(r, d->data[i]);
+	}
 }
 
 static void put_groups(const struct why_report *r, const struct watch_log *w, const struct watch_groups *groups)
@@ -277,7 +287,7 @@ int report_watch_summary_text(const struct watch_report *report, const struct re
 	report_begin();
 	put_heading(&r, report->watch);
 	for (size_t i = 0; report->deadlocks && i < report->deadlocks->len; i++)
-		why_put_deadlock(&r, &report->deadlocks->data[i]);
+		put_deadlock(&r, &report->deadlocks->data[i]);
 	put_groups(&r, report->watch, &groups);
 	put_lives(&r, report->watch);
 	put_end(report, out);

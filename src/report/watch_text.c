@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "report/text_frame.h"
 #include "report/watch_words.h"
-#include "report/why.h"
 
 enum {
 	MOST_NEWS = 8,	 /* lines of a round */
@@ -123,7 +122,7 @@ static void put_step(const struct why_report *r, const struct watched_thread *t)
 		put_in(r, " moved, and came back to where it was: in ", t->place);
 		break;
 	case WATCH_STILL:
-		put_in(r, " has come to rest: in ", t->place);
+		put_in(r, " did not move any more: in ", t->place);
 		break;
 	default:
 		put_in(r, " is new: in ", t->place);
@@ -177,28 +176,23 @@ static void put_ends(const struct why_report *r, const struct watch_log *w)
 	}
 }
 
-static void put_first_group(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+static void put_first_group(const struct why_report *r, const struct watched_thread *const *members, size_t count)
 {
 	fputs(indent, r->text.out);
-	if (count == 1)
-		why_put_thread(r, members[0]);
-	else
-		fprintf(r->text.out, "%zu threads", count);
+	watch_put_threads(r, members, count);
 	fputc(' ', r->text.out);
-	why_put_doing(r, members[0], count > 1);
-	if (members[0]->wait.kind)
-		why_put_chain(r, members[0]);
-	watch_put_path(r, members[0], ", in ");
+	watch_put_doing(r, members, count);
+	watch_put_path(r, members[0]->traced, ", in ");
 	fputc('\n', r->text.out);
 }
 
-/* Who is there, and what they do: the same groups as `stakeout why` has, a line each. */
+/* Who is there, and what they do, a line for each group. */
 static bool put_first(const struct why_report *r, const struct watch_log *w)
 {
-	_cleanup_(why_groups_deinit) struct why_groups groups = {0};
+	_cleanup_(watch_groups_deinit) struct watch_groups groups = {0};
 	size_t left = 0;
 
-	if (!why_groups_init(&groups, r->traces, r->n, r->deadlocks))
+	if (!watch_groups_init(&groups, w, r->deadlocks))
 		return false;
 	put_time(r, w);
 	fprintf(r->text.out, "%zu %s\n", w->threads.len, w->threads.len == 1 ? "thread" : "threads");

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "report/shorten.h"
 #include "report/text_table.h"
+#include "report/wait_words.h"
 
 enum {
 	MOST_CALLS = 4,
@@ -37,6 +38,28 @@ void watch_put_thread(const struct why_report *r, const struct watched_thread *t
 		fprintf(r->text.out, " (pid %d)", (int)t->pid);
 }
 
+void watch_put_threads(const struct why_report *r, const struct watched_thread *const *members, size_t count)
+{
+	if (count == 1)
+		watch_put_thread(r, members[0]);
+	else
+		fprintf(r->text.out, "%zu threads", count);
+}
+
+void watch_put_doing(const struct why_report *r, const struct watched_thread *const *members, size_t count)
+{
+	const struct trace_thread *t = members[0]->traced;
+	size_t others = 0;
+
+	why_put_doing(r, t, count > 1);
+	for (size_t i = 1; i < count; i++)
+		others += wait_compare(members[i - 1]->traced, members[i]->traced) != 0;
+	if (others)
+		fprintf(r->text.out, " and %zu other%s like it", others, others == 1 ? "" : "s");
+	else if (t->wait.kind)
+		why_put_chain(r, t);
+}
+
 void watch_put_share(const struct text *t, int64_t share)
 {
 	enum { PERCENT = 100, WHOLE_FROM = 10 * PERCENT };
@@ -55,7 +78,8 @@ void watch_put_share(const struct text *t, int64_t share)
 static bool is_beginning(const char *symbol)
 {
 	static const char *const names[] = {"_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
-					    "thread_start"};
+					    "thread_start",
+					    "Thread.run", "Thread._bootstrap", "java.lang.Thread.run"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(symbol, names[i], strlen(names[i])) == 0)
@@ -75,8 +99,9 @@ static void put_name(const struct text *t, const struct frame *frame)
 			fprintf(t->out, ":%u", (unsigned)frame->line);
 		}
 	} else if (frame->module) {
-		fputs("?? in ", t->out);
+		fputs("?? (", t->out);
 		text_untrusted(t, path_tail(frame->module->path, 1));
+		fputc(')', t->out);
 	} else {
 		fprintf(t->out, "?? 0x%" PRIx64, frame->address);
 	}
@@ -114,6 +139,8 @@ void watch_put_path(const struct why_report *r, const struct trace_thread *t, co
 
 		if (!frame->symbol || frame->kind == FRAME_KIND_SIGNAL || frame->kind == FRAME_KIND_MARKER)
 			continue;
+		if (frame_kind_mark(place->kind) && !frame_kind_mark(frame->kind))
+			continue; /* what executes the program */
 		if (is_beginning(frame->symbol))
 			break;
 		fputs(" ← ", r->text.out);

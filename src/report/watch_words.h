@@ -13,6 +13,12 @@ struct why_report watch_why_report(const struct watch_report *report, const stru
 /* "tid 812 worker-3", with its process if there are several. */
 void watch_put_thread(const struct why_report *r, const struct watched_thread *t);
 
+/* The same, or "3 threads". */
+void watch_put_threads(const struct why_report *r, const struct watched_thread *const *members, size_t count);
+
+/* What a group does, and for whom it waits: "waits for …, held by …". */
+void watch_put_doing(const struct why_report *r, const struct watched_thread *const *members, size_t count);
+
 /* "98 % CPU", "0.3 % CPU", "CPU not known" */
 void watch_put_share(const struct text *t, int64_t share);
 

@@ -103,7 +103,6 @@ static struct watch_look look_at(const struct trace_thread *t, uint64_t at_ns)
 		.cpu_ns = s->cpu_ns,
 		.stack = watch_stack_key(t),
 		.state = s->state,
-		.held = s->pause_ns > 0,
 	};
 }
 
@@ -131,6 +130,9 @@ static void add_look(struct watched_thread *w, const struct trace_thread *t, uin
 		w->step_cpu_ns = now.cpu_ns < 0 || now.cpu_ns < w->last.cpu_ns || w->last.cpu_ns < 0 ? -1 : now.cpu_ns - w->last.cpu_ns;
 		w->steps[w->step]++;
 		w->still = w->step == WATCH_STILL ? w->still + 1 : 0;
+		w->still_since_ns = w->still > 1 ? w->still_since_ns : w->last.at_ns;
+		w->was_busy = w->busy;
+		w->busy = watch_step_cpu_share(w) >= WATCH_BUSY_FROM;
 	}
 	w->last = now;
 	w->looks++;
@@ -206,6 +208,22 @@ static void sort_threads(struct watch_log *w)
 		qsort(w->threads.data, w->threads.len, sizeof(*w->threads.data), compare_threads);
 }
 
+void watch_note(struct watch_log *w, const char *note)
+{
+	notes_add(&w->notes, "%s", note);
+	if (w->all_notes.len < MOST_NOTES)
+		notes_add(&w->all_notes, "%s", note);
+}
+
+/* A stop wakes those that sleep: their counters rise. */
+static bool was_anyone_woken(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->threads.len; i++)
+		if (trace->threads.data[i].thread->pause_ns && trace->threads.data[i].thread->state != 'R')
+			return true;
+	return false;
+}
+
 bool watch_see(struct watch_log *w, const struct trace *trace)
 {
 	const struct snapshot *snap = trace->snap;
@@ -223,18 +241,14 @@ bool watch_see(struct watch_log *w, const struct trace *trace)
 	}
 	if (!ok)
 		return false;
+	if (was_anyone_woken(trace))
+		watch_note(w, "threads that slept had to be stopped for the look, which counts as a move of theirs: who is stuck is shown as one "
+			      "that came back to its place");
 	p->method = method;
 	if (!alive)
 		p->ended = w->rounds;
 	sort_threads(w);
 	return bury_unseen(w, snap->pid);
-}
-
-void watch_note(struct watch_log *w, const char *note)
-{
-	notes_add(&w->notes, "%s", note);
-	if (w->all_notes.len < MOST_NOTES)
-		notes_add(&w->all_notes, "%s", note);
 }
 
 bool watch_miss(struct watch_log *w, pid_t pid, bool ended, const char *why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch/verdict.h"
 
-enum { HALTED_AFTER = 2 }; /* looks without a move */
+enum { HALTED_AFTER = 2 }; /* steps without a move */
 
 static bool same_stack(const struct watch_look *a, const struct watch_look *b)
 {
@@ -10,7 +10,7 @@ static bool same_stack(const struct watch_look *a, const struct watch_look *b)
 
 /*
  * What runs uses CPU, and what leaves it is counted as a switch. Where the CPU time is not known, a thread that is ready to run may
- * have run all the while. Who was stopped for the look before has run because of that: its stack alone can tell, and it tells less.
+ * have run all the while.
  */
 static bool is_still(const struct watch_look *before, const struct watch_look *now)
 {
@@ -42,5 +42,7 @@ enum watch_verdict watch_verdict_of(const struct watched_thread *t)
 		return WATCH_STUCK;
 	if (t->still >= HALTED_AFTER)
 		return WATCH_HALTED;
-	return t->steps[WATCH_RAN] ? WATCH_BUSY : WATCH_LOOPS;
+	if (!t->steps[WATCH_RAN])
+		return WATCH_LOOPS;
+	return watch_cpu_share(t) < 0 || watch_cpu_share(t) >= WATCH_BUSY_FROM ? WATCH_BUSY : WATCH_MOVES;
 }
