@@ -153,30 +153,30 @@ static bool rest_until(uint64_t until_ns, const sigset_t *ends)
 }
 
 /* The time of the next look: a multiple of the interval after the first, however long looks take; those that it is too late for are left out. */
-static uint64_t next_turn(struct watch_log *watch, uint64_t start, uint64_t *turn)
+static uint64_t next_turn(struct watch_log *watch, uint64_t *turn)
 {
-	uint64_t passed = (monotonic_ns() - start) / watch->interval_ns, next = *turn + 1;
+	uint64_t passed = (monotonic_ns() - watch->begun_ns) / watch->interval_ns;
 
 	watch->skipped_now = passed > *turn ? (uint32_t)(passed - *turn) : 0;
-	watch->skipped += watch->skipped_now;
-	*turn = next + watch->skipped_now;
-	return start + *turn * watch->interval_ns;
+	*turn += 1 + watch->skipped_now;
+	return watch->begun_ns + *turn * watch->interval_ns;
 }
 
 static int watch_rounds(struct watching *w, const sigset_t *ends, struct err *err)
 {
 	struct watch_log *watch = &w->watch;
-	uint64_t start = monotonic_ns(), turn = 0;
+	uint64_t turn = 0;
 	int rc;
 
 	for (;;) {
 		rc = watching_look(w, err);
 		if (rc < 0 || !w->ids.len || (watch->wanted && watch->rounds >= watch->wanted))
 			return rc;
-		if (!rest_until(next_turn(watch, start, &turn), ends)) {
+		if (!rest_until(next_turn(watch, &turn), ends)) {
 			watch->interrupted = true;
 			return 0;
 		}
+		watch->skipped += watch->skipped_now;
 	}
 }
 

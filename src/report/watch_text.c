@@ -12,6 +12,7 @@
 enum {
 	MOST_NEWS = 8,	 /* lines of a round */
 	MOST_GROUPS = 8, /* lines of the first round */
+	MOST_PROCESSES = 4, /* in its heading */
 };
 
 /* "   1.0 s  ": what belongs to the round is indented as much. */
@@ -214,12 +215,16 @@ static void put_heading(const struct why_report *r, const struct watch_log *w)
 	FILE *out = r->text.out;
 
 	fputs("stakeout: watching ", out);
-	for (size_t i = 0; i < w->processes.len; i++) {
+	for (size_t i = 0; i < w->processes.len && i < MOST_PROCESSES; i++) {
+		fputs(i ? ", " : "", out);
 		text_style(&r->text, STYLE_STRONG);
 		text_untrusted(&r->text, w->processes.data[i].comm);
 		text_style(&r->text, STYLE_PLAIN);
-		fprintf(out, " (pid %d)%s", (int)w->processes.data[i].pid, i + 1 < w->processes.len ? ", " : ": ");
+		fprintf(out, " (pid %d)", (int)w->processes.data[i].pid);
 	}
+	if (w->processes.len > MOST_PROCESSES)
+		fprintf(out, " and %zu more", w->processes.len - MOST_PROCESSES);
+	fputs(": ", out);
 	if (w->wanted)
 		fprintf(out, "%" PRIu32 " %s", w->wanted, w->wanted == 1 ? "look" : "looks, ");
 	if (w->wanted != 1)

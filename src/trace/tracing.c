@@ -390,6 +390,7 @@ static void find_names(void *arg)
 	struct tracing *t = naming->tracing;
 	bool ok;
 
+	symbolizer_destroy(t->symbolizer); /* of another time */
 	t->symbolizer = symbolizer_create(t->target->modules, &t->symbolizing);
 	ok = t->symbolizer && prepare_names(t->symbolizer, &t->trace);
 	for (size_t i = 0; ok && i < t->trace.threads.len; i++)

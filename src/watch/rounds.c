@@ -287,7 +287,8 @@ static const char *intern(struct watch_log *w, const char *name)
 		if (slot)
 			*slot = (uintptr_t)arena_intern(w->arena, name);
 	}
-	return slot ? (const char *)(uintptr_t)*slot : NULL;
+	name = slot && *slot && strcmp((const char *)(uintptr_t)*slot, name) == 0 ? (const char *)(uintptr_t)*slot : NULL;
+	return name; /* of two with the same hash the first */
 }
 
 void watch_put_place(struct watch_log *w, struct watched_thread *t, const char *name)

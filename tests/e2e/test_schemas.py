@@ -22,7 +22,7 @@ def references(value):
             yield from references(item)
 
 
-@pytest.mark.parametrize("name", ["snapshot", "why", "offcpu", "offcpu-events", "symbolize", "cache"])
+@pytest.mark.parametrize("name", ["snapshot", "why", "watch", "offcpu", "offcpu-events", "symbolize", "cache"])
 def test_references_are_within_the_file(name):
     schema = load(name)
     for ref in references(schema):
@@ -36,6 +36,7 @@ def test_references_are_within_the_file(name):
         ("offcpu", {"address", "address_or_null", "frame", "source", "lacking_module"}),
         ("offcpu-events", {"address", "address_or_null", "frame", "source"}),
         ("why", {"address", "address_or_null", "wait"}),
+        ("watch", {"address", "address_or_null", "wait", "frame", "source"}),
     ],
 )
 def test_frames_are_those_of_the_snapshot(name, parts):

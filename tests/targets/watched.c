@@ -3,7 +3,8 @@
  * watched: threads that do not move, that move and come back, and that run. `holder` has a mutex and sleeps, `stuck` waits for it;
  * `idle` waits for a condition that never comes; `reader` reads a pipe, again and again, that `feeder` writes to in naps; `spinner`
  * runs. Asked for it, `brief` ends ("end") and another thread is born ("bear", with its number), `late`; two threads
- * wait for each other ("deadlock"); or `reader` gets nothing any more ("starve").
+ * wait for each other ("deadlock"); `reader` gets nothing any more ("starve"); or others of its user may not look ("hide") and may
+ * again ("show").
  */
 #include "target.h"
 
@@ -122,6 +123,8 @@ static void answer(const char *question)
 	} else if (strcmp(question, "starve") == 0) {
 		atomic_store(&starve, true);
 		puts("yes");
+	} else if (strcmp(question, "hide") == 0 || strcmp(question, "show") == 0) {
+		printf("%d\n", prctl(PR_SET_DUMPABLE, *question == 's'));
 	} else if (strcmp(question, "deadlock") == 0) {
 		target_start("left", left_first);
 		bear("right", right_first);
