@@ -85,12 +85,16 @@ _stakeout() {
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == help && $COMP_CWORD -gt 1 ]]; then
-		COMPREPLY=($(compgen -W "snapshot why offcpu replay symbolize cache doctor setup version" -- "$cur"))
+		COMPREPLY=($(compgen -W "snapshot why watch offcpu replay symbolize cache doctor setup version" -- "$cur"))
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == why && $COMP_CWORD -gt 1 ]]; then
 		options="--pid --all --children --stop --window --stop-timeout --stack-size --proc-mem --json --dot --output --color --no-color
 			--no-demangle --no-cache --debuginfod --debuginfod= --debuginfod-timeout --patience --verbose --debug --help -p -a -o -v -h"
+	fi
+	if [[ ${COMP_WORDS[1]} == watch && $COMP_CWORD -gt 1 ]]; then
+		options="--interval --looks --pid --all --children --stop --window --stop-timeout --stack-size --proc-mem --json --output --color --no-color
+			--no-demangle --no-cache --debuginfod --debuginfod= --debuginfod-timeout --patience --verbose --debug --help -i -n -p -a -o -v -h"
 	fi
 	if [[ ${COMP_WORDS[1]} == version && $COMP_CWORD -gt 1 ]]; then
 		COMPREPLY=()
@@ -119,6 +123,8 @@ _stakeout() {
 	--save | --output | -o) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	--state) COMPREPLY=($(compgen -W "R S D R,D T Z" -- "$cur")) ;;
 	--stack-size) COMPREPLY=($(compgen -W "64k 1m 8m" -- "$cur")) ;;
+	--interval | -i) COMPREPLY=($(compgen -W "100ms 1s 10s 1min" -- "$cur")) ;;
+	--looks | -n) COMPREPLY=($(compgen -W "0 10 60" -- "$cur")) ;;
 	--stop-timeout | --window | --depth | --name | --grep | --tid | -t | --debuginfod-timeout | --patience) COMPREPLY=() ;;
 	*)
 		if [[ $cur == -* ]]; then
@@ -127,7 +133,7 @@ _stakeout() {
 		elif [[ ${COMP_WORDS[1]} == replay && $COMP_CWORD -gt 1 ]]; then
 			COMPREPLY=($(compgen -f -- "$cur"))
 		else
-			COMPREPLY=($(compgen -W "snapshot why replay symbolize offcpu cache doctor setup help version $(_stakeout_processes)" -- "$cur"))
+			COMPREPLY=($(compgen -W "snapshot why watch replay symbolize offcpu cache doctor setup help version $(_stakeout_processes)" -- "$cur"))
 		fi
 		;;
 	esac

@@ -10,7 +10,8 @@ _stakeout_what() {
 		_files
 	else
 		_alternative 'processes:process:_stakeout_processes' \
-			'commands:command:((snapshot\:"show running processes" why\:"what threads wait for, and deadlocks" replay\:"show a saved snapshot"
+			'commands:command:((snapshot\:"show running processes" why\:"what threads wait for, and deadlocks" watch\:"who is stuck, and who only slow"
+				replay\:"show a saved snapshot"
 				symbolize\:"name addresses" offcpu\:"record where threads wait"
 				cache\:"show or clear what is kept between runs" doctor\:"try what works here" setup\:"let a group use it" help\:"show commands and options"
 				version\:"show the version and features"))'
@@ -18,7 +19,7 @@ _stakeout_what() {
 }
 
 if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
-	_values command snapshot why offcpu replay symbolize cache doctor setup version
+	_values command snapshot why watch offcpu replay symbolize cache doctor setup version
 	return
 fi
 
@@ -26,10 +27,15 @@ if [[ $words[2] == version ]] && (( CURRENT > 2 )); then
 	return
 fi
 
-if [[ $words[2] == why ]] && (( CURRENT > 2 )); then
+if [[ $words[2] == (why|watch) ]] && (( CURRENT > 2 )); then
+	local -a often
+	[[ $words[2] == why ]] || often=(
+		'(-i --interval)'{-i,--interval}'[from one look to the next]:time:(100ms 1s 10s 1min)'
+		'(-n --looks)'{-n,--looks}'[how many; 0\: until Ctrl-C]:number:(0 10 60)'
+	)
 	shift words
 	(( CURRENT-- ))
-	_arguments -s -S \
+	_arguments -s -S $often \
 		'*'{-p,--pid}'[a process]:process:_stakeout_processes' \
 		'(-a --all)'{-a,--all}'[all processes of a name that several have]' \
 		'--children[also processes that these have started]' \

@@ -24,6 +24,7 @@ static const char examples[] =
 	"  stakeout --brief 4711              a line for each stack\n"
 	"  stakeout --state R,D 4711          only threads that run, or cannot be interrupted\n"
 	"  stakeout --json 4711               for programs\n"
+	"  stakeout watch 4711                is it stuck, or only slow?\n"
 	"  stakeout offcpu -d 10 -p nginx     ten seconds of its waits\n"
 	"\n"
 	"`stakeout help COMMAND` lists the options of a command: `stakeout help snapshot` those of the\n"

@@ -49,6 +49,8 @@ static enum watch_section section_of(const struct watched_thread *t)
  */
 static int compare_waits(const struct watched_thread *a, const struct watched_thread *b)
 {
+	if (!a->traced->wait.kind != !b->traced->wait.kind) /* what is known comes first */
+		return a->traced->wait.kind ? -1 : 1;
 	if (section_of(a) == WATCH_SECTION_BLOCKED)
 		return wait_compare(a->traced, b->traced);
 	if (a->traced->wait.timed != b->traced->wait.timed)

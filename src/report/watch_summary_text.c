@@ -207,9 +207,9 @@ static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 	for (size_t i = 0; i < d->len; i++) {
 		fputs("  ", r->text.out);
 		why_put_thread(r, d->data[i]);
-		fputs(" waits for ", r->text.out);
-		wait_put_object(&r->text, &d->data[i]->wait);
-		wait_put_holder(&r->text, &d->data[i]->wait, r->traces, r->n);
+		fputc(' ', r->text.out);
+		wait_put_doing(&r->text, &d->data[i], 1);
+		wait_put_holder(&r->text, &d->data[i], 1, r->traces, r->n);
 		fputc('\n', r->text.out);
 		put_stack(r, d->data[i]);
 	}

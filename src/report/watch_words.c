@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -48,16 +49,19 @@ void watch_put_threads(const struct why_report *r, const struct watched_thread *
 
 void watch_put_doing(const struct why_report *r, const struct watched_thread *const *members, size_t count)
 {
-	const struct trace_thread *t = members[0]->traced;
+	_cleanup_free_ const struct trace_thread **traced = calloc(count, sizeof(*traced));
+	const struct trace_thread *const *all = traced ? traced : &members[0]->traced;
 	size_t others = 0;
 
-	why_put_doing(r, t, count > 1);
+	for (size_t i = 0; traced && i < count; i++)
+		traced[i] = members[i]->traced;
 	for (size_t i = 1; i < count; i++)
 		others += wait_compare(members[i - 1]->traced, members[i]->traced) != 0;
+	why_put_doing(r, all, traced && !others ? count : 1);
 	if (others)
 		fprintf(r->text.out, " and %zu other%s like it", others, others == 1 ? "" : "s");
-	else if (t->wait.kind)
-		why_put_chain(r, t);
+	else if (members[0]->traced->wait.kind)
+		why_put_chain(r, all, traced ? count : 1);
 }
 
 void watch_put_share(const struct text *t, int64_t share)

@@ -19,11 +19,11 @@ struct why_report {
 /* "tid 812 worker-3", with its process if there are several. */
 void why_put_thread(const struct why_report *r, const struct trace_thread *t);
 
-/* "waits for …", "runs", "is in read(fd=7)": what a thread does; `several` do. */
-void why_put_doing(const struct why_report *r, const struct trace_thread *t, bool several);
+/* "waits for …", "runs", "is in read(fd=7)": what threads do that wait for the same. */
+void why_put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count);
 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
-void why_put_chain(const struct why_report *r, const struct trace_thread *t);
+void why_put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count);
 
 /* Each of its threads with its stack. */
 void why_put_deadlock(const struct why_report *r, const struct deadlock *d);

@@ -29,7 +29,7 @@ def test_overview_names_every_command(stakeout):
     assert (result.code, result.err) == (0, "")
     assert stakeout("help").out == stakeout("-h").out == stakeout("help", "--help").out == result.out
     names = re.findall(r"^  ([a-z]+)  +[a-z]", result.out.split("Commands:")[1].split("\n\n")[0], re.M)
-    assert names == ["snapshot", "why", "offcpu", "replay", "symbolize", "doctor", "setup", "cache", "help", "version"]
+    assert names == ["snapshot", "why", "watch", "offcpu", "replay", "symbolize", "doctor", "setup", "cache", "help", "version"]
     for name in names:
         asked = stakeout("help", name)
         assert asked.code == 0 and asked.out.startswith("Usage: stakeout"), asked

@@ -129,6 +129,23 @@ def test_text_of_a_parser_that_dies(waiting):
     assert "has died" in out and "signal 6" in out and "in plain+0x" in out, out
 
 
+def test_parsers_of_a_watch_die(waiting):
+    """Each round has one, and the summary: what they would have named is shown without names, and the watch goes on."""
+    proc = waiting("watch", "--json", "-n", "1")
+    killed = set()
+    for _ in ("round", "summary"):
+        parser = wait_until(lambda: {child_of(proc.pid, "stakeout-parser")} - killed, "there is another parser").pop()
+        os.kill(parser, signal.SIGSEGV)
+        killed.add(parser)
+    out, err = proc.communicate(timeout=TIMEOUT)
+    assert proc.returncode == 3, err
+    look, summary = [json.loads(line) for line in out.splitlines()]
+    assert any("has died" in note for note in look["notes"]), look["notes"]
+    assert look["threads"] and all("plain" in t["place"] for t in look["threads"]), look  # the module is all that is known
+    assert [t["looks"] for t in summary["threads"]] == [1] * len(look["threads"])
+    assert all(sum(place["looks"] for place in t["places"]) == 1 for t in summary["threads"])
+
+
 RUNGS = [["--source=auto"], ["--source=proc"]]
 
 

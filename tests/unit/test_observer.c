@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "capture/observer.h"
 #include "proc/task.h"
@@ -287,6 +288,24 @@ static void check_zombie(create_fn create)
 	finish(&f);
 }
 
+/* Threads that were created at other times have other starts, and those do not change. */
+static void check_starts(create_fn create)
+{
+	const struct timespec ticks = {.tv_nsec = 50 * 1000 * 1000}; /* /proc counts in hundredths of a second */
+	struct fixture f, later;
+	uint64_t start_of_first;
+
+	start(&f, create, child_sleeps);
+	start_of_first = wait_for(&f, (struct observe_request){0}, program_invocation_short_name, 'S')->start;
+	assert_true(start_of_first);
+	assert_int_equal(wait_for(&f, (struct observe_request){0}, program_invocation_short_name, 'S')->start, start_of_first);
+	nanosleep(&ticks, NULL);
+	start(&later, create, child_sleeps);
+	assert_true(wait_for(&later, (struct observe_request){0}, program_invocation_short_name, 'S')->start > start_of_first);
+	finish(&later);
+	finish(&f);
+}
+
 /* What both tell of one thread is the same. */
 static void test_agree(void **state)
 {
@@ -310,6 +329,7 @@ static void test_agree(void **state)
 		assert_int_equal(by_bpf.runs, by_proc.runs);
 	if (by_proc.has_runs)
 		assert_int_equal(by_bpf.cpu_ns, by_proc.cpu_ns);
+	assert_true(by_bpf.start && by_proc.start); /* each by its own clock */
 	assert_int_equal(by_bpf.syscall.nr, by_proc.syscall.nr);
 	assert_memory_equal(by_bpf.syscall.args, by_proc.syscall.args, sizeof(by_bpf.syscall.args));
 	for (unsigned i = 0; i < arch->nuser_regs; i++)
@@ -346,10 +366,14 @@ EACH(counters)
 EACH(generation)
 EACH(gone)
 EACH(zombie)
+EACH(starts)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_starts_bpf),
+		cmocka_unit_test(test_starts_libbpf),
+		cmocka_unit_test(test_starts_proc),
 		cmocka_unit_test(test_states_bpf),
 		cmocka_unit_test(test_states_libbpf),
 		cmocka_unit_test(test_states_proc),
