@@ -152,14 +152,27 @@ static bool rest_until(uint64_t until_ns, const sigset_t *ends)
 	return sig < 0 && !patience_is_interrupted();
 }
 
-/* The time of the next look: a multiple of the interval after the first, however long looks take; those that it is too late for are left out. */
-static uint64_t next_turn(struct watch_log *watch, uint64_t *turn)
+/* How many intervals are over since the first look. */
+static uint64_t turns_passed(const struct watch_log *watch)
 {
-	uint64_t passed = (monotonic_ns() - watch->begun_ns) / watch->interval_ns;
+	return (monotonic_ns() - watch->begun_ns) / watch->interval_ns;
+}
 
-	watch->skipped_now = passed > *turn ? (uint32_t)(passed - *turn) : 0;
-	*turn += 1 + watch->skipped_now;
-	return watch->begun_ns + *turn * watch->interval_ns;
+/*
+ * Looks come at multiples of the interval after the first, however long each takes. Those whose time is over before they can begin, since
+ * the one before took so long or we got no CPU, are left out, and counted. False: somebody wants it to end.
+ */
+static bool await_turn(struct watch_log *watch, uint64_t *turn, const sigset_t *ends)
+{
+	uint64_t next = *turn + 1, passed = turns_passed(watch), chosen = passed >= next ? passed + 1 : next;
+
+	if (!rest_until(watch->begun_ns + chosen * watch->interval_ns, ends))
+		return false;
+	passed = turns_passed(watch);
+	*turn = passed > chosen ? passed : chosen;
+	watch->skipped_now = (uint32_t)(*turn - next);
+	watch->skipped += watch->skipped_now;
+	return true;
 }
 
 static int watch_rounds(struct watching *w, const sigset_t *ends, struct err *err)
@@ -172,11 +185,10 @@ static int watch_rounds(struct watching *w, const sigset_t *ends, struct err *er
 		rc = watching_look(w, err);
 		if (rc < 0 || !w->ids.len || (watch->wanted && watch->rounds >= watch->wanted))
 			return rc;
-		if (!rest_until(next_turn(watch, &turn), ends)) {
+		if (!await_turn(watch, &turn, ends)) {
 			watch->interrupted = true;
 			return 0;
 		}
-		watch->skipped += watch->skipped_now;
 	}
 }
 

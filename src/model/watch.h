@@ -106,6 +106,7 @@ struct watch_log {
 	uint32_t failed; /* looks at a process that gave nothing */
 	uint64_t begun_ns, now_ns; /* CLOCK_MONOTONIC: of the first and the last round */
 	bool interrupted;
+	bool woken_told; /* that threads were woken by being looked at */
 
 	VEC(struct watched_process) processes;
 	VEC(struct watched_thread) threads; /* by pid and tid; those that have ended are not among them */

@@ -248,8 +248,8 @@ static void put_notes(const struct why_report *r, const struct watch_log *w, boo
 static void put_skipped(FILE *out, const struct watch_log *w)
 {
 	if (w->skipped_now)
-		fprintf(out, "note: %" PRIu32 " %s left out: the one before took longer than the interval\n", w->skipped_now,
-			w->skipped_now == 1 ? "look was" : "looks were");
+		fprintf(out, "note: %" PRIu32 " %s could begin\n", w->skipped_now,
+			w->skipped_now == 1 ? "look was left out: its time was over before it" : "looks were left out: their time was over before they");
 }
 
 int report_watch_round_text(const struct watch_report *report, const struct report_options *options, FILE *out)

@@ -241,9 +241,11 @@ bool watch_see(struct watch_log *w, const struct trace *trace)
 	}
 	if (!ok)
 		return false;
-	if (was_anyone_woken(trace))
+	if (was_anyone_woken(trace) && !w->woken_told) {
+		w->woken_told = true;
 		watch_note(w, "threads that slept had to be stopped for the look, which counts as a move of theirs: who is stuck is shown as one "
 			      "that came back to its place");
+	}
 	p->method = method;
 	if (!alive)
 		p->ended = w->rounds;

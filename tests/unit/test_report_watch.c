@@ -151,7 +151,7 @@ static void test_only_changes(void **state)
 	look(f);
 	expect(f, report_watch_round_text, "none of 7 threads moved\n");
 	expect(f, report_watch_round_text, "tid 4715 hasher did not move any more: in mix\n");
-	expect(f, report_watch_round_text, "note: 2 looks were left out: the one before took longer than the interval\n");
+	expect(f, report_watch_round_text, "note: 2 looks were left out: their time was over before they could begin\n");
 }
 
 static void test_ends_and_failures(void **state)
