@@ -12,7 +12,7 @@
 enum {
 	MOST_GROUPS = 10, /* of a section */
 	MOST_NUMBERS = 8,
-	MOST_LIVES = 6, /* threads that were born, or have ended */
+	MOST_LIVES = 8, /* threads that were born, or have ended */
 };
 
 static const char *plural(size_t count)
@@ -38,11 +38,14 @@ static void put_heading(const struct why_report *r, const struct watch_log *w)
 	fprintf(out, ": %" PRIu32 " look%s", w->rounds, plural(w->rounds));
 	if (w->rounds > 1)
 		fprintf(out, " in %s", duration(w, buf));
-	fprintf(out, ": %zu thread%s", w->threads.len, plural(w->threads.len));
+	if (w->threads.len)
+		fprintf(out, ": %zu thread%s", w->threads.len, plural(w->threads.len));
+	else
+		fputs(": no thread is left", out);
 	if (w->nborn)
 		fprintf(out, ", %" PRIu32 " born meanwhile", w->nborn);
 	if (w->nended)
-		fprintf(out, ", %" PRIu32 " more ended", w->nended);
+		fprintf(out, ", %" PRIu32 " ended", w->nended);
 	if (w->skipped)
 		fprintf(out, "; %" PRIu32 " look%s left out for want of time", w->skipped, plural(w->skipped));
 	if (w->failed)
@@ -233,8 +236,7 @@ static void put_groups(const struct why_report *r, const struct watch_log *w, co
 	}
 }
 
-/* Who was not there all the time. */
-static void put_lives(const struct why_report *r, const struct watch_log *w)
+static void put_born(const struct why_report *r, const struct watch_log *w)
 {
 	FILE *out = r->text.out;
 	uint32_t n = 0;
@@ -248,23 +250,46 @@ static void put_lives(const struct why_report *r, const struct watch_log *w)
 		watch_put_thread(r, t);
 		fprintf(out, " (in look %" PRIu32 ")", t->born);
 	}
-	fputs(n > MOST_LIVES ? " and more\n" : n ? "\n" : "", out);
-	n = 0;
-	for (size_t i = 0; i < w->ended.len; i++) {
-		const struct watched_thread *t = &w->ended.data[i];
+	if (n > MOST_LIVES)
+		fprintf(out, " and %" PRIu32 " more", n - MOST_LIVES);
+	fputs(n ? "\n" : "", out);
+}
 
-		if (n++ >= MOST_LIVES)
-			break;
-		fputs(n == 1 ? "\nENDED: " : ", ", out);
-		watch_put_thread(r, t);
-		fprintf(out, " (before look %" PRIu32, t->ended);
-		if (t->place) {
-			fputs(", last seen in ", out);
-			text_untrusted(&r->text, t->place);
-		}
-		fputc(')', out);
+/* "  tid 16 http, before look 4: had not moved, last seen in accept_request" */
+static void put_ended(const struct why_report *r, const struct watched_thread *t)
+{
+	uint32_t moved = t->steps[WATCH_RETURNED] + t->steps[WATCH_RAN];
+	FILE *out = r->text.out;
+
+	fputs("  ", out);
+	watch_put_thread(r, t);
+	fprintf(out, ", before look %" PRIu32 ": ", t->ended);
+	if (t->looks > 1 && !moved)
+		fputs("had not moved", out);
+	else if (t->looks > 1)
+		watch_put_share(&r->text, watch_cpu_share(t));
+	else
+		fputs("seen once", out);
+	if (t->place) {
+		fputs(", last seen in ", out);
+		text_untrusted(&r->text, t->place);
 	}
-	fputs(w->nended > MOST_LIVES ? " and more\n" : n ? "\n" : "", out);
+	fputc('\n', out);
+}
+
+/* Who was not there all the time. */
+static void put_lives(const struct why_report *r, const struct watch_log *w)
+{
+	size_t shown = w->ended.len < MOST_LIVES ? w->ended.len : MOST_LIVES;
+
+	put_born(r, w);
+	if (!w->nended)
+		return;
+	fprintf(r->text.out, "\nENDED: %" PRIu32 " thread%s\n", w->nended, plural(w->nended));
+	for (size_t i = 0; i < shown; i++)
+		put_ended(r, &w->ended.data[i]);
+	if (w->nended > shown)
+		fprintf(r->text.out, "  and %" PRIu32 " more\n", w->nended - (uint32_t)shown);
 }
 
 static void put_end(const struct watch_report *report, FILE *out)

@@ -285,7 +285,7 @@ def test_born_and_ended_in_text(watch, watched, tmp_path):
         assert proc.wait(TIMEOUT) in FINE
     text = out.read_text()
     assert re.search(rf"^BORN: tid {late} late \(in look \d+\)$", text, re.M), text
-    assert re.search(rf"^ENDED: {brief} \(before look \d+, last seen in live_briefly\)$", text, re.M), text
+    assert re.search(rf"^ENDED: 1 thread\n  {brief}, before look \d+: (seen once|had not moved), last seen in live_briefly$", text, re.M), text
 
 
 def test_thread_that_stops_moving(watch, watched):
@@ -307,6 +307,19 @@ def test_target_ends(watch, watched):
     assert code in FINE and not summary["interrupted"]
     assert summary["processes"][0]["ended_in_round"] and summary["ended_count"] == 8
     assert {t["verdict"] for t in summary["threads"]} == {"ended"}
+
+
+def test_target_ends_in_text(watched, tmp_path):
+    out = tmp_path / "out"
+    proc = subprocess.Popen(command("watch", "-n", "0", "-i", EVERY, "-o", out, watched.pid))
+    wait_until(lambda: out.exists() and len(re.findall(r"^ +[\d.]+ s  ", out.read_text(), re.M)) > 2, "there were three looks")
+    watched.end()
+    assert proc.wait(TIMEOUT) in FINE
+    text = out.read_text()
+    assert f"           watched (pid {watched.pid}) has ended\n" in text
+    assert re.search(r"^SUMMARY: \d+ looks in .*: no thread is left, 8 ended", text, re.M), text
+    assert re.search(rf"^  tid {watched.tids['stuck']} stuck, before look \d+: had not moved, last seen in want_mutex$", text, re.M), text
+    assert "No deadlock" not in text  # nobody looked for one in the end
 
 
 def test_one_of_two_ends(watch, watched, target):

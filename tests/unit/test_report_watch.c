@@ -163,7 +163,7 @@ static void test_ends_and_failures(void **state)
 	look(f);
 	expect(f, report_watch_round_text, "1 has ended");
 	expect(f, report_watch_round_text, "           tid 4715 hasher has ended; last seen in mix\n");
-	expect(f, report_watch_summary_text, "\nENDED: tid 4715 hasher (before look 2, last seen in mix)\n");
+	expect(f, report_watch_summary_text, "\nENDED: 1 thread\n  tid 4715 hasher, before look 2: seen once, last seen in mix\n");
 	watch_begin_round(&f->log, 3 * f->log.interval_ns);
 	assert_true(watch_miss(&f->log, SAMPLE_PID, false, "its map is refused"));
 	expect(f, report_watch_round_text, "note: its map is refused\n");
