@@ -14,12 +14,15 @@
 #include "wait/graph.h"
 #include "watch/rounds.h"
 
-enum { MOST_DEADLOCKS = 16 }; /* that a parser can tell of in one round */
+enum {
+	MOST_DEADLOCKS = 16, /* that a parser can tell of in one round, */
+	MOST_TOLD = 1000,    /* and all of them */
+};
 
 /* What a parser leaves. It may have been made to write anything there. */
 struct watch_board {
 	uint32_t ndeadlocks;
-	bool doubt;
+	uint32_t doubt;
 	uint64_t deadlocks[MOST_DEADLOCKS]; /* that it has told */
 	char places[][WATCH_PLACE];         /* in the order of watch.threads */
 };
@@ -99,13 +102,15 @@ static bool find_fresh(struct watching *w, const struct deadlocks *all, struct d
 	return true;
 }
 
+/* Copies, since a parser that was made to may go on to write there. */
 static void take_places(struct watching *w)
 {
 	struct watch_log *watch = &w->watch;
+	char place[WATCH_PLACE];
 
 	for (size_t i = 0; i < watch->threads.len; i++) {
-		const char *place = w->board->places[i];
-
+		memcpy(place, w->board->places[i], sizeof(place));
+		place[sizeof(place) - 1] = '\0';
 		if (watch->threads.data[i].seen)
 			watch_put_place(watch, &watch->threads.data[i], *place ? place : NULL);
 	}
@@ -178,15 +183,13 @@ static int make_board(struct watching *w, struct err *err)
 /* What the parser has left, as far as it makes sense. */
 static void read_board(struct watching *w)
 {
-	struct watch_board *board = w->board;
-	uint32_t n = board->ndeadlocks < MOST_DEADLOCKS ? board->ndeadlocks : MOST_DEADLOCKS;
+	struct watch_board board;
 
-	w->doubt = board->doubt;
-	for (uint32_t i = 0; i < n && w->told.len < MOST_DEADLOCKS * MOST_DEADLOCKS; i++)
-		if (!was_told(w, board->deadlocks[i]) && !vec_push(&w->told, board->deadlocks[i]))
+	memcpy(&board, w->board, sizeof(board));
+	w->doubt = board.doubt;
+	for (uint32_t i = 0; i < board.ndeadlocks && i < MOST_DEADLOCKS && w->told.len < MOST_TOLD; i++)
+		if (!was_told(w, board.deadlocks[i]) && !vec_push(&w->told, board.deadlocks[i]))
 			return;
-	for (size_t i = 0; i < w->watch.threads.len; i++)
-		board->places[i][WATCH_PLACE - 1] = '\0';
 	if (!w->places_taken)
 		take_places(w);
 }

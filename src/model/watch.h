@@ -51,6 +51,7 @@ struct watch_look {
 	int64_t cpu_ns; /* -1: not known */
 	uint64_t stack; /* stands for the user stack, unnamed, and the system call; 0: not known */
 	char state;
+	bool running; /* it had a CPU, or may have had one */
 };
 
 /* A function that it was seen in. */

@@ -103,6 +103,7 @@ static struct watch_look look_at(const struct trace_thread *t, uint64_t at_ns)
 		.cpu_ns = s->cpu_ns,
 		.stack = watch_stack_key(t),
 		.state = s->state,
+		.running = s->state == 'R' && s->off_cpu_ns < 0,
 	};
 }
 

@@ -9,16 +9,14 @@ static bool same_stack(const struct watch_look *a, const struct watch_look *b)
 }
 
 /*
- * What runs uses CPU, and what leaves it is counted as a switch. Where the CPU time is not known, a thread that is ready to run may
- * have run all the while.
+ * What runs uses CPU, and what leaves it is counted as a switch. But the kernel adds the CPU time up only now and then, on some CPUs
+ * once a second: who has a CPU runs, whatever the counters say.
  */
 static bool is_still(const struct watch_look *before, const struct watch_look *now)
 {
-	if (before->nvcsw != now->nvcsw || before->nivcsw != now->nivcsw)
-		return false;
-	if (before->cpu_ns < 0 || now->cpu_ns < 0)
-		return now->state != 'R' && before->state != 'R';
-	return before->cpu_ns == now->cpu_ns;
+	bool same_cpu = before->cpu_ns < 0 || now->cpu_ns < 0 || before->cpu_ns == now->cpu_ns;
+
+	return !now->running && same_cpu && before->nvcsw == now->nvcsw && before->nivcsw == now->nivcsw;
 }
 
 enum watch_step watch_step_between(const struct watch_look *before, const struct watch_look *now)

@@ -44,6 +44,9 @@ static void test_running_is_no_return(void **state)
 	now.cpu_ns += 1000;
 	now.state = 'R';
 	assert_int_equal(step_to(now), WATCH_RAN); /* a loop of one instruction has the same stack always */
+	now.cpu_ns = asleep.cpu_ns;
+	now.running = true;
+	assert_int_equal(step_to(now), WATCH_RAN); /* its CPU time was not added up yet */
 }
 
 /* A thread that is ready, and gets no CPU, does not move either; nor does one that is stopped. */
@@ -74,7 +77,8 @@ static void test_unknown_cpu(void **state)
 
 	now.cpu_ns = -1;
 	assert_int_equal(step_to(now), WATCH_STILL);
-	now.state = 'R'; /* it may have run all the while: it need not have left the CPU */
+	now.state = 'R';
+	now.running = true; /* it may have run all the while: it need not have left the CPU */
 	assert_int_equal(step_to(now), WATCH_RAN);
 }
 
@@ -365,6 +369,25 @@ static void test_stack_keys(void **state)
 	assert_int_equal(watch_stack_key(traced), 0);
 }
 
+/* Who is ready, and for how long, only BPF tells. */
+static void test_who_has_a_cpu(void **state)
+{
+	struct world *w = *state;
+	struct snap_thread *t = add(w, 101, 1, 0x1000);
+
+	t->state = 'R';
+	t->off_cpu_ns = 5;
+	look(w);
+	look(w);
+	assert_int_equal(watched(w, 101)->step, WATCH_STILL); /* it waits for a CPU */
+	t->off_cpu_ns = -1;
+	look(w);
+	assert_int_equal(watched(w, 101)->step, WATCH_RAN);
+	t->state = 'S';
+	look(w);
+	assert_int_equal(watched(w, 101)->step, WATCH_STILL);
+}
+
 /* A stop wakes: that must not look as if the thread had moved by itself. */
 static void test_stopped_sleepers_are_told(void **state)
 {
@@ -484,6 +507,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_of_a_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zombies, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_keys, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_has_a_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_sleepers_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_does_not_grow, setup, teardown),
