@@ -15,16 +15,16 @@
 #include "watch/rounds.h"
 
 enum {
-	MOST_DEADLOCKS = 16, /* that a parser can tell of in one round, */
-	MOST_TOLD = 1000,    /* and all of them */
+	MOST_TOLD_AT_ONCE = 32, /* deadlocks and notes, by a parser in one round, */
+	MOST_TOLD = 1000,       /* and all of them */
 };
 
 /* What a parser leaves. It may have been made to write anything there. */
 struct watch_board {
-	uint32_t ndeadlocks;
+	uint32_t ntold;
 	uint32_t doubt;
-	uint64_t deadlocks[MOST_DEADLOCKS]; /* that it has told */
-	char places[][WATCH_PLACE];         /* in the order of watch.threads */
+	uint64_t told[MOST_TOLD_AT_ONCE]; /* what need not be told again */
+	char places[][WATCH_PLACE];       /* in the order of watch.threads */
 };
 
 bool watching_init(struct watching *w, const struct capture_args *args, struct view *view)
@@ -86,17 +86,41 @@ static bool was_told(const struct watching *w, uint64_t key)
 	return false;
 }
 
+static void remember(struct watching *w, uint64_t key)
+{
+	if (w->told.len < MOST_TOLD && !was_told(w, key))
+		(void)!vec_push(&w->told, key); /* else it is told again */
+}
+
+/* Whether it is to be told now: it was not, and what is told then will be known. */
+static bool is_to_be_told(struct watching *w, uint64_t key)
+{
+	if (was_told(w, key) || w->board->ntold >= MOST_TOLD_AT_ONCE)
+		return false;
+	w->board->told[w->board->ntold++] = key;
+	return true;
+}
+
+static uint64_t note_key(const char *note)
+{
+	return hash_bytes(HASH_SEED, note, strlen(note));
+}
+
+/* Notes of names: those of the captures are told already. */
+static void add_notes(struct watching *w, const struct trace *const *traces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < traces[i]->notes.len; k++)
+			if (is_to_be_told(w, note_key(traces[i]->notes.data[k])))
+				watch_note(&w->watch, traces[i]->notes.data[k]);
+}
+
 /* Those that were not told before; `fresh` only borrows them. */
 static bool find_fresh(struct watching *w, const struct deadlocks *all, struct deadlocks *fresh)
 {
 	fresh->maybe_more = all->maybe_more;
 	for (size_t i = 0; i < all->len; i++) {
-		uint64_t key = deadlock_key(&all->data[i]);
-
-		if (was_told(w, key) || w->board->ndeadlocks >= MOST_DEADLOCKS)
-			continue;
-		w->board->deadlocks[w->board->ndeadlocks++] = key;
-		if (!vec_push(fresh, all->data[i]))
+		if (is_to_be_told(w, deadlock_key(&all->data[i])) && !vec_push(fresh, all->data[i]))
 			return false;
 	}
 	return true;
@@ -128,6 +152,7 @@ static int write_round(void *arg, const struct view *view, FILE *out, bool *dead
 		.watch = &w->watch, .traces = traces, .n = view->traces.len, .deadlocks = &all, .fresh = &fresh};
 	int rc = deadlocks_find(traces, view->traces.len, &all) && find_fresh(w, &all, &fresh) ? 0 : -ENOMEM;
 
+	add_notes(w, traces, view->traces.len);
 	*deadlock |= all.len > 0;
 	*incomplete |= all.maybe_more;
 	w->board->doubt = all.maybe_more;
@@ -187,9 +212,8 @@ static void read_board(struct watching *w)
 
 	memcpy(&board, w->board, sizeof(board));
 	w->doubt = board.doubt;
-	for (uint32_t i = 0; i < board.ndeadlocks && i < MOST_DEADLOCKS && w->told.len < MOST_TOLD; i++)
-		if (!was_told(w, board.deadlocks[i]) && !vec_push(&w->told, board.deadlocks[i]))
-			return;
+	for (uint32_t i = 0; i < board.ntold && i < MOST_TOLD_AT_ONCE; i++)
+		remember(w, board.told[i]);
 	if (!w->places_taken)
 		take_places(w);
 }
@@ -208,10 +232,26 @@ static int show(struct watching *w, struct view_writer writer, struct err *err)
 	return w->view->held.len ? view_finish(w->view, err) : view_finish_bare(w->view, err);
 }
 
+/* What captures had to say, each once. */
+static void add_capture_notes(struct watching *w)
+{
+	for (size_t i = 0; i < w->tracings.len; i++) {
+		const struct notes *notes = w->tracings.data[i] ? &tracing_snapshot(w->tracings.data[i])->notes : NULL;
+
+		for (size_t k = 0; notes && k < notes->len; k++) {
+			if (was_told(w, note_key(notes->data[k])))
+				continue;
+			watch_note(&w->watch, notes->data[k]);
+			remember(w, note_key(notes->data[k]));
+		}
+	}
+}
+
 static int tell_round(struct watching *w, struct err *err)
 {
 	int rc;
 
+	add_capture_notes(w);
 	if (!w->doubt && w->watch.rounds > 1 && !watch_has_moved(&w->watch)) {
 		w->view->writer = (struct view_writer){.write = write_quiet_round, .arg = w};
 		return view_finish_bare(w->view, err);

@@ -19,7 +19,7 @@ struct watching {
 	struct watch_log watch;
 	struct process_ids ids;         /* those that have not ended */
 	VEC(struct tracing *) tracings; /* what was captured of each last; NULL: nothing yet */
-	VEC(uint64_t) told;             /* deadlocks, each once */
+	VEC(uint64_t) told;             /* deadlocks and notes, by their hashes */
 	struct watch_board *board;      /* shared with the parser */
 	size_t board_size;
 	bool places_taken; /* from the board, for this round */

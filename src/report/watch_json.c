@@ -91,18 +91,11 @@ static void put_deadlocks(struct json *j, const struct deadlocks *deadlocks)
 	json_bool(j, "maybe_more_deadlocks", deadlocks && deadlocks->maybe_more);
 }
 
-static void put_notes(struct json *j, const struct watch_report *r, const struct notes *own)
+static void put_notes(struct json *j, const struct notes *notes)
 {
-	_cleanup_(notes_deinit) struct notes notes = {0};
-
-	notes_add_all(&notes, own);
-	for (size_t i = 0; i < r->n; i++) {
-		notes_add_all(&notes, &r->traces[i]->snap->notes);
-		notes_add_all(&notes, &r->traces[i]->notes);
-	}
 	json_array(j, "notes");
-	for (size_t i = 0; i < notes.len; i++)
-		json_string(j, NULL, notes.data[i]);
+	for (size_t i = 0; i < notes->len; i++)
+		json_string(j, NULL, notes->data[i]);
 	json_array_end(j);
 }
 
@@ -148,7 +141,7 @@ int report_watch_round_json(const struct watch_report *r, const struct report_op
 	json_array_end(&j);
 	put_ended_now(&j, w);
 	put_deadlocks(&j, r->fresh);
-	put_notes(&j, r, &w->notes);
+	put_notes(&j, &w->notes);
 	return end_line(&j);
 }
 
@@ -220,6 +213,7 @@ static void put_thread(struct json *j, const struct watched_thread *t, struct st
 
 int report_watch_summary_json(const struct watch_report *r, const struct report_options *options, FILE *out)
 {
+	_cleanup_(notes_deinit) struct notes notes = {0};
 	const struct watch_log *w = r->watch;
 	struct json j = {.out = out};
 	struct stacks stacks = {0};
@@ -246,6 +240,11 @@ int report_watch_summary_json(const struct watch_report *r, const struct report_
 	vec_deinit(&stacks);
 	u64map_deinit(&stacks.positions);
 	put_deadlocks(&j, r->deadlocks);
-	put_notes(&j, r, &w->all_notes);
+	notes_add_all(&notes, &w->all_notes);
+	for (size_t i = 0; i < r->n; i++) { /* of names, each is told once, and forgotten by who has told it */
+		notes_add_all(&notes, &r->traces[i]->snap->notes);
+		notes_add_all(&notes, &r->traces[i]->notes);
+	}
+	put_notes(&j, &notes);
 	return end_line(&j);
 }

@@ -232,19 +232,6 @@ static void put_heading(const struct why_report *r, const struct watch_log *w)
 	fputc('\n', out);
 }
 
-static void put_notes(const struct why_report *r, const struct watch_log *w, bool first)
-{
-	_cleanup_(notes_deinit) struct notes notes = {0};
-
-	for (size_t i = 0; first && i < r->n; i++) {
-		notes_add_all(&notes, &r->traces[i]->snap->notes);
-		notes_add_all(&notes, &r->traces[i]->notes);
-	}
-	notes_add_all(&notes, &w->notes);
-	for (size_t i = 0; i < notes.len; i++)
-		text_note(&r->text, "", notes.data[i]);
-}
-
 static void put_skipped(FILE *out, const struct watch_log *w)
 {
 	if (w->skipped_now)
@@ -262,7 +249,8 @@ int report_watch_round_text(const struct watch_report *report, const struct repo
 	report_begin();
 	if (first)
 		put_heading(&r, w);
-	put_notes(&r, w, first);
+	for (size_t i = 0; i < w->notes.len; i++)
+		text_note(&r.text, "", w->notes.data[i]);
 	put_skipped(out, w);
 	if (first && !put_first(&r, w))
 		return -ENOMEM;

@@ -81,9 +81,9 @@ void watch_put_share(const struct text *t, int64_t share)
 /* All threads, and programs, begin with these. */
 static bool is_beginning(const char *symbol)
 {
-	static const char *const names[] = {"_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
-					    "thread_start",
-					    "Thread.run", "Thread._bootstrap", "java.lang.Thread.run"};
+	static const char *const names[] = {
+		"_start", "__libc_start_", "start_thread", "clone", "__clone", "thread_start", "Thread.run", "Thread._bootstrap", "java.lang.Thread.run",
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(symbol, names[i], strlen(names[i])) == 0)

@@ -349,6 +349,16 @@ def test_look_that_fails(watch, target, as_nobody):
     assert set(failed["notes"]) <= set(summary["notes"])
 
 
+def test_notes_are_told_once(target, as_nobody):
+    """Who may not use BPF is told that, but not in each round."""
+    t = target("watched", wrap=as_nobody).settle("spinner", "reader", "feeder")
+    r = run("watch", "-n", "3", "-i", EVERY, t.pid, wrap=as_nobody)
+    assert r.code in FINE and r.out.count("note: threads are read through /proc") == 1, r
+    docs = run("watch", "--json", "-n", "3", "-i", EVERY, t.pid, wrap=as_nobody).docs
+    told = [any("are read through /proc" in note for note in doc["notes"]) for doc in docs]
+    assert told == [True, False, False, True]
+
+
 def test_missing(watched):
     nobody = gone()
     r = run("watch", nobody)
