@@ -23,10 +23,15 @@ static void test_sleeping(void **state)
 	pid_t pid = child_start(child_sleeps);
 	struct task_status status;
 	struct task_syscall sc;
+	struct process_info info;
 	struct process p;
+	uint64_t start;
 
 	assert_int_equal(process_open(pid, NULL, &p), 0);
 	wait_for_state(&p, 'S');
+	assert_int_equal(process_info(&p, &info), 0);
+	assert_int_equal(task_start(&p, pid, &start), 0);
+	assert_int_equal(start, info.start_time);
 	assert_int_equal(task_status(&p, pid, &status), 0);
 	assert_string_equal(status.name, program_invocation_short_name);
 	assert_int_equal(status.state, 'S');
@@ -90,10 +95,12 @@ static void test_gone(void **state)
 	pid_t pid = child_start(child_sleeps);
 	struct task_status status;
 	struct process p;
+	uint64_t start;
 	char letter;
 
 	assert_int_equal(process_open(pid, NULL, &p), 0);
 	child_end(pid);
+	assert_true(task_start(&p, pid, &start) < 0);
 	assert_true(task_status(&p, pid, &status) < 0);
 	assert_true(task_state(&p, pid, &letter) < 0);
 	process_close(&p);
