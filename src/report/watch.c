@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "report/text_table.h"
 #include "report/wait_words.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -96,12 +97,14 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : compare_numbers((uint64_t)x->tid, (uint64_t)y->tid);
 }
 
-/* Of a section the largest groups first; threads that stand alone are in their order. */
+/* Of a section the program's own first, then the largest groups; threads that stand alone are in their order. */
 static int compare_groups(const void *a, const void *b)
 {
 	const struct watch_group *x = a, *y = b;
 	int order = compare_numbers(x->section, y->section);
 
+	if (!order && x->section < WATCH_SECTION_MOVES)
+		order = compare_numbers(y->program, x->program);
 	if (!order)
 		order = compare_numbers(y->count, x->count);
 	return order ? order : compare_numbers(x->first, y->first);
@@ -129,6 +132,8 @@ bool watch_groups_init(struct watch_groups *groups, const struct watch_log *watc
 	qsort(groups->members, n, sizeof(*groups->members), compare_members);
 	for (size_t i = 0, next; i < n; i = next) {
 		struct watch_group group = {.section = section_of(groups->members[i]), .first = i, .share = -1};
+
+		group.program = text_table_program(groups->members[i]->traced->user) != NULL;
 
 		for (next = i; next < n && (next == i || compare_content(groups->members[i], groups->members[next]) == 0); next++) {
 			int64_t share = watch_cpu_share(groups->members[next]);

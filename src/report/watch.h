@@ -36,6 +36,7 @@ struct watch_group {
 	enum watch_section section;
 	size_t first;
 	size_t count;
+	bool program;  /* they execute a program of a runtime's: others are the runtime's own */
 	int64_t share; /* of CPU, of all of them, as watch_cpu_share() tells it */
 };
 

@@ -83,6 +83,7 @@ static bool is_beginning(const char *symbol)
 {
 	static const char *const names[] = {
 		"_start", "__libc_start_", "start_thread", "clone", "__clone", "thread_start", "Thread.run", "Thread._bootstrap", "java.lang.Thread.run",
+		"Thread::call_run", "call_stub",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

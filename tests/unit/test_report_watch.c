@@ -224,6 +224,22 @@ static void test_summary(void **state)
 	expect(f, report_watch_summary_text, "\nSome threads seem to wait for each other");
 }
 
+/* Of a runtime's process its own threads are of less interest, however many they are. */
+static void test_programs_first(void **state)
+{
+	struct fixture *f = *state;
+	struct trace_thread *t = &f->trace.threads.data[3];
+
+	f->trace.threads.data[1].raw.data[0].pc = f->trace.threads.data[2].raw.data[0].pc;
+	look(f);
+	look(f);
+	assert_true(strstr(write(f, report_watch_summary_text, (struct report_options){0}), "2 threads are in futex") < strstr(f->text, "tid 4714 "));
+	t->user = &sample_sleep;
+	look(f);
+	assert_true(strstr(write(f, report_watch_summary_text, (struct report_options){0}), "tid 4714 ") < strstr(f->text, "2 threads are in futex"));
+	assert_non_null(strstr(f->text, "    in Worker.run\n"));
+}
+
 static void test_deadlock(void **state)
 {
 	struct fixture *f = *state;
@@ -289,6 +305,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_and_failures, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_programs_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadlock, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
