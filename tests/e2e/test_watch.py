@@ -188,7 +188,7 @@ def test_rounds_are_multiples_of_the_interval(watched):
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
 def test_it_is_ended_while_it_rests(watch, watched, sig):
-    w = watch("-i", "1h", watched.pid, sig=sig)
+    w = watch("-n", "none", "-i", "1h", watched.pid, sig=sig)
     w.line()
     code, summary = w.end()
     assert code in FINE and summary["interrupted"] and summary["round"] == 1
@@ -374,6 +374,19 @@ def test_missing(watched):
 def test_wrong_usage(watched, args):
     r = run("watch", *args, watched.pid)
     assert (r.code, r.out) == (2, "") and "stakeout watch" in r.err, r
+
+
+def test_too_many(tmp_path):
+    script = tmp_path / "many"
+    script.write_text("for i in $(seq 70); do sleep 100 & done; echo ready; wait")
+    proc = subprocess.Popen(["sh", script], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert proc.stdout.readline() == b"ready\n"
+        r = run("watch", "-n", "1", "--children", proc.pid)
+        assert (r.code, r.out) == (2, "") and "too many processes" in r.err, r
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.communicate()
 
 
 def test_schema(watched):
