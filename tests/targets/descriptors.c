@@ -663,17 +663,18 @@ static void change(void)
 	}
 }
 
-/* Lets it wait for a while that is as long as a look takes, or shorter. */
+/* Lets it wait for a while that is as long as a look takes, or shorter; when it is said so, for ever. */
 static void feed(void)
 {
 	target_arrived();
-	for (unsigned i = 0;; i++) {
+	for (unsigned i = 0; !atomic_load(&gone); i++) {
 		int fd = atomic_exchange(&feeding, -1);
 
 		usleep(100 << i % 8);
 		if (fd >= 0)
 			check((int)write(fd, "", 1), "write");
 	}
+	target_block();
 }
 
 static void changing(void)
