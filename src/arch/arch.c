@@ -109,3 +109,10 @@ bool arch_is_futex(const struct arch *arch, int64_t nr)
 
 	return call && (strcmp(call->name, "futex") == 0 || strcmp(call->name, "futex_time64") == 0);
 }
+
+bool arch_is_restart(const struct arch *arch, int64_t nr)
+{
+	const struct syscall_info *call = arch_syscall(arch, nr);
+
+	return call && strcmp(call->name, "restart_syscall") == 0;
+}

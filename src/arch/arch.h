@@ -131,4 +131,7 @@ const struct syscall_info *arch_syscall(const struct arch *arch, int64_t nr);
 /* Whether it is the one that waits for a futex, whose address is its first argument and the operation its second. */
 bool arch_is_futex(const struct arch *arch, int64_t nr);
 
+/* Whether it goes on with one that had a time limit and was interrupted, whose arguments are still in the registers. */
+bool arch_is_restart(const struct arch *arch, int64_t nr);
+
 #endif

@@ -101,6 +101,30 @@ static void confirm(struct asking *a)
 	}
 }
 
+/* The number of this pass is higher than that of any before. Without it nobody is known to have stood still. */
+void capture_note_stillness(struct capture *c, struct snapshot *snap)
+{
+	const bool looked = take_look(c) == 0;
+	uint32_t pass = 0;
+
+	for (size_t i = 0; !looked && i < snap->threads.len; i++)
+		snap->threads.data[i].still = STILL_NEVER;
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+
+		pass = t->read_in > pass ? t->read_in : pass;
+		pass = t->still_in > pass ? t->still_in : pass;
+	}
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
+
+		if (t->still == STILL_NEVER || !capture_unmoved(c, t))
+			continue;
+		t->still_in = pass + 1;
+		t->woken |= take_find_observed(c, t->tid)->state == 'R';
+	}
+}
+
 int capture_ask(struct capture *c, struct snapshot *snap, const struct asker *asker, void *state, struct err *err)
 {
 	struct asking a = {.capture = c, .snap = snap, .asker = asker, .state = state, .first = snap->copies.len};

@@ -355,5 +355,5 @@ bool capture_unmoved(const struct capture *c, const struct snap_thread *t)
 {
 	const struct observation *o = take_find_observed(c, t->tid);
 
-	return t->capture == CAPTURE_ASLEEP && o && take_unmoved(o, t);
+	return (t->capture == CAPTURE_ASLEEP || t->capture == CAPTURE_QUIET) && o && take_unmoved(o, t);
 }

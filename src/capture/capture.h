@@ -104,7 +104,13 @@ void capture_take_all(struct capture_job *jobs, size_t n);
 struct asker;
 int capture_ask(struct capture *capture, struct snapshot *snap, const struct asker *asker, void *state, struct err *err);
 
-/* After a pass over the threads: true when the thread was captured asleep and has not run since. */
+/*
+ * Looks at all threads once more. Who has not run since it was copied has stood still until now, and so all that was read meanwhile, for
+ * whatever purpose, was read while it did: its still_in becomes the number of this look, which is the highest.
+ */
+void capture_note_stillness(struct capture *capture, struct snapshot *snap);
+
+/* After a pass over the threads: true when the thread was captured while it did not run, without being held, and has not run since. */
 bool capture_unmoved(const struct capture *capture, const struct snap_thread *thread);
 
 /*

@@ -4,8 +4,9 @@
 
 #include "arch/arch.h"
 #include "model/snapshot.h"
+#include "model/wait.h"
 
-enum { WAITED_BYTES = 64 }; /* as large as a lock is, from the word on that the kernel compares */
+enum { WAITED_BYTES = WAIT_BYTES };
 
 /*
  * The memory that tells what a thread in this system call waits for, and who has it: `start` and `len`, without data; len 0: there

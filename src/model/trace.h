@@ -32,6 +32,7 @@ struct trace_thread {
 	const struct stack *user;   /* named, owned by the symbolizer; may be shared; NULL when there is none */
 	const struct stack *kernel; /* likewise */
 	struct thread_runtime runtime;
+	struct runtime_wait told; /* by its runtime, from which `wait` is made */
 	struct wait wait;
 };
 

@@ -27,6 +27,28 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_SYSV_ROOM] = "sysv_room",
 		[WAIT_MESSAGE] = "message",
 		[WAIT_ROOM] = "room",
+
+		[WAIT_GIL] = "gil",
+		[WAIT_PYTHON_LOCK] = "python_lock",
+		[WAIT_PYTHON_RLOCK] = "python_rlock",
+		[WAIT_PYTHON_CONDITION] = "python_condition",
+		[WAIT_PYTHON_EVENT] = "python_event",
+		[WAIT_PYTHON_SEMAPHORE] = "python_semaphore",
+		[WAIT_PYTHON_BARRIER] = "python_barrier",
+		[WAIT_PYTHON_ITEM] = "python_item",
+		[WAIT_PYTHON_ROOM] = "python_room",
+		[WAIT_PYTHON_DONE] = "python_done",
+		[WAIT_PYTHON_FUTURE] = "python_future",
+		[WAIT_PYTHON_JOIN] = "python_join",
+
+		[WAIT_MONITOR] = "monitor",
+		[WAIT_NOTIFICATION] = "notification",
+		[WAIT_JAVA_LOCK] = "java_lock",
+		[WAIT_JAVA_CONDITION] = "java_condition",
+		[WAIT_JAVA_SEMAPHORE] = "java_semaphore",
+		[WAIT_JAVA_LATCH] = "java_latch",
+		[WAIT_JAVA_PARK] = "java_park",
+		[WAIT_JAVA_JOIN] = "java_join",
 	};
 
 	return names[kind];

@@ -8,6 +8,8 @@
 
 /* What a blocked thread waits for, and who could end that. */
 
+enum { WAIT_BYTES = 64 }; /* of memory that tell it, from the word on that the kernel compares */
+
 enum wait_kind {
 	WAIT_NOTHING, /* it runs, or it is not known */
 	WAIT_MUTEX,
@@ -57,6 +59,30 @@ enum wait_kind {
 	WAIT_SYSV_ROOM,	   /* or for room in it */
 	WAIT_MESSAGE,	   /* likewise of POSIX queues */
 	WAIT_ROOM,
+
+	/* Of Python: its lock for all threads, */
+	WAIT_GIL,
+	WAIT_PYTHON_LOCK, /* objects of its own, */
+	WAIT_PYTHON_RLOCK,
+	WAIT_PYTHON_CONDITION, /* and what its library makes of these */
+	WAIT_PYTHON_EVENT,
+	WAIT_PYTHON_SEMAPHORE,
+	WAIT_PYTHON_BARRIER,
+	WAIT_PYTHON_ITEM,  /* of a queue; */
+	WAIT_PYTHON_ROOM,  /* in one; */
+	WAIT_PYTHON_DONE,  /* that all items of one are dealt with */
+	WAIT_PYTHON_FUTURE,
+	WAIT_PYTHON_JOIN, /* a thread's end; which one's is not known */
+
+	/* Of Java: */
+	WAIT_MONITOR,	   /* to enter it: synchronized */
+	WAIT_NOTIFICATION, /* Object.wait() */
+	WAIT_JAVA_LOCK,	   /* of java.util.concurrent, */
+	WAIT_JAVA_CONDITION,
+	WAIT_JAVA_SEMAPHORE,
+	WAIT_JAVA_LATCH,
+	WAIT_JAVA_PARK, /* and anything else that ends when somebody unparks the thread */
+	WAIT_JAVA_JOIN,
 	WAIT_KIND_COUNT,
 	WAIT_FIRST_STATE = WAIT_CHILD, /* the first and the last of that block */
 	WAIT_LAST_STATE = WAIT_ROOM,
@@ -141,11 +167,30 @@ struct wait {
 	const struct snap_wait *on; /* the descriptors, or the file; NULL: it waits for none */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
+	const char *type; /* of the object, as a language runtime calls it: its class; NULL: not known */
+	uint64_t count;	  /* how often the owner has taken it; 0: not known */
 	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; else NULL */
 	bool evident;	/* that it is this lock is beyond doubt, and so is that it has this number as its owner */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that; for descriptors: in that call */
 
 	struct wait_state state;
+};
+
+/*
+ * What a language runtime knows of a wait, where the system call knows only of a futex underneath. What a thread of the runtime does not
+ * tell (which function of a library waits) is told by its frames, later.
+ */
+struct runtime_wait {
+	enum wait_kind kind; /* WAIT_NOTHING: it knows of none */
+	uint64_t address;    /* of the object; 0: not known */
+	const char *type;
+	enum wait_holder holder;
+	pid_t owner;	/* if HOLDER_THREAD: as this report numbers threads */
+	pid_t subject;	/* the thread that the object stands for: who waits for a notification of it may wait for its end; 0: for none */
+	uint64_t count; /* as in struct wait */
+	bool later;	/* it was read when all threads had been: it is of the last look at them */
+	bool endless;	/* it goes on whatever the time limit of the system call is */
+	bool doubtful;	/* what was read may not belong together */
 };
 
 static inline bool wait_is_state(const struct wait *w)

@@ -87,7 +87,7 @@ static bool find_call(struct idle *idle, const struct stack *stack, struct stack
 /* What the language's library says of the wait, then its frames tell nothing else. */
 static bool find_runtime_call(const struct stack *stack, struct stack_traits *traits)
 {
-	const enum runtime_wait wait = offcpu_runtime_wait(stack, &traits->call);
+	const enum frame_wait wait = offcpu_runtime_wait(stack, &traits->call);
 
 	traits->condition = wait == RUNTIME_WAIT_CONDITION;
 	traits->semaphore = wait == RUNTIME_WAIT_SEMAPHORE;

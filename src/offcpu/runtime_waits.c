@@ -8,7 +8,7 @@
 struct library_function {
 	const char *file; /* of Python, the end of its path; NULL: of Java, where names are whole */
 	const char *name; /* with '*' at its end: only the beginning */
-	enum runtime_wait wait;
+	enum frame_wait wait;
 };
 
 /* The first frame from the inside that is here decides; of Java's java.util.concurrent see find_java() too. */
@@ -99,7 +99,7 @@ static bool is_function(const struct frame *frame, const struct library_function
 	       is_name(last_part(frame->symbol), f->name);
 }
 
-static enum runtime_wait find_function(const struct frame *frame, const struct library_function *table)
+static enum frame_wait find_function(const struct frame *frame, const struct library_function *table)
 {
 	for (; frame->symbol && table->name; table++)
 		if (is_function(frame, table))
@@ -170,7 +170,7 @@ static bool is_program(const struct frame *frame)
 }
 
 /* Native frames up to `*end`, the first one of the language. */
-static enum runtime_wait find_native(const struct stack *user, size_t *end)
+static enum frame_wait find_native(const struct stack *user, size_t *end)
 {
 	for (*end = 0; *end < user->len && !is_program(&user->data[*end]); ++*end) {
 		const char *symbol = user->data[*end].symbol;
@@ -186,13 +186,13 @@ static enum runtime_wait find_native(const struct stack *user, size_t *end)
 }
 
 /* A thread that is parked waits for something of java.util.concurrent, or for what the program has made of that. */
-static enum runtime_wait find_java(const struct stack *user, size_t *i)
+static enum frame_wait find_java(const struct stack *user, size_t *i)
 {
 	const size_t begin = *i;
 
 	for (; *i < user->len; ++*i) {
 		const struct frame *frame = &user->data[*i];
-		enum runtime_wait wait = find_function(frame, java);
+		enum frame_wait wait = find_function(frame, java);
 
 		if (wait != RUNTIME_WAIT_UNKNOWN) {
 			++*i;
@@ -224,9 +224,9 @@ static bool is_java_monitor(const struct stack *user, size_t end)
 	return false;
 }
 
-static enum runtime_wait find_python(const struct stack *user, size_t *i)
+static enum frame_wait find_python(const struct stack *user, size_t *i)
 {
-	enum runtime_wait wait = find_function(&user->data[*i], python);
+	enum frame_wait wait = find_function(&user->data[*i], python);
 
 	if (wait == RUNTIME_WAIT_UNKNOWN)
 		return is_python_lock(user, *i) ? RUNTIME_WAIT_LOCK : RUNTIME_WAIT_UNKNOWN;
@@ -235,12 +235,12 @@ static enum runtime_wait find_python(const struct stack *user, size_t *i)
 }
 
 /* A condition may be part of something else. */
-static enum runtime_wait find_around(const struct stack *user, size_t *i)
+static enum frame_wait find_around(const struct stack *user, size_t *i)
 {
 	enum { CALLERS = 4 };
 
 	for (size_t k = *i; k < user->len && k < *i + CALLERS && is_program(&user->data[k]); k++) {
-		enum runtime_wait wait = find_function(&user->data[k], around);
+		enum frame_wait wait = find_function(&user->data[k], around);
 
 		if (wait != RUNTIME_WAIT_UNKNOWN) {
 			*i = k + 1;
@@ -250,9 +250,9 @@ static enum runtime_wait find_around(const struct stack *user, size_t *i)
 	return RUNTIME_WAIT_CONDITION;
 }
 
-enum runtime_wait offcpu_runtime_wait(const struct stack *user, size_t *frames)
+enum frame_wait offcpu_runtime_wait(const struct stack *user, size_t *frames)
 {
-	enum runtime_wait wait;
+	enum frame_wait wait;
 	size_t i;
 
 	*frames = 0;

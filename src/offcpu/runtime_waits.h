@@ -5,7 +5,7 @@
 #include "model/stack.h"
 
 /* What the library of a language says that a thread waits for. */
-enum runtime_wait {
+enum frame_wait {
 	RUNTIME_WAIT_UNKNOWN, /* the native frames have to tell */
 	RUNTIME_WAIT_LOCK,
 	RUNTIME_WAIT_CONDITION,
@@ -20,6 +20,6 @@ enum runtime_wait {
  * `frames` is how many of the innermost ones belong to the wait. To add a function: a line in the tables of
  * runtime_waits.c.
  */
-enum runtime_wait offcpu_runtime_wait(const struct stack *user, size_t *frames);
+enum frame_wait offcpu_runtime_wait(const struct stack *user, size_t *frames);
 
 #endif

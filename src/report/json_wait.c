@@ -155,6 +155,11 @@ void json_wait(struct json *j, const struct wait *w)
 		json_int(j, "owner_pid", w->owner_pid);
 	else
 		json_null(j, "owner_pid");
+	json_string(j, "type", w->type);
+	if (w->count)
+		json_uint(j, "count", w->count);
+	else
+		json_null(j, "count");
 	put_on(j, w->on);
 	put_lock(j, w->on);
 	put_peers(j, "peers", w->peers, w->npeers);

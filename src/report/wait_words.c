@@ -22,10 +22,67 @@ static const char *const objects[WAIT_KIND_COUNT] = {
 	[WAIT_FUTEX] = "futex",
 };
 
+/* Of language runtimes: by kind; what has an address is told with it, if that is known. */
+static const struct {
+	const char *words;
+	const char *without; /* instead of words and address, where nothing is known of the object; NULL: the words alone */
+	bool has_address;
+} runtime_objects[WAIT_KIND_COUNT] = {
+	[WAIT_GIL] = {"the GIL", NULL, false},
+	[WAIT_PYTHON_LOCK] = {"lock", "a lock", true},
+	[WAIT_PYTHON_RLOCK] = {"RLock", "an RLock", true},
+	[WAIT_PYTHON_CONDITION] = {"a notification of a condition", NULL, false},
+	[WAIT_PYTHON_EVENT] = {"an event to be set", NULL, false},
+	[WAIT_PYTHON_SEMAPHORE] = {"a semaphore", NULL, false},
+	[WAIT_PYTHON_BARRIER] = {"others to come to a barrier", NULL, false},
+	[WAIT_PYTHON_ITEM] = {"an item of a queue", NULL, false},
+	[WAIT_PYTHON_ROOM] = {"room in a queue", NULL, false},
+	[WAIT_PYTHON_DONE] = {"all items of a queue to be done", NULL, false},
+	[WAIT_PYTHON_FUTURE] = {"the result of a future", NULL, false},
+	[WAIT_PYTHON_JOIN] = {"the end of a thread", NULL, false},
+	[WAIT_MONITOR] = {"the monitor of", "a monitor", true},
+	[WAIT_NOTIFICATION] = {"a notification of", "a notification", true},
+	[WAIT_JAVA_LOCK] = {"lock", "a lock", true},
+	[WAIT_JAVA_CONDITION] = {"a signal of", "a signal", true},
+	[WAIT_JAVA_SEMAPHORE] = {"a permit of", "a permit", true},
+	[WAIT_JAVA_LATCH] = {"the end of", "the end of a latch", true},
+	[WAIT_JAVA_PARK] = {"being unparked, by", "being unparked", true},
+	[WAIT_JAVA_JOIN] = {"the end of a thread", NULL, false},
+};
+
+/* False: it is not one of these. */
+static bool put_runtime_object(const struct text *t, const struct wait *w)
+{
+	if (!runtime_objects[w->kind].words)
+		return false;
+	if (!w->address && runtime_objects[w->kind].without) {
+		fputs(runtime_objects[w->kind].without, t->out);
+		return true;
+	}
+	fputs(runtime_objects[w->kind].words, t->out);
+	if (!runtime_objects[w->kind].has_address)
+		return true;
+	if (w->type && w->kind >= WAIT_MONITOR) { /* Python's are named by the words */
+		fputc(' ', t->out);
+		text_style(t, STYLE_STRONG);
+		text_untrusted(t, w->type);
+		text_style(t, STYLE_PLAIN);
+	}
+	fprintf(t->out, " 0x%" PRIx64, w->address);
+	return true;
+}
+
+static bool is_join(const struct wait *w)
+{
+	return w->kind == WAIT_JOIN || w->kind == WAIT_JAVA_JOIN;
+}
+
 static void put_object(const struct text *t, const struct wait *w)
 {
 	const char *slash = w->path ? strrchr(w->path, '/') : NULL;
 
+	if (put_runtime_object(t, w))
+		return;
 	if (w->kind == WAIT_JOIN) {
 		fputs("the end of a thread", t->out);
 		return;
@@ -103,7 +160,7 @@ static bool can_have_owner(enum wait_kind kind)
 
 static const char *beginning(const struct wait *w)
 {
-	return w->kind == WAIT_JOIN ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
+	return is_join(w) ? ":" : w->kind == WAIT_ONCE ? ", done by" : ", held by";
 }
 
 void wait_put_process(const struct text *t, pid_t pid, const char *comm)
@@ -142,6 +199,8 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		fputs(", held by readers, which it does not record", t->out);
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);
+	} else if (w->holder == HOLDER_NOT_RECORDED && w->kind == WAIT_PYTHON_LOCK) {
+		fputs(", which does not record who holds it", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
 		fprintf(t->out, ", held by tid %d, which is no thread of the process any more", (int)w->owner);
 	} else if (w->holder == HOLDER_THREAD) {
@@ -150,8 +209,10 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 			fputc(' ', t->out);
 			text_untrusted(t, trace_thread_name(owner));
 		}
+		if (w->count > 1)
+			fprintf(t->out, " (%" PRIu64 " times)", w->count);
 		put_owners_process(t, w, owner);
-		if (owner && owner->thread->state == 'R' && w->kind != WAIT_JOIN)
+		if (owner && owner->thread->state == 'R' && !is_join(w))
 			fputs(", which runs", t->out);
 	}
 }
@@ -167,11 +228,22 @@ static uint64_t kind_of(const struct trace_thread *t)
 	return !t->wait.kind && t->thread->state == 'R' ? WAIT_CPU : t->wait.kind;
 }
 
+/* The object; of what a runtime has made of several the futex underneath is each thread's own, and says nothing. */
+static uint64_t object_of(const struct wait *w)
+{
+	return runtime_objects[w->kind].words && !runtime_objects[w->kind].has_address ? 0 : w->address;
+}
+
+static uint64_t word_of(const struct wait *w)
+{
+	return runtime_objects[w->kind].words ? 0 : w->word;
+}
+
 int wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct wait *x = &a->wait, *y = &b->wait;
-	const uint64_t left[] = {x->kind, (uint64_t)a->snap->pid, x->address, x->word, (uint64_t)x->owner, x->timed};
-	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, y->address, y->word, (uint64_t)y->owner, y->timed};
+	const uint64_t left[] = {x->kind, (uint64_t)a->snap->pid, object_of(x), word_of(x), (uint64_t)x->owner, x->timed};
+	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, object_of(y), word_of(y), (uint64_t)y->owner, y->timed};
 	int order = compare_numbers(kind_of(a), kind_of(b));
 
 	if (!order && wait_is_on_descriptors(x->kind))

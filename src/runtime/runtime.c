@@ -66,7 +66,7 @@ void runtimes_want_locals(const struct runtimes *runtimes)
 bool runtimes_are_likely(const struct maps *maps, struct mem *mem)
 {
 	for (size_t i = 0; runtime_list[i]; i++)
-		if (runtime_list[i]->read && runtime_list[i]->is_likely(maps, mem))
+		if ((runtime_list[i]->read || runtime_list[i]->locks) && runtime_list[i]->is_likely(maps, mem))
 			return true;
 	return false;
 }
@@ -191,6 +191,14 @@ void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *sna
 	}
 	if (out->runtime)
 		out->version = version_of(snap, out->runtime);
+}
+
+void runtimes_waits(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out)
+{
+	*out = (struct runtime_wait){0};
+	for (size_t i = 0; !out->kind && i < runtimes->len; i++)
+		if (runtimes->data[i].ops->waits)
+			runtimes->data[i].ops->waits(runtimes->data[i].state, snap, thread, out);
 }
 
 void runtimes_note(const struct runtimes *runtimes, struct notes *notes)

@@ -25,8 +25,8 @@ typedef void (*runtime_code_fn)(void *arg, uint64_t address, const struct offcpu
  * A language runtime: what it knows better than the native stack. To add one: a file with its ops, a line in
  * runtime_list (runtime.c), a unit test, and a fuzz target for what it reads of the target's memory.
  *
- * The order of calls for one process: detect; read for each thread when its stack is copied; code, and the stepper as threads
- * are walked; the asker for each thread; names once, for what is no thread's own; frames, thread and tasks when all is copied;
+ * The order of calls for one process: detect; read for each thread when its stack is copied; locks; code, and the stepper as threads
+ * are walked; the asker for each thread; names once, for what is no thread's own; frames, thread, waits and tasks when all is copied;
  * and merge once for each different stack when that has names.
  */
 struct runtime_ops {
@@ -41,8 +41,8 @@ struct runtime_ops {
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
 
 	/*
-	 * Whether the process may have it, by the names in its map, or by a glance at its memory, which may be NULL. If so, and there is a read(), it is detected before threads
-	 * are looked at, and what it wants of them is read in the same instant as their stacks.
+	 * Whether the process may have it, by the names in its map, or by a glance at its memory, which may be NULL. If so, and there is a read(), or locks, it is detected
+	 * before threads are looked at: what it wants of them is read in the same instant as their stacks, or soon after that.
 	 */
 	bool (*is_likely)(const struct maps *maps, struct mem *mem);
 	void (*refresh)(void *state); /* before each look at the threads: they may be others. NULL: nothing to do */
@@ -58,6 +58,12 @@ struct runtime_ops {
 	 */
 	const struct stepper_ops *stepper;
 	const struct asker *code;
+
+	/*
+	 * What to copy of the process as a whole to tell what its threads wait for and who has that: asked first, as it counts only for
+	 * threads that have not run until it was read. See waits(). NULL: nothing.
+	 */
+	const struct asker *locks;
 
 	/* Called after detect when the variables of frames are wanted, too. NULL: it does not show any. */
 	void (*want_locals)(void *state);
@@ -76,6 +82,12 @@ struct runtime_ops {
 
 	/* What the runtime knows of a thread, if that is one of its own. NULL: nothing. */
 	void (*thread)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct thread_runtime *out);
+
+	/*
+	 * What a thread of its own waits for, if that is something of the runtime's: leaves it as it is otherwise. From what was copied;
+	 * strings outlive the trace. NULL: it has no locks.
+	 */
+	void (*waits)(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out);
 
 	/* When it was asked for all threads: what it should have known of them, and does not, as a sentence. NULL: nothing. */
 	const char *(*note)(void *state);
@@ -145,7 +157,7 @@ void runtimes_deinit(struct runtimes *runtimes);
 /* The variables of frames are to be read, too. */
 void runtimes_want_locals(const struct runtimes *runtimes);
 
-/* Whether any of those that read threads may be there; and of those whose frames BPF can tell. */
+/* Whether any of those that read threads, or their locks, may be there; and of those whose frames BPF can tell. */
 bool runtimes_are_likely(const struct maps *maps, struct mem *mem);
 bool runtimes_are_told(const struct maps *maps, struct mem *mem);
 void runtimes_refresh(const struct runtimes *runtimes);
@@ -173,6 +185,9 @@ void runtimes_name_threads(const struct runtimes *runtimes, runtime_name_fn fn, 
 /* What they know of it: all that the first knows, and of the others what that leaves open. */
 void runtimes_thread(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct thread_runtime *out);
+
+/* What the thread waits for, by the first that knows. */
+void runtimes_waits(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out);
 
 /* What all of them have to say, when all threads were asked for. */
 void runtimes_note(const struct runtimes *runtimes, struct notes *notes);

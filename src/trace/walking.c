@@ -165,12 +165,34 @@ static int read_runtimes_code(const struct walking *walking, struct err *err)
 	return rc;
 }
 
+/* What tells of locks, before anything else that takes its time: it counts for threads that have not run when it was read. */
+static int read_locks(const struct walking *walking, struct err *err)
+{
+	struct target *target = walking->target;
+	bool any = false;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {
+		const struct runtime *runtime = &walking->runtimes->data[i];
+
+		if (!runtime->ops->locks)
+			continue;
+		any = true;
+		rc = ask_process(target, target->snap, runtime->ops->locks, runtime->state, err);
+	}
+	if (rc == 0 && any)
+		capture_note_stillness(walking->capture, target->snap);
+	return rc;
+}
+
 static int walk_live(const struct walking *walking, struct trace *trace, struct err *err)
 {
 	struct snapshot *snap = walking->target->snap;
 	struct walk_state state = {.walking = walking, .trace = trace};
-	int rc = read_runtimes_code(walking, err);
+	int rc = read_locks(walking, err);
 
+	if (rc == 0)
+		rc = read_runtimes_code(walking, err);
 	if (rc == 0)
 		rc = capture_ask(walking->capture, snap, &walk_asker, &state, err);
 	if (rc == 0 && !walking->walked)
@@ -225,6 +247,8 @@ static int add_runtimes(const struct walking *walking, struct trace *trace, stru
 			return err_set(err, ENOMEM, "out of memory");
 		runtimes_thread(walking->runtimes, t->snap, t->thread, &t->runtime);
 	}
+	for (size_t i = 0; i < trace->threads.len; i++) /* what others know counts, too */
+		runtimes_waits(walking->runtimes, trace->threads.data[i].snap, trace->threads.data[i].thread, &trace->threads.data[i].told);
 	runtimes_note(walking->runtimes, &trace->notes);
 	return add_tasks(walking, trace, err);
 }

@@ -16,8 +16,9 @@ struct futex_wait {
 	const struct trace_thread *thread;
 	uint64_t address;
 	uint32_t op, value;
-	uint32_t words[16];
+	uint32_t words[WAIT_BYTES / 4];
 	unsigned nwords; /* that could be read */
+	bool again;	 /* the words were read after the capture, before the last look at the threads */
 };
 
 /* A lock, and its owner, if that is a thread of the process. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wait/threads.h"
+#include "wait/stillness.h"
 
 const struct map_entry *wait_shared_map(const struct snapshot *snap, uint64_t address)
 {
@@ -56,7 +56,7 @@ static bool is_certain(const struct trace_thread *t, const struct trace_thread *
 	const int64_t instant = t->snap->capture.instant_ns;
 
 	return t->wait.evident && instant && instant == owner->snap->capture.instant_ns && !t->snap->has_doubtful_numbers &&
-	       wait_is_of_one_instant(t->thread, owner->thread);
+	       stillness_of_capture(t->thread, owner->thread);
 }
 
 static void find_owner(struct trace_thread *t, const struct trace *other, const struct map_entry *map, uint64_t address)

@@ -22,16 +22,22 @@ static bool put(struct u64map *map, uint64_t key, size_t index)
 bool wait_threads_init(struct wait_threads *threads, const struct snapshot *snap)
 {
 	*threads = (struct wait_threads){.snap = snap};
-	for (size_t i = 0; i < snap->threads.len; i++)
-		if (!put(&threads->by_number, wait_number_of(snap, &snap->threads.data[i]), i) ||
-		    !put(&threads->by_address, snap->threads.data[i].tid_address, i))
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+
+		if (!put(&threads->by_number, wait_number_of(snap, t), i) || !put(&threads->by_tid, (uint64_t)t->tid, i) ||
+		    !put(&threads->by_address, t->tid_address, i))
 			return false;
+		if (t->still != STILL_NEVER && t->still_in > threads->last_look)
+			threads->last_look = t->still_in;
+	}
 	return true;
 }
 
 void wait_threads_deinit(struct wait_threads *threads)
 {
 	u64map_deinit(&threads->by_number);
+	u64map_deinit(&threads->by_tid);
 	u64map_deinit(&threads->by_address);
 }
 
@@ -47,14 +53,12 @@ const struct snap_thread *wait_thread_numbered(const struct wait_threads *thread
 	return find(threads, &threads->by_number, number);
 }
 
+const struct snap_thread *wait_thread_with_tid(const struct wait_threads *threads, pid_t tid)
+{
+	return find(threads, &threads->by_tid, (uint64_t)tid);
+}
+
 const struct snap_thread *wait_thread_at(const struct wait_threads *threads, uint64_t tid_address)
 {
 	return find(threads, &threads->by_address, tid_address);
-}
-
-bool wait_is_of_one_instant(const struct snap_thread *t, const struct snap_thread *owner)
-{
-	if (t->woken || t->still == STILL_NEVER || owner->still == STILL_NEVER || owner->read_in > t->read_in || owner->still_in < t->read_in)
-		return false;
-	return t->still == STILL_IN_WINDOW || owner->still == STILL_THROUGHOUT;
 }

@@ -9,7 +9,9 @@
 struct wait_threads {
 	const struct snapshot *snap;
 	struct u64map by_number;
+	struct u64map by_tid;
 	struct u64map by_address; /* tid_address */
+	uint32_t last_look; /* the highest number of a pass over the threads */
 };
 
 /* False when memory is exhausted. */
@@ -21,13 +23,7 @@ uint32_t wait_number_of(const struct snapshot *snap, const struct snap_thread *t
 
 /* NULL: there is none. */
 const struct snap_thread *wait_thread_numbered(const struct wait_threads *threads, uint32_t number);
+const struct snap_thread *wait_thread_with_tid(const struct wait_threads *threads, pid_t tid); /* as the report has it */
 const struct snap_thread *wait_thread_at(const struct wait_threads *threads, uint64_t tid_address);
-
-/*
- * What a thread waits for was read while it slept. An owner that did not run then had it all the while; one that was read in a window may
- * have let go of it between the two. A thread that has been woken does not wait any more. Both are of one process, or of processes that were
- * captured together.
- */
-bool wait_is_of_one_instant(const struct snap_thread *thread, const struct snap_thread *owner);
 
 #endif

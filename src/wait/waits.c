@@ -7,22 +7,50 @@
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
 #include "wait/locks.h"
+#include "wait/runtime_locks.h"
 #include "wait/shared.h"
 #include "wait/states.h"
+#include "wait/stillness.h"
 #include "wait/threads.h"
 #include "wait/time_left.h"
 
 struct waits {
+	const struct trace *trace;
 	struct wait_threads threads;
 	struct thread_copies copies;
 	struct u64map on_descriptors;
 	struct kernel_wait last;
+	struct u64map again; /* address → position among the snapshot's copies of what was read again, for all threads */
 };
 
 static bool is_futex_wait(uint32_t op)
 {
 	op &= (uint32_t)FUTEX_CMD_MASK;
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2;
+}
+
+/* What threads wait for is read again where a runtime has a lock for all: see stays_where_it_is(). */
+static bool find_again(struct waits *waits, const struct snapshot *snap)
+{
+	for (size_t i = 0; i < snap->copies.len; i++) {
+		const struct snap_copy *copy = &snap->copies.data[i];
+		bool created;
+		uint64_t *slot = copy->tid || copy->copy.len != WAIT_BYTES ? NULL : u64map_put(&waits->again, copy->copy.start, &created);
+
+		if (slot)
+			*slot = i;
+		else if (!copy->tid && copy->copy.len == WAIT_BYTES)
+			return false;
+	}
+	return true;
+}
+
+/* As it was at the last look; false: the thread has run since, or nobody read it. */
+static bool read_again(const struct waits *waits, const struct snap_thread *t, struct futex_wait *f)
+{
+	const uint64_t *slot = stillness_lasts(&waits->threads, t) ? u64map_find(&waits->again, f->address) : NULL;
+
+	return slot && mem_copy_read(&waits->trace->snap->copies.data[*slot].copy, f->address, f->words, sizeof(f->words)) == sizeof(f->words);
 }
 
 /* Be it that it was interrupted, and goes on. */
@@ -56,6 +84,7 @@ static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, s
 	};
 	got = mem->read(mem, out->address, out->words, sizeof(out->words));
 	out->nwords = got > 0 ? (unsigned)got / sizeof(out->words[0]) : 0;
+	out->again = out->nwords == WAIT_BYTES / sizeof(out->words[0]) && read_again(waits, t->thread, out);
 	return true;
 }
 
@@ -73,14 +102,36 @@ static void find_place(const struct snapshot *snap, struct wait *w)
 	w->offset = address - map->start + map->offset;
 }
 
-/* What several processes share may have the number of an owner in another pid namespace. */
-static bool is_certain(const struct snapshot *snap, const struct snap_thread *t, const struct lock *lock)
+static const struct trace_thread *trace_of(const struct waits *waits, const struct snap_thread *thread)
 {
-	const bool is_shared = wait_shared_map(snap, lock->address ? lock->address : lock->word);
+	return &waits->trace->threads.data[thread - waits->trace->snap->threads.data];
+}
 
-	if (!lock->owner || !lock->evident || (lock->shared && snap->inner_pid) || (is_shared && snap->has_doubtful_numbers))
+/*
+ * Who waits for Python's lock gets up every few milliseconds, and goes on waiting as long as another thread has it. If that one has not run
+ * from before it was seen to wait until the last look, it had the lock all the while, and who waits for it was where it was.
+ */
+static bool stays_where_it_is(const struct waits *waits, const struct snap_thread *thread)
+{
+	const struct runtime_wait *told = &trace_of(waits, thread)->told;
+	const struct snap_thread *holder = told->kind == WAIT_GIL && told->holder == HOLDER_THREAD && !told->doubtful
+						   ? wait_thread_with_tid(&waits->threads, told->owner)
+						   : NULL;
+
+	return holder && thread->still != STILL_NEVER && holder->read_in <= thread->read_in && stillness_lasts(&waits->threads, holder);
+}
+
+/* What several processes share may have the number of an owner in another pid namespace. */
+static bool is_certain(const struct waits *waits, const struct trace_thread *t, const struct futex_wait *futex, const struct lock *lock)
+{
+	const bool is_shared = wait_shared_map(t->snap, lock->address ? lock->address : lock->word);
+	const struct snap_thread *owner = lock->owner;
+
+	if (!owner || !lock->evident || (lock->shared && t->snap->inner_pid) || (is_shared && t->snap->has_doubtful_numbers))
 		return false;
-	return wait_is_of_one_instant(t, lock->owner);
+	if (!futex->again)
+		return stillness_of_capture(t->thread, owner);
+	return stillness_of_last_look(&waits->threads, t->thread, owner) || (!t->thread->woken && stays_where_it_is(waits, owner));
 }
 
 /* A number that is no thread of the process: another one's, if both share that memory; else who had it was one of its own, or of its parent. */
@@ -99,7 +150,7 @@ static void find_stranger(const struct snapshot *snap, struct wait *w)
 		}
 }
 
-static struct wait wait_for_lock(const struct trace_thread *t, const struct lock *lock)
+static struct wait wait_for_lock(const struct waits *waits, const struct trace_thread *t, const struct futex_wait *futex, const struct lock *lock)
 {
 	return (struct wait){
 		.kind = lock->kind,
@@ -110,8 +161,18 @@ static struct wait wait_for_lock(const struct trace_thread *t, const struct lock
 		.owner_pid = lock->owner ? t->snap->pid : 0,
 		.shared = lock->shared,
 		.evident = lock->evident,
-		.certain = is_certain(t->snap, t->thread, lock),
+		.certain = is_certain(waits, t, futex, lock),
 	};
+}
+
+/* Runtimes wait by futexes, also for what a call with a time limit goes on with after a stop. */
+static bool may_be_of_runtime(const struct trace_thread *t)
+{
+	const struct arch *arch = snapshot_arch_of(t->snap, t->thread);
+	const struct snap_syscall *syscall = &t->thread->syscall;
+
+	return syscall->state == SYSCALL_IN && ((arch_is_futex(arch, syscall->nr) && is_futex_wait((uint32_t)syscall->args[1])) ||
+						(t->told.kind && arch_is_restart(arch, syscall->nr)));
 }
 
 static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *mem)
@@ -119,20 +180,27 @@ static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *m
 	struct futex_wait futex;
 	struct lock lock;
 
+	if (may_be_of_runtime(t) && runtime_lock_find(&waits->threads, t, &t->wait))
+		return true;
 	if (!read_futex_wait(waits, t, mem, &futex))
 		return false;
 	lock = lock_of_futex(&futex);
-	t->wait = wait_for_lock(t, &lock);
+	t->wait = wait_for_lock(waits, t, &futex, &lock);
 	find_place(t->snap, &t->wait);
 	find_stranger(t->snap, &t->wait);
 	return true;
 }
 
-/* What ends by itself, whatever it waits for. One that is stopped or frozen does not go on when its time is over. */
+/*
+ * What ends by itself, whatever it waits for. One that is stopped or frozen does not go on when its time is over; nor does one that only
+ * looks from time to time whether it has got what a runtime has for it.
+ */
 static void find_time_left(struct trace_thread *t, struct mem *mem)
 {
 	const struct time_limit limit = time_limit_of(t, mem);
 
+	if (t->wait.kind && t->wait.kind == t->told.kind && t->told.endless)
+		return;
 	if (t->wait.kind == WAIT_STOPPED || t->wait.kind == WAIT_TRACED || t->wait.kind == WAIT_FROZEN || t->wait.kind == WAIT_REAPER)
 		return;
 	t->wait.timed = limit.limited;
@@ -171,13 +239,15 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 
 bool waits_find(struct trace *trace)
 {
-	struct waits waits = {0};
-	bool ok = wait_threads_init(&waits.threads, trace->snap) && descriptor_waits_index(trace->snap, &waits.on_descriptors);
+	struct waits waits = {.trace = trace};
+	bool ok = wait_threads_init(&waits.threads, trace->snap) && descriptor_waits_index(trace->snap, &waits.on_descriptors) &&
+		  find_again(&waits, trace->snap);
 
 	for (size_t i = 0; ok && i < trace->threads.len; i++)
 		ok = find_wait(&waits, &trace->threads.data[i]);
 	wait_threads_deinit(&waits.threads);
 	u64map_deinit(&waits.on_descriptors);
 	thread_copies_deinit(&waits.copies);
+	u64map_deinit(&waits.again);
 	return ok;
 }

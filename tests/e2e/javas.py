@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness import ROOT, TARGETS, Target
 
-TARGET_NAMES = ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools", "JavaStubs", "JavaInPython")
+TARGET_NAMES = ("JavaStacks", "JavaWaits", "JavaChains", "JavaVirtual", "JavaPools", "JavaStubs", "JavaInPython", "JavaLocks")
 SOURCES = [ROOT / f"tests/targets/{name}.java" for name in TARGET_NAMES]
 
 CLASSES = TARGETS / "java"  # tests/vm/run makes them, as that takes an emulated machine a minute

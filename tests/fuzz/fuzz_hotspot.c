@@ -71,10 +71,14 @@ static void look_at(void *state, const struct snapshot *snap, const struct snap_
 {
 	const struct mem_copy *stack = &thread->stack;
 	struct thread_runtime runtime = {0};
+	struct runtime_wait wait = {0};
 	struct raw_stack out = {0};
 	struct regs regs;
 
 	hotspot_runtime.thread(state, snap, thread, &runtime);
+	hotspot_runtime.waits(state, snap, thread, &wait);
+	if (wait.holder >= HOLDER_COUNT || (wait.type && !wait.type[0]))
+		abort();
 	if (arch_to_dwarf(snap->arch, &thread->regs, &regs)) {
 		walk_from(state, snap, thread, &regs, true, &out);
 		name(state, &out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A saved snapshot of a Python process, whose memory says anything: its frames are found and named, and so are
- * its tasks. Native frames are made
+ * its tasks and what threads wait for. Native frames are made
  * up, one for each 256 bytes of a stack, so that activations of the interpreter have a place.
  */
 #include <stdint.h>
@@ -56,6 +56,15 @@ static void show(const struct runtimes *runtimes, const struct snapshot *snap, c
 	vec_deinit(&stack);
 }
 
+static void show_wait(const struct runtimes *runtimes, const struct snapshot *snap, const struct snap_thread *thread)
+{
+	struct runtime_wait wait;
+
+	runtimes_waits(runtimes, snap, thread, &wait);
+	if (wait.kind >= WAIT_KIND_COUNT || wait.holder >= HOLDER_COUNT)
+		abort();
+}
+
 static void show_tasks(const struct runtimes *runtimes)
 {
 	struct trace_tasks tasks = {0};
@@ -85,6 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		runtimes_want_locals(&runtimes);
 		for (size_t i = 0; i < snap->threads.len; i++)
 			show(&runtimes, snap, &snap->threads.data[i]);
+		for (size_t i = 0; i < snap->threads.len; i++)
+			show_wait(&runtimes, snap, &snap->threads.data[i]);
 		show_tasks(&runtimes);
 		runtimes_deinit(&runtimes);
 		target_close(target);

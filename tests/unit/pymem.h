@@ -91,6 +91,9 @@ static inline struct python_layout pymem_layout(void)
 		[PY_STR_OTHER] = 56,
 		[PY_GIL_HOLDER] = 8,
 		[PY_GIL_LOCKED] = 16,
+		[PY_GIL_MUTEX] = 80,
+		[PY_RLOCK_OWNER] = 24,
+		[PY_RLOCK_COUNT] = 32,
 	}};
 
 	return layout;

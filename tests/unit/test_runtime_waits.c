@@ -7,7 +7,7 @@ enum { MOST_FRAMES = 8 };
 
 struct expected {
 	struct frame frames[MOST_FRAMES]; /* innermost first; kind tells where they end */
-	enum runtime_wait wait;
+	enum frame_wait wait;
 	size_t calls; /* frames that belong to the wait */
 };
 
@@ -46,7 +46,7 @@ static void check(const struct expected *expected, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct stack user = {.data = (struct frame *)expected[i].frames};
-		enum runtime_wait wait;
+		enum frame_wait wait;
 		size_t calls;
 
 		while (user.len < MOST_FRAMES && user.data[user.len].raw)

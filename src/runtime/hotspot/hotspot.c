@@ -10,12 +10,14 @@
 #include "runtime/hotspot/bpf_view.h"
 #include "runtime/hotspot/code_cache.h"
 #include "runtime/hotspot/frame.h"
+#include "runtime/hotspot/locks.h"
 #include "runtime/hotspot/method.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/stub.h"
 #include "runtime/hotspot/threads.h"
 #include "runtime/hotspot/top.h"
 #include "runtime/hotspot/vmstructs.h"
+#include "runtime/hotspot/waits.h"
 #include "runtime/replace.h"
 
 static const char name[] = "openjdk";
@@ -27,6 +29,7 @@ enum {
 	MAX_CALLS = 16,        /* words on a stack that may be where compiled code has called native code; most are leftovers */
 	MAX_PLACES = 1 << 17,
 	CODE_ROUNDS = 16,
+	LOCK_ROUNDS = 48,
 	NAME_ROUNDS = 48,
 	LEARN_BYTES = 16 << 20, /* of the process, for one stack of a wait */
 	MAX_KEPT = 1 << 20,     /* frames with names */
@@ -51,6 +54,7 @@ struct hotspot {
 	struct methods methods;
 	struct java_threads threads;
 	bool has_threads; /* they were read, and nothing of them is missing any more */
+	struct java_heap_state heap; /* before locks were read */
 
 	VEC(struct top) tops; /* where threads stand */
 	VEC(uint64_t) calls; /* of native code, which may return there */
@@ -515,6 +519,46 @@ static bool know_threads(struct hotspot *hs)
 	return ok;
 }
 
+/* Locks */
+
+/* Whether a collector may have moved something meanwhile is known when nothing more is wanted. */
+static void note_heap(struct hotspot *hs, const struct snapshot *snap)
+{
+	const struct java_heap_state now = java_heap_read(&hs->layout, &hs->target->memory.mem);
+	struct snap_runtime *found = snapshot_find_runtime(snap, name);
+
+	hs->layout.facts[HS_HEAP_WAS_STILL] = hs->heap.still && now.still && now.collections == hs->heap.collections;
+	if (found && found->nfacts > HS_HEAP_WAS_STILL)
+		found->facts[HS_HEAP_WAS_STILL] = hs->layout.facts[HS_HEAP_WAS_STILL];
+}
+
+static bool ask_locks(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		      struct ask *wants)
+{
+	struct hotspot *hs = state;
+
+	if (!answers->len)
+		hs->heap = java_heap_read(&hs->layout, &hs->target->memory.mem);
+	if (!pages_take(&hs->pages, answers) || !know_threads(hs))
+		return false;
+	java_waits_know(&hs->threads, snap);
+	if (!pages_want(&hs->pages, wants))
+		return false;
+	if (!wants->len)
+		note_heap(hs, snap);
+	return true;
+}
+
+static const struct asker locks_asker = {.max_rounds = LOCK_ROUNDS, .ask = ask_locks};
+
+static void tell_waits(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out)
+{
+	struct hotspot *hs = state;
+
+	if (know_threads(hs))
+		java_waits_tell(&hs->threads, snap, thread, out);
+}
+
 static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
 		      struct ask *wants)
 {
@@ -537,12 +581,11 @@ static void describe_thread(void *state, const struct snapshot *snap, const stru
 {
 	struct hotspot *hs = state;
 	const struct java_thread *found;
-	struct regs regs;
 
 	if (!know_threads(hs))
 		return;
 	hs->has_threads = true; /* what is still missing will not come */
-	found = arch_to_dwarf(snap->arch, &thread->regs, &regs) ? java_threads_find(&hs->threads, regs.r[snap->arch->dwarf_sp]) : NULL;
+	found = java_waits_thread(&hs->threads, snap, thread);
 	if (found)
 		*out = (struct thread_runtime){
 			.runtime = name,
@@ -775,6 +818,8 @@ const struct runtime_ops hotspot_runtime = {
 	.code = &code_asker,
 	.names = &names_asker,
 	.thread = describe_thread,
+	.locks = &locks_asker,
+	.waits = tell_waits,
 	.note = note,
 	.describe = describe,
 	.learn = learn,

@@ -96,6 +96,9 @@ static bool has_sane_values(const struct layout *l)
 	for (unsigned fact = HS_BLOB_NAME; fact <= HS_LAST_FIELD; fact++)
 		if (!is_sane_field(l, fact))
 			return false;
+	for (unsigned fact = HS_THREAD_PENDING; fact <= HS_LAST_LOCK_FIELD; fact++)
+		if (!is_sane_field(l, fact))
+			return false;
 	if (!is_sane_field(l, HS_THREAD_OS) || !is_sane_field(l, HS_OS_THREAD_ID))
 		return false;
 	for (unsigned fact = HS_SIZE_HEAP_BLOCK; fact <= HS_SIZE_PC_DESC; fact++)

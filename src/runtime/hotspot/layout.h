@@ -98,6 +98,25 @@ enum hotspot_fact { /* append-only: their numbers are in saved snapshots */
 	HS_THREAD_OS, /* fields: what the system knows of a thread, */
 	HS_OS_THREAD_ID, /* its number there */
 
+	/* what tells of locks; without it only frames do */
+	HS_THREAD_PENDING, /* fields of a thread: the monitor that it is about to enter, */
+	HS_THREAD_WAITING, /* that it waits for a notification of, */
+	HS_THREAD_OWNER_ID, /* what monitors have as the owner, since 24, */
+	HS_THREAD_LOCKS,    /* objects that it has locked without a monitor, */
+	HS_THREAD_CURRENT,  /* and the object of the virtual thread that it carries, or its own */
+	HS_LOCKS_TOP,
+	HS_LOCKS_BASE,
+	HS_MONITOR_OBJECT,
+	HS_MONITOR_OWNER,
+	HS_MONITOR_RECURSIONS,
+	HS_KLASS_SUPER,
+	HS_HEAP_COLLECTIONS, /* of the heap: how often garbage was collected, which is counted when it begins, */
+	HS_HEAP_ACTIVE,	     /* and whether it is being so, which is set before that */
+	HS_LAST_LOCK_FIELD = HS_HEAP_ACTIVE,
+	HS_HEAP,	   /* its address */
+	HS_HEAP_MOVES,	   /* not 0: objects are moved while Java's threads run */
+	HS_HEAP_WAS_STILL, /* 1: none was moved while locks were read */
+
 	HS_FACT_COUNT,
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "runtime/hotspot/fields.h"
+#include "runtime/hotspot/objects.h"
 
 enum {
 	MAX_THREADS = 4096,
@@ -18,12 +19,11 @@ enum {
 	WAITS_WITH_TIMEOUT = 0x20,
 	BLOCKED = 0x400,
 	LATIN1 = 0, /* a string's coder */
-	COMPACT_SHIFT = 42, /* where the class is in the first word of an object that has a compact header */
 };
 
 /* Where the fields of Java's own classes are. */
 struct classes {
-	struct java_field name, eetop, daemon, status, holder;
+	struct java_field name, eetop, daemon, status, holder, blocker;
 	bool is_held; /* daemon and status are in the holder */
 	struct java_field value, coder;
 	uint32_t header; /* size of an object's */
@@ -73,13 +73,14 @@ static bool has_all(const struct java_threads *t)
 
 static bool find_classes(const struct java_threads *t, struct classes *out)
 {
-	struct java_field thread[] = {{.name = "name"}, {.name = "eetop"}, {.name = "daemon"}, {.name = "threadStatus"}, {.name = "holder"}};
+	struct java_field thread[] = {{.name = "name"}, {.name = "eetop"}, {.name = "daemon"}, {.name = "threadStatus"}, {.name = "holder"},
+				       {.name = "parkBlocker"}};
 	struct java_field string[] = {{.name = "value"}, {.name = "coder"}};
 	struct java_field holder[] = {{.name = "daemon"}, {.name = "threadStatus"}};
 	bool ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_STRING), string, 2, &out->header);
 	uint32_t first;
 
-	ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_THREAD), thread, 5, &first) && ok;
+	ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_THREAD), thread, 6, &first) && ok;
 	out->is_held = layout_has(t->layout, HS_CLASS_FIELD_HOLDER);
 	if (out->is_held)
 		ok = fields_find(t->layout, t->pages, fact(t, HS_CLASS_FIELD_HOLDER), holder, 2, &first) && ok;
@@ -88,6 +89,7 @@ static bool find_classes(const struct java_threads *t, struct classes *out)
 	out->daemon = out->is_held ? holder[0] : thread[2];
 	out->status = out->is_held ? holder[1] : thread[3];
 	out->holder = thread[4];
+	out->blocker = thread[5];
 	out->value = string[0];
 	out->coder = string[1];
 	return ok && out->name.type && out->eetop.type == 'J' && out->value.type == '[' &&
@@ -107,35 +109,13 @@ static bool read_u32(const struct java_threads *t, uint64_t address, uint32_t *o
 /* The class of an object, by what its header is like. */
 static bool class_of(const struct java_threads *t, const struct classes *c, uint64_t object, uint64_t *out)
 {
-	uint32_t narrow;
-
-	if (c->header == 16)
-		return pages_read_word(t->pages, object + 8, out);
-	if (!layout_has(t->layout, HS_NARROW_KLASS_BASE) || !layout_has(t->layout, HS_NARROW_KLASS_SHIFT))
-		return false;
-	if (c->header == 8) {
-		if (!pages_read_word(t->pages, object, out))
-			return false;
-		narrow = (uint32_t)(*out >> COMPACT_SHIFT);
-	} else if (!read_u32(t, object + 8, &narrow)) {
-		return false;
-	}
-	*out = fact(t, HS_NARROW_KLASS_BASE) + ((uint64_t)narrow << (fact(t, HS_NARROW_KLASS_SHIFT) & 31));
-	return true;
+	return java_class_of(t->layout, t->pages, c->header, object, out);
 }
 
 /* A reference in a field of so many bytes. */
 static bool read_reference(const struct java_threads *t, uint64_t address, bool narrow, uint64_t *out)
 {
-	uint32_t compressed;
-
-	if (!narrow)
-		return pages_read_word(t->pages, address, out) && *out && *out % 8 == 0;
-	if (!layout_has(t->layout, HS_NARROW_OOP_BASE) || !layout_has(t->layout, HS_NARROW_OOP_SHIFT) ||
-	    !read_u32(t, address, &compressed) || !compressed)
-		return false;
-	*out = fact(t, HS_NARROW_OOP_BASE) + ((uint64_t)compressed << (fact(t, HS_NARROW_OOP_SHIFT) & 31));
-	return true;
+	return java_reference(t->layout, t->pages, address, narrow, out);
 }
 
 /* How long an array is, and where its elements are. */
@@ -202,7 +182,7 @@ static const char *read_name(const struct java_threads *t, const struct classes 
 }
 
 /* What is read of another class than Thread's own is found by the reference that gives the name a sense. */
-static void read_object(const struct java_threads *t, const struct classes *c, uint64_t object, struct java_thread *out)
+static void read_object(struct java_threads *t, const struct classes *c, uint64_t object, struct java_thread *out)
 {
 	uint64_t base = object;
 	uint32_t status;
@@ -212,6 +192,8 @@ static void read_object(const struct java_threads *t, const struct classes *c, u
 	out->name = read_name(t, c, object, true);
 	if (!out->name && (out->name = read_name(t, c, object, false)))
 		narrow = false;
+	if (out->name)
+		t->shape.references = narrow ? NARROW_REFERENCES : WIDE_REFERENCES;
 	if (!out->name || (c->is_held && !read_reference(t, object + c->holder.offset, narrow, &base)))
 		return;
 	if (c->status.type == 'I' && read_u32(t, base + c->status.offset, &status))
@@ -232,15 +214,32 @@ static bool find_object(const struct java_threads *t, const struct classes *c, u
 	return pages_read_word(t->pages, *object + c->eetop.offset, &back) && back == thread;
 }
 
+/* The top is counted from the beginning of the thread's structure. */
+static void read_locked(const struct java_threads *t, struct java_thread *out)
+{
+	const uint64_t base = layout_field(t->layout, HS_THREAD_LOCKS).offset + layout_field(t->layout, HS_LOCKS_BASE).offset;
+	uint64_t top;
+
+	if (!layout_has(t->layout, HS_THREAD_LOCKS) || !layout_has(t->layout, HS_LOCKS_BASE) ||
+	    !get(t, out->address + layout_field(t->layout, HS_THREAD_LOCKS).offset, HS_LOCKS_TOP, &top) || top < base ||
+	    top - base > 8 * JAVA_MAX_LOCKED || (top - base) % 8)
+		return;
+	for (uint64_t at = base; at < top; at += 8)
+		if (pages_read_word(t->pages, out->address + at, &out->locked[out->nlocked]))
+			out->nlocked++;
+}
+
 static bool read_thread(struct java_threads *t, const struct classes *c, uint64_t thread)
 {
-	struct java_thread found = {0};
+	struct java_thread found = {.address = thread};
 	uint64_t object, size = 0, os, own;
 	bool known = get(t, thread, HS_THREAD_STACK_BASE, &found.high) && get(t, thread, HS_THREAD_STACK_SIZE, &size);
 
+	get(t, thread, HS_THREAD_OWNER_ID, &found.owner_id);
+	read_locked(t, &found);
 	if (c && find_object(t, c, thread, &object))
 		read_object(t, c, object, &found);
-	if (t->pages->live && get(t, thread, HS_THREAD_OS, &os) && get(t, os, HS_OS_THREAD_ID, &own))
+	if (get(t, thread, HS_THREAD_OS, &os) && os && get(t, os, HS_OS_THREAD_ID, &own))
 		found.own = (pid_t)own;
 	if (!known || !size || size > found.high)
 		return true;
@@ -294,6 +293,15 @@ bool java_threads_read(struct java_threads *t)
 	if (!has_all(t))
 		return true;
 	c = find_classes(t, &classes) ? &classes : NULL;
+	t->shape = (struct java_thread_shape){0};
+	if (c)
+		t->shape = (struct java_thread_shape){
+			.header = c->header,
+			.eetop = c->eetop.offset,
+			.blocker = c->blocker.type == 'L' ? c->blocker.offset : 0,
+			.holder = c->is_held ? c->holder.offset : 0,
+			.status = c->status.type == 'I' ? c->status.offset : 0,
+		};
 	ok = layout_has(t->layout, HS_AT_THREADS_LIST) ? read_list(t, c) : read_chain(t, c);
 	if (ok && t->list.len)
 		qsort(t->list.data, t->list.len, sizeof(*t->list.data), compare_stacks);
@@ -321,4 +329,12 @@ const struct java_thread *java_threads_find(const struct java_threads *t, uint64
 			high = middle;
 	}
 	return low < t->list.len && sp >= t->list.data[low].low ? &t->list.data[low] : NULL;
+}
+
+const struct java_thread *java_threads_at(const struct java_threads *t, uint64_t address)
+{
+	for (size_t i = 0; i < t->list.len; i++)
+		if (t->list.data[i].address == address)
+			return &t->list.data[i];
+	return NULL;
 }

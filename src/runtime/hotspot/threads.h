@@ -11,15 +11,31 @@
 #include "runtime/hotspot/layout.h"
 #include "runtime/pages.h"
 
-/* What java.lang.Thread knows of a thread. */
+enum { JAVA_MAX_LOCKED = 8 };
+
+/* What java.lang.Thread, and the virtual machine, know of a thread. */
 struct java_thread {
+	uint64_t address; /* of the virtual machine's own structure, JavaThread */
 	uint64_t low; /* its stack, which tells whose it is: numbers of threads are other ones in a container */
 	uint64_t high;
+	uint64_t owner_id; /* that monitors have as its number; 0: they have none */
+	uint64_t locked[JAVA_MAX_LOCKED]; /* objects that it has locked without a monitor */
+	unsigned nlocked;
 	pid_t own; /* its number for itself; 0: not known */
 	const char *name;  /* NULL: not known */
 	const char *state; /* as Thread.State has it: "WAITING"; NULL: not known */
 	bool has_daemon; /* it is known: */
 	bool is_daemon;
+};
+
+/* Where java.lang.Thread's objects have what tells of waits. */
+struct java_thread_shape {
+	uint32_t header; /* size of an object's; 0: nothing is known */
+	uint32_t eetop;	 /* offsets of fields; 0: there is no such field */
+	uint32_t blocker;
+	uint32_t holder; /* of what has the status; 0: the object itself has */
+	uint32_t status;
+	enum { UNKNOWN_REFERENCES, NARROW_REFERENCES, WIDE_REFERENCES } references;
 };
 
 /*
@@ -31,6 +47,7 @@ struct java_threads {
 	struct pages *pages;
 	struct arena *arena;
 	VEC(struct java_thread) list; /* by stack */
+	struct java_thread_shape shape;
 };
 
 void java_threads_init(struct java_threads *threads, const struct layout *layout, struct pages *pages, struct arena *arena);
@@ -44,6 +61,9 @@ bool java_threads_lack_objects(const struct java_threads *threads);
 
 /* The one whose stack has this address. NULL: it is none of them. */
 const struct java_thread *java_threads_find(const struct java_threads *threads, uint64_t sp);
+
+/* The one with this JavaThread. NULL: there is none. */
+const struct java_thread *java_threads_at(const struct java_threads *threads, uint64_t address);
 
 /* The name of a state in java.lang.Thread's own bits. */
 const char *java_thread_state(uint32_t status);

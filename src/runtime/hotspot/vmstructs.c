@@ -33,6 +33,8 @@ enum {
 	AT_NARROW_KLASS_BASE,
 	AT_NARROW_KLASS_SHIFT,
 	AT_INTERPRETER,
+	AT_HEAP_OBJECT,
+	AT_OPTIONS,
 	ARRAY_LEN,
 	ARRAY_DATA,
 	HEAP_MEMORY,
@@ -44,6 +46,9 @@ enum {
 	QUEUE_BUFFER,
 	QUEUE_LIMIT,
 	JDK_MAJOR,
+	OPTION_NAME,
+	OPTION_ADDRESS,
+	OPTION_SIZE,
 	NVALUES,
 };
 
@@ -94,6 +99,30 @@ static const struct wanted fields[] = {
 	{HS_THREAD_OS, "JavaThread", "_osthread", 8, false},
 	{HS_THREAD_OS, "Thread", "_osthread", 8, false},
 	{HS_OS_THREAD_ID, "OSThread", "_thread_id", 4, false},
+	{HS_THREAD_PENDING, "JavaThread", "_current_pending_monitor", 8, false},
+	{HS_THREAD_PENDING, "Thread", "_current_pending_monitor", 8, false},
+	{HS_THREAD_WAITING, "JavaThread", "_current_waiting_monitor", 8, false},
+	{HS_THREAD_WAITING, "Thread", "_current_waiting_monitor", 8, false},
+	{HS_THREAD_OWNER_ID, "JavaThread", "_monitor_owner_id", 8, false},
+	{HS_THREAD_LOCKS, "JavaThread", "_lock_stack", 0, false},
+	{HS_THREAD_CURRENT, "JavaThread", "_vthread", 0, false},
+	{HS_LOCKS_TOP, "LockStack", "_top", 4, false},
+	{HS_LOCKS_BASE, "LockStack", "_base[0]", 0, false},
+	{HS_LOCKS_BASE, "LockStack", "_base", 0, false},
+	{HS_MONITOR_OBJECT, "ObjectMonitor", "_object", 8, false},
+	{HS_MONITOR_OWNER, "ObjectMonitor", "_owner", 8, false},
+	{HS_MONITOR_RECURSIONS, "ObjectMonitor", "_recursions", 8, false},
+	{HS_KLASS_SUPER, "Klass", "_super", 8, false},
+	{HS_HEAP_COLLECTIONS, "CollectedHeap", "_total_collections", 4, false},
+	{HS_HEAP_ACTIVE, "CollectedHeap", "_is_gc_active", 1, false},
+	{HS_HEAP_ACTIVE, "CollectedHeap", "_is_stw_gc_active", 1, false},
+	{AT_HEAP_OBJECT, "Universe", "_collectedHeap", 8, true},
+	{AT_OPTIONS, "JVMFlag", "flags", 8, true},
+	{AT_OPTIONS, "Flag", "flags", 8, true},
+	{OPTION_NAME, "JVMFlag", "_name", 8, false},
+	{OPTION_NAME, "Flag", "_name", 8, false},
+	{OPTION_ADDRESS, "JVMFlag", "_addr", 8, false},
+	{OPTION_ADDRESS, "Flag", "_addr", 8, false},
 	{AT_HEAP, "CodeCache", "_heap", 8, true},
 	{AT_HEAPS, "CodeCache", "_heaps", 8, true},
 	{AT_CALL_RETURN, "StubRoutines", "_call_stub_return_address", 8, true},
@@ -169,6 +198,8 @@ static const struct {
 	{HS_SIZE_CONST_METHOD, "ConstMethod"},
 	{HS_SIZE_CONSTANT_POOL, "ConstantPool"},
 	{HS_SIZE_PC_DESC, "PcDesc"},
+	{OPTION_SIZE, "JVMFlag"},
+	{OPTION_SIZE, "Flag"},
 };
 
 /* The exported variables: two tables, and how their entries are laid out. */
@@ -469,6 +500,38 @@ static void read_interpreter(struct reading *r)
 	r->values[HS_INTERPRETER_SIZE] = size;
 }
 
+/* Collectors that move objects while Java's threads run. */
+static void visit_option(struct reading *r, const uint8_t *entry)
+{
+	const char *text = string_at(r, word_in(entry, offset_of(r, OPTION_NAME)));
+	uint64_t is_set;
+
+	if (text && (strcmp(text, "UseZGC") == 0 || strcmp(text, "UseShenandoahGC") == 0) &&
+	    (!read_number(r, word_in(entry, offset_of(r, OPTION_ADDRESS)), 1, &is_set) || is_set))
+		r->values[HS_HEAP_MOVES] = true;
+}
+
+static bool has_options(const struct reading *r)
+{
+	const uint64_t size = r->values[OPTION_SIZE];
+
+	return r->values[AT_OPTIONS] != HS_ABSENT && r->values[OPTION_NAME] != HS_ABSENT && r->values[OPTION_ADDRESS] != HS_ABSENT && size >= 16 &&
+	       size <= MAX_STRIDE && offset_of(r, OPTION_NAME) + 8 <= size && offset_of(r, OPTION_ADDRESS) + 8 <= size;
+}
+
+/* What tells whether objects were moved. Without it, they may have been. */
+static void read_collector(struct reading *r)
+{
+	uint64_t table;
+
+	if (r->values[AT_HEAP_OBJECT] != HS_ABSENT)
+		read_number(r, r->values[AT_HEAP_OBJECT], 8, &r->values[HS_HEAP]);
+	r->values[HS_HEAP_MOVES] = false;
+	if (!has_options(r) || !read_number(r, r->values[AT_OPTIONS], 8, &table) ||
+	    !visit_table(r, table, r->values[OPTION_SIZE], offset_of(r, OPTION_NAME), visit_option))
+		r->values[HS_HEAP_MOVES] = true;
+}
+
 /* The first thread of Java is there when stubs and interpreter are made. Some of what is read changes until then. */
 static bool has_started(struct reading *r)
 {
@@ -525,6 +588,7 @@ const char *vmstructs_read(struct target *target, const struct module *module, u
 	    !read_number(&r, r.values[AT_CALL_RETURN], 8, &r.values[HS_CALL_RETURN]) || !has_started(&r))
 		return "it has not started yet, or its code cannot be found";
 	read_interpreter(&r);
+	read_collector(&r);
 	layout_load(out, r.values, HS_FACT_COUNT);
 	return layout_problem(out);
 }

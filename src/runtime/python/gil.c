@@ -8,7 +8,7 @@ enum { GIL_SIZE = 208 }; /* struct _gil_runtime_state: an interval, two words an
 
 bool python_gil_read(const struct python_layout *layout, struct mem *mem, uint64_t interp, struct python_gil *out)
 {
-	uint64_t holder;
+	uint64_t holder, mutex;
 	int32_t locked;
 
 	*out = (struct python_gil){0};
@@ -22,6 +22,7 @@ bool python_gil_read(const struct python_layout *layout, struct mem *mem, uint64
 		return false;
 	/* The holder stays set after it has let go; before the first thread takes it, it is not locked but -1. */
 	out->holder = locked == 1 ? holder : 0;
+	out->settled = mem_read_exact(mem, out->address + layout->at[PY_GIL_MUTEX], &mutex, sizeof(mutex)) && !mutex;
 	return true;
 }
 

@@ -13,6 +13,7 @@
 struct python_gil {
 	uint64_t address;
 	uint64_t holder; /* thread state; 0: nobody has it */
+	bool settled;	 /* nobody is just taking it, or letting go of it: else the holder may be the one before */
 };
 
 /* False: it cannot be read, or this version's is not known. */

@@ -240,6 +240,9 @@ int python_layout_read(const struct python_symbols *symbols, struct mem *mem, st
 	out->at[PY_EVAL_END] = symbols->eval_end;
 	out->at[PY_GIL_HOLDER] = 8;
 	out->at[PY_GIL_LOCKED] = 16;
+	out->at[PY_GIL_MUTEX] = 80;
+	out->at[PY_RLOCK_OWNER] = 24;
+	out->at[PY_RLOCK_COUNT] = 32; /* since 3.14 counted from 0 */
 	if (!python_layout_is_sane(out))
 		return err_set(err, EINVAL, "layout check failed: an offset is beyond its structure");
 	return 0;

@@ -69,6 +69,9 @@ enum python_word {
 	PY_STR_OTHER,  /* and those of any other */
 	PY_GIL_HOLDER, /* in the GIL: the thread state that has or had it, */
 	PY_GIL_LOCKED, /* and whether it has */
+	PY_GIL_MUTEX,  /* and what is locked while these two change */
+	PY_RLOCK_OWNER, /* in an RLock: what pthread_self() is of whoever has it, */
+	PY_RLOCK_COUNT, /* and how often */
 	PY_WORDS,
 };
 

@@ -20,6 +20,7 @@
 #include "runtime/python/strings.h"
 #include "runtime/python/task_stacks.h"
 #include "runtime/python/tasks.h"
+#include "runtime/python/waits.h"
 #include "runtime/replace.h"
 #include "target/recorder.h"
 #include "target/thread_copies.h"
@@ -357,6 +358,31 @@ static bool keep_facts(struct python *py)
 	const struct python_saved parts = saved_parts(py, &py->roster.known);
 
 	return runtime && py->sightings && python_saved_keep(&parts, py->target->snap, runtime);
+}
+
+/* Locks */
+
+static struct python_waits waits_of(struct python *py)
+{
+	return (struct python_waits){
+		.layout = &py->layout, .roster = &py->roster, .mem = &py->recorder.mem, .copies = &py->copies, .gils = &py->gils};
+}
+
+static bool ask_locks(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,
+		      struct ask *wants)
+{
+	const struct python_waits waits = waits_of(state);
+
+	return python_waits_ask(&waits, snap, answers, wants);
+}
+
+static const struct asker locks = {.max_rounds = PYTHON_WAITS_ROUNDS, .ask = ask_locks};
+
+static void tell_waits(void *state, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out)
+{
+	const struct python_waits waits = waits_of(state);
+
+	python_waits_tell(&waits, snap, thread, out);
 }
 
 /* Much is read to find few names and tasks, and only these are kept. */
@@ -748,6 +774,8 @@ const struct runtime_ops python_runtime = {
 	.names = &names,
 	.frames = frames,
 	.thread = tell_thread,
+	.locks = &locks,
+	.waits = tell_waits,
 	.tasks = tasks,
 	.describe = describe,
 	.learn = learn,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-	THREAD_FACTS = 7,   /* words of each thread behind those of the layout, */
+	THREAD_FACTS = 8,   /* words of each thread behind those of the layout, */
 	SIGHTING_FACTS = 2, /* of each code object behind these, */
 	PLACE_FACTS = 2,    /* of each activation of the interpreter, */
 	TASK_FACTS = 3,     /* and of each task at the end */
@@ -32,6 +32,7 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 		*next++ = thread->name;
 		*next++ = thread->is_daemon;
 		*next++ = (uint64_t)thread->native;
+		*next++ = thread->lock;
 	}
 	for (uint32_t i = 0; i < from->sightings->len; i++) {
 		*next++ = from->sightings->data[i].code;
@@ -80,6 +81,7 @@ static bool load_threads(const uint64_t *fact, uint64_t count, struct python_thr
 			.name = fact[4],
 			.is_daemon = fact[5],
 			.native = (pid_t)fact[6],
+			.lock = fact[7],
 		};
 
 		if (!vec_push(out, thread))

@@ -28,6 +28,7 @@ struct python_thread {
 	uint64_t thread; /* what pthread_self() is */
 	uint64_t name;   /* that the program gave it: the address of a str; 0: not known */
 	bool is_daemon;
+	uint64_t lock; /* the lock object that it waits for; 0: none, or it is not known */
 	unsigned match; /* how these two were found (names.c) */
 };
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/locks.h"
+
+#include <string.h>
+
+#include "runtime/python/types.h"
+
+enum {
+	SCANNED = 1024, /* bytes of the stack: the functions that acquire a lock have small frames */
+	LOCK_WORD = 16, /* in a lock object: a pointer to a semaphore, or a byte */
+	ALIGNMENT = 16, /* of objects */
+	BESIDE = 8,	/* before the futex: the address of that byte */
+	MAX_COUNT = 1 << 30,
+};
+
+/* Objects of that kind are in memory that can be written, of no file, and not on the stack itself. */
+static bool may_be_object(const struct snapshot *snap, const struct snap_thread *t, uint64_t address)
+{
+	const struct map_entry *map = address % ALIGNMENT ? NULL : maps_find(&snap->maps, address);
+
+	return map && map->perms & MAP_PERM_WRITE && !map->inode && map->end - address >= PYTHON_LOCK_BYTES &&
+	       (address < t->stack.start || address >= t->stack.region_end);
+}
+
+static size_t add(const struct snapshot *snap, const struct snap_thread *t, uint64_t address, uint64_t *out, size_t n)
+{
+	if (n == PYTHON_LOCK_CANDIDATES || !may_be_object(snap, t, address))
+		return n;
+	for (size_t i = 0; i < n; i++)
+		if (out[i] == address)
+			return n;
+	out[n] = address;
+	return n + 1;
+}
+
+size_t python_lock_candidates(const struct snapshot *snap, const struct snap_thread *t, uint64_t out[PYTHON_LOCK_CANDIDATES])
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < sizeof(t->regs.v) / sizeof(t->regs.v[0]); i++)
+		if (t->regs.valid >> i & 1)
+			n = add(snap, t, t->regs.v[i], out, n);
+	for (uint64_t at = -t->stack.start % 8; at + 8 <= t->stack.len && at < SCANNED; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, t->stack.data + at, sizeof(word));
+		n = add(snap, t, word, out, n);
+	}
+	return n;
+}
+
+uint64_t python_lock_word(const uint8_t bytes[PYTHON_LOCK_BYTES])
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + LOCK_WORD, sizeof(word));
+	return word;
+}
+
+uint64_t python_lock_beside(const struct snap_thread *t, struct mem *mem)
+{
+	const uint64_t futex = t->syscall.args[0];
+	uint64_t byte;
+
+	if (futex < t->stack.start + BESIDE || futex >= t->stack.region_end || !mem_read_exact(mem, futex - BESIDE, &byte, sizeof(byte)) ||
+	    byte <= LOCK_WORD)
+		return 0;
+	return byte - LOCK_WORD;
+}
+
+static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
+{
+	return mem_read_exact(mem, address, out, sizeof(*out));
+}
+
+static bool is_named(const struct python_type *type, const char *name)
+{
+	const char *dot = strrchr(type->name, '.');
+
+	return strcmp(dot ? dot + 1 : type->name, name) == 0 && (!dot || strncmp(type->name, "_thread.", 8) == 0);
+}
+
+bool python_lock_read(const struct python_layout *layout, struct mem *mem, uint64_t object, struct python_lock *out)
+{
+	struct python_type type;
+
+	*out = (struct python_lock){.kind = WAIT_PYTHON_LOCK};
+	if (!python_type_read(mem, object, &type))
+		return false;
+	if (is_named(&type, "lock"))
+		return true;
+	if (!is_named(&type, "RLock") || type.basic_size < layout->at[PY_RLOCK_COUNT] + sizeof(out->count))
+		return false;
+	out->kind = WAIT_PYTHON_RLOCK;
+	if (!read_u64(mem, object + layout->at[PY_RLOCK_OWNER], &out->owner) ||
+	    !read_u64(mem, object + layout->at[PY_RLOCK_COUNT], &out->count) || out->count > MAX_COUNT)
+		out->owner = out->count = 0;
+	return true;
+}

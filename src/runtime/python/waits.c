@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/python/waits.h"
+
+#include "runtime/python/gil.h"
+#include "runtime/python/locks.h"
+
+/* What it waits for is a futex; of such a thread of Python more may be known. NULL: it is none. */
+static struct python_thread *find_waiter(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t)
+{
+	const struct python_thread *own = python_roster_find(py->roster, t->tid);
+
+	if (!own || t->status != THREAD_CAPTURED || t->state == 'R' || t->syscall.state != SYSCALL_IN ||
+	    !arch_is_futex(snap->arch, t->syscall.nr))
+		return NULL;
+	return &py->roster->known.data[own - py->roster->known.data];
+}
+
+/* Whether it waits for the GIL of any of its interpreters, as of the instant at which it was read. */
+static bool waits_for_gil(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, const struct python_thread *own)
+{
+	struct thread_copies_mem copies;
+	struct python_gil gil;
+
+	if (!thread_copies_mem_init(&copies, py->copies, snap, t))
+		return false;
+	for (; own; own = python_roster_find_other(py->roster, own))
+		if (python_gil_read(py->layout, &copies.mem, own->interp, &gil) &&
+		    python_gil_find_wait(&gil, snap->arch, t) == GIL_AWAITED)
+			return true;
+	return false;
+}
+
+/* What others wait for is read again where somebody waits for the GIL: see stays_where_it_is() in wait/waits.c. */
+static bool want_again(const struct python_waits *py, const struct snapshot *snap, struct ask *wants)
+{
+	bool any = false, ok = true;
+
+	for (size_t i = 0; !any && i < snap->threads.len; i++) {
+		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+
+		any = own && waits_for_gil(py, snap, &snap->threads.data[i], own);
+	}
+	for (size_t i = 0; any && ok && i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+
+		if (t->status == THREAD_CAPTURED && t->state != 'R' && t->syscall.state == SYSCALL_IN && arch_is_futex(snap->arch, t->syscall.nr))
+			ok = ask_want(wants, t->syscall.args[0], WAIT_BYTES, ASK_BYTES);
+	}
+	return ok;
+}
+
+/* Each once for all threads. */
+static bool want_candidates(const struct snapshot *snap, const struct snap_thread *t, struct u64map *seen, struct ask *wants)
+{
+	uint64_t candidates[PYTHON_LOCK_CANDIDATES];
+	const size_t n = python_lock_candidates(snap, t, candidates);
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < n; i++) {
+		bool created = false;
+
+		ok = u64map_put(seen, candidates[i], &created) && (!created || ask_want(wants, candidates[i], PYTHON_LOCK_BYTES, ASK_PASSING));
+	}
+	return ok;
+}
+
+/* Takes the object, if it is a lock; what tells that is kept. */
+static bool take_lock(const struct python_waits *py, struct python_thread *own, uint64_t object)
+{
+	struct python_lock lock;
+
+	if (!object || !python_lock_read(py->layout, py->mem, object, &lock))
+		return false;
+	own->lock = object;
+	return true;
+}
+
+static bool find_lock_beside(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_thread *own)
+{
+	struct thread_copies_mem copies;
+
+	return thread_copies_mem_init(&copies, py->copies, snap, t) && take_lock(py, own, python_lock_beside(t, &copies.mem));
+}
+
+/* The futexes for which an object is looked for; false when memory is exhausted. */
+static bool list_semaphores(const struct python_waits *py, const struct snapshot *snap, struct u64map *out)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		bool created;
+		uint64_t *slot = own && !own->lock ? u64map_put(out, snap->threads.data[i].syscall.args[0], &created) : NULL;
+
+		if (slot)
+			*slot = 0;
+		else if (own && !own->lock)
+			return false;
+	}
+	return true;
+}
+
+/* Which of the candidates points to one of these. */
+static void find_objects(const struct python_waits *py, const struct ask *answers, struct u64map *semaphores)
+{
+	struct python_lock lock;
+
+	for (size_t i = 0; i < answers->len; i++) {
+		const struct ask_range *range = &answers->data[i];
+		uint64_t *slot = range->keep == ASK_PASSING && range->got == PYTHON_LOCK_BYTES
+					 ? u64map_find(semaphores, python_lock_word(range->data))
+					 : NULL;
+
+		if (slot && !*slot && python_lock_read(py->layout, py->mem, range->address, &lock))
+			*slot = range->address;
+	}
+}
+
+static bool find_locks(const struct python_waits *py, const struct snapshot *snap, const struct ask *answers)
+{
+	struct u64map semaphores = {0};
+	const bool ok = list_semaphores(py, snap, &semaphores);
+
+	if (ok)
+		find_objects(py, answers, &semaphores);
+	for (size_t i = 0; ok && i < snap->threads.len; i++) {
+		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		const uint64_t *slot = own && !own->lock ? u64map_find(&semaphores, snap->threads.data[i].syscall.args[0]) : NULL;
+
+		if (slot)
+			own->lock = *slot;
+	}
+	u64map_deinit(&semaphores);
+	return ok;
+}
+
+bool python_waits_ask(const struct python_waits *py, const struct snapshot *snap, const struct ask *answers, struct ask *wants)
+{
+	struct u64map seen = {0};
+	bool ok;
+
+	if (answers->len)
+		return find_locks(py, snap, answers);
+	ok = want_again(py, snap, wants);
+	for (size_t i = 0; ok && i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+		struct python_thread *own = find_waiter(py, snap, t);
+
+		if (own)
+			own->lock = 0;
+		if (own && !waits_for_gil(py, snap, t, own) && !find_lock_beside(py, snap, t, own))
+			ok = want_candidates(snap, t, &seen, wants);
+	}
+	u64map_deinit(&seen);
+	return ok;
+}
+
+/* By its thread state, or by what pthread_self() is. 0: it is none of those that are known. */
+static pid_t find_tid(const struct python_waits *py, uint64_t tstate, uint64_t self)
+{
+	for (size_t i = 0; i < py->roster->known.len; i++)
+		if (tstate ? py->roster->known.data[i].tstate == tstate : py->roster->known.data[i].thread == self)
+			return py->roster->known.data[i].tid;
+	return 0;
+}
+
+static const struct python_gil *gil_seen_by(const struct python_waits *py, uint64_t tstate)
+{
+	const uint64_t *slot = u64map_find(py->gils, tstate);
+
+	return slot ? (const struct python_gil *)(uintptr_t)*slot : NULL;
+}
+
+static void tell_gil(const struct python_waits *py, const struct python_gil *gil, struct runtime_wait *out)
+{
+	const struct python_gil *own = gil_seen_by(py, gil->holder);
+
+	*out = (struct runtime_wait){
+		.kind = WAIT_GIL,
+		.address = gil->address,
+		.owner = gil->holder ? find_tid(py, gil->holder, 0) : 0,
+		.endless = true, /* it gets up only to ask for it again */
+		.doubtful = !gil->settled || !own || !own->settled || own->holder != gil->holder,
+	};
+	out->holder = out->owner ? HOLDER_THREAD : HOLDER_NONE;
+}
+
+static void tell_lock(const struct python_waits *py, const struct python_thread *thread, struct runtime_wait *out)
+{
+	struct python_lock lock;
+
+	if (!python_lock_read(py->layout, py->mem, thread->lock, &lock))
+		return;
+	*out = (struct runtime_wait){.kind = lock.kind, .address = thread->lock, .later = true, .type = "_thread.lock"};
+	if (lock.kind != WAIT_PYTHON_RLOCK)
+		return;
+	out->type = "_thread.RLock";
+	out->owner = lock.owner ? find_tid(py, 0, lock.owner) : 0;
+	out->holder = out->owner ? HOLDER_THREAD : lock.owner ? HOLDER_NOT_RECORDED : HOLDER_NONE;
+	out->count = out->owner ? lock.count + (python_minor(py->layout) >= 14) : 0;
+}
+
+void python_waits_tell(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *thread, struct runtime_wait *out)
+{
+	const struct python_thread *first = python_roster_find(py->roster, thread->tid);
+
+	for (const struct python_thread *own = first; own && !out->kind; own = python_roster_find_other(py->roster, own)) {
+		const struct python_gil *gil = gil_seen_by(py, own->tstate);
+
+		if (gil && gil->holder != own->tstate && python_gil_find_wait(gil, snap->arch, thread) == GIL_AWAITED)
+			tell_gil(py, gil, out);
+	}
+	if (first && first->lock && !out->kind)
+		tell_lock(py, first, out);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "wait/runtime_locks.h"
+
+#include <string.h>
+
+#include "wait/library_frames.h"
+#include "wait/stillness.h"
+
+static bool is_python_lock(enum wait_kind kind)
+{
+	return kind == WAIT_PYTHON_LOCK || kind == WAIT_PYTHON_RLOCK;
+}
+
+static bool is_parking(enum wait_kind kind)
+{
+	return kind >= WAIT_JAVA_LOCK && kind <= WAIT_JAVA_PARK;
+}
+
+/* What was read after the capture counts if the thread has not run until then. */
+static bool is_told(const struct wait_threads *threads, const struct trace_thread *t)
+{
+	return t->told.kind && (!t->told.later || stillness_lasts(threads, t->thread));
+}
+
+/* By frames alone: what there is to say of the kind, and nothing of the object. */
+static enum wait_kind kind_by_frames(const struct trace_thread *t)
+{
+	enum wait_kind kind = library_wait_python(t->user);
+
+	if (!kind)
+		kind = library_wait_java(t->user);
+	if (!kind && t->runtime.state && strcmp(t->runtime.state, "BLOCKED") == 0)
+		kind = WAIT_MONITOR;
+	return kind;
+}
+
+static bool is_certain(const struct wait_threads *threads, const struct trace_thread *t, const struct wait *w)
+{
+	const struct snap_thread *owner = w->holder == HOLDER_THREAD ? wait_thread_with_tid(threads, w->owner) : NULL;
+
+	if (!owner || t->told.doubtful || (is_parking(w->kind) && !library_is_parked(t->user)))
+		return false;
+	return t->told.later ? stillness_of_last_look(threads, t->thread, owner) : stillness_of_capture(t->thread, owner);
+}
+
+static void take_told(const struct runtime_wait *told, struct wait *w)
+{
+	w->kind = told->kind;
+	w->address = told->address;
+	w->type = told->type;
+	w->holder = told->holder;
+	w->owner = told->holder == HOLDER_THREAD ? told->owner : 0;
+	w->count = told->count;
+	w->timed &= !told->endless;
+}
+
+/* What its library's functions know better than the objects that they use. */
+static void refine(const struct trace_thread *t, struct wait *w)
+{
+	const enum wait_kind python = is_python_lock(w->kind) ? library_wait_python(t->user) : WAIT_NOTHING;
+
+	if (python && w->holder != HOLDER_THREAD)
+		w->kind = python;
+	if (w->kind == WAIT_NOTIFICATION && t->told.subject && library_is_join(t->user)) {
+		w->kind = WAIT_JAVA_JOIN;
+		w->holder = HOLDER_THREAD;
+		w->owner = t->told.subject;
+	}
+}
+
+bool runtime_lock_find(const struct wait_threads *threads, const struct trace_thread *t, struct wait *w)
+{
+	const struct wait none = *w;
+
+	*w = (struct wait){.word = t->thread->syscall.args[0], .timed = t->thread->syscall.args[3] != 0};
+	if (is_told(threads, t)) {
+		take_told(&t->told, w);
+		refine(t, w);
+		w->certain = is_certain(threads, t, w);
+	} else {
+		w->kind = kind_by_frames(t);
+	}
+	if (!w->kind) {
+		*w = none;
+		return false;
+	}
+	w->owner_pid = w->holder == HOLDER_THREAD ? t->snap->pid : 0;
+	return true;
+}

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""What threads of Java and Python wait for, in terms of their languages, who holds it, and deadlocks: against programs that know."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from harness import ROOT, TIMEOUT, native, rounds, run, until, wait_until
+from javas import JAVA
+from pythons import CHOSEN
+
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at a program with many locks
+
+
+def wait_of(doc, name):
+    """What the thread of that name waits for; None: for nothing that is known."""
+    found = [th for th in doc["threads"] if th["name"] == name]
+    return found[0]["waits_for"] if len(found) == 1 else None
+
+
+def tid_of(doc, name):
+    return next(th["tid"] for th in doc["threads"] if th["name"] == name)
+
+
+def why(t, *args, settled):
+    """The document, once it says what is expected: a thread may still be on its way there, and others may run."""
+
+    def look():
+        r = run("why", "--json", *args, t.pid)
+        assert r.code in (0, 3, 4), r
+        return r.doc
+
+    return until(look, settled)
+
+
+def said(condition, *args):
+    """What a command says in the end: threads that wait for a monitor get up now and then, and may do so just when they are looked at."""
+    results = []
+
+    def again():
+        results.append(run(*args))
+        return condition(results[-1])
+
+    wait_until(again, "it is said")
+    return results[-1]
+
+
+def kind_is(name, kind, **facts):
+    def is_there(doc):
+        found = wait_of(doc, name)
+        return found and found["kind"] == kind and all(found[key] == value for key, value in facts.items())
+
+    return is_there
+
+
+def assert_cycle(doc, names):
+    assert len(doc["deadlocks"]) == 1, doc["deadlocks"]
+    cycle = [member["tid"] for member in doc["deadlocks"][0]]
+    assert sorted(cycle) == sorted(tid_of(doc, name) for name in names)
+    waits = {th["tid"]: th["waits_for"] for th in doc["threads"]}
+    for tid, following in zip(cycle, cycle[1:] + cycle[:1]):
+        assert waits[tid]["owner_tid"] == following and waits[tid]["certain"] and not waits[tid]["timed"]
+
+
+def assert_healthy(t, kinds):
+    """Somebody waits for somebody, but never all round."""
+    seen = set()
+    for _ in rounds(LOOKS):
+        r = run("why", "--json", t.pid)
+        assert r.code in (0, 3), r
+        assert r.doc["deadlocks"] == []
+        seen |= {w["kind"] for w in (th["waits_for"] for th in r.doc["threads"]) if w and w["holder"] == "thread"}
+    assert seen & kinds, seen
+
+
+# Java
+
+NONFAIR = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
+JAVA_OWNED = {
+    "monitor": ("monitor", "JavaLocks$Account"),
+    "recursive": ("monitor", "JavaLocks$Account"),
+    "inflated": ("monitor", "JavaLocks$Account"),
+    "again": ("monitor", "JavaLocks$Account"),
+    "lock": ("java_lock", NONFAIR),
+    "fair": ("java_lock", "java.util.concurrent.locks.ReentrantLock$FairSync"),
+    "timed": ("java_lock", NONFAIR),
+    "write": ("java_lock", "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"),
+    "read": ("java_lock", "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"),
+    "join": ("java_join", "java.lang.Thread"),
+}
+
+
+@pytest.mark.parametrize("what", JAVA_OWNED)
+def test_java_owner(java, source, what):
+    t = java(what, main="JavaLocks")
+    kind, type_name = JAVA_OWNED[what]
+    doc = why(t, source, settled=kind_is("waiter", kind, holder="thread", certain=True))
+    found = wait_of(doc, "waiter")
+    assert (found["owner_tid"], found["owner_pid"]) == (tid_of(doc, "holder"), t.pid)
+    assert found["type"] == type_name
+    assert found["timed"] == (what == "timed")
+    assert doc["deadlocks"] == []
+    if what == "recursive":
+        assert found["count"] in (3, 1)  # where locks are not part of the monitor, these count
+
+
+JAVA_OWNERLESS = {
+    "readers": ("java_lock", "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync", "readers"),
+    "condition": ("java_condition", "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject", "not_recorded"),
+    "semaphore": ("java_semaphore", "java.util.concurrent.Semaphore$NonfairSync", "not_recorded"),
+    "latch": ("java_latch", "java.util.concurrent.CountDownLatch$Sync", "not_recorded"),
+    "park": ("java_park", "JavaLocks$Account", "not_recorded"),
+    "bare-park": ("java_park", None, "not_recorded"),
+    "wait": ("notification", "JavaLocks$Account", "not_recorded"),
+    "wait-timed": ("notification", "JavaLocks$Account", "not_recorded"),
+}
+
+
+@pytest.mark.parametrize("what", JAVA_OWNERLESS)
+def test_java_without_owner(java, source, what):
+    t = java(what, main="JavaLocks")
+    kind, type_name, holder = JAVA_OWNERLESS[what]
+    doc = why(t, source, settled=kind_is("waiter", kind, type=type_name))
+    found = wait_of(doc, "waiter")
+    assert (found["holder"], found["owner_tid"], found["certain"]) == (holder, None, False)
+    assert found["timed"] == (what == "wait-timed")
+
+
+def jstack_cycles(text):
+    """The names in the deadlocks that it tells, each once."""
+    return [set(re.findall(r'^"(.*)":$', part.split("=" * 10)[-1].partition("Java stack")[0], re.M))
+            for part in text.split("Found one Java-level deadlock:")[1:]]
+
+
+RINGS = {"monitors": 3, "locks": 3, "mixed": 4, "join-ring": 2}
+
+
+@pytest.mark.parametrize("what", RINGS)
+def test_java_deadlock(java, source, what):
+    t = java(what, main="JavaLocks")
+    names = [f"ring-{i}" for i in range(RINGS[what])]
+    assert_cycle(why(t, source, settled=lambda doc: doc["deadlocks"]), names)
+    r = said(lambda r: r.code == 4, "why", source, t.pid)
+    assert re.search(rf"^DEADLOCK: {len(names)} threads wait for each other$", r.out, re.M), r.out
+    for name in names:
+        assert re.search(rf"^  tid \d+ {name} waits for .*(, held by|:) tid \d+ ring-\d$", r.out, re.M), r.out
+    assert "JavaLocks." in r.out.partition("DEADLOCK")[2]
+
+
+@pytest.mark.parametrize("what", ["monitors", "locks", "mixed"])
+def test_java_deadlock_as_jstack_says(java, tool, what):
+    if JAVA != ["java"]:
+        pytest.skip("jstack is of the host's Java")
+    t = java(what, main="JavaLocks")
+    doc = why(t, settled=lambda doc: doc["deadlocks"])
+    said = subprocess.run([tool("jstack"), str(t.pid)], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    names = {th["tid"]: th["name"] for th in doc["threads"]}
+    assert [{names[member["tid"]] for member in cycle} for cycle in doc["deadlocks"]] == jstack_cycles(said), said
+
+
+def test_java_words(java):
+    t = java("recursive", main="JavaLocks")
+    doc = why(t, settled=kind_is("waiter", "monitor", holder="thread", certain=True))
+    waits = rf"tid {tid_of(doc, 'waiter')} waiter waits for the monitor of JavaLocks\$Account 0x[0-9a-f]+, held by tid {tid_of(doc, 'holder')} holder"
+    said(lambda r: re.search(rf"^{waits}", r.out, re.M), "why", t.pid)
+    words = r"^  waits for the monitor of JavaLocks\$Account 0x[0-9a-f]+, held by tid \d+ holder"
+    said(lambda r: re.search(words, r.out, re.M), t.pid)
+
+
+def test_java_one_thread(java):
+    """The owner is told also where it is not looked at, and then it is not certain."""
+    t = java("lock", main="JavaLocks")
+    doc = why(t, settled=kind_is("waiter", "java_lock", holder="thread", certain=True))
+    found = run("--json", "-t", tid_of(doc, "waiter"), t.pid).doc["threads"][0]["waits_for"]
+    assert (found["owner_tid"], found["certain"]) == (tid_of(doc, "holder"), False)
+
+
+def test_java_saved(java, tmp_path):
+    t = java("mixed", main="JavaLocks")
+    why(t, settled=lambda doc: doc["deadlocks"])
+    file = tmp_path / "snap"
+
+    def waits(doc):
+        return {th["tid"]: th["waits_for"] for th in doc["threads"]}
+
+    live = said(lambda r: any(wait and wait["certain"] and wait["kind"] == "java_lock" for wait in waits(r.doc).values()),
+                "--json", "--save", file, t.pid).doc
+    assert waits(run("replay", "--json", file).doc) == waits(live)
+
+
+@pytest.mark.parametrize("collector", ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:-UseCompressedOops"])
+def test_java_other_heaps(java, collector):
+    t = java("mixed", main="JavaLocks", options=[collector])
+    assert_cycle(why(t, settled=lambda doc: doc["deadlocks"]), [f"ring-{i}" for i in range(4)])
+
+
+def test_java_healthy(java):
+    assert_healthy(java("healthy", main="JavaLocks", options=["-Xmx64m"]), {"monitor", "java_lock"})
+
+
+def test_java_schema(java):
+    jsonschema = pytest.importorskip("jsonschema")
+    t = java("mixed", main="JavaLocks")
+    doc = why(t, settled=lambda doc: doc["deadlocks"])
+    jsonschema.validate(doc, json.loads((ROOT / "docs/schema/why.schema.json").read_text()))
+
+
+# Python
+
+
+@pytest.fixture(params=[CHOSEN[0], *[native(version) for version in CHOSEN[1:]]])
+def version(request):
+    return request.param
+
+
+PYTHON_OWNED = {"gil": "gil", "rlock": "python_rlock", "rlock-timed": "python_rlock", "with": "python_rlock"}
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("what", PYTHON_OWNED)
+def test_python_owner(python, source, what):
+    t = python("locks.py", what)
+    doc = why(t, source, settled=kind_is("waiter", PYTHON_OWNED[what], holder="thread", certain=True))
+    found = wait_of(doc, "waiter")
+    assert (found["owner_tid"], found["owner_pid"]) == (tid_of(doc, "holder"), t.pid)
+    assert found["timed"] == (what == "rlock-timed")
+    assert found["count"] == {"gil": None, "rlock": 3}.get(what, 1)
+    assert doc["deadlocks"] == []
+
+
+PYTHON_OWNERLESS = {
+    "lock": "python_lock",
+    "condition": "python_condition",
+    "wait-for": "python_condition",
+    "event": "python_event",
+    "event-timed": "python_event",
+    "semaphore": "python_semaphore",
+    "barrier": "python_barrier",
+    "item": "python_item",
+    "room": "python_room",
+    "done": "python_done",
+    "future": "python_future",
+    "join": "python_join",
+}
+
+
+@pytest.mark.parametrize("what", PYTHON_OWNERLESS)
+def test_python_without_owner(python, source, what):
+    t = python("locks.py", what)
+    doc = why(t, source, settled=kind_is("waiter", PYTHON_OWNERLESS[what]))
+    found = wait_of(doc, "waiter")
+    assert (found["holder"], found["owner_tid"], found["certain"]) == ("not_recorded", None, False)
+    assert found["timed"] == (what == "event-timed")
+
+
+def test_python_worker_of_a_pool(python):
+    why(python("locks.py", "worker"), settled=kind_is("waiter_0", "python_item"))
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("what", ["abba", "gil-mutex"])
+def test_python_deadlock(python, source, what):
+    t = python("locks.py", what)
+    assert_cycle(why(t, source, settled=lambda doc: doc["deadlocks"]), ["ring-0", "ring-1"])
+    r = said(lambda r: r.code == 4, "why", source, t.pid)
+    for name in ("ring-0", "ring-1"):
+        thing = r"RLock 0x\w+" if what == "abba" else r"(the GIL|mutex 0x.*)"
+        assert re.search(rf"^  tid \d+ {name} waits for {thing}, held by tid \d+ ring-\d$", r.out, re.M), r.out
+    assert "locks.py" in r.out.partition("DEADLOCK")[2]
+
+
+def test_python_words(python):
+    t = python("locks.py", "lock")
+    said(lambda r: re.search(r"^tid \d+ waiter waits for lock 0x\w+, which does not record who holds it$", r.out, re.M), "why", t.pid)
+    t = python("locks.py", "rlock")
+    said(lambda r: re.search(r"^tid \d+ waiter waits for RLock 0x\w+, held by tid \d+ holder \(3 times\)", r.out, re.M), "why", t.pid)
+    t = python("locks.py", "gil")
+    said(lambda r: re.search(r"^tid \d+ waiter waits for the GIL, held by tid \d+ holder, which is in ", r.out, re.M), "why", t.pid)
+
+
+def test_python_threads_that_wait_for_the_same(python):
+    """Each has a lock of its own underneath, which is of no interest."""
+    t = python("locks.py", "workers")
+    said(lambda r: re.search(r"^5 threads wait for an item of a queue$", r.out, re.M), "why", t.pid)
+
+
+@pytest.mark.parametrize("what", ["abba", "gil-mutex"])
+def test_python_saved(python, tmp_path, what):
+    t = python("locks.py", what)
+    file = tmp_path / "snap"
+
+    def waits(doc):
+        return {th["tid"]: th["waits_for"] for th in doc["threads"]}
+
+    live = said(lambda r: sum(bool(wait and wait["certain"]) for wait in waits(r.doc).values()) >= 2, "--json", "--save", file, t.pid).doc
+    assert waits(run("replay", "--json", file).doc) == waits(live)
+
+
+def test_python_healthy(python):
+    assert_healthy(python("locks.py", "healthy"), {"python_rlock", "gil", "mutex"})

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Threads that wait for Python's locks, and for what its library makes of these, each for ever; threads that wait for each other; and
+"healthy", which takes many locks in order for ever. The threads have their names; "ready" comes when all are about to wait."""
+
+import concurrent.futures
+import ctypes
+import queue
+import sys
+import threading
+import time
+
+what = sys.argv[1]
+held = threading.Event()
+keeps_gil = ctypes.PyDLL(None)
+lets_go = ctypes.CDLL(None)
+mutex = ctypes.create_string_buffer(64)  # all zero is an unlocked one
+
+
+def start(name, function, *args):
+    thread = threading.Thread(target=function, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def keep():
+    held.set()
+    while True:
+        time.sleep(1000)
+
+
+def pair(take, times=1, **how):
+    """Owned by "holder", wanted by "waiter"."""
+
+    def hold():
+        for _ in range(times):
+            take()
+        keep()
+
+    start("holder", hold)
+    held.wait()
+    start("waiter", lambda: take(**how))
+
+
+def fill(q):
+    while True:
+        q.put(1)
+
+
+def unfinished(q):
+    q.put(1)
+    q.join()
+
+
+def never():
+    time.sleep(1000)
+
+
+def result():
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    pool.submit(never).result()
+
+
+def idle_worker():
+    pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="waiter")
+    pool.submit(int).result()
+    threading.main_thread().pool = pool  # it ends when nobody has it
+
+
+def wait_for_condition():
+    condition = threading.Condition()
+    with condition:
+        condition.wait()
+
+
+def wait_for_condition_that():
+    condition = threading.Condition()
+    with condition:
+        condition.wait_for(lambda: False)
+
+
+OWNERLESS = {
+    "condition": wait_for_condition,
+    "wait-for": wait_for_condition_that,
+    "event": lambda: threading.Event().wait(),
+    "event-timed": lambda: threading.Event().wait(100000),
+    "semaphore": lambda: threading.Semaphore(0).acquire(),
+    "barrier": lambda: threading.Barrier(2).wait(),
+    "item": lambda: queue.Queue().get(),
+    "room": lambda: fill(queue.Queue(1)),
+    "done": lambda: unfinished(queue.Queue()),
+    "future": result,
+    "join": lambda: start("joined", keep).join(),
+}
+
+
+def abba(locks, own):
+    with locks[own]:
+        gate.wait()
+        with locks[1 - own]:
+            raise AssertionError("this is a deadlock")
+
+
+def spin_with_mutex():
+    """Has the mutex, and wants the GIL again and again."""
+    lets_go.pthread_mutex_lock(mutex)
+    held.set()
+    while True:
+        pass
+
+
+def want_mutex():
+    """Keeps the GIL while it waits for the mutex."""
+    keeps_gil.pthread_mutex_lock(mutex)
+
+
+def hold_gil():
+    keeps_gil.sleep(100000)
+
+
+rounds = 0
+
+
+def in_order(locks, first, depth):
+    global rounds
+    if not depth or first >= len(locks):
+        rounds += 1
+        if rounds % 50 == 0:
+            time.sleep(0.0001)
+        return
+    if first % 3 == 2:  # the mutexes of the C library: the GIL is let go while one is waited for
+        lets_go.pthread_mutex_lock(mutexes[first])
+        in_order(locks, first + 1 + depth % 3, depth - 1)
+        keeps_gil.pthread_mutex_unlock(mutexes[first])
+    else:
+        with locks[first]:
+            in_order(locks, first + 1 + depth % 3, depth - 1)
+
+
+def work(seed, locks):
+    while True:
+        seed += 1
+        in_order(locks, seed % 5, 1 + seed % 4)
+
+
+if what == "gil":
+    start("waiter", lambda: [None for _ in iter(int, 1)])
+    start("holder", lambda: (held.wait(), print("ready", flush=True), hold_gil()))
+    held.set()
+    threading.Event().wait()
+elif what == "lock":
+    pair(threading.Lock().acquire)
+elif what == "rlock":
+    pair(threading.RLock().acquire, 3)
+elif what == "rlock-timed":
+    pair(threading.RLock().acquire, timeout=100000)
+elif what == "with":
+    lock = threading.RLock()
+    pair(lock.__enter__)
+elif what == "abba":
+    gate = threading.Barrier(2)
+    rlocks = [threading.RLock(), threading.RLock()]
+    start("ring-0", abba, rlocks, 0)
+    start("ring-1", abba, rlocks, 1)
+elif what == "gil-mutex":
+    start("ring-0", spin_with_mutex)
+    held.wait()
+    start("ring-1", lambda: (print("ready", flush=True), want_mutex()))
+    threading.Event().wait()
+elif what == "healthy":
+    mutexes = [ctypes.create_string_buffer(64) for _ in range(12)]
+    rlocks = [threading.RLock() for _ in range(12)]
+    for number in range(16):
+        start(f"worker-{number}", work, number, rlocks)
+elif what == "workers":
+    for number in range(5):
+        start(f"worker-{number}", queue.Queue().get)
+elif what == "worker":
+    idle_worker()
+else:
+    start("waiter", OWNERLESS[what])
+print("ready", flush=True)
+for line in sys.stdin:
+    print(rounds, flush=True)
