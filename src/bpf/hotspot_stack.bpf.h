@@ -218,11 +218,11 @@ __attribute__((noinline)) int read_blob(struct walk *w, __u32 which)
 #if defined(__TARGET_ARCH_x86)
 #define top_scan_native top_scan_x86_64
 #define top_prologue_native top_prologue_x86_64
-#define top_epilogue_native top_epilogue_x86_64
+#define top_know_stub_native top_know_stub_x86_64
 #else
 #define top_scan_native top_scan_aarch64
 #define top_prologue_native top_prologue_aarch64
-#define top_epilogue_native top_epilogue_aarch64
+#define top_know_stub_native top_know_stub_aarch64
 #endif
 
 static long scan_top(__u32 index, void *ctx)
@@ -231,6 +231,38 @@ static long scan_top(__u32 index, void *ctx)
 
 	return !scratch || !top_scan_native(&scratch->java.code, index, &scratch->java.scan);
 }
+
+#if defined(__TARGET_ARCH_x86)
+
+static int find_top_behind_prologue(struct java_walk *j, __u32 which)
+{
+	return top_epilogue_x86_64(&j->code);
+}
+
+#else
+
+static long look_back(__u32 index, void *ctx)
+{
+	struct stack_scratch *scratch = get_scratch(*(__u32 *)ctx);
+
+	return !scratch || !top_look_back_aarch64(&scratch->java.code, index, &scratch->java.scan);
+}
+
+static long follow_top(__u32 index, void *ctx)
+{
+	struct stack_scratch *scratch = get_scratch(*(__u32 *)ctx);
+
+	return !scratch || !top_follow_aarch64(&scratch->java.code, index, &scratch->java.scan);
+}
+
+static int find_top_behind_prologue(struct java_walk *j, __u32 which)
+{
+	bpf_loop(TOP_BEFORE, look_back, &which, 0);
+	bpf_loop(TOP_BEHIND, follow_top, &which, 0);
+	return top_epilogue_aarch64(&j->code, &j->scan);
+}
+
+#endif
 
 /* How much of its frame a method has that was interrupted: enum top_state. */
 __attribute__((noinline)) int find_top(__u32 which)
@@ -249,9 +281,12 @@ __attribute__((noinline)) int find_top(__u32 which)
 	len = code->end - code->start;
 	if (len > TOP_MAX_WINDOW || bpf_probe_read_user(code->bytes, len, (void *)code->start))
 		return TOP_UNKNOWN;
-	if (!top_is_prologue(code))
-		return top_epilogue_native(code);
+	if (code->is_stub && !top_know_stub_native(code))
+		return TOP_UNKNOWN;
+	code->link = HAS_LINK && scratch->walk.has_lr ? scratch->walk.lr : 0;
 	scratch->java.scan = (struct top_scan){};
+	if (!top_is_prologue(code))
+		return find_top_behind_prologue(&scratch->java, which);
 	bpf_loop(TOP_MAX_WINDOW, scan_top, &which, 0);
 	return top_prologue_native(code, &scratch->java.scan);
 }
@@ -282,6 +317,28 @@ static __u64 below_frame(struct walk *w)
 
 #endif
 
+/*
+ * Whether the link register agrees with the return address of a frame that ends there: that is still in it, or a call has put
+ * another one there. If it leads elsewhere, the frame is none.
+ */
+static bool agrees_with_link(struct walk *w, const struct top_code *code, __u64 above)
+{
+	__u64 pc;
+
+	if (!HAS_LINK || !w->has_lr || (w->lr >= code->code_begin && w->lr < code->code_end))
+		return true;
+	return !read_word(w, above - 8, &pc) || strip_code(pc) == w->lr;
+}
+
+/* A wrapper of a native method makes a second frame in some places, to call the virtual machine. */
+static bool returns_to_itself(struct walk *w, const struct top_code *code)
+{
+	__u64 pc;
+
+	return has_java_frame_pointer(w) && read_word(w, w->fp + 8, &pc) && strip_code(pc) >= code->code_begin &&
+	       strip_code(pc) < code->code_end;
+}
+
 /* Compiled methods, wrappers and most stubs: the size of their frames is known. */
 __attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
 {
@@ -295,7 +352,10 @@ __attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
 		return java_step_by_record(w, above + below_frame(w));
 	switch (find_top(which)) {
 	case TOP_WHOLE:
-		return java_step_by_record(w, above);
+		above += scratch->java.scan.below;
+		return agrees_with_link(w, &scratch->java.code, above) ? java_step_by_record(w, above) : JAVA_STEP_UNKNOWN;
+	case TOP_AT_FP:
+		return returns_to_itself(w, &scratch->java.code) ? JAVA_STEP_UNKNOWN : java_step_by_frame_pointer(w);
 	case TOP_RECORD:
 		return java_step_by_record(w, w->sp + 16);
 	case TOP_NONE:
@@ -305,6 +365,32 @@ __attribute__((noinline)) int step_by_size(struct walk *w, __u32 which)
 	default:
 		return JAVA_STEP_UNKNOWN;
 	}
+}
+
+static __always_inline bool name_starts(const struct java_walk *j, const char *start)
+{
+	for (__u32 i = 0; i < JAVA_NAME && start[i]; i++)
+		if (j->name[i] != start[i])
+			return false;
+	return true;
+}
+
+static void read_name(struct java_walk *j)
+{
+	if (bpf_probe_read_user(j->name, sizeof(j->name), (void *)java_field(j, j->at.blob_name)))
+		j->name[0] = 0;
+}
+
+/*
+ * What the name of an interrupted blob tells: of a stub that has a frame, where that is complete is not known. A name that is not
+ * in memory is a method's. False: a stub that takes frames off and puts others there.
+ */
+static bool know_kind(struct java_walk *j)
+{
+	read_name(j);
+	j->code.keeps_fp = name_starts(j, "native nmethod");
+	j->code.is_stub = j->name[0] && !j->code.keeps_fp && !name_starts(j, "nmethod");
+	return !name_starts(j, "DeoptimizationBlob") && !name_starts(j, "UncommonTrapBlob");
 }
 
 /*
@@ -321,14 +407,6 @@ static __u64 place_of_compiled(struct walk *w, const struct java_walk *j)
 	    !read_word(w, w->sp + slot, &pc) || pc < j->code.code_begin || pc >= j->code.code_end)
 		return w->pc;
 	return pc;
-}
-
-static __always_inline bool name_starts(const struct java_walk *j, const char *start)
-{
-	for (__u32 i = 0; i < JAVA_NAME && start[i]; i++)
-		if (j->name[i] != start[i])
-			return false;
-	return true;
 }
 
 /*
@@ -420,8 +498,7 @@ __attribute__((noinline)) int step_in_stub(struct walk *w, __u32 which)
 	if (!w || !scratch)
 		return JAVA_STEP_UNKNOWN;
 	j = &scratch->java;
-	if (bpf_probe_read_user(j->name, sizeof(j->name), (void *)java_field(j, j->at.blob_name)))
-		j->name[0] = 0;
+	read_name(j);
 	if (is_return_barrier(w, scratch)) {
 		add_runtime_frame(scratch, j->start, 0, w->n - 1, OFFCPU_JAVA, 0);
 		return java_step_by_frame_pointer(w);
@@ -453,6 +530,7 @@ __attribute__((noinline)) int step_in_java(struct walk *w, __u32 which)
 {
 	struct stack_scratch *scratch = get_scratch(which);
 	struct java_walk *j;
+	bool is_known;
 
 	if (!w || !scratch)
 		return JAVA_STEP_UNKNOWN;
@@ -468,9 +546,10 @@ __attribute__((noinline)) int step_in_java(struct walk *w, __u32 which)
 	}
 	if (j->code.frame_size < 2)
 		return step_in_stub(w, which);
+	is_known = !w->exact || know_kind(j);
 	add_runtime_frame(scratch, j->start, place_of_compiled(w, j), w->n - 1, OFFCPU_JAVA,
 			  (__u32)java_field(j, j->at.compile_id));
-	return step_by_size(w, which);
+	return is_known ? step_by_size(w, which) : JAVA_STEP_UNKNOWN;
 }
 
 #endif

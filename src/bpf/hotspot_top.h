@@ -14,17 +14,18 @@
 #endif
 
 enum top_state {
-	TOP_WHOLE,
+	TOP_WHOLE,   /* and below it, what was saved for a call: top_scan.below */
 	TOP_NONE,    /* the caller's sp is ours; the return address is in the link register, or at sp */
 	TOP_RECORD,  /* frame pointer and return address are at sp, and nothing else */
 	TOP_UNSAVED, /* as large as it will be, but the frame pointer, and a return address in a register, are not in it yet */
+	TOP_AT_FP,   /* the frame pointer is that of the frame, unless that returns to the method itself */
 	TOP_UNKNOWN,
 };
 
 enum {
 	TOP_MAX_WINDOW = 1024, /* a power of two */
-	TOP_BEFORE = 16,       /* bytes of code that are looked at before the pc, */
-	TOP_BEHIND = 64,       /* and behind it */
+	TOP_BEFORE = 64,       /* bytes of code that are looked at before the pc, */
+	TOP_BEHIND = 256,      /* and behind it */
 	TOP_MAX_POLL = 8,      /* instructions between the end of a frame and the return: is a safepoint wanted? */
 };
 
@@ -35,17 +36,41 @@ struct top_code {
 	__u64 pc;
 	__u64 start; /* of what is known, */
 	__u64 end;   /* and its end */
+	__u64 link;  /* the link register; 0: it is not known */
 	__u32 frame_size;     /* in words */
 	__u32 frame_complete; /* offset in its code from which on the frame is there */
+	__u32 keeps_fp; /* a frame pointer, from there on: the wrapper of a native method does, and many a stub */
+	__u32 is_stub;  /* the size is that of its frame around a call, and where it is complete is to be found out */
 	__u8 bytes[TOP_MAX_WINDOW];
 };
 
-/* What a prologue has done before the pc, and has still to do. */
+/* Where the code behind the pc goes, as far as it goes straight. */
+enum top_end {
+	TOP_END_CUT,     /* that is not known */
+	TOP_END_RETURN,
+	TOP_END_LEAVE,   /* jumps to elsewhere */
+	TOP_END_JUMP,    /* jumps to other code of the method, where the frame is whole */
+	TOP_END_RESTORE, /* takes the stack pointer from the frame pointer */
+	TOP_END_LOST,    /* computes the stack pointer */
+};
+
+/* What a prologue has done before the pc, and has still to do; and other code. */
 struct top_scan {
 	__u64 depth; /* bytes that it has taken from the stack */
 	__u32 is_saved;
 	__u32 is_made;
 	__u32 is_to_come;
+	__u32 is_removed; /* the frame was taken off, and nothing was put there since */
+	__u32 is_pushed;  /* a record was */
+	__u32 is_polling; /* on the way to the virtual machine, as a safepoint is wanted */
+	__u32 zero;
+	/* From the pc on: */
+	__u32 end; /* enum top_end */
+	__s64 taken; /* bytes that were taken off the stack, */
+	__s64 most;  /* and how many that ever were */
+	__u32 is_loaded; /* frame pointer and return address were */
+	__u32 calls;
+	__u64 below; /* the answer is TOP_WHOLE: bytes below the frame */
 };
 
 static inline bool top_is_prologue(const struct top_code *c)
@@ -57,7 +82,7 @@ static inline bool top_is_prologue(const struct top_code *c)
 static inline bool top_choose_window(struct top_code *c)
 {
 	c->end = c->code_end - c->pc < TOP_BEHIND ? c->code_end : c->pc + TOP_BEHIND;
-	c->start = top_is_prologue(c) || c->pc - c->code_begin < TOP_BEFORE ? c->code_begin : c->pc - TOP_BEFORE;
+	c->start = top_is_prologue(c) || c->is_stub || c->pc - c->code_begin < TOP_BEFORE ? c->code_begin : c->pc - TOP_BEFORE;
 	return c->end - c->start <= TOP_MAX_WINDOW;
 }
 
@@ -119,18 +144,27 @@ static inline bool top_is_load_record(__u32 insn)
 	return (insn & 0xffc07fff) == 0xa9407bfd; /* ldp x29, x30, [sp, #N] */
 }
 
-/*
- * Around a call into the virtual machine, in 8 and 11: stp xzr, xN, [sp, #-16]!, the call, and add sp, sp, #16. In between
- * the frame is larger than it is said to be.
- */
-static inline bool top_is_leaving_aarch64(__u32 insn, __u32 before)
-{
-	return (insn == 0x910043ff && !top_is_load_record(before)) || (before & 0xffff83ff) == 0xa9bf03ff;
-}
-
 static inline bool top_is_pop_record(__u32 insn)
 {
 	return insn == 0xa8c17bfd; /* ldp x29, x30, [sp], #16 */
+}
+
+static inline bool top_is_set_fp(__u32 insn)
+{
+	return insn == 0x910003fd; /* mov x29, sp */
+}
+
+/* What a stub begins with tells how its frame is made: with a frame pointer, or as that of a method. False: neither. */
+static inline bool top_know_stub_aarch64(struct top_code *c)
+{
+	const __u64 at = c->code_begin;
+
+	c->keeps_fp = top_is_push_record(top_fetch(c, at, 4)) && top_is_set_fp(top_fetch(c, at + 4, 4));
+	c->frame_complete = c->keeps_fp                                  ? 8
+			    : top_is_store_record(top_fetch(c, at + 4, 4)) ? 8
+			    : top_is_store_record(top_fetch(c, at + 8, 4)) ? 12
+									   : 0;
+	return c->frame_complete;
 }
 
 /* Looks at position i; false: that is the end. */
@@ -161,37 +195,205 @@ static inline enum top_state top_prologue_aarch64(const struct top_code *c, cons
 	return s->depth == 16 && s->is_saved ? TOP_RECORD : TOP_UNKNOWN;
 }
 
-/* What may come between the end of the frame and the return: all in code that leaves sp and the link register alone. */
-static inline bool top_is_poll_aarch64(__u32 insn)
+static inline __u32 top_bits(__u32 insn, __u32 low, __u32 n)
 {
-	return (insn & 0xffc003ff) == 0xf9400388 /* ldr x8, [x28, #N] */ ||
-	       (insn & 0xffe0ffff) == 0xeb2063ff /* cmp sp, xN */ || (insn & 0xff00001f) == 0x54000008 /* b.hi */ ||
-	       (insn & 0xfffffc1f) == 0xb940001f /* ldr wzr, [xN] */ || (insn & 0xffc0001f) == 0xb940001f /* ldr wzr, [xN, #N] */ ||
-	       (insn & 0x9f00001f) == 0x90000008 /* adrp x8 */ || insn == 0xd503201f /* nop */;
+	return insn >> low & ((1u << n) - 1);
 }
 
-static inline enum top_state top_epilogue_aarch64(const struct top_code *c)
+static inline __s64 top_signed_bits(__u32 insn, __u32 low, __u32 n)
 {
-	__u64 size = 8 * (__u64)c->frame_size;
-	__u32 before = top_fetch(c, c->pc - 4, 4);
+	__s64 value = top_bits(insn, low, n);
 
-	if (top_is_pop_record(top_fetch(c, c->pc, 4)))
-		return TOP_RECORD;
-	if (top_is_leaving_aarch64(top_fetch(c, c->pc, 4), before))
-		return TOP_UNKNOWN;
-	if (top_is_pop_record(before) || (top_add_sp(before) == size && top_is_load_record(top_fetch(c, c->pc - 8, 4))))
+	return value - (value >> (n - 1) << n);
+}
+
+static inline bool top_is_on_stack(__u32 insn)
+{
+	return top_bits(insn, 5, 5) == 31;
+}
+
+/* How far loads and stores move sp, which is their base, up: pairs of registers, one, and vectors. */
+static inline __s64 top_access_moves_sp(__u32 insn)
+{
+	__u32 count = top_bits(insn, 12, 4);
+
+	if (!top_is_on_stack(insn))
+		return 0;
+	if ((insn & 0x3a800000) == 0x28800000)
+		return top_signed_bits(insn, 15, 7) *
+		       (top_bits(insn, 26, 1) ? 4 << top_bits(insn, 30, 2) : top_bits(insn, 31, 1) ? 8 : 4);
+	if ((insn & 0x3b200400) == 0x38000400)
+		return top_signed_bits(insn, 12, 9);
+	if ((insn & 0xbfbf0000) == 0x0c9f0000)
+		return (count == 7 ? 1 : count == 8 || count == 10 ? 2 : count == 4 || count == 6 ? 3 : 4) *
+		       (top_bits(insn, 30, 1) ? 16 : 8);
+	return 0;
+}
+
+static inline __s64 top_moves_sp(__u32 insn)
+{
+	return (__s64)top_add_sp(insn) - (__s64)top_sub_sp(insn) + top_access_moves_sp(insn);
+}
+
+/* sp is set in any other way. */
+static inline bool top_computes_sp(__u32 insn)
+{
+	return (insn & 0xbfe0001f) == 0x8b20001f                                          /* add or sub sp, x, y */
+	       || ((insn & 0x9f80001f) == 0x9200001f && top_bits(insn, 29, 2) != 3)       /* and, orr, eor sp, x, #N */
+	       || ((insn & 0xbf80001f) == 0x9100001f && !top_is_on_stack(insn))           /* add or sub sp, x, #N */
+	       || ((insn & 0xbfa00000) == 0x0c800000 && top_is_on_stack(insn) && top_bits(insn, 16, 5) != 31) /* st1, [sp], x */
+	       || (insn & 0xffa0f01f) == 0x0420501f;                                      /* addvl, addpl sp */
+}
+
+static inline bool top_is_return(__u32 insn)
+{
+	return insn == 0xd65f03c0;
+}
+
+static inline bool top_is_call(__u32 insn)
+{
+	return (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000; /* bl, blr */
+}
+
+static inline bool top_is_jump(__u32 insn)
+{
+	return (insn & 0xfc000000) == 0x14000000 || (insn & 0xfffffc1f) == 0xd61f0000; /* b, br */
+}
+
+static inline bool top_is_trap(__u32 insn)
+{
+	return (insn & 0xffe0001f) == 0xd4200000 || (insn & 0xffff0000) == 0; /* brk, udf */
+}
+
+static inline bool top_is_restore(__u32 insn)
+{
+	return insn == 0x910003bf; /* mov sp, x29 */
+}
+
+static inline bool top_jumps_inside(const struct top_code *c, __u64 at, __u32 insn)
+{
+	__u64 target = at + 4 * (__u64)top_signed_bits(insn, 0, 26);
+
+	return (insn & 0xfc000000) == 0x14000000 && target >= c->code_begin && target < c->code_end;
+}
+
+/* A safepoint is wanted: the virtual machine is told where that was, and then jumped to. adr x8; str x8, [x28, #N] */
+static inline bool top_is_poll_aarch64(const struct top_code *c, __u64 at)
+{
+	return (top_fetch(c, at, 4) & 0x9f00001f) == 0x10000008 && (top_fetch(c, at + 4, 4) & 0xffc003ff) == 0xf9000388;
+}
+
+/*
+ * Looks at the i-th instruction before the pc, as long as these lead here, and leave sp alone; false: that is the end. Behind
+ * the end of a frame there is a look whether a safepoint is wanted, and more; all that leads there has no frame either.
+ */
+static inline bool top_look_back_aarch64(const struct top_code *c, __u32 i, struct top_scan *s)
+{
+	__u64 at = c->pc - 4 - 4 * (__u64)i;
+	__u32 insn = top_fetch(c, at, 4);
+
+	if (!insn || top_is_return(insn) || top_is_call(insn) || top_is_jump(insn) || top_is_trap(insn))
+		return false;
+	if (top_is_pop_record(insn) || (top_add_sp(insn) == 8 * (__u64)c->frame_size && top_is_load_record(top_fetch(c, at - 4, 4))))
+		s->is_removed = 1;
+	else if (top_is_push_record(insn))
+		s->is_pushed = 1;
+	else if (top_is_poll_aarch64(c, at))
+		s->is_polling = 1;
+	return !s->is_removed && !s->is_pushed && !top_moves_sp(insn) && !top_computes_sp(insn) && !top_is_restore(insn);
+}
+
+static inline bool top_ends_aarch64(const struct top_code *c, __u64 at, __u32 insn, struct top_scan *s)
+{
+	if (!insn || top_is_trap(insn))
+		s->end = TOP_END_CUT;
+	else if (top_is_return(insn))
+		s->end = TOP_END_RETURN;
+	else if (top_is_jump(insn))
+		s->end = top_jumps_inside(c, at, insn) ? TOP_END_JUMP : TOP_END_LEAVE;
+	else if (top_is_restore(insn))
+		s->end = TOP_END_RESTORE;
+	else if (top_computes_sp(insn) && !top_is_add_sp_register(insn))
+		s->end = TOP_END_LOST;
+	else
+		return false;
+	return true;
+}
+
+/*
+ * Follows the code from the pc on; false: that is the end. Branches are not taken: on either side there is as much on the stack.
+ * A call may be one that never comes back: what is behind it is then other code, which begins with a frame, or without one.
+ */
+static inline bool top_follow_aarch64(const struct top_code *c, __u32 i, struct top_scan *s)
+{
+	__u64 at = c->pc + 4 * (__u64)i;
+	__u32 insn = top_fetch(c, at, 4);
+
+	if (top_ends_aarch64(c, at, insn, s))
+		return false;
+	s->calls |= top_is_call(insn);
+	s->is_loaded |= top_is_load_record(insn) || top_is_pop_record(insn);
+	/* a frame too large for one instruction; the record comes behind */
+	s->taken += top_is_add_sp_register(insn) ? 8 * (__s64)c->frame_size - 16 : top_moves_sp(insn);
+	if (s->most < s->taken)
+		s->most = s->taken;
+	return true;
+}
+
+/*
+ * Jumps to elsewhere lead from methods without a frame to the virtual machine; and from those with one to handlers and to stubs,
+ * or only through a register. A wrapper forwards exceptions so; if it still has its frame, the link register leads into it.
+ */
+static inline enum top_state top_leaving_aarch64(const struct top_code *c, const struct top_scan *s)
+{
+	if (s->is_polling || top_is_poll_aarch64(c, c->pc))
 		return TOP_NONE;
-	if (top_is_add_sp_register(before))
-		return TOP_UNKNOWN;
-	for (__u32 i = 0; i < TOP_MAX_POLL; i++) {
-		__u32 insn = top_fetch(c, c->pc + 4 * i, 4);
+	return c->keeps_fp && c->link && (c->link < c->code_begin || c->link >= c->code_end) ? TOP_NONE : TOP_WHOLE;
+}
 
-		if (insn == 0xd65f03c0) /* ret */
-			return TOP_NONE;
-		if (!top_is_poll_aarch64(insn))
-			break;
+static inline enum top_state top_returning_aarch64(const struct top_code *c, struct top_scan *s)
+{
+	const __s64 size = 8 * (__s64)c->frame_size;
+
+	if (s->taken >= size && (s->is_loaded || s->taken == size)) {
+		s->below = (__u64)(s->taken - size);
+		return TOP_WHOLE;
 	}
+	if (s->taken == 16 && s->is_loaded && !s->calls)
+		return TOP_RECORD;
+	if (s->taken || s->is_loaded)
+		return TOP_UNKNOWN;
+	if (s->calls)
+		return TOP_WHOLE;
+	return s->end == TOP_END_RETURN ? TOP_NONE : top_leaving_aarch64(c, s);
+}
+
+static inline enum top_state top_body_aarch64(const struct top_code *c, struct top_scan *s)
+{
+	const bool is_off = s->is_loaded && s->taken == 8 * (__s64)c->frame_size; /* what comes behind that is not needed */
+
+	if (s->end == TOP_END_RETURN || s->end == TOP_END_LEAVE || (s->end == TOP_END_CUT && is_off))
+		return top_returning_aarch64(c, s);
+	if (s->end == TOP_END_RESTORE || s->end == TOP_END_LOST || s->taken < 0 || (s->end == TOP_END_CUT && s->most))
+		return TOP_UNKNOWN;
+	s->below = (__u64)s->taken;
 	return TOP_WHOLE;
+}
+
+/*
+ * What keeps a frame pointer has it until it restores its caller's; a wrapper may make a second frame on the way, and so may a
+ * method, for a call to the virtual machine.
+ */
+static inline enum top_state top_epilogue_aarch64(const struct top_code *c, struct top_scan *s)
+{
+	enum top_state state;
+
+	if (s->is_removed && (!c->keeps_fp || c->is_stub))
+		return TOP_NONE;
+	if (s->is_pushed && !c->keeps_fp)
+		return TOP_UNKNOWN;
+	state = top_body_aarch64(c, s);
+	return c->keeps_fp && state != TOP_NONE && state != TOP_RECORD ? TOP_AT_FP : state;
 }
 
 /* x86_64: instructions are found by their bytes, and only those that a prologue or an epilogue has. */
@@ -241,6 +443,16 @@ static inline bool top_follows_push(const struct top_code *c)
 	return top_is_push_rbp(c, c->pc - 1) || (top_move_rsp(c, c->pc - 3) && top_is_push_rbp(c, c->pc - 4));
 }
 
+static inline bool top_know_stub_x86_64(struct top_code *c)
+{
+	const __u64 at = c->code_begin;
+	const __u32 sub = top_sub_rsp(c, at);
+
+	c->keeps_fp = top_is_push_rbp(c, at) && top_move_rsp(c, at + 1);
+	c->frame_complete = c->keeps_fp ? 4 : sub && top_store_rbp(c, at + sub) ? sub + top_store_rbp(c, at + sub) : 0;
+	return c->frame_complete;
+}
+
 static inline bool top_scan_x86_64(const struct top_code *c, __u32 i, struct top_scan *s)
 {
 	__u64 at = c->code_begin + i;
@@ -252,14 +464,14 @@ static inline bool top_scan_x86_64(const struct top_code *c, __u32 i, struct top
 	if (at < c->pc)
 		s->is_made |= sub && at + sub <= c->pc;
 	else
-		s->is_to_come |= (top_is_push_rbp(c, at) && top_makes_frame(c, at + 1)) || (sub && top_store_rbp(c, at + sub));
+		s->is_to_come |= (top_is_push_rbp(c, at) && (c->keeps_fp || top_makes_frame(c, at + 1))) || (sub && top_store_rbp(c, at + sub));
 	return true;
 }
 
 /* A frame is whole only behind what makes it. Any other prologue is not known. */
 static inline enum top_state top_prologue_x86_64(const struct top_code *c, const struct top_scan *s)
 {
-	if (top_follows_push(c) && top_makes_frame(c, c->pc))
+	if (top_follows_push(c) && (top_makes_frame(c, c->pc) || c->keeps_fp))
 		return TOP_RECORD;
 	if (top_store_rbp(c, c->pc) && top_follows_sub_rsp(c, c->pc))
 		return TOP_UNSAVED;
@@ -282,7 +494,38 @@ static inline __u32 top_poll_x86_64(const struct top_code *c, __u64 at)
 	       : three == 0x028541 ? 3 /* test [r10], eax */
 	       : two == 0x0585     ? 6 /* test eax, [rip + d32] */
 	       : three == 0x77f8c5 ? 3 /* vzeroupper */
+	       : three == 0x7f8349 ? 5 /* cmp [r15 + d8], i8: the wrapper of a native method looks for an exception */
+	       : three == 0xbf8349 ? 8
+	       : two == 0x850f     ? 6 /* jne */
+	       : one == 0x75       ? 2
 				   : 0;
+}
+
+/* mov [r15 + d32], r10 */
+static inline bool top_tells_poll_x86_64(const struct top_code *c, __u64 at)
+{
+	return top_fetch(c, at, 3) == 0x97894d;
+}
+
+static inline bool top_is_jump_x86_64(const struct top_code *c, __u64 at)
+{
+	return top_fetch(c, at, 1) == 0xe9 || (top_fetch(c, at, 2) & 0xf8ff) == 0xe0ff || (top_fetch(c, at, 3) & 0xf8ffff) == 0xe0ff41; /* jmp */
+}
+
+/*
+ * What leaves a method whose frame is gone other than by a return: a safepoint is wanted (lea r10, [rip + d32]; mov [r15 + d32], r10; jmp),
+ * or an exception has come (pop rbp; jmp).
+ */
+static inline bool top_leaves_x86_64(const struct top_code *c)
+{
+	const __u64 pc = c->pc;
+
+	if (top_fetch(c, pc, 3) == 0x158d4c)
+		return top_tells_poll_x86_64(c, pc + 7) && top_is_jump_x86_64(c, pc + 14);
+	if (top_tells_poll_x86_64(c, pc))
+		return top_is_jump_x86_64(c, pc + 7) && top_fetch(c, pc - 7, 3) == 0x158d4c;
+	return top_is_jump_x86_64(c, pc) && ((top_tells_poll_x86_64(c, pc - 7) && top_fetch(c, pc - 14, 3) == 0x158d4c) ||
+					     (top_fetch(c, pc - 1, 1) == 0x5d && c->pc - c->code_begin > c->frame_complete));
 }
 
 static inline enum top_state top_epilogue_x86_64(const struct top_code *c)
@@ -290,7 +533,11 @@ static inline enum top_state top_epilogue_x86_64(const struct top_code *c)
 	__u64 at = c->pc;
 	bool pops = top_fetch(c, at, 1) == 0x5d;
 
+	if (top_leaves_x86_64(c))
+		return TOP_NONE;
 	at += pops;
+	if (pops && top_is_jump_x86_64(c, at))
+		return TOP_RECORD;
 	for (__u32 i = 0; i < TOP_MAX_POLL; i++) {
 		__u32 len = top_poll_x86_64(c, at);
 
@@ -300,7 +547,7 @@ static inline enum top_state top_epilogue_x86_64(const struct top_code *c)
 			break;
 		at += len;
 	}
-	return TOP_WHOLE;
+	return c->keeps_fp ? TOP_AT_FP : TOP_WHOLE;
 }
 
 #endif

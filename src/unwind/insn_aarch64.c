@@ -146,7 +146,9 @@ static bool apply_to_sp(uint32_t insn, struct insn_state *state)
 static bool computes_sp(uint32_t insn)
 {
 	return (insn & 0xbfe0001f) == 0x8b20001f                                   /* add or sub sp, x, y */
-	       || ((insn & 0x9f80001f) == 0x9200001f && bits(insn, 29, 2) != 3); /* and, orr, eor sp, x, #imm */
+	       || ((insn & 0x9f80001f) == 0x9200001f && bits(insn, 29, 2) != 3) /* and, orr, eor sp, x, #imm */
+	       || ((insn & 0xbfa00000) == 0x0c800000 && is_stack_access(insn) && bits(insn, 16, 5) != 31) /* st1, …, [sp], x */
+	       || (insn & 0xffa0f01f) == 0x0420501f; /* addvl, addpl sp, x, #imm */
 }
 
 /* Computes a register, or loads it from elsewhere than the stack. */

@@ -329,6 +329,102 @@ static void test_saved_for_native_x86_64(void **state)
 }
 
 /* Whatever does not lead to code was no frame. */
+/* A thread was interrupted in a method that has its frame: the link register must not say otherwise. */
+static void test_compiled_top(void **state)
+{
+	static const uint32_t code[] = {0xd503201f, 0xd503201f, 0x17fffffe}; /* nop; nop; b: back to the first */
+	const uint64_t at = world->compiled + 0x40;
+	struct caller caller;
+	struct java_place place;
+
+	put_code(at, code, sizeof(code) / sizeof(code[0]));
+	world->walk.exact = true;
+	world->stack[2 + 6 - 1] = OTHER + 0x20;
+	regs_put(&world->walk.regs, X_LR, OTHER + 0x20); /* nothing was called yet */
+	assert_int_equal(step(&arch_aarch64, at, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.pc, OTHER + 0x20);
+	regs_put(&world->walk.regs, X_LR, world->compiled + 0x20); /* something was */
+	assert_int_equal(step(&arch_aarch64, at, 2, 30, &caller, &place), STEP_FOUND);
+	regs_put(&world->walk.regs, X_LR, OTHER + 0x80);
+	assert_int_equal(step(&arch_aarch64, at, 2, 30, &caller, &place), STEP_UNKNOWN);
+}
+
+static void test_saved_at_top(void **state)
+{
+	static const uint32_t code[] = {0xa9bf0be1, 0xd63f0100, 0xa8c10be1, 0x17fffffd}; /* stp x1, x2, …; blr; ldp x1, x2, …; b */
+	const uint64_t at = world->compiled + 0x40;
+	struct caller caller;
+	struct java_place place;
+
+	put_code(at, code, sizeof(code) / sizeof(code[0]));
+	world->walk.exact = true;
+	world->stack[2 + 2 + 6 - 1] = OTHER + 0x20;
+	regs_put(&world->walk.regs, X_LR, OTHER + 0x20);
+	assert_int_equal(step(&arch_aarch64, at, 4, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 10);
+	assert_int_equal(step(&arch_aarch64, at + 4, 2, 30, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 10);
+}
+
+/* The wrapper of a native method saves what it likes below its frame, to which its frame pointer leads. */
+static void test_wrapper_top(void **state)
+{
+	static const uint32_t code[] = {0xa9b707e0, 0xd63f0100, 0x910003bf, 0xa8c17bfd, 0xd65f03c0}; /* stp; blr; mov sp, x29; ldp; ret */
+	const uint64_t wrapper = fake_blob(&world->fake, 30, 8, "native nmethod", 12) + FAKE_CODE;
+	struct caller caller;
+	struct java_place place;
+
+	put_code(wrapper + 0x40, code, sizeof(code) / sizeof(code[0]));
+	world->walk.exact = true;
+	world->stack[20] = STACK + 8 * 40;
+	world->stack[21] = OTHER + 0x20;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(step(&arch_aarch64, wrapper + 0x40 + 4 * i, 3, 20, &caller, &place), STEP_FOUND);
+		assert_int_equal(caller.regs.pc, OTHER + 0x20);
+		assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 22);
+		assert_int_equal(caller.regs.r[X_FP], STACK + 8 * 40);
+	}
+	world->stack[21] = wrapper + 0x20; /* a second frame of the same wrapper */
+	assert_int_equal(step(&arch_aarch64, wrapper + 0x44, 3, 20, &caller, &place), STEP_UNKNOWN);
+}
+
+/* The size that a stub tells is that of its frame around a call: where it was interrupted, it is on the way to that. */
+static void test_stub_top(void **state)
+{
+	static const uint32_t code[] = {
+		0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+		0x910003fd, /* mov x29, sp */
+		0xa9be07e0, /* stp x0, x1, [sp, #-32]! */
+		0xd63f0100, /* blr x8 */
+		0xa8c207e0, /* ldp x0, x1, [sp], #32 */
+		0x910003bf, /* mov sp, x29 */
+		0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+		0xd65f03c0, /* ret */
+	};
+	static const unsigned sps[] = {24, 22, 22, 18, 18, 22, 22, 24};
+	const uint64_t stub = fake_blob(&world->fake, 40, 8, "C1 Runtime new_type_array_blob", 6) + FAKE_CODE;
+	struct caller caller;
+	struct java_place place;
+
+	put_code(stub, code, sizeof(code) / sizeof(code[0]));
+	world->stack[22] = STACK + 8 * 40;
+	world->stack[23] = world->compiled + 0x20;
+	world->stack[24 + 6 - 1] = OTHER + 0x20; /* the frame of the caller */
+	for (unsigned i = 0; i < sizeof(code) / sizeof(code[0]); i++) {
+		world->walk.exact = true;
+		regs_put(&world->walk.regs, X_LR, i == 0 || i == 7 ? world->compiled + 0x20 : OTHER);
+		assert_int_equal(step(&arch_aarch64, stub + 4 * i, sps[i], i >= 2 && i <= 6 ? 22 : 40, &caller, &place), STEP_FOUND);
+		assert_int_equal(caller.regs.pc, world->compiled + 0x20);
+		assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 24);
+		assert_int_equal(caller.regs.r[X_FP], STACK + 8 * 40);
+	}
+	put_code(stub, (const uint32_t[]){0xd503201f}, 1); /* any other beginning */
+	assert_int_equal(step(&arch_aarch64, stub + 8, 22, 22, &caller, &place), STEP_UNKNOWN);
+	world->walk.exact = false;
+	assert_int_equal(step(&arch_aarch64, stub + 16, 18, 22, &caller, &place), STEP_FOUND);
+	assert_int_equal(caller.regs.r[X_SP], STACK + 8 * 24);
+}
+
 static void test_hostile(void **state)
 {
 	static const uint64_t pcs[] = {0, 1, STACK, FAKE_HEAP + 0x7000, UINT64_MAX};
@@ -353,6 +449,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interpreted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_interpreted_top, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_entry, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_compiled_top, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_saved_at_top, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_wrapper_top, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stub_top, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routine, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routine_that_calls, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_saved_for_native, set_up, tear_down),

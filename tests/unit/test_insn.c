@@ -317,6 +317,9 @@ static void test_aarch64_flow(void **state)
 	assert_false(AARCH64(&row, 0x8b2163ff, 0xd65f03c0));                         /* add sp, sp, x1 */
 	assert_false(AARCH64(&row, 0xcb2163ff, 0xd65f03c0));                         /* sub sp, sp, x1 */
 	assert_false(AARCH64(&row, 0x927cec3f, 0xd65f03c0));                         /* and sp, x1, #-16 */
+	assert_false(AARCH64(&row, 0x0c882ffc, 0xd65f03c0));                         /* st1 {v28.1d-v31.1d}, [sp], x8 */
+	assert_true(AARCH64(&row, 0x0c882d1c, 0xd65f03c0));                          /* the same with x8 */
+	assert_false(AARCH64(&row, 0x043f503f, 0xd65f03c0));                         /* addvl sp, sp, #1 */
 	assert_false(AARCH64(&row, 0xaa0103fe, 0xd65f03c0));                         /* mov x30, x1 */
 	assert_false(AARCH64(&row, 0xf940001e, 0xd65f03c0));                         /* ldr x30, [x0] */
 	assert_false(AARCH64(&row, 0xaa0103fd, 0x910003bf, 0xd65f03c0));             /* mov x29, x1; mov sp, x29 */

@@ -143,16 +143,41 @@ static enum step_result step_by_link(struct walk *w, uint64_t end, struct caller
 	return STEP_FOUND;
 }
 
-static enum top_state find_top(struct code_cache *cache, const struct walk *w, const struct blob *blob)
+static uint64_t link_of(const struct walk *w)
 {
+	const struct arch *arch = w->arch;
+
+	return arch->ra_in_register && regs_has(&w->regs, arch->dwarf_ra) ? arch_strip_code_pointer(arch, w->regs.r[arch->dwarf_ra]) : 0;
+}
+
+static enum top_state find_top(struct code_cache *cache, const struct walk *w, const struct blob *blob, uint64_t *below)
+{
+	const struct top_at at = {.pc = w->regs.pc, .link = link_of(w)};
 	uint64_t start, len;
 	uint8_t code[TOP_MAX_WINDOW];
 
+	*below = 0;
 	if (!w->exact)
 		return TOP_WHOLE;
-	if (!top_window(blob, w->regs.pc, &start, &len) || !pages_read(cache->pages, start, code, len))
+	if (!top_window(blob, at.pc, &start, &len) || !pages_read(cache->pages, start, code, len))
 		return TOP_UNKNOWN;
-	return top_find(w->arch, blob, w->regs.pc, code, start, len);
+	return top_find(w->arch, blob, &at, code, start, len, below);
+}
+
+static bool is_code_of(const struct blob *blob, uint64_t pc)
+{
+	return pc >= blob->code_begin && pc < blob->code_end;
+}
+
+/*
+ * Whether the link register agrees with the return address of the frame: that is still in it, or a call has put another one there.
+ * If it leads elsewhere, the frame is none.
+ */
+static bool agrees_with_link(const struct walk *w, const struct blob *blob, const struct caller *caller)
+{
+	uint64_t link = w->exact ? link_of(w) : 0;
+
+	return !link || link == caller->regs.pc || is_code_of(blob, link);
 }
 
 static bool calls_native(const struct code_cache *cache, const struct walk *w)
@@ -181,29 +206,6 @@ static uint64_t saved_below(struct code_cache *cache, const struct walk *w, cons
 	return taken <= MAX_SAVED && taken % WORD == 0 ? taken : 0;
 }
 
-/* Compiled methods, wrappers and most stubs: the size of their frames is known. */
-static enum step_result step_by_size(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
-{
-	uint64_t end = sp_of(w) + saved_below(cache, w, blob) + (uint64_t)blob->frame_size * WORD;
-
-	if (w->sp_is_bound)
-		return STEP_UNKNOWN;
-	switch (find_top(cache, w, blob)) {
-	case TOP_WHOLE:
-		return step_by_record(w, end, end, out);
-	case TOP_RECORD:
-		end = sp_of(w) + 2 * WORD;
-		return step_by_record(w, end, end, out);
-	case TOP_NONE:
-		return step_by_link(w, sp_of(w), out);
-	case TOP_UNSAVED:
-		return step_by_link(w, w->arch->ra_in_register ? end : end - WORD, out);
-	case TOP_UNKNOWN:
-		break;
-	}
-	return STEP_UNKNOWN;
-}
-
 static enum step_result step_by_frame_pointer(struct walk *w, struct caller *out)
 {
 	uint64_t fp;
@@ -215,6 +217,46 @@ static enum step_result step_by_frame_pointer(struct walk *w, struct caller *out
 	if (!has_frame_pointer(w, &fp))
 		return STEP_UNKNOWN;
 	return step_by_record(w, fp + 2 * WORD, fp + 2 * WORD, out);
+}
+
+static enum step_result step_from_whole(struct walk *w, const struct blob *blob, uint64_t end, struct caller *out)
+{
+	enum step_result result = step_by_record(w, end, end, out);
+
+	return result == STEP_FOUND && !agrees_with_link(w, blob, out) ? STEP_UNKNOWN : result;
+}
+
+/* A wrapper of a native method makes a second frame in some places, to call the virtual machine. */
+static enum step_result step_from_wrapper(struct walk *w, const struct blob *blob, struct caller *out)
+{
+	enum step_result result = step_by_frame_pointer(w, out);
+
+	return result == STEP_FOUND && is_code_of(blob, out->regs.pc) ? STEP_UNKNOWN : result;
+}
+
+/* Compiled methods, wrappers and most stubs: the size of their frames is known. */
+static enum step_result step_by_size(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
+{
+	uint64_t end = sp_of(w) + saved_below(cache, w, blob) + (uint64_t)blob->frame_size * WORD, below;
+
+	if (w->sp_is_bound)
+		return STEP_UNKNOWN;
+	switch (find_top(cache, w, blob, &below)) {
+	case TOP_WHOLE:
+		return step_from_whole(w, blob, end + below, out);
+	case TOP_RECORD:
+		end = sp_of(w) + 2 * WORD;
+		return step_by_record(w, end, end, out);
+	case TOP_NONE:
+		return step_by_link(w, sp_of(w), out);
+	case TOP_UNSAVED:
+		return step_by_link(w, w->arch->ra_in_register ? end : end - WORD, out);
+	case TOP_AT_FP:
+		return step_from_wrapper(w, blob, out);
+	case TOP_UNKNOWN:
+		break;
+	}
+	return STEP_UNKNOWN;
 }
 
 /* Back to native code, which gets its registers back. */
@@ -334,11 +376,17 @@ static enum step_result step_by_code(struct code_cache *cache, struct walk *w, c
 	return has_frame(cache, w, out) ? STEP_FOUND : STEP_UNKNOWN;
 }
 
+/* Those that take frames off and put others there, such as the interpreter's. */
+static bool rebuilds_stack(const struct blob *blob)
+{
+	return strcmp(blob->name, "DeoptimizationBlob") == 0 || strcmp(blob->name, "UncommonTrapBlob") == 0;
+}
+
 /* A stub whose frame is not known keeps a frame pointer, at least around the calls that it makes itself. */
 static enum step_result step_in_stub(struct code_cache *cache, struct walk *w, const struct blob *blob, struct caller *out)
 {
 	if (blob->frame_size)
-		return step_by_size(cache, w, blob, out);
+		return w->exact && rebuilds_stack(blob) ? STEP_UNKNOWN : step_by_size(cache, w, blob, out);
 	if (stub_is_routine(blob) && step_by_code(cache, w, blob, out) == STEP_FOUND)
 		return STEP_FOUND;
 	if (w->exact)

@@ -4,11 +4,14 @@
 #include <string.h>
 
 /* All but its bytes. */
-static void fill(struct top_code *c, const struct blob *blob, uint64_t pc)
+static void fill(struct top_code *c, const struct blob *blob, uint64_t pc, uint64_t link)
 {
 	c->code_begin = blob->code_begin;
 	c->code_end = blob->code_end;
 	c->pc = pc;
+	c->link = link;
+	c->keeps_fp = blob->kind == BLOB_NATIVE;
+	c->is_stub = blob->kind == BLOB_STUB;
 	c->frame_size = blob->frame_size;
 	c->frame_complete = blob->frame_complete;
 }
@@ -18,38 +21,59 @@ bool top_window(const struct blob *blob, uint64_t pc, uint64_t *start, uint64_t 
 	struct top_code c;
 	bool ok;
 
-	fill(&c, blob, pc);
+	fill(&c, blob, pc, 0);
 	ok = top_choose_window(&c);
 	*start = c.start;
 	*len = c.end - c.start;
 	return ok;
 }
 
-static struct top_scan scan(const struct top_code *c, bool (*look)(const struct top_code *c, __u32 i, struct top_scan *s))
-{
-	struct top_scan s = {0};
+typedef bool (*look_fn)(const struct top_code *c, __u32 i, struct top_scan *s);
 
-	for (__u32 i = 0; i < TOP_MAX_WINDOW && look(c, i, &s); i++)
+static void scan(const struct top_code *c, look_fn look, struct top_scan *s)
+{
+	for (__u32 i = 0; i < TOP_MAX_WINDOW && look(c, i, s); i++)
 		;
-	return s;
 }
 
-enum top_state top_find(const struct arch *arch, const struct blob *blob, uint64_t pc, const uint8_t *code, uint64_t start,
-			uint64_t len)
+static enum top_state find_aarch64(struct top_code *c, struct top_scan *s)
+{
+	if (c->is_stub && !top_know_stub_aarch64(c))
+		return TOP_UNKNOWN;
+	if (top_is_prologue(c)) {
+		scan(c, top_scan_aarch64, s);
+		return top_prologue_aarch64(c, s);
+	}
+	scan(c, top_look_back_aarch64, s);
+	scan(c, top_follow_aarch64, s);
+	return top_epilogue_aarch64(c, s);
+}
+
+static enum top_state find_x86_64(struct top_code *c, struct top_scan *s)
+{
+	if (c->is_stub && !top_know_stub_x86_64(c))
+		return TOP_UNKNOWN;
+	if (!top_is_prologue(c))
+		return top_epilogue_x86_64(c);
+	scan(c, top_scan_x86_64, s);
+	return top_prologue_x86_64(c, s);
+}
+
+enum top_state top_find(const struct arch *arch, const struct blob *blob, const struct top_at *at, const uint8_t *code, uint64_t start,
+			uint64_t len, uint64_t *below)
 {
 	struct top_code c;
-	struct top_scan s;
+	struct top_scan s = {0};
+	enum top_state state;
 
-	if (len > sizeof(c.bytes))
+	*below = 0;
+	if (len > sizeof(c.bytes) || (arch->id != ARCH_AARCH64 && arch->id != ARCH_X86_64))
 		return TOP_UNKNOWN;
-	fill(&c, blob, pc);
+	fill(&c, blob, at->pc, at->link);
 	c.start = start;
 	c.end = start + len;
 	memcpy(c.bytes, code, len);
-	if (arch->id != ARCH_AARCH64 && arch->id != ARCH_X86_64)
-		return TOP_UNKNOWN;
-	if (!top_is_prologue(&c))
-		return arch->id == ARCH_AARCH64 ? top_epilogue_aarch64(&c) : top_epilogue_x86_64(&c);
-	s = scan(&c, arch->id == ARCH_AARCH64 ? top_scan_aarch64 : top_scan_x86_64);
-	return arch->id == ARCH_AARCH64 ? top_prologue_aarch64(&c, &s) : top_prologue_x86_64(&c, &s);
+	state = arch->id == ARCH_AARCH64 ? find_aarch64(&c, &s) : find_x86_64(&c, &s);
+	*below = s.below;
+	return state;
 }
