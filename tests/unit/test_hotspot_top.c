@@ -409,7 +409,8 @@ static void test_frame_pointer_x86_64(void **state)
 		0x5d, 0xc3,
 	};
 	static const uint8_t other[] = {0x41, 0x57, 0x90, 0x90, 0x48, 0x83, 0xec, 0x20, 0x5d, 0xc3}; /* push r15 */
-	const struct code code = {&arch_x86_64, bytes, sizeof(bytes), 8, 6, BLOB_COMPILED}, unknown = {&arch_x86_64, other, sizeof(other), 8, 6, BLOB_COMPILED};
+	const struct code code = {&arch_x86_64, bytes, sizeof(bytes), 8, 6, BLOB_COMPILED};
+	const struct code unknown = {&arch_x86_64, other, sizeof(other), 8, 6, BLOB_COMPILED};
 
 	assert_int_equal(at(&code, 0), TOP_NONE);
 	assert_int_equal(at(&code, 1), TOP_RECORD);
