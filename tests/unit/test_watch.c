@@ -394,11 +394,10 @@ static void test_stopped_sleepers_are_told(void **state)
 	struct world *w = *state;
 	struct snap_thread *t = add(w, 101, 1, 0x1000);
 
-	t->state = 'R';
-	t->pause_ns = 1000;
+	t->pause_ns = 1000; /* it was about to sleep, and had to be held */
 	look(w);
 	assert_int_equal(w->log.notes.len, 0);
-	t->state = 'S';
+	t->still = STILL_THROUGHOUT;
 	look(w);
 	assert_int_equal(w->log.notes.len, 1);
 	assert_non_null(strstr(w->log.notes.data[0], "had to be stopped"));
