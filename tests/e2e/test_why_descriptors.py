@@ -274,7 +274,7 @@ def test_two(target, source, call):
     assert {(d["kind"], d["events"]) for d in found["set"]["descriptors"]} == {("eventfd", 1), ("pipe", 4)}
     line = words(t)
     assert re.search(r"write fd \d+: pipe \d+", line) and re.search(r"read fd \d+: eventfd, whose count is 0", line)
-    assert (", but not for ever" in line) == (call == "poll")
+    assert bool(re.search(", for another .* at most", line)) == (call == "poll")
 
 
 @pytest.mark.arch
@@ -334,7 +334,7 @@ def test_epoll_that_does_not_answer(target, root):
     wait_until(lambda: "userfault" in kernel_stack(t.pid, t.tids["waiter"]), "the thread waits for memory")
     r = run("why", "--json", "--patience", "300ms", t.pid)
     assert r.code == 3 and any("has one of them locked" in note for note in r.doc["notes"]), r
-    assert thread(r.doc, t.tids["waiter"])["waits_for"] is None
+    assert thread(r.doc, t.tids["waiter"])["waits_for"]["kind"] == "userfault"
 
 
 def test_servers(target):
@@ -388,7 +388,7 @@ def test_runs_all_the_while(target):
         for th in r.doc["threads"]:
             wait = th["waits_for"]
             seen.add(bool(wait and wait["certain"]))
-            if wait and th["name"] in ("ping", "pong"):
+            if wait and th["name"] in ("ping", "pong") and wait["kind"] != "cpu":
                 assert wait["kind"] in ("read", "write") and wait["descriptor"]["kind"] == "pipe"
                 assert th["state"] != "R" and peers(wait) == [(t.pid, "descriptors")]
     assert True in seen, seen  # of the main thread, which does nothing
