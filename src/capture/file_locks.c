@@ -111,8 +111,8 @@ static bool is_wish(const struct file_lock *line, const struct waiter *w)
 	return !w->has_range || (line->lock.writes == wish->writes && line->lock.start == wish->start && line->lock.end == wish->end);
 }
 
-/* The line of the lock that it waits for; NULL: there is none, or several may be meant. */
-static const struct file_lock *find_held(const struct file_locks *locks, const struct waiter *w)
+/* The line of the lock that it waits for; NULL: there is none, or several may be meant. The kernel knows which bytes are meant. */
+static const struct file_lock *find_held(const struct file_locks *locks, struct waiter *w)
 {
 	const struct file_lock *had = NULL, *found = NULL;
 
@@ -126,6 +126,7 @@ static const struct file_lock *find_held(const struct file_locks *locks, const s
 		if (found && found != had)
 			return NULL;
 		found = had;
+		w->wait.lock = line->lock;
 	}
 	return found;
 }

@@ -143,7 +143,7 @@ void wait_put_doing(const struct text *t, const struct trace_thread *const *memb
 
 const struct trace_thread *wait_find_owner(const struct wait *w, const struct trace *const *traces, size_t ntraces)
 {
-	if (w->npeers == 1 && w->peers_known)
+	if (w->npeers == 1)
 		return only_thread(w->peers[0].pid, traces, ntraces);
 	for (size_t i = 0; w->holder == HOLDER_THREAD && i < ntraces; i++)
 		for (size_t k = 0; traces[i]->snap->pid == w->owner_pid && k < traces[i]->threads.len; k++)
@@ -170,6 +170,16 @@ void wait_put_process(const struct text *t, pid_t pid, const char *comm)
 	fputc(')', t->out);
 }
 
+static const char not_looked_at[] = ", which is not looked at: give it, too";
+
+static bool is_looked_at(pid_t pid, const struct trace *const *traces, size_t ntraces)
+{
+	for (size_t i = 0; i < ntraces; i++)
+		if (traces[i]->snap->pid == pid)
+			return true;
+	return false;
+}
+
 /* Of a lock that several processes share. */
 static void put_owners_process(const struct text *t, const struct wait *w, const struct trace_thread *owner)
 {
@@ -180,7 +190,7 @@ static void put_owners_process(const struct text *t, const struct wait *w, const
 		wait_put_process(t, owner->snap->pid, owner->snap->comm);
 	} else if (w->owner_comm) {
 		wait_put_process(t, w->owner_pid, w->owner_comm);
-		fputs(", which is not looked at: give it, too", t->out);
+		fputs(not_looked_at, t->out);
 	} else {
 		fputs("another process, which is not known", t->out);
 	}
@@ -193,6 +203,8 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 
 	if (wait_is_on_descriptors(w->kind)) {
 		descriptor_put_peers(t, members, count);
+		if (w->kind == WAIT_FILE_LOCK && w->npeers == 1 && !is_looked_at(w->peers[0].pid, traces, ntraces))
+			fputs(not_looked_at, t->out);
 	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
 		fputs(", whose owner is not recorded", t->out);
 	} else if (w->holder == HOLDER_READERS) {

@@ -17,7 +17,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 /* "pid 812 (server)" */
 void wait_put_process(const struct text *t, pid_t pid, const char *comm);
 
-/* The thread that owns it, or the only one of the only process that can end it, if it is one of these; else NULL. */
+/* The thread that owns it, or the only one of the only process that is known to be able to end it, if it is one of these; else NULL. */
 const struct trace_thread *wait_find_owner(const struct wait *wait, const struct trace *const *traces, size_t ntraces);
 
 /*

@@ -40,8 +40,9 @@ def test_who_has_the_lock(target, tmp_path, source, how):
     start, end = (0, None) if how == "flock" else (10, 19)
     assert found["file_lock"] == {"kind": how, "writes": True, "start": start, "end": end}
     where = "" if how == "flock" else r"bytes 10 to 19 of "
-    words = rf"waits for a write lock \({how if how == 'flock' else 'fcntl'}.*\) on {where}fd \d+: {tmp_path}/a, held by pid {holder.pid} \(file_locks\)"
-    assert re.search(words, run("why", source, waiter.pid).out)
+    words = rf"waits for a write lock \({how if how == 'flock' else 'fcntl'}.*\) on {where}fd \d+: {tmp_path}/a, held by pid {holder.pid} \(file_locks\), which "
+    assert re.search(words + "is not looked at: give it, too", run("why", source, waiter.pid).out)
+    assert re.search(words + r"(is in pause\(|waits for a signal)", run("why", source, waiter.pid, holder.pid).out)
 
 
 def test_all_holders(target, tmp_path, root):

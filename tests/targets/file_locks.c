@@ -29,8 +29,10 @@ static int open_file(const char *dir, const char *name)
 
 static void lock(int fd)
 {
-	struct flock wish = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = START, .l_len = LENGTH};
+	struct flock wish = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = START - 4, .l_len = LENGTH};
 	int rc;
+
+	lseek(fd, 4, SEEK_SET); /* where the lock begins follows from that */
 
 	do
 		rc = strcmp(how, "flock") == 0 ? flock(fd, LOCK_EX) : fcntl(fd, strcmp(how, "ofd") == 0 ? F_OFD_SETLKW : F_SETLKW, &wish);
