@@ -313,6 +313,11 @@ static void put_outsiders_name(const struct graph *g, const struct outsider *o, 
 	fputs(find_process(g, o->pid) ? "\nany thread of it\n" : "\nnot looked at\n", t->out);
 }
 
+static bool is_same(const struct outsider *a, const struct outsider *b)
+{
+	return a->holder == b->holder && a->pid == b->pid && a->tid == b->tid && a->process == b->process;
+}
+
 /* Its number, after its node was written if it is met for the first time; SIZE_MAX when memory is exhausted. */
 static size_t put_outsider(struct graph *g, const struct outsider *o, const char *comm)
 {
@@ -320,7 +325,7 @@ static size_t put_outsider(struct graph *g, const struct outsider *o, const char
 	size_t i;
 
 	for (i = 0; i < g->outsiders.len; i++)
-		if (memcmp(&g->outsiders.data[i], o, sizeof(*o)) == 0)
+		if (is_same(&g->outsiders.data[i], o))
 			return i;
 	if (!vec_push(&g->outsiders, *o) || !label_begin(&label))
 		return SIZE_MAX;
@@ -334,14 +339,9 @@ static size_t put_outsider(struct graph *g, const struct outsider *o, const char
 /* Who has to act: the processes, or the thread. */
 static struct outsider outsider_of(const struct wait *w, uint32_t peer)
 {
-	struct outsider o;
-
-	memset(&o, 0, sizeof(o)); /* with what is between its members */
-	o.holder = w->npeers ? HOLDER_THREAD : w->holder;
-	o.pid = w->npeers ? w->peers[peer].pid : w->owner_pid;
-	o.tid = w->npeers ? 0 : w->owner;
-	o.process = w->npeers;
-	return o;
+	if (w->npeers)
+		return (struct outsider){.holder = HOLDER_THREAD, .pid = w->peers[peer].pid, .process = true};
+	return (struct outsider){.holder = w->holder, .pid = w->owner_pid, .tid = w->owner};
 }
 
 /* "mutex cache_lock": that it is waited for is what an edge means. */

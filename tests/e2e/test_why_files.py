@@ -106,6 +106,9 @@ def test_locks_of_each_other(pair, apart, how, beside):
     r = run("why", *pids, wrap=apart)
     assert r.code == 4
     assert f"DEADLOCK: {len(deadlock)} threads of 2 processes wait for each other\n" in r.out
+    if beside:  # a node for each process, which leads on to its threads
+        drawn = until(lambda: run("why", "--dot", *pids, wrap=apart), lambda r: r.code == 4).out
+        assert drawn.count("any thread of it") == 2 and drawn.count("arrowhead=none") == 4, drawn
     alone = look(pids[0], wrap=apart)
     assert alone["deadlocks"] == []
 
