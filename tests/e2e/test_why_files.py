@@ -42,7 +42,7 @@ def test_who_has_the_lock(target, tmp_path, source, how):
     where = "" if how == "flock" else r"bytes 10 to 19 of "
     words = rf"waits for a write lock \({how if how == 'flock' else 'fcntl'}.*\) on {where}fd \d+: {tmp_path}/a, held by pid {holder.pid} \(file_locks\), which "
     assert re.search(words + "is not looked at: give it, too", run("why", source, waiter.pid).out)
-    assert re.search(words + r"(is in pause\(|waits for a signal)", run("why", source, waiter.pid, holder.pid).out)
+    assert re.search(words + r"(is in p(ause|poll)\(|waits for a signal)", run("why", source, waiter.pid, holder.pid).out)
 
 
 def test_all_holders(target, tmp_path, root):
