@@ -12,6 +12,8 @@ from harness import ROOT, run, symbols, thread, until
 from test_why import OWNED, OWNERLESS, wait_of
 
 ROOTS = [Path(place) for place in os.environ.get("STAKEOUT_TEST_ROOTS", "").split()]
+if not ROOTS:
+    pytest.skip("systems with other C libraries are made by make check-locks", allow_module_level=True)
 
 
 def library_of(root):
