@@ -13,7 +13,7 @@ struct named {
 	struct frame frames[MOST_FRAMES];
 };
 
-struct wait {
+struct test_wait {
 	const char *kernel[MOST_FRAMES];
 	const char *user[MOST_FRAMES];
 	uint64_t ns; /* 0: all of the time */
@@ -45,7 +45,7 @@ static const struct stack *name(struct fixture *f, const char *const names[])
 	return named->stack.len ? &named->stack : NULL;
 }
 
-static void add(struct fixture *f, const struct wait *wait)
+static void add(struct fixture *f, const struct test_wait *wait)
 {
 	struct offcpu_row row = {
 		.pid = 1,
@@ -72,7 +72,7 @@ static void deinit(struct fixture *f)
 }
 
 /* Whether all of these waits are idle; either all or none are. */
-static bool are_idle(const struct wait *waits, size_t n)
+static bool are_idle(const struct test_wait *waits, size_t n)
 {
 	struct fixture f = {.profile.duration_ns = DURATION};
 	uint64_t ns = 0, of_threads = 0;
@@ -93,7 +93,7 @@ static bool are_idle(const struct wait *waits, size_t n)
 	return idle;
 }
 
-static bool is_idle(struct wait wait)
+static bool is_idle(struct test_wait wait)
 {
 	return are_idle(&wait, 1);
 }
@@ -126,19 +126,19 @@ static void test_kernel(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++)
-		if (!is_idle((struct wait){.kernel = {work[i]}, .user = {"f"}}))
+		if (!is_idle((struct test_wait){.kernel = {work[i]}, .user = {"f"}}))
 			fail_msg("%s is not idle", work[i]);
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-		if (is_idle((struct wait){.kernel = {other[i]}, .user = {"f", "main"}}))
+		if (is_idle((struct test_wait){.kernel = {other[i]}, .user = {"f", "main"}}))
 			fail_msg("%s is idle", other[i]);
-	assert_true(is_idle((struct wait){.kernel = {"schedule_timeout", "ep_poll"}}));
-	assert_false(is_idle((struct wait){.kernel = {NULL}, .user = {NULL}}));
+	assert_true(is_idle((struct test_wait){.kernel = {"schedule_timeout", "ep_poll"}}));
+	assert_false(is_idle((struct test_wait){.kernel = {NULL}, .user = {NULL}}));
 }
 
 /* Only sleeps, and not those of a process, whose threads nobody has counted. */
 static void test_state(void **state)
 {
-	struct wait wait = {.kernel = {"ep_poll"}};
+	struct test_wait wait = {.kernel = {"ep_poll"}};
 	struct fixture f = {.profile.duration_ns = DURATION};
 
 	assert_true(is_idle(wait));
@@ -162,18 +162,18 @@ static void test_state(void **state)
 
 static void test_conditions(void **state)
 {
-	assert_true(is_idle((struct wait){.kernel = FUTEX,
+	assert_true(is_idle((struct test_wait){.kernel = FUTEX,
 					  .user = {"__futex_abstimed_wait_common64", "__pthread_cond_wait_common",
 						   "pthread_cond_wait@@GLIBC_2.3.2", "take_job", "pool"}}));
-	assert_true(is_idle((struct wait){.kernel = FUTEX, .user = {"___pthread_cond_timedwait64", "pool"}}));
-	assert_true(is_idle((struct wait){.kernel = FUTEX,
+	assert_true(is_idle((struct test_wait){.kernel = FUTEX, .user = {"___pthread_cond_timedwait64", "pool"}}));
+	assert_true(is_idle((struct test_wait){.kernel = FUTEX,
 					  .user = {"syscall", "<std::thread::thread::Thread>::park_timeout", "recv"}}));
 	assert_true(is_idle(
-		(struct wait){.kernel = FUTEX,
+		(struct test_wait){.kernel = FUTEX,
 			      .user = {"syscall", "std::sys::sync::condvar::futex::Condvar::wait_optional_timeout"}}));
 	assert_true(is_idle(
-		(struct wait){.kernel = FUTEX, .user = {"runtime.futex", "runtime.notesleep", "runtime.mPark"}}));
-	assert_true(is_idle((struct wait){
+		(struct test_wait){.kernel = FUTEX, .user = {"runtime.futex", "runtime.notesleep", "runtime.mPark"}}));
+	assert_true(is_idle((struct test_wait){
 		.kernel = FUTEX,
 		.user = {"pthread_cond_wait", "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
 			 "asio::event::wait<asio::mutex::scoped_lock>(asio::mutex::scoped_lock&)", "blocking_pop",
@@ -184,24 +184,24 @@ static void test_conditions(void **state)
 static void test_futex(void **state)
 {
 	assert_false(
-		is_idle((struct wait){.kernel = FUTEX, .user = {"__lll_lock_wait", "pthread_mutex_lock", "work"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"syscall", "spin", "work"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {NULL}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "work"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_broadcast", "work"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"wait_seconds", "epoll_wait"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"__pthread_clockjoin_ex", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"pthread_barrier_wait", "main"}}));
+		is_idle((struct test_wait){.kernel = FUTEX, .user = {"__lll_lock_wait", "pthread_mutex_lock", "work"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"syscall", "spin", "work"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {NULL}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "work"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"pthread_cond_broadcast", "work"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"wait_seconds", "epoll_wait"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"__pthread_clockjoin_ex", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"pthread_barrier_wait", "main"}}));
 }
 
 /* Java's own threads wait for semaphores that are only theirs. */
 static void test_java(void **state)
 {
-	assert_true(is_idle((struct wait){
+	assert_true(is_idle((struct test_wait){
 		.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PosixSemaphore::wait()", "GangWorker::loop()"}}));
-	assert_true(is_idle((struct wait){
+	assert_true(is_idle((struct test_wait){
 		.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PosixSemaphore::wait()", "os::signal_wait()"}}));
-	assert_true(is_idle((struct wait){.kernel = FUTEX,
+	assert_true(is_idle((struct test_wait){.kernel = FUTEX,
 					  .user = {"pthread_cond_wait", "os::PlatformMonitor::wait(long)", "Monitor::wait(long)",
 						   "JVM_WaitForReferencePendingList"}}));
 }
@@ -212,21 +212,21 @@ static void test_java(void **state)
 /* Its packages have to do with locks, its pools have not. */
 static void test_java_library(void **state)
 {
-	struct wait semaphores[] = {
+	struct test_wait semaphores[] = {
 		{.kernel = FUTEX, .user = {PARK, "java.util.concurrent.Semaphore.acquire"}},
 		{.kernel = FUTEX, .user = {PARK, "java.util.concurrent.Semaphore.acquire"}, .tid = 2},
 	};
 
-	assert_true(is_idle((struct wait){.kernel = FUTEX,
+	assert_true(is_idle((struct test_wait){.kernel = FUTEX,
 					  .user = {PARK, SYNCHRONIZER "$ConditionObject.await",
 						   "java.util.concurrent.LinkedBlockingQueue.take"}}));
-	assert_false(is_idle((struct wait){
+	assert_false(is_idle((struct test_wait){
 		.kernel = FUTEX,
 		.user = {PARK, SYNCHRONIZER ".acquire", "java.util.concurrent.locks.ReentrantLock.lock"}}));
 	assert_false(
-		is_idle((struct wait){.kernel = FUTEX, .user = {PARK, "java.util.concurrent.CountDownLatch.await"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_wait", "java.lang.Thread.sleep"}}));
-	assert_false(is_idle((struct wait){
+		is_idle((struct test_wait){.kernel = FUTEX, .user = {PARK, "java.util.concurrent.CountDownLatch.await"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"pthread_cond_wait", "java.lang.Thread.sleep"}}));
+	assert_false(is_idle((struct test_wait){
 		.kernel = FUTEX, .user = {PARK, SYNCHRONIZER "$ConditionObject.await", "lock_of_the_program"}}));
 	assert_true(are_idle(semaphores, 2));
 	assert_false(is_idle(semaphores[0]));
@@ -235,7 +235,7 @@ static void test_java_library(void **state)
 /* Threads that wait for a semaphore in one place take work from there; one thread, or in two places, may want a lock. */
 static void test_semaphores(void **state)
 {
-	struct wait waits[] = {
+	struct test_wait waits[] = {
 		{.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "take_work", "worker"}},
 		{.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "take_work", "worker"}, .tid = 2},
 	};
@@ -252,26 +252,26 @@ static void test_semaphores(void **state)
 /* Whatever call it sleeps with. */
 static void test_sleeps(void **state)
 {
-	assert_false(is_idle((struct wait){.kernel = {"do_select"}, .user = {"select", "pysleep", "time_sleep", "main"}}));
-	assert_false(is_idle((struct wait){.kernel = {"poll_schedule_timeout"}, .user = {"select", "time_sleep", "main"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_timedwait", "JavaThread::sleep(long)", "JVM_Sleep"}}));
+	assert_false(is_idle((struct test_wait){.kernel = {"do_select"}, .user = {"select", "pysleep", "time_sleep", "main"}}));
+	assert_false(is_idle((struct test_wait){.kernel = {"poll_schedule_timeout"}, .user = {"select", "time_sleep", "main"}}));
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX, .user = {"pthread_cond_timedwait", "JavaThread::sleep(long)", "JVM_Sleep"}}));
 }
 
 /* The queue of a thread pool; but not the interpreter's own lock below it, nor any other lock. */
 static void test_python_queue(void **state)
 {
 	assert_true(is_idle(
-		(struct wait){.kernel = FUTEX,
+		(struct test_wait){.kernel = FUTEX,
 			      .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed",
 				       "_queue_SimpleQueue_get_impl", "_queue_SimpleQueue_get", "thread_run"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX,
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX,
 					   .user = {"pthread_cond_timedwait", "take_gil", "PyEval_RestoreThread",
 						    "_queue_SimpleQueue_get_impl", "_queue_SimpleQueue_get"}}));
-	assert_false(is_idle((struct wait){.kernel = FUTEX,
+	assert_false(is_idle((struct test_wait){.kernel = FUTEX,
 					   .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed",
 						    "lock_PyThread_acquire_lock", "_queue_SimpleQueue_get"}}));
 	assert_false(is_idle(
-		(struct wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed"}}));
+		(struct test_wait){.kernel = FUTEX, .user = {"__new_sem_wait_slow64", "PyThread_acquire_lock_timed"}}));
 }
 
 /* However it is waited for, a lock is no work. */
@@ -290,33 +290,33 @@ static void test_locks(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
-		if (is_idle((struct wait){.kernel = FUTEX, .user = {"pthread_cond_wait", locks[i], "main"}}))
+		if (is_idle((struct test_wait){.kernel = FUTEX, .user = {"pthread_cond_wait", locks[i], "main"}}))
 			fail_msg("%s is idle", locks[i]);
-		if (is_idle((struct wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "WaitLatch", locks[i]}}))
+		if (is_idle((struct test_wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "WaitLatch", locks[i]}}))
 			fail_msg("%s is idle", locks[i]);
 	}
 }
 
 static void test_without_kernel_stacks(void **state)
 {
-	assert_true(is_idle((struct wait){.user = {"__GI___poll", "main"}}));
-	assert_true(is_idle((struct wait){.user = {"__libc_accept@GLIBC_2.2.5", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"__clock_nanosleep_time64", "main"}}));
-	assert_true(is_idle((struct wait){.user = {"__syscall_cancel_arch", "__internal_syscall_cancel",
+	assert_true(is_idle((struct test_wait){.user = {"__GI___poll", "main"}}));
+	assert_true(is_idle((struct test_wait){.user = {"__libc_accept@GLIBC_2.2.5", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"__clock_nanosleep_time64", "main"}}));
+	assert_true(is_idle((struct test_wait){.user = {"__syscall_cancel_arch", "__internal_syscall_cancel",
 						   "__syscall_cancel", "epoll_wait", "main"}}));
-	assert_true(is_idle((struct wait){.user = {"__futex_abstimed_wait_common", "pthread_cond_wait", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"read", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"write", "poll", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"pollute", "main"}}));
-	assert_false(is_idle((struct wait){.user = {"pthread_mutex_lock", "main"}}));
+	assert_true(is_idle((struct test_wait){.user = {"__futex_abstimed_wait_common", "pthread_cond_wait", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"read", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"write", "poll", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"pollute", "main"}}));
+	assert_false(is_idle((struct test_wait){.user = {"pthread_mutex_lock", "main"}}));
 }
 
 static void test_time(void **state)
 {
-	assert_true(is_idle((struct wait){.kernel = {"ep_poll"}, .ns = 800}));
-	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .ns = 799}));
+	assert_true(is_idle((struct test_wait){.kernel = {"ep_poll"}, .ns = 800}));
+	assert_false(is_idle((struct test_wait){.kernel = {"ep_poll"}, .ns = 799}));
 	/* Three threads that are idle a third of the time are not idle. */
-	assert_false(are_idle((const struct wait[]){{.kernel = {"ep_poll"}, .ns = 333},
+	assert_false(are_idle((const struct test_wait[]){{.kernel = {"ep_poll"}, .ns = 333},
 						    {.kernel = {"ep_poll"}, .ns = 333, .tid = 2},
 						    {.kernel = {"ep_poll"}, .ns = 333, .tid = 3}},
 			      3));
@@ -325,20 +325,20 @@ static void test_time(void **state)
 /* A thread that was woken and has no CPU is not idle, however little it does. */
 static void test_starving(void **state)
 {
-	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = DURATION}));
-	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = 201}));
-	assert_true(is_idle((struct wait){.kernel = {"ep_poll"}, .runnable_ns = 200}));
+	assert_false(is_idle((struct test_wait){.kernel = {"ep_poll"}, .runnable_ns = DURATION}));
+	assert_false(is_idle((struct test_wait){.kernel = {"ep_poll"}, .runnable_ns = 201}));
+	assert_true(is_idle((struct test_wait){.kernel = {"ep_poll"}, .runnable_ns = 200}));
 	/* It sleeps for long enough, but not in one place. */
-	assert_false(are_idle((const struct wait[]){{.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 200},
+	assert_false(are_idle((const struct test_wait[]){{.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 200},
 						    {.kernel = {"sk_wait_data"}, .ns = 100}},
 			      2));
-	assert_false(is_idle((struct wait){.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 901})); /* nonsense */
+	assert_false(is_idle((struct test_wait){.kernel = {"ep_poll"}, .ns = 900, .runnable_ns = 901})); /* nonsense */
 }
 
 /* Two lines of one function are one place, also when one of them has a timeout; two functions are not. */
 static void test_places(void **state)
 {
-	struct wait waits[] = {
+	struct test_wait waits[] = {
 		{.kernel = FUTEX, .user = {"pthread_cond_wait", "take", "pool"}, .ns = 500},
 		{.kernel = FUTEX, .user = {"__futex", "pthread_cond_timedwait", "take", "pool"}, .ns = 400},
 	};
@@ -359,9 +359,9 @@ static void test_other_waits(void **state)
 {
 	struct fixture f = {.profile.duration_ns = DURATION};
 
-	add(&f, &(struct wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "loop"}, .ns = 850});
-	add(&f, &(struct wait){.kernel = FUTEX, .user = {"pthread_mutex_lock", "loop"}, .ns = 100});
-	add(&f, &(struct wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "elsewhere"}, .ns = 50});
+	add(&f, &(struct test_wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "loop"}, .ns = 850});
+	add(&f, &(struct test_wait){.kernel = FUTEX, .user = {"pthread_mutex_lock", "loop"}, .ns = 100});
+	add(&f, &(struct test_wait){.kernel = {"ep_poll"}, .user = {"epoll_wait", "elsewhere"}, .ns = 50});
 	assert_true(offcpu_mark_idle(&f.profile));
 	assert_true(f.profile.rows.data[0].idle);
 	assert_false(f.profile.rows.data[1].idle);

@@ -58,11 +58,11 @@ static void test_thread(void **state)
 	       "\"status_reason\":null,\"stopped\":false,\"pause_us\":0.000,\"off_cpu_ms\":34.000,\"cpu_ms\":1520.000,"
 	       "\"runtime\":null,"
 	       "\"syscall\":{\"nr\":232,\"name\":\"epoll_wait\","
-	       "\"args\":[\"0x5\",\"0x7ffc00001000\",\"0x2790\",\"0x64\"]},\"waits_for\":null,"
+	       "\"args\":[\"0x5\",\"0x7ffc00001000\",\"0x2790\",\"0x64\"]},\"cpu\":null,\"waits_for\":null,"
 	       "\"kernel_stack\":[{");
 	expect(state, plain,
 	       "\"name\":\"hasher\",\"state\":\"R\",\"status\":\"captured\",\"capture\":\"held\","
-	       "\"status_reason\":null,\"stopped\":true,\"pause_us\":23.417,\"off_cpu_ms\":null,\"cpu_ms\":null,\"runtime\":null,\"syscall\":null,\"waits_for\":null,"
+	       "\"status_reason\":null,\"stopped\":true,\"pause_us\":23.417,\"off_cpu_ms\":null,\"cpu_ms\":null,\"runtime\":null,\"syscall\":null,\"cpu\":0,\"waits_for\":null,"
 	       "\"kernel_stack\":[],\"kernel_stack_error\":null,");
 	expect(state, plain,
 	       "\"status\":\"stop_timeout\",\"capture\":\"none\",\"status_reason\":\"it did not stop within 1000 ms\"");

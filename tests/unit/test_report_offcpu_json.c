@@ -117,7 +117,7 @@ static void test_stacks(void **state)
 	expect(state, plain,
 	       "\"stacks\":[{\"pid\":4711,\"tid\":4711,\"thread_name\":\"server\",\"state\":\"S\","
 	       "\"thread\":\"4711:4711\",\"count\":90,\"unfinished\":1,"
-	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"p50_ns\":99500000,\"p99_ns\":100000000,\"runnable_ns\":0,\"cause\":\"events\",\"idle\":true,"
+	       "\"total_ns\":9000000000,\"max_ns\":100000000,\"min_ns\":99000000,\"p50_ns\":99500000,\"p99_ns\":100000000,\"runnable_ns\":0,\"cause\":\"events\",\"idle\":true,\"waits_for\":null,"
 	       "\"kernel_stack\":[{\"address\":\"0xffffffff81000000\",\"kind\":\"kernel\",\"symbol\":\"ep_poll\",");
 	expect(state, plain,
 	       "\"kernel_stack_error\":null,\"user_stack\":[{\"address\":\"0x7f0000001056\",\"kind\":\"native\","
@@ -131,7 +131,7 @@ static void test_stacks(void **state)
 	       "\"pid\":99,\"tid\":null,\"thread_name\":\"evil\\u001b[31m\\\"\\\\\\ufffd;\\u000a\","
 	       "\"state\":\"S\",\"thread\":null,"
 	       "\"count\":2,\"unfinished\":0,\"total_ns\":900,\"max_ns\":600,\"min_ns\":300,\"p50_ns\":null,\"p99_ns\":null,\"runnable_ns\":0,\"cause\":\"other\","
-	       "\"idle\":false,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
+	       "\"idle\":false,\"waits_for\":null,\"kernel_stack\":[],\"kernel_stack_error\":null,\"user_stack\":[],"
 	       "\"user_stack_error\":null,\"waker\":null}],\"lacking\":[{\"module\":\"/usr/bin/server\","
 	       "\"build_id\":null,\"problem\":\"no debug information\",\"help\":null}]}\n");
 	expect_not(state, plain, "\"sp\":");

@@ -119,7 +119,7 @@ static void test_first_round(void **state)
 	look(f);
 	expect(f, report_watch_round_text, "stakeout: watching server (pid 4711): 3 looks, one every 1.0 s; Ctrl-C ends it, with a summary\n");
 	expect(f, report_watch_round_text, "    0.0 s  7 threads\n"); /* the eighth has ended */
-	expect(f, report_watch_round_text, "tid 4715 hasher runs, or is ready to, in mix");
+	expect(f, report_watch_round_text, "tid 4715 hasher runs on CPU 0, in mix");
 	f->log.wanted = 0;
 	expect(f, report_watch_round_text, "stakeout: watching server (pid 4711): one every 1.0 s; Ctrl-C");
 	f->log.wanted = 1;
