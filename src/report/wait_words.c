@@ -155,7 +155,8 @@ const struct trace_thread *wait_find_owner(const struct wait *w, const struct tr
 /* Of others there is no owner. */
 static bool can_have_owner(enum wait_kind kind)
 {
-	return kind == WAIT_MUTEX || kind == WAIT_READ_LOCK || kind == WAIT_WRITE_LOCK || kind == WAIT_STREAM || kind == WAIT_FUTEX;
+	return kind == WAIT_MUTEX || kind == WAIT_READ_LOCK || kind == WAIT_WRITE_LOCK || kind == WAIT_STREAM || kind == WAIT_FUTEX ||
+	       kind == WAIT_PYTHON_LOCK;
 }
 
 static const char *beginning(const struct wait *w)
@@ -206,13 +207,11 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		if (w->kind == WAIT_FILE_LOCK && w->npeers == 1 && !is_looked_at(w->peers[0].pid, traces, ntraces))
 			fputs(not_looked_at, t->out);
 	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
-		fputs(", whose owner is not recorded", t->out);
+		fputs(", which does not record who holds it", t->out);
 	} else if (w->holder == HOLDER_READERS) {
 		fputs(", held by readers, which it does not record", t->out);
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);
-	} else if (w->holder == HOLDER_NOT_RECORDED && w->kind == WAIT_PYTHON_LOCK) {
-		fputs(", which does not record who holds it", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
 		fprintf(t->out, ", held by tid %d, which is no thread of the process any more", (int)w->owner);
 	} else if (w->holder == HOLDER_THREAD) {

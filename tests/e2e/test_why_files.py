@@ -36,7 +36,7 @@ def test_who_has_the_lock(target, tmp_path, source, how):
     waiter = target("file_locks", tmp_path, how, "waiter")
     found = wait_of(waiting([waiter.pid], source, waiter.pid), waiter.pid)
     assert found["descriptor"]["name"] == str(tmp_path / "a")
-    assert found["peers"] == [{"pid": holder.pid, "comm": "file_locks"}]
+    assert found["peers"] == [{"pid": holder.pid, "comm": "file_locks", "state": None}]
     start, end = (0, None) if how == "flock" else (10, 19)
     assert found["file_lock"] == {"kind": how, "writes": True, "start": start, "end": end}
     where = "" if how == "flock" else r"bytes 10 to 19 of "

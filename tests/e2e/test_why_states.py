@@ -151,7 +151,7 @@ def test_what_the_child_does(states):
     t = states("child").settle()
     partner = t.tids["partner"]
     wait_until(lambda: state(partner) == "S", "the child sleeps")
-    line = f"tid {t.tids['waiter']} waiter (pid {t.pid}) waits for its child {partner} partner, which waits for a signal\n"
+    line = f"tid {t.tids['waiter']} waiter of pid {t.pid} (states) waits for its child {partner} partner, which waits for a signal\n"
     assert line in run("why", t.pid, partner).out
 
 

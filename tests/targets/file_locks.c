@@ -2,13 +2,15 @@
 /*
  * file_locks DIR HOW ROLE [BESIDE]: a process that has locks on files of a folder, by flock, fcntl or ofd (bytes 10 to 19). `holder` has
  * the one on `a` and sleeps; `parent` has a child besides that has the same open file; `waiter` wants it. `first` has a and wants b when it
- * is told to, `second` has b and wants a; BESIDE is what another thread does: `mutex`, wait for the first thread, or `idle`, nothing. `reader`
- * and `writer`, which it starts, both wait to read what the other is to write; `twice` wants what it has itself.
+ * is told to, `second` has b and wants a; BESIDE is what another thread does: `mutex`, wait for the first thread, or `idle`, nothing. `twice` wants
+ * what it has itself. `reader` and its child both wait to read what the other is to write, by a pipe or a socket, or by poll.
  */
 #include "target.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 
 enum { START = 10, LENGTH = 10 };
 
@@ -96,27 +98,48 @@ static void take_both(const char *dir, const char *mine, const char *theirs, con
 	lock(other);
 }
 
+static void wait_to_read(int fd)
+{
+	struct pollfd set = {.fd = fd, .events = POLLIN};
+	char c;
+
+	if (strcmp(how, "poll") == 0)
+		poll(&set, 1, -1);
+	else
+		(void)!read(fd, &c, 1);
+}
+
 /* Each has only the ends that it uses. */
 static void read_from_each_other(void)
 {
-	int there[2], back[2];
+	int ends[2][2]; /* where each reads, and writes */
 	pid_t pid;
-	char c;
 
-	if (pipe(there) < 0 || pipe(back) < 0)
-		target_die("pipe");
+	if (strcmp(how, "pipe") == 0) {
+		if (pipe(ends[0]) < 0 || pipe(ends[1]) < 0)
+			target_die("pipe");
+		pid = ends[0][1];
+		ends[0][1] = ends[1][1];
+		ends[1][1] = (int)pid;
+	} else {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends[0]) < 0)
+			target_die("socketpair");
+		ends[1][0] = ends[0][1];
+		ends[0][1] = dup(ends[0][0]);
+		ends[1][1] = dup(ends[1][0]);
+	}
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(there[1]);
-		close(back[0]);
-		(void)!read(there[0], &c, 1);
+		close(ends[0][0]);
+		close(ends[0][1]);
+		wait_to_read(ends[1][0]);
 		_exit(0);
 	}
-	close(there[0]);
-	close(back[1]);
+	close(ends[1][0]);
+	close(ends[1][1]);
 	say_ready("child", pid);
-	(void)!read(back[0], &c, 1);
+	wait_to_read(ends[0][0]);
 }
 
 int main(int argc, char **argv)

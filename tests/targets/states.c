@@ -48,6 +48,7 @@ static key_t object_key(void)
 /* A process that calls itself partner, and does nothing. */
 static pid_t start_child(void)
 {
+	const pid_t parent = getpid();
 	pid_t pid = fork();
 
 	if (pid < 0)
@@ -55,6 +56,8 @@ static pid_t start_child(void)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it has died before that */
+		_exit(0);
 	prctl(PR_SET_NAME, "partner");
 	for (;;)
 		pause();

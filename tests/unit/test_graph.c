@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model/descriptor.h"
 #include "wait/graph.h"
 
 /* Some processes with threads, numbered 100 * (process + 1) + thread. */
@@ -134,6 +135,25 @@ static void test_two_processes(void **state)
 	deadlocks_deinit(&w.found);
 }
 
+/* Sockets may have time limits of their own, but not calls that wait for events of them. */
+static void test_sockets(void **state)
+{
+	const struct snap_wait reads = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_SOCKET}}, polls = {.kind = WAIT_EVENTS, .on = {.fd = -1}};
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	w.traced[0][0].wait.kind = WAIT_READ;
+	w.traced[0][0].wait.on = &reads;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more);
+	w.traced[0][0].wait.kind = WAIT_EVENTS;
+	w.traced[0][0].wait.on = &polls;
+	assert_int_equal(find(&w, 2)->len, 1);
+	deadlocks_deinit(&w.found);
+}
+
 /* One thread that is free frees its process, and with it all who wait for that. */
 static void test_every_thread(void **state)
 {
@@ -239,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_two_processes),	   cmocka_unit_test(test_every_thread),
 		cmocka_unit_test(test_one_of_several),	   cmocka_unit_test(test_components),
 		cmocka_unit_test(test_locks_need_no_more), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
