@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers of the distribution, with their own load: what is measured runs beside them."""
+"""Servers of the distribution, for tests, and with their own load for measurements beside them."""
 
 import os
 import pwd
@@ -46,7 +46,8 @@ def home_of_nobody(directory, name):
 
 
 @contextmanager
-def postgres(directory):
+def postgres_server(directory):
+    """(Its pid, the directory of its socket, where its programs are)"""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     assert places, "postgres: not installed"
     home, as_user = home_of_nobody(directory, "postgres")
@@ -54,15 +55,21 @@ def postgres(directory):
     subprocess.run(initdb, check=True, **as_user, **quiet)
     options = ["-D", home / "db", "-c", "listen_addresses=", "-k", home]
     proc = subprocess.Popen([places[-1] / "postgres", *options], **as_user, **quiet)
-    pgbench = [places[-1] / "pgbench", "-h", home, "-U", "test"]
     try:
         ready = [places[-1] / "pg_isready", "-h", home, "-U", "test"]
         wait_until(lambda: subprocess.run(ready, **quiet).returncode == 0, "postgres is ready")
-        subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
-        yield proc.pid, lambda seconds, clients=4: [*pgbench, "-c", clients, "-T", seconds, "postgres"]
+        yield proc.pid, home, places[-1]
     finally:
         proc.send_signal(signal.SIGQUIT)  # its children end with it
         proc.wait()
+
+
+@contextmanager
+def postgres(directory):
+    with postgres_server(directory) as (pid, home, programs):
+        pgbench = [programs / "pgbench", "-h", home, "-U", "test"]
+        subprocess.run([*pgbench, "-i", "-s", "5", "postgres"], check=True, **quiet)
+        yield pid, lambda seconds, clients=4: [*pgbench, "-c", clients, "-T", seconds, "postgres"]
 
 
 @contextmanager
