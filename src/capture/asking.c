@@ -115,6 +115,7 @@ void capture_note_stillness(struct capture *c, struct snapshot *snap)
 		pass = t->read_in > pass ? t->read_in : pass;
 		pass = t->still_in > pass ? t->still_in : pass;
 	}
+	snap->capture.last_look = pass + 1;
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		struct snap_thread *t = &snap->threads.data[i];
 

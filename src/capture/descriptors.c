@@ -206,6 +206,7 @@ static int find_either(struct looking *l, const struct blocking_call *call, cons
 	const bool sends = strncmp(call->name, "sendfile", strlen("sendfile")) == 0;
 
 	out->kind = is_in(t, full) || (sends && t->state == 'S' && !is_in(t, empty)) ? WAIT_WRITE : WAIT_READ;
+	out->guessed = !is_in(t, full) && !is_in(t, empty);
 	return looking_at(l, (int)t->syscall.args[out->kind == WAIT_WRITE ? call->other : call->arg], &out->on);
 }
 

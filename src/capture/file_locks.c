@@ -75,7 +75,8 @@ static int add_waiter(struct gathering *g, struct besides *b, size_t at, const s
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : 0;
 	w.wait.lock.kind = kind_of_call(b->snap, t);
-	(void)file_locks_find_file(&b->capture->target->process, (int)t->syscall.args[0], &w.file);
+	if (w.wait.on.name && w.wait.on.name[0] == '/') /* what else there is may not answer, such as an epoll */
+		(void)file_locks_find_file(&b->capture->target->process, (int)t->syscall.args[0], &w.file);
 	read_wish(&w, t);
 	return vec_push(&g->waiters, w) ? 0 : -ENOMEM;
 }

@@ -2,7 +2,7 @@
 #include "capture/peers.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 
 #include "base/map.h"
 #include "privilege/remedy.h"
@@ -48,12 +48,12 @@ static const struct held *find(const struct peers *p, const struct descriptor *d
 	return slot ? &p->things.data[*slot] : NULL;
 }
 
-/* Who can end the wait: a reader waits for whoever writes, and a writer for whoever reads. */
+/* Who can end the wait: a reader waits for whoever writes, and a writer for whoever reads; who waits for events, by the end that it has. */
 static bool is_peer(const struct holder *h, const struct descriptor *d, enum wait_kind kind)
 {
-	const bool writes = kind == WAIT_WRITE || (kind == WAIT_EVENTS && d->events & POLLOUT);
+	const uint32_t mode = kind == WAIT_WRITE ? O_WRONLY : kind == WAIT_EVENTS ? d->flags & O_ACCMODE : O_RDONLY;
 
-	return d->kind == DESCRIPTOR_SOCKET || (writes && h->reads) || ((!writes || d->events & POLLIN) && h->writes);
+	return d->kind == DESCRIPTOR_SOCKET || (mode != O_RDONLY && h->reads) || (mode != O_WRONLY && h->writes);
 }
 
 static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind kind, struct descriptor *d)
@@ -84,6 +84,7 @@ static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 			struct snap_wait *w = &all[i].snap->waits.data[k];
 
 			rc = found ? assign(p, all[i].snap, w->kind, &w->on) : want(p, &w->on);
+			w->on.peers_known &= !w->guessed;
 			if (rc == 0 && w->set.total == 1)
 				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[0]) : want(p, &w->set.data[0]);
 		}

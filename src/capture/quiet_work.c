@@ -99,8 +99,12 @@ static size_t plan_stacks(struct quiet *q, size_t first, size_t end)
 		uint8_t *room = h->part->buffer.data + (i - h->part->first) * QUIET_THREAD_BYTES;
 
 		h->stack = h->waited = (struct mem_copy){0};
-		if (!quiet_is_readable(q, i) || !plan_stack(q, i))
+		if (!quiet_is_readable(q, i))
 			continue;
+		if (!plan_stack(q, i)) {
+			h->stack.len = 0; /* nobody has copied it */
+			continue;
+		}
 		h->stack.data = room;
 		plan_copy(q, 2 * first + n++, h, &h->stack, QUIET_FIRST_BYTES);
 		plan_waited(q, i);

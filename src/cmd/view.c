@@ -303,7 +303,6 @@ static int write_why(const struct view *view, FILE *out, bool *deadlock, bool *i
 	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
 	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
 
-	waits_find_shared(view->traces.data, view->traces.len);
 	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
 		return -ENOMEM;
 	*deadlock = deadlocks.len > 0;
@@ -316,6 +315,7 @@ static int write_report(const struct view *view, FILE *out, bool *deadlock, bool
 	const struct report_format *format = view->options.format;
 	int rc = 0;
 
+	waits_find_shared(view->traces.data, view->traces.len);
 	if (view->writer.write)
 		return view->writer.write(view->writer.arg, view, out, deadlock, incomplete);
 	if (view->options.why)

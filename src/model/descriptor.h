@@ -95,6 +95,7 @@ struct snap_wait {
 	bool timed;
 	const char *path;    /* of the file that it wants to open */
 	const char *address; /* that it connects to */
+	bool guessed; /* which of two descriptors it is: then nobody is known to be the only one who can end it; not saved */
 	struct descriptor on;
 	struct descriptor_set set;
 	struct wanted_lock lock; /* WAIT_FILE_LOCK, on `on`; its peers are who have the lock */

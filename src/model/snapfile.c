@@ -99,6 +99,7 @@ static void put_capture(struct bytes *b, const struct capture_info *info)
 	put_u32(b, info->cpus_taken);
 	put_u64(b, info->window_ns);
 	put_u64(b, (uint64_t)info->instant_ns);
+	put_u32(b, info->last_look);
 }
 
 static void put_notes(struct bytes *b, const struct snapshot *snap)
@@ -358,6 +359,8 @@ static int get_capture(struct cursor *c, struct snapshot *snap, struct err *err)
 		info->window_ns = cursor_u64(c);
 		info->instant_ns = (int64_t)cursor_u64(c);
 	}
+	if (!ret && cursor_left(c))
+		info->last_look = cursor_u32(c);
 	return ret;
 }
 

@@ -133,6 +133,7 @@ struct capture_info {
 	uint32_t cpus_taken;  /* how many at most, */
 	uint64_t window_ns;   /* and for how long at most */
 	int64_t instant_ns;   /* CLOCK_REALTIME: when all was as shown; 0: there was no such instant, or it is not known */
+	uint32_t last_look;   /* the pass after the last reading, if something was read after the capture; as read_in of threads; 0: nothing was */
 	uint32_t companions;  /* other processes that were captured at this instant */
 	uint64_t capture_ns;
 	bool consistent;

@@ -153,7 +153,13 @@ static void find_type(const struct descriptors *dirs, const char *number, uint64
 /* Of all others the link tells what is wanted; reading one more file takes three times as long. */
 static bool has_info(enum descriptor_kind kind)
 {
-	return kind == DESCRIPTOR_FILE || kind == DESCRIPTOR_TIMERFD || kind == DESCRIPTOR_EVENTFD || kind == DESCRIPTOR_PIDFD;
+	return kind == DESCRIPTOR_FILE || kind == DESCRIPTOR_PIPE || kind == DESCRIPTOR_TIMERFD || kind == DESCRIPTOR_EVENTFD || kind == DESCRIPTOR_PIDFD;
+}
+
+/* What drivers tell of their devices may wait for these. */
+static bool is_device(const char *link)
+{
+	return strncmp(link, "/dev/", 5) == 0 && strncmp(link, "/dev/shm/", 9) != 0 && strncmp(link, "/dev/mqueue/", 12) != 0;
 }
 
 static void read_info(const struct descriptors *dirs, const char *number, struct descriptor *out)
@@ -166,7 +172,7 @@ static void read_info(const struct descriptors *dirs, const char *number, struct
 		descriptor_parse_info(text, out, &mount);
 	if (is_path)
 		find_type(dirs, number, mount, out);
-	if (out->kind != DESCRIPTOR_FIFO)
+	if (out->kind != DESCRIPTOR_FIFO && out->kind != DESCRIPTOR_PIPE)
 		out->inode = 0;
 	if (out->kind != DESCRIPTOR_FILE)
 		out->offset = -1;
@@ -184,18 +190,31 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 		return -errno;
 	link[len] = '\0';
 	descriptor_parse_link(link, out);
-	if (has_info(out->kind))
+	if (has_info(out->kind) && !is_device(link))
 		read_info(dirs, number, out);
 	out->name = arena_intern(arena, link);
 	return out->name ? 0 : -ENOMEM;
 }
 
-bool descriptors_protocol(const struct descriptors *dirs, int fd, char *out, size_t size)
+/* By a handle, which is checked first: the number may be that of another file by now, whose file system does not answer. */
+bool descriptors_protocol(const struct descriptors *dirs, int fd, uint64_t inode, char *out, size_t size)
 {
-	char path[48];
+	char number[16], path[32], wanted[48], link[48];
+	_cleanup_close_ int handle = -1;
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%d", dirs->links, fd);
+	snprintf(number, sizeof(number), "%d", fd);
+	handle = openat(dirs->links, number, O_PATH | O_CLOEXEC);
+	if (handle < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	snprintf(wanted, sizeof(wanted), "socket:[%llu]", (unsigned long long)inode);
+	len = readlink(path, link, sizeof(link) - 1);
+	if (len < 0)
+		return false;
+	link[len] = '\0';
+	if (strcmp(link, wanted) != 0)
+		return false;
 	len = getxattr(path, "system.sockprotoname", out, size - 1);
 	if (len <= 0)
 		return false;

@@ -31,7 +31,7 @@ void descriptor_parse_link(const char *link, struct descriptor *out);
 void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *mount);
 
 /* What the kernel calls the protocol of a socket: "TCP", "UNIX-STREAM" … False: it does not tell. */
-bool descriptors_protocol(const struct descriptors *dirs, int fd, char *out, size_t size);
+bool descriptors_protocol(const struct descriptors *dirs, int fd, uint64_t inode, char *out, size_t size);
 
 /* The working directory of a process; its length, or -errno. */
 ssize_t process_working_directory(const struct process *process, char *buf, size_t size);

@@ -264,7 +264,7 @@ static bool is_all(const struct search *s, const struct held_lock *held)
 
 int file_locks_find_holders(struct held_lock *locks, size_t n)
 {
-	struct search s = {.locks = locks, .n = n, .all = process_check_numbers(NULL) == 0 && access("/proc/1/fd", R_OK) == 0}; /* else some may be hidden (hidepid) */
+	struct search s = {.locks = locks, .n = n, .all = process_check_numbers(NULL) == 0 && process_sees_all()};
 	struct tid_list pids = {0};
 	int rc = process_list_all(&pids);
 

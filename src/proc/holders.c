@@ -115,6 +115,16 @@ static int look_at_path(struct search *s, pid_t pid, int dir, const char *number
 	return rc;
 }
 
+/* What has ended, or was closed, has nothing; of anything else it is not known. */
+static void note_error(struct search *s, int error)
+{
+	if (error == ENOENT || error == ESRCH)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->all = false;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static int look_at(struct search *s, pid_t pid, int dir, const char *number)
 {
 	char link[4096];
@@ -122,6 +132,8 @@ static int look_at(struct search *s, pid_t pid, int dir, const char *number)
 	struct descriptor d = {0};
 	const uint64_t *slot;
 
+	if (len < 0)
+		note_error(s, errno);
 	if (len < 0 || (link[0] != 'p' && link[0] != 's' && !(s->any_fifo && link[0] == '/')))
 		return 0;
 	link[len] = '\0';
@@ -157,7 +169,6 @@ static int look_at_entries(struct search *s, pid_t pid, int dir, const uint8_t *
  */
 static int look_at_directory(struct search *s, pid_t pid, const char *path)
 {
-	enum { LONGEST_ENTRY = sizeof(struct dirent64) };
 	_Alignas(struct dirent64) uint8_t entries[32 << 10];
 	_cleanup_close_ int dir = openat(s->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ssize_t len = sizeof(entries);
@@ -165,7 +176,7 @@ static int look_at_directory(struct search *s, pid_t pid, const char *path)
 
 	if (dir < 0)
 		return -errno;
-	while (rc >= 0 && len > (ssize_t)sizeof(entries) - 2 * LONGEST_ENTRY) { /* else there was room for more */
+	while (rc >= 0 && len > 0) {
 		len = getdents64(dir, entries, sizeof(entries));
 		if (len < 0)
 			return -errno;
@@ -187,9 +198,11 @@ static int look_at_threads(struct search *s, pid_t pid)
 		return 0;
 	rc = process_list_tids(&process, &tids);
 	process_close(&process);
-	for (size_t i = 0; rc == 0 && i < tids.len; i++) {
+	for (size_t i = 0; rc != -ENOMEM && i < tids.len; i++) {
 		snprintf(path, sizeof(path), "%d/task/%d/fd", (int)pid, (int)tids.data[i]);
 		rc = look_at_directory(s, pid, path);
+		if (rc < 0 && tids.data[i] != pid) /* which is the one that has ended */
+			note_error(s, -rc);
 	}
 	vec_deinit(&tids);
 	return rc < 0 && rc != -ENOMEM ? 0 : rc;
@@ -218,8 +231,8 @@ static void look_at_process(void *arg, size_t i)
 		n = look_at_threads(s, pid);
 	if (n >= 0)
 		return;
+	note_error(s, -n);
 	pthread_mutex_lock(&s->lock);
-	s->all &= n != -EACCES && n != -EPERM;
 	s->rc = n == -ENOMEM ? n : s->rc;
 	pthread_mutex_unlock(&s->lock);
 }
@@ -281,7 +294,7 @@ static void judge(const struct search *s)
 
 int holders_find(struct held *things, size_t n, bool *refused)
 {
-	struct search s = {.things = things, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .all = access("/proc/1/fd", R_OK) == 0}; /* else others may be hidden (hidepid) */
+	struct search s = {.things = things, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .all = process_sees_all()};
 	int rc = init(&s);
 
 	s.proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -38,6 +38,9 @@ void process_close(struct process *process);
  */
 int process_check_numbers(struct err *err);
 
+/* No process is hidden from us (hidepid), nor what the first one has. */
+bool process_sees_all(void);
+
 /* Fails with a sentence when /proc is missing, or something else is in its place: then no process can be found. */
 int process_check_mounted(struct err *err);
 

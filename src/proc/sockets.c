@@ -167,6 +167,7 @@ struct finding {
 	struct u64map ports; /* of IP, that somebody listens on */
 	struct u64map peers; /* inodes of other ends of unix sockets, and the names that they have */
 	uint64_t exact;	     /* the inode that was found */
+	bool connects;  /* it is asked for one that is not connected yet */
 	bool names_peers;    /* what is looked for are these names */
 	bool no_memory;
 };
@@ -203,7 +204,10 @@ static void found_peer(void *arg, const struct diag_socket *s)
 
 static void found_exact(void *arg, const struct diag_socket *s)
 {
-	((struct finding *)arg)->exact = s->inode;
+	struct finding *f = arg;
+
+	if (s->state != TCP_LISTEN || f->connects) /* where there is no such connection the kernel tells who listens */
+		f->exact = s->inode;
 }
 
 /* By SOCK_DIAG */
@@ -328,12 +332,13 @@ static uint64_t find_other_end(struct finding *f, const struct descriptor_socket
 	};
 	const size_t host = s->local ? strcspn(s->local, ":") : 0;
 	const bool is_loopback = s->local && s->remote && strncmp(s->local, "127.", 4) == 0 && strncmp(s->remote, "127.", 4) == 0;
-	const bool is_same = s->local && s->remote && strncmp(s->local, s->remote, s->local[0] == '[' ? strcspn(s->local, "]") : host) == 0;
+	const bool is_same = s->local && s->remote && strncmp(s->local, s->remote, s->local[0] == '[' ? strcspn(s->local, "]") + 1 : host + 1) == 0;
 
 	if ((!is_loopback && !is_same) || !parse_end(s->remote, family, request.id.idiag_src, &request.id.idiag_sport) ||
 	    !parse_end(s->local, family, request.id.idiag_dst, &request.id.idiag_dport))
 		return 0;
 	f->exact = 0;
+	f->connects = s->state && strcmp(s->state, "connecting") == 0;
 	ask(f->sockets->diag, &request, sizeof(request), false, found_exact, f);
 	return f->exact;
 }
@@ -342,6 +347,8 @@ static void find_other_ends(struct finding *f)
 {
 	unsigned asked = 0;
 
+	if (f->protocol->number != IPPROTO_TCP) /* others answer for the socket itself, or for whoever listens */
+		return;
 	for (size_t i = 0; i < f->wanted->len && asked < MOST_EXACT; i++) {
 		struct wanted_socket *w = &f->wanted->data[i];
 
@@ -417,7 +424,7 @@ static const struct protocol *next_protocol(struct wanted_sockets *wanted, const
 			continue;
 		w->tried = true;
 		*left = true;
-		protocol = descriptors_protocol(dirs, w->fd, kernel, sizeof(kernel)) ? find_protocol(kernel) : NULL;
+		protocol = descriptors_protocol(dirs, w->fd, w->inode, kernel, sizeof(kernel)) ? find_protocol(kernel) : NULL;
 		if (!protocol)
 			return NULL;
 		w->facts.protocol = protocol->name; /* if no more is found */

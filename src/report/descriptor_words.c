@@ -50,7 +50,7 @@ static void put_socket(const struct text *t, const struct descriptor *d)
 		fprintf(t->out, "socket %" PRIu64, d->inode);
 		return;
 	}
-	fputs(s->protocol, t->out);
+	text_untrusted(t, s->protocol);
 	if (s->local || s->remote)
 		fputc(' ', t->out);
 	if (s->local)
@@ -59,8 +59,11 @@ static void put_socket(const struct text *t, const struct descriptor *d)
 		fputs(s->local ? " → " : "→ ", t->out);
 		text_untrusted(t, s->remote);
 	}
-	if (s->state)
-		fprintf(t->out, " (%s)", s->state);
+	if (s->state) {
+		fputs(" (", t->out);
+		text_untrusted(t, s->state);
+		fputc(')', t->out);
+	}
 }
 
 static void put_timer(const struct text *t, const struct descriptor *d)
@@ -98,7 +101,7 @@ static void put_descriptor(const struct text *t, const struct descriptor *d)
 	case DESCRIPTOR_FIFO:
 	case DESCRIPTOR_TERMINAL:
 		fprintf(t->out, "%s ", nouns[d->kind].one);
-		text_untrusted(t, d->name);
+		text_untrusted(t, d->name ? d->name : "?");
 		break;
 	case DESCRIPTOR_FILE:
 	case DESCRIPTOR_DIRECTORY:

@@ -20,6 +20,13 @@ static bool is_blocked(const struct trace_thread *t)
 	case WAIT_WRITE_LOCK:
 	case WAIT_ONCE:
 	case WAIT_STREAM:
+	case WAIT_FILE_LOCK:
+	case WAIT_FROZEN:
+	case WAIT_GIL:
+	case WAIT_PYTHON_LOCK:
+	case WAIT_PYTHON_RLOCK:
+	case WAIT_MONITOR:
+	case WAIT_JAVA_LOCK:
 		return true;
 	default:
 		return t->thread->state == 'D' || t->thread->state == 'T' || t->thread->state == 't';

@@ -155,7 +155,7 @@ static bool is_abroad(const struct sharing *s, pid_t pid)
 static bool is_shared_abroad(const struct sharing *s)
 {
 	struct tid_list all = {0}, abroad = {0};
-	bool doubtful = process_list_all(&all) < 0;
+	bool doubtful = process_list_all(&all) < 0 || !process_sees_all();
 
 	for (size_t i = 0; !doubtful && i < all.len; i++)
 		if (is_abroad(s, all.data[i]) && !vec_push(&abroad, all.data[i]))

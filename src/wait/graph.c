@@ -105,13 +105,37 @@ static bool has_ended(const struct trace_thread *t)
 	return t->thread->status == THREAD_ZOMBIE;
 }
 
-/* All that could end its wait is among the processes that were looked at. */
-static bool has_all_peers(const struct graph *g, const struct wait *w)
+/* Both processes were captured together: what was gathered of one is of the same time as what was of the other. */
+static bool is_of_one_look(const struct snapshot *a, const struct snapshot *b)
 {
-	for (size_t i = 0; i < w->npeers; i++)
-		if (find(g, w->peers[i].pid, 0) == NOBODY)
+	return a == b || (a->capture.instant_ns && a->capture.instant_ns == b->capture.instant_ns);
+}
+
+/* Others of its process can end the wait, too: by adding a descriptor, closing one, or making a child. */
+static bool has_helpers(const struct trace_thread *t)
+{
+	const struct wait *w = &t->wait;
+	size_t others = 0;
+
+	if (w->kind != WAIT_EVENTS && !(w->kind == WAIT_CHILD && w->state.any_child))
+		return false;
+	for (size_t i = 0; i < t->snap->threads.len; i++)
+		others += &t->snap->threads.data[i] != t->thread && t->snap->threads.data[i].status != THREAD_ZOMBIE;
+	return others || t->snap->partial;
+}
+
+/* All that could end its wait is among the processes that were looked at. */
+static bool has_all_peers(const struct graph *g, const struct trace_thread *t)
+{
+	const struct wait *w = &t->wait;
+
+	for (size_t i = 0; i < w->npeers; i++) {
+		const size_t peer = find(g, w->peers[i].pid, 0);
+
+		if (peer == NOBODY || (g->proof != UNPROVED && !is_of_one_look(t->snap, g->traces[peer - g->threads.len]->snap)))
 			return false;
-	return w->npeers && w->peers_known;
+	}
+	return w->npeers && w->peers_known && !has_helpers(t);
 }
 
 /* A socket may have a time limit of its own for those who read and write it (SO_RCVTIMEO), which nobody sees from outside. */
@@ -133,7 +157,7 @@ static bool is_bound(const struct graph *g, size_t v)
 		return false;
 	if (t->wait.holder == HOLDER_THREAD)
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
-	return g->proof != PROVED_AT_INSTANT && has_all_peers(g, &t->wait);
+	return g->proof != PROVED_AT_INSTANT && has_all_peers(g, t);
 }
 
 /* The next that a bound one points at; NOBODY: there are no more. */

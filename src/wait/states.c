@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "wait/states.h"
 
+#include <linux/sched.h>
 #include <linux/wait.h>
 #include <string.h>
 
@@ -130,8 +131,7 @@ static void set_stopped(struct trace_thread *t)
 static void set_traced(struct trace_thread *t)
 {
 	set_kind(t, WAIT_TRACED, is_certain(t->thread, t->thread->facts.nothers));
-	set_peers(t);
-	t->wait.peers_known = t->wait.npeers;
+	set_peers(t); /* but it may have other tracees that it waits for, and end by a signal: it is never known to be stuck */
 }
 
 /* A process that has ended; a thread that has, while others go on, waits for nobody. */
@@ -204,6 +204,21 @@ static const struct kernel_wait *find_kernel_wait(const struct trace_thread *t, 
 	return last;
 }
 
+/* Not every child shares its parent's memory; of clone3() it is not known, as its flags are in memory. */
+static bool set_vforking(struct trace_thread *t)
+{
+	bool restarted;
+	const struct syscall_info *call = trace_thread_call(t, &restarted);
+	const bool by_flags = call && strcmp(call->name, "clone") == 0, known = call && strcmp(call->name, "clone3") != 0;
+
+	if (by_flags && !(t->thread->syscall.args[0] & CLONE_VFORK))
+		return false;
+	set_kind(t, WAIT_VFORK, is_certain(t->thread, true));
+	set_peers(t);
+	t->wait.peers_known = known && t->wait.npeers == 1;
+	return true;
+}
+
 static bool set_by_function(struct trace_thread *t, struct kernel_wait *last)
 {
 	const struct kernel_wait *found = find_kernel_wait(t, last);
@@ -214,17 +229,14 @@ static bool set_by_function(struct trace_thread *t, struct kernel_wait *last)
 		set_frozen(t);
 		return true;
 	}
+	if (found->kind == WAIT_VFORK)
+		return set_vforking(t);
 	set_kind(t, found->kind, is_certain(t->thread, false));
 	t->wait.state.in_fault = found->in_fault;
 	if (t->wait.kind == WAIT_KERNEL_LOCK)
 		t->wait.state.place = found->symbol;
 	else if (t->wait.kind == WAIT_DISK || t->wait.kind == WAIT_NFS || t->wait.kind == WAIT_FUSE || t->wait.kind == WAIT_REMOTE)
 		set_file(t);
-	if (t->wait.kind == WAIT_VFORK) {
-		set_peers(t);
-		t->wait.certain = is_certain(t->thread, true);
-		t->wait.peers_known = t->wait.npeers == 1;
-	}
 	return true;
 }
 
@@ -276,14 +288,11 @@ static void set_waitid(struct trace_thread *t, struct mem *mem)
 	set_child(t, t->thread->syscall.args[0] == P_ALL || t->thread->syscall.args[0] == P_PGID);
 }
 
-/* State D is what else there would be in the kernel's stack. */
+/* State D is what else there would be in the kernel's stack; but the kernel may be short of memory for a child of any kind. */
 static void set_vfork(struct trace_thread *t, struct mem *mem)
 {
-	if (t->thread->state != 'D')
-		return;
-	set_kind(t, WAIT_VFORK, is_certain(t->thread, true));
-	set_peers(t);
-	t->wait.peers_known = t->wait.npeers == 1;
+	if (t->thread->state == 'D')
+		set_vforking(t);
 }
 
 static void set_time(struct trace_thread *t, struct mem *mem)

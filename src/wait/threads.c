@@ -21,7 +21,7 @@ static bool put(struct u64map *map, uint64_t key, size_t index)
 
 bool wait_threads_init(struct wait_threads *threads, const struct snapshot *snap)
 {
-	*threads = (struct wait_threads){.snap = snap};
+	*threads = (struct wait_threads){.snap = snap, .last_look = snap->capture.last_look};
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
 

@@ -203,6 +203,8 @@ static void find_time_left(struct trace_thread *t, struct mem *mem)
 		return;
 	if (t->wait.kind == WAIT_STOPPED || t->wait.kind == WAIT_TRACED || t->wait.kind == WAIT_FROZEN || t->wait.kind == WAIT_REAPER)
 		return;
+	if (t->wait.timed && !limit.limited)
+		return; /* that there is a limit is known, but not which */
 	t->wait.timed = limit.limited;
 	t->wait.state.left = limit.left;
 	t->wait.state.left_ns = limit.left_ns;
