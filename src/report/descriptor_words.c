@@ -139,12 +139,20 @@ static void put_fill(const struct text *t, const struct descriptor *d, enum wait
 		fprintf(t->out, ", %" PRIu32 " bytes are there", d->socket.unread);
 }
 
+/* Of a pipe. Who waits to read there waits for whoever reads to go away. */
+static bool is_write_end(const struct descriptor *d)
+{
+	return (d->kind == DESCRIPTOR_PIPE || d->kind == DESCRIPTOR_FIFO) && (d->flags & O_ACCMODE) == O_WRONLY;
+}
+
 static const char *word_for(const struct descriptor *d)
 {
 	const bool reads = d->events & (POLLIN | POLLRDNORM | POLLPRI), writes = d->events & (POLLOUT | POLLWRNORM);
 
 	if (d->socket.listening)
 		return "accept on ";
+	if (is_write_end(d) && !writes)
+		return "see the end of ";
 	return reads && writes ? "read or write " : writes ? "write " : "read ";
 }
 
@@ -386,7 +394,7 @@ static const char *word_for_peers(const struct wait *w)
 		return "held by";
 	if (d->kind == DESCRIPTOR_SOCKET)
 		return w->kind == WAIT_CONNECT ? "which is of" : "at the other end";
-	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && d->events & POLLOUT) ? "read by" : "written by";
+	return w->kind == WAIT_WRITE || (w->kind == WAIT_EVENTS && is_write_end(d)) ? "read by" : "written by";
 }
 
 static void put_peers(const struct text *t, const struct trace_thread *const *members, size_t count)

@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+import sys
 
 import pytest
 from harness import child_of, run, until
@@ -130,3 +131,24 @@ def test_ends_of_each_other(target, tmp_path, apart, how):
     doc = until(lambda: look(*pids, wrap=apart), lambda doc: doc["deadlocks"] or (how == "socket" and doc["maybe_more_deadlocks"]))
     assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([] if how == "socket" else [set(pids)])
     assert look(pids[0], wrap=apart)["deadlocks"] == []
+
+
+READY = "print(f'ready {os.getpid()} main={os.getpid()}', flush=True); p.poll()"
+READER = "r, w = os.pipe(); child = subprocess.Popen(['sleep', '3600'], pass_fds=[r]); os.close(r)"
+ENDED_BY_OTHERS = {
+    "hang-up": f"{READER}; p.register(w, 0)",  # whoever reads may go away
+    "closed": f"{READER}; p.register(w, select.POLLIN)",  # how event loops wait for that
+    "datagram": "s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); s.connect(('127.0.0.1', 9)); p.register(s, select.POLLIN)",
+}
+
+
+@pytest.mark.parametrize("what", ENDED_BY_OTHERS)
+def test_others_can_end_it(target, apart, what):
+    """Though it has the end itself that others write to by what they wait for."""
+    code = f"import os, select, socket, subprocess; p = select.poll(); {ENDED_BY_OTHERS[what]}; {READY}"
+    pid = target(sys.executable, "-c", code, wrap=apart).tids["main"]
+    doc = until(lambda: look(pid, wrap=apart), lambda doc: (wait_of(doc, pid) or {}).get("kind") == "events" and wait_of(doc, pid)["certain"])
+    assert doc["deadlocks"] == []
+    assert [peer["comm"] for peer in wait_of(doc, pid)["peers"]] == ([] if what == "datagram" else ["sleep"])
+    if what == "closed":
+        assert re.search(r"waits to see the end of fd \d+: pipe \d+, read by pid \d+ sleep", run("why", pid, wrap=apart).out)

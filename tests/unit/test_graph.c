@@ -30,6 +30,7 @@ static void init(struct world *w, unsigned nthreads)
 	*w = (struct world){0};
 	for (unsigned p = 0; p < PROCESSES; p++) {
 		w->snaps[p].pid = pid_of(p);
+		w->snaps[p].capture.instant_ns = 1;
 		w->traces[p].snap = &w->snaps[p];
 		w->traces[p].threads.data = w->traced[p];
 		w->traces[p].threads.len = nthreads;
@@ -130,7 +131,32 @@ static void test_two_processes(void **state)
 	assert_int_equal(find(&w, 2)->len, 0);
 	assert_true(w.found.maybe_more);
 	w.threads[1][0].still_besides = true;
+	w.snaps[1].capture.instant_ns = 2; /* it was captured later: by then the first may have got what it waited for */
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more);
+	w.snaps[1].capture.instant_ns = 1;
 	w.snaps[1].partial = true; /* and has other threads */
+	assert_int_equal(find(&w, 2)->len, 0);
+	deadlocks_deinit(&w.found);
+}
+
+/* Others of its process can add to what it waits for. */
+static void test_helpers(void **state)
+{
+	struct snap_thread threads[2] = {{.status = THREAD_CAPTURED}, {.status = THREAD_CAPTURED}};
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	w.traced[0][0].wait.kind = WAIT_EVENTS;
+	assert_int_equal(find(&w, 2)->len, 1);
+	w.snaps[0].threads.data = threads;
+	w.snaps[0].threads.len = 2;
+	assert_int_equal(find(&w, 2)->len, 0);
+	w.traced[0][0].wait.kind = WAIT_CHILD; /* for a certain one, nobody can */
+	assert_int_equal(find(&w, 2)->len, 1);
+	w.traced[0][0].wait.state.any_child = true;
 	assert_int_equal(find(&w, 2)->len, 0);
 	deadlocks_deinit(&w.found);
 }
@@ -259,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_two_processes),	   cmocka_unit_test(test_every_thread),
 		cmocka_unit_test(test_one_of_several),	   cmocka_unit_test(test_components),
 		cmocka_unit_test(test_locks_need_no_more), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_helpers),
 		cmocka_unit_test(test_sockets),
 	};
 
