@@ -14,6 +14,8 @@ enum {
 
 static void put_descriptor(struct bytes *b, const struct descriptor *d)
 {
+	const uint32_t npeers = d->npeers < MAX_PEERS ? d->npeers : MAX_PEERS;
+
 	put_u32(b, (uint32_t)d->fd);
 	put_u32(b, d->kind);
 	put_string(b, d->name);
@@ -33,9 +35,9 @@ static void put_descriptor(struct bytes *b, const struct descriptor *d)
 	put_u32(b, d->socket.unsent);
 	put_u8(b, d->socket.listening);
 	put_u8(b, d->socket.accepted);
-	put_u8(b, d->peers_known);
-	put_u32(b, d->npeers);
-	for (uint32_t i = 0; i < d->npeers; i++) {
+	put_u8(b, d->peers_known && npeers == d->npeers);
+	put_u32(b, npeers);
+	for (uint32_t i = 0; i < npeers; i++) {
 		put_u32(b, (uint32_t)d->peers[i].pid);
 		put_string(b, d->peers[i].comm);
 	}

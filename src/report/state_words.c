@@ -565,6 +565,8 @@ int state_compare(const struct trace_thread *a, const struct trace_thread *b)
 	const bool has_peers = own || x->kind == WAIT_TRACED || x->kind == WAIT_SYSV_SEMAPHORE;
 	int order = own ? compare_numbers((uint64_t)a->snap->pid, (uint64_t)b->snap->pid) : 0;
 
+	if (!order && x->kind != WAIT_TIME)
+		order = compare_numbers(x->timed, y->timed);
 	if (!order && has_peers)
 		order = compare_numbers(x->npeers ? (uint64_t)x->peers[0].pid : 0, y->npeers ? (uint64_t)y->peers[0].pid : 0);
 	if (!order && x->kind == WAIT_CHILD)

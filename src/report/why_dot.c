@@ -169,10 +169,13 @@ static void put_place(const struct text *t, const struct trace_thread *thread)
 	fputc('\n', t->out);
 }
 
+/* Not where those that are named are only a hint: who was the last that changed it, or has the CPU. */
 static bool has_edge(const struct trace_thread *t)
 {
 	const struct wait *w = &t->wait;
 
+	if (w->kind == WAIT_CPU || w->kind == WAIT_SYSV_SEMAPHORE || w->kind == WAIT_SYSV_MESSAGE || w->kind == WAIT_SYSV_ROOM)
+		return false;
 	return w->kind && (w->npeers || w->holder == HOLDER_THREAD || w->holder == HOLDER_ENDED || w->holder == HOLDER_READERS);
 }
 
