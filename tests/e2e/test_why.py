@@ -129,7 +129,6 @@ def test_cxx(target, what):
     assert found["variable"] == variable and found["variable_offset"] in ("0x0", None)
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", OWNERLESS)
 def test_nobody_is_recorded(target, source, what):
     t = target("locks", what).settle()
@@ -220,7 +219,6 @@ def test_several_processes(target):
     assert len({p["instant"] for p in doc["processes"]}) == 1
 
 
-@pytest.mark.arch
 def test_healthy_program(target):
     """Always somebody waits for somebody, but never all round."""
     t = target("locks", "healthy")

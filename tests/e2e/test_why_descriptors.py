@@ -402,7 +402,6 @@ def test_runs_all_the_while(target):
     assert True in seen, seen  # of the main thread, which does nothing
 
 
-@pytest.mark.arch
 def test_number_that_changes(target, source):
     """What is certain fits the stack, which is of the instant of the snapshot, even if the descriptor is soon another one."""
     t = target("descriptors", "changing")

@@ -30,7 +30,6 @@ def waiting(tids, *args, **how):
     return until(lambda: look(*args, **how), lambda doc: all(certain(wait_of(doc, tid)) for tid in tids))
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("how", HOWS)
 def test_who_has_the_lock(target, tmp_path, source, how):
     holder = target("file_locks", tmp_path, how, "holder")
@@ -91,7 +90,6 @@ def pair(target, tmp_path, apart):
     return start
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("how", ["flock", "ofd"])  # of the others the kernel knows: EDEADLK
 @pytest.mark.parametrize("beside", [(), ("mutex",), ("idle",)])
 def test_locks_of_each_other(pair, apart, how, beside):

@@ -51,7 +51,6 @@ def pair(target, tmp_path):
     return start
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("kind", KINDS)
 def test_owner_in_another_process(pair, source, kind):
     holder, waiter = pair(kind, "holder", "waiter")
@@ -147,7 +146,6 @@ def test_memory_that_is_not_shared(target, tmp_path):
     assert (found["kind"], found["holder"], found["owner_pid"], found["certain"]) == ("mutex", "ended", None, False)
 
 
-@pytest.mark.arch
 def test_healthy_processes(pair):
     """Always somebody waits for somebody, also of the other process, but never all round."""
     both = pair("mutex", "healthy", "healthy-too")

@@ -218,7 +218,6 @@ def version(request):
 PYTHON_OWNED = {"gil": "gil", "rlock": "python_rlock", "rlock-timed": "python_rlock", "with": "python_rlock"}
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", PYTHON_OWNED)
 def test_python_owner(python, source, what):
     t = python("locks.py", what)

@@ -119,7 +119,6 @@ def test_signals(states, source, what, signals, said):
     assert re.fullmatch(said, words(t.pid, t.tids["waiter"], source))
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", ["child", "pidfd", "group"])
 def test_child(states, source, what):
     t = states(what).settle()
@@ -320,7 +319,6 @@ def test_several_run(target, bpf_missing):
     assert re.search(r"^4 threads (run, or are ready to|are ready to run)(: .*)?$", out, re.M), out
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", ["semaphore", "message", "room"])
 def test_system_v(states, source, what):
     t = states(what).settle()
@@ -343,14 +341,12 @@ def test_posix_queue(states, source):
     assert words(t.pid, t.tids["waiter"], source) == f"waits for a message in queue {found['file']}"
 
 
-@pytest.mark.arch
 def test_supervisor(states, source):
     t = states("seccomp").settle()
     assert look(t.pid, t.tids["waiter"], source)["kind"] == "seccomp"
     assert words(t.pid, t.tids["waiter"], source) == "waits for a supervisor to decide on getppid() (seccomp)"
 
 
-@pytest.mark.arch
 def test_page_of_another(states, source):
     t = states("userfault").settle()
     assert look(t.pid, t.tids["waiter"], source)["kind"] == "userfault"
