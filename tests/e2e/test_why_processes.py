@@ -65,7 +65,6 @@ def test_owner_in_another_process(pair, source, kind):
     assert re.search(rf"waits for .*, held by tid {holder.tids['holder']} holder of pid {holder.pid} \(locks_shared\), which (is in p(ause|poll)\(|waits for a signal)", text), text
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("kind", ["mutex", "robust", "rwlock"])
 def test_deadlock_between_processes(pair, source, kind):
     both = pair(kind, "first", "second")

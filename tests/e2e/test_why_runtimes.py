@@ -258,7 +258,6 @@ def test_python_worker_of_a_pool(python):
     why(python("locks.py", "worker"), settled=kind_is("waiter_0", "python_item"))
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", ["abba", "gil-mutex"])
 def test_python_deadlock(python, source, what):
     t = python("locks.py", what)

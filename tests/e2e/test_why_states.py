@@ -55,7 +55,6 @@ def words(pid, tid, *args):
 SLEEPS = ("sleep", "sleep-heap", "sleep-monotonic", "sleep-realtime", "select", "poll")
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize("what", SLEEPS)
 def test_time(states, source, what):
     t = states(what).settle()
@@ -67,7 +66,6 @@ def test_time(states, source, what):
     assert re.fullmatch(r"sleeps, (at most )?(59 min \d\d s|1 h 00 min) left", words(t.pid, t.tids["waiter"], source))
 
 
-@pytest.mark.arch
 def test_time_goes_by(states, bpf_missing):
     """What is left gets less; the kernel's own timer tells it, so that a sleep that was interrupted does not begin anew."""
     if bpf_missing:
@@ -102,7 +100,6 @@ def test_time_limit_of_others(states, source):
     assert re.search(r", for another (59 min \d\d s|1 h 00 min) at most", words(t.pid, t.tids["waiter"], source))
 
 
-@pytest.mark.arch
 @pytest.mark.parametrize(
     "what, signals, said",
     [
@@ -154,7 +151,6 @@ def test_what_the_child_does(states):
     assert line in run("why", t.pid, partner).out
 
 
-@pytest.mark.arch
 def test_child_in_another_namespace(states, unshare):
     """The number that it waits for is one of its own namespace."""
     states("child")  # or it is skipped
@@ -178,7 +174,6 @@ def test_vfork(target, source):
     assert words(t.pid, t.pid, source) == said
 
 
-@pytest.mark.arch
 def test_stopped(states, source):
     t = states("pause").settle()
     stop(t.pid)
@@ -285,7 +280,6 @@ def test_throttled(target, bpf_missing):
         assert re.fullmatch(r"is ready to run, but (its control group|control group /\S+) has used up its CPU quota", said)
 
 
-@pytest.mark.arch
 def test_running(target, source):
     """Two share a CPU, and the other one has most of it; what else the machine does may have it as well."""
     cpu = max(os.sched_getaffinity(0))
