@@ -4,18 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/stack.h"
+
 #define READS(call)	   {.name = #call, .kind = WAIT_READ}
 #define WRITES(call)	   {.name = #call, .kind = WAIT_WRITE}
 #define SYNCS(call)	   {.name = #call, .kind = WAIT_SYNC}
 #define MOVES(call, in, out) {.name = #call, .kind = WAIT_READ, .form = BLOCKING_TWO_FDS, .arg = (in), .other = (out)}
 #define LOOKS_UP(call)	   {.name = #call, .kind = WAIT_OPEN, .form = BLOCKING_PATH}
 #define LOOKS_UP_AT(call)  {.name = #call, .kind = WAIT_OPEN, .form = BLOCKING_PATH, .arg = 1, .has_directory = true}
-#define WAITS(call, how, first, which, where) \
-	{.name = #call, .kind = WAIT_EVENTS, .form = (how), .arg = (first), .limit = (which), .limit_arg = (where)}
+#define WAITS(call, how)   {.name = #call, .kind = WAIT_EVENTS, .form = (how)}
 
 /* By name, for bsearch(). */
 static const struct blocking_call calls[] = {
-	WAITS(_newselect, BLOCKING_SELECT, 0, LIMIT_POINTER, 4),
+	WAITS(_newselect, BLOCKING_SELECT),
 	{.name = "accept", .kind = WAIT_ACCEPT},
 	{.name = "accept4", .kind = WAIT_ACCEPT},
 	LOOKS_UP(access),
@@ -23,9 +24,9 @@ static const struct blocking_call calls[] = {
 	{.name = "connect", .kind = WAIT_CONNECT},
 	MOVES(copy_file_range, 0, 2),
 	LOOKS_UP(creat),
-	WAITS(epoll_pwait, BLOCKING_EPOLL, 0, LIMIT_MILLISECONDS, 3),
-	WAITS(epoll_pwait2, BLOCKING_EPOLL, 0, LIMIT_POINTER, 3),
-	WAITS(epoll_wait, BLOCKING_EPOLL, 0, LIMIT_MILLISECONDS, 3),
+	WAITS(epoll_pwait, BLOCKING_EPOLL),
+	WAITS(epoll_pwait2, BLOCKING_EPOLL),
+	WAITS(epoll_wait, BLOCKING_EPOLL),
 	LOOKS_UP_AT(faccessat),
 	LOOKS_UP_AT(faccessat2),
 	SYNCS(fallocate),
@@ -42,26 +43,26 @@ static const struct blocking_call calls[] = {
 	READS(getdents),
 	READS(getdents64),
 	LOOKS_UP(getxattr),
-	WAITS(io_uring_enter, BLOCKING_FD, 0, LIMIT_NONE, 0),
+	WAITS(io_uring_enter, BLOCKING_FD),
 	{.name = "ioctl", .kind = WAIT_CONTROL},
 	LOOKS_UP(lstat),
 	LOOKS_UP(lstat64),
 	LOOKS_UP(mkdir),
 	LOOKS_UP_AT(mkdirat),
-	{.name = "mq_timedreceive", .kind = WAIT_READ, .limit = LIMIT_POINTER, .limit_arg = 4},
-	{.name = "mq_timedsend", .kind = WAIT_WRITE, .limit = LIMIT_POINTER, .limit_arg = 4},
+	READS(mq_timedreceive),
+	WRITES(mq_timedsend),
 	LOOKS_UP_AT(newfstatat),
 	LOOKS_UP(open),
 	LOOKS_UP_AT(openat),
 	LOOKS_UP_AT(openat2),
-	WAITS(poll, BLOCKING_POLL, 0, LIMIT_MILLISECONDS, 2),
-	WAITS(ppoll, BLOCKING_POLL, 0, LIMIT_POINTER, 2),
-	WAITS(ppoll_time64, BLOCKING_POLL, 0, LIMIT_POINTER, 2),
+	WAITS(poll, BLOCKING_POLL),
+	WAITS(ppoll, BLOCKING_POLL),
+	WAITS(ppoll_time64, BLOCKING_POLL),
 	READS(pread64),
 	READS(preadv),
 	READS(preadv2),
-	WAITS(pselect6, BLOCKING_SELECT, 0, LIMIT_POINTER, 4),
-	WAITS(pselect6_time64, BLOCKING_SELECT, 0, LIMIT_POINTER, 4),
+	WAITS(pselect6, BLOCKING_SELECT),
+	WAITS(pselect6_time64, BLOCKING_SELECT),
 	WRITES(pwrite64),
 	WRITES(pwritev),
 	WRITES(pwritev2),
@@ -71,13 +72,13 @@ static const struct blocking_call calls[] = {
 	READS(readv),
 	READS(recv),
 	READS(recvfrom),
-	{.name = "recvmmsg", .kind = WAIT_READ, .limit = LIMIT_POINTER, .limit_arg = 4},
+	READS(recvmmsg),
 	READS(recvmsg),
 	LOOKS_UP(rename),
 	LOOKS_UP_AT(renameat),
 	LOOKS_UP_AT(renameat2),
 	LOOKS_UP(rmdir),
-	WAITS(select, BLOCKING_SELECT, 0, LIMIT_POINTER, 4),
+	WAITS(select, BLOCKING_SELECT),
 	WRITES(send),
 	MOVES(sendfile, 1, 0),
 	MOVES(sendfile64, 1, 0),
@@ -110,7 +111,7 @@ static int compare(const void *name, const void *call)
 static const char *restarted(const struct snap_thread *thread)
 {
 	for (uint32_t i = 0; thread->kernel_text && i < thread->nkernel; i++)
-		if (thread->kernel_text[i] && strncmp(thread->kernel_text[i], "do_restart_poll", strlen("do_restart_poll")) == 0)
+		if (thread->kernel_text[i] && name_is_kernel_function(thread->kernel_text[i], "do_restart_poll"))
 			return "poll";
 	return "";
 }
@@ -125,11 +126,4 @@ const struct blocking_call *blocking_call_of(const struct arch *arch, const stru
 	if (strcmp(name, "restart_syscall") == 0)
 		name = restarted(thread);
 	return bsearch(name, calls, sizeof(calls) / sizeof(calls[0]), sizeof(calls[0]), compare);
-}
-
-bool blocking_is_timed(const struct blocking_call *call, const struct snap_syscall *syscall)
-{
-	const uint64_t value = syscall->args[call->limit_arg];
-
-	return call->limit == LIMIT_POINTER ? value != 0 : call->limit == LIMIT_MILLISECONDS && (int32_t)value >= 0;
 }

@@ -17,27 +17,16 @@ enum blocking_form {
 	BLOCKING_PATH,	  /* a pointer to a path */
 };
 
-/* How it is told how long to wait at most. */
-enum blocking_limit {
-	LIMIT_NONE,
-	LIMIT_MILLISECONDS, /* less than 0: for ever */
-	LIMIT_POINTER,	    /* NULL: likewise */
-};
-
 struct blocking_call {
 	const char *name;
 	enum wait_kind kind;
 	enum blocking_form form;
 	uint8_t arg;   /* the descriptor, the path, or the first of the arguments that tell the set */
 	uint8_t other; /* BLOCKING_TWO_FDS: the one to write to; BLOCKING_PATH: the directory, if has_directory */
-	enum blocking_limit limit;
-	uint8_t limit_arg;
 	bool has_directory;
 };
 
 /* NULL: it waits for something else. */
 const struct blocking_call *blocking_call_of(const struct arch *arch, const struct snap_thread *thread);
-
-bool blocking_is_timed(const struct blocking_call *call, const struct snap_syscall *syscall);
 
 #endif

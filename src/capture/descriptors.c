@@ -55,6 +55,12 @@ static struct memory_job memory_of(const struct blocking_call *call, const struc
 	return (struct memory_job){0};
 }
 
+/* The next one's begins at a multiple of 8, too. */
+static size_t room_for(const struct memory_job *job)
+{
+	return (job->len + 7) / 8 * 8;
+}
+
 static int find_blocked(const struct snapshot *snap, struct blockeds *out)
 {
 	for (size_t i = 0; i < snap->threads.len; i++) {
@@ -64,9 +70,9 @@ static int find_blocked(const struct snapshot *snap, struct blockeds *out)
 		if (!b.call)
 			continue;
 		b.memory = memory_of(b.call, &t->syscall);
-		if (b.memory.len > MOST_MEMORY - out->bytes)
+		if (room_for(&b.memory) > MOST_MEMORY - out->bytes)
 			b.memory.len = 0;
-		out->bytes += b.memory.len;
+		out->bytes += room_for(&b.memory);
 		if (!vec_push(out, b))
 			return -ENOMEM;
 	}
@@ -89,7 +95,7 @@ static int read_memory(struct looking *l, struct blockeds *all)
 		struct memory_job *job = &all->data[i].memory;
 
 		job->dst = dst;
-		dst += job->len;
+		dst += room_for(job);
 		if (job->len)
 			jobs.data[jobs.len++] = *job;
 	}
@@ -201,7 +207,8 @@ static bool is_in(const struct snap_thread *t, const char *const *names)
 
 static int find_either(struct looking *l, const struct blocking_call *call, const struct snap_thread *t, struct snap_wait *out)
 {
-	static const char *const full[] = {"wait_for_space", "pipe_wait_writable", "opipe_prep", "sk_stream_wait_memory", "sock_alloc_send", "sock_wait_for_wmem", NULL};
+	static const char *const full[] = {"wait_for_space",  "pipe_wait_writable", "opipe_prep", "sk_stream_wait_memory",
+					   "sock_alloc_send", "sock_wait_for_wmem", NULL};
 	static const char *const empty[] = {"pipe_wait_readable", "ipipe_prep", "splice_from_pipe_next", "sk_wait_data", "unix_stream_data_wait", NULL};
 	const bool sends = strncmp(call->name, "sendfile", strlen("sendfile")) == 0;
 
@@ -256,7 +263,7 @@ static bool fits(const struct blocking_call *call, const struct descriptor *d)
 static int gather_of_thread(struct looking *l, const struct blocked *b)
 {
 	const struct snap_thread *t = &l->snap->threads.data[b->at];
-	struct snap_wait wait = {.tid = t->tid, .kind = b->call->kind, .timed = blocking_is_timed(b->call, &t->syscall), .on = {.fd = -1, .offset = -1, .left_ns = -1}};
+	struct snap_wait wait = {.tid = t->tid, .kind = b->call->kind, .on = {.fd = -1, .offset = -1, .left_ns = -1}};
 	int rc = look_at_call(l, b, t, &wait);
 
 	if (rc == -ENOMEM)

@@ -490,7 +490,9 @@ static void align_passes(struct take *const *takes, size_t n, bool first)
 
 /*
  * One round for all of them, towards one instant. All are looked at before anything is copied of any, and all copied before any is looked
- * at again: so a thread of one process that was still all the round had what it had when a lock was read that one of another waits for. How many threads have to be taken again. */
+ * at again: so a thread of one process that was still all the round had what it had when a lock was read that one of another waits for.
+ * How many threads have to be taken again.
+ */
 static int joint_round(struct take *const *takes, size_t n, bool first)
 {
 	struct foreground foreground = {0};

@@ -106,8 +106,8 @@ int take_refresh_maps(struct take *take);
 
 /*
  * What there is to copy of the thread's stack, at sp: to the end of its mapping, but neither into its descriptor, which C libraries
- * have at the upper end, nor into the next thread's stack where several share one, and not more than --stack-size. `data` stays NULL and `len` tells how much; 0: nothing. Reads the
- * memory map again, once a round, when sp is not in it.
+ * have at the upper end, nor into the next thread's stack where several share one, and not more than --stack-size. `data` stays NULL
+ * and `len` tells how much; 0: nothing. Reads the memory map again, once a round, when sp is not in it.
  */
 struct mem_copy take_stack_extent(struct take *take, const struct snap_thread *t, uint64_t sp);
 /* The same by the map that is known. */

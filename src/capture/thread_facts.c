@@ -35,18 +35,10 @@ static const struct syscall_info *call_of(const struct gathering *g, const struc
 	return t->syscall.state == SYSCALL_IN ? arch_syscall(snapshot_arch_of(g->snap, t), t->syscall.nr) : NULL;
 }
 
-static bool is_function(const char *text, const char *name)
-{
-	const size_t len = strlen(name);
-
-	return text && strncmp(text, name, len) == 0 && (text[len] == '+' || text[len] == '.');
-}
-
-/* The texts are "symbol+0x1/0x2". */
 static bool is_in(const struct snap_thread *t, const char *name)
 {
 	for (uint32_t i = 0; t->kernel_text && i < t->nkernel && i < MOST_FRAMES; i++)
-		if (is_function(t->kernel_text[i], name))
+		if (t->kernel_text[i] && name_is_kernel_function(t->kernel_text[i], name))
 			return true;
 	return false;
 }

@@ -83,17 +83,14 @@ int capture_args_option(struct capture_args *args, int opt, const char *value, s
 	}
 }
 
-int capture_args_add_processes(struct capture_args *args, int n, char **words, struct err *err)
+int capture_args_finish(struct capture_args *args, int n, char **words, struct err *err)
 {
-	int rc = 0;
+	for (int i = 0; i < n; i++) {
+		int rc = process_args_add(&args->processes, words[i], err);
 
-	for (int i = 0; rc == 0 && i < n; i++)
-		rc = process_args_add(&args->processes, words[i], err);
-	return rc;
-}
-
-int capture_args_check(const struct capture_args *args, struct err *err)
-{
+		if (rc < 0)
+			return rc;
+	}
 	if (!args->processes.len && !args->tids.len)
 		return err_set(err, EINVAL, "which process? give its pid or its name");
 	if (args->processes.all && !process_args_have_names(&args->processes))
@@ -103,6 +100,14 @@ int capture_args_check(const struct capture_args *args, struct err *err)
 	if (args->ptrace && args->capture.stop == STOP_NONE)
 		return err_set(err, EINVAL, "--ptrace has to stop the process: it cannot be used with --stop=none");
 	return 0;
+}
+
+int capture_args_finish_waits(struct capture_args *args, int n, char **words, struct err *err)
+{
+	if (args->capture.stop == STOP_ALL)
+		return err_set(err, EINVAL, "what threads wait for is read while they sleep: not with --stop=all");
+	args->capture.kernel_stacks = true;
+	return capture_args_finish(args, n, words, err);
 }
 
 /* The processes of the threads that were asked for. */

@@ -62,11 +62,11 @@ void capture_args_deinit(struct capture_args *args);
 /* Takes one option. 1: taken, 0: not one of these, -EINVAL: its value is wrong (said in err). */
 int capture_args_option(struct capture_args *args, int opt, const char *value, struct err *err);
 
-/* The processes that stand behind the options. */
-int capture_args_add_processes(struct capture_args *args, int n, char **words, struct err *err);
+/* The processes that stand behind the options. -EINVAL when there is none, or options exclude each other. */
+int capture_args_finish(struct capture_args *args, int n, char **words, struct err *err);
 
-/* -EINVAL when options exclude each other, or there is no process. */
-int capture_args_check(const struct capture_args *args, struct err *err);
+/* The same for commands that tell what threads wait for. */
+int capture_args_finish_waits(struct capture_args *args, int n, char **words, struct err *err);
 
 /*
  * The processes as they are now; what is not there goes to `missing`, as sentences. At most CAPTURE_TOGETHER of them can be captured

@@ -212,14 +212,7 @@ static const struct option long_options[] = {
 	{"no-runtime", no_argument, NULL, VIEW_NO_RUNTIME},
 	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},
 	{"long", no_argument, NULL, VIEW_LONG},
-	{"json", no_argument, NULL, VIEW_JSON},
-	{"output", required_argument, NULL, 'o'},
-	{"color", required_argument, NULL, VIEW_COLOR},
-	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
-	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
-	NAME_LONG_OPTIONS,
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
+	VIEW_OUTPUT_LONG_OPTIONS,
 	{0},
 };
 
@@ -292,7 +285,12 @@ int offcpu_options_read(struct offcpu_options *options, int argc, char **argv, s
 	struct reading r = {.o = options, .children = -1};
 	int opt, rc;
 
-	*options = (struct offcpu_options){.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX}, .processes = {.takes_all = true}, .threads = true, .view = {.format = &report_format_text}};
+	*options = (struct offcpu_options){
+		.filter = {.min_ns = millisecond, .max_ns = UINT64_MAX},
+		.processes = {.takes_all = true},
+		.threads = true,
+		.view = {.format = &report_format_text},
+	};
 	while ((opt = getopt_long(argc, argv, "-p:ad:o:vh", long_options, NULL)) != -1) {
 		if (opt == '?')
 			return err_set(err, EINVAL, "%s", "") /* getopt has said it */;

@@ -84,11 +84,9 @@ static int parse_arguments(int argc, char **argv, struct capture_args *args, str
 		if (rc < 0)
 			return cmd_misused(argv[0], err.msg);
 	}
-	rc = capture_args_add_processes(args, argc - optind, argv + optind, &err);
+	rc = view_check(view, &err);
 	if (rc == 0)
-		rc = view_check(view, &err);
-	if (rc == 0)
-		rc = capture_args_check(args, &err);
+		rc = capture_args_finish(args, argc - optind, argv + optind, &err);
 	if (rc < 0)
 		return cmd_misused(argv[0], err.msg);
 	if (args->ptrace)

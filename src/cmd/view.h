@@ -87,6 +87,16 @@ enum {
 
 #define VIEW_SHORT_OPTIONS "ro:vh"
 /* clang-format off */
+/* What all commands take that print a report. */
+#define VIEW_OUTPUT_LONG_OPTIONS                                        \
+	{"json", no_argument, NULL, VIEW_JSON},                         \
+	{"output", required_argument, NULL, 'o'},                       \
+	{"color", required_argument, NULL, VIEW_COLOR},                 \
+	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
+	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
+	NAME_LONG_OPTIONS,                                              \
+	{"verbose", no_argument, NULL, 'v'},                            \
+	{"help", no_argument, NULL, 'h'}
 #define VIEW_LONG_OPTIONS                                               \
 	{"registers", no_argument, NULL, 'r'},                          \
 	{"show-rsp", no_argument, NULL, VIEW_SHOW_SP},                  \
@@ -95,12 +105,7 @@ enum {
 	{"no-kernel", no_argument, NULL, VIEW_NO_KERNEL},               \
 	{"depth", required_argument, NULL, VIEW_DEPTH},                 \
 	{"no-group", no_argument, NULL, VIEW_NO_GROUP},                 \
-	{"json", no_argument, NULL, VIEW_JSON},                         \
-	{"output", required_argument, NULL, 'o'},                       \
-	{"color", required_argument, NULL, VIEW_COLOR},                 \
-	{"no-color", no_argument, NULL, VIEW_NO_COLOR},                 \
 	{"ignore-deleted", no_argument, NULL, VIEW_IGNORE_DELETED},     \
-	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},           \
 	{"no-addresses", no_argument, NULL, VIEW_NO_ADDRESSES},         \
 	{"long", no_argument, NULL, VIEW_LONG},                         \
 	{"brief", no_argument, NULL, VIEW_BRIEF},                       \
@@ -110,9 +115,7 @@ enum {
 	{"raw", no_argument, NULL, VIEW_RAW},                           \
 	{"no-runtime", no_argument, NULL, VIEW_NO_RUNTIME},             \
 	{"locals", no_argument, NULL, VIEW_LOCALS},                     \
-	NAME_LONG_OPTIONS,                                              \
-	{"verbose", no_argument, NULL, 'v'},                            \
-	{"help", no_argument, NULL, 'h'}
+	VIEW_OUTPUT_LONG_OPTIONS
 /* clang-format on */
 
 extern const char view_help[];

@@ -41,15 +41,8 @@ static const char help[] =
 
 static const struct option long_options[] = {
 	CAPTURE_LONG_OPTIONS,
-	{"json", no_argument, NULL, VIEW_JSON},
 	{"dot", no_argument, NULL, WHY_DOT},
-	{"output", required_argument, NULL, 'o'},
-	{"color", required_argument, NULL, VIEW_COLOR},
-	{"no-color", no_argument, NULL, VIEW_NO_COLOR},
-	{"no-demangle", no_argument, NULL, VIEW_NO_DEMANGLE},
-	NAME_LONG_OPTIONS,
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
+	VIEW_OUTPUT_LONG_OPTIONS,
 	{0},
 };
 
@@ -96,16 +89,11 @@ static int parse_arguments(int argc, char **argv, struct capture_args *args, str
 		if (rc < 0)
 			return cmd_misused(argv[0], err.msg);
 	}
-	rc = capture_args_add_processes(args, argc - optind, argv + optind, &err);
-	if (rc == 0)
-		rc = capture_args_check(args, &err);
+	rc = capture_args_finish_waits(args, argc - optind, argv + optind, &err);
 	if (rc == 0)
 		rc = choose_picture(view, &err);
 	if (rc < 0)
 		return cmd_misused(argv[0], err.msg);
-	if (args->capture.stop == STOP_ALL)
-		return cmd_misused(argv[0], "what threads wait for is read while they sleep: not with --stop=all");
-	args->capture.kernel_stacks = true;
 	return cmd_check_proc();
 }
 

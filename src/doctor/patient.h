@@ -10,8 +10,8 @@
 
 /*
  * A process to try things on: our own program, in functions whose place is known. Its main thread waits for the end, another
- * one for some milliseconds, again and again; or it has one thread, which runs. It is nobody's child, since some kernels let a process read only its own, and
- * has no privilege.
+ * one for some milliseconds, again and again; or it has one thread, which runs. It is nobody's child, since some kernels let
+ * a process read only its own, and has no privilege.
  */
 struct patient {
 	pid_t pid; /* 0: there is none */

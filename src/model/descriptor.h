@@ -92,10 +92,9 @@ struct wanted_lock {
 struct snap_wait {
 	pid_t tid;
 	enum wait_kind kind;
-	bool timed;
 	const char *path;    /* of the file that it wants to open */
 	const char *address; /* that it connects to */
-	bool guessed; /* which of two descriptors it is: then nobody is known to be the only one who can end it; not saved */
+	bool guessed; /* which of two descriptors it is: then nobody is known to be the only one who can end it */
 	struct descriptor on;
 	struct descriptor_set set;
 	struct wanted_lock lock; /* WAIT_FILE_LOCK, on `on`; its peers are who have the lock */

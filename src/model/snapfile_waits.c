@@ -48,7 +48,7 @@ void put_wait(struct bytes *b, const struct snap_wait *w)
 {
 	put_u32(b, (uint32_t)w->tid);
 	put_string(b, wait_kind_name(w->kind));
-	put_u8(b, w->timed);
+	put_u8(b, w->guessed);
 	put_string(b, w->path);
 	put_string(b, w->address);
 	put_descriptor(b, &w->on);
@@ -160,7 +160,7 @@ int get_wait(struct cursor *c, struct snapshot *snap, struct err *err)
 	const char *kind;
 	int ret = get_text(c, snap, err, &kind);
 
-	w.timed = cursor_u8(c);
+	w.guessed = cursor_u8(c);
 	if (!ret)
 		ret = get_string(c, snap, err, &w.path);
 	if (!ret)

@@ -146,6 +146,13 @@ const char *name_in_library(const char *symbol)
 	return symbol;
 }
 
+bool name_is_kernel_function(const char *symbol, const char *name)
+{
+	const size_t len = strcspn(name, "*");
+
+	return symbol[0] == name[0] && strncmp(symbol, name, len) == 0 && (name[len] || strchr(".+", symbol[len]));
+}
+
 bool name_is_library_function(const char *symbol, const char *name)
 {
 	static const char *const endings[] = {"_time", "64"};

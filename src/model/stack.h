@@ -166,6 +166,9 @@ uint64_t stack_hash_functions(const struct stack *stack);
 /* "Thread.sleep" of Java's "java.lang.Thread.sleep". */
 const char *name_without_package(const char *name);
 
+/* "ep_poll" is also "ep_poll.constprop.0" and, as the kernel writes it, "ep_poll+0x2c/0x400"; "n_tty_*" is all that begin so. */
+bool name_is_kernel_function(const char *symbol, const char *name);
+
 /* Functions of the C library. "poll" of "__GI___poll", "accept" of "__libc_accept". */
 const char *name_in_library(const char *symbol);
 

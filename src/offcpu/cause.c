@@ -104,19 +104,11 @@ static const struct kernel_function functions[] = {
 	{NULL, OFFCPU_CAUSE_OTHER},
 };
 
-/* Compilers give functions suffixes: "ep_poll.constprop.0". */
-static bool is_function(const char *symbol, const char *name)
-{
-	const size_t len = strcspn(name, "*");
-
-	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.');
-}
-
 static enum offcpu_cause find_cause(const struct stack *kernel, const struct kernel_function *table)
 {
 	for (size_t i = 0; kernel && i < kernel->len; i++)
 		for (const struct kernel_function *f = table; kernel->data[i].symbol && f->name; f++)
-			if (is_function(kernel->data[i].symbol, f->name))
+			if (name_is_kernel_function(kernel->data[i].symbol, f->name))
 				return f->cause;
 	return OFFCPU_CAUSE_OTHER;
 }

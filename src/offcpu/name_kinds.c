@@ -87,20 +87,12 @@ static bool starts_with(const char *s, const char *start)
 	return strncmp(s, start, strlen(start)) == 0;
 }
 
-/* "do_poll" or "do_poll.constprop.0". */
-static bool is_kernel_function(const char *symbol, const char *name)
-{
-	size_t len = strlen(name);
-
-	return starts_with(symbol, name) && (!symbol[len] || symbol[len] == '.');
-}
-
 /* "poll" is the call of "__x64_sys_poll". */
 static bool is_system_call(const char *symbol, const char *name)
 {
 	const char *call = starts_with(symbol, "__") ? strstr(symbol, "_sys_") : NULL;
 
-	return call && is_kernel_function(call + strlen("_sys_"), name);
+	return call && name_is_kernel_function(call + strlen("_sys_"), name);
 }
 
 static bool is_plumbing(const char *symbol, const char *name)
@@ -153,9 +145,9 @@ bool offcpu_is_runtime_lock(const char *symbol)
 
 unsigned offcpu_name_kinds(const char *symbol)
 {
-	return kind_if_any(NAME_KERNEL_WORK, symbol, kernel_functions, is_kernel_function) |
+	return kind_if_any(NAME_KERNEL_WORK, symbol, kernel_functions, name_is_kernel_function) |
 	       kind_if_any(NAME_KERNEL_WORK, symbol, calls, is_system_call) |
-	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, is_kernel_function) |
+	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, name_is_kernel_function) |
 	       kind_if_any(NAME_CALL, symbol, calls, name_is_library_function) |
 	       kind_if_any(NAME_PLUMBING, symbol, library_plumbing, is_plumbing) |
 	       kind_if_any(NAME_CONDITION, symbol, library_conditions, name_is_library_function) |

@@ -37,7 +37,10 @@ static bool word(const char **p, char *out, size_t size)
 
 static bool parse_kind(const char *text, struct wanted_lock *out)
 {
-	out->kind = strcmp(text, "FLOCK") == 0 ? LOCK_BY_FLOCK : strcmp(text, "POSIX") == 0 ? LOCK_BY_FCNTL : strcmp(text, "OFDLCK") == 0 ? LOCK_BY_OFD : LOCK_NONE;
+	out->kind = strcmp(text, "FLOCK") == 0    ? LOCK_BY_FLOCK
+		    : strcmp(text, "POSIX") == 0  ? LOCK_BY_FCNTL
+		    : strcmp(text, "OFDLCK") == 0 ? LOCK_BY_OFD
+						  : LOCK_NONE;
 	return out->kind != LOCK_NONE;
 }
 
@@ -208,6 +211,8 @@ static bool has_none(const struct search *s, int dir)
 	struct dirent *entry;
 	bool none = links;
 
+	if (!links && fd >= 0)
+		close(fd);
 	while (none && (entry = readdir(links))) {
 		struct statx st;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "report/shorten.h"
 
 enum {
@@ -366,22 +367,12 @@ void descriptor_put_doing(const struct text *t, const struct trace_thread *const
 
 /* Other ends */
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int compare_words(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) : compare_numbers(a != NULL, b != NULL);
-}
-
 static int compare_peers(const struct wait *a, const struct wait *b)
 {
-	int order = compare_numbers(a->npeers, b->npeers);
+	int order = COMPARE(a->npeers, b->npeers);
 
 	for (uint32_t i = 0; !order && i < a->npeers; i++)
-		order = compare_numbers((uint64_t)a->peers[i].pid, (uint64_t)b->peers[i].pid);
+		order = COMPARE(a->peers[i].pid, b->peers[i].pid);
 	return order;
 }
 
@@ -444,20 +435,20 @@ static int compare_descriptors(const struct trace_thread *a, const struct trace_
 {
 	const struct descriptor *x = &a->wait.on->on, *y = &b->wait.on->on;
 	const bool has_name = x->kind == DESCRIPTOR_FILE || x->kind == DESCRIPTOR_FIFO || x->kind == DESCRIPTOR_TERMINAL || x->kind == DESCRIPTOR_DEVICE;
-	int order = compare_numbers(x->kind, y->kind);
+	int order = COMPARE(x->kind, y->kind);
 
 	if (!order && x->kind == DESCRIPTOR_SOCKET) {
 		bool own, others;
 		const char *end = telling_end(&x->socket, &own), *other = telling_end(&y->socket, &others);
 
-		order = compare_words(x->socket.protocol, y->socket.protocol);
-		order = order ? order : compare_numbers(own, others);
-		order = order ? order : compare_words(end, other);
+		order = compare_texts(x->socket.protocol, y->socket.protocol);
+		order = order ? order : COMPARE(own, others);
+		order = order ? order : compare_texts(end, other);
 		if (order || end)
 			return order; /* whoever is at the other end */
 	}
 	if (!order && has_name)
-		order = compare_words(x->name, y->name);
+		order = compare_texts(x->name, y->name);
 	return order ? order : compare_peers(&a->wait, &b->wait);
 }
 
@@ -466,40 +457,40 @@ static int compare_sets(const struct trace_thread *a, const struct trace_thread 
 {
 	const struct snap_wait *x = a->wait.on, *y = b->wait.on;
 	const bool few = x->on.fd < 0 && x->set.total <= FEW, others = y->on.fd < 0 && y->set.total <= FEW;
-	int order = compare_numbers(few, others);
+	int order = COMPARE(few, others);
 
 	if (!order && !few)
-		return compare_numbers(x->on.kind, y->on.kind);
+		return COMPARE(x->on.kind, y->on.kind);
 	if (!order)
-		order = compare_numbers(x->set.total, y->set.total);
+		order = COMPARE(x->set.total, y->set.total);
 	for (unsigned kind = 0; !order && kind < DESCRIPTOR_KIND_COUNT; kind++)
-		order = compare_numbers(x->set.counts[kind], y->set.counts[kind]);
+		order = COMPARE(x->set.counts[kind], y->set.counts[kind]);
 	return order;
 }
 
 static int compare_locks(const struct wanted_lock *a, const struct wanted_lock *b)
 {
-	int order = compare_numbers(a->kind, b->kind);
+	int order = COMPARE(a->kind, b->kind);
 
-	order = order ? order : compare_numbers(a->writes, b->writes);
-	order = order ? order : compare_numbers(a->start, b->start);
-	return order ? order : compare_numbers(a->end, b->end);
+	order = order ? order : COMPARE(a->writes, b->writes);
+	order = order ? order : COMPARE(a->start, b->start);
+	return order ? order : COMPARE(a->end, b->end);
 }
 
 int descriptor_wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct wait *x = &a->wait, *y = &b->wait;
-	int order = compare_numbers(x->kind, y->kind);
+	int order = COMPARE(x->kind, y->kind);
 
 	if (!order)
-		order = compare_numbers(x->timed, y->timed);
+		order = COMPARE(x->timed, y->timed);
 	if (!order && x->kind == WAIT_EVENTS)
 		return compare_sets(a, b);
 	if (!order && x->kind == WAIT_OPEN)
-		order = compare_words(x->on->path, y->on->path);
+		order = compare_texts(x->on->path, y->on->path);
 	if (!order && x->kind == WAIT_FILE_LOCK)
 		order = compare_locks(&x->on->lock, &y->on->lock);
 	if (!order && x->kind == WAIT_CONNECT)
-		order = compare_words(x->on->address, y->on->address);
+		order = compare_texts(x->on->address, y->on->address);
 	return order ? order : compare_descriptors(a, b);
 }

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/order.h"
 
 enum rank {
 	RANK_RUNNING,
@@ -15,18 +16,11 @@ enum rank {
 	RANK_ENDED,
 };
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 static int compare_syscalls(const struct snap_syscall *a, const struct snap_syscall *b)
 {
 	int c = COMPARE(a->state, b->state);
 
 	return c || a->state != SYSCALL_IN ? c : COMPARE(a->nr, b->nr);
-}
-
-static int compare_texts(const char *a, const char *b)
-{
-	return a == b ? 0 : !a ? -1 : !b ? 1 : strcmp(a, b);
 }
 
 /* What stands for the stack: threads of one process with equal raw stacks share the named one. */

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/order.h"
+
 enum {
 	MOST_SIGNALS = 6,  /* that are named; of more, */
 	SOME_SIGNALS = 4,  /* so many */
@@ -547,39 +549,29 @@ pid_t state_only_child(const struct wait *w)
 	return 0;
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int compare_texts(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
-}
-
 /* What is about a child, or about a process that has ended, is of that process only. */
 int state_compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct wait *x = &a->wait, *y = &b->wait;
 	const bool own = x->kind == WAIT_CHILD || x->kind == WAIT_VFORK || x->kind == WAIT_REAPER;
 	const bool has_peers = own || x->kind == WAIT_TRACED || x->kind == WAIT_SYSV_SEMAPHORE;
-	int order = own ? compare_numbers((uint64_t)a->snap->pid, (uint64_t)b->snap->pid) : 0;
+	int order = own ? COMPARE(a->snap->pid, b->snap->pid) : 0;
 
 	if (!order && x->kind != WAIT_TIME)
-		order = compare_numbers(x->timed, y->timed);
+		order = COMPARE(x->timed, y->timed);
 	if (!order && has_peers)
-		order = compare_numbers(x->npeers ? (uint64_t)x->peers[0].pid : 0, y->npeers ? (uint64_t)y->peers[0].pid : 0);
+		order = COMPARE(x->npeers ? x->peers[0].pid : 0, y->npeers ? y->peers[0].pid : 0);
 	if (!order && x->kind == WAIT_CHILD)
-		order = compare_numbers(x->state.children, y->state.children);
+		order = COMPARE(x->state.children, y->state.children);
 	if (!order)
-		order = compare_numbers(x->state.signals, y->state.signals);
+		order = COMPARE(x->state.signals, y->state.signals);
 	if (!order)
-		order = compare_numbers((uint64_t)x->state.stop_signal, (uint64_t)y->state.stop_signal);
+		order = COMPARE(x->state.stop_signal, y->state.stop_signal);
 	if (!order)
-		order = compare_numbers((uint32_t)x->state.id, (uint32_t)y->state.id);
+		order = COMPARE(x->state.id, y->state.id);
 	if (!order)
-		order = compare_numbers((uint32_t)x->state.index, (uint32_t)y->state.index);
+		order = COMPARE(x->state.index, y->state.index);
 	if (!order)
-		order = compare_numbers(x->state.in_fault, y->state.in_fault);
+		order = COMPARE(x->state.in_fault, y->state.in_fault);
 	return order ? order : compare_texts(x->state.place, y->state.place);
 }

@@ -5,12 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
-static int compare_texts(const char *a, const char *b)
-{
-	return a == b ? 0 : !a ? -1 : !b ? 1 : strcmp(a, b);
-}
+#include "base/order.h"
 
 /* 0 for tasks that are shown as one. Those of two processes never have the same stack. */
 static int compare_content(const struct trace_task *a, const struct trace_task *b)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "report/descriptor_words.h"
 #include "report/state_words.h"
 
@@ -228,11 +229,6 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 	}
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Those that run, and those that are ready to, are told together. */
 static uint64_t kind_of(const struct trace_thread *t)
 {
@@ -255,13 +251,13 @@ int wait_compare(const struct trace_thread *a, const struct trace_thread *b)
 	const struct wait *x = &a->wait, *y = &b->wait;
 	const uint64_t left[] = {x->kind, (uint64_t)a->snap->pid, object_of(x), word_of(x), (uint64_t)x->owner, x->timed};
 	const uint64_t right[] = {y->kind, (uint64_t)b->snap->pid, object_of(y), word_of(y), (uint64_t)y->owner, y->timed};
-	int order = compare_numbers(kind_of(a), kind_of(b));
+	int order = COMPARE(kind_of(a), kind_of(b));
 
 	if (!order && wait_is_on_descriptors(x->kind))
 		return descriptor_wait_compare(a, b);
 	if (!order && wait_is_state(x))
 		return state_compare(a, b);
 	for (size_t i = 1; !order && x->kind && y->kind && i < sizeof(left) / sizeof(left[0]); i++)
-		order = compare_numbers(left[i], right[i]);
+		order = COMPARE(left[i], right[i]);
 	return order;
 }

@@ -3,13 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "report/text_table.h"
 #include "report/wait_words.h"
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
 
 /* What it waits for is another thread's, or of the kernel, which does not let it be interrupted; or it was stopped. */
 static bool is_blocked(const struct trace_thread *t)
@@ -63,7 +59,7 @@ static int compare_waits(const struct watched_thread *a, const struct watched_th
 		return wait_compare(a->traced, b->traced);
 	if (a->traced->wait.timed != b->traced->wait.timed)
 		return a->traced->wait.timed ? 1 : -1;
-	return compare_numbers(a->traced->wait.kind, b->traced->wait.kind);
+	return COMPARE(a->traced->wait.kind, b->traced->wait.kind);
 }
 
 /* Threads that were in several places are told of one by one. */
@@ -75,21 +71,21 @@ static bool stands_alone(const struct watched_thread *t)
 static int compare_content(const struct watched_thread *a, const struct watched_thread *b)
 {
 	const struct snap_syscall *in = &a->traced->thread->syscall, *other = &b->traced->thread->syscall;
-	int order = compare_numbers(section_of(a), section_of(b));
+	int order = COMPARE(section_of(a), section_of(b));
 
 	if (!order && stands_alone(a))
-		order = compare_numbers((uint64_t)watch_cpu_share(b) + 1, (uint64_t)watch_cpu_share(a) + 1);
+		order = COMPARE(watch_cpu_share(b), watch_cpu_share(a));
 	if (!order && stands_alone(a) && a != b)
-		order = a->pid != b->pid ? compare_numbers((uint64_t)a->pid, (uint64_t)b->pid) : compare_numbers((uint64_t)a->tid, (uint64_t)b->tid);
+		order = a->pid != b->pid ? COMPARE(a->pid, b->pid) : COMPARE(a->tid, b->tid);
 	if (!order)
 		order = compare_waits(a, b);
 	if (!order && section_of(a) == WATCH_SECTION_HALTED)
-		order = compare_numbers(b->still, a->still);
+		order = COMPARE(b->still, a->still);
 	if (!order)
-		order = compare_numbers((uint64_t)a->last.state, (uint64_t)b->last.state);
+		order = COMPARE(a->last.state, b->last.state);
 	if (!order)
-		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
-	return order ? order : compare_numbers(a->last.stack, b->last.stack);
+		order = COMPARE(in->state == SYSCALL_IN ? in->nr + 1 : 0, other->state == SYSCALL_IN ? other->nr + 1 : 0);
+	return order ? order : COMPARE(a->last.stack, b->last.stack);
 }
 
 static int compare_members(const void *a, const void *b)
@@ -100,21 +96,21 @@ static int compare_members(const void *a, const void *b)
 	if (!order)
 		order = wait_compare(x->traced, y->traced); /* so that equal ones are neighbours */
 	if (!order)
-		order = compare_numbers((uint64_t)x->pid, (uint64_t)y->pid);
-	return order ? order : compare_numbers((uint64_t)x->tid, (uint64_t)y->tid);
+		order = COMPARE(x->pid, y->pid);
+	return order ? order : COMPARE(x->tid, y->tid);
 }
 
 /* Of a section the program's own first, then the largest groups; threads that stand alone are in their order. */
 static int compare_groups(const void *a, const void *b)
 {
 	const struct watch_group *x = a, *y = b;
-	int order = compare_numbers(x->section, y->section);
+	int order = COMPARE(x->section, y->section);
 
 	if (!order && x->section < WATCH_SECTION_MOVES)
-		order = compare_numbers(y->program, x->program);
+		order = COMPARE(y->program, x->program);
 	if (!order)
-		order = compare_numbers(y->count, x->count);
-	return order ? order : compare_numbers(x->first, y->first);
+		order = COMPARE(y->count, x->count);
+	return order ? order : COMPARE(x->first, y->first);
 }
 
 static void list_members(struct watch_groups *groups, const struct watch_log *watch, const struct deadlocks *deadlocks, size_t *n)

@@ -3,14 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "report/wait_words.h"
 
 enum { LONGEST_CHAIN = 16 };
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
 
 /* By what it waits for; else by the system call that it is in, or its state. */
 static int compare_waits(const struct trace_thread *a, const struct trace_thread *b)
@@ -19,9 +15,9 @@ static int compare_waits(const struct trace_thread *a, const struct trace_thread
 	int order = wait_compare(a, b);
 
 	if (!order && !a->wait.kind && !b->wait.kind)
-		order = compare_numbers((uint64_t)a->thread->state, (uint64_t)b->thread->state);
+		order = COMPARE(a->thread->state, b->thread->state);
 	if (!order && !a->wait.kind && !b->wait.kind && a->thread->state != 'R')
-		order = compare_numbers(in->state == SYSCALL_IN ? (uint64_t)in->nr + 1 : 0, other->state == SYSCALL_IN ? (uint64_t)other->nr + 1 : 0);
+		order = COMPARE(in->state == SYSCALL_IN ? in->nr + 1 : 0, other->state == SYSCALL_IN ? other->nr + 1 : 0);
 	return order;
 }
 
@@ -30,7 +26,7 @@ static int compare_members(const void *a, const void *b)
 	const struct trace_thread *x = *(const struct trace_thread *const *)a, *y = *(const struct trace_thread *const *)b;
 	int order = compare_waits(x, y);
 
-	return order ? order : compare_numbers((uint64_t)x->thread->tid, (uint64_t)y->thread->tid);
+	return order ? order : COMPARE(x->thread->tid, y->thread->tid);
 }
 
 static unsigned chain_behind(const struct trace_thread *t, const struct trace *const *traces, size_t ntraces)
@@ -52,7 +48,7 @@ static int compare_groups(const void *a, const void *b)
 		return x->chain < y->chain ? 1 : -1;
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return compare_numbers(x->first, y->first);
+	return COMPARE(x->first, y->first);
 }
 
 bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 enum { WANTED = 0, IN_VAIN = 1, READ_COST = 64 };
 
 static const uint64_t max_effort = UINT64_C(1) << 30; /* a second or two */
@@ -167,7 +169,7 @@ static int compare_numbers(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return COMPARE(*x, *y);
 }
 
 /* A piece that cannot be read must not cost its neighbours of another mapping, so runs end with the page of the target. */

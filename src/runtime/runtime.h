@@ -41,8 +41,9 @@ struct runtime_ops {
 	void (*destroy)(void *state); /* NULL: there is nothing to free */
 
 	/*
-	 * Whether the process may have it, by the names in its map, or by a glance at its memory, which may be NULL. If so, and there is a read(), or locks, it is detected
-	 * before threads are looked at: what it wants of them is read in the same instant as their stacks, or soon after that.
+	 * Whether the process may have it, by the names in its map, or by a glance at its memory, which may be NULL. If so, and
+	 * there is a read(), or locks, it is detected before threads are looked at: what it wants of them is read in the same
+	 * instant as their stacks, or soon after that.
 	 */
 	bool (*is_likely)(const struct maps *maps, struct mem *mem);
 	void (*refresh)(void *state); /* before each look at the threads: they may be others. NULL: nothing to do */

@@ -217,7 +217,9 @@ static void find_strangers(struct sharing *s)
 	for (size_t i = 0; i < s->snap->copies.len; i++) {
 		const struct mem_copy *copy = &s->snap->copies.data[i].copy;
 
-		for (size_t k = 0; s->snap->copies.data[i].tid && waits_in_shared(s->snap, copy, &object) && k < LOCK_WORDS && (k + 1) * sizeof(uint32_t) <= copy->len; k++) {
+		if (!s->snap->copies.data[i].tid || !waits_in_shared(s->snap, copy, &object))
+			continue;
+		for (size_t k = 0; k < LOCK_WORDS && (k + 1) * sizeof(uint32_t) <= copy->len; k++) {
 			uint32_t word;
 
 			memcpy(&word, copy->data + k * sizeof(word), sizeof(word));

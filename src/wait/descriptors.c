@@ -36,7 +36,6 @@ bool wait_on_descriptors(const struct trace_thread *t, const struct u64map *inde
 		.peers = d ? d->peers : NULL,
 		.npeers = d ? d->npeers : 0,
 		.peers_known = d && d->peers_known,
-		.timed = w->timed,
 		.certain = t->thread->still_besides,
 	};
 	return true;

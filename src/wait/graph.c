@@ -153,7 +153,9 @@ static bool is_bound(const struct graph *g, size_t v)
 		return !g->traces[v - g->threads.len]->snap->partial;
 	if (has_ended(t))
 		return true;
-	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(&t->wait))) || (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides))
+	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(&t->wait))))
+		return false;
+	if (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides)
 		return false;
 	if (t->wait.holder == HOLDER_THREAD)
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;

@@ -62,22 +62,12 @@ static const char *const faults[] = {
 	"asm_exc_page_fault", "exc_page_fault", "handle_mm_fault", "do_mem_abort", "do_page_fault", "__do_page_fault",
 };
 
-static bool is_function(const char *symbol, const char *name)
-{
-	size_t len;
-
-	if (symbol[0] != name[0])
-		return false;
-	len = strcspn(name, "*");
-	return strncmp(symbol, name, len) == 0 && (name[len] || !symbol[len] || symbol[len] == '.'); /* ".isra.0" */
-}
-
 static const struct kernel_function *find_in(const struct stack *kernel, char state, const struct kernel_function *table, size_t n,
 					     const char **symbol)
 {
 	for (size_t i = 0; kernel && i < kernel->len; i++)
 		for (size_t k = 0; kernel->data[i].symbol && k < n; k++)
-			if (is_function(kernel->data[i].symbol, table[k].name) && strchr(table[k].states, state)) {
+			if (name_is_kernel_function(kernel->data[i].symbol, table[k].name) && strchr(table[k].states, state)) {
 				*symbol = kernel->data[i].symbol;
 				return &table[k];
 			}
@@ -99,7 +89,7 @@ static bool has_fault(const struct stack *kernel)
 {
 	for (size_t i = 0; kernel && i < kernel->len; i++)
 		for (size_t k = 0; kernel->data[i].symbol && k < sizeof(faults) / sizeof(faults[0]); k++)
-			if (is_function(kernel->data[i].symbol, faults[k]))
+			if (name_is_kernel_function(kernel->data[i].symbol, faults[k]))
 				return true;
 	return false;
 }

@@ -6,7 +6,10 @@
 
 /* Who did not run while something was read: only of such threads is it known what they had, and waited for, at one instant. */
 
-/* What the thread waits for was read with its stack, and whoever was the owner then was so at one instant with its wait. Both are of one process, or of some that were captured together. */
+/*
+ * What the thread waits for was read with its stack, and whoever was the owner then was so at one instant with its wait. Both are of
+ * one process, or of some that were captured together.
+ */
 bool stillness_of_capture(const struct snap_thread *thread, const struct snap_thread *owner);
 
 /* The same of what was read after the capture, before the last look at the threads. */

@@ -13,6 +13,7 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.runner import runtestprotocol
 
+from deadfs import DeadFs, need_fuse
 from debuginfods import Server
 from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
@@ -150,6 +151,19 @@ def narrow(target):
             pytest.skip(f"this kernel runs no 32-bit programs: {error}")
 
     return start
+
+
+@pytest.fixture
+def dead_fs(tmp_path):
+    """A file system with one file, "file", which answers nobody within its dead()."""
+    need_fuse()
+    shown, mount = tmp_path / "shown", tmp_path / "mount"
+    shown.mkdir()
+    mount.mkdir()
+    (shown / "file").write_bytes(b"x" * 100)
+    fs = DeadFs(shown, mount)
+    yield fs
+    fs.end()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from deadfs import DeadFs, need_fuse
 from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, kernel_stack, rounds, run, stop, symbols, thread, until, wait_until
 
 # Looks at a target from the pid namespace that it is in.
@@ -100,23 +99,10 @@ def test_fifo(target, source, tmp_path):
     assert f": fifo {path}, which is empty, written by pid {t.tids['child']} partner" in words(t)
 
 
-@pytest.fixture
-def dead_file(tmp_path):
-    """A file that can be opened, but not read."""
-    need_fuse()
-    shown, mount = tmp_path / "shown", tmp_path / "mount"
-    shown.mkdir()
-    mount.mkdir()
-    (shown / "file").write_bytes(b"x" * 100)
-    fs = DeadFs(shown, mount)
-    yield fs
-    fs.end()
-
-
-def test_file(target, source, dead_file):
-    path = dead_file.mount / "file"
+def test_file(target, source, dead_fs):
+    path = dead_fs.mount / "file"
     t = target("descriptors", "file-later", path)
-    with dead_file.dead():
+    with dead_fs.dead():
         t.ask("go")
         found = look(t, source)
         assert (found["kind"], found["descriptor"]["kind"], found["descriptor"]["name"]) == ("read", "file", str(path))

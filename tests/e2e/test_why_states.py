@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from deadfs import DeadFs, need_fuse
 from harness import NOBODY, ROOT, TIMEOUT, Target, built, child_of, run, state, stop, thread, until, wait_for_zombie, wait_until
 
 HOUR = 3600 * 10**9
@@ -346,18 +345,6 @@ def test_page_of_another(states, source):
     assert look(t.pid, t.tids["waiter"], source)["kind"] == "userfault"
     said = "waits for a page of memory that a userfaultfd handler has to deliver"
     assert words(t.pid, t.tids["waiter"], source) == said
-
-
-@pytest.fixture
-def dead_fs(tmp_path):
-    need_fuse()
-    shown, mount = tmp_path / "shown", tmp_path / "mount"
-    shown.mkdir()
-    mount.mkdir()
-    (shown / "file").write_bytes(b"x" * 100)
-    fs = DeadFs(shown, mount)
-    yield fs
-    fs.end()
 
 
 def test_fuse(target, source, dead_fs):

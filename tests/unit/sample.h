@@ -130,7 +130,7 @@ static inline void sample_waits(struct snapshot *snap)
 	struct wait_peer *peers = arena_alloc(snap->arena, 2 * sizeof(*peers));
 	struct descriptor *set = arena_alloc(snap->arena, 2 * sizeof(*set));
 	struct snap_wait w = {
-		.tid = SAMPLE_PID, .kind = WAIT_EVENTS, .timed = true, .on = {.fd = 5, .kind = DESCRIPTOR_EPOLL, .name = "anon_inode:[eventpoll]", .offset = -1, .left_ns = -1}};
+		.tid = SAMPLE_PID, .kind = WAIT_EVENTS, .guessed = true, .on = {.fd = 5, .kind = DESCRIPTOR_EPOLL, .name = "anon_inode:[eventpoll]", .offset = -1, .left_ns = -1}};
 
 	peers[0] = (struct wait_peer){.pid = 12, .comm = "reader"};
 	peers[1] = (struct wait_peer){.pid = 13, .comm = SAMPLE_EVIL};

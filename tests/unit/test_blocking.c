@@ -69,25 +69,6 @@ static void test_who_is_not_blocked(void **state)
 	assert_null(blocking_call_of(&arch_x86_64, &t));
 }
 
-static bool is_timed(const char *name, unsigned arg, uint64_t value)
-{
-	struct snap_thread t;
-
-	assert_true(block_in(&arch_x86_64, name, &t));
-	t.syscall.args[arg] = value;
-	return blocking_is_timed(blocking_call_of(&arch_x86_64, &t), &t.syscall);
-}
-
-static void test_limits(void **state)
-{
-	assert_true(is_timed("poll", 2, 100) && is_timed("poll", 2, 0));
-	assert_false(is_timed("poll", 2, 0xffffffff) || is_timed("poll", 2, UINT64_MAX));
-	assert_true(is_timed("epoll_wait", 3, 1));
-	assert_false(is_timed("epoll_wait", 3, (uint32_t)-1));
-	assert_true(is_timed("ppoll", 2, 0x7ffc00001000) && is_timed("select", 4, 0x7ffc00001000) && is_timed("epoll_pwait2", 3, 8));
-	assert_false(is_timed("ppoll", 2, 0) || is_timed("select", 4, 0) || is_timed("read", 0, 5));
-}
-
 /* A poll() that goes on after it was interrupted is another call to the kernel. */
 static void test_restarted(void **state)
 {
@@ -109,7 +90,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_is_found),
 		cmocka_unit_test(test_who_is_not_blocked),
-		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_restarted),
 	};
 

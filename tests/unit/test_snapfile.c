@@ -157,7 +157,7 @@ static void assert_descriptor_equal(const struct descriptor *a, const struct des
 
 static void assert_wait_equal(const struct snap_wait *a, const struct snap_wait *b)
 {
-	assert_true(a->tid == b->tid && a->kind == b->kind && a->timed == b->timed);
+	assert_true(a->tid == b->tid && a->kind == b->kind && a->guessed == b->guessed);
 	assert_text_equal(a->path, b->path);
 	assert_text_equal(a->address, b->address);
 	assert_descriptor_equal(&a->on, &b->on);

@@ -11,7 +11,7 @@
 #include "runtime/hotspot/code_cache.h"
 #include "runtime/hotspot/frame.h"
 #include "runtime/hotspot/locks.h"
-#include "runtime/hotspot/method.h"
+#include "runtime/hotspot/names.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/stub.h"
 #include "runtime/hotspot/threads.h"
@@ -32,7 +32,6 @@ enum {
 	LOCK_ROUNDS = 48,
 	NAME_ROUNDS = 48,
 	LEARN_BYTES = 16 << 20, /* of the process, for one stack of a wait */
-	MAX_KEPT = 1 << 20,     /* frames with names */
 	MAX_BLOCKS = 256,       /* of routines' code that BPF is told of, */
 	BLOCKS_AHEAD = 4,       /* so many at once: routines are long */
 };
@@ -61,8 +60,7 @@ struct hotspot {
 	VEC(uint64_t) code; /* addresses of code on the stacks, of which not all is known yet */
 	VEC(struct java_place) places; /* that walks came through, of which not all is known yet */
 	struct u64map seen;            /* of both, by hash */
-	struct u64map names;           /* of places, by hash: struct kept */
-	size_t nkept;                  /* frames of these */
+	struct java_names names;
 	uint64_t effort;               /* for waits over time: what is left of learn_effort */
 	struct u64map blocks;          /* of code that BPF was told of, by address */
 	size_t nblocks;
@@ -87,7 +85,7 @@ static void destroy(void *state)
 	vec_deinit(&hs->code);
 	vec_deinit(&hs->places);
 	u64map_deinit(&hs->seen);
-	u64map_deinit(&hs->names);
+	java_names_deinit(&hs->names);
 	u64map_deinit(&hs->blocks);
 	free(hs);
 }
@@ -157,6 +155,7 @@ static struct hotspot *create(struct target *target, const struct snap_runtime *
 	pages_init(&hs->pages, MAX_BYTES);
 	code_cache_init(&hs->cache, &hs->layout, &hs->pages);
 	methods_init(&hs->methods, &hs->layout, &hs->pages, hs->arena);
+	java_names_init(&hs->names, &hs->cache, &hs->methods, hs->arena);
 	java_threads_init(&hs->threads, &hs->layout, &hs->pages, hs->arena);
 	if (hs->arena)
 		return hs;
@@ -387,126 +386,6 @@ static const struct stepper_ops stepper = {.owns = owns, .step = step};
 
 /* Naming */
 
-struct named {
-	struct frame data[SCOPES_MAX];
-	size_t len;
-};
-
-static bool name_method(struct hotspot *hs, uint64_t address, int32_t bci, const char *tier, struct named *out)
-{
-	const struct method *method = methods_find(&hs->methods, address);
-	struct frame *frame = &out->data[out->len];
-
-	if (!method)
-		return false;
-	*frame = (struct frame){
-		.kind = FRAME_KIND_JAVA,
-		.symbol = method->name,
-		.symbol_source = SYMBOL_RUNTIME,
-		.file = method->file,
-		.tier = method->is_native ? "native" : tier,
-	};
-	out->len++;
-	return method->is_native || methods_find_line(&hs->methods, method, bci, &frame->line);
-}
-
-static bool name_interpreted(struct hotspot *hs, const struct java_place *place, struct named *out)
-{
-	const struct method *method = methods_find(&hs->methods, place->code);
-	uint64_t bci = method ? place->place - method->bytecode : 0;
-	bool is_in = method && bci < method->code_size;
-
-	/* In a recording, bytecode of another method means that another one has this address by now. */
-	if (!method || (hs->pages.live && !is_in && !method->is_native))
-		return false;
-	return name_method(hs, place->code, is_in ? (int32_t)bci : INT32_MAX, "interpreted", out);
-}
-
-static bool name_compiled(struct hotspot *hs, const struct blob *blob, uint64_t pc, struct named *out)
-{
-	struct scopes scopes;
-	bool ok = true;
-
-	if (!scopes_find(&hs->cache, blob, pc, &scopes))
-		return false;
-	for (size_t i = 0; i < scopes.len; i++) {
-		size_t n = out->len;
-
-		ok = name_method(hs, scopes.data[i].method, scopes.data[i].bci, scopes.tier, out) && ok;
-		if (out->len == n)
-			continue;
-		out->data[n].inlined = i + 1 < scopes.len;
-		if (!i && scopes.approximate)
-			out->data[n].line_kind = LINE_APPROXIMATE;
-	}
-	if (out->len < scopes.len) /* all or nothing */
-		out->len = 0;
-	return ok;
-}
-
-static bool name_stub(struct hotspot *hs, const struct blob *blob, uint64_t pc, struct named *out)
-{
-	const char *symbol = pc == hs->layout.facts[HS_CALL_RETURN] ? "call_stub" : arena_intern(hs->arena, blob->name);
-
-	out->data[0] = (struct frame){.kind = FRAME_KIND_STUB, .symbol = symbol, .symbol_source = SYMBOL_RUNTIME};
-	out->len = 1;
-	return symbol;
-}
-
-static bool name_elsewhere(struct named *out)
-{
-	out->data[0] = (struct frame){
-		.kind = FRAME_KIND_MARKER,
-		.symbol = "more frames of the virtual thread, which are not on the stack",
-		.symbol_source = SYMBOL_RUNTIME,
-	};
-	out->len = 1;
-	return true;
-}
-
-/* Whether that compilation is still in the blob. */
-static bool is_version(const struct hotspot *hs, const struct blob *blob, uint32_t version)
-{
-	uint64_t id;
-
-	return !version || !layout_has(&hs->layout, HS_NM_COMPILE_ID) ||
-	       (layout_read(&hs->layout, hs->cache.pages, blob->start, HS_NM_COMPILE_ID, &id) && (uint32_t)id == version);
-}
-
-/* False when not all that tells of it is known; out->len is 0 when there is no name for it. */
-static bool name_place(struct hotspot *hs, const struct java_place *place, struct named *out)
-{
-	const struct blob *found = code_cache_find(&hs->cache, place->place);
-	struct blob blob;
-	uint64_t method;
-
-	out->len = 0;
-	if (!code_cache_owns(&hs->cache, place->code))
-		return name_interpreted(hs, place, out);
-	if (place->place == JAVA_PLACE_ELSEWHERE)
-		return name_elsewhere(out);
-	if (!found || found->start != place->code || !is_version(hs, found, place->version))
-		return false;
-	blob = *found;
-	switch (blob.kind) {
-	case BLOB_COMPILED:
-		return name_compiled(hs, &blob, place->place, out);
-	case BLOB_NATIVE:
-		return scopes_method(&hs->cache, &blob, &method) && name_method(hs, method, INT32_MAX, "native", out);
-	default:
-		return name_stub(hs, &blob, place->place, out);
-	}
-}
-
-static bool know_place(struct hotspot *hs, const struct java_place *place)
-{
-	struct named named;
-
-	hs->pages.lacks = false;
-	name_place(hs, place, &named);
-	return !hs->pages.lacks;
-}
-
 static bool know_threads(struct hotspot *hs)
 {
 	bool ok;
@@ -568,7 +447,7 @@ static bool ask_names(void *state, const struct snapshot *snap, const struct sna
 	if (!pages_take(&hs->pages, answers))
 		return false;
 	for (size_t i = 0; i < hs->places.len; i++)
-		if (!know_place(hs, &hs->places.data[i]))
+		if (!java_names_know(&hs->names, &hs->places.data[i]))
 			hs->places.data[left++] = hs->places.data[i];
 	hs->places.len = left;
 	return know_threads(hs) && pages_want(&hs->pages, wants);
@@ -606,45 +485,6 @@ static const char *note(void *state)
 						       : NULL;
 }
 
-/* The frames of a place that many stacks have. */
-struct kept {
-	struct java_place place;
-	size_t len;
-	struct frame data[];
-};
-
-static uint64_t hash_place(const struct java_place *place)
-{
-	return hash(hash(place->code, place->place), place->version);
-}
-
-static bool is_same_place(const struct java_place *a, const struct java_place *b)
-{
-	return a->code == b->code && a->place == b->place && a->version == b->version;
-}
-
-static void name_once(struct hotspot *hs, const struct java_place *place, struct named *out)
-{
-	bool created;
-	uint64_t *slot = u64map_put(&hs->names, hash_place(place), &created);
-	struct kept *kept = slot ? (struct kept *)(uintptr_t)*slot : NULL;
-
-	if (kept && is_same_place(&kept->place, place)) {
-		out->len = kept->len;
-		memcpy(out->data, kept->data, kept->len * sizeof(*kept->data));
-		return;
-	}
-	name_place(hs, place, out);
-	kept = slot && created && out->len <= MAX_KEPT - hs->nkept ? arena_alloc(hs->arena, sizeof(*kept) + out->len * sizeof(*kept->data)) : NULL;
-	if (!kept)
-		return;
-	kept->place = *place;
-	kept->len = out->len;
-	hs->nkept += out->len;
-	memcpy(kept->data, out->data, out->len * sizeof(*kept->data));
-	*slot = (uintptr_t)kept;
-}
-
 static struct java_place place_of(const struct runtime_frame *frame)
 {
 	return (struct java_place){.code = frame->code, .place = frame->place, .version = frame->version};
@@ -659,11 +499,11 @@ static bool merge(void *state, const struct raw_stack *raw, bool keep, struct st
 	for (size_t i = 0; hs && i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
 		const struct java_place place = place_of(frame);
-		struct named named;
+		struct java_named named;
 
 		if (frame->runtime != FRAME_KIND_JAVA || frame->raw >= raw->len)
 			continue;
-		name_once(hs, &place, &named);
+		java_names_find(&hs->names, &place, &named);
 		for (size_t k = 0; k < named.len; k++) {
 			named.data[k].flags = raw->data[frame->raw].flags;
 			named.data[k].address = raw->data[frame->raw].pc;
@@ -732,14 +572,14 @@ static void learn(void *state, const struct raw_stack *raw)
 	for (size_t i = 0; i < raw->runtime.len; i++) {
 		const struct runtime_frame *frame = &raw->runtime.data[i];
 		const struct java_place place = place_of(frame);
-		struct named named;
+		struct java_named named;
 
-		if (frame->runtime != FRAME_KIND_JAVA || u64map_find(&hs->names, hash_place(&place)))
+		if (frame->runtime != FRAME_KIND_JAVA || java_names_has(&hs->names, &place))
 			continue;
 		if (!fresh)
 			before = begin_effort(hs);
 		fresh = true;
-		name_once(hs, &place, &named);
+		java_names_find(&hs->names, &place, &named);
 	}
 	if (fresh)
 		end_effort(hs, before);
