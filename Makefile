@@ -310,14 +310,14 @@ torture: $(BUILD)/stakeout $(TARGETS) ## name addresses of a file that changes a
 PYTHONS ?= host 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 NODES ?= host 18 20 22 24
 RUNTIME_LOOKS ?= 10000
-JAVA_TESTS := tests/e2e/test_java.py tests/e2e/test_offcpu_java.py
+JAVA_TESTS := tests/e2e/test_java.py tests/e2e/test_offcpu_java.py tests/e2e/test_why_runtimes.py
 JAVA_RUN = $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 tools/run-tests -t 3600
 
 .PHONY: check-runtimes
 check-runtimes: $(BUILD)/stakeout $(TARGETS) ## look at all versions of Python, Node.js and Java that can be had, for hours (PYTHONS="3.13", NODES="22", JDKS="21", RUNTIME_LOOKS=100)
 	@STAKEOUT_TEST_PYTHONS='$(PYTHONS)' STAKEOUT_TEST_NODES='$(NODES)' STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS) $(RUN_TESTS_ENV) PYTEST_TIMEOUT=3600 \
 		tools/run-tests -t 21600 $(BUILD)/runtimes $(PYTEST) $(XDIST) $(PYTEST_FLAGS) tests/e2e/test_python.py tests/e2e/test_python_tasks.py \
-		tests/e2e/test_offcpu_python.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
+		tests/e2e/test_offcpu_python.py tests/e2e/test_why_runtimes.py tests/e2e/test_node.py tests/e2e/test_offcpu_node.py
 	@tools/prepare-jdks $(JDKS) | while read -r version start; do \
 		export STAKEOUT_JAVA=$$start STAKEOUT_TEST_LOOKS=$(RUNTIME_LOOKS); \
 		$(JAVA_RUN) $(BUILD)/java-$$version $(PYTEST) $(XDIST) -m 'not alone' $(PYTEST_FLAGS) $(JAVA_TESTS) && \
