@@ -19,6 +19,7 @@
 #include "cmd/parsing.h"
 #include "cmd/terminal.h"
 #include "offcpu/command.h"
+#include "offcpu/profile.h"
 #include "offcpu/session.h"
 #include "offcpu/targets.h"
 #include "privilege/capabilities.h"
@@ -215,6 +216,8 @@ static int write_named(const struct offcpu_work *work, FILE *out, bool *incomple
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0 && !work->death)
 		rc = offcpu_look_tell(work->look, &names, profile, err);
+	if (rc == 0)
+		offcpu_profile_use_looks(profile);
 	if (rc == 0)
 		rc = write_profile(work->options, &work->form, profile, out, err);
 	if (rc == 0)

@@ -58,7 +58,7 @@ struct offcpu_waker {
 	const char *user_error;
 };
 
-/* What a thread waited for, as far as its stacks tell. */
+/* What a thread waited for, as far as its stacks tell, or a look at it when the recording ended. */
 enum offcpu_cause {
 	OFFCPU_CAUSE_CPU,       /* nothing else: it was preempted */
 	OFFCPU_CAUSE_LOCK,      /* of the program or of the kernel */

@@ -70,6 +70,18 @@ static void find_causes(struct offcpu_profile *profile)
 		profile->rows.data[i].cause = offcpu_cause_of(&profile->rows.data[i]);
 }
 
+void offcpu_profile_use_looks(struct offcpu_profile *profile)
+{
+	for (size_t i = 0; i < profile->rows.len; i++) {
+		struct offcpu_row *row = &profile->rows.data[i];
+		const bool unknown = row->cause == OFFCPU_CAUSE_FUTEX || row->cause == OFFCPU_CAUSE_OTHER;
+		const struct trace_thread *t = unknown ? offcpu_profile_look(profile, row, &row->sum) : NULL;
+
+		if (t && offcpu_cause_of_wait(t->wait.kind) != OFFCPU_CAUSE_OTHER)
+			row->cause = offcpu_cause_of_wait(t->wait.kind);
+	}
+}
+
 bool offcpu_profile_finish(struct offcpu_profile *profile)
 {
 	bool ok;

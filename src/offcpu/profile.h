@@ -10,4 +10,7 @@
  */
 bool offcpu_profile_finish(struct offcpu_profile *profile);
 
+/* Causes of waits that are not over, of which the stacks do not tell: by the looks at their threads, which came later. */
+void offcpu_profile_use_looks(struct offcpu_profile *profile);
+
 #endif

@@ -157,12 +157,30 @@ static void test_runtimes(void **state)
 	}
 }
 
+/* What a look tells is told by the same words; of descriptors and of threads that somebody holds back, the stack knows more. */
+static void test_looks(void **state)
+{
+	static const enum wait_kind others[] = {WAIT_NOTHING, WAIT_READ,   WAIT_WRITE,  WAIT_ACCEPT, WAIT_CONNECT,	 WAIT_OPEN, WAIT_CONTROL,
+						WAIT_STOPPED, WAIT_TRACED, WAIT_REAPER, WAIT_FROZEN, WAIT_THROTTLED, WAIT_CPU,	WAIT_SECCOMP};
+	size_t n = 0;
+
+	for (enum wait_kind kind = 0; kind < WAIT_KIND_COUNT; kind++)
+		n += offcpu_cause_of_wait(kind) == OFFCPU_CAUSE_OTHER;
+	assert_int_equal(n, sizeof(others) / sizeof(others[0]));
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(offcpu_cause_of_wait(others[i]), OFFCPU_CAUSE_OTHER);
+	assert_int_equal(offcpu_cause_of_wait(WAIT_MUTEX), OFFCPU_CAUSE_LOCK);
+	assert_int_equal(offcpu_cause_of_wait(WAIT_JOIN), OFFCPU_CAUSE_CONDITION);
+	assert_int_equal(offcpu_cause_of_wait(WAIT_FUTEX), OFFCPU_CAUSE_FUTEX);
+	assert_int_equal(offcpu_cause_of_wait(WAIT_NFS), OFFCPU_CAUSE_DISK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kernel_functions), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_futexes),          cmocka_unit_test(test_without_kernel_stacks),
-		cmocka_unit_test(test_runtimes),
+		cmocka_unit_test(test_runtimes),         cmocka_unit_test(test_looks),
 	};
 
 	return cmocka_run_group_tests_name("cause", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include "model/trace.h"
 #include "offcpu/profile.h"
 
 static void test_sums(void **state)
@@ -122,6 +123,29 @@ static void test_processes(void **state)
 	offcpu_profile_deinit(&profile);
 }
 
+/* Where stacks do not tell the cause of a wait that is not over, the look at its thread does. */
+static void test_looks(void **state)
+{
+	struct offcpu_profile profile = {.duration_ns = 1000, .stopped_ns = 2000};
+	const struct snapshot snap = {.pid = 1, .taken_at_monotonic_ns = 3000};
+	const struct snap_thread sleeps = {.tid = 5, .state = 'S', .off_cpu_ns = 1500}, came = {.tid = 6, .state = 'S', .off_cpu_ns = 500};
+	struct trace_thread threads[] = {{.snap = &snap, .thread = &sleeps, .wait = {.kind = WAIT_MUTEX}},
+					 {.snap = &snap, .thread = &came, .wait = {.kind = WAIT_MUTEX}}};
+	struct trace trace = {.snap = &snap, .threads = {.data = threads, .len = 2}};
+
+	for (pid_t tid = 5; tid <= 7; tid++) {
+		add_thread(&profile, tid, 900);
+		add_row(&profile, tid, 'S', 900);
+		profile.rows.data[profile.rows.len - 1].sum.unfinished = 1;
+	}
+	assert_true(offcpu_profile_finish(&profile));
+	assert_true(vec_push(&profile.looks, &trace));
+	offcpu_profile_use_looks(&profile);
+	for (size_t i = 0; i < profile.rows.len; i++) /* the second was in another wait by then, and nobody looked at the third */
+		assert_int_equal(profile.rows.data[i].cause, profile.rows.data[i].tid == 5 ? OFFCPU_CAUSE_LOCK : OFFCPU_CAUSE_OTHER);
+	offcpu_profile_deinit(&profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_reused_numbers),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_looks),
 	};
 
 	return cmocka_run_group_tests_name("offcpu", tests, NULL, NULL);
