@@ -177,7 +177,7 @@ struct offcpu_profile {
 	VEC(struct offcpu_lengths_link) lengths;
 	VEC(struct offcpu_loss) losses;    /* every counter, also those that are 0 */
 	VEC(const char *) notes;           /* fallbacks taken, what is missing and how to get it */
-	VEC(const struct trace *) looks;   /* at processes, when the recording had ended: borrowed */
+	VEC(struct trace *) looks;   /* at processes, when the recording had ended: borrowed */
 	uint64_t stopped_ns;               /* then: CLOCK_MONOTONIC, when that was */
 };
 

@@ -243,7 +243,7 @@ static void put_looks(const struct offcpu_text *r, const struct offcpu_group *gr
 		told[n++] = t;
 		fputs("  now: ", r->text.out);
 		wait_put_doing(&r->text, &t, 1);
-		wait_put_holder(&r->text, &t, 1, r->profile->looks.data, r->profile->looks.len);
+		wait_put_holder(&r->text, &t, 1, (const struct trace *const *)r->profile->looks.data, r->profile->looks.len);
 		fputc('\n', r->text.out);
 	}
 }

@@ -56,6 +56,15 @@ def test_what_is_waited_for(target, rung):
     assert all(row["waits_for"] is None for row in doc["stacks"] if not row["unfinished"])
 
 
+def test_lock_of_another_process(target, rung, tmp_path):
+    holder, waiter = (target("locks_shared", tmp_path / "memory", "mutex", role) for role in ("holder", "waiter"))
+    waiter.settle()
+    args = ("offcpu", f"--source={rung}", "-d", "0.2", "-p", holder.pid, "-p", waiter.pid)
+    wait = row_of(run(*args, "--json").doc, waiter.tids["waiter"])["waits_for"]
+    assert (wait["kind"], wait["owner_tid"], wait["owner_pid"]) == ("mutex", holder.tids["holder"], holder.pid)
+    assert f", held by tid {holder.tids['holder']} holder of pid {holder.pid} (locks_shared)" in run(*args).out
+
+
 def test_threshold(target, rung):
     """What has not waited long enough when the recording ends is not told."""
     t = target("deadlock").settle()
