@@ -17,6 +17,7 @@
 enum {
 	BATCH = 256,
 	BATCH_BYTES = 1 << 30, /* the system call gives up short of 2 GiB */
+	MAX_SEARCHES = 64,     /* of a map that may be long */
 };
 
 static ssize_t read_live(struct mem *mem, uint64_t address, void *buf, size_t len)
@@ -308,9 +309,29 @@ static int read_by_fault(struct memory *vm, const struct map_entry *entry, uint6
 		return -EFAULT;
 	if (rc == -EIO || rc == -EFAULT || rc == -EAGAIN) {
 		vm->refused = entry;
+		vm->refused_at = part.address + part.done;
 		return -ETIMEDOUT;
 	}
 	return rc;
+}
+
+/*
+ * Memory that is owed to nobody's userfaultfd, but was unmapped after the map was read, as collectors of garbage do all the time; it may even
+ * be mapped again by now. To /proc/PID/mem it looks the same.
+ */
+static bool was_unmapped(struct memory *vm)
+{
+	struct arena *arena = ++vm->searched <= MAX_SEARCHES ? arena_create() : NULL;
+	struct maps now = {0};
+	struct err unused = {0};
+	uint8_t byte;
+	bool gone = !arena;
+
+	if (arena && process_maps(vm->process, arena, &unused, &now) == 0)
+		gone = !maps_find(&now, vm->refused_at) || pread(vm->mem_fd, &byte, 1, (off_t)vm->refused_at) == 1;
+	vec_deinit(&now);
+	arena_destroy(arena);
+	return gone;
 }
 
 /* Memory that was set aside: for what cannot be read, or for what is put there later. */
@@ -367,7 +388,7 @@ static void tell_refused(struct memory *vm)
 		patience_complain("%s: its file system may not answer, and nobody waits for it while threads are held, or "
 				  "through /proc/PID/mem; it is left out",
 				  what);
-	else
+	else if (!was_unmapped(vm))
 		patience_complain("%s: some of it did not answer: nobody has delivered it to its userfaultfd yet; it is left out",
 				  what);
 	vm->refused = NULL;

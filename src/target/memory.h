@@ -32,7 +32,9 @@ struct memory {
 	bool is_old; /* they were read some time ago: what cannot be read may not be there any more */
 	int pagemap_fd;
 	bool held; /* threads of the target are held: nothing is waited for */
-	const struct map_entry *refused; /* a mapping that was left out and is still to be reported */
+	const struct map_entry *refused; /* a mapping that was left out and is still to be reported, */
+	uint64_t refused_at;		 /* and where in it */
+	unsigned searched;		 /* how often it was looked for such memory in the map as it is now */
 };
 
 /* `process` must outlive it. */

@@ -241,6 +241,31 @@ static void test_memory_that_was_closed(void **state)
 	}
 }
 
+/* Memory that was unmapped after the map was read is owed by nobody. */
+static void test_memory_that_was_unmapped(void **state)
+{
+	for (int held = 0; held < 2; held++) {
+		uint8_t out[PAGE];
+		struct memory_job job = {.len = PAGE, .dst = out};
+		struct notes silent = {0};
+		struct holes h;
+
+		make_holes(&h, false);
+		job.address = h.entry.start;
+		munmap(h.region, 8 * PAGE);
+		if (held)
+			memory_hold(&h.vm);
+		memory_copy(&h.vm, &job, 1);
+		if (held)
+			memory_release(&h.vm);
+		assert_int_equal(job.done, 0);
+		assert_false(patience_tell(&silent));
+		notes_deinit(&silent);
+		h.region = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* to be unmapped again */
+		end_holes(&h);
+	}
+}
+
 /* Pages in the middle of a mapping that nobody can read: they end what can be read, and nobody is said to owe them. */
 static void check_guard(bool held)
 {
@@ -301,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_memory_with_holes),
 		cmocka_unit_test(test_memory_that_is_not_in_the_map),
 		cmocka_unit_test(test_memory_that_was_closed),
+		cmocka_unit_test(test_memory_that_was_unmapped),
 		cmocka_unit_test(test_guard_pages),
 		cmocka_unit_test(test_guard_pages_while_held),
 	};
