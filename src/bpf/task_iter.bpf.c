@@ -77,13 +77,13 @@ static __u64 kernel_sp(struct task_struct *task)
 /* True when that is the timer of the thread, and it is set. What it looks like tells: its function has an address that is not known here. */
 static __u32 take_timer_at(const struct hrtimer_sleeper *sleeper)
 {
-	enum { SET = 1 };
+	enum { SET = 1, KERNEL = 0xff /* the bits that all its addresses have, with page tables of five levels, too */ };
 	const __s64 most_slack = 1000000000LL * 100;
 	__s64 late = BPF_CORE_READ(sleeper, timer.node.expires), soon = BPF_CORE_READ(sleeper, timer._softexpires);
 	__u64 base = (__u64)BPF_CORE_READ(sleeper, timer.base);
 
 	if (BPF_CORE_READ_BITFIELD_PROBED(sleeper, timer.state) != SET || soon <= 0 || soon > late || late - soon > most_slack ||
-	    base >> 48 != 0xffff)
+	    base >> 56 != KERNEL)
 		return 0;
 	record.timer_ns = soon - (__s64)bpf_ktime_get_ns(); /* it may be as late as that, to save wake-ups */
 	record.flags |= TASK_HAS_TIMER;
