@@ -72,6 +72,15 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 	return true;
 }
 
+/*
+ * A robust one has its owner's number in two places: that is enough for one in shared memory, where the owner may be any process's, and where
+ * glibc itself waits. The function that does is jumped to, and has no name without debug info.
+ */
+static bool is_robust_beyond_doubt(const struct futex_wait *f, uint32_t owner)
+{
+	return f->words[0] == f->value && owner && f->words[MUTEX_OWNER] == owner && !(f->op & FUTEX_PRIVATE_FLAG) && lock_is_glibc_call(f->thread);
+}
+
 /* By its structure, if a thread of the process owns it; but sure only if glibc itself waits for it. */
 static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lock *out)
 {
@@ -83,7 +92,9 @@ static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lo
 		return false;
 	if (robust ? !(f->value & FUTEX_WAITERS) : f->value != LOCKED_AND_AWAITED)
 		return false;
-	if (named != WAIT_MUTEX && (!f->words[MUTEX_USERS] || !wait_thread_numbered(f->threads, owner)))
+	if (named != WAIT_MUTEX && !f->words[MUTEX_USERS])
+		return false;
+	if (named != WAIT_MUTEX && !wait_thread_numbered(f->threads, owner) && !(robust && is_robust_beyond_doubt(f, owner)))
 		return false;
 	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX || lock_is_glibc_call(f->thread)};
 	/* A robust one always has that bit; but the kernel sees to it that nobody waits for an owner that has ended. */

@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from harness import child_of, rounds, run, until
+from harness import child_of, rounds, run, until, wait_until
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at programs with many locks
 KINDS = {"mutex": "mutex", "robust": "mutex", "pi": "mutex", "rwlock": "write_lock"}
@@ -150,13 +150,18 @@ def test_healthy_processes(pair):
     both = pair("mutex", "healthy", "healthy-too")
     pids = {t.pid for t in both}
     seen = set()
-    for _ in rounds(LOOKS):
+
+    def look_again():
         r = run("why", "--json", *pids)
         assert r.code in (0, 3), r
         assert r.doc["deadlocks"] == []
-        seen |= {
+        seen.update(
             (th["pid"] == th["waits_for"]["owner_pid"], th["waits_for"]["certain"])
             for th in r.doc["threads"]
             if th["waits_for"] and th["waits_for"]["owner_pid"] in pids
-        }
-    assert {(True, True), (False, True)} <= seen, seen
+        )
+        return {(True, True), (False, True)} <= seen
+
+    for _ in rounds(LOOKS):
+        look_again()
+    wait_until(look_again, "both kinds of waits were seen")

@@ -67,12 +67,17 @@ def assert_cycle(doc, names):
 def assert_healthy(t, kinds):
     """Somebody waits for somebody, but never all round."""
     seen = set()
-    for _ in rounds(LOOKS):
+
+    def look_again():
         r = run("why", "--json", t.pid)
         assert r.code in (0, 3), r
         assert r.doc["deadlocks"] == []
-        seen |= {w["kind"] for w in (th["waits_for"] for th in r.doc["threads"]) if w and w["holder"] == "thread"}
-    assert seen & kinds, seen
+        seen.update(w["kind"] for w in (th["waits_for"] for th in r.doc["threads"]) if w and w["holder"] == "thread")
+        return seen & kinds
+
+    for _ in rounds(LOOKS):
+        look_again()
+    wait_until(look_again, f"one of {kinds} was seen")
 
 
 # Java

@@ -119,6 +119,36 @@ static void test_mutex_that_tells_the_kernel(void **state)
 	deinit(&f);
 }
 
+/* A robust one of another process, by a function without a name. */
+static void test_robust_mutex_by_its_memory(void **state)
+{
+	static const struct module_info library = {.path = "/lib/libc.so.6"}, program = {.path = "program"};
+	struct fixture f;
+
+	init(&f, NULL);
+	f.stack.len = 1;
+	f.frame.module = &library;
+	set_mutex(&f, 17, 1, 0x90);
+	f.wait.op = FUTEX_WAIT;
+	f.wait.value = f.wait.words[0] = 17 | FUTEX_WAITERS;
+	assert_int_equal(found(&f).kind, WAIT_MUTEX);
+	assert_int_equal(found(&f).holder, HOLDER_THREAD);
+	assert_int_equal(found(&f).number, 17);
+	assert_true(found(&f).shared);
+	f.frame.module = &program; /* whose futexes may mean anything */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.frame.module = &library;
+	f.wait.op |= FUTEX_PRIVATE_FLAG;
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.wait.op = FUTEX_WAIT;
+	f.wait.words[2] = 18;
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	f.wait.words[2] = 17;
+	f.wait.words[0] = 18 | FUTEX_WAITERS; /* since the call was made */
+	assert_int_equal(found(&f).kind, WAIT_FUTEX);
+	deinit(&f);
+}
+
 static void test_rwlock(void **state)
 {
 	/* readers, writers, phase, futex of writers, two unused, writer, shared */
@@ -304,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_mutex_by_its_memory),
 		cmocka_unit_test(test_mutex_by_its_function),
 		cmocka_unit_test(test_mutex_that_tells_the_kernel),
+		cmocka_unit_test(test_robust_mutex_by_its_memory),
 		cmocka_unit_test(test_rwlock),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_stream_of_other_libraries),
