@@ -10,6 +10,7 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_CONDITION] = "condition", [WAIT_SEMAPHORE] = "semaphore", [WAIT_BARRIER] = "barrier",
 		[WAIT_ONCE] = "once",	        [WAIT_STREAM] = "stream",	[WAIT_JOIN] = "join",
 		[WAIT_FUTURE] = "future",       [WAIT_PARKED] = "parked",	[WAIT_FUTEX] = "futex",
+		[WAIT_CHANNEL] = "channel",	[WAIT_CHANNEL_ROOM] = "channel_room",
 		[WAIT_READ] = "read",		[WAIT_WRITE] = "write",
 		[WAIT_SYNC] = "sync",	        [WAIT_ACCEPT] = "accept",	[WAIT_CONNECT] = "connect",
 		[WAIT_EVENTS] = "events",       [WAIT_OPEN] = "open",		[WAIT_CONTROL] = "control",
@@ -49,6 +50,16 @@ const char *wait_kind_name(enum wait_kind kind)
 		[WAIT_JAVA_LATCH] = "java_latch",
 		[WAIT_JAVA_PARK] = "java_park",
 		[WAIT_JAVA_JOIN] = "java_join",
+
+		[WAIT_GO_WORK] = "go_work",
+		[WAIT_GO_GOROUTINE] = "go_goroutine",
+		[WAIT_GO_START] = "go_start",
+		[WAIT_GO_STOP] = "go_stop",
+		[WAIT_GO_MONITOR] = "go_monitor",
+		[WAIT_GO_TEMPLATE] = "go_template",
+		[WAIT_GO_SIGNAL] = "go_signal",
+		[WAIT_GO_LOCK] = "go_lock",
+		[WAIT_GO_NOTE] = "go_note",
 	};
 
 	return names[kind];

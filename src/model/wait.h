@@ -23,6 +23,8 @@ enum wait_kind {
 	WAIT_JOIN,   /* for a thread to end */
 	WAIT_FUTURE, /* the result of something */
 	WAIT_PARKED, /* for another thread to unpark it */
+	WAIT_CHANNEL,	   /* for a message, */
+	WAIT_CHANNEL_ROOM, /* or for room in it, or for somebody who takes the message */
 	WAIT_FUTEX,  /* something of which no more is known */
 	WAIT_READ,   /* for what others have to write to a descriptor, or a disk to deliver */
 	WAIT_WRITE,  /* for others to read what fills it */
@@ -83,6 +85,17 @@ enum wait_kind {
 	WAIT_JAVA_LATCH,
 	WAIT_JAVA_PARK, /* and anything else that ends when somebody unparks the thread */
 	WAIT_JAVA_JOIN,
+
+	/* Of Go's runtime (wait/go_waits.h): */
+	WAIT_GO_WORK,	   /* for a goroutine that is ready */
+	WAIT_GO_GOROUTINE, /* for the one that only this thread can run */
+	WAIT_GO_START,	   /* for all threads to go on after a stop, */
+	WAIT_GO_STOP,	   /* or for the others to stop */
+	WAIT_GO_MONITOR,   /* for its next look at the others */
+	WAIT_GO_TEMPLATE,  /* for threads that it is to start */
+	WAIT_GO_SIGNAL,	   /* to hand on to the program */
+	WAIT_GO_LOCK,	   /* of the runtime itself */
+	WAIT_GO_NOTE,	   /* for anything else from another thread */
 	WAIT_KIND_COUNT,
 	WAIT_FIRST_STATE = WAIT_CHILD, /* the first and the last of that block */
 	WAIT_LAST_STATE = WAIT_ROOM,
@@ -167,6 +180,7 @@ struct wait {
 	const struct snap_wait *on; /* the descriptors, or the file; NULL: it waits for none */
 	bool shared;	/* it is one of several processes */
 	bool timed;	/* it does not wait for ever */
+	bool for_goroutines; /* WAIT_EVENTS: a thread of Go looks after descriptors for goroutines, which have no thread */
 	const char *type; /* of the object, as a language runtime calls it: its class; NULL: not known */
 	uint64_t count;	  /* how often the owner has taken it; 0: not known */
 	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; else NULL */

@@ -246,7 +246,7 @@ static void put_events(const struct text *t, const struct trace_thread *const *m
 		put_few(t, &w->set);
 		return;
 	}
-	fputs("for events of ", t->out);
+	fputs(members[0]->wait.for_goroutines ? "on behalf of goroutines for events of " : "for events of ", t->out);
 	if (w->on.fd >= 0 && is_same_fd(members, count))
 		fprintf(t->out, "epoll fd %d: ", w->on.fd);
 	else if (w->on.fd >= 0)
@@ -458,6 +458,9 @@ static int compare_sets(const struct trace_thread *a, const struct trace_thread 
 	const struct snap_wait *x = a->wait.on, *y = b->wait.on;
 	const bool few = x->on.fd < 0 && x->set.total <= FEW, others = y->on.fd < 0 && y->set.total <= FEW;
 	int order = COMPARE(few, others);
+
+	if (!order)
+		order = COMPARE(a->wait.for_goroutines, b->wait.for_goroutines);
 
 	if (!order && !few)
 		return COMPARE(x->on.kind, y->on.kind);

@@ -166,6 +166,7 @@ void json_wait(struct json *j, const struct wait *w)
 	json_bool(j, "peers_known", w->peers_known);
 	json_bool(j, "shared", w->shared);
 	json_bool(j, "timed", w->timed);
+	json_bool(j, "for_goroutines", w->for_goroutines);
 	if (w->state.left != LEFT_UNKNOWN)
 		json_int(j, "left_ns", w->state.left_ns);
 	else

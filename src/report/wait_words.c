@@ -49,6 +49,17 @@ static const struct {
 	[WAIT_JAVA_LATCH] = {"the end of", "the end of a latch", true},
 	[WAIT_JAVA_PARK] = {"being unparked, by", "being unparked", true},
 	[WAIT_JAVA_JOIN] = {"the end of a thread", NULL, false},
+	[WAIT_CHANNEL] = {"a message of a channel", NULL, false},
+	[WAIT_CHANNEL_ROOM] = {"room in a channel", NULL, false},
+	[WAIT_GO_WORK] = {"work: no goroutine is ready", NULL, false},
+	[WAIT_GO_GOROUTINE] = {"a goroutine that is locked to the thread, and not ready", NULL, false},
+	[WAIT_GO_START] = {"Go to start its threads again (stop the world)", NULL, false},
+	[WAIT_GO_STOP] = {"other threads of Go to stop (stop the world)", NULL, false},
+	[WAIT_GO_MONITOR] = {"its next look at the threads of Go (sysmon)", NULL, false},
+	[WAIT_GO_TEMPLATE] = {"threads to start for Go (templateThread)", NULL, false},
+	[WAIT_GO_SIGNAL] = {"a signal, to hand it to os/signal", NULL, false},
+	[WAIT_GO_LOCK] = {"a lock of Go's runtime, at", "a lock of Go's runtime", true},
+	[WAIT_GO_NOTE] = {"another thread of Go's runtime", NULL, false},
 };
 
 /* False: it is not one of these. */
@@ -157,7 +168,7 @@ const struct trace_thread *wait_find_owner(const struct wait *w, const struct tr
 static bool can_have_owner(enum wait_kind kind)
 {
 	return kind == WAIT_MUTEX || kind == WAIT_READ_LOCK || kind == WAIT_WRITE_LOCK || kind == WAIT_STREAM || kind == WAIT_FUTEX ||
-	       kind == WAIT_PYTHON_LOCK;
+	       kind == WAIT_PYTHON_LOCK || kind == WAIT_GO_LOCK;
 }
 
 static const char *beginning(const struct wait *w)

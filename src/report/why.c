@@ -85,3 +85,17 @@ void why_groups_deinit(struct why_groups *groups)
 	vec_deinit(groups);
 	free(groups->members);
 }
+
+static bool is_of_go(const struct wait *w)
+{
+	return (w->kind >= WAIT_GO_WORK && w->kind <= WAIT_GO_NOTE) || w->for_goroutines;
+}
+
+const char *why_limits(const struct trace *const *traces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < traces[i]->threads.len; k++)
+			if (is_of_go(&traces[i]->threads.data[k].wait))
+				return "goroutines that wait have no thread: what they wait for is not seen, nor is a deadlock among them";
+	return NULL;
+}

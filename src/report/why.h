@@ -22,4 +22,7 @@ struct why_groups {
 bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks);
 void why_groups_deinit(struct why_groups *groups);
 
+/* What nobody sees, because of the languages that the programs are written in; NULL: there is nothing to say. */
+const char *why_limits(const struct trace *const *traces, size_t n);
+
 #endif

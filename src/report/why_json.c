@@ -3,6 +3,7 @@
 
 #include "report/json_wait.h"
 #include "report/json_writer.h"
+#include "report/why.h"
 
 /* docs/schema/why.schema.json describes this document. */
 static const char schema[] = "stakeout.why/1";
@@ -83,6 +84,8 @@ int report_why_json(const struct trace *const *traces, size_t n, const struct de
 		for (size_t k = 0; k < traces[i]->notes.len; k++)
 			json_string(&j, NULL, traces[i]->notes.data[k]);
 	}
+	if (why_limits(traces, n))
+		json_string(&j, NULL, why_limits(traces, n));
 	json_array_end(&j);
 	json_object_end(&j);
 	fputc('\n', out);

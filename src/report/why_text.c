@@ -222,6 +222,8 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 		return -ENOMEM;
 	report_begin();
 	text_summary(&r.text, options, traces, n);
+	if (why_limits(traces, n))
+		text_note(&r.text, "", why_limits(traces, n));
 	for (size_t i = 0; i < deadlocks->len; i++)
 		why_put_deadlock(&r, &deadlocks->data[i]);
 	for (size_t i = 0; i < groups.len; i++)

@@ -6,6 +6,7 @@
 
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
+#include "wait/go_waits.h"
 #include "wait/locks.h"
 #include "wait/runtime_locks.h"
 #include "wait/shared.h"
@@ -232,8 +233,9 @@ static bool find_wait(struct waits *waits, struct trace_thread *t)
 	if (!thread_copies_mem_init(&mem, &waits->copies, t->snap, t->thread))
 		return false;
 	join_descriptor(waits, t);
-	if (!t->wait.kind && !find_lock(waits, t, &mem.mem) && !state_wait_by_call(t, &mem.mem))
+	if (!t->wait.kind && !go_wait_find(t) && !find_lock(waits, t, &mem.mem) && !state_wait_by_call(t, &mem.mem))
 		wait_on_descriptors(t, &waits->on_descriptors, &t->wait);
+	t->wait.for_goroutines = t->wait.kind == WAIT_EVENTS && go_is_polling(t->user);
 	if (t->thread->state != 'R')
 		find_time_left(t, &mem.mem);
 	return true;
