@@ -368,10 +368,10 @@ check-roots: $(BUILD)/stakeout $(BUILD)/static/stakeout $(TARGETS) ## run the st
 LOCK_ROOTS := bullseye bookworm trixie sid
 
 .PHONY: check-locks
-check-locks: $(BUILD)/stakeout ## find who holds each kind of lock with other C libraries (LOCK_ROOTS="bullseye sid" for some)
-	@tools/setup build test package
+check-locks: $(BUILD)/stakeout ## find who holds each kind of lock with other C libraries (LOCK_ROOTS="bullseye sid" for some), and with Rust
+	@tools/setup build test package rust
 	@roots=$$(tools/prepare-roots $(LOCK_ROOTS)); STAKEOUT_TEST_ROOTS="$$roots" $(RUN_TESTS) -t 3000 $(BUILD)/locks \
-		$(PYTEST) $(PYTEST_FLAGS) tests/e2e/test_why_glibcs.py
+		$(PYTEST) $(PYTEST_FLAGS) tests/e2e/test_why_glibcs.py tests/e2e/test_why_rust.py
 
 CHECKS := includes docs places same-bytes unit e2e asan no-bpf
 

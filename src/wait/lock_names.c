@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wait/rust_names.h"
+
 enum { INNERMOST = 8 }; /* frames that are looked at for the function that waits */
 
 /* Functions of C libraries that wait, also inner ones: those that are exported may have jumped to them. */
@@ -52,23 +54,16 @@ static const struct {
 };
 
 /*
- * Functions of other languages' libraries, by a part of their names: std::future, a static variable that is initialized, and
- * std::counting_semaphore in C++; Rust's std. They call the kernel by themselves, and none records an owner.
+ * Functions of C++'s library, by a part of their names: std::future, a static variable that is initialized, and std::counting_semaphore.
+ * They call the kernel by themselves, and none records an owner.
  */
 static const struct {
 	const char *part;
 	enum wait_kind kind;
-} languages[] = {
+} cxx[] = {
 	{"std::__atomic_futex_unsigned_base::_M_futex_wait", WAIT_FUTURE},
 	{"__cxa_guard_acquire", WAIT_ONCE},
 	{"std::__atomic_semaphore::_M_acquire", WAIT_SEMAPHORE},
-	{"::Mutex::lock_contended", WAIT_MUTEX},
-	{"::RwLock::read_contended", WAIT_READ_LOCK},
-	{"::RwLock::write_contended", WAIT_WRITE_LOCK},
-	{"::Condvar::wait", WAIT_CONDITION},
-	{"::Once::call", WAIT_ONCE},
-	{"::Parker::park", WAIT_PARKED},
-	{"std::thread::park", WAIT_PARKED},
 };
 
 static enum wait_kind kind_of_function(const char *symbol)
@@ -79,18 +74,18 @@ static enum wait_kind kind_of_function(const char *symbol)
 	return WAIT_NOTHING;
 }
 
-static enum wait_kind kind_of_language(const char *symbol)
+static enum wait_kind kind_of_cxx(const char *symbol)
 {
-	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
-		if (strstr(symbol, languages[i].part))
-			return languages[i].kind;
+	for (size_t i = 0; i < sizeof(cxx) / sizeof(cxx[0]); i++)
+		if (strstr(symbol, cxx[i].part))
+			return cxx[i].kind;
 	return WAIT_NOTHING;
 }
 
 enum wait_kind lock_kind_by_name(const struct trace_thread *t)
 {
 	const bool own = lock_is_own_call(t);
-	enum wait_kind kind = WAIT_NOTHING;
+	enum wait_kind kind = own ? rust_wait(t->user) : WAIT_NOTHING;
 
 	for (size_t i = 0; t->user && kind == WAIT_NOTHING && i < t->user->len && i < INNERMOST; i++) {
 		const struct frame *frame = &t->user->data[i];
@@ -98,7 +93,7 @@ enum wait_kind lock_kind_by_name(const struct trace_thread *t)
 		if (frame->module != t->user->data[0].module && !own)
 			break;
 		if (frame->symbol)
-			kind = own ? kind_of_language(frame->symbol) : kind_of_function(frame->symbol);
+			kind = own ? kind_of_cxx(frame->symbol) : kind_of_function(frame->symbol);
 	}
 	return kind;
 }

@@ -193,6 +193,8 @@ static uint64_t find_condition(const struct futex_wait *f)
 	return found;
 }
 
+enum { RUST_WRITERS = 4 }; /* where writers of a lock of Rust's wait */
+
 struct lock lock_of_futex(const struct futex_wait *f)
 {
 	const bool is_64bit = snapshot_arch_of(f->threads->snap, f->thread->thread)->word == 8; /* others have other locks */
@@ -208,5 +210,7 @@ struct lock lock_of_futex(const struct futex_wait *f)
 	out = (struct lock){.kind = named == WAIT_NOTHING || named == WAIT_JOIN ? WAIT_FUTEX : named, .word = f->address};
 	if (named == WAIT_CONDITION && is_64bit && lock_is_glibc_call(f->thread))
 		out.address = find_condition(f);
+	if (named == WAIT_WRITE_LOCK && lock_is_own_call(f->thread))
+		out.address = f->address - RUST_WRITERS;
 	return out;
 }
