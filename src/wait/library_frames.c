@@ -25,7 +25,48 @@ static const struct {
 	{"concurrent/futures/_base.py", "result", WAIT_PYTHON_FUTURE},
 	{"concurrent/futures/_base.py", "exception", WAIT_PYTHON_FUTURE},
 	{"concurrent/futures/_base.py", "as_completed", WAIT_PYTHON_FUTURE},
+	{"concurrent/futures/_base.py", "wait", WAIT_PYTHON_FUTURE},
+	{"multiprocessing/synchronize.py", "wait", WAIT_PYTHON_CONDITION},
+	{"multiprocessing/synchronize.py", "wait_for", WAIT_PYTHON_CONDITION},
+	{"multiprocessing/synchronize.py", "__enter__", WAIT_SEMAPHORE},
+	{"multiprocessing/queues.py", "get", WAIT_PYTHON_ITEM},
+	{"multiprocessing/queues.py", "put", WAIT_PYTHON_ROOM},
+	{"multiprocessing/queues.py", "join", WAIT_PYTHON_DONE},
 };
+
+/* What modules of its library that are not written in Python wait for, in all of their functions that do; by their files. */
+static const struct {
+	const char *file;
+	enum wait_kind kind;
+} extensions[] = {
+	{"_queue.", WAIT_PYTHON_ITEM}, /* SimpleQueue.get() */
+	{"_multiprocessing.", WAIT_SEMAPHORE},
+};
+
+static enum wait_kind kind_of_extension(const struct frame *frame)
+{
+	const char *slash = frame->module && frame->module->path ? strrchr(frame->module->path, '/') : NULL;
+
+	for (size_t i = 0; slash && i < sizeof(extensions) / sizeof(extensions[0]); i++)
+		if (strncmp(slash + 1, extensions[i].file, strlen(extensions[i].file)) == 0)
+			return extensions[i].kind;
+	return WAIT_NOTHING;
+}
+
+/* Among the innermost frames; but who goes back from there to the interpreter has got what it waited for, and now wants the GIL. */
+static enum wait_kind find_extension(const struct stack *stack, size_t n)
+{
+	enum wait_kind kind = WAIT_NOTHING;
+
+	for (size_t i = 0; kind == WAIT_NOTHING && i < n; i++) {
+		const char *symbol = stack->data[i].symbol;
+
+		if (symbol && (strncmp(symbol, "PyEval_", 7) == 0 || strncmp(symbol, "take_gil", 8) == 0))
+			break;
+		kind = kind_of_extension(&stack->data[i]);
+	}
+	return kind;
+}
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -58,7 +99,8 @@ static enum wait_kind next_kind(enum wait_kind inner, enum wait_kind outer, cons
 
 enum wait_kind library_wait_python(const struct stack *stack)
 {
-	enum wait_kind kind = WAIT_NOTHING;
+	enum wait_kind kind = WAIT_NOTHING, extension = WAIT_NOTHING;
+	size_t inner = 0; /* frames of the interpreter and of extensions */
 
 	for (size_t i = 0; stack && i < stack->len; i++) {
 		const struct frame *frame = &stack->data[i];
@@ -66,12 +108,16 @@ enum wait_kind library_wait_python(const struct stack *stack)
 
 		if (frame->kind != FRAME_KIND_PYTHON)
 			continue;
+		if (!inner) {
+			inner = i;
+			extension = find_extension(stack, inner);
+		}
 		found = frame->symbol && frame->file ? kind_of(frame) : WAIT_NOTHING;
 		if (found == WAIT_NOTHING)
 			break;
 		kind = next_kind(kind, found, frame->symbol);
 	}
-	return kind;
+	return kind ? kind : extension;
 }
 
 /* The innermost method, or that which called it so many calls ago. NULL: there is none. */

@@ -247,6 +247,12 @@ PYTHON_OWNERLESS = {
     "done": "python_done",
     "future": "python_future",
     "join": "python_join",
+    "simple-item": "python_item",
+    "futures": "python_future",
+    "processes-event": "python_event",
+    "processes-condition": "python_condition",
+    "processes-room": "python_room",
+    "processes-lock": "semaphore",
 }
 
 

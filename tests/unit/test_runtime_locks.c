@@ -259,11 +259,39 @@ static void test_library(void **state)
 	assert_int_equal(BY_FRAMES(program, "wait", "wait"), WAIT_NOTHING); /* a function of the program's own */
 }
 
+static enum wait_kind in_extension(const char *inner, const char *path, const char *function, const char *file)
+{
+	const struct module_info module = {.path = path};
+	struct fixture f = {0};
+
+	f.stack.data = f.frames;
+	add_frame(&f, FRAME_KIND_NATIVE, inner, NULL);
+	add_frame(&f, FRAME_KIND_NATIVE, NULL, NULL);
+	f.frames[1].module = &module;
+	if (function)
+		add_frame(&f, FRAME_KIND_PYTHON, function, file);
+	return library_wait_python(&f.stack);
+}
+
+/* Modules that are not written in Python, below a function that is. */
+static void test_extensions(void **state)
+{
+	static const char queue[] = "/usr/lib/python3.11/lib-dynload/_queue.cpython-311.so", processes[] = "/lib/_multiprocessing.cpython-313.so";
+	static const char acquire[] = "PyThread_acquire_lock_timed", synchronize[] = "/usr/lib/python3.11/multiprocessing/synchronize.py";
+
+	assert_int_equal(in_extension(acquire, queue, "work", "/srv/app.py"), WAIT_PYTHON_ITEM);
+	assert_int_equal(in_extension("sem_wait", processes, "work", "/srv/app.py"), WAIT_SEMAPHORE);
+	assert_int_equal(in_extension("sem_wait", processes, "Condition.wait", synchronize), WAIT_PYTHON_CONDITION);
+	assert_int_equal(in_extension(acquire, "/lib/_queues.so", "work", "/srv/app.py"), WAIT_NOTHING);
+	assert_int_equal(in_extension("PyEval_RestoreThread", queue, "work", "/srv/app.py"), WAIT_NOTHING); /* it has got the item */
+	assert_int_equal(in_extension(acquire, queue, NULL, NULL), WAIT_NOTHING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),	cmocka_unit_test(test_doubts), cmocka_unit_test(test_late), cmocka_unit_test(test_parking),
-		cmocka_unit_test(test_join),	cmocka_unit_test(test_gil),    cmocka_unit_test(test_library),
+		cmocka_unit_test(test_join),	cmocka_unit_test(test_gil),    cmocka_unit_test(test_library), cmocka_unit_test(test_extensions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 import concurrent.futures
 import ctypes
+import multiprocessing
 import queue
 import sys
 import threading
@@ -78,6 +79,18 @@ def wait_for_condition_that():
         condition.wait_for(lambda: False)
 
 
+def wait_between_processes():
+    condition = multiprocessing.Condition()
+    with condition:
+        condition.wait()
+
+
+def lock_twice(lock):
+    with lock:
+        with lock:
+            raise AssertionError("this takes for ever")
+
+
 OWNERLESS = {
     "condition": wait_for_condition,
     "wait-for": wait_for_condition_that,
@@ -90,6 +103,12 @@ OWNERLESS = {
     "done": lambda: unfinished(queue.Queue()),
     "future": result,
     "join": lambda: start("joined", keep).join(),
+    "simple-item": lambda: queue.SimpleQueue().get(),
+    "futures": lambda: concurrent.futures.wait([concurrent.futures.Future()]),
+    "processes-event": lambda: multiprocessing.Event().wait(),
+    "processes-condition": wait_between_processes,
+    "processes-room": lambda: fill(multiprocessing.Queue(1)),
+    "processes-lock": lambda: lock_twice(multiprocessing.Lock()),
 }
 
 
