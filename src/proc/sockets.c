@@ -165,6 +165,8 @@ struct finding {
 	const struct protocol *protocol;
 	struct arena *arena;
 	struct u64map ports; /* of IP, that somebody listens on */
+	struct socket_ends ends; /* of TCP connections within the machine */
+	bool all_states;	 /* all connections of the protocol were shown */
 	struct u64map peers; /* inodes of other ends of unix sockets, and the names that they have */
 	uint64_t exact;	     /* the inode that was found */
 	bool connects;  /* it is asked for one that is not connected yet */
@@ -177,13 +179,18 @@ static void found(void *arg, const struct diag_socket *s)
 	struct finding *f = arg;
 	uint64_t *slot = u64map_find(&f->wanted->by_inode, s->inode);
 	struct wanted_socket *w = slot ? &f->wanted->data[*slot] : NULL;
+	struct inet_ends ends;
 	bool created;
 
 	if (s->family != AF_UNIX && s->state == TCP_LISTEN && !u64map_put(&f->ports, s->local_port, &created))
 		f->no_memory = true;
+	inet_ends_of(s, &ends);
+	if (f->protocol->number == IPPROTO_TCP && s->state != TCP_TIME_WAIT && inet_ends_are_here(&ends) && !socket_ends_add(&f->ends, &ends, s->inode))
+		f->no_memory = true;
 	if (!s->inode || !w || w->found)
 		return;
 	w->found = true;
+	w->ends = ends;
 	if (!socket_describe(s, f->protocol->name, f->arena, &w->facts) || (s->peer && !u64map_put(&f->peers, s->peer, &created)))
 		f->no_memory = true;
 }
@@ -255,6 +262,7 @@ static int ask_inet(struct finding *f)
 	struct inet_diag_req_v2 request = {.sdiag_family = f->protocol->family, .sdiag_protocol = f->protocol->number};
 
 	request.idiag_states = f->protocol->number == IPPROTO_TCP ? states_of(f->wanted) : ~0u;
+	f->all_states = request.idiag_states == ALL_STATES;
 	return ask(f->sockets->diag, &request, sizeof(request), true, found, f);
 }
 
@@ -305,56 +313,49 @@ static void name_peers(struct finding *f)
 	}
 }
 
-/* "10.0.0.5:41022" back to numbers. */
-static bool parse_end(const char *text, uint8_t family, __be32 address[static 4], __be16 *port)
+/* The one that has the same addresses in the other order, whichever family it is of. */
+static uint64_t ask_for_other_end(struct finding *f, const struct inet_ends *ends)
 {
-	char host[INET6_ADDRSTRLEN + 2];
-	const char *colon = text ? strrchr(text, ':') : NULL;
-	const size_t skip = text && text[0] == '[', len = colon ? (size_t)(colon - text) : 0;
-
-	if (!colon || len < 2 * skip + 1 || len - 2 * skip >= sizeof(host))
-		return false;
-	memcpy(host, text + skip, len - 2 * skip);
-	host[len - 2 * skip] = '\0';
-	*port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-	return inet_pton(family, host, address) == 1;
-}
-
-/* The socket at the other end of a connection within this machine has the same addresses in the other order. */
-static uint64_t find_other_end(struct finding *f, const struct descriptor_socket *s)
-{
-	const uint8_t family = s->remote && s->remote[0] == '[' ? AF_INET6 : AF_INET;
+	const bool is_ipv4 = inet_ends_are_of_ipv4(ends);
+	const size_t skip = is_ipv4 ? 12 : 0;
 	struct inet_diag_req_v2 request = {
-		.sdiag_family = family,
+		.sdiag_family = is_ipv4 ? AF_INET : AF_INET6,
 		.sdiag_protocol = f->protocol->number,
 		.idiag_states = ~0u,
-		.id = {.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
+		.id = {.idiag_sport = htons(ends->remote_port),
+		       .idiag_dport = htons(ends->local_port),
+		       .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
 	};
-	const size_t host = s->local ? strcspn(s->local, ":") : 0;
-	const bool is_loopback = s->local && s->remote && strncmp(s->local, "127.", 4) == 0 && strncmp(s->remote, "127.", 4) == 0;
-	const bool is_same = s->local && s->remote && strncmp(s->local, s->remote, s->local[0] == '[' ? strcspn(s->local, "]") + 1 : host + 1) == 0;
 
-	if ((!is_loopback && !is_same) || !parse_end(s->remote, family, request.id.idiag_src, &request.id.idiag_sport) ||
-	    !parse_end(s->local, family, request.id.idiag_dst, &request.id.idiag_dport))
-		return 0;
+	memcpy(request.id.idiag_src, ends->remote + skip, sizeof(ends->remote) - skip);
+	memcpy(request.id.idiag_dst, ends->local + skip, sizeof(ends->local) - skip);
 	f->exact = 0;
-	f->connects = s->state && strcmp(s->state, "connecting") == 0;
 	ask(f->sockets->diag, &request, sizeof(request), false, found_exact, f);
 	return f->exact;
 }
 
+/*
+ * The socket at the other end was mostly shown with the others. But it may be of the other family, or there is none yet, and the one that
+ * listens is asked for: then the kernel is.
+ */
 static void find_other_ends(struct finding *f)
 {
 	unsigned asked = 0;
 
 	if (f->protocol->number != IPPROTO_TCP) /* others answer for the socket itself, or for whoever listens */
 		return;
-	for (size_t i = 0; i < f->wanted->len && asked < MOST_EXACT; i++) {
+	for (size_t i = 0; i < f->wanted->len; i++) {
 		struct wanted_socket *w = &f->wanted->data[i];
 
-		if (!w->found || !w->wants_peer || w->facts.peer || w->facts.protocol != f->protocol->name || w->facts.listening)
+		if (!w->found || !w->wants_peer || w->facts.peer || w->facts.protocol != f->protocol->name || w->facts.listening ||
+		    !inet_ends_are_here(&w->ends))
 			continue;
-		w->facts.peer = find_other_end(f, &w->facts);
+		f->connects = w->facts.state && strcmp(w->facts.state, "connecting") == 0;
+		if (!f->connects && socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer))
+			continue;
+		if (f->sockets->diag < 0 || (!f->connects && f->all_states && !inet_ends_are_of_ipv4(&w->ends)) || asked == MOST_EXACT)
+			continue;
+		w->facts.peer = ask_for_other_end(f, &w->ends);
 		asked++;
 	}
 }
@@ -401,6 +402,7 @@ static void find_of_protocol(struct finding *f)
 	if (f->sockets->diag < 0) {
 		read_file(f);
 		find_accepted(f);
+		find_other_ends(f);
 	} else if (f->protocol->family == AF_UNIX) {
 		ask_unix_wanted(f);
 		name_peers(f);
@@ -489,6 +491,7 @@ int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, c
 		done |= UINT64_C(1) << (f.protocol - protocols); /* what was not found by then is of another namespace, or gone */
 		find_of_protocol(&f);
 	}
+	socket_ends_deinit(&f.ends);
 	u64map_deinit(&f.peers);
 	u64map_deinit(&f.ports);
 	return f.no_memory ? -ENOMEM : 0;

@@ -12,6 +12,7 @@
 #include "model/descriptor.h"
 #include "proc/descriptors.h"
 #include "proc/process.h"
+#include "proc/socket_ends.h"
 
 /*
  * What sockets are: their protocols, states, addresses and other ends, by inode. The kernel is asked through SOCK_DIAG, in the network
@@ -34,6 +35,7 @@ struct wanted_socket {
 	bool listens;	    /* it does, if it is a stream: somebody accepts connections there */
 	bool wants_peer;    /* who has the other end is of interest */
 	bool found, tried;
+	struct inet_ends ends; /* of IP */
 	struct descriptor_socket facts;
 };
 

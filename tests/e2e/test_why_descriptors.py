@@ -116,7 +116,7 @@ def socket(wait):
 
 @pytest.mark.asan
 @pytest.mark.arch
-@pytest.mark.parametrize("what, host", [("tcp-read", "127.0.0.1"), ("tcp6-read", "[::1]")])
+@pytest.mark.parametrize("what, host", [("tcp-read", "127.0.0.1"), ("tcp6-read", "[::1]"), ("tcp4to6-read", "127.0.0.1"), ("tcp6to4-read", "127.0.0.1")])
 def test_tcp(target, source, what, host):
     t = target("descriptors", what).settle()
     found = look(t, source)
@@ -434,7 +434,7 @@ def test_other_network_without_rights(target, short_path, what, root):
     )
     assert socket(found)["protocol"] in what
     if what == "tcp-read":
-        assert socket(found)["state"] == "established"
+        assert socket(found)["state"] == "established" and peers(found) == [(t.tids["child"], "partner")]
         assert [int(socket(found)[end].split(":")[1]) for end in ("local", "remote")] == ends_of(t, found["descriptor"]["fd"])
     elif what == "accept-tcp":
         assert socket(found)["listening"]

@@ -217,6 +217,43 @@ static void tcp6_read(void)
 	read_from_partner();
 }
 
+/* fds[0] is of IPv4, and fds[1] of IPv6, with the same addresses. */
+static void connect_families(void)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(any);
+	int listener = socket(AF_INET6, SOCK_STREAM, 0), off = 0;
+
+	check(setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)), "setsockopt");
+	check(bind(listener, (struct sockaddr *)&any, len), "bind");
+	check(listen(listener, 5), "listen");
+	check(getsockname(listener, (struct sockaddr *)&any, &len), "getsockname");
+	address.sin_port = any.sin6_port;
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	check(connect(fds[0], (struct sockaddr *)&address, sizeof(address)), "connect");
+	fds[1] = accept(listener, NULL, NULL);
+	check(fds[1], "accept");
+	close(listener);
+}
+
+static void tcp4to6_read(void)
+{
+	connect_families();
+	read_from_partner();
+}
+
+static void tcp6to4_read(void)
+{
+	int first;
+
+	connect_families();
+	first = fds[0];
+	fds[0] = fds[1];
+	fds[1] = first;
+	read_from_partner();
+}
+
 static void unix_read(void)
 {
 	connect_ends(AF_UNIX);
@@ -751,6 +788,7 @@ static const struct {
 } cases[] = {
 	{"pipe-read", pipe_read},	{"pipe-write", pipe_write},   {"pipe-own", pipe_own},
 	{"fifo", fifo},			{"file-later", file_later},   {"tcp-read", tcp_read},
+	{"tcp4to6-read", tcp4to6_read}, {"tcp6to4-read", tcp6to4_read},
 	{"tcp6-read", tcp6_read},	{"tcp-write", tcp_write},     {"udp-read", udp_read},
 	{"unix-read", unix_read},	{"pair-read", pair_read},     {"pair-write", pair_write},
 	{"netlink-read", netlink_read}, {"accept-tcp", accept_tcp},   {"accept-unix", accept_unix},

@@ -202,11 +202,77 @@ static void test_addresses(void **state)
 	arena_destroy(arena);
 }
 
+static struct inet_ends ends_of(uint8_t family, const char *local, uint16_t local_port, const char *remote, uint16_t remote_port)
+{
+	struct diag_socket s = {.family = family, .local_port = local_port, .remote_port = remote_port};
+	struct inet_ends ends;
+
+	assert_int_equal(inet_pton(family, local, s.local), 1);
+	assert_int_equal(inet_pton(family, remote, s.remote), 1);
+	inet_ends_of(&s, &ends);
+	return ends;
+}
+
+static void test_connections_within_the_machine(void **state)
+{
+	const struct {
+		uint8_t family;
+		const char *local, *remote;
+		uint16_t port;
+		bool here, ipv4;
+	} cases[] = {
+		{AF_INET, "127.0.0.1", "127.1.2.3", 5, true, true},
+		{AF_INET, "10.0.0.1", "10.0.0.1", 5, true, true},
+		{AF_INET, "10.0.0.1", "10.0.0.2", 5, false, true},
+		{AF_INET, "127.0.0.1", "127.0.0.1", 0, false, true}, /* it is not connected */
+		{AF_INET6, "::1", "::1", 5, true, false},
+		{AF_INET6, "fe80::1", "fe80::2", 5, false, false},
+		{AF_INET6, "7f00::1", "7f00::2", 5, false, false},
+		{AF_INET6, "::ffff:127.0.0.1", "::ffff:127.0.0.2", 5, true, true},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct inet_ends ends = ends_of(cases[i].family, cases[i].local, 4, cases[i].remote, cases[i].port);
+
+		assert_int_equal(inet_ends_are_here(&ends), cases[i].here);
+		assert_int_equal(inet_ends_are_of_ipv4(&ends), cases[i].ipv4);
+	}
+}
+
+static void test_other_ends(void **state)
+{
+	const struct inet_ends one = ends_of(AF_INET, "127.0.0.1", 4, "127.0.0.1", 5), other = ends_of(AF_INET, "127.0.0.1", 5, "127.0.0.1", 4),
+			       mapped = ends_of(AF_INET6, "::ffff:127.0.0.1", 5, "::ffff:127.0.0.1", 6),
+			       its_other = ends_of(AF_INET, "127.0.0.1", 6, "127.0.0.1", 5), third = ends_of(AF_INET6, "::1", 4, "::1", 5);
+	struct socket_ends all = {0};
+	uint64_t inode = 77;
+
+	assert_false(socket_ends_find_other(&all, &one, &inode));
+	assert_true(socket_ends_add(&all, &one, 10));
+	assert_true(socket_ends_add(&all, &other, 11));
+	assert_true(socket_ends_add(&all, &mapped, 12));
+	assert_true(socket_ends_find_other(&all, &one, &inode));
+	assert_int_equal(inode, 11);
+	assert_true(socket_ends_find_other(&all, &other, &inode));
+	assert_int_equal(inode, 10);
+	assert_true(socket_ends_find_other(&all, &its_other, &inode));
+	assert_int_equal(inode, 12);
+	assert_false(socket_ends_find_other(&all, &third, &inode));
+	assert_false(socket_ends_find_other(&all, &mapped, &inode));
+
+	assert_true(socket_ends_add(&all, &other, 11)); /* shown twice */
+	assert_true(socket_ends_find_other(&all, &one, &inode));
+	assert_true(socket_ends_add(&all, &other, 13)); /* another one */
+	assert_false(socket_ends_find_other(&all, &one, &inode));
+	socket_ends_deinit(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replies), cmocka_unit_test(test_errors),	      cmocka_unit_test(test_hostile_replies),
 		cmocka_unit_test(test_lines),	cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_connections_within_the_machine), cmocka_unit_test(test_other_ends),
 	};
 
 	return cmocka_run_group_tests_name("sockets", tests, NULL, NULL);
