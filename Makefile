@@ -50,7 +50,8 @@ ifeq ($(NO_BPF),)
 ALL_CFLAGS += -DHAVE_BPF=1
 LIBS := -lbpf $(LIBS)
 SKELETONS := $(patsubst src/bpf/%.bpf.c,$(BUILD)/gen/%.skel.h,$(wildcard src/bpf/*.bpf.c)) \
-	$(BUILD)/gen/offcpu_finding.skel.h $(BUILD)/gen/task_iter.lskel.h $(BUILD)/gen/window.lskel.h
+	$(BUILD)/gen/offcpu_finding.skel.h $(BUILD)/gen/task_iter.lskel.h $(BUILD)/gen/window.lskel.h \
+	$(BUILD)/gen/open_files.lskel.h
 endif
 # Clang does not look for <asm/types.h> where the host's compiler does.
 BPF_CPPFLAGS ?= $(addprefix -idirafter ,$(wildcard /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)))

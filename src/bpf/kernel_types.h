@@ -134,13 +134,37 @@ struct inode___before_6_11 {
 };
 
 struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
 	__u64 i_ctime_sec;
 	unsigned int i_ctime_nsec;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
+	unsigned int f_mode;
+	unsigned int f_flags;
+	void *private_data;
 };
+
+struct eventfd_ctx {
+	__u64 count;
+};
+
+struct files_struct;
 
 struct vm_area_struct {
 	unsigned long vm_start;
@@ -182,6 +206,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
+	struct files_struct *files;
 	__u64 start_time;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
@@ -227,6 +252,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
 };
 
 #endif

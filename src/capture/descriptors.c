@@ -317,6 +317,7 @@ static int gather_of_process(struct looking *l)
 int gather_descriptors(struct besides *all, size_t n)
 {
 	struct sockets sockets = {.diag = -1, .net = -1};
+	struct file_source source = {0};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -326,5 +327,8 @@ int gather_descriptors(struct besides *all, size_t n)
 		looking_deinit(&l);
 	}
 	sockets_close(&sockets);
-	return rc == 0 ? find_peers(all, n) : rc;
+	if (rc == 0)
+		rc = find_peers(all, n, &source);
+	file_source_deinit(&source);
+	return rc;
 }

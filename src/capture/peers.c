@@ -6,7 +6,10 @@
 
 #include "base/map.h"
 #include "privilege/remedy.h"
+#include "proc/family.h"
 #include "proc/holders.h"
+
+enum { FEW_PROCESSES = 32 }; /* these are looked at in /proc before BPF is loaded */
 
 struct peers {
 	VEC(struct held) things;
@@ -24,7 +27,7 @@ static uint64_t key_of(const struct descriptor *d)
 	return inode_of(d) * DESCRIPTOR_KIND_COUNT + d->kind;
 }
 
-static int want(struct peers *p, const struct descriptor *d)
+static int want(struct peers *p, pid_t pid, const struct descriptor *d)
 {
 	const uint64_t inode = inode_of(d);
 	bool created;
@@ -38,7 +41,7 @@ static int want(struct peers *p, const struct descriptor *d)
 	if (!created)
 		return 0;
 	*slot = p->things.len;
-	return vec_push(&p->things, (struct held){.kind = d->kind, .inode = inode, .path = d->name}) ? 0 : -ENOMEM;
+	return vec_push(&p->things, (struct held){.kind = d->kind, .inode = inode, .path = d->name, .pid = pid, .fd = d->fd}) ? 0 : -ENOMEM;
 }
 
 static const struct held *find(const struct peers *p, const struct descriptor *d)
@@ -83,10 +86,10 @@ static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 		for (size_t k = 0; rc == 0 && k < all[i].snap->waits.len; k++) {
 			struct snap_wait *w = &all[i].snap->waits.data[k];
 
-			rc = found ? assign(p, all[i].snap, w->kind, &w->on) : want(p, &w->on);
+			rc = found ? assign(p, all[i].snap, w->kind, &w->on) : want(p, all[i].snap->pid, &w->on);
 			w->on.peers_known &= !w->guessed;
 			if (rc == 0 && w->set.total == 1)
-				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[0]) : want(p, &w->set.data[0]);
+				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[0]) : want(p, all[i].snap->pid, &w->set.data[0]);
 		}
 	return rc;
 }
@@ -101,14 +104,32 @@ static void note_refusal(struct besides *all, size_t n)
 			notes_add(&all[i].snap->notes, "other ends of pipes and sockets are not searched for in processes that are not ours to look at: %s", help);
 }
 
-int find_peers(struct besides *all, size_t n)
+static bool are_many(void)
+{
+	struct tid_list pids = {0};
+	const bool many = process_list_all(&pids) == 0 && pids.len > FEW_PROCESSES;
+
+	vec_deinit(&pids);
+	return many;
+}
+
+/* By BPF, if that can be had; it is faster where there are many processes. */
+static int find_holders(struct peers *p, const struct capture *capture, struct file_source *source, bool *refused)
+{
+	struct open_files *files = source->files || are_many() ? file_source_get(source, capture) : NULL;
+	int rc = files ? file_source_holders(files, p->things.data, p->things.len) : -ENOENT;
+
+	return rc == 0 || rc == -ENOMEM ? rc : holders_find(p->things.data, p->things.len, refused);
+}
+
+int find_peers(struct besides *all, size_t n, struct file_source *source)
 {
 	struct peers p = {0};
 	bool refused = false;
 	int rc = visit(&p, all, n, false);
 
 	if (rc == 0 && p.things.len) {
-		rc = holders_find(p.things.data, p.things.len, &refused);
+		rc = find_holders(&p, all[0].capture, source, &refused);
 		if (refused)
 			note_refusal(all, n);
 		if (rc != -ENOMEM) /* what was found by then is right */

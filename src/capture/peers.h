@@ -3,8 +3,9 @@
 #define STAKEOUT_CAPTURE_PEERS_H
 
 #include "capture/besides.h"
+#include "capture/file_source.h"
 
 /* Finds who has the other ends of the pipes, fifos and sockets that threads wait for, by one search for all. 0 or -ENOMEM. */
-int find_peers(struct besides *all, size_t n);
+int find_peers(struct besides *all, size_t n, struct file_source *source);
 
 #endif

@@ -57,21 +57,23 @@ static int init(struct search *s)
 	return 0;
 }
 
-/* NULL when memory is exhausted. */
-static struct holder *find_holder(struct held *thing, pid_t pid)
+struct holder *holders_add(struct held *thing, pid_t pid)
 {
-	struct holder fresh = {.pid = pid};
-	char path[32];
-	ssize_t len;
-
 	for (size_t i = thing->holders.len; i > 0; i--)
 		if (thing->holders.data[i - 1].pid == pid)
 			return &thing->holders.data[i - 1];
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	len = process_read_file(AT_FDCWD, path, fresh.comm, sizeof(fresh.comm));
-	if (len > 0 && fresh.comm[len - 1] == '\n')
-		fresh.comm[len - 1] = '\0';
-	return vec_push(&thing->holders, fresh) ? &thing->holders.data[thing->holders.len - 1] : NULL;
+	return vec_push(&thing->holders, (struct holder){.pid = pid}) ? &thing->holders.data[thing->holders.len - 1] : NULL;
+}
+
+static void read_name(struct holder *holder)
+{
+	char path[32];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)holder->pid);
+	len = process_read_file(AT_FDCWD, path, holder->comm, sizeof(holder->comm));
+	if (len > 0 && holder->comm[len - 1] == '\n')
+		holder->comm[len - 1] = '\0';
 }
 
 /* The permissions of the link are those of the descriptor. */
@@ -83,8 +85,10 @@ static int add_holder(struct search *s, struct held *thing, pid_t pid, int dir, 
 	if (fstatat(dir, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* it was just closed */
 	pthread_mutex_lock(&s->lock);
-	holder = find_holder(thing, pid);
+	holder = holders_add(thing, pid);
 	if (holder) {
+		if (!holder->comm[0])
+			read_name(holder);
 		holder->reads |= (st.st_mode & S_IRUSR) != 0;
 		holder->writes |= (st.st_mode & S_IWUSR) != 0;
 	}
@@ -277,16 +281,16 @@ static bool in_first_namespace(void)
  * In a pid namespace of our own we see only those who are in it. What its first process has may come from outside; what others have made
  * may have got there only in ways that cannot be seen in any case (SCM_RIGHTS).
  */
-static void judge(const struct search *s)
+void holders_judge(struct held *things, size_t n, bool all)
 {
 	const bool first = in_first_namespace();
 
-	for (size_t i = 0; i < s->n; i++) {
-		struct held *thing = &s->things[i];
+	for (size_t i = 0; i < n; i++) {
+		struct held *thing = &things[i];
 
 		if (thing->holders.len)
 			qsort(thing->holders.data, thing->holders.len, sizeof(*thing->holders.data), compare_holders);
-		thing->all = s->all;
+		thing->all = all;
 		for (size_t k = 0; !first && k < thing->holders.len; k++)
 			thing->all &= thing->holders.data[k].pid != 1;
 	}
@@ -305,7 +309,7 @@ int holders_find(struct held *things, size_t n, bool *refused)
 	if (rc == 0)
 		rc = look_at_all(&s); /* who was started meanwhile has what its parent had */
 	if (rc == 0)
-		judge(&s);
+		holders_judge(things, n, s.all);
 	*refused = !s.all;
 	cleanup_close(&s.proc);
 	u64map_deinit(&s.by_inode);

@@ -29,6 +29,30 @@ enum { MANY = 10000, WORKERS = 40 };
 static int fds[2];
 static const char *argument;
 
+static int loses_main; /* the partner's main thread ends, and another one is left */
+
+static void *stay(void *arg)
+{
+	const int named = (int)(intptr_t)arg;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "left");
+	while (access("/proc/self/fd", F_OK) == 0 && readlink("/proc/self/fd/0", (char[64]){0}, 64) >= 0)
+		usleep(1000); /* that is what the main thread has: nothing, when it has ended */
+	close(named);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void lose_main(int named)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, stay, (void *)(intptr_t)named);
+	pthread_exit(NULL);
+}
+
 /* Another process, which keeps its own copies of descriptors but for this one. */
 static void start_partner(int but)
 {
@@ -43,6 +67,8 @@ static void start_partner(int but)
 		prctl(PR_SET_NAME, "partner");
 		close(but);
 		close(named[0]);
+		if (loses_main)
+			lose_main(named[1]);
 		close(named[1]);
 		for (;;)
 			pause();
@@ -97,6 +123,33 @@ static void pipe_read(void)
 {
 	make_pipe();
 	start_partner(fds[0]);
+	close(fds[1]);
+	target_start("waiter", read_it);
+}
+
+static void pipe_headless(void)
+{
+	loses_main = 1;
+	pipe_read();
+}
+
+/* The end that is written to is in the table of one thread only. */
+static atomic_int apart;
+
+static void keep_apart(void)
+{
+	if (unshare(CLONE_FILES) < 0)
+		target_die("unshare");
+	atomic_store(&apart, 1);
+	target_block();
+}
+
+static void pipe_apart(void)
+{
+	make_pipe();
+	target_start("keeper", keep_apart);
+	while (!atomic_load(&apart))
+		usleep(1000);
 	close(fds[1]);
 	target_start("waiter", read_it);
 }
@@ -787,6 +840,7 @@ static const struct {
 	void (*begin)(void);
 } cases[] = {
 	{"pipe-read", pipe_read},	{"pipe-write", pipe_write},   {"pipe-own", pipe_own},
+	{"pipe-headless", pipe_headless}, {"pipe-apart", pipe_apart},
 	{"fifo", fifo},			{"file-later", file_later},   {"tcp-read", tcp_read},
 	{"tcp4to6-read", tcp4to6_read}, {"tcp6to4-read", tcp6to4_read},
 	{"tcp6-read", tcp6_read},	{"tcp-write", tcp_write},     {"udp-read", udp_read},

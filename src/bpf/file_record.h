@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef STAKEOUT_BPF_FILE_RECORD_H
+#define STAKEOUT_BPF_FILE_RECORD_H
+
+/* What the iterator over open files is asked for, and what it writes for each descriptor. Shared by the BPF program and its reader. */
+
+#ifndef __bpf__
+#include <assert.h>
+#include <linux/types.h>
+#endif
+
+enum { FILE_PASS_WORDS = 1024 /* of bits; more descriptors or inodes share them */ };
+
+struct file_pass {
+	__u32 target_tgid; /* the descriptors of this one that have wanted numbers; 0: */
+	__u32 any_fifo;	   /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos */
+	__u64 wanted[FILE_PASS_WORDS]; /* a bit for each number; some that are not wanted have the same one */
+
+	/* Of the thread that is looked at. */
+	__u32 thread; /* by the kernel's number */
+	__u32 tgid;
+	__u32 passed_over;
+	__u32 none;
+	__u64 table; /* of its descriptors */
+	char comm[16];
+};
+
+enum file_kind {
+	FILE_OTHER = 0,
+	FILE_PIPE = 1, /* a fifo, too */
+	FILE_SOCKET = 2,
+	FILE_EVENTFD = 3,
+};
+
+enum file_mode { FILE_READS = 1, FILE_WRITES = 2 }; /* as the kernel has them */
+
+struct file_record {
+	__u32 tgid;
+	__u32 fd;
+	__u32 kind;
+	__u32 mode;
+	__u32 flags; /* of open() */
+	__u32 none;
+	__u64 inode; /* its number, */
+	__u64 place; /* and where the kernel has it */
+	__u64 count; /* of an eventfd */
+	char comm[16]; /* of the process */
+};
+
+static_assert(sizeof(struct file_record) == 64, "file_record has no hidden padding");
+
+#endif

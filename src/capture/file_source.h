@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STAKEOUT_CAPTURE_FILE_SOURCE_H
+#define STAKEOUT_CAPTURE_FILE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel/open_files.h"
+
+struct capture;
+struct held;
+
+/* Where many descriptors are looked at in one read, by BPF. It takes a millisecond to load, so only when that pays; once for all processes. */
+struct file_source {
+	struct open_files *files;
+	bool refused;
+};
+
+/* NULL: it cannot be had, or is not to be used; /proc tells the same. */
+struct open_files *file_source_get(struct file_source *source, const struct capture *capture);
+void file_source_deinit(struct file_source *source);
+
+/* Who has these things, as holders_find() tells it; but a process is hidden from nobody here. 0 or -errno: then nothing was found. */
+int file_source_holders(struct open_files *files, struct held *things, size_t n);
+
+#endif
