@@ -27,7 +27,7 @@ struct file_pass {
 
 enum file_kind {
 	FILE_OTHER = 0,
-	FILE_PIPE = 1, /* a fifo, too */
+	FILE_PIPE = 1, /* in a pass over all processes a fifo, too */
 	FILE_SOCKET = 2,
 	FILE_EVENTFD = 3,
 };

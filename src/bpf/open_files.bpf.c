@@ -56,19 +56,25 @@ static __u32 may_be_wanted(__u32 fd, struct file *file)
 	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tgid ? is_wanted(fd) : !(file->f_mode & FMODE_LSEEK));
 }
 
-/* By the name that all have in common: "[eventfd]". */
-static __u32 is_eventfd(struct file *file)
-{
-	union {
-		char text[10];
-		struct {
-			__u64 first;
-			__u16 rest;
-		};
-	} name = {0}, wanted = {.text = "[eventfd]"};
+/* The last part of its path. */
+union file_name {
+	char text[10];
+	struct {
+		__u64 first;
+		__u16 rest;
+	};
+};
 
-	bpf_probe_read_kernel_str(name.text, sizeof(name.text), BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	return name.first == wanted.first && name.rest == wanted.rest;
+static void read_name(struct file *file, union file_name *out)
+{
+	bpf_probe_read_kernel_str(out->text, sizeof(out->text), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+}
+
+static __u32 is_eventfd(const union file_name *name)
+{
+	const union file_name all = {.text = "[eventfd]"};
+
+	return name->first == all.first && name->rest == all.rest;
 }
 
 static void take_eventfd(struct file *file)
@@ -77,6 +83,18 @@ static void take_eventfd(struct file *file)
 
 	record.kind = FILE_EVENTFD;
 	record.count = BPF_CORE_READ(eventfd, count);
+}
+
+/* A fifo has a path, which /proc tells. */
+static void take_named(struct file *file)
+{
+	union file_name name = {0};
+
+	read_name(file, &name);
+	if (record.kind == FILE_PIPE && name.text[0])
+		record.kind = FILE_OTHER;
+	else if (record.kind == FILE_OTHER && is_eventfd(&name))
+		take_eventfd(file);
 }
 
 /* True when it is to be shown. Of all that are not, as little as possible is read: that is what takes time. */
@@ -92,8 +110,8 @@ static __u32 take_file(struct file *file)
 	record.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
 	record.place = (__u64)inode;
 	record.count = 0;
-	if (!record.kind && pass.target_tgid && is_eventfd(file))
-		take_eventfd(file);
+	if (pass.target_tgid)
+		take_named(file);
 	return record.kind && (record.kind == FILE_PIPE || pass.target_tgid || is_wanted(record.inode));
 }
 

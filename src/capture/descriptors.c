@@ -299,6 +299,30 @@ static int read_epolls(struct looking *l, const struct blockeds *all)
 	return rc;
 }
 
+/* The descriptors that are in registers, and in sets that were read. */
+static int look_ahead(struct looking *l, const struct blockeds *all)
+{
+	VEC(int) fds = {0};
+	bool ok = true;
+	int rc;
+
+	for (size_t i = 0; ok && i < all->len; i++) {
+		const struct blocked *b = &all->data[i];
+		const uint64_t *args = l->snap->threads.data[b->at].syscall.args;
+		const struct pollfd *polled = (const struct pollfd *)b->memory.dst;
+
+		if (b->call->form == BLOCKING_FD || b->call->form == BLOCKING_EPOLL || b->call->form == BLOCKING_TWO_FDS)
+			ok = vec_push(&fds, (int)args[b->call->arg]);
+		if (ok && b->call->form == BLOCKING_TWO_FDS)
+			ok = vec_push(&fds, (int)args[b->call->other]);
+		for (size_t k = 0; ok && b->call->form == BLOCKING_POLL && k < b->memory.done / sizeof(*polled); k++)
+			ok = vec_push(&fds, polled[k].fd);
+	}
+	rc = ok ? looking_ahead(l, fds.data, fds.len) : -ENOMEM;
+	vec_deinit(&fds);
+	return rc;
+}
+
 static int gather_of_process(struct looking *l)
 {
 	struct blockeds blocked = {0};
@@ -306,6 +330,8 @@ static int gather_of_process(struct looking *l)
 
 	if (rc == 0)
 		rc = read_memory(l, &blocked);
+	if (rc == 0)
+		rc = look_ahead(l, &blocked);
 	if (rc == 0)
 		rc = read_epolls(l, &blocked);
 	for (size_t i = 0; rc == 0 && i < blocked.len; i++)
@@ -321,7 +347,7 @@ int gather_descriptors(struct besides *all, size_t n)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct looking l = {.besides = &all[i], .snap = all[i].snap, .sockets = &sockets};
+		struct looking l = {.besides = &all[i], .snap = all[i].snap, .source = &source, .sockets = &sockets};
 
 		rc = gather_of_process(&l);
 		looking_deinit(&l);

@@ -2,8 +2,10 @@
 #include "capture/file_source.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "capture/take.h"
 #include "proc/holders.h"
@@ -122,4 +124,21 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 	u64map_deinit(&s.descriptors);
 	u64map_deinit(&s.places);
 	return rc;
+}
+
+bool file_source_describe(const struct file_record *record, struct arena *arena, struct descriptor *out)
+{
+	*out = (struct descriptor){.fd = (int)record->fd, .offset = -1, .left_ns = -1};
+	if (record->kind != FILE_SOCKET) /* whose is not asked for in /proc */
+		out->flags = record->flags & ~(uint32_t)O_CLOEXEC;
+	if (record->kind == FILE_EVENTFD) {
+		out->kind = DESCRIPTOR_EVENTFD;
+		out->count = record->count;
+		out->name = arena_intern(arena, "anon_inode:[eventfd]");
+		return out->name;
+	}
+	out->kind = record->kind == FILE_SOCKET ? DESCRIPTOR_SOCKET : DESCRIPTOR_PIPE;
+	out->inode = record->inode;
+	out->name = arena_printf(arena, "%s:[%llu]", out->kind == DESCRIPTOR_SOCKET ? "socket" : "pipe", (unsigned long long)record->inode);
+	return out->name;
 }

@@ -7,7 +7,9 @@
 
 #include "kernel/open_files.h"
 
+struct arena;
 struct capture;
+struct descriptor;
 struct held;
 
 /* Where many descriptors are looked at in one read, by BPF. It takes a millisecond to load, so only when that pays; once for all processes. */
@@ -22,5 +24,8 @@ void file_source_deinit(struct file_source *source);
 
 /* Who has these things, as holders_find() tells it; but a process is hidden from nobody here. 0 or -errno: then nothing was found. */
 int file_source_holders(struct open_files *files, struct held *things, size_t n);
+
+/* What a record of a pass over one process tells, as descriptors_read() does. False when memory is exhausted. */
+bool file_source_describe(const struct file_record *record, struct arena *arena, struct descriptor *out);
 
 #endif

@@ -15,6 +15,7 @@
 enum {
 	MOST_KEPT = 1024, /* of a set; all are counted */
 	MOST_EPOLLS = 1024,
+	FEW_AHEAD = 128, /* so many are looked at one by one before BPF is loaded */
 	MOST_INFO = 32 << 20, /* bytes that tell what they watch, of all of them */
 };
 
@@ -78,6 +79,49 @@ static int look(struct looking *l, int fd, struct descriptor *out)
 	if (rc < 0)
 		out->kind = DESCRIPTOR_UNKNOWN;
 	return vec_push(&l->seen, *out) ? rc : -ENOMEM;
+}
+
+static size_t count_different(const int *fds, size_t n)
+{
+	struct u64map seen = {0};
+	bool created;
+	size_t len;
+
+	for (size_t i = 0; i < n; i++)
+		u64map_put(&seen, (uint32_t)fds[i], &created);
+	len = seen.len;
+	u64map_deinit(&seen);
+	return len;
+}
+
+/* What is not shown is looked at in /proc when it is asked for. */
+int looking_ahead(struct looking *l, const int *fds, size_t n)
+{
+	const struct file_record *record;
+	struct open_files *files;
+	struct err why;
+	size_t pos = 0;
+
+	if (n <= FEW_AHEAD || (!l->source->files && count_different(fds, n) <= FEW_AHEAD) || !open_directories(l))
+		return 0;
+	files = file_source_get(l->source, l->besides->capture);
+	for (size_t i = 0; files && i < n; i++)
+		if (fds[i] >= 0)
+			open_files_want(files, (uint64_t)fds[i]);
+	if (!files || open_files_of(files, l->snap->pid, &why) < 0)
+		return 0;
+	while ((record = open_files_next(files, &pos))) {
+		struct descriptor d;
+		bool created;
+		uint64_t *slot = u64map_put(&l->known, record->fd, &created);
+
+		if (!slot || !file_source_describe(record, l->snap->arena, &d))
+			return -ENOMEM;
+		*slot = created ? l->seen.len : *slot;
+		if (created && !vec_push(&l->seen, d))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int looking_at(struct looking *l, int fd, struct descriptor *out)

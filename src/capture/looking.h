@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "capture/besides.h"
+#include "capture/file_source.h"
 #include "proc/descriptors.h"
 #include "proc/sockets.h"
 
@@ -29,6 +30,7 @@ struct crowd {
 struct looking {
 	struct besides *besides;
 	struct snapshot *snap;
+	struct file_source *source;
 	struct sockets *sockets; /* of the network namespace that was looked at last */
 	struct descriptors dirs;
 	bool is_open, refused;
@@ -42,6 +44,9 @@ struct looking {
 };
 
 void looking_deinit(struct looking *l);
+
+/* These are soon asked for: many of them are looked at in one read, where that can be done. 0 or -ENOMEM. */
+int looking_ahead(struct looking *l, const int *fds, size_t n);
 
 /* What a descriptor is, but for what kind of socket: 0, or -errno: -ENOENT when there is none with this number. */
 int looking_at(struct looking *l, int fd, struct descriptor *out);

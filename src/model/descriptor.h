@@ -52,7 +52,7 @@ struct descriptor {
 	enum descriptor_kind kind;
 	const char *name;  /* a path, or what the kernel calls it: "pipe:[4711]" */
 	uint64_t inode;	   /* of pipes, fifos and sockets */
-	uint32_t flags;	   /* of open() */
+	uint32_t flags;	   /* of open(), but for O_CLOEXEC */
 	uint32_t events;   /* that are waited for in a set: POLLIN … */
 	int64_t offset;	   /* in a file; -1: not known */
 	int64_t left_ns;   /* until a timer expires; -1: it is not set, or that is not known */

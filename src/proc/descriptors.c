@@ -112,7 +112,7 @@ void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *m
 		if (len == 3 && starts_with(line, "pos"))
 			out->offset = strtoll(value, NULL, 10);
 		else if (len == 5 && starts_with(line, "flags"))
-			out->flags = (uint32_t)strtoul(value, NULL, 8);
+			out->flags = (uint32_t)strtoul(value, NULL, 8) & ~(uint32_t)O_CLOEXEC;
 		else if (len == 6 && starts_with(line, "mnt_id"))
 			*mount = strtoull(value, NULL, 10);
 		else if (len == 3 && starts_with(line, "ino") && !out->inode)

@@ -354,6 +354,43 @@ def test_epoll_that_does_not_answer(target, root):
     assert thread(r.doc, t.tids["waiter"])["waits_for"]["kind"] == "userfault"
 
 
+def waits_of_all(t, source):
+    """What each thread waits for, when all of it is certain; and what was tried for that."""
+
+    def take():
+        r = run("--json", "--debug", source, t.pid)
+        assert r.code in (0, 3), r
+        return {th["tid"]: th["waits_for"] for th in r.doc["threads"]}, r.err
+
+    return until(take, lambda seen: all(wait and wait["certain"] for wait in seen[0].values()))
+
+
+def without_doubt(wait):
+    on = wait["descriptor"]
+    return {**wait, "peers_known": None, "descriptor": {**on, "peers_known": None}}
+
+
+@pytest.mark.arch
+def test_sources_tell_the_same(target, bpf_files, tmp_path):
+    """Many descriptors are looked at by BPF, in one read, and their other ends in another; /proc tells the same."""
+    t = target("descriptors", "crowd", tmp_path / "fifo")
+    by_bpf, tried = waits_of_all(t, "--source=bpf")
+    shown = [int(n) for n in re.findall(r"over open files shows (\d+) descriptors", tried)]
+    assert len(shown) == 2 and shown[0] >= 120 and shown[1] >= 120, tried
+    by_proc, tried = waits_of_all(t, "--source=proc")
+    assert "over open files" not in tried
+    assert by_bpf.keys() == by_proc.keys() and len(by_bpf) == 141
+    kinds = [wait["descriptor"]["kind"] for wait in by_bpf.values()]
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {"pipe": 21, "fifo": 20, "socket": 80, "eventfd": 20}
+    for tid, wait in by_bpf.items():
+        if sees_the_first():
+            assert wait == by_proc[tid]
+        else:  # so that /proc cannot tell whether somebody else has it
+            assert without_doubt(wait) == without_doubt(by_proc[tid])
+        if wait["descriptor"]["kind"] != "eventfd" and tid != t.pid:
+            assert (t.tids["child"], "partner") in peers(wait)
+
+
 def test_servers(target):
     """Those that serve clients of one address are one group."""
     t = target("descriptors", "servers").settle()

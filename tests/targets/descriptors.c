@@ -648,6 +648,76 @@ static void servers(void)
 	}
 }
 
+/* Threads that read from pipes, fifos, sockets and eventfds, more of each kind than are looked at one by one. */
+enum { OF_EACH = 20 };
+
+static atomic_int in_crowd;
+
+static void *read_one(void *arg)
+{
+	atomic_fetch_add(&in_crowd, 1);
+	for (uint64_t word; read((int)(intptr_t)arg, &word, sizeof(word)) >= 0 || errno == EINTR;)
+		;
+	target_die("read");
+	return NULL;
+}
+
+static void open_one_fifo(void)
+{
+	char path[4096];
+	static int n;
+
+	snprintf(path, sizeof(path), "%s-%d", argument, n++);
+	check(mkfifo(path, 0600), "mkfifo");
+	fds[0] = open(path, O_RDONLY | O_NONBLOCK);
+	fds[1] = open(path, O_WRONLY);
+	fcntl(fds[0], F_SETFL, 0);
+}
+
+static void connect_tcp4(void)
+{
+	connect_ends(AF_INET);
+}
+
+static void connect_tcp6(void)
+{
+	connect_ends(AF_INET6);
+}
+
+static void connect_pair(void)
+{
+	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "socketpair");
+}
+
+static void make_eventfd(void)
+{
+	fds[0] = eventfd(0, EFD_CLOEXEC);
+	fds[1] = dup(fds[0]);
+}
+
+static void crowd(void)
+{
+	static void (*const make[])(void) = {make_pipe, open_one_fifo, connect_tcp4, connect_tcp6, connect_families, connect_pair, make_eventfd};
+	enum { KINDS = sizeof(make) / sizeof(make[0]), ALL = KINDS * OF_EACH };
+	static int read_from[ALL], other[ALL];
+	pthread_t thread;
+
+	for (int i = 0; i < ALL; i++) {
+		make[i % KINDS]();
+		/* Of some the ends are swapped, where they are alike. */
+		read_from[i] = fds[i / KINDS % 2 && make[i % KINDS] == connect_families];
+		other[i] = fds[0] + fds[1] - read_from[i];
+	}
+	start_partner(-1);
+	for (int i = 0; i < ALL; i += 3)
+		close(other[i]);
+	for (int i = 0; i < ALL; i++)
+		if (pthread_create(&thread, NULL, read_one, (void *)(intptr_t)read_from[i]))
+			target_die("pthread_create");
+	while (atomic_load(&in_crowd) < ALL)
+		usleep(1000);
+}
+
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int locked;
 
@@ -851,6 +921,7 @@ static const struct {
 	{"inotify", read_inotify},	{"terminal", read_terminal},  {"poll-tcp", poll_tcp},
 	{"poll-pidfd", poll_pidfd},	{"poll-two", poll_two},	      {"select-two", select_two},
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
+	{"crowd", crowd},
 	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
 	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
 	{"io_uring", ring},		{"changing", changing},     {"epoll-stuck", epoll_stuck},
