@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "capture/take.h"
+#include "proc/family.h"
 #include "proc/holders.h"
 
 /* Not where BPF was refused for the threads, or is not wanted; nor where numbers in /proc are others than the kernel's. */
@@ -109,8 +110,21 @@ static bool find_holders(const struct search *s, const struct open_files *files)
 	return true;
 }
 
+static int look_again(const struct search *s, struct open_files *files, bool any_fifo)
+{
+	struct err why;
+	int rc;
+
+	for (size_t i = 0; i < s->n; i++)
+		open_files_want(files, s->things[i].inode);
+	rc = open_files_of_all(files, any_fifo, &why);
+	return rc == 0 && !find_holders(s, files) ? -ENOMEM : rc;
+}
+
+/* Who was started meanwhile has what its parent had, and may have a number that was passed by then. */
 int file_source_holders(struct open_files *files, struct held *things, size_t n)
 {
+	const pid_t newest = process_newest();
 	struct search s = {.things = things, .n = n};
 	bool any_fifo = false, ok = want(&s, files, &any_fifo);
 	struct err why;
@@ -118,6 +132,8 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 
 	if (rc == 0 && !(find_places(&s, files) && find_holders(&s, files)))
 		rc = -ENOMEM;
+	if (rc == 0 && (!newest || process_newest() != newest))
+		rc = look_again(&s, files, any_fifo);
 	if (rc == 0)
 		holders_judge(things, n, true);
 	u64map_deinit(&s.sockets);

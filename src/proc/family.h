@@ -7,6 +7,9 @@
 
 #include "proc/process.h"
 
+/* The thread that was started last, of those whose numbers /proc has; 0: not known. */
+pid_t process_newest(void);
+
 /* Appends all processes that /proc shows now. -errno. */
 int process_list_all(struct tid_list *out);
 

@@ -211,6 +211,15 @@ static void test_denied_names_what_helps(void **state)
 	process_close(&p);
 }
 
+static void test_newest(void **state)
+{
+	const pid_t before = process_newest(), child = child_start(child_sleeps);
+
+	assert_true(before > 0);
+	assert_int_not_equal(process_newest(), before);
+	child_end(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_gone_process_is_not_its_successor),
 		cmocka_unit_test(test_thread_is_no_process),
 		cmocka_unit_test(test_has_ended),
+		cmocka_unit_test(test_newest),
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_helper),
 		cmocka_unit_test(test_denied_names_what_helps),
