@@ -362,6 +362,8 @@ void descriptor_put_doing(const struct text *t, const struct trace_thread *const
 	} else {
 		fputs(verb_of(members[0], count > 1), t->out);
 		put_target(t, members, count);
+		if (members[0]->wait.on->guessed)
+			fputs(", or waits for the other descriptor of the call", t->out);
 	}
 }
 

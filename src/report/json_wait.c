@@ -101,6 +101,7 @@ static void put_on(struct json *j, const struct snap_wait *on)
 		put_set(j, &on->set);
 	else
 		json_null(j, "set");
+	json_bool(j, "guessed", on && on->guessed);
 	json_string(j, "path", on ? on->path : NULL);
 	json_string(j, "remote_address", on ? on->address : NULL);
 }

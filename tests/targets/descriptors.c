@@ -11,6 +11,8 @@
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -18,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -208,6 +211,38 @@ static void file_later(void)
 	target_start("waiter", read_later);
 }
 
+/* A file whose memory is touched when it is said so. */
+static const volatile char *mapped;
+
+static void touch_later(void)
+{
+	target_arrived();
+	while (!atomic_load(&gone))
+		usleep(1000);
+	fds[1] = *mapped;
+	target_block();
+}
+
+static void mapped_later(void)
+{
+	fds[0] = open(argument, O_RDONLY);
+	mapped = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fds[0], 0);
+	if (fds[0] < 0 || mapped == MAP_FAILED)
+		target_die(argument);
+	target_start("waiter", touch_later);
+}
+
+/* A device, from where it ends just now. */
+static void device(void)
+{
+	fds[0] = open(argument, O_RDONLY);
+	if (fds[0] < 0 || lseek(fds[0], 0, SEEK_END) < 0) {
+		target_start("cannot", target_block);
+		return;
+	}
+	target_start("waiter", read_it);
+}
+
 /* Sockets */
 
 static void check(int rc, const char *what)
@@ -350,6 +385,27 @@ static void udp_read(void)
 	target_start("waiter", read_it);
 }
 
+static void receive_several(void)
+{
+	char bytes[2][16];
+	struct iovec parts[2] = {{bytes[0], sizeof(bytes[0])}, {bytes[1], sizeof(bytes[1])}};
+	struct mmsghdr messages[2] = {{.msg_hdr = {.msg_iov = &parts[0], .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = &parts[1], .msg_iovlen = 1}}};
+	struct timespec hour = {.tv_sec = 3600}; /* which the kernel looks at only when a message has come */
+
+	target_arrived();
+	for (;;)
+		recvmmsg(fds[0], messages, 2, 0, &hour);
+}
+
+static void udp_several(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
+	check(bind(fds[0], (struct sockaddr *)&address, sizeof(address)), "bind");
+	target_start("waiter", receive_several);
+}
+
 static void netlink_read(void)
 {
 	fds[0] = socket(AF_NETLINK, SOCK_RAW, 0);
@@ -459,6 +515,14 @@ static void read_terminal(void)
 	fds[1] = posix_openpt(O_RDWR | O_NOCTTY);
 	check(fds[1] < 0 || grantpt(fds[1]) || unlockpt(fds[1]) ? -1 : 0, "a terminal");
 	fds[0] = open(ptsname(fds[1]), O_RDWR | O_NOCTTY);
+	target_start("waiter", read_it);
+}
+
+static void read_master(void)
+{
+	fds[0] = posix_openpt(O_RDWR | O_NOCTTY);
+	check(fds[0] < 0 || grantpt(fds[0]) || unlockpt(fds[0]) ? -1 : 0, "a terminal");
+	fds[1] = open(ptsname(fds[0]), O_RDWR | O_NOCTTY);
 	target_start("waiter", read_it);
 }
 
@@ -905,6 +969,90 @@ static void splice_full(void)
 	target_start("waiter", splice_it);
 }
 
+static void tee_it(void)
+{
+	target_arrived();
+	tee(fds[0], fds[1], 4096, 0);
+	target_die("tee");
+}
+
+/* Two pipes: the first is empty, or the second is full. */
+static void two_pipes(bool full)
+{
+	int pipes[2];
+
+	check(pipe(pipes), "pipe");
+	fds[1] = pipes[1];
+	check(pipe(pipes), "pipe");
+	fds[0] = pipes[0];
+	if (full)
+		fill(fds[1]);
+	check(full ? (int)write(pipes[1], "x", 1) : 0, "write");
+}
+
+static void tee_empty(void)
+{
+	two_pipes(false);
+	target_start("waiter", tee_it);
+}
+
+static void tee_full(void)
+{
+	two_pipes(true);
+	target_start("waiter", tee_it);
+}
+
+static void splice_empty_pipe(void)
+{
+	two_pipes(false);
+	target_start("waiter", splice_it);
+}
+
+static void splice_full_pipe(void)
+{
+	two_pipes(true);
+	target_start("waiter", splice_it);
+}
+
+static void send_it(void)
+{
+	target_arrived();
+	sendfile(fds[1], fds[0], NULL, 4096);
+	target_die("sendfile");
+}
+
+/* From a file to a socket that is full. */
+static void sendfile_full(void)
+{
+	int ends[2];
+
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+	fill(ends[1]);
+	fds[0] = open("/proc/self/exe", O_RDONLY);
+	fds[1] = ends[1];
+	target_start("waiter", send_it);
+}
+
+/* A child that has to open a fifo before it executes its program. */
+static void spawn_it(void)
+{
+	static char *const argv[] = {(char *)"true", NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, argument, O_RDONLY, 0);
+	target_arrived();
+	posix_spawn(&pid, "/bin/true", &actions, NULL, argv, NULL);
+	target_block();
+}
+
+static void spawn(void)
+{
+	check(mkfifo(argument, 0600), "mkfifo");
+	target_start("waiter", spawn_it);
+}
+
 static const struct {
 	const char *name;
 	void (*begin)(void);
@@ -925,6 +1073,10 @@ static const struct {
 	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
 	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
 	{"io_uring", ring},		{"changing", changing},     {"epoll-stuck", epoll_stuck},
+	{"udp-several", udp_several},	{"terminal-master", read_master}, {"device", device},
+	{"tee-empty", tee_empty},	{"tee-full", tee_full},	      {"splice-pipes-empty", splice_empty_pipe},
+	{"splice-pipes-full", splice_full_pipe}, {"sendfile-full", sendfile_full}, {"spawn", spawn},
+	{"mapped-later", mapped_later},
 };
 
 int main(int argc, char **argv)

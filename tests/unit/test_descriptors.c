@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "proc/descriptors.h"
 
@@ -97,11 +102,80 @@ static void test_kinds_have_names(void **state)
 	assert_int_equal(wait_kind_named("nothing like that"), WAIT_NOTHING);
 }
 
+static struct descriptors own_descriptors(void)
+{
+	return (struct descriptors){
+		.links = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.infos = open("/proc/self/fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	};
+}
+
+static uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+/* The number of a socket may be that of something else by the time that its protocol is asked for. */
+static void test_protocol(void **state)
+{
+	struct descriptors dirs = own_descriptors();
+	char protocol[32] = "";
+	uint64_t inode;
+	int ends[2], pipes[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(pipe(pipes), 0);
+	inode = inode_of(ends[0]);
+	assert_true(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
+	assert_true(strncmp(protocol, "UNIX", 4) == 0); /* "UNIX-STREAM" since 5.15 */
+	assert_int_equal(dup2(ends[1], ends[0]), ends[0]); /* another socket, */
+	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
+	assert_int_equal(dup2(pipes[0], ends[0]), ends[0]); /* something else, */
+	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
+	close(ends[0]); /* or nothing */
+	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
+	close(ends[1]);
+	close(pipes[0]);
+	close(pipes[1]);
+	descriptors_close(&dirs);
+}
+
+static bool is_local(uint64_t mount)
+{
+	return true;
+}
+
+/* A driver may take its time to tell how its device is: nobody asks. */
+static void test_devices(void **state)
+{
+	struct descriptors dirs = own_descriptors();
+	struct arena *arena = arena_create();
+	FILE *file = tmpfile();
+	const int null = open("/dev/null", O_RDWR);
+	struct descriptor d;
+
+	dirs.is_local = is_local;
+	assert_true(file && null >= 0);
+	assert_int_equal(lseek(fileno(file), 10, SEEK_SET), 10);
+	assert_int_equal(descriptors_read(&dirs, fileno(file), arena, &d), 0);
+	assert_true(d.offset == 10 && d.flags);
+	assert_int_equal(descriptors_read(&dirs, null, arena, &d), 0);
+	assert_string_equal(d.name, "/dev/null");
+	assert_true(d.offset == -1 && !d.flags);
+	close(null);
+	fclose(file);
+	arena_destroy(arena);
+	descriptors_close(&dirs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_links),	cmocka_unit_test(test_infos),		 cmocka_unit_test(test_damaged_infos),
-		cmocka_unit_test(test_watched), cmocka_unit_test(test_kinds_have_names),
+		cmocka_unit_test(test_watched), cmocka_unit_test(test_kinds_have_names), cmocka_unit_test(test_protocol), cmocka_unit_test(test_devices),
 	};
 
 	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);

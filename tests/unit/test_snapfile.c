@@ -183,6 +183,33 @@ static void test_waits(void **state)
 	snapshot_destroy(snap);
 }
 
+/* What is not known of a descriptor, its other ends and a path; and which of two descriptors it is. */
+static void test_waits_without_names(void **state)
+{
+	struct snapshot *snap = snapshot_create(1, arch_host()), *back = NULL;
+	const struct wait_peer nameless = {.pid = 5, .comm = ""}; /* NULL would be read as that, too */
+	struct descriptor set[] = {{.fd = 4, .kind = DESCRIPTOR_SOCKET, .offset = -1, .left_ns = -1}};
+	const struct snap_wait waits[] = {
+		{.tid = 1, .kind = WAIT_WRITE, .guessed = true, .on = {.fd = 3, .kind = DESCRIPTOR_SOCKET, .peers = &nameless, .npeers = 1}},
+		{.tid = 2, .kind = WAIT_OPEN, .on = {.fd = -1, .offset = -1, .left_ns = -1}},
+		{.tid = 3, .kind = WAIT_EVENTS, .on = {.fd = -1}, .set = {.data = set, .len = 1, .total = 1, .counts = {[DESCRIPTOR_SOCKET] = 1}}},
+	};
+	size_t len;
+	char *data;
+
+	for (size_t i = 0; i < 3; i++)
+		assert_true(vec_push(&snap->waits, waits[i]));
+	data = save(snap, &len);
+	assert_int_equal(load(data, len, NULL, &back), 0);
+	assert_int_equal(back->waits.len, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_wait_equal(&back->waits.data[i], &waits[i]);
+	assert_null(back->waits.data[0].on.name);
+	free(data);
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+}
+
 /* Of a later version: left out; a number of parts that the record cannot hold: an error, and no memory for them. */
 static void test_odd_waits(void **state)
 {
@@ -463,7 +490,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),	    cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_odd_waits),
+		cmocka_unit_test(test_odd_waits), cmocka_unit_test(test_waits_without_names),
 		cmocka_unit_test(test_copies_are_replayed),         cmocka_unit_test(test_empty_snapshot),
 		cmocka_unit_test(test_build_ids),          cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_every_byte_flipped), cmocka_unit_test(test_error_says_where),
