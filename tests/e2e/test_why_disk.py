@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Threads that wait for a disk which does not answer: a loop device, whose file is on a file system that has stopped."""
+
+import os
+import re
+import shutil
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+from harness import TIMEOUT, run, state, thread, until, wait_until
+
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def disk(dead_fs, tmp_path, root):
+    """A file of a file system on such a device."""
+    if not shutil.which("mkfs.ext4") or not os.path.exists("/dev/loop-control"):
+        pytest.skip("needs mkfs.ext4 and loop devices")
+    content, mount = tmp_path / "content", tmp_path / "disk"
+    content.mkdir()
+    mount.mkdir()
+    # So much before and behind it that it is not read along with what is needed to mount it.
+    (content / "before").write_bytes(os.urandom(4 * MEGABYTE))
+    (content / "file").write_bytes(os.urandom(MEGABYTE))
+    image = tmp_path / "shown/image"
+    made = subprocess.run(["mkfs.ext4", "-q", "-F", "-d", content, image, "32M"], capture_output=True, text=True, timeout=TIMEOUT)
+    if made.returncode:
+        pytest.skip(f"no file system could be made: {made.stderr.strip()}")
+    argv = ["mount", "-t", "ext4", "-o", "loop,ro,noload", dead_fs.mount / "image", mount]
+    mounted = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT)
+    if mounted.returncode:
+        pytest.skip(f"no loop device can be mounted here: {mounted.stderr.strip()}")
+    yield mount / "file"
+    # When the test has failed somebody may still be there: the device goes with the last one.
+    subprocess.run(["umount", "--lazy", mount], check=True, timeout=TIMEOUT)
+
+
+@contextmanager
+def hung(t, fs):
+    """Within it the target waits for a disk that does not answer; it ends before the disk is gone."""
+    try:
+        with fs.dead():
+            t.ask("go")
+            wait_until(lambda: state(t.pid, t.tids["waiter"]) == "D", "the thread waits for the disk")
+            yield
+    finally:
+        t.end()
+
+
+def look(t, source, wanted):
+    def take():
+        r = run("why", "--json", source, t.pid)
+        assert r.code in (0, 3), r
+        return thread(r.doc, t.tids["waiter"])["waits_for"]
+
+    return until(take, lambda wait: wait and wanted(wait))
+
+
+def words(t, source):
+    return next(line for line in run("why", source, t.pid).out.splitlines() if line.startswith(f"tid {t.tids['waiter']} "))
+
+
+def test_read(target, source, disk, dead_fs):
+    t = target("descriptors", "file-later", disk)
+    with hung(t, dead_fs):
+        found = look(t, source, lambda wait: wait.get("medium"))
+        assert (found["kind"], found["medium"], found["filesystem"]) == ("read", "disk", "ext4")
+        assert re.fullmatch(r"/dev/loop\d+", found["device"])
+        assert (found["descriptor"]["name"], found["descriptor"]["offset"]) == (str(disk), 10)
+        said = f"waiter reads fd {found['descriptor']['fd']}: {disk}, at byte 10, waiting for the disk (ext4 of {found['device']})"
+        assert until(lambda: words(t, source), lambda line: said in line)
+
+
+def test_page(target, source, disk, dead_fs):
+    """A page of memory that is of a file there."""
+    t = target("descriptors", "mapped-later", disk)
+    with hung(t, dead_fs):
+        found = look(t, source, lambda wait: wait["kind"] == "disk")
+        assert found["page_fault"] and found["peers"] == []
+        assert until(lambda: words(t, source), lambda line: "waiter waits for the disk, for a page of memory" in line)
