@@ -43,6 +43,30 @@ static const struct kernel_function functions[] = {
 	{"do_fsync", "D", WAIT_DISK},
 };
 
+/*
+ * The kernel leaves functions that wait for its locks out of the stacks of those who sleep there, as they are part of its scheduler: then
+ * the innermost one that is left is who has called them. These sleep so for nothing else.
+ */
+static const struct kernel_function lockers[] = {
+	{"filename_create", "D", WAIT_KERNEL_LOCK}, /* a directory, which is to be changed */
+	{"do_mkdirat", "D", WAIT_KERNEL_LOCK}, /* into which it may be inlined */
+	{"start_dirop", "D", WAIT_KERNEL_LOCK},
+	{"do_unlinkat", "D", WAIT_KERNEL_LOCK},
+	{"filename_unlinkat", "D", WAIT_KERNEL_LOCK},
+	{"do_rmdir", "D", WAIT_KERNEL_LOCK},
+	{"filename_rmdir", "D", WAIT_KERNEL_LOCK},
+	{"lock_rename", "D", WAIT_KERNEL_LOCK},
+	{"lock_two_directories", "D", WAIT_KERNEL_LOCK},
+	{"open_last_lookups", "D", WAIT_KERNEL_LOCK},
+	{"path_openat", "D", WAIT_KERNEL_LOCK},
+	{"lookup_slow", "D", WAIT_KERNEL_LOCK},
+	{"iterate_dir", "D", WAIT_KERNEL_LOCK},
+	{"vm_mmap_pgoff", "D", WAIT_KERNEL_LOCK}, /* the memory of the process */
+	{"__vm_munmap", "D", WAIT_KERNEL_LOCK},
+	{"do_mprotect_pkey", "D", WAIT_KERNEL_LOCK},
+	{"lock_mm_and_find_vma", "D", WAIT_KERNEL_LOCK},
+};
+
 /* Where pages come from that are waited for as those of a disk are, or by whom else a file system is; the first one from the inside. */
 static const struct kernel_function origins[] = {
 	{"do_swap_page", "D", WAIT_SWAP},
@@ -74,11 +98,20 @@ static const struct kernel_function *find_in(const struct stack *kernel, char st
 	return NULL;
 }
 
+static const struct kernel_function *find_locker(const struct stack *kernel, char state, const char **symbol)
+{
+	struct stack innermost = {.data = kernel ? kernel->data : NULL, .len = kernel && kernel->len};
+
+	return find_in(&innermost, state, lockers, sizeof(lockers) / sizeof(lockers[0]), symbol);
+}
+
 static const struct kernel_function *find_function(const struct stack *kernel, char state, const char **symbol)
 {
 	const struct kernel_function *f = find_in(kernel, state, functions, sizeof(functions) / sizeof(functions[0]), symbol), *origin;
 	const char *unused;
 
+	if (!f)
+		f = find_locker(kernel, state, symbol);
 	if (f && f->kind != WAIT_DISK)
 		return f;
 	origin = find_in(kernel, state, origins, sizeof(origins) / sizeof(origins[0]), &unused);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Threads that wait for a disk which does not answer: a loop device, whose file is on a file system that has stopped."""
+"""Threads that wait for files whose server does not answer, or whose disk: that is a loop device, whose file is on such a file system."""
 
 import os
 import re
@@ -39,11 +39,11 @@ def disk(dead_fs, tmp_path, root):
 
 @contextmanager
 def hung(t, fs):
-    """Within it the target waits for a disk that does not answer; it ends before the disk is gone."""
+    """Within it the target waits for what does not answer; it ends before that is gone."""
     try:
         with fs.dead():
             t.ask("go")
-            wait_until(lambda: state(t.pid, t.tids["waiter"]) == "D", "the thread waits for the disk")
+            wait_until(lambda: state(t.pid, t.tids["waiter"]) in ("D", "S") and fs.waiting(), "the server has a request")
             yield
     finally:
         t.end()
@@ -58,7 +58,7 @@ def look(t, source, wanted):
     return until(take, lambda wait: wait and wanted(wait))
 
 
-def words(t, source):
+def line_of(t, source):
     return next(line for line in run("why", source, t.pid).out.splitlines() if line.startswith(f"tid {t.tids['waiter']} "))
 
 
@@ -70,7 +70,7 @@ def test_read(target, source, disk, dead_fs):
         assert re.fullmatch(r"/dev/loop\d+", found["device"])
         assert (found["descriptor"]["name"], found["descriptor"]["offset"]) == (str(disk), 10)
         said = f"waiter reads fd {found['descriptor']['fd']}: {disk}, at byte 10, waiting for the disk (ext4 of {found['device']})"
-        assert until(lambda: words(t, source), lambda line: said in line)
+        assert until(lambda: line_of(t, source), lambda line: said in line)
 
 
 def test_page(target, source, disk, dead_fs):
@@ -79,4 +79,33 @@ def test_page(target, source, disk, dead_fs):
     with hung(t, dead_fs):
         found = look(t, source, lambda wait: wait["kind"] == "disk")
         assert found["page_fault"] and found["peers"] == []
-        assert until(lambda: words(t, source), lambda line: "waiter waits for the disk, for a page of memory" in line)
+        assert until(lambda: line_of(t, source), lambda line: "waiter waits for the disk, for a page of memory" in line)
+
+
+@pytest.mark.parametrize("kind, words", [("sync", "waits for the disk, which is to have"), ("control", "waits in ioctl() of")])
+def test_server(target, source, dead_fs, kind, words):
+    """fsync() and ioctl() of a file."""
+    path = dead_fs.mount / "file"
+    t = target("descriptors", f"{kind}-later", path)
+    with hung(t, dead_fs):
+        found = look(t, source, lambda wait: wait["kind"] == kind and wait.get("medium"))
+        assert (found["medium"], found["descriptor"]["name"]) == ("fuse", str(path))
+        said = f" waiter {words} fd {found['descriptor']['fd']}: {path}"
+        assert until(lambda: line_of(t, source), lambda line: said in line and ", waiting for the server of a FUSE file system" in line)
+
+
+def test_lock_in_the_kernel(target, source, dead_fs):
+    """Of two that change one directory one has to wait for the other, which waits for the server."""
+    t = target("descriptors", "directories-later", dead_fs.mount)
+
+    def take():
+        r = run("why", "--json", source, t.pid)
+        assert r.code in (0, 3), r
+        waits = [thread(r.doc, t.tids[name])["waits_for"] or {} for name in ("waiter", "another")]
+        return sorted(str(wait.get("medium")) for wait in waits), waits
+
+    with hung(t, dead_fs):
+        media, waits = until(take, lambda found: found[0] == ["fuse", "kernel_lock"])
+        assert {wait["path"] for wait in waits} == {f"{dead_fs.mount}/{t.tids[name]}" for name in ("waiter", "another")}
+        out = until(lambda: run("why", source, t.pid).out, lambda out: "a lock in the kernel" in out)
+        assert re.search(rf"looks up {dead_fs.mount}/\d+, waiting for a lock in the kernel", out), out

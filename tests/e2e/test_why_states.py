@@ -327,11 +327,12 @@ def test_system_v(states, source, what):
         assert said.startswith(f"waits for {name} in System V queue {found['id']} (key {found['key']})")
 
 
-def test_posix_queue(states, source):
-    t = states("posix-message").settle()
+@pytest.mark.parametrize("kind, name", [("message", "a message"), ("room", "room")])
+def test_posix_queue(states, source, kind, name):
+    t = states(f"posix-{kind}").settle()
     found = look(t.pid, t.tids["waiter"], source)
-    assert found["kind"] == "message" and found["file"].startswith("/stakeout-states")
-    assert words(t.pid, t.tids["waiter"], source) == f"waits for a message in queue {found['file']}"
+    assert found["kind"] == kind and found["file"].startswith("/stakeout-states")
+    assert words(t.pid, t.tids["waiter"], source) == f"waits for {name} in queue {found['file']}"
 
 
 def test_supervisor(states, source):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The words for each kind of lock, of C libraries and of languages; test_why.py and test_why_runtimes.py check that it is the right one."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
-from harness import run, symbols, thread, until
+from harness import ROOT, run, symbols, thread, until
 from pythons import CHOSEN
 from test_why import OWNERLESS
 
@@ -122,3 +124,31 @@ def test_python(python, what):
 @pytest.mark.parametrize("what", JAVA)
 def test_java(java, what):
     assert_said(java(what, main="JavaLocks").pid, "waiter", JAVA[what])
+
+
+# Kinds of which no real case can be built on any machine, and why; tests/unit/ has stacks of them.
+NOT_BUILT = {
+    "page": "no wait for a page of memory is known that is neither for a disk, a server, swap nor a lock",
+    "swap": "swap on a disk that does not answer may hang other processes, too",
+    "nfs": "needs a server in the kernel",
+    "remote_file": "likewise",
+    "go_start": "the runtime waits so for microseconds",
+    "go_stop": "likewise",
+    "go_lock": "likewise",
+    "go_note": "no such wait is known",
+    "sysv_semaphore": "built: test_system_v puts its name together",
+    "sysv_message": "likewise",
+    "sysv_room": "likewise",
+}
+
+
+def kinds_in(schema):
+    """All that waits_for.kind can be."""
+    return json.loads((ROOT / f"docs/schema/{schema}.schema.json").read_text())["$defs"]["wait"]["properties"]["kind"]["enum"]
+
+
+def test_every_kind_is_built():
+    """A new kind of wait gets a program that waits so, or a reason why there is none."""
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_why*.py") if path != Path(__file__))
+    assert [kind for kind in kinds_in("why") if f'"{kind}"' not in tests] == [kind for kind in kinds_in("why") if kind in NOT_BUILT]
+    assert kinds_in("why") == kinds_in("snapshot") == kinds_in("watch")

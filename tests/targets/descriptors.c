@@ -232,6 +232,63 @@ static void mapped_later(void)
 	target_start("waiter", touch_later);
 }
 
+static void wait_for_go(void)
+{
+	target_arrived();
+	while (!atomic_load(&gone))
+		usleep(1000);
+}
+
+static void sync_it(void)
+{
+	wait_for_go();
+	fsync(fds[0]);
+	target_block();
+}
+
+static void control_it(void)
+{
+	wait_for_go();
+	ioctl(fds[0], _IO('x', 1), 0);
+	target_block();
+}
+
+static void open_argument(void)
+{
+	fds[0] = open(argument, O_RDONLY);
+	if (fds[0] < 0)
+		target_die(argument);
+}
+
+static void sync_later(void)
+{
+	open_argument();
+	target_start("waiter", sync_it);
+}
+
+static void control_later(void)
+{
+	open_argument();
+	target_start("waiter", control_it);
+}
+
+/* Two that want to change one directory: the second has to wait for the first. */
+static void make_directory(void)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%d", argument, (int)target_gettid());
+	wait_for_go();
+	mkdir(path, 0700);
+	target_block();
+}
+
+static void directories_later(void)
+{
+	target_start("waiter", make_directory);
+	target_start("another", make_directory);
+}
+
 /* A device, from where it ends just now. */
 static void device(void)
 {
@@ -1076,7 +1133,8 @@ static const struct {
 	{"udp-several", udp_several},	{"terminal-master", read_master}, {"device", device},
 	{"tee-empty", tee_empty},	{"tee-full", tee_full},	      {"splice-pipes-empty", splice_empty_pipe},
 	{"splice-pipes-full", splice_full_pipe}, {"sendfile-full", sendfile_full}, {"spawn", spawn},
-	{"mapped-later", mapped_later},
+	{"mapped-later", mapped_later},	{"sync-later", sync_later},   {"control-later", control_later},
+	{"directories-later", directories_later},
 };
 
 int main(int argc, char **argv)

@@ -229,6 +229,14 @@ static void wait_for_posix_message(void)
 	mq_receive((mqd_t)object, text, sizeof(text), NULL);
 }
 
+/* Until the queue is full. */
+static void wait_for_posix_room(void)
+{
+	target_arrived();
+	while (mq_send((mqd_t)object, "x", 1, 0) == 0)
+		;
+}
+
 /* Nobody answers. */
 static void wait_for_supervisor(void)
 {
@@ -378,6 +386,7 @@ static const struct {
 	{"message", make_queue, wait_for_message},
 	{"room", make_queue, wait_for_room},
 	{"posix-message", make_posix_queue, wait_for_posix_message},
+	{"posix-room", make_posix_queue, wait_for_posix_room},
 	{"seccomp", NULL, wait_for_supervisor},
 	{"userfault", make_page, wait_for_page},
 };

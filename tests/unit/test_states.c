@@ -51,6 +51,10 @@ static void test_functions(void **unused)
 		{'D', "__mutex_lock, copy_process, kernel_clone", WAIT_KERNEL_LOCK, false},
 		{'S', "handle_userfault, do_anonymous_page, handle_mm_fault", WAIT_USERFAULT, true},
 		{'S', "seccomp_do_user_notification, __seccomp_filter", WAIT_SECCOMP, false},
+		{'D', "filename_create, do_mkdirat, __arm64_sys_mkdirat", WAIT_KERNEL_LOCK, false},
+		{'D', "lock_mm_and_find_vma, do_page_fault", WAIT_KERNEL_LOCK, true},
+		{'D', "fuse_lookup_name, path_openat", WAIT_FUSE, false}, /* which is not the innermost */
+		{'S', "filename_create, do_mkdirat", WAIT_NOTHING, false},
 		{'D', "jbd2_log_wait_commit, ext4_sync_file, do_fsync", WAIT_DISK, false},
 		{'D', "msleep, something_of_a_driver, exc_page_fault", WAIT_FAULT, true},
 		/* Others wait there interruptibly, and for other things. */
