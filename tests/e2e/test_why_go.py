@@ -20,7 +20,7 @@ def kinds(doc):
     return {th["waits_for"]["kind"] for th in doc["threads"] if th["waits_for"]}
 
 
-EXPECTED = {"go_monitor", "go_goroutine", "go_signal", "go_template", "events", "read"}
+EXPECTED = {"go_work", "go_monitor", "go_goroutine", "go_signal", "go_template", "events", "read"}
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def polls(t, tid, source):
 
 def test_kinds(waits, source):
     doc = settled(waits, source)
-    assert kinds(doc) <= EXPECTED | {"go_work"}, doc  # who has no work depends on how many threads it took to begin
+    assert kinds(doc) == EXPECTED, doc
     assert thread(doc, waits.tids["locked"])["waits_for"]["kind"] == "go_goroutine"
     assert thread(doc, waits.tids["main"])["waits_for"]["kind"] == "read"
     for th in doc["threads"]:
@@ -65,6 +65,7 @@ def test_network(waits, source):
 
 
 WORDS = [
+    r"(threads wait|waits) for work: no goroutine is ready",
     r"waits on behalf of goroutines for events of epoll fd \d+: .*2 sockets \(1 listening\)",
     r"waits for its next look at the threads of Go \(sysmon\)(, for another .* at most)?",
     r"waits? for a goroutine that is locked to the thread, and not ready",
@@ -95,13 +96,3 @@ def test_schema_and_replay(waits, tmp_path):
     jsonschema.validate(live, json.loads((ROOT / "docs/schema/snapshot.schema.json").read_text()))
     again = run("replay", "--json", tmp_path / "snap").doc
     assert [th["waits_for"] for th in again["threads"]] == [th["waits_for"] for th in live["threads"]]
-
-
-def test_threads_without_work(waits):
-    """Those that ran goroutines at first."""
-    doc = settled(waits)
-    idle = [th["tid"] for th in doc["threads"] if th["waits_for"]["kind"] == "go_work"]
-    if not idle:
-        pytest.skip("all threads of this run have something to do")
-    said = "threads wait" if len(idle) > 1 else "waits"
-    assert re.search(rf"{said} for work: no goroutine is ready$", run("why", waits.pid).out, re.M)

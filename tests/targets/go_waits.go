@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Goroutines that wait for a lock, a channel, several of these, others to be done, the network and a signal, and one that has a thread of
-// its own: what their threads do meanwhile. Says the numbers of the two threads that are known.
+// its own: what their threads do meanwhile, and some without work. Says the numbers of the two threads that are known.
 // Not built by make: tests/e2e/test_why_go.py does, where Go is installed.
 package main
 
@@ -64,10 +64,26 @@ func locked(tid *int) {
 	<-channel
 }
 
+// Each of these needs a thread, which has nothing to do afterwards.
+func needThreads() {
+	var done sync.WaitGroup
+
+	for i := 0; i < 8; i++ {
+		done.Add(1)
+		go func() {
+			pause := syscall.NsecToTimespec(50 * 1000 * 1000)
+			syscall.Nanosleep(&pause, nil)
+			done.Done()
+		}()
+	}
+	done.Wait()
+}
+
 func main() {
 	var tid int
 
 	runtime.LockOSThread()
+	needThreads()
 	mutex.Lock()
 	group.Add(1)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
