@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from harness import child_of, rounds, run, until, wait_until
+from harness import child_of, native, rounds, run, until, wait_until
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at programs with many locks
 KINDS = {"mutex": "mutex", "robust": "mutex", "pi": "mutex", "rwlock": "write_lock"}
@@ -51,7 +51,8 @@ def pair(target, tmp_path):
     return start
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.arch
+@pytest.mark.parametrize("kind", [kind if kind == "robust" else native(kind) for kind in KINDS])
 def test_owner_in_another_process(pair, source, kind):
     holder, waiter = pair(kind, "holder", "waiter")
     doc = until(

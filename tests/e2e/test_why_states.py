@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness import NOBODY, ROOT, TIMEOUT, Target, built, child_of, run, state, stop, thread, until, wait_for_zombie, wait_until
+from harness import NOBODY, ROOT, TIMEOUT, Target, built, child_of, native, run, state, stop, thread, until, wait_for_zombie, wait_until
 
 HOUR = 3600 * 10**9
 CANNOT = 77
@@ -54,7 +54,8 @@ def words(pid, tid, *args):
 SLEEPS = ("sleep", "sleep-heap", "sleep-monotonic", "sleep-realtime", "select", "poll")
 
 
-@pytest.mark.parametrize("what", SLEEPS)
+@pytest.mark.arch
+@pytest.mark.parametrize("what", [what if what in ("sleep", "select") else native(what) for what in SLEEPS])
 def test_time(states, source, what):
     t = states(what).settle()
     found = look(t.pid, t.tids["waiter"], source)
@@ -65,6 +66,7 @@ def test_time(states, source, what):
     assert re.fullmatch(r"sleeps, (at most )?(59 min \d\d s|1 h 00 min) left", words(t.pid, t.tids["waiter"], source))
 
 
+@pytest.mark.arch
 def test_time_goes_by(states, bpf_missing):
     """What is left gets less; the kernel's own timer tells it, so that a sleep that was interrupted does not begin anew."""
     if bpf_missing:
@@ -164,6 +166,7 @@ def test_child_in_another_namespace(states, unshare):
         outer.end()
 
 
+@pytest.mark.arch
 def test_vfork(target, source):
     t = target("vfork_parent")
     wait_until(lambda: state(t.pid) == "D", "it waits for its child")
