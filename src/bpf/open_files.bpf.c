@@ -56,45 +56,34 @@ static __u32 may_be_wanted(__u32 fd, struct file *file)
 	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tgid ? is_wanted(fd) : !(file->f_mode & FMODE_LSEEK));
 }
 
-/* The last part of its path. */
-union file_name {
-	char text[10];
-	struct {
-		__u64 first;
-		__u16 rest;
-	};
-};
-
-static void read_name(struct file *file, union file_name *out)
+/* All eventfds have the same name. A file may have it, too, but in a directory: what has no path is its own parent. */
+static __u32 is_eventfd(const struct dentry *dentry)
 {
-	bpf_probe_read_kernel_str(out->text, sizeof(out->text), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	union {
+		char text[10];
+		struct {
+			__u64 first;
+			__u16 rest;
+		};
+	} name = {0}, all = {.text = "[eventfd]"};
+
+	bpf_probe_read_kernel_str(name.text, sizeof(name.text), BPF_CORE_READ(dentry, d_name.name));
+	return name.first == all.first && name.rest == all.rest && BPF_CORE_READ(dentry, d_parent) == dentry;
 }
 
-static __u32 is_eventfd(const union file_name *name)
+/* Of one process: a fifo has a path, which /proc tells. */
+static void take_kind(struct file *file)
 {
-	const union file_name all = {.text = "[eventfd]"};
+	const struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+	const struct eventfd_ctx *eventfd;
 
-	return name->first == all.first && name->rest == all.rest;
-}
-
-static void take_eventfd(struct file *file)
-{
-	struct eventfd_ctx *eventfd = BPF_CORE_READ(file, private_data);
-
+	if (record.kind == FILE_PIPE && BPF_CORE_READ(dentry, d_parent) != dentry)
+		record.kind = FILE_OTHER;
+	if (record.kind || !bpf_core_field_exists(struct eventfd_ctx, count) || !is_eventfd(dentry))
+		return;
+	eventfd = BPF_CORE_READ(file, private_data);
 	record.kind = FILE_EVENTFD;
 	record.count = BPF_CORE_READ(eventfd, count);
-}
-
-/* A fifo has a path, which /proc tells. */
-static void take_named(struct file *file)
-{
-	union file_name name = {0};
-
-	read_name(file, &name);
-	if (record.kind == FILE_PIPE && name.text[0])
-		record.kind = FILE_OTHER;
-	else if (record.kind == FILE_OTHER && is_eventfd(&name))
-		take_eventfd(file);
 }
 
 /* True when it is to be shown. Of all that are not, as little as possible is read: that is what takes time. */
@@ -111,7 +100,7 @@ static __u32 take_file(struct file *file)
 	record.place = (__u64)inode;
 	record.count = 0;
 	if (pass.target_tgid)
-		take_named(file);
+		take_kind(file);
 	return record.kind && (record.kind == FILE_PIPE || pass.target_tgid || is_wanted(record.inode));
 }
 

@@ -361,7 +361,7 @@ def waits_of_all(t, source):
     def take():
         r = run("--json", "--debug", source, t.pid)
         assert r.code in (0, 3), r
-        return {th["tid"]: th["waits_for"] for th in r.doc["threads"]}, r.err
+        return {th["tid"] if th["name"] != "poller" else "poller": th["waits_for"] for th in r.doc["threads"]}, r.err
 
     return until(take, lambda seen: all(wait and wait["certain"] for wait in seen[0].values()))
 
@@ -380,7 +380,10 @@ def test_sources_tell_the_same(target, bpf_files, tmp_path):
     assert len(shown) == 2 and shown[0] >= 120 and shown[1] >= 120, tried
     by_proc, tried = waits_of_all(t, "--source=proc")
     assert "over open files" not in tried
-    assert by_bpf.keys() == by_proc.keys() and len(by_bpf) == 141
+    assert by_bpf.keys() == by_proc.keys() and len(by_bpf) == 142
+    polled = by_bpf.pop("poller")
+    assert polled == by_proc.pop("poller")
+    assert polled["set"]["kinds"] == {"file": 1, "pipe": 20, "fifo": 20, "socket": 80, "eventfd": 20}
     kinds = [wait["descriptor"]["kind"] for wait in by_bpf.values()]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {"pipe": 21, "fifo": 20, "socket": 80, "eventfd": 20}
     for tid, wait in by_bpf.items():

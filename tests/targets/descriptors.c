@@ -816,6 +816,34 @@ static void make_eventfd(void)
 	fds[1] = dup(fds[0]);
 }
 
+/* All at once, and a file whose name may mislead. Nothing that is waited for happens to any of them. */
+static struct pollfd polled[7 * OF_EACH + 1];
+static nfds_t npolled;
+
+static void *poll_all(void *arg)
+{
+	prctl(PR_SET_NAME, "poller");
+	atomic_fetch_add(&in_crowd, 1);
+	while (poll(polled, npolled, -1) < 0 && errno == EINTR)
+		;
+	target_die("poll");
+	return arg;
+}
+
+static void add_polled(int fd)
+{
+	check(fd, "a descriptor");
+	polled[npolled++] = (struct pollfd){.fd = fd, .events = POLLPRI};
+}
+
+static void open_misleading(void)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%.*s/[eventfd]", (int)(strrchr(argument, '/') - argument), argument);
+	add_polled(open(path, O_RDWR | O_CREAT, 0600));
+}
+
 static void crowd(void)
 {
 	static void (*const make[])(void) = {make_pipe, open_one_fifo, connect_tcp4, connect_tcp6, connect_families, connect_pair, make_eventfd};
@@ -823,11 +851,13 @@ static void crowd(void)
 	static int read_from[ALL], other[ALL];
 	pthread_t thread;
 
+	open_misleading();
 	for (int i = 0; i < ALL; i++) {
 		make[i % KINDS]();
 		/* Of some the ends are swapped, where they are alike. */
 		read_from[i] = fds[i / KINDS % 2 && make[i % KINDS] == connect_families];
 		other[i] = fds[0] + fds[1] - read_from[i];
+		add_polled(read_from[i]);
 	}
 	start_partner(-1);
 	for (int i = 0; i < ALL; i += 3)
@@ -835,7 +865,9 @@ static void crowd(void)
 	for (int i = 0; i < ALL; i++)
 		if (pthread_create(&thread, NULL, read_one, (void *)(intptr_t)read_from[i]))
 			target_die("pthread_create");
-	while (atomic_load(&in_crowd) < ALL)
+	if (pthread_create(&thread, NULL, poll_all, NULL))
+		target_die("pthread_create");
+	while (atomic_load(&in_crowd) < ALL + 1)
 		usleep(1000);
 }
 
