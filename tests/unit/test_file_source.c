@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "capture/file_source.h"
+#include "capture/take.h"
+#include "proc/holders.h"
+
+/* In place of kernel/open_files.c: it shows the records that it is given. */
+struct open_files {
+	const struct file_record *records;
+	size_t n;
+	int create_error, pass_error;
+	unsigned created;
+	bool any_fifo;
+	uint64_t wanted[8];
+	size_t nwanted;
+};
+
+static struct open_files fake;
+
+int open_files_create(struct err *err, struct open_files **out)
+{
+	fake.created++;
+	if (fake.create_error)
+		return err_set(err, fake.create_error, "refused");
+	*out = &fake;
+	return 0;
+}
+
+void open_files_destroy(struct open_files *files)
+{
+}
+
+void open_files_want(struct open_files *files, uint64_t number)
+{
+	assert_true(files->nwanted < 8);
+	files->wanted[files->nwanted++] = number;
+}
+
+int open_files_of(struct open_files *files, pid_t pid, struct err *err)
+{
+	return 0;
+}
+
+int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
+{
+	files->any_fifo = any_fifo;
+	return files->pass_error ? err_set(err, files->pass_error, "failed") : 0;
+}
+
+const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
+{
+	return *pos < files->n ? &files->records[(*pos)++] : NULL;
+}
+
+static void test_when_it_is_used(void **state)
+{
+	struct observer observer = {.name = "proc"};
+	struct capture capture = {.observer = &observer};
+	struct file_source source = {0};
+
+	fake = (struct open_files){0};
+	assert_null(file_source_get(&source, &capture));
+	observer = (struct observer){.name = "bpf", .slow_why = "libbpf had to load it"};
+	source = (struct file_source){0};
+	assert_null(file_source_get(&source, &capture));
+	observer.slow_why = NULL;
+	capture.unstoppable = true;
+	source = (struct file_source){0};
+	assert_null(file_source_get(&source, &capture));
+	assert_int_equal(fake.created, 0);
+
+	capture.unstoppable = false;
+	fake.create_error = EPERM;
+	source = (struct file_source){0};
+	assert_null(file_source_get(&source, &capture));
+	fake.create_error = 0;
+	assert_null(file_source_get(&source, &capture)); /* it was asked for once */
+	assert_int_equal(fake.created, 1);
+
+	source = (struct file_source){0};
+	assert_ptr_equal(file_source_get(&source, &capture), &fake);
+	assert_ptr_equal(file_source_get(&source, &capture), &fake);
+	assert_int_equal(fake.created, 2);
+	file_source_deinit(&source);
+}
+
+static void assert_holder(const struct held *thing, size_t i, pid_t pid, const char *comm, bool reads, bool writes)
+{
+	assert_true(i < thing->holders.len);
+	assert_int_equal(thing->holders.data[i].pid, pid);
+	assert_string_equal(thing->holders.data[i].comm, comm);
+	assert_int_equal(thing->holders.data[i].reads, reads);
+	assert_int_equal(thing->holders.data[i].writes, writes);
+}
+
+static void test_holders(void **state)
+{
+	const struct file_record records[] = {
+		{.tgid = 9, .fd = 1, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_WRITES, .comm = "writer"},
+		{.tgid = 7, .fd = 3, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_READS, .comm = "waiter"},
+		{.tgid = 7, .fd = 4, .kind = FILE_SOCKET, .inode = 60, .place = 0x60, .mode = FILE_READS | FILE_WRITES, .comm = "waiter"},
+		{.tgid = 7, .fd = 3, .kind = FILE_PIPE, .inode = 51, .place = 0x51, .mode = FILE_READS, .comm = "waiter"},  /* of a thread apart */
+		{.tgid = 8, .fd = 3, .kind = FILE_PIPE, .inode = 50, .place = 0x55, .mode = FILE_WRITES, .comm = "other"},   /* a fifo with that number */
+		{.tgid = 8, .fd = 4, .kind = FILE_SOCKET, .inode = 61, .place = 0x61, .mode = FILE_READS, .comm = "other"}, /* it has the same bit */
+		{.tgid = 8, .fd = 5, .kind = FILE_PIPE, .inode = 70, .place = 0x70, .mode = FILE_WRITES, .comm = "other"},
+		{.tgid = 7, .fd = 6, .kind = FILE_PIPE, .inode = 70, .place = 0x70, .mode = FILE_READS, .comm = "waiter"},
+		{.tgid = 8, .fd = 7, .kind = FILE_PIPE, .inode = 70, .place = 0x70, .mode = FILE_READS, .comm = "sixteen letters!"},
+	};
+	struct held things[] = {
+		{.kind = DESCRIPTOR_PIPE, .inode = 50, .pid = 7, .fd = 3},
+		{.kind = DESCRIPTOR_SOCKET, .inode = 60, .pid = 7, .fd = 99},
+		{.kind = DESCRIPTOR_FIFO, .inode = 1070, .pid = 7, .fd = 6}, /* its file system has other numbers for files */
+		{.kind = DESCRIPTOR_PIPE, .inode = 80, .pid = 7, .fd = 8},	/* it was closed */
+	};
+
+	fake = (struct open_files){.records = records, .n = sizeof(records) / sizeof(records[0])};
+	assert_int_equal(file_source_holders(&fake, things, 4), 0);
+	assert_int_equal(fake.nwanted, 4);
+	assert_int_equal(fake.wanted[0], 50);
+	assert_true(fake.any_fifo);
+	assert_int_equal(things[0].holders.len, 2);
+	assert_holder(&things[0], 0, 7, "waiter", true, false);
+	assert_holder(&things[0], 1, 9, "writer", false, true);
+	assert_int_equal(things[1].holders.len, 1);
+	assert_holder(&things[1], 0, 7, "waiter", true, true);
+	assert_int_equal(things[2].holders.len, 2);
+	assert_holder(&things[2], 0, 7, "waiter", true, false);
+	assert_holder(&things[2], 1, 8, "sixteen letters!", true, true);
+	assert_int_equal(things[3].holders.len, 0);
+	assert_true(things[0].all);
+	for (size_t i = 0; i < 4; i++)
+		vec_deinit(&things[i].holders);
+}
+
+static void test_failure(void **state)
+{
+	struct held thing = {.kind = DESCRIPTOR_SOCKET, .inode = 60};
+
+	fake = (struct open_files){.pass_error = EPERM};
+	assert_int_equal(file_source_holders(&fake, &thing, 1), -EPERM);
+	assert_false(fake.any_fifo);
+	assert_int_equal(thing.holders.len, 0);
+}
+
+static void test_descriptors(void **state)
+{
+	struct arena *arena = arena_create();
+	struct descriptor d;
+
+	assert_non_null(arena);
+	assert_true(file_source_describe(&(struct file_record){.fd = 5, .kind = FILE_PIPE, .inode = 77, .flags = O_WRONLY | O_CLOEXEC}, arena, &d));
+	assert_int_equal(d.fd, 5);
+	assert_int_equal(d.kind, DESCRIPTOR_PIPE);
+	assert_int_equal(d.inode, 77);
+	assert_int_equal(d.flags, O_WRONLY);
+	assert_string_equal(d.name, "pipe:[77]");
+	assert_int_equal(d.offset, -1);
+	assert_int_equal(d.left_ns, -1);
+	assert_true(file_source_describe(&(struct file_record){.kind = FILE_SOCKET, .inode = 78, .flags = O_RDWR}, arena, &d));
+	assert_int_equal(d.kind, DESCRIPTOR_SOCKET);
+	assert_int_equal(d.flags, 0);
+	assert_string_equal(d.name, "socket:[78]");
+	assert_true(file_source_describe(&(struct file_record){.kind = FILE_EVENTFD, .inode = 79, .flags = O_RDWR, .count = 3}, arena, &d));
+	assert_int_equal(d.kind, DESCRIPTOR_EVENTFD);
+	assert_int_equal(d.inode, 0);
+	assert_int_equal(d.count, 3);
+	assert_string_equal(d.name, "anon_inode:[eventfd]");
+	arena_destroy(arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_when_it_is_used),
+		cmocka_unit_test(test_holders),
+		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
