@@ -74,9 +74,9 @@ def line(t):
 @pytest.mark.parametrize("what", KINDS)
 def test_kind(program, version, target, source, what):
     t = target(program, what).settle()
-    doc = look(t, source)
-    found = thread(doc, t.tids["waiter"])["waits_for"]
     kind, variable = KINDS[what]
+    doc = until(lambda: look(t, source), lambda doc: (thread(doc, t.tids["waiter"])["waits_for"] or {"kind": None})["kind"] == kind)
+    found = thread(doc, t.tids["waiter"])["waits_for"]
     assert (found["kind"], found["holder"], found["owner_tid"], found["certain"]) == (kind, "not_recorded", None, False)
     assert found["timed"] == what.endswith("-timed") and doc["deadlocks"] == []
     if variable and (what != "once" or version >= (1, 65)):  # before that who waits for one parks itself
