@@ -288,8 +288,11 @@ static void make_pidfd(void)
 
 static void make_semaphores(void)
 {
+	/* That the child goes on is no news: if it comes while signals are blocked for another fork, it ends the wait later. */
+	const struct sigaction quiet = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
 	int status;
 
+	sigaction(SIGCHLD, &quiet, NULL);
 	object = semget(object_key(), 2, IPC_CREAT | 0600);
 	if (object < 0 || semctl(object, 1, SETVAL, 0) < 0)
 		cannot("semget");
