@@ -269,8 +269,7 @@ def test_python_worker_of_a_pool(python):
     why(python("locks.py", "worker"), settled=kind_is("waiter_0", "python_item"))
 
 
-@pytest.mark.arch
-@pytest.mark.parametrize("what", [native("abba"), "gil-mutex"])
+@pytest.mark.parametrize("what", ["abba", "gil-mutex"])
 def test_python_deadlock(python, source, what):
     t = python("locks.py", what)
     assert_cycle(why(t, source, settled=lambda doc: doc["deadlocks"]), ["ring-0", "ring-1"])
