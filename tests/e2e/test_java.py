@@ -269,8 +269,8 @@ def test_stubs(java, look):
         seen = set()
         for _ in range(patience):
             doc = look(t)
-            for found in (thread(doc, kind) for kind in STUBS):
-                kind = found["runtime"]["thread_name"]
+            for kind in STUBS:
+                found = thread(doc, kind)
                 if found["user_stack_end"] == "complete" and assert_stub(found, kind):
                     seen |= {kind, (kind, found["user_stack"][0]["kind"])}
         return seen
