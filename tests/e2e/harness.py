@@ -256,6 +256,10 @@ class Result:
         return f"stakeout {' '.join(self.args)}: exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
+# How a thread that sleeps may be captured: in a window if that may be for less than a pass takes, which on a busy machine is long.
+UNSTOPPED = ("asleep", "quiet")
+
+
 def command(*args):
     return [str(STAKEOUT), *(str(a) for a in args)]
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import TIMEOUT, assert_calls, built, command, native, rounds, state, states
+from harness import TIMEOUT, UNSTOPPED, assert_calls, built, command, native, rounds, state, states
 from harness import stop, symbols, thread, until, wait_for_zombie, wait_until
 
 pytestmark = pytest.mark.asan
@@ -96,7 +96,7 @@ def test_state_d_is_read_without_a_stop(target, snap, source):
     wait_until(lambda: state(t.pid) == "D", "the parent of the vfork is in state D")
     doc = snap(t, source)
     main = thread(doc, t.pid)
-    assert (main["state"], main["capture"]) == ("D", "asleep")
+    assert main["state"] == "D" and main["capture"] in UNSTOPPED
     if source == "--source=proc" and doc["arch"] == "aarch64":
         # vfork() keeps its return address in a register, which /proc does not show, and state D cannot be stopped.
         assert main["user_stack_end"] == "missing_register"

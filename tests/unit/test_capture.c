@@ -62,7 +62,8 @@ static void check_sleeper(enum source_choice source, const char *method)
 	assert_int_equal(snap->capture.stopped_threads, 0);
 	t = &snap->threads.data[0];
 	assert_int_equal(t->tid, pid);
-	assert_int_equal(t->capture, CAPTURE_ASLEEP);
+	/* One that fell asleep within the time that a pass takes is read in a window. */
+	assert_true(t->capture == CAPTURE_ASLEEP || (source == SOURCE_BPF && t->capture == CAPTURE_QUIET));
 	assert_int_equal(t->pause_ns, 0);
 	assert_int_equal(t->syscall.state, SYSCALL_IN);
 	assert_int_equal(t->stack.start, t->regs.v[snap->arch->user_sp]);
