@@ -55,7 +55,7 @@ SLEEPS = ("sleep", "sleep-heap", "sleep-monotonic", "sleep-realtime", "select", 
 
 
 @pytest.mark.arch
-@pytest.mark.parametrize("what", [what if what in ("sleep", "select") else native(what) for what in SLEEPS])
+@pytest.mark.parametrize("what", [what if what == "sleep" else native(what) for what in SLEEPS])
 def test_time(states, source, what):
     t = states(what).settle()
     found = look(t.pid, t.tids["waiter"], source)
@@ -66,7 +66,6 @@ def test_time(states, source, what):
     assert re.fullmatch(r"sleeps, (at most )?(59 min \d\d s|1 h 00 min) left", words(t.pid, t.tids["waiter"], source))
 
 
-@pytest.mark.arch
 def test_time_goes_by(states, bpf_missing):
     """What is left gets less; the kernel's own timer tells it, so that a sleep that was interrupted does not begin anew."""
     if bpf_missing:
