@@ -150,7 +150,7 @@ bool name_is_kernel_function(const char *symbol, const char *name)
 {
 	const size_t len = strcspn(name, "*");
 
-	return symbol[0] == name[0] && strncmp(symbol, name, len) == 0 && (name[len] || strchr(".+", symbol[len]));
+	return symbol[0] == name[0] && strncmp(symbol, name, len) == 0 && (name[len] || strchr(".+", symbol[len])); /* or its end */
 }
 
 bool name_is_library_function(const char *symbol, const char *name)
