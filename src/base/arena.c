@@ -148,17 +148,22 @@ const char *arena_intern(struct arena *arena, const char *s)
 
 const char *arena_printf(struct arena *arena, const char *fmt, ...)
 {
-	char *s = NULL;
+	char text[256], *longer = NULL;
 	const char *interned;
 	va_list ap;
 	int len;
 
 	va_start(ap, fmt);
-	len = vasprintf(&s, fmt, ap);
+	len = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (len >= (int)sizeof(text)) {
+		va_start(ap, fmt);
+		len = vasprintf(&longer, fmt, ap);
+		va_end(ap);
+	}
 	if (len < 0)
 		return NULL;
-	interned = arena_intern_n(arena, s, (size_t)len);
-	free(s);
+	interned = arena_intern_n(arena, longer ? longer : text, (size_t)len);
+	free(longer);
 	return interned;
 }

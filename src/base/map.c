@@ -36,11 +36,22 @@ uint64_t *u64map_find(const struct u64map *map, uint64_t key)
 	return slot->used ? &slot->value : NULL;
 }
 
-static bool grow(struct u64map *map)
+/* A quarter stays free, so that no search is long. */
+static bool has_room(size_t cap, size_t len)
 {
-	size_t cap = map->cap ? map->cap * 2 : 64;
-	struct u64map_slot *slots = calloc(cap, sizeof(*slots));
+	return len * 4 < cap * 3;
+}
 
+bool u64map_reserve(struct u64map *map, size_t len)
+{
+	struct u64map_slot *slots;
+	size_t cap = map->cap ? map->cap : 64;
+
+	while (!has_room(cap, len))
+		cap *= 2;
+	if (cap == map->cap)
+		return true;
+	slots = calloc(cap, sizeof(*slots));
 	if (!slots)
 		return false;
 	for (size_t i = 0; i < map->cap; i++)
@@ -56,7 +67,7 @@ uint64_t *u64map_put(struct u64map *map, uint64_t key, bool *created)
 {
 	struct u64map_slot *slot;
 
-	if (map->len * 4 >= map->cap * 3 && !grow(map))
+	if (!has_room(map->cap, map->len) && !u64map_reserve(map, map->len))
 		return NULL;
 	slot = probe(map->slots, map->cap, key);
 	*created = !slot->used;

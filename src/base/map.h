@@ -15,6 +15,9 @@ struct u64map {
 
 void u64map_deinit(struct u64map *map);
 
+/* Makes room for `len` keys at once, where that many are to come. False when memory is exhausted. */
+bool u64map_reserve(struct u64map *map, size_t len);
+
 /* The address of the value, or NULL. Valid until the next insertion. */
 uint64_t *u64map_find(const struct u64map *map, uint64_t key);
 

@@ -61,6 +61,7 @@ static void test_intern(void **state)
 	assert_ptr_equal(arena_intern(*state, "malloc"), a);
 	assert_ptr_equal(arena_intern_n(*state, "malloc_usable_size", 6), a);
 	assert_ptr_equal(arena_printf(*state, "%s%s", "mal", "loc"), a);
+	assert_int_equal(strlen(arena_printf(*state, "%01000d", 7)), 1000);
 	assert_ptr_not_equal(arena_intern(*state, "malloc_usable_size"), a);
 	assert_ptr_not_equal(arena_intern(*state, "mal"), a);
 	assert_string_equal(arena_intern(*state, ""), "");
