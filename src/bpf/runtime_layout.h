@@ -91,7 +91,7 @@ enum { OFFCPU_PYTHON_HEAD = 128 }; /* most of it */
  */
 struct offcpu_v8 {
 	__u64 code_start; /* its file's code; 0: the process has no V8 */
-	__u64 code_end;
+	__u64 code_end;	  /* of what is there for V8 itself, see has_copies */
 	__u32 frame_context;
 	__u32 frame_function;
 	__u32 frame_bytecode;
@@ -107,7 +107,7 @@ struct offcpu_v8 {
 	__u32 kind_builtin_exit;
 	__u32 kind_continuation;
 	__u32 kind_catching_continuation;
-	__u32 zero;
+	__u32 has_copies; /* builtins of the file are mapped elsewhere, too: near what V8 makes */
 };
 
 enum { OFFCPU_V8_WORDS = 8 };

@@ -213,7 +213,7 @@ static bool step_from_stub(struct walk *w)
 	const bool linked = HAS_LINK && w->has_lr;
 	__u64 pc = w->lr;
 
-	if (w->pc >= w->v8_start && w->pc < w->v8_end)
+	if (is_v8_file(w, w->pc))
 		return false;
 	if (!linked && !read_word(w, w->sp, &pc))
 		return false;
@@ -461,6 +461,8 @@ static void know_runtimes(struct stack_scratch *scratch, const struct offcpu_run
 	w->has_runtimes = 1;
 	w->v8_start = known->v8.code_start;
 	w->v8_end = known->v8.code_end;
+	if (known->v8.has_copies)
+		w->v8_object = object_at(w, w->v8_start);
 	w->has_java = known->hotspot.high != 0;
 	if (w->has_java)
 		scratch->java.at = known->hotspot;
@@ -485,7 +487,7 @@ __attribute__((noinline)) int walk_user(__u32 tgid, __u32 which)
 	maps = bpf_map_lookup_elem(&processes, &tgid);
 	w = &scratch->walk;
 	*w = (struct walk){
-		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel};
+		.exact = INTERRUPTED, .has_fp = 1, .has_lr = 1, .which = which, .first = scratch->head.nkernel, .v8_object = OFFCPU_NO_OBJECT};
 	drop_runtime_frames(scratch, 0, (struct offcpu_stack_id){}, OFFCPU_RUNTIME_NONE);
 	if (maps)
 		w->maps = *maps;

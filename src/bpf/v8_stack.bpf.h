@@ -187,7 +187,7 @@ static long take_v8_frame(__u32 index, void *ctx)
 	v->raw = index;
 	v->pc = (frame & ~OFFCPU_MARKS) - !exact;
 	v->fp = scratch->sps[index + 1] - V8_RECORD;
-	v->place = (__u64)(v->pc >= v->at.code_start && v->pc < v->at.code_end) << OFFCPU_V8_BUILTIN_BIT;
+	v->place = (__u64)is_v8_file(&scratch->walk, v->pc) << OFFCPU_V8_BUILTIN_BIT;
 	if (exact && (caller & OFFCPU_BY_CODE || is_at_edge(v, scratch->sps[index]))) {
 		if (!is_builtin(v) && is_v8_code(scratch))
 			tell_kind(scratch, OFFCPU_V8_AT_EDGE);

@@ -104,6 +104,8 @@ struct walk {
 	struct offcpu_maps maps;
 	__u64 v8_start; /* V8's own code, which keeps frame pointers where it has no unwind information */
 	__u64 v8_end;
+	__u32 v8_object; /* that has it elsewhere, too; OFFCPU_NO_OBJECT: none has */
+	__u32 zero2;
 	__u64 r10; /* of x86_64, as it was where the walk began */
 };
 
@@ -275,6 +277,22 @@ __attribute__((noinline)) int find_mapping(struct walk *w, __u64 pc, struct offc
 	asm volatile("" ::: "memory");
 	/* Its place may have been given to another set before, or meanwhile. */
 	return out->set == w->maps.set && m->set == w->maps.set && out->start <= pc && pc < out->end;
+}
+
+/* The number of the table of the file that is there; OFFCPU_NO_OBJECT: it has none, or none is known. */
+static __u32 object_at(struct walk *w, __u64 pc)
+{
+	struct offcpu_mapping mapping = {};
+
+	return find_mapping(w, pc, &mapping) ? mapping.object : OFFCPU_NO_OBJECT;
+}
+
+/* V8's own code, also where V8 has mapped its file once more. */
+static bool is_v8_file(struct walk *w, __u64 pc)
+{
+	if (pc >= w->v8_start && pc < w->v8_end)
+		return true;
+	return w->v8_object != OFFCPU_NO_OBJECT && object_at(w, pc) == w->v8_object;
 }
 
 enum { ROW_NONE, ROW_FOUND, ROW_OF_OTHERS /* the table is another file's by now */ };

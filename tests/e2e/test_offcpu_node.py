@@ -73,12 +73,15 @@ def test_ways(node, target, record, tmp_path, way):
         assert kinds[0] == "native" and kinds[-1] == "native" and "stub" in kinds
 
 
-@pytest.mark.parametrize("source", ["auto", "proc"])
-def test_waits_that_are_not_over(node, target, record, tmp_path, source):
-    """They are read at the end, or by looking at the thread, without BPF: what hangs is among them."""
+@pytest.mark.parametrize("source, way", [("auto", "reads"), ("proc", "wait")])
+def test_waits_that_are_not_over(node, target, record, tmp_path, source, way):
+    """
+    They are read at the end, or by looking at the thread, without BPF: what hangs is among them. /proc does not show the register that libuv
+    has its frame by when it reads on x86_64.
+    """
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    t = target(node, *tier_options(node, "interpreted"), STACKS, "callback", "reads", fifo)
+    t = target(node, *tier_options(node, "interpreted"), STACKS, "callback", way, fifo)
     expected = truth(t)
     with open(fifo, "r+b", buffering=0):
         rows = rows_of(record("--json", f"--source={source}", "-p", t.settle().pid).finish(), t.pid, state="S")

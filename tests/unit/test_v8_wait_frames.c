@@ -206,6 +206,24 @@ static void test_code(void **state)
 	assert_true(without > 0);
 }
 
+/* Builtins that V8 has mapped once more: what lies between the two is none of its file. */
+static void test_describe_copies(void **state)
+{
+	struct map_entry entries[] = {
+		{.start = 0x3ff000, .end = 0x400000, .offset = 0x2000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
+		{.start = 0x400000, .end = 0x401000, .offset = 0, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
+		{.start = 0x402000, .end = 0x404000, .offset = 0x2000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
+		{.start = 0x7f0000000000, .end = 0x7f0000001000, .offset = 0x3000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
+	};
+	const struct maps maps = {.data = entries, .len = 4};
+	struct offcpu_v8 v8;
+
+	assert_true(v8_wait_frames_describe(&m.layout, &maps, &v8));
+	assert_int_equal(v8.code_start, 0x400000);
+	assert_int_equal(v8.code_end, 0x404000);
+	assert_true(v8.has_copies);
+}
+
 /* Optimised code that V8 has left since: nobody knows any more what was inlined. */
 static void test_left_code(void **state)
 {
@@ -225,7 +243,7 @@ static void test_describe(void **state)
 	struct map_entry entries[] = {
 		{.start = 0x400000, .end = 0x401000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
 		{.start = 0x401000, .end = 0x402000, .perms = MAP_PERM_READ, .inode = 7, .path = "/usr/bin/node"},
-		{.start = 0x402000, .end = 0x403000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
+		{.start = 0x402000, .end = 0x403000, .offset = 0x2000, .perms = MAP_PERM_EXEC, .inode = 7, .path = "/usr/bin/node"},
 		{.start = 0x403000, .end = 0x404000, .perms = MAP_PERM_EXEC, .inode = 8, .path = "/usr/lib/libc.so"},
 	};
 	const struct maps maps = {.data = entries, .len = 4}, none = {0};
@@ -242,6 +260,7 @@ static void test_describe(void **state)
 	assert_int_equal(v8.shared_name, 2);
 	assert_int_equal(v8.shared_script, 4);
 	assert_int_equal(v8.type_shared, V8MAKE_TYPE_SHARED);
+	assert_false(v8.has_copies);
 	assert_false(v8_wait_frames_describe(&m.layout, &none, &v8));
 	m.layout.facts[V8_SHARED_SCRIPT] = 56; /* behind what is read */
 	assert_false(v8_wait_frames_describe(&m.layout, &maps, &v8));
@@ -258,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_names), TEST(test_marks), TEST(test_moved), TEST(test_code), TEST(test_left_code), TEST(test_describe),
+		TEST(test_describe_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,21 +45,54 @@ bool v8_is_made_code(const struct maps *maps, uint64_t pc)
 	return entry && entry->perms & MAP_PERM_EXEC && is_anonymous(entry);
 }
 
-bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, uint64_t *start, uint64_t *end)
+static bool is_code_of(const struct map_entry *file, const struct map_entry *entry)
+{
+	return entry->perms & MAP_PERM_EXEC && is_same_file(file, entry);
+}
+
+/* How far it is from where it would be if it were mapped together with the other one. */
+static uint64_t distance_between(const struct map_entry *a, const struct map_entry *b)
+{
+	const uint64_t base = a->start - a->offset, other = b->start - b->offset;
+
+	return base > other ? base - other : other - base;
+}
+
+/*
+ * V8 may map its builtins once more for each heap, to have them near the code that it makes there. Of two mappings of the same part of the
+ * file that one is the copy which is farther from the others.
+ */
+static bool is_copy(const struct maps *maps, const struct map_entry *file, const struct map_entry *entry)
+{
+	for (size_t i = 0; i < maps->len; i++) {
+		const struct map_entry *other = &maps->data[i];
+
+		if (is_code_of(file, other) && other->offset < entry->offset + (entry->end - entry->start) &&
+		    entry->offset < other->offset + (other->end - other->start) && distance_between(other, file) < distance_between(entry, file))
+			return true;
+	}
+	return false;
+}
+
+bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, struct v8_code_range *out)
 {
 	const struct map_entry *file = maps_find(maps, layout->facts[V8_CODE]);
 
-	*start = *end = 0;
+	*out = (struct v8_code_range){0};
 	for (size_t i = 0; file && i < maps->len; i++) {
 		const struct map_entry *entry = &maps->data[i];
 
-		if (!(entry->perms & MAP_PERM_EXEC) || !is_same_file(file, entry))
+		if (!is_code_of(file, entry))
 			continue;
-		if (!*end)
-			*start = entry->start;
-		*end = entry->end;
+		if (is_copy(maps, file, entry)) {
+			out->has_copies = true;
+			continue;
+		}
+		if (!out->end)
+			out->start = entry->start;
+		out->end = entry->end;
 	}
-	return *end;
+	return out->end;
 }
 
 /* Whether the code may be V8's, by where it is; what has unwind information was not passed by its frame pointer. */
@@ -67,7 +100,7 @@ static bool is_code(const struct v8_layout *layout, const struct maps *maps, uin
 {
 	const struct map_entry *file = maps_find(maps, layout->facts[V8_CODE]), *entry = maps_find(maps, pc);
 
-	*is_builtin = file && entry && entry->perms & MAP_PERM_EXEC && is_same_file(file, entry);
+	*is_builtin = file && entry && is_code_of(file, entry);
 	return *is_builtin || v8_is_made_code(maps, pc);
 }
 

@@ -42,8 +42,14 @@ struct v8_places {
 /* Code in no file: where V8 is, that is what it compiled. */
 bool v8_is_made_code(const struct maps *maps, uint64_t pc);
 
-/* From the first to the last of what its file has as code. False: that is not mapped. */
-bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, uint64_t *start, uint64_t *end);
+/* From the first to the last of what its file has as code. */
+struct v8_code_range {
+	uint64_t start, end;
+	bool has_copies; /* parts of the file are mapped as code elsewhere, too */
+};
+
+/* False: it is not mapped. */
+bool v8_find_code(const struct v8_layout *layout, const struct maps *maps, struct v8_code_range *out);
 
 /* Where the frames of a stack are found. */
 struct v8_process {

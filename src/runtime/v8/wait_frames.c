@@ -49,7 +49,7 @@ static bool find_slot(uint64_t bytes, uint32_t *out)
 bool v8_wait_frames_describe(const struct v8_layout *layout, const struct maps *maps, struct offcpu_v8 *out)
 {
 	const uint64_t *facts = layout->facts;
-	uint64_t start, end;
+	struct v8_code_range code;
 	struct offcpu_v8 v8 = {
 		.map_type = (uint32_t)facts[V8_MAP_TYPE],
 		.type_function_first = (uint32_t)facts[V8_TYPE_FUNCTION_FIRST],
@@ -65,12 +65,13 @@ bool v8_wait_frames_describe(const struct v8_layout *layout, const struct maps *
 		  find_slot(facts[V8_FP_BYTECODE_OFFSET], &v8.frame_offset) &&
 		  find_word(facts[V8_FUNCTION_SHARED], &v8.function_shared) &&
 		  find_word(facts[V8_SHARED_NAME], &v8.shared_name) && find_word(facts[V8_SHARED_SCRIPT], &v8.shared_script) &&
-		  v8_find_code(layout, maps, &start, &end);
+		  v8_find_code(layout, maps, &code);
 
 	if (!ok)
 		return false;
-	v8.code_start = start;
-	v8.code_end = end;
+	v8.code_start = code.start;
+	v8.code_end = code.end;
+	v8.has_copies = code.has_copies;
 	*out = v8;
 	return true;
 }
