@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -680,10 +681,13 @@ bool offcpu_probe_finds_code(const struct offcpu_probe *probe)
 	return probe->finds_code;
 }
 
-/* BPF does not wait for other threads of ours that change the map. */
+/*
+ * BPF does not wait for other threads of ours that change the map. Such a one may itself have to wait for a CPU, for as long as others use it: a
+ * second at most is waited for it.
+ */
 int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struct offcpu_file *out)
 {
-	enum { TRIES = 1000 };
+	enum { TRIES = 2000, AT_ONCE = 1000 };
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
 	probe->skel->bss->asked_file.address = (uintptr_t)address;
@@ -692,7 +696,10 @@ int offcpu_probe_identify(struct offcpu_probe *probe, const void *address, struc
 			return -errno;
 		if ((int)run.retval != -EBUSY)
 			break;
-		sched_yield();
+		if (i < AT_ONCE)
+			sched_yield();
+		else
+			poll(NULL, 0, 1);
 	}
 	*out = probe->skel->bss->asked_file.file;
 	out->page = 0;
