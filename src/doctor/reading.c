@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "doctor/check.h"
+
+enum { MAX_SETTLE_MS = 200 }; /* until the patient sleeps, on a busy machine */
 
 static int fail(struct err *err, int code)
 {
@@ -124,9 +127,16 @@ static int try_syscall(struct doctor *doctor, const char **how, struct err *err)
 	return try_text(&doctor->patient, "syscall", err);
 }
 
+/* Of a thread that is on a CPU just now the kernel tells nothing: the patient may be on its way to sleep. */
 static int try_stack(struct doctor *doctor, const char **how, struct err *err)
 {
-	return try_text(&doctor->patient, "stack", err);
+	int rc = try_text(&doctor->patient, "stack", err);
+
+	for (unsigned i = 0; rc == -ENODATA && i < MAX_SETTLE_MS; i++) {
+		poll(NULL, 0, 1);
+		rc = try_text(&doctor->patient, "stack", err);
+	}
+	return rc;
 }
 
 /* Signals tell of processes that /proc may hide. */
