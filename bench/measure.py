@@ -3,7 +3,6 @@
 
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -44,9 +43,9 @@ def launcher():
 class Sample:
     """One run of a command: wall and processor time in ms, peak memory in MiB. `late`: it was ended at the limit."""
 
-    def __init__(self, argv, stdin="/dev/null", limit=120, env=None):
+    def __init__(self, argv, stdin="/dev/null", limit=120, env=None, stdout="/dev/null"):
         done = subprocess.run(
-            [launcher(), str(limit), stdin, *map(str, argv)],
+            [launcher(), str(limit), stdin, stdout, *map(str, argv)],
             stdout=subprocess.PIPE,
             check=True,
             env={**ENV, **(env or {})},
@@ -61,24 +60,12 @@ def median(samples, what="wall"):
     return statistics.median(getattr(sample, what) for sample in samples)
 
 
-def children_cpu():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-class Run:
-    """One command's wall and processor time in s, and its exit code. Its output goes to a file: nobody else wakes while it runs."""
+class Run(Sample):
+    """With what it wrote, which goes to a file: nobody else wakes while it runs."""
 
     def __init__(self, argv, env=None):
-        with tempfile.TemporaryFile() as out:
-            before = children_cpu()
-            start = time.perf_counter()
-            self.code = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env
-            ).returncode
-            self.wall = time.perf_counter() - start
-            self.cpu = children_cpu() - before
-            out.seek(0)
+        with tempfile.NamedTemporaryFile() as out:
+            super().__init__(argv, env=env, stdout=out.name)
             self.out = out.read()
 
     @property
@@ -126,7 +113,7 @@ def compare_gaps(title, target, rounds, argvs):
     found = {}
     for tool, taken in rows.items():
         gaps, runs = zip(*taken)
-        gap, wall, cpu = statistics.median(gaps), median(runs) * 1000, median(runs, "cpu") * 1000
+        gap, wall, cpu = statistics.median(gaps), median(runs), median(runs, "cpu")
         print(f"  {tool:32} {gap:10.0f} {max(gaps):10.0f} {wall:12.1f} {cpu:10.1f}")
         found[tool] = runs, gap, wall
     return found

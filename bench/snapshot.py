@@ -4,21 +4,11 @@
 import os
 import shutil
 import statistics
-import subprocess
 from pathlib import Path
 
 from measure import Run, Sample, compiled, disturbed, figure, left_out, median, undisturbed
 from stints import Stints
 from harness import Target, built, command, wait_until, state, tids
-
-
-def peak_mib(argv):
-    """Peak resident memory, read while the command waits for somebody to take its output."""
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as proc:
-        proc.stdout.read(1)
-        status = Path(f"/proc/{proc.pid}/status").read_text()
-        proc.stdout.read()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def gdb(pid):
@@ -67,7 +57,7 @@ def measure_gaps(target, rounds_of):
             gap, run = disturbed(target, argv(target.pid))
             gaps.append(gap)
             runs.append(run)
-        rows[tool] = (gaps, [run.wall * 1000 for run in runs], runs)
+        rows[tool] = (gaps, [run.wall for run in runs], runs)
     return rows
 
 
@@ -77,7 +67,6 @@ def bench_threads(rounds, count=1000):
     try:
         noise = undisturbed(target, rounds)
         rows = measure_gaps(target, lambda tool: 2 if tool == "gdb" else rounds)
-        peak = peak_mib(command(target.pid, "--json"))
     finally:
         target.end()
     print(f"  {'':24} {'gap median':>10} {'gap worst':>10} {'wall median':>12}")
@@ -100,6 +89,7 @@ def bench_threads(rounds, count=1000):
     held = [run.capture for run in rows["stakeout --stop=all"][2]]
     per_thread = statistics.median(c["max_pause_us"] / c["threads"] for c in held)
     figure(f"--stop=all: at most 15 µs of stop a thread: {per_thread:.1f} µs (median)", per_thread <= 15)
+    peak = max(run.peak for run in rows["stakeout --json"][2])
     figure(f"peak memory under 64 MiB plus the copied stacks: {peak:.1f} MiB with them", peak < 64)
 
 
@@ -130,7 +120,7 @@ def bench_naming(rounds, count=100):
                     gap = int(target.ask("gap")) / 1e6
                     stints.read()
                 taken = stints.of("stakeout")
-                rows[kind].append((gap, max(taken, default=0), sum(taken), run.wall * 1000))
+                rows[kind].append((gap, max(taken, default=0), sum(taken), run.wall))
     finally:
         target.end()
     print(f"  {'':17} {'gap':>13} {'longest stint':>15} {'all stints':>13} {'wall':>15}   (median and worst)")
@@ -176,7 +166,7 @@ def bench_without_debug_files(rounds, count=1000):
         settle(target, running=1)
         enter = ["nsenter", "-m", "-t", str(target.pid)]
         ours, theirs = (
-            statistics.median(Run([*enter, *argv]).wall * 1000 for _ in range(rounds))
+            statistics.median(Run([*enter, *argv]).wall for _ in range(rounds))
             for argv in (command(target.pid), ["eu-stack", "-p", str(target.pid)])
         )
     finally:
@@ -213,13 +203,12 @@ def bench_many(count=10000):
     try:
         settle(target, running=1)
         run = Run(command(target.pid, "--json"))
-        peak = peak_mib(command(target.pid, "--json"))
     finally:
         target.end()
     capture = run.capture
     print(
-        f"  {run.wall * 1000:.0f} ms, {capture['threads']} threads, {capture['stopped_threads']} stopped, "
-        f"consistent: {capture['consistent']}, peak {peak:.0f} MiB"
+        f"  {run.wall:.0f} ms, {capture['threads']} threads, {capture['stopped_threads']} stopped, "
+        f"consistent: {capture['consistent']}, peak {run.peak:.0f} MiB"
     )
     figure(f"{count} threads work: exit {run.code}", run.code in (0, 3) and capture["threads"] >= count)
 
