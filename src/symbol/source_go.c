@@ -173,7 +173,7 @@ static unsigned count_good_trees(const struct go_source *source, const struct in
 				continue;
 			if (!read_inlined(t, layout, &f, tree, v.value, &inlined) || !is_plausible(t, &inlined))
 				return 0;
-			good++;
+			good += (const uint8_t *)inlined.name != t->names.data; /* which zeros lead to, too */
 		}
 	}
 	return good;

@@ -29,7 +29,8 @@ struct tracing {
 	struct snapshot *snap;
 	struct runtimes runtimes;
 	bool runtimes_found; /* before threads were looked at, for this snapshot */
-	const struct snapshot *go_snap; /* the one that is being taken, if it may be of a Go program */
+	const struct snapshot *go_snap; /* the one that is being taken, if it may be of a Go program, */
+	struct go_heap go_heap;		/* whose heap is there */
 	struct modules_options files;
 	bool no_runtimes;
 	bool no_waits;
@@ -187,7 +188,7 @@ static bool find_runtimes(void *arg, struct snapshot *snap)
 			    target_open_files(t->target, &t->files, NULL) == 0 && runtimes_init(&t->runtimes, t->target);
 	if (t->runtimes_found && t->locals)
 		runtimes_want_locals(&t->runtimes);
-	t->go_snap = snap->arch->word == 8 && go_copies_are_likely(snap->arch, &snap->maps) ? snap : NULL;
+	t->go_snap = snap->arch->word == 8 && go_copies_are_likely(snap->arch, &snap->maps, &t->go_heap) ? snap : NULL;
 	return t->go_snap || (t->runtimes_found && t->runtimes.len);
 }
 
@@ -204,7 +205,7 @@ static void read_runtimes(void *arg, pid_t tid, const struct user_regs *regs, st
 
 	runtimes_read(&t->runtimes, tid, mem);
 	if (t->go_snap)
-		go_copies_read(t->go_snap->arch, &t->go_snap->maps, regs, mem);
+		go_copies_read(t->go_snap->arch, &t->go_snap->maps, &t->go_heap, regs, mem);
 }
 
 /* A process that is about to be captured. */

@@ -21,6 +21,7 @@ static const uint64_t heap_size = UINT64_C(1) << 36; /* farther from where the h
 struct thread {
 	const struct arch *arch;
 	const struct maps *maps;
+	const struct go_heap *heap;
 	struct mem *mem;
 	struct regs regs;
 	uint64_t m;
@@ -38,22 +39,48 @@ static bool read_at(struct mem *mem, uint64_t base, unsigned offset, uint64_t *o
 	return true;
 }
 
-/*
- * How far behind where the heap begins: the runtime asks for 0x00c000000000 on x86_64 and 0x004000000000 on aarch64, and
- * where that is taken for N << 40 more.
- */
-static uint64_t heap_offset(const struct arch *arch, uint64_t address)
+static bool is_in_heap(const struct go_heap *heap, uint64_t address)
 {
-	const uint64_t start = arch->id == ARCH_X86_64 ? 0xc000000000 : 0x4000000000, high = UINT64_C(0x7f) << 40;
-
-	return (address & ~high) - start;
+	return (address & heap->mask) - heap->start < heap_size;
 }
 
-bool go_copies_are_likely(const struct arch *arch, const struct maps *maps)
+/* The runtime asks for 0x00c000000000 on x86_64 and 0x004000000000 on aarch64, and where that is taken for N << 40 more. */
+static struct go_heap preferred_heap(const struct arch *arch)
 {
+	return (struct go_heap){.start = arch->id == ARCH_X86_64 ? 0xc000000000 : 0x4000000000, .mask = ~(UINT64_C(0x7f) << 40)};
+}
+
+/*
+ * Since 1.26 the heap is anywhere below one or two bits less than programs can have: far from what the kernel places, and above what is there by choice,
+ * such as Java's heap. It is reserved in arenas, of which only a part can be written to.
+ */
+static bool is_random_heap(const struct arch *arch, const struct maps *maps, size_t first)
+{
+	const uint64_t arena = UINT64_C(64) << 20, least = UINT64_C(1) << 36, most = UINT64_C(1) << (arch->id == ARCH_X86_64 ? 46 : 47);
+	const uint64_t start = maps->data[first].start;
+	uint64_t end = start;
+	bool writes = false;
+
+	if (start % arena || start < least)
+		return false;
+	for (size_t i = first; i < maps->len && !maps->data[i].inode && maps->data[i].start == end; i++) {
+		end = maps->data[i].end;
+		writes |= maps->data[i].perms & MAP_PERM_WRITE;
+	}
+	return writes && end <= most && end % arena == 0;
+}
+
+bool go_copies_are_likely(const struct arch *arch, const struct maps *maps, struct go_heap *heap)
+{
+	*heap = preferred_heap(arch);
 	for (size_t i = 0; i < maps->len; i++)
-		if (!maps->data[i].inode && heap_offset(arch, maps->data[i].start) == 0)
+		if (!maps->data[i].inode && (maps->data[i].start & heap->mask) == heap->start)
 			return true;
+	for (size_t i = 0; i < maps->len; i++)
+		if (!maps->data[i].inode && is_random_heap(arch, maps, i)) {
+			*heap = (struct go_heap){.start = maps->data[i].start, .mask = UINT64_MAX};
+			return true;
+		}
 	return false;
 }
 
@@ -145,7 +172,7 @@ static bool read_kept(struct thread *t, uint64_t goroutine, uint64_t depth)
 static bool may_be_kept(const struct thread *t, uint64_t goroutine, uint64_t depth)
 {
 	return depth && depth % WORD == 0 && depth <= GO_C_DEPTH_MAX && goroutine % WORD == 0 &&
-	       heap_offset(t->arch, goroutine) < heap_size;
+	       is_in_heap(t->heap, goroutine);
 }
 
 /* The goroutine of the thread's own stack, which C has put there when it took the register. */
@@ -167,7 +194,7 @@ static bool may_be_saved(const struct thread *t, uint64_t g0)
 
 	if (!g0 || g0 % WORD)
 		return false;
-	if (heap_offset(t->arch, g0) < heap_size)
+	if (is_in_heap(t->heap, g0))
 		return true;
 	map = g0 % STATIC_ALIGN ? NULL : maps_find(t->maps, g0);
 	return map && (map->perms & MAP_PERM_WRITE) && map != maps_find(t->maps, t->regs.r[t->arch->dwarf_sp]);
@@ -200,9 +227,9 @@ static void find_on_stack(struct thread *t)
 	}
 }
 
-void go_copies_read(const struct arch *arch, const struct maps *maps, const struct user_regs *regs, struct mem *mem)
+void go_copies_read(const struct arch *arch, const struct maps *maps, const struct go_heap *heap, const struct user_regs *regs, struct mem *mem)
 {
-	struct thread t = {.arch = arch, .maps = maps, .mem = mem};
+	struct thread t = {.arch = arch, .maps = maps, .heap = heap, .mem = mem};
 
 	if (!arch_to_dwarf(arch, regs, &t.regs))
 		return;

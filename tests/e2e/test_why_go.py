@@ -66,7 +66,7 @@ def test_network(waits, source):
 
 WORDS = [
     r"(threads wait|waits) for work: no goroutine is ready",
-    r"waits on behalf of goroutines for events of epoll fd \d+: .*2 sockets \(1 listening\)",
+    r"waits on behalf of goroutines for events of epoll fd \d+: .*2 sockets \(1 listening\)(, 1 eventfd)?",
     r"waits for its next look at the threads of Go \(sysmon\)(, for another .* at most)?",
     r"waits? for a goroutine that is locked to the thread, and not ready",
     r"waits for threads to start for Go \(templateThread\)",

@@ -21,6 +21,7 @@ struct gomake {
 	bool pie;             /* pointers are in relocations only */
 	bool no_module;       /* no runtime.moduledata */
 	unsigned gofunc_word; /* of runtime.moduledata; 0: where the release has it */
+	const char *first;    /* name, instead of an empty one; then a word before that of go:func.* leads to zeros */
 	uint16_t machine;     /* 0: EM_X86_64 */
 	const char *leaf;     /* instead of main.(*T[int]).leaf */
 	uint8_t leaf_flags;
@@ -40,7 +41,7 @@ enum {
 	GOMAKE_MODULE = 0x780,
 	GOMAKE_DYNAMIC = 0x980,
 	GOMAKE_RELA = 0xa00,
-	GOMAKE_SHDRS = 0xd00,
+	GOMAKE_SHDRS = 0xd00, /* zeros, if there are none */
 	GOMAKE_CODE = 0x1000,
 	GOMAKE_CODE_SIZE = 0x180,
 	GOMAKE_CODE_BSS = 0x20000, /* with what is not in the file: as much as real programs have */
@@ -125,7 +126,7 @@ struct gomake_names {
 
 static inline void gomake_names(struct gomake *g, size_t base, struct gomake_names *n)
 {
-	gomake_string(g, base, "");
+	gomake_string(g, base, g->first ? g->first : "");
 	n->outer = gomake_string(g, base, "main.outer");
 	n->mid = gomake_string(g, base, "main.mid");
 	n->inner = gomake_string(g, base, "main.inner");
@@ -229,6 +230,8 @@ static inline void gomake_module(struct gomake *g, const size_t *tables)
 			gomake_pointer(g, GOMAKE_TEXT + 0x180);
 		else if (word == gofunc)
 			gomake_pointer(g, GOMAKE_BASE + GOMAKE_GOFUNC);
+		else if (g->first && word == gofunc - 2)
+			gomake_pointer(g, GOMAKE_BASE + GOMAKE_SHDRS);
 		else
 			gomake_word(g, word < gofunc ? 0x11 : 0);
 	}

@@ -89,7 +89,10 @@ static struct world *create(const struct arch *arch, bool old)
 
 static void read_all(struct world *w)
 {
-	go_copies_read(w->arch, &w->maps, &w->regs, &w->mem);
+	struct go_heap heap;
+
+	assert_true(go_copies_are_likely(w->arch, &w->maps, &heap));
+	go_copies_read(w->arch, &w->maps, &heap, &w->regs, &w->mem);
 }
 
 static size_t count_read(const struct world *w, size_t from, size_t to)
@@ -239,7 +242,9 @@ static void expect_likely(const struct arch *arch, uint64_t start, uint64_t inod
 	struct map_entry map = {.start = start, .end = start + 4096, .inode = inode, .path = ""};
 	struct maps maps = {.data = &map, .len = 1};
 
-	assert_int_equal(go_copies_are_likely(arch, &maps), likely);
+	struct go_heap heap;
+
+	assert_int_equal(go_copies_are_likely(arch, &maps, &heap), likely);
 }
 
 static void test_likely(void **state)
@@ -250,6 +255,39 @@ static void test_likely(void **state)
 	expect_likely(&arch_aarch64, 0x4000000000, 0, true);
 	expect_likely(&arch_aarch64, 0x4000000000, 7, false);
 	expect_likely(&arch_aarch64, 0x4000001000, 0, false);
+}
+
+/* As of 1.26: not where it begins, but an arena after all can be written to. */
+static void expect_random(const struct arch *arch, uint64_t start, uint64_t len, bool writes, bool likely)
+{
+	const uint64_t mib = 1 << 20;
+	struct map_entry map[] = {
+		{.start = start, .end = start + 8 * mib, .path = ""},
+		{.start = start + 8 * mib, .end = start + 12 * mib, .perms = MAP_PERM_READ | (writes ? MAP_PERM_WRITE : 0), .path = ""},
+		{.start = start + 12 * mib, .end = start + len, .path = ""},
+		{.start = start + len + mib, .end = start + len + 2 * mib, .path = ""},
+	};
+	struct maps maps = {.data = map, .len = 4};
+	struct go_heap heap;
+
+	assert_int_equal(go_copies_are_likely(arch, &maps, &heap), likely);
+	if (likely)
+		assert_true(heap.start == start && heap.mask == UINT64_MAX);
+}
+
+static void test_random_heap(void **state)
+{
+	const uint64_t arena = 64 << 20;
+
+	expect_random(&arch_aarch64, 0x3ad548000000, arena, true, true);
+	expect_random(&arch_aarch64, 0x3ad548000000, 3 * arena, true, true);
+	expect_random(&arch_aarch64, 0x7ad548000000, arena, true, true);
+	expect_random(&arch_x86_64, 0x3ad548000000, arena, true, true);
+	expect_random(&arch_x86_64, 0x7ad548000000, arena, true, false); /* the kernel may have placed it */
+	expect_random(&arch_aarch64, 0x3ad548000000, arena, false, false);
+	expect_random(&arch_aarch64, 0x3ad549000000, arena, true, false);
+	expect_random(&arch_aarch64, 0x3ad548000000, arena - 4096, true, false);
+	expect_random(&arch_aarch64, 0x700000000, arena, true, false); /* Java's, below 32 GiB */
 }
 
 int main(void)
@@ -263,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_not_a_goroutine),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_likely),
+		cmocka_unit_test(test_random_heap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,12 @@ static struct wait wait_in(const char *const *names)
 	struct stack stack = {.data = frames};
 	struct trace_thread t = {.thread = &blocked, .user = &stack, .wait = {.kind = WAIT_NOTHING}};
 
+	bool found;
+
 	for (; *names && stack.len < DEEPEST; names++)
 		frames[stack.len++].symbol = *names;
-	assert_int_equal(go_wait_find(&t), t.wait.kind != WAIT_NOTHING);
+	found = go_wait_find(&t);
+	assert_int_equal(found, t.wait.kind != WAIT_NOTHING);
 	return t.wait;
 }
 

@@ -101,6 +101,12 @@ static void test_place_of_trees_moves(void **state)
 		check((struct gomake){.release = 26, .ptr_size = 8, .gofunc_word = word});
 }
 
+/* Another word may lead to zeros, and these to the first name. */
+static void test_zeros_are_no_trees(void **state)
+{
+	check((struct gomake){.release = 26, .ptr_size = 8, .first = "main.first"});
+}
+
 /* Without runtime.moduledata an inlined function has no name, but its lines are not given to the function around it. */
 static void test_unknown_inlined_calls(void **state)
 {
@@ -316,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_layouts),
 		cmocka_unit_test(test_place_of_trees_moves),
+		cmocka_unit_test(test_zeros_are_no_trees),
 		cmocka_unit_test(test_unknown_inlined_calls),
 		cmocka_unit_test(test_unknown_start_of_code),
 		cmocka_unit_test(test_not_go),
