@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio_ext.h>
 #include <string.h>
 #include <time.h>
 
@@ -92,7 +91,6 @@ int event_writer_start(struct event_writer *writer, FILE *out, struct recording 
 	*writer = (struct event_writer){.out = out, .recording = recording};
 	if (!out)
 		return 0;
-	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread at a time, and millions of small writes */
 	head = recording_head(recording);
 	block_broken_pipe(&before);
 	atomic_store(&writer->error, -report_offcpu_events_begin(&head, out));

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/signals.h"
 #include "kernel/mmap_watch.h"
+#include "offcpu/record/events.h"
 #include "offcpu/record/late_places.h"
+#include "offcpu/record/notes.h"
 #include "offcpu/naming.h"
 #include "offcpu/feed/process_reader.h"
 #include "offcpu/feed/remaps.h"
@@ -35,22 +36,7 @@ enum {
 	EVENTS_BYTES = 16 << 20,
 	MAX_ROWS = 1 << 20,
 	MAX_STACK_BYTES = 64 << 20,
-	MAX_EVENTS = 1 << 18, /* that nobody has taken yet */
 	HEAD_START_NS = 40000000, /* of who makes tables: the first waits need some */
-	MADE_NOTES = 8, /* on names of code made at run time */
-};
-
-struct event {
-	struct wait_row row; /* as it was then */
-	char name[OFFCPU_COMM + 1];
-	uint64_t start_ns;
-	uint64_t duration_ns;
-	uint64_t runnable_ns;
-	bool unfinished;
-};
-
-struct events {
-	VEC_FIELDS(struct event);
 };
 
 struct recording {
@@ -77,13 +63,8 @@ struct recording {
 	struct mmap_watch *mmaps; /* NULL: not permitted; tables then come after the first stack that lacks them */
 	struct remaps remaps;
 
-	pthread_mutex_t lock; /* guards events, notes and reads_failed */
-	struct events events;
-
-	atomic_ullong events_lost;
-	struct arena *arena; /* of notes */
-	VEC(const char *) notes;
-	uint64_t reads_failed; /* of ring, sums or open waits, or hidden processes: nobody knows what is missing */
+	struct record_events events;
+	struct record_notes notes;
 	struct offcpu_naming_options names;
 };
 
@@ -95,74 +76,17 @@ static void cleanup_recording(struct recording **r)
 		watch_destroy(&(*r)->watch);
 }
 
-/* Tells the report what is missing, and why. */
-static void note(struct recording *r, const char *what, const char *why)
-{
-	const char *text;
-
-	pthread_mutex_lock(&r->lock);
-	text = arena_printf(r->arena, "%s: %s", what, why);
-	if (text)
-		vec_push(&r->notes, text);
-	pthread_mutex_unlock(&r->lock);
-}
-
-/* Waits may be missing. */
-static void note_failed_read(struct recording *r, const char *what, const char *why)
-{
-	note(r, what, why);
-	pthread_mutex_lock(&r->lock);
-	r->reads_failed++;
-	pthread_mutex_unlock(&r->lock);
-}
-
 static void take_wait(struct recording *r, const void *record, size_t len)
 {
 	const struct wait_row *row = waits_add_wait(r->waits, record, len);
-	const struct offcpu_wait *wait = record;
-	struct event event;
 
-	if (!row || !r->options.events)
-		return;
-	event.row = *row;
-	memcpy(event.name, row->name, sizeof(event.name));
-	event.start_ns = wait->start_ns;
-	event.duration_ns = wait->duration_ns;
-	event.runnable_ns = wait->runnable_ns;
-	event.unfinished = wait->flags & OFFCPU_UNFINISHED;
-	pthread_mutex_lock(&r->lock);
-	if (r->events.len >= MAX_EVENTS || !vec_push(&r->events, event))
-		atomic_fetch_add(&r->events_lost, 1);
-	pthread_mutex_unlock(&r->lock);
+	if (row && r->options.events)
+		record_events_add(&r->events, row, record);
 }
 
 bool recording_take_events(struct recording *r, offcpu_event_fn take, void *arg)
 {
-	struct events events;
-	bool ok = true;
-
-	pthread_mutex_lock(&r->lock);
-	events = r->events;
-	r->events = (struct events){0};
-	pthread_mutex_unlock(&r->lock);
-	for (size_t i = 0; take && ok && i < events.len; i++) {
-		struct event *event = &events.data[i];
-		struct offcpu_row row;
-		struct offcpu_event out = {
-			.time_ns = r->epoch_ns + (int64_t)event->start_ns,
-			.duration_ns = event->duration_ns,
-			.runnable_ns = event->runnable_ns,
-			.unfinished = event->unfinished,
-			.what = &row,
-		};
-
-		event->row.name = event->name;
-		ok = offcpu_naming_row(r->naming, &event->row, &row);
-		if (ok)
-			take(arg, &out);
-	}
-	vec_deinit(&events);
-	return ok;
+	return record_events_take(&r->events, r->naming, r->epoch_ns, take, arg);
 }
 
 static uint32_t what_to_ask(uint32_t kind)
@@ -228,7 +152,7 @@ static void *read_records(void *arg)
 	while (rc == 0 && !atomic_load(&r->ending))
 		rc = offcpu_probe_poll(r->probe, POLL_MS, take_record, r);
 	if (rc < 0) /* the end reads once more */
-		note_failed_read(r, "records may be missing, reading them failed", strerror(-rc));
+		record_notes_add_failed_read(&r->notes, "records may be missing, reading them failed", strerror(-rc));
 	return NULL;
 }
 
@@ -299,7 +223,7 @@ static int watch_process(struct recording *r, pid_t pid, bool asked_for, struct 
 	if (r->reading)
 		process_reader_ask(r->processes, pid, REQUEST_READ);
 	else if (process_reader_read(r->processes, pid, &why) < 0 && asked_for)
-		note(r, "no user stacks of one process", why.msg);
+		record_notes_add(&r->notes, "no user stacks of one process", why.msg);
 	return 0;
 }
 
@@ -369,7 +293,7 @@ static int find_hidden(struct recording *r, struct err *err)
 		if (!offcpu_probe_is_hidden(r->probe, pid) || !process_lives(pid))
 			continue;
 		err_set(&why, ENOENT, "BPF's task iterator does not list process %d", (int)pid);
-		note_failed_read(r, "waits of one process may be missing", why.msg);
+		record_notes_add_failed_read(&r->notes, "waits of one process may be missing", why.msg);
 		hidden++;
 	}
 	return hidden && hidden == r->options.watch.npids ? err_set(err, ENOENT, "%s", why.msg) : 0;
@@ -383,22 +307,21 @@ static void settle_for_less(struct recording *r)
 	const bool at_switch = strcmp(offcpu_probe_method(r->probe), "switch") == 0;
 
 	if (passed_over)
-		note(r,
-		     at_switch ? "stacks are taken at every switch, which costs much more"
-			       : "stacks are taken by a kprobe, which costs more",
-		     passed_over);
+		record_notes_add(&r->notes,
+				 at_switch ? "stacks are taken at every switch, which costs much more" : "stacks are taken by a kprobe, which costs more",
+				 passed_over);
 	if (user && r->options.watch.user_stacks) {
-		note(r, "no user stacks", user);
+		record_notes_add(&r->notes, "no user stacks", user);
 		r->names.no_user_stacks = user;
 		r->options.watch.user_stacks = r->options.watch.runtimes = false;
 	}
 	if (kernel && r->options.watch.kernel_stacks) {
-		note(r, "no kernel stacks", kernel);
+		record_notes_add(&r->notes, "no kernel stacks", kernel);
 		r->names.no_kernel_stacks = kernel;
 		r->options.watch.kernel_stacks = false;
 	}
 	if (kernel && r->options.watch.wakers)
-		note(r, "an interrupt that ends a wait is mistaken for the thread that it hit", kernel);
+		record_notes_add(&r->notes, "an interrupt that ends a wait is mistaken for the thread that it hit", kernel);
 }
 
 static int start_threads(struct recording *r, struct err *err)
@@ -462,10 +385,9 @@ int recording_start(const struct recording_options *options, struct err *err, st
 		return err_set(err, ENOMEM, "out of memory");
 	r->watch.ops = &recording_ops;
 	r->options = *options;
-	pthread_mutex_init(&r->lock, NULL);
 	late_places_init(&r->late_places);
-	r->arena = arena_create();
-	if (!r->arena)
+	record_events_init(&r->events);
+	if (!record_notes_init(&r->notes))
 		return err_set(err, ENOMEM, "out of memory");
 	rc = process_check_numbers(err);
 	if (rc == 0)
@@ -495,7 +417,7 @@ int recording_start(const struct recording_options *options, struct err *err, st
 	if (!r->naming || !r->programs)
 		return err_set(err, ENOMEM, "out of memory");
 	if (r->options.watch.user_stacks && mmap_watch_create(&why, &r->mmaps) < 0) /* before maps are read */
-		note(r, "code that is mapped later is known only after a first wait in it", why.msg);
+		record_notes_add(&r->notes, "code that is mapped later is known only after a first wait in it", why.msg);
 	rc = watch(r, err);
 	if (rc == 0)
 		rc = offcpu_probe_start(r->probe, err);
@@ -545,10 +467,8 @@ static void recording_destroy(struct watch *watch)
 	mmap_watch_destroy(r->mmaps);
 	remaps_deinit(&r->remaps);
 	offcpu_probe_destroy(r->probe);
-	vec_deinit(&r->notes);
-	arena_destroy(r->arena);
-	vec_deinit(&r->events);
-	pthread_mutex_destroy(&r->lock);
+	record_notes_deinit(&r->notes);
+	record_events_deinit(&r->events);
 	free(r);
 }
 
@@ -575,7 +495,7 @@ struct offcpu_profile recording_head(const struct recording *r)
 static struct watch_progress recording_progress(struct watch *watch)
 {
 	struct recording *r = (struct recording *)watch;
-	uint64_t lost = process_reader_counts(r->processes).lost + atomic_load(&r->events_lost);
+	uint64_t lost = process_reader_counts(r->processes).lost + atomic_load(&r->events.lost);
 
 	for (int i = 0; i < OFFCPU_LOSSES; i++)
 		lost += offcpu_probe_loss(r->probe, i);
@@ -597,12 +517,12 @@ static bool add_losses(const struct recording *r, struct offcpu_profile *out)
 	const struct offcpu_loss others[] = {
 		{"rows_over_limit", waits_lost(r->waits)},
 		{"stacks_over_limit", waits_stacks_lost(r->waits)},
-		{"events_over_limit", atomic_load(&r->events_lost)},
+		{"events_over_limit", atomic_load(&r->events.lost)},
 		{"mappings_over_limit", tables.mappings},
 		{"files_over_limit", tables.objects},
 		{"jit_processes_over_limit", tables.jit_processes},
 		{"requests_over_limit", process_reader_counts(r->processes).lost + not_asked},
-		{"reads_failed", r->reads_failed},
+		{"reads_failed", r->notes.reads_failed},
 	};
 	bool ok = true;
 
@@ -641,11 +561,11 @@ static void take_unfinished(struct recording *r)
 	size_t n = 0, nran = 0;
 
 	if (offcpu_probe_ran(r->probe, &err, &ran, &nran) < 0)
-		note(r, "the time that threads were on a CPU is not known", err.msg);
+		record_notes_add(&r->notes, "the time that threads were on a CPU is not known", err.msg);
 	if (unfinished_read(r->probe, r->tables, &options, &why, &unfinished) < 0)
-		note(r, "waits that are not over have no stacks", why.msg);
+		record_notes_add(&r->notes, "waits that are not over have no stacks", why.msg);
 	if (offcpu_probe_stop(r->probe, &err, &open, &n) < 0)
-		note_failed_read(r, "waits that are not over are missing", err.msg);
+		record_notes_add_failed_read(&r->notes, "waits that are not over are missing", err.msg);
 	end_threads(r);
 	offcpu_probe_poll(r->probe, 0, take_record, r); /* what was still in the ring */
 	for (size_t i = 0; i < nran; i++)
@@ -676,7 +596,7 @@ static void recording_stop(struct watch *watch)
 	take_unfinished(r);
 	rc = offcpu_probe_sums(r->probe, take_sums, r->waits);
 	if (rc < 0)
-		note_failed_read(r, "waits are missing, their sums cannot be read", strerror(-rc));
+		record_notes_add_failed_read(&r->notes, "waits are missing, their sums cannot be read", strerror(-rc));
 	programs_read_waiting(r->programs, r->waits);
 }
 
@@ -700,52 +620,28 @@ static void add_notes(struct recording *r, const struct offcpu_profile *profile)
 	if (processes.gone) {
 		snprintf(why, sizeof(why), "%" PRIu64 " %s had ended before the maps could be read", processes.gone,
 			 processes.gone == 1 ? "process" : "processes");
-		note(r, "user stacks may end early", why);
+		record_notes_add(&r->notes, "user stacks may end early", why);
 	}
 	if (remaps) {
 		snprintf(why, sizeof(why), "%" PRIu64 " %s faster than could be read", remaps,
 			 remaps == 1 ? "note of a new mapping came" : "notes of new mappings came");
-		note(r, "user stacks may end early", why);
+		record_notes_add(&r->notes, "user stacks may end early", why);
 	}
 	if (processes.denied) {
 		snprintf(why, sizeof(why), "the maps of %" PRIu64 " %s cannot be read; the rows say why", processes.denied,
 			 processes.denied == 1 ? "process" : "processes");
-		note(r, "user stacks end early", why);
+		record_notes_add(&r->notes, "user stacks end early", why);
 	}
-}
-
-struct made_notes {
-	struct recording *recording;
-	size_t told, left_out;
-};
-
-/* Many processes may give much the same reason. */
-static void add_made_note(void *arg, const char *text)
-{
-	struct made_notes *notes = arg;
-	struct recording *r = notes->recording;
-	const char *own = arena_intern(r->arena, text);
-
-	for (size_t i = 0; own && i < r->notes.len; i++)
-		if (r->notes.data[i] == own)
-			return;
-	if (own && notes->told < MADE_NOTES && vec_push(&r->notes, own))
-		notes->told++;
-	else
-		notes->left_out++;
 }
 
 /* Notes why code made at run time may lack names. */
 static void add_made_notes(struct recording *r)
 {
-	struct made_notes notes = {.recording = r};
-	char why[64];
+	struct few_notes few = {.notes = &r->notes};
 
-	tables_notes(r->tables, add_made_note, &notes);
-	runtime_processes_notes(r->runtimes, add_made_note, &notes);
-	snprintf(why, sizeof(why), "%zu more %s not shown", notes.left_out, notes.left_out == 1 ? "note is" : "notes are");
-	if (notes.left_out)
-		note(r, "names of code made at run time", why);
+	tables_notes(r->tables, few_notes_add, &few);
+	runtime_processes_notes(r->runtimes, few_notes_add, &few);
+	few_notes_end(&few, "names of code made at run time");
 }
 
 /* What is left to read of processes, and to walk, once. */
@@ -794,10 +690,7 @@ static int recording_finish(struct watch *watch, struct err *err, struct offcpu_
 		return err_set(err, ENOMEM, "out of memory");
 	add_notes(r, out);
 	add_made_notes(r);
-	for (size_t i = 0; i < r->notes.len; i++)
-		if (!vec_push(&out->notes, r->notes.data[i]))
-			return err_set(err, ENOMEM, "out of memory");
-	return 0;
+	return record_notes_give(&r->notes, out) ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 static const struct watch_ops recording_ops = {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "kernel/offcpu_probe.h"
 #include "model/offcpu.h"
+#include "offcpu/record/events.h"
 #include "offcpu/watch.h"
 
 /*
@@ -32,11 +33,7 @@ struct watch *recording_watch(struct recording *recording); /* the recording its
 /* What is known from the start: the profile without waits, duration, losses and notes. Owns nothing. */
 struct offcpu_profile recording_head(const struct recording *recording);
 
-/*
- * Calls `take` for each wait since the last call, in the order of their ends; NULL: they are dropped. False when memory is
- * exhausted.
- */
-typedef void (*offcpu_event_fn)(void *arg, const struct offcpu_event *event);
+/* As record_events_take(). */
 bool recording_take_events(struct recording *recording, offcpu_event_fn take, void *arg);
 
 #endif
