@@ -12,8 +12,8 @@
 enum { FILE_PASS_WORDS = 1024 /* of bits; more descriptors or inodes share them */ };
 
 struct file_pass {
-	__u32 target_tgid; /* the descriptors of this one that have wanted numbers; 0: */
-	__u32 any_fifo;	   /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos */
+	__u32 target_tid; /* the descriptors of this thread that have wanted numbers; 0: */
+	__u32 any_fifo;	  /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos */
 	__u64 wanted[FILE_PASS_WORDS]; /* a bit for each number; some that are not wanted have the same one */
 
 	/* Of the thread that is looked at. */

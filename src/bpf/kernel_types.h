@@ -176,6 +176,13 @@ struct vm_area_struct {
 	struct mm_struct *vm_mm;
 };
 
+/* A page fault, in the memory of the function that handles it. */
+struct vm_fault {
+	struct vm_area_struct *vma;
+	unsigned long pgoff;   /* in the file */
+	unsigned long address; /* of the page */
+};
+
 typedef struct {
 	unsigned int counter;
 } atomic_t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Which descriptors lead to what: writes a struct file_record for each that is wanted, of one process or of all, in one read. /proc/PID/fd takes
+ * Which descriptors lead to what: writes a struct file_record for each that is wanted, of one thread or of all, in one read. /proc/PID/fd takes
  * a system call for each descriptor of each process of the machine. Numbers of processes are those of the first pid namespace: to name the types
  * that tell others would double the time that it takes to load this.
  */
@@ -43,7 +43,7 @@ static void begin_thread(struct task_struct *task)
 	pass.thread = task->pid;
 	pass.tgid = task->tgid;
 	pass.table = table;
-	pass.passed_over = task->flags & PF_KTHREAD || is_again || (pass.target_tgid && pass.tgid != pass.target_tgid);
+	pass.passed_over = task->flags & PF_KTHREAD || is_again || (pass.target_tid && pass.thread != pass.target_tid);
 	BPF_CORE_READ_STR_INTO(&pass.comm, task, group_leader, comm);
 }
 
@@ -53,7 +53,7 @@ static void begin_thread(struct task_struct *task)
  */
 static __u32 may_be_wanted(__u32 fd, struct file *file)
 {
-	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tgid ? is_wanted(fd) : !(file->f_mode & FMODE_LSEEK));
+	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tid ? is_wanted(fd) : !(file->f_mode & FMODE_LSEEK));
 }
 
 /* All eventfds have the same name. A file may have it, too, but in a directory: what has no path is its own parent. */
@@ -71,7 +71,7 @@ static __u32 is_eventfd(const struct dentry *dentry)
 	return name.first == all.first && name.rest == all.rest && BPF_CORE_READ(dentry, d_parent) == dentry;
 }
 
-/* Of one process: a fifo has a path, which /proc tells. */
+/* Of one thread: a fifo has a path, which /proc tells. */
 static void take_kind(struct file *file)
 {
 	const struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
@@ -93,15 +93,15 @@ static __u32 take_file(struct file *file)
 	__u32 type;
 
 	record.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
-	if (!pass.target_tgid && !pass.any_fifo && !is_wanted(record.inode))
+	if (!pass.target_tid && !pass.any_fifo && !is_wanted(record.inode))
 		return 0;
 	type = BPF_CORE_READ_BITFIELD_PROBED(inode, i_mode) & TYPE_OF_INODE;
 	record.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
 	record.place = (__u64)inode;
 	record.count = 0;
-	if (pass.target_tgid)
+	if (pass.target_tid)
 		take_kind(file);
-	return record.kind && (record.kind == FILE_PIPE || pass.target_tgid || is_wanted(record.inode));
+	return record.kind && (record.kind == FILE_PIPE || pass.target_tid || is_wanted(record.inode));
 }
 
 SEC("iter/task_file")

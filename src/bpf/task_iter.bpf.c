@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "bpf/entry_regs.bpf.h"
+#include "bpf/kernel_sp.bpf.h"
 #include "bpf/left_cpu.bpf.h"
 #include "bpf/task.bpf.h"
 #include "bpf/task_record.h"
@@ -62,15 +63,6 @@ static void take_registers(struct task_struct *task)
 	record.segments[1] = task->thread.es;
 	record.segments[2] = task->thread.fsindex;
 	record.segments[3] = task->thread.gsindex;
-#endif
-}
-
-static __u64 kernel_sp(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return task->thread.sp;
-#else
-	return BPF_CORE_READ((struct task_struct___arm64 *)task, thread.cpu_context.sp);
 #endif
 }
 
@@ -170,6 +162,7 @@ static void take_place(struct task_struct *task)
 
 	record.task = (__u64)task;
 	record.start_ns = task->start_time;
+	record.files = (__u64)BPF_CORE_READ(task, files);
 	if (bpf_core_field_exists(task->thread_info.cpu)) {
 		record.cpu = task->thread_info.cpu;
 		record.flags |= TASK_HAS_CPU;

@@ -51,6 +51,7 @@ struct task_record {
 	__u64 nivcsw;
 	__u64 runs; /* how often it got a CPU */
 	__u64 mm; /* identity of the address space: changes with exec */
+	__u64 files; /* identity of the table of descriptors, which a thread may have for itself; 0: none */
 	__u64 off_cpu_ns;
 	__s64 syscall_nr; /* -1: not in a system call */
 	__u64 syscall_arg0;
@@ -77,6 +78,6 @@ struct task_record {
 	__u64 regs[TASK_RECORD_REGS];
 };
 
-static_assert(sizeof(struct task_record) == 224 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
+static_assert(sizeof(struct task_record) == 232 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "capture/take.h"
 
-static besides_gatherer *const gatherers[] = {gather_descriptors, gather_file_locks, gather_thread_facts};
+static besides_gatherer *const gatherers[] = {gather_descriptors, gather_file_locks, gather_thread_facts, gather_handlers};
 
 /* Not if it was woken: then what it waited for has come, and what was read may be of after that. */
 static bool is_blocked_still(const struct observation *o, const struct snap_thread *t)

@@ -31,6 +31,7 @@ typedef int besides_gatherer(struct besides *all, size_t n);
 besides_gatherer gather_descriptors;  /* descriptors.c */
 besides_gatherer gather_file_locks;   /* file_locks.c */
 besides_gatherer gather_thread_facts; /* thread_facts.c */
+besides_gatherer gather_handlers;	      /* handlers.c; marks no threads: a process says itself what it does for signals */
 
 /* Of threads in these snapshots; `capture` and `snap` are set. What cannot be had is told in notes. 0, or -ENOMEM with a sentence. */
 int besides_gather(struct besides *all, size_t n, struct err *err);

@@ -12,8 +12,10 @@
 #include "capture/take.h"
 #include "kernel/window_look.h"
 #include "proc/cgroup.h"
+#include "proc/clocks.h"
 #include "proc/task.h"
 #include "target/ask.h"
+#include "target/outsiders.h"
 #include "target/sharers.h"
 
 enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
@@ -157,6 +159,18 @@ static bool is_emulator(const char *exe)
 	return name && ((strncmp(name, "/qemu-", 6) == 0 && strncmp(name, "/qemu-system-", 13) != 0) || strstr(name, "-binfmt-"));
 }
 
+static void read_clocks(const struct capture *c, struct snapshot *snap)
+{
+	struct clock_offsets offsets;
+
+	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
+	snap->monotonic_ahead_ns = snap->boottime_ahead_ns = CLOCK_UNKNOWN;
+	if (!clock_offsets_of(&c->target->process, &offsets))
+		return;
+	snap->monotonic_ahead_ns = offsets.monotonic_ns;
+	snap->boottime_ahead_ns = (int64_t)(clock_ns(CLOCK_BOOTTIME) - monotonic_ns()) + offsets.boottime_ns;
+}
+
 /* The process as a whole: names, map, vDSO. */
 static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 {
@@ -174,7 +188,7 @@ static int describe(struct capture *c, struct snapshot *snap, struct err *err)
 	snap->kernel_thread = info.kernel_thread;
 	snap->partial = c->options.tids;
 	snap->taken_at_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	snap->taken_at_monotonic_ns = (int64_t)monotonic_ns();
+	read_clocks(c, snap);
 	snap->capture.method = c->options.stop == STOP_ALL ? "ptrace" : c->observer->name;
 	snap->capture.stop_mode = c->options.stop == STOP_ALL ? "all" : c->options.stop == STOP_NONE ? "none" : c->options.stop == STOP_HOLD ? "hold" : "auto";
 	if (c->observer_note[0] && c->options.stop != STOP_ALL)
@@ -223,6 +237,14 @@ static void deinit(struct take *take)
 	snapshot_destroy(take->snap);
 }
 
+static void find_owners_elsewhere(const struct process *process, struct snapshot *snap)
+{
+	struct sharers sharers;
+
+	sharers_find(process, snap, &sharers);
+	outsiders_find(process, &sharers, snap);
+}
+
 static void end(struct take *take, uint64_t start, struct snapshot **out)
 {
 	if (take->rc == 0)
@@ -231,7 +253,7 @@ static void end(struct take *take, uint64_t start, struct snapshot **out)
 		finish(take);
 		take_kernel_text(take->snap);
 		find_inner_tids(take->capture, take->snap);
-		sharers_find(&take->capture->target->process, take->snap);
+		find_owners_elsewhere(&take->capture->target->process, take->snap);
 		take->snap->capture.capture_ns = monotonic_ns() - start;
 		*out = steal_ptr(take->snap);
 	}

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "capture/besides.h"
 #include "capture/blocking.h"
+#include "capture/fd_tables.h"
 #include "capture/looking.h"
 #include "capture/peers.h"
 #include "capture/take.h"
@@ -24,6 +25,7 @@ enum {
 /* A thread in such a call, and the memory that its arguments lead to. */
 struct blocked {
 	size_t at; /* of the snapshot's threads */
+	uint64_t table; /* that it has for itself, see capture/fd_tables.h */
 	const struct blocking_call *call;
 	struct memory_job memory;
 };
@@ -61,14 +63,18 @@ static size_t room_for(const struct memory_job *job)
 	return (job->len + 7) / 8 * 8;
 }
 
-static int find_blocked(const struct snapshot *snap, struct blockeds *out)
+static int find_blocked(const struct besides *besides, struct blockeds *out)
 {
+	const struct fd_tables tables = fd_tables_of(besides);
+	const struct snapshot *snap = besides->snap;
+
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
 		struct blocked b = {.at = i, .call = blocking_call_of(snapshot_arch_of(snap, t), t)};
 
 		if (!b.call)
 			continue;
+		b.table = fd_tables_own(&tables, t);
 		b.memory = memory_of(b.call, &t->syscall);
 		if (room_for(&b.memory) > MOST_MEMORY - out->bytes)
 			b.memory.len = 0;
@@ -80,9 +86,9 @@ static int find_blocked(const struct snapshot *snap, struct blockeds *out)
 }
 
 /* All of it at once. */
-static int read_memory(struct looking *l, struct blockeds *all)
+static int read_memory(struct besides *b, struct blockeds *all)
 {
-	struct bulk *bulk = all->bytes ? take_add_bulk(l->snap, all->bytes, 0) : NULL;
+	struct bulk *bulk = all->bytes ? take_add_bulk(b->snap, all->bytes, 0) : NULL;
 	uint8_t *dst = bulk ? bulk->data : NULL;
 	VEC(struct memory_job) jobs = {0};
 	size_t n = 0;
@@ -99,7 +105,7 @@ static int read_memory(struct looking *l, struct blockeds *all)
 		if (job->len)
 			jobs.data[jobs.len++] = *job;
 	}
-	memory_copy(&l->besides->capture->target->memory, jobs.data, jobs.len);
+	memory_copy(&b->capture->target->memory, jobs.data, jobs.len);
 	for (size_t i = 0; i < all->len; i++)
 		if (all->data[i].memory.len)
 			all->data[i].memory = jobs.data[n++];
@@ -112,6 +118,7 @@ static int read_memory(struct looking *l, struct blockeds *all)
 /* A path that does not begin at the root begins in a directory, which is a descriptor or the working directory. */
 static int find_path(struct looking *l, const struct blocked *b, const struct snap_syscall *syscall, struct snap_wait *out)
 {
+	const struct process *process = &l->besides->capture->target->process;
 	const char *path = (const char *)b->memory.dst;
 	const size_t len = b->memory.done ? strnlen(path, b->memory.done) : 0;
 	struct descriptor dir = {0};
@@ -126,7 +133,7 @@ static int find_path(struct looking *l, const struct blocked *b, const struct sn
 	if (b->call->has_directory && (int)syscall->args[b->call->other] != AT_FDCWD) {
 		if (looking_at(l, (int)syscall->args[b->call->other], &dir) < 0)
 			return -ENOENT;
-	} else if (process_working_directory(&l->besides->capture->target->process, base, sizeof(base)) > 0) {
+	} else if (process_working_directory(process, out->tid, base, sizeof(base)) > 0) {
 		dir.name = base;
 	}
 	out->path = dir.name ? arena_printf(l->snap->arena, "%s/%.*s", strcmp(dir.name, "/") == 0 ? "" : dir.name, (int)len, path)
@@ -217,6 +224,19 @@ static int find_either(struct looking *l, const struct blocking_call *call, cons
 	return looking_at(l, (int)t->syscall.args[out->kind == WAIT_WRITE ? call->other : call->arg], &out->on);
 }
 
+/*
+ * pread() and the like have one of their own. In 32-bit programs two arguments make it up, behind padding on some architectures; preadv2() may mean
+ * that of the file, by -1.
+ */
+static int64_t offset_of(const struct arch *arch, const struct blocking_call *call, const struct snap_syscall *syscall, int64_t of_file)
+{
+	if (strncmp(call->name, "pread", 5) != 0 && strncmp(call->name, "pwrite", 6) != 0)
+		return of_file;
+	if (arch->word != 8)
+		return -1;
+	return (int64_t)syscall->args[3] == -1 ? of_file : (int64_t)syscall->args[3];
+}
+
 /* What it waits for, as far as it can be told. -ENOENT: it waits for nothing like that any more. */
 static int look_at_call(struct looking *l, const struct blocked *b, const struct snap_thread *t, struct snap_wait *out)
 {
@@ -245,8 +265,10 @@ static int look_at_call(struct looking *l, const struct blocked *b, const struct
 	rc = looking_at(l, (int)syscall->args[b->call->arg], &out->on);
 	if (rc == 0 && b->call->kind == WAIT_ACCEPT)
 		looking_listens(l, &out->on);
-	if (rc == 0 && out->on.kind == DESCRIPTOR_FILE && (strncmp(b->call->name, "pread", 5) == 0 || strncmp(b->call->name, "pwrite", 6) == 0))
-		out->on.offset = (int64_t)syscall->args[3];
+	if (rc == 0 && b->call->kind == WAIT_WRITE && out->on.kind == DESCRIPTOR_PIPE && (out->on.flags & O_ACCMODE) == O_RDONLY)
+		out->kind = WAIT_READ; /* vmsplice() goes by the end that it is given */
+	if (rc == 0 && out->on.kind == DESCRIPTOR_FILE)
+		out->on.offset = offset_of(snapshot_arch_of(l->snap, t), b->call, syscall, out->on.offset);
 	return rc;
 }
 
@@ -263,7 +285,7 @@ static bool fits(const struct blocking_call *call, const struct descriptor *d)
 static int gather_of_thread(struct looking *l, const struct blocked *b)
 {
 	const struct snap_thread *t = &l->snap->threads.data[b->at];
-	struct snap_wait wait = {.tid = t->tid, .kind = b->call->kind, .on = {.fd = -1, .offset = -1, .left_ns = -1}};
+	struct snap_wait wait = {.tid = t->tid, .kind = b->call->kind, .own_table = b->table, .on = {.fd = -1, .offset = -1, .left_ns = -1}};
 	int rc = look_at_call(l, b, t, &wait);
 
 	if (rc == -ENOMEM)
@@ -323,21 +345,55 @@ static int look_ahead(struct looking *l, const struct blockeds *all)
 	return rc;
 }
 
-static int gather_of_process(struct looking *l)
+/* Of threads that have the same table. */
+static int gather_of_table(struct looking *l, const struct blockeds *blocked)
 {
-	struct blockeds blocked = {0};
-	int rc = find_blocked(l->snap, &blocked);
+	int rc = look_ahead(l, blocked);
 
 	if (rc == 0)
-		rc = read_memory(l, &blocked);
-	if (rc == 0)
-		rc = look_ahead(l, &blocked);
-	if (rc == 0)
-		rc = read_epolls(l, &blocked);
-	for (size_t i = 0; rc == 0 && i < blocked.len; i++)
-		rc = gather_of_thread(l, &blocked.data[i]);
-	vec_deinit(&blocked);
+		rc = read_epolls(l, blocked);
+	for (size_t i = 0; rc == 0 && i < blocked->len; i++)
+		rc = gather_of_thread(l, &blocked->data[i]);
 	return rc == 0 ? looking_find_sockets(l) : rc;
+}
+
+/* Moves those that have this table to `out`. */
+static int take_those_of(struct blockeds *all, uint64_t table, struct blockeds *out)
+{
+	size_t kept = 0;
+
+	out->len = 0;
+	if (!vec_reserve(out, all->len))
+		return -ENOMEM;
+	for (size_t i = 0; i < all->len; i++)
+		if (all->data[i].table == table)
+			out->data[out->len++] = all->data[i];
+		else
+			all->data[kept++] = all->data[i];
+	all->len = kept;
+	return 0;
+}
+
+static int gather_of_process(struct besides *b, struct file_source *source, struct sockets *sockets)
+{
+	struct blockeds left = {0}, some = {0};
+	int rc = find_blocked(b, &left);
+
+	if (rc == 0)
+		rc = read_memory(b, &left);
+	while (rc == 0 && left.len) {
+		const uint64_t table = left.data[0].table;
+		struct looking l = {.besides = b, .snap = b->snap, .first = b->snap->waits.len, .source = source, .sockets = sockets};
+
+		l.tid = table ? b->snap->threads.data[left.data[0].at].tid : 0;
+		rc = take_those_of(&left, table, &some);
+		if (rc == 0)
+			rc = gather_of_table(&l, &some);
+		looking_deinit(&l);
+	}
+	vec_deinit(&left);
+	vec_deinit(&some);
+	return rc;
 }
 
 int gather_descriptors(struct besides *all, size_t n)
@@ -346,12 +402,8 @@ int gather_descriptors(struct besides *all, size_t n)
 	struct file_source source = {0};
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct looking l = {.besides = &all[i], .snap = all[i].snap, .source = &source, .sockets = &sockets};
-
-		rc = gather_of_process(&l);
-		looking_deinit(&l);
-	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = gather_of_process(&all[i], &source, &sockets);
 	sockets_close(&sockets);
 	if (rc == 0)
 		rc = find_peers(all, n, &source);

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "capture/besides.h"
+#include "capture/fd_tables.h"
 #include "capture/take.h"
 #include "proc/descriptors.h"
 #include "target/filesystems.h"
@@ -66,7 +67,7 @@ static void read_wish(struct waiter *w, const struct snap_thread *t)
 	lock->end = w->has_range && wish.l_len ? lock->start + (uint64_t)wish.l_len - 1 : UINT64_MAX;
 }
 
-static int add_waiter(struct gathering *g, struct besides *b, size_t at, const struct descriptors *dirs)
+static int add_waiter(struct gathering *g, struct besides *b, size_t at, const struct descriptors *dirs, struct mount_list *mounts)
 {
 	const struct snap_thread *t = &b->snap->threads.data[at];
 	struct waiter w = {.besides = b, .at = at, .held = SIZE_MAX, .wait = {.tid = t->tid, .kind = WAIT_FILE_LOCK, .on = {.fd = -1}}};
@@ -75,28 +76,40 @@ static int add_waiter(struct gathering *g, struct besides *b, size_t at, const s
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : 0;
 	w.wait.lock.kind = kind_of_call(b->snap, t);
-	if (w.wait.on.name && w.wait.on.name[0] == '/') /* what else there is may not answer, such as an epoll */
-		(void)file_locks_find_file(&b->capture->target->process, (int)t->syscall.args[0], &w.file);
+	if (w.wait.on.name && w.wait.on.name[0] == '/' && !descriptor_is_device(w.wait.on.name)) /* others, such as an epoll, may not answer */
+		(void)file_locks_find_file(mounts, t->tid, (int)t->syscall.args[0], &w.file);
 	read_wish(&w, t);
 	return vec_push(&g->waiters, w) ? 0 : -ENOMEM;
 }
 
 static int find_waiters(struct gathering *g, struct besides *b)
 {
+	const struct fd_tables tables = fd_tables_of(b);
+	struct mount_list mounts = {.process = &b->capture->target->process};
 	struct descriptors dirs;
+	uint64_t table = 0;
 	bool is_open = false;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < b->snap->threads.len; i++) {
-		if (kind_of_call(b->snap, &b->snap->threads.data[i]) == LOCK_NONE)
+		const struct snap_thread *t = &b->snap->threads.data[i];
+		uint64_t own;
+
+		if (kind_of_call(b->snap, t) == LOCK_NONE)
 			continue;
-		if (!is_open && descriptors_open(&b->capture->target->process, filesystems_is_local_mount, &dirs) < 0)
-			return 0; /* the gatherer of descriptors has said so */
+		own = fd_tables_own(&tables, t);
+		if (is_open && own != table)
+			descriptors_close(&dirs);
+		is_open = is_open && own == table;
+		table = own;
+		if (!is_open && descriptors_open(&b->capture->target->process, own ? t->tid : 0, filesystems_is_local_mount, &dirs) < 0)
+			break; /* the gatherer of descriptors has said so */
 		is_open = true;
-		rc = add_waiter(g, b, i, &dirs);
+		rc = add_waiter(g, b, i, &dirs, &mounts);
 	}
 	if (is_open)
 		descriptors_close(&dirs);
+	mount_list_deinit(&mounts);
 	return rc;
 }
 
@@ -162,7 +175,7 @@ static int keep(const struct gathering *g, struct waiter *w)
 		peers[i] = (struct wait_peer){.pid = held->holders.data[i].pid, .comm = arena_intern(snap->arena, held->holders.data[i].comm)};
 	w->wait.on.peers = peers;
 	w->wait.on.npeers = held ? (uint32_t)held->holders.len : 0;
-	w->wait.on.peers_known = held && held->all && !g->locks.cut;
+	w->wait.on.peers_known = held && held->holders.all && !g->locks.cut;
 	w->wait.on.offset = -1; /* it has nothing to do with that */
 	w->besides->gathered[w->at] = true;
 	return vec_push(&snap->waits, w->wait) ? 0 : -ENOMEM;

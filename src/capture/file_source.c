@@ -3,24 +3,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "capture/take.h"
+#include "proc/descriptors.h"
 #include "proc/family.h"
 #include "proc/holders.h"
 
-/* Not where BPF was refused for the threads, or is not wanted; nor where numbers in /proc are others than the kernel's. */
+bool file_source_may_be_bpf(const struct capture *capture)
+{
+	return strcmp(capture->observer->name, "bpf") == 0 && !capture->observer->slow_why && !capture->unstoppable;
+}
+
 struct open_files *file_source_get(struct file_source *source, const struct capture *capture)
 {
-	const struct observer *observer = capture->observer;
 	struct err why;
 
 	if (source->files || source->refused)
 		return source->files;
-	source->refused = strcmp(observer->name, "bpf") != 0 || observer->slow_why || capture->unstoppable ||
-			  open_files_create(&why, &source->files) < 0;
+	source->refused = !file_source_may_be_bpf(capture) || open_files_create(&why, &source->files) < 0;
 	return source->files;
 }
 
@@ -33,8 +37,10 @@ struct search {
 	struct held *things;
 	size_t n;
 	struct u64map sockets;	   /* by inode, in `things` */
-	struct u64map descriptors; /* of pipes and fifos, by who waits for them */
-	struct u64map places;	   /* of their inodes */
+	struct u64map descriptors; /* of pipes and fifos, by who waits for them, */
+	struct u64map own;	   /* but by inode where that is a thread with a table of its own */
+	struct u64map places;	   /* of their inodes: one thing that is there, */
+	size_t *same;		   /* and for each thing another one there, or itself */
 };
 
 static uint64_t descriptor_key(pid_t pid, uint32_t fd)
@@ -42,14 +48,28 @@ static uint64_t descriptor_key(pid_t pid, uint32_t fd)
 	return (uint64_t)pid << 32 | fd;
 }
 
-static bool put(struct u64map *map, uint64_t key, size_t value)
+/* Most things are of one kind, and go to one map. */
+static bool put(const struct search *s, struct u64map *map, uint64_t key, size_t value)
 {
 	bool created;
-	uint64_t *slot = u64map_put(map, key, &created);
+	uint64_t *slot = map->len || u64map_reserve(map, s->n) ? u64map_put(map, key, &created) : NULL;
 
 	if (slot)
 		*slot = value;
 	return slot;
+}
+
+/* A file system may show the same fifo as several files. */
+static bool put_place(struct search *s, uint64_t place, size_t thing)
+{
+	bool created;
+	uint64_t *slot = s->places.len || u64map_reserve(&s->places, s->n) ? u64map_put(&s->places, place, &created) : NULL;
+
+	if (!slot)
+		return false;
+	s->same[thing] = created ? thing : *slot;
+	*slot = thing;
+	return true;
 }
 
 /* False when memory is exhausted. */
@@ -61,7 +81,9 @@ static bool want(struct search *s, struct open_files *files, bool *any_fifo)
 
 		*any_fifo |= thing->kind == DESCRIPTOR_FIFO;
 		open_files_want(files, thing->inode);
-		if (!put(is_socket ? &s->sockets : &s->descriptors, is_socket ? thing->inode : descriptor_key(thing->pid, (uint32_t)thing->fd), i))
+		if (is_socket ? !put(s, &s->sockets, thing->inode, i)
+		    : thing->own_table ? thing->kind == DESCRIPTOR_PIPE && !put(s, &s->own, thing->inode, i)
+				       : !put(s, &s->descriptors, descriptor_key(thing->pid, (uint32_t)thing->fd), i))
 			return false;
 	}
 	return true;
@@ -71,28 +93,50 @@ static bool want(struct search *s, struct open_files *files, bool *any_fifo)
  * An inode's number is that of another one in another file system: a pipe or fifo is known by the descriptor of who waits for it. For a fifo what
  * files have for their numbers may be others than those of inodes.
  */
+static uint64_t *find_waited_for(const struct search *s, const struct file_record *record)
+{
+	uint64_t *slot = u64map_find(&s->descriptors, descriptor_key((pid_t)record->tgid, record->fd));
+	const struct held *thing = slot && *slot < s->n ? &s->things[*slot] : NULL;
+
+	if (thing && (thing->kind != DESCRIPTOR_PIPE || thing->inode == record->inode))
+		return slot;
+	slot = u64map_find(&s->own, record->inode);
+	thing = slot && *slot < s->n ? &s->things[*slot] : NULL;
+	return thing && thing->pid == (pid_t)record->tgid && thing->fd == (int)record->fd ? slot : NULL;
+}
+
 static bool find_places(struct search *s, const struct open_files *files)
 {
 	const struct file_record *record;
 	size_t pos = 0;
 
 	while ((record = open_files_next(files, &pos))) {
-		uint64_t *slot = record->kind == FILE_PIPE ? u64map_find(&s->descriptors, descriptor_key((pid_t)record->tgid, record->fd)) : NULL;
-		const struct held *thing = slot && *slot < s->n ? &s->things[*slot] : NULL;
+		uint64_t *slot = record->kind == FILE_PIPE ? find_waited_for(s, record) : NULL;
 
-		if (!thing || (thing->kind == DESCRIPTOR_PIPE && thing->inode != record->inode))
+		if (!slot)
 			continue;
-		if (!put(&s->places, record->place, *slot))
+		if (!put_place(s, record->place, *slot))
 			return false;
 		*slot = s->n; /* the same number in the table of another thread is something else */
 	}
 	return true;
 }
 
+static bool add_holder(struct held *thing, const struct file_record *record)
+{
+	struct holder *holder = holders_add(&thing->holders, (pid_t)record->tgid);
+
+	if (!holder)
+		return false;
+	memcpy(holder->comm, record->comm, sizeof(record->comm));
+	holder->reads |= record->mode & FILE_READS;
+	holder->writes |= (record->mode & FILE_WRITES) != 0;
+	return true;
+}
+
 static bool find_holders(const struct search *s, const struct open_files *files)
 {
 	const struct file_record *record;
-	struct holder *holder;
 	size_t pos = 0;
 
 	while ((record = open_files_next(files, &pos))) {
@@ -100,12 +144,11 @@ static bool find_holders(const struct search *s, const struct open_files *files)
 
 		if (!slot)
 			continue;
-		holder = holders_add(&s->things[*slot], (pid_t)record->tgid);
-		if (!holder)
+		if (!add_holder(&s->things[*slot], record))
 			return false;
-		memcpy(holder->comm, record->comm, sizeof(record->comm));
-		holder->reads |= record->mode & FILE_READS;
-		holder->writes |= (record->mode & FILE_WRITES) != 0;
+		for (size_t i = *slot; record->kind != FILE_SOCKET && s->same[i] != i; i = s->same[i])
+			if (!add_holder(&s->things[s->same[i]], record))
+				return false;
 	}
 	return true;
 }
@@ -125,8 +168,8 @@ static int look_again(const struct search *s, struct open_files *files, bool any
 int file_source_holders(struct open_files *files, struct held *things, size_t n)
 {
 	const pid_t newest = process_newest();
-	struct search s = {.things = things, .n = n};
-	bool any_fifo = false, ok = want(&s, files, &any_fifo);
+	struct search s = {.things = things, .n = n, .same = calloc(n + 1, sizeof(*s.same))};
+	bool any_fifo = false, ok = s.same && want(&s, files, &any_fifo);
 	struct err why;
 	int rc = ok ? open_files_of_all(files, any_fifo, &why) : -ENOMEM;
 
@@ -134,11 +177,13 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 		rc = -ENOMEM;
 	if (rc == 0 && (!newest || process_newest() != newest))
 		rc = look_again(&s, files, any_fifo);
-	if (rc == 0)
-		holders_judge(things, n, true);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		holders_judge(&things[i].holders, true);
 	u64map_deinit(&s.sockets);
 	u64map_deinit(&s.descriptors);
+	u64map_deinit(&s.own);
 	u64map_deinit(&s.places);
+	free(s.same);
 	return rc;
 }
 
@@ -155,6 +200,6 @@ bool file_source_describe(const struct file_record *record, struct arena *arena,
 	}
 	out->kind = record->kind == FILE_SOCKET ? DESCRIPTOR_SOCKET : DESCRIPTOR_PIPE;
 	out->inode = record->inode;
-	out->name = arena_printf(arena, "%s:[%llu]", out->kind == DESCRIPTOR_SOCKET ? "socket" : "pipe", (unsigned long long)record->inode);
+	out->name = descriptor_name(out->kind, out->inode, arena);
 	return out->name;
 }

@@ -18,6 +18,9 @@ struct file_source {
 	bool refused;
 };
 
+/* Not where BPF was refused for the threads, or is not wanted; nor where numbers in /proc are others than the kernel's. */
+bool file_source_may_be_bpf(const struct capture *capture);
+
 /* NULL: it cannot be had, or is not to be used; /proc tells the same. */
 struct open_files *file_source_get(struct file_source *source, const struct capture *capture);
 void file_source_deinit(struct file_source *source);

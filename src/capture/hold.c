@@ -406,7 +406,7 @@ int capture_complete_registers(struct capture *c, struct snapshot *snap, struct 
 
 		if (!capture_unmoved(c, threads[i]))
 			moved++;
-		else if (!restart_is_silent(&c->target->process, snap->arch, &threads[i]->syscall))
+		else if (!restart_is_silent(&c->target->process, threads[i]->tid, snap->arch, &threads[i]->syscall))
 			left++;
 		else if (!vec_push(&list, h))
 			rc = take_out_of_memory(&take);

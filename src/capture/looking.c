@@ -41,7 +41,7 @@ static bool open_directories(struct looking *l)
 
 	if (l->is_open || l->refused)
 		return l->is_open;
-	rc = descriptors_open(&l->besides->capture->target->process, filesystems_is_local_mount, &l->dirs);
+	rc = descriptors_open(&l->besides->capture->target->process, l->tid, filesystems_is_local_mount, &l->dirs);
 	l->is_open = rc == 0;
 	l->refused = rc < 0;
 	if (rc == -EACCES || rc == -EPERM)
@@ -81,17 +81,16 @@ static int look(struct looking *l, int fd, struct descriptor *out)
 	return vec_push(&l->seen, *out) ? rc : -ENOMEM;
 }
 
-static size_t count_different(const int *fds, size_t n)
+static bool are_few(const int *fds, size_t n)
 {
 	struct u64map seen = {0};
-	bool created;
-	size_t len;
+	bool created, few;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && seen.len <= FEW_AHEAD; i++)
 		u64map_put(&seen, (uint32_t)fds[i], &created);
-	len = seen.len;
+	few = seen.len <= FEW_AHEAD;
 	u64map_deinit(&seen);
-	return len;
+	return few;
 }
 
 /* What is not shown is looked at in /proc when it is asked for. */
@@ -99,17 +98,20 @@ int looking_ahead(struct looking *l, const int *fds, size_t n)
 {
 	const struct file_record *record;
 	struct open_files *files;
+	pid_t tid = l->tid ? l->tid : l->besides->capture->target->process.mm_tid; /* the main thread may have ended */
 	struct err why;
 	size_t pos = 0;
 
-	if (n <= FEW_AHEAD || (!l->source->files && count_different(fds, n) <= FEW_AHEAD) || !open_directories(l))
+	if (n <= FEW_AHEAD || (!l->source->files && are_few(fds, n)) || !open_directories(l))
 		return 0;
 	files = file_source_get(l->source, l->besides->capture);
 	for (size_t i = 0; files && i < n; i++)
 		if (fds[i] >= 0)
 			open_files_want(files, (uint64_t)fds[i]);
-	if (!files || open_files_of(files, l->snap->pid, &why) < 0)
+	if (!files || open_files_of(files, tid, &why) < 0)
 		return 0;
+	if (!u64map_reserve(&l->known, n) || !u64map_reserve(&l->wanted.by_inode, n))
+		return -ENOMEM;
 	while ((record = open_files_next(files, &pos))) {
 		struct descriptor d;
 		bool created;
@@ -199,7 +201,7 @@ static int add_watched(struct looking *l, struct descriptors_seen *set, const st
 	if (l->socket_device && w->device == l->socket_device) {
 		struct descriptor socket = {.fd = w->fd, .kind = DESCRIPTOR_SOCKET, .inode = w->inode, .events = w->events, .offset = -1, .left_ns = -1};
 
-		socket.name = set->len < MOST_KEPT ? arena_printf(l->snap->arena, "socket:[%llu]", (unsigned long long)w->inode) : NULL;
+		socket.name = set->len < MOST_KEPT ? descriptor_name(DESCRIPTOR_SOCKET, w->inode, l->snap->arena) : NULL;
 		return vec_push(set, socket) ? 0 : -ENOMEM;
 	}
 	rc = looking_add(l, set, w->fd, w->events);
@@ -341,7 +343,7 @@ int looking_find_sockets(struct looking *l)
 		rc = sockets_find(l->sockets, &l->wanted, &l->dirs, l->snap->arena);
 	if (rc == 0 && l->listening.len)
 		rc = sockets_find(l->sockets, &l->listening, &l->dirs, l->snap->arena);
-	for (size_t i = 0; rc == 0 && i < l->snap->waits.len; i++) {
+	for (size_t i = l->first; rc == 0 && i < l->snap->waits.len; i++) {
 		struct snap_wait *w = &l->snap->waits.data[i];
 
 		describe(l, &w->on);

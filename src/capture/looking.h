@@ -8,7 +8,7 @@
 #include "proc/descriptors.h"
 #include "proc/sockets.h"
 
-/* The descriptors of one process: each is looked at once, however many threads wait for it. */
+/* The descriptors of one process, or of a thread that has others: each is looked at once, however many threads wait for it. */
 
 struct descriptors_seen {
 	VEC_FIELDS(struct descriptor);
@@ -30,6 +30,8 @@ struct crowd {
 struct looking {
 	struct besides *besides;
 	struct snapshot *snap;
+	pid_t tid; /* whose table it is; 0: that of the process */
+	size_t first; /* of snap->waits that are for what is in it */
 	struct file_source *source;
 	struct sockets *sockets; /* of the network namespace that was looked at last */
 	struct descriptors dirs;

@@ -20,6 +20,7 @@ static struct thread_facts facts_of(const struct task_record *record)
 		.cpu = record->flags & TASK_HAS_CPU ? (int32_t)record->cpu : -1,
 		.timer_ns = record->flags & TASK_HAS_TIMER ? record->timer_ns : NO_TIMER,
 		.throttled = record->flags & TASK_THROTTLED,
+		.files = record->files,
 	};
 
 	if (task_record_state(record) == 'T' && record->stop_signal <= UINT8_MAX)

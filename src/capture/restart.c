@@ -4,14 +4,14 @@
 #include <string.h>
 
 /* Reading from a socket with SO_RCVTIMEO fails with EINTR; whether it has one cannot be seen from outside. */
-static bool is_socket(const struct process *process, uint64_t fd)
+static bool is_socket(const struct process *process, pid_t tid, uint64_t fd)
 {
 	char link[64];
 
-	return process_fd_link(process, (int)fd, link, sizeof(link)) < 0 || strncmp(link, "socket:", 7) == 0;
+	return process_fd_link(process, tid, (int)fd, link, sizeof(link)) < 0 || strncmp(link, "socket:", 7) == 0;
 }
 
-bool restart_is_silent(const struct process *process, const struct arch *arch, const struct snap_syscall *syscall)
+bool restart_is_silent(const struct process *process, pid_t tid, const struct arch *arch, const struct snap_syscall *syscall)
 {
 	static const char *const silent[] = {
 		"futex", "futex_wait", "futex_waitv", "poll", "ppoll", "select", "pselect6", "nanosleep", "clock_nanosleep",
@@ -24,5 +24,5 @@ bool restart_is_silent(const struct process *process, const struct arch *arch, c
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
 		if (strcmp(call->name, silent[i]) == 0)
 			return true;
-	return (strcmp(call->name, "read") == 0 || strcmp(call->name, "write") == 0) && !is_socket(process, syscall->args[0]);
+	return (strcmp(call->name, "read") == 0 || strcmp(call->name, "write") == 0) && !is_socket(process, tid, syscall->args[0]);
 }

@@ -2,15 +2,19 @@
 /* Of threads that are blocked: which children they wait for, who traces them, which file, object or control group it is about. */
 #include <errno.h>
 #include <linux/wait.h>
+#include <sched.h>
 #include <string.h>
 
 #include "capture/besides.h"
+#include "capture/file_source.h"
 #include "capture/take.h"
+#include "kernel/page_faults.h"
 #include "proc/file_place.h"
 #include "proc/freezer.h"
 #include "proc/relatives.h"
 #include "proc/sysvipc.h"
 #include "proc/task.h"
+#include "target/filesystems.h"
 
 enum {
 	MOST_OTHERS = 64,  /* that are kept of the children */
@@ -19,14 +23,29 @@ enum {
 	MOST_FRAMES = 8,   /* innermost ones that are looked through */
 };
 
+/* Names of functions of the kernel, which are the same ones in equal stacks: what was found out about the last thread may be true for the next. */
+struct kernel_stack {
+	const char *frames[MOST_FRAMES];
+	uint32_t len;
+	bool waits_for_file;
+};
+
 /* A process whose threads are gone through. */
 struct gathering {
+	const struct capture *capture;
 	const struct process *process;
+	struct mount_list mounts; /* of the process */
 	struct snapshot *snap;
 	struct tid_list children; /* of the process, */
 	bool has_children;	  /* once they were listed */
 	unsigned files, cpus;	  /* that were looked at */
+	struct page_faults faults;
+	bool has_faults;	  /* they were asked for */
+	bool can_compare;	  /* kcmp() knows its numbers */
 	const char *frozen;	  /* the control group; NULL: it is not frozen */
+	struct kernel_stack stack; /* of the last thread whose was looked at */
+	const struct syscall_info *last_call; /* likewise, */
+	const struct call_facts *last_facts;  /* and what is gathered for it; NULL: nothing */
 	bool failed;		  /* memory is exhausted */
 };
 
@@ -169,21 +188,21 @@ static void gather_waitid(struct gathering *g, struct snap_thread *t)
 		set_group(g, t, number);
 		break;
 	case P_PIDFD:
-		set_child(g, t, process_of_pidfd(g->process, (int)t->syscall.args[1]));
+		set_child(g, t, process_of_pidfd(g->process, t->tid, (int)t->syscall.args[1]));
 		break;
 	default:
 		break;
 	}
 }
 
-/* It has made no other since: the youngest one. */
+/* The flags of clone3() are in memory. */
 static void gather_vfork(struct gathering *g, struct snap_thread *t)
 {
-	struct tid_list children = {0};
+	const struct syscall_info *call = call_of(g, t);
+	const bool copies = strcmp(call->name, "clone") == 0 && !(t->syscall.args[0] & CLONE_VM);
 
-	if (t->state == 'D' && process_thread_children(g->process, t->tid, &children) == 0 && children.len)
-		set_other(g, t, children.data[children.len - 1]);
-	vec_deinit(&children);
+	if (t->state == 'D')
+		set_other(g, t, process_vforked_child(g->process, t->tid, g->can_compare && !copies));
 }
 
 /* Objects */
@@ -225,19 +244,61 @@ static void gather_room(struct gathering *g, struct snap_thread *t)
 		set_object(g, t, &object);
 }
 
+static bool set_place(struct snap_thread *t, struct file_place place)
+{
+	t->facts.place = place.path;
+	t->facts.filesystem = place.filesystem;
+	t->facts.device = place.device;
+	return true;
+}
+
 /* Its first argument is a descriptor. */
 static void gather_file(struct gathering *g, struct snap_thread *t)
 {
 	struct file_place place;
 
-	if (g->files++ >= MOST_FILES || !file_place_read(g->process, (int)t->syscall.args[0], g->snap->arena, &place))
-		return;
-	t->facts.place = place.path;
-	t->facts.filesystem = place.filesystem;
-	t->facts.device = place.device;
+	if (g->files++ < MOST_FILES && file_place_read(&g->mounts, t->tid, (int)t->syscall.args[0], g->snap->arena, &place))
+		set_place(t, place);
 }
 
-static const struct {
+static bool find_mapped(struct gathering *g, const struct map_entry *map, const char *path, struct file_place *out)
+{
+	return g->files++ < MOST_FILES && file_place_of_device(&g->mounts, map->dev_major, map->dev_minor, path, g->snap->arena, out);
+}
+
+/* The address of the page that a thread waits for; 0: not known. */
+static uint64_t find_fault(struct gathering *g, pid_t tid)
+{
+	struct err why;
+
+	if (!g->has_faults && file_source_may_be_bpf(g->capture))
+		page_faults_of(g->snap->pid, &why, &g->faults);
+	g->has_faults = true;
+	for (size_t i = 0; i < g->faults.len; i++)
+		if (g->faults.data[i].tid == (uint64_t)tid)
+			return g->faults.data[i].address;
+	return 0;
+}
+
+/* The file of which it waits for a page, if that is what it waits for. Where no address tells it, it may be any that is mapped. */
+static bool gather_mapped(struct gathering *g, struct snap_thread *t)
+{
+	const uint64_t address = find_fault(g, t->tid);
+	const struct map_entry *map = address ? maps_find(&g->snap->maps, address) : NULL;
+	struct file_place place;
+
+	if (address)
+		return map && map->inode && find_mapped(g, map, map->path, &place) && set_place(t, place);
+	for (size_t i = 0; i < g->snap->maps.len; i++) {
+		map = &g->snap->maps.data[i];
+		if (map->inode && !filesystems_is_local(map->dev_major, map->dev_minor) && find_mapped(g, map, NULL, &place) &&
+		    wait_medium_of(place.filesystem) != WAIT_DISK)
+			return set_place(t, place);
+	}
+	return false;
+}
+
+static const struct call_facts {
 	const char *name;
 	void (*gather)(struct gathering *g, struct snap_thread *t);
 } calls[] = {
@@ -258,30 +319,83 @@ static const struct {
 	{"mq_timedsend_time64", gather_file},
 };
 
-/* A file that may be waited for: reading from others shows other states, and other functions of the kernel. */
-static bool is_in_file(const struct snap_thread *t, const struct syscall_info *call)
+static bool is_in_file_wait(const struct snap_thread *t)
 {
 	static const char *const functions[] = {"request_wait_answer", "rpc_wait_bit_killable", "p9_client_rpc", "wait_for_response"};
-	bool waits = t->state == 'D';
+	bool waits = false;
 
-	if (!call->args || strncmp(call->args, "fd", 2) != 0 || (call->args[2] && call->args[2] != ','))
-		return false;
 	for (size_t i = 0; !waits && i < sizeof(functions) / sizeof(functions[0]); i++)
 		waits = is_in(t, functions[i]);
 	return waits;
 }
 
+/* It may be a file that it waits for: others show other states, and other functions of the kernel. */
+static bool may_wait_for_file(struct gathering *g, const struct snap_thread *t)
+{
+	struct kernel_stack *last = &g->stack;
+	const uint32_t len = t->nkernel < MOST_FRAMES ? t->nkernel : MOST_FRAMES;
+
+	if (t->state == 'D' || !t->kernel_text)
+		return t->state == 'D';
+	if (len != last->len || memcmp(t->kernel_text, last->frames, len * sizeof(*last->frames)) != 0) {
+		last->waits_for_file = is_in_file_wait(t);
+		last->len = len;
+		memcpy(last->frames, t->kernel_text, len * sizeof(*last->frames));
+	}
+	return last->waits_for_file;
+}
+
+static bool takes_descriptor(const struct syscall_info *call)
+{
+	return call->args && strncmp(call->args, "fd", 2) == 0 && (!call->args[2] || call->args[2] == ',');
+}
+
+/* What its path is on, if it was copied: wait/ compares that with what it waits for, as symbolic links are not followed. */
+static bool gather_path(struct gathering *g, struct snap_thread *t)
+{
+	struct file_place place;
+
+	for (size_t i = 0; i < g->snap->waits.len; i++) {
+		const struct snap_wait *w = &g->snap->waits.data[i];
+
+		if (w->tid != t->tid)
+			continue;
+		if (w->kind != WAIT_OPEN || !w->path || g->files++ >= MOST_FILES || !file_place_of_path(&g->mounts, w->path, g->snap->arena, &place))
+			return false;
+		place.path = NULL; /* which the wait has */
+		return set_place(t, place);
+	}
+	return false;
+}
+
+/* NULL: there are none for this call. Many threads are in the same one. */
+static const struct call_facts *find_facts(struct gathering *g, const struct syscall_info *call)
+{
+	if (call == g->last_call)
+		return g->last_facts;
+	g->last_call = call;
+	g->last_facts = NULL;
+	for (size_t i = 0; !g->last_facts && i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (strcmp(call->name, calls[i].name) == 0)
+			g->last_facts = &calls[i];
+	return g->last_facts;
+}
+
 static bool gather_by_call(struct gathering *g, struct snap_thread *t)
 {
 	const struct syscall_info *call = call_of(g, t);
+	const struct call_facts *facts = call ? find_facts(g, call) : NULL;
 
-	for (size_t i = 0; call && i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (strcmp(call->name, calls[i].name) == 0) {
-			calls[i].gather(g, t);
-			return true;
-		}
-	if (!call || !is_in_file(t, call))
+	if (facts) {
+		facts->gather(g, t);
+		return true;
+	}
+	if (t->state == 'D' && t->syscall.state == SYSCALL_NONE)
+		return gather_mapped(g, t);
+	if (!call || !may_wait_for_file(g, t))
 		return false;
+	if (!takes_descriptor(call))
+		return gather_path(g, t);
 	gather_file(g, t);
 	return true;
 }
@@ -332,13 +446,16 @@ static bool may_be_frozen(const struct snapshot *snap)
 
 static int gather_process(struct besides *b)
 {
-	struct gathering g = {.process = &b->capture->target->process, .snap = b->snap};
+	struct gathering g = {.capture = b->capture, .process = &b->capture->target->process, .snap = b->snap, .can_compare = !b->capture->unstoppable};
 
+	g.mounts.process = g.process;
 	if (may_be_frozen(b->snap))
 		g.frozen = freezer_find(g.process, b->snap->arena);
 	for (size_t i = 0; i < b->snap->threads.len; i++)
 		b->gathered[i] |= gather_thread(&g, &b->snap->threads.data[i]);
 	vec_deinit(&g.children);
+	vec_deinit(&g.faults);
+	mount_list_deinit(&g.mounts);
 	return g.failed ? -ENOMEM : 0;
 }
 

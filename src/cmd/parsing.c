@@ -51,6 +51,7 @@ int parsing_hand_over(struct parsing *parsing, struct err *err)
 
 static int open_report(struct parsing *parsing, struct err *err)
 {
+	static char buffer[64 << 10]; /* reports may have megabytes */
 	_cleanup_close_ int fd = memfd_create("stakeout-report", MFD_CLOEXEC);
 
 	if (fd < 0)
@@ -58,6 +59,7 @@ static int open_report(struct parsing *parsing, struct err *err)
 	parsing->report = fdopen(fd, "w+");
 	if (!parsing->report)
 		return err_set(err, errno, "out of memory");
+	setvbuf(parsing->report, buffer, _IOFBF, sizeof(buffer));
 	steal_fd(&fd);
 	return 0;
 }

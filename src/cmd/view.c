@@ -298,32 +298,33 @@ static int name_stacks(struct view *view, struct tracing *tracing, bool bare, st
 	return vec_push(&view->traces, trace) ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-static int write_why(const struct view *view, FILE *out, bool *deadlock, bool *incomplete)
+static int write_why(const struct view *view, const struct deadlocks *deadlocks, FILE *out, bool *deadlock, bool *incomplete)
 {
 	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
-	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
 
-	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
-		return -ENOMEM;
-	*deadlock = deadlocks.len > 0;
-	*incomplete |= deadlocks.maybe_more;
-	return view->options.format->why(traces, view->traces.len, &deadlocks, &view->options.report, out);
+	*deadlock = deadlocks->len > 0;
+	*incomplete |= deadlocks->maybe_more;
+	return view->options.format->why(traces, view->traces.len, deadlocks, &view->options.report, out);
 }
 
 static int write_report(const struct view *view, FILE *out, bool *deadlock, bool *incomplete)
 {
 	const struct report_format *format = view->options.format;
+	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
+	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
 	int rc = 0;
 
 	waits_find_shared(view->traces.data, view->traces.len);
 	if (view->writer.write)
 		return view->writer.write(view->writer.arg, view, out, deadlock, incomplete);
+	if (!deadlocks_find(traces, view->traces.len, &deadlocks))
+		return -ENOMEM;
 	if (view->options.why)
-		return write_why(view, out, deadlock, incomplete);
+		return write_why(view, &deadlocks, out, deadlock, incomplete);
 	if (format->traces)
-		return format->traces((const struct trace *const *)view->traces.data, view->traces.len, &view->options.report, out);
+		return format->traces(traces, view->traces.len, &deadlocks, &view->options.report, out);
 	for (size_t i = 0; rc == 0 && i < view->traces.len; i++)
-		rc = format->trace(view->traces.data[i], &view->options.report, out);
+		rc = format->trace(traces[i], &deadlocks, &view->options.report, out);
 	return rc;
 }
 

@@ -22,7 +22,7 @@ enum {
 /* What a parser leaves. It may have been made to write anything there. */
 struct watch_board {
 	uint32_t ntold;
-	uint32_t doubt;
+	uint32_t doubt; /* the next round is to be named in any case */
 	uint64_t told[MOST_TOLD_AT_ONCE]; /* what need not be told again */
 	char places[][WATCH_PLACE];       /* in the order of watch.threads */
 };
@@ -92,11 +92,15 @@ static void remember(struct watching *w, uint64_t key)
 		(void)!vec_push(&w->told, key); /* else it is told again */
 }
 
-/* Whether it is to be told now: it was not, and what is told then will be known. */
+/* Whether it is to be told now: it was not, and what is told then will be known. What is too much for one round is left to the next. */
 static bool is_to_be_told(struct watching *w, uint64_t key)
 {
-	if (was_told(w, key) || w->board->ntold >= MOST_TOLD_AT_ONCE)
+	if (was_told(w, key))
 		return false;
+	if (w->board->ntold >= MOST_TOLD_AT_ONCE) {
+		w->board->doubt |= w->told.len + MOST_TOLD_AT_ONCE < MOST_TOLD; /* else it would be told in each round */
+		return false;
+	}
 	w->board->told[w->board->ntold++] = key;
 	return true;
 }
@@ -119,6 +123,7 @@ static void add_notes(struct watching *w, const struct trace *const *traces, siz
 static bool find_fresh(struct watching *w, const struct deadlocks *all, struct deadlocks *fresh)
 {
 	fresh->maybe_more = all->maybe_more;
+	fresh->doubt = all->doubt;
 	for (size_t i = 0; i < all->len; i++) {
 		if (is_to_be_told(w, deadlock_key(&all->data[i])) && !vec_push(fresh, all->data[i]))
 			return false;
@@ -155,7 +160,7 @@ static int write_round(void *arg, const struct view *view, FILE *out, bool *dead
 	add_notes(w, traces, view->traces.len);
 	*deadlock |= all.len > 0;
 	*incomplete |= all.maybe_more;
-	w->board->doubt = all.maybe_more;
+	w->board->doubt |= all.maybe_more && all.doubt == DOUBT_UNPROVED; /* what else is in doubt another look does not tell */
 	for (size_t i = 0; i < w->watch.threads.len; i++)
 		if (w->watch.threads.data[i].seen)
 			watch_name_place(w->watch.threads.data[i].traced, w->board->places[i]);
@@ -166,7 +171,7 @@ static int write_round(void *arg, const struct view *view, FILE *out, bool *dead
 	return rc;
 }
 
-/* The same where nothing has moved: the names are still those of the round before, and so are the waits. */
+/* The same where nothing has changed: the names are still those of the round before, and so are the waits and who can end them. */
 static int write_quiet_round(void *arg, const struct view *view, FILE *out, bool *deadlock, bool *incomplete)
 {
 	struct watching *w = arg;
@@ -252,7 +257,7 @@ static int tell_round(struct watching *w, struct err *err)
 	int rc;
 
 	add_capture_notes(w);
-	if (!w->doubt && w->watch.rounds > 1 && !watch_has_moved(&w->watch)) {
+	if (!w->doubt && w->watch.rounds > 1 && !watch_has_changed(&w->watch)) {
 		w->view->writer = (struct view_writer){.write = write_quiet_round, .arg = w};
 		return view_finish_bare(w->view, err);
 	}

@@ -23,7 +23,7 @@ struct watching {
 	struct watch_board *board;      /* shared with the parser */
 	size_t board_size;
 	bool places_taken; /* from the board, for this round */
-	bool doubt;        /* threads seemed to wait for each other: the next round is looked at in any case */
+	bool doubt;        /* threads seemed to wait for each other, or not all could be told: the next round is looked at in any case */
 };
 
 /* False when memory is exhausted. The arguments must outlive it. */

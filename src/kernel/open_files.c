@@ -66,15 +66,15 @@ static int attach(const struct open_files *files, pid_t tid)
 	return link >= 0 ? link : bpf_link_create(fd, 0, BPF_TRACE_ITER, NULL);
 }
 
-static int run(struct open_files *files, pid_t pid, bool any_fifo, struct err *err)
+static int run(struct open_files *files, pid_t tid, bool any_fifo, struct err *err)
 {
 	struct file_pass *pass = &files->light->bss->pass;
-	_cleanup_close_ int link = attach(files, pid);
+	_cleanup_close_ int link = attach(files, tid);
 	int rc;
 
 	if (link < 0)
 		return loading_explain(err, errno, "attaching the BPF iterator over open files", NULL);
-	pass->target_tgid = (__u32)pid;
+	pass->target_tid = (__u32)tid;
 	pass->any_fifo = any_fifo;
 	rc = loading_read_iterator(link, &files->words, err);
 	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", files->words.len * sizeof(__u64) / sizeof(struct file_record));
@@ -82,9 +82,9 @@ static int run(struct open_files *files, pid_t pid, bool any_fifo, struct err *e
 	return rc;
 }
 
-int open_files_of(struct open_files *files, pid_t pid, struct err *err)
+int open_files_of(struct open_files *files, pid_t tid, struct err *err)
 {
-	return run(files, pid, false, err);
+	return run(files, tid, false, err);
 }
 
 int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
@@ -118,7 +118,7 @@ void open_files_want(struct open_files *files, uint64_t number)
 {
 }
 
-int open_files_of(struct open_files *files, pid_t pid, struct err *err)
+int open_files_of(struct open_files *files, pid_t tid, struct err *err)
 {
 	return err_set(err, ENOTSUP, "built without BPF");
 }

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "bpf/file_record.h"
 
-/* The BPF iterator over open files: descriptors of one process, or of all, in one read. */
+/* The BPF iterator over open files: descriptors of one thread, or of all processes, in one read. */
 struct open_files;
 
 /*
@@ -20,11 +20,13 @@ struct open_files;
 int open_files_create(struct err *err, struct open_files **out);
 void open_files_destroy(struct open_files *files);
 
-/* What the next pass is to show: numbers of descriptors for that over one process, inodes for that over all. */
+/* What the next pass is to show: numbers of descriptors for that over one thread, inodes for that over all. */
 void open_files_want(struct open_files *files, uint64_t number);
 
-/* Pipes, sockets and eventfds of a process that have wanted numbers, and maybe others: as its main thread has them. */
-int open_files_of(struct open_files *files, pid_t pid, struct err *err);
+/*
+ * Pipes, sockets and eventfds of a thread that have wanted numbers, and maybe others. Kernels from 6.1 to 6.12 show none but those of main threads.
+ */
+int open_files_of(struct open_files *files, pid_t tid, struct err *err);
 
 /* Pipes and sockets of all processes that have wanted inodes, and maybe others; `any_fifo`: all pipes and fifos. */
 int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err);

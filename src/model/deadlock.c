@@ -16,3 +16,14 @@ void deadlocks_deinit(struct deadlocks *deadlocks)
 		vec_deinit(&deadlocks->data[i]);
 	vec_deinit(deadlocks);
 }
+
+const char *deadlocks_doubt(const struct deadlocks *deadlocks)
+{
+	static const char *const sentences[] = {
+		[DOUBT_UNPROVED] = "Some threads seem to wait for each other, but not every wait could be proved for one instant: look again.",
+		[DOUBT_LIMITS] = "Some threads wait for each other, but on sockets that may have a time limit of their own (SO_RCVTIMEO, SO_SNDTIMEO).",
+		[DOUBT_HANDLERS] = "Some threads wait for each other, unless a signal handler of one of their processes, or an io_uring, ends that.",
+	};
+
+	return deadlocks->maybe_more ? sentences[deadlocks->doubt] : NULL;
+}

@@ -9,13 +9,24 @@ struct deadlock {
 	VEC_FIELDS(const struct trace_thread *);
 };
 
+/* Why it is not known whether threads that wait for each other will ever go on. */
+enum deadlock_doubt {
+	DOUBT_UNPROVED, /* not every wait was proved for one instant: another look may tell */
+	DOUBT_LIMITS,	/* some sockets may have a time limit, which is not known */
+	DOUBT_HANDLERS,	/* a signal handler may do something for them, or the kernel by an io_uring */
+};
+
 struct deadlocks {
 	VEC_FIELDS(struct deadlock);
-	bool maybe_more; /* others wait for each other, too, but not every wait was proved for one instant */
+	bool maybe_more; /* others wait for each other, too, but: */
+	enum deadlock_doubt doubt;
 };
 
 /* NULL: in none. */
 const struct deadlock *deadlocks_with(const struct deadlocks *deadlocks, const struct trace_thread *thread);
+
+/* A sentence on those that there may be more of; NULL: there are none. */
+const char *deadlocks_doubt(const struct deadlocks *deadlocks);
 
 void deadlocks_deinit(struct deadlocks *deadlocks);
 

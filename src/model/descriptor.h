@@ -45,6 +45,7 @@ struct descriptor_socket {
 	uint32_t unread, unsent; /* bytes in its queues; of one that listens, connections that nobody has accepted yet */
 	bool listening;
 	bool accepted; /* it is one of those that others have connected to a socket that listens */
+	bool endless;  /* it is known to have no time limit for what is waited for */
 };
 
 struct descriptor {
@@ -52,6 +53,7 @@ struct descriptor {
 	enum descriptor_kind kind;
 	const char *name;  /* a path, or what the kernel calls it: "pipe:[4711]" */
 	uint64_t inode;	   /* of pipes, fifos and sockets */
+	uint64_t device;   /* of a fifo: its file system, as statx() tells it; not saved */
 	uint32_t flags;	   /* of open(), but for O_CLOEXEC */
 	uint32_t events;   /* that are waited for in a set: POLLIN … */
 	int64_t offset;	   /* in a file; -1: not known */
@@ -94,6 +96,7 @@ struct snap_wait {
 	enum wait_kind kind;
 	const char *path;    /* of the file that it wants to open */
 	const char *address; /* that it connects to */
+	bool own_table; /* its thread has descriptors for itself; not saved */
 	bool guessed; /* which of two descriptors it is: then nobody is known to be the only one who can end it */
 	struct descriptor on;
 	struct descriptor_set set;

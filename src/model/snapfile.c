@@ -59,6 +59,9 @@ enum {
 /* What a thread record holds of its kernel stack. */
 enum { KERNEL_PCS = 1, KERNEL_TEXT = 2 };
 
+/* What a process record says of the snapshot as a whole. */
+enum { DOUBTFUL_NUMBERS = 1, PARTIAL = 2 };
+
 /* Writing */
 
 static void put_copy(struct bytes *b, const struct mem_copy *copy)
@@ -67,6 +70,15 @@ static void put_copy(struct bytes *b, const struct mem_copy *copy)
 	put_u64(b, copy->len);
 	put_u64(b, copy->region_end);
 	put_bytes(b, copy->data, copy->len);
+}
+
+static void put_outsider(struct bytes *b, const struct snap_outsider *o)
+{
+	put_u32(b, o->number);
+	put_u32(b, (uint32_t)o->tid);
+	put_u32(b, (uint32_t)o->pid);
+	put_u8(b, o->same_memory);
+	put_string(b, o->comm);
 }
 
 static void put_process(struct bytes *b, const struct snapshot *snap)
@@ -82,6 +94,14 @@ static void put_process(struct bytes *b, const struct snapshot *snap)
 	put_string(b, snap->container.engine);
 	put_string(b, snap->container.id);
 	put_string(b, snap->container.pod);
+	put_u64(b, (uint64_t)snap->monotonic_ahead_ns);
+	put_u64(b, (uint64_t)snap->boottime_ahead_ns);
+	put_u32(b, (uint32_t)snap->outsiders.len);
+	for (size_t i = 0; i < snap->outsiders.len; i++)
+		put_outsider(b, &snap->outsiders.data[i]);
+	put_u8(b, (snap->has_doubtful_numbers ? DOUBTFUL_NUMBERS : 0) | (snap->partial ? PARTIAL : 0));
+	for (size_t i = 0; i < snap->outsiders.len; i++)
+		put_u8(b, snap->outsiders.data[i].shares_memory);
 }
 
 static void put_capture(struct bytes *b, const struct capture_info *info)
@@ -319,6 +339,37 @@ static int get_container(struct cursor *c, struct snapshot *snap, struct err *er
 	return ret;
 }
 
+static int get_outsiders(struct cursor *c, struct snapshot *snap, struct err *err)
+{
+	const uint32_t n = cursor_u32(c);
+	int ret = 0;
+
+	if (n > MAX_OUTSIDERS)
+		return err_set(err, EINVAL, "%" PRIu32 " outsiders", n);
+	for (uint32_t i = 0; !ret && !c->bad && i < n; i++) {
+		struct snap_outsider o = {.number = cursor_u32(c)};
+
+		o.tid = (pid_t)cursor_u32(c);
+		o.pid = (pid_t)cursor_u32(c);
+		o.same_memory = cursor_u8(c) != 0;
+		ret = get_text(c, snap, err, &o.comm);
+		if (!ret && !c->bad && !vec_push(&snap->outsiders, o))
+			ret = snapfile_no_memory(err);
+	}
+	return ret;
+}
+
+/* An older file does not tell whether numbers are doubtful: then they may be. */
+static void get_flags(struct cursor *c, struct snapshot *snap)
+{
+	const uint8_t flags = cursor_left(c) ? cursor_u8(c) : DOUBTFUL_NUMBERS;
+
+	snap->has_doubtful_numbers = flags & DOUBTFUL_NUMBERS;
+	snap->partial = flags & PARTIAL;
+	for (size_t i = 0; i < snap->outsiders.len; i++)
+		snap->outsiders.data[i].shares_memory = cursor_left(c) && cursor_u8(c);
+}
+
 static int get_process(struct cursor *c, struct snapshot *snap, struct err *err)
 {
 	int ret;
@@ -330,8 +381,17 @@ static int get_process(struct cursor *c, struct snapshot *snap, struct err *err)
 	snap->kernel_thread = cursor_u8(c) != 0;
 	snap->taken_at_ns = (int64_t)cursor_u64(c);
 	snap->taken_at_monotonic_ns = cursor_left(c) >= 8 ? (int64_t)cursor_u64(c) : 0; /* not in older files */
+	snap->boottime_ahead_ns = CLOCK_UNKNOWN;
 	if (!ret && cursor_left(c)) /* likewise */
 		ret = get_container(c, snap, err);
+	if (!ret && cursor_left(c) >= 16) { /* likewise */
+		snap->monotonic_ahead_ns = (int64_t)cursor_u64(c);
+		snap->boottime_ahead_ns = (int64_t)cursor_u64(c);
+	}
+	if (!ret && cursor_left(c)) /* likewise */
+		ret = get_outsiders(c, snap, err);
+	if (!ret)
+		get_flags(c, snap);
 	if (!ret && !c->bad && (snap->pid <= 0 || snap->inner_pid < 0))
 		return err_set(err, EINVAL, "process id %d", snap->pid);
 	return ret;

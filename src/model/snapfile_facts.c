@@ -9,7 +9,7 @@ enum {
 	LEAST_OTHER = 4 + 1 + 4, /* bytes; fewer cannot be one: bounds what a wrong number costs */
 };
 
-enum { FACT_THROTTLED = 1, FACT_HAS_CHILDREN = 2, FACT_FROZEN = 4, FACT_HAS_KEY = 8, FACT_HAS_AHEAD = 16 };
+enum { FACT_THROTTLED = 1, FACT_HAS_CHILDREN = 2, FACT_FROZEN = 4, FACT_HAS_KEY = 8, FACT_HAS_AHEAD = 16, FACT_HAS_HANDLER = 32, FACT_HAS_ASYNC_HANDLER = 64 };
 
 static void put_other(struct bytes *b, const struct wait_peer *other)
 {
@@ -24,7 +24,8 @@ void put_facts(struct bytes *b, const struct snap_thread *t)
 
 	put_u32(b, (uint32_t)t->tid);
 	put_u32(b, (f->throttled ? FACT_THROTTLED : 0u) | (f->has_children ? FACT_HAS_CHILDREN : 0u) | (f->frozen ? FACT_FROZEN : 0u) |
-			   (f->has_key ? FACT_HAS_KEY : 0u) | (f->ahead.comm ? FACT_HAS_AHEAD : 0u));
+			   (f->has_key ? FACT_HAS_KEY : 0u) | (f->ahead.comm ? FACT_HAS_AHEAD : 0u) | (f->has_handler ? FACT_HAS_HANDLER : 0u) |
+			   (f->has_async_handler ? FACT_HAS_ASYNC_HANDLER : 0u));
 	put_u32(b, (uint32_t)f->cpu);
 	put_u64(b, (uint64_t)f->timer_ns);
 	put_u32(b, f->stop_signal);
@@ -84,6 +85,8 @@ int get_facts(struct cursor *c, struct snapshot *snap, struct err *err)
 	f.has_children = bits & FACT_HAS_CHILDREN;
 	f.frozen = bits & FACT_FROZEN;
 	f.has_key = bits & FACT_HAS_KEY;
+	f.has_handler = bits & FACT_HAS_HANDLER;
+	f.has_async_handler = bits & FACT_HAS_ASYNC_HANDLER;
 	for (size_t i = 0; !ret && i < sizeof(strings) / sizeof(strings[0]); i++)
 		ret = get_string(c, snap, err, strings[i]);
 	if (!ret && bits & FACT_HAS_AHEAD)

@@ -12,6 +12,8 @@ enum {
 	LEAST_PEER = 2 * 4,
 };
 
+enum { SOCKET_ACCEPTED = 1, SOCKET_ENDLESS = 2 };
+
 static void put_descriptor(struct bytes *b, const struct descriptor *d)
 {
 	const uint32_t npeers = d->npeers < MAX_PEERS ? d->npeers : MAX_PEERS;
@@ -34,7 +36,7 @@ static void put_descriptor(struct bytes *b, const struct descriptor *d)
 	put_u32(b, d->socket.unread);
 	put_u32(b, d->socket.unsent);
 	put_u8(b, d->socket.listening);
-	put_u8(b, d->socket.accepted);
+	put_u8(b, (uint8_t)((d->socket.accepted ? SOCKET_ACCEPTED : 0) | (d->socket.endless ? SOCKET_ENDLESS : 0)));
 	put_u8(b, d->peers_known && npeers == d->npeers);
 	put_u32(b, npeers);
 	for (uint32_t i = 0; i < npeers; i++) {
@@ -98,6 +100,7 @@ static int get_peers(struct cursor *c, struct snapshot *snap, struct err *err, s
 static int get_socket(struct cursor *c, struct snapshot *snap, struct err *err, struct descriptor_socket *s)
 {
 	const char **const texts[] = {&s->protocol, &s->state, &s->local, &s->remote};
+	uint8_t bits;
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -106,7 +109,9 @@ static int get_socket(struct cursor *c, struct snapshot *snap, struct err *err, 
 	s->unread = cursor_u32(c);
 	s->unsent = cursor_u32(c);
 	s->listening = cursor_u8(c);
-	s->accepted = cursor_u8(c);
+	bits = cursor_u8(c);
+	s->accepted = bits & SOCKET_ACCEPTED;
+	s->endless = bits & SOCKET_ENDLESS;
 	return ret;
 }
 

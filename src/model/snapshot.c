@@ -24,6 +24,28 @@ struct snapshot *snapshot_create(pid_t pid, const struct arch *arch)
 	return snap;
 }
 
+static int64_t add_ahead(int64_t at, int64_t ahead)
+{
+	int64_t sum;
+
+	return !at || ahead == CLOCK_UNKNOWN || __builtin_add_overflow(at, ahead, &sum) ? 0 : sum;
+}
+
+int64_t snapshot_clock(const struct snapshot *snap, clockid_t clock)
+{
+	switch (clock) {
+	case CLOCK_REALTIME:
+		return snap->taken_at_ns;
+	case CLOCK_MONOTONIC:
+		return add_ahead(snap->taken_at_monotonic_ns, snap->monotonic_ahead_ns);
+	case CLOCK_BOOTTIME:
+	case CLOCK_BOOTTIME_ALARM:
+		return add_ahead(snap->taken_at_monotonic_ns, snap->boottime_ahead_ns);
+	default:
+		return 0;
+	}
+}
+
 void snapshot_destroy(struct snapshot *snap)
 {
 	if (!snap)
@@ -31,7 +53,7 @@ void snapshot_destroy(struct snapshot *snap)
 	for (size_t i = 0; i < snap->bulk.len; i++)
 		munmap(snap->bulk.data[i].data, snap->bulk.data[i].size);
 	vec_deinit(&snap->bulk);
-	vec_deinit(&snap->strangers);
+	vec_deinit(&snap->outsiders);
 	vec_deinit(&snap->threads);
 	vec_deinit(&snap->maps);
 	vec_deinit(&snap->images);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "arch/arch.h"
 #include "base/arena.h"
@@ -162,11 +163,18 @@ struct snap_runtime {
 	uint32_t nfacts;
 };
 
-/* A thread of another process that may own a lock in memory which both share. */
-struct snap_stranger {
-	uint32_t number; /* as that memory has it */
-	pid_t pid;
-	const char *comm;
+enum { MAX_OUTSIDERS = 64 }; /* of one snapshot */
+
+/*
+ * A thread that has the number of the owner of a lock, and is none of the snapshot's: one of another process, or one of this process that was not
+ * wanted, or not there yet.
+ */
+struct snap_outsider {
+	uint32_t number; /* as memory has it */
+	pid_t tid, pid;
+	const char *comm; /* of the process; of the thread, if that is one of this process */
+	bool same_memory; /* it has that, as between vfork() and exec: it is the owner */
+	bool shares_memory; /* it has some mapped in which threads wait for locks that several processes share: it may be the owner */
 };
 
 struct snapshot {
@@ -181,6 +189,8 @@ struct snapshot {
 	bool replayed;	   /* read from a file: no live process behind it */
 	int64_t taken_at_ns; /* CLOCK_REALTIME */
 	int64_t taken_at_monotonic_ns; /* CLOCK_MONOTONIC; 0: not known */
+	/* Its own clocks, which those of its time namespace may be, minus that; CLOCK_UNKNOWN. */
+	int64_t monotonic_ahead_ns, boottime_ahead_ns;
 	struct capture_info capture;
 	VEC(struct snap_thread) threads;
 	struct maps maps;
@@ -192,14 +202,19 @@ struct snapshot {
 	uint64_t asked_bytes; /* by all of them, also in vain; not in a file */
 	struct notes notes; /* of the capture */
 	bool partial; /* only some of its threads were wanted */
+	VEC(struct snap_outsider) outsiders;
 
-	/* Where threads wait for locks in memory that several processes share; not saved. */
-	uint64_t pid_ns, ipc_ns; /* its namespaces; 0: not known */
+	/* Where threads wait for locks in memory that several processes share. */
 	bool has_doubtful_numbers; /* numbers of threads in that memory may be of another pid namespace */
-	VEC(struct snap_stranger) strangers;
+	uint64_t pid_ns, ipc_ns;   /* the process's namespaces; 0: not known; not saved */
 
 	VEC(struct bulk) bulk; /* the mappings that hold the bytes of the copies; munmap()ed at the end */
 };
+
+#define CLOCK_UNKNOWN INT64_MIN
+
+/* What a clock of the process said when the snapshot was taken; 0: not known. */
+int64_t snapshot_clock(const struct snapshot *snap, clockid_t clock);
 
 /* NULL when memory is exhausted. */
 struct snapshot *snapshot_create(pid_t pid, const struct arch *arch);

@@ -135,15 +135,16 @@ static const char *after(const char *s, const char *start)
 
 const char *name_in_library(const char *symbol)
 {
-	static const char *const starts[] = {"_", "GI_", "libc_"};
-
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]);) {
-		const char *rest = after(symbol, starts[i]);
-
-		symbol = rest ? rest : symbol;
-		i = rest ? 0 : i + 1;
+	for (;;) {
+		if (symbol[0] == '_')
+			symbol++;
+		else if (strncmp(symbol, "GI_", 3) == 0)
+			symbol += 3;
+		else if (strncmp(symbol, "libc_", 5) == 0)
+			symbol += 5;
+		else
+			return symbol;
 	}
-	return symbol;
 }
 
 bool name_is_kernel_function(const char *symbol, const char *name)
@@ -161,4 +162,15 @@ bool name_is_library_function(const char *symbol, const char *name)
 	for (size_t i = 0; rest && i < sizeof(endings) / sizeof(endings[0]); i++)
 		rest = after(rest, endings[i]) ? after(rest, endings[i]) : rest;
 	return rest && (!*rest || *rest == '@' || *rest == '.');
+}
+
+bool name_is_library_plumbing(const char *symbol)
+{
+	static const char *const starts[] = {"syscall_c", "internal_syscall_c", "cp_"};
+	const char *inner = name_in_library(symbol);
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (after(inner, starts[i]))
+			return true;
+	return false;
 }

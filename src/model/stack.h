@@ -175,4 +175,7 @@ const char *name_in_library(const char *symbol);
 /* "clock_nanosleep" is also "clock_nanosleep@@GLIBC_2.17" and "__clock_nanosleep_time64". */
 bool name_is_library_function(const char *symbol, const char *name);
 
+/* Between a function of the C library that can be cancelled and the system call: "__syscall_cancel", "__cp_end". */
+bool name_is_library_plumbing(const char *symbol);
+
 #endif

@@ -16,6 +16,7 @@ struct thread_facts {
 	int64_t timer_ns;      /* until the timer of the wait that it is in; negative: it is over by so much; NO_TIMER: it has none */
 	uint8_t stop_signal;
 	bool throttled;
+	uint64_t files; /* which table of descriptors it has; 0: not known. Not saved */
 	struct wait_peer ahead; /* who had the CPU that it was ready for; comm NULL: not known */
 
 	/* Gathered after the last pass (capture/thread_facts.c). */
@@ -23,9 +24,11 @@ struct thread_facts {
 	uint32_t nothers;
 	uint32_t total;	   /* children, of which `others` are the first */
 	bool has_children; /* both are known */
+	bool has_handler;	/* its process handles a signal, which may end what the thread waits for, */
+	bool has_async_handler; /* and one that others or a timer send; or it has an io_uring, by which the kernel works for it */
 	bool frozen;	   /* its control group is, */
-	const char *place; /* which one; or the file or the queue that its system call is about */
-	const char *filesystem;
+	const char *place; /* which one; or the file or the queue that its system call is about, or of which it waits for a page */
+	const char *filesystem; /* with a server, but without `place`: a page that it waits for may be of a file there, as such are mapped */
 	const char *device;
 	bool has_key;
 	uint32_t key;

@@ -83,9 +83,37 @@ const char *wait_holder_name(enum wait_holder holder)
 	return names[holder];
 }
 
+const char *mutex_type_name(enum mutex_type type)
+{
+	static const char *const names[MUTEX_TYPE_COUNT] = {
+		[MUTEX_NORMAL] = "normal",
+		[MUTEX_RECURSIVE] = "recursive",
+		[MUTEX_ERROR_CHECKING] = "error_checking",
+		[MUTEX_ADAPTIVE] = "adaptive",
+	};
+
+	return names[type];
+}
+
 const char *wait_left_name(enum wait_left left)
 {
 	static const char *const names[LEFT_COUNT] = {[LEFT_EXACT] = "exact", [LEFT_ABOUT] = "about", [LEFT_AT_MOST] = "at_most"};
 
 	return names[left];
+}
+
+enum wait_kind wait_medium_of(const char *filesystem)
+{
+	static const struct {
+		const char *prefix;
+		enum wait_kind kind;
+	} types[] = {
+		{"nfs", WAIT_NFS},	{"fuse", WAIT_FUSE}, {"9p", WAIT_REMOTE},     {"cifs", WAIT_REMOTE},
+		{"smb", WAIT_REMOTE}, {"ceph", WAIT_REMOTE}, {"afs", WAIT_REMOTE}, {"lustre", WAIT_REMOTE},
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strncmp(filesystem, types[i].prefix, strlen(types[i].prefix)) == 0)
+			return types[i].kind;
+	return WAIT_DISK;
 }

@@ -123,6 +123,26 @@ enum wait_holder {
 /* "not_recorded", "none", "thread" … */
 const char *wait_holder_name(enum wait_holder holder);
 
+/* What happens when the thread that has a mutex of the C library takes it again. */
+enum mutex_type {
+	MUTEX_UNKNOWN,
+	MUTEX_NORMAL,	      /* it waits for itself, for ever */
+	MUTEX_RECURSIVE,      /* it has it twice */
+	MUTEX_ERROR_CHECKING, /* it gets EDEADLK */
+	MUTEX_ADAPTIVE,	      /* as with a normal one; who waits spins for a while before it sleeps */
+	MUTEX_TYPE_COUNT,
+};
+
+/* "normal", "recursive" …; NULL for MUTEX_UNKNOWN. */
+const char *mutex_type_name(enum mutex_type type);
+
+/* What pthread_mutexattr_set…() made of a mutex. */
+struct mutex_attributes {
+	enum mutex_type type;
+	bool robust;   /* the next one is told that its owner has ended */
+	bool inherits; /* its owner gets the priority of those who wait */
+};
+
 /* A process that can end a wait: it has the other end of a pipe or a socket, or a lock on a file; or it is a child, a tracer, who has a CPU. */
 struct wait_peer {
 	pid_t pid; /* 0: it is one of another namespace */
@@ -141,6 +161,9 @@ enum wait_left {
 
 /* "exact", "about", "at_most"; NULL for LEFT_UNKNOWN. */
 const char *wait_left_name(enum wait_left left);
+
+/* What is waited for where a file system of that type does not answer: WAIT_DISK to WAIT_REMOTE. */
+enum wait_kind wait_medium_of(const char *filesystem);
 
 /* What there is to say of waits that are neither for locks nor for descriptors, and of the time that is left of any. */
 struct wait_state {
@@ -183,7 +206,9 @@ struct wait {
 	bool for_goroutines; /* WAIT_EVENTS: a thread of Go looks after descriptors for goroutines, which have no thread */
 	const char *type; /* of the object, as a language runtime calls it: its class; NULL: not known */
 	uint64_t count;	  /* how often the owner has taken it; 0: not known */
-	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; else NULL */
+	struct mutex_attributes mutex; /* WAIT_MUTEX */
+	const char *owner_comm; /* of owner_pid, where that is not known to be looked at; of a thread of the process that was not: its name; else NULL */
+	bool owner_lives; /* a thread of another process has its number */
 	bool evident;	/* that it is this lock is beyond doubt, and so is that it has this number as its owner */
 	bool certain;	/* the owner had it at the instant of the snapshot, and the thread was blocked by that; for descriptors: in that call */
 

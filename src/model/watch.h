@@ -96,6 +96,8 @@ struct watched_process {
 	uint32_t looks;
 	uint32_t ended;     /* in which round it was found to have; 0: it has not */
 	bool seen;          /* in the last round */
+	uint64_t others;     /* stands for those who could end its waits in the last look at it, */
+	bool others_changed; /* which was in this round, and they are not those of the look before */
 };
 
 struct watch_log {

@@ -43,8 +43,6 @@ static const char *const kernel_functions[] = {
 
 static const char *const kernel_futex[] = {"futex_wait", "futex_wait_requeue_pi", NULL};
 
-static const char *const library_plumbing[] = {"syscall_c", "internal_syscall_c", "cp_", NULL};
-
 static const char *const library_conditions[] = {
 	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "cnd_wait", "cnd_timedwait", NULL,
 };
@@ -93,11 +91,6 @@ static bool is_system_call(const char *symbol, const char *name)
 	const char *call = starts_with(symbol, "__") ? strstr(symbol, "_sys_") : NULL;
 
 	return call && name_is_kernel_function(call + strlen("_sys_"), name);
-}
-
-static bool is_plumbing(const char *symbol, const char *name)
-{
-	return starts_with(name_in_library(symbol), name);
 }
 
 static bool contains(const char *symbol, const char *name)
@@ -149,7 +142,7 @@ unsigned offcpu_name_kinds(const char *symbol)
 	       kind_if_any(NAME_KERNEL_WORK, symbol, calls, is_system_call) |
 	       kind_if_any(NAME_FUTEX, symbol, kernel_futex, name_is_kernel_function) |
 	       kind_if_any(NAME_CALL, symbol, calls, name_is_library_function) |
-	       kind_if_any(NAME_PLUMBING, symbol, library_plumbing, is_plumbing) |
+	       (name_is_library_plumbing(symbol) ? NAME_PLUMBING : 0) |
 	       kind_if_any(NAME_CONDITION, symbol, library_conditions, name_is_library_function) |
 	       kind_if_any(NAME_CONDITION, symbol, runtime_conditions, contains) |
 	       kind_if_any(NAME_SEMAPHORE, symbol, library_semaphores, name_is_library_function) |

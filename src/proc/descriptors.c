@@ -21,15 +21,23 @@ enum {
 	LINE_SIZE = 256,   /* longer ones are not about what is watched */
 };
 
-int descriptors_open(const struct process *process, bool (*is_local)(uint64_t mount), struct descriptors *out)
+static int open_directory(const struct process *process, pid_t tid, const char *name)
 {
-	int fd = openat(process->mm_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d/%s", (int)tid, name);
+	return openat(tid ? process->task_fd : process->mm_fd, tid ? path : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int descriptors_open(const struct process *process, pid_t tid, bool (*is_local)(uint64_t mount), struct descriptors *out)
+{
+	int fd = open_directory(process, tid, "fd");
 
 	if (fd < 0)
 		return -errno;
 	*out = (struct descriptors){
 		.links = fd,
-		.infos = openat(process->mm_fd, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.infos = open_directory(process, tid, "fdinfo"),
 		.is_local = is_local,
 	};
 	return 0;
@@ -89,6 +97,21 @@ void descriptor_parse_link(const char *link, struct descriptor *out)
 	}
 }
 
+/* By hand: there may be thousands, and printf() takes longer than all else that is done for one. */
+const char *descriptor_name(enum descriptor_kind kind, uint64_t inode, struct arena *arena)
+{
+	const char *what = kind == DESCRIPTOR_SOCKET ? "socket:[" : "pipe:[";
+	const size_t len = strlen(what);
+	char text[sizeof("socket:[18446744073709551615]")], *const end = text + sizeof(text), *at = end;
+
+	*--at = ']';
+	do
+		*--at = (char)('0' + inode % 10);
+	while (inode /= 10);
+	at = memcpy(at - len, what, len);
+	return arena_intern_n(arena, at, (size_t)(end - at));
+}
+
 /* "(3, 999123456)": seconds and nanoseconds; both 0 when it is not set. */
 static int64_t parse_left(const char *text)
 {
@@ -126,6 +149,11 @@ void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *m
 	}
 }
 
+uint64_t descriptor_device(const struct statx *st)
+{
+	return (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
+}
+
 /* A path may lead to anything; its inode is asked for only where no server has to answer. */
 static void find_type(const struct descriptors *dirs, const char *number, uint64_t mount, struct descriptor *out)
 {
@@ -148,6 +176,7 @@ static void find_type(const struct descriptors *dirs, const char *number, uint64
 		break;
 	}
 	out->inode = out->kind == DESCRIPTOR_FIFO ? st.stx_ino : 0;
+	out->device = out->kind == DESCRIPTOR_FIFO ? descriptor_device(&st) : 0;
 }
 
 /* Of all others the link tells what is wanted; reading one more file takes three times as long. */
@@ -156,8 +185,7 @@ static bool has_info(enum descriptor_kind kind)
 	return kind == DESCRIPTOR_FILE || kind == DESCRIPTOR_PIPE || kind == DESCRIPTOR_TIMERFD || kind == DESCRIPTOR_EVENTFD || kind == DESCRIPTOR_PIDFD;
 }
 
-/* What drivers tell of their devices may wait for these. */
-static bool is_device(const char *link)
+bool descriptor_is_device(const char *link)
 {
 	return strncmp(link, "/dev/", 5) == 0 && strncmp(link, "/dev/shm/", 9) != 0 && strncmp(link, "/dev/mqueue/", 12) != 0;
 }
@@ -190,7 +218,7 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 		return -errno;
 	link[len] = '\0';
 	descriptor_parse_link(link, out);
-	if (has_info(out->kind) && !is_device(link))
+	if (has_info(out->kind) && !descriptor_is_device(link))
 		read_info(dirs, number, out);
 	out->name = arena_intern(arena, link);
 	return out->name ? 0 : -ENOMEM;
@@ -222,10 +250,13 @@ bool descriptors_protocol(const struct descriptors *dirs, int fd, uint64_t inode
 	return true;
 }
 
-ssize_t process_working_directory(const struct process *process, char *buf, size_t size)
+ssize_t process_working_directory(const struct process *process, pid_t tid, char *buf, size_t size)
 {
-	ssize_t len = readlinkat(process->mm_fd, "cwd", buf, size - 1);
+	char path[32];
+	ssize_t len;
 
+	snprintf(path, sizeof(path), "%d/cwd", (int)tid);
+	len = readlinkat(process->task_fd, path, buf, size - 1);
 	if (len < 0)
 		return -errno;
 	buf[len] = '\0';

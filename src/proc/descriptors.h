@@ -4,12 +4,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "model/descriptor.h"
 #include "proc/process.h"
 
-/* The descriptors of one process: /proc/PID/fd and /proc/PID/fdinfo. */
+/* The descriptors of one process, or of a thread that has others: /proc/PID/fd and /proc/PID/fdinfo. */
 struct descriptors {
 	int links;
 	int infos; /* -1: it cannot be opened */
@@ -17,8 +18,8 @@ struct descriptors {
 	bool (*is_local)(uint64_t mount);
 };
 
-/* 0 or -errno: -EACCES when they are not for us to see. */
-int descriptors_open(const struct process *process, bool (*is_local)(uint64_t mount), struct descriptors *out);
+/* Those of a thread; 0: of the process. 0 or -errno: -EACCES when they are not for us to see. */
+int descriptors_open(const struct process *process, pid_t tid, bool (*is_local)(uint64_t mount), struct descriptors *out);
 void descriptors_close(struct descriptors *dirs);
 
 /* What a descriptor is; names go to the arena. -ENOENT: there is none with this number. -ENOMEM. */
@@ -27,14 +28,23 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 /* The kind, and the inode, by what the link says; for a path DESCRIPTOR_FILE. */
 void descriptor_parse_link(const char *link, struct descriptor *out);
 
+/* What the link says of a pipe or a socket: "pipe:[1234]". NULL when memory is exhausted. */
+const char *descriptor_name(enum descriptor_kind kind, uint64_t inode, struct arena *arena);
+
+/* By what the link says, of which 16 bytes are enough. What drivers tell of their devices, in fdinfo, may wait for these. */
+bool descriptor_is_device(const char *link);
+
+/* The file system that a file is of. */
+uint64_t descriptor_device(const struct statx *st);
+
 /* What its fdinfo tells besides; *mount is 0 where that does not tell. */
 void descriptor_parse_info(const char *text, struct descriptor *out, uint64_t *mount);
 
 /* What the kernel calls the protocol of a socket: "TCP", "UNIX-STREAM" … False: it does not tell. */
 bool descriptors_protocol(const struct descriptors *dirs, int fd, uint64_t inode, char *out, size_t size);
 
-/* The working directory of a process; its length, or -errno. */
-ssize_t process_working_directory(const struct process *process, char *buf, size_t size);
+/* The working directory of a thread, which may have one for itself (unshare(CLONE_FS)); its length, or -errno. */
+ssize_t process_working_directory(const struct process *process, pid_t tid, char *buf, size_t size);
 
 /* A line of an epoll's fdinfo. */
 struct watched_descriptor {

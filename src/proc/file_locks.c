@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "proc/file_locks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "proc/family.h"
-#include "proc/mounts.h"
+#include "proc/descriptor_walk.h"
+#include "proc/descriptors.h"
 
 enum {
 	MAX_LOCKS = 200 * 1000,	/* that are read: 30 MiB */
 	MAX_LINES = 1024,	/* of the information on a descriptor */
-	FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* the inode that the kernel gives it (PROC_PID_INIT_INO) */
 };
 
 /* One word, and the spaces behind it; false when there is none. */
@@ -90,58 +88,26 @@ int file_locks_read(struct file_locks *out)
 	return ferror(f) ? -EIO : 0;
 }
 
-struct mount_search {
-	uint64_t id;
-	struct locked_file *out;
-};
-
-static void visit_mount(void *arg, const struct mount_entry *mount)
-{
-	struct mount_search *search = arg;
-
-	if (mount->id != search->id)
-		return;
-	search->out->dev_major = mount->dev_major;
-	search->out->dev_minor = mount->dev_minor;
-}
-
-static FILE *open_info(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-
-	if (fd >= 0 && !f)
-		close(fd);
-	return f;
-}
-
 /* The number of the file's mount is known to its process; that of its device is the one that the lines have. */
-int file_locks_find_file(const struct process *process, int fd, struct locked_file *out)
+bool file_locks_find_file(struct mount_list *mounts, pid_t tid, int fd, struct locked_file *out)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	_cleanup_free_ char *line = NULL;
-	struct mount_search search = {.out = out};
-	size_t size = 0;
-	char name[32];
+	const struct mount_entry *mount;
+	struct descriptor d = {0};
+	char name[48], text[1024];
+	uint64_t id = 0;
 
-	*out = (struct locked_file){0};
-	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	f = open_info(process->dir_fd, name);
-	if (!f)
-		return -errno;
-	for (int i = 0; i < MAX_LINES && getline(&line, &size, f) > 0; i++) {
-		if (strncmp(line, "mnt_id:", 7) == 0)
-			search.id = strtoull(line + 7, NULL, 10);
-		else if (strncmp(line, "ino:", 4) == 0)
-			out->inode = strtoull(line + 4, NULL, 10);
-	}
-	return mounts_visit(process->dir_fd, visit_mount, &search);
+	snprintf(name, sizeof(name), "%d/fdinfo/%d", (int)tid, fd);
+	if (process_read_file(mounts->process->task_fd, name, text, sizeof(text)) > 0)
+		descriptor_parse_info(text, &d, &id);
+	mount = id && d.inode ? mount_list_find(mounts, id) : NULL;
+	*out = mount ? (struct locked_file){mount->dev_major, mount->dev_minor, d.inode} : (struct locked_file){0};
+	return mount;
 }
 
 struct search {
 	struct held_lock *locks;
 	size_t n;
-	bool all;
+	pthread_mutex_t lock; /* of what is found */
 };
 
 static bool is_same(const struct file_lock *a, const struct file_lock *b)
@@ -152,135 +118,74 @@ static bool is_same(const struct file_lock *a, const struct file_lock *b)
 
 static int add_holder(struct held_lock *held, pid_t pid)
 {
-	struct lock_holder holder = {.pid = pid};
-	char path[32];
-	ssize_t len;
+	struct holder *holder = holders_add(&held->holders, pid);
 
-	for (size_t i = 0; i < held->holders.len; i++)
-		if (held->holders.data[i].pid == pid)
-			return 0;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	len = process_read_file(AT_FDCWD, path, holder.comm, sizeof(holder.comm));
-	if (len > 0 && holder.comm[len - 1] == '\n')
-		holder.comm[len - 1] = '\0';
-	return vec_push(&held->holders, holder) ? 0 : -ENOMEM;
+	if (holder)
+		holder_read_name(holder);
+	return holder ? 0 : -ENOMEM;
+}
+
+static int add_holder_of(struct search *s, const struct file_lock *lock, pid_t pid)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; rc == 0 && i < s->n; i++)
+		if (is_same(lock, s->locks[i].lock))
+			rc = add_holder(&s->locks[i], pid);
+	pthread_mutex_unlock(&s->lock);
+	return rc;
 }
 
 /* What a descriptor holds is in its information: "lock:\t1: FLOCK …". */
-static int look_at_info(struct search *s, pid_t pid, int infos, const char *number)
+static int look_at_info(struct search *s, pid_t pid, int info)
 {
-	_cleanup_fclose_ FILE *f = open_info(infos, number);
+	_cleanup_fclose_ FILE *f = fdopen(info, "r");
 	_cleanup_free_ char *line = NULL;
 	struct file_lock lock;
 	size_t size = 0;
-	int rc = 0;
+	int rc = 0, n = 0;
 
-	for (int n = 0; f && rc == 0 && n < MAX_LINES && getline(&line, &size, f) > 0; n++) {
-		if (strncmp(line, "lock:", 5) != 0 || !file_lock_parse(line + 5 + strspn(line + 5, " \t"), &lock))
-			continue;
-		for (size_t i = 0; rc == 0 && i < s->n; i++)
-			if (is_same(&lock, s->locks[i].lock))
-				rc = add_holder(&s->locks[i], pid);
-	}
-	return rc;
-}
-
-/* Only files can be locked, and what looks like one. */
-static bool may_be_locked(int dir, const char *number)
-{
-	char link[8];
-	char path[48];
-
-	snprintf(path, sizeof(path), "fd/%.32s", number);
-	return readlinkat(dir, path, link, sizeof(link)) > 0 && link[0] == '/';
-}
-
-static bool is_locked_inode(const struct search *s, uint64_t inode)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->locks[i].lock->inode == inode)
-			return true;
-	return false;
-}
-
-/* Where the information is refused: whether none of its descriptors leads to such a file. Their inodes are known without asking a server. */
-static bool has_none(const struct search *s, int dir)
-{
-	int fd = openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *links = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	bool none = links;
-
-	if (!links && fd >= 0)
-		close(fd);
-	while (none && (entry = readdir(links))) {
-		struct statx st;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		if (statx(dirfd(links), entry->d_name, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0)
-			none = errno == ENOENT; /* it was just closed */
-		else
-			none = !is_locked_inode(s, st.stx_ino);
-	}
-	return none;
-}
-
-static int look_at_process(struct search *s, pid_t pid)
-{
-	_cleanup_close_ int dir = -1;
-	_cleanup_closedir_ DIR *infos = NULL;
-	struct dirent *entry;
-	char path[32];
-	int rc = 0, fd;
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = dir < 0 ? -1 : openat(dir, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		s->all &= (errno != EACCES && errno != EPERM) || (dir >= 0 && has_none(s, dir));
-		return 0;
-	}
-	infos = fdopendir(fd);
-	if (!infos) {
-		close(fd);
+	if (!f) {
+		close(info);
 		return -ENOMEM;
 	}
-	while (rc == 0 && (entry = readdir(infos)))
-		if (entry->d_name[0] != '.' && may_be_locked(dir, entry->d_name))
-			rc = look_at_info(s, pid, dirfd(infos), entry->d_name);
+	while (rc == 0 && getline(&line, &size, f) > 0) {
+		if (n++ == MAX_LINES)
+			rc = -E2BIG;
+		else if (strncmp(line, "lock:", 5) == 0 && file_lock_parse(line + 5 + strspn(line + 5, " \t"), &lock))
+			rc = add_holder_of(s, &lock, pid);
+	}
 	return rc;
 }
 
-/*
- * Else others may have it whom we do not see. In a pid namespace of our own what its first process has may come from outside; what others
- * have opened may have got there only in ways that cannot be seen in any case (SCM_RIGHTS).
- */
-static bool is_all(const struct search *s, const struct held_lock *held)
+/* For descriptor_walk(). Only files can be locked, and what looks like one; devices, too, but their drivers may not answer. */
+static int look_at(void *arg, pid_t pid, int dir, const char *number)
 {
-	struct stat st;
-	const bool first = stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID_NAMESPACE;
+	char link[17] = "", path[300];
+	int info;
 
-	for (size_t i = 0; !first && i < held->holders.len; i++)
-		if (held->holders.data[i].pid == 1)
-			return false;
-	return s->all && held->holders.len;
+	if (readlinkat(dir, number, link, sizeof(link) - 1) < 0)
+		return -errno;
+	if (link[0] != '/' || descriptor_is_device(link))
+		return 0;
+	snprintf(path, sizeof(path), "../fdinfo/%s", number);
+	info = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	return info < 0 ? -errno : look_at_info(arg, pid, info);
 }
 
 int file_locks_find_holders(struct held_lock *locks, size_t n)
 {
-	struct search s = {.locks = locks, .n = n, .all = process_check_numbers(NULL) == 0 && process_sees_all()};
-	struct tid_list pids = {0};
-	int rc = process_list_all(&pids);
+	struct search s = {.locks = locks, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+	bool all;
+	int rc = descriptor_walk(look_at, &s, &all);
 
-	for (size_t i = 0; rc == 0 && i < pids.len; i++)
-		rc = look_at_process(&s, pids.data[i]);
-	for (size_t i = 0; i < n; i++)
-		locks[i].all = rc == 0 && is_all(&s, &locks[i]);
+	all &= process_check_numbers(NULL) == 0;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		holders_judge(&locks[i].holders, all);
 	/* Where descriptors cannot be seen, who asked for it is known all the same. */
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		if (!locks[i].holders.len && locks[i].lock->pid > 0 && process_lives(locks[i].lock->pid))
 			rc = add_holder(&locks[i], locks[i].lock->pid);
-	vec_deinit(&pids);
 	return rc == -ENOMEM ? rc : 0;
 }

@@ -8,7 +8,8 @@
 
 #include "base/vec.h"
 #include "model/descriptor.h"
-#include "proc/process.h"
+#include "proc/holders.h"
+#include "proc/mounts.h"
 
 /* A line of /proc/locks: a lock on a file that somebody has, or waits for. */
 struct file_lock {
@@ -34,22 +35,19 @@ int file_locks_read(struct file_locks *out);
 /* The file that a descriptor leads to, as these lines have it. */
 struct locked_file {
 	uint32_t dev_major, dev_minor;
-	uint64_t inode; /* 0: the kernel does not tell */
+	uint64_t inode; /* 0: it is not known which */
 };
 
-/* By what /proc/PID/fdinfo/FD says. 0 or -errno. */
-int file_locks_find_file(const struct process *process, int fd, struct locked_file *out);
+/*
+ * By what /proc/PID/task/TID/fdinfo/FD says, and the mounts of the process. False: the kernel does not tell, or the file is on a mount of another
+ * namespace.
+ */
+bool file_locks_find_file(struct mount_list *mounts, pid_t tid, int fd, struct locked_file *out);
 
 /* Who has a lock: each process that has the open file which it belongs to can let go of it. */
-struct lock_holder {
-	pid_t pid;
-	char comm[16 + 1];
-};
-
 struct held_lock {
 	const struct file_lock *lock;
-	VEC(struct lock_holder) holders;
-	bool all; /* nobody else has it, as far as descriptors tell */
+	struct holders holders;
 };
 
 /* Looks through the descriptors of all processes, once. 0 or -ENOMEM. */

@@ -9,31 +9,41 @@
 #include "base/vec.h"
 #include "model/descriptor.h"
 
-/* A process that has a descriptor of it. */
+/* A process that has a descriptor of something. */
 struct holder {
 	pid_t pid;
 	char comm[16 + 1];
 	bool reads, writes; /* what its descriptors are for */
 };
 
+struct holders {
+	VEC_FIELDS(struct holder);
+	bool all; /* there are some, and nobody else, as far as processes can be seen at all */
+};
+
 /* A pipe, a fifo or a socket, and all who have it. */
 struct held {
 	enum descriptor_kind kind;
 	uint64_t inode;
-	const char *path; /* of a fifo */
+	uint64_t device;  /* of a fifo: numbers of inodes are those of a file system */
+	const char *path; /* of a fifo, one of them */
 	pid_t pid;	  /* of a pipe or a fifo: who waits for it has it, */
-	int fd;		  /* by this descriptor */
-	VEC(struct holder) holders;
-	bool all; /* nobody else has it, as far as processes can be seen at all */
+	int fd;		  /* by this descriptor, */
+	bool own_table;	  /* which is one of a thread that has a table for itself */
+	struct holders holders;
 };
 
-/* Looks through the descriptors of all processes, once, for all of these things. *refused: some are not for us to see. 0 or -errno. */
-int holders_find(struct held *things, size_t n, bool *refused);
+/*
+ * Looks through the descriptors of all processes, once, for all of these things. *refused: some are not for us to see. is_local(): whether a mount
+ * of a process, whose directory in /proc is given, is of a file system without a server; others are not asked for anything. 0 or -errno.
+ */
+int holders_find(struct held *things, size_t n, bool (*is_local)(int dir_fd, uint64_t mount), bool *refused);
 
-/* For other ways to find them. The holder with this number, which may be a new one; NULL when memory is exhausted. */
-struct holder *holders_add(struct held *thing, pid_t pid);
+/* For other things, and other ways to find them. The holder with this number, which may be a new one; NULL when memory is exhausted. */
+struct holder *holders_add(struct holders *holders, pid_t pid);
+void holder_read_name(struct holder *holder); /* if it has none yet */
 
 /* When all are found: puts them in order, and decides whether nobody else has it; `all`: every process that we can know of was looked at. */
-void holders_judge(struct held *things, size_t n, bool all);
+void holders_judge(struct holders *holders, bool all);
 
 #endif

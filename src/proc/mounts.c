@@ -98,3 +98,74 @@ int mounts_visit(int dir_fd, void (*visit)(void *arg, const struct mount_entry *
 	}
 	return ferror(f) ? -EIO : 0;
 }
+
+void mount_list_deinit(struct mount_list *mounts)
+{
+	arena_destroy(mounts->strings);
+	vec_deinit(mounts);
+	mounts->strings = NULL;
+}
+
+/* Where memory is exhausted some are missing. */
+static void add(void *arg, const struct mount_entry *mount)
+{
+	struct mount_list *mounts = arg;
+	const struct mount_entry copy = {
+		.id = mount->id,
+		.dev_major = mount->dev_major,
+		.dev_minor = mount->dev_minor,
+		.where = arena_intern(mounts->strings, mount->where),
+		.type = arena_intern(mounts->strings, mount->type),
+		.source = arena_intern(mounts->strings, mount->source),
+		.options = "",
+	};
+
+	if (copy.where && copy.type && copy.source)
+		(void)vec_push(mounts, copy);
+}
+
+/* Those of a thread that lives: a main thread that has ended sees none. */
+static void read_once(struct mount_list *mounts)
+{
+	if (mounts->strings)
+		return;
+	mounts->strings = arena_create();
+	if (mounts->strings)
+		mounts_visit(mounts->process->mm_fd, add, mounts);
+}
+
+const struct mount_entry *mount_list_find(struct mount_list *mounts, uint64_t id)
+{
+	read_once(mounts);
+	for (size_t i = 0; i < mounts->len; i++)
+		if (mounts->data[i].id == id)
+			return &mounts->data[i];
+	return NULL;
+}
+
+const struct mount_entry *mount_list_find_device(struct mount_list *mounts, uint32_t dev_major, uint32_t dev_minor)
+{
+	read_once(mounts);
+	for (size_t i = mounts->len; i > 0; i--)
+		if (mounts->data[i - 1].dev_major == dev_major && mounts->data[i - 1].dev_minor == dev_minor)
+			return &mounts->data[i - 1];
+	return NULL;
+}
+
+const struct mount_entry *mount_list_find_path(struct mount_list *mounts, const char *path)
+{
+	const struct mount_entry *nearest = NULL;
+	size_t longest = 0;
+
+	read_once(mounts);
+	for (size_t i = 0; i < mounts->len; i++) {
+		const char *where = mounts->data[i].where;
+		const size_t len = strcmp(where, "/") == 0 ? 0 : strlen(where);
+
+		if (len < longest || strncmp(path, where, len) != 0 || (path[len] && path[len] != '/'))
+			continue;
+		nearest = &mounts->data[i];
+		longest = len;
+	}
+	return nearest;
+}

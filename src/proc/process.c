@@ -163,6 +163,11 @@ int process_open(pid_t pid, struct err *err, struct process *out)
 	return 0;
 }
 
+int process_status(const struct process *process, struct task_status *out)
+{
+	return task_status_read(process->dir_fd, "status", out);
+}
+
 int process_dup(const struct process *process, struct err *err, struct process *out)
 {
 	*out = (struct process){
@@ -392,13 +397,13 @@ const char *process_exe(const struct process *process, struct arena *arena)
 	return arena_intern_n(arena, buf, n);
 }
 
-ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size)
+ssize_t process_fd_link(const struct process *process, pid_t tid, int fd, char *buf, size_t size)
 {
-	char path[32];
+	char path[48];
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "fd/%d", fd);
-	len = readlinkat(process->dir_fd, path, buf, size - 1);
+	snprintf(path, sizeof(path), "%d/fd/%d", (int)tid, fd);
+	len = readlinkat(process->task_fd, path, buf, size - 1);
 	if (len < 0)
 		return -errno;
 	buf[len] = '\0';

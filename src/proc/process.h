@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "model/maps.h"
+#include "proc/task_status.h"
 
 /*
  * A process as /proc shows it. Its directory is kept open, so every read is of this process: if its pid is given to
@@ -49,6 +50,9 @@ pid_t process_self(void);
 
 /* The path of this program; false, with errno, when that cannot be told. */
 bool process_own_program(char *buf, size_t size);
+
+/* What /proc/PID/status tells. 0 or -errno. */
+int process_status(const struct process *process, struct task_status *out);
 
 /* The same process again, with its own descriptors. */
 int process_dup(const struct process *process, struct err *err, struct process *out);
@@ -132,8 +136,8 @@ bool process_has_ended(const struct process *process);
 /* A number that changes with every exec: where the stack starts. 0 when not permitted. */
 uint64_t process_generation(const struct process *process);
 
-/* What /proc says that a descriptor of the process is, such as "socket:[1234]", NUL-terminated; its length, or -errno. */
-ssize_t process_fd_link(const struct process *process, int fd, char *buf, size_t size);
+/* What /proc says that a descriptor of a thread is, such as "socket:[1234]", NUL-terminated; its length, or -errno. */
+ssize_t process_fd_link(const struct process *process, pid_t tid, int fd, char *buf, size_t size);
 
 /* The target of /proc/PID/exe without " (deleted)"; NULL when there is none or it is not permitted. */
 const char *process_exe(const struct process *process, struct arena *arena);

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "proc/family.h"
@@ -56,6 +59,30 @@ int process_thread_children(const struct process *process, pid_t tid, struct tid
 	return 0;
 }
 
+static bool may_share_memory(pid_t a, pid_t b)
+{
+	const long order = syscall(SYS_kcmp, a, b, KCMP_VM, 0UL, 0UL);
+
+	return order == 0 || (order < 0 && errno != ESRCH);
+}
+
+pid_t process_vforked_child(const struct process *process, pid_t tid, bool compare)
+{
+	struct tid_list children = {0};
+	pid_t found = 0;
+	size_t n = 0;
+
+	if (process_thread_children(process, tid, &children) < 0)
+		children.len = 0;
+	for (size_t i = 0; i < children.len; i++)
+		if (!compare || may_share_memory(tid, children.data[i])) {
+			found = children.data[i];
+			n++;
+		}
+	vec_deinit(&children);
+	return n == 1 ? found : 0;
+}
+
 static int search_children(pid_t parent, struct tid_list *out)
 {
 	struct tid_list all = {0};
@@ -89,14 +116,14 @@ int process_children(const struct process *process, struct tid_list *out)
 	return search_children(process->pid, out);
 }
 
-pid_t process_of_pidfd(const struct process *process, int fd)
+pid_t process_of_pidfd(const struct process *process, pid_t tid, int fd)
 {
-	char path[32], text[1024];
+	char path[48], text[1024];
 	const char *line;
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	len = process_read_file(process->dir_fd, path, text, sizeof(text));
+	snprintf(path, sizeof(path), "%d/fdinfo/%d", (int)tid, fd);
+	len = process_read_file(process->task_fd, path, text, sizeof(text));
 	line = len > 0 ? strstr(text, "\nPid:\t") : NULL;
 	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
 }

@@ -76,17 +76,25 @@ static bool parse_inet(struct cursor *c, struct diag_socket *s)
 	return true;
 }
 
-/* 1: go on; 0: it was the last one; -errno. */
+/* The kernel's errors; 0: it is none. */
+static int read_error(struct cursor *body)
+{
+	int32_t code = 0;
+
+	return cursor_bytes(body, &code, sizeof(code)) && code < 0 && code > -4096 ? code : 0;
+}
+
+/* 1: go on; 0: it was the last one; -errno, with which a dump that was begun may end, too. */
 static int parse_message(uint16_t type, struct cursor *body, void (*visit)(void *arg, const struct diag_socket *socket), void *arg)
 {
 	struct diag_socket s;
-	int32_t code = 0;
 	uint8_t family;
+	int error;
 
-	if (type == NLMSG_DONE)
-		return 0;
-	if (type == NLMSG_ERROR)
-		return cursor_bytes(body, &code, sizeof(code)) && code < 0 && code > -4096 ? code : -EBADMSG;
+	if (type == NLMSG_DONE || type == NLMSG_ERROR) {
+		error = read_error(body);
+		return error || type == NLMSG_DONE ? error : -EBADMSG;
+	}
 	if (type != SOCK_DIAG_BY_FAMILY || !cursor_left(body))
 		return 1; /* not for us */
 	family = *body->p;
@@ -95,10 +103,10 @@ static int parse_message(uint16_t type, struct cursor *body, void (*visit)(void 
 	return 1;
 }
 
-int sockets_parse(const void *reply, size_t len, void (*visit)(void *arg, const struct diag_socket *socket), void *arg)
+int sockets_parse(const void *reply, size_t len, uint32_t request, void (*visit)(void *arg, const struct diag_socket *socket), void *arg)
 {
 	struct cursor c = cursor_init(reply, len);
-	int rc = 1;
+	int rc = 2;
 
 	while (rc > 0 && cursor_left(&c)) {
 		struct nlmsghdr header;
@@ -111,7 +119,8 @@ int sockets_parse(const void *reply, size_t len, void (*visit)(void *arg, const 
 		body = cursor_take(&c, header.nlmsg_len - sizeof(header));
 		padding = NLMSG_ALIGN((size_t)header.nlmsg_len) - header.nlmsg_len;
 		cursor_skip(&c, padding < cursor_left(&c) ? padding : cursor_left(&c));
-		rc = parse_message(header.nlmsg_type, &body, visit, arg);
+		if (header.nlmsg_seq == request)
+			rc = parse_message(header.nlmsg_type, &body, visit, arg);
 	}
 	return rc;
 }
@@ -181,25 +190,57 @@ bool sockets_parse_line(const char *line, bool is_unix, struct diag_socket *out)
 
 /* Words */
 
-static const char *format_ip(uint8_t family, const void *address, uint16_t port, struct arena *arena)
+/* Where it ends. */
+static char *put_number(char *at, unsigned value)
+{
+	if (value >= 10)
+		at = put_number(at, value / 10);
+	*at = (char)('0' + value % 10);
+	return at + 1;
+}
+
+/* By hand: there may be thousands, and inet_ntop() takes longer than all else that is done for them. */
+static char *put_ipv4(char *at, const uint8_t *address)
+{
+	for (int i = 0; i < 4; i++) {
+		if (i)
+			*at++ = '.';
+		at = put_number(at, address[i]);
+	}
+	return at;
+}
+
+static char *put_ipv6(char *at, const uint8_t *address)
+{
+	*at++ = '[';
+	inet_ntop(AF_INET6, address, at, INET6_ADDRSTRLEN);
+	at += strlen(at);
+	*at++ = ']';
+	return at;
+}
+
+static const char *format_ip(uint8_t family, const uint8_t *address, uint16_t port, struct arena *arena)
 {
 	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	char host[INET6_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN + sizeof("[]:65535")], *end;
 
-	if (family == AF_INET6 && memcmp(address, mapped, sizeof(mapped)) == 0) { /* an address of IPv4 */
-		family = AF_INET;
-		address = (const uint8_t *)address + sizeof(mapped);
-	}
-	if (!inet_ntop(family, address, host, sizeof(host)))
-		return NULL;
-	return arena_printf(arena, family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
+	if (family == AF_INET)
+		end = put_ipv4(text, address);
+	else if (memcmp(address, mapped, sizeof(mapped)) == 0)
+		end = put_ipv4(text, address + sizeof(mapped));
+	else
+		end = put_ipv6(text, address);
+	*end++ = ':';
+	end = put_number(end, port);
+	return arena_intern_n(arena, text, (size_t)(end - text));
 }
 
 /* An abstract one begins with NUL, and is written with @; a path may have a NUL at its end. */
 static const char *format_name(const char *name, size_t len, struct arena *arena)
 {
-	char text[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 2];
+	char text[SOCKET_NAME_SIZE];
 
+	_Static_assert(sizeof(text) >= sizeof(((struct sockaddr_un *)NULL)->sun_path) + 2, "a NUL in front, and one behind");
 	if (len >= sizeof(text))
 		len = sizeof(text) - 1;
 	memcpy(text, name, len);
@@ -259,9 +300,9 @@ const char *socket_address(const void *address, size_t len, struct arena *arena)
 		return NULL;
 	memcpy(&a, address, len);
 	if (a.ss_family == AF_INET && len >= sizeof(*in))
-		return format_ip(AF_INET, &in->sin_addr, ntohs(in->sin_port), arena);
+		return format_ip(AF_INET, (const uint8_t *)&in->sin_addr, ntohs(in->sin_port), arena);
 	if (a.ss_family == AF_INET6 && len >= offsetof(struct sockaddr_in6, sin6_scope_id))
-		return format_ip(AF_INET6, &in6->sin6_addr, ntohs(in6->sin6_port), arena);
+		return format_ip(AF_INET6, in6->sin6_addr.s6_addr, ntohs(in6->sin6_port), arena);
 	if (a.ss_family == AF_UNIX && len > path)
 		return format_name((const char *)&a + path, len - path, arena);
 	return NULL;

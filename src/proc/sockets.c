@@ -118,8 +118,7 @@ int sockets_open(const struct process *process, struct sockets *out)
 		if (ns >= 0)
 			out->diag = open_diag_in(ns);
 	}
-	if (out->diag < 0)
-		out->net = openat(process->mm_fd, "net", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	out->net = openat(process->mm_fd, "net", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return out->diag >= 0 || out->net >= 0 ? 0 : -errno;
 }
 
@@ -160,14 +159,14 @@ void wanted_sockets_deinit(struct wanted_sockets *wanted)
 }
 
 struct finding {
-	const struct sockets *sockets;
+	struct sockets *sockets;
 	struct wanted_sockets *wanted;
 	const struct protocol *protocol;
 	struct arena *arena;
 	struct u64map ports; /* of IP, that somebody listens on */
 	struct socket_ends ends; /* of TCP connections within the machine */
 	bool all_states;	 /* all connections of the protocol were shown */
-	struct u64map peers; /* inodes of other ends of unix sockets, and the names that they have */
+	struct u64map peers; /* inodes of other ends of unix sockets, and the names that they have; 0: they were not asked for */
 	uint64_t exact;	     /* the inode that was found */
 	bool connects;  /* it is asked for one that is not connected yet */
 	bool names_peers;    /* what is looked for are these names */
@@ -220,29 +219,30 @@ static void found_exact(void *arg, const struct diag_socket *s)
 /* By SOCK_DIAG */
 
 /* Sends a request, and visits all that is replied. 0 or -errno. */
-static int ask(int diag, const void *body, size_t len, bool all, void (*visit)(void *arg, const struct diag_socket *s), void *arg)
+static int ask(struct sockets *sockets, const void *body, size_t len, bool all, void (*visit)(void *arg, const struct diag_socket *s), void *arg)
 {
 	struct {
 		struct nlmsghdr header;
 		uint8_t body[sizeof(struct inet_diag_req_v2)];
 	} request = {.header = {.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + len),
 				.nlmsg_type = SOCK_DIAG_BY_FAMILY,
-				.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | (all ? NLM_F_DUMP : 0))}};
+				.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | (all ? NLM_F_DUMP : 0)),
+				.nlmsg_seq = ++sockets->requests}};
 	uint8_t reply[REPLY_SIZE];
 	int rc = 1;
 
 	memcpy(request.body, body, len);
-	if (send(diag, &request, NLMSG_HDRLEN + len, 0) < 0)
+	if (send(sockets->diag, &request, NLMSG_HDRLEN + len, 0) < 0)
 		return -errno;
 	while (rc > 0) {
-		ssize_t got = recv(diag, reply, REPLY_SIZE, 0);
+		ssize_t got = recv(sockets->diag, reply, REPLY_SIZE, 0);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			return got < 0 ? -errno : -EIO;
-		rc = sockets_parse(reply, (size_t)got, visit, arg);
-		if (!all && rc > 0)
+		rc = sockets_parse(reply, (size_t)got, request.header.nlmsg_seq, visit, arg);
+		if (!all && rc == 1)
 			rc = 0; /* there is one answer */
 	}
 	return rc;
@@ -263,7 +263,7 @@ static int ask_inet(struct finding *f)
 
 	request.idiag_states = f->protocol->number == IPPROTO_TCP ? states_of(f->wanted) : ~0u;
 	f->all_states = request.idiag_states == ALL_STATES;
-	return ask(f->sockets->diag, &request, sizeof(request), true, found, f);
+	return ask(f->sockets, &request, sizeof(request), true, found, f);
 }
 
 static int ask_unix(struct finding *f, uint64_t inode)
@@ -276,7 +276,7 @@ static int ask_unix(struct finding *f, uint64_t inode)
 		.udiag_cookie = {~0u, ~0u},
 	};
 
-	return ask(f->sockets->diag, &request, sizeof(request), !inode, f->names_peers ? found_peer : found, f);
+	return ask(f->sockets, &request, sizeof(request), !inode, f->names_peers ? found_peer : found, f);
 }
 
 /* A few by inode, else all at once. */
@@ -298,17 +298,20 @@ static int ask_unix_wanted(struct finding *f)
 /* What the other ends of unix sockets are called: whoever connects has no name, and the one who accepts has. */
 static void name_peers(struct finding *f)
 {
+	static const char none[] = "";
+
 	f->names_peers = true;
 	if (f->peers.len > FEW)
 		ask_unix(f, 0);
-	for (size_t i = 0; f->peers.len <= FEW && i < f->wanted->len; i++)
-		if (f->wanted->data[i].facts.peer)
-			ask_unix(f, f->wanted->data[i].facts.peer);
 	for (size_t i = 0; i < f->wanted->len; i++) {
 		struct descriptor_socket *s = &f->wanted->data[i].facts;
-		const uint64_t *slot = s->peer ? u64map_find(&f->peers, s->peer) : NULL;
+		uint64_t *slot = s->peer ? u64map_find(&f->peers, s->peer) : NULL;
 
-		if (slot && *slot)
+		if (slot && !*slot && f->peers.len <= FEW) { /* many may have the same */
+			*slot = (uint64_t)(uintptr_t)none;
+			ask_unix(f, s->peer);
+		}
+		if (slot && *slot && *slot != (uint64_t)(uintptr_t)none)
 			s->remote = (const char *)(uintptr_t)*slot;
 	}
 }
@@ -330,7 +333,7 @@ static uint64_t ask_for_other_end(struct finding *f, const struct inet_ends *end
 	memcpy(request.id.idiag_src, ends->remote + skip, sizeof(ends->remote) - skip);
 	memcpy(request.id.idiag_dst, ends->local + skip, sizeof(ends->local) - skip);
 	f->exact = 0;
-	ask(f->sockets->diag, &request, sizeof(request), false, found_exact, f);
+	ask(f->sockets, &request, sizeof(request), false, found_exact, f);
 	return f->exact;
 }
 
@@ -395,19 +398,23 @@ static int read_file(struct finding *f)
 
 /* Both */
 
+/* -ENOENT: the kernel's part of SOCK_DIAG for this protocol is a module that is not there; or a socket is gone. */
+static int ask_for_protocol(struct finding *f)
+{
+	if (f->sockets->diag < 0)
+		return -ENOENT;
+	return f->protocol->family == AF_UNIX ? ask_unix_wanted(f) : ask_inet(f);
+}
+
 static void find_of_protocol(struct finding *f)
 {
 	if (!f->protocol->file)
 		return;
-	if (f->sockets->diag < 0) {
+	if (ask_for_protocol(f) == -ENOENT)
 		read_file(f);
-		find_accepted(f);
-		find_other_ends(f);
-	} else if (f->protocol->family == AF_UNIX) {
-		ask_unix_wanted(f);
+	if (f->protocol->family == AF_UNIX) {
 		name_peers(f);
 	} else {
-		ask_inet(f);
 		find_accepted(f);
 		find_other_ends(f);
 	}
@@ -451,6 +458,7 @@ struct listener_search {
 	const char *name;
 	struct arena *arena;
 	uint64_t inode;
+	bool several;
 };
 
 static void found_listener(void *arg, const struct diag_socket *s)
@@ -458,23 +466,36 @@ static void found_listener(void *arg, const struct diag_socket *s)
 	struct listener_search *search = arg;
 	struct descriptor_socket facts = {0};
 
-	if (s->has_name && socket_describe(s, "unix", search->arena, &facts) && strcmp(facts.local, search->name) == 0)
-		search->inode = s->inode;
+	if (!s->has_name || !socket_describe(s, "unix", search->arena, &facts) || strcmp(facts.local, search->name) != 0)
+		return;
+	search->several |= search->inode && search->inode != s->inode;
+	search->inode = s->inode;
 }
 
-uint64_t sockets_find_listener(const struct sockets *sockets, const char *name)
+static uint64_t ask_for_listener(struct sockets *sockets, const char *name)
 {
 	const struct unix_diag_req request = {
 		.sdiag_family = AF_UNIX, .udiag_states = 1 << TCP_LISTEN, .udiag_show = UDIAG_SHOW_NAME, .udiag_cookie = {~0u, ~0u}};
 	struct listener_search search = {.name = name, .arena = arena_create()};
+	int rc = search.arena && sockets->diag >= 0 ? ask(sockets, &request, sizeof(request), true, found_listener, &search) : -ENOENT;
 
-	if (search.arena && sockets->diag >= 0)
-		ask(sockets->diag, &request, sizeof(request), true, found_listener, &search);
 	arena_destroy(search.arena);
-	return search.inode;
+	return rc == 0 && !search.several ? search.inode : 0;
 }
 
-int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena)
+/* Threads that wait mostly wait for the same one, and the kernel shows all sockets each time. */
+uint64_t sockets_find_listener(struct sockets *sockets, const char *name)
+{
+	if (!name[0] || strlen(name) >= sizeof(sockets->asked))
+		return 0;
+	if (strcmp(name, sockets->asked) != 0) {
+		strcpy(sockets->asked, name);
+		sockets->listener = ask_for_listener(sockets, name);
+	}
+	return sockets->listener;
+}
+
+int sockets_find(struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena)
 {
 	struct finding f = {.sockets = sockets, .wanted = wanted, .arena = arena};
 	uint64_t done = 0;

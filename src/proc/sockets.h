@@ -14,14 +14,19 @@
 #include "proc/process.h"
 #include "proc/socket_ends.h"
 
+enum { SOCKET_NAME_SIZE = 112 }; /* the longest name of a unix socket, in words */
+
 /*
  * What sockets are: their protocols, states, addresses and other ends, by inode. The kernel is asked through SOCK_DIAG, in the network
  * namespace of the process that has them; where such a socket cannot be had there, /proc/PID/net is read, which tells less.
  */
 struct sockets {
 	uint64_t ns; /* inode of the network namespace */
-	int diag;    /* -1: there is none, */
-	int net;     /* and /proc/PID/net, or -1 */
+	int diag;    /* SOCK_DIAG, or -1 */
+	int net;     /* /proc/PID/net, for what that does not tell; or -1 */
+	uint32_t requests; /* that were sent: they are numbered */
+	char asked[SOCKET_NAME_SIZE]; /* who listens under this name was asked for last; "": nobody was */
+	uint64_t listener;	      /* the answer */
 };
 
 /* 0 or -errno when neither can be had. */
@@ -54,10 +59,13 @@ void wanted_sockets_deinit(struct wanted_sockets *wanted);
  * Finds what they are; `dirs` are the descriptors of the process that has them. 0 or -ENOMEM: of what could not be found the protocol is
  * told at most.
  */
-int sockets_find(const struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena);
+int sockets_find(struct sockets *sockets, struct wanted_sockets *wanted, const struct descriptors *dirs, struct arena *arena);
 
-/* The inode of the unix socket that listens under this name, as socket_address() writes it; 0: it is not known. */
-uint64_t sockets_find_listener(const struct sockets *sockets, const char *name);
+/*
+ * The inode of the unix socket that listens under this name, as socket_address() writes it; 0: it is not known. Several may, such as the old one
+ * of a server that was restarted: which of them is connected to is not known.
+ */
+uint64_t sockets_find_listener(struct sockets *sockets, const char *name);
 
 /* A socket as the kernel tells it. */
 struct diag_socket {
@@ -73,8 +81,11 @@ struct diag_socket {
 	bool has_name;
 };
 
-/* Reads the messages in a reply. Returns 1 when more replies follow, 0 at the end, or -errno that the kernel reports; -EBADMSG: damaged. */
-int sockets_parse(const void *reply, size_t len, void (*visit)(void *arg, const struct diag_socket *socket), void *arg);
+/*
+ * Reads those messages in a reply that answer the request of this number: others are left of one whose answer was not read to its end. Returns 2
+ * when there are none, 1 when more replies follow, 0 at the end, or -errno that the kernel reports; -EBADMSG: damaged.
+ */
+int sockets_parse(const void *reply, size_t len, uint32_t request, void (*visit)(void *arg, const struct diag_socket *socket), void *arg);
 
 /* A line of /proc/net/tcp, udp, or with is_unix of /proc/net/unix. False: it is none. */
 bool sockets_parse_line(const char *line, bool is_unix, struct diag_socket *out);

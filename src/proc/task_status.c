@@ -84,6 +84,11 @@ static void parse_effective(const char *text, struct task_status *out)
 	out->effective = strtoull(text, NULL, 16);
 }
 
+static void parse_caught(const char *text, struct task_status *out)
+{
+	out->caught = strtoull(text, NULL, 16);
+}
+
 static void parse_nvcsw(const char *text, struct task_status *out)
 {
 	out->nvcsw = strtoull(text, NULL, 10);
@@ -108,6 +113,7 @@ static void parse_line(const char *line, struct task_status *out)
 		{"Uid:\t", parse_uids},
 		{"Gid:\t", parse_gids},
 		{"NSpid:\t", parse_ns_pids},
+		{"SigCgt:\t", parse_caught},
 		{"CapPrm:\t", parse_permitted},
 		{"CapEff:\t", parse_effective},
 		{"voluntary_ctxt_switches:\t", parse_nvcsw},

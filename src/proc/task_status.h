@@ -20,6 +20,7 @@ struct task_status {
 	uint32_t gids[TASK_IDS];
 	uint64_t permitted; /* capabilities */
 	uint64_t effective;
+	uint64_t caught; /* signals that the process has handlers for, from the lowest bit on */
 	bool has_switches;  /* the kernel has the next two, the last that are read */
 	uint64_t nvcsw;
 	uint64_t nivcsw;

@@ -267,6 +267,8 @@ static const char *verb_of(const struct trace_thread *thread, bool several)
 	case WAIT_WRITE:
 		return several ? "write " : "writes ";
 	case WAIT_SYNC:
+		if (thread->wait.state.medium) /* which is told behind it, and need not be a disk */
+			return several ? "sync " : "syncs ";
 		return several ? "wait for the disk, which is to have " : "waits for the disk, which is to have ";
 	case WAIT_ACCEPT:
 		return several ? "wait for connections on " : "waits for connections on ";

@@ -19,8 +19,9 @@ struct report_format {
 	bool has_notes;     /* losses and notes are in it; else they have to be shown elsewhere */
 
 	/* Each writes one document; 0 or -errno. NULL: there is no such report. */
-	int (*trace)(const struct trace *trace, const struct report_options *options, FILE *out);
-	int (*traces)(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out); /* all in one */
+	int (*trace)(const struct trace *trace, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out);
+	int (*traces)(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+		      FILE *out); /* all in one */
 	int (*why)(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
 		   FILE *out);
 	int (*watch_round)(const struct watch_report *report, const struct report_options *options, FILE *out);

@@ -2,10 +2,10 @@
 #include "report/report.h"
 
 #include <errno.h>
-#include <stdio_ext.h>
 
 #include "base/cleanup.h"
 #include "report/container.h"
+#include "report/json_deadlock.h"
 #include "report/json_frame.h"
 #include "report/json_wait.h"
 #include "report/json_writer.h"
@@ -170,10 +170,7 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 
 	json_object(j, NULL);
 	json_int(j, "tid", thread->tid);
-	if (thread->inner_tid)
-		json_int(j, "inner_tid", thread->inner_tid);
-	else
-		json_null(j, "inner_tid");
+	json_int_or_null(j, "inner_tid", thread->inner_tid, thread->inner_tid);
 	json_string(j, "name", thread->name);
 	json_string(j, "state", state);
 	json_string(j, "status", name_thread_status(thread->status));
@@ -181,29 +178,17 @@ static void put_thread(struct json_report *r, const struct trace_thread *t)
 	json_string(j, "status_reason", thread->why);
 	json_bool(j, "stopped", thread->capture == CAPTURE_HELD);
 	json_thousandths(j, "pause_us", thread->pause_ns);
-	if (thread->off_cpu_ns < 0)
-		json_null(j, "off_cpu_ms");
-	else
-		json_thousandths(j, "off_cpu_ms", (uint64_t)thread->off_cpu_ns / 1000);
-	if (thread->cpu_ns < 0)
-		json_null(j, "cpu_ms");
-	else
-		json_thousandths(j, "cpu_ms", (uint64_t)thread->cpu_ns / 1000);
+	json_milliseconds(j, "off_cpu_ms", thread->off_cpu_ns);
+	json_milliseconds(j, "cpu_ms", thread->cpu_ns);
 	put_runtime(j, &t->runtime);
 	put_syscall(r, thread);
-	if (t->thread->state == 'R' && t->thread->facts.cpu >= 0)
-		json_int(j, "cpu", t->thread->facts.cpu);
-	else
-		json_null(j, "cpu");
+	json_int_or_null(j, "cpu", t->thread->state == 'R' && t->thread->facts.cpu >= 0, t->thread->facts.cpu);
 	json_wait(j, &t->wait);
 	if (r->options->registers)
 		put_registers(r, &thread->regs);
 	put_kernel_stack(r, t);
 	put_user_stack(r, t);
-	if (thread->tracer)
-		json_int(j, "tracer_pid", thread->tracer);
-	else
-		json_null(j, "tracer_pid");
+	json_int_or_null(j, "tracer_pid", thread->tracer, thread->tracer);
 	json_object_end(j);
 }
 
@@ -226,10 +211,7 @@ static void put_task(struct json *j, const struct trace_task *task)
 	json_string(j, "runtime", task->runtime);
 	json_string(j, "library", task->library);
 	json_string(j, "name", task->name);
-	if (task->tid)
-		json_int(j, "tid", task->tid);
-	else
-		json_null(j, "tid");
+	json_int_or_null(j, "tid", task->tid, task->tid);
 	json_string(j, "state", task_state_name(task->state));
 	put_awaited(j, task);
 	json_stack(j, "stack", task->stack, NULL);
@@ -237,7 +219,7 @@ static void put_task(struct json *j, const struct trace_task *task)
 	json_object_end(j);
 }
 
-int report_json(const struct trace *trace, const struct report_options *options, FILE *out)
+int report_json(const struct trace *trace, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out)
 {
 	struct json_report r = {.json = {.out = out}, .options = options, .trace = trace};
 	_cleanup_(lacking_deinit) struct lacking lacking = {0};
@@ -246,7 +228,6 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	if (!lacking_find(&lacking, trace))
 		return -ENOMEM;
 	report_begin();
-	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&r.json, NULL);
 	json_string(&r.json, "schema", schema);
 	json_int(&r.json, "pid", snap->pid);
@@ -260,6 +241,7 @@ int report_json(const struct trace *trace, const struct report_options *options,
 	put_timings(&r.json, &trace->timings);
 	put_notes(&r);
 	json_lacking(&r.json, &lacking);
+	json_deadlocks(&r.json, deadlocks, snap, false);
 	json_array(&r.json, "threads");
 	for (size_t i = 0; i < trace->threads.len; i++)
 		put_thread(&r, &trace->threads.data[i]);

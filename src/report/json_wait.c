@@ -11,10 +11,7 @@ static void put_peers(struct json *j, const char *key, const struct wait_peer *p
 		const char state[] = {peers[i].state, '\0'};
 
 		json_object(j, NULL);
-		if (peers[i].pid)
-			json_int(j, "pid", peers[i].pid);
-		else
-			json_null(j, "pid");
+		json_int_or_null(j, "pid", peers[i].pid, peers[i].pid);
 		json_string(j, "comm", peers[i].comm);
 		json_string(j, "state", peers[i].state ? state : NULL);
 		json_object_end(j);
@@ -41,14 +38,6 @@ static void put_socket(struct json *j, const struct descriptor *d)
 	json_object_end(j);
 }
 
-static void put_number(struct json *j, const char *key, bool known, int64_t value)
-{
-	if (known)
-		json_int(j, key, value);
-	else
-		json_null(j, key);
-}
-
 static void put_descriptor(struct json *j, const char *key, const struct descriptor *d)
 {
 	if (d->fd < 0) {
@@ -59,14 +48,11 @@ static void put_descriptor(struct json *j, const char *key, const struct descrip
 	json_int(j, "fd", d->fd);
 	json_string(j, "kind", descriptor_kind_name(d->kind));
 	json_string(j, "name", d->name);
-	put_number(j, "offset", d->offset >= 0, d->offset);
-	put_number(j, "events", d->events, d->events);
-	if (d->left_ns < 0)
-		json_null(j, "left_ms");
-	else
-		json_thousandths(j, "left_ms", (uint64_t)d->left_ns / 1000);
-	put_number(j, "count", d->kind == DESCRIPTOR_EVENTFD, (int64_t)d->count);
-	put_number(j, "pid", d->pid > 0, d->pid);
+	json_int_or_null(j, "offset", d->offset >= 0, d->offset);
+	json_int_or_null(j, "events", d->events, d->events);
+	json_milliseconds(j, "left_ms", d->left_ns);
+	json_int_or_null(j, "count", d->kind == DESCRIPTOR_EVENTFD, (int64_t)d->count);
+	json_int_or_null(j, "pid", d->pid > 0, d->pid);
 	put_socket(j, d);
 	put_peers(j, "peers", d->peers, d->npeers);
 	json_bool(j, "peers_known", d->peers_known);
@@ -125,6 +111,49 @@ static void put_lock(struct json *j, const struct snap_wait *on)
 	json_object_end(j);
 }
 
+/* Of a descriptor there is nothing in memory. */
+static void put_place(struct json *j, const struct wait *w)
+{
+	if (!w->address && !w->word && !w->path && !w->variable) {
+		json_members(j, "\"address\":null,\"module\":null,\"module_offset\":null,\"variable\":null,\"variable_offset\":null");
+		return;
+	}
+	json_hex_or_null(j, "address", w->address || w->word, w->address ? w->address : w->word);
+	json_string(j, "module", w->path);
+	json_hex_or_null(j, "module_offset", w->path, w->offset);
+	json_string(j, "variable", w->variable);
+	json_hex_or_null(j, "variable_offset", w->variable, w->variable_offset);
+}
+
+static void put_owner(struct json *j, const struct wait *w)
+{
+	json_string(j, "holder", wait_holder_name(w->holder));
+	if (!w->owner && !w->owner_pid && !w->type && !w->count) {
+		json_members(j, "\"owner_tid\":null,\"owner_pid\":null,\"type\":null,\"count\":null");
+	} else {
+		json_int_or_null(j, "owner_tid", w->owner, w->owner);
+		json_int_or_null(j, "owner_pid", w->owner_pid, w->owner_pid);
+		json_string(j, "type", w->type);
+		json_int_or_null(j, "count", w->count, (int64_t)w->count);
+	}
+	if (w->kind != WAIT_MUTEX)
+		return;
+	json_string(j, "mutex_type", mutex_type_name(w->mutex.type));
+	json_bool(j, "robust", w->mutex.robust);
+	json_bool(j, "inherits_priority", w->mutex.inherits);
+}
+
+static void put_limit(struct json *j, const struct wait *w)
+{
+	if (!w->timed && w->state.left == LEFT_UNKNOWN) {
+		json_members(j, "\"timed\":false,\"left_ns\":null,\"left\":null");
+		return;
+	}
+	json_bool(j, "timed", w->timed);
+	json_int_or_null(j, "left_ns", w->state.left != LEFT_UNKNOWN, w->state.left_ns);
+	json_string(j, "left", wait_left_name(w->state.left));
+}
+
 void json_wait(struct json *j, const struct wait *w)
 {
 	if (w->kind == WAIT_NOTHING) {
@@ -133,46 +162,15 @@ void json_wait(struct json *j, const struct wait *w)
 	}
 	json_object(j, "waits_for");
 	json_string(j, "kind", wait_kind_name(w->kind));
-	if (w->address || w->word)
-		json_hex(j, "address", w->address ? w->address : w->word);
-	else
-		json_null(j, "address");
-	json_string(j, "module", w->path);
-	if (w->path)
-		json_hex(j, "module_offset", w->offset);
-	else
-		json_null(j, "module_offset");
-	json_string(j, "variable", w->variable);
-	if (w->variable)
-		json_hex(j, "variable_offset", w->variable_offset);
-	else
-		json_null(j, "variable_offset");
-	json_string(j, "holder", wait_holder_name(w->holder));
-	if (w->owner)
-		json_int(j, "owner_tid", w->owner);
-	else
-		json_null(j, "owner_tid");
-	if (w->owner_pid)
-		json_int(j, "owner_pid", w->owner_pid);
-	else
-		json_null(j, "owner_pid");
-	json_string(j, "type", w->type);
-	if (w->count)
-		json_uint(j, "count", w->count);
-	else
-		json_null(j, "count");
+	put_place(j, w);
+	put_owner(j, w);
 	put_on(j, w->on);
 	put_lock(j, w->on);
 	put_peers(j, "peers", w->peers, w->npeers);
 	json_bool(j, "peers_known", w->peers_known);
 	json_bool(j, "shared", w->shared);
-	json_bool(j, "timed", w->timed);
+	put_limit(j, w);
 	json_bool(j, "for_goroutines", w->for_goroutines);
-	if (w->state.left != LEFT_UNKNOWN)
-		json_int(j, "left_ns", w->state.left_ns);
-	else
-		json_null(j, "left_ns");
-	json_string(j, "left", wait_left_name(w->state.left));
 	json_bool(j, "certain", w->certain);
 	json_wait_state(j, w);
 	json_object_end(j);

@@ -1,35 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/json_writer.h"
 
-#include <inttypes.h>
-#include <stddef.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/utf8.h"
 
+static void flush(struct json *j)
+{
+	fwrite(j->text, 1, j->len, j->out);
+	j->len = 0;
+}
+
+/* For up to so many bytes. */
+static char *make_room(struct json *j, size_t most)
+{
+	if (most > sizeof(j->text) - j->len)
+		flush(j);
+	return j->text + j->len;
+}
+
+static void put(struct json *j, const char *s, size_t len)
+{
+	char *at = make_room(j, len);
+
+	if (len > sizeof(j->text)) {
+		fwrite(s, 1, len, j->out);
+		return;
+	}
+	memcpy(at, s, len);
+	j->len += len;
+}
+
+static void put_char(struct json *j, char c)
+{
+	*make_room(j, 1) = c;
+	j->len++;
+}
+
 static void begin(struct json *j, const char *key)
 {
+	const size_t len = key ? strlen(key) : 0;
+	char *at = make_room(j, len + sizeof(",\"\":"));
+
 	if (j->comma)
-		fputc(',', j->out);
-	j->comma = true;
+		*at++ = ',';
 	if (key) {
-		fputc('"', j->out);
-		fputs(key, j->out);
-		fputs("\":", j->out);
+		*at++ = '"';
+		memcpy(at, key, len);
+		at += len;
+		*at++ = '"';
+		*at++ = ':';
 	}
+	j->comma = true;
+	j->len = (size_t)(at - j->text);
 }
 
 static void open_bracket(struct json *j, const char *key, char bracket)
 {
 	begin(j, key);
-	fputc(bracket, j->out);
+	put_char(j, bracket);
 	j->comma = false;
+	j->depth++;
 }
 
 static void close_bracket(struct json *j, char bracket)
 {
-	fputc(bracket, j->out);
+	put_char(j, bracket);
 	j->comma = true;
+	if (--j->depth == 0)
+		flush(j);
 }
 
 void json_object(struct json *j, const char *key)
@@ -62,23 +102,51 @@ static size_t plain_length(const char *s)
 	return len;
 }
 
-static void put_escaped(FILE *out, const char *s)
+/* At least `width` digits. By hand: with --events there are millions of numbers a second. */
+static void put_digits(struct json *j, uint64_t value, size_t width)
+{
+	char digits[20]; /* of UINT64_MAX */
+	size_t first = sizeof(digits);
+
+	while (value || sizeof(digits) - first < width) {
+		digits[--first] = (char)('0' + value % 10);
+		value /= 10;
+	}
+	put(j, digits + first, sizeof(digits) - first);
+}
+
+static void put_hex_digits(struct json *j, uint64_t value, size_t width)
+{
+	char digits[16];
+	size_t first = sizeof(digits);
+
+	while (value || sizeof(digits) - first < width) {
+		digits[--first] = "0123456789abcdef"[value & 0xf];
+		value >>= 4;
+	}
+	put(j, digits + first, sizeof(digits) - first);
+}
+
+static void put_escaped(struct json *j, const char *s)
 {
 	uint32_t code;
 
 	for (size_t len; *s; s += len) {
 		len = plain_length(s);
 		if (len) {
-			fwrite(s, 1, len, out);
+			put(j, s, len);
 			continue;
 		}
 		len = utf8_next(s, &code);
-		if (code == '"' || code == '\\')
-			fprintf(out, "\\%c", (int)code);
-		else if (utf8_is_control(code) || code == UTF8_REPLACEMENT)
-			fprintf(out, "\\u%04" PRIx32, code);
-		else
-			fwrite(s, 1, len, out);
+		if (code == '"' || code == '\\') {
+			put_char(j, '\\');
+			put_char(j, (char)code);
+		} else if (utf8_is_control(code) || code == UTF8_REPLACEMENT) {
+			put(j, "\\u", 2);
+			put_hex_digits(j, code, 4);
+		} else {
+			put(j, s, len);
+		}
 	}
 }
 
@@ -89,67 +157,88 @@ void json_string(struct json *j, const char *key, const char *value)
 		return;
 	}
 	begin(j, key);
-	fputc('"', j->out);
-	put_escaped(j->out, value);
-	fputc('"', j->out);
+	put_char(j, '"');
+	put_escaped(j, value);
+	put_char(j, '"');
 }
 
 void json_null(struct json *j, const char *key)
 {
 	begin(j, key);
-	fputs("null", j->out);
+	put(j, "null", 4);
+}
+
+void json_members(struct json *j, const char *text)
+{
+	begin(j, NULL);
+	put(j, text, strlen(text));
 }
 
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);
-	fputs(value ? "true" : "false", j->out);
-}
-
-/* At least `width` digits. By hand: with --events there are millions of numbers a second. */
-static void put_digits(FILE *out, uint64_t value, size_t width)
-{
-	char digits[20]; /* of UINT64_MAX */
-	size_t first = sizeof(digits);
-
-	while (value || sizeof(digits) - first < width) {
-		digits[--first] = (char)('0' + value % 10);
-		value /= 10;
-	}
-	fwrite(digits + first, 1, sizeof(digits) - first, out);
+	put(j, value ? "true" : "false", value ? 4 : 5);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
 {
 	begin(j, key);
 	if (value < 0)
-		fputc('-', j->out);
-	put_digits(j->out, value < 0 ? -(uint64_t)value : (uint64_t)value, 1);
+		put_char(j, '-');
+	put_digits(j, value < 0 ? -(uint64_t)value : (uint64_t)value, 1);
 }
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
 	begin(j, key);
-	put_digits(j->out, value, 1);
+	put_digits(j, value, 1);
 }
 
 void json_hex(struct json *j, const char *key, uint64_t value)
 {
 	begin(j, key);
-	fprintf(j->out, "\"0x%" PRIx64 "\"", value);
+	put(j, "\"0x", 3);
+	put_hex_digits(j, value, 1);
+	put_char(j, '"');
 }
 
 void json_thousandths(struct json *j, const char *key, uint64_t value)
 {
 	begin(j, key);
-	fprintf(j->out, "%" PRIu64 ".%03u", value / 1000, (unsigned)(value % 1000));
+	put_digits(j, value / 1000, 1);
+	put_char(j, '.');
+	put_digits(j, value % 1000, 3);
+}
+
+void json_milliseconds(struct json *j, const char *key, int64_t ns)
+{
+	if (ns < 0)
+		json_null(j, key);
+	else
+		json_thousandths(j, key, (uint64_t)ns / 1000);
+}
+
+void json_int_or_null(struct json *j, const char *key, bool known, int64_t value)
+{
+	if (known)
+		json_int(j, key, value);
+	else
+		json_null(j, key);
+}
+
+void json_hex_or_null(struct json *j, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_hex(j, key, value);
+	else
+		json_null(j, key);
 }
 
 /* Part of a time, after what separates it from the one before. */
-static void put_part(FILE *out, char separator, int value, size_t width)
+static void put_part(struct json *j, char separator, int value, size_t width)
 {
-	fputc(separator, out);
-	put_digits(out, (uint64_t)value, width);
+	put_char(j, separator);
+	put_digits(j, (uint64_t)value, width);
 }
 
 void json_time(struct json *j, const char *key, int64_t ns)
@@ -161,12 +250,12 @@ void json_time(struct json *j, const char *key, int64_t ns)
 
 	gmtime_r(&seconds, &tm);
 	begin(j, key);
-	put_part(j->out, '"', tm.tm_year + 1900, 4);
-	put_part(j->out, '-', tm.tm_mon + 1, 2);
-	put_part(j->out, '-', tm.tm_mday, 2);
-	put_part(j->out, 'T', tm.tm_hour, 2);
-	put_part(j->out, ':', tm.tm_min, 2);
-	put_part(j->out, ':', tm.tm_sec, 2);
-	put_part(j->out, '.', (int)part, 9);
-	fputs("Z\"", j->out);
+	put_part(j, '"', tm.tm_year + 1900, 4);
+	put_part(j, '-', tm.tm_mon + 1, 2);
+	put_part(j, '-', tm.tm_mday, 2);
+	put_part(j, 'T', tm.tm_hour, 2);
+	put_part(j, ':', tm.tm_min, 2);
+	put_part(j, ':', tm.tm_sec, 2);
+	put_part(j, '.', (int)part, 9);
+	put(j, "Z\"", 2);
 }

@@ -2,7 +2,6 @@
 #include "report/offcpu.h"
 
 #include <errno.h>
-#include <stdio_ext.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -342,7 +341,6 @@ int report_offcpu_json(const struct offcpu_profile *profile, const struct offcpu
 	if (!lacking_find_offcpu(&lacking, profile, options->hide_idle) || !offcpu_reasons_find(&reasons, profile))
 		return -ENOMEM;
 	report_begin();
-	__fsetlocking(out, FSETLOCKING_BYCALLER); /* millions of small writes from one thread */
 	json_object(&j, NULL);
 	json_string(&j, "schema", schema);
 	json_time(&j, "start_time", profile->start_ns);

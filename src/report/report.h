@@ -21,9 +21,9 @@ struct report_options {
 	unsigned width; /* columns of the terminal that the text has to fit into; 0: any */
 };
 
-/* Write one trace, or several as one; 0 or -errno from the stream. */
-int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out);
-int report_json(const struct trace *trace, const struct report_options *options, FILE *out); /* one line */
+/* Write one trace, or several as one, and the deadlocks of the look that they are of; 0 or -errno from the stream. */
+int report_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out);
+int report_json(const struct trace *trace, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out); /* one line */
 
 /* Only what each thread waits for, and who is in a deadlock. */
 int report_why_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,

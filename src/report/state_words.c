@@ -306,6 +306,19 @@ void state_put_medium(const struct text *t, const struct trace_thread *const *me
 	fputc(')', t->out);
 }
 
+/* ", in close()": of a file that is not known, if all of them are in that. */
+static void put_call(const struct telling *l)
+{
+	bool restarted;
+	const struct syscall_info *call = trace_thread_call(l->first, &restarted);
+
+	for (size_t i = 1; call && i < l->count; i++)
+		if (trace_thread_call(l->members[i], &restarted) != call)
+			return;
+	if (call)
+		fprintf(l->out, ", in %s()", call->name);
+}
+
 static void put_file(const struct telling *l, const char *what)
 {
 	const struct wait_state *s = &l->wait->state;
@@ -313,6 +326,8 @@ static void put_file(const struct telling *l, const char *what)
 	fprintf(l->out, "%s for %s", verb(l, "waits", "wait"), what);
 	if (s->in_fault)
 		fputs(", for a page of memory", l->out);
+	else if (!s->place)
+		put_call(l);
 	if (!s->place)
 		return;
 	fputs(": ", l->out);
@@ -346,7 +361,14 @@ static void put_remote(const struct telling *l)
 
 static void put_fault(const struct telling *l)
 {
+	const struct wait_state *s = &l->wait->state;
+
 	fprintf(l->out, "%s for a page of memory", verb(l, "waits", "wait"));
+	if (l->wait->kind == WAIT_FAULT && s->filesystem) {
+		fputs(" of a file, which may be on ", l->out);
+		text_untrusted(l->t, s->filesystem);
+		put_device(l->t, s);
+	}
 	if (l->wait->kind == WAIT_SWAP)
 		fputs(" from swap", l->out);
 	else if (l->wait->kind == WAIT_USERFAULT)

@@ -19,8 +19,10 @@
 #include "report/text_syscall.h"
 #include "report/text_table.h"
 #include "report/text_tasks.h"
+#include "report/times.h"
 #include "report/descriptor_words.h"
 #include "report/wait_words.h"
+#include "report/why_words.h"
 #include "report/wrap.h"
 
 enum {
@@ -34,48 +36,13 @@ struct text_report {
 	const struct report_options *options;
 	const struct trace *const *traces;
 	size_t ntraces;
+	const struct deadlocks *deadlocks;
 	bool several; /* processes: threads are named with theirs */
 };
 
 /* The head of a block: who, in which state, since when, in which system call. */
 
-/* The words are before and behind the time. */
-static void put_range(FILE *out, const char *before, uint64_t least, uint64_t most, const char *behind)
-{
-	char from[DURATION_LEN], to[DURATION_LEN];
-
-	format_duration(least, from);
-	format_duration(most, to);
-	if (strcmp(from, to) == 0)
-		fprintf(out, "  %s %s%s", before, from, behind);
-	else
-		fprintf(out, "  %s %s to %s%s", before, from, to, behind);
-}
-
-/* One of the times of all members that have it. */
-static void put_times(FILE *out, const char *before, const char *behind, const struct trace_thread *const *members,
-		      size_t count, int64_t (*time_of)(const struct snap_thread *thread))
-{
-	int64_t least = INT64_MAX, most = -1;
-
-	for (size_t i = 0; i < count; i++) {
-		int64_t ns = time_of(members[i]->thread);
-
-		if (ns < 0)
-			continue;
-		least = ns < least ? ns : least;
-		most = ns > most ? ns : most;
-	}
-	if (most >= 0)
-		put_range(out, before, (uint64_t)least, (uint64_t)most, behind);
-}
-
-/* A thread that runs is not off-CPU; since when one that is ready waits for a CPU is not known. */
-static int64_t off_cpu_time(const struct snap_thread *thread)
-{
-	return thread->state == 'R' ? -1 : thread->off_cpu_ns;
-}
-
+/* Since when one that is ready waits for a CPU is not known. */
 static int64_t ready_time(const struct snap_thread *thread)
 {
 	return thread_is_ready(thread) ? thread->off_cpu_ns : -1;
@@ -96,7 +63,7 @@ static void put_pause(FILE *out, const struct trace_thread *const *members, size
 		least = ns < least ? ns : least;
 		most = ns > most ? ns : most;
 	}
-	put_range(out, "held", least, most, "");
+	times_put_range(out, "  held ", "", least, most);
 }
 
 static bool is_same_word(const char *a, const char *b)
@@ -136,9 +103,9 @@ static void put_situation(const struct text_report *r, const struct trace_thread
 	fputs("  ", out);
 	text_state(&r->text, first, 0);
 	put_runtime(r, members, count);
-	put_times(out, "off-CPU", "", members, count, off_cpu_time);
-	put_times(out, "last ran", " ago", members, count, ready_time);
-	put_times(out, "CPU time", "", members, count, cpu_time);
+	times_put(out, "  off-CPU ", "", members, count, time_off_cpu);
+	times_put(out, "  last ran ", " ago", members, count, ready_time);
+	times_put(out, "  CPU time ", "", members, count, cpu_time);
 	if (first->capture == CAPTURE_HELD)
 		put_pause(out, members, count);
 	if (first->capture == CAPTURE_MOVED)
@@ -366,6 +333,24 @@ static size_t count_lines(const struct text_report *r, const struct groups *grou
 	return n;
 }
 
+/* A line each: who is in it. */
+static void put_deadlocks(const struct text_report *r)
+{
+	enum { MOST_NAMED = 8 };
+
+	for (size_t i = 0; i < r->deadlocks->len; i++) {
+		const struct deadlock *d = &r->deadlocks->data[i];
+
+		fputs(i ? "" : "\n", r->text.out);
+		why_put_headline(&r->text, d);
+		for (size_t k = 0; k < d->len && k < MOST_NAMED; k++) {
+			fprintf(r->text.out, "%s %d ", k ? "," : ": tid", (int)d->data[k]->thread->tid);
+			text_untrusted(&r->text, trace_thread_name(d->data[k]));
+		}
+		fputs(d->len > MOST_NAMED ? ", … (stakeout why)\n" : " (stakeout why)\n", r->text.out);
+	}
+}
+
 static int put_all(const struct text_report *r, const struct groups *groups, const struct task_groups *tasks)
 {
 	const struct trace *const *traces = r->traces;
@@ -380,6 +365,7 @@ static int put_all(const struct text_report *r, const struct groups *groups, con
 			return -ENOMEM;
 	report_begin();
 	text_summary(&r->text, options, traces, n);
+	put_deadlocks(r);
 	if (options->brief || (groups->len + tasks->len > 1 && count_lines(r, groups) + text_tasks_lines(tasks) > fits)) {
 		text_table(&r->text, groups, options->width);
 		text_tasks_table(&r->text, tasks, options->width, r->several);
@@ -394,13 +380,14 @@ static int put_all(const struct text_report *r, const struct groups *groups, con
 	return report_flush(r->text.out);
 }
 
-static int write_to(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+static int write_to(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out)
 {
 	const struct text_report r = {
 		.text = {.out = out, .color = options->color},
 		.options = options,
 		.traces = traces,
 		.ntraces = n,
+		.deadlocks = deadlocks,
 		.several = n > 1,
 	};
 	/* Registers and stack pointers differ between threads, so nothing can be merged. */
@@ -415,12 +402,13 @@ static int write_to(const struct trace *const *traces, size_t n, const struct re
 }
 
 /* For a terminal: what is still too long after names and columns made room goes on in another line. */
-static int write_wrapped(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+static int write_wrapped(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
+			 FILE *out)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;
 	FILE *whole = open_memstream(&text, &len);
-	int ret = whole ? write_to(traces, n, options, whole) : -ENOMEM;
+	int ret = whole ? write_to(traces, n, deadlocks, options, whole) : -ENOMEM;
 
 	if (whole && fclose(whole) != 0 && ret == 0)
 		ret = -ENOMEM;
@@ -431,7 +419,7 @@ static int write_wrapped(const struct trace *const *traces, size_t n, const stru
 	return report_flush(out);
 }
 
-int report_text(const struct trace *const *traces, size_t n, const struct report_options *options, FILE *out)
+int report_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options, FILE *out)
 {
-	return options->width ? write_wrapped(traces, n, options, out) : write_to(traces, n, options, out);
+	return options->width ? write_wrapped(traces, n, deadlocks, options, out) : write_to(traces, n, deadlocks, options, out);
 }

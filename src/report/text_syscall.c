@@ -152,12 +152,6 @@ static struct time_kind time_kind(const struct shown_call *call)
 	return kind;
 }
 
-/* When the snapshot was taken, by that clock; 0: not known. */
-static int64_t taken_at(const struct snapshot *snap, clockid_t clock)
-{
-	return clock == CLOCK_REALTIME ? snap->taken_at_ns : clock == CLOCK_MONOTONIC ? snap->taken_at_monotonic_ns : 0;
-}
-
 static bool put_time(const struct shown_call *call, uint64_t address)
 {
 	struct time_kind kind = time_kind(call);
@@ -173,7 +167,7 @@ static bool put_time(const struct shown_call *call, uint64_t address)
 		return false;
 	ns = value[0] * NS_PER_S + (kind.microseconds ? value[1] % 1000000 * 1000 : value[1]);
 	if (kind.absolute) {
-		now = taken_at(call->snap, kind.clock);
+		now = snapshot_clock(call->snap, kind.clock);
 		if (now <= 0)
 			return false;
 		ns -= now;

@@ -89,6 +89,20 @@ static bool is_join(const struct wait *w)
 	return w->kind == WAIT_JOIN || w->kind == WAIT_JAVA_JOIN;
 }
 
+/* "robust recursive ", of what is not as usual. */
+static void put_attributes(const struct text *t, const struct mutex_attributes *mutex)
+{
+	static const char *const types[MUTEX_TYPE_COUNT] = {
+		[MUTEX_RECURSIVE] = "recursive ",
+		[MUTEX_ERROR_CHECKING] = "error-checking ",
+		[MUTEX_ADAPTIVE] = "adaptive ",
+	};
+
+	fputs(mutex->robust ? "robust " : "", t->out);
+	fputs(mutex->inherits ? "priority-inheriting " : "", t->out);
+	fputs(types[mutex->type] ? types[mutex->type] : "", t->out);
+}
+
 static void put_object(const struct text *t, const struct wait *w)
 {
 	const char *slash = w->path ? strrchr(w->path, '/') : NULL;
@@ -103,6 +117,7 @@ static void put_object(const struct text *t, const struct wait *w)
 		fprintf(t->out, w->kind == WAIT_CONDITION ? "a %s" : "%s", objects[w->kind]);
 		return;
 	}
+	put_attributes(t, &w->mutex);
 	fprintf(t->out, "%s ", objects[w->kind]);
 	if (w->variable) {
 		text_style(t, STYLE_STRONG);
@@ -183,7 +198,7 @@ void wait_put_process(const struct text *t, pid_t pid, const char *comm)
 	fputc(')', t->out);
 }
 
-static const char not_looked_at[] = ", which is not looked at: give it, too";
+static const char not_looked_at[] = ", which is not looked at", give_it[] = ": give it, too";
 
 static bool is_looked_at(pid_t pid, const struct trace *const *traces, size_t ntraces)
 {
@@ -193,17 +208,25 @@ static bool is_looked_at(pid_t pid, const struct trace *const *traces, size_t nt
 	return false;
 }
 
-/* Of a lock that several processes share. */
-static void put_owners_process(const struct text *t, const struct wait *w, const struct trace_thread *owner)
+/* A thread of the process itself that was not wanted; else, of a lock that several processes share, or all of their memory, whose it is. */
+static void put_owners_process(const struct text *t, const struct trace_thread *waiter, const struct trace_thread *owner)
 {
-	if (!w->shared)
+	const struct wait *w = &waiter->wait;
+
+	if (!owner && w->owner_comm && w->owner_pid == waiter->snap->pid) {
+		fputc(' ', t->out);
+		text_untrusted(t, w->owner_comm);
+		fputs(not_looked_at, t->out);
+		return;
+	}
+	if (!w->shared && !w->owner_comm && (!owner || owner->snap == waiter->snap))
 		return;
 	fputs(" of ", t->out);
 	if (owner) {
 		wait_put_process(t, owner->snap->pid, owner->snap->comm);
 	} else if (w->owner_comm) {
 		wait_put_process(t, w->owner_pid, w->owner_comm);
-		fputs(not_looked_at, t->out);
+		fprintf(t->out, "%s%s", not_looked_at, give_it);
 	} else {
 		fputs("another process, which is not known", t->out);
 	}
@@ -217,7 +240,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 	if (wait_is_on_descriptors(w->kind)) {
 		descriptor_put_peers(t, members, count);
 		if (w->kind == WAIT_FILE_LOCK && w->npeers == 1 && !is_looked_at(w->peers[0].pid, traces, ntraces))
-			fputs(not_looked_at, t->out);
+			fprintf(t->out, "%s%s", not_looked_at, give_it);
 	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
 		fputs(", which does not record who holds it", t->out);
 	} else if (w->holder == HOLDER_READERS) {
@@ -225,7 +248,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
-		fprintf(t->out, ", held by tid %d, which is no thread of the process any more", (int)w->owner);
+		fprintf(t->out, ", held by tid %d, which is no thread of the process%s", (int)w->owner, w->owner_lives ? "" : " any more");
 	} else if (w->holder == HOLDER_THREAD) {
 		fprintf(t->out, "%s tid %d", beginning(w), (int)w->owner);
 		if (owner) {
@@ -234,7 +257,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		}
 		if (w->count > 1)
 			fprintf(t->out, " (%" PRIu64 " times)", w->count);
-		put_owners_process(t, w, owner);
+		put_owners_process(t, members[0], owner);
 		if (owner && owner->thread->state == 'R' && !is_join(w))
 			fputs(", which runs", t->out);
 	}

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "report/json_deadlock.h"
 #include "report/json_frame.h"
 #include "report/json_wait.h"
 #include "report/json_writer.h"
@@ -73,21 +74,9 @@ static void put_step(struct json *j, const struct watched_thread *t)
 	json_object_end(j);
 }
 
-/* Each waits for the next, the last for the first. */
 static void put_deadlocks(struct json *j, const struct deadlocks *deadlocks)
 {
-	json_array(j, "deadlocks");
-	for (size_t i = 0; deadlocks && i < deadlocks->len; i++) {
-		json_array(j, NULL);
-		for (size_t k = 0; k < deadlocks->data[i].len; k++) {
-			json_object(j, NULL);
-			json_int(j, "pid", deadlocks->data[i].data[k]->snap->pid);
-			json_int(j, "tid", deadlocks->data[i].data[k]->thread->tid);
-			json_object_end(j);
-		}
-		json_array_end(j);
-	}
-	json_array_end(j);
+	json_deadlocks(j, deadlocks, NULL, false);
 	json_bool(j, "maybe_more_deadlocks", deadlocks && deadlocks->maybe_more);
 }
 

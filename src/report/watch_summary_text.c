@@ -203,10 +203,8 @@ static void put_group(const struct why_report *r, const struct watch_groups *gro
 static void put_deadlock(const struct why_report *r, const struct deadlock *d)
 {
 	fputc('\n', r->text.out);
-	text_style(&r->text, STYLE_BAD);
-	fputs("DEADLOCK", r->text.out);
-	text_style(&r->text, STYLE_PLAIN);
-	fprintf(r->text.out, d->len == 1 ? ": a thread waits for itself\n" : ": %zu threads wait for each other\n", d->len);
+	why_put_headline(&r->text, d);
+	fputc('\n', r->text.out);
 	for (size_t i = 0; i < d->len; i++) {
 		fputs("  ", r->text.out);
 		why_put_thread(r, d->data[i]);
@@ -297,7 +295,7 @@ static void put_end(const struct watch_report *report, FILE *out)
 	if (report->watch->rounds < 2)
 		fputs("\nOne look does not tell who moves: take at least two.\n", out);
 	if (report->deadlocks && report->deadlocks->maybe_more)
-		fputs("\nSome threads seem to wait for each other, but not every wait could be proved for one instant: look again.\n", out);
+		fprintf(out, "\n%s\n", deadlocks_doubt(report->deadlocks));
 	else if (report->deadlocks && !report->deadlocks->len && report->n)
 		fputs("\nNo deadlock was found.\n", out);
 }

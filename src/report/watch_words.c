@@ -51,16 +51,14 @@ void watch_put_doing(const struct why_report *r, const struct watched_thread *co
 {
 	_cleanup_free_ const struct trace_thread **traced = calloc(count, sizeof(*traced));
 	const struct trace_thread *const *all = traced ? traced : &members[0]->traced;
-	size_t others = 0;
+	bool same = true;
 
 	for (size_t i = 0; traced && i < count; i++)
 		traced[i] = members[i]->traced;
 	for (size_t i = 1; i < count; i++)
-		others += wait_compare(members[i - 1]->traced, members[i]->traced) != 0;
-	why_put_doing(r, all, traced && !others ? count : 1);
-	if (others)
-		fprintf(r->text.out, " and %zu other%s like it", others, others == 1 ? "" : "s");
-	else if (members[0]->traced->wait.kind)
+		same &= wait_compare(members[i - 1]->traced, members[i]->traced) == 0;
+	why_put_doing(r, all, traced && same ? count : 1);
+	if (!why_put_others(&r->text, all, traced ? count : 1) && members[0]->traced->wait.kind)
 		why_put_chain(r, all, traced ? count : 1);
 }
 

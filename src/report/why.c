@@ -2,11 +2,14 @@
 #include "report/why.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/order.h"
+#include "report/text_table.h"
 #include "report/wait_words.h"
 
-enum { LONGEST_CHAIN = 16 };
+enum { LONGEST_CHAIN = 16, MANY_ALIKE = 4 /* groups of which each waits for something of its own, that are told in one sentence */ };
 
 /* By what it waits for; else by the system call that it is in, or its state. */
 static int compare_waits(const struct trace_thread *a, const struct trace_thread *b)
@@ -51,6 +54,103 @@ static int compare_groups(const void *a, const void *b)
 	return COMPARE(x->first, y->first);
 }
 
+static const char *place_of(const struct trace_thread *t)
+{
+	const struct frame *frame = text_table_frame(t);
+
+	return frame && frame->symbol ? frame->symbol : "";
+}
+
+/* What they wait for is an object in memory that does not tell who has it: there is no chain behind it. */
+static bool may_be_alike(const struct why_groups *groups, const struct why_group *group)
+{
+	const struct trace_thread *const *members = (const struct trace_thread *const *)groups->members + group->first;
+	const struct wait *w = &members[0]->wait;
+
+	if (!w->kind || wait_is_on_descriptors(w->kind) || wait_is_state(w) || w->holder != HOLDER_NOT_RECORDED || (!w->address && !w->word))
+		return false;
+	for (size_t i = 1; i < group->count; i++)
+		if (strcmp(place_of(members[0]), place_of(members[i])) != 0)
+			return false;
+	return true;
+}
+
+static int compare_alike(const struct why_groups *groups, const struct why_group *a, const struct why_group *b)
+{
+	const struct trace_thread *x = groups->members[a->first], *y = groups->members[b->first];
+	int order = COMPARE(x->wait.kind, y->wait.kind);
+
+	if (!order)
+		order = COMPARE(x->snap->pid, y->snap->pid);
+	if (!order)
+		order = COMPARE(x->wait.timed, y->wait.timed);
+	return order ? order : strcmp(place_of(x), place_of(y));
+}
+
+static int compare_alike_at(const void *a, const void *b, void *arg)
+{
+	const struct why_groups *groups = arg;
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	int order = compare_alike(groups, &groups->data[x], &groups->data[y]);
+
+	return order ? order : COMPARE(x, y);
+}
+
+/* Makes one group of these, whose members get to the end of `members`. */
+static void join(struct why_groups *groups, const size_t *which, size_t n, const struct trace_thread **members, size_t *nmembers)
+{
+	struct why_group joined = {.first = *nmembers};
+
+	for (size_t i = 0; i < n; i++) {
+		struct why_group *group = &groups->data[which[i]];
+
+		memcpy(members + *nmembers, groups->members + group->first, group->count * sizeof(*members));
+		*nmembers += group->count;
+		joined.count += group->count;
+		joined.chain = group->chain;
+		group->count = 0;
+	}
+	groups->data[which[0]] = joined;
+}
+
+static void drop_empty(struct why_groups *groups)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < groups->len; i++)
+		if (groups->data[i].count)
+			groups->data[kept++] = groups->data[i];
+	groups->len = kept;
+}
+
+/* A pool may have a condition variable, or a semaphore, for each of its threads. */
+static bool join_alike(struct why_groups *groups)
+{
+	_cleanup_free_ size_t *which = calloc(groups->len + 1, sizeof(*which));
+	const struct trace_thread **members = malloc((2 * groups->n + 1) * sizeof(*members)); /* as they were, and behind them those joined */
+	size_t n = 0, nmembers = groups->n;
+
+	if (!which || !members) {
+		free(members);
+		return false;
+	}
+	for (size_t i = 0; i < groups->len; i++)
+		if (may_be_alike(groups, &groups->data[i]))
+			which[n++] = i;
+	qsort_r(which, n, sizeof(*which), compare_alike_at, groups);
+	memcpy(members, groups->members, groups->n * sizeof(*members));
+	for (size_t i = 0, next; i < n; i = next) {
+		for (next = i + 1; next < n && compare_alike(groups, &groups->data[which[i]], &groups->data[which[next]]) == 0; next++)
+			;
+		if (next - i >= MANY_ALIKE)
+			join(groups, which + i, next - i, members, &nmembers);
+	}
+	free(groups->members);
+	groups->members = members;
+	drop_empty(groups);
+	return true;
+}
+
 bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks)
 {
 	size_t n = 0;
@@ -75,6 +175,8 @@ bool why_groups_init(struct why_groups *groups, const struct trace *const *trace
 		if (!vec_push(groups, group))
 			return false;
 	}
+	if (!join_alike(groups))
+		return false;
 	if (groups->len)
 		qsort(groups->data, groups->len, sizeof(*groups->data), compare_groups);
 	return true;

@@ -4,7 +4,10 @@
 
 #include "model/deadlock.h"
 
-/* Threads that wait for the same: members[first] to members[first + count - 1]. */
+/*
+ * Threads that wait for the same, or each for one of its own, of which it is not recorded who has it, in the same place, as those of a pool may:
+ * members[first] to members[first + count - 1]; those that wait for the same are neighbours.
+ */
 struct why_group {
 	size_t first;
 	size_t count;

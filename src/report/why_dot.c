@@ -11,6 +11,7 @@
 #include "report/text_table.h"
 #include "report/wait_words.h"
 #include "report/why.h"
+#include "report/why_words.h"
 
 /*
  * Who waits for whom, as a graph in graphviz's language: a node for a thread, or for several that wait for the same and that nobody waits
@@ -32,6 +33,7 @@ struct outsider {
 	enum wait_holder holder;
 	pid_t pid, tid;
 	bool process; /* any thread of it */
+	bool lives;   /* elsewhere */
 };
 
 struct graph {
@@ -196,14 +198,16 @@ static char *words_of(const struct trace_thread *t)
 }
 
 /* What it does, if no edge tells it. */
-static void put_doing(const struct text *t, const struct trace_thread *thread)
+static void put_doing(const struct text *t, const struct trace_thread *const *members, size_t count)
 {
+	const struct trace_thread *thread = members[0];
 	_cleanup_free_ char *words = thread->wait.kind ? words_of(thread) : NULL;
 
 	if (has_edge(thread))
 		return;
 	if (words) {
 		fputs(words, t->out);
+		why_put_others(t, members, count);
 	} else if (thread->thread->state == 'R') {
 		fputs("runs, or is ready to", t->out);
 	} else if (thread->thread->syscall.state == SYSCALL_IN) {
@@ -254,7 +258,7 @@ static int put_node(const struct graph *g, size_t i)
 		return -ENOMEM;
 	put_threads(g, node, &label.to);
 	put_place(&label.to, t);
-	put_doing(&label.to, t);
+	put_doing(&label.to, (const struct trace_thread *const *)g->members.data + node->first, node->count);
 	fprintf(g->out, "\t\tn%zu [label=", i);
 	label_end(&label, g->out);
 	if (node->deadlock)
@@ -299,21 +303,28 @@ static const struct snapshot *find_process(const struct graph *g, pid_t pid)
 
 static void put_outsiders_name(const struct graph *g, const struct outsider *o, const char *comm, const struct text *t)
 {
+	const struct snapshot *known = find_process(g, o->pid);
+
 	if (o->holder == HOLDER_READERS) {
 		fputs("readers\nnot recorded\n", t->out);
 		return;
 	}
 	if (o->holder == HOLDER_ENDED) {
-		fprintf(t->out, "tid %d\nhas ended\n", (int)o->tid);
+		fprintf(t->out, "tid %d\n%s\n", (int)o->tid, o->lives ? "no thread of the process" : "has ended");
 		return;
 	}
 	if (!o->process)
 		fprintf(t->out, "tid %d\n", (int)o->tid);
+	if (known && !o->process) { /* it was not there yet */
+		wait_put_process(t, known->pid, known->comm);
+		fputs("\nnot looked at\n", t->out);
+		return;
+	}
 	if (o->pid)
 		wait_put_process(t, o->pid, comm);
 	else
 		fputs("of another process", t->out);
-	fputs(find_process(g, o->pid) ? "\nany thread of it\n" : "\nnot looked at\n", t->out);
+	fputs(known ? "\nany thread of it\n" : "\nnot looked at\n", t->out);
 }
 
 static bool is_same(const struct outsider *a, const struct outsider *b)
@@ -344,7 +355,7 @@ static struct outsider outsider_of(const struct wait *w, uint32_t peer)
 {
 	if (w->npeers)
 		return (struct outsider){.holder = HOLDER_THREAD, .pid = w->peers[peer].pid, .process = true};
-	return (struct outsider){.holder = w->holder, .pid = w->owner_pid, .tid = w->owner};
+	return (struct outsider){.holder = w->holder, .pid = w->owner_pid, .tid = w->owner, .lives = w->owner_lives};
 }
 
 /* "mutex cache_lock": that it is waited for is what an edge means. */
@@ -442,7 +453,7 @@ static int put_graph(struct graph *g)
 	      "\tedge [fontname=\"sans-serif\", fontsize=9];\n",
 	      g->out);
 	if (g->deadlocks->maybe_more)
-		fputs("\tlabel=\"Some threads seem to wait for each other, but not every wait could be proved for one instant: look again.\";\n", g->out);
+		fprintf(g->out, "\tlabel=\"%s\";\n", deadlocks_doubt(g->deadlocks));
 	for (size_t i = 0; rc == 0 && i < g->n; i++)
 		rc = put_process(g, g->traces[i]->snap);
 	for (size_t i = 0; rc == 0 && i < g->nodes.len; i++)

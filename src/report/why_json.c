@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/report.h"
 
+#include "report/json_deadlock.h"
 #include "report/json_wait.h"
 #include "report/json_writer.h"
+#include "report/text_table.h"
 #include "report/why.h"
 
 /* docs/schema/why.schema.json describes this document. */
@@ -21,10 +23,20 @@ static void put_process(struct json *j, const struct snapshot *snap)
 	json_object_end(j);
 }
 
-static void put_number(struct json *j, const struct trace_thread *t)
+/* The function that tells where it is. */
+static void put_place(struct json *j, const struct trace_thread *t)
 {
-	json_int(j, "pid", t->snap->pid);
-	json_int(j, "tid", t->thread->tid);
+	const struct frame *frame = text_table_frame(t);
+
+	if (!frame || !frame->symbol) {
+		json_null(j, "place");
+		return;
+	}
+	json_object(j, "place");
+	json_string(j, "function", frame->symbol);
+	json_string(j, "file", frame->file);
+	json_int_or_null(j, "line", frame->file && frame->line, frame->line);
+	json_object_end(j);
 }
 
 static void put_thread(struct json *j, const struct trace_thread *t)
@@ -32,27 +44,15 @@ static void put_thread(struct json *j, const struct trace_thread *t)
 	const char state[] = {t->thread->state ? t->thread->state : '?', '\0'};
 
 	json_object(j, NULL);
-	put_number(j, t);
+	json_int(j, "pid", t->snap->pid);
+	json_int(j, "tid", t->thread->tid);
 	json_string(j, "name", trace_thread_name(t));
 	json_string(j, "state", state);
-	if (t->thread->state == 'R' && t->thread->facts.cpu >= 0)
-		json_int(j, "cpu", t->thread->facts.cpu);
-	else
-		json_null(j, "cpu");
+	json_int_or_null(j, "cpu", t->thread->state == 'R' && t->thread->facts.cpu >= 0, t->thread->facts.cpu);
+	json_milliseconds(j, "off_cpu_ms", t->thread->off_cpu_ns);
+	put_place(j, t);
 	json_wait(j, &t->wait);
 	json_object_end(j);
-}
-
-/* Each waits for the next, the last for the first. */
-static void put_deadlock(struct json *j, const struct deadlock *d)
-{
-	json_array(j, NULL);
-	for (size_t i = 0; i < d->len; i++) {
-		json_object(j, NULL);
-		put_number(j, d->data[i]);
-		json_object_end(j);
-	}
-	json_array_end(j);
 }
 
 int report_why_json(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
@@ -67,10 +67,7 @@ int report_why_json(const struct trace *const *traces, size_t n, const struct de
 	for (size_t i = 0; i < n; i++)
 		put_process(&j, traces[i]->snap);
 	json_array_end(&j);
-	json_array(&j, "deadlocks");
-	for (size_t i = 0; i < deadlocks->len; i++)
-		put_deadlock(&j, &deadlocks->data[i]);
-	json_array_end(&j);
+	json_deadlocks(&j, deadlocks, NULL, true);
 	json_bool(&j, "maybe_more_deadlocks", deadlocks->maybe_more);
 	json_array(&j, "threads");
 	for (size_t i = 0; i < n; i++)

@@ -12,6 +12,7 @@
 #include "report/text_summary.h"
 #include "report/text_syscall.h"
 #include "report/text_table.h"
+#include "report/times.h"
 #include "report/wait_words.h"
 #include "report/why.h"
 #include "report/why_words.h"
@@ -67,6 +68,17 @@ void why_put_doing(const struct why_report *r, const struct trace_thread *const 
 	}
 }
 
+bool why_put_others(const struct text *text, const struct trace_thread *const *members, size_t count)
+{
+	size_t others = 0;
+
+	for (size_t i = 1; i < count; i++)
+		others += wait_compare(members[i - 1], members[i]) != 0;
+	if (others)
+		fprintf(text->out, " and %zu other%s like it", others, others == 1 ? "" : "s");
+	return others;
+}
+
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
 void why_put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
@@ -111,6 +123,32 @@ static size_t count_processes(const struct deadlock *d)
 	return n;
 }
 
+void why_put_headline(const struct text *text, const struct deadlock *d)
+{
+	const size_t processes = count_processes(d);
+
+	text_style(text, STYLE_BAD);
+	fputs("DEADLOCK", text->out);
+	text_style(text, STYLE_PLAIN);
+	if (d->len == 1)
+		fputs(": a thread waits for itself", text->out);
+	else if (processes == 1)
+		fprintf(text->out, ": %zu threads wait for each other", d->len);
+	else
+		fprintf(text->out, ": %zu threads of %zu processes wait for each other", d->len, processes);
+}
+
+static int64_t time_blocked(const struct snap_thread *thread)
+{
+	return thread->state == 'S' || thread->state == 'D' ? thread->off_cpu_ns : -1;
+}
+
+/* Since they last ran: who gets up from time to time, to look whether there is something new, has done so then. */
+static void put_since(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+{
+	times_put(r->text.out, "; blocked for ", "", members, count, time_blocked);
+}
+
 /* Each of them with its stack. */
 void why_put_deadlock(const struct why_report *r, const struct deadlock *d)
 {
@@ -119,15 +157,8 @@ void why_put_deadlock(const struct why_report *r, const struct deadlock *d)
 	FILE *out = r->text.out;
 
 	fputc('\n', out);
-	text_style(&r->text, STYLE_BAD);
-	fputs("DEADLOCK", out);
-	text_style(&r->text, STYLE_PLAIN);
-	if (d->len == 1)
-		fputs(": a thread waits for itself\n", out);
-	else if (count_processes(d) == 1)
-		fprintf(out, ": %zu threads wait for each other\n", d->len);
-	else
-		fprintf(out, ": %zu threads of %zu processes wait for each other\n", d->len, count_processes(d));
+	why_put_headline(&r->text, d);
+	fputc('\n', out);
 	for (size_t i = 0; i < d->len; i++) {
 		const struct trace_thread *t = d->data[i];
 
@@ -136,12 +167,13 @@ void why_put_deadlock(const struct why_report *r, const struct deadlock *d)
 		fputc(' ', out);
 		wait_put_doing(&r->text, &t, 1);
 		wait_put_holder(&r->text, &t, 1, r->traces, r->n);
+		put_since(r, &t, 1);
 		fputc('\n', out);
 		text_user_stack(&r->text, &format, t->user);
 	}
 }
 
-/* "  in main, handle (7), …": functions in which they are, each once. */
+/* "  in main, handle, …": functions in which they are, each once. */
 static void put_places(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const char *shown[MOST_PLACES];
@@ -164,8 +196,6 @@ static void put_places(const struct why_report *r, const struct trace_thread *co
 		text_untrusted(&r->text, name);
 		shown[n++] = name;
 	}
-	if (n)
-		fputc('\n', r->text.out);
 }
 
 static void put_numbers(const struct why_report *r, const struct trace_thread *const *members, size_t count)
@@ -202,7 +232,7 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 		fprintf(r->text.out, "%zu threads", group->count);
 	fputc(' ', r->text.out);
 	why_put_doing(r, members, group->count);
-	if (members[0]->wait.kind)
+	if (members[0]->wait.kind && !why_put_others(&r->text, members, group->count))
 		why_put_chain(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (r->options->verbose)
@@ -210,6 +240,8 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 	if (group->count > 1)
 		put_numbers(r, members, group->count);
 	put_places(r, members, group->count);
+	put_since(r, members, group->count);
+	fputc('\n', r->text.out);
 }
 
 int report_why_text(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
@@ -229,7 +261,7 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 	for (size_t i = 0; i < groups.len; i++)
 		put_group(&r, &groups, &groups.data[i]);
 	if (deadlocks->maybe_more)
-		fputs("\nSome threads seem to wait for each other, but not every wait could be proved for one instant: look again.\n", out);
+		fprintf(out, "\n%s\n", deadlocks_doubt(deadlocks));
 	else if (!deadlocks->len)
 		fputs("\nNo deadlock was found.\n", out);
 	return report_flush(out);

@@ -13,6 +13,7 @@ static const size_t NOBODY = SIZE_MAX;
 enum proof {
 	PROVED_AT_INSTANT,  /* of locks in memory, which tell who has them: at the instant of the snapshot */
 	PROVED_UNTIL_LATER, /* also of what had to be read from the kernel after it: until all of that was read */
+	PROVED_BUT_LIMITS,  /* the same, but time limits that cannot be seen are taken for none */
 	UNPROVED,
 };
 
@@ -38,6 +39,7 @@ struct graph {
 	VEC(size_t) path; /* from where the search began to where it is */
 	VEC(size_t) open; /* in the order in which they were met */
 	enum proof proof;
+	bool without_handlers; /* as if there were no signal handlers, but for those of event loops: see may_be_interrupted() */
 	size_t met;
 };
 
@@ -111,17 +113,24 @@ static bool is_of_one_look(const struct snapshot *a, const struct snapshot *b)
 	return a == b || (a->capture.instant_ns && a->capture.instant_ns == b->capture.instant_ns);
 }
 
-/* Others of its process can end the wait, too: by adding a descriptor, closing one, or making a child. */
+/* Other threads of its process, that is. The search ends at the first: there may be thousands, and each may be asked about. */
+static bool has_others(const struct trace_thread *t)
+{
+	for (size_t i = 0; i < t->snap->threads.len; i++)
+		if (&t->snap->threads.data[i] != t->thread && t->snap->threads.data[i].status != THREAD_ZOMBIE)
+			return true;
+	return t->snap->partial;
+}
+
+/*
+ * Others can end the wait, too: those of its process, by adding a descriptor or closing one; and any child may be one that it traces, or
+ * that has been left to it, which is not among its children yet.
+ */
 static bool has_helpers(const struct trace_thread *t)
 {
-	const struct wait *w = &t->wait;
-	size_t others = 0;
-
-	if (w->kind != WAIT_EVENTS && !(w->kind == WAIT_CHILD && w->state.any_child))
-		return false;
-	for (size_t i = 0; i < t->snap->threads.len; i++)
-		others += &t->snap->threads.data[i] != t->thread && t->snap->threads.data[i].status != THREAD_ZOMBIE;
-	return others || t->snap->partial;
+	if (t->wait.kind == WAIT_EVENTS)
+		return has_others(t);
+	return t->wait.kind == WAIT_CHILD && t->wait.state.any_child;
 }
 
 /* All that could end its wait is among the processes that were looked at. */
@@ -138,10 +147,46 @@ static bool has_all_peers(const struct graph *g, const struct trace_thread *t)
 	return w->npeers && w->peers_known && !has_helpers(t);
 }
 
-/* A socket may have a time limit of its own for those who read and write it (SO_RCVTIMEO), which nobody sees from outside. */
-static bool may_time_out(const struct wait *w)
+/* A socket may have a time limit of its own for those who read and write it (SO_RCVTIMEO). */
+static bool may_time_out(const struct graph *g, const struct wait *w)
 {
-	return w->on && w->kind != WAIT_EVENTS && w->on->on.kind == DESCRIPTOR_SOCKET;
+	return g->proof < PROVED_BUT_LIMITS && w->on && w->kind != WAIT_EVENTS && w->on->on.kind == DESCRIPTOR_SOCKET && !w->on->on.socket.endless;
+}
+
+/* The main thread of Python runs handlers while it waits for a lock of Python's: one that raises an exception ends the wait. */
+static bool is_python_main(const struct trace_thread *t)
+{
+	return t->thread->tid == t->snap->pid && (t->wait.kind == WAIT_PYTHON_RLOCK || t->wait.kind == WAIT_PYTHON_LOCK);
+}
+
+/*
+ * A signal may end the wait, or do something for it: who waits for itself alone mostly waits for that. Other locks in memory are waited for
+ * again after it, and a child of vfork() as if there were none.
+ */
+static bool may_be_interrupted(const struct graph *g, const struct trace_thread *t)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+	const bool by_itself = t->wait.npeers == 1 && t->wait.peers[0].pid == t->snap->pid;
+
+	if (t->wait.kind == WAIT_VFORK || (t->wait.holder == HOLDER_THREAD && !is_python_main(t)))
+		return false;
+	if (facts->has_async_handler && (by_itself || t->wait.kind == WAIT_EVENTS || !g->without_handlers)) /* event loops often wait for signals, too */
+		return true;
+	return facts->has_handler && by_itself;
+}
+
+/* A handler runs also in a thread that waits for a lock in memory, and does for others what the thread itself cannot. */
+static bool may_run_handler(const struct graph *g, size_t trace)
+{
+	for (size_t i = g->first[trace]; i < g->first[trace + 1]; i++)
+		if (g->threads.data[i]->thread->facts.has_async_handler && !has_ended(g->threads.data[i]) && g->threads.data[i]->wait.kind != WAIT_VFORK)
+			return true;
+	return false;
+}
+
+static bool is_bound_process(const struct graph *g, size_t trace)
+{
+	return !g->traces[trace]->snap->partial && (g->without_handlers || !may_run_handler(g, trace));
 }
 
 /* It goes on only if one goes on that it points at. */
@@ -150,12 +195,14 @@ static bool is_bound(const struct graph *g, size_t v)
 	const struct trace_thread *t = is_process(g, v) ? NULL : g->threads.data[v];
 
 	if (!t)
-		return !g->traces[v - g->threads.len]->snap->partial;
+		return is_bound_process(g, v - g->threads.len);
 	if (has_ended(t))
 		return true;
-	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(&t->wait))))
+	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(g, &t->wait))))
 		return false;
-	if (g->proof == PROVED_UNTIL_LATER && !t->thread->still_besides)
+	if ((g->proof == PROVED_UNTIL_LATER || g->proof == PROVED_BUT_LIMITS) && !t->thread->still_besides)
+		return false;
+	if (may_be_interrupted(g, t))
 		return false;
 	if (t->wait.holder == HOLDER_THREAD)
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
@@ -313,16 +360,54 @@ static bool add_new(struct deadlocks *found, struct deadlocks *out)
 	return true;
 }
 
+static bool has_new(const struct deadlocks *found, const struct deadlocks *known)
+{
+	for (size_t i = 0; i < found->len; i++)
+		if (!deadlocks_with(known, found->data[i].data[0]))
+			return true;
+	return false;
+}
+
+/* What could not be proved, or only if sockets have no time limits. */
+static bool find_unproved(struct graph *g, struct deadlocks *out)
+{
+	struct deadlocks but_limits = {0}, all = {0};
+	const bool ok = search(g, PROVED_BUT_LIMITS, &but_limits) && search(g, UNPROVED, &all);
+
+	out->maybe_more = ok && all.len > out->len;
+	out->doubt = but_limits.len == all.len ? DOUBT_LIMITS : DOUBT_UNPROVED;
+	deadlocks_deinit(&but_limits);
+	deadlocks_deinit(&all);
+	return ok;
+}
+
+/* Those that only signal handlers can help; circles of locks alone are proved without a look behind the snapshot. */
+static bool find_without_handlers(struct graph *g, struct deadlocks *out)
+{
+	struct deadlocks locks = {0}, others = {0};
+	bool ok;
+
+	g->without_handlers = true;
+	ok = search(g, PROVED_AT_INSTANT, &locks) && search(g, PROVED_BUT_LIMITS, &others);
+	if (ok && (has_new(&locks, out) || has_new(&others, out))) {
+		out->maybe_more = true;
+		out->doubt = DOUBT_HANDLERS;
+	}
+	deadlocks_deinit(&locks);
+	deadlocks_deinit(&others);
+	return ok;
+}
+
 bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlocks *out)
 {
 	struct graph g = {.traces = traces, .n = n};
-	struct deadlocks later = {0}, all = {0};
+	struct deadlocks later = {0};
 	bool ok = add_all(&g) && search(&g, PROVED_AT_INSTANT, out) && search(&g, PROVED_UNTIL_LATER, &later) && add_new(&later, out) &&
-		  search(&g, UNPROVED, &all);
+		  find_unproved(&g, out);
 
-	out->maybe_more = ok && all.len > out->len;
+	if (ok && !out->maybe_more)
+		ok = find_without_handlers(&g, out);
 	deadlocks_deinit(&later);
-	deadlocks_deinit(&all);
 	deinit(&g);
 	return ok;
 }

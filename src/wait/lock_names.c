@@ -16,6 +16,7 @@ static const struct {
 	{"pthread_mutex_lock_full", WAIT_MUTEX},
 	{"pthread_mutex_timedlock", WAIT_MUTEX},
 	{"pthread_mutex_clocklock", WAIT_MUTEX},
+	{"pthread_mutex_clocklock_common", WAIT_MUTEX},
 	{"pthread_mutex_cond_lock", WAIT_MUTEX}, /* behind a condition variable */
 	{"pthread_mutex_cond_lock_full", WAIT_MUTEX},
 	{"mtx_lock", WAIT_MUTEX},
@@ -66,10 +67,17 @@ static const struct {
 	{"std::__atomic_semaphore::_M_acquire", WAIT_SEMAPHORE},
 };
 
+static bool starts_with(const char *s, const char *start)
+{
+	return strncmp(s, start, strlen(start)) == 0;
+}
+
 static enum wait_kind kind_of_function(const char *symbol)
 {
+	const char *inner = name_in_library(symbol);
+
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (name_is_library_function(symbol, functions[i].name))
+		if (inner[0] == functions[i].name[0] && name_is_library_function(inner, functions[i].name))
 			return functions[i].kind;
 	return WAIT_NOTHING;
 }
@@ -82,9 +90,24 @@ static enum wait_kind kind_of_cxx(const char *symbol)
 	return WAIT_NOTHING;
 }
 
+/*
+ * What those functions call to wait, by the beginning of the name: "__futex_abstimed_wait_common", "__lll_lock_wait", "do_futex_wait";
+ * musl's are "__futexwait", "__wait" and "__timedwait_cp".
+ */
+static bool is_inner_function(const char *symbol)
+{
+	static const char *const starts[] = {"futex", "lll_", "do_futex_wait", "timedwait", "syscall"};
+	const char *inner = name_in_library(symbol);
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (starts_with(inner, starts[i]))
+			return true;
+	return name_is_library_function(inner, "wait") || name_is_library_plumbing(symbol);
+}
+
 enum wait_kind lock_kind_by_name(const struct trace_thread *t)
 {
-	const bool own = lock_is_own_call(t);
+	const bool own = lock_is_own_call(t), of_library = lock_is_glibc_call(t) || lock_is_musl_call(t);
 	enum wait_kind kind = own ? rust_wait(t->user) : WAIT_NOTHING;
 
 	for (size_t i = 0; t->user && kind == WAIT_NOTHING && i < t->user->len && i < INNERMOST; i++) {
@@ -94,6 +117,9 @@ enum wait_kind lock_kind_by_name(const struct trace_thread *t)
 			break;
 		if (frame->symbol)
 			kind = own ? kind_of_cxx(frame->symbol) : kind_of_function(frame->symbol);
+		/* In a static program all is one module: further out a library's function may be one that has called the program's. */
+		if (frame->symbol && !own && !of_library && !is_inner_function(frame->symbol))
+			break;
 	}
 	return kind;
 }
@@ -110,11 +136,6 @@ static const char *caller_file(const struct trace_thread *t)
 	const char *slash = module && module->path ? strrchr(module->path, '/') : NULL;
 
 	return slash && !lock_is_own_call(t) ? slash + 1 : NULL;
-}
-
-static bool starts_with(const char *s, const char *start)
-{
-	return strncmp(s, start, strlen(start)) == 0;
 }
 
 bool lock_is_glibc_call(const struct trace_thread *t)

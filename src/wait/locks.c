@@ -4,32 +4,33 @@
 #include <linux/futex.h>
 #include <string.h>
 
+#include "model/lock_words.h"
 #include "wait/lock_names.h"
 #include "wait/locks_musl.h"
 
-/*
- * Words of glibc's objects, by their position; the same on all 64-bit architectures. Mutex: 0 state, 1 count, 2 owner, 3 users,
- * 4 kind. Lock for readers and writers: 0 readers, 1 writers, 2 and 3 futexes, 4 and 5 unused, 6 writer, 7 shared. FILE's: 0 state, 1 count,
- * 2 and 3 the owner's descriptor.
- */
-enum {
-	MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_WORDS = 5,
-	RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_UNUSED = 4, RWLOCK_WRITER = 6, RWLOCK_SHARED = 7,
-	STREAM_OWNER = 2, STREAM_WORDS = 4,
-};
+enum { KIND_TYPE = 3, KIND_ROBUST = 0x10, KIND_PI = 0x20, KIND_SHARED = 0x80, KIND_BITS = 0x3ff }; /* of a mutex */
 
-enum { KIND_ROBUST = 0x10, KIND_PI = 0x20, KIND_SHARED = 0x80, KIND_BITS = 0x3ff }; /* of a mutex */
-
-static const uint32_t LOCKED_AND_AWAITED = 2;
-static const uint32_t INCONSISTENT = 0x3fffffff; /* the owner of a robust one has died, and the next has it */
 static const uint32_t JOINABLE = 2; /* a thread that lives */
-static const uint32_t READ_PHASE = 2, WRITE_PHASE = 3; /* with somebody who waits for the end of it */
+
+/* The word for readers: whether it is the turn of writers, whether readers wait for this word to change, and from there on their number. */
+enum { READERS_WRITING = 1, READERS_AWAITED = 4, READERS_ONE = 8 };
 
 void lock_set_owner(const struct futex_wait *f, uint32_t number, struct lock *out)
 {
 	out->number = number == INCONSISTENT ? 0 : number;
 	out->owner = wait_thread_numbered(f->threads, out->number);
 	out->holder = !out->number ? HOLDER_NONE : out->owner || out->shared ? HOLDER_THREAD : HOLDER_ENDED;
+}
+
+/* A count means something for those only that their owner may take again. */
+static void set_attributes(const struct futex_wait *f, uint32_t kind, struct lock *out)
+{
+	static const enum mutex_type types[] = {MUTEX_NORMAL, MUTEX_RECURSIVE, MUTEX_ERROR_CHECKING, MUTEX_ADAPTIVE};
+
+	out->mutex.type = types[kind & KIND_TYPE];
+	out->mutex.robust = kind & KIND_ROBUST;
+	if (out->mutex.type == MUTEX_RECURSIVE && out->holder == HOLDER_THREAD)
+		out->count = f->words[MUTEX_COUNT];
 }
 
 /*
@@ -40,9 +41,11 @@ static bool is_pi_mutex(const struct futex_wait *f, uint32_t op, struct lock *ou
 {
 	if (op != FUTEX_LOCK_PI && op != FUTEX_LOCK_PI2)
 		return false;
-	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG)};
+	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG), .mutex.inherits = true};
 	if (f->nwords)
 		lock_set_owner(f, f->words[0] & FUTEX_TID_MASK, out);
+	if (f->nwords >= MUTEX_WORDS && lock_is_glibc_call(f->thread))
+		set_attributes(f, f->words[MUTEX_KIND], out);
 	out->evident = out->owner != f->thread->thread;
 	return true;
 }
@@ -100,18 +103,31 @@ static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lo
 	/* A robust one always has that bit; but the kernel sees to it that nobody waits for an owner that has ended. */
 	out->shared = robust ? !wait_thread_numbered(f->threads, owner) : kind & KIND_SHARED;
 	lock_set_owner(f, owner, out);
+	set_attributes(f, kind, out);
 	return true;
 }
 
 /*
  * Which word of the lock it is: writers wait for the phase of readers to end, behind each other at a futex of theirs; readers for the phase
- * of writers to end, or, where writers go first, for the count of readers to change.
+ * of writers to end, or, where writers go first, for the count of readers to change. Any other value is not glibc's.
  */
 static unsigned place_in_rwlock(const struct futex_wait *f, enum wait_kind named)
 {
 	if (named == WAIT_WRITE_LOCK)
 		return f->value == READ_PHASE ? RWLOCK_PHASE : f->value == WRITE_PHASE ? RWLOCK_WRITERS : UINT32_MAX;
-	return f->value == WRITE_PHASE ? RWLOCK_PHASE : RWLOCK_READERS;
+	if (f->value == WRITE_PHASE)
+		return RWLOCK_PHASE;
+	return f->value >= READERS_ONE && (f->value & (READERS_WRITING | READERS_AWAITED)) == READERS_AWAITED ? RWLOCK_READERS : UINT32_MAX;
+}
+
+/* Their count is there only where it is the futex itself; else a writer that waits for no other one waits for them. */
+static bool have_readers(const uint32_t *lock, enum wait_kind named, unsigned place)
+{
+	if (lock[RWLOCK_WRITER])
+		return false;
+	if (place == RWLOCK_READERS)
+		return lock[RWLOCK_READERS] >= READERS_ONE && !(lock[RWLOCK_READERS] & READERS_WRITING);
+	return named == WAIT_WRITE_LOCK;
 }
 
 /* Readers are only counted. */
@@ -132,7 +148,7 @@ static bool is_rwlock(const struct futex_wait *f, enum wait_kind named, struct l
 	out->shared = lock[RWLOCK_SHARED];
 	out->evident = true;
 	lock_set_owner(f, lock[RWLOCK_WRITER], out);
-	if (!lock[RWLOCK_WRITER] && named == WAIT_WRITE_LOCK)
+	if (have_readers(lock, named, place))
 		out->holder = HOLDER_READERS;
 	return true;
 }
@@ -201,7 +217,7 @@ struct lock lock_of_futex(const struct futex_wait *f)
 	const enum wait_kind named = lock_kind_by_name(f->thread);
 	struct lock out;
 
-	if (lock_is_musl_call(f->thread) && lock_of_musl(f, named, &out))
+	if ((lock_is_musl_call(f->thread) || lock_is_rwlock_of_musl(f, named)) && lock_of_musl(f, named, &out))
 		return out;
 	if (is_pi_mutex(f, f->op & (uint32_t)FUTEX_CMD_MASK, &out) || is_join(f, named, &out))
 		return out;

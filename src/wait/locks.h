@@ -28,6 +28,8 @@ struct lock {
 	enum wait_holder holder;
 	uint32_t number; /* of the owner, as memory has it */
 	const struct snap_thread *owner;
+	struct mutex_attributes mutex;
+	uint64_t count; /* how often the owner has taken it; 0: not known */
 	bool shared;
 	bool evident; /* that it is this lock, and its owner, is beyond doubt */
 };

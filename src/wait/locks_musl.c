@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <linux/futex.h>
 
+#include "model/lock_words.h"
+#include "wait/lock_names.h"
+
 /*
  * musl's mutex has its type first, and then the word: the owner's number if it is of a type that needs it, else EBUSY, with a bit for
  * those who wait; one that inherits priorities is the kernel's. A lock for readers and writers is a count, or all ones for a writer, with the same
@@ -11,7 +14,7 @@
  */
 enum { MUTEX_WORD = 4 };
 
-static const uint32_t AWAITED = 0x80000000, STREAM_AWAITED = 0x40000000, WRITER = 0x7fffffff;
+static const uint32_t AWAITED = 0x80000000, WRITER = 0x7fffffff;
 
 static void set_mutex(const struct futex_wait *f, uint32_t op, struct lock *out)
 {
@@ -38,10 +41,15 @@ static void set_rwlock(const struct futex_wait *f, struct lock *out)
 
 static void set_stream(const struct futex_wait *f, struct lock *out)
 {
-	if (!f->nwords || !(f->value & STREAM_AWAITED))
+	if (!f->nwords || !(f->value & MUSL_STREAM_AWAITED))
 		return;
-	lock_set_owner(f, f->words[0] & ~STREAM_AWAITED, out);
+	lock_set_owner(f, f->words[0] & ~(uint32_t)MUSL_STREAM_AWAITED, out);
 	out->evident = true;
+}
+
+bool lock_is_rwlock_of_musl(const struct futex_wait *f, enum wait_kind named)
+{
+	return (named == WAIT_READ_LOCK || named == WAIT_WRITE_LOCK) && !lock_is_own_call(f->thread) && f->value & AWAITED;
 }
 
 bool lock_of_musl(const struct futex_wait *f, enum wait_kind named, struct lock *out)

@@ -54,6 +54,12 @@ static void take_told(const struct runtime_wait *told, struct wait *w)
 	w->timed &= !told->endless;
 }
 
+/* Its end is waited for. A thread that joins itself only means to stay: nobody keeps it from going on. */
+static bool is_join(const struct trace_thread *t)
+{
+	return t->told.subject && t->told.subject != t->thread->tid && library_is_join(t->user);
+}
+
 /* What its library's functions know better than the objects that they use. */
 static void refine(const struct trace_thread *t, struct wait *w)
 {
@@ -61,29 +67,37 @@ static void refine(const struct trace_thread *t, struct wait *w)
 
 	if (python && w->holder != HOLDER_THREAD)
 		w->kind = python;
-	if (w->kind == WAIT_NOTIFICATION && t->told.subject && library_is_join(t->user)) {
+	if (w->kind == WAIT_NOTIFICATION && is_join(t)) {
 		w->kind = WAIT_JAVA_JOIN;
 		w->holder = HOLDER_THREAD;
 		w->owner = t->told.subject;
 	}
 }
 
+static struct wait in_futex(const struct trace_thread *t)
+{
+	return (struct wait){.word = t->thread->syscall.args[0], .timed = t->thread->syscall.args[3] != 0};
+}
+
 bool runtime_lock_find(const struct wait_threads *threads, const struct trace_thread *t, struct wait *w)
 {
-	const struct wait none = *w;
-
-	*w = (struct wait){.word = t->thread->syscall.args[0], .timed = t->thread->syscall.args[3] != 0};
-	if (is_told(threads, t)) {
-		take_told(&t->told, w);
-		refine(t, w);
-		w->certain = is_certain(threads, t, w);
-	} else {
-		w->kind = kind_by_frames(t);
-	}
-	if (!w->kind) {
-		*w = none;
+	if (!is_told(threads, t))
 		return false;
-	}
+	*w = in_futex(t);
+	take_told(&t->told, w);
+	refine(t, w);
+	w->certain = is_certain(threads, t, w);
 	w->owner_pid = w->holder == HOLDER_THREAD ? t->snap->pid : 0;
+	return true;
+}
+
+bool runtime_lock_by_frames(const struct trace_thread *t, struct wait *w)
+{
+	const enum wait_kind kind = kind_by_frames(t);
+
+	if (!kind)
+		return false;
+	*w = in_futex(t);
+	w->kind = kind;
 	return true;
 }

@@ -197,19 +197,14 @@ static void set_file(struct trace_thread *t)
 	t->wait.state.device = facts->device;
 }
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* Without the kernel's stack: what the file is on tells, for a thread that cannot be interrupted. */
 static bool set_by_file(struct trace_thread *t)
 {
 	const char *type = t->thread->facts.filesystem;
 
-	if (t->thread->state != 'D' || !type || (t->kernel && t->kernel->len))
+	if (t->thread->state != 'D' || !type || !t->thread->facts.place || (t->kernel && t->kernel->len))
 		return false;
-	set_kind(t, has_prefix(type, "fuse") ? WAIT_FUSE : has_prefix(type, "nfs") ? WAIT_NFS : WAIT_DISK, false);
+	set_kind(t, wait_medium_of(type), false);
 	set_file(t);
 	return true;
 }
@@ -242,6 +237,28 @@ static bool set_vforking(struct trace_thread *t)
 	return true;
 }
 
+/* In a system call the file that is known is that of the call, and memory that it uses may be of another. */
+static bool tells_of_fault(const struct trace_thread *t)
+{
+	return t->thread->syscall.state != SYSCALL_IN;
+}
+
+/* A page of a file is waited for in the same functions, whatever it is on. */
+static enum wait_kind kind_of_fault(const struct trace_thread *t, enum wait_kind kind)
+{
+	const struct thread_facts *facts = &t->thread->facts;
+
+	if (kind != WAIT_DISK || !facts->filesystem || !tells_of_fault(t))
+		return kind;
+	return facts->place ? wait_medium_of(facts->filesystem) : WAIT_FAULT;
+}
+
+/* Also of a page of which that is not known: then it is what it may be on. */
+static bool may_be_of_file(enum wait_kind kind, enum wait_kind by_function)
+{
+	return kind == WAIT_DISK || kind == WAIT_NFS || kind == WAIT_FUSE || kind == WAIT_REMOTE || by_function == WAIT_DISK;
+}
+
 static bool set_by_function(struct trace_thread *t, struct kernel_wait *last)
 {
 	const struct kernel_wait *found = find_kernel_wait(t, last);
@@ -254,11 +271,11 @@ static bool set_by_function(struct trace_thread *t, struct kernel_wait *last)
 	}
 	if (found->kind == WAIT_VFORK)
 		return set_vforking(t);
-	set_kind(t, found->kind, is_certain(t->thread, false));
+	set_kind(t, found->in_fault ? kind_of_fault(t, found->kind) : found->kind, is_certain(t->thread, false));
 	t->wait.state.in_fault = found->in_fault;
 	if (t->wait.kind == WAIT_KERNEL_LOCK)
 		t->wait.state.place = found->symbol;
-	else if (t->wait.kind == WAIT_DISK || t->wait.kind == WAIT_NFS || t->wait.kind == WAIT_FUSE || t->wait.kind == WAIT_REMOTE)
+	else if (may_be_of_file(t->wait.kind, found->kind) && (!found->in_fault || tells_of_fault(t)))
 		set_file(t);
 	return true;
 }
@@ -443,7 +460,7 @@ bool state_wait_by_call(struct trace_thread *t, struct mem *mem)
 	const struct syscall_info *call = t->thread->state == 'R' ? NULL : trace_thread_call(t, &restarted);
 
 	for (size_t i = 0; call && i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (strcmp(call->name, calls[i].name) == 0) {
+		if (call->name[0] == calls[i].name[0] && strcmp(call->name, calls[i].name) == 0) {
 			calls[i].set(t, mem);
 			break;
 		}

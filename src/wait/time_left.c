@@ -57,7 +57,7 @@ static const struct limited_call *find_call(const char *name)
 	const size_t len = is_wide(name) ? strlen(name) - (sizeof(wide_suffix) - 1) : strlen(name);
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (strncmp(calls[i].name, name, len) == 0 && !calls[i].name[len])
+		if (calls[i].name[0] == name[0] && strncmp(calls[i].name, name, len) == 0 && !calls[i].name[len])
 			return &calls[i];
 	return NULL;
 }
@@ -116,11 +116,11 @@ static void find_left(const struct trace_thread *t, const struct limited_call *c
 		      struct time_limit *out)
 {
 	const struct snap_thread *thread = t->thread;
-	const int64_t now = clock.id == CLOCK_REALTIME ? t->snap->taken_at_ns : clock.id == CLOCK_MONOTONIC ? t->snap->taken_at_monotonic_ns : 0;
+	const int64_t now = snapshot_clock(t->snap, clock.id);
 
 	if (clock.absolute && now > 0 && ns >= 0)
 		set_left(out, LEFT_EXACT, ns - now);
-	else if (!clock.absolute && clock.id == CLOCK_MONOTONIC && thread->facts.timer_ns != NO_TIMER)
+	else if (clock.id == CLOCK_MONOTONIC && thread->facts.timer_ns != NO_TIMER)
 		set_left(out, LEFT_EXACT, thread->facts.timer_ns);
 	else if (!clock.absolute && ns >= 0 && thread->off_cpu_ns >= 0)
 		set_left(out, call->sleeps_once && !restarted ? LEFT_ABOUT : LEFT_AT_MOST, ns - thread->off_cpu_ns);

@@ -122,33 +122,64 @@ static bool stays_where_it_is(const struct waits *waits, const struct snap_threa
 	return holder && thread->still != STILL_NEVER && holder->read_in <= thread->read_in && stillness_lasts(&waits->threads, holder);
 }
 
-/* What several processes share may have the number of an owner in another pid namespace. */
+/*
+ * What several processes share may have the number of an owner in another pid namespace: whether one of such a namespace has the memory was
+ * looked up. Of a lock that is shared, in memory that is not known to be, it was not: it may be a copy from before a fork into this namespace.
+ */
+static bool is_number_doubtful(const struct trace_thread *t, const struct lock *lock)
+{
+	if (wait_shared_map(t->snap, lock->address ? lock->address : lock->word))
+		return t->snap->has_doubtful_numbers;
+	return lock->shared && t->snap->inner_pid;
+}
+
 static bool is_certain(const struct waits *waits, const struct trace_thread *t, const struct futex_wait *futex, const struct lock *lock)
 {
-	const bool is_shared = wait_shared_map(t->snap, lock->address ? lock->address : lock->word);
 	const struct snap_thread *owner = lock->owner;
 
-	if (!owner || !lock->evident || (lock->shared && t->snap->inner_pid) || (is_shared && t->snap->has_doubtful_numbers))
+	if (!owner || !lock->evident || is_number_doubtful(t, lock))
 		return false;
 	if (!futex->again)
 		return stillness_of_capture(t->thread, owner);
 	return stillness_of_last_look(&waits->threads, t->thread, owner) || (!t->thread->woken && stays_where_it_is(waits, owner));
 }
 
-/* A number that is no thread of the process: another one's, if both share that memory; else who had it was one of its own, or of its parent. */
-static void find_stranger(const struct snapshot *snap, struct wait *w)
+static const struct snap_outsider *outsider_numbered(const struct snapshot *snap, uint32_t number)
 {
-	if (w->holder != HOLDER_THREAD || w->owner_pid || !w->shared)
+	for (size_t i = 0; i < snap->outsiders.len; i++)
+		if (snap->outsiders.data[i].number == number)
+			return &snap->outsiders.data[i];
+	return NULL;
+}
+
+/* The process itself has the memory of its locks, of which some that are shared may have numbers of other namespaces. */
+static bool is_owner(const struct snapshot *snap, const struct snap_outsider *o, bool is_shared)
+{
+	const bool is_own = o->pid == snap->pid;
+
+	return is_shared ? (is_own || o->shares_memory) && !snap->has_doubtful_numbers : is_own || o->same_memory;
+}
+
+/*
+ * A number that is no thread of the snapshot: one that was not looked at, or another process's, if both share the memory that the lock is in; else who
+ * had it was one of its own, or of its parent, and nobody else has that memory, but after vfork().
+ */
+static void find_outsider(const struct snapshot *snap, struct wait *w)
+{
+	const bool is_shared = w->holder == HOLDER_THREAD && wait_shared_map(snap, w->address ? w->address : w->word);
+	const struct snap_outsider *o;
+
+	if (w->holder != HOLDER_ENDED && (w->holder != HOLDER_THREAD || w->owner_pid || !w->shared))
 		return;
-	if (!wait_shared_map(snap, w->address ? w->address : w->word)) {
-		w->holder = HOLDER_ENDED;
+	o = outsider_numbered(snap, (uint32_t)w->owner);
+	w->holder = is_shared ? HOLDER_THREAD : HOLDER_ENDED;
+	w->owner_lives = !is_shared && o;
+	if (!o || !is_owner(snap, o, is_shared))
 		return;
-	}
-	for (size_t i = 0; !snap->has_doubtful_numbers && i < snap->strangers.len; i++)
-		if (snap->strangers.data[i].number == (uint32_t)w->owner) {
-			w->owner_pid = snap->strangers.data[i].pid;
-			w->owner_comm = snap->strangers.data[i].comm;
-		}
+	w->holder = HOLDER_THREAD;
+	w->owner = o->tid;
+	w->owner_pid = o->pid;
+	w->owner_comm = o->comm;
 }
 
 static struct wait wait_for_lock(const struct waits *waits, const struct trace_thread *t, const struct futex_wait *futex, const struct lock *lock)
@@ -160,6 +191,8 @@ static struct wait wait_for_lock(const struct waits *waits, const struct trace_t
 		.holder = lock->holder,
 		.owner = lock->owner ? lock->owner->tid : (pid_t)lock->number,
 		.owner_pid = lock->owner ? t->snap->pid : 0,
+		.mutex = lock->mutex,
+		.count = lock->count,
 		.shared = lock->shared,
 		.evident = lock->evident,
 		.certain = is_certain(waits, t, futex, lock),
@@ -176,19 +209,26 @@ static bool may_be_of_runtime(const struct trace_thread *t)
 						(t->told.kind && arch_is_restart(arch, syscall->nr)));
 }
 
+/* A mutex that says who has it is what is waited for, whatever the functions are called that lead there. */
 static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *mem)
 {
+	const bool is_runtimes = may_be_of_runtime(t);
 	struct futex_wait futex;
-	struct lock lock;
+	struct lock lock = {0};
+	bool in_futex;
 
-	if (may_be_of_runtime(t) && runtime_lock_find(&waits->threads, t, &t->wait))
+	if (is_runtimes && runtime_lock_find(&waits->threads, t, &t->wait))
 		return true;
-	if (!read_futex_wait(waits, t, mem, &futex))
+	in_futex = read_futex_wait(waits, t, mem, &futex);
+	if (in_futex)
+		lock = lock_of_futex(&futex);
+	if (is_runtimes && !(lock.owner && lock.evident) && runtime_lock_by_frames(t, &t->wait))
+		return true;
+	if (!in_futex)
 		return false;
-	lock = lock_of_futex(&futex);
 	t->wait = wait_for_lock(waits, t, &futex, &lock);
 	find_place(t->snap, &t->wait);
-	find_stranger(t->snap, &t->wait);
+	find_outsider(t->snap, &t->wait);
 	return true;
 }
 
@@ -221,6 +261,9 @@ static void join_descriptor(struct waits *waits, struct trace_thread *t)
 		return;
 	t->wait.state = by_kernel.state;
 	t->wait.state.medium = by_kernel.kind;
+	/* What a path seems to be on is not what it leads to, if there is a symbolic link in it. */
+	if (t->wait.kind == WAIT_OPEN && by_kernel.state.filesystem && wait_medium_of(by_kernel.state.filesystem) != by_kernel.kind)
+		t->wait.state.filesystem = t->wait.state.device = NULL;
 }
 
 static bool find_wait(struct waits *waits, struct trace_thread *t)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "model/descriptor.h"
 #include "watch/verdict.h"
 
 enum {
@@ -27,6 +28,41 @@ uint64_t watch_stack_key(const struct trace_thread *t)
 		key = hash_u64(hash_u64(key, t->raw.runtime.data[i].code), t->raw.runtime.data[i].place);
 	key = hash_u64(key, call->state == SYSCALL_IN ? (uint64_t)call->nr + 1 : 0);
 	return key ? key : 1;
+}
+
+/* Of these processes, in any order: they are found in that of chance. */
+static uint64_t peers_key(const struct wait_peer *peers, uint32_t n, bool known)
+{
+	uint64_t key = known;
+
+	for (uint32_t i = 0; i < n; i++)
+		key += hash_u64(HASH_SEED, (uint64_t)peers[i].pid);
+	return key;
+}
+
+static uint64_t descriptor_key(const struct descriptor *d)
+{
+	return peers_key(d->peers, d->npeers, d->peers_known);
+}
+
+/* Stands for all processes that can end waits of this one's threads, as far as the kernel told them. */
+static uint64_t others_key(const struct snapshot *snap)
+{
+	uint64_t key = HASH_SEED;
+
+	for (size_t i = 0; i < snap->waits.len; i++) {
+		const struct snap_wait *w = &snap->waits.data[i];
+
+		key = hash_u64(hash_u64(hash_u64(key, (uint64_t)w->tid), w->set.total), descriptor_key(&w->on));
+		for (uint32_t k = 0; k < w->set.len; k++)
+			key = hash_u64(key, descriptor_key(&w->set.data[k]));
+	}
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct thread_facts *facts = &snap->threads.data[i].facts;
+
+		key = hash_u64(hash_u64(key, peers_key(facts->others, facts->nothers, facts->has_children)), facts->total);
+	}
+	return key;
 }
 
 static bool has_ended(const struct snap_thread *t)
@@ -74,7 +110,7 @@ void watch_begin_round(struct watch_log *w, uint64_t now_ns)
 	w->nended_now = 0;
 	notes_deinit(&w->notes);
 	for (size_t i = 0; i < w->processes.len; i++)
-		w->processes.data[i].seen = false;
+		w->processes.data[i].seen = w->processes.data[i].others_changed = false;
 	for (size_t i = 0; i < w->threads.len; i++)
 		w->threads.data[i].seen = false;
 }
@@ -142,6 +178,7 @@ static void add_look(struct watched_thread *w, const struct trace_thread *t, uin
 
 static struct watched_process *add_process(struct watch_log *w, const struct snapshot *snap)
 {
+	const uint64_t others = others_key(snap);
 	struct watched_process *p = NULL;
 
 	for (size_t i = 0; i < w->processes.len; i++)
@@ -154,6 +191,8 @@ static struct watched_process *add_process(struct watch_log *w, const struct sna
 	}
 	p->comm = arena_intern(w->arena, snap->comm ? snap->comm : "?");
 	p->seen = true;
+	p->others_changed = p->looks && p->others != others;
+	p->others = others;
 	p->looks++;
 	return p->comm ? p : NULL;
 }
@@ -271,10 +310,13 @@ bool watch_miss(struct watch_log *w, pid_t pid, bool ended, const char *why)
 	return true;
 }
 
-bool watch_has_moved(const struct watch_log *w)
+bool watch_has_changed(const struct watch_log *w)
 {
 	for (size_t i = 0; i < w->threads.len; i++)
 		if (w->threads.data[i].seen && w->threads.data[i].step != WATCH_STILL)
+			return true;
+	for (size_t i = 0; i < w->processes.len; i++)
+		if (w->processes.data[i].others_changed)
 			return true;
 	return w->nended_now > 0;
 }

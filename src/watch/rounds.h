@@ -19,8 +19,11 @@ bool watch_miss(struct watch_log *watch, pid_t pid, bool ended, const char *why)
 /* What there is to know of this round. */
 void watch_note(struct watch_log *watch, const char *note);
 
-/* True when threads have moved, were born or have ended in the last round: then there may be something to name, and new waits. */
-bool watch_has_moved(const struct watch_log *watch);
+/*
+ * True when threads have moved, were born or have ended in the last round: then there may be something to name, and new waits. Also when others can
+ * end a wait now, or cannot any more, who need not be watched: then those who wait did not move, but they may be left to each other.
+ */
+bool watch_has_changed(const struct watch_log *watch);
 
 /* The function that a thread was found in, in the last round; to be called once for each thread and round. NULL: not known. */
 void watch_put_place(struct watch_log *watch, struct watched_thread *thread, const char *name);

@@ -434,8 +434,10 @@ static void tell_waits(void *state, const struct snapshot *snap, const struct sn
 {
 	struct hotspot *hs = state;
 
-	if (know_threads(hs))
-		java_waits_tell(&hs->threads, snap, thread, out);
+	if (!know_threads(hs))
+		return;
+	java_waits_number(&hs->threads, snap);
+	java_waits_tell(&hs->threads, snap, thread, out);
 }
 
 static bool ask_names(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,

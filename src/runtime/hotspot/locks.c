@@ -97,23 +97,6 @@ static bool object_in(const struct java_threads *t, uint64_t base, enum hotspot_
 
 /* Monitors */
 
-static const struct java_thread *find_locker(const struct java_threads *t, uint64_t object)
-{
-	for (size_t i = 0; object && i < t->list.len; i++)
-		for (unsigned k = 0; k < t->list.data[i].nlocked; k++)
-			if (t->list.data[i].locked[k] == object)
-				return &t->list.data[i];
-	return NULL;
-}
-
-static const struct java_thread *find_numbered(const struct java_threads *t, uint64_t id)
-{
-	for (size_t i = 0; id && i < t->list.len; i++)
-		if (t->list.data[i].owner_id == id)
-			return &t->list.data[i];
-	return NULL;
-}
-
 /* An owner is a thread, an address in its stack, where it locked the object, its number, or a mark: releases differ, and modes of locking. */
 static void find_owner(const struct java_threads *t, uint64_t owner, struct java_wait *out)
 {
@@ -125,9 +108,9 @@ static void find_owner(const struct java_threads *t, uint64_t owner, struct java
 	if (!out->thread)
 		out->thread = java_threads_find(t, owner);
 	if (!out->thread && layout_has(t->layout, HS_THREAD_OWNER_ID) && owner != ANONYMOUS)
-		out->thread = find_numbered(t, owner);
+		out->thread = java_threads_with_owner_id(t, owner);
 	if (!out->thread && owner == ANONYMOUS) {
-		out->thread = find_locker(t, out->object);
+		out->thread = java_threads_that_locked(t, out->object);
 		out->by_objects = true;
 	}
 	out->owner = out->thread ? JAVA_OWNER_THREAD : JAVA_OWNER_UNKNOWN;

@@ -34,9 +34,18 @@ void java_threads_init(struct java_threads *threads, const struct layout *layout
 	*threads = (struct java_threads){.layout = layout, .pages = pages, .arena = arena};
 }
 
-void java_threads_deinit(struct java_threads *threads)
+static void clear(struct java_threads *threads)
 {
 	vec_deinit(&threads->list);
+	u64map_deinit(&threads->by_address);
+	u64map_deinit(&threads->by_owner_id);
+	u64map_deinit(&threads->by_locked);
+	threads->has_tids = false;
+}
+
+void java_threads_deinit(struct java_threads *threads)
+{
+	clear(threads);
 }
 
 const char *java_thread_state(uint32_t status)
@@ -283,13 +292,38 @@ static int compare_stacks(const void *a, const void *b)
 	return x->low < y->low ? -1 : x->low > y->low;
 }
 
+/* Of several the first one. 0 is none. */
+static bool put(struct u64map *map, uint64_t key, size_t position)
+{
+	bool created;
+	uint64_t *slot = key ? u64map_put(map, key, &created) : NULL;
+
+	if (slot && created)
+		*slot = position;
+	return slot || !key;
+}
+
+bool java_threads_index(struct java_threads *t)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < t->list.len; i++) {
+		const struct java_thread *thread = &t->list.data[i];
+
+		ok = put(&t->by_address, thread->address, i) && put(&t->by_owner_id, thread->owner_id, i);
+		for (unsigned k = 0; ok && k < thread->nlocked; k++)
+			ok = put(&t->by_locked, thread->locked[k], i);
+	}
+	return ok;
+}
+
 bool java_threads_read(struct java_threads *t)
 {
 	struct classes classes;
 	const struct classes *c;
 	bool ok;
 
-	vec_deinit(&t->list);
+	clear(t);
 	if (!has_all(t))
 		return true;
 	c = find_classes(t, &classes) ? &classes : NULL;
@@ -305,7 +339,7 @@ bool java_threads_read(struct java_threads *t)
 	ok = layout_has(t->layout, HS_AT_THREADS_LIST) ? read_list(t, c) : read_chain(t, c);
 	if (ok && t->list.len)
 		qsort(t->list.data, t->list.len, sizeof(*t->list.data), compare_stacks);
-	return ok;
+	return ok && java_threads_index(t);
 }
 
 bool java_threads_lack_objects(const struct java_threads *t)
@@ -331,10 +365,24 @@ const struct java_thread *java_threads_find(const struct java_threads *t, uint64
 	return low < t->list.len && sp >= t->list.data[low].low ? &t->list.data[low] : NULL;
 }
 
+static const struct java_thread *find(const struct java_threads *t, const struct u64map *map, uint64_t key)
+{
+	const uint64_t *slot = key ? u64map_find(map, key) : NULL;
+
+	return slot ? &t->list.data[*slot] : NULL;
+}
+
 const struct java_thread *java_threads_at(const struct java_threads *t, uint64_t address)
 {
-	for (size_t i = 0; i < t->list.len; i++)
-		if (t->list.data[i].address == address)
-			return &t->list.data[i];
-	return NULL;
+	return find(t, &t->by_address, address);
+}
+
+const struct java_thread *java_threads_with_owner_id(const struct java_threads *t, uint64_t id)
+{
+	return find(t, &t->by_owner_id, id);
+}
+
+const struct java_thread *java_threads_that_locked(const struct java_threads *t, uint64_t object)
+{
+	return find(t, &t->by_locked, object);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "runtime/hotspot/layout.h"
 #include "runtime/pages.h"
@@ -22,6 +23,7 @@ struct java_thread {
 	uint64_t locked[JAVA_MAX_LOCKED]; /* objects that it has locked without a monitor */
 	unsigned nlocked;
 	pid_t own; /* its number for itself; 0: not known */
+	pid_t tid; /* of the snapshot's thread that uses its stack; 0: there is none, or see `has_tids` */
 	const char *name;  /* NULL: not known */
 	const char *state; /* as Thread.State has it: "WAITING"; NULL: not known */
 	bool has_daemon; /* it is known: */
@@ -47,6 +49,10 @@ struct java_threads {
 	struct pages *pages;
 	struct arena *arena;
 	VEC(struct java_thread) list; /* by stack */
+	struct u64map by_address;     /* positions in it, by JavaThread, */
+	struct u64map by_owner_id;    /* number, */
+	struct u64map by_locked;      /* and object that it has locked */
+	bool has_tids;		      /* java_waits_number() was called for this list */
 	struct java_thread_shape shape;
 };
 
@@ -56,6 +62,9 @@ void java_threads_deinit(struct java_threads *threads);
 /* Reads all of them, as far as what tells of them is known. False when memory is exhausted. */
 bool java_threads_read(struct java_threads *threads);
 
+/* So that the threads of a list are found: a list that was read is ready. False when memory is exhausted. */
+bool java_threads_index(struct java_threads *threads);
+
 /* Whether there are threads, and the object of none could be read. */
 bool java_threads_lack_objects(const struct java_threads *threads);
 
@@ -64,6 +73,10 @@ const struct java_thread *java_threads_find(const struct java_threads *threads, 
 
 /* The one with this JavaThread. NULL: there is none. */
 const struct java_thread *java_threads_at(const struct java_threads *threads, uint64_t address);
+
+/* The one that monitors have this number of, or that has locked this object without a monitor. NULL: there is none. */
+const struct java_thread *java_threads_with_owner_id(const struct java_threads *threads, uint64_t id);
+const struct java_thread *java_threads_that_locked(const struct java_threads *threads, uint64_t object);
 
 /* The name of a state in java.lang.Thread's own bits. */
 const char *java_thread_state(uint32_t status);

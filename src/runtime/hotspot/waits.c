@@ -10,12 +10,23 @@ const struct java_thread *java_waits_thread(const struct java_threads *threads, 
 	return thread->regs.valid >> sp & 1 ? java_threads_find(threads, thread->regs.v[sp]) : NULL;
 }
 
-/* By its stack, if it is a thread of the snapshot; others (-t) by the number that it has for itself, if that is ours. 0: not known. */
-static pid_t number_of(const struct java_threads *threads, const struct snapshot *snap, const struct java_thread *thread)
+void java_waits_number(struct java_threads *threads, const struct snapshot *snap)
 {
-	for (size_t i = 0; thread && i < snap->threads.len; i++)
-		if (java_waits_thread(threads, snap, &snap->threads.data[i]) == thread)
-			return snap->threads.data[i].tid;
+	for (size_t i = 0; !threads->has_tids && i < snap->threads.len; i++) {
+		const struct java_thread *found = java_waits_thread(threads, snap, &snap->threads.data[i]);
+		struct java_thread *thread = found ? &threads->list.data[found - threads->list.data] : NULL;
+
+		if (thread && !thread->tid)
+			thread->tid = snap->threads.data[i].tid;
+	}
+	threads->has_tids = true;
+}
+
+/* By its stack, if it is a thread of the snapshot; others (-t) by the number that it has for itself, if that is ours. 0: not known. */
+static pid_t number_of(const struct snapshot *snap, const struct java_thread *thread)
+{
+	if (thread && thread->tid)
+		return thread->tid;
 	return thread && !snap->inner_pid ? thread->own : 0;
 }
 
@@ -68,8 +79,8 @@ void java_waits_tell(const struct java_threads *threads, const struct snapshot *
 		.address = wait.object,
 		.type = dotted(threads, &wait.type),
 		.holder = holders[wait.owner],
-		.owner = number_of(threads, snap, wait.thread),
-		.subject = number_of(threads, snap, wait.subject),
+		.owner = number_of(snap, wait.thread),
+		.subject = number_of(snap, wait.subject),
 		.count = wait.count,
 		.later = true,
 		.endless = wait.kind == WAIT_MONITOR, /* some threads look from time to time whether they were forgotten */

@@ -14,7 +14,10 @@ const struct java_thread *java_waits_thread(const struct java_threads *threads, 
 /* Reads all that tells of them, so that what is lacking is wanted. */
 void java_waits_know(const struct java_threads *threads, const struct snapshot *snap);
 
-/* Leaves it as it is if nothing is known. */
+/* Finds out which thread of the snapshot each of them is, once for a list. */
+void java_waits_number(struct java_threads *threads, const struct snapshot *snap);
+
+/* After java_waits_number(). Leaves it as it is if nothing is known. */
 void java_waits_tell(const struct java_threads *threads, const struct snapshot *snap, const struct snap_thread *thread,
 		     struct runtime_wait *out);
 
