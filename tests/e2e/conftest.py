@@ -15,7 +15,7 @@ from _pytest.runner import runtestprotocol
 
 from deadfs import DeadFs, need_fuse
 from debuginfods import Server
-from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, name_of, run, tids
+from harness import CRASHED, HAVE_NO_STACK, NOBODY, STAKEOUT, TARGETS, TIMEOUT, Target, built, child_of, name_of, run, tids
 from offcpu_recording import RUNGS, Recording, why_not
 from pythons import start as start_python
 
@@ -246,6 +246,19 @@ def unshare(tool):
     if tried.returncode:
         pytest.skip(tried.stderr.strip())
     return path
+
+
+@pytest.fixture
+def pid_namespace(unshare, tool):
+    """
+    A command that runs another one in a pid namespace of its own, where all processes can be seen: elsewhere the descriptors of some may be
+    nobody's to see, and nothing is known for sure.
+    """
+    nsenter = tool("nsenter")
+    first = subprocess.Popen([unshare, "--pid", "--fork", "--mount-proc", "--kill-child", "sleep", "infinity"])
+    yield [nsenter, "--target", str(child_of(first.pid, "sleep")), "--pid", "--mount"]
+    first.kill()
+    first.wait()
 
 
 @pytest.fixture

@@ -308,6 +308,11 @@ def on_a_terminal(*args, columns=80, rows=1000, env=None, stream="stdout"):
         return proc.wait(TIMEOUT), said.decode().replace("\r\n", "\n")
 
 
+def wait_of(doc, tid):
+    """What a thread waits for, as `why` and a snapshot say it."""
+    return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
+
+
 def thread(doc, name):
     """The thread of that name, or of that tid."""
     found = [t for t in doc["threads"] if name in (t["name"], t["tid"])]

@@ -16,7 +16,7 @@ SCRIPTS = ROOT / "tests/targets/python"
 TOOL = "/usr/bin/python3"
 
 # How often a recursing target is looked at: `make check-runtimes` says 10000.
-LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "150"))
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "75"))
 
 _commands = {}
 

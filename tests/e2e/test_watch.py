@@ -7,9 +7,25 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
-from harness import BEHIND_A_SHELL, ROOT, SANITIZER_ENV, SANITIZER_EXIT, TIMEOUT, built, command, gone, let_wait, run, thread, wait_until
+from harness import (
+    BEHIND_A_SHELL,
+    ROOT,
+    SANITIZER_ENV,
+    SANITIZER_EXIT,
+    TIMEOUT,
+    built,
+    child_of,
+    command,
+    gone,
+    let_wait,
+    run,
+    thread,
+    until,
+    wait_until,
+)
 
 STILL = ("stuck", "idle", "holder", "brief")  # of the target
 EVERY = "50ms"
@@ -238,6 +254,61 @@ def test_deadlock_is_told_when_it_is_found(watch, watched):
     assert [doc["round"] for doc in w.docs[:-1] if doc["deadlocks"]] == [found["round"]]  # once
     (again,) = summary["deadlocks"]
     assert sorted(member["tid"] for member in again) == sorted(member["tid"] for member in cycle)
+
+
+MANY = 40
+MANY_DEADLOCKS = f"""
+import ctypes, os, threading
+libc = ctypes.CDLL(None)
+
+def take_twice():
+    mutex = ctypes.create_string_buffer(64)
+    libc.pthread_mutex_lock(mutex)
+    libc.pthread_mutex_lock(mutex)
+
+for _ in range({MANY}):
+    threading.Thread(target=take_twice, daemon=True).start()
+print(f"ready {{os.getpid()}} main={{os.getpid()}}", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_more_deadlocks_than_one_round_tells(watch, target):
+    """The rest is told in the next round, though nobody has moved."""
+    t = target(sys.executable, "-c", MANY_DEADLOCKS).settle()
+    w = watch("-i", EVERY, t.pid)
+    found = []
+
+    def all_are_told(doc):
+        found.extend(member["tid"] for cycle in doc["deadlocks"] for member in cycle)
+        return len(found) >= MANY
+
+    w.until(all_are_told)
+    assert not w.line()["deadlocks"]
+    assert len(found) == len(set(found)) == MANY
+    assert w.docs[0]["deadlocks"] and len(w.docs[0]["deadlocks"]) < MANY
+    assert w.end()[0] == 4
+
+
+def test_deadlock_by_an_unwatched_process(watch, target, tmp_path, pid_namespace):
+    """Nobody who is watched moves when the only other one goes away that could have helped."""
+    t = target("file_locks", tmp_path, "pipe", "reader", "third", wrap=pid_namespace)
+    pids = list(t.tids.values())
+
+    def is_helped(doc):
+        return all(th["waits_for"] and th["waits_for"]["certain"] and len(th["waits_for"]["peers"]) == 2 for th in doc["threads"])
+
+    until(lambda: run("why", "--json", *pids, wrap=pid_namespace).doc, is_helped)
+    w = watch("-i", EVERY, *pids, wrap=pid_namespace)
+    quiet = w.until(lambda doc: {th["step"] for th in doc["threads"]} == {"still"})
+    assert quiet["deadlocks"] == []
+    t.proc.stdin.write(b"\n")
+    found = w.until(lambda doc: doc["deadlocks"])
+    assert [{member["pid"] for member in d} for d in found["deadlocks"]] == [set(pids)]
+    os.kill(child_of(w.proc.pid, "stakeout"), signal.SIGINT)
+    code, summary = w.await_end()
+    assert code == 4 and len(summary["deadlocks"]) == 1
+    assert [doc["round"] for doc in w.docs[:-1] if doc["deadlocks"]] == [found["round"]]
 
 
 def test_deadlock_in_text(target):

@@ -6,9 +6,9 @@ import os
 import re
 
 import pytest
-from harness import ROOT, child_of, rounds, run, symbols, thread, until
+from harness import ROOT, child_of, name_of, rounds, run, symbols, thread, tids, until, wait_of
 
-LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at a program with many locks
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at a program with many locks
 
 OWNED = {
     "mutex": "mutex",
@@ -42,10 +42,6 @@ def why(t, *args, codes=(0, 4)):
     return until(look, lambda doc: all(th["state"] != "R" for th in doc["threads"]))
 
 
-def wait_of(doc, tid):
-    return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
-
-
 @pytest.mark.asan
 @pytest.mark.arch
 @pytest.mark.parametrize("what", OWNED)
@@ -64,6 +60,11 @@ def test_owner(target, source, what):
     else:
         assert found["certain"]
     assert found["timed"] == (what == "timed") and not found["shared"]
+    if found["kind"] == "mutex":
+        types = {"recursive": "recursive", "errorcheck": "error_checking", "adaptive": "adaptive"}
+        assert found["mutex_type"] == types.get(what, "normal")
+        assert (found["robust"], found["inherits_priority"]) == (what == "robust", what == "pi")
+        assert found["count"] == (1 if what == "recursive" else None)
     if what not in ("join", "stream"):
         assert found["module"].endswith("/locks"), found
         assert found["variable"] == ("global_rwlock" if "lock" in OWNED[what] else "global_mutex") and found["variable_offset"] == "0x0"
@@ -106,6 +107,16 @@ def test_musl(target, source, what):
         assert found["variable"].startswith("global_") and found["variable_offset"] == "0x0"
 
 
+@pytest.mark.parametrize("what", ["mutex", "write", "read", "readers", "condition", "semaphore", "barrier"])
+def test_static_musl(target, what):
+    """There is no library to know it by, only what its locks look like."""
+    t = target("locks_musl_static", what).settle()
+    found = wait_of(why(t, codes=(0, 3)), t.tids["waiter"])
+    check_wait(t, found, *MUSL[what])
+    if what in ("write", "read", "readers"):
+        assert (found["variable"], found["variable_offset"]) == ("global_rwlock", "0x0")
+
+
 CXX = {
     "mutex": ("mutex", "thread", "global_mutex"),
     "recursive": ("mutex", "thread", "global_recursive"),
@@ -120,12 +131,18 @@ CXX = {
 }
 
 
+def is_named(t, function, *args):
+    """Without its symbol table the C library's inner functions, which the outer ones have jumped to, have no names."""
+    names = symbols(thread(run("--json", *args, t.pid).doc, "waiter"))
+    return any(re.match(rf"_*(GI_+)?{function}", name or "") for name in names)
+
+
 @pytest.mark.parametrize("what", CXX)
 def test_cxx(target, what):
     t = target("locks_cxx", what).settle()
     kind, holder, variable = CXX[what]
     found = wait_of(why(t), t.tids["waiter"])
-    check_wait(t, found, kind, holder)
+    check_wait(t, found, kind if what != "once" or is_named(t, "pthread_once") else "futex", holder)
     assert found["variable"] == variable and found["variable_offset"] in ("0x0", None)
 
 
@@ -133,10 +150,8 @@ def test_cxx(target, what):
 def test_nobody_is_recorded(target, source, what):
     t = target("locks", what).settle()
     found = wait_of(why(t, source), t.tids["waiter"])
-    # Without its symbol table the C library's inner functions, which the outer ones have jumped to, have no names.
-    names = symbols(thread(run("--json", source, t.pid).doc, "waiter"))
-    is_named = any(re.match(rf"_*(GI_+)?{OWNERLESS[what]}", name or "") for name in names)
-    assert (found["kind"], found["holder"], found["owner_tid"]) == (what if is_named else "futex", "not_recorded", None)
+    kind = what if is_named(t, OWNERLESS[what], source) else "futex"
+    assert (found["kind"], found["holder"], found["owner_tid"]) == (kind, "not_recorded", None)
 
 
 def test_readers_are_not_recorded(target):
@@ -145,12 +160,86 @@ def test_readers_are_not_recorded(target):
     assert (found["kind"], found["holder"], found["owner_tid"]) == ("write_lock", "readers", None)
 
 
+STATIC = {
+    "mutex": ("mutex", "thread"),
+    "robust": ("mutex", "thread"),
+    "timed": ("mutex", "thread"),
+    "write": ("write_lock", "thread"),
+    "read": ("read_lock", "thread"),
+    "readers": ("write_lock", "readers"),
+    "condition": ("condition", "not_recorded"),
+    "semaphore": ("semaphore", "not_recorded"),
+    "barrier": ("barrier", "not_recorded"),
+    "once": ("once", "not_recorded"),
+    "stream": ("stream", "thread"),
+    "join": ("join", "thread"),
+}
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("what", STATIC)
+def test_static_program(target, what):
+    """Its functions and the C library's are in one file."""
+    t = target("locks_static", what).settle()
+    found = wait_of(why(t), t.tids["waiter"])
+    kind, holder = STATIC[what]
+    assert (found["kind"], found["holder"]) == (kind, holder)
+    assert found["owner_tid"] == (t.tids["holder"] if holder == "thread" else None)
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("program", ["locks", "locks_static", "locks_musl_static"])
+def test_own_futex_inside_once(target, program):
+    """A function of the library's that is further out does not say what the program's own waits for."""
+    t = target(program, "inside-once").settle()
+    found = wait_of(why(t, codes=(0, 3)), t.tids["waiter"])
+    assert (found["kind"], found["variable_offset"]) == ("futex", "0x0")
+    assert "word" in found["variable"]
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("program", ["locks", "locks_static"])
+def test_reader_behind_a_writer(target, program):
+    """A reader that is inside keeps out the writer, and that the next reader."""
+    t = target(program, "read-behind-writer").settle()
+    doc = why(t)
+    for who, kind in (("waiter", "read_lock"), ("writer", "write_lock")):
+        found = wait_of(doc, t.tids[who])
+        assert (found["kind"], found["holder"], found["owner_tid"]) == (kind, "readers", None)
+        assert (found["variable"], found["variable_offset"]) == ("global_rwlock", "0x0")
+
+
 def test_owner_that_has_ended(target):
     t = target("locks", "ended")
     doc = until(lambda: why(t), lambda doc: (wait_of(doc, t.tids["waiter"]) or {}).get("kind") == "mutex")
     found = wait_of(doc, t.tids["waiter"])
     assert (found["holder"], found["owner_tid"], found["owner_pid"], found["certain"]) == ("ended", t.tids["holder"], None, False)
     assert f"held by tid {t.tids['holder']}, which is no thread of the process any more" in run("why", t.pid).out
+
+
+@pytest.mark.parametrize(
+    "program, what", [*(("locks", what) for what in ("mutex", "robust", "pi", "timed", "write")), ("locks_musl", "robust"), ("locks_musl", "stream")]
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["here", "in-a-namespace"])
+def test_owner_that_was_not_wanted(target, unshare, tmp_path, program, what, apart):
+    """With -t the owner may be a thread that is not looked at, and lives all the same."""
+    wrap = {"wrap": [unshare, "--pid", "--fork", "--mount-proc", "--kill-child"]} if apart else {}
+    t = target(program, what, **wrap)
+    pid = child_of(t.pid, program) if apart else t.pid
+    threads = {name_of(pid, tid): int(tid) for tid in tids(pid)}
+
+    def look(*args):
+        r = run("-t", threads["waiter"], "--json", *args, pid)
+        assert r.code in (0, 3), r
+        return r.doc
+
+    doc = until(look, lambda doc: (doc["threads"][0]["waits_for"] or {}).get("holder") == "thread")
+    assert [th["tid"] for th in doc["threads"]] == [threads["waiter"]]
+    found = doc["threads"][0]["waits_for"]
+    assert (found["owner_tid"], found["owner_pid"], found["certain"]) == (threads["holder"], pid, False)
+    said = f", held by tid {threads['holder']} holder, which is not looked at\n"
+    assert said in run("-t", threads["waiter"], "--save", tmp_path / "saved", pid).out
+    assert said in run("replay", tmp_path / "saved").out
 
 
 def assert_cycle(t, doc, names):
@@ -174,13 +263,18 @@ def assert_cycle(t, doc, names):
 )
 def test_deadlock(target, source, argv, names):
     t = target(*argv).settle()
-    assert_cycle(t, why(t, source), names)
+    doc = why(t, source)
+    assert_cycle(t, doc, names)
+    for member in doc["deadlocks"][0]:
+        (there,) = [th for th in doc["threads"] if th["tid"] == member["tid"]]
+        assert there["place"]["function"] in [frame["symbol"] for frame in member["stack"]]
     r = run("why", source, t.pid)
     assert r.code == 4
     assert re.search(r"^DEADLOCK: (%d threads wait for each other|a thread waits for itself)$" % len(names), r.out, re.M), r.out
     assert "No deadlock" not in r.out
+    since = "" if source == "--source=proc" else r"; blocked for \S+ \w+"  # /proc does not tell
     for name in names:
-        assert re.search(rf"^  tid {t.tids[name]} {name} waits for .*, held by tid \d+ \w+$", r.out, re.M), r.out
+        assert re.search(rf"^  tid {t.tids[name]} {name} waits for .*, held by tid \d+ \w+{since}$", r.out, re.M), r.out
 
 
 def test_words(target):
@@ -189,8 +283,18 @@ def test_words(target):
     assert r.code == 0
     waits = rf"tid {t.tids['waiter']} waiter waits for mutex global_mutex 0x[0-9a-f]+ \(locks\+0x[0-9a-f]+\), held by tid {t.tids['holder']} holder"
     assert re.search(rf"^{waits}, which waits for a signal$", r.out, re.M), r.out
-    assert re.search(r"^  in want_mutex$", r.out, re.M), r.out
+    assert re.search(r"^  in want_mutex; blocked for \S+ \w+$", r.out, re.M), r.out
     assert r.out.endswith("\nNo deadlock was found.\n")
+
+
+def test_each_waits_for_its_own(target):
+    """Then a pool of threads takes three lines, and not three for each."""
+    t = target("locks", "pool").settle()
+    out = run("why", t.pid).out
+    assert re.search(r"^8 threads wait for semaphore .* and 7 others like it$", out, re.M), out
+    assert out.count("semaphore") == 2  # and the place
+    few = target("locks", "few").settle()
+    assert len(re.findall(r"^tid \d+ pooled waits for semaphore", run("why", few.pid).out, re.M)) == 3
 
 
 def test_snapshot_says_it_too(target, snap):
@@ -198,7 +302,18 @@ def test_snapshot_says_it_too(target, snap):
     doc = snap(t)
     assert thread(doc, "a_then_b")["waits_for"]["owner_tid"] == t.tids["b_then_a"]
     words = rf"  waits for mutex b 0x[0-9a-f]+ \(deadlock\+0x[0-9a-f]+\), held by tid {t.tids['b_then_a']} b_then_a"
-    assert re.search(rf"^{words}$", run(t.pid).out, re.M)
+    out = run(t.pid).out
+    assert re.search(rf"^{words}$", out, re.M)
+    both = rf"{t.tids['a_then_b']} a_then_b, {t.tids['b_then_a']} b_then_a"
+    assert re.search(rf"^DEADLOCK: 2 threads wait for each other: tid {both} \(stakeout why\)$", out, re.M), out
+    assert [[member["tid"] for member in d] for d in doc["deadlocks"]] == [[t.tids["a_then_b"], t.tids["b_then_a"]]]
+    one = run("--json", "-t", t.tids["a_then_b"], t.pid).doc
+    assert one["deadlocks"] == []  # the other one was not looked at
+
+
+def test_snapshot_without_deadlock(target, snap):
+    t = target("locks", "mutex").settle()
+    assert snap(t)["deadlocks"] == [] and "DEADLOCK" not in run(t.pid).out
 
 
 def test_saved_snapshot(target, tmp_path):

@@ -8,6 +8,7 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
+from deadfs import DeadFs, need_fuse
 from harness import TIMEOUT, run, state, thread, until, wait_until
 
 MEGABYTE = 1 << 20
@@ -79,10 +80,38 @@ def test_page(target, source, disk, dead_fs):
     with hung(t, dead_fs):
         found = look(t, source, lambda wait: wait["kind"] == "disk")
         assert found["page_fault"] and found["peers"] == []
-        assert until(lambda: line_of(t, source), lambda line: "waiter waits for the disk, for a page of memory" in line)
+        said = "waiter waits for the disk, for a page of memory"
+        if source == "--source=bpf":  # which sees the address
+            assert (found["file"], found["filesystem"]) == (str(disk), "ext4")
+            said += f": {disk} on ext4 of {found['device']}"
+        assert until(lambda: line_of(t, source), lambda line: line.endswith(said))
 
 
-@pytest.mark.parametrize("kind, words", [("sync", "waits for the disk, which is to have"), ("control", "waits in ioctl() of")])
+def test_page_of_server(target, source, tmp_path):
+    """The kernel asks for several pages at once, and waits for them as for those of a disk."""
+    need_fuse()
+    (tmp_path / "shown").mkdir()
+    (tmp_path / "mount").mkdir()
+    (tmp_path / "shown/file").write_bytes(b"x" * MEGABYTE)
+    path = tmp_path / "mount/file"
+    fs = DeadFs(tmp_path / "shown", tmp_path / "mount", "-r", MEGABYTE)
+    try:
+        t = target("later", "map", path)
+        with hung(t, fs):
+            if source == "--source=bpf":
+                found = look(t, source, lambda wait: wait["kind"] == "fuse")
+                assert (found["page_fault"], found["file"], found["filesystem"]) == (True, str(path), "fuse.deadfs")
+                said = f"waits for the server of a FUSE file system to answer, for a page of memory: {path} on fuse.deadfs of deadfs"
+            else:
+                found = look(t, source, lambda wait: wait["kind"] == "page")
+                assert "file" not in found and (found["filesystem"], found["device"]) == ("fuse.deadfs", "deadfs")
+                said = "waits for a page of memory of a file, which may be on fuse.deadfs of deadfs"
+            assert until(lambda: line_of(t, source), lambda line: line.endswith(f" waiter {said}"))
+    finally:
+        fs.end()
+
+
+@pytest.mark.parametrize("kind, words", [("sync", "syncs"), ("control", "waits in ioctl() of")])
 def test_server(target, source, dead_fs, kind, words):
     """fsync() and ioctl() of a file."""
     path = dead_fs.mount / "file"
@@ -92,6 +121,22 @@ def test_server(target, source, dead_fs, kind, words):
         assert (found["medium"], found["descriptor"]["name"]) == ("fuse", str(path))
         said = f" waiter {words} fd {found['descriptor']['fd']}: {path}"
         assert until(lambda: line_of(t, source), lambda line: said in line and ", waiting for the server of a FUSE file system" in line)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_path(target, source, dead_fs, tmp_path, linked):
+    """What is mounted where the path leads to, unless there is a link in it: then only what the kernel waits for is known."""
+    path = dead_fs.mount / "file"
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(dead_fs.mount / "file")
+    t = target("later", "open", path)
+    with hung(t, dead_fs):
+        found = look(t, source, lambda wait: wait.get("medium"))
+        assert (found["kind"], found["medium"], found["path"]) == ("open", "fuse", str(path))
+        assert (found.get("filesystem"), found.get("device")) == ((None, None) if linked else ("fuse.deadfs", "deadfs"))
+        said = f" waiter opens {path}, waiting for the server of a FUSE file system" + ("" if linked else " (fuse.deadfs of deadfs)")
+        assert until(lambda: line_of(t, source), lambda line: line.endswith(said))
 
 
 def test_lock_in_the_kernel(target, source, dead_fs):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Locks on files, and processes that can only be helped by each other."""
 
+import ctypes
+import os
 import re
-import subprocess
 import sys
 
 import pytest
-from harness import child_of, run, until
+from harness import run, until, wait_of
 
 HOWS = ("flock", "fcntl", "ofd")
 
@@ -15,10 +16,6 @@ def look(*args, **how):
     r = run("why", "--json", *args, **how)
     assert r.code in (0, 3, 4), r
     return r.doc
-
-
-def wait_of(doc, tid):
-    return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
 
 
 def waiting(tids, *args, **how):
@@ -65,16 +62,8 @@ def test_saved_wait(target, tmp_path):
 
 
 @pytest.fixture
-def apart(unshare, tool):
-    """
-    A command that runs another one in a pid namespace of its own, where all processes can be seen: elsewhere the descriptors of some may be
-    nobody's to see, and nothing is known for sure.
-    """
-    nsenter = tool("nsenter")
-    first = subprocess.Popen([unshare, "--pid", "--fork", "--mount-proc", "--kill-child", "sleep", "infinity"])
-    yield [nsenter, "--target", str(child_of(first.pid, "sleep")), "--pid", "--mount"]
-    first.kill()
-    first.wait()
+def apart(pid_namespace):
+    return pid_namespace
 
 
 @pytest.fixture
@@ -124,10 +113,10 @@ def test_lock_of_ones_own(target, tmp_path, apart, how):
 @pytest.mark.arch
 @pytest.mark.parametrize("how", ["pipe", "socket", "poll"])
 def test_ends_of_each_other(target, tmp_path, apart, how):
-    """Both read what the other one is to write; but a socket may have a time limit that nobody sees."""
+    """Both read what the other one is to write."""
     pids = list(target("file_locks", tmp_path, how, "reader", wrap=apart).tids.values())
-    doc = until(lambda: look(*pids, wrap=apart), lambda doc: doc["deadlocks"] or (how == "socket" and doc["maybe_more_deadlocks"]))
-    assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([] if how == "socket" else [set(pids)])
+    doc = until(lambda: look(*pids, wrap=apart), lambda doc: doc["deadlocks"])
+    assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == [set(pids)]
     assert look(pids[0], wrap=apart)["deadlocks"] == []
 
 
@@ -150,3 +139,125 @@ def test_others_can_end_it(target, apart, what):
     assert [peer["comm"] for peer in wait_of(doc, pid)["peers"]] == ([] if what == "datagram" else ["sleep"])
     if what == "closed":
         assert re.search(r"waits to see the end of fd \d+: pipe \d+, read by pid \d+ sleep", run("why", pid, wrap=apart).out)
+
+
+SOCKETS = {  # a pair of processes that read from each other, by a socket that has a time limit or may have one
+    "limit": "a, b = socket.socketpair(); a.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('ll', 3600, 0))",
+    "tcp": "l = socket.create_server(('127.0.0.1', 0)); a = socket.create_connection(l.getsockname()); b, _ = l.accept(); l.close()",
+}
+
+
+@pytest.mark.parametrize("how", SOCKETS)
+def test_sockets_that_may_have_a_limit(target, how):
+    code = f"""
+import os, socket, struct
+{SOCKETS[how]}
+child = os.fork()
+(b if child else a).close()
+if child:
+    print(f"ready {{os.getpid()}} main={{os.getpid()}} child={{child}}", flush=True)
+os.read((a if child else b).fileno(), 1)
+"""
+    pids = list(target(sys.executable, "-c", code).tids.values())
+    doc = until(lambda: look(*pids), lambda doc: doc["maybe_more_deadlocks"] and all(wait_of(doc, pid)["certain"] for pid in pids))
+    assert doc["deadlocks"] == []
+    r = until(lambda: run("why", *pids), lambda r: "look again" not in r.out)
+    assert r.code == 3 and "on sockets that may have a time limit of their own (SO_RCVTIMEO, SO_SNDTIMEO).\n" in r.out
+
+
+OWN_PIPE = "r, w = os.pipe(); print(f'ready {os.getpid()} main={os.getpid()}', flush=True); os.read(r, 1)"
+RING = "libc.syscall(425, 1, (ctypes.c_char * 120)())"  # io_uring_setup
+CALLED_AWAY = {  # what may end a wait, and whether that is known to be nothing
+    "nothing": ("pass", True),
+    "handler": ("signal.signal(signal.SIGUSR1, print)", False),
+    "Ctrl-C": ("signal.signal(signal.SIGINT, print)", False),
+    "timer": ("signal.signal(signal.SIGALRM, print); signal.alarm(3600)", False),
+    "ring": (f"ring = {RING}; assert ring >= 0; area = mmap.mmap(ring, 4096)", False),
+    "fault": ("import faulthandler; faulthandler.enable()", True),
+}
+
+
+@pytest.mark.arch
+@pytest.mark.parametrize("what", CALLED_AWAY)
+def test_pipe_of_ones_own(target, apart, what):
+    """It waits for ever, unless a handler writes to the pipe, as event loops do; or the kernel does."""
+    setting, forever = CALLED_AWAY[what]
+    code = f"import ctypes, mmap, os, signal; libc = ctypes.CDLL(None); signal.signal(signal.SIGINT, signal.SIG_DFL); {setting}; {OWN_PIPE}"
+    if what == "ring" and not has_rings():
+        pytest.skip("no io_uring here")
+    pid = target(sys.executable, "-c", code, wrap=apart).tids["main"]
+    doc = until(lambda: look(pid, wrap=apart), lambda doc: (wait_of(doc, pid) or {}).get("kind") == "read" and wait_of(doc, pid)["certain"])
+    assert [[m["tid"] for m in d] for d in doc["deadlocks"]] == ([[pid]] if forever else [])
+    assert not doc["maybe_more_deadlocks"]
+    assert "written by this process itself" in run("why", pid, wrap=apart).out
+
+
+def has_rings():
+    ring = ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120))
+    if ring >= 0:
+        os.close(ring)
+    return ring >= 0
+
+
+CHILDREN = {  # how a parent waits for a child that reads from it, and whether nobody else can end that
+    "one": ("os.waitpid(child.pid, 0)", True),
+    "any": ("os.wait()", False),  # it may trace others
+    "handler": ("signal.signal(signal.SIGTERM, print); os.waitpid(child.pid, 0)", False),
+}
+
+
+@pytest.mark.parametrize("how", CHILDREN)
+def test_child_that_reads_from_its_parent(target, apart, how):
+    waiting, forever = CHILDREN[how]
+    ready = "print(f'ready {os.getpid()} main={os.getpid()} child={child.pid}', flush=True)"
+    code = f"import os, signal, subprocess; child = subprocess.Popen(['cat'], stdin=subprocess.PIPE); {ready}; {waiting}"
+    pids = list(target(sys.executable, "-c", code, wrap=apart).tids.values())
+    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([set(pids)] if forever else [])
+    assert doc["maybe_more_deadlocks"] == (how == "handler")
+    if how == "handler":
+        r = run("why", *pids, wrap=apart)
+        assert r.code == 3 and "\nSome threads wait for each other, unless a signal handler of one of their processes, or an io_uring, ends that.\n" in r.out
+
+
+IDLE = """
+import os, select, signal, socket
+signal.signal(signal.SIGTERM, print)
+ours, theirs = socket.socketpair()
+child = os.fork()
+(theirs if child else ours).close()
+if child:
+    print(f"ready {os.getpid()} main={os.getpid()} child={child}", flush=True)
+poll = select.poll()
+poll.register(ours if child else theirs, select.POLLIN)
+poll.poll()
+"""
+
+
+def test_idle_loops_of_events(target, apart):
+    """Two that wait to hear from each other, or for a signal: as they are all day."""
+    pids = list(target(sys.executable, "-c", IDLE, wrap=apart).tids.values())
+    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    assert [peer["pid"] for pid in pids for peer in wait_of(doc, pid)["peers"]] == pids[::-1]
+    assert doc["deadlocks"] == [] and not doc["maybe_more_deadlocks"]
+
+
+def test_vmsplice_takes_from_a_pipe(target, apart):
+    """It goes by the end of the pipe that it is given."""
+    splice = "libc.vmsplice(r, (ctypes.c_void_p * 2)(ctypes.addressof(room), 16), ctypes.c_ulong(1), 0)"
+    code = f"""
+import ctypes, os, time
+libc, room = ctypes.CDLL(None), ctypes.create_string_buffer(16)
+r, w = os.pipe()
+child = os.fork()
+if child:
+    print(f"ready {{os.getpid()}} main={{os.getpid()}} child={{child}}", flush=True)
+    time.sleep(3600)
+os.close(w)
+{splice}
+"""
+    tids = target(sys.executable, "-c", code, wrap=apart).tids
+    doc = until(lambda: look(tids["child"], wrap=apart), lambda doc: (wait_of(doc, tids["child"]) or {}).get("certain"))
+    found = wait_of(doc, tids["child"])
+    assert found["kind"] == "read" and [peer["pid"] for peer in found["peers"]] == [tids["main"]]
+    assert doc["deadlocks"] == []

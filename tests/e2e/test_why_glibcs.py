@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import ROOT, run, symbols, thread, until
-from test_why import OWNED, OWNERLESS, wait_of
+from harness import ROOT, run, symbols, thread, until, wait_of
+from test_why import OWNED, OWNERLESS
 
 ROOTS = [Path(place) for place in os.environ.get("STAKEOUT_TEST_ROOTS", "").split()]
 if not ROOTS:

@@ -3,16 +3,13 @@
 
 import os
 import re
+import sys
 
 import pytest
-from harness import child_of, native, rounds, run, until, wait_until
+from harness import child_of, native, rounds, run, until, wait_of, wait_until
 
-LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "200"))  # at programs with many locks
+LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at programs with many locks
 KINDS = {"mutex": "mutex", "robust": "mutex", "pi": "mutex", "rwlock": "write_lock"}
-
-
-def wait_of(doc, tid):
-    return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
 
 
 def look(*args):
@@ -127,6 +124,53 @@ def test_same_pid_namespace(target, unshare, tmp_path):
         assert doc["deadlocks"] == []
 
 
+RING_IN_SHARED_MEMORY = """
+import ctypes, mmap, os, sys, threading
+libc = ctypes.CDLL(None)
+with open(sys.argv[1], "w+b") as file:
+    file.truncate(4096)
+    memory = mmap.mmap(file.fileno(), 4096)
+attributes = ctypes.create_string_buffer(64)
+libc.pthread_mutexattr_init(attributes)
+libc.pthread_mutexattr_setpshared(attributes, 1)
+mutexes = [ctypes.byref(ctypes.c_char.from_buffer(memory, at)) for at in (0, 64)]
+for mutex in mutexes:
+    libc.pthread_mutex_init(mutex, attributes)
+both = threading.Barrier(2)
+
+def take(first, second):
+    libc.pthread_mutex_lock(first)
+    both.wait()
+    libc.pthread_mutex_lock(second)
+
+for order in mutexes, mutexes[::-1]:
+    threading.Thread(target=take, args=order, daemon=True).start()
+print(f"ready {os.getpid()} main={os.getpid()}", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("else_has_it", [False, True])
+def test_one_process_of_a_pid_namespace(target, pid_namespace, tmp_path, else_has_it):
+    """Its numbers for its own threads mean those, unless the memory is shared with a process that has others."""
+    memory = tmp_path / "memory"
+    there = target(sys.executable, "-c", RING_IN_SHARED_MEMORY, memory, wrap=pid_namespace)
+    pid = child_of(there.pid, os.path.basename(sys.executable))
+    if else_has_it:
+        target("locks_shared", memory, "mutex", "healthy")
+
+    def mutexes(doc):
+        return [th["waits_for"] for th in doc["threads"] if th["waits_for"] and th["waits_for"]["kind"] == "mutex"]
+
+    doc = until(lambda: look(pid), lambda doc: len(mutexes(doc)) == 2 and (doc["deadlocks"] or doc["maybe_more_deadlocks"]))
+    assert all(wait["shared"] and wait["holder"] == "thread" and wait["owner_pid"] == pid for wait in mutexes(doc))
+    if else_has_it or not all_maps_are_seen():
+        assert doc["deadlocks"] == []
+    else:
+        doc = until(lambda: look(pid), lambda doc: doc["deadlocks"])
+        assert [len(members) for members in doc["deadlocks"]] == [2]
+
+
 def test_somebody_else_may_have_it(pair, target, unshare, tmp_path):
     """Where a process of another namespace shares the memory, a number may be its own."""
     both = pair("mutex", "first", "second")
@@ -137,6 +181,23 @@ def test_somebody_else_may_have_it(pair, target, unshare, tmp_path):
     assert not any(wait_of(doc, tid)["certain"] for tid in tids)
 
 
+def test_doubts_are_saved(target, unshare, tmp_path):
+    """Where a process of another namespace shares the memory, not even an owner of the same process is certain, nor is it on replay."""
+    t = target("locks_shared", tmp_path / "memory", "mutex", "both")
+
+    def certain(*args):
+        r = run(*args, "--json")
+        assert r.code in (0, 3, 4), r
+        found = wait_of(r.doc, t.tids["waiter"])
+        return found and found["kind"] == "mutex" and found["holder"] == "thread" and found["certain"]
+
+    if all_maps_are_seen():
+        wait_until(lambda: certain(t.pid), "it is certain as long as there is nobody else")
+    target("locks_shared", tmp_path / "memory", "mutex", "waiter", wrap=[unshare, "--pid", "--fork", "--mount-proc", "--kill-child"])
+    wait_until(lambda: certain("--save", tmp_path / "saved", t.pid) is False, "it waits")
+    assert certain("replay", tmp_path / "saved") is False
+
+
 def test_memory_that_is_not_shared(target, tmp_path):
     """After a fork the child has a copy of the lock, and nobody opens that."""
     t = target("locks_shared", tmp_path / "memory", "mutex", "private")
@@ -144,6 +205,85 @@ def test_memory_that_is_not_shared(target, tmp_path):
     doc = until(lambda: look(child, t.pid), lambda doc: wait_of(doc, child))
     found = wait_of(doc, child)
     assert (found["kind"], found["holder"], found["owner_pid"], found["certain"]) == ("mutex", "ended", None, False)
+    said = run("why", child).out
+    assert f"held by tid {found['owner_tid']}, which is no thread of the process\n" in said  # but one of its parent, which lives
+
+
+def test_first_process_of_a_container(target, unshare, tmp_path):
+    """Its number is 1, and it lives, as its child says that waits for a lock of before the fork."""
+    there = target(
+        "locks_shared", tmp_path / "memory", "mutex", "private", wrap=[unshare, "--pid", "--fork", "--mount-proc", "--kill-child"]
+    )
+    child = child_of(child_of(there.pid, "locks_shared"), "child")
+    until(lambda: look(child), lambda doc: (wait_of(doc, child) or {"kind": None})["kind"] == "mutex")
+    assert "held by tid 1, which is no thread of the process\n" in run("why", child).out
+
+
+@pytest.mark.arch
+def test_lock_of_the_parent_after_vfork(target, source, tmp_path):
+    """The child of a vfork() has the memory of its parent, and waits for a mutex that this one has."""
+    t = target("vfork_parent", "lock")
+    child, saved = t.tids["child"], tmp_path / "saved"
+    doc = until(lambda: look(source, child), lambda doc: wait_of(doc, child) and wait_of(doc, child)["kind"] == "mutex")
+    found = wait_of(doc, child)
+    assert (found["holder"], found["owner_tid"], found["owner_pid"]) == ("thread", t.pid, t.pid)
+    parent = f"pid {t.pid} (vfork_parent)"
+    assert f", held by tid {t.pid} of {parent}, which is not looked at" in run("why", source, child).out
+    assert f", held by tid {t.pid} vfork_parent of {parent}" in run("why", source, child, t.pid).out
+    run(source, "--save", saved, child)
+    assert f", held by tid {t.pid} of {parent}" in run("replay", saved).out
+
+
+@pytest.mark.arch
+def test_deadlock_after_vfork(target, source):
+    """The child waits for a mutex of its parent, which waits for the child."""
+    t = target("vfork_parent", "lock")
+    doc = until(lambda: look(source, t.pid, t.tids["child"]), lambda doc: doc["deadlocks"])
+    assert sorted((m["pid"], m["tid"]) for m in doc["deadlocks"][0]) == sorted((pid, pid) for pid in (t.pid, t.tids["child"]))
+    found = wait_of(doc, t.tids["child"])
+    assert (found["holder"], found["owner_tid"], found["owner_pid"], found["certain"]) == ("thread", t.pid, t.pid, True)
+    r = run("why", source, t.pid, t.tids["child"])
+    assert r.code == 4 and "DEADLOCK: 2 threads of 2 processes wait for each other\n" in r.out
+
+
+HELD_WHILE_READING = """
+import ctypes, mmap, os, signal
+libc, memory, (r, w) = ctypes.CDLL(None), mmap.mmap(-1, 4096), os.pipe()
+attributes, mutex = ctypes.create_string_buffer(64), ctypes.byref(ctypes.c_char.from_buffer(memory))
+libc.pthread_mutexattr_init(attributes)
+libc.pthread_mutexattr_setpshared(attributes, 1)
+libc.pthread_mutex_init(mutex, attributes)
+libc.pthread_mutex_lock(mutex)
+child = os.fork()
+if child:
+    os.close(w)
+    print(f"ready {os.getpid()} main={os.getpid()} child={child}", flush=True)
+    os.read(r, 1)
+os.close(r)
+HANDLER
+libc.pthread_mutex_lock(mutex)
+"""
+BESIDE_A_LOCK = {  # what the child has that waits for the parent's mutex, and whether it can then not write
+    "nothing": ("pass", True),
+    "Ctrl-C": ("signal.signal(signal.SIGINT, print)", True),
+    "timer": ("signal.signal(signal.SIGALRM, lambda *_: os.write(w, b'x')); signal.alarm(3600)", False),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE_A_LOCK)
+def test_handler_in_a_thread_that_waits_for_a_lock(target, pid_namespace, what):
+    """The parent has the mutex, and reads what only the child could write, be it in a handler."""
+    handler, forever = BESIDE_A_LOCK[what]
+    pids = list(target(sys.executable, "-c", HELD_WHILE_READING.replace("HANDLER", handler), wrap=pid_namespace).tids.values())
+
+    def look_there():
+        r = run("why", "--json", *pids, wrap=pid_namespace)
+        assert r.code in (0, 3, 4), r
+        return r.doc
+
+    doc = until(look_there, lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([set(pids)] if forever else [])
+    assert doc["maybe_more_deadlocks"] == (not forever)
 
 
 def test_healthy_processes(pair):

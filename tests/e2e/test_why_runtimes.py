@@ -120,6 +120,7 @@ JAVA_OWNERLESS = {
     "bare-park": ("java_park", None, "not_recorded"),
     "wait": ("notification", "JavaLocks$Account", "not_recorded"),
     "wait-timed": ("notification", "JavaLocks$Account", "not_recorded"),
+    "join-self": ("notification", "java.lang.Thread", "not_recorded"),
 }
 
 
@@ -131,6 +132,7 @@ def test_java_without_owner(java, source, what):
     found = wait_of(doc, "waiter")
     assert (found["holder"], found["owner_tid"], found["certain"]) == (holder, None, False)
     assert found["timed"] == (what == "wait-timed")
+    assert doc["deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
 
 def jstack_cycles(text):
@@ -150,7 +152,7 @@ def test_java_deadlock(java, source, what):
     r = said(lambda r: r.code == 4, "why", source, t.pid)
     assert re.search(rf"^DEADLOCK: {len(names)} threads wait for each other$", r.out, re.M), r.out
     for name in names:
-        assert re.search(rf"^  tid \d+ {name} waits for .*(, held by|:) tid \d+ ring-\d$", r.out, re.M), r.out
+        assert re.search(rf"^  tid \d+ {name} waits for .*(, held by|:) tid \d+ ring-\d(; blocked for .*)?$", r.out, re.M), r.out
     assert "JavaLocks." in r.out.partition("DEADLOCK")[2]
 
 
@@ -276,8 +278,23 @@ def test_python_deadlock(python, source, what):
     r = said(lambda r: r.code == 4, "why", source, t.pid)
     for name in ("ring-0", "ring-1"):
         thing = r"RLock 0x\w+" if what == "abba" else r"(the GIL|mutex 0x.*)"
-        assert re.search(rf"^  tid \d+ {name} waits for {thing}, held by tid \d+ ring-\d$", r.out, re.M), r.out
+        assert re.search(rf"^  tid \d+ {name} waits for {thing}, held by tid \d+ ring-\d(; blocked for .*)?$", r.out, re.M), r.out
     assert "locks.py" in r.out.partition("DEADLOCK")[2]
+
+
+@pytest.mark.parametrize("what", ["abba-main", "abba-handler"])
+def test_python_main_thread(python, what):
+    """It runs handlers while it waits for a lock; Python's own one for Ctrl-C does not count."""
+    t = python("locks.py", what)
+
+    def both(doc):
+        waits = [th["waits_for"] for th in doc["threads"] if th["name"] == "ring-0" or th["tid"] == t.pid]
+        return len(waits) == 2 and all(wait and wait["kind"] == "python_rlock" and wait["certain"] for wait in waits)
+
+    doc = why(t, settled=both)
+    forever = [{t.pid, tid_of(doc, "ring-0")}] if what == "abba-main" else []
+    assert [{member["tid"] for member in found} for found in doc["deadlocks"]] == forever
+    assert doc["maybe_more_deadlocks"] == (not forever)
 
 
 def test_python_words(python):

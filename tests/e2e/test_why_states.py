@@ -51,7 +51,7 @@ def words(pid, tid, *args):
     return next(re.sub(r"^tid \d+ \S+ ", "", line) for line in out.splitlines() if line.startswith(f"tid {tid} "))
 
 
-SLEEPS = ("sleep", "sleep-heap", "sleep-monotonic", "sleep-realtime", "select", "poll")
+SLEEPS = ("sleep", "sleep-heap", "sleep-monotonic", "sleep-realtime", "sleep-boottime", "select", "poll")
 
 
 @pytest.mark.arch
@@ -61,9 +61,32 @@ def test_time(states, source, what):
     found = look(t.pid, t.tids["waiter"], source)
     assert (found["kind"], found["timed"], found["address"], found["peers"]) == ("time", True, None, [])
     assert 0 < found["left_ns"] <= HOUR
-    absolute = what in ("sleep-monotonic", "sleep-realtime")
+    absolute = what in ("sleep-monotonic", "sleep-realtime", "sleep-boottime")
     assert found["left"] == ("exact" if absolute or source == "--source=bpf" else "at_most")
     assert re.fullmatch(r"sleeps, (at most )?(59 min \d\d s|1 h 00 min) left", words(t.pid, t.tids["waiter"], source))
+
+
+@pytest.mark.parametrize("what", ["sleep-monotonic", "sleep-boottime"])
+def test_time_of_another_namespace(source, unshare, tmp_path, what):
+    """Its clocks are ahead of ours, or behind: what is left is told by them, and by what was saved, too."""
+    apart = [unshare, "--time", "--monotonic", "100000", "--boottime", "200000", "--fork", "--kill-child"]
+    tried = subprocess.run([*apart, "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(tried.stderr.strip())
+    outer = Target([*apart, built("states"), what])
+    try:
+        pid, waiter = child_of(outer.pid, "states"), outer.tids["waiter"]
+        wait_until(lambda: state(pid, waiter) == "S", "it sleeps")
+        found = look(pid, waiter, source)
+        assert (found["kind"], found["left"]) == ("time", "exact") and 0 < found["left_ns"] <= HOUR
+        assert re.fullmatch(r"sleeps, (59 min \d\d s|1 h 00 min) left", words(pid, waiter, source))
+        saved = tmp_path / "saved"
+        shown = run(source, "--save", saved, pid).out
+        assert re.search(r"(59 min \d\d s|1 h 00 min) from now", shown)
+        left = thread(run("replay", "--json", saved).doc, waiter)["waits_for"]["left_ns"]
+        assert 0 < left <= found["left_ns"]
+    finally:
+        outer.end()
 
 
 def test_time_goes_by(states, bpf_missing):
@@ -127,7 +150,8 @@ def test_child(states, source, what):
     which = "only child," if what == "group" else "child"
     assert words(t.pid, t.tids["waiter"], source) == f"waits for its {which} {partner} partner, which sleeps"
     stop(partner)
-    assert words(t.pid, t.tids["waiter"], source).endswith(", which is stopped")
+    # The kernel wakes it to tell it of that, and it waits again.
+    assert until(lambda: words(t.pid, t.tids["waiter"], source), lambda said: said.endswith(", which is stopped"))
 
 
 def test_children(states, source):
@@ -173,6 +197,16 @@ def test_vfork(target, source):
     assert found["kind"] == "vfork" and [peer["pid"] for peer in found["peers"]] == [t.tids["child"]]
     said = f"waits for its child {t.tids['child']} vfork_parent to execute a program or end (vfork), which sleeps"
     assert words(t.pid, t.pid, source) == said
+
+
+def test_vfork_and_a_child_that_was_left_to_it(target, source):
+    """A thread that ends leaves its children to another one, in whose list they are the last."""
+    t = target("vfork_parent", "heir")
+    child, other = t.tids["child"], t.tids["other"]
+    assert [int(pid) for pid in Path(f"/proc/{t.pid}/task/{t.pid}/children").read_text().split()] == [child, other]
+    wait_until(lambda: state(t.pid) == "D", "it waits for its child")
+    found = look(t.pid, t.pid, source)
+    assert found["kind"] == "vfork" and [peer["pid"] for peer in found["peers"]] == [child]
 
 
 def test_stopped(states, source):

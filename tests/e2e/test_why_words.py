@@ -16,11 +16,11 @@ HELD = ", held by tid {holder} holder, which "
 
 C = {
     "mutex": f"mutex global_mutex {PLACE}{HELD}",
-    "recursive": f"mutex global_mutex {PLACE}{HELD}",
-    "errorcheck": f"mutex global_mutex {PLACE}{HELD}",
-    "adaptive": f"mutex global_mutex {PLACE}{HELD}",
-    "robust": f"mutex global_mutex {PLACE}{HELD}",
-    "pi": f"mutex global_mutex {PLACE}{HELD}",
+    "recursive": f"recursive mutex global_mutex {PLACE}{HELD}",
+    "errorcheck": f"error-checking mutex global_mutex {PLACE}{HELD}",
+    "adaptive": f"adaptive mutex global_mutex {PLACE}{HELD}",
+    "robust": f"robust mutex global_mutex {PLACE}{HELD}",
+    "pi": f"priority-inheriting mutex global_mutex {PLACE}{HELD}",
     "timed": f"mutex global_mutex {PLACE}, for another .* at most{HELD}",
     "write": f"the right to write under lock global_rwlock {PLACE}{HELD}",
     "read": f"the right to read under lock global_rwlock {PLACE}{HELD}",
@@ -128,10 +128,6 @@ def test_java(java, what):
 
 # Kinds of which no real case can be built on any machine, and why; tests/unit/ has stacks of them.
 NOT_BUILT = {
-    "page": "no wait for a page of memory is known that is neither for a disk, a server, swap nor a lock",
-    "swap": "swap on a disk that does not answer may hang other processes, too",
-    "nfs": "needs a server in the kernel",
-    "remote_file": "likewise",
     "go_start": "the runtime waits so for microseconds",
     "go_stop": "likewise",
     "go_lock": "likewise",

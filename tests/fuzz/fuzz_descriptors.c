@@ -25,9 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct diag_socket socket;
 	struct descriptor d = {0};
 	uint64_t mount;
+	uint32_t request = 0;
 
+	if (size >= 12)
+		memcpy(&request, data + 8, sizeof(request)); /* that of the first message */
 	if (arena && text) {
-		sockets_parse(data, size, describe, arena);
+		sockets_parse(data, size, request, describe, arena);
 		socket_address(data, size, arena);
 		memcpy(text, data, size);
 		text[size] = '\0';

@@ -163,6 +163,9 @@ public class JavaLocks {
                 }
             });
             break;
+        case "join-self": // as main threads do that are to stay
+            start("waiter", () -> Thread.currentThread().join());
+            break;
         case "wait-timed":
             start("waiter", () -> {
                 synchronized (account) {

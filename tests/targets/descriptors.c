@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -25,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 enum { MANY = 10000, WORKERS = 40 };
@@ -195,20 +197,58 @@ static void answer_go(const char *question)
 }
 
 /* A file that is read when it is said so, from byte 10 on. */
-static void read_later(void)
+static void wait_until_gone(void)
 {
 	target_arrived();
 	while (!atomic_load(&gone))
 		usleep(1000);
+}
+
+static void read_later(void)
+{
+	wait_until_gone();
 	read_it();
 }
 
-static void file_later(void)
+/* These calls have an offset of their own, or mean that of the file by -1. */
+static void pread_later(void)
+{
+	char byte;
+
+	wait_until_gone();
+	(void)!pread(fds[0], &byte, 1, 20);
+}
+
+static void preadv2_later(void)
+{
+	char byte;
+	const struct iovec one = {.iov_base = &byte, .iov_len = 1};
+
+	wait_until_gone();
+	(void)!preadv2(fds[0], &one, 1, -1, 0);
+}
+
+static void start_on_file(void (*run)(void))
 {
 	fds[0] = open(argument, O_RDONLY);
 	if (fds[0] < 0 || lseek(fds[0], 10, SEEK_SET) < 0)
 		target_die(argument);
-	target_start("waiter", read_later);
+	target_start("waiter", run);
+}
+
+static void file_later(void)
+{
+	start_on_file(read_later);
+}
+
+static void file_pread_later(void)
+{
+	start_on_file(pread_later);
+}
+
+static void file_preadv2_later(void)
+{
+	start_on_file(preadv2_later);
 }
 
 /* A file whose memory is touched when it is said so. */
@@ -216,9 +256,7 @@ static const volatile char *mapped;
 
 static void touch_later(void)
 {
-	target_arrived();
-	while (!atomic_load(&gone))
-		usleep(1000);
+	wait_until_gone();
 	fds[1] = *mapped;
 	target_block();
 }
@@ -1142,6 +1180,122 @@ static void spawn(void)
 	target_start("waiter", spawn_it);
 }
 
+/* `waiter` has a table of its own: what `other` waits for has the same number there as something else. */
+enum { POLLED = 200 };
+static struct pollfd many_polled[POLLED];
+static int instead[2];
+
+static void have_own_table(void)
+{
+	if (unshare(CLONE_FILES) < 0)
+		target_die("unshare");
+}
+
+/* The process has none of it any more when the thread begins to wait. */
+static void hand_over(void)
+{
+	have_own_table();
+	check(dup2(instead[0], fds[0]), "dup2");
+	atomic_store(&apart, 1);
+	while (atomic_load(&apart) == 1)
+		usleep(1000);
+	close(instead[0]);
+	close(instead[1]);
+}
+
+static void wait_until_handed_over(void)
+{
+	while (!atomic_load(&apart))
+		usleep(1000);
+	close(instead[0]);
+	close(instead[1]);
+	atomic_store(&apart, 2);
+}
+
+static void read_own(void)
+{
+	hand_over();
+	read_it();
+}
+
+static void own_read(void)
+{
+	make_pipe();
+	check(pipe(instead), "pipe");
+	start_partner(instead[0]);
+	target_start("other", read_it);
+	target_start("waiter", read_own);
+	wait_until_handed_over();
+}
+
+static void events_own(void)
+{
+	hand_over();
+	wait_for_events();
+}
+
+static void own_epoll(void)
+{
+	fds[0] = epoll_create1(0);
+	watch(fds[0], eventfd(0, 0));
+	instead[0] = epoll_create1(0);
+	instead[1] = -1;
+	watch(instead[0], timerfd_create(CLOCK_MONOTONIC, 0));
+	target_start("other", wait_for_events);
+	target_start("waiter", events_own);
+	wait_until_handed_over();
+}
+
+static void poll_many(void)
+{
+	target_arrived();
+	for (;;)
+		poll(many_polled, POLLED, -1);
+}
+
+static void poll_own(void)
+{
+	have_own_table();
+	for (int i = 0; i < POLLED; i++) {
+		int fd = eventfd(0, 0);
+
+		check(dup2(fd, many_polled[i].fd), "dup2");
+		close(fd);
+	}
+	poll_many();
+}
+
+static void own_poll(void)
+{
+	make_pipe();
+	for (int i = 0; i < POLLED; i++)
+		many_polled[i] = (struct pollfd){.fd = dup(fds[0]), .events = POLLIN};
+	target_start("other", poll_many);
+	target_start("waiter", poll_own);
+}
+
+static void lock_own(void)
+{
+	hand_over();
+	target_arrived();
+	flock(fds[0], LOCK_EX);
+	target_die("flock");
+}
+
+/* A file that the process has locked by another open file. */
+static void own_lock(void)
+{
+	static int holder;
+
+	fds[0] = open("/dev/null", O_RDWR);
+	instead[0] = open(argument, O_RDWR | O_CREAT, 0600);
+	instead[1] = -1;
+	holder = open(argument, O_RDWR);
+	check(flock(holder, LOCK_EX), "flock");
+	target_start("waiter", lock_own);
+	wait_until_handed_over();
+}
+
 static const struct {
 	const char *name;
 	void (*begin)(void);
@@ -1159,6 +1313,9 @@ static const struct {
 	{"poll-pidfd", poll_pidfd},	{"poll-two", poll_two},	      {"select-two", select_two},
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
 	{"crowd", crowd},
+	{"file-pread-later", file_pread_later}, {"file-preadv2-later", file_preadv2_later},
+	{"own-read", own_read},		{"own-epoll", own_epoll},     {"own-poll", own_poll},
+	{"own-lock", own_lock},
 	{"chain", chain},		{"ping-pong", ping_pong},     {"open-fifo", open_fifo},
 	{"open-fifo-at", open_fifo_at}, {"splice-empty", splice_empty}, {"splice-full", splice_full},
 	{"io_uring", ring},		{"changing", changing},     {"epoll-stuck", epoll_stuck},

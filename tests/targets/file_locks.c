@@ -3,12 +3,14 @@
  * file_locks DIR HOW ROLE [BESIDE]: a process that has locks on files of a folder, by flock, fcntl or ofd (bytes 10 to 19). `holder` has
  * the one on `a` and sleeps; `parent` has a child besides that has the same open file; `waiter` wants it. `first` has a and wants b when it
  * is told to, `second` has b and wants a; BESIDE is what another thread does: `mutex`, wait for the first thread, or `idle`, nothing. `twice` wants
- * what it has itself. `reader` and its child both wait to read what the other is to write, by a pipe or a socket, or by poll.
+ * what it has itself. `reader` and its child both wait to read what the other is to write, by a pipe or a socket, or by poll;
+ * with `third` besides another process could write to both, until a line comes.
  */
 #include "target.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 
@@ -109,8 +111,19 @@ static void wait_to_read(int fd)
 		(void)!read(fd, &c, 1);
 }
 
+static void start_third(void)
+{
+	char c;
+
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)!read(STDIN_FILENO, &c, 1);
+	_exit(0);
+}
+
 /* Each has only the ends that it uses. */
-static void read_from_each_other(void)
+static void read_from_each_other(bool with_third)
 {
 	int ends[2][2]; /* where each reads, and writes */
 	pid_t pid;
@@ -128,6 +141,8 @@ static void read_from_each_other(void)
 		ends[0][1] = dup(ends[0][0]);
 		ends[1][1] = dup(ends[1][0]);
 	}
+	if (with_third)
+		start_third();
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -155,7 +170,7 @@ int main(int argc, char **argv)
 	else if (strcmp(role, "second") == 0)
 		take_both(argv[1], "b", "a", beside);
 	if (strcmp(role, "reader") == 0)
-		read_from_each_other();
+		read_from_each_other(strcmp(beside, "third") == 0);
 	if (strcmp(role, "waiter") == 0)
 		say_ready("", 0);
 	lock(open_file(argv[1], "a"));

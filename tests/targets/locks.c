@@ -2,7 +2,7 @@
 /*
  * locks WHAT: threads that wait for each kind of lock. `holder` has what is wanted, and sleeps; `waiter` waits for it. With ABBA,
  * relock, ring or rwlock-cycle they wait for each other, or for themselves. With `healthy` many threads take many locks in order, all the
- * time. Others are told below.
+ * time. With `pool` and `few` eight or three threads wait each at a semaphore of its own. Others are told below.
  */
 #include "target.h"
 
@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum { WAIT = 0, WAIT_PRIVATE = 128 }; /* for futex(), whose header not every C library has */
-enum { LOCKS = 1000, WORKERS = 64, RING = 4 };
+enum { LOCKS = 1000, WORKERS = 64, RING = 4, POOL = 8, FEW = 3 };
 
 static pthread_mutex_t global_mutex, others[RING];
 static pthread_rwlock_t global_rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -114,6 +114,20 @@ static void want_semaphore(void)
 		;
 }
 
+static void want_own_semaphore(void)
+{
+	static sem_t own[POOL];
+	static size_t taken;
+	sem_t *semaphore;
+
+	pthread_mutex_lock(&others[0]);
+	semaphore = &own[taken++ % POOL];
+	pthread_mutex_unlock(&others[0]);
+	target_arrived();
+	while (sem_wait(semaphore) < 0)
+		;
+}
+
 static void want_barrier(void)
 {
 	target_arrived();
@@ -134,6 +148,37 @@ static void want_once(void)
 {
 	await_held();
 	pthread_once(&global_once, initialize);
+}
+
+/* A futex that is the program's own, while the C library's function that has called it is not done. */
+FRAME static void wait_by_itself(void)
+{
+	static uint32_t word = 1;
+
+	for (;;) {
+#if defined(__x86_64__)
+		register long fourth __asm__("r10") = 0;
+		long result = SYS_futex;
+
+		__asm__ volatile("syscall" : "+a"(result) : "D"(&word), "S"((long)WAIT_PRIVATE), "d"(1L), "r"(fourth) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+		register long number __asm__("x8") = SYS_futex, first __asm__("x0") = (long)&word, second __asm__("x1") = WAIT_PRIVATE;
+		register long third __asm__("x2") = 1, fourth __asm__("x3") = 0;
+
+		__asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second), "r"(third), "r"(fourth) : "memory");
+#endif
+	}
+}
+
+FRAME static void initialize_slowly(void)
+{
+	target_arrived();
+	wait_by_itself();
+}
+
+static void wait_inside_once(void)
+{
+	pthread_once(&global_once, initialize_slowly);
 }
 
 static void hold_stream(void)
@@ -348,6 +393,44 @@ static void wait_for_the_heir(void)
 	pthread_mutex_lock(&global_mutex);
 }
 
+#ifdef __GLIBC__
+/* A reader is inside, a writer waits for that, and where writers go first the next reader waits behind it. */
+static atomic_int writer;
+
+static void make_writers_first(void)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&global_rwlock, &attr);
+}
+
+static void want_to_write_first(void)
+{
+	await_held();
+	atomic_store(&writer, target_gettid());
+	pthread_rwlock_wrlock(&global_rwlock);
+}
+
+static void want_to_read_behind_it(void)
+{
+	await_sleep_of(&writer);
+	target_arrived();
+	pthread_rwlock_rdlock(&global_rwlock);
+}
+
+static void read_behind_writer(void)
+{
+	make_writers_first();
+	target_start("holder", hold_to_read);
+	target_start("writer", want_to_write_first);
+	target_start("waiter", want_to_read_behind_it);
+}
+#else
+static void read_behind_writer(void) {}
+#endif
+
 static const struct {
 	const char *what;
 	void (*holder)(void); /* NULL: there is none */
@@ -369,6 +452,7 @@ static const struct {
 	{"semaphore", NULL, want_semaphore, 0, 0, 0},
 	{"barrier", NULL, want_barrier, 0, 0, 0},
 	{"once", hold_once, want_once, 0, 0, 0},
+	{"inside-once", NULL, wait_inside_once, 0, 0, 0},
 	{"stream", hold_stream, want_stream, 0, 0, 0},
 	{"join", hold_nothing, want_end, 0, 0, 0},
 	{"relock", NULL, relock, 0, 0, 0},
@@ -383,6 +467,8 @@ static void start(const char *what)
 	pthread_barrier_init(&all_hold, NULL, strcmp(what, "ring") == 0 ? RING : 2);
 	for (size_t i = 0; strcmp(what, "ring") == 0 && i < RING; i++)
 		target_start(names[i], ring[i]);
+	for (size_t i = 0; i < (strcmp(what, "pool") == 0 ? POOL : strcmp(what, "few") == 0 ? FEW : 0); i++)
+		target_start("pooled", want_own_semaphore);
 	if (strcmp(what, "healthy") == 0)
 		be_healthy();
 	if (strcmp(what, "shared-futexes") == 0)
@@ -393,6 +479,8 @@ static void start(const char *what)
 		target_start("heir", inherit_it);
 		target_start("waiter", wait_for_the_heir);
 	}
+	if (strcmp(what, "read-behind-writer") == 0)
+		read_behind_writer();
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		if (strcmp(what, pairs[i].what) != 0)
 			continue;

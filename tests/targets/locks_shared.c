@@ -2,7 +2,7 @@
 /*
  * locks_shared FILE KIND ROLE: processes that share locks of a KIND (mutex, robust, pi, rwlock) in the memory of a file. `holder` makes
  * them, has one and sleeps, and `waiter` waits for it; with `first`, which makes them, and `second` each has one and waits for the other's.
- * `healthy` and `healthy-too` take many in order, all the time. `private` is a child that waits for a lock of its parent's in memory which
+ * `both` is one process that does what `holder` and `waiter` do. `healthy` and `healthy-too` take many in order, all the time. `private` is a child that waits for a lock of its parent's in memory which
  * they do not share.
  */
 #include "target.h"
@@ -96,6 +96,14 @@ static void want(void)
 	lock(0);
 }
 
+static void start_both(void)
+{
+	target_start("holder", hold);
+	while (!atomic_load(&target_threads[0].tid))
+		sched_yield();
+	target_start("waiter", want);
+}
+
 static void take_both(void)
 {
 	lock(mine);
@@ -149,7 +157,8 @@ static void leave_child_waiting(void)
 int main(int argc, char **argv)
 {
 	const char *role = argc == 4 ? argv[3] : "";
-	const bool makes = strcmp(role, "holder") == 0 || strcmp(role, "first") == 0 || strcmp(role, "healthy") == 0;
+	const bool makes = strcmp(role, "holder") == 0 || strcmp(role, "first") == 0 || strcmp(role, "healthy") == 0 ||
+			   strcmp(role, "both") == 0;
 
 	if (argc != 4)
 		return 2;
@@ -168,6 +177,8 @@ int main(int argc, char **argv)
 		target_start("waiter", want);
 	else if (strcmp(role, "first") == 0 || strcmp(role, "second") == 0)
 		target_start(role, take_both);
+	else if (strcmp(role, "both") == 0)
+		start_both();
 	else if (strcmp(role, "private") == 0)
 		leave_child_waiting();
 	else

@@ -101,6 +101,11 @@ static void sleep_until_realtime(void)
 	sleep_until(CLOCK_REALTIME);
 }
 
+static void sleep_until_boottime(void)
+{
+	sleep_until(CLOCK_BOOTTIME);
+}
+
 static void sleep_by_select(void)
 {
 	struct timeval hour = {.tv_sec = HOUR};
@@ -374,6 +379,7 @@ static const struct {
 	{"sleep-heap", NULL, sleep_by_heap},
 	{"sleep-monotonic", NULL, sleep_until_monotonic},
 	{"sleep-realtime", NULL, sleep_until_realtime},
+	{"sleep-boottime", NULL, sleep_until_boottime},
 	{"select", NULL, sleep_by_select},
 	{"poll", NULL, sleep_by_poll},
 	{"futex", NULL, wait_for_futex},

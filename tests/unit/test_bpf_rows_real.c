@@ -519,7 +519,6 @@ static const char *const targets[] = {
 	"contexts",
 	"noreturn",
 	"vla",
-	"demo",
 };
 
 enum { FILES = sizeof(files) / sizeof(files[0]), TARGETS = sizeof(targets) / sizeof(targets[0]) };

@@ -2,6 +2,8 @@
 #include "cmocka_all.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,6 +37,16 @@ static void test_links(void **state)
 	expect_link("/memfd:x (deleted)", DESCRIPTOR_FILE, 0);
 	expect_link("net:[4026531840]", DESCRIPTOR_OTHER, 0);
 	expect_link("", DESCRIPTOR_OTHER, 0);
+}
+
+static void test_names(void **state)
+{
+	struct arena *arena = arena_create();
+
+	assert_string_equal(descriptor_name(DESCRIPTOR_SOCKET, UINT64_MAX, arena), "socket:[18446744073709551615]");
+	assert_string_equal(descriptor_name(DESCRIPTOR_PIPE, 4711, arena), "pipe:[4711]");
+	assert_string_equal(descriptor_name(DESCRIPTOR_PIPE, 0, arena), "pipe:[0]");
+	arena_destroy(arena);
 }
 
 static struct descriptor parse_info(const char *text, uint64_t *mount)
@@ -171,11 +183,38 @@ static void test_devices(void **state)
 	descriptors_close(&dirs);
 }
 
+/* A thread that has its own: where it went, its process did not. */
+static void *go_elsewhere(void *arg)
+{
+	struct process self;
+	char where[256];
+
+	assert_int_equal(unshare(CLONE_FS), 0);
+	assert_int_equal(chdir("/proc"), 0);
+	assert_int_equal(process_open(getpid(), NULL, &self), 0);
+	assert_int_equal(process_working_directory(&self, gettid(), where, sizeof(where)), 5);
+	assert_string_equal(where, "/proc");
+	assert_true(process_working_directory(&self, getpid(), where, sizeof(where)) > 0);
+	assert_string_not_equal(where, "/proc");
+	assert_true(process_working_directory(&self, 1, where, sizeof(where)) < 0);
+	process_close(&self);
+	return arg;
+}
+
+static void test_working_directory(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, go_elsewhere, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_links),	cmocka_unit_test(test_infos),		 cmocka_unit_test(test_damaged_infos),
+		cmocka_unit_test(test_links),	cmocka_unit_test(test_names),	cmocka_unit_test(test_infos),		 cmocka_unit_test(test_damaged_infos),
 		cmocka_unit_test(test_watched), cmocka_unit_test(test_kinds_have_names), cmocka_unit_test(test_protocol), cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_working_directory),
 	};
 
 	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);

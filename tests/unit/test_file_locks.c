@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmocka_all.h"
+#include "scratch.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "proc/file_locks.h"
+#include "proc/task_stat.h"
 
 static void test_lines(void **state)
 {
@@ -81,6 +84,7 @@ static void test_real_locks(void **state)
 	struct held_lock held = {0};
 	struct locked_file which;
 	struct process self;
+	struct mount_list mounts = {.process = &self};
 	char path[64];
 	pid_t sharer, waiter;
 
@@ -99,7 +103,7 @@ static void test_real_locks(void **state)
 		_exit(0);
 	}
 	assert_int_equal(process_open(getpid(), NULL, &self), 0);
-	assert_int_equal(file_locks_find_file(&self, fd, &which), 0);
+	assert_true(file_locks_find_file(&mounts, getpid(), fd, &which));
 	assert_int_not_equal(which.inode, 0);
 	do { /* until it waits */
 		locks.len = 0;
@@ -120,10 +124,127 @@ static void test_real_locks(void **state)
 	kill(waiter, SIGKILL);
 	waitpid(sharer, NULL, 0);
 	waitpid(waiter, NULL, 0);
+	mount_list_deinit(&mounts);
 	process_close(&self);
 	vec_deinit(&locks);
 	vec_deinit(&held.holders);
 	fclose(file);
+}
+
+/* Of a file on a mount that its process does not see only the number of the inode is known, which is that of others, too. */
+static void test_mounts_of_others(void **state)
+{
+	FILE *file = tmpfile();
+	struct locked_file which = {1, 2, 3};
+	struct mount_list mounts = {0};
+	struct scratch scratch;
+	struct process self;
+
+	assert_non_null(file);
+	scratch_init(&scratch);
+	scratch_text(&scratch, "mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+	assert_int_equal(process_open(getpid(), NULL, &self), 0);
+	close(self.mm_fd);
+	self.mm_fd = scratch_open(&scratch, ".", O_PATH | O_DIRECTORY);
+	mounts.process = &self;
+	assert_false(file_locks_find_file(&mounts, getpid(), fileno(file), &which));
+	assert_int_equal(which.inode, 0);
+	mount_list_deinit(&mounts);
+	process_close(&self);
+	scratch_deinit(&scratch);
+	fclose(file);
+}
+
+static void *pause_in_thread(void *arg)
+{
+	pause_for_ever();
+	return arg;
+}
+
+/* Only its second thread is left. */
+static void lose_main_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, pause_in_thread, NULL) == 0)
+		pthread_exit(NULL);
+	_exit(1);
+}
+
+static void wait_for_zombie(pid_t pid)
+{
+	struct task_stat stat;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	do
+		assert_int_equal(task_stat_read(AT_FDCWD, path, &stat), 0);
+	while (stat.state != 'Z');
+}
+
+/* Its descriptors are still those of the others, though /proc shows none. */
+static void test_main_thread_that_ended(void **state)
+{
+	FILE *file = tmpfile();
+	struct file_locks locks = {0};
+	struct held_lock held = {0};
+	struct mount_list mounts = {0};
+	struct locked_file which;
+	struct process self;
+	pid_t sharer;
+
+	assert_non_null(file);
+	assert_int_equal(flock(fileno(file), LOCK_EX), 0);
+	sharer = fork();
+	if (sharer == 0)
+		lose_main_thread();
+	wait_for_zombie(sharer);
+	assert_int_equal(process_open(sharer, NULL, &self), 0);
+	mounts.process = &self;
+	assert_int_not_equal(self.mm_tid, sharer);
+	assert_true(file_locks_find_file(&mounts, self.mm_tid, fileno(file), &which));
+	assert_int_equal(file_locks_read(&locks), 0);
+	held.lock = find(&locks, &which, false);
+	assert_non_null(held.lock);
+	assert_int_equal(file_locks_find_holders(&held, 1), 0);
+	assert_int_equal(held.holders.len, 2);
+	assert_int_equal(held.holders.data[0].pid + held.holders.data[1].pid, getpid() + sharer);
+	kill(sharer, SIGKILL);
+	waitpid(sharer, NULL, 0);
+	mount_list_deinit(&mounts);
+	process_close(&self);
+	vec_deinit(&locks);
+	vec_deinit(&held.holders);
+	fclose(file);
+}
+
+/* What their drivers tell may not come: who asked for the lock is told, and that there may be others. Nobody else is kept from having it. */
+static void test_locks_on_devices(void **state)
+{
+	const int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	struct file_locks locks = {0};
+	struct held_lock held = {0};
+	pid_t sharer;
+
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	sharer = fork();
+	if (sharer == 0)
+		pause_for_ever();
+	assert_int_equal(file_locks_read(&locks), 0);
+	for (size_t i = 0; i < locks.len; i++)
+		if (locks.data[i].pid == getpid() && locks.data[i].lock.kind == LOCK_BY_FLOCK)
+			held.lock = &locks.data[i];
+	assert_non_null(held.lock);
+	assert_int_equal(file_locks_find_holders(&held, 1), 0);
+	assert_int_equal(held.holders.len, 1);
+	assert_int_equal(held.holders.data[0].pid, getpid());
+	assert_false(held.holders.all);
+	kill(sharer, SIGKILL);
+	waitpid(sharer, NULL, 0);
+	vec_deinit(&locks);
+	vec_deinit(&held.holders);
+	close(fd);
 }
 
 int main(void)
@@ -132,6 +253,9 @@ int main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_other_lines),
 		cmocka_unit_test(test_real_locks),
+		cmocka_unit_test(test_mounts_of_others),
+		cmocka_unit_test(test_main_thread_that_ended),
+		cmocka_unit_test(test_locks_on_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

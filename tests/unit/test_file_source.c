@@ -133,7 +133,39 @@ static void test_holders(void **state)
 	assert_holder(&things[2], 0, 7, "waiter", true, false);
 	assert_holder(&things[2], 1, 8, "sixteen letters!", true, true);
 	assert_int_equal(things[3].holders.len, 0);
-	assert_true(things[0].all);
+	assert_true(things[0].holders.all);
+	for (size_t i = 0; i < 4; i++)
+		vec_deinit(&things[i].holders);
+}
+
+/* A file system may show a fifo as several files: whoever has it has all of them. */
+static void test_things_in_one_place(void **state)
+{
+	const struct file_record records[] = {
+		{.tgid = 7, .fd = 3, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_READS, .comm = "waiter"},
+		{.tgid = 7, .fd = 4, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_READS, .comm = "waiter"},
+		{.tgid = 7, .fd = 5, .kind = FILE_PIPE, .inode = 50, .place = 0x51, .mode = FILE_READS, .comm = "waiter"},
+		{.tgid = 9, .fd = 1, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_WRITES, .comm = "writer"},
+		{.tgid = 8, .fd = 3, .kind = FILE_PIPE, .inode = 50, .place = 0x50, .mode = FILE_READS, .comm = "reader"},
+	};
+	struct held things[] = {
+		{.kind = DESCRIPTOR_FIFO, .inode = 50, .device = 1, .pid = 7, .fd = 3},
+		{.kind = DESCRIPTOR_FIFO, .inode = 50, .device = 2, .pid = 7, .fd = 4},
+		{.kind = DESCRIPTOR_FIFO, .inode = 50, .device = 3, .pid = 7, .fd = 5},
+		{.kind = DESCRIPTOR_FIFO, .inode = 50, .device = 4, .pid = 8, .fd = 3},
+	};
+
+	fake = (struct open_files){.records = records, .n = sizeof(records) / sizeof(records[0])};
+	assert_int_equal(file_source_holders(&fake, things, 4), 0);
+	for (size_t i = 0; i < 4; i++) {
+		if (i == 2)
+			continue;
+		assert_int_equal(things[i].holders.len, 3);
+		assert_holder(&things[i], 0, 7, "waiter", true, false);
+		assert_holder(&things[i], 1, 8, "reader", true, false);
+		assert_holder(&things[i], 2, 9, "writer", false, true);
+	}
+	assert_int_equal(things[2].holders.len, 1);
 	for (size_t i = 0; i < 4; i++)
 		vec_deinit(&things[i].holders);
 }
@@ -179,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_when_it_is_used),
 		cmocka_unit_test(test_holders),
+		cmocka_unit_test(test_things_in_one_place),
 		cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_descriptors),
 	};

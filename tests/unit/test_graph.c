@@ -105,6 +105,7 @@ static void test_itself(void **state)
 	assert_int_equal(find(&w, 1)->len, 1);
 	assert_true(has(&w, 0, 0, 1));
 	/* a process of one thread that wants what it has itself, in another descriptor */
+	deadlocks_deinit(&w.found);
 	init(&w, 1);
 	wants_one_of(&w, 0, 0, ONE_OF(0));
 	assert_int_equal(find(&w, 1)->len, 1);
@@ -165,6 +166,7 @@ static void test_helpers(void **state)
 static void test_sockets(void **state)
 {
 	const struct snap_wait reads = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_SOCKET}}, polls = {.kind = WAIT_EVENTS, .on = {.fd = -1}};
+	const struct snap_wait reads_for_ever = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_SOCKET, .socket.endless = true}};
 	struct world w;
 
 	init(&w, 1);
@@ -173,9 +175,122 @@ static void test_sockets(void **state)
 	w.traced[0][0].wait.kind = WAIT_READ;
 	w.traced[0][0].wait.on = &reads;
 	assert_int_equal(find(&w, 2)->len, 0);
-	assert_true(w.found.maybe_more);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_LIMITS);
+	w.threads[1][0].still_besides = false; /* that is not all that is not known */
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_UNPROVED);
+	w.threads[1][0].still_besides = true;
+	w.traced[0][0].wait.on = &reads_for_ever;
+	assert_int_equal(find(&w, 2)->len, 1);
 	w.traced[0][0].wait.kind = WAIT_EVENTS;
 	w.traced[0][0].wait.on = &polls;
+	assert_int_equal(find(&w, 2)->len, 1);
+	deadlocks_deinit(&w.found);
+}
+
+static bool only_calls_may_end_it(const struct world *w)
+{
+	return w->found.maybe_more && w->found.doubt == DOUBT_HANDLERS;
+}
+
+/* Two that are idle: each waits for events, which may be signals. That is how they are meant to be, and nothing to talk of. */
+static void test_idle_pair(void **state)
+{
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(0, 1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	w.traced[0][0].wait.kind = WAIT_EVENTS;
+	w.traced[1][0].wait.kind = WAIT_READ;
+	w.threads[0][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_false(w.found.maybe_more);
+	w.traced[0][0].wait.kind = WAIT_WRITE;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(only_calls_may_end_it(&w));
+	deadlocks_deinit(&w.found);
+}
+
+/* Signals end waits, but not those for locks in memory. */
+static void test_calls(void **state)
+{
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	w.threads[0][0].facts.has_handler = true; /* by hand: mostly nobody will */
+	assert_int_equal(find(&w, 2)->len, 1);
+	w.threads[0][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(only_calls_may_end_it(&w));
+	w.traced[0][0].wait.kind = WAIT_VFORK;
+	assert_int_equal(find(&w, 2)->len, 1);
+	wants_lock(&w, 0, 0, 1, 0);
+	assert_int_equal(find(&w, 2)->len, 0); /* in a handler somebody may act */
+	assert_true(only_calls_may_end_it(&w));
+	wants_lock(&w, 1, 0, 0, 0);
+	w.threads[1][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 2)->len, 1);
+
+	deadlocks_deinit(&w.found);
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(0)); /* itself */
+	assert_int_equal(find(&w, 1)->len, 1);
+	w.threads[0][0].facts.has_handler = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	w.threads[0][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_false(w.found.maybe_more); /* it is there for that */
+	deadlocks_deinit(&w.found);
+}
+
+/* Python runs handlers, which may raise exceptions, in its main thread also while that waits for a lock. */
+static void test_handler_of_python(void **state)
+{
+	struct world w;
+
+	init(&w, 3);
+	wants_lock(&w, 0, 0, 0, 1);
+	wants_lock(&w, 0, 1, 0, 0);
+	w.traced[0][0].wait.kind = w.traced[0][1].wait.kind = WAIT_PYTHON_RLOCK;
+	w.threads[0][0].facts.has_handler = w.threads[0][1].facts.has_handler = true;
+	assert_int_equal(find(&w, 1)->len, 1);
+	w.threads[0][0].facts.has_async_handler = w.threads[0][1].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(only_calls_may_end_it(&w));
+	w.threads[0][0].still_besides = w.threads[0][1].still_besides = false; /* as nothing was gathered */
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(only_calls_may_end_it(&w));
+	w.traced[0][0].wait.kind = WAIT_GIL; /* which comes first */
+	assert_int_equal(find(&w, 1)->len, 1);
+	deadlocks_deinit(&w.found);
+
+	init(&w, 3);
+	wants_lock(&w, 0, 2, 0, 1);
+	wants_lock(&w, 0, 1, 0, 2);
+	w.traced[0][1].wait.kind = w.traced[0][2].wait.kind = WAIT_PYTHON_RLOCK;
+	w.threads[0][1].facts.has_async_handler = w.threads[0][2].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 1)->len, 1); /* other threads run none */
+	deadlocks_deinit(&w.found);
+}
+
+/* A handler may write what others wait for, though the thread that it runs in goes on to wait for a lock. */
+static void test_handler_in_a_lock(void **state)
+{
+	struct world w;
+
+	init(&w, 2);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 0, 1, ONE_OF(1));
+	wants_lock(&w, 1, 0, 0, 0);
+	wants_lock(&w, 1, 1, 0, 0);
+	assert_int_equal(find(&w, 2)->len, 1);
+	w.threads[1][1].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(only_calls_may_end_it(&w));
+	w.threads[1][1].status = THREAD_ZOMBIE;
 	assert_int_equal(find(&w, 2)->len, 1);
 	deadlocks_deinit(&w.found);
 }
@@ -278,6 +393,30 @@ static void test_many(void **state)
 	free(traced);
 }
 
+/* Each of many that poll has all the others beside it: no look at all of them for each, which would take a minute. */
+static void test_many_that_poll(void **state)
+{
+	enum { MANY = 200000 };
+	struct snap_thread *threads = calloc(MANY, sizeof(*threads));
+	struct trace_thread *traced = calloc(MANY, sizeof(*traced));
+	struct snapshot snap = {.pid = 1, .threads = {.data = threads, .len = MANY}};
+	struct trace trace = {.snap = &snap, .threads = {.data = traced, .len = MANY}};
+	struct wait_peer itself = {.pid = 1};
+	const struct trace *all = &trace;
+	struct deadlocks found = {0};
+
+	assert_true(threads && traced);
+	for (int i = 0; i < MANY; i++) {
+		threads[i] = (struct snap_thread){.tid = i + 1, .still_besides = true};
+		traced[i] = (struct trace_thread){.snap = &snap, .thread = &threads[i]};
+		traced[i].wait = (struct wait){.kind = WAIT_EVENTS, .peers = &itself, .npeers = 1, .peers_known = true, .certain = true};
+	}
+	assert_true(deadlocks_find(&all, 1, &found));
+	assert_int_equal(found.len, 0);
+	free(threads);
+	free(traced);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,7 +425,9 @@ int main(void)
 		cmocka_unit_test(test_one_of_several),	   cmocka_unit_test(test_components),
 		cmocka_unit_test(test_locks_need_no_more), cmocka_unit_test(test_many),
 		cmocka_unit_test(test_helpers),
-		cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_sockets), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_many_that_poll), cmocka_unit_test(test_handler_in_a_lock),
+		cmocka_unit_test(test_handler_of_python), cmocka_unit_test(test_idle_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

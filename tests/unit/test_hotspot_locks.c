@@ -137,7 +137,11 @@ static struct java_wait look(void)
 	list[1].low = OWNER_STACK - STACK_SIZE;
 	list[1].high = OWNER_STACK;
 	fake_load(&fake);
+	assert_true(java_threads_index(&threads));
 	java_wait_read(&threads, &list[0], &wait);
+	u64map_deinit(&threads.by_address);
+	u64map_deinit(&threads.by_owner_id);
+	u64map_deinit(&threads.by_locked);
 	tear_down(NULL);
 	pages_init(&fake.pages, 1 << 20);
 	return wait;

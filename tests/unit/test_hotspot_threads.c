@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "hotspot_fake.h"
+#include "model/snapshot.h"
 #include "runtime/hotspot/fields.h"
 #include "runtime/hotspot/threads.h"
+#include "runtime/hotspot/waits.h"
 
 static struct fake fake;
 
@@ -261,6 +263,41 @@ static void test_states(void **state)
 	assert_string_equal(java_thread_state(0x2), "TERMINATED");
 }
 
+/* All by each of its names; and each as the snapshot has it, by its stack. */
+static void test_many(void **state)
+{
+	enum { MANY = 50000, STACK = 0x1000 };
+	struct snapshot *snap = snapshot_create(100, arch_host());
+	struct java_threads threads = {0};
+	const unsigned sp = snap->arch->user_sp;
+
+	for (int i = 0; i < MANY; i++) {
+		const uint64_t low = (uint64_t)(i + 1) * STACK;
+		struct snap_thread thread = {.tid = 100 + i, .regs = {.valid = 1u << sp}};
+
+		thread.regs.v[sp] = low + 64;
+		assert_true(vec_push(&snap->threads, thread));
+		assert_true(vec_push(&threads.list, (struct java_thread){.address = low + 1, .owner_id = low + 2, .locked = {low + 3, 7}, .nlocked = 2,
+									 .low = low, .high = low + STACK}));
+	}
+	snap->threads.data[1].regs.valid = 0; /* not known of which it is */
+	assert_true(java_threads_index(&threads));
+	java_waits_number(&threads, snap);
+	for (int i = 0; i < MANY; i++) {
+		const struct java_thread *thread = &threads.list.data[i];
+
+		assert_ptr_equal(java_threads_at(&threads, thread->address), thread);
+		assert_ptr_equal(java_threads_with_owner_id(&threads, thread->owner_id), thread);
+		assert_ptr_equal(java_threads_that_locked(&threads, thread->locked[0]), thread);
+		assert_int_equal(thread->tid, i == 1 ? 0 : 100 + i);
+	}
+	assert_ptr_equal(java_threads_that_locked(&threads, 7), &threads.list.data[0]);
+	assert_null(java_threads_at(&threads, 0));
+	assert_null(java_threads_with_owner_id(&threads, 0));
+	java_threads_deinit(&threads);
+	snapshot_destroy(snap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_field_stream, set_up, tear_down),
 		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

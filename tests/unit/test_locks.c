@@ -172,8 +172,50 @@ static void test_rwlock(void **state)
 	f.wait.words[4] = 1; /* shared, and held by readers: nobody's number */
 	assert_int_equal(found(&f).holder, HOLDER_READERS);
 	assert_true(found(&f).shared);
-	f.wait.value = 0x80000001; /* of another C library */
+	f.wait.value = 5; /* of another C library */
 	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	deinit(&f);
+}
+
+/* Where writers go first, a reader waits for the count of the others to change. */
+static void test_reader_behind_a_writer(void **state)
+{
+	struct fixture f;
+
+	init(&f, "__pthread_rwlock_rdlock");
+	f.wait.value = f.wait.words[0] = 2 << 3 | 6; /* two readers, a writer that waits, and who waits behind it */
+	assert_int_equal(found(&f).kind, WAIT_READ_LOCK);
+	assert_int_equal(found(&f).holder, HOLDER_READERS);
+	assert_int_equal(found(&f).address, LOCK);
+	f.wait.words[0] = 1 << 3 | 6; /* since the call was made */
+	assert_int_equal(found(&f).holder, HOLDER_READERS);
+	f.wait.words[0] = 6;
+	assert_int_equal(found(&f).holder, HOLDER_NONE);
+	f.wait.words[0] = 1 << 3 | 7; /* the writer's turn: these wait, too */
+	assert_int_equal(found(&f).holder, HOLDER_NONE);
+	f.wait.words[6] = WORKER;
+	assert_int_equal(found(&f).number, WORKER);
+	f.wait.value = 1 << 3 | 7; /* nobody waits so */
+	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	deinit(&f);
+}
+
+/* Of a program without libraries: it is known by its bit for those who wait. */
+static void test_rwlock_of_static_musl(void **state)
+{
+	struct fixture f;
+
+	init(&f, "__pthread_rwlock_timedrdlock");
+	f.wait.value = f.wait.words[0] = 0xffffffff; /* a writer has it */
+	assert_int_equal(found(&f).kind, WAIT_READ_LOCK);
+	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	assert_int_equal(found(&f).address, LOCK);
+	f.frame.symbol = "__pthread_rwlock_timedwrlock";
+	assert_int_equal(found(&f).holder, HOLDER_NOT_RECORDED);
+	f.wait.value = f.wait.words[0] = 0x80000002; /* two readers */
+	assert_int_equal(found(&f).kind, WAIT_WRITE_LOCK);
+	assert_int_equal(found(&f).holder, HOLDER_READERS);
+	assert_int_equal(found(&f).address, LOCK);
 	deinit(&f);
 }
 
@@ -303,6 +345,50 @@ static void test_own_functions(void **state)
 	deinit(&f);
 }
 
+static enum wait_kind kind_in(const struct module_info *module, const char *const *names, size_t n)
+{
+	struct frame frames[8] = {0};
+	enum wait_kind kind;
+	struct fixture f;
+
+	init(&f, NULL);
+	for (size_t i = 0; i < n; i++)
+		frames[i] = (struct frame){.symbol = names[i], .module = module};
+	f.stack.data = frames;
+	f.stack.len = (uint32_t)n;
+	f.wait.value = 1;
+	kind = found(&f).kind;
+	deinit(&f);
+	return kind;
+}
+
+/* In a static program the functions of the library and those of the program are in one module. */
+static void test_one_module(void **state)
+{
+	static const struct module_info program = {.path = "/bin/program"}, library = {.path = "/lib/libc.so.6"};
+	static const struct {
+		const char *names[5];
+		enum wait_kind kind;
+	} cases[] = {
+		{{"wait_by_itself", "initialize", "__pthread_once_slow", "work"}, WAIT_FUTEX},
+		{{"__lll_lock_wait_private", "malloc", "initialize", "___pthread_once"}, WAIT_FUTEX},
+		{{"__futex_abstimed_wait_common", "initialize", "___pthread_once"}, WAIT_FUTEX},
+		{{"futex_wait", "__pthread_once_slow", "work"}, WAIT_ONCE},
+		{{"__syscall_cancel_arch", "__internal_syscall_cancel", "__futex_abstimed_wait_common64", "__pthread_barrier_wait", "work"}, WAIT_BARRIER},
+		{{"do_futex_wait.constprop.0", "__new_sem_wait_slow64.constprop.0", "work"}, WAIT_SEMAPHORE},
+		{{"__futex_abstimed_wait64", NULL, "___pthread_cond_wait", "work"}, WAIT_CONDITION},
+		{{"__lll_lock_wait", "__pthread_mutex_cond_lock", "___pthread_cond_wait", "work"}, WAIT_MUTEX},
+		{{"__futex_abstimed_wait64", "__pthread_mutex_clocklock_common", "work"}, WAIT_MUTEX},
+		{{"__cp_end", "__syscall_cp_c", "__timedwait_cp", "sem_timedwait", "work"}, WAIT_SEMAPHORE},
+		{{"__wait", "__pthread_once_full", "work"}, WAIT_ONCE},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(kind_in(&program, cases[i].names, 5), cases[i].kind);
+	assert_int_equal(kind_in(&library, (const char *[]){"some_inner_function", "sem_wait"}, 2), WAIT_SEMAPHORE);
+	assert_int_equal(kind_in(&program, (const char *[]){"some_inner_function", "sem_wait"}, 2), WAIT_FUTEX);
+}
+
 static void test_names(void **state)
 {
 	static const struct {
@@ -336,11 +422,14 @@ int main(void)
 		cmocka_unit_test(test_mutex_that_tells_the_kernel),
 		cmocka_unit_test(test_robust_mutex_by_its_memory),
 		cmocka_unit_test(test_rwlock),
+		cmocka_unit_test(test_reader_behind_a_writer),
+		cmocka_unit_test(test_rwlock_of_static_musl),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_stream_of_other_libraries),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_other_numbers),
 		cmocka_unit_test(test_own_functions),
+		cmocka_unit_test(test_one_module),
 		cmocka_unit_test(test_names),
 	};
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#define REPORT report_json
+#include "report/report.h"
+
+static int report_one(const struct trace *trace, const struct report_options *options, FILE *out)
+{
+	return report_json(trace, &(const struct deadlocks){0}, options, out);
+}
+
+#define REPORT report_one
 #include "report_fixture.h"
 
 static const struct report_options plain = {.kernel = true};
@@ -26,7 +33,7 @@ static void test_process(void **state)
 	       "\"timings_ms\":{\"setup\":0.500,\"capture\":1.900,\"unwind\":0.400,\"save\":0.100,\"symbolize\":3.100,\"total\":6.000},"
 	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"
 	       "\"lacking\":[{\"module\":\"/usr/bin/server\",\"build_id\":null,"
-	       "\"problem\":\"no debug information\",\"help\":null}],\"threads\":[{");
+	       "\"problem\":\"no debug information\",\"help\":null}],\"deadlocks\":[],\"threads\":[{");
 }
 
 static void test_container(void **state)
@@ -183,10 +190,10 @@ static void test_stream_error(void **state)
 	struct full_once once;
 
 	assert_non_null(full);
-	assert_int_equal(report_json(&f->trace, &plain, full), -ENOSPC);
+	assert_int_equal(report_one(&f->trace, &plain, full), -ENOSPC);
 	fclose(full);
 	full = full_once_open(&once);
-	assert_int_equal(report_json(&f->trace, &plain, full), -ENOSPC);
+	assert_int_equal(report_one(&f->trace, &plain, full), -ENOSPC);
 	assert_true(once.writes > 2);
 	fclose(full);
 }

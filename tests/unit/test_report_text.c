@@ -3,7 +3,7 @@
 
 static int report_one(const struct trace *trace, const struct report_options *options, FILE *out)
 {
-	return report_text(&trace, 1, options, out);
+	return report_text(&trace, 1, &(const struct deadlocks){0}, options, out);
 }
 
 #define REPORT report_one
@@ -227,7 +227,7 @@ static void test_several_processes(void **state)
 	sample_trace(&trace, other);
 	for (size_t i = 1; i < 4; i++) /* at another address */
 		trace.threads.data[i].user = &moved;
-	assert_int_equal(report_text(both, 2, &grouped, out), 0);
+	assert_int_equal(report_text(both, 2, &(const struct deadlocks){0}, &grouped, out), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "stakeout: server (pid 4711): 8 threads"));
 	assert_non_null(strstr(text, "\nstakeout: server (pid 5711): 8 threads"));

@@ -10,7 +10,7 @@ static bool silent(const struct process *p, int64_t nr, uint64_t arg0)
 {
 	struct snap_syscall call = {.state = SYSCALL_IN, .nr = nr, .args = {arg0}};
 
-	return restart_is_silent(p, arch_host(), &call);
+	return restart_is_silent(p, p->pid, arch_host(), &call);
 }
 
 static void test_known_calls(void **state)
@@ -27,7 +27,7 @@ static void test_known_calls(void **state)
 	assert_false(silent(&p, SYS_rt_sigtimedwait, 0));
 	assert_false(silent(&p, SYS_recvfrom, 0));
 	assert_false(silent(&p, 9999, 0));
-	assert_false(restart_is_silent(&p, arch_host(), &none));
+	assert_false(restart_is_silent(&p, p.pid, arch_host(), &none));
 	process_close(&p);
 }
 

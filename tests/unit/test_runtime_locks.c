@@ -163,6 +163,10 @@ static void test_join(void **state)
 	assert_int_equal(look(&f)->kind, WAIT_JAVA_JOIN);
 	assert_int_equal(look(&f)->owner, 102);
 	assert_true(look(&f)->certain);
+	told(&f, WAITER)->subject = 100; /* itself: how a main thread is kept from ending */
+	assert_int_equal(look(&f)->kind, WAIT_NOTIFICATION);
+	assert_int_equal(look(&f)->owner, 0);
+	assert_false(look(&f)->certain);
 	end(&f);
 }
 
@@ -218,6 +222,48 @@ static void test_gil(void **state)
 	assert_false(mutex_is_certain(&f));
 	told(&f, WAITER)->owner = 101;
 	f.snap->copies.len = 1; /* it was not read again */
+	assert_false(mutex_is_certain(&f));
+	end(&f);
+}
+
+/* A function of the program's own that is called like one of the library, and waits in an extension for a mutex. */
+static void test_mutex_below_frames(void **state)
+{
+	static const uint32_t words[WAIT_BYTES / 4] = {2, 0, 100, 1};
+	struct fixture f;
+
+	begin(&f);
+	thread(&f, OWNER)->syscall.args[2] = 2;
+	add_frame(&f, FRAME_KIND_NATIVE, "pthread_mutex_lock", NULL);
+	add_frame(&f, FRAME_KIND_PYTHON, "get", "/srv/myapp/queue.py");
+	add_copy(&f, 101, words);
+	assert_true(mutex_is_certain(&f));
+	assert_int_equal(look(&f)->kind, WAIT_PYTHON_ITEM); /* of this one no owner is known */
+	end(&f);
+}
+
+/* A thread waits for a mutex that processes share, in a process that has numbers of its own. */
+static void test_numbers_of_a_namespace(void **state)
+{
+	static const uint32_t words[WAIT_BYTES / 4] = {2, 0, 1, 1, 128};
+	const struct map_entry map = {.start = 0x2000, .end = 0x3000, .inode = 7, .perms = MAP_PERM_WRITE | MAP_PERM_SHARED, .path = "/memory"};
+	const struct map_entry above = {.start = 1ull << 40, .end = (1ull << 40) + 0x1000, .path = ""}; /* a program of 64 bits */
+	struct fixture f;
+
+	begin(&f);
+	f.snap->inner_pid = 1;
+	for (int i = 0; i < THREADS; i++)
+		thread(&f, i)->inner_tid = 1 + i;
+	thread(&f, OWNER)->syscall.args[1] = 0; /* no private futex */
+	thread(&f, OWNER)->syscall.args[2] = 2;
+	add_frame(&f, FRAME_KIND_NATIVE, "pthread_mutex_lock", NULL);
+	add_copy(&f, 101, words);
+	assert_true(vec_push(&f.snap->maps, map) && vec_push(&f.snap->maps, above));
+	assert_true(mutex_is_certain(&f));
+	f.snap->has_doubtful_numbers = true; /* a process of another namespace has that memory */
+	assert_false(mutex_is_certain(&f));
+	f.snap->has_doubtful_numbers = false;
+	f.snap->maps.data[0].perms = MAP_PERM_WRITE; /* nobody has looked for one */
 	assert_false(mutex_is_certain(&f));
 	end(&f);
 }
@@ -291,7 +337,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),	cmocka_unit_test(test_doubts), cmocka_unit_test(test_late), cmocka_unit_test(test_parking),
-		cmocka_unit_test(test_join),	cmocka_unit_test(test_gil),    cmocka_unit_test(test_library), cmocka_unit_test(test_extensions),
+		cmocka_unit_test(test_join),	cmocka_unit_test(test_gil),
+		cmocka_unit_test(test_numbers_of_a_namespace), cmocka_unit_test(test_mutex_below_frames),    cmocka_unit_test(test_library), cmocka_unit_test(test_extensions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

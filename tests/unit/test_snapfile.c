@@ -76,7 +76,7 @@ static void assert_facts_equal(const struct thread_facts *a, const struct thread
 	assert_text_equal(a->place, b->place);
 	assert_text_equal(a->filesystem, b->filesystem);
 	assert_text_equal(a->device, b->device);
-	assert_true(a->has_key == b->has_key && a->key == b->key);
+	assert_true(a->has_key == b->has_key && a->key == b->key && a->has_handler == b->has_handler && a->has_async_handler == b->has_async_handler);
 }
 
 static void assert_thread_equal(const struct snap_thread *a, const struct snap_thread *b)
@@ -246,11 +246,15 @@ static void test_round_trip(void **state)
 
 	assert_non_null(snapshot_add_runtime(snap, &python));
 	snap->inner_pid = 7;
+	snap->monotonic_ahead_ns = -5;
+	snap->boottime_ahead_ns = 77;
+	vec_push(&snap->outsiders, (struct snap_outsider){.number = 5, .tid = 4712, .pid = 4711, .comm = "parent", .same_memory = true});
+	vec_push(&snap->outsiders, (struct snap_outsider){.number = 6, .tid = 4716, .pid = 4715, .comm = "other", .shares_memory = true});
 	snap->container = (struct container){"/docker/x", "docker", "x", "uid"};
 	snap->threads.data[1].inner_tid = 8;
 	snap->threads.data[1].facts = (struct thread_facts){
 		.cpu = 3, .timer_ns = -5, .stop_signal = 19, .ahead = {.pid = 812, .comm = "ffmpeg"}, .others = &child, .nothers = 1, .total = 70,
-		.has_children = true, .place = "/batch", .filesystem = "ext4", .has_key = true, .key = 0x57};
+		.has_children = true, .place = "/batch", .filesystem = "ext4", .has_key = true, .key = 0x57, .has_handler = true, .has_async_handler = true};
 	data = save(snap, &len);
 	assert_int_equal(load(data, len, &err, &back), 0);
 	runtime = snapshot_find_runtime(back, "python");
@@ -274,6 +278,12 @@ static void test_round_trip(void **state)
 	assert_int_equal(back->kernel_thread, snap->kernel_thread);
 	assert_true(back->replayed);
 	assert_true(back->taken_at_ns == snap->taken_at_ns && back->taken_at_monotonic_ns == snap->taken_at_monotonic_ns);
+	assert_int_equal(back->outsiders.len, 2);
+	assert_true(back->outsiders.data[0].number == 5 && back->outsiders.data[0].tid == 4712 && back->outsiders.data[0].pid == 4711);
+	assert_true(back->outsiders.data[0].same_memory && !back->outsiders.data[0].shares_memory);
+	assert_true(!back->outsiders.data[1].same_memory && back->outsiders.data[1].shares_memory);
+	assert_string_equal(back->outsiders.data[0].comm, "parent");
+	assert_true(back->monotonic_ahead_ns == snap->monotonic_ahead_ns && back->boottime_ahead_ns == snap->boottime_ahead_ns);
 	assert_capture_equal(&back->capture, &snap->capture);
 	assert_maps_equal(&back->maps, &snap->maps);
 	assert_int_equal(back->notes.len, snap->notes.len);
@@ -294,6 +304,57 @@ static void test_round_trip(void **state)
 	free(data);
 	snapshot_destroy(back);
 	snapshot_destroy(snap);
+}
+
+/* What is not certain is not made so by saving it; nor is a part of the threads all of them. */
+static void test_doubts_are_kept(void **state)
+{
+	struct snapshot *snap = sample_snapshot(), *back = NULL;
+	const size_t header = 16;
+	size_t len, end;
+	char *data;
+
+	for (unsigned i = 0; i < 4; i++) {
+		snap->has_doubtful_numbers = i & 1;
+		snap->partial = i & 2;
+		data = save(snap, &len);
+		assert_int_equal(load(data, len, NULL, &back), 0);
+		assert_int_equal(back->has_doubtful_numbers, i & 1);
+		assert_int_equal(back->partial, i >> 1);
+		free(data);
+		snapshot_destroy(back);
+	}
+	snap->has_doubtful_numbers = false; /* which an older file did not tell */
+	data = save(snap, &len);
+	end = header + 12 + (uint8_t)data[header + 4];
+	data[header + 4]--;
+	memmove(data + end - 1, data + end, len - end);
+	assert_int_equal(load(data, len - 1, NULL, &back), 0);
+	assert_true(back->has_doubtful_numbers);
+	assert_false(back->partial);
+	free(data);
+	snapshot_destroy(back);
+	snapshot_destroy(snap);
+}
+
+/* No capture finds more of them: a file that has more is damaged. */
+static void test_most_outsiders(void **state)
+{
+	for (size_t n = MAX_OUTSIDERS; n <= MAX_OUTSIDERS + 1; n++) {
+		struct snapshot *snap = sample_snapshot(), *back = NULL;
+		struct err err = {0};
+		size_t len;
+		char *data;
+
+		for (size_t i = 0; i < n; i++)
+			assert_true(vec_push(&snap->outsiders, (struct snap_outsider){.number = 5, .tid = 4712, .pid = 4711, .comm = "x"}));
+		data = save(snap, &len);
+		assert_int_equal(load(data, len, &err, &back), n > MAX_OUTSIDERS ? -EINVAL : 0);
+		assert_true(n <= MAX_OUTSIDERS || strstr(err.msg, "65 outsiders"));
+		free(data);
+		snapshot_destroy(back);
+		snapshot_destroy(snap);
+	}
 }
 
 /* What was read besides stacks is there for whoever reads memory, as it was before. */
@@ -491,6 +552,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),	    cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_odd_waits), cmocka_unit_test(test_waits_without_names),
+		cmocka_unit_test(test_doubts_are_kept),		    cmocka_unit_test(test_most_outsiders),
 		cmocka_unit_test(test_copies_are_replayed),         cmocka_unit_test(test_empty_snapshot),
 		cmocka_unit_test(test_build_ids),          cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_every_byte_flipped), cmocka_unit_test(test_error_says_where),

@@ -3,15 +3,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "proc/sockets.h"
 
@@ -19,13 +24,14 @@
 struct reply {
 	_Alignas(8) uint8_t data[1024];
 	size_t len;
+	uint32_t request; /* that it answers */
 };
 
 static void *add(struct reply *r, uint16_t type, size_t body)
 {
 	struct nlmsghdr *header = (struct nlmsghdr *)(r->data + r->len);
 
-	*header = (struct nlmsghdr){.nlmsg_len = (uint32_t)NLMSG_LENGTH(body), .nlmsg_type = type};
+	*header = (struct nlmsghdr){.nlmsg_len = (uint32_t)NLMSG_LENGTH(body), .nlmsg_type = type, .nlmsg_seq = r->request};
 	r->len += NLMSG_SPACE(body);
 	return NLMSG_DATA(header);
 }
@@ -75,15 +81,15 @@ static void see(void *arg, const struct diag_socket *s)
 static void test_replies(void **state)
 {
 	struct seen seen = {.arena = arena_create()};
-	struct reply r = {0};
+	struct reply r = {.request = 5};
 
 	add_tcp(&r, 7);
 	add_unix(&r, 8, "/run/x.sock", 11);
 	add_unix(&r, 9, "\0abs\0tract", 10);
-	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), 1);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 1);
 	*(int32_t *)add(&r, NLMSG_DONE, 4) = 0;
 	seen.n = 0;
-	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), 0);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 0);
 	assert_int_equal(seen.n, 3);
 	assert_true(seen.inodes[0] == 7 && seen.inodes[1] == 8 && seen.inodes[2] == 9);
 	assert_string_equal(seen.facts[0].local, "10.0.0.5:41022");
@@ -96,19 +102,46 @@ static void test_replies(void **state)
 	arena_destroy(seen.arena);
 }
 
+static void test_answers_to_others(void **state)
+{
+	struct seen seen = {.arena = arena_create()};
+	struct reply r = {.request = 4};
+
+	add_tcp(&r, 7);
+	*(int32_t *)add(&r, NLMSG_DONE, 4) = 0;
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 2);
+	assert_int_equal(sockets_parse(r.data, 0, 5, see, &seen), 2);
+	assert_int_equal(seen.n, 0);
+	r.request = 5;
+	add_tcp(&r, 8);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 1);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(seen.inodes[0], 8);
+	arena_destroy(seen.arena);
+}
+
 static void test_errors(void **state)
 {
 	struct seen seen = {.arena = arena_create()};
-	struct reply r = {0};
+	struct reply r = {.request = 5};
 
 	*(int32_t *)add(&r, NLMSG_ERROR, 4) = -ENOENT;
-	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -ENOENT);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), -ENOENT);
 	r.len = 0;
 	*(int32_t *)add(&r, NLMSG_ERROR, 4) = 5;
-	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -EBADMSG);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), -EBADMSG);
 	r.len = 0;
 	add(&r, NLMSG_ERROR, 0);
-	assert_int_equal(sockets_parse(r.data, r.len, see, &seen), -EBADMSG);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), -EBADMSG);
+	r.len = 0;
+	*(int32_t *)add(&r, NLMSG_DONE, 4) = -ENOENT; /* a dump of a protocol that is not there */
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), -ENOENT);
+	r.len = 0;
+	*(int32_t *)add(&r, NLMSG_DONE, 4) = -5000;
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 0);
+	r.len = 0;
+	add(&r, NLMSG_DONE, 0);
+	assert_int_equal(sockets_parse(r.data, r.len, 5, see, &seen), 0);
 	arena_destroy(seen.arena);
 }
 
@@ -117,7 +150,7 @@ static void test_hostile_replies(void **state)
 {
 	static const uint8_t masks[] = {0xff, 0x80, 0x01, 0x10};
 	struct seen seen = {.arena = arena_create()};
-	struct reply r = {0};
+	struct reply r = {.request = 5};
 
 	add_unix(&r, 8, "/run/x.sock", 11);
 	add_tcp(&r, 7);
@@ -126,7 +159,7 @@ static void test_hostile_replies(void **state)
 
 		memcpy(copy, r.data, len);
 		seen.n = 0;
-		sockets_parse(copy, len, see, &seen);
+		sockets_parse(copy, len, 5, see, &seen);
 		free(copy);
 	}
 	for (size_t i = 0; i < r.len * sizeof(masks); i++) {
@@ -135,7 +168,7 @@ static void test_hostile_replies(void **state)
 		memcpy(copy, r.data, r.len);
 		copy[i / sizeof(masks)] ^= masks[i % sizeof(masks)];
 		seen.n = 0;
-		sockets_parse(copy, r.len, see, &seen);
+		sockets_parse(copy, r.len, 5, see, &seen);
 		free(copy);
 	}
 	arena_destroy(seen.arena);
@@ -267,12 +300,260 @@ static void test_other_ends(void **state)
 	socket_ends_deinit(&all);
 }
 
+struct question {
+	struct nlmsghdr header;
+	uint8_t family;
+	uint8_t rest[239];
+};
+
+/* A kernel without the module that tells of this protocol: it says so at once, or, where there is that of another one, at the end of a dump. */
+struct ignorant {
+	int fd;
+	uint16_t answer; /* NLMSG_… */
+};
+
+static void *know_nothing(void *arg)
+{
+	const struct ignorant *kernel = arg;
+	struct question question;
+
+	while (recv(kernel->fd, &question, sizeof(question), 0) > 0) {
+		struct reply r = {.request = question.header.nlmsg_seq};
+
+		memcpy(add(&r, kernel->answer, sizeof(struct nlmsgerr)), &(struct nlmsgerr){.error = -ENOENT}, sizeof(struct nlmsgerr));
+		send(kernel->fd, r.data, r.len, 0);
+	}
+	return NULL;
+}
+
+static void expect_lines_instead(uint16_t answer)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int ends[2], listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct wanted_sockets wanted = {0};
+	struct arena *arena = arena_create();
+	struct process self;
+	struct descriptors dirs;
+	struct err err;
+	struct stat st;
+	char address[32];
+	pthread_t kernel;
+	struct sockets sockets;
+	const struct wanted_socket *found;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	assert_int_equal(fstat(listener, &st), 0);
+	assert_int_equal(process_open(getpid(), &err, &self), 0);
+	assert_int_equal(descriptors_open(&self, 0, NULL, &dirs), 0);
+	assert_int_equal(sockets_open(&self, &sockets), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	close(sockets.diag);
+	sockets.diag = ends[0];
+	assert_int_equal(pthread_create(&kernel, NULL, know_nothing, &(struct ignorant){.fd = ends[1], .answer = answer}), 0);
+
+	assert_non_null(wanted_sockets_add(&wanted, st.st_ino, listener));
+	assert_int_equal(sockets_find(&sockets, &wanted, &dirs, arena), 0);
+	found = wanted_sockets_find(&wanted, st.st_ino);
+	snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(at.sin_port));
+	assert_string_equal(found->facts.protocol, "tcp");
+	assert_string_equal(found->facts.local, address);
+	assert_true(found->facts.listening);
+
+	sockets_close(&sockets);
+	pthread_join(kernel, NULL);
+	close(ends[1]);
+	close(listener);
+	wanted_sockets_deinit(&wanted);
+	descriptors_close(&dirs);
+	process_close(&self);
+	arena_destroy(arena);
+}
+
+static void test_protocol_without_a_module(void **state)
+{
+	expect_lines_instead(NLMSG_ERROR);
+	expect_lines_instead(NLMSG_DONE);
+}
+
+/* What it is asked for it tells twice: first as it was when it was asked before, which nobody has read to its end. */
+struct forgetful {
+	int fd;
+	uint32_t tcp, named;
+};
+
+static void tell(const struct forgetful *kernel, const struct question *question, bool now)
+{
+	struct reply r = {.request = question->header.nlmsg_seq - !now};
+
+	if (question->family == AF_UNIX) {
+		add_unix(&r, kernel->named, now ? "/now" : "/then", now ? 4 : 5);
+	} else {
+		add_tcp(&r, kernel->tcp);
+		((struct inet_diag_msg *)NLMSG_DATA((struct nlmsghdr *)r.data))->id.idiag_sport = htons(now ? 1 : 2);
+		*(int32_t *)add(&r, NLMSG_DONE, 4) = 0;
+	}
+	send(kernel->fd, r.data, r.len, 0);
+}
+
+static void *remember(void *arg)
+{
+	const struct forgetful *kernel = arg;
+	struct question question;
+
+	while (recv(kernel->fd, &question, sizeof(question), 0) > 0) {
+		tell(kernel, &question, false);
+		tell(kernel, &question, true);
+	}
+	return NULL;
+}
+
+static uint32_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint32_t)st.st_ino;
+}
+
+static void test_answers_that_were_left(void **state)
+{
+	const int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), named = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct forgetful kernel = {.tcp = inode_of(tcp), .named = inode_of(named)};
+	struct wanted_sockets wanted = {0};
+	struct arena *arena = arena_create();
+	struct sockets sockets = {.net = -1};
+	struct descriptors dirs;
+	struct process self;
+	pthread_t thread;
+	struct err err;
+	int ends[2];
+
+	assert_int_equal(process_open(getpid(), &err, &self), 0);
+	assert_int_equal(descriptors_open(&self, 0, NULL, &dirs), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	sockets.diag = ends[0];
+	kernel.fd = ends[1];
+	assert_int_equal(pthread_create(&thread, NULL, remember, &kernel), 0);
+
+	assert_non_null(wanted_sockets_add(&wanted, kernel.tcp, tcp));
+	assert_non_null(wanted_sockets_add(&wanted, kernel.named, named));
+	assert_int_equal(sockets_find(&sockets, &wanted, &dirs, arena), 0);
+	assert_string_equal(wanted_sockets_find(&wanted, kernel.tcp)->facts.local, "10.0.0.5:1");
+	assert_string_equal(wanted_sockets_find(&wanted, kernel.named)->facts.local, "/now");
+
+	sockets_close(&sockets);
+	pthread_join(thread, NULL);
+	close(ends[1]);
+	close(tcp);
+	close(named);
+	wanted_sockets_deinit(&wanted);
+	descriptors_close(&dirs);
+	process_close(&self);
+	arena_destroy(arena);
+}
+
+/* Each socket has the same other end, which has no name. */
+static void *log_for_all(void *arg)
+{
+	const int fd = *(const int *)arg;
+	struct question question;
+
+	while (recv(fd, &question, sizeof(question), 0) > 0) {
+		struct reply r = {.request = question.header.nlmsg_seq};
+		const struct unix_diag_req *wanted = NLMSG_DATA(&question.header);
+
+		add_unix(&r, wanted->udiag_ino, "", 0);
+		send(fd, r.data, r.len, 0);
+	}
+	return NULL;
+}
+
+static void test_a_common_other_end(void **state)
+{
+	struct wanted_sockets wanted = {0};
+	struct sockets sockets = {.net = -1};
+	struct arena *arena = arena_create();
+	struct descriptors dirs;
+	struct process self;
+	pthread_t kernel;
+	int ends[2], clients[2];
+
+	assert_int_equal(process_open(getpid(), NULL, &self), 0);
+	assert_int_equal(descriptors_open(&self, 0, NULL, &dirs), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, clients), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	sockets.diag = ends[0];
+	assert_int_equal(pthread_create(&kernel, NULL, log_for_all, &ends[1]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_non_null(wanted_sockets_add(&wanted, inode_of(clients[i]), clients[i]));
+	assert_int_equal(sockets_find(&sockets, &wanted, &dirs, arena), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wanted.data[i].facts.peer, 99);
+		assert_null(wanted.data[i].facts.remote);
+		close(clients[i]);
+	}
+	assert_int_equal(sockets.requests, 3);
+	sockets_close(&sockets);
+	pthread_join(kernel, NULL);
+	close(ends[1]);
+	wanted_sockets_deinit(&wanted);
+	descriptors_close(&dirs);
+	process_close(&self);
+	arena_destroy(arena);
+}
+
+/* Two servers that listen under one path, of which the second has replaced the first, and one with a path of its own. */
+static void *restart(void *arg)
+{
+	const int fd = *(const int *)arg;
+	struct question question;
+
+	while (recv(fd, &question, sizeof(question), 0) > 0) {
+		struct reply r = {.request = question.header.nlmsg_seq};
+
+		add_unix(&r, 7, "/run/server", 11);
+		add_unix(&r, 8, "/run/other", 10);
+		add_unix(&r, 8, "/run/other", 10); /* shown twice */
+		add_unix(&r, 9, "/run/server", 11);
+		*(int32_t *)add(&r, NLMSG_DONE, 4) = 0;
+		send(fd, r.data, r.len, 0);
+	}
+	return NULL;
+}
+
+static void test_listeners(void **state)
+{
+	struct sockets sockets = {.net = -1};
+	pthread_t kernel;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	sockets.diag = ends[0];
+	assert_int_equal(pthread_create(&kernel, NULL, restart, &ends[1]), 0);
+	assert_int_equal(sockets_find_listener(&sockets, "/run/other"), 8);
+	assert_int_equal(sockets_find_listener(&sockets, "/run/server"), 0);
+	assert_int_equal(sockets_find_listener(&sockets, "/run/none"), 0);
+	assert_int_equal(sockets_find_listener(&sockets, "/run/other"), 8);
+	assert_int_equal(sockets.requests, 4);
+	assert_int_equal(sockets_find_listener(&sockets, "/run/other"), 8);
+	assert_int_equal(sockets.requests, 4);
+	assert_int_equal(sockets_find_listener(&sockets, ""), 0);
+	sockets_close(&sockets);
+	pthread_join(kernel, NULL);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies), cmocka_unit_test(test_errors),	      cmocka_unit_test(test_hostile_replies),
+		cmocka_unit_test(test_replies), cmocka_unit_test(test_answers_to_others), cmocka_unit_test(test_errors),	      cmocka_unit_test(test_hostile_replies),
 		cmocka_unit_test(test_lines),	cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_connections_within_the_machine), cmocka_unit_test(test_other_ends),
+		cmocka_unit_test(test_protocol_without_a_module), cmocka_unit_test(test_answers_that_were_left),
+		cmocka_unit_test(test_listeners), cmocka_unit_test(test_a_common_other_end),
 	};
 
 	return cmocka_run_group_tests_name("sockets", tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void test_functions(void **unused)
 	} cases[] = {
 		{'D', "io_schedule, folio_wait_bit_common, filemap_get_pages, filemap_read, vfs_read", WAIT_DISK, false},
 		{'D', "io_schedule, folio_wait_bit_common, filemap_fault, __do_fault, handle_mm_fault, exc_page_fault", WAIT_DISK, true},
-		{'D', "folio_wait_bit_common, do_swap_page, handle_mm_fault, do_mem_abort", WAIT_SWAP, true},
+		{'D', "folio_wait_bit_common, __folio_lock_or_retry, do_swap_page, __handle_mm_fault, handle_mm_fault, do_mem_abort", WAIT_SWAP, true},
 		{'D', "rpc_wait_bit_killable, __wait_on_bit, __rpc_execute, nfs4_call_sync, nfs_getattr", WAIT_NFS, false},
 		{'D', "io_schedule, folio_wait_bit_common, filemap_get_pages, nfs_file_read", WAIT_NFS, false},
 		{'D', "io_schedule, folio_wait_bit_common, filemap_fault, fuse_something, handle_mm_fault", WAIT_FUSE, true},
@@ -97,6 +97,37 @@ static void test_file_alone(void **unused)
 	}
 }
 
+/* A page of a file: what it is on tells, and if that is not known, what it may be on; not what the call is about that uses the memory. */
+static void test_page_of_file(void **unused)
+{
+	static const struct {
+		enum syscall_state syscall;
+		const char *place, *filesystem;
+		enum wait_kind kind;
+		bool has_filesystem;
+	} cases[] = {
+		{SYSCALL_NONE, "/mnt/lib.so", "nfs4", WAIT_NFS, true},	   {SYSCALL_NONE, "/mnt/lib.so", "fuse.sshfs", WAIT_FUSE, true},
+		{SYSCALL_NONE, "/mnt/lib.so", "cifs", WAIT_REMOTE, true},  {SYSCALL_NONE, "/lib/lib.so", "ext4", WAIT_DISK, true},
+		{SYSCALL_NONE, NULL, "nfs", WAIT_FAULT, true},		   {SYSCALL_NONE, NULL, NULL, WAIT_DISK, false},
+		{SYSCALL_IN, "/mnt/of-the-call", "nfs", WAIT_DISK, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char functions[] = "folio_wait_bit_common, filemap_fault, __do_fault, do_fault, handle_mm_fault, exc_page_fault";
+		struct scene s;
+
+		set_scene(&s, 'D', functions);
+		s.thread.syscall.state = cases[i].syscall;
+		s.thread.facts.place = cases[i].place;
+		s.thread.facts.filesystem = cases[i].filesystem;
+		assert_true(state_wait_by_kernel(&s.t, &(struct kernel_wait){0}));
+		assert_int_equal(s.t.wait.kind, cases[i].kind);
+		assert_true(s.t.wait.state.in_fault && s.t.wait.certain);
+		assert_int_equal(s.t.wait.state.filesystem != NULL, cases[i].has_filesystem);
+		assert_true(s.t.wait.state.place == (cases[i].has_filesystem ? cases[i].place : NULL));
+	}
+}
+
 /* What was gathered is of another moment if the thread has run since; one that was woken does not wait any more. */
 static void test_certainty(void **unused)
 {
@@ -138,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_file_alone),
+		cmocka_unit_test(test_page_of_file),
 		cmocka_unit_test(test_certainty),
 		cmocka_unit_test(test_frozen_first),
 	};

@@ -95,6 +95,21 @@ static void test_until_when_it_is(void **state)
 	assert_true(cpu.limited && cpu.left == LEFT_UNKNOWN);
 }
 
+/* The clocks of another time namespace. */
+static void test_other_clocks(void **state)
+{
+	struct snapshot snap = {.taken_at_ns = 9, .taken_at_monotonic_ns = 3 * second, .monotonic_ahead_ns = -second, .boottime_ahead_ns = second};
+
+	assert_true(snapshot_clock(&snap, CLOCK_MONOTONIC) == 2 * second);
+	assert_true(snapshot_clock(&snap, CLOCK_BOOTTIME) == 4 * second && snapshot_clock(&snap, CLOCK_BOOTTIME_ALARM) == 4 * second);
+	assert_true(snapshot_clock(&snap, CLOCK_REALTIME) == 9 && snapshot_clock(&snap, CLOCK_PROCESS_CPUTIME_ID) == 0);
+	snap.monotonic_ahead_ns = CLOCK_UNKNOWN;
+	snap.boottime_ahead_ns = INT64_MAX; /* a damaged file */
+	assert_true(snapshot_clock(&snap, CLOCK_MONOTONIC) == 0 && snapshot_clock(&snap, CLOCK_BOOTTIME) == 0);
+	snap = (struct snapshot){.monotonic_ahead_ns = second}; /* an older one */
+	assert_true(snapshot_clock(&snap, CLOCK_MONOTONIC) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +117,7 @@ int main(void)
 		cmocka_unit_test(test_limit_of_recvmmsg_is_none),
 		cmocka_unit_test(test_how_long_it_is),
 		cmocka_unit_test(test_until_when_it_is),
+		cmocka_unit_test(test_other_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/descriptor.h"
 #include "watch/rounds.h"
 #include "watch/verdict.h"
 
@@ -220,7 +221,7 @@ static void test_rounds(void **state)
 
 	look(w);
 	assert_int_equal(watched(w, 101)->verdict, WATCH_UNKNOWN);
-	assert_true(watch_has_moved(&w->log)); /* all are new */
+	assert_true(watch_has_changed(&w->log)); /* all are new */
 	for (int i = 0; i < 3; i++) {
 		loops->nvcsw++;
 		runs->cpu_ns += 400;
@@ -234,12 +235,12 @@ static void test_rounds(void **state)
 	assert_int_equal(watched(w, 103)->verdict, WATCH_BUSY);
 	assert_int_equal(watch_step_cpu_share(watched(w, 103)), 4000);
 	assert_int_equal(watched(w, 103)->looks, 4);
-	assert_true(watch_has_moved(&w->log));
+	assert_true(watch_has_changed(&w->log));
 	look(w);
-	assert_false(watch_has_moved(&w->log));
+	assert_false(watch_has_changed(&w->log));
 	stuck->nvcsw++;
 	look(w);
-	assert_true(watch_has_moved(&w->log));
+	assert_true(watch_has_changed(&w->log));
 	assert_int_equal(watched(w, 102)->verdict, WATCH_LOOPS);
 	assert_int_equal(watched(w, 103)->verdict, WATCH_HALTED);
 	assert_int_equal(watched(w, 103)->last.at_ns - watched(w, 103)->still_since_ns, 2000);
@@ -266,9 +267,55 @@ static void test_born_and_ended(void **state)
 	assert_int_equal(w->log.ended.data[0].ended, 3);
 	assert_int_equal(w->log.ended.data[0].verdict, WATCH_GONE);
 	assert_null(w->log.ended.data[0].traced);
-	assert_true(watch_has_moved(&w->log)); /* it may have had what others wait for */
+	assert_true(watch_has_changed(&w->log)); /* it may have had what others wait for */
 	look(w);
-	assert_false(watch_has_moved(&w->log));
+	assert_false(watch_has_changed(&w->log));
+}
+
+/* Nobody moved, but somebody who is not watched has left those to each other who wait. */
+static void test_others_have_changed(void **state)
+{
+	struct wait_peer peers[] = {{.pid = 200}, {.pid = 300}}, other_way_round[] = {{.pid = 300}, {.pid = 200}};
+	struct descriptor set = {.fd = 4, .peers = peers, .npeers = 1};
+	struct world *w = *state;
+	struct snap_thread *t = add(w, 101, 1, 0x1000);
+	struct snap_wait *wait;
+
+	assert_true(vec_push(&w->snap->waits, (struct snap_wait){.tid = 101, .kind = WAIT_READ, .on = {.fd = 3, .peers = peers, .npeers = 2, .peers_known = true}}));
+	wait = &w->snap->waits.data[0];
+	look(w);
+	look(w);
+	assert_false(watch_has_changed(&w->log));
+	wait->on.peers = other_way_round;
+	look(w);
+	assert_false(watch_has_changed(&w->log));
+	wait->on.npeers = 1;
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	assert_int_equal(watched(w, 101)->step, WATCH_STILL);
+	look(w);
+	assert_false(watch_has_changed(&w->log));
+	wait->on.peers_known = false;
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	watch_begin_round(&w->log, w->now += 1000);
+	assert_true(watch_miss(&w->log, PID, false, "it cannot be read"));
+	assert_false(watch_has_changed(&w->log)); /* it is not known to have */
+	wait->set = (struct descriptor_set){.data = &set, .len = 1, .total = 1};
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	set.peers = other_way_round;
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	t->facts.others = peers; /* children, for one */
+	t->facts.nothers = t->facts.total = 2;
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	t->facts.nothers = t->facts.total = 1;
+	look(w);
+	assert_true(watch_has_changed(&w->log));
+	look(w);
+	assert_false(watch_has_changed(&w->log));
 }
 
 /* The same number, the same stack and the same counters, but another thread. */
@@ -310,7 +357,7 @@ static void test_failed_look(void **state)
 	assert_string_equal(w->log.notes.data[0], "it cannot be read");
 	assert_non_null(watched(w, 101)); /* it did not end by that */
 	assert_false(watched(w, 101)->seen);
-	assert_false(watch_has_moved(&w->log));
+	assert_false(watch_has_changed(&w->log));
 	look(w);
 	assert_int_equal(w->log.notes.len, 0);
 	assert_int_equal(w->log.all_notes.len, 1);
@@ -501,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_born_and_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_others_have_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_look, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_of_a_process, setup, teardown),

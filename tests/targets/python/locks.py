@@ -6,6 +6,7 @@ import concurrent.futures
 import ctypes
 import multiprocessing
 import queue
+import signal
 import sys
 import threading
 import time
@@ -180,6 +181,14 @@ elif what == "abba":
     rlocks = [threading.RLock(), threading.RLock()]
     start("ring-0", abba, rlocks, 0)
     start("ring-1", abba, rlocks, 1)
+elif what in ("abba-main", "abba-handler"):
+    if what == "abba-handler":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("this ends it"))
+    gate = threading.Barrier(2)
+    rlocks = [threading.RLock(), threading.RLock()]
+    start("ring-0", abba, rlocks, 0)
+    print("ready", flush=True)
+    abba(rlocks, 1)
 elif what == "gil-mutex":
     start("ring-0", spin_with_mutex)
     held.wait()

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* build: -static */
+#include "locks.c"
