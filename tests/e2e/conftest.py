@@ -21,7 +21,7 @@ from pythons import start as start_python
 
 # What a test may be marked with; CONTRIBUTING.md tells when. Those with (why) want the reason.
 MARKERS = {
-    "arch": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too",
+    "arch(variant…)": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too; of several variants these",
     "native": "what an arch test would not tell again on the emulated machine: it, or this variant of it, runs here only",
     "asan": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too",
     "alone(why)": "it needs the processors for itself: nothing else runs beside it",
@@ -49,6 +49,8 @@ def pytest_collection_modifyitems(items):
         for marker in item.iter_markers():
             if marker.name in ("alone", "chance") and not marker.args:
                 raise pytest.UsageError(f"{item.nodeid} is marked {marker.name}, but not why")
+            if marker.name == "arch" and marker.args and item.callspec.id not in marker.args:
+                item.add_marker("native")
 
 
 @pytest.hookimpl(trylast=True)

@@ -43,7 +43,7 @@ def why(t, *args, codes=(0, 4)):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf-mutex", "bpf-robust", "bpf-write", "bpf-stream", "bpf-join", "proc-mutex", "proc-join")
 @pytest.mark.parametrize("what", OWNED)
 def test_owner(target, source, what):
     t = target("locks", what).settle()
@@ -176,7 +176,7 @@ STATIC = {
 }
 
 
-@pytest.mark.arch
+@pytest.mark.arch("mutex", "condition", "join")
 @pytest.mark.parametrize("what", STATIC)
 def test_static_program(target, what):
     """Its functions and the C library's are in one file."""
@@ -187,7 +187,7 @@ def test_static_program(target, what):
     assert found["owner_tid"] == (t.tids["holder"] if holder == "thread" else None)
 
 
-@pytest.mark.arch
+@pytest.mark.arch("locks_static")
 @pytest.mark.parametrize("program", ["locks", "locks_static", "locks_musl_static"])
 def test_own_futex_inside_once(target, program):
     """A function of the library's that is further out does not say what the program's own waits for."""
@@ -197,7 +197,7 @@ def test_own_futex_inside_once(target, program):
     assert "word" in found["variable"]
 
 
-@pytest.mark.arch
+@pytest.mark.arch("locks")
 @pytest.mark.parametrize("program", ["locks", "locks_static"])
 def test_reader_behind_a_writer(target, program):
     """A reader that is inside keeps out the writer, and that the next reader."""
@@ -251,7 +251,7 @@ def assert_cycle(t, doc, names):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf-argv0-names0", "bpf-argv3-names3", "proc-argv0-names0")
 @pytest.mark.parametrize(
     "argv, names",
     [

@@ -48,7 +48,7 @@ def peers(wait):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf-read-empty", "proc-write-full")
 @pytest.mark.parametrize("kind, state", [("read", "empty"), ("write", "full")])
 def test_pipe(target, source, kind, state):
     t = target("descriptors", f"pipe-{kind}").settle()
@@ -172,7 +172,7 @@ def socket(wait):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf-tcp4to6-read-127.0.0.1", "proc-tcp-read-127.0.0.1")
 @pytest.mark.parametrize("what, host", [("tcp-read", "127.0.0.1"), ("tcp6-read", "[::1]"), ("tcp4to6-read", "127.0.0.1"), ("tcp6to4-read", "127.0.0.1")])
 def test_tcp(target, source, what, host):
     t = target("descriptors", what).settle()
@@ -214,7 +214,7 @@ def test_udp(target, source):
     assert words(t, source).endswith(f": udp {found['local']}")
 
 
-@pytest.mark.arch
+@pytest.mark.arch("bpf")
 def test_unix(target, source, short_path):
     t = target("descriptors", "unix-read", short_path).settle()
     found = look(t, source)
@@ -296,7 +296,7 @@ def test_ring(target):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf")
 def test_poll_one(target, source):
     """As a program reads that has a time limit for it."""
     t = target("descriptors", "poll-tcp").settle()
@@ -316,7 +316,7 @@ def test_pidfd(target):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf-poll", "proc-select")
 @pytest.mark.parametrize("call", ["poll", "select"])
 def test_two(target, source, call):
     t = target("descriptors", f"{call}-two").settle()
@@ -386,7 +386,7 @@ def test_fifo_of_several_paths(target, unshare, source, tmp_path, root):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
+@pytest.mark.arch("bpf")
 def test_epoll(target, source):
     t = target("descriptors", "epoll").settle()
     found = look(t, source)

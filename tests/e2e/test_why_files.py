@@ -110,7 +110,7 @@ def test_lock_of_ones_own(target, tmp_path, apart, how):
     assert "held by this process itself" in run("why", pid, wrap=apart).out
 
 
-@pytest.mark.arch
+@pytest.mark.arch("pipe", "poll")
 @pytest.mark.parametrize("how", ["pipe", "socket", "poll"])
 def test_ends_of_each_other(target, tmp_path, apart, how):
     """Both read what the other one is to write."""
@@ -177,7 +177,7 @@ CALLED_AWAY = {  # what may end a wait, and whether that is known to be nothing
 }
 
 
-@pytest.mark.arch
+@pytest.mark.arch("nothing", "timer", "ring")
 @pytest.mark.parametrize("what", CALLED_AWAY)
 def test_pipe_of_ones_own(target, apart, what):
     """It waits for ever, unless a handler writes to the pipe, as event loops do; or the kernel does."""

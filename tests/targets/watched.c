@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watched: threads that do not move, that move and come back, and that run. `holder` has a mutex and sleeps, `stuck` waits for it;
- * `idle` waits for a condition that never comes; `reader` reads a pipe, again and again, that `feeder` writes to in naps; `spinner`
+ * watched [MS]: threads that do not move, that move and come back, and that run. `holder` has a mutex and sleeps, `stuck` waits for it;
+ * `idle` waits for a condition that never comes; `reader` reads a pipe, again and again, that `feeder` writes to in naps of so long; `spinner`
  * runs. Asked for it, `brief` ends ("end") and another thread is born ("bear", with its number), `late`; two threads
  * wait for each other ("deadlock"); `reader` gets nothing any more ("starve"); or others of its user may not look ("hide") and may
  * again ("show").
@@ -20,6 +20,7 @@ static sem_t has_it, end_brief;
 static atomic_bool starve;
 static atomic_ulong spins;
 static int channel[2];
+static struct timespec nap;
 
 static void hold_mutex(void)
 {
@@ -55,8 +56,6 @@ FRAME static void read_again(void)
 
 FRAME static void feed(void)
 {
-	const struct timespec nap = {.tv_nsec = 3 * 1000 * 1000};
-
 	target_arrived();
 	for (;;) {
 		if (!atomic_load(&starve) && write(channel[1], "x", 1) != 1)
@@ -131,8 +130,9 @@ static void answer(const char *question)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	nap.tv_nsec = (argc > 1 ? atol(argv[1]) : 3) * 1000 * 1000;
 	target_init();
 	if (pipe(channel) < 0)
 		target_die("pipe");
