@@ -13,7 +13,7 @@ class BpfMap:
     """A BPF map of the kernel, by its number."""
 
     _SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-    _LOOKUP, _FD_BY_ID, _INFO = 1, 14, 15
+    _LOOKUP, _NEXT_KEY, _FD_BY_ID, _INFO = 1, 4, 14, 15
     _ARRAY_OF_MAPS = 12
 
     def __init__(self, number):
@@ -21,7 +21,7 @@ class BpfMap:
         self.fd = self._call(self._FD_BY_ID, struct.pack("III", number, 0, 0))
         info = ctypes.create_string_buffer(80)
         self._call(self._INFO, struct.pack("IIQ", self.fd, len(info), ctypes.addressof(info)))
-        self.type, self.number, _, self._value_bytes, self.max_entries, _, name = struct.unpack_from("6I16s", info)
+        self.type, self.number, self._key_bytes, self._value_bytes, self.max_entries, _, name = struct.unpack_from("6I16s", info)
         self.name = name.rstrip(b"\0").decode()
 
     def _call(self, command, attributes):
@@ -40,6 +40,18 @@ class BpfMap:
         except FileNotFoundError:
             return None
         return value.raw
+
+    def count(self):
+        """How many keys there are."""
+        key, following = (ctypes.create_string_buffer(self._key_bytes) for _ in range(2))
+        n = 0
+        while True:
+            try:
+                self._call(self._NEXT_KEY, struct.pack("IxxxxQQ", self.fd, ctypes.addressof(key) if n else 0, ctypes.addressof(following)))
+            except FileNotFoundError:
+                return n
+            n += 1
+            key.raw = following.raw
 
     def inner(self):
         """The maps in a map of maps."""
