@@ -121,13 +121,15 @@ class Run:
         return Result(self.args, self.proc.returncode, out.decode(), err.decode()).sound()
 
     def _where(self):
-        """What its processes are waiting in, for the message of a test that fails."""
+        """What its processes are waiting in, and what CPU time they had, for the message of a test that fails."""
         found = []
         for pid in self.processes():
             for task in Path(f"/proc/{pid}/task").glob("*"):
                 try:
-                    stat = (task / "stat").read_text()
-                    found.append(f"{task.name} {stat[stat.rindex(')') + 2]} {(task / 'wchan').read_text()}")
+                    name, _, rest = (task / "stat").read_text().partition(" (")[2].rpartition(") ")
+                    ticks = sum(int(ticks) for ticks in rest.split()[11:13])
+                    wchan = (task / "wchan").read_text()
+                    found.append(f"{task.name} {name} {rest[0]} {wchan} {ticks / os.sysconf('SC_CLK_TCK')} s")
                 except OSError:
                     pass
         return "; ".join(found)
