@@ -74,7 +74,7 @@ enum wait_kind {
 	WAIT_PYTHON_ROOM,  /* in one; */
 	WAIT_PYTHON_DONE,  /* that all items of one are dealt with */
 	WAIT_PYTHON_FUTURE,
-	WAIT_PYTHON_JOIN, /* a thread's end; which one's is not known */
+	WAIT_PYTHON_JOIN, /* a thread's end */
 
 	/* Of Java: */
 	WAIT_MONITOR,	   /* to enter it: synchronized */

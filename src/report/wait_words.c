@@ -86,7 +86,7 @@ static bool put_runtime_object(const struct text *t, const struct wait *w)
 
 static bool is_join(const struct wait *w)
 {
-	return w->kind == WAIT_JOIN || w->kind == WAIT_JAVA_JOIN;
+	return w->kind == WAIT_JOIN || w->kind == WAIT_PYTHON_JOIN || w->kind == WAIT_JAVA_JOIN;
 }
 
 /* "robust recursive ", of what is not as usual. */

@@ -248,7 +248,6 @@ PYTHON_OWNERLESS = {
     "room": "python_room",
     "done": "python_done",
     "future": "python_future",
-    "join": "python_join",
     "simple-item": "python_item",
     "futures": "python_future",
     "processes-event": "python_event",
@@ -267,18 +266,33 @@ def test_python_without_owner(python, source, what):
     assert found["timed"] == (what == "event-timed")
 
 
+@pytest.mark.parametrize("what", ["join", "shutdown"])
+def test_python_join(python, source, what):
+    t = python("locks.py", what)
+
+    def waits(doc):
+        waiter = t.pid if what == "shutdown" else tid_of(doc, "waiter")
+        return next(th["waits_for"] for th in doc["threads"] if th["tid"] == waiter)
+
+    doc = why(t, source, settled=lambda doc: waits(doc) and waits(doc)["kind"] == "python_join" and waits(doc)["certain"])
+    found = waits(doc)
+    assert (found["owner_tid"], found["owner_pid"], found["timed"]) == (tid_of(doc, "joined"), t.pid, False)
+    assert doc["deadlocks"] == []
+    said(lambda r: re.search(r"waits for the end of a thread: tid \d+ joined, which sleeps", r.out), "why", t.pid)
+
+
 def test_python_worker_of_a_pool(python):
     why(python("locks.py", "worker"), settled=kind_is("waiter_0", "python_item"))
 
 
-@pytest.mark.parametrize("what", ["abba", "gil-mutex"])
+@pytest.mark.parametrize("what", ["abba", "gil-mutex", "join-ring"])
 def test_python_deadlock(python, source, what):
     t = python("locks.py", what)
     assert_cycle(why(t, source, settled=lambda doc: doc["deadlocks"]), ["ring-0", "ring-1"])
     r = said(lambda r: r.code == 4, "why", source, t.pid)
+    things = {"abba": r"RLock 0x\w+, held by", "gil-mutex": r"(the GIL|mutex 0x.*), held by", "join-ring": r"(RLock 0x\w+, held by|the end of a thread:)"}
     for name in ("ring-0", "ring-1"):
-        thing = r"RLock 0x\w+" if what == "abba" else r"(the GIL|mutex 0x.*)"
-        assert re.search(rf"^  tid \d+ {name} waits for {thing}, held by tid \d+ ring-\d(; blocked for .*)?$", r.out, re.M), r.out
+        assert re.search(rf"^  tid \d+ {name} waits for {things[what]} tid \d+ ring-\d(; blocked for .*)?$", r.out, re.M), r.out
     assert "locks.py" in r.out.partition("DEADLOCK")[2]
 
 
@@ -312,7 +326,7 @@ def test_python_threads_that_wait_for_the_same(python):
     said(lambda r: re.search(r"^5 threads wait for an item of a queue$", r.out, re.M), "why", t.pid)
 
 
-@pytest.mark.parametrize("what", ["abba", "gil-mutex"])
+@pytest.mark.parametrize("what", ["abba", "gil-mutex", "join-ring"])
 def test_python_saved(python, tmp_path, what):
     t = python("locks.py", what)
     file = tmp_path / "snap"

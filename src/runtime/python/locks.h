@@ -10,6 +10,9 @@
  * Which lock object a thread in a futex waits for. Up to 3.12, and for RLocks of 3.13, the futex is a semaphore that the object points
  * to: the object itself is somewhere on the stack of whoever acquires it, or in a register. Later it is a word of a queue on the stack,
  * beside the address of the byte in the object.
+ *
+ * Up to 3.12 a thread lets go of such an object when it ends: its state has a weak reference to it. Later such a byte is set in what
+ * Python keeps of threads that can be joined.
  */
 
 enum {
@@ -23,8 +26,11 @@ size_t python_lock_candidates(const struct snapshot *snap, const struct snap_thr
 /* The semaphore that an object with these first bytes points to. */
 uint64_t python_lock_word(const uint8_t bytes[PYTHON_LOCK_BYTES]);
 
-/* The object by what is beside the futex on the thread's stack; 0: it is not there. `mem` is the thread's. */
+/* The address of the byte, which is beside the futex on the thread's stack; 0: it is not there. `mem` is the thread's. */
 uint64_t python_lock_beside(const struct snap_thread *thread, struct mem *mem);
+
+/* The object that the byte is in, if it is in one. */
+uint64_t python_lock_around(uint64_t byte);
 
 struct python_lock {
 	enum wait_kind kind; /* WAIT_PYTHON_LOCK or WAIT_PYTHON_RLOCK */
@@ -34,5 +40,11 @@ struct python_lock {
 
 /* False: it is no lock. */
 bool python_lock_read(const struct python_layout *layout, struct mem *mem, uint64_t object, struct python_lock *out);
+
+/* What the thread of this state lets go of when it ends; 0: nothing. */
+uint64_t python_lock_of_end(const struct python_layout *layout, struct mem *mem, uint64_t tstate);
+
+/* What pthread_self() is for the thread whose end the byte tells; 0: it tells none. */
+uint64_t python_lock_ending(struct mem *mem, uint64_t byte);
 
 #endif

@@ -31,7 +31,7 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 		*next++ = thread->interp;
 		*next++ = thread->name;
 		*next++ = thread->is_daemon;
-		*next++ = (uint64_t)thread->native;
+		*next++ = (uint64_t)(uint32_t)thread->joined << 32 | (uint32_t)thread->native;
 		*next++ = thread->lock;
 	}
 	for (uint32_t i = 0; i < from->sightings->len; i++) {
@@ -81,6 +81,7 @@ static bool load_threads(const uint64_t *fact, uint64_t count, struct python_thr
 			.name = fact[4],
 			.is_daemon = fact[5],
 			.native = (pid_t)fact[6],
+			.joined = (pid_t)(fact[6] >> 32),
 			.lock = fact[7],
 		};
 

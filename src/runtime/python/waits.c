@@ -75,11 +75,23 @@ static bool take_lock(const struct python_waits *py, struct python_thread *own, 
 	return true;
 }
 
+/* By its thread state, or by what pthread_self() is. 0: it is none of those that are known. */
+static pid_t find_tid(const struct python_waits *py, uint64_t tstate, uint64_t self)
+{
+	for (size_t i = 0; i < py->roster->known.len; i++)
+		if (tstate ? py->roster->known.data[i].tstate == tstate : py->roster->known.data[i].thread == self)
+			return py->roster->known.data[i].tid;
+	return 0;
+}
+
 static bool find_lock_beside(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_thread *own)
 {
 	struct thread_copies_mem copies;
+	const uint64_t byte = thread_copies_mem_init(&copies, py->copies, snap, t) ? python_lock_beside(t, &copies.mem) : 0;
+	const uint64_t self = byte ? python_lock_ending(py->mem, byte) : 0;
 
-	return thread_copies_mem_init(&copies, py->copies, snap, t) && take_lock(py, own, python_lock_beside(t, &copies.mem));
+	own->joined = self ? find_tid(py, 0, self) : 0;
+	return own->joined || (byte && take_lock(py, own, python_lock_around(byte)));
 }
 
 /* The futexes for which an object is looked for; false when memory is exhausted. */
@@ -132,34 +144,59 @@ static bool find_locks(const struct python_waits *py, const struct snapshot *sna
 	return ok;
 }
 
+/* Whose end it is that such an object is for. */
+static bool find_joined(const struct python_waits *py, const struct snapshot *snap)
+{
+	struct u64map ends = {0};
+	bool any = false, ok = true;
+
+	for (size_t i = 0; !any && i < snap->threads.len; i++) {
+		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+
+		any = own && own->lock;
+	}
+	for (size_t i = 0; any && ok && i < py->roster->known.len; i++) {
+		const struct python_thread *known = &py->roster->known.data[i];
+		const uint64_t object = python_lock_of_end(py->layout, py->mem, known->tstate);
+		bool created;
+		uint64_t *slot = object ? u64map_put(&ends, object, &created) : NULL;
+
+		if (slot)
+			*slot = (uint64_t)known->tid;
+		ok = slot || !object;
+	}
+	for (size_t i = 0; any && ok && i < snap->threads.len; i++) {
+		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		const uint64_t *slot = own && own->lock ? u64map_find(&ends, own->lock) : NULL;
+
+		if (slot)
+			own->joined = (pid_t)*slot;
+	}
+	u64map_deinit(&ends);
+	return ok;
+}
+
 bool python_waits_ask(const struct python_waits *py, const struct snapshot *snap, const struct ask *answers, struct ask *wants)
 {
 	struct u64map seen = {0};
 	bool ok;
 
 	if (answers->len)
-		return find_locks(py, snap, answers);
+		return find_locks(py, snap, answers) && find_joined(py, snap);
 	ok = want_again(py, snap, wants);
 	for (size_t i = 0; ok && i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
 		struct python_thread *own = find_waiter(py, snap, t);
 
-		if (own)
+		if (own) {
 			own->lock = 0;
+			own->joined = 0;
+		}
 		if (own && !waits_for_gil(py, snap, t, own) && !find_lock_beside(py, snap, t, own))
 			ok = want_candidates(snap, t, &seen, wants);
 	}
 	u64map_deinit(&seen);
 	return ok;
-}
-
-/* By its thread state, or by what pthread_self() is. 0: it is none of those that are known. */
-static pid_t find_tid(const struct python_waits *py, uint64_t tstate, uint64_t self)
-{
-	for (size_t i = 0; i < py->roster->known.len; i++)
-		if (tstate ? py->roster->known.data[i].tstate == tstate : py->roster->known.data[i].thread == self)
-			return py->roster->known.data[i].tid;
-	return 0;
 }
 
 static const struct python_gil *gil_seen_by(const struct python_waits *py, uint64_t tstate)
@@ -208,6 +245,8 @@ void python_waits_tell(const struct python_waits *py, const struct snapshot *sna
 		if (gil && gil->holder != own->tstate && python_gil_find_wait(gil, snap->arch, thread) == GIL_AWAITED)
 			tell_gil(py, gil, out);
 	}
-	if (first && first->lock && !out->kind)
+	if (first && first->joined && !out->kind)
+		*out = (struct runtime_wait){.kind = WAIT_PYTHON_JOIN, .later = true, .holder = HOLDER_THREAD, .owner = first->joined};
+	else if (first && first->lock && !out->kind)
 		tell_lock(py, first, out);
 }

@@ -103,7 +103,6 @@ OWNERLESS = {
     "room": lambda: fill(queue.Queue(1)),
     "done": lambda: unfinished(queue.Queue()),
     "future": result,
-    "join": lambda: start("joined", keep).join(),
     "simple-item": lambda: queue.SimpleQueue().get(),
     "futures": lambda: concurrent.futures.wait([concurrent.futures.Future()]),
     "processes-event": lambda: multiprocessing.Event().wait(),
@@ -118,6 +117,12 @@ def abba(locks, own):
         gate.wait()
         with locks[1 - own]:
             raise AssertionError("this is a deadlock")
+
+
+def have_and_join(lock):
+    """Waits for the end of a thread that wants what it has."""
+    with lock:
+        start("ring-1", lock.acquire).join()
 
 
 def spin_with_mutex():
@@ -189,6 +194,14 @@ elif what in ("abba-main", "abba-handler"):
     start("ring-0", abba, rlocks, 0)
     print("ready", flush=True)
     abba(rlocks, 1)
+elif what == "join":
+    start("waiter", start("joined", keep).join)
+elif what == "join-ring":
+    start("ring-0", have_and_join, threading.RLock())
+elif what == "shutdown":
+    threading.Thread(target=keep, name="joined").start()  # no daemon: Python waits for it before it ends
+    print("ready", flush=True)
+    sys.exit()
 elif what == "gil-mutex":
     start("ring-0", spin_with_mutex)
     held.wait()
