@@ -16,6 +16,7 @@ held = threading.Event()
 keeps_gil = ctypes.PyDLL(None)
 lets_go = ctypes.CDLL(None)
 mutex = ctypes.create_string_buffer(64)  # all zero is an unlocked one
+processes = multiprocessing.get_context("fork")  # of others another process has to know, which may not be able to start
 
 
 def start(name, function, *args):
@@ -81,7 +82,7 @@ def wait_for_condition_that():
 
 
 def wait_between_processes():
-    condition = multiprocessing.Condition()
+    condition = processes.Condition()
     with condition:
         condition.wait()
 
@@ -105,10 +106,10 @@ OWNERLESS = {
     "future": result,
     "simple-item": lambda: queue.SimpleQueue().get(),
     "futures": lambda: concurrent.futures.wait([concurrent.futures.Future()]),
-    "processes-event": lambda: multiprocessing.Event().wait(),
+    "processes-event": lambda: processes.Event().wait(),
     "processes-condition": wait_between_processes,
-    "processes-room": lambda: fill(multiprocessing.Queue(1)),
-    "processes-lock": lambda: lock_twice(multiprocessing.Lock()),
+    "processes-room": lambda: fill(processes.Queue(1)),
+    "processes-lock": lambda: lock_twice(processes.Lock()),
 }
 
 
