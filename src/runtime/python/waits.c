@@ -161,7 +161,7 @@ static bool find_joined(const struct python_waits *py, const struct snapshot *sn
 		bool created;
 		uint64_t *slot = object ? u64map_put(&ends, object, &created) : NULL;
 
-		if (slot)
+		if (slot && created) /* those that are listed come first; others may have had the same state before */
 			*slot = (uint64_t)known->tid;
 		ok = slot || !object;
 	}
