@@ -23,7 +23,7 @@ from pythons import start as start_python
 MARKERS = {
     "arch(variant…)": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too; of several variants these",
     "native": "what an arch test would not tell again on the emulated machine: it, or this variant of it, runs here only",
-    "asan": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too",
+    "asan(variant…)": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too; of several variants these",
     "alone(why)": "it needs the processors for itself: nothing else runs beside it",
     "chance(why)": "it may fail by chance: it is then run again, once",
 }
@@ -44,13 +44,16 @@ def pytest_addoption(parser):
     parser.addoption("--once", action="store_true", help="run no test again that failed")
 
 
+def is_for_others(marker, item):
+    return marker.name in ("arch", "asan") and marker.args and item.callspec.id not in marker.args
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         for marker in item.iter_markers():
             if marker.name in ("alone", "chance") and not marker.args:
                 raise pytest.UsageError(f"{item.nodeid} is marked {marker.name}, but not why")
-            if marker.name == "arch" and marker.args and item.callspec.id not in marker.args:
-                item.add_marker("native")
+        item.own_markers = [marker for marker in item.own_markers if not is_for_others(marker, item)]
 
 
 @pytest.hookimpl(trylast=True)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, gather, symbols, thread, until
+from harness import ROOT, TARGETS, gather, symbols, thread, until
 
 SOURCE = ROOT / "tests/targets/golang.go"
 SWITCHES = ROOT / "tests/targets/go_switches.go"
@@ -29,12 +29,11 @@ pytestmark = pytest.mark.asan
 
 
 @pytest.fixture(scope="session")
-def compiler(tmp_path_factory):
+def compiler():
     """compiler(SOURCE, PROGRAM, FLAG…): builds a program."""
     if not shutil.which("go"):
         pytest.skip("go is not installed")
-    cache = tmp_path_factory.mktemp("cache")
-    env = {**os.environ, "GOCACHE": str(cache), "GO111MODULE": "off", "GOFLAGS": "", "GOPROXY": "off"}
+    env = {**os.environ, "GOCACHE": str(TARGETS.parent / "go-cache"), "GO111MODULE": "off", "GOFLAGS": "", "GOPROXY": "off"}
 
     def compile(source, program, *flags):
         done = subprocess.run(["go", "build", *flags, "-o", program, source], env=env, capture_output=True, text=True)

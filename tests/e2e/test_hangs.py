@@ -142,7 +142,7 @@ def test_memory_in_the_text(hangs, asleep):
 
 
 @pytest.mark.arch
-@pytest.mark.asan
+@pytest.mark.asan("file---stop=auto", "file---source=proc", "uffd---proc-mem")
 @pytest.mark.parametrize(
     "option", ["--stop=auto", native("--stop=all"), "--ptrace", native("--source=proc"), "--proc-mem"]
 )
@@ -349,7 +349,7 @@ def test_files_that_answer(hangs, dead_file):
     assert inner["source"]["file"], "with debug info"
 
 
-@pytest.mark.asan
+@pytest.mark.asan("program---stop=auto", "library---source=proc", "debug_link---stop=all")
 @pytest.mark.parametrize("option", ["--stop=auto", "--stop=all", "--source=proc"])
 def test_file(hangs, dead_file, option):
     result = hangs.run("--json", option, dead_file.die().pid).result()

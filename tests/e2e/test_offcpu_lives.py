@@ -124,7 +124,6 @@ def test_wait_for_a_child_of_vfork(target, record, minimum):
 
 
 @pytest.mark.asan
-@pytest.mark.arch
 def test_code_that_is_made_beside_a_stack_that_leads_astray(target, record):
     """Pages that can be written and executed are code, too, which the kernel does not count as such."""
     t = target("waits_astray")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bpf_map import BpfMap, bpf_maps, fields, resident_maps
-from harness import STAKEOUT, TIMEOUT, bare, built, let_wait, name_of, state, wait_until
+from harness import TIMEOUT, bare, built, let_wait, name_of, state, wait_until
 from offcpu_recording import Recording, added, assert_whole, let_run, names, over, rows_of
 
 MIB = 1 << 20
@@ -115,8 +115,7 @@ class Fleet:
 @pytest.mark.parametrize(
     "images, how, end",
     [
-        pytest.param(1, "alike", "ended", id="workers", marks=pytest.mark.asan),  # of one server, forked
-        pytest.param(1, "alike", "alive", id="workers-alive"),
+        pytest.param(1, "alike", "ended", id="workers"),  # of one server, forked
         pytest.param(40, "apart", "ended", id="containers"),  # each of which has files of its own
         pytest.param(40, "apart", "alive", id="containers-alive"),
     ],
@@ -133,9 +132,8 @@ def test_thousand_processes(target, record, tmp_path, images, how, end):
     doc, stacks, memory = recording.finish_measured()
     fleet.assert_named(doc)
     assert not any(doc["lost"].values()), doc["lost"]
-    instrumented = b"__asan_init" in STAKEOUT.read_bytes()
     # The slower the machine, the more stacks are taken before all files are known. On x86_64 it was 86 MiB and 3.3 KiB for each.
-    assert memory < 100 * MIB + 4096 * stacks or instrumented
+    assert memory < 100 * MIB + 4096 * stacks
 
 
 @pytest.mark.asan

@@ -264,7 +264,6 @@ def test_quantiles_are_those_of_the_events(target, record, tmp_path):
     assert seen >= doc["total_events"] / 2, doc["total_events"]
 
 
-@pytest.mark.arch
 def test_quantiles_are_those_that_threads_measure(target, record):
     """Without events waits are counted in the kernel. A wait is no longer than the call that it is in."""
     t = target("waits_lengths").settle("napper")

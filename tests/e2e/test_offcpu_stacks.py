@@ -138,7 +138,6 @@ def test_code_without_unwind_information(target, record):
         assert {f["found_by"] for f in callers[1:]} == {"frame_pointer"}
 
 
-@pytest.mark.arch
 def test_many_mappings(target, record):
     t = target("waits_maps", 1000)
     assert len(Path(f"/proc/{t.pid}/maps").read_text().splitlines()) > 2000

@@ -62,7 +62,7 @@ PYTHON = {
     "done": "all items of a queue to be done$",
     "future": "the result of a future$",
     "futures": "the result of a future$",
-    "join": "the end of a thread$",
+    "join": r"the end of a thread: tid \d+ joined, which sleeps",
 }
 JAVA = {
     "monitor": r"the monitor of JavaLocks\$Account 0x\w+, held by tid \d+ holder",
