@@ -142,11 +142,56 @@ static void test_beside(void **state)
 	begin(&f);
 	f.thread.syscall.args[0] = STACK + 0x48;
 	put(&f, STACK + 0x40, OBJECT + 16);
-	assert_int_equal(python_lock_beside(&f.thread, &f.mem), OBJECT);
+	assert_int_equal(python_lock_beside(&f.thread, &f.mem), OBJECT + 16);
+	assert_int_equal(python_lock_around(OBJECT + 16), OBJECT);
 	put(&f, STACK + 0x40, 3);
 	assert_int_equal(python_lock_beside(&f.thread, &f.mem), 0);
 	f.thread.syscall.args[0] = SEMAPHORE; /* not on the stack */
 	assert_int_equal(python_lock_beside(&f.thread, &f.mem), 0);
+	end(&f);
+}
+
+/* What a thread lets go of when it ends: by a weak reference behind its number, which is further away since 3.11. */
+static void test_end_by_a_lock(void **state)
+{
+	enum { TSTATE = BASE + 0x700, SELF = 0x10, REFERENCE = BASE + 0x800 };
+	struct fixture f;
+
+	begin(&f);
+	f.layout.at[PY_TSTATE_THREAD] = SELF;
+	put(&f, REFERENCE + 16, OBJECT);
+	for (uint64_t minor = 8; minor <= 13; minor++) {
+		memset(f.bytes + (TSTATE - BASE), 0, 0x100);
+		f.layout.at[PY_VERSION] = 0x03000000 | minor << 16;
+		assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), 0);
+		put(&f, TSTATE + SELF + (minor > 10 ? 40 : 32), REFERENCE);
+		assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), minor <= 12 ? OBJECT : 0);
+	}
+	f.layout.at[PY_VERSION] = 0x030c0000;
+	put(&f, TSTATE + SELF + 40, 0x5000000); /* nothing is there */
+	assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), 0);
+	end(&f);
+}
+
+/* struct ThreadHandle: two lists, the thread's number twice, whether that is known, its state, a mutex of a byte, and the byte. */
+static void test_end_by_a_byte(void **state)
+{
+	enum { HANDLE = BASE + 0x900, BYTE = HANDLE + 57 };
+	struct fixture f;
+
+	begin(&f);
+	put(&f, HANDLE + 32, 0xabc000);
+	put(&f, HANDLE + 40, 0xabc000);
+	put(&f, HANDLE + 48, (uint64_t)3 << 32 | 1);
+	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0xabc000);
+	assert_int_equal(python_lock_ending(&f.mem, BYTE + 1), 0);
+	put(&f, HANDLE + 48, (uint64_t)3 << 32); /* not known */
+	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0);
+	put(&f, HANDLE + 48, 1);
+	put(&f, HANDLE + 40, 0xabc001); /* not the same */
+	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0);
+	assert_int_equal(python_lock_ending(&f.mem, 3), 0);
+	assert_int_equal(python_lock_ending(&f.mem, 0x5000000 + 57), 0);
 	end(&f);
 }
 
@@ -171,7 +216,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_candidates), cmocka_unit_test(test_object), cmocka_unit_test(test_no_object),
-		cmocka_unit_test(test_beside),	   cmocka_unit_test(test_gil),
+		cmocka_unit_test(test_beside),	   cmocka_unit_test(test_gil),	  cmocka_unit_test(test_end_by_a_lock),
+		cmocka_unit_test(test_end_by_a_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
