@@ -339,4 +339,4 @@ def test_python_saved(python, tmp_path, what):
 
 
 def test_python_healthy(python):
-    assert_healthy(python("locks.py", "healthy"), {"python_rlock", "gil", "mutex"})
+    assert_healthy(python("locks.py", "healthy"), {"python_rlock", "python_join", "gil", "mutex"})

@@ -168,6 +168,13 @@ def work(seed, locks):
         in_order(locks, seed % 5, 1 + seed % 4)
 
 
+def join_in_order(locks):
+    """Waits for the end of one thread after the other; what it has itself comes before all that they take."""
+    while True:
+        with locks[0]:
+            start("joined", in_order, locks, 1, 3).join()
+
+
 if what == "gil":
     start("waiter", lambda: [None for _ in iter(int, 1)])
     start("holder", lambda: (held.wait(), print("ready", flush=True), hold_gil()))
@@ -213,6 +220,7 @@ elif what == "healthy":
     rlocks = [threading.RLock() for _ in range(12)]
     for number in range(16):
         start(f"worker-{number}", work, number, rlocks)
+    start("joiner", join_in_order, rlocks)
 elif what == "workers":
     for number in range(5):
         start(f"worker-{number}", queue.Queue().get)
