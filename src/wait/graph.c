@@ -156,7 +156,7 @@ static bool may_time_out(const struct graph *g, const struct wait *w)
 /* The main thread of Python runs handlers while it waits for a lock of Python's or for a thread: one that raises an exception ends the wait. */
 static bool is_python_main(const struct trace_thread *t)
 {
-	return t->thread->tid == t->snap->pid && 
+	return t->thread->tid == t->snap->pid &&
 	       (t->wait.kind == WAIT_PYTHON_RLOCK || t->wait.kind == WAIT_PYTHON_LOCK || t->wait.kind == WAIT_PYTHON_JOIN);
 }
 

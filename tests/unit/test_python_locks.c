@@ -142,8 +142,7 @@ static void test_beside(void **state)
 	begin(&f);
 	f.thread.syscall.args[0] = STACK + 0x48;
 	put(&f, STACK + 0x40, OBJECT + 16);
-	assert_int_equal(python_lock_beside(&f.thread, &f.mem), OBJECT + 16);
-	assert_int_equal(python_lock_around(OBJECT + 16), OBJECT);
+	assert_int_equal(python_lock_beside(&f.thread, &f.mem), OBJECT);
 	put(&f, STACK + 0x40, 3);
 	assert_int_equal(python_lock_beside(&f.thread, &f.mem), 0);
 	f.thread.syscall.args[0] = SEMAPHORE; /* not on the stack */
@@ -159,17 +158,18 @@ static void test_end_by_a_lock(void **state)
 
 	begin(&f);
 	f.layout.at[PY_TSTATE_THREAD] = SELF;
-	put(&f, REFERENCE + 16, OBJECT);
+	put(&f, OBJECT + 24, REFERENCE);
 	for (uint64_t minor = 8; minor <= 13; minor++) {
 		memset(f.bytes + (TSTATE - BASE), 0, 0x100);
 		f.layout.at[PY_VERSION] = 0x03000000 | minor << 16;
-		assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), 0);
+		assert_int_equal(python_end_of_thread(&f.layout, &f.mem, TSTATE), 0);
 		put(&f, TSTATE + SELF + (minor > 10 ? 40 : 32), REFERENCE);
-		assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), minor <= 12 ? OBJECT : 0);
+		assert_int_equal(python_end_of_thread(&f.layout, &f.mem, TSTATE), minor <= 12 ? REFERENCE : 0);
+		assert_int_equal(python_end_of_lock(&f.layout, &f.mem, OBJECT), minor <= 12 ? REFERENCE : 0);
 	}
 	f.layout.at[PY_VERSION] = 0x030c0000;
-	put(&f, TSTATE + SELF + 40, 0x5000000); /* nothing is there */
-	assert_int_equal(python_lock_of_end(&f.layout, &f.mem, TSTATE), 0);
+	assert_int_equal(python_end_of_lock(&f.layout, &f.mem, 0x5000000), 0); /* nothing is there */
+	assert_int_equal(python_end_of_thread(&f.layout, &f.mem, 0x5000000), 0);
 	end(&f);
 }
 
@@ -183,15 +183,15 @@ static void test_end_by_a_byte(void **state)
 	put(&f, HANDLE + 32, 0xabc000);
 	put(&f, HANDLE + 40, 0xabc000);
 	put(&f, HANDLE + 48, (uint64_t)3 << 32 | 1);
-	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0xabc000);
-	assert_int_equal(python_lock_ending(&f.mem, BYTE + 1), 0);
+	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0xabc000);
+	assert_int_equal(python_end_beside(&f.mem, BYTE - 16 + 1), 0);
 	put(&f, HANDLE + 48, (uint64_t)3 << 32); /* not known */
-	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0);
+	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0);
 	put(&f, HANDLE + 48, 1);
 	put(&f, HANDLE + 40, 0xabc001); /* not the same */
-	assert_int_equal(python_lock_ending(&f.mem, BYTE), 0);
-	assert_int_equal(python_lock_ending(&f.mem, 3), 0);
-	assert_int_equal(python_lock_ending(&f.mem, 0x5000000 + 57), 0);
+	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0);
+	assert_int_equal(python_end_beside(&f.mem, 3), 0);
+	assert_int_equal(python_end_beside(&f.mem, 0x5000000 + 57 - 16), 0);
 	end(&f);
 }
 

@@ -10,10 +10,10 @@ enum {
 	LOCK_WORD = 16, /* in a lock object: a pointer to a semaphore, or a byte */
 	ALIGNMENT = 16, /* of objects */
 	BESIDE = 8,	/* before the futex: the address of that byte */
-	REFERENT = 16,	/* in a weak reference: the object */
-	ENDING_SELF = 25, /* before a byte that tells of a thread's end: what pthread_self() is, twice, and whether that is known */
-	ENDING_HANDLE = 17,
-	ENDING_KNOWN = 9,
+	LOCK_REFERENCES = 24, /* in a lock object up to 3.12: weak references to it */
+	END_SELF = 25,	/* before a byte that tells of a thread's end: what pthread_self() is, twice, and whether that is known */
+	END_HANDLE = 17,
+	END_KNOWN = 9,
 	MAX_COUNT = 1 << 30,
 };
 
@@ -69,11 +69,6 @@ uint64_t python_lock_beside(const struct snap_thread *t, struct mem *mem)
 	if (futex < t->stack.start + BESIDE || futex >= t->stack.region_end || !mem_read_exact(mem, futex - BESIDE, &byte, sizeof(byte)) ||
 	    byte <= LOCK_WORD)
 		return 0;
-	return byte;
-}
-
-uint64_t python_lock_around(uint64_t byte)
-{
 	return byte - LOCK_WORD;
 }
 
@@ -107,25 +102,31 @@ bool python_lock_read(const struct python_layout *layout, struct mem *mem, uint6
 	return true;
 }
 
+uint64_t python_end_of_lock(const struct python_layout *layout, struct mem *mem, uint64_t object)
+{
+	uint64_t reference;
+
+	return python_minor(layout) <= 12 && read_u64(mem, object + LOCK_REFERENCES, &reference) ? reference : 0;
+}
+
 /* PyThreadState.on_delete_data */
-uint64_t python_lock_of_end(const struct python_layout *layout, struct mem *mem, uint64_t tstate)
+uint64_t python_end_of_thread(const struct python_layout *layout, struct mem *mem, uint64_t tstate)
 {
 	const unsigned minor = python_minor(layout);
-	uint64_t reference, object;
+	uint64_t reference;
 
-	if (minor > 12 || !read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD] + (minor > 10 ? 40 : 32), &reference) || !reference)
-		return 0;
-	return read_u64(mem, reference + REFERENT, &object) ? object : 0;
+	return minor <= 12 && read_u64(mem, tstate + layout->at[PY_TSTATE_THREAD] + (minor > 10 ? 40 : 32), &reference) ? reference : 0;
 }
 
 /* ThreadHandle.thread_is_exiting */
-uint64_t python_lock_ending(struct mem *mem, uint64_t byte)
+uint64_t python_end_beside(struct mem *mem, uint64_t object)
 {
+	const uint64_t byte = object + LOCK_WORD;
 	uint64_t self, handle;
 	uint32_t known;
 
-	if (byte <= ENDING_SELF || (byte - ENDING_SELF) % sizeof(self) || !read_u64(mem, byte - ENDING_SELF, &self) ||
-	    !read_u64(mem, byte - ENDING_HANDLE, &handle) || !mem_read_exact(mem, byte - ENDING_KNOWN, &known, sizeof(known)))
+	if (byte <= END_SELF || (byte - END_SELF) % sizeof(self) || !read_u64(mem, byte - END_SELF, &self) ||
+	    !read_u64(mem, byte - END_HANDLE, &handle) || !mem_read_exact(mem, byte - END_KNOWN, &known, sizeof(known)))
 		return 0;
 	return self == handle && known == 1 ? self : 0;
 }

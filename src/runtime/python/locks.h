@@ -26,11 +26,8 @@ size_t python_lock_candidates(const struct snapshot *snap, const struct snap_thr
 /* The semaphore that an object with these first bytes points to. */
 uint64_t python_lock_word(const uint8_t bytes[PYTHON_LOCK_BYTES]);
 
-/* The address of the byte, which is beside the futex on the thread's stack; 0: it is not there. `mem` is the thread's. */
+/* The object by what is beside the futex on the thread's stack; 0: it is not there. `mem` is the thread's. */
 uint64_t python_lock_beside(const struct snap_thread *thread, struct mem *mem);
-
-/* The object that the byte is in, if it is in one. */
-uint64_t python_lock_around(uint64_t byte);
 
 struct python_lock {
 	enum wait_kind kind; /* WAIT_PYTHON_LOCK or WAIT_PYTHON_RLOCK */
@@ -41,10 +38,11 @@ struct python_lock {
 /* False: it is no lock. */
 bool python_lock_read(const struct python_layout *layout, struct mem *mem, uint64_t object, struct python_lock *out);
 
-/* What the thread of this state lets go of when it ends; 0: nothing. */
-uint64_t python_lock_of_end(const struct python_layout *layout, struct mem *mem, uint64_t tstate);
+/* The weak reference to a lock object, by which the thread with this state lets go of it in the end; 0: there is none. */
+uint64_t python_end_of_lock(const struct python_layout *layout, struct mem *mem, uint64_t object);
+uint64_t python_end_of_thread(const struct python_layout *layout, struct mem *mem, uint64_t tstate);
 
-/* What pthread_self() is for the thread whose end the byte tells; 0: it tells none. */
-uint64_t python_lock_ending(struct mem *mem, uint64_t byte);
+/* Where python_lock_beside() tells what is no lock object: what pthread_self() is for the thread whose end the byte tells; 0: none. */
+uint64_t python_end_beside(struct mem *mem, uint64_t object);
 
 #endif

@@ -87,11 +87,12 @@ static pid_t find_tid(const struct python_waits *py, uint64_t tstate, uint64_t s
 static bool find_lock_beside(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_thread *own)
 {
 	struct thread_copies_mem copies;
-	const uint64_t byte = thread_copies_mem_init(&copies, py->copies, snap, t) ? python_lock_beside(t, &copies.mem) : 0;
-	const uint64_t self = byte ? python_lock_ending(py->mem, byte) : 0;
+	const uint64_t object = thread_copies_mem_init(&copies, py->copies, snap, t) ? python_lock_beside(t, &copies.mem) : 0;
+	const uint64_t self = object ? python_end_beside(py->mem, object) : 0;
 
-	own->joined = self ? find_tid(py, 0, self) : 0;
-	return own->joined || (byte && take_lock(py, own, python_lock_around(byte)));
+	if (self)
+		own->joined = find_tid(py, 0, self);
+	return own->joined || take_lock(py, own, object);
 }
 
 /* The futexes for which an object is looked for; false when memory is exhausted. */
@@ -144,35 +145,53 @@ static bool find_locks(const struct python_waits *py, const struct snapshot *sna
 	return ok;
 }
 
-/* Whose end it is that such an object is for. */
+/* The weak references to locks that are waited for: few have any. False when memory is exhausted. */
+static bool list_references(const struct python_waits *py, const struct snapshot *snap, struct u64map *out)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		const uint64_t reference = own && own->lock ? python_end_of_lock(py->layout, py->mem, own->lock) : 0;
+		bool created;
+		uint64_t *slot = reference ? u64map_put(out, reference, &created) : NULL;
+
+		if (slot)
+			*slot = 0;
+		else if (reference)
+			return false;
+	}
+	return true;
+}
+
+/* Of several that had the same state one after the other, the one that is listed comes first. */
+static void find_ends(const struct python_waits *py, struct u64map *references)
+{
+	for (size_t i = 0; references->len && i < py->roster->known.len; i++) {
+		const struct python_thread *known = &py->roster->known.data[i];
+		const uint64_t reference = python_end_of_thread(py->layout, py->mem, known->tstate);
+		uint64_t *slot = reference ? u64map_find(references, reference) : NULL;
+
+		if (slot && !*slot)
+			*slot = (uint64_t)known->tid;
+	}
+}
+
+/* Whose end it is that a lock is for. */
 static bool find_joined(const struct python_waits *py, const struct snapshot *snap)
 {
-	struct u64map ends = {0};
-	bool any = false, ok = true;
+	struct u64map references = {0};
+	const bool ok = list_references(py, snap, &references);
 
-	for (size_t i = 0; !any && i < snap->threads.len; i++) {
-		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
-
-		any = own && own->lock;
-	}
-	for (size_t i = 0; any && ok && i < py->roster->known.len; i++) {
-		const struct python_thread *known = &py->roster->known.data[i];
-		const uint64_t object = python_lock_of_end(py->layout, py->mem, known->tstate);
-		bool created;
-		uint64_t *slot = object ? u64map_put(&ends, object, &created) : NULL;
-
-		if (slot && created) /* those that are listed come first; others may have had the same state before */
-			*slot = (uint64_t)known->tid;
-		ok = slot || !object;
-	}
-	for (size_t i = 0; any && ok && i < snap->threads.len; i++) {
+	if (ok)
+		find_ends(py, &references);
+	for (size_t i = 0; ok && references.len && i < snap->threads.len; i++) {
 		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
-		const uint64_t *slot = own && own->lock ? u64map_find(&ends, own->lock) : NULL;
+		const uint64_t reference = own && own->lock ? python_end_of_lock(py->layout, py->mem, own->lock) : 0;
+		const uint64_t *slot = reference ? u64map_find(&references, reference) : NULL;
 
 		if (slot)
 			own->joined = (pid_t)*slot;
 	}
-	u64map_deinit(&ends);
+	u64map_deinit(&references);
 	return ok;
 }
 
