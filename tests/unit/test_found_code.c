@@ -18,6 +18,8 @@
 
 enum { NAP_NS = 2000000, MIN_NS = 1000000, POLL_MS = 10, PATIENCE = 3000, OBJECT = 3, SERIAL = 7, MANY_WRITES = 1 << 20 };
 
+enum { MAX_COPIES = 64 /* of a process's stacks */ };
+
 /* Sleeps in this very file, so that the first frame is in it. */
 __attribute__((noinline)) static void nap(void)
 {
@@ -65,6 +67,7 @@ static struct place find_place(void)
 
 struct seen {
 	unsigned stacks, sets, copies;
+	size_t bytes; /* of all copies */
 	struct offcpu_copy copy; /* the last one, */
 	struct offcpu_code code; /* and the mapping of this file that it has */
 	struct offcpu_stack stack; /* the last one */
@@ -82,6 +85,7 @@ static void take_copy(struct seen *seen, const void *record, size_t len)
 	assert_int_equal(len, sizeof(*copy) + copy->npieces * OFFCPU_COPY_PIECE + copy->count * sizeof(*codes));
 	seen->copy = *copy;
 	seen->copies++;
+	seen->bytes += len;
 	for (uint32_t i = 0; i < copy->count; i++)
 		if (codes[i].start <= (uintptr_t)nap && (uintptr_t)nap < codes[i].end)
 			seen->code = codes[i];
@@ -290,19 +294,47 @@ static void test_knows_no_file(void **state)
 	finish(&f);
 }
 
-/* The file may never become known: then it is cut as before. */
+static void record_until_cut(struct fixture *f)
+{
+	record(f, 1);
+	for (int i = 0; i < PATIENCE && f->seen.stack.copy; i++)
+		assert_int_equal(offcpu_probe_poll(f->probe, POLL_MS, take, &f->seen), 0);
+	assert_int_equal(f->seen.stack.copy, 0);
+	assert_int_equal(f->seen.stack.user_end, OFFCPU_END_NO_TABLES);
+	assert_in_range(f->seen.copies, 1, MAX_COPIES);
+}
+
+/* The file may never become known: then it is cut as before. A long environment, too, is on the stack. */
 static void test_copies_end(void **state)
 {
-	enum { MAX_COPIES = 64 };
 	struct fixture f;
 
 	start(&f, MIN_NS, 0);
-	record(&f, 1);
-	for (int i = 0; i < PATIENCE && f.seen.stack.copy; i++)
-		assert_int_equal(offcpu_probe_poll(f.probe, POLL_MS, take, &f.seen), 0);
-	assert_int_equal(f.seen.stack.copy, 0);
-	assert_int_equal(f.seen.copies, MAX_COPIES);
-	assert_int_equal(f.seen.stack.user_end, OFFCPU_END_NO_TABLES);
+	record_until_cut(&f);
+	assert_true(f.seen.copies == MAX_COPIES || f.seen.bytes >= OFFCPU_COPIES_BYTES);
+	finish(&f);
+}
+
+static void naps_deep(void)
+{
+	volatile char deep[2 * OFFCPU_COPY_BYTES];
+
+	for (size_t i = 0; i < sizeof(deep); i++) /* what was never written is not copied */
+		deep[i] = 1;
+	naps();
+	deep[0] = deep[1];
+}
+
+static void test_large_copies_end(void **state)
+{
+	struct fixture f;
+
+	start(&f, MIN_NS, 0);
+	child_end(f.pid);
+	f.pid = child_start(naps_deep);
+	assert_int_equal(offcpu_probe_watch(f.probe, f.pid, NULL), 0);
+	record_until_cut(&f);
+	assert_true(f.seen.copies < MAX_COPIES && f.seen.bytes >= OFFCPU_COPIES_BYTES);
 	finish(&f);
 }
 
@@ -501,7 +533,7 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_too_much_code),
 		cmocka_unit_test(test_knows_no_file),
-		cmocka_unit_test(test_copies_end),
+		cmocka_unit_test(test_copies_end), cmocka_unit_test(test_large_copies_end),
 		cmocka_unit_test(test_forgotten_file),
 		cmocka_unit_test(test_forgotten_set),
 		cmocka_unit_test(test_table_of_others),
