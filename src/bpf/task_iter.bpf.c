@@ -11,6 +11,7 @@
 #include "bpf/entry_regs.bpf.h"
 #include "bpf/kernel_sp.bpf.h"
 #include "bpf/left_cpu.bpf.h"
+#define LOADER_IS_CURRENT
 #include "bpf/task.bpf.h"
 #include "bpf/task_record.h"
 
