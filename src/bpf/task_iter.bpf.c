@@ -191,7 +191,10 @@ int dump_task(struct bpf_iter__task *ctx)
 	if (!tid || (pass.only_tid && tid != pass.only_tid))
 		return 0;
 
-	__builtin_memset(&record, 0, sizeof(record));
+	if (pass.counters_only)
+		__builtin_memset(&record, 0, TASK_RECORD_COUNTERS);
+	else
+		__builtin_memset(&record, 0, sizeof(record));
 	record.tgid = tgid;
 	record.tid = tid;
 	record.syscall_nr = -1;
@@ -242,7 +245,10 @@ int dump_task(struct bpf_iter__task *ctx)
 	if (bpf_core_field_exists(task->sched_info.pcount) && task->sched_info.pcount != record.runs)
 		record.flags |= TASK_ON_CPU;
 
-	bpf_seq_write(seq, &record, sizeof(record));
+	if (pass.counters_only)
+		bpf_seq_write(seq, &record, TASK_RECORD_COUNTERS);
+	else
+		bpf_seq_write(seq, &record, sizeof(record));
 	if (len > 0 && len <= (long)sizeof(kernel_stack))
 		bpf_seq_write(seq, kernel_stack, (__u32)len);
 	return 0;

@@ -24,7 +24,7 @@ enum {
 struct task_pass {
 	__u32 target_tgid;   /* in the reader's pid namespace; 0: every process, but not the kernel's threads */
 	__u32 only_tid;	     /* 0: every thread */
-	__u32 counters_only; /* pass 2: neither registers nor kernel stacks */
+	__u32 counters_only; /* pass 2: TASK_RECORD_COUNTERS bytes of each record, and no kernel stacks */
 	__u32 want_kernel;
 };
 
@@ -51,6 +51,10 @@ struct task_record {
 	__u64 nivcsw;
 	__u64 runs; /* how often it got a CPU */
 	__u64 mm; /* identity of the address space: changes with exec */
+	__u64 cpu_ns; /* how long it has run, ever */
+	char comm[16];
+	__u32 nkernel;
+	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
 	__u64 files; /* identity of the table of descriptors, which a thread may have for itself; 0: none */
 	__u64 off_cpu_ns;
 	__s64 syscall_nr; /* -1: not in a system call */
@@ -61,23 +65,23 @@ struct task_record {
 	__u64 fs_base; /* x86_64 only */
 	__u64 gs_base;
 	__u16 segments[TASK_RECORD_SEGMENTS]; /* likewise: ds, es, fs, gs */
-	__u64 cpu_ns; /* how long it has run, ever */
 	__u64 task;   /* where the kernel has the thread, */
 	__u64 user_regs; /* and its user registers: for window_request.h */
 	__u64 start_ns; /* when it was created: a number, and even a place, may be another thread's later */
 	__u32 cpu;     /* where it runs, or ran last */
 	__u16 rt_priority; /* 0: none; 100: of the deadline class */
 	__u16 none;
-	char comm[16];
 	__s64 timer_ns;	      /* until the timer of its wait; negative: it is over by so much */
 	__u32 ahead_tgid;     /* of a thread that is ready: who had the CPU that it was to run on; 0: another namespace's */
 	__u32 nothing;
 	char ahead_comm[16];
-	__u32 nkernel;
-	__s32 kernel_error; /* -errno when the kernel stack could not be taken */
 	__u64 regs[TASK_RECORD_REGS];
 };
 
+/* What a pass over counters writes of it: all before `files`. */
+#define TASK_RECORD_COUNTERS __builtin_offsetof(struct task_record, files)
+
+static_assert(TASK_RECORD_COUNTERS % 8 == 0, "records begin at multiples of 8");
 static_assert(sizeof(struct task_record) == 232 + 8 * TASK_RECORD_REGS, "task_record has no hidden padding");
 
 #endif

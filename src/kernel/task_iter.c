@@ -93,7 +93,8 @@ struct task_iter {
 	struct program *program;
 	pid_t pid;
 	int link;
-	struct words words; /* the last pass */
+	struct words words; /* the last pass, */
+	size_t record_words; /* and how much it shows of each record */
 };
 
 static void drop_program(struct program *p)
@@ -243,6 +244,7 @@ int task_iter_pass(struct task_iter *iter, const struct task_iter_request *reque
 		.counters_only = request->counters_only,
 		.want_kernel = request->kernel_stacks,
 	};
+	iter->record_words = (request->counters_only ? TASK_RECORD_COUNTERS : sizeof(struct task_record)) / sizeof(__u64);
 	if (request->only_tid)
 		one = attach(iter, 0, request->only_tid);
 	return loading_read_iterator(one >= 0 ? one : iter->link, &iter->words, err);
@@ -250,13 +252,12 @@ int task_iter_pass(struct task_iter *iter, const struct task_iter_request *reque
 
 const struct task_record *task_iter_next(const struct task_iter *iter, size_t *pos, const __u64 **kernel)
 {
-	enum { RECORD_WORDS = sizeof(struct task_record) / 8 };
 	const struct task_record *record;
 
-	if (iter->words.len - *pos < RECORD_WORDS)
+	if (!iter->record_words || iter->words.len - *pos < iter->record_words)
 		return NULL;
 	record = (const struct task_record *)(iter->words.data + *pos);
-	*pos += RECORD_WORDS;
+	*pos += iter->record_words;
 	if (record->nkernel > TASK_RECORD_KERNEL || record->nkernel > iter->words.len - *pos)
 		return NULL;
 	*kernel = iter->words.data + *pos;

@@ -32,7 +32,7 @@ const char *task_iter_passed_over(const struct task_iter *iter);
 
 struct task_iter_request {
 	pid_t only_tid;	    /* 0: all threads */
-	bool counters_only; /* neither registers nor kernel stacks */
+	bool counters_only; /* only what comes before `files` in each record is shown then, and may be looked at */
 	bool kernel_stacks;
 };
 
