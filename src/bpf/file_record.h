@@ -13,7 +13,9 @@ enum { FILE_PASS_WORDS = 1024 /* of bits; more descriptors or inodes share them 
 
 struct file_pass {
 	__u32 target_tid; /* the descriptors of this thread that have wanted numbers; 0: */
-	__u32 any_fifo;	  /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos */
+	__u32 any_fifo;	  /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos, */
+	__u32 any_tcp;	  /* and with this those of TCP whose file_ports() are wanted */
+	__u32 nothing;
 	__u64 wanted[FILE_PASS_WORDS]; /* a bit for each number; some that are not wanted have the same one */
 
 	/* Of the thread that is looked at. */
@@ -30,6 +32,7 @@ enum file_kind {
 	FILE_PIPE = 1, /* in a pass over all processes a fifo, too */
 	FILE_SOCKET = 2,
 	FILE_EVENTFD = 3,
+	FILE_TCP = 4, /* in a pass over all processes only with any_tcp; a struct file_tcp follows */
 };
 
 enum file_mode { FILE_READS = 1, FILE_WRITES = 2 }; /* as the kernel has them */
@@ -47,6 +50,29 @@ struct file_record {
 	char comm[16]; /* of the process */
 };
 
+/* As the kernel has it. */
+struct file_tcp {
+	__u8 local[16], remote[16]; /* of IPv4 the first four bytes */
+	__u16 local_port, remote_port;
+	__u8 family, state;
+	__u16 none;
+	__u32 unread, unsent; /* bytes; of one that listens, connections that wait, and how many of these there may be */
+	__u64 net; /* its network namespace */
+};
+
+/* What is wanted of a connection within the machine; not the same for its two ends. */
+static inline __u32 file_ports(__u16 local, __u16 remote)
+{
+	return (__u32)local * 7 + remote;
+}
+
+/* What follows it. */
+static inline const struct file_tcp *file_tcp_of(const struct file_record *record)
+{
+	return (const struct file_tcp *)(record + 1);
+}
+
 static_assert(sizeof(struct file_record) == 64, "file_record has no hidden padding");
+static_assert(sizeof(struct file_tcp) == 56, "file_tcp has no hidden padding");
 
 #endif

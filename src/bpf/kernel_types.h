@@ -165,6 +165,49 @@ struct eventfd_ctx {
 	__u64 count;
 };
 
+typedef struct {
+	void *net;
+} possible_net_t;
+
+struct in6_addr {
+	__u8 in6_u;
+};
+
+struct sock_common {
+	unsigned int skc_daddr;
+	unsigned int skc_rcv_saddr;
+	unsigned short skc_dport;
+	unsigned short skc_num;
+	unsigned short skc_family;
+	unsigned char skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned short sk_type;
+	unsigned short sk_protocol;
+	unsigned int sk_ack_backlog;
+	unsigned int sk_max_ack_backlog;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct tcp_sock {
+	unsigned int rcv_nxt;
+	unsigned int copied_seq;
+	unsigned int write_seq;
+	unsigned int snd_una;
+};
+
+struct tcp6_sock {
+	struct tcp_sock tcp;
+};
+
 struct files_struct;
 
 struct vm_area_struct {

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 
 #include "bpf/file_record.h"
 
@@ -15,7 +16,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct file_pass pass; /* set by the reader before each */
 
-static struct file_record record; /* there is only one reader */
+/* There is only one reader. */
+static struct {
+	struct file_record file;
+	struct file_tcp tcp;
+} shown;
+
+#define record shown.file
 
 enum {
 	PF_KTHREAD = 0x00200000,
@@ -71,12 +78,76 @@ static __u32 is_eventfd(const struct dentry *dentry)
 	return name.first == all.first && name.rest == all.rest && BPF_CORE_READ(dentry, d_parent) == dentry;
 }
 
+enum { OF_IPV4 = 2, OF_IPV6 = 10, OF_TCP = 6, LISTENS = 10 };
+
+static void take_addresses(const struct sock_common *sk)
+{
+	__u32 *local = (__u32 *)shown.tcp.local, *remote = (__u32 *)shown.tcp.remote;
+
+	__builtin_memset(shown.tcp.local, 0, sizeof(shown.tcp.local) + sizeof(shown.tcp.remote));
+	if (shown.tcp.family == OF_IPV4) {
+		local[0] = sk->skc_rcv_saddr;
+		remote[0] = sk->skc_daddr;
+	} else {
+		bpf_probe_read_kernel(local, sizeof(shown.tcp.local), &sk->skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(remote, sizeof(shown.tcp.remote), &sk->skc_v6_daddr);
+	}
+}
+
+/*
+ * Its offsets are those of tcp6_sock, which has it in front: when the kernel loads this by itself its cache of types has one place for tcp_sock and
+ * dentry, and each search takes half a millisecond.
+ */
+static void take_queues(const struct sock *sk)
+{
+	const struct tcp6_sock *tcp = (const void *)bpf_skc_to_tcp_sock((void *)sk);
+
+	if (!tcp)
+		return;
+	if (shown.tcp.state == LISTENS) {
+		shown.tcp.unread = sk->sk_ack_backlog;
+		shown.tcp.unsent = sk->sk_max_ack_backlog;
+		return;
+	}
+	shown.tcp.unread = tcp->tcp.rcv_nxt - tcp->tcp.copied_seq;
+	if ((__s32)shown.tcp.unread < 0) /* read at two moments */
+		shown.tcp.unread = 0;
+	shown.tcp.unsent = tcp->tcp.write_seq - tcp->tcp.snd_una;
+}
+
+/* A socket of TCP, if it is one; in a pass over all processes only the other end of a connection, which is known by its ports. */
+static void take_tcp(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk = socket ? socket->sk : 0;
+
+	if (!sk || !bpf_core_field_exists(((struct tcp6_sock *)0)->tcp.rcv_nxt) || !bpf_core_field_exists(sk->__sk_common.skc_net.net))
+		return; /* or a kernel without IPv6, or without namespaces */
+	shown.tcp.family = (__u8)sk->__sk_common.skc_family;
+	if (shown.tcp.family != OF_IPV4 && shown.tcp.family != OF_IPV6)
+		return;
+	shown.tcp.local_port = sk->__sk_common.skc_num;
+	shown.tcp.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (!pass.target_tid && !is_wanted(file_ports(shown.tcp.local_port, shown.tcp.remote_port)))
+		return;
+	if (sk->sk_protocol != OF_TCP) /* last: it is elsewhere in memory */
+		return;
+	record.kind = FILE_TCP;
+	shown.tcp.state = sk->__sk_common.skc_state;
+	shown.tcp.net = (__u64)sk->__sk_common.skc_net.net;
+	take_addresses(&sk->__sk_common);
+	take_queues(sk);
+}
+
 /* Of one thread: a fifo has a path, which /proc tells. */
 static void take_kind(struct file *file)
 {
-	const struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	const struct eventfd_ctx *eventfd;
+	const struct dentry *dentry;
 
+	if (record.kind == FILE_SOCKET)
+		return;
+	dentry = BPF_CORE_READ(file, f_path.dentry);
 	if (record.kind == FILE_PIPE && BPF_CORE_READ(dentry, d_parent) != dentry)
 		record.kind = FILE_OTHER;
 	if (record.kind || !bpf_core_field_exists(struct eventfd_ctx, count) || !is_eventfd(dentry))
@@ -89,19 +160,21 @@ static void take_kind(struct file *file)
 /* True when it is to be shown. Of all that are not, as little as possible is read: that is what takes time. */
 static __u32 take_file(struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = file->f_inode;
 	__u32 type;
 
-	record.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
-	if (!pass.target_tid && !pass.any_fifo && !is_wanted(record.inode))
+	record.inode = BPF_CORE_READ_BITFIELD(inode, i_ino);
+	if (!pass.target_tid && !pass.any_fifo && !pass.any_tcp && !is_wanted(record.inode))
 		return 0;
-	type = BPF_CORE_READ_BITFIELD_PROBED(inode, i_mode) & TYPE_OF_INODE;
+	type = inode->i_mode & TYPE_OF_INODE;
 	record.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
 	record.place = (__u64)inode;
 	record.count = 0;
 	if (pass.target_tid)
 		take_kind(file);
-	return record.kind && (record.kind == FILE_PIPE || pass.target_tid || is_wanted(record.inode));
+	if (record.kind == FILE_SOCKET && (pass.target_tid || pass.any_tcp))
+		take_tcp(file);
+	return record.kind && (pass.target_tid || (record.kind == FILE_PIPE && pass.any_fifo) || record.kind == FILE_TCP || is_wanted(record.inode));
 }
 
 SEC("iter/task_file")
@@ -121,6 +194,9 @@ int dump_file(struct bpf_iter__task_file *ctx)
 	record.mode = file->f_mode & (FILE_READS | FILE_WRITES);
 	record.flags = file->f_flags;
 	__builtin_memcpy(record.comm, pass.comm, sizeof(record.comm));
-	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	if (record.kind == FILE_TCP)
+		bpf_seq_write(ctx->meta->seq, &shown, sizeof(shown));
+	else
+		bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

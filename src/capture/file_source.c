@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "capture/take.h"
 #include "proc/descriptors.h"
 #include "proc/family.h"
 #include "proc/holders.h"
+#include "proc/sockets.h"
 
 bool file_source_may_be_bpf(const struct capture *capture)
 {
@@ -31,12 +33,69 @@ struct open_files *file_source_get(struct file_source *source, const struct capt
 void file_source_deinit(struct file_source *source)
 {
 	open_files_destroy(source->files);
+	vec_deinit(&source->far);
+	u64map_deinit(&source->far_of);
 }
+
+/* Sockets */
+
+static void read_tcp(const struct file_record *record, struct diag_socket *out)
+{
+	const struct file_tcp *tcp = file_tcp_of(record);
+
+	*out = (struct diag_socket){
+		.inode = record->inode,
+		.family = tcp->family,
+		.state = tcp->state,
+		.local_port = tcp->local_port,
+		.remote_port = tcp->remote_port,
+		.unread = tcp->unread,
+		.unsent = tcp->unsent,
+	};
+	memcpy(out->local, tcp->local, sizeof(out->local));
+	memcpy(out->remote, tcp->remote, sizeof(out->remote));
+}
+
+bool file_source_tell(const struct file_record *record, struct wanted_sockets *wanted, struct arena *arena)
+{
+	struct diag_socket socket;
+
+	read_tcp(record, &socket);
+	return wanted_sockets_tell(wanted, (int)record->fd, &socket, file_tcp_of(record)->net, arena);
+}
+
+bool file_source_keep_far(struct file_source *source, const struct wanted_socket *socket)
+{
+	struct tcp_ends far = {.net = socket->net};
+	uint64_t *slot;
+	bool created;
+
+	if (!socket->net || !socket->wants_peer || socket->facts.peer || socket->facts.listening || !inet_ends_are_here(&socket->ends))
+		return true;
+	inet_ends_other(&socket->ends, &far.ends);
+	slot = u64map_put(&source->far_of, socket->inode, &created);
+	if (!slot)
+		return false;
+	*slot = created ? source->far.len : *slot;
+	return !created || vec_push(&source->far, far);
+}
+
+const struct tcp_ends *file_source_far(const struct file_source *source, uint64_t inode)
+{
+	const uint64_t *slot = u64map_find(&source->far_of, inode);
+
+	return slot ? &source->far.data[*slot] : NULL;
+}
+
+/* Holders */
+
+enum { SEVERAL = 1 }; /* sockets have these ends, on several interfaces: no inode of one */
 
 struct search {
 	struct held *things;
 	size_t n;
 	struct u64map sockets;	   /* by inode, in `things` */
+	struct u64map far;	   /* by a hash of the ends */
 	struct u64map descriptors; /* of pipes and fifos, by who waits for them, */
 	struct u64map own;	   /* but by inode where that is a thread with a table of its own */
 	struct u64map places;	   /* of their inodes: one thing that is there, */
@@ -72,16 +131,31 @@ static bool put_place(struct search *s, uint64_t place, size_t thing)
 	return true;
 }
 
+static uint64_t hash_of(const struct tcp_ends *far)
+{
+	return hash_bytes(HASH_SEED ^ far->net, &far->ends, sizeof(far->ends));
+}
+
+static void want_all(const struct search *s, struct open_files *files)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->things[i].far)
+			open_files_want_tcp(files, s->things[i].far->ends.local_port, s->things[i].far->ends.remote_port);
+		else
+			open_files_want(files, s->things[i].inode);
+}
+
 /* False when memory is exhausted. */
 static bool want(struct search *s, struct open_files *files, bool *any_fifo)
 {
+	want_all(s, files);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct held *thing = &s->things[i];
 		const bool is_socket = thing->kind == DESCRIPTOR_SOCKET;
 
 		*any_fifo |= thing->kind == DESCRIPTOR_FIFO;
-		open_files_want(files, thing->inode);
-		if (is_socket ? !put(s, &s->sockets, thing->inode, i)
+		if (thing->far ? !put(s, &s->far, hash_of(thing->far), i)
+		    : is_socket ? !put(s, &s->sockets, thing->inode, i)
 		    : thing->own_table ? thing->kind == DESCRIPTOR_PIPE && !put(s, &s->own, thing->inode, i)
 				       : !put(s, &s->descriptors, descriptor_key(thing->pid, (uint32_t)thing->fd), i))
 			return false;
@@ -134,19 +208,52 @@ static bool add_holder(struct held *thing, const struct file_record *record)
 	return true;
 }
 
+/* The socket at the other end of a connection; NULL: it is none of these. */
+static struct held *find_far(const struct search *s, const struct file_record *record)
+{
+	struct diag_socket socket;
+	struct tcp_ends ends;
+	const uint64_t *slot;
+	struct held *thing;
+
+	if (!s->far.len)
+		return NULL;
+	read_tcp(record, &socket);
+	inet_ends_of(&socket, &ends.ends);
+	ends.net = file_tcp_of(record)->net;
+	slot = u64map_find(&s->far, hash_of(&ends));
+	thing = slot ? &s->things[*slot] : NULL;
+	return thing && memcmp(&thing->far->ends, &ends.ends, sizeof(ends.ends)) == 0 && thing->far->net == ends.net ? thing : NULL;
+}
+
+static bool add_far(struct held *thing, const struct file_record *record)
+{
+	if (!thing->inode)
+		thing->inode = record->inode;
+	if (thing->inode == record->inode)
+		return add_holder(thing, record);
+	thing->inode = SEVERAL;
+	thing->holders.len = 0;
+	return true;
+}
+
 static bool find_holders(const struct search *s, const struct open_files *files)
 {
 	const struct file_record *record;
 	size_t pos = 0;
 
 	while ((record = open_files_next(files, &pos))) {
-		const uint64_t *slot = record->kind == FILE_SOCKET ? u64map_find(&s->sockets, record->inode) : u64map_find(&s->places, record->place);
+		const bool is_pipe = record->kind == FILE_PIPE;
+		const uint64_t *slot = is_pipe ? u64map_find(&s->places, record->place) : u64map_find(&s->sockets, record->inode);
+		struct held *far = record->kind == FILE_TCP ? find_far(s, record) : NULL;
 
+		if (far && !add_far(far, record))
+			return false;
 		if (!slot)
 			continue;
 		if (!add_holder(&s->things[*slot], record))
 			return false;
-		for (size_t i = *slot; record->kind != FILE_SOCKET && s->same[i] != i; i = s->same[i])
+		for (size_t i = *slot; is_pipe && s->same[i] != i; i = s->same[i])
 			if (!add_holder(&s->things[s->same[i]], record))
 				return false;
 	}
@@ -158,8 +265,7 @@ static int look_again(const struct search *s, struct open_files *files, bool any
 	struct err why;
 	int rc;
 
-	for (size_t i = 0; i < s->n; i++)
-		open_files_want(files, s->things[i].inode);
+	want_all(s, files);
 	rc = open_files_of_all(files, any_fifo, &why);
 	return rc == 0 && !find_holders(s, files) ? -ENOMEM : rc;
 }
@@ -177,9 +283,13 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 		rc = -ENOMEM;
 	if (rc == 0 && (!newest || process_newest() != newest))
 		rc = look_again(&s, files, any_fifo);
-	for (size_t i = 0; rc == 0 && i < n; i++)
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		if (things[i].far && things[i].inode == SEVERAL)
+			things[i].inode = 0;
 		holders_judge(&things[i].holders, true);
+	}
 	u64map_deinit(&s.sockets);
+	u64map_deinit(&s.far);
 	u64map_deinit(&s.descriptors);
 	u64map_deinit(&s.own);
 	u64map_deinit(&s.places);
@@ -190,7 +300,7 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 bool file_source_describe(const struct file_record *record, struct arena *arena, struct descriptor *out)
 {
 	*out = (struct descriptor){.fd = (int)record->fd, .offset = -1, .left_ns = -1};
-	if (record->kind != FILE_SOCKET) /* whose is not asked for in /proc */
+	if (record->kind != FILE_SOCKET && record->kind != FILE_TCP) /* whose is not asked for in /proc */
 		out->flags = record->flags & ~(uint32_t)O_CLOEXEC;
 	if (record->kind == FILE_EVENTFD) {
 		out->kind = DESCRIPTOR_EVENTFD;
@@ -198,7 +308,7 @@ bool file_source_describe(const struct file_record *record, struct arena *arena,
 		out->name = arena_intern(arena, "anon_inode:[eventfd]");
 		return out->name;
 	}
-	out->kind = record->kind == FILE_SOCKET ? DESCRIPTOR_SOCKET : DESCRIPTOR_PIPE;
+	out->kind = record->kind == FILE_PIPE ? DESCRIPTOR_PIPE : DESCRIPTOR_SOCKET;
 	out->inode = record->inode;
 	out->name = descriptor_name(out->kind, out->inode, arena);
 	return out->name;

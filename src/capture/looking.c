@@ -122,6 +122,8 @@ int looking_ahead(struct looking *l, const int *fds, size_t n)
 		*slot = created ? l->seen.len : *slot;
 		if (created && !vec_push(&l->seen, d))
 			return -ENOMEM;
+		if (record->kind == FILE_TCP && !file_source_tell(record, &l->wanted, l->snap->arena))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -343,6 +345,8 @@ int looking_find_sockets(struct looking *l)
 		rc = sockets_find(l->sockets, &l->wanted, &l->dirs, l->snap->arena);
 	if (rc == 0 && l->listening.len)
 		rc = sockets_find(l->sockets, &l->listening, &l->dirs, l->snap->arena);
+	for (size_t i = 0; rc == 0 && i < l->wanted.len; i++)
+		rc = file_source_keep_far(l->source, &l->wanted.data[i]) ? 0 : -ENOMEM;
 	for (size_t i = l->first; rc == 0 && i < l->snap->waits.len; i++) {
 		struct snap_wait *w = &l->snap->waits.data[i];
 

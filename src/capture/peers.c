@@ -29,6 +29,7 @@ struct device {
 struct peers {
 	VEC(struct held) things;
 	VEC(struct device) devices;
+	const struct file_source *source;
 };
 
 /* The other end of a pipe is the same inode, that of a socket another one; 0: there is none, or it is not here. */
@@ -37,9 +38,10 @@ static uint64_t inode_of(const struct descriptor *d)
 	return d->kind == DESCRIPTOR_SOCKET ? d->socket.peer : d->kind == DESCRIPTOR_PIPE || d->kind == DESCRIPTOR_FIFO ? d->inode : 0;
 }
 
+/* A socket whose other end is not known yet is known by itself. */
 static uint64_t key_of(const struct descriptor *d)
 {
-	return inode_of(d) * DESCRIPTOR_KIND_COUNT + d->kind;
+	return inode_of(d) ? inode_of(d) * DESCRIPTOR_KIND_COUNT + d->kind : d->inode * DESCRIPTOR_KIND_COUNT + DESCRIPTOR_UNKNOWN;
 }
 
 static struct u64map *find_index(const struct peers *p, const struct descriptor *d)
@@ -62,10 +64,11 @@ static uint64_t *put_key(struct peers *p, const struct descriptor *d, bool *crea
 static int want(struct peers *p, pid_t pid, bool own_table, const struct descriptor *d)
 {
 	const uint64_t inode = inode_of(d);
+	const struct tcp_ends *far = !inode && d->kind == DESCRIPTOR_SOCKET ? file_source_far(p->source, d->inode) : NULL;
 	bool created;
 	uint64_t *slot;
 
-	if (!inode)
+	if (!inode && !far)
 		return 0;
 	slot = put_key(p, d, &created);
 	if (!slot)
@@ -82,12 +85,12 @@ static int want(struct peers *p, pid_t pid, bool own_table, const struct descrip
 	}
 	*slot = p->things.len;
 	return vec_push(&p->things, (struct held){.kind = d->kind, .inode = inode, .device = d->device, .path = d->name, .pid = pid, .fd = d->fd,
-						  .own_table = own_table}) ? 0 : -ENOMEM;
+						  .own_table = own_table, .far = far}) ? 0 : -ENOMEM;
 }
 
 static const struct held *find(const struct peers *p, const struct descriptor *d)
 {
-	const struct u64map *index = inode_of(d) ? find_index(p, d) : NULL;
+	const struct u64map *index = inode_of(d) || d->kind == DESCRIPTOR_SOCKET ? find_index(p, d) : NULL;
 	const uint64_t *slot = index ? u64map_find(index, key_of(d)) : NULL;
 
 	return slot ? &p->things.data[*slot] : NULL;
@@ -112,6 +115,8 @@ static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind k
 	for (size_t i = 0; peers && i < held->holders.len; i++)
 		if (is_peer(&held->holders.data[i], d, kind))
 			peers[n++] = (struct wait_peer){.pid = held->holders.data[i].pid, .comm = arena_intern(snap->arena, held->holders.data[i].comm)};
+	if (held->far)
+		d->socket.peer = held->inode;
 	d->peers = peers;
 	d->npeers = n;
 	/* A fifo may have another path elsewhere. If there were really nobody, it would not be waited for. */
@@ -216,7 +221,7 @@ static int find_holders(struct peers *p, const struct capture *capture, struct f
 
 int find_peers(struct besides *all, size_t n, struct file_source *source)
 {
-	struct peers p = {0};
+	struct peers p = {.source = source};
 	bool refused = false;
 	int rc = visit(&p, all, n, false);
 

@@ -55,6 +55,12 @@ void open_files_want(struct open_files *files, uint64_t number)
 	files->light->bss->pass.wanted[number / 64 % FILE_PASS_WORDS] |= UINT64_C(1) << number % 64;
 }
 
+void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
+{
+	files->light->bss->pass.any_tcp = 1;
+	open_files_want(files, file_ports(local_port, remote_port));
+}
+
 /* Kernels since 6.1 walk one thread; older ones walk all, and the program passes the others over. */
 static int attach(const struct open_files *files, pid_t tid)
 {
@@ -64,6 +70,15 @@ static int attach(const struct open_files *files, pid_t tid)
 	int link = tid ? bpf_link_create(fd, 0, BPF_TRACE_ITER, &opts) : -1;
 
 	return link >= 0 ? link : bpf_link_create(fd, 0, BPF_TRACE_ITER, NULL);
+}
+
+static size_t count(const struct open_files *files)
+{
+	size_t n = 0, pos = 0;
+
+	while (open_files_next(files, &pos))
+		n++;
+	return n;
 }
 
 static int run(struct open_files *files, pid_t tid, bool any_fifo, struct err *err)
@@ -77,7 +92,7 @@ static int run(struct open_files *files, pid_t tid, bool any_fifo, struct err *e
 	pass->target_tid = (__u32)tid;
 	pass->any_fifo = any_fifo;
 	rc = loading_read_iterator(link, &files->words, err);
-	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", files->words.len * sizeof(__u64) / sizeof(struct file_record));
+	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", count(files));
 	memset(pass, 0, sizeof(*pass));
 	return rc;
 }
@@ -94,13 +109,18 @@ int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
 
 const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
 {
-	enum { RECORD_WORDS = sizeof(struct file_record) / sizeof(__u64) };
-	const size_t at = *pos;
+	enum { RECORD_WORDS = sizeof(struct file_record) / sizeof(__u64), TCP_WORDS = sizeof(struct file_tcp) / sizeof(__u64) };
+	const struct file_record *record = (const struct file_record *)(files->words.data + *pos);
 
-	if (files->words.len - at < RECORD_WORDS)
+	if (files->words.len - *pos < RECORD_WORDS)
 		return NULL;
 	*pos += RECORD_WORDS;
-	return (const struct file_record *)(files->words.data + at);
+	if (record->kind != FILE_TCP)
+		return record;
+	if (files->words.len - *pos < TCP_WORDS)
+		return NULL;
+	*pos += TCP_WORDS;
+	return record;
 }
 
 #else
@@ -115,6 +135,10 @@ void open_files_destroy(struct open_files *files)
 }
 
 void open_files_want(struct open_files *files, uint64_t number)
+{
+}
+
+void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
 {
 }
 

@@ -23,6 +23,9 @@ void open_files_destroy(struct open_files *files);
 /* What the next pass is to show: numbers of descriptors for that over one thread, inodes for that over all. */
 void open_files_want(struct open_files *files, uint64_t number);
 
+/* In a pass over all also sockets of TCP with these ports: those of other connections, too. */
+void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port);
+
 /*
  * Pipes, sockets and eventfds of a thread that have wanted numbers, and maybe others. Kernels from 6.1 to 6.12 show none but those of main threads.
  */
@@ -31,7 +34,7 @@ int open_files_of(struct open_files *files, pid_t tid, struct err *err);
 /* Pipes and sockets of all processes that have wanted inodes, and maybe others; `any_fifo`: all pipes and fifos. */
 int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err);
 
-/* The next record of the last pass, NULL at the end. `pos` starts at 0. */
+/* The next record of the last pass, NULL at the end; file_tcp_of() is for one of the kind FILE_TCP. `pos` starts at 0. */
 const struct file_record *open_files_next(const struct open_files *files, size_t *pos);
 
 #endif

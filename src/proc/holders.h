@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "model/descriptor.h"
+#include "proc/socket_ends.h"
 
 /* A process that has a descriptor of something. */
 struct holder {
@@ -21,6 +22,12 @@ struct holders {
 	bool all; /* there are some, and nobody else, as far as processes can be seen at all */
 };
 
+/* Where the socket at the other end of a connection is, as that has it. */
+struct tcp_ends {
+	struct inet_ends ends;
+	uint64_t net; /* the network namespace, as the kernel has it */
+};
+
 /* A pipe, a fifo or a socket, and all who have it. */
 struct held {
 	enum descriptor_kind kind;
@@ -30,6 +37,7 @@ struct held {
 	pid_t pid;	  /* of a pipe or a fifo: who waits for it has it, */
 	int fd;		  /* by this descriptor, */
 	bool own_table;	  /* which is one of a thread that has a table for itself */
+	const struct tcp_ends *far; /* of a socket: the inode is not known, and found by these; NULL: it is known */
 	struct holders holders;
 };
 

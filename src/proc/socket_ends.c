@@ -46,6 +46,13 @@ bool inet_ends_are_here(const struct inet_ends *ends)
 	       (inet_ends_are_of_ipv4(ends) && ends->local[first] == 127 && ends->remote[first] == 127);
 }
 
+void inet_ends_other(const struct inet_ends *ends, struct inet_ends *out)
+{
+	*out = (struct inet_ends){.local_port = ends->remote_port, .remote_port = ends->local_port};
+	memcpy(out->local, ends->remote, sizeof(out->local));
+	memcpy(out->remote, ends->local, sizeof(out->remote));
+}
+
 static uint64_t hash_of(const struct inet_ends *ends)
 {
 	return hash_bytes(HASH_SEED, ends, sizeof(*ends));
@@ -64,11 +71,10 @@ void socket_ends_deinit(struct socket_ends *all)
 
 bool socket_ends_find_other(const struct socket_ends *all, const struct inet_ends *ends, uint64_t *inode)
 {
-	struct inet_ends other = {.local_port = ends->remote_port, .remote_port = ends->local_port};
 	const struct socket_end *found = NULL;
+	struct inet_ends other;
 
-	memcpy(other.local, ends->remote, sizeof(other.local));
-	memcpy(other.remote, ends->local, sizeof(other.remote));
+	inet_ends_other(ends, &other);
 	for (size_t i = chains_first(&all->by_ends, hash_of(&other)); i; i = chains_next(&all->by_ends, i)) {
 		const struct socket_end *end = &all->data[i - 1];
 

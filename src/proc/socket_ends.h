@@ -19,6 +19,9 @@ struct inet_ends {
 void inet_ends_of(const struct diag_socket *socket, struct inet_ends *out);
 bool inet_ends_are_of_ipv4(const struct inet_ends *ends);
 
+/* As the socket at the other end has them. */
+void inet_ends_other(const struct inet_ends *ends, struct inet_ends *out);
+
 /* Both ends are on this machine, as far as addresses tell. */
 bool inet_ends_are_here(const struct inet_ends *ends);
 

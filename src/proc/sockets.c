@@ -145,6 +145,23 @@ struct wanted_socket *wanted_sockets_add(struct wanted_sockets *wanted, uint64_t
 	return &wanted->data[*slot];
 }
 
+/* The kernel does not list those that have neither been connected nor listen. */
+bool wanted_sockets_tell(struct wanted_sockets *wanted, int fd, const struct diag_socket *s, uint64_t net, struct arena *arena)
+{
+	const char *tcp = find_protocol("TCP")->name;
+	struct wanted_socket *w = wanted_sockets_add(wanted, s->inode, fd);
+
+	if (!w)
+		return false;
+	w->found = true;
+	w->net = net;
+	w->facts.protocol = tcp;
+	if (s->state == TCP_CLOSE)
+		return true;
+	inet_ends_of(s, &w->ends);
+	return socket_describe(s, tcp, arena, &w->facts);
+}
+
 const struct wanted_socket *wanted_sockets_find(const struct wanted_sockets *wanted, uint64_t inode)
 {
 	const uint64_t *slot = u64map_find(&wanted->by_inode, inode);
@@ -170,6 +187,7 @@ struct finding {
 	uint64_t exact;	     /* the inode that was found */
 	bool connects;  /* it is asked for one that is not connected yet */
 	bool names_peers;    /* what is looked for are these names */
+	bool only_ports;     /* of TCP: only who listens */
 	bool no_memory;
 };
 
@@ -248,20 +266,21 @@ static int ask(struct sockets *sockets, const void *body, size_t len, bool all, 
 	return rc;
 }
 
-static uint32_t states_of(const struct wanted_sockets *wanted)
+static uint32_t states_of(const struct finding *f)
 {
+	const struct wanted_sockets *wanted = f->wanted;
 	bool only_listening = true;
 
-	for (size_t i = 0; !wanted->only_listening && i < wanted->len; i++)
+	for (size_t i = 0; !f->only_ports && !wanted->only_listening && i < wanted->len; i++)
 		only_listening &= wanted->data[i].found || wanted->data[i].listens;
-	return wanted->only_listening || only_listening ? 1 << TCP_LISTEN : ALL_STATES;
+	return only_listening ? 1 << TCP_LISTEN : ALL_STATES;
 }
 
 static int ask_inet(struct finding *f)
 {
 	struct inet_diag_req_v2 request = {.sdiag_family = f->protocol->family, .sdiag_protocol = f->protocol->number};
 
-	request.idiag_states = f->protocol->number == IPPROTO_TCP ? states_of(f->wanted) : ~0u;
+	request.idiag_states = f->protocol->number == IPPROTO_TCP ? states_of(f) : ~0u;
 	f->all_states = request.idiag_states == ALL_STATES;
 	return ask(f->sockets, &request, sizeof(request), true, found, f);
 }
@@ -354,7 +373,7 @@ static void find_other_ends(struct finding *f)
 		    !inet_ends_are_here(&w->ends))
 			continue;
 		f->connects = w->facts.state && strcmp(w->facts.state, "connecting") == 0;
-		if (!f->connects && socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer))
+		if (!f->connects && (socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer) || w->net))
 			continue;
 		if (f->sockets->diag < 0 || (!f->connects && f->all_states && !inet_ends_are_of_ipv4(&w->ends)) || asked == MOST_EXACT)
 			continue;
@@ -367,9 +386,7 @@ static void find_accepted(struct finding *f)
 {
 	for (size_t i = 0; i < f->wanted->len; i++) {
 		struct descriptor_socket *s = &f->wanted->data[i].facts;
-		const char *port = s->protocol == f->protocol->name && s->remote && s->local ? strrchr(s->local, ':') : NULL;
-
-		s->accepted |= port && u64map_find(&f->ports, strtoul(port + 1, NULL, 10));
+		s->accepted |= s->protocol == f->protocol->name && s->remote && u64map_find(&f->ports, f->wanted->data[i].ends.local_port);
 	}
 }
 
@@ -453,6 +470,25 @@ static void find_listening(struct finding *f)
 	}
 }
 
+static bool was_told(const struct wanted_sockets *wanted)
+{
+	for (size_t i = 0; i < wanted->len; i++)
+		if (wanted->data[i].net)
+			return true;
+	return false;
+}
+
+/* For sockets that were told of: which of them were accepted, and whom those connect to that are not connected yet. */
+static void find_ports(struct finding *f, uint64_t done)
+{
+	f->only_ports = true;
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+		f->protocol = &protocols[i];
+		if (protocols[i].number == IPPROTO_TCP && !(done >> i & 1))
+			find_of_protocol(f);
+	}
+}
+
 /* Who is to be connected to. */
 struct listener_search {
 	const char *name;
@@ -512,6 +548,8 @@ int sockets_find(struct sockets *sockets, struct wanted_sockets *wanted, const s
 		done |= UINT64_C(1) << (f.protocol - protocols); /* what was not found by then is of another namespace, or gone */
 		find_of_protocol(&f);
 	}
+	if (was_told(wanted))
+		find_ports(&f, done);
 	socket_ends_deinit(&f.ends);
 	u64map_deinit(&f.peers);
 	u64map_deinit(&f.ports);

@@ -41,6 +41,7 @@ struct wanted_socket {
 	bool wants_peer;    /* who has the other end is of interest */
 	bool found, tried;
 	struct inet_ends ends; /* of IP */
+	uint64_t net; /* of one that was known before: its network namespace, as the kernel has it */
 	struct descriptor_socket facts;
 };
 
@@ -52,6 +53,8 @@ struct wanted_sockets {
 
 /* Each inode is there once. NULL when memory is exhausted; good until the next one. */
 struct wanted_socket *wanted_sockets_add(struct wanted_sockets *wanted, uint64_t inode, int fd);
+/* Tells what a socket of TCP is: all but which one is at the other end, which is searched for only where none is there yet. False when memory is exhausted. */
+bool wanted_sockets_tell(struct wanted_sockets *wanted, int fd, const struct diag_socket *socket, uint64_t net, struct arena *arena);
 const struct wanted_socket *wanted_sockets_find(const struct wanted_sockets *wanted, uint64_t inode); /* NULL: it is not there */
 void wanted_sockets_deinit(struct wanted_sockets *wanted);
 

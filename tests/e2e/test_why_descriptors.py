@@ -437,7 +437,14 @@ def waits_of_all(t, source):
 
 def without_doubt(wait):
     on = wait["descriptor"]
-    return {**wait, "peers_known": None, "descriptor": {**on, "peers_known": None}}
+    return {**wait, "peers_known": None, "descriptor": on and {**on, "peers_known": None}}
+
+
+def assert_same(by_bpf, by_proc):
+    if sees_the_first():
+        assert by_bpf == by_proc
+    else:  # so that /proc cannot tell whether somebody else has it
+        assert without_doubt(by_bpf) == without_doubt(by_proc)
 
 
 @pytest.mark.arch
@@ -456,12 +463,27 @@ def test_sources_tell_the_same(target, bpf_files, tmp_path):
     kinds = [wait["descriptor"]["kind"] for wait in by_bpf.values()]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {"pipe": 21, "fifo": 20, "socket": 80, "eventfd": 20}
     for tid, wait in by_bpf.items():
-        if sees_the_first():
-            assert wait == by_proc[tid]
-        else:  # so that /proc cannot tell whether somebody else has it
-            assert without_doubt(wait) == without_doubt(by_proc[tid])
+        assert_same(wait, by_proc[tid])
         if wait["descriptor"]["kind"] != "eventfd" and tid != t.pid:
             assert (t.tids["child"], "partner") in peers(wait)
+
+
+@pytest.mark.arch
+def test_sockets_tell_the_same(target, bpf_files):
+    """What is known of sockets of TCP by BPF, which the kernel's list of all sockets tells, too."""
+    t = target("descriptors", "servers-many").settle()
+    by_bpf, tried = waits_of_all(t, "--source=bpf")
+    assert "over open files shows" in tried
+    by_proc, _ = waits_of_all(t, "--source=proc")
+    assert by_bpf.keys() == by_proc.keys() and len(by_bpf) == 144
+    for tid, wait in by_bpf.items():
+        assert_same(wait, by_proc[tid])
+    in_set = {d["socket"]["state"]: d["socket"] for d in by_bpf["poller"]["set"]["descriptors"] if d["socket"]["protocol"] == "tcp"}
+    assert in_set.keys() == {"established", "listening"} and in_set["established"]["unread"] == 7
+    assert socket(by_bpf[t.tids["acceptor"]])["state"] == "listening"
+    assert socket(by_bpf[t.tids["waiter"]])["state"] == "connecting" and peers(by_bpf[t.tids["waiter"]]) == [(t.pid, "descriptors")]
+    texts = [re.sub(r"stakeout: .*", "", run("why", source, t.pid).out) for source in ("--source=bpf", "--source=proc")]
+    assert all(re.search(r"^140 threads read tcp sockets of clients of \[::1\]:\d+: ", text, re.M) for text in texts), texts
 
 
 def test_servers(target):

@@ -909,6 +909,46 @@ static void crowd(void)
 		usleep(1000);
 }
 
+static int accepted_from;
+
+static void accept_more(void)
+{
+	target_arrived();
+	accept(accepted_from, NULL, NULL);
+	target_die("accept");
+}
+
+/* More than are looked at one by one: of all kinds of sockets of TCP. */
+static void servers_many(void)
+{
+	enum { SERVERS = 140, UNREAD = 7 };
+	pthread_t thread;
+
+	accepted_from = listening(AF_INET6, SERVERS, &where, &where_len);
+	for (int i = 0; i < SERVERS; i++) {
+		int client = socket(AF_INET6, SOCK_STREAM, 0), fd;
+
+		check(connect(client, (struct sockaddr *)&where, where_len), "connect");
+		fd = accept(accepted_from, NULL, NULL);
+		check(fd, "accept");
+		if (pthread_create(&thread, NULL, read_one, (void *)(intptr_t)fd))
+			target_die("pthread_create");
+	}
+	while (atomic_load(&in_crowd) < SERVERS)
+		usleep(1000);
+	target_start("acceptor", accept_more);
+	connect_ends(AF_INET);
+	check((int)write(fds[1], "unread!", UNREAD), "write");
+	add_polled(fds[0]);
+	add_polled(socket(AF_INET, SOCK_DGRAM, 0));
+	add_polled(listening(AF_INET, 5, &where, &where_len));
+	if (pthread_create(&thread, NULL, poll_all, NULL))
+		target_die("pthread_create");
+	while (atomic_load(&in_crowd) < SERVERS + 1)
+		usleep(1000);
+	fill_queue(AF_INET);
+}
+
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int locked;
 
@@ -1312,6 +1352,7 @@ static const struct {
 	{"inotify", read_inotify},	{"terminal", read_terminal},  {"poll-tcp", poll_tcp},
 	{"poll-pidfd", poll_pidfd},	{"poll-two", poll_two},	      {"select-two", select_two},
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
+	{"servers-many", servers_many},
 	{"crowd", crowd},
 	{"file-pread-later", file_pread_later}, {"file-preadv2-later", file_preadv2_later},
 	{"own-read", own_read},		{"own-epoll", own_epoll},     {"own-poll", own_poll},

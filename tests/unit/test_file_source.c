@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/arena.h"
 #include "capture/file_source.h"
 #include "capture/take.h"
 #include "proc/holders.h"
+#include "proc/sockets.h"
 
 /* In place of kernel/open_files.c: it shows the records that it is given. */
 struct open_files {
@@ -19,6 +22,8 @@ struct open_files {
 	bool any_fifo;
 	uint64_t wanted[8];
 	size_t nwanted;
+	uint32_t ports[8];
+	size_t nports;
 };
 
 static struct open_files fake;
@@ -42,6 +47,12 @@ void open_files_want(struct open_files *files, uint64_t number)
 	files->wanted[files->nwanted++] = number;
 }
 
+void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
+{
+	assert_true(files->nports < 8);
+	files->ports[files->nports++] = file_ports(local_port, remote_port);
+}
+
 int open_files_of(struct open_files *files, pid_t pid, struct err *err)
 {
 	return 0;
@@ -55,7 +66,24 @@ int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
 
 const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
 {
-	return *pos < files->n ? &files->records[(*pos)++] : NULL;
+	const struct file_record *record = *pos < files->n ? &files->records[*pos] : NULL;
+
+	*pos += record && record->kind == FILE_TCP ? 2 : 1;
+	return record;
+}
+
+enum { HERE = 1, THERE = 2, NET = 0x1000, OTHER_NET = 0x2000 };
+
+/* A connection between 127.0.0.1 and .2, as one of its ends has it. What tells of that is in the place of another record. */
+static void put_tcp(struct file_record *out, uint32_t tgid, uint64_t inode, const uint16_t ports[2], uint64_t net)
+{
+	const bool is_here = ports[0] < ports[1];
+	struct file_tcp tcp = {.family = AF_INET, .state = TCP_ESTABLISHED, .local_port = ports[0], .remote_port = ports[1], .net = net,
+			       .local = {127, 0, 0, is_here ? HERE : THERE}, .remote = {127, 0, 0, is_here ? THERE : HERE}, .unread = 6, .unsent = 7};
+
+	_Static_assert(sizeof(tcp) <= sizeof(*out), "it has room there");
+	out[0] = (struct file_record){.tgid = tgid, .fd = 5, .kind = FILE_TCP, .inode = inode, .mode = FILE_READS | FILE_WRITES, .comm = "tcp"};
+	memcpy(&out[1], &tcp, sizeof(tcp));
 }
 
 static void test_when_it_is_used(void **state)
@@ -180,6 +208,69 @@ static void test_failure(void **state)
 	assert_int_equal(thing.holders.len, 0);
 }
 
+/* All that is known of a socket, but for the other end; and that, by what is known. */
+static void test_connections(void **state)
+{
+	struct arena *arena = arena_create();
+	struct wanted_sockets wanted = {0};
+	struct file_source source = {0};
+	struct file_record records[10];
+	struct held things[2] = {{.kind = DESCRIPTOR_SOCKET, .pid = 7, .fd = 5}, {.kind = DESCRIPTOR_SOCKET, .pid = 7, .fd = 6}};
+	struct wanted_socket *w;
+
+	put_tcp(records, 7, 60, (const uint16_t[]){1000, 2000}, NET);
+	assert_true(file_source_tell(records, &wanted, arena));
+	w = &wanted.data[0];
+	assert_true(w->found && w->inode == 60 && w->fd == 5 && w->net == NET);
+	assert_string_equal(w->facts.protocol, "tcp");
+	assert_string_equal(w->facts.state, "established");
+	assert_string_equal(w->facts.local, "127.0.0.1:1000");
+	assert_string_equal(w->facts.remote, "127.0.0.2:2000");
+	assert_true(w->facts.unread == 6 && w->facts.unsent == 7 && !w->facts.listening);
+	assert_true(file_source_keep_far(&source, w)); /* nobody wants to know */
+	assert_null(file_source_far(&source, 60));
+	w->wants_peer = true;
+	assert_true(file_source_keep_far(&source, w) && file_source_keep_far(&source, w));
+	things[0].far = file_source_far(&source, 60);
+	assert_non_null(things[0].far);
+
+	put_tcp(records, 7, 61, (const uint16_t[]){1001, 2000}, NET);
+	assert_true(file_source_tell(records, &wanted, arena));
+	w = &wanted.data[1];
+	w->wants_peer = true;
+	assert_true(file_source_keep_far(&source, w));
+	things[1].far = file_source_far(&source, 61);
+	things[0].far = file_source_far(&source, 60);
+
+	put_tcp(records, 7, 62, (const uint16_t[]){0, 0}, NET); /* neither connected nor listening: as where the kernel lists all sockets */
+	((struct file_tcp *)&records[1])->state = TCP_CLOSE;
+	assert_true(file_source_tell(records, &wanted, arena));
+	assert_true(wanted.data[2].found && !wanted.data[2].facts.state && !wanted.data[2].facts.local);
+	assert_string_equal(wanted.data[2].facts.protocol, "tcp");
+
+	put_tcp(records, 9, 70, (const uint16_t[]){2000, 1000}, NET);
+	put_tcp(records + 2, 8, 70, (const uint16_t[]){2000, 1000}, NET);
+	put_tcp(records + 4, 6, 71, (const uint16_t[]){2000, 1000}, OTHER_NET);
+	put_tcp(records + 6, 6, 72, (const uint16_t[]){2000, 1001}, NET);
+	put_tcp(records + 8, 6, 73, (const uint16_t[]){2000, 1001}, NET); /* on another interface */
+	fake = (struct open_files){.records = records, .n = 10};
+	assert_int_equal(file_source_holders(&fake, things, 2), 0);
+	assert_int_equal(fake.nwanted, 0);
+	assert_int_equal(fake.nports, 2);
+	assert_int_equal(fake.ports[0], file_ports(2000, 1000));
+	assert_int_equal(things[0].inode, 70);
+	assert_int_equal(things[0].holders.len, 2);
+	assert_holder(&things[0], 0, 8, "tcp", true, true);
+	assert_holder(&things[0], 1, 9, "tcp", true, true);
+	assert_int_equal(things[1].inode, 0);
+	assert_int_equal(things[1].holders.len, 0);
+	for (size_t i = 0; i < 2; i++)
+		vec_deinit(&things[i].holders);
+	file_source_deinit(&source);
+	wanted_sockets_deinit(&wanted);
+	arena_destroy(arena);
+}
+
 static void test_descriptors(void **state)
 {
 	struct arena *arena = arena_create();
@@ -213,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_holders),
 		cmocka_unit_test(test_things_in_one_place),
 		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_connections),
 		cmocka_unit_test(test_descriptors),
 	};
 
