@@ -32,7 +32,7 @@ enum file_kind {
 	FILE_PIPE = 1, /* in a pass over all processes a fifo, too */
 	FILE_SOCKET = 2,
 	FILE_EVENTFD = 3,
-	FILE_TCP = 4, /* in a pass over all processes only with any_tcp; a struct file_tcp follows */
+	FILE_TCP = 4, /* only if the loader wants it, and in a pass over all processes with any_tcp; a struct file_tcp follows */
 };
 
 enum file_mode { FILE_READS = 1, FILE_WRITES = 2 }; /* as the kernel has them */
@@ -57,7 +57,7 @@ struct file_tcp {
 	__u8 family, state;
 	__u16 none;
 	__u32 unread, unsent; /* bytes; of one that listens, connections that wait, and how many of these there may be */
-	__u64 net; /* its network namespace */
+	__u64 net; /* where its network namespace is */
 };
 
 /* What is wanted of a connection within the machine; not the same for its two ends. */

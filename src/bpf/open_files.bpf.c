@@ -14,6 +14,9 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/* Set by the loader: sockets of TCP are told of. Else the kernel need not check that part. */
+const volatile __u32 tells_tcp;
+
 struct file_pass pass; /* set by the reader before each */
 
 /* There is only one reader. */
@@ -78,20 +81,27 @@ static __u32 is_eventfd(const struct dentry *dentry)
 	return name.first == all.first && name.rest == all.rest && BPF_CORE_READ(dentry, d_parent) == dentry;
 }
 
-enum { OF_IPV4 = 2, OF_IPV6 = 10, OF_TCP = 6, LISTENS = 10 };
+enum { OF_IPV4 = 2, OF_IPV6 = 10, OF_TCP = 6, STREAM = 1, LISTENS = 10 };
 
 static void take_addresses(const struct sock_common *sk)
 {
 	__u32 *local = (__u32 *)shown.tcp.local, *remote = (__u32 *)shown.tcp.remote;
 
-	__builtin_memset(shown.tcp.local, 0, sizeof(shown.tcp.local) + sizeof(shown.tcp.remote));
+	__builtin_memset(shown.tcp.local, 0, sizeof(shown.tcp.local));
+	__builtin_memset(shown.tcp.remote, 0, sizeof(shown.tcp.remote));
 	if (shown.tcp.family == OF_IPV4) {
 		local[0] = sk->skc_rcv_saddr;
 		remote[0] = sk->skc_daddr;
-	} else {
+	} else if (bpf_core_field_exists(sk->skc_v6_daddr)) {
 		bpf_probe_read_kernel(local, sizeof(shown.tcp.local), &sk->skc_v6_rcv_saddr);
 		bpf_probe_read_kernel(remote, sizeof(shown.tcp.remote), &sk->skc_v6_daddr);
 	}
+}
+
+/* Bytes between two places of a stream, which are read at two moments. */
+static __u32 between(__u32 first, __u32 last)
+{
+	return (__s32)(last - first) > 0 ? last - first : 0;
 }
 
 /*
@@ -102,6 +112,7 @@ static void take_queues(const struct sock *sk)
 {
 	const struct tcp6_sock *tcp = (const void *)bpf_skc_to_tcp_sock((void *)sk);
 
+	shown.tcp.unread = shown.tcp.unsent = 0;
 	if (!tcp)
 		return;
 	if (shown.tcp.state == LISTENS) {
@@ -109,10 +120,8 @@ static void take_queues(const struct sock *sk)
 		shown.tcp.unsent = sk->sk_max_ack_backlog;
 		return;
 	}
-	shown.tcp.unread = tcp->tcp.rcv_nxt - tcp->tcp.copied_seq;
-	if ((__s32)shown.tcp.unread < 0) /* read at two moments */
-		shown.tcp.unread = 0;
-	shown.tcp.unsent = tcp->tcp.write_seq - tcp->tcp.snd_una;
+	shown.tcp.unread = between(tcp->tcp.copied_seq, tcp->tcp.rcv_nxt);
+	shown.tcp.unsent = between(tcp->tcp.snd_una, tcp->tcp.write_seq);
 }
 
 /* A socket of TCP, if it is one; in a pass over all processes only the other end of a connection, which is known by its ports. */
@@ -122,7 +131,7 @@ static void take_tcp(struct file *file)
 	struct sock *sk = socket ? socket->sk : 0;
 
 	if (!sk || !bpf_core_field_exists(((struct tcp6_sock *)0)->tcp.rcv_nxt) || !bpf_core_field_exists(sk->__sk_common.skc_net.net))
-		return; /* or a kernel without IPv6, or without namespaces */
+		return; /* or a kernel without that type, or without namespaces */
 	shown.tcp.family = (__u8)sk->__sk_common.skc_family;
 	if (shown.tcp.family != OF_IPV4 && shown.tcp.family != OF_IPV6)
 		return;
@@ -130,7 +139,7 @@ static void take_tcp(struct file *file)
 	shown.tcp.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	if (!pass.target_tid && !is_wanted(file_ports(shown.tcp.local_port, shown.tcp.remote_port)))
 		return;
-	if (sk->sk_protocol != OF_TCP) /* last: it is elsewhere in memory */
+	if (sk->sk_protocol != OF_TCP || sk->sk_type != STREAM) /* last: they are elsewhere in memory */
 		return;
 	record.kind = FILE_TCP;
 	shown.tcp.state = sk->__sk_common.skc_state;
@@ -172,7 +181,7 @@ static __u32 take_file(struct file *file)
 	record.count = 0;
 	if (pass.target_tid)
 		take_kind(file);
-	if (record.kind == FILE_SOCKET && (pass.target_tid || pass.any_tcp))
+	if (tells_tcp && record.kind == FILE_SOCKET && (pass.target_tid || pass.any_tcp))
 		take_tcp(file);
 	return record.kind && (pass.target_tid || (record.kind == FILE_PIPE && pass.any_fifo) || record.kind == FILE_TCP || is_wanted(record.inode));
 }

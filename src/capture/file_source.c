@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/debug.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "capture/take.h"
@@ -26,8 +27,21 @@ struct open_files *file_source_get(struct file_source *source, const struct capt
 
 	if (source->files || source->refused)
 		return source->files;
-	source->refused = !file_source_may_be_bpf(capture) || open_files_create(&why, &source->files) < 0;
+	source->refused = !file_source_may_be_bpf(capture) || open_files_create(file_source_tells_tcp(source, capture), &why, &source->files) < 0;
 	return source->files;
+}
+
+/* To load that takes as long as the kernel takes to list so many. */
+bool file_source_tells_tcp(struct file_source *source, const struct capture *capture)
+{
+	enum { MANY = 4096 };
+
+	if (!source->counted)
+		source->tells_tcp = file_source_may_be_bpf(capture) && sockets_count_tcp() > MANY;
+	if (!source->counted && source->tells_tcp)
+		debug_say(0, "sockets of TCP are told of by BPF, if that can be had");
+	source->counted = true;
+	return source->tells_tcp && !source->refused;
 }
 
 void file_source_deinit(struct file_source *source)
@@ -283,10 +297,11 @@ int file_source_holders(struct open_files *files, struct held *things, size_t n)
 		rc = -ENOMEM;
 	if (rc == 0 && (!newest || process_newest() != newest))
 		rc = look_again(&s, files, any_fifo);
-	for (size_t i = 0; rc == 0 && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (things[i].far && things[i].inode == SEVERAL)
 			things[i].inode = 0;
-		holders_judge(&things[i].holders, true);
+		if (rc == 0)
+			holders_judge(&things[i].holders, true);
 	}
 	u64map_deinit(&s.sockets);
 	u64map_deinit(&s.far);

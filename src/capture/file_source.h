@@ -22,6 +22,7 @@ struct wanted_sockets;
 struct file_source {
 	struct open_files *files;
 	bool refused;
+	bool counted, tells_tcp; /* what sockets of TCP are, since there are so many on the machine that the kernel's list of them is long */
 	VEC(struct tcp_ends) far; /* of sockets that it told of: the other ends, */
 	struct u64map far_of;	  /* by the inodes of these sockets */
 };
@@ -31,6 +32,7 @@ bool file_source_may_be_bpf(const struct capture *capture);
 
 /* NULL: it cannot be had, or is not to be used; /proc tells the same. */
 struct open_files *file_source_get(struct file_source *source, const struct capture *capture);
+bool file_source_tells_tcp(struct file_source *source, const struct capture *capture);
 void file_source_deinit(struct file_source *source);
 
 /* Who has these things, as holders_find() tells it; but a process is hidden from nobody here. 0 or -errno: then nothing was found. */

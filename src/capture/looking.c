@@ -25,6 +25,7 @@ void looking_deinit(struct looking *l)
 		descriptors_close(&l->dirs);
 	u64map_deinit(&l->known);
 	vec_deinit(&l->seen);
+	vec_deinit(&l->told);
 	vec_deinit(&l->epolls);
 	wanted_sockets_deinit(&l->wanted);
 	wanted_sockets_deinit(&l->listening);
@@ -93,12 +94,17 @@ static bool are_few(const int *fds, size_t n)
 	return few;
 }
 
+/* Whose table it is. */
+static pid_t table_owner(const struct looking *l)
+{
+	return l->tid ? l->tid : l->besides->capture->target->process.mm_tid; /* the main thread may have ended */
+}
+
 /* What is not shown is looked at in /proc when it is asked for. */
 int looking_ahead(struct looking *l, const int *fds, size_t n)
 {
 	const struct file_record *record;
 	struct open_files *files;
-	pid_t tid = l->tid ? l->tid : l->besides->capture->target->process.mm_tid; /* the main thread may have ended */
 	struct err why;
 	size_t pos = 0;
 
@@ -108,8 +114,9 @@ int looking_ahead(struct looking *l, const int *fds, size_t n)
 	for (size_t i = 0; files && i < n; i++)
 		if (fds[i] >= 0)
 			open_files_want(files, (uint64_t)fds[i]);
-	if (!files || open_files_of(files, tid, &why) < 0)
+	if (!files || open_files_of(files, table_owner(l), &why) < 0)
 		return 0;
+	l->looked_ahead = true;
 	if (!u64map_reserve(&l->known, n) || !u64map_reserve(&l->wanted.by_inode, n))
 		return -ENOMEM;
 	while ((record = open_files_next(files, &pos))) {
@@ -122,7 +129,7 @@ int looking_ahead(struct looking *l, const int *fds, size_t n)
 		*slot = created ? l->seen.len : *slot;
 		if (created && !vec_push(&l->seen, d))
 			return -ENOMEM;
-		if (record->kind == FILE_TCP && !file_source_tell(record, &l->wanted, l->snap->arena))
+		if (record->kind == FILE_TCP && !vec_push(&l->told, ((struct told_socket){.file = *record, .tcp = *file_tcp_of(record)})))
 			return -ENOMEM;
 	}
 	return 0;
@@ -334,14 +341,53 @@ static void open_sockets(struct looking *l)
 		notes_add(&l->snap->notes, "what the sockets are that threads wait for cannot be told: neither SOCK_DIAG nor /proc/PID/net can be used");
 }
 
+static int tell_socket(struct looking *l, const struct file_record *record)
+{
+	const struct wanted_socket *wanted = record->kind == FILE_TCP ? wanted_sockets_find(&l->wanted, record->inode) : NULL;
+
+	return !wanted || wanted->found || file_source_tell(record, &l->wanted, l->snap->arena) ? 0 : -ENOMEM;
+}
+
+static bool wants_more(const struct looking *l)
+{
+	for (size_t i = 0; i < l->wanted.len; i++)
+		if (!l->wanted.data[i].found && !l->wanted.data[i].listens)
+			return true;
+	return false;
+}
+
+/* Those that were looked at one by one, by BPF if it tells of sockets. Of those that it does not tell of the kernel is asked. */
+static int tell_sockets(struct looking *l)
+{
+	struct file_source *source = l->source;
+	const bool tells = !l->looked_ahead && wants_more(l) && file_source_tells_tcp(source, l->besides->capture);
+	struct open_files *files = tells ? file_source_get(source, l->besides->capture) : NULL;
+	const struct file_record *record;
+	struct err why;
+	size_t pos = 0;
+	int rc = 0;
+
+	for (size_t i = 0; files && i < l->wanted.len; i++)
+		open_files_want(files, (uint64_t)l->wanted.data[i].fd);
+	if (!files || open_files_of(files, table_owner(l), &why) < 0)
+		return 0;
+	while (rc == 0 && (record = open_files_next(files, &pos)))
+		rc = tell_socket(l, record);
+	return rc;
+}
+
 int looking_find_sockets(struct looking *l)
 {
 	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < l->told.len; i++)
+		rc = tell_socket(l, &l->told.data[i].file);
+	if (rc == 0)
+		rc = tell_sockets(l);
 	if (l->wanted.len || l->listening.len)
 		open_sockets(l);
 	l->listening.only_listening = true;
-	if (l->wanted.len)
+	if (rc == 0 && l->wanted.len)
 		rc = sockets_find(l->sockets, &l->wanted, &l->dirs, l->snap->arena);
 	if (rc == 0 && l->listening.len)
 		rc = sockets_find(l->sockets, &l->listening, &l->dirs, l->snap->arena);

@@ -27,6 +27,11 @@ struct crowd {
 	size_t len;
 };
 
+struct told_socket {
+	struct file_record file;
+	struct file_tcp tcp; /* right behind it, see file_tcp_of() */
+};
+
 struct looking {
 	struct besides *besides;
 	struct snapshot *snap;
@@ -39,6 +44,8 @@ struct looking {
 	struct u64map known; /* by number, in `seen` */
 	struct descriptors_seen seen;
 	VEC(struct epoll_seen) epolls;
+	bool looked_ahead; /* many were looked at by BPF, */
+	VEC(struct told_socket) told; /* which may have told what sockets are */
 	struct wanted_sockets wanted;
 	struct wanted_sockets listening; /* of crowds */
 	VEC(struct crowd) crowds;

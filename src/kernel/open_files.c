@@ -21,7 +21,7 @@ struct open_files {
 
 DEFINE_CLEANUP(open_files, struct open_files *, open_files_destroy)
 
-int open_files_create(struct err *err, struct open_files **out)
+int open_files_create(bool tells_tcp, struct err *err, struct open_files **out)
 {
 	_cleanup_(cleanup_open_files) struct open_files *files = calloc(1, sizeof(*files));
 	int rc;
@@ -33,6 +33,7 @@ int open_files_create(struct err *err, struct open_files **out)
 	files->light = open_files_light__open();
 	if (!files->light)
 		return err_set(err, ENOMEM, "out of memory");
+	files->light->rodata->tells_tcp = tells_tcp;
 	rc = open_files_light__load(files->light);
 	debug_say(rc, "the kernel loads the BPF iterator over open files by itself");
 	if (rc < 0)
@@ -87,8 +88,11 @@ static int run(struct open_files *files, pid_t tid, bool any_fifo, struct err *e
 	_cleanup_close_ int link = attach(files, tid);
 	int rc;
 
-	if (link < 0)
-		return loading_explain(err, errno, "attaching the BPF iterator over open files", NULL);
+	if (link < 0) {
+		rc = loading_explain(err, errno, "attaching the BPF iterator over open files", NULL);
+		memset(pass, 0, sizeof(*pass));
+		return rc;
+	}
 	pass->target_tid = (__u32)tid;
 	pass->any_fifo = any_fifo;
 	rc = loading_read_iterator(link, &files->words, err);
@@ -125,7 +129,7 @@ const struct file_record *open_files_next(const struct open_files *files, size_t
 
 #else
 
-int open_files_create(struct err *err, struct open_files **out)
+int open_files_create(bool tells_tcp, struct err *err, struct open_files **out)
 {
 	return err_set(err, ENOTSUP, "built without BPF");
 }

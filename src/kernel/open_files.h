@@ -14,10 +14,10 @@
 struct open_files;
 
 /*
- * The error message says what is missing. Only in the first pid namespace, and where the kernel loads it by itself (Linux 5.17): elsewhere /proc is
+ * `tells_tcp`: of sockets of TCP their records tell more, which takes longer to load. The error message says what is missing. Only in the first pid namespace, and where the kernel loads it by itself (Linux 5.17): elsewhere /proc is
  * as fast.
  */
-int open_files_create(struct err *err, struct open_files **out);
+int open_files_create(bool tells_tcp, struct err *err, struct open_files **out);
 void open_files_destroy(struct open_files *files);
 
 /* What the next pass is to show: numbers of descriptors for that over one thread, inodes for that over all. */

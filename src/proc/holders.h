@@ -25,7 +25,7 @@ struct holders {
 /* Where the socket at the other end of a connection is, as that has it. */
 struct tcp_ends {
 	struct inet_ends ends;
-	uint64_t net; /* the network namespace, as the kernel has it */
+	uint64_t net; /* where the kernel has its network namespace */
 };
 
 /* A pipe, a fifo or a socket, and all who have it. */
@@ -37,7 +37,7 @@ struct held {
 	pid_t pid;	  /* of a pipe or a fifo: who waits for it has it, */
 	int fd;		  /* by this descriptor, */
 	bool own_table;	  /* which is one of a thread that has a table for itself */
-	const struct tcp_ends *far; /* of a socket: the inode is not known, and found by these; NULL: it is known */
+	const struct tcp_ends *far; /* of a socket: by these the inode is found, too; NULL: it is known */
 	struct holders holders;
 };
 

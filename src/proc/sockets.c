@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -126,6 +127,18 @@ void sockets_close(struct sockets *sockets)
 {
 	cleanup_close(&sockets->diag);
 	cleanup_close(&sockets->net);
+}
+
+uint64_t sockets_count_tcp(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/net/sockstat", "re");
+	char line[256];
+	uint64_t n = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "TCP: inuse %*u orphan %*u tw %*u alloc %" SCNu64, &n) == 1)
+			break;
+	return n;
 }
 
 /* What is wanted */
@@ -335,8 +348,8 @@ static void name_peers(struct finding *f)
 	}
 }
 
-/* The one that has the same addresses in the other order, whichever family it is of. */
-static uint64_t ask_for_other_end(struct finding *f, const struct inet_ends *ends)
+/* Whichever family it is of. */
+static uint64_t ask_for_end(struct finding *f, const struct inet_ends *ends)
 {
 	const bool is_ipv4 = inet_ends_are_of_ipv4(ends);
 	const size_t skip = is_ipv4 ? 12 : 0;
@@ -344,16 +357,38 @@ static uint64_t ask_for_other_end(struct finding *f, const struct inet_ends *end
 		.sdiag_family = is_ipv4 ? AF_INET : AF_INET6,
 		.sdiag_protocol = f->protocol->number,
 		.idiag_states = ~0u,
-		.id = {.idiag_sport = htons(ends->remote_port),
-		       .idiag_dport = htons(ends->local_port),
+		.id = {.idiag_sport = htons(ends->local_port),
+		       .idiag_dport = htons(ends->remote_port),
 		       .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
 	};
 
-	memcpy(request.id.idiag_src, ends->remote + skip, sizeof(ends->remote) - skip);
-	memcpy(request.id.idiag_dst, ends->local + skip, sizeof(ends->local) - skip);
+	memcpy(request.id.idiag_src, ends->local + skip, sizeof(ends->local) - skip);
+	memcpy(request.id.idiag_dst, ends->remote + skip, sizeof(ends->remote) - skip);
 	f->exact = 0;
 	ask(f->sockets, &request, sizeof(request), false, found_exact, f);
 	return f->exact;
+}
+
+static uint64_t ask_for_other_end(struct finding *f, const struct inet_ends *ends)
+{
+	struct inet_ends other;
+
+	inet_ends_other(ends, &other);
+	return ask_for_end(f, &other);
+}
+
+/*
+ * A process may have sockets of other network namespaces than its own, which is the one that is asked. Of one that was told it is known where its is:
+ * if it is to be found here, that is here.
+ */
+static bool is_elsewhere(struct finding *f, const struct wanted_socket *w)
+{
+	enum { TRIES = 8 }; /* it may just be closed */
+	struct sockets *sockets = f->sockets;
+
+	if (w->net && !sockets->ns_place && sockets->diag >= 0 && w->ends.remote_port && sockets->tries++ < TRIES && ask_for_end(f, &w->ends) == w->inode)
+		sockets->ns_place = w->net;
+	return w->net && w->net != sockets->ns_place;
 }
 
 /*
@@ -373,7 +408,7 @@ static void find_other_ends(struct finding *f)
 		    !inet_ends_are_here(&w->ends))
 			continue;
 		f->connects = w->facts.state && strcmp(w->facts.state, "connecting") == 0;
-		if (!f->connects && (socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer) || w->net))
+		if (is_elsewhere(f, w) || (!f->connects && (f->only_ports || socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer) || w->net)))
 			continue;
 		if (f->sockets->diag < 0 || (!f->connects && f->all_states && !inet_ends_are_of_ipv4(&w->ends)) || asked == MOST_EXACT)
 			continue;
@@ -384,9 +419,11 @@ static void find_other_ends(struct finding *f)
 
 static void find_accepted(struct finding *f)
 {
+	f->connects = false;
 	for (size_t i = 0; i < f->wanted->len; i++) {
 		struct descriptor_socket *s = &f->wanted->data[i].facts;
-		s->accepted |= s->protocol == f->protocol->name && s->remote && u64map_find(&f->ports, f->wanted->data[i].ends.local_port);
+		s->accepted |= s->protocol == f->protocol->name && s->remote && !is_elsewhere(f, &f->wanted->data[i]) &&
+			       u64map_find(&f->ports, f->wanted->data[i].ends.local_port);
 	}
 }
 

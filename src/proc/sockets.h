@@ -21,7 +21,9 @@ enum { SOCKET_NAME_SIZE = 112 }; /* the longest name of a unix socket, in words 
  * namespace of the process that has them; where such a socket cannot be had there, /proc/PID/net is read, which tells less.
  */
 struct sockets {
-	uint64_t ns; /* inode of the network namespace */
+	uint64_t ns; /* inode of the network namespace, */
+	uint64_t ns_place; /* and where the kernel has it; 0: not known yet, */
+	unsigned tries; /* after so many searches */
 	int diag;    /* SOCK_DIAG, or -1 */
 	int net;     /* /proc/PID/net, for what that does not tell; or -1 */
 	uint32_t requests; /* that were sent: they are numbered */
@@ -34,6 +36,9 @@ int sockets_open(const struct process *process, struct sockets *out);
 void sockets_close(struct sockets *sockets);
 bool sockets_are_of(const struct sockets *sockets, const struct process *process); /* of its network namespace */
 
+/* How many sockets of TCP the machine has, in all namespaces: all are gone through to find one by its inode. 0: that is not known. */
+uint64_t sockets_count_tcp(void);
+
 struct wanted_socket {
 	uint64_t inode;
 	int fd;		    /* a descriptor of it */
@@ -41,7 +46,7 @@ struct wanted_socket {
 	bool wants_peer;    /* who has the other end is of interest */
 	bool found, tried;
 	struct inet_ends ends; /* of IP */
-	uint64_t net; /* of one that was known before: its network namespace, as the kernel has it */
+	uint64_t net; /* of one that was told: where the kernel has its network namespace; else 0 */
 	struct descriptor_socket facts;
 };
 

@@ -918,14 +918,35 @@ static void accept_more(void)
 	target_die("accept");
 }
 
-/* More than are looked at one by one: of all kinds of sockets of TCP. */
-static void servers_many(void)
+/* So many sockets that the kernel's list of them is long. */
+static bool connect_idle(void)
 {
-	enum { SERVERS = 140, UNREAD = 7 };
-	pthread_t thread;
+	enum { CONNECTIONS = 2100 };
+	int listener = listening(AF_INET, 64, &where, &where_len);
 
-	accepted_from = listening(AF_INET6, SERVERS, &where, &where_len);
-	for (int i = 0; i < SERVERS; i++) {
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){3 * CONNECTIONS, 3 * CONNECTIONS}) < 0)
+		return false;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		check(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&where, where_len), "connect");
+		check(accept(listener, NULL, NULL), "accept");
+	}
+	return true;
+}
+
+/* All kinds of sockets of TCP. */
+static void serve_all(int nservers)
+{
+	enum { UNREAD = 7 };
+	pthread_t thread;
+	int raw = socket(AF_INET, SOCK_RAW, IPPROTO_TCP); /* no connection of TCP, though it says so */
+
+	if (!connect_idle()) {
+		target_start("cannot", target_block);
+		return;
+	}
+
+	accepted_from = listening(AF_INET6, 64, &where, &where_len);
+	for (int i = 0; i < nservers; i++) {
 		int client = socket(AF_INET6, SOCK_STREAM, 0), fd;
 
 		check(connect(client, (struct sockaddr *)&where, where_len), "connect");
@@ -934,19 +955,40 @@ static void servers_many(void)
 		if (pthread_create(&thread, NULL, read_one, (void *)(intptr_t)fd))
 			target_die("pthread_create");
 	}
-	while (atomic_load(&in_crowd) < SERVERS)
+	while (atomic_load(&in_crowd) < nservers)
 		usleep(1000);
 	target_start("acceptor", accept_more);
 	connect_ends(AF_INET);
 	check((int)write(fds[1], "unread!", UNREAD), "write");
 	add_polled(fds[0]);
 	add_polled(socket(AF_INET, SOCK_DGRAM, 0));
+	if (raw >= 0) /* the user may */
+		add_polled(raw);
 	add_polled(listening(AF_INET, 5, &where, &where_len));
 	if (pthread_create(&thread, NULL, poll_all, NULL))
 		target_die("pthread_create");
-	while (atomic_load(&in_crowd) < SERVERS + 1)
+	while (atomic_load(&in_crowd) < nservers + 1)
 		usleep(1000);
 	fill_queue(AF_INET);
+}
+
+static void serve_few(void)
+{
+	serve_all(3);
+}
+
+/* The process goes to another network namespace, in which it has none of them. */
+static void serve_elsewhere(void)
+{
+	serve_all(3);
+	if (unshare(CLONE_NEWNET) < 0)
+		target_start("cannot", target_block);
+}
+
+/* More than are looked at one by one. */
+static void serve_many(void)
+{
+	serve_all(140);
 }
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -1352,7 +1394,7 @@ static const struct {
 	{"inotify", read_inotify},	{"terminal", read_terminal},  {"poll-tcp", poll_tcp},
 	{"poll-pidfd", poll_pidfd},	{"poll-two", poll_two},	      {"select-two", select_two},
 	{"epoll", epoll},		{"epoll-many", epoll_many},   {"servers", servers},
-	{"servers-many", servers_many},
+	{"serve-few", serve_few},     {"serve-many", serve_many}, {"serve-elsewhere", serve_elsewhere},
 	{"crowd", crowd},
 	{"file-pread-later", file_pread_later}, {"file-preadv2-later", file_preadv2_later},
 	{"own-read", own_read},		{"own-epoll", own_epoll},     {"own-poll", own_poll},

@@ -28,7 +28,7 @@ struct open_files {
 
 static struct open_files fake;
 
-int open_files_create(struct err *err, struct open_files **out)
+int open_files_create(bool tells_tcp, struct err *err, struct open_files **out)
 {
 	fake.created++;
 	if (fake.create_error)
