@@ -137,7 +137,7 @@ static void take_tcp(struct file *file)
 		return;
 	shown.tcp.local_port = sk->__sk_common.skc_num;
 	shown.tcp.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	if (!pass.target_tid && !is_wanted(file_ports(shown.tcp.local_port, shown.tcp.remote_port)))
+	if (!pass.target_tid && !(pass.any_tcp && is_wanted(file_ports(shown.tcp.local_port, shown.tcp.remote_port))))
 		return;
 	if (sk->sk_protocol != OF_TCP || sk->sk_type != STREAM) /* last: they are elsewhere in memory */
 		return;
@@ -151,12 +151,9 @@ static void take_tcp(struct file *file)
 /* Of one thread: a fifo has a path, which /proc tells. */
 static void take_kind(struct file *file)
 {
+	const struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	const struct eventfd_ctx *eventfd;
-	const struct dentry *dentry;
 
-	if (record.kind == FILE_SOCKET)
-		return;
-	dentry = BPF_CORE_READ(file, f_path.dentry);
 	if (record.kind == FILE_PIPE && BPF_CORE_READ(dentry, d_parent) != dentry)
 		record.kind = FILE_OTHER;
 	if (record.kind || !bpf_core_field_exists(struct eventfd_ctx, count) || !is_eventfd(dentry))
@@ -169,21 +166,21 @@ static void take_kind(struct file *file)
 /* True when it is to be shown. Of all that are not, as little as possible is read: that is what takes time. */
 static __u32 take_file(struct file *file)
 {
-	struct inode *inode = file->f_inode;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	__u32 type;
 
-	record.inode = BPF_CORE_READ_BITFIELD(inode, i_ino);
-	if (!pass.target_tid && !pass.any_fifo && !pass.any_tcp && !is_wanted(record.inode))
+	record.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
+	if (!pass.target_tid && !pass.any_fifo && !(tells_tcp && pass.any_tcp) && !is_wanted(record.inode))
 		return 0;
-	type = inode->i_mode & TYPE_OF_INODE;
+	type = BPF_CORE_READ_BITFIELD_PROBED(inode, i_mode) & TYPE_OF_INODE;
 	record.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
 	record.place = (__u64)inode;
 	record.count = 0;
 	if (pass.target_tid)
 		take_kind(file);
-	if (tells_tcp && record.kind == FILE_SOCKET && (pass.target_tid || pass.any_tcp))
+	if (tells_tcp && record.kind == FILE_SOCKET)
 		take_tcp(file);
-	return record.kind && (pass.target_tid || (record.kind == FILE_PIPE && pass.any_fifo) || record.kind == FILE_TCP || is_wanted(record.inode));
+	return record.kind && (record.kind == FILE_PIPE || record.kind == FILE_TCP || pass.target_tid || is_wanted(record.inode));
 }
 
 SEC("iter/task_file")
@@ -203,9 +200,6 @@ int dump_file(struct bpf_iter__task_file *ctx)
 	record.mode = file->f_mode & (FILE_READS | FILE_WRITES);
 	record.flags = file->f_flags;
 	__builtin_memcpy(record.comm, pass.comm, sizeof(record.comm));
-	if (record.kind == FILE_TCP)
-		bpf_seq_write(ctx->meta->seq, &shown, sizeof(shown));
-	else
-		bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	bpf_seq_write(ctx->meta->seq, &shown, tells_tcp && record.kind == FILE_TCP ? sizeof(shown) : sizeof(record));
 	return 0;
 }
