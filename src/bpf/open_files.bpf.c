@@ -25,8 +25,6 @@ static struct {
 	struct file_tcp tcp;
 } shown;
 
-#define record shown.file
-
 enum {
 	PF_KTHREAD = 0x00200000,
 	FMODE_LSEEK = 1 << 2,
@@ -141,7 +139,7 @@ static void take_tcp(struct file *file)
 		return;
 	if (sk->sk_protocol != OF_TCP || sk->sk_type != STREAM) /* last: they are elsewhere in memory */
 		return;
-	record.kind = FILE_TCP;
+	shown.file.kind = FILE_TCP;
 	shown.tcp.state = sk->__sk_common.skc_state;
 	shown.tcp.net = (__u64)sk->__sk_common.skc_net.net;
 	take_addresses(&sk->__sk_common);
@@ -154,13 +152,13 @@ static void take_kind(struct file *file)
 	const struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	const struct eventfd_ctx *eventfd;
 
-	if (record.kind == FILE_PIPE && BPF_CORE_READ(dentry, d_parent) != dentry)
-		record.kind = FILE_OTHER;
-	if (record.kind || !bpf_core_field_exists(struct eventfd_ctx, count) || !is_eventfd(dentry))
+	if (shown.file.kind == FILE_PIPE && BPF_CORE_READ(dentry, d_parent) != dentry)
+		shown.file.kind = FILE_OTHER;
+	if (shown.file.kind || !bpf_core_field_exists(struct eventfd_ctx, count) || !is_eventfd(dentry))
 		return;
 	eventfd = BPF_CORE_READ(file, private_data);
-	record.kind = FILE_EVENTFD;
-	record.count = BPF_CORE_READ(eventfd, count);
+	shown.file.kind = FILE_EVENTFD;
+	shown.file.count = BPF_CORE_READ(eventfd, count);
 }
 
 /* True when it is to be shown. Of all that are not, as little as possible is read: that is what takes time. */
@@ -169,18 +167,18 @@ static __u32 take_file(struct file *file)
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	__u32 type;
 
-	record.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
-	if (!pass.target_tid && !pass.any_fifo && !(tells_tcp && pass.any_tcp) && !is_wanted(record.inode))
+	shown.file.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
+	if (!pass.target_tid && !pass.any_fifo && !(tells_tcp && pass.any_tcp) && !is_wanted(shown.file.inode))
 		return 0;
 	type = BPF_CORE_READ_BITFIELD_PROBED(inode, i_mode) & TYPE_OF_INODE;
-	record.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
-	record.place = (__u64)inode;
-	record.count = 0;
+	shown.file.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
+	shown.file.place = (__u64)inode;
+	shown.file.count = 0;
 	if (pass.target_tid)
 		take_kind(file);
-	if (tells_tcp && record.kind == FILE_SOCKET)
+	if (tells_tcp && shown.file.kind == FILE_SOCKET)
 		take_tcp(file);
-	return record.kind && (record.kind == FILE_PIPE || record.kind == FILE_TCP || pass.target_tid || is_wanted(record.inode));
+	return shown.file.kind && (shown.file.kind == FILE_PIPE || shown.file.kind == FILE_TCP || pass.target_tid || is_wanted(shown.file.inode));
 }
 
 SEC("iter/task_file")
@@ -195,11 +193,11 @@ int dump_file(struct bpf_iter__task_file *ctx)
 		begin_thread(task);
 	if (!may_be_wanted(ctx->fd, file) || !take_file(file))
 		return 0;
-	record.tgid = pass.tgid;
-	record.fd = ctx->fd;
-	record.mode = file->f_mode & (FILE_READS | FILE_WRITES);
-	record.flags = file->f_flags;
-	__builtin_memcpy(record.comm, pass.comm, sizeof(record.comm));
-	bpf_seq_write(ctx->meta->seq, &shown, tells_tcp && record.kind == FILE_TCP ? sizeof(shown) : sizeof(record));
+	shown.file.tgid = pass.tgid;
+	shown.file.fd = ctx->fd;
+	shown.file.mode = file->f_mode & (FILE_READS | FILE_WRITES);
+	shown.file.flags = file->f_flags;
+	__builtin_memcpy(shown.file.comm, pass.comm, sizeof(shown.file.comm));
+	bpf_seq_write(ctx->meta->seq, &shown, tells_tcp && shown.file.kind == FILE_TCP ? sizeof(shown) : sizeof(shown.file));
 	return 0;
 }

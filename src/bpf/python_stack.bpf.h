@@ -21,12 +21,12 @@ static bool read_python(__u64 address, __u64 *out)
 /* A thread's number in the innermost of its pid namespaces, which is how it knows itself. */
 static __u32 own_number_of(struct task_struct *task)
 {
-	struct pid *pid = BPF_CORE_READ(task, thread_pid), *shifted; /* read so, an address can be calculated with */
+	const struct pid *pid = BPF_CORE_READ(task, thread_pid), *shifted; /* read so, an address can be calculated with */
 	__u32 depth = pid ? BPF_CORE_READ(pid, level) : 0;
 
 	if (!depth || depth > MAX_DEPTH)
 		return task->pid;
-	shifted = (void *)pid + depth * bpf_core_field_size(pid->numbers[0]);
+	shifted = shift(pid, depth);
 	return BPF_CORE_READ_BITFIELD_PROBED(shifted, numbers[0].nr);
 }
 

@@ -17,15 +17,16 @@ enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000, MAX_DEPTH = 32 /* of pi
 /* Set by the loader: its own pid namespace; 0: the first one, which has all processes. */
 const volatile __u32 ns_inum;
 
-/* The namespace that a number is of; `shifted` as below. */
-static struct pid_namespace *namespace_of(const struct pid *shifted)
-{
-	return BPF_CORE_READ(shifted, numbers[0].ns);
-}
-
+/* So that numbers[0] is that of the level. */
 static const struct pid *shift(const struct pid *pid, __u32 level)
 {
 	return (const void *)pid + level * bpf_core_field_size(pid->numbers[0]);
+}
+
+/* The namespace that numbers[0] is of. */
+static struct pid_namespace *namespace_of(const struct pid *shifted)
+{
+	return BPF_CORE_READ(shifted, numbers[0].ns);
 }
 
 #ifdef LOADER_IS_CURRENT
@@ -52,8 +53,8 @@ static __u32 is_loaders(const struct pid *shifted)
 /* A thread's number in the loader's pid namespace; 0 when it is not in it, or can no longer be told. */
 static __u32 number_of(struct task_struct *task)
 {
+	const struct pid *shifted;
 	struct pid *pid;
-	const struct pid *shifted; /* so that numbers[0] is that of level i */
 	__u32 depth;
 
 	if (!ns_inum)

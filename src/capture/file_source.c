@@ -103,7 +103,7 @@ const struct tcp_ends *file_source_far(const struct file_source *source, uint64_
 
 /* Holders */
 
-enum { SEVERAL = 1 }; /* sockets have these ends, on several interfaces: no inode of one */
+enum { SEVERAL = 1 }; /* in place of an inode: more than one socket has these ends, on several interfaces */
 
 struct search {
 	struct held *things;

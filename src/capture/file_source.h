@@ -5,10 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernel/open_files.h"
-
 #include "base/map.h"
 #include "base/vec.h"
+#include "kernel/open_files.h"
 
 struct arena;
 struct capture;

@@ -408,7 +408,9 @@ static void find_other_ends(struct finding *f)
 		    !inet_ends_are_here(&w->ends))
 			continue;
 		f->connects = w->facts.state && strcmp(w->facts.state, "connecting") == 0;
-		if (is_elsewhere(f, w) || (!f->connects && (f->only_ports || socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer) || w->net)))
+		if (f->connects ? is_elsewhere(f, w) : w->net || f->only_ports) /* told: it is found with those who have it */
+			continue;
+		if (!f->connects && socket_ends_find_other(&f->ends, &w->ends, &w->facts.peer))
 			continue;
 		if (f->sockets->diag < 0 || (!f->connects && f->all_states && !inet_ends_are_of_ipv4(&w->ends)) || asked == MOST_EXACT)
 			continue;
@@ -421,9 +423,10 @@ static void find_accepted(struct finding *f)
 {
 	f->connects = false;
 	for (size_t i = 0; i < f->wanted->len; i++) {
-		struct descriptor_socket *s = &f->wanted->data[i].facts;
-		s->accepted |= s->protocol == f->protocol->name && s->remote && !is_elsewhere(f, &f->wanted->data[i]) &&
-			       u64map_find(&f->ports, f->wanted->data[i].ends.local_port);
+		struct wanted_socket *w = &f->wanted->data[i];
+
+		w->facts.accepted |= w->facts.protocol == f->protocol->name && w->facts.remote && u64map_find(&f->ports, w->ends.local_port) &&
+				     !is_elsewhere(f, w);
 	}
 }
 

@@ -172,6 +172,14 @@ static void start(struct fixture *f, uint64_t min_ns, uint32_t pretended)
 	assert_int_equal(offcpu_probe_watch(f->probe, f->pid, &err), 0);
 }
 
+/* Another child than the usual one. */
+static void watch_instead(struct fixture *f, void (*run)(void))
+{
+	child_end(f->pid);
+	f->pid = child_start(run);
+	assert_int_equal(offcpu_probe_watch(f->probe, f->pid, NULL), 0);
+}
+
 static void record(struct fixture *f, unsigned stacks)
 {
 	assert_int_equal(offcpu_probe_start(f->probe, NULL), 0);
@@ -262,9 +270,7 @@ static void test_too_much_code(void **state)
 	struct fixture f;
 
 	start(&f, MIN_NS, 0);
-	child_end(f.pid);
-	f.pid = child_start(maps_much_and_naps);
-	assert_int_equal(offcpu_probe_watch(f.probe, f.pid, NULL), 0);
+	watch_instead(&f, maps_much_and_naps);
 	give_table(&f, SERIAL);
 	tell_file(&f);
 	record(&f, 1);
@@ -330,9 +336,7 @@ static void test_large_copies_end(void **state)
 	struct fixture f;
 
 	start(&f, MIN_NS, 0);
-	child_end(f.pid);
-	f.pid = child_start(naps_deep);
-	assert_int_equal(offcpu_probe_watch(f.probe, f.pid, NULL), 0);
+	watch_instead(&f, naps_deep);
 	record_until_cut(&f);
 	assert_true(f.seen.copies < MAX_COPIES && f.seen.bytes >= OFFCPU_COPIES_BYTES);
 	finish(&f);
