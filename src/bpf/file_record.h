@@ -9,20 +9,46 @@
 #include <linux/types.h>
 #endif
 
-enum { FILE_PASS_WORDS = 1024 /* of bits; more descriptors or inodes share them */ };
+enum { FILE_WANTED_WORDS = 1024 };
+
+/* What is to be shown, by numbers: of descriptors where those of one thread are looked at, of inodes where those of all processes are. */
+struct file_wants {
+	__u64 numbers[FILE_WANTED_WORDS]; /* a bit for each; some that are not wanted have the same one */
+	__u32 any_fifo; /* of all processes: all pipes and fifos, */
+	__u32 any_tcp;	/* and with this those sockets of TCP whose file_ports() are wanted */
+};
+
+static inline void file_wants_add(struct file_wants *wants, __u64 number)
+{
+	wants->numbers[number / 64 % FILE_WANTED_WORDS] |= (__u64)1 << number % 64;
+}
+
+static inline __u32 file_wants_has(const struct file_wants *wants, __u64 number)
+{
+	return wants->numbers[number / 64 % FILE_WANTED_WORDS] >> number % 64 & 1;
+}
+
+/* What is wanted of a connection within the machine; not the same for its two ends. */
+static inline __u32 file_ports(__u16 local, __u16 remote)
+{
+	return (__u32)local * 7 + remote;
+}
+
+/* In a look at all processes also sockets of TCP with these ports: those of other connections, too. */
+static inline void file_wants_add_tcp(struct file_wants *wants, __u16 local_port, __u16 remote_port)
+{
+	wants->any_tcp = 1;
+	file_wants_add(wants, file_ports(local_port, remote_port));
+}
 
 struct file_pass {
-	__u32 target_tid; /* the descriptors of this thread that have wanted numbers; 0: */
-	__u32 any_fifo;	  /* pipes and sockets of all processes that have wanted inodes, or with this all pipes and fifos, */
-	__u32 any_tcp;	  /* and with this those of TCP whose file_ports() are wanted */
-	__u32 nothing;
-	__u64 wanted[FILE_PASS_WORDS]; /* a bit for each number; some that are not wanted have the same one */
+	struct file_wants wants;
+	__u32 target_tid; /* the descriptors of this thread; 0: pipes and sockets of all processes */
 
 	/* Of the thread that is looked at. */
 	__u32 thread; /* by the kernel's number */
 	__u32 tgid;
 	__u32 passed_over;
-	__u32 none;
 	__u64 table; /* of its descriptors */
 	char comm[16];
 };
@@ -59,12 +85,6 @@ struct file_tcp {
 	__u32 unread, unsent; /* bytes; of one that listens, connections that wait, and how many of these there may be */
 	__u64 net; /* where its network namespace is */
 };
-
-/* What is wanted of a connection within the machine; not the same for its two ends. */
-static inline __u32 file_ports(__u16 local, __u16 remote)
-{
-	return (__u32)local * 7 + remote;
-}
 
 /* What follows it. */
 static inline const struct file_tcp *file_tcp_of(const struct file_record *record)

@@ -34,11 +34,6 @@ enum {
 	OF_SOCKET = 0140000,
 };
 
-static __u32 is_wanted(__u64 number)
-{
-	return pass.wanted[number / 64 % FILE_PASS_WORDS] >> number % 64 & 1;
-}
-
 /*
  * The kernel shows descriptors that threads have in common with their main thread once. If that one has ended it shows them for each of the others:
  * here once.
@@ -61,7 +56,7 @@ static void begin_thread(struct task_struct *task)
  */
 static __u32 may_be_wanted(__u32 fd, struct file *file)
 {
-	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tid ? is_wanted(fd) : !(file->f_mode & FMODE_LSEEK));
+	return !pass.passed_over && !(file->f_mode & FMODE_PATH) && (pass.target_tid ? file_wants_has(&pass.wants, fd) : !(file->f_mode & FMODE_LSEEK));
 }
 
 /* All eventfds have the same name. A file may have it, too, but in a directory: what has no path is its own parent. */
@@ -135,7 +130,7 @@ static void take_tcp(struct file *file)
 		return;
 	shown.tcp.local_port = sk->__sk_common.skc_num;
 	shown.tcp.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	if (!pass.target_tid && !(pass.any_tcp && is_wanted(file_ports(shown.tcp.local_port, shown.tcp.remote_port))))
+	if (!pass.target_tid && !(pass.wants.any_tcp && file_wants_has(&pass.wants, file_ports(shown.tcp.local_port, shown.tcp.remote_port))))
 		return;
 	if (sk->sk_protocol != OF_TCP || sk->sk_type != STREAM) /* last: they are elsewhere in memory */
 		return;
@@ -168,7 +163,7 @@ static __u32 take_file(struct file *file)
 	__u32 type;
 
 	shown.file.inode = BPF_CORE_READ_BITFIELD_PROBED(inode, i_ino);
-	if (!pass.target_tid && !pass.any_fifo && !(tells_tcp && pass.any_tcp) && !is_wanted(shown.file.inode))
+	if (!pass.target_tid && !pass.wants.any_fifo && !(tells_tcp && pass.wants.any_tcp) && !file_wants_has(&pass.wants, shown.file.inode))
 		return 0;
 	type = BPF_CORE_READ_BITFIELD_PROBED(inode, i_mode) & TYPE_OF_INODE;
 	shown.file.kind = type == OF_PIPE ? FILE_PIPE : type == OF_SOCKET ? FILE_SOCKET : FILE_OTHER;
@@ -178,7 +173,7 @@ static __u32 take_file(struct file *file)
 		take_kind(file);
 	if (tells_tcp && shown.file.kind == FILE_SOCKET)
 		take_tcp(file);
-	return shown.file.kind && (shown.file.kind == FILE_PIPE || shown.file.kind == FILE_TCP || pass.target_tid || is_wanted(shown.file.inode));
+	return shown.file.kind && (shown.file.kind == FILE_PIPE || shown.file.kind == FILE_TCP || pass.target_tid || file_wants_has(&pass.wants, shown.file.inode));
 }
 
 SEC("iter/task_file")

@@ -23,21 +23,18 @@ static bool any_gathered(const struct besides *all, size_t n)
 	return false;
 }
 
-/* A pass over all threads costs less than one for each, where there are many. Also of those who wait for something else: others may wait for them. */
-static void check(struct besides *b)
+/* Also of those who wait for something else: others may wait for them. */
+void besides_judge(const struct capture *capture, struct snapshot *snap)
 {
-	if (take_look(b->capture) < 0)
-		return;
-	for (size_t i = 0; i < b->snap->threads.len; i++) {
-		struct snap_thread *t = &b->snap->threads.data[i];
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		struct snap_thread *t = &snap->threads.data[i];
 
-		t->still_besides = is_blocked_still(take_find_observed(b->capture, t->tid), t);
+		t->still_besides = is_blocked_still(take_find_observed(capture, t->tid), t);
 	}
 }
 
-int besides_gather(struct besides *all, size_t n, struct err *err)
+int besides_gather(struct besides *all, size_t n, struct err *err, bool *any)
 {
-	bool any;
 	int rc = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -47,11 +44,8 @@ int besides_gather(struct besides *all, size_t n, struct err *err)
 	}
 	for (size_t i = 0; rc == 0 && i < sizeof(gatherers) / sizeof(gatherers[0]); i++)
 		rc = gatherers[i](all, n);
-	any = rc == 0 && any_gathered(all, n);
-	for (size_t i = 0; i < n; i++) {
-		if (any)
-			check(&all[i]);
+	*any = rc == 0 && any_gathered(all, n);
+	for (size_t i = 0; i < n; i++)
 		free(all[i].gathered);
-	}
 	return rc < 0 ? err_set(err, -rc, "out of memory") : 0;
 }

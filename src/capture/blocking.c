@@ -127,3 +127,14 @@ const struct blocking_call *blocking_call_of(const struct arch *arch, const stru
 		name = restarted(thread);
 	return bsearch(name, calls, sizeof(calls) / sizeof(calls[0]), sizeof(calls[0]), compare);
 }
+
+unsigned blocking_descriptors(const struct blocking_call *call, const struct snap_syscall *syscall, int fds[static 2])
+{
+	const bool is_one = call->form == BLOCKING_FD || call->form == BLOCKING_EPOLL, are_two = call->form == BLOCKING_TWO_FDS;
+
+	if (is_one || are_two)
+		fds[0] = (int)syscall->args[call->arg];
+	if (are_two)
+		fds[1] = (int)syscall->args[call->other];
+	return are_two ? 2 : is_one;
+}

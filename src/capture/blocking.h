@@ -29,4 +29,7 @@ struct blocking_call {
 /* NULL: it waits for something else. */
 const struct blocking_call *blocking_call_of(const struct arch *arch, const struct snap_thread *thread);
 
+/* Those that the arguments themselves are; how many: none, one or two. */
+unsigned blocking_descriptors(const struct blocking_call *call, const struct snap_syscall *syscall, int fds[static 2]);
+
 #endif

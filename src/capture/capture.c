@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "capture/besides.h"
+#include "capture/file_ahead.h"
 #include "capture/take.h"
 #include "kernel/window_look.h"
 #include "proc/cgroup.h"
@@ -18,7 +19,7 @@
 #include "target/outsiders.h"
 #include "target/sharers.h"
 
-enum { MAX_EXECS = 3 }; /* starts from the beginning after an exec */
+enum { MAX_EXECS = 4 }; /* starts from the beginning after an exec; or when long sleep is over */
 
 static int create_observer(const struct capture *c, struct err *err, struct observer **out)
 {
@@ -251,7 +252,8 @@ static void end(struct take *take, uint64_t start, struct snapshot **out)
 		take->rc = keep_waited(take->snap, take->err);
 	if (take->rc == 0) {
 		finish(take);
-		take_kernel_text(take->snap);
+		if (!take->gathered)
+			take_kernel_text(take->snap);
 		find_inner_tids(take->capture, take->snap);
 		find_owners_elsewhere(&take->capture->target->process, take->snap);
 		take->snap->capture.capture_ns = monotonic_ns() - start;
@@ -268,15 +270,19 @@ static struct take start_take(struct capture *c, struct window_look **look, stru
 	return take;
 }
 
-static int take_once(struct capture *c, struct err *err, struct snapshot **out)
+static int take_once(struct capture *c, struct err *err, bool *gathered, struct snapshot **out)
 {
 	uint64_t start = monotonic_ns();
 	struct take take = start_take(c, &c->look, err), *all = &take;
 
+	take.may_gather = c->options.stop != STOP_ALL && !c->options.no_waits;
+	if (take.rc == 0 && take.may_gather)
+		c->ahead = file_ahead_begin(c, take.snap);
 	if (take.rc == 0 && c->options.stop == STOP_ALL)
 		take.rc = take_stopped(&take);
 	else if (take.rc == 0)
 		take_passive(&all, 1);
+	*gathered = take.gathered;
 	end(&take, start, out);
 	return take.rc;
 }
@@ -287,13 +293,29 @@ static void drop(struct capture *c, struct snapshot **snap)
 	snapshot_destroy(steal_ptr(*snap));
 }
 
-/* What was captured is kept only with that. */
-static int look_besides(struct capture *c, struct snapshot **snap, struct err *err)
+/* A pass over all threads costs less than one for each, where there are many. */
+static int look_besides(struct besides *all, size_t n, struct err *err)
 {
-	int rc = c->options.no_waits ? 0 : besides_gather(&(struct besides){.capture = c, .snap = *snap}, 1, err);
+	bool any = false;
+	int rc = besides_gather(all, n, err, &any);
 
-	if (rc < 0)
-		drop(c, snap);
+	for (size_t i = 0; any && i < n; i++)
+		if (take_look(all[i].capture) == 0)
+			besides_judge(all[i].capture, all[i].snap);
+	return rc;
+}
+
+/* What was captured is kept only with that. */
+static int take_with_besides(struct capture *c, struct err *err, struct snapshot **out)
+{
+	bool gathered = false;
+	int rc = take_once(c, err, &gathered, out);
+
+	if (rc == 0 && !gathered && !c->options.no_waits)
+		rc = look_besides(&(struct besides){.capture = c, .snap = *out}, 1, err);
+	if (rc < 0 && *out)
+		drop(c, out);
+	file_ahead_destroy(steal_ptr(c->ahead));
 	return rc;
 }
 
@@ -301,11 +323,11 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 {
 	int rc = -EAGAIN;
 
+	*out = NULL;
+	c->restless = false;
 	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++)
-		rc = take_once(c, err, out);
-	if (rc == -EAGAIN)
-		return err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid);
-	return rc == 0 ? look_besides(c, out, err) : rc;
+		rc = take_with_besides(c, err, out);
+	return rc == -EAGAIN ? err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid) : rc;
 }
 
 /* Those that have begun; what they share is the first one's. */
@@ -341,7 +363,7 @@ static void look_besides_all(struct capture_job *jobs, size_t n)
 		if (jobs[i].rc == 0 && !jobs[i].capture->options.no_waits)
 			all[taken++] = (struct besides){.capture = jobs[i].capture, .snap = jobs[i].snap};
 	if (taken)
-		rc = besides_gather(all, taken, &err);
+		rc = look_besides(all, taken, &err);
 	for (size_t i = 0; rc < 0 && i < n; i++)
 		if (jobs[i].rc == 0) {
 			drop(jobs[i].capture, &jobs[i].snap);
@@ -351,7 +373,7 @@ static void look_besides_all(struct capture_job *jobs, size_t n)
 	free(all);
 }
 
-void capture_take_all(struct capture_job *jobs, size_t n)
+static void take_several(struct capture_job *jobs, size_t n)
 {
 	struct take *takes = calloc(n, sizeof(*takes));
 	uint64_t start = monotonic_ns();
@@ -371,6 +393,14 @@ void capture_take_all(struct capture_job *jobs, size_t n)
 			jobs[i].rc = capture_take(jobs[i].capture, &jobs[i].err, &jobs[i].snap);
 	count_companions(jobs, n);
 	free(takes);
+}
+
+void capture_take_all(struct capture_job *jobs, size_t n)
+{
+	if (n > 1)
+		take_several(jobs, n);
+	else if (n)
+		jobs[0].rc = capture_take(jobs[0].capture, &jobs[0].err, &jobs[0].snap);
 }
 
 bool capture_unmoved(const struct capture *c, const struct snap_thread *t)

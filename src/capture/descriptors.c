@@ -324,25 +324,18 @@ static int read_epolls(struct looking *l, const struct blockeds *all)
 /* The descriptors that are in registers, and in sets that were read. */
 static int look_ahead(struct looking *l, const struct blockeds *all)
 {
-	VEC(int) fds = {0};
-	bool ok = true;
-	int rc;
+	struct file_wants wants = {0};
 
-	for (size_t i = 0; ok && i < all->len; i++) {
+	for (size_t i = 0; i < all->len; i++) {
 		const struct blocked *b = &all->data[i];
-		const uint64_t *args = l->snap->threads.data[b->at].syscall.args;
 		const struct pollfd *polled = (const struct pollfd *)b->memory.dst;
 
-		if (b->call->form == BLOCKING_FD || b->call->form == BLOCKING_EPOLL || b->call->form == BLOCKING_TWO_FDS)
-			ok = vec_push(&fds, (int)args[b->call->arg]);
-		if (ok && b->call->form == BLOCKING_TWO_FDS)
-			ok = vec_push(&fds, (int)args[b->call->other]);
-		for (size_t k = 0; ok && b->call->form == BLOCKING_POLL && k < b->memory.done / sizeof(*polled); k++)
-			ok = vec_push(&fds, polled[k].fd);
+		file_wants_blocked(&wants, b->call, &l->snap->threads.data[b->at].syscall);
+		for (size_t k = 0; b->call->form == BLOCKING_POLL && k < b->memory.done / sizeof(*polled); k++)
+			if (polled[k].fd >= 0)
+				file_wants_add(&wants, (uint64_t)polled[k].fd);
 	}
-	rc = ok ? looking_ahead(l, fds.data, fds.len) : -ENOMEM;
-	vec_deinit(&fds);
-	return rc;
+	return looking_ahead(l, &wants);
 }
 
 /* Of threads that have the same table. */
@@ -402,6 +395,8 @@ int gather_descriptors(struct besides *all, size_t n)
 	struct file_source source = {0};
 	int rc = 0;
 
+	if (n == 1)
+		file_source_take_ahead(&source, all[0].capture->ahead, all[0].between);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = gather_of_process(&all[i], &source, &sockets);
 	sockets_close(&sockets);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/debug.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "capture/blocking.h"
+#include "capture/file_ahead.h"
 #include "capture/take.h"
 #include "proc/descriptors.h"
 #include "proc/family.h"
@@ -21,7 +22,8 @@ bool file_source_may_be_bpf(const struct capture *capture)
 	return strcmp(capture->observer->name, "bpf") == 0 && !capture->observer->slow_why && !capture->unstoppable;
 }
 
-struct open_files *file_source_get(struct file_source *source, const struct capture *capture)
+/* NULL: it cannot be had, or is not to be used. */
+static struct open_files *load(struct file_source *source, const struct capture *capture)
 {
 	struct err why;
 
@@ -38,8 +40,6 @@ bool file_source_tells_tcp(struct file_source *source, const struct capture *cap
 
 	if (!source->counted)
 		source->tells_tcp = file_source_may_be_bpf(capture) && sockets_count_tcp() > MANY;
-	if (!source->counted && source->tells_tcp)
-		debug_say(0, "sockets of TCP are told of by BPF, if that can be had");
 	source->counted = true;
 	return source->tells_tcp && !source->refused;
 }
@@ -47,8 +47,88 @@ bool file_source_tells_tcp(struct file_source *source, const struct capture *cap
 void file_source_deinit(struct file_source *source)
 {
 	open_files_destroy(source->files);
+	file_look_deinit(&source->of_one);
+	file_look_deinit(&source->of_all);
 	vec_deinit(&source->far);
 	u64map_deinit(&source->far_of);
+}
+
+void file_source_take_ahead(struct file_source *source, struct file_ahead *ahead, bool counts)
+{
+	if (!ahead)
+		return;
+	source->files = file_ahead_end(ahead, &source->tells_tcp);
+	source->refused = !source->files;
+	source->counted = true;
+	source->ahead = counts ? ahead : NULL;
+}
+
+/* Looks */
+
+size_t file_wants_count(const struct file_wants *wants)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < FILE_WANTED_WORDS; i++)
+		n += (size_t)__builtin_popcountll(wants->numbers[i]);
+	return n;
+}
+
+void file_wants_blocked(struct file_wants *wants, const struct blocking_call *call, const struct snap_syscall *syscall)
+{
+	int fds[2];
+
+	for (unsigned i = 0, n = blocking_descriptors(call, syscall, fds); i < n; i++)
+		if (fds[i] >= 0)
+			file_wants_add(wants, (uint64_t)fds[i]);
+}
+
+/* Of the descriptors of a thread: what is wanted now was wanted then, too. */
+static bool has_shown(const struct file_look *look, const struct file_wants *wants)
+{
+	bool has = true;
+
+	for (size_t i = 0; has && i < FILE_WANTED_WORDS; i++)
+		has = !(wants->numbers[i] & ~look->wants.numbers[i]);
+	return has;
+}
+
+int file_look_at_one(struct open_files *files, pid_t tid, struct file_look *look)
+{
+	struct err why;
+	int rc = open_files_of(files, tid, &look->wants, &why, &look->records);
+
+	look->done = rc == 0;
+	return rc;
+}
+
+/* Who was started meanwhile has what its parent had, and may have a number that was passed by then. */
+static int look_at_all(struct open_files *files, struct file_look *look)
+{
+	const pid_t newest = process_newest();
+	struct err why;
+	int rc = open_files_of_all(files, &look->wants, &why, &look->records);
+
+	look->again.words.len = 0;
+	return rc == 0 && (!newest || process_newest() != newest) ? open_files_of_all(files, &look->wants, &why, &look->again) : rc;
+}
+
+void file_look_deinit(struct file_look *look)
+{
+	file_records_deinit(&look->records);
+	file_records_deinit(&look->again);
+}
+
+const struct file_look *file_source_of(struct file_source *source, const struct capture *capture, pid_t tid, const struct file_wants *wants)
+{
+	const struct file_look *ahead = source->ahead ? file_ahead_of(source->ahead, tid) : NULL;
+	struct open_files *files;
+
+	if (ahead && has_shown(ahead, wants))
+		return ahead;
+	files = load(source, capture);
+	source->of_one.wants = *wants;
+	return files && file_look_at_one(files, tid, &source->of_one) == 0 ? &source->of_one : NULL;
 }
 
 /* Sockets */
@@ -150,24 +230,18 @@ static uint64_t hash_of(const struct tcp_ends *far)
 	return hash_bytes(HASH_SEED ^ far->net, &far->ends, sizeof(far->ends));
 }
 
-static void want_all(const struct search *s, struct open_files *files)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->things[i].far)
-			open_files_want_tcp(files, s->things[i].far->ends.local_port, s->things[i].far->ends.remote_port);
-		else
-			open_files_want(files, s->things[i].inode);
-}
-
 /* False when memory is exhausted. */
-static bool want(struct search *s, struct open_files *files, bool *any_fifo)
+static bool want(struct search *s, struct file_wants *wants)
 {
-	want_all(s, files);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct held *thing = &s->things[i];
 		const bool is_socket = thing->kind == DESCRIPTOR_SOCKET;
 
-		*any_fifo |= thing->kind == DESCRIPTOR_FIFO;
+		if (thing->far)
+			file_wants_add_tcp(wants, thing->far->ends.local_port, thing->far->ends.remote_port);
+		else
+			file_wants_add(wants, thing->inode);
+		wants->any_fifo |= thing->kind == DESCRIPTOR_FIFO;
 		if (thing->far ? !put(s, &s->far, hash_of(thing->far), i)
 		    : is_socket ? !put(s, &s->sockets, thing->inode, i)
 		    : thing->own_table ? thing->kind == DESCRIPTOR_PIPE && !put(s, &s->own, thing->inode, i)
@@ -193,12 +267,12 @@ static uint64_t *find_waited_for(const struct search *s, const struct file_recor
 	return thing && thing->pid == (pid_t)record->tgid && thing->fd == (int)record->fd ? slot : NULL;
 }
 
-static bool find_places(struct search *s, const struct open_files *files)
+static bool find_places(struct search *s, const struct file_records *records)
 {
 	const struct file_record *record;
 	size_t pos = 0;
 
-	while ((record = open_files_next(files, &pos))) {
+	while ((record = file_records_next(records, &pos))) {
 		uint64_t *slot = record->kind == FILE_PIPE ? find_waited_for(s, record) : NULL;
 
 		if (!slot)
@@ -251,12 +325,12 @@ static bool add_far(struct held *thing, const struct file_record *record)
 	return true;
 }
 
-static bool find_holders(const struct search *s, const struct open_files *files)
+static bool find_holders(const struct search *s, const struct file_records *records)
 {
 	const struct file_record *record;
 	size_t pos = 0;
 
-	while ((record = open_files_next(files, &pos))) {
+	while ((record = file_records_next(records, &pos))) {
 		const bool is_pipe = record->kind == FILE_PIPE;
 		const uint64_t *slot = is_pipe ? u64map_find(&s->places, record->place) : u64map_find(&s->sockets, record->inode);
 		struct held *far = record->kind == FILE_TCP ? find_far(s, record) : NULL;
@@ -274,29 +348,17 @@ static bool find_holders(const struct search *s, const struct open_files *files)
 	return true;
 }
 
-static int look_again(const struct search *s, struct open_files *files, bool any_fifo)
+int file_source_holders(struct file_source *source, const struct capture *capture, struct held *things, size_t n)
 {
-	struct err why;
+	struct search s = {.things = things, .n = n, .same = calloc(n + 1, sizeof(*s.same))};
+	struct open_files *files = load(source, capture);
+	struct file_look *shown = &source->of_all;
 	int rc;
 
-	want_all(s, files);
-	rc = open_files_of_all(files, any_fifo, &why);
-	return rc == 0 && !find_holders(s, files) ? -ENOMEM : rc;
-}
-
-/* Who was started meanwhile has what its parent had, and may have a number that was passed by then. */
-int file_source_holders(struct open_files *files, struct held *things, size_t n)
-{
-	const pid_t newest = process_newest();
-	struct search s = {.things = things, .n = n, .same = calloc(n + 1, sizeof(*s.same))};
-	bool any_fifo = false, ok = s.same && want(&s, files, &any_fifo);
-	struct err why;
-	int rc = ok ? open_files_of_all(files, any_fifo, &why) : -ENOMEM;
-
-	if (rc == 0 && !(find_places(&s, files) && find_holders(&s, files)))
+	shown->wants = (struct file_wants){0};
+	rc = !s.same || !want(&s, &shown->wants) ? -ENOMEM : files ? look_at_all(files, shown) : -ENOENT;
+	if (rc == 0 && !(find_places(&s, &shown->records) && find_holders(&s, &shown->records) && find_holders(&s, &shown->again)))
 		rc = -ENOMEM;
-	if (rc == 0 && (!newest || process_newest() != newest))
-		rc = look_again(&s, files, any_fifo);
 	for (size_t i = 0; i < n; i++) {
 		if (things[i].far && things[i].inode == SEVERAL)
 			things[i].inode = 0;

@@ -15,7 +15,6 @@
 enum {
 	MOST_KEPT = 1024, /* of a set; all are counted */
 	MOST_EPOLLS = 1024,
-	FEW_AHEAD = 128, /* so many are looked at one by one before BPF is loaded */
 	MOST_INFO = 32 << 20, /* bytes that tell what they watch, of all of them */
 };
 
@@ -82,18 +81,6 @@ static int look(struct looking *l, int fd, struct descriptor *out)
 	return vec_push(&l->seen, *out) ? rc : -ENOMEM;
 }
 
-static bool are_few(const int *fds, size_t n)
-{
-	struct u64map seen = {0};
-	bool created, few;
-
-	for (size_t i = 0; i < n && seen.len <= FEW_AHEAD; i++)
-		u64map_put(&seen, (uint32_t)fds[i], &created);
-	few = seen.len <= FEW_AHEAD;
-	u64map_deinit(&seen);
-	return few;
-}
-
 /* Whose table it is. */
 static pid_t table_owner(const struct looking *l)
 {
@@ -101,25 +88,22 @@ static pid_t table_owner(const struct looking *l)
 }
 
 /* What is not shown is looked at in /proc when it is asked for. */
-int looking_ahead(struct looking *l, const int *fds, size_t n)
+int looking_ahead(struct looking *l, const struct file_wants *wants)
 {
+	const size_t n = file_wants_count(wants);
 	const struct file_record *record;
-	struct open_files *files;
-	struct err why;
+	const struct file_look *shown;
 	size_t pos = 0;
 
-	if (n <= FEW_AHEAD || (!l->source->files && are_few(fds, n)) || !open_directories(l))
+	if (n <= FEW_FILES || !open_directories(l))
 		return 0;
-	files = file_source_get(l->source, l->besides->capture);
-	for (size_t i = 0; files && i < n; i++)
-		if (fds[i] >= 0)
-			open_files_want(files, (uint64_t)fds[i]);
-	if (!files || open_files_of(files, table_owner(l), &why) < 0)
+	shown = file_source_of(l->source, l->besides->capture, table_owner(l), wants);
+	if (!shown)
 		return 0;
 	l->looked_ahead = true;
 	if (!u64map_reserve(&l->known, n) || !u64map_reserve(&l->wanted.by_inode, n))
 		return -ENOMEM;
-	while ((record = open_files_next(files, &pos))) {
+	while ((record = file_records_next(&shown->records, &pos))) {
 		struct descriptor d;
 		bool created;
 		uint64_t *slot = u64map_put(&l->known, record->fd, &created);
@@ -359,19 +343,17 @@ static bool wants_more(const struct looking *l)
 /* Those that were looked at one by one, by BPF if it tells of sockets. Of those that it does not tell of the kernel is asked. */
 static int tell_sockets(struct looking *l)
 {
-	struct file_source *source = l->source;
-	const bool tells = !l->looked_ahead && wants_more(l) && file_source_tells_tcp(source, l->besides->capture);
-	struct open_files *files = tells ? file_source_get(source, l->besides->capture) : NULL;
-	const struct file_record *record;
-	struct err why;
+	const struct file_look *shown;
+	struct file_wants wants = {0};
 	size_t pos = 0;
 	int rc = 0;
 
-	for (size_t i = 0; files && i < l->wanted.len; i++)
-		open_files_want(files, (uint64_t)l->wanted.data[i].fd);
-	if (!files || open_files_of(files, table_owner(l), &why) < 0)
+	if (l->looked_ahead || !wants_more(l) || !file_source_tells_tcp(l->source, l->besides->capture))
 		return 0;
-	while (rc == 0 && (record = open_files_next(files, &pos)))
+	for (size_t i = 0; i < l->wanted.len; i++)
+		file_wants_add(&wants, (uint64_t)l->wanted.data[i].fd);
+	shown = file_source_of(l->source, l->besides->capture, table_owner(l), &wants);
+	for (const struct file_record *record; shown && rc == 0 && (record = file_records_next(&shown->records, &pos));)
 		rc = tell_socket(l, record);
 	return rc;
 }

@@ -55,7 +55,7 @@ struct looking {
 void looking_deinit(struct looking *l);
 
 /* These are soon asked for: many of them are looked at in one read, where that can be done. 0 or -ENOMEM. */
-int looking_ahead(struct looking *l, const int *fds, size_t n);
+int looking_ahead(struct looking *l, const struct file_wants *wants);
 
 /* What a descriptor is, but for what kind of socket: 0, or -errno: -ENOENT when there is none with this number. */
 int looking_at(struct looking *l, int fd, struct descriptor *out);

@@ -510,6 +510,8 @@ static int joint_round(struct take *const *takes, size_t n, bool first)
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
 			takes[i]->rc = copy_round(takes[i]);
+	if (first)
+		take_gather_between(takes[0]);
 	had_window = take_quiet(takes, n);
 	for (size_t i = 0; i < n; i++) {
 		int rc = takes[i]->rc == 0 ? end_round(takes[i], had_window) : takes[i]->rc;
@@ -537,6 +539,10 @@ void take_passive(struct take *const *takes, size_t n)
 		for (size_t i = 0; round > 0 && i < n; i++)
 			release_held(takes[i]);
 		again = joint_round(takes, n, round == 0);
+		if (round == 0 && take_end_between(takes[0]) < 0) {
+			takes[0]->rc = -EAGAIN;
+			return;
+		}
 		/* Threads that sleep for longer get up during a round, too, only less often. */
 		for (size_t i = 0; i < n; i++)
 			takes[i]->recent_ns = takes[i]->recent_ns * LONGER + 2 * (monotonic_ns() - start);

@@ -213,8 +213,7 @@ static bool is_local(int dir_fd, uint64_t mount)
 /* By BPF, if that can be had; it is faster where there are many processes. */
 static int find_holders(struct peers *p, const struct capture *capture, struct file_source *source, bool *refused)
 {
-	struct open_files *files = source->files || are_many() ? file_source_get(source, capture) : NULL;
-	int rc = files ? file_source_holders(files, p->things.data, p->things.len) : -ENOENT;
+	int rc = source->files || are_many() ? file_source_holders(source, capture, p->things.data, p->things.len) : -ENOENT;
 
 	return rc == 0 || rc == -ENOMEM ? rc : holders_find(p->things.data, p->things.len, is_local, refused);
 }

@@ -13,6 +13,8 @@
 #include "target/recorder.h"
 #include "target/target.h"
 
+struct file_ahead;
+
 /* A snapshot in the making; shared by the files of this folder only. */
 
 struct capture {
@@ -22,7 +24,9 @@ struct capture {
 	struct window_look *look; /* NULL: not needed yet, or another one's is used */
 	bool no_windows;	  /* they cannot be had, or did not help */
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
+	bool restless; /* its threads slept for long, and moved: what they wait for is gathered afterwards */
 	bool reads;		  /* options.reader wants to read this process */
+	struct file_ahead *ahead; /* for the snapshot in the making; NULL: there is none */
 	char observer_note[512];	  /* why the first choice was not taken, or "" */
 	struct observations seen; /* by the last pass */
 	struct u64map seen_index; /* tid to position in it */
@@ -62,6 +66,9 @@ struct take {
 	struct window_look **look; /* where the one is that is used */
 	int rc;
 	int again; /* threads that moved in the last round */
+	bool may_gather; /* what tells what threads wait for, between the passes of the first round; */
+	bool gathered;	 /* it was, */
+	bool any_gathered; /* and there is something to be proved */
 	struct err *err;
 };
 
@@ -126,6 +133,11 @@ void take_refresh_reader(struct take *take);
 int take_store_pass(struct take *take);
 int take_copy_asleep(struct take *take);
 void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
+
+/* between.c: of a process all of whose threads have slept for long. */
+void take_gather_between(struct take *take);
+/* After the second pass. -EAGAIN: one of them has moved, and it is all to be done anew. */
+int take_end_between(struct take *take);
 
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */
 void take_kernel_text(struct snapshot *snap);

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/vec.h"
+#include "kernel/words.h"
 
 /* What the loaders of BPF programs share. Only for builds with BPF. */
 
@@ -32,10 +32,7 @@ int loading_explain(struct err *err, int code, const char *step, const char *dou
 /* Our pid namespace, as the programs want it; 0: the initial one. */
 uint32_t loading_pid_namespace(void);
 
-/* Runs the iterator of a link once and leaves what it wrote in `out`, 8-byte aligned as its records are. */
-struct words {
-	VEC_FIELDS(__u64);
-};
+/* Runs the iterator of a link once and leaves what it wrote in `out`. */
 int loading_read_iterator(int link, struct words *out, struct err *err);
 
 #endif

@@ -16,7 +16,6 @@
 
 struct open_files {
 	struct open_files_light *light;
-	struct words words; /* the last pass */
 };
 
 DEFINE_CLEANUP(open_files, struct open_files *, open_files_destroy)
@@ -35,7 +34,7 @@ int open_files_create(bool tells_tcp, struct err *err, struct open_files **out)
 		return err_set(err, ENOMEM, "out of memory");
 	files->light->rodata->tells_tcp = tells_tcp;
 	rc = open_files_light__load(files->light);
-	debug_say(rc, "the kernel loads the BPF iterator over open files by itself");
+	debug_say(rc, "the kernel loads the BPF iterator over open files by itself%s", tells_tcp ? ", with what it tells of sockets of TCP" : "");
 	if (rc < 0)
 		return loading_explain(err, -rc, "loading the BPF iterator over open files", "it needs Linux 5.17");
 	*out = steal_ptr(files);
@@ -47,19 +46,7 @@ void open_files_destroy(struct open_files *files)
 	if (!files)
 		return;
 	open_files_light__destroy(files->light);
-	vec_deinit(&files->words);
 	free(files);
-}
-
-void open_files_want(struct open_files *files, uint64_t number)
-{
-	files->light->bss->pass.wanted[number / 64 % FILE_PASS_WORDS] |= UINT64_C(1) << number % 64;
-}
-
-void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
-{
-	files->light->bss->pass.any_tcp = 1;
-	open_files_want(files, file_ports(local_port, remote_port));
 }
 
 /* Kernels since 6.1 walk one thread; older ones walk all, and the program passes the others over. */
@@ -73,58 +60,36 @@ static int attach(const struct open_files *files, pid_t tid)
 	return link >= 0 ? link : bpf_link_create(fd, 0, BPF_TRACE_ITER, NULL);
 }
 
-static size_t count(const struct open_files *files)
+static size_t count(const struct file_records *records)
 {
 	size_t n = 0, pos = 0;
 
-	while (open_files_next(files, &pos))
+	while (file_records_next(records, &pos))
 		n++;
 	return n;
 }
 
-static int run(struct open_files *files, pid_t tid, bool any_fifo, struct err *err)
+static int run(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
-	struct file_pass *pass = &files->light->bss->pass;
 	_cleanup_close_ int link = attach(files, tid);
 	int rc;
 
-	if (link < 0) {
-		rc = loading_explain(err, errno, "attaching the BPF iterator over open files", NULL);
-		memset(pass, 0, sizeof(*pass));
-		return rc;
-	}
-	pass->target_tid = (__u32)tid;
-	pass->any_fifo = any_fifo;
-	rc = loading_read_iterator(link, &files->words, err);
-	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", count(files));
-	memset(pass, 0, sizeof(*pass));
+	if (link < 0)
+		return loading_explain(err, errno, "attaching the BPF iterator over open files", NULL);
+	files->light->bss->pass = (struct file_pass){.wants = *wants, .target_tid = (__u32)tid};
+	rc = loading_read_iterator(link, &out->words, err);
+	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", count(out));
 	return rc;
 }
 
-int open_files_of(struct open_files *files, pid_t tid, struct err *err)
+int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
-	return run(files, tid, false, err);
+	return run(files, tid, wants, err, out);
 }
 
-int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
+int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
-	return run(files, 0, any_fifo, err);
-}
-
-const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
-{
-	enum { RECORD_WORDS = sizeof(struct file_record) / sizeof(__u64), TCP_WORDS = sizeof(struct file_tcp) / sizeof(__u64) };
-	const struct file_record *record = (const struct file_record *)(files->words.data + *pos);
-
-	if (files->words.len - *pos < RECORD_WORDS)
-		return NULL;
-	*pos += RECORD_WORDS;
-	if (record->kind != FILE_TCP)
-		return record;
-	if (files->words.len - *pos < TCP_WORDS)
-		return NULL;
-	*pos += TCP_WORDS;
-	return record;
+	return run(files, 0, wants, err, out);
 }
 
 #else
@@ -138,27 +103,35 @@ void open_files_destroy(struct open_files *files)
 {
 }
 
-void open_files_want(struct open_files *files, uint64_t number)
-{
-}
-
-void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
-{
-}
-
-int open_files_of(struct open_files *files, pid_t tid, struct err *err)
+int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
 	return err_set(err, ENOTSUP, "built without BPF");
 }
 
-int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
+int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
 	return err_set(err, ENOTSUP, "built without BPF");
-}
-
-const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
-{
-	return NULL;
 }
 
 #endif
+
+const struct file_record *file_records_next(const struct file_records *records, size_t *pos)
+{
+	enum { RECORD_WORDS = sizeof(struct file_record) / sizeof(__u64), TCP_WORDS = sizeof(struct file_tcp) / sizeof(__u64) };
+	const struct file_record *record = (const struct file_record *)(records->words.data + *pos);
+
+	if (records->words.len - *pos < RECORD_WORDS)
+		return NULL;
+	*pos += RECORD_WORDS;
+	if (record->kind != FILE_TCP)
+		return record;
+	if (records->words.len - *pos < TCP_WORDS)
+		return NULL;
+	*pos += TCP_WORDS;
+	return record;
+}
+
+void file_records_deinit(struct file_records *records)
+{
+	vec_deinit(&records->words);
+}

@@ -6,8 +6,10 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "base/arena.h"
+#include "capture/file_ahead.h"
 #include "capture/file_source.h"
 #include "capture/take.h"
 #include "proc/holders.h"
@@ -19,11 +21,9 @@ struct open_files {
 	size_t n;
 	int create_error, pass_error;
 	unsigned created;
-	bool any_fifo;
-	uint64_t wanted[8];
-	size_t nwanted;
-	uint32_t ports[8];
-	size_t nports;
+	bool tells_tcp;
+	unsigned passes; /* over one thread */
+	struct file_wants wants; /* of the last one over all */
 };
 
 static struct open_files fake;
@@ -31,6 +31,7 @@ static struct open_files fake;
 int open_files_create(bool tells_tcp, struct err *err, struct open_files **out)
 {
 	fake.created++;
+	fake.tells_tcp = tells_tcp;
 	if (fake.create_error)
 		return err_set(err, fake.create_error, "refused");
 	*out = &fake;
@@ -41,35 +42,41 @@ void open_files_destroy(struct open_files *files)
 {
 }
 
-void open_files_want(struct open_files *files, uint64_t number)
+int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
-	assert_true(files->nwanted < 8);
-	files->wanted[files->nwanted++] = number;
-}
-
-void open_files_want_tcp(struct open_files *files, uint16_t local_port, uint16_t remote_port)
-{
-	assert_true(files->nports < 8);
-	files->ports[files->nports++] = file_ports(local_port, remote_port);
-}
-
-int open_files_of(struct open_files *files, pid_t pid, struct err *err)
-{
-	return 0;
-}
-
-int open_files_of_all(struct open_files *files, bool any_fifo, struct err *err)
-{
-	files->any_fifo = any_fifo;
+	files->passes++;
 	return files->pass_error ? err_set(err, files->pass_error, "failed") : 0;
 }
 
-const struct file_record *open_files_next(const struct open_files *files, size_t *pos)
+int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
-	const struct file_record *record = *pos < files->n ? &files->records[*pos] : NULL;
+	files->wants = *wants;
+	return files->pass_error ? err_set(err, files->pass_error, "failed") : 0;
+}
+
+const struct file_record *file_records_next(const struct file_records *records, size_t *pos)
+{
+	const struct file_record *record = *pos < fake.n ? &fake.records[*pos] : NULL;
 
 	*pos += record && record->kind == FILE_TCP ? 2 : 1;
 	return record;
+}
+
+void file_records_deinit(struct file_records *records)
+{
+}
+
+static struct observer observer;
+static struct target target;
+static struct capture capture = {.observer = &observer, .target = &target};
+static struct file_source source;
+
+/* Nothing was asked for yet, and BPF shows these. */
+static void begin(const struct file_record *records, size_t n)
+{
+	observer = (struct observer){.name = "bpf"};
+	fake = (struct open_files){.records = records, .n = n};
+	source = (struct file_source){0};
 }
 
 enum { HERE = 1, THERE = 2, NET = 0x1000, OTHER_NET = 0x2000 };
@@ -86,35 +93,39 @@ static void put_tcp(struct file_record *out, uint32_t tgid, uint64_t inode, cons
 	memcpy(&out[1], &tcp, sizeof(tcp));
 }
 
+static bool is_used(void)
+{
+	static const struct file_wants none;
+
+	return file_source_of(&source, &capture, 7, &none);
+}
+
 static void test_when_it_is_used(void **state)
 {
-	struct observer observer = {.name = "proc"};
-	struct capture capture = {.observer = &observer};
-	struct file_source source = {0};
-
-	fake = (struct open_files){0};
-	assert_null(file_source_get(&source, &capture));
-	observer = (struct observer){.name = "bpf", .slow_why = "libbpf had to load it"};
-	source = (struct file_source){0};
-	assert_null(file_source_get(&source, &capture));
-	observer.slow_why = NULL;
+	begin(NULL, 0);
+	observer.name = "proc";
+	assert_false(is_used());
+	begin(NULL, 0);
+	observer.slow_why = "libbpf had to load it";
+	assert_false(is_used());
+	begin(NULL, 0);
 	capture.unstoppable = true;
-	source = (struct file_source){0};
-	assert_null(file_source_get(&source, &capture));
+	assert_false(is_used());
 	assert_int_equal(fake.created, 0);
 
+	begin(NULL, 0);
 	capture.unstoppable = false;
 	fake.create_error = EPERM;
-	source = (struct file_source){0};
-	assert_null(file_source_get(&source, &capture));
+	assert_false(is_used());
 	fake.create_error = 0;
-	assert_null(file_source_get(&source, &capture)); /* it was asked for once */
+	assert_false(is_used()); /* it was asked for once */
 	assert_int_equal(fake.created, 1);
 
-	source = (struct file_source){0};
-	assert_ptr_equal(file_source_get(&source, &capture), &fake);
-	assert_ptr_equal(file_source_get(&source, &capture), &fake);
-	assert_int_equal(fake.created, 2);
+	begin(NULL, 0);
+	assert_true(is_used());
+	assert_true(is_used());
+	assert_int_equal(fake.created, 1);
+	assert_int_equal(fake.passes, 2);
 	file_source_deinit(&source);
 }
 
@@ -147,11 +158,11 @@ static void test_holders(void **state)
 		{.kind = DESCRIPTOR_PIPE, .inode = 80, .pid = 7, .fd = 8},	/* it was closed */
 	};
 
-	fake = (struct open_files){.records = records, .n = sizeof(records) / sizeof(records[0])};
-	assert_int_equal(file_source_holders(&fake, things, 4), 0);
-	assert_int_equal(fake.nwanted, 4);
-	assert_int_equal(fake.wanted[0], 50);
-	assert_true(fake.any_fifo);
+	begin(records, sizeof(records) / sizeof(records[0]));
+	assert_int_equal(file_source_holders(&source, &capture, things, 4), 0);
+	assert_int_equal(file_wants_count(&fake.wants), 4);
+	assert_true(file_wants_has(&fake.wants, 50));
+	assert_true(fake.wants.any_fifo && !fake.wants.any_tcp);
 	assert_int_equal(things[0].holders.len, 2);
 	assert_holder(&things[0], 0, 7, "waiter", true, false);
 	assert_holder(&things[0], 1, 9, "writer", false, true);
@@ -183,8 +194,8 @@ static void test_things_in_one_place(void **state)
 		{.kind = DESCRIPTOR_FIFO, .inode = 50, .device = 4, .pid = 8, .fd = 3},
 	};
 
-	fake = (struct open_files){.records = records, .n = sizeof(records) / sizeof(records[0])};
-	assert_int_equal(file_source_holders(&fake, things, 4), 0);
+	begin(records, sizeof(records) / sizeof(records[0]));
+	assert_int_equal(file_source_holders(&source, &capture, things, 4), 0);
 	for (size_t i = 0; i < 4; i++) {
 		if (i == 2)
 			continue;
@@ -202,9 +213,10 @@ static void test_failure(void **state)
 {
 	struct held thing = {.kind = DESCRIPTOR_SOCKET, .inode = 60};
 
-	fake = (struct open_files){.pass_error = EPERM};
-	assert_int_equal(file_source_holders(&fake, &thing, 1), -EPERM);
-	assert_false(fake.any_fifo);
+	begin(NULL, 0);
+	fake.pass_error = EPERM;
+	assert_int_equal(file_source_holders(&source, &capture, &thing, 1), -EPERM);
+	assert_false(fake.wants.any_fifo);
 	assert_int_equal(thing.holders.len, 0);
 }
 
@@ -213,11 +225,11 @@ static void test_connections(void **state)
 {
 	struct arena *arena = arena_create();
 	struct wanted_sockets wanted = {0};
-	struct file_source source = {0};
 	struct file_record records[10];
 	struct held things[2] = {{.kind = DESCRIPTOR_SOCKET, .pid = 7, .fd = 5}, {.kind = DESCRIPTOR_SOCKET, .pid = 7, .fd = 6}};
 	struct wanted_socket *w;
 
+	begin(NULL, 0);
 	put_tcp(records, 7, 60, (const uint16_t[]){1000, 2000}, NET);
 	assert_true(file_source_tell(records, &wanted, arena));
 	w = &wanted.data[0];
@@ -254,10 +266,9 @@ static void test_connections(void **state)
 	put_tcp(records + 6, 6, 72, (const uint16_t[]){2000, 1001}, NET);
 	put_tcp(records + 8, 6, 73, (const uint16_t[]){2000, 1001}, NET); /* on another interface */
 	fake = (struct open_files){.records = records, .n = 10};
-	assert_int_equal(file_source_holders(&fake, things, 2), 0);
-	assert_int_equal(fake.nwanted, 0);
-	assert_int_equal(fake.nports, 2);
-	assert_int_equal(fake.ports[0], file_ports(2000, 1000));
+	assert_int_equal(file_source_holders(&source, &capture, things, 2), 0);
+	assert_int_equal(file_wants_count(&fake.wants), 2);
+	assert_true(fake.wants.any_tcp && file_wants_has(&fake.wants, file_ports(2000, 1000)));
 	assert_int_equal(things[0].inode, 70);
 	assert_int_equal(things[0].holders.len, 2);
 	assert_holder(&things[0], 0, 8, "tcp", true, true);
@@ -297,6 +308,74 @@ static void test_descriptors(void **state)
 	arena_destroy(arena);
 }
 
+/* A process that has so many threads, each of which reads a descriptor of its own. */
+static struct snapshot *readers(size_t n)
+{
+	struct snapshot *snap = snapshot_create(7, arch_host());
+
+	for (size_t i = 0; i < n; i++)
+		assert_true(vec_push(&snap->threads, ((struct snap_thread){.tid = (pid_t)(7 + i), .state = 'S', .status = THREAD_CAPTURED,
+									   .syscall = {.state = SYSCALL_IN, .nr = SYS_read, .args = {100 + i}}})));
+	return snap;
+}
+
+static const struct file_look *look_for(pid_t tid, uint64_t first, uint64_t n)
+{
+	struct file_wants wants = {0};
+
+	for (uint64_t i = 0; i < n; i++)
+		file_wants_add(&wants, first + i);
+	return file_source_of(&source, &capture, tid, &wants);
+}
+
+/* What was looked at while stacks were copied is not looked at again, if it is the same table, and all was looked at; and only if nobody has moved. */
+static void test_ahead(void **state)
+{
+	struct snapshot *few = readers(FEW_FILES), *many = readers(FEW_FILES + 1);
+	struct file_ahead *ahead;
+
+	begin(NULL, 0);
+	target.process = (struct process){.pid = 7, .mm_tid = 7, .mm_fd = -1};
+	assert_null(file_ahead_begin(&capture, few));
+	observer.name = "proc";
+	assert_null(file_ahead_begin(&capture, many));
+	observer.name = "bpf";
+	assert_int_equal(fake.created, 0);
+
+	ahead = file_ahead_begin(&capture, many);
+	assert_non_null(ahead);
+	file_source_take_ahead(&source, ahead, true);
+	assert_int_equal(fake.passes, 1);
+	assert_ptr_equal(look_for(7, 100, FEW_FILES + 1), file_ahead_of(ahead, 7));
+	assert_int_equal(fake.passes, 1);
+	assert_ptr_not_equal(look_for(7, 99, 2), file_ahead_of(ahead, 7));
+	assert_non_null(look_for(8, 100, 1)); /* of a thread that has others */
+	assert_int_equal(fake.passes, 3);
+	assert_int_equal(fake.created, 1);
+	assert_false(fake.tells_tcp || file_source_tells_tcp(&source, &capture)); /* none of them is a socket */
+	file_source_deinit(&source);
+	file_ahead_destroy(ahead);
+
+	begin(NULL, 0);
+	ahead = file_ahead_begin(&capture, many);
+	file_source_take_ahead(&source, ahead, false);
+	assert_non_null(look_for(7, 100, 1));
+	assert_int_equal(fake.passes, 2);
+	file_source_deinit(&source);
+	file_ahead_destroy(ahead);
+
+	begin(NULL, 0);
+	fake.create_error = EPERM;
+	ahead = file_ahead_begin(&capture, many);
+	file_source_take_ahead(&source, ahead, true);
+	assert_null(look_for(7, 100, 1));
+	assert_int_equal(fake.created, 1);
+	file_source_deinit(&source);
+	file_ahead_destroy(ahead);
+	snapshot_destroy(few);
+	snapshot_destroy(many);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_connections),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

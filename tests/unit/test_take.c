@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture/take.h"
@@ -18,6 +19,7 @@ struct fake_source {
 	uint64_t generation;
 	int rc;
 	unsigned passes, destroyed;
+	unsigned moves_before; /* this pass, its only thread; 0: never */
 	struct observe_request last;
 };
 
@@ -26,8 +28,9 @@ static int fake_observe(struct observer *observer, const struct observe_request 
 {
 	struct fake_source *fake = (struct fake_source *)observer;
 
-	fake->passes++;
 	fake->last = *request;
+	if (++fake->passes == fake->moves_before)
+		fake->seen[0].nvcsw++;
 	if (fake->rc)
 		return err_set(err, -fake->rc, "the fake failed");
 	out->len = 0;
@@ -295,6 +298,61 @@ static void test_exec_in_the_middle(void **state)
 	destroy(f);
 }
 
+/* A thread that has been in read() for so long, and moves before a pass. What the first round makes of it. */
+static struct fixture *take_reader(int fd, int64_t off_cpu_ns, unsigned moves_before)
+{
+	struct fixture *f = make();
+	uint8_t *stack = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct take *all = &f->take;
+
+	assert_true(stack != MAP_FAILED);
+	assert_true(vec_push(&f->take.snap->maps, (struct map_entry){.start = (uintptr_t)stack, .end = (uintptr_t)stack + 4096, .path = ""}));
+	add_seen(f, getpid(), (uintptr_t)stack + 64);
+	f->fake.seen[0].off_cpu_ns = off_cpu_ns;
+	f->fake.seen[0].syscall = (struct snap_syscall){.state = SYSCALL_IN, .nr = SYS_read, .args = {(uint64_t)fd}};
+	f->fake.moves_before = moves_before;
+	f->capture.options.stop = STOP_NONE;
+	f->take.may_gather = true;
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_int_equal(take_store_pass(&f->take), 0);
+	take_passive(&all, 1);
+	munmap(stack, 4096);
+	return f;
+}
+
+/* What threads wait for that have slept for long is gathered between the two passes: there is no third one. */
+static void test_between_the_passes(void **state)
+{
+	enum { LONG = 2000000000, SHORT = 500000000 };
+	struct fixture *f;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	f = take_reader(ends[0], LONG, 0);
+	assert_int_equal(f->take.rc, 0);
+	assert_int_equal(f->fake.passes, 2);
+	assert_true(f->take.gathered);
+	assert_int_equal(f->take.snap->waits.len, 1);
+	assert_int_equal(f->take.snap->waits.data[0].on.kind, DESCRIPTOR_PIPE);
+	assert_true(f->take.snap->threads.data[0].still_besides);
+	destroy(f);
+
+	f = take_reader(ends[0], LONG, 2);
+	assert_int_equal(f->take.rc, -EAGAIN);
+	assert_int_equal(f->fake.passes, 2);
+	assert_true(f->capture.restless);
+	destroy(f);
+
+	f = take_reader(ends[0], SHORT, 2);
+	assert_int_equal(f->take.rc, 0);
+	assert_true(f->fake.passes > 2);
+	assert_false(f->take.gathered || f->capture.restless);
+	assert_int_equal(f->take.snap->waits.len, 0);
+	destroy(f);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* A source that fails when it is used makes place for /proc, and the snapshot says so. */
 static void test_fallback(void **state)
 {
@@ -416,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_unmoved_by_context_switches),
 		cmocka_unit_test(test_passes),
 		cmocka_unit_test(test_exec_in_the_middle),
+		cmocka_unit_test(test_between_the_passes),
 		cmocka_unit_test(test_fallback),
 		cmocka_unit_test(test_fallback_when_all_are_stopped),
 		cmocka_unit_test(test_no_fallback),
