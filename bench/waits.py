@@ -29,7 +29,7 @@ def waiting(kind, count):
     with subprocess.Popen([program, kind, str(count)], stdout=subprocess.PIPE, start_new_session=True) as target:
         try:
             target.stdout.readline()
-            time.sleep(0.5)  # until all are where they wait
+            time.sleep(1.5)  # until all have slept for long where they wait
             yield target.pid
         finally:
             os.killpg(target.pid, signal.SIGKILL)

@@ -137,15 +137,45 @@ int take_store_pass(struct take *take)
 	return 0;
 }
 
+/* Threads, by position in the snapshot, that wait for the same: it is read for one of them. */
+struct shared_copy {
+	size_t of, reader;
+};
+
 struct copies {
 	VEC(struct mem_copy *) wanted; /* each with start and len, to be given data */
 	uint64_t total;
+	struct u64map readers; /* by the address of what they wait for */
+	VEC(struct shared_copy) shared;
 };
 
 static bool want_copy(struct copies *copies, struct mem_copy *copy)
 {
 	copies->total += (copy->len + 15) & ~UINT64_C(15);
 	return vec_push(&copies->wanted, copy);
+}
+
+/* What this one waits for: read for it, or for another one before it. */
+static bool want_waited(struct take *take, struct copies *copies, size_t at)
+{
+	struct snap_thread *threads = take->snap->threads.data;
+	struct mem_copy *waited = &threads[at].waited;
+	bool created;
+	uint64_t *slot = waited->len ? u64map_put(&copies->readers, waited->start, &created) : NULL;
+
+	if (!slot)
+		return !waited->len;
+	if (created)
+		*slot = at;
+	else if (threads[*slot].waited.len == waited->len)
+		return vec_push(&copies->shared, ((struct shared_copy){.of = at, .reader = (size_t)*slot}));
+	return want_copy(copies, waited);
+}
+
+static void share(struct take *take, const struct copies *copies)
+{
+	for (size_t i = 0; i < copies->shared.len; i++)
+		take->snap->threads.data[copies->shared.data[i].of].waited = take->snap->threads.data[copies->shared.data[i].reader].waited;
 }
 
 /* The stacks of all threads to be taken that are asleep. */
@@ -167,7 +197,7 @@ static int want_stacks(struct take *take, struct copies *copies)
 			t->waited = waited_memory(&snap->maps, snapshot_arch_of(snap, t), &t->syscall);
 		if (waited_is_copied(&t->waited, &t->stack))
 			t->waited.len = 0;
-		if (!want_copy(copies, &t->stack) || (t->waited.len && !want_copy(copies, &t->waited)))
+		if (!want_copy(copies, &t->stack) || !want_waited(take, copies, i))
 			return take_out_of_memory(take);
 	}
 	if (copies->total <= copy_budget)
@@ -235,11 +265,14 @@ int take_copy_asleep(struct take *take)
 
 	if (rc == 0 && copies.wanted.len)
 		rc = run_copies(take, &copies);
+	share(take, &copies);
 	if (rc == 0)
 		rc = want_interrupted(take, &copies);
 	if (rc == 0 && copies.wanted.len)
 		rc = run_copies(take, &copies);
 	vec_deinit(&copies.wanted);
+	u64map_deinit(&copies.readers);
+	vec_deinit(&copies.shared);
 	for (size_t i = 0; i < take->work.len; i++) {
 		struct snap_thread *t = &take->snap->threads.data[i];
 

@@ -22,11 +22,13 @@ static bool put(struct u64map *map, uint64_t key, size_t index)
 bool wait_threads_init(struct wait_threads *threads, const struct snapshot *snap)
 {
 	*threads = (struct wait_threads){.snap = snap, .last_look = snap->capture.last_look};
+	if (!u64map_reserve(&threads->by_tid, snap->threads.len) || !u64map_reserve(&threads->by_address, snap->threads.len))
+		return false;
 	for (size_t i = 0; i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
 
-		if (!put(&threads->by_number, wait_number_of(snap, t), i) || !put(&threads->by_tid, (uint64_t)t->tid, i) ||
-		    !put(&threads->by_address, t->tid_address, i))
+		if (!put(&threads->by_tid, (uint64_t)t->tid, i) || !put(&threads->by_address, t->tid_address, i) ||
+		    (snap->inner_pid && !put(&threads->by_number, wait_number_of(snap, t), i)))
 			return false;
 		if (t->still != STILL_NEVER && t->still_in > threads->last_look)
 			threads->last_look = t->still_in;
@@ -50,7 +52,7 @@ static const struct snap_thread *find(const struct wait_threads *threads, const 
 
 const struct snap_thread *wait_thread_numbered(const struct wait_threads *threads, uint32_t number)
 {
-	return find(threads, &threads->by_number, number);
+	return find(threads, threads->snap->inner_pid ? &threads->by_number : &threads->by_tid, number);
 }
 
 const struct snap_thread *wait_thread_with_tid(const struct wait_threads *threads, pid_t tid)

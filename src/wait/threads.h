@@ -8,7 +8,7 @@
 /* The threads of a process as its own memory names them: by number, or by where the C library has what it knows of them. */
 struct wait_threads {
 	const struct snapshot *snap;
-	struct u64map by_number;
+	struct u64map by_number; /* that threads have for themselves; empty where it is that of ours */
 	struct u64map by_tid;
 	struct u64map by_address; /* tid_address */
 	uint32_t last_look; /* the highest number of a pass over the threads */
