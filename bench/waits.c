@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* waits KIND N: N threads that wait, or for "crowd" N processes with 51 descriptors each. Prints a line when they are there. */
+/*
+ * waits KIND N [NAPS]: N threads that wait, or for "crowd" N processes with 51 descriptors each. Prints a line when they are there. The main thread
+ * pauses, or naps.
+ */
 
 static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t there;
@@ -111,6 +115,7 @@ int main(int argc, char **argv)
 {
 	const struct rlimit limit = {20000, 20000};
 	const char *kind = argc > 2 ? argv[1] : "";
+	const bool naps = argc > 3;
 	const int n = argc > 2 ? atoi(argv[2]) : 0, shared = eventfd(0, 0), one = make_pipe();
 
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -139,5 +144,8 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	for (;;)
-		pause();
+		if (naps)
+			usleep(10000);
+		else
+			pause();
 }

@@ -23,7 +23,6 @@
 struct besides {
 	struct capture *capture;
 	struct snapshot *snap;
-	bool between;	/* the passes: whoever moves before the second one has it all gathered anew */
 	bool *gathered; /* beside snap->threads: something was gathered for the thread, and it has to be looked at again */
 };
 

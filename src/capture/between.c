@@ -2,8 +2,10 @@
 /* What all threads of a process wait for, gathered between the two passes over them: so no third one has to prove it. */
 #include <errno.h>
 
+#include "base/cleanup.h"
 #include "base/debug.h"
 #include "capture/besides.h"
+#include "capture/file_ahead.h"
 #include "capture/take.h"
 #include "proc/task.h"
 
@@ -21,30 +23,47 @@ static bool all_sleep_long(const struct snapshot *snap)
 	return all;
 }
 
+void take_begin_between(struct take *take)
+{
+	take->between = take->may_gather && !take->capture->restless && take->rc == 0 && all_sleep_long(take->snap);
+	if (take->between)
+		take->capture->ahead = file_ahead_begin(take->capture, take->snap);
+}
+
+static bool all_stand_still(const struct take *take)
+{
+	bool all = true;
+
+	for (size_t i = 0; all && i < take->work.len; i++)
+		all = take->work.data[i] == WORK_ASLEEP || take->work.data[i] == WORK_SETTLED;
+	return all;
+}
+
 void take_gather_between(struct take *take)
 {
-	struct capture *c = take->capture;
-	struct besides besides = {.capture = c, .snap = take->snap, .between = true};
+	struct besides besides = {.capture = take->capture, .snap = take->snap};
 
-	if (!take->may_gather || c->restless || take->rc < 0 || !all_sleep_long(take->snap))
+	take->between = take->between && take->rc == 0 && all_stand_still(take);
+	if (!take->between) {
+		file_ahead_destroy(steal_ptr(take->capture->ahead));
 		return;
+	}
 	take_kernel_text(take->snap);
 	take->rc = besides_gather(&besides, 1, take->err, &take->any_gathered);
-	take->gathered = true;
-	debug_say(take->rc, "all threads have slept for long: what they wait for is gathered between the passes");
 }
 
 int take_end_between(struct take *take)
 {
-	if (!take->gathered || take->rc < 0)
+	int rc = take->rc;
+
+	if (!take->between)
 		return 0;
-	for (size_t i = 0; i < take->work.len; i++)
-		take->capture->restless |= take->work.data[i] != WORK_ASLEEP && take->work.data[i] != WORK_SETTLED;
-	if (take->again || take->capture->restless) {
+	if (rc == 0 && (take->again || !all_stand_still(take))) {
 		take->capture->restless = true;
-		return -EAGAIN;
+		rc = -EAGAIN;
 	}
-	if (take->any_gathered)
+	if (rc == 0 && take->any_gathered)
 		besides_judge(take->capture, take->snap);
-	return 0;
+	debug_say(rc, "what threads wait for that have slept for long was gathered between the two passes over them");
+	return rc;
 }

@@ -19,7 +19,7 @@
 #include "target/outsiders.h"
 #include "target/sharers.h"
 
-enum { MAX_EXECS = 4 }; /* starts from the beginning after an exec; or when long sleep is over */
+enum { MAX_BEGINNINGS = 4 }; /* after an exec, and once when threads moved that had slept for long */
 
 static int create_observer(const struct capture *c, struct err *err, struct observer **out)
 {
@@ -252,7 +252,7 @@ static void end(struct take *take, uint64_t start, struct snapshot **out)
 		take->rc = keep_waited(take->snap, take->err);
 	if (take->rc == 0) {
 		finish(take);
-		if (!take->gathered)
+		if (!take->between)
 			take_kernel_text(take->snap);
 		find_inner_tids(take->capture, take->snap);
 		find_owners_elsewhere(&take->capture->target->process, take->snap);
@@ -276,13 +276,11 @@ static int take_once(struct capture *c, struct err *err, bool *gathered, struct 
 	struct take take = start_take(c, &c->look, err), *all = &take;
 
 	take.may_gather = c->options.stop != STOP_ALL && !c->options.no_waits;
-	if (take.rc == 0 && take.may_gather)
-		c->ahead = file_ahead_begin(c, take.snap);
 	if (take.rc == 0 && c->options.stop == STOP_ALL)
 		take.rc = take_stopped(&take);
 	else if (take.rc == 0)
 		take_passive(&all, 1);
-	*gathered = take.gathered;
+	*gathered = take.between;
 	end(&take, start, out);
 	return take.rc;
 }
@@ -325,7 +323,7 @@ int capture_take(struct capture *c, struct err *err, struct snapshot **out)
 
 	*out = NULL;
 	c->restless = false;
-	for (int tries = 0; rc == -EAGAIN && tries < MAX_EXECS; tries++)
+	for (int tries = 0; rc == -EAGAIN && tries < MAX_BEGINNINGS; tries++)
 		rc = take_with_besides(c, err, out);
 	return rc == -EAGAIN ? err_set(err, EAGAIN, "process %d executes new programs faster than it can be read", (int)c->target->process.pid) : rc;
 }

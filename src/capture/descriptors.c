@@ -396,7 +396,7 @@ int gather_descriptors(struct besides *all, size_t n)
 	int rc = 0;
 
 	if (n == 1)
-		file_source_take_ahead(&source, all[0].capture->ahead, all[0].between);
+		file_source_take_ahead(&source, all[0].capture->ahead);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = gather_of_process(&all[i], &source, &sockets);
 	sockets_close(&sockets);

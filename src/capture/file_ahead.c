@@ -45,7 +45,7 @@ static void *load_and_look(void *arg)
 	struct file_ahead *a = arg;
 	struct err why;
 
-	a->tells_tcp = any_socket(a);
+	a->tells_tcp = any_socket(a) || file_source_list_is_long();
 	if (open_files_create(a->tells_tcp, &why, &a->files) == 0)
 		file_look_at_one(a->files, a->process->mm_tid, &a->look);
 	return NULL;

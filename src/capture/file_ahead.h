@@ -12,7 +12,8 @@ struct snapshot;
 
 /*
  * Where many threads wait for descriptors, the program that tells of these is loaded while stacks are copied, by a thread of ours, and the
- * descriptors are looked at: loading takes longer than all else that is done with it.
+ * descriptors are looked at: loading takes longer than all else that is done with it. For what is gathered between the passes only, as all
+ * threads have to stand still from before it begins.
  */
 struct file_ahead;
 

@@ -33,14 +33,18 @@ static struct open_files *load(struct file_source *source, const struct capture 
 	return source->files;
 }
 
-/* To load that takes as long as the kernel takes to list so many. */
-bool file_source_tells_tcp(struct file_source *source, const struct capture *capture)
+bool file_source_list_is_long(void)
 {
 	enum { MANY = 4096 };
 
-	if (!source->counted)
-		source->tells_tcp = file_source_may_be_bpf(capture) && sockets_count_tcp() > MANY;
-	source->counted = true;
+	return sockets_count_tcp() > MANY;
+}
+
+bool file_source_tells_tcp(struct file_source *source, const struct capture *capture)
+{
+	if (!source->decided)
+		source->tells_tcp = file_source_may_be_bpf(capture) && file_source_list_is_long();
+	source->decided = true;
 	return source->tells_tcp && !source->refused;
 }
 
@@ -53,14 +57,14 @@ void file_source_deinit(struct file_source *source)
 	u64map_deinit(&source->far_of);
 }
 
-void file_source_take_ahead(struct file_source *source, struct file_ahead *ahead, bool counts)
+void file_source_take_ahead(struct file_source *source, struct file_ahead *ahead)
 {
 	if (!ahead)
 		return;
 	source->files = file_ahead_end(ahead, &source->tells_tcp);
 	source->refused = !source->files;
-	source->counted = true;
-	source->ahead = counts ? ahead : NULL;
+	source->decided = true;
+	source->ahead = ahead;
 }
 
 /* Looks */
@@ -96,7 +100,7 @@ static bool has_shown(const struct file_look *look, const struct file_wants *wan
 int file_look_at_one(struct open_files *files, pid_t tid, struct file_look *look)
 {
 	struct err why;
-	int rc = open_files_of(files, tid, &look->wants, &why, &look->records);
+	int rc = open_files_look(files, tid, &look->wants, &why, &look->records);
 
 	look->done = rc == 0;
 	return rc;
@@ -107,10 +111,10 @@ static int look_at_all(struct open_files *files, struct file_look *look)
 {
 	const pid_t newest = process_newest();
 	struct err why;
-	int rc = open_files_of_all(files, &look->wants, &why, &look->records);
+	int rc = open_files_look(files, 0, &look->wants, &why, &look->records);
 
 	look->again.words.len = 0;
-	return rc == 0 && (!newest || process_newest() != newest) ? open_files_of_all(files, &look->wants, &why, &look->again) : rc;
+	return rc == 0 && (!newest || process_newest() != newest) ? open_files_look(files, 0, &look->wants, &why, &look->again) : rc;
 }
 
 void file_look_deinit(struct file_look *look)

@@ -34,9 +34,9 @@ struct file_look {
 struct file_source {
 	struct open_files *files;
 	bool refused;
-	bool counted, tells_tcp; /* what sockets of TCP are, since there are so many on the machine that the kernel's list of them is long */
+	bool decided, tells_tcp; /* what sockets of TCP are */
 	struct file_look of_one, of_all; /* the last ones, */
-	const struct file_ahead *ahead;	 /* and one that was before; NULL: there was none, or it may be of before threads have moved */
+	const struct file_ahead *ahead;	 /* and one before; NULL: there was none */
 	VEC(struct tcp_ends) far; /* of sockets that it told of: the other ends, */
 	struct u64map far_of;	  /* by the inodes of these sockets */
 };
@@ -45,12 +45,13 @@ struct file_source {
 bool file_source_may_be_bpf(const struct capture *capture);
 
 bool file_source_tells_tcp(struct file_source *source, const struct capture *capture);
+bool file_source_list_is_long(void); /* that the kernel has of all sockets of TCP: to load what tells of them takes less */
 void file_source_deinit(struct file_source *source);
 
-/* What was loaded ahead is used from now on; and what was seen, if it `counts`. */
-void file_source_take_ahead(struct file_source *source, struct file_ahead *ahead, bool counts);
+/* What was loaded and seen ahead is used from now on. NULL: nothing was. */
+void file_source_take_ahead(struct file_source *source, struct file_ahead *ahead);
 
-/* Pipes, sockets and eventfds of a thread, see open_files_of(); good until the next time. NULL: they cannot be had, /proc tells the same. */
+/* Pipes, sockets and eventfds of a thread, see open_files_look(); good until the next time. NULL: they cannot be had, /proc tells the same. */
 const struct file_look *file_source_of(struct file_source *source, const struct capture *capture, pid_t tid, const struct file_wants *wants);
 
 /* Who has these things, as holders_find() tells it; but a process is hidden from nobody here. 0 or -errno: then nothing was found. */

@@ -540,10 +540,12 @@ static int joint_round(struct take *const *takes, size_t n, bool first)
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
 			takes[i]->rc = begin_round(takes[i], anew);
+	if (first && n == 1)
+		take_begin_between(takes[0]);
 	for (size_t i = 0; i < n; i++)
 		if (takes[i]->rc == 0)
 			takes[i]->rc = copy_round(takes[i]);
-	if (first)
+	if (first && n == 1)
 		take_gather_between(takes[0]);
 	had_window = take_quiet(takes, n);
 	for (size_t i = 0; i < n; i++) {
@@ -572,9 +574,10 @@ void take_passive(struct take *const *takes, size_t n)
 		for (size_t i = 0; round > 0 && i < n; i++)
 			release_held(takes[i]);
 		again = joint_round(takes, n, round == 0);
-		if (round == 0 && take_end_between(takes[0]) < 0) {
-			takes[0]->rc = -EAGAIN;
-			return;
+		if (round == 0 && n == 1) {
+			takes[0]->rc = take_end_between(takes[0]);
+			if (takes[0]->rc < 0)
+				return;
 		}
 		/* Threads that sleep for longer get up during a round, too, only less often. */
 		for (size_t i = 0; i < n; i++)

@@ -26,7 +26,7 @@ struct capture {
 	bool unstoppable;	  /* its numbers are not ours: see process_check_numbers() */
 	bool restless; /* its threads slept for long, and moved: what they wait for is gathered afterwards */
 	bool reads;		  /* options.reader wants to read this process */
-	struct file_ahead *ahead; /* for the snapshot in the making; NULL: there is none */
+	struct file_ahead *ahead; /* for what is gathered between the passes; NULL: there is none */
 	char observer_note[512];	  /* why the first choice was not taken, or "" */
 	struct observations seen; /* by the last pass */
 	struct u64map seen_index; /* tid to position in it */
@@ -67,8 +67,8 @@ struct take {
 	int rc;
 	int again; /* threads that moved in the last round */
 	bool may_gather; /* what tells what threads wait for, between the passes of the first round; */
-	bool gathered;	 /* it was, */
-	bool any_gathered; /* and there is something to be proved */
+	bool between;	 /* that is done, */
+	bool any_gathered; /* and something was found that the second one has to prove */
 	struct err *err;
 };
 
@@ -134,7 +134,8 @@ int take_store_pass(struct take *take);
 int take_copy_asleep(struct take *take);
 void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 
-/* between.c: of a process all of whose threads have slept for long. */
+/* between.c, for a process all of whose threads have slept for long: after the first pass, and when all has been copied. */
+void take_begin_between(struct take *take);
 void take_gather_between(struct take *take);
 /* After the second pass. -EAGAIN: one of them has moved, and it is all to be done anew. */
 int take_end_between(struct take *take);

@@ -69,7 +69,7 @@ static size_t count(const struct file_records *records)
 	return n;
 }
 
-static int run(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
+int open_files_look(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
 	_cleanup_close_ int link = attach(files, tid);
 	int rc;
@@ -80,16 +80,6 @@ static int run(struct open_files *files, pid_t tid, const struct file_wants *wan
 	rc = loading_read_iterator(link, &out->words, err);
 	debug_say(rc, "the BPF iterator over open files shows %zu descriptors", count(out));
 	return rc;
-}
-
-int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
-{
-	return run(files, tid, wants, err, out);
-}
-
-int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out)
-{
-	return run(files, 0, wants, err, out);
 }
 
 #else
@@ -103,12 +93,7 @@ void open_files_destroy(struct open_files *files)
 {
 }
 
-int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
-{
-	return err_set(err, ENOTSUP, "built without BPF");
-}
-
-int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out)
+int open_files_look(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out)
 {
 	return err_set(err, ENOTSUP, "built without BPF");
 }

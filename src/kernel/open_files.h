@@ -28,11 +28,9 @@ struct file_records {
 
 /*
  * Pipes, sockets and eventfds of a thread that have wanted numbers, and maybe others. Kernels from 6.1 to 6.12 show none but those of main threads.
+ * With 0 in place of the thread, pipes and sockets of all processes that have wanted inodes, and maybe others.
  */
-int open_files_of(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out);
-
-/* Pipes and sockets of all processes that have wanted inodes, and maybe others. */
-int open_files_of_all(struct open_files *files, const struct file_wants *wants, struct err *err, struct file_records *out);
+int open_files_look(struct open_files *files, pid_t tid, const struct file_wants *wants, struct err *err, struct file_records *out);
 
 /* The next record, NULL at the end; file_tcp_of() is for one of the kind FILE_TCP. `pos` starts at 0. */
 const struct file_record *file_records_next(const struct file_records *records, size_t *pos);

@@ -298,25 +298,44 @@ static void test_exec_in_the_middle(void **state)
 	destroy(f);
 }
 
+enum { STACK_SIZE = 4096 };
+
+static uint8_t *make_stack(void)
+{
+	uint8_t *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(stack != MAP_FAILED);
+	return stack;
+}
+
+static void know_stack(struct fixture *f, const uint8_t *stack)
+{
+	assert_true(vec_push(&f->take.snap->maps, (struct map_entry){.start = (uintptr_t)stack, .end = (uintptr_t)stack + STACK_SIZE, .path = ""}));
+}
+
+static void add_caller(struct fixture *f, pid_t tid, const uint8_t *sp, int64_t nr, uint64_t arg)
+{
+	add_seen(f, tid, (uintptr_t)sp);
+	f->fake.seen[f->fake.nseen - 1].syscall = (struct snap_syscall){.state = SYSCALL_IN, .nr = nr, .args = {arg}};
+}
+
 /* A thread that has been in read() for so long, and moves before a pass. What the first round makes of it. */
 static struct fixture *take_reader(int fd, int64_t off_cpu_ns, unsigned moves_before)
 {
 	struct fixture *f = make();
-	uint8_t *stack = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *stack = make_stack();
 	struct take *all = &f->take;
 
-	assert_true(stack != MAP_FAILED);
-	assert_true(vec_push(&f->take.snap->maps, (struct map_entry){.start = (uintptr_t)stack, .end = (uintptr_t)stack + 4096, .path = ""}));
-	add_seen(f, getpid(), (uintptr_t)stack + 64);
+	know_stack(f, stack);
+	add_caller(f, getpid(), stack + 64, SYS_read, (uint64_t)fd);
 	f->fake.seen[0].off_cpu_ns = off_cpu_ns;
-	f->fake.seen[0].syscall = (struct snap_syscall){.state = SYSCALL_IN, .nr = SYS_read, .args = {(uint64_t)fd}};
 	f->fake.moves_before = moves_before;
 	f->capture.options.stop = STOP_NONE;
 	f->take.may_gather = true;
 	assert_int_equal(take_observe(&f->take, 0, false), 0);
 	assert_int_equal(take_store_pass(&f->take), 0);
 	take_passive(&all, 1);
-	munmap(stack, 4096);
+	munmap(stack, STACK_SIZE);
 	return f;
 }
 
@@ -331,7 +350,7 @@ static void test_between_the_passes(void **state)
 	f = take_reader(ends[0], LONG, 0);
 	assert_int_equal(f->take.rc, 0);
 	assert_int_equal(f->fake.passes, 2);
-	assert_true(f->take.gathered);
+	assert_true(f->take.between);
 	assert_int_equal(f->take.snap->waits.len, 1);
 	assert_int_equal(f->take.snap->waits.data[0].on.kind, DESCRIPTOR_PIPE);
 	assert_true(f->take.snap->threads.data[0].still_besides);
@@ -346,11 +365,72 @@ static void test_between_the_passes(void **state)
 	f = take_reader(ends[0], SHORT, 2);
 	assert_int_equal(f->take.rc, 0);
 	assert_true(f->fake.passes > 2);
-	assert_false(f->take.gathered || f->capture.restless);
+	assert_false(f->take.between || f->capture.restless);
 	assert_int_equal(f->take.snap->waits.len, 0);
 	destroy(f);
 	close(ends[0]);
 	close(ends[1]);
+}
+
+/* If one moves that had slept for long, it is all taken anew, in the other order: with a third pass. */
+static void test_moves_between_the_passes(void **state)
+{
+	struct fixture *f = make();
+	uint8_t *stack = make_stack();
+	struct snapshot *snap;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	add_caller(f, getpid(), stack + 64, SYS_read, (uint64_t)ends[0]);
+	f->fake.seen[0].off_cpu_ns = 2000000000;
+	f->fake.moves_before = 2;
+	f->capture.options.stop = STOP_NONE;
+	assert_int_equal(capture_take(&f->capture, &f->err, &snap), 0);
+	assert_int_equal(f->fake.passes, 2 + 3);
+	assert_int_equal(snap->waits.len, 1);
+	assert_true(snap->threads.data[0].still_besides);
+	assert_null(f->capture.ahead);
+	snapshot_destroy(snap);
+	assert_int_equal(capture_take(&f->capture, &f->err, &snap), 0);
+	assert_int_equal(f->fake.passes, 2 + 3 + 2);
+	assert_true(snap->threads.data[0].still_besides);
+	snapshot_destroy(snap);
+	target_set_snapshot(f->capture.target, NULL);
+	munmap(stack, STACK_SIZE);
+	close(ends[0]);
+	close(ends[1]);
+	destroy(f);
+}
+
+/* What several wait for is copied once, if it is the same for all of them. */
+static void test_shared_copies(void **state)
+{
+	struct fixture *f = make();
+	uint8_t *stack = make_stack(), *words = make_stack();
+	const struct snap_thread *t;
+
+	know_stack(f, stack < words ? stack : words);
+	know_stack(f, stack < words ? words : stack);
+	words[64] = 'w';
+	add_caller(f, getpid(), stack + 64, SYS_futex, (uintptr_t)words + 64);
+	add_caller(f, getpid() + 1, stack + 128, SYS_futex, (uintptr_t)words + 64);
+	add_caller(f, getpid() + 2, stack + 192, SYS_nanosleep, (uintptr_t)words + 64); /* as much as a time takes */
+	add_caller(f, getpid() + 3, stack + 256, SYS_futex, (uintptr_t)words + 65);
+	assert_int_equal(take_observe(&f->take, 0, false), 0);
+	assert_int_equal(take_store_pass(&f->take), 0);
+	assert_int_equal(take_copy_asleep(&f->take), 0);
+	t = f->take.snap->threads.data;
+	assert_int_equal(t[0].waited.data[0], 'w');
+	assert_ptr_equal(t[1].waited.data, t[0].waited.data);
+	assert_int_equal(t[1].waited.len, t[0].waited.len);
+	assert_int_equal(t[2].waited.data[0], 'w');
+	assert_ptr_not_equal(t[2].waited.data, t[0].waited.data);
+	assert_int_equal(t[2].waited.len, 16);
+	assert_ptr_not_equal(t[3].waited.data, t[0].waited.data);
+	assert_int_equal(t[3].waited.start, (uintptr_t)words + 65);
+	munmap(stack, STACK_SIZE);
+	munmap(words, STACK_SIZE);
+	destroy(f);
 }
 
 /* A source that fails when it is used makes place for /proc, and the snapshot says so. */
@@ -475,6 +555,8 @@ int main(void)
 		cmocka_unit_test(test_passes),
 		cmocka_unit_test(test_exec_in_the_middle),
 		cmocka_unit_test(test_between_the_passes),
+		cmocka_unit_test(test_moves_between_the_passes),
+		cmocka_unit_test(test_shared_copies),
 		cmocka_unit_test(test_fallback),
 		cmocka_unit_test(test_fallback_when_all_are_stopped),
 		cmocka_unit_test(test_no_fallback),
