@@ -80,6 +80,33 @@ static void test_strings(void **state)
 		   "\"\xc2\xb5s \xf0\x9f\x90\x9b\",\"bad \\ufffd\\ufffd(\",\"\\u202e\"]");
 }
 
+/* Every character at every place among others, which are looked at eight at a time. */
+static void test_each_character(void **state)
+{
+	enum { LEN = 19 };
+	char text[LEN + 1], want[LEN + 16];
+	struct capture c;
+
+	for (int at = 0; at < LEN; at++)
+		for (int code = 1; code < 0x80; code++) {
+			const bool is_control = code < ' ' || code == 0x7f, is_quoted = code == '"' || code == '\\';
+
+			for (int i = 0; i < LEN; i++)
+				text[i] = "~ !az#[]"[i % 8];
+			text[LEN] = '\0';
+			snprintf(want, sizeof(want), is_control ? "\"%.*s\\u%04x%s\"" : is_quoted ? "\"%.*s\\%c%s\"" : "\"%.*s%c%s\"", at, text, code, text + at + 1);
+			text[at] = (char)code;
+			begin(&c);
+			json_array(&c.json, NULL);
+			json_string(&c.json, NULL, text);
+			json_array_end(&c.json);
+			fclose(c.json.out);
+			assert_memory_equal(c.text + 1, want, strlen(want));
+			assert_int_equal(c.len, strlen(want) + 2);
+			free(c.text);
+		}
+}
+
 static void test_times(void **state)
 {
 	struct capture c;
@@ -101,6 +128,7 @@ int main(void)
 		cmocka_unit_test(test_structure),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_each_character),
 		cmocka_unit_test(test_times),
 	};
 
