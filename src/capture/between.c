@@ -57,7 +57,7 @@ int take_end_between(struct take *take)
 	int rc = take->rc;
 
 	if (!take->between)
-		return 0;
+		return rc;
 	if (rc == 0 && (take->again || !all_stand_still(take))) {
 		take->capture->restless = true;
 		rc = -EAGAIN;
