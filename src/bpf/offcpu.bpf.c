@@ -360,8 +360,10 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *task, struct t
 	s->delay_ns = delay_of(task);
 	s->left_ran_ns = task->se.sum_exec_runtime;
 	if (stack_at_switch) {
-		struct stack_scratch *scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER, false);
+		struct stack_scratch *scratch;
 
+		compare_ahead(task);
+		scratch = take_stack(ctx, process_of(task), SCRATCH_WAITER, false);
 		s->stack_cut = scratch && scratch->head.user_end == OFFCPU_END_NO_TABLES;
 		if (scratch && !(s->sent && is_same_stack(s->stack, scratch->head.id))) /* threads often wait at one place */
 			s->sent = send_stack(scratch);

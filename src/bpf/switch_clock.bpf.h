@@ -30,16 +30,32 @@ static __attribute__((noinline)) __u64 compare_clocks(struct switch_clock *c, __
 	return ns;
 }
 
+/* 0: it is not known, or not to be used. */
+static __always_inline __u64 scheduler_clock(struct task_struct *task)
+{
+	return min_ns >= EXACT_BELOW_NS && bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->rq)
+		       ? task->se.cfs_rq->rq->clock
+		       : 0;
+}
+
 static __always_inline __u64 time_at(struct switch_clock *c, struct task_struct *task)
 {
-	__u64 now = 0;
+	__u64 now = scheduler_clock(task);
 
-	if (min_ns >= EXACT_BELOW_NS && bpf_core_field_exists(task->se.cfs_rq) &&
-	    bpf_core_field_exists(task->se.cfs_rq->rq))
-		now = task->se.cfs_rq->rq->clock;
 	if (!now)
 		return bpf_ktime_get_ns();
 	return switch_clock_is_due(c, now) ? compare_clocks(c, now) : switch_clock_at(c, now);
+}
+
+/* Before the stack of `prev` is taken: what that takes would seem to be between the two clocks. */
+static __always_inline void compare_ahead(struct task_struct *prev)
+{
+	__u32 key = 0;
+	struct switch_clock *c = bpf_map_lookup_elem(&switch_clocks, &key);
+	__u64 now = scheduler_clock(prev);
+
+	if (c && now && switch_clock_is_due(c, now))
+		compare_clocks(c, now);
 }
 
 /* When `prev` leaves its CPU; kept for `next`, whose program will run as soon as it has it. */

@@ -13,7 +13,7 @@ from offcpu_recording import added, assert_whole, names, rows_of
 # instruction is emulated.
 TOLERANCE = 0.02 if SLOW == 1 else 0.2
 
-# BPF reads a clock that the kernel sets right at ticks, and that is a little ahead by then where a tick is late.
+# Times of switches come from the scheduler's clock; by how much the monotonic one is ahead of it is found out now and then.
 CLOCKS_NS = 10000
 
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
