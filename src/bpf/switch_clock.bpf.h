@@ -44,10 +44,10 @@ static __always_inline __u64 time_at(struct switch_clock *c, struct task_struct 
 
 	if (!now)
 		return bpf_ktime_get_ns();
-	return switch_clock_is_due(c, now) ? compare_clocks(c, now) : switch_clock_at(c, now);
+	return switch_clock_is_due(c, now) && c->compared != now ? compare_clocks(c, now) : switch_clock_at(c, now);
 }
 
-/* Before the stack of `prev` is taken: what that takes would seem to be between the two clocks. */
+/* Before the stack of `prev` is taken: what that takes would seem to be between the two clocks. time_at() does not compare again then. */
 static __always_inline void compare_ahead(struct task_struct *prev)
 {
 	__u32 key = 0;

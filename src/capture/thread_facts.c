@@ -222,7 +222,9 @@ static void gather_semaphore(struct gathering *g, struct snap_thread *t)
 	bool one;
 
 	snapshot_mem_init(&memory, g->snap, t);
-	one = t->syscall.args[2] == 1 && mem_read_exact(&memory.mem, t->syscall.args[1], &number, sizeof(number));
+	/* What was copied for it belongs to the memory of the snapshot only when that is done. */
+	one = t->syscall.args[2] == 1 && (mem_copy_read(&t->waited, t->syscall.args[1], &number, sizeof(number)) == sizeof(number) ||
+					  mem_read_exact(&memory.mem, t->syscall.args[1], &number, sizeof(number)));
 	if (sysv_semaphore_read(g->process, (int)t->syscall.args[0], one ? number : -1, &object))
 		set_object(g, t, &object);
 }

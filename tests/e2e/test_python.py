@@ -415,6 +415,9 @@ def test_server_under_load(python, stakeout):
             if not frames:
                 continue
             names = [name.split(".")[-1] for name, file, line in frames]
+            # When a thread has ended its object is freed, often by itself, and the set of all threads forgets it.
+            if names[-1] == "_remove" and th["tid"] != t.pid:
+                continue
             assert names[-1] == ("<module>" if th["tid"] == t.pid else "_bootstrap"), names
             assert "load" not in names or names[-4:] == ["load", "run", "_bootstrap_inner", "_bootstrap"], names
             assert "do_GET" not in names or "process_request_thread" in names[names.index("do_GET") :], names

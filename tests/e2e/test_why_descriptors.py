@@ -497,14 +497,18 @@ def test_sockets_tell_the_same(target, bpf_files, count, servers):
     assert all(re.search(rf"^{servers} threads read tcp sockets of clients of \[::1\]:\d+: ", text, re.M) for text in texts), texts
 
 
-RESTED = "pipe-read", "own-read", "pipe-apart", "tcp-read", "pair-read", "epoll", "poll-tcp", "poll-pidfd", "splice-pipes-full", "servers", "chain"
+RESTED = {
+    "descriptors": ("pipe-read", "own-read", "pipe-apart", "tcp-read", "pair-read", "epoll", "poll-tcp", "poll-pidfd", "splice-pipes-full", "servers", "chain"),
+    "states": ("children", "group", "pidfd", "semaphore", "message", "room", "posix-message", "posix-room"),
+}
 
 
-def test_rested(target, bpf_files):
+@pytest.mark.parametrize("program", RESTED)
+def test_rested(target, bpf_files, program):
     """What is gathered between the two passes is what is gathered after them, as always where two processes are looked at."""
-    targets = [target("descriptors", what).settle() for what in RESTED]
+    targets = [target(program, what).settle() for what in RESTED[program]]
     beside = target("sleepers")
-    for what, t in zip(RESTED, targets, strict=True):
+    for what, t in zip(RESTED[program], targets, strict=True):
 
         def look_at_two(t=t):
             (doc,) = (doc for doc in run("--json", "--source=bpf", t.pid, beside.pid).docs if doc["pid"] == t.pid)

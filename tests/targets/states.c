@@ -196,7 +196,7 @@ static void wait_for_pidfd(void)
 
 static void wait_for_semaphore(void)
 {
-	struct sembuf take = {.sem_num = 1, .sem_op = -1};
+	static struct sembuf take = {.sem_num = 1, .sem_op = -1}; /* not in the stack, which is copied anyway */
 
 	target_arrived();
 	semop(object, &take, 1);
