@@ -55,10 +55,15 @@ void take_gather_between(struct take *take)
 int take_end_between(struct take *take)
 {
 	int rc = take->rc;
+	const bool moved = rc == 0 && (take->again || !all_stand_still(take));
 
+	if (moved && !take->any_gathered) { /* nothing is lost: whoever moved is taken again, and what there is to gather is gathered then */
+		take->between = false;
+		file_ahead_destroy(steal_ptr(take->capture->ahead));
+	}
 	if (!take->between)
 		return rc;
-	if (rc == 0 && (take->again || !all_stand_still(take))) {
+	if (moved) {
 		take->capture->restless = true;
 		rc = -EAGAIN;
 	}

@@ -137,7 +137,7 @@ void take_passive(struct take *const *takes, size_t n); /* sets each one's rc */
 /* between.c, for a process all of whose threads have slept for long: after the first pass, and when all has been copied. */
 void take_begin_between(struct take *take);
 void take_gather_between(struct take *take);
-/* After the second pass; returns take->rc, or -EAGAIN: one of them has moved, and it is all to be done anew. */
+/* After the second pass; returns take->rc, or -EAGAIN: one of them has moved, and it is all to be done anew, as something was gathered. */
 int take_end_between(struct take *take);
 
 /* kernel_text.c: names the kernel stacks, as far as the kernel tells. */

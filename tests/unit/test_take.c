@@ -319,15 +319,15 @@ static void add_caller(struct fixture *f, pid_t tid, const uint8_t *sp, int64_t 
 	f->fake.seen[f->fake.nseen - 1].syscall = (struct snap_syscall){.state = SYSCALL_IN, .nr = nr, .args = {arg}};
 }
 
-/* A thread that has been in read() for so long, and moves before a pass. What the first round makes of it. */
-static struct fixture *take_reader(int fd, int64_t off_cpu_ns, unsigned moves_before)
+/* A thread that has been in a system call for so long, and moves before a pass. What the first round makes of it. */
+static struct fixture *take_caller(int64_t nr, int fd, int64_t off_cpu_ns, unsigned moves_before)
 {
 	struct fixture *f = make();
 	uint8_t *stack = make_stack();
 	struct take *all = &f->take;
 
 	know_stack(f, stack);
-	add_caller(f, getpid(), stack + 64, SYS_read, (uint64_t)fd);
+	add_caller(f, getpid(), stack + 64, nr, (uint64_t)fd);
 	f->fake.seen[0].off_cpu_ns = off_cpu_ns;
 	f->fake.moves_before = moves_before;
 	f->capture.options.stop = STOP_NONE;
@@ -347,7 +347,7 @@ static void test_between_the_passes(void **state)
 	int ends[2];
 
 	assert_int_equal(pipe(ends), 0);
-	f = take_reader(ends[0], LONG, 0);
+	f = take_caller(SYS_read, ends[0], LONG, 0);
 	assert_int_equal(f->take.rc, 0);
 	assert_int_equal(f->fake.passes, 2);
 	assert_true(f->take.between);
@@ -356,17 +356,23 @@ static void test_between_the_passes(void **state)
 	assert_true(f->take.snap->threads.data[0].still_besides);
 	destroy(f);
 
-	f = take_reader(ends[0], LONG, 2);
+	f = take_caller(SYS_read, ends[0], LONG, 2);
 	assert_int_equal(f->take.rc, -EAGAIN);
 	assert_int_equal(f->fake.passes, 2);
 	assert_true(f->capture.restless);
 	destroy(f);
 
-	f = take_reader(ends[0], SHORT, 2);
+	f = take_caller(SYS_read, ends[0], SHORT, 2);
 	assert_int_equal(f->take.rc, 0);
 	assert_true(f->fake.passes > 2);
 	assert_false(f->take.between || f->capture.restless);
 	assert_int_equal(f->take.snap->waits.len, 0);
+	destroy(f);
+
+	f = take_caller(SYS_sched_yield, 0, LONG, 2); /* nothing was gathered */
+	assert_int_equal(f->take.rc, 0);
+	assert_true(f->fake.passes > 2);
+	assert_false(f->take.between || f->capture.restless);
 	destroy(f);
 	close(ends[0]);
 	close(ends[1]);
