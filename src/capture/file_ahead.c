@@ -2,16 +2,14 @@
 #include "capture/file_ahead.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/signals.h"
 #include "capture/blocking.h"
 #include "capture/file_source.h"
 #include "capture/take.h"
+#include "proc/descriptors.h"
 
 struct file_ahead {
 	const struct process *process;
@@ -26,18 +24,20 @@ struct file_ahead {
 static bool any_socket(const struct file_ahead *a)
 {
 	enum { SOME = 16 };
-	char path[32], link[16];
+	struct descriptors dirs;
 	unsigned looked_at = 0;
+	bool found = false;
 
-	for (unsigned fd = 0; looked_at < SOME && fd < FILE_WANTED_WORDS * 64; fd++) {
-		if (!file_wants_has(&a->look.wants, fd))
+	if (descriptors_open(a->process, 0, NULL, &dirs) < 0)
+		return false;
+	for (int fd = 0; !found && looked_at < SOME && fd < FILE_WANTED_WORDS * 64; fd++) {
+		if (!file_wants_has(&a->look.wants, (uint64_t)fd))
 			continue;
 		looked_at++;
-		snprintf(path, sizeof(path), "fd/%u", fd);
-		if (readlinkat(a->process->mm_fd, path, link, sizeof(link)) > 0 && strncmp(link, "socket:", 7) == 0)
-			return true;
+		found = descriptors_is_socket(&dirs, fd);
 	}
-	return false;
+	descriptors_close(&dirs);
+	return found;
 }
 
 static void *load_and_look(void *arg)

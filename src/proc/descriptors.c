@@ -224,6 +224,15 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 	return out->name ? 0 : -ENOMEM;
 }
 
+bool descriptors_is_socket(const struct descriptors *dirs, int fd)
+{
+	static const char begin[] = {'s', 'o', 'c', 'k', 'e', 't', ':', '['};
+	char number[16], link[sizeof(begin)];
+
+	snprintf(number, sizeof(number), "%d", fd);
+	return readlinkat(dirs->links, number, link, sizeof(link)) == sizeof(link) && memcmp(link, begin, sizeof(begin)) == 0;
+}
+
 /* By a handle, which is checked first: the number may be that of another file by now, whose file system does not answer. */
 bool descriptors_protocol(const struct descriptors *dirs, int fd, uint64_t inode, char *out, size_t size)
 {

@@ -25,6 +25,9 @@ void descriptors_close(struct descriptors *dirs);
 /* What a descriptor is; names go to the arena. -ENOENT: there is none with this number. -ENOMEM. */
 int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena, struct descriptor *out);
 
+/* By the link alone: a file would have to be asked about. */
+bool descriptors_is_socket(const struct descriptors *dirs, int fd);
+
 /* The kind, and the inode, by what the link says; for a path DESCRIPTOR_FILE. */
 void descriptor_parse_link(const char *link, struct descriptor *out);
 

@@ -143,11 +143,14 @@ static void test_protocol(void **state)
 	inode = inode_of(ends[0]);
 	assert_true(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
 	assert_true(strncmp(protocol, "UNIX", 4) == 0); /* "UNIX-STREAM" since 5.15 */
+	assert_true(descriptors_is_socket(&dirs, ends[0]));
+	assert_false(descriptors_is_socket(&dirs, pipes[0]));
 	assert_int_equal(dup2(ends[1], ends[0]), ends[0]); /* another socket, */
 	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
 	assert_int_equal(dup2(pipes[0], ends[0]), ends[0]); /* something else, */
 	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
 	close(ends[0]); /* or nothing */
+	assert_false(descriptors_is_socket(&dirs, ends[0]));
 	assert_false(descriptors_protocol(&dirs, ends[0], inode, protocol, sizeof(protocol)));
 	close(ends[1]);
 	close(pipes[0]);
