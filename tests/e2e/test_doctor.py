@@ -44,7 +44,6 @@ def verdict(doc, command):
     return found
 
 
-@pytest.mark.arch
 @pytest.mark.asan
 def test_agrees_with_the_commands(root, target):
     """Each way to take a stack works, and is told to, where the command can take it."""
