@@ -313,6 +313,11 @@ def wait_of(doc, tid):
     return next(th["waits_for"] for th in doc["threads"] if th["tid"] == tid)
 
 
+def is_known(wait):
+    """What is waited for is certain, and not just a processor: a thread may still be on its way to what blocks it."""
+    return bool(wait) and wait["certain"] and wait["kind"] != "cpu"
+
+
 def thread(doc, name):
     """The thread of that name, or of that tid."""
     found = [t for t in doc["threads"] if name in (t["name"], t["tid"])]

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from harness import NOBODY, run, state, thread, until, wait_until
+from harness import NOBODY, is_known, run, state, thread, until, wait_until
 from test_why_descriptors import look, socket, words
 
 EITHER = {
@@ -36,9 +36,7 @@ def test_either_is_guessed(target, root):
     """Who may not see functions of the kernel does not know it, and says so."""
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     t = target("descriptors", "splice-pipes-full", **user).settle()
-    found = until(
-        lambda: thread(run("why", "--json", t.pid, **user).doc, t.tids["waiter"])["waits_for"], lambda wait: wait and wait["certain"]
-    )
+    found = until(lambda: thread(run("why", "--json", t.pid, **user).doc, t.tids["waiter"])["waits_for"], is_known)
     assert (found["descriptor"]["kind"], found["guessed"], found["peers_known"]) == ("pipe", True, False)
     out = run("why", t.pid, **user).out
     assert re.search(r" waiter reads fd \d+: pipe \d+, .*or waits for the other descriptor of the call", out), out

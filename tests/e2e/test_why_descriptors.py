@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, kernel_stack, rounds, run, stop, symbols, thread, until, wait_until
+from harness import NOBODY, ROOT, STAKEOUT, TIMEOUT, built, is_known, kernel_stack, rounds, run, stop, symbols, thread, until, wait_until
 
 # Looks at a target from the pid namespace that it is in.
 INSIDE = """
@@ -34,7 +34,7 @@ def look(t, *args, who="waiter", settled=True):
         assert r.code in (0, 3), r
         return thread(r.doc, t.tids[who])["waits_for"]
 
-    return until(take, lambda wait: wait and (wait["certain"] or not settled))
+    return until(take, lambda wait: is_known(wait) or (wait and not settled))
 
 
 def words(t, *args, who="waiter"):
@@ -363,7 +363,7 @@ def test_same_inode_elsewhere(target, unshare, source, tmp_path, root):
         doc = run("why", "--json", source, *(t.pid for t in both)).doc
         return [thread(doc, t.tids["waiter"])["waits_for"] for t in both]
 
-    found = until(take, lambda waits: all(wait and wait["certain"] for wait in waits))
+    found = until(take, lambda waits: all(is_known(wait) for wait in waits))
     assert [peers(wait) for wait in found] == [[(t.tids["child"], "partner")] for t in both]
 
 
@@ -432,7 +432,7 @@ def waits_of_all(t, source):
         assert r.code in (0, 3), r
         return {th["tid"] if th["name"] != "poller" else "poller": th["waits_for"] for th in r.doc["threads"]}, r.err
 
-    return until(take, lambda seen: all(wait and wait["certain"] for wait in seen[0].values()))
+    return until(take, lambda seen: all(is_known(wait) for wait in seen[0].values()))
 
 
 def without_doubt(wait):
@@ -514,7 +514,7 @@ def test_rested(target, bpf_files, program):
             (doc,) = (doc for doc in run("--json", "--source=bpf", t.pid, beside.pid).docs if doc["pid"] == t.pid)
             return {th["tid"]: th["waits_for"] for th in doc["threads"]}
 
-        waits = until(look_at_two, lambda waits: all(wait and wait["certain"] for wait in waits.values()))
+        waits = until(look_at_two, lambda waits: all(is_known(wait) for wait in waits.values()))
         assert rested(t) == waits, what
 
 
@@ -534,7 +534,7 @@ def test_sockets_of_another_network(target, bpf_files):
 def test_servers(target):
     """Those that serve clients of one address are one group."""
     t = target("descriptors", "servers").settle()
-    doc = until(lambda: run("why", "--json", t.pid).doc, lambda doc: all(th["waits_for"] and th["waits_for"]["certain"] for th in doc["threads"]))
+    doc = until(lambda: run("why", "--json", t.pid).doc, lambda doc: all(is_known(th["waits_for"]) for th in doc["threads"]))
     ends = [socket(th["waits_for"]) for th in doc["threads"] if th["name"] == "server"]
     assert len(ends) == 40 and len({end["remote"] for end in ends}) == 40
     (local,) = {end["local"] for end in ends}
@@ -622,9 +622,7 @@ def test_other_network_without_rights(target, short_path, what, root):
     if subprocess.run([*apart, "true"], capture_output=True, **user).returncode:
         pytest.skip("users may not make namespaces")
     t = target("descriptors", what, short_path, wrap=apart, **user).settle()
-    found = until(
-        lambda: thread(run("why", "--json", t.pid, **user).doc, t.tids["waiter"])["waits_for"], lambda wait: wait and wait["certain"]
-    )
+    found = until(lambda: thread(run("why", "--json", t.pid, **user).doc, t.tids["waiter"])["waits_for"], is_known)
     assert socket(found)["protocol"] in what
     if what == "tcp-read":
         assert socket(found)["state"] == "established" and peers(found) == [(t.tids["child"], "partner")]
@@ -644,7 +642,7 @@ def test_ordinary_user(target):
         assert sum("not ours to look at" in note for note in doc["notes"]) == 1, doc["notes"]
         return thread(doc, t.tids["waiter"])["waits_for"]
 
-    found = until(take, lambda wait: wait and wait["certain"])
+    found = until(take, is_known)
     assert socket(found)["state"] == "established" and not found["peers_known"]
     assert peers(found) == [(t.tids["child"], "partner")]
 

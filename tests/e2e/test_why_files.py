@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from harness import run, until, wait_of
+from harness import is_known, run, until, wait_of
 
 HOWS = ("flock", "fcntl", "ofd")
 
@@ -159,7 +159,7 @@ if child:
 os.read((a if child else b).fileno(), 1)
 """
     pids = list(target(sys.executable, "-c", code).tids.values())
-    doc = until(lambda: look(*pids), lambda doc: doc["maybe_more_deadlocks"] and all(wait_of(doc, pid)["certain"] for pid in pids))
+    doc = until(lambda: look(*pids), lambda doc: doc["maybe_more_deadlocks"] and all(is_known(wait_of(doc, pid)) for pid in pids))
     assert doc["deadlocks"] == []
     r = until(lambda: run("why", *pids), lambda r: "look again" not in r.out)
     assert r.code == 3 and "on sockets that may have a time limit of their own (SO_RCVTIMEO, SO_SNDTIMEO).\n" in r.out
@@ -212,7 +212,7 @@ def test_child_that_reads_from_its_parent(target, apart, how):
     ready = "print(f'ready {os.getpid()} main={os.getpid()} child={child.pid}', flush=True)"
     code = f"import os, signal, subprocess; child = subprocess.Popen(['cat'], stdin=subprocess.PIPE); {ready}; {waiting}"
     pids = list(target(sys.executable, "-c", code, wrap=apart).tids.values())
-    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all(is_known(wait_of(doc, pid)) for pid in pids))
     assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([set(pids)] if forever else [])
     assert doc["maybe_more_deadlocks"] == (how == "handler")
     if how == "handler":
@@ -237,7 +237,7 @@ poll.poll()
 def test_idle_loops_of_events(target, apart):
     """Two that wait to hear from each other, or for a signal: as they are all day."""
     pids = list(target(sys.executable, "-c", IDLE, wrap=apart).tids.values())
-    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    doc = until(lambda: look(*pids, wrap=apart), lambda doc: all(is_known(wait_of(doc, pid)) for pid in pids))
     assert [peer["pid"] for pid in pids for peer in wait_of(doc, pid)["peers"]] == pids[::-1]
     assert doc["deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
@@ -257,7 +257,7 @@ os.close(w)
 {splice}
 """
     tids = target(sys.executable, "-c", code, wrap=apart).tids
-    doc = until(lambda: look(tids["child"], wrap=apart), lambda doc: (wait_of(doc, tids["child"]) or {}).get("certain"))
+    doc = until(lambda: look(tids["child"], wrap=apart), lambda doc: is_known(wait_of(doc, tids["child"])))
     found = wait_of(doc, tids["child"])
     assert found["kind"] == "read" and [peer["pid"] for peer in found["peers"]] == [tids["main"]]
     assert doc["deadlocks"] == []

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import ROOT, run, symbols, thread, until, wait_of
+from harness import ROOT, is_known, run, symbols, thread, until, wait_of
 from test_why import OWNED, OWNERLESS
 
 ROOTS = [Path(place) for place in os.environ.get("STAKEOUT_TEST_ROOTS", "").split()]
@@ -64,7 +64,7 @@ def test_owner(started, what, source):
     assert (found["kind"], found["holder"], found["owner_tid"]) == (OWNED[what], "thread", t.tids["holder"])
     assert found["timed"] == (what == "timed")
     if what != "timed":  # whose call is another one once it was stopped for its registers
-        assert look(t, lambda wait: wait["certain"], source)
+        assert look(t, is_known, source)
 
 
 @pytest.mark.parametrize("what", OWNERLESS)

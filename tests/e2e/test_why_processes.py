@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from harness import child_of, native, rounds, run, until, wait_of, wait_until
+from harness import child_of, is_known, native, rounds, run, until, wait_of, wait_until
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at programs with many locks
 KINDS = {"mutex": "mutex", "robust": "mutex", "pi": "mutex", "rwlock": "write_lock"}
@@ -281,7 +281,7 @@ def test_handler_in_a_thread_that_waits_for_a_lock(target, pid_namespace, what):
         assert r.code in (0, 3, 4), r
         return r.doc
 
-    doc = until(look_there, lambda doc: all((wait_of(doc, pid) or {}).get("certain") for pid in pids))
+    doc = until(look_there, lambda doc: all(is_known(wait_of(doc, pid)) for pid in pids))
     assert [{m["tid"] for m in d} for d in doc["deadlocks"]] == ([set(pids)] if forever else [])
     assert doc["maybe_more_deadlocks"] == (not forever)
 

@@ -6,7 +6,7 @@ import socket
 
 import nfs
 import pytest
-from harness import run, state, thread, until, wait_until
+from harness import is_known, run, state, thread, until, wait_until
 
 WORDS = {
     "read": "reads fd {fd}: {path}, at byte 0, waiting for an NFS server {server}",
@@ -64,7 +64,7 @@ def said_of(t, source):
 )
 def test_file(hung, source, tmp_path, what):
     t = hung(what)
-    found = look(t, source, lambda wait: wait["certain"])
+    found = look(t, source, is_known)
     path = str(tmp_path / "far/file")
     if what == "close":
         assert found["kind"] == "nfs" and "file" not in found  # it is not among the descriptors any more
@@ -97,7 +97,7 @@ def test_link(hung, tmp_path):
     """The path is on a disk, the file is not: what is mounted where the path seems to be is not told."""
     os.symlink(tmp_path / "far/file", tmp_path / "link")
     t = hung("open", tmp_path / "link")
-    found = look(t, "--source=proc", lambda wait: wait["certain"])
+    found = look(t, "--source=proc", is_known)
     assert (found["kind"], found["medium"], found["path"]) == ("open", "nfs", str(tmp_path / "link"))
     assert "filesystem" not in found and "device" not in found
 

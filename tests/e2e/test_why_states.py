@@ -11,7 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness import NOBODY, ROOT, TIMEOUT, Target, built, child_of, native, run, state, stop, thread, until, wait_for_zombie, wait_until
+from harness import (
+    NOBODY,
+    ROOT,
+    TIMEOUT,
+    Target,
+    built,
+    child_of,
+    is_known,
+    native,
+    run,
+    state,
+    stop,
+    thread,
+    until,
+    wait_for_zombie,
+    wait_until,
+)
 
 HOUR = 3600 * 10**9
 CANNOT = 77
@@ -34,7 +50,7 @@ def states(target):
     return start
 
 
-def look(pid, tid, *args, wanted=lambda wait: wait["certain"]):
+def look(pid, tid, *args, wanted=is_known):
     """What a thread waits for, by `why`, once that is as wanted."""
 
     def take():
