@@ -248,10 +248,9 @@ unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
 	for t in $(UNIT_ALONE_BINS); do AGAIN='$(UNIT_CHANCE)' $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; \
 	exit $$status
 
-# MARKED=asan for those that are marked so. Side by side where pytest can do that, and then those that must be alone. A third
-# of their time they wait for something: one more than there are processors for has them done a sixth sooner.
+# MARKED=asan for those that are marked so. Side by side where pytest can do that, and then those that must be alone.
 E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
-XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$$(($(JOBS) + 1)))
+XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
 
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(if $(SANITIZE),,$(BUILD)/static/stakeout library) $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)

@@ -607,6 +607,7 @@ def test_patience_that_makes_no_sense(hangs, stakeout, what):
 # What takes long without any hang
 
 
+@pytest.mark.alone("it has a bound, and makes the machine as busy as it is to be")
 def test_recording_ends_on_a_busy_machine(hangs):
     """Everything that runs beside it wants the processors as much as it does."""
     hangs.target("sleepers", "-n", 0, "-s", 4 * os.cpu_count())
