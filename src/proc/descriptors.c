@@ -226,11 +226,10 @@ int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena
 
 bool descriptors_is_socket(const struct descriptors *dirs, int fd)
 {
-	static const char begin[] = {'s', 'o', 'c', 'k', 'e', 't', ':', '['};
-	char number[16], link[sizeof(begin)];
+	char number[16], link[sizeof("socket:[") - 1];
 
 	snprintf(number, sizeof(number), "%d", fd);
-	return readlinkat(dirs->links, number, link, sizeof(link)) == sizeof(link) && memcmp(link, begin, sizeof(begin)) == 0;
+	return readlinkat(dirs->links, number, link, sizeof(link)) == sizeof(link) && memcmp(link, "socket:[", sizeof(link)) == 0;
 }
 
 /* By a handle, which is checked first: the number may be that of another file by now, whose file system does not answer. */

@@ -25,7 +25,7 @@ void descriptors_close(struct descriptors *dirs);
 /* What a descriptor is; names go to the arena. -ENOENT: there is none with this number. -ENOMEM. */
 int descriptors_read(const struct descriptors *dirs, int fd, struct arena *arena, struct descriptor *out);
 
-/* By the link alone: a file would have to be asked about. */
+/* By its link alone, which costs less than all that descriptors_read() tells. */
 bool descriptors_is_socket(const struct descriptors *dirs, int fd);
 
 /* The kind, and the inode, by what the link says; for a path DESCRIPTOR_FILE. */
