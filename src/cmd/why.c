@@ -36,8 +36,8 @@ static const char help[] =
 	"  -v, --verbose          all frames, how they were found, and paths in full\n"
 	DEBUG_HELP "  -h, --help             this text\n"
 	"\n"
-	"Exit status: 0 no deadlock was found, 4 one was, 3 none was but not everything could be seen,\n"
-	"1 nothing captured, 2 wrong usage.\n";
+	"Exit status: 0 no deadlock was found, 4 one was, 3 none was but one is likely, or not everything\n"
+	"could be seen, 1 nothing captured, 2 wrong usage.\n";
 
 static const struct option long_options[] = {
 	CAPTURE_LONG_OPTIONS,

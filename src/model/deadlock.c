@@ -10,6 +10,14 @@ const struct deadlock *deadlocks_with(const struct deadlocks *deadlocks, const s
 	return NULL;
 }
 
+bool deadlocks_any(const struct deadlocks *deadlocks, bool likely)
+{
+	for (size_t i = 0; i < deadlocks->len; i++)
+		if (deadlocks->data[i].likely == likely)
+			return true;
+	return false;
+}
+
 void deadlocks_deinit(struct deadlocks *deadlocks)
 {
 	for (size_t i = 0; i < deadlocks->len; i++)

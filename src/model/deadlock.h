@@ -7,6 +7,7 @@
 /* Threads of which each waits for the next, and the last for the first: none of them will ever go on. */
 struct deadlock {
 	VEC_FIELDS(const struct trace_thread *);
+	bool likely; /* only that: of a lock of theirs it was inferred who has it */
 };
 
 /* Why it is not known whether threads that wait for each other will ever go on. */
@@ -21,6 +22,9 @@ struct deadlocks {
 	bool maybe_more; /* others wait for each other, too, but: */
 	enum deadlock_doubt doubt;
 };
+
+/* Whether there are some of that kind. */
+bool deadlocks_any(const struct deadlocks *deadlocks, bool likely);
 
 /* NULL: in none. */
 const struct deadlock *deadlocks_with(const struct deadlocks *deadlocks, const struct trace_thread *thread);

@@ -77,7 +77,7 @@ const char *wait_holder_name(enum wait_holder holder)
 {
 	static const char *const names[HOLDER_COUNT] = {
 		[HOLDER_NOT_RECORDED] = "not_recorded", [HOLDER_NONE] = "none",	  [HOLDER_THREAD] = "thread",
-		[HOLDER_READERS] = "readers",	        [HOLDER_ENDED] = "ended",
+		[HOLDER_READERS] = "readers",	        [HOLDER_ENDED] = "ended",	  [HOLDER_INFERRED] = "inferred",
 	};
 
 	return names[holder];

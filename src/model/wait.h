@@ -117,6 +117,7 @@ enum wait_holder {
 	HOLDER_THREAD,	     /* `owner` */
 	HOLDER_READERS,	     /* readers: who they are is not recorded */
 	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more */
+	HOLDER_INFERRED,     /* `owner`, by what it does: the lock does not record it */
 	HOLDER_COUNT,
 };
 
@@ -224,13 +225,19 @@ struct runtime_wait {
 	uint64_t address;    /* of the object; 0: not known */
 	const char *type;
 	enum wait_holder holder;
-	pid_t owner;	/* if HOLDER_THREAD: as this report numbers threads */
+	pid_t owner;	/* if HOLDER_THREAD or HOLDER_INFERRED: as this report numbers threads */
 	pid_t subject;	/* the thread that the object stands for: who waits for a notification of it may wait for its end; 0: for none */
 	uint64_t count; /* as in struct wait */
 	bool later;	/* it was read when all threads had been: it is of the last look at them */
 	bool endless;	/* it goes on whatever the time limit of the system call is */
 	bool doubtful;	/* what was read may not belong together */
 };
+
+/* `owner` is a thread that has it, whoever says so. */
+static inline bool wait_has_owner(const struct wait *w)
+{
+	return w->holder == HOLDER_THREAD || w->holder == HOLDER_INFERRED;
+}
 
 static inline bool wait_is_state(const struct wait *w)
 {

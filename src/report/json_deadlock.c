@@ -26,11 +26,17 @@ static void put_deadlock(struct json *j, const struct deadlock *d, bool stacks)
 	json_array_end(j);
 }
 
-void json_deadlocks(struct json *j, const struct deadlocks *deadlocks, const struct snapshot *of, bool stacks)
+static void put_deadlocks(struct json *j, const char *name, const struct deadlocks *deadlocks, bool likely, const struct snapshot *of, bool stacks)
 {
-	json_array(j, "deadlocks");
+	json_array(j, name);
 	for (size_t i = 0; deadlocks && i < deadlocks->len; i++)
-		if (!of || has_part(&deadlocks->data[i], of))
+		if (deadlocks->data[i].likely == likely && (!of || has_part(&deadlocks->data[i], of)))
 			put_deadlock(j, &deadlocks->data[i], stacks);
 	json_array_end(j);
+}
+
+void json_deadlocks(struct json *j, const struct deadlocks *deadlocks, const struct snapshot *of, bool stacks)
+{
+	put_deadlocks(j, "deadlocks", deadlocks, false, of, stacks);
+	put_deadlocks(j, "likely_deadlocks", deadlocks, true, of, stacks);
 }

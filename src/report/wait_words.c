@@ -172,7 +172,7 @@ const struct trace_thread *wait_find_owner(const struct wait *w, const struct tr
 {
 	if (w->npeers == 1)
 		return only_thread(w->peers[0].pid, traces, ntraces);
-	for (size_t i = 0; w->holder == HOLDER_THREAD && i < ntraces; i++)
+	for (size_t i = 0; wait_has_owner(w) && i < ntraces; i++)
 		for (size_t k = 0; traces[i]->snap->pid == w->owner_pid && k < traces[i]->threads.len; k++)
 			if (traces[i]->threads.data[k].thread->tid == w->owner)
 				return &traces[i]->threads.data[k];
@@ -249,7 +249,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		fputs(", which nobody holds just now", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
 		fprintf(t->out, ", held by tid %d, which is no thread of the process%s", (int)w->owner, w->owner_lives ? "" : " any more");
-	} else if (w->holder == HOLDER_THREAD) {
+	} else if (wait_has_owner(w)) {
 		fprintf(t->out, "%s tid %d", beginning(w), (int)w->owner);
 		if (owner) {
 			fputc(' ', t->out);
@@ -257,6 +257,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		}
 		if (w->count > 1)
 			fprintf(t->out, " (%" PRIu64 " times)", w->count);
+		fputs(w->holder == HOLDER_INFERRED ? " (in a with block of it)" : "", t->out);
 		put_owners_process(t, members[0], owner);
 		if (owner && owner->thread->state == 'R' && !is_join(w))
 			fputs(", which runs", t->out);

@@ -178,7 +178,7 @@ static bool has_edge(const struct trace_thread *t)
 
 	if (w->kind == WAIT_CPU || w->kind == WAIT_SYSV_SEMAPHORE || w->kind == WAIT_SYSV_MESSAGE || w->kind == WAIT_SYSV_ROOM)
 		return false;
-	return w->kind && (w->npeers || w->holder == HOLDER_THREAD || w->holder == HOLDER_ENDED || w->holder == HOLDER_READERS);
+	return w->kind && (w->npeers || wait_has_owner(w) || w->holder == HOLDER_ENDED || w->holder == HOLDER_READERS);
 }
 
 /* What it waits for, for free(); where that has a name its address says nothing more. NULL when memory is exhausted. */

@@ -128,7 +128,7 @@ void why_put_headline(const struct text *text, const struct deadlock *d)
 	const size_t processes = count_processes(d);
 
 	text_style(text, STYLE_BAD);
-	fputs("DEADLOCK", text->out);
+	fputs(d->likely ? "DEADLOCK, most likely" : "DEADLOCK", text->out);
 	text_style(text, STYLE_PLAIN);
 	if (d->len == 1)
 		fputs(": a thread waits for itself", text->out);
@@ -136,6 +136,8 @@ void why_put_headline(const struct text *text, const struct deadlock *d)
 		fprintf(text->out, ": %zu threads wait for each other", d->len);
 	else
 		fprintf(text->out, ": %zu threads of %zu processes wait for each other", d->len, processes);
+	if (d->likely)
+		fputs(d->len == 1 ? ", if it has not let go of the lock in its with block" : ", if none has let go of a lock in its with block", text->out);
 }
 
 static int64_t time_blocked(const struct snap_thread *thread)

@@ -12,7 +12,8 @@ static const size_t NOBODY = SIZE_MAX;
 /* How much a wait has to be proved for. */
 enum proof {
 	PROVED_AT_INSTANT,  /* of locks in memory, which tell who has them: at the instant of the snapshot */
-	PROVED_UNTIL_LATER, /* also of what had to be read from the kernel after it: until all of that was read */
+	PROVED_BUT_OWNERS,  /* the same, but who seems to have a lock that does not record it is taken to have it */
+	PROVED_UNTIL_LATER, /* also of what had to be read from the kernel after the snapshot: until all of that was read */
 	PROVED_BUT_LIMITS,  /* the same, but time limits that cannot be seen are taken for none */
 	UNPROVED,
 };
@@ -133,6 +134,12 @@ static bool has_helpers(const struct trace_thread *t)
 	return t->wait.kind == WAIT_CHILD && t->wait.state.any_child;
 }
 
+/* It waits for what one thread has. */
+static bool has_owner(const struct graph *g, const struct wait *w)
+{
+	return w->holder == HOLDER_THREAD || (w->holder == HOLDER_INFERRED && (g->proof == PROVED_BUT_OWNERS || g->proof == UNPROVED));
+}
+
 /* All that could end its wait is among the processes that were looked at. */
 static bool has_all_peers(const struct graph *g, const struct trace_thread *t)
 {
@@ -169,7 +176,7 @@ static bool may_be_interrupted(const struct graph *g, const struct trace_thread 
 	const struct thread_facts *facts = &t->thread->facts;
 	const bool by_itself = t->wait.npeers == 1 && t->wait.peers[0].pid == t->snap->pid;
 
-	if (t->wait.kind == WAIT_VFORK || (t->wait.holder == HOLDER_THREAD && !is_python_main(t)))
+	if (t->wait.kind == WAIT_VFORK || (has_owner(g, &t->wait) && !is_python_main(t)))
 		return false;
 	if (facts->has_async_handler && (by_itself || t->wait.kind == WAIT_EVENTS || !g->without_handlers)) /* event loops often wait for signals, too */
 		return true;
@@ -190,6 +197,11 @@ static bool is_bound_process(const struct graph *g, size_t trace)
 	return !g->traces[trace]->snap->partial && (g->without_handlers || !may_run_handler(g, trace));
 }
 
+static bool is_proved(const struct graph *g, const struct wait *w)
+{
+	return w->certain || (w->holder == HOLDER_INFERRED && has_owner(g, w));
+}
+
 /* It goes on only if one goes on that it points at. */
 static bool is_bound(const struct graph *g, size_t v)
 {
@@ -199,15 +211,15 @@ static bool is_bound(const struct graph *g, size_t v)
 		return is_bound_process(g, v - g->threads.len);
 	if (has_ended(t))
 		return true;
-	if (t->wait.timed || (g->proof != UNPROVED && (!t->wait.certain || may_time_out(g, &t->wait))))
+	if (t->wait.timed || (g->proof != UNPROVED && (!is_proved(g, &t->wait) || may_time_out(g, &t->wait))))
 		return false;
 	if ((g->proof == PROVED_UNTIL_LATER || g->proof == PROVED_BUT_LIMITS) && !t->thread->still_besides)
 		return false;
 	if (may_be_interrupted(g, t))
 		return false;
-	if (t->wait.holder == HOLDER_THREAD)
+	if (has_owner(g, &t->wait))
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
-	return g->proof != PROVED_AT_INSTANT && has_all_peers(g, t);
+	return g->proof > PROVED_BUT_OWNERS && has_all_peers(g, t);
 }
 
 /* The next that a bound one points at; NOBODY: there are no more. */
@@ -224,7 +236,7 @@ static size_t next_of(const struct graph *g, size_t v)
 	t = g->threads.data[v];
 	if (has_ended(t))
 		return NOBODY;
-	if (t->wait.holder == HOLDER_THREAD)
+	if (has_owner(g, &t->wait))
 		return k == 0 ? find(g, t->wait.owner_pid, t->wait.owner) : NOBODY;
 	return k < t->wait.npeers ? find(g, t->wait.peers[k].pid, 0) : NOBODY;
 }
@@ -266,7 +278,7 @@ static bool waits_for_itself(const struct graph *g, size_t v)
 {
 	const struct trace_thread *t = is_process(g, v) ? NULL : g->threads.data[v];
 
-	return t && t->wait.holder == HOLDER_THREAD && find(g, t->wait.owner_pid, t->wait.owner) == v;
+	return t && has_owner(g, &t->wait) && find(g, t->wait.owner_pid, t->wait.owner) == v;
 }
 
 /* Those of the last component that are bound for ever, because all are that they point at, and who are in a circle. */
@@ -369,14 +381,27 @@ static bool has_new(const struct deadlocks *found, const struct deadlocks *known
 	return false;
 }
 
+/* Behind those that are proved. */
+static bool find_likely(struct graph *g, struct deadlocks *out)
+{
+	struct deadlocks found = {0};
+	bool ok = search(g, PROVED_BUT_OWNERS, &found);
+
+	for (size_t i = 0; i < found.len; i++)
+		found.data[i].likely = true;
+	ok = ok && add_new(&found, out);
+	deadlocks_deinit(&found);
+	return ok;
+}
+
 /* What could not be proved, or only if sockets have no time limits. */
-static bool find_unproved(struct graph *g, struct deadlocks *out)
+static bool find_unproved(struct graph *g, size_t likely, struct deadlocks *out)
 {
 	struct deadlocks but_limits = {0}, all = {0};
 	const bool ok = search(g, PROVED_BUT_LIMITS, &but_limits) && search(g, UNPROVED, &all);
 
 	out->maybe_more = ok && all.len > out->len;
-	out->doubt = but_limits.len == all.len ? DOUBT_LIMITS : DOUBT_UNPROVED;
+	out->doubt = but_limits.len + likely == all.len ? DOUBT_LIMITS : DOUBT_UNPROVED;
 	deadlocks_deinit(&but_limits);
 	deadlocks_deinit(&all);
 	return ok;
@@ -403,9 +428,10 @@ bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlock
 {
 	struct graph g = {.traces = traces, .n = n};
 	struct deadlocks later = {0};
-	bool ok = add_all(&g) && search(&g, PROVED_AT_INSTANT, out) && search(&g, PROVED_UNTIL_LATER, &later) && add_new(&later, out) &&
-		  find_unproved(&g, out);
+	bool ok = add_all(&g) && search(&g, PROVED_AT_INSTANT, out) && search(&g, PROVED_UNTIL_LATER, &later) && add_new(&later, out);
+	const size_t proved = out->len;
 
+	ok = ok && find_likely(&g, out) && find_unproved(&g, out->len - proved, out);
 	if (ok && !out->maybe_more)
 		ok = find_without_handlers(&g, out);
 	deadlocks_deinit(&later);

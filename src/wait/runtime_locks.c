@@ -49,7 +49,7 @@ static void take_told(const struct runtime_wait *told, struct wait *w)
 	w->address = told->address;
 	w->type = told->type;
 	w->holder = told->holder;
-	w->owner = told->holder == HOLDER_THREAD ? told->owner : 0;
+	w->owner = wait_has_owner(w) ? told->owner : 0;
 	w->count = told->count;
 	w->timed &= !told->endless;
 }
@@ -65,13 +65,24 @@ static void refine(const struct trace_thread *t, struct wait *w)
 {
 	const enum wait_kind python = is_python_lock(w->kind) ? library_wait_python(t->user) : WAIT_NOTHING;
 
-	if (python && w->holder != HOLDER_THREAD)
+	if (python && !wait_has_owner(w))
 		w->kind = python;
 	if (w->kind == WAIT_NOTIFICATION && is_join(t)) {
 		w->kind = WAIT_JAVA_JOIN;
 		w->holder = HOLDER_THREAD;
 		w->owner = t->told.subject;
 	}
+}
+
+/* By what the owner does, which counts if it still does that. */
+static void infer_owner(const struct wait_threads *threads, const struct trace_thread *t, struct wait *w)
+{
+	const struct snap_thread *owner = wait_thread_with_tid(threads, w->owner);
+
+	if (w->holder != HOLDER_INFERRED || (owner && stillness_of_last_look(threads, t->thread, owner)))
+		return;
+	w->holder = HOLDER_NOT_RECORDED;
+	w->owner = 0;
 }
 
 static struct wait in_futex(const struct trace_thread *t)
@@ -85,9 +96,10 @@ bool runtime_lock_find(const struct wait_threads *threads, const struct trace_th
 		return false;
 	*w = in_futex(t);
 	take_told(&t->told, w);
+	infer_owner(threads, t, w);
 	refine(t, w);
 	w->certain = is_certain(threads, t, w);
-	w->owner_pid = w->holder == HOLDER_THREAD ? t->snap->pid : 0;
+	w->owner_pid = wait_has_owner(w) ? t->snap->pid : 0;
 	return true;
 }
 

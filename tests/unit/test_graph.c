@@ -417,6 +417,39 @@ static void test_many_that_poll(void **state)
 	free(traced);
 }
 
+/* Who has a lock was inferred: likely, unless all else is proved, and then it is told behind what is. */
+static void test_likely(void **state)
+{
+	struct world w;
+
+	init(&w, 4);
+	wants_lock(&w, 0, 0, 0, 1);
+	wants_lock(&w, 0, 1, 0, 0);
+	w.traced[0][0].wait.holder = HOLDER_INFERRED;
+	w.traced[0][0].wait.certain = false;
+	wants_lock(&w, 0, 2, 0, 0); /* no part of it */
+	assert_int_equal(find(&w, 1)->len, 1);
+	assert_true(w.found.data[0].likely && deadlocks_any(&w.found, true) && !deadlocks_any(&w.found, false));
+	assert_true(has(&w, 0, 0, 0) && has(&w, 0, 0, 1) && !has(&w, 0, 0, 2));
+	assert_false(w.found.maybe_more);
+	w.traced[0][0].wait.timed = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_false(w.found.maybe_more);
+	w.traced[0][0].wait.timed = false;
+	w.traced[0][1].wait.certain = false; /* the other one was not proved */
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(w.found.maybe_more);
+	assert_int_equal(w.found.doubt, DOUBT_UNPROVED);
+	w.traced[0][1].wait.certain = true;
+	wants_lock(&w, 1, 2, 1, 3);
+	wants_lock(&w, 1, 3, 1, 2);
+	assert_int_equal(find(&w, 2)->len, 2);
+	assert_true(!w.found.data[0].likely && has(&w, 0, 1, 2));
+	assert_true(w.found.data[1].likely && has(&w, 1, 0, 0));
+	assert_false(w.found.maybe_more);
+	deadlocks_deinit(&w.found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,7 +460,7 @@ int main(void)
 		cmocka_unit_test(test_helpers),
 		cmocka_unit_test(test_sockets), cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_many_that_poll), cmocka_unit_test(test_handler_in_a_lock),
-		cmocka_unit_test(test_handler_of_python), cmocka_unit_test(test_idle_pair),
+		cmocka_unit_test(test_handler_of_python), cmocka_unit_test(test_idle_pair), cmocka_unit_test(test_likely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

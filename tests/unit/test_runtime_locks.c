@@ -118,6 +118,31 @@ static void test_doubts(void **state)
 	}
 }
 
+/* By what the owner does: as long as both were seen not to have run since, and never for certain. */
+static void test_inferred(void **state)
+{
+	const struct runtime_wait lock = {.kind = WAIT_PYTHON_LOCK, .address = 0x77, .holder = HOLDER_INFERRED, .owner = 101, .later = true};
+	struct fixture f;
+
+	begin(&f);
+	*told(&f, WAITER) = lock;
+	add_frame(&f, FRAME_KIND_PYTHON, "Semaphore.acquire", "/lib/threading.py"); /* whatever it is called by: it is that lock */
+	assert_int_equal(look(&f)->kind, WAIT_PYTHON_LOCK);
+	assert_int_equal(look(&f)->holder, HOLDER_INFERRED);
+	assert_int_equal(look(&f)->owner, 101);
+	assert_int_equal(look(&f)->owner_pid, 100);
+	assert_false(look(&f)->certain);
+	thread(&f, OWNER)->still_in = 2;
+	assert_int_equal(look(&f)->holder, HOLDER_NOT_RECORDED);
+	assert_int_equal(look(&f)->owner, 0);
+	assert_int_equal(look(&f)->owner_pid, 0);
+	assert_int_equal(look(&f)->kind, WAIT_PYTHON_SEMAPHORE);
+	thread(&f, OWNER)->still_in = 3;
+	told(&f, WAITER)->owner = 500; /* no thread of the snapshot */
+	assert_int_equal(look(&f)->holder, HOLDER_NOT_RECORDED);
+	end(&f);
+}
+
 /* It has run before it was read: what was read is of something else. */
 static void test_late(void **state)
 {
@@ -337,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),	cmocka_unit_test(test_doubts), cmocka_unit_test(test_late), cmocka_unit_test(test_parking),
+		cmocka_unit_test(test_inferred),
 		cmocka_unit_test(test_join),	cmocka_unit_test(test_gil),
 		cmocka_unit_test(test_numbers_of_a_namespace), cmocka_unit_test(test_mutex_below_frames),    cmocka_unit_test(test_library), cmocka_unit_test(test_extensions),
 	};

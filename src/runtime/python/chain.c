@@ -148,6 +148,20 @@ bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint6
 	return read_u64(mem, tstate + layout->at[PY_TSTATE_NATIVE], &said) && said == (uint64_t)native;
 }
 
+bool python_chain_first(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_frame *out)
+{
+	uint64_t frame;
+	struct head head;
+
+	if (!read_u64(mem, tstate + layout->at[PY_TSTATE_FRAME], &frame) ||
+	    (layout->at[PY_CFRAME_PREVIOUS] && !read_u64(mem, frame + layout->at[PY_CFRAME_FRAME], &frame)) ||
+	    !read_head(layout, mem, frame, &head))
+		return false;
+	if (layout->at[PY_FRAMES] == PY_FRAMES_SHIM && head.owner >= PY_OWNED_BY_C_STACK)
+		frame = head.previous;
+	return python_frame_read(layout, mem, frame, out);
+}
+
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out)
 {
 	uint64_t root;

@@ -42,6 +42,9 @@ bool python_frame_read(const struct python_layout *layout, struct mem *mem, uint
 /* `thread` and `native` are what the list said of the thread state (threads.h). False: it is not the thread's any more. */
 bool python_tstate_is(const struct python_layout *layout, struct mem *mem, uint64_t tstate, uint64_t thread, pid_t native);
 
+/* The innermost frame alone, which has no anchor. */
+bool python_chain_first(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_frame *out);
+
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out);
 
 /* What BPF follows to a thread's frames, as python_chain_read() does, and to their places, as python_place() does. */

@@ -26,7 +26,8 @@ struct setting {
 
 /* What the headers of these versions say, in the order of the table in docs/internals.md. */
 static const struct setting v3_8[] = {
-	{PY_FRAMES, PY_FRAMES_OBJECTS}, {PY_RUNTIME_INTERPRETERS, 32}, {PY_INTERP_THREADS, 8}, {PY_INTERP_MODULES, 56},
+	{PY_FRAMES, PY_FRAMES_OBJECTS}, {PY_RUNTIME_INTERPRETERS, 32}, {PY_RUNTIME_GIL, 1152}, {PY_INTERP_THREADS, 8},
+	{PY_INTERP_MODULES, 56},
 	{PY_TSTATE_FRAME, 24}, {PY_TSTATE_THREAD, 176}, {PY_FRAME_PREVIOUS, 24}, {PY_FRAME_CODE, 32}, {PY_FRAME_INSTR, 104},
 	{PY_FRAME_LOCALS, 360}, {PY_FRAME_STACK, 72}, {PY_GEN_FRAME, 16}, {PY_STR_ASCII, 48}, {PY_STR_OTHER, 72}, {0, 0},
 };
@@ -98,7 +99,8 @@ static const struct {
 	{"co_filename", PY_CODE_FILENAME},       {"co_name", PY_CODE_NAME},       {"co_qualname", PY_CODE_QUALNAME},
 	{"co_firstlineno", PY_CODE_FIRSTLINE},   {"co_linetable", PY_CODE_LINES}, {"co_lnotab", PY_CODE_LINES},
 	{"co_code", PY_CODE_BYTES},              {"co_varnames", PY_CODE_VARIABLES},
-	{"co_cellvars", PY_CODE_CELLS},          {"co_freevars", PY_CODE_FREE}, /* the last four are members up to 3.10 */
+	{"co_cellvars", PY_CODE_CELLS},          {"co_freevars", PY_CODE_FREE}, /* these four are members up to 3.10 */
+	{"co_exceptiontable", PY_CODE_EXCEPTIONS}, {"co_names", PY_CODE_NAMES},
 };
 
 static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)

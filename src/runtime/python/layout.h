@@ -73,10 +73,15 @@ enum python_word {
 	PY_RLOCK_OWNER, /* in an RLock: what pthread_self() is of whoever has it, */
 	PY_RLOCK_COUNT, /* and how often */
 	PY_WORDS,
+
+	/* Of use while the process is there, and not kept; 0: there is no such thing. */
+	PY_CODE_EXCEPTIONS = PY_WORDS, /* in a code object: where its handlers of exceptions are, */
+	PY_CODE_NAMES,		       /* and a tuple of the attributes and global variables that it uses */
+	PY_ALL_WORDS,
 };
 
 struct python_layout {
-	uint64_t at[PY_WORDS];
+	uint64_t at[PY_ALL_WORDS];
 };
 
 static inline unsigned python_minor(const struct python_layout *layout)

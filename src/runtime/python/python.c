@@ -365,7 +365,15 @@ static bool keep_facts(struct python *py)
 static struct python_waits waits_of(struct python *py)
 {
 	return (struct python_waits){
-		.layout = &py->layout, .roster = &py->roster, .mem = &py->recorder.mem, .copies = &py->copies, .gils = &py->gils};
+		.layout = &py->layout,
+		.roster = &py->roster,
+		.mem = &py->recorder.mem,
+		.copies = &py->copies,
+		.gils = &py->gils,
+		.now = &py->target->memory.mem,
+		.arena = py->arena,
+		.chain = &py->part,
+	};
 }
 
 static bool ask_locks(void *state, const struct snapshot *snap, const struct snap_thread *thread, const struct ask *answers,

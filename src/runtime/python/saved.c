@@ -21,7 +21,7 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 	from->layout->at[PY_THREADS] = from->threads->len;
 	from->layout->at[PY_SIGHTINGS] = from->sightings->len;
 	from->layout->at[PY_PLACES] = from->activations->len;
-	memcpy(facts, from->layout->at, sizeof(from->layout->at));
+	memcpy(facts, from->layout->at, PY_WORDS * sizeof(*facts));
 	for (size_t i = 0; i < from->threads->len; i++) {
 		const struct python_thread *thread = &from->threads->data[i];
 
@@ -30,7 +30,7 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 		*next++ = thread->thread;
 		*next++ = thread->interp;
 		*next++ = thread->name;
-		*next++ = thread->is_daemon;
+		*next++ = (uint64_t)(uint32_t)thread->holder << 32 | thread->is_daemon;
 		*next++ = (uint64_t)(uint32_t)thread->joined << 32 | (uint32_t)thread->native;
 		*next++ = thread->lock;
 	}
@@ -79,7 +79,8 @@ static bool load_threads(const uint64_t *fact, uint64_t count, struct python_thr
 			.thread = fact[2],
 			.interp = fact[3],
 			.name = fact[4],
-			.is_daemon = fact[5],
+			.is_daemon = (uint32_t)fact[5],
+			.holder = (pid_t)(fact[5] >> 32),
 			.native = (pid_t)fact[6],
 			.joined = (pid_t)(fact[6] >> 32),
 			.lock = fact[7],
@@ -122,7 +123,7 @@ bool python_saved_load(const struct snap_runtime *runtime, const struct python_s
 
 	if (!at)
 		return false;
-	memcpy(out->layout->at, at, sizeof(out->layout->at));
+	memcpy(out->layout->at, at, PY_WORDS * sizeof(*at));
 	if (!load_threads(take(&facts, at[PY_THREADS], THREAD_FACTS), at[PY_THREADS], out->threads) ||
 	    !load_sightings(take(&facts, at[PY_SIGHTINGS], SIGHTING_FACTS), at[PY_SIGHTINGS], out->sightings) ||
 	    !load_activations(take(&facts, at[PY_PLACES], PLACE_FACTS), at[PY_PLACES], out->activations))

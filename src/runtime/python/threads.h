@@ -29,6 +29,7 @@ struct python_thread {
 	uint64_t name;   /* that the program gave it: the address of a str; 0: not known */
 	bool is_daemon;
 	uint64_t lock; /* the lock object that it waits for; 0: none, or it is not known */
+	pid_t holder;  /* the thread that has it by a `with` statement; 0: not known */
 	pid_t joined;  /* or the thread whose end it waits for; 0: none */
 	unsigned match; /* how these two were found (names.c) */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/python/waits.h"
 
+#include "runtime/python/blocks.h"
 #include "runtime/python/gil.h"
 #include "runtime/python/locks.h"
 
@@ -195,13 +196,94 @@ static bool find_joined(const struct python_waits *py, const struct snapshot *sn
 	return ok;
 }
 
+/* Two threads cannot have one lock: one of them has let go of it in a way that cannot be seen. */
+static const pid_t contested = -1;
+
+/* Whether somebody may have it by a `with` statement; of a condition it is one that was made for the wait. */
+static bool may_have_holder(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t,
+			    const struct python_thread *own, struct python_blocks *blocks)
+{
+	struct thread_copies_mem copies;
+	struct python_frame frame;
+	struct python_lock lock;
+
+	return own->lock && !own->joined && python_lock_read(py->layout, py->mem, own->lock, &lock) && lock.kind == WAIT_PYTHON_LOCK &&
+	       thread_copies_mem_init(&copies, py->copies, snap, t) &&
+	       !(python_chain_first(py->layout, &copies.mem, own->tstate, &frame) && python_blocks_is_condition(blocks, frame.code));
+}
+
+/* False when memory is exhausted. */
+static bool list_unowned(const struct python_waits *py, const struct snapshot *snap, struct python_blocks *blocks, struct u64map *out)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		bool created;
+		uint64_t *slot;
+
+		if (!own || !may_have_holder(py, snap, &snap->threads.data[i], own, blocks))
+			continue;
+		slot = u64map_put(out, own->lock, &created);
+		if (!slot)
+			return false;
+		*slot = 0;
+	}
+	return true;
+}
+
+/* Who ran since its frames were read may be in others now: that it did not is seen later. */
+static void find_in_blocks(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_blocks *blocks,
+			   struct u64map *holders)
+{
+	const struct python_thread *own = t->status == THREAD_CAPTURED && t->state != 'R' ? python_roster_find(py->roster, t->tid) : NULL;
+	struct thread_copies_mem copies;
+
+	if (!own || !thread_copies_mem_init(&copies, py->copies, snap, t))
+		return;
+	for (; own; own = python_roster_find_other(py->roster, own)) {
+		uint64_t locks[PYTHON_MAX_BLOCK_LOCKS];
+		size_t n = 0;
+
+		if (!python_tstate_is(py->layout, &copies.mem, own->tstate, own->thread, own->native))
+			continue;
+		python_chain_read(py->layout, &copies.mem, own->tstate, py->chain);
+		if (!py->chain->problem)
+			n = python_blocks_find(blocks, py->chain, holders, locks);
+		for (size_t i = 0; i < n; i++) {
+			uint64_t *slot = u64map_find(holders, locks[i]);
+
+			*slot = (uint64_t)(*slot && (pid_t)*slot != t->tid ? contested : t->tid);
+		}
+	}
+}
+
+/* Who has the locks that do not record it, but are had by `with` statements. False when memory is exhausted. */
+static bool find_holders(const struct python_waits *py, const struct snapshot *snap)
+{
+	struct python_blocks blocks = {.layout = py->layout, .mem = py->now, .arena = py->arena};
+	struct u64map holders = {0};
+	const bool ok = list_unowned(py, snap, &blocks, &holders);
+
+	for (size_t i = 0; ok && holders.len && i < snap->threads.len; i++)
+		find_in_blocks(py, snap, &snap->threads.data[i], &blocks, &holders);
+	for (size_t i = 0; ok && holders.len && i < snap->threads.len; i++) {
+		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
+		const uint64_t *slot = own && own->lock ? u64map_find(&holders, own->lock) : NULL;
+
+		if (slot && (pid_t)*slot != contested)
+			own->holder = (pid_t)*slot;
+	}
+	u64map_deinit(&holders);
+	python_blocks_deinit(&blocks);
+	return ok;
+}
+
 bool python_waits_ask(const struct python_waits *py, const struct snapshot *snap, const struct ask *answers, struct ask *wants)
 {
 	struct u64map seen = {0};
 	bool ok;
 
 	if (answers->len)
-		return find_locks(py, snap, answers) && find_joined(py, snap);
+		return find_locks(py, snap, answers) && find_joined(py, snap) && find_holders(py, snap);
 	ok = want_again(py, snap, wants);
 	for (size_t i = 0; ok && i < snap->threads.len; i++) {
 		const struct snap_thread *t = &snap->threads.data[i];
@@ -209,13 +291,14 @@ bool python_waits_ask(const struct python_waits *py, const struct snapshot *snap
 
 		if (own) {
 			own->lock = 0;
+			own->holder = 0;
 			own->joined = 0;
 		}
 		if (own && !waits_for_gil(py, snap, t, own) && !find_lock_beside(py, snap, t, own))
 			ok = want_candidates(snap, t, &seen, wants);
 	}
 	u64map_deinit(&seen);
-	return ok;
+	return ok && (wants->len || find_holders(py, snap));
 }
 
 static const struct python_gil *gil_seen_by(const struct python_waits *py, uint64_t tstate)
@@ -246,6 +329,10 @@ static void tell_lock(const struct python_waits *py, const struct python_thread 
 	if (!python_lock_read(py->layout, py->mem, thread->lock, &lock))
 		return;
 	*out = (struct runtime_wait){.kind = lock.kind, .address = thread->lock, .later = true, .type = "_thread.lock"};
+	if (lock.kind != WAIT_PYTHON_RLOCK && thread->holder) {
+		out->holder = HOLDER_INFERRED;
+		out->owner = thread->holder;
+	}
 	if (lock.kind != WAIT_PYTHON_RLOCK)
 		return;
 	out->type = "_thread.RLock";

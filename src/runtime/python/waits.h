@@ -2,9 +2,11 @@
 #ifndef STAKEOUT_RUNTIME_PYTHON_WAITS_H
 #define STAKEOUT_RUNTIME_PYTHON_WAITS_H
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "model/snapshot.h"
 #include "model/wait.h"
+#include "runtime/python/chain.h"
 #include "runtime/python/layout.h"
 #include "runtime/python/roster.h"
 #include "target/ask.h"
@@ -17,6 +19,9 @@ struct python_waits {
 	struct mem *mem;	      /* what is no thread's own: it keeps what is read */
 	struct thread_copies *copies;
 	const struct u64map *gils; /* by thread state: struct python_gil */
+	struct mem *now;	   /* memory that is read anew each time */
+	struct arena *arena;
+	struct python_chain *chain; /* to work with */
 };
 
 enum { PYTHON_WAITS_ROUNDS = 1 };

@@ -3,6 +3,7 @@
 "healthy", which takes many locks in order for ever. The threads have their names; "ready" comes when all are about to wait."""
 
 import concurrent.futures
+import contextlib
 import ctypes
 import multiprocessing
 import queue
@@ -85,6 +86,72 @@ def wait_between_processes():
     condition = processes.Condition()
     with condition:
         condition.wait()
+
+
+def in_block(lock):
+    with lock:
+        keep()
+
+
+def in_blocks(lock):
+    """Among others, in a loop, while an exception is handled."""
+    for _ in range(2):
+        try:
+            with contextlib.suppress(ValueError), open(sys.executable, "rb"), lock, memoryview(b""):
+                try:
+                    raise KeyError
+                except KeyError:
+                    keep()
+        finally:
+            print("this takes for ever")
+
+
+def after_block(lock):
+    """What the block had on the frame's stack may still be there."""
+    with lock:
+        pass
+    take_and_keep(lock)
+
+
+def take_and_keep(lock):
+    start("other", lambda: (lock.acquire(), keep()))
+    time.sleep(1000)
+
+
+def let_go_in_block(lock):
+    with lock:
+        lock.release()
+        take_and_keep(lock)
+
+
+def let_go_in_condition(lock):
+    condition = threading.Condition(lock)
+    start("other", lambda: (gate.wait(), lock.acquire(), keep()))
+    with lock:
+        gate.wait()
+        condition.wait()
+
+
+def let_go_by_another(lock):
+    """Two are in a block of it, of whom one has it."""
+    with lock:
+        give_up(lock)
+        start("other", in_block, lock)
+        time.sleep(1000)
+
+
+def give_up(lock):
+    lock.release()
+
+
+BLOCKS = {
+    "block": in_block,
+    "blocks": in_blocks,
+    "after-block": after_block,
+    "block-let-go": let_go_in_block,
+    "block-condition": let_go_in_condition,
+    "block-contested": let_go_by_another,
+}
 
 
 def lock_twice(lock):
@@ -182,6 +249,18 @@ if what == "gil":
     threading.Event().wait()
 elif what == "lock":
     pair(threading.Lock().acquire)
+elif what in BLOCKS:
+    gate = threading.Barrier(2)
+    lock = threading.Lock()
+    start("holder", BLOCKS[what], lock)
+    held.wait()
+    start("waiter", in_block, lock)
+elif what == "block-twice":
+    start("ring-0", lock_twice, threading.Lock())
+elif what == "abba-blocks":
+    gate = threading.Barrier(2)
+    start("ring-0", abba, locks := [threading.Lock(), threading.Lock()], 0)
+    start("ring-1", abba, locks, 1)
 elif what == "rlock":
     pair(threading.RLock().acquire, 3)
 elif what == "rlock-timed":
@@ -217,10 +296,10 @@ elif what == "gil-mutex":
     threading.Event().wait()
 elif what == "healthy":
     mutexes = [ctypes.create_string_buffer(64) for _ in range(12)]
-    rlocks = [threading.RLock() for _ in range(12)]
+    locks = [threading.Lock() if number % 3 == 1 else threading.RLock() for number in range(12)]
     for number in range(16):
-        start(f"worker-{number}", work, number, rlocks)
-    start("joiner", join_in_order, rlocks)
+        start(f"worker-{number}", work, number, locks)
+    start("joiner", join_in_order, locks)
 elif what == "workers":
     for number in range(5):
         start(f"worker-{number}", queue.Queue().get)
