@@ -383,7 +383,7 @@ static int put_edge(const struct graph *g, size_t from, const char *kind, size_t
 		return -ENOMEM;
 	if (deadlock)
 		fputs(", color=\"#c00000\", fontcolor=\"#c00000\", penwidth=2", g->out);
-	else if (!t->wait.certain)
+	if (!t->wait.certain)
 		fputs(", style=dashed", g->out);
 	else if (t->wait.timed)
 		fputs(", color=\"#909090\"", g->out);
