@@ -302,8 +302,8 @@ static int write_why(const struct view *view, const struct deadlocks *deadlocks,
 {
 	const struct trace *const *traces = (const struct trace *const *)view->traces.data;
 
-	*deadlock = deadlocks_any(deadlocks, false);
-	*incomplete |= deadlocks->maybe_more || deadlocks_any(deadlocks, true);
+	*deadlock = deadlocks_has_proved(deadlocks);
+	*incomplete |= deadlocks->maybe_more || deadlocks_has_likely(deadlocks);
 	return view->options.format->why(traces, view->traces.len, deadlocks, &view->options.report, out);
 }
 

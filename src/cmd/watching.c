@@ -158,8 +158,8 @@ static int write_round(void *arg, const struct view *view, FILE *out, bool *dead
 	int rc = deadlocks_find(traces, view->traces.len, &all) && find_fresh(w, &all, &fresh) ? 0 : -ENOMEM;
 
 	add_notes(w, traces, view->traces.len);
-	*deadlock |= deadlocks_any(&all, false);
-	*incomplete |= all.maybe_more || deadlocks_any(&all, true);
+	*deadlock |= deadlocks_has_proved(&all);
+	*incomplete |= all.maybe_more || deadlocks_has_likely(&all);
 	w->board->doubt |= all.maybe_more && all.doubt == DOUBT_UNPROVED; /* what else is in doubt another look does not tell */
 	for (size_t i = 0; i < w->watch.threads.len; i++)
 		if (w->watch.threads.data[i].seen)
@@ -192,7 +192,7 @@ static int write_summary(void *arg, const struct view *view, FILE *out, bool *de
 
 	if (!deadlocks_find(traces, view->traces.len, &all))
 		return -ENOMEM;
-	*deadlock |= deadlocks_any(&all, false);
+	*deadlock |= deadlocks_has_proved(&all);
 	return view->options.format->watch_summary(&report, &view->options.report, out);
 }
 

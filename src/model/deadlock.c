@@ -10,12 +10,22 @@ const struct deadlock *deadlocks_with(const struct deadlocks *deadlocks, const s
 	return NULL;
 }
 
-bool deadlocks_any(const struct deadlocks *deadlocks, bool likely)
+static bool has(const struct deadlocks *deadlocks, bool likely)
 {
 	for (size_t i = 0; i < deadlocks->len; i++)
 		if (deadlocks->data[i].likely == likely)
 			return true;
 	return false;
+}
+
+bool deadlocks_has_proved(const struct deadlocks *deadlocks)
+{
+	return has(deadlocks, false);
+}
+
+bool deadlocks_has_likely(const struct deadlocks *deadlocks)
+{
+	return has(deadlocks, true);
 }
 
 void deadlocks_deinit(struct deadlocks *deadlocks)

@@ -23,8 +23,9 @@ struct deadlocks {
 	enum deadlock_doubt doubt;
 };
 
-/* Whether there are some of that kind. */
-bool deadlocks_any(const struct deadlocks *deadlocks, bool likely);
+/* Whether there are some, and some that are only likely. */
+bool deadlocks_has_proved(const struct deadlocks *deadlocks);
+bool deadlocks_has_likely(const struct deadlocks *deadlocks);
 
 /* NULL: in none. */
 const struct deadlock *deadlocks_with(const struct deadlocks *deadlocks, const struct trace_thread *thread);

@@ -135,7 +135,7 @@ static bool has_helpers(const struct trace_thread *t)
 }
 
 /* It waits for what one thread has. */
-static bool has_owner(const struct graph *g, const struct wait *w)
+static bool is_owned(const struct graph *g, const struct wait *w)
 {
 	return w->holder == HOLDER_THREAD || (w->holder == HOLDER_INFERRED && (g->proof == PROVED_BUT_OWNERS || g->proof == UNPROVED));
 }
@@ -176,7 +176,7 @@ static bool may_be_interrupted(const struct graph *g, const struct trace_thread 
 	const struct thread_facts *facts = &t->thread->facts;
 	const bool by_itself = t->wait.npeers == 1 && t->wait.peers[0].pid == t->snap->pid;
 
-	if (t->wait.kind == WAIT_VFORK || (has_owner(g, &t->wait) && !is_python_main(t)))
+	if (t->wait.kind == WAIT_VFORK || (is_owned(g, &t->wait) && !is_python_main(t)))
 		return false;
 	if (facts->has_async_handler && (by_itself || t->wait.kind == WAIT_EVENTS || !g->without_handlers)) /* event loops often wait for signals, too */
 		return true;
@@ -199,7 +199,7 @@ static bool is_bound_process(const struct graph *g, size_t trace)
 
 static bool is_proved(const struct graph *g, const struct wait *w)
 {
-	return w->certain || (w->holder == HOLDER_INFERRED && has_owner(g, w));
+	return w->certain || (w->holder == HOLDER_INFERRED && is_owned(g, w));
 }
 
 /* It goes on only if one goes on that it points at. */
@@ -217,7 +217,7 @@ static bool is_bound(const struct graph *g, size_t v)
 		return false;
 	if (may_be_interrupted(g, t))
 		return false;
-	if (has_owner(g, &t->wait))
+	if (is_owned(g, &t->wait))
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
 	return g->proof > PROVED_BUT_OWNERS && has_all_peers(g, t);
 }
@@ -236,7 +236,7 @@ static size_t next_of(const struct graph *g, size_t v)
 	t = g->threads.data[v];
 	if (has_ended(t))
 		return NOBODY;
-	if (has_owner(g, &t->wait))
+	if (is_owned(g, &t->wait))
 		return k == 0 ? find(g, t->wait.owner_pid, t->wait.owner) : NOBODY;
 	return k < t->wait.npeers ? find(g, t->wait.peers[k].pid, 0) : NOBODY;
 }
@@ -278,7 +278,7 @@ static bool waits_for_itself(const struct graph *g, size_t v)
 {
 	const struct trace_thread *t = is_process(g, v) ? NULL : g->threads.data[v];
 
-	return t && has_owner(g, &t->wait) && find(g, t->wait.owner_pid, t->wait.owner) == v;
+	return t && is_owned(g, &t->wait) && find(g, t->wait.owner_pid, t->wait.owner) == v;
 }
 
 /* Those of the last component that are bound for ever, because all are that they point at, and who are in a circle. */
@@ -414,7 +414,7 @@ static bool find_without_handlers(struct graph *g, struct deadlocks *out)
 	bool ok;
 
 	g->without_handlers = true;
-	ok = search(g, PROVED_AT_INSTANT, &locks) && search(g, PROVED_BUT_LIMITS, &others);
+	ok = search(g, PROVED_BUT_OWNERS, &locks) && search(g, PROVED_BUT_LIMITS, &others);
 	if (ok && (has_new(&locks, out) || has_new(&others, out))) {
 		out->maybe_more = true;
 		out->doubt = DOUBT_HANDLERS;

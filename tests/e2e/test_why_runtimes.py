@@ -271,7 +271,7 @@ def test_python_without_owner(python, source, what):
     assert found["timed"] == (what == "event-timed")
 
 
-@pytest.mark.parametrize("what", ["block", "blocks"])
+@pytest.mark.parametrize("what", ["block", "blocks", "block-event", "block-item", "block-future", "block-barrier"])
 def test_python_owner_in_a_block(python, source, what):
     """A Lock does not record who has it, but frames tell who is in a `with` block of it."""
     t = python("locks.py", what)
@@ -281,7 +281,7 @@ def test_python_owner_in_a_block(python, source, what):
     assert doc["deadlocks"] == doc["likely_deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
 
-@pytest.mark.parametrize("what", ["after-block", "block-let-go", "block-condition", "block-contested"])
+@pytest.mark.parametrize("what", ["after-block", "block-let-go", "block-condition", "block-wait-for", "block-argument", "block-contested"])
 def test_python_owner_not_in_a_block(python, source, what):
     """Somebody was in a block of it, or is, and has let go of it; who has it now is not to be said."""
     t = python("locks.py", what)
@@ -334,19 +334,21 @@ def test_python_deadlock(python, source, what):
     assert "locks.py" in r.out.partition("DEADLOCK")[2]
 
 
-@pytest.mark.parametrize("what", ["abba-main", "abba-handler"])
+@pytest.mark.parametrize("what", ["abba-main", "abba-handler", "abba-blocks-main", "abba-blocks-handler"])
 def test_python_main_thread(python, what):
     """It runs handlers while it waits for a lock; Python's own one for Ctrl-C does not count."""
     t = python("locks.py", what)
+    known = {"kind": "python_lock", "holder": "inferred"} if "blocks" in what else {"kind": "python_rlock", "certain": True}
 
     def both(doc):
         waits = [th["waits_for"] for th in doc["threads"] if th["name"] == "ring-0" or th["tid"] == t.pid]
-        return len(waits) == 2 and all(wait and wait["kind"] == "python_rlock" and wait["certain"] for wait in waits)
+        return len(waits) == 2 and all(wait and known.items() <= wait.items() for wait in waits)
 
     doc = why(t, settled=both)
-    forever = [{t.pid, tid_of(doc, "ring-0")}] if what == "abba-main" else []
-    assert [{member["tid"] for member in found} for found in doc["deadlocks"]] == forever
-    assert doc["maybe_more_deadlocks"] == (not forever)
+    ring = [{t.pid, tid_of(doc, "ring-0")}] if what.endswith("main") else []
+    found = {key: [{member["tid"] for member in ring} for ring in doc[key]] for key in ("deadlocks", "likely_deadlocks")}
+    assert found == ({"deadlocks": [], "likely_deadlocks": ring} if "blocks" in what else {"deadlocks": ring, "likely_deadlocks": []})
+    assert doc["maybe_more_deadlocks"] == (not ring)
 
 
 def test_python_words(python):

@@ -429,13 +429,19 @@ static void test_likely(void **state)
 	w.traced[0][0].wait.certain = false;
 	wants_lock(&w, 0, 2, 0, 0); /* no part of it */
 	assert_int_equal(find(&w, 1)->len, 1);
-	assert_true(w.found.data[0].likely && deadlocks_any(&w.found, true) && !deadlocks_any(&w.found, false));
+	assert_true(w.found.data[0].likely && deadlocks_has_likely(&w.found) && !deadlocks_has_proved(&w.found));
 	assert_true(has(&w, 0, 0, 0) && has(&w, 0, 0, 1) && !has(&w, 0, 0, 2));
 	assert_false(w.found.maybe_more);
 	w.traced[0][0].wait.timed = true;
 	assert_int_equal(find(&w, 1)->len, 0);
 	assert_false(w.found.maybe_more);
 	w.traced[0][0].wait.timed = false;
+	w.traced[0][0].wait.kind = WAIT_PYTHON_LOCK; /* of the main thread, which runs handlers meanwhile */
+	w.threads[0][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(w.found.maybe_more);
+	assert_int_equal(w.found.doubt, DOUBT_HANDLERS);
+	w.threads[0][0].facts.has_async_handler = false;
 	w.traced[0][1].wait.certain = false; /* the other one was not proved */
 	assert_int_equal(find(&w, 1)->len, 0);
 	assert_true(w.found.maybe_more);

@@ -76,12 +76,12 @@ static void put_handlers(struct fixture *f, const uint8_t *table, size_t len)
 	memcpy(f->bytes + (TABLE + 32 - BASE), table, len);
 }
 
-/* A str of ASCII. */
-static void put_name(struct fixture *f, size_t i, const char *name)
+/* One of two in a tuple: a str of ASCII. */
+static void put_name(struct fixture *f, uint64_t tuple, size_t i, const char *name)
 {
 	const uint64_t text = TEXTS + i * TEXT_SIZE;
 
-	put(f, NAMES + 24 + i * 8, text);
+	put(f, tuple + 24 + i % 2 * 8, text);
 	put(f, text + 8, TEXTS - 0x20); /* a type that nobody looks at but by its address */
 	put(f, text + 16, strlen(name));
 	put(f, text + 32, 1 << 2 | 1 << 5 | 1 << 6);
@@ -114,7 +114,7 @@ static void begin(struct fixture *f)
 	f->layout.at[PY_FRAME_LOCALS] = AT_LOCALS;
 	f->layout.at[PY_STR_ASCII] = 40;
 	f->layout.at[PY_STR_OTHER] = 56;
-	f->blocks = (struct python_blocks){.layout = &f->layout, .mem = &f->mem, .arena = arena_create()};
+	python_blocks_init(&f->blocks, &f->layout, &f->mem, arena_create());
 	assert_non_null(u64map_put(&f->locks, LOCK, &created));
 	for (size_t i = 0; i < 2; i++) {
 		const uint64_t code = CODE + i * CODE_SIZE;
@@ -127,8 +127,10 @@ static void begin(struct fixture *f)
 	f->chain.len = 2;
 	put(f, VARIABLES + 16, NVARIABLES);
 	put(f, NAMES + 16, 2);
-	put_name(f, 0, "print");
-	put_name(f, 1, "acquire");
+	put_name(f, NAMES, 0, "print");
+	put_name(f, NAMES, 1, "acquire");
+	put_name(f, VARIABLES, 2, "self");
+	put_name(f, VARIABLES, 3, "i");
 	put_handlers(f, block, sizeof(block));
 	put_exit(f, "builtin_function_or_method", 16);
 	put(f, EXIT + 24, LOCK);
@@ -137,9 +139,11 @@ static void begin(struct fixture *f)
 
 static void end(struct fixture *f)
 {
+	struct arena *arena = f->blocks.arena;
+
 	python_blocks_deinit(&f->blocks);
 	u64map_deinit(&f->locks);
-	arena_destroy(f->blocks.arena);
+	arena_destroy(arena);
 }
 
 /* Whether the lock is found, and nothing else. */
@@ -148,7 +152,7 @@ static bool is_found(struct fixture *f)
 	uint64_t found[PYTHON_MAX_BLOCK_LOCKS];
 	size_t n;
 
-	python_blocks_deinit(&f->blocks);
+	python_blocks_deinit(&f->blocks); /* it knows nothing any more */
 	n = python_blocks_find(&f->blocks, &f->chain, &f->locks, found);
 	assert_true(n <= 1 && (!n || found[0] == LOCK));
 	return n;
@@ -228,20 +232,37 @@ static void test_release(void **state)
 	struct fixture f;
 
 	begin(&f);
-	assert_false(python_blocks_is_condition(&f.blocks, CODE + CODE_SIZE));
-	put_name(&f, 1, "release");
+	put_name(&f, NAMES, 1, "release");
 	assert_false(is_found(&f));
-	put_name(&f, 1, "_release_save");
+	put_name(&f, NAMES, 1, "_release_save");
 	assert_false(is_found(&f));
-	assert_true(python_blocks_is_condition(&f.blocks, CODE + CODE_SIZE));
-	put_name(&f, 1, "acquire");
+	put_name(&f, NAMES, 1, "acquire");
 	assert_true(is_found(&f));
+	put_name(&f, VARIABLES, 3, "and_release"); /* that it was called with */
+	assert_false(is_found(&f));
+	put_name(&f, VARIABLES, 3, "i");
 	put(&f, CODE + AT_NAMES, 0x5000000); /* of the inner one it is not known */
 	assert_false(is_found(&f));
 	put(&f, CODE + AT_NAMES, NAMES);
 	assert_true(is_found(&f));
 	put(&f, NAMES + 16, 100000);
 	assert_false(is_found(&f));
+	end(&f);
+}
+
+/* So many frames cannot be looked at; then nobody is named. */
+static void test_work(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	for (int i = 0; !f.blocks.exhausted && i < 1 << 16; i++) {
+		uint64_t found[PYTHON_MAX_BLOCK_LOCKS];
+		const size_t n = python_blocks_find(&f.blocks, &f.chain, &f.locks, found);
+
+		assert_int_equal(n, f.blocks.exhausted ? 0 : 1);
+	}
+	assert_true(f.blocks.exhausted);
 	end(&f);
 }
 
@@ -253,6 +274,8 @@ static void test_unbound(void **state)
 	begin(&f);
 	f.layout.at[PY_VERSION] = 0x030e0000;
 	put(&f, NAMES + 16, 0); /* tuples are otherwise, too */
+	for (size_t i = 0; i < 2; i++) /* further on */
+		put(&f, VARIABLES + 32 + i * 8, TEXTS + (2 + i) * TEXT_SIZE);
 	assert_false(is_found(&f));
 	put_exit(&f, "method_descriptor", 40);
 	put(&f, value_at(1, 1), EXIT | 1);
@@ -299,7 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_block),	 cmocka_unit_test(test_over),	 cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_handlers), cmocka_unit_test(test_release), cmocka_unit_test(test_unbound),
-		cmocka_unit_test(test_blocks_of_a_frame),
+		cmocka_unit_test(test_blocks_of_a_frame), cmocka_unit_test(test_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

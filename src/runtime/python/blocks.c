@@ -5,11 +5,10 @@
 
 #include "runtime/python/strings.h"
 #include "runtime/python/types.h"
-#include "runtime/python/values.h"
 
 enum {
-	MAX_NAMES = 512,  /* of a function */
-	MAX_VALUES = 256, /* of a frame */
+	MAX_VALUES = 256,   /* of a frame */
+	MAX_WORK = 1 << 16, /* frames and values, of all threads together */
 	FIRST_UNBOUND = 14, /* since 3.14 a method is kept beside its object */
 	SLOT_TAGS = 3,	    /* of a value in a frame, since then */
 	UNIT = 2,	    /* bytes of an instruction */
@@ -32,14 +31,18 @@ struct function {
 	uint64_t nvariables;
 	const uint8_t *handlers; /* since 3.11 */
 	size_t len;
-	bool names_known;
-	bool releases; /* it speaks of that, or what it speaks of is not known */
-	bool is_condition;
 };
+
+void python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem, struct arena *arena)
+{
+	*blocks = (struct python_blocks){.layout = layout, .mem = mem, .arena = arena};
+	blocks->releases = (struct python_releases){.layout = layout, .mem = mem, .arena = arena};
+}
 
 void python_blocks_deinit(struct python_blocks *blocks)
 {
 	u64map_deinit(&blocks->functions);
+	python_releases_deinit(&blocks->releases);
 }
 
 static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
@@ -78,42 +81,6 @@ static struct function *find_function(struct python_blocks *blocks, uint64_t cod
 	if (function)
 		read_handlers(blocks, code, function);
 	return function;
-}
-
-/* The attributes and global variables that it uses. */
-static void read_names(const struct python_blocks *blocks, uint64_t code, struct function *function)
-{
-	const uint64_t offset = blocks->layout->at[PY_CODE_NAMES];
-	uint64_t tuple, count, names[MAX_NAMES];
-
-	function->names_known = true;
-	function->releases = true;
-	if (!offset || !read_u64(blocks->mem, code + offset, &tuple) || !read_u64(blocks->mem, tuple + OBJECT_SIZE, &count) ||
-	    count > MAX_NAMES || python_tuple_items(blocks->layout, blocks->mem, tuple, names, MAX_NAMES) != count)
-		return;
-	function->releases = false;
-	for (uint64_t i = 0; i < count; i++) {
-		const char *name = python_string(blocks->layout, blocks->mem, names[i], blocks->arena);
-
-		function->releases |= !name || strstr(name, "release") || strcmp(name, "__exit__") == 0;
-		function->is_condition |= name && strcmp(name, "_release_save") == 0;
-	}
-}
-
-static const struct function *find_names(struct python_blocks *blocks, uint64_t code)
-{
-	struct function *function = find_function(blocks, code);
-
-	if (function && !function->names_known)
-		read_names(blocks, code, function);
-	return function;
-}
-
-bool python_blocks_is_condition(struct python_blocks *blocks, uint64_t code)
-{
-	const struct function *function = find_names(blocks, code);
-
-	return function && function->is_condition;
 }
 
 /* Six bits in each byte; the seventh is set in all but the last. False: there is none. */
@@ -184,50 +151,51 @@ static bool is_exit(struct mem *mem, uint64_t pointer)
 	       memcmp(name, "__exit__", sizeof(name)) == 0;
 }
 
-/* What the value, or since 3.14 the next one, lets go of; 0: of nothing. */
+/* What a value would let go of, or since 3.14 a value and the next one, if it lets go of anything. */
 static uint64_t object_of(const struct python_blocks *blocks, uint64_t value, uint64_t next)
 {
 	uint64_t self;
 
 	if (python_minor(blocks->layout) >= FIRST_UNBOUND)
-		return python_is_a(blocks->mem, value & ~(uint64_t)SLOT_TAGS, "method_descriptor") &&
-				       is_exit(blocks->mem, (value & ~(uint64_t)SLOT_TAGS) + METHOD_DEFINITION)
-			       ? next & ~(uint64_t)SLOT_TAGS
-			       : 0;
-	if (!python_is_a(blocks->mem, value, "builtin_function_or_method") || !is_exit(blocks->mem, value + FUNCTION_DEFINITION) ||
-	    !read_u64(blocks->mem, value + FUNCTION_SELF, &self))
-		return 0;
-	return self;
+		return next & ~(uint64_t)SLOT_TAGS;
+	return value && read_u64(blocks->mem, value + FUNCTION_SELF, &self) ? self : 0;
 }
 
-/* None of the functions that the thread is in, from there inwards, does, as far as `*asked` of them were not known already. */
-static bool releases_nothing(struct python_blocks *blocks, const struct python_chain *chain, size_t frame, size_t *asked)
+/* It is what lets go of something. */
+static bool lets_go(const struct python_blocks *blocks, uint64_t value)
 {
-	for (; *asked <= frame; (*asked)++) {
-		const struct function *function = find_names(blocks, chain->frames[*asked].code);
+	if (python_minor(blocks->layout) < FIRST_UNBOUND)
+		return python_is_a(blocks->mem, value, "builtin_function_or_method") && is_exit(blocks->mem, value + FUNCTION_DEFINITION);
+	value &= ~(uint64_t)SLOT_TAGS;
+	return python_is_a(blocks->mem, value, "method_descriptor") && is_exit(blocks->mem, value + METHOD_DEFINITION);
+}
 
-		if (!function || function->releases)
-			return false;
-	}
-	return true;
+static bool may_go_on(struct python_blocks *blocks, size_t work)
+{
+	blocks->work += work;
+	blocks->exhausted |= blocks->work > MAX_WORK;
+	return !blocks->exhausted;
 }
 
 size_t python_blocks_find(struct python_blocks *blocks, const struct python_chain *chain, const struct u64map *locks,
 			  uint64_t out[PYTHON_MAX_BLOCK_LOCKS])
 {
-	size_t n = 0, asked = 0;
+	struct python_release_walk walk = {0};
+	size_t n = 0;
 
 	for (size_t i = 0; i < chain->len; i++) {
 		uint64_t values[MAX_VALUES + 1];
 		const size_t nvalues = read_values(blocks, &chain->frames[i], values);
 
+		if (!may_go_on(blocks, 1 + nvalues))
+			return 0;
 		values[nvalues] = 0;
 		for (size_t k = 0; k < nvalues && n < PYTHON_MAX_BLOCK_LOCKS; k++) {
 			const uint64_t object = object_of(blocks, values[k], values[k + 1]);
 
-			if (!object || !u64map_find(locks, object))
+			if (!object || !u64map_find(locks, object) || !lets_go(blocks, values[k]))
 				continue;
-			if (!releases_nothing(blocks, chain, i, &asked))
+			if (!python_releases_nothing(&blocks->releases, chain, i, &walk))
 				return n;
 			out[n++] = object;
 		}

@@ -11,6 +11,7 @@
 #include "model/mem.h"
 #include "runtime/python/chain.h"
 #include "runtime/python/layout.h"
+#include "runtime/python/releases.h"
 
 /*
  * The blocks of `with` statements that a thread is in. A threading.Lock does not record who has it; but from when the thread has it in
@@ -24,19 +25,20 @@ struct python_blocks {
 	const struct python_layout *layout;
 	struct mem *mem;
 	struct arena *arena;
+	struct python_releases releases;
 	struct u64map functions; /* by code object */
+	size_t work;
+	bool exhausted; /* there was too much to look at: who else is in such a block is not known */
 };
 
+void python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem, struct arena *arena);
 void python_blocks_deinit(struct python_blocks *blocks);
 
 /*
  * Which of these locks the thread with these frames has. Those are left out that it may have let go of already: a function that it is in,
- * there or further in, speaks of releasing something, as Condition.wait() does.
+ * there or further in, may do that (releases.h).
  */
 size_t python_blocks_find(struct python_blocks *blocks, const struct python_chain *chain, const struct u64map *locks,
 			  uint64_t out[PYTHON_MAX_BLOCK_LOCKS]);
-
-/* Whether the function lets go of a lock to take it again later: Condition.wait() waits for a lock that is nobody else's. */
-bool python_blocks_is_condition(struct python_blocks *blocks, uint64_t code);
 
 #endif

@@ -158,8 +158,9 @@ bool python_chain_first(const struct python_layout *layout, struct mem *mem, uin
 	    !read_head(layout, mem, frame, &head))
 		return false;
 	if (layout->at[PY_FRAMES] == PY_FRAMES_SHIM && head.owner >= PY_OWNED_BY_C_STACK)
-		frame = head.previous;
-	return python_frame_read(layout, mem, frame, out);
+		return python_frame_read(layout, mem, head.previous, out);
+	*out = (struct python_frame){.address = frame, .code = head.code, .instr = head.instr};
+	return true;
 }
 
 void python_chain_read(const struct python_layout *layout, struct mem *mem, uint64_t tstate, struct python_chain *out)

@@ -25,12 +25,12 @@ bool python_saved_keep(const struct python_saved *from, struct snapshot *snap, s
 	for (size_t i = 0; i < from->threads->len; i++) {
 		const struct python_thread *thread = &from->threads->data[i];
 
-		*next++ = (uint64_t)thread->tid;
+		*next++ = (uint64_t)(uint32_t)thread->holder << 32 | (uint32_t)thread->tid;
 		*next++ = thread->tstate;
 		*next++ = thread->thread;
 		*next++ = thread->interp;
 		*next++ = thread->name;
-		*next++ = (uint64_t)(uint32_t)thread->holder << 32 | thread->is_daemon;
+		*next++ = thread->is_daemon;
 		*next++ = (uint64_t)(uint32_t)thread->joined << 32 | (uint32_t)thread->native;
 		*next++ = thread->lock;
 	}
@@ -75,12 +75,12 @@ static bool load_threads(const uint64_t *fact, uint64_t count, struct python_thr
 	for (; fact && count; count--, fact += THREAD_FACTS) {
 		const struct python_thread thread = {
 			.tid = (pid_t)fact[0],
+			.holder = (pid_t)(fact[0] >> 32),
 			.tstate = fact[1],
 			.thread = fact[2],
 			.interp = fact[3],
 			.name = fact[4],
-			.is_daemon = (uint32_t)fact[5],
-			.holder = (pid_t)(fact[5] >> 32),
+			.is_daemon = fact[5],
 			.native = (pid_t)fact[6],
 			.joined = (pid_t)(fact[6] >> 32),
 			.lock = fact[7],

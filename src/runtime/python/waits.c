@@ -209,7 +209,8 @@ static bool may_have_holder(const struct python_waits *py, const struct snapshot
 
 	return own->lock && !own->joined && python_lock_read(py->layout, py->mem, own->lock, &lock) && lock.kind == WAIT_PYTHON_LOCK &&
 	       thread_copies_mem_init(&copies, py->copies, snap, t) &&
-	       !(python_chain_first(py->layout, &copies.mem, own->tstate, &frame) && python_blocks_is_condition(blocks, frame.code));
+	       python_tstate_is(py->layout, &copies.mem, own->tstate, own->thread, own->native) &&
+	       !(python_chain_first(py->layout, &copies.mem, own->tstate, &frame) && python_releases_is_wait(&blocks->releases, frame.code));
 }
 
 /* False when memory is exhausted. */
@@ -234,7 +235,8 @@ static bool list_unowned(const struct python_waits *py, const struct snapshot *s
 static void find_in_blocks(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_blocks *blocks,
 			   struct u64map *holders)
 {
-	const struct python_thread *own = t->status == THREAD_CAPTURED && t->state != 'R' ? python_roster_find(py->roster, t->tid) : NULL;
+	const bool is_asleep = t->status == THREAD_CAPTURED && t->state != 'R' && t->still != STILL_NEVER;
+	const struct python_thread *own = is_asleep ? python_roster_find(py->roster, t->tid) : NULL;
 	struct thread_copies_mem copies;
 
 	if (!own || !thread_copies_mem_init(&copies, py->copies, snap, t))
@@ -259,13 +261,15 @@ static void find_in_blocks(const struct python_waits *py, const struct snapshot 
 /* Who has the locks that do not record it, but are had by `with` statements. False when memory is exhausted. */
 static bool find_holders(const struct python_waits *py, const struct snapshot *snap)
 {
-	struct python_blocks blocks = {.layout = py->layout, .mem = py->now, .arena = py->arena};
+	struct python_blocks blocks;
 	struct u64map holders = {0};
-	const bool ok = list_unowned(py, snap, &blocks, &holders);
+	bool ok;
 
+	python_blocks_init(&blocks, py->layout, py->now, py->arena);
+	ok = list_unowned(py, snap, &blocks, &holders);
 	for (size_t i = 0; ok && holders.len && i < snap->threads.len; i++)
 		find_in_blocks(py, snap, &snap->threads.data[i], &blocks, &holders);
-	for (size_t i = 0; ok && holders.len && i < snap->threads.len; i++) {
+	for (size_t i = 0; ok && holders.len && !blocks.exhausted && i < snap->threads.len; i++) {
 		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
 		const uint64_t *slot = own && own->lock ? u64map_find(&holders, own->lock) : NULL;
 

@@ -144,12 +144,38 @@ def give_up(lock):
     lock.release()
 
 
+def wait_in_block(lock, wait):
+    with lock:
+        held.set()
+        wait()
+
+
+def let_go_by_argument(lock, release):
+    with lock:
+        release()
+        take_and_keep(lock)
+
+
+def let_go_in_wait_for(lock):
+    condition = threading.Condition(lock)
+    start("other", lambda: (gate.wait(), lock.acquire(), keep()))
+    with lock:
+        gate.wait()
+        condition.wait_for(lambda: False)
+
+
 BLOCKS = {
     "block": in_block,
     "blocks": in_blocks,
+    "block-event": lambda lock: wait_in_block(lock, threading.Event().wait),
+    "block-item": lambda lock: wait_in_block(lock, queue.Queue().get),
+    "block-future": lambda lock: wait_in_block(lock, result),
+    "block-barrier": lambda lock: wait_in_block(lock, threading.Barrier(2).wait),
     "after-block": after_block,
     "block-let-go": let_go_in_block,
     "block-condition": let_go_in_condition,
+    "block-wait-for": let_go_in_wait_for,
+    "block-argument": lambda lock: let_go_by_argument(lock, lock.release),
     "block-contested": let_go_by_another,
 }
 
@@ -273,11 +299,11 @@ elif what == "abba":
     rlocks = [threading.RLock(), threading.RLock()]
     start("ring-0", abba, rlocks, 0)
     start("ring-1", abba, rlocks, 1)
-elif what in ("abba-main", "abba-handler"):
-    if what == "abba-handler":
+elif what in ("abba-main", "abba-handler", "abba-blocks-main", "abba-blocks-handler"):
+    if what.endswith("handler"):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("this ends it"))
     gate = threading.Barrier(2)
-    rlocks = [threading.RLock(), threading.RLock()]
+    rlocks = [threading.Lock() if "blocks" in what else threading.RLock() for _ in range(2)]
     start("ring-0", abba, rlocks, 0)
     print("ready", flush=True)
     abba(rlocks, 1)

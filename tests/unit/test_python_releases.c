@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "runtime/python/releases.h"
+
+/* Code objects, each with its parts behind it. */
+enum { BASE = 0x10000, CODE_SIZE = 0x1000, CODES = 4, SIZE = CODES * CODE_SIZE, AT_NAMES = 32, AT_VARIABLES = 40, AT_NAME = 48, AT_FILE = 56, TUPLE = 0x100,
+       VARIABLES = 0x180, TEXTS = 0x200, TEXT_SIZE = 0x100 };
+
+struct fixture {
+	struct mem mem;
+	uint8_t bytes[SIZE];
+	struct python_layout layout;
+	struct python_releases releases;
+	struct python_chain chain;
+};
+
+static ssize_t read_bytes(struct mem *mem, uint64_t address, void *buf, size_t len)
+{
+	const struct fixture *f = (const struct fixture *)mem;
+
+	if (address < BASE || address >= BASE + SIZE)
+		return -1;
+	if (len > BASE + SIZE - address)
+		len = (size_t)(BASE + SIZE - address);
+	memcpy(buf, f->bytes + (address - BASE), len);
+	return (ssize_t)len;
+}
+
+static void put(struct fixture *f, uint64_t address, uint64_t value)
+{
+	memcpy(f->bytes + (address - BASE), &value, sizeof(value));
+}
+
+static uint64_t put_text(struct fixture *f, uint64_t address, const char *text)
+{
+	put(f, address + 16, strlen(text));
+	put(f, address + 32, 1 << 2 | 1 << 5 | 1 << 6);
+	memcpy(f->bytes + (address + 40 - BASE), text, strlen(text) + 1);
+	return address;
+}
+
+/* The next function further out: it uses one name, and has one variable. */
+static void add(struct fixture *f, const char *name, const char *file, const char *uses)
+{
+	const uint64_t code = BASE + f->chain.len * CODE_SIZE;
+
+	put(f, code + AT_NAMES, code + TUPLE);
+	put(f, code + TUPLE + 16, 1);
+	put(f, code + TUPLE + 24, put_text(f, code + TEXTS, uses));
+	put(f, code + AT_VARIABLES, code + VARIABLES);
+	put(f, code + VARIABLES + 16, 1);
+	put(f, code + VARIABLES + 24, put_text(f, code + TEXTS + TEXT_SIZE, "self"));
+	put(f, code + AT_NAME, put_text(f, code + TEXTS + 2 * TEXT_SIZE, name));
+	put(f, code + AT_FILE, put_text(f, code + TEXTS + 3 * TEXT_SIZE, file));
+	f->chain.frames[f->chain.len++] = (struct python_frame){.code = code};
+}
+
+static void begin(struct fixture *f)
+{
+	*f = (struct fixture){.mem = {.read = read_bytes}};
+	f->layout.at[PY_VERSION] = 0x030b0000;
+	f->layout.at[PY_CODE_NAMES] = AT_NAMES;
+	f->layout.at[PY_CODE_VARIABLES] = AT_VARIABLES;
+	f->layout.at[PY_CODE_NAME] = AT_NAME;
+	f->layout.at[PY_CODE_FILENAME] = AT_FILE;
+	f->layout.at[PY_STR_ASCII] = 40;
+	f->layout.at[PY_STR_OTHER] = 56;
+	f->releases = (struct python_releases){.layout = &f->layout, .mem = &f->mem, .arena = arena_create()};
+}
+
+static void end(struct fixture *f)
+{
+	python_releases_deinit(&f->releases);
+	arena_destroy(f->releases.arena);
+}
+
+/* Of the outermost function, and those that it has called. */
+static bool releases_nothing(struct fixture *f)
+{
+	struct python_release_walk walk = {0};
+
+	return python_releases_nothing(&f->releases, &f->chain, f->chain.len - 1, &walk);
+}
+
+static const char wait_file[] = "/lib/python3/threading.py", program[] = "/srv/app.py";
+
+static void test_names(void **state)
+{
+	static const char *const names[] = {"release", "releases", "_release_save", "__exit__"};
+	struct fixture f;
+
+	begin(&f);
+	add(&f, "inner", program, "acquire");
+	add(&f, "outer", program, "print");
+	assert_true(releases_nothing(&f));
+	end(&f);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		begin(&f);
+		add(&f, "inner", program, names[i]);
+		add(&f, "outer", program, "print");
+		assert_false(releases_nothing(&f));
+		assert_false(python_releases_is_wait(&f.releases, f.chain.frames[0].code));
+		end(&f);
+	}
+}
+
+/* By whom Condition.wait() is called. */
+static void test_wait(void **state)
+{
+	static const struct {
+		const char *name, *file;
+		bool own;
+	} callers[] = {
+		{"wait", "/lib/python3/threading.py", true},	      {"get", "/lib/python3/queue.py", true},
+		{"result", "/lib/python3/concurrent/futures/_base.py", true}, {"wait_for", "/lib/python3/threading.py", false},
+		{"get", "/srv/queue.py", false},		      {"get", "/lib/python3/site-packages/queue.py", false},
+		{"serve", "/srv/app.py", false},
+	};
+
+	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
+		struct fixture f;
+
+		begin(&f);
+		add(&f, "wait", wait_file, "_release_save");
+		assert_true(python_releases_is_wait(&f.releases, f.chain.frames[0].code));
+		add(&f, callers[i].name, callers[i].file, "wait");
+		add(&f, "outer", program, "print");
+		assert_int_equal(releases_nothing(&f), callers[i].own);
+		end(&f);
+	}
+}
+
+/* What the library has in its own blocks it may let go of; and one function further out does so. */
+static void test_own_blocks(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	add(&f, "wait", wait_file, "_release_save");
+	add(&f, "wait", wait_file, "_cond");
+	assert_false(releases_nothing(&f));
+	add(&f, "outer", program, "print");
+	assert_true(releases_nothing(&f));
+	add(&f, "outermost", program, "release");
+	assert_false(releases_nothing(&f));
+	end(&f);
+}
+
+/* What cannot be read may be anything. */
+static void test_unknown(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	add(&f, "inner", program, "print");
+	put(&f, BASE + TUPLE + 24, 0x5000000);
+	assert_false(releases_nothing(&f));
+	end(&f);
+	begin(&f);
+	add(&f, "inner", program, "print");
+	f.layout.at[PY_CODE_NAMES] = 0;
+	assert_false(releases_nothing(&f));
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_own_blocks),
+		cmocka_unit_test(test_unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
