@@ -8,7 +8,7 @@
 
 enum {
 	MAX_VALUES = 256,   /* of a frame */
-	MAX_WORK = 1 << 16, /* frames and values, of all threads together */
+	MAX_WORK = 500000,  /* frames and values, of all threads together */
 	FIRST_UNBOUND = 14, /* since 3.14 a method is kept beside its object */
 	SLOT_TAGS = 3,	    /* of a value in a frame, since then */
 	UNIT = 2,	    /* bytes of an instruction */
@@ -35,7 +35,7 @@ struct function {
 
 void python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem, struct arena *arena)
 {
-	*blocks = (struct python_blocks){.layout = layout, .mem = mem, .arena = arena};
+	*blocks = (struct python_blocks){.layout = layout, .mem = mem, .arena = arena, .work_left = MAX_WORK};
 	blocks->releases = (struct python_releases){.layout = layout, .mem = mem, .arena = arena};
 }
 
@@ -172,8 +172,8 @@ static bool lets_go(const struct python_blocks *blocks, uint64_t value)
 
 static bool may_go_on(struct python_blocks *blocks, size_t work)
 {
-	blocks->work += work;
-	blocks->exhausted |= blocks->work > MAX_WORK;
+	blocks->exhausted |= work > blocks->work_left;
+	blocks->work_left -= blocks->exhausted ? 0 : work;
 	return !blocks->exhausted;
 }
 

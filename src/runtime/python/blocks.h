@@ -27,7 +27,7 @@ struct python_blocks {
 	struct arena *arena;
 	struct python_releases releases;
 	struct u64map functions; /* by code object */
-	size_t work;
+	size_t work_left;
 	bool exhausted; /* there was too much to look at: who else is in such a block is not known */
 };
 
