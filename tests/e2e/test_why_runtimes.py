@@ -272,20 +272,20 @@ def test_python_without_owner(python, source, what):
 
 
 @pytest.mark.parametrize("what", ["block", "blocks", "block-event", "block-item", "block-future", "block-barrier"])
-def test_python_owner_in_a_block(python, source, what):
+def test_python_owner_in_a_block(python, what):
     """A Lock does not record who has it, but frames tell who is in a `with` block of it."""
     t = python("locks.py", what)
-    doc = why(t, source, settled=kind_is("waiter", "python_lock", holder="inferred"))
+    doc = why(t, settled=kind_is("waiter", "python_lock", holder="inferred"))
     found = wait_of(doc, "waiter")
     assert (found["owner_tid"], found["owner_pid"], found["certain"]) == (tid_of(doc, "holder"), t.pid, False)
     assert doc["deadlocks"] == doc["likely_deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
 
 @pytest.mark.parametrize("what", ["after-block", "block-let-go", "block-condition", "block-wait-for", "block-argument", "block-contested"])
-def test_python_owner_not_in_a_block(python, source, what):
+def test_python_owner_not_in_a_block(python, what):
     """Somebody was in a block of it, or is, and has let go of it; who has it now is not to be said."""
     t = python("locks.py", what)
-    doc = why(t, source, settled=lambda doc: kind_is("waiter", "python_lock")(doc) and blocked(doc, "other") and blocked(doc, "holder"))
+    doc = why(t, settled=lambda doc: kind_is("waiter", "python_lock")(doc) and blocked(doc, "other") and blocked(doc, "holder"))
     assert (wait_of(doc, "waiter")["holder"], wait_of(doc, "waiter")["owner_tid"]) == ("not_recorded", None)
     assert doc["deadlocks"] == doc["likely_deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 

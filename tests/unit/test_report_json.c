@@ -33,7 +33,7 @@ static void test_process(void **state)
 	       "\"timings_ms\":{\"setup\":0.500,\"capture\":1.900,\"unwind\":0.400,\"save\":0.100,\"symbolize\":3.100,\"total\":6.000},"
 	       "\"notes\":[\"BPF is not permitted: registers come from /proc\"],"
 	       "\"lacking\":[{\"module\":\"/usr/bin/server\",\"build_id\":null,"
-	       "\"problem\":\"no debug information\",\"help\":null}],\"deadlocks\":[],\"threads\":[{");
+	       "\"problem\":\"no debug information\",\"help\":null}],\"deadlocks\":[],\"likely_deadlocks\":[],\"threads\":[{");
 }
 
 static void test_container(void **state)
