@@ -68,10 +68,10 @@ int watching_find(struct watching *w, unsigned *missing, struct err *err)
 	return rc;
 }
 
-/* Deadlocks do not change: the same threads are the same one. */
+/* Deadlocks do not change: the same threads are the same one. But one that was only likely may have been none. */
 static uint64_t deadlock_key(const struct deadlock *d)
 {
-	uint64_t key = 0;
+	uint64_t key = d->likely;
 
 	for (size_t i = 0; i < d->len; i++) /* in any order: which one is the first is chance */
 		key += hash_u64(hash_u64(HASH_SEED, (uint64_t)d->data[i]->snap->pid), (uint64_t)d->data[i]->thread->tid);

@@ -11,8 +11,7 @@ static const size_t NOBODY = SIZE_MAX;
 
 /* How much a wait has to be proved for. */
 enum proof {
-	PROVED_AT_INSTANT,  /* of locks in memory, which tell who has them: at the instant of the snapshot */
-	PROVED_BUT_OWNERS,  /* the same, but who seems to have a lock that does not record it is taken to have it */
+	PROVED_AT_INSTANT,  /* of locks in memory: at the instant of the snapshot */
 	PROVED_UNTIL_LATER, /* also of what had to be read from the kernel after the snapshot: until all of that was read */
 	PROVED_BUT_LIMITS,  /* the same, but time limits that cannot be seen are taken for none */
 	UNPROVED,
@@ -40,6 +39,7 @@ struct graph {
 	VEC(size_t) path; /* from where the search began to where it is */
 	VEC(size_t) open; /* in the order in which they were met */
 	enum proof proof;
+	bool trusts_inferred;  /* who seems to have a lock that does not record it is taken to have it */
 	bool without_handlers; /* as if there were no signal handlers, but for those of event loops: see may_be_interrupted() */
 	size_t met;
 };
@@ -137,7 +137,7 @@ static bool has_helpers(const struct trace_thread *t)
 /* It waits for what one thread has. */
 static bool is_owned(const struct graph *g, const struct wait *w)
 {
-	return w->holder == HOLDER_THREAD || (w->holder == HOLDER_INFERRED && (g->proof == PROVED_BUT_OWNERS || g->proof == UNPROVED));
+	return w->holder == HOLDER_THREAD || (w->holder == HOLDER_INFERRED && g->trusts_inferred);
 }
 
 /* All that could end its wait is among the processes that were looked at. */
@@ -219,7 +219,7 @@ static bool is_bound(const struct graph *g, size_t v)
 		return false;
 	if (is_owned(g, &t->wait))
 		return find(g, t->wait.owner_pid, t->wait.owner) != NOBODY;
-	return g->proof > PROVED_BUT_OWNERS && has_all_peers(g, t);
+	return g->proof > PROVED_AT_INSTANT && has_all_peers(g, t);
 }
 
 /* The next that a bound one points at; NOBODY: there are no more. */
@@ -381,27 +381,38 @@ static bool has_new(const struct deadlocks *found, const struct deadlocks *known
 	return false;
 }
 
-/* Behind those that are proved. */
+/* Those that are not among them already, with as much proof as there can be. */
+static bool find_proved(struct graph *g, struct deadlocks *out)
+{
+	struct deadlocks locks = {0}, later = {0};
+	const bool ok = search(g, PROVED_AT_INSTANT, &locks) && add_new(&locks, out) && search(g, PROVED_UNTIL_LATER, &later) && add_new(&later, out);
+
+	deadlocks_deinit(&locks);
+	deadlocks_deinit(&later);
+	return ok;
+}
+
+/* Behind those that are proved. From here on, inferred holders are believed. */
 static bool find_likely(struct graph *g, struct deadlocks *out)
 {
-	struct deadlocks found = {0};
-	bool ok = search(g, PROVED_BUT_OWNERS, &found);
+	const size_t proved = out->len;
+	bool ok;
 
-	for (size_t i = 0; i < found.len; i++)
-		found.data[i].likely = true;
-	ok = ok && add_new(&found, out);
-	deadlocks_deinit(&found);
+	g->trusts_inferred = true;
+	ok = find_proved(g, out);
+	for (size_t i = proved; i < out->len; i++)
+		out->data[i].likely = true;
 	return ok;
 }
 
 /* What could not be proved, or only if sockets have no time limits. */
-static bool find_unproved(struct graph *g, size_t likely, struct deadlocks *out)
+static bool find_unproved(struct graph *g, struct deadlocks *out)
 {
 	struct deadlocks but_limits = {0}, all = {0};
 	const bool ok = search(g, PROVED_BUT_LIMITS, &but_limits) && search(g, UNPROVED, &all);
 
 	out->maybe_more = ok && all.len > out->len;
-	out->doubt = but_limits.len + likely == all.len ? DOUBT_LIMITS : DOUBT_UNPROVED;
+	out->doubt = but_limits.len == all.len ? DOUBT_LIMITS : DOUBT_UNPROVED;
 	deadlocks_deinit(&but_limits);
 	deadlocks_deinit(&all);
 	return ok;
@@ -414,7 +425,7 @@ static bool find_without_handlers(struct graph *g, struct deadlocks *out)
 	bool ok;
 
 	g->without_handlers = true;
-	ok = search(g, PROVED_BUT_OWNERS, &locks) && search(g, PROVED_BUT_LIMITS, &others);
+	ok = search(g, PROVED_AT_INSTANT, &locks) && search(g, PROVED_BUT_LIMITS, &others);
 	if (ok && (has_new(&locks, out) || has_new(&others, out))) {
 		out->maybe_more = true;
 		out->doubt = DOUBT_HANDLERS;
@@ -427,14 +438,10 @@ static bool find_without_handlers(struct graph *g, struct deadlocks *out)
 bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlocks *out)
 {
 	struct graph g = {.traces = traces, .n = n};
-	struct deadlocks later = {0};
-	bool ok = add_all(&g) && search(&g, PROVED_AT_INSTANT, out) && search(&g, PROVED_UNTIL_LATER, &later) && add_new(&later, out);
-	const size_t proved = out->len;
+	bool ok = add_all(&g) && find_proved(&g, out) && find_likely(&g, out) && find_unproved(&g, out);
 
-	ok = ok && find_likely(&g, out) && find_unproved(&g, out->len - proved, out);
 	if (ok && !out->maybe_more)
 		ok = find_without_handlers(&g, out);
-	deadlocks_deinit(&later);
 	deinit(&g);
 	return ok;
 }

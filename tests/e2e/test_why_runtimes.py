@@ -281,16 +281,20 @@ def test_python_owner_in_a_block(python, what):
     assert doc["deadlocks"] == doc["likely_deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
 
-@pytest.mark.parametrize("what", ["after-block", "block-let-go", "block-condition", "block-wait-for", "block-argument", "block-contested"])
+LET_GO = ["after-block", "block-let-go", "block-condition", "block-wait-for", "block-argument", "block-contested", "block-inner", "block-running"]
+
+
+@pytest.mark.parametrize("what", LET_GO)
 def test_python_owner_not_in_a_block(python, what):
     """Somebody was in a block of it, or is, and has let go of it; who has it now is not to be said."""
     t = python("locks.py", what)
-    doc = why(t, settled=lambda doc: kind_is("waiter", "python_lock")(doc) and blocked(doc, "other") and blocked(doc, "holder"))
+    asleep = ["holder"] if what == "block-running" else ["holder", "other"]
+    doc = why(t, settled=lambda doc: kind_is("waiter", "python_lock")(doc) and all(blocked(doc, name) for name in asleep))
     assert (wait_of(doc, "waiter")["holder"], wait_of(doc, "waiter")["owner_tid"]) == ("not_recorded", None)
     assert doc["deadlocks"] == doc["likely_deadlocks"] == [] and not doc["maybe_more_deadlocks"]
 
 
-@pytest.mark.parametrize("what, names", [("abba-blocks", ["ring-0", "ring-1"]), ("block-twice", ["ring-0"])])
+@pytest.mark.parametrize("what, names", [("abba-blocks", ["ring-0", "ring-1"]), ("join-block", ["ring-0", "ring-1"]), ("block-twice", ["ring-0"])])
 def test_python_likely_deadlock(python, source, what, names):
     t = python("locks.py", what)
     doc = why(t, source, settled=lambda doc: doc["likely_deadlocks"])
@@ -300,7 +304,9 @@ def test_python_likely_deadlock(python, source, what, names):
     who = "a thread waits for itself, if it has not" if what == "block-twice" else "2 threads wait for each other, if none has"
     assert r.code == 3 and f"\nDEADLOCK, most likely: {who} let go of " in r.out and "No deadlock" not in r.out, r
     for name in names:
-        assert re.search(rf"^  tid \d+ {name} waits for lock 0x\w+, held by tid \d+ ring-\d \(in a with block of it\)", r.out, re.M), r.out
+        lock = r"lock 0x\w+, held by tid \d+ ring-\d \(in a with block of it\)"
+        thing = r"the end of a thread: tid \d+ ring-1" if (what, name) == ("join-block", "ring-0") else lock
+        assert re.search(rf"^  tid \d+ {name} waits for {thing}", r.out, re.M), r.out
     assert "locks.py" in r.out.partition("DEADLOCK")[2]
 
 

@@ -456,6 +456,29 @@ static void test_likely(void **state)
 	deadlocks_deinit(&w.found);
 }
 
+/* The same where one of those waits for another process: likely, and another look would tell no more. */
+static void test_likely_by_processes(void **state)
+{
+	struct world w;
+
+	init(&w, 2);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_lock(&w, 0, 1, 0, 0);
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	wants_one_of(&w, 1, 1, ONE_OF(0));
+	assert_int_equal(find(&w, 2)->len, 1);
+	assert_false(w.found.data[0].likely);
+	w.traced[0][1].wait.holder = HOLDER_INFERRED;
+	w.traced[0][1].wait.certain = false;
+	assert_int_equal(find(&w, 2)->len, 1);
+	assert_true(w.found.data[0].likely && has(&w, 0, 0, 1) && has(&w, 0, 1, 0));
+	assert_false(w.found.maybe_more);
+	w.threads[1][0].still_besides = false;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_UNPROVED);
+	deadlocks_deinit(&w.found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_sockets), cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_many_that_poll), cmocka_unit_test(test_handler_in_a_lock),
 		cmocka_unit_test(test_handler_of_python), cmocka_unit_test(test_idle_pair), cmocka_unit_test(test_likely),
+		cmocka_unit_test(test_likely_by_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

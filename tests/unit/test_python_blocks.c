@@ -114,7 +114,7 @@ static void begin(struct fixture *f)
 	f->layout.at[PY_FRAME_LOCALS] = AT_LOCALS;
 	f->layout.at[PY_STR_ASCII] = 40;
 	f->layout.at[PY_STR_OTHER] = 56;
-	python_blocks_init(&f->blocks, &f->layout, &f->mem, arena_create());
+	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->mem));
 	assert_non_null(u64map_put(&f->locks, LOCK, &created));
 	for (size_t i = 0; i < 2; i++) {
 		const uint64_t code = CODE + i * CODE_SIZE;
@@ -139,20 +139,20 @@ static void begin(struct fixture *f)
 
 static void end(struct fixture *f)
 {
-	struct arena *arena = f->blocks.arena;
-
 	python_blocks_deinit(&f->blocks);
 	u64map_deinit(&f->locks);
-	arena_destroy(arena);
 }
 
 /* Whether the lock is found, and nothing else. */
 static bool is_found(struct fixture *f)
 {
+	const struct budget budget = f->blocks.budget;
 	uint64_t found[PYTHON_MAX_BLOCK_LOCKS];
 	size_t n;
 
 	python_blocks_deinit(&f->blocks); /* it knows nothing any more */
+	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->mem));
+	f->blocks.budget = budget;
 	n = python_blocks_find(&f->blocks, &f->chain, &f->locks, found);
 	assert_true(n <= 1 && (!n || found[0] == LOCK));
 	return n;
@@ -256,11 +256,11 @@ static void test_work(void **state)
 	struct fixture f;
 
 	begin(&f);
-	f.blocks.work_left = 5; /* two frames and three values */
+	f.blocks.budget.left = 11; /* two frames, three values, six names */
 	assert_true(is_found(&f));
-	assert_false(f.blocks.exhausted);
+	assert_false(f.blocks.budget.refused);
 	assert_false(is_found(&f));
-	assert_true(f.blocks.exhausted);
+	assert_true(f.blocks.budget.refused);
 	end(&f);
 }
 

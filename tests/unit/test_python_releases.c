@@ -13,6 +13,7 @@ struct fixture {
 	struct mem mem;
 	uint8_t bytes[SIZE];
 	struct python_layout layout;
+	struct budget budget;
 	struct python_releases releases;
 	struct python_chain chain;
 };
@@ -68,7 +69,8 @@ static void begin(struct fixture *f)
 	f->layout.at[PY_CODE_FILENAME] = AT_FILE;
 	f->layout.at[PY_STR_ASCII] = 40;
 	f->layout.at[PY_STR_OTHER] = 56;
-	f->releases = (struct python_releases){.layout = &f->layout, .mem = &f->mem, .arena = arena_create()};
+	f->budget.left = 1000;
+	f->releases = (struct python_releases){.layout = &f->layout, .mem = &f->mem, .arena = arena_create(), .budget = &f->budget};
 }
 
 static void end(struct fixture *f)
@@ -89,7 +91,7 @@ static const char wait_file[] = "/lib/python3/threading.py", program[] = "/srv/a
 
 static void test_names(void **state)
 {
-	static const char *const names[] = {"release", "releases", "_release_save", "__exit__"};
+	static const char *const names[] = {"release", "releases", "_release_save", "__exit__", "unlock", "Unlocked"};
 	struct fixture f;
 
 	begin(&f);
@@ -149,6 +151,53 @@ static void test_own_blocks(void **state)
 	end(&f);
 }
 
+/* One that lets go of something when it is called is in the middle of that. */
+static void test_own_name(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	add(&f, "__exit__", program, "acquire");
+	add(&f, "outer", program, "print");
+	assert_false(releases_nothing(&f));
+	end(&f);
+}
+
+/* Thread.join(), up to 3.12. */
+static void test_end_of_thread(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	add(&f, "_wait_for_tstate_lock", wait_file, "release");
+	add(&f, "join", wait_file, "_wait_for_tstate_lock");
+	add(&f, "outer", program, "join");
+	assert_true(releases_nothing(&f));
+	end(&f);
+	begin(&f);
+	add(&f, "_wait_for_tstate_lock", program, "release");
+	add(&f, "outer", program, "join");
+	assert_false(releases_nothing(&f));
+	end(&f);
+}
+
+/* So many functions are looked at; those that were are known ever after. */
+static void test_work(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	f.budget.left = 4; /* two names of the code, its own, and its file's */
+	add(&f, "inner", program, "print");
+	assert_true(releases_nothing(&f));
+	assert_false(f.budget.refused);
+	assert_true(releases_nothing(&f));
+	add(&f, "outer", program, "print");
+	assert_false(releases_nothing(&f));
+	assert_true(f.budget.refused);
+	end(&f);
+}
+
 /* What cannot be read may be anything. */
 static void test_unknown(void **state)
 {
@@ -172,6 +221,9 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_own_blocks),
+		cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_end_of_thread),
+		cmocka_unit_test(test_work),
 		cmocka_unit_test(test_unknown),
 	};
 

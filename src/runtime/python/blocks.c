@@ -8,7 +8,8 @@
 
 enum {
 	MAX_VALUES = 256,   /* of a frame */
-	MAX_WORK = 500000,  /* frames and values, of all threads together */
+	MAX_WORK = 500000,  /* frames, values, and what is kept of functions, of all threads together */
+	UNIT_BYTES = 64,    /* as much work as one of the former */
 	FIRST_UNBOUND = 14, /* since 3.14 a method is kept beside its object */
 	SLOT_TAGS = 3,	    /* of a value in a frame, since then */
 	UNIT = 2,	    /* bytes of an instruction */
@@ -33,16 +34,18 @@ struct function {
 	size_t len;
 };
 
-void python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem, struct arena *arena)
+bool python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem)
 {
-	*blocks = (struct python_blocks){.layout = layout, .mem = mem, .arena = arena, .work_left = MAX_WORK};
-	blocks->releases = (struct python_releases){.layout = layout, .mem = mem, .arena = arena};
+	*blocks = (struct python_blocks){.layout = layout, .mem = mem, .arena = arena_create(), .budget = {.left = MAX_WORK}};
+	blocks->releases = (struct python_releases){.layout = layout, .mem = mem, .arena = blocks->arena, .budget = &blocks->budget};
+	return blocks->arena;
 }
 
 void python_blocks_deinit(struct python_blocks *blocks)
 {
 	u64map_deinit(&blocks->functions);
 	python_releases_deinit(&blocks->releases);
+	arena_destroy(blocks->arena);
 }
 
 static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
@@ -55,7 +58,7 @@ static bool read_u32(struct mem *mem, uint64_t address, uint32_t *out)
 	return mem_read_exact(mem, address, out, sizeof(*out));
 }
 
-static void read_handlers(const struct python_blocks *blocks, uint64_t code, struct function *out)
+static void read_handlers(struct python_blocks *blocks, uint64_t code, struct function *out)
 {
 	const uint64_t *at = blocks->layout->at;
 	uint64_t table, variables;
@@ -64,7 +67,7 @@ static void read_handlers(const struct python_blocks *blocks, uint64_t code, str
 		return;
 	if (!read_u64(blocks->mem, code + at[PY_CODE_EXCEPTIONS], &table) || !read_u64(blocks->mem, code + at[PY_CODE_VARIABLES], &variables) ||
 	    !read_u64(blocks->mem, variables + OBJECT_SIZE, &out->nvariables) ||
-	    !python_bytes(blocks->mem, table, blocks->arena, &out->handlers, &out->len))
+	    !python_bytes(blocks->mem, table, blocks->arena, &out->handlers, &out->len) || !budget_take(&blocks->budget, out->len / UNIT_BYTES))
 		out->len = 0;
 }
 
@@ -170,13 +173,6 @@ static bool lets_go(const struct python_blocks *blocks, uint64_t value)
 	return python_is_a(blocks->mem, value, "method_descriptor") && is_exit(blocks->mem, value + METHOD_DEFINITION);
 }
 
-static bool may_go_on(struct python_blocks *blocks, size_t work)
-{
-	blocks->exhausted |= work > blocks->work_left;
-	blocks->work_left -= blocks->exhausted ? 0 : work;
-	return !blocks->exhausted;
-}
-
 size_t python_blocks_find(struct python_blocks *blocks, const struct python_chain *chain, const struct u64map *locks,
 			  uint64_t out[PYTHON_MAX_BLOCK_LOCKS])
 {
@@ -187,7 +183,7 @@ size_t python_blocks_find(struct python_blocks *blocks, const struct python_chai
 		uint64_t values[MAX_VALUES + 1];
 		const size_t nvalues = read_values(blocks, &chain->frames[i], values);
 
-		if (!may_go_on(blocks, 1 + nvalues))
+		if (!budget_take(&blocks->budget, 1 + nvalues))
 			return 0;
 		values[nvalues] = 0;
 		for (size_t k = 0; k < nvalues && n < PYTHON_MAX_BLOCK_LOCKS; k++) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/map.h"
 #include "model/mem.h"
 #include "runtime/python/chain.h"
@@ -24,14 +25,14 @@ enum { PYTHON_MAX_BLOCK_LOCKS = 64 };
 struct python_blocks {
 	const struct python_layout *layout;
 	struct mem *mem;
-	struct arena *arena;
+	struct arena *arena; /* its own */
 	struct python_releases releases;
 	struct u64map functions; /* by code object */
-	size_t work_left;
-	bool exhausted; /* there was too much to look at: who else is in such a block is not known */
+	struct budget budget;	 /* if it refused something, there was too much to look at: who else is in such a block is not known */
 };
 
-void python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem, struct arena *arena);
+/* False when memory is exhausted. deinit() is called all the same, and what it points to stays where it is until then. */
+bool python_blocks_init(struct python_blocks *blocks, const struct python_layout *layout, struct mem *mem);
 void python_blocks_deinit(struct python_blocks *blocks);
 
 /*

@@ -49,6 +49,7 @@ struct python {
 	struct trace_tasks told; /* what there is to say of these, if tasks_told */
 	bool tasks_told;
 	struct u64map gils; /* by thread state: the lock as it was when its own thread was read */
+	bool holders_unknown; /* of Locks: there was too much to look at */
 	struct python_chain chain; /* the one that is being read, */
 	struct python_chain part;  /* and what one thread state adds to it */
 	uint32_t places[PYTHON_MAX_FRAMES];
@@ -371,8 +372,8 @@ static struct python_waits waits_of(struct python *py)
 		.copies = &py->copies,
 		.gils = &py->gils,
 		.now = &py->target->memory.mem,
-		.arena = py->arena,
 		.chain = &py->part,
+		.gave_up = &py->holders_unknown,
 	};
 }
 
@@ -391,6 +392,13 @@ static void tell_waits(void *state, const struct snapshot *snap, const struct sn
 	const struct python_waits waits = waits_of(state);
 
 	python_waits_tell(&waits, snap, thread, out);
+}
+
+static const char *note_of_locks(void *state)
+{
+	const struct python *py = state;
+
+	return py->holders_unknown ? "who has Locks of Python that do not record it is not known: there are too many frames of Python to look at" : NULL;
 }
 
 /* Much is read to find few names and tasks, and only these are kept. */
@@ -784,6 +792,7 @@ const struct runtime_ops python_runtime = {
 	.thread = tell_thread,
 	.locks = &locks,
 	.waits = tell_waits,
+	.note = note_of_locks,
 	.tasks = tasks,
 	.describe = describe,
 	.learn = learn,

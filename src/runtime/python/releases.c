@@ -10,12 +10,14 @@ enum {
 	MAX_NAMES = 512, /* of a function */
 	MAX_FUNCTIONS = 4096,
 	OBJECT_SIZE = 16,
+	UNIT_BYTES = 64, /* of the budget */
 };
 
 struct function {
 	const char *name, *file;
 	bool releases; /* it speaks of that, or what it speaks of is not known */
 	bool is_wait;
+	bool is_end; /* up to 3.12, where Thread.join() waits: it lets go of the Lock of that thread's end only */
 };
 
 static const char threading[] = "threading.py";
@@ -33,13 +35,34 @@ static bool read_u64(struct mem *mem, uint64_t address, uint64_t *out)
 	return mem_read_exact(mem, address, out, sizeof(*out));
 }
 
+static const char *read_string(const struct python_releases *releases, uint64_t object)
+{
+	const char *text = budget_take(releases->budget, 1) ? python_string(releases->layout, releases->mem, object, releases->arena) : NULL;
+
+	return text && budget_take(releases->budget, strlen(text) / UNIT_BYTES) ? text : NULL;
+}
+
 static const char *read_text(const struct python_releases *releases, uint64_t code, enum python_word word)
 {
 	uint64_t object;
 
 	if (!releases->layout->at[word] || !read_u64(releases->mem, code + releases->layout->at[word], &object))
 		return NULL;
-	return python_string(releases->layout, releases->mem, object, releases->arena);
+	return read_string(releases, object);
+}
+
+/* As names of methods and classes do that let go of a lock: unlock(), Unlocked, _release_save(). */
+static bool speaks_of_release(const char *name)
+{
+	return strcasestr(name, "release") || strcasestr(name, "unlock") || strcmp(name, "__exit__") == 0;
+}
+
+/* Where the name of a file begins that is below some folder; 0: it is another one. */
+static size_t find_tail(const char *path, const char *file)
+{
+	const size_t len = path ? strlen(path) : 0, tail = strlen(file);
+
+	return len > tail && path[len - tail - 1] == '/' && strcmp(path + len - tail, file) == 0 ? len - tail : 0;
 }
 
 /* False: not all of them are known. */
@@ -52,11 +75,11 @@ static bool read_names(const struct python_releases *releases, uint64_t code, en
 	    count > MAX_NAMES || python_tuple_items(layout, releases->mem, tuple, names, MAX_NAMES) != count)
 		return false;
 	for (uint64_t i = 0; i < count; i++) {
-		const char *name = python_string(layout, releases->mem, names[i], releases->arena);
+		const char *name = read_string(releases, names[i]);
 
 		if (!name)
 			return false;
-		function->releases |= strstr(name, "release") || strcmp(name, "__exit__") == 0;
+		function->releases |= speaks_of_release(name);
 		function->is_wait |= strcmp(name, "_release_save") == 0;
 	}
 	return true;
@@ -77,14 +100,17 @@ static void read_function(const struct python_releases *releases, uint64_t code,
 	function->releases |= known < 2;
 	function->name = read_text(releases, code, PY_CODE_NAME);
 	function->file = read_text(releases, code, PY_CODE_FILENAME);
+	function->releases |= function->name && speaks_of_release(function->name);
+	function->is_end = function->name && strcmp(function->name, "_wait_for_tstate_lock") == 0 && find_tail(function->file, threading);
 }
 
 /* NULL: there are too many, or memory is exhausted. */
 static const struct function *find(struct python_releases *releases, uint64_t code)
 {
-	bool created;
-	uint64_t *slot = releases->functions.len < MAX_FUNCTIONS ? u64map_put(&releases->functions, code, &created) : NULL;
-	struct function *function = slot && created ? arena_alloc(releases->arena, sizeof(*function)) : NULL;
+	const bool is_full = releases->functions.len == MAX_FUNCTIONS;
+	bool created = false;
+	uint64_t *slot = is_full ? u64map_find(&releases->functions, code) : u64map_put(&releases->functions, code, &created);
+	struct function *function = created ? arena_alloc(releases->arena, sizeof(*function)) : NULL;
 
 	if (!slot || !created)
 		return slot ? (const struct function *)(uintptr_t)*slot : NULL;
@@ -97,9 +123,7 @@ static const struct function *find(struct python_releases *releases, uint64_t co
 /* The folder of the library, if the function is Condition.wait(); 0: it is not. */
 static size_t folder_of_wait(const struct function *f)
 {
-	const size_t len = f->is_wait && f->file ? strlen(f->file) : 0, tail = sizeof(threading) - 1;
-
-	return len > tail && f->file[len - tail - 1] == '/' && strcmp(f->file + len - tail, threading) == 0 ? len - tail : 0;
+	return f->is_wait ? find_tail(f->file, threading) : 0;
 }
 
 bool python_releases_is_wait(struct python_releases *releases, uint64_t code)
@@ -137,7 +161,7 @@ static bool ask(struct python_release_walk *walk, const struct function *f)
 		walk->waits &= is_wait_for(f);
 		return true;
 	}
-	return !walk->waits && !f->releases;
+	return !walk->waits && (f->is_end || !f->releases);
 }
 
 bool python_releases_nothing(struct python_releases *releases, const struct python_chain *chain, size_t frame, struct python_release_walk *walk)

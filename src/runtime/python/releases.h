@@ -7,17 +7,19 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/map.h"
 #include "model/mem.h"
 #include "runtime/python/chain.h"
 #include "runtime/python/layout.h"
 
-/* Which functions may let go of a lock that the thread has, by the names in their code. */
+/* Which functions may let go of a lock that the thread has, by their names and those in their code. */
 
 struct python_releases {
 	const struct python_layout *layout;
 	struct mem *mem;
 	struct arena *arena;
+	struct budget *budget;	 /* a unit for each name, and for so many bytes as are kept of it */
 	struct u64map functions; /* by code object */
 };
 

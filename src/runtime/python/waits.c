@@ -231,12 +231,15 @@ static bool list_unowned(const struct python_waits *py, const struct snapshot *s
 	return true;
 }
 
-/* Who ran since its frames were read may be in others now: that it did not is seen later. */
+/*
+ * Who ran since its frames were read may be in others now: that it did not is seen later. Of one that runs it is never said that it has a
+ * lock, but if it seems to, nobody else is said to have it.
+ */
 static void find_in_blocks(const struct python_waits *py, const struct snapshot *snap, const struct snap_thread *t, struct python_blocks *blocks,
 			   struct u64map *holders)
 {
-	const bool is_asleep = t->status == THREAD_CAPTURED && t->state != 'R' && t->still != STILL_NEVER;
-	const struct python_thread *own = is_asleep ? python_roster_find(py->roster, t->tid) : NULL;
+	const bool runs = t->state == 'R' || t->still == STILL_NEVER;
+	const struct python_thread *own = t->status == THREAD_CAPTURED ? python_roster_find(py->roster, t->tid) : NULL;
 	struct thread_copies_mem copies;
 
 	if (!own || !thread_copies_mem_init(&copies, py->copies, snap, t))
@@ -253,7 +256,7 @@ static void find_in_blocks(const struct python_waits *py, const struct snapshot 
 		for (size_t i = 0; i < n; i++) {
 			uint64_t *slot = u64map_find(holders, locks[i]);
 
-			*slot = (uint64_t)(*slot && (pid_t)*slot != t->tid ? contested : t->tid);
+			*slot = (uint64_t)(runs || (*slot && (pid_t)*slot != t->tid) ? contested : t->tid);
 		}
 	}
 }
@@ -265,11 +268,11 @@ static bool find_holders(const struct python_waits *py, const struct snapshot *s
 	struct u64map holders = {0};
 	bool ok;
 
-	python_blocks_init(&blocks, py->layout, py->now, py->arena);
-	ok = list_unowned(py, snap, &blocks, &holders);
-	for (size_t i = 0; ok && holders.len && i < snap->threads.len; i++)
+	ok = python_blocks_init(&blocks, py->layout, py->now) && list_unowned(py, snap, &blocks, &holders);
+	for (size_t i = 0; ok && holders.len && !blocks.budget.refused && i < snap->threads.len; i++)
 		find_in_blocks(py, snap, &snap->threads.data[i], &blocks, &holders);
-	for (size_t i = 0; ok && holders.len && !blocks.exhausted && i < snap->threads.len; i++) {
+	*py->gave_up = blocks.budget.refused;
+	for (size_t i = 0; ok && holders.len && !*py->gave_up && i < snap->threads.len; i++) {
 		struct python_thread *own = find_waiter(py, snap, &snap->threads.data[i]);
 		const uint64_t *slot = own && own->lock ? u64map_find(&holders, own->lock) : NULL;
 

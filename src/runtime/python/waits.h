@@ -2,7 +2,6 @@
 #ifndef STAKEOUT_RUNTIME_PYTHON_WAITS_H
 #define STAKEOUT_RUNTIME_PYTHON_WAITS_H
 
-#include "base/arena.h"
 #include "base/map.h"
 #include "model/snapshot.h"
 #include "model/wait.h"
@@ -20,8 +19,8 @@ struct python_waits {
 	struct thread_copies *copies;
 	const struct u64map *gils; /* by thread state: struct python_gil */
 	struct mem *now;	   /* memory that is read anew each time */
-	struct arena *arena;
 	struct python_chain *chain; /* to work with */
+	bool *gave_up;		    /* set: there was too much to look at to tell who has Locks */
 };
 
 enum { PYTHON_WAITS_ROUNDS = 1 };

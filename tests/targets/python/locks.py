@@ -156,6 +156,47 @@ def let_go_by_argument(lock, release):
         take_and_keep(lock)
 
 
+class Unlocked:
+    """A block in which the lock is somebody else's."""
+
+    def __init__(self, lock):
+        self.lock = lock
+
+    def __enter__(self):
+        self.lock.release()
+
+    def __exit__(self, *_):
+        self.lock.acquire()
+
+
+def let_go_in_inner_block(lock):
+    with lock:
+        with Unlocked(lock):
+            take_and_keep(lock)
+
+
+@contextlib.contextmanager
+def without(lock):
+    give_up(lock)
+    yield
+    lock.acquire()
+
+
+def compute_in_block(lock):
+    with lock:
+        held.set()
+        while True:
+            pass
+
+
+def let_go_to_one_that_runs(lock):
+    """Nothing on its frames tells that it has let go of it."""
+    with lock:
+        with without(lock):
+            start("other", compute_in_block, lock)
+            time.sleep(1000)
+
+
 def let_go_in_wait_for(lock):
     condition = threading.Condition(lock)
     start("other", lambda: (gate.wait(), lock.acquire(), keep()))
@@ -177,6 +218,8 @@ BLOCKS = {
     "block-wait-for": let_go_in_wait_for,
     "block-argument": lambda lock: let_go_by_argument(lock, lock.release),
     "block-contested": let_go_by_another,
+    "block-inner": let_go_in_inner_block,
+    "block-running": let_go_to_one_that_runs,
 }
 
 
@@ -311,6 +354,8 @@ elif what == "join":
     start("waiter", start("joined", keep).join)
 elif what == "join-ring":
     start("ring-0", have_and_join, threading.RLock())
+elif what == "join-block":
+    start("ring-0", have_and_join, threading.Lock())
 elif what == "shutdown":
     threading.Thread(target=keep, name="joined").start()  # no daemon: Python waits for it before it ends
     print("ready", flush=True)
