@@ -310,6 +310,18 @@ def test_python_likely_deadlock(python, source, what, names):
     assert "locks.py" in r.out.partition("DEADLOCK")[2]
 
 
+def test_python_likely_deadlock_watched_and_drawn(python):
+    t = python("locks.py", "abba-blocks")
+    doc = why(t, settled=lambda doc: doc["likely_deadlocks"])
+    ring = sorted([tid_of(doc, "ring-0"), tid_of(doc, "ring-1")])
+    r = run("watch", "--json", "-n", "3", "-i", "100ms", t.pid)
+    told = [[sorted(member["tid"] for member in cycle) for cycle in look["likely_deadlocks"]] for look in r.docs]
+    assert r.code == 3 and told == [[ring], [], [], [ring]], r  # once, and in the summary
+    assert not any(look["deadlocks"] or look["maybe_more_deadlocks"] for look in r.docs)
+    edges = [line for line in run("why", "--dot", t.pid).out.splitlines() if "->" in line and "lock 0x" in line]
+    assert len(edges) == 2 and all('color="#c00000"' in edge and "style=dashed" in edge for edge in edges), edges
+
+
 @pytest.mark.parametrize("what", ["join", "shutdown"])
 def test_python_join(python, source, what):
     t = python("locks.py", what)
