@@ -248,14 +248,17 @@ unit: $(UNIT_BINS) $(TARGETS) ## run the unit tests
 	for t in $(UNIT_ALONE_BINS); do AGAIN='$(UNIT_CHANCE)' $(RUN_TESTS) -q -t 300 $$t $$t || status=1; done; \
 	exit $$status
 
-# MARKED=asan for those that are marked so. Side by side where pytest can do that, and then those that must be alone.
+# MARKED=asan for those that are marked so. Side by side where pytest can do that, with those that only sit and wait beside them, and then those
+# that must be alone.
 E2E_TESTS = -m '$(MARKED)$(if $(MARKED), and )$(1)' $(PYTEST_FLAGS) tests/e2e
 XDIST = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS))
 
 .PHONY: e2e
 e2e: $(BUILD)/stakeout $(if $(SANITIZE),,$(BUILD)/static/stakeout library) $(TARGETS) ## run the end-to-end tests (PYTEST_FLAGS="-k name" for some)
 	@status=0; \
-	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not alone) || status=1; \
+	$(RUN_TESTS) -q -t 1200 $(BUILD)/e2e-patient $(PYTEST) $(call E2E_TESTS,patient and not alone) & \
+	$(RUN_TESTS) -t 1200 $(BUILD)/e2e $(PYTEST) $(XDIST) $(call E2E_TESTS,not patient and not alone) || status=1; \
+	wait $$! || status=1; \
 	$(RUN_TESTS) -t 1200 $(BUILD)/e2e-alone $(PYTEST) $(call E2E_TESTS,alone) || status=1; \
 	exit $$status
 

@@ -24,6 +24,7 @@ MARKERS = {
     "arch(variant…)": "what it looks at depends on the architecture or on the kernel: it runs on the emulated machine, too; of several variants these",
     "native": "what an arch test would not tell again on the emulated machine: it, or this variant of it, runs here only",
     "asan(variant…)": "foreign bytes, or threads of the program itself, are handled: it runs under the sanitizers, too; of several variants these",
+    "patient(why)": "it hardly uses a processor: it runs beside the others, and one more at a time than there are processors",
     "alone(why)": "it needs the processors for itself: nothing else runs beside it",
     "chance(why)": "it may fail by chance: it is then run again, once",
 }
@@ -51,7 +52,7 @@ def is_for_others(marker, item):
 def pytest_collection_modifyitems(items):
     for item in items:
         for marker in item.iter_markers():
-            if marker.name in ("alone", "chance") and not marker.args:
+            if marker.name in ("patient", "alone", "chance") and not marker.args:
                 raise pytest.UsageError(f"{item.nodeid} is marked {marker.name}, but not why")
         item.own_markers = [marker for marker in item.own_markers if not is_for_others(marker, item)]
 

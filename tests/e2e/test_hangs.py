@@ -18,7 +18,7 @@ from harness import SLOW, assert_calls, built, native, symbols, thread, wait_unt
 from offcpu_recording import assert_whole, names, rows_of
 from test_namespaces import libraries
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.patient("most wait until the patience of the program is over")]
 
 HELD_AT_MOST = 0.5 * 1e9 * SLOW  # ns, while the patience is 2 s
 
