@@ -49,6 +49,15 @@ static inline void pymem_put8(struct pymem *m, uint64_t address, uint8_t value)
 	pymem_put(m, address, &value, sizeof(value));
 }
 
+/* A str of ASCII, up to 3.13. */
+static inline uint64_t pymem_put_str(struct pymem *m, uint64_t address, const char *text)
+{
+	pymem_put64(m, address + 16, strlen(text));
+	pymem_put64(m, address + 32, 1 << 2 | 1 << 5 | 1 << 6);
+	pymem_put(m, address + 40, text, strlen(text) + 1);
+	return address;
+}
+
 /* As 3.13 on a 64-bit machine. */
 static inline struct python_layout pymem_layout(void)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cmocka_all.h"
-
-#include <string.h>
+#include "pymem.h"
 
 #include "runtime/python/blocks.h"
 
 /* A page of the process: a thread with two frames, of which the outer one is in a block of LOCK. */
 enum {
-	BASE = 0x10000,
-	SIZE = 0x4000,
+	BASE = PYMEM_BASE,
 	LOCK = BASE + 0x100,
 	EXIT = BASE + 0x200, /* the method, */
 	EXIT_TYPE = BASE + 0x300,
@@ -34,34 +31,16 @@ enum {
 };
 
 struct fixture {
-	struct mem mem;
-	uint8_t bytes[SIZE];
+	struct pymem pymem;
 	struct python_layout layout;
 	struct python_blocks blocks;
 	struct python_chain chain;
 	struct u64map locks;
 };
 
-static ssize_t read_bytes(struct mem *mem, uint64_t address, void *buf, size_t len)
-{
-	const struct fixture *f = (const struct fixture *)mem;
-
-	if (address < BASE || address >= BASE + SIZE)
-		return -1;
-	if (len > BASE + SIZE - address)
-		len = (size_t)(BASE + SIZE - address);
-	memcpy(buf, f->bytes + (address - BASE), len);
-	return (ssize_t)len;
-}
-
-static void put(struct fixture *f, uint64_t address, uint64_t value)
-{
-	memcpy(f->bytes + (address - BASE), &value, sizeof(value));
-}
-
 static void put_text(struct fixture *f, uint64_t address, const char *text)
 {
-	memcpy(f->bytes + (address - BASE), text, strlen(text) + 1);
+	pymem_put(&f->pymem, address, text, strlen(text) + 1);
 }
 
 static uint64_t value_at(size_t frame, uint64_t i)
@@ -72,8 +51,8 @@ static uint64_t value_at(size_t frame, uint64_t i)
 /* Four numbers each: from which instruction on, how many, the handler, and twice how many values are left. */
 static void put_handlers(struct fixture *f, const uint8_t *table, size_t len)
 {
-	put(f, TABLE + 16, len);
-	memcpy(f->bytes + (TABLE + 32 - BASE), table, len);
+	pymem_put64(&f->pymem, TABLE + 16, len);
+	pymem_put(&f->pymem, TABLE + 32, table, len);
 }
 
 /* One of two in a tuple: a str of ASCII. */
@@ -81,21 +60,19 @@ static void put_name(struct fixture *f, uint64_t tuple, size_t i, const char *na
 {
 	const uint64_t text = TEXTS + i * TEXT_SIZE;
 
-	put(f, tuple + 24 + i % 2 * 8, text);
-	put(f, text + 8, TEXTS - 0x20); /* a type that nobody looks at but by its address */
-	put(f, text + 16, strlen(name));
-	put(f, text + 32, 1 << 2 | 1 << 5 | 1 << 6);
-	put_text(f, text + 40, name);
+	pymem_put64(&f->pymem, tuple + 24 + i % 2 * 8, text);
+	pymem_put64(&f->pymem, text + 8, TEXTS - 0x20); /* a type that nobody looks at but by its address */
+	pymem_put_str(&f->pymem, text, name);
 }
 
 static void put_exit(struct fixture *f, const char *type, uint64_t definition)
 {
-	put(f, EXIT + 8, EXIT_TYPE);
-	put(f, EXIT + definition, DEFINITION);
-	put(f, EXIT_TYPE + 24, EXIT_TYPE_NAME);
-	memset(f->bytes + (EXIT_TYPE_NAME - BASE), 0, 64);
+	pymem_put64(&f->pymem, EXIT + 8, EXIT_TYPE);
+	pymem_put64(&f->pymem, EXIT + definition, DEFINITION);
+	pymem_put64(&f->pymem, EXIT_TYPE + 24, EXIT_TYPE_NAME);
+	memset(f->pymem.bytes + (EXIT_TYPE_NAME - BASE), 0, 64);
 	put_text(f, EXIT_TYPE_NAME, type);
-	put(f, DEFINITION, EXIT_NAME);
+	pymem_put64(&f->pymem, DEFINITION, EXIT_NAME);
 	put_text(f, EXIT_NAME, "__exit__");
 }
 
@@ -104,7 +81,7 @@ static void begin(struct fixture *f)
 	static const uint8_t block[] = {128 | 4, 10, 20, 3 << 1 | 1}; /* instructions 4 to 13 */
 	bool created;
 
-	*f = (struct fixture){.mem = {.read = read_bytes}};
+	*f = (struct fixture){.pymem.mem.read = pymem_read};
 	f->layout.at[PY_VERSION] = 0x030c0000;
 	f->layout.at[PY_FRAMES] = PY_FRAMES_SHIM;
 	f->layout.at[PY_CODE_EXCEPTIONS] = AT_EXCEPTIONS;
@@ -114,27 +91,27 @@ static void begin(struct fixture *f)
 	f->layout.at[PY_FRAME_LOCALS] = AT_LOCALS;
 	f->layout.at[PY_STR_ASCII] = 40;
 	f->layout.at[PY_STR_OTHER] = 56;
-	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->mem));
+	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->pymem.mem));
 	assert_non_null(u64map_put(&f->locks, LOCK, &created));
 	for (size_t i = 0; i < 2; i++) {
 		const uint64_t code = CODE + i * CODE_SIZE;
 
-		put(f, code + AT_EXCEPTIONS, i ? TABLE : TABLE + 0x80); /* the inner one has none */
-		put(f, code + AT_VARIABLES, VARIABLES);
-		put(f, code + AT_NAMES, i ? NAMES : NAMES + 0x80); /* nor does it name anything */
+		pymem_put64(&f->pymem, code + AT_EXCEPTIONS, i ? TABLE : TABLE + 0x80); /* the inner one has none */
+		pymem_put64(&f->pymem, code + AT_VARIABLES, VARIABLES);
+		pymem_put64(&f->pymem, code + AT_NAMES, i ? NAMES : NAMES + 0x80); /* nor does it name anything */
 		f->chain.frames[i] = (struct python_frame){.address = FRAMES + i * FRAME_SIZE, .code = code, .instr = code + AT_BYTES + 2 * 5};
 	}
 	f->chain.len = 2;
-	put(f, VARIABLES + 16, NVARIABLES);
-	put(f, NAMES + 16, 2);
+	pymem_put64(&f->pymem, VARIABLES + 16, NVARIABLES);
+	pymem_put64(&f->pymem, NAMES + 16, 2);
 	put_name(f, NAMES, 0, "print");
 	put_name(f, NAMES, 1, "acquire");
 	put_name(f, VARIABLES, 2, "self");
 	put_name(f, VARIABLES, 3, "i");
 	put_handlers(f, block, sizeof(block));
 	put_exit(f, "builtin_function_or_method", 16);
-	put(f, EXIT + 24, LOCK);
-	put(f, value_at(1, 1), EXIT);
+	pymem_put64(&f->pymem, EXIT + 24, LOCK);
+	pymem_put64(&f->pymem, value_at(1, 1), EXIT);
 }
 
 static void end(struct fixture *f)
@@ -151,7 +128,7 @@ static bool is_found(struct fixture *f)
 	size_t n;
 
 	python_blocks_deinit(&f->blocks); /* it knows nothing any more */
-	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->mem));
+	assert_true(python_blocks_init(&f->blocks, &f->layout, &f->pymem.mem));
 	f->blocks.budget = budget;
 	n = python_blocks_find(&f->blocks, &f->chain, &f->locks, found);
 	assert_true(n <= 1 && (!n || found[0] == LOCK));
@@ -164,9 +141,9 @@ static void test_block(void **state)
 
 	begin(&f);
 	assert_true(is_found(&f));
-	put(&f, EXIT + 24, LOCK + 16); /* another one, which nobody waits for */
+	pymem_put64(&f.pymem, EXIT + 24, LOCK + 16); /* another one, which nobody waits for */
 	assert_false(is_found(&f));
-	put(&f, EXIT + 24, LOCK);
+	pymem_put64(&f.pymem, EXIT + 24, LOCK);
 	put_text(&f, EXIT_NAME, "__enter_");
 	assert_false(is_found(&f));
 	put_text(&f, EXIT_NAME, "__exit__");
@@ -197,11 +174,11 @@ static void test_depth(void **state)
 	struct fixture f;
 
 	begin(&f);
-	put(&f, value_at(1, 1), 0);
-	put(&f, value_at(1, 2), EXIT);
+	pymem_put64(&f.pymem, value_at(1, 1), 0);
+	pymem_put64(&f.pymem, value_at(1, 2), EXIT);
 	assert_true(is_found(&f));
-	put(&f, value_at(1, 2), 0);
-	put(&f, value_at(1, 3), EXIT);
+	pymem_put64(&f.pymem, value_at(1, 2), 0);
+	pymem_put64(&f.pymem, value_at(1, 3), EXIT);
 	assert_false(is_found(&f));
 	end(&f);
 }
@@ -221,7 +198,7 @@ static void test_handlers(void **state)
 	assert_false(is_found(&f));
 	put_handlers(&f, long_table, 0);
 	assert_false(is_found(&f));
-	put(&f, CODE + CODE_SIZE + AT_EXCEPTIONS, 0x5000000); /* nothing is there */
+	pymem_put64(&f.pymem, CODE + CODE_SIZE + AT_EXCEPTIONS, 0x5000000); /* nothing is there */
 	assert_false(is_found(&f));
 	end(&f);
 }
@@ -241,11 +218,11 @@ static void test_release(void **state)
 	put_name(&f, VARIABLES, 3, "and_release"); /* that it was called with */
 	assert_false(is_found(&f));
 	put_name(&f, VARIABLES, 3, "i");
-	put(&f, CODE + AT_NAMES, 0x5000000); /* of the inner one it is not known */
+	pymem_put64(&f.pymem, CODE + AT_NAMES, 0x5000000); /* of the inner one it is not known */
 	assert_false(is_found(&f));
-	put(&f, CODE + AT_NAMES, NAMES);
+	pymem_put64(&f.pymem, CODE + AT_NAMES, NAMES);
 	assert_true(is_found(&f));
-	put(&f, NAMES + 16, 100000);
+	pymem_put64(&f.pymem, NAMES + 16, 100000);
 	assert_false(is_found(&f));
 	end(&f);
 }
@@ -271,14 +248,14 @@ static void test_unbound(void **state)
 
 	begin(&f);
 	f.layout.at[PY_VERSION] = 0x030e0000;
-	put(&f, NAMES + 16, 0); /* tuples are otherwise, too */
+	pymem_put64(&f.pymem, NAMES + 16, 0); /* tuples are otherwise, too */
 	for (size_t i = 0; i < 2; i++) /* further on */
-		put(&f, VARIABLES + 32 + i * 8, TEXTS + (2 + i) * TEXT_SIZE);
+		pymem_put64(&f.pymem, VARIABLES + 32 + i * 8, TEXTS + (2 + i) * TEXT_SIZE);
 	assert_false(is_found(&f));
 	put_exit(&f, "method_descriptor", 40);
-	put(&f, value_at(1, 1), EXIT | 1);
+	pymem_put64(&f.pymem, value_at(1, 1), EXIT | 1);
 	assert_false(is_found(&f));
-	put(&f, value_at(1, 2), LOCK | 1);
+	pymem_put64(&f.pymem, value_at(1, 2), LOCK | 1);
 	assert_true(is_found(&f));
 	end(&f);
 }
@@ -294,23 +271,23 @@ static void test_blocks_of_a_frame(void **state)
 	f.layout.at[PY_FRAMES] = PY_FRAMES_OBJECTS;
 	f.layout.at[PY_FRAME_INSTR] = INSTR;
 	f.layout.at[PY_FRAME_LOCALS] = LOCALS;
-	memset(f.bytes + (FRAMES - BASE), 0, 2 * FRAME_SIZE);
-	put(&f, FRAME + 64, FRAME + LOCALS + 8);
-	put(&f, FRAME + LOCALS + 8 + 16, EXIT);
-	put(&f, FRAME + COUNT, 2);
-	put(&f, FRAME + FIRST + 8, 3);
-	put(&f, FRAME + FIRST + 12 + 8, 3);
+	memset(f.pymem.bytes + (FRAMES - BASE), 0, 2 * FRAME_SIZE);
+	pymem_put64(&f.pymem, FRAME + 64, FRAME + LOCALS + 8);
+	pymem_put64(&f.pymem, FRAME + LOCALS + 8 + 16, EXIT);
+	pymem_put64(&f.pymem, FRAME + COUNT, 2);
+	pymem_put64(&f.pymem, FRAME + FIRST + 8, 3);
+	pymem_put64(&f.pymem, FRAME + FIRST + 12 + 8, 3);
 	assert_true(is_found(&f));
-	put(&f, FRAME + FIRST + 12 + 8, 2);
+	pymem_put64(&f.pymem, FRAME + FIRST + 12 + 8, 2);
 	assert_false(is_found(&f));
-	put(&f, FRAME + COUNT, 1);
+	pymem_put64(&f.pymem, FRAME + COUNT, 1);
 	assert_true(is_found(&f));
-	put(&f, FRAME + COUNT, 0);
+	pymem_put64(&f.pymem, FRAME + COUNT, 0);
 	assert_false(is_found(&f));
-	put(&f, FRAME + COUNT, 21);
+	pymem_put64(&f.pymem, FRAME + COUNT, 21);
 	assert_false(is_found(&f));
-	put(&f, FRAME + COUNT, 1);
-	put(&f, FRAME + FIRST + 8, 1000000);
+	pymem_put64(&f.pymem, FRAME + COUNT, 1);
+	pymem_put64(&f.pymem, FRAME + FIRST + 8, 1000000);
 	assert_false(is_found(&f));
 	end(&f);
 }

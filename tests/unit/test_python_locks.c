@@ -1,53 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-#include "cmocka_all.h"
-
-#include <string.h>
+#include "pymem.h"
 
 #include "runtime/python/gil.h"
 #include "runtime/python/locks.h"
 
 /* A page of the process, which has everything. */
-enum { BASE = 0x10000, SIZE = 0x2000, OBJECT = BASE + 0x100, TYPE = BASE + 0x200, NAME = BASE + 0x400, SEMAPHORE = BASE + 0x500, GIL = BASE + 0x600,
+enum { BASE = PYMEM_BASE, SIZE = PYMEM_SIZE, OBJECT = BASE + 0x100, TYPE = BASE + 0x200, NAME = BASE + 0x400, SEMAPHORE = BASE + 0x500, GIL = BASE + 0x600,
        STACK = BASE + 0x1000 };
 
 struct fixture {
-	struct mem mem;
-	uint8_t bytes[SIZE];
+	struct pymem pymem;
 	struct python_layout layout;
 	struct snapshot *snap;
 	struct snap_thread thread;
 	struct map_entry map;
 };
 
-static ssize_t read_bytes(struct mem *mem, uint64_t address, void *buf, size_t len)
-{
-	const struct fixture *f = (const struct fixture *)mem;
-
-	if (address < BASE || address >= BASE + SIZE)
-		return -1;
-	if (len > BASE + SIZE - address)
-		len = (size_t)(BASE + SIZE - address);
-	memcpy(buf, f->bytes + (address - BASE), len);
-	return (ssize_t)len;
-}
-
-static void put(struct fixture *f, uint64_t address, uint64_t value)
-{
-	memcpy(f->bytes + (address - BASE), &value, sizeof(value));
-}
-
 static void put_type(struct fixture *f, const char *name, uint64_t size)
 {
-	put(f, OBJECT + 8, TYPE);
-	put(f, TYPE + 24, NAME);
-	put(f, TYPE + 32, size);
-	memset(f->bytes + (NAME - BASE), 0, 64);
-	memcpy(f->bytes + (NAME - BASE), name, strlen(name));
+	pymem_put64(&f->pymem, OBJECT + 8, TYPE);
+	pymem_put64(&f->pymem, TYPE + 24, NAME);
+	pymem_put64(&f->pymem, TYPE + 32, size);
+	memset(f->pymem.bytes + (NAME - BASE), 0, 64);
+	pymem_put(&f->pymem, NAME, name, strlen(name));
 }
 
 static void begin(struct fixture *f)
 {
-	*f = (struct fixture){.mem = {.read = read_bytes}, .snap = snapshot_create(1, arch_host())};
+	*f = (struct fixture){.pymem.mem.read = pymem_read, .snap = snapshot_create(1, arch_host())};
 	f->layout.at[PY_RLOCK_OWNER] = 24;
 	f->layout.at[PY_RLOCK_COUNT] = 32;
 	f->layout.at[PY_GIL_HOLDER] = 8;
@@ -59,7 +39,7 @@ static void begin(struct fixture *f)
 	f->snap->maps.data = &f->map;
 	f->snap->maps.len = 1;
 	f->thread.stack = (struct mem_copy){
-		.start = STACK, .len = BASE + SIZE - STACK, .region_end = BASE + SIZE, .data = f->bytes + (STACK - BASE)};
+		.start = STACK, .len = BASE + SIZE - STACK, .region_end = BASE + SIZE, .data = f->pymem.bytes + (STACK - BASE)};
 }
 
 static void end(struct fixture *f)
@@ -74,12 +54,12 @@ static void test_candidates(void **state)
 	struct fixture f;
 
 	begin(&f);
-	put(&f, STACK + 8, OBJECT);
-	put(&f, STACK + 16, OBJECT);	   /* once */
-	put(&f, STACK + 24, OBJECT + 8);   /* no object begins there, */
-	put(&f, STACK + 32, STACK + 0x40); /* nor on the stack, */
-	put(&f, STACK + 40, 0x5000000);	   /* nor where nothing is */
-	put(&f, STACK + 0x500, TYPE);	   /* too far away */
+	pymem_put64(&f.pymem, STACK + 8, OBJECT);
+	pymem_put64(&f.pymem, STACK + 16, OBJECT);	   /* once */
+	pymem_put64(&f.pymem, STACK + 24, OBJECT + 8);   /* no object begins there, */
+	pymem_put64(&f.pymem, STACK + 32, STACK + 0x40); /* nor on the stack, */
+	pymem_put64(&f.pymem, STACK + 40, 0x5000000);	   /* nor where nothing is */
+	pymem_put64(&f.pymem, STACK + 0x500, TYPE);	   /* too far away */
 	f.thread.regs.v[3] = SEMAPHORE;
 	f.thread.regs.v[4] = GIL;
 	f.thread.regs.valid = 1 << 3;
@@ -87,7 +67,7 @@ static void test_candidates(void **state)
 	assert_int_equal(found[0], SEMAPHORE);
 	assert_int_equal(found[1], OBJECT);
 	for (uint64_t i = 0; i < 200; i++)
-		put(&f, STACK + 8 * i, BASE + 16 * i);
+		pymem_put64(&f.pymem, STACK + 8 * i, BASE + 16 * i);
 	assert_int_equal(python_lock_candidates(f.snap, &f.thread, found), PYTHON_LOCK_CANDIDATES);
 	f.map.inode = 7; /* variables of a file */
 	assert_int_equal(python_lock_candidates(f.snap, &f.thread, found), 0);
@@ -100,20 +80,20 @@ static void test_object(void **state)
 	struct fixture f;
 
 	begin(&f);
-	put(&f, OBJECT + 16, SEMAPHORE);
-	assert_int_equal(python_lock_word(f.bytes + (OBJECT - BASE)), SEMAPHORE);
+	pymem_put64(&f.pymem, OBJECT + 16, SEMAPHORE);
+	assert_int_equal(python_lock_word(f.pymem.bytes + (OBJECT - BASE)), SEMAPHORE);
 	put_type(&f, "_thread.lock", 40);
-	assert_true(python_lock_read(&f.layout, &f.mem, OBJECT, &lock));
+	assert_true(python_lock_read(&f.layout, &f.pymem.mem, OBJECT, &lock));
 	assert_int_equal(lock.kind, WAIT_PYTHON_LOCK);
 	put_type(&f, "_thread.RLock", 48);
-	put(&f, OBJECT + 24, 0xabc000);
-	put(&f, OBJECT + 32, 3);
-	assert_true(python_lock_read(&f.layout, &f.mem, OBJECT, &lock));
+	pymem_put64(&f.pymem, OBJECT + 24, 0xabc000);
+	pymem_put64(&f.pymem, OBJECT + 32, 3);
+	assert_true(python_lock_read(&f.layout, &f.pymem.mem, OBJECT, &lock));
 	assert_int_equal(lock.kind, WAIT_PYTHON_RLOCK);
 	assert_int_equal(lock.owner, 0xabc000);
 	assert_int_equal(lock.count, 3);
-	put(&f, OBJECT + 32, UINT64_MAX); /* this is no count, and so that was no owner */
-	assert_true(python_lock_read(&f.layout, &f.mem, OBJECT, &lock));
+	pymem_put64(&f.pymem, OBJECT + 32, UINT64_MAX); /* this is no count, and so that was no owner */
+	assert_true(python_lock_read(&f.layout, &f.pymem.mem, OBJECT, &lock));
 	assert_int_equal(lock.owner, 0);
 	end(&f);
 }
@@ -127,11 +107,11 @@ static void test_no_object(void **state)
 	begin(&f);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		put_type(&f, names[i], 48);
-		assert_false(python_lock_read(&f.layout, &f.mem, OBJECT, &lock));
+		assert_false(python_lock_read(&f.layout, &f.pymem.mem, OBJECT, &lock));
 	}
 	put_type(&f, "_thread.RLock", 32); /* too small for what is looked for in it */
-	assert_false(python_lock_read(&f.layout, &f.mem, OBJECT, &lock));
-	assert_false(python_lock_read(&f.layout, &f.mem, BASE + SIZE - 4, &lock));
+	assert_false(python_lock_read(&f.layout, &f.pymem.mem, OBJECT, &lock));
+	assert_false(python_lock_read(&f.layout, &f.pymem.mem, BASE + SIZE - 4, &lock));
 	end(&f);
 }
 
@@ -141,12 +121,12 @@ static void test_beside(void **state)
 
 	begin(&f);
 	f.thread.syscall.args[0] = STACK + 0x48;
-	put(&f, STACK + 0x40, OBJECT + 16);
-	assert_int_equal(python_lock_beside(&f.thread, &f.mem), OBJECT);
-	put(&f, STACK + 0x40, 3);
-	assert_int_equal(python_lock_beside(&f.thread, &f.mem), 0);
+	pymem_put64(&f.pymem, STACK + 0x40, OBJECT + 16);
+	assert_int_equal(python_lock_beside(&f.thread, &f.pymem.mem), OBJECT);
+	pymem_put64(&f.pymem, STACK + 0x40, 3);
+	assert_int_equal(python_lock_beside(&f.thread, &f.pymem.mem), 0);
 	f.thread.syscall.args[0] = SEMAPHORE; /* not on the stack */
-	assert_int_equal(python_lock_beside(&f.thread, &f.mem), 0);
+	assert_int_equal(python_lock_beside(&f.thread, &f.pymem.mem), 0);
 	end(&f);
 }
 
@@ -158,18 +138,18 @@ static void test_end_by_a_lock(void **state)
 
 	begin(&f);
 	f.layout.at[PY_TSTATE_THREAD] = SELF;
-	put(&f, OBJECT + 24, REFERENCE);
+	pymem_put64(&f.pymem, OBJECT + 24, REFERENCE);
 	for (uint64_t minor = 8; minor <= 13; minor++) {
-		memset(f.bytes + (TSTATE - BASE), 0, 0x100);
+		memset(f.pymem.bytes + (TSTATE - BASE), 0, 0x100);
 		f.layout.at[PY_VERSION] = 0x03000000 | minor << 16;
-		assert_int_equal(python_end_of_thread(&f.layout, &f.mem, TSTATE), 0);
-		put(&f, TSTATE + SELF + (minor > 10 ? 40 : 32), REFERENCE);
-		assert_int_equal(python_end_of_thread(&f.layout, &f.mem, TSTATE), minor <= 12 ? REFERENCE : 0);
-		assert_int_equal(python_end_of_lock(&f.layout, &f.mem, OBJECT), minor <= 12 ? REFERENCE : 0);
+		assert_int_equal(python_end_of_thread(&f.layout, &f.pymem.mem, TSTATE), 0);
+		pymem_put64(&f.pymem, TSTATE + SELF + (minor > 10 ? 40 : 32), REFERENCE);
+		assert_int_equal(python_end_of_thread(&f.layout, &f.pymem.mem, TSTATE), minor <= 12 ? REFERENCE : 0);
+		assert_int_equal(python_end_of_lock(&f.layout, &f.pymem.mem, OBJECT), minor <= 12 ? REFERENCE : 0);
 	}
 	f.layout.at[PY_VERSION] = 0x030c0000;
-	assert_int_equal(python_end_of_lock(&f.layout, &f.mem, 0x5000000), 0); /* nothing is there */
-	assert_int_equal(python_end_of_thread(&f.layout, &f.mem, 0x5000000), 0);
+	assert_int_equal(python_end_of_lock(&f.layout, &f.pymem.mem, 0x5000000), 0); /* nothing is there */
+	assert_int_equal(python_end_of_thread(&f.layout, &f.pymem.mem, 0x5000000), 0);
 	end(&f);
 }
 
@@ -180,18 +160,18 @@ static void test_end_by_a_byte(void **state)
 	struct fixture f;
 
 	begin(&f);
-	put(&f, HANDLE + 32, 0xabc000);
-	put(&f, HANDLE + 40, 0xabc000);
-	put(&f, HANDLE + 48, (uint64_t)3 << 32 | 1);
-	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0xabc000);
-	assert_int_equal(python_end_beside(&f.mem, BYTE - 16 + 1), 0);
-	put(&f, HANDLE + 48, (uint64_t)3 << 32); /* not known */
-	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0);
-	put(&f, HANDLE + 48, 1);
-	put(&f, HANDLE + 40, 0xabc001); /* not the same */
-	assert_int_equal(python_end_beside(&f.mem, BYTE - 16), 0);
-	assert_int_equal(python_end_beside(&f.mem, 3), 0);
-	assert_int_equal(python_end_beside(&f.mem, 0x5000000 + 57 - 16), 0);
+	pymem_put64(&f.pymem, HANDLE + 32, 0xabc000);
+	pymem_put64(&f.pymem, HANDLE + 40, 0xabc000);
+	pymem_put64(&f.pymem, HANDLE + 48, (uint64_t)3 << 32 | 1);
+	assert_int_equal(python_end_beside(&f.pymem.mem, BYTE - 16), 0xabc000);
+	assert_int_equal(python_end_beside(&f.pymem.mem, BYTE - 16 + 1), 0);
+	pymem_put64(&f.pymem, HANDLE + 48, (uint64_t)3 << 32); /* not known */
+	assert_int_equal(python_end_beside(&f.pymem.mem, BYTE - 16), 0);
+	pymem_put64(&f.pymem, HANDLE + 48, 1);
+	pymem_put64(&f.pymem, HANDLE + 40, 0xabc001); /* not the same */
+	assert_int_equal(python_end_beside(&f.pymem.mem, BYTE - 16), 0);
+	assert_int_equal(python_end_beside(&f.pymem.mem, 3), 0);
+	assert_int_equal(python_end_beside(&f.pymem.mem, 0x5000000 + 57 - 16), 0);
 	end(&f);
 }
 
@@ -202,12 +182,12 @@ static void test_gil(void **state)
 	struct fixture f;
 
 	begin(&f);
-	put(&f, GIL + 8, 0x7000);
-	put(&f, GIL + 16, 1);
-	assert_true(python_gil_read(&f.layout, &f.mem, 0, &gil));
+	pymem_put64(&f.pymem, GIL + 8, 0x7000);
+	pymem_put64(&f.pymem, GIL + 16, 1);
+	assert_true(python_gil_read(&f.layout, &f.pymem.mem, 0, &gil));
 	assert_true(gil.holder == 0x7000 && gil.settled);
-	put(&f, GIL + 80, 1);
-	assert_true(python_gil_read(&f.layout, &f.mem, 0, &gil));
+	pymem_put64(&f.pymem, GIL + 80, 1);
+	assert_true(python_gil_read(&f.layout, &f.pymem.mem, 0, &gil));
 	assert_true(gil.holder == 0x7000 && !gil.settled);
 	end(&f);
 }

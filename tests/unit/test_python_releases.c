@@ -1,67 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-#include "cmocka_all.h"
-
-#include <string.h>
+#include "pymem.h"
 
 #include "runtime/python/releases.h"
 
 /* Code objects, each with its parts behind it. */
-enum { BASE = 0x10000, CODE_SIZE = 0x1000, CODES = 4, SIZE = CODES * CODE_SIZE, AT_NAMES = 32, AT_VARIABLES = 40, AT_NAME = 48, AT_FILE = 56, TUPLE = 0x100,
+enum { BASE = PYMEM_BASE, CODE_SIZE = 0x1000, AT_NAMES = 32, AT_VARIABLES = 40, AT_NAME = 48, AT_FILE = 56, TUPLE = 0x100,
        VARIABLES = 0x180, TEXTS = 0x200, TEXT_SIZE = 0x100 };
 
 struct fixture {
-	struct mem mem;
-	uint8_t bytes[SIZE];
+	struct pymem pymem;
 	struct python_layout layout;
 	struct budget budget;
 	struct python_releases releases;
 	struct python_chain chain;
 };
 
-static ssize_t read_bytes(struct mem *mem, uint64_t address, void *buf, size_t len)
-{
-	const struct fixture *f = (const struct fixture *)mem;
-
-	if (address < BASE || address >= BASE + SIZE)
-		return -1;
-	if (len > BASE + SIZE - address)
-		len = (size_t)(BASE + SIZE - address);
-	memcpy(buf, f->bytes + (address - BASE), len);
-	return (ssize_t)len;
-}
-
-static void put(struct fixture *f, uint64_t address, uint64_t value)
-{
-	memcpy(f->bytes + (address - BASE), &value, sizeof(value));
-}
-
-static uint64_t put_text(struct fixture *f, uint64_t address, const char *text)
-{
-	put(f, address + 16, strlen(text));
-	put(f, address + 32, 1 << 2 | 1 << 5 | 1 << 6);
-	memcpy(f->bytes + (address + 40 - BASE), text, strlen(text) + 1);
-	return address;
-}
-
 /* The next function further out: it uses one name, and has one variable. */
 static void add(struct fixture *f, const char *name, const char *file, const char *uses)
 {
 	const uint64_t code = BASE + f->chain.len * CODE_SIZE;
 
-	put(f, code + AT_NAMES, code + TUPLE);
-	put(f, code + TUPLE + 16, 1);
-	put(f, code + TUPLE + 24, put_text(f, code + TEXTS, uses));
-	put(f, code + AT_VARIABLES, code + VARIABLES);
-	put(f, code + VARIABLES + 16, 1);
-	put(f, code + VARIABLES + 24, put_text(f, code + TEXTS + TEXT_SIZE, "self"));
-	put(f, code + AT_NAME, put_text(f, code + TEXTS + 2 * TEXT_SIZE, name));
-	put(f, code + AT_FILE, put_text(f, code + TEXTS + 3 * TEXT_SIZE, file));
+	pymem_put64(&f->pymem, code + AT_NAMES, code + TUPLE);
+	pymem_put64(&f->pymem, code + TUPLE + 16, 1);
+	pymem_put64(&f->pymem, code + TUPLE + 24, pymem_put_str(&f->pymem, code + TEXTS, uses));
+	pymem_put64(&f->pymem, code + AT_VARIABLES, code + VARIABLES);
+	pymem_put64(&f->pymem, code + VARIABLES + 16, 1);
+	pymem_put64(&f->pymem, code + VARIABLES + 24, pymem_put_str(&f->pymem, code + TEXTS + TEXT_SIZE, "self"));
+	pymem_put64(&f->pymem, code + AT_NAME, pymem_put_str(&f->pymem, code + TEXTS + 2 * TEXT_SIZE, name));
+	pymem_put64(&f->pymem, code + AT_FILE, pymem_put_str(&f->pymem, code + TEXTS + 3 * TEXT_SIZE, file));
 	f->chain.frames[f->chain.len++] = (struct python_frame){.code = code};
 }
 
 static void begin(struct fixture *f)
 {
-	*f = (struct fixture){.mem = {.read = read_bytes}};
+	*f = (struct fixture){.pymem.mem.read = pymem_read};
 	f->layout.at[PY_VERSION] = 0x030b0000;
 	f->layout.at[PY_CODE_NAMES] = AT_NAMES;
 	f->layout.at[PY_CODE_VARIABLES] = AT_VARIABLES;
@@ -70,7 +42,7 @@ static void begin(struct fixture *f)
 	f->layout.at[PY_STR_ASCII] = 40;
 	f->layout.at[PY_STR_OTHER] = 56;
 	f->budget.left = 1000;
-	f->releases = (struct python_releases){.layout = &f->layout, .mem = &f->mem, .arena = arena_create(), .budget = &f->budget};
+	f->releases = (struct python_releases){.layout = &f->layout, .mem = &f->pymem.mem, .arena = arena_create(), .budget = &f->budget};
 }
 
 static void end(struct fixture *f)
@@ -205,7 +177,7 @@ static void test_unknown(void **state)
 
 	begin(&f);
 	add(&f, "inner", program, "print");
-	put(&f, BASE + TUPLE + 24, 0x5000000);
+	pymem_put64(&f.pymem, BASE + TUPLE + 24, 0x5000000);
 	assert_false(releases_nothing(&f));
 	end(&f);
 	begin(&f);

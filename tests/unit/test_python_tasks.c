@@ -57,9 +57,7 @@ static void put_object(uint64_t at, uint64_t type)
 static void put_str(uint64_t at, const char *text)
 {
 	put_object(at, STR_TYPE);
-	pymem_put64(&memory, at + 16, strlen(text));
-	pymem_put64(&memory, at + 32, 1 << 2 | 1 << 5 | 1 << 6);
-	pymem_put(&memory, at + 40, text, strlen(text));
+	pymem_put_str(&memory, at, text);
 }
 
 static void put_int(uint64_t at, uint32_t value)
